@@ -1,0 +1,49 @@
+# Every target that builds uses the same flags, or the build cache is lost:
+# the Kubernetes control plane takes minutes to compile and seconds to reuse.
+SHELL := /bin/bash
+GO ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
+DATE ?= $(shell git log -1 --format=%cI 2>/dev/null)
+STAMP := github.com/gangctl/gangctl/pkg/version
+LDFLAGS := -s -w -X $(STAMP).version=$(VERSION) -X $(STAMP).commit=$(COMMIT) -X $(STAMP).date=$(DATE)
+GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.6.2
+
+.PHONY: build test unit e2e lint generate docs completions demo bench clean
+
+build: ## both programs, in bin/
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gangctl ./cmd/gangctl-sandbox
+
+test: build unit e2e ## everything that CI runs
+
+unit: ## tests that need no cluster, and vet
+	$(GO) vet ./...
+	$(GO) test $$($(GO) list ./... | grep -v /test/e2e)
+
+e2e: build ## tests on the sandbox: a real API server, operator and scheduler
+	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox \
+		$(GO) test -count=1 -timeout 30m ./test/e2e/...
+
+demo: build ## two gangs on four GPUs: the default scheduler, then ours
+	bin/gangctl-sandbox demo
+
+lint: ## style and correctness; builds golangci-lint the first time
+	$(GO) run $(GOLANGCI_LINT) run ./...
+
+generate: docs completions ## everything in the tree that is made from code
+	$(GO) generate ./sandbox/...
+
+docs: ## the command reference, from the command tree
+	$(GO) run ./cmd/gangctl docs --format markdown --dir docs/reference
+
+completions: build ## shell completions, from the command tree
+	bin/gangctl completion bash > completions/gangctl.bash
+	bin/gangctl completion zsh > completions/_gangctl
+	bin/gangctl completion fish > completions/gangctl.fish
+	bin/gangctl completion powershell > completions/gangctl.ps1
+
+bench: build ## the figures of docs/benchmarks.md
+	test/bench/startup.sh bin/gangctl
+
+clean:
+	rm -rf bin dist

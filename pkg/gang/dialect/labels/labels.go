@@ -1,0 +1,61 @@
+// Package labels reads and writes the lightweight gang format of Alibaba's ACK
+// (and of scheduler-plugins up to 0.18): two labels on each member, no object.
+package labels
+
+import (
+	"fmt"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// NameLabel names the gang, in the pod's own namespace.
+	NameLabel = "pod-group.scheduling.sigs.k8s.io/name"
+	// MinAvailableLabel is the number of members without which the gang is
+	// useless, in decimal.
+	MinAvailableLabel = "pod-group.scheduling.sigs.k8s.io/min-available"
+
+	// The proposal's text spells the same keys with the group x-k8s.io, a later
+	// search-and-replace that some manifests took over. Read, never written.
+	nameLabelX         = "pod-group.scheduling.x-k8s.io/name"
+	minAvailableLabelX = "pod-group.scheduling.x-k8s.io/min-available"
+)
+
+// Mark makes a pod, or the pods of a template, members of the named gang.
+func Mark(meta *metav1.ObjectMeta, name string, minAvailable int32) {
+	if meta.Labels == nil {
+		meta.Labels = map[string]string{}
+	}
+	meta.Labels[NameLabel] = name
+	meta.Labels[MinAvailableLabel] = strconv.Itoa(int(minAvailable))
+}
+
+// NameOf returns the gang that a pod names; ok is false where it names none.
+func NameOf(pod metav1.Object) (name string, ok bool) {
+	name = first(pod.GetLabels(), NameLabel, nameLabelX)
+	return name, name != ""
+}
+
+// MinAvailable returns the minimum that a member declares. The error names the
+// label and its value where that is no number of at least 1.
+func MinAvailable(pod metav1.Object) (int32, error) {
+	value := first(pod.GetLabels(), MinAvailableLabel, minAvailableLabelX)
+	if value == "" {
+		return 0, fmt.Errorf("label %s is missing", MinAvailableLabel)
+	}
+	n, err := strconv.ParseInt(value, 10, 32)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("label %s=%q is not a whole number from 1 on", MinAvailableLabel, value)
+	}
+	return int32(n), nil
+}
+
+func first(labels map[string]string, keys ...string) string {
+	for _, key := range keys {
+		if value := labels[key]; value != "" {
+			return value
+		}
+	}
+	return ""
+}

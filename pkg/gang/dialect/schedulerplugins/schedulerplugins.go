@@ -1,0 +1,114 @@
+// Package schedulerplugins reads and writes the gang format of
+// kubernetes-sigs/scheduler-plugins: a PodGroup object of
+// scheduling.x-k8s.io/v1alpha1, and on each member a label that names it.
+package schedulerplugins
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	spv1alpha1 "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+)
+
+const (
+	// PodGroupLabel is the pod label whose value is the name of the PodGroup
+	// in the pod's own namespace.
+	PodGroupLabel = spv1alpha1.PodGroupLabel
+	// CRDName is the name of the CustomResourceDefinition that serves PodGroups.
+	CRDName = "podgroups.scheduling.x-k8s.io"
+)
+
+// GVR is the resource under which PodGroups are served.
+func GVR() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}
+}
+
+// GVK is the kind of a PodGroup.
+func GVK() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Kind: "PodGroup"}
+}
+
+// Mark makes a pod, or the pods of a template, members of the named PodGroup.
+func Mark(meta *metav1.ObjectMeta, name string) {
+	if meta.Labels == nil {
+		meta.Labels = map[string]string{}
+	}
+	meta.Labels[PodGroupLabel] = name
+}
+
+// NameOf returns the PodGroup that a pod names; ok is false where it names none.
+func NameOf(pod metav1.Object) (name string, ok bool) {
+	name = pod.GetLabels()[PodGroupLabel]
+	return name, name != ""
+}
+
+// Decode turns an object read through a dynamic client into a PodGroup.
+func Decode(u *unstructured.Unstructured) (*spv1alpha1.PodGroup, error) {
+	group := &spv1alpha1.PodGroup{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, group); err != nil {
+		return nil, fmt.Errorf("decode PodGroup %s/%s: %w", u.GetNamespace(), u.GetName(), err)
+	}
+	return group, nil
+}
+
+// MinMember is the number of members below which the gang is useless. The
+// format says "the minimum is 1"; an absent value counts as 1.
+func MinMember(group *spv1alpha1.PodGroup) int32 {
+	return max(1, group.Spec.MinMember)
+}
+
+// Counts is what a PodGroup's status is computed from: its members by phase.
+// Bound counts members that have a node and have not ended.
+type Counts struct {
+	Bound, Running, Succeeded, Failed int32
+}
+
+// Status computes a PodGroup's status from its members alone; the phase that
+// is stored is never trusted (other writers of this format mix up groups of
+// the same name in two namespaces). OccupiedBy and ScheduleStartTime are kept.
+func Status(group *spv1alpha1.PodGroup, c Counts) spv1alpha1.PodGroupStatus {
+	status := group.Status
+	status.Running, status.Succeeded, status.Failed = c.Running, c.Succeeded, c.Failed
+	status.Phase = phase(MinMember(group), c)
+	return status
+}
+
+func phase(minMember int32, c Counts) spv1alpha1.PodGroupPhase {
+	switch {
+	case c.Failed > 0 && c.Bound+c.Succeeded < minMember:
+		return spv1alpha1.PodGroupFailed
+	case c.Succeeded >= minMember:
+		return spv1alpha1.PodGroupFinished
+	case c.Running+c.Succeeded >= minMember:
+		return spv1alpha1.PodGroupRunning
+	case c.Bound+c.Succeeded >= minMember:
+		return spv1alpha1.PodGroupScheduling
+	case c.Bound > 0:
+		return spv1alpha1.PodGroupUnknown
+	default:
+		return spv1alpha1.PodGroupPending
+	}
+}
+
+// CountPods sums the members of one gang by phase.
+func CountPods(pods []*corev1.Pod) Counts {
+	var c Counts
+	for _, pod := range pods {
+		switch {
+		case pod.Status.Phase == corev1.PodSucceeded:
+			c.Succeeded++
+		case pod.Status.Phase == corev1.PodFailed:
+			c.Failed++
+		case pod.Spec.NodeName != "":
+			c.Bound++
+			if pod.Status.Phase == corev1.PodRunning {
+				c.Running++
+			}
+		}
+	}
+	return c
+}

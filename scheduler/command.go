@@ -1,0 +1,104 @@
+// Package scheduler is the bundled gang scheduler: the PodGroup cycle of
+// kube-scheduler, fed with the gangs of every dialect that gangctl reads.
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	cliflag "k8s.io/component-base/cli/flag"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+	"k8s.io/kubernetes/pkg/features"
+)
+
+const (
+	// DefaultName is the schedulerName that the scheduler answers to unless its
+	// configuration says otherwise, and the name of its lease.
+	DefaultName = "gang-scheduler"
+	// DefaultNamespace is where its lease lives.
+	DefaultNamespace = "gangctl-system"
+)
+
+// NewCommand returns `gangctl scheduler`. Its flags and its configuration file
+// are those of kube-scheduler.
+func NewCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "scheduler",
+		Short: "Run the gang scheduler (what its image runs)",
+		Long: `Run the gang scheduler: kube-scheduler's PodGroup cycle, fed with the gangs of
+every dialect that gangctl reads. Flags and configuration file are those of
+kube-scheduler; unless told otherwise it serves schedulerName ` + DefaultName + `
+and takes its lease in namespace ` + DefaultNamespace + `.`,
+		Hidden: true,
+		// Its flags are many and some have effects on the process; they are
+		// made only when the command really runs.
+		DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts, err := parse(cmd, args)
+			if opts == nil || err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return run(ctx, opts)
+		},
+	}
+}
+
+// parse reads kube-scheduler's flags; nil options mean that help was asked for
+// and printed.
+func parse(cmd *cobra.Command, args []string) (*options.Options, error) {
+	gate := utilfeature.DefaultMutableFeatureGate
+	// The engine's gangs are behind a gate that is off by default upstream. It
+	// says nothing about the API server: the groups never leave this process.
+	if err := gate.OverrideDefault(features.GenericWorkload, true); err != nil {
+		return nil, fmt.Errorf("enable gang scheduling: %w", err)
+	}
+	opts := options.NewOptions()
+	cmd.DisableFlagParsing = false
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
+	for _, section := range opts.Flags.Order {
+		flags.AddFlagSet(opts.Flags.FlagSets[section])
+	}
+	cmd.InitDefaultHelpFlag()
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	if help, err := flags.GetBool("help"); err == nil && help {
+		return nil, cmd.Help()
+	}
+	if rest := flags.Args(); len(rest) > 0 {
+		return nil, fmt.Errorf("scheduler takes no arguments, got %q", rest)
+	}
+	if err := opts.ComponentGlobalsRegistry.Set(); err != nil {
+		return nil, err
+	}
+	if !gate.Enabled(features.GenericWorkload) {
+		return nil, fmt.Errorf("--feature-gates: %s=false would switch gang scheduling off", features.GenericWorkload)
+	}
+	if err := logsapi.ValidateAndApply(opts.Logs, gate); err != nil {
+		return nil, err
+	}
+	return opts, nil
+}
+
+// run schedules until ctx ends or the lease is lost.
+func run(ctx context.Context, opts *options.Options) error {
+	s, err := setup(ctx, opts)
+	if err != nil {
+		return err
+	}
+	err = s.run(ctx)
+	if ctx.Err() != nil {
+		return nil // asked to stop
+	}
+	return err
+}

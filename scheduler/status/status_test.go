@@ -1,0 +1,214 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/events"
+	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+)
+
+var key = gang.Key{Dialect: gang.SchedulerPlugins, Namespace: "research", Name: "llama"}
+
+// bench is a controller between a fake API server and a test that says what
+// the gang looks like.
+type bench struct {
+	*Controller
+	t          *testing.T
+	clock      *testclock.FakeClock
+	pods       []*corev1.Pod
+	incomplete string
+	synced     bool
+	events     chan string
+}
+
+func newBench(t *testing.T, pods ...*corev1.Pod) *bench {
+	t.Helper()
+	group := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
+		"metadata": map[string]any{"namespace": key.Namespace, "name": key.Name, "uid": "g"},
+		"spec":     map[string]any{"minMember": int64(2)},
+	}}
+	var objects []runtime.Object
+	for _, pod := range pods {
+		objects = append(objects, pod)
+	}
+	recorder := events.NewFakeRecorder(100)
+	b := &bench{t: t, clock: testclock.NewFakeClock(time.Unix(1e9, 0)), pods: pods, synced: true, events: recorder.Events}
+	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+		map[schema.GroupVersionResource]string{schedulerplugins.GVR(): "PodGroupList"}, group)
+	b.Controller = (&Controller{
+		Client:     fake.NewClientset(objects...),
+		Dynamic:    client,
+		Members:    func(gang.Key) []*corev1.Pod { return b.pods },
+		Objects:    server{client},
+		Synced:     func() bool { return b.synced },
+		Incomplete: func(gang.Key) string { return b.incomplete },
+		Recorder:   recorder,
+		Clock:      b.clock,
+	}).Complete()
+	return b
+}
+
+// server reads objects back, as the informer's cache would.
+type server struct {
+	client *dynamicfake.FakeDynamicClient
+}
+
+func (s server) Get(namespace, name string) (*unstructured.Unstructured, bool) {
+	u, err := s.client.Resource(schedulerplugins.GVR()).Namespace(namespace).Get(context.Background(), name, metav1.GetOptions{})
+	return u, err == nil
+}
+
+func (b *bench) reconcile() {
+	b.t.Helper()
+	if err := b.Controller.reconcile(b.t.Context(), key); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) patches() (patches []string) {
+	for _, actions := range [][]clienttesting.Action{
+		b.Dynamic.(*dynamicfake.FakeDynamicClient).Actions(), b.Client.(*fake.Clientset).Actions(),
+	} {
+		for _, action := range actions {
+			if patch, ok := action.(clienttesting.PatchAction); ok {
+				patches = append(patches, fmt.Sprintf("%s/%s %s", patch.GetResource().Resource, patch.GetName(), patch.GetPatch()))
+			}
+		}
+	}
+	return patches
+}
+
+func pod(name, node string, phase corev1.PodPhase) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: name},
+		Spec:       corev1.PodSpec{NodeName: node},
+		Status:     corev1.PodStatus{Phase: phase},
+	}
+}
+
+func TestStatusIsWrittenOncePerChange(t *testing.T) {
+	b := newBench(t, pod("a", "n1", corev1.PodRunning), pod("b", "n2", corev1.PodRunning))
+	b.reconcile()
+	b.reconcile()
+	patches := b.patches()
+	if len(patches) != 1 {
+		t.Fatalf("%d patches, want 1: %q", len(patches), patches)
+	}
+	var got struct {
+		Status map[string]any `json:"status"`
+	}
+	_, body, _ := strings.Cut(patches[0], " ")
+	if err := json.Unmarshal([]byte(body), &got); err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(got.Status) != "map[failed:0 phase:Running running:2 succeeded:0]" {
+		t.Errorf("status %v", got.Status)
+	}
+}
+
+func TestAGroupWithoutPodsOfOursIsLeftAlone(t *testing.T) {
+	b := newBench(t)
+	b.reconcile()
+	if patches := b.patches(); len(patches) != 0 {
+		t.Errorf("patched another scheduler's group: %q", patches)
+	}
+}
+
+func TestNothingIsSaidBeforeAllIsKnown(t *testing.T) {
+	b := newBench(t, pod("a", "", corev1.PodPending))
+	b.synced, b.incomplete = false, "PodGroup research/llama not found"
+	b.clock.Step(time.Hour)
+	b.reconcile()
+	if patches := b.patches(); len(patches) != 0 {
+		t.Errorf("patched before the caches have synced: %q", patches)
+	}
+}
+
+func TestAnIncompleteGangIsExplainedOnceAfterPatience(t *testing.T) {
+	b := newBench(t, pod("a", "", corev1.PodPending), pod("b", "n1", corev1.PodRunning))
+	b.incomplete = "gang research/llama waits for its pods: 2/3 pods exist"
+	conditions := func() (n int) {
+		for _, patch := range b.patches() {
+			if strings.HasPrefix(patch, "pods/a ") && strings.Contains(patch, "2/3 pods exist") && strings.Contains(patch, ReasonWaiting) {
+				n++
+			}
+		}
+		return n
+	}
+	b.reconcile()
+	if n := conditions(); n != 0 {
+		t.Errorf("explained at once: %q", b.patches())
+	}
+	b.clock.Step(patience)
+	b.reconcile()
+	explained, err := b.Client.CoreV1().Pods(key.Namespace).Get(t.Context(), "a", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.pods[0] = explained
+	for range 10 {
+		b.clock.Step(time.Second)
+		b.reconcile()
+	}
+	if n := conditions(); n != 1 {
+		t.Errorf("%d conditions, want 1: %q", n, b.patches())
+	}
+	if n := len(b.events); n != 1 {
+		t.Errorf("%d events, want 1", n)
+	}
+	if event := <-b.events; !strings.Contains(event, "2/3 pods exist") {
+		t.Errorf("event %q", event)
+	}
+}
+
+func TestAReasonThatPassesInTimeIsNotReported(t *testing.T) {
+	b := newBench(t, pod("a", "", corev1.PodPending))
+	b.incomplete = "gang research/llama waits for its pods: 1/2 pods exist"
+	b.reconcile()
+	b.clock.Step(patience)
+	b.incomplete = ""
+	b.reconcile()
+	if n := len(b.events); n != 0 {
+		t.Errorf("event %q about a gang that is whole", <-b.events)
+	}
+}
+
+func TestDecisionsBecomeEvents(t *testing.T) {
+	b := newBench(t)
+	decided := func(virtual string, status metav1.ConditionStatus) {
+		group := &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: virtual}}
+		group.Status.Conditions = []metav1.Condition{{Type: schedulingv1beta1.PodGroupInitiallyScheduled, Status: status, Message: "8 of 9"}}
+		b.Decided(group)
+	}
+	decided(key.VirtualName(), metav1.ConditionFalse)
+	decided(key.VirtualName(), metav1.ConditionTrue)
+	decided("labels:llama", metav1.ConditionFalse)          // no object to attach it to
+	decided("scheduler-plugins:gone", metav1.ConditionTrue) // deleted in between
+	if n := len(b.events); n != 2 {
+		t.Fatalf("%d events, want 2", n)
+	}
+	if e := <-b.events; !strings.HasPrefix(e, "Warning Unschedulable 8 of 9") {
+		t.Errorf("event %q", e)
+	}
+	if e := <-b.events; !strings.HasPrefix(e, "Normal Scheduled") {
+		t.Errorf("event %q", e)
+	}
+}

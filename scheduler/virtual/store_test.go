@@ -1,0 +1,155 @@
+package virtual
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+func group(name string, minCount int32) *schedulingv1beta1.PodGroup {
+	return &schedulingv1beta1.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: name, UID: "1"},
+		Spec: schedulingv1beta1.PodGroupSpec{SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{
+			Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: minCount},
+		}},
+	}
+}
+
+func listed(t *testing.T, s *Store) *schedulingv1beta1.PodGroupList {
+	t.Helper()
+	obj, err := s.ListWithContext(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return obj.(*schedulingv1beta1.PodGroupList)
+}
+
+func TestWatchSeesEveryChangeAfterTheList(t *testing.T) {
+	s := NewStore()
+	s.Set(group("a", 2))
+	list := listed(t, s)
+	s.Set(group("b", 3)) // between the list and the watch
+	w, err := s.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	s.Set(group("a", 1))
+	s.Delete("research", "b")
+	for _, want := range []string{"ADDED b", "MODIFIED a", "DELETED b"} {
+		select {
+		case e := <-w.ResultChan():
+			if got := fmt.Sprintf("%s %s", e.Type, e.Object.(*schedulingv1beta1.PodGroup).Name); got != want {
+				t.Errorf("event %q, want %q", got, want)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("no event, want %q", want)
+		}
+	}
+}
+
+func TestAnEqualSpecIsNoChange(t *testing.T) {
+	s := NewStore()
+	s.Set(group("a", 2))
+	before := listed(t, s).ResourceVersion
+	s.Set(group("a", 2))
+	s.Delete("research", "nobody")
+	if after := listed(t, s).ResourceVersion; after != before {
+		t.Errorf("resource version went from %s to %s for nothing", before, after)
+	}
+}
+
+func TestSetKeepsTheEnginesWord(t *testing.T) {
+	s := NewStore()
+	s.Set(group("a", 2))
+	condition := metav1.Condition{Type: schedulingv1beta1.PodGroupInitiallyScheduled, Status: metav1.ConditionFalse, Reason: "Unschedulable", Message: "m"}
+	if _, news := s.SetCondition("research", "a", condition); !news {
+		t.Error("the first condition is no news")
+	}
+	if _, news := s.SetCondition("research", "a", condition); news {
+		t.Error("the same condition is news again")
+	}
+	s.Set(group("a", 1))
+	got, ok := s.Get("research", "a")
+	if !ok || len(got.Status.Conditions) != 1 || got.Spec.SchedulingPolicy.Gang.MinCount != 1 {
+		t.Errorf("after a change of spec: %+v", got)
+	}
+	if got, _ := s.SetCondition("research", "nobody", condition); got != nil {
+		t.Errorf("SetCondition on no group returned %v", got)
+	}
+}
+
+func TestWatchOfForgottenHistoryExpires(t *testing.T) {
+	s := NewStore()
+	for i := range int32(historyLimit + 1) {
+		s.Set(group("a", i+1))
+	}
+	_, err := s.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "1"})
+	if !apierrors.IsResourceExpired(err) {
+		t.Errorf("watch from version 1: %v, want Expired", err)
+	}
+	_, err = s.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "soon"})
+	if !apierrors.IsBadRequest(err) {
+		t.Errorf("watch from version soon: %v, want BadRequest", err)
+	}
+}
+
+func TestStopEndsTheWatch(t *testing.T) {
+	s := NewStore()
+	w, err := s.Watch(metav1.ListOptions{ResourceVersion: listed(t, s).ResourceVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Stop()
+	w.Stop()
+	select {
+	case e, open := <-w.ResultChan():
+		if open {
+			t.Errorf("event %v after Stop", e.Type)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the channel stays open after Stop")
+	}
+}
+
+// An informer is what the store is for: it must sync and follow, also where it
+// is too slow for the history.
+func TestInformerFollowsTheStore(t *testing.T) {
+	s := NewStore()
+	s.Set(group("first", 1))
+	informer := cache.NewSharedIndexInformer(s, &schedulingv1beta1.PodGroup{}, 0, cache.Indexers{})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	go informer.RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		t.Fatal("the informer does not sync")
+	}
+	for i := range 3 * historyLimit {
+		s.Set(group(fmt.Sprintf("g%d", i%7), int32(i+1)))
+	}
+	s.Delete("research", "first")
+	want := len(listed(t, s).Items)
+	for ctx.Err() == nil {
+		current := 0
+		for _, obj := range informer.GetStore().List() {
+			g := obj.(*schedulingv1beta1.PodGroup)
+			if latest, ok := s.Get(g.Namespace, g.Name); ok && latest.ResourceVersion == g.ResourceVersion {
+				current++
+			}
+		}
+		if current == want && len(informer.GetStore().List()) == want {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("the informer holds %d groups that differ from the store's %d", len(informer.GetStore().List()), want)
+}
+
+var _ watch.Interface = &watcher{}
