@@ -4,12 +4,14 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	cliflag "k8s.io/component-base/cli/flag"
 	logsapi "k8s.io/component-base/logs/api/v1"
@@ -57,26 +59,30 @@ func parse(cmd *cobra.Command, args []string) (*options.Options, error) {
 	gate := utilfeature.DefaultMutableFeatureGate
 	// The engine's gangs are behind a gate that is off by default upstream. It
 	// says nothing about the API server: the groups never leave this process.
-	if err := gate.OverrideDefault(features.GenericWorkload, true); err != nil {
-		return nil, fmt.Errorf("enable gang scheduling: %w", err)
+	if !gate.Enabled(features.GenericWorkload) {
+		if err := gate.OverrideDefault(features.GenericWorkload, true); err != nil {
+			return nil, fmt.Errorf("enable gang scheduling: %w", err)
+		}
 	}
 	opts := options.NewOptions()
-	cmd.DisableFlagParsing = false
-	flags := cmd.Flags()
-	flags.SortFlags = false
+	// A set of its own, because gangctl has flags for every command, some of
+	// which have the name of one of kube-scheduler's.
+	flags := pflag.NewFlagSet(cmd.CommandPath(), pflag.ContinueOnError)
 	flags.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
 	for _, section := range opts.Flags.Order {
 		flags.AddFlagSet(opts.Flags.FlagSets[section])
 	}
-	cmd.InitDefaultHelpFlag()
-	if err := flags.Parse(args); err != nil {
-		return nil, err
+	flags.Usage = func() {
+		fmt.Fprintf(cmd.OutOrStdout(), "%s\n\nUsage:\n  %s [flags]\n", cmd.Long, cmd.CommandPath())
+		cliflag.PrintSections(cmd.OutOrStdout(), *opts.Flags, 0)
 	}
-	if help, err := flags.GetBool("help"); err == nil && help {
-		return nil, cmd.Help()
+	if err := flags.Parse(args); errors.Is(err, pflag.ErrHelp) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("%s: %w", cmd.CommandPath(), err)
 	}
 	if rest := flags.Args(); len(rest) > 0 {
-		return nil, fmt.Errorf("scheduler takes no arguments, got %q", rest)
+		return nil, fmt.Errorf("%s takes no arguments, got %q", cmd.CommandPath(), rest)
 	}
 	if err := opts.ComponentGlobalsRegistry.Set(); err != nil {
 		return nil, err
