@@ -18,11 +18,11 @@ test: build unit e2e ## everything that CI runs
 
 unit: ## tests that need no cluster, and vet
 	$(GO) vet ./...
-	$(GO) test $$($(GO) list ./... | grep -v /test/e2e)
+	$(GO) test $$($(GO) list ./... | grep -v '/e2e$$')
 
 e2e: build ## tests on the sandbox: a real API server, operator and scheduler
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox \
-		$(GO) test -count=1 -timeout 30m ./test/e2e/...
+		$(GO) test -count=1 -timeout 30m ./sandbox/e2e ./test/e2e
 
 demo: build ## two gangs on four GPUs: the default scheduler, then ours
 	bin/gangctl-sandbox demo
@@ -33,8 +33,9 @@ lint: ## style and correctness; builds golangci-lint the first time
 generate: docs completions ## everything in the tree that is made from code
 	$(GO) generate ./sandbox/...
 
-docs: ## the command reference, from the command tree
-	$(GO) run ./cmd/gangctl docs --format markdown --dir docs/reference
+docs: build ## the command reference, from the command tree
+	rm -rf docs/reference
+	bin/gangctl docs --format markdown --dir docs/reference
 
 completions: build ## shell completions, from the command tree
 	bin/gangctl completion bash > completions/gangctl.bash
@@ -43,7 +44,7 @@ completions: build ## shell completions, from the command tree
 	bin/gangctl completion powershell > completions/gangctl.ps1
 
 bench: build ## the figures of docs/benchmarks.md
-	test/bench/startup.sh bin/gangctl
+	GANGCTL_BIN=$(CURDIR)/bin/gangctl $(GO) test -run '^$$' -bench . -benchtime 40x ./test/bench
 
 clean:
 	rm -rf bin dist

@@ -17,6 +17,8 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	"k8s.io/kubernetes/pkg/features"
+
+	"github.com/gangctl/gangctl/pkg/failure"
 )
 
 const (
@@ -79,21 +81,25 @@ func parse(cmd *cobra.Command, args []string) (*options.Options, error) {
 	if err := flags.Parse(args); errors.Is(err, pflag.ErrHelp) {
 		return nil, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("%s: %w", cmd.CommandPath(), err)
+		return nil, usage(cmd, "%w", err)
 	}
 	if rest := flags.Args(); len(rest) > 0 {
-		return nil, fmt.Errorf("%s takes no arguments, got %q", cmd.CommandPath(), rest)
+		return nil, usage(cmd, "%s takes no arguments, got %q", cmd.CommandPath(), rest)
 	}
 	if err := opts.ComponentGlobalsRegistry.Set(); err != nil {
-		return nil, err
+		return nil, usage(cmd, "--feature-gates: %w", err)
 	}
 	if !gate.Enabled(features.GenericWorkload) {
-		return nil, fmt.Errorf("--feature-gates: %s=false would switch gang scheduling off", features.GenericWorkload)
+		return nil, usage(cmd, "--feature-gates: %s=false would switch gang scheduling off", features.GenericWorkload)
 	}
 	if err := logsapi.ValidateAndApply(opts.Logs, gate); err != nil {
-		return nil, err
+		return nil, usage(cmd, "%w", err)
 	}
 	return opts, nil
+}
+
+func usage(cmd *cobra.Command, format string, args ...any) error {
+	return failure.Usagef(format, args...).WithHint("see '%s --help'", cmd.CommandPath())
 }
 
 // run schedules until ctx ends or the lease is lost.

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+
+	"github.com/gangctl/gangctl/pkg/failure"
 )
 
 // under returns the command below a root that has flags of its own, as in
@@ -54,6 +56,16 @@ func TestFlags(t *testing.T) {
 	}
 	if out.Len() != 0 {
 		t.Errorf("printed %q", out)
+	}
+}
+
+func TestBadUsage(t *testing.T) {
+	for _, args := range [][]string{{"--no-such-flag"}, {"word"}, {"--leader-elect=perhaps"}} {
+		cmd, _ := under(t)
+		_, err := parse(cmd, args)
+		if got := failure.From(err); got == nil || got.Code != failure.CodeUsage || got.Hint == "" {
+			t.Errorf("scheduler %v: %+v, want a usage error with a hint", args, got)
+		}
 	}
 }
 

@@ -94,7 +94,7 @@ func (c *Controller) Decided(group *schedulingv1beta1.PodGroup) {
 	switch {
 	case !ok || condition == nil:
 	case condition.Status == metav1.ConditionTrue:
-		c.Recorder.Eventf(object, nil, corev1.EventTypeNormal, ReasonScheduled, "Scheduling", "all members that the gang needs have a node")
+		c.Recorder.Eventf(object, nil, corev1.EventTypeNormal, ReasonScheduled, "Scheduling", "found a node for every member that the gang needs")
 	default:
 		c.Recorder.Eventf(object, nil, corev1.EventTypeWarning, ReasonUnschedulable, "Scheduling", "%s", condition.Message)
 	}

@@ -1,0 +1,39 @@
+// Command gangctl submits gang jobs on Kubernetes and shows how they are.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/pflag"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/root"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/version"
+	"github.com/gangctl/gangctl/scheduler"
+)
+
+func main() {
+	// Libraries of the scheduler put flags of theirs there, and cobra would show them as gangctl's.
+	pflag.CommandLine = pflag.NewFlagSet("gangctl", pflag.ContinueOnError)
+	f := &factory.Factory{IO: iostreams.System(os.Getenv), Args: os.Args[1:], Getenv: os.Getenv, Version: version.Get()}
+	os.Exit(int(root.Execute(interruptible(), f, root.NewCommand(f, scheduler.NewCommand()))))
+}
+
+// interruptible ends with the first Ctrl-C, so that a command can say what keeps running; the second ends the program.
+func interruptible() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		os.Exit(int(failure.CodeInterrupted))
+	}()
+	return ctx
+}

@@ -1,0 +1,136 @@
+package delete
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/kube/kubetest"
+	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+)
+
+const jobsPath = "/apis/kubeflow.org/v1/namespaces/research/tfjobs"
+
+// run runs the command line with a client.
+func run(ctx context.Context, client func() (*kube.Client, error), args ...string) (stdout, stderr string, err error) {
+	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
+	f := &factory.Factory{IO: io, Client: client, Namespace: func() (string, error) { return "research", nil }}
+	cmd := NewCommand(f, nil)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(args)
+	err = cmd.ExecuteContext(ctx)
+	return out.String(), errOut.String(), err
+}
+
+// Every name is tried, and the failures are told together. Not to wait takes the right to delete, and no other.
+func TestEachIsTried(t *testing.T) {
+	s := kubetest.New(t)
+	for _, name := range []string{"a", "c"} {
+		s.Answer("DELETE "+jobsPath+"/"+name, 200, &metav1.Status{Status: metav1.StatusSuccess})
+	}
+	s.Refuse("DELETE "+jobsPath+"/b", 404, metav1.StatusReasonNotFound, "no", &metav1.StatusDetails{Name: "b"})
+	s.Refuse("DELETE "+jobsPath+"/d", 403, metav1.StatusReasonForbidden, `User "bob" cannot delete resource "tfjobs" in API group`, nil)
+	stdout, _, err := run(t.Context(), s.Client, "d", "c", "b", "a", "a", "--wait=false")
+	if want := "tfjob.kubeflow.org/a deleted\ntfjob.kubeflow.org/c deleted\n"; stdout != want {
+		t.Errorf("stdout: %q", stdout)
+	}
+	got := failure.From(err)
+	if want := "delete TFJob research/b: not found\n" + `delete TFJob research/d: User "bob" cannot delete resource "tfjobs" in API group`; got == nil || got.Message != want || got.Code != failure.CodeError {
+		t.Fatalf("got %+v", got)
+	}
+	if !strings.Contains(got.Hint, `verbs: ["delete"]`) {
+		t.Errorf("hint: %s", got.Hint)
+	}
+	if len(s.Requests()) != 4 || !strings.Contains(s.Body(0), `"propagationPolicy":"Background"`) {
+		t.Errorf("requests: %q, the first with %s", s.Requests(), s.Body(0))
+	}
+}
+
+// What is deleted is what was seen: not a job of the same name that somebody made in between.
+func TestDeletesWhatItSaw(t *testing.T) {
+	s := kubetest.New(t)
+	s.Answer("GET "+jobsPath+"/a", 200, kubetest.Job("research", "a", 1))
+	s.Refuse("DELETE "+jobsPath+"/a", 409, metav1.StatusReasonConflict, "the UID in the precondition does not match", &metav1.StatusDetails{Name: "a"})
+	_, _, err := run(t.Context(), s.Client, "a")
+	if err == nil || err.Error() != "delete TFJob research/a: the UID in the precondition does not match" {
+		t.Errorf("got %v", err)
+	}
+	if body := s.Body(1); !strings.Contains(body, `"preconditions":{"uid":"research-a"}`) {
+		t.Errorf("delete options: %s", body)
+	}
+}
+
+// clients hold one job with one pod; deleting the job does nothing more, as on a cluster whose garbage collector is slow.
+func clients(t *testing.T) (*kube.Client, *fake.Clientset, *dynamicfake.FakeDynamicClient) {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(kubetest.Job("research", "llama", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dyn := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{tfjob.GVR(): "TFJobList"},
+		&unstructured.Unstructured{Object: content})
+	typed := fake.NewClientset(kubetest.Pod("research", "llama", 0, "n1", ""))
+	return &kube.Client{Typed: typed, Dynamic: dyn}, typed, dyn
+}
+
+func TestWaitsForPods(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	client, typed, _ := clients(t)
+	collected := make(chan struct{})
+	typed.PrependWatchReactor("pods", func(clienttesting.Action) (bool, watch.Interface, error) {
+		// The command watches; only now does the garbage collector come round.
+		go func() {
+			defer close(collected)
+			if err := typed.CoreV1().Pods("research").Delete(ctx, "llama-worker-0", metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+		}()
+		return false, nil, nil
+	})
+	stdout, _, err := run(ctx, func() (*kube.Client, error) { return client, nil }, "llama")
+	if err != nil || stdout != "tfjob.kubeflow.org/llama deleted\n" {
+		t.Fatalf("got %v, %q", err, stdout)
+	}
+	select {
+	case <-collected:
+	default:
+		t.Error("it did not wait for the pod")
+	}
+}
+
+func TestWaitEndsOtherwise(t *testing.T) {
+	client, _, _ := clients(t)
+	stdout, _, err := run(t.Context(), func() (*kube.Client, error) { return client, nil }, "llama", "--timeout", "300ms")
+	got := failure.From(err)
+	if got == nil || got.Code != failure.CodeTimedOut || got.Message != "TFJob research/llama is deleted, but after 300ms there is still 1 pod" || stdout != "" {
+		t.Errorf("timeout: got %+v, %q", got, stdout)
+	}
+
+	client, typed, _ := clients(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	typed.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		interrupt()
+		return false, nil, nil
+	})
+	_, _, err = run(ctx, func() (*kube.Client, error) { return client, nil }, "llama")
+	got = failure.From(err)
+	if got == nil || got.Code != failure.CodeInterrupted || got.Message != "interrupted; the deletion of TFJob research/llama goes on" {
+		t.Errorf("interrupted: got %+v", got)
+	}
+}

@@ -1,0 +1,28 @@
+// Package factory holds what every command is given. Nothing in it does work before it is asked.
+package factory
+
+import (
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/version"
+)
+
+// Factory are the dependencies of the commands.
+type Factory struct {
+	IO *iostreams.IOStreams
+	// Args is the command line without the program's name.
+	Args []string
+	// Getenv reads the environment.
+	Getenv func(string) string
+	// Version is the build that runs.
+	Version version.Info
+	// Suffix makes five random characters for a generated name.
+	Suffix func() string
+
+	// Namespace is the namespace of the run: -n, else the context's, else "default". It needs no cluster.
+	Namespace func() (string, error)
+	// Client opens the connection to the cluster.
+	Client func() (*kube.Client, error)
+	// ConfigPath is the file that holds the user's settings, whether it exists or not.
+	ConfigPath string
+}

@@ -1,0 +1,84 @@
+package get
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/printer"
+	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+)
+
+var columns = []printer.Column{
+	{Name: "Member"}, {Name: "Pod"}, {Name: "State"}, {Name: "Node"}, {Name: "GPUs"}, {Name: "Age"},
+	{Name: "IP", Wide: true}, {Name: "Reason"},
+}
+
+// style says how a state looks; the word is there without it.
+func style(s tfjob.State) iostreams.Style {
+	switch s {
+	case tfjob.Running, tfjob.Succeeded:
+		return iostreams.Green
+	case tfjob.Failed, tfjob.Degraded:
+		return iostreams.Red
+	default:
+		return iostreams.Yellow
+	}
+}
+
+func (o *Options) print(job *kubeflowv1.TFJob, s tfjob.Summary) error {
+	now := o.IO.Clock.Now()
+	if !o.Output.NoHeaders {
+		o.printSummary(job, s, now)
+	}
+	rows := make([][]string, 0, len(s.Members))
+	for _, m := range s.Members {
+		pod, ip, since := "-", "-", "-"
+		if m.Pod != nil {
+			pod, since = m.Pod.Name, age(m.Pod.CreationTimestamp.Time, now)
+			if m.Pod.Status.PodIP != "" {
+				ip = m.Pod.Status.PodIP
+			}
+		}
+		node := m.Node()
+		if node == "" {
+			node = "-"
+		}
+		rows = append(rows, []string{m.Name(), pod, string(m.State), node, strconv.FormatInt(m.GPUs, 10), since, ip, m.Reason})
+	}
+	return printer.PrintTable(o.IO.Out, o.Output, o.IO.Width(), columns, rows)
+}
+
+func (o *Options) printSummary(job *kubeflowv1.TFJob, s tfjob.Summary, now time.Time) {
+	line := func(label, value string) { fmt.Fprintf(o.IO.Out, "%-11s%s\n", label+":", value) }
+	line("Name", job.Namespace+"/"+job.Name)
+	line("Kind", tfjob.Kind)
+	line("State", o.IO.OutStyled(style(s.State), string(s.State)))
+	line("Ready", fmt.Sprintf("%d/%d", s.Ready, s.Total))
+	line("Gang", gang(s))
+	line("Scheduler", s.Scheduler)
+	line("GPUs", strconv.FormatInt(s.GPUs, 10))
+	line("Age", age(job.CreationTimestamp.Time, now))
+	if s.Reason != "" {
+		line("Reason", s.Reason)
+	}
+	fmt.Fprintln(o.IO.Out)
+}
+
+func gang(s tfjob.Summary) string {
+	if s.Dialect == "" {
+		return "none: the job does not say that its members belong together"
+	}
+	return fmt.Sprintf("%d of %d members start together (%s)", s.MinAvailable, s.Total, s.Dialect)
+}
+
+func age(since, now time.Time) string {
+	if since.IsZero() {
+		return "-"
+	}
+	return duration.HumanDuration(now.Sub(since))
+}

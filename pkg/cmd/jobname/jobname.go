@@ -1,0 +1,79 @@
+// Package jobname knows the names of the jobs in a namespace: for completion, and for a hint after a slip of the finger.
+package jobname
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+)
+
+const (
+	// budget is how long completion may take: somebody sits at a prompt.
+	budget = 2 * time.Second
+	// maxCompletions is how many names a prompt can show.
+	maxCompletions = 100
+)
+
+// Complete completes job names that are not on the command line yet; at most max names in all, 0 is no limit. It is silent
+// on errors.
+func Complete(f *factory.Factory, max int) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if max > 0 && len(args) >= max {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), budget)
+		defer cancel()
+		namespace, err := f.Namespace()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		client, err := f.Client()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		names, err := list(ctx, client, namespace)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) || slices.Contains(args, name) })
+		return names[:min(len(names), maxCompletions)], cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// Near are at most three names of jobs in the namespace that resemble name: one contains the other, or they start alike. It
+// is nil if there are none or the cluster does not tell.
+func Near(ctx context.Context, client *kube.Client, namespace, name string) []string {
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	names, err := list(ctx, client, namespace)
+	if err != nil {
+		return nil
+	}
+	names = slices.DeleteFunc(names, func(other string) bool {
+		start := min(len(name), len(other), 3)
+		return !strings.Contains(other, name) && !strings.Contains(name, other) && !strings.HasPrefix(other, name[:start])
+	})
+	return names[:min(len(names), 3)]
+}
+
+// list asks for names only, from the API server's cache. They are sorted.
+func list(ctx context.Context, client *kube.Client, namespace string) ([]string, error) {
+	jobs, err := client.Dynamic.Resource(tfjob.GVR()).Namespace(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(jobs.Items))
+	for i := range jobs.Items {
+		names[i] = jobs.Items[i].GetName()
+	}
+	slices.Sort(names)
+	return names, nil
+}

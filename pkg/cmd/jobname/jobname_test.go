@@ -1,0 +1,85 @@
+package jobname
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+
+	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	"github.com/spf13/cobra"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/kube/kubetest"
+)
+
+const jobsPath = "/apis/kubeflow.org/v1/namespaces/research/tfjobs"
+
+// complete asks for completions of prefix after args.
+func complete(t *testing.T, s *kubetest.Server, max int, args []string, prefix string) []string {
+	t.Helper()
+	f := &factory.Factory{Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
+	cmd := &cobra.Command{}
+	cmd.SetContext(t.Context())
+	names, directive := Complete(f, max)(cmd, args, prefix)
+	if directive != cobra.ShellCompDirectiveNoFileComp {
+		t.Errorf("files were offered as names of jobs: %v", directive)
+	}
+	return names
+}
+
+func TestComplete(t *testing.T) {
+	s := kubetest.New(t)
+	s.Answer("GET "+jobsPath, 200, kubetest.JobList("", kubetest.Job("research", "mistral", 1), kubetest.Job("research", "llama-2", 1), kubetest.Job("research", "llama-1", 1)))
+	tests := []struct {
+		max    int
+		args   []string
+		prefix string
+		want   []string
+	}{
+		{0, nil, "", []string{"llama-1", "llama-2", "mistral"}},
+		{0, nil, "ll", []string{"llama-1", "llama-2"}},
+		{0, []string{"llama-1"}, "", []string{"llama-2", "mistral"}},
+		{1, []string{"llama-1"}, "", nil},
+		{0, nil, "x", nil},
+	}
+	for _, tt := range tests {
+		if got := complete(t, s, tt.max, tt.args, tt.prefix); !slices.Equal(got, tt.want) {
+			t.Errorf("%+v: got %q", tt, got)
+		}
+	}
+}
+
+func TestCompleteIsBounded(t *testing.T) {
+	s := kubetest.New(t)
+	var jobs []*kubeflowv1.TFJob
+	for i := range 250 {
+		jobs = append(jobs, kubetest.Job("research", fmt.Sprintf("job-%03d", i), 1))
+	}
+	s.Answer("GET "+jobsPath, 200, kubetest.JobList("", jobs...))
+	if got := complete(t, s, 0, nil, "job"); len(got) != maxCompletions || got[0] != "job-000" {
+		t.Errorf("got %d, from %q", len(got), got[0])
+	}
+}
+
+func TestCompleteIsSilent(t *testing.T) {
+	s := kubetest.New(t)
+	s.HandleFunc("GET "+jobsPath, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	if got := complete(t, s, 0, nil, ""); got != nil {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestNear(t *testing.T) {
+	s := kubetest.New(t)
+	s.Answer("GET "+jobsPath, 200, kubetest.JobList("", kubetest.Job("research", "mistral", 1), kubetest.Job("research", "llama-2", 1), kubetest.Job("research", "my-llama", 1)))
+	client, err := s.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]string{"llama": {"llama-2", "my-llama"}, "mis": {"mistral"}, "zephyr": nil, "lla-3": {"llama-2"}} {
+		if got := Near(t.Context(), client, "research", name); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}

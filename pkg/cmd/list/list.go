@@ -1,0 +1,119 @@
+// Package list is `gangctl list`.
+package list
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/printer"
+)
+
+// Options are what the command works with.
+type Options struct {
+	IO        *iostreams.IOStreams
+	Namespace func() (string, error)
+	Client    func() (*kube.Client, error)
+
+	AllNamespaces bool
+	Selector      string
+	Output        printer.Flags
+}
+
+// NewCommand returns the command; runF replaces the run in tests.
+func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{IO: f.IO}
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List jobs, and why those that wait do so",
+		Long: `List the TFJobs of a namespace, whoever created them.
+
+STATE is how the gang is: Pending, Starting, Running, Degraded (some members run while others cannot), Succeeded, Failed or
+Suspended. READY counts the members that run. REASON is what the scheduler says of a job that waits.`,
+		Example: `  # the jobs of the context's namespace
+  gangctl list
+
+  # those of one team, everywhere, with scheduler and gang size
+  gangctl list -A -l team=vision -o wide`,
+		SuggestFor: []string{"squeue", "sinfo", "qstat", "ps", "status", "jobs"},
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return failure.Usagef("list takes no arguments, got %q", args[0]).WithHint("for one job: gangctl get %s", args[0])
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Namespace, o.Client = f.Namespace, f.Client
+			if err := o.validate(cmd); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	cmd.Flags().BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "List the jobs of all namespaces")
+	cmd.Flags().StringVarP(&o.Selector, "selector", "l", "", "Label selector, such as team=vision,env!=test")
+	o.Output.AddTableFlags(cmd)
+	return cmd
+}
+
+func (o *Options) validate(cmd *cobra.Command) error {
+	if o.AllNamespaces && cmd.Flags().Changed("namespace") {
+		return failure.Usagef("--all-namespaces and --namespace exclude each other").WithHint("leave out one of them")
+	}
+	if _, err := labels.Parse(o.Selector); err != nil {
+		return failure.Usagef("--selector %q: %w", o.Selector, err).WithHint("for example: -l team=vision,env!=test")
+	}
+	return o.Output.Validate()
+}
+
+func (o *Options) run(ctx context.Context) error {
+	namespace := "" // all
+	if !o.AllNamespaces {
+		var err error
+		if namespace, err = o.Namespace(); err != nil {
+			return err
+		}
+	}
+	client, err := o.Client()
+	if err != nil {
+		return err
+	}
+	jobs, err := listJobs(ctx, client, namespace, o.Selector)
+	if err != nil {
+		return err
+	}
+	if !o.Output.IsTable() {
+		return o.printObjects(jobs)
+	}
+	if len(jobs.Items) == 0 {
+		fmt.Fprintln(o.IO.ErrOut, o.nothing(namespace))
+		return nil
+	}
+	pods, err := listPods(ctx, client, namespace)
+	if err != nil {
+		return err
+	}
+	return o.printTable(jobs, pods)
+}
+
+func (o *Options) nothing(namespace string) string {
+	where := "in namespace " + namespace
+	if o.AllNamespaces {
+		where = "in any namespace"
+	}
+	if o.Selector != "" {
+		return fmt.Sprintf("no jobs with labels %s %s", o.Selector, where)
+	}
+	return "no jobs " + where
+}

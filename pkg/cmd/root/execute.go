@@ -1,0 +1,20 @@
+package root
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/failure"
+)
+
+// Execute runs a command tree and returns the exit code. What stopped it is on standard error.
+func Execute(ctx context.Context, f *factory.Factory, cmd *cobra.Command) failure.Code {
+	failed := failure.From(cmd.ExecuteContext(ctx))
+	if failed == nil {
+		return failure.CodeOK
+	}
+	failure.Print(f.IO, failed)
+	return failed.Code
+}

@@ -1,0 +1,57 @@
+package root
+
+import "github.com/spf13/cobra"
+
+// usageTemplate is cobra's, without the repetition of the connection flags in every command.
+const usageTemplate = `Usage:
+  {{if .HasParent}}{{.UseLine}}{{else}}{{.CommandPath}} COMMAND{{end}}{{if gt (len .Aliases) 0}}
+
+Aliases:
+  {{.NameAndAliases}}{{end}}{{if .HasExample}}
+
+Examples:
+{{.Example}}{{end}}{{if .HasAvailableSubCommands}}{{$commands := .Commands}}{{range $group := .Groups}}
+
+{{.Title}}{{range $commands}}{{if (and (eq .GroupID $group.ID) (or .IsAvailableCommand (eq .Name "help")))}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if not .Groups}}
+
+Commands:{{range $commands}}{{if .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
+
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasParent}}
+
+Flags of every command (-n, --context, --kubeconfig, --profile, …): gangctl --help{{end}}
+`
+
+// addHelp adds cobra's own help command, with an error for a command that is not there.
+func addHelp(root *cobra.Command) {
+	root.SetHelpCommandGroupID(groupSettings)
+	root.InitDefaultHelpCmd()
+	help, _, err := root.Find([]string{"help"})
+	if err != nil {
+		panic(err) // cobra has just added it
+	}
+	help.Use = "help [COMMAND…]"
+	help.Short, help.Long = "Show the help of a command", "Show the help of a command, as COMMAND --help does."
+	help.Run = nil
+	help.RunE = func(_ *cobra.Command, words []string) error {
+		target, rest, err := root.Find(words)
+		if err != nil || len(rest) > 0 {
+			return unknownCommand(target, words[len(words)-1])
+		}
+		target.InitDefaultHelpFlag()
+		return target.Help()
+	}
+}
+
+// isHelp reports whether the command explains or completes others, and so must work with broken settings.
+func isHelp(cmd *cobra.Command) bool {
+	for ; cmd != nil; cmd = cmd.Parent() {
+		switch cmd.Name() {
+		case "help", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
+			return true
+		}
+	}
+	return false
+}

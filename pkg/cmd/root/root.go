@@ -1,0 +1,134 @@
+// Package root assembles the command tree of gangctl.
+package root
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	deletecmd "github.com/gangctl/gangctl/pkg/cmd/delete"
+	"github.com/gangctl/gangctl/pkg/cmd/docs"
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/get"
+	"github.com/gangctl/gangctl/pkg/cmd/list"
+	"github.com/gangctl/gangctl/pkg/cmd/submit"
+	versioncmd "github.com/gangctl/gangctl/pkg/cmd/version"
+	"github.com/gangctl/gangctl/pkg/config"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/flagvalue"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/kube"
+)
+
+// The groups of the help.
+const (
+	groupJobs     = "jobs"
+	groupSettings = "settings"
+)
+
+// NewCommand returns `gangctl` with every command under it. The factory must hold IO, Args, Getenv and Version; what else it
+// lacks is made from the connection flags and the environment. Further commands are those that this package must not know.
+func NewCommand(f *factory.Factory, further ...*cobra.Command) *cobra.Command {
+	var profile string
+	var color iostreams.ColorMode
+	cmd := &cobra.Command{
+		Use:   "gangctl",
+		Short: "Submit gang jobs on Kubernetes, and see why they wait",
+		Long: `gangctl submits jobs whose members start together or not at all, and shows how they are.
+
+Every flag can have a default: GANGCTL_IMAGE for --image, or ` + "`image: IMAGE`" + ` in the settings file
+($XDG_CONFIG_HOME/gangctl/config.yaml), there also under profiles.NAME, chosen with --profile NAME.`,
+		Example: `  # submit, look, remove
+  gangctl submit tf llama --image tensorflow/tensorflow:2.17.0-gpu --workers 4 --gpus 2 -- python train.py
+  gangctl list
+  gangctl delete llama`,
+		SilenceUsage: true, SilenceErrors: true,
+		SuggestionsMinimumDistance: 2,
+		Args:                       cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return unknownCommand(cmd, args[0])
+		},
+	}
+	cmd.SetArgs(f.Args)
+	cmd.SetIn(f.IO.In)
+	cmd.SetOut(f.IO.Out)
+	cmd.SetErr(f.IO.ErrOut)
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return failure.Usagef("%w", err).WithHint("see '%s --help'", cmd.CommandPath())
+	})
+	cmd.SetUsageTemplate(usageTemplate)
+
+	flags := cmd.PersistentFlags()
+	connect(f, cmd)
+	flags.StringVar(&profile, "profile", "", "Profile of the settings file (default: $GANGCTL_PROFILE, then the file's own choice)")
+	flagvalue.Enum(cmd, flags, &color, "color", iostreams.ColorAuto, "Colour of messages",
+		iostreams.ColorAuto, iostreams.ColorAlways, iostreams.ColorNever)
+
+	cmd.AddGroup(&cobra.Group{ID: groupJobs, Title: "Jobs:"}, &cobra.Group{ID: groupSettings, Title: "Settings:"})
+	add(cmd, groupJobs, submit.NewCommand(f), list.NewCommand(f, nil), get.NewCommand(f, nil), deletecmd.NewCommand(f, nil))
+	add(cmd, groupSettings, versioncmd.NewCommand(f, nil))
+	cmd.AddCommand(docs.NewCommand(nil))
+	cmd.AddCommand(further...)
+	addCompletion(cmd)
+	addHelp(cmd)
+
+	settings := func(run *cobra.Command) error {
+		c, err := config.Load(f.ConfigPath, f.Getenv, profile)
+		if err != nil {
+			return err
+		}
+		if err := c.Apply(run); err != nil {
+			return err
+		}
+		f.IO.SetColor(color)
+		c.Check(cmd, f.IO.ErrOut)
+		return nil
+	}
+	cmd.PersistentPreRunE = func(run *cobra.Command, _ []string) error {
+		f.IO.SetColor(color)
+		if isHelp(run) {
+			return nil
+		}
+		return settings(run)
+	}
+	finish(cmd, settings)
+	return cmd
+}
+
+// connect adds the connection flags, and fills in what the factory lacks.
+func connect(f *factory.Factory, cmd *cobra.Command) {
+	cluster := kube.NewFactory(f.Version.UserAgent(), f.IO.ErrOut)
+	cluster.AddFlags(cmd.PersistentFlags())
+	completeContexts(cmd, cluster)
+	if f.Namespace == nil {
+		f.Namespace = cluster.Namespace
+	}
+	if f.Client == nil {
+		f.Client = cluster.Client
+	}
+	if f.Suffix == nil {
+		f.Suffix = func() string { return rand.String(5) }
+	}
+	if f.ConfigPath == "" {
+		f.ConfigPath = config.Path(f.Getenv)
+	}
+}
+
+func add(parent *cobra.Command, group string, commands ...*cobra.Command) {
+	for _, c := range commands {
+		c.GroupID = group
+		parent.AddCommand(c)
+	}
+}
+
+func unknownCommand(cmd *cobra.Command, name string) error {
+	err := failure.Usagef("unknown command %q", name)
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		return err.WithHint("did you mean '%s %s'?", cmd.CommandPath(), strings.Join(near, "' or '"+cmd.CommandPath()+" "))
+	}
+	return err.WithHint("see '%s --help'", cmd.CommandPath())
+}

@@ -1,0 +1,110 @@
+package root
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	shellquote "github.com/kballard/go-shellquote"
+	"github.com/spf13/cobra"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+)
+
+func newRoot(t *testing.T, args ...string) (*cobra.Command, *factory.Factory, func() (string, string)) {
+	t.Helper()
+	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
+	home := t.TempDir()
+	f := &factory.Factory{IO: io, Args: args, Getenv: func(key string) string { return map[string]string{"HOME": home}[key] }}
+	return NewCommand(f), f, func() (string, string) { return out.String(), errOut.String() }
+}
+
+func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
+	visit(cmd)
+	for _, sub := range cmd.Commands() {
+		walk(sub, visit)
+	}
+}
+
+// Every command that is ours is explained by two examples whose command lines are accepted.
+func TestExamples(t *testing.T) {
+	root, _, _ := newRoot(t)
+	checked := 0
+	walk(root, func(cmd *cobra.Command) {
+		if cmd.Hidden || cmd.Name() == "help" || (cmd.HasParent() && cmd.Parent().Name() == "completion") {
+			return
+		}
+		examples := 0
+		for line := range strings.SplitSeq(cmd.Example, "\n") {
+			line = strings.TrimSpace(line)
+			if line == "" || strings.HasPrefix(line, "#") {
+				continue
+			}
+			examples++
+			words, err := shellquote.Split(line)
+			if err != nil {
+				t.Errorf("%s: %s: %v", cmd.CommandPath(), line, err)
+				continue
+			}
+			if words[0] != "gangctl" {
+				continue // inside a construct of the shell
+			}
+			fresh, _, _ := newRoot(t)
+			target, rest, err := fresh.Find(words[1:])
+			if err != nil || target == fresh {
+				t.Errorf("%s: %s: no such command: %v", cmd.CommandPath(), line, err)
+				continue
+			}
+			if err := target.ParseFlags(rest); err != nil {
+				t.Errorf("%s: %s: %v", cmd.CommandPath(), line, err)
+			}
+			checked++
+		}
+		if examples < 2 {
+			t.Errorf("%s has %d examples, want 2", cmd.CommandPath(), examples)
+		}
+		if cmd.Long == "" || cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
+			t.Errorf("%s: the help is incomplete", cmd.CommandPath())
+		}
+	})
+	if checked < 10 {
+		t.Errorf("only %d examples were checked", checked)
+	}
+}
+
+// Every command of the first level is in a group of the help.
+func TestGroups(t *testing.T) {
+	root, _, output := newRoot(t, "--help")
+	if code := Execute(t.Context(), &factory.Factory{}, root); code != failure.CodeOK {
+		t.Fatal(code)
+	}
+	help, _ := output()
+	walk(root, func(cmd *cobra.Command) {
+		if cmd.HasParent() && !cmd.Hidden && cmd.Parent() == root && (cmd.GroupID == "" || !strings.Contains(help, "\n  "+cmd.Name()+" ")) {
+			t.Errorf("%s is in no group of the help", cmd.Name())
+		}
+	})
+}
+
+func TestSuggestions(t *testing.T) {
+	for typed, want := range map[string]string{"squeue": "list", "sinfo": "list", "sbatch": "submit", "srun": "submit", "scancel": "delete", "versoin": "version"} {
+		root, f, output := newRoot(t, typed)
+		code := Execute(t.Context(), f, root)
+		if _, stderr := output(); code != failure.CodeUsage || stderr != "error: unknown command \""+typed+"\"\nhint: did you mean 'gangctl "+want+"'?\n" {
+			t.Errorf("%s: %d, %s", typed, code, stderr)
+		}
+	}
+}
+
+func TestUsageErrorsPointToHelp(t *testing.T) {
+	for args, command := range map[string]string{"list --foo": "gangctl list", "submit tf a --image i -o wide": "gangctl submit tf", "completion bash x": "gangctl completion bash"} {
+		root, f, output := newRoot(t, strings.Fields(args)...)
+		code := Execute(t.Context(), f, root)
+		if _, stderr := output(); code != failure.CodeUsage || !strings.HasSuffix(stderr, "hint: see '"+command+" --help'\n") {
+			t.Errorf("%s: %d, %s", args, code, stderr)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package submit
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/render"
+)
+
+// complete reads NAME and the command after --, and fills in the defaults that depend on other flags.
+func (o *TFOptions) complete(cmd *cobra.Command, args []string) error {
+	positional := args
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		positional, o.Command = args[:dash], args[dash:]
+	}
+	hint := "the command of the job goes after --: gangctl submit tf NAME [flags] -- COMMAND"
+	if len(positional) > 1 {
+		return failure.Usagef("unexpected argument %q after NAME %q", positional[1], positional[0]).WithHint("%s", hint)
+	}
+	if len(positional) == 1 {
+		name := positional[0]
+		switch {
+		case o.Name != "" && cmd.Flags().Changed("name"):
+			return failure.Usagef("the name is given twice: %q and --name %q", name, o.Name).WithHint("leave out one of them")
+		case o.Wait != targetNone && slices.Contains([]target{targetScheduled, targetRunning, targetDone}, target(name)):
+			// pflag gives a flag with an optional value nothing but what follows "=".
+			return failure.Usagef("--wait %s: the value goes after an equals sign", name).WithHint("--wait=%s", name)
+		}
+		o.Name = name
+	}
+	if o.Name == "" {
+		o.Name = "tf-" + o.Suffix()
+	}
+	if o.Dialect != render.NoGang {
+		o.Scheduler = cmp.Or(o.Scheduler, defaultScheduler)
+	}
+	for _, r := range o.roles() {
+		r.Image = cmp.Or(r.Image, o.Image)
+		r.CPU, r.Memory = cmp.Or(r.CPU, o.All.CPU), cmp.Or(r.Memory, o.All.Memory)
+		if r.GPUs == unset {
+			r.GPUs = 0
+			if r.takesGPUs() {
+				r.GPUs = o.All.GPUs
+			}
+		}
+	}
+	if o.MinAvailable == 0 {
+		o.MinAvailable = o.members()
+	}
+	return nil
+}
+
+func (o *TFOptions) members() int32 {
+	var n int32
+	for _, r := range o.roles() {
+		n += r.Replicas
+	}
+	return n
+}

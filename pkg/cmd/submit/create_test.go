@@ -1,0 +1,208 @@
+package submit
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/kube/kubetest"
+)
+
+const (
+	jobsPath   = "/apis/kubeflow.org/v1/namespaces/research/tfjobs"
+	groupsPath = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/research/podgroups"
+)
+
+// echo stores nothing and answers with what it got, and a uid.
+func echo(uid string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var object map[string]any
+		if err := json.NewDecoder(r.Body).Decode(&object); err != nil {
+			panic(err)
+		}
+		object["metadata"].(map[string]any)["uid"] = uid
+		kubetest.Write(w, http.StatusCreated, object)
+	}
+}
+
+// submit runs the command line against the server.
+func submit(ctx context.Context, s *kubetest.Server, args ...string) (stdout, stderr string, err error) {
+	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
+	f := &factory.Factory{IO: io, Args: args, Suffix: func() string { return "abcde" }, Client: s.Client,
+		Namespace: func() (string, error) { return "research", nil }}
+	cmd := NewTFCommand(f, nil)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(append([]string{"llama", "--image", "i"}, args...))
+	err = cmd.ExecuteContext(ctx)
+	return out.String(), errOut.String(), err
+}
+
+func TestCreate(t *testing.T) {
+	s := kubetest.New(t)
+	s.HandleFunc("POST "+jobsPath, echo("uid-1"))
+	s.HandleFunc("POST "+groupsPath, echo("uid-2"))
+	stdout, stderr, err := submit(t.Context(), s)
+	if err != nil || stdout != "tfjob.kubeflow.org/llama created\npodgroup.scheduling.x-k8s.io/llama created\n" || stderr != "" {
+		t.Fatalf("got %q, %q, %v", stdout, stderr, err)
+	}
+	want := []string{"POST " + jobsPath + "?fieldManager=gangctl&fieldValidation=Strict", "POST " + groupsPath + "?fieldManager=gangctl&fieldValidation=Strict"}
+	if got := s.Requests(); strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("requests: %q", got)
+	}
+	if body := s.Body(1); !strings.Contains(body, `"ownerReferences":[{"apiVersion":"kubeflow.org/v1","blockOwnerDeletion":false,"kind":"TFJob","name":"llama","uid":"uid-1"}]`) {
+		t.Errorf("the PodGroup is not owned by the job: %s", body)
+	}
+}
+
+func TestServerDryRun(t *testing.T) {
+	s := kubetest.New(t)
+	s.HandleFunc("POST "+jobsPath, echo("uid-1"))
+	s.Refuse("POST "+groupsPath, 403, metav1.StatusReasonForbidden, "exceeded quota", nil)
+	_, _, err := submit(t.Context(), s, "--dry-run=server")
+	if err == nil || err.Error() != "create PodGroup research/llama: exceeded quota" {
+		t.Errorf("got %v", err)
+	}
+	for _, r := range s.Requests() {
+		if !strings.Contains(r, "dryRun=All") {
+			t.Errorf("without dryRun: %s", r)
+		}
+	}
+}
+
+func TestCreateJSONIsOneDocument(t *testing.T) {
+	s := kubetest.New(t)
+	s.HandleFunc("POST "+jobsPath, echo("uid-1"))
+	s.HandleFunc("POST "+groupsPath, echo("uid-2"))
+	stdout, _, err := submit(t.Context(), s, "-o", "json")
+	var list struct {
+		Kind  string
+		Items []struct{ Kind string }
+	}
+	if err != nil || json.Unmarshal([]byte(stdout), &list) != nil || list.Kind != "List" || len(list.Items) != 2 || list.Items[1].Kind != "PodGroup" {
+		t.Errorf("got %v, %s", err, stdout)
+	}
+}
+
+func TestCreateFails(t *testing.T) {
+	denied := `podgroups.scheduling.x-k8s.io is forbidden: User "bob" cannot create resource "podgroups" in API group "scheduling.x-k8s.io" in the namespace "research"`
+	forbidden := func(s *kubetest.Server) { s.Refuse("POST "+groupsPath, 403, metav1.StatusReasonForbidden, denied, nil) }
+	jobStored := func(s *kubetest.Server) { s.HandleFunc("POST "+jobsPath, echo("uid-1")) }
+	deletes := func(s *kubetest.Server) {
+		s.Answer("DELETE "+jobsPath+"/llama", 200, &metav1.Status{Status: metav1.StatusSuccess})
+	}
+	exists := func(path, kind string) func(*kubetest.Server) {
+		return func(s *kubetest.Server) {
+			s.Refuse("POST "+path, 409, metav1.StatusReasonAlreadyExists, `x "llama" already exists`, &metav1.StatusDetails{Name: "llama", Kind: kind})
+		}
+	}
+	groupOf := func(uid string) func(*kubetest.Server) {
+		return func(s *kubetest.Server) {
+			s.Answer("GET "+groupsPath+"/llama", 200, map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
+				"metadata": map[string]any{"name": "llama", "namespace": "research", "ownerReferences": []any{map[string]any{"uid": uid, "controller": true}}}})
+		}
+	}
+	tests := []struct {
+		name    string
+		server  []func(*kubetest.Server)
+		message string
+		hint    string // a part
+		deleted bool
+	}{
+		{"no TFJob CRD", nil, "create TFJob research/llama: the cluster does not serve tfjobs.kubeflow.org (v1)", "Training Operator", false},
+		{"job exists", []func(*kubetest.Server){exists(jobsPath, "tfjobs")}, "create TFJob research/llama: a TFJob of this name exists", "gangctl delete llama", false},
+		{"no right to PodGroups", []func(*kubetest.Server){jobStored, forbidden, deletes},
+			"create PodGroup research/llama: " + denied + "; TFJob research/llama was deleted again", `verbs: ["create"]`, true},
+		{"no PodGroup CRD", []func(*kubetest.Server){jobStored, deletes},
+			"create PodGroup research/llama: the cluster does not serve podgroups.scheduling.x-k8s.io (v1alpha1); TFJob research/llama was deleted again", "--dialect labels", true},
+		{"somebody else's PodGroup", []func(*kubetest.Server){jobStored, exists(groupsPath, "podgroups"), groupOf("uid-0"), deletes},
+			`create PodGroup research/llama: x "llama" already exists; TFJob research/llama was deleted again`, "choose another name", true},
+		{"the operator was faster", []func(*kubetest.Server){jobStored, exists(groupsPath, "podgroups"), groupOf("uid-1")}, "", "", false},
+		{"roll-back fails", []func(*kubetest.Server){jobStored, forbidden, func(s *kubetest.Server) {
+			s.Refuse("DELETE "+jobsPath+"/llama", 500, metav1.StatusReasonInternalError, "etcd is gone", nil)
+		}}, "create PodGroup research/llama: " + denied + "; TFJob research/llama is left behind, because deleting it failed as well: etcd is gone",
+			"gangctl delete llama -n research", true},
+		{"gone before the roll-back", []func(*kubetest.Server){jobStored, forbidden, func(s *kubetest.Server) {
+			s.Refuse("DELETE "+jobsPath+"/llama", 404, metav1.StatusReasonNotFound, "no", &metav1.StatusDetails{Name: "llama"})
+		}}, "create PodGroup research/llama: " + denied + "; TFJob research/llama was deleted again", "verbs", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := kubetest.New(t)
+			for _, prepare := range tt.server {
+				prepare(s)
+			}
+			stdout, _, err := submit(t.Context(), s)
+			if tt.message == "" {
+				if err != nil || !strings.Contains(stdout, "podgroup.scheduling.x-k8s.io/llama") {
+					t.Fatalf("got %v, %q", err, stdout)
+				}
+				return
+			}
+			got := failure.From(err)
+			if got == nil || got.Message != tt.message || !strings.Contains(got.Hint, tt.hint) || got.Code != failure.CodeError || stdout != "" {
+				t.Errorf("got %+v, stdout %q", got, stdout)
+			}
+			last := len(s.Requests()) - 1
+			if deleted := strings.HasPrefix(s.Requests()[last], "DELETE "); deleted != tt.deleted {
+				t.Fatalf("requests: %q", s.Requests())
+			}
+			if tt.deleted && (!strings.Contains(s.Body(last), `"preconditions":{"uid":"uid-1"}`) || !strings.Contains(s.Body(last), `"propagationPolicy":"Background"`)) {
+				t.Errorf("delete options: %s", s.Body(last))
+			}
+		})
+	}
+}
+
+// Ctrl-C after the job is stored and before its PodGroup is: the job goes.
+func TestInterruptRollsBack(t *testing.T) {
+	s := kubetest.New(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	s.HandleFunc("POST "+jobsPath, echo("uid-1"))
+	s.HandleFunc("POST "+groupsPath, func(_ http.ResponseWriter, r *http.Request) {
+		interrupt()
+		<-r.Context().Done()
+	})
+	s.Answer("DELETE "+jobsPath+"/llama", 200, &metav1.Status{Status: metav1.StatusSuccess})
+	_, _, err := submit(ctx, s)
+	got := failure.From(err)
+	if got == nil || got.Code != failure.CodeInterrupted || got.Message != "interrupted; TFJob research/llama was deleted again" {
+		t.Errorf("got %+v", got)
+	}
+	if requests := s.Requests(); !strings.HasPrefix(requests[len(requests)-1], "DELETE ") {
+		t.Errorf("requests: %q", requests)
+	}
+}
+
+func TestConnectionLostWhileCreating(t *testing.T) {
+	s := kubetest.New(t)
+	s.HandleFunc("POST "+jobsPath, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	_, _, err := submit(t.Context(), s)
+	got := failure.From(err)
+	if got == nil || !strings.HasPrefix(got.Message, "create TFJob research/llama: the connection to the API server at http://127.0.0.1:") ||
+		!strings.Contains(got.Hint, "the job may exist all the same") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestInterruptWhileCreating(t *testing.T) {
+	s := kubetest.New(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	s.HandleFunc("POST "+jobsPath, func(_ http.ResponseWriter, r *http.Request) {
+		interrupt()
+		<-r.Context().Done()
+	})
+	_, _, err := submit(ctx, s)
+	got := failure.From(err)
+	if got == nil || got.Code != failure.CodeInterrupted || got.Message != "interrupted while creating TFJob research/llama: it may exist" {
+		t.Errorf("got %+v", got)
+	}
+}

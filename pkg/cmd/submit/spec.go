@@ -1,0 +1,118 @@
+package submit
+
+import (
+	"strings"
+
+	shellquote "github.com/kballard/go-shellquote"
+	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/render"
+	"github.com/gangctl/gangctl/templates"
+)
+
+// render makes the objects that the options ask for.
+func (o *TFOptions) render(namespace string) (*render.Objects, error) {
+	spec, err := o.spec(namespace)
+	if err != nil {
+		return nil, err
+	}
+	return render.TFJob(templates.TF(), spec)
+}
+
+func (o *TFOptions) spec(namespace string) (render.Spec, error) {
+	env, err := o.environment()
+	if err != nil {
+		return render.Spec{}, err
+	}
+	labels, err := pairs("label", o.Labels, func(key, value string) []string {
+		return append(content.IsLabelKey(key), content.IsLabelValue(value)...)
+	})
+	if err != nil {
+		return render.Spec{}, err
+	}
+	annotations, err := pairs("annotation", o.Annotations, func(key, value string) []string {
+		var problems []string
+		for _, e := range apivalidation.ValidateAnnotations(map[string]string{key: value}, field.NewPath("annotation")) {
+			problems = append(problems, e.Detail)
+		}
+		return problems
+	})
+	if err != nil {
+		return render.Spec{}, err
+	}
+	spec := render.Spec{
+		Name: o.Name, Namespace: namespace,
+		GPUResource: corev1.ResourceName(o.GPUResource),
+		Command:     o.Command, Env: env, WorkingDir: o.WorkingDir,
+		PriorityClass: o.PriorityClass, RestartPolicy: o.RestartPolicy, CleanPodPolicy: o.CleanPodPolicy,
+		Scheduler: o.Scheduler, Dialect: o.Dialect, MinAvailable: o.MinAvailable,
+		Labels: labels, Annotations: annotations,
+		CommandLine: shellquote.Join(append([]string{"gangctl"}, o.Args...)...),
+	}
+	for _, r := range o.roles() {
+		spec.Roles = append(spec.Roles, render.Role{Type: r.Type, Replicas: r.Replicas, Image: r.Image, GPUs: r.GPUs, CPU: r.CPU, Memory: r.Memory})
+	}
+	return spec, nil
+}
+
+// environment reads --env. The value is everything after the first "=", byte for byte.
+func (o *TFOptions) environment() ([]corev1.EnvVar, error) {
+	var env []corev1.EnvVar
+	seen := map[string]bool{}
+	for _, word := range o.Env {
+		name, value, ok := strings.Cut(word, "=")
+		switch {
+		case !ok || name == "":
+			return nil, failure.Usagef("--env %q: must be NAME=VALUE", word)
+		case len(validation.IsRelaxedEnvVarName(name)) > 0:
+			return nil, failure.Usagef("--env %q: the name %q may hold printable ASCII characters other than '=' only", word, name)
+		case seen[name]:
+			return nil, failure.Usagef("--env %s is given twice", name)
+		case name == "TF_CONFIG" && o.members() > 1:
+			return nil, failure.Usagef("--env TF_CONFIG has no effect: the training operator sets it for every member of a distributed job")
+		}
+		seen[name] = true
+		env = append(env, corev1.EnvVar{Name: name, Value: value})
+	}
+	return env, nil
+}
+
+// pairs reads the KEY=VALUE words of a repeatable flag that sets metadata.
+func pairs(flag string, words []string, problems func(key, value string) []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, word := range words {
+		key, value, ok := strings.Cut(word, "=")
+		if !ok || key == "" {
+			return nil, failure.Usagef("--%s %q: must be KEY=VALUE", flag, word)
+		}
+		if p := problems(key, value); len(p) > 0 {
+			return nil, failure.Usagef("--%s %q: %s", flag, word, strings.Join(p, "; "))
+		}
+		if _, ok := out[key]; ok {
+			return nil, failure.Usagef("--%s %s is given twice", flag, key)
+		}
+		if owner := reserved(key); owner != "" {
+			return nil, failure.Usagef("--%s %s: this key is set by %s", flag, key, owner)
+		}
+		out[key] = value
+	}
+	return out, nil
+}
+
+// reserved says who writes a metadata key, or "" if it is free. What a user wrote there would be lost.
+func reserved(key string) string {
+	domain, _, _ := strings.Cut(key, "/")
+	switch {
+	case domain == strings.TrimSuffix(kubeflowv1.JobNameLabel, "/job-name"):
+		return "the training operator"
+	case key == render.CommandAnnotation, domain == "scheduling.x-k8s.io", strings.HasPrefix(domain, "pod-group.scheduling."):
+		return "gangctl"
+	}
+	return ""
+}

@@ -1,0 +1,138 @@
+package submit
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/render"
+	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+)
+
+// maxNameLength is that of a label value and of a service name (RFC 1035): the operator makes both from a member's name.
+const maxNameLength = 63
+
+// validate refuses what cannot work, before anything is sent. Only flags that were typed can contradict each other: a
+// default from the configuration that does not apply is no mistake.
+func (o *TFOptions) validate(flags *pflag.FlagSet) error {
+	for _, check := range []func(*pflag.FlagSet) error{
+		o.validateName, o.validateRoles, o.validateImages, o.validateGPUs, o.validateGang, o.validateMetadata, o.validateWait,
+	} {
+		if err := check(flags); err != nil {
+			return err
+		}
+	}
+	return o.Output.Validate()
+}
+
+func (o *TFOptions) validateName(*pflag.FlagSet) error {
+	if problems := validation.IsDNS1035Label(o.Name); len(problems) > 0 {
+		return failure.Usagef("name %q: must start with a lower-case letter, hold only lower-case letters, digits and '-', "+
+			"end in a letter or digit, and have at most %d characters", o.Name, maxNameLength).WithHint("for example: gangctl submit tf my-job-1")
+	}
+	for _, r := range o.roles() {
+		if r.Replicas == 0 {
+			continue
+		}
+		last := tfjob.PodName(o.Name, r.flag(), int(r.Replicas)-1)
+		if over := len(last) - maxNameLength; over > 0 {
+			return failure.Usagef("name %q is too long: the pod and service %s would have %d characters, at most %d are allowed",
+				o.Name, last, len(last), maxNameLength).
+				WithHint("shorten the name by %d characters or more", over)
+		}
+	}
+	return nil
+}
+
+func (o *TFOptions) validateRoles(flags *pflag.FlagSet) error {
+	for _, r := range o.roles() {
+		if r.Replicas > 0 {
+			continue
+		}
+		for _, suffix := range []string{"image", "gpus", "cpu", "memory"} {
+			if name := r.flag() + "-" + suffix; flags.Changed(name) {
+				return failure.Usagef("--%s has no effect: the job has no %s (--%s is 0)", name, r.flag(), r.countFlag()).
+					WithHint("add --%s 1, or leave out --%s", r.countFlag(), name)
+			}
+		}
+	}
+	return nil
+}
+
+func (o *TFOptions) validateImages(*pflag.FlagSet) error {
+	var missing []string
+	for _, r := range o.roles() {
+		if r.Replicas > 0 && r.Image == "" {
+			missing = append(missing, r.flag())
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return failure.Usagef("no image for: %s", strings.Join(missing, ", ")).
+		WithHint("set one with --image IMAGE, with GANGCTL_IMAGE, or with `image: IMAGE` in %s (also in a profile)", o.ConfigPath)
+}
+
+func (o *TFOptions) validateGPUs(flags *pflag.FlagSet) error {
+	if problems := content.IsLabelKey(o.GPUResource); len(problems) > 0 || !strings.Contains(o.GPUResource, "/") {
+		return failure.Usagef("--gpu-resource %q: must be an extended resource, DOMAIN/NAME", o.GPUResource).
+			WithHint("for example: --gpu-resource amd.com/gpu")
+	}
+	var gpus int64
+	for _, r := range o.roles() {
+		gpus += r.GPUs * int64(r.Replicas)
+	}
+	if gpus == 0 && flags.Changed("gpu-resource") {
+		return failure.Usagef("--gpu-resource has no effect: no member asks for GPUs").WithHint("add --gpus N, or leave out --gpu-resource")
+	}
+	return nil
+}
+
+func (o *TFOptions) validateGang(flags *pflag.FlagSet) error {
+	if o.Dialect == render.NoGang && flags.Changed("min-available") {
+		return failure.Usagef("--min-available has no effect with --dialect none: its members are scheduled one by one").
+			WithHint("leave out one of the two flags")
+	}
+	if members := o.members(); o.MinAvailable > members {
+		return failure.Usagef("--min-available %d: the job has %s; must be from 1 to %d", o.MinAvailable, o.census(), members)
+	}
+	return nil
+}
+
+func (o *TFOptions) validateMetadata(*pflag.FlagSet) error {
+	_, err := o.spec("")
+	return err
+}
+
+func (o *TFOptions) validateWait(flags *pflag.FlagSet) error {
+	switch {
+	case o.Timeout < 0:
+		return failure.Usagef("--timeout %s: must be greater than zero, such as 10m", o.Timeout)
+	case flags.Changed("timeout") && o.Wait == targetNone:
+		return failure.Usagef("--timeout has no effect without --wait").WithHint("add --wait, or leave out --timeout")
+	case flags.Changed("timeout") && o.Timeout == 0:
+		return failure.Usagef("--timeout 0: must be greater than zero, such as 10m").WithHint("leave out --timeout to wait without limit")
+	case o.Wait != targetNone && o.DryRun != dryRunNone:
+		return failure.Usagef("--wait has no effect with --dry-run=%s: nothing is created", o.DryRun).WithHint("leave out one of the two flags")
+	}
+	return nil
+}
+
+// census reads like `4 members (1 ps, 3 worker)`.
+func (o *TFOptions) census() string {
+	var parts []string
+	for _, r := range o.roles() {
+		if r.Replicas > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", r.Replicas, r.flag()))
+		}
+	}
+	plural := "s"
+	if o.members() == 1 {
+		plural = ""
+	}
+	return fmt.Sprintf("%d member%s (%s)", o.members(), plural, strings.Join(parts, ", "))
+}

@@ -1,0 +1,99 @@
+// Package version is `gangctl version`.
+package version
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/flagvalue"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/version"
+)
+
+// format is the value of -o.
+type format string
+
+const (
+	text      format = ""
+	asJSON    format = "json"
+	asYAML    format = "yaml"
+	shortText format = "short"
+)
+
+// Options are what the command works with.
+type Options struct {
+	IO   *iostreams.IOStreams
+	Info version.Info
+
+	Output format
+}
+
+// NewCommand returns the command; runF replaces the run in tests. It needs no cluster.
+func NewCommand(f *factory.Factory, runF func(*Options) error) *cobra.Command {
+	o := &Options{IO: f.IO, Info: f.Version}
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Show the version of gangctl",
+		Long:  "Show which gangctl this is, and for which Kubernetes API it was built. No cluster is asked.",
+		Example: `  # for a bug report
+  gangctl version
+
+  # for a script
+  gangctl version -o short`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return failure.Usagef("version takes no arguments, got %q", args[0])
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(*cobra.Command, []string) error {
+			if runF != nil {
+				return runF(o)
+			}
+			return o.run()
+		},
+	}
+	flagvalue.EnumP(cmd, cmd.Flags(), &o.Output, "output", "o", text, "Output format", asJSON, asYAML, shortText)
+	return cmd
+}
+
+func (o *Options) run() error {
+	var out []byte
+	var err error
+	switch o.Output {
+	case shortText:
+		out = []byte(o.Info.Version + "\n")
+	case asJSON:
+		out, err = json.MarshalIndent(o.Info, "", "    ")
+		out = append(out, '\n')
+	case asYAML:
+		out, err = yaml.Marshal(o.Info)
+	default:
+		out = []byte(describe(o.Info))
+	}
+	if err != nil {
+		return fmt.Errorf("print version: %w", err)
+	}
+	_, err = o.IO.Out.Write(out)
+	return err
+}
+
+func describe(i version.Info) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "gangctl %s\n", i.Version)
+	for _, line := range [][2]string{
+		{"commit", i.Commit}, {"date", i.Date}, {"go", i.GoVersion}, {"platform", i.Platform}, {"kubernetes client", i.Kubernetes},
+	} {
+		if line[1] != "" {
+			fmt.Fprintf(&b, "  %-18s %s\n", line[0]+":", line[1])
+		}
+	}
+	return b.String()
+}

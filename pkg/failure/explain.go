@@ -1,0 +1,91 @@
+package failure
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// rbacDenial is how the API server's authorizer words a refusal. Other 403s (quota, admission) are not about rights.
+var rbacDenial = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)"`)
+
+// explain fills in the message and hint for what API servers and the network answer.
+func explain(e *Error, op *opError) {
+	switch {
+	case meta.IsNoMatchError(op.err), isResourceAbsent(op.err):
+		e.Message = op.prefix() + "the cluster does not serve " + served(op.op)
+		e.Hint = installHint(op.op)
+	case apierrors.IsUnauthorized(op.err):
+		e.Message = op.prefix() + "the API server does not accept your credentials (401 Unauthorized)"
+		e.Hint = "log in to the cluster again, or look at the user of your context: kubectl config view --minify"
+	case apierrors.IsForbidden(op.err):
+		e.Hint = ruleHint(op)
+	case apierrors.IsNotFound(op.err) && isNamespace(op.err):
+		e.Hint = "choose another namespace with -n, or create it: kubectl create namespace " + op.op.Namespace
+	case apierrors.IsNotFound(op.err) && op.op.Name != "":
+		e.Message = op.prefix() + "not found"
+	case apierrors.IsTimeout(op.err), apierrors.IsServerTimeout(op.err), apierrors.IsServiceUnavailable(op.err),
+		apierrors.IsTooManyRequests(op.err), apierrors.IsInternalError(op.err):
+		e.Hint = "the API server has trouble answering: try again, and see kubectl get --raw '/readyz?verbose'"
+	default:
+		explainNetwork(e, op)
+	}
+}
+
+func explainNetwork(e *Error, op *opError) {
+	var request *url.Error
+	if !errors.As(op.err, &request) {
+		return
+	}
+	server := request.URL
+	if u, err := url.Parse(request.URL); err == nil {
+		server = u.Scheme + "://" + u.Host
+	}
+	var dial *net.OpError
+	var dns *net.DNSError
+	var unknownCA x509.UnknownAuthorityError
+	var wrongHost x509.HostnameError
+	switch {
+	case errors.As(op.err, &unknownCA), errors.As(op.err, &wrongHost):
+		e.Message = fmt.Sprintf("%sthe certificate of the API server at %s is not trusted: %v", op.prefix(), server, request.Err)
+		e.Hint = "check certificate-authority in your kubeconfig, or pass --certificate-authority FILE"
+	case errors.As(op.err, &dns), errors.As(op.err, &dial) && dial.Op == "dial":
+		e.Message = fmt.Sprintf("%scannot reach the API server at %s: %v", op.prefix(), server, request.Err)
+		e.Hint = "check that the cluster is up and that your context is the right one: kubectl config get-contexts"
+	case request.Timeout():
+		e.Message = fmt.Sprintf("%sno answer from the API server at %s in time: %v", op.prefix(), server, request.Err)
+		e.Hint = "try again, or allow more time with --request-timeout 60s"
+	default:
+		e.Message = fmt.Sprintf("%sthe connection to the API server at %s failed: %v", op.prefix(), server, request.Err)
+		e.Hint = "try again; if it persists, check the server address of your context: kubectl config view --minify"
+	}
+}
+
+// isResourceAbsent tells a 404 on the resource path (no such CRD) from a 404 on an object: only the latter names one.
+func isResourceAbsent(err error) bool {
+	if !apierrors.IsNotFound(err) {
+		return false
+	}
+	status, ok := status(err)
+	return ok && (status.Details == nil || status.Details.Name == "")
+}
+
+func isNamespace(err error) bool {
+	status, ok := status(err)
+	return ok && status.Details != nil && status.Details.Kind == "namespaces"
+}
+
+func status(err error) (metav1.Status, bool) {
+	var s apierrors.APIStatus
+	if !errors.As(err, &s) {
+		return metav1.Status{}, false
+	}
+	return s.Status(), true
+}

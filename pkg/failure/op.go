@@ -1,0 +1,60 @@
+package failure
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Op is one request to an API server, in the words of an RBAC rule.
+type Op struct {
+	// Verb is the API verb: get, list, watch, create, delete.
+	Verb string
+	// Resource is what the request was for.
+	Resource schema.GroupVersionResource
+	// Kind is how messages call the object: TFJob.
+	Kind string
+	// Namespace is empty for a request over all namespaces.
+	Namespace string
+	// Name is empty for a collection.
+	Name string
+}
+
+// String reads like `get TFJob research/llama` or `list TFJobs in namespace research`.
+func (o Op) String() string {
+	switch {
+	case o.Name != "" && o.Namespace != "":
+		return fmt.Sprintf("%s %s %s/%s", o.Verb, o.Kind, o.Namespace, o.Name)
+	case o.Name != "":
+		return fmt.Sprintf("%s %s %s", o.Verb, o.Kind, o.Name)
+	case o.Namespace != "":
+		return fmt.Sprintf("%s %ss in namespace %s", o.Verb, o.Kind, o.Namespace)
+	default:
+		return fmt.Sprintf("%s %ss in all namespaces", o.Verb, o.Kind)
+	}
+}
+
+// Wrap says that the request failed; From then explains why. Wrap(nil) is nil.
+func (o Op) Wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &opError{op: o, err: err}
+}
+
+type opError struct {
+	op  Op
+	err error
+}
+
+func (e *opError) Error() string { return e.op.String() + ": " + e.err.Error() }
+
+func (e *opError) Unwrap() error { return e.err }
+
+// prefix is the operation with its separator, or nothing when the operation is unknown.
+func (e *opError) prefix() string {
+	if e.op.Verb == "" {
+		return ""
+	}
+	return e.op.String() + ": "
+}

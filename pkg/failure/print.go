@@ -1,0 +1,18 @@
+package failure
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gangctl/gangctl/pkg/iostreams"
+)
+
+// Print writes `error: …` and `hint: …` to standard error. A message of several lines gets one `error:` a line.
+func Print(s *iostreams.IOStreams, e *Error) {
+	for line := range strings.SplitSeq(e.Message, "\n") {
+		fmt.Fprintf(s.ErrOut, "%s %s\n", s.ErrStyled(iostreams.Red, "error:"), line)
+	}
+	if e.Hint != "" {
+		fmt.Fprintf(s.ErrOut, "%s %s\n", s.ErrStyled(iostreams.Cyan, "hint:"), e.Hint)
+	}
+}

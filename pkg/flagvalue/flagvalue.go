@@ -1,0 +1,109 @@
+// Package flagvalue holds the flag types that gangctl's commands share. Each refuses a bad value while the command line
+// is read, so that the error names the flag, the value and what is allowed.
+package flagvalue
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Enum adds a flag that takes one of the allowed words, and completes them. The flags are a set of cmd's.
+func Enum[T ~string](cmd *cobra.Command, flags *pflag.FlagSet, p *T, name string, value T, usage string, allowed ...T) *pflag.Flag {
+	return EnumP(cmd, flags, p, name, "", value, usage, allowed...)
+}
+
+// EnumP is Enum with a shorthand letter.
+func EnumP[T ~string](cmd *cobra.Command, flags *pflag.FlagSet, p *T, name, shorthand string, value T, usage string, allowed ...T) *pflag.Flag {
+	*p = value
+	v := &enum[T]{p: p, allowed: allowed}
+	flag := flags.VarPF(v, name, shorthand, usage+": "+v.list("|"))
+	words := make([]cobra.Completion, len(allowed))
+	for i, a := range allowed {
+		words[i] = string(a)
+	}
+	// Fails only for a flag that does not exist or is registered twice: a mistake in the program, seen by every test.
+	if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err)
+	}
+	return flag
+}
+
+type enum[T ~string] struct {
+	p       *T
+	allowed []T
+}
+
+func (e *enum[T]) String() string { return string(*e.p) }
+
+func (e *enum[T]) Type() string { return "string" }
+
+func (e *enum[T]) Set(s string) error {
+	if !slices.Contains(e.allowed, T(s)) {
+		return fmt.Errorf("must be one of %s", e.list(", "))
+	}
+	*e.p = T(s)
+	return nil
+}
+
+func (e *enum[T]) list(separator string) string {
+	words := make([]string, len(e.allowed))
+	for i, a := range e.allowed {
+		words[i] = string(a)
+	}
+	return strings.Join(words, separator)
+}
+
+// Count adds a flag that takes a whole number from low to high.
+func Count[T int32 | int64](flags *pflag.FlagSet, p *T, name string, value, low, high T, usage string) {
+	*p = value
+	flags.Var(&count[T]{p: p, low: low, high: high}, name, usage)
+}
+
+type count[T int32 | int64] struct {
+	p         *T
+	low, high T
+}
+
+func (c *count[T]) String() string { return strconv.FormatInt(int64(*c.p), 10) }
+
+func (c *count[T]) Type() string { return "int" }
+
+func (c *count[T]) Set(s string) error {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < int64(c.low) || n > int64(c.high) {
+		return fmt.Errorf("must be a whole number from %d to %d", c.low, c.high)
+	}
+	*c.p = T(n)
+	return nil
+}
+
+// Quantity adds a flag that takes a Kubernetes quantity greater than zero; *p stays nil while the flag is not given.
+func Quantity(flags *pflag.FlagSet, p **resource.Quantity, name, usage string) {
+	flags.Var(&quantity{p: p}, name, usage)
+}
+
+type quantity struct{ p **resource.Quantity }
+
+func (q *quantity) String() string {
+	if *q.p == nil {
+		return ""
+	}
+	return (*q.p).String()
+}
+
+func (q *quantity) Type() string { return "quantity" }
+
+func (q *quantity) Set(s string) error {
+	parsed, err := resource.ParseQuantity(s)
+	if err != nil || parsed.Sign() <= 0 {
+		return fmt.Errorf("must be a quantity greater than zero, such as 500m, 4 or 16Gi")
+	}
+	*q.p = &parsed
+	return nil
+}

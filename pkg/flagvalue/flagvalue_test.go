@@ -1,0 +1,58 @@
+package flagvalue
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+type shape string
+
+func TestValues(t *testing.T) {
+	tests := []struct {
+		args []string
+		want string // "error: …" or shape/count/quantity
+	}{
+		{nil, "round/3/<nil>"},
+		{[]string{"--shape=square", "--count=10", "--cpu=500m"}, "square/10/500m"},
+		{[]string{"--cpu=0.5"}, "round/3/500m"},
+		{[]string{"--shape=flat"}, `error: invalid argument "flat" for "--shape" flag: must be one of round, square`},
+		{[]string{"--count=-1"}, `error: invalid argument "-1" for "--count" flag: must be a whole number from 1 to 10`},
+		{[]string{"--count=0"}, `error: invalid argument "0" for "--count" flag: must be a whole number from 1 to 10`},
+		{[]string{"--count=11"}, `error: invalid argument "11" for "--count" flag: must be a whole number from 1 to 10`},
+		{[]string{"--count=99999999999999999999"}, `error: invalid argument "99999999999999999999" for "--count" flag: must be a whole number from 1 to 10`},
+		{[]string{"--count=two"}, `error: invalid argument "two" for "--count" flag: must be a whole number from 1 to 10`},
+		{[]string{"--cpu=4x"}, `error: invalid argument "4x" for "--cpu" flag: must be a quantity greater than zero, such as 500m, 4 or 16Gi`},
+		{[]string{"--cpu=0"}, `error: invalid argument "0" for "--cpu" flag: must be a quantity greater than zero, such as 500m, 4 or 16Gi`},
+		{[]string{"--cpu=-1"}, `error: invalid argument "-1" for "--cpu" flag: must be a quantity greater than zero, such as 500m, 4 or 16Gi`},
+	}
+	for _, tt := range tests {
+		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
+			var s shape
+			var n int32
+			var q *resource.Quantity
+			cmd := &cobra.Command{Use: "x"}
+			Enum(cmd, cmd.Flags(), &s, "shape", "round", "Shape", "round", "square")
+			Count(cmd.Flags(), &n, "count", 3, 1, 10, "Count")
+			Quantity(cmd.Flags(), &q, "cpu", "CPU")
+			got := ""
+			if err := cmd.ParseFlags(tt.args); err != nil {
+				got = "error: " + err.Error()
+			} else {
+				got = string(s) + "/" + cmd.Flag("count").Value.String() + "/" + quantityString(q)
+			}
+			if got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func quantityString(q *resource.Quantity) string {
+	if q == nil {
+		return "<nil>"
+	}
+	return q.String()
+}

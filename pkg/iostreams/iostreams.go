@@ -1,0 +1,69 @@
+// Package iostreams is the only place that knows a terminal: where input and output go, whether a human is looking, how
+// wide their window is, whether they want colour, and what time it is.
+package iostreams
+
+import (
+	"bytes"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+	"k8s.io/utils/clock"
+)
+
+// fallbackWidth is used for a terminal that does not tell its size (columns).
+const fallbackWidth = 80
+
+// IOStreams are the streams and the clock of one run of gangctl. Data goes to Out; progress, notes and errors to ErrOut.
+type IOStreams struct {
+	In     io.Reader
+	Out    io.Writer
+	ErrOut io.Writer
+	Clock  clock.WithTicker
+
+	outTTY, errTTY bool
+	width          func() int
+	color          ColorMode
+	noColor        bool
+}
+
+// System returns the streams of the process. getenv is os.Getenv, except in tests.
+func System(getenv func(string) string) *IOStreams {
+	return &IOStreams{
+		In:     os.Stdin,
+		Out:    os.Stdout,
+		ErrOut: os.Stderr,
+		Clock:  clock.RealClock{},
+		outTTY: isTerminal(os.Stdout),
+		errTTY: isTerminal(os.Stderr),
+		width: func() int {
+			if w, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w > 0 {
+				return w
+			}
+			return fallbackWidth
+		},
+		noColor: noColor(getenv),
+	}
+}
+
+// Test returns streams over buffers that look like pipes, with the given clock.
+func Test(c clock.WithTicker) (s *IOStreams, in, out, errOut *bytes.Buffer) {
+	in, out, errOut = &bytes.Buffer{}, &bytes.Buffer{}, &bytes.Buffer{}
+	return &IOStreams{In: in, Out: out, ErrOut: errOut, Clock: c, width: func() int { return fallbackWidth }}, in, out, errOut
+}
+
+// SetTerminal makes both output streams a terminal of the given width in columns; for tests.
+func (s *IOStreams) SetTerminal(width int) {
+	s.outTTY, s.errTTY = true, true
+	s.width = func() int { return width }
+}
+
+// Width is the number of columns of the terminal behind Out, or 0 when Out is not a terminal: no limit.
+func (s *IOStreams) Width() int {
+	if !s.outTTY {
+		return 0
+	}
+	return s.width()
+}
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

@@ -1,0 +1,112 @@
+// Package kube opens the connection to one cluster: kubeconfig and its flags in, typed and dynamic clients out.
+package kube
+
+import (
+	"io"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // every way to log in that a kubeconfig may name
+	"k8s.io/client-go/rest"
+)
+
+// Requests a second that gangctl sends at most. A command sends a handful; the client-go default of 5 would only make
+// `delete a b c …` slow. The server's own fairness still applies.
+const (
+	clientQPS   = 50
+	clientBurst = 100
+)
+
+// Client speaks to one cluster.
+type Client struct {
+	// Typed serves the built-in kinds, in protobuf.
+	Typed kubernetes.Interface
+	// Dynamic serves custom resources, in JSON.
+	Dynamic dynamic.Interface
+}
+
+// Factory makes clients from a kubeconfig, the connection flags and the environment. Nothing is read before it is needed.
+type Factory struct {
+	flags     *genericclioptions.ConfigFlags
+	userAgent string
+	warnings  io.Writer
+}
+
+// NewFactory returns a Factory whose requests carry the user agent; warnings of API servers go to warnings.
+func NewFactory(userAgent string, warnings io.Writer) *Factory {
+	flags := genericclioptions.NewConfigFlags(true)
+	// Not offered: gangctl does no discovery, and has no use for these knobs of kubectl.
+	flags.CacheDir, flags.DisableCompression, flags.ImpersonateUserExtra = nil, nil, nil
+	return &Factory{flags: flags, userAgent: userAgent, warnings: warnings}
+}
+
+// AddFlags adds kubectl's connection flags (--kubeconfig, --context, -n, --as, --request-timeout, …).
+func (f *Factory) AddFlags(flags *pflag.FlagSet) {
+	f.flags.AddFlags(flags)
+	flags.Lookup("kubeconfig").Usage = "Path to the kubeconfig file; default is $KUBECONFIG, a list, then ~/.kube/config"
+	flags.Lookup("namespace").Usage = "Namespace of the job; default is the namespace of the context"
+}
+
+// Namespace is the namespace of -n, else of the context, else "default". It needs no cluster and no kubeconfig.
+func (f *Factory) Namespace() (string, error) {
+	namespace, _, err := f.flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", f.explainConfig(err)
+	}
+	return namespace, nil
+}
+
+// Contexts are the contexts of the kubeconfig, sorted.
+func (f *Factory) Contexts() ([]string, error) {
+	raw, err := f.flags.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return nil, f.explainConfig(err)
+	}
+	return contextNames(raw), nil
+}
+
+// Client opens the connection. It sends no request: an unreachable server shows at the first one.
+func (f *Factory) Client() (*Client, error) {
+	config, err := f.restConfig()
+	if err != nil {
+		return nil, err
+	}
+	return NewClient(config)
+}
+
+// NewClient returns clients for a REST configuration.
+func NewClient(config *rest.Config) (*Client, error) {
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	protobuf := rest.CopyConfig(config)
+	protobuf.ContentType = runtime.ContentTypeProtobuf
+	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	typed, err := kubernetes.NewForConfigAndClient(protobuf, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	dyn, err := dynamic.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{Typed: typed, Dynamic: dyn}, nil
+}
+
+func (f *Factory) restConfig() (*rest.Config, error) {
+	if err := f.requireConfig(); err != nil {
+		return nil, err
+	}
+	config, err := f.flags.ToRESTConfig()
+	if err != nil {
+		return nil, f.explainConfig(err)
+	}
+	config.UserAgent = f.userAgent
+	config.QPS, config.Burst = clientQPS, clientBurst
+	config.WarningHandlerWithContext = warningWriter{f.warnings}
+	return config, nil
+}

@@ -1,0 +1,74 @@
+package kubetest
+
+import (
+	"fmt"
+	"time"
+
+	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Created is when every object of this package was created.
+var Created = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+
+// Job is a TFJob of workers with two GPUs each, whose uid is NAMESPACE-NAME, declared as one gang.
+func Job(namespace, name string, workers int32) *kubeflowv1.TFJob {
+	return &kubeflowv1.TFJob{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "kubeflow.org/v1", Kind: "TFJob"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid(namespace, name), CreationTimestamp: Created},
+		Spec: kubeflowv1.TFJobSpec{TFReplicaSpecs: map[kubeflowv1.ReplicaType]*kubeflowv1.ReplicaSpec{"Worker": {
+			Replicas: &workers,
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"scheduling.x-k8s.io/pod-group": name}},
+				Spec: corev1.PodSpec{SchedulerName: "gang-scheduler", Containers: []corev1.Container{{Name: "tensorflow",
+					Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("2")}}}}},
+			},
+		}}},
+	}
+}
+
+// Pod is the pod of a worker of the job. Without a node it is pending and says why: reason; with one it runs.
+func Pod(namespace, job string, index int, node, reason string) *corev1.Pod {
+	controller := true
+	pod := &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s-worker-%d", job, index), CreationTimestamp: Created,
+			Labels: map[string]string{kubeflowv1.JobNameLabel: job, kubeflowv1.ReplicaTypeLabel: "worker", kubeflowv1.ReplicaIndexLabel: fmt.Sprint(index)},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "kubeflow.org/v1", Kind: "TFJob", Name: job, UID: uid(namespace, job),
+				Controller: &controller}}},
+	}
+	if node == "" {
+		pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: reason}}}
+		return pod
+	}
+	pod.Spec.NodeName = node
+	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: fmt.Sprintf("10.0.0.%d", index+1)}
+	return pod
+}
+
+// JobList is what a LIST of TFJobs answers; next is the token of the next page, if any.
+func JobList(next string, jobs ...*kubeflowv1.TFJob) *kubeflowv1.TFJobList {
+	list := &kubeflowv1.TFJobList{TypeMeta: metav1.TypeMeta{APIVersion: "kubeflow.org/v1", Kind: "TFJobList"}}
+	list.ResourceVersion, list.Continue = "7", next
+	list.Items = []kubeflowv1.TFJob{}
+	for _, job := range jobs {
+		list.Items = append(list.Items, *job)
+	}
+	return list
+}
+
+// PodList is what a LIST of pods answers.
+func PodList(pods ...*corev1.Pod) *corev1.PodList {
+	list := &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: []corev1.Pod{}}
+	list.ResourceVersion = "7"
+	for _, pod := range pods {
+		list.Items = append(list.Items, *pod)
+	}
+	return list
+}
+
+func uid(namespace, name string) types.UID { return types.UID(namespace + "-" + name) }

@@ -1,0 +1,96 @@
+// Package printer writes answers to standard output in the form -o asks for. The formats are kubectl's.
+package printer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+)
+
+// The formats that take no argument. The empty format is the command's own table or text.
+const (
+	Table = ""
+	Wide  = "wide"
+	JSON  = "json"
+	YAML  = "yaml"
+	Name  = "name"
+)
+
+// templated formats take an argument after "=".
+var templated = []string{"jsonpath", "jsonpath-as-json", "go-template", "custom-columns"}
+
+// Flags are -o and, for tables, --no-headers.
+type Flags struct {
+	Output    string
+	NoHeaders bool
+
+	formats []string
+}
+
+// AddFlags adds -o for the given formats, which completion offers, and checks nothing: Validate does.
+func (f *Flags) AddFlags(cmd *cobra.Command, formats ...string) {
+	f.formats = formats
+	cmd.Flags().StringVarP(&f.Output, "output", "o", "", "Output format: "+strings.Join(f.words(), "|"))
+	// Fails only for a flag that does not exist: a mistake in the program.
+	if err := cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(f.words(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err)
+	}
+}
+
+// AddTableFlags adds -o with every format of a listing, and --no-headers.
+func (f *Flags) AddTableFlags(cmd *cobra.Command) {
+	f.AddFlags(cmd, append([]string{JSON, YAML, Wide, Name}, templated...)...)
+	cmd.Flags().BoolVar(&f.NoHeaders, "no-headers", false, "Print no column headers")
+}
+
+// Validate reports a format that the command does not have: exit code 2.
+func (f *Flags) Validate() error {
+	if f.Output == Table {
+		return nil
+	}
+	format, argument, hasArgument := strings.Cut(f.Output, "=")
+	takesArgument := slices.Contains(templated, format)
+	switch {
+	case !slices.Contains(f.formats, format), hasArgument && !takesArgument:
+		return failure.Usagef("--output %q: must be one of %s", f.Output, strings.Join(f.words(), ", "))
+	case takesArgument && argument == "":
+		return failure.Usagef("--output %s needs a template: %s=TEMPLATE", format, format)
+	}
+	if !f.IsTable() {
+		if _, err := f.Printer(); err != nil {
+			return failure.Usagef("--output %s: %w", f.Output, err)
+		}
+	}
+	return nil
+}
+
+// IsTable reports whether the command prints its own table rather than API objects.
+func (f *Flags) IsTable() bool { return f.Output == Table || f.Output == Wide }
+
+// Printer prints API objects (which must carry apiVersion and kind) in the format of -o. It leaves managedFields out of
+// JSON and YAML, as kubectl does.
+func (f *Flags) Printer() (printers.ResourcePrinter, error) {
+	if spec, ok := strings.CutPrefix(f.Output, "custom-columns="); ok {
+		return newCustomColumns(spec, f.NoHeaders)
+	}
+	flags := genericclioptions.NewPrintFlags("").WithTypeSetter(runtime.NewScheme())
+	flags.OutputFormat = &f.Output
+	return flags.ToPrinter()
+}
+
+func (f *Flags) words() []string {
+	words := slices.Clone(f.formats)
+	for i, w := range words {
+		if slices.Contains(templated, w) {
+			words[i] = fmt.Sprintf("%s=", w)
+		}
+	}
+	return words
+}

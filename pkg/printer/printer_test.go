@@ -1,0 +1,90 @@
+package printer
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestValidate(t *testing.T) {
+	tests := []struct{ output, want string }{
+		{"", ""}, {"wide", ""}, {"json", ""}, {"name", ""}, {"jsonpath={.metadata.name}", ""}, {"custom-columns=N:.metadata.name", ""},
+		{"xml", `--output "xml": must be one of json, yaml, wide, name, jsonpath=, jsonpath-as-json=, go-template=, custom-columns=`},
+		{"json=x", `--output "json=x": must be one of json, yaml, wide, name, jsonpath=, jsonpath-as-json=, go-template=, custom-columns=`},
+		{"jsonpath", "--output jsonpath needs a template: jsonpath=TEMPLATE"},
+		{"jsonpath={", "--output jsonpath={: error parsing jsonpath {, unclosed action"},
+		{"custom-columns=N", `--output custom-columns=N: column "N": want HEADER:JSONPATH`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.output, func(t *testing.T) {
+			f := Flags{}
+			f.AddTableFlags(&cobra.Command{})
+			f.Output = tt.output
+			got := ""
+			if err := f.Validate(); err != nil {
+				got = err.Error()
+			}
+			if got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestPrinter(t *testing.T) {
+	obj := func() *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "TFJob",
+			"metadata": map[string]any{"name": "llama", "managedFields": []any{map[string]any{"manager": "x"}}}}}
+	}
+	tests := []struct{ output, want string }{
+		{"name", "tfjob.kubeflow.org/llama\n"},
+		{"yaml", "apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata:\n  name: llama\n"},
+		{"jsonpath={.metadata.name}", "llama"},
+		{"go-template={{.kind}}", "TFJob"},
+		{"custom-columns=N:.metadata.name", "N\nllama\n"},
+		{"custom-columns=N:{.metadata.name},KIND:kind,X:.spec.x", "N       KIND    X\nllama   TFJob   <none>\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.output, func(t *testing.T) {
+			p, err := (&Flags{Output: tt.output}).Printer()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			if err := p.PrintObj(obj(), &out); err != nil || out.String() != tt.want {
+				t.Errorf("got %q, %v; want %q", out.String(), err, tt.want)
+			}
+		})
+	}
+}
+
+func TestPrintTable(t *testing.T) {
+	columns := []Column{{Name: "Name"}, {Name: "Node", Wide: true}, {Name: "Reason"}}
+	long := strings.Repeat("0123456789", 6)
+	rows := [][]string{{"llama", "node-1", long}, {"a-longer-name", "n", "two\nlines"}}
+	tests := []struct {
+		name  string
+		flags Flags
+		width int
+		want  string
+	}{
+		{"piped", Flags{}, 0, "NAME            REASON\nllama           " + long + "\na-longer-name   two lines\n"},
+		{"terminal", Flags{}, 50, "NAME            REASON\nllama           " + long[:33] + "…\na-longer-name   two lines\n"},
+		{"narrow terminal", Flags{}, 10, "NAME            REASON\nllama           " + long[:19] + "…\na-longer-name   two lines\n"},
+		{"wide, no headers", Flags{Output: Wide, NoHeaders: true}, 0, "llama           node-1   " + long + "\na-longer-name   n        two lines\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var out bytes.Buffer
+			if err := PrintTable(&out, tt.flags, tt.width, columns, rows); err != nil {
+				t.Fatal(err)
+			}
+			if out.String() != tt.want {
+				t.Errorf("got\n%s\nwant\n%s", out.String(), tt.want)
+			}
+		})
+	}
+}

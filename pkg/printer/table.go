@@ -1,0 +1,84 @@
+package printer
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/printers"
+)
+
+// columnGap is the space that cli-runtime's table printer puts between columns, and minColumn the width it gives a column
+// at least, gap included.
+const (
+	columnGap = 3
+	minColumn = 6
+	// minLast is what is left of the last column at least: less says nothing, so the line wraps instead.
+	minLast = 20
+)
+
+// Column is a column of a table. A wide column is shown by -o wide only.
+type Column struct {
+	Name string
+	Wide bool
+}
+
+// PrintTable prints rows under columns. Width is that of the terminal: the last column is cut to fit; 0 cuts nothing.
+func PrintTable(out io.Writer, f Flags, width int, columns []Column, rows [][]string) error {
+	table := &metav1.Table{}
+	for _, c := range columns {
+		d := metav1.TableColumnDefinition{Name: c.Name, Type: "string"}
+		if c.Wide {
+			d.Priority = 1
+		}
+		table.ColumnDefinitions = append(table.ColumnDefinitions, d)
+	}
+	room := lastRoom(f, width, columns, rows)
+	for _, row := range rows {
+		cells := make([]any, len(row))
+		for i, cell := range row {
+			cell = strings.Join(strings.Fields(cell), " ")
+			if room > 0 && i == len(row)-1 {
+				cell = cut(cell, room)
+			}
+			cells[i] = cell
+		}
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
+	}
+	p := printers.NewTablePrinter(printers.PrintOptions{NoHeaders: f.NoHeaders, Wide: f.Output == Wide})
+	if err := p.PrintObj(table, out); err != nil {
+		return fmt.Errorf("print table: %w", err)
+	}
+	return nil
+}
+
+// lastRoom is how many characters the last column may have; 0 is no limit.
+func lastRoom(f Flags, width int, columns []Column, rows [][]string) int {
+	if width <= 0 {
+		return 0
+	}
+	used := 0
+	for i, c := range columns[:len(columns)-1] {
+		if c.Wide && f.Output != Wide {
+			continue
+		}
+		widest := 0
+		if !f.NoHeaders {
+			widest = len(c.Name)
+		}
+		for _, row := range rows {
+			widest = max(widest, len(row[i]))
+		}
+		used += max(widest+columnGap, minColumn)
+	}
+	return max(width-used, minLast)
+}
+
+func cut(s string, room int) string {
+	if utf8.RuneCountInString(s) <= room {
+		return s
+	}
+	return string([]rune(s)[:room-1]) + "…"
+}

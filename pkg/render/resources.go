@@ -1,0 +1,70 @@
+package render
+
+import (
+	"slices"
+
+	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gangctl/gangctl/pkg/workload/demand"
+)
+
+// resources are those of one member. CPU and memory get a limit equal to the request: a member that may use more than it
+// asked for is the one that is evicted when a node runs short, and takes the gang with it. GPUs are limits; the API server
+// makes the equal request, the only one it allows for an extended resource.
+func resources(role Role, gpu corev1.ResourceName) corev1.ResourceRequirements {
+	var r corev1.ResourceRequirements
+	set := func(list *corev1.ResourceList, name corev1.ResourceName, q resource.Quantity) {
+		if *list == nil {
+			*list = corev1.ResourceList{}
+		}
+		(*list)[name] = q
+	}
+	if role.CPU != nil {
+		set(&r.Requests, corev1.ResourceCPU, *role.CPU)
+		set(&r.Limits, corev1.ResourceCPU, *role.CPU)
+	}
+	if role.Memory != nil {
+		set(&r.Requests, corev1.ResourceMemory, *role.Memory)
+		set(&r.Limits, corev1.ResourceMemory, *role.Memory)
+	}
+	if role.GPUs > 0 {
+		set(&r.Limits, gpu, *resource.NewQuantity(role.GPUs, resource.DecimalSI))
+	}
+	return r
+}
+
+// gangResources is what MinAvailable members need together: the sum over all members when all are needed. When fewer are,
+// it is, for each resource, the sum of the smallest requests: a gang scheduler refuses to start below minResources, so it
+// must not exceed what some startable subset needs.
+func gangResources(job *kubeflowv1.TFJob, s Spec) corev1.ResourceList {
+	requests := map[corev1.ResourceName][]resource.Quantity{}
+	for _, role := range s.Roles {
+		replica := job.Spec.TFReplicaSpecs[role.Type]
+		if replica == nil {
+			continue
+		}
+		for name, quantity := range demand.Of(replica.Template.Spec) {
+			for range role.Replicas {
+				requests[name] = append(requests[name], quantity)
+			}
+		}
+	}
+	total := corev1.ResourceList{}
+	for name, quantities := range requests {
+		// Members that do not ask for the resource are the smallest.
+		free := int(s.Members()) - len(quantities)
+		count := min(int(s.MinAvailable)-free, len(quantities))
+		if count <= 0 {
+			continue
+		}
+		slices.SortFunc(quantities, func(a, b resource.Quantity) int { return a.Cmp(b) })
+		var sum resource.Quantity
+		for _, q := range quantities[:count] {
+			sum.Add(q)
+		}
+		total[name] = sum
+	}
+	return total
+}

@@ -1,0 +1,85 @@
+package tfjob
+
+import (
+	"cmp"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// memberState says how one member is, and why it does not run.
+func memberState(pod *corev1.Pod) (State, string) {
+	switch {
+	case pod == nil:
+		return Missing, "no pod"
+	case pod.Status.Phase == corev1.PodSucceeded:
+		return Succeeded, ""
+	case pod.Status.Phase == corev1.PodFailed:
+		return Failed, failedReason(pod)
+	case pod.DeletionTimestamp != nil:
+		return Terminating, "being deleted"
+	case pod.Spec.NodeName == "":
+		return Pending, unscheduledReason(pod)
+	case pod.Status.Phase == corev1.PodRunning && isReady(pod):
+		return Running, ""
+	case pod.Status.Phase == corev1.PodRunning:
+		return Starting, cmp.Or(waitingReason(pod), "not ready")
+	default:
+		return Starting, waitingReason(pod)
+	}
+}
+
+func isReady(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return true // no kubelet leaves it out, but a simulated one may
+}
+
+// unscheduledReason is what the scheduler wrote on a pod that has no node.
+func unscheduledReason(pod *corev1.Pod) string {
+	if c := refusal(pod); c != nil {
+		return cmp.Or(c.Message, c.Reason)
+	}
+	return fmt.Sprintf("no word from scheduler %q yet", cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName))
+}
+
+// refusal is the condition in which a scheduler says that it has no place for the pod, or nil.
+func refusal(pod *corev1.Pod) *corev1.PodCondition {
+	for i, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// waitingReason is why the first container that waits does so: ContainerCreating, ImagePullBackOff, CrashLoopBackOff, …
+func waitingReason(pod *corev1.Pod) string {
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for _, s := range statuses {
+			if w := s.State.Waiting; w != nil && w.Reason != "" {
+				return join(w.Reason, w.Message)
+			}
+		}
+	}
+	return ""
+}
+
+func failedReason(pod *corev1.Pod) string {
+	for _, s := range pod.Status.ContainerStatuses {
+		if t := s.State.Terminated; t != nil && t.ExitCode != 0 {
+			return join(fmt.Sprintf("container %s exited with code %d", s.Name, t.ExitCode), t.Message)
+		}
+	}
+	return cmp.Or(join(pod.Status.Reason, pod.Status.Message), "failed")
+}
+
+func join(reason, message string) string {
+	if reason == "" || message == "" {
+		return reason + message
+	}
+	return reason + ": " + message
+}

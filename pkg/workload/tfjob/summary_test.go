@@ -1,0 +1,117 @@
+package tfjob
+
+import (
+	"fmt"
+	"testing"
+
+	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+func TestSummarize(t *testing.T) {
+	const short = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu"
+	isRunning := withCondition(kubeflowv1.JobRunning, corev1.ConditionTrue, "")
+	tests := []struct {
+		name string
+		job  *kubeflowv1.TFJob
+		pods []*corev1.Pod
+		want string // STATE READY BOUND REASON
+	}{
+		{"fresh", makeJob(2), nil, "Pending 0/3 0 no pods yet"},
+		{"whole gang waits", makeJob(2), []*corev1.Pod{makePod("ps", "0", unschedulable(short)), makePod("worker", "0", unschedulable(short)), makePod("worker", "1", unschedulable(short))},
+			"Pending 0/3 0 " + short},
+		{"the scheduler is clearest about one", makeJob(2), []*corev1.Pod{makePod("ps", "0", unschedulable("gang cannot start")), makePod("worker", "0"), makePod("worker", "1", unschedulable(short))},
+			"Pending 0/3 0 worker-1: " + short},
+		{"the scheduler is not clear", makeJob(1), []*corev1.Pod{makePod("ps", "0", unschedulable("gang cannot start")), makePod("worker", "0")},
+			"Pending 0/2 0 ps-0: gang cannot start"},
+		{"scheduler is silent", makeJob(1), []*corev1.Pod{makePod("ps", "0"), makePod("worker", "0")},
+			`Pending 0/2 0 no word from scheduler "gang-scheduler" yet`},
+		{"being bound", makeJob(1), []*corev1.Pod{makePod("ps", "0", bound), makePod("worker", "0")},
+			`Starting 0/2 1 worker-0: no word from scheduler "gang-scheduler" yet`},
+		{"the first runs, the last is being bound", makeJob(1), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0")},
+			`Starting 1/2 1 worker-0: no word from scheduler "gang-scheduler" yet`},
+		{"all bound", makeJob(1), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", waiting("ContainerCreating", "", 0))},
+			"Starting 1/2 2 worker-0: ContainerCreating"},
+		{"image", makeJob(1), []*corev1.Pod{makePod("ps", "0", bound), makePod("worker", "0", waiting("ImagePullBackOff", "no such image", 0))},
+			"Starting 0/2 2 worker-0: ImagePullBackOff: no such image"},
+		{"whole gang runs", makeJob(1, isRunning), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", running)}, "Running 2/2 2 "},
+		{"one has ended", makeJob(1), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", succeeded)}, "Running 1/2 2 "},
+		{"the operator says Running, the gang is partial", makeJob(2, isRunning),
+			[]*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", running), makePod("worker", "1", unschedulable(short))},
+			"Degraded 2/3 2 worker-1: " + short},
+		{"a member failed", makeJob(1, isRunning), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", failed(137))},
+			"Degraded 1/2 2 worker-0: container tensorflow exited with code 137"},
+		{"evicted", makeJob(1), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", evicted)},
+			"Degraded 1/2 2 worker-0: Evicted: low on memory"},
+		{"being replaced", makeJob(1), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", running, terminating)},
+			"Degraded 1/2 2 worker-0: being deleted"},
+		{"crash loop", makeJob(1), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", waiting("CrashLoopBackOff", "back-off", 3))},
+			"Degraded 1/2 2 worker-0: CrashLoopBackOff: back-off"},
+		{"a pod is missing", makeJob(1), []*corev1.Pod{makePod("ps", "0", running)}, "Degraded 1/2 1 worker-0: no pod"},
+		{"elastic, at its minimum", makeJob(2, withMin(2)),
+			[]*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", running), makePod("worker", "1", unschedulable(short))},
+			"Running 2/3 2 worker-1: " + short},
+		{"failed", makeJob(1, withCondition(kubeflowv1.JobFailed, corev1.ConditionTrue, "1 Worker replica(s) failed.")),
+			[]*corev1.Pod{makePod("ps", "0", running)}, "Failed 1/2 1 1 Worker replica(s) failed."},
+		{"succeeded", makeJob(1, withCondition(kubeflowv1.JobRunning, corev1.ConditionFalse, ""), withCondition(kubeflowv1.JobSucceeded, corev1.ConditionTrue, "ok")),
+			[]*corev1.Pod{makePod("worker", "0", succeeded)}, "Succeeded 0/2 1 "},
+		{"suspended by spec", makeJob(1, suspended), nil, "Suspended 0/2 0 suspended"},
+		{"suspended by status", makeJob(1, withCondition(kubeflowv1.JobSuspended, corev1.ConditionTrue, "")), nil, "Suspended 0/2 0 suspended"},
+		{"no longer suspended", makeJob(1, withCondition(kubeflowv1.JobSuspended, corev1.ConditionFalse, "")), nil, "Pending 0/2 0 no pods yet"},
+		{"pods of an older job of the name", makeJob(1), []*corev1.Pod{makePod("ps", "0", running, ofOther), makePod("worker", "0", running, ofOther)},
+			"Pending 0/2 0 no pods yet"},
+		{"labels of v1.3, and none", makeJob(1), []*corev1.Pod{makePod("ps", "0", running, oldLabels), makePod("worker", "0", running, noLabels)}, "Running 2/2 2 "},
+		{"a pod beyond the replicas", makeJob(1), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", running), makePod("worker", "1")}, "Running 2/2 2 "},
+		{"no members", &kubeflowv1.TFJob{}, nil, "Pending 0/0 0 the job asks for no members"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := Summarize(tt.job, tt.pods)
+			got := fmt.Sprintf("%s %d/%d %d %s", s.State, s.Ready, s.Total, s.Bound, s.Reason)
+			if got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestSummaryOfGang(t *testing.T) {
+	tests := []struct {
+		name string
+		job  *kubeflowv1.TFJob
+		want string // DIALECT MIN/TOTAL SCHEDULER GPUS
+	}{
+		{"none", makeJob(4), " 5/5 gang-scheduler 8"},
+		{"PodGroup", makeJob(4, withMin(3), withTemplateLabels(map[string]string{"scheduling.x-k8s.io/pod-group": "llama"})), "scheduler-plugins 3/5 gang-scheduler 8"},
+		{"labels", makeJob(4, withTemplateLabels(map[string]string{"pod-group.scheduling.sigs.k8s.io/name": "llama",
+			"pod-group.scheduling.sigs.k8s.io/min-available": "2"})), "labels 2/5 gang-scheduler 8"},
+		{"empty", &kubeflowv1.TFJob{}, " 0/0 default-scheduler 0"},
+		{"replicas left out", makeJob(1, func(j *kubeflowv1.TFJob) { j.Spec.TFReplicaSpecs["worker"].Replicas = nil }), " 2/2 gang-scheduler 2"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := Summarize(tt.job, nil)
+			if got := fmt.Sprintf("%s %d/%d %s %d", s.Dialect, s.MinAvailable, s.Total, s.Scheduler, s.GPUs); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+	if Summarize(makeJob(1), nil).Dialect != gang.Dialect("") {
+		t.Error("a job without marks has no dialect")
+	}
+}
+
+func TestMembersAreSorted(t *testing.T) {
+	two := int32(2)
+	job := &kubeflowv1.TFJob{}
+	job.Spec.TFReplicaSpecs = map[kubeflowv1.ReplicaType]*kubeflowv1.ReplicaSpec{"Evaluator": {}, "Worker": {Replicas: &two}, "PS": {}, "Chief": {}, "Zebra": {}, "Ape": nil}
+	var names []string
+	for _, m := range Members(job, nil) {
+		names = append(names, m.Name())
+	}
+	if got, want := fmt.Sprint(names), "[chief-0 ps-0 worker-0 worker-1 evaluator-0 zebra-0]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
