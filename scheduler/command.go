@@ -108,9 +108,8 @@ func run(ctx context.Context, opts *options.Options) error {
 	if err != nil {
 		return err
 	}
-	err = s.run(ctx)
-	if ctx.Err() != nil {
-		return nil // asked to stop
+	if err := s.run(ctx); ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil // it was asked to stop
 }

@@ -4,6 +4,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -86,16 +87,15 @@ func (c *Config) profileHint() string {
 var yamlLine = regexp.MustCompile(`^yaml: (?:unmarshal errors:\s*)?(line \d+: )?`)
 
 func (c *Config) read() error {
-	f, err := os.Open(c.path)
+	content, err := os.ReadFile(c.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return failure.Errorf("read settings: %w", err)
 	}
-	defer f.Close()
 	c.file.SetConfigType("yaml")
-	if err := c.file.ReadConfig(f); err != nil {
+	if err := c.file.ReadConfig(bytes.NewReader(content)); err != nil {
 		cause := err
 		for inner := errors.Unwrap(cause); inner != nil; inner = errors.Unwrap(cause) {
 			cause = inner

@@ -80,6 +80,9 @@ func overlay(replica *kubeflowv1.ReplicaSpec, role Role, s Spec) error {
 		schedulerplugins.Mark(&pod.ObjectMeta, s.Name)
 	case gang.Labels:
 		labels.Mark(&pod.ObjectMeta, s.Name, s.MinAvailable)
+	case NoGang:
+	default:
+		return fmt.Errorf("a gang cannot be declared in dialect %q", s.Dialect)
 	}
 	pod.Spec.SchedulerName = s.Scheduler
 	if s.PriorityClass != "" {

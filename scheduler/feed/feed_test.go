@@ -92,7 +92,7 @@ func TestFeedFollowsItsAPI(t *testing.T) {
 	synced("though the API is known not to be served")
 	calls.waitFor(t) // nothing
 
-	apply := func(u *unstructured.Unstructured, err error) {
+	apply := func(_ *unstructured.Unstructured, err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)

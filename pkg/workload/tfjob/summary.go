@@ -79,18 +79,19 @@ func (s *Summary) gang(job *kubeflowv1.TFJob) {
 	if policy := job.Spec.RunPolicy.SchedulingPolicy; policy != nil && policy.MinAvailable != nil {
 		s.MinAvailable = int(*policy.MinAvailable)
 	}
-	for _, role := range sortedRoles(job) {
-		template := &job.Spec.TFReplicaSpecs[role].Template
-		s.Scheduler = cmp.Or(template.Spec.SchedulerName, s.Scheduler)
-		if _, ok := schedulerplugins.NameOf(template); ok {
-			s.Dialect = gang.SchedulerPlugins
-		} else if _, ok := labels.NameOf(template); ok {
-			s.Dialect = gang.Labels
-			if n, err := labels.MinAvailable(template); err == nil {
-				s.MinAvailable = int(n)
-			}
-		}
+	roles := sortedRoles(job)
+	if len(roles) == 0 {
 		return
+	}
+	template := &job.Spec.TFReplicaSpecs[roles[0]].Template
+	s.Scheduler = cmp.Or(template.Spec.SchedulerName, s.Scheduler)
+	if _, ok := schedulerplugins.NameOf(template); ok {
+		s.Dialect = gang.SchedulerPlugins
+	} else if _, ok := labels.NameOf(template); ok {
+		s.Dialect = gang.Labels
+		if n, err := labels.MinAvailable(template); err == nil {
+			s.MinAvailable = int(n)
+		}
 	}
 }
 
