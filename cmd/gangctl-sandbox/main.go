@@ -1,0 +1,31 @@
+// Command gangctl-sandbox runs a real Kubernetes control plane on a machine
+// without a cluster.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+
+	"github.com/gangctl/gangctl/sandbox/command"
+	"github.com/gangctl/gangctl/sandbox/component"
+)
+
+func main() {
+	if len(os.Args) > 2 && os.Args[1] == "component" && component.Known(os.Args[2]) {
+		os.Exit(component.Run(os.Args[2:], os.Stdin))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	io := iostreams.System(os.Getenv)
+	if err := command.NewRoot(command.Env{IO: io, Getenv: os.Getenv}).ExecuteContext(ctx); err != nil {
+		f := failure.From(err)
+		failure.Print(io, f)
+		stop()
+		os.Exit(int(f.Code))
+	}
+}

@@ -1,0 +1,80 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+
+	"github.com/gangctl/gangctl/sandbox/session"
+	"github.com/gangctl/gangctl/sandbox/supervise"
+)
+
+func newStatus(env Env) *cobra.Command {
+	var open func() (session.Session, error)
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show whether the sandbox runs, and each of its components",
+		Long: `Show whether the sandbox runs, and each of its components. The exit code is 0
+only if it is ready and every component runs.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			sess, err := open()
+			if err != nil {
+				return err
+			}
+			return status(env, sess)
+		},
+	}
+	open = dataDir(cmd, env)
+	return cmd
+}
+
+func status(env Env, sess session.Session) error {
+	marker, err := sess.Dir.Marker()
+	if errors.Is(err, fs.ErrNotExist) {
+		return failure.Errorf("there is no sandbox in %s", sess.Dir).WithHint("start one: gangctl-sandbox up --data-dir %s", sess.Dir)
+	}
+	if err != nil {
+		return err
+	}
+	state, err := sess.State()
+	if err != nil {
+		return err
+	}
+	if state == nil {
+		return failure.Errorf("the sandbox in %s does not run", sess.Dir).
+			WithHint("start it again: gangctl-sandbox up --data-dir %s; or remove it: gangctl-sandbox down --data-dir %s", sess.Dir, sess.Dir)
+	}
+	w := tabwriter.NewWriter(env.IO.Out, 0, 8, 3, ' ', 0)
+	fmt.Fprintf(w, "phase:\t%s\n", state.Phase)
+	fmt.Fprintf(w, "data dir:\t%s\n", sess.Dir)
+	fmt.Fprintf(w, "kubeconfig:\t%s\n", marker.Settings.Kubeconfig)
+	fmt.Fprintf(w, "kubernetes:\t%s\n", marker.Kubernetes)
+	fmt.Fprintf(w, "supervisor:\t%d\n\n", state.PID)
+	fmt.Fprintln(w, "COMPONENT\tPID\tSTATE\tLOG")
+	var dead []string
+	for _, c := range state.Components {
+		what := "running"
+		if c.Exit != "" {
+			what = "ended: " + c.Exit
+			dead = append(dead, c.Name)
+		}
+		fmt.Fprintln(w, c.Name+"\t"+strconv.Itoa(c.PID)+"\t"+what+"\t"+sess.Dir.Log(c.Name))
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("write status: %w", err)
+	}
+	switch {
+	case len(dead) > 0:
+		return failure.Errorf("%d of the components ended: %v", len(dead), dead).WithHint("see the log; then end the sandbox: gangctl-sandbox down --data-dir %s", sess.Dir)
+	case state.Phase != supervise.Ready:
+		return failure.Errorf("the sandbox is not ready: %s", state.Phase)
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/version"
+
+	"github.com/gangctl/gangctl/sandbox/credential"
+	"github.com/gangctl/gangctl/sandbox/datadir"
+	"github.com/gangctl/gangctl/sandbox/node"
+	"github.com/gangctl/gangctl/sandbox/session"
+	"github.com/gangctl/gangctl/sandbox/setting"
+	"github.com/gangctl/gangctl/sandbox/supervise"
+)
+
+type upOptions struct {
+	env  Env
+	open func() (session.Session, error)
+
+	settings   setting.Settings
+	cpu        string
+	memory     string
+	scheduler  string
+	foreground bool
+}
+
+func newUp(env Env) *cobra.Command {
+	o := &upOptions{env: env, settings: setting.Defaults()}
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start the sandbox and wait until it can be used",
+		Long: `Start the sandbox and wait until it can be used: the API server answers, nodes
+are ready, the scheduler and the operator have synced.
+
+Simulated pods run for --run-for and then succeed. Annotations of a pod change that:
+  sandbox.gangctl.dev/run-for: 90s      how long it runs; 0 for ever
+  sandbox.gangctl.dev/exit-code: "137"  what its containers end with
+  sandbox.gangctl.dev/log-lines: "50"   how many steps it logs, or the text to log
+A pod that fails is restarted in place if its restartPolicy says so. Parameter
+servers of TFJobs run until they are deleted.
+
+With --scheduler gang, pods are scheduled whose schedulerName is gang-scheduler;
+with --scheduler default, those without one, as usual.
+
+A sandbox whose processes were killed is started again by another up: objects
+and credentials are kept until down.`,
+		Example: `  gangctl-sandbox up
+  gangctl-sandbox up --nodes 100 --gpus 8 --run-for 5m
+  eval "$(gangctl-sandbox up | tail -1)"`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	o.open = dataDir(cmd, env)
+	o.addFlags(cmd.Flags())
+	return cmd
+}
+
+func (o *upOptions) addFlags(f *pflag.FlagSet) {
+	s := &o.settings
+	f.IntVar(&s.Nodes, "nodes", s.Nodes, "number of nodes")
+	f.StringVar(&o.cpu, "cpu", s.CPU.String(), "CPUs of each node")
+	f.StringVar(&o.memory, "memory", s.Memory.String(), "memory of each node")
+	f.Int64Var(&s.GPUs, "gpus", s.GPUs, "GPUs of each node")
+	f.StringVar(&s.GPUResource, "gpu-resource", s.GPUResource, "resource that GPUs are counted in")
+	f.StringVar(&s.NodeFile, "node-file", "", "file of Node objects to create instead (YAML)")
+	f.StringVar(&o.scheduler, "scheduler", string(s.Scheduler), "who schedules pods: gang, default or none")
+	f.BoolVar(&s.Operator, "operator", s.Operator, "run the Kubeflow Training Operator (TFJobs)")
+	f.StringVar(&s.OperatorGangScheduler, "operator-gang-scheduler", "", "have the operator create PodGroups for the scheduler of this name")
+	f.StringVar(&s.Kubeconfig, "kubeconfig", "", "file to write the kubeconfig to (default DATA-DIR/kubeconfig)")
+	f.IntVar(&s.Port, "port", 0, "port of the API server on 127.0.0.1 (0: any free one)")
+	f.DurationVar(&s.RunFor, "run-for", s.RunFor, "how long simulated pods run (0: for ever)")
+	f.Float64Var(&s.FailRate, "fail-rate", 0, "share of simulated pods that fail, 0 to 1")
+	f.BoolVar(&o.foreground, "foreground", false, "stay until Ctrl-C, then stop everything")
+}
+
+func (o *upOptions) run(ctx context.Context) error {
+	sess, err := o.open()
+	if err != nil {
+		return err
+	}
+	if err := o.complete(sess.Dir); err != nil {
+		return err
+	}
+	if running, err := sess.Running(); err != nil {
+		return err
+	} else if running {
+		return o.join(ctx, sess)
+	}
+	if err := o.claim(sess.Dir); err != nil {
+		return err
+	}
+	if o.foreground {
+		log := slog.New(slog.NewTextHandler(o.env.IO.ErrOut, nil))
+		return supervise.Run(ctx, sess.Dir, log, func() { o.print(sess.Dir) })
+	}
+	state, err := sess.Start(ctx, o.progress)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(o.env.IO.ErrOut, "ready after %s\n", state.Took.Round(100*time.Millisecond))
+	o.print(sess.Dir)
+	return nil
+}
+
+// complete checks what was asked and makes paths absolute.
+func (o *upOptions) complete(dir datadir.Dir) error {
+	s := &o.settings
+	s.Scheduler = setting.Scheduler(o.scheduler)
+	for _, q := range []struct {
+		flag, text string
+		to         *resource.Quantity
+	}{{"cpu", o.cpu, &s.CPU}, {"memory", o.memory, &s.Memory}} {
+		quantity, err := resource.ParseQuantity(q.text)
+		if err != nil {
+			return failure.Usagef("--%s %q: %w", q.flag, q.text, err)
+		}
+		*q.to = quantity
+	}
+	if s.Kubeconfig == "" {
+		s.Kubeconfig = dir.Kubeconfig()
+	}
+	for _, path := range []*string{&s.Kubeconfig, &s.NodeFile} {
+		if *path == "" {
+			continue
+		}
+		abs, err := filepath.Abs(*path)
+		if err != nil {
+			return fmt.Errorf("path %s: %w", *path, err)
+		}
+		*path = abs
+	}
+	if err := s.Validate(); err != nil {
+		return failure.Usagef("%w", err)
+	}
+	// Mistakes in the file are told before anything is started.
+	if _, err := supervise.Wanted(*s, node.Machine{}, time.Time{}); err != nil {
+		return failure.Errorf("--node-file: %w", err)
+	}
+	return nil
+}
+
+func (o *upOptions) claim(dir datadir.Dir) error {
+	if err := credential.RequireOwnFile(o.settings.Kubeconfig); err != nil {
+		return err
+	}
+	if o.settings.Port != 0 {
+		if err := supervise.RequireFree(o.settings.Port); err != nil {
+			return err
+		}
+	}
+	_, err := dir.Claim(datadir.NewMarker(supervise.KubernetesVersion(), version.Get().Version, o.settings))
+	return err
+}
+
+// join is `up` on a sandbox that runs already.
+func (o *upOptions) join(ctx context.Context, sess session.Session) error {
+	marker, err := sess.Dir.Marker()
+	if err != nil {
+		return err
+	}
+	if diff := setting.Diff(marker.Settings, o.settings); diff != "" {
+		return failure.Errorf("a sandbox with other settings runs in %s: %s", sess.Dir, diff).
+			WithHint("end it first: gangctl-sandbox down --data-dir %s; or run another one beside it with another --data-dir", sess.Dir)
+	}
+	if _, err := sess.WaitReady(ctx, nil, o.progress); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.env.IO.ErrOut, "the sandbox in %s runs already\n", sess.Dir)
+	o.print(sess.Dir)
+	return nil
+}
+
+func (o *upOptions) progress(step string) { fmt.Fprintf(o.env.IO.ErrOut, "%s …\n", step) }
+
+// print tells how to use the cluster; the last line is one for a shell.
+func (o *upOptions) print(dir datadir.Dir) {
+	out := o.env.IO.Out
+	fmt.Fprintf(out, "data dir:   %s\n", dir)
+	fmt.Fprintf(out, "kubeconfig: %s\n", o.settings.Kubeconfig)
+	fmt.Fprintf(out, "context:    %s\n", credential.Context)
+	fmt.Fprintf(out, "export KUBECONFIG=%s\n", shellQuote(o.settings.Kubeconfig))
+}

@@ -1,0 +1,25 @@
+package component
+
+import (
+	"io"
+	"os"
+	"syscall"
+	"time"
+)
+
+// Grace is how long a component may take to end after its lifeline is cut.
+const Grace = 3 * time.Second
+
+// followParent blocks until the lifeline closes; then the process asks itself to
+// end, and makes sure. A pipe tells of the parent's end on every system, even
+// when the parent is killed.
+func followParent(lifeline io.Reader) {
+	_, _ = io.Copy(io.Discard, lifeline)
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		return
+	}
+	_ = self.Signal(syscall.SIGTERM)
+	time.Sleep(Grace)
+	_ = self.Kill()
+}

@@ -1,0 +1,134 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/gangctl/gangctl/sandbox/scene"
+)
+
+// Namespace is where all jobs of the demo run.
+const Namespace = "default"
+
+// Stage is one sandbox on which acts are played by typing commands.
+type Stage struct {
+	Gangctl, Sandbox string
+	DataDir          string
+	// Log gets each command before it runs, and what it prints.
+	Log       io.Writer
+	Timeout   time.Duration
+	Scheduler Scheduler
+
+	config *rest.Config
+	client kubernetes.Interface
+}
+
+// Up starts the sandbox, without nodes: each act brings its own.
+func (s *Stage) Up(ctx context.Context) error {
+	if err := s.RunSandbox(ctx, "up", "--nodes", "0", "--run-for", "0", "--scheduler", s.Scheduler.Name); err != nil {
+		return err
+	}
+	var err error
+	if s.config, err = clientcmd.BuildConfigFromFlags("", s.Kubeconfig()); err != nil {
+		return fmt.Errorf("read the sandbox's kubeconfig: %w", err)
+	}
+	if s.client, err = kubernetes.NewForConfig(s.config); err != nil {
+		return fmt.Errorf("connect to the sandbox: %w", err)
+	}
+	return nil
+}
+
+// Client returns a client of the stage's cluster, once it is up.
+func (s *Stage) Client() kubernetes.Interface { return s.client }
+
+// Config returns what clients of other kinds are made of, once it is up.
+func (s *Stage) Config() *rest.Config { return rest.CopyConfig(s.config) }
+
+// Down stops the sandbox and removes what it kept.
+func (s *Stage) Down(ctx context.Context) error { return s.RunSandbox(ctx, "down") }
+
+// AddNodes adds nodes of 4 cpu and 16Gi with the given number of GPUs each.
+// They are named node-1, node-2, …; names that are free are used again.
+func (s *Stage) AddNodes(ctx context.Context, count, gpus int) error {
+	return s.RunSandbox(ctx, "node", "add", "--count", fmt.Sprint(count), "--cpu", "4", "--memory", "16Gi", "--gpus", fmt.Sprint(gpus))
+}
+
+// RemoveNodes removes nodes.
+func (s *Stage) RemoveNodes(ctx context.Context, names ...string) error {
+	return s.RunSandbox(ctx, append([]string{"node", "remove"}, names...)...)
+}
+
+// Submit submits a job to the stage's scheduler.
+func (s *Stage) Submit(ctx context.Context, name string, flags ...string) error {
+	args := append([]string{"submit", "tf", name, "--image", "tf-benchmarks"}, flags...)
+	args = append(args, s.Scheduler.Submit...)
+	return s.RunGangctl(ctx, append(args, "--", "python", "tf_cnn_benchmarks.py")...)
+}
+
+// Delete deletes jobs and waits until their pods are gone.
+func (s *Stage) Delete(ctx context.Context, names ...string) error {
+	return s.RunGangctl(ctx, append([]string{"delete"}, names...)...)
+}
+
+// Settled waits until the scheduler has decided about n pods.
+func (s *Stage) Settled(ctx context.Context, n int) (scene.Scene, error) {
+	return s.WaitFor(ctx, func(seen scene.Scene) bool { return seen.Settled(n) })
+}
+
+// WaitFor waits until the scene is as wanted.
+func (s *Stage) WaitFor(ctx context.Context, wanted func(scene.Scene) bool) (scene.Scene, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	return scene.WaitFor(ctx, s.client, Namespace, wanted)
+}
+
+// Kubeconfig is the path of the file that gives access to the cluster.
+func (s *Stage) Kubeconfig() string { return filepath.Join(s.DataDir, "kubeconfig") }
+
+// RunSandbox types a gangctl-sandbox command for the stage's data directory.
+func (s *Stage) RunSandbox(ctx context.Context, args ...string) error {
+	return s.run(ctx, s.Sandbox, append(args, "--data-dir", s.DataDir)...)
+}
+
+// RunGangctl types a gangctl command against the stage's cluster.
+func (s *Stage) RunGangctl(ctx context.Context, args ...string) error {
+	// The kubeconfig is a flag, so that what is shown works when pasted; flags
+	// after -- would belong to the job.
+	return s.run(ctx, s.Gangctl, append([]string{"--kubeconfig", s.Kubeconfig()}, args...)...)
+}
+
+// run types a command: it shows it, runs it, and shows what it says.
+func (s *Stage) run(ctx context.Context, program string, args ...string) error {
+	line := filepath.Base(program) + " " + strings.Join(args, " ")
+	fmt.Fprintf(s.Log, "$ %s\n", line)
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(os.Environ(), "NO_COLOR=1")
+	var said bytes.Buffer
+	cmd.Stdout = io.MultiWriter(s.Log, &said)
+	cmd.Stderr = cmd.Stdout
+	// A program that is interrupted gets to undo what it began.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w: %s", line, err, lastLines(said.String(), 3))
+	}
+	return nil
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "; ")
+}

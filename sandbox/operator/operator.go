@@ -1,0 +1,97 @@
+// Package operator runs the TFJob controller of the Kubeflow Training Operator,
+// the real one, in a process of the sandbox.
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	"github.com/kubeflow/training-operator/pkg/controller.v1/common"
+	"github.com/kubeflow/training-operator/pkg/controller.v1/tensorflow"
+	webhooktensorflow "github.com/kubeflow/training-operator/pkg/webhooks/tensorflow"
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	schedulingv1alpha1 "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+)
+
+// WebhookPath is where TFJobs are validated.
+const WebhookPath = "/validate-kubeflow-org-v1-tfjob"
+
+// syncTimeout is how long the caches may take to fill.
+const syncTimeout = time.Minute
+
+// Run reconciles TFJobs until ctx ends. It answers /readyz once its caches have
+// synced and its webhook serves.
+func Run(ctx context.Context, args []string) error {
+	flags := pflag.NewFlagSet("operator", pflag.ContinueOnError)
+	kubeconfig := flags.String("kubeconfig", "", "kubeconfig of the operator")
+	gangScheduler := flags.String("gang-scheduler-name", "", "create PodGroups for this scheduler")
+	probePort := flags.Int("probe-port", 0, "port of /readyz")
+	webhookPort := flags.Int("webhook-port", 0, "port of the validating webhook")
+	cert := flags.String("tls-cert-file", "", "certificate of the webhook")
+	key := flags.String("tls-private-key-file", "", "key of the webhook")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	logrus.SetOutput(os.Stderr)
+	logrus.SetLevel(logrus.WarnLevel)
+	ctrl.SetLogger(klog.Background())
+
+	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	config.QPS = -1 // a sandbox has nobody to be fair to
+	config.UserAgent = "training-operator"
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), kubeflowv1.AddToScheme(scheme), schedulingv1alpha1.AddToScheme(scheme)); err != nil {
+		return fmt.Errorf("register API types: %w", err)
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                 scheme,
+		Metrics:                metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress: net.JoinHostPort("127.0.0.1", strconv.Itoa(*probePort)),
+		WebhookServer: webhook.NewServer(webhook.Options{
+			Host: "127.0.0.1", Port: *webhookPort,
+			CertDir: filepath.Dir(*cert), CertName: filepath.Base(*cert), KeyName: filepath.Base(*key),
+		}),
+	})
+	if err != nil {
+		return fmt.Errorf("create manager: %w", err)
+	}
+	if err := setup(mgr, *gangScheduler); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run manager: %w", err)
+	}
+	return nil
+}
+
+func setup(mgr ctrl.Manager, gangScheduler string) error {
+	gang := common.GenNonGangSchedulerSetupFunc()
+	if gangScheduler != "" {
+		gang = common.GenSchedulerPluginsSetupFunc(mgr.GetClient(), gangScheduler)
+	}
+	if err := tensorflow.NewReconciler(mgr, gang).SetupWithManager(mgr, 1); err != nil {
+		return fmt.Errorf("set up TFJob controller: %w", err)
+	}
+	if err := webhooktensorflow.SetupWebhook(mgr); err != nil {
+		return fmt.Errorf("set up TFJob webhook: %w", err)
+	}
+	return mgr.AddReadyzCheck("readyz", readyz(mgr))
+}

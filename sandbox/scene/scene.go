@@ -1,0 +1,130 @@
+// Package scene looks at the training jobs of one namespace until their
+// scheduler has decided about every pod, and says who runs and who waits.
+// The demo shows what it sees; the tests compare it with what they expect.
+package scene
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/workload/demand"
+)
+
+// Labels of the Training Operator, 1.6 and later, on the pods of a job.
+const (
+	jobLabel   = "training.kubeflow.org/job-name"
+	roleLabel  = "training.kubeflow.org/replica-type"
+	indexLabel = "training.kubeflow.org/replica-index"
+)
+
+// Member is one pod of a training job.
+type Member struct {
+	Job, Role string
+	Index     int
+	Pod       string
+	State     State
+	// GPUs is how many accelerators the pod asks for, of any kind.
+	GPUs int64
+	// Reason is the scheduler's own word on a pod that waits.
+	Reason string
+}
+
+// State is what a pod of a job does.
+type State string
+
+const (
+	// Undecided pods have neither a node nor a word from a scheduler.
+	Undecided State = "Undecided"
+	// Pending pods were looked at by a scheduler, which found no node for them.
+	Pending State = "Pending"
+	// Starting pods have a node and do not run yet.
+	Starting State = "Starting"
+	// Running pods run.
+	Running State = "Running"
+	// Ended pods have succeeded or failed.
+	Ended State = "Ended"
+)
+
+// Scene is what the jobs of a namespace look like, sorted by job, role, index.
+type Scene []Member
+
+// Of makes a scene of pods; pods that belong to no training job, and pods that
+// are being deleted, are no part of it.
+func Of(pods []corev1.Pod) Scene {
+	var s Scene
+	for i := range pods {
+		pod := &pods[i]
+		if pod.Labels[jobLabel] == "" || pod.DeletionTimestamp != nil {
+			continue
+		}
+		index, err := strconv.Atoi(pod.Labels[indexLabel])
+		if err != nil {
+			index = -1
+		}
+		member := Member{Job: pod.Labels[jobLabel], Role: pod.Labels[roleLabel], Index: index, Pod: pod.Name, GPUs: demand.GPUs(demand.Of(pod.Spec))}
+		member.State, member.Reason = state(pod)
+		s = append(s, member)
+	}
+	slices.SortFunc(s, func(a, b Member) int {
+		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Role, b.Role), cmp.Compare(a.Index, b.Index))
+	})
+	return s
+}
+
+// Job returns the members of one job.
+func (s Scene) Job(name string) Scene {
+	return slices.DeleteFunc(slices.Clone(s), func(m Member) bool { return m.Job != name })
+}
+
+// Settled reports whether nothing will change by itself: of n members expected,
+// each has ended, runs, or was refused by a scheduler.
+func (s Scene) Settled(n int) bool {
+	return len(s) == n && s.Count(Undecided)+s.Count(Starting) == 0
+}
+
+// Count returns how many members are in a state.
+func (s Scene) Count(state State) (n int) {
+	for _, m := range s {
+		if m.State == state {
+			n++
+		}
+	}
+	return n
+}
+
+// Held returns how many GPUs the members hold that have a node.
+func (s Scene) Held() (n int64) {
+	for _, m := range s {
+		if m.State == Starting || m.State == Running {
+			n += m.GPUs
+		}
+	}
+	return n
+}
+
+// Partial reports whether some members hold their place while others have none:
+// what they hold is idle.
+func (s Scene) Partial() bool {
+	placed := s.Count(Starting) + s.Count(Running)
+	return placed > 0 && placed+s.Count(Ended) < len(s)
+}
+
+func state(pod *corev1.Pod) (State, string) {
+	switch {
+	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		return Ended, ""
+	case pod.Status.Phase == corev1.PodRunning:
+		return Running, ""
+	case pod.Spec.NodeName != "":
+		return Starting, ""
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return Pending, c.Message
+		}
+	}
+	return Undecided, ""
+}

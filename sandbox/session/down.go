@@ -1,0 +1,97 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+
+	"github.com/gangctl/gangctl/sandbox/credential"
+	"github.com/gangctl/gangctl/sandbox/datadir"
+)
+
+// ErrNone says that a directory holds no sandbox.
+var ErrNone = errors.New("no sandbox")
+
+// Down ends the sandbox, waits until every process of it is gone, and removes
+// the data dir and the kubeconfig. It returns ErrNone, and touches nothing,
+// where there is no sandbox.
+func (s Session) Down(ctx context.Context) error {
+	marker, err := s.Dir.Marker()
+	if errors.Is(err, fs.ErrNotExist) {
+		return ErrNone
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.endSupervisor(ctx); err != nil {
+		return err
+	}
+	wait, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	lock, err := s.Dir.WaitLock(wait, datadir.ComponentLock)
+	if errors.Is(err, datadir.ErrLocked) {
+		return failure.Errorf("components of the sandbox in %s do not end", s.Dir).
+			WithHint("look for processes with %s in their command line", s.Dir)
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	if err := s.removeKubeconfig(marker); err != nil {
+		return err
+	}
+	return s.Dir.Remove()
+}
+
+// endSupervisor asks the supervisor to end, and makes sure.
+func (s Session) endSupervisor(ctx context.Context) error {
+	running, err := s.Running()
+	if err != nil || !running {
+		return err
+	}
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		pid, err := s.Dir.SupervisorPID()
+		if err != nil {
+			return err
+		}
+		if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("end supervisor (process %d): %w", pid, err)
+		}
+		wait, cancel := context.WithTimeout(ctx, stopTimeout)
+		lock, err := s.Dir.WaitLock(wait, datadir.SupervisorLock)
+		cancel()
+		if err == nil {
+			return lock.Unlock()
+		}
+		if !errors.Is(err, datadir.ErrLocked) || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+	}
+	return failure.Errorf("the supervisor of %s does not end", s.Dir)
+}
+
+// removeKubeconfig removes a kubeconfig outside the data dir, if it is still the
+// one that `up` wrote: without its server it is of no use.
+func (s Session) removeKubeconfig(m *datadir.Marker) error {
+	path := m.Settings.Kubeconfig
+	if path == "" || path == s.Dir.Kubeconfig() {
+		return nil
+	}
+	ours, err := os.ReadFile(credential.ComponentKubeconfig(s.Dir, credential.Admin))
+	if err != nil {
+		return nil // never got that far
+	}
+	if have, err := os.ReadFile(path); err != nil || !bytes.Equal(have, ours) {
+		return nil
+	}
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("remove kubeconfig: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+// Package session is a sandbox as seen from outside its supervisor: start it,
+// ask for it, end it.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+
+	"github.com/gangctl/gangctl/sandbox/datadir"
+	"github.com/gangctl/gangctl/sandbox/supervise"
+)
+
+// pollEvery is how often a session looks at the supervisor's state.
+const pollEvery = 30 * time.Millisecond
+
+// Session is one data dir.
+type Session struct{ Dir datadir.Dir }
+
+// Running tells whether a supervisor has the data dir.
+func (s Session) Running() (bool, error) { return s.Dir.Held(datadir.SupervisorLock) }
+
+// State is what the running supervisor says; nil if none runs or it has not
+// spoken yet.
+func (s Session) State() (*supervise.State, error) {
+	running, err := s.Running()
+	if err != nil || !running {
+		return nil, err
+	}
+	state, err := supervise.ReadState(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if pid, err := s.Dir.SupervisorPID(); err != nil || pid != state.PID {
+		return nil, nil // of an earlier run
+	}
+	return state, nil
+}
+
+// WaitReady returns the state of a running supervisor once it is ready. It calls
+// onStep with each thing that is waited for. dead closes if the supervisor ends;
+// nil if that is not known.
+func (s Session) WaitReady(ctx context.Context, dead <-chan struct{}, onStep func(string)) (*supervise.State, error) {
+	step := ""
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		state, err := s.State()
+		if err != nil {
+			return nil, err
+		}
+		if state != nil {
+			if state.Step != "" && state.Step != step {
+				step = state.Step
+				onStep(step)
+			}
+			if state.Phase == supervise.Ready {
+				return state, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-dead:
+			return nil, s.lastWords()
+		case <-tick.C:
+		}
+		if dead == nil {
+			if running, err := s.Running(); err != nil || !running {
+				return nil, errors.Join(err, s.lastWords())
+			}
+		}
+	}
+}
+
+// lastWords is why the supervisor ended before it was ready.
+func (s Session) lastWords() error {
+	if state, err := supervise.ReadState(s.Dir); err == nil && state.Phase == supervise.Failed {
+		return failure.Errorf("%s", state.Error).WithHint("%s", state.Hint)
+	}
+	log := s.Dir.Log(supervisorLog)
+	return fmt.Errorf("the supervisor ended before the sandbox was ready; its last words in %s:\n%s", log, supervise.LastWords(log, 8))
+}

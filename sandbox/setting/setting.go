@@ -1,0 +1,100 @@
+// Package setting holds what a sandbox was asked to be: the values of the flags
+// of `gangctl-sandbox up`, in the form in which they are kept in the data dir.
+package setting
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Scheduler says what schedules pods in a sandbox.
+type Scheduler string
+
+// The schedulers.
+const (
+	// Gang is the bundled gang scheduler.
+	Gang Scheduler = "gang"
+	// Default is kube-scheduler as it comes with Kubernetes.
+	Default Scheduler = "default"
+	// None leaves every pod pending, for somebody who runs a scheduler of their own.
+	None Scheduler = "none"
+)
+
+// Settings is one sandbox as asked for. Its JSON form is kept in the data dir,
+// so that a second `up` can tell whether the same is asked again.
+type Settings struct {
+	// Nodes is how many nodes of the same shape there are, named node-1 to node-N.
+	Nodes int `json:"nodes"`
+	// CPU, Memory and GPUs are the size of each of these nodes.
+	CPU    resource.Quantity `json:"cpu"`
+	Memory resource.Quantity `json:"memory"`
+	GPUs   int64             `json:"gpus"`
+	// GPUResource is the extended resource that GPUs are counted in.
+	GPUResource string `json:"gpuResource"`
+	// NodeFile holds Node objects to create instead of Nodes; absolute, or empty.
+	NodeFile string `json:"nodeFile,omitempty"`
+	// Scheduler says who schedules.
+	Scheduler Scheduler `json:"scheduler"`
+	// Operator runs the Kubeflow Training Operator.
+	Operator bool `json:"operator"`
+	// OperatorGangScheduler is the operator's --gang-scheduler-name; empty for none.
+	OperatorGangScheduler string `json:"operatorGangScheduler,omitempty"`
+	// Kubeconfig is where the kubeconfig is written; absolute.
+	Kubeconfig string `json:"kubeconfig"`
+	// Port is the API server's; 0 for any free one.
+	Port int `json:"port"`
+	// RunFor is how long a simulated pod runs; 0 for ever.
+	RunFor time.Duration `json:"runFor"`
+	// FailRate is the share of pods, 0 to 1, that fail with exit code 1.
+	FailRate float64 `json:"failRate"`
+}
+
+// Defaults returns the settings of an `up` without flags.
+func Defaults() Settings {
+	return Settings{
+		Nodes:       4,
+		CPU:         resource.MustParse("4"),
+		Memory:      resource.MustParse("16Gi"),
+		GPUs:        1,
+		GPUResource: "nvidia.com/gpu",
+		Scheduler:   Gang,
+		Operator:    true,
+		RunFor:      30 * time.Second,
+	}
+}
+
+// Validate returns what is wrong with the settings, naming the flag.
+func (s Settings) Validate() error {
+	switch s.Scheduler {
+	case Gang, Default, None:
+	default:
+		return fmt.Errorf("--scheduler %q: must be %s, %s or %s", s.Scheduler, Gang, Default, None)
+	}
+	switch {
+	case s.Nodes < 0:
+		return fmt.Errorf("--nodes %d: must not be negative", s.Nodes)
+	case s.CPU.Sign() <= 0:
+		return fmt.Errorf("--cpu %s: must be positive", s.CPU.String())
+	case s.Memory.Sign() <= 0:
+		return fmt.Errorf("--memory %s: must be positive", s.Memory.String())
+	case s.GPUs < 0:
+		return fmt.Errorf("--gpus %d: must not be negative", s.GPUs)
+	case s.Port < 0 || s.Port > 65535:
+		return fmt.Errorf("--port %d: must be 0 to 65535", s.Port)
+	case s.RunFor < 0:
+		return fmt.Errorf("--run-for %s: must not be negative", s.RunFor)
+	case !(s.FailRate >= 0 && s.FailRate <= 1):
+		return fmt.Errorf("--fail-rate %v: must be between 0 and 1", s.FailRate)
+	case s.OperatorGangScheduler == "volcano":
+		return fmt.Errorf("--operator-gang-scheduler volcano: the sandbox serves no Volcano PodGroups")
+	case s.OperatorGangScheduler != "" && !s.Operator:
+		return fmt.Errorf("--operator-gang-scheduler %s: there is no operator with --operator=false", s.OperatorGangScheduler)
+	}
+	if problems := validation.IsQualifiedName(s.GPUResource); len(problems) > 0 {
+		return fmt.Errorf("--gpu-resource %q: %s", s.GPUResource, problems[0])
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package setting
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+func TestValidate(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*Settings)
+		want   string
+	}{
+		{name: "defaults"},
+		{name: "no nodes at all", change: func(s *Settings) { s.Nodes = 0 }},
+		{name: "scheduler", change: func(s *Settings) { s.Scheduler = "volcano" }, want: `--scheduler "volcano"`},
+		{name: "nodes", change: func(s *Settings) { s.Nodes = -1 }, want: "--nodes -1"},
+		{name: "cpu", change: func(s *Settings) { s.CPU = resource.MustParse("0") }, want: "--cpu 0"},
+		{name: "memory", change: func(s *Settings) { s.Memory = resource.MustParse("-1") }, want: "--memory -1"},
+		{name: "gpus", change: func(s *Settings) { s.GPUs = -2 }, want: "--gpus -2"},
+		{name: "gpu resource", change: func(s *Settings) { s.GPUResource = "a b" }, want: "--gpu-resource"},
+		{name: "port", change: func(s *Settings) { s.Port = 70000 }, want: "--port 70000"},
+		{name: "run for", change: func(s *Settings) { s.RunFor = -time.Second }, want: "--run-for -1s"},
+		{name: "fail rate", change: func(s *Settings) { s.FailRate = 1.5 }, want: "--fail-rate 1.5"},
+		{name: "fail rate is no number", change: func(s *Settings) { s.FailRate = math.NaN() }, want: "--fail-rate NaN"},
+		{name: "volcano", change: func(s *Settings) { s.OperatorGangScheduler = "volcano" }, want: "Volcano"},
+		{name: "gang without operator", change: func(s *Settings) { s.Operator, s.OperatorGangScheduler = false, "x" }, want: "--operator=false"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := Defaults()
+			if tt.change != nil {
+				tt.change(&s)
+			}
+			err := s.Validate()
+			switch {
+			case tt.want == "" && err != nil:
+				t.Error(err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// Settings go through the data dir: what comes back must equal what went in.
+func TestDiffAfterJSON(t *testing.T) {
+	a := Defaults()
+	a.Port = 6443
+	data, err := json.Marshal(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b Settings
+	if err := json.Unmarshal(data, &b); err != nil {
+		t.Fatal(err)
+	}
+	if diff := Diff(a, b); diff != "" {
+		t.Errorf("round trip: %s", diff)
+	}
+	b.Port = 0
+	if diff := Diff(a, b); diff != "" {
+		t.Errorf("any port: %s", diff)
+	}
+	b.Nodes, b.RunFor, b.CPU = 8, time.Minute, resource.MustParse("4000m")
+	if got, want := Diff(a, b), "--nodes 8 (running: 4), --run-for 1m0s (running: 30s)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

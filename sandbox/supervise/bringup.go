@@ -1,0 +1,112 @@
+package supervise
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/gangctl/gangctl/install"
+
+	"github.com/gangctl/gangctl/sandbox/component"
+	"github.com/gangctl/gangctl/sandbox/crd"
+	"github.com/gangctl/gangctl/sandbox/credential"
+	"github.com/gangctl/gangctl/sandbox/manifest"
+	"github.com/gangctl/gangctl/sandbox/operator"
+)
+
+// apiReadyz is the path that needs the administrator's token to say why not.
+const apiReadyz = "/readyz?verbose"
+
+// startTimeout is how long a sandbox may take to become ready. It is long: slow
+// machines are slow, and a component that dies ends the wait at once.
+const startTimeout = 3 * time.Minute
+
+// bringUp starts everything in the order of its needs and returns when the
+// cluster can be used.
+func (s *supervisor) bringUp(ctx context.Context) error {
+	if err := s.board.step("starting etcd and the API server"); err != nil {
+		return err
+	}
+	if err := s.start(s.plan.etcd()); err != nil {
+		return err
+	}
+	if err := s.start(s.plan.apiserver()); err != nil {
+		return err
+	}
+	if err := s.ready(ctx, component.APIServer, credential.Server(s.plan.ports[portAPIServer])+apiReadyz); err != nil {
+		return err
+	}
+	config := s.credentials.AdminConfig(s.plan.ports[portAPIServer])
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("create client: %w", err)
+	}
+	dynamicClient, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("create client: %w", err)
+	}
+	if err := s.board.step("starting the other components"); err != nil {
+		return err
+	}
+	applier := &manifest.Applier{Client: dynamicClient}
+	if err := applier.Apply(ctx, manifest.NodesRBAC(), manifest.OperatorRBAC(), install.SchedulerRBAC(), install.PodGroupCRD(), crd.TFJobs()); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.bringUpNodes(ctx, client) })
+	group.Go(func() error {
+		if err := applier.WaitEstablished(ctx, install.PodGroupCRD(), crd.TFJobs()); err != nil {
+			return err
+		}
+		// Not earlier: a garbage collector that starts without a kind learns of it
+		// half a minute later, and until then deletes nothing that such an object owns.
+		if err := s.start(s.plan.controllerManager()); err != nil {
+			return err
+		}
+		inner, ctx := errgroup.WithContext(ctx)
+		inner.Go(func() error { return s.bringUpScheduler(ctx) })
+		inner.Go(func() error { return s.bringUpOperator(ctx, applier) })
+		return inner.Wait()
+	})
+	group.Go(func() error { return until(ctx, "the default service account", defaultAccount(client)) })
+	return group.Wait()
+}
+
+func (s *supervisor) bringUpScheduler(ctx context.Context) error {
+	sched, ok := s.plan.scheduler()
+	if !ok {
+		return nil
+	}
+	if err := s.start(sched); err != nil {
+		return err
+	}
+	return s.ready(ctx, sched.name, local("https", s.plan.ports[portScheduler], "/readyz"))
+}
+
+func (s *supervisor) bringUpOperator(ctx context.Context, applier *manifest.Applier) error {
+	op, ok := s.plan.operator()
+	if !ok {
+		return applier.RemoveWebhook(ctx)
+	}
+	if err := s.start(op); err != nil {
+		return err
+	}
+	if err := s.ready(ctx, op.name, local("http", s.plan.ports[portOperatorProbe], "/readyz")); err != nil {
+		return err
+	}
+	ca, err := os.ReadFile(credential.CA(s.dir))
+	if err != nil {
+		return fmt.Errorf("read certificate authority: %w", err)
+	}
+	return applier.Apply(ctx, manifest.Webhook(local("https", s.plan.ports[portWebhook], operator.WebhookPath), ca))
+}
+
+func local(scheme string, port int, path string) string {
+	return scheme + "://127.0.0.1:" + strconv.Itoa(port) + path
+}

@@ -1,0 +1,155 @@
+package supervise
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/gangctl/gangctl/sandbox/component"
+	"github.com/gangctl/gangctl/sandbox/credential"
+	"github.com/gangctl/gangctl/sandbox/datadir"
+	"github.com/gangctl/gangctl/sandbox/setting"
+)
+
+// controllers are those of kube-controller-manager that a sandbox has a use for;
+// there are no clouds, volumes or networks to control.
+const controllers = "serviceaccount-token-controller,serviceaccount-controller,namespace-controller,garbage-collector-controller," +
+	"job-controller,deployment-controller,replicaset-controller,resourcequota-controller,disruption-controller," +
+	"pod-garbage-collector-controller,ttl-after-finished-controller,node-lifecycle-controller,taint-eviction-controller," +
+	"root-ca-certificate-publisher-controller,clusterrole-aggregation-controller"
+
+// Node heartbeats. The grace period must be a few heartbeats long; a lease is
+// renewed after a quarter of its duration.
+const (
+	leaseSeconds     = 20
+	nodeGracePeriod  = "20s"
+	nodeMonitorEvery = "1s"
+)
+
+// spec is how to start a component.
+type spec struct {
+	name string
+	args []string
+	env  []string
+}
+
+// plan is the command lines of a sandbox.
+type plan struct {
+	dir      datadir.Dir
+	settings setting.Settings
+	ports    map[string]int
+}
+
+func (p plan) kubeconfig(user string) string { return credential.ComponentKubeconfig(p.dir, user) }
+
+func (p plan) port(name string) string { return strconv.Itoa(p.ports[name]) }
+
+func (p plan) etcd() spec {
+	return spec{name: component.Etcd, args: []string{"--storage=" + p.dir.Path("etcd")}, env: memory("192MiB")}
+}
+
+func (p plan) apiserver() spec {
+	cert, key := credential.Serving(p.dir)
+	clientCert, clientKey := credential.KubeletClient(p.dir)
+	signing := credential.ServiceAccountKey(p.dir)
+	return spec{name: component.APIServer, env: memory("512MiB"), args: []string{
+		"--etcd-servers=" + component.EtcdSocket,
+		"--bind-address=127.0.0.1",
+		"--advertise-address=127.0.0.1",
+		"--secure-port=" + p.port(portAPIServer),
+		"--endpoint-reconciler-type=none", // a Service must not point to a loopback address
+		"--tls-cert-file=" + cert,
+		"--tls-private-key-file=" + key,
+		"--token-auth-file=" + p.dir.Path("pki", "tokens.csv"),
+		"--client-ca-file=" + credential.CA(p.dir), // publishes the configuration that other servers check clients by
+		// No proxy is trusted, but servers that look for the setting want one.
+		"--requestheader-client-ca-file=" + credential.CA(p.dir),
+		"--requestheader-allowed-names=no-such-proxy",
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--authorization-mode=RBAC",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + signing,
+		"--service-account-signing-key-file=" + signing,
+		"--service-cluster-ip-range=10.96.0.0/16",
+		"--kubelet-certificate-authority=" + credential.CA(p.dir),
+		"--kubelet-client-certificate=" + clientCert,
+		"--kubelet-client-key=" + clientKey,
+		"--kubelet-preferred-address-types=InternalIP",
+		"--allow-privileged=true",
+		"--profiling=false",
+	}}
+}
+
+func (p plan) controllerManager() spec {
+	return spec{name: component.ControllerManager, env: memory("192MiB"), args: []string{
+		"--kubeconfig=" + p.kubeconfig(credential.ControllerManager),
+		"--controllers=" + controllers,
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file=" + credential.ServiceAccountKey(p.dir),
+		"--root-ca-file=" + credential.CA(p.dir),
+		"--leader-elect=false",
+		"--secure-port=0",
+		"--kube-api-qps=200", "--kube-api-burst=400",
+		"--node-monitor-period=" + nodeMonitorEvery,
+		"--node-monitor-grace-period=" + nodeGracePeriod,
+	}}
+}
+
+// scheduler is false if pods are to stay pending.
+func (p plan) scheduler() (spec, bool) {
+	name, user := component.GangScheduler, credential.GangScheduler
+	switch p.settings.Scheduler {
+	case setting.None:
+		return spec{}, false
+	case setting.Default:
+		name, user = component.DefaultScheduler, credential.DefaultScheduler
+	}
+	cert, key := credential.Serving(p.dir)
+	return spec{name: name, env: memory("192MiB"), args: []string{
+		"--kubeconfig=" + p.kubeconfig(user),
+		"--authentication-kubeconfig=" + p.kubeconfig(user),
+		"--authorization-kubeconfig=" + p.kubeconfig(user),
+		"--leader-elect=false",
+		"--bind-address=127.0.0.1",
+		"--secure-port=" + p.port(portScheduler),
+		"--tls-cert-file=" + cert,
+		"--tls-private-key-file=" + key,
+		"--kube-api-qps=500", "--kube-api-burst=1000",
+	}}, true
+}
+
+func (p plan) operator() (spec, bool) {
+	cert, key := credential.Serving(p.dir)
+	s := spec{name: component.Operator, env: memory("128MiB"), args: []string{
+		"--kubeconfig=" + p.kubeconfig(credential.Operator),
+		"--probe-port=" + p.port(portOperatorProbe),
+		"--webhook-port=" + p.port(portWebhook),
+		"--tls-cert-file=" + cert,
+		"--tls-private-key-file=" + key,
+	}}
+	if name := p.settings.OperatorGangScheduler; name != "" {
+		s.args = append(s.args, "--gang-scheduler-name="+name)
+	}
+	return s, p.settings.Operator
+}
+
+func (p plan) nodes() spec {
+	cert, key := credential.Serving(p.dir)
+	return spec{name: component.Nodes, env: memory("128MiB"), args: []string{
+		"--kubeconfig=" + p.kubeconfig(credential.Nodes),
+		"--port=" + p.port(portKubelet),
+		"--tls-cert-file=" + cert,
+		"--tls-private-key-file=" + key,
+		"--client-ca-file=" + credential.CA(p.dir),
+		"--run-for=" + p.settings.RunFor.String(),
+		"--fail-rate=" + strconv.FormatFloat(p.settings.FailRate, 'g', -1, 64),
+		fmt.Sprintf("--lease-seconds=%d", leaseSeconds),
+	}}
+}
+
+// memory asks the Go runtime to collect garbage harder near a size. It is no
+// hard limit: a large cluster gets what it needs.
+func memory(limit string) []string {
+	return []string{"GOMEMLIMIT=" + limit, "GOGC=75"}
+}

@@ -1,0 +1,122 @@
+package supervise
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gangctl/gangctl/sandbox/component"
+	"github.com/gangctl/gangctl/sandbox/datadir"
+	"github.com/gangctl/gangctl/sandbox/setting"
+)
+
+func testPlan() plan {
+	return plan{dir: datadir.Dir("/d"), settings: setting.Defaults(), ports: map[string]int{
+		portAPIServer: 1, portScheduler: 2, portKubelet: 3, portOperatorProbe: 4, portWebhook: 5,
+	}}
+}
+
+// Nothing listens anywhere but on this machine.
+func TestPlanIsLocal(t *testing.T) {
+	p := testPlan()
+	sched, _ := p.scheduler()
+	for _, s := range []spec{p.apiserver(), sched} {
+		if !slices.Contains(s.args, "--bind-address=127.0.0.1") {
+			t.Errorf("%s binds to everything: %v", s.name, s.args)
+		}
+	}
+	if !slices.Contains(p.controllerManager().args, "--secure-port=0") {
+		t.Error("the controller manager serves")
+	}
+	if !slices.Contains(p.apiserver().args, "--authorization-mode=RBAC") || !strings.HasPrefix(component.EtcdSocket, "unix://") {
+		t.Error("the API server or its storage is open to everybody")
+	}
+}
+
+func TestPlanScheduler(t *testing.T) {
+	for scheduler, want := range map[setting.Scheduler]string{
+		setting.Gang: component.GangScheduler, setting.Default: component.DefaultScheduler, setting.None: "",
+	} {
+		p := testPlan()
+		p.settings.Scheduler = scheduler
+		got, ok := p.scheduler()
+		if got.name != want || ok != (want != "") {
+			t.Errorf("%s: got %q, %v", scheduler, got.name, ok)
+		}
+		if want != "" && !slices.Contains(got.args, "--kubeconfig=/d/pki/"+want+".kubeconfig") {
+			t.Errorf("%s runs as somebody else: %v", want, got.args)
+		}
+	}
+}
+
+func TestPlanOperator(t *testing.T) {
+	p := testPlan()
+	if s, ok := p.operator(); !ok || slices.ContainsFunc(s.args, func(a string) bool { return strings.HasPrefix(a, "--gang") }) {
+		t.Errorf("got %v, %v", s, ok)
+	}
+	p.settings.OperatorGangScheduler = "gang-scheduler"
+	if s, _ := p.operator(); !slices.Contains(s.args, "--gang-scheduler-name=gang-scheduler") {
+		t.Errorf("got %v", s.args)
+	}
+	p.settings.Operator = false
+	if _, ok := p.operator(); ok {
+		t.Error("runs though it is not wanted")
+	}
+}
+
+func TestChoosePorts(t *testing.T) {
+	first, err := choosePorts(nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int]bool{}
+	for name, port := range first {
+		if port == 0 || seen[port] {
+			t.Errorf("%s: port %d", name, port)
+		}
+		seen[port] = true
+	}
+	again, err := choosePorts(first, 0)
+	if err != nil || again[portAPIServer] != first[portAPIServer] {
+		t.Errorf("free ports are not kept: %v, then %v (%v)", first, again, err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	taken := l.Addr().(*net.TCPAddr).Port
+	if moved, err := choosePorts(map[string]int{portKubelet: taken}, 0); err != nil || moved[portKubelet] == taken {
+		t.Errorf("a port that is taken: %v, %v", moved, err)
+	}
+	if _, err := choosePorts(nil, taken); err == nil || !strings.Contains(err.Error(), "cannot be used") {
+		t.Errorf("a port that was asked for and is taken: %v", err)
+	}
+}
+
+func TestLastWords(t *testing.T) {
+	tests := map[string]struct{ log, want string }{
+		"klog":   {"I1121 fine\nF1121 12:00:00 server.go:1] cannot bind\nmore\n", "F1121 12:00:00 server.go:1] cannot bind\nmore"},
+		"etcd":   {"{\"level\":\"warn\",\"msg\":\"w\"}\n{\"level\":\"panic\",\"msg\":\"failed to create WAL\",\"error\":\"no space left on device\"}\ngoroutine 1:\n", "failed to create WAL: no space left on device"},
+		"go":     {"x\npanic: oh no\n\ngoroutine 1 [running]:\nmain.main()\n", "panic: oh no"},
+		"cobra":  {"Error: unknown flag: --x\n", "Error: unknown flag: --x"},
+		"plain":  {"1\n2\n3\n4\n5\n", "3\n4\n5"},
+		"long":   {strings.Repeat("x", 1000) + "\n", strings.Repeat("x", longest) + " …"},
+		"silent": {"", ""},
+	}
+	for name, tt := range tests {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(tt.log), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := LastWords(path, 3); got != tt.want {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
+	}
+	if got := LastWords("/does/not/exist", 3); got != "" {
+		t.Errorf("got %q", got)
+	}
+}

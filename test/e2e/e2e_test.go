@@ -1,0 +1,99 @@
+// Package e2e runs the programs as users do, on a sandbox: a real API server,
+// the real Training Operator, real schedulers, simulated nodes.
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/gangctl/gangctl/sandbox/demo"
+)
+
+// stepTimeout bounds each wait for the cluster. It is long, because a machine
+// that runs tests may be busy with others; nothing waits for it to pass.
+const stepTimeout = 90 * time.Second
+
+// programs are the paths of gangctl and gangctl-sandbox.
+var programs struct{ gangctl, sandbox string }
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+// run takes the programs that the environment names, or builds them.
+func run(m *testing.M) int {
+	programs.gangctl, programs.sandbox = os.Getenv("GANGCTL_BIN"), os.Getenv("GANGCTL_SANDBOX_BIN")
+	if programs.gangctl == "" || programs.sandbox == "" {
+		dir, err := os.MkdirTemp("", "gangctl-e2e-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		build := exec.Command("go", "build", "-o", dir, "../../cmd/gangctl", "../../cmd/gangctl-sandbox")
+		build.Stdout, build.Stderr = os.Stderr, os.Stderr
+		if err := build.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, "build the programs:", err)
+			return 1
+		}
+		programs.gangctl, programs.sandbox = filepath.Join(dir, "gangctl"), filepath.Join(dir, "gangctl-sandbox")
+	}
+	return m.Run()
+}
+
+// gangScheduler returns the demo's gang scheduler for one dialect.
+func gangScheduler(dialect string) demo.Scheduler {
+	return demo.Scheduler{Title: "gang scheduler, " + dialect, Name: "gang", Submit: []string{"--dialect", dialect}}
+}
+
+func defaultScheduler() demo.Scheduler { return demo.Schedulers()[0] }
+
+// newStage brings up a sandbox without nodes, and takes it down with the test.
+func newStage(t *testing.T, scheduler demo.Scheduler) *demo.Stage {
+	t.Helper()
+	stage := &demo.Stage{
+		Gangctl: programs.gangctl, Sandbox: programs.sandbox,
+		DataDir: filepath.Join(t.TempDir(), "sandbox"), Log: logger{t}, Timeout: stepTimeout, Scheduler: scheduler,
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			showLogs(t, stage.DataDir)
+		}
+		if err := stage.Down(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := stage.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return stage
+}
+
+// logger writes to the test's log, which is shown when the test fails.
+type logger struct{ t *testing.T }
+
+func (l logger) Write(p []byte) (int, error) {
+	l.t.Logf("%s", p)
+	return len(p), nil
+}
+
+// showLogs prints the end of every component's log.
+func showLogs(t *testing.T, dir string) {
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*.log"))
+	if err != nil {
+		t.Log(err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Log(err)
+			continue
+		}
+		t.Logf("%s:\n%s", filepath.Base(file), content[max(0, len(content)-4000):])
+	}
+}

@@ -1,0 +1,20 @@
+package e2e
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// eventually polls until done, and fails the test if that takes too long.
+func eventually(t *testing.T, what string, done func(context.Context) bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, stepTimeout, true, func(ctx context.Context) (bool, error) {
+		return done(ctx), nil
+	})
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}

@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/sandbox/demo"
+	"github.com/gangctl/gangctl/sandbox/scene"
+)
+
+// What public guides recorded of two jobs on four GPUs, and of a job that finds
+// half of the GPUs that it needs.
+const (
+	contendedDefault = "tf-job-1-ps-0 Running, tf-job-1-worker-0 Running, tf-job-1-worker-1 Running, tf-job-1-worker-2 Running, " +
+		"tf-job-2-ps-0 Running, tf-job-2-worker-0 Running, tf-job-2-worker-1 Pending"
+	contendedGang = "tf-job-1-ps-0 Running, tf-job-1-worker-0 Running, tf-job-1-worker-1 Running, tf-job-1-worker-2 Running, " +
+		"tf-job-2-ps-0 Pending, tf-job-2-worker-0 Pending, tf-job-2-worker-1 Pending"
+	freed        = "tf-job-2-ps-0 Running, tf-job-2-worker-0 Running, tf-job-2-worker-1 Running"
+	shortDefault = "tf-smoke-gpu-ps-0 Running, tf-smoke-gpu-worker-0 Running, tf-smoke-gpu-worker-1 Running, " +
+		"tf-smoke-gpu-worker-2 Pending, tf-smoke-gpu-worker-3 Pending"
+	shortGang = "tf-smoke-gpu-ps-0 Pending, tf-smoke-gpu-worker-0 Pending, tf-smoke-gpu-worker-1 Pending, " +
+		"tf-smoke-gpu-worker-2 Pending, tf-smoke-gpu-worker-3 Pending"
+	enough = "tf-smoke-gpu-ps-0 Running, tf-smoke-gpu-worker-0 Running, tf-smoke-gpu-worker-1 Running, " +
+		"tf-smoke-gpu-worker-2 Running, tf-smoke-gpu-worker-3 Running"
+)
+
+// The demo's own acts, with the tables that the guides recorded.
+func TestRecordedFacts(t *testing.T) {
+	t.Run("default scheduler", func(t *testing.T) {
+		stage := newStage(t, defaultScheduler())
+		playActs(t, stage, [][]string{{contendedDefault, freed}, {shortDefault, enough}}, [][]int64{{1, 0}, {4, 0}})
+	})
+	t.Run("gang scheduler", func(t *testing.T) {
+		stage := newStage(t, gangScheduler("scheduler-plugins"))
+		for _, dialect := range []string{"scheduler-plugins", "labels"} {
+			t.Run(dialect, func(t *testing.T) {
+				stage.Scheduler = gangScheduler(dialect)
+				playActs(t, stage, [][]string{{contendedGang, freed}, {shortGang, enough}}, [][]int64{{0, 0}, {0, 0}})
+			})
+		}
+		t.Run("F1: room for all but two", func(t *testing.T) {
+			stage.Scheduler = gangScheduler("scheduler-plugins")
+			roomForAllButTwo(t, stage)
+		})
+	})
+}
+
+func playActs(t *testing.T, stage *demo.Stage, want [][]string, idle [][]int64) {
+	for i, act := range demo.Acts() {
+		seen, err := act.Play(t.Context(), stage)
+		if err != nil {
+			t.Fatalf("%s: %v", act.Title, err)
+		}
+		for moment, caption := range act.Moments {
+			if got := seen[moment].String(); got != want[i][moment] {
+				t.Errorf("%s, %s:\n%s\nwant:\n%s", act.Title, caption, got, want[i][moment])
+			}
+			if got := demo.Idle(seen[moment]); got != idle[i][moment] {
+				t.Errorf("%s, %s: %d GPUs held for nothing, want %d", act.Title, caption, got, idle[i][moment])
+			}
+		}
+	}
+}
+
+// F1: a job of 6 pods with room for 4 stays wholly pending.
+func roomForAllButTwo(t *testing.T, stage *demo.Stage) {
+	ctx := t.Context()
+	must(t, stage.AddNodes(ctx, 1, 4))
+	must(t, stage.Submit(ctx, "six", "--workers", "6", "--gpus", "1"))
+	seen, err := stage.Settled(ctx, 6)
+	must(t, err)
+	if got := seen.Count(scene.Pending); got != 6 {
+		t.Errorf("%d of 6 pending: %s", got, seen)
+	}
+	must(t, stage.Delete(ctx, "six"))
+	must(t, stage.RemoveNodes(ctx, "node-1"))
+}
+
+// F4, as every guide warns: under the default scheduler a waiting pod takes the
+// place of a member that died, and the rest of the gang holds its GPUs for
+// nothing.
+func TestDefaultSchedulerGivesADeadMembersPlaceAway(t *testing.T) {
+	stage := newStage(t, defaultScheduler())
+	ctx := t.Context()
+	must(t, stage.AddNodes(ctx, 2, 2))
+	must(t, stage.Submit(ctx, "llama", "--workers", "4", "--gpus", "1"))
+	_, err := stage.WaitFor(ctx, func(s scene.Scene) bool { return s.Count(scene.Running) == 4 })
+	must(t, err)
+
+	pods := stage.Client().CoreV1().Pods(demo.Namespace)
+	filler := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "filler", Labels: map[string]string{
+			"training.kubeflow.org/job-name": "filler", "training.kubeflow.org/replica-type": "pod", "training.kubeflow.org/replica-index": "0",
+		}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "main", Image: "filler", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}},
+		}}},
+	}
+	_, err = pods.Create(ctx, filler, metav1.CreateOptions{})
+	must(t, err)
+	_, err = stage.WaitFor(ctx, func(s scene.Scene) bool { return s.Job("filler").Count(scene.Pending) == 1 })
+	must(t, err)
+
+	// Without grace: the operator counts a pod that terminates as a failure of
+	// the whole job.
+	must(t, pods.Delete(ctx, "llama-worker-2", *metav1.NewDeleteOptions(0)))
+	seen, err := stage.WaitFor(ctx, func(s scene.Scene) bool {
+		return s.Job("filler").Count(scene.Running) == 1 && s.Job("llama").Count(scene.Pending) == 1
+	})
+	must(t, err)
+	llama := seen.Job("llama")
+	if llama.Count(scene.Running) != 3 || !llama.Partial() || llama.Held() != 3 {
+		t.Errorf("want 3 members that hold 3 GPUs for nothing: %s", llama)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

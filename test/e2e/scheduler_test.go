@@ -1,0 +1,137 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/sandbox/demo"
+)
+
+// TestScheduler puts pods of its own before the scheduler, without an operator
+// in between.
+func TestScheduler(t *testing.T) {
+	stage := newStage(t, gangScheduler("scheduler-plugins"))
+	must(t, stage.AddNodes(t.Context(), 2, 0))
+	t.Run("a pod on its own", func(t *testing.T) {
+		create(t, stage, pod("single", nil))
+		bound(t, stage, "single")
+	})
+	t.Run("incomplete, by labels", func(t *testing.T) {
+		mark := func(meta *metav1.ObjectMeta) { labels.Mark(meta, "l", 3) }
+		create(t, stage, pod("l-0", mark), pod("l-1", mark))
+		explained(t, stage, "l-0", "2/3 pods exist")
+		create(t, stage, pod("l-2", mark))
+		bound(t, stage, "l-0", "l-1", "l-2")
+	})
+	t.Run("no object, then one", func(t *testing.T) {
+		mark := func(meta *metav1.ObjectMeta) { schedulerplugins.Mark(meta, "o") }
+		create(t, stage, pod("o-0", mark), pod("o-1", mark))
+		explained(t, stage, "o-0", "PodGroup default/o not found")
+		createGroup(t, stage, "o", 2)
+		bound(t, stage, "o-0", "o-1")
+	})
+	t.Run("the minimum is lowered", func(t *testing.T) {
+		mark := func(meta *metav1.ObjectMeta) { schedulerplugins.Mark(meta, "m") }
+		createGroup(t, stage, "m", 5)
+		for i := range 3 {
+			create(t, stage, pod(fmt.Sprintf("m-%d", i), mark))
+		}
+		explained(t, stage, "m-0", "3/5 pods exist")
+		client, err := dynamic.NewForConfig(stage.Config())
+		must(t, err)
+		_, err = client.Resource(schedulerplugins.GVR()).Namespace(demo.Namespace).
+			Patch(t.Context(), "m", "application/merge-patch+json", []byte(`{"spec":{"minMember":2}}`), metav1.PatchOptions{})
+		must(t, err)
+		bound(t, stage, "m-0", "m-1")
+	})
+	t.Run("nothing was forbidden", func(t *testing.T) { nothingForbidden(t, stage) })
+}
+
+// nothingForbidden holds the scheduler to the rights in its manifest, under
+// which the sandbox runs it: a request that they do not cover shows in its log.
+func nothingForbidden(t *testing.T, stage *demo.Stage) {
+	log, err := os.ReadFile(filepath.Join(stage.DataDir, "log", "gang-scheduler.log"))
+	must(t, err)
+	if len(log) == 0 {
+		t.Fatal("the scheduler's log is empty")
+	}
+	for line := range strings.Lines(string(log)) {
+		if strings.Contains(line, "forbidden") || strings.Contains(line, "Unauthorized") {
+			t.Errorf("refused: %s", line)
+		}
+	}
+}
+
+func pod(name string, mark func(*metav1.ObjectMeta)) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PodSpec{
+			SchedulerName: "gang-scheduler",
+			Containers: []corev1.Container{{
+				Name: "main", Image: "x", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}},
+			}},
+		},
+	}
+	if mark != nil {
+		mark(&p.ObjectMeta)
+	}
+	return p
+}
+
+func create(t *testing.T, stage *demo.Stage, pods ...*corev1.Pod) {
+	t.Helper()
+	for _, p := range pods {
+		_, err := stage.Client().CoreV1().Pods(demo.Namespace).Create(t.Context(), p, metav1.CreateOptions{})
+		must(t, err)
+	}
+}
+
+func createGroup(t *testing.T, stage *demo.Stage, name string, minMember int64) {
+	t.Helper()
+	client, err := dynamic.NewForConfig(stage.Config())
+	must(t, err)
+	group := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": name}, "spec": map[string]any{"minMember": minMember},
+	}}
+	group.SetGroupVersionKind(schedulerplugins.GVK())
+	_, err = client.Resource(schedulerplugins.GVR()).Namespace(demo.Namespace).Create(t.Context(), group, metav1.CreateOptions{})
+	must(t, err)
+}
+
+func bound(t *testing.T, stage *demo.Stage, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		eventually(t, name+" gets a node", func(ctx context.Context) bool {
+			p, err := stage.Client().CoreV1().Pods(demo.Namespace).Get(ctx, name, metav1.GetOptions{})
+			return err == nil && p.Spec.NodeName != ""
+		})
+	}
+}
+
+func explained(t *testing.T, stage *demo.Stage, name, why string) {
+	t.Helper()
+	eventually(t, name+" says "+why, func(ctx context.Context) bool {
+		p, err := stage.Client().CoreV1().Pods(demo.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil || p.Spec.NodeName != "" {
+			return false
+		}
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && strings.Contains(c.Message, why) {
+				return true
+			}
+		}
+		return false
+	})
+}
