@@ -49,14 +49,14 @@ func twoJobs(ctx context.Context, s *Stage) ([]scene.Scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Delete(ctx, "tf-job-1"); err != nil {
+	if err := s.Finish(ctx, "tf-job-1"); err != nil {
 		return nil, err
 	}
-	freed, err := s.WaitFor(ctx, func(seen scene.Scene) bool { return seen.Count(scene.Running) == 3 && len(seen) == 3 })
+	freed, err := s.WaitFor(ctx, func(seen scene.Scene) bool { return seen.Job("tf-job-2").Count(scene.Running) == 3 })
 	if err != nil {
 		return nil, err
 	}
-	return []scene.Scene{contended, freed}, s.clear(ctx, "tf-job-2")
+	return []scene.Scene{contended, freed.Job("tf-job-2")}, s.clear(ctx, "tf-job-1", "tf-job-2")
 }
 
 // growingCluster: a job that needs 8 GPUs meets 4, and 4 more join.

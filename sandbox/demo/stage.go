@@ -11,10 +11,13 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/gangctl/gangctl/sandbox/kubelet"
 	"github.com/gangctl/gangctl/sandbox/scene"
 )
 
@@ -79,6 +82,24 @@ func (s *Stage) Submit(ctx context.Context, name string, flags ...string) error 
 // Delete deletes jobs and waits until their pods are gone.
 func (s *Stage) Delete(ctx context.Context, names ...string) error {
 	return s.RunGangctl(ctx, append([]string{"delete"}, names...)...)
+}
+
+// Finish lets the workers of a job come to the end of their training, now; the
+// rest is up to the operator.
+func (s *Stage) Finish(ctx context.Context, job string) error {
+	fmt.Fprintf(s.Log, "# the workers of %s have finished\n", job)
+	pods := s.client.CoreV1().Pods(Namespace)
+	workers, err := pods.List(ctx, metav1.ListOptions{LabelSelector: scene.JobLabel + "=" + job + "," + scene.RoleLabel + "=worker"})
+	if err != nil {
+		return fmt.Errorf("list the workers of %s: %w", job, err)
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, kubelet.EndsAtAnnotation, time.Now().UTC().Format(time.RFC3339))
+	for _, pod := range workers.Items {
+		if _, err := pods.Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			return fmt.Errorf("end pod %s: %w", pod.Name, err)
+		}
+	}
+	return nil
 }
 
 // Settled waits until the scheduler has decided about n pods.

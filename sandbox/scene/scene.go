@@ -15,8 +15,8 @@ import (
 
 // Labels of the Training Operator, 1.6 and later, on the pods of a job.
 const (
-	jobLabel   = "training.kubeflow.org/job-name"
-	roleLabel  = "training.kubeflow.org/replica-type"
+	JobLabel   = "training.kubeflow.org/job-name"
+	RoleLabel  = "training.kubeflow.org/replica-type"
 	indexLabel = "training.kubeflow.org/replica-index"
 )
 
@@ -57,14 +57,14 @@ func Of(pods []corev1.Pod) Scene {
 	var s Scene
 	for i := range pods {
 		pod := &pods[i]
-		if pod.Labels[jobLabel] == "" || pod.DeletionTimestamp != nil {
+		if pod.Labels[JobLabel] == "" || pod.DeletionTimestamp != nil {
 			continue
 		}
 		index, err := strconv.Atoi(pod.Labels[indexLabel])
 		if err != nil {
 			index = -1
 		}
-		member := Member{Job: pod.Labels[jobLabel], Role: pod.Labels[roleLabel], Index: index, Pod: pod.Name, GPUs: demand.GPUs(demand.Of(pod.Spec))}
+		member := Member{Job: pod.Labels[JobLabel], Role: pod.Labels[RoleLabel], Index: index, Pod: pod.Name, GPUs: demand.GPUs(demand.Of(pod.Spec))}
 		member.State, member.Reason = state(pod)
 		s = append(s, member)
 	}

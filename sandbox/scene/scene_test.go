@@ -13,7 +13,7 @@ type change func(*corev1.Pod)
 
 func pod(job, role, index string, changes ...change) corev1.Pod {
 	p := corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: job + "-" + role + "-" + index, Labels: map[string]string{jobLabel: job, roleLabel: role, indexLabel: index}},
+		ObjectMeta: metav1.ObjectMeta{Name: job + "-" + role + "-" + index, Labels: map[string]string{JobLabel: job, RoleLabel: role, indexLabel: index}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "tensorflow"}}},
 	}
 	for _, c := range changes {

@@ -1,13 +1,17 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/sandbox/demo"
+	"github.com/gangctl/gangctl/sandbox/kubelet"
 	"github.com/gangctl/gangctl/sandbox/scene"
 )
 
@@ -86,7 +90,7 @@ func TestDefaultSchedulerGivesADeadMembersPlaceAway(t *testing.T) {
 	stage := newStage(t, defaultScheduler())
 	ctx := t.Context()
 	must(t, stage.AddNodes(ctx, 2, 2))
-	must(t, stage.Submit(ctx, "llama", "--workers", "4", "--gpus", "1"))
+	must(t, stage.Submit(ctx, "llama", "--workers", "4", "--gpus", "1", "--restart-policy", "ExitCode"))
 	_, err := stage.WaitFor(ctx, func(s scene.Scene) bool { return s.Count(scene.Running) == 4 })
 	must(t, err)
 
@@ -104,9 +108,12 @@ func TestDefaultSchedulerGivesADeadMembersPlaceAway(t *testing.T) {
 	_, err = stage.WaitFor(ctx, func(s scene.Scene) bool { return s.Job("filler").Count(scene.Pending) == 1 })
 	must(t, err)
 
-	// Without grace: the operator counts a pod that terminates as a failure of
-	// the whole job.
-	must(t, pods.Delete(ctx, "llama-worker-2", *metav1.NewDeleteOptions(0)))
+	// It is killed, as by a node that runs out of memory: the operator replaces
+	// members that end with a code from 128 on.
+	die := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"137",%q:%q}}}`,
+		kubelet.ExitCodeAnnotation, kubelet.EndsAtAnnotation, time.Now().UTC().Format(time.RFC3339))
+	_, err = pods.Patch(ctx, "llama-worker-2", types.MergePatchType, die, metav1.PatchOptions{})
+	must(t, err)
 	seen, err := stage.WaitFor(ctx, func(s scene.Scene) bool {
 		return s.Job("filler").Count(scene.Running) == 1 && s.Job("llama").Count(scene.Pending) == 1
 	})
