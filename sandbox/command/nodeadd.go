@@ -33,7 +33,7 @@ func newNodeAdd(n *nodeEnv) *cobra.Command {
 		Long:  "Add nodes. Sizes that are not given are those of `up`.",
 		Example: `  gangctl-sandbox node add --count 4 --gpus 8
   gangctl-sandbox node add gpu-1 --gpus 8 --label pool=gpu --taint nvidia.com/gpu=present:NoSchedule`,
-		Args: func(cmd *cobra.Command, args []string) error {
+		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return failure.Usagef("node add takes one name at most, got %q", args).WithHint("use --count to add several nodes")
 			}

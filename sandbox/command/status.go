@@ -23,7 +23,7 @@ func newStatus(env Env) *cobra.Command {
 		Long: `Show whether the sandbox runs, and each of its components. The exit code is 0
 only if it is ready and every component runs.`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(*cobra.Command, []string) error {
 			sess, err := open()
 			if err != nil {
 				return err

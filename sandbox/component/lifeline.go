@@ -20,6 +20,6 @@ func followParent(lifeline io.Reader) {
 		return
 	}
 	_ = self.Signal(syscall.SIGTERM)
-	time.Sleep(Grace)
+	<-time.After(Grace)
 	_ = self.Kill()
 }

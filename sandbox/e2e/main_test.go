@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -46,8 +47,8 @@ func processes(t *testing.T, path string) []string {
 func wantError(t *testing.T, c *sandboxtest.Cluster, code int, words []string, command string, args ...string) {
 	t.Helper()
 	stdout, stderr, err := c.Run(command, args...)
-	exit, ok := err.(*exec.ExitError)
-	if !ok || exit.ExitCode() != code {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != code {
 		t.Errorf("%s %v: %v, want exit code %d\n%s%s", command, args, err, code, stdout, stderr)
 	}
 	for _, word := range words {

@@ -45,7 +45,7 @@ func TestRefuses(t *testing.T) {
 		}, code: 1, args: bare(), words: []string{"another version (Kubernetes v1.20.0", "hint: remove it and start again: gangctl-sandbox down --data-dir"}},
 		{name: "a read-only directory", prepare: immutable, code: 1, args: bare(), words: []string{"hint: choose a directory that you can write to"}},
 		{name: "a storage that is damaged", prepare: damagedStorage, code: 1, args: bare(), words: []string{"a component ended: etcd", "its last words in", "hint:"}},
-		{name: "a node file that is none", prepare: func(t *testing.T, dir string) string { return filepath.Join(dir, "data") },
+		{name: "a node file that is none", prepare: func(_ *testing.T, dir string) string { return filepath.Join(dir, "data") },
 			code: 1, args: bare("--node-file=/does/not/exist"), words: []string{"--node-file", "no such file"}},
 		{name: "an unknown scheduler", code: 2, args: []string{"--scheduler=volcano"}, words: []string{`--scheduler "volcano": must be gang, default or none`}},
 		{name: "an unknown flag", code: 2, args: []string{"--colour"}, words: []string{"unknown flag: --colour", "hint: see gangctl-sandbox up --help"}},

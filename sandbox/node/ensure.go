@@ -15,14 +15,15 @@ import (
 // size that is asked for. Other nodes are left alone.
 func Ensure(ctx context.Context, client kubernetes.Interface, nodes []*corev1.Node) error {
 	for _, want := range nodes {
-		have, err := client.CoreV1().Nodes().Create(ctx, want, metav1.CreateOptions{})
+		_, err := client.CoreV1().Nodes().Create(ctx, want, metav1.CreateOptions{})
 		if err == nil {
 			continue
 		}
 		if !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create node %s: %w", want.Name, err)
 		}
-		if have, err = client.CoreV1().Nodes().Get(ctx, want.Name, metav1.GetOptions{}); err != nil {
+		have, err := client.CoreV1().Nodes().Get(ctx, want.Name, metav1.GetOptions{})
+		if err != nil {
 			return fmt.Errorf("get node %s: %w", want.Name, err)
 		}
 		if apiequality.Semantic.DeepEqual(have.Status.Capacity, want.Status.Capacity) &&

@@ -83,12 +83,11 @@ func (s Session) removeKubeconfig(m *datadir.Marker) error {
 	if path == "" || path == s.Dir.Kubeconfig() {
 		return nil
 	}
-	ours, err := os.ReadFile(credential.ComponentKubeconfig(s.Dir, credential.Admin))
-	if err != nil {
-		return nil // never got that far
-	}
-	if have, err := os.ReadFile(path); err != nil || !bytes.Equal(have, ours) {
-		return nil
+	ours, oursErr := os.ReadFile(credential.ComponentKubeconfig(s.Dir, credential.Admin))
+	have, haveErr := os.ReadFile(path)
+	// One that cannot be read was never written, or is gone already.
+	if oursErr != nil || haveErr != nil || !bytes.Equal(have, ours) {
+		return nil //nolint:nilerr // see above
 	}
 	if err := os.Remove(path); err != nil {
 		return fmt.Errorf("remove kubeconfig: %w", err)

@@ -38,10 +38,10 @@ func (s Session) State() (*supervise.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	if pid, err := s.Dir.SupervisorPID(); err != nil || pid != state.PID {
-		return nil, nil // of an earlier run
+	if pid, err := s.Dir.SupervisorPID(); err == nil && pid == state.PID {
+		return state, nil
 	}
-	return state, nil
+	return nil, nil // of an earlier run
 }
 
 // WaitReady returns the state of a running supervisor once it is ready. It calls

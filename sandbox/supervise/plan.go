@@ -102,6 +102,7 @@ func (p plan) scheduler() (spec, bool) {
 	switch p.settings.Scheduler {
 	case setting.None:
 		return spec{}, false
+	case setting.Gang:
 	case setting.Default:
 		name, user = component.DefaultScheduler, credential.DefaultScheduler
 	}
