@@ -1,0 +1,37 @@
+package fit
+
+import (
+	"cmp"
+	"slices"
+)
+
+// result numbers the members of a packing.
+func (t *task) result(g Gang, a answer) Result {
+	r := Result{Proof: a.proof, Bound: a.bound, Domain: a.domain, Placed: map[string]int32{}}
+	for _, role := range g.Roles {
+		r.Placed[role.Name] += 0
+	}
+	order := make([]int, len(a.packing.sites))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(x, y int) int {
+		return cmp.Compare(a.packing.sites[x].n.obj.Name, a.packing.sites[y].n.obj.Name)
+	})
+	for i, k := range t.classes {
+		member := int32(0)
+		for _, at := range order {
+			for range a.packing.counts[at][i] {
+				r.Placement = append(r.Placement, Assignment{Role: k.name, Member: member, Node: a.packing.sites[at].n.obj.Name})
+				member++
+			}
+		}
+		r.Placed[k.name] += member
+	}
+	position := map[string]int{}
+	for i, role := range g.Roles {
+		position[role.Name] = i
+	}
+	slices.SortStableFunc(r.Placement, func(x, y Assignment) int { return cmp.Compare(position[x.Role], position[y.Role]) })
+	return r
+}
