@@ -71,10 +71,17 @@ func (m *members) enroll(obj any) (any, error) {
 		return obj, nil
 	}
 	pod.ManagedFields = nil
-	if slices.Contains(m.names, pod.Spec.SchedulerName) {
+	if slices.Contains(m.names, pod.Spec.SchedulerName) && !leaving(pod) {
 		roster.Enroll(pod)
 	}
 	return pod, nil
+}
+
+// leaving tells a member that has its place and is being deleted. It may be so
+// for minutes, or for ever on a node that is dead, and the engine would count it
+// towards the gang's minimum, which it does not help any more.
+func leaving(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil && pod.Spec.NodeName != ""
 }
 
 // trimEnded keeps of a pod that has ended what its gang's status needs.
@@ -118,16 +125,22 @@ func (m *members) hasSynced() bool { return m.live.HasSynced() && m.ended.HasSyn
 // notify keeps the roster current, and says which gangs changed.
 func (m *members) notify(gangs *roster.Roster, touch func(gang.Key)) error {
 	set := func(obj any) {
-		if key, pod, ok := m.key(obj); ok {
-			gangs.SetPod(key, pod)
-			touch(key)
+		key, pod, ok := m.key(obj)
+		if !ok {
+			return
 		}
+		if leaving(pod) {
+			gangs.DeletePod(key, pod.UID)
+		} else {
+			gangs.SetPod(key, pod)
+		}
+		touch(key)
 	}
 	if _, err := m.live.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: set,
 		UpdateFunc: func(old, obj any) {
 			before, pod, was := m.key(old)
-			if after, _, is := m.key(obj); was && (!is || before != after) {
+			if after, now, is := m.key(obj); was && (!is || before != after || pod.UID != now.UID) {
 				gangs.DeletePod(before, pod.UID)
 				touch(before)
 			}

@@ -127,6 +127,24 @@ func TestAPodThatLeavesItsGang(t *testing.T) {
 	until(t, "the gang is gone with its last member", func() bool { return !published() })
 }
 
+func TestAMemberThatLeavesCountsNoMore(t *testing.T) {
+	m, client, store, _ := start(t, labelled("a", DefaultName))
+	published := func() bool { _, ok := store.Get("research", llama.VirtualName()); return ok }
+	until(t, "the gang is published", published)
+	pod := labelled("a", DefaultName)
+	now := metav1.Now()
+	pod.DeletionTimestamp, pod.Spec.NodeName, pod.ResourceVersion = &now, "n1", "2"
+	if _, err := client.CoreV1().Pods("research").Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the gang is gone with the last member that stays", func() bool { return !published() })
+	for _, obj := range m.live.GetStore().List() {
+		if obj.(*corev1.Pod).Spec.SchedulingGroup != nil {
+			t.Error("the engine counts a member that is being deleted")
+		}
+	}
+}
+
 func TestTrimEnded(t *testing.T) {
 	pod := labelled("a", DefaultName)
 	pod.Status.Phase = corev1.PodSucceeded

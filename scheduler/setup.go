@@ -84,7 +84,7 @@ func setup(ctx context.Context, opts *options.Options) (*instance, error) {
 		Dynamic:    dyn,
 		Members:    members.of,
 		Objects:    groups,
-		Synced:     func() bool { return groups.HasSynced() && members.hasSynced() },
+		Synced:     members.hasSynced,
 		Incomplete: gangs.Incomplete,
 		Recorder:   c.EventBroadcaster.NewRecorder(names[0]),
 		Clock:      clock.RealClock{},
@@ -110,7 +110,7 @@ func setup(ctx context.Context, opts *options.Options) (*instance, error) {
 // informerFactory is kube-scheduler's, with our informers of pods and gangs.
 func informerFactory(client kubernetes.Interface, opts *options.Options, pods cache.SharedIndexInformer, store *virtual.Store) informers.SharedInformerFactory {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithInformerName(opts.InformerName))
-	factory.InformerFor(&corev1.Pod{}, fixed(pods))
+	factory.InformerFor(&corev1.Pod{}, fixed(regrouped{pods}))
 	factory.InformerFor(&schedulingv1beta1.PodGroup{}, fixed(
 		cache.NewSharedIndexInformer(store, &schedulingv1beta1.PodGroup{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})))
 	return factory

@@ -34,10 +34,8 @@ const (
 	// a gang that cannot be tried. It is not Unschedulable, which cluster
 	// autoscalers would answer with nodes that do not help.
 	ReasonWaiting = "GangWaiting"
-	// ReasonUnschedulable is the reason of the event on a gang's object when
-	// the engine found no place for it.
-	ReasonUnschedulable = "Unschedulable"
-	// ReasonScheduled is the reason of the event when all of it has a place.
+	// ReasonScheduled is the reason of the event when all of it has a place. When
+	// it has not, the reason is the engine's.
 	ReasonScheduled = "Scheduled"
 )
 
@@ -46,6 +44,8 @@ type Members func(key gang.Key) []*corev1.Pod
 
 // Objects reads the API objects of the dialect that has a status to write.
 type Objects interface {
+	// HasSynced reports whether every object is known, or none is served.
+	HasSynced() bool
 	Get(namespace, name string) (*unstructured.Unstructured, bool)
 }
 
@@ -60,13 +60,15 @@ type Controller struct {
 	Dynamic    dynamic.Interface
 	Members    Members
 	Objects    Objects
-	Synced     func() bool // whether Members and Objects know all there is
+	Synced     func() bool // whether Members knows all pods
 	Incomplete Incomplete
 	Recorder   events.EventRecorder
 	Clock      clock.Clock
 
-	queue   workqueue.TypedRateLimitingInterface[gang.Key]
-	waiting map[gang.Key]wait // touched by the one worker only
+	queue workqueue.TypedRateLimitingInterface[gang.Key]
+	// Touched by the one worker only.
+	waiting map[gang.Key]wait
+	ours    map[gang.Key]bool // groups that pods of ours are or were members of
 }
 
 // wait is a reason why a gang cannot be tried, and since when.
@@ -79,7 +81,7 @@ type wait struct {
 // Complete readies the controller. It must be called before any other method.
 func (c *Controller) Complete() *Controller {
 	c.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[gang.Key]())
-	c.waiting = map[gang.Key]wait{}
+	c.waiting, c.ours = map[gang.Key]wait{}, map[gang.Key]bool{}
 	return c
 }
 
@@ -109,8 +111,8 @@ func (c *Controller) Run(ctx context.Context) {
 }
 
 func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
-	if !c.Synced() {
-		c.Touch(key)
+	if !c.Synced() || (key.Dialect == gang.SchedulerPlugins && !c.Objects.HasSynced()) {
+		c.queue.AddAfter(key, patience)
 		return nil
 	}
 	members := c.Members(key)

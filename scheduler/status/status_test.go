@@ -71,6 +71,8 @@ type server struct {
 	client *dynamicfake.FakeDynamicClient
 }
 
+func (s server) HasSynced() bool { return true }
+
 func (s server) Get(namespace, name string) (*unstructured.Unstructured, bool) {
 	u, err := s.client.Resource(schedulerplugins.GVR()).Namespace(namespace).Get(context.Background(), name, metav1.GetOptions{})
 	return u, err == nil
@@ -129,6 +131,19 @@ func TestAGroupWithoutPodsOfOursIsLeftAlone(t *testing.T) {
 	b.reconcile()
 	if patches := b.patches(); len(patches) != 0 {
 		t.Errorf("patched another scheduler's group: %q", patches)
+	}
+}
+
+func TestTheLastPodOfOursGoes(t *testing.T) {
+	for phase, want := range map[corev1.PodPhase]string{corev1.PodRunning: "Pending", corev1.PodSucceeded: "Finished"} {
+		b := newBench(t, pod("a", "n1", phase), pod("b", "n2", phase))
+		b.reconcile()
+		b.pods = nil
+		b.reconcile()
+		group, _ := b.Objects.Get(key.Namespace, key.Name)
+		if got, _, _ := unstructured.NestedString(group.Object, "status", "phase"); got != want {
+			t.Errorf("phase %q after the last pod, which was %s, is gone; want %q", got, phase, want)
+		}
 	}
 }
 
@@ -195,7 +210,7 @@ func TestDecisionsBecomeEvents(t *testing.T) {
 	b := newBench(t)
 	decided := func(virtual string, status metav1.ConditionStatus) {
 		group := &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: virtual}}
-		group.Status.Conditions = []metav1.Condition{{Type: schedulingv1beta1.PodGroupInitiallyScheduled, Status: status, Message: "8 of 9"}}
+		group.Status.Conditions = []metav1.Condition{{Type: schedulingv1beta1.PodGroupInitiallyScheduled, Status: status, Reason: "Unschedulable", Message: "8 of 9"}}
 		b.Decided(group)
 	}
 	decided(key.VirtualName(), metav1.ConditionFalse)

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	spv1alpha1 "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
@@ -21,13 +22,21 @@ import (
 // patchPodGroup writes the counts and the phase of a PodGroup, if they changed.
 func (c *Controller) patchPodGroup(ctx context.Context, key gang.Key, members []*corev1.Pod) error {
 	u, ok := c.Objects.Get(key.Namespace, key.Name)
-	if !ok || len(members) == 0 {
-		// A group that none of our pods is a member of is another scheduler's.
+	if !ok {
+		delete(c.ours, key)
 		return nil
 	}
+	if len(members) == 0 && !c.ours[key] {
+		// A group that none of our pods was ever a member of is another scheduler's.
+		return nil
+	}
+	c.ours[key] = true
 	group, err := schedulerplugins.Decode(u)
 	if err != nil {
 		return err
+	}
+	if len(members) == 0 && terminal(group.Status.Phase) {
+		return nil // it ended, and its pods were cleaned up
 	}
 	status := schedulerplugins.Status(group, schedulerplugins.CountPods(members))
 	if equality.Semantic.DeepEqual(status, group.Status) {
@@ -47,6 +56,10 @@ func (c *Controller) patchPodGroup(ctx context.Context, key gang.Key, members []
 		return fmt.Errorf("patch status of PodGroup %s/%s: %w", key.Namespace, key.Name, err)
 	}
 	return nil
+}
+
+func terminal(phase spv1alpha1.PodGroupPhase) bool {
+	return phase == spv1alpha1.PodGroupFinished || phase == spv1alpha1.PodGroupFailed
 }
 
 // patchCondition says on a pod why its gang cannot be tried. A pod that says
@@ -96,7 +109,7 @@ func (c *Controller) Decided(group *schedulingv1beta1.PodGroup) {
 	case condition.Status == metav1.ConditionTrue:
 		c.Recorder.Eventf(object, nil, corev1.EventTypeNormal, ReasonScheduled, "Scheduling", "found a node for every member that the gang needs")
 	default:
-		c.Recorder.Eventf(object, nil, corev1.EventTypeWarning, ReasonUnschedulable, "Scheduling", "%s", condition.Message)
+		c.Recorder.Eventf(object, nil, corev1.EventTypeWarning, condition.Reason, "Scheduling", "%s", condition.Message)
 	}
 }
 

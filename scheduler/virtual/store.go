@@ -51,7 +51,8 @@ func NewStore() *Store {
 }
 
 // Set adds a group or replaces its spec. The status that the store holds is
-// kept: it belongs to the engine. Setting an equal spec changes nothing.
+// kept: it belongs to the engine; a group of another UID has none yet. Setting
+// an equal spec changes nothing.
 func (s *Store) Set(group *schedulingv1beta1.PodGroup) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +65,9 @@ func (s *Store) Set(group *schedulingv1beta1.PodGroup) {
 	kind := watch.Added
 	if exists {
 		kind = watch.Modified
-		group.Status = *old.Status.DeepCopy()
+		if old.UID == group.UID {
+			group.Status = *old.Status.DeepCopy()
+		}
 	}
 	s.groups[key] = group
 	s.record(kind, group)
@@ -93,6 +96,11 @@ func (s *Store) SetCondition(namespace, name string, condition metav1.Condition)
 	old, exists := s.groups[key]
 	if !exists {
 		return nil, false
+	}
+	// That a gang was scheduled once is final, as in the engine's API: the engine
+	// asks its own cache, which may not have heard of it yet.
+	if apimeta.IsStatusConditionTrue(old.Status.Conditions, condition.Type) && condition.Status != metav1.ConditionTrue {
+		return old.DeepCopy(), false
 	}
 	next := old.DeepCopy()
 	if !apimeta.SetStatusCondition(&next.Status.Conditions, condition) {

@@ -86,6 +86,24 @@ func TestSetKeepsTheEnginesWord(t *testing.T) {
 	}
 }
 
+func TestScheduledIsFinal(t *testing.T) {
+	s := NewStore()
+	s.Set(group("a", 2))
+	condition := func(status metav1.ConditionStatus) metav1.Condition {
+		return metav1.Condition{Type: schedulingv1beta1.PodGroupInitiallyScheduled, Status: status, Reason: "R"}
+	}
+	s.SetCondition("research", "a", condition(metav1.ConditionTrue))
+	if _, news := s.SetCondition("research", "a", condition(metav1.ConditionFalse)); news {
+		t.Error("a gang that was scheduled is news as unschedulable, because of a surplus member")
+	}
+	again := group("a", 2)
+	again.UID = "2"
+	s.Set(again)
+	if _, news := s.SetCondition("research", "a", condition(metav1.ConditionFalse)); !news {
+		t.Error("a new group of that name inherits what was said of the old one")
+	}
+}
+
 func TestWatchOfForgottenHistoryExpires(t *testing.T) {
 	s := NewStore()
 	for i := range int32(historyLimit + 1) {

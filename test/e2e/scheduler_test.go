@@ -9,11 +9,16 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
 
+	"github.com/gangctl/gangctl/install"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/sandbox/demo"
@@ -56,7 +61,76 @@ func TestScheduler(t *testing.T) {
 		must(t, err)
 		bound(t, stage, "m-0", "m-1")
 	})
+	t.Run("a waiting pod changes its gang", func(t *testing.T) {
+		mark := func(meta *metav1.ObjectMeta) { labels.Mark(meta, "before", 3) }
+		create(t, stage, pod("r-0", mark), pod("r-1", mark))
+		explained(t, stage, "r-0", "2/3 pods exist")
+		for _, name := range []string{"r-0", "r-1"} {
+			patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"after",%q:"2"}}}`, labels.NameLabel, labels.MinAvailableLabel)
+			_, err := stage.Client().CoreV1().Pods(demo.Namespace).Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
+			must(t, err)
+		}
+		bound(t, stage, "r-0", "r-1")
+	})
+	t.Run("the API of PodGroups goes and returns", func(t *testing.T) { apiGoesAndReturns(t, stage) })
+	t.Run("members on dead nodes do not count", func(t *testing.T) { deadMembersDoNotCount(t, stage) })
 	t.Run("nothing was forbidden", func(t *testing.T) { nothingForbidden(t, stage) })
+}
+
+func apiGoesAndReturns(t *testing.T, stage *demo.Stage) {
+	ctx := t.Context()
+	client, err := dynamic.NewForConfig(stage.Config())
+	must(t, err)
+	mark := func(meta *metav1.ObjectMeta) { schedulerplugins.Mark(meta, "crd") }
+	createGroup(t, stage, "crd", 3)
+	create(t, stage, pod("crd-0", mark), pod("crd-1", mark))
+	explained(t, stage, "crd-0", "2/3 pods exist")
+
+	crds := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	must(t, crds.Delete(ctx, schedulerplugins.CRDName, metav1.DeleteOptions{}))
+	explained(t, stage, "crd-0", "PodGroup default/crd not found")
+
+	crd := &unstructured.Unstructured{}
+	must(t, yaml.Unmarshal(install.PodGroupCRD(), crd))
+	eventually(t, "the API is served again", func(ctx context.Context) bool {
+		_, err := crds.Create(ctx, crd, metav1.CreateOptions{})
+		return err == nil || apierrors.IsAlreadyExists(err)
+	})
+	group := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "crd"}, "spec": map[string]any{"minMember": int64(2)},
+	}}
+	group.SetGroupVersionKind(schedulerplugins.GVK())
+	eventually(t, "the group exists again", func(ctx context.Context) bool {
+		_, err := client.Resource(schedulerplugins.GVR()).Namespace(demo.Namespace).Create(ctx, group, metav1.CreateOptions{})
+		return err == nil
+	})
+	bound(t, stage, "crd-0", "crd-1")
+}
+
+// deadMembersDoNotCount: members whose nodes are dead are being deleted for as
+// long as their nodes are. Two of four cannot run beside two that terminate.
+func deadMembersDoNotCount(t *testing.T, stage *demo.Stage) {
+	ctx := t.Context()
+	pods := stage.Client().CoreV1().Pods(demo.Namespace)
+	mark := func(meta *metav1.ObjectMeta) { labels.Mark(meta, "dead", 2) }
+	large := func(name string) *corev1.Pod {
+		p := pod(name, mark)
+		p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("2500m")
+		return p
+	}
+	create(t, stage, large("dead-0"), large("dead-1"))
+	bound(t, stage, "dead-0", "dead-1")
+	must(t, stage.RunSandbox(ctx, "node", "fail", "node-1", "node-2"))
+	for _, name := range []string{"dead-0", "dead-1"} {
+		must(t, pods.Delete(ctx, name, metav1.DeleteOptions{}))
+	}
+	must(t, stage.AddNodes(ctx, 1, 0)) // room for one of two
+	create(t, stage, large("next-0"), large("next-1"))
+	for _, name := range []string{"next-0", "next-1"} {
+		explained(t, stage, name, "")
+	}
+	must(t, stage.AddNodes(ctx, 1, 0))
+	bound(t, stage, "next-0", "next-1")
 }
 
 // nothingForbidden holds the scheduler to the rights in its manifest, under
