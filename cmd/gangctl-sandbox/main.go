@@ -8,6 +8,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/spf13/pflag"
+
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/iostreams"
 
@@ -19,6 +21,9 @@ func main() {
 	if len(os.Args) > 2 && os.Args[1] == "component" && component.Known(os.Args[2]) {
 		os.Exit(component.Run(os.Args[2:], os.Stdin))
 	}
+	// The components that are linked in leave flags of theirs in this global set,
+	// which cobra would give to every command.
+	pflag.CommandLine = pflag.NewFlagSet("gangctl-sandbox", pflag.ContinueOnError)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	io := iostreams.System(os.Getenv)

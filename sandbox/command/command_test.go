@@ -8,11 +8,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/iostreams"
 )
+
+// TestMain does what main does before it makes the commands.
+func TestMain(m *testing.M) {
+	pflag.CommandLine = pflag.NewFlagSet("gangctl-sandbox", pflag.ContinueOnError)
+	os.Exit(m.Run())
+}
 
 func execute(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
@@ -41,6 +48,7 @@ func TestMistakes(t *testing.T) {
 		{"value", "up --fail-rate=2", 2, "--fail-rate 2", ""},
 		{"empty data dir", "down --data-dir=", 2, "--data-dir must not be empty", ""},
 		{"count", "node add --count=0 --data-dir=" + dir, 2, "--count 0", ""},
+		{"negative GPUs", "node add --gpus=-1 --data-dir=" + dir, 2, "--gpus -1: must not be negative", ""},
 		{"kubeconfig of other clusters", "up --data-dir=" + dir + " --kubeconfig=" + other, 1, "holds other things", "choose a file of its own"},
 		{"nothing there", "status --data-dir=" + dir, 1, "there is no sandbox in " + dir, "gangctl-sandbox up"},
 		{"nothing to change", "node add --data-dir=" + dir, 1, "no sandbox is ready in " + dir, "gangctl-sandbox up"},

@@ -43,21 +43,23 @@ func newNodeAdd(n *nodeEnv) *cobra.Command {
 			if len(args) == 1 {
 				o.name = args[0]
 			}
-			return o.run(cmd.Context())
+			return o.run(cmd.Context(), cmd.Flags().Changed("gpus"))
 		},
 	}
 	f := cmd.Flags()
 	f.IntVar(&o.count, "count", 1, "number of nodes to add")
 	f.StringVar(&o.cpu, "cpu", "", "CPUs of each node (default: as up)")
 	f.StringVar(&o.memory, "memory", "", "memory of each node (default: as up)")
-	f.Int64Var(&o.gpus, "gpus", -1, "GPUs of each node (default: as up)")
+	f.Int64Var(&o.gpus, "gpus", 0, "GPUs of each node (default: as up)")
 	f.StringArrayVar(&o.labels, "label", nil, "label of each node, key=value; repeatable")
 	f.StringArrayVar(&o.taints, "taint", nil, "taint of each node, key=value:Effect; repeatable")
-	f.Lookup("gpus").DefValue = "0" // not shown: -1 stands for as up
 	return cmd
 }
 
-func (o *nodeAddOptions) run(ctx context.Context) error {
+func (o *nodeAddOptions) run(ctx context.Context, ownGPUs bool) error {
+	if o.gpus < 0 {
+		return failure.Usagef("--gpus %d: must not be negative", o.gpus)
+	}
 	if o.count < 1 {
 		return failure.Usagef("--count %d: must be 1 or more", o.count)
 	}
@@ -89,7 +91,7 @@ func (o *nodeAddOptions) run(ctx context.Context) error {
 			return failure.Usagef("--%s %q: %w", q.flag, q.text, err)
 		}
 	}
-	if o.gpus >= 0 {
+	if ownGPUs {
 		shape.GPUs = o.gpus
 	}
 	names, err := changer.Add(ctx, o.name, o.count, shape)

@@ -3,7 +3,6 @@ package command
 
 import (
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/iostreams"
@@ -21,9 +20,6 @@ type Env struct {
 
 // NewRoot returns `gangctl-sandbox`.
 func NewRoot(env Env) *cobra.Command {
-	// The components that are linked in leave flags of theirs in a global set,
-	// which cobra would give to every command.
-	pflag.CommandLine = pflag.NewFlagSet("gangctl-sandbox", pflag.ContinueOnError)
 	root := &cobra.Command{
 		Use:   "gangctl-sandbox",
 		Short: "A real Kubernetes control plane on a machine without a cluster",

@@ -58,21 +58,21 @@ func status(env Env, sess session.Session) error {
 	fmt.Fprintf(w, "kubernetes:\t%s\n", marker.Kubernetes)
 	fmt.Fprintf(w, "supervisor:\t%d\n\n", state.PID)
 	fmt.Fprintln(w, "COMPONENT\tPID\tSTATE\tLOG")
-	var dead []string
 	for _, c := range state.Components {
 		what := "running"
 		if c.Exit != "" {
 			what = "ended: " + c.Exit
-			dead = append(dead, c.Name)
 		}
 		fmt.Fprintln(w, c.Name+"\t"+strconv.Itoa(c.PID)+"\t"+what+"\t"+sess.Dir.Log(c.Name))
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
+	dead := state.Ended()
 	switch {
 	case len(dead) > 0:
-		return failure.Errorf("%d of the components ended: %v", len(dead), dead).WithHint("see the log; then end the sandbox: gangctl-sandbox down --data-dir %s", sess.Dir)
+		return failure.Errorf("%d of the components ended: %v", len(dead), dead).
+			WithHint("start it again, objects are kept: gangctl-sandbox up --data-dir %s", sess.Dir)
 	case state.Phase != supervise.Ready:
 		return failure.Errorf("the sandbox is not ready: %s", state.Phase)
 	}

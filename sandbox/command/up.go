@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/version"
 
 	"github.com/gangctl/gangctl/sandbox/credential"
 	"github.com/gangctl/gangctl/sandbox/datadir"
@@ -51,13 +51,14 @@ servers of TFJobs run until they are deleted.
 With --scheduler gang, pods are scheduled whose schedulerName is gang-scheduler;
 with --scheduler default, those without one, as usual.
 
-A sandbox whose processes were killed is started again by another up: objects
-and credentials are kept until down.`,
+A sandbox of which processes ended or were killed is started again by another
+up: objects, credentials and settings are kept until down, except for settings
+that are given anew.`,
 		Example: `  gangctl-sandbox up
   gangctl-sandbox up --nodes 100 --gpus 8 --run-for 5m
   eval "$(gangctl-sandbox up | tail -1)"`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.Flags().Changed) },
 	}
 	o.open = dataDir(cmd, env)
 	o.addFlags(cmd.Flags())
@@ -82,20 +83,22 @@ func (o *upOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.foreground, "foreground", false, "stay until Ctrl-C, then stop everything")
 }
 
-func (o *upOptions) run(ctx context.Context) error {
+func (o *upOptions) run(ctx context.Context, isTyped func(flag string) bool) error {
 	sess, err := o.open()
 	if err != nil {
 		return err
 	}
-	if err := o.complete(sess.Dir); err != nil {
+	found, err := look(sess)
+	if err != nil {
 		return err
 	}
-	if running, err := sess.Running(); err != nil {
+	if err := o.complete(found, isTyped); err != nil {
 		return err
-	} else if running {
-		return o.join(ctx, sess)
 	}
-	if err := o.claim(sess.Dir); err != nil {
+	if found.whole() {
+		return o.join(ctx, found)
+	}
+	if err := o.claim(ctx, found); err != nil {
 		return err
 	}
 	if o.foreground {
@@ -111,8 +114,9 @@ func (o *upOptions) run(ctx context.Context) error {
 	return nil
 }
 
-// complete checks what was asked and makes paths absolute.
-func (o *upOptions) complete(dir datadir.Dir) error {
+// complete puts together what was typed and what the sandbox was, checks it and
+// makes paths absolute.
+func (o *upOptions) complete(found *existing, isTyped func(flag string) bool) error {
 	s := &o.settings
 	s.Scheduler = setting.Scheduler(o.scheduler)
 	for _, q := range []struct {
@@ -125,8 +129,11 @@ func (o *upOptions) complete(dir datadir.Dir) error {
 		}
 		*q.to = quantity
 	}
+	if found.marker != nil {
+		*s = found.marker.Settings.Overlay(*s, isTyped)
+	}
 	if s.Kubeconfig == "" {
-		s.Kubeconfig = dir.Kubeconfig()
+		s.Kubeconfig = found.Dir.Kubeconfig()
 	}
 	for _, path := range []*string{&s.Kubeconfig, &s.NodeFile} {
 		if *path == "" {
@@ -148,34 +155,40 @@ func (o *upOptions) complete(dir datadir.Dir) error {
 	return nil
 }
 
-func (o *upOptions) claim(dir datadir.Dir) error {
+// claim ends what is left of an earlier run and takes the data dir.
+func (o *upOptions) claim(ctx context.Context, found *existing) error {
 	if err := credential.RequireOwnFile(o.settings.Kubeconfig); err != nil {
 		return err
+	}
+	if found.marker != nil {
+		if len(found.ended) > 0 {
+			fmt.Fprintf(o.env.IO.ErrOut, "starting again: %s had ended\n", strings.Join(found.ended, ", "))
+		}
+		// Components of a supervisor that was killed still have the ports.
+		if err := found.Stop(ctx); err != nil {
+			return err
+		}
 	}
 	if o.settings.Port != 0 {
 		if err := supervise.RequireFree(o.settings.Port); err != nil {
 			return err
 		}
 	}
-	_, err := dir.Claim(datadir.NewMarker(supervise.KubernetesVersion(), version.Get().Version, o.settings))
+	_, err := found.Dir.Claim(markerOf(o.settings))
 	return err
 }
 
 // join is `up` on a sandbox that runs already.
-func (o *upOptions) join(ctx context.Context, sess session.Session) error {
-	marker, err := sess.Dir.Marker()
-	if err != nil {
+func (o *upOptions) join(ctx context.Context, found *existing) error {
+	if diff := setting.Diff(found.marker.Settings, o.settings); diff != "" {
+		return failure.Errorf("a sandbox with other settings runs in %s: %s", found.Dir, diff).
+			WithHint("end it first: gangctl-sandbox down --data-dir %s; or run another one beside it with another --data-dir", found.Dir)
+	}
+	if _, err := found.WaitReady(ctx, nil, o.progress); err != nil {
 		return err
 	}
-	if diff := setting.Diff(marker.Settings, o.settings); diff != "" {
-		return failure.Errorf("a sandbox with other settings runs in %s: %s", sess.Dir, diff).
-			WithHint("end it first: gangctl-sandbox down --data-dir %s; or run another one beside it with another --data-dir", sess.Dir)
-	}
-	if _, err := sess.WaitReady(ctx, nil, o.progress); err != nil {
-		return err
-	}
-	fmt.Fprintf(o.env.IO.ErrOut, "the sandbox in %s runs already\n", sess.Dir)
-	o.print(sess.Dir)
+	fmt.Fprintf(o.env.IO.ErrOut, "the sandbox in %s runs already\n", found.Dir)
+	o.print(found.Dir)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/gangctl/gangctl/sandbox/datadir"
 	"github.com/gangctl/gangctl/sandbox/setting"
@@ -136,7 +137,69 @@ func TestWriteKubeconfigs(t *testing.T) {
 	if c.AuthInfos[Context].Token != s.Token(Admin) {
 		t.Error("not the administrator's token")
 	}
+	c.Contexts[Context].Namespace = "a"
+	if err := clientcmd.WriteToFile(*c, path); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		port int
+		want string
+	}{{6443, "a"}, {6444, "default"}} { // unchanged, then with another server
+		port, want := tt.port, tt.want
+		if err := s.WriteKubeconfigs(path, port); err != nil {
+			t.Fatal(err)
+		}
+		if c, err = clientcmd.LoadFromFile(path); err != nil || c.Contexts[Context].Namespace != want {
+			t.Errorf("port %d: namespace %q, want %q, %v", port, c.Contexts[Context].Namespace, want, err)
+		}
+		if server := c.Clusters[Context].Server; server != Server(port) {
+			t.Errorf("port %d: server %s", port, server)
+		}
+	}
 	if err := s.WriteKubeconfigs(filepath.Join(path, "under-a-file"), 1); err == nil {
 		t.Error("a path that cannot be written is accepted")
+	}
+}
+
+// What is not a sandbox's alone, or leads elsewhere, is not ours.
+func TestSameAccess(t *testing.T) {
+	dir := claimed(t)
+	s, err := Ensure(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := s.Kubeconfig(Admin, 6443)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name   string
+		change func(*clientcmdapi.Config)
+		want   bool
+	}{
+		{"another namespace", func(c *clientcmdapi.Config) { c.Contexts[Context].Namespace = "a" }, true},
+		{"another server", func(c *clientcmdapi.Config) { c.Clusters[Context].Server = Server(1) }, false},
+		{"another authority", func(c *clientcmdapi.Config) { c.Clusters[Context].CertificateAuthorityData = []byte("x") }, false},
+		{"another token", func(c *clientcmdapi.Config) { c.AuthInfos[Context].Token = "x" }, false},
+		{"a cluster beside it", func(c *clientcmdapi.Config) { c.Clusters["prod"] = c.Clusters[Context] }, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := clientcmd.Load(ours)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tt.change(c)
+			path := filepath.Join(t.TempDir(), "kc")
+			if err := clientcmd.WriteToFile(*c, path); err != nil {
+				t.Fatal(err)
+			}
+			if got := SameAccess(path, ours); got != tt.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+	if SameAccess(filepath.Join(t.TempDir(), "none"), ours) {
+		t.Error("a file that is not there")
 	}
 }

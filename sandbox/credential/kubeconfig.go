@@ -1,6 +1,7 @@
 package credential
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -46,7 +47,9 @@ func ComponentKubeconfig(dir datadir.Dir, user string) string {
 	return dir.Path("pki", user+".kubeconfig")
 }
 
-// WriteKubeconfigs writes one for each component, and the administrator's to path.
+// WriteKubeconfigs writes one for each component, and the administrator's to
+// path. A file there that gives the same access stays as it is: its user may have
+// chosen another namespace in it.
 func (s *Set) WriteKubeconfigs(path string, port int) error {
 	for _, u := range Users() {
 		data, err := s.Kubeconfig(u.Key, port)
@@ -56,10 +59,11 @@ func (s *Set) WriteKubeconfigs(path string, port int) error {
 		if err := s.dir.WriteFile("pki/"+u.Key+".kubeconfig", data); err != nil {
 			return err
 		}
-		if u.Key == Admin {
-			if err := datadir.Replace(path, data); err != nil {
-				return err
-			}
+		if u.Key != Admin || SameAccess(path, data) {
+			continue
+		}
+		if err := datadir.Replace(path, data); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -87,6 +91,29 @@ func LoadAdmin(dir datadir.Dir) (*rest.Config, error) {
 	return config, nil
 }
 
+// SameAccess tells whether the file at path is a sandbox's kubeconfig, and only
+// that, with the server, certificate authority and token of want.
+func SameAccess(path string, want []byte) bool {
+	have, err := clientcmd.LoadFromFile(path)
+	if err != nil || !own(have) {
+		return false
+	}
+	wanted, err := clientcmd.Load(want)
+	if err != nil || !own(wanted) {
+		return false
+	}
+	a, b := have.Clusters[Context], wanted.Clusters[Context]
+	return a.Server == b.Server && bytes.Equal(a.CertificateAuthorityData, b.CertificateAuthorityData) &&
+		have.AuthInfos[Context].Token == wanted.AuthInfos[Context].Token
+}
+
+// own tells whether a kubeconfig holds a sandbox and nothing else.
+func own(c *clientcmdapi.Config) bool {
+	return len(c.Contexts) == 1 && c.Contexts[Context] != nil &&
+		len(c.Clusters) == 1 && c.Clusters[Context] != nil &&
+		len(c.AuthInfos) == 1 && c.AuthInfos[Context] != nil
+}
+
 // RequireOwnFile refuses to write a kubeconfig over a file that holds anything
 // but an earlier one of a sandbox: a user's own is not ours to replace.
 func RequireOwnFile(path string) error {
@@ -94,7 +121,7 @@ func RequireOwnFile(path string) error {
 		return nil
 	}
 	c, err := clientcmd.LoadFromFile(path)
-	if err == nil && c.Contexts[Context] != nil && len(c.Contexts) == 1 && len(c.Clusters) == 1 && len(c.AuthInfos) == 1 {
+	if err == nil && own(c) {
 		return nil
 	}
 	return failure.Errorf("the kubeconfig %s holds other things than a sandbox", path).

@@ -63,7 +63,7 @@ func (d Dir) Claim(now Marker) (*Marker, error) {
 	case err != nil:
 		return nil, err
 	default:
-		if err := found.requireSameVersion(d, now); err != nil {
+		if err := found.RequireSameVersion(d, now); err != nil {
 			return nil, err
 		}
 		now.Ports = found.Ports

@@ -64,7 +64,8 @@ func (d Dir) WriteMarker(m Marker) error {
 	return d.WriteFile("sandbox.json", data)
 }
 
-func (m *Marker) requireSameVersion(d Dir, now Marker) error {
+// RequireSameVersion refuses a data dir whose layout or storage is not that of now.
+func (m *Marker) RequireSameVersion(d Dir, now Marker) error {
 	if m.Format == now.Format && m.Kubernetes == now.Kubernetes {
 		return nil
 	}

@@ -31,7 +31,7 @@ func TestCluster(t *testing.T) {
 	t.Run("nodes", func(t *testing.T) { testNodes(t, c) })
 	t.Run("failing node", func(t *testing.T) { testFail(t, c) })
 	t.Run("node mistakes", func(t *testing.T) {
-		wantError(t, c, 1, []string{"node nope", "not found"}, "node", "fail", "nope")
+		wantError(t, c, 1, []string{"error: fail node nope: not found", "hint: see which nodes there are: kubectl get nodes"}, "node", "fail", "nope")
 		wantError(t, c, 2, []string{"needs at least one name"}, "node", "cordon")
 		wantError(t, c, 2, []string{`--taint "x:Sometimes"`}, "node", "add", "--taint=x:Sometimes")
 		wantError(t, c, 2, []string{`--label "x"`}, "node", "add", "--label=x")

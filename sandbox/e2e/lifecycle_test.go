@@ -88,17 +88,7 @@ func TestLifecycle(t *testing.T) {
 // A component that ends while the sandbox runs is reported, and nothing hides it.
 func TestComponentEnds(t *testing.T) {
 	c := sandboxtest.Start(t, sandboxtest.Options{Args: bare()})
-	for _, line := range processes(t, c.DataDir) {
-		if strings.Contains(line, "component controller-manager") {
-			pid, err := strconv.Atoi(strings.Fields(line)[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	killComponent(t, c, "controller-manager")
 	sandboxtest.Eventually(t, 5*time.Second, func() error {
 		out, stderr, err := c.Run("status")
 		if err == nil || !strings.Contains(out, "ended: signal: killed") || !strings.Contains(stderr, "[controller-manager]") {
@@ -172,6 +162,25 @@ func kill(t *testing.T, c *sandboxtest.Cluster) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// killComponent ends one component the hard way.
+func killComponent(t *testing.T, c *sandboxtest.Cluster, name string) {
+	t.Helper()
+	for _, line := range processes(t, c.DataDir) {
+		if !strings.Contains(line, "component "+name+" ") {
+			continue
+		}
+		pid, err := strconv.Atoi(strings.Fields(line)[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Fatalf("no component %s runs", name)
 }
 
 func gone(t *testing.T, c *sandboxtest.Cluster) error {

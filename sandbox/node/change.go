@@ -7,9 +7,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/gangctl/gangctl/pkg/failure"
 
 	"github.com/gangctl/gangctl/sandbox/kubelet"
 )
@@ -47,7 +50,7 @@ func (c Changer) Add(ctx context.Context, name string, count int, s Shape) ([]st
 // as in any cluster.
 func (c Changer) Remove(ctx context.Context, name string) error {
 	if err := c.Client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
-		return fmt.Errorf("remove node %s: %w", name, err)
+		return explain("remove", name, err)
 	}
 	return nil
 }
@@ -87,7 +90,15 @@ func (c Changer) patch(ctx context.Context, verb, name string, change map[string
 		return fmt.Errorf("%s node %s: %w", verb, name, err)
 	}
 	if _, err := c.Client.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, data, metav1.PatchOptions{}, subresource...); err != nil {
-		return fmt.Errorf("%s node %s: %w", verb, name, err)
+		return explain(verb, name, err)
 	}
 	return nil
+}
+
+// explain says what could not be done to a node.
+func explain(verb, name string, err error) error {
+	if apierrors.IsNotFound(err) {
+		return failure.Errorf("%s node %s: not found", verb, name).WithHint("see which nodes there are: kubectl get nodes")
+	}
+	return fmt.Errorf("%s node %s: %w", verb, name, err)
 }

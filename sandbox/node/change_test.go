@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/gangctl/gangctl/pkg/failure"
 
 	"github.com/gangctl/gangctl/sandbox/kubelet"
 	"github.com/gangctl/gangctl/sandbox/setting"
@@ -75,7 +78,8 @@ func TestChange(t *testing.T) {
 		"remove": c.Remove(ctx, "a"), "cordon": c.Cordon(ctx, "a", true), "uncordon": c.Cordon(ctx, "a", false),
 		"fail": c.Fail(ctx, "a"), "recover": c.Recover(ctx, "a"),
 	} {
-		if err == nil || !strings.Contains(err.Error(), verb+" node a: ") {
+		var f *failure.Error
+		if !errors.As(err, &f) || f.Message != verb+" node a: not found" || !strings.Contains(f.Hint, "kubectl get nodes") {
 			t.Errorf("%s of a node that is gone: %v", verb, err)
 		}
 	}

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -29,16 +28,7 @@ func (s Session) Down(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.endSupervisor(ctx); err != nil {
-		return err
-	}
-	wait, cancel := context.WithTimeout(ctx, stopTimeout)
-	defer cancel()
-	lock, err := s.Dir.WaitLock(wait, datadir.ComponentLock)
-	if errors.Is(err, datadir.ErrLocked) {
-		return failure.Errorf("components of the sandbox in %s do not end", s.Dir).
-			WithHint("look for processes with %s in their command line", s.Dir)
-	}
+	lock, err := s.end(ctx)
 	if err != nil {
 		return err
 	}
@@ -47,6 +37,34 @@ func (s Session) Down(ctx context.Context) error {
 		return err
 	}
 	return s.Dir.Remove()
+}
+
+// Stop ends the processes of a sandbox and waits until they are gone. Its
+// objects, credentials and settings stay for another start.
+func (s Session) Stop(ctx context.Context) error {
+	lock, err := s.end(ctx)
+	if err != nil {
+		return err
+	}
+	return lock.Unlock()
+}
+
+// end ends every process and returns the lock that keeps others from starting.
+func (s Session) end(ctx context.Context) (*datadir.Lock, error) {
+	if err := s.endSupervisor(ctx); err != nil {
+		return nil, err
+	}
+	wait, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	lock, err := s.Dir.WaitLock(wait, datadir.ComponentLock)
+	if errors.Is(err, datadir.ErrLocked) && ctx.Err() == nil {
+		return nil, failure.Errorf("components of the sandbox in %s do not end", s.Dir).
+			WithHint("look for processes with %s in their command line", s.Dir)
+	}
+	if err != nil {
+		return nil, errors.Join(ctx.Err(), err)
+	}
+	return lock, nil
 }
 
 // endSupervisor asks the supervisor to end, and makes sure.
@@ -77,16 +95,16 @@ func (s Session) endSupervisor(ctx context.Context) error {
 }
 
 // removeKubeconfig removes a kubeconfig outside the data dir, if it is still the
-// one that `up` wrote: without its server it is of no use.
+// one that `up` wrote, whatever namespace was chosen in it: without its server it
+// is of no use.
 func (s Session) removeKubeconfig(m *datadir.Marker) error {
 	path := m.Settings.Kubeconfig
 	if path == "" || path == s.Dir.Kubeconfig() {
 		return nil
 	}
-	ours, oursErr := os.ReadFile(credential.ComponentKubeconfig(s.Dir, credential.Admin))
-	have, haveErr := os.ReadFile(path)
+	ours, err := os.ReadFile(credential.ComponentKubeconfig(s.Dir, credential.Admin))
 	// One that cannot be read was never written, or is gone already.
-	if oursErr != nil || haveErr != nil || !bytes.Equal(have, ours) {
+	if err != nil || !credential.SameAccess(path, ours) {
 		return nil //nolint:nilerr // see above
 	}
 	if err := os.Remove(path); err != nil {

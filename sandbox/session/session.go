@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/gangctl/gangctl/pkg/failure"
@@ -61,8 +62,13 @@ func (s Session) WaitReady(ctx context.Context, dead <-chan struct{}, onStep fun
 				step = state.Step
 				onStep(step)
 			}
-			if state.Phase == supervise.Ready {
+			switch state.Phase {
+			case supervise.Ready:
 				return state, nil
+			case supervise.Degraded:
+				return nil, failure.Errorf("%s of the sandbox in %s ended", strings.Join(state.Ended(), ", "), s.Dir).
+					WithHint("start it again, objects are kept: gangctl-sandbox up --data-dir %s", s.Dir)
+			case supervise.Starting, supervise.Stopping, supervise.Failed:
 			}
 		}
 		select {

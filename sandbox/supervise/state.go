@@ -17,6 +17,8 @@ type Phase string
 const (
 	Starting Phase = "starting"
 	Ready    Phase = "ready"
+	// Degraded is a sandbox that was ready and of which a component ended since.
+	Degraded Phase = "degraded"
 	Stopping Phase = "stopping"
 	Failed   Phase = "failed"
 )
@@ -44,6 +46,24 @@ type Component struct {
 	PID  int    `json:"pid"`
 	// Exit says how it ended; empty while it runs.
 	Exit string `json:"exit,omitempty"`
+}
+
+// Ended are the names of the components that ended, in the order of their start.
+func (s *State) Ended() []string {
+	var out []string
+	for _, c := range s.Components {
+		if c.Exit != "" {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+// settle is what a component's end makes of a sandbox that is ready.
+func (s *State) settle() {
+	if s.Phase == Ready && len(s.Ended()) > 0 {
+		s.Phase = Degraded
+	}
 }
 
 // ReadState returns the last words of the data dir's supervisor.

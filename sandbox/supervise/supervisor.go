@@ -86,7 +86,10 @@ func (s *supervisor) run(ctx context.Context, onReady func()) error {
 		}
 		return err
 	}
-	err := s.board.change(func(st *State) { st.Phase, st.Step, st.Took = Ready, "", time.Since(st.Started) })
+	err := s.board.change(func(st *State) {
+		st.Phase, st.Step, st.Took = Ready, "", time.Since(st.Started)
+		st.settle()
+	})
 	if err != nil {
 		return err
 	}
@@ -165,6 +168,9 @@ func (s *supervisor) watch(p *process) {
 			if st.Components[i].PID == p.cmd.Process.Pid {
 				st.Components[i].Exit = p.exit
 			}
+		}
+		if !expected {
+			st.settle()
 		}
 	})
 	if err != nil {
