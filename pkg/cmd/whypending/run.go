@@ -1,0 +1,110 @@
+package whypending
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gangctl/gangctl/pkg/explain"
+	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/explain/world"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/snapshot"
+	"github.com/gangctl/gangctl/pkg/snapshot/collect"
+)
+
+// quietExit ends the run with the exit code of an answer that was printed.
+func quietExit(code int) error {
+	if code == answer.ExitOK {
+		return nil
+	}
+	return &failure.Error{Code: failure.Code(code)}
+}
+
+func (o *Options) run(ctx context.Context) error {
+	namespace := ""
+	if !o.AllNamespaces {
+		var err error
+		if namespace, err = o.Namespace(); err != nil {
+			return err
+		}
+	}
+	if o.Watch {
+		return o.watch(ctx, namespace)
+	}
+	s, err := o.snapshot(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	if o.Save != "" {
+		if err := s.Save(o.Save); err != nil {
+			return failure.Errorf("%w", err)
+		}
+		fmt.Fprintf(o.IO.ErrOut, "saved what was seen to %s\n", o.Save)
+	}
+	if o.Name == "" {
+		return o.list(ctx, s, namespace)
+	}
+	a, err := o.explain(ctx, s, namespace)
+	if err != nil {
+		return err
+	}
+	if err := o.print(a); err != nil {
+		return err
+	}
+	return quietExit(a.Exit)
+}
+
+// snapshot reads the file, or the cluster.
+func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Snapshot, error) {
+	if o.From != "" {
+		s, err := snapshot.Open(o.From, o.IO.In)
+		if err != nil {
+			return nil, failure.Errorf("%w", err).WithHint("a snapshot is what `gangctl why-pending --save FILE` or `kubectl get … -o yaml` writes")
+		}
+		return s, nil
+	}
+	client, err := o.Client()
+	if err != nil {
+		return nil, err
+	}
+	return collect.Collect(ctx, client, collect.Options{Namespace: namespace, Name: o.Name, Probe: !o.NoProbe && o.Name != "", Now: o.IO.Clock.Now})
+}
+
+func (o *Options) explain(ctx context.Context, s *snapshot.Snapshot, namespace string) (*answer.Answer, error) {
+	a, err := explain.Explain(ctx, s, explain.Question{Kind: o.Kind, Namespace: namespace, Name: o.Name}, explain.Options{})
+	if err != nil {
+		return nil, notFound(err)
+	}
+	if o.Node != "" && a.Nodes != nil && !knowsNode(a, o.Node) {
+		return nil, failure.Errorf("no node %q", o.Node).WithHint("see the nodes: kubectl get nodes")
+	}
+	return a, nil
+}
+
+func knowsNode(a *answer.Answer, node string) bool {
+	for _, row := range a.Nodes.Rows {
+		if row.Node == node {
+			return true
+		}
+	}
+	return false
+}
+
+// notFound adds what was probably meant.
+func notFound(err error) error {
+	var missing *world.NotFoundError
+	var several *world.AmbiguousError
+	switch {
+	case errors.As(err, &missing) && len(missing.Near) > 0:
+		return failure.Errorf("%w", err).WithHint("did you mean %s?", strings.Join(missing.Near, " or "))
+	case errors.As(err, &missing) && len(missing.Elsewhere) > 0:
+		return failure.Errorf("%w", err).WithHint("there is one in namespace %s: add -n %s", strings.Join(missing.Elsewhere, ", "), missing.Elsewhere[0])
+	case errors.As(err, &missing):
+		return failure.Errorf("%w", err).WithHint("see what waits: gangctl why-pending -n %s", missing.Namespace)
+	case errors.As(err, &several):
+		return failure.Errorf("%w", err).WithHint("say which: gangctl why-pending %s", several.Choices[0])
+	}
+	return failure.Errorf("%w", err)
+}

@@ -1,0 +1,134 @@
+// Package whypending is `gangctl why-pending`.
+package whypending
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/jobname"
+	"github.com/gangctl/gangctl/pkg/explain"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/printer"
+)
+
+// Options are what the command works with.
+type Options struct {
+	IO        *iostreams.IOStreams
+	Namespace func() (string, error)
+	Client    func() (*kube.Client, error)
+
+	// Kind and Name are what is asked about; an empty name asks for every pending gang.
+	Kind, Name    string
+	AllNamespaces bool
+	Quiet         bool
+	Verbose       bool
+	Node          string
+	Watch         bool
+	Interval      time.Duration
+	Save, From    string
+	NoProbe       bool
+	Output        printer.Flags
+}
+
+// NewCommand returns the command; runF replaces the run in tests.
+func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{IO: f.IO}
+	cmd := &cobra.Command{
+		Use:   "why-pending [job] [NAME | KIND/NAME]",
+		Short: "Say why a gang does not run, and what would make it",
+		Long: `Say why a gang does not run: from its admission to its first step, every reason at once, who can remove it, and what would
+make the gang start now. Everything that is offered was tried on a copy of the cluster's state first; nothing is changed.
+
+NAME is a job of any kind. KIND/NAME is a tfjob/, pytorchjob/, mpijob/, job/ or pod/. Without a name, every gang of the
+namespace that waits is listed with its reason.
+
+The exit code is part of the answer: 0 it runs, 3 it starts by itself, 4 you can fix it, 5 somebody else has to, 6 never,
+7 it holds resources without running, 8 unknown, 9 it has failed.`,
+		Example: `  # why does it wait?
+  gangctl why-pending llama
+
+  # why not on this node?
+  gangctl why-pending llama --node gpu3
+
+  # keep what was seen for a bug report, and answer from it elsewhere
+  gangctl why-pending llama --save llama.yaml.gz
+  gangctl why-pending llama --from llama.yaml.gz -o json`,
+		SuggestFor:        []string{"why", "explain", "reason", "pending"},
+		ValidArgsFunction: jobname.Complete(f, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Namespace, o.Client = f.Namespace, f.Client
+			if err := o.parse(args); err != nil {
+				return err
+			}
+			if err := o.validate(cmd); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "Without a name: the gangs of all namespaces")
+	flags.BoolVarP(&o.Quiet, "quiet", "q", false, "Print the first line only")
+	flags.BoolVarP(&o.Verbose, "verbose", "v", false, "Print every node with every reason")
+	flags.StringVar(&o.Node, "node", "", "Say also why not this node")
+	flags.BoolVarP(&o.Watch, "watch", "w", false, "Answer again whenever the answer changes, until the gang runs")
+	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "With --watch: how often to look")
+	flags.StringVar(&o.Save, "save", "", "Save what was seen to this file, without secrets; .gz is compressed")
+	flags.StringVar(&o.From, "from", "", "Answer from a saved file instead of the cluster; - is standard input")
+	flags.BoolVar(&o.NoProbe, "no-probe", false, "Do not ask the API server whether it would accept missing pods (create with dry-run)")
+	o.Output.AddFlags(cmd, printer.JSON, printer.YAML)
+	return cmd
+}
+
+// parse reads `NAME`, `KIND/NAME`, `job NAME` and `job KIND/NAME`.
+func (o *Options) parse(args []string) error {
+	switch {
+	case len(args) > 2:
+		return failure.Usagef("why-pending takes one job, got %d arguments", len(args)).WithHint("for one job: gangctl why-pending %s", args[len(args)-1])
+	case len(args) == 2:
+		o.Kind, o.Name = args[0], args[1]
+	case len(args) == 1 && args[0] == "job":
+		return nil
+	case len(args) == 1:
+		o.Name = args[0]
+	}
+	if kind, name, ok := strings.Cut(o.Name, "/"); ok {
+		o.Kind, o.Name = kind, name
+		if kind == "" || name == "" || strings.Contains(name, "/") {
+			return failure.Usagef("%q: want KIND/NAME", args[len(args)-1])
+		}
+	}
+	if o.Kind != "" && !explain.KnownKind(o.Kind) {
+		return failure.Usagef("unknown kind %q: must be one of %s", o.Kind, strings.Join(explain.KindWords(), ", "))
+	}
+	return nil
+}
+
+func (o *Options) validate(cmd *cobra.Command) error {
+	switch {
+	case o.AllNamespaces && cmd.Flags().Changed("namespace"):
+		return failure.Usagef("--all-namespaces and --namespace exclude each other").WithHint("leave out one of them")
+	case o.AllNamespaces && o.Name != "":
+		return failure.Usagef("--all-namespaces is for the list of all gangs; %q is one", o.Name).WithHint("name its namespace with -n")
+	case o.Name == "" && (o.Node != "" || o.Verbose):
+		return failure.Usagef("--node and --verbose need the name of a job").WithHint("gangctl why-pending NAME --node NODE")
+	case o.Quiet && o.Verbose:
+		return failure.Usagef("--quiet and --verbose exclude each other").WithHint("leave out one of them")
+	case o.Watch && o.From != "":
+		return failure.Usagef("--watch needs a cluster: a saved file does not change").WithHint("leave out --watch or --from")
+	case o.Watch && o.Name == "":
+		return failure.Usagef("--watch needs the name of a job")
+	case o.Interval < time.Second:
+		return failure.Usagef("--interval %s: must be 1s or more", o.Interval)
+	}
+	return o.Output.Validate()
+}

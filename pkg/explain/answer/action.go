@@ -1,0 +1,41 @@
+package answer
+
+import "time"
+
+// Action is something that would make the gang start. It is offered only after all stages said so on a snapshot in which it
+// was done.
+type Action struct {
+	Kind ActionKind `json:"kind"`
+	// Change is what changes, by stable keys such as Worker.replicas.
+	Change map[string]any `json:"change,omitempty"`
+	// Text is the action in words.
+	Text string `json:"text"`
+	// Cost says in words what is lost; empty if nothing is.
+	Cost     string   `json:"cost,omitempty"`
+	Verified bool     `json:"verified"`
+	By       Who      `json:"by"`
+	Command  string   `json:"command,omitempty"`
+	Nodes    []string `json:"nodes,omitempty"`
+	// ETA is when the gang would start, only where somebody declared a limit; ETASource says where.
+	ETA       *time.Time `json:"eta,omitempty"`
+	ETASource string     `json:"etaSource,omitempty"`
+	// Placement is where the members would go.
+	Placement []Placed `json:"placement,omitempty"`
+}
+
+// ActionKind is the stable name of a kind of action.
+type ActionKind string
+
+// The kinds of action.
+const (
+	Reshape  ActionKind = "reshape"  // the same devices on more, smaller members
+	Fewer    ActionKind = "fewer"    // fewer members
+	Trim     ActionKind = "trim"     // a smaller request
+	Relax    ActionKind = "relax"    // one rule dropped or changed
+	Wait     ActionKind = "wait"     // other jobs end
+	Evict    ActionKind = "evict"    // another job or service is preempted, suspended, deleted or scaled down
+	Uncordon ActionKind = "uncordon" // nodes are opened
+	Quota    ActionKind = "quota"    // a limit is raised
+	AddNodes ActionKind = "addNodes" // nodes like an existing one are added
+	Fix      ActionKind = "fix"      // something is repaired
+)

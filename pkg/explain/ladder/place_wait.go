@@ -1,0 +1,187 @@
+package ladder
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/explain/phrase"
+	"github.com/gangctl/gangctl/pkg/fit"
+)
+
+// rule is a constraint that is not about amounts, and the code for a gang that fits without it.
+type rule struct {
+	code   answer.Code
+	ignore fit.Constraints
+}
+
+// rules in the order in which they are tried.
+var rules = []rule{
+	{answer.TopologyFragmented, fit.Constraints{}.Insert(fit.PodAffinity, fit.Topology)},
+	{answer.TopologySpread, fit.Constraints{}.Insert(fit.TopologySpread)},
+	{answer.VolumeZone, fit.Constraints{}.Insert(fit.VolumeZone, fit.VolumeNode)},
+	{answer.DRAUnallocatable, fit.Constraints{}.Insert(fit.DRADevices)},
+}
+
+// amounts are the resources that nobody looks at first.
+var amounts = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods}
+
+// waiting: the ends of running jobs are enough. Which shortage it is follows from what the gang would fit without.
+func (c *climb) waiting() *Finding {
+	for _, r := range rules {
+		if c.fitOn(c.w.Cluster(), r.ignore).Fits() {
+			return c.ruled(r.code)
+		}
+	}
+	for _, name := range amounts {
+		if c.fitOn(c.w.Cluster(), fit.Constraints{}.Insert(fit.Resource(name))).Fits() {
+			return c.insufficient(name)
+		}
+	}
+	r := c.look(c.w.Cluster(), c.hardest(c.Place))
+	if strings.Contains(string(r.name), "/") && r.sum >= r.need {
+		return c.fragmented(r)
+	}
+	return c.busy(r, answer.Waiting, answer.Nobody)
+}
+
+// describeRoom adds the numbers of a room.
+func (f *Finding) describeRoom(r room) *Finding {
+	return f.fact("role", roleName(r.role.Name)).fact("resource", string(r.name)).fact("perMember", r.per).fact("members", r.count).
+		fact("requested", r.need).fact("free", r.sum).fact("largestHole", r.largest).fact("slots", r.slots).fact("total", r.total)
+}
+
+func (c *climb) busy(r room, verdict answer.Verdict, who answer.Who) *Finding {
+	free := phrase.Quantity(r.name, r.sum)
+	f := found(answer.StagePlacement, answer.NodesBusy, verdict, who, "%s of %s free on the %s that %s may use, and it needs %s", free,
+		phrase.Amount(r.name, r.total), phrase.Count(len(r.nodes), "node"), c.g.Meta.Name, r.wants()).describeRoom(r)
+	if r.sum > 0 && r.shape() != "" {
+		f.detail("free now: %s", r.shape())
+	}
+	for _, line := range c.holdersOn(r.nodes, r.name) {
+		f.detail("%s", line)
+	}
+	c.preemption(f)
+	c.autoscaler(f)
+	return f
+}
+
+func (c *climb) fragmented(r room) *Finding {
+	f := found(answer.StagePlacement, answer.Fragmented, answer.Waiting, answer.Nobody, "needs %s on one node; %s are free but as %s", r.wants(), phrase.Amount(r.name, r.sum), r.shape()).describeRoom(r)
+	f.detail("%d of %d members fit now", c.placedOf(*c.Place), c.g.Total())
+	for _, line := range c.holdersOn(r.nodes, r.name) {
+		f.detail("%s", line)
+	}
+	c.autoscaler(f)
+	return f
+}
+
+// insufficient: devices are free; something that people do not look at is not.
+func (c *climb) insufficient(name corev1.ResourceName) *Finding {
+	role := c.hardest(c.Place)
+	r := c.look(c.w.Cluster(), role)
+	member := phrase.Member(roleName(role.Name))
+	m := c.Matrices[role.Name]
+	var want, free, total int64
+	var short []string
+	for _, row := range m.Rows {
+		for _, v := range row.Violations {
+			if v.Resource != name {
+				continue
+			}
+			if len(short) == 0 || v.Available > free {
+				want, free, total = v.Requested, v.Available, v.Total
+			}
+			short = append(short, row.Node)
+		}
+	}
+	f := found(answer.StagePlacement, answer.Insufficient(string(name)), answer.Waiting, answer.Nobody,
+		"%s is short, all else would fit: each %s asks for %s, and nodes have at most %s of %s left", shortName(name), member,
+		phrase.Quantity(name, want), phrase.Quantity(name, free), phrase.Quantity(name, total)).
+		fact("resource", string(name)).fact("role", roleName(role.Name)).fact("requested", want).fact("available", free).fact("total", total).fact("nodes", short)
+	if name == corev1.ResourcePods {
+		f.Message = fmt.Sprintf("pod slots are used up, all else would fit: %d of %d pods on %s", total-free, total, phrase.Names(short))
+	} else if len(short) > 0 {
+		f.detail("short on %s", phrase.Names(short))
+	}
+	if strings.Contains(string(r.name), "/") {
+		f.detail("%s are free there", phrase.Amount(r.name, r.sum))
+	}
+	for _, line := range c.holdersOn(short, name) {
+		f.detail("%s", line)
+	}
+	c.autoscaler(f)
+	return f
+}
+
+func shortName(name corev1.ResourceName) string {
+	if name == corev1.ResourcePods {
+		return "the number of pods a node"
+	}
+	return string(name)
+}
+
+// preemption says whether anything that runs could be pushed aside.
+func (c *climb) preemption(f *Finding) {
+	var mine int32
+	for _, r := range c.Party.Roles {
+		if r.Pod.Spec.Priority != nil {
+			mine = *r.Pod.Spec.Priority
+		}
+	}
+	lower := false
+	for _, h := range c.others() {
+		lower = lower || h.Priority() < mine
+	}
+	if !lower {
+		f.fact("victims", false)
+	}
+}
+
+// autoscaler says what the cluster autoscaler has to say.
+func (c *climb) autoscaler(f *Finding) {
+	for _, e := range c.w.PodEvents(c.g) {
+		if e.Reason == "NotTriggerScaleUp" {
+			f.detail("%s added no nodes, it said %s ago: %s", e.By, phrase.Age(c.w.Age(e.Last)), e.Message).fact("autoscaler", e.Message)
+			c.groupLimits(f)
+			return
+		}
+	}
+}
+
+// groupLimits says how large the autoscaler's node groups may become.
+func (c *climb) groupLimits(f *Finding) {
+	for _, d := range c.w.Snap.Deployments {
+		for _, container := range d.Spec.Template.Spec.Containers {
+			if !strings.Contains(repository(container.Image), "cluster-autoscaler") {
+				continue
+			}
+			for _, arg := range slices.Concat(container.Command, container.Args) {
+				if spec, ok := strings.CutPrefix(strings.TrimLeft(arg, "-"), "nodes="); ok {
+					if parts := strings.SplitN(spec, ":", 3); len(parts) == 3 {
+						f.detail("node group %s may have %s to %s nodes and has %d", parts[2], parts[0], parts[1], c.groupSize(parts[2]))
+					}
+				}
+			}
+		}
+	}
+}
+
+// groupSize is how many nodes carry the name of a node group as a label.
+func (c *climb) groupSize(group string) int { return len(c.groupNodes(group)) }
+
+func (c *climb) groupNodes(group string) []*corev1.Node {
+	var nodes []*corev1.Node
+	for _, n := range c.w.Cluster().Nodes() {
+		for _, value := range n.Labels {
+			if value == group {
+				nodes = append(nodes, n)
+				break
+			}
+		}
+	}
+	return nodes
+}

@@ -1,0 +1,166 @@
+package ladder
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/explain/phrase"
+	"github.com/gangctl/gangctl/pkg/explain/world"
+	"github.com/gangctl/gangctl/pkg/fit"
+)
+
+// room is what there is for the role that is hardest to place.
+type room struct {
+	role fit.Role
+	// name is the resource that the numbers are about: the device that the role asks for, or cpu.
+	name corev1.ResourceName
+	// per is what one member asks for, count how many members have to be placed, need what the whole gang asks for.
+	per, need int64
+	count     int32
+	// nodes are those that members may use at all; free is what each of them has left, total what each has.
+	nodes []string
+	free  map[string]int64
+	total int64
+	// sum is all that is free on these nodes, largest the most on one of them, slots how many members fit alone.
+	sum, largest, slots int64
+}
+
+// static are the constraints that keep a member off a node whatever else runs there.
+var static = fit.Constraints{}.Insert(fit.NodeName, fit.NodeSelector, fit.NodeAffinity, fit.Taint, fit.Cordon, fit.NotReady, fit.Deleting, fit.VolumeZone, fit.VolumeNode)
+
+// mayUse are the nodes that a role may use: nothing but their load keeps members off.
+func mayUse(m fit.Matrix) []string {
+	var names []string
+	for _, row := range m.Rows {
+		if !slices.ContainsFunc(row.Violations, func(v fit.Violation) bool { return static.Has(v.Constraint) }) {
+			names = append(names, row.Node)
+		}
+	}
+	return names
+}
+
+// hardest is the role of which the fewest members found a place; among equals the one that asks for most devices.
+func (c *climb) hardest(result *fit.Result) fit.Role {
+	return slices.MinFunc(c.Party.Roles, func(a, b fit.Role) int {
+		share := func(r fit.Role) int64 {
+			if result == nil || r.Count == 0 {
+				return 0
+			}
+			return int64(result.Placed[r.Name]) * 1000 / int64(r.Count)
+		}
+		device := func(r fit.Role) int64 {
+			request := fit.Request(r.Pod)
+			return fit.Amount(phrase.Device(request), request[phrase.Device(request)])
+		}
+		return cmp.Or(cmp.Compare(share(a), share(b)), cmp.Compare(device(b), device(a)), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// look measures the room of a cluster for a role.
+func (c *climb) look(cluster *fit.Cluster, role fit.Role) room {
+	request := fit.Request(role.Pod)
+	r := room{role: role, name: phrase.Device(request), free: map[string]int64{}}
+	if r.name == "" {
+		r.name = corev1.ResourceCPU
+	}
+	r.per = fit.Amount(r.name, request[r.name])
+	r.count = role.Count
+	if len(c.Party.Roles) == 1 {
+		r.count = max(0, c.Party.MinMember-int32(len(c.Party.Bound)))
+	}
+	for _, other := range c.Party.Roles {
+		n := other.Count
+		if len(c.Party.Roles) == 1 {
+			n = r.count
+		}
+		r.need += int64(n) * fit.Amount(r.name, fit.Request(other.Pod)[r.name])
+	}
+	r.nodes = mayUse(cluster.Matrix(role.Pod))
+	for _, name := range r.nodes {
+		free := max(0, fit.Amount(r.name, cluster.Free(name)[r.name]))
+		q := cluster.Node(name).Status.Allocatable[r.name]
+		r.free[name] = free
+		r.total += fit.Amount(r.name, q)
+		r.sum += free
+		r.largest = max(r.largest, free)
+	}
+	for _, s := range fit.Slots(cluster, role.Pod, role.Count, fit.Options{}) {
+		r.slots += s.Slots
+	}
+	return r
+}
+
+// shape reads like 4+4+4+4: what is free, node by node, largest first. Nodes without any are left out.
+func (r room) shape() string {
+	var amounts []int64
+	for _, name := range r.nodes {
+		if r.free[name] > 0 {
+			amounts = append(amounts, r.free[name])
+		}
+	}
+	slices.SortFunc(amounts, func(a, b int64) int { return cmp.Compare(b, a) })
+	var parts []string
+	for i, n := range amounts {
+		if i == 8 {
+			parts = append(parts, "…")
+			break
+		}
+		parts = append(parts, phrase.Quantity(r.name, n))
+	}
+	return strings.Join(parts, "+")
+}
+
+// wants reads like: 2 workers with 8 GPUs each.
+func (r room) wants() string {
+	each := ""
+	if r.count != 1 {
+		each = " each"
+	}
+	return fmt.Sprintf("%s with %s%s", phrase.Count(r.count, phrase.Member(r.role.Name)), phrase.Amount(r.name, r.per), each)
+}
+
+// holdersOn says who holds how much of a resource on nodes, a line each.
+func (c *climb) holdersOn(nodes []string, name corev1.ResourceName) []string {
+	var lines []string
+	for _, h := range c.others() {
+		var amount int64
+		var on []string
+		for _, p := range h.Pods {
+			if !slices.Contains(nodes, p.Spec.NodeName) {
+				continue
+			}
+			n := int64(1)
+			if name != corev1.ResourcePods {
+				n = fit.Amount(name, fit.Request(p)[name])
+			}
+			if n > 0 {
+				amount += n
+				on = append(on, p.Spec.NodeName)
+			}
+		}
+		if amount > 0 {
+			slices.Sort(on)
+			lines = append(lines, fmt.Sprintf("%s %s holds %s on %s%s", h.Kind, h, phrase.Amount(name, amount), phrase.Names(slices.Compact(on)), c.prospects(h)))
+		}
+	}
+	return lines
+}
+
+// prospects says whether a holder will go.
+func (c *climb) prospects(h *world.Holder) string {
+	switch {
+	case len(h.Stuck(c.w.Now)) > 0:
+		return ", stuck in Terminating"
+	case h.Going(c.w.Now):
+		return ", is going"
+	case !h.Deadline.IsZero():
+		return ", ends by " + h.Deadline.UTC().Format("15:04")
+	case !h.Ends:
+		return ", never ends"
+	}
+	return ""
+}

@@ -1,0 +1,190 @@
+package ladder
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/explain/command"
+	"github.com/gangctl/gangctl/pkg/explain/phrase"
+	"github.com/gangctl/gangctl/pkg/explain/whatif"
+	"github.com/gangctl/gangctl/pkg/explain/world"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/snapshot"
+	"github.com/gangctl/gangctl/pkg/workload"
+)
+
+// job looks at the spec and at what the controller made of it.
+func (c *climb) job() state {
+	g := c.g
+	for _, p := range c.w.Snap.Probes {
+		if p.Kind == g.Kind.Kind && p.Namespace == g.Meta.Namespace && p.Name == g.Meta.Name && !p.Accepted() {
+			c.held = true
+			c.add(*found(answer.StageJob, answer.JobInvalid, answer.Blocked, answer.User, "the API server does not accept %s %s: %s", g.Kind.Kind, g.Meta.Name, p.Message).
+				fact("code", p.Code).fact("message", p.Message))
+			return ok
+		}
+	}
+	switch {
+	case len(g.Problems) > 0:
+		c.held = true
+		c.add(*c.jobInvalid())
+	case g.End != nil && g.End.Failed:
+		c.held = true
+		c.add(*c.jobFailed())
+	case g.Suspended && !c.heldByKueue():
+		c.held = true
+		c.add(*c.jobSuspended())
+	case g.Total() == 0:
+		c.held = true
+		c.add(*found(answer.StageJob, answer.JobInvalid, answer.Blocked, answer.User, "%s asks for no members: every role has 0 replicas", g.Meta.Name))
+	}
+	return ok
+}
+
+// heldByKueue reports whether Kueue suspends the job. Nobody should resume such a job by hand.
+func (c *climb) heldByKueue() bool {
+	_, managed := kueue.QueueOf(&c.g.Meta)
+	return managed
+}
+
+// ref is how kubectl names the job.
+func (c *climb) ref() string {
+	if c.g.Reader.Resource == "" {
+		return "pod/" + c.g.Meta.Name
+	}
+	return strings.ToLower(c.g.Kind.Kind) + "/" + c.g.Meta.Name
+}
+
+func (c *climb) kubectl(words ...string) string {
+	return command.Kubectl(c.g.Meta.Namespace, words...)
+}
+
+func (c *climb) jobInvalid() *Finding {
+	g := c.g
+	problem := g.Problems[0]
+	f := found(answer.StageJob, answer.JobInvalid, answer.Blocked, answer.User, "the spec of %s is not valid: %s", g.Meta.Name, problem).
+		see(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".spec").
+		fact("problems", g.Problems)
+	for _, p := range g.Problems[1:] {
+		f.detail("%s", p)
+	}
+	if g.End != nil {
+		f.detail("the operator said %q %s ago", g.End.Message, phrase.Age(c.w.Age(g.End.At))).since(g.End.At)
+	}
+	for _, r := range g.Roles {
+		if fix, okay := c.renameContainer(r); okay {
+			f.detail("rename container %q of %s to %q", r.Main, r.Name, wantedContainer(g.Kind.Kind))
+			f.fix(fix)
+		}
+	}
+	return f
+}
+
+// wantedContainer is the name that the operator looks for.
+func wantedContainer(kind string) string {
+	switch kind {
+	case "TFJob":
+		return "tensorflow"
+	case "PyTorchJob":
+		return "pytorch"
+	}
+	return ""
+}
+
+func (c *climb) renameContainer(r workload.Role) (Fix, bool) {
+	want := wantedContainer(c.g.Kind.Kind)
+	if want == "" || r.Main == want || len(r.Template.Spec.Containers) == 0 {
+		return Fix{}, false
+	}
+	return Fix{
+		Action: answer.Action{
+			Kind: answer.Fix, By: answer.User, Change: map[string]any{r.Name + ".container": want},
+			Text:    fmt.Sprintf("rename container %q of %s to %q and submit again", r.Main, r.Name, want),
+			Command: c.patchRole(r.Name, command.Patch{Op: "replace", Path: "/template/spec/containers/0/name", Value: want}),
+		},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+			return whatif.Resubmit(s, c.g, func(spec *whatif.Spec) {
+				for i := range spec.Roles {
+					if containers := spec.Roles[i].Template.Spec.Containers; len(containers) > 0 && spec.Roles[i].Main != want {
+						containers[0].Name = want
+					}
+				}
+			})
+		},
+	}, true
+}
+
+func (c *climb) jobFailed() *Finding {
+	g := c.g
+	return found(answer.StageJob, answer.JobFailed, answer.Failed, answer.User, "%s has failed %s ago: %s", g.Meta.Name,
+		phrase.Age(c.w.Age(g.End.At)), cmp.Or(g.End.Message, g.End.Reason, "no reason was given")).
+		see(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".status.conditions").since(g.End.At).
+		run(c.kubectl("logs", "-l", c.podSelector(), "--all-containers", "--tail=20", "--prefix"))
+}
+
+// podSelector selects the job's pods with kubectl.
+func (c *climb) podSelector() string { return PodSelector(c.g.Subject) }
+
+// PodSelector selects the pods of a job by label.
+func PodSelector(s *world.Subject) string {
+	if s.Kind.Group == "kubeflow.org" {
+		return "training.kubeflow.org/job-name=" + s.Meta.Name
+	}
+	return "job-name=" + s.Meta.Name
+}
+
+func (c *climb) jobSuspended() *Finding {
+	g := c.g
+	path := suspendPath(g.Kind.Group)
+	f := found(answer.StageJob, answer.JobSuspended, answer.Blocked, answer.User, "%s is suspended, and no queue manager does that: somebody has to resume it", g.Meta.Name).
+		see(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, "."+strings.Join(path, "."))
+	patch := any(false)
+	for i := len(path) - 1; i >= 0; i-- {
+		patch = map[string]any{path[i]: patch}
+	}
+	return f.fix(Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "resume it", Change: map[string]any{"suspend": false},
+			Command: command.MergePatch(g.Meta.Namespace, strings.ToLower(g.Kind.Kind), g.Meta.Name, patch)},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+			c := whatif.Edit(s, g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name, func(u *unstructured.Unstructured) {
+				whatif.Set(u, false, path...)
+			})
+			for i, j := range c.Jobs {
+				if j.UID == g.Meta.UID {
+					j = j.DeepCopy()
+					j.Spec.Suspend = new(bool)
+					c.Jobs[i] = j
+				}
+			}
+			return c
+		},
+	})
+}
+
+func suspendPath(group string) []string {
+	if group == "kubeflow.org" {
+		return []string{"spec", "runPolicy", "suspend"}
+	}
+	return []string{"spec", "suspend"}
+}
+
+// patchRole changes the replica spec of a role and makes the operator create the pods again: templates are not applied to
+// pods that exist. Paths are relative to the replica spec.
+func (c *climb) patchRole(role string, steps ...command.Patch) string {
+	return PatchRole(c.g.Subject, c.podSelector(), role, steps...)
+}
+
+// containerOf finds a container of a role's template; -1 without.
+func containerOf(spec corev1.PodSpec, name string) int {
+	for i, container := range spec.Containers {
+		if container.Name == name {
+			return i
+		}
+	}
+	return -1
+}

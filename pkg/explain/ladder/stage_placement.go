@@ -1,0 +1,117 @@
+package ladder
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/explain/world"
+	"github.com/gangctl/gangctl/pkg/fit"
+)
+
+// placement looks whether the members that have no node yet have a place together, now, later, or never.
+func (c *climb) placement() state {
+	switch {
+	case c.g.End != nil || c.has(answer.JobInvalid):
+		return skippedf("there is nothing to place")
+	case len(c.Party.Roles) == 0:
+		return okf("every member has a node")
+	case c.denied("nodes", "") || c.denied("pods", ""):
+		c.add(*c.noPermission())
+		return unknown("nodes or pods may not be listed")
+	}
+	c.denied("persistentvolumes", "")
+	for _, r := range c.Party.Roles {
+		c.Matrices[r.Name] = c.w.Cluster().Matrix(r.Pod)
+	}
+	now := c.fitOn(c.w.Cluster(), nil)
+	c.Place = &now
+	if now.Fits() {
+		return okf(c.fitted())
+	}
+	if c.cannotExist() {
+		return okf(c.fitted())
+	}
+	if c.passes() {
+		return okf(c.fitted())
+	}
+	ideal := c.fitOn(c.w.Cluster().Ideal(c.stays), nil)
+	c.Ideal = &ideal
+	switch {
+	case ideal.Impossible():
+		c.add(*c.tooBig(ideal))
+	case c.fitOn(c.afterEnds(), nil).Fits():
+		c.add(*c.waiting())
+	default:
+		c.blocked(ideal)
+	}
+	return okf(c.fitted())
+}
+
+// fitOn asks for a placement of the gang on another cluster, without some constraints.
+func (c *climb) fitOn(cluster *fit.Cluster, ignore fit.Constraints) fit.Result {
+	return fit.Place(c.ctx, cluster, c.Party.Gang, fit.Options{Budget: c.opts.Budget, Ignore: ignore})
+}
+
+// fitted reads like 1/2: members that have or would find a node.
+func (c *climb) fitted() string {
+	n := int32(len(c.Party.Bound)) + c.g.Count(world.Succeeded)
+	if c.Place != nil {
+		for _, placed := range c.Place.Placed {
+			n += placed
+		}
+	}
+	return fraction(n, c.g.Total())
+}
+
+// stays reports whether a pod stays in a cluster that is emptied: those of DaemonSets, and the gang's own.
+func (c *climb) stays(pod *corev1.Pod) bool {
+	return fit.DaemonSetPod(pod) || slices.Contains(c.Party.Bound, pod.UID)
+}
+
+// others are the holders that are not the gang itself and not DaemonSets.
+func (c *climb) others() []*world.Holder {
+	return slices.DeleteFunc(slices.Clone(c.w.Holders()), func(h *world.Holder) bool {
+		return h.DaemonSet || h.Job != nil && h.Job.Meta.UID == c.g.Meta.UID && c.g.Meta.UID != ""
+	})
+}
+
+// endsAlone reports whether a pod goes without anybody's help: it belongs to a job that ends, or is on its way out; but not
+// if it is stuck there.
+func (c *climb) endsAlone(h *world.Holder, pod *corev1.Pod) bool {
+	if world.Stuck(pod, c.w.Now) {
+		return false
+	}
+	return h.Ends || pod.DeletionTimestamp != nil
+}
+
+// afterEnds is the cluster when every job that is running has ended.
+func (c *climb) afterEnds() *fit.Cluster {
+	return c.without(c.endsAlone)
+}
+
+// without is the cluster after pods of other holders that match are gone.
+func (c *climb) without(match func(*world.Holder, *corev1.Pod) bool) *fit.Cluster {
+	gone := map[*corev1.Pod]bool{}
+	for _, h := range c.others() {
+		for _, p := range h.Pods {
+			if match(h, p) {
+				gone[p] = true
+			}
+		}
+	}
+	return c.w.Cluster().Emptied(func(p *corev1.Pod) bool { return !gone[p] })
+}
+
+// noPermission: what would be computed cannot be seen.
+func (c *climb) noPermission() *Finding {
+	f := found(answer.StageRequest, answer.NoPermission, answer.Uncertain, answer.Admin,
+		"whether there is room cannot be told: you may not %s", joinAnd(c.Missing)).fact("missing", c.Missing)
+	if c.g.Decl != nil {
+		for _, w := range c.g.Decl.Words {
+			f.detail("what the scheduler wrote is all there is: %s", w.Message)
+		}
+	}
+	return f.run("kubectl auth can-i list nodes").run("kubectl auth can-i list pods --all-namespaces")
+}

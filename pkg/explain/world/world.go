@@ -1,0 +1,98 @@
+// Package world looks at a snapshot the way a gang does: which jobs there are, which pods are whose, what declares them a
+// gang, who holds the nodes, and what was said about it. It judges nothing.
+package world
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/fit"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/snapshot"
+)
+
+// World is a snapshot with indexes, which are built when they are first needed. It is not safe for concurrent use.
+type World struct {
+	Snap *snapshot.Snapshot
+	// Now is the moment of the snapshot.
+	Now time.Time
+	// Assumed is true for a snapshot in which something was changed: what was said about the real one is history then.
+	Assumed bool
+
+	byController func() map[types.UID][]*corev1.Pod
+	jobs         func() []*Subject
+	groups       func() []gang.Declaration
+	holders      func() []*Holder
+	cluster      func() *fit.Cluster
+	events       func() map[eventKey][]Event
+	holderOf     map[*corev1.Pod]*Holder
+	gangs        map[types.UID]*Gang
+	problems     []string
+
+	// decoded is shared with the worlds that are derived from this one, and base is the one this is derived from.
+	decoded *decoded
+	base    *World
+}
+
+// decoded remembers what objects say: most are the same in every what-if.
+type decoded struct {
+	jobs   map[any]*Subject
+	groups map[groupKey]gang.Declaration
+}
+
+// groupKey is an object as one dialect reads it: two dialects may share a kind.
+type groupKey struct {
+	dialect gang.Dialect
+	object  *unstructured.Unstructured
+}
+
+// New returns the world of a snapshot.
+func New(s *snapshot.Snapshot) *World {
+	return newWorld(s, &decoded{jobs: map[any]*Subject{}, groups: map[groupKey]gang.Declaration{}}, nil)
+}
+
+// Assume returns the world of a changed snapshot, which shares what did not change.
+func (w *World) Assume(s *snapshot.Snapshot) *World {
+	n := newWorld(s, w.decoded, w)
+	n.Assumed = true
+	return n
+}
+
+func newWorld(s *snapshot.Snapshot, d *decoded, base *World) *World {
+	w := &World{Snap: s, Now: s.At, gangs: map[types.UID]*Gang{}, decoded: d, base: base}
+	w.byController = sync.OnceValue(w.indexPods)
+	w.jobs = sync.OnceValue(w.readJobs)
+	w.groups = sync.OnceValue(w.readGroups)
+	w.holders = sync.OnceValue(w.findHolders)
+	w.cluster = sync.OnceValue(w.buildCluster)
+	w.events = sync.OnceValue(w.indexEvents)
+	return w
+}
+
+// Problems are objects that could not be read, in words.
+func (w *World) Problems() []string { return w.problems }
+
+func (w *World) problem(err error) { w.problems = append(w.problems, err.Error()) }
+
+// Age is how long ago t was; 0 for an unknown time.
+func (w *World) Age(t time.Time) time.Duration {
+	if t.IsZero() {
+		return 0
+	}
+	return w.Now.Sub(t)
+}
+
+func (w *World) indexPods() map[types.UID][]*corev1.Pod {
+	owned := map[types.UID][]*corev1.Pod{}
+	for _, pod := range w.Snap.Pods {
+		if ref := metav1.GetControllerOf(pod); ref != nil {
+			owned[ref.UID] = append(owned[ref.UID], pod)
+		}
+	}
+	return owned
+}

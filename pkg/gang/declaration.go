@@ -1,0 +1,86 @@
+package gang
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The other dialects that gangctl reads. It writes none of them.
+const (
+	Volcano     Dialect = "volcano"
+	KubeBatch   Dialect = "kube-batch"
+	PDB         Dialect = "pdb"
+	Koordinator Dialect = "koordinator"
+	KAI         Dialect = "kai"
+	Native      Dialect = "native"
+	Kueue       Dialect = "kueue"
+	YuniKorn    Dialect = "yunikorn"
+)
+
+// Declaration is what a group object, or the marks on pods alone, say of one gang.
+type Declaration struct {
+	Key Key
+	// Kind is that of the group object; empty where the dialect has none.
+	Kind schema.GroupVersionKind
+	UID  types.UID
+	// Owner is the uid of the object that controls the group object.
+	Owner   types.UID
+	Created time.Time
+	// MinMember is the number of members below which the gang is useless; at least 1.
+	MinMember int32
+	// RoleMin is the same for single roles, by the role's lower-case name; usually nil.
+	RoleMin map[string]int32
+	// Queue is empty where the dialect has none.
+	Queue         string
+	PriorityClass string
+	// MinResources is what an admission step reserves for the gang.
+	MinResources corev1.ResourceList
+	// TopologyKey is the node label of which all members need the same value; empty without such a rule.
+	TopologyKey string
+	// Phase is what the controller or scheduler wrote, in its own words.
+	Phase string
+	// Words are the conditions in which a scheduler says why the gang waits.
+	Words []Word
+}
+
+// Word is one thing that a scheduler said.
+type Word struct {
+	Reason, Message string
+	At              time.Time
+}
+
+// Reader reads one dialect.
+type Reader struct {
+	Dialect Dialect
+	// Kinds are those of the group objects, with the resource names under which they are served. Nil without objects.
+	Kinds []Served
+	// Schedulers are the schedulerNames that are known to read this dialect and no other.
+	Schedulers []string
+	// NameOf returns the group that a pod says it is in.
+	NameOf func(pod metav1.Object) (string, bool)
+	// NameOfPod is NameOf for a dialect that uses a field of the pod rather than metadata; nil otherwise.
+	NameOfPod func(pod *corev1.Pod) (string, bool)
+	// Decode reads a group object; nil without objects.
+	Decode func(*unstructured.Unstructured) (Declaration, error)
+	// FromPods declares a gang from the marks of its pods, in a dialect where they say all; nil otherwise.
+	FromPods func(key Key, pods []*corev1.Pod) (Declaration, error)
+}
+
+// Served is a kind and the resource name under which it is served.
+type Served struct {
+	schema.GroupKind
+	Resource string
+}
+
+// GroupOf returns the group that a pod says it is in.
+func (r Reader) GroupOf(pod *corev1.Pod) (string, bool) {
+	if r.NameOfPod != nil {
+		return r.NameOfPod(pod)
+	}
+	return r.NameOf(pod)
+}

@@ -1,0 +1,152 @@
+package gang
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// DecodeGroup reads what the group objects of most dialects have in common: metadata, spec.minMember, spec.minResources,
+// spec.queue, spec.priorityClassName, spec.minTaskMember, status.phase and status.conditions. Errors name the object and
+// the field.
+func DecodeGroup(dialect Dialect, u *unstructured.Unstructured) (Declaration, error) {
+	d := Declaration{
+		Key:  Key{Dialect: dialect, Namespace: u.GetNamespace(), Name: u.GetName()},
+		Kind: u.GroupVersionKind(), UID: u.GetUID(), Created: u.GetCreationTimestamp().Time,
+	}
+	if owner := metav1.GetControllerOf(u); owner != nil {
+		d.Owner = owner.UID
+	}
+	spec := Fields{Object: u}
+	d.MinMember = max(1, spec.Int32("spec", "minMember"))
+	d.Queue = spec.String("spec", "queue")
+	d.PriorityClass = spec.String("spec", "priorityClassName")
+	d.MinResources = spec.Resources("spec", "minResources")
+	d.Phase = spec.String("status", "phase")
+	for role, n := range spec.Map("spec", "minTaskMember") {
+		if min, ok := n.(int64); ok {
+			if d.RoleMin == nil {
+				d.RoleMin = map[string]int32{}
+			}
+			d.RoleMin[role] = int32(min)
+		}
+	}
+	d.Words = spec.Conditions("Unschedulable", "True")
+	return d, spec.Err
+}
+
+// Fields reads optional fields of an object; the first field of the wrong type is kept in Err.
+type Fields struct {
+	Object *unstructured.Unstructured
+	Err    error
+}
+
+func (f *Fields) note(err error, path []string) {
+	if err != nil && f.Err == nil {
+		f.Err = fmt.Errorf("decode %s %s/%s: %v: %w", f.Object.GetKind(), f.Object.GetNamespace(), f.Object.GetName(), path, err)
+	}
+}
+
+// String returns a text field, "" if it is absent.
+func (f *Fields) String(path ...string) string {
+	s, _, err := unstructured.NestedString(f.Object.Object, path...)
+	f.note(err, path)
+	return s
+}
+
+// Bool returns a boolean field, false if it is absent.
+func (f *Fields) Bool(path ...string) bool {
+	b, _, err := unstructured.NestedBool(f.Object.Object, path...)
+	f.note(err, path)
+	return b
+}
+
+// Int32 returns a number, 0 if it is absent.
+func (f *Fields) Int32(path ...string) int32 {
+	n, _, err := unstructured.NestedInt64(f.Object.Object, path...)
+	f.note(err, path)
+	return int32(n)
+}
+
+// Map returns an object, nil if it is absent. The caller must not change it.
+func (f *Fields) Map(path ...string) map[string]any {
+	value, ok, err := unstructured.NestedFieldNoCopy(f.Object.Object, path...)
+	f.note(err, path)
+	if !ok || value == nil {
+		return nil
+	}
+	m, isMap := value.(map[string]any)
+	if !isMap {
+		f.note(fmt.Errorf("want an object, got %T", value), path)
+	}
+	return m
+}
+
+// List returns the objects of a list, nil if it is absent. The caller must not change them.
+func (f *Fields) List(path ...string) []map[string]any {
+	value, ok, err := unstructured.NestedFieldNoCopy(f.Object.Object, path...)
+	f.note(err, path)
+	if !ok || value == nil {
+		return nil
+	}
+	items, isList := value.([]any)
+	if !isList {
+		f.note(fmt.Errorf("want a list, got %T", value), path)
+	}
+	var list []map[string]any
+	for _, item := range items {
+		if m, ok := item.(map[string]any); ok {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// Resources returns a list of quantities, nil if it is absent.
+func (f *Fields) Resources(path ...string) corev1.ResourceList {
+	list, err := Quantities(f.Map(path...))
+	f.note(err, path)
+	return list
+}
+
+// Conditions are the conditions of a type and status as words.
+func (f *Fields) Conditions(kind, status string) []Word {
+	var words []Word
+	for _, c := range f.List("status", "conditions") {
+		if c["type"] == kind && c["status"] == status {
+			words = append(words, WordOf(c))
+		}
+	}
+	return words
+}
+
+// WordOf reads reason, message and lastTransitionTime of a condition.
+func WordOf(condition map[string]any) Word {
+	w := Word{}
+	w.Reason, _ = condition["reason"].(string)
+	w.Message, _ = condition["message"].(string)
+	if at, ok := condition["lastTransitionTime"].(string); ok {
+		w.At, _ = time.Parse(time.RFC3339, at) // an unreadable time is an unknown one
+	}
+	return w
+}
+
+// Quantities reads a resource list from JSON, where a quantity may be a number.
+func Quantities(values map[string]any) (corev1.ResourceList, error) {
+	if len(values) == 0 {
+		return nil, nil
+	}
+	list := corev1.ResourceList{}
+	for name, value := range values {
+		q, err := resource.ParseQuantity(fmt.Sprint(value))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %q: %w", name, fmt.Sprint(value), err)
+		}
+		list[corev1.ResourceName(name)] = q
+	}
+	return list, nil
+}

@@ -1,0 +1,62 @@
+// Package kai reads the PodGroups of the KAI scheduler (scheduling.run.ai/v2alpha2), whose conditions carry structured
+// reasons.
+package kai
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+const (
+	// Group is the API group of PodGroups and Queues.
+	Group = "scheduling.run.ai"
+
+	groupAnnotation = "pod-group-name"
+	queueLabel      = "kai.scheduler/queue"
+)
+
+// QueueKind is the kind of a Queue.
+func QueueKind() schema.GroupKind { return schema.GroupKind{Group: Group, Kind: "Queue"} }
+
+// NameOf returns the PodGroup that a pod names.
+func NameOf(pod metav1.Object) (string, bool) {
+	name := pod.GetAnnotations()[groupAnnotation]
+	return name, name != ""
+}
+
+// Decode reads a PodGroup. Without spec.queue the label of the object counts.
+func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
+	d, err := gang.DecodeGroup(gang.KAI, u)
+	if d.Queue == "" {
+		d.Queue = u.GetLabels()[queueLabel]
+	}
+	f := gang.Fields{Object: u, Err: err}
+	d.TopologyKey = f.String("spec", "topologyConstraint", "requiredTopologyLevel")
+	for _, c := range f.List("status", "schedulingConditions") {
+		if c["status"] != "True" {
+			continue
+		}
+		word := gang.WordOf(c)
+		reasons, _ := c["reasons"].([]any)
+		if len(reasons) > 0 {
+			if first, ok := reasons[0].(map[string]any); ok {
+				detail := gang.WordOf(first)
+				word.Reason, word.Message = detail.Reason, detail.Message
+			}
+		}
+		d.Words = append(d.Words, word)
+	}
+	return d, f.Err
+}
+
+// Reader reads this dialect.
+func Reader() gang.Reader {
+	return gang.Reader{
+		Dialect:    gang.KAI,
+		Kinds:      []gang.Served{{GroupKind: schema.GroupKind{Group: Group, Kind: "PodGroup"}, Resource: "podgroups"}},
+		Schedulers: []string{"kai-scheduler"}, NameOf: NameOf, Decode: Decode,
+	}
+}

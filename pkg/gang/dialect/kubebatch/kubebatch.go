@@ -1,0 +1,36 @@
+// Package kubebatch reads the PodGroups of kube-batch, in both API groups under which they were served
+// (scheduling.incubator.k8s.io/v1alpha1 and scheduling.sigs.dev/v1alpha2). Its pods carry the same annotation as Volcano's,
+// so the object's group decides.
+package kubebatch
+
+import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+)
+
+// SchedulerName is what tf-operator v0.5 writes into pods.
+const SchedulerName = "kube-batch"
+
+// Groups are the API groups of PodGroup and Queue.
+func Groups() []string { return []string{"scheduling.incubator.k8s.io", "scheduling.sigs.dev"} }
+
+// Reader reads this dialect.
+func Reader() gang.Reader {
+	r := gang.Reader{
+		Dialect: gang.KubeBatch, Schedulers: []string{SchedulerName}, NameOf: volcano.NameOf,
+		Decode: func(u *unstructured.Unstructured) (gang.Declaration, error) {
+			d, err := gang.DecodeGroup(gang.KubeBatch, u)
+			d.Queue = cmp.Or(d.Queue, volcano.DefaultQueue)
+			return d, err
+		},
+	}
+	for _, group := range Groups() {
+		r.Kinds = append(r.Kinds, gang.Served{GroupKind: schema.GroupKind{Group: group, Kind: "PodGroup"}, Resource: "podgroups"})
+	}
+	return r
+}

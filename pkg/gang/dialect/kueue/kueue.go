@@ -1,0 +1,61 @@
+// Package kueue reads what Kueue writes: its plain pod groups, and the marks by which it holds a job. Kueue admits by
+// quota and places nothing, so a gang may be Kueue's and a scheduler's at the same time.
+package kueue
+
+import (
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+const (
+	// Group is the API group of Workloads and queues.
+	Group = "kueue.x-k8s.io"
+	// QueueLabel names the LocalQueue of a job or pod.
+	QueueLabel = "kueue.x-k8s.io/queue-name"
+	// PriorityLabel names a WorkloadPriorityClass.
+	PriorityLabel = "kueue.x-k8s.io/priority-class"
+	// Gate is the scheduling gate under which Kueue holds a pod.
+	Gate = "kueue.x-k8s.io/admission"
+
+	groupLabel      = "kueue.x-k8s.io/pod-group-name"
+	countAnnotation = "kueue.x-k8s.io/pod-group-total-count"
+)
+
+// Kind returns one of Kueue's kinds: Workload, LocalQueue, ClusterQueue, Cohort.
+func Kind(name string) schema.GroupKind { return schema.GroupKind{Group: Group, Kind: name} }
+
+// QueueOf returns the LocalQueue in which an object waits; ok is false for one that Kueue does not manage.
+func QueueOf(obj metav1.Object) (string, bool) {
+	name := obj.GetLabels()[QueueLabel]
+	return name, name != ""
+}
+
+// Reader reads plain pod groups.
+func Reader() gang.Reader {
+	return gang.Reader{
+		Dialect: gang.Kueue,
+		NameOf: func(pod metav1.Object) (string, bool) {
+			name := pod.GetLabels()[groupLabel]
+			return name, name != ""
+		},
+		FromPods: func(key gang.Key, pods []*corev1.Pod) (gang.Declaration, error) {
+			d := gang.Declaration{Key: key, MinMember: 1}
+			for _, pod := range pods {
+				count := pod.Annotations[countAnnotation]
+				n, err := strconv.ParseInt(count, 10, 32)
+				if err != nil || n < 1 {
+					return d, fmt.Errorf("pod %s/%s: annotation %s=%q is not a whole number from 1 on", pod.Namespace, pod.Name, countAnnotation, count)
+				}
+				d.MinMember = max(d.MinMember, int32(n))
+				d.Queue, _ = QueueOf(pod)
+			}
+			return d, nil
+		},
+	}
+}

@@ -1,0 +1,52 @@
+// Package native reads the gangs of Kubernetes itself: the PodGroup of scheduling.k8s.io (1.36 on), and the Workload with
+// embedded groups of 1.35.
+package native
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// Group is the API group of PodGroup and Workload.
+const Group = "scheduling.k8s.io"
+
+// The condition that says whether a group was placed: its name in 1.36 and in 1.37.
+const (
+	scheduled          = "PodGroupScheduled"
+	initiallyScheduled = "PodGroupInitiallyScheduled"
+)
+
+// NameOf returns the PodGroup that a pod names in spec.schedulingGroup.
+func NameOf(pod *corev1.Pod) (string, bool) {
+	if g := pod.Spec.SchedulingGroup; g != nil && g.PodGroupName != nil && *g.PodGroupName != "" {
+		return *g.PodGroupName, true
+	}
+	return "", false
+}
+
+// Decode reads a PodGroup. A group with the basic policy is no gang: its minimum is 1.
+func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
+	d, err := gang.DecodeGroup(gang.Native, u)
+	f := gang.Fields{Object: u, Err: err}
+	d.MinMember = max(1, f.Int32("spec", "schedulingPolicy", "gang", "minCount"))
+	for _, t := range f.List("spec", "schedulingConstraints", "topology") {
+		d.TopologyKey, _ = t["key"].(string)
+	}
+	d.Words = nil
+	for _, name := range []string{scheduled, initiallyScheduled} {
+		d.Words = append(d.Words, f.Conditions(name, "False")...)
+	}
+	return d, f.Err
+}
+
+// Reader reads this dialect.
+func Reader() gang.Reader {
+	return gang.Reader{
+		Dialect:    gang.Native,
+		Kinds:      []gang.Served{{GroupKind: schema.GroupKind{Group: Group, Kind: "PodGroup"}, Resource: "podgroups"}},
+		Schedulers: []string{corev1.DefaultSchedulerName}, NameOfPod: NameOf, Decode: Decode,
+	}
+}

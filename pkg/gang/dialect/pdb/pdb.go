@@ -1,0 +1,39 @@
+// Package pdb reads the oldest gang format: tf-operator v0.3 and v0.4 made a PodDisruptionBudget for each job, and
+// kube-batch took pods and budget with the same controller for one gang. A budget is also an ordinary guard against
+// evictions, so it counts as a gang only for pods that kube-batch schedules.
+package pdb
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kubebatch"
+)
+
+// Find returns the gang that a budget declares for a pod: the one whose controller is the pod's. A minimum in percent
+// counts as none, as kube-batch reads it.
+func Find(pod *corev1.Pod, budgets []*policyv1.PodDisruptionBudget) (gang.Declaration, bool) {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil || pod.Spec.SchedulerName != kubebatch.SchedulerName {
+		return gang.Declaration{}, false
+	}
+	for _, b := range budgets {
+		controller := metav1.GetControllerOf(b)
+		if controller == nil || controller.UID != owner.UID || b.Namespace != pod.Namespace {
+			continue
+		}
+		d := gang.Declaration{
+			Key:  gang.Key{Dialect: gang.PDB, Namespace: b.Namespace, Name: b.Name},
+			Kind: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), UID: b.UID, Owner: owner.UID,
+			Created: b.CreationTimestamp.Time, MinMember: 1,
+		}
+		if min := b.Spec.MinAvailable; min != nil && min.Type == intstr.Int {
+			d.MinMember = max(1, min.IntVal)
+		}
+		return d, true
+	}
+	return gang.Declaration{}, false
+}

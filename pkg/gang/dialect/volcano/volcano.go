@@ -1,0 +1,54 @@
+// Package volcano reads the PodGroups of scheduling.volcano.sh/v1beta1. Its scheduler groups pods by one annotation, and
+// admits a group to its queue (phase Inqueue) before it looks for nodes.
+package volcano
+
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+const (
+	// Group is the API group of PodGroups and Queues.
+	Group = "scheduling.volcano.sh"
+	// GroupAnnotation names the PodGroup on a pod. kube-batch uses the same key.
+	GroupAnnotation = "scheduling.k8s.io/group-name"
+	// DefaultQueue is the CRD's default of spec.queue.
+	DefaultQueue = "default"
+	// PhasePending is the phase of a group that its queue has not admitted.
+	PhasePending = "Pending"
+	// PhaseInqueue is the phase of a group that is admitted and holds its minResources, placed or not.
+	PhaseInqueue = "Inqueue"
+)
+
+// GroupKind is the kind of a PodGroup.
+func GroupKind() schema.GroupKind { return schema.GroupKind{Group: Group, Kind: "PodGroup"} }
+
+// QueueKind is the kind of a Queue.
+func QueueKind() schema.GroupKind { return schema.GroupKind{Group: Group, Kind: "Queue"} }
+
+// NameOf returns the PodGroup that a pod names.
+func NameOf(pod metav1.Object) (string, bool) {
+	name := pod.GetAnnotations()[GroupAnnotation]
+	return name, name != ""
+}
+
+// Decode reads a PodGroup.
+func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
+	d, err := gang.DecodeGroup(gang.Volcano, u)
+	d.Queue = cmp.Or(d.Queue, DefaultQueue)
+	d.Phase = cmp.Or(d.Phase, PhasePending)
+	return d, err
+}
+
+// Reader reads this dialect.
+func Reader() gang.Reader {
+	return gang.Reader{
+		Dialect: gang.Volcano, Kinds: []gang.Served{{GroupKind: GroupKind(), Resource: "podgroups"}},
+		Schedulers: []string{"volcano"}, NameOf: NameOf, Decode: Decode,
+	}
+}

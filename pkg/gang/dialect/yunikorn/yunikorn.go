@@ -1,0 +1,63 @@
+// Package yunikorn reads gangs of Apache YuniKorn: no objects, only marks on pods. The first pod of an application lists
+// the task groups with their minimum.
+package yunikorn
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+const (
+	prefix           = "yunikorn.apache.org/"
+	groupsAnnotation = prefix + "task-groups"
+)
+
+// taskGroup is one entry of the annotation that lists them.
+type taskGroup struct {
+	Name      string `json:"name"`
+	MinMember int32  `json:"minMember"`
+}
+
+// NameOf returns the application that a pod belongs to, if the application is a gang.
+func NameOf(pod metav1.Object) (string, bool) {
+	labels, notes := pod.GetLabels(), pod.GetAnnotations()
+	if notes[prefix+"task-group-name"] == "" && notes[groupsAnnotation] == "" {
+		return "", false
+	}
+	name := cmp.Or(labels[prefix+"app-id"], labels["spark-app-selector"], labels["applicationId"], notes[prefix+"app-id"])
+	return name, name != ""
+}
+
+// Reader reads this dialect. The gang's minimum is the sum over its task groups.
+func Reader() gang.Reader {
+	return gang.Reader{
+		Dialect: gang.YuniKorn, Schedulers: []string{"yunikorn"}, NameOf: NameOf,
+		FromPods: func(key gang.Key, pods []*corev1.Pod) (gang.Declaration, error) {
+			d := gang.Declaration{Key: key, MinMember: 1}
+			for _, pod := range pods {
+				d.Queue = cmp.Or(d.Queue, pod.Labels[prefix+"queue"], pod.Annotations[prefix+"queue"], pod.Labels["queue"])
+				text := pod.Annotations[groupsAnnotation]
+				if text == "" {
+					continue
+				}
+				var groups []taskGroup
+				if err := json.Unmarshal([]byte(text), &groups); err != nil {
+					return d, fmt.Errorf("pod %s/%s: annotation %s: %w", pod.Namespace, pod.Name, groupsAnnotation, err)
+				}
+				d.MinMember, d.RoleMin = 0, map[string]int32{}
+				for _, g := range groups {
+					d.MinMember += g.MinMember
+					d.RoleMin[g.Name] = g.MinMember
+				}
+				d.MinMember = max(1, d.MinMember)
+			}
+			return d, nil
+		},
+	}
+}

@@ -1,0 +1,36 @@
+package collect
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/explain/world"
+	"github.com/gangctl/gangctl/pkg/snapshot"
+)
+
+// missing are pods that the named job lacks, one for each role, as its operator would create them.
+func missing(s *snapshot.Snapshot, namespace, name string) []*corev1.Pod {
+	s.Finish()
+	w := world.New(s)
+	subject, err := w.Find(world.Question{Namespace: namespace, Name: name})
+	if err != nil {
+		return nil // there is no such job, or several: the answer says so
+	}
+	g := w.Gang(subject)
+	seen := map[string]bool{}
+	var pods []*corev1.Pod
+	for _, m := range g.Members {
+		if m.State != world.Missing || seen[m.Role] || g.Suspended {
+			continue
+		}
+		seen[m.Role] = true
+		role := g.RoleByName(m.Role)
+		pod := w.Virtual(g, m)
+		// As the operator sends it: what admission fills in is admission's business.
+		pod.Spec = *role.Template.Spec.DeepCopy()
+		pod.Spec.SchedulerName = g.Scheduler
+		pod.UID = types.UID("")
+		pods = append(pods, pod)
+	}
+	return pods
+}

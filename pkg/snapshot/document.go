@@ -1,0 +1,123 @@
+package snapshot
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+
+	"sigs.k8s.io/yaml"
+)
+
+// document is one object of a stream, as JSON.
+type document struct {
+	// number counts from 1; line is where the document begins.
+	number, line int
+	json         []byte
+}
+
+// errorf names the document and a line in it; an offset of 0 is the line on which it begins.
+func (d document) errorf(offset int, format string, args ...any) error {
+	return fmt.Errorf("document %d, line %d: %w", d.number, d.line+offset, fmt.Errorf(format, args...))
+}
+
+// documents splits a YAML or JSON stream. Documents that hold nothing but comments are left out.
+func documents(data []byte) ([]document, error) {
+	if trimmed := bytes.TrimLeft(data, " \t\r\n\ufeff"); len(trimmed) > 0 && trimmed[0] == '{' {
+		return jsonDocuments(data)
+	}
+	return yamlDocuments(data)
+}
+
+func jsonDocuments(data []byte) ([]document, error) {
+	var docs []document
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	for {
+		d := document{number: len(docs) + 1}
+		start := int(decoder.InputOffset())
+		start += len(data[start:]) - len(bytes.TrimLeft(data[start:], " \t\r\n"))
+		d.line = 1 + bytes.Count(data[:start], []byte("\n"))
+		var raw json.RawMessage
+		err := decoder.Decode(&raw)
+		if errors.Is(err, io.EOF) {
+			return docs, nil
+		}
+		if err != nil {
+			at := int(decoder.InputOffset())
+			var syntax *json.SyntaxError
+			if errors.As(err, &syntax) {
+				at = int(syntax.Offset)
+			}
+			offset := max(0, bytes.Count(data[:min(at, len(data))], []byte("\n"))+1-d.line)
+			return nil, d.errorf(offset, "invalid JSON: %w", err)
+		}
+		d.json = raw
+		docs = append(docs, d)
+	}
+}
+
+// yamlLine is where the YAML parser says that an error is, counted from the start of the document.
+var yamlLine = regexp.MustCompile(`line (\d+): `)
+
+func yamlDocuments(data []byte) ([]document, error) {
+	var docs []document
+	line, start, startLine := 1, 0, 1
+	flush := func(end int) error {
+		part := data[start:end]
+		if blank(part) {
+			return nil
+		}
+		d := document{number: len(docs) + 1, line: startLine}
+		raw, err := yaml.YAMLToJSON(part)
+		if err != nil {
+			offset := 0
+			text := err.Error()
+			if m := yamlLine.FindStringSubmatch(text); m != nil {
+				offset, _ = strconv.Atoi(m[1]) // the expression matches digits only
+				offset = max(0, offset-1)
+				text = yamlLine.ReplaceAllString(text, "")
+			}
+			return d.errorf(offset, "invalid YAML: %s", text)
+		}
+		d.json = raw
+		docs = append(docs, d)
+		return nil
+	}
+	for at := 0; at < len(data); line++ {
+		end := len(data)
+		if i := bytes.IndexByte(data[at:], '\n'); i >= 0 {
+			end = at + i + 1
+		}
+		if separator(data[at:end]) {
+			if err := flush(at); err != nil {
+				return nil, err
+			}
+			start, startLine = end, line+1
+		}
+		at = end
+	}
+	return docs, flush(len(data))
+}
+
+// separator reports whether a line ends a document: three dashes, or three dots, alone or before a comment.
+func separator(line []byte) bool {
+	for _, mark := range []string{"---", "..."} {
+		if rest, ok := bytes.CutPrefix(line, []byte(mark)); ok && (blank(rest) || rest[0] == ' ' && blank(rest)) {
+			return true
+		}
+	}
+	return false
+}
+
+// blank reports whether every line is empty or a comment.
+func blank(data []byte) bool {
+	for line := range bytes.Lines(data) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,118 @@
+// Package snapshot holds a cluster as one value: everything that an answer is computed from, with the moment it was
+// taken. A snapshot is read from a file or from a cluster (package collect), and never changes once it is complete; the
+// methods that change something return another one.
+package snapshot
+
+import (
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Snapshot is a cluster at one moment. Every list is sorted by namespace and name.
+type Snapshot struct {
+	// At is "now" for every age that is computed from the snapshot.
+	At time.Time
+	// Server is what is known of the API server.
+	Server Server
+	// Denied are the lists that the caller was not allowed to make.
+	Denied []Denial
+	// Probes are the answers to creates with dryRun=All, made when the snapshot was taken.
+	Probes []Probe
+
+	Nodes                  []*corev1.Node
+	Pods                   []*corev1.Pod
+	Namespaces             []*corev1.Namespace
+	Events                 []*corev1.Event
+	ResourceQuotas         []*corev1.ResourceQuota
+	LimitRanges            []*corev1.LimitRange
+	Claims                 []*corev1.PersistentVolumeClaim
+	Volumes                []*corev1.PersistentVolume
+	ServiceAccounts        []*corev1.ServiceAccount
+	Deployments            []*appsv1.Deployment
+	DaemonSets             []*appsv1.DaemonSet
+	ReplicaSets            []*appsv1.ReplicaSet
+	StatefulSets           []*appsv1.StatefulSet
+	Jobs                   []*batchv1.Job
+	StorageClasses         []*storagev1.StorageClass
+	CSIDrivers             []*storagev1.CSIDriver
+	CSINodes               []*storagev1.CSINode
+	VolumeAttachments      []*storagev1.VolumeAttachment
+	PriorityClasses        []*schedulingv1.PriorityClass
+	DisruptionBudgets      []*policyv1.PodDisruptionBudget
+	Leases                 []*coordinationv1.Lease
+	RuntimeClasses         []*nodev1.RuntimeClass
+	ResourceClaimTemplates []*resourcev1.ResourceClaimTemplate
+	ResourceClaims         []*resourcev1.ResourceClaim
+	ResourceSlices         []*resourcev1.ResourceSlice
+	DeviceClasses          []*resourcev1.DeviceClass
+
+	// Custom holds every other object by its kind.
+	Custom map[schema.GroupKind][]*unstructured.Unstructured
+}
+
+// Server describes the API server.
+type Server struct {
+	// Version is the git version, such as v1.34.2; empty if unknown.
+	Version string `json:"version,omitempty"`
+	// Resources is what discovery serves beyond the built-in kinds, as RESOURCE.GROUP/VERSION. Nil if unknown.
+	Resources []string `json:"resources,omitempty"`
+}
+
+// Denial is a list that the caller was not allowed to make.
+type Denial struct {
+	// Resource is RESOURCE or RESOURCE.GROUP.
+	Resource string `json:"resource"`
+	// ExceptNamespaces are the namespaces in which it was allowed.
+	ExceptNamespaces []string `json:"exceptNamespaces,omitempty"`
+}
+
+// Probe is the answer to one create with dryRun=All.
+type Probe struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Code is the HTTP status; 2xx means that the object would have been accepted.
+	Code    int    `json:"code"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// Accepted reports whether the object would have been created.
+func (p Probe) Accepted() bool { return p.Code >= 200 && p.Code < 300 }
+
+// CanList reports whether objects of a resource (RESOURCE or RESOURCE.GROUP) in the namespace are in the snapshot, if
+// there are any. An empty namespace asks for all of them.
+func (s *Snapshot) CanList(resource, namespace string) bool {
+	for _, d := range s.Denied {
+		if d.Resource == resource {
+			return namespace != "" && slices.Contains(d.ExceptNamespaces, namespace)
+		}
+	}
+	return true
+}
+
+// Clone returns a snapshot whose lists can be changed without changing s. The objects are shared.
+func (s *Snapshot) Clone() *Snapshot {
+	c := *s
+	for _, k := range kinds {
+		k.clone(&c)
+	}
+	c.Denied, c.Probes = slices.Clone(s.Denied), slices.Clone(s.Probes)
+	c.Custom = make(map[schema.GroupKind][]*unstructured.Unstructured, len(s.Custom))
+	for kind, list := range s.Custom {
+		c.Custom[kind] = slices.Clone(list)
+	}
+	return &c
+}

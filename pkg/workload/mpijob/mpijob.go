@@ -1,0 +1,47 @@
+// Package mpijob reads MPIJobs (kubeflow.org), v1 of the Training Operator and v2beta1 of the MPI Operator: one CRD, two
+// possible controllers.
+package mpijob
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/workload"
+	"github.com/gangctl/gangctl/pkg/workload/kubeflow"
+)
+
+// Reader reads this kind.
+func Reader() workload.Reader {
+	return workload.Reader{
+		GroupKind: schema.GroupKind{Group: "kubeflow.org", Kind: "MPIJob"}, Resource: "mpijobs",
+		Words: []string{"mpijob", "mpijobs", "mpi"},
+		Read: func(u *unstructured.Unstructured) (workload.Job, error) {
+			return kubeflow.Read(u, kubeflow.Layout{Specs: "mpiReplicaSpecs", Order: []string{"launcher", "worker"}})
+		},
+		PlaceOf: placeOf, PodName: podName,
+		Controller: workload.Controller{Name: "mpi-operator", Images: []string{"mpi-operator", "training-operator"}},
+	}
+}
+
+// placeOf knows the launcher, which the MPI Operator runs as a batch Job and labels without an index.
+func placeOf(pod *corev1.Pod) (workload.Place, bool) {
+	if p, ok := kubeflow.PlaceOf(pod); ok {
+		return p, true
+	}
+	for _, key := range []string{"training.kubeflow.org/job-role", "training.kubeflow.org/replica-type", "mpi-job-role"} {
+		if strings.EqualFold(pod.Labels[key], "launcher") {
+			return workload.Place{Role: "launcher"}, true
+		}
+	}
+	return workload.Place{}, false
+}
+
+func podName(job string, p workload.Place) string {
+	if p.Role == "launcher" {
+		return job + "-launcher"
+	}
+	return kubeflow.PodName(job, p)
+}

@@ -1,0 +1,22 @@
+// Package pytorchjob reads PyTorchJobs (kubeflow.org).
+package pytorchjob
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/workload"
+	"github.com/gangctl/gangctl/pkg/workload/kubeflow"
+)
+
+// Reader reads this kind.
+func Reader() workload.Reader {
+	return workload.Reader{
+		GroupKind: schema.GroupKind{Group: "kubeflow.org", Kind: "PyTorchJob"}, Resource: "pytorchjobs",
+		Words: []string{"pytorchjob", "pytorchjobs", "pytorch"},
+		Read: func(u *unstructured.Unstructured) (workload.Job, error) {
+			return kubeflow.Read(u, kubeflow.Layout{Specs: "pytorchReplicaSpecs", Container: "pytorch", Order: []string{"master", "worker"}})
+		},
+		PlaceOf: kubeflow.PlaceOf, PodName: kubeflow.PodName, Controller: kubeflow.Operator(),
+	}
+}

@@ -1,0 +1,19 @@
+package tfjob
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/workload"
+	"github.com/gangctl/gangctl/pkg/workload/kubeflow"
+)
+
+// Reader reads TFJobs of every API version.
+func Reader() workload.Reader {
+	return workload.Reader{
+		GroupKind: GVK().GroupKind(), Resource: GVR().Resource, Words: []string{"tfjob", "tfjobs", "tf"},
+		Read: func(u *unstructured.Unstructured) (workload.Job, error) {
+			return kubeflow.Read(u, kubeflow.Layout{Specs: "tfReplicaSpecs", Container: "tensorflow", Order: roleOrder})
+		},
+		PlaceOf: kubeflow.PlaceOf, PodName: kubeflow.PodName, Controller: kubeflow.Operator(),
+	}
+}
