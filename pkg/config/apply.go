@@ -13,8 +13,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/failure"
 )
 
-// notSettings are flags that make no sense as a default.
-var notSettings = []string{"help", "profile"}
+// typedOnly are flags that mean something else in another command: a default meant for one would change the others.
+var typedOnly = []string{"all-namespaces", "dry-run", "name", "output", "timeout", "wait"}
+
+// notSettings are all flags that make no sense as a default.
+var notSettings = append([]string{"help", "profile"}, typedOnly...)
 
 // Apply sets the flags of cmd that were not typed. They do not count as changed: a default is not a demand. A value that a
 // flag refuses is an error that says where it stands.
@@ -54,9 +57,15 @@ func set(flag *pflag.Flag, value any) error {
 	return flag.Value.Set(text)
 }
 
-// Check warns about keys in the file that are no flag of any command under root, each with the nearest that is.
+// Check warns about what has no effect: keys in the file that are no flag of any command under root, each with the nearest
+// that is, and flags that can only be typed, in the file and in the environment.
 func (c *Config) Check(root *cobra.Command, warnings io.Writer) {
 	known := flagNames(root)
+	for _, flag := range typedOnly {
+		if name := variable(flag); c.getenv(name) != "" {
+			fmt.Fprintf(warnings, "warning: %s has no effect: --%s cannot be set, only typed\n", name, flag)
+		}
+	}
 	keys := c.file.AllKeys()
 	slices.Sort(keys)
 	for _, key := range keys {
@@ -70,6 +79,10 @@ func (c *Config) Check(root *cobra.Command, warnings io.Writer) {
 			continue
 		}
 		if slices.Contains(known, name) {
+			continue
+		}
+		if slices.Contains(typedOnly, name) {
+			fmt.Fprintf(warnings, "warning: settings %s: key %q has no effect: --%s cannot be set, only typed\n", c.path, shown, name)
 			continue
 		}
 		hint := ""

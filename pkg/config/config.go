@@ -1,4 +1,4 @@
-// Package config gives every flag a default from the environment (GANGCTL_IMAGE for --image) and from the user's settings
+// Package config gives every flag, save those that can only be typed, a default from the environment (GANGCTL_IMAGE for --image) and from the user's settings
 // file, at the top level or in a profile. A flag wins over the environment, that over the profile, that over the rest of the
 // file, and that over what is built in.
 package config
@@ -117,9 +117,14 @@ func (c *Config) read() error {
 	return nil
 }
 
+// variable is the environment variable of a flag.
+func variable(flag string) string {
+	return "GANGCTL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
 // lookup finds the value for a flag, and says where it comes from.
 func (c *Config) lookup(flag string) (value any, source string) {
-	name := "GANGCTL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+	name := variable(flag)
 	if v := c.getenv(name); v != "" {
 		return v, name
 	}

@@ -17,7 +17,7 @@ import (
 type settings struct {
 	image   string
 	workers int32
-	timeout time.Duration
+	grace   time.Duration
 	dry     bool
 	env     []string
 }
@@ -28,7 +28,8 @@ func newTree(s *settings) (root, submit *cobra.Command) {
 	submit = &cobra.Command{Use: "submit", Run: func(*cobra.Command, []string) {}}
 	submit.Flags().StringVar(&s.image, "image", "built-in", "")
 	submit.Flags().Int32Var(&s.workers, "workers", 1, "")
-	submit.Flags().DurationVar(&s.timeout, "timeout", 0, "")
+	submit.Flags().DurationVar(&s.grace, "grace", 0, "")
+	submit.Flags().String("output", "built-in", "")
 	submit.Flags().BoolVar(&s.dry, "dry", false, "")
 	submit.Flags().StringArrayVar(&s.env, "env", nil, "")
 	hidden := &cobra.Command{Use: "scheduler", Hidden: true, Run: func(*cobra.Command, []string) {}}
@@ -103,14 +104,14 @@ func TestPrecedence(t *testing.T) {
 func TestTypes(t *testing.T) {
 	var s settings
 	_, submit := newTree(&s)
-	c, err := load(t, "workers: 4\ntimeout: 5m\ndry: true\nenv:\n- A=b c\n- \"B=1,2\"\nimage: 2.17\n", nil, "")
+	c, err := load(t, "workers: 4\ngrace: 5m\ndry: true\nenv:\n- A=b c\n- \"B=1,2\"\nimage: 2.17\n", nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Apply(submit); err != nil {
 		t.Fatal(err)
 	}
-	if s.workers != 4 || s.timeout != 5*time.Minute || !s.dry || strings.Join(s.env, "|") != "A=b c|B=1,2" || s.image != "2.17" {
+	if s.workers != 4 || s.grace != 5*time.Minute || !s.dry || strings.Join(s.env, "|") != "A=b c|B=1,2" || s.image != "2.17" {
 		t.Errorf("got %+v", s)
 	}
 	var fromEnv settings
@@ -120,6 +121,19 @@ func TestTypes(t *testing.T) {
 	}
 	if err := c.Apply(submit); err != nil || strings.Join(fromEnv.env, "|") != "A=b c" {
 		t.Errorf("a list from the environment: %q, %v", fromEnv.env, err)
+	}
+}
+
+// What means something else in every command is not set, wherever it stands.
+func TestTypedOnly(t *testing.T) {
+	var s settings
+	_, submit := newTree(&s)
+	c, err := load(t, "output: file\nprofiles: {big: {output: profile}}\n", map[string]string{"GANGCTL_OUTPUT": "env"}, "big")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Apply(submit); err != nil || submit.Flag("output").Value.String() != "built-in" {
+		t.Errorf("got %s, %v", submit.Flag("output").Value, err)
 	}
 }
 
@@ -170,14 +184,18 @@ func TestMistakes(t *testing.T) {
 func TestCheck(t *testing.T) {
 	var s settings
 	root, _ := newTree(&s)
-	c, err := load(t, "imgae: i\nnamespace: n\nprofile: big\nsecure-port: 1\nhelp: true\nprofiles:\n  big: {worker: 3, image: i}\n  empty: {}\n", nil, "")
+	c, err := load(t, "imgae: i\nnamespace: n\nprofile: big\nsecure-port: 1\nhelp: true\noutput: wide\nprofiles:\n  big: {worker: 3, image: i, dry-run: client}\n  empty: {}\n",
+		map[string]string{"GANGCTL_WAIT": "done"}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
 	c.Check(root, &out)
-	want := `warning: settings FILE: unknown key "help"
+	want := `warning: GANGCTL_WAIT has no effect: --wait cannot be set, only typed
+warning: settings FILE: unknown key "help"
 warning: settings FILE: unknown key "imgae": did you mean "image"?
+warning: settings FILE: key "output" has no effect: --output cannot be set, only typed
+warning: settings FILE: key "profiles.big.dry-run" has no effect: --dry-run cannot be set, only typed
 warning: settings FILE: unknown key "profiles.big.worker": did you mean "workers"?
 warning: settings FILE: unknown key "secure-port"
 `

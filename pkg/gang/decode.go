@@ -67,9 +67,18 @@ func (f *Fields) Bool(path ...string) bool {
 
 // Int32 returns a number, 0 if it is absent.
 func (f *Fields) Int32(path ...string) int32 {
-	n, _, err := unstructured.NestedInt64(f.Object.Object, path...)
+	value, _, err := unstructured.NestedFieldNoCopy(f.Object.Object, path...)
+	switch n := value.(type) {
+	case int64:
+		return int32(n)
+	case float64: // from a decoder that knows no whole numbers
+		return int32(n)
+	case nil:
+	default:
+		err = fmt.Errorf("want a number, got %T", value)
+	}
 	f.note(err, path)
-	return int32(n)
+	return 0
 }
 
 // Map returns an object, nil if it is absent. The caller must not change it.

@@ -17,7 +17,7 @@ const fallbackWidth = 80
 // IOStreams are the streams and the clock of one run of gangctl. Data goes to Out; progress, notes and errors to ErrOut.
 type IOStreams struct {
 	In     io.Reader
-	Out    io.Writer
+	Out    io.Writer // set with SetOut
 	ErrOut io.Writer
 	Clock  clock.WithTicker
 
@@ -31,7 +31,7 @@ type IOStreams struct {
 func System(getenv func(string) string) *IOStreams {
 	return &IOStreams{
 		In:     os.Stdin,
-		Out:    os.Stdout,
+		Out:    &recorder{w: os.Stdout},
 		ErrOut: os.Stderr,
 		Clock:  clock.RealClock{},
 		outTTY: isTerminal(os.Stdout),
@@ -49,7 +49,7 @@ func System(getenv func(string) string) *IOStreams {
 // Test returns streams over buffers that look like pipes, with the given clock.
 func Test(c clock.WithTicker) (s *IOStreams, in, out, errOut *bytes.Buffer) {
 	in, out, errOut = &bytes.Buffer{}, &bytes.Buffer{}, &bytes.Buffer{}
-	return &IOStreams{In: in, Out: out, ErrOut: errOut, Clock: c, width: func() int { return fallbackWidth }}, in, out, errOut
+	return &IOStreams{In: in, Out: &recorder{w: out}, ErrOut: errOut, Clock: c, width: func() int { return fallbackWidth }}, in, out, errOut
 }
 
 // SetTerminal makes both output streams a terminal of the given width in columns; for tests.

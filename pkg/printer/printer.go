@@ -39,7 +39,7 @@ func (f *Flags) AddFlags(cmd *cobra.Command, formats ...string) {
 	f.formats = formats
 	cmd.Flags().StringVarP(&f.Output, "output", "o", "", "Output format: "+strings.Join(f.words(), "|"))
 	// Fails only for a flag that does not exist: a mistake in the program.
-	if err := cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(f.words(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	if err := cmd.RegisterFlagCompletionFunc("output", f.complete); err != nil {
 		panic(err)
 	}
 }
@@ -83,6 +83,15 @@ func (f *Flags) Printer() (printers.ResourcePrinter, error) {
 	flags := genericclioptions.NewPrintFlags("").WithTypeSetter(runtime.NewScheme())
 	flags.OutputFormat = &f.Output
 	return flags.ToPrinter()
+}
+
+// complete offers the formats. No blank follows one that ends in "=": its argument does.
+func (f *Flags) complete(_ *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	words := slices.DeleteFunc(f.words(), func(word string) bool { return !strings.HasPrefix(word, prefix) })
+	if slices.ContainsFunc(words, func(word string) bool { return !strings.HasSuffix(word, "=") }) {
+		return words, cobra.ShellCompDirectiveNoFileComp
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 func (f *Flags) words() []string {

@@ -48,10 +48,13 @@ func jsonDocuments(data []byte) ([]document, error) {
 		if err != nil {
 			at := int(decoder.InputOffset())
 			var syntax *json.SyntaxError
-			if errors.As(err, &syntax) {
+			switch {
+			case errors.As(err, &syntax):
 				at = int(syntax.Offset)
+			case errors.Is(err, io.ErrUnexpectedEOF):
+				at = len(data)
 			}
-			offset := max(0, bytes.Count(data[:min(at, len(data))], []byte("\n"))+1-d.line)
+			offset := max(0, bytes.Count(bytes.TrimRight(data[:min(at, len(data))], "\n"), []byte("\n"))+1-d.line)
 			return nil, d.errorf(offset, "invalid JSON: %w", err)
 		}
 		d.json = raw

@@ -183,7 +183,7 @@ func (s *Snapshot) Finish() {
 }
 
 // stamp matches `key: 2026-11-21T14:00:00Z` in YAML and JSON.
-var stamp = regexp.MustCompile(`(\w+)"?\s*:\s*"?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)`)
+var stamp = regexp.MustCompile(`(\w+)["']?\s*:\s*["']?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)`)
 
 // newest is the latest time in the text. A deletionTimestamp lies in the future.
 func newest(data []byte) time.Time {

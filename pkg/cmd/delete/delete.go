@@ -135,10 +135,13 @@ func (o *Options) deleteOne(ctx context.Context, client *kube.Client, namespace,
 	if o.Wait {
 		job, err := jobs.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return "", op.Wrap(err)
+			return "", jobname.NotFound(ctx, client, op, err)
 		}
 		uid = job.GetUID()
 		options.Preconditions = &metav1.Preconditions{UID: &uid}
 	}
-	return uid, op.Wrap(jobs.Delete(ctx, name, options))
+	if err := jobs.Delete(ctx, name, options); err != nil {
+		return "", jobname.NotFound(ctx, client, op, err)
+	}
+	return uid, nil
 }

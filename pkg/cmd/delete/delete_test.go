@@ -43,21 +43,37 @@ func TestEachIsTried(t *testing.T) {
 	for _, name := range []string{"a", "c"} {
 		s.Answer("DELETE "+jobsPath+"/"+name, 200, &metav1.Status{Status: metav1.StatusSuccess})
 	}
-	s.Refuse("DELETE "+jobsPath+"/b", 404, metav1.StatusReasonNotFound, "no", &metav1.StatusDetails{Name: "b"})
-	s.Refuse("DELETE "+jobsPath+"/d", 403, metav1.StatusReasonForbidden, `User "bob" cannot delete resource "tfjobs" in API group`, nil)
+	s.Refuse("DELETE "+jobsPath+"/d", 404, metav1.StatusReasonNotFound, "no", &metav1.StatusDetails{Name: "d"})
+	s.Refuse("DELETE "+jobsPath+"/b", 403, metav1.StatusReasonForbidden, `User "bob" cannot delete resource "tfjobs" in API group`, nil)
 	stdout, _, err := run(t.Context(), s.Client, "d", "c", "b", "a", "a", "--wait=false")
 	if want := "tfjob.kubeflow.org/a deleted\ntfjob.kubeflow.org/c deleted\n"; stdout != want {
 		t.Errorf("stdout: %q", stdout)
 	}
 	got := failure.From(err)
-	if want := "delete TFJob research/b: not found\n" + `delete TFJob research/d: User "bob" cannot delete resource "tfjobs" in API group`; got == nil || got.Message != want || got.Code != failure.CodeError {
+	if want := `delete TFJob research/b: User "bob" cannot delete resource "tfjobs" in API group` + "\ndelete TFJob research/d: not found"; got == nil || got.Message != want || got.Code != failure.CodeError {
 		t.Fatalf("got %+v", got)
 	}
 	if !strings.Contains(got.Hint, `verbs: ["delete"]`) {
 		t.Errorf("hint: %s", got.Hint)
 	}
-	if len(s.Requests()) != 4 || !strings.Contains(s.Body(0), `"propagationPolicy":"Background"`) {
+	if len(s.Requests()) != 5 || !strings.Contains(s.Body(0), `"propagationPolicy":"Background"`) {
 		t.Errorf("requests: %q, the first with %s", s.Requests(), s.Body(0))
+	}
+}
+
+// A slip of the finger gets the name that was meant, whether or not the command waits.
+func TestMissingJob(t *testing.T) {
+	for _, wait := range []string{"--wait=true", "--wait=false"} {
+		s := kubetest.New(t)
+		s.Answer("GET "+jobsPath, 200, kubetest.JobList("", kubetest.Job("research", "llama-2", 1), kubetest.Job("research", "mistral", 1)))
+		for _, verb := range []string{"GET ", "DELETE "} {
+			s.Refuse(verb+jobsPath+"/llama", 404, metav1.StatusReasonNotFound, "no", &metav1.StatusDetails{Name: "llama"})
+		}
+		_, _, err := run(t.Context(), s.Client, "llama", wait)
+		got := failure.From(err)
+		if got == nil || got.Message != "delete TFJob research/llama: not found" || got.Hint != "did you mean llama-2?" {
+			t.Errorf("%s: got %+v", wait, got)
+		}
 	}
 }
 

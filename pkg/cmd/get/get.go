@@ -3,11 +3,9 @@ package get
 
 import (
 	"context"
-	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
@@ -77,7 +75,7 @@ func (o *Options) run(ctx context.Context) error {
 	op := failure.Op{Verb: "get", Resource: tfjob.GVR(), Kind: tfjob.Kind, Namespace: namespace, Name: o.Name}
 	stored, err := client.Dynamic.Resource(tfjob.GVR()).Namespace(namespace).Get(ctx, o.Name, metav1.GetOptions{})
 	if err != nil {
-		return notFoundHint(ctx, client, op, err)
+		return jobname.NotFound(ctx, client, op, err)
 	}
 	if !o.Output.IsTable() {
 		p, err := o.Output.Printer()
@@ -95,16 +93,4 @@ func (o *Options) run(ctx context.Context) error {
 		return failure.Op{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "pod", Namespace: namespace}.Wrap(err)
 	}
 	return o.print(job, tfjob.Summarize(job, tfjob.ByOwner(pods.Items)[job.UID]))
-}
-
-// notFoundHint adds names that resemble the one that is not there.
-func notFoundHint(ctx context.Context, client *kube.Client, op failure.Op, err error) error {
-	explained := failure.From(op.Wrap(err))
-	if !apierrors.IsNotFound(err) || explained.Hint != "" {
-		return explained
-	}
-	if near := jobname.Near(ctx, client, op.Namespace, op.Name); len(near) > 0 {
-		return explained.WithHint("did you mean %s?", strings.Join(near, " or "))
-	}
-	return explained.WithHint("see the jobs of every namespace with `gangctl list -A`, or choose one with -n")
 }

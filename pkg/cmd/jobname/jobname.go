@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/kube"
 	"github.com/gangctl/gangctl/pkg/workload/tfjob"
 )
@@ -64,7 +66,20 @@ func Near(ctx context.Context, client *kube.Client, namespace, name string) []st
 	return names[:min(len(names), 3)]
 }
 
-// list asks for names only, from the API server's cache. They are sorted.
+// NotFound explains why the request op for one job failed: if the job is not there, with names that resemble its own.
+func NotFound(ctx context.Context, client *kube.Client, op failure.Op, err error) error {
+	explained := failure.From(op.Wrap(err))
+	if !apierrors.IsNotFound(err) || explained.Hint != "" {
+		return explained
+	}
+	if near := Near(ctx, client, op.Namespace, op.Name); len(near) > 0 {
+		return explained.WithHint("did you mean %s?", strings.Join(near, " or "))
+	}
+	return explained.WithHint("see the jobs of every namespace with `gangctl list -A`, or choose one with -n")
+}
+
+// list returns the names of all jobs, sorted, from the API server's cache. It gets whole jobs: to ask for their metadata alone
+// takes a client of its own, and budget bounds what they may cost.
 func list(ctx context.Context, client *kube.Client, namespace string) ([]string, error) {
 	jobs, err := client.Dynamic.Resource(tfjob.GVR()).Namespace(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {

@@ -45,6 +45,27 @@ func completeContexts(cmd *cobra.Command, cluster *kube.Factory) {
 	}
 }
 
+// fileFlags are the flags, of any command, that name a file or a directory.
+var fileFlags = []string{"kubeconfig", "certificate-authority", "client-certificate", "client-key", "from", "save", "dir"}
+
+// completeFiles completes files for the flags that name one, in the whole tree, and for nothing else.
+func completeFiles(cmd *cobra.Command) {
+	for _, name := range fileFlags {
+		if _, known := cmd.GetFlagCompletionFunc(name); known || cmd.Flag(name) == nil {
+			continue
+		}
+		err := cmd.RegisterFlagCompletionFunc(name, func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		})
+		if err != nil {
+			panic(err) // the flag exists and has none
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		completeFiles(sub)
+	}
+}
+
 // finish walks the whole tree: bad arguments become usage errors, every usage error says where to read on, and completion
 // sees the user's settings.
 func finish(cmd *cobra.Command, settings func(*cobra.Command) error) {

@@ -9,9 +9,13 @@ import (
 	"github.com/gangctl/gangctl/pkg/failure"
 )
 
-// Execute runs a command tree and returns the exit code. What stopped it is on standard error.
+// Execute runs a command tree and returns the exit code. What stopped it is on standard error. A command whose output is lost
+// has not succeeded.
 func Execute(ctx context.Context, f *factory.Factory, cmd *cobra.Command) failure.Code {
 	failed := failure.From(cmd.ExecuteContext(ctx))
+	if failed == nil {
+		failed = failure.From(f.IO.OutErr())
+	}
 	if failed == nil {
 		return failure.CodeOK
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/list"
 	"github.com/gangctl/gangctl/pkg/cmd/submit"
 	versioncmd "github.com/gangctl/gangctl/pkg/cmd/version"
+	"github.com/gangctl/gangctl/pkg/cmd/whypending"
 	"github.com/gangctl/gangctl/pkg/config"
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/flagvalue"
@@ -37,8 +38,9 @@ func NewCommand(f *factory.Factory, further ...*cobra.Command) *cobra.Command {
 		Short: "Submit gang jobs on Kubernetes, and see why they wait",
 		Long: `gangctl submits jobs whose members start together or not at all, and shows how they are.
 
-Every flag can have a default: GANGCTL_IMAGE for --image, or ` + "`image: IMAGE`" + ` in the settings file
-($XDG_CONFIG_HOME/gangctl/config.yaml), there also under profiles.NAME, chosen with --profile NAME.`,
+Flags can have a default: GANGCTL_IMAGE for --image, or ` + "`image: IMAGE`" + ` in the settings file
+($XDG_CONFIG_HOME/gangctl/config.yaml), there also under profiles.NAME, chosen with --profile NAME. Those that differ between
+commands can only be typed: --all-namespaces, --dry-run, --name, --output, --timeout and --wait.`,
 		Example: `  # submit, look, remove
   gangctl submit tf llama --image tensorflow/tensorflow:2.17.0-gpu --workers 4 --gpus 2 -- python train.py
   gangctl list
@@ -69,12 +71,17 @@ Every flag can have a default: GANGCTL_IMAGE for --image, or ` + "`image: IMAGE`
 		iostreams.ColorAuto, iostreams.ColorAlways, iostreams.ColorNever)
 
 	cmd.AddGroup(&cobra.Group{ID: groupJobs, Title: "Jobs:"}, &cobra.Group{ID: groupSettings, Title: "Settings:"})
-	add(cmd, groupJobs, submit.NewCommand(f), list.NewCommand(f, nil), get.NewCommand(f, nil), deletecmd.NewCommand(f, nil))
+	add(cmd, groupJobs, submit.NewCommand(f), list.NewCommand(f, nil), get.NewCommand(f, nil), deletecmd.NewCommand(f, nil), whypending.NewCommand(f, nil))
 	add(cmd, groupSettings, versioncmd.NewCommand(f, nil))
 	cmd.AddCommand(docs.NewCommand(nil))
 	cmd.AddCommand(further...)
 	addCompletion(cmd)
 	addHelp(cmd)
+	cmd.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	for _, c := range further { // their flags are their own affair
+		c.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveDefault)
+	}
+	completeFiles(cmd)
 
 	settings := func(run *cobra.Command) error {
 		c, err := config.Load(f.ConfigPath, f.Getenv, profile)

@@ -77,8 +77,8 @@ func TestExamples(t *testing.T) {
 
 // Every command of the first level is in a group of the help.
 func TestGroups(t *testing.T) {
-	root, _, output := newRoot(t, "--help")
-	if code := Execute(t.Context(), &factory.Factory{}, root); code != failure.CodeOK {
+	root, f, output := newRoot(t, "--help")
+	if code := Execute(t.Context(), f, root); code != failure.CodeOK {
 		t.Fatal(code)
 	}
 	help, _ := output()

@@ -12,6 +12,9 @@ import (
 
 // complete reads NAME and the command after --, and fills in the defaults that depend on other flags.
 func (o *TFOptions) complete(cmd *cobra.Command, args []string) error {
+	if err := refuseEmpty(cmd.Flags()); err != nil {
+		return err
+	}
 	positional := args
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		positional, o.Command = args[:dash], args[dash:]

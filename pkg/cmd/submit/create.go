@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
@@ -24,9 +22,6 @@ import (
 
 // fieldManager is the name under which the API server records what gangctl wrote.
 const fieldManager = "gangctl"
-
-// rollbackTimeout bounds the clean-up after a failed or interrupted submit.
-const rollbackTimeout = 30 * time.Second
 
 // creator creates a job and its gang: both, or neither.
 type creator struct {
@@ -42,7 +37,10 @@ func (c *creator) create(ctx context.Context, objects *render.Objects) (job, pod
 	if err != nil {
 		return nil, nil, err
 	}
-	job, err = c.post(ctx, tfjob.GVR(), wanted)
+	if err := c.rehearse(ctx, objects, wanted); err != nil {
+		return nil, nil, err
+	}
+	job, err = c.post(ctx, tfjob.GVR(), wanted, c.dryRun)
 	if err != nil {
 		return nil, nil, c.explainJob(err, wanted)
 	}
@@ -54,7 +52,7 @@ func (c *creator) create(ctx context.Context, objects *render.Objects) (job, pod
 	if err != nil {
 		return nil, nil, c.rollBack(ctx, job, err)
 	}
-	podGroup, err = c.post(ctx, schedulerplugins.GVR(), wanted)
+	podGroup, err = c.post(ctx, schedulerplugins.GVR(), wanted, c.dryRun)
 	if apierrors.IsAlreadyExists(err) {
 		if theirs := c.madeByOperator(ctx, job); theirs != nil {
 			fmt.Fprintf(c.io.ErrOut, "note: the training operator made PodGroup %s/%s itself\n", job.GetNamespace(), job.GetName())
@@ -67,9 +65,32 @@ func (c *creator) create(ctx context.Context, objects *render.Objects) (job, pod
 	return job, podGroup, nil
 }
 
-func (c *creator) post(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// rehearse lets the server check the PodGroup while nothing exists yet: a right or a resource that is missing, an admission
+// webhook, or a PodGroup of the name, which cannot be the job's. A dry run is its own rehearsal.
+func (c *creator) rehearse(ctx context.Context, objects *render.Objects, job *unstructured.Unstructured) error {
+	if c.dryRun || objects.PodGroup == nil {
+		return nil
+	}
+	podGroup, err := render.Unstructured(objects.PodGroup)
+	if err != nil {
+		return err
+	}
+	_, err = c.post(ctx, schedulerplugins.GVR(), podGroup, true)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	// Most often the name is taken as a whole, by a job and its PodGroup. Then the job is what to talk about.
+	if _, taken := c.post(ctx, tfjob.GVR(), job, true); apierrors.IsAlreadyExists(taken) {
+		return c.explainJob(taken, job)
+	}
+	return explainPodGroup(err, podGroup)
+}
+
+func (c *creator) post(
+	ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, dryRun bool,
+) (*unstructured.Unstructured, error) {
 	options := metav1.CreateOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict}
-	if c.dryRun {
+	if dryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
 	created, err := c.client.Dynamic.Resource(gvr).Namespace(obj.GetNamespace()).Create(ctx, obj, options)
@@ -88,49 +109,22 @@ func (c *creator) madeByOperator(ctx context.Context, job *unstructured.Unstruct
 
 // explainJob adds what is known about a job that could not be created.
 func (c *creator) explainJob(err error, job *unstructured.Unstructured) error {
-	name := job.GetName()
+	namespace, name := job.GetNamespace(), job.GetName()
+	see := fmt.Sprintf("`gangctl get %s -n %s`", name, namespace)
+	remove := fmt.Sprintf("`gangctl delete %s -n %s`", name, namespace)
 	var lost *url.Error
 	var dial *net.OpError
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return failure.Errorf("create TFJob %s/%s: a TFJob of this name exists", job.GetNamespace(), name).
-			WithHint("see it with `gangctl get %s`, remove it with `gangctl delete %s`, or choose another name", name, name)
+		return failure.Errorf("create TFJob %s/%s: a TFJob of this name exists", namespace, name).
+			WithHint("see it with %s, remove it with %s, or choose another name", see, remove)
 	case errors.Is(err, context.Canceled):
-		return failure.WithCode(failure.CodeInterrupted, "interrupted while creating TFJob %s/%s: it may exist", job.GetNamespace(), name).
-			WithHint("see whether it does with `gangctl get %s`, and remove it with `gangctl delete %s`", name, name)
+		return failure.WithCode(failure.CodeInterrupted, "interrupted while creating TFJob %s/%s: it may exist", namespace, name).
+			WithHint("see whether it does with %s, and remove it with %s", see, remove)
 	case errors.As(err, &lost) && !(errors.As(err, &dial) && dial.Op == "dial"):
-		return failure.From(err).WithHint("the request was sent, so the job may exist all the same: see `gangctl get %s`", name)
+		return failure.From(err).WithHint("the request was sent, so the job may exist all the same: see %s", see)
 	}
 	return err
-}
-
-// rollBack deletes the job again because its gang could not be declared: cause. It does so even if ctx was cancelled in
-// between, and only if the job is still the one that was created.
-func (c *creator) rollBack(ctx context.Context, job *unstructured.Unstructured, cause error) error {
-	why := failure.From(cause)
-	if apierrors.IsAlreadyExists(cause) {
-		why = why.WithHint("a PodGroup of this name belongs to something else: choose another name, or remove it with "+
-			"`kubectl -n %s delete podgroups.scheduling.x-k8s.io %s`",
-			job.GetNamespace(), job.GetName())
-	}
-	if c.dryRun {
-		return why
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
-	defer cancel()
-	err := deleteJob(ctx, c.client, job.GetNamespace(), job.GetName(), job.GetUID())
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return failure.WithCode(why.Code, "%w; TFJob %s/%s was deleted again", why, job.GetNamespace(), job.GetName()).WithHint("%s", why.Hint)
-	}
-	return failure.WithCode(why.Code, "%w; TFJob %s/%s is left behind, because deleting it failed as well: %v",
-		why, job.GetNamespace(), job.GetName(), failure.From(err)).
-		WithHint("it may wait for its PodGroup for ever; remove it with `gangctl delete %s -n %s`", job.GetName(), job.GetNamespace())
-}
-
-func deleteJob(ctx context.Context, client *kube.Client, namespace, name string, uid types.UID) error {
-	background := metav1.DeletePropagationBackground
-	return client.Dynamic.Resource(tfjob.GVR()).Namespace(namespace).
-		Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background})
 }
 
 func operation(verb string, gvr schema.GroupVersionResource, obj *unstructured.Unstructured) failure.Op {

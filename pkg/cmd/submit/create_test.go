@@ -34,6 +34,17 @@ func echo(uid string) http.HandlerFunc {
 	}
 }
 
+// afterRehearsal answers a dry run as if all were well, and the real request with a Status.
+func afterRehearsal(code int, reason metav1.StatusReason, message string, details *metav1.StatusDetails) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("dryRun") {
+			echo("uid-rehearsed")(w, r)
+			return
+		}
+		kubetest.Write(w, code, kubetest.Status(code, reason, message, details))
+	}
+}
+
 // submit runs the command line against the server.
 func submit(ctx context.Context, s *kubetest.Server, args ...string) (stdout, stderr string, err error) {
 	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
@@ -54,11 +65,12 @@ func TestCreate(t *testing.T) {
 	if err != nil || stdout != "tfjob.kubeflow.org/llama created\npodgroup.scheduling.x-k8s.io/llama created\n" || stderr != "" {
 		t.Fatalf("got %q, %q, %v", stdout, stderr, err)
 	}
-	want := []string{"POST " + jobsPath + "?fieldManager=gangctl&fieldValidation=Strict", "POST " + groupsPath + "?fieldManager=gangctl&fieldValidation=Strict"}
+	const options = "fieldManager=gangctl&fieldValidation=Strict"
+	want := []string{"POST " + groupsPath + "?dryRun=All&" + options, "POST " + jobsPath + "?" + options, "POST " + groupsPath + "?" + options}
 	if got := s.Requests(); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("requests: %q", got)
 	}
-	if body := s.Body(1); !strings.Contains(body, `"ownerReferences":[{"apiVersion":"kubeflow.org/v1","blockOwnerDeletion":false,"kind":"TFJob","name":"llama","uid":"uid-1"}]`) {
+	if body := s.Body(2); !strings.Contains(body, `"ownerReferences":[{"apiVersion":"kubeflow.org/v1","blockOwnerDeletion":false,"kind":"TFJob","name":"llama","uid":"uid-1"}]`) {
 		t.Errorf("the PodGroup is not owned by the job: %s", body)
 	}
 }
@@ -94,14 +106,17 @@ func TestCreateJSONIsOneDocument(t *testing.T) {
 
 func TestCreateFails(t *testing.T) {
 	denied := `podgroups.scheduling.x-k8s.io is forbidden: User "bob" cannot create resource "podgroups" in API group "scheduling.x-k8s.io" in the namespace "research"`
-	forbidden := func(s *kubetest.Server) { s.Refuse("POST "+groupsPath, 403, metav1.StatusReasonForbidden, denied, nil) }
+	forbidden := func(s *kubetest.Server) {
+		s.HandleFunc("POST "+groupsPath, afterRehearsal(403, metav1.StatusReasonForbidden, denied, nil))
+	}
 	jobStored := func(s *kubetest.Server) { s.HandleFunc("POST "+jobsPath, echo("uid-1")) }
 	deletes := func(s *kubetest.Server) {
 		s.Answer("DELETE "+jobsPath+"/llama", 200, &metav1.Status{Status: metav1.StatusSuccess})
 	}
+	groupStored := func(s *kubetest.Server) { s.HandleFunc("POST "+groupsPath, echo("uid-2")) }
 	exists := func(path, kind string) func(*kubetest.Server) {
 		return func(s *kubetest.Server) {
-			s.Refuse("POST "+path, 409, metav1.StatusReasonAlreadyExists, `x "llama" already exists`, &metav1.StatusDetails{Name: "llama", Kind: kind})
+			s.HandleFunc("POST "+path, afterRehearsal(409, metav1.StatusReasonAlreadyExists, `x "llama" already exists`, &metav1.StatusDetails{Name: "llama", Kind: kind}))
 		}
 	}
 	groupOf := func(uid string) func(*kubetest.Server) {
@@ -117,19 +132,18 @@ func TestCreateFails(t *testing.T) {
 		hint    string // a part
 		deleted bool
 	}{
-		{"no TFJob CRD", nil, "create TFJob research/llama: the cluster does not serve tfjobs.kubeflow.org (v1)", "Training Operator", false},
-		{"job exists", []func(*kubetest.Server){exists(jobsPath, "tfjobs")}, "create TFJob research/llama: a TFJob of this name exists", "gangctl delete llama", false},
+		{"no TFJob CRD", []func(*kubetest.Server){groupStored}, "create TFJob research/llama: the cluster does not serve tfjobs.kubeflow.org (v1)", "Training Operator", false},
+		{"job exists", []func(*kubetest.Server){groupStored, exists(jobsPath, "tfjobs")}, "create TFJob research/llama: a TFJob of this name exists",
+			"see it with `gangctl get llama -n research`, remove it with `gangctl delete llama -n research`", false},
 		{"no right to PodGroups", []func(*kubetest.Server){jobStored, forbidden, deletes},
 			"create PodGroup research/llama: " + denied + "; TFJob research/llama was deleted again", `verbs: ["create"]`, true},
-		{"no PodGroup CRD", []func(*kubetest.Server){jobStored, deletes},
-			"create PodGroup research/llama: the cluster does not serve podgroups.scheduling.x-k8s.io (v1alpha1); TFJob research/llama was deleted again", "--dialect labels", true},
 		{"somebody else's PodGroup", []func(*kubetest.Server){jobStored, exists(groupsPath, "podgroups"), groupOf("uid-0"), deletes},
 			`create PodGroup research/llama: x "llama" already exists; TFJob research/llama was deleted again`, "choose another name", true},
 		{"the operator was faster", []func(*kubetest.Server){jobStored, exists(groupsPath, "podgroups"), groupOf("uid-1")}, "", "", false},
 		{"roll-back fails", []func(*kubetest.Server){jobStored, forbidden, func(s *kubetest.Server) {
 			s.Refuse("DELETE "+jobsPath+"/llama", 500, metav1.StatusReasonInternalError, "etcd is gone", nil)
 		}}, "create PodGroup research/llama: " + denied + "; TFJob research/llama is left behind, because deleting it failed as well: etcd is gone",
-			"gangctl delete llama -n research", true},
+			"remove it with `gangctl delete llama -n research`\nask an administrator for this rule", true},
 		{"gone before the roll-back", []func(*kubetest.Server){jobStored, forbidden, func(s *kubetest.Server) {
 			s.Refuse("DELETE "+jobsPath+"/llama", 404, metav1.StatusReasonNotFound, "no", &metav1.StatusDetails{Name: "llama"})
 		}}, "create PodGroup research/llama: " + denied + "; TFJob research/llama was deleted again", "verbs", true},
@@ -167,7 +181,11 @@ func TestInterruptRollsBack(t *testing.T) {
 	s := kubetest.New(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	s.HandleFunc("POST "+jobsPath, echo("uid-1"))
-	s.HandleFunc("POST "+groupsPath, func(_ http.ResponseWriter, r *http.Request) {
+	s.HandleFunc("POST "+groupsPath, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("dryRun") {
+			echo("uid-rehearsed")(w, r)
+			return
+		}
 		interrupt()
 		<-r.Context().Done()
 	})
@@ -184,11 +202,12 @@ func TestInterruptRollsBack(t *testing.T) {
 
 func TestConnectionLostWhileCreating(t *testing.T) {
 	s := kubetest.New(t)
+	s.HandleFunc("POST "+groupsPath, echo("uid-2"))
 	s.HandleFunc("POST "+jobsPath, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	_, _, err := submit(t.Context(), s)
 	got := failure.From(err)
 	if got == nil || !strings.HasPrefix(got.Message, "create TFJob research/llama: the connection to the API server at http://127.0.0.1:") ||
-		!strings.Contains(got.Hint, "the job may exist all the same") {
+		!strings.Contains(got.Hint, "the job may exist all the same: see `gangctl get llama -n research`") {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -196,13 +215,15 @@ func TestConnectionLostWhileCreating(t *testing.T) {
 func TestInterruptWhileCreating(t *testing.T) {
 	s := kubetest.New(t)
 	ctx, interrupt := context.WithCancel(t.Context())
+	s.HandleFunc("POST "+groupsPath, echo("uid-2"))
 	s.HandleFunc("POST "+jobsPath, func(_ http.ResponseWriter, r *http.Request) {
 		interrupt()
 		<-r.Context().Done()
 	})
 	_, _, err := submit(ctx, s)
 	got := failure.From(err)
-	if got == nil || got.Code != failure.CodeInterrupted || got.Message != "interrupted while creating TFJob research/llama: it may exist" {
+	if got == nil || got.Code != failure.CodeInterrupted || got.Message != "interrupted while creating TFJob research/llama: it may exist" ||
+		!strings.HasSuffix(got.Hint, "`gangctl delete llama -n research`") {
 		t.Errorf("got %+v", got)
 	}
 }

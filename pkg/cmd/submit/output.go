@@ -6,6 +6,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	spv1alpha1 "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
+	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/printer"
 	"github.com/gangctl/gangctl/pkg/render"
 )
@@ -46,6 +47,15 @@ func (o *TFOptions) printStored(job, podGroup *unstructured.Unstructured) error 
 		}
 	}
 	return nil
+}
+
+// unseen says of a job that could not be shown whether it is there all the same.
+func (o *TFOptions) unseen(err error, job *unstructured.Unstructured) error {
+	if o.DryRun != dryRunNone {
+		return err
+	}
+	return failure.Errorf("TFJob %s/%s was created, but could not be shown: %w", job.GetNamespace(), job.GetName(), err).
+		WithHint("see it with `gangctl get %s -n %s`", job.GetName(), job.GetNamespace())
 }
 
 func (o *TFOptions) printer() (printers.ResourcePrinter, error) {

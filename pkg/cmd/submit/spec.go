@@ -3,7 +3,6 @@ package submit
 import (
 	"strings"
 
-	shellquote "github.com/kballard/go-shellquote"
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -53,7 +52,7 @@ func (o *TFOptions) spec(namespace string) (render.Spec, error) {
 		PriorityClass: o.PriorityClass, RestartPolicy: o.RestartPolicy, CleanPodPolicy: o.CleanPodPolicy,
 		Scheduler: o.Scheduler, Dialect: o.Dialect, MinAvailable: o.MinAvailable,
 		Labels: labels, Annotations: annotations,
-		CommandLine: shellquote.Join(append([]string{"gangctl"}, o.Args...)...),
+		CommandLine: o.CommandLine,
 	}
 	for _, r := range o.roles() {
 		spec.Roles = append(spec.Roles, render.Role{Type: r.Type, Replicas: r.Replicas, Image: r.Image, GPUs: r.GPUs, CPU: r.CPU, Memory: r.Memory})

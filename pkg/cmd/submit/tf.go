@@ -30,7 +30,8 @@ type TFOptions struct {
 	Client     func() (*kube.Client, error)
 	Suffix     func() string
 	ConfigPath string
-	Args       []string
+	// CommandLine is what the job keeps of the command line.
+	CommandLine string
 
 	Name           string
 	Image          string
@@ -59,7 +60,7 @@ type TFOptions struct {
 
 // NewTFCommand returns `gangctl submit tf`; runF replaces the run in tests.
 func NewTFCommand(f *factory.Factory, runF func(context.Context, *TFOptions) error) *cobra.Command {
-	o := &TFOptions{IO: f.IO, Suffix: f.Suffix, ConfigPath: f.ConfigPath, Args: f.Args}
+	o := &TFOptions{IO: f.IO, Suffix: f.Suffix, ConfigPath: f.ConfigPath}
 	cmd := &cobra.Command{
 		Use:   "tf [NAME] [flags] [-- COMMAND [ARGUMENT…]]",
 		Short: "Submit a TensorFlow job (TFJob)",
@@ -78,6 +79,7 @@ CPU and memory become requests and equal limits. A failed member is restarted in
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Namespace, o.Client = f.Namespace, f.Client
+			o.CommandLine = commandLine(f.Args, cmd.Flags(), cmd.InheritedFlags())
 			if err := o.complete(cmd, args); err != nil {
 				return err
 			}
@@ -116,7 +118,7 @@ func (o *TFOptions) run(ctx context.Context) error {
 		return err
 	}
 	if err := o.printStored(job, podGroup); err != nil {
-		return err
+		return o.unseen(err, job)
 	}
 	if o.Wait == targetNone {
 		return nil

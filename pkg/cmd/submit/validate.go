@@ -20,13 +20,38 @@ const maxNameLength = 63
 // default from the configuration that does not apply is no mistake.
 func (o *TFOptions) validate(flags *pflag.FlagSet) error {
 	for _, check := range []func(*pflag.FlagSet) error{
-		o.validateName, o.validateRoles, o.validateImages, o.validateGPUs, o.validateGang, o.validateMetadata, o.validateWait,
+		o.validateName, o.validatePlacement, o.validateRoles, o.validateImages, o.validateGPUs, o.validateGang, o.validateMetadata, o.validateWait,
 	} {
 		if err := check(flags); err != nil {
 			return err
 		}
 	}
 	return o.Output.Validate()
+}
+
+// refuseEmpty refuses an empty value where somebody typed one: an unset variable of a script, rather than the wish for a
+// default. It must see the flags before defaults fill them in.
+func refuseEmpty(flags *pflag.FlagSet) error {
+	for _, name := range []string{"name", "working-dir", "scheduler", "priority-class"} {
+		if flag := flags.Lookup(name); flag.Changed && strings.TrimSpace(flag.Value.String()) == "" {
+			return failure.Usagef("--%s is empty", name).WithHint("give it a value, or leave it out")
+		}
+	}
+	return nil
+}
+
+// validatePlacement checks names that the API server would refuse only when the operator makes the pods.
+func (o *TFOptions) validatePlacement(*pflag.FlagSet) error {
+	for _, f := range []struct{ flag, value string }{{"scheduler", o.Scheduler}, {"priority-class", o.PriorityClass}} {
+		if f.value == "" {
+			continue
+		}
+		if problems := validation.IsDNS1123Subdomain(f.value); len(problems) > 0 {
+			return failure.Usagef("--%s %q: must hold only lower-case letters, digits, '-' and '.', start and end with a letter or digit, "+
+				"and have at most %d characters", f.flag, f.value, validation.DNS1123SubdomainMaxLength)
+		}
+	}
+	return nil
 }
 
 func (o *TFOptions) validateName(*pflag.FlagSet) error {
@@ -66,7 +91,7 @@ func (o *TFOptions) validateRoles(flags *pflag.FlagSet) error {
 func (o *TFOptions) validateImages(*pflag.FlagSet) error {
 	var missing []string
 	for _, r := range o.roles() {
-		if r.Replicas > 0 && r.Image == "" {
+		if r.Replicas > 0 && strings.TrimSpace(r.Image) == "" {
 			missing = append(missing, r.flag())
 		}
 	}

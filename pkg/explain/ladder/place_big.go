@@ -68,6 +68,9 @@ func (c *climb) ceiling(cluster *fit.Cluster, role fit.Role, r room, ideal fit.R
 	case ideal.Bound != nil && ideal.Bound.Domain != "" || c.Party.TopologyKey != "" || hasAffinity(role.Pod):
 		return fmt.Sprintf("all %d members must share one topology domain, and the largest takes %d", c.g.Min, c.placedOf(ideal))
 	}
+	if r.total < r.need {
+		return fmt.Sprintf("it needs %s, %s in all, and the whole cluster has %s on %s", r.wants(), phrase.Quantity(r.name, r.need), phrase.Amount(r.name, r.total), phrase.Count(len(r.nodes), "node"))
+	}
 	return fmt.Sprintf("it needs %s, and the whole cluster has room for %d (%s on %s)", r.wants(), c.placedOf(ideal), phrase.Amount(r.name, r.total), phrase.Count(len(r.nodes), "node"))
 }
 

@@ -1,0 +1,64 @@
+package submit
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/kube/kubetest"
+)
+
+// What is wrong with the gang shows before anything is stored: every request is a dry run.
+func TestRehearsalFindsOut(t *testing.T) {
+	denied := `User "bob" cannot create resource "podgroups" in API group "scheduling.x-k8s.io" in the namespace "research"`
+	exists := func(s *kubetest.Server, path, kind string) {
+		s.Refuse("POST "+path, 409, metav1.StatusReasonAlreadyExists, `x "llama" already exists`, &metav1.StatusDetails{Name: "llama", Kind: kind})
+	}
+	tests := []struct {
+		name          string
+		server        func(*kubetest.Server)
+		message, hint string // hint: a part of it
+	}{
+		{"no right", func(s *kubetest.Server) { s.Refuse("POST "+groupsPath, 403, metav1.StatusReasonForbidden, denied, nil) },
+			"create PodGroup research/llama: " + denied, `verbs: ["create"]`},
+		{"no CRD", func(*kubetest.Server) {},
+			"create PodGroup research/llama: the cluster does not serve podgroups.scheduling.x-k8s.io (v1alpha1)", "--dialect labels"},
+		{"a webhook", func(s *kubetest.Server) {
+			s.Refuse("POST "+groupsPath, 400, metav1.StatusReasonBadRequest, "denied: no queue", nil)
+		},
+			"create PodGroup research/llama: denied: no queue", ""},
+		{"somebody else's PodGroup", func(s *kubetest.Server) {
+			exists(s, groupsPath, "podgroups")
+			s.HandleFunc("POST "+jobsPath, echo("uid-1"))
+		}, `create PodGroup research/llama: x "llama" already exists`, "a PodGroup of this name belongs to something else: choose another name"},
+		{"a job with its PodGroup", func(s *kubetest.Server) { exists(s, groupsPath, "podgroups"); exists(s, jobsPath, "tfjobs") },
+			"create TFJob research/llama: a TFJob of this name exists", "`gangctl get llama -n research`"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := kubetest.New(t)
+			tt.server(s)
+			stdout, _, err := submit(t.Context(), s)
+			got := failure.From(err)
+			if got == nil || got.Message != tt.message || !strings.Contains(got.Hint, tt.hint) || got.Code != failure.CodeError || stdout != "" {
+				t.Errorf("got %+v, stdout %q", got, stdout)
+			}
+			for _, request := range s.Requests() {
+				if !strings.Contains(request, "dryRun=All") {
+					t.Errorf("not a dry run: %s", request)
+				}
+			}
+		})
+	}
+}
+
+// A job that declares no PodGroup has nothing to rehearse.
+func TestNoRehearsalWithoutPodGroup(t *testing.T) {
+	s := kubetest.New(t)
+	s.HandleFunc("POST "+jobsPath, echo("uid-1"))
+	if _, _, err := submit(t.Context(), s, "--dialect", "labels"); err != nil || len(s.Requests()) != 1 {
+		t.Errorf("got %v, %q", err, s.Requests())
+	}
+}

@@ -1,0 +1,38 @@
+package phrase
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+func TestPhrases(t *testing.T) {
+	five := []string{"a", "b", "c", "d", "e"}
+	tests := []struct{ got, want string }{
+		{Names(nil), "none"}, {Names(five[:4]), "a, b, c, d"}, {Names(five), "a, b, c, d, +1"},
+		{Or(five[:1]), "a"}, {Or(five[:3]), "a, b or c"}, {Or(five), "a, b, c, d, +1"},
+		{Count(1, "GPU"), "1 GPU"}, {Count(2, "worker"), "2 workers"}, {Count(2, "entry"), "2 entries"}, {Count(2, "class"), "2 classes"},
+		{Amount("nvidia.com/gpu", 8), "8 GPUs"}, {Amount(corev1.ResourceCPU, 32000), "32 cpu"}, {Amount(corev1.ResourceMemory, 1<<30), "1Gi memory"}, {Amount(corev1.ResourcePods, 2), "2 pod slots"},
+		{Age(280 * time.Second), "4m40s"}, {Age(-time.Second), "0s"}, {Member("PS"), "PS"}, {Member("Worker"), "worker"},
+	}
+	for _, tt := range tests {
+		if tt.got != tt.want {
+			t.Errorf("got %q, want %q", tt.got, tt.want)
+		}
+	}
+}
+
+func TestDevice(t *testing.T) {
+	one := resource.MustParse("1")
+	for want, list := range map[corev1.ResourceName]corev1.ResourceList{
+		"nvidia.com/gpu": {"cpu": one, "a.com/rdma": one, "nvidia.com/gpu": one},
+		"google.com/tpu": {"google.com/tpu": one},
+		"":               {"cpu": one, "nvidia.com/gpu": resource.MustParse("0")},
+	} {
+		if got := Device(list); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

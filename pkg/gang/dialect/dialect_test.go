@@ -1,0 +1,160 @@
+package dialect
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+func reader(t *testing.T, d gang.Dialect) gang.Reader {
+	t.Helper()
+	for _, r := range Readers() {
+		if r.Dialect == d {
+			return r
+		}
+	}
+	t.Fatalf("no reader for %s", d)
+	return gang.Reader{}
+}
+
+func labelled(pairs ...string) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "p", Labels: map[string]string{}}}
+	for i := 0; i < len(pairs); i += 2 {
+		p.Labels[pairs[i]] = pairs[i+1]
+	}
+	return p
+}
+
+func noted(pairs ...string) *corev1.Pod {
+	p := labelled(pairs...)
+	p.Annotations, p.Labels = p.Labels, nil
+	return p
+}
+
+// What ties a pod to its gang, dialect by dialect.
+func TestGroupOf(t *testing.T) {
+	name := "g"
+	native := labelled()
+	native.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &name}
+	app := noted("yunikorn.apache.org/task-group-name", "workers")
+	app.Labels = map[string]string{"applicationId": "g"}
+	tests := []struct {
+		dialect gang.Dialect
+		pod     *corev1.Pod
+	}{
+		{gang.SchedulerPlugins, labelled("scheduling.x-k8s.io/pod-group", "g")},
+		{gang.SchedulerPlugins, labelled("pod-group.scheduling.sigs.k8s.io", "g")},
+		{gang.Labels, labelled("pod-group.scheduling.sigs.k8s.io/name", "g")},
+		{gang.Labels, labelled("pod-group.scheduling.x-k8s.io/name", "g")},
+		{gang.Volcano, noted("scheduling.k8s.io/group-name", "g")},
+		{gang.KubeBatch, noted("scheduling.k8s.io/group-name", "g")},
+		{gang.Koordinator, labelled("pod-group.scheduling.sigs.k8s.io", "g")},
+		{gang.Koordinator, labelled("pod-group.scheduling.sigs.k8s.io/name", "g")},
+		{gang.Koordinator, noted("gang.scheduling.koordinator.sh/name", "g")},
+		{gang.KAI, noted("pod-group-name", "g")},
+		{gang.Kueue, labelled("kueue.x-k8s.io/pod-group-name", "g")},
+		{gang.YuniKorn, app},
+		{gang.Native, native},
+	}
+	for _, tt := range tests {
+		if got, ok := reader(t, tt.dialect).GroupOf(tt.pod); !ok || got != "g" {
+			t.Errorf("%s: got %q %v from %v %v", tt.dialect, got, ok, tt.pod.Labels, tt.pod.Annotations)
+		}
+		if got, ok := reader(t, tt.dialect).GroupOf(labelled()); ok {
+			t.Errorf("%s: a pod without marks is in %q", tt.dialect, got)
+		}
+	}
+}
+
+func object(apiVersion string, spec, status map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": "PodGroup", "metadata": map[string]any{"name": "g", "namespace": "team",
+		"ownerReferences": []any{map[string]any{"uid": "job", "controller": true}}}, "spec": spec, "status": status}}
+}
+
+// What a group object says, dialect by dialect.
+func TestDecode(t *testing.T) {
+	condition := func(kind, status string) map[string]any {
+		return map[string]any{"conditions": []any{map[string]any{"type": kind, "status": status, "reason": "NotEnoughResources", "message": "no room", "lastTransitionTime": "2026-11-21T13:00:00Z"}}}
+	}
+	tests := []struct {
+		dialect gang.Dialect
+		object  *unstructured.Unstructured
+		want    gang.Declaration
+	}{
+		{gang.SchedulerPlugins, object("scheduling.x-k8s.io/v1alpha1", map[string]any{"minMember": int64(4)}, map[string]any{"phase": "Scheduling"}), gang.Declaration{MinMember: 4, Phase: "Scheduling"}},
+		{gang.SchedulerPlugins, object("scheduling.sigs.k8s.io/v1alpha1", map[string]any{}, nil), gang.Declaration{MinMember: 1}},
+		{gang.Volcano, object("scheduling.volcano.sh/v1beta1", map[string]any{"minMember": int64(2), "minTaskMember": map[string]any{"worker": int64(1)}}, condition("Unschedulable", "True")),
+			gang.Declaration{MinMember: 2, Queue: "default", Phase: "Pending", RoleMin: map[string]int32{"worker": 1}, Words: []gang.Word{{Reason: "NotEnoughResources", Message: "no room"}}}},
+		{gang.KubeBatch, object("scheduling.incubator.k8s.io/v1alpha1", map[string]any{"minMember": int64(3), "queue": "q"}, nil), gang.Declaration{MinMember: 3, Queue: "q"}},
+		{gang.KAI, object("scheduling.run.ai/v2alpha2", map[string]any{"minMember": int64(2), "queue": "q", "topologyConstraint": map[string]any{"requiredTopologyLevel": "rack"}},
+			map[string]any{"schedulingConditions": []any{map[string]any{"status": "True", "reasons": []any{map[string]any{"reason": "OverLimit", "message": "over"}}}}}),
+			gang.Declaration{MinMember: 2, Queue: "q", TopologyKey: "rack", Words: []gang.Word{{Reason: "OverLimit", Message: "over"}}}},
+		{gang.Native, object("scheduling.k8s.io/v1beta1", map[string]any{"schedulingPolicy": map[string]any{"gang": map[string]any{"minCount": int64(9)}},
+			"schedulingConstraints": map[string]any{"topology": []any{map[string]any{"key": "zone"}}}}, condition("PodGroupInitiallyScheduled", "False")),
+			gang.Declaration{MinMember: 9, TopologyKey: "zone", Words: []gang.Word{{Reason: "NotEnoughResources", Message: "no room"}}}},
+		{gang.Native, object("scheduling.k8s.io/v1beta1", map[string]any{"schedulingPolicy": map[string]any{"basic": map[string]any{}}}, nil), gang.Declaration{MinMember: 1}},
+	}
+	for _, tt := range tests {
+		d, err := reader(t, tt.dialect).Decode(tt.object)
+		if err != nil {
+			t.Errorf("%s: %v", tt.dialect, err)
+			continue
+		}
+		if d.MinMember != tt.want.MinMember || d.Queue != tt.want.Queue || d.Phase != tt.want.Phase || d.TopologyKey != tt.want.TopologyKey || len(d.Words) != len(tt.want.Words) || len(d.RoleMin) != len(tt.want.RoleMin) {
+			t.Errorf("%s: got %+v", tt.dialect, d)
+		}
+		for i, w := range tt.want.Words {
+			if d.Words[i].Reason != w.Reason || d.Words[i].Message != w.Message {
+				t.Errorf("%s: got %+v", tt.dialect, d.Words[i])
+			}
+		}
+		if d.Owner != "job" || d.Key != (gang.Key{Dialect: tt.dialect, Namespace: "team", Name: "g"}) {
+			t.Errorf("%s: got %v of %q", tt.dialect, d.Key, d.Owner)
+		}
+	}
+	if _, err := reader(t, gang.Volcano).Decode(object("scheduling.volcano.sh/v1beta1", map[string]any{"minMember": "two"}, nil)); err == nil {
+		t.Error("a minMember that is no number was accepted")
+	}
+}
+
+// What pods alone say, in the dialects without objects.
+func TestFromPods(t *testing.T) {
+	groups := noted("yunikorn.apache.org/task-groups", `[{"name": "a", "minMember": 2}, {"name": "b", "minMember": 3}]`)
+	tests := []struct {
+		dialect gang.Dialect
+		pods    []*corev1.Pod
+		min     int32
+		bad     bool
+	}{
+		{gang.Labels, []*corev1.Pod{labelled("pod-group.scheduling.sigs.k8s.io/min-available", "2"), labelled("pod-group.scheduling.sigs.k8s.io/min-available", "3")}, 3, false},
+		{gang.Labels, []*corev1.Pod{labelled("pod-group.scheduling.sigs.k8s.io/min-available", "two")}, 1, true},
+		{gang.Koordinator, []*corev1.Pod{noted("gang.scheduling.koordinator.sh/min-available", "4")}, 4, false},
+		{gang.Koordinator, []*corev1.Pod{noted("gang.scheduling.koordinator.sh/min-available", "0")}, 1, true},
+		{gang.Kueue, []*corev1.Pod{noted("kueue.x-k8s.io/pod-group-total-count", "5")}, 5, false},
+		{gang.Kueue, []*corev1.Pod{noted()}, 1, true},
+		{gang.YuniKorn, []*corev1.Pod{noted(), groups}, 5, false},
+		{gang.YuniKorn, []*corev1.Pod{noted("yunikorn.apache.org/task-groups", "{")}, 1, true},
+	}
+	for _, tt := range tests {
+		d, err := reader(t, tt.dialect).FromPods(gang.Key{}, tt.pods)
+		if d.MinMember != tt.min || (err != nil) != tt.bad {
+			t.Errorf("%s: got %d, %v", tt.dialect, d.MinMember, err)
+		}
+	}
+}
+
+func TestAffinity(t *testing.T) {
+	for _, tt := range []struct {
+		dialect   gang.Dialect
+		scheduler string
+		want      int
+	}{{gang.Volcano, "volcano", 1}, {gang.Volcano, "kube-batch", -1}, {gang.Volcano, "mine", 0}, {gang.SchedulerPlugins, "default-scheduler", 0}, {gang.Native, "default-scheduler", 1}, {gang.Koordinator, "koord-scheduler", 1}} {
+		if got := Affinity(reader(t, tt.dialect), tt.scheduler); got != tt.want {
+			t.Errorf("%s for %s: got %d, want %d", tt.scheduler, tt.dialect, got, tt.want)
+		}
+	}
+}

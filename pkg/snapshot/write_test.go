@@ -1,0 +1,130 @@
+package snapshot
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const secrets = `kind: Pod
+apiVersion: v1
+metadata:
+  name: p
+  namespace: team
+  annotations: {kubectl.kubernetes.io/last-applied-configuration: leaked, keep: "1"}
+  managedFields: [{manager: leaked}]
+spec:
+  containers:
+  - name: c
+    env: [{name: TOKEN, value: leaked}, {name: KEY, valueFrom: {secretKeyRef: {name: s, key: k}}}]
+---
+kind: Secret
+apiVersion: v1
+metadata: {name: leaked}
+---
+kind: ConfigMap
+apiVersion: v1
+metadata: {name: cm}
+data: {a: leaked}
+binaryData: {b: bGVha2Vk}
+---
+kind: TFJob
+apiVersion: kubeflow.org/v1
+metadata: {name: j, namespace: team}
+spec: {tfReplicaSpecs: {Worker: {template: {spec: {containers: [{name: tensorflow, env: [{name: A, value: leaked}]}]}}}}}
+`
+
+func TestWriteRedacts(t *testing.T) {
+	s, err := Read(strings.NewReader(secrets))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := s.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"leaked", "bGVha2Vk", "managedFields"} {
+		if strings.Contains(out.String(), bad) {
+			t.Errorf("%s is in\n%s", bad, out.String())
+		}
+	}
+	for _, good := range []string{"name: TOKEN", "secretKeyRef", "keep:", "name: cm", "kind: TFJob"} {
+		if !strings.Contains(out.String(), good) {
+			t.Errorf("%s is not in\n%s", good, out.String())
+		}
+	}
+	if s.Pods[0].Spec.Containers[0].Env[0].Value != "leaked" {
+		t.Error("writing changed the snapshot")
+	}
+}
+
+func TestSaveAndOpen(t *testing.T) {
+	first, err := Read(strings.NewReader(twoNodes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"s.yaml", "s.yaml.gz"} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := first.Save(path); err != nil {
+			t.Fatal(err)
+		}
+		second, err := Open(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range second.Nodes {
+			second.Nodes[i].TypeMeta = first.Nodes[i].TypeMeta // written, so that kubectl reads it too
+		}
+		if diff := cmp.Diff(first.Nodes, second.Nodes); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(first.Server, second.Server); diff != "" || !first.At.Equal(second.At) || len(second.Denied) != 1 || len(second.Probes) != 1 {
+			t.Errorf("the header differs: %s", diff)
+		}
+	}
+}
+
+func TestSaveLeavesNothingHalfMade(t *testing.T) {
+	dir := t.TempDir()
+	target := filepath.Join(dir, "taken")
+	if err := os.MkdirAll(filepath.Join(target, "x"), 0o700); err != nil { // a directory cannot be replaced
+		t.Fatal(err)
+	}
+	if err := (&Snapshot{}).Save(target); err == nil {
+		t.Fatal("a directory was replaced")
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != 1 {
+		t.Errorf("left behind: %v", entries)
+	}
+	if err := (&Snapshot{}).Save(filepath.Join(dir, "absent", "s.yaml")); err == nil || !strings.Contains(err.Error(), "absent") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCloneSharesNothingThatChanges(t *testing.T) {
+	s, err := Read(strings.NewReader(secrets))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.Clone()
+	c.Pods = append(c.Pods[:0], c.Pods[1:]...)
+	for kind := range c.Custom {
+		c.Custom[kind] = nil
+	}
+	if len(s.Pods) != 1 || len(s.Custom) != 3 {
+		t.Error("the original changed")
+	}
+	for kind, list := range s.Custom {
+		if len(list) != 1 {
+			t.Errorf("%v: %d objects", kind, len(list))
+		}
+	}
+}
