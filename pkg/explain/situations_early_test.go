@@ -167,6 +167,13 @@ func groupSituations() []situation {
 			refs[0].UID = "gone"
 			group.SetOwnerReferences(refs)
 		}},
+		{name: "two dialects", code: answer.Fits, exit: 3, says: []string{"PodGroup.scheduling.volcano.sh gang is not read"}, build: func(c *explaintest.Cluster) {
+			c.Nodes(2, 8).Add(with(gang(2, 8), func(g *explaintest.Gang) { g.Age = 20 * time.Second }))
+			other := c.S.Custom[groupKind("scheduling.x-k8s.io")][0].DeepCopy()
+			other.SetAPIVersion("scheduling.volcano.sh/v1beta1")
+			other.SetUID("other")
+			c.Put(other)
+		}},
 		{name: "more members than replicas", code: answer.MinMemberTooHigh, exit: 4, offers: []answer.ActionKind{answer.Fix}, never: []answer.ActionKind{answer.Wait}, build: func(c *explaintest.Cluster) {
 			c.Nodes(2, 8).Add(with(gang(2, 8), func(g *explaintest.Gang) { g.Min = 3 }))
 		}},

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -45,6 +46,19 @@ func placeSituations() []situation {
 		}},
 		{name: "busy, with a deadline", code: answer.NodesBusy, exit: 3, says: []string{"14:30", "activeDeadlineSeconds"}, build: func(c *explaintest.Cluster) {
 			c.Nodes(2, 8).Add(explaintest.Gang{Namespace: "research", Name: "a", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}, Age: time.Hour, Job: set(int64(5400), "spec", "runPolicy", "activeDeadlineSeconds")}).Add(gang(2, 8))
+		}},
+		{name: "busy, and earlier runs tell how long", code: answer.NodesBusy, exit: 3, says: []string{"15:00", "median of 5 earlier runs of nightly"}, build: func(c *explaintest.Cluster) {
+			for i := range 5 {
+				c.Add(explaintest.Gang{Namespace: "research", Name: fmt.Sprintf("nightly-%d", i), Workers: 1, Missing: 1, NoGroup: true, Age: 24 * time.Hour, Job: func(job map[string]any) {
+					set("2026-11-20T12:00:00Z", "status", "startTime")(job)
+					set([]any{map[string]any{"type": "Succeeded", "status": "True", "lastTransitionTime": "2026-11-20T14:00:00Z"}}, "status", "conditions")(job)
+				}})
+			}
+			c.Nodes(1, 8).Add(explaintest.Gang{Namespace: "research", Name: "nightly-5", Workers: 1, GPUs: 8, Nodes: []string{"n1"}, Age: time.Hour}).Add(gang(1, 8))
+		}},
+		{name: "left over by a job that has ended", code: answer.NodesBusy, exit: 5, says: []string{"left over"}, offers: []answer.ActionKind{answer.Evict}, never: []answer.ActionKind{answer.Wait}, build: func(c *explaintest.Cluster) {
+			c.Nodes(1, 8).Add(explaintest.Gang{Namespace: "research", Name: "a", Workers: 1, GPUs: 8, Nodes: []string{"n1"},
+				Job: set([]any{map[string]any{"type": "Succeeded", "status": "True"}}, "status", "conditions")}).Add(gang(1, 8))
 		}},
 		{name: "busy, lower priority runs", code: answer.NodesBusy, exit: 3, offers: []answer.ActionKind{answer.Evict, answer.Wait}, build: func(c *explaintest.Cluster) {
 			high := int32(1000)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -82,9 +83,10 @@ func TestImports(t *testing.T) {
 // What explains and what renders are functions of values, so that any answer
 // can be replayed from a file.
 func TestPureCore(t *testing.T) {
+	pure := []string{"pkg/gang", "pkg/workload", "pkg/render", "pkg/fit", "pkg/explain"}
 	impure := []string{"os", "os/exec", "net", "net/http", "k8s.io/client-go/kubernetes", "k8s.io/client-go/dynamic", "k8s.io/client-go/rest"}
 	for _, p := range list(t, "./pkg/...") {
-		if !under(p.ImportPath, "pkg/gang") && !under(p.ImportPath, "pkg/render") && !under(p.ImportPath, "pkg/workload") {
+		if !slices.ContainsFunc(pure, func(dir string) bool { return under(p.ImportPath, dir) }) {
 			continue
 		}
 		for _, imported := range p.Imports {

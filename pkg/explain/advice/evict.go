@@ -60,7 +60,7 @@ func evictCommand(h *world.Holder) string {
 		return command.Kubectl(h.Namespace, "scale", strings.ToLower(h.Kind)+"/"+h.Name, "--replicas=0")
 	}
 	kind := strings.ToLower(h.Kind)
-	if h.Job != nil && slices.Contains(h.Job.Reader.Words, kind) {
+	if h.Job != nil && !h.Leftover() && slices.Contains(h.Job.Reader.Words, kind) {
 		return command.MergePatch(h.Namespace, kind, h.Name, map[string]any{"spec": map[string]any{"runPolicy": map[string]any{"suspend": true}}})
 	}
 	return command.Kubectl(h.Namespace, "delete", kind, h.Name)

@@ -157,8 +157,10 @@ func (c *climb) prospects(h *world.Holder) string {
 		return ", stuck in Terminating"
 	case h.Going(c.w.Now):
 		return ", is going"
+	case h.Leftover():
+		return ", left over by a job that has ended"
 	case !h.Deadline.IsZero():
-		return ", ends by " + h.Deadline.UTC().Format("15:04")
+		return ", ends about " + phrase.Clock(h.Deadline, c.w.Now)
 	case !h.Ends:
 		return ", never ends"
 	}

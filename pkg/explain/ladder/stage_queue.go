@@ -79,6 +79,9 @@ func (c *climb) objectQueue(kind schema.GroupKind, name string) state {
 		return unknown("queues may not be listed")
 	}
 	queues := c.w.Snap.Custom[kind]
+	if len(queues) == 0 {
+		return unknown("no queue was seen at all") // every such scheduler has at least its default one
+	}
 	i := slices.IndexFunc(queues, func(u *unstructured.Unstructured) bool { return u.GetName() == name })
 	if i < 0 {
 		c.add(*c.queueNotFound(kind, name, queues))

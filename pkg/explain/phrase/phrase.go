@@ -81,6 +81,15 @@ func Resource(name corev1.ResourceName) string {
 // Age is a duration in one or two units: 4s, 12m, 3h20m.
 func Age(d time.Duration) string { return duration.HumanDuration(max(0, d)) }
 
+// Clock is a time of day, with the date where it is not that of now. Times are UTC, as those of the API.
+func Clock(t, now time.Time) string {
+	t = t.UTC()
+	if t.Format(time.DateOnly) == now.UTC().Format(time.DateOnly) {
+		return t.Format("15:04")
+	}
+	return t.Format("2006-01-02 15:04")
+}
+
 // Device is the accelerator in a request: the GPU if there is one, else the first other extended resource; "" without.
 func Device(request corev1.ResourceList) corev1.ResourceName {
 	var other corev1.ResourceName

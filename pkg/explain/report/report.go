@@ -113,9 +113,9 @@ func (w *writer) ends() {
 			label = "Starts by itself when"
 			first = false
 		}
-		eta := "no end declared"
-		if x.ETA != nil {
-			eta = fmt.Sprintf("by %s at the latest (%s)", x.ETA.UTC().Format("15:04"), x.ETASource)
+		eta := "no end known"
+		if x.ETA != nil && w.a.Snapshot.At != nil {
+			eta = fmt.Sprintf("estimate %s (%s)", phrase.Clock(*x.ETA, *w.a.Snapshot.At), x.ETASource)
 		}
 		w.line("%s  %s   %s", label, x.Text, eta)
 	}

@@ -27,7 +27,8 @@ type Holder struct {
 	Ends bool
 	// DaemonSet pods stay whatever happens.
 	DaemonSet bool
-	// Deadline is when it ends at the latest; zero if unknown. Source says who declared it.
+	// Deadline is when it ends: at the latest, where somebody declared a limit, or usually, where enough runs before it tell;
+	// zero if unknown. Source says which.
 	Deadline time.Time
 	Source   string
 	// Job is the job behind it, if it is one.
@@ -71,6 +72,9 @@ func (h *Holder) Going(now time.Time) bool {
 	}
 	return true
 }
+
+// Leftover reports whether the pods outlive their job: it has ended, and nothing will end them. Parameter servers do that.
+func (h *Holder) Leftover() bool { return h.Job != nil && h.Job.End != nil }
 
 // Total is what its pods are charged of one resource.
 func (h *Holder) Total(name corev1.ResourceName) int64 {
@@ -123,15 +127,18 @@ func (w *World) findHolders() []*Holder {
 		h := byKey[key]
 		if h == nil {
 			h = &Holder{Kind: root.kind.Kind, Namespace: pod.Namespace, Name: root.name, DaemonSet: fit.DaemonSetPod(pod), Job: jobs[root.uid]}
-			h.Ends = endsSomeDay(root, pod)
+			h.Ends = endsSomeDay(root, pod) && !h.Leftover()
 			byKey[key] = h
 			all = append(all, h)
 		}
 		h.Pods = append(h.Pods, pod)
 		w.holderOf[pod] = h
 	}
+	habits := w.habits()
 	for _, h := range all {
-		h.Deadline, h.Source = deadline(h)
+		if h.Deadline, h.Source = deadline(h); h.Deadline.IsZero() && h.Job != nil && len(habits) > 0 {
+			h.Deadline, h.Source = habits[family(h.Job)].expect(h.Job, w.Now)
+		}
 	}
 	slices.SortFunc(all, func(a, b *Holder) int {
 		return cmp.Or(strings.Compare(a.String(), b.String()), strings.Compare(a.Kind, b.Kind))
@@ -179,8 +186,8 @@ func rootOf(pod *corev1.Pod, owners map[types.UID]owner) owner {
 	at := owner{kind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), name: ref.Name, uid: ref.UID}
 	for range 8 { // owners do not nest deeper; a cycle must not hang
 		known, ok := owners[at.uid]
-		if !ok || known.above == nil {
-			break
+		if !ok || known.above == nil || known.above.Kind == "CronJob" {
+			break // a CronJob goes on for ever, the Job that it made does not
 		}
 		at = owner{kind: schema.FromAPIVersionAndKind(known.above.APIVersion, known.above.Kind).GroupKind(), name: known.above.Name, uid: known.above.UID}
 	}

@@ -3,7 +3,6 @@ package world
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -76,18 +75,26 @@ func (w *World) roleMin(g *Gang, role string) int32 {
 	return 0
 }
 
-// signature is equal for pods that the scheduler cannot tell apart.
+// signature is equal for pods that a scheduler cannot tell apart. A pod that exists and the template that it was made from
+// differ in what admission fills in: tokens to mount, tolerations of short outages, names.
 func signature(role string, pod *corev1.Pod) string {
-	spec := pod.Spec.DeepCopy()
-	spec.Hostname, spec.Subdomain, spec.NodeName, spec.SchedulingGates = "", "", "", nil
-	spec.Volumes = slices.DeleteFunc(spec.Volumes, anywhere)
-	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range list {
-			c := &list[i]
-			*c = corev1.Container{Name: c.Name, Resources: c.Resources, Ports: c.Ports, RestartPolicy: c.RestartPolicy}
+	spec := pod.Spec
+	asks := corev1.PodSpec{
+		NodeSelector: spec.NodeSelector, Affinity: spec.Affinity, TopologySpreadConstraints: spec.TopologySpreadConstraints,
+		ResourceClaims: spec.ResourceClaims, Overhead: spec.Overhead, Resources: spec.Resources, HostNetwork: spec.HostNetwork,
+	}
+	for _, t := range spec.Tolerations {
+		if t.Effect != corev1.TaintEffectNoExecute || t.Key != corev1.TaintNodeNotReady && t.Key != corev1.TaintNodeUnreachable {
+			asks.Tolerations = append(asks.Tolerations, t)
 		}
 	}
-	text, err := json.Marshal(spec)
+	for _, v := range spec.Volumes {
+		if !anywhere(v) {
+			asks.Volumes = append(asks.Volumes, v)
+		}
+	}
+	asks.InitContainers, asks.Containers = demands(spec.InitContainers), demands(spec.Containers)
+	text, err := json.Marshal(asks)
 	if err != nil {
 		return role + "/" + pod.Name // a spec that does not marshal is like no other
 	}
@@ -98,4 +105,19 @@ func signature(role string, pod *corev1.Pod) string {
 // its service account.
 func anywhere(v corev1.Volume) bool {
 	return v.Projected != nil || v.Secret != nil || v.ConfigMap != nil || v.DownwardAPI != nil || v.EmptyDir != nil || v.HostPath != nil
+}
+
+// demands are containers with nothing but what they ask of a node. A port counts only if it is one of the host.
+func demands(containers []corev1.Container) []corev1.Container {
+	var out []corev1.Container
+	for _, c := range containers {
+		d := corev1.Container{RestartPolicy: c.RestartPolicy, Resources: corev1.ResourceRequirements{Requests: c.Resources.Requests}}
+		for _, p := range c.Ports {
+			if p.HostPort != 0 {
+				d.Ports = append(d.Ports, corev1.ContainerPort{HostPort: p.HostPort, HostIP: p.HostIP, Protocol: p.Protocol})
+			}
+		}
+		out = append(out, d)
+	}
+	return out
 }
