@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/explain/explaintest"
@@ -99,6 +100,16 @@ func lifeSituations() []situation {
 		{name: "member lost", code: answer.MemberLost, exit: 7, build: func(c *explaintest.Cluster) {
 			lose(c)
 			c.S.Nodes = c.S.Nodes[:2]
+		}},
+		{name: "the gang itself is preempted", code: answer.MemberLost, exit: 7, says: []string{"PreemptionByScheduler"}, build: func(c *explaintest.Cluster) {
+			c.Nodes(2, 8).Add(with(gang(2, 8), func(g *explaintest.Gang) {
+				g.Nodes = []string{"n1", "n2"}
+				g.Pod = func(_ int, p *corev1.Pod) {
+					at := metav1.NewTime(explaintest.Now.Add(time.Minute))
+					p.DeletionTimestamp = &at
+					p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "PreemptionByScheduler"}}
+				}
+			}))
 		}},
 		{name: "deadlock", code: answer.MutualDeadlock, exit: 7, offers: []answer.ActionKind{answer.Evict}, build: func(c *explaintest.Cluster) {
 			c.Nodes(2, 8).Add(explaintest.Gang{Namespace: "research", Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n2"}}).

@@ -53,6 +53,14 @@ func (c *climb) blocked(ideal fit.Result) {
 			return
 		}
 	}
+	all := after
+	for _, r := range repairs {
+		all = r.do(all)
+	}
+	if !c.fitOn(all, nil).Fits() {
+		c.add(*c.services()) // what is left over are pods of the gang itself that do not go
+		return
+	}
 	// No single one does. Leave out, one after the other, what is not needed; the rest is.
 	needed := repairs
 	for i := 0; i < len(needed); {
@@ -191,7 +199,7 @@ func (c *climb) stuck() *Finding {
 			}
 		}
 	}
-	f := c.base(answer.StuckTerminating, "%s stuck in Terminating and %s room that it needs", isAre(names), holdVerb(names)).fact("pods", names)
+	f := c.base(answer.StuckTerminating, "%s stuck in Terminating and %s room that it needs", isAre(names), phrase.Verb(len(names), "holds", "hold")).fact("pods", names)
 	for _, line := range lines {
 		f.detail("%s", line)
 	}
@@ -205,13 +213,6 @@ func (c *climb) stuck() *Finding {
 	})
 }
 
-func holdVerb(names []string) string {
-	if len(names) == 1 {
-		return "holds"
-	}
-	return "hold"
-}
-
 // services: what holds the room never ends.
 func (c *climb) services() *Finding {
 	r := c.look(c.w.Cluster(), c.hardest(c.Place))
@@ -223,7 +224,7 @@ func (c *climb) services() *Finding {
 		}
 	}
 	if len(names) > 0 {
-		f.Message = fmt.Sprintf("%s hold the room and never end: %s of %s free, and it needs %s", phrase.Names(names), phrase.Quantity(r.name, r.sum), phrase.Amount(r.name, r.total), r.wants())
+		f.Message = fmt.Sprintf("%s %s the room and never %s: %s of %s free, and it needs %s", phrase.Names(names), phrase.Verb(len(names), "holds", "hold"), phrase.Verb(len(names), "ends", "end"), phrase.Quantity(r.name, r.sum), phrase.Amount(r.name, r.total), r.wants())
 	}
 	return f.fact("services", names)
 }

@@ -18,7 +18,7 @@ import (
 // life looks at a gang of which some members hold nodes while others cannot: what was lost, who took it, and what idles.
 func (c *climb) life() state {
 	g := c.g
-	holding := g.Count(world.Placed, world.Up, world.Lost)
+	holding := g.Count(world.Placed, world.Up, world.Lost, world.Leaving)
 	if holding == 0 || g.Count(world.Placed, world.Up, world.Succeeded) >= g.Min || c.has(answer.Fits) || g.End != nil {
 		return skipped
 	}
@@ -93,7 +93,12 @@ func (c *climb) lostMembers() []lostMember {
 		case m.State == world.Lost:
 			l.node, l.how = m.Pod.Spec.NodeName, "its node is not ready"
 		case m.State == world.Leaving:
-			l.node, l.since, l.how = m.Pod.Spec.NodeName, m.Pod.DeletionTimestamp.Time, "it is being deleted"
+			l.node, l.since, l.how = m.Pod.Spec.NodeName, deletedAt(m.Pod), "it is being deleted"
+			for _, cond := range m.Pod.Status.Conditions {
+				if cond.Type == corev1.DisruptionTarget && cond.Status == corev1.ConditionTrue {
+					l.how = strings.TrimSpace(cond.Reason + " " + cond.Message)
+				}
+			}
 		case m.State == world.Broken:
 			l.node, l.how = m.Pod.Spec.NodeName, strings.ToLower(m.Pod.Status.Reason+" "+m.Pod.Status.Message)
 		case m.Pod != nil && !started.IsZero() && m.Pod.CreationTimestamp.After(started.Add(creating)):
@@ -107,6 +112,15 @@ func (c *climb) lostMembers() []lostMember {
 		all = append(all, l)
 	}
 	return all
+}
+
+// deletedAt is when somebody asked for the deletion of a pod: its timestamp is when the grace period ends.
+func deletedAt(p *corev1.Pod) time.Time {
+	at := p.DeletionTimestamp.Time
+	if p.DeletionGracePeriodSeconds != nil {
+		at = at.Add(-time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
+	}
+	return at
 }
 
 // whereWas guesses the node of a member that was replaced: one that went away while the gang ran and where no sibling is.
@@ -140,10 +154,14 @@ func (c *climb) lost(lost []lostMember) *Finding {
 	}
 	up := fraction(c.g.Count(world.Up, world.Succeeded), c.g.Total())
 	idle, _ := c.idle()
+	idling := ""
+	if idle > 0 {
+		idling = fmt.Sprintf("; %s idle", phrase.Count(idle, "GPU"))
+	}
 	thieves := c.thieves(lost)
-	code, tail := answer.MemberLost, "and nothing has room for it"
+	code, tail := answer.MemberLost, "and there is no room for "+phrase.Verb(len(names), "it", "them")
 	if c.Place != nil && c.Place.Fits() {
-		tail = "and it can be placed again"
+		tail = "and there is room again"
 	}
 	if len(thieves) > 0 {
 		code, tail = answer.SlotStolen, "and "+thieves[0].String()+" took the room"
@@ -156,7 +174,7 @@ func (c *climb) lost(lost []lostMember) *Finding {
 	if l.node != "" {
 		where = " on " + l.node
 	}
-	f := found(answer.StageLife, code, answer.Degraded, answer.Nobody, "%s run: %s was lost%s%s, %s; %s idle", up, phrase.Names(names), where, when, tail, phrase.Count(idle, "GPU")).
+	f := found(answer.StageLife, code, answer.Degraded, answer.Nobody, "%s run: %s %s lost%s%s, %s%s", up, phrase.Names(names), phrase.Verb(len(names), "was", "were"), where, when, tail, idling).
 		fact("lost", names).fact("idleGPUs", idle).since(l.since)
 	if l.how != "" {
 		f.detail("%s: %s", l.Name(), l.how)

@@ -72,8 +72,12 @@ func (c *climb) stays(pod *corev1.Pod) bool {
 
 // others are the holders that are not the gang itself and not DaemonSets.
 func (c *climb) others() []*world.Holder {
+	own := map[*corev1.Pod]bool{}
+	for _, m := range c.g.Members {
+		own[m.Pod] = true
+	}
 	return slices.DeleteFunc(slices.Clone(c.w.Holders()), func(h *world.Holder) bool {
-		return h.DaemonSet || h.Job != nil && h.Job.Meta.UID == c.g.Meta.UID && c.g.Meta.UID != ""
+		return h.DaemonSet || own[h.Pods[0]] || h.Job != nil && h.Job.Meta.UID == c.g.Meta.UID && c.g.Meta.UID != ""
 	})
 }
 
@@ -86,9 +90,21 @@ func (c *climb) endsAlone(h *world.Holder, pod *corev1.Pod) bool {
 	return h.Ends || pod.DeletionTimestamp != nil
 }
 
-// afterEnds is the cluster when every job that is running has ended.
+// afterEnds is the cluster when every job that is running has ended, and what the gang itself is leaving is free.
 func (c *climb) afterEnds() *fit.Cluster {
-	return c.without(c.endsAlone)
+	own := c.leaving()
+	return c.without(c.endsAlone).Emptied(func(p *corev1.Pod) bool { return !own[p] || world.Stuck(p, c.w.Now) })
+}
+
+// leaving are the gang's own pods that are being deleted: those that replace them need room of their own until then.
+func (c *climb) leaving() map[*corev1.Pod]bool {
+	own := map[*corev1.Pod]bool{}
+	for _, m := range c.g.Members {
+		if m.State == world.Leaving || m.State == world.Lost {
+			own[m.Pod] = true
+		}
+	}
+	return own
 }
 
 // without is the cluster after pods of other holders that match are gone.

@@ -74,7 +74,7 @@ func (c *climb) notStarted(list []trouble, members []string) *Finding {
 	for _, line := range t.details {
 		f.detail("%s", line)
 	}
-	f.detail("%s members have a node, %s run; %s have %s", fraction(bound, c.g.Total()), fraction(up, c.g.Total()), phrase.Names(members), "this trouble")
+	f.detail("%s members have a node, %s run; %s %s this trouble", fraction(bound, c.g.Total()), fraction(up, c.g.Total()), phrase.Names(members), phrase.Verb(len(members), "has", "have"))
 	for _, command := range t.commands {
 		f.run(command)
 	}

@@ -50,6 +50,14 @@ func Count[N int | int32 | int64](n N, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
+// Verb is the form of a verb for so many subjects: it holds, they hold.
+func Verb(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
 // Amount is an amount of a resource as people say it: 8 GPUs, 32 cpu, 256Gi memory, 110 pods.
 func Amount(name corev1.ResourceName, n int64) string {
 	switch {

@@ -15,6 +15,7 @@ func TestPhrases(t *testing.T) {
 		{Or(five[:1]), "a"}, {Or(five[:3]), "a, b or c"}, {Or(five), "a, b, c, d, +1"},
 		{Count(1, "GPU"), "1 GPU"}, {Count(2, "worker"), "2 workers"}, {Count(2, "entry"), "2 entries"}, {Count(2, "class"), "2 classes"},
 		{Amount("nvidia.com/gpu", 8), "8 GPUs"}, {Amount(corev1.ResourceCPU, 32000), "32 cpu"}, {Amount(corev1.ResourceMemory, 1<<30), "1Gi memory"}, {Amount(corev1.ResourcePods, 2), "2 pod slots"},
+		{Verb(1, "holds", "hold"), "holds"}, {Verb(2, "holds", "hold"), "hold"},
 		{Clock(time.Unix(3600, 0), time.Unix(0, 0)), "01:00"}, {Clock(time.Unix(90000, 0), time.Unix(0, 0)), "1970-01-02 01:00"},
 		{Age(280 * time.Second), "4m40s"}, {Age(-time.Second), "0s"}, {Member("PS"), "PS"}, {Member("Worker"), "worker"},
 	}

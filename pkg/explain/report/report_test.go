@@ -1,0 +1,78 @@
+package report_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/explain"
+	"github.com/gangctl/gangctl/pkg/explain/explaintest"
+	"github.com/gangctl/gangctl/pkg/explain/report"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// The text of an answer, word by word. What it has to say is tested elsewhere; this shows what a change does to how it looks.
+func TestGolden(t *testing.T) {
+	ask := explaintest.Gang{Name: "llama", Workers: 2, GPUs: 8}
+	tests := map[string]struct {
+		build func(*explaintest.Cluster)
+		o     report.Options
+	}{
+		"fragmented": {build: func(c *explaintest.Cluster) {
+			c.Nodes(4, 8).Runs("a", 4, "n1").Runs("b", 4, "n2").Runs("c", 4, "n3").Runs("d", 4, "n4").Add(ask)
+			c.Event("Pod", "team", "llama-worker-0", explaintest.Scheduler, "FailedScheduling", "0/4 nodes are available: 4 Insufficient nvidia.com/gpu.", 12*time.Second)
+		}},
+		"verbose": {o: report.Options{Verbose: true, Node: "n3"}, build: func(c *explaintest.Cluster) {
+			c.Nodes(3, 8).Runs("a", 8, "n1").Add(ask)
+			c.S.Nodes[2].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
+		}},
+		"two_reasons": {build: func(c *explaintest.Cluster) {
+			g := ask
+			g.Volcano, g.Missing = "q", 2
+			g.Spec = func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "h1oo"} }
+			c.Queue("q", "Closed", nil)
+			c.Nodes(2, 8).Add(g)
+			c.S.Nodes[0].Labels["class"], c.S.Nodes[1].Labels["class"] = "h100", "h100"
+		}},
+		"running": {build: func(c *explaintest.Cluster) {
+			g := ask
+			g.Nodes = []string{"n1", "n2"}
+			c.Nodes(2, 8).Add(g)
+		}},
+		"quiet": {o: report.Options{Quiet: true}, build: func(c *explaintest.Cluster) { c.Nodes(1, 8).Add(ask) }},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := explaintest.New()
+			tt.build(c)
+			a, err := explain.Explain(context.Background(), c.Done(), explain.Question{Namespace: "team", Name: "llama"}, explain.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			if err := report.Write(&out, a, tt.o); err != nil {
+				t.Fatal(err)
+			}
+			golden := filepath.Join("testdata", name+".golden")
+			if *update {
+				if err := os.WriteFile(golden, out.Bytes(), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(out.Bytes(), want) {
+				t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+			}
+		})
+	}
+}
