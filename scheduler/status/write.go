@@ -65,15 +65,15 @@ func terminal(phase spv1alpha1.PodGroupPhase) bool {
 // patchCondition says on a pod why its gang cannot be tried. A pod that says
 // so already is left alone.
 func (c *Controller) patchCondition(ctx context.Context, pod *corev1.Pod, reason string) error {
-	old := pod.Status.DeepCopy()
+	_, said := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled)
+	if said != nil && said.Status == corev1.ConditionFalse && said.Reason == ReasonWaiting && said.Message == reason {
+		return nil
+	}
 	status := pod.Status.DeepCopy()
-	changed := podutil.UpdatePodCondition(status, &corev1.PodCondition{
+	podutil.UpdatePodCondition(status, &corev1.PodCondition{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: ReasonWaiting, Message: reason,
 		ObservedGeneration: pod.Generation,
 	})
-	if !changed || equalButTime(old, status) {
-		return nil
-	}
 	_, condition := podutil.GetPodCondition(status, corev1.PodScheduled)
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID},
@@ -87,12 +87,6 @@ func (c *Controller) patchCondition(ctx context.Context, pod *corev1.Pod, reason
 		return nil // deleted, or another pod of that name: its own event will come
 	}
 	return err
-}
-
-func equalButTime(a, b *corev1.PodStatus) bool {
-	_, x := podutil.GetPodCondition(a, corev1.PodScheduled)
-	_, y := podutil.GetPodCondition(b, corev1.PodScheduled)
-	return x != nil && y != nil && x.Status == y.Status && x.Reason == y.Reason && x.Message == y.Message
 }
 
 // Decided reports what the engine decided of a gang, as an event on the gang's

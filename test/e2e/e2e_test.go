@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gangctl/gangctl/sandbox/demo"
+	"github.com/gangctl/gangctl/sandbox/sandboxtest"
 )
 
 // stepTimeout bounds each wait for the cluster. It is long, because a machine
@@ -62,7 +63,7 @@ func newStage(t *testing.T, scheduler demo.Scheduler) *demo.Stage {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			showLogs(t, stage.DataDir)
+			(&sandboxtest.Cluster{DataDir: stage.DataDir}).DumpLogs(t)
 		}
 		if err := stage.Down(context.Background()); err != nil {
 			t.Error(err)
@@ -80,20 +81,4 @@ type logger struct{ t *testing.T }
 func (l logger) Write(p []byte) (int, error) {
 	l.t.Logf("%s", p)
 	return len(p), nil
-}
-
-// showLogs prints the end of every component's log.
-func showLogs(t *testing.T, dir string) {
-	files, err := filepath.Glob(filepath.Join(dir, "*", "*.log"))
-	if err != nil {
-		t.Log(err)
-	}
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Log(err)
-			continue
-		}
-		t.Logf("%s:\n%s", filepath.Base(file), content[max(0, len(content)-4000):])
-	}
 }
