@@ -3,6 +3,8 @@ package scheduler
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/gangctl/gangctl/scheduler/virtual"
 )
 
 // regrouped is the pod informer as the engine sees it. In the API that the
@@ -28,19 +30,17 @@ type regroup struct{ cache.ResourceEventHandler }
 func (r regroup) OnUpdate(before, after any) {
 	old, ok := before.(*corev1.Pod)
 	pod, is := after.(*corev1.Pod)
+	if !ok || !is {
+		r.ResourceEventHandler.OnUpdate(before, after)
+		return
+	}
 	// A pod with a node is not in the queue, and the cache copes by itself.
-	if !ok || !is || old.Spec.NodeName != "" || (old.UID == pod.UID && groupOf(old) == groupOf(pod)) {
+	was, _ := virtual.GroupOf(old)
+	now, _ := virtual.GroupOf(pod)
+	if old.Spec.NodeName != "" || (old.UID == pod.UID && was == now) {
 		r.ResourceEventHandler.OnUpdate(before, after)
 		return
 	}
 	r.OnDelete(before)
 	r.OnAdd(after, false)
-}
-
-// groupOf returns the virtual group of a pod, empty for a pod on its own.
-func groupOf(pod *corev1.Pod) string {
-	if group := pod.Spec.SchedulingGroup; group != nil && group.PodGroupName != nil {
-		return *group.PodGroupName
-	}
-	return ""
 }

@@ -27,6 +27,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/scheduler/board"
 	"github.com/gangctl/gangctl/scheduler/feed"
 	"github.com/gangctl/gangctl/scheduler/intercept"
 	"github.com/gangctl/gangctl/scheduler/roster"
@@ -70,6 +71,7 @@ func setup(ctx context.Context, opts *options.Options) (*instance, error) {
 		return nil, fmt.Errorf("create client: %w", err)
 	}
 
+	notes := &board.Board{}
 	store := virtual.NewStore()
 	gangs := roster.New(store)
 	names := profileNames(c.ComponentConfig.Profiles)
@@ -96,8 +98,10 @@ func setup(ctx context.Context, opts *options.Options) (*instance, error) {
 
 	c.Client = intercept.Client(c.Client, &decisions{store: store, report: controller.Decided})
 	c.InformerFactory = informerFactory(c.Client, opts, members.live, store)
+	plugins := extensions(parts{board: notes})
+	enable(c.ComponentConfig.Profiles, plugins)
 	cc := c.Complete()
-	engine, err := newEngine(ctx, &cc)
+	engine, err := newEngine(ctx, &cc, plugins)
 	if err != nil {
 		return nil, err
 	}
@@ -120,13 +124,14 @@ func fixed(informer cache.SharedIndexInformer) func(kubernetes.Interface, time.D
 	return func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return informer }
 }
 
-func newEngine(ctx context.Context, cc *schedulerserverconfig.CompletedConfig) (*upstream.Scheduler, error) {
+func newEngine(ctx context.Context, cc *schedulerserverconfig.CompletedConfig, plugins []extension) (*upstream.Scheduler, error) {
 	recorders := profile.RecorderFactory(func(name string) events.EventRecorderLogger {
 		return cc.EventBroadcaster.NewRecorder(name)
 	})
 	engine, err := upstream.New(ctx, cc.Client, cc.InformerFactory, cc.DynInformerFactory, recorders,
 		upstream.WithComponentConfigVersion(cc.ComponentConfig.APIVersion),
 		upstream.WithKubeConfig(cc.KubeConfig),
+		upstream.WithFrameworkOutOfTreeRegistry(registry(plugins)),
 		upstream.WithProfiles(cc.ComponentConfig.Profiles...),
 		upstream.WithPercentageOfNodesToScore(cc.ComponentConfig.PercentageOfNodesToScore),
 		upstream.WithPodMaxBackoffSeconds(cc.ComponentConfig.PodMaxBackoffSeconds),

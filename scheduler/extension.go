@@ -1,0 +1,55 @@
+package scheduler
+
+import (
+	"slices"
+
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+
+	"github.com/gangctl/gangctl/scheduler/board"
+)
+
+// parts are what our plugins share with the rest of the scheduler. There is one
+// of each, however many profiles there are.
+type parts struct {
+	board *board.Board
+}
+
+// extension is one plugin of ours. A profile gets an instance of its own, so
+// what all of them must agree on is made once, in extensions.
+type extension struct {
+	name string
+	make frameworkruntime.PluginFactory
+}
+
+// extensions are our plugins, in the order in which the engine calls them,
+// after its own.
+func extensions(parts) []extension {
+	return []extension{}
+}
+
+func registry(plugins []extension) frameworkruntime.Registry {
+	r := frameworkruntime.Registry{}
+	for _, p := range plugins {
+		r[p.name] = p.make
+	}
+	return r
+}
+
+// enable adds our plugins to every profile. A configuration file need not name
+// them; one that disables a plugin, or places it itself, is obeyed.
+func enable(profiles []schedulerconfig.KubeSchedulerProfile, plugins []extension) {
+	for i := range profiles {
+		if profiles[i].Plugins == nil {
+			profiles[i].Plugins = &schedulerconfig.Plugins{}
+		}
+		set := &profiles[i].Plugins.MultiPoint
+		for _, p := range plugins {
+			named := func(q schedulerconfig.Plugin) bool { return q.Name == p.name }
+			if slices.ContainsFunc(set.Disabled, named) || slices.ContainsFunc(set.Enabled, named) {
+				continue
+			}
+			set.Enabled = append(set.Enabled, schedulerconfig.Plugin{Name: p.name})
+		}
+	}
+}
