@@ -4,7 +4,6 @@ package explain
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -39,18 +38,7 @@ const defaultAdviceBudget = 5 * time.Second
 
 // Explain answers for one job. Errors are of the kinds [world.NotFoundError] and [world.AmbiguousError].
 func Explain(ctx context.Context, s *snapshot.Snapshot, q Question, o Options) (*answer.Answer, error) {
-	w := world.New(s)
-	subject, err := w.Find(q)
-	var missing *world.NotFoundError
-	if errors.As(err, &missing) {
-		if a := absent(w, q); a != nil {
-			return a, nil
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return explainSubject(ctx, w, subject, o), nil
+	return NewAsker(s).Ask(ctx, q, o)
 }
 
 // Pending answers for every gang of a namespace, or of all if it is empty, that does not run and has not ended, without

@@ -1,0 +1,32 @@
+package explain
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/explain/world"
+	"github.com/gangctl/gangctl/pkg/snapshot"
+)
+
+// Asker answers several questions about one snapshot; what they have in common is computed once. It is not safe for
+// concurrent use.
+type Asker struct{ world *world.World }
+
+// NewAsker returns an asker for a snapshot, which must not change any more.
+func NewAsker(s *snapshot.Snapshot) *Asker { return &Asker{world: world.New(s)} }
+
+// Ask answers for one job. Errors are of the kinds [world.NotFoundError] and [world.AmbiguousError].
+func (a *Asker) Ask(ctx context.Context, q Question, o Options) (*answer.Answer, error) {
+	subject, err := a.world.Find(q)
+	var missing *world.NotFoundError
+	if errors.As(err, &missing) {
+		if found := absent(a.world, q); found != nil {
+			return found, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return explainSubject(ctx, a.world, subject, o), nil
+}

@@ -1,0 +1,155 @@
+package explainer
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/explain/explaintest"
+	"github.com/gangctl/gangctl/pkg/explain/published"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/snapshot"
+)
+
+var key = gang.Key{Dialect: gang.SchedulerPlugins, Namespace: "team", Name: "gang"}
+
+// stage is an explainer for a cluster with one gang that waits for GPUs.
+type stage struct {
+	*Explainer
+	snap      *snapshot.Snapshot
+	taken     int
+	published []*answer.Answer
+	fail      error
+}
+
+func newStage() *stage {
+	s := &stage{snap: explaintest.New().Nodes(1, 4).Add(explaintest.Gang{Name: "gang", Workers: 2, GPUs: 4}).Done()}
+	s.Explainer = (&Explainer{
+		Snapshot: func(context.Context) (*snapshot.Snapshot, error) { s.taken++; return s.snap, nil },
+		Members: func(k gang.Key) (pods []*corev1.Pod) {
+			for _, pod := range s.snap.Pods {
+				if k == key {
+					pods = append(pods, pod)
+				}
+			}
+			return pods
+		},
+		Publish: func(_ context.Context, _ gang.Key, a *answer.Answer) error {
+			if s.fail == nil {
+				s.published = append(s.published, a)
+			}
+			return s.fail
+		},
+		Same:  published.Same,
+		Clock: clock.RealClock{},
+	}).Complete()
+	return s
+}
+
+// play runs the explainer in virtual time.
+func play(t *testing.T, script func(t *testing.T, s *stage)) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); s.Run(ctx) }()
+		script(t, s)
+		cancel()
+		<-done
+	})
+}
+
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func TestAWaitingGangIsExplainedOnce(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		for range 5 {
+			s.Touch(key)
+			pass(settle / 10)
+		}
+		pass(settle)
+		if len(s.published) != 1 || s.taken != 1 {
+			t.Fatalf("%d answers from %d snapshots", len(s.published), s.taken)
+		}
+		if a := s.published[0]; a.Verdict != answer.Blocked && a.Verdict != answer.Waiting || a.Job.Name != "gang" || a.Primary == nil {
+			t.Errorf("published %+v", a)
+		}
+		s.Touch(key)
+		pass(2 * settle)
+		if len(s.published) != 1 {
+			t.Errorf("the same answer was published %d times", len(s.published))
+		}
+		pass(time.Minute)
+		if s.taken != 2 {
+			t.Errorf("%d snapshots though nothing was touched", s.taken)
+		}
+		pass(renewal + refresh)
+		if len(s.published) != 2 {
+			t.Errorf("published %d times, want once more before it is forgotten", len(s.published))
+		}
+	})
+}
+
+func TestANewReasonIsPublished(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.Touch(key)
+		pass(2 * settle)
+		s.snap = explaintest.New().Nodes(1, 4).Runs("other", 4, "n1").Add(explaintest.Gang{Name: "gang", Workers: 2, GPUs: 4}).Done()
+		s.Touch(key)
+		pass(2 * settle)
+		if len(s.published) != 2 || published.Same(s.published[0], s.published[1]) {
+			t.Errorf("published %d times", len(s.published))
+		}
+	})
+}
+
+func TestAGangThatStartsTakesItsAnswerBack(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.Touch(key)
+		pass(2 * settle)
+		s.snap = explaintest.New().Nodes(1, 4).Done()
+		s.Touch(key)
+		pass(2 * settle)
+		if len(s.published) != 2 || s.published[1].Verdict != answer.Running || s.published[1].Job != s.published[0].Job {
+			t.Errorf("published %+v", s.published)
+		}
+		s.Touch(key)
+		pass(2 * settle)
+		if len(s.published) != 2 {
+			t.Error("it was taken back twice")
+		}
+	})
+}
+
+func TestAGangThatStartsAtOnceCostsNothing(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.Touch(key)
+		s.snap = explaintest.New().Nodes(1, 4).Done()
+		pass(2 * settle)
+		if s.taken+len(s.published) != 0 {
+			t.Errorf("%d snapshots and %d answers for a gang that runs", s.taken, len(s.published))
+		}
+	})
+}
+
+func TestAFailedWriteIsTriedAgain(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.fail = errors.New("the API server is away")
+		s.Touch(key)
+		pass(5 * settle)
+		s.fail = nil
+		pass(5 * settle)
+		if len(s.published) != 1 {
+			t.Errorf("published %d times after the failure", len(s.published))
+		}
+	})
+}

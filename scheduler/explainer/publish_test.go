@@ -1,0 +1,104 @@
+package explainer
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/gangctl/gangctl/pkg/explain"
+	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/explain/published"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+func publisher(client *fake.Clientset) *Publisher {
+	return &Publisher{
+		Events: client.CoreV1(), Component: "gang-scheduler", Instance: "gang-scheduler-0",
+		Regarding: func(k gang.Key) *corev1.ObjectReference {
+			if k != key {
+				return nil
+			}
+			return &corev1.ObjectReference{APIVersion: "scheduling.x-k8s.io/v1alpha1", Kind: "PodGroup", Namespace: k.Namespace, Name: k.Name}
+		},
+	}
+}
+
+func TestOneEventAJob(t *testing.T) {
+	client := fake.NewClientset()
+	p, s := publisher(client), newStage()
+	a, err := explain.NewAsker(s.snap).Ask(t.Context(), explain.Question{Namespace: "team", Name: "gang"}, explain.Options{NoAdvice: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := p.Publish(t.Context(), key, a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := client.CoreV1().Events("team").Get(t.Context(), nameOf(key, a), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := published.Get(got)
+	if err != nil || read.Headline != a.Headline || got.InvolvedObject.Kind != "PodGroup" || got.Reason != "GangTooBig" {
+		t.Errorf("%v: event %+v", err, got)
+	}
+	if err := p.Publish(t.Context(), key, over(a, *a.Snapshot.At)); err != nil {
+		t.Fatal(err)
+	}
+	got, err = client.CoreV1().Events("team").Get(t.Context(), nameOf(key, a), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := published.Get(got); !errors.Is(err, published.ErrNone) || got.Type != corev1.EventTypeNormal || strings.Contains(got.Message, "Insufficient") {
+		t.Errorf("taken back: %v, %+v", err, got)
+	}
+}
+
+func TestNobodyToTell(t *testing.T) {
+	client := fake.NewClientset()
+	p := publisher(client)
+	other := gang.Key{Dialect: gang.Labels, Namespace: "team", Name: "gone"}
+	if err := p.Publish(t.Context(), other, &answer.Answer{}); err != nil || len(client.Actions()) != 0 {
+		t.Errorf("%v, %v", err, client.Actions())
+	}
+}
+
+func TestRefusalsAreErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"forbidden":             {apierrors.NewForbidden(corev1.Resource("events"), "e", errors.New("no")), true},
+		"namespace is going":    {terminating(), false},
+		"namespace is gone":     {apierrors.NewNotFound(corev1.Resource("namespaces"), "team"), false},
+		"server does not speak": {errors.New("connection refused"), true},
+	} {
+		client := fake.NewClientset()
+		client.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.err })
+		a := &answer.Answer{APIVersion: answer.APIVersion, Verdict: answer.Waiting, Job: answer.Job{UID: "u"}}
+		if err := publisher(client).Publish(t.Context(), key, a); (err != nil) != c.want {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func terminating() error {
+	err := apierrors.NewForbidden(corev1.Resource("events"), "e", errors.New("namespace team is being terminated"))
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	return err
+}
+
+func TestAGangWithoutAJobHasAName(t *testing.T) {
+	name := nameOf(gang.Key{Dialect: gang.Labels, Namespace: "team", Name: "bare"}, &answer.Answer{})
+	if name != "why-pending.labels.bare" {
+		t.Errorf("got %q", name)
+	}
+}
