@@ -1,0 +1,202 @@
+package reserve
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/gangctl/gangctl/pkg/fit"
+)
+
+const (
+	// searchBudget is how long the search for one reservation may take. While
+	// it runs nothing else is scheduled.
+	searchBudget = 500 * time.Millisecond
+	// review is how often reservations are looked at again: whether their gang
+	// still waits, whether the places are still good, whether another is due.
+	review = time.Second
+)
+
+// Keeper holds the reservations. All profiles share one.
+type Keeper struct {
+	// Waiting lists the gangs that wait for places at this moment.
+	Waiting func() []Gang
+	// Cluster is the engine's snapshot. It is called from the engine's
+	// scheduling goroutine only.
+	Cluster func() *fit.Cluster
+	// Released is called, outside of any lock, after a reservation ended, with
+	// the pods that it had turned away.
+	Released func(group types.NamespacedName, turnedAway map[string]*corev1.Pod)
+	Clock    clock.WithTicker
+	// After is how long a gang waits before it gets a reservation; zero means
+	// never.
+	After time.Duration
+
+	mu       sync.Mutex
+	reviewed time.Time
+	held     []Reservation // by falling priority, one each
+	turned   map[types.NamespacedName]map[string]*corev1.Pod
+}
+
+// Review brings the reservations up to date. It is cheap when called often: it
+// works once a review interval. Only the engine's scheduling goroutine may call
+// it.
+func (k *Keeper) Review(ctx context.Context) {
+	now := k.Clock.Now()
+	if k.After == 0 || now.Sub(k.reviewed) < review {
+		return
+	}
+	k.reviewed = now
+	due := k.due(now)
+	before := k.Held()
+	if len(due) == 0 && len(before) == 0 {
+		return
+	}
+	var held []Reservation
+	cluster := k.Cluster()
+	for _, g := range due {
+		r, ok := keep(ctx, cluster, before, g, now)
+		if !ok {
+			r, ok = Choose(ctx, cluster, g, now, searchBudget)
+		}
+		if ok {
+			held = append(held, r)
+			cluster = r.take(cluster)
+		}
+	}
+	k.replace(held)
+}
+
+// due are the gangs that have waited too long: of each priority the one that
+// has waited longest.
+func (k *Keeper) due(now time.Time) []Gang {
+	waiting := slices.DeleteFunc(k.Waiting(), func(g Gang) bool { return now.Sub(g.Since) < k.After })
+	slices.SortFunc(waiting, func(a, b Gang) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Since.Compare(b.Since), strings.Compare(a.Group.String(), b.Group.String()))
+	})
+	return slices.CompactFunc(waiting, func(a, b Gang) bool { return a.Priority == b.Priority })
+}
+
+// keep returns the reservation that a gang has, if its places are still good: a
+// reservation that moves about never comes true.
+func keep(ctx context.Context, cluster *fit.Cluster, held []Reservation, g Gang, now time.Time) (Reservation, bool) {
+	i := slices.IndexFunc(held, func(r Reservation) bool { return r.Group == g.Group && r.Priority == g.Priority })
+	if i < 0 {
+		return Reservation{}, false
+	}
+	r := held[i]
+	var gone []types.UID
+	for name, place := range r.Nodes {
+		for _, pod := range cluster.PodsOn(name) {
+			if end := EndOf(pod, now); place.Leaving[pod.UID] || !r.Start.IsZero() && !end.IsZero() && !end.After(r.Start) {
+				gone = append(gone, pod.UID)
+			}
+		}
+	}
+	on := func(n *corev1.Node) bool { _, reserved := r.Nodes[n.Name]; return reserved }
+	return r, fit.Place(ctx, cluster.Without(gone...), g.Members, fit.Options{Budget: searchBudget, Node: on}).Fits()
+}
+
+// take returns the cluster as it is when the reservation has come true.
+func (r *Reservation) take(cluster *fit.Cluster) *fit.Cluster {
+	var gone []types.UID
+	var members []*corev1.Pod
+	for node, place := range r.Nodes {
+		for uid := range place.Leaving {
+			gone = append(gone, uid)
+		}
+		for i, pod := range place.Members {
+			member := pod.DeepCopy()
+			member.UID = types.UID(fmt.Sprintf("%s/%s/%d", r.Group, node, i))
+			member.Spec.NodeName = node
+			members = append(members, member)
+		}
+	}
+	return cluster.Without(gone...).With(members...)
+}
+
+// Run ends the reservations of gangs that do not wait any more, until ctx does.
+// The engine tries nothing while all that is left was turned away, so it cannot
+// be left to Review.
+func (k *Keeper) Run(ctx context.Context) {
+	ticker := k.Clock.NewTicker(review)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+			k.sweep()
+		}
+	}
+}
+
+func (k *Keeper) sweep() {
+	held := k.Held()
+	if len(held) == 0 {
+		return
+	}
+	waiting := k.Waiting()
+	rest := slices.DeleteFunc(slices.Clone(held), func(r Reservation) bool {
+		return !slices.ContainsFunc(waiting, func(g Gang) bool { return g.Group == r.Group })
+	})
+	if len(rest) < len(held) {
+		k.replace(rest)
+	}
+}
+
+// replace sets the reservations, and wakes whom those that ended or moved
+// turned away.
+func (k *Keeper) replace(held []Reservation) {
+	k.mu.Lock()
+	type change struct {
+		group types.NamespacedName
+		pods  map[string]*corev1.Pod
+	}
+	var changes []change
+	for _, old := range k.held {
+		same := func(r Reservation) bool {
+			return r.Group == old.Group && maps.EqualFunc(r.Nodes, old.Nodes, Place.equal)
+		}
+		if !slices.ContainsFunc(held, same) {
+			changes = append(changes, change{old.Group, k.turned[old.Group]})
+			delete(k.turned, old.Group)
+		}
+	}
+	k.held = held
+	k.mu.Unlock()
+	for _, c := range changes {
+		if k.Released != nil {
+			k.Released(c.group, c.pods)
+		}
+	}
+}
+
+// Held returns the reservations, by falling priority.
+func (k *Keeper) Held() []Reservation {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.held)
+}
+
+// turnAway remembers a pod that a reservation keeps out.
+func (k *Keeper) turnAway(group types.NamespacedName, pod *corev1.Pod) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.turned == nil {
+		k.turned = map[types.NamespacedName]map[string]*corev1.Pod{}
+	}
+	if k.turned[group] == nil {
+		k.turned[group] = map[string]*corev1.Pod{}
+	}
+	k.turned[group][pod.Namespace+"/"+pod.Name] = pod
+}
