@@ -1,0 +1,77 @@
+package reserve
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/ptr"
+
+	"github.com/gangctl/gangctl/pkg/fit"
+)
+
+// members is the part of a group's state that matters.
+type members struct {
+	fwk.PodGroupState
+	open, placed []*corev1.Pod
+}
+
+func (m members) ScheduledPods() []*corev1.Pod { return m.placed }
+
+func (m members) UnscheduledPods() map[string]*corev1.Pod {
+	all := map[string]*corev1.Pod{}
+	for _, pod := range m.open {
+		all[pod.Name] = pod
+	}
+	return all
+}
+
+func virtualGroup(minCount int32) *schedulingv1beta1.PodGroup {
+	return &schedulingv1beta1.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "labels:g"},
+		Spec: schedulingv1beta1.PodGroupSpec{Priority: ptr.To(int32(7)), SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{
+			Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: minCount},
+		}},
+	}
+}
+
+func refusedAt(t time.Time, reason string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, LastTransitionTime: metav1.NewTime(t)}}
+	}
+}
+
+func gated(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue"}} }
+
+func oneRole(pods []*corev1.Pod) ([]fit.Role, error) {
+	return []fit.Role{{Name: "worker", Pod: pods[0], Count: int32(len(pods))}}, nil
+}
+
+func TestWaits(t *testing.T) {
+	unschedulable := refusedAt(noon, corev1.PodReasonUnschedulable)
+	for name, c := range map[string]struct {
+		state members
+		want  bool
+	}{
+		"found no place":     {members{open: []*corev1.Pod{aPod("a", "", 1, unschedulable), aPod("b", "", 1)}}, true},
+		"not tried yet":      {members{open: []*corev1.Pod{aPod("a", "", 1), aPod("b", "", 1)}}, false},
+		"a member missing":   {members{open: []*corev1.Pod{aPod("a", "", 1, unschedulable)}}, false},
+		"held by a gate":     {members{open: []*corev1.Pod{aPod("a", "", 1, unschedulable), aPod("b", "", 1, gated)}}, false},
+		"waits for the gang": {members{open: []*corev1.Pod{aPod("a", "", 1, refusedAt(noon, "GangWaiting")), aPod("b", "", 1)}}, false},
+		"lost a member":      {members{open: []*corev1.Pod{aPod("a", "", 1, unschedulable)}, placed: []*corev1.Pod{aPod("b", "n", 1)}}, true},
+		"a surplus member":   {members{open: []*corev1.Pod{aPod("c", "", 1, unschedulable)}, placed: []*corev1.Pod{aPod("a", "n", 1), aPod("b", "n", 1)}}, false},
+	} {
+		g, ok := Waits(virtualGroup(2), c.state, oneRole)
+		if ok != c.want || ok && (!g.Since.Equal(noon) || g.Priority != 7 || g.Members.MinMember != 2 || len(g.Members.Bound) != len(c.state.placed)) {
+			t.Errorf("%s: waits %v, %+v", name, ok, g)
+		}
+	}
+	broken := func([]*corev1.Pod) ([]fit.Role, error) { return nil, errors.New("unreadable") }
+	if _, ok := Waits(virtualGroup(1), members{open: []*corev1.Pod{aPod("a", "", 1, unschedulable)}}, broken); ok {
+		t.Error("a gang whose members cannot be told apart gets a reservation")
+	}
+}
