@@ -20,7 +20,7 @@ func NewAsker(s *snapshot.Snapshot) *Asker { return &Asker{world: world.New(s)} 
 func (a *Asker) Ask(ctx context.Context, q Question, o Options) (*answer.Answer, error) {
 	subject, err := a.world.Find(q)
 	var missing *world.NotFoundError
-	if errors.As(err, &missing) {
+	if errors.As(err, &missing) && len(missing.Near) == 0 {
 		if found := absent(a.world, q); found != nil {
 			return found, nil
 		}

@@ -12,15 +12,16 @@ import (
 	"github.com/gangctl/gangctl/pkg/explain/phrase"
 	"github.com/gangctl/gangctl/pkg/explain/world"
 	"github.com/gangctl/gangctl/pkg/fit"
+	"github.com/gangctl/gangctl/pkg/snapshot"
 )
 
 // compose turns a climb into an answer.
-func compose(w *world.World, r *ladder.Result, actions []answer.Action) *answer.Answer {
+func compose(w *world.World, r *ladder.Result, found advice.Found) *answer.Answer {
 	g := r.Gang
 	a := &answer.Answer{
 		APIVersion: answer.APIVersion, Verdict: r.Verdict, Who: r.Who, Never: r.Never, Exit: answer.ExitCode(r.Verdict, r.Who, r.Never),
 		Job:          answer.Job{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID)},
-		AlsoBlocking: []answer.Finding{}, Stages: r.Stages, Unblock: actions, Ahead: r.Ahead, Notes: append(r.Notes, w.Problems()...),
+		AlsoBlocking: []answer.Finding{}, Stages: r.Stages, Unblock: found.Actions, Cut: found.Cut, Ahead: r.Ahead, Notes: append(r.Notes, w.Problems()...),
 		Gang: theGang(w, g), Scheduler: scheduler(w, r),
 	}
 	if a.Stages == nil {
@@ -53,17 +54,18 @@ func compose(w *world.World, r *ladder.Result, actions []answer.Action) *answer.
 	}
 	a.Headline = headline(r)
 	a.Confidence = confidence(r, a)
-	stamp(a, w)
+	a.Rights = rightsOf(w.Snap, r.Missing, g.Meta.Namespace)
+	stamp(a, w.Snap)
 	return a
 }
 
-func stamp(a *answer.Answer, w *world.World) {
-	if !w.Now.IsZero() {
-		at := w.Now
+func stamp(a *answer.Answer, s *snapshot.Snapshot) {
+	if !s.At.IsZero() {
+		at := s.At
 		a.Snapshot.At = &at
 	}
 	var newest string
-	for _, p := range w.Snap.Pods {
+	for _, p := range s.Pods {
 		if len(p.ResourceVersion) > len(newest) || len(p.ResourceVersion) == len(newest) && p.ResourceVersion > newest {
 			newest = p.ResourceVersion
 		}
@@ -124,10 +126,13 @@ func theGang(w *world.World, g *world.Gang) answer.Gang {
 // confidence says how sure the answer is: a field that says so beats a computation, and that beats words.
 func confidence(r *ladder.Result, a *answer.Answer) answer.Confidence {
 	c := answer.Confidence{Level: answer.Proven, Unmodelled: []string{}, MissingPermissions: []string{}}
+	c.Unmodelled = append(c.Unmodelled, r.Unmodelled...)
 	if r.Place != nil {
 		c.Unmodelled = append(c.Unmodelled, r.Place.Unmodelled...)
 	}
-	c.MissingPermissions = append(c.MissingPermissions, r.Missing...)
+	for _, right := range r.Missing {
+		c.MissingPermissions = append(c.MissingPermissions, right.String())
+	}
 	if r.Primary == nil {
 		return c
 	}

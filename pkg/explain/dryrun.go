@@ -3,16 +3,17 @@ package explain
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gangctl/gangctl/pkg/explain/advice"
 	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/explain/ladder"
 	"github.com/gangctl/gangctl/pkg/explain/world"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/snapshot"
 	"github.com/gangctl/gangctl/pkg/workload/registry"
 )
@@ -30,10 +31,18 @@ func DryRun(ctx context.Context, s *snapshot.Snapshot, job *unstructured.Unstruc
 	job = submitted(job, namespace, s)
 	if kind.Group != "batch" && s.Server.Resources != nil && !s.Serves(schema.GroupResource{Group: reader.Group, Resource: reader.Resource}, reader.Kind) {
 		q := Question{Kind: reader.Words[0], Namespace: namespace, Name: job.GetName()}
-		return absent(world.New(s), q), nil
+		return notServed(s, q), nil
+	}
+	if exists(s, job) {
+		return nil, &ExistsError{Kind: kind.Kind, Namespace: job.GetNamespace(), Name: job.GetName()}
 	}
 	for _, obj := range append(further, job) {
-		if err := c.PutUntyped(submitted(obj, namespace, s)); err != nil {
+		obj = submitted(obj, namespace, s)
+		if p, refused := refusedObject(s, obj); refused {
+			c.Probes = append(c.Probes, p)
+			continue
+		}
+		if err := c.PutUntyped(obj); err != nil {
 			return nil, err
 		}
 	}
@@ -46,17 +55,47 @@ func DryRun(ctx context.Context, s *snapshot.Snapshot, job *unstructured.Unstruc
 	}
 	opts := ladder.Options{Budget: o.Budget}
 	r := ladder.Climb(ctx, w, subject, opts)
-	var actions []answer.Action
-	if !o.NoAdvice {
-		within, cancel := context.WithTimeout(ctx, defaultAdviceBudget)
-		actions = advice.Search(within, w, r, opts)
-		cancel()
-	}
-	a := compose(w, r, actions)
+	a := compose(w, r, advise(ctx, w, r, opts, o))
 	if a.Verdict == answer.FitsNow {
 		a.Exit = answer.ExitOK
 	}
 	return a, nil
+}
+
+// ExistsError says that a job of the name is there already.
+type ExistsError struct{ Kind, Namespace, Name string }
+
+// Error implements error.
+func (e *ExistsError) Error() string {
+	return fmt.Sprintf("a %s %s/%s exists", e.Kind, e.Namespace, e.Name)
+}
+
+func exists(s *snapshot.Snapshot, job *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(s.Custom[job.GroupVersionKind().GroupKind()], func(u *unstructured.Unstructured) bool {
+		return u.GetNamespace() == job.GetNamespace() && u.GetName() == job.GetName()
+	})
+}
+
+// refusedObject reports whether a group object could not be stored: its create was refused when it was tried, or its kind is
+// not served. The answer to the create says so, as it would have been.
+func refusedObject(s *snapshot.Snapshot, obj *unstructured.Unstructured) (snapshot.Probe, bool) {
+	for _, p := range s.Probes {
+		if p.Kind == obj.GetKind() && p.Namespace == obj.GetNamespace() && p.Name == obj.GetName() && !p.Accepted() {
+			_, isJob := registry.ByKind(obj.GroupVersionKind().GroupKind())
+			return p, !isJob
+		}
+	}
+	for _, r := range dialect.Readers() {
+		for _, served := range r.Kinds {
+			resource := schema.GroupResource{Group: served.Group, Resource: served.Resource}
+			if served.GroupKind != obj.GroupVersionKind().GroupKind() || s.Server.Resources == nil || s.Serves(resource, served.Kind) {
+				continue
+			}
+			return snapshot.Probe{Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName(), Code: 404,
+				Message: "the cluster does not serve " + resource.String()}, true
+		}
+	}
+	return snapshot.Probe{}, false
 }
 
 // submitted is the object as the API server would store it.

@@ -50,7 +50,7 @@ func TestNotFound(t *testing.T) {
 }
 
 func TestByPod(t *testing.T) {
-	c := explaintest.New().Nodes(1, 8).Add(gang(2, 8))
+	c := explaintest.New().Nodes(1, 8).Add(waiting(2, 8))
 	a, err := Explain(context.Background(), c.Done(), Question{Kind: "pod", Namespace: "team", Name: "gang-worker-1"}, Options{NoAdvice: true})
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestByPod(t *testing.T) {
 
 // A pod without a job stands for the gang that it names.
 func TestBareGang(t *testing.T) {
-	c := explaintest.New().Nodes(1, 8).Add(gang(2, 8))
+	c := explaintest.New().Nodes(1, 8).Add(waiting(2, 8))
 	c.S.Custom = nil
 	group := map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": map[string]any{"name": "gang", "namespace": "team", "uid": "g"}, "spec": map[string]any{"minMember": int64(2)}}
 	c.Object(group)
@@ -79,7 +79,7 @@ func TestBareGang(t *testing.T) {
 }
 
 func TestAmbiguous(t *testing.T) {
-	c := explaintest.New().Add(gang(1, 1))
+	c := explaintest.New().Add(waiting(1, 1))
 	c.Object(map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": map[string]any{"name": "gang", "namespace": "team", "uid": "p"}, "spec": map[string]any{"pytorchReplicaSpecs": map[string]any{}}})
 	_, err := Explain(context.Background(), c.Done(), Question{Namespace: "team", Name: "gang"}, Options{})
 	var several *world.AmbiguousError
@@ -89,7 +89,7 @@ func TestAmbiguous(t *testing.T) {
 }
 
 func TestPending(t *testing.T) {
-	c := explaintest.New().Nodes(2, 8).Runs("a", 8, "n1").Add(gang(2, 8)).Add(explaintest.Gang{Namespace: "other", Name: "x", Workers: 9, GPUs: 8})
+	c := explaintest.New().Nodes(2, 8).Runs("a", 8, "n1").Add(waiting(2, 8)).Add(explaintest.Gang{Namespace: "other", Name: "x", Workers: 9, GPUs: 8})
 	s := c.Done()
 	if all := Pending(context.Background(), s, "", Options{}); len(all) != 2 || all[0].Job.Name != "x" || all[1].Primary.Code != answer.NodesBusy {
 		t.Errorf("got %d answers", len(all))
@@ -101,7 +101,7 @@ func TestPending(t *testing.T) {
 
 // A dry run is the same answer for a job that is not there yet, and exits with 0 where it would start.
 func TestDryRun(t *testing.T) {
-	submitted := explaintest.New().Add(with(gang(2, 8), none))
+	submitted := explaintest.New().Add(with(waiting(2, 8), none))
 	job := submitted.S.Custom[world.New(submitted.Done()).Jobs()[0].Kind.GroupKind()][0]
 	unstructured.RemoveNestedField(job.Object, "status")
 	for _, tt := range []struct {

@@ -13,7 +13,7 @@ import (
 // placed is a gang of two whose last member has a node and does not run, as its container's status says.
 func placed(status corev1.ContainerStatus) func(*explaintest.Cluster) {
 	return func(c *explaintest.Cluster) {
-		c.Nodes(2, 8).Add(with(gang(2, 8), func(g *explaintest.Gang) {
+		c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *explaintest.Gang) {
 			g.Nodes = []string{"n1", "n2"}
 			g.Pod = func(i int, p *corev1.Pod) {
 				if i == 1 {
@@ -69,7 +69,7 @@ func startSituations() []situation {
 			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}})},
 		{name: "crash loop", code: answer.CrashLoop, exit: 4, says: []string{"no such file", "7 restarts", "--previous"}, build: placed(crashed)},
 		{name: "the kubelet refuses", code: answer.NodeRefused, exit: 5, build: func(c *explaintest.Cluster) {
-			c.Nodes(2, 8).Add(with(gang(2, 8), func(g *explaintest.Gang) {
+			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *explaintest.Gang) {
 				g.Nodes = []string{"n1", "n2"}
 				g.Pod = func(i int, p *corev1.Pod) {
 					if i == 1 {
@@ -84,13 +84,13 @@ func startSituations() []situation {
 func lifeSituations() []situation {
 	return []situation{
 		{name: "runs", exit: 0, says: []string{"2/2"}, build: func(c *explaintest.Cluster) {
-			c.Nodes(2, 8).Add(with(gang(2, 8), func(g *explaintest.Gang) { g.Nodes = []string{"n1", "n2"} }))
+			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *explaintest.Gang) { g.Nodes = []string{"n1", "n2"} }))
 		}},
 		{name: "elastic, above its minimum", exit: 0, says: []string{"2/3"}, build: func(c *explaintest.Cluster) {
-			c.Nodes(2, 8).Add(with(gang(3, 8), func(g *explaintest.Gang) { g.Min, g.Nodes = 2, []string{"n1", "n2"} }))
+			c.Nodes(2, 8).Add(with(waiting(3, 8), func(g *explaintest.Gang) { g.Min, g.Nodes = 2, []string{"n1", "n2"} }))
 		}},
 		{name: "placed one by one", code: answer.GangBypassed, exit: 7, build: func(c *explaintest.Cluster) {
-			c.Nodes(2, 8).Runs("a", 8, "n2").Add(with(gang(2, 8), func(g *explaintest.Gang) {
+			c.Nodes(2, 8).Runs("a", 8, "n2").Add(with(waiting(2, 8), func(g *explaintest.Gang) {
 				g.Nodes, g.Spec = []string{"n1"}, func(p *corev1.PodSpec) { p.SchedulerName = "default-scheduler" }
 			}))
 		}},
@@ -102,7 +102,7 @@ func lifeSituations() []situation {
 			c.S.Nodes = c.S.Nodes[:2]
 		}},
 		{name: "the gang itself is preempted", code: answer.MemberLost, exit: 7, says: []string{"PreemptionByScheduler"}, build: func(c *explaintest.Cluster) {
-			c.Nodes(2, 8).Add(with(gang(2, 8), func(g *explaintest.Gang) {
+			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *explaintest.Gang) {
 				g.Nodes = []string{"n1", "n2"}
 				g.Pod = func(_ int, p *corev1.Pod) {
 					at := metav1.NewTime(explaintest.Now.Add(time.Minute))
@@ -113,10 +113,10 @@ func lifeSituations() []situation {
 		}},
 		{name: "deadlock", code: answer.MutualDeadlock, exit: 7, offers: []answer.ActionKind{answer.Evict}, build: func(c *explaintest.Cluster) {
 			c.Nodes(2, 8).Add(explaintest.Gang{Namespace: "research", Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n2"}}).
-				Add(with(gang(2, 8), func(g *explaintest.Gang) { g.Nodes = []string{"n1"} }))
+				Add(with(waiting(2, 8), func(g *explaintest.Gang) { g.Nodes = []string{"n1"} }))
 		}},
 		{name: "partly placed, the rest fits", code: answer.Fits, exit: 3, build: func(c *explaintest.Cluster) {
-			c.Nodes(2, 8).Add(with(gang(2, 8), func(g *explaintest.Gang) { g.Nodes, g.Age = []string{"n1"}, 20*time.Second }))
+			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *explaintest.Gang) { g.Nodes, g.Age = []string{"n1"}, 20*time.Second }))
 		}},
 	}
 }
@@ -125,7 +125,7 @@ func lifeSituations() []situation {
 func lose(c *explaintest.Cluster) *explaintest.Cluster {
 	c.Nodes(3, 8)
 	explaintest.NotReady(c.S.Nodes[1], 37*time.Minute)
-	return c.Add(with(gang(2, 8), func(g *explaintest.Gang) {
+	return c.Add(with(waiting(2, 8), func(g *explaintest.Gang) {
 		g.Nodes, g.Age = []string{"n1"}, 2*time.Hour
 		g.Pod = func(i int, p *corev1.Pod) {
 			if i == 1 {

@@ -22,7 +22,7 @@ type situation struct {
 	says   []string
 }
 
-func gang(workers int, gpus int64) explaintest.Gang {
+func waiting(workers int, gpus int64) explaintest.Gang {
 	return explaintest.Gang{Name: "gang", Workers: workers, GPUs: gpus}
 }
 

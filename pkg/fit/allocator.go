@@ -115,9 +115,6 @@ func (l deviceClasses) Get(name string) (*resourceapi.DeviceClass, error) {
 func (c *Cluster) claimsNotModelled(pod *corev1.Pod) []string {
 	d := c.devices(pod)
 	var out []string
-	for _, k := range d.shared {
-		out = append(out, fmt.Sprintf("ResourceClaim %s, which members share, is not allocated yet", k.Name))
-	}
 	if len(d.own) > 0 && slices.ContainsFunc(c.objects.ResourceSlices, func(s *resourceapi.ResourceSlice) bool { return s.Spec.NodeName == nil }) {
 		out = append(out, "devices that several nodes share")
 	}

@@ -33,5 +33,23 @@ func (t *task) result(g Gang, a answer) Result {
 		position[role.Name] = i
 	}
 	slices.SortStableFunc(r.Placement, func(x, y Assignment) int { return cmp.Compare(position[x.Role], position[y.Role]) })
+	r.Sequence = t.sequence(a.packing.path, r.Placement)
 	return r
+}
+
+// sequence finds the members of a placement that the steps of its search stand for.
+func (t *task) sequence(path []step, placement []Assignment) []Assignment {
+	type spot struct{ role, node string }
+	members := map[spot][]Assignment{}
+	for _, a := range placement {
+		at := spot{a.Role, a.Node}
+		members[at] = append(members[at], a)
+	}
+	var out []Assignment
+	for _, s := range path {
+		at := spot{t.classes[s.class].name, s.site.n.obj.Name}
+		out = append(out, members[at][0])
+		members[at] = members[at][1:]
+	}
+	return out
 }

@@ -3,6 +3,8 @@ package fit
 import (
 	"fmt"
 	"testing"
+
+	storagev1 "k8s.io/api/storage/v1"
 )
 
 // fleet is n nodes of two shapes in racks of 16, with pods on three of four.
@@ -84,5 +86,27 @@ func BenchmarkWithout5000(b *testing.B) {
 	c := fleet(5000)
 	for b.Loop() {
 		c.Without("uid-pn00001", "uid-gn00001", "uid-gn00002")
+	}
+}
+
+// A new claim that all members share ties them to one node; there are thousands to choose from.
+func BenchmarkPlaceSharedVolume5000(b *testing.B) {
+	objects := fleetObjects(5000)
+	objects.StorageClasses = classes(aClass("c", "csi.example.com", storagev1.VolumeBindingWaitForFirstConsumer))
+	objects.PersistentVolumeClaims = claims(aClaim("data", "c", ""))
+	c := NewCluster(objects)
+	for _, tc := range []struct {
+		name string
+		gang Gang
+	}{
+		{"fits", Gang{Roles: []Role{role("W", 4, aPod("w", amounts("gpu", 1), using("data")))}}},
+		{"does not", Gang{Roles: []Role{role("W", 40, aPod("w", amounts("gpu", 4), using("data")))}}},
+		{"roles", Gang{Roles: []Role{role("W", 40, aPod("w", amounts("gpu", 4), using("data"))), role("P", 4, aPod("p", amounts("cpu", 4), using("data")))}}},
+	} {
+		b.Run(tc.name, func(b *testing.B) {
+			for b.Loop() {
+				Place(b.Context(), c, tc.gang, Options{Budget: budgetForTests})
+			}
+		})
 	}
 }

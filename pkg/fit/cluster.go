@@ -18,7 +18,7 @@ type Cluster struct {
 	names   *names
 	nodes   []*node // ordered by name
 	byName  map[string]int
-	where   map[types.UID]int // bound pod to position of its node; also of pods that a what-if took away
+	where   where
 	store   *store
 
 	allocation allocation
@@ -33,7 +33,7 @@ type node struct {
 
 // NewCluster builds a snapshot.
 func NewCluster(objects Objects) *Cluster {
-	c := &Cluster{objects: &objects, names: newNames(), byName: map[string]int{}, where: map[types.UID]int{}, store: &store{}}
+	c := &Cluster{objects: &objects, names: newNames(), byName: map[string]int{}, where: where{all: make(map[types.UID]string, len(objects.Pods))}, store: &store{}}
 	unique := map[string]*corev1.Node{}
 	for _, n := range objects.Nodes {
 		unique[n.Name] = n
@@ -44,14 +44,15 @@ func NewCluster(objects Objects) *Cluster {
 			pods[p.Spec.NodeName] = append(pods[p.Spec.NodeName], p)
 		}
 	}
+	parsed := podInfos{}
 	for _, name := range slices.Sorted(maps.Keys(unique)) {
 		on := pods[name]
 		slices.SortFunc(on, comparePods)
 		on = slices.CompactFunc(on, func(a, b *corev1.Pod) bool { return podID(a) == podID(b) })
 		infos := make([]fwk.PodInfo, 0, len(on))
 		for _, p := range on {
-			infos = append(infos, podInfo(p))
-			c.where[podID(p)] = len(c.nodes)
+			infos = append(infos, parsed.of(p))
+			c.where.all[podID(p)] = name
 		}
 		c.byName[name] = len(c.nodes)
 		c.nodes = append(c.nodes, newNode(unique[name], infos))
@@ -79,6 +80,19 @@ func newNode(obj *corev1.Node, pods []fwk.PodInfo) *node {
 		info.AddPodInfo(p)
 	}
 	return &node{obj: obj, info: info}
+}
+
+// holding is the same node with other pods: what depends on the node alone is not worked out again.
+func (n *node) holding(pods []fwk.PodInfo) *node {
+	info := *n.info
+	info.Pods = make([]fwk.PodInfo, 0, len(pods))
+	info.PodsWithAffinity, info.PodsWithRequiredAntiAffinity, info.PodsWithRequiredNonHostScopedAntiAffinity = nil, nil, nil
+	info.Requested, info.NonZeroRequested = &framework.Resource{}, &framework.Resource{}
+	info.UsedPorts, info.PVCRefCounts = fwk.HostPortInfo{}, map[string]int{}
+	for _, p := range pods {
+		info.AddPodInfo(p)
+	}
+	return &node{obj: n.obj, info: &info}
 }
 
 // podInfo parses a pod. Affinity terms that do not parse are left out, as in the scheduler.

@@ -63,8 +63,7 @@ func (c *Cluster) devices(pod *corev1.Pod) devices {
 // inUse tells whether the devices of an allocated claim are taken: not if all pods that it is reserved for are gone by a what-if.
 func (c *Cluster) inUse(claim *resourceapi.ResourceClaim) bool {
 	return len(claim.Status.ReservedFor) == 0 || slices.ContainsFunc(claim.Status.ReservedFor, func(r resourceapi.ResourceClaimConsumerReference) bool {
-		at, seen := c.where[r.UID]
-		return !seen || c.nodes[at].holds(r.UID)
+		return !c.gone(r.UID)
 	})
 }
 

@@ -6,14 +6,29 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-// shareDevices looks up what the classes ask for by resource claims.
+// shareDevices looks up what the classes ask for by resource claims. A claim that exists by name is for one member if only one uses
+// it; what it means that several do is not modelled.
 func (t *task) shareDevices() {
 	if t.opts.Ignore.Has(DRADevices) {
 		return
 	}
+	users := map[*resourceapi.ResourceClaim]int{}
+	for i := range t.classes {
+		for _, claim := range t.c.devices(t.classes[i].rules.pod).shared {
+			users[claim] += t.classes[i].count
+		}
+	}
 	for i := range t.classes {
 		k := &t.classes[i]
-		k.claims = t.c.devices(k.rules.pod).own
+		d := t.c.devices(k.rules.pod)
+		k.claims = d.own
+		for _, claim := range d.shared {
+			if users[claim] == 1 {
+				k.claims = append(k.claims, claim)
+			} else {
+				t.notes[fmt.Sprintf("ResourceClaim %s, which members share, is not allocated yet", claim.Name)] = true
+			}
+		}
 		t.claiming = t.claiming || len(k.claims) > 0
 	}
 }

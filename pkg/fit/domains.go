@@ -49,17 +49,25 @@ func (t *task) solveGroup(sites []*site) answer {
 
 // solveEach answers for each domain and chooses the best answer.
 func (t *task) solveEach(domains map[string][]*site, solve func([]*site) answer) answer {
-	best := answer{packing: t.nothing(), proof: CountingBound, bound: &Bound{Need: int64(t.required)}}
-	if t.enough(best.packing.placed) {
-		best.proof, best.bound = Witness, nil
-	}
-	unproven, counted, first := false, true, true
-	for _, value := range t.byRoom(domains) {
+	return t.bestOf(t.byRoom(domains), func(value string) answer {
 		a := solve(domains[value])
 		a.domain = value
 		if a.bound != nil {
 			a.bound.Domain = value
 		}
+		return a
+	})
+}
+
+// bestOf chooses the best of several answers; it stops at one that places the whole gang.
+func (t *task) bestOf(names []string, solve func(string) answer) answer {
+	best := answer{packing: t.nothing(), proof: CountingBound, bound: &Bound{Need: int64(t.required)}}
+	if t.enough(best.packing.placed) {
+		best.proof, best.bound = Witness, nil
+	}
+	unproven, counted, first := false, true, true
+	for _, name := range names {
+		a := solve(name)
 		unproven = unproven || a.proof == BudgetHit
 		counted = counted && a.proof == CountingBound
 		if first || t.preferred(a, best) {
@@ -91,7 +99,7 @@ func (t *task) preferred(a, b answer) bool {
 func (t *task) boundDomains(g Gang) map[string]bool {
 	domains := map[string]bool{}
 	for _, uid := range g.Bound {
-		if i, ok := t.c.where[uid]; ok {
+		if i, ok := t.c.find(uid); ok {
 			domains[t.c.nodes[i].obj.Labels[g.TopologyKey]] = true
 		}
 	}

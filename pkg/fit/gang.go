@@ -48,6 +48,10 @@ type Options struct {
 	Ignore Constraints
 	// Node, if set, restricts the placement to the nodes for which it returns true.
 	Node func(*corev1.Node) bool
+	// Prefer, if set, ranks the nodes: those with more are filled first.
+	Prefer func(*corev1.Node) int64
+	// Pack fills, of nodes that serve the gang equally well, the fuller ones first, so that large gaps stay whole.
+	Pack bool
 }
 
 // DefaultBudget is the time that a search may take if Options do not say.

@@ -17,7 +17,7 @@ import (
 //
 // The NodeInfos are copied: the scheduler may go on changing its own.
 func FromNodeInfos(previous *Cluster, nodes []fwk.NodeInfo, rest *Objects) *Cluster {
-	c := &Cluster{objects: rest, names: newNames(), where: map[types.UID]int{}, byName: map[string]int{}, store: &store{}}
+	c := &Cluster{objects: rest, names: newNames(), where: where{all: map[types.UID]string{}}, byName: map[string]int{}, store: &store{}}
 	if previous != nil {
 		c.names = previous.names
 		if previous.objects == rest {
@@ -34,7 +34,8 @@ func FromNodeInfos(previous *Cluster, nodes []fwk.NodeInfo, rest *Objects) *Clus
 		c.nodes = append(c.nodes, previous.taken(info))
 	}
 	if same { // positions are as before, so only pods of changed nodes move
-		c.byName, c.where = previous.byName, maps.Clone(previous.where)
+		c.byName, c.where.all = previous.byName, maps.Clone(previous.where.all)
+		maps.Copy(c.where.all, previous.where.more)
 	}
 	for i, n := range c.nodes {
 		if same && n == previous.nodes[i] {
@@ -42,7 +43,7 @@ func FromNodeInfos(previous *Cluster, nodes []fwk.NodeInfo, rest *Objects) *Clus
 		}
 		if same {
 			for _, p := range previous.nodes[i].info.Pods {
-				delete(c.where, podID(p.GetPod()))
+				delete(c.where.all, podID(p.GetPod()))
 			}
 		}
 	}
@@ -51,7 +52,7 @@ func FromNodeInfos(previous *Cluster, nodes []fwk.NodeInfo, rest *Objects) *Clus
 			continue
 		}
 		for _, p := range n.info.Pods {
-			c.where[podID(p.GetPod())] = i
+			c.where.all[podID(p.GetPod())] = n.obj.Name
 		}
 	}
 	c.number()

@@ -49,11 +49,11 @@ func tryAll(c *Cluster, g Gang, domain string, placed []int32, seen map[string]b
 			where[n.Name+"/"+p.Labels["role"]]++
 		}
 	}
-	if state := fmt.Sprint(where); seen[state] {
+	state := fmt.Sprint(where)
+	if seen[state] {
 		return false
-	} else {
-		seen[state] = true
 	}
+	seen[state] = true
 	sum := 0
 	for _, n := range placed {
 		sum += int(n)
@@ -117,4 +117,19 @@ func inSomeOrder(c *Cluster, g Gang, left []Assignment, dead map[string]bool) bo
 	}
 	dead[state] = true
 	return false
+}
+
+// inThisOrder tells whether all members of a placement can be placed one by one in the sequence that the result names.
+func inThisOrder(c *Cluster, g Gang, r Result) bool {
+	if len(r.Sequence) != len(r.Placement) {
+		return false
+	}
+	for _, a := range r.Sequence {
+		i := slices.IndexFunc(g.Roles, func(role Role) bool { return role.Name == a.Role })
+		if row, _ := c.Matrix(g.Roles[i].Pod).Row(a.Node); len(row.Violations) > 0 {
+			return false
+		}
+		c = c.With(member(g.Roles[i].Pod, a))
+	}
+	return true
 }

@@ -5,6 +5,13 @@ type packing struct {
 	sites  []*site
 	counts []pattern // one a site
 	placed pattern   // sum by class
+	path   []step    // the order in which members have to come, if that matters
+}
+
+// step is one member that comes to a site.
+type step struct {
+	site  *site
+	class int
 }
 
 func (p packing) total() int {
@@ -100,7 +107,7 @@ func (t *task) packOne(sites []*site) packing {
 		n := s.slots[0]
 		if n >= left {
 			for _, other := range sites[at+1:] {
-				if other.slots[0] >= left && other.slots[0] < s.slots[0] {
+				if other.slots[0] >= left && other.slots[0] < s.slots[0] && other.liked == s.liked {
 					s = other
 				}
 			}

@@ -21,8 +21,8 @@ func Place(ctx context.Context, c *Cluster, g Gang, opts Options) Result {
 	t.note()
 	t.relate()
 	t.survey()
-	if len(t.classes) > 1 || t.far != nil {
-		t.classify()
+	if len(t.classes) > 1 || t.far != nil || len(t.shared) > 0 {
+		t.classify(t.sites)
 	}
 	t.sort(t.sites)
 	answer := t.solveAll(g)
@@ -42,8 +42,8 @@ type answer struct {
 	domain  string
 }
 
-// solve answers for a set of sites.
-func (t *task) solve(sites []*site) answer {
+// solveOn answers for a set of sites, whatever members share.
+func (t *task) solveOn(sites []*site) answer {
 	bound := t.bound(sites)
 	p, exact := t.pack(sites)
 	if t.far != nil {

@@ -78,7 +78,7 @@ func TestPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := NewCluster(Objects{Nodes: tc.nodes, Pods: tc.pods})
 			got := Place(t.Context(), c, tc.gang, Options{Ignore: tc.ignore, Budget: time.Minute})
-			want := Result{Proof: tc.want, Placed: tc.placed, Bound: tc.bound, Domain: tc.domain, Placement: got.Placement}
+			want := Result{Proof: tc.want, Placed: tc.placed, Bound: tc.bound, Domain: tc.domain, Placement: got.Placement, Sequence: got.Sequence}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}

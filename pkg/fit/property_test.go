@@ -28,6 +28,9 @@ func testAgainstOracle(t *testing.T, seeds uint64, random func(*rand.Rand) world
 				t.Fatalf("seed %d: %s with %d members placed, %d fit\n%s", seed, got.Proof, len(got.Placement), most, describe(w))
 			}
 		}
+		if len(got.Sequence) > 0 && !inThisOrder(c, w.gang, got) {
+			t.Fatalf("seed %d: %s: placement %v does not come about in the order %v\n%s", seed, got.Proof, got.Placement, got.Sequence, describe(w))
+		}
 		if !inOrder(c, w.gang, got.Placement) {
 			t.Fatalf("seed %d: %s: placement %v violates a constraint\n%s", seed, got.Proof, got.Placement, describe(w))
 		}

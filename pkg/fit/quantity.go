@@ -31,8 +31,9 @@ func Quantity(name corev1.ResourceName, amount int64) resource.Quantity {
 		return *resource.NewMilliQuantity(amount, resource.DecimalSI)
 	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
 		return *resource.NewQuantity(amount, resource.BinarySI)
+	default:
+		return *resource.NewQuantity(amount, resource.DecimalSI)
 	}
-	return *resource.NewQuantity(amount, resource.DecimalSI)
 }
 
 // Amount is the reverse of Quantity.

@@ -96,13 +96,7 @@ func (c *Cluster) provisionable(k claim, n *corev1.Node, taken map[string]*corev
 		return "is being provisioned for node " + selected
 	}
 	if !already {
-		var offered []*corev1.PersistentVolume
-		for _, pv := range c.objects.PersistentVolumes {
-			if volume.GetPersistentVolumeClass(pv) == k.class.Name {
-				offered = append(offered, pv)
-			}
-		}
-		if pv, err := volume.FindMatchingVolume(k.pvc, offered, n, taken, true, true); err == nil && pv != nil {
+		if pv, err := volume.FindMatchingVolume(k.pvc, c.offered(k.class.Name), n, taken, true, true); err == nil && pv != nil {
 			taken[pv.Name] = pv
 			return ""
 		}
@@ -114,6 +108,17 @@ func (c *Cluster) provisionable(k claim, n *corev1.Node, taken map[string]*corev
 		return "of class " + k.class.Name + " may not be provisioned there"
 	}
 	return ""
+}
+
+// offered are the volumes of a class, bound or not.
+func (c *Cluster) offered(class string) []*corev1.PersistentVolume {
+	var out []*corev1.PersistentVolume
+	for _, pv := range c.objects.PersistentVolumes {
+		if volume.GetPersistentVolumeClass(pv) == class {
+			out = append(out, pv)
+		}
+	}
+	return out
 }
 
 // disks rejects nodes on which another pod has mounted a disk that only one may.

@@ -15,6 +15,7 @@ func (t *task) relate() {
 	t.shareDevices()
 	t.relatePorts()
 	t.relateDisks()
+	t.shareVolumes()
 	f := &far{t: t, keyIndex: map[string]int{}, affinity: make([]*affinityRule, len(t.classes)), spread: make([][]*spreadRule, len(t.classes))}
 	f.relateClaims()
 	if !t.opts.Ignore.Has(PodAntiAffinity) {

@@ -53,6 +53,9 @@ type Result struct {
 	// Placement is the witness, ordered by role as in the gang, then member. If the gang does not fit it is the largest part
 	// of the gang for which a placement was found (it may be smaller than the largest there is if Proof is BudgetHit).
 	Placement []Assignment
+	// Sequence is Placement in an order in which the scheduler accepts one member after the other where they are to go. It is empty
+	// if any order will do.
+	Sequence []Assignment
 	// Placed is the number of members in Placement by role; roles without any are there with 0.
 	Placed map[string]int32
 	// Bound has the numbers of a CountingBound, nil otherwise.

@@ -32,6 +32,7 @@ type seeker struct {
 	order    []int   // the classes, in the order in which they are tried
 	ordered  bool    // the order in which members are placed matters
 	closed   uint64  // classes of which no more members are placed
+	path     []step  // how the placement on the board came about
 }
 
 func newSeeker(t *task, sites []*site, best packing, hopeless bool) *seeker {
@@ -59,6 +60,9 @@ func (s *seeker) visit() bool {
 	s.seen[key] = true
 	if s.t.better(s.placed, s.best.placed) {
 		s.best = s.packing()
+		if s.ordered {
+			s.best.path = slices.Clone(s.path)
+		}
 	}
 	if s.t.full(s.placed) {
 		return true
@@ -72,7 +76,9 @@ func (s *seeker) visit() bool {
 		for _, at := range s.options(i) {
 			moved = true
 			s.put(at, i, 1)
+			s.path = append(s.path, step{s.sites[at], i})
 			done := s.visit()
+			s.path = s.path[:len(s.path)-1]
 			s.put(at, i, -1)
 			if done {
 				return true

@@ -31,9 +31,9 @@ func (f *far) relateAffinity(infos []*framework.PodInfo, i int) {
 }
 
 // fixed adds a check to a class for a rule that members cannot change.
-func (f *far) fixed(i int, make func(*corev1.Pod) check) {
+func (f *far) fixed(i int, rule func(*corev1.Pod) check) {
 	r := f.t.classes[i].rules
-	if check := make(r.pod); check != nil {
+	if check := rule(r.pod); check != nil {
 		r.checks = append(r.checks, check)
 	}
 }

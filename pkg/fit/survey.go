@@ -14,7 +14,8 @@ type site struct {
 	slots []int   // by class: how many members fit alone; at most the class's count
 	free  []int64 // by resource, what members can use
 	clash []uint64
-	kind  int // sites of the same kind take the same members
+	kind  int   // sites of the same kind take the same members
+	liked int64 // by how much the site is preferred
 }
 
 // survey finds the sites.
@@ -60,10 +61,13 @@ func (k *class) alone(n *node) int {
 	return int(max(slots, 0))
 }
 
-// sort brings sites into the order in which they are filled: first those on which no class wastes devices, then the ones with
-// the most slots, so that few nodes are used; names last.
+// sort brings sites into the order in which they are filled: those preferred, those on which no class wastes devices, then the
+// ones with the most slots, so that few nodes are used; then the fuller ones, if asked for; names last.
 func (t *task) sort(sites []*site) {
-	type rank struct{ waste, slots int }
+	type rank struct {
+		waste, slots int
+		full         float64
+	}
 	ranks := make(map[*site]rank, len(sites))
 	for _, s := range sites {
 		var r rank
@@ -73,16 +77,23 @@ func (t *task) sort(sites []*site) {
 				r.waste = 1
 			}
 		}
+		if t.opts.Pack {
+			r.full = t.fullness(s)
+		}
+		if t.opts.Prefer != nil {
+			s.liked = t.opts.Prefer(s.n.obj)
+		}
 		ranks[s] = r
 	}
 	slices.SortFunc(sites, func(a, b *site) int {
 		x, y := ranks[a], ranks[b]
-		return cmp.Or(cmp.Compare(x.waste, y.waste), cmp.Compare(y.slots, x.slots), cmp.Compare(a.pos, b.pos))
+		return cmp.Or(cmp.Compare(b.liked, a.liked), cmp.Compare(x.waste, y.waste), cmp.Compare(y.slots, x.slots),
+			cmp.Compare(y.full, x.full), cmp.Compare(a.pos, b.pos))
 	})
 }
 
 // classify gives sites that take the same members the same kind. Amounts beyond what the whole gang asks for do not matter.
-func (t *task) classify() {
+func (t *task) classify(sites []*site) {
 	limit := make([]int64, len(t.c.names.list))
 	for i := range t.classes {
 		for _, need := range t.classes[i].needs {
@@ -91,7 +102,7 @@ func (t *task) classify() {
 	}
 	kinds := map[string]int{}
 	var key []byte
-	for _, s := range t.sites {
+	for _, s := range sites {
 		key = key[:0]
 		for i := range t.classes {
 			key = binary.AppendUvarint(key, uint64(s.slots[i]))

@@ -28,7 +28,7 @@ type need struct {
 
 // task is one gang to be placed on one cluster. It is used by one goroutine.
 type task struct {
-	ctx      context.Context
+	ended    func() bool // nobody waits for the answer any more
 	c        *Cluster
 	opts     Options
 	classes  []class // ordered by name, so that the order of roles in the gang does not matter
@@ -36,6 +36,7 @@ type task struct {
 	near     []nearRule
 	far      *far     // nil if members do not matter to each other across nodes
 	group    []string // topology keys of which all members must share the values
+	shared   []*sharedVolume
 	sites    []*site
 	deadline time.Time
 	steps    int
@@ -50,7 +51,7 @@ func newTask(ctx context.Context, c *Cluster, g Gang, opts Options) *task {
 	if budget <= 0 {
 		budget = DefaultBudget
 	}
-	t := &task{ctx: ctx, c: c, opts: opts, deadline: time.Now().Add(budget), notes: map[string]bool{}, tried: map[string]bool{}}
+	t := &task{ended: func() bool { return ctx.Err() != nil }, c: c, opts: opts, deadline: time.Now().Add(budget), notes: map[string]bool{}, tried: map[string]bool{}}
 	if d, ok := ctx.Deadline(); ok && d.Before(t.deadline) {
 		t.deadline = d
 	}
@@ -78,8 +79,14 @@ func newTask(ctx context.Context, c *Cluster, g Gang, opts Options) *task {
 
 // expired tells whether the budget is used up. It looks at the clock only now and then.
 func (t *task) expired() bool {
-	if t.steps++; !t.late && t.steps%256 == 0 {
-		t.late = t.ctx.Err() != nil || !time.Now().Before(t.deadline)
+	if t.steps++; t.steps%256 == 0 {
+		return t.overdue()
 	}
+	return t.late
+}
+
+// overdue looks at the clock.
+func (t *task) overdue() bool {
+	t.late = t.late || t.ended() || !time.Now().Before(t.deadline)
 	return t.late
 }

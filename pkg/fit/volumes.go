@@ -20,6 +20,7 @@ type claim struct {
 	class   *storagev1.StorageClass       // of an unbound claim
 	problem string                        // why no pod can use it now
 	planned bool                          // it does not exist yet
+	own     bool                          // it is of this pod alone, made from a template in the pod
 }
 
 // claims looks up the claims of a pod. A generic ephemeral claim that does not exist yet is as its template says.
@@ -33,17 +34,47 @@ func (c *Cluster) claims(pod *corev1.Pod) []claim {
 			out = append(out, c.claim(name, find(c.objects.PersistentVolumeClaims, pod.Namespace, name)))
 		case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
 			name := ephemeral.VolumeClaimName(pod, v)
-			pvc := find(c.objects.PersistentVolumeClaims, pod.Namespace, name)
-			if pvc == nil {
-				pvc = &corev1.PersistentVolumeClaim{Spec: v.Ephemeral.VolumeClaimTemplate.Spec}
-				pvc.Namespace, pvc.Name = pod.Namespace, name
+			k := claim{}
+			if pvc := find(c.objects.PersistentVolumeClaims, pod.Namespace, name); pvc != nil {
+				k = c.claim(name, pvc)
+			} else {
+				k = c.plan(name, pod.Namespace, v.Ephemeral.VolumeClaimTemplate.Spec)
 			}
-			k := c.claim(name, pvc)
-			k.planned = pvc.UID == "" && find(c.objects.PersistentVolumeClaims, pod.Namespace, name) == nil
+			k.own = true
 			out = append(out, k)
 		}
 	}
 	return out
+}
+
+// plan judges a claim that will be made when its pod is there: of the default class if it names none, and of a class that does not
+// wait for a consumer it will have a volume by the time the pod is placed.
+func (c *Cluster) plan(name, namespace string, spec corev1.PersistentVolumeClaimSpec) claim {
+	pvc := &corev1.PersistentVolumeClaim{Spec: *spec.DeepCopy()}
+	pvc.Namespace, pvc.Name = namespace, name
+	if spec.StorageClassName == nil {
+		pvc.Spec.StorageClassName = c.defaultClass()
+	}
+	k := c.claim(name, pvc)
+	k.planned = true
+	if k.class != nil && k.class.Provisioner != volume.NotSupportedProvisioner {
+		k.problem = ""
+	}
+	return k
+}
+
+// defaultClass is the newest StorageClass that is marked as the default one, nil if there is none.
+func (c *Cluster) defaultClass() *string {
+	var best *storagev1.StorageClass
+	for _, class := range c.objects.StorageClasses {
+		if class.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" && (best == nil || best.CreationTimestamp.Before(&class.CreationTimestamp)) {
+			best = class
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	return &best.Name
 }
 
 // claim judges a claim as the volume binding plugin does before it looks at nodes.

@@ -1,7 +1,6 @@
 package fit
 
 import (
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,18 +16,18 @@ func (c *Cluster) copy() *Cluster {
 // Without returns the cluster as if the pods were gone. UIDs that hold nothing are ignored. A pod without a UID is known
 // by "namespace/name".
 func (c *Cluster) Without(pods ...types.UID) *Cluster {
-	gone := map[int]map[types.UID]bool{}
+	gone := make(map[types.UID]bool, len(pods))
+	touched := make([]bool, len(c.nodes))
 	for _, uid := range pods {
-		if i, ok := c.where[uid]; ok {
-			if gone[i] == nil {
-				gone[i] = map[types.UID]bool{}
-			}
-			gone[i][uid] = true
+		if i, ok := c.find(uid); ok {
+			gone[uid], touched[i] = true, true
 		}
 	}
 	out := c.copy()
-	for i, uids := range gone {
-		out.nodes[i] = c.nodes[i].keep(func(p *corev1.Pod) bool { return !uids[podID(p)] })
+	for i, n := range c.nodes {
+		if touched[i] {
+			out.nodes[i] = n.keep(func(p *corev1.Pod) bool { return !gone[podID(p)] })
+		}
 	}
 	out.number()
 	return out
@@ -60,28 +59,30 @@ func (n *node) keep(f func(*corev1.Pod) bool) *node {
 	if len(left) == len(n.info.Pods) {
 		return n
 	}
-	return newNode(n.obj, left)
+	return n.holding(left)
 }
 
 // With returns the cluster with more pods on it, each on the node of its spec.nodeName. Pods that hold nothing, that are
 // there already, or whose node is unknown, are ignored.
 func (c *Cluster) With(pods ...*corev1.Pod) *Cluster {
 	out := c.copy()
-	out.where = maps.Clone(c.where)
+	var fresh []*corev1.Pod
 	added := map[int][]fwk.PodInfo{}
 	done := map[types.UID]bool{}
 	for _, p := range pods {
 		id := podID(p)
 		at, known := c.byName[p.Spec.NodeName]
-		was, seen := c.where[id]
+		was, seen := c.find(id)
 		if !known || !Holds(p) || done[id] || seen && c.nodes[was].holds(id) {
 			continue
 		}
-		done[id], out.where[id] = true, at
+		done[id] = true
+		fresh = append(fresh, p)
 		added[at] = append(added[at], podInfo(p))
 	}
+	out.where = c.where.with(fresh)
 	for i, more := range added {
-		out.nodes[i] = newNode(c.nodes[i].obj, slices.Concat(c.nodes[i].info.Pods, more))
+		out.nodes[i] = c.nodes[i].holding(slices.Concat(c.nodes[i].info.Pods, more))
 	}
 	out.number()
 	return out

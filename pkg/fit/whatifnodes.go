@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
@@ -39,18 +38,10 @@ func (c *Cluster) WithoutNodes(names ...string) *Cluster {
 
 // rebuilt returns a Cluster of these nodes, with new positions.
 func (c *Cluster) rebuilt(byName map[string]*node) *Cluster {
-	out := &Cluster{objects: c.objects, names: c.names, byName: map[string]int{}, where: map[types.UID]int{}, store: c.store}
+	out := &Cluster{objects: c.objects, names: c.names, byName: make(map[string]int, len(byName)), where: c.where, store: c.store}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		out.byName[name] = len(out.nodes)
-		for _, p := range byName[name].info.Pods {
-			out.where[podID(p.GetPod())] = len(out.nodes)
-		}
 		out.nodes = append(out.nodes, byName[name])
-	}
-	for uid, at := range c.where {
-		if _, there := out.where[uid]; !there && !c.nodes[at].holds(uid) && len(out.nodes) > 0 {
-			out.where[uid] = 0 // taken away before: known, and on no node
-		}
 	}
 	out.number()
 	return out

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // every way to log in that a kubeconfig may name
@@ -30,29 +29,22 @@ type Client struct {
 
 // Factory makes clients from a kubeconfig, the connection flags and the environment. Nothing is read before it is needed.
 type Factory struct {
-	flags     *genericclioptions.ConfigFlags
+	flags     *connection
 	userAgent string
 	warnings  io.Writer
 }
 
 // NewFactory returns a Factory whose requests carry the user agent; warnings of API servers go to warnings.
 func NewFactory(userAgent string, warnings io.Writer) *Factory {
-	flags := genericclioptions.NewConfigFlags(true)
-	// Not offered: gangctl does no discovery, and has no use for these knobs of kubectl.
-	flags.CacheDir, flags.DisableCompression, flags.ImpersonateUserExtra = nil, nil, nil
-	return &Factory{flags: flags, userAgent: userAgent, warnings: warnings}
+	return &Factory{flags: newConnection(), userAgent: userAgent, warnings: warnings}
 }
 
 // AddFlags adds kubectl's connection flags (--kubeconfig, --context, -n, --as, --request-timeout, …).
-func (f *Factory) AddFlags(flags *pflag.FlagSet) {
-	f.flags.AddFlags(flags)
-	flags.Lookup("kubeconfig").Usage = "Path to the kubeconfig file; default is $KUBECONFIG, a list, then ~/.kube/config"
-	flags.Lookup("namespace").Usage = "Namespace of the job; default is the namespace of the context"
-}
+func (f *Factory) AddFlags(flags *pflag.FlagSet) { f.flags.addFlags(flags) }
 
 // Namespace is the namespace of -n, else of the context, else "default". It needs no cluster and no kubeconfig.
 func (f *Factory) Namespace() (string, error) {
-	namespace, _, err := f.flags.ToRawKubeConfigLoader().Namespace()
+	namespace, _, err := f.flags.loader().Namespace()
 	if err != nil {
 		return "", f.explainConfig(err)
 	}
@@ -61,7 +53,7 @@ func (f *Factory) Namespace() (string, error) {
 
 // Contexts are the contexts of the kubeconfig, sorted.
 func (f *Factory) Contexts() ([]string, error) {
-	raw, err := f.flags.ToRawKubeConfigLoader().RawConfig()
+	raw, err := f.flags.loader().RawConfig()
 	if err != nil {
 		return nil, f.explainConfig(err)
 	}
@@ -101,7 +93,7 @@ func (f *Factory) restConfig() (*rest.Config, error) {
 	if err := f.requireConfig(); err != nil {
 		return nil, err
 	}
-	config, err := f.flags.ToRESTConfig()
+	config, err := f.flags.loader().ClientConfig()
 	if err != nil {
 		return nil, f.explainConfig(err)
 	}

@@ -19,12 +19,12 @@ import (
 
 // requireConfig fails if nothing says where the cluster is. client-go would silently try localhost:8080 instead.
 func (f *Factory) requireConfig() error {
-	loader := f.flags.ToRawKubeConfigLoader()
+	loader := f.flags.loader()
 	raw, err := loader.RawConfig()
 	if err != nil {
 		return f.explainConfig(err)
 	}
-	if len(raw.Clusters) > 0 || *f.flags.APIServer != "" {
+	if len(raw.Clusters) > 0 || f.flags.overrides.ClusterInfo.Server != "" {
 		return nil
 	}
 	if _, err := rest.InClusterConfig(); !errors.Is(err, rest.ErrNotInCluster) {
@@ -42,17 +42,17 @@ func (f *Factory) noKubeconfig() error {
 
 // paths are the kubeconfig files that apply, in the order they are read.
 func (f *Factory) paths() []string {
-	if *f.flags.KubeConfig != "" {
-		return []string{*f.flags.KubeConfig}
+	if f.flags.rules.ExplicitPath != "" {
+		return []string{f.flags.rules.ExplicitPath}
 	}
-	return f.flags.ToRawKubeConfigLoader().ConfigAccess().GetLoadingPrecedence()
+	return f.flags.loader().ConfigAccess().GetLoadingPrecedence()
 }
 
 func (f *Factory) explainConfig(err error) error {
 	where := strings.Join(f.paths(), ", ")
 	switch {
 	case strings.Contains(err.Error(), "Invalid timeout value"): // clientcmd has no type for it
-		return failure.Usagef("--request-timeout %q: must be a duration, such as 30s", *f.flags.Timeout)
+		return failure.Usagef("--request-timeout %q: must be a duration, such as 30s", f.flags.overrides.Timeout)
 	case errors.Is(err, fs.ErrNotExist):
 		return failure.Errorf("kubeconfig %s does not exist", where).WithHint(newCluster)
 	case errors.Is(err, fs.ErrPermission):
@@ -66,12 +66,12 @@ func (f *Factory) explainConfig(err error) error {
 
 // noContext explains a context, cluster or user that the kubeconfig does not hold.
 func (f *Factory) noContext(where string, err error) error {
-	raw, rawErr := f.flags.ToRawKubeConfigLoader().RawConfig()
+	raw, rawErr := f.flags.loader().RawConfig()
 	if rawErr != nil || len(raw.Contexts) == 0 {
 		return f.noKubeconfig()
 	}
 	hint := "choose one with --context: " + strings.Join(contextNames(raw), ", ")
-	name := cmp.Or(*f.flags.Context, raw.CurrentContext)
+	name := cmp.Or(f.flags.overrides.CurrentContext, raw.CurrentContext)
 	if _, ok := raw.Contexts[name]; !ok {
 		return failure.Errorf("kubeconfig %s: context %q does not exist", where, name).WithHint("%s", hint)
 	}

@@ -14,6 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/document"
 )
 
 // The header of a snapshot file.
@@ -28,6 +30,7 @@ type header struct {
 	Kind       string   `json:"kind"`
 	CapturedAt string   `json:"capturedAt,omitempty"`
 	Server     Server   `json:"server,omitzero"`
+	Caller     string   `json:"caller,omitempty"`
 	Denied     []Denial `json:"denied,omitempty"`
 	Probes     []Probe  `json:"probes,omitempty"`
 }
@@ -66,7 +69,7 @@ func Read(in io.Reader) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	docs, err := documents(data)
+	docs, err := document.Split(data)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +78,7 @@ func Read(in io.Reader) (*Snapshot, error) {
 	}
 	s := &Snapshot{Custom: map[schema.GroupKind][]*unstructured.Unstructured{}}
 	for _, d := range docs {
-		if err := s.add(d, d.json, ""); err != nil {
+		if err := s.add(d, d.JSON, ""); err != nil {
 			return nil, err
 		}
 	}
@@ -97,52 +100,52 @@ type typeMeta struct {
 }
 
 // add takes one object, or the objects of a list. item says where in a list the object is, for errors.
-func (s *Snapshot) add(d document, raw []byte, item string) error {
+func (s *Snapshot) add(d document.Document, raw []byte, item string) error {
 	var t typeMeta
 	if err := json.Unmarshal(raw, &t); err != nil {
-		return d.errorf(0, "%sno Kubernetes object: %w", item, err)
+		return d.Errorf(0, "%sno Kubernetes object: %w", item, err)
 	}
 	gvk := schema.FromAPIVersionAndKind(t.APIVersion, t.Kind)
 	switch {
 	case t.Kind == "" || t.APIVersion == "":
-		return d.errorf(0, "%sapiVersion or kind is missing: the file may be truncated", item)
+		return d.Errorf(0, "%sapiVersion or kind is missing: the file may be truncated", item)
 	case t.Kind == Kind && gvk.Group == "gangctl.dev":
 		return s.addHeader(d, raw)
 	case t.Items != nil && strings.HasSuffix(t.Kind, "List"):
 		return s.addList(d, gvk, *t.Items)
 	case t.Metadata == nil || t.Metadata.Name == "":
-		return d.errorf(0, "%s%s has no metadata.name: the file may be truncated", item, t.Kind)
+		return d.Errorf(0, "%s%s has no metadata.name: the file may be truncated", item, t.Kind)
 	}
 	if err := s.addObject(gvk, raw); err != nil {
-		return d.errorf(0, "%s%s %s: %w", item, t.Kind, t.Metadata.Name, err)
+		return d.Errorf(0, "%s%s %s: %w", item, t.Kind, t.Metadata.Name, err)
 	}
 	return nil
 }
 
-func (s *Snapshot) addHeader(d document, raw []byte) error {
+func (s *Snapshot) addHeader(d document.Document, raw []byte) error {
 	var h header
 	if err := json.Unmarshal(raw, &h); err != nil {
-		return d.errorf(0, "header: %w", err)
+		return d.Errorf(0, "header: %w", err)
 	}
 	if h.CapturedAt != "" {
 		at, err := time.Parse(time.RFC3339, h.CapturedAt)
 		if err != nil {
-			return d.errorf(0, "header: capturedAt: %w", err)
+			return d.Errorf(0, "header: capturedAt: %w", err)
 		}
 		s.At = at
 	}
-	s.Server, s.Denied, s.Probes = h.Server, append(s.Denied, h.Denied...), append(s.Probes, h.Probes...)
+	s.Server, s.Caller, s.Denied, s.Probes = h.Server, h.Caller, append(s.Denied, h.Denied...), append(s.Probes, h.Probes...)
 	return nil
 }
 
 // addList unrolls a list. The items of a PodList need no kind of their own.
-func (s *Snapshot) addList(d document, list schema.GroupVersionKind, items []json.RawMessage) error {
+func (s *Snapshot) addList(d document.Document, list schema.GroupVersionKind, items []json.RawMessage) error {
 	for i, raw := range items {
 		where := fmt.Sprintf("item %d: ", i+1)
 		if list.Kind != "List" {
 			var fields map[string]json.RawMessage
 			if err := json.Unmarshal(raw, &fields); err != nil {
-				return d.errorf(0, "%sno Kubernetes object: %w", where, err)
+				return d.Errorf(0, "%sno Kubernetes object: %w", where, err)
 			}
 			if _, ok := fields["kind"]; !ok {
 				fields["kind"], _ = json.Marshal(strings.TrimSuffix(list.Kind, "List")) // a string always marshals

@@ -26,7 +26,9 @@ type Snapshot struct {
 	At time.Time
 	// Server is what is known of the API server.
 	Server Server
-	// Denied are the lists that the caller was not allowed to make.
+	// Caller is who took the snapshot, as the API server calls them; known only where something was denied.
+	Caller string
+	// Denied are the requests that the caller was not allowed to make.
 	Denied []Denial
 	// Probes are the answers to creates with dryRun=All, made when the snapshot was taken.
 	Probes []Probe
@@ -70,13 +72,20 @@ type Server struct {
 	Resources []string `json:"resources,omitempty"`
 }
 
-// Denial is a list that the caller was not allowed to make.
+// Denial is a request that the caller was not allowed to make: a list, unless Verb says otherwise.
 type Denial struct {
 	// Resource is RESOURCE or RESOURCE.GROUP.
 	Resource string `json:"resource"`
 	// ExceptNamespaces are the namespaces in which it was allowed.
 	ExceptNamespaces []string `json:"exceptNamespaces,omitempty"`
+	// Verb is empty for list.
+	Verb string `json:"verb,omitempty"`
+	// Message is how the API server put it, if that is known.
+	Message string `json:"message,omitempty"`
 }
+
+// VerbCreate is the verb of a denied probe.
+const VerbCreate = "create"
 
 // Probe is the answer to one create with dryRun=All.
 type Probe struct {
@@ -95,12 +104,17 @@ func (p Probe) Accepted() bool { return p.Code >= 200 && p.Code < 300 }
 // CanList reports whether objects of a resource (RESOURCE or RESOURCE.GROUP) in the namespace are in the snapshot, if
 // there are any. An empty namespace asks for all of them.
 func (s *Snapshot) CanList(resource, namespace string) bool {
-	for _, d := range s.Denied {
-		if d.Resource == resource {
-			return namespace != "" && slices.Contains(d.ExceptNamespaces, namespace)
+	return s.Denial("", resource, namespace) == nil
+}
+
+// Denial is the refusal of a verb (empty for list) on a resource in a namespace, empty for all of them; nil if there was none.
+func (s *Snapshot) Denial(verb, resource, namespace string) *Denial {
+	for i, d := range s.Denied {
+		if d.Resource == resource && d.Verb == verb && (namespace == "" || !slices.Contains(d.ExceptNamespaces, namespace)) {
+			return &s.Denied[i]
 		}
 	}
-	return true
+	return nil
 }
 
 // Clone returns a snapshot whose lists can be changed without changing s. The objects are shared.

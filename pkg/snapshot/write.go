@@ -55,7 +55,7 @@ func (s *Snapshot) saveTo(f io.Writer, compress bool) error {
 // environment variables, managedFields and the last-applied annotation.
 func (s *Snapshot) Write(out io.Writer) error {
 	w := bufio.NewWriter(out)
-	h := header{APIVersion: APIVersion, Kind: Kind, Server: s.Server, Denied: s.Denied, Probes: s.Probes}
+	h := header{APIVersion: APIVersion, Kind: Kind, Server: s.Server, Caller: s.Caller, Denied: s.Denied, Probes: s.Probes}
 	if !s.At.IsZero() {
 		h.CapturedAt = s.At.UTC().Format(time.RFC3339)
 	}

@@ -2,52 +2,30 @@ package whypending
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
-	"sigs.k8s.io/yaml"
-
+	"github.com/gangctl/gangctl/pkg/cmd/reply"
 	"github.com/gangctl/gangctl/pkg/explain"
 	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/explain/report"
-	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/printer"
 	"github.com/gangctl/gangctl/pkg/snapshot"
 )
 
-// style says how a verdict looks; the word is there without it.
-func (o *Options) style(v answer.Verdict, text string) string {
-	switch v {
-	case answer.Running, answer.Done, answer.FitsNow:
-		return o.IO.OutStyled(iostreams.Green, text)
-	case answer.Waiting, answer.Starting, answer.Uncertain:
-		return o.IO.OutStyled(iostreams.Yellow, text)
-	}
-	return o.IO.OutStyled(iostreams.Red, text)
-}
-
+// print shows one answer. One that says no more than that the job may not be looked for is an error, for people; programs get
+// it in the form that they asked for, and the error besides.
 func (o *Options) print(a *answer.Answer) error {
-	if !o.Output.IsTable() {
-		return o.encode(a)
-	}
-	return report.Write(o.IO.Out, a, report.Options{Quiet: o.Quiet, Verbose: o.Verbose, Node: o.Node, Style: o.style})
-}
-
-// encode writes our own answers, which are no API objects.
-func (o *Options) encode(value any) error {
-	text, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
-		return err
-	}
-	if o.Output.Output == printer.YAML {
-		if text, err = yaml.JSONToYAML(text); err != nil {
+	refused := reply.Refusal(a)
+	if refused == nil || !o.Output.IsTable() {
+		if err := reply.Print(o.IO, &o.Output, a, report.Options{Quiet: o.Quiet, Verbose: o.Verbose, Node: o.Node}); err != nil {
 			return err
 		}
-	} else {
-		text = append(text, '\n')
 	}
-	_, err = o.IO.Out.Write(text)
-	return err
+	if refused != nil {
+		return refused
+	}
+	return nil
 }
 
 // list prints every gang that waits, one line each. The exit code is that of the worst.
@@ -57,16 +35,28 @@ func (o *Options) list(ctx context.Context, s *snapshot.Snapshot, namespace stri
 	for _, a := range all {
 		worst = max(worst, a.Exit)
 	}
-	if !o.Output.IsTable() {
+	// Jobs that may not be listed must not pass for jobs that are not there.
+	unlisted := reply.Refusal(explain.Unlisted(s, explain.Question{Namespace: namespace}))
+	if err := o.rows(s, all, namespace, unlisted != nil); err != nil {
+		return err
+	}
+	if unlisted != nil {
+		unlisted.Code = max(unlisted.Code, failure.Code(worst))
+		return unlisted
+	}
+	return reply.Exit(worst)
+}
+
+func (o *Options) rows(s *snapshot.Snapshot, all []*answer.Answer, namespace string, incomplete bool) error {
+	switch {
+	case !o.Output.IsTable():
 		if all == nil {
 			all = []*answer.Answer{}
 		}
-		if err := o.encode(map[string]any{"apiVersion": answer.APIVersion, "kind": "List", "items": all}); err != nil {
-			return err
-		}
-		return quietExit(worst)
-	}
-	if len(all) == 0 {
+		return reply.Encode(o.IO, &o.Output, map[string]any{"apiVersion": answer.APIVersion, "kind": "List", "items": all})
+	case len(all) == 0 && incomplete:
+		return nil
+	case len(all) == 0:
 		where := "in namespace " + namespace
 		if namespace == "" {
 			where = "in any namespace"
@@ -86,8 +76,5 @@ func (o *Options) list(ctx context.Context, s *snapshot.Snapshot, namespace stri
 		rows = append(rows, []string{a.Job.Namespace, a.Job.Name, string(a.Verdict), since, code, a.Headline})
 	}
 	columns := []printer.Column{{Name: "Namespace"}, {Name: "Name"}, {Name: "Verdict"}, {Name: "Age"}, {Name: "Code"}, {Name: "Reason"}}
-	if err := printer.PrintTable(o.IO.Out, o.Output, o.IO.Width(), columns, rows); err != nil {
-		return err
-	}
-	return quietExit(worst)
+	return printer.PrintTable(o.IO.Out, o.Output, o.IO.Width(), columns, rows)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gangctl/gangctl/pkg/cmd/reply"
 	"github.com/gangctl/gangctl/pkg/explain"
 	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/explain/world"
@@ -13,14 +14,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/snapshot"
 	"github.com/gangctl/gangctl/pkg/snapshot/collect"
 )
-
-// quietExit ends the run with the exit code of an answer that was printed.
-func quietExit(code int) error {
-	if code == answer.ExitOK {
-		return nil
-	}
-	return &failure.Error{Code: failure.Code(code)}
-}
 
 func (o *Options) run(ctx context.Context) error {
 	namespace := ""
@@ -30,8 +23,19 @@ func (o *Options) run(ctx context.Context) error {
 			return err
 		}
 	}
+	if o.From == "" {
+		defer sparing()()
+	}
 	if o.Watch {
 		return o.watch(ctx, namespace)
+	}
+	if a, err := o.fromScheduler(ctx, namespace); err != nil {
+		return err
+	} else if a != nil {
+		if err := o.print(a); err != nil {
+			return err
+		}
+		return reply.Exit(a.Exit)
 	}
 	s, err := o.snapshot(ctx, namespace)
 	if err != nil {
@@ -53,7 +57,7 @@ func (o *Options) run(ctx context.Context) error {
 	if err := o.print(a); err != nil {
 		return err
 	}
-	return quietExit(a.Exit)
+	return reply.Exit(a.Exit)
 }
 
 // snapshot reads the file, or the cluster.
@@ -69,7 +73,7 @@ func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Sna
 	if err != nil {
 		return nil, err
 	}
-	return collect.Collect(ctx, client, collect.Options{Namespace: namespace, Name: o.Name, Probe: !o.NoProbe && o.Name != "", Now: o.IO.Clock.Now})
+	return collect.Collect(ctx, client, collect.Options{Namespace: namespace, Kind: o.Kind, Name: o.Name, Probe: !o.NoProbe && o.Name != "", Now: o.IO.Clock.Now})
 }
 
 func (o *Options) explain(ctx context.Context, s *snapshot.Snapshot, namespace string) (*answer.Answer, error) {

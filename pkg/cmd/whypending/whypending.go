@@ -3,6 +3,7 @@ package whypending
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +34,9 @@ type Options struct {
 	Interval      time.Duration
 	Save, From    string
 	NoProbe       bool
-	Output        printer.Flags
+	// Source is where the answer comes from: auto, cluster or scheduler.
+	Source string
+	Output printer.Flags
 }
 
 // NewCommand returns the command; runF replaces the run in tests.
@@ -49,7 +52,9 @@ NAME is a job of any kind. KIND/NAME is a tfjob/, pytorchjob/, mpijob/, job/ or 
 namespace that waits is listed with its reason.
 
 The exit code is part of the answer: 0 it runs, 3 it starts by itself, 4 you can fix it, 5 somebody else has to, 6 never,
-7 it holds resources without running, 8 unknown, 9 it has failed.`,
+7 it holds resources without running, 8 unknown, 9 it has failed. See also gangctl help exit-codes.
+
+What you may not see is said by name, with what the answer loses by it and the rule that an administrator can apply.`,
 		Example: `  # why does it wait?
   gangctl why-pending llama
 
@@ -84,6 +89,7 @@ The exit code is part of the answer: 0 it runs, 3 it starts by itself, 4 you can
 	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "With --watch: how often to look")
 	flags.StringVar(&o.Save, "save", "", "Save what was seen to this file, without secrets; .gz is compressed")
 	flags.StringVar(&o.From, "from", "", "Answer from a saved file instead of the cluster; - is standard input")
+	flags.StringVar(&o.Source, "source", sourceAuto, "Where the answer comes from: cluster, scheduler (what the gang scheduler published) or auto (scheduler on 500 nodes or more)")
 	flags.BoolVar(&o.NoProbe, "no-probe", false, "Do not ask the API server whether it would accept missing pods (create with dry-run)")
 	o.Output.AddFlags(cmd, printer.JSON, printer.YAML)
 	return cmd
@@ -114,8 +120,9 @@ func (o *Options) parse(args []string) error {
 }
 
 func (o *Options) validate(cmd *cobra.Command) error {
+	typed := cmd.Flags().Changed // a default from the settings that does not apply is no mistake
 	switch {
-	case o.AllNamespaces && cmd.Flags().Changed("namespace"):
+	case o.AllNamespaces && typed("namespace"):
 		return failure.Usagef("--all-namespaces and --namespace exclude each other").WithHint("leave out one of them")
 	case o.AllNamespaces && o.Name != "":
 		return failure.Usagef("--all-namespaces is for the list of all gangs; %q is one", o.Name).WithHint("name its namespace with -n")
@@ -123,10 +130,25 @@ func (o *Options) validate(cmd *cobra.Command) error {
 		return failure.Usagef("--node and --verbose need the name of a job").WithHint("gangctl why-pending NAME --node NODE")
 	case o.Quiet && o.Verbose:
 		return failure.Usagef("--quiet and --verbose exclude each other").WithHint("leave out one of them")
+	case typed("quiet") && (o.Name == "" || !o.Output.IsTable()):
+		return failure.Usagef("--quiet is for the text about one job").WithHint("name a job, without -o: gangctl why-pending NAME -q")
+	case typed("verbose") && !o.Output.IsTable():
+		return failure.Usagef("--verbose has no effect with -o %s, which holds everything", o.Output.Output).WithHint("leave out one of them")
+	case typed("no-probe") && (o.From != "" || o.Name == ""):
+		return failure.Usagef("--no-probe has no effect: nothing is probed without a cluster and a job").WithHint("leave it out, or name a job without --from")
+	case o.Watch && o.Save != "":
+		return failure.Usagef("--save keeps one moment, --watch looks at many").WithHint("leave out one of them")
 	case o.Watch && o.From != "":
 		return failure.Usagef("--watch needs a cluster: a saved file does not change").WithHint("leave out --watch or --from")
 	case o.Watch && o.Name == "":
 		return failure.Usagef("--watch needs the name of a job")
+	case !o.Watch && typed("interval"):
+		return failure.Usagef("--interval has no effect without --watch").WithHint("add --watch, or leave out --interval")
+	case !slices.Contains([]string{sourceAuto, sourceCluster, sourceScheduler}, o.Source):
+		return failure.Usagef("--source %q: must be auto, cluster or scheduler", o.Source)
+	case o.Source == sourceScheduler && (o.Name == "" || o.From != "" || o.Save != "" || o.Verbose || o.Node != "" || o.Watch):
+		return failure.Usagef("--source=scheduler needs the name of a job and goes with neither --from, --save, --verbose, --node nor --watch").
+			WithHint("the scheduler publishes one answer a job, without the single nodes")
 	case o.Interval < time.Second:
 		return failure.Usagef("--interval %s: must be 1s or more", o.Interval)
 	}

@@ -1,28 +1,63 @@
 // Package advice searches for what would make a gang start. Every action is tried on a changed snapshot, through all stages,
-// before it is offered. It is pure.
+// before it is offered. It is pure but for the clock that it is given.
 package advice
 
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/explain/ladder"
+	"github.com/gangctl/gangctl/pkg/explain/whatif"
 	"github.com/gangctl/gangctl/pkg/explain/world"
+	"github.com/gangctl/gangctl/pkg/fit"
 	"github.com/gangctl/gangctl/pkg/snapshot"
 )
 
+// Options bound the work.
+type Options struct {
+	ladder.Options
+	// Time is what the whole search may take, by Clock; 0 is no limit.
+	Time  time.Duration
+	Clock func() time.Time
+}
+
+// Found is what a search came to.
+type Found struct {
+	// Actions would make the gang start, the best first.
+	Actions []answer.Action
+	// Cut are the kinds of action for which the time was up before everything was tried.
+	Cut []answer.ActionKind
+}
+
 // search is one search for one gang.
 type search struct {
-	ctx  context.Context
+	budget
+	tools
 	w    *world.World
 	g    *world.Gang
 	base *ladder.Result
-	opts ladder.Options
+	// owned and object are found when they are first needed.
+	owned  *whatif.Owned
+	object *unstructured.Unstructured
+	// depth counts searches on behalf of gangs that are ahead.
+	depth int
+	// few is what the search for minimal sets knows already.
+	few few
 
 	actions []answer.Action
+}
+
+// tools are what a search tries things with, for as long as whoever asked is there.
+type tools struct {
+	place func(*fit.Cluster, fit.Gang, time.Duration) fit.Result
+	climb func(*world.World, *world.Subject) *ladder.Result
+	// usual is the time that one placement may take.
+	usual time.Duration
 }
 
 // resizable are the reasons for which another size, another rule or more room may help. Where something is broken or
@@ -34,42 +69,59 @@ var resizable = []answer.Code{
 	answer.DRAUnallocatable, answer.SlotStolen, answer.MemberLost, answer.GangBypassed, answer.MutualDeadlock, answer.QueueOrder, answer.ReservedByOthers,
 }
 
-// Search returns what would make the gang of a result start, the best first.
-func Search(ctx context.Context, w *world.World, base *ladder.Result, opts ladder.Options) []answer.Action {
-	s := &search{ctx: ctx, w: w, g: base.Gang, base: base, opts: opts}
+// Search returns what would make the gang of a result start.
+func Search(ctx context.Context, w *world.World, base *ladder.Result, opts Options) Found {
 	if base.Primary == nil || base.Verdict.Starts() || base.Verdict == answer.Uncertain || base.Verdict == answer.Failed {
-		return nil
+		return Found{}
 	}
-	s.fixes()
+	s := &search{budget: budget{now: opts.Clock, stopped: func() bool { return ctx.Err() != nil }}, w: w, g: base.Gang, base: base, tools: tools{
+		place: func(c *fit.Cluster, g fit.Gang, d time.Duration) fit.Result {
+			return fit.Place(ctx, c, g, fit.Options{Budget: d})
+		},
+		climb: func(w *world.World, subject *world.Subject) *ladder.Result {
+			return ladder.Climb(ctx, w, subject, opts.Options)
+		},
+		usual: opts.Budget,
+	}}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if opts.Time > 0 {
+		s.end = s.now().Add(opts.Time)
+	}
+	s.part(answer.Fix, s.fixes)
 	if slices.Contains(resizable, base.Primary.Code) {
-		s.reshape()
-		s.trim()
-		s.relax()
-		s.fewer()
-		s.uncordon()
-		s.addNodes()
-		s.wait()
-		s.evict()
+		s.part(answer.Wait, s.wait)
+		s.part(answer.Reshape, s.reshape)
+		s.part(answer.Fewer, s.fewer)
+		s.part(answer.Trim, s.trim)
+		s.part(answer.Relax, s.relax)
+		s.part(answer.Uncordon, s.uncordon)
+		s.part(answer.Move, s.move)
+		s.part(answer.AddNodes, s.addNodes)
+		s.part(answer.Evict, s.evict)
 	}
 	slices.SortStableFunc(s.actions, func(a, b answer.Action) int { return cmp.Compare(rank(a), rank(b)) })
-	return s.actions
+	return Found{Actions: s.actions, Cut: s.cut}
 }
 
-// order is that of the kinds in which nothing is lost before those in which something is.
-var order = []answer.ActionKind{answer.Fix, answer.Reshape, answer.Trim, answer.Relax, answer.Wait, answer.Fewer, answer.Uncordon, answer.Quota, answer.AddNodes, answer.Evict}
+// Those that lose nothing come before those that do: what the user can do, or what happens by itself; then what the owner of
+// a queue can; then what only the administrators of the cluster can, and of that last what takes room from others.
+var (
+	usersOrder  = []answer.ActionKind{answer.Fix, answer.Reshape, answer.Trim, answer.Relax, answer.Wait, answer.Fewer}
+	othersOrder = []answer.ActionKind{answer.Quota, answer.Fix, answer.Uncordon, answer.Move, answer.AddNodes, answer.Evict}
+)
 
-// rank puts what the user can do before what happens by itself, and that before what others must do.
 func rank(a answer.Action) int {
-	n := slices.Index(order, a.Kind)
 	if a.By == answer.Admin {
-		n += len(order)
+		return len(usersOrder) + slices.Index(othersOrder, a.Kind)
 	}
-	return n
+	return slices.Index(usersOrder, a.Kind)
 }
 
 // try climbs all stages again in the cluster that apply makes.
 func (s *search) try(apply func(*snapshot.Snapshot) *snapshot.Snapshot) (*ladder.Result, bool) {
-	if s.ctx.Err() != nil {
+	if s.spent() {
 		return nil, false
 	}
 	changed := apply(s.w.Snap)
@@ -77,16 +129,29 @@ func (s *search) try(apply func(*snapshot.Snapshot) *snapshot.Snapshot) (*ladder
 		return nil, false
 	}
 	w := s.w.Assume(changed)
-	subject := same(w, s.g)
+	subject := s.same(w)
 	if subject == nil {
 		return nil, false
 	}
-	r := ladder.Climb(s.ctx, w, subject, s.opts)
+	r := s.climb(w, subject)
 	return r, r.Starts()
 }
 
+// room reports whether a gang has a placement on a cluster, or none is known not to exist. That is quick, and true wherever
+// a climb would say that the gang starts: what it refuses need not be climbed for.
+func (s *search) room(cluster *fit.Cluster, gang fit.Gang) bool {
+	return !s.spent() && !s.placed(cluster, gang).Impossible()
+}
+
+// placed searches for a placement in what time is left.
+func (s *search) placed(cluster *fit.Cluster, gang fit.Gang) *fit.Result {
+	r := s.place(cluster, gang, s.left(s.usual))
+	return &r
+}
+
 // same finds the job again.
-func same(w *world.World, g *world.Gang) *world.Subject {
+func (s *search) same(w *world.World) *world.Subject {
+	g := s.g
 	if g.Bare != nil {
 		subject, err := w.Find(world.Question{Kind: "pod", Namespace: g.Bare[0].Namespace, Name: g.Bare[0].Name})
 		if err != nil {
@@ -94,25 +159,35 @@ func same(w *world.World, g *world.Gang) *world.Subject {
 		}
 		return subject
 	}
-	for _, subject := range w.Jobs() {
-		if subject.Kind.GroupKind() == g.Kind.GroupKind() && subject.Name() == g.Name() {
-			return subject
-		}
+	if s.object == nil {
+		s.object = whatif.Object(g)
 	}
-	return nil
+	if s.object != nil && slices.Contains(w.Snap.Custom[g.Kind.GroupKind()], s.object) {
+		return g.Subject // it is as it was, and need not be looked for among all others
+	}
+	return w.Lookup(g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name)
 }
 
 // offer adds an action if the gang starts after it.
 func (s *search) offer(fix ladder.Fix) bool {
 	r, ok := s.try(fix.Apply)
-	if !ok {
-		return false
+	if ok {
+		s.add(fix.Action, r)
 	}
-	a := fix.Action
+	return ok
+}
+
+// add adds an action that was found to work.
+func (s *search) add(a answer.Action, r *ladder.Result) {
 	a.Verified = true
 	a.Placement = Placement(r)
+	if s.unsubmitted(a.Command) {
+		a.Command, a.How = "", "submit it like that"
+	}
+	if a.Command == "" && a.How == "" && a.By != answer.Nobody {
+		a.How = map[answer.Who]string{answer.User: "no command does that: change it where the job is made", answer.Admin: "ask those who run the cluster"}[a.By]
+	}
 	s.actions = append(s.actions, a)
-	return true
 }
 
 // Placement names the members of a result's placement.
@@ -129,55 +204,3 @@ func Placement(r *ladder.Result) []answer.Placed {
 	slices.SortFunc(placed, func(a, b answer.Placed) int { return cmp.Compare(a.Member, b.Member) })
 	return placed
 }
-
-// fixes are what the findings themselves know; where no single one is enough, all of them together.
-func (s *search) fixes() {
-	one := false
-	findings := s.base.Findings()
-	for _, f := range findings {
-		for _, fix := range f.Fixes {
-			one = s.offer(fix) || one
-		}
-	}
-	var steps []ladder.Fix
-	for _, f := range findings {
-		if len(f.Fixes) > 0 {
-			steps = append(steps, f.Fixes[0])
-		}
-	}
-	if one || len(steps) < 2 {
-		return
-	}
-	s.offer(together(steps))
-}
-
-// together does one step after the other.
-func together(steps []ladder.Fix) ladder.Fix {
-	all := ladder.Fix{Action: answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{}}}
-	for i, step := range steps {
-		if i > 0 {
-			all.Text += ", and "
-			all.Command += "\n"
-		}
-		all.Text += step.Text
-		all.Command += step.Command
-		for key, value := range step.Change {
-			all.Change[key] = value
-		}
-		if step.By == answer.Admin {
-			all.By = answer.Admin
-		}
-	}
-	all.Apply = func(snap *snapshot.Snapshot) *snapshot.Snapshot {
-		for _, step := range steps {
-			if snap = step.Apply(snap); snap == nil {
-				return nil
-			}
-		}
-		return snap
-	}
-	return all
-}
-
-// change is a key of a role.
-func change(role, key string) string { return fmt.Sprintf("%s.%s", role, key) }

@@ -1,7 +1,7 @@
 package advice
 
 import (
-	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,125 +11,139 @@ import (
 	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/explain/command"
 	"github.com/gangctl/gangctl/pkg/explain/ladder"
+	"github.com/gangctl/gangctl/pkg/explain/phrase"
 	"github.com/gangctl/gangctl/pkg/explain/whatif"
-	"github.com/gangctl/gangctl/pkg/fit"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/snapshot"
-	"github.com/gangctl/gangctl/pkg/workload"
 )
 
-// relaxation is one rule of a role that can be dropped.
+// maxPaired is how many rules are tried in pairs at most: 28 pairs.
+const maxPaired = 8
+
+// relaxation is one rule that can be dropped or changed, in one role or in all that state it.
 type relaxation struct {
-	key, text string
-	value     any
-	step      command.Patch
-	edit      func(*corev1.PodSpec)
+	rule
+	roles []string
 }
 
-// relax offers to drop or to change one rule.
+// relax offers to drop or to change one rule; where none is enough by itself, two.
 func (s *search) relax() {
-	for _, role := range s.g.Roles {
-		for _, r := range append(s.rules(role), s.tolerations(role)...) {
-			s.offer(s.resubmit(answer.Action{
-				Kind: answer.Relax, By: answer.User, Text: r.text, Change: map[string]any{change(role.Name, r.key): r.value},
-				Command: s.patch(role.Name, r.step),
-			}, func(spec *whatif.Spec) { r.edit(&spec.Role(role.Name).Template.Spec) }))
+	all := s.relaxations()
+	enough := map[string]bool{} // in one role, so that it need not go in the others
+	for _, r := range all {
+		if !enough[r.text] && s.offerEdit(relaxed(r)) {
+			enough[r.text] = true
 		}
 	}
-	s.topology()
+	if s.topology() || len(enough) > 0 {
+		return
+	}
+	// A rule that several roles state is dropped everywhere: half of it was tried above.
+	all = widest(all)
+	for pair := range combinations(all[:min(maxPaired, len(all))], 2) {
+		if s.spent() {
+			return
+		}
+		s.offerEdit(relaxed(pair...))
+	}
 }
 
-// rules are those that the pod template states.
-func (s *search) rules(role workload.Role) []relaxation {
-	spec := role.Template.Spec
+// relaxations are the rules of each role, and those of several roles together.
+func (s *search) relaxations() []relaxation {
 	var all []relaxation
-	for key, value := range spec.NodeSelector {
-		all = append(all, relaxation{key: "nodeSelector." + key, value: "", text: fmt.Sprintf("do not ask for nodes with %s=%s", key, value),
-			step: command.Patch{Op: "remove", Path: "/template/spec/nodeSelector/" + command.Escape(key)},
-			edit: func(p *corev1.PodSpec) { delete(p.NodeSelector, key) }})
-	}
-	slices.SortFunc(all, func(a, b relaxation) int { return strings.Compare(a.key, b.key) })
-	if a := spec.Affinity; a != nil {
-		if a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
-			key := a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey
-			all = append(all, relaxation{key: "podAffinity", value: "preferred", text: fmt.Sprintf("make the pod affinity (%s) a wish instead of a must", key),
-				step: command.Patch{Op: "remove", Path: "/template/spec/affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution"},
-				edit: func(p *corev1.PodSpec) { p.Affinity.PodAffinity = nil }})
-		}
-		if a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
-			all = append(all, relaxation{key: "podAntiAffinity", value: "preferred", text: "make the pod anti-affinity a wish instead of a must",
-				step: command.Patch{Op: "remove", Path: "/template/spec/affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution"},
-				edit: func(p *corev1.PodSpec) { p.Affinity.PodAntiAffinity = nil }})
+	shared := map[string][]int{}
+	for _, role := range s.g.Roles {
+		for _, r := range append(rules(role.Template.Spec), s.taints()...) {
+			shared[r.text] = append(shared[r.text], len(all))
+			all = append(all, relaxation{r, []string{role.Name}})
 		}
 	}
-	if slices.ContainsFunc(spec.TopologySpreadConstraints, func(t corev1.TopologySpreadConstraint) bool { return t.WhenUnsatisfiable == corev1.DoNotSchedule }) {
-		all = append(all, relaxation{key: "topologySpread", value: "ScheduleAnyway", text: "make the topology spread a wish (ScheduleAnyway)",
-			step: command.Patch{Op: "remove", Path: "/template/spec/topologySpreadConstraints"},
-			edit: func(p *corev1.PodSpec) { p.TopologySpreadConstraints = nil }})
+	for _, text := range slices.Sorted(maps.Keys(shared)) {
+		if at := shared[text]; len(at) > 1 {
+			together := relaxation{rule: all[at[0]].rule}
+			for _, i := range at {
+				together.roles = append(together.roles, all[i].roles...)
+			}
+			all = append(all, together)
+		}
 	}
-	return append(all, hostPorts(spec)...)
+	return all
 }
 
-func hostPorts(spec corev1.PodSpec) []relaxation {
-	for i, c := range spec.Containers {
-		for j, port := range c.Ports {
-			if port.HostPort != 0 {
-				return []relaxation{{key: "hostPort", value: "", text: fmt.Sprintf("do not ask for host port %d", port.HostPort),
-					step: command.Patch{Op: "remove", Path: fmt.Sprintf("/template/spec/containers/%d/ports/%d/hostPort", i, j)},
-					edit: func(p *corev1.PodSpec) {
-						for i := range p.Containers {
-							for j := range p.Containers[i].Ports {
-								p.Containers[i].Ports[j].HostPort = 0
-							}
-						}
-					}}}
+// widest leaves out rules of one role that are there for several too.
+func widest(all []relaxation) []relaxation {
+	return slices.DeleteFunc(slices.Clone(all), func(r relaxation) bool {
+		return slices.ContainsFunc(all, func(other relaxation) bool { return other.text == r.text && len(other.roles) > len(r.roles) })
+	})
+}
+
+// relaxed drops or changes rules, all at once.
+func relaxed(all ...relaxation) edit {
+	e := edit{Action: answer.Action{Kind: answer.Relax, By: answer.User, Change: map[string]any{}}}
+	var texts []string
+	for _, r := range all {
+		text := r.text
+		if len(r.roles) > 1 {
+			text += " (" + phrase.Names(r.roles) + ")"
+		}
+		texts = append(texts, text)
+		for _, role := range r.roles {
+			e.Change[change(role, r.key)] = r.value
+		}
+	}
+	e.Text = strings.Join(texts, ", and ")
+	e.apply = func(spec *whatif.Spec) {
+		for _, r := range all {
+			for _, role := range r.roles {
+				r.edit(&spec.Role(role).Template.Spec)
 			}
 		}
 	}
-	return nil
+	return e
 }
 
-// tolerations are those for taints that keep a role from nodes.
-func (s *search) tolerations(role workload.Role) []relaxation {
-	seen := map[corev1.Taint]bool{}
-	var all []relaxation
+// taints are the rules by which a role would tolerate a taint that keeps it from nodes.
+func (s *search) taints() []rule {
+	seen := map[string]bool{}
+	var all []rule
 	for _, m := range s.base.Matrices {
-		for _, name := range m.Rejected(fit.Taint) {
+		for _, name := range m.Rejected("taint") {
 			for _, t := range s.w.Cluster().Node(name).Spec.Taints {
-				t.TimeAdded = nil
-				if seen[t] || strings.HasPrefix(t.Key, "node.kubernetes.io/") || t.Effect == corev1.TaintEffectPreferNoSchedule {
+				if strings.HasPrefix(t.Key, "node.kubernetes.io/") || t.Effect == corev1.TaintEffectPreferNoSchedule {
 					continue
 				}
-				seen[t] = true
-				text := fmt.Sprintf("%s=%s:%s", t.Key, t.Value, t.Effect)
-				toleration := corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: t.Effect}
-				step := command.Patch{Op: "add", Path: "/template/spec/tolerations", Value: append(slices.Clone(role.Template.Spec.Tolerations), toleration)}
-				all = append(all, relaxation{key: "tolerations", value: text, text: "tolerate the taint " + text + ", if its owner agrees", step: step,
-					edit: func(p *corev1.PodSpec) { p.Tolerations = append(p.Tolerations, toleration) }})
+				if r := toleration(t); !seen[r.text] {
+					seen[r.text] = true
+					all = append(all, r)
+				}
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b relaxation) int { return strings.Compare(a.text, b.text) })
+	slices.SortFunc(all, func(a, b rule) int { return strings.Compare(a.text, b.text) })
 	return all
 }
 
 // topology offers to drop the rule of the gang object that all members share a domain.
-func (s *search) topology() {
+func (s *search) topology() bool {
 	d := s.g.Decl
 	if d == nil || d.TopologyKey == "" {
-		return
+		return false
 	}
+	party := s.base.Party.Gang
+	if party.TopologyKey = ""; !s.room(s.w.Cluster(), party) {
+		return false
+	}
+	a := answer.Action{Kind: answer.Relax, By: answer.User, Text: "let members be in several values of " + d.TopologyKey, Change: map[string]any{"podGroup.topology": ""}}
 	path := []string{"spec", "topologyConstraint"}
 	if d.Key.Dialect == gang.Native {
-		path = []string{"spec", "schedulingConstraints", "topology"}
+		path = []string{"spec", "schedulingConstraints"}
+		a.How = "PodGroup " + d.Key.Name + " cannot be changed: delete it and its pods, and make it again without spec.schedulingConstraints"
+	} else {
+		a.Command = command.JSONPatch(d.Key.Namespace, "podgroup."+d.Kind.Group, d.Key.Name, command.Patch{Op: "remove", Path: "/" + strings.Join(path, "/")})
 	}
-	s.offer(ladder.Fix{
-		Action: answer.Action{Kind: answer.Relax, By: answer.User, Text: "let members be in several values of " + d.TopologyKey, Change: map[string]any{"podGroup.topology": ""},
-			Command: command.JSONPatch(d.Key.Namespace, "podgroup."+d.Kind.Group, d.Key.Name, command.Patch{Op: "remove", Path: "/" + strings.Join(path, "/")})},
-		Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot {
-			return whatif.Edit(snap, d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name, func(u *unstructured.Unstructured) {
-				unstructured.RemoveNestedField(u.Object, path...)
-			})
-		},
-	})
+	return s.offer(ladder.Fix{Action: a, Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot {
+		return whatif.Edit(snap, d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name, func(u *unstructured.Unstructured) {
+			unstructured.RemoveNestedField(u.Object, path...)
+		})
+	}})
 }

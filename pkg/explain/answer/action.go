@@ -11,12 +11,15 @@ type Action struct {
 	// Text is the action in words.
 	Text string `json:"text"`
 	// Cost says in words what is lost; empty if nothing is.
-	Cost     string   `json:"cost,omitempty"`
-	Verified bool     `json:"verified"`
-	By       Who      `json:"by"`
-	Command  string   `json:"command,omitempty"`
-	Nodes    []string `json:"nodes,omitempty"`
-	// ETA is when the gang would start, only where somebody declared a limit; ETASource says where.
+	Cost     string `json:"cost,omitempty"`
+	Verified bool   `json:"verified"`
+	By       Who    `json:"by"`
+	// Command does it when it is pasted into a shell; one command a line. Where none can, How says in words who has to do what.
+	Command string   `json:"command,omitempty"`
+	How     string   `json:"how,omitempty"`
+	Nodes   []string `json:"nodes,omitempty"`
+	// ETA is an estimate of when the gang would start at the earliest, only where every link of the chain has a declared limit
+	// or enough runs before it; ETASource names them.
 	ETA       *time.Time `json:"eta,omitempty"`
 	ETASource string     `json:"etaSource,omitempty"`
 	// Placement is where the members would go.
@@ -34,6 +37,7 @@ const (
 	Relax    ActionKind = "relax"    // one rule dropped or changed
 	Wait     ActionKind = "wait"     // other jobs end
 	Evict    ActionKind = "evict"    // another job or service is preempted, suspended, deleted or scaled down
+	Move     ActionKind = "move"     // single pods make room and find it elsewhere
 	Uncordon ActionKind = "uncordon" // nodes are opened
 	Quota    ActionKind = "quota"    // a limit is raised
 	AddNodes ActionKind = "addNodes" // nodes like an existing one are added

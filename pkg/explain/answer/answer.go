@@ -33,13 +33,17 @@ type Answer struct {
 	Nodes        *Nodes       `json:"nodes,omitempty"`
 	Placement    []Placed     `json:"placement,omitempty"`
 	// Ahead are the gangs that come first in a strictly ordered queue.
-	Ahead      []Ahead       `json:"ahead,omitempty"`
-	Unblock    []Action      `json:"unblock"`
-	Holding    Holding       `json:"holding"`
-	Scheduler  *Scheduler    `json:"scheduler,omitempty"`
-	Confidence Confidence    `json:"confidence"`
-	Notes      []string      `json:"notes,omitempty"`
-	Snapshot   SnapshotStamp `json:"snapshot"`
+	Ahead   []Ahead  `json:"ahead,omitempty"`
+	Unblock []Action `json:"unblock"`
+	// Cut are the kinds of action for which there was no time to search to the end: there may be more of them, or better ones.
+	Cut        []ActionKind `json:"cut,omitempty"`
+	Holding    Holding      `json:"holding"`
+	Scheduler  *Scheduler   `json:"scheduler,omitempty"`
+	Confidence Confidence   `json:"confidence"`
+	// Rights are what could not be seen, and what would grant it; nil where everything could.
+	Rights   *Rights       `json:"rights,omitempty"`
+	Notes    []string      `json:"notes,omitempty"`
+	Snapshot SnapshotStamp `json:"snapshot"`
 }
 
 // Job names the job.

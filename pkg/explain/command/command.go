@@ -12,10 +12,10 @@ import (
 func Kubectl(namespace string, words ...string) string {
 	parts := []string{"kubectl"}
 	if namespace != "" {
-		parts = append(parts, "-n", namespace)
+		parts = append(parts, "-n", Quote(namespace))
 	}
 	for _, w := range words {
-		parts = append(parts, quote(w))
+		parts = append(parts, Quote(w))
 	}
 	return strings.Join(parts, " ")
 }
@@ -48,6 +48,9 @@ func Then(commands ...string) string {
 	return strings.Join(lines, "\n")
 }
 
+// Pipe joins commands of which each reads what the one before wrote.
+func Pipe(commands ...string) string { return strings.Join(commands, " | ") }
+
 // Escape makes one part of a JSON pointer.
 func Escape(part string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(part)
@@ -61,9 +64,19 @@ func encode(v any) string {
 	return string(text)
 }
 
-func quote(word string) string {
-	if word != "" && !strings.ContainsAny(word, " \t\n\"'`$&|;<>()[]{}*?!#~\\") {
-		return word
+// plain are the characters that no shell gives a meaning to, wherever they stand in a word.
+const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%"
+
+// Quote writes a word such that every POSIX shell reads it as it is.
+func Quote(word string) string {
+	if word != "" && strings.Trim(word, plain) == "" && word[0] != '=' {
+		return word // zsh replaces a word that begins with = by the path of a program
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// Evict asks the API server to evict a pod. Unlike a deletion that heeds PodDisruptionBudgets.
+func Evict(namespace, pod string) string {
+	body := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"namespace":%q,"name":%q}}`, namespace, pod)
+	return Pipe("echo "+Quote(body), Kubectl("", "create", "--raw", "/api/v1/namespaces/"+namespace+"/pods/"+pod+"/eviction", "-f", "-"))
 }

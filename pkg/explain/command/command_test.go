@@ -1,6 +1,7 @@
 package command
 
 import (
+	"encoding/json"
 	"os/exec"
 	"strings"
 	"testing"
@@ -11,9 +12,12 @@ func TestCommands(t *testing.T) {
 		{Kubectl("", "get", "nodes"), "kubectl get nodes"},
 		{Kubectl("team", "logs", "x", ""), "kubectl -n team logs x ''"},
 		{Kubectl("team", "x", "a b"), "kubectl -n team x 'a b'"},
+		{Kubectl("a;b", "x"), "kubectl -n 'a;b' x"},
 		{MergePatch("team", "tfjob", "j", map[string]any{"spec": 1}), `kubectl -n team patch tfjob j --type=merge -p '{"spec":1}'`},
 		{JSONPatch("", "q", "j", Patch{Op: "replace", Path: "/a/" + Escape("nvidia.com/gpu"), Value: "8"}), `kubectl patch q j --type=json -p '[{"op":"replace","path":"/a/nvidia.com~1gpu","value":"8"}]'`},
+		{JSONPatch("", "q", "j", Patch{Op: "add", Path: "/n", Value: 0}, Patch{Op: "remove", Path: "/m"}), `kubectl patch q j --type=json -p '[{"op":"add","path":"/n","value":0},{"op":"remove","path":"/m"}]'`},
 		{Then("a", "", "b"), "a\nb"},
+		{Pipe("a", "b"), "a | b"},
 	}
 	for _, tt := range tests {
 		if tt.got != tt.want {
@@ -22,15 +26,43 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// A shell hands every word over as it was.
+// A shell hands every word over as it was: values of labels, taints and annotations are anything.
 func TestQuoting(t *testing.T) {
-	words := []string{"it's", "$HOME", "a b", `"x"`, "*", "~", "a;b", "{}", "plain"}
-	parts := strings.TrimPrefix(Kubectl("", words...), "kubectl ")
-	out, err := exec.CommandContext(t.Context(), "sh", "-c", "printf '%s\\n' "+parts).Output()
+	words := []string{"it's", "$HOME", "a b", `"x"`, "*", "~", "a;b", "{}", "plain", "a\nb", "\t", "`date`", "$(date)", "a&&b", "!x", "^y", "-n", "ümlaut", "a\\", "=ls", "<(x)", "%s", "'", "''", "a#b", "#"}
+	for _, shell := range []string{"sh", "bash", "dash", "zsh"} {
+		if _, err := exec.LookPath(shell); err != nil {
+			continue // it is not on this machine
+		}
+		parts := strings.TrimPrefix(Kubectl("", words...), "kubectl ")
+		out, err := exec.CommandContext(t.Context(), shell, "-c", "printf '%s\\0' "+parts).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimSuffix(string(out), "\x00"); got != strings.Join(words, "\x00") {
+			t.Errorf("%s: got %q", shell, got)
+		}
+	}
+}
+
+// A shell that reads an eviction sends one object to one pod.
+func TestEvict(t *testing.T) {
+	text := Evict("team", "web-0")
+	send, ask, _ := strings.Cut(text, " | ")
+	if ask != "kubectl create --raw /api/v1/namespaces/team/pods/web-0/eviction -f -" {
+		t.Errorf("got %s", ask)
+	}
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", send).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.TrimSuffix(string(out), "\n"); got != strings.Join(words, "\n") {
-		t.Errorf("got %q", got)
+	var body struct {
+		APIVersion, Kind string
+		Metadata         struct{ Namespace, Name string }
+	}
+	if err := json.Unmarshal(out, &body); err != nil {
+		t.Fatal(err)
+	}
+	if body.APIVersion != "policy/v1" || body.Kind != "Eviction" || body.Metadata.Namespace != "team" || body.Metadata.Name != "web-0" {
+		t.Errorf("got %+v", body)
 	}
 }

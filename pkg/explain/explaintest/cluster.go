@@ -31,12 +31,33 @@ type Cluster struct {
 // New returns a cluster with a healthy operator and a healthy scheduler.
 func New() *Cluster {
 	c := &Cluster{S: &snapshot.Snapshot{At: Now}}
-	c.S.Server = snapshot.Server{Version: "v1.37.1", Resources: []string{"tfjobs.kubeflow.org/v1", "podgroups.scheduling.x-k8s.io/v1alpha1",
+	c.S.Server = snapshot.Server{Version: "v1.37.1", Resources: []string{"tfjobs.kubeflow.org/v1", "pytorchjobs.kubeflow.org/v1", "mpijobs.kubeflow.org/v1", "podgroups.scheduling.x-k8s.io/v1alpha1",
 		"podgroups.scheduling.volcano.sh/v1beta1", "queues.scheduling.volcano.sh/v1beta1"}}
 	c.Deployment("kubeflow", "training-operator", "kubeflow/training-operator:v1", "--gang-scheduler-name="+Scheduler)
 	c.Deployment("gangctl-system", "gang-scheduler", "ghcr.io/gangctl/gang-scheduler:v1", "--scheduler-name="+Scheduler)
 	c.Lease("gang-scheduler", 2*time.Second)
 	c.Namespace("team")
+	return c
+}
+
+// Schedules adds another scheduler that is alive.
+func (c *Cluster) Schedules(name string) *Cluster {
+	if name == corev1.DefaultSchedulerName {
+		c.Lease("kube-scheduler", 2*time.Second)
+		return c
+	}
+	c.Deployment(name+"-system", name, name+":v1", "--scheduler-name="+name)
+	c.Lease(name, 2*time.Second)
+	return c
+}
+
+// GangScheduler sets the scheduler that the operator gives to gangs; "" if it leaves them alone.
+func (c *Cluster) GangScheduler(name string) *Cluster {
+	args := []string{}
+	if name != "" {
+		args = append(args, "--gang-scheduler-name="+name)
+	}
+	c.S.Deployments[0].Spec.Template.Spec.Containers[0].Args = args
 	return c
 }
 

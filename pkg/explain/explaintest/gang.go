@@ -2,23 +2,30 @@ package explaintest
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// Gang describes a TFJob with one role, its PodGroup and its pods.
+// Gang describes a job, the object that declares it a gang, and its pods.
 type Gang struct {
 	Namespace, Name string
-	Workers         int
-	GPUs            int64
+	// Kind is TFJob if empty, or PyTorchJob, MPIJob or Job.
+	Kind    string
+	Workers int
+	GPUs    int64
 	// CPU and Memory are those of one worker; 8 and 64Gi if empty.
 	CPU, Memory string
-	// Min is the minimum of the gang; all workers if 0.
+	// More are the roles beside the workers.
+	More []Role
+	// Min is the minimum of the gang; all members if 0.
 	Min int
 	// Nodes bind the first workers, which then run.
 	Nodes []string
@@ -30,16 +37,89 @@ type Gang struct {
 	Spec func(*corev1.PodSpec)
 	// Pod changes each pod.
 	Pod func(i int, p *corev1.Pod)
-	// Job changes the TFJob, Group the PodGroup.
+	// Job changes the job, unless it is one of Kubernetes itself; Group changes the group object.
 	Job, Group func(map[string]any)
+	// BatchJob changes a Job of Kubernetes itself.
+	BatchJob func(*batchv1.Job)
+	// Dialect is how the gang is declared; scheduler-plugins if empty.
+	Dialect gang.Dialect
+	// Scheduler is the schedulerName of the pods; if empty the one that is alive in every cluster.
+	Scheduler string
 	// NoGroup leaves the PodGroup and the marks on pods out; Volcano uses Volcano's format and the queue named.
 	NoGroup bool
 	Volcano string
+	// Queue is the queue that the group object names in a dialect that has queues.
+	Queue string
 }
 
-// Resources are what one worker asks for.
-func (g Gang) resources() corev1.ResourceList {
-	cpu, memory := g.CPU, g.Memory
+// Role is one role beside the workers. Its fields are those of Gang.
+type Role struct {
+	Name        string
+	Replicas    int
+	GPUs        int64
+	CPU, Memory string
+	Nodes       []string
+	Missing     int
+	Spec        func(*corev1.PodSpec)
+	Pod         func(i int, p *corev1.Pod)
+}
+
+// Add adds the gang to a cluster.
+func (c *Cluster) Add(g Gang) *Cluster {
+	g = g.defaulted()
+	if g.Kind == "Job" {
+		c.addBatchJob(g)
+	} else {
+		c.addJob(g)
+	}
+	if !g.NoGroup {
+		c.addGroup(g)
+	}
+	for _, r := range g.roles() {
+		for i := range r.Replicas - r.Missing {
+			c.addPod(g, r, i)
+		}
+	}
+	return c
+}
+
+func (g Gang) defaulted() Gang {
+	if g.Namespace == "" {
+		g.Namespace = "team"
+	}
+	if g.Kind == "" {
+		g.Kind = "TFJob"
+	}
+	if g.Age == 0 {
+		g.Age = 10 * time.Minute
+	}
+	if g.Min == 0 {
+		for _, r := range g.roles() {
+			g.Min += r.Replicas
+		}
+	}
+	if g.Volcano != "" {
+		g.Dialect, g.Queue = gang.Volcano, g.Volcano
+	}
+	if g.Dialect == "" {
+		g.Dialect = gang.SchedulerPlugins
+	}
+	if g.Scheduler == "" {
+		g.Scheduler = Scheduler
+	}
+	return g
+}
+
+func (g Gang) roles() []Role {
+	workers := Role{Name: "Worker", Replicas: g.Workers, GPUs: g.GPUs, CPU: g.CPU, Memory: g.Memory, Nodes: g.Nodes, Missing: g.Missing, Pod: g.Pod}
+	return append([]Role{workers}, g.More...)
+}
+
+func (g Gang) uid() types.UID { return uid(g.Kind, g.Namespace, g.Name) }
+
+// resources are what one member asks for.
+func (r Role) resources() corev1.ResourceList {
+	cpu, memory := r.CPU, r.Memory
 	if cpu == "" {
 		cpu = "8"
 	}
@@ -47,183 +127,69 @@ func (g Gang) resources() corev1.ResourceList {
 		memory = "64Gi"
 	}
 	list := List("cpu", cpu, "memory", memory)
-	if g.GPUs > 0 {
-		list["nvidia.com/gpu"] = *resource.NewQuantity(g.GPUs, resource.DecimalSI)
+	if r.GPUs > 0 {
+		list["nvidia.com/gpu"] = *resource.NewQuantity(r.GPUs, resource.DecimalSI)
 	}
 	return list
 }
 
-func (g Gang) spec() corev1.PodSpec {
-	r := g.resources()
-	spec := corev1.PodSpec{SchedulerName: Scheduler, RestartPolicy: corev1.RestartPolicyNever,
-		Containers: []corev1.Container{{Name: "tensorflow", Image: "train:v1", Resources: corev1.ResourceRequirements{Requests: r, Limits: r.DeepCopy()}}}}
+// container is the container that the controller of a kind looks for.
+func container(kind string) string {
+	switch kind {
+	case "PyTorchJob":
+		return "pytorch"
+	case "MPIJob":
+		return "mpi"
+	case "Job":
+		return "main"
+	}
+	return "tensorflow"
+}
+
+func (g Gang) spec(r Role) corev1.PodSpec {
+	list := r.resources()
+	spec := corev1.PodSpec{SchedulerName: g.Scheduler, RestartPolicy: corev1.RestartPolicyNever,
+		Containers: []corev1.Container{{Name: container(g.Kind), Image: "train:v1", Resources: corev1.ResourceRequirements{Requests: list, Limits: list.DeepCopy()}}}}
 	if g.Spec != nil {
 		g.Spec(&spec)
+	}
+	if r.Spec != nil {
+		r.Spec(&spec)
 	}
 	return spec
 }
 
-// Add adds the gang to a cluster.
-func (c *Cluster) Add(g Gang) *Cluster {
-	if g.Namespace == "" {
-		g.Namespace = "team"
-	}
-	if g.Age == 0 {
-		g.Age = 10 * time.Minute
-	}
-	if g.Min == 0 {
-		g.Min = g.Workers
-	}
-	c.addJob(g)
-	if !g.NoGroup {
-		c.addGroup(g)
-	}
-	for i := range g.Workers - g.Missing {
-		c.addPod(g, i)
-	}
-	return c
-}
-
-func (c *Cluster) addJob(g Gang) {
-	spec := g.spec()
-	template, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.PodTemplateSpec{Spec: spec})
-	if err != nil {
-		panic(err) // a mistake in a test
-	}
-	condition := map[string]any{"type": "Created", "status": "True", "reason": "TFJobCreated", "lastTransitionTime": stamp(g.Age)}
-	job := map[string]any{
-		"apiVersion": "kubeflow.org/v1", "kind": "TFJob",
-		"metadata": map[string]any{"name": g.Name, "namespace": g.Namespace, "uid": string(uid("TFJob", g.Namespace, g.Name)), "creationTimestamp": stamp(g.Age)},
-		"spec": map[string]any{"runPolicy": map[string]any{}, "tfReplicaSpecs": map[string]any{
-			"Worker": map[string]any{"replicas": int64(g.Workers), "restartPolicy": "Never", "template": template}}},
-		"status": map[string]any{"conditions": []any{condition}, "startTime": stamp(g.Age)},
-	}
-	if g.Job != nil {
-		g.Job(job)
-	}
-	c.Object(job)
-}
-
-func stamp(ago time.Duration) string { return Now.Add(-ago).Format(time.RFC3339) }
-
-func (c *Cluster) addGroup(g Gang) {
-	total := map[string]any{}
-	for name, q := range g.resources() {
-		sum := q.DeepCopy()
-		for range g.Min - 1 {
-			sum.Add(q)
-		}
-		total[string(name)] = sum.String()
-	}
-	group := map[string]any{
-		"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
-		"metadata": map[string]any{"name": g.Name, "namespace": g.Namespace, "uid": string(uid("PodGroup", g.Namespace, g.Name)), "creationTimestamp": stamp(g.Age)},
-		"spec":     map[string]any{"minMember": int64(g.Min), "minResources": total},
-	}
-	if g.Volcano != "" {
-		group["apiVersion"] = "scheduling.volcano.sh/v1beta1"
-		group["spec"].(map[string]any)["queue"] = g.Volcano
-		group["status"] = map[string]any{"phase": "Inqueue"}
-		if g.Missing == g.Workers {
-			group["status"] = map[string]any{"phase": "Pending"}
-		}
-	}
-	if g.Group != nil {
-		g.Group(group)
-	}
-	u := &unstructured.Unstructured{Object: group}
+// addPod adds one pod, with the name, the labels and the owner that its controller gives it.
+func (c *Cluster) addPod(g Gang, r Role, i int) {
 	yes := true
-	u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "kubeflow.org/v1", Kind: "TFJob", Name: g.Name, UID: uid("TFJob", g.Namespace, g.Name), Controller: &yes}})
-	c.put(u)
-}
-
-func (c *Cluster) addPod(g Gang, i int) {
-	yes := true
-	name := fmt.Sprintf("%s-worker-%d", g.Name, i)
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: name, UID: uid("Pod", g.Namespace, name), CreationTimestamp: Ago(g.Age - time.Second),
-		Labels:          map[string]string{"training.kubeflow.org/job-name": g.Name, "training.kubeflow.org/replica-type": "worker", "training.kubeflow.org/replica-index": fmt.Sprint(i)},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "kubeflow.org/v1", Kind: "TFJob", Name: g.Name, UID: uid("TFJob", g.Namespace, g.Name), Controller: &yes}}}}
+	role := strings.ToLower(r.Name)
+	name := fmt.Sprintf("%s-%s-%d", g.Name, role, i)
+	labels := map[string]string{"training.kubeflow.org/job-name": g.Name, "training.kubeflow.org/replica-type": role, "training.kubeflow.org/replica-index": fmt.Sprint(i)}
+	owner := metav1.OwnerReference{APIVersion: "kubeflow.org/v1", Kind: g.Kind, Name: g.Name, UID: g.uid(), Controller: &yes}
 	switch {
-	case g.NoGroup:
-	case g.Volcano != "":
-		p.Annotations = map[string]string{"scheduling.k8s.io/group-name": g.Name}
-	default:
-		p.Labels["scheduling.x-k8s.io/pod-group"] = g.Name
+	case g.Kind == "Job":
+		name = fmt.Sprintf("%s-x7k%02d", g.Name, i)
+		labels = map[string]string{"batch.kubernetes.io/job-name": g.Name, "job-name": g.Name}
+		owner.APIVersion = "batch/v1"
+	case g.Kind == "MPIJob" && role == "launcher":
+		name = g.Name + "-launcher-q9z4w"
+		labels = map[string]string{"training.kubeflow.org/job-name": g.Name, "training.kubeflow.org/job-role": "launcher"}
+		owner = metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: g.Name + "-launcher", UID: uid("Job", g.Namespace, g.Name+"-launcher"), Controller: &yes}
 	}
-	p.Spec = g.spec()
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: name, UID: uid("Pod", g.Namespace, name), CreationTimestamp: Ago(g.Age - time.Second),
+		Labels: labels, Annotations: map[string]string{}, OwnerReferences: []metav1.OwnerReference{owner}}}
+	p.Spec = g.spec(r)
 	p.Status.Phase = corev1.PodPending
-	if i < len(g.Nodes) {
+	if !g.NoGroup {
+		g.mark(p, role)
+	}
+	if i < len(r.Nodes) {
 		started := Ago(g.Age - 2*time.Second)
-		p.Spec.NodeName, p.Status.Phase, p.Status.StartTime = g.Nodes[i], corev1.PodRunning, &started
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "tensorflow", Image: "train:v1", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: started}}}}
+		p.Spec.NodeName, p.Status.Phase, p.Status.StartTime = r.Nodes[i], corev1.PodRunning, &started
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: p.Spec.Containers[0].Name, Image: "train:v1", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: started}}}}
 	}
-	if g.Pod != nil {
-		g.Pod(i, p)
+	if r.Pod != nil {
+		r.Pod(i, p)
 	}
 	c.put(p)
-}
-
-// Runs adds a job that has run for two hours, with one worker on each node.
-func (c *Cluster) Runs(name string, gpus int64, nodes ...string) *Cluster {
-	return c.Add(Gang{Namespace: "research", Name: name, Workers: len(nodes), GPUs: gpus, Nodes: nodes, Age: 2 * time.Hour})
-}
-
-// Serves adds a Deployment, which never ends, with one pod on each node.
-func (c *Cluster) Serves(name string, gpus int64, nodes ...string) *Cluster {
-	d := c.Deployment("serving", name, "serve:v1")
-	yes := true
-	for i, node := range nodes {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "serving", Name: fmt.Sprintf("%s-abc-%d", name, i), Labels: map[string]string{"pod-template-hash": "abc"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: d.Name + "-abc", UID: "rs:" + uid("", "serving", name), Controller: &yes}}}}
-		p.UID = uid("Pod", p.Namespace, p.Name)
-		p.Spec = Gang{GPUs: gpus}.spec()
-		p.Spec.NodeName, p.Spec.RestartPolicy, p.Status.Phase = node, corev1.RestartPolicyAlways, corev1.PodRunning
-		c.put(p)
-	}
-	return c
-}
-
-// ServesWith is Serves with another request of cpu.
-func (c *Cluster) ServesWith(name string, gpus int64, cpu string, nodes ...string) *Cluster {
-	c.Serves(name, gpus, nodes...)
-	for _, p := range c.S.Pods {
-		if p.Namespace == "serving" && p.Labels["pod-template-hash"] == "abc" && len(p.OwnerReferences) > 0 && p.OwnerReferences[0].Name == name+"-abc" {
-			p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(cpu)
-			p.Spec.Containers[0].Resources.Limits[corev1.ResourceCPU] = resource.MustParse(cpu)
-		}
-	}
-	return c
-}
-
-// Daemon adds a pod of a DaemonSet to a node.
-func (c *Cluster) Daemon(name, node, cpu string) *corev1.Pod {
-	yes := true
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name + "-" + node, UID: uid("Pod", "kube-system", name+"-"+node),
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: name, UID: uid("DaemonSet", "kube-system", name), Controller: &yes}}}}
-	p.Spec.NodeName, p.Status.Phase = node, corev1.PodRunning
-	p.Spec.Containers = []corev1.Container{{Name: name, Resources: corev1.ResourceRequirements{Requests: List("cpu", cpu)}}}
-	c.put(p)
-	return p
-}
-
-// Queue adds a queue of Volcano.
-func (c *Cluster) Queue(name, state string, capability map[string]any) *unstructured.Unstructured {
-	spec := map[string]any{"weight": int64(1)}
-	if capability != nil {
-		spec["capability"] = capability
-	}
-	return c.Object(map[string]any{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": map[string]any{"name": name},
-		"spec": spec, "status": map[string]any{"state": state}})
-}
-
-// Apart is a required anti-affinity among the pods of a job, by node.
-func Apart(job string) *corev1.Affinity {
-	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
-		{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"training.kubeflow.org/job-name": job}}}}}}
-}
-
-// Together is a required affinity among the pods of a job, by a label of nodes.
-func Together(job, key string) *corev1.Affinity {
-	return &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
-		{TopologyKey: key, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"training.kubeflow.org/job-name": job}}}}}}
 }

@@ -2,6 +2,7 @@ package ladder
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,7 +12,16 @@ import (
 
 // found begins a finding; the methods below add to it.
 func found(stage answer.Stage, code answer.Code, verdict answer.Verdict, who answer.Who, format string, args ...any) *Finding {
-	return &Finding{Finding: answer.Finding{Code: code, Stage: stage, Verdict: verdict, Who: who, Message: fmt.Sprintf(format, args...)}}
+	return &Finding{Finding: answer.Finding{Code: code, Stage: stage, Verdict: verdict, Who: who, Message: line(format, args...)}}
+}
+
+// line is a text on one line: what others wrote may have several.
+func line(format string, args ...any) string {
+	parts := strings.FieldsFunc(fmt.Sprintf(format, args...), func(r rune) bool { return r == '\n' || r == '\r' })
+	for i := 1; i < len(parts); i++ {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	return strings.TrimRight(strings.Join(parts, " "), " ")
 }
 
 func (f *Finding) never() *Finding {
@@ -20,7 +30,7 @@ func (f *Finding) never() *Finding {
 }
 
 func (f *Finding) detail(format string, args ...any) *Finding {
-	f.Details = append(f.Details, fmt.Sprintf(format, args...))
+	f.Details = append(f.Details, line(format, args...))
 	return f
 }
 

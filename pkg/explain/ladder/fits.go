@@ -42,7 +42,11 @@ func (c *climb) fits() *Finding {
 		f.detail("submitted %s ago; the scheduler has not said anything yet", phrase.Age(c.w.Age(c.g.Meta.CreationTimestamp.Time)))
 	}
 	silent := attempt.IsZero() || c.w.Age(attempt) > notPlacedAfter
-	if silent && c.g.Count(world.Missing, world.Gated) == 0 && c.w.Age(since) > notPlacedAfter {
+	absent := c.g.Count(world.Missing, world.Gated)
+	if c.gatedByQueue() {
+		absent = 0 // no pods are made before the scheduler has admitted the gang, and that is its turn
+	}
+	if silent && absent == 0 && c.w.Age(since) > notPlacedAfter {
 		f.Code, f.Verdict, f.Who = answer.FitsNotPlaced, answer.Blocked, answer.Admin
 		f.Message += fmt.Sprintf(", and has for %s, but scheduler %s does not place it", phrase.Age(c.w.Age(since)), c.g.Scheduler)
 		f.since(since)

@@ -1,9 +1,10 @@
 package ladder
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -11,251 +12,169 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/explain/command"
+	"github.com/gangctl/gangctl/pkg/explain/ladder/cohort"
 	"github.com/gangctl/gangctl/pkg/explain/phrase"
 	"github.com/gangctl/gangctl/pkg/explain/whatif"
-	"github.com/gangctl/gangctl/pkg/fit"
-	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/explain/world"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/snapshot"
 	"github.com/gangctl/gangctl/pkg/workload"
-	"github.com/gangctl/gangctl/pkg/workload/demand"
 )
 
-// allowance is what a ClusterQueue has of one resource in one flavor. Amounts are in the unit of fit.Quantity.
-type allowance struct {
-	flavor string
-	name   corev1.ResourceName
-	// most is what the queue may ever use, borrowing included; left is what it may use now; used is its own use.
-	nominal, most, left, used int64
-	path                      []any // of nominalQuota
+// quotaTree is what Kueue's queues have and use.
+func (c *climb) quotaTree() *cohort.Tree {
+	objects := c.w.Snap.Custom
+	return cohort.New(cohort.Objects{Queues: objects[kueue.Kind("ClusterQueue")], Cohorts: objects[kueue.Kind("Cohort")],
+		Workloads: objects[kueue.Kind("Workload")], Flavors: objects[kueue.Kind("ResourceFlavor")]})
 }
 
-// allowances reads the quota of a queue, with what its cohort lends.
-func (c *climb) allowances(queue *unstructured.Unstructured) []allowance {
-	var all []allowance
-	cohort := c.cohort(queue)
-	each(queue, func(flavor string, res map[string]any, path []any) {
-		a := allowance{flavor: flavor, name: corev1.ResourceName(fmt.Sprint(res["name"])), path: path}
-		a.nominal = amount(a.name, res["nominalQuota"])
-		a.used = c.kueueUsed(queue.GetName(), flavor, a.name)
-		a.most, a.left = a.nominal, a.nominal-a.used
-		if len(cohort) > 1 {
-			var total, used int64
-			for _, q := range cohort {
-				each(q, func(f string, r map[string]any, _ []any) {
-					if f == flavor && corev1.ResourceName(fmt.Sprint(r["name"])) == a.name {
-						lent := amount(a.name, r["nominalQuota"])
-						if limit, ok := r["lendingLimit"]; ok && q.GetName() != queue.GetName() {
-							lent = min(lent, amount(a.name, limit))
-						}
-						total += lent
-					}
-				})
-				used += c.kueueUsed(q.GetName(), flavor, a.name)
-			}
-			a.most = total
-			if limit, ok := res["borrowingLimit"]; ok {
-				a.most = min(a.most, a.nominal+amount(a.name, limit))
-			}
-			a.left = min(a.most-a.used, total-used)
-		}
-		all = append(all, a)
-	})
-	return all
-}
-
-// each visits every resource of every flavor of a ClusterQueue.
-func each(queue *unstructured.Unstructured, visit func(flavor string, res map[string]any, path []any)) {
-	f := gang.Fields{Object: queue}
-	for gi, group := range f.List("spec", "resourceGroups") {
-		flavors, _ := group["flavors"].([]any)
-		for fi, item := range flavors {
-			flavor, _ := item.(map[string]any)
-			resources, _ := flavor["resources"].([]any)
-			for ri, r := range resources {
-				if res, ok := r.(map[string]any); ok {
-					visit(fmt.Sprint(flavor["name"]), res, []any{"spec", "resourceGroups", gi, "flavors", fi, "resources", ri, "nominalQuota"})
-				}
-			}
-		}
-	}
-}
-
-func amount(name corev1.ResourceName, value any) int64 {
-	q, err := resource.ParseQuantity(fmt.Sprint(value))
-	if err != nil {
-		return 0 // the API server would not have accepted it
-	}
-	return fit.Amount(name, q)
-}
-
-// cohort are the queues that lend to one another, the queue itself included.
-func (c *climb) cohort(queue *unstructured.Unstructured) []*unstructured.Unstructured {
-	name := cohortName(queue)
-	if name == "" {
-		return []*unstructured.Unstructured{queue}
-	}
-	var all []*unstructured.Unstructured
-	for _, q := range c.w.Snap.Custom[kueue.Kind("ClusterQueue")] {
-		if cohortName(q) == name {
-			all = append(all, q)
-		}
+// asks are what the roles of a gang ask of their queue.
+func asks(g *world.Gang) []cohort.Ask {
+	var all []cohort.Ask
+	for _, role := range g.Roles {
+		need := whatif.Needs([]workload.Role{role}, role.Replicas)
+		need[corev1.ResourcePods] = *resource.NewQuantity(int64(role.Replicas), resource.DecimalSI)
+		all = append(all, cohort.Ask{Role: role.Name, Pod: role.Template.Spec, Need: need})
 	}
 	return all
 }
 
-func cohortName(q *unstructured.Unstructured) string {
-	f := gang.Fields{Object: q}
-	return cmp.Or(f.String("spec", "cohortName"), f.String("spec", "cohort"))
-}
-
-// kueueUsed is what admitted Workloads use of a queue.
-func (c *climb) kueueUsed(queue, flavor string, name corev1.ResourceName) int64 {
-	var sum int64
-	for _, u := range c.kueueAdmitted(queue) {
-		sum += kueueUse(u, flavor, name)
+// kueueQuota assigns each role a flavor with enough left, as Kueue does, and reports the first role without one. Pods get
+// the labels of their flavors' nodes, so the placement must too.
+func (c *climb) kueueQuota(queue, wl *unstructured.Unstructured) *Finding {
+	tree := c.quotaTree()
+	if _, short := tree.Empty(queue.GetName()).Assign(asks(c.g)...); short != nil {
+		return c.kueueNever(queue, *short)
 	}
-	return sum
-}
-
-func (c *climb) kueueAdmitted(queue string) []*unstructured.Unstructured {
-	var all []*unstructured.Unstructured
-	for _, u := range c.w.Snap.Custom[kueue.Kind("Workload")] {
-		f := gang.Fields{Object: u}
-		if _, finished := condition(u, "Finished"); finished != "True" && f.String("status", "admission", "clusterQueue") == queue {
-			all = append(all, u)
-		}
+	flavors, short := tree.Room(queue.GetName()).Assign(asks(c.g)...)
+	if short != nil {
+		return c.kueueShort(tree, queue, wl, *short)
 	}
-	return all
-}
-
-func kueueUse(u *unstructured.Unstructured, flavor string, name corev1.ResourceName) int64 {
-	f := gang.Fields{Object: u}
-	var sum int64
-	for _, set := range f.List("status", "admission", "podSetAssignments") {
-		flavors, _ := set["flavors"].(map[string]any)
-		usage, _ := set["resourceUsage"].(map[string]any)
-		if flavors[string(name)] == flavor {
-			sum += amount(name, usage[string(name)])
-		}
-	}
-	return sum
-}
-
-// shortage is what keeps one role from every flavor.
-type shortage struct {
-	allowance
-	want int64
-}
-
-// kueueQuota assigns each role the first flavor with enough left, as Kueue does, and reports the first role without one.
-func (c *climb) kueueQuota(queue *unstructured.Unstructured, wl *unstructured.Unstructured) *Finding {
-	all := c.allowances(queue)
-	for _, role := range c.g.Roles {
-		if short := assign(all, role); short != nil {
-			return c.kueueShort(queue, wl, *short)
+	for role, names := range flavors {
+		for _, name := range names {
+			c.narrow(role, tree.Labels(name))
 		}
 	}
 	return nil
 }
 
-// assign takes what a role needs from the allowances; it returns the worst shortage of the best flavor if none has enough.
-func assign(all []allowance, role workload.Role) *shortage {
-	need := whatif.Needs([]workload.Role{role}, role.Replicas)
-	need[corev1.ResourcePods] = *resource.NewQuantity(int64(role.Replicas), resource.DecimalSI)
-	var flavors []string
-	for _, a := range all {
-		if !slices.Contains(flavors, a.flavor) {
-			flavors = append(flavors, a.flavor)
-		}
-	}
-	var worst *shortage
-	for _, flavor := range flavors {
-		short := shortOf(all, flavor, need)
-		if short == nil {
-			for i := range all {
-				if all[i].flavor == flavor {
-					all[i].left -= fit.Amount(all[i].name, need[all[i].name])
-					all[i].used += fit.Amount(all[i].name, need[all[i].name])
-				}
-			}
-			return nil
-		}
-		if worst == nil || short.most > worst.most {
-			worst = short
-		}
-	}
-	return worst
-}
-
-// shortOf is the shortage in one flavor: one that can never be met first, then that of a device.
-func shortOf(all []allowance, flavor string, need corev1.ResourceList) *shortage {
-	var worst *shortage
-	for _, a := range all {
-		want := fit.Amount(a.name, need[a.name])
-		if a.flavor != flavor || want <= a.left {
+// narrow lets the members of a role ask for more labels of their nodes.
+func (c *climb) narrow(role string, labels map[string]string) {
+	for i := range c.Party.Roles {
+		r := &c.Party.Roles[i]
+		if len(labels) == 0 || roleName(r.Name) != role {
 			continue
 		}
-		s := &shortage{a, want}
-		if worst == nil || s.rank() > worst.rank() {
-			worst = s
+		r.Pod = r.Pod.DeepCopy()
+		if r.Pod.Spec.NodeSelector == nil {
+			r.Pod.Spec.NodeSelector = map[string]string{}
 		}
+		maps.Copy(r.Pod.Spec.NodeSelector, labels)
 	}
-	return worst
 }
 
-func (s shortage) rank() int {
-	rank := 0
-	if s.want > s.most {
-		rank += 2
-	}
-	if demand.IsGPU(s.name) {
-		rank++
-	}
-	return rank
-}
-
-func (c *climb) kueueShort(queue, wl *unstructured.Unstructured, s shortage) *Finding {
-	text := func(n int64) string { return phrase.Quantity(s.name, n) }
+// kueueNever: the gang is more than the queue can ever give.
+func (c *climb) kueueNever(queue *unstructured.Unstructured, s cohort.Shortage) *Finding {
 	name := queue.GetName()
-	var f *Finding
-	if s.want > s.most {
-		f = found(answer.StageQueue, answer.QueueTooSmall, answer.Blocked, answer.User, "Kueue can never admit it: ClusterQueue %s allows %s in all (flavor %s), and the gang needs %s",
-			name, phrase.Amount(s.name, s.most), s.flavor, text(s.want)).never()
-	} else {
-		f = found(answer.StageQueue, answer.KueueQuota, answer.Waiting, answer.Nobody, "Kueue holds it: ClusterQueue %s has %s of %s left (flavor %s), and the gang needs %s, %s more",
-			name, text(max(0, s.left)), phrase.Amount(s.name, s.most), s.flavor, text(s.want), text(s.want-s.left))
+	f := found(answer.StageQueue, answer.QueueTooSmall, answer.Blocked, answer.User, "Kueue can never admit it: ClusterQueue %s allows %s in all (flavor %s), and the gang needs %s",
+		name, phrase.Amount(s.Name, s.Most), s.Flavor, phrase.Quantity(s.Name, s.Want)).never().fact("queue", name).fact("role", s.Role).
+		see(queue.GetAPIVersion(), queue.GetKind(), queue, ".spec.resourceGroups")
+	switch {
+	case s.Uncovered:
+		f.Message = fmt.Sprintf("Kueue can never admit it: ClusterQueue %s has no quota for %s at all, and %s asks for %s", name, s.Name, s.Role, phrase.Amount(s.Name, s.Want))
+		return f.fact("resource", string(s.Name)).fact("requested", s.Want).fact("limit", int64(0))
+	case s.Unsuited:
+		f.Message = fmt.Sprintf("Kueue can never admit it: %s may use none of the flavors of ClusterQueue %s (%s): its nodeSelector, affinity or tolerations do not match them", s.Role, name, s.Flavor)
+		for _, flavor := range strings.Split(s.Flavor, ", ") {
+			if u := c.custom("ResourceFlavor", "", flavor); u != nil {
+				f.see(u.GetAPIVersion(), u.GetKind(), u, ".spec")
+			}
+		}
+		return f
 	}
-	f.see(queue.GetAPIVersion(), queue.GetKind(), queue, ".spec.resourceGroups").
-		detail("requested %s, used %s, limit %s (%s)", text(s.want), text(s.used), text(s.most), s.name).
-		fact("queue", name).fact("flavor", s.flavor).fact("resource", string(s.name)).fact("requested", s.want).fact("used", s.used).fact("limit", s.most)
-	for _, q := range c.cohort(queue) {
-		for _, u := range c.kueueAdmitted(q.GetName()) {
-			if n := kueueUse(u, s.flavor, s.name); n > 0 {
-				f.detail("%s uses %s", c.jobOfWorkload(u), text(n))
+	return quotaFacts(f, s).fix(raiseNominal(queue, s, s.Nominal+s.Want-s.Most))
+}
+
+// kueueShort: others use what the gang needs.
+func (c *climb) kueueShort(tree *cohort.Tree, queue, wl *unstructured.Unstructured, s cohort.Shortage) *Finding {
+	text := func(n int64) string { return phrase.Quantity(s.Name, n) }
+	name := queue.GetName()
+	f := found(answer.StageQueue, answer.KueueQuota, answer.Waiting, answer.Nobody, "Kueue holds it: ClusterQueue %s has %s of %s left (flavor %s), and the gang needs %s, %s more",
+		name, text(max(0, s.Left)), phrase.Amount(s.Name, s.Most), s.Flavor, text(s.Want), text(s.Want-s.Left)).
+		see(queue.GetAPIVersion(), queue.GetKind(), queue, ".spec.resourceGroups").fact("queue", name)
+	quotaFacts(f, s)
+	lenders := tree.Lenders(name)
+	for _, u := range c.w.Snap.Custom[kueue.Kind("Workload")] {
+		if at := cohort.AdmittedTo(u); slices.Contains(lenders, at) {
+			if n := cohort.Uses(u, s.Flavor, s.Name); n > 0 {
+				f.detail("%s uses %s%s", c.jobOfWorkload(u), text(n), elsewhere(at, name))
 			}
 		}
 	}
 	if wl != nil {
+		c.position(f, wl, name)
 		if word, status := condition(wl, "QuotaReserved"); status == "False" {
 			f.since(word.At).detail("Kueue said %s ago: %s", phrase.Age(c.w.Age(word.At)), word.Message)
 		}
 	}
-	limit := s.nominal + s.want - s.left
-	return f.fix(Fix{
-		Action: answer.Action{Kind: answer.Quota, By: answer.Admin, Text: fmt.Sprintf("raise nominalQuota of %s in flavor %s of ClusterQueue %s to %s", s.name, s.flavor, name, text(limit)),
-			Change:  map[string]any{"limit": text(limit), "object": "ClusterQueue/" + name, "resource": string(s.name)},
-			Command: command.JSONPatch("", "clusterqueue."+kueue.Group, name, command.Patch{Op: "replace", Path: jsonPath(s.path), Value: text(limit)})},
+	return f.fix(raiseNominal(queue, s, s.Nominal+s.Want-s.Left))
+}
+
+func elsewhere(queue, own string) string {
+	if queue == own {
+		return ""
+	}
+	return " in ClusterQueue " + queue
+}
+
+func quotaFacts(f *Finding, s cohort.Shortage) *Finding {
+	text := func(n int64) string { return phrase.Quantity(s.Name, n) }
+	f.detail("requested %s, used %s, limit %s (%s)", text(s.Want), text(s.Used), text(s.Most), s.Name)
+	if s.Most != s.Nominal {
+		f.detail("of the limit %s are the queue's own quota, the rest its cohort lends", text(s.Nominal))
+	}
+	return f.fact("flavor", s.Flavor).fact("resource", string(s.Name)).fact("requested", s.Want).fact("used", s.Used).fact("limit", s.Most)
+}
+
+// position says how many wait before the job in its ClusterQueue.
+func (c *climb) position(f *Finding, wl *unstructured.Unstructured, queue string) {
+	all, mine := c.waitingIn(queue, wl)
+	if len(all) > 0 {
+		ahead := len(before(all, mine))
+		f.detail("position %d of %d that wait in ClusterQueue %s", ahead+1, len(all)+1, queue).fact("position", ahead+1)
+	}
+}
+
+// raiseNominal is the least quota of the queue's own that is enough.
+func raiseNominal(queue *unstructured.Unstructured, s cohort.Shortage, limit int64) Fix {
+	name, text := queue.GetName(), phrase.Quantity(s.Name, limit)
+	return Fix{
+		Action: answer.Action{Kind: answer.Quota, By: answer.Admin, Text: fmt.Sprintf("raise nominalQuota of %s in flavor %s of ClusterQueue %s to %s", s.Name, s.Flavor, name, text),
+			Change:  map[string]any{"limit": text, "object": "ClusterQueue/" + name, "resource": string(s.Name)},
+			Command: command.JSONPatch("", "clusterqueue."+kueue.Group, name, command.Patch{Op: "replace", Path: jsonPath(s.Path), Value: text})},
 		Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot {
-			return whatif.Edit(snap, kueue.Kind("ClusterQueue"), "", name, func(u *unstructured.Unstructured) {
-				each(u, func(flavor string, res map[string]any, _ []any) {
-					if flavor == s.flavor && res["name"] == string(s.name) {
-						res["nominalQuota"] = text(limit)
-					}
-				})
-			})
+			return whatif.Edit(snap, kueue.Kind("ClusterQueue"), "", name, func(u *unstructured.Unstructured) { setNominal(u, s.Path, text) })
 		},
-	})
+	}
+}
+
+// setNominal writes a quota at a path through objects and lists.
+func setNominal(u *unstructured.Unstructured, path []any, text string) {
+	var at any = u.Object
+	for i, step := range path {
+		switch key := step.(type) {
+		case string:
+			object, _ := at.(map[string]any)
+			if i == len(path)-1 {
+				object[key] = text
+				return
+			}
+			at = object[key]
+		case int:
+			list, _ := at.([]any)
+			at = list[key]
+		}
+	}
 }
 
 func jsonPath(path []any) string {

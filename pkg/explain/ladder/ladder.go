@@ -5,6 +5,7 @@ package ladder
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gangctl/gangctl/pkg/explain/answer"
@@ -55,10 +56,12 @@ type Result struct {
 	Matrices map[string]fit.Matrix
 	// Ahead are gangs that come first.
 	Ahead []answer.Ahead
+	// Unmodelled is what the gang asks for that no stage evaluates.
+	Unmodelled []string
 	// Notes are remarks that block nothing.
 	Notes []string
-	// Missing are permissions that the climb would have needed.
-	Missing []string
+	// Missing are rights that the climb would have needed, in the order in which it did.
+	Missing []answer.Right
 }
 
 // Starts reports whether the gang starts without anybody's help and without waiting for something else to end.
@@ -74,15 +77,28 @@ func (r *Result) Findings() []Finding {
 
 // climb is one run.
 type climb struct {
-	ctx  context.Context
-	w    *world.World
-	g    *world.Gang
-	opts Options
+	w *world.World
+	g *world.Gang
 	*Result
 
+	// search looks for a placement of a gang, held to all but some constraints.
+	search func(*fit.Cluster, fit.Gang, fit.Constraints) fit.Result
+	// why climbs for another gang; nil if this climb itself is for one that is too far from the gang that was asked about.
+	why func(*world.Subject) *Result
+
 	findings []Finding
+	// unseen are constraints that a placement cannot be held to, for lack of rights.
+	unseen fit.Constraints
+	// at is the stage that is being looked at.
+	at answer.Stage
 	// held is true once a stage found why there are no pods: their absence needs no further reason.
 	held bool
+}
+
+// climbed is a gang that was climbed for on behalf of another.
+type climbed struct {
+	job   *world.Subject
+	depth int
 }
 
 // stage is one rung.
@@ -123,7 +139,17 @@ func rungs() []stage {
 // Climb looks at every stage of a job's way.
 func Climb(ctx context.Context, w *world.World, s *world.Subject, opts Options) *Result {
 	g := w.Gang(s)
-	c := &climb{ctx: ctx, w: w, g: g, opts: opts, Result: &Result{Gang: g, Matrices: map[string]fit.Matrix{}}}
+	c := &climb{w: w, g: g, Result: &Result{Gang: g, Matrices: map[string]fit.Matrix{}}}
+	c.search = func(cluster *fit.Cluster, gang fit.Gang, ignore fit.Constraints) fit.Result {
+		return fit.Place(ctx, cluster, gang, fit.Options{Budget: opts.Budget, Ignore: c.unseen.Union(ignore)})
+	}
+	if opts.depth < maxDepth {
+		deeper := opts
+		deeper.depth++
+		c.why = func(other *world.Subject) *Result {
+			return world.Once(w, climbed{other, deeper.depth}, func() *Result { return Climb(ctx, w, other, deeper) })
+		}
+	}
 	if s.End != nil && !s.End.Failed {
 		c.Verdict, c.Who = answer.Done, answer.Nobody
 		return c.Result
@@ -135,8 +161,13 @@ func Climb(ctx context.Context, w *world.World, s *world.Subject, opts Options) 
 	}
 	c.adoptScheduler()
 	c.Party = w.Party(g)
-	for _, st := range rungs() {
+	stages := rungs()
+	if c.blind() {
+		stages = stages[:2] // the namespace and the job can still be looked at
+	}
+	for _, st := range stages {
 		before := len(c.findings)
+		c.at = st.name
 		s := st.look(c)
 		found := c.findings[before:]
 		if len(found) > 0 {
@@ -172,8 +203,14 @@ func (c *climb) adoptScheduler() {
 	}
 }
 
-// add writes down a finding.
-func (c *climb) add(f Finding) { c.findings = append(c.findings, f) }
+// add writes down a finding. Its sentence may end in the words of others, with their full stop.
+func (c *climb) add(f Finding) {
+	f.Message = line("%s", f.Message)
+	if !strings.HasSuffix(f.Message, "..") {
+		f.Message = strings.TrimSuffix(f.Message, ".")
+	}
+	c.findings = append(c.findings, f)
+}
 
 // has reports whether one of the codes was found already.
 func (c *climb) has(codes ...answer.Code) bool {
@@ -218,4 +255,5 @@ func (c *climb) conclude() {
 			c.Others = append(c.Others, f)
 		}
 	}
+	c.decide()
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/explain/phrase"
 	"github.com/gangctl/gangctl/pkg/explain/whatif"
 	"github.com/gangctl/gangctl/pkg/explain/world"
-	"github.com/gangctl/gangctl/pkg/fit"
 	"github.com/gangctl/gangctl/pkg/snapshot"
 )
 
@@ -23,11 +22,11 @@ func (c *climb) deadlocked() bool {
 		if g.Count(world.Placed, world.Up, world.Succeeded) >= g.Min || g.Count(world.Unbound) == 0 {
 			continue
 		}
-		if !fit.Place(c.ctx, c.w.Cluster().Without(h.UIDs()...), c.Party.Gang, fit.Options{Budget: c.opts.Budget}).Fits() {
+		if !c.search(c.w.Cluster().Without(h.UIDs()...), c.Party.Gang, nil).Fits() {
 			continue
 		}
 		theirs := c.w.Party(g)
-		if !fit.Place(c.ctx, c.w.Cluster().Without(c.Party.Bound...), theirs.Gang, fit.Options{Budget: c.opts.Budget}).Fits() {
+		if !c.search(c.w.Cluster().Without(c.Party.Bound...), theirs.Gang, nil).Fits() {
 			continue
 		}
 		c.add(*c.deadlock(h, g))

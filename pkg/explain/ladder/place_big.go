@@ -1,6 +1,7 @@
 package ladder
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,7 +16,7 @@ import (
 
 // tooBig: no placement, not even on the cluster at its best.
 func (c *climb) tooBig(ideal fit.Result) *Finding {
-	cluster := c.w.Cluster().Ideal(c.stays)
+	cluster := c.best()
 	if len(cluster.Nodes()) == 0 {
 		return found(answer.StagePlacement, answer.TooBig, answer.Blocked, answer.Admin, "the cluster has no node").never().fact("nodes", 0)
 	}
@@ -35,7 +36,7 @@ func (c *climb) tooBig(ideal fit.Result) *Finding {
 	if excluded := c.excluded(cluster, role); excluded != "" {
 		f.detail("%s", excluded)
 	}
-	return f
+	return c.tolerationHints(f, role)
 }
 
 func (c *climb) placedOf(r fit.Result) int32 {
@@ -49,8 +50,14 @@ func (c *climb) placedOf(r fit.Result) int32 {
 // ceiling is the sentence: one member is larger than any node, or there are too few nodes for all.
 func (c *climb) ceiling(cluster *fit.Cluster, role fit.Role, r room, ideal fit.Result) string {
 	member := phrase.Member(roleName(role.Name))
+	if text := c.tooFewDevices(role.Pod, c.placedOf(ideal)); text != "" {
+		return text
+	}
 	if short, ok := c.tooLarge(cluster, role, r.nodes); ok {
 		return fmt.Sprintf("each %s asks for %s, and the largest node has %s%s", member, phrase.Amount(short.name, short.want), phrase.Quantity(short.name, short.most), short.why)
+	}
+	if claim, key, values := c.boundPlace(role); len(r.nodes) == 0 && len(values) > 0 {
+		return fmt.Sprintf("the volume of claim %s is in %s (%s), and there is no node that takes a %s", claim.Name, phrase.Or(values), key, member)
 	}
 	if len(r.nodes) == 0 {
 		return fmt.Sprintf("no node takes a %s: %s", member, strings.Join(c.reasons(cluster, role), ", "))
@@ -95,7 +102,7 @@ func (c *climb) tooLarge(cluster *fit.Cluster, role fit.Role, nodes []string) (o
 			}
 			return 1
 		}
-		return compareNames(a, b)
+		return cmp.Compare(a, b)
 	})
 	for _, name := range names {
 		o := oversize{name: name, want: fit.Amount(name, request[name])}

@@ -24,7 +24,9 @@ func (c *climb) cannotExist() bool {
 	for _, role := range c.Party.Roles {
 		c.resources(role)
 		c.selector(role)
+		c.topology(role)
 		c.volumes(role)
+		c.deviceClaims(role)
 	}
 	return len(c.findings) > before
 }
@@ -35,7 +37,8 @@ func roleName(simulated string) string {
 	return name
 }
 
-// resources: every resource that is asked for must be offered by some node.
+// resources: every resource that is asked for must be offered by some node. One that nodes have and do not offer is sick, or
+// its plugin is.
 func (c *climb) resources(role fit.Role) {
 	request := fit.Request(role.Pod)
 	if len(c.w.Cluster().Nodes()) == 0 {
@@ -43,7 +46,10 @@ func (c *climb) resources(role fit.Role) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(request)) {
 		q := request[name]
-		if q.IsZero() || !strings.Contains(string(name), "/") || c.offered(name) {
+		if q.IsZero() || !strings.Contains(string(name), "/") || c.some(func(n *corev1.Node) bool { return offers(n, name) }) {
+			continue
+		}
+		if c.some(func(n *corev1.Node) bool { return remembers(n, name) }) && !unready(c.pluginOf(name)) {
 			continue
 		}
 		if f := c.devicePlugin(role, name); f != nil {
@@ -54,56 +60,36 @@ func (c *climb) resources(role fit.Role) {
 	}
 }
 
-func (c *climb) offered(name corev1.ResourceName) bool {
-	return slices.ContainsFunc(c.w.Cluster().Nodes(), func(n *corev1.Node) bool {
-		allocatable, capacity := n.Status.Allocatable[name], n.Status.Capacity[name]
-		return !allocatable.IsZero() || !capacity.IsZero()
-	})
+func (c *climb) some(match func(*corev1.Node) bool) bool {
+	return slices.ContainsFunc(c.w.Cluster().Nodes(), match)
+}
+
+// offers reports whether a node has a device to give.
+func offers(n *corev1.Node, name corev1.ResourceName) bool {
+	q := n.Status.Allocatable[name]
+	return !q.IsZero()
+}
+
+// remembers reports whether a node knows that it has a device.
+func remembers(n *corev1.Node, name corev1.ResourceName) bool {
+	q := n.Status.Capacity[name]
+	return !q.IsZero()
+}
+
+// offersOf reports whether a node has any device of the same vendor to give: devices may be cut into smaller ones.
+func offersOf(n *corev1.Node, name corev1.ResourceName) bool {
+	for other := range n.Status.Allocatable {
+		if vendor(other) == vendor(name) && offers(n, other) {
+			return true
+		}
+	}
+	return false
 }
 
 // vendor is the part of a resource name before the slash; devices of one vendor carry labels of the same prefix.
 func vendor(name corev1.ResourceName) string {
 	v, _, _ := strings.Cut(string(name), "/")
 	return v
-}
-
-// devicePlugin: the hardware is there, says a label or the plugin that runs on the nodes, but nobody advertises it.
-func (c *climb) devicePlugin(role fit.Role, name corev1.ResourceName) *Finding {
-	if c.nearestResource(name) != "" {
-		return nil // a name so close to one that is offered is a slip
-	}
-	short := strings.TrimSuffix(string(name)[strings.IndexByte(string(name), '/')+1:], "s")
-	var nodes []string
-	for _, n := range c.w.Cluster().Nodes() {
-		for label, value := range n.Labels {
-			if strings.HasPrefix(label, string(name)) && value != "false" && value != "0" || strings.HasPrefix(label, vendor(name)+"/"+short) && value == "true" {
-				nodes = append(nodes, n.Name)
-				break
-			}
-		}
-	}
-	plugin := c.pluginOf(name)
-	if len(nodes) == 0 && plugin == nil {
-		return nil
-	}
-	f := found(answer.StagePlacement, answer.NoDevicePlugin, answer.Blocked, answer.Admin, "%s look like they have %s and advertise none: the device plugin does not work",
-		phrase.Count(len(nodes), "node"), phrase.Resource(name)).
-		fact("resource", string(name)).fact("nodes", nodes).fact("role", roleName(role.Name))
-	if len(nodes) == 0 {
-		f.Message = fmt.Sprintf("no node advertises %s: the device plugin does not work", name)
-	} else {
-		f.detail("nodes: %s", phrase.Names(nodes))
-	}
-	if plugin == nil {
-		return f.detail("no DaemonSet of a device plugin for %s was found", name)
-	}
-	f.see("apps/v1", "DaemonSet", plugin, ".status.numberReady").
-		detail("device plugin %s/%s: %d/%d ready", plugin.Namespace, plugin.Name, plugin.Status.NumberReady, plugin.Status.DesiredNumberScheduled).
-		run(command.Kubectl(plugin.Namespace, "logs", "daemonset/"+plugin.Name, "--previous", "--tail=50"))
-	for _, line := range c.podTrouble(plugin.Namespace, plugin.Spec.Selector) {
-		f.detail("%s", line)
-	}
-	return f
 }
 
 // nearestResource is the offered resource of which a name is a slip; "" if there is none.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,18 +36,16 @@ func (c *climb) victims() *Finding {
 	var names, lines []string
 	var last time.Time
 	preempted := false
-	for _, h := range c.others() {
-		var end time.Time
-		for _, p := range h.Pods {
-			if p.DeletionTimestamp == nil || world.Stuck(p, c.w.Now) {
-				continue
-			}
-			end = latest(end, p.DeletionTimestamp.Time)
-			for _, cond := range p.Status.Conditions {
-				preempted = preempted || cond.Type == corev1.DisruptionTarget && cond.Status == corev1.ConditionTrue
-			}
+	ends := map[*world.Holder]time.Time{}
+	for _, p := range c.inTheWay(func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil && !world.Stuck(p, c.w.Now) }) {
+		h := c.w.HolderOf(p)
+		ends[h] = latest(ends[h], p.DeletionTimestamp.Time)
+		for _, cond := range p.Status.Conditions {
+			preempted = preempted || cond.Type == corev1.DisruptionTarget && cond.Status == corev1.ConditionTrue
 		}
-		if !end.IsZero() {
+	}
+	for _, h := range c.others() {
+		if end := ends[h]; !end.IsZero() {
 			names = append(names, h.String())
 			lines = append(lines, fmt.Sprintf("%s %s is terminating, at most %s left", h.Kind, h, phrase.Age(max(0, end.Sub(c.w.Now)))))
 			last = latest(last, end)
@@ -70,8 +69,14 @@ var scaled = regexp.MustCompile(`\{(\S+) (\d+)->(\d+) \(max: (\d+)\)\}`)
 // scalingUp: the autoscaler has ordered nodes for the gang.
 func (c *climb) scalingUp() bool {
 	for _, e := range c.w.PodEvents(c.g) {
-		if e.Reason == "NotTriggerScaleUp" {
+		if refusesToScale(e) {
 			return false
+		}
+		if e.Reason == "Nominated" && c.w.Age(e.Last) <= scalingTakes {
+			if claim := nominated.FindStringSubmatch(e.Message); claim != nil && claim[2] == "" {
+				c.add(*c.nodeClaimed(e, claim[1]))
+				return true
+			}
 		}
 		if e.Reason != "TriggeredScaleUp" || c.w.Age(e.Last) > scalingTakes {
 			continue
@@ -92,7 +97,7 @@ func (c *climb) scalingUp() bool {
 		if known && !c.fitOn(cluster, nil).Fits() {
 			return false
 		}
-		f := found(answer.StageOrder, answer.ScalingUp, answer.Waiting, answer.Nobody, "%s are coming: the autoscaler ordered them %s ago (%s)", phrase.Count(coming, "node"), phrase.Age(c.w.Age(e.Last)), e.Message).
+		f := found(answer.StageOrder, answer.ScalingUp, answer.Waiting, answer.Nobody, "%s coming: the autoscaler ordered %s %s ago (%s)", isComing(coming), phrase.Verb(coming, "it", "them"), phrase.Age(c.w.Age(e.Last)), e.Message).
 			since(e.Last).fact("coming", coming)
 		if !known {
 			f.detail("whether they are enough cannot be told: no node of the group exists yet")
@@ -101,6 +106,30 @@ func (c *climb) scalingUp() bool {
 		return true
 	}
 	return false
+}
+
+// refusesToScale recognises an autoscaler that will not help.
+func refusesToScale(e world.Event) bool {
+	return e.Reason == "NotTriggerScaleUp" || e.Reason == "FailedScheduling" && strings.HasPrefix(e.By, "karpenter")
+}
+
+// nominated is how Karpenter announces a node for a pod: one that it has ordered, or one that is there.
+var nominated = regexp.MustCompile(`nodeclaim/([^\s,]+)(?:.*\bnode/([^\s,]+))?`)
+
+// nodeClaimed: Karpenter has ordered a node for a member. What the node will have is not known.
+func (c *climb) nodeClaimed(e world.Event, claim string) *Finding {
+	claims := map[string]bool{claim: true}
+	for _, other := range c.w.PodEvents(c.g) {
+		if m := nominated.FindStringSubmatch(other.Message); other.Reason == "Nominated" && m != nil && m[2] == "" {
+			claims[m[1]] = true
+		}
+	}
+	return found(answer.StageOrder, answer.ScalingUp, answer.Waiting, answer.Nobody, "%s coming: %s ordered %s ago (%s)", isComing(len(claims)), e.By, phrase.Age(c.w.Age(e.Last)), phrase.Names(sortedKeys(claims))).
+		since(e.Last).fact("coming", len(claims)).detail("whether they are enough cannot be told before they are there")
+}
+
+func isComing(nodes int) string {
+	return phrase.Count(nodes, "node") + " " + phrase.Verb(nodes, "is", "are")
 }
 
 // addLike is the cluster with more empty nodes like one of its own.

@@ -105,19 +105,10 @@ func (c *climb) spread(f *Finding, role fit.Role) {
 // volumeZone: the data is in one place, the room in another.
 func (c *climb) volumeZone(f *Finding, role fit.Role) {
 	claimName, where, key := "a volume", "elsewhere", corev1.LabelTopologyZone
-	for _, v := range role.Pod.Spec.Volumes {
-		if v.PersistentVolumeClaim == nil {
-			continue
-		}
-		claim := c.claim(v.PersistentVolumeClaim.ClaimName)
-		if claim == nil {
-			continue
-		}
-		if k, values := c.volumePlace(claim.Spec.VolumeName); len(values) > 0 {
-			claimName, key, where = claim.Name, k, phrase.Or(values)
-			f.fact("claim", claim.Name).fact("volume", claim.Spec.VolumeName).fact("zone", values).
-				see("v1", "PersistentVolumeClaim", claim, ".spec.volumeName")
-		}
+	if claim, k, values := c.boundPlace(role); claim != nil {
+		claimName, key, where = claim.Name, k, phrase.Or(values)
+		f.fact("claim", claim.Name).fact("volume", claim.Spec.VolumeName).fact("zone", values).
+			see("v1", "PersistentVolumeClaim", claim, ".spec.volumeName")
 	}
 	device := phrase.Device(fit.Request(role.Pod))
 	free := map[string]int64{}
@@ -130,6 +121,21 @@ func (c *climb) volumeZone(f *Finding, role fit.Role) {
 		parts = append(parts, fmt.Sprintf("%s in %s", phrase.Amount(device, free[zone]), zone))
 	}
 	f.Message = fmt.Sprintf("the volume of claim %s is in %s, and what is free is elsewhere: %s", claimName, where, phrase.Names(parts))
+}
+
+// boundPlace is the first claim of a role whose volume is somewhere, and the label and its values by which that is told.
+func (c *climb) boundPlace(role fit.Role) (*corev1.PersistentVolumeClaim, string, []string) {
+	for _, v := range role.Pod.Spec.Volumes {
+		if v.PersistentVolumeClaim == nil {
+			continue
+		}
+		if claim := c.claim(v.PersistentVolumeClaim.ClaimName); claim != nil {
+			if key, values := c.volumePlace(claim.Spec.VolumeName); len(values) > 0 {
+				return claim, key, values
+			}
+		}
+	}
+	return nil, "", nil
 }
 
 // volumePlace is the label and its values that a volume asks of a node.

@@ -56,6 +56,7 @@ func wants(spec corev1.PodSpec) []want {
 			all = append(all, want{e.Key, e.Values, "nodeAffinity"})
 		case corev1.NodeSelectorOpExists:
 			all = append(all, want{e.Key, nil, "nodeAffinity"})
+		default: // what a node must not have, it cannot lack
 		}
 	}
 	return all
@@ -83,19 +84,46 @@ func (c *climb) selector(role fit.Role) {
 	}) {
 		return
 	}
-	c.add(*found(answer.StagePlacement, answer.SelectorNoMatch, answer.Blocked, answer.User, "no node has all the labels that %s asks for together: %s", roleName(role.Name), joinWants(all)).
+	c.add(*found(answer.StagePlacement, answer.SelectorNoMatch, answer.Blocked, answer.User, "no node has all the labels that %s asks for together: %s", roleName(role.Name), asked(role.Pod.Spec)).
 		fact("role", roleName(role.Name)))
 }
 
-func joinWants(all []want) string {
+// asked is all that a pod asks of its node's labels: class=h100, disk=ssd, zone=z1|z2 or !spot.
+func asked(spec corev1.PodSpec) string {
 	var parts []string
-	for _, w := range all {
-		parts = append(parts, w.String())
+	for _, key := range sortedKeys(spec.NodeSelector) {
+		parts = append(parts, key+"="+spec.NodeSelector[key])
 	}
-	if len(parts) == 0 {
-		return "its node affinity"
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return strings.Join(parts, ", ")
 	}
-	return strings.Join(parts, ", ")
+	var terms []string
+	for _, term := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		var all []string
+		for _, e := range slices.Concat(term.MatchExpressions, term.MatchFields) {
+			all = append(all, expression(e))
+		}
+		terms = append(terms, strings.Join(all, " and "))
+	}
+	return strings.Join(append(parts, strings.Join(terms, " or ")), ", ")
+}
+
+func expression(e corev1.NodeSelectorRequirement) string {
+	values := strings.Join(e.Values, "|")
+	switch e.Operator {
+	case corev1.NodeSelectorOpNotIn:
+		return e.Key + "!=" + values
+	case corev1.NodeSelectorOpExists:
+		return e.Key
+	case corev1.NodeSelectorOpDoesNotExist:
+		return "!" + e.Key
+	case corev1.NodeSelectorOpGt:
+		return e.Key + ">" + values
+	case corev1.NodeSelectorOpLt:
+		return e.Key + "<" + values
+	default:
+		return e.Key + "=" + values
+	}
 }
 
 func (c *climb) selectorNoMatch(role fit.Role, w want) *Finding {

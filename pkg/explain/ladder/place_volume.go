@@ -2,6 +2,8 @@ package ladder
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -21,17 +23,25 @@ func (c *climb) volumes(role fit.Role) {
 		return
 	}
 	for _, v := range role.Pod.Spec.Volumes {
-		if v.PersistentVolumeClaim == nil {
-			continue
-		}
-		name := v.PersistentVolumeClaim.ClaimName
-		claim := c.claim(name)
-		if claim == nil {
-			c.add(*c.unbound(role, name, nil, fmt.Sprintf("PersistentVolumeClaim %s does not exist in namespace %s", name, ns)))
-			continue
-		}
-		if problem := c.claimProblem(claim); problem != "" {
-			c.add(*c.unbound(role, name, claim, problem))
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			name := v.PersistentVolumeClaim.ClaimName
+			claim := c.claim(name)
+			if claim == nil {
+				c.add(*c.unbound(role, name, nil, fmt.Sprintf("PersistentVolumeClaim %s does not exist in namespace %s", name, ns)))
+			} else if problem := c.claimProblem(claim); problem != "" {
+				c.add(*c.unbound(role, name, claim, problem))
+			}
+		case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
+			name := role.Pod.Name + "-" + v.Name
+			claim := c.claim(name)
+			if claim == nil {
+				claim = &corev1.PersistentVolumeClaim{Spec: v.Ephemeral.VolumeClaimTemplate.Spec} // the one that will be made
+				claim.Namespace, claim.Name, claim.CreationTimestamp = ns, name, metav1.NewTime(c.w.Now)
+			}
+			if problem := c.claimProblem(claim); problem != "" {
+				c.add(*c.unbound(role, name, claim, problem))
+			}
 		}
 	}
 }
@@ -53,27 +63,60 @@ func (c *climb) claimProblem(claim *corev1.PersistentVolumeClaim) string {
 	if claim.Status.Phase == corev1.ClaimBound || claim.Spec.VolumeName != "" {
 		return ""
 	}
-	var have []string
-	var class *storagev1.StorageClass
-	wanted := ""
-	if claim.Spec.StorageClassName != nil {
-		wanted = *claim.Spec.StorageClassName
-	}
-	for _, sc := range c.w.Snap.StorageClasses {
-		have = append(have, sc.Name)
-		if sc.Name == wanted {
-			class = sc
-		}
-	}
+	wanted, class, have := c.classOf(claim)
+	failed := event(c.w.Events("PersistentVolumeClaim", claim.Namespace, claim.Name), "ProvisioningFailed")
 	switch {
 	case wanted != "" && class == nil && c.w.Snap.CanList("storageclasses.storage.k8s.io", ""):
 		return fmt.Sprintf("StorageClass %q of PersistentVolumeClaim %s does not exist; there are: %s", wanted, claim.Name, phrase.Names(have))
 	case wanted == "":
 		return fmt.Sprintf("PersistentVolumeClaim %s names no StorageClass and no volume fits it", claim.Name)
+	case failed != nil && c.w.Age(failed.Last) < provisioningFails:
+		return fmt.Sprintf("PersistentVolumeClaim %s cannot be provisioned: %s", claim.Name, failed.Message)
+	case class != nil && class.Provisioner == "kubernetes.io/no-provisioner" && !c.freeVolume(claim, wanted):
+		return fmt.Sprintf("PersistentVolumeClaim %s waits for a volume of class %s, which nobody provisions: there is no free volume that fits it", claim.Name, wanted)
 	case class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer:
 		return ""
+	case c.w.Age(claim.CreationTimestamp.Time) < provisioningTakes:
+		return "" // it is being provisioned
 	}
 	return fmt.Sprintf("PersistentVolumeClaim %s is not bound: class %s binds at once and has not for %s", claim.Name, wanted, phrase.Age(c.w.Age(claim.CreationTimestamp.Time)))
+}
+
+const (
+	// provisioningFails is how long after it was said a failure to provision still counts: it is tried again all the time.
+	provisioningFails = 15 * time.Minute
+	// provisioningTakes is how long a volume may take that is provisioned at once.
+	provisioningTakes = 30 * time.Second
+)
+
+// classOf is the name of the StorageClass that a claim asks for, or gets by default; the class, if it exists; and all names.
+func (c *climb) classOf(claim *corev1.PersistentVolumeClaim) (wanted string, class *storagev1.StorageClass, have []string) {
+	if claim.Spec.StorageClassName != nil {
+		wanted = *claim.Spec.StorageClassName
+	}
+	for _, sc := range c.w.Snap.StorageClasses {
+		have = append(have, sc.Name)
+		byDefault := claim.Spec.StorageClassName == nil && sc.Annotations["storageclass.kubernetes.io/is-default-class"] == "true"
+		if wanted != "" && sc.Name == wanted || class == nil && byDefault {
+			class = sc
+		}
+	}
+	if wanted == "" && class != nil {
+		wanted = class.Name
+	}
+	return wanted, class, have
+}
+
+// freeVolume reports whether a volume that exists could be bound to a claim.
+func (c *climb) freeVolume(claim *corev1.PersistentVolumeClaim, class string) bool {
+	want := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	return slices.ContainsFunc(c.w.Snap.Volumes, func(v *corev1.PersistentVolume) bool {
+		has := v.Spec.Capacity[corev1.ResourceStorage]
+		taken := v.Spec.ClaimRef != nil && (v.Spec.ClaimRef.Namespace != claim.Namespace || v.Spec.ClaimRef.Name != claim.Name)
+		return !taken && v.Spec.StorageClassName == class && has.Cmp(want) >= 0 && !slices.ContainsFunc(claim.Spec.AccessModes, func(mode corev1.PersistentVolumeAccessMode) bool {
+			return !slices.Contains(v.Spec.AccessModes, mode)
+		})
+	})
 }
 
 func (c *climb) unbound(role fit.Role, name string, claim *corev1.PersistentVolumeClaim, problem string) *Finding {
@@ -98,10 +141,7 @@ func (c *climb) unbound(role fit.Role, name string, claim *corev1.PersistentVolu
 			break
 		}
 	}
-	wanted := ""
-	if claim.Spec.StorageClassName != nil {
-		wanted = *claim.Spec.StorageClassName
-	}
+	wanted, _, _ := c.classOf(claim)
 	return f.fix(Fix{
 		Action: answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{"claim": name},
 			Text: fmt.Sprintf("make claim %s again with a StorageClass that exists, or create the class", name), Cost: "the claim holds no data yet",

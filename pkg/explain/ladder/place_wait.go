@@ -1,6 +1,7 @@
 package ladder
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,6 +65,7 @@ func (c *climb) busy(r room, verdict answer.Verdict, who answer.Who) *Finding {
 	for _, line := range c.holdersOn(r.nodes, r.name) {
 		f.detail("%s", line)
 	}
+	c.tolerationHints(f, r.role)
 	c.preemption(f)
 	c.autoscaler(f)
 	return f
@@ -71,6 +73,9 @@ func (c *climb) busy(r room, verdict answer.Verdict, who answer.Who) *Finding {
 
 func (c *climb) fragmented(r room) *Finding {
 	f := found(answer.StagePlacement, answer.Fragmented, answer.Waiting, answer.Nobody, "needs %s on one node; %s are free but as %s", r.wants(), phrase.Amount(r.name, r.sum), r.shape()).describeRoom(r)
+	if hasAntiAffinity(r.role.Pod) {
+		f.Message = fmt.Sprintf("needs %s, each on a node of its own; %s are free but as %s", r.wants(), phrase.Amount(r.name, r.sum), r.shape())
+	}
 	f.detail("%d of %d members fit now", c.placedOf(*c.Place), c.g.Total())
 	for _, line := range c.holdersOn(r.nodes, r.name) {
 		f.detail("%s", line)
@@ -81,34 +86,38 @@ func (c *climb) fragmented(r room) *Finding {
 
 // insufficient: devices are free; something that people do not look at is not.
 func (c *climb) insufficient(name corev1.ResourceName) *Finding {
-	role := c.hardest(c.Place)
-	r := c.look(c.w.Cluster(), role)
+	// The role that asks for most of it, and of those the one that is hardest to place.
+	role := slices.MaxFunc(append([]fit.Role{c.hardest(c.Place)}, c.Party.Roles...), func(a, b fit.Role) int {
+		return cmp.Compare(amountAsked(a.Pod, name), amountAsked(b.Pod, name))
+	})
+	r := c.lookFor(c.w.Cluster(), role, name)
 	member := phrase.Member(roleName(role.Name))
-	m := c.Matrices[role.Name]
-	var want, free, total int64
 	var short []string
-	for _, row := range m.Rows {
-		for _, v := range row.Violations {
-			if v.Resource != name {
-				continue
-			}
-			if len(short) == 0 || v.Available > free {
-				want, free, total = v.Requested, v.Available, v.Total
-			}
-			short = append(short, row.Node)
+	var total int64
+	for _, node := range r.nodes {
+		if r.free[node] < r.per || r.per <= r.largest {
+			short = append(short, node)
+		}
+		if r.free[node] == r.largest {
+			q := c.w.Cluster().Node(node).Status.Allocatable[name]
+			total = max(total, fit.Amount(name, q))
 		}
 	}
-	f := found(answer.StagePlacement, answer.Insufficient(string(name)), answer.Waiting, answer.Nobody,
-		"%s is short, all else would fit: each %s asks for %s, and nodes have at most %s of %s left", shortName(name), member,
-		phrase.Quantity(name, want), phrase.Quantity(name, free), phrase.Quantity(name, total)).
-		fact("resource", string(name)).fact("role", roleName(role.Name)).fact("requested", want).fact("available", free).fact("total", total).fact("nodes", short)
-	if name == corev1.ResourcePods {
-		f.Message = fmt.Sprintf("pod slots are used up, all else would fit: %d of %d pods on %s", total-free, total, phrase.Names(short))
-	} else if len(short) > 0 {
+	text := func(n int64) string { return phrase.Quantity(name, n) }
+	f := found(answer.StagePlacement, answer.Insufficient(string(name)), answer.Waiting, answer.Nobody, "%s is short, all else would fit: each %s asks for %s, and nodes have at most %s of %s left",
+		shortName(name), member, text(r.per), text(r.largest), text(total)).
+		fact("resource", string(name)).fact("role", roleName(role.Name)).fact("requested", r.per).fact("available", r.largest).fact("total", total).fact("nodes", short)
+	switch {
+	case name == corev1.ResourcePods:
+		f.Message = fmt.Sprintf("pod slots are used up, all else would fit: %d of %d pods on %s", total-r.largest, total, phrase.Names(short))
+	case r.per <= r.largest:
+		f.Message = fmt.Sprintf("%s is short, all else would fit: each %s asks for %s, the gang for %s in all, and nodes have %s of %s left (%s)",
+			shortName(name), member, text(r.per), text(r.need), text(r.sum), text(r.total), r.shape())
+	case len(short) > 0:
 		f.detail("short on %s", phrase.Names(short))
 	}
-	if strings.Contains(string(r.name), "/") {
-		f.detail("%s are free there", phrase.Amount(r.name, r.sum))
+	if device := c.look(c.w.Cluster(), role); strings.Contains(string(device.name), "/") {
+		f.detail("%s are free there", phrase.Amount(device.name, device.sum))
 	}
 	for _, line := range c.holdersOn(short, name) {
 		f.detail("%s", line)
@@ -144,7 +153,7 @@ func (c *climb) preemption(f *Finding) {
 // autoscaler says what the cluster autoscaler has to say.
 func (c *climb) autoscaler(f *Finding) {
 	for _, e := range c.w.PodEvents(c.g) {
-		if e.Reason == "NotTriggerScaleUp" {
+		if refusesToScale(e) {
 			f.detail("%s added no nodes, it said %s ago: %s", e.By, phrase.Age(c.w.Age(e.Last)), e.Message).fact("autoscaler", e.Message)
 			c.groupLimits(f)
 			return

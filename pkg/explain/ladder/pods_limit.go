@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/explain/command"
@@ -21,8 +22,9 @@ type breach struct {
 	lr        *corev1.LimitRange
 	role      string
 	container string // empty for the pod as a whole
+	init      bool
 	resource  corev1.ResourceName
-	// field is limits or requests.
+	// field is limit or request, or ratio: the limit is too many times the request.
 	field       string
 	have, bound resource.Quantity
 	above       bool
@@ -54,31 +56,27 @@ func breaches(lr *corev1.LimitRange, role string, pod *corev1.Pod) []breach {
 	for _, item := range lr.Spec.Limits {
 		switch item.Type {
 		case corev1.LimitTypeContainer:
-			for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-				all = append(all, compare(lr, role, container.Name, item, container.Resources)...)
+			for i, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+				for _, b := range compare(item, container.Resources, false) {
+					b.lr, b.role, b.container, b.init = lr, role, container.Name, i < len(pod.Spec.InitContainers)
+					all = append(all, b)
+				}
 			}
 		case corev1.LimitTypePod:
-			sum := corev1.ResourceRequirements{Limits: corev1.ResourceList{}, Requests: corev1.ResourceList{}}
-			for _, container := range pod.Spec.Containers {
-				accumulate(sum.Limits, container.Resources.Limits)
-				accumulate(sum.Requests, container.Resources.Requests)
+			opts := resourcehelper.PodResourcesOptions{ExcludeOverhead: true}
+			for _, b := range compare(item, corev1.ResourceRequirements{Limits: resourcehelper.PodLimits(pod, opts), Requests: resourcehelper.PodRequests(pod, opts)}, true) {
+				b.lr, b.role = lr, role
+				all = append(all, b)
 			}
-			all = append(all, compare(lr, role, "", item, sum)...)
+		default: // pods have no claims of their own to be limited
 		}
 	}
 	return all
 }
 
-func accumulate(sum, list corev1.ResourceList) {
-	for name, q := range list {
-		total := sum[name]
-		total.Add(q)
-		sum[name] = total
-	}
-}
-
-// compare applies max to limits and requests, and min to requests, as the LimitRanger does.
-func compare(lr *corev1.LimitRange, role, container string, item corev1.LimitRangeItem, have corev1.ResourceRequirements) []breach {
+// compare applies a maximum to limits and requests, a minimum to requests, and a ratio to both, as the LimitRanger does. A
+// container that asks for nothing gets the minimum as its default; a pod does not.
+func compare(item corev1.LimitRangeItem, have corev1.ResourceRequirements, pod bool) []breach {
 	var all []breach
 	for _, name := range slices.Sorted(maps.Keys(item.Max)) {
 		limit := item.Max[name]
@@ -87,18 +85,33 @@ func compare(lr *corev1.LimitRange, role, container string, item corev1.LimitRan
 			list  corev1.ResourceList
 		}{{"limit", have.Limits}, {"request", have.Requests}} {
 			if q, ok := f.list[name]; ok && q.Cmp(limit) > 0 {
-				all = append(all, breach{lr, role, container, name, f.field, q, limit, true})
+				all = append(all, breach{resource: name, field: f.field, have: q, bound: limit, above: true})
 				break
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(item.Min)) {
 		least := item.Min[name]
-		if q, ok := have.Requests[name]; !ok || q.Cmp(least) < 0 {
-			all = append(all, breach{lr, role, container, name, "request", q, least, false})
+		if q, ok := have.Requests[name]; ok && q.Cmp(least) < 0 || !ok && pod {
+			all = append(all, breach{resource: name, field: "request", have: q, bound: least})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(item.MaxLimitRequestRatio)) {
+		most, limit, request := item.MaxLimitRequestRatio[name], have.Limits[name], have.Requests[name]
+		if !request.IsZero() && limit.AsApproximateFloat64() > most.AsApproximateFloat64()*request.AsApproximateFloat64() {
+			all = append(all, breach{resource: name, field: "ratio", have: limit, bound: most, above: true})
 		}
 	}
 	return all
+}
+
+// limitRefused: the LimitRanges may not be read, so the API server's words are all there is.
+func (c *climb) limitRefused(r refusal) *Finding {
+	if c.has(answer.LimitRange) || c.w.Snap.CanList("limitranges", c.g.Meta.Namespace) {
+		return nil // computed from the objects
+	}
+	return found(answer.StagePods, answer.LimitRange, answer.Blocked, answer.User, "a LimitRange of namespace %s does not accept the pods: %s", c.g.Meta.Namespace, r.message).
+		fact("resource", r.object)
 }
 
 func (c *climb) limitRange(all []breach) *Finding {
@@ -111,9 +124,9 @@ func (c *climb) limitRange(all []breach) *Finding {
 		f.detail("%s", other)
 	}
 	if r := c.refusalBy(refusedLimit, string(b.resource)); r != nil {
-		f.since(r.first).detail("the API server refused%s", c.times(*r))
+		f.since(r.first).detail("the pods %s", c.times(*r))
 	}
-	if slices.ContainsFunc(all, func(x breach) bool { return !x.above || x.container == "" }) {
+	if slices.ContainsFunc(all, func(x breach) bool { return !x.above || x.container == "" || x.init || x.field == "ratio" }) {
 		return f
 	}
 	change := map[string]any{}
@@ -147,6 +160,9 @@ func (b breach) String() string {
 	what := b.container
 	if what == "" {
 		unit, what = "pod", "it"
+	}
+	if b.field == "ratio" {
+		return fmt.Sprintf("LimitRange %s allows a limit of %s of at most %s times the request, and the limit of %s is %s", b.lr.Name, b.resource, b.bound.String(), what, b.have.String())
 	}
 	return fmt.Sprintf("LimitRange %s allows %s %s %s a %s, %s has a %s of %s", b.lr.Name, bound, b.bound.String(), b.resource, unit, what, b.field, b.have.String())
 }

@@ -20,7 +20,7 @@ import (
 
 // quotas compares what the whole gang would be charged with what each ResourceQuota allows.
 func (c *climb) quotas(missing []world.Member) {
-	for _, q := range c.w.Snap.ResourceQuotas {
+	for _, q := range slices.Concat(c.w.Snap.ResourceQuotas, c.toldQuotas()) {
 		hard := quota.Hard(q)
 		for _, key := range slices.Sorted(maps.Keys(hard)) {
 			var want resource.Quantity
@@ -64,7 +64,7 @@ func (c *climb) overQuota(q *corev1.ResourceQuota, key corev1.ResourceName, want
 		f.detail("%s", line)
 	}
 	if r := c.refusalBy(refusedQuota, q.Name); r != nil {
-		f.since(r.first).detail("the API server refused%s", c.times(*r))
+		f.since(r.first).detail("the pods %s", c.times(*r))
 	}
 	return f.fix(raiseQuota(q, key, total))
 }

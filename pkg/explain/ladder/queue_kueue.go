@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/explain/command"
+	"github.com/gangctl/gangctl/pkg/explain/ladder/cohort"
 	"github.com/gangctl/gangctl/pkg/explain/near"
 	"github.com/gangctl/gangctl/pkg/explain/phrase"
 	"github.com/gangctl/gangctl/pkg/explain/whatif"
@@ -36,10 +37,7 @@ func (c *climb) kueue() state {
 	if workload != nil && admittedByKueue(workload) {
 		return okf("admitted by Kueue")
 	}
-	name, _ := kueue.QueueOf(&c.g.Meta)
-	if name == "" && c.g.Decl != nil {
-		name = c.g.Decl.Queue
-	}
+	name := c.localQueue(workload)
 	if c.denied("localqueues."+kueue.Group, c.g.Meta.Namespace) || c.denied("clusterqueues."+kueue.Group, "") {
 		return unknown("Kueue's queues may not be listed")
 	}
@@ -60,17 +58,42 @@ func (c *climb) kueue() state {
 			c.add(*f)
 		}
 	}
+	if f := c.notInvited(cluster); f != nil {
+		c.add(*f)
+	}
 	if workload != nil {
 		c.workloadChecks(workload)
 	}
-	if f := c.kueueQuota(cluster, workload); f != nil {
-		c.add(*f)
+	if workload == nil || cohort.AdmittedTo(workload) == "" {
+		before := len(c.findings)
+		if f := c.kueueQuota(cluster, workload); f != nil {
+			c.add(*f)
+		}
+		if workload != nil && len(c.findings) == before && !c.w.Assumed {
+			c.kueueSays(workload)
+		}
 	}
 	return okf(name + " in " + clusterName)
 }
 
-func (c *climb) custom(kind, namespace, name string) *unstructured.Unstructured {
-	for _, u := range c.w.Snap.Custom[kueue.Kind(kind)] {
+// localQueue is the name of the LocalQueue in which the job waits.
+func (c *climb) localQueue(wl *unstructured.Unstructured) string {
+	if name, ok := kueue.QueueOf(&c.g.Meta); ok {
+		return name
+	}
+	if wl != nil {
+		f := gang.Fields{Object: wl}
+		return f.String("spec", "queueName")
+	}
+	if c.g.Decl != nil {
+		return c.g.Decl.Queue
+	}
+	return ""
+}
+
+// object is an object of a kind without a type; nil if there is none of the name.
+func (c *climb) object(kind schema.GroupKind, namespace, name string) *unstructured.Unstructured {
+	for _, u := range c.w.Snap.Custom[kind] {
 		if u.GetName() == name && u.GetNamespace() == namespace {
 			return u
 		}
@@ -78,30 +101,8 @@ func (c *climb) custom(kind, namespace, name string) *unstructured.Unstructured 
 	return nil
 }
 
-// workload is Kueue's view of the job.
-func (c *climb) workload() *unstructured.Unstructured {
-	for _, u := range c.w.Snap.Custom[kueue.Kind("Workload")] {
-		if ref := metav1.GetControllerOf(u); ref != nil && ref.UID == c.g.Meta.UID && c.g.Meta.UID != "" {
-			return u
-		}
-	}
-	return nil
-}
-
-func condition(u *unstructured.Unstructured, kind string) (gang.Word, string) {
-	f := gang.Fields{Object: u}
-	for _, cond := range f.List("status", "conditions") {
-		if cond["type"] == kind {
-			status, _ := cond["status"].(string)
-			return gang.WordOf(cond), status
-		}
-	}
-	return gang.Word{}, ""
-}
-
-func admittedByKueue(u *unstructured.Unstructured) bool {
-	_, status := condition(u, "Admitted")
-	return status == "True"
+func (c *climb) custom(kind, namespace, name string) *unstructured.Unstructured {
+	return c.object(kueue.Kind(kind), namespace, name)
 }
 
 func (c *climb) noKueueQueue(kind, namespace, name string) *Finding {
@@ -173,25 +174,4 @@ func (c *climb) kueueStopped(q *unstructured.Unstructured) *Finding {
 				})
 			},
 		})
-}
-
-// workloadChecks: switched off, or waiting for an admission check.
-func (c *climb) workloadChecks(u *unstructured.Unstructured) {
-	f := gang.Fields{Object: u}
-	if active, found2, _ := unstructured.NestedBool(u.Object, "spec", "active"); found2 && !active {
-		c.add(*found(answer.StageQueue, answer.KueueInactive, answer.Blocked, answer.User, "Workload %s is switched off (spec.active is false): Kueue will not admit it", u.GetName()).
-			see(u.GetAPIVersion(), u.GetKind(), u, ".spec.active").fix(Fix{
-			Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "switch the Workload on", Change: map[string]any{"active": true},
-				Command: command.MergePatch(u.GetNamespace(), "workload."+kueue.Group, u.GetName(), map[string]any{"spec": map[string]any{"active": true}})},
-			Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-				return whatif.Edit(s, kueue.Kind("Workload"), u.GetNamespace(), u.GetName(), func(w *unstructured.Unstructured) { whatif.Set(w, true, "spec", "active") })
-			},
-		}))
-	}
-	for _, check := range f.List("status", "admissionChecks") {
-		if state := fmt.Sprint(check["state"]); state != "Ready" {
-			c.add(*found(answer.StageQueue, answer.KueueCheck, answer.Waiting, answer.Nobody, "admission check %v is %s: %v", check["name"], state, check["message"]).
-				see(u.GetAPIVersion(), u.GetKind(), u, ".status.admissionChecks").fact("check", check["name"]).fact("state", state))
-		}
-	}
 }

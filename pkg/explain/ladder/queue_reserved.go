@@ -36,7 +36,7 @@ type reservation struct {
 // counts them as used, and says no more than "resource in cluster is overused".
 func (c *climb) reserved() {
 	need := c.needs()
-	for _, name := range slices.Sorted(maps.Keys(need)) {
+	for _, name := range slices.SortedFunc(maps.Keys(need), devicesFirst) {
 		want := fit.Amount(name, need[name])
 		var total, used int64
 		for _, n := range c.w.Cluster().Nodes() {
@@ -76,10 +76,8 @@ func (c *climb) reservations(name corev1.ResourceName) []reservation {
 			continue
 		}
 		r := reservation{d: d, amount: amount, job: c.w.JobOfGroup(d)}
-		if r.job != nil && c.opts.depth < maxDepth {
-			opts := c.opts
-			opts.depth++
-			r.why = Climb(c.ctx, c.w, r.job, opts)
+		if r.job != nil && c.why != nil {
+			r.why = c.why(r.job)
 		}
 		all = append(all, r)
 	}
@@ -89,7 +87,7 @@ func (c *climb) reservations(name corev1.ResourceName) []reservation {
 func (c *climb) reservedBy(name corev1.ResourceName, want, idle int64, reservations []reservation) *Finding {
 	var stuck []reservation
 	for _, r := range reservations {
-		if r.job == nil || r.why != nil && r.why.Verdict == answer.Blocked {
+		if r.job == nil || r.job.End != nil || r.why != nil && r.why.Verdict == answer.Blocked {
 			stuck = append(stuck, r)
 		}
 	}
@@ -108,7 +106,12 @@ func (c *climb) reservedBy(name corev1.ResourceName, want, idle int64, reservati
 		"%s are idle but reserved for %s, which can never start", phrase.Amount(name, idle), holder).
 		seeRef(r.d.Kind.GroupVersion().String()+"/"+r.d.Kind.Kind+"/"+holder, ".spec.minResources").
 		fact("resource", string(name)).fact("requested", want).fact("idle", idle).fact("reservedBy", holder).fact("reserved", r.amount)
-	if r.why != nil && r.why.Primary != nil {
+	switch {
+	case r.job == nil:
+		f.detail("no job stands behind it any more")
+	case r.job.End != nil:
+		f.detail("%s has ended", r.job.Meta.Name)
+	case r.why != nil && r.why.Primary != nil:
 		f.detail("why %s does not start: %s", r.d.Key.Name, r.why.Primary.Message).fact("because", string(r.why.Primary.Code))
 	}
 	f.detail("the scheduler says no more than that resources are overused")

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gangctl/gangctl/pkg/explain/world"
 )
@@ -36,6 +37,8 @@ type refusal struct {
 	object string
 	// pod is the name of the pod, if it is told.
 	pod string
+	// role is the role of the pod, if it is known by other means than the pod's name.
+	role string
 	// message is the reason without the words around it; raw is the text as it was.
 	message, raw string
 	first, last  time.Time
@@ -59,8 +62,23 @@ var patterns = []struct {
 	{refusedAccount, regexp.MustCompile(`error looking up service account [^/\s]+/([^\s:]+)`)},
 	{refusedRuntime, regexp.MustCompile(`RuntimeClass "?([^\s"]+)"? not found`)},
 	{refusedNamespace, regexp.MustCompile(`because it is being (terminated)`)},
-	{refusedRights, regexp.MustCompile(`User "([^"]+)" cannot create resource "pods"`)},
+	{refusedRights, regexp.MustCompile(`User "([^"]+)" cannot create resource "([^"]+)"`)},
 	{refusedLimit, regexp.MustCompile(`(?:maximum|minimum) (\S+) usage per (?:Container|Pod)|limit to request ratio`)},
+}
+
+// exceeded are the amounts in a refusal by a quota: what is used, and the limit.
+var exceeded = regexp.MustCompile(`used: (\S+), limited: (\S+)`)
+
+// amountsIn reads cpu=4,memory=8Gi. What is no quantity is left out.
+func amountsIn(text string) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for _, part := range strings.Split(text, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		if q, err := resource.ParseQuantity(value); err == nil {
+			list[corev1.ResourceName(name)] = q
+		}
+	}
+	return list
 }
 
 // refusedPod is the pod in the API server's words, and what came before it.
@@ -82,10 +100,20 @@ func parseRefusal(text string) refusal {
 	}
 	if r.kind == refusedWebhook {
 		if _, after, ok := strings.Cut(r.message, "denied the request: "); ok {
-			r.message = strings.TrimSpace(after)
+			r.message = after
 		}
 	}
+	r.message = strings.Join(strings.Fields(r.message), " ") // policies write several lines
 	return r
+}
+
+// resource is what could not be created for lack of rights.
+func (r refusal) resource() string {
+	if _, after, ok := strings.Cut(r.message, "cannot create resource \""); ok {
+		name, _, _ := strings.Cut(after, "\"")
+		return name
+	}
+	return "pods"
 }
 
 // refusals are the creates of pods that failed and were not followed by one that did not, the latest first. Where every pod
@@ -95,18 +123,26 @@ func (c *climb) refusals() []refusal {
 		return nil
 	}
 	var all []refusal
+	asked := false
 	for _, p := range c.w.Snap.Probes {
-		if p.Kind == "Pod" && p.Namespace == c.g.Meta.Namespace && c.ownPod(p.Name) && !p.Accepted() {
+		if p.Kind != "Pod" || p.Namespace != c.g.Meta.Namespace || !c.ownPod(p.Name) {
+			continue
+		}
+		asked = true
+		if !p.Accepted() {
 			r := parseRefusal(p.Message)
 			r.first, r.last, r.count, r.probed = c.w.Now, c.w.Now, 1, true
 			all = append(all, r)
 		}
 	}
 	for _, e := range c.w.Events(c.g.Kind.Kind, c.g.Meta.Namespace, c.g.Meta.Name) {
-		if e.Reason != "FailedCreatePod" && e.Reason != "FailedCreate" && !strings.Contains(e.Message, "Error creating: ") {
+		if !strings.HasPrefix(e.Reason, "FailedCreate") && !strings.Contains(e.Message, "Error creating: ") {
 			continue
 		}
 		r := parseRefusal(e.Message)
+		if asked && r.kind != refusedRights {
+			continue // the API server was asked again: that answer counts, but it was not the controller who asked
+		}
 		r.first, r.last, r.count = e.First, e.Last, e.Count
 		if !slices.ContainsFunc(all, func(o refusal) bool { return o.kind == r.kind && o.object == r.object && o.message == r.message }) {
 			all = append(all, r)
@@ -120,6 +156,9 @@ func (c *climb) ownPod(name string) bool { return strings.HasPrefix(name, c.g.Me
 
 // roleOf is the role of the pod that a refusal is about, or "".
 func (c *climb) roleOf(r refusal) string {
+	if r.role != "" {
+		return r.role
+	}
 	for _, role := range c.g.Roles {
 		if strings.HasPrefix(r.pod, c.g.Meta.Name+"-"+strings.ToLower(role.Name)+"-") {
 			return role.Name
@@ -130,5 +169,3 @@ func (c *climb) roleOf(r refusal) string {
 	}
 	return ""
 }
-
-func labelSet(m map[string]string) labels.Set { return labels.Set(m) }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/explain/phrase"
 	"github.com/gangctl/gangctl/pkg/explain/world"
@@ -60,14 +61,22 @@ func (c *climb) hardest(result *fit.Result) fit.Role {
 	})
 }
 
-// look measures the room of a cluster for a role.
+// look measures the room of a cluster for a role: of the device that it asks for, or else of cpu.
 func (c *climb) look(cluster *fit.Cluster, role fit.Role) room {
-	request := fit.Request(role.Pod)
-	r := room{role: role, name: phrase.Device(request), free: map[string]int64{}}
-	if r.name == "" {
-		r.name = corev1.ResourceCPU
+	return c.lookFor(cluster, role, cmp.Or(phrase.Device(fit.Request(role.Pod)), corev1.ResourceCPU))
+}
+
+// amountAsked is what one pod asks of a resource. Of the places that a node has for pods it takes one.
+func amountAsked(pod *corev1.Pod, name corev1.ResourceName) int64 {
+	if name == corev1.ResourcePods {
+		return 1
 	}
-	r.per = fit.Amount(r.name, request[r.name])
+	return fit.Asked(pod, name)
+}
+
+// lookFor measures the room of a cluster for a role in one resource.
+func (c *climb) lookFor(cluster *fit.Cluster, role fit.Role, name corev1.ResourceName) room {
+	r := room{role: role, name: name, per: amountAsked(role.Pod, name), free: map[string]int64{}}
 	r.count = role.Count
 	if len(c.Party.Roles) == 1 {
 		r.count = max(0, c.Party.MinMember-int32(len(c.Party.Bound)))
@@ -77,7 +86,7 @@ func (c *climb) look(cluster *fit.Cluster, role fit.Role) room {
 		if len(c.Party.Roles) == 1 {
 			n = r.count
 		}
-		r.need += int64(n) * fit.Amount(r.name, fit.Request(other.Pod)[r.name])
+		r.need += int64(n) * amountAsked(other.Pod, name)
 	}
 	r.nodes = mayUse(cluster.Matrix(role.Pod))
 	for _, name := range r.nodes {
@@ -120,23 +129,21 @@ func (r room) wants() string {
 	if r.count != 1 {
 		each = " each"
 	}
-	return fmt.Sprintf("%s with %s%s", phrase.Count(r.count, phrase.Member(r.role.Name)), phrase.Amount(r.name, r.per), each)
+	return fmt.Sprintf("%s with %s%s", phrase.Count(r.count, phrase.Member(roleName(r.role.Name))), phrase.Amount(r.name, r.per), each)
 }
 
 // holdersOn says who holds how much of a resource on nodes, a line each.
 func (c *climb) holdersOn(nodes []string, name corev1.ResourceName) []string {
 	var lines []string
+	among := sets.New(nodes...)
 	for _, h := range c.others() {
 		var amount int64
 		var on []string
 		for _, p := range h.Pods {
-			if !slices.Contains(nodes, p.Spec.NodeName) {
+			if !among.Has(p.Spec.NodeName) {
 				continue
 			}
-			n := int64(1)
-			if name != corev1.ResourcePods {
-				n = fit.Amount(name, fit.Request(p)[name])
-			}
+			n := amountAsked(p, name)
 			if n > 0 {
 				amount += n
 				on = append(on, p.Spec.NodeName)

@@ -4,22 +4,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/explain/command"
 	"github.com/gangctl/gangctl/pkg/explain/phrase"
-	"github.com/gangctl/gangctl/pkg/explain/whatif"
 	"github.com/gangctl/gangctl/pkg/explain/world"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/snapshot"
 )
-
-// creating is how long an operator may take between one pod of a job and the next.
-const creating = time.Minute
 
 // group looks at what declares the gang: is it there, is it this job's, can its minimum be reached, do enough pods exist.
 func (c *climb) group() state {
@@ -29,15 +24,37 @@ func (c *climb) group() state {
 		return skippedf("the stages before come first")
 	case g.Suspended && c.heldByKueue() && g.Decl == nil:
 		return skippedf("made when Kueue admits the job")
+	case g.Decl == nil && c.deniedGroups():
+		return unknown("PodGroups may not be listed")
 	case g.Decl == nil:
+		c.minimumOfJob()
 		c.groupMissing()
+		c.unmarked()
 		return okf("no gang is declared")
 	}
 	c.notes()
+	if c.undeclared() {
+		return ok
+	}
+	c.unmodelled()
 	c.foreign()
 	c.minimum()
 	c.quorum()
 	return okf(c.created())
+}
+
+// undeclared: the pods name a group that does not exist, in a dialect in which they could say all by themselves, and do not.
+func (c *climb) undeclared() bool {
+	g := c.g
+	byName := slices.ContainsFunc(g.Members, func(m world.Member) bool { return m.Pod != nil && m.Pod.Labels[koordinatorGroup] != "" })
+	if g.Problem == nil || g.Decl.Kind.Kind != "" || g.Decl.Key.Dialect != gang.Koordinator || !byName {
+		return false
+	}
+	f := found(answer.StageGang, answer.PodGroupMissing, answer.Blocked, answer.User, "the pods name PodGroup %s, which does not exist in namespace %s, and do not say themselves how many are needed", g.Named.Name, g.Named.Namespace).
+		fact("podGroup", g.Named.Name).fact("dialect", string(g.Named.Dialect)).run(c.kubectl("get", "podgroups", "-o", "wide"))
+	c.likeNamed(f)
+	c.add(*f)
+	return true
 }
 
 // notes are remarks on the declaration that block nothing.
@@ -45,8 +62,15 @@ func (c *climb) notes() {
 	for _, d := range c.g.Ignored {
 		c.Notes = append(c.Notes, fmt.Sprintf("%s %s is not read by scheduler %s: %s counts", kindName(d), d.Key.Name, c.g.Scheduler, describe(*c.g.Decl)))
 	}
-	if c.g.Problem != nil {
-		c.Notes = append(c.Notes, c.g.Problem.Error())
+	g := c.g
+	if g.Problem != nil {
+		c.Notes = append(c.Notes, g.Problem.Error())
+	}
+	if d := g.Decl; g.MinMember != nil && *g.MinMember != d.MinMember && d.Kind.Kind != "" && d.Owner == g.Meta.UID {
+		c.Notes = append(c.Notes, fmt.Sprintf("the job asks for a minimum of %d, but %s says %d, and that counts", *g.MinMember, describe(*d), d.MinMember))
+	}
+	if g.Count(world.Placed, world.Up) == 0 && g.Count(world.Unbound) > 0 && c.bypassed() {
+		c.Notes = append(c.Notes, fmt.Sprintf("scheduler %s does not read %s: it places members one by one", g.Scheduler, describe(*g.Decl)))
 	}
 }
 
@@ -79,12 +103,13 @@ func (c *climb) groupMissing() {
 		f := found(answer.StageGang, answer.PodGroupMissing, answer.Blocked, answer.User, "the pods name PodGroup %s, which does not exist in namespace %s", g.Named.Name, g.Named.Namespace).
 			fact("podGroup", g.Named.Name).fact("dialect", string(g.Named.Dialect)).
 			run(c.kubectl("get", "podgroups", "-o", "wide"))
+		c.likeNamed(f)
 		c.add(*f)
 	case byOperator && !c.w.Assumed && g.Count(world.Missing) > 0 && c.w.Age(g.Meta.CreationTimestamp.Time) > creating:
 		c.held = true
 		c.add(*found(answer.StageGang, answer.PodGroupMissing, answer.Blocked, answer.Admin,
 			"the operator makes a PodGroup first and has made none for %s in %s: only its log says why", g.Meta.Name, phrase.Age(c.w.Age(g.Meta.CreationTimestamp.Time))).
-			run(c.operatorLog()))
+			see(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".metadata.creationTimestamp").fact("gangScheduler", c.gangSchedulerFlag()).run(c.operatorLog()))
 	}
 }
 
@@ -98,7 +123,7 @@ func (c *climb) operatorLog() string {
 // groupProbe is the answer to the create of the gang's PodGroup, if it was tried.
 func (c *climb) groupProbe() (snapshot.Probe, bool) {
 	for _, p := range c.w.Snap.Probes {
-		if p.Kind == "PodGroup" && p.Namespace == c.g.Meta.Namespace && p.Name == c.g.Meta.Name {
+		if p.Kind == "PodGroup" && p.Namespace == c.g.Meta.Namespace && (p.Name == c.g.Meta.Name || p.Name == c.g.Named.Name) {
 			return p, true
 		}
 	}
@@ -141,79 +166,15 @@ func (c *climb) foreign() {
 	if d.Owner == "" || d.Owner == c.g.Meta.UID || d.Key.Dialect == gang.Kueue || c.g.Bare != nil {
 		return
 	}
-	for _, s := range c.w.Jobs() {
-		if s.Meta.UID == d.Owner {
-			return // pods may join the group of another job on purpose
-		}
+	u := c.object(d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name)
+	if u == nil {
+		return
+	}
+	// Pods may join the group of something else on purpose. An owner of this job's kind and name was this job's predecessor.
+	if ref := metav1.GetControllerOf(u); ref == nil || ref.Kind != c.g.Kind.Kind || ref.Name != c.g.Meta.Name {
+		return
 	}
 	c.add(*found(answer.StageGang, answer.PodGroupForeign, answer.Blocked, answer.User, "%s belongs to a job that is gone: %s is another one of the same name", describe(*d), c.g.Meta.Name).
 		seeRef(d.Kind.GroupVersion().String()+"/"+d.Kind.Kind+"/"+d.Key.Namespace+"/"+d.Key.Name, ".metadata.ownerReferences").
 		run(c.kubectl("delete", strings.ToLower(d.Kind.Kind)+"."+d.Kind.Group, d.Key.Name)))
-}
-
-// minimum: more members are asked for than the job makes.
-func (c *climb) minimum() {
-	g := c.g
-	total := g.Total()
-	if g.Min > total {
-		c.add(*c.minTooHigh(fmt.Sprintf("%s wants %s, but the job makes %d", describe(*g.Decl), phrase.Count(g.Min, "member"), total), total))
-		return
-	}
-	for role, n := range g.Decl.RoleMin {
-		if r := g.RoleByName(role); r != nil && n > r.Replicas {
-			c.add(*c.minTooHigh(fmt.Sprintf("%s wants %d members of %s, but the job makes %d", describe(*g.Decl), n, r.Name, r.Replicas), total))
-		}
-	}
-}
-
-func (c *climb) minTooHigh(message string, total int32) *Finding {
-	g := c.g
-	d := g.Decl
-	f := found(answer.StageGang, answer.MinMemberTooHigh, answer.Blocked, answer.User, "%s: so many can never run", message).
-		fact("minMember", g.Min).fact("replicas", total)
-	if d.Kind.Kind == "" {
-		return f
-	}
-	f.seeRef(d.Kind.GroupVersion().String()+"/"+d.Kind.Kind+"/"+d.Key.Namespace+"/"+d.Key.Name, ".spec.minMember")
-	if g.MinMember != nil {
-		f.detail("the job asks for it: spec.runPolicy.schedulingPolicy.minAvailable is %d", *g.MinMember)
-	}
-	return f.fix(Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{"minMember": int64(total)}, Text: fmt.Sprintf("set minMember to %d", total), Command: PatchMin(g, total)},
-		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-			n := whatif.Edit(s, d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name, func(u *unstructured.Unstructured) {
-				if d.Key.Dialect == gang.Native {
-					whatif.Set(u, int64(total), "spec", "schedulingPolicy", "gang", "minCount")
-					return
-				}
-				whatif.Set(u, int64(total), "spec", "minMember")
-				unstructured.RemoveNestedField(u.Object, "spec", "minTaskMember")
-			})
-			return whatif.Edit(n, g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name, func(u *unstructured.Unstructured) {
-				if g.MinMember != nil {
-					whatif.Set(u, int64(total), "spec", "runPolicy", "schedulingPolicy", "minAvailable")
-				}
-			})
-		},
-	})
-}
-
-// quorum: fewer pods exist than the gang needs, and no earlier stage said why.
-func (c *climb) quorum() {
-	g := c.g
-	exist := g.Total() - g.Count(world.Missing)
-	if c.held || exist >= g.Min || g.Min > g.Total() || c.w.Assumed || c.gatedByQueue() || g.Suspended {
-		return
-	}
-	age := c.w.Age(g.Meta.CreationTimestamp.Time)
-	if exist == 0 && age < creating {
-		return // the operator is about to begin; what follows is computed from the templates
-	}
-	f := found(answer.StageGang, answer.BelowQuorum, answer.Waiting, answer.Nobody, "%d of %d pods exist, and the gang needs %d: the controller is creating them", exist, g.Total(), g.Min).
-		fact("exist", exist).fact("needed", g.Min).detail("%s", c.byRole())
-	if age > creating {
-		f.Message = fmt.Sprintf("%d of %d pods exist, and the gang needs %d: the controller has not made the others in %s and does not say why", exist, g.Total(), g.Min, phrase.Age(age))
-		f.run(c.operatorLog())
-	}
-	c.add(*f)
 }

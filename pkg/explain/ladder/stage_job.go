@@ -3,8 +3,11 @@ package ladder
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -41,15 +44,17 @@ func (c *climb) job() state {
 		c.add(*c.jobSuspended())
 	case g.Total() == 0:
 		c.held = true
-		c.add(*found(answer.StageJob, answer.JobInvalid, answer.Blocked, answer.User, "%s asks for no members: every role has 0 replicas", g.Meta.Name))
+		c.add(*found(answer.StageJob, answer.JobInvalid, answer.Blocked, answer.User, "%s asks for no members: every role has 0 replicas", g.Meta.Name).
+			see(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".spec").fact("replicas", 0))
 	}
 	return ok
 }
 
-// heldByKueue reports whether Kueue suspends the job. Nobody should resume such a job by hand.
+// heldByKueue reports whether Kueue suspends the job. Nobody should resume such a job by hand. Kueue may manage jobs that
+// name no queue; its Workload tells.
 func (c *climb) heldByKueue() bool {
 	_, managed := kueue.QueueOf(&c.g.Meta)
-	return managed
+	return managed || c.workload() != nil
 }
 
 // ref is how kubectl names the job.
@@ -121,10 +126,42 @@ func (c *climb) renameContainer(r workload.Role) (Fix, bool) {
 
 func (c *climb) jobFailed() *Finding {
 	g := c.g
-	return found(answer.StageJob, answer.JobFailed, answer.Failed, answer.User, "%s has failed %s ago: %s", g.Meta.Name,
+	f := found(answer.StageJob, answer.JobFailed, answer.Failed, answer.User, "%s has failed %s ago: %s", g.Meta.Name,
 		phrase.Age(c.w.Age(g.End.At)), cmp.Or(g.End.Message, g.End.Reason, "no reason was given")).
-		see(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".status.conditions").since(g.End.At).
-		run(c.kubectl("logs", "-l", c.podSelector(), "--all-containers", "--tail=20", "--prefix"))
+		see(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".status.conditions").since(g.End.At)
+	member, s := c.firstToFail()
+	if member == nil {
+		return f.run(c.kubectl("logs", "-l", c.podSelector(), "--all-containers", "--tail=20", "--prefix"))
+	}
+	t := s.State.Terminated
+	return f.detail("%s ended first, %s ago: container %s, %s", member.Name(), phrase.Age(c.w.Age(t.FinishedAt.Time)), s.Name, ending(t)).
+		fact("member", member.Name()).fact("exitCode", t.ExitCode).run(c.kubectl("logs", member.Pod.Name, "-c", s.Name, "--tail=50"))
+}
+
+// firstToFail is the member whose container ended badly first, and that container; nil if no pod tells.
+func (c *climb) firstToFail() (*world.Member, corev1.ContainerStatus) {
+	var first *world.Member
+	var status corev1.ContainerStatus
+	for i, m := range c.g.Members {
+		if m.Pod == nil {
+			continue
+		}
+		for _, s := range slices.Concat(m.Pod.Status.InitContainerStatuses, m.Pod.Status.ContainerStatuses) {
+			t := s.State.Terminated
+			if t != nil && t.ExitCode != 0 && (first == nil || t.FinishedAt.Before(&status.State.Terminated.FinishedAt)) {
+				first, status = &c.g.Members[i], s
+			}
+		}
+	}
+	return first, status
+}
+
+// ending reads like: exit code 137 (OOMKilled).
+func ending(t *corev1.ContainerStateTerminated) string {
+	if t.Reason == "" || t.Reason == "Error" {
+		return fmt.Sprintf("exit code %d", t.ExitCode)
+	}
+	return fmt.Sprintf("exit code %d (%s)", t.ExitCode, t.Reason)
 }
 
 // podSelector selects the job's pods with kubectl.
@@ -143,6 +180,9 @@ func (c *climb) jobSuspended() *Finding {
 	path := suspendPath(g.Kind.Group)
 	f := found(answer.StageJob, answer.JobSuspended, answer.Blocked, answer.User, "%s is suspended, and no queue manager does that: somebody has to resume it", g.Meta.Name).
 		see(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, "."+strings.Join(path, "."))
+	if at := c.suspendedAt(); !at.IsZero() {
+		f.since(at).detail("suspended %s ago", phrase.Age(c.w.Age(at)))
+	}
 	patch := any(false)
 	for i := len(path) - 1; i >= 0; i-- {
 		patch = map[string]any{path[i]: patch}
@@ -164,6 +204,26 @@ func (c *climb) jobSuspended() *Finding {
 			return c
 		},
 	})
+}
+
+// suspendedAt is when the controller noticed; zero if it has not said.
+func (c *climb) suspendedAt() time.Time {
+	for _, j := range c.w.Snap.Jobs {
+		if j.UID != c.g.Meta.UID {
+			continue
+		}
+		for _, cond := range j.Status.Conditions {
+			if cond.Type == batchv1.JobSuspended && cond.Status == corev1.ConditionTrue {
+				return cond.LastTransitionTime.Time
+			}
+		}
+	}
+	if u := c.object(c.g.Kind.GroupKind(), c.g.Meta.Namespace, c.g.Meta.Name); u != nil {
+		if word, status := condition(u, "Suspended"); status == "True" {
+			return word.At
+		}
+	}
+	return time.Time{}
 }
 
 func suspendPath(group string) []string {

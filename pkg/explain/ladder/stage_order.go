@@ -18,6 +18,9 @@ import (
 
 // order looks who comes first, and says that the gang fits if nothing is in its way.
 func (c *climb) order() state {
+	if c.Place == nil && slices.ContainsFunc(c.Missing, func(r answer.Right) bool { return r.Stage == answer.StagePlacement }) {
+		return skippedf("without a placement there is no order")
+	}
 	before := len(c.findings)
 	c.queueOrder()
 	if len(c.findings) == 0 && c.Place != nil && c.Place.Fits() && c.g.Count(world.Broken) == 0 {
@@ -43,12 +46,10 @@ func (c *climb) queueOrder() {
 	queue, rivals := c.rivals()
 	var first []*Result
 	for _, r := range rivals {
-		if c.opts.depth >= maxDepth {
+		if c.why == nil {
 			return
 		}
-		opts := c.opts
-		opts.depth++
-		why := Climb(c.ctx, c.w, r.job, opts)
+		why := c.why(r.job)
 		if why.Verdict == answer.Failed {
 			continue
 		}
@@ -89,18 +90,12 @@ func (c *climb) roomBeside(first []*Result) bool {
 	if queue == nil {
 		return true
 	}
-	all := c.allowances(queue)
+	room := c.quotaTree().Room(queue.GetName())
 	for _, r := range first {
-		for _, role := range r.Gang.Roles {
-			assign(all, role)
-		}
+		room.Assign(asks(r.Gang)...)
 	}
-	for _, role := range c.g.Roles {
-		if assign(all, role) != nil {
-			return false
-		}
-	}
-	return true
+	_, short := room.Assign(asks(c.g)...)
+	return short == nil
 }
 
 func (c *climb) behind(queue string, r rival, why *Result) *Finding {
@@ -192,6 +187,13 @@ func (c *climb) kueueRivals(wl *unstructured.Unstructured) (string, []rival) {
 	if f.String("spec", "queueingStrategy") != "StrictFIFO" {
 		return "", nil
 	}
+	all, mine := c.waitingIn(queue, wl)
+	return queue, before(all, mine)
+}
+
+// waitingIn are the other jobs that wait in a ClusterQueue, and where the one of a Workload stands. One that is switched off,
+// or whose LocalQueue is stopped, waits for nothing.
+func (c *climb) waitingIn(queue string, wl *unstructured.Unstructured) (all []rival, mine rival) {
 	jobs := map[string]*world.Subject{}
 	for _, s := range c.w.Jobs() {
 		jobs[string(s.Meta.UID)] = s
@@ -206,17 +208,17 @@ func (c *climb) kueueRivals(wl *unstructured.Unstructured) (string, []rival) {
 		}
 		return r
 	}
-	var all []rival
 	for _, u := range c.w.Snap.Custom[kueue.Kind("Workload")] {
 		w := gang.Fields{Object: u}
 		_, finished := condition(u, "Finished")
+		active, told, _ := unstructured.NestedBool(u.Object, "spec", "active")
 		r := entry(u)
-		if u == wl || r.job == nil || finished == "True" || w.Map("status", "admission") != nil || c.clusterQueueOf(u) != queue {
+		if u == wl || r.job == nil || finished == "True" || told && !active || w.Map("status", "admission") != nil || c.clusterQueueOf(u) != queue {
 			continue
 		}
 		all = append(all, r)
 	}
-	return queue, before(all, entry(wl))
+	return all, entry(wl)
 }
 
 // clusterQueueOf is the ClusterQueue behind a Workload's LocalQueue.
@@ -227,6 +229,9 @@ func (c *climb) clusterQueueOf(wl *unstructured.Unstructured) string {
 		return ""
 	}
 	l := gang.Fields{Object: local}
+	if policy := l.String("spec", "stopPolicy"); policy != "" && policy != "None" && wl != c.workload() {
+		return ""
+	}
 	return l.String("spec", "clusterQueue")
 }
 

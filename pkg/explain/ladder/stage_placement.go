@@ -17,30 +17,41 @@ func (c *climb) placement() state {
 		return skippedf("there is nothing to place")
 	case len(c.Party.Roles) == 0:
 		return okf("every member has a node")
-	case c.denied("nodes", "") || c.denied("pods", ""):
+	case c.deniedAny("", "nodes", "pods"):
 		c.add(*c.noPermission())
 		return unknown("nodes or pods may not be listed")
 	}
-	c.denied("persistentvolumes", "")
+	c.deniedVolumes()
 	for _, r := range c.Party.Roles {
 		c.Matrices[r.Name] = c.w.Cluster().Matrix(r.Pod)
 	}
 	now := c.fitOn(c.w.Cluster(), nil)
 	c.Place = &now
 	if now.Fits() {
+		for _, r := range c.Party.Roles {
+			c.volumes(r) // a place is not all: a volume may be refused once its node is known
+		}
+		c.apart()
 		return okf(c.fitted())
 	}
 	if c.cannotExist() {
 		return okf(c.fitted())
 	}
-	if c.passes() {
+	if c.passes() || c.exclusive() {
 		return okf(c.fitted())
 	}
-	ideal := c.fitOn(c.w.Cluster().Ideal(c.stays), nil)
+	ideal := c.fitOn(c.best(), nil)
 	c.Ideal = &ideal
 	switch {
 	case ideal.Impossible():
-		c.add(*c.tooBig(ideal))
+		switch plugs, shares := c.unplugged(), c.sharedClaim(); {
+		case plugs != nil:
+			c.add(*plugs)
+		case shares != nil:
+			c.add(*shares)
+		default:
+			c.add(*c.tooBig(ideal))
+		}
 	case c.fitOn(c.afterEnds(), nil).Fits():
 		c.add(*c.waiting())
 	default:
@@ -51,7 +62,7 @@ func (c *climb) placement() state {
 
 // fitOn asks for a placement of the gang on another cluster, without some constraints.
 func (c *climb) fitOn(cluster *fit.Cluster, ignore fit.Constraints) fit.Result {
-	return fit.Place(c.ctx, cluster, c.Party.Gang, fit.Options{Budget: c.opts.Budget, Ignore: ignore})
+	return c.search(cluster, c.Party.Gang, ignore)
 }
 
 // fitted reads like 1/2: members that have or would find a node.
@@ -65,10 +76,8 @@ func (c *climb) fitted() string {
 	return fraction(n, c.g.Total())
 }
 
-// stays reports whether a pod stays in a cluster that is emptied: those of DaemonSets, and the gang's own.
-func (c *climb) stays(pod *corev1.Pod) bool {
-	return fit.DaemonSetPod(pod) || slices.Contains(c.Party.Bound, pod.UID)
-}
+// best is the cluster at its best, with what the gang has bound.
+func (c *climb) best() *fit.Cluster { return c.w.Best(c.Party.Bound) }
 
 // others are the holders that are not the gang itself and not DaemonSets.
 func (c *climb) others() []*world.Holder {
@@ -93,7 +102,14 @@ func (c *climb) endsAlone(h *world.Holder, pod *corev1.Pod) bool {
 // afterEnds is the cluster when every job that is running has ended, and what the gang itself is leaving is free.
 func (c *climb) afterEnds() *fit.Cluster {
 	own := c.leaving()
-	return c.without(c.endsAlone).Emptied(func(p *corev1.Pod) bool { return !own[p] || world.Stuck(p, c.w.Now) })
+	if c.g.Count(world.Missing, world.Gated, world.Unbound) == c.g.Total() { // it holds nothing: so it is for all such gangs
+		return world.Once(c.w, "after the ends", func() *fit.Cluster { return c.without(c.endsAlone) })
+	}
+	after := c.without(c.endsAlone)
+	if len(own) == 0 {
+		return after
+	}
+	return after.Emptied(func(p *corev1.Pod) bool { return !own[p] || world.Stuck(p, c.w.Now) })
 }
 
 // leaving are the gang's own pods that are being deleted: those that replace them need room of their own until then.
@@ -109,21 +125,22 @@ func (c *climb) leaving() map[*corev1.Pod]bool {
 
 // without is the cluster after pods of other holders that match are gone.
 func (c *climb) without(match func(*world.Holder, *corev1.Pod) bool) *fit.Cluster {
-	gone := map[*corev1.Pod]bool{}
+	var gone []*corev1.Pod
 	for _, h := range c.others() {
 		for _, p := range h.Pods {
 			if match(h, p) {
-				gone[p] = true
+				gone = append(gone, p)
 			}
 		}
 	}
-	return c.w.Cluster().Emptied(func(p *corev1.Pod) bool { return !gone[p] })
+	return c.w.Without(gone)
 }
 
 // noPermission: what would be computed cannot be seen.
 func (c *climb) noPermission() *Finding {
+	missing := names(slices.DeleteFunc(slices.Clone(c.Missing), func(r answer.Right) bool { return r.Stage != answer.StagePlacement }))
 	f := found(answer.StageRequest, answer.NoPermission, answer.Uncertain, answer.Admin,
-		"whether there is room cannot be told: you may not %s", joinAnd(c.Missing)).fact("missing", c.Missing)
+		"whether there is room cannot be told: you may not %s", joinAnd(missing)).fact("missing", missing)
 	if c.g.Decl != nil {
 		for _, w := range c.g.Decl.Words {
 			f.detail("what the scheduler wrote is all there is: %s", w.Message)

@@ -65,6 +65,7 @@ func (c *climb) queueObject() (schema.GroupKind, string, bool) {
 		}
 	case gang.KAI:
 		return kai.QueueKind(), d.Queue, d.Queue != ""
+	default: // the others keep no queues as objects, or none that admit
 	}
 	return schema.GroupKind{}, "", false
 }
@@ -76,15 +77,17 @@ func (c *climb) gatedByQueue() bool {
 
 func (c *climb) objectQueue(kind schema.GroupKind, name string) state {
 	if c.denied("queues."+kind.Group, "") {
+		c.queueRefused(name)
 		return unknown("queues may not be listed")
 	}
 	queues := c.w.Snap.Custom[kind]
 	if len(queues) == 0 {
+		c.queueRefused(name)
 		return unknown("no queue was seen at all") // every such scheduler has at least its default one
 	}
 	i := slices.IndexFunc(queues, func(u *unstructured.Unstructured) bool { return u.GetName() == name })
 	if i < 0 {
-		c.add(*c.queueNotFound(kind, name, queues))
+		c.add(*c.queueNotFound(name, queues))
 		return ok
 	}
 	q := queues[i]
@@ -100,16 +103,33 @@ func (c *climb) objectQueue(kind schema.GroupKind, name string) state {
 		}
 	}
 	if len(children) > 0 && name != "root" {
-		c.add(*c.queueNotLeaf(kind, q, children))
+		c.add(*c.queueNotLeaf(q, children))
 	}
 	c.capability(kind, q)
 	if kind == volcano.QueueKind() && c.gatedByQueue() && !c.has(answer.QueueClosed, answer.QueueQuota, answer.QueueTooSmall) {
-		c.reserved()
+		before := len(c.findings)
+		if c.reserved(); len(c.findings) == before {
+			c.queueSays(name)
+		}
 	}
 	return okf(name)
 }
 
-func (c *climb) queueNotFound(kind schema.GroupKind, name string, queues []*unstructured.Unstructured) *Finding {
+// queueRefused: the queue cannot be seen, but the API server refused the gang's object for its sake.
+func (c *climb) queueRefused(name string) {
+	probe, asked := c.groupProbe()
+	if !asked || probe.Accepted() || !queueInMessage.MatchString(probe.Message) {
+		return
+	}
+	code, who := answer.QueueClosed, answer.Admin
+	if strings.Contains(probe.Message, "not found") || strings.Contains(probe.Message, "not exist") {
+		code, who = answer.QueueNotFound, answer.User
+	}
+	c.add(*found(answer.StageQueue, code, answer.Blocked, who, "the PodGroup of %s cannot be created in queue %s: %s", c.g.Meta.Name, name, strings.TrimSpace(probe.Message)).
+		fact("queue", name).fact("code", probe.Code))
+}
+
+func (c *climb) queueNotFound(name string, queues []*unstructured.Unstructured) *Finding {
 	var have []string
 	for _, q := range queues {
 		have = append(have, q.GetName())
@@ -169,7 +189,7 @@ func (c *climb) queueClosed(kind schema.GroupKind, q *unstructured.Unstructured,
 	})
 }
 
-func (c *climb) queueNotLeaf(kind schema.GroupKind, q *unstructured.Unstructured, children []string) *Finding {
+func (c *climb) queueNotLeaf(q *unstructured.Unstructured, children []string) *Finding {
 	f := found(answer.StageQueue, answer.QueueNotLeaf, answer.Blocked, answer.User, "queue %s has queues below it (%s) and takes no gangs itself", q.GetName(), phrase.Names(children)).
 		see(q.GetAPIVersion(), q.GetKind(), q, ".metadata.name").fact("queue", q.GetName()).fact("children", children)
 	for _, child := range children[:min(len(children), 3)] {

@@ -1,8 +1,6 @@
 package ladder
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/explain/answer"
@@ -11,7 +9,9 @@ import (
 
 // request looks at what the job stands on: its namespace. Whether its kind is served is known: there is a job.
 func (c *climb) request() state {
+	c.mayCreate()
 	if !c.w.Snap.CanList("namespaces", "") {
+		c.namespaceRefused()
 		return okf("the namespace itself may not be read")
 	}
 	for _, ns := range c.w.Snap.Namespaces {
@@ -32,28 +32,14 @@ func (c *climb) request() state {
 	return ok
 }
 
-// denied notes that a list was not allowed, for the confidence of the answer, and reports whether it was.
-func (c *climb) denied(resource, namespace string) bool {
-	if c.w.Snap.CanList(resource, namespace) {
-		return false
-	}
-	where := "in all namespaces"
-	if namespace != "" {
-		where = "in namespace " + namespace
-	}
-	switch resource {
-	case "nodes", "persistentvolumes", "namespaces":
-		where = ""
-	}
-	text := fmt.Sprintf("list %s", resource)
-	if where != "" {
-		text += " " + where
-	}
-	for _, m := range c.Missing {
-		if m == text {
-			return true
+// namespaceRefused: the namespace cannot be seen, but the refusal of a pod tells that it goes.
+func (c *climb) namespaceRefused() {
+	for _, r := range c.refusals() {
+		if r.kind == refusedNamespace {
+			c.add(*found(answer.StageRequest, answer.NamespaceGone, answer.Blocked, answer.User,
+				"namespace %s is being deleted: nothing new is created in it", c.g.Meta.Namespace).
+				fact("namespace", c.g.Meta.Namespace).detail("%s", r.message).since(r.first))
+			return
 		}
 	}
-	c.Missing = append(c.Missing, text)
-	return true
 }

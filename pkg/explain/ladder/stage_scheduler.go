@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/explain/answer"
@@ -24,16 +22,22 @@ const deadAfter = time.Minute
 
 // scheduler looks whether somebody looks for nodes for the gang's pods.
 func (c *climb) scheduler() state {
+	s := c.served()
 	c.gates()
+	return s
+}
+
+// served looks whether there is a scheduler of the name that the pods ask for, and whether it lives.
+func (c *climb) served() state {
 	name := c.g.Scheduler
 	if c.g.Count(world.Unbound, world.Gated, world.Missing) == 0 {
 		return okf(name)
 	}
 	s := FindScheduler(c.w, name)
 	switch {
-	case len(s.Deployments) == 0 && len(s.Leases) == 0 && s.LastSeen.IsZero() && !s.BoundBefore:
-		if c.denied("deployments.apps", "") {
-			return unknown("deployments may not be listed")
+	case len(s.Deployments) == 0 && len(s.Leases) == 0 && s.LastSeen.IsZero() && !s.BoundBefore && !c.judged():
+		if c.deniedAny("", "deployments.apps", "leases.coordination.k8s.io") {
+			return unknown("deployments or leases may not be listed")
 		}
 		if name != corev1.DefaultSchedulerName && len(c.w.Snap.Deployments)+len(c.w.Snap.Leases) > 0 {
 			c.add(*c.schedulerNotFound(name))
@@ -47,104 +51,16 @@ func (c *climb) scheduler() state {
 	return okf(fmt.Sprintf("%s, seen %s ago", name, phrase.Age(c.w.Age(s.LastSeen))))
 }
 
-// Scheduler is what is known of the scheduler behind a schedulerName.
-type Scheduler struct {
-	Deployments []*appsv1.Deployment
-	Leases      []*coordinationv1.Lease
-	// LastSeen is its last sign of life: a lease renewed or an event. LastWord is the latest event alone.
-	LastSeen, LastWord time.Time
-	// BoundBefore is true if pods of this schedulerName have a node.
-	BoundBefore bool
-}
-
-// known are schedulers that need no flag to have a name: a part of the image's name, and the schedulerName.
-var known = []struct{ image, name string }{
-	{"vc-scheduler", "volcano"}, {"kube-batch", "kube-batch"}, {"koord-scheduler", "koord-scheduler"}, {"yunikorn", "yunikorn"},
-	{"kai-scheduler", "kai-scheduler"},
-}
-
-// FindScheduler collects the signs of a scheduler.
-func FindScheduler(w *world.World, name string) Scheduler {
-	s := Scheduler{}
-	leases := map[string]bool{name: true}
-	if name == corev1.DefaultSchedulerName {
-		leases["kube-scheduler"] = true
-	}
-	for _, d := range w.Snap.Deployments {
-		for _, container := range d.Spec.Template.Spec.Containers {
-			if serves(d, container, name) {
-				s.Deployments = append(s.Deployments, d)
-				leases[d.Name], leases[flag(container, "leader-elect-resource-name")] = true, true
-				break
-			}
-		}
-	}
-	for _, l := range w.Snap.Leases {
-		if leases[l.Name] && l.Spec.RenewTime != nil {
-			s.Leases = append(s.Leases, l)
-			s.LastSeen = latest(s.LastSeen, l.Spec.RenewTime.Time)
-		}
-	}
-	for _, e := range w.Snap.Events {
-		if e.ReportingController == name || e.Source.Component == name {
-			at := latest(e.LastTimestamp.Time, e.EventTime.Time)
-			if e.Series != nil {
-				at = latest(at, e.Series.LastObservedTime.Time)
-			}
-			s.LastWord = latest(s.LastWord, at)
-		}
-	}
-	s.LastSeen = latest(s.LastSeen, s.LastWord)
-	s.BoundBefore = slices.ContainsFunc(w.Snap.Pods, func(p *corev1.Pod) bool { return p.Spec.SchedulerName == name && p.Spec.NodeName != "" })
-	return s
-}
-
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
-// serves reports whether a container is the scheduler of that name.
-func serves(d *appsv1.Deployment, container corev1.Container, name string) bool {
-	if given := flag(container, "scheduler-name"); given != "" {
-		return given == name
-	}
-	for _, k := range known {
-		if k.name == name && (strings.Contains(repository(container.Image), k.image) || d.Name == k.name) {
+// judged reports whether some scheduler has written into one of the pods that it found no place.
+func (c *climb) judged() bool {
+	for _, m := range c.g.Members {
+		if m.Pod != nil && slices.ContainsFunc(m.Pod.Status.Conditions, func(cond corev1.PodCondition) bool {
+			return cond.Type == corev1.PodScheduled && cond.Status == corev1.ConditionFalse && cond.Reason != corev1.PodReasonSchedulingGated
+		}) {
 			return true
 		}
 	}
-	return d.Name == name || container.Name == name
-}
-
-// flag is the value of a flag of a container, in its command or its arguments.
-func flag(container corev1.Container, name string) string {
-	words := slices.Concat(container.Command, container.Args)
-	for i, word := range words {
-		key, value, joined := strings.Cut(strings.TrimLeft(word, "-"), "=")
-		switch {
-		case key != name || !strings.HasPrefix(word, "-"):
-		case joined:
-			return value
-		case i+1 < len(words):
-			return words[i+1]
-		}
-	}
-	return ""
-}
-
-// Down reports whether the scheduler gives no sign of life: its lease has run out, or none of its pods is ready and nothing
-// else says that it lives.
-func (s Scheduler) Down(now time.Time) bool {
-	if !s.LastSeen.IsZero() && now.Sub(s.LastSeen) <= deadAfter {
-		return false
-	}
-	if len(s.Deployments) > 0 && allDown(s.Deployments) {
-		return true
-	}
-	return len(s.Leases) > 0
+	return false
 }
 
 // schedulerNames are the schedulers that give a sign of life, sorted.
@@ -156,7 +72,7 @@ func (c *climb) schedulerNames() []string {
 				names[name] = true
 			}
 			for _, k := range known {
-				if strings.Contains(repository(container.Image), k.image) {
+				if k.is(container) {
 					names[k.name] = true
 				}
 			}
@@ -205,6 +121,9 @@ func (c *climb) schedulerDown(name string, s Scheduler) *Finding {
 		f.see("apps/v1", "Deployment", d, ".status.readyReplicas").
 			detail("Deployment %s/%s: %d/%d ready", d.Namespace, d.Name, d.Status.ReadyReplicas, wanted(d)).
 			run(command.Kubectl(d.Namespace, "rollout", "status", "deployment/"+d.Name)).fix(startDeployment(d))
+		if wanted(d) == 0 {
+			f.detail("it is scaled to 0").run(command.Kubectl(d.Namespace, "scale", "deployment/"+d.Name, "--replicas=1"))
+		}
 		for _, line := range c.deploymentTrouble(d) {
 			f.detail("%s", line)
 		}
@@ -212,7 +131,10 @@ func (c *climb) schedulerDown(name string, s Scheduler) *Finding {
 	return f
 }
 
-// gates are scheduling gates that are nobody's we know: Kueue's are the queue's matter.
+// volcanoGate is lifted by Volcano itself once the queue has room.
+const volcanoGate = "scheduling.volcano.sh/queue-allocation-gate"
+
+// gates are scheduling gates that are nobody's we know: those of Kueue and Volcano are the queue's matter.
 func (c *climb) gates() {
 	held := map[string]int{}
 	for _, m := range c.g.Members {
@@ -220,7 +142,7 @@ func (c *climb) gates() {
 			continue
 		}
 		for _, g := range m.Pod.Spec.SchedulingGates {
-			if g.Name != kueue.Gate {
+			if !strings.HasPrefix(g.Name, kueue.Group+"/") && g.Name != volcanoGate {
 				held[g.Name]++
 			}
 		}

@@ -18,15 +18,18 @@ var attachVolume = regexp.MustCompile(`[Vv]olume "([^"]+)"`)
 
 // volumeTrouble: the kubelet waits for a volume, or for a secret or config map that is mounted as one.
 func (c *climb) volumeTrouble(m world.Member, events []world.Event) *trouble {
-	e := event(events, "FailedAttachVolume", "FailedMount")
+	e := latestOf(events, "FailedMount", "Pulling", "Pulled", "Created", "Started")
+	if attach := latestOf(events, "FailedAttachVolume", "SuccessfulAttachVolume", "Pulling", "Pulled", "Created", "Started"); attach != nil && (e == nil || attach.Last.After(e.Last)) {
+		e = attach
+	}
 	if e == nil || !e.Warning {
 		return nil
 	}
 	if strings.Contains(e.Message, "Multi-Attach") {
 		return c.multiAttach(m, *e)
 	}
-	if missingObject.MatchString(e.Message) {
-		t := c.configMissing(m, e.Message, e.Message)
+	if missingObject.MatchString(e.Message) || strings.Contains(e.Message, "references non-existent") {
+		t := c.configMissing(e.Message, e.Message)
 		t.since = e.First
 		return t
 	}

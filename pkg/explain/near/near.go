@@ -14,7 +14,8 @@ func Nearest(word string, names []string) string {
 	return best
 }
 
-// edits is the optimal string alignment distance in bytes: insertions, deletions, substitutions, swaps of neighbours.
+// edits is the optimal string alignment distance in bytes: insertions, deletions, substitutions, swaps of neighbours. One digit
+// for another counts twice: v1 and v2 are two things, while h1oo is h100.
 func edits(a, b string) int {
 	two, one, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
@@ -25,8 +26,11 @@ func edits(a, b string) int {
 		row[0] = i + 1
 		for j := range len(b) {
 			cost := 1
-			if a[i] == b[j] {
+			switch {
+			case a[i] == b[j]:
 				cost = 0
+			case digit(a[i]) && digit(b[j]):
+				cost = 2
 			}
 			row[j+1] = min(one[j+1]+1, row[j]+1, one[j]+cost)
 			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
@@ -36,3 +40,5 @@ func edits(a, b string) int {
 	}
 	return row[len(b)]
 }
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }

@@ -70,8 +70,33 @@ func inScope(r corev1.ScopedResourceSelectorRequirement, pod *corev1.Pod) bool {
 		default:
 			return slices.Contains(r.Values, class)
 		}
+	case corev1.ResourceQuotaScopeCrossNamespacePodAffinity:
+		return crossesNamespaces(pod)
+	default:
+		return false // a scope for something that is no pod
 	}
-	return true
+}
+
+// crossesNamespaces reports whether an affinity of the pod looks at pods of other namespaces.
+func crossesNamespaces(pod *corev1.Pod) bool {
+	a := pod.Spec.Affinity
+	if a == nil {
+		return false
+	}
+	var terms []corev1.PodAffinityTerm
+	if p := a.PodAffinity; p != nil {
+		terms = append(terms, p.RequiredDuringSchedulingIgnoredDuringExecution...)
+		for _, w := range p.PreferredDuringSchedulingIgnoredDuringExecution {
+			terms = append(terms, w.PodAffinityTerm)
+		}
+	}
+	if p := a.PodAntiAffinity; p != nil {
+		terms = append(terms, p.RequiredDuringSchedulingIgnoredDuringExecution...)
+		for _, w := range p.PreferredDuringSchedulingIgnoredDuringExecution {
+			terms = append(terms, w.PodAffinityTerm)
+		}
+	}
+	return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool { return len(t.Namespaces) > 0 || t.NamespaceSelector != nil })
 }
 
 // Hard is the limit that is in force: the one in status, which the controller has seen, else that of spec.

@@ -33,26 +33,6 @@ func (w *writer) stages() {
 	}
 }
 
-// columns is the width that text is broken at.
-const columns = 80
-
-// wrap writes parts under a label, as many on a line as fit.
-func (w *writer) wrap(label string, parts []string) {
-	line := label
-	for i, p := range parts {
-		if i > 0 {
-			if len(line)+3+len(p) > columns {
-				w.line("%s", line)
-				line = strings.Repeat(" ", len(label)) + p
-				continue
-			}
-			line += " · "
-		}
-		line += p
-	}
-	w.line("%s", line)
-}
-
 // nodes sums up which nodes take members, and why the others do not.
 func (w *writer) nodes() {
 	n := w.a.Nodes
@@ -70,21 +50,21 @@ func (w *writer) nodes() {
 		if x.OnlyBlocker > 0 {
 			sole = fmt.Sprintf(", for %d the only reason", x.OnlyBlocker)
 		}
-		w.line("  %-4d%s %s%s: %s", x.Rejects, role, x.Constraint, sole, phrase.Names(x.Nodes))
+		w.fold(fmt.Sprintf("  %-4d", x.Rejects), strings.TrimSpace(fmt.Sprintf("%s %s%s: %s", role, x.Constraint, sole, phrase.Names(x.Nodes))))
 	}
 	if w.o.Verbose {
 		for _, row := range n.Rows {
 			w.row(row)
 		}
 		for _, s := range n.Slots {
-			w.line("  free on %s: %s", phrase.Names(s.Nodes), free(s))
+			w.fold("  ", fmt.Sprintf("free on %s: %s", phrase.Names(s.Nodes), free(s)))
 		}
 	}
 	if len(w.a.Placement) > 0 && !w.a.Verdict.Starts() {
 		w.line("  there is room: it fits, as far as nodes go")
 	}
 	for _, p := range placementLines(w.a.Placement) {
-		w.line("  %s", p)
+		w.fold("  ", p)
 	}
 }
 
@@ -122,9 +102,9 @@ func (w *writer) row(row answer.NodeRow) {
 		}
 		text = strings.Join(parts, "; ")
 	}
-	w.line("  %s  %s: %s", row.Node, row.Role, text)
+	w.foldUnder("  ", "      ", fmt.Sprintf("%s  %s: %s", row.Node, row.Role, text))
 	if len(row.Holders) > 0 {
-		w.line("      held by %s", phrase.Names(row.Holders))
+		w.fold("      ", "held by "+phrase.Names(row.Holders))
 	}
 }
 
@@ -183,7 +163,7 @@ func (w *writer) scheduler() {
 	if s.Stale {
 		remarks = append(remarks, "stale")
 	}
-	w.line("Scheduler %s said (%s): %s", s.Name, strings.Join(remarks, ", "), s.Said)
+	w.foldUnder("", "  ", fmt.Sprintf("Scheduler %s said (%s): %s", s.Name, strings.Join(remarks, ", "), s.Said))
 }
 
 func (w *writer) confidence() {
@@ -192,14 +172,11 @@ func (w *writer) confidence() {
 	if len(c.Unmodelled) > 0 {
 		text += "; not modelled: " + strings.Join(c.Unmodelled, ", ")
 	}
-	if len(c.MissingPermissions) > 0 {
-		text += "; you may not " + strings.Join(c.MissingPermissions, ", ")
-	}
 	if at := w.a.Snapshot.At; at != nil {
 		text += "; seen at " + at.UTC().Format("2006-01-02 15:04:05Z")
 	}
-	w.line("%s", text)
+	w.foldUnder("", "  ", text)
 	for _, n := range w.a.Notes {
-		w.line("Note  %s", n)
+		w.fold("Note  ", n)
 	}
 }

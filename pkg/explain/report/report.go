@@ -20,25 +20,18 @@ type Options struct {
 	Node string
 	// Style decorates the verdict; nil leaves it as it is.
 	Style func(answer.Verdict, string) string
+	// Width is the number of columns at which text is broken between words; 0 never breaks it. Commands are never broken.
+	Width int
 }
 
 // Write writes one answer.
 func Write(out io.Writer, a *answer.Answer, o Options) error {
 	w := &writer{out: out, a: a, o: o}
-	w.line("%s", First(a, o.Style))
+	w.first()
 	if !o.Quiet {
 		w.body()
 	}
 	return w.err
-}
-
-// First is the first line.
-func First(a *answer.Answer, style func(answer.Verdict, string) string) string {
-	word := string(a.Verdict)
-	if style != nil {
-		word = style(a.Verdict, word)
-	}
-	return word + "  " + a.Headline
 }
 
 type writer struct {
@@ -58,7 +51,7 @@ func (w *writer) body() {
 	a := w.a
 	if f := a.Primary; f != nil {
 		for _, d := range f.Details {
-			w.line("  %s", d)
+			w.fold("  ", d)
 		}
 	}
 	w.holding()
@@ -68,6 +61,7 @@ func (w *writer) body() {
 		w.look(f.Commands)
 	}
 	w.also()
+	w.rights()
 	w.line("")
 	w.stages()
 	w.nodes()
@@ -97,80 +91,7 @@ func (w *writer) holding() {
 		return
 	}
 	d := w.a.Snapshot.At.Sub(*h.Since)
-	w.line("  its members hold %s, idle for %s (%d GPU minutes)", phrase.Count(h.GPUs, "GPU"), phrase.Age(d), h.GPUs*int64(d/time.Minute))
-}
-
-// ends lists what the gang waits for, if waiting helps.
-func (w *writer) ends() {
-	first := true
-	for _, x := range w.a.Unblock {
-		if x.Kind != answer.Wait {
-			continue
-		}
-		label := "               or when"
-		if first {
-			w.line("")
-			label = "Starts by itself when"
-			first = false
-		}
-		eta := "no end known"
-		if x.ETA != nil && w.a.Snapshot.At != nil {
-			eta = fmt.Sprintf("estimate %s (%s)", phrase.Clock(*x.ETA, *w.a.Snapshot.At), x.ETASource)
-		}
-		w.line("%s  %s   %s", label, x.Text, eta)
-	}
-}
-
-func (w *writer) actions() {
-	for _, by := range []answer.Who{answer.User, answer.Nobody, answer.Admin} {
-		first := true
-		for _, x := range w.a.Unblock {
-			if x.By != by || x.Kind == answer.Wait {
-				continue
-			}
-			if first {
-				w.line("")
-				w.line("%s", map[answer.Who]string{answer.User: "You can", answer.Admin: "An administrator can", answer.Nobody: "Or"}[by])
-				first = false
-			}
-			w.action(x)
-		}
-	}
-}
-
-func (w *writer) action(x answer.Action) {
-	text := x.Text
-	if x.Cost != "" {
-		text += " (" + x.Cost + ")"
-	}
-	where := ""
-	if len(x.Placement) > 0 {
-		where = "   verified: " + strings.Join(placedOn(x.Placement), " ")
-	} else if x.Verified {
-		where = "   verified"
-	}
-	w.line("  %s%s", text, where)
-	for _, c := range strings.Split(x.Command, "\n") {
-		if c != "" {
-			w.line("    %s", c)
-		}
-	}
-}
-
-// placedOn are the nodes of a placement, each once, in order.
-func placedOn(placed []answer.Placed) []string {
-	var nodes []string
-	seen := map[string]bool{}
-	for _, p := range placed {
-		if !seen[p.Node] {
-			seen[p.Node] = true
-			nodes = append(nodes, p.Node)
-		}
-	}
-	if len(nodes) > 6 {
-		return append(nodes[:6:6], fmt.Sprintf("+%d", len(nodes)-6))
-	}
-	return nodes
+	w.fold("  ", fmt.Sprintf("its members hold %s, idle for %s (%d GPU minutes)", phrase.Count(h.GPUs, "GPU"), phrase.Age(d), h.GPUs*int64(d/time.Minute)))
 }
 
 func (w *writer) also() {
@@ -179,9 +100,9 @@ func (w *writer) also() {
 			w.line("")
 			w.line("Also in the way")
 		}
-		w.line("  %s  %s", f.Code, f.Message)
+		w.foldUnder("  ", "    ", string(f.Code)+"  "+f.Message)
 		for _, d := range f.Details {
-			w.line("    %s", d)
+			w.fold("    ", d)
 		}
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,9 +16,28 @@ import (
 	"github.com/gangctl/gangctl/pkg/explain"
 	"github.com/gangctl/gangctl/pkg/explain/explaintest"
 	"github.com/gangctl/gangctl/pkg/explain/report"
+	"github.com/gangctl/gangctl/pkg/snapshot"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
+
+// refuse takes every right beyond namespace team away.
+func refuse(c *explaintest.Cluster) {
+	c.S.Nodes, c.S.Caller = nil, "system:serviceaccount:team:reader"
+	c.S.Denied = []snapshot.Denial{{Resource: "namespaces"}, {Resource: "nodes"}, {Resource: "pods", ExceptNamespaces: []string{"team"}},
+		{Resource: "deployments.apps", ExceptNamespaces: []string{"team"}}, {Resource: "resourcequotas"}}
+}
+
+// long is a cluster in which everything has a name that is as long as it may be.
+func long(c *explaintest.Cluster) {
+	name := func(prefix string) string { return prefix + strings.Repeat("-of-many-words", 3) }
+	for i := range 6 {
+		c.Node(fmt.Sprintf("%s-%d", name("node"), i), 8)
+		c.Runs(fmt.Sprintf("%s-%d", name("job"), i), 4, fmt.Sprintf("%s-%d", name("node"), i))
+	}
+	c.Add(explaintest.Gang{Name: "llama", Workers: 4, GPUs: 8})
+	c.Event("Pod", "team", "llama-worker-0", explaintest.Scheduler, "FailedScheduling", "0/6 nodes are available: "+strings.Repeat("6 Insufficient nvidia.com/gpu, ", 4)+"no more.", 12*time.Second)
+}
 
 // The text of an answer, word by word. What it has to say is tested elsewhere; this shows what a change does to how it looks.
 func TestGolden(t *testing.T) {
@@ -45,6 +66,22 @@ func TestGolden(t *testing.T) {
 			g := ask
 			g.Nodes = []string{"n1", "n2"}
 			c.Nodes(2, 8).Add(g)
+		}},
+		"long_names": {o: report.Options{Width: 80}, build: long},
+		"namespace_only": {o: report.Options{Width: 80}, build: func(c *explaintest.Cluster) {
+			c.Nodes(2, 8).Add(ask)
+			refuse(c)
+		}},
+		"namespace_only_verbose": {o: report.Options{Verbose: true}, build: func(c *explaintest.Cluster) {
+			c.Nodes(2, 8).Add(ask)
+			refuse(c)
+		}},
+		"seen_enough": {build: func(c *explaintest.Cluster) {
+			g := ask
+			g.Missing = 2
+			g.Job = func(job map[string]any) { job["spec"].(map[string]any)["runPolicy"] = map[string]any{"suspend": true} }
+			c.Add(g)
+			refuse(c)
 		}},
 		"quiet": {o: report.Options{Quiet: true}, build: func(c *explaintest.Cluster) { c.Nodes(1, 8).Add(ask) }},
 	}

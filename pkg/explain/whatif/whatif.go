@@ -7,39 +7,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gangctl/gangctl/pkg/explain/quota"
+	"github.com/gangctl/gangctl/pkg/fit"
 	"github.com/gangctl/gangctl/pkg/snapshot"
 )
-
-// Gone is the cluster after the pods are gone, with the jobs that owned them, what declared these gangs, and the quota that
-// they were charged. owners are the uids of those jobs.
-func Gone(s *snapshot.Snapshot, pods []*corev1.Pod, owners ...types.UID) *snapshot.Snapshot {
-	c := s.Clone()
-	gone := map[*corev1.Pod]bool{}
-	for _, p := range pods {
-		gone[p] = true
-	}
-	c.Pods = slices.DeleteFunc(c.Pods, func(p *corev1.Pod) bool { return gone[p] })
-	c.ResourceQuotas = quota.Release(c.ResourceQuotas, pods)
-	c.ResourceClaims = release(c.ResourceClaims, pods)
-	owned := func(obj metav1.Object) bool {
-		if slices.Contains(owners, obj.GetUID()) && obj.GetUID() != "" {
-			return true
-		}
-		ref := metav1.GetControllerOf(obj)
-		return ref != nil && slices.Contains(owners, ref.UID)
-	}
-	for kind, list := range c.Custom {
-		c.Custom[kind] = slices.DeleteFunc(list, func(u *unstructured.Unstructured) bool { return owned(u) })
-	}
-	c.Jobs = deleteOwned(c.Jobs, owned)
-	return c
-}
 
 // release takes pods off the claims that are reserved for them; a claim that nobody uses any more gives its devices back.
 func release(claims []*resourcev1.ResourceClaim, pods []*corev1.Pod) []*resourcev1.ResourceClaim {
@@ -62,10 +37,6 @@ func release(claims []*resourcev1.ResourceClaim, pods []*corev1.Pod) []*resource
 	return out
 }
 
-func deleteOwned[T metav1.Object](list []T, owned func(metav1.Object) bool) []T {
-	return slices.DeleteFunc(list, func(o T) bool { return owned(o) })
-}
-
 // Nodes is the cluster in which f made something else of each node; f returns its argument for one that stays.
 func Nodes(s *snapshot.Snapshot, f func(*corev1.Node) *corev1.Node) *snapshot.Snapshot {
 	c := s.Clone()
@@ -75,10 +46,18 @@ func Nodes(s *snapshot.Snapshot, f func(*corev1.Node) *corev1.Node) *snapshot.Sn
 	return c
 }
 
-// MoreNodes is the cluster with count more nodes like one that it has: empty but for what DaemonSets run on the model, Ready,
-// open, and with its devices. DaemonSet pods of the model are copied.
+// MoreNodes is the cluster with count more nodes like one that it has; see NewNodes.
 func MoreNodes(s *snapshot.Snapshot, model *corev1.Node, daemons []*corev1.Pod, count int) *snapshot.Snapshot {
 	c := s.Clone()
+	nodes, pods := NewNodes(model, daemons, count)
+	c.Nodes, c.Pods = append(c.Nodes, nodes...), append(c.Pods, pods...)
+	return c
+}
+
+// NewNodes are count nodes like a model: empty but for copies of the pods that DaemonSets run on it.
+func NewNodes(model *corev1.Node, daemons []*corev1.Pod, count int) ([]*corev1.Node, []*corev1.Pod) {
+	var nodes []*corev1.Node
+	var pods []*corev1.Pod
 	for i := range count {
 		n := model.DeepCopy()
 		n.Name = fmt.Sprintf("%s-new-%d", model.Name, i+1)
@@ -87,12 +66,25 @@ func MoreNodes(s *snapshot.Snapshot, model *corev1.Node, daemons []*corev1.Pod, 
 			n.Labels = map[string]string{}
 		}
 		n.Labels[corev1.LabelHostname] = n.Name
-		c.Nodes = append(c.Nodes, n)
+		nodes = append(nodes, n)
 		for _, d := range daemons {
 			p := d.DeepCopy()
 			p.Name, p.Spec.NodeName = d.Name+"-"+n.Name, n.Name
 			p.UID = types.UID(p.Name)
-			c.Pods = append(c.Pods, p)
+			pods = append(pods, p)
+		}
+	}
+	return nodes, pods
+}
+
+// Moved is the cluster in which pods are on other nodes.
+func Moved(s *snapshot.Snapshot, to map[*corev1.Pod]string) *snapshot.Snapshot {
+	c := s.Clone()
+	for i, p := range c.Pods {
+		if node, moves := to[p]; moves {
+			p = p.DeepCopy()
+			p.Spec.NodeName = node
+			c.Pods[i] = p
 		}
 	}
 	return c
@@ -147,4 +139,17 @@ func WithoutProbes(s *snapshot.Snapshot, kind string) *snapshot.Snapshot {
 	c := s.Clone()
 	c.Probes = slices.DeleteFunc(c.Probes, func(p snapshot.Probe) bool { return p.Kind == kind })
 	return c
+}
+
+// Scale multiplies every amount of a list by num/den, rounded up to whole units of the resource.
+func Scale(list corev1.ResourceList, num, den int64) {
+	for name, q := range list {
+		amount := fit.Amount(name, q)
+		list[name] = fit.Quantity(name, (amount*num+den-1)/den)
+	}
+}
+
+// Limit is a quantity in a list of its own.
+func Limit(key corev1.ResourceName, q resource.Quantity) corev1.ResourceList {
+	return corev1.ResourceList{key: q}
 }

@@ -26,6 +26,30 @@ func (w *World) buildCluster() *fit.Cluster {
 	})
 }
 
+// Without is the cluster after pods are gone.
+func (w *World) Without(pods []*corev1.Pod) *fit.Cluster {
+	if len(pods) == 0 {
+		return w.Cluster()
+	}
+	ids := make([]types.UID, 0, len(pods))
+	for _, p := range pods {
+		ids = append(ids, podID(p))
+	}
+	return w.Cluster().Without(ids...)
+}
+
+// Best is the cluster at its best for a gang: every node open, well and empty but for DaemonSets and what the gang has bound.
+// It is the same for all gangs that have bound nothing.
+func (w *World) Best(bound []types.UID) *fit.Cluster {
+	best := func() *fit.Cluster {
+		return w.Cluster().Ideal(func(p *corev1.Pod) bool { return fit.DaemonSetPod(p) || slices.Contains(bound, p.UID) })
+	}
+	if len(bound) > 0 {
+		return best()
+	}
+	return Once(w, "best", best)
+}
+
 // sameRest reports whether two snapshots differ in nothing that a placement depends on but nodes and pods.
 func sameRest(a, b *snapshot.Snapshot) bool {
 	return slices.Equal(a.Namespaces, b.Namespaces) && slices.Equal(a.Volumes, b.Volumes) && slices.Equal(a.Claims, b.Claims) &&
@@ -33,50 +57,4 @@ func sameRest(a, b *snapshot.Snapshot) bool {
 		slices.Equal(a.VolumeAttachments, b.VolumeAttachments) && slices.Equal(a.ResourceClaims, b.ResourceClaims) &&
 		slices.Equal(a.ResourceClaimTemplates, b.ResourceClaimTemplates) && slices.Equal(a.ResourceSlices, b.ResourceSlices) &&
 		slices.Equal(a.DeviceClasses, b.DeviceClasses)
-}
-
-// changed applies the difference between two snapshots to the cluster of the first: cheaper than to build another one.
-func changed(c *fit.Cluster, before, after *snapshot.Snapshot) *fit.Cluster {
-	var gone []types.UID
-	for _, p := range missingFrom(before.Pods, after.Pods) {
-		gone = append(gone, podID(p))
-	}
-	if len(gone) > 0 {
-		c = c.Without(gone...)
-	}
-	names := map[string]bool{}
-	for _, n := range after.Nodes {
-		names[n.Name] = true
-	}
-	var lost []string
-	for _, n := range before.Nodes {
-		if !names[n.Name] {
-			lost = append(lost, n.Name)
-		}
-	}
-	if len(lost) > 0 {
-		c = c.WithoutNodes(lost...)
-	}
-	if other := missingFrom(after.Nodes, before.Nodes); len(other) > 0 {
-		c = c.WithNodes(other...)
-	}
-	if more := missingFrom(after.Pods, before.Pods); len(more) > 0 {
-		c = c.With(more...)
-	}
-	return c
-}
-
-// missingFrom are the objects of a that are not in b.
-func missingFrom[T corev1.Pod | corev1.Node](a, b []*T) []*T {
-	there := make(map[*T]bool, len(b))
-	for _, x := range b {
-		there[x] = true
-	}
-	var missing []*T
-	for _, x := range a {
-		if !there[x] {
-			missing = append(missing, x)
-		}
-	}
-	return missing
 }

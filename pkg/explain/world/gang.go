@@ -11,12 +11,15 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/pdb"
+	"github.com/gangctl/gangctl/pkg/snapshot"
 	"github.com/gangctl/gangctl/pkg/workload"
 )
 
 // Gang is a job with its members and what declares them a gang.
 type Gang struct {
 	*Subject
+	// Snap is the snapshot that it was read from.
+	Snap    *snapshot.Snapshot
 	Members []Member
 	// Decl declares the gang; nil if nothing does, or if the object that the pods name does not exist.
 	Decl *gang.Declaration
@@ -37,7 +40,7 @@ func (w *World) Gang(s *Subject) *Gang {
 	if g, ok := w.gangs[s.Meta.UID]; ok && s.Meta.UID != "" {
 		return g
 	}
-	g := &Gang{Subject: s, Members: w.members(s)}
+	g := &Gang{Subject: s, Snap: w.Snap, Members: w.members(s)}
 	g.Scheduler = g.schedulerName()
 	w.declare(g)
 	g.Min = g.minimum()
@@ -82,6 +85,9 @@ func (g *Gang) schedulerName() string {
 func (w *World) Groups() []gang.Declaration { return w.groups() }
 
 func (w *World) readGroups() []gang.Declaration {
+	if w.sameGroups() {
+		return w.base.Groups()
+	}
 	var all []gang.Declaration
 	for _, r := range dialect.Readers() {
 		for _, kind := range r.Kinds {
@@ -250,34 +256,16 @@ func (g *Gang) RoleByName(name string) *workload.Role {
 }
 
 // GroupPods are the pods that name a group object.
-func (w *World) GroupPods(d gang.Declaration) []*corev1.Pod {
-	var pods []*corev1.Pod
-	for _, r := range dialect.Readers() {
-		if r.Dialect != d.Key.Dialect {
-			continue
-		}
-		for _, pod := range w.Snap.Pods {
-			if name, ok := r.GroupOf(pod); ok && name == d.Key.Name && pod.Namespace == d.Key.Namespace {
-				pods = append(pods, pod)
-			}
-		}
-	}
-	return pods
-}
+func (w *World) GroupPods(d gang.Declaration) []*corev1.Pod { return w.byMark()[d.Key] }
 
 // JobOfGroup is the job that owns a group object or whose pods name it; nil if none does.
 func (w *World) JobOfGroup(d gang.Declaration) *Subject {
-	for _, s := range w.Jobs() {
-		if d.Owner != "" && s.Meta.UID == d.Owner {
-			return s
-		}
+	if s := w.byUID()[d.Owner]; s != nil {
+		return s
 	}
 	for _, pod := range w.GroupPods(d) {
-		uid := w.root(pod)
-		for _, s := range w.Jobs() {
-			if s.Meta.UID == uid && uid != "" {
-				return s
-			}
+		if s := w.byUID()[w.root(pod)]; s != nil {
+			return s
 		}
 	}
 	return nil

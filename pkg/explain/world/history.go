@@ -51,5 +51,10 @@ func (h habit) expect(s *Subject, now time.Time) (time.Time, string) {
 	if !end.After(now) {
 		return time.Time{}, ""
 	}
-	return end, fmt.Sprintf("median of %d earlier runs of %s", h.runs, runSuffix.ReplaceAllString(s.Meta.Name, ""))
+	return end, h.source(s)
+}
+
+// source says where an estimate of a job's end comes from.
+func (h habit) source(s *Subject) string {
+	return fmt.Sprintf("median of %d earlier runs of %s", h.runs, runSuffix.ReplaceAllString(s.Meta.Name, ""))
 }

@@ -80,7 +80,7 @@ func (h *Holder) Leftover() bool { return h.Job != nil && h.Job.End != nil }
 func (h *Holder) Total(name corev1.ResourceName) int64 {
 	var n int64
 	for _, p := range h.Pods {
-		n += fit.Amount(name, fit.Request(p)[name])
+		n += fit.Asked(p, name)
 	}
 	return n
 }

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,6 +28,9 @@ type Subject struct {
 func (w *World) Jobs() []*Subject { return w.jobs() }
 
 func (w *World) readJobs() []*Subject {
+	if w.sameJobs() {
+		return w.base.Jobs()
+	}
 	var all []*Subject
 	for _, reader := range registry.Readers() {
 		for _, u := range w.Snap.Custom[reader.GroupKind] {
@@ -37,6 +41,7 @@ func (w *World) readJobs() []*Subject {
 					w.problem(err)
 					continue
 				}
+				w.decoded.share(&job, u)
 				s = &Subject{Job: job, Reader: reader}
 				w.decoded.jobs[u] = s
 			}
@@ -56,10 +61,7 @@ func (w *World) readJobs() []*Subject {
 		all = append(all, s)
 	}
 	slices.SortStableFunc(all, func(a, b *Subject) int {
-		if d := strings.Compare(a.Name(), b.Name()); d != 0 {
-			return d
-		}
-		return strings.Compare(a.Kind.Kind, b.Kind.Kind)
+		return cmp.Or(strings.Compare(a.Meta.Namespace, b.Meta.Namespace), strings.Compare(a.Meta.Name, b.Meta.Name), strings.Compare(a.Kind.Kind, b.Kind.Kind))
 	})
 	return all
 }
@@ -102,7 +104,7 @@ func (e *AmbiguousError) Error() string {
 
 // Find returns the job that the question is about: by name, or as the owner of a pod.
 func (w *World) Find(q Question) (*Subject, error) {
-	if q.Kind == "pod" || q.Kind == "pods" || q.Kind == "po" {
+	if MeansPod(q.Kind) {
 		return w.findByPod(q)
 	}
 	var found []*Subject
@@ -123,6 +125,9 @@ func (w *World) Find(q Question) (*Subject, error) {
 	}
 	return nil, e
 }
+
+// MeansPod reports whether a word names pods rather than a kind of job.
+func MeansPod(word string) bool { return word == "pod" || word == "pods" || word == "po" }
 
 // matches reports whether a word means the kind of a job.
 func matches(s *Subject, word string) bool {
@@ -153,11 +158,8 @@ func (w *World) findByPod(q Question) (*Subject, error) {
 		if pod.Namespace != q.Namespace || pod.Name != q.Name {
 			continue
 		}
-		uid := w.root(pod)
-		for _, s := range w.Jobs() {
-			if s.Meta.UID == uid && uid != "" {
-				return s, nil
-			}
+		if s := w.byUID()[w.root(pod)]; s != nil {
+			return s, nil
 		}
 		return w.bare(pod), nil
 	}

@@ -137,7 +137,7 @@ func (w *World) podsOf(s *Subject) []*corev1.Pod {
 	}
 	var pods []*corev1.Pod
 	for _, uid := range uids {
-		pods = append(pods, w.byController()[uid]...)
+		pods = append(pods, w.byController().of(uid)...)
 	}
 	return pods
 }

@@ -21,7 +21,7 @@ type Party struct {
 func (w *World) Party(g *Gang) Party {
 	p := Party{Members: map[string][]Member{}}
 	p.MinMember = min(g.Min, g.Total()) - g.Count(Succeeded)
-	names := map[string]string{}
+	names, selected := map[string]string{}, w.selectedLabels(g)
 	for _, m := range g.Members {
 		switch m.State {
 		case Placed, Up:
@@ -34,7 +34,7 @@ func (w *World) Party(g *Gang) Party {
 		if pod == nil || m.State == Broken || m.State == Leaving || m.State == Lost {
 			pod = w.Virtual(g, m) // the replacement
 		}
-		shape := signature(m.Role, pod)
+		shape := signature(m.Role, pod, selected)
 		name, known := names[shape]
 		if !known {
 			name = m.Role
@@ -75,9 +75,9 @@ func (w *World) roleMin(g *Gang, role string) int32 {
 	return 0
 }
 
-// signature is equal for pods that a scheduler cannot tell apart. A pod that exists and the template that it was made from
+// signature is equal for pods that a scheduler cannot tell apart; selected are the keys of labels that it looks at. A pod that exists and the template that it was made from
 // differ in what admission fills in: tokens to mount, tolerations of short outages, names.
-func signature(role string, pod *corev1.Pod) string {
+func signature(role string, pod *corev1.Pod, selected map[string]bool) string {
 	spec := pod.Spec
 	asks := corev1.PodSpec{
 		NodeSelector: spec.NodeSelector, Affinity: spec.Affinity, TopologySpreadConstraints: spec.TopologySpreadConstraints,
@@ -94,7 +94,16 @@ func signature(role string, pod *corev1.Pod) string {
 		}
 	}
 	asks.InitContainers, asks.Containers = demands(spec.InitContainers), demands(spec.Containers)
-	text, err := json.Marshal(asks)
+	labels := map[string]string{}
+	for key, value := range pod.Labels {
+		if selected[key] {
+			labels[key] = value
+		}
+	}
+	text, err := json.Marshal(struct {
+		Labels map[string]string
+		Spec   corev1.PodSpec
+	}{labels, asks})
 	if err != nil {
 		return role + "/" + pod.Name // a spec that does not marshal is like no other
 	}

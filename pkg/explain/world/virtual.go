@@ -55,8 +55,19 @@ func (w *World) fillIn(pod *corev1.Pod) {
 		}
 	}
 	for _, c := range w.Snap.RuntimeClasses {
-		if pod.Spec.RuntimeClassName != nil && c.Name == *pod.Spec.RuntimeClassName && c.Overhead != nil {
+		if pod.Spec.RuntimeClassName == nil || c.Name != *pod.Spec.RuntimeClassName {
+			continue
+		}
+		if c.Overhead != nil {
 			pod.Spec.Overhead = c.Overhead.PodFixed
+		}
+		if s := c.Scheduling; s != nil {
+			selector := maps.Clone(s.NodeSelector)
+			if selector == nil {
+				selector = map[string]string{}
+			}
+			maps.Copy(selector, pod.Spec.NodeSelector)
+			pod.Spec.NodeSelector, pod.Spec.Tolerations = selector, append(pod.Spec.Tolerations, s.Tolerations...)
 		}
 	}
 	if pod.Spec.Priority == nil {

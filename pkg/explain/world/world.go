@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -24,7 +23,9 @@ type World struct {
 	// Assumed is true for a snapshot in which something was changed: what was said about the real one is history then.
 	Assumed bool
 
-	byController func() map[types.UID][]*corev1.Pod
+	byController func() podIndex
+	byMark       func() map[gang.Key][]*corev1.Pod
+	byUID        func() map[types.UID]*Subject
 	jobs         func() []*Subject
 	groups       func() []gang.Declaration
 	holders      func() []*Holder
@@ -33,6 +34,7 @@ type World struct {
 	holderOf     map[*corev1.Pod]*Holder
 	gangs        map[types.UID]*Gang
 	problems     []string
+	known        map[any]any
 
 	// decoded is shared with the worlds that are derived from this one, and base is the one this is derived from.
 	decoded *decoded
@@ -43,6 +45,7 @@ type World struct {
 type decoded struct {
 	jobs   map[any]*Subject
 	groups map[groupKey]gang.Declaration
+	templates
 }
 
 // groupKey is an object as one dialect reads it: two dialects may share a kind.
@@ -53,7 +56,7 @@ type groupKey struct {
 
 // New returns the world of a snapshot.
 func New(s *snapshot.Snapshot) *World {
-	return newWorld(s, &decoded{jobs: map[any]*Subject{}, groups: map[groupKey]gang.Declaration{}}, nil)
+	return newWorld(s, &decoded{jobs: map[any]*Subject{}, groups: map[groupKey]gang.Declaration{}, templates: templates{}}, nil)
 }
 
 // Assume returns the world of a changed snapshot, which shares what did not change.
@@ -66,12 +69,27 @@ func (w *World) Assume(s *snapshot.Snapshot) *World {
 func newWorld(s *snapshot.Snapshot, d *decoded, base *World) *World {
 	w := &World{Snap: s, Now: s.At, gangs: map[types.UID]*Gang{}, decoded: d, base: base}
 	w.byController = sync.OnceValue(w.indexPods)
+	w.byMark = sync.OnceValue(w.indexMarks)
+	w.byUID = sync.OnceValue(w.indexJobs)
 	w.jobs = sync.OnceValue(w.readJobs)
 	w.groups = sync.OnceValue(w.readGroups)
 	w.holders = sync.OnceValue(w.findHolders)
 	w.cluster = sync.OnceValue(w.buildCluster)
 	w.events = sync.OnceValue(w.indexEvents)
 	return w
+}
+
+// Once returns what is known of a world under a key, which f finds out the first time.
+func Once[T any](w *World, key any, f func() T) T {
+	if value, ok := w.known[key].(T); ok {
+		return value
+	}
+	value := f()
+	if w.known == nil {
+		w.known = map[any]any{}
+	}
+	w.known[key] = value
+	return value
 }
 
 // Problems are objects that could not be read, in words.
@@ -85,14 +103,4 @@ func (w *World) Age(t time.Time) time.Duration {
 		return 0
 	}
 	return w.Now.Sub(t)
-}
-
-func (w *World) indexPods() map[types.UID][]*corev1.Pod {
-	owned := map[types.UID][]*corev1.Pod{}
-	for _, pod := range w.Snap.Pods {
-		if ref := metav1.GetControllerOf(pod); ref != nil {
-			owned[ref.UID] = append(owned[ref.UID], pod)
-		}
-	}
-	return owned
 }

@@ -50,7 +50,9 @@ func New(t *testing.T) *Server {
 }
 
 // Client returns a client of the server.
-func (s *Server) Client() (*kube.Client, error) { return kube.NewClient(&rest.Config{Host: s.url}) }
+func (s *Server) Client() (*kube.Client, error) {
+	return kube.NewClient(&rest.Config{Host: s.url, QPS: -1})
+}
 
 // Requests are the requests so far: METHOD URI.
 func (s *Server) Requests() []string {

@@ -1,8 +1,10 @@
 package collect
 
 import (
+	"bytes"
+	"reflect"
+
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -10,83 +12,99 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
-	batchclient "k8s.io/client-go/kubernetes/typed/batch/v1"
-	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
-	nodeclient "k8s.io/client-go/kubernetes/typed/node/v1"
-	policyclient "k8s.io/client-go/kubernetes/typed/policy/v1"
-	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
-	schedulingclient "k8s.io/client-go/kubernetes/typed/scheduling/v1"
-	storageclient "k8s.io/client-go/kubernetes/typed/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/snapshot/intern"
+	"github.com/gangctl/gangctl/pkg/snapshot/page"
+	"github.com/gangctl/gangctl/pkg/snapshot/prune"
 )
 
-// builtin are the kinds of Kubernetes itself, read in protobuf. Pods that have ended hold nothing, but a job's own members
-// count when they have succeeded, so they are read too.
+// notOfNodes leaves out the leases by which kubelets say that they are alive: the nodes' conditions say it too.
+const notOfNodes = "metadata.namespace!=" + corev1.NamespaceNodeLease
+
+// builtin are the kinds of Kubernetes itself, read in protobuf; the largest first. Pods that have ended hold nothing, but a
+// job's own members count when they have succeeded, so they are read too.
 func builtin() []resource {
 	return []resource{
-		typed[*corev1.NamespaceList]("", "v1", "namespaces", "Namespace", cluster, func(c *kube.Client, _ string) coreclient.NamespaceInterface { return c.Typed.CoreV1().Namespaces() }),
-		typed[*corev1.NodeList]("", "v1", "nodes", "Node", cluster, func(c *kube.Client, _ string) coreclient.NodeInterface { return c.Typed.CoreV1().Nodes() }),
-		typed[*corev1.PodList]("", "v1", "pods", "Pod", everywhere, func(c *kube.Client, ns string) coreclient.PodInterface { return c.Typed.CoreV1().Pods(ns) }),
-		typed[*corev1.EventList]("", "v1", "events", "Event", own, func(c *kube.Client, ns string) coreclient.EventInterface { return c.Typed.CoreV1().Events(ns) }),
-		typed[*corev1.ResourceQuotaList]("", "v1", "resourcequotas", "ResourceQuota", own, func(c *kube.Client, ns string) coreclient.ResourceQuotaInterface {
-			return c.Typed.CoreV1().ResourceQuotas(ns)
-		}),
-		typed[*corev1.LimitRangeList]("", "v1", "limitranges", "LimitRange", own, func(c *kube.Client, ns string) coreclient.LimitRangeInterface {
-			return c.Typed.CoreV1().LimitRanges(ns)
-		}),
-		typed[*corev1.ServiceAccountList]("", "v1", "serviceaccounts", "ServiceAccount", own, func(c *kube.Client, ns string) coreclient.ServiceAccountInterface {
-			return c.Typed.CoreV1().ServiceAccounts(ns)
-		}),
-		typed[*corev1.PersistentVolumeClaimList]("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", everywhere, func(c *kube.Client, ns string) coreclient.PersistentVolumeClaimInterface {
-			return c.Typed.CoreV1().PersistentVolumeClaims(ns)
-		}),
-		typed[*corev1.PersistentVolumeList]("", "v1", "persistentvolumes", "PersistentVolume", cluster, func(c *kube.Client, _ string) coreclient.PersistentVolumeInterface {
-			return c.Typed.CoreV1().PersistentVolumes()
-		}),
-		typed[*appsv1.DeploymentList]("apps", "v1", "deployments", "Deployment", everywhere, func(c *kube.Client, ns string) appsclient.DeploymentInterface {
-			return c.Typed.AppsV1().Deployments(ns)
-		}),
-		typed[*appsv1.DaemonSetList]("apps", "v1", "daemonsets", "DaemonSet", everywhere, func(c *kube.Client, ns string) appsclient.DaemonSetInterface { return c.Typed.AppsV1().DaemonSets(ns) }),
-		typed[*appsv1.ReplicaSetList]("apps", "v1", "replicasets", "ReplicaSet", everywhere, func(c *kube.Client, ns string) appsclient.ReplicaSetInterface {
-			return c.Typed.AppsV1().ReplicaSets(ns)
-		}),
-		typed[*batchv1.JobList]("batch", "v1", "jobs", "Job", everywhere, func(c *kube.Client, ns string) batchclient.JobInterface { return c.Typed.BatchV1().Jobs(ns) }),
-		typed[*coordinationv1.LeaseList]("coordination.k8s.io", "v1", "leases", "Lease", everywhere, func(c *kube.Client, ns string) coordinationclient.LeaseInterface {
-			return c.Typed.CoordinationV1().Leases(ns)
-		}),
-		typed[*storagev1.StorageClassList]("storage.k8s.io", "v1", "storageclasses", "StorageClass", cluster, func(c *kube.Client, _ string) storageclient.StorageClassInterface {
-			return c.Typed.StorageV1().StorageClasses()
-		}),
-		typed[*storagev1.CSINodeList]("storage.k8s.io", "v1", "csinodes", "CSINode", cluster, func(c *kube.Client, _ string) storageclient.CSINodeInterface { return c.Typed.StorageV1().CSINodes() }),
-		typed[*storagev1.CSIDriverList]("storage.k8s.io", "v1", "csidrivers", "CSIDriver", cluster, func(c *kube.Client, _ string) storageclient.CSIDriverInterface {
-			return c.Typed.StorageV1().CSIDrivers()
-		}),
-		typed[*storagev1.VolumeAttachmentList]("storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", cluster, func(c *kube.Client, _ string) storageclient.VolumeAttachmentInterface {
-			return c.Typed.StorageV1().VolumeAttachments()
-		}),
-		typed[*schedulingv1.PriorityClassList]("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", cluster, func(c *kube.Client, _ string) schedulingclient.PriorityClassInterface {
-			return c.Typed.SchedulingV1().PriorityClasses()
-		}),
-		typed[*policyv1.PodDisruptionBudgetList]("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", everywhere, func(c *kube.Client, ns string) policyclient.PodDisruptionBudgetInterface {
-			return c.Typed.PolicyV1().PodDisruptionBudgets(ns)
-		}),
-		typed[*nodev1.RuntimeClassList]("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", cluster, func(c *kube.Client, _ string) nodeclient.RuntimeClassInterface {
-			return c.Typed.NodeV1().RuntimeClasses()
-		}),
-		typed[*resourcev1.ResourceClaimList]("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", everywhere, func(c *kube.Client, ns string) resourceclient.ResourceClaimInterface {
-			return c.Typed.ResourceV1().ResourceClaims(ns)
-		}),
-		typed[*resourcev1.ResourceClaimTemplateList]("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate", own, func(c *kube.Client, ns string) resourceclient.ResourceClaimTemplateInterface {
-			return c.Typed.ResourceV1().ResourceClaimTemplates(ns)
-		}),
-		typed[*resourcev1.ResourceSliceList]("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", cluster, func(c *kube.Client, _ string) resourceclient.ResourceSliceInterface {
-			return c.Typed.ResourceV1().ResourceSlices()
-		}),
-		typed[*resourcev1.DeviceClassList]("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", cluster, func(c *kube.Client, _ string) resourceclient.DeviceClassInterface {
-			return c.Typed.ResourceV1().DeviceClasses()
-		}),
+		of("", "v1", "pods", "Pod", everywhere, podFields(), readPods),
+		of("", "v1", "nodes", "Node", cluster, nodeFields(), readNodes),
+		of("batch", "v1", "jobs", "Job", everywhere, nothingMore(), readBatchJobs),
+		typed[appsv1.ReplicaSet]("apps", "v1", "replicasets", everywhere, ownerFields()),
+		typed[appsv1.Deployment]("apps", "v1", "deployments", everywhere, controllerFields()),
+		typed[appsv1.DaemonSet]("apps", "v1", "daemonsets", everywhere, controllerFields()),
+		typed[corev1.Event]("", "v1", "events", own, nothingMore()),
+		typed[corev1.Namespace]("", "v1", "namespaces", cluster, nothingMore()),
+		typed[corev1.ResourceQuota]("", "v1", "resourcequotas", own, nothingMore()),
+		typed[corev1.LimitRange]("", "v1", "limitranges", own, nothingMore()),
+		typed[corev1.ServiceAccount]("", "v1", "serviceaccounts", own, nothingMore()),
+		typed[corev1.PersistentVolumeClaim]("", "v1", "persistentvolumeclaims", everywhere, nothingMore()),
+		typed[corev1.PersistentVolume]("", "v1", "persistentvolumes", cluster, nothingMore()),
+		typed[coordinationv1.Lease]("coordination.k8s.io", "v1", "leases", everywhere, nothingMore()).where(notOfNodes),
+		typed[storagev1.StorageClass]("storage.k8s.io", "v1", "storageclasses", cluster, nothingMore()),
+		of("storage.k8s.io", "v1", "csinodes", "CSINode", cluster, csiNodeFields(), alike[storagev1.CSINode](csiNodeFields())),
+		typed[storagev1.CSIDriver]("storage.k8s.io", "v1", "csidrivers", cluster, nothingMore()),
+		typed[storagev1.VolumeAttachment]("storage.k8s.io", "v1", "volumeattachments", cluster, nothingMore()),
+		typed[schedulingv1.PriorityClass]("scheduling.k8s.io", "v1", "priorityclasses", cluster, nothingMore()),
+		typed[policyv1.PodDisruptionBudget]("policy", "v1", "poddisruptionbudgets", everywhere, nothingMore()),
+		typed[nodev1.RuntimeClass]("node.k8s.io", "v1", "runtimeclasses", cluster, nothingMore()),
+		typed[resourcev1.ResourceClaim]("resource.k8s.io", "v1", "resourceclaims", everywhere, nothingMore()),
+		typed[resourcev1.ResourceClaimTemplate]("resource.k8s.io", "v1", "resourceclaimtemplates", own, nothingMore()),
+		typed[resourcev1.ResourceSlice]("resource.k8s.io", "v1", "resourceslices", cluster, nothingMore()),
+		typed[resourcev1.DeviceClass]("resource.k8s.io", "v1", "deviceclasses", cluster, nothingMore()),
 	}
+}
+
+func of(group, version, name, kind string, scope scope, without prune.Fields, decode func(Options) (decoder, error)) resource {
+	return resource{
+		gvr: schema.GroupVersionResource{Group: group, Version: version, Resource: name}, kind: kind, accept: protobufOrJSON,
+		namespaced: scope != cluster, own: scope == own, without: without, decode: decode,
+	}
+}
+
+func typed[T any, P message[T]](group, version, name string, scope scope, without prune.Fields) resource {
+	return of(group, version, name, reflect.TypeFor[T]().Name(), scope, without, kindOf[T, P](without))
+}
+
+// where adds a field selector.
+func (r resource) where(selector string) resource {
+	r.selector = selector
+	return r
+}
+
+// readNodes decodes nodes.
+func readNodes(Options) (decoder, error) {
+	fields, err := nodeFields().ForType(reflect.TypeFor[corev1.Node]())
+	if err != nil {
+		return nil, err
+	}
+	pool, kept := intern.NewPool(), intern.Kept{Annotation: keptOfNode, Condition: tellsOfNode}
+	return func(item page.Item) (runtime.Object, error) {
+		if !item.Protobuf {
+			return fromJSON(item.Raw, &corev1.Node{})
+		}
+		raw, err := fields.Apply(item.Raw)
+		if err != nil {
+			return nil, err
+		}
+		return pool.Node(raw, kept)
+	}, nil
+}
+
+// keptOfNode leaves out what drivers note for themselves: it is different on every node.
+func keptOfNode(key []byte) bool {
+	return keptOfSettled(key) && !bytes.HasPrefix(key, []byte("csi.volume.kubernetes.io/"))
+}
+
+// tellsOfNode reports whether a condition of a node says more than that a trouble which every kubelet looks for is not there.
+func tellsOfNode(data []byte) bool {
+	kind, status, err := condition(data)
+	if err != nil || status != string(corev1.ConditionFalse) {
+		return true
+	}
+	switch corev1.NodeConditionType(kind) {
+	case corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable:
+		return false
+	}
+	return true
 }

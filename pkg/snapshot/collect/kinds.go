@@ -1,7 +1,6 @@
 package collect
 
 import (
-	"context"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,24 +12,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kubebatch"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
-	"github.com/gangctl/gangctl/pkg/kube"
 	"github.com/gangctl/gangctl/pkg/workload/registry"
 )
-
-// lister is the List method of a typed client.
-type lister[L runtime.Object] interface {
-	List(ctx context.Context, o metav1.ListOptions) (L, error)
-}
-
-func typed[L runtime.Object, C lister[L]](group, version, name, kind string, scope scope, client func(*kube.Client, string) C) resource {
-	return resource{
-		gvr: schema.GroupVersionResource{Group: group, Version: version, Resource: name}, kind: kind,
-		namespaced: scope != cluster, own: scope == own,
-		list: func(ctx context.Context, c *kube.Client, namespace string, o metav1.ListOptions) (runtime.Object, error) {
-			return client(c, namespace).List(ctx, o)
-		},
-	}
-}
 
 // scope is where a kind is read.
 type scope int
@@ -52,7 +35,7 @@ func custom(served []metav1.APIResource) []resource {
 			wantedKinds[k.GroupKind] = true
 		}
 	}
-	for _, kind := range []schema.GroupKind{volcano.QueueKind(), kai.QueueKind(), kueue.Kind("Workload"), kueue.Kind("LocalQueue"), kueue.Kind("ClusterQueue"), kueue.Kind("ResourceFlavor")} {
+	for _, kind := range []schema.GroupKind{volcano.QueueKind(), kai.QueueKind(), kueue.Kind("Workload"), kueue.Kind("LocalQueue"), kueue.Kind("ClusterQueue"), kueue.Kind("Cohort"), kueue.Kind("ResourceFlavor")} {
 		wantedKinds[kind] = true
 	}
 	for _, group := range kubebatch.Groups() {
@@ -69,11 +52,8 @@ func custom(served []metav1.APIResource) []resource {
 			continue
 		}
 		seen[kind] = true
-		gvr := schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Name}
-		all = append(all, resource{gvr: gvr, kind: r.Kind, namespaced: r.Namespaced,
-			list: func(ctx context.Context, c *kube.Client, namespace string, o metav1.ListOptions) (runtime.Object, error) {
-				return c.Dynamic.Resource(gvr).Namespace(namespace).List(ctx, o)
-			}})
+		all = append(all, resource{gvr: schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Name}, kind: r.Kind,
+			namespaced: r.Namespaced, accept: runtime.ContentTypeJSON, without: customFields(), decode: untyped(r.Version, kind)})
 	}
 	return all
 }

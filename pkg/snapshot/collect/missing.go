@@ -8,11 +8,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/snapshot"
 )
 
-// missing are pods that the named job lacks, one for each role, as its operator would create them.
-func missing(s *snapshot.Snapshot, namespace, name string) []*corev1.Pod {
+// missing are pods that a job lacks, one for each role, as its operator would create them.
+func missing(s *snapshot.Snapshot, job world.Question) []*corev1.Pod {
 	s.Finish()
 	w := world.New(s)
-	subject, err := w.Find(world.Question{Namespace: namespace, Name: name})
+	subject, err := w.Find(job)
 	if err != nil {
 		return nil // there is no such job, or several: the answer says so
 	}
@@ -30,6 +30,9 @@ func missing(s *snapshot.Snapshot, namespace, name string) []*corev1.Pod {
 		pod.Spec = *role.Template.Spec.DeepCopy()
 		pod.Spec.SchedulerName = g.Scheduler
 		pod.UID = types.UID("")
+		if g.Meta.UID == "" {
+			pod.OwnerReferences = nil // of a job that nobody has accepted yet: an owner must have a uid
+		}
 		pods = append(pods, pod)
 	}
 	return pods

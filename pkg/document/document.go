@@ -1,4 +1,6 @@
-package snapshot
+// Package document splits a stream of YAML or JSON into the objects that it holds, each with the place where it stands, so that
+// errors can name it.
+package document
 
 import (
 	"bytes"
@@ -12,34 +14,35 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// document is one object of a stream, as JSON.
-type document struct {
-	// number counts from 1; line is where the document begins.
-	number, line int
-	json         []byte
+// Document is one object of a stream.
+type Document struct {
+	// Number counts from 1; Line is where the document begins.
+	Number, Line int
+	// Text is the document as it was written, JSON what it says.
+	Text, JSON []byte
 }
 
-// errorf names the document and a line in it; an offset of 0 is the line on which it begins.
-func (d document) errorf(offset int, format string, args ...any) error {
-	return fmt.Errorf("document %d, line %d: %w", d.number, d.line+offset, fmt.Errorf(format, args...))
+// Errorf names the document and a line in it; an offset of 0 is the line on which it begins.
+func (d Document) Errorf(offset int, format string, args ...any) error {
+	return fmt.Errorf("document %d, line %d: %w", d.Number, d.Line+offset, fmt.Errorf(format, args...))
 }
 
-// documents splits a YAML or JSON stream. Documents that hold nothing but comments are left out.
-func documents(data []byte) ([]document, error) {
+// Split returns the documents of a YAML or JSON stream. Those that hold nothing but comments are left out.
+func Split(data []byte) ([]Document, error) {
 	if trimmed := bytes.TrimLeft(data, " \t\r\n\ufeff"); len(trimmed) > 0 && trimmed[0] == '{' {
 		return jsonDocuments(data)
 	}
 	return yamlDocuments(data)
 }
 
-func jsonDocuments(data []byte) ([]document, error) {
-	var docs []document
+func jsonDocuments(data []byte) ([]Document, error) {
+	var docs []Document
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	for {
-		d := document{number: len(docs) + 1}
+		d := Document{Number: len(docs) + 1}
 		start := int(decoder.InputOffset())
 		start += len(data[start:]) - len(bytes.TrimLeft(data[start:], " \t\r\n"))
-		d.line = 1 + bytes.Count(data[:start], []byte("\n"))
+		d.Line = 1 + bytes.Count(data[:start], []byte("\n"))
 		var raw json.RawMessage
 		err := decoder.Decode(&raw)
 		if errors.Is(err, io.EOF) {
@@ -54,10 +57,10 @@ func jsonDocuments(data []byte) ([]document, error) {
 			case errors.Is(err, io.ErrUnexpectedEOF):
 				at = len(data)
 			}
-			offset := max(0, bytes.Count(bytes.TrimRight(data[:min(at, len(data))], "\n"), []byte("\n"))+1-d.line)
-			return nil, d.errorf(offset, "invalid JSON: %w", err)
+			offset := max(0, bytes.Count(bytes.TrimRight(data[:min(at, len(data))], "\n"), []byte("\n"))+1-d.Line)
+			return nil, d.Errorf(offset, "invalid JSON: %w", err)
 		}
-		d.json = raw
+		d.Text, d.JSON = raw, raw
 		docs = append(docs, d)
 	}
 }
@@ -65,15 +68,15 @@ func jsonDocuments(data []byte) ([]document, error) {
 // yamlLine is where the YAML parser says that an error is, counted from the start of the document.
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
-func yamlDocuments(data []byte) ([]document, error) {
-	var docs []document
+func yamlDocuments(data []byte) ([]Document, error) {
+	var docs []Document
 	line, start, startLine := 1, 0, 1
 	flush := func(end int) error {
 		part := data[start:end]
 		if blank(part) {
 			return nil
 		}
-		d := document{number: len(docs) + 1, line: startLine}
+		d := Document{Number: len(docs) + 1, Line: startLine, Text: part}
 		raw, err := yaml.YAMLToJSON(part)
 		if err != nil {
 			offset := 0
@@ -83,9 +86,9 @@ func yamlDocuments(data []byte) ([]document, error) {
 				offset = max(0, offset-1)
 				text = yamlLine.ReplaceAllString(text, "")
 			}
-			return d.errorf(offset, "invalid YAML: %s", text)
+			return d.Errorf(offset, "invalid YAML: %s", text)
 		}
-		d.json = raw
+		d.JSON = raw
 		docs = append(docs, d)
 		return nil
 	}

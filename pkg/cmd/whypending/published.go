@@ -1,0 +1,123 @@
+package whypending
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/explain/published"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/workload"
+	"github.com/gangctl/gangctl/pkg/workload/registry"
+)
+
+// The values of --source.
+const (
+	sourceAuto      = "auto"
+	sourceCluster   = "cluster"
+	sourceScheduler = "scheduler"
+)
+
+const (
+	// largeCluster is the number of nodes from which on reading everything
+	// takes seconds, so that an answer that is there already is preferred.
+	largeCluster = 500
+	// publishedFor is how old a published answer may be. A scheduler that works
+	// looks at a gang that waits again and again, publishes what has changed at
+	// once, and what has not every half hour.
+	publishedFor = 40 * time.Minute
+	// unleasedFor is the same where nobody can tell whether the scheduler still
+	// works: it has no lease if it runs without leader election.
+	unleasedFor = time.Minute
+
+	schedulerLease     = "gang-scheduler"
+	schedulerNamespace = "gangctl-system"
+)
+
+// fromScheduler returns the answer that the gang scheduler has published, with a
+// few GETs; nil where there is none that can be used. Why there is none is an
+// error only for who insists on it.
+func (o *Options) fromScheduler(ctx context.Context, namespace string) (*answer.Answer, error) {
+	if o.Source == sourceCluster || o.Name == "" || o.From != "" || o.Save != "" || o.Verbose || o.Node != "" {
+		return nil, nil
+	}
+	client, err := o.Client()
+	if err != nil {
+		return nil, err
+	}
+	a, err := o.published(ctx, client, namespace)
+	switch {
+	case err != nil && o.Source == sourceScheduler:
+		return nil, failure.Errorf("no answer of the gang scheduler: %w", err).WithHint("look at the cluster itself: leave out --source")
+	case err != nil:
+		return nil, nil
+	case o.Source == sourceAuto && (a.Nodes == nil || a.Nodes.Total < largeCluster):
+		return nil, nil
+	}
+	age := duration.HumanDuration(o.IO.Clock.Since(*a.Snapshot.At))
+	a.Notes = append(a.Notes, fmt.Sprintf("%s found this out %s ago; --source=%s looks at the cluster itself", schedulerLease, age, sourceCluster))
+	return a, nil
+}
+
+// published reads the answer. It trusts a scheduler that works, and no other.
+func (o *Options) published(ctx context.Context, client *kube.Client, namespace string) (*answer.Answer, error) {
+	uid, err := o.jobUID(ctx, client, namespace)
+	if err != nil {
+		return nil, err
+	}
+	event, err := client.Typed.CoreV1().Events(namespace).Get(ctx, published.EventName(uid), metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	a, err := published.Get(event)
+	if err != nil {
+		return nil, err
+	}
+	now, limit := o.IO.Clock.Now(), publishedFor
+	lease, err := client.Typed.CoordinationV1().Leases(schedulerNamespace).Get(ctx, schedulerLease, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		limit = unleasedFor
+	case err != nil:
+		return nil, err
+	case !published.Alive(lease, now):
+		return nil, fmt.Errorf("it does not renew lease %s/%s", schedulerNamespace, schedulerLease)
+	}
+	if age := now.Sub(*a.Snapshot.At); age > limit {
+		return nil, fmt.Errorf("what it published is %s old", duration.HumanDuration(age))
+	}
+	return a, nil
+}
+
+// jobUID finds the one job of the name.
+func (o *Options) jobUID(ctx context.Context, client *kube.Client, namespace string) (types.UID, error) {
+	readers := registry.Readers()
+	if reader, ok := registry.ByWord(o.Kind); ok {
+		readers = []workload.Reader{reader}
+	} else if o.Kind != "" && o.Kind != "job" && o.Kind != "jobs" {
+		return "", fmt.Errorf("answers are published for jobs, not for a %s", o.Kind)
+	}
+	var found []types.UID
+	for _, reader := range readers {
+		gvr := schema.GroupVersionResource{Group: reader.Group, Version: "v1", Resource: reader.Resource}
+		job, err := client.Dynamic.Resource(gvr).Namespace(namespace).Get(ctx, o.Name, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			found = append(found, job.GetUID())
+		case !apierrors.IsNotFound(err):
+			return "", err
+		}
+	}
+	if len(found) != 1 {
+		return "", fmt.Errorf("%d jobs are called %s", len(found), o.Name)
+	}
+	return found[0], nil
+}

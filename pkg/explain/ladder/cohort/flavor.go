@@ -1,0 +1,87 @@
+package cohort
+
+import (
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	v1helper "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+)
+
+// flavorSpec is what a ResourceFlavor says of its nodes.
+type flavorSpec struct {
+	NodeLabels  map[string]string   `json:"nodeLabels"`
+	NodeTaints  []corev1.Taint      `json:"nodeTaints"`
+	Tolerations []corev1.Toleration `json:"tolerations"`
+}
+
+func specOf(flavor *unstructured.Unstructured) flavorSpec {
+	var spec flavorSpec
+	if flavor == nil {
+		return spec // it was not seen: any pod may use it
+	}
+	raw, err := json.Marshal(flavor.Object["spec"])
+	if err == nil {
+		err = json.Unmarshal(raw, &spec)
+	}
+	if err != nil {
+		return flavorSpec{} // the API server would not have accepted it
+	}
+	return spec
+}
+
+// Labels are the node labels that Kueue gives to pods that it admits to a flavor.
+func (t *Tree) Labels(flavor string) map[string]string { return specOf(t.flavors[flavor]).NodeLabels }
+
+// suits reports whether a pod may use a flavor. Of what it asks of its nodes only the labels count by which the flavors of
+// the resource group are told apart; keys are those.
+func (t *Tree) suits(pod corev1.PodSpec, flavor string, keys map[string]bool) bool {
+	spec := specOf(t.flavors[flavor])
+	tolerated := slices.Concat(pod.Tolerations, spec.Tolerations)
+	_, untolerated := v1helper.FindMatchingUntoleratedTaint(klog.Background(), spec.NodeTaints, tolerated, func(taint *corev1.Taint) bool {
+		return taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
+	}, false)
+	if untolerated {
+		return false
+	}
+	matches, err := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: narrowed(pod, keys)}).Match(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: spec.NodeLabels}})
+	return err == nil && matches
+}
+
+// keys are the node labels of several flavors.
+func (t *Tree) keys(flavors []string) map[string]bool {
+	keys := map[string]bool{}
+	for _, flavor := range flavors {
+		for key := range specOf(t.flavors[flavor]).NodeLabels {
+			keys[key] = true
+		}
+	}
+	return keys
+}
+
+// narrowed is what a pod asks of the labels with some keys.
+func narrowed(pod corev1.PodSpec, keys map[string]bool) corev1.PodSpec {
+	out := corev1.PodSpec{NodeSelector: map[string]string{}}
+	for key, value := range pod.NodeSelector {
+		if keys[key] {
+			out.NodeSelector[key] = value
+		}
+	}
+	if pod.Affinity == nil || pod.Affinity.NodeAffinity == nil || pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return out
+	}
+	selector := &corev1.NodeSelector{}
+	for _, term := range pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		kept := slices.DeleteFunc(slices.Clone(term.MatchExpressions), func(e corev1.NodeSelectorRequirement) bool { return !keys[e.Key] })
+		if len(kept) == 0 {
+			return out // terms are alternatives, and this one asks for nothing that counts
+		}
+		selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, corev1.NodeSelectorTerm{MatchExpressions: kept})
+	}
+	out.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: selector}}
+	return out
+}

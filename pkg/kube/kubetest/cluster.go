@@ -1,0 +1,111 @@
+package kubetest
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/gangctl/gangctl/pkg/snapshot"
+)
+
+// Cluster serves the lists of a snapshot, which may change meanwhile.
+type Cluster struct {
+	*Server
+
+	mu     sync.Mutex
+	s      *snapshot.Snapshot
+	broken map[string]*metav1.Status // by path
+}
+
+// Serve starts a server that ends with the test. A kind that the snapshot cannot hold, or that is not listed here, is a 404.
+func Serve(t *testing.T, s *snapshot.Snapshot) *Cluster {
+	t.Helper()
+	l := &Cluster{Server: New(t), s: s, broken: map[string]*metav1.Status{}}
+	l.Answer("GET /version", 200, version.Info{GitVersion: "v1.37.1"})
+	l.Answer("GET /api", 200, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
+	l.Answer("GET /api/v1", 200, metav1.APIResourceList{GroupVersion: "v1"})
+	jobs, groups := l.group("kubeflow.org", "v1", "tfjobs", "TFJob"), l.group("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
+	l.Answer("GET /apis", 200, metav1.APIGroupList{Groups: []metav1.APIGroup{jobs, groups}})
+	l.list("/api/v1", "nodes", func(s *snapshot.Snapshot, _ string) any { return items("v1", "Node", s.Nodes) })
+	l.list("/api/v1", "pods", func(s *snapshot.Snapshot, ns string) any { return items("v1", "Pod", of(s.Pods, ns)) })
+	l.list("/apis/apps/v1", "deployments", func(s *snapshot.Snapshot, ns string) any {
+		return items("apps/v1", "Deployment", of(s.Deployments, ns))
+	})
+	l.list("/apis/coordination.k8s.io/v1", "leases", func(s *snapshot.Snapshot, ns string) any {
+		return items("coordination.k8s.io/v1", "Lease", of(s.Leases, ns))
+	})
+	l.list("/apis/kubeflow.org/v1", "tfjobs", func(s *snapshot.Snapshot, ns string) any {
+		return items("kubeflow.org/v1", "TFJob", of(s.Custom[schema.GroupKind{Group: "kubeflow.org", Kind: "TFJob"}], ns))
+	})
+	l.list("/apis/scheduling.x-k8s.io/v1alpha1", "podgroups", func(s *snapshot.Snapshot, ns string) any {
+		return items("scheduling.x-k8s.io/v1alpha1", "PodGroup", of(s.Custom[schema.GroupKind{Group: "scheduling.x-k8s.io", Kind: "PodGroup"}], ns))
+	})
+	return l
+}
+
+func (l *Cluster) group(group, v, resource, kind string) metav1.APIGroup {
+	gv := metav1.GroupVersionForDiscovery{GroupVersion: group + "/" + v, Version: v}
+	l.Answer("GET /apis/"+gv.GroupVersion, 200, metav1.APIResourceList{GroupVersion: gv.GroupVersion, APIResources: []metav1.APIResource{
+		{Name: resource, Kind: kind, Namespaced: true, Verbs: []string{"list"}}}})
+	return metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{gv}, PreferredVersion: gv}
+}
+
+// of are the objects of a namespace, or all.
+func of[T metav1.Object](all []T, namespace string) []T {
+	var some []T
+	for _, obj := range all {
+		if namespace == "" || obj.GetNamespace() == namespace {
+			some = append(some, obj)
+		}
+	}
+	return some
+}
+
+func items[T any](apiVersion, kind string, all []T) map[string]any {
+	if all == nil {
+		all = []T{}
+	}
+	return map[string]any{"kind": kind + "List", "apiVersion": apiVersion, "metadata": map[string]any{"resourceVersion": "1"}, "items": all}
+}
+
+// list serves a kind in all namespaces and in each.
+func (l *Cluster) list(root, resource string, pick func(*snapshot.Snapshot, string) any) {
+	answer := func(w http.ResponseWriter, r *http.Request) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if status := l.broken[r.URL.Path]; status != nil {
+			Write(w, int(status.Code), status)
+			return
+		}
+		Write(w, 200, pick(l.s, r.PathValue("namespace")))
+	}
+	l.HandleFunc("GET "+root+"/"+resource, answer)
+	l.HandleFunc("GET "+root+"/namespaces/{namespace}/"+resource, answer)
+}
+
+// Set changes what is served.
+func (l *Cluster) Set(s *snapshot.Snapshot) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.s = s
+}
+
+// Fail makes a path fail; nil heals it.
+func (l *Cluster) Fail(path string, status *metav1.Status) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.broken[path] = status
+}
+
+// Deny makes lists forbidden, as an authorizer words it.
+func (l *Cluster) Deny(user string, paths ...string) {
+	for _, path := range paths {
+		parts := strings.Split(path, "/")
+		l.Fail(path, Status(403, metav1.StatusReasonForbidden, `x is forbidden: User "`+user+`" cannot list resource "`+parts[len(parts)-1]+`"`, nil))
+	}
+}
