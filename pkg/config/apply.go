@@ -13,8 +13,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/failure"
 )
 
-// typedOnly are flags that mean something else in another command: a default meant for one would change the others.
-var typedOnly = []string{"all-namespaces", "dry-run", "name", "output", "timeout", "wait"}
+// typedOnly are flags that mean something else in another command, so that a default meant for one would change the others, and
+// those that are about one run.
+var typedOnly = []string{"all-namespaces", "dry-run", "filename", "from", "name", "node", "output", "save", "timeout", "wait"}
 
 // notSettings are all flags that make no sense as a default.
 var notSettings = append([]string{"help", "profile"}, typedOnly...)

@@ -38,6 +38,11 @@ type Declaration struct {
 	// Queue is empty where the dialect has none.
 	Queue         string
 	PriorityClass string
+	// Priority and PreemptionPolicy are what the API server made of the class, where it does so; nil and empty otherwise.
+	Priority         *int32
+	PreemptionPolicy corev1.PreemptionPolicy
+	// Basic is true for a group that is no gang: its members share a group and nothing else.
+	Basic bool
 	// MinResources is what an admission step reserves for the gang.
 	MinResources corev1.ResourceList
 	// TopologyKey is the node label of which all members need the same value; empty without such a rule.
@@ -65,6 +70,8 @@ type Reader struct {
 	NameOf func(pod metav1.Object) (string, bool)
 	// NameOfPod is NameOf for a dialect that uses a field of the pod rather than metadata; nil otherwise.
 	NameOfPod func(pod *corev1.Pod) (string, bool)
+	// RoleOf returns the role of a pod, in the spelling of Declaration.RoleMin; nil where the dialect has no minimum for roles.
+	RoleOf func(pod metav1.Object) string
 	// Decode reads a group object; nil without objects.
 	Decode func(*unstructured.Unstructured) (Declaration, error)
 	// FromPods declares a gang from the marks of its pods, in a dialect where they say all; nil otherwise.

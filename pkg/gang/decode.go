@@ -2,6 +2,8 @@ package gang
 
 import (
 	"fmt"
+	"math"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,13 +29,11 @@ func DecodeGroup(dialect Dialect, u *unstructured.Unstructured) (Declaration, er
 	d.PriorityClass = spec.String("spec", "priorityClassName")
 	d.MinResources = spec.Resources("spec", "minResources")
 	d.Phase = spec.String("status", "phase")
-	for role, n := range spec.Map("spec", "minTaskMember") {
-		if min, ok := n.(int64); ok {
-			if d.RoleMin == nil {
-				d.RoleMin = map[string]int32{}
-			}
-			d.RoleMin[role] = int32(min)
+	for role := range spec.Map("spec", "minTaskMember") {
+		if d.RoleMin == nil {
+			d.RoleMin = map[string]int32{}
 		}
+		d.RoleMin[strings.ToLower(role)] = spec.Int32("spec", "minTaskMember", role)
 	}
 	d.Words = spec.Conditions("Unschedulable", "True")
 	return d, spec.Err
@@ -68,17 +68,21 @@ func (f *Fields) Bool(path ...string) bool {
 // Int32 returns a number, 0 if it is absent.
 func (f *Fields) Int32(path ...string) int32 {
 	value, _, err := unstructured.NestedFieldNoCopy(f.Object.Object, path...)
+	var number float64 // which holds every number of 32 bits
 	switch n := value.(type) {
 	case int64:
-		return int32(n)
+		number = float64(n)
 	case float64: // from a decoder that knows no whole numbers
-		return int32(n)
+		number = n
 	case nil:
 	default:
 		err = fmt.Errorf("want a number, got %T", value)
 	}
+	if number != math.Trunc(number) || number < math.MinInt32 || number > math.MaxInt32 {
+		number, err = 0, fmt.Errorf("want a whole number of 32 bits, got %v", value)
+	}
 	f.note(err, path)
-	return 0
+	return int32(number)
 }
 
 // Map returns an object, nil if it is absent. The caller must not change it.

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/gangctl/gangctl/pkg/failure"
@@ -80,9 +78,41 @@ func (f *Flags) Printer() (printers.ResourcePrinter, error) {
 	if spec, ok := strings.CutPrefix(f.Output, "custom-columns="); ok {
 		return newCustomColumns(spec, f.NoHeaders)
 	}
-	flags := genericclioptions.NewPrintFlags("").WithTypeSetter(runtime.NewScheme())
-	flags.OutputFormat = &f.Output
-	return flags.ToPrinter()
+	format, template, _ := strings.Cut(f.Output, "=")
+	switch format {
+	case JSON:
+		return &printers.OmitManagedFieldsPrinter{Delegate: &printers.JSONPrinter{}}, nil
+	case YAML:
+		return &printers.OmitManagedFieldsPrinter{Delegate: &printers.YAMLPrinter{}}, nil
+	case Name:
+		return &printers.NamePrinter{ShortOutput: true}, nil
+	case "go-template":
+		return f.goTemplate(template)
+	case "jsonpath", "jsonpath-as-json":
+		return f.jsonPath(template, format != "jsonpath")
+	}
+	return nil, fmt.Errorf("no printer for %q", f.Output)
+}
+
+// goTemplate prints what a template makes of an object. A field that is missing is empty, as in kubectl.
+func (f *Flags) goTemplate(template string) (printers.ResourcePrinter, error) {
+	p, err := printers.NewGoTemplatePrinter([]byte(template))
+	if err != nil {
+		return nil, fmt.Errorf("error parsing template %s, %w", template, err)
+	}
+	p.AllowMissingKeys(true)
+	return p, nil
+}
+
+// jsonPath prints what a path finds in an object, as text or as JSON. A field that is missing is empty, as in kubectl.
+func (f *Flags) jsonPath(template string, asJSON bool) (printers.ResourcePrinter, error) {
+	p, err := printers.NewJSONPathPrinter(template)
+	if err != nil {
+		return nil, fmt.Errorf("error parsing jsonpath %s, %w", template, err)
+	}
+	p.AllowMissingKeys(true)
+	p.EnableJSONOutput(asJSON)
+	return p, nil
 }
 
 // complete offers the formats. No blank follows one that ends in "=": its argument does.

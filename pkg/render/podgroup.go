@@ -4,7 +4,6 @@ import (
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	spv1alpha1 "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
@@ -24,16 +23,16 @@ func podGroup(s Spec, minResources corev1.ResourceList) *spv1alpha1.PodGroup {
 	return pg
 }
 
-// Own makes the TFJob of the given uid the owner of the PodGroup, so that deleting the job deletes both. It is not the
-// controller, which is whoever creates the job's members. blockOwnerDeletion is false because setting it to true needs the
-// right to update finalizers of TFJobs, which a user rarely has.
-func Own(pg *spv1alpha1.PodGroup, uid types.UID) {
+// Own makes a stored TFJob the owner of the PodGroup, so that deleting the job deletes both. It is not the controller, which
+// is whoever creates the job's members. blockOwnerDeletion is false because setting it to true needs the right to update
+// finalizers of TFJobs, which a user rarely has.
+func Own(podGroup, job metav1.Object) {
 	block := false
-	pg.OwnerReferences = []metav1.OwnerReference{{
+	podGroup.SetOwnerReferences([]metav1.OwnerReference{{
 		APIVersion:         kubeflowv1.GroupVersion.String(),
 		Kind:               kubeflowv1.TFJobKind,
-		Name:               pg.Name,
-		UID:                uid,
+		Name:               job.GetName(),
+		UID:                job.GetUID(),
 		BlockOwnerDeletion: &block,
-	}}
+	}})
 }

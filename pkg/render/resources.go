@@ -35,18 +35,17 @@ func resources(role Role, gpu corev1.ResourceName) corev1.ResourceRequirements {
 	return r
 }
 
-// gangResources is what MinAvailable members need together: the sum over all members when all are needed. When fewer are,
+// gangResources is what minAvailable members need together: the sum over all members when all are needed. When fewer are,
 // it is, for each resource, the sum of the smallest requests: a gang scheduler refuses to start below minResources, so it
 // must not exceed what some startable subset needs.
-func gangResources(job *kubeflowv1.TFJob, s Spec) corev1.ResourceList {
+func gangResources(job *kubeflowv1.TFJob, minAvailable int32) corev1.ResourceList {
 	requests := map[corev1.ResourceName][]resource.Quantity{}
-	for _, role := range s.Roles {
-		replica := job.Spec.TFReplicaSpecs[role.Type]
+	for _, replica := range job.Spec.TFReplicaSpecs {
 		if replica == nil {
 			continue
 		}
 		for name, quantity := range demand.Of(replica.Template.Spec) {
-			for range role.Replicas {
+			for range replicasOf(replica) {
 				requests[name] = append(requests[name], quantity)
 			}
 		}
@@ -54,8 +53,8 @@ func gangResources(job *kubeflowv1.TFJob, s Spec) corev1.ResourceList {
 	total := corev1.ResourceList{}
 	for name, quantities := range requests {
 		// Members that do not ask for the resource are the smallest.
-		free := int(s.Members()) - len(quantities)
-		count := min(int(s.MinAvailable)-free, len(quantities))
+		free := int(members(job)) - len(quantities)
+		count := min(int(minAvailable)-free, len(quantities))
 		if count <= 0 {
 			continue
 		}
@@ -67,4 +66,24 @@ func gangResources(job *kubeflowv1.TFJob, s Spec) corev1.ResourceList {
 		total[name] = sum
 	}
 	return total
+}
+
+// members is the number of pods of a job, over all roles.
+func members(job *kubeflowv1.TFJob) int32 {
+	var n int32
+	for _, replica := range job.Spec.TFReplicaSpecs {
+		n += replicasOf(replica)
+	}
+	return n
+}
+
+// replicasOf is the number of members of a role: 1 where it is not said, as the operator takes it.
+func replicasOf(replica *kubeflowv1.ReplicaSpec) int32 {
+	switch {
+	case replica == nil:
+		return 0
+	case replica.Replicas == nil:
+		return 1
+	}
+	return *replica.Replicas
 }

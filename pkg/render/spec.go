@@ -48,20 +48,11 @@ type Spec struct {
 
 	// Dialect is how the gang is declared.
 	Dialect gang.Dialect
-	// MinAvailable is how many members must start together, 1 to Members().
+	// MinAvailable is how many members must start together, from 1 to all.
 	MinAvailable int32
 
 	// Labels and Annotations go on the job and on its pods.
 	Labels, Annotations map[string]string
 	// CommandLine is kept in CommandAnnotation; empty keeps none.
 	CommandLine string
-}
-
-// Members is the number of pods of the job, over all roles.
-func (s Spec) Members() int32 {
-	var n int32
-	for _, r := range s.Roles {
-		n += r.Replicas
-	}
-	return n
 }

@@ -57,7 +57,7 @@ func TFJob(preset []byte, s Spec) (*Objects, error) {
 	if s.Dialect == NoGang {
 		return objects, nil
 	}
-	minResources := gangResources(job, s)
+	minResources := gangResources(job, s.MinAvailable)
 	// Set in every dialect, so that an operator that manages gangs itself comes to the same numbers.
 	policy := &kubeflowv1.SchedulingPolicy{MinAvailable: &s.MinAvailable, PriorityClass: s.PriorityClass}
 	if len(minResources) > 0 {

@@ -11,6 +11,7 @@ import (
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
@@ -91,7 +92,7 @@ func manifest(t *testing.T, objects *Objects) []byte {
 	t.Helper()
 	all := []runtime.Object{objects.Job}
 	if objects.PodGroup != nil {
-		Own(objects.PodGroup, "6f0b9f3e")
+		Own(objects.PodGroup, &metav1.ObjectMeta{Name: objects.Job.Name, UID: "6f0b9f3e"})
 		all = append(all, objects.PodGroup)
 	}
 	var docs [][]byte

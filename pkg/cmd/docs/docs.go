@@ -3,8 +3,10 @@
 package docs
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -69,5 +71,28 @@ func (o *Options) run() error {
 	if err := write(o.Root, o.Dir); err != nil {
 		return fmt.Errorf("write the reference to %s: %w", o.Dir, err)
 	}
+	for _, topic := range o.Root.Commands() {
+		if !topic.IsAdditionalHelpTopicCommand() {
+			continue // cobra has written it
+		}
+		if err := o.topic(topic); err != nil {
+			return fmt.Errorf("write the reference to %s: %w", o.Dir, err)
+		}
+	}
 	return nil
+}
+
+// topic writes the page of a help topic, which is no command: it has no options.
+func (o *Options) topic(topic *cobra.Command) error {
+	if o.Format == man {
+		page, err := os.Create(filepath.Join(o.Dir, o.Root.Name()+"-"+topic.Name()+".1"))
+		if err != nil {
+			return err
+		}
+		alone := &cobra.Command{Use: o.Root.Name() + "-" + topic.Name(), Short: topic.Short, Long: topic.Long, DisableAutoGenTag: true}
+		return errors.Join(doc.GenMan(alone, &doc.GenManHeader{Section: "1", Source: "gangctl", Manual: "gangctl"}, page), page.Close())
+	}
+	text := fmt.Sprintf("## %s help %s\n\n%s\n\n### Synopsis\n\n%s\n\n### SEE ALSO\n\n* [%s](%s.md)\t - %s\n\n",
+		o.Root.Name(), topic.Name(), topic.Short, topic.Long, o.Root.Name(), o.Root.Name(), o.Root.Short)
+	return os.WriteFile(filepath.Join(o.Dir, o.Root.Name()+"_"+topic.Name()+".md"), []byte(text), 0o644)
 }

@@ -15,6 +15,7 @@ func tree(args ...string) *cobra.Command {
 	run := func(*cobra.Command, []string) {}
 	root.AddCommand(
 		&cobra.Command{Use: "list", Short: "List jobs", Run: run},
+		&cobra.Command{Use: "codes", Short: "What codes mean", Long: "Codes mean this:\n\n      0  fine"},
 		&cobra.Command{Use: "scheduler", Hidden: true, Run: run},
 		NewCommand(nil),
 	)
@@ -35,6 +36,10 @@ func TestPages(t *testing.T) {
 			}
 			if !strings.Contains(string(page), "List jobs") || strings.Contains(string(page), "Auto generated") {
 				t.Errorf("page:\n%s", page)
+			}
+			topic, err := os.ReadFile(filepath.Join(dir, strings.Replace(want, "list", "codes", 1)))
+			if err != nil || !strings.Contains(string(topic), "0  fine") || strings.Contains(string(topic), "OPTIONS INHERITED") {
+				t.Errorf("the page of a help topic: %v\n%s", err, topic)
 			}
 			files, err := os.ReadDir(dir)
 			if err != nil {

@@ -46,7 +46,7 @@ func completeContexts(cmd *cobra.Command, cluster *kube.Factory) {
 }
 
 // fileFlags are the flags, of any command, that name a file or a directory.
-var fileFlags = []string{"kubeconfig", "certificate-authority", "client-certificate", "client-key", "from", "save", "dir"}
+var fileFlags = []string{"kubeconfig", "certificate-authority", "client-certificate", "client-key", "from", "save", "dir", "filename"}
 
 // completeFiles completes files for the flags that name one, in the whole tree, and for nothing else.
 func completeFiles(cmd *cobra.Command) {

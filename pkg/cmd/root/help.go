@@ -1,6 +1,10 @@
 package root
 
-import "github.com/spf13/cobra"
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
 
 // usageTemplate is cobra's, without the repetition of the connection flags in every command.
 const usageTemplate = `Usage:
@@ -16,7 +20,10 @@ Examples:
   {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if not .Groups}}
 
 Commands:{{range $commands}}{{if .IsAvailableCommand}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{end}}{{if .HasHelpSubCommands}}
+
+Help topics:{{range .Commands}}{{if .IsAdditionalHelpTopicCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
 
 Flags:
 {{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasParent}}
@@ -32,8 +39,9 @@ func addHelp(root *cobra.Command) {
 	if err != nil {
 		panic(err) // cobra has just added it
 	}
-	help.Use = "help [COMMAND…]"
-	help.Short, help.Long = "Show the help of a command", "Show the help of a command, as COMMAND --help does."
+	help.Use = "help [COMMAND… | TOPIC]"
+	help.Short, help.Long = "Show the help of a command or a topic", "Show the help of a command, as COMMAND --help does, or of a topic."
+	help.ValidArgsFunction = withTopics(root, help.ValidArgsFunction)
 	help.Run = nil
 	help.RunE = func(_ *cobra.Command, words []string) error {
 		target, rest, err := root.Find(words)
@@ -42,6 +50,19 @@ func addHelp(root *cobra.Command) {
 		}
 		target.InitDefaultHelpFlag()
 		return target.Help()
+	}
+}
+
+// withTopics adds the help topics, which are no commands, to what completes.
+func withTopics(root *cobra.Command, complete cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, words []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		all, directive := complete(cmd, words, prefix)
+		for _, topic := range root.Commands() {
+			if len(words) == 0 && topic.IsAdditionalHelpTopicCommand() && strings.HasPrefix(topic.Name(), prefix) {
+				all = append(all, cobra.CompletionWithDesc(topic.Name(), topic.Short))
+			}
+		}
+		return all, directive
 	}
 }
 

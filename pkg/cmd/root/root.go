@@ -9,6 +9,7 @@ import (
 
 	deletecmd "github.com/gangctl/gangctl/pkg/cmd/delete"
 	"github.com/gangctl/gangctl/pkg/cmd/docs"
+	"github.com/gangctl/gangctl/pkg/cmd/exitcode"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
 	"github.com/gangctl/gangctl/pkg/cmd/get"
 	"github.com/gangctl/gangctl/pkg/cmd/list"
@@ -39,8 +40,9 @@ func NewCommand(f *factory.Factory, further ...*cobra.Command) *cobra.Command {
 		Long: `gangctl submits jobs whose members start together or not at all, and shows how they are.
 
 Flags can have a default: GANGCTL_IMAGE for --image, or ` + "`image: IMAGE`" + ` in the settings file
-($XDG_CONFIG_HOME/gangctl/config.yaml), there also under profiles.NAME, chosen with --profile NAME. Those that differ between
-commands can only be typed: --all-namespaces, --dry-run, --name, --output, --timeout and --wait.`,
+($XDG_CONFIG_HOME/gangctl/config.yaml), there also under profiles.NAME, chosen with --profile NAME. Those that are about one
+run, or differ between commands, can only be typed: --all-namespaces, --dry-run, --filename, --from, --name, --node, --output,
+--save, --timeout and --wait.`,
 		Example: `  # submit, look, remove
   gangctl submit tf llama --image tensorflow/tensorflow:2.17.0-gpu --workers 4 --gpus 2 -- python train.py
   gangctl list
@@ -73,7 +75,7 @@ commands can only be typed: --all-namespaces, --dry-run, --name, --output, --tim
 	cmd.AddGroup(&cobra.Group{ID: groupJobs, Title: "Jobs:"}, &cobra.Group{ID: groupSettings, Title: "Settings:"})
 	add(cmd, groupJobs, submit.NewCommand(f), list.NewCommand(f, nil), get.NewCommand(f, nil), deletecmd.NewCommand(f, nil), whypending.NewCommand(f, nil))
 	add(cmd, groupSettings, versioncmd.NewCommand(f, nil))
-	cmd.AddCommand(docs.NewCommand(nil))
+	cmd.AddCommand(docs.NewCommand(nil), exitcode.NewTopic())
 	cmd.AddCommand(further...)
 	addCompletion(cmd)
 	addHelp(cmd)

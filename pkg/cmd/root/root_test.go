@@ -34,7 +34,7 @@ func TestExamples(t *testing.T) {
 	root, _, _ := newRoot(t)
 	checked := 0
 	walk(root, func(cmd *cobra.Command) {
-		if cmd.Hidden || cmd.Name() == "help" || (cmd.HasParent() && cmd.Parent().Name() == "completion") {
+		if cmd.Hidden || cmd.IsAdditionalHelpTopicCommand() || cmd.Name() == "help" || (cmd.HasParent() && cmd.Parent().Name() == "completion") {
 			return
 		}
 		examples := 0
@@ -83,7 +83,7 @@ func TestGroups(t *testing.T) {
 	}
 	help, _ := output()
 	walk(root, func(cmd *cobra.Command) {
-		if cmd.HasParent() && !cmd.Hidden && cmd.Parent() == root && (cmd.GroupID == "" || !strings.Contains(help, "\n  "+cmd.Name()+" ")) {
+		if cmd.HasParent() && !cmd.Hidden && !cmd.IsAdditionalHelpTopicCommand() && cmd.Parent() == root && (cmd.GroupID == "" || !strings.Contains(help, "\n  "+cmd.Name()+" ")) {
 			t.Errorf("%s is in no group of the help", cmd.Name())
 		}
 	})

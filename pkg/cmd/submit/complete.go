@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/render"
 )
 
 // complete reads NAME and the command after --, and fills in the defaults that depend on other flags.
@@ -37,9 +36,7 @@ func (o *TFOptions) complete(cmd *cobra.Command, args []string) error {
 	if o.Name == "" {
 		o.Name = "tf-" + o.Suffix()
 	}
-	if o.Dialect != render.NoGang {
-		o.Scheduler = cmp.Or(o.Scheduler, defaultScheduler)
-	}
+	o.schedulerChosen = o.chosen()
 	for _, r := range o.roles() {
 		r.Image = cmp.Or(r.Image, o.Image)
 		r.CPU, r.Memory = cmp.Or(r.CPU, o.All.CPU), cmp.Or(r.Memory, o.All.Memory)

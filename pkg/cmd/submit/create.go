@@ -30,60 +30,52 @@ type creator struct {
 	dryRun bool
 }
 
-// create returns the objects as the server stored them; the PodGroup is nil if the dialect needs none. The job comes first,
-// because the PodGroup carries its uid; members of a PodGroup that is not there yet just wait.
-func (c *creator) create(ctx context.Context, objects *render.Objects) (job, podGroup *unstructured.Unstructured, err error) {
-	wanted, err := render.Unstructured(objects.Job)
+// objects are what is submitted: a TFJob, and its PodGroup, which is nil if the gang needs none.
+type objects struct{ job, podGroup *unstructured.Unstructured }
+
+// create returns the objects as the server stored them. The job comes first, because the PodGroup carries its uid; members of a
+// PodGroup that is not there yet just wait.
+func (c *creator) create(ctx context.Context, wanted *objects) (*objects, error) {
+	if err := c.rehearse(ctx, wanted); err != nil {
+		return nil, err
+	}
+	job, err := c.post(ctx, tfjob.GVR(), wanted.job, c.dryRun)
 	if err != nil {
-		return nil, nil, err
+		return nil, explainJob(err, wanted.job)
 	}
-	if err := c.rehearse(ctx, objects, wanted); err != nil {
-		return nil, nil, err
+	if wanted.podGroup == nil {
+		return &objects{job: job}, nil
 	}
-	job, err = c.post(ctx, tfjob.GVR(), wanted, c.dryRun)
-	if err != nil {
-		return nil, nil, c.explainJob(err, wanted)
-	}
-	if objects.PodGroup == nil {
-		return job, nil, nil
-	}
-	render.Own(objects.PodGroup, job.GetUID())
-	wanted, err = render.Unstructured(objects.PodGroup)
-	if err != nil {
-		return nil, nil, c.rollBack(ctx, job, err)
-	}
-	podGroup, err = c.post(ctx, schedulerplugins.GVR(), wanted, c.dryRun)
+	owned := wanted.podGroup.DeepCopy()
+	render.Own(owned, job)
+	podGroup, err := c.post(ctx, schedulerplugins.GVR(), owned, c.dryRun)
 	if apierrors.IsAlreadyExists(err) {
-		if theirs := c.madeByOperator(ctx, job); theirs != nil {
-			fmt.Fprintf(c.io.ErrOut, "note: the training operator made PodGroup %s/%s itself\n", job.GetNamespace(), job.GetName())
-			return job, theirs, nil
+		if theirs := c.madeByOperator(ctx, job, owned.GetName()); theirs != nil {
+			fmt.Fprintf(c.io.ErrOut, "note: the training operator made PodGroup %s/%s itself\n", theirs.GetNamespace(), theirs.GetName())
+			return &objects{job: job, podGroup: theirs}, nil
 		}
 	}
 	if err != nil {
-		return nil, nil, c.rollBack(ctx, job, err)
+		return nil, c.rollBack(ctx, job, owned, err)
 	}
-	return job, podGroup, nil
+	return &objects{job: job, podGroup: podGroup}, nil
 }
 
 // rehearse lets the server check the PodGroup while nothing exists yet: a right or a resource that is missing, an admission
 // webhook, or a PodGroup of the name, which cannot be the job's. A dry run is its own rehearsal.
-func (c *creator) rehearse(ctx context.Context, objects *render.Objects, job *unstructured.Unstructured) error {
-	if c.dryRun || objects.PodGroup == nil {
+func (c *creator) rehearse(ctx context.Context, wanted *objects) error {
+	if c.dryRun || wanted.podGroup == nil {
 		return nil
 	}
-	podGroup, err := render.Unstructured(objects.PodGroup)
-	if err != nil {
-		return err
-	}
-	_, err = c.post(ctx, schedulerplugins.GVR(), podGroup, true)
+	_, err := c.post(ctx, schedulerplugins.GVR(), wanted.podGroup, true)
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
 	// Most often the name is taken as a whole, by a job and its PodGroup. Then the job is what to talk about.
-	if _, taken := c.post(ctx, tfjob.GVR(), job, true); apierrors.IsAlreadyExists(taken) {
-		return c.explainJob(taken, job)
+	if _, taken := c.post(ctx, tfjob.GVR(), wanted.job, true); apierrors.IsAlreadyExists(taken) {
+		return explainJob(taken, wanted.job)
 	}
-	return explainPodGroup(err, podGroup)
+	return explainPodGroup(err, wanted.podGroup)
 }
 
 func (c *creator) post(
@@ -97,10 +89,10 @@ func (c *creator) post(
 	return created, operation("create", gvr, obj).Wrap(err)
 }
 
-// madeByOperator returns the PodGroup of the job's name if the training operator, told to manage gangs, was faster. Anybody
-// else's is none of ours.
-func (c *creator) madeByOperator(ctx context.Context, job *unstructured.Unstructured) *unstructured.Unstructured {
-	pg, err := c.client.Dynamic.Resource(schedulerplugins.GVR()).Namespace(job.GetNamespace()).Get(ctx, job.GetName(), metav1.GetOptions{})
+// madeByOperator returns the PodGroup of a name if the training operator, told to manage gangs, made it for the job and was
+// faster. Anybody else's is none of ours.
+func (c *creator) madeByOperator(ctx context.Context, job *unstructured.Unstructured, name string) *unstructured.Unstructured {
+	pg, err := c.client.Dynamic.Resource(schedulerplugins.GVR()).Namespace(job.GetNamespace()).Get(ctx, name, metav1.GetOptions{})
 	if err != nil || !metav1.IsControlledBy(pg, job) {
 		return nil
 	}
@@ -108,7 +100,7 @@ func (c *creator) madeByOperator(ctx context.Context, job *unstructured.Unstruct
 }
 
 // explainJob adds what is known about a job that could not be created.
-func (c *creator) explainJob(err error, job *unstructured.Unstructured) error {
+func explainJob(err error, job *unstructured.Unstructured) error {
 	namespace, name := job.GetNamespace(), job.GetName()
 	see := fmt.Sprintf("`gangctl get %s -n %s`", name, namespace)
 	remove := fmt.Sprintf("`gangctl delete %s -n %s`", name, namespace)

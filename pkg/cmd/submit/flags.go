@@ -10,7 +10,6 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/flagvalue"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/printer"
 	"github.com/gangctl/gangctl/pkg/render"
 )
 
@@ -22,6 +21,30 @@ const (
 
 // defaultScheduler is the name under which gangctl's own scheduler serves.
 const defaultScheduler = "gang-scheduler"
+
+// gangFlags say how the members are to start together.
+type gangFlags struct {
+	Scheduler    string
+	MinAvailable int32
+	Dialect      gang.Dialect
+}
+
+func (g *gangFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&g.Scheduler, "scheduler", "", "Scheduler of the members (default: "+defaultScheduler+"; with --dialect none the cluster's)")
+	flagvalue.Count(flags, &g.MinAvailable, "min-available", 0, 1, 4*maxReplicas, "Members that must start together (default: all)")
+	flagvalue.Enum(cmd, flags, &g.Dialect, "dialect", gang.SchedulerPlugins, "How the gang is declared",
+		gang.SchedulerPlugins, gang.Labels, render.NoGang)
+}
+
+// chosen reports whether the scheduler was, and fills in the default.
+func (g *gangFlags) chosen() bool {
+	if g.Scheduler != "" || g.Dialect == render.NoGang {
+		return true
+	}
+	g.Scheduler = defaultScheduler
+	return false
+}
 
 // unset is the GPU count of a role whose flag was not given.
 const unset int64 = -1
@@ -62,6 +85,7 @@ func (o *TFOptions) addFlags(cmd *cobra.Command) {
 
 	flags.StringVar(&o.Name, "name", "", "Name of the job, instead of NAME (default: tf- and five random characters)")
 	flags.StringVar(&o.Image, "image", "", "Container image of every role")
+	flags.StringVarP(&o.File, "filename", "f", "", "File that holds the job, instead of flags; - is standard input")
 	flagvalue.Count(flags, &o.Worker.Replicas, "workers", 1, 1, maxReplicas, "Number of workers")
 	flagvalue.Count(flags, &o.PS.Replicas, "ps", 0, 0, maxReplicas, "Number of parameter servers")
 	flagvalue.Count(flags, &o.Chief.Replicas, "chief", 0, 0, 1, "Number of chiefs, 0 or 1")
@@ -73,10 +97,7 @@ func (o *TFOptions) addFlags(cmd *cobra.Command) {
 	flags.StringArrayVar(&o.Env, "env", nil, "Environment variable NAME=VALUE of each member (repeatable)")
 	flags.StringVar(&o.WorkingDir, "working-dir", "", "Working directory of each member (default: the image's)")
 
-	flags.StringVar(&o.Scheduler, "scheduler", "", "Scheduler of the members (default: "+defaultScheduler+"; with --dialect none the cluster's)")
-	flagvalue.Count(flags, &o.MinAvailable, "min-available", 0, 1, 4*maxReplicas, "Members that must start together (default: all)")
-	flagvalue.Enum(cmd, flags, &o.Dialect, "dialect", gang.SchedulerPlugins, "How the gang is declared",
-		gang.SchedulerPlugins, gang.Labels, render.NoGang)
+	o.add(cmd)
 	flags.StringVar(&o.PriorityClass, "priority-class", "", "PriorityClass of the members")
 	flagvalue.Enum(cmd, flags, &o.RestartPolicy, "restart-policy", kubeflowv1.RestartPolicyOnFailure, "What happens to a member that fails",
 		kubeflowv1.RestartPolicyNever, kubeflowv1.RestartPolicyOnFailure, kubeflowv1.RestartPolicyAlways, kubeflowv1.RestartPolicyExitCode)
@@ -89,11 +110,7 @@ func (o *TFOptions) addFlags(cmd *cobra.Command) {
 		o.addRoleFlags(flags, r)
 	}
 
-	flagvalue.Enum(cmd, flags, &o.DryRun, "dry-run", dryRunNone, "Create nothing", dryRunNone, dryRunClient, dryRunServer)
-	flagvalue.Enum(cmd, flags, &o.Wait, "wait", targetNone, "Return when the job has come so far", targetScheduled, targetRunning, targetDone).
-		NoOptDefVal = string(targetRunning)
-	flags.DurationVar(&o.Timeout, "timeout", 0, "How long --wait waits, such as 10m (default: no limit)")
-	o.Output.AddFlags(cmd, printer.YAML, printer.JSON, printer.Name)
+	o.Submission.addFlags(cmd)
 }
 
 func (o *TFOptions) addRoleFlags(flags *pflag.FlagSet, r *role) {

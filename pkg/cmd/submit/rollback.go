@@ -20,8 +20,8 @@ const rollbackTimeout = 30 * time.Second
 
 // rollBack deletes the job again because its gang could not be declared: cause. It does so even if ctx was cancelled in
 // between, and only if the job is still the one that was created.
-func (c *creator) rollBack(ctx context.Context, job *unstructured.Unstructured, cause error) error {
-	why := explainPodGroup(cause, job)
+func (c *creator) rollBack(ctx context.Context, job, podGroup *unstructured.Unstructured, cause error) error {
+	why := explainPodGroup(cause, podGroup)
 	if c.dryRun {
 		return why
 	}

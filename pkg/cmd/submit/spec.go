@@ -16,12 +16,21 @@ import (
 )
 
 // render makes the objects that the options ask for.
-func (o *TFOptions) render(namespace string) (*render.Objects, error) {
+func (o *TFOptions) render(namespace string) (*objects, error) {
 	spec, err := o.spec(namespace)
 	if err != nil {
 		return nil, err
 	}
-	return render.TFJob(templates.TF(), spec)
+	rendered, err := render.TFJob(templates.TF(), spec)
+	if err != nil {
+		return nil, err
+	}
+	job, err := render.Unstructured(rendered.Job)
+	if err != nil || rendered.PodGroup == nil {
+		return &objects{job: job}, err
+	}
+	podGroup, err := render.Unstructured(rendered.PodGroup)
+	return &objects{job: job, podGroup: podGroup}, err
 }
 
 func (o *TFOptions) spec(namespace string) (render.Spec, error) {

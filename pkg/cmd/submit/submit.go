@@ -1,4 +1,4 @@
-// Package submit is `gangctl submit`: it renders a job and its gang, and creates both or neither.
+// Package submit is `gangctl submit`: it renders a job and its gang, or completes those of a file, and creates both or neither.
 package submit
 
 import (
@@ -8,26 +8,48 @@ import (
 	"github.com/gangctl/gangctl/pkg/failure"
 )
 
-// NewCommand returns the command, with one subcommand for each kind of job.
+// NewCommand returns the command, with one subcommand for each kind of job that flags can describe.
 func NewCommand(f *factory.Factory) *cobra.Command {
+	o := &FileOptions{Submission: Submission{IO: f.IO}, Suffix: f.Suffix}
 	cmd := &cobra.Command{
-		Use:        "submit KIND",
-		Short:      "Submit a gang job",
-		Long:       "Submit a job whose members start together or not at all.",
+		Use:   "submit KIND | -f FILE",
+		Short: "Submit a gang job",
+		Long: `Submit a job whose members start together or not at all: described by flags, or by a file.
+
+A file holds one TFJob (kubeflow.org/v1) in YAML or JSON, and the PodGroup (scheduling.x-k8s.io/v1alpha1) of its gang if you
+wish. What the file says stays. What it lacks to be a gang is added: the PodGroup, or in --dialect labels the labels that stand
+for it, the marks on the pods, the scheduler and the job's scheduling policy. A field that gangctl does not know is refused,
+with its line.
+
+--dry-run=fit says whether the gang would start now, and if not, why, with the answer and the exit code of why-pending, but
+0 where it would.`,
 		SuggestFor: []string{"sbatch", "srun", "qsub", "create", "run"},
 		Example: `  # 4 workers with 2 GPUs each
   gangctl submit tf llama --image tensorflow/tensorflow:2.17.0-gpu --workers 4 --gpus 2 -- python train.py
 
-  # the same, but only show what would be created
-  gangctl submit tf llama --image tensorflow/tensorflow:2.17.0-gpu --workers 4 --gpus 2 --dry-run=client -o yaml -- python train.py`,
+  # a job that is kept in a file, as a gang; return when all its members run
+  gangctl submit -f job.yaml --wait
+
+  # would it start now?
+  gangctl submit -f job.yaml --dry-run=fit`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Namespace, o.Client, o.Suffix = f.Namespace, f.Client, f.Suffix
+			if cmd.Flags().Changed("filename") {
+				o.CommandLine = commandLine(f.Args, cmd.Flags(), cmd.InheritedFlags())
+				return o.submit(cmd, args)
+			}
 			if len(args) == 0 {
-				return failure.Usagef("submit needs the kind of job").WithHint("gangctl submit tf --help")
+				return failure.Usagef("submit needs the kind of job, or a file").WithHint("gangctl submit tf --help, or gangctl submit -f FILE")
 			}
 			return failure.Usagef("submit %q: the kinds of job are: tf", args[0]).WithHint("gangctl submit tf --help")
 		},
 	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVarP(&o.File, "filename", "f", "", "File that holds the job; - is standard input")
+	o.add(cmd)
+	o.addFlags(cmd)
 	cmd.AddCommand(NewTFCommand(f, nil))
 	return cmd
 }

@@ -2,32 +2,17 @@ package submit
 
 import (
 	"context"
-	"time"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/printer"
-)
-
-// dryRun is the value of --dry-run.
-type dryRun string
-
-const (
-	dryRunNone   dryRun = "none"   // create
-	dryRunClient dryRun = "client" // show what would be sent; talk to no cluster
-	dryRunServer dryRun = "server" // let the server check everything and store nothing
 )
 
 // TFOptions are what `gangctl submit tf` works with.
 type TFOptions struct {
-	IO         *iostreams.IOStreams
-	Namespace  func() (string, error)
-	Client     func() (*kube.Client, error)
+	Submission
+	gangFlags
 	Suffix     func() string
 	ConfigPath string
 	// CommandLine is what the job keeps of the command line.
@@ -46,21 +31,18 @@ type TFOptions struct {
 	PriorityClass  string
 	RestartPolicy  kubeflowv1.RestartPolicy
 	CleanPodPolicy kubeflowv1.CleanPodPolicy
-	MinAvailable   int32
-	Scheduler      string
-	Dialect        gang.Dialect
 	Labels         []string
 	Annotations    []string
 	Command        []string
-	DryRun         dryRun
-	Wait           target
-	Timeout        time.Duration
-	Output         printer.Flags
+	// File is the path of a manifest that says what the job is; the flags above then say nothing.
+	File string
+	// schedulerChosen is false if the scheduler is gangctl's own default.
+	schedulerChosen bool
 }
 
 // NewTFCommand returns `gangctl submit tf`; runF replaces the run in tests.
 func NewTFCommand(f *factory.Factory, runF func(context.Context, *TFOptions) error) *cobra.Command {
-	o := &TFOptions{IO: f.IO, Suffix: f.Suffix, ConfigPath: f.ConfigPath}
+	o := &TFOptions{Submission: Submission{IO: f.IO}, Suffix: f.Suffix, ConfigPath: f.ConfigPath}
 	cmd := &cobra.Command{
 		Use:   "tf [NAME] [flags] [-- COMMAND [ARGUMENT…]]",
 		Short: "Submit a TensorFlow job (TFJob)",
@@ -70,9 +52,15 @@ func NewTFCommand(f *factory.Factory, runF func(context.Context, *TFOptions) err
 The words after -- are the command of every member, exactly as typed: no shell reads them, and no $(NAME) is replaced.
 For a shell, name it: -- sh -c 'python train.py && touch /done'.
 
+--dry-run=fit says whether the gang would start now, and if not, why, with the answer and the exit code of why-pending, but
+0 where it would.
+
 CPU and memory become requests and equal limits. A failed member is restarted in place (--restart-policy OnFailure).`,
 		Example: `  # 4 workers with 2 GPUs each
   gangctl submit tf llama --image tensorflow/tensorflow:2.17.0-gpu --workers 4 --gpus 2 -- python train.py --epochs 10
+
+  # would it start now?
+  gangctl submit tf llama --image tensorflow/tensorflow:2.17.0-gpu --workers 4 --gpus 2 --dry-run=fit
 
   # 3 workers and a parameter server; return when all members run, or after ten minutes
   gangctl submit tf --image tensorflow/tensorflow:2.17.0 --workers 3 --ps 1 --cpu 4 --memory 16Gi --wait --timeout 10m`,
@@ -80,6 +68,10 @@ CPU and memory become requests and equal limits. A failed member is restarted in
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Namespace, o.Client = f.Namespace, f.Client
 			o.CommandLine = commandLine(f.Args, cmd.Flags(), cmd.InheritedFlags())
+			if cmd.Flags().Changed("filename") {
+				file := &FileOptions{Submission: o.Submission, gangFlags: o.gangFlags, File: o.File, Suffix: o.Suffix, CommandLine: o.CommandLine}
+				return file.submit(cmd, args)
+			}
 			if err := o.complete(cmd, args); err != nil {
 				return err
 			}
@@ -101,28 +93,11 @@ func (o *TFOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	objects, err := o.render(namespace)
-	if err != nil {
-		return err
-	}
-	if o.DryRun == dryRunClient {
-		return o.print(objects.Job, objects.PodGroup)
-	}
-	client, err := o.Client()
-	if err != nil {
-		return err
-	}
-	c := &creator{client: client, io: o.IO, dryRun: o.DryRun == dryRunServer}
-	job, podGroup, err := c.create(ctx, objects)
-	if err != nil {
-		return err
-	}
-	if err := o.printStored(job, podGroup); err != nil {
-		return o.unseen(err, job)
-	}
-	if o.Wait == targetNone {
-		return nil
-	}
-	w := &waiter{client: client, io: o.IO, target: o.Wait, timeout: o.Timeout}
-	return w.wait(ctx, job.GetNamespace(), job.GetName(), job.GetUID())
+	return o.Submission.run(ctx, plan{
+		namespace: namespace, scheduler: o.Scheduler, chosen: o.schedulerChosen, dialect: o.Dialect,
+		make: func(scheduler string) (*objects, error) {
+			o.Scheduler = scheduler
+			return o.render(namespace)
+		},
+	})
 }

@@ -2,6 +2,8 @@ package submit
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -20,13 +22,13 @@ const maxNameLength = 63
 // default from the configuration that does not apply is no mistake.
 func (o *TFOptions) validate(flags *pflag.FlagSet) error {
 	for _, check := range []func(*pflag.FlagSet) error{
-		o.validateName, o.validatePlacement, o.validateRoles, o.validateImages, o.validateGPUs, o.validateGang, o.validateMetadata, o.validateWait,
+		o.validateName, o.validatePlacement, o.validateRoles, o.validateImages, o.validateGPUs, o.validateGang, o.validateMetadata, o.Submission.validate,
 	} {
 		if err := check(flags); err != nil {
 			return err
 		}
 	}
-	return o.Output.Validate()
+	return nil
 }
 
 // refuseEmpty refuses an empty value where somebody typed one: an unset variable of a script, rather than the wish for a
@@ -42,35 +44,51 @@ func refuseEmpty(flags *pflag.FlagSet) error {
 
 // validatePlacement checks names that the API server would refuse only when the operator makes the pods.
 func (o *TFOptions) validatePlacement(*pflag.FlagSet) error {
-	for _, f := range []struct{ flag, value string }{{"scheduler", o.Scheduler}, {"priority-class", o.PriorityClass}} {
-		if f.value == "" {
-			continue
-		}
-		if problems := validation.IsDNS1123Subdomain(f.value); len(problems) > 0 {
-			return failure.Usagef("--%s %q: must hold only lower-case letters, digits, '-' and '.', start and end with a letter or digit, "+
-				"and have at most %d characters", f.flag, f.value, validation.DNS1123SubdomainMaxLength)
-		}
+	if err := validateObjectName("scheduler", o.Scheduler); err != nil {
+		return err
 	}
-	return nil
+	return validateObjectName("priority-class", o.PriorityClass)
+}
+
+// validateObjectName checks the value of a flag that names something; it may be empty.
+func validateObjectName(flag, value string) error {
+	if value == "" || len(validation.IsDNS1123Subdomain(value)) == 0 {
+		return nil
+	}
+	return failure.Usagef("--%s %q: must hold only lower-case letters, digits, '-' and '.', start and end with a letter or digit, "+
+		"and have at most %d characters", flag, value, validation.DNS1123SubdomainMaxLength)
 }
 
 func (o *TFOptions) validateName(*pflag.FlagSet) error {
-	if problems := validation.IsDNS1035Label(o.Name); len(problems) > 0 {
-		return failure.Usagef("name %q: must start with a lower-case letter, hold only lower-case letters, digits and '-', "+
-			"end in a letter or digit, and have at most %d characters", o.Name, maxNameLength).WithHint("for example: gangctl submit tf my-job-1")
-	}
+	replicas := map[string]int32{}
 	for _, r := range o.roles() {
-		if r.Replicas == 0 {
+		replicas[r.flag()] = r.Replicas
+	}
+	problem, hint := nameProblem(o.Name, replicas)
+	if problem == "" {
+		return nil
+	}
+	return failure.Usagef("%s", problem).WithHint("%s", hint)
+}
+
+// nameProblem says what is wrong with the name of a job, whose roles are given in lower case with their numbers of members; it
+// is empty if nothing is.
+func nameProblem(name string, replicas map[string]int32) (problem, hint string) {
+	if problems := validation.IsDNS1035Label(name); len(problems) > 0 {
+		return fmt.Sprintf("name %q: must start with a lower-case letter, hold only lower-case letters, digits and '-', "+
+			"end in a letter or digit, and have at most %d characters", name, maxNameLength), "for example: gangctl submit tf my-job-1"
+	}
+	for _, role := range slices.Sorted(maps.Keys(replicas)) {
+		if replicas[role] == 0 {
 			continue
 		}
-		last := tfjob.PodName(o.Name, r.flag(), int(r.Replicas)-1)
+		last := tfjob.PodName(name, role, int(replicas[role])-1)
 		if over := len(last) - maxNameLength; over > 0 {
-			return failure.Usagef("name %q is too long: the pod and service %s would have %d characters, at most %d are allowed",
-				o.Name, last, len(last), maxNameLength).
-				WithHint("shorten the name by %d characters or more", over)
+			return fmt.Sprintf("name %q is too long: the pod and service %s would have %d characters, at most %d are allowed",
+				name, last, len(last), maxNameLength), fmt.Sprintf("shorten the name by %d characters or more", over)
 		}
 	}
-	return nil
+	return "", ""
 }
 
 func (o *TFOptions) validateRoles(flags *pflag.FlagSet) error {
@@ -131,20 +149,6 @@ func (o *TFOptions) validateGang(flags *pflag.FlagSet) error {
 func (o *TFOptions) validateMetadata(*pflag.FlagSet) error {
 	_, err := o.spec("")
 	return err
-}
-
-func (o *TFOptions) validateWait(flags *pflag.FlagSet) error {
-	switch {
-	case o.Timeout < 0:
-		return failure.Usagef("--timeout %s: must be greater than zero, such as 10m", o.Timeout)
-	case flags.Changed("timeout") && o.Wait == targetNone:
-		return failure.Usagef("--timeout has no effect without --wait").WithHint("add --wait, or leave out --timeout")
-	case flags.Changed("timeout") && o.Timeout == 0:
-		return failure.Usagef("--timeout 0: must be greater than zero, such as 10m").WithHint("leave out --timeout to wait without limit")
-	case o.Wait != targetNone && o.DryRun != dryRunNone:
-		return failure.Usagef("--wait has no effect with --dry-run=%s: nothing is created", o.DryRun).WithHint("leave out one of the two flags")
-	}
-	return nil
 }
 
 // census reads like `4 members (1 ps, 3 worker)`.

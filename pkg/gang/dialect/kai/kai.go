@@ -3,6 +3,10 @@
 package kai
 
 import (
+	"math"
+	"slices"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,6 +19,7 @@ const (
 	Group = "scheduling.run.ai"
 
 	groupAnnotation = "pod-group-name"
+	roleLabel       = "kai.scheduler/subgroup-name"
 	queueLabel      = "kai.scheduler/queue"
 )
 
@@ -27,6 +32,9 @@ func NameOf(pod metav1.Object) (string, bool) {
 	return name, name != ""
 }
 
+// RoleOf returns the subgroup that a pod belongs to.
+func RoleOf(pod metav1.Object) string { return strings.ToLower(pod.GetLabels()[roleLabel]) }
+
 // Decode reads a PodGroup. Without spec.queue the label of the object counts.
 func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 	d, err := gang.DecodeGroup(gang.KAI, u)
@@ -35,6 +43,7 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 	}
 	f := gang.Fields{Object: u, Err: err}
 	d.TopologyKey = f.String("spec", "topologyConstraint", "requiredTopologyLevel")
+	d.RoleMin = subGroups(f.List("spec", "subGroups"))
 	for _, c := range f.List("status", "schedulingConditions") {
 		if c["status"] != "True" {
 			continue
@@ -52,11 +61,29 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 	return d, f.Err
 }
 
+// subGroups are the minimums of the groups that pods can be in: those that have no groups in them.
+func subGroups(groups []map[string]any) map[string]int32 {
+	var mins map[string]int32
+	for _, g := range groups {
+		name, _ := g["name"].(string)
+		n, _ := g["minMember"].(int64)
+		inner := slices.ContainsFunc(groups, func(other map[string]any) bool { return other["parent"] == name })
+		if name == "" || inner || n < 1 || n > math.MaxInt32 {
+			continue
+		}
+		if mins == nil {
+			mins = map[string]int32{}
+		}
+		mins[strings.ToLower(name)] = int32(n)
+	}
+	return mins
+}
+
 // Reader reads this dialect.
 func Reader() gang.Reader {
 	return gang.Reader{
 		Dialect:    gang.KAI,
 		Kinds:      []gang.Served{{GroupKind: schema.GroupKind{Group: Group, Kind: "PodGroup"}, Resource: "podgroups"}},
-		Schedulers: []string{"kai-scheduler"}, NameOf: NameOf, Decode: Decode,
+		Schedulers: []string{"kai-scheduler"}, NameOf: NameOf, RoleOf: RoleOf, Decode: Decode,
 	}
 }

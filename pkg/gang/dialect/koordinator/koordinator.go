@@ -54,6 +54,7 @@ func Reader() gang.Reader {
 
 func fromPods(key gang.Key, pods []*corev1.Pod) (gang.Declaration, error) {
 	d := gang.Declaration{Key: key, MinMember: 1}
+	said := false
 	for _, pod := range pods {
 		for _, min := range []string{pod.Annotations[minKey], pod.Labels[lightMinLabel]} {
 			if min == "" {
@@ -63,8 +64,11 @@ func fromPods(key gang.Key, pods []*corev1.Pod) (gang.Declaration, error) {
 			if err != nil {
 				return d, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
 			}
-			d.MinMember = max(d.MinMember, n)
+			d.MinMember, said = max(d.MinMember, n), true
 		}
+	}
+	if !said {
+		return d, fmt.Errorf("no pod has annotation %s", minKey)
 	}
 	return d, nil
 }

@@ -19,6 +19,19 @@ const (
 	initiallyScheduled = "PodGroupInitiallyScheduled"
 )
 
+// Versions are those in which PodGroups are served, the newest first.
+func Versions() []string { return []string{"v1beta1", "v1alpha3", versionOf136} }
+
+const versionOf136 = "v1alpha2"
+
+// ScheduledCondition is the type of the condition that says whether a group of an API version was placed.
+func ScheduledCondition(version string) string {
+	if version == versionOf136 {
+		return scheduled
+	}
+	return initiallyScheduled
+}
+
 // NameOf returns the PodGroup that a pod names in spec.schedulingGroup.
 func NameOf(pod *corev1.Pod) (string, bool) {
 	if g := pod.Spec.SchedulingGroup; g != nil && g.PodGroupName != nil && *g.PodGroupName != "" {
@@ -31,6 +44,12 @@ func NameOf(pod *corev1.Pod) (string, bool) {
 func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 	d, err := gang.DecodeGroup(gang.Native, u)
 	f := gang.Fields{Object: u, Err: err}
+	d.Basic = f.Map("spec", "schedulingPolicy", "basic") != nil
+	if f.Map("spec")["priority"] != nil {
+		priority := f.Int32("spec", "priority")
+		d.Priority = &priority
+	}
+	d.PreemptionPolicy = corev1.PreemptionPolicy(f.String("spec", "preemptionPolicy"))
 	d.MinMember = max(1, f.Int32("spec", "schedulingPolicy", "gang", "minCount"))
 	for _, t := range f.List("spec", "schedulingConstraints", "topology") {
 		d.TopologyKey, _ = t["key"].(string)

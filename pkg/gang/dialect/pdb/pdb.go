@@ -13,27 +13,34 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kubebatch"
 )
 
-// Find returns the gang that a budget declares for a pod: the one whose controller is the pod's. A minimum in percent
-// counts as none, as kube-batch reads it.
+// Declare returns the gang that a budget declares: the pods whose controller is the budget's. ok is false for a budget
+// without a controller, which is no gang's. A minimum in percent counts as none, as kube-batch reads it.
+func Declare(b *policyv1.PodDisruptionBudget) (d gang.Declaration, ok bool) {
+	controller := metav1.GetControllerOf(b)
+	if controller == nil {
+		return gang.Declaration{}, false
+	}
+	d = gang.Declaration{
+		Key:  gang.Key{Dialect: gang.PDB, Namespace: b.Namespace, Name: b.Name},
+		Kind: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), UID: b.UID, Owner: controller.UID,
+		Created: b.CreationTimestamp.Time, MinMember: 1,
+	}
+	if min := b.Spec.MinAvailable; min != nil && min.Type == intstr.Int {
+		d.MinMember = max(1, min.IntVal)
+	}
+	return d, true
+}
+
+// Find returns the gang that a budget declares for a pod of kube-batch.
 func Find(pod *corev1.Pod, budgets []*policyv1.PodDisruptionBudget) (gang.Declaration, bool) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || pod.Spec.SchedulerName != kubebatch.SchedulerName {
 		return gang.Declaration{}, false
 	}
 	for _, b := range budgets {
-		controller := metav1.GetControllerOf(b)
-		if controller == nil || controller.UID != owner.UID || b.Namespace != pod.Namespace {
-			continue
+		if d, ok := Declare(b); ok && d.Owner == owner.UID && b.Namespace == pod.Namespace {
+			return d, true
 		}
-		d := gang.Declaration{
-			Key:  gang.Key{Dialect: gang.PDB, Namespace: b.Namespace, Name: b.Name},
-			Kind: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), UID: b.UID, Owner: owner.UID,
-			Created: b.CreationTimestamp.Time, MinMember: 1,
-		}
-		if min := b.Spec.MinAvailable; min != nil && min.Type == intstr.Int {
-			d.MinMember = max(1, min.IntVal)
-		}
-		return d, true
 	}
 	return gang.Declaration{}, false
 }

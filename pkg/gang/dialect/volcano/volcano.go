@@ -4,6 +4,7 @@ package volcano
 
 import (
 	"cmp"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,6 +24,14 @@ const (
 	PhasePending = "Pending"
 	// PhaseInqueue is the phase of a group that is admitted and holds its minResources, placed or not.
 	PhaseInqueue = "Inqueue"
+	// SchedulerName is Volcano's own.
+	SchedulerName = "volcano"
+
+	// SchedulerAnnotation names, on a PodGroup that has no pods yet, the scheduler that its pods will have. Controllers
+	// that wait for a PodGroup's admission before they create pods leave no other way to tell.
+	SchedulerAnnotation = "gangctl.dev/scheduler-name"
+
+	roleAnnotation = "volcano.sh/task-spec"
 )
 
 // GroupKind is the kind of a PodGroup.
@@ -37,6 +46,9 @@ func NameOf(pod metav1.Object) (string, bool) {
 	return name, name != ""
 }
 
+// RoleOf returns the task that a pod belongs to.
+func RoleOf(pod metav1.Object) string { return strings.ToLower(pod.GetAnnotations()[roleAnnotation]) }
+
 // Decode reads a PodGroup.
 func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 	d, err := gang.DecodeGroup(gang.Volcano, u)
@@ -49,6 +61,6 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 func Reader() gang.Reader {
 	return gang.Reader{
 		Dialect: gang.Volcano, Kinds: []gang.Served{{GroupKind: GroupKind(), Resource: "podgroups"}},
-		Schedulers: []string{"volcano"}, NameOf: NameOf, Decode: Decode,
+		Schedulers: []string{SchedulerName}, NameOf: NameOf, RoleOf: RoleOf, Decode: Decode,
 	}
 }

@@ -1,0 +1,92 @@
+// Package exitcode is `gangctl help exit-codes`: every exit code of gangctl, and what it means in which command.
+package exitcode
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/failure"
+)
+
+// Meaning is what an exit code says.
+type Meaning struct {
+	Code int
+	// Lines are COMMANDS: MEANING.
+	Lines []string
+}
+
+// answering are the commands that end with the exit code of an answer.
+const answering = "why-pending, submit --dry-run=fit: "
+
+// Meanings are all exit codes, in order.
+func Meanings() []Meaning {
+	code := func(c failure.Code) int { return int(c) }
+	m := map[int][]string{}
+	say := func(code int, lines ...string) { m[code] = append(m[code], lines...) }
+	say(code(failure.CodeOK), "all: what was asked for is done",
+		"why-pending: "+verdicts(answer.ExitOK)+"; without a name: no gang waits", "submit --dry-run=fit: "+string(answer.FitsNow)+": the gang would start now")
+	say(code(failure.CodeError), "all: an error, told on standard error")
+	say(code(failure.CodeUsage), "all: a mistake on the command line; nothing was done")
+	say(answer.ExitWaiting, answering+verdicts(answer.ExitWaiting, answer.FitsNow)+": it starts with nobody doing anything", "why-pending: "+string(answer.FitsNow)+": there is room, and nothing in the way")
+	say(answer.ExitUser, answering+verdicts(answer.ExitUser)+": you can remove what is in the way")
+	say(answer.ExitAdmin, answering+verdicts(answer.ExitAdmin)+": somebody else has to remove what is in the way")
+	say(answer.ExitNever, answering+verdicts(answer.ExitNever)+": it exceeds a hard limit and never starts as it is")
+	say(answer.ExitDegraded, answering+verdicts(answer.ExitDegraded)+": members hold resources, but the gang cannot run")
+	say(answer.ExitUnknown, answering+verdicts(answer.ExitUnknown)+": evidence or a right is missing, and the answer says which")
+	say(answer.ExitFailed, answering+verdicts(answer.ExitFailed)+": the job has failed")
+	say(code(failure.CodeTimedOut), "submit --wait, delete: the time of --timeout is over; what was begun goes on")
+	say(code(failure.CodeJobFailed), "submit --wait: the job failed, or was deleted meanwhile")
+	say(code(failure.CodeInterrupted), "all: interrupted by Ctrl-C; what goes on in the cluster is told")
+	var all []Meaning
+	for c, lines := range m {
+		all = append(all, Meaning{Code: c, Lines: lines})
+	}
+	slices.SortFunc(all, func(a, b Meaning) int { return a.Code - b.Code })
+	return all
+}
+
+// verdicts are those with an exit code, as words, without some.
+func verdicts(code int, without ...answer.Verdict) string {
+	var words []string
+	for _, v := range Verdicts() {
+		if slices.Contains(without, v) {
+			continue
+		}
+		for _, who := range []answer.Who{answer.Nobody, answer.User, answer.Admin} {
+			for _, never := range []bool{false, true} {
+				if answer.ExitCode(v, who, never) == code && !slices.Contains(words, string(v)) {
+					words = append(words, string(v))
+				}
+			}
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// Verdicts are the verdicts of answers.
+func Verdicts() []answer.Verdict {
+	return []answer.Verdict{answer.Running, answer.Done, answer.FitsNow, answer.Waiting, answer.Starting, answer.Blocked, answer.Degraded,
+		answer.Uncertain, answer.Failed}
+}
+
+// NewTopic returns the help topic, which is no command.
+func NewTopic() *cobra.Command {
+	var long strings.Builder
+	long.WriteString("The exit codes of gangctl. Without a name, why-pending ends with the highest of those of all gangs.\n")
+	for _, m := range Meanings() {
+		for i, line := range m.Lines {
+			label := ""
+			if i == 0 {
+				label = fmt.Sprint(m.Code)
+			}
+			fmt.Fprintf(&long, "\n    %3s  %s", label, line)
+		}
+	}
+	topic := &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: long.String()}
+	topic.SetHelpTemplate("{{.Long}}\n")
+	return topic
+}

@@ -1,0 +1,71 @@
+// Package reply prints an answer to "why does my gang not run?" for every command that gives one, and ends with its exit code.
+package reply
+
+import (
+	"encoding/json"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/explain/report"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/printer"
+)
+
+// Print writes an answer in the form that -o asks for. A text is broken at the width of the terminal; style and width of the
+// options are filled in.
+func Print(io *iostreams.IOStreams, output *printer.Flags, a *answer.Answer, o report.Options) error {
+	if !output.IsTable() {
+		return Encode(io, output, a)
+	}
+	o.Width = io.Width()
+	o.Style = func(v answer.Verdict, text string) string { return io.OutStyled(colour(v), text) }
+	return report.Write(io.Out, a, o)
+}
+
+// colour is how a verdict looks; its word is there without it.
+func colour(v answer.Verdict) iostreams.Style {
+	switch v {
+	case answer.Running, answer.Done, answer.FitsNow:
+		return iostreams.Green
+	case answer.Waiting, answer.Starting, answer.Uncertain:
+		return iostreams.Yellow
+	default:
+		return iostreams.Red
+	}
+}
+
+// Encode writes one of our own values, which are no API objects, as JSON or YAML.
+func Encode(io *iostreams.IOStreams, output *printer.Flags, value any) error {
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	if output.Output == printer.YAML {
+		if text, err = yaml.JSONToYAML(text); err != nil {
+			return err
+		}
+	}
+	_, err = io.Out.Write(text)
+	return err
+}
+
+// Exit ends a command whose answer was printed with the exit code of the answer.
+func Exit(code int) error {
+	if code == answer.ExitOK {
+		return nil
+	}
+	return &failure.Error{Code: failure.Code(code)}
+}
+
+// Refusal is the error for an answer that says no more than that its job may not be looked for: it names the first right that
+// is missing, and the hint what grants all that are needed to begin with. It is nil for any other answer.
+func Refusal(a *answer.Answer) *failure.Error {
+	if a == nil || a.Primary == nil || a.Primary.Code != answer.NoPermission || a.Job.UID != "" || a.Rights == nil || len(a.Stages) > 0 {
+		return nil
+	}
+	hint := "ask an administrator to apply this: kubectl apply -f - <<'EOF'\n" + a.Rights.Grant + "EOF"
+	return failure.WithCode(failure.Code(a.Exit), "%s", a.Primary.Message).WithHint("%s", hint)
+}

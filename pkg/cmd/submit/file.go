@@ -1,0 +1,174 @@
+package submit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/manifest"
+	"github.com/gangctl/gangctl/pkg/render"
+)
+
+// FileOptions are what `gangctl submit -f` works with.
+type FileOptions struct {
+	Submission
+	gangFlags
+	Suffix      func() string
+	CommandLine string
+	// File is a path, or "-" for standard input.
+	File string
+
+	// typed tells a flag that was typed from a default.
+	typed func(flag string) bool
+}
+
+// fileFlags are the flags that say something of a job whose file says the rest.
+var fileFlags = []string{"filename", "scheduler", "min-available", "dialect", "dry-run", "from", "wait", "timeout", "output"}
+
+// submit checks the command line of `gangctl submit -f` or `gangctl submit tf -f`, and runs it.
+func (o *FileOptions) submit(cmd *cobra.Command, args []string) error {
+	if err := o.validate(cmd, args); err != nil {
+		return err
+	}
+	return o.run(cmd.Context())
+}
+
+func (o *FileOptions) validate(cmd *cobra.Command, args []string) error {
+	flags := cmd.Flags()
+	o.typed = flags.Changed
+	if o.File == "" {
+		return failure.Usagef("--filename is empty").WithHint("give it a path, or - for standard input")
+	}
+	if len(args) > 0 {
+		what := "the name"
+		if dash := cmd.ArgsLenAtDash(); dash == 0 {
+			what = "the command"
+		}
+		return failure.Usagef("%q has no effect with -f: %s of the job is in the file", args[0], what).WithHint("leave it out, or change the file")
+	}
+	if err := o.refuseOthers(cmd.LocalFlags()); err != nil {
+		return err
+	}
+	if o.File == "-" && o.From == "-" {
+		return failure.Usagef("-f - and --from - both read standard input").WithHint("give one of them a path")
+	}
+	if o.typed("scheduler") && strings.TrimSpace(o.Scheduler) == "" {
+		return failure.Usagef("--scheduler is empty").WithHint("give it a value, or leave it out")
+	}
+	if err := validateObjectName("scheduler", o.Scheduler); err != nil {
+		return err
+	}
+	if o.Dialect == render.NoGang && o.typed("min-available") {
+		return failure.Usagef("--min-available has no effect with --dialect none: its members are scheduled one by one").
+			WithHint("leave out one of the two flags")
+	}
+	return o.Submission.validate(flags)
+}
+
+// refuseOthers refuses the flags that say what the file says.
+func (o *FileOptions) refuseOthers(flags *pflag.FlagSet) error {
+	var refused []string
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if flag.Changed && !slices.Contains(fileFlags, flag.Name) {
+			refused = append(refused, flag.Name)
+		}
+	})
+	if len(refused) == 0 {
+		return nil
+	}
+	return failure.Usagef("--%s has no effect with -f: the file says what the job is", refused[0]).
+		WithHint("change the file, or leave out --%s", strings.Join(refused, " and --"))
+}
+
+func (o *FileOptions) run(ctx context.Context) error {
+	m, err := o.read()
+	if err != nil {
+		return err
+	}
+	namespace, err := o.Namespace()
+	if err != nil {
+		return err
+	}
+	if err := o.settle(m, namespace); err != nil {
+		return err
+	}
+	namespace = m.Job.GetNamespace()
+	chosen, said := o.chosen(), false
+	return o.Submission.run(ctx, plan{
+		namespace: namespace, scheduler: o.Scheduler, chosen: chosen, dialect: o.Dialect,
+		make: func(scheduler string) (*objects, error) {
+			c, err := render.Complete(m.Job, m.PodGroup, render.FileSpec{
+				Dialect: o.Dialect, Scheduler: scheduler, MinAvailable: o.MinAvailable,
+				DialectTyped: o.typed("dialect"), SchedulerTyped: o.typed("scheduler"), CommandLine: o.CommandLine,
+			})
+			if err != nil {
+				return nil, o.explain(err)
+			}
+			if !said {
+				said = true
+				o.say(m, c.Notes)
+			}
+			return &objects{job: c.Job, podGroup: c.PodGroup}, nil
+		},
+	})
+}
+
+// read reads the file.
+func (o *FileOptions) read() (*manifest.Manifest, error) {
+	in, name := o.IO.In, "standard input"
+	if o.File != "-" {
+		file, err := os.Open(o.File)
+		if err != nil {
+			return nil, failure.Errorf("read the job: %w", err)
+		}
+		defer file.Close()
+		in, name = file, o.File
+	}
+	data, err := io.ReadAll(in)
+	if err != nil {
+		return nil, failure.Errorf("read the job from %s: %w", name, err)
+	}
+	m, err := manifest.Parse(data)
+	if err != nil {
+		return nil, failure.Errorf("%s: %w", name, err)
+	}
+	return m, nil
+}
+
+// say tells on standard error what is not as the file has it, or as one would expect.
+func (o *FileOptions) say(m *manifest.Manifest, notes []string) {
+	if len(m.Dropped) > 0 {
+		fmt.Fprintf(o.IO.ErrOut, "note: left out what only API servers write: %s\n", strings.Join(m.Dropped, ", "))
+	}
+	for _, note := range notes {
+		fmt.Fprintf(o.IO.ErrOut, "note: %s\n", note)
+	}
+}
+
+// explain says of a file that cannot be made a gang what to do.
+func (o *FileOptions) explain(err error) error {
+	name := o.name()
+	var contradiction *render.ContradictionError
+	switch {
+	case errors.As(err, &contradiction):
+		return failure.Usagef("%s: %w", name, err).WithHint("leave out --%s, or change the file", contradiction.Flag)
+	case errors.Is(err, render.ErrNotEnforced):
+		return failure.Errorf("%s: %w", name, err).
+			WithHint("leave schedulerName out of the file for a scheduler of gangs, or add --dialect none to let members start one by one")
+	}
+	return failure.Errorf("%s: %w", name, err)
+}
+
+// name is what errors call the file.
+func (o *FileOptions) name() string {
+	return cmp.Or(map[string]string{"-": "standard input"}[o.File], o.File)
+}

@@ -1,0 +1,68 @@
+package submit
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+)
+
+// What a file or the flags beside it cannot mean is refused before anything is sent.
+func TestFileRefusals(t *testing.T) {
+	with := func(from, to string) string {
+		if !strings.Contains(jobFile, from) {
+			t.Fatalf("no %q in the file", from)
+		}
+		return strings.Replace(jobFile, from, to, 1)
+	}
+	tests := map[string]struct {
+		text, line string // FILE in the line is the path of the text
+		code       failure.Code
+		message    string
+		hint       string
+	}{
+		"workers":            {jobFile, "submit tf -f FILE --workers 3", 2, "--workers has no effect with -f: the file says what the job is", "change the file, or leave out --workers"},
+		"several flags":      {jobFile, "submit tf -f FILE --gpus 1 --image i", 2, "--image has no effect with -f", "leave out --image and --gpus"},
+		"a name":             {jobFile, "submit tf -f FILE bert", 2, `"bert" has no effect with -f: the name of the job is in the file`, "leave it out"},
+		"--name":             {jobFile, "submit tf -f FILE --name bert", 2, "--name has no effect with -f", ""},
+		"a command":          {jobFile, "submit tf -f FILE -- python x.py", 2, `"python" has no effect with -f: the command of the job is in the file`, ""},
+		"a kind":             {jobFile, "submit -f FILE job", 2, `"job" has no effect with -f`, ""},
+		"an empty path":      {jobFile, "submit --filename=", 2, "--filename is empty", "standard input"},
+		"no such file":       {"", "submit -f /absent/job.yaml", 1, "read the job: open /absent/job.yaml: no such file or directory", ""},
+		"twice stdin":        {"", "submit -f - --from - --dry-run=fit", 2, "-f - and --from - both read standard input", ""},
+		"namespace":          {with("{name: llama}", "{name: llama, namespace: ml}"), "submit -f FILE -n other", 2, "--namespace other contradicts FILE, whose TFJob is in namespace ml", "leave out --namespace"},
+		"group elsewhere":    {jobFile + strings.Replace(groupFile, "{name: mine}", "{name: mine, namespace: ml}", 1), "submit -f FILE", 1, "FILE: PodGroup mine is in namespace ml, but its TFJob in research", ""},
+		"group without name": {jobFile + strings.Replace(groupFile, "{name: mine}", "{generateName: mine-}", 1), "submit -f FILE", 1, "FILE: the PodGroup has no metadata.name", ""},
+		"bad name":           {with("{name: llama}", "{name: 1llama}"), "submit -f FILE", 1, `FILE: TFJob research/1llama: name "1llama": must start with a lower-case letter`, ""},
+		"long name":          {with("{name: llama}", "{name: "+strings.Repeat("a", 60)+"}"), "submit -f FILE", 1, "is too long: the pod and service", "shorten the name"},
+		"no container":       {with("name: tensorflow", "name: main"), "submit -f FILE", 1, "FILE: TFJob research/llama: there is no container named tensorflow in Worker (it has main)", ""},
+		"no such role":       {with("Worker:", "Wroker:"), "submit -f FILE", 1, "spec.tfReplicaSpecs.Wroker: no role of a TFJob: must be one of Chief, Master, PS, Worker, Evaluator", "did you mean Worker?"},
+		"no members":         {with("replicas: 2", "replicas: 0"), "submit -f FILE", 1, "it asks for no members", ""},
+		"negative":           {with("replicas: 2", "replicas: -1"), "submit -f FILE", 1, "spec.tfReplicaSpecs.Worker.replicas: -1: must be 0 or more", ""},
+		"unknown field":      {with("replicas: 2", "replica: 2"), "submit -f FILE", 1, "FILE: document 1, line 7: TFJob llama: unknown field spec.tfReplicaSpecs.Worker.replica: did you mean replicas?", ""},
+		"second is broken":   {jobFile + "---\nkind: [\n", "submit -f FILE", 1, "FILE: document 2, line 12: invalid YAML", ""},
+		"another kind":       {"apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: a}\n", "submit -f FILE", 1, "PyTorchJob of kubeflow.org/v1 cannot be submitted: gangctl submits one TFJob of kubeflow.org/v1", ""},
+		"default scheduler":  {with("        spec:\n", "        spec:\n          schedulerName: default-scheduler\n"), "submit -f FILE", 1, "FILE: its members ask for default-scheduler: nobody would start its members together", "--dialect none"},
+		"contradiction":      {with("        spec:\n", "        spec:\n          schedulerName: gang\n"), "submit -f FILE --scheduler mine", 2, "FILE: --scheduler contradicts the file: its members ask for gang", "leave out --scheduler, or change the file"},
+		"too many":           {jobFile, "submit -f FILE --min-available 3", 1, "FILE: its gang needs 3 members, but has 2", ""},
+		"minimum of none":    {jobFile, "submit -f FILE --dialect none --min-available 1", 2, "--min-available has no effect with --dialect none", ""},
+		"bad scheduler":      {jobFile, "submit -f FILE --scheduler My_One", 2, `--scheduler "My_One": must hold only`, ""},
+		"empty scheduler":    {jobFile, "submit -f FILE --scheduler=", 2, "--scheduler is empty", ""},
+		"from without fit":   {jobFile, "submit -f FILE --from x", 2, "--from has no effect without --dry-run=fit", ""},
+		"wait with fit":      {jobFile, "submit -f FILE --wait --dry-run=fit", 2, "--wait has no effect with --dry-run=fit", ""},
+		"name of an answer":  {jobFile, "submit -f FILE --dry-run=fit -o name", 2, "--output name: the answer of --dry-run=fit is no object", ""},
+		"no file, no kind":   {"", "submit --dry-run=client", 2, "submit needs the kind of job, or a file", "gangctl submit -f FILE"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			path := file(t, tt.text)
+			out, _, failed := typeLine(t.Context(), noCluster, "", strings.Fields(strings.ReplaceAll(tt.line, "FILE", path))...)
+			if failed == nil || failed.Code != tt.code || !strings.Contains(failed.Message, strings.ReplaceAll(tt.message, "FILE", path)) || !strings.Contains(failed.Hint, tt.hint) {
+				t.Errorf("got %+v", failed)
+			}
+			if out != "" {
+				t.Errorf("something was printed: %s", out)
+			}
+		})
+	}
+}

@@ -1,0 +1,110 @@
+package submit
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/flagvalue"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/printer"
+)
+
+// dryRun is the value of --dry-run.
+type dryRun string
+
+const (
+	dryRunNone   dryRun = "none"   // create
+	dryRunClient dryRun = "client" // show what would be sent; talk to no cluster
+	dryRunServer dryRun = "server" // let the server check everything and store nothing
+	dryRunFit    dryRun = "fit"    // say whether the gang would start now
+)
+
+// Submission are the options of every way to submit a job.
+type Submission struct {
+	IO        *iostreams.IOStreams
+	Namespace func() (string, error)
+	Client    func() (*kube.Client, error)
+
+	DryRun  dryRun
+	From    string
+	Wait    target
+	Timeout time.Duration
+	Output  printer.Flags
+}
+
+// plan makes the objects of one submission.
+type plan struct {
+	namespace string
+	// make renders the objects for members that ask for the scheduler.
+	make func(scheduler string) (*objects, error)
+	// scheduler is what members ask for. If nobody chose it, it may be another one where the cluster has another.
+	scheduler string
+	chosen    bool
+	dialect   gang.Dialect
+}
+
+func (s *Submission) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flagvalue.Enum(cmd, flags, &s.DryRun, "dry-run", dryRunNone, "Create nothing", dryRunNone, dryRunClient, dryRunServer, dryRunFit)
+	flags.StringVar(&s.From, "from", "", "With --dry-run=fit: answer from a saved file instead of the cluster; - is standard input")
+	flagvalue.Enum(cmd, flags, &s.Wait, "wait", targetNone, "Return when the job has come so far", targetScheduled, targetRunning, targetDone).
+		NoOptDefVal = string(targetRunning)
+	flags.DurationVar(&s.Timeout, "timeout", 0, "How long --wait waits, such as 10m (default: no limit)")
+	s.Output.AddFlags(cmd, printer.YAML, printer.JSON, printer.Name)
+}
+
+// validate refuses flags that contradict each other.
+func (s *Submission) validate(flags *pflag.FlagSet) error {
+	switch {
+	case s.Timeout < 0:
+		return failure.Usagef("--timeout %s: must be greater than zero, such as 10m", s.Timeout)
+	case flags.Changed("timeout") && s.Wait == targetNone:
+		return failure.Usagef("--timeout has no effect without --wait").WithHint("add --wait, or leave out --timeout")
+	case flags.Changed("timeout") && s.Timeout == 0:
+		return failure.Usagef("--timeout 0: must be greater than zero, such as 10m").WithHint("leave out --timeout to wait without limit")
+	case s.Wait != targetNone && s.DryRun != dryRunNone:
+		return failure.Usagef("--wait has no effect with --dry-run=%s: nothing is created", s.DryRun).WithHint("leave out one of the two flags")
+	case s.From != "" && s.DryRun != dryRunFit:
+		return failure.Usagef("--from has no effect without --dry-run=fit: nothing is created in a file").WithHint("add --dry-run=fit, or leave out --from")
+	case s.DryRun == dryRunFit && s.Output.Output == printer.Name:
+		return failure.Usagef("--output name: the answer of --dry-run=fit is no object").WithHint("use -o json or -o yaml, or leave it out")
+	}
+	return s.Output.Validate()
+}
+
+// run submits, or does what --dry-run says instead.
+func (s *Submission) run(ctx context.Context, p plan) error {
+	if s.DryRun == dryRunFit {
+		return s.fit(ctx, p)
+	}
+	wanted, err := p.make(p.scheduler)
+	if err != nil {
+		return err
+	}
+	if s.DryRun == dryRunClient {
+		return s.print(wanted)
+	}
+	client, err := s.Client()
+	if err != nil {
+		return err
+	}
+	c := &creator{client: client, io: s.IO, dryRun: s.DryRun == dryRunServer}
+	stored, err := c.create(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	if err := s.print(stored); err != nil {
+		return s.unseen(err, stored.job)
+	}
+	if s.Wait == targetNone {
+		return nil
+	}
+	w := &waiter{client: client, io: s.IO, target: s.Wait, timeout: s.Timeout}
+	return w.wait(ctx, stored.job.GetNamespace(), stored.job.GetName(), stored.job.GetUID())
+}

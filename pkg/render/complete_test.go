@@ -1,0 +1,209 @@
+package render
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// file is a job as users keep it: a PS and two workers, no word of a gang.
+const file = `apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: llama, namespace: research}
+spec:
+  tfReplicaSpecs:
+    PS:
+      template:
+        spec:
+          containers: [{name: tensorflow, image: i, resources: {limits: {cpu: 1}}}]
+    Worker:
+      replicas: 2
+      template:
+        metadata:
+          labels:
+        spec:
+          containers: [{name: tensorflow, image: i, resources: {limits: {nvidia.com/gpu: 8}}}]
+          volumes: [{name: tmp, emptyDir: {}}]
+`
+
+// edited is the file with something set on the pod template of some roles.
+func edited(t *testing.T, value any, path string, roles ...string) *unstructured.Unstructured {
+	t.Helper()
+	u := object(t, file)
+	for _, role := range roles {
+		set(u, value, append([]string{"spec", "tfReplicaSpecs", role, "template"}, strings.Split(path, "|")...)...)
+	}
+	return u
+}
+
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(raw); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func podGroupNamed(t *testing.T, name string) *unstructured.Unstructured {
+	return object(t, "apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: PodGroup\nmetadata: {name: "+name+", namespace: research}\nspec: {minMember: 2}\n")
+}
+
+// fileSpec is what `submit -f` asks for without further flags.
+func fileSpec(options ...func(*FileSpec)) FileSpec {
+	s := FileSpec{Dialect: gang.SchedulerPlugins, Scheduler: "gang-scheduler"}
+	for _, o := range options {
+		o(&s)
+	}
+	return s
+}
+
+const groupLabel = "metadata|labels|scheduling.x-k8s.io/pod-group"
+
+func TestComplete(t *testing.T) {
+	withPolicy := object(t, file)
+	set(withPolicy, int64(2), "spec", "runPolicy", "schedulingPolicy", "minAvailable")
+	set(withPolicy, int64(60), "spec", "runPolicy", "schedulingPolicy", "scheduleTimeoutSeconds")
+	tests := map[string]struct {
+		job, group *unstructured.Unstructured
+		s          FileSpec
+		notes      []string
+	}{
+		"plain":     {job: object(t, file), s: fileSpec(func(s *FileSpec) { s.CommandLine = "gangctl submit -f job.yaml" })},
+		"labels":    {job: object(t, file), s: fileSpec(func(s *FileSpec) { s.Dialect, s.DialectTyped, s.MinAvailable = gang.Labels, true, 2 })},
+		"none":      {job: object(t, file), s: fileSpec(func(s *FileSpec) { s.Dialect, s.DialectTyped, s.Scheduler = NoGang, true, "" })},
+		"policy":    {job: withPolicy, s: fileSpec()},
+		"podgroup":  {job: object(t, file), group: podGroupNamed(t, "mine"), s: fileSpec()},
+		"scheduler": {job: edited(t, "gang", "spec|schedulerName", "Worker"), s: fileSpec()},
+		"marked":    {job: edited(t, "mine", groupLabel, "PS", "Worker"), s: fileSpec()},
+		"partly marked": {job: edited(t, "mine", groupLabel, "Worker"), s: fileSpec(),
+			notes: []string{"the pods of PS are in no gang, as the file has it"}},
+		"volcano": {job: edited(t, "mine", "metadata|annotations|scheduling.k8s.io/group-name", "PS", "Worker"), s: fileSpec(),
+			notes: []string{"the file declares gang mine in dialect volcano itself: nothing is added"}},
+		"volcano's scheduler": {job: edited(t, "volcano", "spec|schedulerName", "PS", "Worker"), s: fileSpec(),
+			notes: []string{"scheduler volcano reads gangs of a dialect that gangctl does not write: nothing is added"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			before := tt.job.DeepCopy()
+			c, err := Complete(tt.job, tt.group, tt.s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(c.Notes, tt.notes) {
+				t.Errorf("notes: %q, want %q", c.Notes, tt.notes)
+			}
+			if diff := cmp.Diff(before, tt.job); diff != "" {
+				t.Errorf("the object given was changed:\n%s", diff)
+			}
+			got, err := yaml.Marshal(c.Job.Object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.PodGroup != nil {
+				group, err := yaml.Marshal(c.PodGroup.Object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(append(got, "---\n"...), group...)
+			}
+			path := filepath.Join("testdata", "file", strings.ReplaceAll(name, " ", "-")+".yaml")
+			if *update {
+				if err := os.WriteFile(path, got, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("run with -update to accept (-want +got):\n%s", diff)
+			}
+			again, err := Complete(c.Job, c.PodGroup, FileSpec{Dialect: tt.s.Dialect, Scheduler: tt.s.Scheduler})
+			if err != nil {
+				t.Fatalf("what was completed cannot be completed again: %v", err)
+			}
+			if diff := cmp.Diff(c.Job, again.Job); diff != "" {
+				t.Errorf("completing it again changes it:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCompleteRefuses(t *testing.T) {
+	typed := func(flag, value string) FileSpec {
+		return fileSpec(func(s *FileSpec) {
+			switch flag {
+			case "dialect":
+				s.Dialect, s.DialectTyped = gang.Dialect(value), true
+			case "scheduler":
+				s.Scheduler, s.SchedulerTyped = value, true
+			default:
+				s.MinAvailable = int32(len(value))
+			}
+		})
+	}
+	volcano := edited(t, "mine", "metadata|annotations|scheduling.k8s.io/group-name", "PS", "Worker")
+	labelled := edited(t, "mine", "metadata|labels|pod-group.scheduling.sigs.k8s.io/name", "PS", "Worker")
+	counted := labelled.DeepCopy()
+	set(counted, "2", "spec", "tfReplicaSpecs", "Worker", "template", "metadata", "labels", "pod-group.scheduling.sigs.k8s.io/min-available")
+	nonsense := labelled.DeepCopy()
+	set(nonsense, "two", "spec", "tfReplicaSpecs", "Worker", "template", "metadata", "labels", "pod-group.scheduling.sigs.k8s.io/min-available")
+	policy := object(t, file)
+	set(policy, int64(2), "spec", "runPolicy", "schedulingPolicy", "minAvailable")
+	twoNames := edited(t, "a", groupLabel, "PS")
+	set(twoNames, "b", "spec", "tfReplicaSpecs", "Worker", "template", "metadata", "labels", "scheduling.x-k8s.io/pod-group")
+	twoSchedulers := edited(t, "a", "spec|schedulerName", "PS")
+	set(twoSchedulers, "b", "spec", "tfReplicaSpecs", "Worker", "template", "spec", "schedulerName")
+	tooMany := podGroupNamed(t, "mine")
+	set(tooMany, int64(4), "spec", "minMember")
+	tests := map[string]struct {
+		job, group *unstructured.Unstructured
+		s          FileSpec
+		want       string
+	}{
+		"another scheduler":     {job: edited(t, "gang", "spec|schedulerName", "PS"), s: typed("scheduler", "mine"), want: "--scheduler contradicts the file: its members ask for gang"},
+		"two schedulers":        {job: twoSchedulers, s: fileSpec(), want: "its members ask for two schedulers, a and b: a gang has one"},
+		"two gangs":             {job: twoNames, s: fileSpec(), want: "the pods of PS are in the gang a (scheduler-plugins), those of Worker in b (scheduler-plugins)"},
+		"default scheduler":     {job: edited(t, "default-scheduler", "spec|schedulerName", "PS"), s: fileSpec(), want: "its members ask for default-scheduler: nobody would start its members together"},
+		"volcano, dialect":      {job: volcano, s: typed("dialect", "labels"), want: "--dialect contradicts the file: its pods are marked as gang mine in dialect volcano"},
+		"volcano, minimum":      {job: volcano, s: typed("min-available", "xx"), want: "--min-available contradicts the file: it declares its gang itself, in dialect volcano"},
+		"volcano's, dialect":    {job: edited(t, "volcano", "spec|schedulerName", "PS"), s: typed("dialect", "labels"), want: "--dialect contradicts the file: its members ask for volcano"},
+		"labels, dialect":       {job: labelled, s: typed("dialect", "scheduler-plugins"), want: "--dialect contradicts the file: its pods are marked as gang mine in dialect labels"},
+		"labels, minimum":       {job: counted, s: typed("min-available", "xxx"), want: "the pods of Worker: --min-available contradicts the file: label pod-group.scheduling.sigs.k8s.io/min-available is 2"},
+		"labels, nonsense":      {job: nonsense, s: fileSpec(), want: `the pods of Worker: label pod-group.scheduling.sigs.k8s.io/min-available="two" is not a whole number`},
+		"policy, minimum":       {job: policy, s: typed("min-available", "x"), want: "--min-available contradicts the file: spec.runPolicy.schedulingPolicy.minAvailable is 2"},
+		"group, minimum":        {job: object(t, file), group: podGroupNamed(t, "mine"), s: typed("min-available", "x"), want: "--min-available contradicts the file: it holds PodGroup mine, whose minMember counts"},
+		"group, dialect":        {job: object(t, file), group: podGroupNamed(t, "mine"), s: typed("dialect", "none"), want: "--dialect contradicts the file: it holds PodGroup mine"},
+		"group of another name": {job: edited(t, "b", groupLabel, "PS"), group: podGroupNamed(t, "mine"), s: fileSpec(), want: "it holds PodGroup mine, but its pods name PodGroup b"},
+		"group and labels":      {job: labelled, group: podGroupNamed(t, "mine"), s: fileSpec(), want: "it holds PodGroup mine, but its pods are marked as gang mine in dialect labels"},
+		"more than there are":   {job: object(t, file), group: tooMany, s: fileSpec(), want: "its gang needs 4 members, but has 3"},
+		"more than typed":       {job: object(t, file), s: typed("min-available", "xxxx"), want: "its gang needs 4 members, but has 3"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := Complete(tt.job, tt.group, tt.s)
+			if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+				t.Fatalf("got  %v\nwant %s", err, tt.want)
+			}
+			var flag *ContradictionError
+			if errors.As(err, &flag) != strings.Contains(tt.want, "contradicts") {
+				t.Errorf("the kind of error is lost: %v", err)
+			}
+		})
+	}
+}
