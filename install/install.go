@@ -12,8 +12,15 @@ func PodGroupCRD() []byte { return podGroupCRD }
 // rights that the bundled scheduler uses.
 func SchedulerRBAC() []byte { return schedulerRBAC }
 
+// SchedulerPolicyRBAC returns the further rights with which the bundled scheduler
+// can take the places of gangs back that stay below their minimum.
+func SchedulerPolicyRBAC() []byte { return schedulerPolicyRBAC }
+
 //go:embed crd-podgroup.yaml
 var podGroupCRD []byte
 
 //go:embed scheduler-rbac.yaml
 var schedulerRBAC []byte
+
+//go:embed scheduler-policy-rbac.yaml
+var schedulerPolicyRBAC []byte

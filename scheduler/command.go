@@ -37,9 +37,14 @@ func NewCommand() *cobra.Command {
 		Short: "Run the gang scheduler (what its image runs)",
 		Long: `Run the gang scheduler: kube-scheduler's PodGroup cycle, fed with the gangs of
 every dialect that gangctl reads. Flags and configuration file are those of
-kube-scheduler; unless told otherwise it serves schedulerName ` + DefaultName + `
-and takes its lease in namespace ` + DefaultNamespace + `.`,
-		Hidden: true,
+kube-scheduler, and --serve; unless told otherwise it serves schedulerName
+` + DefaultName + ` and takes its lease in namespace ` + DefaultNamespace + `.
+
+With --serve it answers to the names of other schedulers, too, so that manifests
+that were written for them run unchanged. Whoever had the name must be stopped:
+two schedulers of one name bind the same pods.`,
+		Example: `  gangctl scheduler --serve volcano,kube-batch,scheduler-plugins-scheduler,koord-scheduler,kai-scheduler`,
+		Hidden:  true,
 		// Its flags are many and some have effects on the process; they are
 		// made only when the command really runs.
 		DisableFlagParsing: true,
@@ -55,9 +60,14 @@ and takes its lease in namespace ` + DefaultNamespace + `.`,
 	}
 }
 
-// parse reads kube-scheduler's flags; nil options mean that help was asked for
-// and printed.
-func parse(cmd *cobra.Command, args []string) (*options.Options, error) {
+// settings are kube-scheduler's options and our own.
+type settings struct {
+	*options.Options
+	serve []string // scheduler names beyond those of the configuration
+}
+
+// parse reads the flags; nil settings mean that help was asked for and printed.
+func parse(cmd *cobra.Command, args []string) (*settings, error) {
 	gate := utilfeature.DefaultMutableFeatureGate
 	// The engine's gangs are behind a gate that is off by default upstream. It
 	// says nothing about the API server: the groups never leave this process.
@@ -66,7 +76,16 @@ func parse(cmd *cobra.Command, args []string) (*options.Options, error) {
 			return nil, fmt.Errorf("enable gang scheduling: %w", err)
 		}
 	}
-	opts := options.NewOptions()
+	// A member whose siblings are still to be decided on would be nominated for
+	// its node, one more write for each, milliseconds before it is bound there.
+	if gate.Enabled(features.NominatedNodeNameForExpectation) {
+		if err := gate.OverrideDefault(features.NominatedNodeNameForExpectation, false); err != nil {
+			return nil, fmt.Errorf("spare nominations: %w", err)
+		}
+	}
+	opts := &settings{Options: options.NewOptions()}
+	opts.Flags.FlagSet("gangs").StringSliceVar(&opts.serve, "serve", nil,
+		"further scheduler names to answer to, such as volcano or kube-batch; each gets the plugins of the first profile")
 	// A set of its own, because gangctl has flags for every command, some of
 	// which have the name of one of kube-scheduler's.
 	flags := pflag.NewFlagSet(cmd.CommandPath(), pflag.ContinueOnError)
@@ -86,6 +105,9 @@ func parse(cmd *cobra.Command, args []string) (*options.Options, error) {
 	if rest := flags.Args(); len(rest) > 0 {
 		return nil, usage(cmd, "%s takes no arguments, got %q", cmd.CommandPath(), rest)
 	}
+	if _, err := serve(nil, opts.serve); err != nil {
+		return nil, usage(cmd, "%w", err)
+	}
 	if err := opts.ComponentGlobalsRegistry.Set(); err != nil {
 		return nil, usage(cmd, "--feature-gates: %w", err)
 	}
@@ -103,7 +125,7 @@ func usage(cmd *cobra.Command, format string, args ...any) error {
 }
 
 // run schedules until ctx ends or the lease is lost.
-func run(ctx context.Context, opts *options.Options) error {
+func run(ctx context.Context, opts *settings) error {
 	s, err := setup(ctx, opts)
 	if err != nil {
 		return err

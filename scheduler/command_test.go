@@ -30,7 +30,7 @@ func under(t *testing.T) (*cobra.Command, *bytes.Buffer) {
 
 func TestFlags(t *testing.T) {
 	cmd, out := under(t)
-	opts, err := parse(cmd, []string{"--kubeconfig", "/theirs", "--leader-elect=false"})
+	opts, err := parse(cmd, []string{"--kubeconfig", "/theirs", "--leader-elect=false", "--serve", "volcano,kube-batch", "--serve", "koord-scheduler"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,6 +39,9 @@ func TestFlags(t *testing.T) {
 	}
 	if opts.LeaderElection.LeaderElect {
 		t.Error("--leader-elect=false is not heeded")
+	}
+	if got := strings.Join(opts.serve, " "); got != "volcano kube-batch koord-scheduler" {
+		t.Errorf("--serve is %s", got)
 	}
 	config, err := defaultConfig()
 	if err != nil {
@@ -75,7 +78,7 @@ func TestHelp(t *testing.T) {
 	if err := cmd.Root().Execute(); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"gangctl scheduler [flags]", "--leader-elect", "--config", DefaultName} {
+	for _, want := range []string{"gangctl scheduler [flags]", "--leader-elect", "--config", "--serve", DefaultName} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("help lacks %q:\n%s", want, out)
 		}

@@ -6,26 +6,45 @@ import (
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
+	"github.com/gangctl/gangctl/scheduler/barrier"
 	"github.com/gangctl/gangctl/scheduler/board"
+	"github.com/gangctl/gangctl/scheduler/plan"
+	"github.com/gangctl/gangctl/scheduler/policy"
+	"github.com/gangctl/gangctl/scheduler/reserve"
+	"github.com/gangctl/gangctl/scheduler/score"
+	"github.com/gangctl/gangctl/scheduler/slot"
 )
 
 // parts are what our plugins share with the rest of the scheduler. There is one
 // of each, however many profiles there are.
 type parts struct {
-	board *board.Board
+	board   *board.Board
+	planner *plan.Planner
+	slots   *slot.Ledger
+	keeper  *reserve.Keeper
+	policy  *policy.Controller
+	barrier *barrier.Barrier
 }
 
 // extension is one plugin of ours. A profile gets an instance of its own, so
 // what all of them must agree on is made once, in extensions.
 type extension struct {
-	name string
-	make frameworkruntime.PluginFactory
+	name   string
+	make   frameworkruntime.PluginFactory
+	weight int32 // of its scores; zero for the engine's default
 }
 
 // extensions are our plugins, in the order in which the engine calls them,
 // after its own.
-func extensions(parts) []extension {
-	return []extension{}
+func extensions(p parts) []extension {
+	return []extension{
+		{name: policy.Name, make: p.policy.New},
+		{name: barrier.Name, make: p.barrier.NewPlugin},
+		{name: slot.Name, make: p.slots.New, weight: slot.Weight},
+		{name: reserve.Name, make: p.keeper.New},
+		{name: score.Name, make: score.New, weight: score.Weight},
+		{name: plan.Name, make: p.planner.NewPlugin}, // last: what it plans for others have let pass
+	}
 }
 
 func registry(plugins []extension) frameworkruntime.Registry {
@@ -49,7 +68,7 @@ func enable(profiles []schedulerconfig.KubeSchedulerProfile, plugins []extension
 			if slices.ContainsFunc(set.Disabled, named) || slices.ContainsFunc(set.Enabled, named) {
 				continue
 			}
-			set.Enabled = append(set.Enabled, schedulerconfig.Plugin{Name: p.name})
+			set.Enabled = append(set.Enabled, schedulerconfig.Plugin{Name: p.name, Weight: p.weight})
 		}
 	}
 }

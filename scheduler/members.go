@@ -3,6 +3,7 @@ package scheduler
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,28 +15,55 @@ import (
 	"github.com/gangctl/gangctl/scheduler/roster"
 )
 
-// byGang is the index under which the pods of one gang are found.
-const byGang = "gang"
-
 // members are the pods of the cluster: the live ones, which the engine sees
-// too, and those that have ended, which only the status of a gang counts.
+// too, and those that have ended, which count towards a gang's minimum and its
+// status.
 type members struct {
 	names []string // the scheduler names that are ours
-	live  cache.SharedIndexInformer
+	live  *regrouped
 	ended cache.SharedIndexInformer
+	// known is true when the roster has every pod that had ended at the start.
+	known cache.InformerSynced
 }
 
-func newMembers(client kubernetes.Interface, names []string) (*members, error) {
+// newMembers brings the pods of our names into the roster; touch is told which
+// gangs changed.
+func newMembers(client kubernetes.Interface, names []string, gangs *roster.Roster, touch func(gang.Key)) (*members, error) {
 	m := &members{names: names}
-	indexers := func() cache.Indexers { return cache.Indexers{byGang: m.index} }
-	m.live = coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, indexers(), selectPhases("status.phase!=Succeeded,status.phase!=Failed"))
-	m.ended = coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, indexers(), selectPhases("status.phase!=Pending,status.phase!=Running,status.phase!=Unknown"))
-	if err := m.live.SetTransform(m.enroll); err != nil {
+	pods := coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}, selectPhases("status.phase!=Succeeded,status.phase!=Failed"))
+	if err := pods.SetTransform(trim); err != nil {
 		return nil, fmt.Errorf("watch pods: %w", err)
 	}
+	m.live = newRegrouped(pods, gangs, m.ours, touch)
+	m.ended = coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}, selectPhases("status.phase!=Pending,status.phase!=Running,status.phase!=Unknown"))
 	if err := m.ended.SetTransform(trimEnded); err != nil {
 		return nil, fmt.Errorf("watch ended pods: %w", err)
 	}
+	set := func(obj any) {
+		if pod, ok := m.pod(obj); ok {
+			m.live.apply(func() roster.Change { return gangs.SetEnded(pod) })
+		}
+	}
+	registration, err := m.ended.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: set,
+		UpdateFunc: func(old, obj any) {
+			if before, ok := m.pod(old); ok {
+				if pod, is := m.pod(obj); !is || pod.UID != before.UID {
+					m.live.apply(func() roster.Change { return gangs.DeleteEnded(before.UID) })
+				}
+			}
+			set(obj)
+		},
+		DeleteFunc: func(obj any) {
+			if pod, ok := m.pod(obj); ok {
+				m.live.apply(func() roster.Change { return gangs.DeleteEnded(pod.UID) })
+			}
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch ended pods: %w", err)
+	}
+	m.known = registration.HasSynced
 	return m, nil
 }
 
@@ -43,129 +71,48 @@ func selectPhases(selector string) func(*metav1.ListOptions) {
 	return func(options *metav1.ListOptions) { options.FieldSelector = selector }
 }
 
-// key returns the gang of a pod that is ours to schedule.
-func (m *members) key(obj any) (gang.Key, *corev1.Pod, bool) {
+// ours tells the pods that are ours to schedule.
+func (m *members) ours(pod *corev1.Pod) bool { return slices.Contains(m.names, pod.Spec.SchedulerName) }
+
+// pod returns the pod of an event, if it is ours.
+func (m *members) pod(obj any) (*corev1.Pod, bool) {
 	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = gone.Obj
 	}
 	pod, ok := obj.(*corev1.Pod)
-	if !ok || !slices.Contains(m.names, pod.Spec.SchedulerName) {
-		return gang.Key{}, nil, false
-	}
-	key, ok := roster.KeyOf(pod)
-	return key, pod, ok
+	return pod, ok && m.ours(pod)
 }
 
-func (m *members) index(obj any) ([]string, error) {
-	if key, _, ok := m.key(obj); ok {
-		return []string{key.String()}, nil
+// trim drops what nobody reads.
+func trim(obj any) (any, error) {
+	if pod, ok := obj.(*corev1.Pod); ok {
+		pod.ManagedFields = nil
 	}
-	return nil, nil
+	return obj, nil
 }
 
-// enroll is the transform of live pods: the engine gets to see which gang each
-// of our pods belongs to.
-func (m *members) enroll(obj any) (any, error) {
-	pod, ok := obj.(*corev1.Pod)
-	if !ok {
-		return obj, nil
-	}
-	pod.ManagedFields = nil
-	if slices.Contains(m.names, pod.Spec.SchedulerName) && !leaving(pod) {
-		roster.Enroll(pod)
-	}
-	return pod, nil
-}
-
-// leaving tells a member that has its place and is being deleted. It may be so
-// for minutes, or for ever on a node that is dead, and the engine would count it
-// towards the gang's minimum, which it does not help any more.
-func leaving(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp != nil && pod.Spec.NodeName != ""
-}
-
-// trimEnded keeps of a pod that has ended what its gang's status needs.
+// trimEnded keeps of a pod that has ended what tells its gang, and what the
+// gang's minimum and status need.
 func trimEnded(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return obj, nil
 	}
-	return &corev1.Pod{
+	kept := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, Labels: pod.Labels,
+			OwnerReferences: pod.OwnerReferences, CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
 		},
-		Spec:   corev1.PodSpec{SchedulerName: pod.Spec.SchedulerName, NodeName: pod.Spec.NodeName},
+		Spec:   corev1.PodSpec{SchedulerName: pod.Spec.SchedulerName, NodeName: pod.Spec.NodeName, SchedulingGroup: pod.Spec.SchedulingGroup, Priority: pod.Spec.Priority},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase},
-	}, nil
-}
-
-// of lists the pods of a gang. A pod that ended a moment ago may be in both
-// caches or in neither; its next event mends that.
-func (m *members) of(key gang.Key) []*corev1.Pod {
-	var pods []*corev1.Pod
-	seen := map[string]bool{}
-	for _, informer := range []cache.SharedIndexInformer{m.ended, m.live} {
-		objs, err := informer.GetIndexer().ByIndex(byGang, key.String())
-		if err != nil {
-			continue
-		}
-		for _, obj := range objs {
-			if pod, ok := obj.(*corev1.Pod); ok && !seen[string(pod.UID)] {
-				seen[string(pod.UID)] = true
-				pods = append(pods, pod)
-			}
+	}
+	for key, value := range pod.Annotations {
+		if !strings.HasPrefix(key, "kubectl.kubernetes.io/") { // may hold a whole manifest
+			metav1.SetMetaDataAnnotation(&kept.ObjectMeta, key, value)
 		}
 	}
-	return pods
+	return kept, nil
 }
 
 // hasSynced reports whether every pod that existed at the start is known.
-func (m *members) hasSynced() bool { return m.live.HasSynced() && m.ended.HasSynced() }
-
-// notify keeps the roster current, and says which gangs changed.
-func (m *members) notify(gangs *roster.Roster, touch func(gang.Key)) error {
-	set := func(obj any) {
-		key, pod, ok := m.key(obj)
-		if !ok {
-			return
-		}
-		if leaving(pod) {
-			gangs.DeletePod(key, pod.UID)
-		} else {
-			gangs.SetPod(key, pod)
-		}
-		touch(key)
-	}
-	if _, err := m.live.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: set,
-		UpdateFunc: func(old, obj any) {
-			before, pod, was := m.key(old)
-			if after, now, is := m.key(obj); was && (!is || before != after || pod.UID != now.UID) {
-				gangs.DeletePod(before, pod.UID)
-				touch(before)
-			}
-			set(obj)
-		},
-		DeleteFunc: func(obj any) {
-			if key, pod, ok := m.key(obj); ok {
-				gangs.DeletePod(key, pod.UID)
-				touch(key)
-			}
-		},
-	}); err != nil {
-		return fmt.Errorf("watch pods: %w", err)
-	}
-	changed := func(obj any) {
-		if key, _, ok := m.key(obj); ok {
-			touch(key)
-		}
-	}
-	if _, err := m.ended.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    changed,
-		UpdateFunc: func(_, obj any) { changed(obj) },
-		DeleteFunc: changed,
-	}); err != nil {
-		return fmt.Errorf("watch ended pods: %w", err)
-	}
-	return nil
-}
+func (m *members) hasSynced() bool { return m.live.known() && m.known() }

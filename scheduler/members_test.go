@@ -1,206 +1,160 @@
 package scheduler
 
 import (
-	"context"
-	"fmt"
 	"slices"
-	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
-	"github.com/gangctl/gangctl/scheduler/roster"
-	"github.com/gangctl/gangctl/scheduler/virtual"
 )
 
-var llama = gang.Key{Dialect: gang.Labels, Namespace: "research", Name: "llama"}
-
-func labelled(name, scheduler string) *corev1.Pod {
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: name, UID: types.UID(name)},
-		Spec:       corev1.PodSpec{SchedulerName: scheduler, NodeName: ""},
-	}
-	labels.Mark(&pod.ObjectMeta, llama.Name, 2)
-	return pod
-}
-
-// start runs the pod informers against a fake API server, and collects which
-// gangs were touched.
-func start(t *testing.T, objects ...runtime.Object) (*members, *fake.Clientset, *virtual.Store, func() []gang.Key) {
-	t.Helper()
-	client := fake.NewClientset(objects...)
-	m, err := newMembers(client, []string{DefaultName})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var mu sync.Mutex
-	var touched []gang.Key
-	store := virtual.NewStore()
-	if err := m.notify(roster.New(store), func(key gang.Key) {
-		mu.Lock()
-		defer mu.Unlock()
-		touched = append(touched, key)
-	}); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var work sync.WaitGroup
-	work.Go(func() { m.live.RunWithContext(ctx) })
-	work.Go(func() { m.ended.RunWithContext(ctx) })
-	t.Cleanup(func() { cancel(); work.Wait() })
-	until(t, "the caches have synced", m.hasSynced)
-	return m, client, store, func() []gang.Key {
-		mu.Lock()
-		defer mu.Unlock()
-		return slices.Clone(touched)
-	}
-}
-
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 10 s: %s", what)
-		}
-	}
-}
-
-func TestOnlyOurPodsAreEnrolled(t *testing.T) {
-	m, _, store, touched := start(t, labelled("ours", DefaultName), labelled("theirs", "default-scheduler"))
-	published := func() bool { _, ok := store.Get("research", llama.VirtualName()); return ok }
-	until(t, "the gang is published", published)
-	var names []string
-	for _, pod := range m.of(llama) {
-		names = append(names, pod.Name)
-	}
-	if fmt.Sprint(names) != "[ours]" {
-		t.Errorf("members %v, want ours only", names)
-	}
-	for _, obj := range m.live.GetStore().List() {
-		pod := obj.(*corev1.Pod)
-		if enrolled := pod.Spec.SchedulingGroup != nil; enrolled != (pod.Name == "ours") {
-			t.Errorf("pod %s enrolled: %v", pod.Name, enrolled)
-		}
-	}
-	for _, key := range touched() {
-		if key != llama {
-			t.Errorf("touched %s", key)
-		}
-	}
-}
-
-func TestTheGangFollowsItsPods(t *testing.T) {
-	_, client, store, touched := start(t, labelled("a", DefaultName), labelled("b", DefaultName))
-	pods := client.CoreV1().Pods("research")
-	published := func() bool { _, ok := store.Get("research", llama.VirtualName()); return ok }
-	until(t, "the gang is published", published)
-
-	for _, name := range []string{"a", "b"} {
-		if err := pods.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	until(t, "the gang is gone with its last pod", func() bool { return !published() })
-	if n := len(touched()); n < 4 {
-		t.Errorf("%d touches for two pods that came and went", n)
-	}
-}
-
-func TestAPodThatLeavesItsGang(t *testing.T) {
-	_, client, store, _ := start(t, labelled("a", DefaultName))
-	published := func() bool { _, ok := store.Get("research", llama.VirtualName()); return ok }
-	until(t, "the gang is published", published)
-	pod := labelled("a", DefaultName)
-	pod.Labels = nil
-	pod.ResourceVersion = "2"
-	if _, err := client.CoreV1().Pods("research").Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "the gang is gone with its last member", func() bool { return !published() })
-}
-
-func TestAMemberThatLeavesCountsNoMore(t *testing.T) {
-	m, client, store, _ := start(t, labelled("a", DefaultName))
-	published := func() bool { _, ok := store.Get("research", llama.VirtualName()); return ok }
-	until(t, "the gang is published", published)
-	pod := labelled("a", DefaultName)
-	now := metav1.Now()
-	pod.DeletionTimestamp, pod.Spec.NodeName, pod.ResourceVersion = &now, "n1", "2"
-	if _, err := client.CoreV1().Pods("research").Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "the gang is gone with the last member that stays", func() bool { return !published() })
-	for _, obj := range m.live.GetStore().List() {
-		if obj.(*corev1.Pod).Spec.SchedulingGroup != nil {
-			t.Error("the engine counts a member that is being deleted")
-		}
-	}
-}
+var llama = gang.Key{Dialect: gang.Labels, Namespace: namespace, Name: "llama"}
 
 func TestTrimEnded(t *testing.T) {
-	pod := labelled("a", DefaultName)
-	pod.Status.Phase = corev1.PodSucceeded
-	pod.Spec.Containers = []corev1.Container{{Name: "tensorflow", Image: "big"}}
+	yes, name := true, "native"
+	now := metav1.Now()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "a", UID: "u", DeletionTimestamp: &now, CreationTimestamp: now,
+			OwnerReferences: []metav1.OwnerReference{{UID: types.UID("job"), Controller: &yes}},
+			Annotations:     map[string]string{"pod-group-name": "g", "kubectl.kubernetes.io/last-applied-configuration": "large"},
+		},
+		Spec:   corev1.PodSpec{SchedulerName: DefaultName, Containers: []corev1.Container{{Name: "main"}}, SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: &name}},
+		Status: corev1.PodStatus{Phase: corev1.PodSucceeded, Message: "long"},
+	}
+	labels.Mark(&pod.ObjectMeta, llama.Name, 2)
 	obj, err := trimEnded(pod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	trimmed := obj.(*corev1.Pod)
-	if len(trimmed.Spec.Containers) != 0 {
-		t.Error("the containers of a pod that has ended are kept")
+	kept := obj.(*corev1.Pod)
+	if len(kept.Spec.Containers) != 0 || kept.Status.Message != "" || len(kept.Annotations) != 1 {
+		t.Errorf("kept %+v: more than its gang needs", kept)
 	}
-	key, ok := roster.KeyOf(trimmed)
-	if !ok || key != llama || trimmed.Status.Phase != corev1.PodSucceeded || trimmed.Spec.SchedulerName != DefaultName {
-		t.Errorf("trimmed to %+v: its gang's status needs more", trimmed)
+	if got, ok := labels.NameOf(kept); !ok || got != llama.Name || metav1.GetControllerOf(kept) == nil || kept.Annotations["pod-group-name"] != "g" ||
+		kept.Spec.SchedulingGroup == nil || kept.DeletionTimestamp == nil || kept.Status.Phase != corev1.PodSucceeded || kept.Spec.SchedulerName != DefaultName {
+		t.Errorf("kept %+v: less than its gang needs", kept)
 	}
 }
 
-func TestGroupHandler(t *testing.T) {
-	store := virtual.NewStore()
-	gangs := roster.New(store)
-	var touched []string
-	h := &groupHandler{roster: gangs, touch: func(key gang.Key) { touched = append(touched, key.Name) }}
-	key := gang.Key{Dialect: gang.SchedulerPlugins, Namespace: "research", Name: "g"}
-	gangs.SetPod(key, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p"}})
-	object := func(minMember any) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: map[string]any{
-			"metadata": map[string]any{"namespace": "research", "name": "g", "uid": "u"},
-			"spec":     map[string]any{"minMember": minMember},
-		}}
-	}
-	published := func() int32 {
-		group, ok := store.Get("research", key.VirtualName())
-		if !ok {
-			return 0
-		}
-		return group.Spec.SchedulingPolicy.Gang.MinCount
-	}
-	for _, step := range []struct {
-		what string
-		do   func()
-		want int32
-	}{
-		{"an object", func() { h.SetObject(object(int64(3))) }, 3},
-		{"its minimum changes", func() { h.SetObject(object(int64(2))) }, 2},
-		{"an object that cannot be read is skipped", func() { h.SetObject(object("two")) }, 2},
-		{"it is deleted", func() { h.DeleteObject("research", "g") }, 0},
-		{"it is back", func() { h.SetObject(object(int64(4))) }, 4},
-		{"the API ceases to be served", h.Reset, 0},
-	} {
-		step.do()
-		if got := published(); got != step.want {
-			t.Errorf("%s: minCount %d, want %d", step.what, got, step.want)
+func TestPodsOfOtherSchedulersAreNoMembers(t *testing.T) {
+	gangCycle(t)
+	r := newRig(t)
+	r.node("n1", 4)
+	r.start()
+	mark := func(pod *corev1.Pod) { labels.Mark(&pod.ObjectMeta, llama.Name, 2) }
+	r.create(r.pod("theirs", "default-scheduler", mark, func(pod *corev1.Pod) { byField(pod, "native", 0) }), r.pod("ours", DefaultName, mark))
+	r.waitSaid("ours", "1/2 pods exist")
+	lister := r.factory.Core().V1().Pods().Lister().Pods(namespace)
+	for name, want := range map[string]bool{"ours": true, "theirs": false} {
+		pod, err := lister.Get(name)
+		r.must(err)
+		if got := pod.Spec.SchedulingGroup != nil; got != want {
+			t.Errorf("%s is shown in a gang: %v", name, got)
 		}
 	}
-	if want := "[g g g g g]"; fmt.Sprint(touched) != want {
-		t.Errorf("touched %v, want %s", touched, want)
+}
+
+// The objects of a gang come and go while it waits; what cannot be read is no
+// reason to go on with what was read before.
+func TestObjectsComeAndGo(t *testing.T) {
+	gangCycle(t)
+	r := newRig(t)
+	d := dialects()[3]
+	d.scheduler = DefaultName
+	g := team{r, d}
+	r.node("n1", 8)
+	r.start()
+	names := g.members("g", 0, 0, 3)
+	r.waitSaid("g-0", "PodGroup research/g not found")
+	r.crd(d.resource, true)
+	g.declare("g", 4)
+	r.waitSaid("g-0", "3/4 pods exist")
+	objects := r.groups.Resource(d.resource).Namespace(namespace)
+	u, err := objects.Get(t.Context(), "g", metav1.GetOptions{})
+	r.must(err)
+	u.Object["spec"] = map[string]any{"minMember": "three"}
+	_, err = objects.Update(t.Context(), u, metav1.UpdateOptions{})
+	r.must(err)
+	r.waitSaid("g-0", "PodGroup research/g cannot be read")
+	r.create(r.pod("g-3", DefaultName, func(pod *corev1.Pod) { g.mark(pod, "g", 0) })) // would be enough for the old minimum
+	r.waitSaid("g-3", "cannot be read")
+	r.crd(d.resource, false)
+	r.waitSaid("g-0", "PodGroup research/g not found")
+	u.Object["spec"] = minMember(4)
+	_, err = objects.Update(t.Context(), u, metav1.UpdateOptions{})
+	r.must(err)
+	if n := r.placed(names...); n != 0 {
+		t.Errorf("%d members placed meanwhile", n)
+	}
+	r.crd(d.resource, true)
+	r.waitPlaced(append(names, "g-3")...)
+}
+
+// Members of different priorities run together, at the highest.
+func TestMixedPriorities(t *testing.T) {
+	gangCycle(t)
+	priority := func(n int32) func(*corev1.Pod) { return func(pod *corev1.Pod) { pod.Spec.Priority = &n } }
+	mark := func(pod *corev1.Pod) { labels.Mark(&pod.ObjectMeta, llama.Name, 3) }
+	for _, launcherFirst := range []bool{true, false} {
+		r := newRig(t)
+		r.node("n1", 4)
+		r.start()
+		launcher := r.pod("launcher", DefaultName, mark, priority(100))
+		workers := []*corev1.Pod{r.pod("w-0", DefaultName, mark, priority(0)), r.pod("w-1", DefaultName, mark, priority(0))}
+		if launcherFirst {
+			r.create(launcher)
+		}
+		r.create(workers...)
+		r.create(r.pod("single", DefaultName, func(pod *corev1.Pod) { pod.Spec.NodeName = "n1" }))
+		until(t, "the workers are known", func() bool { return len(r.roster.Pods(llama)) >= 2 })
+		if !launcherFirst {
+			r.create(launcher)
+		}
+		r.waitPlaced("launcher", "w-0", "w-1")
+		group, _ := r.store.Get(namespace, llama.VirtualName())
+		if got := *group.Spec.Priority; got != 100 {
+			t.Errorf("the gang has priority %d", got)
+		}
+		for _, c := range group.Status.Conditions {
+			if c.Reason == "SchedulerError" {
+				t.Errorf("launcher first %v: the engine saw members at odds: %s", launcherFirst, c.Message)
+			}
+		}
+		if p := r.get("w-0").Spec.Priority; *p != 0 {
+			t.Errorf("the priority of a worker was changed on the server, to %d", *p)
+		}
+	}
+}
+
+// Controllers for Volcano create no pods before their group is admitted.
+func TestVolcanoGroupsAreAdmittedBeforeTheirPods(t *testing.T) {
+	gangCycle(t)
+	i := slices.IndexFunc(dialects(), func(d conforming) bool { return d.dialect == gang.Volcano })
+	for serving, want := range map[string]string{"volcano": "Inqueue", "kube-batch": ""} {
+		g := team{newRig(t, serving), dialects()[i]}
+		g.crd(g.resource, true)
+		g.node("n1", 4)
+		g.declare("g", 2)
+		g.start()
+		if want == "" {
+			g.node("n2", 4)
+			g.create(g.pod("single", DefaultName))
+			g.waitPlaced("single") // it does work
+			until(t, "the group is known", func() bool {
+				return g.roster.Need(gang.Key{Dialect: gang.Volcano, Namespace: namespace, Name: "g"}) == 2
+			})
+			if phase := g.written("g"); phase != "" {
+				t.Errorf("wrote %q to a group of another scheduler", phase)
+			}
+			continue
+		}
+		until(t, "the group is admitted", func() bool { return g.written("g") == want })
+		g.waitPlaced(g.members("g", 2, 0, 2)...)
+		until(t, "the group runs", func() bool { return g.written("g") == "Running" })
 	}
 }

@@ -8,40 +8,121 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
+	"github.com/gangctl/gangctl/scheduler/roster"
+	"github.com/gangctl/gangctl/scheduler/virtual"
 )
 
+// shown is an engine that notes what it is shown.
+type shown struct {
+	podEvents
+	got []string
+}
+
+func newShown(t *testing.T) *shown {
+	t.Helper()
+	s := &shown{}
+	pods := cache.NewSharedIndexInformer(&cache.ListWatch{}, &corev1.Pod{}, 0, cache.Indexers{})
+	ours := func(pod *corev1.Pod) bool { return pod.Spec.SchedulerName == DefaultName }
+	s.podEvents = podEvents{newRegrouped(pods, roster.New(virtual.NewStore()), ours, func(gang.Key) {})}
+	note := func(verb string, obj any) {
+		if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			verb, obj = verb+" (missed)", last.Obj
+		}
+		pod := obj.(*corev1.Pod)
+		group, _ := virtual.GroupOf(pod)
+		if pod.Spec.Priority != nil && *pod.Spec.Priority != 0 {
+			group.Name += fmt.Sprintf("@%d", *pod.Spec.Priority)
+		}
+		s.got = append(s.got, verb+" "+string(pod.UID)+" "+group.Name)
+	}
+	_, err := s.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { note("add", obj) },
+		UpdateFunc: func(old, obj any) {
+			if old.(*corev1.Pod).ResourceVersion == obj.(*corev1.Pod).ResourceVersion {
+				t.Error("an update that the engine would take for none")
+			}
+			note("update", obj)
+		},
+		DeleteFunc: func(obj any) { note("delete", obj) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *shown) want(t *testing.T, what string, want ...string) {
+	t.Helper()
+	if fmt.Sprintf("%q", s.got) != fmt.Sprintf("%q", want) {
+		t.Errorf("%s: shown %q, want %q", what, s.got, want)
+	}
+	s.got = nil
+}
+
 func TestRegroup(t *testing.T) {
-	pod := func(uid, group, node string) *corev1.Pod {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}, Spec: corev1.PodSpec{NodeName: node}}
+	serial := 0
+	pod := func(uid, group, node string, priority int32) *corev1.Pod {
+		serial++
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: uid, UID: types.UID(uid), ResourceVersion: fmt.Sprint(serial)},
+			Spec:       corev1.PodSpec{NodeName: node, SchedulerName: DefaultName, Priority: &priority},
+		}
 		if group != "" {
-			p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &group}
+			labels.Mark(&p.ObjectMeta, group, 2)
 		}
 		return p
 	}
-	tests := []struct {
-		name          string
-		before, after *corev1.Pod
-		want          string
-	}{
-		{"nothing of it", pod("1", "a", ""), pod("1", "a", ""), "[update 1]"},
-		{"bound", pod("1", "a", ""), pod("1", "a", "n1"), "[update 1]"},
-		{"another gang", pod("1", "a", ""), pod("1", "b", ""), "[delete 1 add 1]"},
-		{"into a gang", pod("1", "", ""), pod("1", "b", ""), "[delete 1 add 1]"},
-		{"another pod of the name", pod("1", "a", ""), pod("2", "a", ""), "[delete 1 add 2]"},
-		{"another gang, with a node already", pod("1", "a", "n1"), pod("1", "b", "n1"), "[update 1]"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			var got []string
-			name := func(obj any) string { return string(obj.(*corev1.Pod).UID) }
-			regroup{cache.ResourceEventHandlerFuncs{
-				AddFunc:    func(obj any) { got = append(got, "add "+name(obj)) },
-				UpdateFunc: func(_, obj any) { got = append(got, "update "+name(obj)) },
-				DeleteFunc: func(obj any) { got = append(got, "delete "+name(obj)) },
-			}}.OnUpdate(tt.before, tt.after)
-			if fmt.Sprint(got) != tt.want {
-				t.Errorf("%v, want %s", got, tt.want)
-			}
-		})
+	s := newShown(t)
+	a := pod("1", "a", "", 0)
+	s.OnAdd(a, true)
+	s.want(t, "a member comes", "add 1 labels:a")
+	next := pod("1", "a", "", 0)
+	s.OnUpdate(a, next)
+	s.want(t, "nothing of it changes", "update 1 labels:a")
+	high := pod("2", "a", "", 7)
+	s.OnAdd(high, false)
+	s.want(t, "a member of a higher priority comes", "update 1 labels:a@7", "add 2 labels:a@7")
+	bound := pod("1", "a", "n1", 0)
+	s.OnUpdate(next, bound)
+	s.want(t, "it is bound", "update 1 labels:a@7")
+	s.OnDelete(cache.DeletedFinalStateUnknown{Key: "research/2", Obj: high})
+	s.want(t, "the higher one goes", "delete (missed) 2 labels:a@7", "update 1 labels:a")
+	moved := pod("1", "b", "n1", 0)
+	s.OnUpdate(bound, moved)
+	s.want(t, "another gang, with a node already", "update 1 labels:b")
+	now := metav1.Now()
+	leaving := pod("1", "b", "n1", 0)
+	leaving.DeletionTimestamp = &now
+	s.OnUpdate(moved, leaving)
+	s.want(t, "it leaves its place", "update 1 ")
+	s.OnDelete(leaving)
+	s.want(t, "it is gone", "delete 1 ")
+
+	waiting := pod("3", "a", "", 0)
+	s.OnAdd(waiting, false)
+	other := pod("3", "b", "", 0)
+	s.OnUpdate(waiting, other)
+	s.want(t, "a waiting pod changes its gang", "add 3 labels:a", "delete 3 labels:a", "add 3 labels:b")
+	single := pod("3", "", "", 0)
+	s.OnUpdate(other, single)
+	s.want(t, "out of its gang", "delete 3 labels:b", "add 3 ")
+	again := pod("4", "b", "", 0)
+	again.Name = "3"
+	s.OnUpdate(single, again)
+	s.want(t, "another pod of the name", "delete 3 ", "add 4 labels:b")
+
+	theirs := pod("5", "b", "", 0)
+	theirs.Spec.SchedulerName = "default-scheduler"
+	s.OnAdd(theirs, false)
+	bare := theirs.DeepCopy()
+	bare.ResourceVersion += "0"
+	s.OnUpdate(theirs, bare)
+	s.OnDelete(bare)
+	s.want(t, "a pod of another scheduler", "add 5 ", "update 5 ", "delete 5 ")
+	if s.gangs.Pods(gang.Key{Dialect: gang.Labels, Namespace: namespace, Name: "b"})[0].UID != "4" {
+		t.Error("the roster and the engine saw different things")
 	}
 }

@@ -4,17 +4,14 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 	schedulerserverconfig "k8s.io/kubernetes/cmd/kube-scheduler/app/config"
@@ -22,38 +19,34 @@ import (
 	upstream "k8s.io/kubernetes/pkg/scheduler"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 	"k8s.io/utils/clock"
 
-	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/scheduler/barrier"
 	"github.com/gangctl/gangctl/scheduler/board"
-	"github.com/gangctl/gangctl/scheduler/feed"
 	"github.com/gangctl/gangctl/scheduler/intercept"
-	"github.com/gangctl/gangctl/scheduler/roster"
-	"github.com/gangctl/gangctl/scheduler/status"
-	"github.com/gangctl/gangctl/scheduler/virtual"
+	"github.com/gangctl/gangctl/scheduler/plan"
+	"github.com/gangctl/gangctl/scheduler/reserve"
 )
 
 // instance is one scheduler, ready to run.
 type instance struct {
-	config  *schedulerserverconfig.CompletedConfig
-	engine  *upstream.Scheduler
-	members *members
-	feed    *feed.Feed
-	status  *status.Controller
+	config *schedulerserverconfig.CompletedConfig
+	engine *upstream.Scheduler
+	gangs  *gangs
+	keeper *reserve.Keeper
 }
 
 // setup builds the engine from kube-scheduler's options, with three things of
 // our own: the informer that shows it pods (each pointed to its gang), the one
 // that shows it gangs, and the client through which it reports on them.
-func setup(ctx context.Context, opts *options.Options) (*instance, error) {
+func setup(ctx context.Context, opts *settings) (*instance, error) {
 	defaults, err := defaultConfig()
 	if err != nil {
 		return nil, err
 	}
 	opts.ComponentConfig = defaults
-	if err := ownLease(klog.FromContext(ctx), opts); err != nil {
+	if err := ownLease(klog.FromContext(ctx), opts.Options); err != nil {
 		return nil, err
 	}
 	if errs := opts.Validate(); len(errs) > 0 {
@@ -71,62 +64,53 @@ func setup(ctx context.Context, opts *options.Options) (*instance, error) {
 		return nil, fmt.Errorf("create client: %w", err)
 	}
 
-	notes := &board.Board{}
-	store := virtual.NewStore()
-	gangs := roster.New(store)
-	names := profileNames(c.ComponentConfig.Profiles)
-	members, err := newMembers(c.Client, names)
+	profiles, err := serve(c.ComponentConfig.Profiles, opts.serve)
 	if err != nil {
 		return nil, err
 	}
-	handler := &groupHandler{roster: gangs}
-	groups := feed.New(dyn, schedulerplugins.CRDName, schedulerplugins.GVR(), handler)
-	controller := (&status.Controller{
-		Client:     c.Client,
-		Dynamic:    dyn,
-		Members:    members.of,
-		Objects:    groups,
-		Synced:     members.hasSynced,
-		Incomplete: gangs.Incomplete,
-		Recorder:   c.EventBroadcaster.NewRecorder(names[0]),
-		Clock:      clock.RealClock{},
-	}).Complete()
-	handler.touch = controller.Touch
-	if err := members.notify(gangs, controller.Touch); err != nil {
+	c.ComponentConfig.Profiles = profiles
+	names := profileNames(profiles)
+
+	g, err := gather(c.Client, dyn, names, c.EventBroadcaster.NewRecorder(names[0]), opts.InformerName)
+	if err != nil {
 		return nil, err
 	}
-
-	c.Client = intercept.Client(c.Client, &decisions{store: store, report: controller.Decided})
-	c.InformerFactory = informerFactory(c.Client, opts, members.live, store)
-	plugins := extensions(parts{board: notes})
+	c.Client, c.InformerFactory = g.client, g.factory
+	notes := &board.Board{Changed: func(group types.NamespacedName) {
+		if key, ok := keyOf(group); ok {
+			g.why.Touch(key)
+		}
+	}}
+	planner := plan.New(notes, c.ComponentConfig.Profiles, clock.RealClock{})
+	planner.Register(legacyregistry.MustRegister)
+	slots, err := keepSlots(g)
+	if err != nil {
+		return nil, err
+	}
+	keeper := reserve.NewKeeper(planner, clock.RealClock{})
+	slots.Released, keeper.Released = planner.Released, planner.Released
+	planner.Claims = allClaims{kept{slots}, reserved{keeper}}
+	barriers := barrier.New()
+	g.policy.Freed, barriers.Freed = planner.Wake, planner.Wake
+	g.policy.Register(legacyregistry.MustRegister)
+	barriers.Register(legacyregistry.MustRegister)
+	plugins := extensions(parts{board: notes, planner: planner, slots: slots, keeper: keeper, policy: g.policy, barrier: barriers})
 	enable(c.ComponentConfig.Profiles, plugins)
 	cc := c.Complete()
 	engine, err := newEngine(ctx, &cc, plugins)
 	if err != nil {
 		return nil, err
 	}
+	planner.Attach(engine)
 	if err := options.LogOrWriteConfig(klog.FromContext(ctx), opts.WriteConfigTo, &cc.ComponentConfig, nil); err != nil {
 		return nil, err
 	}
-	return &instance{config: &cc, engine: engine, members: members, feed: groups, status: controller}, nil
-}
-
-// informerFactory is kube-scheduler's, with our informers of pods and gangs.
-func informerFactory(client kubernetes.Interface, opts *options.Options, pods cache.SharedIndexInformer, store *virtual.Store) informers.SharedInformerFactory {
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithInformerName(opts.InformerName))
-	factory.InformerFor(&corev1.Pod{}, fixed(regrouped{pods}))
-	factory.InformerFor(&schedulingv1beta1.PodGroup{}, fixed(
-		cache.NewSharedIndexInformer(store, &schedulingv1beta1.PodGroup{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})))
-	return factory
-}
-
-func fixed(informer cache.SharedIndexInformer) func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {
-	return func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return informer }
+	return &instance{config: &cc, engine: engine, gangs: g, keeper: keeper}, nil
 }
 
 func newEngine(ctx context.Context, cc *schedulerserverconfig.CompletedConfig, plugins []extension) (*upstream.Scheduler, error) {
 	recorders := profile.RecorderFactory(func(name string) events.EventRecorderLogger {
-		return cc.EventBroadcaster.NewRecorder(name)
+		return intercept.Recorder(cc.EventBroadcaster.NewRecorder(name))
 	})
 	engine, err := upstream.New(ctx, cc.Client, cc.InformerFactory, cc.DynInformerFactory, recorders,
 		upstream.WithComponentConfigVersion(cc.ComponentConfig.APIVersion),
@@ -153,22 +137,8 @@ func (s *instance) run(ctx context.Context) error {
 	var work sync.WaitGroup
 	defer work.Wait()
 	defer cancel()
-	logger := klog.FromContext(ctx)
-	work.Go(func() { s.members.ended.RunWithContext(ctx) })
-	work.Go(func() {
-		if err := s.feed.Run(ctx); err != nil {
-			logger.Error(err, "Cannot read PodGroups")
-			cancel()
-		}
-	})
-	// Reports are written by the replica that schedules, and by no other. The
-	// engine asks for its first gang when it has the lease, and not before.
-	var leading sync.Once
-	next := s.engine.NextEntity
-	s.engine.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
-		leading.Do(func() { work.Go(func() { s.status.Run(ctx) }) })
-		return next(logger)
-	}
+	s.gangs.follow(ctx, &work, s.engine, cancel)
+	work.Go(func() { s.keeper.Run(ctx) })
 	return app.Run(ctx, s.config, s.engine)
 }
 

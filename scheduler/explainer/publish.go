@@ -82,7 +82,8 @@ func (p *Publisher) change(ctx context.Context, e *corev1.Event) error {
 // nameOf is by the job, which is what users ask about; pods that no job owns are
 // found by their gang.
 func nameOf(key gang.Key, a *answer.Answer) string {
-	if a.Job.UID != "" {
+	// Pods without an owner have a made-up UID, which is no part of a name.
+	if a.Job.UID != "" && !strings.Contains(a.Job.UID, "/") {
 		return published.EventName(types.UID(a.Job.UID))
 	}
 	return published.EventName(types.UID(strings.ToLower(string(key.Dialect) + "." + key.Name)))

@@ -2,8 +2,11 @@ package feed
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,20 +15,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	testclock "k8s.io/utils/clock/testing"
 )
 
 var (
 	crds   = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	groups = schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}
+	native = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1beta1", Resource: "podgroups"}
 )
 
-const crdName = "podgroups.scheduling.x-k8s.io"
-
-func definition(established string) *unstructured.Unstructured {
+func definition(name, established string) *unstructured.Unstructured {
+	served := func(version string, storage bool) any {
+		return map[string]any{"name": version, "served": true, "storage": storage, "schema": map[string]any{"big": "schema"}}
+	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{"name": crdName},
-		"spec":     map[string]any{"big": "schema"},
+		"metadata": map[string]any{"name": name, "annotations": map[string]any{"last": "applied"}},
+		"spec":     map[string]any{"versions": []any{served("v1", false), served("v1alpha1", true)}, "names": "many"},
 		"status": map[string]any{"conditions": []any{
 			map[string]any{"type": "NamesAccepted", "status": "True"},
 			map[string]any{"type": "Established", "status": established},
@@ -41,6 +48,8 @@ func object(name string) *unstructured.Unstructured {
 	}}
 }
 
+const crdName = "podgroups.scheduling.x-k8s.io"
+
 // log records the calls of a feed.
 type log struct {
 	mu    sync.Mutex
@@ -53,9 +62,16 @@ func (l *log) add(call string) {
 	l.calls = append(l.calls, call)
 }
 
-func (l *log) SetObject(u *unstructured.Unstructured) { l.add("set " + u.GetName()) }
-func (l *log) DeleteObject(_, name string)            { l.add("delete " + name) }
-func (l *log) Reset()                                 { l.add("reset") }
+func (l *log) SetObject(r schema.GroupVersionResource, u *unstructured.Unstructured) {
+	l.add("set " + r.Version + " " + u.GetName())
+}
+func (l *log) DeleteObject(_ schema.GroupVersionResource, _, name string) { l.add("delete " + name) }
+func (l *log) Reset(r schema.GroupVersionResource)                        { l.add("reset " + r.Group) }
+func (l *log) Problem(r schema.GroupVersionResource, err error) {
+	if err != nil {
+		l.add("problem " + r.Group)
+	}
+}
 
 func (l *log) waitFor(t *testing.T, want ...string) {
 	t.Helper()
@@ -71,62 +87,180 @@ func (l *log) waitFor(t *testing.T, want ...string) {
 	t.Fatalf("calls %q, want %q", got, want)
 }
 
-func TestFeedFollowsItsAPI(t *testing.T) {
+// rig is a feed of an API server in memory.
+type rig struct {
+	*Feed
+	t       *testing.T
+	client  *dynamicfake.FakeDynamicClient
+	calls   *log
+	clock   *testclock.FakeClock
+	version atomic.Value // of what is built in
+}
+
+func newRig(t *testing.T, objects ...runtime.Object) *rig {
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		crds: "CustomResourceDefinitionList", groups: "PodGroupList",
-	}, object("early"))
-	calls := &log{}
-	f := New(client, crdName, groups, calls)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- f.Run(ctx) }()
-	synced := func(why string) {
-		t.Helper()
-		for deadline := time.Now().Add(10 * time.Second); !f.HasSynced(); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("never synced %s", why)
+		crds: "CustomResourceDefinitionList", groups: "PodGroupList", native: "PodGroupList",
+	}, objects...)
+	r := &rig{t: t, client: client, calls: &log{}, clock: testclock.NewFakeClock(time.Unix(1e9, 0))}
+	r.version.Store("")
+	r.Feed = &Feed{
+		Client: client, Custom: []schema.GroupResource{groups.GroupResource()}, Handler: r.calls, Clock: r.clock,
+		BuiltIn: []BuiltIn{{GroupResource: native.GroupResource(), Version: func(context.Context) (string, error) {
+			version := r.version.Load().(string)
+			if version == "error" {
+				return "", errors.New("no answer")
 			}
+			return version, nil
+		}}},
+	}
+	return r
+}
+
+// run runs the feed until the test ends.
+func (r *rig) run() {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(r.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	r.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			r.t.Errorf("Run = %v", err)
+		}
+	})
+}
+
+func (r *rig) synced(why string) {
+	r.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !r.HasSynced(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			r.t.Fatalf("never synced %s", why)
 		}
 	}
+}
 
-	synced("though the API is known not to be served")
-	calls.waitFor(t) // nothing
-
-	apply := func(_ *unstructured.Unstructured, err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+func (r *rig) apply(_ *unstructured.Unstructured, err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
 	}
-	definitions := client.Resource(crds)
-	apply(definitions.Create(ctx, definition("False"), metav1.CreateOptions{}))
-	apply(definitions.Update(ctx, definition("True"), metav1.UpdateOptions{}))
-	calls.waitFor(t, "set early")
-	synced("with the API served")
-	if u, ok := f.Get("research", "early"); !ok || u.Object["spec"] == nil || u.Object["other"] != nil {
+}
+
+func TestFeedFollowsItsAPI(t *testing.T) {
+	r := newRig(t, object("early"))
+	r.run()
+	ctx := t.Context()
+	r.synced("though the API is known not to be served")
+	r.calls.waitFor(t) // nothing
+
+	definitions := r.client.Resource(crds)
+	r.apply(definitions.Create(ctx, definition("unrelated.example.com", "True"), metav1.CreateOptions{}))
+	r.apply(definitions.Create(ctx, definition(crdName, "False"), metav1.CreateOptions{}))
+	r.apply(definitions.Update(ctx, definition(crdName, "True"), metav1.UpdateOptions{}))
+	r.calls.waitFor(t, "set v1alpha1 early")
+	r.synced("with the API served")
+	if u, ok := r.Get(groups, "research", "early"); !ok || u.Object["spec"] == nil || u.Object["other"] != nil {
 		t.Errorf("Get = %v, %v, want the object with spec and without what nobody reads", u, ok)
 	}
 
-	apply(client.Resource(groups).Namespace("research").Create(ctx, object("late"), metav1.CreateOptions{}))
-	calls.waitFor(t, "set early", "set late")
-	if err := client.Resource(groups).Namespace("research").Delete(ctx, "early", metav1.DeleteOptions{}); err != nil {
+	objects := r.client.Resource(groups).Namespace("research")
+	r.apply(objects.Create(ctx, object("late"), metav1.CreateOptions{}))
+	r.calls.waitFor(t, "set v1alpha1 early", "set v1alpha1 late")
+	if err := objects.Delete(ctx, "early", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	calls.waitFor(t, "set early", "set late", "delete early")
-
+	r.calls.waitFor(t, "set v1alpha1 early", "set v1alpha1 late", "delete early")
 	if err := definitions.Delete(ctx, crdName, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	calls.waitFor(t, "set early", "set late", "delete early", "reset")
-	if _, ok := f.Get("research", "late"); ok {
+	r.calls.waitFor(t, "set v1alpha1 early", "set v1alpha1 late", "delete early", "reset scheduling.x-k8s.io")
+	if _, ok := r.Get(groups, "research", "late"); ok {
 		t.Error("Get finds an object of an API that is not served")
 	}
+	r.apply(definitions.Create(ctx, definition(crdName, "True"), metav1.CreateOptions{}))
+	r.calls.waitFor(t, "set v1alpha1 early", "set v1alpha1 late", "delete early", "reset scheduling.x-k8s.io", "set v1alpha1 late")
 
-	apply(definitions.Create(ctx, definition("True"), metav1.CreateOptions{}))
-	calls.waitFor(t, "set early", "set late", "delete early", "reset", "set late")
+	watches := 0
+	for _, action := range r.client.Actions() {
+		if action.GetVerb() == "watch" && action.GetResource() == crds {
+			watches++
+		}
+	}
+	if watches != 1 {
+		t.Errorf("%d watches of definitions, want 1 however many APIs there are", watches)
+	}
+}
 
-	cancel()
-	if err := <-done; err != nil {
-		t.Errorf("Run = %v", err)
+func TestBuiltInAPIs(t *testing.T) {
+	u := object("early")
+	u.SetAPIVersion("scheduling.k8s.io/v1beta1")
+	r := newRig(t, u)
+	r.version.Store("error")
+	r.run()
+	r.synced("though nobody knows")
+	again := func() {
+		for !r.clock.HasWaiters() {
+			time.Sleep(time.Millisecond)
+		}
+		r.clock.Step(recheck)
+	}
+	r.version.Store("v1beta1")
+	again()
+	r.calls.waitFor(t, "set v1beta1 early")
+	r.version.Store("error")
+	again()
+	again()
+	r.version.Store("")
+	again()
+	r.calls.waitFor(t, "set v1beta1 early", "reset scheduling.k8s.io")
+}
+
+func TestAnAPIThatCannotBeReadHoldsUpNobody(t *testing.T) {
+	r := newRig(t, definition(crdName, "True"), object("early"))
+	var refuse atomic.Bool
+	refuse.Store(true)
+	r.client.PrependReactor("list", "podgroups", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return refuse.Load(), nil, errors.New("forbidden")
+	})
+	r.run()
+	r.synced("because of an API that refuses")
+	r.calls.waitFor(t, "problem scheduling.x-k8s.io")
+	refuse.Store(false)
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if _, ok := r.Get(groups, "research", "early"); ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the objects are not read when the API answers again")
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	now := metav1.Now()
+	for _, tt := range []struct {
+		name   string
+		change func(*unstructured.Unstructured)
+		want   string
+	}{
+		{"that in which it is stored", func(*unstructured.Unstructured) {}, "v1alpha1"},
+		{"the first that is served", func(u *unstructured.Unstructured) {
+			u.Object["spec"].(map[string]any)["versions"].([]any)[1].(map[string]any)["served"] = false
+		}, "v1"},
+		{"on its way out", func(u *unstructured.Unstructured) { u.SetDeletionTimestamp(&now) }, ""},
+		{"names not accepted", func(u *unstructured.Unstructured) { delete(u.Object, "status") }, ""},
+	} {
+		u := definition(crdName, "True")
+		tt.change(u)
+		kept, err := onlyServed(map[string]schema.GroupResource{crdName: groups.GroupResource()})(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := version(kept); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+		if text := fmt.Sprint(kept); strings.Contains(text, "big") || strings.Contains(text, "applied") || strings.Contains(text, "many") {
+			t.Errorf("kept %s", text)
+		}
 	}
 }

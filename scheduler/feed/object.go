@@ -4,15 +4,12 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 )
 
 // established reports whether a definition's names are accepted and served.
-func established(obj any) bool {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok || u.GetDeletionTimestamp() != nil {
-		return false
-	}
+func established(u *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range conditions {
 		condition, ok := c.(map[string]any)
@@ -38,6 +35,40 @@ func onlyFields(keep ...string) cache.TransformFunc {
 				delete(u.Object, field)
 			}
 		}
+		return u, nil
+	}
+}
+
+// onlyServed keeps of a definition in which versions it is served, and of those
+// that nobody asks for the name. The schema is the bulk of a definition.
+func onlyServed(wanted map[string]schema.GroupResource) cache.TransformFunc {
+	return func(obj any) (any, error) {
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			return obj, nil
+		}
+		if _, ok := wanted[u.GetName()]; !ok {
+			bare := &unstructured.Unstructured{}
+			bare.SetGroupVersionKind(u.GroupVersionKind())
+			bare.SetName(u.GetName())
+			bare.SetUID(u.GetUID())
+			bare.SetResourceVersion(u.GetResourceVersion())
+			return bare, nil
+		}
+		field, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "versions")
+		versions, _ := field.([]any)
+		for _, v := range versions {
+			if v, ok := v.(map[string]any); ok {
+				for field := range v {
+					if field != "name" && field != "served" && field != "storage" {
+						delete(v, field)
+					}
+				}
+			}
+		}
+		u.Object["spec"] = map[string]any{"versions": versions}
+		u.SetManagedFields(nil)
+		u.SetAnnotations(nil) // may hold the whole manifest
 		return u, nil
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	typedv1beta1 "k8s.io/client-go/kubernetes/typed/scheduling/v1beta1"
+	"k8s.io/client-go/util/watchlist"
 )
 
 // Conditions receives the conditions that the engine sets on virtual groups.
@@ -27,6 +28,13 @@ func Client(client kubernetes.Interface, sink Conditions) kubernetes.Interface {
 type clientset struct {
 	kubernetes.Interface
 	sink Conditions
+}
+
+// IsWatchListSemanticsUnSupported passes on whether informers must list before
+// they watch. The name is client-go's, which looks for it in clients that keep
+// objects in memory.
+func (c *clientset) IsWatchListSemanticsUnSupported() bool {
+	return watchlist.DoesClientNotSupportWatchListSemantics(c.Interface)
 }
 
 // SchedulingV1beta1 implements kubernetes.Interface.

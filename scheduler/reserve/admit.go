@@ -16,10 +16,7 @@ import (
 // and group is the gang that a pod belongs to.
 func (r *Reservation) Admits(pod *corev1.Pod, node *corev1.Node, running []*corev1.Pod, group func(*corev1.Pod) types.NamespacedName, now time.Time) bool {
 	place, reserved := r.Nodes[node.Name]
-	if !reserved || priority(pod) > r.Priority {
-		return true
-	}
-	if limit, ok := limitOf(pod); ok && !r.Start.IsZero() && !now.Add(limit).After(r.Start) {
+	if !reserved || !r.binds(pod, now) {
 		return true
 	}
 	for name, quantity := range charge(pod) {

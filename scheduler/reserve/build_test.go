@@ -68,8 +68,12 @@ func cluster(nodes []*corev1.Node, pods ...*corev1.Pod) *fit.Cluster {
 
 // aGang waits for places for so many members of so many cpus, since noon.
 func aGang(name string, members int32, cpus int) Gang {
+	var open []*corev1.Pod
+	for i := range members {
+		open = append(open, aPod(fmt.Sprintf("%s-%d", name, i), "", cpus))
+	}
 	return Gang{
-		Group: types.NamespacedName{Namespace: "team", Name: "labels:" + name}, Since: noon,
+		Group: types.NamespacedName{Namespace: "team", Name: "labels:" + name}, Since: noon, Open: open,
 		Members: fit.Gang{Roles: []fit.Role{{Name: "worker", Pod: aPod(name+"-0", "", cpus), Count: members}}},
 	}
 }

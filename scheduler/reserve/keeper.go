@@ -26,44 +26,70 @@ const (
 	review = time.Second
 )
 
+// Source is what a keeper is told of the cluster.
+type Source interface {
+	// Waiting lists the gangs that wait for places at this moment, without what
+	// their members ask for.
+	Waiting() []Gang
+	// Wake has pods tried again at once; keys are NAMESPACE/NAME.
+	Wake(pods map[string]*corev1.Pod)
+}
+
+// View is the engine's snapshot. Its methods are called from the engine's
+// scheduling goroutine only.
+type View interface {
+	Cluster() (*fit.Cluster, error)
+	// Roles groups pods that no rule of the engine tells apart.
+	Roles(pods []*corev1.Pod) ([]fit.Role, error)
+}
+
 // Keeper holds the reservations. All profiles share one.
 type Keeper struct {
-	// Waiting lists the gangs that wait for places at this moment.
-	Waiting func() []Gang
-	// Cluster is the engine's snapshot. It is called from the engine's
-	// scheduling goroutine only.
-	Cluster func() *fit.Cluster
-	// Released is called, outside of any lock, after a reservation ended, with
-	// the pods that it had turned away.
-	Released func(group types.NamespacedName, turnedAway map[string]*corev1.Pod)
-	Clock    clock.WithTicker
-	// After is how long a gang waits before it gets a reservation; zero means
-	// never.
-	After time.Duration
+	// Released is called, outside of any lock, after less is reserved than
+	// before. It may be nil, and is set before the engine runs.
+	Released func()
+
+	view  View
+	clock clock.WithTicker
 
 	mu       sync.Mutex
+	source   Source
+	after    map[string]time.Duration // by profile: how long its gangs wait first
 	reviewed time.Time
 	held     []Reservation // by falling priority, one each
 	turned   map[types.NamespacedName]map[string]*corev1.Pod
 }
 
+// NewKeeper returns a keeper without reservations.
+func NewKeeper(view View, clock clock.WithTicker) *Keeper {
+	return &Keeper{
+		view: view, clock: clock,
+		after: map[string]time.Duration{}, turned: map[types.NamespacedName]map[string]*corev1.Pod{},
+	}
+}
+
 // Review brings the reservations up to date. It is cheap when called often: it
 // works once a review interval. Only the engine's scheduling goroutine may call
 // it.
-func (k *Keeper) Review(ctx context.Context) {
-	now := k.Clock.Now()
-	if k.After == 0 || now.Sub(k.reviewed) < review {
-		return
+func (k *Keeper) Review(ctx context.Context) error {
+	now := k.clock.Now()
+	if now.Sub(k.reviewed) < review {
+		return nil
 	}
 	k.reviewed = now
-	due := k.due(now)
-	before := k.Held()
+	due, before := k.due(now), k.Held()
 	if len(due) == 0 && len(before) == 0 {
-		return
+		return nil
+	}
+	cluster, err := k.view.Cluster()
+	if err != nil {
+		return err
 	}
 	var held []Reservation
-	cluster := k.Cluster()
 	for _, g := range due {
+		if g.Members.Roles, err = k.view.Roles(g.Open); err != nil {
+			return fmt.Errorf("reserve for gang %s: %w", DisplayName(g.Group), err)
+		}
 		r, ok := keep(ctx, cluster, before, g, now)
 		if !ok {
 			r, ok = Choose(ctx, cluster, g, now, searchBudget)
@@ -74,12 +100,29 @@ func (k *Keeper) Review(ctx context.Context) {
 		}
 	}
 	k.replace(held)
+	return nil
+}
+
+// waiting lists the gangs that wait, none before there is a source.
+func (k *Keeper) waiting() []Gang {
+	k.mu.Lock()
+	source := k.source
+	k.mu.Unlock()
+	if source == nil {
+		return nil
+	}
+	return source.Waiting()
 }
 
 // due are the gangs that have waited too long: of each priority the one that
 // has waited longest.
 func (k *Keeper) due(now time.Time) []Gang {
-	waiting := slices.DeleteFunc(k.Waiting(), func(g Gang) bool { return now.Sub(g.Since) < k.After })
+	waiting := slices.DeleteFunc(k.waiting(), func(g Gang) bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		after := k.after[g.Open[0].Spec.SchedulerName]
+		return after == 0 || now.Sub(g.Since) < after
+	})
 	slices.SortFunc(waiting, func(a, b Gang) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Since.Compare(b.Since), strings.Compare(a.Group.String(), b.Group.String()))
 	})
@@ -128,7 +171,7 @@ func (r *Reservation) take(cluster *fit.Cluster) *fit.Cluster {
 // The engine tries nothing while all that is left was turned away, so it cannot
 // be left to Review.
 func (k *Keeper) Run(ctx context.Context) {
-	ticker := k.Clock.NewTicker(review)
+	ticker := k.clock.NewTicker(review)
 	defer ticker.Stop()
 	for {
 		select {
@@ -145,7 +188,7 @@ func (k *Keeper) sweep() {
 	if len(held) == 0 {
 		return
 	}
-	waiting := k.Waiting()
+	waiting := k.waiting()
 	rest := slices.DeleteFunc(slices.Clone(held), func(r Reservation) bool {
 		return !slices.ContainsFunc(waiting, func(g Gang) bool { return g.Group == r.Group })
 	})
@@ -158,26 +201,29 @@ func (k *Keeper) sweep() {
 // turned away.
 func (k *Keeper) replace(held []Reservation) {
 	k.mu.Lock()
-	type change struct {
-		group types.NamespacedName
-		pods  map[string]*corev1.Pod
-	}
-	var changes []change
+	away := map[string]*corev1.Pod{}
+	less := false
 	for _, old := range k.held {
 		same := func(r Reservation) bool {
 			return r.Group == old.Group && maps.EqualFunc(r.Nodes, old.Nodes, Place.equal)
 		}
 		if !slices.ContainsFunc(held, same) {
-			changes = append(changes, change{old.Group, k.turned[old.Group]})
+			less = true
+			maps.Copy(away, k.turned[old.Group])
 			delete(k.turned, old.Group)
 		}
 	}
 	k.held = held
+	source := k.source
 	k.mu.Unlock()
-	for _, c := range changes {
-		if k.Released != nil {
-			k.Released(c.group, c.pods)
-		}
+	if !less {
+		return
+	}
+	if k.Released != nil {
+		k.Released()
+	}
+	if len(away) > 0 && source != nil {
+		source.Wake(away)
 	}
 }
 
@@ -192,9 +238,6 @@ func (k *Keeper) Held() []Reservation {
 func (k *Keeper) turnAway(group types.NamespacedName, pod *corev1.Pod) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.turned == nil {
-		k.turned = map[types.NamespacedName]map[string]*corev1.Pod{}
-	}
 	if k.turned[group] == nil {
 		k.turned[group] = map[string]*corev1.Pod{}
 	}

@@ -1,7 +1,7 @@
 package reserve
 
 import (
-	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/pkg/fit"
@@ -25,31 +24,44 @@ func ownedBy(kind string) []metav1.OwnerReference {
 // yard is a keeper with a cluster to keep.
 type yard struct {
 	*Keeper
-	clock    *clocktesting.FakeClock
-	nodes    []*corev1.Node
-	pods     []*corev1.Pod
-	waiting  []Gang
-	released []string
-	looked   int
+	clock   *clocktesting.FakeClock
+	nodes   []*corev1.Node
+	pods    []*corev1.Pod
+	waiting []Gang
+	woken   []string
+	looked  int
+	lifted  int
 }
 
 func newYard(nodes ...*corev1.Node) *yard {
 	y := &yard{clock: clocktesting.NewFakeClock(noon), nodes: nodes}
-	y.Keeper = &Keeper{
-		Waiting: func() []Gang { return slices.Clone(y.waiting) },
-		Cluster: func() *fit.Cluster { y.looked++; return cluster(y.nodes, y.pods...) },
-		Released: func(group types.NamespacedName, away map[string]*corev1.Pod) {
-			y.released = append(y.released, fmt.Sprintf("%s %d", DisplayName(group), len(away)))
-		},
-		Clock: y.clock, After: time.Minute,
-	}
+	y.Keeper = NewKeeper(y, y.clock)
+	y.source, y.after[""] = y, time.Minute
+	y.Released = func() { y.lifted++ }
 	return y
+}
+
+func (y *yard) Waiting() []Gang { return slices.Clone(y.waiting) }
+
+func (y *yard) Wake(pods map[string]*corev1.Pod) {
+	y.woken = append(y.woken, slices.Sorted(maps.Keys(pods))...)
+}
+
+func (y *yard) Cluster() (*fit.Cluster, error) {
+	y.looked++
+	return cluster(y.nodes, y.pods...), nil
+}
+
+func (y *yard) Roles(pods []*corev1.Pod) ([]fit.Role, error) {
+	return []fit.Role{{Name: "worker", Pod: pods[0], Count: int32(len(pods))}}, nil
 }
 
 func (y *yard) review(t *testing.T, after time.Duration) []Reservation {
 	t.Helper()
 	y.clock.Step(after)
-	y.Review(t.Context())
+	if err := y.Review(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	return y.Held()
 }
 
@@ -63,12 +75,11 @@ func TestOnlyALongWaitGetsAReservation(t *testing.T) {
 	if held := y.review(t, time.Second); len(held) != 1 || len(held[0].Nodes["a"].Members) != 4 {
 		t.Errorf("after 60s: %+v", held)
 	}
-	y.Review(t.Context())
-	if y.looked != 1 {
+	if y.review(t, 0); y.looked != 1 {
 		t.Errorf("looked %d times in one second", y.looked)
 	}
-	y.After = 0
-	y.waiting = nil
+	y.after[""] = 0
+	y.replace(nil)
 	if y.review(t, time.Hour); y.looked != 1 {
 		t.Error("switched off, it looks")
 	}
@@ -101,13 +112,13 @@ func TestAReservationStaysWhereItIs(t *testing.T) {
 		startedAt(noon.Add(-24 * time.Hour))(pod)
 	}
 	y.pods = y.pods[1:]
-	if after := y.review(t, time.Minute); len(after) != 1 || !slices.Equal(leaving(after[0]), leaving(before[0])) || len(y.released) != 0 {
+	if after := y.review(t, time.Minute); len(after) != 1 || !slices.Equal(leaving(after[0]), leaving(before[0])) || y.lifted != 0 {
 		t.Errorf("moved from %v to %v", leaving(before[0]), leaving(after[0]))
 	}
 	y.nodes = y.nodes[1:]
 	y.pods = y.pods[3:]
-	if after := y.review(t, time.Minute); len(after) != 1 || len(after[0].Nodes["b"].Members) != 3 || len(y.released) != 1 {
-		t.Errorf("its node is gone: %+v, released %v", after, y.released)
+	if after := y.review(t, time.Minute); len(after) != 1 || len(after[0].Nodes["b"].Members) != 3 || y.lifted != 1 {
+		t.Errorf("its node is gone: %+v, lifted %d", after, y.lifted)
 	}
 }
 
@@ -120,12 +131,12 @@ func TestWhoWasTurnedAwayIsWoken(t *testing.T) {
 	y.turnAway(g.Group, aPod("p", "", 1))
 	y.turnAway(g.Group, aPod("p", "", 1))
 	y.sweep()
-	if len(y.released) != 0 {
-		t.Errorf("released %v while the gang waits", y.released)
+	if len(y.woken) != 0 {
+		t.Errorf("woken %v while the gang waits", y.woken)
 	}
 	y.waiting = nil
 	y.sweep()
-	if !slices.Equal(y.released, []string{"team/g 1"}) || len(y.Held()) != 0 {
-		t.Errorf("released %v, held %v", y.released, y.Held())
+	if !slices.Equal(y.woken, []string{"team/p"}) || y.lifted != 1 || len(y.Held()) != 0 {
+		t.Errorf("woken %v, lifted %d, held %v", y.woken, y.lifted, y.Held())
 	}
 }

@@ -7,8 +7,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	schedulinglisters "k8s.io/client-go/listers/scheduling/v1beta1"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/gangctl/gangctl/scheduler/args"
@@ -59,8 +62,47 @@ var (
 	_ fwk.SignPlugin        = &Plugin{}
 )
 
-// New returns the plugin for one profile.
-func New(k *Keeper) *Plugin { return &Plugin{keeper: k, now: k.Clock.Now} }
+// New makes the plugin for one profile. It is a runtime.PluginFactory.
+func (k *Keeper) New(_ context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	a, err := ReadArgs(object)
+	if err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.after[handle.ProfileName()] = a.After.Duration
+	k.source = engine{handle: handle, groups: handle.SharedInformerFactory().Scheduling().V1beta1().PodGroups().Lister()}
+	return &Plugin{keeper: k, now: k.clock.Now}, nil
+}
+
+// engine is the source of the keeper of a real engine. Which profile's handle it
+// has makes no difference.
+type engine struct {
+	handle fwk.Handle
+	groups schedulinglisters.PodGroupLister
+}
+
+// Waiting implements Source.
+func (e engine) Waiting() []Gang {
+	groups, err := e.groups.List(labels.Everything())
+	if err != nil {
+		return nil // a lister of a cache cannot fail
+	}
+	var waiting []Gang
+	for _, group := range groups {
+		state, err := e.handle.PodGroupManager().PodGroupStates().Get(group.Namespace, group.Name)
+		if err != nil {
+			continue // the engine has not heard of its members yet
+		}
+		if g, ok := Waits(group, state); ok {
+			waiting = append(waiting, g)
+		}
+	}
+	return waiting
+}
+
+// Wake implements Source.
+func (e engine) Wake(pods map[string]*corev1.Pod) { e.handle.Activate(klog.Background(), pods) }
 
 // Name implements framework.Plugin.
 func (p *Plugin) Name() string { return Name }
@@ -73,7 +115,9 @@ func (b binding) Clone() fwk.StateData { return b }
 
 // PreFilter implements framework.PreFilterPlugin.
 func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	p.keeper.Review(ctx)
+	if err := p.keeper.Review(ctx); err != nil {
+		return nil, fwk.AsStatus(err)
+	}
 	group := groupOf(pod)
 	var heed binding
 	for _, r := range p.keeper.Held() {

@@ -29,7 +29,9 @@ type Gang struct {
 	Priority int32
 	// Since is when it began to wait.
 	Since time.Time
-	// Members are what is to be placed.
+	// Open are the members without a place, by name.
+	Open []*corev1.Pod
+	// Members are the same as what is to be placed.
 	Members fit.Gang
 }
 

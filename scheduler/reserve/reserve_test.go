@@ -126,3 +126,37 @@ func TestMembersThatStartedDoNotCountTwice(t *testing.T) {
 		t.Error("a member that runs on its place is charged twice")
 	}
 }
+
+func TestWhatIsKept(t *testing.T) {
+	y := newYard(aNode("a", 8))
+	g := aGang("g", 2, 3)
+	y.pods = []*corev1.Pod{aPod("stays", "a", 2), aPod("goes", "a", 6, endsIn(time.Hour))}
+	y.waiting = []Gang{g}
+	y.review(t, time.Minute)
+	cpus := func(members ...*corev1.Pod) string {
+		kept, err := y.KeptFrom(types.NamespacedName{Name: "other"}, members)
+		if err != nil || len(kept) > 1 {
+			t.Fatalf("%v, %v", kept, err)
+		}
+		if len(kept) == 0 {
+			return "nothing"
+		}
+		return kept[0].Pod.Spec.Containers[0].Resources.Requests.Cpu().String()
+	}
+	if got := cpus(aPod("p", "", 1)); got != "0" {
+		t.Errorf("%s kept while the one who has to leave uses it all", got)
+	}
+	y.pods = y.pods[:1]
+	if got := cpus(aPod("p", "", 1)); got != "6" {
+		t.Errorf("%s kept after it left, want 6", got)
+	}
+	if got := cpus(aPod("p", "", 1, ranked(1))); got != "nothing" {
+		t.Errorf("%s kept from a pod that outranks the gang", got)
+	}
+	if got := cpus(aPod("p", "", 1, runsFor(time.Minute))); got != "nothing" {
+		t.Errorf("%s kept from a pod that ends before", got)
+	}
+	if kept, _ := y.KeptFrom(g.Group, g.Open); len(kept) != 0 || !slices.Equal(y.KeptFor(g.Group), []string{"a"}) {
+		t.Errorf("%v kept from the gang itself, %v for it", kept, y.KeptFor(g.Group))
+	}
+}

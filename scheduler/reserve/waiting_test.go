@@ -1,7 +1,6 @@
 package reserve
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -10,8 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/ptr"
-
-	"github.com/gangctl/gangctl/pkg/fit"
 )
 
 // members is the part of a group's state that matters.
@@ -47,10 +44,6 @@ func refusedAt(t time.Time, reason string) func(*corev1.Pod) {
 
 func gated(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue"}} }
 
-func oneRole(pods []*corev1.Pod) ([]fit.Role, error) {
-	return []fit.Role{{Name: "worker", Pod: pods[0], Count: int32(len(pods))}}, nil
-}
-
 func TestWaits(t *testing.T) {
 	unschedulable := refusedAt(noon, corev1.PodReasonUnschedulable)
 	for name, c := range map[string]struct {
@@ -65,13 +58,9 @@ func TestWaits(t *testing.T) {
 		"lost a member":      {members{open: []*corev1.Pod{aPod("a", "", 1, unschedulable)}, placed: []*corev1.Pod{aPod("b", "n", 1)}}, true},
 		"a surplus member":   {members{open: []*corev1.Pod{aPod("c", "", 1, unschedulable)}, placed: []*corev1.Pod{aPod("a", "n", 1), aPod("b", "n", 1)}}, false},
 	} {
-		g, ok := Waits(virtualGroup(2), c.state, oneRole)
-		if ok != c.want || ok && (!g.Since.Equal(noon) || g.Priority != 7 || g.Members.MinMember != 2 || len(g.Members.Bound) != len(c.state.placed)) {
+		g, ok := Waits(virtualGroup(2), c.state)
+		if ok != c.want || ok && (!g.Since.Equal(noon) || len(g.Open) != len(c.state.open) || g.Priority != 7 || g.Members.MinMember != 2 || len(g.Members.Bound) != len(c.state.placed)) {
 			t.Errorf("%s: waits %v, %+v", name, ok, g)
 		}
-	}
-	broken := func([]*corev1.Pod) ([]fit.Role, error) { return nil, errors.New("unreadable") }
-	if _, ok := Waits(virtualGroup(1), members{open: []*corev1.Pod{aPod("a", "", 1, unschedulable)}}, broken); ok {
-		t.Error("a gang whose members cannot be told apart gets a reservation")
 	}
 }

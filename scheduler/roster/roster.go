@@ -1,23 +1,23 @@
 // Package roster knows which pods and which group objects make up which gang,
 // and derives from them the virtual PodGroup that the engine schedules.
 //
-// A gang may be declared by an object, by labels on its pods, or by both; its
-// priority is that of its members. So neither objects nor pods alone suffice,
-// and the roster joins the two as they come and go, in any order.
+// A gang may be declared by an object, by marks on its pods, or by both, and
+// which of several counts depends on what exists; its priority is that of its
+// members. So neither objects nor pods alone suffice, and the roster joins the
+// two as they come and go, in any order.
 package roster
 
 import (
-	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
 )
 
 // Sink receives the virtual PodGroups; *virtual.Store is one.
@@ -26,188 +26,229 @@ type Sink interface {
 	Delete(namespace, name string)
 }
 
-// Object is what a gang's own API object says, in a dialect that has one.
-type Object struct {
-	UID       types.UID
-	Created   metav1.Time
-	MinMember int32
+// Change is what one event did to the gangs.
+type Change struct {
+	// Keys are the gangs that changed.
+	Keys []gang.Key
+	// Shown are the live members that the engine must be shown anew.
+	Shown []types.UID
+	// Terms are the virtual groups that changed their priority or preemption
+	// policy. The engine must know that before it is shown the members.
+	Terms []types.NamespacedName
 }
 
 // Roster joins pods and objects into gangs. Its methods may be called from
 // several goroutines; the sink sees the changes of one gang in order.
 type Roster struct {
-	mu    sync.Mutex
-	sink  Sink
-	gangs map[gang.Key]*entry
+	mu       sync.RWMutex
+	sink     Sink
+	orders   map[string][]gang.Reader // by schedulerName
+	pods     cohorts
+	claimed  map[gang.Key]map[*record]bool
+	owned    map[ownerKey]map[*record]bool
+	budgets  map[ownerKey]gang.Key
+	gangs    map[gang.Key]*entry
+	classes  map[string]Terms
+	problems map[schema.GroupKind]string
 }
 
+// ownerKey identifies the controller of pods; uids are unique, but nobody may
+// claim the pods of another namespace.
+type ownerKey struct {
+	namespace string
+	uid       types.UID
+}
+
+// entry is one gang.
 type entry struct {
-	object  *Object
-	members map[types.UID]member
-}
-
-type member struct {
-	created  metav1.Time
-	priority int32
-	min      int32 // as declared by the member itself, 0 for none
-	minErr   error
+	objects map[schema.GroupKind]Object
+	pods    cohorts
+	terms   Terms
 }
 
 // New returns an empty roster that feeds the sink.
 func New(sink Sink) *Roster {
-	return &Roster{sink: sink, gangs: map[gang.Key]*entry{}}
-}
-
-// SetPod adds a member to a gang, or renews what is known of it.
-func (r *Roster) SetPod(key gang.Key, pod *corev1.Pod) {
-	m := member{created: pod.CreationTimestamp, priority: corev1helpers.PodPriority(pod)}
-	if key.Dialect == gang.Labels {
-		m.min, m.minErr = labels.MinAvailable(pod)
+	return &Roster{
+		sink: sink, orders: map[string][]gang.Reader{},
+		pods: newCohorts(), claimed: map[gang.Key]map[*record]bool{}, owned: map[ownerKey]map[*record]bool{},
+		budgets: map[ownerKey]gang.Key{}, gangs: map[gang.Key]*entry{},
+		classes: map[string]Terms{}, problems: map[schema.GroupKind]string{},
 	}
-	r.change(key, func(e *entry) { e.members[pod.UID] = m })
 }
 
-// DeletePod takes a member from its gang.
-func (r *Roster) DeletePod(key gang.Key, uid types.UID) {
-	r.change(key, func(e *entry) { delete(e.members, uid) })
+// SetPod adds a pod of ours that has not ended, or renews what is known of it.
+func (r *Roster) SetPod(pod *corev1.Pod) Change {
+	if leaving(pod) {
+		return r.change(pod.UID, pod, gone, live)
+	}
+	return r.change(pod.UID, pod, live, gone)
+}
+
+// DeletePod forgets a pod that SetPod added.
+func (r *Roster) DeletePod(uid types.UID) Change { return r.change(uid, nil, live, gone) }
+
+// SetEnded adds a pod of ours that has ended. One that has succeeded counts
+// towards its gang's minimum: its work is done.
+func (r *Roster) SetEnded(pod *corev1.Pod) Change { return r.change(pod.UID, pod, ended) }
+
+// DeleteEnded forgets a pod that SetEnded added.
+func (r *Roster) DeleteEnded(uid types.UID) Change { return r.change(uid, nil, ended) }
+
+// change puts a pod, unless it is nil, into the first of some cohorts, and takes
+// what was known of it out of all of them.
+func (r *Roster) change(uid types.UID, pod *corev1.Pod, cohorts ...cohort) Change {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := turn{roster: r}
+	for _, c := range cohorts {
+		if old := r.pods[c][uid]; old != nil {
+			delete(r.pods[c], uid)
+			r.unclaim(old)
+			t.leave(old)
+		}
+	}
+	if pod != nil {
+		rec := r.newRecord(pod, cohorts[0])
+		r.pods[rec.cohort][uid] = rec
+		r.claim(rec)
+		t.join(rec)
+	}
+	return t.end()
 }
 
 // SetObject records the API object of a gang.
-func (r *Roster) SetObject(key gang.Key, object Object) {
-	r.change(key, func(e *entry) { e.object = &object })
-}
-
-// DeleteObject records that a gang has no API object any more.
-func (r *Roster) DeleteObject(key gang.Key) {
-	r.change(key, func(e *entry) { e.object = nil })
-}
-
-// DeleteObjects forgets the objects of a whole dialect, as when its API ceases
-// to be served, and returns the gangs that had one.
-func (r *Roster) DeleteObjects(dialect gang.Dialect) []gang.Key {
-	r.mu.Lock()
-	var keys []gang.Key
-	for key, e := range r.gangs {
-		if key.Dialect == dialect && e.object != nil {
-			keys = append(keys, key)
-		}
-	}
-	r.mu.Unlock()
-	for _, key := range keys {
-		r.DeleteObject(key)
-	}
-	return keys
-}
-
-// change applies one change to one gang and tells the sink what came of it.
-func (r *Roster) change(key gang.Key, apply func(*entry)) {
+func (r *Roster) SetObject(key gang.Key, object Object) Change {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	t := turn{roster: r}
+	e := r.entry(key)
+	e.objects[object.GroupKind] = object
+	t.touch(key)
+	t.resolve(r.claimed[key])
+	return t.end()
+}
+
+// DeleteObject records that a gang has no object of a kind any more.
+func (r *Roster) DeleteObject(key gang.Key, kind schema.GroupKind) Change {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := turn{roster: r}
+	t.deleteObject(key, kind)
+	return t.end()
+}
+
+// DeleteObjects forgets all objects of a kind, as when it ceases to be served.
+func (r *Roster) DeleteObjects(kind schema.GroupKind) Change {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := turn{roster: r}
+	for _, key := range slices.Collect(maps.Keys(r.gangs)) {
+		if _, ok := r.gangs[key].objects[kind]; ok {
+			t.deleteObject(key, kind)
+		}
+	}
+	return t.end()
+}
+
+// SetBudget records a PodDisruptionBudget that makes the pods of its controller
+// a gang.
+func (r *Roster) SetBudget(object Object) Change {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := turn{roster: r}
+	key := object.Key
+	if old, ok := r.entry(key).objects[object.GroupKind]; ok && old.Owner != object.Owner {
+		t.deleteBudget(key, old)
+	}
+	r.entry(key).objects[object.GroupKind] = object
+	owner := ownerKey{key.Namespace, object.Owner}
+	r.budgets[owner] = key
+	t.touch(key)
+	t.resolve(r.owned[owner])
+	return t.end()
+}
+
+// DeleteBudget forgets a PodDisruptionBudget; one that declared no gang is none
+// to forget.
+func (r *Roster) DeleteBudget(key gang.Key, kind schema.GroupKind) Change {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := turn{roster: r}
+	if e := r.gangs[key]; e != nil {
+		if old, ok := e.objects[kind]; ok {
+			t.deleteBudget(key, old)
+		}
+	}
+	return t.end()
+}
+
+// SetClass records a PriorityClass, or with ok false that there is none of that
+// name.
+func (r *Roster) SetClass(name string, terms Terms, ok bool) Change {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if ok {
+		r.classes[name] = terms
+	} else {
+		delete(r.classes, name)
+	}
+	t := turn{roster: r}
+	for key, e := range r.gangs {
+		if object := e.object(key.Dialect); object != nil && object.PriorityClass == name {
+			t.touch(key)
+		}
+	}
+	return t.end()
+}
+
+// SetProblem records why the objects of a kind cannot be read; empty if they can.
+func (r *Roster) SetProblem(kind schema.GroupKind, problem string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if problem == "" {
+		delete(r.problems, kind)
+	} else {
+		r.problems[kind] = problem
+	}
+}
+
+// entry returns the gang of a key, which is made if need be.
+func (r *Roster) entry(key gang.Key) *entry {
 	e := r.gangs[key]
 	if e == nil {
-		e = &entry{members: map[types.UID]member{}}
+		e = &entry{objects: map[schema.GroupKind]Object{}, pods: newCohorts()}
 		r.gangs[key] = e
 	}
-	apply(e)
-	if e.object == nil && len(e.members) == 0 {
-		delete(r.gangs, key)
-	}
-	group, _ := e.compose(key)
-	if group == nil {
-		r.sink.Delete(key.Namespace, key.VirtualName())
-		return
-	}
-	r.sink.Set(group)
+	return e
 }
 
-// Incomplete says why a gang cannot be tried at all: its object is missing,
-// its minimum is unreadable, or too few of its pods exist. The gang holds then
-// nothing, and the engine, which parks such pods, says nothing of it. Empty
-// means that the engine tries it.
-func (r *Roster) Incomplete(key gang.Key) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// readers returns those of a dialect's order for a schedulerName.
+func (r *Roster) readers(schedulerName string) []gang.Reader {
+	readers, ok := r.orders[schedulerName]
+	if !ok {
+		readers = order(schedulerName)
+		r.orders[schedulerName] = readers
+	}
+	return readers
+}
+
+// Pods lists the pods of a gang, those included that have ended or leave, by name.
+func (r *Roster) Pods(key gang.Key) []*corev1.Pod {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
 	e := r.gangs[key]
 	if e == nil {
-		return ""
+		return nil
 	}
-	group, why := e.compose(key)
-	if group == nil {
-		return why
-	}
-	if minMember := group.Spec.SchedulingPolicy.Gang.MinCount; int32(len(e.members)) < minMember {
-		return fmt.Sprintf("gang %s/%s waits for its pods: %d/%d pods exist", key.Namespace, key.Name, len(e.members), minMember)
-	}
-	return ""
-}
-
-// compose derives the virtual PodGroup, or says why there is none.
-func (e *entry) compose(key gang.Key) (group *schedulingv1beta1.PodGroup, why string) {
-	// A group without members is not shown: its priority is not known yet, and
-	// one that changes under a gang's first attempt fails that attempt.
-	if len(e.members) == 0 {
-		return nil, fmt.Sprintf("gang %s/%s has no pods", key.Namespace, key.Name)
-	}
-	group = &schedulingv1beta1.PodGroup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.VirtualName()},
-	}
-	var minMember int32
-	if key.Dialect == gang.Labels {
-		group.UID = types.UID(key.String())
-		group.CreationTimestamp = e.oldest()
-		if minMember, why = e.declaredMin(key); minMember == 0 {
-			return nil, why
-		}
-	} else {
-		if e.object == nil {
-			return nil, fmt.Sprintf("PodGroup %s/%s not found", key.Namespace, key.Name)
-		}
-		group.UID = e.object.UID
-		group.CreationTimestamp = e.object.Created
-		minMember = e.object.MinMember
-	}
-	priority := e.priority()
-	group.Spec = schedulingv1beta1.PodGroupSpec{
-		Priority: &priority,
-		// The engine's default evicts members one by one, which breaks a gang.
-		DisruptionMode: &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}},
-		SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{
-			Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: minMember},
-		},
-	}
-	return group, ""
-}
-
-// declaredMin is the largest minimum that any member declares: members of a
-// gang that is being scaled may disagree, and too few is the worse mistake.
-func (e *entry) declaredMin(key gang.Key) (minMember int32, why string) {
-	for _, m := range e.members {
-		minMember = max(minMember, m.min)
-		if m.minErr != nil {
-			why = fmt.Sprintf("gang %s/%s has no minimum: %v", key.Namespace, key.Name, m.minErr)
+	var pods []*corev1.Pod
+	for _, c := range []cohort{ended, live, gone} {
+		for uid, rec := range e.pods[c] {
+			// One that ended a moment ago may be known in both ways.
+			if c == ended || e.pods[ended][uid] == nil {
+				pods = append(pods, rec.pod)
+			}
 		}
 	}
-	return minMember, why
-}
-
-func (e *entry) oldest() metav1.Time {
-	var oldest metav1.Time
-	for _, m := range e.members {
-		if oldest.IsZero() || m.created.Before(&oldest) {
-			oldest = m.created
-		}
-	}
-	return oldest
-}
-
-// priority is the highest of the members', for a gang runs as one.
-func (e *entry) priority() int32 {
-	first := true
-	var highest int32
-	for _, m := range e.members {
-		if first || m.priority > highest {
-			first, highest = false, m.priority
-		}
-	}
-	return highest
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return compare(a, b) })
+	return pods
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/roster"
 )
 
 const (
@@ -37,41 +39,55 @@ const (
 	// ReasonScheduled is the reason of the event when all of it has a place. When
 	// it has not, the reason is the engine's.
 	ReasonScheduled = "Scheduled"
+	// ReasonDoubtful is the reason of the event when a gang's declaration says
+	// more than what is heeded.
+	ReasonDoubtful = "GangDoubtful"
 )
 
-// Members lists the pods of a gang, those that have ended included.
-type Members func(key gang.Key) []*corev1.Pod
-
-// Objects reads the API objects of the dialect that has a status to write.
-type Objects interface {
-	// HasSynced reports whether every object is known, or none is served.
-	HasSynced() bool
-	Get(namespace, name string) (*unstructured.Unstructured, bool)
+// Gangs is what is known of gangs; *roster.Roster is it.
+type Gangs interface {
+	// Pods lists the pods of a gang, those that have ended included.
+	Pods(key gang.Key) []*corev1.Pod
+	// Need is how many members it needs; 0 if that is not known.
+	Need(key gang.Key) int32
+	// Incomplete says why a gang cannot be tried; empty where it can.
+	Incomplete(key gang.Key) string
+	// Doubt says what is odd about its declaration; empty where nothing is.
+	Doubt(key gang.Key) string
 }
 
-// Incomplete says why a gang cannot be tried; empty where it can.
-type Incomplete func(key gang.Key) string
+// Objects reads the API objects of gangs. The object itself is nil where only
+// its identity is known.
+type Objects interface {
+	Get(key gang.Key) (object roster.Object, u *unstructured.Unstructured, ok bool)
+}
 
 // Controller keeps the users' view of every gang current. Its writes are
 // bounded: at most one status patch a settle interval and gang, and one event
 // and one condition a pod for each change of the reason.
 type Controller struct {
-	Client     kubernetes.Interface
-	Dynamic    dynamic.Interface
-	Members    Members
-	Objects    Objects
-	Synced     func() bool // whether Members knows all pods
-	Incomplete Incomplete
-	Recorder   events.EventRecorder
-	Clock      clock.Clock
+	Client  kubernetes.Interface
+	Dynamic dynamic.Interface
+	Gangs   Gangs
+	Objects Objects
+	// Word returns the virtual group of a gang with what the engine says of it.
+	Word func(namespace, name string) (*schedulingv1beta1.PodGroup, bool)
+	// Synced tells whether every pod and object is known.
+	Synced func() bool
+	// Ours tells the scheduler names that are ours.
+	Ours     func(schedulerName string) bool
+	Recorder events.EventRecorder
+	Clock    clock.Clock
 
 	queue workqueue.TypedRateLimitingInterface[gang.Key]
 	// Touched by the one worker only.
-	waiting map[gang.Key]wait
-	ours    map[gang.Key]bool // groups that pods of ours are or were members of
+	waiting  map[gang.Key]wait
+	doubtful map[gang.Key]wait
+	ours     map[gang.Key]bool // groups that pods of ours are or were members of
+	written  map[gang.Key]written
 }
 
-// wait is a reason why a gang cannot be tried, and since when.
+// wait is a text that is to be told, since when, and whether it was.
 type wait struct {
 	reason   string
 	since    time.Time
@@ -81,7 +97,8 @@ type wait struct {
 // Complete readies the controller. It must be called before any other method.
 func (c *Controller) Complete() *Controller {
 	c.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[gang.Key]())
-	c.waiting, c.ours = map[gang.Key]wait{}, map[gang.Key]bool{}
+	c.waiting, c.doubtful = map[gang.Key]wait{}, map[gang.Key]wait{}
+	c.ours, c.written = map[gang.Key]bool{}, map[gang.Key]written{}
 	return c
 }
 
@@ -111,17 +128,47 @@ func (c *Controller) Run(ctx context.Context) {
 }
 
 func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
-	if !c.Synced() || (key.Dialect == gang.SchedulerPlugins && !c.Objects.HasSynced()) {
+	if !c.Synced() {
 		c.queue.AddAfter(key, patience)
 		return nil
 	}
-	members := c.Members(key)
-	if key.Dialect == gang.SchedulerPlugins {
-		if err := c.patchPodGroup(ctx, key, members); err != nil {
-			return err
-		}
+	members := c.Gangs.Pods(key)
+	c.doubt(key, members)
+	if err := c.explainWait(ctx, key, members); err != nil {
+		return err
 	}
-	return c.explainWait(ctx, key, members)
+	return c.patchStatus(ctx, key, members)
+}
+
+// due reports whether a text has been true for longer than patience; told once,
+// it is due no more. Where the time has not come, the gang is looked at again.
+func (c *Controller) due(texts map[gang.Key]wait, key gang.Key, text string) bool {
+	w := texts[key]
+	if w.reason != text {
+		w = wait{reason: text, since: c.Clock.Now()}
+	}
+	left := patience - c.Clock.Since(w.since)
+	if left > 0 {
+		texts[key] = w
+		c.queue.AddAfter(key, left)
+		return false
+	}
+	told := w.reported
+	w.reported = true
+	texts[key] = w
+	return !told
+}
+
+// doubt tells once what is odd about a gang's declaration.
+func (c *Controller) doubt(key gang.Key, members []*corev1.Pod) {
+	text := c.Gangs.Doubt(key)
+	if text == "" || len(members) == 0 {
+		delete(c.doubtful, key)
+		return
+	}
+	if c.due(c.doubtful, key, text) {
+		c.Recorder.Eventf(c.subject(key, members), nil, corev1.EventTypeWarning, ReasonDoubtful, "Scheduling", "%s", text)
+	}
 }
 
 // explainWait reports a gang that has been incomplete for longer than patience.
@@ -132,28 +179,16 @@ func (c *Controller) explainWait(ctx context.Context, key gang.Key, members []*c
 			unbound = append(unbound, pod)
 		}
 	}
-	reason := c.Incomplete(key)
+	reason := c.Gangs.Incomplete(key)
 	if reason == "" || len(unbound) == 0 {
 		delete(c.waiting, key)
 		return nil
 	}
-	w := c.waiting[key]
-	if w.reason != reason {
-		w = wait{reason: reason, since: c.Clock.Now()}
-		c.waiting[key] = w
+	if c.due(c.waiting, key, reason) {
+		c.Recorder.Eventf(c.subject(key, unbound), nil, corev1.EventTypeWarning, ReasonWaiting, "Scheduling", "%s", reason)
 	}
-	if left := patience - c.Clock.Since(w.since); left > 0 {
-		c.queue.AddAfter(key, left)
+	if !c.waiting[key].reported {
 		return nil
-	}
-	if !w.reported {
-		var subject runtime.Object = unbound[0]
-		if object, ok := c.object(key); ok {
-			subject = object
-		}
-		c.Recorder.Eventf(subject, nil, corev1.EventTypeWarning, ReasonWaiting, "Scheduling", "%s", reason)
-		w.reported = true
-		c.waiting[key] = w
 	}
 	for _, pod := range unbound {
 		if err := c.patchCondition(ctx, pod, reason); err != nil {
@@ -161,6 +196,15 @@ func (c *Controller) explainWait(ctx context.Context, key gang.Key, members []*c
 		}
 	}
 	return nil
+}
+
+// subject is what an event about a gang is attached to: its object, or the
+// first of its pods.
+func (c *Controller) subject(key gang.Key, pods []*corev1.Pod) runtime.Object {
+	if ref, ok := c.object(key); ok {
+		return ref
+	}
+	return pods[0]
 }
 
 func ended(pod *corev1.Pod) bool {

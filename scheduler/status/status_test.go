@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/scheduler/roster"
 )
 
 var key = gang.Key{Dialect: gang.SchedulerPlugins, Namespace: "research", Name: "llama"}
@@ -32,55 +34,80 @@ type bench struct {
 	*Controller
 	t          *testing.T
 	clock      *testclock.FakeClock
+	key        gang.Key
 	pods       []*corev1.Pod
+	need       int32
 	incomplete string
+	doubt      string
+	word       []metav1.Condition
+	object     roster.Object
 	synced     bool
+	names      []string
 	events     chan string
 }
 
 func newBench(t *testing.T, pods ...*corev1.Pod) *bench {
 	t.Helper()
+	return benchOf(t, key.Dialect, schedulerplugins.GVR(), pods...)
+}
+
+// benchOf has an object of any dialect.
+func benchOf(t *testing.T, dialect gang.Dialect, resource schema.GroupVersionResource, pods ...*corev1.Pod) *bench {
+	t.Helper()
+	kind := resource.GroupVersion().WithKind("PodGroup")
 	group := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
-		"metadata": map[string]any{"namespace": key.Namespace, "name": key.Name, "uid": "g"},
+		"metadata": map[string]any{"namespace": key.Namespace, "name": key.Name, "uid": "g", "resourceVersion": "1"},
 		"spec":     map[string]any{"minMember": int64(2)},
 	}}
+	group.SetGroupVersionKind(kind)
 	var objects []runtime.Object
 	for _, pod := range pods {
 		objects = append(objects, pod)
 	}
 	recorder := events.NewFakeRecorder(100)
-	b := &bench{t: t, clock: testclock.NewFakeClock(time.Unix(1e9, 0)), pods: pods, synced: true, events: recorder.Events}
-	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
-		map[schema.GroupVersionResource]string{schedulerplugins.GVR(): "PodGroupList"}, group)
+	b := &bench{
+		t: t, clock: testclock.NewFakeClock(time.Unix(1e9, 0)), pods: pods, need: 2, synced: true, events: recorder.Events,
+		key:    gang.Key{Dialect: dialect, Namespace: key.Namespace, Name: key.Name},
+		object: roster.Object{Declaration: gang.Declaration{Kind: kind, UID: "g"}, GroupKind: kind.GroupKind(), Resource: resource},
+	}
 	b.Controller = (&Controller{
-		Client:     fake.NewClientset(objects...),
-		Dynamic:    client,
-		Members:    func(gang.Key) []*corev1.Pod { return b.pods },
-		Objects:    server{client},
-		Synced:     func() bool { return b.synced },
-		Incomplete: func(gang.Key) string { return b.incomplete },
-		Recorder:   recorder,
-		Clock:      b.clock,
+		Client: fake.NewClientset(objects...),
+		Dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+			map[schema.GroupVersionResource]string{resource: "PodGroupList"}, group),
+		Gangs: said{b}, Objects: server{b},
+		Word: func(string, string) (*schedulingv1beta1.PodGroup, bool) {
+			return &schedulingv1beta1.PodGroup{Status: schedulingv1beta1.PodGroupStatus{Conditions: b.word}}, b.word != nil
+		},
+		Synced:   func() bool { return b.synced },
+		Ours:     func(name string) bool { return slices.Contains(b.names, name) },
+		Recorder: recorder,
+		Clock:    b.clock,
 	}).Complete()
 	return b
 }
 
+// said is what the test says of the gang.
+type said struct{ *bench }
+
+func (s said) Pods(gang.Key) []*corev1.Pod { return s.pods }
+func (s said) Need(gang.Key) int32         { return s.need }
+func (s said) Incomplete(gang.Key) string  { return s.incomplete }
+func (s said) Doubt(gang.Key) string       { return s.doubt }
+
 // server reads objects back, as the informer's cache would.
-type server struct {
-	client *dynamicfake.FakeDynamicClient
-}
+type server struct{ *bench }
 
-func (s server) HasSynced() bool { return true }
-
-func (s server) Get(namespace, name string) (*unstructured.Unstructured, bool) {
-	u, err := s.client.Resource(schedulerplugins.GVR()).Namespace(namespace).Get(context.Background(), name, metav1.GetOptions{})
-	return u, err == nil
+func (s server) Get(key gang.Key) (roster.Object, *unstructured.Unstructured, bool) {
+	if key.Dialect == gang.Labels || s.object.UID == "" {
+		return roster.Object{}, nil, false
+	}
+	u, err := s.Dynamic.Resource(s.object.Resource).Namespace(key.Namespace).Get(context.Background(), key.Name, metav1.GetOptions{})
+	return s.object, u, err == nil
 }
 
 func (b *bench) reconcile() {
 	b.t.Helper()
-	if err := b.Controller.reconcile(b.t.Context(), key); err != nil {
+	if err := b.Controller.reconcile(b.t.Context(), b.key); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -140,7 +167,7 @@ func TestTheLastPodOfOursGoes(t *testing.T) {
 		b.reconcile()
 		b.pods = nil
 		b.reconcile()
-		group, _ := b.Objects.Get(key.Namespace, key.Name)
+		_, group, _ := b.Objects.Get(b.key)
 		if got, _, _ := unstructured.NestedString(group.Object, "status", "phase"); got != want {
 			t.Errorf("phase %q after the last pod, which was %s, is gone; want %q", got, phase, want)
 		}
@@ -215,7 +242,8 @@ func TestDecisionsBecomeEvents(t *testing.T) {
 	}
 	decided(key.VirtualName(), metav1.ConditionFalse)
 	decided(key.VirtualName(), metav1.ConditionTrue)
-	decided("labels:llama", metav1.ConditionFalse)          // no object to attach it to
+	decided("labels:llama", metav1.ConditionFalse) // no object to attach it to
+	b.object.UID = ""
 	decided("scheduler-plugins:gone", metav1.ConditionTrue) // deleted in between
 	if n := len(b.events); n != 2 {
 		t.Fatalf("%d events, want 2", n)
@@ -225,5 +253,10 @@ func TestDecisionsBecomeEvents(t *testing.T) {
 	}
 	if e := <-b.events; !strings.HasPrefix(e, "Normal Scheduled") {
 		t.Errorf("event %q", e)
+	}
+	b = newBench(t, pod("a", "", corev1.PodPending))
+	decided("labels:llama", metav1.ConditionFalse)
+	if n := len(b.events); n != 1 {
+		t.Errorf("%d events about a gang without an object, want 1 on a member", n)
 	}
 }

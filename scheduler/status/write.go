@@ -4,62 +4,116 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
-	spv1alpha1 "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 )
 
-// patchPodGroup writes the counts and the phase of a PodGroup, if they changed.
-func (c *Controller) patchPodGroup(ctx context.Context, key gang.Key, members []*corev1.Pod) error {
-	u, ok := c.Objects.Get(key.Namespace, key.Name)
+// written is a status that was written: what, on which object, and the versions
+// of that object before and after.
+type written struct {
+	fields        map[string]any
+	uid           types.UID
+	before, after string
+}
+
+// patchStatus writes the status of a gang's object, if it changed.
+func (c *Controller) patchStatus(ctx context.Context, key gang.Key, members []*corev1.Pod) error {
+	object, u, ok := c.Objects.Get(key)
 	if !ok {
 		delete(c.ours, key)
+		delete(c.written, key)
 		return nil
 	}
-	if len(members) == 0 && !c.ours[key] {
+	shape, writes := shapes[key.Dialect]
+	readable := u != nil && object.Unreadable == nil
+	if !readable || !writes {
+		return nil
+	}
+	if len(members) > 0 || c.expected(key, u) {
+		c.ours[key] = true
+	}
+	if !c.ours[key] {
 		// A group that none of our pods was ever a member of is another scheduler's.
 		return nil
 	}
-	c.ours[key] = true
-	group, err := schedulerplugins.Decode(u)
-	if err != nil {
-		return err
+	f := facts{
+		version: object.Resource.Version, group: object.Resource.Group, members: len(members),
+		need: max(1, c.Gangs.Need(key)), counts: schedulerplugins.CountPods(members), now: metav1.NewTime(c.Clock.Now()),
 	}
-	if len(members) == 0 && terminal(group.Status.Phase) {
-		return nil // it ended, and its pods were cleaned up
+	if w := c.waiting[key]; w.reported {
+		f.incomplete = w.reason
 	}
-	status := schedulerplugins.Status(group, schedulerplugins.CountPods(members))
-	if equality.Semantic.DeepEqual(status, group.Status) {
+	if group, ok := c.Word(key.Namespace, key.VirtualName()); ok {
+		f.word = group.Status.Conditions
+	}
+	status, _, _ := unstructured.NestedMap(u.Object, "status")
+	fields := shape(status, f)
+	last := c.written[key]
+	switch {
+	case fields == nil || same(status, fields):
 		return nil
+	case last.uid == u.GetUID() && reflect.DeepEqual(last.fields, fields) && (u.GetResourceVersion() == last.before || u.GetResourceVersion() == last.after):
+		return nil // the cache is late, or the API server keeps less than we write
 	}
-	// The counts are named even where they are zero: a merge patch keeps what
-	// it does not name.
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{
-		"phase": status.Phase, "running": status.Running, "succeeded": status.Succeeded, "failed": status.Failed,
-	}})
+	patch, err := json.Marshal(map[string]any{"status": fields})
 	if err != nil {
 		return fmt.Errorf("patch status of PodGroup %s/%s: %w", key.Namespace, key.Name, err)
 	}
-	_, err = c.Dynamic.Resource(schedulerplugins.GVR()).Namespace(key.Namespace).
+	got, err := c.Dynamic.Resource(object.Resource).Namespace(key.Namespace).
 		Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
-	if err != nil && !apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err):
+		// It was deleted, and its event comes; or its definition has no status
+		// to write, and then trying again does not help.
+		klog.FromContext(ctx).Info("Cannot write the status of a group: not found", "gang", key.String(), "resource", object.Resource)
+		return nil
+	case err != nil:
 		return fmt.Errorf("patch status of PodGroup %s/%s: %w", key.Namespace, key.Name, err)
 	}
+	c.written[key] = written{fields: fields, uid: u.GetUID(), before: u.GetResourceVersion(), after: got.GetResourceVersion()}
 	return nil
 }
 
-func terminal(phase spv1alpha1.PodGroupPhase) bool {
-	return phase == spv1alpha1.PodGroupFinished || phase == spv1alpha1.PodGroupFailed
+// expected tells a group without pods whose pods will be ours. Controllers for
+// Volcano create no pod before the group is admitted, so somebody must decide
+// by the group alone: it is ours if we answer to Volcano's name, or if it names
+// us itself.
+func (c *Controller) expected(key gang.Key, u *unstructured.Unstructured) bool {
+	if key.Dialect != gang.Volcano {
+		return false
+	}
+	if name := u.GetAnnotations()[volcano.SchedulerAnnotation]; name != "" {
+		return c.Ours(name)
+	}
+	return c.Ours(volcano.SchedulerName)
+}
+
+// same tells whether a status has these fields already. An absent number is 0.
+func same(status, fields map[string]any) bool {
+	for name, want := range fields {
+		have := status[name]
+		if have == nil {
+			have = reflect.Zero(reflect.TypeOf(want)).Interface()
+		}
+		if !reflect.DeepEqual(have, want) {
+			return false
+		}
+	}
+	return true
 }
 
 // patchCondition says on a pod why its gang cannot be tried. A pod that says
@@ -90,35 +144,38 @@ func (c *Controller) patchCondition(ctx context.Context, pod *corev1.Pod, reason
 }
 
 // Decided reports what the engine decided of a gang, as an event on the gang's
-// object. A dialect without one has the same words on its pods.
+// object, or on one of its pods where it has none.
 func (c *Controller) Decided(group *schedulingv1beta1.PodGroup) {
 	key, err := gang.ParseVirtualName(group.Namespace, group.Name)
 	if err != nil {
 		return
 	}
-	object, ok := c.object(key)
+	c.Touch(key)
+	var subject runtime.Object
+	if object, ok := c.object(key); ok {
+		subject = object
+	} else if members := c.Gangs.Pods(key); len(members) > 0 {
+		subject = members[0]
+	}
 	condition := apimeta.FindStatusCondition(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
 	switch {
-	case !ok || condition == nil:
+	case subject == nil || condition == nil:
 	case condition.Status == metav1.ConditionTrue:
-		c.Recorder.Eventf(object, nil, corev1.EventTypeNormal, ReasonScheduled, "Scheduling", "found a node for every member that the gang needs")
+		c.Recorder.Eventf(subject, nil, corev1.EventTypeNormal, ReasonScheduled, "Scheduling", "found a node for every member that the gang needs")
 	default:
-		c.Recorder.Eventf(object, nil, corev1.EventTypeWarning, condition.Reason, "Scheduling", "%s", condition.Message)
+		c.Recorder.Eventf(subject, nil, corev1.EventTypeWarning, condition.Reason, "Scheduling", "%s", condition.Message)
 	}
 }
 
 // object refers to the API object of a gang; ok is false where there is none.
 func (c *Controller) object(key gang.Key) (ref *corev1.ObjectReference, ok bool) {
-	if key.Dialect != gang.SchedulerPlugins {
-		return nil, false
-	}
-	u, ok := c.Objects.Get(key.Namespace, key.Name)
+	object, _, ok := c.Objects.Get(key)
 	if !ok {
 		return nil, false
 	}
-	gvk := schedulerplugins.GVK()
+	kind := object.Kind
 	return &corev1.ObjectReference{
-		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind,
-		Namespace: key.Namespace, Name: key.Name, UID: u.GetUID(),
+		APIVersion: kind.GroupVersion().String(), Kind: kind.Kind,
+		Namespace: key.Namespace, Name: key.Name, UID: object.UID,
 	}, true
 }

@@ -1,0 +1,279 @@
+package barrier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	clienttesting "k8s.io/client-go/testing"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
+	"k8s.io/kubernetes/pkg/features"
+
+	"github.com/gangctl/gangctl/scheduler/enginetest"
+)
+
+func TestAttempt(t *testing.T) {
+	uids := []types.UID{"a", "b", "c", "d"}
+	for _, c := range []struct {
+		name    string
+		need    int
+		ready   int // of four members; the others fail
+		wantErr string
+	}{
+		{"all are ready", 4, 4, ""},
+		{"as many as are needed", 2, 2, ""},
+		{"one too few", 3, 2, "could not be made ready"},
+		{"none is needed any more", 0, 1, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newAttempt("ns/g", c.need, func(types.UID, error) {})
+			for _, uid := range uids {
+				a.join(uid, true)
+			}
+			results := make(chan error, len(uids))
+			for _, uid := range uids[:c.ready] {
+				go func() { results <- a.wait(t.Context(), uid, time.Minute) }()
+			}
+			for _, uid := range uids[c.ready:] {
+				a.fail(uid, string(uid))
+			}
+			for range c.ready {
+				if err := <-results; (c.wantErr == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), c.wantErr)) {
+					t.Errorf("got %v, want %q", err, c.wantErr)
+				}
+			}
+		})
+	}
+}
+
+func TestAttemptThatTakesTooLong(t *testing.T) {
+	called := map[types.UID]bool{}
+	a := newAttempt("ns/g", 3, func(uid types.UID, _ error) { called[uid] = true })
+	for _, uid := range []types.UID{"a", "b", "c"} {
+		a.join(uid, true)
+	}
+	results := make(chan error, 2)
+	go func() { results <- a.wait(t.Context(), "a", time.Hour) }()
+	go func() { results <- a.wait(t.Context(), "b", 20*time.Millisecond) }()
+	for range 2 {
+		if err := <-results; !errors.Is(err, errTimeout) {
+			t.Errorf("got %v, want a timeout", err)
+		}
+	}
+	if len(called) != 1 || !called["c"] {
+		t.Errorf("called off %v, want the one that is not ready", called)
+	}
+	if err := a.wait(t.Context(), "c", time.Hour); !errors.Is(err, errTimeout) {
+		t.Errorf("the last one was let go alone: %v", err)
+	}
+
+	a = newAttempt("ns/g", 2, nil)
+	a.join("a", true)
+	a.join("b", true)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	preempted := errors.New("preempted")
+	cancel(preempted)
+	if err := a.wait(ctx, "a", time.Hour); !errors.Is(err, preempted) {
+		t.Errorf("got %v, want the reason why it was called off", err)
+	}
+}
+
+func TestWhoWaits(t *testing.T) {
+	for _, c := range []struct {
+		need int
+		work bool
+		want bool
+	}{{3, true, true}, {3, false, false}, {1, true, false}, {-1, true, false}} {
+		a := newAttempt("ns/g", c.need, func(types.UID, error) {})
+		a.join("a", false)
+		a.join("b", c.work)
+		if got := a.waits(); got != c.want {
+			t.Errorf("need %d, work %v: waits is %v", c.need, c.work, got)
+		}
+	}
+}
+
+// storage makes volumes as a provisioner does, when it is told to.
+type storage struct {
+	*enginetest.Cluster
+	t     *testing.T
+	asked chan string
+}
+
+// start runs an engine with a class of volumes that are made for the node that
+// was decided on, and with gang a of three, of which a-1 wants such a volume.
+func start(t *testing.T, args string) *storage {
+	s := &storage{t: t, asked: make(chan string, 100)}
+	b := New()
+	s.Cluster = enginetest.Start(t, func(c *enginetest.Cluster) {
+		mode := storagev1.VolumeBindingWaitForFirstConsumer
+		class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "late"}, Provisioner: "test", VolumeBindingMode: &mode}
+		if err := c.Client.Tracker().Add(class); err != nil {
+			t.Fatal(err)
+		}
+		name := "late"
+		claim := &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: enginetest.Namespace, Name: "data", UID: "data"},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				StorageClassName: &name, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			},
+			Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending},
+		}
+		if err := c.Client.Tracker().Add(claim); err != nil {
+			t.Fatal(err)
+		}
+		var version atomic.Int64
+		c.Client.PrependReactor("update", "persistentvolumeclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			claim := action.(clienttesting.UpdateAction).GetObject().(*corev1.PersistentVolumeClaim)
+			claim.ResourceVersion = fmt.Sprint(version.Add(1)) // the volume binder compares them
+			if node := claim.Annotations[storagehelpers.AnnSelectedNode]; node != "" && claim.Spec.VolumeName == "" {
+				s.asked <- node
+			}
+			return false, nil, nil
+		})
+	}, enginetest.Plugin{Name: Name, New: b.NewPlugin, Args: args})
+	s.Create(enginetest.Node("n1", 3))
+	s.Group("a", 3, 0)
+	s.Create(enginetest.Pod("a-0", "a"), enginetest.Pod("a-1", "a", func(p *corev1.Pod) {
+		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+		}}}
+	}), enginetest.Pod("a-2", "a"))
+	return s
+}
+
+// next waits until a volume is asked for, and checks that nobody is bound.
+func (s *storage) next() {
+	s.t.Helper()
+	select {
+	case <-s.asked:
+	case <-time.After(20 * time.Second):
+		s.t.Fatal("no volume was asked for")
+	}
+}
+
+// unbound fails the test if a member is bound in a time.
+func (s *storage) unbound(during time.Duration) {
+	s.t.Helper()
+	for deadline := time.Now().Add(during); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if n := s.Placed("a-0", "a-1", "a-2"); n != 0 {
+			s.t.Fatalf("%d members were bound", n)
+		}
+	}
+}
+
+// provide makes the volume; refuse says that it cannot be made on that node.
+func (s *storage) provide() {
+	s.t.Helper()
+	ctx := context.Background()
+	volume := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "volume", Annotations: map[string]string{storagehelpers.AnnBoundByController: "yes"}},
+		Spec: corev1.PersistentVolumeSpec{
+			StorageClassName: "late", Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			ClaimRef:    &corev1.ObjectReference{Namespace: enginetest.Namespace, Name: "data", UID: "data"},
+		},
+	}
+	if _, err := s.Client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.claim(func(claim *corev1.PersistentVolumeClaim) {
+		claim.Spec.VolumeName = "volume"
+		claim.Annotations[storagehelpers.AnnBindCompleted] = "yes"
+		claim.Status.Phase = corev1.ClaimBound
+	})
+}
+
+func (s *storage) refuse() {
+	s.t.Helper()
+	s.claim(func(claim *corev1.PersistentVolumeClaim) { delete(claim.Annotations, storagehelpers.AnnSelectedNode) })
+}
+
+func (s *storage) claim(change func(*corev1.PersistentVolumeClaim)) {
+	s.t.Helper()
+	claims := s.Client.CoreV1().PersistentVolumeClaims(enginetest.Namespace)
+	claim, err := claims.Get(context.Background(), "data", metav1.GetOptions{})
+	if err == nil {
+		change(claim)
+		_, err = claims.Update(context.Background(), claim, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// nominated runs a test with and without the nomination of members on their way
+// to their nodes: the engine asks plugins for different things then.
+func nominated(t *testing.T, test func(t *testing.T)) {
+	for _, on := range []bool{true, false} {
+		t.Run(fmt.Sprintf("nominated %v", on), func(t *testing.T) {
+			featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.NominatedNodeNameForExpectation, on)
+			test(t)
+		})
+	}
+}
+
+func TestMembersWaitForAVolume(t *testing.T) {
+	nominated(t, func(t *testing.T) {
+		s := start(t, "")
+		s.next()
+		s.unbound(300 * time.Millisecond)
+		s.provide()
+		s.WaitPlaced("a-0", "a-1", "a-2")
+	})
+}
+
+func TestAVolumeThatCannotBeMade(t *testing.T) {
+	nominated(t, func(t *testing.T) {
+		s := start(t, "")
+		s.next()
+		s.refuse()
+		s.Wait("a member says why it is not bound", func() bool {
+			return strings.Contains(s.Condition("a-0"), "member a-1 of gang ns/a could not be made ready, and the gang needs it: nobody of it is bound")
+		})
+		s.unbound(50 * time.Millisecond)
+		s.next() // another attempt
+		s.unbound(100 * time.Millisecond)
+		s.provide()
+		s.WaitPlaced("a-0", "a-1", "a-2")
+	})
+}
+
+func TestAVolumeThatTakesTooLong(t *testing.T) {
+	nominated(t, func(t *testing.T) {
+		s := start(t, `{"timeout":"300ms"}`)
+		s.next()
+		s.Wait("a member says why it is not bound", func() bool {
+			return strings.Contains(s.Condition("a-0"), "timeout: after 300ms only 2 of 3 members that gang ns/a needs are ready")
+		})
+		s.provide()
+		s.WaitPlaced("a-0", "a-1", "a-2")
+	})
+}
+
+func TestArgs(t *testing.T) {
+	for text, want := range map[string]string{
+		`{}`:               "",
+		`{"timeout":"1s"}`: "",
+		`{"timeout":"0s"}`: "args.timeout: 0s is not a positive duration",
+		`{"time":"1s"}`:    "time",
+	} {
+		_, err := decode(&runtime.Unknown{Raw: []byte(text), ContentType: runtime.ContentTypeJSON})
+		if (want == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}

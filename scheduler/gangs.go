@@ -1,0 +1,123 @@
+package scheduler
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	upstream "k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/utils/clock"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/explainer"
+	"github.com/gangctl/gangctl/scheduler/feed"
+	"github.com/gangctl/gangctl/scheduler/intercept"
+	"github.com/gangctl/gangctl/scheduler/policy"
+	"github.com/gangctl/gangctl/scheduler/roster"
+	"github.com/gangctl/gangctl/scheduler/status"
+	"github.com/gangctl/gangctl/scheduler/virtual"
+)
+
+// gangs is all that the engine is given beyond kube-scheduler: the client
+// through which it reports on gangs, the informers that show it pods (each
+// pointed to its gang) and gangs, and those who keep them.
+type gangs struct {
+	client  kubernetes.Interface
+	factory informers.SharedInformerFactory
+
+	roster  *roster.Roster
+	store   *virtual.Store
+	members *members
+	feed    *feed.Feed
+	status  *status.Controller
+	policy  *policy.Controller
+	why     *explainer.Explainer
+}
+
+// gather puts together the gangs of the pods that have one of our names.
+func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, recorder events.EventRecorder, informerName *cache.InformerName) (*gangs, error) {
+	g := &gangs{store: virtual.NewStore()}
+	g.roster = roster.New(g.store)
+	g.status = &status.Controller{
+		Client: client, Dynamic: dyn, Gangs: g.roster, Word: g.store.Get,
+		Ours:     func(name string) bool { return slices.Contains(names, name) },
+		Recorder: recorder, Clock: clock.RealClock{},
+	}
+	g.policy = watchPolicy(g, client, dyn, recorder)
+	touch := func(key gang.Key) {
+		g.status.Touch(key)
+		g.policy.Touch(key)
+		g.why.Touch(key)
+	}
+	var err error
+	if g.members, err = newMembers(client, names, g.roster, touch); err != nil {
+		return nil, err
+	}
+	handler := &groupHandler{roster: g.roster, apply: g.members.live.apply}
+	g.feed = &feed.Feed{
+		Client: dyn, Custom: custom(), BuiltIn: []feed.BuiltIn{builtIn(client.Discovery())}, Handler: handler, Clock: clock.RealClock{},
+	}
+	g.client = intercept.Client(client, &decisions{store: g.store, report: g.status.Decided})
+	g.factory = informers.NewSharedInformerFactoryWithOptions(g.client, 0, informers.WithInformerName(informerName))
+	groups := newPaced(cache.NewSharedIndexInformer(g.store, &schedulingv1beta1.PodGroup{}, 0,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}), g.store)
+	g.members.live.settle = groups.settle
+	g.factory.InformerFor(&corev1.Pod{}, fixed(g.members.live))
+	g.factory.InformerFor(&schedulingv1beta1.PodGroup{}, fixed(groups))
+	synced, err := handler.watch(g.factory)
+	if err != nil {
+		return nil, err
+	}
+	synced = append(synced, g.members.hasSynced, g.feed.HasSynced)
+	g.status.Objects = objects{roster: g.roster, feed: g.feed}
+	g.status.Synced = func() bool {
+		return !slices.ContainsFunc(synced, func(is cache.InformerSynced) bool { return !is() })
+	}
+	g.status.Complete()
+	g.why = explain(g, client, dyn, names[0])
+	g.policy.Objects, g.policy.Synced = g.status.Objects, g.status.Synced
+	return g, nil
+}
+
+func fixed(informer cache.SharedIndexInformer) func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {
+	return func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return informer }
+}
+
+// follow keeps the gangs current and reports on them while ctx lasts. It calls
+// fail if it cannot.
+func (g *gangs) follow(ctx context.Context, work *sync.WaitGroup, engine *upstream.Scheduler, fail func()) {
+	logger := klog.FromContext(ctx)
+	work.Go(func() { g.members.ended.RunWithContext(ctx) })
+	work.Go(func() {
+		if err := g.feed.Run(ctx); err != nil {
+			logger.Error(err, "Cannot read PodGroups")
+			fail()
+		}
+	})
+	// Reports are written by the replica that schedules, and by no other. The
+	// engine asks for its first gang when it has the lease, and not before. What
+	// a pod is a member of may depend on objects that are still to be read, and a
+	// gang that is tried without them may be tried in pieces.
+	var leading sync.Once
+	next := engine.NextEntity
+	engine.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
+		leading.Do(func() {
+			if cache.WaitForCacheSync(ctx.Done(), g.status.Synced) {
+				work.Go(func() { g.status.Run(ctx) })
+				work.Go(func() { g.policy.Run(ctx) })
+				work.Go(func() { g.why.Run(ctx) })
+			}
+		})
+		return next(logger)
+	}
+}

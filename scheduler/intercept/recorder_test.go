@@ -1,0 +1,41 @@
+package intercept
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+)
+
+// reasons notes the reasons of the events that get through.
+type reasons struct{ list []string }
+
+func (r *reasons) Eventf(_, _ runtime.Object, _, reason, _, _ string, _ ...any) {
+	r.list = append(r.list, reason)
+}
+
+func (r *reasons) WithLogger(klog.Logger) events.EventRecorderLogger { return r }
+
+func TestRecorderSparesMembers(t *testing.T) {
+	group := "labels:g"
+	single := &corev1.Pod{}
+	member := &corev1.Pod{Spec: corev1.PodSpec{SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: &group}}}
+	for _, c := range []struct {
+		about  runtime.Object
+		reason string
+		passes bool
+	}{
+		{single, "Scheduled", true}, {single, "FailedScheduling", true},
+		{member, "Scheduled", false}, {member, "FailedScheduling", false},
+		{member, "Preempted", true}, {&corev1.ObjectReference{Kind: "PodGroup"}, "Scheduled", true},
+	} {
+		said := &reasons{}
+		Recorder(said).WithLogger(klog.Background()).Eventf(c.about, nil, corev1.EventTypeNormal, c.reason, "Scheduling", "note")
+		if got := slices.Contains(said.list, c.reason); got != c.passes {
+			t.Errorf("%s about a %T (gang %v) passes: %t, want %t", c.reason, c.about, c.about == runtime.Object(member), got, c.passes)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package scheduler
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/utils/clock"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/plan"
+	"github.com/gangctl/gangctl/scheduler/policy"
+	"github.com/gangctl/gangctl/scheduler/roster"
+	"github.com/gangctl/gangctl/scheduler/slot"
+)
+
+// keepSlots has a ledger follow the members of all gangs. It must be called
+// before the engine is made: see slot.Ledger.Follow.
+func keepSlots(g *gangs) (*slot.Ledger, error) {
+	slots := slot.NewLedger(standing{g.roster, g.policy}, clock.RealClock{})
+	slots.Register(legacyregistry.MustRegister)
+	return slots, slots.Follow(g.members.live, g.members.ended)
+}
+
+// standing is the roster by the names of virtual PodGroups. For a gang that is
+// to be ignored below its minimum nothing is kept.
+type standing struct {
+	roster *roster.Roster
+	policy *policy.Controller
+}
+
+// GroupOf implements slot.Gangs.
+func (s standing) GroupOf(pod *corev1.Pod) (types.NamespacedName, bool) {
+	key, ok := s.roster.Member(pod.UID)
+	return types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()}, ok
+}
+
+// Standing implements slot.Gangs.
+func (s standing) Standing(group types.NamespacedName) (need, priority int32, ok bool) {
+	key, err := gang.ParseVirtualName(group.Namespace, group.Name)
+	if err != nil {
+		return 0, 0, false
+	}
+	if choice, _ := s.policy.Of(key); choice == policy.Ignore {
+		return 0, 0, false
+	}
+	return s.roster.Standing(key)
+}
+
+// watchPolicy returns what deals with gangs that stay below their minimum. What
+// it reads of gangs' objects is still to be set.
+func watchPolicy(g *gangs, client kubernetes.Interface, dyn dynamic.Interface, recorder events.EventRecorder) *policy.Controller {
+	return (&policy.Controller{
+		Client: client, Dynamic: dyn, Gangs: g.roster, Recorder: recorder, Clock: clock.RealClock{}, Owned: g.owned,
+	}).Complete()
+}
+
+// owned tells whether a pod exists that an object controls. It looks at every
+// pod of the cluster, and is asked only while a job of ours is suspended.
+func (g *gangs) owned(owner types.UID) bool {
+	for _, store := range []cache.Store{g.members.live.SharedIndexInformer.GetStore(), g.members.ended.GetStore()} {
+		for _, obj := range store.List() {
+			if pod, ok := obj.(*corev1.Pod); ok {
+				if controller := metav1.GetControllerOfNoCopy(pod); controller != nil && controller.UID == owner {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// kept tells the planner what is held for and from a gang.
+type kept struct{ slots *slot.Ledger }
+
+// KeptFrom implements plan.Claims. All members of a gang have one priority, so a
+// hold binds all of them or none.
+func (k kept) KeptFrom(_ types.NamespacedName, members []*corev1.Pod) []plan.Claim {
+	if len(members) == 0 {
+		return nil
+	}
+	var claims []plan.Claim
+	for node, holds := range k.slots.Held().Against(members[0]) {
+		for _, hold := range holds {
+			claims = append(claims, plan.Claim{Node: node, Pod: hold.Pod(), For: hold.Group})
+		}
+	}
+	return claims
+}
+
+// KeptFor implements plan.Claims.
+func (k kept) KeptFor(group types.NamespacedName) []string {
+	return slices.Sorted(maps.Keys(k.slots.Held().Of(group)))
+}

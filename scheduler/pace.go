@@ -1,0 +1,110 @@
+package scheduler
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/gangctl/gangctl/scheduler/virtual"
+)
+
+// paceLimit is how long the members of a gang are kept from the engine because
+// it does not know the gang's new priority yet. That takes microseconds; the
+// limit is there so that a mistake costs one failed attempt and not the scheduler.
+const paceLimit = time.Second
+
+// paced is the informer of virtual groups as the engine sees it. It tells which
+// version of them every handler has seen.
+type paced struct {
+	cache.SharedIndexInformer
+	store *virtual.Store
+
+	mu       sync.Mutex
+	advanced *sync.Cond
+	seen     []int64 // by handler
+}
+
+func newPaced(groups cache.SharedIndexInformer, store *virtual.Store) *paced {
+	p := &paced{SharedIndexInformer: groups, store: store}
+	p.advanced = sync.NewCond(&p.mu)
+	return p
+}
+
+// AddEventHandler implements cache.SharedInformer.
+func (p *paced) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	return p.AddEventHandlerWithOptions(handler, cache.HandlerOptions{})
+}
+
+// AddEventHandlerWithOptions implements cache.SharedInformer.
+func (p *paced) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	p.mu.Lock()
+	number := len(p.seen)
+	p.seen = append(p.seen, 0)
+	p.mu.Unlock()
+	saw := func(obj any) { p.saw(number, obj) }
+	return p.SharedIndexInformer.AddEventHandlerWithOptions(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc:    func(obj any, initial bool) { handler.OnAdd(obj, initial); saw(obj) },
+		UpdateFunc: func(old, obj any) { handler.OnUpdate(old, obj); saw(obj) },
+		DeleteFunc: handler.OnDelete,
+	}, options)
+}
+
+func (p *paced) saw(number int, obj any) {
+	object, err := meta.Accessor(obj)
+	if err != nil {
+		return
+	}
+	version := versionOf(object.GetResourceVersion())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen[number] = max(p.seen[number], version)
+	p.advanced.Broadcast()
+}
+
+// settle waits until every handler knows these groups as they are now.
+func (p *paced) settle(groups []types.NamespacedName) {
+	if !p.HasSynced() {
+		return
+	}
+	var newest int64
+	for _, group := range groups {
+		if g, ok := p.store.Get(group.Namespace, group.Name); ok {
+			newest = max(newest, versionOf(g.ResourceVersion))
+		}
+	}
+	late := time.AfterFunc(paceLimit, p.advanced.Broadcast)
+	defer late.Stop()
+	deadline := time.Now().Add(paceLimit)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.least() < newest {
+		if !time.Now().Before(deadline) {
+			klog.Background().Info("The engine is slow to learn of a gang's priority", "groups", groups)
+			return
+		}
+		p.advanced.Wait()
+	}
+}
+
+// least is the version that every handler has seen. The caller holds the lock.
+func (p *paced) least() int64 {
+	if len(p.seen) == 0 {
+		return math.MaxInt64
+	}
+	return slices.Min(p.seen)
+}
+
+func versionOf(resourceVersion string) int64 {
+	version, err := strconv.ParseInt(resourceVersion, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return version
+}

@@ -1,0 +1,59 @@
+package scheduler
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gangctl/gangctl/scheduler/virtual"
+)
+
+func TestPace(t *testing.T) {
+	store := virtual.NewStore()
+	groups := newPaced(cache.NewSharedIndexInformer(store, &schedulingv1beta1.PodGroup{}, 0, cache.Indexers{}), store)
+	set := func(priority int32) {
+		store.Set(&schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "g"}, Spec: schedulingv1beta1.PodGroupSpec{Priority: &priority}})
+	}
+	var seen atomic.Int32
+	release := make(chan struct{}, 10)
+	for range 2 { // the slower of two counts
+		slow := seen.Load() == 0
+		seen.Store(1)
+		_, err := groups.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, obj any) {
+			if slow {
+				<-release
+				seen.Store(*obj.(*schedulingv1beta1.PodGroup).Spec.Priority)
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := []types.NamespacedName{{Namespace: namespace, Name: "g"}}
+	groups.settle(names) // before it runs there is nothing to wait for
+	set(5)
+	go groups.RunWithContext(t.Context())
+	until(t, "it has synced", groups.HasSynced)
+	groups.settle(names)
+
+	set(6)
+	time.AfterFunc(50*time.Millisecond, func() { release <- struct{}{} })
+	groups.settle(names)
+	if got := seen.Load(); got != 6 {
+		t.Errorf("the handler had seen priority %d, want 6", got)
+	}
+	groups.settle([]types.NamespacedName{{Namespace: namespace, Name: "unknown"}})
+
+	set(7)
+	start := time.Now()
+	groups.settle(names) // nobody releases the handler
+	if waited := time.Since(start); waited < paceLimit || waited > 10*paceLimit {
+		t.Errorf("gave up after %s, want %s", waited, paceLimit)
+	}
+	release <- struct{}{}
+}

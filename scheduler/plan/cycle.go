@@ -1,0 +1,167 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	upstream "k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/gangctl/gangctl/scheduler/virtual"
+)
+
+// cycle is one attempt of the engine to place a gang.
+type cycle struct {
+	group types.NamespacedName
+	gang  *framework.QueuedPodGroupInfo
+	args  Args
+	first types.UID // the member that has to come first, if the attempt before found that out
+
+	// verdict is that of the first plan of the attempt. Those after it are made for preemption, on a cluster that is not there
+	// yet.
+	verdict *verdict
+	// changed, news and stir tell what happened since the attempt began, which may not be in the engine's snapshot: to the gang
+	// itself, something that helps any gang, or anything.
+	changed, news, stir bool
+	// memo is that of an attempt that failed.
+	memo *memo
+	// faulty: the engine gave up for a fault, and has its own retry for that.
+	faulty bool
+}
+
+// members are those that the engine tries, in its order. It reads the slice as it goes, so members that it has not come to yet
+// may change places.
+func (c *cycle) members() []*framework.QueuedPodInfo {
+	return c.gang.QueuedPodInfos[fwk.PodGroupKey(c.group.Namespace, c.group.Name)]
+}
+
+func (c *cycle) pods() []*corev1.Pod {
+	pods := make([]*corev1.Pod, 0, len(c.members()))
+	for _, m := range c.members() {
+		pods = append(pods, m.Pod)
+	}
+	return pods
+}
+
+// Attach lets the planner see what the engine does. It must be called before the engine runs.
+func (p *Planner) Attach(engine *upstream.Scheduler) {
+	p.activate = engine.SchedulingQueue.Activate
+	engine.SchedulingQueue = &queue{SchedulingQueue: engine.SchedulingQueue, planner: p}
+
+	next := engine.NextEntity
+	engine.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
+		entity, err := next(logger)
+		p.begin(entity)
+		return entity, err
+	}
+	schedule := engine.SchedulePod
+	engine.SchedulePod = func(ctx context.Context, f framework.Framework, state fwk.CycleState, pod *framework.QueuedPodInfo) (upstream.ScheduleResult, error) {
+		result, err := schedule(ctx, f, state, pod)
+		var refused *framework.FitError
+		if errors.As(err, &refused) && p.refused(ctx, state, pod.Pod) {
+			return schedule(ctx, f, state, pod)
+		}
+		return result, err
+	}
+	fail := engine.FailureHandler
+	engine.FailureHandler = func(ctx context.Context, f framework.Framework, pod *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
+		fail(ctx, f, pod, p.failed(pod.Pod, status, nominating), nominating, start)
+	}
+}
+
+// begin remembers what the engine schedules next.
+func (p *Planner) begin(entity framework.QueuedEntityInfo) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now = nil
+	gang, ok := entity.(*framework.QueuedPodGroupInfo)
+	if !ok || gang.PodGroupInfo == nil || gang.GetType() != fwk.PodGroupKeyType {
+		return
+	}
+	p.now = &cycle{group: nameOf(gang), gang: gang, args: defaultArgs()}
+	p.now.first = p.leads[p.now.group]
+	delete(p.leads, p.now.group)
+	p.now.lead()
+	p.drop(p.now.group)
+}
+
+// failed looks at why the engine gives a member back, and returns what is to be said of it: of a gang that has no placement the
+// same of all members, whichever of them the engine came to.
+func (p *Planner) failed(pod *corev1.Pod, status *fwk.Status, nominating *fwk.NominatingInfo) *fwk.Status {
+	group, ok := virtual.GroupOf(pod)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !ok || p.now == nil || p.now.group != group {
+		return status
+	}
+	if !status.IsRejected() {
+		p.now.faulty = true
+		return status
+	}
+	v := p.now.verdict
+	if v == nil || !v.proven || nominating != nil && nominating.NominatedNodeName != "" {
+		return status
+	}
+	return fwk.NewStatus(fwk.Unschedulable).WithError(&framework.FitError{Pod: pod, NumAllNodes: v.among, Diagnosis: framework.Diagnosis{
+		NodeToStatus: framework.NewDefaultNodeToStatus(), PreFilterMsg: v.sentence(), UnschedulablePlugins: sets.New(Name),
+	}})
+}
+
+// end parks a gang that the engine did not place, for as long as what it failed for holds, and says why. The engine is about to
+// queue it.
+func (p *Planner) end(group types.NamespacedName, status *fwk.Status) {
+	p.mu.Lock()
+	c := p.now
+	if c == nil || c.group != group {
+		p.mu.Unlock()
+		return
+	}
+	members := c.members()
+	if status.IsRejected() && !c.faulty && len(members) > 0 {
+		c.memo = &memo{member: members[0].Pod, cause: causeGang}
+		atMost, helped := c.args.RetryPeriod.Duration, c.stir
+		if v := c.verdict; v != nil && v.proven {
+			c.memo.proven, c.memo.claimed, c.memo.lacks = true, v.claimed, v.lacks
+			atMost, helped = parkedAtMost, c.news
+		}
+		if !c.changed {
+			p.park(group, c.memo, atMost)
+		}
+		if helped {
+			p.help(group, c.memo, causeCluster)
+		}
+	}
+	p.mu.Unlock()
+	p.report(group, c.verdict, status)
+}
+
+// close ends the attempt when the engine has queued the gang. It returns a memo, not in force, if the gang itself has changed since
+// the attempt began, and is to be tried again at once.
+func (p *Planner) close() []*memo {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.now
+	p.now = nil
+	if c == nil || c.memo == nil || !c.changed {
+		return nil
+	}
+	p.drop(c.group)
+	c.memo.cause = causeGang
+	return []*memo{c.memo}
+}
+
+// report leaves on the board what is known of a gang that waits, and takes it off when it waits no more.
+func (p *Planner) report(group types.NamespacedName, v *verdict, status *fwk.Status) {
+	switch {
+	case status.IsSuccess():
+		p.board.Clear(group)
+	case status.IsRejected() && v != nil && v.note != nil:
+		p.board.Post(group, *v.note)
+	}
+}

@@ -1,0 +1,225 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/ptr"
+
+	"github.com/gangctl/gangctl/pkg/fit"
+	"github.com/gangctl/gangctl/scheduler/board"
+)
+
+// verdict is what is known of a gang before its members are tried.
+type verdict struct {
+	// nodes are the places of members, by pod; nil where the engine is to find them.
+	nodes map[types.UID]string
+	// sequence is the order in which the members have to come; empty if any will do.
+	sequence []types.UID
+	// proven: there is no placement that makes the gang start, or none for any further member of one that has started.
+	proven bool
+	// claimed: there might be one if nothing were kept from the gang.
+	claimed bool
+	lacks   map[corev1.ResourceName]int64
+	// note explains a gang that has no placement, and one of which it was not found out in time; nil of others.
+	note *board.Note
+	// among is the number of nodes that were looked at.
+	among int
+}
+
+// inquiry is the search for one gang.
+type inquiry struct {
+	planner *Planner
+	plugin  *Plugin
+	cycle   *cycle
+	party   *party
+	gang    fit.Gang
+	nodes   []fwk.NodeInfo
+	claims  []Claim
+	// free is the cluster, kept the same less what is kept from the gang.
+	free, kept *fit.Cluster
+	opts       fit.Options
+}
+
+// search plans the gang that the engine is at.
+func (p *Planner) search(ctx context.Context, plugin *Plugin, c *cycle) (*verdict, error) {
+	start := time.Now()
+	q, err := p.inquire(plugin, c)
+	if err != nil {
+		return nil, err
+	}
+	v := q.answer(ctx)
+	p.count.duration.Observe(time.Since(start).Seconds())
+	result := resultUnproven
+	switch {
+	case v.nodes != nil:
+		result = resultPlaced
+	case v.proven:
+		result = resultImpossible
+	}
+	p.count.plans.WithLabelValues(result).Inc()
+	return v, nil
+}
+
+func (p *Planner) inquire(plugin *Plugin, c *cycle) (*inquiry, error) {
+	lister := plugin.handle.SnapshotSharedLister()
+	nodes, err := lister.NodeInfos().List()
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	state, err := lister.PodGroupStates().Get(c.group.Namespace, c.group.Name)
+	if err != nil {
+		return nil, fmt.Errorf("look up gang: %w", err)
+	}
+	shy, err := lister.NodeInfos().HavePodsWithRequiredAntiAffinityList()
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	q := &inquiry{planner: p, plugin: plugin, cycle: c, nodes: nodes}
+	if q.party, err = partyOf(c.pods(), shy); err != nil {
+		return nil, err
+	}
+	q.gang = fit.Gang{Roles: q.party.roles, MinMember: 1}
+	if policy := c.gang.PodGroup.Spec.SchedulingPolicy.Gang; policy != nil {
+		q.gang.MinMember = policy.MinCount
+	}
+	for _, pod := range state.ScheduledPods() {
+		q.gang.Bound = append(q.gang.Bound, pod.UID)
+	}
+	// An attempt that places nobody is of no use to a gang that has all that it needs.
+	q.gang.MinMember = max(q.gang.MinMember, int32(len(q.gang.Bound))+1)
+
+	objects, err := p.objects(plugin.handle, q.party)
+	if err != nil {
+		return nil, err
+	}
+	p.cluster = fit.FromNodeInfos(p.cluster, nodes, objects)
+	q.free, q.kept = p.cluster, p.cluster
+	if p.Claims != nil {
+		if q.claims = p.Claims.KeptFrom(c.group, q.party.examples()); len(q.claims) > 0 {
+			q.kept = q.free.With(withheld(q.claims)...)
+		}
+	}
+	q.opts = fit.Options{Budget: c.args.SearchBudget.Duration, Pack: true}
+	return q, nil
+}
+
+func (q *inquiry) priority() int32 { return priorityOf(q.party.roles[0].Pod) }
+
+func (q *inquiry) answer(ctx context.Context) *verdict {
+	if slices.ContainsFunc(q.cycle.pods(), func(p *corev1.Pod) bool { return p.Status.NominatedNodeName != "" }) {
+		return &verdict{} // room was made for the members where they are nominated, and the engine tries them there first
+	}
+	ctx, cancel := context.WithTimeout(ctx, q.opts.Budget)
+	defer cancel()
+	opts := q.opts
+	opts.Prefer = q.preferred(ctx)
+	found := fit.Place(ctx, q.kept, q.gang, opts)
+	if found.Fits() {
+		return q.placed(ctx, found, opts)
+	}
+	proof := q.proof(ctx, found)
+	v := &verdict{among: len(q.nodes), proven: proof.Impossible() && len(proof.Unmodelled) == 0 && !q.substituted() && q.plugin.complete()}
+	if v.proven {
+		v.lacks = q.lacks()
+		v.claimed = q.kept != q.free && fit.Place(ctx, q.free, q.gang, q.opts).Fits()
+		v.note = q.explain(proof, v.claimed)
+	} else if found.Proof == fit.BudgetHit {
+		v.note = q.explainUnknown(found)
+	}
+	return v
+}
+
+// placed gives every member its node. Pods that are about to come to those nodes by preemption are let in first.
+func (q *inquiry) placed(ctx context.Context, found fit.Result, opts fit.Options) *verdict {
+	chosen := map[string]bool{}
+	for _, a := range found.Placement {
+		chosen[a.Node] = true
+	}
+	onChosen := slices.DeleteFunc(slices.Clone(q.nodes), func(n fwk.NodeInfo) bool { return !chosen[n.Node().Name] })
+	if len(nominated(q.plugin.handle, onChosen, q.cycle.group, q.priority())) > 0 {
+		beside := q.kept.With(nominated(q.plugin.handle, q.nodes, q.cycle.group, q.priority())...)
+		if found = fit.Place(ctx, beside, q.gang, opts); !found.Fits() {
+			return &verdict{}
+		}
+	}
+	v := &verdict{nodes: make(map[types.UID]string, len(found.Placement))}
+	for _, a := range found.Placement {
+		v.nodes[q.member(a)] = a.Node
+	}
+	for _, a := range found.Sequence {
+		v.sequence = append(v.sequence, q.member(a))
+	}
+	return v
+}
+
+// member is the pod that an assignment is for.
+func (q *inquiry) member(a fit.Assignment) types.UID {
+	i := slices.IndexFunc(q.party.roles, func(r fit.Role) bool { return r.Name == a.Role })
+	return q.party.members[i][a.Member].UID
+}
+
+// beyond are the rules that are left out of a proof: what they allow depends on more than the planner can see (volumes and
+// devices that are being bound), or on the order in which pods come.
+var beyond = []fit.Constraint{
+	fit.VolumeClaim, fit.VolumeZone, fit.VolumeNode, fit.VolumeLimits, fit.DRADevices, fit.PodAffinity, fit.TopologySpread,
+}
+
+// proof asks again under rules that are certainly no stricter than the engine's.
+func (q *inquiry) proof(ctx context.Context, found fit.Result) fit.Result {
+	lenient := q.kept.AsScheduled()
+	if lenient == q.kept && !q.party.refers && !q.party.social {
+		return found
+	}
+	opts := q.opts
+	opts.Ignore = fit.Constraints{}.Insert(beyond...)
+	return fit.Place(ctx, lenient, q.gang, opts)
+}
+
+// substituted tells whether the engine may get a resource that members ask for from devices, on nodes that do not offer it.
+func (q *inquiry) substituted() bool {
+	for _, r := range q.party.roles {
+		for name := range fit.Request(r.Pod) {
+			if slices.ContainsFunc(q.planner.alone.DeviceClasses, func(c *resourceapi.DeviceClass) bool {
+				return ptr.Deref(c.Spec.ExtendedResourceName, "") == string(name) || string(name) == resourceapi.ResourceDeviceClassPrefix+c.Name
+			}) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lacks are the resources of which the gang needs more, to start, than is left of all nodes together.
+func (q *inquiry) lacks() map[corev1.ResourceName]int64 {
+	required := int(q.gang.MinMember) - len(q.gang.Bound)
+	asked := map[corev1.ResourceName][]int64{}
+	total := 0
+	for _, r := range q.party.roles {
+		for name, quantity := range fit.Request(r.Pod) {
+			for range r.Count {
+				asked[name] = append(asked[name], fit.Amount(name, quantity))
+			}
+		}
+		total += int(r.Count)
+	}
+	out := map[corev1.ResourceName]int64{}
+	for name, amounts := range asked {
+		slices.Sort(amounts)
+		var least int64
+		// The members that ask for none come first.
+		for i := range required - (total - len(amounts)) {
+			least += amounts[min(i, len(amounts)-1)]
+		}
+		if lack := least - q.free.Unused(name); lack > 0 {
+			out[name] = lack
+		}
+	}
+	return out
+}

@@ -1,0 +1,280 @@
+// Package policy deals with gangs of which too few members have places, for too
+// long: members that wait for others that do not come hold their places for
+// nothing.
+//
+// There are two such cases. A gang that ran and lost members is treated as it
+// chose ([Choice]). One that was never whole, because a member that was decided
+// on could not be bound, is no gang at all; what there is of it is taken back,
+// unless the gang is to be ignored.
+package policy
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/roster"
+)
+
+const (
+	// settle is how long changes of a gang are gathered before they are looked at.
+	settle = 200 * time.Millisecond
+	// longest bounds the grace of a gang that was taken back again and again.
+	longest = time.Hour
+	// recently is how old the first binding of a gang that was never whole may be
+	// when it is first seen below its minimum, in multiples of its grace.
+	recently = 10
+	// look is how often a job that was suspended is looked at.
+	look = time.Second
+)
+
+// Reasons of the events on gangs and jobs.
+const (
+	ReasonBelowMin   = "GangBelowMinimum" // and is left alone
+	ReasonRolledBack = "GangRolledBack"   // it was never whole
+	ReasonEvicted    = "GangEvicted"      // it was whole once
+	ReasonResumed    = "GangResumed"      // its job may create pods again
+	ReasonFailed     = "GangPolicyFailed" // its places cannot be taken
+)
+
+// Gangs is what is known of gangs; *roster.Roster is it.
+type Gangs interface {
+	// Pods lists the pods of a gang, those that have ended included.
+	Pods(key gang.Key) []*corev1.Pod
+	// Standing is how many members must have a place now; ok is false for a gang
+	// that is not declared.
+	Standing(key gang.Key) (need, priority int32, ok bool)
+}
+
+// Objects reads the API objects of gangs. The object itself is nil where only
+// its identity is known.
+type Objects interface {
+	Get(key gang.Key) (object roster.Object, u *unstructured.Unstructured, ok bool)
+}
+
+// Controller watches over gangs below their minimum.
+type Controller struct {
+	Client  kubernetes.Interface
+	Dynamic dynamic.Interface
+	Gangs   Gangs
+	Objects Objects
+	// Owned tells whether a pod exists that an object controls.
+	Owned func(owner types.UID) bool
+	// Synced tells whether every pod and object is known.
+	Synced   func() bool
+	Recorder events.EventRecorder
+	Clock    clock.WithTicker
+	// Freed is called when a gang holds nothing any more and may be tried as a
+	// whole; it may be nil.
+	Freed func(group types.NamespacedName)
+
+	queue workqueue.TypedRateLimitingInterface[gang.Key]
+	count counters
+
+	mu       sync.Mutex
+	profiles map[string]Args
+	leaving  map[types.NamespacedName]bool // gangs whose places are being taken
+
+	// Touched by the one worker only.
+	gangs     map[gang.Key]*state
+	suspended map[types.UID]job
+}
+
+// state is what is remembered of a gang.
+type state struct {
+	whole  bool      // it has been seen whole, since it last had no place
+	below  time.Time // since when it is below its minimum; zero if it is not
+	told   string    // the newest event on it
+	taking bool      // its places are being taken
+	never  bool      // because it was never whole
+	taken  int       // how often they were, since it was whole
+}
+
+// Complete readies the controller. It must be called before any other method.
+func (c *Controller) Complete() *Controller {
+	c.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[gang.Key]())
+	c.count = newCounters()
+	c.profiles, c.leaving = map[string]Args{}, map[types.NamespacedName]bool{}
+	c.gangs, c.suspended = map[gang.Key]*state{}, map[types.UID]job{}
+	return c
+}
+
+// Touch says that something about a gang may have changed.
+func (c *Controller) Touch(key gang.Key) { c.queue.AddAfter(key, settle) }
+
+// Run works until ctx ends. Only the replica that schedules may run it.
+func (c *Controller) Run(ctx context.Context) {
+	c.recall(ctx)
+	var work sync.WaitGroup
+	defer work.Wait()
+	work.Go(func() {
+		<-ctx.Done()
+		c.queue.ShutDown()
+	})
+	work.Go(func() { c.tick(ctx) })
+	for {
+		key, shutdown := c.queue.Get()
+		if shutdown {
+			return
+		}
+		err := c.reconcile(ctx, key)
+		if err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Cannot deal with a gang below its minimum; retrying", "gang", key.String())
+			c.queue.AddRateLimited(key)
+		} else {
+			c.queue.Forget(key)
+		}
+		c.queue.Done(key)
+	}
+}
+
+// tick has suspended jobs looked at. No event may tell that the last pod of a
+// job is gone, if a scheduler before this one suspended it.
+func (c *Controller) tick(ctx context.Context) {
+	ticker := c.Clock.NewTicker(look)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+			c.queue.Add(gang.Key{})
+		}
+	}
+}
+
+func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
+	if key == (gang.Key{}) {
+		return c.resume(ctx)
+	}
+	if !c.Synced() {
+		c.queue.AddAfter(key, look)
+		return nil
+	}
+	pods := c.Gangs.Pods(key)
+	need, _, declared := c.Gangs.Standing(key)
+	s := c.gangs[key]
+	if s == nil {
+		s = &state{}
+		c.gangs[key] = s
+	}
+	t := count(pods, need)
+	switch {
+	case len(t.placed) == 0:
+		c.free(key, s)
+		if len(pods) == 0 {
+			delete(c.gangs, key)
+		}
+		return nil
+	case s.taking: // whatever it is now: half of its places are gone
+	case !declared || len(t.placed) >= t.need:
+		*s = state{whole: declared}
+		return nil
+	case t.completed > 0:
+		// It is on its way out. Whoever has not completed may still work.
+		s.below = time.Time{}
+		return nil
+	}
+	return c.belowMin(ctx, key, s, t, pods)
+}
+
+// belowMin waits for the grace to pass, and then does what is to be done.
+func (c *Controller) belowMin(ctx context.Context, key gang.Key, s *state, t tally, pods []*corev1.Pod) error {
+	now := c.Clock.Now()
+	if s.below.IsZero() {
+		s.below = now
+	}
+	a := c.args(pods)
+	never := !s.whole && t.neverWhole(s.below, recently*a.StartGrace.Duration)
+	grace := a.Grace.Duration
+	if never {
+		grace = a.StartGrace.Duration
+	}
+	grace = min(grace<<min(s.taken, 10), max(longest, grace))
+	if left := grace - now.Sub(s.below); left > 0 && !s.taking {
+		c.queue.AddAfter(key, left)
+		return nil
+	}
+	choice, doubt := c.Of(key)
+	if doubt != "" {
+		c.tell(key, s, pods, corev1.EventTypeWarning, ReasonFailed, fmt.Sprintf("annotation %s: %q is none of %s, %s and %s; taking it for %s", Annotation, doubt, Hold, Evict, Ignore, choice))
+	}
+	state := fmt.Sprintf("%d of %d members that the gang needs have places", len(t.placed), t.need)
+	switch {
+	case s.taking:
+		return c.take(ctx, key, s, t)
+	case choice == Ignore:
+		return nil
+	case never:
+		c.begin(key, s, actionRolledBack)
+		c.tell(key, s, pods, corev1.EventTypeWarning, ReasonRolledBack,
+			fmt.Sprintf("%s, and it was never whole: for %s, pod %s could not be bound. All give their places back, and the gang waits as a whole", state, grace, t.waiting[0].Name))
+		return c.take(ctx, key, s, t)
+	case choice == Evict:
+		c.begin(key, s, actionEvicted)
+		c.tell(key, s, pods, corev1.EventTypeWarning, ReasonEvicted,
+			fmt.Sprintf("%s, for %s. By policy %s all give their places back, and the gang waits as a whole", state, grace, Evict))
+		return c.take(ctx, key, s, t)
+	}
+	if doubt == "" && c.tell(key, s, pods, corev1.EventTypeWarning, ReasonBelowMin,
+		fmt.Sprintf("%s, for %s. By policy %s they keep them; annotation %s: %s would give them back", state, grace, Hold, Annotation, Evict)) {
+		c.count.actions.WithLabelValues(actionHeld).Inc()
+	}
+	return nil
+}
+
+// begin keeps new members from joining those that are to leave.
+func (c *Controller) begin(key gang.Key, s *state, action string) {
+	s.taking, s.never = true, action == actionRolledBack
+	s.taken++
+	c.count.actions.WithLabelValues(action).Inc()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leaving[groupOf(key)] = true
+}
+
+// free notes that nobody of a gang has a place.
+func (c *Controller) free(key gang.Key, s *state) {
+	group := groupOf(key)
+	c.mu.Lock()
+	was := c.leaving[group]
+	delete(c.leaving, group)
+	c.mu.Unlock()
+	*s = state{taken: s.taken}
+	if was && c.Freed != nil {
+		c.Freed(group)
+	}
+}
+
+func groupOf(key gang.Key) types.NamespacedName {
+	return types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()}
+}
+
+// tell writes an event on the object of a gang, or where it has none on its
+// first pod, unless it says what was said already.
+func (c *Controller) tell(key gang.Key, s *state, pods []*corev1.Pod, kind, reason, text string) bool {
+	if s.told == reason+text {
+		return false
+	}
+	s.told = reason + text
+	if object, _, ok := c.Objects.Get(key); ok {
+		c.Recorder.Eventf(&corev1.ObjectReference{
+			APIVersion: object.Kind.GroupVersion().String(), Kind: object.Kind.Kind, Namespace: key.Namespace, Name: object.Key.Name, UID: object.UID,
+		}, nil, kind, reason, "Scheduling", "%s", text)
+	} else if len(pods) > 0 {
+		c.Recorder.Eventf(pods[0], nil, kind, reason, "Scheduling", "%s", text)
+	}
+	return true
+}

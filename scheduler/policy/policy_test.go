@@ -1,0 +1,494 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/roster"
+)
+
+var (
+	noon   = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	keyA   = gang.Key{Dialect: gang.Labels, Namespace: "ns", Name: "a"}
+	tfjobs = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "tfjobs"}
+)
+
+// world is gang a, which needs three members, and its controller at noon.
+type world struct {
+	*Controller
+	t        *testing.T
+	clock    *clocktesting.FakeClock
+	client   *fake.Clientset
+	dynamic  *dynamicfake.FakeDynamicClient
+	recorder *events.FakeRecorder
+	pods     []*corev1.Pod
+	need     int32
+	note     string // the object's annotation
+	freed    int
+}
+
+func newWorld(t *testing.T, args string, jobs ...runtime.Object) *world {
+	w := &world{t: t, clock: clocktesting.NewFakeClock(noon), client: fake.NewClientset(), recorder: events.NewFakeRecorder(100), need: 3}
+	kinds := map[schema.GroupVersionResource]string{}
+	for _, resource := range jobResources() {
+		kinds[resource] = "JobList"
+	}
+	w.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, jobs...)
+	w.Controller = (&Controller{
+		Client: w.client, Dynamic: w.dynamic, Gangs: w, Objects: w, Recorder: w.recorder, Clock: w.clock,
+		Synced: func() bool { return true }, Freed: func(types.NamespacedName) { w.freed++ },
+		Owned: func(owner types.UID) bool {
+			for _, pod := range w.pods {
+				if c := metav1.GetControllerOf(pod); c != nil && c.UID == owner {
+					return true
+				}
+			}
+			return false
+		},
+	}).Complete()
+	a, err := decode(&runtime.Unknown{Raw: []byte(args), ContentType: runtime.ContentTypeJSON})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.profiles["gang-scheduler"] = a
+	return w
+}
+
+// Pods, Standing and Get implement Gangs and Objects.
+func (w *world) Pods(gang.Key) []*corev1.Pod { return w.pods }
+
+func (w *world) Standing(gang.Key) (need, priority int32, ok bool) { return w.need, 0, w.need > 0 }
+
+func (w *world) Get(gang.Key) (roster.Object, *unstructured.Unstructured, bool) {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	if w.note != "" {
+		u.SetAnnotations(map[string]string{Annotation: w.note})
+	}
+	return roster.Object{Declaration: gang.Declaration{Key: keyA, Kind: schema.GroupVersionKind{Kind: "PodGroup"}}}, u, true
+}
+
+// pod adds a member that was created, and bound unless that is negative, so many
+// seconds after noon.
+func (w *world) pod(name string, created, bound int, change ...func(*corev1.Pod)) *corev1.Pod {
+	at := func(seconds int) metav1.Time { return metav1.NewTime(noon.Add(time.Duration(seconds) * time.Second)) }
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), CreationTimestamp: at(created)},
+		Spec:       corev1.PodSpec{SchedulerName: "gang-scheduler"},
+	}
+	if bound >= 0 {
+		pod.Spec.NodeName = "n1"
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: at(bound)}}
+	}
+	for _, f := range change {
+		f(pod)
+	}
+	w.pods = append(w.pods, pod)
+	if err := w.client.Tracker().Add(pod); err != nil {
+		w.t.Fatal(err)
+	}
+	return pod
+}
+
+func phase(p corev1.PodPhase) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Status.Phase = p }
+}
+
+func leaving(pod *corev1.Pod) { now := metav1.Now(); pod.DeletionTimestamp = &now }
+
+func ownedBy(apiVersion, kind, name string) func(*corev1.Pod) {
+	yes := true
+	return func(pod *corev1.Pod) {
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID("uid-" + name), Controller: &yes}}
+	}
+}
+
+func tfjob(name string, labels map[string]string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"runPolicy": map[string]any{}}}}
+	u.SetAPIVersion("kubeflow.org/v1")
+	u.SetKind("TFJob")
+	u.SetNamespace("ns")
+	u.SetName(name)
+	u.SetUID(types.UID("uid-" + name))
+	u.SetLabels(labels)
+	return u
+}
+
+// after lets time pass, and the controller look.
+func (w *world) after(d time.Duration) {
+	w.t.Helper()
+	w.clock.Step(d)
+	if err := w.reconcile(w.t.Context(), keyA); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.reconcile(w.t.Context(), gang.Key{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// did lists what was written, in order, as VERB RESOURCE[/SUBRESOURCE] NAME.
+func (w *world) did() (did []string) {
+	for _, fake := range []*clienttesting.Fake{&w.client.Fake, &w.dynamic.Fake} {
+		for _, action := range fake.Actions() {
+			name := ""
+			switch a := action.(type) {
+			case clienttesting.CreateAction:
+				if eviction, ok := a.GetObject().(*policyv1.Eviction); ok {
+					name = eviction.Name
+				}
+			case clienttesting.PatchAction:
+				name = a.GetName() + " " + string(a.GetPatch())
+			case clienttesting.DeleteAction:
+				name = a.GetName()
+			default:
+				continue
+			}
+			did = append(did, strings.TrimSuffix(action.GetVerb()+" "+action.GetResource().Resource+"/"+action.GetSubresource(), "/")+" "+name)
+		}
+		fake.ClearActions()
+	}
+	return did
+}
+
+// said returns the events since it was asked last.
+func (w *world) said() (said []string) {
+	for {
+		select {
+		case e := <-w.recorder.Events:
+			said = append(said, e)
+		default:
+			return said
+		}
+	}
+}
+
+func (w *world) wantSaid(texts ...string) {
+	w.t.Helper()
+	said := w.said()
+	ok := len(said) == len(texts)
+	for i := range min(len(said), len(texts)) {
+		ok = ok && strings.Contains(said[i], texts[i])
+	}
+	if !ok {
+		w.t.Errorf("events %q, want %q", said, texts)
+	}
+}
+
+func (w *world) wantDid(texts ...string) {
+	w.t.Helper()
+	did := w.did()
+	ok := len(did) == len(texts)
+	for i := range min(len(did), len(texts)) {
+		ok = ok && strings.HasPrefix(did[i], texts[i])
+	}
+	if !ok {
+		w.t.Errorf("did %q, want %q", did, texts)
+	}
+}
+
+const short = `{"grace":"30s","startGrace":"10s"}`
+
+func TestAGangThatWasNeverWholeIsTakenBack(t *testing.T) {
+	w := newWorld(t, short)
+	w.pod("a-0", 0, 1)
+	w.pod("a-1", 0, 1)
+	w.pod("a-2", 0, -1)
+	w.after(0)
+	w.after(9 * time.Second)
+	w.wantDid()
+	w.after(time.Second)
+	w.wantDid("patch pods/status a-0", "delete pods a-0", "patch pods/status a-1", "delete pods a-1")
+	w.wantSaid("GangRolledBack 2 of 3 members that the gang needs have places, and it was never whole: for 10s, pod a-2 could not be bound")
+	if !w.isLeaving(member("a-2")) {
+		t.Error("a member may join those that leave")
+	}
+	w.pods = w.pods[2:]
+	w.after(time.Second)
+	if w.isLeaving(member("a-2")) || w.freed != 1 {
+		t.Error("nobody may join though nobody is left")
+	}
+	// The next time it gets twice as long.
+	w.pod("a-3", 30, 31)
+	w.pods[0].CreationTimestamp = metav1.NewTime(noon.Add(30 * time.Second))
+	w.need = 2
+	w.after(0)
+	w.after(19 * time.Second)
+	w.wantDid()
+	w.after(time.Second)
+	w.wantDid("patch pods/status a-3", "delete pods a-3")
+}
+
+func member(name string) *corev1.Pod {
+	group := keyA.VirtualName()
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: corev1.PodSpec{SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: &group}}}
+}
+
+func TestTellingAGangThatWasNeverWhole(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  func(*world)
+		want bool
+	}{
+		"one could not be bound":                {func(w *world) { w.pod("a-1", 0, 1); w.pod("a-2", 0, -1) }, true},
+		"one died, and has a replacement":       {func(w *world) { w.pod("a-1", 0, 1); w.pod("a-2", 9, -1) }, false},
+		"one died, and has none":                {func(w *world) { w.pod("a-1", 0, 1) }, false},
+		"one failed, another was never bound":   {func(w *world) { w.pod("a-1", 0, 1, phase(corev1.PodFailed)); w.pod("a-2", 0, -1) }, true},
+		"one leaves, another was never bound":   {func(w *world) { w.pod("a-1", 0, 1, leaving); w.pod("a-2", 0, -1) }, true},
+		"one was replaced, another never bound": {func(w *world) { w.pod("a-1", 9, -1); w.pod("a-2", 0, -1) }, true},
+		"its surplus waits, and one died": {func(w *world) {
+			w.pod("a-1", 0, 1)
+			w.pod("a-2", 9, -1)
+			w.pod("a-3", 0, -1)
+		}, false},
+	} {
+		w := newWorld(t, short)
+		w.pod("a-0", 0, 2)
+		c.set(w)
+		if got := count(w.pods, 3).neverWhole(noon, time.Minute); got != c.want {
+			t.Errorf("%s: never whole is %v", name, got)
+		}
+	}
+	w := newWorld(t, short)
+	w.pod("a-0", 0, 2)
+	w.pod("a-1", 0, -1)
+	if count(w.pods, 3).neverWhole(noon.Add(time.Hour), time.Minute) {
+		t.Error("one of long ago is taken for one that was never whole: its minimum may have been raised")
+	}
+}
+
+func TestPolicies(t *testing.T) {
+	for _, c := range []struct {
+		name, args, note string
+		did, said        []string
+	}{
+		{"hold is the default", short, "", nil, []string{"GangBelowMinimum 2 of 3 members that the gang needs have places, for 30s. By policy hold they keep them"}},
+		{"evict by configuration", `{"grace":"30s","belowMin":"evict"}`, "",
+			[]string{"patch pods/status a-0", "create pods/eviction a-0", "patch pods/status a-1", "create pods/eviction a-1"},
+			[]string{"GangEvicted 2 of 3 members that the gang needs have places, for 30s. By policy evict"}},
+		{"evict by annotation", short, "evict",
+			[]string{"patch pods/status a-0", "create pods/eviction a-0", "patch pods/status a-1", "create pods/eviction a-1"},
+			[]string{"GangEvicted"}},
+		{"ignore", short, "ignore", nil, nil},
+		{"a slip of the pen", short, "evcit", nil, []string{`GangPolicyFailed annotation gangctl.dev/below-min-policy: "evcit" is none of hold, evict and ignore; taking it for hold`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, c.args)
+			w.note = c.note
+			w.pod("a-0", 0, 1)
+			w.pod("a-1", 0, 1)
+			w.after(0)
+			w.after(29 * time.Second)
+			w.wantDid()
+			w.after(time.Second)
+			w.wantDid(c.did...)
+			w.wantSaid(c.said...)
+			w.after(time.Hour)
+			if c.did == nil {
+				w.wantSaid() // not again
+			}
+		})
+	}
+}
+
+func TestWhomThePolicyLeavesAlone(t *testing.T) {
+	for name, change := range map[string]func(*world){
+		"whole again in time":      func(w *world) { w.clock.Step(20 * time.Second); w.pod("a-2", 20, 20); w.after(0); w.pods = w.pods[:2] },
+		"on its way out":           func(w *world) { w.pod("a-2", 0, 1, phase(corev1.PodSucceeded)) },
+		"not declared any more":    func(w *world) { w.need = 0 },
+		"its minimum was lowered":  func(w *world) { w.need = 2 },
+		"nobody of it has a place": func(w *world) { w.pods = nil; w.pod("a-3", 0, -1) },
+	} {
+		w := newWorld(t, `{"grace":"30s","startGrace":"10s","belowMin":"evict"}`)
+		w.pod("a-0", 0, 1)
+		w.pod("a-1", 0, 1)
+		w.after(0)
+		change(w)
+		w.after(0)
+		w.after(29 * time.Second)
+		if did, said := w.did(), w.said(); len(did) > 0 || len(said) > 0 {
+			t.Errorf("%s: did %q, said %q", name, did, said)
+		}
+	}
+}
+
+// A gang that ran, and whose minimum was raised, ran.
+func TestARaisedMinimumTakesNothingBack(t *testing.T) {
+	w := newWorld(t, short)
+	w.need = 2
+	w.pod("a-0", 0, 1)
+	w.pod("a-1", 0, 1)
+	w.pod("a-2", 0, -1)
+	w.after(0)
+	w.need = 3
+	w.after(0)
+	w.after(10 * time.Second)
+	w.wantDid()
+}
+
+func TestAJobIsSuspendedAndResumed(t *testing.T) {
+	for _, never := range []bool{true, false} {
+		w := newWorld(t, `{"grace":"10s","startGrace":"10s","belowMin":"evict"}`, tfjob("llama", nil))
+		w.pod("a-0", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "llama"))
+		w.pod("a-1", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "llama"))
+		if never {
+			w.pod("a-2", 0, -1, ownedBy("kubeflow.org/v1", "TFJob", "llama"))
+		}
+		w.after(0)
+		w.after(10 * time.Second)
+		w.wantDid(`patch tfjobs llama {"metadata":{"labels":{"gangctl.dev/suspended-by":"gang-scheduler"},"uid":"uid-llama"},"spec":{"runPolicy":{"suspend":true}}}`)
+		leaving(w.pods[0])
+		w.after(time.Second)
+		w.pods = w.pods[:1] // the last one terminates
+		w.after(time.Second)
+		w.wantDid()
+		w.pods = nil
+		w.after(time.Second)
+		w.wantDid(`patch tfjobs llama {"metadata":{"labels":{"gangctl.dev/suspended-by":null},"uid":"uid-llama"},"spec":{"runPolicy":{"suspend":false}}}`)
+		first := "GangEvicted 2 of 3"
+		if never {
+			first = "GangRolledBack 2 of 3"
+		}
+		w.wantSaid(first, "GangEvicted suspended, and resumed when its pods are gone", "GangResumed its pods are gone")
+		w.after(time.Minute)
+		w.wantDid()
+	}
+}
+
+// The scheduler that suspended a job ended before it could resume it.
+func TestTheNextSchedulerResumes(t *testing.T) {
+	mine := tfjob("mine", map[string]string{suspendedLabel: suspendedValue})
+	_ = unstructured.SetNestedField(mine.Object, true, "spec", "runPolicy", "suspend")
+	theirs := tfjob("theirs", nil)
+	_ = unstructured.SetNestedField(theirs.Object, true, "spec", "runPolicy", "suspend")
+	w := newWorld(t, short, mine, theirs)
+	w.pod("left", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "mine"))
+	w.recall(t.Context())
+	w.after(time.Second)
+	w.wantDid()
+	w.pods = nil
+	w.after(time.Second)
+	w.wantDid("patch tfjobs mine")
+	u, err := w.dynamic.Resource(tfjobs).Namespace("ns").Get(t.Context(), "mine", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if suspended, _, _ := unstructured.NestedBool(u.Object, "spec", "runPolicy", "suspend"); suspended || u.GetLabels()[suspendedLabel] != "" {
+		t.Errorf("it is still suspended: %v", u.Object)
+	}
+}
+
+var errUnknownKind = errors.New("unknown kind")
+
+func TestWhenPlacesCannotBeTaken(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	for name, c := range map[string]struct {
+		job  *unstructured.Unstructured
+		err  error // of every write but that of a pod's status
+		want string
+	}{
+		"without the right":               {nil, apierrors.NewForbidden(pods, "a-0", nil), "install/scheduler-policy-rbac.yaml"},
+		"against a budget":                {nil, apierrors.NewTooManyRequests("the budget allows none", 1), "the budget allows none"},
+		"a job of Kueue's":                {tfjob("llama", map[string]string{kueueLabel: "q"}), nil, "TFJob ns/llama is Kueue's to suspend"},
+		"a kind of job that is not known": {tfjob("llama", nil), errUnknownKind, "XGBoostJob ns/llama is of a kind that is not known to give its pods back"},
+		"a job without right":             {tfjob("llama", nil), apierrors.NewForbidden(tfjobs.GroupResource(), "llama", nil), "suspend TFJob ns/llama"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			jobs := []runtime.Object{}
+			owned := func(*corev1.Pod) {}
+			if c.job != nil {
+				jobs, owned = append(jobs, c.job), ownedBy("kubeflow.org/v1", "TFJob", "llama")
+			}
+			if errors.Is(c.err, errUnknownKind) {
+				owned = ownedBy("kubeflow.org/v1", "XGBoostJob", "llama")
+			}
+			w := newWorld(t, `{"grace":"10s","belowMin":"evict"}`, jobs...)
+			refuse := func(action clienttesting.Action) (bool, runtime.Object, error) {
+				return c.err != nil && action.GetSubresource() != "status", nil, c.err
+			}
+			w.client.PrependReactor("create", "pods", refuse)
+			w.dynamic.PrependReactor("patch", "*", refuse)
+			w.pod("a-0", 0, 1, owned)
+			w.pod("a-1", 0, 1, owned)
+			w.after(0)
+			w.after(10 * time.Second)
+			w.wantSaid("GangEvicted", c.want)
+			if w.isLeaving(member("a-2")) {
+				t.Error("nobody may join a gang that stays")
+			}
+			w.did()
+			w.after(15 * time.Second) // the grace has doubled
+			if did := w.did(); len(did) > 0 {
+				t.Errorf("tried again after 15s: %q", did)
+			}
+			w.after(5 * time.Second)
+			if c.job == nil {
+				if did := w.did(); len(did) == 0 {
+					t.Error("did not try again after 20s")
+				}
+			}
+		})
+	}
+}
+
+func TestArgs(t *testing.T) {
+	for text, want := range map[string]string{
+		`{}`:                           "",
+		short:                          "",
+		`{"belowMin":"delete"}`:        `args.belowMin: "delete" is none of hold, evict and ignore`,
+		`{"grace":"0s"}`:               "args.grace: 0s is not a positive duration",
+		`{"startGrace":"-1s"}`:         "args.startGrace: -1s is not a positive duration",
+		`{"below-min":"hold"}`:         "below-min",
+		`{"belowMin":"ignore"}`:        "",
+		fmt.Sprintf(`{"grace":%d}`, 3): "grace",
+	} {
+		_, err := decode(&runtime.Unknown{Raw: []byte(text), ContentType: runtime.ContentTypeJSON})
+		if (want == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// Run works off what it is told of, and ends.
+func TestRun(t *testing.T) {
+	w := newWorld(t, short)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	looked := make(chan bool, 1)
+	w.Synced = func() bool {
+		select {
+		case looked <- true:
+		default:
+		}
+		return true
+	}
+	go func() { defer close(done); w.Run(ctx) }()
+	w.Touch(keyA)
+	select {
+	case <-looked:
+	case <-time.After(10 * time.Second):
+		t.Error("nobody looked at the gang")
+	}
+	cancel()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Error("it does not end")
+	}
+}

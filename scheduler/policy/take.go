@@ -1,0 +1,104 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/slot"
+)
+
+// refusal is why places cannot be taken at all.
+type refusal struct{ why string }
+
+func (r *refusal) Error() string { return r.why }
+
+// take takes the places of those members of a gang that have one: by suspending
+// their job, or where they have none that can be, one by one.
+func (c *Controller) take(ctx context.Context, key gang.Key, s *state, t tally) error {
+	why := fmt.Sprintf("%d of %d members that gang %s/%s needs have places", len(t.placed), t.need, key.Namespace, key.Name)
+	for _, pod := range t.placed {
+		var err error
+		if j, ok := jobOf(pod); ok {
+			err = c.suspend(ctx, j, why)
+		} else {
+			err = c.remove(ctx, pod, s.never, why)
+		}
+		var refused *refusal
+		switch {
+		case err == nil:
+			continue
+		case t.others > 0 || !(errors.As(err, &refused) || apierrors.IsForbidden(err) || apierrors.IsTooManyRequests(err)):
+			return err // what has begun is to be finished
+		}
+		c.giveUp(key, s, err)
+		return nil
+	}
+	c.queue.AddAfter(key, look)
+	return nil
+}
+
+// giveUp leaves a gang as it is until its grace, which grows, has passed again.
+func (c *Controller) giveUp(key gang.Key, s *state, err error) {
+	c.count.actions.WithLabelValues(actionRefused).Inc()
+	hint := ""
+	if apierrors.IsForbidden(err) {
+		hint = "; the rights are in install/scheduler-policy-rbac.yaml"
+	}
+	c.tell(key, s, c.Gangs.Pods(key), corev1.EventTypeWarning, ReasonFailed, fmt.Sprintf("its places cannot be taken: %v%s", err, hint))
+	s.taking, s.below = false, c.Clock.Now()
+	c.mu.Lock()
+	delete(c.leaving, groupOf(key))
+	c.mu.Unlock()
+	c.queue.AddAfter(key, settle)
+}
+
+// remove takes the place of one pod. A gang that was never whole did no work, and
+// its pods are deleted as those are that a scheduler preempts. One that ran is
+// asked to leave, which a PodDisruptionBudget may refuse.
+func (c *Controller) remove(ctx context.Context, pod *corev1.Pod, never bool, why string) error {
+	if err := c.mark(ctx, pod, why); err != nil {
+		return ignoreGone(err, "mark", pod)
+	}
+	uid := pod.UID
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
+	if never {
+		return ignoreGone(c.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, options), "delete", pod)
+	}
+	return ignoreGone(c.Client.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, DeleteOptions: &options,
+	}), "evict", pod)
+}
+
+// ignoreGone returns an error, unless it says that the pod is not there any more.
+func ignoreGone(err error, what string, pod *corev1.Pod) error {
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return fmt.Errorf("%s pod %s/%s: %w", what, pod.Namespace, pod.Name, err)
+}
+
+// mark says on a pod why it is deleted, where controllers look for it: this is no
+// failure of the pod's.
+func (c *Controller) mark(ctx context.Context, pod *corev1.Pod, why string) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID},
+		"status": map[string]any{"conditions": []map[string]any{{
+			"type": corev1.DisruptionTarget, "status": corev1.ConditionTrue, "reason": slot.ReasonGiven, "message": why,
+			"lastTransitionTime": metav1.NewTime(c.Clock.Now()), "observedGeneration": pod.Generation,
+		}}},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = c.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	return err
+}
