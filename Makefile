@@ -9,7 +9,7 @@ STAMP := github.com/gangctl/gangctl/pkg/version
 LDFLAGS := -s -w -X $(STAMP).version=$(VERSION) -X $(STAMP).commit=$(COMMIT) -X $(STAMP).date=$(DATE)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.6.2
 
-.PHONY: build test unit e2e lint generate docs completions demo bench clean
+.PHONY: build test unit e2e agreement lint generate docs completions demo bench clean
 
 build: ## both programs, in bin/
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gangctl ./cmd/gangctl-sandbox
@@ -23,6 +23,10 @@ unit: ## tests that need no cluster, and vet
 e2e: build ## tests on the sandbox: a real API server, operator and scheduler
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox \
 		$(GO) test -count=1 -timeout 30m ./sandbox/e2e ./test/e2e
+
+agreement: build ## what gangctl says of 350 random gangs, against what the scheduler does
+	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_AGREEMENT=$${GANGCTL_AGREEMENT:-350} \
+		$(GO) test -count=1 -timeout 20m -run 'TestAgreement$$' -v ./test/e2e
 
 demo: build ## two gangs on four GPUs: the default scheduler, then ours
 	bin/gangctl-sandbox demo

@@ -74,6 +74,8 @@ func (o *upOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.GPUResource, "gpu-resource", s.GPUResource, "resource that GPUs are counted in")
 	f.StringVar(&s.NodeFile, "node-file", "", "file of Node objects to create instead (YAML)")
 	f.StringVar(&o.scheduler, "scheduler", string(s.Scheduler), "who schedules pods: gang, default or none")
+	f.StringVar(&s.Serve, "serve", "", "further names that the gang scheduler answers to, such as volcano,kube-batch")
+	f.BoolVar(&s.NativeGangs, "native-gangs", false, "have the API server serve Kubernetes' own PodGroups (scheduling.k8s.io/v1beta1)")
 	f.BoolVar(&s.Operator, "operator", s.Operator, "run the Kubeflow Training Operator (TFJobs)")
 	f.StringVar(&s.OperatorGangScheduler, "operator-gang-scheduler", "", "have the operator create PodGroups for the scheduler of this name")
 	f.StringVar(&s.Kubeconfig, "kubeconfig", "", "file to write the kubeconfig to (default DATA-DIR/kubeconfig)")

@@ -26,6 +26,10 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	schedulingv1alpha1 "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+	volcanov1beta1 "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
+	volcano "volcano.sh/apis/pkg/client/clientset/versioned"
+
+	"github.com/gangctl/gangctl/sandbox/setting"
 )
 
 // WebhookPath is where TFJobs are validated.
@@ -58,7 +62,7 @@ func Run(ctx context.Context, args []string) error {
 	config.QPS = -1 // a sandbox has nobody to be fair to
 	config.UserAgent = "training-operator"
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), kubeflowv1.AddToScheme(scheme), schedulingv1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), kubeflowv1.AddToScheme(scheme), schedulingv1alpha1.AddToScheme(scheme), volcanov1beta1.AddToScheme(scheme)); err != nil {
 		return fmt.Errorf("register API types: %w", err)
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
@@ -84,7 +88,15 @@ func Run(ctx context.Context, args []string) error {
 
 func setup(mgr ctrl.Manager, gangScheduler string) error {
 	gang := common.GenNonGangSchedulerSetupFunc()
-	if gangScheduler != "" {
+	switch gangScheduler {
+	case "":
+	case setting.Volcano:
+		client, err := volcano.NewForConfig(mgr.GetConfig())
+		if err != nil {
+			return fmt.Errorf("create client of Volcano: %w", err)
+		}
+		gang = common.GenVolcanoSetupFunc(client)
+	default:
 		gang = common.GenSchedulerPluginsSetupFunc(mgr.GetClient(), gangScheduler)
 	}
 	if err := tensorflow.NewReconciler(mgr, gang).SetupWithManager(mgr, 1); err != nil {

@@ -21,6 +21,8 @@ func Diff(a, b Settings) string {
 	compare("gpu-resource", a.GPUResource, b.GPUResource)
 	compare("node-file", a.NodeFile, b.NodeFile)
 	compare("scheduler", a.Scheduler, b.Scheduler)
+	compare("serve", a.Serve, b.Serve)
+	compare("native-gangs", a.NativeGangs, b.NativeGangs)
 	compare("operator", a.Operator, b.Operator)
 	compare("operator-gang-scheduler", a.OperatorGangScheduler, b.OperatorGangScheduler)
 	compare("kubeconfig", a.Kubeconfig, b.Kubeconfig)

@@ -11,6 +11,8 @@ func (s Settings) Overlay(typed Settings, isTyped func(flag string) bool) Settin
 		"gpu-resource":            func() { s.GPUResource = typed.GPUResource },
 		"node-file":               func() { s.NodeFile = typed.NodeFile },
 		"scheduler":               func() { s.Scheduler = typed.Scheduler },
+		"serve":                   func() { s.Serve = typed.Serve },
+		"native-gangs":            func() { s.NativeGangs = typed.NativeGangs },
 		"operator":                func() { s.Operator = typed.Operator },
 		"operator-gang-scheduler": func() { s.OperatorGangScheduler = typed.OperatorGangScheduler },
 		"kubeconfig":              func() { s.Kubeconfig = typed.Kubeconfig },

@@ -4,6 +4,8 @@ package setting
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -23,6 +25,10 @@ const (
 	None Scheduler = "none"
 )
 
+// Volcano is the name of the gang scheduler for which the operator creates
+// PodGroups of another kind than for all others.
+const Volcano = "volcano"
+
 // Settings is one sandbox as asked for. Its JSON form is kept in the data dir,
 // so that a second `up` can tell whether the same is asked again.
 type Settings struct {
@@ -38,6 +44,10 @@ type Settings struct {
 	NodeFile string `json:"nodeFile,omitempty"`
 	// Scheduler says who schedules.
 	Scheduler Scheduler `json:"scheduler"`
+	// Serve are further names that the gang scheduler answers to, with commas between them.
+	Serve string `json:"serve,omitempty"`
+	// NativeGangs has the API server serve Kubernetes' own PodGroups.
+	NativeGangs bool `json:"nativeGangs,omitempty"`
 	// Operator runs the Kubeflow Training Operator.
 	Operator bool `json:"operator"`
 	// OperatorGangScheduler is the operator's --gang-scheduler-name; empty for none.
@@ -88,8 +98,10 @@ func (s Settings) Validate() error {
 		return fmt.Errorf("--run-for %s: must not be negative", s.RunFor)
 	case !(s.FailRate >= 0 && s.FailRate <= 1):
 		return fmt.Errorf("--fail-rate %v: must be between 0 and 1", s.FailRate)
-	case s.OperatorGangScheduler == "volcano":
-		return fmt.Errorf("--operator-gang-scheduler volcano: the sandbox serves no Volcano PodGroups")
+	case s.Serve != "" && s.Scheduler != Gang:
+		return fmt.Errorf("--serve %s: only the gang scheduler answers to other names, and --scheduler is %s", s.Serve, s.Scheduler)
+	case s.OperatorGangScheduler == Volcano && s.Scheduler == Gang && !slices.Contains(strings.Split(s.Serve, ","), Volcano):
+		return fmt.Errorf("--operator-gang-scheduler %s: nobody would schedule those pods; add --serve %s", Volcano, Volcano)
 	case s.OperatorGangScheduler != "" && !s.Operator:
 		return fmt.Errorf("--operator-gang-scheduler %s: there is no operator with --operator=false", s.OperatorGangScheduler)
 	}

@@ -28,7 +28,9 @@ func TestValidate(t *testing.T) {
 		{name: "run for", change: func(s *Settings) { s.RunFor = -time.Second }, want: "--run-for -1s"},
 		{name: "fail rate", change: func(s *Settings) { s.FailRate = 1.5 }, want: "--fail-rate 1.5"},
 		{name: "fail rate is no number", change: func(s *Settings) { s.FailRate = math.NaN() }, want: "--fail-rate NaN"},
-		{name: "volcano", change: func(s *Settings) { s.OperatorGangScheduler = "volcano" }, want: "Volcano"},
+		{name: "volcano for nobody", change: func(s *Settings) { s.OperatorGangScheduler = Volcano }, want: "add --serve volcano"},
+		{name: "volcano", change: func(s *Settings) { s.OperatorGangScheduler, s.Serve = Volcano, "kube-batch,volcano" }},
+		{name: "names for nobody", change: func(s *Settings) { s.Scheduler, s.Serve = Default, "volcano" }, want: "--serve volcano"},
 		{name: "gang without operator", change: func(s *Settings) { s.Operator, s.OperatorGangScheduler = false, "x" }, want: "--operator=false"},
 	}
 	for _, tt := range tests {

@@ -18,6 +18,7 @@ import (
 	"github.com/gangctl/gangctl/sandbox/credential"
 	"github.com/gangctl/gangctl/sandbox/manifest"
 	"github.com/gangctl/gangctl/sandbox/operator"
+	"github.com/gangctl/gangctl/sandbox/setting"
 )
 
 // apiReadyz is the path that needs the administrator's token to say why not.
@@ -55,13 +56,17 @@ func (s *supervisor) bringUp(ctx context.Context) error {
 		return err
 	}
 	applier := &manifest.Applier{Client: dynamicClient}
-	if err := applier.Apply(ctx, manifest.NodesRBAC(), manifest.OperatorRBAC(), install.SchedulerRBAC(), install.PodGroupCRD(), crd.TFJobs()); err != nil {
+	crds := [][]byte{install.PodGroupCRD(), crd.TFJobs()}
+	if s.plan.settings.OperatorGangScheduler == setting.Volcano {
+		crds = append(crds, crd.VolcanoPodGroups())
+	}
+	if err := applier.Apply(ctx, append(crds, manifest.NodesRBAC(), manifest.OperatorRBAC(), install.SchedulerRBAC())...); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.bringUpNodes(ctx, client) })
 	group.Go(func() error {
-		if err := applier.WaitEstablished(ctx, install.PodGroupCRD(), crd.TFJobs()); err != nil {
+		if err := applier.WaitEstablished(ctx, crds...); err != nil {
 			return err
 		}
 		// Not earlier: a garbage collector that starts without a kind learns of it

@@ -51,7 +51,7 @@ func (p plan) apiserver() spec {
 	cert, key := credential.Serving(p.dir)
 	clientCert, clientKey := credential.KubeletClient(p.dir)
 	signing := credential.ServiceAccountKey(p.dir)
-	return spec{name: component.APIServer, env: memory("512MiB"), args: []string{
+	s := spec{name: component.APIServer, env: memory("512MiB"), args: []string{
 		"--etcd-servers=" + component.EtcdSocket,
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
@@ -79,6 +79,10 @@ func (p plan) apiserver() spec {
 		"--allow-privileged=true",
 		"--profiling=false",
 	}}
+	if p.settings.NativeGangs {
+		s.args = append(s.args, "--feature-gates=GenericWorkload=true", "--runtime-config=scheduling.k8s.io/v1beta1=true")
+	}
+	return s
 }
 
 func (p plan) controllerManager() spec {
@@ -107,7 +111,7 @@ func (p plan) scheduler() (spec, bool) {
 		name, user = component.DefaultScheduler, credential.DefaultScheduler
 	}
 	cert, key := credential.Serving(p.dir)
-	return spec{name: name, env: memory("192MiB"), args: []string{
+	s := spec{name: name, env: memory("192MiB"), args: []string{
 		"--kubeconfig=" + p.kubeconfig(user),
 		"--authentication-kubeconfig=" + p.kubeconfig(user),
 		"--authorization-kubeconfig=" + p.kubeconfig(user),
@@ -117,7 +121,11 @@ func (p plan) scheduler() (spec, bool) {
 		"--tls-cert-file=" + cert,
 		"--tls-private-key-file=" + key,
 		"--kube-api-qps=500", "--kube-api-burst=1000",
-	}}, true
+	}}
+	if p.settings.Serve != "" {
+		s.args = append(s.args, "--serve="+p.settings.Serve)
+	}
+	return s, true
 }
 
 func (p plan) operator() (spec, bool) {

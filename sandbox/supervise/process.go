@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/gangctl/gangctl/sandbox/component"
@@ -33,7 +34,7 @@ func start(dir datadir.Dir, exe string, lock *datadir.Lock, s spec) (*process, e
 	args := append([]string{"component", s.name, "--data-dir", string(dir)}, s.args...)
 	cmd := exec.Command(exe, args...)
 	cmd.Dir = string(dir)
-	cmd.Env = append(os.Environ(), s.env...)
+	cmd.Env = append(slices.Clone(s.env), os.Environ()...) // of two the last counts: what the user says about memory
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{lock.File()}
 	cmd.SysProcAttr = ownGroup()

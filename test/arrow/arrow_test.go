@@ -110,3 +110,13 @@ func TestOnlyTheSandboxLinksAControlPlane(t *testing.T) {
 		}
 	}
 }
+
+// With the package plugin in it the linker keeps all that could be called by
+// name: a third more on disk, and in memory.
+func TestGangctlLoadsNoPlugins(t *testing.T) {
+	for _, p := range list(t, "./cmd/gangctl") {
+		if slices.Contains(p.Deps, "plugin") {
+			t.Errorf("%s links plugin; see who does: go list -deps -json ./cmd/gangctl", p.ImportPath)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/gangctl/gangctl/sandbox/demo"
 	"github.com/gangctl/gangctl/sandbox/kubelet"
@@ -105,8 +107,16 @@ func TestDefaultSchedulerGivesADeadMembersPlaceAway(t *testing.T) {
 	}
 	_, err = pods.Create(ctx, filler, metav1.CreateOptions{})
 	must(t, err)
-	_, err = stage.WaitFor(ctx, func(s scene.Scene) bool { return s.Job("filler").Count(scene.Pending) == 1 })
-	must(t, err)
+	// The scheduler does not try a pod again for a second after it failed, and in
+	// that second the replacement would win.
+	eventually(t, "filler may be tried again", func(ctx context.Context) bool {
+		pod, err := pods.Get(ctx, "filler", metav1.GetOptions{})
+		if err != nil {
+			return false
+		}
+		_, refused := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled)
+		return refused != nil && refused.Status == corev1.ConditionFalse && time.Since(refused.LastTransitionTime.Time) > 3*time.Second
+	})
 
 	// It is killed, as by a node that runs out of memory: the operator replaces
 	// members that end with a code from 128 on.

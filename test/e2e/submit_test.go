@@ -26,7 +26,13 @@ var tfjobs = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", R
 // gangctl runs a command and returns its streams and exit code.
 func gangctl(t *testing.T, stage *demo.Stage, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), programs.gangctl, append([]string{"--kubeconfig", stage.Kubeconfig()}, args...)...)
+	return gangctlAt(t, stage.Kubeconfig(), args...)
+}
+
+// gangctlAt runs the program against the cluster of a kubeconfig.
+func gangctlAt(t *testing.T, kubeconfig string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), programs.gangctl, append([]string{"--kubeconfig", kubeconfig}, args...)...)
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	if err := cmd.Run(); err != nil {

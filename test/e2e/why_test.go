@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -94,4 +95,29 @@ func why(t *testing.T, stage *demo.Stage) answer {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return a
+}
+
+// TestTheSchedulerAnswers holds the scheduler to publish why a gang waits, and
+// to take it back when it starts. What it says is what the cluster says.
+func TestTheSchedulerAnswers(t *testing.T) {
+	stage := newStage(t, gangScheduler("scheduler-plugins"))
+	must(t, stage.AddNodes(t.Context(), 2, 2))
+	must(t, stage.Submit(t.Context(), "llama", "--workers", "4", "--gpus", "2"))
+	var out string
+	eventually(t, "the scheduler has published an answer", func(context.Context) bool {
+		var code int
+		out, _, code = gangctl(t, stage, "why-pending", "llama", "-n", demo.Namespace, "--source=scheduler")
+		return code != 1
+	})
+	own, _, _ := gangctl(t, stage, "why-pending", "llama", "-n", demo.Namespace, "--source=cluster")
+	first := func(text string) string { line, _, _ := strings.Cut(text, "\n"); return line }
+	if first(out) != first(own) || !strings.Contains(out, "8 in all") || !strings.Contains(out, "gang-scheduler found this out") {
+		t.Errorf("the scheduler says\n%s\nthe cluster says\n%s", out, own)
+	}
+	must(t, stage.AddNodes(t.Context(), 2, 2))
+	eventually(t, "the answer is taken back", func(context.Context) bool {
+		_, stderr, code := gangctl(t, stage, "why-pending", "llama", "-n", demo.Namespace, "--source=scheduler")
+		return code == 1 && strings.Contains(stderr, "no published answer")
+	})
+	nothingForbidden(t, stage)
 }

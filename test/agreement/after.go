@@ -1,0 +1,124 @@
+package agreement
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/snapshot"
+)
+
+// restWithin is how long the scheduler may take to place what fits after something has left: longer than its longest pause between
+// two attempts, which is ten seconds.
+const restWithin = 25 * time.Second
+
+// view is what both say of the gangs at one moment.
+type view struct {
+	snapshot *snapshot.Snapshot
+	gangs    []*Gang
+	answers  []*answer.Answer
+	words    []Word
+}
+
+// after lets some residents go, waits until no gang that waits would fit any more, and asks about every gang.
+func (c *scene) after(ctx context.Context) ([]Decision, error) {
+	if err := c.remove(ctx, c.s.Leavers...); err != nil {
+		return nil, err
+	}
+	deadline := time.Now().Add(restWithin)
+	var v view
+	if err := c.until(ctx, "nothing that waits fits", func(ctx context.Context) (bool, error) {
+		if err := c.bindVolumes(ctx); err != nil {
+			return false, err
+		}
+		var err error
+		v, err = c.view(ctx)
+		return v.rests() || time.Now().After(deadline), err
+	}); err != nil {
+		return nil, err
+	}
+	var decisions []Decision
+	for i, g := range v.gangs {
+		d := Decision{Seed: c.s.Seed, Gang: g.Name, Form: g.Form, Hold: g.Hold, Trap: g.Trap, Moment: After, Question: g.question(), Answer: v.answers[i], Word: v.words[i]}
+		d.Class, d.Why = Judge(d.Answer, d.Word, g.Min)
+		if d.Class == Agree && d.Word.Bound == 0 {
+			d.Odd = Odd(d.Answer, d.Word)
+		}
+		decisions = append(decisions, d)
+	}
+	for i := range decisions {
+		d := &decisions[i]
+		if d.Class == Suspect {
+			if err := c.verify(ctx, v.gangs[i], d); err != nil {
+				return nil, err
+			}
+		}
+		if d.Class != Agree || d.Odd != "" {
+			if err := c.keep(d, v.snapshot); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return decisions, nil
+}
+
+// view asks both about every gang that is there, and about residents without a node.
+func (c *scene) view(ctx context.Context) (view, error) {
+	s, err := c.snapshot(ctx)
+	if err != nil {
+		return view{}, err
+	}
+	v := view{snapshot: s}
+	pods := map[string]*corev1.Pod{}
+	for _, p := range s.Pods {
+		if p.Namespace == c.namespace {
+			pods[p.Name] = p
+		}
+	}
+	var all []*Gang
+	for i := range c.s.Gangs {
+		if !c.gone[c.s.Gangs[i].Name] {
+			all = append(all, &c.s.Gangs[i])
+		}
+	}
+	for _, r := range c.s.Residents {
+		if p := pods[r.Pod.Name]; p != nil && p.Spec.NodeName == "" {
+			all = append(all, &Gang{Name: p.Name, Form: Alone, Min: 1, Pods: []*corev1.Pod{r.Pod}})
+		}
+	}
+	for _, g := range all {
+		members := of(pods, g)
+		if slices.ContainsFunc(members, c.onDeadNode) {
+			continue // placed, and lost: the scheduler has done its part
+		}
+		a, err := c.ask(ctx, s, g)
+		if err != nil {
+			return view{}, err
+		}
+		v.gangs, v.answers, v.words = append(v.gangs, g), append(v.answers, a), append(v.words, Hear(members))
+	}
+	return v, nil
+}
+
+// rests tells whether nothing more is to be expected: what waits does not fit, and the scheduler has said why.
+func (v view) rests() bool {
+	for i, g := range v.gangs {
+		w := v.words[i]
+		switch {
+		case g.Wanting() != "":
+			if w.Waiting != w.Members {
+				return false
+			}
+		case !w.Final(g.Min), w.Bound == 0 && Starts(v.answers[i]):
+			return false
+		}
+	}
+	return true
+}
+
+func (c *scene) onDeadNode(p *corev1.Pod) bool {
+	return slices.ContainsFunc(c.s.Nodes, func(n *corev1.Node) bool { return n.Name == p.Spec.NodeName && failed(n) })
+}

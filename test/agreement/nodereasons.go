@@ -1,0 +1,155 @@
+package agreement
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/fit"
+)
+
+// rejections counts nodes by what rejects a pod there.
+type rejections map[string]int
+
+// reasonWords are how the scheduler words the constraints that gangctl tells apart, in the order in which it looks at them: it names
+// the first that a node violates, and all resources that are short.
+var reasonWords = []struct {
+	topic       string
+	words       *regexp.Regexp
+	constraints []fit.Constraint
+}{
+	{"cordon", regexp.MustCompile(`^node\(s\) were unschedulable`), []fit.Constraint{fit.Cordon}},
+	{"taint", regexp.MustCompile(`^node\(s\) had (untolerated )?taint`), []fit.Constraint{fit.Taint, fit.NotReady}},
+	{"selector", regexp.MustCompile(`^node\(s\) didn't match Pod's node affinity/selector`), []fit.Constraint{fit.NodeSelector, fit.NodeAffinity}},
+	{"port", regexp.MustCompile(`^node\(s\) didn't have free ports`), []fit.Constraint{fit.HostPort}},
+	{"resource", regexp.MustCompile(`^(Insufficient (?P<name>\S+)|Too many pods)$`), nil},
+	{"volume", regexp.MustCompile(`(?i)volume`), []fit.Constraint{fit.VolumeClaim, fit.VolumeLimits, fit.VolumeNode, fit.VolumeZone}},
+	{"spread", regexp.MustCompile(`^node\(s\) didn't match pod topology spread constraints`), []fit.Constraint{fit.TopologySpread}},
+	{"affinity", regexp.MustCompile(`^node\(s\) didn't match pod affinity rules`), []fit.Constraint{fit.PodAffinity}},
+	{"antiAffinity", regexp.MustCompile(`anti-affinity rules`), []fit.Constraint{fit.PodAntiAffinity}},
+	{"devices", regexp.MustCompile(`(?i)claim|device`), []fit.Constraint{fit.DRADevices}},
+}
+
+// unavailable matches the scheduler's message about a pod that no node takes.
+var unavailable = regexp.MustCompile(`0/\d+ nodes are available: (.*?)\.(?: |$)`)
+
+// heard reads the counts of a message of the scheduler; ok is false for a message that does not count nodes.
+func heard(message string) (r rejections, ok bool) {
+	m := unavailable.FindStringSubmatch(message)
+	if m == nil {
+		return nil, false
+	}
+	r = rejections{}
+	for part := range strings.SplitSeq(m[1], ", ") {
+		number, words, _ := strings.Cut(part, " ")
+		n, err := strconv.Atoi(number)
+		topic := topicOf(words)
+		if err != nil || topic == "" {
+			return nil, false
+		}
+		r[topic] += n
+	}
+	return r, true
+}
+
+// topicOf is the topic of the scheduler's words, nothing for words that are not about nodes; of a shortage it names the resource.
+func topicOf(words string) string {
+	for _, w := range reasonWords {
+		switch m := w.words.FindStringSubmatch(words); {
+		case m == nil:
+		case w.topic != "resource":
+			return w.topic
+		case m[2] != "":
+			return "resource " + m[2]
+		default:
+			return "resource " + string(corev1.ResourcePods)
+		}
+	}
+	return ""
+}
+
+// computed counts what the scheduler would say of the members of a role, from the rows of gangctl's answer.
+func computed(rows []answer.NodeRow, role string) rejections {
+	r := rejections{}
+	for _, row := range rows {
+		if row.Role == role {
+			for _, topic := range firstOf(row.Violations) {
+				r[topic]++
+			}
+		}
+	}
+	return r
+}
+
+// firstOf are the topics that the scheduler names of one node.
+func firstOf(violations []answer.Violation) []string {
+	for _, w := range reasonWords {
+		var found []string
+		for _, v := range violations {
+			name, short := fit.Constraint(v.Constraint).ResourceName()
+			switch {
+			case short && w.topic == "resource":
+				found = append(found, "resource "+string(name))
+			case slices.Contains(w.constraints, fit.Constraint(v.Constraint)):
+				return []string{w.topic}
+			}
+		}
+		if len(found) > 0 {
+			return found
+		}
+	}
+	return nil
+}
+
+// roles are the names of the roles in the rows of an answer.
+func roles(rows []answer.NodeRow) []string {
+	names := map[string]bool{}
+	for _, row := range rows {
+		names[row.Role] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// NodeByNode compares gangctl's reasons for every node with those that the scheduler counts. It says what differs, or nothing. What
+// the scheduler says after it has assumed other members is about another state, and is not compared.
+func NodeByNode(a *answer.Answer, w Word) string {
+	if a.Nodes == nil || w.Members > 1 && !w.says("0 scheduled") {
+		return ""
+	}
+	for _, message := range w.Messages {
+		said, ok := heard(message)
+		if !ok {
+			continue
+		}
+		var all []string
+		same := false
+		for _, role := range roles(a.Nodes.Rows) {
+			c := computed(a.Nodes.Rows, role)
+			same = same || maps.Equal(c, said)
+			all = append(all, c.String())
+		}
+		if !same {
+			return fmt.Sprintf("the scheduler counts %s; gangctl has %s", said, strings.Join(all, ", or "))
+		}
+	}
+	return ""
+}
+
+// String lists the counts in a fixed order.
+func (r rejections) String() string {
+	var out []string
+	for _, topic := range slices.Sorted(maps.Keys(r)) {
+		out = append(out, fmt.Sprintf("%d %s", r[topic], topic))
+	}
+	return strings.Join(out, ", ")
+}
+
+func (w Word) says(text string) bool {
+	return slices.ContainsFunc(w.Messages, func(m string) bool { return strings.Contains(m, text) })
+}

@@ -1,0 +1,168 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/sandbox/demo"
+	"github.com/gangctl/gangctl/sandbox/kubelet"
+	"github.com/gangctl/gangctl/sandbox/scene"
+)
+
+// allNames are the schedulerNames of all dialects.
+const allNames = "--serve=volcano,kube-batch,scheduler-plugins-scheduler,koord-scheduler,kai-scheduler"
+
+// TestSlots holds the scheduler to keep the place of a dead member, in every
+// dialect.
+func TestSlots(t *testing.T) {
+	c := newWorld(t, "--scheduler=none", "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0", "--native-gangs")
+	sched := startScheduler(t, c.DataDir, nil, map[string]string{"GangSlots": "{holdTTL: 8s}"}, allNames)
+	for _, w := range wires() {
+		t.Run("T07, "+w.name, func(t *testing.T) { c.with(t, w).memberDies() })
+	}
+	for _, w := range []wire{wires()[1], wires()[7]} {
+		t.Run("T07 without a replacement, "+w.name, func(t *testing.T) { c.with(t, w).nobodyComes() })
+		t.Run("a restart before the replacement comes, "+w.name, func(t *testing.T) { c.with(t, w).schedulerDies(sched) })
+		t.Run("a death while no scheduler runs, "+w.name, func(t *testing.T) { c.with(t, w).memberDiesUnseen(sched) })
+	}
+}
+
+// eight brings up a gang of eight on eight CPUs, and a single pod that waits.
+// What it returns makes an end of them.
+func (g team) eight() (end func()) {
+	g.t.Helper()
+	if g.resource.Group != "" && g.resource.Group != "policy" && g.resource.Group != "scheduling.k8s.io" {
+		g.define(g.t, g.resource)
+	}
+	g.declare("a", 8)
+	g.members("a", 8, 8)
+	g.placed(g.t, g.names("a", 8)...)
+	g.create(g.t, plain("s", g.scheduler, "1"))
+	g.says(g.t, "s", "Insufficient cpu")
+	return func() {
+		must(g.t, g.client.CoreV1().Pods(space).DeleteCollection(g.t.Context(), now(), metav1.ListOptions{}))
+		if g.resource.Group != "" {
+			must(g.t, g.dynamic.Resource(g.resource).Namespace(space).Delete(g.t.Context(), "a", metav1.DeleteOptions{}))
+		}
+		g.empty(g.t)
+	}
+}
+
+// replace creates a3r, a replacement of a-3.
+func (g team) replace() {
+	g.t.Helper()
+	pod := plain("a3r", g.scheduler, "1")
+	g.mark(pod, "a", 8)
+	g.create(g.t, pod)
+	g.placed(g.t, "a3r")
+}
+
+func (c *cluster) kill(t *testing.T, name string) {
+	t.Helper()
+	must(t, c.client.CoreV1().Pods(space).Delete(t.Context(), name, now()))
+}
+
+// stays fails the test if a pod gets a node in a time.
+func (c *cluster) stays(t *testing.T, name string, during time.Duration) {
+	t.Helper()
+	for deadline := time.Now().Add(during); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if c.bound(t, name) != 0 {
+			t.Fatalf("%s was let in", name)
+		}
+	}
+}
+
+func (g team) memberDies() {
+	defer g.eight()()
+	g.kill(g.t, "a-3")
+	g.says(g.t, "s", "for the replacement of default/a-3 (gang default/a) until ")
+	g.stays(g.t, "s", 2*time.Second)
+	g.replace()
+	g.stays(g.t, "s", time.Second)
+}
+
+func (g team) nobodyComes() {
+	defer g.eight()()
+	died := time.Now()
+	g.kill(g.t, "a-3")
+	g.says(g.t, "s", "for the replacement of default/a-3")
+	g.stays(g.t, "s", 7*time.Second-time.Since(died))
+	g.placed(g.t, "s")
+	if late := time.Since(died); late > 11*time.Second {
+		g.t.Errorf("s was bound %s after the death, want 8s", late.Round(100*time.Millisecond))
+	}
+}
+
+func (g team) schedulerDies(sched *ownScheduler) {
+	defer g.eight()()
+	g.kill(g.t, "a-3")
+	g.says(g.t, "s", "for the replacement of default/a-3")
+	sched.stop()
+	sched.start()
+	g.stays(g.t, "s", time.Second)
+	g.replace()
+	g.stays(g.t, "s", time.Second)
+}
+
+func (g team) memberDiesUnseen(sched *ownScheduler) {
+	defer g.eight()()
+	sched.stop()
+	g.kill(g.t, "a-3")
+	sched.start()
+	g.says(g.t, "s", "for the replacement of a lost member (gang default/a) until ")
+	g.replace()
+	g.stays(g.t, "s", time.Second)
+}
+
+// F4: the operator replaces a worker that was killed, and the replacement gets
+// the place, not the pod that waits for one. Compare
+// TestDefaultSchedulerGivesADeadMembersPlaceAway.
+func TestADeadMembersPlaceIsKept(t *testing.T) {
+	stage := newStage(t, gangScheduler("scheduler-plugins"))
+	ctx := t.Context()
+	must(t, stage.AddNodes(ctx, 2, 2))
+	for _, dialect := range []string{"scheduler-plugins", "labels"} {
+		t.Run(dialect, func(t *testing.T) {
+			stage.Scheduler = gangScheduler(dialect)
+			must(t, stage.Submit(ctx, "llama", "--workers", "4", "--gpus", "1", "--restart-policy", "ExitCode"))
+			_, err := stage.WaitFor(ctx, func(s scene.Scene) bool { return s.Count(scene.Running) == 4 })
+			must(t, err)
+			filler := pod("filler", nil)
+			filler.Labels = map[string]string{
+				"training.kubeflow.org/job-name": "filler", "training.kubeflow.org/replica-type": "pod", "training.kubeflow.org/replica-index": "0",
+			}
+			filler.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}
+			create(t, stage, filler)
+			explained(t, stage, "filler", "Insufficient nvidia.com/gpu")
+
+			pods := stage.Client().CoreV1().Pods(demo.Namespace)
+			before, err := pods.Get(ctx, "llama-worker-2", metav1.GetOptions{})
+			must(t, err)
+			die := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"137",%q:%q}}}`,
+				kubelet.ExitCodeAnnotation, kubelet.EndsAtAnnotation, time.Now().UTC().Format(time.RFC3339))
+			_, err = pods.Patch(ctx, "llama-worker-2", types.MergePatchType, die, metav1.PatchOptions{})
+			must(t, err)
+			eventually(t, "another worker 2 runs", func(ctx context.Context) bool {
+				after, err := pods.Get(ctx, "llama-worker-2", metav1.GetOptions{})
+				return err == nil && after.UID != before.UID && after.Status.Phase == corev1.PodRunning
+			})
+			list, err := pods.List(ctx, metav1.ListOptions{})
+			must(t, err)
+			seen := scene.Of(list.Items)
+			if got := seen.Job("llama").Count(scene.Running); got != 4 || seen.Job("filler").Count(scene.Running) != 0 {
+				t.Errorf("want llama whole and the filler pending: %s", seen)
+			}
+			must(t, stage.Delete(ctx, "llama"))
+			bound(t, stage, "filler")
+			must(t, pods.Delete(ctx, "filler", now()))
+		})
+	}
+	nothingForbidden(t, stage)
+}

@@ -1,0 +1,170 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/gangctl/gangctl/sandbox/sandboxtest"
+)
+
+// space is the namespace that has a service account from the start.
+const space = "default"
+
+// cluster is a sandbox and its clients.
+type cluster struct {
+	*sandboxtest.Cluster
+	client  kubernetes.Interface
+	dynamic dynamic.Interface
+}
+
+// newWorld brings up a sandbox with flags of `up`, and takes it down with the test.
+func newWorld(t *testing.T, args ...string) *cluster {
+	t.Helper()
+	t.Setenv(sandboxtest.BinaryEnv, programs.sandbox)
+	c := &cluster{Cluster: sandboxtest.Start(t, sandboxtest.Options{Args: args})}
+	var err error
+	c.client, err = kubernetes.NewForConfig(c.Config)
+	must(t, err)
+	c.dynamic, err = dynamic.NewForConfig(c.Config)
+	must(t, err)
+	return c
+}
+
+// plain is a pod that asks for CPUs.
+func plain(name, scheduler, cpus string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PodSpec{
+			SchedulerName: scheduler, RestartPolicy: corev1.RestartPolicyNever,
+			Containers: []corev1.Container{{
+				Name: "main", Image: "x", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpus)}},
+			}},
+		},
+	}
+}
+
+// now deletes without grace.
+func now() metav1.DeleteOptions {
+	none := int64(0)
+	return metav1.DeleteOptions{GracePeriodSeconds: &none}
+}
+
+func (c *cluster) create(t *testing.T, pods ...*corev1.Pod) {
+	t.Helper()
+	for _, pod := range pods {
+		_, err := c.client.CoreV1().Pods(space).Create(t.Context(), pod, metav1.CreateOptions{})
+		must(t, err)
+	}
+}
+
+// bound counts the pods, of those named, that have a node.
+func (c *cluster) bound(t *testing.T, names ...string) (n int) {
+	t.Helper()
+	for _, name := range names {
+		pod, err := c.client.CoreV1().Pods(space).Get(t.Context(), name, metav1.GetOptions{})
+		must(t, err)
+		if pod.Spec.NodeName != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// placed waits until all of the pods have a node.
+func (c *cluster) placed(t *testing.T, names ...string) {
+	t.Helper()
+	eventually(t, strings.Join(names, ", ")+" have nodes", func(ctx context.Context) bool {
+		for _, name := range names {
+			pod, err := c.client.CoreV1().Pods(space).Get(ctx, name, metav1.GetOptions{})
+			if err != nil || pod.Spec.NodeName == "" {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// says waits until a pod has no node and a scheduler said so, in these words.
+func (c *cluster) says(t *testing.T, name, why string) {
+	t.Helper()
+	eventually(t, name+" says "+why, func(ctx context.Context) bool {
+		pod, err := c.client.CoreV1().Pods(space).Get(ctx, name, metav1.GetOptions{})
+		if err != nil || pod.Spec.NodeName != "" {
+			return false
+		}
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && strings.Contains(condition.Message, why) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// empty waits until there is no pod.
+func (c *cluster) empty(t *testing.T) {
+	t.Helper()
+	eventually(t, "no pod is left", func(ctx context.Context) bool {
+		pods, err := c.client.CoreV1().Pods(space).List(ctx, metav1.ListOptions{})
+		return err == nil && len(pods.Items) == 0
+	})
+}
+
+// log is what the gang scheduler logged, by line.
+func (c *cluster) log(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(c.DataDir, "log", "gang-scheduler.log"))
+	must(t, err)
+	return strings.Split(string(text), "\n")
+}
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// define serves PodGroups of an API group with a schema that takes anything;
+// one that is served already is left as it is.
+func (c *cluster) define(t *testing.T, resource schema.GroupVersionResource) {
+	t.Helper()
+	anything := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
+	crd := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{
+			"name":        resource.GroupResource().String(),
+			"annotations": map[string]any{"api-approved.kubernetes.io": "unapproved, for a test"},
+		},
+		"spec": map[string]any{
+			"group": resource.Group, "scope": "Namespaced",
+			"names": map[string]any{"kind": "PodGroup", "listKind": "PodGroupList", "plural": "podgroups", "singular": "podgroup"},
+			"versions": []any{map[string]any{
+				"name": resource.Version, "served": true, "storage": true, "subresources": map[string]any{"status": map[string]any{}},
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{"spec": anything, "status": anything}}},
+			}},
+		},
+	}}
+	eventually(t, resource.String()+" is defined", func(ctx context.Context) bool {
+		_, err := c.dynamic.Resource(definitions).Create(ctx, crd, metav1.CreateOptions{})
+		return err == nil || apierrors.IsAlreadyExists(err) && !c.leaving(ctx, crd.GetName())
+	})
+}
+
+// leaving tells a definition that is being deleted.
+func (c *cluster) leaving(ctx context.Context, name string) bool {
+	u, err := c.dynamic.Resource(definitions).Get(ctx, name, metav1.GetOptions{})
+	return err != nil || u.GetDeletionTimestamp() != nil
+}
+
+func (c *cluster) undefine(t *testing.T, resource schema.GroupVersionResource) {
+	t.Helper()
+	must(t, c.dynamic.Resource(definitions).Delete(t.Context(), resource.GroupResource().String(), metav1.DeleteOptions{}))
+}
