@@ -101,7 +101,9 @@ func (k *fakeKubectl) run(line string) bool {
 				k.s.Nodes[i].Spec.Unschedulable = args[0] == "cordon"
 			}
 		}
-	case "wait", "rollout":
+	case "wait":
+		k.controllers()
+	case "rollout":
 	case "describe", "logs", "create", "get":
 		return false
 	default:

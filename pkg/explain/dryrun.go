@@ -55,7 +55,7 @@ func DryRun(ctx context.Context, s *snapshot.Snapshot, job *unstructured.Unstruc
 	}
 	opts := ladder.Options{Budget: o.Budget}
 	r := ladder.Climb(ctx, w, subject, opts)
-	a := compose(w, r, advise(ctx, w, r, opts, o))
+	a := compose(w, r, advise(ctx, w, r, opts, o)) //nolint:contextcheck // plugins that work on values take a context and have no use for one
 	if a.Verdict == answer.FitsNow {
 		a.Exit = answer.ExitOK
 	}

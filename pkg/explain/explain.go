@@ -59,7 +59,7 @@ func Pending(ctx context.Context, s *snapshot.Snapshot, namespace string, o Opti
 func explainSubject(ctx context.Context, w *world.World, subject *world.Subject, o Options) *answer.Answer {
 	opts := ladder.Options{Budget: o.Budget}
 	r := ladder.Climb(ctx, w, subject, opts)
-	return compose(w, r, advise(ctx, w, r, opts, o))
+	return compose(w, r, advise(ctx, w, r, opts, o)) //nolint:contextcheck // plugins that work on values take a context and have no use for one
 }
 
 // advise searches for what would help, if that is wanted.

@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/snapshot"
 )
 
-// world is a random cluster as plain numbers, so that a test can change one without the code under test.
+// worldSpec is a random cluster as plain numbers, so that a test can change one without the code under test.
 type worldSpec struct {
 	nodes []nodeSpec
 	jobs  []jobSpec
@@ -25,8 +25,6 @@ type worldSpec struct {
 	selector     string // value of the label class; empty: none
 	tolerates    bool
 	apart        bool // anti-affinity
-	bound        int  // workers that have a node already
-	quota        int64
 	closed       bool // the queue
 }
 

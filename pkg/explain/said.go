@@ -33,7 +33,11 @@ func scheduler(w *world.World, r *ladder.Result) *answer.Scheduler {
 	}
 	s.SaidAt, s.LastAttempt = &at, &at
 	s.Stale = changedSince(w, at)
-	if unschedulable.MatchString(said) && r.Verdict != answer.Uncertain {
+	room := r.Place != nil && r.Place.Fits() && r.Primary != nil && r.Primary.Code != answer.Fits && r.Primary.Code != answer.FitsNotPlaced
+	switch {
+	case !unschedulable.MatchString(said) || r.Verdict == answer.Uncertain:
+	case room && ofNodes.MatchString(said): // about what is not the reason here, and perhaps about a part of the gang
+	default:
 		agrees := r.Primary != nil && r.Primary.Code != answer.Fits && r.Primary.Code != answer.FitsNotPlaced
 		s.Agrees = &agrees
 	}
@@ -42,6 +46,9 @@ func scheduler(w *world.World, r *ladder.Result) *answer.Scheduler {
 
 // unschedulable recognises that a scheduler found no room.
 var unschedulable = regexp.MustCompile(`(?i)insufficient|\b0/\d+ nodes|unschedulable|overused|cannot find enough|cannot be satisfied`)
+
+// ofNodes recognises that it was for lack of room on nodes.
+var ofNodes = regexp.MustCompile(`(?i)\b0/\d+ nodes`)
 
 // echo recognises words that only pass on what befell a sibling.
 var echo = regexp.MustCompile(`failed recently|optimistic rejection|rejection in Unreserve|gets rejected due to`)

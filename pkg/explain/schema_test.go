@@ -112,13 +112,13 @@ func (v *validator) object(s *jsonSchema, path string, x map[string]any) {
 			v.check(p, path+"."+key, child)
 			continue
 		}
-		var any jsonSchema
+		var further jsonSchema
 		switch {
 		case len(s.AdditionalProperties) == 0:
 			v.fail(path, "%s is not in the schema", key)
 		case string(s.AdditionalProperties) == "true":
-		case json.Unmarshal(s.AdditionalProperties, &any) == nil:
-			v.check(&any, path+"."+key, child)
+		case json.Unmarshal(s.AdditionalProperties, &further) == nil:
+			v.check(&further, path+"."+key, child)
 		}
 	}
 }

@@ -124,7 +124,7 @@ func placeSituations() []situation {
 			c.Nodes(2, 8).Add(waiting(2, 8))
 			explaintest.NotReady(c.S.Nodes[1], 26*time.Minute)
 		}},
-		{name: "nodes cordoned", code: answer.NodesCordoned, exit: 5, offers: []answer.ActionKind{answer.Uncordon}, build: func(c *explaintest.Cluster) {
+		{name: "nodes cordoned", code: answer.NodeNotReady, exit: 5, offers: []answer.ActionKind{answer.Uncordon}, build: func(c *explaintest.Cluster) {
 			c.Nodes(2, 8).Add(waiting(2, 8))
 			c.S.Nodes[1].Spec.Unschedulable = true
 		}},

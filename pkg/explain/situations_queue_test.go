@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/explain/answer"
@@ -156,6 +157,12 @@ func schedulerSituations() []situation {
 		}, says: []string{"19m", "stale"}},
 		{name: "fits, whatever the scheduler says", code: answer.Fits, exit: 3, says: []string{"disagrees", "heuristic"}, build: func(c *explaintest.Cluster) {
 			c.Nodes(2, 8).Add(waiting(2, 8))
+			c.Event("Pod", "team", "gang-worker-0", "gang", "FailedScheduling", "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.", 3*time.Second)
+		}},
+		{name: "what the scheduler lacks is not what is the matter", code: answer.NSQuotaTooSmall, exit: 6, says: []string{"said .3s ago.: 0/2 nodes"}, build: func(c *explaintest.Cluster) {
+			hard := explaintest.List("requests.nvidia.com/gpu", "8")
+			c.Put(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gpus"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}, Status: corev1.ResourceQuotaStatus{Hard: hard, Used: hard}})
+			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *explaintest.Gang) { g.Missing = 1 }))
 			c.Event("Pod", "team", "gang-worker-0", "gang", "FailedScheduling", "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.", 3*time.Second)
 		}},
 	}

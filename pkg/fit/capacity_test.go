@@ -33,33 +33,6 @@ func TestSlotsAndFree(t *testing.T) {
 	}
 }
 
-func TestMaxFitAndMaxRequest(t *testing.T) {
-	c := NewCluster(Objects{Nodes: []*corev1.Node{big("n1"), big("n2")}, Pods: []*corev1.Pod{busy("a", "n1", 3)}})
-	worker := role("Worker", 9, aPod("w", amounts("gpu", 2, "cpu", 4)))
-	ps := role("PS", 1, aPod("p", amounts("gpu", 1)))
-	g := Gang{MinMember: 1, Roles: []Role{worker, ps}}
-	n, ok, exact, r := MaxFit(t.Context(), c, g, "Worker", 100, Options{Budget: budgetForTests})
-	if n != 6 || !ok || !exact || r.Placed["Worker"] != 6 || r.Placed["PS"] != 1 {
-		t.Errorf("largest count %d (%t, %t), %v; want 6 workers beside one PS on 5+8 GPUs", n, ok, exact, r.Placed)
-	}
-	g.Roles[0].Count = 2
-	value, ok, r := MaxRequest(t.Context(), c, g, "Worker", "main", gpu, 1, 8, Options{Budget: budgetForTests})
-	if value != 5 || !ok || !r.Fits() {
-		t.Errorf("largest request %d (%t), want 5: 5 on n1, 5+1 on n2", value, ok)
-	}
-	value, ok, _ = MaxRequest(t.Context(), c, g, "Worker", "main", corev1.ResourceCPU, 1000, 1000000, Options{Budget: budgetForTests})
-	if value != 96000 || !ok {
-		t.Errorf("largest cpu request %d, want 96 cores, one worker on each node", value)
-	}
-	if _, ok, _ := MaxRequest(t.Context(), c, g, "Worker", "nope", gpu, 1, 8, Options{}); ok {
-		t.Error("a container that is not there has a largest request")
-	}
-	g.Roles[1] = role("PS", 20, aPod("p", amounts("gpu", 1)))
-	if n, ok, _, _ := MaxFit(t.Context(), c, g, "Worker", 100, Options{Budget: budgetForTests}); ok {
-		t.Errorf("%d workers fit beside a PS that does not", n)
-	}
-}
-
 func TestIdeal(t *testing.T) {
 	sick := big("n1", cordoned, notReady, deleting)
 	sick.DeletionTimestamp = nil

@@ -3,6 +3,7 @@ package fit
 import (
 	"cmp"
 	"maps"
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,18 +45,26 @@ func NewCluster(objects Objects) *Cluster {
 			pods[p.Spec.NodeName] = append(pods[p.Spec.NodeName], p)
 		}
 	}
-	parsed := podInfos{}
+	parsed, amounts := podInfos{}, map[uintptr]*framework.Resource{}
+	var infos []fwk.PodInfo
 	for _, name := range slices.Sorted(maps.Keys(unique)) {
 		on := pods[name]
 		slices.SortFunc(on, comparePods)
 		on = slices.CompactFunc(on, func(a, b *corev1.Pod) bool { return podID(a) == podID(b) })
-		infos := make([]fwk.PodInfo, 0, len(on))
+		infos = infos[:0] // a node copies them
 		for _, p := range on {
 			infos = append(infos, parsed.of(p))
 			c.where.all[podID(p)] = name
 		}
 		c.byName[name] = len(c.nodes)
-		c.nodes = append(c.nodes, newNode(unique[name], infos))
+		n := newNode(unique[name], infos)
+		// Nodes whose amounts are one object, as in a snapshot of a large cluster, share what is made of it.
+		shape := reflect.ValueOf(n.obj.Status.Allocatable).Pointer()
+		if known := amounts[shape]; known != nil {
+			n.info.Allocatable = known
+		}
+		amounts[shape] = n.info.Allocatable
+		c.nodes = append(c.nodes, n)
 	}
 	c.number()
 	return c
@@ -63,12 +72,16 @@ func NewCluster(objects Objects) *Cluster {
 
 // number gives every resource of the nodes a position and fills the vectors of the nodes that have none yet.
 func (c *Cluster) number() {
+	known := map[*framework.Resource]vector{}
 	for i, n := range c.nodes {
 		if n.alloc != nil {
 			continue
 		}
 		c.names = c.names.with(n.info.Allocatable, n.info.Requested)
-		c.nodes[i].alloc = c.names.vector(n.info.Allocatable, n.info.Allocatable.AllowedPodNumber)
+		if known[n.info.Allocatable] == nil {
+			known[n.info.Allocatable] = c.names.vector(n.info.Allocatable, n.info.Allocatable.AllowedPodNumber)
+		}
+		c.nodes[i].alloc = known[n.info.Allocatable]
 		c.nodes[i].used = c.names.vector(n.info.Requested, len(n.info.Pods))
 	}
 }
@@ -76,6 +89,7 @@ func (c *Cluster) number() {
 func newNode(obj *corev1.Node, pods []fwk.PodInfo) *node {
 	info := framework.NewNodeInfo()
 	info.SetNode(obj)
+	info.Pods = make([]fwk.PodInfo, 0, len(pods))
 	for _, p := range pods {
 		info.AddPodInfo(p)
 	}

@@ -56,7 +56,13 @@ func (s snapshot) IsPVCUsedByPods(key string) bool {
 }
 
 func (s snapshot) which(f func(*node) bool) []fwk.NodeInfo {
-	var out []fwk.NodeInfo
+	count := 0
+	for _, n := range s.c.nodes {
+		if f(n) {
+			count++
+		}
+	}
+	out := make([]fwk.NodeInfo, 0, count)
 	for _, n := range s.c.nodes {
 		if f(n) {
 			out = append(out, n.info)

@@ -19,13 +19,13 @@ func Place(ctx context.Context, c *Cluster, g Gang, opts Options) Result {
 		return r
 	}
 	t.note()
-	t.relate()
-	t.survey()
+	t.relate() //nolint:contextcheck // here and below: plugins that work on values take a context and have no use for one
+	t.survey() //nolint:contextcheck // as above
 	if len(t.classes) > 1 || t.far != nil || len(t.shared) > 0 {
 		t.classify(t.sites)
 	}
 	t.sort(t.sites)
-	answer := t.solveAll(g)
+	answer := t.solveAll(g) //nolint:contextcheck // as above; the budget ends it
 	r := t.result(g, answer)
 	r.Unmodelled = slices.Sorted(maps.Keys(t.notes))
 	return r

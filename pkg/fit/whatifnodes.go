@@ -1,50 +1,49 @@
 package fit
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	fwk "k8s.io/kube-scheduler/framework"
 )
 
 // WithNodes returns the cluster with the given nodes: one of a known name replaces the node and keeps its pods, the others
 // are new and empty.
 func (c *Cluster) WithNodes(nodes ...*corev1.Node) *Cluster {
-	byName := map[string]*node{}
-	for _, n := range c.nodes {
-		byName[n.obj.Name] = n
-	}
+	out := c.copy()
+	fresh := map[string]*node{}
 	for _, obj := range nodes {
-		var pods []fwk.PodInfo
-		if old := byName[obj.Name]; old != nil {
-			pods = old.info.Pods
+		if at, known := c.byName[obj.Name]; known {
+			out.nodes[at] = newNode(obj, c.nodes[at].info.Pods)
+		} else {
+			fresh[obj.Name] = newNode(obj, nil)
 		}
-		byName[obj.Name] = newNode(obj, pods)
 	}
-	return c.rebuilt(byName)
+	if len(fresh) > 0 {
+		out.nodes = slices.AppendSeq(out.nodes, maps.Values(fresh))
+		out.place()
+	}
+	out.number()
+	return out
 }
 
 // WithoutNodes returns the cluster without the nodes of these names and without the pods on them.
 func (c *Cluster) WithoutNodes(names ...string) *Cluster {
-	byName := map[string]*node{}
-	for _, n := range c.nodes {
-		if !slices.Contains(names, n.obj.Name) {
-			byName[n.obj.Name] = n
-		}
-	}
-	return c.rebuilt(byName)
-}
-
-// rebuilt returns a Cluster of these nodes, with new positions.
-func (c *Cluster) rebuilt(byName map[string]*node) *Cluster {
-	out := &Cluster{objects: c.objects, names: c.names, byName: make(map[string]int, len(byName)), where: c.where, store: c.store}
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		out.byName[name] = len(out.nodes)
-		out.nodes = append(out.nodes, byName[name])
-	}
+	out := c.copy()
+	out.nodes = slices.DeleteFunc(out.nodes, func(n *node) bool { return slices.Contains(names, n.obj.Name) })
+	out.place()
 	out.number()
 	return out
+}
+
+// place gives the nodes their positions, by name.
+func (c *Cluster) place() {
+	slices.SortFunc(c.nodes, func(a, b *node) int { return cmp.Compare(a.obj.Name, b.obj.Name) })
+	c.byName = make(map[string]int, len(c.nodes))
+	for i, n := range c.nodes {
+		c.byName[n.obj.Name] = i
+	}
 }
 
 // MapNodes returns the cluster with every node replaced by what f makes of it; f returns its argument for a node that

@@ -25,6 +25,8 @@ type Client struct {
 	Typed kubernetes.Interface
 	// Dynamic serves custom resources, in JSON.
 	Dynamic dynamic.Interface
+	// Config is what both are made from, for connections that are no requests: a command in a container, a forwarded port.
+	Config *rest.Config
 }
 
 // Factory makes clients from a kubeconfig, the connection flags and the environment. Nothing is read before it is needed.
@@ -86,7 +88,7 @@ func NewClient(config *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{Typed: typed, Dynamic: dyn}, nil
+	return &Client{Typed: typed, Dynamic: dyn, Config: config}, nil
 }
 
 func (f *Factory) restConfig() (*rest.Config, error) {

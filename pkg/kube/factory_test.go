@@ -109,6 +109,7 @@ func TestRequests(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = r.Header
 		w.Header().Set("Warning", `299 - "v1 is old"`)
+		w.Header().Add("Warning", `299 - "scheduling.k8s.io/v1beta1 PodGroup is deprecated in v1.40+, unavailable in v1.43+"`)
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintln(w, `{"kind": "PodList", "apiVersion": "v1", "items": []}`)
 	}))

@@ -87,12 +87,13 @@ func contextNames(raw clientcmdapi.Config) []string {
 	return names
 }
 
-// warningWriter prints the Warning headers of API servers (RFC 7234, code 299) as lines of gangctl.
+// warningWriter prints the Warning headers of API servers (RFC 7234, code 299) as lines of gangctl. That a version of an API
+// is deprecated is not for the user to hear: gangctl chose it.
 type warningWriter struct{ out io.Writer }
 
 // HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
 func (w warningWriter) HandleWarningHeaderWithContext(_ context.Context, code int, _, text string) {
-	if code == 299 && text != "" {
+	if code == 299 && text != "" && !strings.Contains(text, " is deprecated in v") {
 		fmt.Fprintf(w.out, "warning: the API server says: %s\n", text)
 	}
 }

@@ -29,6 +29,7 @@ type kind struct {
 	// put adds an object that was read from a cluster; false if it is of another type.
 	put   func(s *Snapshot, obj runtime.Object) bool
 	each  func(s *Snapshot, f func(runtime.Object) error) error
+	count func(s *Snapshot) int
 	sort  func(s *Snapshot)
 	clone func(s *Snapshot)
 }
@@ -68,6 +69,7 @@ func builtin[T any, P object[T]](gv schema.GroupVersion, name string, list func(
 			}
 			return nil
 		},
+		count: func(s *Snapshot) int { return len(*list(s)) },
 		sort:  func(s *Snapshot) { l := list(s); *l = sorted(*l) },
 		clone: func(s *Snapshot) { l := list(s); *l = slices.Clone(*l) },
 	}

@@ -2,12 +2,16 @@ package snapshot
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const secrets = `kind: Pod
@@ -126,5 +130,26 @@ func TestCloneSharesNothingThatChanges(t *testing.T) {
 		if len(list) != 1 {
 			t.Errorf("%v: %d objects", kind, len(list))
 		}
+	}
+}
+
+// A large snapshot is JSON, an object a line, and reads as it was.
+func TestWriteLarge(t *testing.T) {
+	s := &Snapshot{At: time.Unix(1000, 0).UTC(), Server: Server{Version: "v1"}}
+	for i := range readable + 1 {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprintf("p%05d", i), ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}}
+		p.Spec.Containers = []corev1.Container{{Name: "c", Env: []corev1.EnvVar{{Name: "TOKEN", Value: "secret"}}}}
+		s.Pods = append(s.Pods, p)
+	}
+	var out bytes.Buffer
+	if err := s.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	if lines := bytes.Count(out.Bytes(), []byte("\n")); lines != len(s.Pods)+1 || bytes.Contains(out.Bytes(), []byte("secret")) || out.Bytes()[0] != '{' {
+		t.Errorf("%d lines, beginning with %.80s", lines, out.Bytes())
+	}
+	got, err := Read(&out)
+	if err != nil || len(got.Pods) != len(s.Pods) || got.Pods[7].Name != "p00007" || got.Pods[7].ManagedFields != nil || !got.At.Equal(s.At) || got.Server.Version != "v1" {
+		t.Errorf("got %d pods, %v", len(got.Pods), err)
 	}
 }

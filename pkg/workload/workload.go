@@ -19,6 +19,8 @@ type Job struct {
 	Roles []Role
 	// Suspended is the wish in the spec, whoever expressed it.
 	Suspended bool
+	// Unsuspendable reports that the job's controller is too old to know suspend: its API drops the field without a word.
+	Unsuspendable bool
 	// MinMember is the minimum that the job's own scheduling policy asks for; nil means all members.
 	MinMember *int32
 	// Queue and PriorityClass are those of the scheduling policy; usually empty.
@@ -92,4 +94,6 @@ type Controller struct {
 	Name string
 	// Images are substrings of the image's repository name.
 	Images []string
+	// Versions are those of the kind that an image, by its substring, handles; one that is not here handles all.
+	Versions map[string][]string
 }

@@ -86,8 +86,7 @@ func Judge(a *answer.Answer, w Word, minimum int32) (Class, string) {
 var expected = map[answer.Code][]string{
 	answer.SelectorNoMatch:    {"selector", "taint", "cordon"},
 	answer.ResourceNotOffered: {"resource", "taint", "cordon", "selector"},
-	answer.NodesCordoned:      {"cordon"},
-	answer.NodeNotReady:       {"taint"},
+	answer.NodeNotReady:       {"taint", "cordon"},
 	answer.TopologySpread:     {"spread"},
 	answer.TopologyFragmented: {"affinity"},
 	answer.VolumeZone:         {"volume"},

@@ -1,6 +1,7 @@
 package agreement
 
 import (
+	"fmt"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -85,7 +86,7 @@ func (g *generator) extras(p *corev1.Pod) {
 
 func hostPort(p *corev1.Pod, port int32) {
 	k := &p.Spec.Containers[0]
-	k.Ports = append(k.Ports, corev1.ContainerPort{ContainerPort: port, HostPort: port})
+	k.Ports = append(k.Ports, corev1.ContainerPort{Name: fmt.Sprintf("port-%d", port), ContainerPort: port, HostPort: port})
 }
 
 func affinityOf(p *corev1.Pod) *corev1.Affinity {

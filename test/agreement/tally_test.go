@@ -16,7 +16,7 @@ func decided(classes ...Class) []Decision {
 }
 
 func TestShare(t *testing.T) {
-	any := func(Decision) bool { return true }
+	every := func(Decision) bool { return true }
 	tests := []struct {
 		classes         []Class
 		strict, lenient float64
@@ -27,7 +27,7 @@ func TestShare(t *testing.T) {
 		{[]Class{Agree, Unsure, Missed, Agree}, 50, 200.0 / 3},
 	}
 	for _, tt := range tests {
-		tally := Count(decided(tt.classes...), any)
+		tally := Count(decided(tt.classes...), every)
 		if got := tally.Share(true); got != tt.strict {
 			t.Errorf("%v: %.1f, want %.1f", tt.classes, got, tt.strict)
 		}

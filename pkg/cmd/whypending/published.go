@@ -58,7 +58,7 @@ func (o *Options) fromScheduler(ctx context.Context, namespace string) (*answer.
 	case err != nil && o.Source == sourceScheduler:
 		return nil, failure.Errorf("no answer of the gang scheduler: %w", err).WithHint("look at the cluster itself: leave out --source")
 	case err != nil:
-		return nil, nil
+		return nil, nil //nolint:nilerr // it was not asked for: the cluster itself is
 	case o.Source == sourceAuto && (a.Nodes == nil || a.Nodes.Total < largeCluster):
 		return nil, nil
 	}
@@ -67,7 +67,8 @@ func (o *Options) fromScheduler(ctx context.Context, namespace string) (*answer.
 	return a, nil
 }
 
-// published reads the answer. It trusts a scheduler that works, and no other.
+// published reads the answer. It trusts a scheduler that works, and no other. Who
+// may not see whether it works is told so, if he insists on what it said.
 func (o *Options) published(ctx context.Context, client *kube.Client, namespace string) (*answer.Answer, error) {
 	uid, err := o.jobUID(ctx, client, namespace)
 	if err != nil {
@@ -85,6 +86,10 @@ func (o *Options) published(ctx context.Context, client *kube.Client, namespace 
 	lease, err := client.Typed.CoordinationV1().Leases(schedulerNamespace).Get(ctx, schedulerLease, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
+		limit = unleasedFor
+	case apierrors.IsForbidden(err) && o.Source == sourceScheduler:
+		a.Notes = append(a.Notes, fmt.Sprintf("whether it still works cannot be seen: no right to get lease %s in namespace %s", schedulerLease, schedulerNamespace))
+	case apierrors.IsForbidden(err):
 		limit = unleasedFor
 	case err != nil:
 		return nil, err

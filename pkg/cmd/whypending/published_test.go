@@ -21,6 +21,16 @@ import (
 // llama waits, and renewed its lease, so long ago.
 func publish(t *testing.T, nodes int, said, renewed time.Duration) *cluster {
 	t.Helper()
+	l, lease := publishOnly(t, nodes, said, renewed)
+	l.Answer(getLease, 200, lease)
+	return l
+}
+
+const getLease = "GET /apis/coordination.k8s.io/v1/namespaces/gangctl-system/leases/gang-scheduler"
+
+// publishOnly leaves it to the caller to serve the lease.
+func publishOnly(t *testing.T, nodes int, said, renewed time.Duration) (*cluster, *coordinationv1.Lease) {
+	t.Helper()
 	s := busy().Done()
 	a, err := explain.Explain(t.Context(), s, explain.Question{Namespace: "team", Name: "llama"}, explain.Options{NoAdvice: true})
 	if err != nil {
@@ -45,8 +55,7 @@ func publish(t *testing.T, nodes int, said, renewed time.Duration) *cluster {
 		"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": map[string]any{"namespace": "team", "name": "llama", "uid": a.Job.UID},
 	})
 	l.Answer("GET /api/v1/namespaces/team/events/"+event.Name, 200, event)
-	l.Answer("GET /apis/coordination.k8s.io/v1/namespaces/gangctl-system/leases/gang-scheduler", 200, lease)
-	return l
+	return l, lease
 }
 
 const theirs = "WAITING  as the scheduler sees it"
@@ -86,6 +95,30 @@ func TestWhoseAnswerItIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			out, _, _ := publish(t, c.nodes, c.said, c.renewed).ask(t.Context(), append([]string{"tfjob/llama"}, c.args...)...)
 			if strings.HasPrefix(out, theirs) != c.theirs || out == "" {
+				t.Errorf("got\n%s", out)
+			}
+		})
+	}
+}
+
+// Whoever may read his own namespace only does not see the scheduler's lease.
+func TestWhoMayNotSeeTheLease(t *testing.T) {
+	forbidden := map[string]any{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "no"}
+	for name, c := range map[string]struct {
+		said   time.Duration
+		args   []string
+		theirs bool
+		note   string
+	}{
+		"insists":                   {30 * time.Minute, []string{"--source=scheduler"}, true, "no right to get lease gang-scheduler in namespace gangctl-system"},
+		"does not, and it is fresh": {30 * time.Second, nil, true, "found this out 30s ago"},
+		"does not, and it is old":   {30 * time.Minute, nil, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, _ := publishOnly(t, largeCluster, c.said, time.Second)
+			l.Answer(getLease, 403, forbidden)
+			out, _, _ := l.ask(t.Context(), append([]string{"tfjob/llama"}, c.args...)...)
+			if strings.HasPrefix(out, theirs) != c.theirs || !strings.Contains(out, c.note) || out == "" {
 				t.Errorf("got\n%s", out)
 			}
 		})

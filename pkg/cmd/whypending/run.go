@@ -73,7 +73,7 @@ func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Sna
 	if err != nil {
 		return nil, err
 	}
-	return collect.Collect(ctx, client, collect.Options{Namespace: namespace, Kind: o.Kind, Name: o.Name, Probe: !o.NoProbe && o.Name != "", Now: o.IO.Clock.Now})
+	return collect.Collect(ctx, client, collect.Options{Namespace: namespace, Kind: o.Kind, Name: o.Name, Probe: !o.NoProbe && o.Name != "", Lean: o.Save == "", Now: o.IO.Clock.Now})
 }
 
 func (o *Options) explain(ctx context.Context, s *snapshot.Snapshot, namespace string) (*answer.Answer, error) {

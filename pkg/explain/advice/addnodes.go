@@ -22,9 +22,10 @@ const (
 )
 
 // addNodes offers the fewest more nodes of each shape that exists. Shapes that do not help are left out, and of those that
-// do only the smallest number is offered.
+// do only the smallest number is offered, once for those that look alike to whoever adds them.
 func (s *search) addNodes() {
 	var best []ladder.Fix
+	var offered map[string]bool
 	fewest := int64(maxNew)
 	for _, model := range s.shapes() {
 		n, ok := smallest(1, min(int64(s.g.Total()), fewest), func(n int64) bool {
@@ -35,8 +36,13 @@ func (s *search) addNodes() {
 			continue
 		}
 		if n < fewest {
-			best, fewest = nil, n
+			best, offered, fewest = nil, map[string]bool{}, n
 		}
+		alike := size(model) + poolOf(model)
+		if offered[alike] {
+			continue
+		}
+		offered[alike] = true
 		if best = append(best, s.more(model, n)); len(best) == maxSets && n == 1 {
 			break
 		}
@@ -127,13 +133,20 @@ func (s *search) daemons(model *corev1.Node) []*corev1.Pod {
 // pools are the labels by which clouds and node provisioners name the group that a node was made in.
 var pools = []string{"eks.amazonaws.com/nodegroup", "cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool", "karpenter.sh/nodepool", "node.kubernetes.io/instance-type"}
 
+// poolOf is the label that says in which group a node was made; empty without.
+func poolOf(n *corev1.Node) string {
+	for _, label := range pools {
+		if name := n.Labels[label]; name != "" {
+			return label + "=" + name
+		}
+	}
+	return ""
+}
+
 func (s *search) more(model *corev1.Node, count int64) ladder.Fix {
 	how := "kubectl cannot: whoever runs the cluster adds " + map[bool]string{true: "it", false: "them"}[count == 1]
-	for _, label := range pools {
-		if name := model.Labels[label]; name != "" {
-			how += fmt.Sprintf(", with %s=%s", label, name)
-			break
-		}
+	if pool := poolOf(model); pool != "" {
+		how += ", with " + pool
 	}
 	return ladder.Fix{
 		Action: answer.Action{Kind: answer.AddNodes, By: answer.Admin, Text: fmt.Sprintf("add %s like %s (%s)", phrase.Count(count, "node"), model.Name, size(model)),

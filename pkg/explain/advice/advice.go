@@ -64,7 +64,7 @@ type tools struct {
 // refused, none of that does.
 var resizable = []answer.Code{
 	answer.NSQuota, answer.NSQuotaTooSmall, answer.QueueQuota, answer.QueueTooSmall, answer.KueueQuota, answer.TooBig, answer.NodeNotReady,
-	answer.NodesCordoned, answer.GPUUnhealthy, answer.StuckTerminating, answer.NodesBusy, answer.Fragmented, answer.InsufficientCPU,
+	answer.GPUUnhealthy, answer.StuckTerminating, answer.NodesBusy, answer.Fragmented, answer.InsufficientCPU,
 	answer.InsufficientMemory, answer.InsufficientStorage, answer.InsufficientPods, answer.TopologyFragmented, answer.TopologySpread, answer.VolumeZone,
 	answer.DRAUnallocatable, answer.SlotStolen, answer.MemberLost, answer.GangBypassed, answer.MutualDeadlock, answer.QueueOrder, answer.ReservedByOthers,
 }

@@ -58,6 +58,9 @@ func (s *search) offerEdit(e edit) bool {
 	r, ok := s.try(fix.Apply)
 	if ok {
 		fix.Command, fix.How = whatif.Commands(s.g, e.apply)
+		if s.g.Count(world.Up) > 0 {
+			fix.Cost = joined(fix.Cost, "members that run start again")
+		}
 		s.add(fix.Action, r)
 	}
 	return ok

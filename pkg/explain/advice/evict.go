@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/explain/command"
 	"github.com/gangctl/gangctl/pkg/explain/ladder"
 	"github.com/gangctl/gangctl/pkg/explain/phrase"
+	"github.com/gangctl/gangctl/pkg/explain/whatif"
 	"github.com/gangctl/gangctl/pkg/explain/world"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/snapshot"
@@ -89,7 +90,7 @@ func (s *search) evictCommand(h *world.Holder) (cmd, cost string) {
 		return command.Kubectl(h.Namespace, "scale", resource+"/"+h.Name, "--replicas=0"), "serves no more until it is scaled up again"
 	case kind.Group == batchv1.GroupName && kind.Kind == "Job":
 		return command.MergePatch(h.Namespace, resource, h.Name, map[string]any{"spec": map[string]any{"suspend": true}}), "is suspended, and starts its pods again when it is resumed"
-	case kind.Group == "kubeflow.org" && h.Job != nil:
+	case kind.Group == "kubeflow.org" && h.Job != nil && whatif.Suspends(h.Job.Job, h.Pods):
 		return command.MergePatch(h.Namespace, resource, h.Name, map[string]any{"spec": map[string]any{"runPolicy": map[string]any{"suspend": true}}}),
 			"is suspended, and starts again from its last checkpoint when it is resumed"
 	case kind.Group != "":

@@ -17,8 +17,12 @@ import (
 // others are the holders that are not this gang.
 func (s *search) others(match func(*world.Holder) bool) []*world.Holder {
 	var all []*world.Holder
+	own := map[*corev1.Pod]bool{}
+	for _, m := range s.g.Members {
+		own[m.Pod] = true
+	}
 	for _, h := range s.w.Holders() {
-		if !h.DaemonSet && (h.Job == nil || h.Job.Meta.UID != s.g.Meta.UID) && match(h) {
+		if !h.DaemonSet && !own[h.Pods[0]] && (h.Job == nil || h.Job.Meta.UID != s.g.Meta.UID) && match(h) {
 			all = append(all, h)
 		}
 	}
@@ -86,8 +90,15 @@ func asks(p *corev1.Pod, names map[corev1.ResourceName]bool) bool {
 		}
 		return false
 	}
-	containers := slices.Concat(p.Spec.InitContainers, p.Spec.Containers)
-	return has(p.Spec.Overhead) || slices.ContainsFunc(containers, func(c corev1.Container) bool { return has(c.Resources.Requests) })
+	some := func(containers []corev1.Container) bool {
+		for i := range containers { // a container is large, and a cluster has many
+			if has(containers[i].Resources.Requests) {
+				return true
+			}
+		}
+		return false
+	}
+	return has(p.Spec.Overhead) || some(p.Spec.InitContainers) || some(p.Spec.Containers)
 }
 
 // fixed reports whether a constraint stands whatever runs on the node.

@@ -65,6 +65,7 @@ func (s *search) cleared(set []*world.Holder) *fit.Cluster {
 // the order that is given.
 func (s *search) minimal(all []*world.Holder, order func([]*world.Holder) []*world.Holder) [][]*world.Holder {
 	s.few = few{}
+	defer func() { s.few = few{} }() // a cluster is large
 	if len(all) == 0 || !s.frees(all) || !s.enough(all) {
 		return nil
 	}

@@ -6,15 +6,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/explain/answer"
-	"github.com/gangctl/gangctl/pkg/explain/command"
 	"github.com/gangctl/gangctl/pkg/explain/ladder"
 	"github.com/gangctl/gangctl/pkg/explain/phrase"
 	"github.com/gangctl/gangctl/pkg/explain/whatif"
-	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/snapshot"
 )
 
 // maxPaired is how many rules are tried in pairs at most: 28 pairs.
@@ -53,7 +49,7 @@ func (s *search) relaxations() []relaxation {
 	var all []relaxation
 	shared := map[string][]int{}
 	for _, role := range s.g.Roles {
-		for _, r := range append(rules(role.Template.Spec), s.taints()...) {
+		for _, r := range append(rules(role.Template.Spec), s.taints(role.Template.Spec.Tolerations)...) {
 			shared[r.text] = append(shared[r.text], len(all))
 			all = append(all, relaxation{r, []string{role.Name}})
 		}
@@ -102,14 +98,15 @@ func relaxed(all ...relaxation) edit {
 	return e
 }
 
-// taints are the rules by which a role would tolerate a taint that keeps it from nodes.
-func (s *search) taints() []rule {
+// taints are the rules by which a role would tolerate a taint that keeps it from nodes. Where one of its tolerations was
+// meant to, that one is corrected instead.
+func (s *search) taints(has []corev1.Toleration) []rule {
 	seen := map[string]bool{}
 	var all []rule
 	for _, m := range s.base.Matrices {
 		for _, name := range m.Rejected("taint") {
 			for _, t := range s.w.Cluster().Node(name).Spec.Taints {
-				if strings.HasPrefix(t.Key, "node.kubernetes.io/") || t.Effect == corev1.TaintEffectPreferNoSchedule {
+				if strings.HasPrefix(t.Key, "node.kubernetes.io/") || t.Effect == corev1.TaintEffectPreferNoSchedule || ladder.Slip(s.w.Cluster().Nodes(), has, t) >= 0 {
 					continue
 				}
 				if r := toleration(t); !seen[r.text] {
@@ -133,17 +130,5 @@ func (s *search) topology() bool {
 	if party.TopologyKey = ""; !s.room(s.w.Cluster(), party) {
 		return false
 	}
-	a := answer.Action{Kind: answer.Relax, By: answer.User, Text: "let members be in several values of " + d.TopologyKey, Change: map[string]any{"podGroup.topology": ""}}
-	path := []string{"spec", "topologyConstraint"}
-	if d.Key.Dialect == gang.Native {
-		path = []string{"spec", "schedulingConstraints"}
-		a.How = "PodGroup " + d.Key.Name + " cannot be changed: delete it and its pods, and make it again without spec.schedulingConstraints"
-	} else {
-		a.Command = command.JSONPatch(d.Key.Namespace, "podgroup."+d.Kind.Group, d.Key.Name, command.Patch{Op: "remove", Path: "/" + strings.Join(path, "/")})
-	}
-	return s.offer(ladder.Fix{Action: a, Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot {
-		return whatif.Edit(snap, d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name, func(u *unstructured.Unstructured) {
-			unstructured.RemoveNestedField(u.Object, path...)
-		})
-	}})
+	return s.offer(ladder.GroupTopology(d, ""))
 }

@@ -75,6 +75,17 @@ func TestTrim(t *testing.T) {
 				p.Containers = append(p.Containers, corev1.Container{Name: "side", Resources: corev1.ResourceRequirements{Requests: one, Limits: one}})
 			})))
 		}, []string{"Worker.gpu=7", "Worker.side.gpu=0"}},
+		{"an init container asks for the most", func(c *explaintest.Cluster) {
+			c.Nodes(1, 8).Add(uses("48", "1Gi")).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
+				p.InitContainers = []corev1.Container{{Name: "fetch", Resources: corev1.ResourceRequirements{Requests: explaintest.List("cpu", "64")}}}
+			})))
+		}, []string{"Worker.fetch.cpu=48"}},
+		{"an init container that stays", func(c *explaintest.Cluster) {
+			always := corev1.ContainerRestartPolicyAlways
+			c.Nodes(1, 8).Add(gangOf(1, 8, func(g *explaintest.Gang) { g.CPU = "90" }, spec(func(p *corev1.PodSpec) {
+				p.InitContainers = []corev1.Container{{Name: "proxy", RestartPolicy: &always, Resources: corev1.ResourceRequirements{Requests: explaintest.List("cpu", "8")}}}
+			})))
+		}, []string{"Worker.cpu=88", "Worker.proxy.cpu=6"}},
 		{"the room is not a matter of cpu", func(c *explaintest.Cluster) { c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8)) }, nil},
 	})
 }

@@ -22,7 +22,7 @@ func (s *search) trim() {
 	short := s.short()
 	for _, role := range s.g.Roles {
 		device := phrase.Device(request(role))
-		for _, c := range role.Template.Spec.Containers {
+		for _, c := range slices.Concat(role.Template.Spec.Containers, role.Template.Spec.InitContainers) {
 			for _, name := range short {
 				if name == device && c.Name == role.Main && s.base.Primary.Code != answer.TooBig {
 					continue // fewer devices is less compute: reshape and fewer are the ways to that

@@ -28,7 +28,7 @@ func (s *search) wait() {
 }
 
 func (s *search) waits() []answer.Action {
-	jobs := s.others(func(h *world.Holder) bool { return h.Ends && len(h.Stuck(s.w.Now)) == 0 })
+	jobs := s.ending()
 	ahead := s.ahead(jobs)
 	var all []answer.Action
 	for _, f := range families(s.minimal(append(jobs, ahead...), soonest)) {
@@ -37,6 +37,15 @@ func (s *search) waits() []answer.Action {
 		}
 	}
 	return all
+}
+
+// ending are the jobs that end without anybody's help. A gang that waits for this one does not.
+func (s *search) ending() []*world.Holder {
+	partner, _ := s.base.Primary.Facts["with"].(string)
+	return s.others(func(h *world.Holder) bool {
+		deadlocked := s.base.Primary.Code == answer.MutualDeadlock && h.String() == partner
+		return h.Ends && !deadlocked && len(h.Stuck(s.w.Now)) == 0
+	})
 }
 
 // waitFor is the action that any count of some jobs end. The gang starts with the end of the last of the first of them: when

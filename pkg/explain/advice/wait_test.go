@@ -39,6 +39,10 @@ func TestWait(t *testing.T) {
 		{"what ends is not enough", func(c *explaintest.Cluster) {
 			c.Nodes(2, 8).Serves("web", 8, "n1").Runs("a", 8, "n2").Add(gangOf(2, 8))
 		}, nil},
+		{"a gang that waits for this one does not end", func(c *explaintest.Cluster) {
+			c.Nodes(3, 8).Runs("a", 8, "n3").Add(explaintest.Gang{Namespace: "research", Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n2"}})
+			c.Add(gangOf(2, 8, func(g *explaintest.Gang) { g.Nodes = []string{"n1"} }))
+		}, []string{"count=1 jobs=[research/a]"}},
 		{"the earliest known end first", func(c *explaintest.Cluster) {
 			c.Nodes(3, 8).Runs("a", 4, "n1").Runs("b", 4, "n1").Add(limited("c", 2*time.Hour, "n2")).Add(limited("d", time.Hour, "n3")).Add(gangOf(1, 8))
 		}, []string{"count=1 jobs=[research/d research/c]", "count=2 jobs=[research/a research/b]"}},

@@ -72,7 +72,6 @@ const (
 	PVCUnbound          Code = "PVC_UNBOUND"
 	TooBig              Code = "TOO_BIG"
 	NodeNotReady        Code = "NODE_NOT_READY"
-	NodesCordoned       Code = "NODES_CORDONED"
 	GPUUnhealthy        Code = "GPU_UNHEALTHY"
 	StuckTerminating    Code = "STUCK_TERMINATING"
 	NodesBusy           Code = "NODES_BUSY"
@@ -117,7 +116,7 @@ func Codes() []Code {
 		PodGroupMissing, PodGroupForeign, MinMemberTooHigh, BelowQuorum,
 		QueueNotFound, QueueClosed, QueueNotLeaf, QueueQuota, QueueTooSmall, KueueQuota, KueueCheck, KueueInactive, ReservedByStuck, ReservedByOthers,
 		SchedulerNotFound, SchedulerDown, GangBypassed, SchedulingGated, Fits, FitsNotPlaced,
-		NoDevicePlugin, ResourceNotOffered, SelectorNoMatch, PVCUnbound, TooBig, NodeNotReady, NodesCordoned, GPUUnhealthy, StuckTerminating,
+		NoDevicePlugin, ResourceNotOffered, SelectorNoMatch, PVCUnbound, TooBig, NodeNotReady, GPUUnhealthy, StuckTerminating,
 		NodesBusy, Fragmented, InsufficientCPU, InsufficientMemory, InsufficientStorage, InsufficientPods, TopologyFragmented, TopologySpread,
 		VolumeZone, DRAUnallocatable, SearchIncomplete, QueueOrder, VictimsTerminating, ScalingUp,
 		ImagePulling, ImagePull, ConfigMissing, InitRunning, InitFailing, CrashLoop, NodeRefused, SandboxFailed, VolumeMultiAttach, VolumeMount,

@@ -15,8 +15,8 @@ type Job struct {
 	Namespace, Name string
 	// Pods selects its pods by label; empty if it has none, so that none need to be made again.
 	Pods string
-	// Surplus are pods that will be too many, which the operator deletes by itself.
-	Surplus []string
+	// Unsuspendable reports that its operator does not know how to suspend it.
+	Unsuspendable bool
 	// Template is the pod template of a batch Job as the API server has it.
 	Template *corev1.PodTemplateSpec
 }
@@ -52,41 +52,39 @@ func Change(j Job, roles []RolePatch, further ...Patch) (commands string, ok boo
 		return "", true
 	}
 	kind := strings.ToLower(j.Kind.Kind)
-	return Then(append([]string{JSONPatch(j.Namespace, kind, j.Name, steps...)}, remake(j, roles)...)...), true
+	if j.Pods == "" || !remakes(j, roles) {
+		return JSONPatch(j.Namespace, kind, j.Name, steps...), true
+	}
+	if j.Unsuspendable {
+		return Then(JSONPatch(j.Namespace, kind, j.Name, steps...), Kubectl(j.Namespace, "delete", "pods", "-l", j.Pods)), true
+	}
+	all := []string{
+		MergePatch(j.Namespace, kind, j.Name, map[string]any{"spec": map[string]any{"runPolicy": map[string]any{"suspend": true}}}),
+		Kubectl(j.Namespace, "wait", "--for=delete", "pods", "-l", j.Pods, "--timeout=5m"),
+	}
+	if j.Kind.Kind == "MPIJob" && j.Kind.Version == "v2beta1" && slices.ContainsFunc(roles, isLauncher) {
+		all = append(all, Kubectl(j.Namespace, "delete", "job", j.Name+"-launcher")) // the MPI Operator's is a batch Job
+	}
+	steps = append(steps, Patch{Op: "add", Path: "/spec/runPolicy/suspend", Value: false})
+	return Then(append(all, JSONPatch(j.Namespace, kind, j.Name, steps...))...), true
 }
 
-// remake deletes what an operator would not change: pods know their template and, of TensorFlow and PyTorch, how many
-// members there are, from the moment in which they are made. The operator makes them again.
-func remake(j Job, roles []RolePatch) []string {
-	if j.Pods == "" {
-		return nil
-	}
-	template, launcher := false, false
+// remakes reports whether pods have to be made again: they know their template and, of TensorFlow and PyTorch, how many
+// members there are, from the moment in which they are made. The operator deletes them while the job is suspended. Who
+// deletes them by hand may find that some have started meanwhile, and that the job has ended by it.
+func remakes(j Job, roles []RolePatch) bool {
 	for _, r := range roles {
 		for _, step := range r.Steps {
-			if strings.HasPrefix(step.Path, "/template") {
-				template = true
-				launcher = launcher || strings.EqualFold(r.Role, "launcher")
+			if strings.HasPrefix(step.Path, "/template") || j.Kind.Kind != "MPIJob" { // whose members are in a file that follows
+				return true
 			}
 		}
 	}
-	mpi := j.Kind.Kind == "MPIJob" // reads its members from a file that follows
-	if !template {
-		return nil
-	}
-	var commands []string
-	if mpi && launcher && j.Kind.Version == "v2beta1" {
-		commands = append(commands, Kubectl(j.Namespace, "delete", "job", j.Name+"-launcher")) // the MPI Operator's is a batch Job
-	}
-	if len(j.Surplus) > 0 {
-		// An operator that waits to see the end of a pod that somebody else has deleted does nothing for minutes.
-		wait := []string{"wait", "--for=delete"}
-		for _, name := range j.Surplus {
-			wait = append(wait, "pod/"+name)
-		}
-		commands = append(commands, Kubectl(j.Namespace, append(wait, "--timeout=2m")...))
-	}
-	return append(commands, Kubectl(j.Namespace, "delete", "pods", "-l", j.Pods))
+	return false
+}
+
+func isLauncher(r RolePatch) bool {
+	return strings.EqualFold(r.Role, "launcher") && slices.ContainsFunc(r.Steps, func(step Patch) bool { return strings.HasPrefix(step.Path, "/template") })
 }
 
 // changeBatch patches what can be patched; the template of a Job is immutable once it has started, so that a Job with

@@ -30,6 +30,15 @@ func template(role string) RolePatch {
 	return RolePatch{role, []Patch{{Op: "remove", Path: "/template/spec/nodeSelector"}}}
 }
 
+// suspended are the commands that change a job while it has no pods.
+func suspended(kind, steps string, further ...string) []string {
+	all := []string{
+		`kubectl -n team patch ` + kind + ` j --type=merge -p '{"spec":{"runPolicy":{"suspend":true}}}'`,
+		"kubectl -n team wait --for=delete pods -l training.kubeflow.org/job-name=j --timeout=5m",
+	}
+	return append(append(all, further...), `kubectl -n team patch `+kind+` j --type=json -p '[`+steps+`,{"op":"add","path":"/spec/runPolicy/suspend","value":false}]'`)
+}
+
 func TestChange(t *testing.T) {
 	tests := map[string]struct {
 		job     Job
@@ -37,21 +46,21 @@ func TestChange(t *testing.T) {
 		further []Patch
 		want    []string
 	}{
-		"TFJob, members": {job("TFJob", "v1"), []RolePatch{replicas("Worker")}, nil, []string{
-			`kubectl -n team patch tfjob j --type=json -p '[{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}]'`}},
-		"TFJob, fewer members: the operator deletes its own first": {func() Job { j := job("TFJob", "v1"); j.Surplus = []string{"j-worker-2", "j-worker-3"}; return j }(), []RolePatch{replicas("Worker")}, nil, []string{
-			`kubectl -n team patch tfjob j --type=json -p '[{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}]'`}},
-		"PyTorchJob, template and minimum": {job("PyTorchJob", "v1"), []RolePatch{template("Worker")}, []Patch{{Op: "add", Path: "/spec/runPolicy/x", Value: 1}}, []string{
-			`kubectl -n team patch pytorchjob j --type=json -p '[{"op":"add","path":"/spec/runPolicy/x","value":1},{"op":"remove","path":"/spec/pytorchReplicaSpecs/Worker/template/spec/nodeSelector"}]'`,
+		"TFJob, members": {job("TFJob", "v1"), []RolePatch{replicas("Worker")}, nil, suspended("tfjob",
+			`{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}`)},
+		"PyTorchJob, template and minimum": {job("PyTorchJob", "v1"), []RolePatch{template("Worker")}, []Patch{{Op: "add", Path: "/spec/runPolicy/x", Value: 1}}, suspended("pytorchjob",
+			`{"op":"add","path":"/spec/runPolicy/x","value":1},{"op":"remove","path":"/spec/pytorchReplicaSpecs/Worker/template/spec/nodeSelector"}`)},
+		"an operator that does not know suspend": {func() Job { j := job("TFJob", "v1"); j.Unsuspendable = true; return j }(), []RolePatch{template("Worker")}, nil, []string{
+			`kubectl -n team patch tfjob j --type=json -p '[{"op":"remove","path":"/spec/tfReplicaSpecs/Worker/template/spec/nodeSelector"}]'`,
 			"kubectl -n team delete pods -l training.kubeflow.org/job-name=j"}},
+		"nothing that pods know": {job("TFJob", "v1"), nil, []Patch{{Op: "add", Path: "/spec/runPolicy/x", Value: 1}}, []string{
+			`kubectl -n team patch tfjob j --type=json -p '[{"op":"add","path":"/spec/runPolicy/x","value":1}]'`}},
 		"MPIJob, members: they are in a file that follows": {job("MPIJob", "v2beta1"), []RolePatch{replicas("Worker")}, nil, []string{
 			`kubectl -n team patch mpijob j --type=json -p '[{"op":"add","path":"/spec/mpiReplicaSpecs/Worker/replicas","value":2}]'`}},
-		"MPIJob of the MPI Operator, launcher": {job("MPIJob", "v2beta1"), []RolePatch{template("Launcher")}, nil, []string{
-			`kubectl -n team patch mpijob j --type=json -p '[{"op":"remove","path":"/spec/mpiReplicaSpecs/Launcher/template/spec/nodeSelector"}]'`,
-			"kubectl -n team delete job j-launcher", "kubectl -n team delete pods -l training.kubeflow.org/job-name=j"}},
-		"MPIJob of the Training Operator, launcher": {job("MPIJob", "v1"), []RolePatch{template("Launcher")}, nil, []string{
-			`kubectl -n team patch mpijob j --type=json -p '[{"op":"remove","path":"/spec/mpiReplicaSpecs/Launcher/template/spec/nodeSelector"}]'`,
-			"kubectl -n team delete pods -l training.kubeflow.org/job-name=j"}},
+		"MPIJob of the MPI Operator, launcher": {job("MPIJob", "v2beta1"), []RolePatch{template("Launcher")}, nil, suspended("mpijob",
+			`{"op":"remove","path":"/spec/mpiReplicaSpecs/Launcher/template/spec/nodeSelector"}`, "kubectl -n team delete job j-launcher")},
+		"MPIJob of the Training Operator, launcher": {job("MPIJob", "v1"), []RolePatch{template("Launcher")}, nil, suspended("mpijob",
+			`{"op":"remove","path":"/spec/mpiReplicaSpecs/Launcher/template/spec/nodeSelector"}`)},
 		"no pods, none to delete": {func() Job { j := job("TFJob", "v1"); j.Pods = ""; return j }(), []RolePatch{template("Worker")}, nil, []string{
 			`kubectl -n team patch tfjob j --type=json -p '[{"op":"remove","path":"/spec/tfReplicaSpecs/Worker/template/spec/nodeSelector"}]'`}},
 		"batch Job, parallelism": {job("Job", "v1"), []RolePatch{{"Worker", []Patch{{Op: "add", Path: "/parallelism", Value: 2}}}}, nil, []string{

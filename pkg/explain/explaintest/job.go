@@ -29,7 +29,7 @@ func (c *Cluster) addJob(g Gang) {
 	job := map[string]any{
 		"apiVersion": "kubeflow.org/v1", "kind": g.Kind,
 		"metadata": map[string]any{"name": g.Name, "namespace": g.Namespace, "uid": string(g.uid()), "creationTimestamp": stamp(g.Age)},
-		"spec":     map[string]any{"runPolicy": map[string]any{}, field: specs},
+		"spec":     map[string]any{"runPolicy": map[string]any{"suspend": false}, field: specs},
 		"status":   map[string]any{"conditions": []any{condition}, "startTime": stamp(g.Age)},
 	}
 	if g.Job != nil {

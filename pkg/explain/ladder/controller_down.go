@@ -34,7 +34,7 @@ func (c *climb) operatorMissing(age time.Duration, others []string) *Finding {
 		see(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".status").
 		run(command.Kubectl("", "get", "deployments", "-A"))
 	if len(others) > 0 {
-		f.Message = fmt.Sprintf("nobody turns the %ss of namespace %s into pods: %s", g.Kind.Kind, g.Meta.Namespace, joinAnd(others))
+		f.Message = fmt.Sprintf("nobody turns %ss like %s/%s into pods: %s", g.Kind.Kind, g.Meta.Namespace, g.Meta.Name, joinAnd(others))
 	}
 	for _, d := range c.w.Snap.Deployments {
 		for _, container := range d.Spec.Template.Spec.Containers {

@@ -79,6 +79,9 @@ func (c *climb) unmodelled() {
 	if d.Key.Dialect == gang.YuniKorn && d.Queue != "" {
 		lacks("the limits of YuniKorn's queue %s", d.Queue)
 	}
+	for _, quota := range c.elasticQuotas() {
+		lacks("the limits of %s", quota)
+	}
 	for _, m := range c.g.Members {
 		if m.Pod != nil && d.Key.Dialect == gang.Koordinator && m.Pod.Annotations[koordinatorGroups] != "" {
 			lacks("gangs that are placed together with this one: %s", m.Pod.Annotations[koordinatorGroups])

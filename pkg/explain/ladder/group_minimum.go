@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/explain/answer"
@@ -21,6 +23,11 @@ const creating = time.Minute
 func (c *climb) minimum() {
 	g := c.g
 	total := g.Total() + c.succeeded()
+	if g.Min > total && c.growing() {
+		c.add(*found(answer.StageGang, answer.BelowQuorum, answer.Waiting, answer.Nobody, "%s %s, and the gang needs %d: pods of other Jobs may follow", phrase.Count(total, "pod"), phrase.Verb(int(total), "exists", "exist"), g.Min).
+			fact("exist", total).fact("needed", g.Min))
+		return
+	}
 	if g.Min > total {
 		c.add(*c.minTooHigh(fmt.Sprintf("%s wants %s, but the job makes %d", describe(*g.Decl), phrase.Count(g.Min, "member"), total), total))
 		return
@@ -32,6 +39,12 @@ func (c *climb) minimum() {
 			return
 		}
 	}
+}
+
+// growing reports whether other Jobs may be about to add members: those that a JobSet, say, makes one after the other.
+func (c *climb) growing() bool {
+	kept := c.g.Kind.Group == batchv1.GroupName && metav1.GetControllerOf(&c.g.Meta) != nil
+	return (kept || len(c.g.Parts) > 0) && c.w.Age(c.lastMade()) < creating
 }
 
 // succeeded is how many pods of a Job of Kubernetes have ended well: it asks for so many fewer.

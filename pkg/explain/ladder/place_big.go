@@ -23,6 +23,9 @@ func (c *climb) tooBig(ideal fit.Result) *Finding {
 	role := c.hardest(&ideal)
 	name := roleName(role.Name)
 	r := c.look(cluster, role)
+	if short, ok := c.tooLarge(cluster, role, r.nodes); ok {
+		r = c.lookFor(cluster, role, short.name)
+	}
 	f := found(answer.StagePlacement, answer.TooBig, answer.Blocked, answer.User, "%s", c.ceiling(cluster, role, r, ideal)).never().
 		fact("role", name).fact("resource", string(r.name)).fact("requested", r.per).fact("largest", r.largest).
 		fact("members", r.count).fact("slots", r.slots).fact("placed", ideal.Placed[role.Name])
@@ -37,6 +40,26 @@ func (c *climb) tooBig(ideal fit.Result) *Finding {
 		f.detail("%s", excluded)
 	}
 	return c.tolerationHints(f, role)
+}
+
+// tooBigAnyway looks whether the gang is too big as well where something that it names is not there: whatever it names instead,
+// it would be. What makes a resource appear may make enough of it appear.
+func (c *climb) tooBigAnyway() {
+	if c.has(answer.ResourceNotOffered, answer.NoDevicePlugin) {
+		return
+	}
+	r, free := *c.Result, *c
+	free.Result, free.findings = &r, nil
+	r.Party.TopologyKey, r.Party.Roles = "", slices.Clone(r.Party.Roles)
+	for i, role := range r.Party.Roles {
+		pod := role.Pod.DeepCopy()
+		pod.Spec.NodeSelector, pod.Spec.Affinity, pod.Spec.TopologySpreadConstraints = nil, nil, nil
+		pod.Spec.Volumes, pod.Spec.ResourceClaims = nil, nil
+		r.Party.Roles[i].Pod = pod
+	}
+	if ideal := free.fitOn(free.best(), nil); ideal.Impossible() {
+		c.add(*free.tooBig(ideal))
+	}
 }
 
 func (c *climb) placedOf(r fit.Result) int32 {
@@ -54,7 +77,11 @@ func (c *climb) ceiling(cluster *fit.Cluster, role fit.Role, r room, ideal fit.R
 		return text
 	}
 	if short, ok := c.tooLarge(cluster, role, r.nodes); ok {
-		return fmt.Sprintf("each %s asks for %s, and the largest node has %s%s", member, phrase.Amount(short.name, short.want), phrase.Quantity(short.name, short.most), short.why)
+		largest := "the largest node"
+		if len(r.nodes) < len(cluster.Nodes()) {
+			largest += " that it may use"
+		}
+		return fmt.Sprintf("each %s asks for %s, and %s has %s%s", member, phrase.Amount(short.name, short.want), largest, phrase.Quantity(short.name, short.most), short.why)
 	}
 	if claim, key, values := c.boundPlace(role); len(r.nodes) == 0 && len(values) > 0 {
 		return fmt.Sprintf("the volume of claim %s is in %s (%s), and there is no node that takes a %s", claim.Name, phrase.Or(values), key, member)
@@ -73,7 +100,7 @@ func (c *climb) ceiling(cluster *fit.Cluster, role fit.Role, r room, ideal fit.R
 	case hasHostPort(role.Pod):
 		return fmt.Sprintf("a host port allows one %s a node: %d are needed, %d nodes may be used", member, r.count, len(r.nodes))
 	case ideal.Bound != nil && ideal.Bound.Domain != "" || c.Party.TopologyKey != "" || hasAffinity(role.Pod):
-		return fmt.Sprintf("all %d members must share one topology domain, and the largest takes %d", c.g.Min, c.placedOf(ideal))
+		return fmt.Sprintf("all %d members must share one value of %s, and the largest has room for %d", c.g.Min, cmp.Or(c.topologyKey(role), "their topology label"), c.placedOf(ideal))
 	}
 	if r.total < r.need {
 		return fmt.Sprintf("it needs %s, %s in all, and the whole cluster has %s on %s", r.wants(), phrase.Quantity(r.name, r.need), phrase.Amount(r.name, r.total), phrase.Count(len(r.nodes), "node"))

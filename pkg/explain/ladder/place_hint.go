@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/explain/near"
@@ -12,27 +13,66 @@ import (
 )
 
 // tolerationHints adds tolerations that were probably meant for a taint that keeps the role off nodes: a slip in its key or
-// value.
+// value, or another effect.
 func (c *climb) tolerationHints(f *Finding, role fit.Role) *Finding {
 	said := map[string]bool{}
 	for _, n := range c.w.Cluster().Nodes() {
 		for _, taint := range n.Spec.Taints {
-			if taint.Effect == corev1.TaintEffectPreferNoSchedule || slices.ContainsFunc(role.Pod.Spec.Tolerations, func(t corev1.Toleration) bool { return tolerates(t, taint) }) {
+			slip := Slip(c.w.Cluster().Nodes(), role.Pod.Spec.Tolerations, taint)
+			if slip < 0 || said[taintText(taint)] {
 				continue
 			}
-			for _, t := range role.Pod.Spec.Tolerations {
-				key := near.Nearest(t.Key, []string{taint.Key}) != ""
-				value := t.Key == taint.Key && t.Operator != corev1.TolerationOpExists && t.Value != taint.Value
-				effect := t.Key == taint.Key && !value && t.Effect != "" && t.Effect != taint.Effect
-				text := fmt.Sprintf("toleration %s does not match taint %s of %s", tolerationText(t), taintText(taint), n.Name)
-				if (key || value || effect) && !said[taintText(taint)] {
-					said[taintText(taint)] = true
-					f.detail("%s: was that meant?", text)
-				}
-			}
+			said[taintText(taint)] = true
+			was := role.Pod.Spec.Tolerations[slip]
+			f.detail("toleration %s does not match taint %s of %s: was that meant?", tolerationText(was), taintText(taint), n.Name)
+			f.fix(c.otherToleration(role, was, taint))
 		}
 	}
 	return f
+}
+
+// Slip is the index of a toleration that was probably meant for a taint: it does not match that, nor any other taint of the
+// nodes. It is -1 if there is none, or the taint keeps nobody off.
+func Slip(nodes []*corev1.Node, tolerations []corev1.Toleration, taint corev1.Taint) int {
+	matches := func(taint corev1.Taint) bool {
+		return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return tolerates(t, taint) })
+	}
+	if taint.Effect == corev1.TaintEffectPreferNoSchedule || matches(taint) {
+		return -1
+	}
+	return slices.IndexFunc(tolerations, func(t corev1.Toleration) bool {
+		alike := t.Operator != corev1.TolerationOpExists && t.Value != taint.Value || t.Effect != "" && t.Effect != taint.Effect
+		if t.Key != taint.Key {
+			alike = near.Nearest(t.Key, []string{taint.Key}) != ""
+		}
+		return alike && !slices.ContainsFunc(nodes, func(n *corev1.Node) bool {
+			return slices.ContainsFunc(n.Spec.Taints, func(other corev1.Taint) bool { return tolerates(t, other) })
+		})
+	})
+}
+
+// otherToleration writes a toleration such that it matches a taint.
+func (c *climb) otherToleration(role fit.Role, was corev1.Toleration, taint corev1.Taint) Fix {
+	to := was
+	to.Key = taint.Key
+	if to.Operator != corev1.TolerationOpExists {
+		to.Value = taint.Value
+	}
+	if to.Effect != "" {
+		to.Effect = taint.Effect
+	}
+	name, agrees := roleName(role.Name), ""
+	if was.Key == to.Key && was.Value != to.Value && near.Nearest(was.Value, []string{to.Value}) == "" {
+		agrees = ", if the owner of the nodes agrees"
+	}
+	return c.edited(answer.Relax, fmt.Sprintf("write toleration %s for %s%s", tolerationText(to), tolerationText(was), agrees), map[string]any{name + ".tolerations": taintText(taint)},
+		inRole(name, func(spec *corev1.PodSpec) {
+			for i, t := range spec.Tolerations {
+				if equality.Semantic.DeepEqual(t, was) {
+					spec.Tolerations[i] = to
+				}
+			}
+		}))
 }
 
 // tolerates is the rule of Kubernetes for one toleration and one taint.
@@ -61,45 +101,4 @@ func keyValue(key, value string) string {
 		return key
 	}
 	return key + "=" + value
-}
-
-// topologyKeys are the labels that a node must have for the role's rules about places to be met there.
-func (c *climb) topologyKeys(role fit.Role) []string {
-	var keys []string
-	if c.Party.TopologyKey != "" {
-		keys = append(keys, c.Party.TopologyKey)
-	}
-	if hasAffinity(role.Pod) {
-		for _, term := range role.Pod.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
-			keys = append(keys, term.TopologyKey)
-		}
-	}
-	for _, s := range role.Pod.Spec.TopologySpreadConstraints {
-		if s.WhenUnsatisfiable == corev1.DoNotSchedule {
-			keys = append(keys, s.TopologyKey)
-		}
-	}
-	return keys
-}
-
-// topology: a rule that members share a place, or are spread over places, needs a label that some node has.
-func (c *climb) topology(role fit.Role) {
-	labels := map[string]bool{}
-	for _, n := range c.w.Cluster().Nodes() {
-		for key := range n.Labels {
-			labels[key] = true
-		}
-	}
-	for _, key := range c.topologyKeys(role) {
-		if labels[key] || len(c.w.Cluster().Nodes()) == 0 {
-			continue
-		}
-		f := found(answer.StagePlacement, answer.SelectorNoMatch, answer.Blocked, answer.User, "no node has the label %s, by which %s asks for its topology", key, roleName(role.Name)).
-			fact("role", roleName(role.Name)).fact("key", key)
-		if nearest := near.Nearest(key, sortedKeys(labels)); nearest != "" {
-			f.detail("did you mean the label %s?", nearest)
-		}
-		c.add(*f)
-		return
-	}
 }

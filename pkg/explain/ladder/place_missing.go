@@ -9,12 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/explain/answer"
-	"github.com/gangctl/gangctl/pkg/explain/command"
 	"github.com/gangctl/gangctl/pkg/explain/near"
 	"github.com/gangctl/gangctl/pkg/explain/phrase"
 	"github.com/gangctl/gangctl/pkg/explain/whatif"
 	"github.com/gangctl/gangctl/pkg/fit"
-	"github.com/gangctl/gangctl/pkg/snapshot"
 )
 
 // cannotExist looks for what no amount of waiting brings: a resource, a label or a volume that is not there. It reports
@@ -127,35 +125,18 @@ func (c *climb) notOffered(role fit.Role, name corev1.ResourceName) *Finding {
 		nearest = gpus[0]
 	}
 	to := corev1.ResourceName(nearest)
-	r := c.g.RoleByName(roleName(role.Name))
-	var steps []command.Patch
-	for i, container := range r.Template.Spec.Containers {
-		for field, list := range map[string]corev1.ResourceList{"limits": container.Resources.Limits, "requests": container.Resources.Requests} {
-			if q, ok := list[name]; ok {
-				path := fmt.Sprintf("/template/spec/containers/%d/resources/%s/", i, field)
-				steps = append(steps, command.Patch{Op: "remove", Path: path + command.Escape(string(name))},
-					command.Patch{Op: "add", Path: path + command.Escape(nearest), Value: q.String()})
-			}
-		}
-	}
-	slices.SortStableFunc(steps, func(a, b command.Patch) int {
-		return strings.Compare(a.Path[:strings.LastIndexByte(a.Path, '/')], b.Path[:strings.LastIndexByte(b.Path, '/')])
-	})
-	return f.detail("did you mean %s?", nearest).fix(Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: fmt.Sprintf("ask for %s instead of %s", nearest, name), Change: map[string]any{"resource": nearest, "role": r.Name},
-			Command: c.patchRole(r.Name, steps...)},
-		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-			return whatif.Resubmit(s, c.g, func(spec *whatif.Spec) {
-				for i := range spec.Roles {
-					for j := range spec.Roles[i].Template.Spec.Containers {
-						res := &spec.Roles[i].Template.Spec.Containers[j].Resources
-						renameKey(res.Limits, name, to)
-						renameKey(res.Requests, name, to)
+	return f.detail("did you mean %s?", nearest).
+		fix(c.edited(answer.Fix, fmt.Sprintf("ask for %s instead of %s", nearest, name), map[string]any{"resource": nearest, "role": roleName(role.Name)}, func(spec *whatif.Spec) {
+			for i := range spec.Roles {
+				template := &spec.Roles[i].Template.Spec
+				for _, list := range [][]corev1.Container{template.InitContainers, template.Containers} {
+					for j := range list {
+						renameKey(list[j].Resources.Limits, name, to)
+						renameKey(list[j].Resources.Requests, name, to)
 					}
 				}
-			})
-		},
-	})
+			}
+		}))
 }
 
 func renameKey(list corev1.ResourceList, from, to corev1.ResourceName) {

@@ -82,25 +82,29 @@ func (c *climb) scalingUp() bool {
 			continue
 		}
 		cluster := c.w.Cluster()
-		coming, known := 0, true
+		coming, unknown := 0, ""
 		for _, m := range scaled.FindAllStringSubmatch(e.Message, -1) {
-			to, _ := strconv.Atoi(m[3]) // the expression matches digits only
+			from, _ := strconv.Atoi(m[2]) // the expression matches digits only
+			to, _ := strconv.Atoi(m[3])
 			models := c.groupNodes(m[1])
-			missing := to - len(models)
-			coming += max(0, missing)
 			if len(models) == 0 {
-				known = false
+				coming += max(0, to-from)
+				if unknown = "no node of the group exists yet"; from > 0 {
+					unknown = "no node carries the name of group " + m[1]
+				}
 				continue
 			}
+			missing := to - len(models) // some may have come already
+			coming += max(0, missing)
 			cluster = addLike(cluster, models[0], missing)
 		}
-		if known && !c.fitOn(cluster, nil).Fits() {
+		if unknown == "" && !c.fitOn(cluster, nil).Fits() {
 			return false
 		}
 		f := found(answer.StageOrder, answer.ScalingUp, answer.Waiting, answer.Nobody, "%s coming: the autoscaler ordered %s %s ago (%s)", isComing(coming), phrase.Verb(coming, "it", "them"), phrase.Age(c.w.Age(e.Last)), e.Message).
 			since(e.Last).fact("coming", coming)
-		if !known {
-			f.detail("whether they are enough cannot be told: no node of the group exists yet")
+		if unknown != "" {
+			f.detail("whether %s enough cannot be told: %s", phrase.Verb(coming, "it is", "they are"), unknown)
 		}
 		c.add(*f)
 		return true

@@ -67,6 +67,11 @@ func TestPasses(t *testing.T) {
 			c.Add(gangOf(3, 8))
 			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{fresh 0->3 (max: 8)}]", time.Minute)
 		}},
+		{name: "of a group that no node names", code: answer.ScalingUp, exit: 3, first: "1 node is coming: the autoscaler ordered it", says: []string{"whether it is enough cannot be told: no node carries the name of group fresh"}, build: func(c *explaintest.Cluster) {
+			group(c, 1)
+			c.Add(gangOf(3, 8))
+			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{fresh 1->2 (max: 8)}]", time.Minute)
+		}},
 		{name: "the autoscaler refuses", code: answer.NodesBusy, exit: 3, says: []string{"added no nodes.*1 max node group size reached", "node group ng may have 1 to 2 nodes and has 2"}, build: func(c *explaintest.Cluster) {
 			group(c, 2)
 			c.Deployment("kube-system", "ca", "registry.k8s.io/autoscaling/cluster-autoscaler:v1.36.1", "--nodes=1:2:ng")

@@ -134,7 +134,7 @@ func (c *climb) unhealthy() *Finding {
 
 func (c *climb) cordoned() *Finding {
 	names := nodeNames(c.useful(fit.Uncordoned))
-	return c.base(answer.NodesCordoned, "%s cordoned, and the others are too few: %d/%d members fit", isAre(names), c.placedOf(*c.Place), c.g.Total()).fact("nodes", names)
+	return c.base(answer.NodeNotReady, "%s cordoned, and the others are too few: %d/%d members fit", isAre(names), c.placedOf(*c.Place), c.g.Total()).fact("nodes", names)
 }
 
 // inTheWay are pods of others that match, on nodes that the gang may use and with some of the device that it asks for; all

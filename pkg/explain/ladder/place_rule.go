@@ -26,7 +26,11 @@ func (c *climb) ruled(code answer.Code) *Finding {
 	default:
 		f.Message = fmt.Sprintf("the devices that its resource claims ask for are allocated to others; %d of %d members could have theirs", c.placedOf(*c.Place), c.g.Total())
 	}
-	for _, line := range c.holdersOn(c.relevant(code, r), r.name) {
+	lines := c.claimHolders()
+	if code != answer.DRAUnallocatable {
+		lines = c.holdersOn(c.relevant(code, r), r.name)
+	}
+	for _, line := range lines {
 		f.detail("%s", line)
 	}
 	return f

@@ -29,14 +29,14 @@ func TestRules(t *testing.T) {
 			}))
 			zone(c)
 		}},
-		{name: "a rack by a label that no node has", code: answer.SelectorNoMatch, exit: 4, first: "no node has the label zones, by which Worker asks for its topology", says: []string{"did you mean the label zone"}, build: func(c *explaintest.Cluster) {
+		{name: "a rack by a label that no node has", code: answer.SelectorNoMatch, exit: 4, first: "no node has the label zones, by which Worker asks for its topology", says: []string{"did you mean the label zone"}, fix: "write zone for zones", build: func(c *explaintest.Cluster) {
 			c.Nodes(4, 8).Add(gangOf(2, 8, spec(func(p *corev1.PodSpec) { p.Affinity = explaintest.Together("gang", "zones") })))
 			zone(c)
 		}},
 		{name: "a spread over a label that no node has", code: answer.SelectorNoMatch, exit: 4, first: "no node has the label zone", build: func(c *explaintest.Cluster) {
 			c.Nodes(4, 8).Add(gangOf(2, 8, spread(1, corev1.DoNotSchedule)))
 		}},
-		{name: "no rack is large enough", code: answer.TooBig, exit: 6, first: "all 3 members must share one topology domain, and the largest takes 2", build: func(c *explaintest.Cluster) {
+		{name: "no rack is large enough", code: answer.TooBig, exit: 6, first: "all 3 members must share one value of zone, and the largest has room for 2", build: func(c *explaintest.Cluster) {
 			c.Nodes(4, 8).Add(gangOf(3, 8, spec(func(p *corev1.PodSpec) { p.Affinity = explaintest.Together("gang", "zone") })))
 			zone(c)
 		}},

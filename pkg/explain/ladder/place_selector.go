@@ -8,12 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/explain/answer"
-	"github.com/gangctl/gangctl/pkg/explain/command"
 	"github.com/gangctl/gangctl/pkg/explain/near"
 	"github.com/gangctl/gangctl/pkg/explain/phrase"
-	"github.com/gangctl/gangctl/pkg/explain/whatif"
 	"github.com/gangctl/gangctl/pkg/fit"
-	"github.com/gangctl/gangctl/pkg/snapshot"
 )
 
 // want is one label that a role asks of its nodes.
@@ -145,7 +142,7 @@ func (c *climb) selectorNoMatch(role fit.Role, w want) *Finding {
 	if len(have) == 0 {
 		f.detail("no node has a label %s at all", w.key)
 		if nearest := near.Nearest(w.key, sortedKeys(keys)); nearest != "" {
-			f.detail("did you mean the label %s?", nearest)
+			f.detail("did you mean the label %s?", nearest).fix(c.otherKey(role, w, nearest))
 		}
 	} else {
 		f.detail("nodes have %s: %s", w.key, phrase.Names(have))
@@ -169,24 +166,32 @@ func (c *climb) selectorNoMatch(role fit.Role, w want) *Finding {
 // otherLabel asks for another value of a label, or for the label no longer if the value is empty.
 func (c *climb) otherLabel(role fit.Role, w want, value string) Fix {
 	name := roleName(role.Name)
-	text, op := fmt.Sprintf("ask for %s=%s", w.key, value), "replace"
+	text := fmt.Sprintf("ask for %s=%s", w.key, value)
 	if value == "" {
-		text, op = "do not ask for "+w.String(), "remove"
+		text = "do not ask for " + w.String()
 	}
-	fix := Fix{
-		Action: answer.Action{Kind: answer.Relax, By: answer.User, Text: text, Change: map[string]any{name + "." + w.field + "." + w.key: value}},
-		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-			return whatif.Resubmit(s, c.g, func(spec *whatif.Spec) { setWant(&spec.Role(name).Template.Spec, w, value) })
-		},
-	}
-	if w.field == "nodeSelector" {
-		step := command.Patch{Op: op, Path: "/template/spec/nodeSelector/" + command.Escape(w.key)}
-		if value != "" {
-			step.Value = value
-		}
-		fix.Command = c.patchRole(name, step)
-	}
-	return fix
+	return c.edited(answer.Relax, text, map[string]any{name + "." + w.field + "." + w.key: value},
+		inRole(name, func(spec *corev1.PodSpec) { setWant(spec, w, value) }))
+}
+
+// otherKey asks for the same of another label.
+func (c *climb) otherKey(role fit.Role, w want, key string) Fix {
+	name := roleName(role.Name)
+	to := want{key, w.values, w.field}
+	return c.edited(answer.Relax, fmt.Sprintf("ask for %s instead of %s", to, w), map[string]any{name + "." + w.field + "." + w.key: "", name + "." + w.field + "." + key: strings.Join(w.values, "|")},
+		inRole(name, func(spec *corev1.PodSpec) {
+			if w.field == "nodeSelector" {
+				spec.NodeSelector[key] = spec.NodeSelector[w.key]
+				delete(spec.NodeSelector, w.key)
+				return
+			}
+			term := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0]
+			for i := range term.MatchExpressions {
+				if term.MatchExpressions[i].Key == w.key {
+					term.MatchExpressions[i].Key = key
+				}
+			}
+		}))
 }
 
 func setWant(spec *corev1.PodSpec, w want, value string) {

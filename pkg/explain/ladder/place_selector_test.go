@@ -34,7 +34,7 @@ func TestSelector(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, spec(selects("class", "h1oo"))))
 			label(c, "class", "h100", "a100")
 		}},
-		{name: "a key with a slip", code: answer.SelectorNoMatch, exit: 4, says: []string{"no node has a label gpu-tpye at all", "did you mean the label gpu-type"}, build: func(c *explaintest.Cluster) {
+		{name: "a key with a slip", code: answer.SelectorNoMatch, exit: 4, says: []string{"no node has a label gpu-tpye at all", "did you mean the label gpu-type"}, fix: "ask for gpu-type=", build: func(c *explaintest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, spec(selects("gpu-tpye", "h100"))))
 			label(c, "gpu-type", "h100", "h100")
 		}},

@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/explain/near"
 	"github.com/gangctl/gangctl/pkg/explain/phrase"
+	"github.com/gangctl/gangctl/pkg/explain/whatif"
 	"github.com/gangctl/gangctl/pkg/fit"
 	"github.com/gangctl/gangctl/pkg/snapshot"
 )
@@ -72,7 +73,7 @@ func (c *climb) claimProblem(claim *corev1.PersistentVolumeClaim) string {
 		return fmt.Sprintf("PersistentVolumeClaim %s names no StorageClass and no volume fits it", claim.Name)
 	case failed != nil && c.w.Age(failed.Last) < provisioningFails:
 		return fmt.Sprintf("PersistentVolumeClaim %s cannot be provisioned: %s", claim.Name, failed.Message)
-	case class != nil && class.Provisioner == "kubernetes.io/no-provisioner" && !c.freeVolume(claim, wanted):
+	case class != nil && class.Provisioner == noProvisioner && !c.freeVolume(claim, wanted):
 		return fmt.Sprintf("PersistentVolumeClaim %s waits for a volume of class %s, which nobody provisions: there is no free volume that fits it", claim.Name, wanted)
 	case class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer:
 		return ""
@@ -87,6 +88,8 @@ const (
 	provisioningFails = 15 * time.Minute
 	// provisioningTakes is how long a volume may take that is provisioned at once.
 	provisioningTakes = 30 * time.Second
+	// noProvisioner stands in a StorageClass of which volumes are made by hand.
+	noProvisioner = "kubernetes.io/no-provisioner"
 )
 
 // classOf is the name of the StorageClass that a claim asks for, or gets by default; the class, if it exists; and all names.
@@ -130,7 +133,7 @@ func (c *climb) unbound(role fit.Role, name string, claim *corev1.PersistentVolu
 			}
 		}
 		if nearest := near.Nearest(name, have); nearest != "" {
-			f.detail("did you mean %s?", nearest)
+			f.detail("did you mean %s?", nearest).fix(c.otherClaim(name, nearest))
 		}
 		return f
 	}
@@ -141,12 +144,32 @@ func (c *climb) unbound(role fit.Role, name string, claim *corev1.PersistentVolu
 			break
 		}
 	}
-	wanted, _, _ := c.classOf(claim)
+	wanted, class, _ := c.classOf(claim)
+	text, cost, commands := fmt.Sprintf("make claim %s again with a StorageClass that exists, or create the class", name), "the claim holds no data yet", c.kubectl("delete", "pvc", name)
+	switch {
+	case claim.Status.Phase == corev1.ClaimLost:
+		text, cost = fmt.Sprintf("make claim %s again", name), "the data of its volume is gone"
+	case class != nil && class.Provisioner == noProvisioner:
+		text, cost, commands = fmt.Sprintf("create a PersistentVolume of class %s for claim %s", wanted, name), "", c.kubectl("describe", "pvc", name)
+	case class != nil:
+		text, cost, commands = fmt.Sprintf("let %s make the volume of claim %s, or make the claim again with another class", class.Provisioner, name), "", c.kubectl("describe", "pvc", name)
+	}
 	return f.fix(Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{"claim": name},
-			Text: fmt.Sprintf("make claim %s again with a StorageClass that exists, or create the class", name), Cost: "the claim holds no data yet",
-			Command: c.kubectl("delete", "pvc", name)},
-		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return bindClaim(s, claim, wanted) },
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{"claim": name}, Text: text, Cost: cost, Command: commands},
+		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return bindClaim(s, claim, wanted) },
+	})
+}
+
+// otherClaim mounts another claim in place of one.
+func (c *climb) otherClaim(name, to string) Fix {
+	return c.edited(answer.Fix, fmt.Sprintf("mount claim %s instead of %s", to, name), map[string]any{"claim": to}, func(spec *whatif.Spec) {
+		for i := range spec.Roles {
+			for _, v := range spec.Roles[i].Template.Spec.Volumes {
+				if v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == name {
+					v.PersistentVolumeClaim.ClaimName = to
+				}
+			}
+		}
 	})
 }
 

@@ -47,15 +47,21 @@ func TestVolumes(t *testing.T) {
 		})
 	}
 	check(t, []rung{
-		{name: "no claim of the name", code: answer.PVCUnbound, exit: 4, first: "PersistentVolumeClaim daat does not exist in namespace team", says: []string{"did you mean data"}, build: func(c *explaintest.Cluster) {
+		{name: "no claim of the name", code: answer.PVCUnbound, exit: 4, first: "PersistentVolumeClaim daat does not exist in namespace team", says: []string{"did you mean data"}, fix: "mount claim data instead of daat", build: func(c *explaintest.Cluster) {
 			pvc(c, "data", "", corev1.ClaimBound)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("daat")))
+		}},
+		{name: "no claim, and too big whatever it mounts", code: answer.PVCUnbound, exit: 4, also: []answer.Code{answer.TooBig}, says: []string{"each worker asks for 16 GPUs, and the largest node has 8"}, build: func(c *explaintest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(1, 16, mounts("data")))
+		}},
+		{name: "no claim, and it would fit", code: answer.PVCUnbound, exit: 4, never: []answer.Code{answer.TooBig}, build: func(c *explaintest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8, mounts("data")))
 		}},
 		{name: "claims may not be listed", code: answer.Fits, exit: 3, never: []answer.Code{answer.PVCUnbound}, build: func(c *explaintest.Cluster) {
 			c.S.Denied = []snapshot.Denial{{Resource: "persistentvolumeclaims"}}
 			c.Nodes(2, 8).Add(gangOf(1, 8, mounts("data"), young))
 		}},
-		{name: "no such class", code: answer.PVCUnbound, exit: 4, first: `StorageClass "fast" of PersistentVolumeClaim data does not exist; there are: slow`, says: []string{"storageclass.storage.k8s.io .fast. not found"}, build: func(c *explaintest.Cluster) {
+		{name: "no such class", code: answer.PVCUnbound, exit: 4, first: `StorageClass "fast" of PersistentVolumeClaim data does not exist; there are: slow`, says: []string{"storageclass.storage.k8s.io .fast. not found"}, fix: "with a StorageClass that exists", build: func(c *explaintest.Cluster) {
 			pvc(c, "data", "fast", corev1.ClaimPending)
 			class(c, "slow", "x", now)
 			c.Event("PersistentVolumeClaim", "team", "data", "persistentvolume-controller", "ProvisioningFailed", `storageclass.storage.k8s.io "fast" not found`, time.Minute)
@@ -71,7 +77,7 @@ func TestVolumes(t *testing.T) {
 			class(c, "local", "csi.example.com", wait)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
 		}},
-		{name: "bound when the first pod has a node, and that fails", code: answer.PVCUnbound, exit: 4, first: "cannot be provisioned.*quota exceeded", build: func(c *explaintest.Cluster) {
+		{name: "bound when the first pod has a node, and that fails", code: answer.PVCUnbound, exit: 4, first: "cannot be provisioned.*quota exceeded", fix: "let csi.example.com make the volume of claim data", build: func(c *explaintest.Cluster) {
 			pvc(c, "data", "local", corev1.ClaimPending)
 			class(c, "local", "csi.example.com", wait)
 			c.Event("PersistentVolumeClaim", "team", "data", "csi.example.com", "ProvisioningFailed", "failed to provision volume: quota exceeded", time.Minute)
@@ -88,7 +94,7 @@ func TestVolumes(t *testing.T) {
 			class(c, "fast", "csi.example.com", now)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
 		}},
-		{name: "nobody provisions, and there is no volume", code: answer.PVCUnbound, exit: 4, first: "data.*no free volume", build: func(c *explaintest.Cluster) {
+		{name: "nobody provisions, and there is no volume", code: answer.PVCUnbound, exit: 4, first: "data.*no free volume", fix: "create a PersistentVolume of class local for claim data", build: func(c *explaintest.Cluster) {
 			pvc(c, "data", "local", corev1.ClaimPending)
 			class(c, "local", "kubernetes.io/no-provisioner", wait)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
@@ -100,7 +106,7 @@ func TestVolumes(t *testing.T) {
 			c.Put(pv)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data"), young))
 		}},
-		{name: "lost", code: answer.PVCUnbound, exit: 4, first: "has lost its volume vol", build: func(c *explaintest.Cluster) {
+		{name: "lost", code: answer.PVCUnbound, exit: 4, first: "has lost its volume vol", fix: "make claim data again", build: func(c *explaintest.Cluster) {
 			pvc(c, "data", "fast", corev1.ClaimLost).Spec.VolumeName = "vol"
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
 		}},

@@ -73,7 +73,9 @@ func (c *climb) busy(r room, verdict answer.Verdict, who answer.Who) *Finding {
 
 func (c *climb) fragmented(r room) *Finding {
 	f := found(answer.StagePlacement, answer.Fragmented, answer.Waiting, answer.Nobody, "needs %s on one node; %s are free but as %s", r.wants(), phrase.Amount(r.name, r.sum), r.shape()).describeRoom(r)
-	if hasAntiAffinity(r.role.Pod) {
+	if what := c.crowded(r.role); what != "" {
+		f.Message = fmt.Sprintf("%s keeps it from the room that there is: %d of %d members fit with it, all without; %s are free", what, c.placedOf(*c.Place), c.g.Total(), phrase.Amount(r.name, r.sum))
+	} else if hasAntiAffinity(r.role.Pod) {
 		f.Message = fmt.Sprintf("needs %s, each on a node of its own; %s are free but as %s", r.wants(), phrase.Amount(r.name, r.sum), r.shape())
 	}
 	f.detail("%d of %d members fit now", c.placedOf(*c.Place), c.g.Total())
@@ -84,13 +86,22 @@ func (c *climb) fragmented(r room) *Finding {
 	return f
 }
 
+// crowded names what others have taken of nodes that would have room else: volumes that they can attach, or a port; "" if it is
+// not that.
+func (c *climb) crowded(role fit.Role) string {
+	switch {
+	case c.fitOn(c.w.Cluster(), fit.Constraints{}.Insert(fit.VolumeLimits)).Fits():
+		return "the number of volumes that a node can attach"
+	case hasHostPort(role.Pod) && c.fitOn(c.w.Cluster(), fit.Constraints{}.Insert(fit.HostPort)).Fits():
+		return "a host port"
+	}
+	return ""
+}
+
 // insufficient: devices are free; something that people do not look at is not.
 func (c *climb) insufficient(name corev1.ResourceName) *Finding {
-	// The role that asks for most of it, and of those the one that is hardest to place.
-	role := slices.MaxFunc(append([]fit.Role{c.hardest(c.Place)}, c.Party.Roles...), func(a, b fit.Role) int {
-		return cmp.Compare(amountAsked(a.Pod, name), amountAsked(b.Pod, name))
-	})
-	r := c.lookFor(c.w.Cluster(), role, name)
+	r := c.shortOf(name)
+	role := r.role
 	member := phrase.Member(roleName(role.Name))
 	var short []string
 	var total int64
@@ -124,6 +135,19 @@ func (c *climb) insufficient(name corev1.ResourceName) *Finding {
 	}
 	c.autoscaler(f)
 	return f
+}
+
+// shortOf is the room for the role that is the matter: the one that asks for most of a resource, and of those the one that is
+// hardest to place; or one that found no place and would find none alone either.
+func (c *climb) shortOf(name corev1.ResourceName) room {
+	roles := append([]fit.Role{c.hardest(c.Place)}, c.Party.Roles...)
+	slices.SortStableFunc(roles, func(a, b fit.Role) int { return cmp.Compare(amountAsked(b.Pod, name), amountAsked(a.Pod, name)) })
+	for _, role := range roles {
+		if r := c.lookFor(c.w.Cluster(), role, name); c.Place.Placed[role.Name] < role.Count && r.per > r.largest {
+			return r
+		}
+	}
+	return c.lookFor(c.w.Cluster(), roles[0], name)
 }
 
 func shortName(name corev1.ResourceName) string {

@@ -48,17 +48,26 @@ func TestBusy(t *testing.T) {
 			})))
 			c.S.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "team", Effect: corev1.TaintEffectNoSchedule}}
 		}},
-		{name: "a toleration with a slip in the value", code: answer.NodesBusy, exit: 3, says: []string{"toleration dedicated=taem does not match taint dedicated=team:NoSchedule of n2: was that meant"}, build: func(c *explaintest.Cluster) {
+		{name: "a toleration with a slip in the value", code: answer.NodesBusy, exit: 3, says: []string{"toleration dedicated=taem does not match taint dedicated=team:NoSchedule of n2: was that meant"}, fix: "write toleration dedicated=team for dedicated=taem", build: func(c *explaintest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Key: "dedicated", Value: "taem"}} })))
 			c.S.Nodes[1].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "team", Effect: corev1.TaintEffectNoSchedule}}
 		}},
-		{name: "a toleration with a slip in the key", code: answer.TooBig, exit: 6, says: []string{"toleration dedicatde=team:NoSchedule does not match taint dedicated=team:NoSchedule of n1"}, build: func(c *explaintest.Cluster) {
+		{name: "a toleration of other nodes is not meant", code: answer.NodesBusy, exit: 3, not: []string{"was that meant", "write toleration"}, build: func(c *explaintest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Key: "dedicated", Value: "team"}} })))
+			c.S.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "team", Effect: corev1.TaintEffectNoSchedule}}
+			c.S.Nodes[1].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
+		}},
+		{name: "a toleration that could be meant, of nodes that are somebody's", code: answer.NodesBusy, exit: 3, fix: "write toleration dedicated=infra for dedicated=team, if the owner of the nodes agrees", build: func(c *explaintest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Key: "dedicated", Value: "team"}} })))
+			c.S.Nodes[1].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
+		}},
+		{name: "a toleration with a slip in the key", code: answer.TooBig, exit: 6, says: []string{"toleration dedicatde=team:NoSchedule does not match taint dedicated=team:NoSchedule of n1"}, fix: "write toleration dedicated=team:NoSchedule for dedicatde=team:NoSchedule", build: func(c *explaintest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
 				p.Tolerations = []corev1.Toleration{{Key: "dedicatde", Value: "team", Effect: corev1.TaintEffectNoSchedule}}
 			})))
 			c.S.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "team", Effect: corev1.TaintEffectNoSchedule}}
 		}},
-		{name: "a toleration of another effect", code: answer.TooBig, exit: 6, says: []string{"toleration spot:NoExecute does not match taint spot:NoSchedule"}, build: func(c *explaintest.Cluster) {
+		{name: "a toleration of another effect", code: answer.TooBig, exit: 6, says: []string{"toleration spot:NoExecute does not match taint spot:NoSchedule"}, fix: "write toleration spot:NoSchedule for spot:NoExecute", build: func(c *explaintest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
 				p.Tolerations = []corev1.Toleration{{Key: "spot", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}
 			})))
@@ -102,6 +111,19 @@ func TestBusy(t *testing.T) {
 			c.Nodes(1, 8).Add(explaintest.Gang{Namespace: "research", Name: "a", Workers: 1, Memory: "640Gi", Nodes: []string{"n1"}}).Add(gangOf(1, 8, func(g *explaintest.Gang) {
 				g.More = []explaintest.Role{{Name: "PS", Replicas: 1, Memory: "100Gi"}}
 			}))
+		}},
+		{name: "cpu is short for the role that asks for less, on nodes of its own", code: answer.InsufficientCPU, exit: 3, first: "each PS asks for 16, and nodes have at most 0 of 96 left", says: []string{"short on n3"}, not: []string{"each worker"}, build: func(c *explaintest.Cluster) {
+			c.Nodes(2, 8).Node("n3", 0)
+			label(c, "class", "gpu", "gpu", "cpu")
+			c.Add(explaintest.Gang{Namespace: "research", Name: "etl", Workers: 1, CPU: "96", Nodes: []string{"n3"}}).Add(gangOf(2, 8, func(g *explaintest.Gang) {
+				g.CPU, g.More = "32", []explaintest.Role{{Name: "PS", Replicas: 1, CPU: "16", Spec: func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "cpu"} }}}
+			}))
+		}},
+		{name: "a port of the nodes is taken", code: answer.Fragmented, exit: 3, first: "a host port keeps it from the room that there is: 0 of 2 members fit with it, all without; 16 GPUs are free", build: func(c *explaintest.Cluster) {
+			port := spec(func(p *corev1.PodSpec) { p.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 2222}} })
+			o := explaintest.Gang{Namespace: "research", Name: "a", Workers: 2, Nodes: []string{"n1", "n2"}}
+			port(&o)
+			c.Nodes(2, 8).Add(o).Add(gangOf(2, 8, port))
 		}},
 		{name: "pod slots are short", code: answer.InsufficientPods, exit: 3, first: "1 of 1 pods on n1", build: func(c *explaintest.Cluster) {
 			n := c.Node("n1", 8)

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/explain/answer"
@@ -123,29 +122,21 @@ func (c *climb) runtimeMissing(r refusal, have []string, nearest string) *Findin
 
 // rename is a fix that writes another name into every pod template.
 func (c *climb) rename(field, from, to string, edit func(*corev1.PodSpec), r refusal) Fix {
-	var commands []string
-	for _, role := range c.g.Roles {
-		before, after := role.Template.Spec, *role.Template.Spec.DeepCopy()
-		if edit(&after); !equality.Semantic.DeepEqual(before, after) {
-			commands = append(commands, c.patchRole(role.Name, command.Patch{Op: "add", Path: "/template/spec/" + field, Value: to})) // adds or replaces
+	fix := c.edited(answer.Fix, fmt.Sprintf("write %s: %s instead of %s", field, to, from), map[string]any{field: to}, func(spec *whatif.Spec) {
+		for i := range spec.Roles {
+			edit(&spec.Roles[i].Template.Spec)
 		}
+	})
+	apply := fix.Apply
+	fix.Apply = func(s *snapshot.Snapshot) *snapshot.Snapshot {
+		n := apply(s)
+		if n == nil {
+			return nil
+		}
+		n = whatif.WithoutProbes(n, "Pod")
+		return whatif.WithoutEvents(n, func(e *corev1.Event) bool { return e.Message == r.raw })
 	}
-	return Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: fmt.Sprintf("write %s: %s instead of %s", field, to, from),
-			Change: map[string]any{field: to}, Command: command.Then(commands...)},
-		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-			n := whatif.Resubmit(s, c.g, func(spec *whatif.Spec) {
-				for i := range spec.Roles {
-					edit(&spec.Roles[i].Template.Spec)
-				}
-			})
-			if n == nil {
-				return nil
-			}
-			n = whatif.WithoutProbes(n, "Pod")
-			return whatif.WithoutEvents(n, func(e *corev1.Event) bool { return e.Message == r.raw })
-		},
-	}
+	return fix
 }
 
 func (c *climb) quotaNeedsField(r refusal) *Finding {

@@ -4,17 +4,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/gangctl/gangctl/pkg/explain/answer"
-	"github.com/gangctl/gangctl/pkg/explain/command"
-	"github.com/gangctl/gangctl/pkg/explain/phrase"
-	"github.com/gangctl/gangctl/pkg/explain/whatif"
 	"github.com/gangctl/gangctl/pkg/explain/world"
-	"github.com/gangctl/gangctl/pkg/snapshot"
 )
 
 // breach is one value of a container that a LimitRange does not allow.
@@ -22,12 +19,13 @@ type breach struct {
 	lr        *corev1.LimitRange
 	role      string
 	container string // empty for the pod as a whole
-	init      bool
 	resource  corev1.ResourceName
 	// field is limit or request, or ratio: the limit is too many times the request.
 	field       string
 	have, bound resource.Quantity
-	above       bool
+	// request is what the limit is too many times of.
+	request resource.Quantity
+	above   bool
 }
 
 // limitRanges checks the containers of the missing members.
@@ -56,9 +54,9 @@ func breaches(lr *corev1.LimitRange, role string, pod *corev1.Pod) []breach {
 	for _, item := range lr.Spec.Limits {
 		switch item.Type {
 		case corev1.LimitTypeContainer:
-			for i, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+			for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 				for _, b := range compare(item, container.Resources, false) {
-					b.lr, b.role, b.container, b.init = lr, role, container.Name, i < len(pod.Spec.InitContainers)
+					b.lr, b.role, b.container = lr, role, container.Name
 					all = append(all, b)
 				}
 			}
@@ -99,7 +97,7 @@ func compare(item corev1.LimitRangeItem, have corev1.ResourceRequirements, pod b
 	for _, name := range slices.Sorted(maps.Keys(item.MaxLimitRequestRatio)) {
 		most, limit, request := item.MaxLimitRequestRatio[name], have.Limits[name], have.Requests[name]
 		if !request.IsZero() && limit.AsApproximateFloat64() > most.AsApproximateFloat64()*request.AsApproximateFloat64() {
-			all = append(all, breach{resource: name, field: "ratio", have: limit, bound: most, above: true})
+			all = append(all, breach{resource: name, field: "ratio", have: limit, bound: most, request: request, above: true})
 		}
 	}
 	return all
@@ -126,29 +124,7 @@ func (c *climb) limitRange(all []breach) *Finding {
 	if r := c.refusalBy(refusedLimit, string(b.resource)); r != nil {
 		f.since(r.first).detail("the pods %s", c.times(*r))
 	}
-	if slices.ContainsFunc(all, func(x breach) bool { return !x.above || x.container == "" || x.init || x.field == "ratio" }) {
-		return f
-	}
-	change := map[string]any{}
-	var steps []command.Patch
-	for _, x := range all {
-		change[TrimKey(*c.g.RoleByName(x.role), x.container, x.resource)] = x.bound.String()
-		i := containerOf(c.g.RoleByName(x.role).Template.Spec, x.container)
-		for _, list := range []string{"limits", "requests"} {
-			steps = append(steps, command.Patch{Op: "add", Path: fmt.Sprintf("/template/spec/containers/%d/resources/%s/%s", i, list, command.Escape(string(x.resource))), Value: x.bound.String()})
-		}
-	}
-	return f.fix(Fix{
-		Action: answer.Action{Kind: answer.Trim, By: answer.User, Change: change, Text: fmt.Sprintf("ask for %s %s in each %s", b.bound.String(), b.resource, phrase.Member(b.role)),
-			Command: c.patchRole(b.role, steps...)},
-		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-			return whatif.Resubmit(s, c.g, func(spec *whatif.Spec) {
-				for _, x := range all {
-					Lower(spec.Role(x.role), x.container, x.resource, x.bound)
-				}
-			})
-		},
-	})
+	return c.obey(f, all)
 }
 
 // String reads like: LimitRange memory-cap allows at most 512Gi memory a container, tensorflow has a limit of 600Gi.
@@ -162,7 +138,9 @@ func (b breach) String() string {
 		unit, what = "pod", "it"
 	}
 	if b.field == "ratio" {
-		return fmt.Sprintf("LimitRange %s allows a limit of %s of at most %s times the request, and the limit of %s is %s", b.lr.Name, b.resource, b.bound.String(), what, b.have.String())
+		times := strconv.FormatFloat(b.have.AsApproximateFloat64()/b.request.AsApproximateFloat64(), 'g', 3, 64)
+		return fmt.Sprintf("LimitRange %s allows a limit of %s of at most %s times the request, and %s has %s for a request of %s, a ratio of %s", b.lr.Name, b.resource, b.bound.String(),
+			what, b.have.String(), b.request.String(), times)
 	}
 	return fmt.Sprintf("LimitRange %s allows %s %s %s a %s, %s has a %s of %s", b.lr.Name, bound, b.bound.String(), b.resource, unit, what, b.field, b.have.String())
 }

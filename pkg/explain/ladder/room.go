@@ -132,9 +132,17 @@ func (r room) wants() string {
 	return fmt.Sprintf("%s with %s%s", phrase.Count(r.count, phrase.Member(roleName(r.role.Name))), phrase.Amount(r.name, r.per), each)
 }
 
-// holdersOn says who holds how much of a resource on nodes, a line each.
+// maxHolders is how many holders are named. More than that nobody reads.
+const maxHolders = 12
+
+// holdersOn says who holds how much of a resource on nodes, a line each. If there are many, those that hold the most are
+// named, and the others are summed up.
 func (c *climb) holdersOn(nodes []string, name corev1.ResourceName) []string {
-	var lines []string
+	type line struct {
+		amount int64
+		text   string
+	}
+	var lines []line
 	among := sets.New(nodes...)
 	for _, h := range c.others() {
 		var amount int64
@@ -151,10 +159,27 @@ func (c *climb) holdersOn(nodes []string, name corev1.ResourceName) []string {
 		}
 		if amount > 0 {
 			slices.Sort(on)
-			lines = append(lines, fmt.Sprintf("%s %s holds %s on %s%s", h.Kind, h, phrase.Amount(name, amount), phrase.Names(slices.Compact(on)), c.prospects(h)))
+			lines = append(lines, line{amount, fmt.Sprintf("%s %s holds %s on %s%s", h.Kind, h, phrase.Amount(name, amount), phrase.Names(slices.Compact(on)), c.prospects(h))})
 		}
 	}
-	return lines
+	more := ""
+	if len(lines) > maxHolders {
+		slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(b.amount, a.amount) })
+		var rest int64
+		for _, l := range lines[maxHolders:] {
+			rest += l.amount
+		}
+		more = fmt.Sprintf("%d others hold %s", len(lines)-maxHolders, phrase.Amount(name, rest))
+		lines = lines[:maxHolders]
+	}
+	texts := make([]string, 0, len(lines)+1)
+	for _, l := range lines {
+		texts = append(texts, l.text)
+	}
+	if more != "" {
+		texts = append(texts, more)
+	}
+	return texts
 }
 
 // prospects says whether a holder will go.

@@ -97,6 +97,12 @@ func (c *climb) handling(all []*appsv1.Deployment) (operators []*appsv1.Deployme
 			if len(kinds) > 0 && !slices.ContainsFunc(kinds, func(k string) bool { return strings.EqualFold(k, c.g.Kind.Kind) }) {
 				why = fmt.Sprintf("%s/%s handles only %s (--enable-scheme)", d.Namespace, d.Name, strings.Join(kinds, ", "))
 			}
+			for _, part := range sortedKeys(c.g.Reader.Controller.Versions) {
+				versions := c.g.Reader.Controller.Versions[part]
+				if strings.Contains(repository(container.Image), part) && !slices.Contains(versions, c.g.Kind.Version) {
+					why = fmt.Sprintf("%s/%s handles %ss of %s only, and this one is of %s, for the %s", d.Namespace, d.Name, c.g.Kind.Kind, strings.Join(versions, ", "), c.g.Kind.Version, c.g.Reader.Controller.Name)
+				}
+			}
 		}
 		if why == "" {
 			operators = append(operators, d)

@@ -44,6 +44,12 @@ func TestController(t *testing.T) {
 			c.Deployment("mpi-operator", "mpi-operator", "mpioperator/mpi-operator:0.6.0")
 			c.Nodes(2, 8).Add(gangOf(2, 8, unseen, func(g *explaintest.Gang) { g.Kind, g.Age = "MPIJob", 30*time.Second }))
 		}},
+		{name: "the Training Operator runs MPIJobs of another version", code: answer.OperatorMissing, exit: 5, first: "training-operator handles MPIJobs of v1 only, and this one is of v2beta1, for the mpi-operator", build: func(c *explaintest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, unseen, func(g *explaintest.Gang) { g.Kind = "MPIJob" }, job(func(j map[string]any) {
+				set(map[string]any{}, "status")(j)
+				j["apiVersion"] = "kubeflow.org/v2beta1"
+			})))
+		}},
 		{name: "the operator crashes", code: answer.OperatorDown, exit: 5, first: "0/1", says: []string{"CrashLoopBackOff, 9 restarts; last exit code 2", "no matches for kind PodGroup"}, fix: "get Deployment", build: func(c *explaintest.Cluster) {
 			c.S.Deployments[0].Status.ReadyReplicas = 0
 			p := &corev1.Pod{}

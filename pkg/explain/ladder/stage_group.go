@@ -53,7 +53,7 @@ func (c *climb) undeclared() bool {
 	f := found(answer.StageGang, answer.PodGroupMissing, answer.Blocked, answer.User, "the pods name PodGroup %s, which does not exist in namespace %s, and do not say themselves how many are needed", g.Named.Name, g.Named.Namespace).
 		fact("podGroup", g.Named.Name).fact("dialect", string(g.Named.Dialect)).run(c.kubectl("get", "podgroups", "-o", "wide"))
 	c.likeNamed(f)
-	c.add(*f)
+	c.add(*c.createGroup(f))
 	return true
 }
 
@@ -63,6 +63,9 @@ func (c *climb) notes() {
 		c.Notes = append(c.Notes, fmt.Sprintf("%s %s is not read by scheduler %s: %s counts", kindName(d), d.Key.Name, c.g.Scheduler, describe(*c.g.Decl)))
 	}
 	g := c.g
+	if len(g.Parts) > 0 {
+		c.Notes = append(c.Notes, fmt.Sprintf("%s has pods of several Jobs, which start together: %s", g.Named.Name, phrase.Names(g.Parts)))
+	}
 	if g.Problem != nil {
 		c.Notes = append(c.Notes, g.Problem.Error())
 	}
@@ -104,7 +107,7 @@ func (c *climb) groupMissing() {
 			fact("podGroup", g.Named.Name).fact("dialect", string(g.Named.Dialect)).
 			run(c.kubectl("get", "podgroups", "-o", "wide"))
 		c.likeNamed(f)
-		c.add(*f)
+		c.add(*c.createGroup(f))
 	case byOperator && !c.w.Assumed && g.Count(world.Missing) > 0 && c.w.Age(g.Meta.CreationTimestamp.Time) > creating:
 		c.held = true
 		c.add(*found(answer.StageGang, answer.PodGroupMissing, answer.Blocked, answer.Admin,

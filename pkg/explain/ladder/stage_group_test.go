@@ -4,7 +4,9 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/explain/explaintest"
@@ -72,8 +74,9 @@ func TestDialects(t *testing.T) {
 			continue
 		}
 		check(t, []rung{
-			{name: string(d.dialect) + ": the object is not there", code: answer.PodGroupMissing, exit: 4, first: "PodGroup gang, which does not exist in namespace team", build: func(c *explaintest.Cluster) {
+			{name: string(d.dialect) + ": the object is not there", code: answer.PodGroupMissing, exit: 4, first: "PodGroup gang, which does not exist in namespace team", fix: "create PodGroup gang for 2 members", build: func(c *explaintest.Cluster) {
 				c.Nodes(2, 8).Add(gangOf(2, 8, speaks(c, d.dialect, d.scheduler)))
+				c.S.Server.Resources = append(c.S.Server.Resources, "podgroups."+d.object+"/v1")
 				c.S.Custom[kindOf(d.object, "PodGroup")] = nil
 			}},
 			{name: string(d.dialect) + ": the object is of a job that is gone", code: answer.PodGroupForeign, exit: 4, first: "a job that is gone", build: func(c *explaintest.Cluster) {
@@ -209,6 +212,63 @@ func TestGroup(t *testing.T) {
 	})
 }
 
+// elastic adds a quota of scheduler-plugins.
+func elastic(c *explaintest.Cluster, namespace, name string) {
+	c.Object(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "ElasticQuota", "metadata": map[string]any{"namespace": namespace, "name": name}, "spec": map[string]any{"max": map[string]any{"nvidia.com/gpu": "8"}}})
+}
+
+// Jobs of a JobSet are one gang if their pods name one group.
+func TestJobsOfOneGang(t *testing.T) {
+	part := func(c *explaintest.Cluster, name, node string, age time.Duration) {
+		g := gangOf(1, 8, func(g *explaintest.Gang) {
+			g.Name, g.Kind, g.Age = name, "Job", age
+			g.BatchJob = func(j *batchv1.Job) {
+				yes := true
+				j.OwnerReferences = []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "set", UID: "set", Controller: &yes}}
+			}
+			g.Pod = func(_ int, p *corev1.Pod) { p.Labels["scheduling.x-k8s.io/pod-group"] = "set" }
+			if node != "" {
+				g.Nodes = []string{node}
+			}
+		})
+		c.Add(g)
+		delete(c.S.Custom, kindOf("scheduling.x-k8s.io", "PodGroup"))
+	}
+	group := func(c *explaintest.Cluster, n int64) {
+		c.Object(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": map[string]any{"namespace": "team", "name": "set"}, "spec": map[string]any{"minMember": n}})
+	}
+	check(t, []rung{
+		{name: "all fit together", code: answer.Fits, exit: 3, first: "all 2 members", says: []string{"set has pods of several Jobs, which start together: gang, gang-2"}, build: func(c *explaintest.Cluster) {
+			c.Nodes(2, 8)
+			part(c, "gang", "", 20*time.Second)
+			part(c, "gang-2", "", 20*time.Second)
+			group(c, 2)
+		}},
+		{name: "one alone would fit", code: answer.NodesBusy, exit: 3, first: "2 members with 8 GPUs each", never: []answer.Code{answer.MinMemberTooHigh}, build: func(c *explaintest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1")
+			part(c, "gang", "", 10*time.Minute)
+			part(c, "gang-2", "", 10*time.Minute)
+			group(c, 2)
+		}},
+		{name: "all run", exit: 0, build: func(c *explaintest.Cluster) {
+			c.Nodes(2, 8)
+			part(c, "gang", "n1", time.Hour)
+			part(c, "gang-2", "n2", time.Hour)
+			group(c, 2)
+		}},
+		{name: "the other Job may follow", code: answer.BelowQuorum, exit: 3, first: "1 pod exists, and the gang needs 2: pods of other Jobs may follow", build: func(c *explaintest.Cluster) {
+			c.Nodes(2, 8)
+			part(c, "gang", "", 10*time.Second)
+			group(c, 2)
+		}},
+		{name: "no other Job has followed", code: answer.MinMemberTooHigh, exit: 4, build: func(c *explaintest.Cluster) {
+			c.Nodes(2, 8)
+			part(c, "gang", "", 10*time.Minute)
+			group(c, 2)
+		}},
+	})
+}
+
 func TestUnmodelled(t *testing.T) {
 	young := func(g *explaintest.Gang) { g.Age = 20 * time.Second }
 	check(t, []rung{
@@ -228,6 +288,19 @@ func TestUnmodelled(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, young, speaks(c, gang.Koordinator, "koord-scheduler"), func(g *explaintest.Gang) {
 				g.Group = set(`["team/a","team/gang"]`, "metadata", "annotations", "gang.scheduling.koordinator.sh/groups")
 			}))
+		}},
+		{name: "a quota of Koordinator", code: answer.Fits, exit: 3, says: []string{"limits of Koordinator's ElasticQuota team-q"}, build: func(c *explaintest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, young, speaks(c, gang.Koordinator, "koord-scheduler"), pods(func(_ int, p *corev1.Pod) { p.Labels["quota.scheduling.koordinator.sh/name"] = "team-q" })))
+		}},
+		{name: "a quota of scheduler-plugins that the scheduler speaks of", code: answer.QueueQuota, exit: 3, first: "ElasticQuota q does not let it start, says the scheduler: .*more than Max", says: []string{"limits of ElasticQuota q"}, build: func(c *explaintest.Cluster) {
+			elastic(c, "team", "q")
+			c.Nodes(2, 8).Add(gangOf(2, 8))
+			c.Event("Pod", "team", "gang-worker-0", explaintest.Scheduler, "FailedScheduling", "0/2 nodes are available: pod gang-worker-0 is rejected in PreFilter because ElasticQuota q is more than Max", 3*time.Second)
+		}},
+		{name: "a quota of another namespace, and words about something else", code: answer.Fits, exit: 3, never: []answer.Code{answer.QueueQuota}, not: []string{"limits of"}, build: func(c *explaintest.Cluster) {
+			elastic(c, "research", "q")
+			c.Nodes(2, 8).Add(gangOf(2, 8, young))
+			c.Event("Pod", "team", "gang-worker-0", explaintest.Scheduler, "FailedScheduling", "quota", 3*time.Second)
 		}},
 		{name: "queues of YuniKorn", code: answer.Fits, exit: 3, says: []string{"limits of YuniKorn's queue q"}, build: func(c *explaintest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, young, speaks(c, gang.YuniKorn, "yunikorn")))

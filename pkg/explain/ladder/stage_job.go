@@ -18,7 +18,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/explain/world"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/snapshot"
-	"github.com/gangctl/gangctl/pkg/workload"
 )
 
 // job looks at the spec and at what the controller made of it.
@@ -81,13 +80,7 @@ func (c *climb) jobInvalid() *Finding {
 	if g.End != nil {
 		f.detail("the operator said %q %s ago", g.End.Message, phrase.Age(c.w.Age(g.End.At))).since(g.End.At)
 	}
-	for _, r := range g.Roles {
-		if fix, okay := c.renameContainer(r); okay {
-			f.detail("rename container %q of %s to %q", r.Main, r.Name, wantedContainer(g.Kind.Kind))
-			f.fix(fix)
-		}
-	}
-	return f
+	return c.renameContainers(f)
 }
 
 // wantedContainer is the name that the operator looks for.
@@ -101,27 +94,30 @@ func wantedContainer(kind string) string {
 	return ""
 }
 
-func (c *climb) renameContainer(r workload.Role) (Fix, bool) {
+// renameContainers gives the main container of every role the name that the operator looks for.
+func (c *climb) renameContainers(f *Finding) *Finding {
 	want := wantedContainer(c.g.Kind.Kind)
-	if want == "" || r.Main == want || len(r.Template.Spec.Containers) == 0 {
-		return Fix{}, false
+	change, main := map[string]any{}, map[string]string{}
+	for _, r := range c.g.Roles {
+		if want != "" && r.Main != want && len(r.Template.Spec.Containers) > 0 {
+			f.detail("rename container %q of %s to %q", r.Main, r.Name, want)
+			change[r.Name+".container"], main[r.Name] = want, r.Main
+		}
 	}
-	return Fix{
-		Action: answer.Action{
-			Kind: answer.Fix, By: answer.User, Change: map[string]any{r.Name + ".container": want},
-			Text:    fmt.Sprintf("rename container %q of %s to %q and submit again", r.Main, r.Name, want),
-			Command: c.patchRole(r.Name, command.Patch{Op: "replace", Path: "/template/spec/containers/0/name", Value: want}),
-		},
-		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-			return whatif.Resubmit(s, c.g, func(spec *whatif.Spec) {
-				for i := range spec.Roles {
-					if containers := spec.Roles[i].Template.Spec.Containers; len(containers) > 0 && spec.Roles[i].Main != want {
-						containers[0].Name = want
-					}
-				}
-			})
-		},
-	}, true
+	if len(change) == 0 {
+		return f
+	}
+	var texts []string
+	for _, name := range sortedKeys(main) {
+		texts = append(texts, fmt.Sprintf("rename container %q of %s to %q", main[name], name, want))
+	}
+	return f.fix(c.edited(answer.Fix, joinAnd(texts)+" and submit again", change, func(spec *whatif.Spec) {
+		for i, r := range spec.Roles {
+			if _, wrong := main[r.Name]; wrong {
+				spec.Roles[i].Template.Spec.Containers[0].Name = want
+			}
+		}
+	}))
 }
 
 func (c *climb) jobFailed() *Finding {
@@ -231,20 +227,4 @@ func suspendPath(group string) []string {
 		return []string{"spec", "runPolicy", "suspend"}
 	}
 	return []string{"spec", "suspend"}
-}
-
-// patchRole changes the replica spec of a role and makes the operator create the pods again: templates are not applied to
-// pods that exist. Paths are relative to the replica spec.
-func (c *climb) patchRole(role string, steps ...command.Patch) string {
-	return PatchRole(c.g.Subject, c.podSelector(), role, steps...)
-}
-
-// containerOf finds a container of a role's template; -1 without.
-func containerOf(spec corev1.PodSpec, name string) int {
-	for i, container := range spec.Containers {
-		if container.Name == name {
-			return i
-		}
-	}
-	return -1
 }

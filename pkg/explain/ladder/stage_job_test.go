@@ -81,7 +81,7 @@ func TestJob(t *testing.T) {
 			c.ClusterQueue("cq", "", explaintest.Quota{Flavor: "f", Resource: "nvidia.com/gpu", Nominal: "16"})
 			c.Workload("gang", "lqq", time.Minute)
 		}},
-		{name: "failed, and a pod tells which member", code: answer.JobFailed, exit: 9, first: "1 Worker replica", says: []string{"worker-1", "exit code 137", "OOMKilled", "logs gang-worker-1"}, build: func(c *explaintest.Cluster) {
+		{name: "failed, and a pod tells which member", code: answer.JobFailed, exit: 9, first: "1 Worker replica", says: []string{"worker-1", "exit code 137", "OOMKilled", "logs gang-worker-1"}, never: []answer.Code{answer.CrashLoop}, build: func(c *explaintest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, job(failed("TFJobFailed", "TFJob team/gang has failed because 1 Worker replica(s) failed.")), func(g *explaintest.Gang) {
 				g.Nodes = []string{"n1", "n2"}
 				g.Pod = func(i int, p *corev1.Pod) {

@@ -35,6 +35,7 @@ func (c *climb) placement() state {
 		return okf(c.fitted())
 	}
 	if c.cannotExist() {
+		c.tooBigAnyway()
 		return okf(c.fitted())
 	}
 	if c.passes() || c.exclusive() {

@@ -128,7 +128,7 @@ func TestLimitRange(t *testing.T) {
 			c.S.LimitRanges[0].Namespace = "other"
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *explaintest.Gang) { g.Age = 20 * time.Second }))
 		}},
-		{name: "below the minimum", code: answer.LimitRange, exit: 4, first: "no less than 16 cpu a container, tensorflow has a request of 8", build: func(c *explaintest.Cluster) {
+		{name: "below the minimum", code: answer.LimitRange, exit: 4, first: "no less than 16 cpu a container, tensorflow has a request of 8", fix: "ask for 16 cpu in each worker", build: func(c *explaintest.Cluster) {
 			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Min: list("cpu", "16")})
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))
 		}},
@@ -136,7 +136,7 @@ func TestLimitRange(t *testing.T) {
 			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Min: list("ephemeral-storage", "1Gi")})
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *explaintest.Gang) { g.Age = 20 * time.Second }))
 		}},
-		{name: "a limit far above the request", code: answer.LimitRange, exit: 4, first: "at most 2 times|ratio", build: func(c *explaintest.Cluster) {
+		{name: "a limit far above the request", code: answer.LimitRange, exit: 4, first: "at most 2 times the request, and tensorflow has .* for a request of 8, a ratio of", fix: "limit cpu to 16 in each worker", build: func(c *explaintest.Cluster) {
 			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, MaxLimitRequestRatio: list("cpu", "2")})
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) { p.Containers[0].Resources.Limits["cpu"] = resource.MustParse("32") })))
 		}},
@@ -147,7 +147,7 @@ func TestLimitRange(t *testing.T) {
 				p.InitContainers = []corev1.Container{{Name: "fetch", Resources: corev1.ResourceRequirements{Requests: r, Limits: r}}}
 			})))
 		}},
-		{name: "an init container", code: answer.LimitRange, exit: 4, first: "fetch", not: []string{"containers/-1"}, build: func(c *explaintest.Cluster) {
+		{name: "an init container", code: answer.LimitRange, exit: 4, first: "fetch", fix: "ask for 8 cpu in container fetch of each worker", build: func(c *explaintest.Cluster) {
 			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: list("cpu", "8")})
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) {
 				r := list("cpu", "16")

@@ -32,6 +32,7 @@ func (c *climb) queue() state {
 	}
 	kind, name, ok := c.queueObject()
 	if !ok {
+		c.quotaSaid()
 		if s.word != "" {
 			return s
 		}

@@ -27,6 +27,9 @@ type trouble struct {
 
 // start looks at the members that have a node and do not run.
 func (c *climb) start() state {
+	if c.g.End != nil {
+		return skippedf("the job has ended")
+	}
 	if f := c.failsAgain(); f != nil {
 		c.add(*f)
 		return ok
@@ -78,7 +81,11 @@ func (c *climb) notStarted(list []trouble, members []string) *Finding {
 	for _, line := range t.details {
 		f.detail("%s", line)
 	}
-	f.detail("%s members have a node, %s run; %s %s this trouble", fraction(bound, c.g.Total()), fraction(up, c.g.Total()), phrase.Names(members), phrase.Verb(len(members), "has", "have"))
+	if t.verdict == answer.Starting {
+		f.detail("%s run; still starting: %s", fraction(up, c.g.Total()), phrase.Names(members))
+	} else {
+		f.detail("%s members have a node, %s run; %s %s this trouble", fraction(bound, c.g.Total()), fraction(up, c.g.Total()), phrase.Names(members), phrase.Verb(len(members), "has", "have"))
+	}
 	for _, command := range t.commands {
 		f.run(command)
 	}

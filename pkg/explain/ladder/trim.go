@@ -25,22 +25,36 @@ func TrimKey(role workload.Role, container string, name corev1.ResourceName) str
 
 // Lower sets the request of a container, and its limit where it has one that is not above it.
 func Lower(role *workload.Role, container string, name corev1.ResourceName, to resource.Quantity) {
-	for i := range role.Template.Spec.Containers {
-		c := &role.Template.Spec.Containers[i]
-		if c.Name != container {
-			continue
-		}
-		limit, limited := c.Resources.Limits[name]
-		request, requested := c.Resources.Requests[name]
-		if !requested {
-			request = limit
-		}
-		if c.Resources.Requests == nil {
-			c.Resources.Requests = corev1.ResourceList{}
-		}
-		c.Resources.Requests[name] = to
-		if limited && limit.Cmp(request) <= 0 || demand.IsGPU(name) && limited {
-			c.Resources.Limits[name] = to
+	r := resourcesOf(&role.Template.Spec, container)
+	if r == nil {
+		return
+	}
+	limit, limited := r.Limits[name]
+	request, requested := r.Requests[name]
+	if !requested {
+		request = limit
+	}
+	setAmount(&r.Requests, name, to)
+	if limited && limit.Cmp(request) <= 0 || demand.IsGPU(name) && limited {
+		r.Limits[name] = to
+	}
+}
+
+// resourcesOf are those of the container, or the init container, of a name; nil without.
+func resourcesOf(spec *corev1.PodSpec, container string) *corev1.ResourceRequirements {
+	for _, list := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
+		for i := range list {
+			if list[i].Name == container {
+				return &list[i].Resources
+			}
 		}
 	}
+	return nil
+}
+
+func setAmount(list *corev1.ResourceList, name corev1.ResourceName, to resource.Quantity) {
+	if *list == nil {
+		*list = corev1.ResourceList{}
+	}
+	(*list)[name] = to
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gangctl/gangctl/pkg/fit"
@@ -71,6 +72,9 @@ func Amount(name corev1.ResourceName, n int64) string {
 
 // Quantity is the bare amount: 32, 256Gi.
 func Quantity(name corev1.ResourceName, n int64) string {
+	if strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+		return resource.NewQuantity(n, resource.BinarySI).String()
+	}
 	q := fit.Quantity(name, n)
 	return q.String()
 }

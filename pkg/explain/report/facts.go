@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/gangctl/gangctl/pkg/explain/answer"
@@ -50,7 +51,7 @@ func (w *writer) nodes() {
 		if x.OnlyBlocker > 0 {
 			sole = fmt.Sprintf(", for %d the only reason", x.OnlyBlocker)
 		}
-		w.fold(fmt.Sprintf("  %-4d", x.Rejects), strings.TrimSpace(fmt.Sprintf("%s %s%s: %s", role, x.Constraint, sole, phrase.Names(x.Nodes))))
+		w.fold(fmt.Sprintf("  %-*d ", max(3, len(strconv.Itoa(n.Total))), x.Rejects), strings.TrimSpace(fmt.Sprintf("%s %s%s: %s", role, x.Constraint, sole, phrase.Names(x.Nodes))))
 	}
 	if w.o.Verbose {
 		for _, row := range n.Rows {

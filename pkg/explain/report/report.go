@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/explain/phrase"
@@ -91,7 +90,11 @@ func (w *writer) holding() {
 		return
 	}
 	d := w.a.Snapshot.At.Sub(*h.Since)
-	w.fold("  ", fmt.Sprintf("its members hold %s, idle for %s (%d GPU minutes)", phrase.Count(h.GPUs, "GPU"), phrase.Age(d), h.GPUs*int64(d/time.Minute)))
+	lost := ""
+	if minutes := int64(float64(h.GPUs)*d.Minutes() + 0.5); minutes > 0 {
+		lost = " (" + phrase.Count(minutes, "GPU minute") + ")"
+	}
+	w.fold("  ", fmt.Sprintf("its members hold %s, idle for %s%s", phrase.Count(h.GPUs, "GPU"), phrase.Age(d), lost))
 }
 
 func (w *writer) also() {

@@ -2,9 +2,11 @@ package whatif
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/explain/phrase"
 	"github.com/gangctl/gangctl/pkg/explain/world"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/workload"
 )
 
@@ -41,11 +44,14 @@ func Commands(g *world.Gang, edit func(*Spec)) (commands, how string) {
 		}
 	}
 	var further []command.Patch
-	if u := Object(g); u != nil && g.MinMember != nil && *g.MinMember != spec.Min {
-		further = append(further, command.Patch{Op: "add", Path: "/" + strings.Join(minAvailable(u), "/"), Value: spec.Min})
+	for _, f := range policyFields(Object(g), g, spec) {
+		further = append(further, command.Patch{Op: "add", Path: "/" + strings.Join(f.path, "/"), Value: f.value})
 	}
 	further = append(further, processes(g, spec)...)
-	job := command.Job{Kind: g.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, Pods: Selector(g), Surplus: surplus(g, spec)}
+	job := command.Job{Kind: g.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name}
+	if _, managed := kueue.QueueOf(&g.Meta); !managed { // Kueue takes a job that has changed back by itself
+		job.Pods, job.Unsuspendable = Selector(g), !Suspends(g.Job, podsOf(g))
+	}
 	if len(g.Roles) == 1 {
 		job.Template = &g.Roles[0].Template
 	}
@@ -54,17 +60,6 @@ func Commands(g *world.Gang, edit func(*Spec)) (commands, how string) {
 		return "", fmt.Sprintf("submit %s %s again with this change", g.Kind.Kind, g.Meta.Name)
 	}
 	return command.Then(groupCommand(g, spec), change), ""
-}
-
-// surplus are the pods of members that are not to be any more.
-func surplus(g *world.Gang, spec *Spec) []string {
-	var names []string
-	for _, m := range g.Members {
-		if r := spec.Role(m.Role); m.Pod != nil && r != nil && m.Index >= int(r.Replicas) {
-			names = append(names, m.Pod.Name)
-		}
-	}
-	return names
 }
 
 // perMember is where a kind says how many processes a member starts, which is one a device where it says anything.
@@ -151,6 +146,24 @@ func Selector(g *world.Gang) string {
 		}
 	}
 	return ""
+}
+
+// Suspends reports whether the operator of a job knows how to suspend it. One that does not drops the field without a word;
+// where the job does not tell, the marks on its pods do: these are of Training Operators before 1.6.
+func Suspends(job workload.Job, pods []*corev1.Pod) bool {
+	return !job.Unsuspendable && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
+		return p.Labels["group-name"] == "kubeflow.org" || p.Labels["group_name"] == "kubeflow.org" || p.Labels["tf_job_name"] != ""
+	})
+}
+
+func podsOf(g *world.Gang) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, m := range g.Members {
+		if m.Pod != nil {
+			pods = append(pods, m.Pod)
+		}
+	}
+	return pods
 }
 
 // groupCommand changes the gang object, if that says anything else of the new members than of the old ones.

@@ -1,6 +1,7 @@
 package whatif_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,6 +25,33 @@ func lessCPU(spec *whatif.Spec) {
 // cpu4 is the step of lessCPU, at a path of the pod template.
 const cpu4 = `{"op":"replace","path":"PATH/template/spec/containers/0/resources","value":{"limits":{"cpu":"4","memory":"64Gi"},"requests":{"cpu":"4","memory":"64Gi"}}}`
 
+// suspended are the commands that change a job while it has no pods, after one that changes its gang.
+func suspended(kind, group, steps string) []string {
+	all := []string{group, `kubectl -n team patch ` + kind + ` gang --type=merge -p '{"spec":{"runPolicy":{"suspend":true}}}'`,
+		"kubectl -n team wait --for=delete pods -l training.kubeflow.org/job-name=gang --timeout=5m",
+		`kubectl -n team patch ` + kind + ` gang --type=json -p '[` + steps + `,{"op":"add","path":"/spec/runPolicy/suspend","value":false}]'`}
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+}
+
+// deleted are the commands that make a job of two where it cannot be suspended.
+func deleted(label string) []string {
+	return []string{group(`{"minMember":2,"minResources":{"cpu":"16","memory":"128Gi"}}`),
+		`kubectl -n team patch tfjob gang --type=json -p '[{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}]'`,
+		"kubectl -n team delete pods -l " + label + "=gang"}
+}
+
+// group changes the spec of the PodGroup.
+func group(spec string) string {
+	return `kubectl -n team patch podgroup.scheduling.x-k8s.io gang --type=merge -p '{"spec":` + spec + `}'`
+}
+
+// policy is what a job says of its gang.
+func policy(scheduling map[string]any) func(map[string]any) {
+	return func(job map[string]any) {
+		job["spec"].(map[string]any)["runPolicy"] = map[string]any{"suspend": false, "schedulingPolicy": scheduling}
+	}
+}
+
 func TestCommands(t *testing.T) {
 	yes := true
 	controlled := func(kind string) func(j *batchv1.Job) {
@@ -37,38 +65,33 @@ func TestCommands(t *testing.T) {
 		want []string
 		how  string
 	}{
-		"TFJob, fewer": {edit: two, want: []string{
-			`kubectl -n team patch podgroup.scheduling.x-k8s.io gang --type=merge -p '{"spec":{"minMember":2,"minResources":{"cpu":"16","memory":"128Gi"}}}'`,
-			`kubectl -n team patch tfjob gang --type=json -p '[{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}]'`}},
-		"TFJob, the job says the minimum too": {gang: explaintest.Gang{Job: func(job map[string]any) {
-			job["spec"].(map[string]any)["runPolicy"] = map[string]any{"schedulingPolicy": map[string]any{"minAvailable": int64(4)}}
-		}}, edit: two, want: []string{
-			`kubectl -n team patch podgroup.scheduling.x-k8s.io gang --type=merge -p '{"spec":{"minMember":2,"minResources":{"cpu":"16","memory":"128Gi"}}}'`,
-			`kubectl -n team patch tfjob gang --type=json -p '[{"op":"add","path":"/spec/runPolicy/schedulingPolicy/minAvailable","value":2},{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}]'`}},
-		"TFJob, elastic: the minimum stays": {gang: explaintest.Gang{Min: 2}, edit: two, want: []string{
-			`kubectl -n team patch tfjob gang --type=json -p '[{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}]'`}},
-		"TFJob without pods": {gang: explaintest.Gang{Missing: 4}, edit: lessCPU, want: []string{
-			`kubectl -n team patch podgroup.scheduling.x-k8s.io gang --type=merge -p '{"spec":{"minResources":{"cpu":"16","memory":"256Gi"}}}'`,
+		"TFJob, fewer": {edit: two, want: suspended("tfjob", group(`{"minMember":2,"minResources":{"cpu":"16","memory":"128Gi"}}`),
+			`{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}`)},
+		"TFJob, the job says the minimum too": {gang: explaintest.Gang{Job: policy(map[string]any{"minAvailable": int64(4)})}, edit: two, want: suspended("tfjob",
+			group(`{"minMember":2,"minResources":{"cpu":"16","memory":"128Gi"}}`),
+			`{"op":"add","path":"/spec/runPolicy/schedulingPolicy/minAvailable","value":2},{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}`)},
+		"TFJob, the job says what is reserved": {gang: explaintest.Gang{Missing: 4, Job: policy(map[string]any{"minResources": map[string]any{"cpu": "32", "memory": "256Gi"}})}, edit: two, want: []string{
+			group(`{"minMember":2,"minResources":{"cpu":"16","memory":"128Gi"}}`),
+			`kubectl -n team patch tfjob gang --type=json -p '[{"op":"add","path":"/spec/runPolicy/schedulingPolicy/minResources","value":{"cpu":"16","memory":"128Gi"}},` +
+				`{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}]'`}},
+		"TFJob, elastic: the minimum stays": {gang: explaintest.Gang{Min: 2}, edit: two, want: suspended("tfjob", "", `{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}`)},
+		"TFJob without pods": {gang: explaintest.Gang{Missing: 4}, edit: lessCPU, want: []string{group(`{"minResources":{"cpu":"16","memory":"256Gi"}}`),
 			`kubectl -n team patch tfjob gang --type=json -p '[` + strings.ReplaceAll(cpu4, "PATH", "/spec/tfReplicaSpecs/Worker") + `]'`}},
-		"PyTorchJob, Volcano": {gang: explaintest.Gang{Kind: "PyTorchJob", Dialect: gang.Volcano}, edit: lessCPU, want: []string{
-			`kubectl -n team patch podgroup.scheduling.volcano.sh gang --type=merge -p '{"spec":{"minResources":{"cpu":"16","memory":"256Gi"}}}'`,
-			`kubectl -n team patch pytorchjob gang --type=json -p '[` + strings.ReplaceAll(cpu4, "PATH", "/spec/pytorchReplicaSpecs/Worker") + `]'`,
-			`kubectl -n team delete pods -l training.kubeflow.org/job-name=gang`}},
+		"TFJob of Kueue, which makes the pods of a job that has changed again": {gang: explaintest.Gang{NoGroup: true, Job: func(job map[string]any) {
+			job["metadata"].(map[string]any)["labels"] = map[string]any{"kueue.x-k8s.io/queue-name": "lq"}
+		}}, edit: two, want: []string{`kubectl -n team patch tfjob gang --type=json -p '[{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}]'`}},
+		"PyTorchJob, Volcano": {gang: explaintest.Gang{Kind: "PyTorchJob", Dialect: gang.Volcano}, edit: lessCPU, want: suspended("pytorchjob",
+			`kubectl -n team patch podgroup.scheduling.volcano.sh gang --type=merge -p '{"spec":{"minResources":{"cpu":"16","memory":"256Gi"}}}'`, strings.ReplaceAll(cpu4, "PATH", "/spec/pytorchReplicaSpecs/Worker"))},
 		"MPIJob": {gang: explaintest.Gang{Kind: "MPIJob", NoGroup: true, Job: func(job map[string]any) { job["apiVersion"] = "kubeflow.org/v2beta1" }}, edit: two, want: []string{
 			`kubectl -n team patch mpijob gang --type=json -p '[{"op":"add","path":"/spec/mpiReplicaSpecs/Worker/replicas","value":2}]'`}},
-		"native": {gang: explaintest.Gang{Dialect: gang.Native}, edit: two, want: []string{
-			`kubectl -n team patch podgroup.scheduling.k8s.io gang --type=merge -p '{"spec":{"schedulingPolicy":{"gang":{"minCount":2}}}}'`,
-			`kubectl -n team patch tfjob gang --type=json -p '[{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}]'`}},
-		"budget": {gang: explaintest.Gang{Dialect: gang.PDB, Scheduler: "kube-batch"}, edit: two, want: []string{
-			`kubectl -n team patch poddisruptionbudget.policy gang --type=merge -p '{"spec":{"minAvailable":2}}'`,
-			`kubectl -n team patch tfjob gang --type=json -p '[{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}]'`}},
+		"native": {gang: explaintest.Gang{Dialect: gang.Native}, edit: two, want: suspended("tfjob",
+			`kubectl -n team patch podgroup.scheduling.k8s.io gang --type=merge -p '{"spec":{"schedulingPolicy":{"gang":{"minCount":2}}}}'`, `{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}`)},
+		"budget": {gang: explaintest.Gang{Dialect: gang.PDB, Scheduler: "kube-batch"}, edit: two, want: suspended("tfjob",
+			`kubectl -n team patch poddisruptionbudget.policy gang --type=merge -p '{"spec":{"minAvailable":2}}'`, `{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}`)},
 		"labels": {gang: explaintest.Gang{Dialect: gang.Labels, Job: func(job map[string]any) {
 			marked(job, map[string]any{"pod-group.scheduling.sigs.k8s.io/name": "gang", "pod-group.scheduling.sigs.k8s.io/min-available": "4"}, nil)
-		}}, edit: two, want: []string{
-			`kubectl -n team patch tfjob gang --type=json -p '[{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2},` +
-				`{"op":"replace","path":"/spec/tfReplicaSpecs/Worker/template/metadata/labels/pod-group.scheduling.sigs.k8s.io~1min-available","value":"2"}]'`,
-			`kubectl -n team wait --for=delete pod/gang-worker-2 pod/gang-worker-3 --timeout=2m`,
-			`kubectl -n team delete pods -l training.kubeflow.org/job-name=gang`}},
+		}}, edit: two, want: suspended("tfjob", "", `{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2},`+
+			`{"op":"replace","path":"/spec/tfReplicaSpecs/Worker/template/metadata/labels/pod-group.scheduling.sigs.k8s.io~1min-available","value":"2"}`)},
 		"batch Job, fewer at a time": {gang: explaintest.Gang{Kind: "Job", NoGroup: true}, edit: two, want: []string{
 			`kubectl -n team patch job gang --type=json -p '[{"op":"add","path":"/spec/parallelism","value":2}]'`}},
 		"batch Job, indexed": {gang: explaintest.Gang{Kind: "Job", NoGroup: true, BatchJob: func(j *batchv1.Job) {
@@ -82,6 +105,16 @@ func TestCommands(t *testing.T) {
 			how: "change it in JobSet team/maker, which made Job gang and would make it again as it was"},
 		"a kind whose fields have changed": {gang: explaintest.Gang{NoGroup: true, Job: func(job map[string]any) { job["apiVersion"] = "kubeflow.org/v1alpha1" }}, edit: two,
 			how: "submit TFJob gang again with this change"},
+		"an operator that does not know suspend: its API does not fill it in": {gang: explaintest.Gang{Job: func(job map[string]any) {
+			job["spec"].(map[string]any)["runPolicy"] = map[string]any{}
+		}}, edit: two, want: deleted("training.kubeflow.org/job-name")},
+		"an operator before there was a run policy": {gang: explaintest.Gang{Job: func(job map[string]any) {
+			delete(job["spec"].(map[string]any), "runPolicy")
+			job["spec"].(map[string]any)["cleanPodPolicy"] = "None"
+		}}, edit: two, want: deleted("training.kubeflow.org/job-name")},
+		"an operator that marks pods as old ones did": {gang: explaintest.Gang{Pod: func(_ int, p *corev1.Pod) {
+			p.Labels = map[string]string{"group-name": "kubeflow.org", "job-name": "gang", "replica-type": "worker", "replica-index": p.Labels["training.kubeflow.org/replica-index"]}
+		}}, edit: two, want: deleted("job-name")},
 		"nothing": {edit: func(*whatif.Spec) {}},
 	}
 	for name, tt := range tests {

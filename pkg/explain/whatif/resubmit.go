@@ -1,10 +1,11 @@
 package whatif
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,13 +31,7 @@ func Resubmit(s *snapshot.Snapshot, g *world.Gang, edit func(*Spec)) *snapshot.S
 			template.SchedulerName = scheduler
 		}
 	}
-	var pods []*corev1.Pod
-	for _, m := range g.Members {
-		if m.Pod != nil {
-			pods = append(pods, m.Pod)
-		}
-	}
-	c := Gone(s, pods)
+	c := Gone(s, podsOf(g))
 	if g.Kind.Group == batchv1.GroupName {
 		editBatch(c, g, spec)
 	} else {
@@ -78,17 +73,33 @@ func editJob(u *unstructured.Unstructured, s *snapshot.Snapshot, spec *Spec, g *
 			}
 		}
 	}
-	if g.MinMember != nil {
-		Set(u, int64(spec.Min), minAvailable(u)...)
+	for _, f := range policyFields(u, g, spec) {
+		Set(u, f.value, f.path...)
 	}
 }
 
-// minAvailable is where a job says its minimum: in its run policy, or beside it before there was one.
-func minAvailable(u *unstructured.Unstructured) []string {
-	if _, ok, _ := unstructured.NestedMap(u.Object, "spec", "runPolicy"); ok {
-		return []string{"spec", "runPolicy", "schedulingPolicy", "minAvailable"}
+// policyFields are what a job says itself about the gang that its operator is to declare, where an edit changes it: in its
+// run policy, or beside it before there was one.
+func policyFields(u *unstructured.Unstructured, g *world.Gang, spec *Spec) []field {
+	if u == nil {
+		return nil
 	}
-	return []string{"spec", "schedulingPolicy", "minAvailable"}
+	path := []string{"spec", "runPolicy", "schedulingPolicy"}
+	if _, ok, _ := unstructured.NestedMap(u.Object, "spec", "runPolicy"); !ok {
+		path = []string{"spec", "schedulingPolicy"}
+	}
+	at := func(name string) []string { return append(slices.Clone(path), name) }
+	var fields []field
+	if g.MinMember != nil && *g.MinMember != spec.Min {
+		fields = append(fields, field{at("minAvailable"), int64(spec.Min)})
+	}
+	if _, ok, _ := unstructured.NestedMap(u.Object, at("minResources")...); ok {
+		before, after := texts(Needs(g.Roles, g.Min)), texts(Needs(spec.Roles, spec.Min))
+		if !reflect.DeepEqual(before, after) {
+			fields = append(fields, field{at("minResources"), after})
+		}
+	}
+	return fields
 }
 
 func editBatch(c *snapshot.Snapshot, g *world.Gang, spec *Spec) {

@@ -2,10 +2,13 @@ package world
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -43,11 +46,37 @@ func (w *World) Gang(s *Subject) *Gang {
 	g := &Gang{Subject: s, Snap: w.Snap, Members: w.members(s)}
 	g.Scheduler = g.schedulerName()
 	w.declare(g)
+	if whole := w.whole(g); whole != nil {
+		g = &Gang{Subject: whole, Snap: w.Snap, Members: w.members(whole)}
+		g.Scheduler = g.schedulerName()
+		w.declare(g)
+	}
 	g.Min = g.minimum()
 	if s.Meta.UID != "" {
 		w.gangs[s.Meta.UID] = g
 	}
 	return g
+}
+
+// whole is a gang of which a Job is only a part: its pods name a group that pods of other Jobs name too. It is nil for one
+// that a Job has for itself.
+func (w *World) whole(g *Gang) *Subject {
+	if g.Kind.Group != batchv1.GroupName || g.Named.Name == "" {
+		return nil
+	}
+	owners := map[string]bool{}
+	pods := w.byMark()[g.Named]
+	for _, pod := range pods {
+		if ref := metav1.GetControllerOf(pod); ref != nil {
+			owners[ref.Name] = true
+		}
+	}
+	if len(owners) < 2 || !owners[g.Meta.Name] {
+		return nil
+	}
+	s := w.bare(pods[0])
+	s.Meta.CreationTimestamp, s.Parts = g.Meta.CreationTimestamp, slices.Sorted(maps.Keys(owners))
+	return s
 }
 
 // minimum is what the declaration says. Without one, operators of training jobs need every member, while the pods of a batch
@@ -88,7 +117,13 @@ func (w *World) readGroups() []gang.Declaration {
 	if w.sameGroups() {
 		return w.base.Groups()
 	}
-	var all []gang.Declaration
+	count := 0
+	for _, r := range dialect.Readers() {
+		for _, kind := range r.Kinds {
+			count += len(w.Snap.Custom[kind.GroupKind])
+		}
+	}
+	all := make([]gang.Declaration, 0, count)
 	for _, r := range dialect.Readers() {
 		for _, kind := range r.Kinds {
 			for _, u := range w.Snap.Custom[kind.GroupKind] {

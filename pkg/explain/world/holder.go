@@ -110,8 +110,12 @@ func (w *World) HolderOf(pod *corev1.Pod) *Holder {
 }
 
 func (w *World) findHolders() []*Holder {
-	byKey := map[string]*Holder{}
-	w.holderOf = map[*corev1.Pod]*Holder{}
+	type key struct {
+		kind            schema.GroupKind
+		namespace, name string
+	}
+	byKey := map[key]*Holder{}
+	w.holderOf = make(map[*corev1.Pod]*Holder, len(w.Snap.Pods))
 	jobs := map[types.UID]*Subject{}
 	for _, s := range w.Jobs() {
 		jobs[s.Meta.UID] = s
@@ -123,12 +127,12 @@ func (w *World) findHolders() []*Holder {
 			continue
 		}
 		root := rootOf(pod, owners)
-		key := root.kind.String() + "/" + pod.Namespace + "/" + root.name
-		h := byKey[key]
+		at := key{root.kind, pod.Namespace, root.name}
+		h := byKey[at]
 		if h == nil {
 			h = &Holder{Kind: root.kind.Kind, Namespace: pod.Namespace, Name: root.name, DaemonSet: fit.DaemonSetPod(pod), Job: jobs[root.uid]}
 			h.Ends = endsSomeDay(root, pod) && !h.Leftover()
-			byKey[key] = h
+			byKey[at] = h
 			all = append(all, h)
 		}
 		h.Pods = append(h.Pods, pod)
@@ -179,7 +183,7 @@ func (w *World) owners() map[types.UID]owner {
 // rootOf follows the controllers of a pod to the top. A ReplicaSet that is not in the snapshot has its Deployment's name
 // with the hash of the pods' template behind it.
 func rootOf(pod *corev1.Pod, owners map[types.UID]owner) owner {
-	ref := metav1.GetControllerOf(pod)
+	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil {
 		return owner{kind: schema.GroupKind{Kind: "Pod"}, name: pod.Name, uid: pod.UID}
 	}

@@ -22,6 +22,8 @@ type Subject struct {
 	Reader workload.Reader
 	// Bare are the pods of a gang that no job owns; the job is made up from them.
 	Bare []*corev1.Pod
+	// Parts are the Jobs that own pods of a gang that several have together, as those of a JobSet do; nil for all others.
+	Parts []string
 }
 
 // Jobs are all jobs in the snapshot, sorted by namespace, name and kind.

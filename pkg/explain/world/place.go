@@ -29,6 +29,7 @@ func (w *World) Party(g *Gang) Party {
 			continue
 		case Succeeded:
 			continue
+		default: // the others need a place
 		}
 		pod := m.Pod
 		if pod == nil || m.State == Broken || m.State == Leaving || m.State == Lost {

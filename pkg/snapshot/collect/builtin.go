@@ -99,7 +99,7 @@ func keptOfNode(key []byte) bool {
 // tellsOfNode reports whether a condition of a node says more than that a trouble which every kubelet looks for is not there.
 func tellsOfNode(data []byte) bool {
 	kind, status, err := condition(data)
-	if err != nil || status != string(corev1.ConditionFalse) {
+	if err != nil || string(status) != string(corev1.ConditionFalse) {
 		return true
 	}
 	switch corev1.NodeConditionType(kind) {

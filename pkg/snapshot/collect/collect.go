@@ -30,8 +30,14 @@ type Options struct {
 	Probe bool
 	// Without are resources that are not read, by plural name: the caller has them already, or can do without.
 	Without []string
+	// Lean leaves out what can be left out without another answer: the snapshot is smaller, but not fit to be saved, nor to be
+	// asked what an object would mean that is not in it.
+	Lean bool
 	// Now is the clock.
 	Now func() time.Time
+
+	// numbering is nil unless Lean is set.
+	numbering *numbering
 }
 
 // Collect takes the snapshot. An unreachable server, or one that does not accept the caller, is an error.
@@ -43,10 +49,15 @@ func Collect(ctx context.Context, client *kube.Client, o Options) (*snapshot.Sna
 		return nil, failure.Op{Verb: "get", Kind: "server version"}.Wrap(err)
 	}
 	s.Server.Version = version.GitVersion
+	if o.Lean {
+		o.numbering = newNumbering()
+	}
 	c := &collector{ctx: ctx, client: client, o: o, s: s}
 	if err := c.lists(ctx); err != nil {
 		return nil, err
 	}
+	o.numbering.finish()
+	c.o.numbering = nil
 	if o.Probe {
 		c.probe()
 	}

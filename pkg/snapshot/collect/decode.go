@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/gangctl/gangctl/pkg/snapshot/intern"
 	"github.com/gangctl/gangctl/pkg/snapshot/page"
@@ -31,7 +30,7 @@ type message[T any] interface {
 
 // kindOf decodes a built-in kind without some fields.
 func kindOf[T any, P message[T]](without prune.Fields) func(Options) (decoder, error) {
-	return func(Options) (decoder, error) {
+	return func(o Options) (decoder, error) {
 		numbers, err := without.ForType(reflect.TypeFor[T]())
 		if err != nil {
 			return nil, err
@@ -40,12 +39,14 @@ func kindOf[T any, P message[T]](without prune.Fields) func(Options) (decoder, e
 		return func(item page.Item) (runtime.Object, error) {
 			obj := P(new(T))
 			if !item.Protobuf {
+				o.numbering.look(item.Raw)
 				return fromJSON(item.Raw, obj)
 			}
 			raw, err := numbers.Apply(item.Raw)
 			if err != nil {
 				return nil, err
 			}
+			o.numbering.look(raw)
 			return obj, pool.Object(raw, obj)
 		}, nil
 	}
@@ -131,30 +132,34 @@ func untyped(version string, kind schema.GroupKind) func(Options) (decoder, erro
 	return func(o Options) (decoder, error) { return readUntyped(o, gvk) }
 }
 
+// trainingGroup is the API group of training jobs.
+const trainingGroup = "kubeflow.org"
+
 func readUntyped(o Options, gvk schema.GroupVersionKind) (decoder, error) {
 	pool, far := intern.NewPool(), farJobFields()
+	states := conditions{}
+	var apiVersion, name any = gvk.GroupVersion().String(), gvk.Kind
 	own := []byte(`"namespace":"` + o.Namespace + `"`)
 	scanner := prune.NewScanner(bufio.NewReader(nil))
 	return func(item page.Item) (runtime.Object, error) {
 		raw := item.Raw
-		if !bytes.Contains(raw, own) {
+		near := bytes.Contains(raw, own)
+		if !near {
 			var err error
 			scanner.Reset(raw)
 			if raw, err = scanner.Value(far); err != nil {
 				return nil, err
 			}
 		}
-		content := map[string]any{}
-		if err := utiljson.Unmarshal(raw, &content); err != nil {
-			return nil, err
-		}
-		(&unstructured.Unstructured{Object: content}).SetGroupVersionKind(gvk)
-		shared, err := pool.Tree(content)
+		o.numbering.look(raw)
+		content, err := pool.JSON(raw)
 		if err != nil {
 			return nil, err
 		}
-		u := &unstructured.Unstructured{}
-		u.Object, _ = shared.(map[string]any) // as it was before
-		return u, nil
+		if o.Lean && !near && gvk.Group == trainingGroup {
+			states.shorten(content)
+		}
+		content["apiVersion"], content["kind"] = apiVersion, name
+		return &unstructured.Unstructured{Object: content}, nil
 	}, nil
 }

@@ -43,8 +43,12 @@ func readPods(o Options) (decoder, error) {
 	}
 	pool, stem := intern.NewPool(), []byte(o.stem())
 	kept := intern.Kept{Annotation: keptOfSettled, Volume: needsNode, Condition: tells}
+	if o.numbering != nil {
+		kept.Labels = o.numbering.strip
+	}
 	return func(item page.Item) (runtime.Object, error) {
 		if !item.Protobuf {
+			o.numbering.look(item.Raw)
 			return fromJSON(item.Raw, &corev1.Pod{})
 		}
 		small, err := settled(item.Raw, o.Namespace, stem)
@@ -52,6 +56,9 @@ func readPods(o Options) (decoder, error) {
 			return nil, err
 		}
 		raw, err := fields.Apply(item.Raw)
+		if err == nil {
+			err = o.numbering.lookAtPod(raw)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -61,14 +68,16 @@ func readPods(o Options) (decoder, error) {
 		if raw, err = more.Apply(raw); err != nil {
 			return nil, err
 		}
-		return pool.Pod(raw, kept)
+		pod, err := pool.Pod(raw, kept)
+		o.numbering.note(pod)
+		return pod, err
 	}, nil
 }
 
 // settled reports whether a pod is not of the job that is asked about, has a node, is not being deleted, and either runs with
 // every container up or has succeeded.
 func settled(data []byte, namespace string, stem []byte) (bool, error) {
-	well, bound, phase := true, false, ""
+	well, bound, good := true, false, false
 	near, named := false, false
 	err := prune.Each(data, func(number int, _, whole []byte) error {
 		if number == objectMeta {
@@ -84,7 +93,7 @@ func settled(data []byte, namespace string, stem []byte) (bool, error) {
 			case number == podSpec && inner == specNodeName:
 				bound = len(content) > 0
 			case number == podStatus && inner == statusPhase:
-				phase = string(content)
+				good = string(content) == string(corev1.PodRunning) || string(content) == string(corev1.PodSucceeded)
 			case number == podStatus && inner == statusContainers:
 				up, err := containerUp(content)
 				well = well && up
@@ -93,7 +102,7 @@ func settled(data []byte, namespace string, stem []byte) (bool, error) {
 			return nil
 		})
 	})
-	return well && !(near && named) && bound && (phase == string(corev1.PodRunning) || phase == string(corev1.PodSucceeded)), err
+	return well && !(near && named) && bound && good, err
 }
 
 // containerUp reports whether a container runs or has ended, by its encoded status.
@@ -139,7 +148,7 @@ func needsNode(data []byte) bool {
 // tells reports whether a condition says more than that all is well.
 func tells(data []byte) bool {
 	kind, status, err := condition(data)
-	if err != nil || status != string(corev1.ConditionTrue) {
+	if err != nil || string(status) != string(corev1.ConditionTrue) {
 		return true
 	}
 	switch corev1.PodConditionType(kind) {
@@ -150,13 +159,13 @@ func tells(data []byte) bool {
 }
 
 // condition is the type and the status of an encoded condition of a pod or a node.
-func condition(data []byte) (kind, status string, err error) {
+func condition(data []byte) (kind, status []byte, err error) {
 	err = prune.Each(data, func(number int, _, content []byte) error {
 		switch number {
 		case conditionType:
-			kind = string(content)
+			kind = content
 		case conditionStatus:
-			status = string(content)
+			status = content
 		}
 		return nil
 	})

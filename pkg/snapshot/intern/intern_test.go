@@ -1,6 +1,7 @@
 package intern
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -168,7 +169,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-func TestTree(t *testing.T) {
+func TestJSONShares(t *testing.T) {
 	pool := NewPool()
 	job := func(name string, replicas int64) map[string]any {
 		return map[string]any{"metadata": map[string]any{"name": name, "labels": map[string]any{"team": "a"}}, "spec": map[string]any{"replicas": replicas,
@@ -176,12 +177,15 @@ func TestTree(t *testing.T) {
 	}
 	var got []map[string]any
 	for i, replicas := range []int64{4, 4, 8} {
-		tree, err := pool.Tree(job(fmt.Sprint(i), replicas))
+		encoded, err := json.Marshal(job(fmt.Sprint(i), replicas))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree, err := pool.JSON(encoded)
 		if err != nil || !reflect.DeepEqual(tree, job(fmt.Sprint(i), replicas)) {
 			t.Fatalf("got %v, %v", tree, err)
 		}
-		m, _ := tree.(map[string]any)
-		got = append(got, m)
+		got = append(got, tree)
 	}
 	at := func(i int, key string) uintptr { return reflect.ValueOf(got[i][key]).Pointer() }
 	template := func(i int) uintptr {

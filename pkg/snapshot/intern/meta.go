@@ -21,11 +21,11 @@ const (
 	metaManagedFields   = 17
 )
 
-// Meta decodes the metadata of an object. Who manages which field is left out, and annotations for which keep is false; a nil
-// keep is true for all.
-func (p *Pool) Meta(data []byte, m *metav1.ObjectMeta, keep func(key []byte) bool) error {
+// Meta decodes the metadata of an object. Who manages which field is left out, and what is not kept.
+func (p *Pool) Meta(data []byte, m *metav1.ObjectMeta, kept Kept) error {
 	labels, annotations, owners, rest := p.scratch[0][:0], p.scratch[1][:0], p.scratch[2][:0], p.scratch[3][:0]
 	var name, uid, version []byte
+	p.entries.all = p.entries.all[:0]
 	err := prune.Each(data, func(number int, whole, content []byte) error {
 		switch number {
 		case metaName:
@@ -37,11 +37,14 @@ func (p *Pool) Meta(data []byte, m *metav1.ObjectMeta, keep func(key []byte) boo
 		case metaNamespace:
 			m.Namespace = p.String(content)
 		case metaLabels:
+			if kept.Labels != nil {
+				return p.entries.add(whole, content)
+			}
 			labels = append(labels, whole...)
 		case metaAnnotations:
 			if key, _, err := entry(content); err != nil {
 				return err
-			} else if keep == nil || keep(key) {
+			} else if kept.Annotation == nil || kept.Annotation(key) {
 				annotations = append(annotations, whole...)
 			}
 		case metaOwners:
@@ -52,6 +55,12 @@ func (p *Pool) Meta(data []byte, m *metav1.ObjectMeta, keep func(key []byte) boo
 		}
 		return nil
 	})
+	if err == nil && kept.Labels != nil {
+		kept.Labels(name, &p.entries)
+		for _, e := range p.entries.all {
+			labels = append(labels, e.whole...)
+		}
+	}
 	p.scratch = [4][]byte{labels, annotations, owners, rest}
 	if err != nil {
 		return err

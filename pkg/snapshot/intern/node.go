@@ -20,7 +20,7 @@ func (p *Pool) Node(data []byte, kept Kept) (*corev1.Node, error) {
 	return node, prune.Each(data, func(number int, whole, content []byte) error {
 		switch number {
 		case objectMeta:
-			return p.Meta(content, &node.ObjectMeta, kept.Annotation)
+			return p.Meta(content, &node.ObjectMeta, kept)
 		case nodeStatus:
 			return p.nodeStatus(content, &node.Status, kept)
 		}

@@ -28,7 +28,7 @@ func (p *Pool) Object(data []byte, into Message) error {
 	if first != objectMeta { // not the order in which API servers write
 		return into.Unmarshal(data)
 	}
-	if err := p.Meta(content, meta, nil); err != nil {
+	if err := p.Meta(content, meta, Kept{}); err != nil {
 		return err
 	}
 	return into.Unmarshal(rest)
@@ -57,5 +57,5 @@ func Alike[T any, P interface {
 		seen[string(rest)] = like
 	}
 	*obj = like
-	return obj, p.Meta(content, meta, nil)
+	return obj, p.Meta(content, meta, Kept{})
 }

@@ -24,6 +24,8 @@ const podsAtOnce = 66
 type Kept struct {
 	// Annotation is asked with a key.
 	Annotation func(key []byte) bool
+	// Labels leaves out labels of an object of some name.
+	Labels func(name []byte, labels *Entries)
 	// Volume and Condition are asked with an encoded volume of the spec, or condition of the status.
 	Volume, Condition func(data []byte) bool
 }
@@ -39,7 +41,7 @@ func (p *Pool) Pod(data []byte, kept Kept) (*corev1.Pod, error) {
 	return pod, prune.Each(data, func(number int, _, content []byte) (err error) {
 		switch number {
 		case objectMeta:
-			err = p.Meta(content, &pod.ObjectMeta, kept.Annotation)
+			err = p.Meta(content, &pod.ObjectMeta, kept)
 		case podSpec:
 			pod.Spec, err = p.podSpec(content, kept)
 		case podStatus:

@@ -40,7 +40,7 @@ func Read(u *unstructured.Unstructured, layout Layout) (workload.Job, error) {
 		policy = policy[:1]
 	}
 	at := func(field ...string) []string { return append(slices.Clone(policy), field...) }
-	job.Suspended = f.Bool(at("suspend")...)
+	job.Suspended, job.Unsuspendable = f.Bool(at("suspend")...), beforeSuspend(u)
 	job.Deadline = time.Duration(f.Int32(at("activeDeadlineSeconds")...)) * time.Second
 	if _, ok, _ := unstructured.NestedFieldNoCopy(u.Object, at("schedulingPolicy", "minAvailable")...); ok {
 		n := f.Int32(at("schedulingPolicy", "minAvailable")...)
@@ -62,6 +62,21 @@ func Meta(u *unstructured.Unstructured) metav1.ObjectMeta {
 		CreationTimestamp: u.GetCreationTimestamp(), DeletionTimestamp: u.GetDeletionTimestamp(), Finalizers: u.GetFinalizers(),
 		Labels: u.GetLabels(), Annotations: u.GetAnnotations(), OwnerReferences: u.GetOwnerReferences(),
 	}
+}
+
+// beforeSuspend reports whether a job is kept by an operator that does not know suspend: Training Operator 1.7 and the MPI
+// Operator of v2beta1 do, and their API fills it in wherever there is a run policy.
+func beforeSuspend(u *unstructured.Unstructured) bool {
+	if version := u.GroupVersionKind().Version; version != "v1" && version != "v2beta1" {
+		return true
+	}
+	policy, _, _ := unstructured.NestedMap(u.Object, "spec", "runPolicy")
+	if policy == nil {
+		_, early, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "cleanPodPolicy") // v1 before there was a run policy
+		return early
+	}
+	_, there := policy["suspend"]
+	return !there
 }
 
 func readStatus(job *workload.Job, f *gang.Fields) {

@@ -2,6 +2,7 @@ package kubeflow
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,16 +20,35 @@ var labelPairs = [][2]string{
 	{"job_type", "task_index"},
 }
 
-// PlaceOf reads role and index from the labels of any release.
+// PlaceOf reads role and index from the labels of any release. Where a pod lacks the label with its index, its name tells.
 func PlaceOf(pod *corev1.Pod) (workload.Place, bool) {
 	for _, keys := range labelPairs {
 		role := pod.Labels[keys[0]]
-		if index, err := strconv.Atoi(pod.Labels[keys[1]]); err == nil && role != "" {
+		number, labelled := pod.Labels[keys[1]]
+		if !labelled {
+			number = named(pod.Name, role)
+		}
+		if index, err := strconv.Atoi(number); err == nil && role != "" {
 			return workload.Place{Role: strings.ToLower(role), Index: index}, true
 		}
 	}
 	return workload.Place{}, false
 }
+
+// IndexDigits is how long an index is at most that is read from a name: a random suffix, which may be of digits only, is longer.
+const IndexDigits = 4
+
+// named is the index in a name of the form JOB-ROLE-INDEX; "" in any other.
+func named(name, role string) string {
+	at := strings.LastIndexByte(name, '-')
+	if at < 0 || len(name)-at-1 > IndexDigits || role == "" || !strings.HasSuffix(name[:at], "-"+strings.ToLower(role)) {
+		return ""
+	}
+	return name[at+1:]
+}
+
+// LabelPairs are the keys of the labels from which PlaceOf reads: role and index, in every release.
+func LabelPairs() [][2]string { return slices.Clone(labelPairs) }
 
 // PodName is JOB-ROLE-INDEX, from v1alpha2 on.
 func PodName(job string, p workload.Place) string {

@@ -22,7 +22,8 @@ func Reader() workload.Reader {
 			return kubeflow.Read(u, kubeflow.Layout{Specs: "mpiReplicaSpecs", Order: []string{"launcher", "worker"}})
 		},
 		PlaceOf: placeOf, PodName: podName,
-		Controller: workload.Controller{Name: "mpi-operator", Images: []string{"mpi-operator", "training-operator"}},
+		Controller: workload.Controller{Name: "mpi-operator", Images: []string{"mpi-operator", "training-operator"},
+			Versions: map[string][]string{"training-operator": {"v1"}}},
 	}
 }
 

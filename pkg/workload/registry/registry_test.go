@@ -107,6 +107,25 @@ status: {succeeded: 3}`},
 	}
 }
 
+// Operators from before suspend leave traces in what their API keeps.
+func TestUnsuspendable(t *testing.T) {
+	for spec, want := range map[string]bool{
+		"v1 TFJob {runPolicy: {suspend: false}}":  false,
+		"v1 TFJob {runPolicy: {suspend: true}}":   false,
+		"v1 TFJob {runPolicy: {backoffLimit: 3}}": true, // the API of the others fills it in
+		"v1 TFJob {}":                                  false, // nothing is filled in where there is no run policy
+		"v1 TFJob {cleanPodPolicy: None}":              true,
+		"v1beta2 TFJob {backoffLimit: 3}":              true,
+		"v2beta1 MPIJob {runPolicy: {suspend: false}}": false,
+	} {
+		words := strings.SplitN(spec, " ", 3)
+		j := read(t, "apiVersion: kubeflow.org/"+words[0]+"\nkind: "+words[1]+"\nmetadata: {name: j, namespace: team}\nspec: "+words[2]+"\n")
+		if j.Unsuspendable != want {
+			t.Errorf("%s: got %v", spec, j.Unsuspendable)
+		}
+	}
+}
+
 func TestEnd(t *testing.T) {
 	j := read(t, `
 apiVersion: kubeflow.org/v1
