@@ -10,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/board"
 	"github.com/gangctl/gangctl/scheduler/plan"
 	"github.com/gangctl/gangctl/scheduler/policy"
+	"github.com/gangctl/gangctl/scheduler/preempt"
 	"github.com/gangctl/gangctl/scheduler/reserve"
 	"github.com/gangctl/gangctl/scheduler/score"
 	"github.com/gangctl/gangctl/scheduler/slot"
@@ -24,6 +25,8 @@ type parts struct {
 	keeper  *reserve.Keeper
 	policy  *policy.Controller
 	barrier *barrier.Barrier
+	preempt *preempt.Preemptor
+	score   *score.Counters
 }
 
 // extension is one plugin of ours. A profile gets an instance of its own, so
@@ -32,6 +35,8 @@ type extension struct {
 	name   string
 	make   frameworkruntime.PluginFactory
 	weight int32 // of its scores; zero for the engine's default
+	// replaces is a plugin of the engine that is switched off where this one is on.
+	replaces string
 }
 
 // extensions are our plugins, in the order in which the engine calls them,
@@ -42,7 +47,8 @@ func extensions(p parts) []extension {
 		{name: barrier.Name, make: p.barrier.NewPlugin},
 		{name: slot.Name, make: p.slots.New, weight: slot.Weight},
 		{name: reserve.Name, make: p.keeper.New},
-		{name: score.Name, make: score.New, weight: score.Weight},
+		{name: preempt.Name, make: p.preempt.NewPlugin, replaces: preempt.Replaces},
+		{name: score.Name, make: p.score.New, weight: score.Weight},
 		{name: plan.Name, make: p.planner.NewPlugin}, // last: what it plans for others have let pass
 	}
 }
@@ -65,10 +71,13 @@ func enable(profiles []schedulerconfig.KubeSchedulerProfile, plugins []extension
 		set := &profiles[i].Plugins.MultiPoint
 		for _, p := range plugins {
 			named := func(q schedulerconfig.Plugin) bool { return q.Name == p.name }
-			if slices.ContainsFunc(set.Disabled, named) || slices.ContainsFunc(set.Enabled, named) {
+			if slices.ContainsFunc(set.Disabled, named) {
 				continue
 			}
-			set.Enabled = append(set.Enabled, schedulerconfig.Plugin{Name: p.name, Weight: p.weight})
+			set.Enabled = slices.DeleteFunc(set.Enabled, func(q schedulerconfig.Plugin) bool { return p.replaces != "" && q.Name == p.replaces })
+			if !slices.ContainsFunc(set.Enabled, named) {
+				set.Enabled = append(set.Enabled, schedulerconfig.Plugin{Name: p.name, Weight: p.weight})
+			}
 		}
 	}
 }

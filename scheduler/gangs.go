@@ -4,10 +4,12 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -19,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/board"
 	"github.com/gangctl/gangctl/scheduler/explainer"
 	"github.com/gangctl/gangctl/scheduler/feed"
 	"github.com/gangctl/gangctl/scheduler/intercept"
@@ -37,17 +40,24 @@ type gangs struct {
 
 	roster  *roster.Roster
 	store   *virtual.Store
+	notes   *board.Board
 	members *members
 	feed    *feed.Feed
 	status  *status.Controller
 	policy  *policy.Controller
 	why     *explainer.Explainer
+	leads   atomic.Bool // whether this replica schedules
 }
 
 // gather puts together the gangs of the pods that have one of our names.
 func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, recorder events.EventRecorder, informerName *cache.InformerName) (*gangs, error) {
-	g := &gangs{store: virtual.NewStore()}
-	g.roster = roster.New(g.store)
+	g := &gangs{store: virtual.NewStore(), notes: &board.Board{}}
+	g.notes.Changed = func(group types.NamespacedName) {
+		if key, ok := keyOf(group); ok {
+			g.why.Touch(key)
+		}
+	}
+	g.roster = roster.New(sink{g.store, g.notes})
 	g.status = &status.Controller{
 		Client: client, Dynamic: dyn, Gangs: g.roster, Word: g.store.Get,
 		Ours:     func(name string) bool { return slices.Contains(names, name) },
@@ -67,7 +77,7 @@ func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, 
 	g.feed = &feed.Feed{
 		Client: dyn, Custom: custom(), BuiltIn: []feed.BuiltIn{builtIn(client.Discovery())}, Handler: handler, Clock: clock.RealClock{},
 	}
-	g.client = intercept.Client(client, &decisions{store: g.store, report: g.status.Decided})
+	g.client = intercept.Client(client, &decisions{store: g.store, notes: g.notes, report: g.status.Decided, touch: g.status.Touch})
 	g.factory = informers.NewSharedInformerFactoryWithOptions(g.client, 0, informers.WithInformerName(informerName))
 	groups := newPaced(cache.NewSharedIndexInformer(g.store, &schedulingv1beta1.PodGroup{}, 0,
 		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}), g.store)
@@ -112,6 +122,7 @@ func (g *gangs) follow(ctx context.Context, work *sync.WaitGroup, engine *upstre
 	next := engine.NextEntity
 	engine.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
 		leading.Do(func() {
+			g.leads.Store(true)
 			if cache.WaitForCacheSync(ctx.Done(), g.status.Synced) {
 				work.Go(func() { g.status.Run(ctx) })
 				work.Go(func() { g.policy.Run(ctx) })

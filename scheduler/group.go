@@ -7,7 +7,6 @@ import (
 
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,7 +20,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/pdb"
 	"github.com/gangctl/gangctl/scheduler/feed"
 	"github.com/gangctl/gangctl/scheduler/roster"
-	"github.com/gangctl/gangctl/scheduler/virtual"
 )
 
 // groupHandler brings the objects of every dialect into the roster.
@@ -190,19 +188,4 @@ func (o objects) Get(key gang.Key) (roster.Object, *unstructured.Unstructured, b
 	}
 	u, _ := o.feed.Get(object.Resource, key.Namespace, key.Name)
 	return object, u, true
-}
-
-// decisions keeps the engine's word on a gang, and passes on what is new in it.
-type decisions struct {
-	store  *virtual.Store
-	report func(*schedulingv1beta1.PodGroup)
-}
-
-// SetCondition implements intercept.Conditions.
-func (d *decisions) SetCondition(namespace, name string, condition metav1.Condition) (*schedulingv1beta1.PodGroup, bool) {
-	group, news := d.store.SetCondition(namespace, name, condition)
-	if news {
-		d.report(group)
-	}
-	return group, news
 }

@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -25,7 +24,6 @@ import (
 // before the engine is made: see slot.Ledger.Follow.
 func keepSlots(g *gangs) (*slot.Ledger, error) {
 	slots := slot.NewLedger(standing{g.roster, g.policy}, clock.RealClock{})
-	slots.Register(legacyregistry.MustRegister)
 	return slots, slots.Follow(g.members.live, g.members.ended)
 }
 
@@ -89,7 +87,7 @@ func (k kept) KeptFrom(_ types.NamespacedName, members []*corev1.Pod) []plan.Cla
 	var claims []plan.Claim
 	for node, holds := range k.slots.Held().Against(members[0]) {
 		for _, hold := range holds {
-			claims = append(claims, plan.Claim{Node: node, Pod: hold.Pod(), For: hold.Group})
+			claims = append(claims, plan.Claim{Node: node, Pod: hold.Pod(), For: hold.Group, Why: hold.Why()})
 		}
 	}
 	return claims

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
@@ -144,6 +145,8 @@ func (e podEvents) OnAdd(obj any, initial bool) {
 		view := e.gangs.View(pod)
 		e.sights[pod.UID] = sight{pod, view}
 		obj = view
+	} else if ok {
+		e.follow(e.gangs.SetForeign(pod), "")
 	}
 	for _, handler := range e.handlers {
 		handler.OnAdd(obj, initial)
@@ -168,6 +171,10 @@ func (e podEvents) OnUpdate(old, obj any) {
 	if !e.ours(pod) {
 		for _, handler := range e.handlers {
 			handler.OnUpdate(old, obj)
+		}
+		if !equality.Semantic.DeepEqual(before.Labels, pod.Labels) || !equality.Semantic.DeepEqual(before.Annotations, pod.Annotations) {
+			e.follow(e.gangs.DeleteForeign(before), "")
+			e.follow(e.gangs.SetForeign(pod), "")
 		}
 		return
 	}
@@ -197,7 +204,10 @@ func (e podEvents) OnDelete(obj any) {
 	for _, handler := range e.handlers {
 		handler.OnDelete(obj)
 	}
-	if ok && e.ours(pod) {
+	switch {
+	case ok && e.ours(pod):
 		e.follow(e.gangs.DeletePod(pod.UID), pod.UID)
+	case ok:
+		e.follow(e.gangs.DeleteForeign(pod), "")
 	}
 }

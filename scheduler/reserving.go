@@ -21,7 +21,7 @@ func (r reserved) KeptFrom(group types.NamespacedName, members []*corev1.Pod) []
 	}
 	var claims []plan.Claim
 	for _, k := range kept {
-		claims = append(claims, plan.Claim{Node: k.Node, Pod: k.Pod, For: k.For})
+		claims = append(claims, plan.Claim{Node: k.Node, Pod: k.Pod, For: k.For, Why: k.Why})
 	}
 	return claims
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -23,10 +22,19 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/scheduler/barrier"
-	"github.com/gangctl/gangctl/scheduler/board"
+	"github.com/gangctl/gangctl/scheduler/binding"
 	"github.com/gangctl/gangctl/scheduler/intercept"
 	"github.com/gangctl/gangctl/scheduler/plan"
+	"github.com/gangctl/gangctl/scheduler/preempt"
 	"github.com/gangctl/gangctl/scheduler/reserve"
+	"github.com/gangctl/gangctl/scheduler/score"
+)
+
+// How many requests a second the scheduler sends to the API server at most, and
+// at once, unless its configuration says otherwise.
+const (
+	clientQPS   = 1000
+	clientBurst = 2000
 )
 
 // instance is one scheduler, ready to run.
@@ -35,6 +43,12 @@ type instance struct {
 	engine *upstream.Scheduler
 	gangs  *gangs
 	keeper *reserve.Keeper
+
+	preemptor *preempt.Preemptor
+
+	listing listing
+	counted []measured
+	work    sync.WaitGroup // what runs beside the engine
 }
 
 // setup builds the engine from kube-scheduler's options, with three things of
@@ -75,26 +89,25 @@ func setup(ctx context.Context, opts *settings) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Client, c.InformerFactory = g.client, g.factory
-	notes := &board.Board{Changed: func(group types.NamespacedName) {
-		if key, ok := keyOf(group); ok {
-			g.why.Touch(key)
-		}
-	}}
-	planner := plan.New(notes, c.ComponentConfig.Profiles, clock.RealClock{})
-	planner.Register(legacyregistry.MustRegister)
+	binder := binding.New(clock.RealClock{})
+	c.Client, c.InformerFactory = binder.Client(g.client), g.factory
+	planner := plan.New(g.notes, c.ComponentConfig.Profiles, clock.RealClock{})
 	slots, err := keepSlots(g)
 	if err != nil {
 		return nil, err
 	}
 	keeper := reserve.NewKeeper(planner, clock.RealClock{})
-	slots.Released, keeper.Released = planner.Released, planner.Released
-	planner.Claims = allClaims{kept{slots}, reserved{keeper}}
+	slots.Released, keeper.Released, keeper.Reserved = planner.Released, planner.Released, planner.Wake
+	preemptor := makeRoom(g, planner)
+	planner.Claims = allClaims{kept{slots}, reserved{keeper}, preemptor}
 	barriers := barrier.New()
 	g.policy.Freed, barriers.Freed = planner.Wake, planner.Wake
-	g.policy.Register(legacyregistry.MustRegister)
-	barriers.Register(legacyregistry.MustRegister)
-	plugins := extensions(parts{board: notes, planner: planner, slots: slots, keeper: keeper, policy: g.policy, barrier: barriers})
+	g.policy.OnTheWay = barriers.OnTheWay
+	scores := score.NewCounters()
+	parts := parts{board: g.notes, planner: planner, slots: slots, keeper: keeper, policy: g.policy, barrier: barriers, score: scores, preempt: preemptor}
+	counted := []measured{g.notes, g.why, binder, planner, slots, keeper, g.policy, barriers, scores, preemptor}
+	measure(legacyregistry.MustRegister, counted...)
+	plugins := extensions(parts)
 	enable(c.ComponentConfig.Profiles, plugins)
 	cc := c.Complete()
 	engine, err := newEngine(ctx, &cc, plugins)
@@ -105,7 +118,9 @@ func setup(ctx context.Context, opts *settings) (*instance, error) {
 	if err := options.LogOrWriteConfig(klog.FromContext(ctx), opts.WriteConfigTo, &cc.ComponentConfig, nil); err != nil {
 		return nil, err
 	}
-	return &instance{config: &cc, engine: engine, gangs: g, keeper: keeper}, nil
+	return &instance{
+		config: &cc, engine: engine, gangs: g, keeper: keeper, preemptor: preemptor, counted: counted, listing: listing{gangs: g, slots: slots, keeper: keeper},
+	}, nil
 }
 
 func newEngine(ctx context.Context, cc *schedulerserverconfig.CompletedConfig, plugins []extension) (*upstream.Scheduler, error) {
@@ -130,15 +145,17 @@ func newEngine(ctx context.Context, cc *schedulerserverconfig.CompletedConfig, p
 	return engine, nil
 }
 
-// run serves and schedules. The engine's own main loop keeps the lease, the
-// health checks and the metrics.
+// run serves and schedules. The engine's own main loop keeps the lease.
 func (s *instance) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	var work sync.WaitGroup
-	defer work.Wait()
+	defer s.work.Wait()
 	defer cancel()
-	s.gangs.follow(ctx, &work, s.engine, cancel)
-	work.Go(func() { s.keeper.Run(ctx) })
+	if err := s.serve(ctx); err != nil {
+		return err
+	}
+	s.gangs.follow(ctx, &s.work, s.engine, cancel)
+	s.work.Go(func() { s.keeper.Run(ctx) })
+	s.work.Go(func() { s.preemptor.Run(ctx) })
 	return app.Run(ctx, s.config, s.engine)
 }
 
@@ -150,6 +167,9 @@ func defaultConfig() (*schedulerconfig.KubeSchedulerConfiguration, error) {
 		return nil, fmt.Errorf("default configuration: %w", err)
 	}
 	cfg.Profiles[0].SchedulerName = DefaultName
+	// A gang of 100 would otherwise take two seconds to be bound. API servers
+	// look after themselves (priority and fairness).
+	cfg.ClientConnection.QPS, cfg.ClientConnection.Burst = clientQPS, clientBurst
 	cfg.LeaderElection.ResourceName = DefaultName
 	cfg.LeaderElection.ResourceNamespace = DefaultNamespace
 	return cfg, nil

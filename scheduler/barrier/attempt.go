@@ -18,12 +18,20 @@ type attempt struct {
 	need int    // how many of the members must be bound
 	// cancel calls off what is being done for a member before it is bound.
 	cancel func(types.UID, error)
+	// stands tells whether a node is still there.
+	stands func(node string) bool
 
 	mu      sync.Mutex
 	work    bool // somebody has something to do before
-	members map[types.UID]stage
+	members map[types.UID]*member
 	changed chan struct{} // closed and replaced when something happened
 	err     error         // why nobody may go; nil as long as all may
+}
+
+// member is one of them: the node that was decided on, and how far it has come.
+type member struct {
+	name, node string
+	stage      stage
 }
 
 type stage int
@@ -37,15 +45,15 @@ const (
 // Clone implements fwk.StateData: all members share one attempt.
 func (a *attempt) Clone() fwk.StateData { return a }
 
-func newAttempt(gang string, need int, cancel func(types.UID, error)) *attempt {
-	return &attempt{gang: gang, need: need, cancel: cancel, members: map[types.UID]stage{}, changed: make(chan struct{})}
+func newAttempt(gang string, need int, cancel func(types.UID, error), stands func(string) bool) *attempt {
+	return &attempt{gang: gang, need: need, cancel: cancel, stands: stands, members: map[types.UID]*member{}, changed: make(chan struct{})}
 }
 
 // join adds a member that has a node.
-func (a *attempt) join(uid types.UID, work bool) {
+func (a *attempt) join(uid types.UID, name, node string, work bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.members[uid] = coming
+	a.members[uid] = &member{name: name, node: node}
 	a.work = a.work || work
 }
 
@@ -59,8 +67,8 @@ func (a *attempt) waits() bool {
 
 // count is how many members are at a stage or further. The lock is held.
 func (a *attempt) count(at stage) (n int) {
-	for _, s := range a.members {
-		if s >= at && s != failed {
+	for _, m := range a.members {
+		if m.stage >= at && m.stage != failed {
 			n++
 		}
 	}
@@ -68,15 +76,30 @@ func (a *attempt) count(at stage) (n int) {
 }
 
 // fail notes that a member will not be bound. If too few are left, nobody is.
-func (a *attempt) fail(uid types.UID, name string) {
+func (a *attempt) fail(uid types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if s, member := a.members[uid]; !member || s == failed {
+	a.drop(uid, "could not be made ready")
+}
+
+// drop does that. The lock is held.
+func (a *attempt) drop(uid types.UID, why string) {
+	m := a.members[uid]
+	if m == nil || m.stage == failed {
 		return
 	}
-	a.members[uid] = failed
+	m.stage = failed
 	if a.count(coming) < a.need {
-		a.end(fmt.Errorf("member %s of gang %s could not be made ready, and the gang needs it: nobody of it is bound", name, a.gang))
+		a.end(fmt.Errorf("member %s of gang %s %s, and the gang needs it: nobody of it is bound", m.name, a.gang, why))
+	}
+}
+
+// look drops those who were to go to nodes that are gone by now. The lock is held.
+func (a *attempt) look() {
+	for uid, m := range a.members {
+		if m.stage == ready && !a.stands(m.node) {
+			a.drop(uid, fmt.Sprintf("was to go to node %s, which is gone", m.node))
+		}
 	}
 }
 
@@ -87,8 +110,8 @@ func (a *attempt) end(err error) {
 		return
 	}
 	a.err = err
-	for uid, s := range a.members {
-		if s == coming {
+	for uid, m := range a.members {
+		if m.stage == coming {
 			a.cancel(uid, err)
 		}
 	}
@@ -107,6 +130,9 @@ func (a *attempt) ended() error {
 	return a.err
 }
 
+// errGone is why a member is not bound that was decided on.
+func errGone(node string) error { return fmt.Errorf("node %s is gone", node) }
+
 // errTimeout is why an attempt took too long.
 var errTimeout = errors.New("timeout")
 
@@ -117,14 +143,18 @@ func (a *attempt) wait(ctx context.Context, uid types.UID, timeout time.Duration
 	defer timer.Stop()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.members[uid] = ready
+	own := a.members[uid]
+	own.stage = ready
 	a.tell()
 	for {
+		a.look()
 		n := a.count(ready)
-		if a.err != nil {
+		switch {
+		case a.err != nil:
 			return a.err
-		}
-		if n >= a.need {
+		case own.stage == failed:
+			return errGone(own.node)
+		case n >= a.need:
 			return nil
 		}
 		changed := a.changed

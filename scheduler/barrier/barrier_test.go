@@ -16,13 +16,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/gangctl/gangctl/scheduler/enginetest"
 )
+
+func always(string) bool { return true }
 
 func TestAttempt(t *testing.T) {
 	uids := []types.UID{"a", "b", "c", "d"}
@@ -38,16 +43,16 @@ func TestAttempt(t *testing.T) {
 		{"none is needed any more", 0, 1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := newAttempt("ns/g", c.need, func(types.UID, error) {})
+			a := newAttempt("ns/g", c.need, func(types.UID, error) {}, always)
 			for _, uid := range uids {
-				a.join(uid, true)
+				a.join(uid, string(uid), "n1", true)
 			}
 			results := make(chan error, len(uids))
 			for _, uid := range uids[:c.ready] {
 				go func() { results <- a.wait(t.Context(), uid, time.Minute) }()
 			}
 			for _, uid := range uids[c.ready:] {
-				a.fail(uid, string(uid))
+				a.fail(uid)
 			}
 			for range c.ready {
 				if err := <-results; (c.wantErr == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), c.wantErr)) {
@@ -60,9 +65,9 @@ func TestAttempt(t *testing.T) {
 
 func TestAttemptThatTakesTooLong(t *testing.T) {
 	called := map[types.UID]bool{}
-	a := newAttempt("ns/g", 3, func(uid types.UID, _ error) { called[uid] = true })
+	a := newAttempt("ns/g", 3, func(uid types.UID, _ error) { called[uid] = true }, always)
 	for _, uid := range []types.UID{"a", "b", "c"} {
-		a.join(uid, true)
+		a.join(uid, string(uid), "n1", true)
 	}
 	results := make(chan error, 2)
 	go func() { results <- a.wait(t.Context(), "a", time.Hour) }()
@@ -79,14 +84,47 @@ func TestAttemptThatTakesTooLong(t *testing.T) {
 		t.Errorf("the last one was let go alone: %v", err)
 	}
 
-	a = newAttempt("ns/g", 2, nil)
-	a.join("a", true)
-	a.join("b", true)
+	a = newAttempt("ns/g", 2, nil, always)
+	a.join("a", "a", "n1", true)
+	a.join("b", "b", "n1", true)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	preempted := errors.New("preempted")
 	cancel(preempted)
 	if err := a.wait(ctx, "a", time.Hour); !errors.Is(err, preempted) {
 		t.Errorf("got %v, want the reason why it was called off", err)
+	}
+}
+
+// A node goes while one member waits for the other.
+func TestANodeThatGoes(t *testing.T) {
+	for _, c := range []struct {
+		need int
+		want string // for the member that has a node
+	}{{2, "member a of gang ns/g was to go to node n1, which is gone, and the gang needs it: nobody of it is bound"}, {1, ""}} {
+		var gone atomic.Bool
+		a := newAttempt("ns/g", c.need, func(types.UID, error) {}, func(node string) bool { return node != "n1" || !gone.Load() })
+		a.join("a", "a", "n1", true)
+		a.join("b", "b", "n2", true)
+		first := make(chan error, 1)
+		if c.need == 2 {
+			go func() { first <- a.wait(t.Context(), "a", time.Minute) }()
+			for n := 0; n == 0; time.Sleep(time.Millisecond) {
+				a.mu.Lock()
+				n = a.count(ready)
+				a.mu.Unlock()
+			}
+		}
+		gone.Store(true)
+		if c.need == 1 {
+			first <- a.wait(t.Context(), "a", time.Minute)
+		}
+		err := a.wait(t.Context(), "b", time.Minute)
+		if (c.want == "") != (err == nil) || err != nil && err.Error() != c.want {
+			t.Errorf("need %d: the other member is told %v, want %q", c.need, err, c.want)
+		}
+		if err := <-first; err == nil {
+			t.Errorf("need %d: the member was let go to a node that is gone", c.need)
+		}
 	}
 }
 
@@ -96,9 +134,9 @@ func TestWhoWaits(t *testing.T) {
 		work bool
 		want bool
 	}{{3, true, true}, {3, false, false}, {1, true, false}, {-1, true, false}} {
-		a := newAttempt("ns/g", c.need, func(types.UID, error) {})
-		a.join("a", false)
-		a.join("b", c.work)
+		a := newAttempt("ns/g", c.need, func(types.UID, error) {}, always)
+		a.join("a", "a", "n1", false)
+		a.join("b", "b", "n1", c.work)
 		if got := a.waits(); got != c.want {
 			t.Errorf("need %d, work %v: waits is %v", c.need, c.work, got)
 		}
@@ -197,6 +235,16 @@ func (s *storage) provide() {
 	})
 }
 
+// said tells whether a member was ever told this. It may be told otherwise soon.
+func (s *storage) said(text string) bool {
+	for _, action := range s.Client.Actions() {
+		if patch, ok := action.(clienttesting.PatchAction); ok && strings.Contains(string(patch.GetPatch()), text) {
+			return true
+		}
+	}
+	return false
+}
+
 func (s *storage) refuse() {
 	s.t.Helper()
 	s.claim(func(claim *corev1.PersistentVolumeClaim) { delete(claim.Annotations, storagehelpers.AnnSelectedNode) })
@@ -242,7 +290,7 @@ func TestAVolumeThatCannotBeMade(t *testing.T) {
 		s.next()
 		s.refuse()
 		s.Wait("a member says why it is not bound", func() bool {
-			return strings.Contains(s.Condition("a-0"), "member a-1 of gang ns/a could not be made ready, and the gang needs it: nobody of it is bound")
+			return s.said("member a-1 of gang ns/a could not be made ready, and the gang needs it: nobody of it is bound")
 		})
 		s.unbound(50 * time.Millisecond)
 		s.next() // another attempt
@@ -252,12 +300,60 @@ func TestAVolumeThatCannotBeMade(t *testing.T) {
 	})
 }
 
+// A node is gone when the volume is there: nobody is bound to it, and the gang
+// goes elsewhere.
+func TestANodeGoesWhileAVolumeIsMade(t *testing.T) {
+	s := start(t, "")
+	s.next()
+	s.Create(enginetest.Node("n2", 3))
+	if err := s.Client.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.unbound(300 * time.Millisecond) // and the engine hears of it
+	s.provide()
+	s.WaitPlaced("a-0", "a-1", "a-2")
+	for _, pod := range []string{"a-0", "a-1", "a-2"} {
+		if node := s.NodeOf(pod); node != "n2" {
+			t.Errorf("%s was bound to %s", pod, node)
+		}
+	}
+}
+
+// Where nobody waits for anybody, the node is looked at, too.
+func TestANodeThatIsGone(t *testing.T) {
+	nodes := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	p := &Plugin{barrier: New(), nodes: corelisters.NewNodeLister(nodes)}
+	pod := enginetest.Pod("a", "")
+	if status := p.PreBind(t.Context(), framework.NewCycleState(), pod, "n1"); status.IsSuccess() || status.Message() != "bind pod ns/a: node n1 is gone" {
+		t.Errorf("got %v", status)
+	}
+	if err := nodes.Add(enginetest.Node("n1", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if status := p.PreBind(t.Context(), framework.NewCycleState(), pod, "n1"); !status.IsSuccess() {
+		t.Errorf("a node that is there: %v", status)
+	}
+}
+
+// A pod that was deleted while it was decided on keeps no place.
+func TestAPodThatIsGone(t *testing.T) {
+	p := &Plugin{barrier: New()}
+	gone := enginetest.Pod("a", "g")
+	p.barrier.backoff.exists = func(pod *corev1.Pod) bool { return pod != gone }
+	if status := p.Reserve(t.Context(), framework.NewCycleState(), gone, "n1"); !status.IsRejected() {
+		t.Errorf("got %v, want that it is refused", status)
+	}
+	if status := p.Reserve(t.Context(), framework.NewCycleState(), enginetest.Pod("b", "g"), "n1"); !status.IsSuccess() {
+		t.Errorf("a pod that is there: %v", status)
+	}
+}
+
 func TestAVolumeThatTakesTooLong(t *testing.T) {
 	nominated(t, func(t *testing.T) {
 		s := start(t, `{"timeout":"300ms"}`)
 		s.next()
 		s.Wait("a member says why it is not bound", func() bool {
-			return strings.Contains(s.Condition("a-0"), "timeout: after 300ms only 2 of 3 members that gang ns/a needs are ready")
+			return s.said("timeout: after 300ms only 2 of 3 members that gang ns/a needs are ready")
 		})
 		s.provide()
 		s.WaitPlaced("a-0", "a-1", "a-2")

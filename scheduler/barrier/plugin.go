@@ -15,11 +15,13 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/virtual"
@@ -38,7 +40,8 @@ type Barrier struct {
 	// be nil. It is set once, before the engine runs.
 	Freed func(group types.NamespacedName)
 
-	count counters
+	count   counters
+	backoff *backoff
 
 	mu sync.Mutex
 	// held are the members, by gang, that were decided on and are not let go yet.
@@ -50,10 +53,22 @@ type Barrier struct {
 
 // New returns a barrier.
 func New() *Barrier {
-	return &Barrier{
+	b := &Barrier{
 		count: newCounters(), held: map[types.NamespacedName]map[types.UID]bool{},
 		waiting: map[types.NamespacedName]map[string]*corev1.Pod{},
 	}
+	b.backoff = newBackoff(clock.RealClock{}, func(group types.NamespacedName, pod *corev1.Pod) {
+		b.wake(group, map[string]*corev1.Pod{pod.Namespace + "/" + pod.Name: pod})
+	})
+	return b
+}
+
+// wake has a gang tried again.
+func (b *Barrier) wake(group types.NamespacedName, pods map[string]*corev1.Pod) {
+	if b.Freed != nil {
+		b.Freed(group)
+	}
+	b.activate(pods)
 }
 
 // hold notes that a member was decided on.
@@ -78,13 +93,17 @@ func (b *Barrier) release(group types.NamespacedName, uid types.UID) {
 		delete(b.waiting, group)
 	}
 	b.mu.Unlock()
-	if len(waiting) == 0 {
-		return
+	if len(waiting) > 0 {
+		b.wake(group, waiting)
 	}
-	if b.Freed != nil {
-		b.Freed(group)
-	}
-	b.activate(waiting)
+}
+
+// OnTheWay tells whether members of a gang were decided on, and are neither bound
+// nor let go yet.
+func (b *Barrier) OnTheWay(group types.NamespacedName) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.held[group]) > 0
 }
 
 // busy tells whether members of a gang are on their way, and if so remembers the
@@ -108,12 +127,15 @@ type Plugin struct {
 	args    Args
 	handle  fwk.Handle
 	claims  corelisters.PersistentVolumeClaimLister
+	nodes   corelisters.NodeLister
 }
 
 var (
+	_ fwk.PreEnqueuePlugin  = &Plugin{}
 	_ fwk.PreFilterPlugin   = &Plugin{}
 	_ fwk.ReservePlugin     = &Plugin{}
 	_ fwk.PreBindPlugin     = &Plugin{}
+	_ fwk.PostBindPlugin    = &Plugin{}
 	_ fwk.EnqueueExtensions = &Plugin{}
 	_ fwk.SignPlugin        = &Plugin{}
 )
@@ -125,17 +147,30 @@ func (b *Barrier) NewPlugin(ctx context.Context, object runtime.Object, handle f
 		return nil, err
 	}
 	logger := klog.FromContext(ctx)
+	core := handle.SharedInformerFactory().Core().V1()
+	pods := core.Pods().Lister()
+	b.backoff.exists = func(pod *corev1.Pod) bool {
+		known, err := pods.Pods(pod.Namespace).Get(pod.Name)
+		return err == nil && known.UID == pod.UID
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.activate = func(pods map[string]*corev1.Pod) { handle.Activate(logger, pods) }
 	return &Plugin{
-		barrier: b, args: a, handle: handle,
-		claims: handle.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister(),
+		barrier: b, args: a, handle: handle, claims: core.PersistentVolumeClaims().Lister(), nodes: core.Nodes().Lister(),
 	}, nil
 }
 
 // Name implements framework.Plugin.
 func (p *Plugin) Name() string { return Name }
+
+// PreEnqueue implements framework.PreEnqueuePlugin.
+func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
+	if group, ok := virtual.GroupOf(pod); ok && p.barrier.backoff.waits(group) {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "a member of the gang could not be bound; it is tried again after a while")
+	}
+	return nil
+}
 
 // PreFilter implements framework.PreFilterPlugin. The engine counts members that
 // are on their way as placed. If they fail, those that it places beside them now
@@ -166,8 +201,13 @@ func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment
 
 // Reserve implements framework.ReservePlugin. While a gang is tried it gathers
 // the members that have a node; all of them are known before the first goes its
-// own way.
-func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
+// own way. A pod that was deleted before it was decided on goes no way at all: the
+// engine has heard of that already, and would let a member wait for minutes, in
+// its place, for others that are gone, too.
+func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
+	if !state.IsPodGroupSchedulingCycle() && !p.barrier.backoff.exists(pod) {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the pod is gone")
+	}
 	group, ok := virtual.GroupOf(pod)
 	if !ok {
 		return nil
@@ -189,7 +229,7 @@ func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Po
 		}
 		cycle.Write(stateKey, a)
 	}
-	a.join(pod.UID, hasWork(p.claims, pod))
+	a.join(pod.UID, pod.Name, node, hasWork(p.claims, pod))
 	state.Write(stateKey, a)
 	return nil
 }
@@ -209,7 +249,13 @@ func (p *Plugin) begin(group types.NamespacedName) *attempt {
 		if member := p.handle.GetPodInPreBind(uid); member != nil {
 			member.CancelPod(why.Error())
 		}
-	})
+	}, p.stands)
+}
+
+// stands tells whether a node is still there, as far as is known.
+func (p *Plugin) stands(node string) bool {
+	_, err := p.nodes.Get(node)
+	return !apierrors.IsNotFound(err)
 }
 
 // nameOf is what users call a gang.
@@ -229,9 +275,15 @@ func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.
 		return
 	}
 	if a := attemptOf(state); a != nil {
-		a.fail(pod.UID, pod.Name)
+		a.fail(pod.UID)
 	}
+	p.barrier.backoff.fail(group, pod)
 	p.barrier.release(group, pod.UID)
+}
+
+// PostBind implements framework.PostBindPlugin.
+func (p *Plugin) PostBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
+	p.barrier.backoff.succeed(pod.UID)
 }
 
 // PreBindPreFlight implements framework.PreBindPlugin.
@@ -246,8 +298,21 @@ func (p *Plugin) PreBindPreFlight(_ context.Context, state fwk.CycleState, _ *co
 	return nil, nil // after the others, and not beside them
 }
 
-// PreBind implements framework.PreBindPlugin.
-func (p *Plugin) PreBind(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
+// PreBind implements framework.PreBindPlugin. The node may be gone by now, which
+// an API server does not look at: the pod would be bound to nothing.
+func (p *Plugin) PreBind(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
+	err := p.pass(ctx, state, pod)
+	if err == nil && !p.stands(node) {
+		err = errGone(node)
+	}
+	if err != nil {
+		return fwk.AsStatus(fmt.Errorf("bind pod %s/%s: %w", pod.Namespace, pod.Name, err))
+	}
+	return nil
+}
+
+// pass waits until the rest of a pod's gang is ready, too.
+func (p *Plugin) pass(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) error {
 	a := attemptOf(state)
 	group, ok := virtual.GroupOf(pod)
 	// PreBindPreFlight is not asked where members are not nominated.
@@ -263,11 +328,10 @@ func (p *Plugin) PreBind(ctx context.Context, state fwk.CycleState, pod *corev1.
 		result = resultFailed
 	}
 	p.barrier.count.members.WithLabelValues(result).Inc()
-	if err != nil {
-		return fwk.AsStatus(fmt.Errorf("bind pod %s/%s: %w", pod.Namespace, pod.Name, err))
+	if err == nil {
+		p.barrier.release(group, pod.UID)
 	}
-	p.barrier.release(group, pod.UID)
-	return nil
+	return err
 }
 
 func attemptOf(state fwk.CycleState) *attempt {

@@ -2,6 +2,7 @@ package board
 
 import (
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -19,6 +20,11 @@ func TestOnlyNewsIsAChange(t *testing.T) {
 	b.Post(group, again)
 	if got, ok := b.Get(group); !ok || got.Need != 3 || changes != 1 {
 		t.Errorf("got %+v, %v after %d changes", got, ok, changes)
+	}
+	note.NextAttempt = time.Unix(1, 0)
+	b.Post(group, note)
+	if got, _ := b.Get(group); changes != 1 || !got.NextAttempt.Equal(note.NextAttempt) {
+		t.Errorf("another time of the next attempt: %d changes, %s", changes, got.NextAttempt)
 	}
 	note.Fit = 2
 	b.Post(group, note)

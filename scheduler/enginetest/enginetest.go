@@ -6,6 +6,7 @@ package enginetest
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -48,6 +49,8 @@ type Plugin struct {
 	// Args are its arguments as JSON; empty for none.
 	Args   string
 	Weight int32
+	// Replaces is a plugin of the engine that is switched off; empty for none.
+	Replaces string
 }
 
 // Cluster is an engine and what it schedules.
@@ -58,6 +61,8 @@ type Cluster struct {
 	// Pods is the informer that the engine reads. It calls its handlers one
 	// after another, in the order in which they were added.
 	Pods cache.SharedIndexInformer
+	// Attach is called with the engine before it runs; it may be nil.
+	Attach func(*upstream.Scheduler)
 
 	t testing.TB
 }
@@ -95,6 +100,9 @@ func Start(t testing.TB, prepare func(*Cluster), plugins ...Plugin) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if c.Attach != nil {
+		c.Attach(c.Engine)
+	}
 	factory.StartWithContext(ctx)
 	factory.WaitForCacheSyncWithContext(ctx)
 	if err := c.Engine.WaitForHandlersSync(ctx); err != nil {
@@ -122,6 +130,9 @@ func configure(t testing.TB, plugins []Plugin) (frameworkruntime.Registry, []sch
 	for _, plugin := range plugins {
 		registry[plugin.Name] = plugin.New
 		p.Plugins.MultiPoint.Enabled = append(p.Plugins.MultiPoint.Enabled, schedulerconfig.Plugin{Name: plugin.Name, Weight: plugin.Weight})
+		p.Plugins.MultiPoint.Enabled = slices.DeleteFunc(p.Plugins.MultiPoint.Enabled, func(q schedulerconfig.Plugin) bool {
+			return plugin.Replaces != "" && q.Name == plugin.Replaces
+		})
 		if plugin.Args != "" {
 			p.PluginConfig = append(p.PluginConfig, schedulerconfig.PluginConfig{
 				Name: plugin.Name, Args: &runtime.Unknown{Raw: []byte(plugin.Args), ContentType: runtime.ContentTypeJSON},

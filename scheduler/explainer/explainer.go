@@ -33,6 +33,9 @@ const (
 	// renewal is the age at which an answer is published again though it says
 	// the same, because API servers forget events after an hour.
 	renewal = 30 * time.Minute
+	// gap is how long an answer stands at least, so that what changes every second
+	// is not published every second.
+	gap = 15 * time.Second
 	// adviceBudget is the time to look for what would help one gang.
 	adviceBudget = time.Second
 )
@@ -54,7 +57,9 @@ type Explainer struct {
 	wake  chan struct{}
 
 	// Touched by Run only.
-	said map[gang.Key]statement
+	said  map[gang.Key]statement
+	waits sync.WaitGroup
+	count counters
 }
 
 // statement is the answer that stands, when it was published, and when it was
@@ -68,6 +73,7 @@ type statement struct {
 func (e *Explainer) Complete() *Explainer {
 	e.dirty, e.said = map[gang.Key]bool{}, map[gang.Key]statement{}
 	e.wake = make(chan struct{}, 1)
+	e.count = newCounters()
 	return e
 }
 
@@ -85,6 +91,7 @@ func (e *Explainer) Touch(key gang.Key) {
 // Run works until ctx ends. Only the replica that schedules may run it.
 func (e *Explainer) Run(ctx context.Context) {
 	logger := klog.FromContext(ctx)
+	defer e.waits.Wait()
 	ticker := e.Clock.NewTicker(refresh / 5)
 	defer ticker.Stop()
 	for {
@@ -192,11 +199,25 @@ func (e *Explainer) answer(ctx context.Context, asker *explain.Asker, key gang.K
 		e.said[key] = last
 		return nil
 	}
+	if left := gap - now.Sub(last.published); known && left > 0 {
+		e.later(ctx, key, left)
+		return nil
+	}
 	if err := e.Publish(ctx, key, a); err != nil {
 		return err
 	}
+	e.count.published.Inc()
 	e.said[key] = statement{answer: a, published: now, seen: now}
 	return nil
+}
+
+// later has a gang looked at again.
+func (e *Explainer) later(ctx context.Context, key gang.Key, after time.Duration) {
+	e.waits.Go(func() {
+		if e.rest(ctx, after) {
+			e.Touch(key)
+		}
+	})
 }
 
 // waiting returns a member that has no place, the first by name; nil where all

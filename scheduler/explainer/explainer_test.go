@@ -106,8 +106,30 @@ func TestANewReasonIsPublished(t *testing.T) {
 		s.snap = explaintest.New().Nodes(1, 4).Runs("other", 4, "n1").Add(explaintest.Gang{Name: "gang", Workers: 2, GPUs: 4}).Done()
 		s.Touch(key)
 		pass(2 * settle)
+		if len(s.published) != 1 {
+			t.Errorf("published %d times within %s", len(s.published), gap)
+		}
+		pass(gap)
 		if len(s.published) != 2 || published.Same(s.published[0], s.published[1]) {
 			t.Errorf("published %d times", len(s.published))
+		}
+	})
+}
+
+// What changes every second is not published every second.
+func TestPublishingIsBounded(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		for second := range 300 {
+			b := explaintest.New().Nodes(1, 4).Add(explaintest.Gang{Name: "gang", Workers: 2, GPUs: 4})
+			if second%2 == 0 {
+				b = explaintest.New().Nodes(1, 4).Runs("other", 4, "n1").Add(explaintest.Gang{Name: "gang", Workers: 2, GPUs: 4})
+			}
+			s.snap = b.Done()
+			s.Touch(key)
+			pass(time.Second)
+		}
+		if n, limit := len(s.published), 1+int(300*time.Second/gap); n > limit || n < 3 {
+			t.Errorf("published %d times in five minutes, want at most %d", n, limit)
 		}
 	})
 }

@@ -93,8 +93,9 @@ func kindOf(a *answer.Answer) string {
 	switch a.Verdict {
 	case answer.Running, answer.Done, answer.FitsNow, answer.Starting, answer.Waiting:
 		return corev1.EventTypeNormal
+	default:
+		return corev1.EventTypeWarning
 	}
-	return corev1.EventTypeWarning
 }
 
 // reasonOf is the code of the first finding, which is stable and documented, as

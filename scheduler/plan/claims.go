@@ -13,6 +13,9 @@ type Claim struct {
 	Pod *corev1.Pod
 	// For is the gang that it is kept for, by the name of its virtual PodGroup.
 	For types.NamespacedName
+	// Why reads like: held for the replacement of research/llama-3 (gang
+	// research/llama) until 12:00:00 UTC. It changes only with the claim.
+	Why string
 }
 
 // Claims tells what is kept from whom. The plugin that owns a claim also enforces it, as a filter: a plan that respects it is

@@ -13,6 +13,7 @@ import (
 	upstream "k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/gangctl/gangctl/scheduler/board"
 	"github.com/gangctl/gangctl/scheduler/virtual"
 )
 
@@ -33,6 +34,11 @@ type cycle struct {
 	memo *memo
 	// faulty: the engine gave up for a fault, and has its own retry for that.
 	faulty bool
+
+	tried trial
+	// note is what is known of a gang that was not placed, said what its users are told, which may be put off for again.
+	note, said *board.Note
+	again      time.Duration
 }
 
 // members are those that the engine tries, in its order. It reads the slice as it goes, so members that it has not come to yet
@@ -65,8 +71,9 @@ func (p *Planner) Attach(engine *upstream.Scheduler) {
 		result, err := schedule(ctx, f, state, pod)
 		var refused *framework.FitError
 		if errors.As(err, &refused) && p.refused(ctx, state, pod.Pod) {
-			return schedule(ctx, f, state, pod)
+			result, err = schedule(ctx, f, state, pod)
 		}
+		p.watch(state, pod.Pod, err)
 		return result, err
 	}
 	fail := engine.FailureHandler
@@ -104,13 +111,21 @@ func (p *Planner) failed(pod *corev1.Pod, status *fwk.Status, nominating *fwk.No
 		p.now.faulty = true
 		return status
 	}
-	v := p.now.verdict
-	if v == nil || !v.proven || nominating != nil && nominating.NominatedNodeName != "" {
+	if nominating != nil && nominating.NominatedNodeName != "" {
 		return status
 	}
-	return fwk.NewStatus(fwk.Unschedulable).WithError(&framework.FitError{Pod: pod, NumAllNodes: v.among, Diagnosis: framework.Diagnosis{
-		NodeToStatus: framework.NewDefaultNodeToStatus(), PreFilterMsg: v.sentence(), UnschedulablePlugins: sets.New(Name),
-	}})
+	note := p.say(p.now, pod)
+	if note == nil {
+		return status
+	}
+	// That it was this plugin that refused the member is what the engine's queue goes by, so where it was another one, its word stays.
+	fit := &framework.FitError{Pod: pod, Diagnosis: framework.Diagnosis{NodeToStatus: framework.NewDefaultNodeToStatus(), UnschedulablePlugins: sets.New(Name)}}
+	var refused *framework.FitError
+	if errors.As(status.AsError(), &refused) && !p.now.verdict.isProven() {
+		fit.Diagnosis = refused.Diagnosis
+	}
+	fit.NumAllNodes, fit.Diagnosis.PreFilterMsg = note.Among, note.Sentence()
+	return fwk.NewStatus(fwk.Unschedulable).WithError(fit)
 }
 
 // end parks a gang that the engine did not place, for as long as what it failed for holds, and says why. The engine is about to
@@ -130,15 +145,21 @@ func (p *Planner) end(group types.NamespacedName, status *fwk.Status) {
 			c.memo.proven, c.memo.claimed, c.memo.lacks = true, v.claimed, v.lacks
 			atMost, helped = parkedAtMost, c.news
 		}
+		if c.again > 0 {
+			atMost = min(atMost, c.again) // to be told what was put off
+		}
 		if !c.changed {
 			p.park(group, c.memo, atMost)
+			if c.note != nil {
+				c.note.NextAttempt = p.clock.Now().Add(atMost)
+			}
 		}
 		if helped {
 			p.help(group, c.memo, causeCluster)
 		}
 	}
 	p.mu.Unlock()
-	p.report(group, c.verdict, status)
+	p.report(group, c.note, status)
 }
 
 // close ends the attempt when the engine has queued the gang. It returns a memo, not in force, if the gang itself has changed since
@@ -157,11 +178,11 @@ func (p *Planner) close() []*memo {
 }
 
 // report leaves on the board what is known of a gang that waits, and takes it off when it waits no more.
-func (p *Planner) report(group types.NamespacedName, v *verdict, status *fwk.Status) {
+func (p *Planner) report(group types.NamespacedName, note *board.Note, status *fwk.Status) {
 	switch {
 	case status.IsSuccess():
 		p.board.Clear(group)
-	case status.IsRejected() && v != nil && v.note != nil:
-		p.board.Post(group, *v.note)
+	case status.IsRejected() && note != nil:
+		p.board.Post(group, *note)
 	}
 }

@@ -3,14 +3,17 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/explain/phrase"
 	"github.com/gangctl/gangctl/pkg/fit"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/board"
 )
 
@@ -49,14 +52,46 @@ func (q *inquiry) explain(proof fit.Result, claimed bool) *board.Note {
 	}
 	if claimed {
 		note.Finding.Code = answer.ReservedByOthers
-		for _, c := range q.claims {
-			note.Blockers = append(note.Blockers, c.For.String())
-		}
-		slices.Sort(note.Blockers)
-		note.Blockers = slices.Compact(note.Blockers)
-		note.Finding.Message = fmt.Sprintf("room is kept for %s; %s", phrase.Names(note.Blockers), message)
+		note.Finding.Message = q.keptFrom(note) + "; " + message
 	}
 	return note
+}
+
+// keptFrom reads like: room is held for the replacement of research/llama-3 (gang research/llama) until 12:00:00 UTC on n1. It
+// names who it is kept for in the note, too.
+func (q *inquiry) keptFrom(note *board.Note) string {
+	nodes := map[string][]string{}
+	for _, c := range q.claims {
+		note.Blockers = append(note.Blockers, nameFor(c.For))
+		why := c.Why
+		if why == "" {
+			why = "kept for " + nameFor(c.For)
+		}
+		nodes[why] = append(nodes[why], c.Node)
+	}
+	slices.Sort(note.Blockers)
+	note.Blockers = slices.Compact(note.Blockers)
+	var parts []string
+	for _, why := range slices.Sorted(maps.Keys(nodes)) {
+		on := nodes[why]
+		slices.Sort(on)
+		parts = append(parts, fmt.Sprintf("room on %s is %s", phrase.Names(slices.Compact(on)), why))
+	}
+	if more := len(parts) - mostClaims; more > 0 {
+		parts = append(parts[:mostClaims], fmt.Sprintf("and for %d others", more))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// mostClaims is how many claims are told one by one.
+const mostClaims = 3
+
+// nameFor is a gang's name as its users know it.
+func nameFor(group types.NamespacedName) string {
+	if key, err := gang.ParseVirtualName(group.Namespace, group.Name); err == nil {
+		return key.Namespace + "/" + key.Name
+	}
+	return group.String()
 }
 
 // reason is the sentence for a proof.
@@ -85,9 +120,7 @@ func (q *inquiry) reason(proof fit.Result, r room) (answer.Code, answer.Verdict,
 }
 
 // sentence is what the members of a gang without a placement say.
-func (v *verdict) sentence() string {
-	return fmt.Sprintf("%d of the %d members that its gang needs fit: %s", v.note.Fit, v.note.Need, v.note.Finding.Message)
-}
+func (v *verdict) sentence() string { return v.note.Sentence() }
 
 // explainUnknown says that the search took too long; the engine may still find a placement.
 func (q *inquiry) explainUnknown(found fit.Result) *board.Note {

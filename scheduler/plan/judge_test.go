@@ -12,6 +12,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+
+	"github.com/gangctl/gangctl/pkg/explain/answer"
 )
 
 // disagreements are how often the engine refused what was planned.
@@ -132,7 +134,7 @@ func TestUnprovenIsTriedAgain(t *testing.T) {
 	r.node("n1", "nvidia.com/gpu", "4")
 	r.gang("g", 1)
 	r.create(member("g", 0, "nvidia.com/gpu", "2"))
-	if note := r.parked("g"); note.Need != 0 {
+	if note := r.parked("g"); note.Finding.Code != answer.FitsNotPlaced || note.Finding.Never {
 		t.Errorf("a gang that was planned is explained as impossible: %+v", note)
 	}
 	attempts := r.tried("g")

@@ -19,6 +19,10 @@ import (
 type Planner struct {
 	// Claims may be nil. It is set before the engine runs.
 	Claims Claims
+	// Outlook is what else is to be said to the members of a gang without a placement; empty for nothing. It may be nil.
+	Outlook func(group types.NamespacedName) string
+	// Gone is told of every pod that leaves its node, when the engine's cache knows. It may be nil.
+	Gone func(pod *corev1.Pod)
 
 	board    *board.Board
 	clock    clock.WithDelayedExecution

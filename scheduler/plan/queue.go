@@ -27,6 +27,9 @@ func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 	woken := q.planner.observe(event, before, after)
 	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, before, after, check)
 	q.planner.wake(woken...)
+	if pod, ok := before.(*corev1.Pod); ok && after == nil && event.Resource == fwk.AssignedPod && q.planner.Gone != nil {
+		q.planner.Gone(pod)
+	}
 	// The group's status changes whenever the engine reports on it, which is no reason to try again.
 	if now, ok := after.(*schedulingv1beta1.PodGroup); ok {
 		if was, ok := before.(*schedulingv1beta1.PodGroup); !ok || !equality.Semantic.DeepEqual(was.Spec, now.Spec) {

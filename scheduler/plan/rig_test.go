@@ -253,11 +253,14 @@ func resources(amounts ...string) corev1.ResourceList {
 }
 
 // gang adds a PodGroup.
-func (r *rig) gang(name string, minimum int32) {
+func (r *rig) gang(name string, minimum int32, change ...func(*schedulingv1beta1.PodGroup)) {
 	r.Helper()
 	g := &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)}}
 	g.Spec.SchedulingPolicy.Gang = &schedulingv1beta1.GangSchedulingPolicy{MinCount: minimum}
 	g.Spec.Priority = ptr.To(int32(0))
+	for _, c := range change {
+		c(g)
+	}
 	r.must(r.api.Create(schedulingv1beta1.SchemeGroupVersion.WithResource("podgroups"), g, "default"))
 }
 

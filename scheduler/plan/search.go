@@ -12,6 +12,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/ptr"
 
+	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/fit"
 	"github.com/gangctl/gangctl/scheduler/board"
 )
@@ -27,10 +28,13 @@ type verdict struct {
 	// claimed: there might be one if nothing were kept from the gang.
 	claimed bool
 	lacks   map[corev1.ResourceName]int64
-	// note explains a gang that has no placement, and one of which it was not found out in time; nil of others.
+	// note explains a gang for which no placement was found; nil of others.
 	note *board.Note
-	// among is the number of nodes that were looked at.
-	among int
+	// among is the number of nodes that were looked at, bound that of the members with a place, need how many must have one.
+	among       int
+	bound, need int32
+	// retry says what has the gang tried again if the engine does not place it.
+	retry string
 }
 
 // inquiry is the search for one gang.
@@ -113,8 +117,9 @@ func (p *Planner) inquire(plugin *Plugin, c *cycle) (*inquiry, error) {
 func (q *inquiry) priority() int32 { return priorityOf(q.party.roles[0].Pod) }
 
 func (q *inquiry) answer(ctx context.Context) *verdict {
+	v := q.blank()
 	if slices.ContainsFunc(q.cycle.pods(), func(p *corev1.Pod) bool { return p.Status.NominatedNodeName != "" }) {
-		return &verdict{} // room was made for the members where they are nominated, and the engine tries them there first
+		return v // room was made for the members where they are nominated, and the engine tries them there first
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.opts.Budget)
 	defer cancel()
@@ -125,15 +130,43 @@ func (q *inquiry) answer(ctx context.Context) *verdict {
 		return q.placed(ctx, found, opts)
 	}
 	proof := q.proof(ctx, found)
-	v := &verdict{among: len(q.nodes), proven: proof.Impossible() && len(proof.Unmodelled) == 0 && !q.substituted() && q.plugin.complete()}
+	v.proven = proof.Impossible() && len(proof.Unmodelled) == 0 && !q.substituted() && q.plugin.complete()
 	if v.proven {
-		v.lacks = q.lacks()
+		v.lacks, v.retry = q.lacks(), fmt.Sprintf("when nodes or room come free, at the latest after %s", parkedAtMost)
+	}
+	switch {
+	case found.Proof == fit.BudgetHit && !v.proven:
+		v.note = q.explainUnknown(found)
+	case v.proven:
 		v.claimed = q.kept != q.free && fit.Place(ctx, q.free, q.gang, q.opts).Fits()
 		v.note = q.explain(proof, v.claimed)
-	} else if found.Proof == fit.BudgetHit {
-		v.note = q.explainUnknown(found)
+	default:
+		v.claimed = q.kept != q.free && fit.Place(ctx, q.free, q.gang, q.opts).Fits()
+		v.note = q.explain(found, v.claimed)
+		v.note.Finding.Verdict, v.note.Finding.Never = answer.Waiting, false // the engine may know better
+	}
+	q.complete(v)
+	return v
+}
+
+// blank is the verdict on a gang of which nothing is known yet.
+func (q *inquiry) blank() *verdict {
+	v := &verdict{
+		among: len(q.nodes), bound: int32(len(q.gang.Bound)), need: 1,
+		retry: fmt.Sprintf("after any change to nodes or pods, at the latest after %s", q.cycle.args.RetryPeriod.Duration),
+	}
+	if policy := q.cycle.gang.PodGroup.Spec.SchedulingPolicy.Gang; policy != nil {
+		v.need = policy.MinCount
 	}
 	return v
+}
+
+// complete adds to a note what does not depend on why there is no placement.
+func (q *inquiry) complete(v *verdict) {
+	v.note.Among, v.note.Retry, v.note.Surplus = v.among, v.retry, v.bound >= v.need
+	if q.planner.Claims != nil {
+		v.note.Kept = q.planner.Claims.KeptFor(q.cycle.group)
+	}
 }
 
 // placed gives every member its node. Pods that are about to come to those nodes by preemption are let in first.
@@ -146,10 +179,11 @@ func (q *inquiry) placed(ctx context.Context, found fit.Result, opts fit.Options
 	if len(nominated(q.plugin.handle, onChosen, q.cycle.group, q.priority())) > 0 {
 		beside := q.kept.With(nominated(q.plugin.handle, q.nodes, q.cycle.group, q.priority())...)
 		if found = fit.Place(ctx, beside, q.gang, opts); !found.Fits() {
-			return &verdict{}
+			return q.blank()
 		}
 	}
-	v := &verdict{nodes: make(map[types.UID]string, len(found.Placement))}
+	v := q.blank()
+	v.nodes = make(map[types.UID]string, len(found.Placement))
 	for _, a := range found.Placement {
 		v.nodes[q.member(a)] = a.Node
 	}

@@ -31,28 +31,30 @@ func (c Choice) known() bool { return c == Hold || c == Evict || c == Ignore }
 func (c *Controller) Of(key gang.Key) (choice Choice, doubt string) {
 	pods := c.Gangs.Pods(key)
 	choice = c.args(pods).BelowMin
-	for _, text := range c.annotations(key, pods) {
-		if chosen := Choice(text); chosen.known() {
-			return chosen, ""
-		}
-		return choice, text
+	text, ok := c.annotation(key, pods)
+	switch {
+	case !ok:
+		return choice, ""
+	case Choice(text).known():
+		return Choice(text), ""
 	}
-	return choice, ""
+	return choice, text
 }
 
-// annotations are the values that a gang has, the one that counts first.
-func (c *Controller) annotations(key gang.Key, pods []*corev1.Pod) (values []string) {
-	if _, u, ok := c.Objects.Get(key); ok && u != nil {
-		if text, ok := u.GetAnnotations()[Annotation]; ok {
-			values = append(values, text)
+// annotation is the value that counts: the object's, or that of the first pod
+// that has one.
+func (c *Controller) annotation(key gang.Key, pods []*corev1.Pod) (value string, ok bool) {
+	if _, u, exists := c.Objects.Get(key); exists && u != nil {
+		if value, ok = u.GetAnnotations()[Annotation]; ok {
+			return value, true
 		}
 	}
 	for _, pod := range pods {
-		if text, ok := pod.Annotations[Annotation]; ok {
-			values = append(values, text)
+		if value, ok = pod.Annotations[Annotation]; ok {
+			return value, true
 		}
 	}
-	return values
+	return "", false
 }
 
 // args are those of the profile of a gang's pods.

@@ -11,6 +11,7 @@ package policy
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/roster"
+	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
 const (
@@ -42,11 +44,11 @@ const (
 
 // Reasons of the events on gangs and jobs.
 const (
-	ReasonBelowMin   = "GangBelowMinimum" // and is left alone
-	ReasonRolledBack = "GangRolledBack"   // it was never whole
-	ReasonEvicted    = "GangEvicted"      // it was whole once
-	ReasonResumed    = "GangResumed"      // its job may create pods again
-	ReasonFailed     = "GangPolicyFailed" // its places cannot be taken
+	ReasonBelowMin   = "GangBelowMinimum"    // and is left alone
+	ReasonRolledBack = "GangRolledBack"      // it was never whole
+	ReasonEvicted    = "GangEvicted"         // it was whole once
+	ReasonResumed    = suspend.ReasonResumed // its job may create pods again
+	ReasonFailed     = "GangPolicyFailed"    // its places cannot be taken
 )
 
 // Gangs is what is known of gangs; *roster.Roster is it.
@@ -76,9 +78,14 @@ type Controller struct {
 	Synced   func() bool
 	Recorder events.EventRecorder
 	Clock    clock.WithTicker
+	// OnTheWay tells whether members of a gang are being bound, or it is not known
+	// yet whether they are; it may be nil. Such a gang is left alone.
+	OnTheWay func(group types.NamespacedName) bool
 	// Freed is called when a gang holds nothing any more and may be tried as a
 	// whole; it may be nil.
 	Freed func(group types.NamespacedName)
+	// Jobs suspends and resumes jobs. Complete makes it; others may use it, too.
+	Jobs *suspend.Suspender
 
 	queue workqueue.TypedRateLimitingInterface[gang.Key]
 	count counters
@@ -88,18 +95,19 @@ type Controller struct {
 	leaving  map[types.NamespacedName]bool // gangs whose places are being taken
 
 	// Touched by the one worker only.
-	gangs     map[gang.Key]*state
-	suspended map[types.UID]job
+	gangs map[gang.Key]*state
 }
 
 // state is what is remembered of a gang.
 type state struct {
-	whole  bool      // it has been seen whole, since it last had no place
-	below  time.Time // since when it is below its minimum; zero if it is not
-	told   string    // the newest event on it
-	taking bool      // its places are being taken
-	never  bool      // because it was never whole
-	taken  int       // how often they were, since it was whole
+	whole []types.UID // the members that had places when it was last seen whole
+	below time.Time   // since when it is below its minimum; zero if it is not
+	// onTheWay is when members of it were on their way last, though its grace had passed.
+	onTheWay time.Time
+	told     string // the newest event on it
+	taking   bool   // its places are being taken
+	never    bool   // because it was never whole
+	taken    int    // how often they were, since it was whole
 }
 
 // Complete readies the controller. It must be called before any other method.
@@ -107,7 +115,10 @@ func (c *Controller) Complete() *Controller {
 	c.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[gang.Key]())
 	c.count = newCounters()
 	c.profiles, c.leaving = map[string]Args{}, map[types.NamespacedName]bool{}
-	c.gangs, c.suspended = map[gang.Key]*state{}, map[types.UID]job{}
+	c.gangs = map[gang.Key]*state{}
+	c.Jobs = &suspend.Suspender{
+		Dynamic: c.Dynamic, Recorder: c.Recorder, Owned: c.Owned, Synced: func() bool { return c.Synced() },
+	}
 	return c
 }
 
@@ -116,7 +127,7 @@ func (c *Controller) Touch(key gang.Key) { c.queue.AddAfter(key, settle) }
 
 // Run works until ctx ends. Only the replica that schedules may run it.
 func (c *Controller) Run(ctx context.Context) {
-	c.recall(ctx)
+	c.Jobs.Recall(ctx)
 	var work sync.WaitGroup
 	defer work.Wait()
 	work.Go(func() {
@@ -157,7 +168,7 @@ func (c *Controller) tick(ctx context.Context) {
 
 func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 	if key == (gang.Key{}) {
-		return c.resume(ctx)
+		return c.Jobs.Resume(ctx)
 	}
 	if !c.Synced() {
 		c.queue.AddAfter(key, look)
@@ -180,7 +191,10 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 		return nil
 	case s.taking: // whatever it is now: half of its places are gone
 	case !declared || len(t.placed) >= t.need:
-		*s = state{whole: declared}
+		*s = state{}
+		for _, pod := range t.placed {
+			s.whole = append(s.whole, pod.UID)
+		}
 		return nil
 	case t.completed > 0:
 		// It is on its way out. Whoever has not completed may still work.
@@ -197,19 +211,36 @@ func (c *Controller) belowMin(ctx context.Context, key gang.Key, s *state, t tal
 		s.below = now
 	}
 	a := c.args(pods)
-	never := !s.whole && t.neverWhole(s.below, recently*a.StartGrace.Duration)
+	never := !s.wasWhole(pods) && t.neverWhole(s.below, recently*a.StartGrace.Duration)
 	grace := a.Grace.Duration
 	if never {
 		grace = a.StartGrace.Duration
 	}
 	grace = min(grace<<min(s.taken, 10), max(longest, grace))
-	if left := grace - now.Sub(s.below); left > 0 && !s.taking {
+	since := s.below
+	if s.onTheWay.After(since) {
+		since = s.onTheWay // and then there is time to try again
+	}
+	if left := grace - now.Sub(since); left > 0 && !s.taking {
 		c.queue.AddAfter(key, left)
 		return nil
 	}
 	choice, doubt := c.Of(key)
 	if doubt != "" {
-		c.tell(key, s, pods, corev1.EventTypeWarning, ReasonFailed, fmt.Sprintf("annotation %s: %q is none of %s, %s and %s; taking it for %s", Annotation, doubt, Hold, Evict, Ignore, choice))
+		c.tell(key, s, pods, ReasonFailed, fmt.Sprintf("annotation %s: %q is none of %s, %s and %s; taking it for %s", Annotation, doubt, Hold, Evict, Ignore, choice))
+	}
+	if !s.taking && choice != Ignore && (never || choice == Evict) {
+		if c.OnTheWay != nil && c.OnTheWay(types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()}) {
+			s.onTheWay = now
+			c.queue.AddAfter(key, min(look, grace))
+			return nil
+		}
+		if sure, err := c.confirmed(ctx, t); err != nil {
+			return err
+		} else if !sure {
+			c.queue.AddAfter(key, look)
+			return nil
+		}
 	}
 	state := fmt.Sprintf("%d of %d members that the gang needs have places", len(t.placed), t.need)
 	switch {
@@ -219,20 +250,26 @@ func (c *Controller) belowMin(ctx context.Context, key gang.Key, s *state, t tal
 		return nil
 	case never:
 		c.begin(key, s, actionRolledBack)
-		c.tell(key, s, pods, corev1.EventTypeWarning, ReasonRolledBack,
-			fmt.Sprintf("%s, and it was never whole: for %s, pod %s could not be bound. All give their places back, and the gang waits as a whole", state, grace, t.waiting[0].Name))
+		c.tell(key, s, pods, ReasonRolledBack,
+			fmt.Sprintf("%s, and it was never whole: for %s, %s. All give their places back, and the gang waits as a whole", state, grace, t.unbound()))
 		return c.take(ctx, key, s, t)
 	case choice == Evict:
 		c.begin(key, s, actionEvicted)
-		c.tell(key, s, pods, corev1.EventTypeWarning, ReasonEvicted,
+		c.tell(key, s, pods, ReasonEvicted,
 			fmt.Sprintf("%s, for %s. By policy %s all give their places back, and the gang waits as a whole", state, grace, Evict))
 		return c.take(ctx, key, s, t)
 	}
-	if doubt == "" && c.tell(key, s, pods, corev1.EventTypeWarning, ReasonBelowMin,
+	if doubt == "" && c.tell(key, s, pods, ReasonBelowMin,
 		fmt.Sprintf("%s, for %s. By policy %s they keep them; annotation %s: %s would give them back", state, grace, Hold, Annotation, Evict)) {
 		c.count.actions.WithLabelValues(actionHeld).Inc()
 	}
 	return nil
+}
+
+// wasWhole tells whether pods are of a gang that was whole. Another one of the
+// same name may have come without a moment in between.
+func (s *state) wasWhole(pods []*corev1.Pod) bool {
+	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return slices.Contains(s.whole, pod.UID) })
 }
 
 // begin keeps new members from joining those that are to leave.
@@ -264,7 +301,7 @@ func groupOf(key gang.Key) types.NamespacedName {
 
 // tell writes an event on the object of a gang, or where it has none on its
 // first pod, unless it says what was said already.
-func (c *Controller) tell(key gang.Key, s *state, pods []*corev1.Pod, kind, reason, text string) bool {
+func (c *Controller) tell(key gang.Key, s *state, pods []*corev1.Pod, reason, text string) bool {
 	if s.told == reason+text {
 		return false
 	}
@@ -272,9 +309,9 @@ func (c *Controller) tell(key gang.Key, s *state, pods []*corev1.Pod, kind, reas
 	if object, _, ok := c.Objects.Get(key); ok {
 		c.Recorder.Eventf(&corev1.ObjectReference{
 			APIVersion: object.Kind.GroupVersion().String(), Kind: object.Kind.Kind, Namespace: key.Namespace, Name: object.Key.Name, UID: object.UID,
-		}, nil, kind, reason, "Scheduling", "%s", text)
+		}, nil, corev1.EventTypeWarning, reason, "Scheduling", "%s", text)
 	} else if len(pods) > 0 {
-		c.Recorder.Eventf(pods[0], nil, kind, reason, "Scheduling", "%s", text)
+		c.Recorder.Eventf(pods[0], nil, corev1.EventTypeWarning, reason, "Scheduling", "%s", text)
 	}
 	return true
 }

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,6 +22,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/roster"
+	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
 var (
@@ -49,7 +48,7 @@ type world struct {
 func newWorld(t *testing.T, args string, jobs ...runtime.Object) *world {
 	w := &world{t: t, clock: clocktesting.NewFakeClock(noon), client: fake.NewClientset(), recorder: events.NewFakeRecorder(100), need: 3}
 	kinds := map[schema.GroupVersionResource]string{}
-	for _, resource := range jobResources() {
+	for _, resource := range suspend.Resources() {
 		kinds[resource] = "JobList"
 	}
 	w.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, jobs...)
@@ -340,111 +339,6 @@ func TestARaisedMinimumTakesNothingBack(t *testing.T) {
 	w.after(0)
 	w.after(10 * time.Second)
 	w.wantDid()
-}
-
-func TestAJobIsSuspendedAndResumed(t *testing.T) {
-	for _, never := range []bool{true, false} {
-		w := newWorld(t, `{"grace":"10s","startGrace":"10s","belowMin":"evict"}`, tfjob("llama", nil))
-		w.pod("a-0", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "llama"))
-		w.pod("a-1", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "llama"))
-		if never {
-			w.pod("a-2", 0, -1, ownedBy("kubeflow.org/v1", "TFJob", "llama"))
-		}
-		w.after(0)
-		w.after(10 * time.Second)
-		w.wantDid(`patch tfjobs llama {"metadata":{"labels":{"gangctl.dev/suspended-by":"gang-scheduler"},"uid":"uid-llama"},"spec":{"runPolicy":{"suspend":true}}}`)
-		leaving(w.pods[0])
-		w.after(time.Second)
-		w.pods = w.pods[:1] // the last one terminates
-		w.after(time.Second)
-		w.wantDid()
-		w.pods = nil
-		w.after(time.Second)
-		w.wantDid(`patch tfjobs llama {"metadata":{"labels":{"gangctl.dev/suspended-by":null},"uid":"uid-llama"},"spec":{"runPolicy":{"suspend":false}}}`)
-		first := "GangEvicted 2 of 3"
-		if never {
-			first = "GangRolledBack 2 of 3"
-		}
-		w.wantSaid(first, "GangEvicted suspended, and resumed when its pods are gone", "GangResumed its pods are gone")
-		w.after(time.Minute)
-		w.wantDid()
-	}
-}
-
-// The scheduler that suspended a job ended before it could resume it.
-func TestTheNextSchedulerResumes(t *testing.T) {
-	mine := tfjob("mine", map[string]string{suspendedLabel: suspendedValue})
-	_ = unstructured.SetNestedField(mine.Object, true, "spec", "runPolicy", "suspend")
-	theirs := tfjob("theirs", nil)
-	_ = unstructured.SetNestedField(theirs.Object, true, "spec", "runPolicy", "suspend")
-	w := newWorld(t, short, mine, theirs)
-	w.pod("left", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "mine"))
-	w.recall(t.Context())
-	w.after(time.Second)
-	w.wantDid()
-	w.pods = nil
-	w.after(time.Second)
-	w.wantDid("patch tfjobs mine")
-	u, err := w.dynamic.Resource(tfjobs).Namespace("ns").Get(t.Context(), "mine", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if suspended, _, _ := unstructured.NestedBool(u.Object, "spec", "runPolicy", "suspend"); suspended || u.GetLabels()[suspendedLabel] != "" {
-		t.Errorf("it is still suspended: %v", u.Object)
-	}
-}
-
-var errUnknownKind = errors.New("unknown kind")
-
-func TestWhenPlacesCannotBeTaken(t *testing.T) {
-	pods := schema.GroupResource{Resource: "pods"}
-	for name, c := range map[string]struct {
-		job  *unstructured.Unstructured
-		err  error // of every write but that of a pod's status
-		want string
-	}{
-		"without the right":               {nil, apierrors.NewForbidden(pods, "a-0", nil), "install/scheduler-policy-rbac.yaml"},
-		"against a budget":                {nil, apierrors.NewTooManyRequests("the budget allows none", 1), "the budget allows none"},
-		"a job of Kueue's":                {tfjob("llama", map[string]string{kueueLabel: "q"}), nil, "TFJob ns/llama is Kueue's to suspend"},
-		"a kind of job that is not known": {tfjob("llama", nil), errUnknownKind, "XGBoostJob ns/llama is of a kind that is not known to give its pods back"},
-		"a job without right":             {tfjob("llama", nil), apierrors.NewForbidden(tfjobs.GroupResource(), "llama", nil), "suspend TFJob ns/llama"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			jobs := []runtime.Object{}
-			owned := func(*corev1.Pod) {}
-			if c.job != nil {
-				jobs, owned = append(jobs, c.job), ownedBy("kubeflow.org/v1", "TFJob", "llama")
-			}
-			if errors.Is(c.err, errUnknownKind) {
-				owned = ownedBy("kubeflow.org/v1", "XGBoostJob", "llama")
-			}
-			w := newWorld(t, `{"grace":"10s","belowMin":"evict"}`, jobs...)
-			refuse := func(action clienttesting.Action) (bool, runtime.Object, error) {
-				return c.err != nil && action.GetSubresource() != "status", nil, c.err
-			}
-			w.client.PrependReactor("create", "pods", refuse)
-			w.dynamic.PrependReactor("patch", "*", refuse)
-			w.pod("a-0", 0, 1, owned)
-			w.pod("a-1", 0, 1, owned)
-			w.after(0)
-			w.after(10 * time.Second)
-			w.wantSaid("GangEvicted", c.want)
-			if w.isLeaving(member("a-2")) {
-				t.Error("nobody may join a gang that stays")
-			}
-			w.did()
-			w.after(15 * time.Second) // the grace has doubled
-			if did := w.did(); len(did) > 0 {
-				t.Errorf("tried again after 15s: %q", did)
-			}
-			w.after(5 * time.Second)
-			if c.job == nil {
-				if did := w.did(); len(did) == 0 {
-					t.Error("did not try again after 20s")
-				}
-			}
-		})
-	}
 }
 
 func TestArgs(t *testing.T) {

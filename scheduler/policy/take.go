@@ -14,12 +14,8 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/slot"
+	"github.com/gangctl/gangctl/scheduler/suspend"
 )
-
-// refusal is why places cannot be taken at all.
-type refusal struct{ why string }
-
-func (r *refusal) Error() string { return r.why }
 
 // take takes the places of those members of a gang that have one: by suspending
 // their job, or where they have none that can be, one by one.
@@ -27,12 +23,12 @@ func (c *Controller) take(ctx context.Context, key gang.Key, s *state, t tally) 
 	why := fmt.Sprintf("%d of %d members that gang %s/%s needs have places", len(t.placed), t.need, key.Namespace, key.Name)
 	for _, pod := range t.placed {
 		var err error
-		if j, ok := jobOf(pod); ok {
-			err = c.suspend(ctx, j, why)
+		if j, ok := suspend.Of(pod); ok {
+			err = c.Jobs.Suspend(ctx, j, suspend.Order{Reason: ReasonEvicted, Why: why})
 		} else {
 			err = c.remove(ctx, pod, s.never, why)
 		}
-		var refused *refusal
+		var refused *suspend.Refusal
 		switch {
 		case err == nil:
 			continue
@@ -53,7 +49,7 @@ func (c *Controller) giveUp(key gang.Key, s *state, err error) {
 	if apierrors.IsForbidden(err) {
 		hint = "; the rights are in install/scheduler-policy-rbac.yaml"
 	}
-	c.tell(key, s, c.Gangs.Pods(key), corev1.EventTypeWarning, ReasonFailed, fmt.Sprintf("its places cannot be taken: %v%s", err, hint))
+	c.tell(key, s, c.Gangs.Pods(key), ReasonFailed, fmt.Sprintf("its places cannot be taken: %v%s", err, hint))
 	s.taking, s.below = false, c.Clock.Now()
 	c.mu.Lock()
 	delete(c.leaving, groupOf(key))

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,12 +61,33 @@ func (t tally) neverWhole(seen time.Time, recently time.Duration) bool {
 	return left > 0 && ever < t.need
 }
 
+// unbound says which member could not be bound, and why. The engine says it of the
+// member; others wait because of that one.
+func (t tally) unbound() string {
+	pod := t.waiting[0]
+	for _, other := range t.waiting {
+		if c := scheduled(other); c != nil && c.Reason == corev1.PodReasonSchedulerError {
+			return fmt.Sprintf("pod %s could not be bound: %s", other.Name, c.Message)
+		}
+	}
+	return fmt.Sprintf("pod %s could not be bound", pod.Name)
+}
+
+// scheduled is the condition in which a pod says whether it has a node, and if
+// not, why; nil where it does not say.
+func scheduled(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled {
+			return c
+		}
+	}
+	return nil
+}
+
 // boundAt is when a pod was bound; nil where the pod does not say.
 func boundAt(pod *corev1.Pod) *metav1.Time {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
-			return &c.LastTransitionTime
-		}
+	if c := scheduled(pod); c != nil && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
+		return &c.LastTransitionTime
 	}
 	return nil
 }

@@ -48,7 +48,11 @@ type Keeper struct {
 	// Released is called, outside of any lock, after less is reserved than
 	// before. It may be nil, and is set before the engine runs.
 	Released func()
+	// Reserved is called in the same way for a gang that has places now that it
+	// had not, and tells its users.
+	Reserved func(group types.NamespacedName)
 
+	count counters
 	view  View
 	clock clock.WithTicker
 
@@ -63,7 +67,7 @@ type Keeper struct {
 // NewKeeper returns a keeper without reservations.
 func NewKeeper(view View, clock clock.WithTicker) *Keeper {
 	return &Keeper{
-		view: view, clock: clock,
+		view: view, clock: clock, count: newCounters(),
 		after: map[string]time.Duration{}, turned: map[types.NamespacedName]map[string]*corev1.Pod{},
 	}
 }
@@ -204,18 +208,27 @@ func (k *Keeper) replace(held []Reservation) {
 	away := map[string]*corev1.Pod{}
 	less := false
 	for _, old := range k.held {
-		same := func(r Reservation) bool {
-			return r.Group == old.Group && maps.EqualFunc(r.Nodes, old.Nodes, Place.equal)
-		}
-		if !slices.ContainsFunc(held, same) {
+		if !slices.ContainsFunc(held, old.equal) {
 			less = true
 			maps.Copy(away, k.turned[old.Group])
 			delete(k.turned, old.Group)
 		}
 	}
+	var gained []types.NamespacedName
+	for _, r := range held {
+		if !slices.ContainsFunc(k.held, r.equal) {
+			gained = append(gained, r.Group)
+		}
+	}
 	k.held = held
+	k.count.reservations.Set(float64(len(held)))
 	source := k.source
 	k.mu.Unlock()
+	for _, group := range gained {
+		if k.Reserved != nil {
+			k.Reserved(group)
+		}
+	}
 	if !less {
 		return
 	}

@@ -19,6 +19,8 @@ type Kept struct {
 	Pod *corev1.Pod
 	// For is the gang.
 	For types.NamespacedName
+	// Why is what those are told who are kept out.
+	Why string
 }
 
 // KeptFrom is what no member of a gang may use now: the reserved places, less
@@ -40,7 +42,7 @@ func (k *Keeper) KeptFrom(group types.NamespacedName, members []*corev1.Pod) ([]
 			continue
 		}
 		for _, node := range slices.Sorted(maps.Keys(r.Nodes)) {
-			all = append(all, Kept{Node: node, Pod: r.Nodes[node].kept(cluster.PodsOn(node)), For: r.Group})
+			all = append(all, Kept{Node: node, Pod: r.Nodes[node].kept(cluster.PodsOn(node)), For: r.Group, Why: r.reason()})
 		}
 	}
 	return all, nil

@@ -157,6 +157,7 @@ func (p *Plugin) Filter(_ context.Context, state fwk.CycleState, pod *corev1.Pod
 		}
 		if !r.Admits(pod, info.Node(), running, groupOf, p.now()) {
 			p.keeper.turnAway(r.Group, pod)
+			p.keeper.count.rejected.Inc()
 			return fwk.NewStatus(fwk.Unschedulable, r.reason())
 		}
 	}

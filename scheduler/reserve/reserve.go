@@ -47,6 +47,11 @@ type Reservation struct {
 	Nodes map[string]Place
 }
 
+// equal tells whether two reservations keep the same.
+func (r Reservation) equal(other Reservation) bool {
+	return r.Group == other.Group && maps.EqualFunc(r.Nodes, other.Nodes, Place.equal)
+}
+
 // Place is what is reserved on one node.
 type Place struct {
 	// Members are the pods of the gang that are to run there.

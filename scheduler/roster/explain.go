@@ -60,7 +60,7 @@ func (r *Roster) Incomplete(key gang.Key) string {
 		text += fmt.Sprintf(", %d of them completed", completed)
 	}
 	if have < need {
-		return text
+		return text + r.strangers(key)
 	}
 	if gated, pod := e.gated(); gated > 0 && have-gated < need {
 		return text + fmt.Sprintf(", %d gated: pod %s by %s", gated, pod.Name, pod.Spec.SchedulingGates[0].Name)

@@ -50,6 +50,7 @@ type Roster struct {
 	gangs    map[gang.Key]*entry
 	classes  map[string]Terms
 	problems map[schema.GroupKind]string
+	foreign  map[gang.Key]map[types.UID]*corev1.Pod // pods with marks that are not ours to place
 }
 
 // ownerKey identifies the controller of pods; uids are unique, but nobody may
@@ -73,6 +74,7 @@ func New(sink Sink) *Roster {
 		pods: newCohorts(), claimed: map[gang.Key]map[*record]bool{}, owned: map[ownerKey]map[*record]bool{},
 		budgets: map[ownerKey]gang.Key{}, gangs: map[gang.Key]*entry{},
 		classes: map[string]Terms{}, problems: map[schema.GroupKind]string{},
+		foreign: map[gang.Key]map[types.UID]*corev1.Pod{},
 	}
 }
 

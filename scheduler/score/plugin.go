@@ -14,7 +14,10 @@ import (
 )
 
 // Plugin is GangScore in one profile.
-type Plugin struct{ args Args }
+type Plugin struct {
+	args  Args
+	count *Counters
+}
 
 var (
 	_ fwk.PreScorePlugin = &Plugin{}
@@ -23,7 +26,7 @@ var (
 )
 
 // New makes the plugin of one profile; it is a frameworkruntime.PluginFactory.
-func New(_ context.Context, object runtime.Object, _ fwk.Handle) (fwk.Plugin, error) {
+func (c *Counters) New(_ context.Context, object runtime.Object, _ fwk.Handle) (fwk.Plugin, error) {
 	a, err := args.Decode(object, Args{})
 	if err != nil {
 		return nil, err
@@ -31,7 +34,7 @@ func New(_ context.Context, object runtime.Object, _ fwk.Handle) (fwk.Plugin, er
 	if err := a.validate(); err != nil {
 		return nil, err
 	}
-	return &Plugin{args: a}, nil
+	return &Plugin{args: a, count: c}, nil
 }
 
 // Name implements fwk.Plugin.
@@ -66,6 +69,7 @@ func (p *Plugin) PreScore(_ context.Context, state fwk.CycleState, pod *corev1.P
 		}
 	}
 	state.Write(stateKey, w)
+	p.count.count(w)
 	return nil
 }
 

@@ -37,6 +37,12 @@ type Hold struct {
 // Pod is a pod that needs what is held. It is not to be changed.
 func (h Hold) Pod() *corev1.Pod { return h.pod.GetPod() }
 
+// Why reads like: held for the replacement of research/llama-3 (gang
+// research/llama) until 12:00:00 UTC.
+func (h Hold) Why() string {
+	return fmt.Sprintf("held for the replacement of %s (gang %s) until %s", h.who(), gangName(h.Group), h.Until.UTC().Format("15:04:05 MST"))
+}
+
 // binds tells whether a pod has to leave the place alone.
 func (h Hold) binds(pod *corev1.Pod) bool {
 	group, ok := virtual.GroupOf(pod)

@@ -189,6 +189,7 @@ func TestADroppedFieldIsWrittenOnce(t *testing.T) {
 	})
 	for range 5 {
 		b.reconcile()
+		b.clock.Step(patience)
 	}
 	if patches != 1 {
 		t.Errorf("%d patches, want 1", patches)

@@ -17,9 +17,11 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/board"
 	"github.com/gangctl/gangctl/scheduler/roster"
 )
 
@@ -82,7 +84,9 @@ type Controller struct {
 	queue workqueue.TypedRateLimitingInterface[gang.Key]
 	// Touched by the one worker only.
 	waiting  map[gang.Key]wait
+	told     map[gang.Key]*board.Pace // how often users were told why a gang cannot be tried
 	doubtful map[gang.Key]wait
+	phases   map[gang.Key]wait // phases that are not worth writing yet
 	ours     map[gang.Key]bool // groups that pods of ours are or were members of
 	written  map[gang.Key]written
 }
@@ -97,7 +101,8 @@ type wait struct {
 // Complete readies the controller. It must be called before any other method.
 func (c *Controller) Complete() *Controller {
 	c.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[gang.Key]())
-	c.waiting, c.doubtful = map[gang.Key]wait{}, map[gang.Key]wait{}
+	c.waiting, c.doubtful, c.phases = map[gang.Key]wait{}, map[gang.Key]wait{}, map[gang.Key]wait{}
+	c.told = map[gang.Key]*board.Pace{}
 	c.ours, c.written = map[gang.Key]bool{}, map[gang.Key]written{}
 	return c
 }
@@ -180,17 +185,18 @@ func (c *Controller) explainWait(ctx context.Context, key gang.Key, members []*c
 		}
 	}
 	reason := c.Gangs.Incomplete(key)
+	if len(members) == 0 {
+		delete(c.told, key)
+	}
 	if reason == "" || len(unbound) == 0 {
 		delete(c.waiting, key)
 		return nil
 	}
-	if c.due(c.waiting, key, reason) {
-		c.Recorder.Eventf(c.subject(key, unbound), nil, corev1.EventTypeWarning, ReasonWaiting, "Scheduling", "%s", reason)
-	}
-	if !c.waiting[key].reported {
-		return nil
-	}
+	all := c.tellAll(key, reason, unbound)
 	for _, pod := range unbound {
+		if !all && !c.untold(key, pod) {
+			continue
+		}
 		if err := c.patchCondition(ctx, pod, reason); err != nil {
 			return fmt.Errorf("explain pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}
@@ -198,11 +204,49 @@ func (c *Controller) explainWait(ctx context.Context, key gang.Key, members []*c
 	return nil
 }
 
+// tellAll reports whether all members are to say why they wait: when it has been
+// true for a while, and they were not told too often already. What changes all
+// the time is not told all the time.
+func (c *Controller) tellAll(key gang.Key, reason string, unbound []*corev1.Pod) bool {
+	if c.told[key] == nil {
+		c.told[key] = &board.Pace{}
+	}
+	if w := c.waiting[key]; !w.reported || w.reason != reason {
+		if left := c.told[key].Wait(c.Clock.Now()); left > 0 {
+			c.queue.AddAfter(key, left)
+			return false
+		}
+	}
+	if c.due(c.waiting, key, reason) {
+		c.told[key].Said(c.Clock.Now())
+		c.Recorder.Eventf(c.subject(key, unbound), nil, corev1.EventTypeWarning, ReasonWaiting, "Scheduling", "%s", reason)
+	}
+	return c.waiting[key].reported
+}
+
+// untold reports whether a member says nothing yet and has been there for a
+// while: however often its gang was told, it was not.
+func (c *Controller) untold(key gang.Key, pod *corev1.Pod) bool {
+	if _, said := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled); said != nil {
+		return false
+	}
+	if left := patience - c.Clock.Since(pod.CreationTimestamp.Time); left > 0 {
+		c.queue.AddAfter(key, left)
+		return false
+	}
+	return true
+}
+
 // subject is what an event about a gang is attached to: its object, or the
-// first of its pods.
+// first of its pods that waits, or the first.
 func (c *Controller) subject(key gang.Key, pods []*corev1.Pod) runtime.Object {
 	if ref, ok := c.object(key); ok {
 		return ref
+	}
+	for _, pod := range pods {
+		if pod.Spec.NodeName == "" && !ended(pod) && pod.DeletionTimestamp == nil {
+			return pod
+		}
 	}
 	return pods[0]
 }

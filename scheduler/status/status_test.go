@@ -23,6 +23,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/scheduler/board"
 	"github.com/gangctl/gangctl/scheduler/roster"
 )
 
@@ -60,13 +61,15 @@ func benchOf(t *testing.T, dialect gang.Dialect, resource schema.GroupVersionRes
 		"spec":     map[string]any{"minMember": int64(2)},
 	}}
 	group.SetGroupVersionKind(kind)
+	start := time.Unix(1e9, 0)
 	var objects []runtime.Object
 	for _, pod := range pods {
+		pod.CreationTimestamp = metav1.NewTime(start)
 		objects = append(objects, pod)
 	}
 	recorder := events.NewFakeRecorder(100)
 	b := &bench{
-		t: t, clock: testclock.NewFakeClock(time.Unix(1e9, 0)), pods: pods, need: 2, synced: true, events: recorder.Events,
+		t: t, clock: testclock.NewFakeClock(start), pods: pods, need: 2, synced: true, events: recorder.Events,
 		key:    gang.Key{Dialect: dialect, Namespace: key.Namespace, Name: key.Name},
 		object: roster.Object{Declaration: gang.Declaration{Kind: kind, UID: "g"}, GroupKind: kind.GroupKind(), Resource: resource},
 	}
@@ -153,6 +156,35 @@ func TestStatusIsWrittenOncePerChange(t *testing.T) {
 	}
 }
 
+// A gang that starts at once has one status written, one that has to wait is
+// Pending soon, and one that is stuck half way says so, too.
+func TestThatAGangWaitsIsWrittenAfterPatience(t *testing.T) {
+	b := newBench(t, pod("a", "", corev1.PodPending), pod("b", "", corev1.PodPending))
+	b.reconcile()
+	b.pods = []*corev1.Pod{pod("a", "n1", corev1.PodPending), pod("b", "", corev1.PodPending)}
+	b.clock.Step(patience / 2)
+	b.reconcile()
+	b.pods = []*corev1.Pod{pod("a", "n1", corev1.PodRunning), pod("b", "n2", corev1.PodRunning)}
+	b.reconcile()
+	if patches := b.patches(); len(patches) != 1 || !strings.Contains(patches[0], `"phase":"Running"`) {
+		t.Errorf("a gang that starts is patched: %q", patches)
+	}
+	for phase, pods := range map[string][]*corev1.Pod{
+		"Pending": {pod("a", "", corev1.PodPending)}, "Unknown": {pod("a", "n1", corev1.PodPending), pod("b", "", corev1.PodPending)},
+	} {
+		b := newBench(t, pods...)
+		b.reconcile()
+		if patches := b.patches(); len(patches) != 0 {
+			t.Errorf("%s is patched at once: %q", phase, patches)
+		}
+		b.clock.Step(patience)
+		b.reconcile()
+		if patches := b.patches(); len(patches) != 1 || !strings.Contains(patches[0], `"phase":"`+phase+`"`) {
+			t.Errorf("%s is patched after a while: %q", phase, patches)
+		}
+	}
+}
+
 func TestAGroupWithoutPodsOfOursIsLeftAlone(t *testing.T) {
 	b := newBench(t)
 	b.reconcile()
@@ -218,6 +250,66 @@ func TestAnIncompleteGangIsExplainedOnceAfterPatience(t *testing.T) {
 	}
 	if event := <-b.events; !strings.Contains(event, "2/3 pods exist") {
 		t.Errorf("event %q", event)
+	}
+}
+
+// Pods that are created and deleted all the time are not written about all the
+// time: count based.
+func TestWhatFlapsIsToldAFewTimesAMinute(t *testing.T) {
+	b := newBench(t, pod("a", "", corev1.PodPending))
+	for second := range 300 {
+		if second%3 == 0 {
+			b.incomplete = fmt.Sprintf("gang research/llama waits for its pods: %d/9 pods exist", second%7)
+		}
+		b.reconcile()
+		told, err := b.Client.CoreV1().Pods(key.Namespace).Get(t.Context(), "a", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.pods[0] = told
+		b.clock.Step(time.Second)
+	}
+	limit := 5 * board.PerMinute
+	if n := len(b.events); n > limit || n < 5 {
+		t.Errorf("%d events in five minutes, want at most %d", n, limit)
+	}
+	conditions := 0
+	for _, patch := range b.patches() {
+		if strings.HasPrefix(patch, "pods/a ") && strings.Contains(patch, ReasonWaiting) {
+			conditions++
+		}
+	}
+	if conditions > limit || conditions < 5 {
+		t.Errorf("%d conditions in five minutes, want at most %d", conditions, limit)
+	}
+}
+
+// A member that comes when its gang was told often enough says why it waits, too.
+func TestANewMemberIsTold(t *testing.T) {
+	b := newBench(t, pod("a", "", corev1.PodPending))
+	for i := range 2 * board.PerMinute {
+		b.incomplete = fmt.Sprintf("gang research/llama waits for its pods: %d/9 pods exist", i)
+		b.reconcile()
+		b.clock.Step(patience)
+		b.reconcile()
+	}
+	late := pod("late", "", corev1.PodPending)
+	late.CreationTimestamp = metav1.NewTime(b.clock.Now())
+	b.pods = append(b.pods, late)
+	if _, err := b.Client.CoreV1().Pods(key.Namespace).Create(t.Context(), late, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	says := func() bool {
+		return slices.ContainsFunc(b.patches(), func(patch string) bool { return strings.HasPrefix(patch, "pods/late ") })
+	}
+	b.reconcile()
+	if says() {
+		t.Error("it is told at once")
+	}
+	b.clock.Step(patience)
+	b.reconcile()
+	if !says() {
+		t.Error("it is told nothing")
 	}
 }
 

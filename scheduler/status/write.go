@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	spv1alpha1 "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
@@ -30,12 +32,30 @@ type written struct {
 	before, after string
 }
 
+// passing is for how long the phase of a gang that is about to start is not worth
+// writing: one that starts at once is Pending, and then partly bound, for a
+// moment only, and has its status written once.
+func (c *Controller) passing(key gang.Key, old, phase string) time.Duration {
+	begins := old == "" || old == string(spv1alpha1.PodGroupPending)
+	if !begins || phase == old || phase != string(spv1alpha1.PodGroupPending) && phase != string(spv1alpha1.PodGroupUnknown) {
+		delete(c.phases, key)
+		return 0
+	}
+	p, known := c.phases[key]
+	if !known || p.reason != phase {
+		p = wait{reason: phase, since: c.Clock.Now()}
+		c.phases[key] = p
+	}
+	return patience - c.Clock.Since(p.since)
+}
+
 // patchStatus writes the status of a gang's object, if it changed.
 func (c *Controller) patchStatus(ctx context.Context, key gang.Key, members []*corev1.Pod) error {
 	object, u, ok := c.Objects.Get(key)
 	if !ok {
 		delete(c.ours, key)
 		delete(c.written, key)
+		delete(c.phases, key)
 		return nil
 	}
 	shape, writes := shapes[key.Dialect]
@@ -65,9 +85,14 @@ func (c *Controller) patchStatus(ctx context.Context, key gang.Key, members []*c
 	last := c.written[key]
 	switch {
 	case fields == nil || same(status, fields):
+		delete(c.phases, key)
 		return nil
 	case last.uid == u.GetUID() && reflect.DeepEqual(last.fields, fields) && (u.GetResourceVersion() == last.before || u.GetResourceVersion() == last.after):
 		return nil // the cache is late, or the API server keeps less than we write
+	}
+	if left := c.passing(key, text(status["phase"]), text(fields["phase"])); left > 0 {
+		c.queue.AddAfter(key, left)
+		return nil
 	}
 	patch, err := json.Marshal(map[string]any{"status": fields})
 	if err != nil {
@@ -155,7 +180,7 @@ func (c *Controller) Decided(group *schedulingv1beta1.PodGroup) {
 	if object, ok := c.object(key); ok {
 		subject = object
 	} else if members := c.Gangs.Pods(key); len(members) > 0 {
-		subject = members[0]
+		subject = c.subject(key, members)
 	}
 	condition := apimeta.FindStatusCondition(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
 	switch {

@@ -26,6 +26,15 @@ func Bindings(namespace string) Match {
 	}
 }
 
+// Watches selects the requests that watch a resource in all namespaces, or one
+// that has none: /api/v1/pods.
+func Watches(path string) Match {
+	return func(r *http.Request) bool {
+		watch := r.URL.Query().Get("watch")
+		return r.Method == http.MethodGet && r.URL.Path == path && (watch == "true" || watch == "1")
+	}
+}
+
 // Writes selects every request that changes something.
 func Writes(r *http.Request) bool {
 	switch r.Method {
@@ -42,6 +51,22 @@ type Fault func(w http.ResponseWriter, r *http.Request, forward http.Handler)
 // such as Conflict.
 func Answer(code int, reason metav1.StatusReason, message string) Fault {
 	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { refuse(w, code, reason, message) }
+}
+
+// Gone refuses a watch because what it asks for is too old to be known.
+func Gone() Fault {
+	return Answer(http.StatusGone, metav1.StatusReasonExpired, "too old resource version")
+}
+
+// Expire begins a watch and ends it at once, as an API server does that finds
+// out later that what was asked for is too old to be known.
+func Expire() Fault {
+	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"type": "ERROR", "object": status(http.StatusGone, metav1.StatusReasonExpired, "too old resource version"),
+		})
+	}
 }
 
 // Lose does what was asked, and lets the answer get lost: the client cannot
@@ -69,10 +94,14 @@ func Delay(d time.Duration) Fault {
 func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(metav1.Status{
+	_ = json.NewEncoder(w).Encode(status(code, reason, message))
+}
+
+func status(code int, reason metav1.StatusReason, message string) metav1.Status {
+	return metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
 		Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message,
-	})
+	}
 }
 
 type discard struct{ header http.Header }

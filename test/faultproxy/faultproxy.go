@@ -27,19 +27,19 @@ import (
 // called from several goroutines.
 type Proxy struct {
 	forward     *httputil.ReverseProxy
-	listener    net.Listener
 	server      *http.Server
+	address     string
 	certificate []byte
 
-	mu    sync.Mutex
-	rules []*rule
-	down  bool
-	conns map[net.Conn]bool
-	seen  []Request
+	mu       sync.Mutex
+	rules    []*rule
+	listener net.Listener // nil while the server is away
+	conns    map[net.Conn]bool
+	seen     []Request
 }
 
 // Request is one that a client made.
-type Request struct{ Method, Path string }
+type Request struct{ Method, Path, Query string }
 
 type rule struct {
 	match Match
@@ -79,13 +79,10 @@ func Start(config *rest.Config) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate: %w", err)
 	}
-	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		return nil, fmt.Errorf("listen: %w", err)
-	}
 	p.server = &http.Server{Handler: p, ConnState: p.track, ErrorLog: log.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}}
-	go func() { _ = p.server.ServeTLS(p.listener, "", "") }()
-	return p, nil
+	p.address = "127.0.0.1:0"
+	return p, p.Up()
 }
 
 // Close ends the proxy and every connection.
@@ -97,7 +94,11 @@ func (p *Proxy) Close() error {
 }
 
 // URL is where the proxy listens.
-func (p *Proxy) URL() string { return "https://" + p.listener.Addr().String() }
+func (p *Proxy) URL() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return "https://" + p.address
+}
 
 // Config returns a client configuration without credentials for the proxy.
 func (p *Proxy) Config() *rest.Config {
@@ -137,25 +138,40 @@ func (p *Proxy) Inject(times int, match Match, fault Fault) (remove func()) {
 }
 
 // Down lets the server be away: connections end, watches among them, and new
-// ones are closed at once. Up brings it back.
+// ones are refused. Up brings it back.
 func (p *Proxy) Down() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.down = true
+	if p.listener != nil {
+		_ = p.listener.Close()
+		p.listener = nil
+	}
 	for conn := range p.conns {
 		_ = conn.Close()
 	}
 }
 
-// Up ends Down.
-func (p *Proxy) Up() {
+// Up ends Down. The proxy listens where it did before.
+func (p *Proxy) Up() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.down = false
+	if p.listener != nil {
+		return nil
+	}
+	listener, err := net.Listen("tcp", p.address)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	p.listener, p.address = listener, listener.Addr().String()
+	go func() { _ = p.server.ServeTLS(listener, "", "") }()
+	return nil
 }
 
 // Cut ends every connection once, watches among them. Clients connect again.
-func (p *Proxy) Cut() { p.Down(); p.Up() }
+func (p *Proxy) Cut() error {
+	p.Down()
+	return p.Up()
+}
 
 // Count returns how many requests that match came since the start, broken ones
 // included.
@@ -163,7 +179,7 @@ func (p *Proxy) Count(match Match) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.seen {
-		if match(&http.Request{Method: s.Method, URL: &url.URL{Path: s.Path}}) {
+		if match(&http.Request{Method: s.Method, URL: &url.URL{Path: s.Path, RawQuery: s.Query}}) {
 			n++
 		}
 	}
@@ -191,7 +207,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *Proxy) take(r *http.Request) Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.seen = append(p.seen, Request{Method: r.Method, Path: r.URL.Path})
+	p.seen = append(p.seen, Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery})
 	for _, rule := range p.rules {
 		if rule.left == 0 || !rule.match(r) {
 			continue
@@ -204,14 +220,15 @@ func (p *Proxy) take(r *http.Request) Fault {
 	return nil
 }
 
-// track knows the connections, and closes those that come while the server is away.
+// track knows the connections. One that was accepted while the server went away
+// ends, too.
 func (p *Proxy) track(conn net.Conn, state http.ConnState) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch state {
 	case http.StateNew:
 		p.conns[conn] = true
-		if p.down {
+		if p.listener == nil {
 			_ = conn.Close()
 		}
 	case http.StateClosed, http.StateHijacked:

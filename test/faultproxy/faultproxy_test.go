@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -126,12 +128,57 @@ func TestAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Down()
-	if err := bind(ctx, client, "a"); err == nil {
+	err := bind(ctx, client, "a") // this may be how the client learns that its connection has ended
+	if err == nil {
 		t.Error("a server that is away answered")
 	}
-	p.Up()
-	if err := bind(ctx, client, "a"); err != nil {
-		t.Errorf("after it came back: %v", err)
+	for deadline := time.Now().Add(10 * time.Second); !utilnet.IsConnectionRefused(err); err = bind(ctx, client, "a") {
+		if time.Now().After(deadline) {
+			t.Fatalf("of a server that is away: %v, want that connections are refused", err)
+		}
+	}
+	url := p.URL()
+	if err := p.Up(); err != nil {
+		t.Fatal(err)
+	}
+	if err := bind(ctx, client, "a"); err != nil || p.URL() != url {
+		t.Errorf("after it came back, at %s: %v", p.URL(), err)
+	}
+	if err := p.Cut(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		if err := bind(ctx, client, "a"); err == nil {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("after the connections ended: %v", err)
+		}
+	}
+}
+
+func TestWatchesExpire(t *testing.T) {
+	p, client, _ := start(t)
+	p.Inject(1, Watches("/api/v1/pods"), Gone())
+	p.Inject(1, Watches("/api/v1/pods"), Expire())
+	pods := client.CoreV1().Pods(metav1.NamespaceAll)
+	if _, err := pods.Watch(t.Context(), metav1.ListOptions{}); !apierrors.IsResourceExpired(err) {
+		t.Errorf("got %v, want that it expired", err)
+	}
+	w, err := pods.Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	select {
+	case event := <-w.ResultChan():
+		if err := apierrors.FromObject(event.Object); event.Type != watch.Error || !apierrors.IsResourceExpired(err) {
+			t.Errorf("got %s %v, want that it expired", event.Type, err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("nothing came")
+	}
+	if got := p.Count(Watches("/api/v1/pods")); got != 2 {
+		t.Errorf("%d watches were counted, want 2", got)
 	}
 }
 

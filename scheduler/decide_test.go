@@ -1,0 +1,157 @@
+package scheduler
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/board"
+	"github.com/gangctl/gangctl/scheduler/virtual"
+)
+
+// scribe is decisions whose events and touches are taken down.
+type scribe struct {
+	*decisions
+	t       *testing.T
+	id      types.NamespacedName
+	clock   *testclock.FakePassiveClock
+	events  []string
+	at      []time.Time
+	touched int
+}
+
+func newScribe(t *testing.T) *scribe {
+	t.Helper()
+	s := &scribe{t: t, id: types.NamespacedName{Namespace: namespace, Name: llama.VirtualName()}, clock: testclock.NewFakePassiveClock(time.Unix(1e9, 0))}
+	s.decisions = &decisions{
+		store: virtual.NewStore(), notes: &board.Board{Clock: s.clock}, touch: func(gang.Key) { s.touched++ },
+		report: func(group *schedulingv1beta1.PodGroup) {
+			c := apimeta.FindStatusCondition(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
+			s.events, s.at = append(s.events, c.Reason+": "+c.Message), append(s.at, s.clock.Now())
+			s.touched++
+		},
+	}
+	s.store.Set(&schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: s.id.Namespace, Name: s.id.Name, UID: "g"}})
+	return s
+}
+
+func note(code answer.Code, message string) board.Note {
+	return board.Note{Finding: answer.Finding{Code: code, Message: message}, Need: 3, Fit: 1}
+}
+
+// fails is an attempt in vain, as the engine reports it.
+func (s *scribe) fails(note *board.Note, engine string) {
+	if note != nil {
+		s.notes.Tell(s.id, *note, false)
+	}
+	s.SetCondition(s.id.Namespace, s.id.Name, metav1.Condition{
+		Type: schedulingv1beta1.PodGroupInitiallyScheduled, Status: metav1.ConditionFalse, Reason: schedulingv1beta1.PodGroupReasonUnschedulable, Message: engine,
+	})
+}
+
+// starts is an attempt that placed it.
+func (s *scribe) starts() {
+	s.SetCondition(s.id.Namespace, s.id.Name, metav1.Condition{Type: schedulingv1beta1.PodGroupInitiallyScheduled, Status: metav1.ConditionTrue, Reason: "Scheduled"})
+	s.notes.Clear(s.id)
+}
+
+func (s *scribe) want(what string, events ...string) {
+	s.t.Helper()
+	if got := strings.Join(s.events, "\n"); got != strings.Join(events, "\n") {
+		s.t.Errorf("%s: events\n%s\nwant\n%s", what, got, strings.Join(events, "\n"))
+	}
+	s.events = nil
+}
+
+func TestOneEventForEachChange(t *testing.T) {
+	s := newScribe(t)
+	s.starts()
+	s.want("it starts at once", "Scheduled: ")
+
+	s = newScribe(t)
+	busy, broken := note(answer.NodesBusy, "4 of 8 GPUs free"), note(answer.Fragmented, "in pieces")
+	for range 10 {
+		s.fails(&busy, "minCount cannot be satisfied")
+	}
+	s.want("it waits", "Unschedulable: NODES_BUSY: 1 of the 3 members that the gang needs fit: 4 of 8 GPUs free")
+	if group, _ := s.store.Get(s.id.Namespace, s.id.Name); !strings.Contains(group.Status.Conditions[0].Message, "4 of 8 GPUs free") {
+		t.Errorf("the condition says %q", group.Status.Conditions[0].Message)
+	}
+	s.fails(&broken, "minCount cannot be satisfied")
+	s.want("for another reason", "Unschedulable: FRAGMENTED: 1 of the 3 members that the gang needs fit: in pieces")
+	s.starts()
+	s.want("it starts", "Scheduled: ")
+
+	// The engine keeps to its word that it was scheduled.
+	for range 10 {
+		s.fails(&busy, "minCount cannot be satisfied")
+	}
+	s.want("it lost a member", "Unschedulable: NODES_BUSY: 1 of the 3 members that the gang needs fit: 4 of 8 GPUs free")
+	s.starts()
+	s.starts()
+	s.want("it is whole again", "Scheduled: ")
+	surplus := note(answer.TooBig, "no room for more")
+	surplus.Surplus = true
+	s.fails(&surplus, "minCount cannot be satisfied")
+	s.fails(nil, "no room")
+	s.starts()
+	s.want("one more than it needs has no place")
+}
+
+func TestTheEnginesWordsWhereThereAreNoOthers(t *testing.T) {
+	s := newScribe(t)
+	for range 10 {
+		s.fails(nil, "waiting for preemption")
+	}
+	s.want("no note", "Unschedulable: FITS_NOT_PLACED: waiting for preemption")
+}
+
+// Count based: however often a gang is tried, and however the reason changes,
+// users get a bounded number of events and statuses.
+func TestWritesAreBounded(t *testing.T) {
+	for name, attempt := range map[string]func(s *scribe, second int){
+		"numbers": func(s *scribe, i int) { n := note(answer.NodesBusy, fmt.Sprint(i)); s.fails(&n, "minCount") },
+		"reasons": func(s *scribe, i int) { n := note(answer.Code(fmt.Sprint(i)), "m"); s.fails(&n, "minCount") },
+		"engine":  func(s *scribe, i int) { s.fails(nil, fmt.Sprintf("%d nodes are available", i)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScribe(t)
+			for second := range 300 {
+				attempt(s, second)
+				s.clock.SetTime(s.clock.Now().Add(time.Second))
+			}
+			for i := board.PerMinute; i < len(s.at); i++ {
+				if s.at[i].Sub(s.at[i-board.PerMinute]) < time.Minute {
+					t.Fatalf("more than %d events in a minute", board.PerMinute)
+				}
+			}
+			if limit := 5 * board.PerMinute; s.touched > limit || len(s.events) < 5 {
+				t.Errorf("%d events and %d statuses in five minutes, want at most %d", len(s.events), s.touched, limit)
+			}
+		})
+	}
+}
+
+// What was found out about a gang's places is void when it lacks members.
+func TestAGangThatIsNotWholeHasNoNote(t *testing.T) {
+	s := newScribe(t)
+	n := note(answer.NodesBusy, "m")
+	s.notes.Post(s.id, n)
+	s.fails(&n, "minCount")
+	sink{s.store, s.notes}.Delete(s.id.Namespace, s.id.Name)
+	if _, ok := s.notes.Get(s.id); ok {
+		t.Error("the note is still there")
+	}
+	if _, _, ok := s.notes.Told(s.id); ok {
+		t.Error("it is still told")
+	}
+}

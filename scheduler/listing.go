@@ -1,0 +1,71 @@
+package scheduler
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/scheduler/gangsapi"
+	"github.com/gangctl/gangctl/scheduler/reserve"
+	"github.com/gangctl/gangctl/scheduler/slot"
+)
+
+// listing is what is known of all gangs; it is what is served at /gangs.
+type listing struct {
+	*gangs
+	slots  *slot.Ledger
+	keeper *reserve.Keeper
+}
+
+var _ gangsapi.Source = listing{}
+
+// Leading implements gangsapi.Source.
+func (l listing) Leading() bool { return l.leads.Load() }
+
+// Gangs implements gangsapi.Source.
+func (l listing) Gangs(namespace string) ([]gangsapi.Gang, error) {
+	if !l.status.Synced() {
+		return nil, gangsapi.ErrNotReady
+	}
+	holds := map[types.NamespacedName][]gangsapi.Hold{}
+	for _, h := range l.slots.List() {
+		holds[h.Group] = append(holds[h.Group], gangsapi.Hold{Node: h.Node, Member: h.Member, Until: h.Until})
+	}
+	reserved := map[types.NamespacedName]*gangsapi.Reservation{}
+	for _, r := range l.keeper.Held() {
+		entry := &gangsapi.Reservation{Nodes: l.keeper.KeptFor(r.Group), Since: r.Since}
+		if start := r.Start; !start.IsZero() {
+			entry.Start = &start
+		}
+		reserved[r.Group] = entry
+	}
+	var list []gangsapi.Gang
+	for _, key := range l.roster.Keys() {
+		if namespace != "" && key.Namespace != namespace {
+			continue
+		}
+		group := types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()}
+		f := gangsapi.Facts{
+			Key: key, Pods: l.roster.Pods(key), MinMember: l.roster.Need(key), Incomplete: l.roster.Incomplete(key),
+			Holds: sorted(holds[group]), Reservation: reserved[group],
+		}
+		if need, priority, ok := l.roster.Standing(key); ok {
+			f.Need, f.Priority = need, priority
+		}
+		if object, ok := l.roster.Object(key); ok {
+			f.Object = &gangsapi.Object{
+				APIVersion: object.Kind.GroupVersion().String(), Kind: object.Kind.Kind, Name: object.Key.Name, UID: string(object.UID),
+			}
+		}
+		if note, ok := l.notes.Get(group); ok {
+			f.Note = &note
+		}
+		list = append(list, gangsapi.Describe(f))
+	}
+	return list, nil
+}
+
+func sorted(holds []gangsapi.Hold) []gangsapi.Hold {
+	slices.SortFunc(holds, func(a, b gangsapi.Hold) int { return a.Until.Compare(b.Until) })
+	return holds
+}

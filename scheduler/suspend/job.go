@@ -1,0 +1,97 @@
+// Package suspend takes the places of jobs back by suspending the jobs, and
+// resumes them when their pods are gone.
+//
+// For jobs of the Training Operator there is no other way: it counts a member
+// that is being deleted as one that failed, and fails the job.
+package suspend
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/suspension"
+)
+
+const (
+	// Label marks a job that we suspended, so that whoever schedules next resumes it.
+	Label = suspension.Label
+	// Value is our value of it.
+	Value = "gang-scheduler"
+	// BecauseAnnotation says why, for the job's users; it goes when the job is resumed.
+	BecauseAnnotation = suspension.BecauseAnnotation
+	// KueueLabel is on jobs whose suspension is Kueue's to decide.
+	KueueLabel = "kueue.x-k8s.io/queue-name"
+
+	operatorGroup = "kubeflow.org"
+)
+
+// Job is an object that creates the pods of a gang and takes them back if it is
+// suspended.
+type Job struct {
+	Kind            string
+	Namespace, Name string
+	UID             types.UID
+
+	resource schema.GroupVersionResource
+	field    []string // of the suspension
+}
+
+// Of returns the job of a pod; ok is false for one that has none.
+func Of(pod *corev1.Pod) (j Job, ok bool) {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil {
+		return Job{}, false
+	}
+	group, err := schema.ParseGroupVersion(owner.APIVersion)
+	if err != nil {
+		return Job{}, false
+	}
+	j = Job{
+		resource: group.WithResource(strings.ToLower(owner.Kind) + "s"), Kind: owner.Kind,
+		Namespace: pod.Namespace, Name: owner.Name, UID: owner.UID, field: fieldOf(group.Group),
+	}
+	return j, j.field != nil
+}
+
+// fieldOf is where the jobs of an API group are suspended; nil where they are not.
+func fieldOf(group string) []string {
+	switch group {
+	case operatorGroup:
+		return suspension.Field()
+	case "batch":
+		return []string{"spec", "suspend"}
+	}
+	return nil
+}
+
+// Resources are the jobs that can be suspended: those that our rights name.
+func Resources() []schema.GroupVersionResource {
+	return []schema.GroupVersionResource{
+		{Group: "batch", Version: "v1", Resource: "jobs"},
+		{Group: operatorGroup, Version: "v1", Resource: "tfjobs"},
+		{Group: operatorGroup, Version: "v1", Resource: "pytorchjobs"},
+		{Group: operatorGroup, Version: "v1", Resource: "mpijobs"},
+		{Group: operatorGroup, Version: "v2beta1", Resource: "mpijobs"},
+	}
+}
+
+// Possible tells whether the job is of a kind that is known to give its pods back.
+func (j Job) Possible() bool { return slices.Contains(Resources(), j.resource) }
+
+// Brittle tells whether the job fails if one of its pods is deleted.
+func (j Job) Brittle() bool { return j.resource.Group == operatorGroup }
+
+// String reads like: TFJob research/llama.
+func (j Job) String() string { return fmt.Sprintf("%s %s/%s", j.Kind, j.Namespace, j.Name) }
+
+func (j Job) reference() *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: j.resource.GroupVersion().String(), Kind: j.Kind, Namespace: j.Namespace, Name: j.Name, UID: j.UID,
+	}
+}

@@ -1,0 +1,162 @@
+package suspend
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/events"
+)
+
+// bench is a suspender and the jobs that it sees.
+type bench struct {
+	*Suspender
+	jobs     *dynamicfake.FakeDynamicClient
+	recorder *events.FakeRecorder
+	pods     bool // whether the jobs have some
+	kept     bool
+	dryRuns  int
+}
+
+func newBench(jobs ...runtime.Object) *bench {
+	kinds := map[schema.GroupVersionResource]string{}
+	for _, resource := range Resources() {
+		kinds[resource] = "JobList"
+	}
+	b := &bench{jobs: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, jobs...), recorder: events.NewFakeRecorder(100), pods: true}
+	b.jobs.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch := action.(clienttesting.PatchActionImpl)
+		if len(patch.PatchOptions.DryRun) == 0 {
+			return false, nil, nil
+		}
+		b.dryRuns++
+		u := tfjob(patch.Name, nil)
+		return true, u, unstructured.SetNestedField(u.Object, true, "spec", "runPolicy", "suspend")
+	})
+	b.Suspender = &Suspender{
+		Dynamic: b.jobs, Recorder: b.recorder, Synced: func() bool { return true },
+		Owned: func(types.UID) bool { return b.pods }, Keep: func(types.UID) bool { return b.kept },
+	}
+	return b
+}
+
+func tfjob(name string, labels map[string]string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+	u.SetAPIVersion("kubeflow.org/v1")
+	u.SetKind("TFJob")
+	u.SetNamespace("ns")
+	u.SetName(name)
+	u.SetUID(types.UID("uid-" + name))
+	u.SetLabels(labels)
+	return u
+}
+
+func owned(apiVersion, kind, name string) *corev1.Pod {
+	yes := true
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID("uid-" + name), Controller: &yes},
+	}}}
+}
+
+func (b *bench) get(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	u, err := b.jobs.Resource(Resources()[1]).Namespace("ns").Get(t.Context(), "llama", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func isSuspended(u *unstructured.Unstructured) bool {
+	suspended, _, _ := unstructured.NestedBool(u.Object, "spec", "runPolicy", "suspend")
+	return suspended
+}
+
+func TestWhoseJobs(t *testing.T) {
+	for _, c := range []struct {
+		pod                   *corev1.Pod
+		ok, possible, brittle bool
+	}{
+		{&corev1.Pod{}, false, false, false},
+		{owned("apps/v1", "ReplicaSet", "r"), false, false, false},
+		{owned("batch/v1", "Job", "j"), true, true, false},
+		{owned("kubeflow.org/v1", "TFJob", "j"), true, true, true},
+		{owned("kubeflow.org/v2beta1", "MPIJob", "j"), true, true, true},
+		{owned("kubeflow.org/v1", "XGBoostJob", "j"), true, false, true},
+	} {
+		j, ok := Of(c.pod)
+		if ok != c.ok || ok && (j.Possible() != c.possible || j.Brittle() != c.brittle) {
+			t.Errorf("%v: %v, possible %v, brittle %v", c.pod.OwnerReferences, ok, j.Possible(), j.Brittle())
+		}
+	}
+}
+
+func TestUntilAJobIsResumed(t *testing.T) {
+	b := newBench(tfjob("llama", nil))
+	j, _ := Of(owned("kubeflow.org/v1", "TFJob", "llama"))
+	if err := b.Check(t.Context(), j); err != nil || b.dryRuns != 1 || isSuspended(b.get(t)) || b.Suspended(j.UID) {
+		t.Fatalf("checked: %v", err)
+	}
+	order := Order{Reason: "Why", Why: "for others", Until: "they have gone", Annotate: true}
+	if err := b.Suspend(t.Context(), j, order); err != nil || !isSuspended(b.get(t)) || !b.Suspended(j.UID) {
+		t.Fatalf("suspended: %v", err)
+	}
+	if u := b.get(t); u.GetLabels()[Label] != Value || u.GetAnnotations()[BecauseAnnotation] != "for others" {
+		t.Errorf("marked %v %v", u.GetLabels(), u.GetAnnotations())
+	}
+	if e := <-b.recorder.Events; e != "Warning Why suspended, and resumed when they have gone: for others" {
+		t.Errorf("event %q", e)
+	}
+	resume := func() bool {
+		if err := b.Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return !isSuspended(b.get(t))
+	}
+	if resume() {
+		t.Error("resumed while it has pods")
+	}
+	if b.pods, b.kept = false, true; resume() {
+		t.Error("resumed while it is to be kept")
+	}
+	if b.kept = false; !resume() || b.Suspended(j.UID) {
+		t.Error("not resumed")
+	}
+	if u := b.get(t); len(u.GetLabels())+len(u.GetAnnotations()) > 0 {
+		t.Errorf("still marked %v %v", u.GetLabels(), u.GetAnnotations())
+	}
+}
+
+func TestWhatIsNotSuspended(t *testing.T) {
+	var refused *Refusal
+	kueue := newBench(tfjob("llama", map[string]string{KueueLabel: "q"}))
+	j, _ := Of(owned("kubeflow.org/v1", "TFJob", "llama"))
+	if err := kueue.Check(t.Context(), j); !errors.As(err, &refused) || !strings.Contains(err.Error(), "TFJob ns/llama is Kueue's to suspend") {
+		t.Errorf("Kueue's: %v", err)
+	}
+	unknown, _ := Of(owned("kubeflow.org/v1", "XGBoostJob", "llama"))
+	if err := kueue.Suspend(t.Context(), unknown, Order{}); !errors.As(err, &refused) {
+		t.Errorf("of an unknown kind: %v", err)
+	}
+	// One of the same name, and one that somebody else has suspended.
+	other, _ := Of(owned("kubeflow.org/v1", "TFJob", "llama"))
+	other.UID = "other"
+	theirs := tfjob("llama", nil)
+	if err := unstructured.SetNestedField(theirs.Object, true, "spec", "runPolicy", "suspend"); err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(theirs)
+	for _, job := range []Job{other, j} {
+		if err := b.Suspend(t.Context(), job, Order{}); err != nil || b.Suspended(job.UID) || len(b.get(t).GetLabels()) > 0 {
+			t.Errorf("%s: %v", job.UID, err)
+		}
+	}
+}
