@@ -7,9 +7,10 @@ COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 DATE ?= $(shell git log -1 --format=%cI 2>/dev/null)
 STAMP := github.com/gangctl/gangctl/pkg/version
 LDFLAGS := -s -w -X $(STAMP).version=$(VERSION) -X $(STAMP).commit=$(COMMIT) -X $(STAMP).date=$(DATE)
+GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.2
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.6.2
 
-.PHONY: build test unit e2e agreement lint generate docs completions demo bench clean
+.PHONY: build test unit e2e agreement chaos lint generate docs completions demo bench bench-large release-check clean
 
 build: ## both programs, in bin/
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gangctl ./cmd/gangctl-sandbox
@@ -22,11 +23,15 @@ unit: ## tests that need no cluster, and vet
 
 e2e: build ## tests on the sandbox: a real API server, operator and scheduler
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox \
-		$(GO) test -count=1 -timeout 30m ./sandbox/e2e ./test/e2e
+		$(GO) test -count=1 -timeout 40m -parallel 3 ./sandbox/e2e ./test/e2e
 
 agreement: build ## what gangctl says of 350 random gangs, against what the scheduler does
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_AGREEMENT=$${GANGCTL_AGREEMENT:-350} \
 		$(GO) test -count=1 -timeout 20m -run 'TestAgreement$$' -v ./test/e2e
+
+chaos: build ## random things happen to a cluster, 20 times for a minute; takes half an hour
+	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_CHAOS_SEEDS=$${GANGCTL_CHAOS_SEEDS:-20} GANGCTL_CHAOS_TIME=60s \
+		$(GO) test -count=1 -timeout 60m -run 'TestChaos$$' -v ./test/e2e
 
 demo: build ## two gangs on four GPUs: the default scheduler, then ours
 	bin/gangctl-sandbox demo
@@ -50,5 +55,14 @@ completions: build ## shell completions, from the command tree
 bench: build ## the figures of docs/benchmarks.md
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl $(GO) test -run '^$$' -bench . -benchtime 40x ./test/bench
 
+bench-large: build ## why-pending in a cluster of 5,000 nodes and 50,000 pods; takes ten minutes
+	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox \
+		$(GO) test -run '^$$' -bench Large -benchtime 3x -timeout 40m ./test/bench
+
+# Opt-in: goreleaser is a large program, and -trimpath compiles all of Kubernetes anew.
+release-check: ## what a release would publish, built and not published; takes long the first time
+	$(GO) run $(GORELEASER) check
+	$(GO) run $(GORELEASER) release --snapshot --clean --skip=publish,ko,sbom,sign
+
 clean:
-	rm -rf bin dist
+	rm -rf bin dist dist-man

@@ -47,7 +47,7 @@ type Config struct {
 // Load reads the file at path, which need not exist, and selects a profile: the argument (from --profile) or
 // GANGCTL_PROFILE or the file's own `profile`.
 func Load(path string, getenv func(string) string, profile string) (*Config, error) {
-	c := &Config{path: path, getenv: getenv, file: viper.NewWithOptions(viper.KeyDelimiter(separator))}
+	c := newConfig(path, getenv)
 	if err := c.read(); err != nil {
 		return nil, err
 	}
@@ -66,11 +66,40 @@ func Load(path string, getenv func(string) string, profile string) (*Config, err
 	return c, nil
 }
 
+// Read reads the file at path, which need not exist, and selects no profile.
+func Read(path string) (*Config, error) {
+	c := newConfig(path, func(string) string { return "" })
+	return c, c.read()
+}
+
+func newConfig(path string, getenv func(string) string) *Config {
+	return &Config{path: path, getenv: getenv, file: viper.NewWithOptions(viper.KeyDelimiter(separator))}
+}
+
+// Profile is the name of the profile that counts, or "".
+func (c *Config) Profile() string { return c.profile }
+
 // Profiles are the names of the profiles in the file, sorted, in lower case.
 func (c *Config) Profiles() []string {
 	names := []string{}
 	for name := range c.file.GetStringMap(profilesKey) {
 		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Held are the keys in the file, at the top level or in a profile, sorted.
+func (c *Config) Held(profile string) []string {
+	held := c.file.AllSettings()
+	if profile != "" {
+		held = c.file.GetStringMap(profilesKey + separator + profile)
+	}
+	names := []string{}
+	for name := range held {
+		if name != profilesKey {
+			names = append(names, name)
+		}
 	}
 	slices.Sort(names)
 	return names
@@ -94,6 +123,10 @@ func (c *Config) read() error {
 	if err != nil {
 		return failure.Errorf("read settings: %w", err)
 	}
+	return c.parse(content)
+}
+
+func (c *Config) parse(content []byte) error {
 	c.file.SetConfigType("yaml")
 	if err := c.file.ReadConfig(bytes.NewReader(content)); err != nil {
 		cause := err
@@ -130,11 +163,19 @@ func (c *Config) lookup(flag string) (value any, source string) {
 	}
 	if c.profile != "" {
 		if v := c.file.Get(strings.Join([]string{profilesKey, c.profile, flag}, separator)); v != nil {
-			return v, fmt.Sprintf("settings %s: profile %s: %s", c.path, c.profile, flag)
+			return v, c.place(c.profile, flag)
 		}
 	}
 	if v := c.file.Get(flag); v != nil {
-		return v, fmt.Sprintf("settings %s: %s", c.path, flag)
+		return v, c.place("", flag)
 	}
 	return nil, ""
+}
+
+// place is where in the file a key stands.
+func (c *Config) place(profile, key string) string {
+	if profile == "" {
+		return fmt.Sprintf("settings %s: %s", c.path, key)
+	}
+	return fmt.Sprintf("settings %s: profile %s: %s", c.path, profile, key)
 }

@@ -21,10 +21,12 @@ type IOStreams struct {
 	ErrOut io.Writer
 	Clock  clock.WithTicker
 
-	outTTY, errTTY bool
-	width          func() int
-	color          ColorMode
-	noColor        bool
+	inTTY, outTTY, errTTY bool
+
+	width, height func() int
+	raw           func() (restore func() error, err error) // nil where nobody can type
+	color         ColorMode
+	noColor       bool
 }
 
 // System returns the streams of the process. getenv is os.Getenv, except in tests.
@@ -34,6 +36,7 @@ func System(getenv func(string) string) *IOStreams {
 		Out:    &recorder{w: os.Stdout},
 		ErrOut: os.Stderr,
 		Clock:  clock.RealClock{},
+		inTTY:  isTerminal(os.Stdin),
 		outTTY: isTerminal(os.Stdout),
 		errTTY: isTerminal(os.Stderr),
 		width: func() int {
@@ -42,6 +45,14 @@ func System(getenv func(string) string) *IOStreams {
 			}
 			return fallbackWidth
 		},
+		height: func() int {
+			_, h, err := term.GetSize(int(os.Stdout.Fd()))
+			if err != nil {
+				return 0 // no limit
+			}
+			return h
+		},
+		raw:     rawTerminal(int(os.Stdin.Fd())),
 		noColor: noColor(getenv),
 	}
 }
@@ -52,10 +63,15 @@ func Test(c clock.WithTicker) (s *IOStreams, in, out, errOut *bytes.Buffer) {
 	return &IOStreams{In: in, Out: &recorder{w: out}, ErrOut: errOut, Clock: c, width: func() int { return fallbackWidth }}, in, out, errOut
 }
 
+// CanPrompt tells whether somebody can be asked: standard input and standard error are terminals.
+func (s *IOStreams) CanPrompt() bool { return s.inTTY && s.errTTY }
+
 // SetTerminal makes both output streams a terminal of the given width in columns; for tests.
 func (s *IOStreams) SetTerminal(width int) {
 	s.outTTY, s.errTTY = true, true
 	s.width = func() int { return width }
+	s.height = func() int { return 0 }
+	s.raw = func() (func() error, error) { return func() error { return nil }, nil }
 }
 
 // Width is the number of columns of the terminal behind Out, or 0 when Out is not a terminal: no limit.

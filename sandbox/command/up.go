@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -48,6 +49,11 @@ Simulated pods run for --run-for and then succeed. Annotations of a pod change t
 A pod that fails is restarted in place if its restartPolicy says so. Parameter
 servers of TFJobs run until they are deleted.
 
+With --run-image gangctl=bin/gangctl, pods of that image are not simulated: their
+container runs as a process, with the token of its service account, so that the
+scheduler can be installed and run as in a cluster. PodGroups and the rights of
+the scheduler come with that installation then; start with --scheduler default.
+
 With --scheduler gang, pods are scheduled whose schedulerName is gang-scheduler;
 with --scheduler default, those without one, as usual.
 
@@ -78,6 +84,7 @@ func (o *upOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&s.NativeGangs, "native-gangs", false, "have the API server serve Kubernetes' own PodGroups (scheduling.k8s.io/v1beta1)")
 	f.BoolVar(&s.Operator, "operator", s.Operator, "run the Kubeflow Training Operator (TFJobs)")
 	f.StringVar(&s.OperatorGangScheduler, "operator-gang-scheduler", "", "have the operator create PodGroups for the scheduler of this name")
+	f.StringVar(&s.RunImage, "run-image", "", "run containers of the image NAME as processes of a program: NAME=PROGRAM (pods are simulated otherwise)")
 	f.StringVar(&s.Kubeconfig, "kubeconfig", "", "file to write the kubeconfig to (default DATA-DIR/kubeconfig)")
 	f.IntVar(&s.Port, "port", 0, "port of the API server on 127.0.0.1 (0: any free one)")
 	f.DurationVar(&s.RunFor, "run-for", s.RunFor, "how long simulated pods run (0: for ever)")
@@ -101,6 +108,11 @@ func (o *upOptions) run(ctx context.Context, isTyped func(flag string) bool) err
 		return o.join(ctx, found)
 	}
 	if err := o.claim(ctx, found); err != nil {
+		return err
+	}
+	// Whatever this process was started with, such as the file of a lock, is not
+	// for processes that outlive it.
+	if err := session.CloseFilesOnExec(); err != nil {
 		return err
 	}
 	if o.foreground {
@@ -137,7 +149,8 @@ func (o *upOptions) complete(found *existing, isTyped func(flag string) bool) er
 	if s.Kubeconfig == "" {
 		s.Kubeconfig = found.Dir.Kubeconfig()
 	}
-	for _, path := range []*string{&s.Kubeconfig, &s.NodeFile} {
+	name, program, isImage := strings.Cut(s.RunImage, "=")
+	for _, path := range []*string{&s.Kubeconfig, &s.NodeFile, &program} {
 		if *path == "" {
 			continue
 		}
@@ -146,6 +159,12 @@ func (o *upOptions) complete(found *existing, isTyped func(flag string) bool) er
 			return fmt.Errorf("path %s: %w", *path, err)
 		}
 		*path = abs
+	}
+	if isImage && program != "" {
+		s.RunImage = name + "=" + program
+		if err := requireProgram(program); err != nil {
+			return err
+		}
 	}
 	if err := s.Validate(); err != nil {
 		return failure.Usagef("%w", err)
@@ -203,4 +222,16 @@ func (o *upOptions) print(dir datadir.Dir) {
 	fmt.Fprintf(out, "kubeconfig: %s\n", o.settings.Kubeconfig)
 	fmt.Fprintf(out, "context:    %s\n", credential.Context)
 	fmt.Fprintf(out, "export KUBECONFIG=%s\n", shellQuote(o.settings.Kubeconfig))
+}
+
+// requireProgram refuses a file that cannot be run.
+func requireProgram(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return failure.Errorf("--run-image: %w", err)
+	}
+	if !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
+		return failure.Errorf("--run-image: %s is no program", path)
+	}
+	return nil
 }

@@ -6,7 +6,10 @@ package kubelet
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
+	"strings"
+	"sync"
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +23,7 @@ import (
 	kwoklog "sigs.k8s.io/kwok/pkg/log"
 
 	"github.com/gangctl/gangctl/sandbox/kubelet/podlog"
+	"github.com/gangctl/gangctl/sandbox/kubelet/process"
 )
 
 // options are the flags of the component.
@@ -31,6 +35,9 @@ type options struct {
 	podNetwork      string
 	leaseSeconds    uint
 	playParallelism uint
+	// runImage is NAME=PROGRAM: images whose containers run as a program.
+	runImage string
+	podDir   string
 }
 
 // Run plays the kubelet of every node until ctx ends.
@@ -47,6 +54,8 @@ func Run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.podNetwork, "pod-network", "10.244.0.1/16", "network of pod addresses")
 	flags.UintVar(&o.leaseSeconds, "lease-seconds", 40, "duration of node leases")
 	flags.UintVar(&o.playParallelism, "parallelism", 8, "pods that change state at the same time")
+	flags.StringVar(&o.runImage, "run-image", "", "NAME=PROGRAM: run containers of that image as processes of a program")
+	flags.StringVar(&o.podDir, "pod-dir", "", "directory for the files of such pods")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -65,13 +74,38 @@ func Run(ctx context.Context, args []string) error {
 	if err := o.startNodes(ctx, config, client); err != nil {
 		return err
 	}
-	server := podlog.Server{Client: client, Clock: clock.RealClock{}, EndsAtAnnotation: EndsAtAnnotation}
-	return server.Serve(ctx, podlog.Address{Port: o.port, Cert: o.cert, Key: o.key, ClientCA: o.ca})
+	server := podlog.Server{Client: client, Clock: clock.RealClock{}, EndsAtAnnotation: EndsAtAnnotation, EndedAtAnnotation: EndedAtAnnotation}
+	runner := o.runner(config, client)
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	var processes sync.WaitGroup
+	defer processes.Wait()
+	defer stop()
+	if runner != nil {
+		server.LogFile = runner.LogFile
+		processes.Go(func() {
+			if err := runner.Run(serving); err != nil {
+				fmt.Fprintln(os.Stderr, "error:", err)
+			}
+		})
+	}
+	return server.Serve(serving, podlog.Address{Port: o.port, Cert: o.cert, Key: o.key, ClientCA: o.ca})
+}
+
+// runner runs the pods that are not simulated; nil if all are.
+func (o options) runner(config *rest.Config, client kubernetes.Interface) *process.Runner {
+	image, program, found := strings.Cut(o.runImage, "=")
+	if !found {
+		return nil
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	return &process.Runner{Client: client, Image: image, Program: program, Dir: o.podDir, Server: config.Host, CA: o.ca, Log: log}
 }
 
 // startNodes starts KWOK's controllers on every node that has not failed.
 func (o options) startNodes(ctx context.Context, config *rest.Config, client kubernetes.Interface) error {
-	machines, err := stages()
+	image, _, _ := strings.Cut(o.runImage, "=")
+	machines, err := stages(image)
 	if err != nil {
 		return err
 	}

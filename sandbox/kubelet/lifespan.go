@@ -19,6 +19,9 @@ const (
 	// EndsAtAnnotation is when they end (RFC 3339). The kubelet writes it when it
 	// starts a pod; who changes it changes the end.
 	EndsAtAnnotation = "sandbox.gangctl.dev/ends-at"
+	// EndedAtAnnotation is what EndsAtAnnotation was for the run before: the status
+	// knows its end by the second only, and its log by the nanosecond.
+	EndedAtAnnotation = "sandbox.gangctl.dev/ended-at"
 )
 
 // replicaTypeLabel is the Training Operator's; parameter servers have "ps".

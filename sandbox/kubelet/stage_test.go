@@ -17,7 +17,7 @@ import (
 
 // The stages are KWOK's to interpret: this asks KWOK which one comes next.
 func TestStages(t *testing.T) {
-	all, err := stages()
+	all, err := stages("gangctl")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,6 +40,10 @@ func TestStages(t *testing.T) {
 		}
 		return p
 	}
+	process := pod(corev1.PodPending, "", false)
+	process.Spec.Containers[0].Image = "example.com/gangctl:v1"
+	realGone := pod(corev1.PodRunning, "2026-01-02T03:04:15Z", true)
+	realGone.Spec.Containers[0].Image = "gangctl"
 	node := func(ready corev1.ConditionStatus) *corev1.Node {
 		n := &corev1.Node{}
 		if ready != "" {
@@ -60,6 +64,8 @@ func TestStages(t *testing.T) {
 		{name: "over", machine: pods, object: pod(corev1.PodSucceeded, "2026-01-02T03:04:15Z", false)},
 		{name: "deleted", machine: pods, object: pod(corev1.PodRunning, "2026-01-02T03:04:15Z", true), want: "pod-delete", delay: 200 * time.Millisecond},
 		{name: "deleted before it ran", machine: pods, object: pod(corev1.PodPending, "", true), want: "pod-delete", delay: 200 * time.Millisecond},
+		{name: "runs for real", machine: pods, object: process},
+		{name: "runs for real, deleted", machine: pods, object: realGone},
 		{name: "new node", machine: nodes, object: node(""), want: "node-ready"},
 		{name: "recovered node", machine: nodes, object: node(corev1.ConditionUnknown), want: "node-ready"},
 		{name: "healthy node", machine: nodes, object: node(corev1.ConditionTrue)},
@@ -87,7 +93,7 @@ func TestStages(t *testing.T) {
 
 // The templates of the stages render to patches of the right shape.
 func TestTemplates(t *testing.T) {
-	all, err := stages()
+	all, err := stages("gangctl")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,6 +74,7 @@ func (b Behaviour) ended(pod *corev1.Pod, now time.Time) patch {
 			again = false
 		} else {
 			status.Phase, status.Conditions = corev1.PodRunning, nil
+			meta.Annotations[EndedAtAnnotation] = new(pod.Annotations[EndsAtAnnotation])
 		}
 	}
 	for i, c := range pod.Spec.Containers {

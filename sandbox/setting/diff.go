@@ -25,6 +25,7 @@ func Diff(a, b Settings) string {
 	compare("native-gangs", a.NativeGangs, b.NativeGangs)
 	compare("operator", a.Operator, b.Operator)
 	compare("operator-gang-scheduler", a.OperatorGangScheduler, b.OperatorGangScheduler)
+	compare("run-image", a.RunImage, b.RunImage)
 	compare("kubeconfig", a.Kubeconfig, b.Kubeconfig)
 	if b.Port != 0 {
 		compare("port", a.Port, b.Port)

@@ -15,6 +15,7 @@ func (s Settings) Overlay(typed Settings, isTyped func(flag string) bool) Settin
 		"native-gangs":            func() { s.NativeGangs = typed.NativeGangs },
 		"operator":                func() { s.Operator = typed.Operator },
 		"operator-gang-scheduler": func() { s.OperatorGangScheduler = typed.OperatorGangScheduler },
+		"run-image":               func() { s.RunImage = typed.RunImage },
 		"kubeconfig":              func() { s.Kubeconfig = typed.Kubeconfig },
 		"port":                    func() { s.Port = typed.Port },
 		"run-for":                 func() { s.RunFor = typed.RunFor },

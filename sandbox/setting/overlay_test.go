@@ -13,7 +13,7 @@ import (
 func other() Settings {
 	return Settings{
 		Nodes: 7, CPU: resource.MustParse("9"), Memory: resource.MustParse("1Gi"), GPUs: 2, GPUResource: "amd.com/gpu",
-		NodeFile: "/nodes.yaml", Scheduler: None, Serve: "y", NativeGangs: true, Operator: false, OperatorGangScheduler: "x", Kubeconfig: "/kc",
+		NodeFile: "/nodes.yaml", Scheduler: None, Serve: "y", NativeGangs: true, Operator: false, OperatorGangScheduler: "x", RunImage: "a=/b", Kubeconfig: "/kc",
 		Port: 6443, RunFor: time.Hour, FailRate: 0.5,
 	}
 }

@@ -52,6 +52,9 @@ type Settings struct {
 	Operator bool `json:"operator"`
 	// OperatorGangScheduler is the operator's --gang-scheduler-name; empty for none.
 	OperatorGangScheduler string `json:"operatorGangScheduler,omitempty"`
+	// RunImage is NAME=PROGRAM: containers of images whose last part is NAME run
+	// as processes of PROGRAM, an absolute path; empty if all pods are simulated.
+	RunImage string `json:"runImage,omitempty"`
 	// Kubeconfig is where the kubeconfig is written; absolute.
 	Kubeconfig string `json:"kubeconfig"`
 	// Port is the API server's; 0 for any free one.
@@ -104,6 +107,9 @@ func (s Settings) Validate() error {
 		return fmt.Errorf("--operator-gang-scheduler %s: nobody would schedule those pods; add --serve %s", Volcano, Volcano)
 	case s.OperatorGangScheduler != "" && !s.Operator:
 		return fmt.Errorf("--operator-gang-scheduler %s: there is no operator with --operator=false", s.OperatorGangScheduler)
+	}
+	if name, program, _ := strings.Cut(s.RunImage, "="); s.RunImage != "" && (name == "" || program == "") {
+		return fmt.Errorf("--run-image %q: must be NAME=PROGRAM, such as gangctl=bin/gangctl", s.RunImage)
 	}
 	if problems := validation.IsQualifiedName(s.GPUResource); len(problems) > 0 {
 		return fmt.Errorf("--gpu-resource %q: %s", s.GPUResource, problems[0])

@@ -31,6 +31,9 @@ func TestValidate(t *testing.T) {
 		{name: "volcano for nobody", change: func(s *Settings) { s.OperatorGangScheduler = Volcano }, want: "add --serve volcano"},
 		{name: "volcano", change: func(s *Settings) { s.OperatorGangScheduler, s.Serve = Volcano, "kube-batch,volcano" }},
 		{name: "names for nobody", change: func(s *Settings) { s.Scheduler, s.Serve = Default, "volcano" }, want: "--serve volcano"},
+		{name: "image", change: func(s *Settings) { s.RunImage = "gangctl=/bin/gangctl" }},
+		{name: "image without program", change: func(s *Settings) { s.RunImage = "gangctl" }, want: `--run-image "gangctl": must be NAME=PROGRAM`},
+		{name: "program without image", change: func(s *Settings) { s.RunImage = "=x" }, want: `--run-image "=x"`},
 		{name: "gang without operator", change: func(s *Settings) { s.Operator, s.OperatorGangScheduler = false, "x" }, want: "--operator=false"},
 	}
 	for _, tt := range tests {

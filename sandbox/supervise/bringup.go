@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -56,11 +57,15 @@ func (s *supervisor) bringUp(ctx context.Context) error {
 		return err
 	}
 	applier := &manifest.Applier{Client: dynamicClient}
-	crds := [][]byte{install.PodGroupCRD(), crd.TFJobs()}
+	crds, rights := [][]byte{crd.TFJobs()}, [][]byte{manifest.NodesRBAC(), manifest.OperatorRBAC()}
+	// What an installation of the scheduler brings is left to it.
+	if s.plan.settings.RunImage == "" || s.plan.settings.Scheduler == setting.Gang {
+		crds, rights = append(crds, install.PodGroupCRD()), append(rights, install.SchedulerRBAC())
+	}
 	if s.plan.settings.OperatorGangScheduler == setting.Volcano {
 		crds = append(crds, crd.VolcanoPodGroups())
 	}
-	if err := applier.Apply(ctx, append(crds, manifest.NodesRBAC(), manifest.OperatorRBAC(), install.SchedulerRBAC())...); err != nil {
+	if err := applier.Apply(ctx, append(slices.Clone(crds), rights...)...); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)

@@ -145,7 +145,7 @@ func (p plan) operator() (spec, bool) {
 
 func (p plan) nodes() spec {
 	cert, key := credential.Serving(p.dir)
-	return spec{name: component.Nodes, env: memory("128MiB"), args: []string{
+	s := spec{name: component.Nodes, env: memory("128MiB"), args: []string{
 		"--kubeconfig=" + p.kubeconfig(credential.Nodes),
 		"--port=" + p.port(portKubelet),
 		"--tls-cert-file=" + cert,
@@ -155,6 +155,10 @@ func (p plan) nodes() spec {
 		"--fail-rate=" + strconv.FormatFloat(p.settings.FailRate, 'g', -1, 64),
 		fmt.Sprintf("--lease-seconds=%d", leaseSeconds),
 	}}
+	if p.settings.RunImage != "" {
+		s.args = append(s.args, "--run-image="+p.settings.RunImage, "--pod-dir="+p.dir.Path("pods"))
+	}
+	return s
 }
 
 // memory asks the Go runtime to collect garbage harder near a size. It is no

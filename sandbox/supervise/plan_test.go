@@ -67,6 +67,18 @@ func TestPlanOperator(t *testing.T) {
 	}
 }
 
+// Pods are simulated unless somebody says which are not.
+func TestPlanNodes(t *testing.T) {
+	p := testPlan()
+	if s := p.nodes(); slices.ContainsFunc(s.args, func(a string) bool { return strings.HasPrefix(a, "--run-image") }) {
+		t.Errorf("got %v", s.args)
+	}
+	p.settings.RunImage = "gangctl=/bin/gangctl"
+	if s := p.nodes(); !slices.Contains(s.args, "--run-image=gangctl=/bin/gangctl") || !slices.Contains(s.args, "--pod-dir=/d/pods") {
+		t.Errorf("got %v", s.args)
+	}
+}
+
 func TestChoosePorts(t *testing.T) {
 	first, err := choosePorts(nil, 0)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
@@ -100,7 +101,13 @@ func pasted(t *testing.T, text string) string {
 // grant does what an administrator would do who pastes the YAML, and fails on anything but roles and bindings.
 func grant(t *testing.T, stage *demo.Stage, text string) {
 	t.Helper()
-	rbac, ctx := stage.Client().RbacV1(), t.Context()
+	grantTo(t, stage.Client(), text)
+}
+
+// grantTo is grant for a cluster that has no stage.
+func grantTo(t *testing.T, client kubernetes.Interface, text string) {
+	t.Helper()
+	rbac, ctx := client.RbacV1(), t.Context()
 	for _, doc := range strings.Split(text, "---\n") {
 		var kind metav1.TypeMeta
 		must(t, yaml.Unmarshal([]byte(doc), &kind))

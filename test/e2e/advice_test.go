@@ -50,7 +50,7 @@ spec:
 `
 
 // TestAdviceForOthers pastes advice that needs more of a cluster than a patch: a Job whose template is immutable is made
-// again, and a pod of a service is evicted and finds another place.
+// again, an operator makes other members, and a pod of a service is evicted and finds another place.
 func TestAdviceForOthers(t *testing.T) {
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		t.Skip("the advice is kubectl commands, and kubectl is not installed")
@@ -62,7 +62,17 @@ func TestAdviceForOthers(t *testing.T) {
 		pods(t, stage, "job-name=crunch", 2, corev1.PodPending)
 		paste(t, stage, commandOf(t, stage, "crunch", "relax", "fix"))
 		pods(t, stage, "job-name=crunch", 2, corev1.PodRunning)
-		paste(t, stage, "kubectl delete job crunch")
+		paste(t, stage, "kubectl delete job crunch\nkubectl wait --for=delete pods -l job-name=crunch --timeout=60s")
+	})
+	t.Run("a job is split", func(t *testing.T) {
+		must(t, stage.Submit(t.Context(), "wide", "--workers", "1", "--gpus", "4"))
+		_, err := stage.Settled(t.Context(), 1)
+		must(t, err)
+		paste(t, stage, commandOf(t, stage, "wide", "reshape"))
+		if _, err := stage.WaitFor(t.Context(), func(s scene.Scene) bool { return len(s) == 2 && s.Count(scene.Running) == 2 }); err != nil {
+			t.Errorf("the gang does not start: %v", err)
+		}
+		must(t, stage.Delete(t.Context(), "wide"))
 	})
 	t.Run("a pod moves", func(t *testing.T) {
 		for name, other := range map[string]string{"web": "node-2", "db": "node-1"} {

@@ -44,6 +44,10 @@ func run(m *testing.M) int {
 		}
 		programs.gangctl, programs.sandbox = filepath.Join(dir, "gangctl"), filepath.Join(dir, "gangctl-sandbox")
 	}
+	if err := os.Setenv(sandboxtest.BinaryEnv, programs.sandbox); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return m.Run()
 }
 

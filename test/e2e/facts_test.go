@@ -35,6 +35,7 @@ const (
 
 // The demo's own acts, with the tables that the guides recorded.
 func TestRecordedFacts(t *testing.T) {
+	t.Parallel()
 	t.Run("default scheduler", func(t *testing.T) {
 		stage := newStage(t, defaultScheduler())
 		playActs(t, stage, [][]string{{contendedDefault, freed}, {shortDefault, enough}}, [][]int64{{1, 0}, {4, 0}})
@@ -89,6 +90,7 @@ func roomForAllButTwo(t *testing.T, stage *demo.Stage) {
 // place of a member that died, and the rest of the gang holds its GPUs for
 // nothing.
 func TestDefaultSchedulerGivesADeadMembersPlaceAway(t *testing.T) {
+	t.Parallel()
 	stage := newStage(t, defaultScheduler())
 	ctx := t.Context()
 	must(t, stage.AddNodes(ctx, 2, 2))

@@ -79,6 +79,7 @@ func ownedByJob(pod *corev1.Pod, name string, _ int) {
 // TestDialects runs manifests that were written for other schedulers, on their
 // names, under exactly the rights that are shipped.
 func TestDialects(t *testing.T) {
+	t.Parallel()
 	c := newWorld(t, "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0", "--native-gangs", "--operator-gang-scheduler=volcano",
 		"--serve=volcano,kube-batch,scheduler-plugins-scheduler,koord-scheduler,kai-scheduler")
 	for _, w := range wires() {
@@ -296,6 +297,7 @@ func (g team) declare(name string, min int) {
 		budget.OwnerReferences = owned.OwnerReferences
 		_, err := g.client.PolicyV1().PodDisruptionBudgets(space).Create(g.t.Context(), budget, metav1.CreateOptions{})
 		must(g.t, err)
+		time.Sleep(500 * time.Millisecond) // a pod that a scheduler sees before its budget is in no gang
 	} else if g.resource.Group != "" {
 		u := &unstructured.Unstructured{Object: map[string]any{"spec": g.spec(min)}}
 		u.SetGroupVersionKind(g.resource.GroupVersion().WithKind("PodGroup"))

@@ -1,12 +1,30 @@
 package e2e
 
+// The scheduler's scenarios, and the tests that play them:
+//
+//	F1 F2 F3 F4        TestRecordedFacts, TestDefaultSchedulerGivesADeadMembersPlaceAway, TestADeadMembersPlaceIsKept
+//	T02 T03 T04 T26    TestSchedulerPlaces: two gangs, hoarding, head of line, packing trap
+//	T05                TestAging: starvation
+//	T07                TestSlots: a member dies
+//	T08 T16 T19        TestDialects: completed members, a definition goes and returns, mixed priorities
+//	T11 T12            TestPreemption: useless preemption, preemption that breaks a gang
+//	T17 T18            TestMinimums: the minimum changes, incomplete
+//	T21                TestBindings: a binding fails; with volumes, package barrier
+//	T33                TestDialects: labels only
+//	faults             TestFaults: server away, watches expired, leader change, restarts, node death
+//	cost               TestSchedulerWrites, TestWaitingGangsCostNothing
+//	any of these       TestChaos
+
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,7 +45,23 @@ type ownScheduler struct {
 	args   []string
 	output *sandboxtest.Output
 	cmd    *exec.Cmd
-	done   chan error
+	done   chan struct{} // closed when it has ended
+	ended  error         // how; to be read then
+}
+
+// process is how a scheduler of a test's own is to run.
+type process struct {
+	// dataDir is that of the sandbox, in which nobody else schedules what this one does.
+	dataDir string
+	// proxy is what it talks to the API server through; nil for directly.
+	proxy *faultproxy.Proxy
+	// name is the schedulerName that it answers to; gang-scheduler if empty.
+	name string
+	// plugins are the arguments of its plugins, as YAML.
+	plugins map[string]string
+	// elect has it take turns with others, for a short lease.
+	elect bool
+	flags []string
 }
 
 // startScheduler starts a scheduler, with the arguments that it gets for each of
@@ -36,29 +70,39 @@ type ownScheduler struct {
 // which dataDir is the data directory, is one in which nobody else schedules.
 func startScheduler(t *testing.T, dataDir string, proxy *faultproxy.Proxy, plugins map[string]string, flags ...string) *ownScheduler {
 	t.Helper()
+	return process{dataDir: dataDir, proxy: proxy, plugins: plugins, flags: flags}.start(t)
+}
+
+// start starts it and waits until it is ready. It ends with the test.
+func (p process) start(t *testing.T) *ownScheduler {
+	t.Helper()
 	s := &ownScheduler{t: t, dir: t.TempDir(), output: &sandboxtest.Output{}}
-	kubeconfig := filepath.Join(dataDir, "pki", "gang-scheduler.kubeconfig")
-	if proxy != nil {
+	kubeconfig := filepath.Join(p.dataDir, "pki", "gang-scheduler.kubeconfig")
+	if p.proxy != nil {
 		own := filepath.Join(s.dir, "kubeconfig")
-		must(t, proxy.WriteKubeconfig(kubeconfig, own))
+		must(t, p.proxy.WriteKubeconfig(kubeconfig, own))
 		kubeconfig = own
+	}
+	election := "{leaderElect: false}"
+	if p.elect {
+		election = "{leaderElect: true, leaseDuration: 3s, renewDeadline: 2s, retryPeriod: 500ms}"
 	}
 	config := filepath.Join(s.dir, "config.yaml")
 	text := fmt.Sprintf("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nclientConnection: {kubeconfig: %s, qps: 500, burst: 1000}\n"+
-		"leaderElection: {leaderElect: false}\nprofiles:\n- schedulerName: gang-scheduler\n  pluginConfig:\n", kubeconfig)
-	for name, args := range plugins {
-		text += fmt.Sprintf("  - {name: %s, args: %s}\n", name, args)
+		"leaderElection: %s\nprofiles:\n- schedulerName: %s\n  pluginConfig:\n", kubeconfig, election, cmp.Or(p.name, "gang-scheduler"))
+	for _, name := range slices.Sorted(maps.Keys(p.plugins)) {
+		text += fmt.Sprintf("  - {name: %s, args: %s}\n", name, p.plugins[name])
 	}
 	must(t, os.WriteFile(config, []byte(text), 0o600))
 	s.args = append([]string{
 		"scheduler", "--config", config, "--authentication-kubeconfig", kubeconfig, "--authorization-kubeconfig", kubeconfig,
 		"--bind-address", "127.0.0.1", "--cert-dir", s.dir, "-v", "2",
-	}, flags...)
+	}, p.flags...)
 	t.Cleanup(func() {
 		s.stop()
 		if t.Failed() {
 			lines := strings.Split(s.output.String(), "\n")
-			t.Logf("the scheduler said:\n%s", strings.Join(lines[max(0, len(lines)-15000):], "\n"))
+			t.Logf("the scheduler said:\n%s", strings.Join(lines[max(0, len(lines)-150):], "\n"))
 		}
 	})
 	s.start()
@@ -78,10 +122,9 @@ func (s *ownScheduler) start() {
 	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	must(s.t, s.cmd.Start())
-	done := make(chan error, 1)
+	cmd, done := s.cmd, make(chan struct{})
 	s.done = done
-	cmd := s.cmd
-	go func() { done <- cmd.Wait() }()
+	go func() { s.ended = cmd.Wait(); close(done) }()
 	config := &rest.Config{Host: "https://" + address, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
 	client, err := kubernetes.NewForConfig(config)
 	must(s.t, err)
@@ -92,8 +135,8 @@ func (s *ownScheduler) start() {
 			return
 		}
 		select {
-		case err := <-done:
-			s.t.Fatalf("the scheduler ended: %v\n%s", err, s.output.String())
+		case <-done:
+			s.t.Fatalf("the scheduler ended: %v\n%s", s.ended, s.output.String())
 		case <-time.After(50 * time.Millisecond):
 		}
 		if time.Now().After(deadline) {

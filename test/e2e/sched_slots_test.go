@@ -22,6 +22,7 @@ const allNames = "--serve=volcano,kube-batch,scheduler-plugins-scheduler,koord-s
 // TestSlots holds the scheduler to keep the place of a dead member, in every
 // dialect.
 func TestSlots(t *testing.T) {
+	t.Parallel()
 	c := newWorld(t, "--scheduler=none", "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0", "--native-gangs")
 	sched := startScheduler(t, c.DataDir, nil, map[string]string{"GangSlots": "{holdTTL: 8s}"}, allNames)
 	for _, w := range wires() {
@@ -125,6 +126,7 @@ func (g team) memberDiesUnseen(sched *ownScheduler) {
 // the place, not the pod that waits for one. Compare
 // TestDefaultSchedulerGivesADeadMembersPlaceAway.
 func TestADeadMembersPlaceIsKept(t *testing.T) {
+	t.Parallel()
 	stage := newStage(t, gangScheduler("scheduler-plugins"))
 	ctx := t.Context()
 	must(t, stage.AddNodes(ctx, 2, 2))

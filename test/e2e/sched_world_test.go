@@ -32,7 +32,6 @@ type cluster struct {
 // newWorld brings up a sandbox with flags of `up`, and takes it down with the test.
 func newWorld(t *testing.T, args ...string) *cluster {
 	t.Helper()
-	t.Setenv(sandboxtest.BinaryEnv, programs.sandbox)
 	c := &cluster{Cluster: sandboxtest.Start(t, sandboxtest.Options{Args: args})}
 	var err error
 	c.client, err = kubernetes.NewForConfig(c.Config)

@@ -27,6 +27,7 @@ import (
 // TestScheduler puts pods of its own before the scheduler, without an operator
 // in between.
 func TestScheduler(t *testing.T) {
+	t.Parallel()
 	stage := newStage(t, gangScheduler("scheduler-plugins"))
 	must(t, stage.AddNodes(t.Context(), 2, 0))
 	t.Run("a pod on its own", func(t *testing.T) {

@@ -55,6 +55,7 @@ func keep(t *testing.T, name, gpus, more string) string {
 }
 
 func TestSubmitFile(t *testing.T) {
+	t.Parallel()
 	stage := newStage(t, gangScheduler("scheduler-plugins"))
 	must(t, stage.AddNodes(t.Context(), 1, 4))
 	client, err := dynamic.NewForConfig(stage.Config())

@@ -47,6 +47,7 @@ func gangctlAt(t *testing.T, kubeconfig string, args ...string) (stdout, stderr 
 }
 
 func TestSubmit(t *testing.T) {
+	t.Parallel()
 	stage := newStage(t, gangScheduler("scheduler-plugins"))
 	must(t, stage.AddNodes(t.Context(), 1, 8))
 	client, err := dynamic.NewForConfig(stage.Config())

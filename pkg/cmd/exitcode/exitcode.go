@@ -34,12 +34,13 @@ func Meanings() []Meaning {
 	say(answer.ExitWaiting, answering+verdicts(answer.ExitWaiting, answer.FitsNow)+": it starts with nobody doing anything", "why-pending: "+string(answer.FitsNow)+": there is room, and nothing in the way")
 	say(answer.ExitUser, answering+verdicts(answer.ExitUser)+": you can remove what is in the way")
 	say(answer.ExitAdmin, answering+verdicts(answer.ExitAdmin)+": somebody else has to remove what is in the way")
+	say(answer.ExitAdmin, "check: a check failed, or could not look")
 	say(answer.ExitNever, answering+verdicts(answer.ExitNever)+": it exceeds a hard limit and never starts as it is")
 	say(answer.ExitDegraded, answering+verdicts(answer.ExitDegraded)+": members hold resources, but the gang cannot run")
 	say(answer.ExitUnknown, answering+verdicts(answer.ExitUnknown)+": evidence or a right is missing, and the answer says which")
 	say(answer.ExitFailed, answering+verdicts(answer.ExitFailed)+": the job has failed")
-	say(code(failure.CodeTimedOut), "submit --wait, delete: the time of --timeout is over; what was begun goes on")
-	say(code(failure.CodeJobFailed), "submit --wait: the job failed, or was deleted meanwhile")
+	say(code(failure.CodeTimedOut), "wait, submit --wait, delete: the time of --timeout is over; what was begun goes on")
+	say(code(failure.CodeJobFailed), "wait, submit --wait: the job failed, or was deleted meanwhile")
 	say(code(failure.CodeInterrupted), "all: interrupted by Ctrl-C; what goes on in the cluster is told")
 	var all []Meaning
 	for c, lines := range m {

@@ -10,6 +10,8 @@ import (
 // Factory are the dependencies of the commands.
 type Factory struct {
 	IO *iostreams.IOStreams
+	// Program is how the program was called, argv[0]; it may be empty.
+	Program string
 	// Args is the command line without the program's name.
 	Args []string
 	// Getenv reads the environment.

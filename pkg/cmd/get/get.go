@@ -39,7 +39,7 @@ func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) 
 
   # the job as the cluster stores it
   gangctl get llama -o yaml`,
-		SuggestFor: []string{"show", "describe", "sstat"},
+		SuggestFor: []string{"show", "sstat"},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return failure.Usagef("get needs the name of one job, got %d", len(args)).WithHint("for all jobs: gangctl list")

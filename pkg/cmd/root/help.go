@@ -28,7 +28,7 @@ Help topics:{{range .Commands}}{{if .IsAdditionalHelpTopicCommand}}
 Flags:
 {{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasParent}}
 
-Flags of every command (-n, --context, --kubeconfig, --profile, …): gangctl --help{{end}}
+Flags of every command (-n, --context, --kubeconfig, --profile, …): {{.Root.CommandPath}} --help{{end}}
 `
 
 // addHelp adds cobra's own help command, with an error for a command that is not there.
@@ -66,11 +66,12 @@ func withTopics(root *cobra.Command, complete cobra.CompletionFunc) cobra.Comple
 	}
 }
 
-// isHelp reports whether the command explains or completes others, and so must work with broken settings.
-func isHelp(cmd *cobra.Command) bool {
+// toleratesSettings reports whether the command explains or completes others, or is there to repair settings, and so must work
+// with broken ones.
+func toleratesSettings(cmd *cobra.Command) bool {
 	for ; cmd != nil; cmd = cmd.Parent() {
 		switch cmd.Name() {
-		case "help", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
+		case "help", "completion", "config", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
 			return true
 		}
 	}

@@ -22,7 +22,7 @@ func TestLostOutputIsAnError(t *testing.T) {
 	job := kubetest.Job("default", "llama", 1)
 	for _, args := range []string{
 		"--help", "help list", "version", "completion bash", "list", "list -o json", "list -o name", "list -o custom-columns=N:metadata.name",
-		"get llama", "get llama -o yaml", "delete llama --wait=false",
+		"get llama", "get llama -o yaml", "delete llama --wait=false", "resume llama",
 		"submit tf llama --image i --dialect none", "submit tf llama --image i --dry-run=client", "submit tf llama --image i --dry-run=client -o yaml",
 	} {
 		t.Run(args, func(t *testing.T) {

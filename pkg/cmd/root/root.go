@@ -7,14 +7,27 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"github.com/gangctl/gangctl/pkg/cmd/attach"
+	checkcmd "github.com/gangctl/gangctl/pkg/cmd/check"
+	configcmd "github.com/gangctl/gangctl/pkg/cmd/config"
 	deletecmd "github.com/gangctl/gangctl/pkg/cmd/delete"
+	"github.com/gangctl/gangctl/pkg/cmd/describe"
 	"github.com/gangctl/gangctl/pkg/cmd/docs"
+	"github.com/gangctl/gangctl/pkg/cmd/events"
 	"github.com/gangctl/gangctl/pkg/cmd/exitcode"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
 	"github.com/gangctl/gangctl/pkg/cmd/get"
+	"github.com/gangctl/gangctl/pkg/cmd/install"
 	"github.com/gangctl/gangctl/pkg/cmd/list"
+	"github.com/gangctl/gangctl/pkg/cmd/logs"
+	"github.com/gangctl/gangctl/pkg/cmd/portforward"
 	"github.com/gangctl/gangctl/pkg/cmd/submit"
+	"github.com/gangctl/gangctl/pkg/cmd/suspend"
+	"github.com/gangctl/gangctl/pkg/cmd/top"
+	"github.com/gangctl/gangctl/pkg/cmd/uninstall"
+	"github.com/gangctl/gangctl/pkg/cmd/upgrade"
 	versioncmd "github.com/gangctl/gangctl/pkg/cmd/version"
+	"github.com/gangctl/gangctl/pkg/cmd/wait"
 	"github.com/gangctl/gangctl/pkg/cmd/whypending"
 	"github.com/gangctl/gangctl/pkg/config"
 	"github.com/gangctl/gangctl/pkg/failure"
@@ -26,6 +39,7 @@ import (
 // The groups of the help.
 const (
 	groupJobs     = "jobs"
+	groupCluster  = "cluster"
 	groupSettings = "settings"
 )
 
@@ -41,8 +55,8 @@ func NewCommand(f *factory.Factory, further ...*cobra.Command) *cobra.Command {
 
 Flags can have a default: GANGCTL_IMAGE for --image, or ` + "`image: IMAGE`" + ` in the settings file
 ($XDG_CONFIG_HOME/gangctl/config.yaml), there also under profiles.NAME, chosen with --profile NAME. Those that are about one
-run, or differ between commands, can only be typed: --all-namespaces, --dry-run, --filename, --from, --name, --node, --output,
---save, --timeout and --wait.`,
+run, or differ between commands, can only be typed: --all-namespaces, --dry-run, --filename, --for, --from, --name, --node,
+--output, --save, --timeout and --wait.`,
 		Example: `  # submit, look, remove
   gangctl submit tf llama --image tensorflow/tensorflow:2.17.0-gpu --workers 4 --gpus 2 -- python train.py
   gangctl list
@@ -57,6 +71,7 @@ run, or differ between commands, can only be typed: --all-namespaces, --dry-run,
 			return unknownCommand(cmd, args[0])
 		},
 	}
+	nameAs(cmd, f.Program)
 	cmd.SetArgs(f.Args)
 	cmd.SetIn(f.IO.In)
 	cmd.SetOut(f.IO.Out)
@@ -72,9 +87,12 @@ run, or differ between commands, can only be typed: --all-namespaces, --dry-run,
 	flagvalue.Enum(cmd, flags, &color, "color", iostreams.ColorAuto, "Colour of messages",
 		iostreams.ColorAuto, iostreams.ColorAlways, iostreams.ColorNever)
 
-	cmd.AddGroup(&cobra.Group{ID: groupJobs, Title: "Jobs:"}, &cobra.Group{ID: groupSettings, Title: "Settings:"})
-	add(cmd, groupJobs, submit.NewCommand(f), list.NewCommand(f, nil), get.NewCommand(f, nil), deletecmd.NewCommand(f, nil), whypending.NewCommand(f, nil))
-	add(cmd, groupSettings, versioncmd.NewCommand(f, nil))
+	cmd.AddGroup(&cobra.Group{ID: groupJobs, Title: "Jobs:"}, &cobra.Group{ID: groupCluster, Title: "Cluster:"}, &cobra.Group{ID: groupSettings, Title: "Settings:"})
+	add(cmd, groupJobs, submit.NewCommand(f), list.NewCommand(f, nil), get.NewCommand(f, nil), describe.NewCommand(f, nil), deletecmd.NewCommand(f, nil),
+		suspend.NewCommand(f, nil), suspend.NewResumeCommand(f, nil), wait.NewCommand(f, nil), whypending.NewCommand(f, nil),
+		logs.NewCommand(f, nil), events.NewCommand(f, nil), top.NewCommand(f, nil), attach.NewCommand(f, nil), portforward.NewCommand(f, nil))
+	add(cmd, groupCluster, install.NewCommand(f), upgrade.NewCommand(f, nil), uninstall.NewCommand(f, nil), checkcmd.NewCommand(f, nil))
+	add(cmd, groupSettings, configcmd.NewCommand(f), versioncmd.NewCommand(f, nil))
 	cmd.AddCommand(docs.NewCommand(nil), exitcode.NewTopic())
 	cmd.AddCommand(further...)
 	addCompletion(cmd)
@@ -99,7 +117,7 @@ run, or differ between commands, can only be typed: --all-namespaces, --dry-run,
 	}
 	cmd.PersistentPreRunE = func(run *cobra.Command, _ []string) error {
 		f.IO.SetColor(color)
-		if isHelp(run) {
+		if toleratesSettings(run) {
 			return nil
 		}
 		return settings(run)

@@ -1,6 +1,7 @@
 package root
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,9 @@ func TestExamples(t *testing.T) {
 			}
 			if words[0] != "gangctl" {
 				continue // inside a construct of the shell
+			}
+			if pipe := slices.Index(words, "|"); pipe > 0 {
+				words = words[:pipe] // what follows is another program's
 			}
 			fresh, _, _ := newRoot(t)
 			target, rest, err := fresh.Find(words[1:])

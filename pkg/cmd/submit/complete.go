@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gangctl/gangctl/pkg/await"
 	"github.com/gangctl/gangctl/pkg/failure"
 )
 
@@ -27,7 +28,7 @@ func (o *TFOptions) complete(cmd *cobra.Command, args []string) error {
 		switch {
 		case o.Name != "" && cmd.Flags().Changed("name"):
 			return failure.Usagef("the name is given twice: %q and --name %q", name, o.Name).WithHint("leave out one of them")
-		case o.Wait != targetNone && slices.Contains([]target{targetScheduled, targetRunning, targetDone}, target(name)):
+		case o.Wait != "" && slices.Contains([]await.Target{await.Scheduled, await.Running, await.Done}, await.Target(name)):
 			// pflag gives a flag with an optional value nothing but what follows "=".
 			return failure.Usagef("--wait %s: the value goes after an equals sign", name).WithHint("--wait=%s", name)
 		}

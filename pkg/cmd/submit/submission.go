@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gangctl/gangctl/pkg/await"
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/flagvalue"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -33,7 +34,7 @@ type Submission struct {
 
 	DryRun  dryRun
 	From    string
-	Wait    target
+	Wait    await.Target
 	Timeout time.Duration
 	Output  printer.Flags
 }
@@ -53,8 +54,8 @@ func (s *Submission) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flagvalue.Enum(cmd, flags, &s.DryRun, "dry-run", dryRunNone, "Create nothing", dryRunNone, dryRunClient, dryRunServer, dryRunFit)
 	flags.StringVar(&s.From, "from", "", "With --dry-run=fit: answer from a saved file instead of the cluster; - is standard input")
-	flagvalue.Enum(cmd, flags, &s.Wait, "wait", targetNone, "Return when the job has come so far", targetScheduled, targetRunning, targetDone).
-		NoOptDefVal = string(targetRunning)
+	flagvalue.Enum(cmd, flags, &s.Wait, "wait", "", "Return when the job has come so far", await.Scheduled, await.Running, await.Done).
+		NoOptDefVal = string(await.Running)
 	flags.DurationVar(&s.Timeout, "timeout", 0, "How long --wait waits, such as 10m (default: no limit)")
 	s.Output.AddFlags(cmd, printer.YAML, printer.JSON, printer.Name)
 }
@@ -64,11 +65,11 @@ func (s *Submission) validate(flags *pflag.FlagSet) error {
 	switch {
 	case s.Timeout < 0:
 		return failure.Usagef("--timeout %s: must be greater than zero, such as 10m", s.Timeout)
-	case flags.Changed("timeout") && s.Wait == targetNone:
+	case flags.Changed("timeout") && s.Wait == "":
 		return failure.Usagef("--timeout has no effect without --wait").WithHint("add --wait, or leave out --timeout")
 	case flags.Changed("timeout") && s.Timeout == 0:
 		return failure.Usagef("--timeout 0: must be greater than zero, such as 10m").WithHint("leave out --timeout to wait without limit")
-	case s.Wait != targetNone && s.DryRun != dryRunNone:
+	case s.Wait != "" && s.DryRun != dryRunNone:
 		return failure.Usagef("--wait has no effect with --dry-run=%s: nothing is created", s.DryRun).WithHint("leave out one of the two flags")
 	case s.From != "" && s.DryRun != dryRunFit:
 		return failure.Usagef("--from has no effect without --dry-run=fit: nothing is created in a file").WithHint("add --dry-run=fit, or leave out --from")
@@ -102,9 +103,9 @@ func (s *Submission) run(ctx context.Context, p plan) error {
 	if err := s.print(stored); err != nil {
 		return s.unseen(err, stored.job)
 	}
-	if s.Wait == targetNone {
+	if s.Wait == "" {
 		return nil
 	}
-	w := &waiter{client: client, io: s.IO, target: s.Wait, timeout: s.Timeout}
-	return w.wait(ctx, stored.job.GetNamespace(), stored.job.GetName(), stored.job.GetUID())
+	w := &await.Waiter{Client: client, IO: s.IO, Target: s.Wait, Timeout: s.Timeout, Why: await.WhyPending(client, s.IO)}
+	return w.Wait(ctx, stored.job.GetNamespace(), stored.job.GetName(), stored.job.GetUID())
 }

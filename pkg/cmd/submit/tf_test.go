@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/pkg/await"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/iostreams"
@@ -106,7 +107,7 @@ func TestSpec(t *testing.T) {
 }
 
 func TestWaitFlag(t *testing.T) {
-	for args, want := range map[string]target{"": targetNone, "--wait": targetRunning, "--wait=scheduled": targetScheduled, "--wait=done --timeout 5m": targetDone} {
+	for args, want := range map[string]await.Target{"": "", "--wait": await.Running, "--wait=scheduled": await.Scheduled, "--wait=done --timeout 5m": await.Done} {
 		o, err := parse(t, append([]string{"a", "--image", "i"}, strings.Fields(args)...)...)
 		if err != nil || o.Wait != want {
 			t.Errorf("%q: got %+v, %v", args, o, err)

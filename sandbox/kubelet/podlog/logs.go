@@ -26,6 +26,12 @@ func (s Server) logs(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
+	if s.LogFile != nil {
+		if path, ok := s.LogFile(pod, q.previous); ok {
+			s.file(w, r, q, pod, path)
+			return
+		}
+	}
 	run, err := s.run(pod, container, q.previous)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -80,20 +86,15 @@ func (s Server) run(pod *corev1.Pod, container string, previous bool) (Run, erro
 		}
 		if previous {
 			if last := c.LastTerminationState.Terminated; last != nil {
-				return terminated(last), nil
+				return s.exact(pod, s.EndedAtAnnotation, terminated(last)), nil
 			}
 			return Run{}, fmt.Errorf("previous terminated container %q in pod %q not found", container, pod.Name)
 		}
 		switch {
 		case c.State.Terminated != nil:
-			run := terminated(c.State.Terminated)
-			// The status knows seconds only; the plan knows better.
-			if at := s.plannedEnd(pod); !at.Before(run.End) && at.Sub(run.End) < time.Second {
-				run.End = at
-			}
-			return run, nil
+			return s.exact(pod, s.EndsAtAnnotation, terminated(c.State.Terminated)), nil
 		case c.State.Running != nil:
-			return Run{Start: c.State.Running.StartedAt.Time, End: s.plannedEnd(pod)}, nil
+			return Run{Start: c.State.Running.StartedAt.Time, End: when(pod, s.EndsAtAnnotation)}, nil
 		case c.State.Waiting != nil:
 			return Run{}, fmt.Errorf("container %q in pod %q is waiting to start: %s", container, pod.Name, c.State.Waiting.Reason)
 		}
@@ -101,9 +102,19 @@ func (s Server) run(pod *corev1.Pod, container string, previous bool) (Run, erro
 	return Run{}, fmt.Errorf("container %q in pod %q is waiting to start: ContainerCreating", container, pod.Name)
 }
 
-// plannedEnd is when the current run is to end; zero if never.
-func (s Server) plannedEnd(pod *corev1.Pod) time.Time {
-	at, err := time.Parse(time.RFC3339Nano, pod.Annotations[s.EndsAtAnnotation])
+// exact is a run that is over, with its end as it was planned: the status knows
+// seconds only, and on a busy machine it is late. The times of lines must not
+// change when a run is over.
+func (s Server) exact(pod *corev1.Pod, annotation string, run Run) Run {
+	if at := when(pod, annotation); at.After(run.Start) && at.Sub(run.End) < time.Second {
+		run.End = at
+	}
+	return run
+}
+
+// when is the time that an annotation holds; zero if it holds none.
+func when(pod *corev1.Pod, annotation string) time.Time {
+	at, err := time.Parse(time.RFC3339Nano, pod.Annotations[annotation])
 	if err != nil {
 		return time.Time{}
 	}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 )
@@ -24,6 +25,11 @@ type Server struct {
 	Clock clock.Clock
 	// EndsAtAnnotation of a pod says when its run is over.
 	EndsAtAnnotation string
+	// EndedAtAnnotation says when the run before was over.
+	EndedAtAnnotation string
+	// LogFile is the file with what the container of a pod has written, if a
+	// program really runs in it; nil if none does in any.
+	LogFile func(pod *corev1.Pod, previous bool) (path string, ok bool)
 }
 
 // Address is where and as whom to serve on 127.0.0.1.

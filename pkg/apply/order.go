@@ -1,0 +1,50 @@
+package apply
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// The kinds that make others possible, and are waited for.
+const (
+	kindNamespace  = "Namespace"
+	kindDefinition = "CustomResourceDefinition"
+)
+
+// kinds are in the order in which objects are applied; those that are not named come before the workloads. What uses something
+// comes after it, and what decides about others comes last.
+var kinds = []string{
+	kindNamespace, kindDefinition, "PriorityClass", "ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding",
+	"Secret", "ConfigMap", "Service", "NetworkPolicy", "PodDisruptionBudget", "", "Deployment",
+	"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+}
+
+func rank(object *unstructured.Unstructured) int {
+	if at := slices.Index(kinds, object.GetKind()); at >= 0 {
+		return at
+	}
+	return slices.Index(kinds, "")
+}
+
+// Ordered returns objects in the order in which they are applied; those of a kind by their names.
+func Ordered(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	sorted := slices.Clone(objects)
+	slices.SortStableFunc(sorted, func(a, b *unstructured.Unstructured) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.GetKind(), b.GetKind()),
+			strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
+	})
+	return sorted
+}
+
+// split parts ordered objects into those that make others possible and the rest.
+func split(sorted []*unstructured.Unstructured) (first, rest []*unstructured.Unstructured) {
+	for i, object := range sorted {
+		if kind := object.GetKind(); kind != kindNamespace && kind != kindDefinition {
+			return sorted[:i], sorted[i:]
+		}
+	}
+	return sorted, nil
+}

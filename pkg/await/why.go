@@ -1,0 +1,32 @@
+package await
+
+import (
+	"context"
+	"strings"
+
+	"github.com/gangctl/gangctl/pkg/explain"
+	"github.com/gangctl/gangctl/pkg/explain/report"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/snapshot/collect"
+	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+)
+
+// WhyPending returns the first line of what why-pending says of a job.
+func WhyPending(client *kube.Client, io *iostreams.IOStreams) func(ctx context.Context, namespace, name string) (string, error) {
+	return func(ctx context.Context, namespace, name string) (string, error) {
+		s, err := collect.Collect(ctx, client, collect.Options{Namespace: namespace, Kind: strings.ToLower(tfjob.Kind), Name: name, Lean: true, Now: io.Clock.Now})
+		if err != nil {
+			return "", err
+		}
+		a, err := explain.Explain(ctx, s, explain.Question{Kind: strings.ToLower(tfjob.Kind), Namespace: namespace, Name: name}, explain.Options{})
+		if err != nil {
+			return "", err
+		}
+		var text strings.Builder
+		if err := report.Write(&text, a, report.Options{Quiet: true}); err != nil {
+			return "", err
+		}
+		return strings.TrimSpace(text.String()), nil
+	}
+}

@@ -1,0 +1,123 @@
+package check
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/install"
+)
+
+func plural(gvk schema.GroupVersionKind) string { return strings.ToLower(gvk.Kind) + "s" }
+
+func TestSubmitRights(t *testing.T) {
+	test(t, Cluster(), "rights-submit", []expected{
+		{name: "all", status: OK, says: []string{"8 rights in namespace team"}},
+		{name: "two are missing: both are told, and granted at once", change: func(s *site) {
+			s.f.Reviews[0].Allowed, s.f.Reviews[1].Allowed = false, false
+			s.f.Reviews[1].Reason = "by policy"
+		}, status: Fail, says: []string{
+			"you may not create tfjobs.kubeflow.org in namespace team: you cannot submit jobs", "you may not create podgroups.scheduling.x-k8s.io in namespace team: you cannot declare gangs (by policy)",
+			"kind: Role\n", "name: ann\n", "- podgroups\n", "- tfjobs\n"}, never: []string{"ClusterRole", "*", "- pods"}},
+		{name: "it could not be asked", change: func(s *site) { s.f.Reviews[0] = Review{Ask: s.f.Reviews[0].Ask, Failed: "no answer"} }, status: Unseen, says: []string{"could not ask for your rights: no answer"}},
+		{name: "it was not asked", change: func(s *site) { s.f.Reviews = nil }, status: Unseen},
+	})
+}
+
+// Whatever is written must be asked for, and the two rights that RBAC wants of those who grant rights.
+func TestInstallAsks(t *testing.T) {
+	s := healthy(t)
+	asks := InstallAsks(s.f.Shipped, plural)
+	has := func(verb, resource, namespace, name string) bool {
+		for _, a := range asks {
+			if a.Verb == verb && a.Resource == resource && a.Namespace == namespace && a.Name == name {
+				return true
+			}
+		}
+		return false
+	}
+	for _, o := range s.f.Shipped {
+		resource := plural(o.GroupVersionKind())
+		for _, verb := range []string{"get", "patch"} {
+			if !has(verb, resource, o.GetNamespace(), o.GetName()) {
+				t.Errorf("nobody asks whether you may %s %s %s", verb, resource, o.GetName())
+			}
+		}
+		if !has("create", resource, o.GetNamespace(), "") {
+			t.Errorf("nobody asks whether you may create %s", resource)
+		}
+	}
+	for _, want := range [][4]string{
+		{"escalate", "clusterroles", "", "gangctl:gang-scheduler"}, {"bind", "clusterroles", "", "system:kube-scheduler"}, {"bind", "clusterroles", "", "gangctl:gang-scheduler"},
+		{"escalate", "roles", install.DefaultNamespace, "gangctl:gang-scheduler:lease"}, {"bind", "roles", install.DefaultNamespace, "gangctl:gang-scheduler:lease"},
+		{"bind", "roles", "kube-system", "extension-apiserver-authentication-reader"},
+	} {
+		if !has(want[0], want[1], want[2], want[3]) {
+			t.Errorf("nobody asks whether you may %v", want)
+		}
+	}
+	seen := map[Ask]bool{}
+	for _, a := range asks {
+		if seen[a] {
+			t.Errorf("asked twice: %+v", a)
+		}
+		seen[a] = true
+	}
+}
+
+func TestInstallRights(t *testing.T) {
+	review := func(allowed bool) func(*site) {
+		return func(s *site) {
+			s.f.Reviews = nil
+			for _, a := range InstallAsks(s.f.Shipped, plural) {
+				s.f.Reviews = append(s.f.Reviews, Review{Ask: a, Allowed: allowed})
+			}
+		}
+	}
+	test(t, Before(), "rights-install", []expected{
+		{name: "an administrator", change: review(true), status: OK},
+		{name: "nobody in particular: all is told at once", change: review(false), status: Fail, says: []string{
+			"you may not patch deployments.apps named gang-scheduler in namespace gangctl-system", "you may not create customresourcedefinitions.apiextensions.k8s.io",
+			"you may not escalate clusterroles.rbac.authorization.k8s.io named gangctl:gang-scheduler: the API server lets nobody grant rights that they do not hold",
+			"kind: ClusterRole\n", "kind: Role\n", "namespace: kube-system\n", "namespace: gangctl-system\n", "- escalate\n", "- bind\n", "name: ann\n"}, never: []string{"'*'"}},
+	})
+}
+
+func TestBefore(t *testing.T) {
+	fresh := func(s *site) { s.remove("gang-scheduler") }
+	test(t, Before(), "install-name", []expected{
+		{name: "nobody", change: fresh, status: OK, says: []string{"nobody answers to gang-scheduler"}},
+		{name: "installed before", status: OK},
+		{name: "installed elsewhere", change: func(s *site) {
+			fresh(s)
+			s.Deployment("elsewhere", "gang-scheduler", "x/gangctl:v1")
+		}, status: Fail, says: []string{"runs in namespace elsewhere already"}},
+		{name: "somebody else", change: func(s *site) {
+			fresh(s)
+			s.Deployment("kube-system", "my-scheduler", "x/kube-scheduler:v1", "--scheduler-name=gang-scheduler")
+		}, status: Fail, says: []string{"Deployment kube-system/my-scheduler answers to schedulerName gang-scheduler"}},
+	})
+	namespace := func(change func(*corev1.Namespace)) func(*site) {
+		return func(s *site) { change(s.Namespace(install.DefaultNamespace)) }
+	}
+	test(t, Before(), "install-namespace", []expected{
+		{name: "not there", status: OK, says: []string{"is made"}},
+		{name: "there", change: namespace(func(*corev1.Namespace) {}), status: OK, says: []string{"exists"}},
+		{name: "restricted", change: namespace(func(n *corev1.Namespace) {
+			n.Labels = map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
+		}), status: OK, says: []string{"level is restricted"}},
+		{name: "going", change: namespace(func(n *corev1.Namespace) { n.DeletionTimestamp = &metav1.Time{Time: metav1.Now().Time} }), status: Fail, says: []string{"is being deleted"}},
+	})
+	test(t, Before(), "operator-alive", []expected{
+		{name: "there", status: OK},
+		{name: "down", change: func(s *site) { s.deployment("training-operator").Status.ReadyReplicas = 0 }, status: Fail},
+		{name: "outside", change: func(s *site) { s.remove("training-operator") }, status: OK, says: []string{"does not run as a Deployment"}},
+		{name: "none: other pods need none", change: func(s *site) {
+			s.remove("training-operator")
+			s.S.Server.Resources = []string{}
+		}, status: Warn, says: []string{"gangctl install operator"}},
+	})
+}

@@ -1,0 +1,139 @@
+// Package attach is `gangctl attach`.
+package attach
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/exec"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/jobname"
+	"github.com/gangctl/gangctl/pkg/cmd/onemember"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/kube"
+)
+
+// mainContainer is the one in which the operator expects the program.
+const mainContainer = "tensorflow"
+
+// shell is what runs where no command is given: the best shell that there is.
+var shell = []string{"sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash || exec sh"}
+
+// Options are what the command works with.
+type Options struct {
+	IO        *iostreams.IOStreams
+	Namespace func() (string, error)
+	Client    func() (*kube.Client, error)
+
+	Name      string
+	Member    onemember.Choice
+	Container string
+	Stdin     bool
+	Command   []string
+}
+
+// NewCommand returns the command; runF replaces the run in tests.
+func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{IO: f.IO}
+	cmd := &cobra.Command{
+		Use:   "attach NAME [-- COMMAND…]",
+		Short: "Run a shell or a command in a member of a job",
+		Long: `Run a command in a member of a job, or a shell without one: in the member that leads the job, unless --role and --index name
+another. On a terminal it is interactive; elsewhere standard input is passed on with -i only.
+
+The exit code is that of the command.`,
+		Example: `  # a shell in the first worker, or the chief
+  gangctl attach llama
+
+  # what does the third worker's GPU do?
+  gangctl attach llama --role worker --index 2 -- nvidia-smi`,
+		SuggestFor: []string{"exec", "shell", "ssh", "sattach"},
+		Args: func(cmd *cobra.Command, args []string) error {
+			names := args
+			if at := cmd.ArgsLenAtDash(); at >= 0 {
+				names = args[:at]
+			}
+			if len(names) != 1 {
+				return failure.Usagef("attach needs the name of one job, got %d", len(names)).WithHint("a command comes after --: gangctl attach NAME -- nvidia-smi")
+			}
+			return nil
+		},
+		ValidArgsFunction: jobname.Complete(f, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Namespace, o.Client = f.Namespace, f.Client
+			o.Name, o.Command = args[0], args[1:]
+			if cmd.ArgsLenAtDash() >= 0 && len(o.Command) == 0 {
+				return failure.Usagef("there is no command after --").WithHint("leave out -- for a shell")
+			}
+			if err := o.Member.Validate(); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	o.Member.AddFlags(cmd)
+	cmd.Flags().StringVarP(&o.Container, "container", "c", "", "Container; default is the one that does the work")
+	cmd.Flags().BoolVarP(&o.Stdin, "stdin", "i", false, "Pass standard input on, also where it is no terminal")
+	return cmd
+}
+
+func (o *Options) run(ctx context.Context) error {
+	namespace, err := o.Namespace()
+	if err != nil {
+		return err
+	}
+	client, err := o.Client()
+	if err != nil {
+		return err
+	}
+	pod, err := o.Member.Running(ctx, client, namespace, o.Name)
+	if err != nil {
+		return err
+	}
+	container, err := o.container(pod)
+	if err != nil {
+		return err
+	}
+	command := o.Command
+	if len(command) == 0 {
+		if !o.IO.IsTerminal() && !o.Stdin {
+			return failure.Usagef("a shell needs a terminal").WithHint("name a command: gangctl attach %s -- nvidia-smi", o.Name)
+		}
+		command = shell
+	}
+	err = o.execute(ctx, client, pod, container, command)
+	var exit exec.CodeExitError
+	switch {
+	case errors.As(err, &exit):
+		return &failure.Error{Code: failure.Code(exit.Code)} // what there was to say, the command has said
+	case ctx.Err() != nil:
+		return failure.WithCode(failure.CodeInterrupted, "interrupted")
+	}
+	return failure.Op{Verb: "create", Resource: corev1.SchemeGroupVersion.WithResource("pods/exec"), Kind: "exec in pod", Namespace: namespace, Name: pod.Name}.Wrap(onemember.Refusal(err))
+}
+
+// container is the one that is asked for, else the operator's, else the first.
+func (o *Options) container(pod *corev1.Pod) (string, error) {
+	names := make([]string, 0, len(pod.Spec.Containers))
+	for _, c := range pod.Spec.Containers {
+		names = append(names, c.Name)
+	}
+	switch {
+	case o.Container != "" && !slices.Contains(names, o.Container):
+		return "", failure.Errorf("pod %s/%s has no container %q", pod.Namespace, pod.Name, o.Container).WithHint("its containers are: %s", strings.Join(names, ", "))
+	case o.Container != "":
+		return o.Container, nil
+	case slices.Contains(names, mainContainer) || len(names) == 0:
+		return mainContainer, nil
+	}
+	return names[0], nil
+}

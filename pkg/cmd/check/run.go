@@ -1,0 +1,69 @@
+package check
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/pkg/check"
+	"github.com/gangctl/gangctl/pkg/check/look"
+	"github.com/gangctl/gangctl/pkg/check/smoke"
+	"github.com/gangctl/gangctl/pkg/cmd/reply"
+	"github.com/gangctl/gangctl/pkg/failure"
+)
+
+func (o *Options) run(ctx context.Context) error {
+	namespace, err := o.Namespace()
+	if err != nil {
+		return err
+	}
+	client, err := o.Client()
+	if err != nil {
+		return err
+	}
+	shipped, err := install.Scheduler{Version: o.Version.Version, Namespace: o.Target, Image: "gangctl", Replicas: 1, TakeBack: true}.Objects()
+	if err != nil {
+		return fmt.Errorf("read the manifests: %w", err)
+	}
+	var further []check.Outcome
+	var placed *check.Placed
+	if o.Smoke { // first: what it brings about is a sign of life
+		// Nothing is placed where nothing can be reached; and then there is one error for that.
+		if _, err := client.Typed.Discovery().ServerVersion(); err != nil {
+			return failure.Op{Verb: "get", Kind: "server version"}.Wrap(err)
+		}
+		outcome, measured, err := smoke.Run(ctx, client, smoke.Options{
+			Name: "gangctl-smoke-" + o.Suffix(), Namespace: namespace, Scheduler: o.Scheduler, Image: o.Image, Timeout: o.Timeout, Now: o.IO.Clock.Now,
+			Progress: func(line string) { fmt.Fprintln(o.IO.ErrOut, line) },
+		})
+		if err != nil {
+			return err
+		}
+		further, placed = append(further, outcome), measured
+	}
+	facts, err := look.Look(ctx, client, look.Options{Namespace: namespace, Version: o.Version, Shipped: shipped, Before: o.Before, Now: o.IO.Clock.Now})
+	if err != nil {
+		return err
+	}
+	checks := check.Cluster()
+	if o.Before {
+		checks = check.Before()
+	}
+	report := check.NewReport(checks, facts, further...)
+	report.Smoke = placed
+	if err := o.print(report); err != nil {
+		return err
+	}
+	if report.Status.Failed() {
+		return reply.Exit(int(CodeFailed))
+	}
+	return nil
+}
+
+func (o *Options) print(r *check.Report) error {
+	if !o.Output.IsTable() {
+		return reply.Encode(o.IO, &o.Output, r)
+	}
+	_, err := fmt.Fprint(o.IO.Out, Text(r, o.IO.OutStyled))
+	return err
+}

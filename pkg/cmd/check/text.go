@@ -1,0 +1,100 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gangctl/gangctl/pkg/check"
+	"github.com/gangctl/gangctl/pkg/explain/phrase"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+)
+
+// statusWidth is that of the longest status, and gap the space after it.
+const (
+	statusWidth = len(check.Unseen)
+	gap         = 2
+)
+
+// Text is the report as a table, a heading for each category. What grants a right follows at the end, where it can be pasted as a
+// whole.
+func Text(r *check.Report, style func(iostreams.Style, string) string) string {
+	var b strings.Builder
+	var fixes []string
+	last := check.Category("")
+	for _, o := range r.Checks {
+		if o.Category != last {
+			if last != "" {
+				b.WriteByte('\n')
+			}
+			fmt.Fprintf(&b, "%s\n", strings.ToUpper(string(o.Category)))
+			last = o.Category
+		}
+		outcome(&b, o, style)
+		for _, f := range o.Findings {
+			if f.Fix != "" {
+				fixes = append(fixes, f.Fix)
+			}
+		}
+	}
+	fmt.Fprintf(&b, "\n%s\n", summary(r))
+	if len(fixes) > 0 {
+		fmt.Fprintf(&b, "\nWhat is missing is granted by:\nkubectl apply -f - <<'EOF'\n%sEOF\n", strings.Join(fixes, "---\n"))
+	}
+	if r.Grant != "" {
+		who := "you need"
+		if r.User != "" {
+			who = r.User + " needs"
+		}
+		fmt.Fprintf(&b, "\nTo look at everything, %s:\nkubectl apply -f - <<'EOF'\n%sEOF\n", who, r.Grant)
+	}
+	return b.String()
+}
+
+// outcome is a row: the status, and what was found. Several findings have a line each, with their status where it is another.
+func outcome(b *strings.Builder, o check.Outcome, style func(iostreams.Style, string) string) {
+	indent := strings.Repeat(" ", statusWidth+gap)
+	fmt.Fprintf(b, "%s%s%s", style(color(o.Status), string(o.Status)), indent[len(o.Status):], o.Title)
+	if len(o.Findings) == 1 {
+		fmt.Fprintf(b, ": %s\n", o.Findings[0].Message)
+	} else {
+		fmt.Fprintln(b)
+	}
+	for _, f := range o.Findings {
+		if len(o.Findings) > 1 {
+			word := ""
+			if f.Status != o.Status {
+				word = style(color(f.Status), string(f.Status)) + ": "
+			}
+			fmt.Fprintf(b, "%s- %s%s\n", indent, word, f.Message)
+		}
+		if f.Hint != "" {
+			fmt.Fprintf(b, "%s%s %s\n", indent, style(iostreams.Cyan, "hint:"), strings.ReplaceAll(f.Hint, "\n", "\n"+indent))
+		}
+	}
+}
+
+// color is how a status looks; its word is there without it.
+func color(s check.Status) iostreams.Style {
+	switch s {
+	case check.OK:
+		return iostreams.Green
+	case check.Warn:
+		return iostreams.Yellow
+	default:
+		return iostreams.Red
+	}
+}
+
+func summary(r *check.Report) string {
+	s := r.Summary
+	parts := []string{phrase.Count(s.OK+s.Warn+s.Fail+s.CouldNotLook, "check"), fmt.Sprintf("%d ok", s.OK)}
+	for _, part := range []struct {
+		n    int
+		word string
+	}{{s.Warn, "with warnings"}, {s.Fail, "failed"}, {s.CouldNotLook, "could not look"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.word))
+		}
+	}
+	return parts[0] + ": " + strings.Join(parts[1:], ", ")
+}

@@ -1,0 +1,84 @@
+package describe
+
+import (
+	"time"
+
+	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+)
+
+// step is one in the life of a job.
+type step struct {
+	name string
+	// at is zero for one that has not happened, or whose evidence is gone.
+	at time.Time
+}
+
+// timeline is when the job was submitted, when the last of its pods was created, got its node and began to run, and when
+// the job ended. What only pods tell is not known of a member whose pod is gone.
+func timeline(job *kubeflowv1.TFJob, s tfjob.Summary) []step {
+	end := step{name: "done"}
+	if s.State == tfjob.Failed {
+		end.name = "failed"
+	}
+	if done := job.Status.CompletionTime; done != nil {
+		end.at = done.Time
+	}
+	return []step{
+		{"submitted", job.CreationTimestamp.Time},
+		{"created", whole(s, func(p *corev1.Pod) time.Time { return p.CreationTimestamp.Time })},
+		{"scheduled", whole(s, scheduled)},
+		{"running", whole(s, started)},
+		end,
+	}
+}
+
+// whole is when the last member came so far; zero while one has not.
+func whole(s tfjob.Summary, when func(*corev1.Pod) time.Time) time.Time {
+	var last time.Time
+	for _, m := range s.Members {
+		if m.Pod == nil {
+			return time.Time{}
+		}
+		at := when(m.Pod)
+		if at.IsZero() {
+			return time.Time{}
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+func scheduled(p *corev1.Pod) time.Time {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}
+
+// started is when the last container of a pod began to run; after a restart it is when it began again.
+func started(p *corev1.Pod) time.Time {
+	var last time.Time
+	for _, c := range p.Status.ContainerStatuses {
+		var at time.Time
+		switch {
+		case c.State.Running != nil:
+			at = c.State.Running.StartedAt.Time
+		case c.State.Terminated != nil:
+			at = c.State.Terminated.StartedAt.Time
+		}
+		if at.IsZero() {
+			return time.Time{}
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	return last
+}

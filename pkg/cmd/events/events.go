@@ -1,0 +1,141 @@
+// Package events is `gangctl events`.
+package events
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/pager"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/jobname"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/printer"
+	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+)
+
+// Options are what the command works with.
+type Options struct {
+	IO        *iostreams.IOStreams
+	Namespace func() (string, error)
+	Client    func() (*kube.Client, error)
+
+	Name string
+	// Types are Normal and Warning; empty for both.
+	Types  []string
+	Output printer.Flags
+}
+
+// NewCommand returns the command; runF replaces the run in tests.
+func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{IO: f.IO}
+	cmd := &cobra.Command{
+		Use:   "events NAME",
+		Short: "Show what happened to a job, its gang and its pods",
+		Long: `Show the events of a job, of the objects that declare its gang, and of its pods, those that are gone included, in the order in
+which they happened. The API server keeps events for an hour, unless it was told otherwise.`,
+		Example: `  # what happened, the latest last
+  gangctl events llama
+
+  # only what went wrong
+  gangctl events llama --types Warning`,
+		SuggestFor: []string{"event", "history"},
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return failure.Usagef("events needs the name of one job, got %d", len(args)).WithHint("for all jobs: gangctl list")
+			}
+			return nil
+		},
+		ValidArgsFunction: jobname.Complete(f, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Namespace, o.Client = f.Namespace, f.Client
+			o.Name = args[0]
+			if err := o.validate(cmd); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	cmd.Flags().StringSliceVar(&o.Types, "types", nil, "Only events of these types: Normal, Warning")
+	cmd.Flags().BoolVar(&o.Output.NoHeaders, "no-headers", false, "Print no column headers")
+	o.Output.AddFlags(cmd, printer.JSON, printer.YAML, printer.Wide)
+	return cmd
+}
+
+func (o *Options) validate(cmd *cobra.Command) error {
+	for _, t := range o.Types {
+		if t != corev1.EventTypeNormal && t != corev1.EventTypeWarning {
+			return failure.Usagef("--types %q: must be Normal or Warning", t)
+		}
+	}
+	if cmd.Flags().Changed("no-headers") && !o.Output.IsTable() {
+		return failure.Usagef("--no-headers has no effect with -o %s", o.Output.Output).WithHint("leave it out")
+	}
+	return o.Output.Validate()
+}
+
+func (o *Options) run(ctx context.Context) error {
+	namespace, err := o.Namespace()
+	if err != nil {
+		return err
+	}
+	client, err := o.Client()
+	if err != nil {
+		return err
+	}
+	op := failure.Op{Verb: "get", Resource: tfjob.GVR(), Kind: tfjob.Kind, Namespace: namespace, Name: o.Name}
+	job, err := client.Dynamic.Resource(tfjob.GVR()).Namespace(namespace).Get(ctx, o.Name, metav1.GetOptions{})
+	if err != nil {
+		return jobname.NotFound(ctx, client, op, err)
+	}
+	pods, err := client.Typed.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0", LabelSelector: tfjob.PodSelectorFor(o.Name)})
+	if err != nil {
+		return failure.Op{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "pod", Namespace: namespace}.Wrap(err)
+	}
+	all, err := list(ctx, client, namespace)
+	if err != nil {
+		return err
+	}
+	family := newFamily(job, pods.Items)
+	found := o.pick(all, family)
+	if !o.Output.IsTable() {
+		return o.printObjects(found)
+	}
+	if len(found) == 0 {
+		fmt.Fprintf(o.IO.ErrOut, "no events of %s in namespace %s: the API server keeps them for a time only\n", o.Name, namespace)
+		return nil
+	}
+	return o.printTable(found)
+}
+
+// list returns the events of a namespace in one request, from the cache of the API server.
+func list(ctx context.Context, client *kube.Client, namespace string) ([]corev1.Event, error) {
+	var events []corev1.Event
+	all, _, err := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return client.Typed.CoreV1().Events(namespace).List(ctx, o)
+	}).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err == nil {
+		err = meta.EachListItem(all, func(item runtime.Object) error {
+			e, ok := item.(*corev1.Event)
+			if !ok {
+				return fmt.Errorf("unexpected %T", item)
+			}
+			events = append(events, *e)
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, failure.Op{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("events"), Kind: "event", Namespace: namespace}.Wrap(err)
+	}
+	return events, nil
+}

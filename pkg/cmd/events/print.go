@@ -1,0 +1,52 @@
+package events
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/gangctl/gangctl/pkg/printer"
+)
+
+var columns = []printer.Column{{Name: "Last"}, {Name: "Type"}, {Name: "Object"}, {Name: "Reason"}, {Name: "Count"}, {Name: "First", Wide: true}, {Name: "From", Wide: true}, {Name: "Message"}}
+
+// printTable shows ages to people, and times to programs.
+func (o *Options) printTable(events []corev1.Event) error {
+	now, width := o.IO.Clock.Now(), o.IO.Width()
+	when := func(t time.Time) string {
+		switch {
+		case t.IsZero():
+			return "-"
+		case width == 0:
+			return t.UTC().Format(time.RFC3339)
+		}
+		return duration.HumanDuration(now.Sub(t))
+	}
+	rows := make([][]string, 0, len(events))
+	for i := range events {
+		e := &events[i]
+		rows = append(rows, []string{when(last(e)), e.Type, fmt.Sprintf("%s/%s", e.InvolvedObject.Kind, e.InvolvedObject.Name), e.Reason,
+			strconv.Itoa(int(count(e))), when(first(e)), cmp.Or(e.ReportingController, e.Source.Component, "-"), e.Message})
+	}
+	return printer.PrintTable(o.IO.Out, o.Output, width, columns, rows)
+}
+
+func (o *Options) printObjects(events []corev1.Event) error {
+	p, err := o.Output.Printer()
+	if err != nil {
+		return err
+	}
+	list := &corev1.EventList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "EventList"}, Items: events}
+	for i := range list.Items {
+		list.Items[i].TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
+	}
+	if list.Items == nil {
+		list.Items = []corev1.Event{}
+	}
+	return p.PrintObj(list, o.IO.Out)
+}

@@ -1,0 +1,219 @@
+package install
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/pkg/apply"
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/kube/kubetest"
+	"github.com/gangctl/gangctl/pkg/version"
+)
+
+const (
+	crdPath       = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podgroups.scheduling.x-k8s.io"
+	namespacePath = "/api/v1/namespaces/gangctl-system"
+)
+
+// run types `install scheduler` with a gangctl of a version against a store, without waiting.
+func run(t *testing.T, s *kubetest.Store, gangctl string, args ...string) (stdout, stderr string, failed *failure.Error) {
+	t.Helper()
+	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
+	f := &factory.Factory{IO: io, Client: s.Client, Version: version.Info{Version: gangctl}}
+	cmd := NewSchedulerCommand(f, nil)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(append([]string{"--wait=false", "--skip-checks"}, args...)) // a store answers no access reviews
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), errOut.String(), failure.From(err)
+}
+
+// installed is a store on which a version is installed.
+func installed(t *testing.T, gangctl string, args ...string) *kubetest.Store {
+	t.Helper()
+	s := kubetest.NewStore(t)
+	if _, _, failed := run(t, s, gangctl, args...); failed != nil {
+		t.Fatal(failed)
+	}
+	return s
+}
+
+// other is a definition or namespace that somebody else made.
+func other(kind, name string, content map[string]any) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, "spec": content}}
+	o.SetName(name)
+	o.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "sched", "meta.helm.sh/release-namespace": "kube-system"})
+	return o
+}
+
+func serving(version string) map[string]any {
+	return map[string]any{"versions": []any{map[string]any{"name": version, "served": true}}}
+}
+
+// What somebody else made is used and not touched, and its owner is named.
+func TestLeavesOthers(t *testing.T) {
+	s := kubetest.NewStore(t)
+	s.Put(crdPath, other("CustomResourceDefinition", "podgroups.scheduling.x-k8s.io", serving("v1alpha1")))
+	s.Put(namespacePath, other("Namespace", "gangctl-system", nil))
+	out, stderr, failed := run(t, s, "v1.2.3")
+	if failed != nil || strings.Contains(out, "namespace/") || strings.Contains(out, "customresourcedefinition") {
+		t.Fatalf("%v\n%s", failed, out)
+	}
+	for _, want := range []string{
+		"note: Namespace gangctl-system is there already, made by Helm release kube-system/sched: it is used as it is\n",
+		"note: CustomResourceDefinition podgroups.scheduling.x-k8s.io is there already, made by Helm release kube-system/sched: it is used as it is\n",
+	} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("not said: %s", want)
+		}
+	}
+	s.Put(crdPath, other("CustomResourceDefinition", "podgroups.scheduling.x-k8s.io", serving("v2")))
+	_, _, failed = run(t, s, "v1.2.3")
+	if failed == nil || !strings.Contains(failed.Message, "made by Helm release kube-system/sched, and does not serve v1alpha1, which training operators write (it serves v2)") {
+		t.Errorf("got %+v", failed)
+	}
+}
+
+func TestNamesNeighbours(t *testing.T) {
+	s := kubetest.NewStore(t)
+	s.Hook(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/apis" {
+			return false
+		}
+		kubetest.Write(w, 200, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroupList"},
+			Groups: []metav1.APIGroup{{Name: "scheduling.volcano.sh"}, {Name: "scheduling.incubator.k8s.io"}}})
+		return true
+	})
+	_, stderr, failed := run(t, s, "v1.2.3", "--serve", "kube-batch")
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	for _, want := range []string{
+		"note: the cluster has the PodGroups of kube-batch (scheduling.incubator.k8s.io): pods with schedulerName kube-batch are scheduled by gang-scheduler from now on; stop",
+		"note: the cluster has the PodGroups of Volcano (scheduling.volcano.sh): its pods stay its own; to take over those with schedulerName volcano: --serve volcano\n",
+	} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("not said: %s\n%s", want, stderr)
+		}
+	}
+}
+
+// One cluster has one scheduler, and an older gangctl leaves a newer one alone, before anything is changed.
+func TestRefuses(t *testing.T) {
+	s := installed(t, "v1.10.0")
+	before := len(s.Requests())
+	_, _, failed := run(t, s, "v1.10.0", "--namespace", "other")
+	if failed == nil || failed.Message != "the scheduler is installed in namespace gangctl-system already, and a cluster has one" ||
+		!strings.Contains(failed.Hint, "--namespace gangctl-system") {
+		t.Errorf("got %+v", failed)
+	}
+	_, _, failed = run(t, s, "v1.9.0")
+	if failed == nil || failed.Message != "the installed scheduler is v1.10.0, newer than this gangctl, which is v1.9.0" {
+		t.Errorf("got %+v", failed)
+	}
+	for _, request := range s.Requests()[before:] {
+		if !strings.HasPrefix(request, "GET ") {
+			t.Errorf("after a refusal: %s", request)
+		}
+	}
+	if _, _, failed = run(t, s, "v1.11.0"); failed != nil {
+		t.Errorf("a newer one: %v", failed)
+	}
+	if _, _, failed = run(t, s, "dev", "--image", "x"); failed != nil {
+		t.Errorf("one that cannot be compared: %v", failed)
+	}
+}
+
+// What a flag asked for and the next run does not is taken away again.
+func TestPrunes(t *testing.T) {
+	s := installed(t, "v1.2.3", "--ha")
+	out, stderr, failed := run(t, s, "v1.2.3")
+	if failed != nil || !strings.Contains(out, "poddisruptionbudget.policy/gang-scheduler pruned\n") || !strings.Contains(out, "deployment.apps/gang-scheduler configured\n") ||
+		!strings.Contains(stderr, "0 created, 1 configured, 21 unchanged, 1 pruned\n") {
+		t.Errorf("%v\n%s%s", failed, out, stderr)
+	}
+}
+
+// --diff shows what changes and nothing else, and changes nothing.
+func TestDiff(t *testing.T) {
+	s := installed(t, "v1.2.3")
+	out, stderr, failed := run(t, s, "v1.2.3", "--diff", "--serve", "volcano")
+	if failed != nil || !strings.Contains(out, "\n+        - --serve=volcano\n") || strings.Contains(out, "configmap/") || strings.Contains(out, "unchanged") ||
+		!strings.Contains(stderr, "0 created, 1 configured, 21 unchanged, 0 pruned (server dry run)\n") {
+		t.Errorf("%v\n%s%s", failed, out, stderr)
+	}
+	out, _, failed = run(t, s, "v1.2.3", "--dry-run=server", "--serve", "volcano")
+	if failed != nil || !strings.Contains(out, "deployment.apps/gang-scheduler configured (server dry run)\n") {
+		t.Errorf("%v\n%s", failed, out)
+	}
+	if out, _, failed = run(t, s, "v1.2.3"); failed != nil || strings.Count(out, " unchanged\n") != 22 {
+		t.Errorf("something was changed: %v\n%s", failed, out)
+	}
+}
+
+// Who lacks a right is told of it, and where to see all that are missing; a refusal of another sort is no matter of rights.
+func TestForbidden(t *testing.T) {
+	for message, want := range map[string]bool{
+		`User "bob" cannot patch resource "clusterroles" in API group "rbac.authorization.k8s.io" at the cluster scope`: true,
+		`admission webhook "no.example.com" denied the request: no`:                                                     false,
+	} {
+		s := kubetest.NewStore(t)
+		s.Hook(func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, "/clusterroles/") {
+				return false
+			}
+			kubetest.Write(w, 403, kubetest.Status(403, metav1.StatusReasonForbidden, message, nil))
+			return true
+		})
+		out, _, failed := run(t, s, "v1.2.3")
+		if failed == nil || !strings.Contains(failed.Message, message) || strings.Contains(failed.Hint, "gangctl check --pre") != want ||
+			!strings.Contains(out, "deployment.apps/gang-scheduler created\n") {
+			t.Errorf("got %+v", failed)
+		}
+	}
+}
+
+// What it was told is found again.
+func TestFind(t *testing.T) {
+	s := installed(t, "v1.2.3", "--serve", "volcano", "--replicas", "3", "--memory", "1Gi", "--namespace", "ml")
+	client, err := s.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := Find(context.Background(), client)
+	if err != nil || found.Namespace != "ml" || found.Version != "v1.2.3" || found.Settings.Memory != "1Gi" || found.Settings.Replicas != 3 {
+		t.Fatalf("got %+v, %v", found, err)
+	}
+	if names := strings.Join(found.Names(), " "); names != install.SchedulerInstance+" volcano" {
+		t.Errorf("names: %s", names)
+	}
+	second := found.Objects[len(found.Objects)-1].DeepCopy()
+	second.SetNamespace("elsewhere")
+	s.Put("/apis/apps/v1/namespaces/elsewhere/deployments/gang-scheduler", second)
+	if _, err := Find(context.Background(), client); err == nil || !strings.Contains(err.Error(), "two installations of the scheduler") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What is shipped is of a kind that later versions look for, or it would never be pruned.
+func TestEveryKindIsLookedFor(t *testing.T) {
+	objects, err := install.Scheduler{Version: "v1.2.3", Namespace: "ml", Image: "x", Replicas: 2, TakeBack: true}.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		if !slices.ContainsFunc(apply.ShippedKinds(), func(k apply.Kind) bool { return k.Kind == o.GetKind() }) {
+			t.Errorf("%s is not", apply.Describe(o))
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package install
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/install"
+	manifests "github.com/gangctl/gangctl/install/operator"
+	"github.com/gangctl/gangctl/pkg/apply"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/operator"
+)
+
+func (o *OperatorOptions) run(ctx context.Context) error {
+	if o.Export {
+		objects, err := o.Settings.Objects()
+		if err != nil {
+			return err
+		}
+		return printYAML(o.IO, objects)
+	}
+	client, err := o.Client()
+	if err != nil {
+		return err
+	}
+	found, err := findOperators(ctx, client)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(found) > 1:
+		return failure.Errorf("%d operators act on TFJobs: %s and %s", len(found), found[0].Name(), found[1].Name()).
+			WithHint("keep one of them: kubectl -n %s scale deployment/%s --replicas=0", found[1].Deployment.Namespace, found[1].Deployment.Name)
+	case len(found) == 1 && !ours(found[0]):
+		return o.change(ctx, client, found[0])
+	case len(found) == 1 && found[0].Deployment.Namespace != o.Settings.Namespace:
+		return failure.Errorf("gangctl installed the operator in namespace %s", found[0].Deployment.Namespace).
+			WithHint("name that one: -n %s", found[0].Deployment.Namespace)
+	}
+	return o.install(ctx, client)
+}
+
+// findOperators finds those that run as Deployments. Some that cannot be seen must not pass for none: two would act on the same
+// jobs.
+func findOperators(ctx context.Context, client *kube.Client) ([]operator.Operator, error) {
+	list, err := client.Typed.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, failure.Op{Verb: "list", Resource: appsv1.SchemeGroupVersion.WithResource("deployments"), Kind: "Deployment"}.Wrap(err)
+	}
+	var all []*appsv1.Deployment
+	for i := range list.Items {
+		all = append(all, &list.Items[i])
+	}
+	return operator.Find(all), nil
+}
+
+// ours tells whether gangctl installed the operator.
+func ours(o operator.Operator) bool {
+	labels := o.Deployment.Labels
+	return labels[install.LabelPartOf] == install.PartOf && labels[install.LabelInstance] == manifests.Name
+}
+
+// install applies the release's manifests. Nothing is pruned: with a definition, every job of its kind would go.
+func (o *OperatorOptions) install(ctx context.Context, client *kube.Client) error {
+	if o.Release != "" {
+		return failure.Usagef("--release is about an operator that is there, and there is none").WithHint("gangctl installs %s", manifests.Version)
+	}
+	objects, err := o.Settings.Objects()
+	if err != nil {
+		return err
+	}
+	i := &Installer{IO: o.IO, Client: client, Flags: &o.Flags, counts: map[apply.Action]int{}}
+	if objects, err = i.leaveOthers(ctx, objects); err != nil {
+		return err
+	}
+	if err := o.needsGroups(ctx, client, o.Settings.GangScheduler); err != nil {
+		return err
+	}
+	a := &apply.Applier{Client: client.Dynamic, Force: o.Flags.force, DryRun: i.dry(), Report: i.report}
+	if err = a.Apply(ctx, objects); err == nil {
+		err = i.err
+	}
+	fmt.Fprintf(o.IO.ErrOut, "%s%s\n", i.summary(), i.suffix())
+	if err != nil || i.dry() || !o.Flags.wait {
+		return err
+	}
+	return o.await(ctx, client, o.Settings.Namespace, manifests.Name)
+}
+
+// needsGroups refuses to have an operator make groups that are not served: releases from v1.8 on do not start without them.
+func (o *OperatorOptions) needsGroups(ctx context.Context, client *kube.Client, scheduler string) error {
+	if scheduler == "" {
+		return nil
+	}
+	known := operator.Operator{Release: operator.Release{Major: 1, Minor: 9, Patch: 4}}
+	return served(ctx, client, known.Render(scheduler).Group)
+}
+
+func served(ctx context.Context, client *kube.Client, group string) error {
+	groups, err := client.Typed.Discovery().ServerGroups()
+	if err != nil {
+		return fmt.Errorf("ask which APIs are served: %w", err)
+	}
+	for _, g := range groups.Groups {
+		if g.Name == group {
+			return ctx.Err()
+		}
+	}
+	return failure.Errorf("the operator would make PodGroups of %s, which the cluster does not serve", group).
+		WithHint("gangctl install scheduler brings those of scheduling.x-k8s.io; others come with their scheduler")
+}
+
+func (o *OperatorOptions) await(ctx context.Context, client *kube.Client, namespace, name string) error {
+	say := func(step string) { fmt.Fprintf(o.IO.ErrOut, "%s: %s\n", name, step) }
+	err := apply.WaitReady(ctx, client.Typed, namespace, name, o.Flags.timeout, say)
+	if err == nil {
+		fmt.Fprintf(o.IO.ErrOut, "%s is ready in namespace %s\n", name, namespace)
+	}
+	return err
+}

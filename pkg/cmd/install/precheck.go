@@ -1,0 +1,36 @@
+package install
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/check"
+	"github.com/gangctl/gangctl/pkg/check/look"
+	checkcmd "github.com/gangctl/gangctl/pkg/cmd/check"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/kube"
+)
+
+// precheck looks at what has to be true before these objects are written, and refuses if something is not: half an installation
+// is worse than none. What it may not look at is no reason to refuse.
+func (o *SchedulerOptions) precheck(ctx context.Context, client *kube.Client, objects []*unstructured.Unstructured) error {
+	facts, err := look.Look(ctx, client, look.Options{Namespace: o.Namespace, Version: o.Version, Shipped: objects, Before: true, Now: o.IO.Clock.Now})
+	if err != nil {
+		return fmt.Errorf("check the cluster: %w", err)
+	}
+	all := check.NewReport(check.Before(), facts)
+	if all.Summary.Fail == 0 {
+		return nil
+	}
+	failed := &check.Report{Summary: all.Summary}
+	for _, outcome := range all.Checks {
+		if outcome.Status == check.Fail {
+			failed.Checks = append(failed.Checks, outcome)
+		}
+	}
+	fmt.Fprint(o.IO.ErrOut, checkcmd.Text(failed, o.IO.ErrStyled))
+	return failure.Errorf("the gang scheduler is not installed: %d of %d checks failed", all.Summary.Fail, len(all.Checks)).
+		WithHint("see all of them: gangctl check --pre; install it all the same: --skip-checks")
+}

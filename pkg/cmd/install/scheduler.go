@@ -1,0 +1,119 @@
+package install
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/version"
+)
+
+// SchedulerOptions are what `install scheduler` works with.
+type SchedulerOptions struct {
+	IO      *iostreams.IOStreams
+	Client  func() (*kube.Client, error)
+	Version version.Info
+
+	Namespace string
+	Settings  Settings
+	Flags     Flags
+	Export    bool
+	// SkipChecks installs whatever `check --pre` says.
+	SkipChecks bool
+}
+
+// NewSchedulerCommand returns the command; runF replaces the run in tests.
+func NewSchedulerCommand(f *factory.Factory, runF func(context.Context, *SchedulerOptions) error) *cobra.Command {
+	o := &SchedulerOptions{IO: f.IO, Version: f.Version}
+	cmd := &cobra.Command{
+		Use:   "scheduler",
+		Short: "Install the gang scheduler",
+		Long: `Install the gang scheduler beside the cluster's own: a Deployment of 'gangctl scheduler' under the strictest pod
+security, exactly the rights that it uses, and roles that let users of view, edit and admin work with gangs.
+Pods are scheduled by it whose schedulerName is gang-scheduler.
+
+First it looks at what 'gangctl check --pre' looks at, and changes nothing if a check fails: all rights that are
+missing are named at once, with the YAML that grants them.
+
+Each object is a line: created, configured, unchanged or pruned. To run it again with the same flags changes
+nothing. What somebody else made stays theirs: a namespace or a PodGroup definition that is there already is used
+and not touched.`,
+		Example: `  # one replica, and wait until it is ready
+  gangctl install scheduler
+
+  # two replicas, from your own registry, and what would change
+  gangctl install scheduler --ha --registry registry.example.com/ml --diff
+
+  # as YAML, for a repository or another tool
+  gangctl install scheduler --export > gang-scheduler.yaml`,
+		Args:              noArguments,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Client = f.Client
+			if err := o.complete(cmd); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	o.Flags.Add(cmd)
+	cmd.Flags().BoolVar(&o.Export, "export", false, "Print the objects as YAML; needs no cluster")
+	cmd.Flags().BoolVar(&o.SkipChecks, "skip-checks", false, "Install whatever the checks say")
+	return cmd
+}
+
+func (o *SchedulerOptions) complete(cmd *cobra.Command) error {
+	var err error
+	if o.Settings, err = o.Flags.Complete(cmd, Defaults()); err != nil {
+		return err
+	}
+	o.Namespace = o.Flags.Namespace(cmd.Flags())
+	if !o.Export {
+		return nil
+	}
+	for _, flag := range []string{"dry-run", "diff", "wait", "timeout", "force-conflicts", "skip-checks"} {
+		if cmd.Flags().Changed(flag) {
+			return failure.Usagef("--%s has no effect with --export, which asks no cluster", flag).WithHint("leave out one of the two flags")
+		}
+	}
+	return nil
+}
+
+func (o *SchedulerOptions) run(ctx context.Context) error {
+	scheduler, err := o.Settings.Scheduler(o.Namespace, o.Version.Version)
+	if err != nil {
+		return err
+	}
+	if o.Export {
+		return export(o.IO, scheduler)
+	}
+	client, err := o.Client()
+	if err != nil {
+		return err
+	}
+	found, err := Find(ctx, client)
+	if err != nil {
+		if !apierrors.IsForbidden(err) || o.SkipChecks {
+			return err
+		}
+		objects, noObjects := scheduler.Objects() // all that is missing, at once
+		return cmp.Or(noObjects, o.precheck(ctx, client, objects), err)
+	}
+	i := &Installer{IO: o.IO, Client: client, Flags: &o.Flags}
+	if !o.SkipChecks {
+		i.Before = func(ctx context.Context, objects []*unstructured.Unstructured) error {
+			return o.precheck(ctx, client, objects)
+		}
+	}
+	return i.Apply(ctx, scheduler, found)
+}

@@ -1,0 +1,30 @@
+package install
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestToleration(t *testing.T) {
+	tests := map[string]corev1.Toleration{
+		"infra":                            {Key: "infra", Operator: corev1.TolerationOpExists},
+		"example.com/infra:NoExecute":      {Key: "example.com/infra", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+		"infra=yes:NoSchedule":             {Key: "infra", Operator: corev1.TolerationOpEqual, Value: "yes", Effect: corev1.TaintEffectNoSchedule},
+		"infra=":                           {Key: "infra", Operator: corev1.TolerationOpEqual},
+		"node.kubernetes.io/infra=a-b.c_d": {Key: "node.kubernetes.io/infra", Operator: corev1.TolerationOpEqual, Value: "a-b.c_d"},
+	}
+	for text, want := range tests {
+		if got, err := toleration(text); err != nil || got != want {
+			t.Errorf("%s: got %+v, %v", text, got, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"": `key ""`, "a b": `key "a b"`, "=x": `key ""`, "infra=a b": `value "a b"`, "infra:Never": `effect "Never": must be`, "infra:": `effect "": must be`,
+	} {
+		if _, err := toleration(text); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: got %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package logs
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/logs"
+	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+)
+
+// mainContainer is the one in which the operator expects the program.
+const mainContainer = "tensorflow"
+
+// indexes reads 0 or 0,2-5.
+func indexes(text string) (func(int) bool, error) {
+	if text == "" {
+		return func(int) bool { return true }, nil
+	}
+	type span struct{ from, to int }
+	var spans []span
+	for part := range strings.SplitSeq(text, ",") {
+		low, high, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		if !isRange {
+			high = low
+		}
+		from, err1 := strconv.Atoi(low)
+		to, err2 := strconv.Atoi(high)
+		if err1 != nil || err2 != nil || from < 0 || to < from {
+			return nil, failure.Usagef("--index %q: want numbers from 0 on, such as 0 or 0,2-5", text)
+		}
+		spans = append(spans, span{from, to})
+	}
+	return func(i int) bool {
+		return slices.ContainsFunc(spans, func(s span) bool { return i >= s.from && i <= s.to })
+	}, nil
+}
+
+// choose picks the members that are wanted. It is an error if the job has none of them.
+func (o *Options) choose(all []tfjob.Member) ([]tfjob.Member, error) {
+	var roles []string
+	for _, m := range all {
+		if !slices.Contains(roles, m.Role) {
+			roles = append(roles, m.Role)
+		}
+	}
+	for _, role := range o.Roles {
+		if !slices.Contains(roles, strings.ToLower(role)) {
+			return nil, failure.Errorf("%s has no role %q", o.Name, role).WithHint("its roles are: %s", strings.Join(roles, ", "))
+		}
+	}
+	wanted := func(role string) bool {
+		return len(o.Roles) == 0 || slices.ContainsFunc(o.Roles, func(r string) bool { return strings.EqualFold(r, role) })
+	}
+	chosen := slices.DeleteFunc(slices.Clone(all), func(m tfjob.Member) bool { return !wanted(m.Role) || !o.indexes(m.Index) })
+	if len(chosen) == 0 && len(all) > 0 {
+		return nil, failure.Errorf("%s has no member with index %s", o.Name, o.Index).WithHint("see its members: gangctl get %s", o.Name)
+	}
+	return chosen, nil
+}
+
+// member is one whose pod exists.
+func (o *Options) member(m tfjob.Member, order []string) (logs.Member, error) {
+	name, err := o.container(m.Pod)
+	return logs.Member{Role: m.Role, Index: m.Index, Order: slices.Index(order, m.Role), Pod: m.Pod, Container: name}, err
+}
+
+// container is the one that is asked for, else the operator's, else the first.
+func (o *Options) container(pod *corev1.Pod) (string, error) {
+	var names []string
+	for _, c := range append(slices.Clone(pod.Spec.Containers), pod.Spec.InitContainers...) {
+		names = append(names, c.Name)
+	}
+	switch {
+	case o.Container != "" && !slices.Contains(names, o.Container):
+		return "", failure.Errorf("pod %s/%s has no container %q", pod.Namespace, pod.Name, o.Container).WithHint("its containers are: %s", strings.Join(names, ", "))
+	case o.Container != "":
+		return o.Container, nil
+	case slices.Contains(names, mainContainer):
+		return mainContainer, nil
+	case len(names) == 0:
+		return "", fmt.Errorf("pod %s/%s has no containers", pod.Namespace, pod.Name)
+	}
+	return names[0], nil
+}
+
+// roleOrder are the roles in the order in which members are shown.
+func roleOrder(all []tfjob.Member) []string {
+	var roles []string
+	for _, m := range all {
+		if !slices.Contains(roles, m.Role) {
+			roles = append(roles, m.Role)
+		}
+	}
+	return roles
+}
+
+// bad is how the latest run of a member that failed ended, and whether that was the run before; nil for one that has not failed.
+func bad(m logs.Member) (t *corev1.ContainerStateTerminated, before bool) {
+	s := logs.Status(m.Pod, m.Container)
+	switch {
+	case s == nil:
+		return nil, false
+	case s.State.Terminated != nil && s.State.Terminated.ExitCode != 0:
+		return s.State.Terminated, false
+	case s.LastTerminationState.Terminated != nil && s.LastTerminationState.Terminated.ExitCode != 0:
+		return s.LastTerminationState.Terminated, s.State.Waiting == nil
+	}
+	return nil, false
+}
+
+// first finds the member whose run failed first.
+func first(members []logs.Member) (m logs.Member, t *corev1.ContainerStateTerminated, before bool) {
+	failed := slices.DeleteFunc(slices.Clone(members), func(m logs.Member) bool {
+		t, _ := bad(m)
+		return t == nil
+	})
+	if len(failed) == 0 {
+		return logs.Member{}, nil, false
+	}
+	m = slices.MinFunc(failed, func(a, b logs.Member) int {
+		x, _ := bad(a)
+		y, _ := bad(b)
+		return cmp.Or(x.FinishedAt.Compare(y.FinishedAt.Time), cmp.Compare(a.Order, b.Order), cmp.Compare(a.Index, b.Index))
+	})
+	t, before = bad(m)
+	return m, t, before
+}

@@ -1,0 +1,198 @@
+package logs
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/explain"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/follow"
+	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/logs"
+	"github.com/gangctl/gangctl/pkg/snapshot/collect"
+	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+)
+
+// lastWords is how long members that run on when their job is over are listened to.
+const lastWords = 3 * time.Second
+
+// errDone ends a watch that has nothing left to do.
+var errDone = errors.New("done")
+
+// following is a `logs -f` that goes on.
+type following struct {
+	o         *Options
+	client    *kube.Client
+	namespace string
+	sink      *sink
+	logs      *logs.Follower
+
+	mu       sync.Mutex
+	uid      types.UID
+	finished time.Time
+	asked    time.Time
+	told     string
+	started  bool
+}
+
+// follow prints what members print until the job ends.
+func (o *Options) follow(ctx context.Context, client *kube.Client, namespace string, members int) error {
+	s := o.sink()
+	f := &following{o: o, client: client, namespace: namespace, sink: s, logs: &logs.Follower{
+		Client: client.Typed, Sink: s, Clock: o.IO.Clock, Request: o.request(), MaxStreams: o.MaxStreams, TakeTurns: members > o.MaxStreams}}
+	if f.logs.TakeTurns {
+		s.say("note: %d members take turns on %d connections (--max-streams)", members, o.MaxStreams)
+	}
+	watched, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go f.end(watched, cancel)
+	watcher := &follow.Follower{Client: client, Namespace: namespace, Name: o.Name, Trouble: func(err error) {
+		s.say("note: %s; trying again", failure.From(err).Message)
+	}}
+	err := watcher.Run(watched, func(snapshot follow.Snapshot) (bool, error) { return false, f.step(watched, snapshot) })
+	switch cause := context.Cause(watched); {
+	case ctx.Err() != nil:
+		return failure.WithCode(failure.CodeInterrupted, "interrupted; %s goes on", o.Name)
+	case errors.Is(err, context.Canceled) && errors.Is(cause, errDone):
+		return nil
+	case errors.Is(err, context.Canceled) && cause != nil:
+		return cause
+	}
+	return err
+}
+
+// step looks at the job and its pods after a change.
+func (f *following) step(ctx context.Context, s follow.Snapshot) error {
+	f.mu.Lock()
+	if f.uid == "" && s.Job != nil {
+		f.uid = s.Job.UID
+	}
+	uid := f.uid
+	f.mu.Unlock()
+	if s.Job == nil || s.Job.UID != uid {
+		return f.vanished(ctx, uid)
+	}
+	all := tfjob.Members(s.Job, s.Pods)
+	chosen, err := f.o.choose(all)
+	if err != nil {
+		return err
+	}
+	exist := map[types.UID]bool{}
+	for _, pod := range s.Pods {
+		exist[pod.UID] = true
+	}
+	for _, m := range chosen {
+		if m.Pod == nil {
+			continue
+		}
+		member, err := f.o.member(m, roleOrder(all))
+		if err != nil {
+			return err
+		}
+		f.started = f.started || logs.Started(logs.Status(m.Pod, member.Container))
+		f.logs.Update(ctx, member)
+	}
+	f.logs.Gone(exist)
+	summary := tfjob.Summarize(s.Job, s.Pods)
+	if summary.Finished() {
+		f.finish(string(summary.State))
+	} else if !f.started {
+		f.explain(ctx)
+	}
+	return nil
+}
+
+// vanished looks whether the job is there no more: the list of a server that has just started may lack it.
+func (f *following) vanished(ctx context.Context, uid types.UID) error {
+	job, err := f.client.Dynamic.Resource(tfjob.GVR()).Namespace(f.namespace).Get(ctx, f.o.Name, metav1.GetOptions{})
+	var status apierrors.APIStatus
+	switch {
+	case err == nil && job.GetUID() != uid && uid != "":
+		f.finish("replaced by another job of the same name")
+	case errors.As(err, &status) && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Name == f.o.Name:
+		f.finish("deleted")
+	default:
+		return nil
+	}
+	f.logs.Gone(nil)
+	return nil
+}
+
+// finish notes that the job is over, and how.
+func (f *following) finish(how string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.finished.IsZero() {
+		f.finished = f.o.IO.Clock.Now()
+		f.sink.say("%s has ended: %s", f.o.Name, how)
+	}
+}
+
+// end ends the watch when the job is over and its logs are read, or with what ends all.
+func (f *following) end(ctx context.Context, cancel context.CancelCauseFunc) {
+	ticker := f.o.IO.Clock.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case err := <-f.logs.Failed():
+			cancel(err)
+			return
+		case <-ticker.C():
+		case <-f.logs.Ended():
+		}
+		f.mu.Lock()
+		finished := f.finished
+		f.mu.Unlock()
+		if finished.IsZero() {
+			continue
+		}
+		// Parameter servers may outlive their job, for ever: they get a moment to say what is left.
+		over := f.o.IO.Clock.Since(finished) > lastWords
+		if active := f.logs.Active(); active == 0 || over && active == f.logs.Idle() {
+			cancel(errDone)
+			return
+		}
+	}
+}
+
+// explain says why members wait, now and then, if there is something new to say.
+func (f *following) explain(ctx context.Context) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.o.IO.Clock.Now()
+	if !f.asked.IsZero() && now.Sub(f.asked) < askAgain {
+		return
+	}
+	f.asked = now
+	go func() {
+		line := f.o.why(ctx, f.client, f.namespace)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if line != "" && line != f.told && ctx.Err() == nil {
+			f.told = line
+			f.sink.say("waiting: %s", line)
+		}
+	}()
+}
+
+// why is why-pending's first line; empty if it cannot be found out, or the job runs.
+func (o *Options) why(ctx context.Context, client *kube.Client, namespace string) string {
+	s, err := collect.Collect(ctx, client, collect.Options{Namespace: namespace, Kind: "tfjob", Name: o.Name, Now: o.IO.Clock.Now})
+	if err != nil {
+		return ""
+	}
+	a, err := explain.Explain(ctx, s, explain.Question{Kind: "tfjob", Namespace: namespace, Name: o.Name}, explain.Options{NoAdvice: true})
+	if err != nil || a.Primary == nil {
+		return ""
+	}
+	return string(a.Verdict) + "  " + strings.TrimSpace(a.Headline)
+}

@@ -1,0 +1,156 @@
+package logs
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/utils/clock"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/kube/kubetest"
+	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+)
+
+// screen is a buffer that can be read while a command writes to it.
+type screen struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// followed is a `logs llama -f` of a job of one worker on fake clients, whose logs read "fake logs".
+type followed struct {
+	t           *testing.T
+	typed       *fake.Clientset
+	dyn         *dynamicfake.FakeDynamicClient
+	out, errOut *screen
+	stop        context.CancelFunc
+	ended       chan *failure.Error
+}
+
+func startFollow(t *testing.T, pod *corev1.Pod) *followed {
+	t.Helper()
+	f := &followed{t: t, typed: fake.NewClientset(pod), out: &screen{}, errOut: &screen{}, ended: make(chan *failure.Error, 1),
+		dyn: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{tfjob.GVR(): "TFJobList"}, object(t, kubetest.Job("research", "llama", 1)))}
+	io, _, _, _ := iostreams.Test(clock.RealClock{})
+	io.SetOut(f.out)
+	io.ErrOut = f.errOut
+	client := &kube.Client{Typed: f.typed, Dynamic: f.dyn}
+	cmd := NewCommand(&factory.Factory{IO: io, Client: func() (*kube.Client, error) { return client, nil }, Namespace: func() (string, error) { return "research", nil }}, nil)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs([]string{"llama", "-f"})
+	ctx, cancel := context.WithCancel(t.Context())
+	f.stop = cancel
+	go func() { f.ended <- failure.From(cmd.ExecuteContext(ctx)) }()
+	return f
+}
+
+func object(t *testing.T, job *kubeflowv1.TFJob) *unstructured.Unstructured {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: content}
+}
+
+// succeed ends the job well.
+func (f *followed) succeed() {
+	f.t.Helper()
+	job := kubetest.Job("research", "llama", 1)
+	job.Status.Conditions = []kubeflowv1.JobCondition{{Type: kubeflowv1.JobSucceeded, Status: corev1.ConditionTrue}}
+	if _, err := f.dyn.Resource(tfjob.GVR()).Namespace("research").Update(f.t.Context(), object(f.t, job), metav1.UpdateOptions{}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *followed) end() *failure.Error {
+	f.t.Helper()
+	select {
+	case failed := <-f.ended:
+		return failed
+	case <-time.After(20 * time.Second):
+		f.t.Fatalf("it does not end\n%s%s", f.out, f.errOut)
+		return nil
+	}
+}
+
+// over is a worker that has ended.
+func over(code int32) *corev1.Pod {
+	p := worker(0, corev1.ContainerState{Terminated: ended(code, "Error", time.Minute)}, nil)
+	p.Status.Phase = corev1.PodSucceeded
+	if code != 0 {
+		p.Status.Phase = corev1.PodFailed
+	}
+	return p
+}
+
+// It ends with the job, when all is read.
+func TestFollowEndsWithItsJob(t *testing.T) {
+	f := startFollow(t, over(3))
+	f.succeed()
+	failed := f.end()
+	if failed != nil || f.out.String() != "[worker-0] fake logs\n" {
+		t.Errorf("got %+v, %q", failed, f.out)
+	}
+	for _, note := range []string{"[worker-0] exited with code 3\n", "llama has ended: Succeeded\n"} {
+		if strings.Count(f.errOut.String(), note) != 1 {
+			t.Errorf("no %q, or more than one, in %q", note, f.errOut)
+		}
+	}
+}
+
+// A member that runs on when its job is over does not keep it for ever.
+func TestFollowLeavesServersAlone(t *testing.T) {
+	f := startFollow(t, worker(0, running(), nil))
+	f.succeed()
+	if failed := f.end(); failed != nil || !strings.Contains(f.errOut.String(), "llama has ended: Succeeded\n") {
+		t.Errorf("got %+v, %q", failed, f.errOut)
+	}
+}
+
+func TestFollowEndsWhenTheJobIsDeleted(t *testing.T) {
+	f := startFollow(t, over(0))
+	for deadline := time.Now().Add(20 * time.Second); f.out.String() == "" && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	if err := f.dyn.Resource(tfjob.GVR()).Namespace("research").Delete(t.Context(), "llama", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if failed := f.end(); failed != nil || !strings.HasSuffix(f.errOut.String(), "llama has ended: deleted\n") {
+		t.Errorf("got %+v, %q", failed, f.errOut)
+	}
+}
+
+func TestFollowInterrupted(t *testing.T) {
+	f := startFollow(t, worker(0, running(), nil))
+	f.stop()
+	if failed := f.end(); failed == nil || failed.Code != failure.CodeInterrupted {
+		t.Errorf("got %+v", failed)
+	}
+}

@@ -1,0 +1,134 @@
+package logs
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/pkg/cmd/jobname"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/logs"
+	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+)
+
+func (o *Options) run(ctx context.Context) error {
+	namespace, err := o.Namespace()
+	if err != nil {
+		return err
+	}
+	client, err := o.Client()
+	if err != nil {
+		return err
+	}
+	members, err := o.members(ctx, client, namespace)
+	if err != nil {
+		return err
+	}
+	if o.Follow {
+		return o.follow(ctx, client, namespace, len(members))
+	}
+	return o.once(ctx, client, namespace, members)
+}
+
+// members are those that are wanted, with their pods.
+func (o *Options) members(ctx context.Context, client *kube.Client, namespace string) ([]tfjob.Member, error) {
+	op := failure.Op{Verb: "get", Resource: tfjob.GVR(), Kind: tfjob.Kind, Namespace: namespace, Name: o.Name}
+	stored, err := client.Dynamic.Resource(tfjob.GVR()).Namespace(namespace).Get(ctx, o.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, jobname.NotFound(ctx, client, op, err)
+	}
+	job, err := tfjob.Decode(stored)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := client.Typed.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0", LabelSelector: tfjob.PodSelectorFor(o.Name)})
+	if err != nil {
+		return nil, failure.Op{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "pod", Namespace: namespace}.Wrap(err)
+	}
+	return o.choose(tfjob.Members(job, tfjob.ByOwner(pods.Items)[job.UID]))
+}
+
+// once prints what has been printed so far.
+func (o *Options) once(ctx context.Context, client *kube.Client, namespace string, members []tfjob.Member) error {
+	s := o.sink()
+	var started []logs.Member
+	for _, m := range members {
+		if m.Pod == nil {
+			continue
+		}
+		member, err := o.member(m, roleOrder(members))
+		if err != nil {
+			return err
+		}
+		if logs.Started(logs.Status(m.Pod, member.Container)) {
+			started = append(started, member)
+		}
+	}
+	if len(started) == 0 {
+		return o.notStarted(ctx, client, namespace)
+	}
+	request := o.request()
+	wanted, err := o.narrow(started, &request)
+	if err != nil {
+		return err
+	}
+	reader := logs.Once{Client: client.Typed, Sink: s, Request: request, MaxStreams: o.MaxStreams}
+	if !reader.Merges(len(wanted)) {
+		s.say("note: %d members share %d connections: they come one after the other, not in the order of time (--max-streams)", len(wanted), o.MaxStreams)
+	}
+	errs := reader.Read(ctx, wanted)
+	if len(started) < len(members) && !o.Failed && !o.FirstError && !o.Previous {
+		s.say("note: %d of %d members have not started", len(members)-len(started), len(members))
+	}
+	for _, m := range wanted {
+		if t, _ := bad(m); t != nil {
+			s.Note(m, logs.Exit(t))
+		}
+	}
+	if ctx.Err() != nil {
+		return failure.WithCode(failure.CodeInterrupted, "interrupted")
+	}
+	return failure.All(errs...)
+}
+
+// narrow picks the members that have failed, or were restarted, where that is asked for.
+func (o *Options) narrow(started []logs.Member, q *logs.Request) ([]logs.Member, error) {
+	if o.FirstError {
+		m, t, before := first(started)
+		if t == nil {
+			return nil, failure.Errorf("no member of %s has failed", o.Name).WithHint("see how its members are: gangctl get %s", o.Name)
+		}
+		q.Previous = before
+		return []logs.Member{m}, nil
+	}
+	var wanted []logs.Member
+	for _, m := range started {
+		t, before := bad(m)
+		s := logs.Status(m.Pod, m.Container)
+		switch {
+		case o.Failed && (t == nil || before && !o.Previous):
+		case o.Previous && s.LastTerminationState.Terminated == nil:
+		default:
+			wanted = append(wanted, m)
+		}
+	}
+	switch {
+	case len(wanted) > 0:
+		return wanted, nil
+	case o.Failed:
+		return nil, failure.Errorf("no member of %s has failed", o.Name).WithHint("a member that was restarted and runs now: add --previous, or use --first-error")
+	}
+	return nil, failure.Errorf("no member of %s was restarted: there is no run before", o.Name).WithHint("leave out --previous")
+}
+
+// notStarted says why there is no log yet.
+func (o *Options) notStarted(ctx context.Context, client *kube.Client, namespace string) error {
+	text := fmt.Sprintf("no member of %s has started", o.Name)
+	if line := o.why(ctx, client, namespace); line != "" {
+		text += ": " + line
+	}
+	return failure.Errorf("%s", text).WithHint("wait for them with -f, or see what is in the way: gangctl why-pending %s -n %s", o.Name, namespace)
+}

@@ -1,0 +1,98 @@
+// Package onemember finds the one member of a job that a command is about.
+package onemember
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/pkg/cmd/jobname"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+)
+
+// leaders are the roles that lead a job, the first that there is; a job without them is led by its first worker.
+var leaders = []string{"chief", "master", "worker"}
+
+// Choice is which member is meant.
+type Choice struct {
+	// Role is empty for the one that leads the job.
+	Role  string
+	Index int
+}
+
+// AddFlags adds --role and --index.
+func (c *Choice) AddFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.Role, "role", "", "Role of the member; default is the one that leads the job: chief, master or worker")
+	cmd.Flags().IntVar(&c.Index, "index", 0, "Index of the member in its role")
+}
+
+// Validate reports a choice that cannot be: exit code 2.
+func (c *Choice) Validate() error {
+	if c.Index < 0 {
+		return failure.Usagef("--index %d: must be 0 or more", c.Index)
+	}
+	return nil
+}
+
+// Running finds the pod of the member. It is an error if it does not run.
+func (c *Choice) Running(ctx context.Context, client *kube.Client, namespace, job string) (*corev1.Pod, error) {
+	op := failure.Op{Verb: "get", Resource: tfjob.GVR(), Kind: tfjob.Kind, Namespace: namespace, Name: job}
+	stored, err := client.Dynamic.Resource(tfjob.GVR()).Namespace(namespace).Get(ctx, job, metav1.GetOptions{})
+	if err != nil {
+		return nil, jobname.NotFound(ctx, client, op, err)
+	}
+	decoded, err := tfjob.Decode(stored)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := client.Typed.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0", LabelSelector: tfjob.PodSelectorFor(job)})
+	if err != nil {
+		return nil, failure.Op{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "pod", Namespace: namespace}.Wrap(err)
+	}
+	members := tfjob.Members(decoded, tfjob.ByOwner(pods.Items)[decoded.UID])
+	m, err := c.pick(job, members)
+	if err != nil {
+		return nil, err
+	}
+	if m.Pod == nil || m.Pod.Status.Phase != corev1.PodRunning {
+		text := fmt.Sprintf("%s of %s does not run: it is %s", m.Name(), job, m.State)
+		if m.Reason != "" {
+			text += ": " + m.Reason
+		}
+		return nil, failure.Errorf("%s", text).WithHint("see the others: gangctl get %s -n %s", job, namespace)
+	}
+	return m.Pod, nil
+}
+
+// pick finds the member among all.
+func (c *Choice) pick(job string, members []tfjob.Member) (*tfjob.Member, error) {
+	var roles []string
+	for _, m := range members {
+		if !slices.Contains(roles, m.Role) {
+			roles = append(roles, m.Role)
+		}
+	}
+	if len(roles) == 0 {
+		return nil, failure.Errorf("%s has no members", job)
+	}
+	role := strings.ToLower(c.Role)
+	if role == "" {
+		role = roles[0]
+		if i := slices.IndexFunc(leaders, func(r string) bool { return slices.Contains(roles, r) }); i >= 0 {
+			role = leaders[i]
+		}
+	}
+	for i := range members {
+		if members[i].Role == role && members[i].Index == c.Index {
+			return &members[i], nil
+		}
+	}
+	return nil, failure.Errorf("%s has no member %s-%d", job, role, c.Index).WithHint("see its members: gangctl get %s", job)
+}

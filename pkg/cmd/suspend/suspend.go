@@ -1,0 +1,110 @@
+// Package suspend is `gangctl suspend` and `gangctl resume`.
+package suspend
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/jobname"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+)
+
+// Options are what the two commands work with.
+type Options struct {
+	IO        *iostreams.IOStreams
+	Namespace func() (string, error)
+	Client    func() (*kube.Client, error)
+
+	Names []string
+	// Suspend is false for resume.
+	Suspend bool
+}
+
+// NewCommand returns `suspend`; runF replaces the run in tests.
+func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	return newCommand(f, &Options{IO: f.IO, Suspend: true}, runF, &cobra.Command{
+		Use:   "suspend NAME…",
+		Short: "Set jobs aside: their members go, the jobs stay",
+		Long: `Suspend TFJobs, whoever created them: the operator deletes their pods, which frees what they hold, and makes no new ones until
+the jobs are resumed. What a member has not saved is lost. A job whose suspension is Kueue's to decide is refused, and so is
+one that has finished. Every name is tried; the exit code is 1 if any failed.`,
+		Example: `  # free the GPUs of a job, to go on with it later
+  gangctl suspend llama
+
+  # two jobs
+  gangctl suspend llama mistral`,
+		SuggestFor: []string{"hold", "pause", "qhold"},
+	})
+}
+
+// NewResumeCommand returns `resume`; runF replaces the run in tests.
+func NewResumeCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	return newCommand(f, &Options{IO: f.IO}, runF, &cobra.Command{
+		Use:   "resume NAME…",
+		Short: "Go on with jobs that were set aside",
+		Long: `Resume suspended TFJobs, whoever suspended them: the operator makes their pods again, and they are scheduled as a gang. A job
+whose suspension is Kueue's to decide is refused, and so is one that has finished. Every name is tried; the exit code is 1 if
+any failed.`,
+		Example: `  # go on with a job
+  gangctl resume llama
+
+  # and wait until all of it runs
+  gangctl resume llama
+  gangctl wait llama --for running`,
+		SuggestFor: []string{"unsuspend", "release", "continue", "unpause", "qrls"},
+	})
+}
+
+func newCommand(f *factory.Factory, o *Options, runF func(context.Context, *Options) error, cmd *cobra.Command) *cobra.Command {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return failure.Usagef("%s needs the name of a job", cmd.Name()).WithHint("see them with `gangctl list`")
+		}
+		return nil
+	}
+	cmd.ValidArgsFunction = jobname.Complete(f, 0)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.Namespace, o.Client = f.Namespace, f.Client
+		slices.Sort(args)
+		o.Names = slices.Compact(args)
+		if runF != nil {
+			return runF(cmd.Context(), o)
+		}
+		return o.run(cmd.Context())
+	}
+	return cmd
+}
+
+func (o *Options) run(ctx context.Context) error {
+	namespace, err := o.Namespace()
+	if err != nil {
+		return err
+	}
+	client, err := o.Client()
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for i, name := range o.Names {
+		if ctx.Err() != nil {
+			failures = append(failures, failure.WithCode(failure.CodeInterrupted, "interrupted; not tried: %s", strings.Join(o.Names[i:], ", ")))
+			break
+		}
+		done, err := o.change(ctx, client, namespace, name)
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		kind := tfjob.GVR().GroupResource()
+		fmt.Fprintf(o.IO.Out, "%s.%s/%s %s\n", strings.TrimSuffix(kind.Resource, "s"), kind.Group, name, done)
+	}
+	return failure.All(failures...)
+}

@@ -1,0 +1,202 @@
+package suspend
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/kube/kubetest"
+)
+
+const (
+	jobsPath = "/apis/kubeflow.org/v1/namespaces/research/tfjobs"
+	podsPath = "/api/v1/namespaces/research/pods"
+)
+
+// run runs `suspend` or `resume`.
+func run(ctx context.Context, s *kubetest.Server, args ...string) (stdout, stderr string, failed *failure.Error) {
+	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
+	f := &factory.Factory{IO: io, Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
+	cmd := NewCommand(f, nil)
+	if args[0] == "resume" {
+		cmd = NewResumeCommand(f, nil)
+	}
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(args[1:])
+	failed = failure.From(cmd.ExecuteContext(ctx))
+	return out.String(), errOut.String(), failed
+}
+
+type change func(*kubeflowv1.TFJob)
+
+func asIs(*kubeflowv1.TFJob) {}
+
+func set(suspend bool) change {
+	return func(j *kubeflowv1.TFJob) { j.Spec.RunPolicy.Suspend = &suspend }
+}
+
+func preempted(j *kubeflowv1.TFJob) {
+	set(true)(j)
+	j.Labels = map[string]string{"gangctl.dev/suspended-by": "gang-scheduler", "team": "nlp"}
+	j.Annotations = map[string]string{"gangctl.dev/suspended-because": "it made room for mistral"}
+}
+
+// keep serves a job; before and after a patch it is as the changes say.
+func keep(s *kubetest.Server, name string, before, after change) {
+	stored, patched := kubetest.Job("research", name, 2), kubetest.Job("research", name, 2)
+	before(stored)
+	after(patched)
+	s.Answer("GET "+jobsPath+"/"+name, 200, stored)
+	s.Answer("PATCH "+jobsPath+"/"+name, 200, patched)
+}
+
+func TestChange(t *testing.T) {
+	tests := []struct {
+		name, verb    string
+		before, after change
+		stdout, patch string
+		note          string
+	}{
+		{"suspend", "suspend", asIs, set(true), "suspended", `{"metadata":{"uid":"research-llama"},"spec":{"runPolicy":{"suspend":true}}}`, ""},
+		{"resume", "resume", set(true), set(false), "resumed", `{"metadata":{"uid":"research-llama"},"spec":{"runPolicy":{"suspend":false}}}`, ""},
+		{"resume what the scheduler suspended", "resume", preempted, asIs, "resumed", `{"metadata":{"annotations":{"gangctl.dev/suspended-because":null},` +
+			`"labels":{"gangctl.dev/suspended-by":null},"uid":"research-llama"},"spec":{"runPolicy":{"suspend":false}}}`, ""},
+		{"suspended already", "suspend", set(true), asIs, "unchanged", "", ""},
+		{"never suspended", "resume", asIs, asIs, "unchanged", "", ""},
+		{"the scheduler was first", "suspend", preempted, asIs, "unchanged", "",
+			"note: gang-scheduler has suspended llama, and resumes it itself: it made room for mistral\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := kubetest.New(t)
+			keep(s, "llama", tt.before, tt.after)
+			s.Answer("GET "+podsPath, 200, kubetest.PodList())
+			stdout, stderr, failed := run(t.Context(), s, tt.verb, "llama")
+			if failed != nil || stdout != "tfjob.kubeflow.org/llama "+tt.stdout+"\n" || stderr != tt.note {
+				t.Fatalf("got %+v, %q, %q", failed, stdout, stderr)
+			}
+			patch := ""
+			if n := len(s.Requests()); n > 1 {
+				patch = s.Body(n - 1)
+			}
+			if diff := cmp.Diff(tt.patch, patch); diff != "" {
+				t.Errorf("patch: -want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+// condition makes the job's operator say something.
+func condition(kind kubeflowv1.JobConditionType) change {
+	return func(j *kubeflowv1.TFJob) {
+		j.Status.Conditions = []kubeflowv1.JobCondition{{Type: kind, Status: corev1.ConditionTrue}}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	queued := func(j *kubeflowv1.TFJob) { j.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "gpus"} }
+	elsewhere := func(j *kubeflowv1.TFJob) {
+		by := "kueue.x-k8s.io/multikueue"
+		j.Spec.RunPolicy.ManagedBy = &by
+	}
+	going := func(j *kubeflowv1.TFJob) { j.DeletionTimestamp = &kubetest.Created }
+	tests := []struct {
+		name, verb    string
+		before, after change
+		requests      int
+		message, hint string
+	}{
+		{"Kueue, suspend", "suspend", queued, asIs, 1, "Kueue decides when it runs, by its queue gpus", "set spec.active: false of its Workload"},
+		{"Kueue, resume", "resume", queued, asIs, 1, "Kueue decides when it runs, by its queue gpus", "set spec.active: true of its Workload"},
+		{"another controller", "suspend", elsewhere, asIs, 1, "it is managed by kueue.x-k8s.io/multikueue, not by the Training Operator (spec.runPolicy.managedBy)", ""},
+		{"being deleted", "suspend", going, asIs, 1, "it is being deleted", ""},
+		{"succeeded", "suspend", condition(kubeflowv1.JobSucceeded), asIs, 1, "it has finished: Succeeded", "gangctl get llama -n research"},
+		{"failed", "resume", condition(kubeflowv1.JobFailed), asIs, 1, "it has finished: Failed", "gangctl get llama -n research"},
+		{"no such field", "suspend", asIs, asIs, 2, "the cluster does not keep spec.runPolicy.suspend, and nothing is changed: its Training Operator is older than 1.7", "gangctl delete llama"},
+		{"set back", "resume", set(true), set(true), 3, "the cluster keeps spec.runPolicy.suspend: true, whatever is asked for: something in it, such as Kueue, decides on the job", "mutatingwebhook"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := kubetest.New(t)
+			keep(s, "llama", tt.before, tt.after)
+			s.Answer("GET "+podsPath, 200, kubetest.PodList())
+			stdout, _, failed := run(t.Context(), s, tt.verb, "llama")
+			if want := tt.verb + " TFJob research/llama: " + tt.message; failed == nil || failed.Message != want || failed.Code != failure.CodeError || stdout != "" {
+				t.Fatalf("got %+v, %q; want %s", failed, stdout, want)
+			}
+			if !strings.Contains(failed.Hint, tt.hint) || len(s.Requests()) != tt.requests {
+				t.Errorf("hint %q, requests %q", failed.Hint, s.Requests())
+			}
+		})
+	}
+}
+
+// Every name is tried, once, and the failures are told together.
+func TestEachIsTried(t *testing.T) {
+	s := kubetest.New(t)
+	keep(s, "c", asIs, set(true))
+	keep(s, "d", asIs, set(true))
+	s.Answer("GET "+jobsPath, 200, kubetest.JobList("", kubetest.Job("research", "a-2", 1)))
+	s.Refuse("GET "+jobsPath+"/a", 404, metav1.StatusReasonNotFound, "no", &metav1.StatusDetails{Name: "a"})
+	s.Answer("GET "+jobsPath+"/b", 200, kubetest.Job("research", "b", 1))
+	s.Refuse("PATCH "+jobsPath+"/b", 403, metav1.StatusReasonForbidden, `User "bob" cannot patch resource "tfjobs" in API group`, nil)
+	stdout, _, failed := run(t.Context(), s, "suspend", "d", "c", "b", "a", "c")
+	if want := "tfjob.kubeflow.org/c suspended\ntfjob.kubeflow.org/d suspended\n"; stdout != want {
+		t.Errorf("stdout: %q", stdout)
+	}
+	want := "suspend TFJob research/a: not found\n" + `suspend TFJob research/b: User "bob" cannot patch resource "tfjobs" in API group`
+	if failed == nil || failed.Message != want || failed.Code != failure.CodeError || failed.Hint != "did you mean a-2?" {
+		t.Errorf("got %+v", failed)
+	}
+}
+
+// A job that took the place of the one that was seen is left alone: the uid in the patch makes the server refuse.
+func TestAnotherJobOfTheName(t *testing.T) {
+	s := kubetest.New(t)
+	s.Answer("GET "+jobsPath+"/llama", 200, kubetest.Job("research", "llama", 1))
+	s.HandleFunc("PATCH "+jobsPath+"/llama", func(w http.ResponseWriter, r *http.Request) {
+		var patch metav1.PartialObjectMetadata
+		if err := json.NewDecoder(r.Body).Decode(&patch); err != nil || patch.UID != "research-llama" || patch.ResourceVersion != "" {
+			t.Errorf("patch: %v, %+v", err, patch)
+		}
+		kubetest.Write(w, 409, kubetest.Status(409, metav1.StatusReasonConflict, "Precondition failed: UID in precondition: research-llama", &metav1.StatusDetails{Name: "llama"}))
+	})
+	stdout, _, failed := run(t.Context(), s, "suspend", "llama")
+	if failed == nil || failed.Message != "suspend TFJob research/llama: Precondition failed: UID in precondition: research-llama" || stdout != "" {
+		t.Errorf("got %+v, %q", failed, stdout)
+	}
+}
+
+// What was not tried is told.
+func TestInterrupted(t *testing.T) {
+	s := kubetest.New(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	_, _, failed := run(ctx, s, "resume", "b", "a")
+	if failed == nil || failed.Message != "interrupted; not tried: a, b" || failed.Code != failure.CodeInterrupted || len(s.Requests()) != 0 {
+		t.Errorf("got %+v, %q", failed, s.Requests())
+	}
+}
+
+// The operator counts a pod that ends as one that failed: the job waits for those of an earlier life.
+func TestPodsThatStillEnd(t *testing.T) {
+	s := kubetest.New(t)
+	keep(s, "llama", set(true), set(false))
+	s.Answer("GET "+podsPath, 200, kubetest.PodList(kubetest.Pod("research", "llama", 0, "n1", "")))
+	stdout, _, failed := run(t.Context(), s, "resume", "llama")
+	if failed == nil || failed.Message != "resume TFJob research/llama: pods of it that still end: 1; resumed now it would fail" || stdout != "" || len(s.Requests()) != 2 {
+		t.Errorf("got %+v, %q, %q", failed, stdout, s.Requests())
+	}
+}

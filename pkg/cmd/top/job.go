@@ -1,0 +1,126 @@
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/explain/phrase"
+	"github.com/gangctl/gangctl/pkg/usage"
+)
+
+// jobFrame shows jobs, those that hold the most first.
+func jobFrame(r usage.Jobs, l layout) []string {
+	kinds := heldKinds(r)
+	columns := []column{{name: "JOB"}, {name: "STATE"}, {name: "READY", spare: 2}, {name: "GPUS", spare: 4}, {name: "HELD"}, {name: "IDLE-HELD", spare: 1}, {name: "WAIT", spare: 3}}
+	if l.wide {
+		columns = append(columns, column{name: "KIND", spare: 8}, column{name: "QUEUE", spare: 5}, column{name: "CPU", spare: 7}, column{name: "MEM", spare: 6})
+	}
+	columns = append(columns, column{name: "WHY"})
+	if l.all {
+		columns = append([]column{{name: "NAMESPACE"}}, columns...)
+	}
+	var rows [][]string
+	for _, j := range byHeld(r.Jobs) {
+		row := []string{j.Name, string(j.State), fmt.Sprintf("%d/%d", j.Ready, j.Total), strconv.FormatInt(j.Asks.AllDevices(), 10), held(j.Held, kinds), idle(j.IdleMinutes), wait(j)}
+		if l.wide {
+			row = append(row, j.Kind, cmp.Or(j.Queue, none), cores(j.Held.CPU), gibi(j.Held.Memory)+"Gi")
+		}
+		row = append(row, why(j))
+		if l.all {
+			row = append([]string{j.Namespace}, row...)
+		}
+		rows = append(rows, row)
+	}
+	lines := grid(columns, rows, l.width, l.headers)
+	if !l.headers {
+		return lines
+	}
+	return append(append(lines, ""), wrap(jobFooter(r, kinds), l.width)...)
+}
+
+// byHeld sorts jobs by what they hold, then by how long they wait.
+func byHeld(jobs []usage.Job) []usage.Job {
+	jobs = slices.Clone(jobs)
+	slices.SortStableFunc(jobs, func(a, b usage.Job) int {
+		return cmp.Or(cmp.Compare(b.Held.AllDevices(), a.Held.AllDevices()), cmp.Compare(b.WaitSeconds, a.WaitSeconds), cmp.Compare(a.String(), b.String()))
+	})
+	return jobs
+}
+
+// heldKinds are the kinds of device that anybody holds or asks for.
+func heldKinds(r usage.Jobs) []corev1.ResourceName {
+	var kinds []corev1.ResourceName
+	add := func(h usage.Held) {
+		for kind := range h.Devices {
+			if !slices.Contains(kinds, kind) {
+				kinds = append(kinds, kind)
+			}
+		}
+	}
+	for _, j := range r.Jobs {
+		add(j.Held)
+		add(j.Asks)
+	}
+	for _, o := range r.Others {
+		add(o.Held)
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+func held(h usage.Held, kinds []corev1.ResourceName) string {
+	if h.AllDevices() == 0 {
+		return "0"
+	}
+	return labelled(kinds, len(kinds) > 1, func(kind corev1.ResourceName) string {
+		if h.Devices[kind] == 0 {
+			return ""
+		}
+		return strconv.FormatInt(h.Devices[kind], 10)
+	})
+}
+
+func wait(j usage.Job) string {
+	if j.WaitSeconds <= 0 {
+		return none
+	}
+	return age(j.WaitSeconds)
+}
+
+func why(j usage.Job) string {
+	if j.Code == "" || j.Why == "" {
+		return j.Why + j.Code
+	}
+	return j.Code + ": " + strings.TrimPrefix(j.Why, j.Name+": ")
+}
+
+// devices are so many GPUs, by kind where there are several.
+func devices(h usage.Held, kinds []corev1.ResourceName) string {
+	if len(kinds) > 1 && h.AllDevices() > 0 {
+		return held(h, kinds)
+	}
+	return phrase.Count(h.AllDevices(), "GPU")
+}
+
+// jobFooter sums up what jobs hold, and what holds the rest.
+func jobFooter(r usage.Jobs, kinds []corev1.ResourceName) string {
+	var inJobs, elsewhere usage.Held
+	var minutes float64
+	for _, j := range r.Jobs {
+		inJobs.Add(j.Held)
+		minutes += j.IdleMinutes
+	}
+	for _, o := range r.Others {
+		elsewhere.Add(o.Held)
+	}
+	text := fmt.Sprintf("%s %s %s; others hold %s", phrase.Count(len(r.Jobs), "job"), phrase.Verb(len(r.Jobs), "holds", "hold"), devices(inJobs, kinds), devices(elsewhere, kinds))
+	if minutes > 0 {
+		text += "; " + idle(minutes) + " held by gangs that are not whole"
+	}
+	return text
+}

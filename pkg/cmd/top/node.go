@@ -1,0 +1,166 @@
+package top
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/explain/phrase"
+	"github.com/gangctl/gangctl/pkg/usage"
+)
+
+// layout says how a frame looks. A frame is a function of it and of a report alone.
+type layout struct {
+	// width is that of the screen in columns, 0 for a pipe: nothing is cut.
+	width   int
+	wide    bool
+	headers bool
+	// all is set where the jobs of all namespaces are shown.
+	all bool
+	// letters are those of the holders in the view with one cell for each device.
+	letters letters
+}
+
+// namesFrom is the width from which on jobs are named and not only counted.
+const namesFrom = 120
+
+// nodeFrame shows nodes, and below them what the cluster has.
+func nodeFrame(r usage.Nodes, l layout) []string {
+	kinds := make([]corev1.ResourceName, 0, len(r.Totals))
+	for _, t := range r.Totals {
+		kinds = append(kinds, t.Kind)
+	}
+	columns := []column{{name: "NODE"}, {name: "STATE", spare: 1}, {name: "GPU"}, {name: "FREE"}}
+	if l.wide {
+		columns = append(columns, column{name: "CELLS"})
+	}
+	columns = append(columns, column{name: "CPU", spare: 2}, column{name: "MEM", spare: 3}, column{name: "PODS", spare: 5}, column{name: "GANGS", spare: 4}, column{name: "NOTE"})
+	rows := make([][]string, 0, len(r.Nodes))
+	for _, n := range r.Nodes {
+		row := []string{n.Name, strings.Join(n.States, ","), used(n, kinds), free(n, kinds)}
+		if l.wide {
+			row = append(row, l.letters.cells(n))
+		}
+		rows = append(rows, append(row, cores(n.CPU.Used)+"/"+cores(n.CPU.Total), gibi(n.Memory.Used)+"/"+gibi(n.Memory.Total)+"Gi",
+			fmt.Sprintf("%d/%d", n.Pods.Used, n.Pods.Total), jobs(n, l.width), note(n)))
+	}
+	lines := grid(columns, rows, l.width, l.headers)
+	if !l.headers {
+		return lines
+	}
+	if l.wide {
+		lines = append(append(lines, ""), l.letters.legend(r, l.width)...)
+	}
+	return append(append(lines, ""), nodeFooter(r, l)...)
+}
+
+// used reads 6/8, with a mark where devices are unhealthy.
+func used(n usage.Node, kinds []corev1.ResourceName) string {
+	return labelled(kinds, len(kinds) > 1, func(kind corev1.ResourceName) string {
+		for _, d := range n.Devices {
+			if d.Kind == kind {
+				mark := ""
+				if d.Unhealthy > 0 {
+					mark = "!"
+				}
+				return fmt.Sprintf("%d/%d%s", d.Used, d.Total, mark)
+			}
+		}
+		return ""
+	})
+}
+
+// free are the devices that a pod could get now, in the order of the kinds.
+func free(n usage.Node, kinds []corev1.ResourceName) string {
+	return strings.ReplaceAll(labelled(kinds, false, func(kind corev1.ResourceName) string {
+		for _, d := range n.Devices {
+			if d.Kind == kind {
+				return strconv.FormatInt(d.Free, 10)
+			}
+		}
+		return ""
+	}), ", ", "+")
+}
+
+func jobs(n usage.Node, width int) string {
+	switch {
+	case len(n.Jobs) == 0:
+		return none
+	case width > 0 && width < namesFrom:
+		return strconv.Itoa(len(n.Jobs))
+	}
+	return phrase.Names(n.Jobs)
+}
+
+// note says what cannot be used and why, and what is about to change.
+func note(n usage.Node) string {
+	var parts []string
+	for _, d := range n.Devices {
+		if d.Unhealthy > 0 {
+			parts = append(parts, fmt.Sprintf("%d unhealthy", d.Unhealthy))
+		}
+		for _, u := range d.Unusable {
+			if u.Reason != usage.ReasonUnhealthy {
+				parts = append(parts, fmt.Sprintf("%d idle: %s", u.Amount, u.Reason))
+			}
+		}
+		if d.Used > d.Total {
+			parts = append(parts, fmt.Sprintf("%d more used than there are", d.Used-d.Total))
+		}
+	}
+	for _, t := range n.Taints {
+		parts = append(parts, "taint "+t)
+	}
+	if n.Leaving > 0 {
+		parts = append(parts, phrase.Count(n.Leaving, "pod")+" terminating")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// nodeFooter sums up each kind of device.
+func nodeFooter(r usage.Nodes, l layout) []string {
+	var lines []string
+	for _, t := range r.Totals {
+		text := fmt.Sprintf("%s: %d total, %d used, %d idle", t.Kind, t.Total, t.Used, t.Idle)
+		if len(t.Unusable) > 0 {
+			var why []string
+			var n int64
+			for _, u := range t.Unusable {
+				why = append(why, fmt.Sprintf("%d %s", u.Amount, u.Reason))
+				n += u.Amount
+			}
+			text += fmt.Sprintf(", %d of them unusable: %s", n, strings.Join(why, ", "))
+		}
+		lines = append(lines, wrap(text, l.width)...)
+		if len(t.Largest) > 0 {
+			lines = append(lines, wrap(largest(t), l.width)...)
+		}
+	}
+	if len(lines) == 0 {
+		lines = append(lines, "no accelerators")
+	}
+	return lines
+}
+
+// largest reads like: largest gang that starts now: 5×1 GPU, 2×2, none×4.
+func largest(t usage.Total) string {
+	var sizes []string
+	for i, g := range t.Largest {
+		members := strconv.FormatInt(g.Members, 10)
+		if g.Members == 0 {
+			members = "none"
+		}
+		size := fmt.Sprintf("%s×%d", members, g.Devices)
+		if i == 0 {
+			size += " " + noun(t.Kind)
+		}
+		sizes = append(sizes, size)
+	}
+	text := "largest gang that starts now: " + strings.Join(sizes, ", ")
+	if t.Usual.CPU > 0 || t.Usual.Memory > 0 {
+		text += fmt.Sprintf(" (with %s cpu, %sGi a %s, the median)", cores(t.Usual.CPU), gibi(t.Usual.Memory), noun(t.Kind))
+	}
+	return text
+}

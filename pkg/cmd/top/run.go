@@ -1,0 +1,153 @@
+package top
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/gangctl/gangctl/pkg/cmd/reply"
+	"github.com/gangctl/gangctl/pkg/explain"
+	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/explain/world"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/printer"
+	"github.com/gangctl/gangctl/pkg/snapshot"
+	"github.com/gangctl/gangctl/pkg/snapshot/collect"
+	"github.com/gangctl/gangctl/pkg/usage"
+)
+
+func (o *Options) run(ctx context.Context) error {
+	namespace := ""
+	if o.What == Job && !o.AllNamespaces {
+		var err error
+		if namespace, err = o.Namespace(); err != nil {
+			return err
+		}
+	}
+	if o.Watch {
+		return o.watch(ctx, namespace)
+	}
+	v, err := o.look(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	if !o.Output.IsTable() {
+		return reply.Encode(o.IO, &o.Output, v.value())
+	}
+	if v.empty != "" {
+		fmt.Fprintln(o.IO.ErrOut, v.empty)
+		return nil
+	}
+	return o.print(v.frame(o.layout(v, nil)))
+}
+
+func (o *Options) print(lines []string) error {
+	_, err := fmt.Fprintln(o.IO.Out, strings.Join(lines, "\n"))
+	return err
+}
+
+// view is one look at the cluster; of the reports that one is set that was asked for.
+type view struct {
+	nodes  *usage.Nodes
+	jobs   *usage.Jobs
+	queues *usage.Queues
+	// empty says that there is nothing to show.
+	empty string
+}
+
+func (v *view) value() any {
+	switch {
+	case v.nodes != nil:
+		return v.nodes
+	case v.jobs != nil:
+		return v.jobs
+	}
+	return v.queues
+}
+
+func (v *view) frame(l layout) []string {
+	switch {
+	case v.nodes != nil:
+		return nodeFrame(*v.nodes, l)
+	case v.jobs != nil:
+		return jobFrame(*v.jobs, l)
+	}
+	return queueFrame(*v.queues, l)
+}
+
+func (o *Options) layout(v *view, before letters) layout {
+	l := layout{width: o.IO.Width(), wide: o.Output.Output == printer.Wide, headers: !o.Output.NoHeaders, all: o.AllNamespaces}
+	if l.wide && v.nodes != nil {
+		l.letters = before.assign(*v.nodes)
+	}
+	return l
+}
+
+// look reads the file, or the cluster, and reports on it. What may not be seen is an error: half a sum is worse than none.
+func (o *Options) look(ctx context.Context, namespace string) (*view, error) {
+	s, err := o.snapshot(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.unseen(s, namespace); err != nil {
+		return nil, err
+	}
+	w := world.New(s)
+	v := &view{}
+	switch o.What {
+	case Node:
+		r := usage.OfNodes(w)
+		if v.nodes = &r; len(r.Nodes) == 0 {
+			v.empty = "no nodes"
+		}
+	case Job:
+		r := usage.OfJobs(w)
+		if namespace != "" {
+			r = r.In(namespace)
+		}
+		explained(ctx, s, namespace, &r)
+		if v.jobs = &r; len(r.Jobs) == 0 {
+			if v.empty = "no jobs hold or wait for anything in namespace " + namespace; namespace == "" {
+				v.empty = "no jobs hold or wait for anything in any namespace"
+			}
+		}
+	case Queue:
+		r := usage.OfQueues(w)
+		if v.queues = &r; len(r.Queues) == 0 {
+			v.empty = "no queues, and no jobs outside of queues"
+		}
+	}
+	return v, nil
+}
+
+func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Snapshot, error) {
+	if o.From != "" {
+		s, err := snapshot.Open(o.From, o.IO.In)
+		if err != nil {
+			return nil, failure.Errorf("%w", err).WithHint("a snapshot is what `gangctl why-pending --save FILE` or `kubectl get … -o yaml` writes")
+		}
+		return s, nil
+	}
+	client, err := o.Client()
+	if err != nil {
+		return nil, err
+	}
+	return collect.Collect(ctx, client, collect.Options{Namespace: namespace, Now: o.IO.Clock.Now})
+}
+
+// explained fills in why jobs wait.
+func explained(ctx context.Context, s *snapshot.Snapshot, namespace string, r *usage.Jobs) {
+	answers := map[string]*answer.Answer{}
+	for _, a := range explain.Pending(ctx, s, namespace, explain.Options{}) {
+		answers[a.Job.Kind+"/"+a.Job.Namespace+"/"+a.Job.Name] = a
+	}
+	for i := range r.Jobs {
+		j := &r.Jobs[i]
+		if a := answers[j.Kind+"/"+j.Namespace+"/"+j.Name]; a != nil {
+			j.Why = a.Headline
+			if a.Primary != nil {
+				j.Code = string(a.Primary.Code)
+			}
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package top
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gangctl/gangctl/pkg/cmd/reply"
+	"github.com/gangctl/gangctl/pkg/explain"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/snapshot"
+	"github.com/gangctl/gangctl/pkg/workload/registry"
+)
+
+// unseen is the error for what the view needs and the caller may not list, or the cluster does not know.
+func (o *Options) unseen(s *snapshot.Snapshot, namespace string) error {
+	if o.What != Node {
+		if refused := reply.Refusal(explain.Unlisted(s, explain.Question{Namespace: namespace})); refused != nil {
+			refused.Code = failure.CodeError
+			return refused
+		}
+		if err := noJobKinds(s); err != nil {
+			return err
+		}
+	}
+	for _, resource := range o.needed() {
+		where := namespace
+		if resource != "pods" {
+			where = "" // the others belong to the cluster
+		}
+		if d := s.Denial("", resource, where); d != nil {
+			return denied(*d, where)
+		}
+	}
+	return nil
+}
+
+// needed are the resources without which a view is not true, in the order in which they are asked for.
+func (o *Options) needed() []string {
+	switch o.What {
+	case Node:
+		return []string{"nodes", "pods"}
+	case Job:
+		return []string{"pods"}
+	case Queue:
+	}
+	return []string{"pods", "nodes", "queues.scheduling.volcano.sh", "podgroups.scheduling.volcano.sh", "clusterqueues.kueue.x-k8s.io", "localqueues.kueue.x-k8s.io", "workloads.kueue.x-k8s.io"}
+}
+
+// denied is the refusal of a list, with the rule that would allow it.
+func denied(d snapshot.Denial, namespace string) error {
+	reason := d.Message
+	if reason == "" {
+		reason = "forbidden"
+	}
+	where, binding := "in all namespaces", "a ClusterRole"
+	if namespace != "" {
+		where, binding = "in namespace "+namespace, "a Role in namespace "+namespace
+	}
+	resource, group, _ := strings.Cut(d.Resource, ".")
+	return failure.Errorf("list %s %s: %s", d.Resource, where, reason).WithHint(`ask an administrator for this rule in %s:
+  - apiGroups: [%q]
+    resources: [%q]
+    verbs: ["list"]`, binding, group, resource)
+}
+
+// noJobKinds is the error for a cluster that knows no kind of job but the batch Job, and has none of those.
+func noJobKinds(s *snapshot.Snapshot) error {
+	if s.Server.Resources == nil || len(s.Jobs) > 0 {
+		return nil
+	}
+	var missing []string
+	for _, r := range registry.Readers() {
+		resource := r.Resource + "." + r.Group
+		switch {
+		case r.Group == "batch":
+		case slices.ContainsFunc(s.Server.Resources, func(served string) bool { return strings.HasPrefix(served, resource+"/") }):
+			return nil
+		default:
+			missing = append(missing, resource)
+		}
+	}
+	return failure.Errorf("list jobs: the cluster does not serve %s", strings.Join(missing, ", ")).
+		WithHint("ask an administrator to install the Kubeflow Training Operator (v1.7 to v1.9), or try a local cluster that has it: gangctl-sandbox up")
+}

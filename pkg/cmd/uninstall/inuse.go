@@ -1,0 +1,65 @@
+package uninstall
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/kube"
+)
+
+const (
+	// pageSize is how many pods a list asks for at once.
+	pageSize = 500
+	// shown is how many pods a refusal names.
+	shown = 10
+)
+
+// refuseInUse returns an error that lists the pods which are scheduled by one of the names and have not ended.
+func refuseInUse(ctx context.Context, client *kube.Client, names []string) error {
+	var users []string
+	total := 0
+	for _, name := range names {
+		options := metav1.ListOptions{Limit: pageSize, FieldSelector: fields.AndSelectors(
+			fields.OneTermEqualSelector("spec.schedulerName", name),
+			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
+			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
+		).String()}
+		for {
+			page, err := client.Typed.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
+			if err != nil {
+				return failure.Op{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod"}.Wrap(err)
+			}
+			for i := range page.Items {
+				pod := &page.Items[i]
+				if total++; total <= shown {
+					users = append(users, fmt.Sprintf("%s/%s (%s, schedulerName %s)", pod.Namespace, pod.Name, pod.Status.Phase, name))
+				}
+			}
+			if options.Continue = page.Continue; options.Continue == "" {
+				break
+			}
+		}
+	}
+	if total == 0 {
+		return nil
+	}
+	more := ""
+	if total > shown {
+		more = fmt.Sprintf(" and %d more", total-shown)
+	}
+	return failure.Errorf("%s the scheduler: %s%s", plural(total), strings.Join(users, ", "), more).
+		WithHint("wait until their jobs have ended, or delete these: gangctl list -A, gangctl delete NAME")
+}
+
+func plural(pods int) string {
+	if pods == 1 {
+		return "1 pod uses"
+	}
+	return fmt.Sprintf("%d pods use", pods)
+}

@@ -1,0 +1,81 @@
+package uninstall
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/pkg/apply"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/kube"
+)
+
+// precious are the kinds that people put into a namespace and would miss.
+var precious = []apply.Kind{
+	{Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Kind: "Pod"},
+	{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap"},
+	{Resource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret"},
+	{Resource: schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, Kind: "PersistentVolumeClaim"},
+	{Resource: schema.GroupVersionResource{Version: "v1", Resource: "services"}, Kind: "Service"},
+	{Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Kind: "Deployment"},
+	{Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}, Kind: "StatefulSet"},
+	{Resource: schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, Kind: "Job"},
+}
+
+// spareNamespaces returns those of the namespaces to delete that hold things which gangctl did not make, and says which.
+func (o *Options) spareNamespaces(ctx context.Context, client *kube.Client, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	var spared []*unstructured.Unstructured
+	for _, namespace := range objects {
+		if namespace.GetKind() != "Namespace" {
+			continue
+		}
+		foreign, err := inside(ctx, client, namespace.GetName())
+		if err != nil {
+			return nil, err
+		}
+		if len(foreign) == 0 {
+			continue
+		}
+		spared = append(spared, namespace)
+		fmt.Fprintf(o.IO.ErrOut, "note: %s stays: it holds what gangctl did not make: %s\n", apply.Describe(namespace), strings.Join(foreign, ", "))
+	}
+	return spared, nil
+}
+
+// inside names what a namespace holds besides our own objects and those that every namespace gets.
+func inside(ctx context.Context, client *kube.Client, namespace string) ([]string, error) {
+	var foreign []string
+	for _, kind := range precious {
+		options := metav1.ListOptions{LabelSelector: install.LabelPartOf + "!=" + install.PartOf, Limit: shown}
+		page, err := client.Dynamic.Resource(kind.Resource).Namespace(namespace).List(ctx, options)
+		if err != nil {
+			return nil, failure.Op{Verb: "list", Resource: kind.Resource, Kind: kind.Kind, Namespace: namespace}.Wrap(err)
+		}
+		for i := range page.Items {
+			if name := page.Items[i].GetName(); kind.Kind != "ConfigMap" || name != "kube-root-ca.crt" {
+				foreign = append(foreign, kind.Kind+" "+name)
+			}
+		}
+	}
+	return foreign, nil
+}
+
+func without(objects, spared []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return slices.Contains(spared, o) })
+}
+
+// because says of an object that is left that it was left on purpose.
+func because(object *unstructured.Unstructured, spared []*unstructured.Unstructured) string {
+	for _, s := range spared {
+		if s.GetUID() == object.GetUID() {
+			return ", because it holds what gangctl did not make"
+		}
+	}
+	return ""
+}

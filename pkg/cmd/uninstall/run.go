@@ -1,0 +1,125 @@
+package uninstall
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	installer "github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/pkg/apply"
+	"github.com/gangctl/gangctl/pkg/cmd/install"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/kube"
+)
+
+func (o *Options) run(ctx context.Context) error {
+	client, err := o.Client()
+	if err != nil {
+		return err
+	}
+	found, err := install.Find(ctx, client)
+	if err != nil {
+		return err
+	}
+	gone, definitions := part(found.Objects)
+	if len(gone) == 0 && (len(definitions) == 0 || !o.DeleteCRDs) {
+		fmt.Fprintln(o.IO.ErrOut, "nothing of gangctl is installed on this cluster"+stay(definitions))
+		return nil
+	}
+	if err := refuseInUse(ctx, client, found.Names()); err != nil {
+		return err
+	}
+	spared, err := o.spareNamespaces(ctx, client, gone)
+	if err != nil {
+		return err
+	}
+	if o.DeleteCRDs {
+		if err := o.confirmAll(ctx, client, definitions); err != nil {
+			return err
+		}
+		gone = append(gone, definitions...)
+	}
+	return o.delete(ctx, client, gone, spared, definitions)
+}
+
+// delete deletes the objects, says of each that it is gone, and proves that no other is left.
+func (o *Options) delete(ctx context.Context, client *kube.Client, gone, spared, definitions []*unstructured.Unstructured) error {
+	suffix := ""
+	dry := o.DryRun == dryRunServer
+	if dry {
+		suffix = " (server dry run)"
+	}
+	a := &apply.Applier{Client: client.Dynamic, DryRun: dry, Report: func(r apply.Result) {
+		fmt.Fprintf(o.IO.Out, "%s %s%s\n", apply.Name(r.Object), r.Action, suffix)
+	}}
+	deleted := without(gone, spared)
+	err := a.Delete(ctx, deleted)
+	if dry {
+		return err
+	}
+	if err == nil {
+		err = a.WaitGone(ctx, deleted, o.Timeout)
+	}
+	if err != nil {
+		return err
+	}
+	left, err := o.remains(ctx, client)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, object := range left {
+		if isDefinition(object) && !o.DeleteCRDs {
+			continue
+		}
+		errs = append(errs, failure.Errorf("%s is still there%s", apply.Describe(object), because(object, spared)).
+			WithHint("run 'gangctl uninstall' again when what keeps it is gone"))
+	}
+	if err := failure.All(errs...); err != nil {
+		return err
+	}
+	if !o.DeleteCRDs && len(definitions) > 0 {
+		fmt.Fprintf(o.IO.ErrOut, "%s and its PodGroups stay; to delete them: gangctl uninstall --delete-crds\n", apply.Describe(definitions[0]))
+	}
+	fmt.Fprintf(o.IO.ErrOut, "%d objects deleted; nothing labelled %s is left\n", len(deleted), installer.Selector(installer.SchedulerInstance))
+	return nil
+}
+
+// remains looks for everything with the labels, that which controllers derive included.
+func (o *Options) remains(ctx context.Context, client *kube.Client) ([]*unstructured.Unstructured, error) {
+	selector := installer.Selector(installer.SchedulerInstance)
+	derived, err := apply.Find(ctx, client.Dynamic, selector, apply.DerivedKinds())
+	if err != nil {
+		return nil, err
+	}
+	a := &apply.Applier{Client: client.Dynamic}
+	if err := a.WaitGone(ctx, derived, o.Timeout); err != nil {
+		return nil, err
+	}
+	return apply.Find(ctx, client.Dynamic, selector, append(apply.ShippedKinds(), apply.DerivedKinds()...))
+}
+
+// part parts definitions, which only go when that is asked for, from the rest.
+func part(objects []*unstructured.Unstructured) (rest, definitions []*unstructured.Unstructured) {
+	for _, object := range objects {
+		if isDefinition(object) {
+			definitions = append(definitions, object)
+		} else {
+			rest = append(rest, object)
+		}
+	}
+	return rest, definitions
+}
+
+func isDefinition(object *unstructured.Unstructured) bool {
+	return object.GetKind() == "CustomResourceDefinition"
+}
+
+// stay is what the message says of definitions that stay.
+func stay(definitions []*unstructured.Unstructured) string {
+	if len(definitions) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", except for %s; to delete it: gangctl uninstall --delete-crds", apply.Describe(definitions[0]))
+}

@@ -1,0 +1,222 @@
+package uninstall
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/install"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/kube/kubetest"
+	"github.com/gangctl/gangctl/pkg/prompt/prompttest"
+	"github.com/gangctl/gangctl/pkg/version"
+)
+
+const crdPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podgroups.scheduling.x-k8s.io"
+
+// installed is a store with the scheduler.
+func installed(t *testing.T, args ...string) *kubetest.Store {
+	t.Helper()
+	s := kubetest.NewStore(t)
+	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
+	cmd := install.NewSchedulerCommand(&factory.Factory{IO: io, Client: s.Client, Version: version.Info{Version: "v1.2.3"}}, nil)
+	cmd.SetArgs(append([]string{"--wait=false", "--skip-checks"}, args...))
+	if err := cmd.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// run types `uninstall` against a store, with somebody who answers; no answers are nobody.
+func run(t *testing.T, s *kubetest.Store, answers *prompttest.Answers, args ...string) (stdout, stderr string, failed *failure.Error) {
+	t.Helper()
+	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
+	cmd := newCommand(&factory.Factory{IO: io, Client: s.Client}, answers, nil)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), errOut.String(), failure.From(err)
+}
+
+func thing(apiVersion, kind, name string, content map[string]any) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: content}
+	if content == nil {
+		o.Object = map[string]any{}
+	}
+	o.Object["apiVersion"], o.Object["kind"] = apiVersion, kind
+	o.SetName(name)
+	return o
+}
+
+func putPod(s *kubetest.Store, name, scheduler, phase string) {
+	pod := thing("v1", "Pod", name, map[string]any{"spec": map[string]any{"schedulerName": scheduler}, "status": map[string]any{"phase": phase}})
+	pod.SetNamespace("ml")
+	s.Put("/api/v1/namespaces/ml/pods/"+name, pod)
+}
+
+// Everything goes, in reverse, and the definition stays; the second time there is nothing to do.
+func TestUninstall(t *testing.T) {
+	s := installed(t)
+	putPod(s, "over", "gang-scheduler", "Succeeded")
+	putPod(s, "theirs", "default-scheduler", "Running")
+	out, stderr, failed := run(t, s, nil)
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if lines[0] != "deployment.apps/gang-scheduler deleted" || lines[len(lines)-1] != "namespace/gangctl-system deleted" || len(lines) != 21 {
+		t.Errorf("got %q", lines)
+	}
+	if want := []string{"/api/v1/namespaces/ml/pods/over", "/api/v1/namespaces/ml/pods/theirs", crdPath}; !slices.Equal(s.Paths(), want) {
+		t.Errorf("left: %q", s.Paths())
+	}
+	if !strings.Contains(stderr, "stay; to delete them: gangctl uninstall --delete-crds\n21 objects deleted; nothing labelled ") {
+		t.Errorf("stderr: %s", stderr)
+	}
+	out, stderr, failed = run(t, s, nil)
+	if failed != nil || out != "" || !strings.HasPrefix(stderr, "nothing of gangctl is installed on this cluster, except for CustomResourceDefinition podgroups") {
+		t.Errorf("%v\n%s%s", failed, out, stderr)
+	}
+}
+
+func TestDryRun(t *testing.T) {
+	s := installed(t)
+	before := s.Paths()
+	out, _, failed := run(t, s, nil, "--dry-run=server", "--delete-crds")
+	if failed != nil || strings.Count(out, " deleted (server dry run)\n") != 22 || !slices.Equal(before, s.Paths()) {
+		t.Errorf("%v\n%s", failed, out)
+	}
+}
+
+// Pods of any name that it answers to are users of it, until they have ended.
+func TestRefusesWhileInUse(t *testing.T) {
+	s := installed(t, "--serve", "volcano")
+	for i := range 12 {
+		putPod(s, fmt.Sprintf("worker-%02d", i), "gang-scheduler", "Running")
+	}
+	putPod(s, "waits", "volcano", "Pending")
+	before := s.Paths()
+	_, _, failed := run(t, s, nil)
+	if failed == nil || !strings.HasPrefix(failed.Message, "13 pods use the scheduler: ml/worker-00 (Running, schedulerName gang-scheduler), ") ||
+		!strings.HasSuffix(failed.Message, " and 3 more") || !slices.Equal(before, s.Paths()) {
+		t.Errorf("got %+v", failed)
+	}
+	s.Remove("/api/v1/namespaces/ml/pods/worker")
+	if _, _, failed = run(t, s, nil); failed == nil || failed.Message != "1 pod uses the scheduler: ml/waits (Pending, schedulerName volcano)" {
+		t.Errorf("got %+v", failed)
+	}
+	s.Hook(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/api/v1/pods" {
+			return false
+		}
+		kubetest.Write(w, 403, kubetest.Status(403, metav1.StatusReasonForbidden, `User "bob" cannot list resource "pods" in API group ""`, nil))
+		return true
+	})
+	if _, _, failed = run(t, s, nil); failed == nil || !strings.HasPrefix(failed.Message, "list Pods in all namespaces: ") || !slices.Contains(s.Paths(), crdPath) {
+		t.Errorf("users that cannot be seen pass for none: %+v", failed)
+	}
+}
+
+// Of the definition, its name must be typed: on the command line or when asked.
+func TestDeletesDefinition(t *testing.T) {
+	const name = "podgroups.scheduling.x-k8s.io"
+	tests := []struct {
+		name    string
+		answers *prompttest.Answers
+		args    []string
+		message string // empty if it goes
+	}{
+		{"by flag", nil, []string{"--confirm", name}, ""},
+		{"typed", &prompttest.Answers{Texts: []string{name}}, nil, ""},
+		{"nobody to ask", nil, nil, "deleting CustomResourceDefinition " + name + " deletes 1 PodGroups in all namespaces, and there is nobody to ask"},
+		{"another name", nil, []string{"--confirm", "yes"}, `--confirm "yes": the definition that would be deleted is ` + name},
+		{"typed wrong", &prompttest.Answers{Texts: []string{"yes"}}, nil, `"yes" is not ` + name + ": nothing was deleted"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := installed(t)
+			s.Put("/apis/scheduling.x-k8s.io/v1alpha1/namespaces/ml/podgroups/g", thing("scheduling.x-k8s.io/v1alpha1", "PodGroup", "g", nil))
+			before := s.Paths()
+			_, _, failed := run(t, s, tt.answers, append([]string{"--delete-crds"}, tt.args...)...)
+			switch {
+			case tt.message == "":
+				if failed != nil || slices.Contains(s.Paths(), crdPath) {
+					t.Errorf("%+v; left: %q", failed, s.Paths())
+				}
+			case failed == nil || failed.Message != tt.message || !slices.Equal(before, s.Paths()):
+				t.Errorf("got %+v; left: %q", failed, s.Paths())
+			}
+			if tt.answers != nil && (len(tt.answers.Asked) != 1 || !strings.Contains(tt.answers.Asked[0], "deletes 1 PodGroups in all namespaces; type its name")) {
+				t.Errorf("asked: %q", tt.answers.Asked)
+			}
+		})
+	}
+}
+
+// A definition that somebody else made is not ours to delete, whatever the flags say.
+func TestForeignDefinitionStays(t *testing.T) {
+	s := installed(t)
+	s.Remove(crdPath)
+	theirs := thing("apiextensions.k8s.io/v1", "CustomResourceDefinition", "podgroups.scheduling.x-k8s.io", nil)
+	theirs.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "Helm"})
+	s.Put(crdPath, theirs)
+	_, stderr, failed := run(t, s, nil, "--delete-crds", "--confirm", "podgroups.scheduling.x-k8s.io")
+	if failed != nil || !slices.Equal(s.Paths(), []string{crdPath}) || !strings.Contains(stderr, "was made by Helm, not by gangctl: it stays\n") {
+		t.Errorf("%+v; left: %q\n%s", failed, s.Paths(), stderr)
+	}
+}
+
+// A namespace in which somebody else keeps things is left, and is said to be left.
+func TestSparesNamespace(t *testing.T) {
+	s := installed(t)
+	for _, name := range []string{"kube-root-ca.crt", "thesis"} {
+		s.Put("/api/v1/namespaces/gangctl-system/configmaps/"+name, thing("v1", "ConfigMap", name, nil))
+	}
+	_, stderr, failed := run(t, s, nil)
+	if failed == nil || failed.Message != "Namespace gangctl-system is still there, because it holds what gangctl did not make" ||
+		!strings.Contains(stderr, "note: Namespace gangctl-system stays: it holds what gangctl did not make: ConfigMap thesis\n") {
+		t.Errorf("%+v\n%s", failed, stderr)
+	}
+	if !slices.Contains(s.Paths(), "/api/v1/namespaces/gangctl-system/configmaps/thesis") || slices.Contains(s.Paths(), "/apis/apps/v1/namespaces/gangctl-system/deployments/gang-scheduler") {
+		t.Errorf("left: %q", s.Paths())
+	}
+}
+
+// Every object is tried, and every failure told.
+func TestAllFailuresAreTold(t *testing.T) {
+	s := installed(t)
+	s.Hook(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodDelete || !strings.Contains(r.URL.Path, "/clusterroles/") {
+			return false
+		}
+		kubetest.Write(w, 403, kubetest.Status(403, metav1.StatusReasonForbidden, `User "bob" cannot delete resource "clusterroles" in API group "rbac.authorization.k8s.io"`, nil))
+		return true
+	})
+	out, _, failed := run(t, s, nil)
+	if failed == nil || strings.Count(failed.Message, "delete ClusterRole gangctl:") < 5 || !strings.Contains(out, "namespace/gangctl-system deleted\n") {
+		t.Errorf("%+v\n%s", failed, out)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for args, want := range map[string]string{
+		"scheduler":          `uninstall takes no arguments, got "scheduler"`,
+		"--confirm x":        "--confirm has no effect without --delete-crds",
+		"--timeout 0s":       "--timeout 0s: must be greater than zero",
+		"--dry-run nonsense": "must be one of none, server",
+	} {
+		_, _, failed := run(t, kubetest.NewStore(t), nil, strings.Fields(args)...)
+		if failed == nil || !strings.Contains(failed.Message, want) {
+			t.Errorf("%s: got %+v", args, failed)
+		}
+	}
+}

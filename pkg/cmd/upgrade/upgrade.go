@@ -1,0 +1,97 @@
+// Package upgrade is `gangctl upgrade`.
+package upgrade
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/install"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/kube"
+)
+
+// Options are what the command works with.
+type Options struct {
+	IO      *iostreams.IOStreams
+	Client  func() (*kube.Client, error)
+	Version string
+
+	Flags install.Flags
+}
+
+// NewCommand returns the command; runF replaces the run in tests.
+func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{IO: f.IO, Version: f.Version.Version}
+	cmd := &cobra.Command{
+		Use:   "upgrade",
+		Short: "Bring the installed scheduler to the version of this gangctl",
+		Long: `Bring the installed gang scheduler to the version of this gangctl, and show what changes in each object. What it
+was installed with stays, except for flags that are given anew; objects that are no longer shipped are pruned.
+
+While the new pod takes over, gangs that run are untouched, and those that wait go on waiting. A gangctl that is
+older than the scheduler is refused.`,
+		Example: `  # what would change, field by field
+  gangctl upgrade --diff
+
+  # upgrade, and wait until the new version is ready
+  gangctl upgrade`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return failure.Usagef("upgrade takes no arguments, got %q", args[0]).WithHint("see 'gangctl upgrade --help'")
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		o.Client = f.Client
+		if runF != nil {
+			return runF(cmd.Context(), o)
+		}
+		return o.run(cmd)
+	}
+	o.Flags.Add(cmd)
+	return cmd
+}
+
+func (o *Options) run(cmd *cobra.Command) error {
+	// Mistakes on the command line are told before the cluster is asked.
+	if _, err := o.Flags.Complete(cmd, install.Defaults()); err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	client, err := o.Client()
+	if err != nil {
+		return err
+	}
+	found, err := install.Find(ctx, client)
+	if err != nil {
+		return err
+	}
+	if found.Namespace == "" {
+		return failure.Errorf("the scheduler is not installed on this cluster").WithHint("install it: gangctl install scheduler")
+	}
+	settings, err := o.Flags.Complete(cmd, found.Settings)
+	if err != nil {
+		return err
+	}
+	if settings.Image != "" && !cmd.Flags().Changed("image") && found.Version != install.Version(o.Version) {
+		return failure.Errorf("the scheduler was installed with --image %s, and which image is that of %s is not known", settings.Image, o.Version).
+			WithHint("name it: gangctl upgrade --image IMAGE")
+	}
+	namespace := found.Namespace
+	if cmd.Flags().Changed("namespace") {
+		namespace = o.Flags.Namespace(cmd.Flags())
+	}
+	scheduler, err := settings.Scheduler(namespace, o.Version)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(o.IO.ErrOut, "upgrading gang-scheduler in namespace %s from %s to %s\n", namespace, found.Version, o.Version)
+	i := &install.Installer{IO: o.IO, Client: client, Flags: &o.Flags, Show: true}
+	return i.Apply(ctx, scheduler, found)
+}

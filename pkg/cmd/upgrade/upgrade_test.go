@@ -1,0 +1,101 @@
+package upgrade
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/install"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/kube/kubetest"
+	"github.com/gangctl/gangctl/pkg/version"
+)
+
+// types runs a command of a gangctl of a version against a store.
+func types(t *testing.T, s *kubetest.Store, gangctl string, command func(*factory.Factory) *cobra.Command, args ...string) (stdout, stderr string, failed *failure.Error) {
+	t.Helper()
+	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
+	cmd := command(&factory.Factory{IO: io, Client: s.Client, Version: version.Info{Version: gangctl}})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(append([]string{"--wait=false"}, args...))
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), errOut.String(), failure.From(err)
+}
+
+func upgrade(f *factory.Factory) *cobra.Command   { return NewCommand(f, nil) }
+func scheduler(f *factory.Factory) *cobra.Command { return install.NewSchedulerCommand(f, nil) }
+
+// installed is a store on which a version is installed.
+func installed(t *testing.T, gangctl string, args ...string) *kubetest.Store {
+	t.Helper()
+	s := kubetest.NewStore(t)
+	if _, _, failed := types(t, s, gangctl, scheduler, append([]string{"--skip-checks"}, args...)...); failed != nil {
+		t.Fatal(failed)
+	}
+	return s
+}
+
+// An upgrade keeps what the installation was told, in the namespace where it is.
+func TestKeepsSettings(t *testing.T) {
+	s := installed(t, "v1.2.3", "--registry", "r.example.com/ml", "--serve", "volcano", "--ha", "--namespace", "ml")
+	out, stderr, failed := types(t, s, "v1.3.0", upgrade, "--memory", "1Gi")
+	if failed != nil || !strings.HasPrefix(stderr, "upgrading gang-scheduler in namespace ml from v1.2.3 to v1.3.0\n") ||
+		!strings.Contains(out, "deployment.apps/gang-scheduler configured\n") || strings.Contains(out, "pruned") {
+		t.Fatalf("%v\n%s%s", failed, out, stderr)
+	}
+	for _, want := range []string{"-        image: r.example.com/ml/gangctl:v1.2.3\n", "+        image: r.example.com/ml/gangctl:v1.3.0\n", "+            memory: 1Gi\n"} {
+		if !strings.Contains(stderr, want) {
+			t.Errorf("what changes does not show: %q\n%s", want, stderr)
+		}
+	}
+	for _, kept := range []string{"-  replicas", "-        - --serve", "-      namespace"} {
+		if strings.Contains(stderr, kept) {
+			t.Errorf("forgotten: %q\n%s", kept, stderr)
+		}
+	}
+	if strings.Contains(stderr, "serviceaccount/") {
+		t.Error("objects are shown of which only the version's label changes")
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	tests := []struct {
+		name          string
+		installed     []string // nil for nothing
+		gangctl       string
+		args          []string
+		message, hint string
+	}{
+		{"nothing installed", nil, "v1.2.3", nil, "the scheduler is not installed on this cluster", "gangctl install scheduler"},
+		{"a downgrade", []string{}, "v1.2.2", nil, "the installed scheduler is v1.2.3, newer than this gangctl, which is v1.2.2", "gangctl uninstall"},
+		{"an image of then", []string{"--image", "r/gangctl:v1.2.3"}, "v1.3.0", nil,
+			"the scheduler was installed with --image r/gangctl:v1.2.3, and which image is that of v1.3.0 is not known", "gangctl upgrade --image"},
+		{"no release", []string{}, "dev", nil, "there is no image of this gangctl", "--image"},
+		{"another namespace", []string{}, "v1.3.0", []string{"-n", "ml"}, "the scheduler is installed in namespace gangctl-system already", ""},
+		{"an argument", []string{}, "v1.3.0", []string{"scheduler"}, `upgrade takes no arguments, got "scheduler"`, "--help"},
+		{"a bad flag", nil, "v1.3.0", []string{"--serve", "a,a"}, "--serve a: given twice", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := kubetest.NewStore(t)
+			if tt.installed != nil {
+				s = installed(t, "v1.2.3", tt.installed...)
+			}
+			before := len(s.Requests())
+			_, _, failed := types(t, s, tt.gangctl, upgrade, tt.args...)
+			if failed == nil || !strings.HasPrefix(failed.Message, tt.message) || !strings.Contains(failed.Hint, tt.hint) {
+				t.Errorf("got %+v", failed)
+			}
+			for _, request := range s.Requests()[before:] {
+				if !strings.HasPrefix(request, "GET ") {
+					t.Errorf("after a refusal: %s", request)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,63 @@
+package iostreams
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func TestScreen(t *testing.T) {
+	s, _, out, _ := Test(clocktesting.NewFakeClock(time.Time{}))
+	if screen, err := s.TakeScreen(); screen != nil || err != nil || screen.Keys() != nil {
+		t.Errorf("a pipe is no screen: %v, %v", screen, err)
+	}
+	if restore, err := s.Raw(); restore != nil || err != nil || s.IsTerminal() {
+		t.Errorf("a pipe is no terminal: %v", err)
+	}
+	s.SetTerminal(40)
+	in, typed := io.Pipe()
+	s.In = in
+	restored := 0
+	s.raw = func() (func() error, error) { return func() error { restored++; return nil }, nil }
+	s.height = func() int { return 2 }
+	screen, err := s.TakeScreen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	screen.Draw([]string{"one", "two", "three"})
+	if _, err := typed.Write([]byte("q")); err != nil {
+		t.Fatal(err)
+	}
+	if key := <-screen.Keys(); key != 'q' {
+		t.Errorf("got %q", key)
+	}
+	screen.Restore()
+	screen.Restore()
+	want := enterScreen + "\x1b[Hone\x1b[K\r\ntwo\x1b[K\x1b[J" + leaveScreen
+	if out.String() != want || restored != 1 {
+		t.Errorf("restored %d times, got %q", restored, out)
+	}
+	if columns, rows := s.Size(); columns != 40 || rows != 2 || !s.IsTerminal() {
+		t.Errorf("got %d, %d", columns, rows)
+	}
+}
+
+// A terminal that cannot be written to is given back.
+func TestScreenThatFails(t *testing.T) {
+	s, _, _, _ := Test(clocktesting.NewFakeClock(time.Time{}))
+	s.SetTerminal(40)
+	restored := false
+	s.raw = func() (func() error, error) { return func() error { restored = true; return nil }, nil }
+	s.SetOut(broken{})
+	if _, err := s.TakeScreen(); err == nil || !strings.Contains(err.Error(), "broken") || !restored {
+		t.Errorf("got %v, restored: %v", err, restored)
+	}
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("broken") }

@@ -1,0 +1,92 @@
+package logs
+
+import (
+	"hash/maphash"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// overlap is how far before the newest line a log is read again. Lines of the two streams of a process can be out of order
+	// by a moment, and the status of a pod can be some seconds behind what happened to it.
+	overlap = 10 * time.Second
+	// remembered is for how long before the newest line lines are remembered. A request names whole seconds.
+	remembered = overlap + 2*time.Second
+)
+
+// mark stands for a line.
+type mark struct {
+	at  int64
+	sum uint64
+}
+
+// memory knows the latest lines of one container, so that each is given on once. It is safe for concurrent use.
+type memory struct {
+	mu     sync.Mutex
+	seed   maphash.Seed
+	newest time.Time
+	// seen counts the lines that were given on; marks are its keys in the order in which they came.
+	seen  map[mark]int
+	marks []mark
+}
+
+func newMemory() *memory { return &memory{seed: maphash.MakeSeed(), seen: map[mark]int{}} }
+
+// since is from when on to read again; nil if nothing was read yet.
+func (m *memory) since() *metav1.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.newest.IsZero() {
+		return nil
+	}
+	t := metav1.NewTime(m.newest.Add(-overlap).Truncate(time.Second))
+	return &t
+}
+
+// pass is one reading of a log, which gives lines in their order.
+type pass struct {
+	memory *memory
+	counts map[mark]int
+	marks  []mark
+}
+
+func (m *memory) begin() *pass { return &pass{memory: m, counts: map[mark]int{}} }
+
+// isNew reports whether a line was not given on before, and remembers it. A line that is there twice, at the same time, is new
+// twice.
+func (p *pass) isNew(at time.Time, text string) bool {
+	m := p.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := mark{at.UnixNano(), maphash.String(m.seed, text)}
+	if at.After(m.newest) {
+		m.newest = at
+	}
+	floor := m.newest.Add(-remembered).UnixNano()
+	m.marks = forget(m.seen, m.marks, floor)
+	p.marks = forget(p.counts, p.marks, floor)
+	if p.counts[k] == 0 {
+		p.marks = append(p.marks, k)
+	}
+	p.counts[k]++
+	if p.counts[k] <= m.seen[k] {
+		return false
+	}
+	if m.seen[k] == 0 {
+		m.marks = append(m.marks, k)
+	}
+	m.seen[k] = p.counts[k]
+	return true
+}
+
+// forget drops the oldest marks from before a moment.
+func forget(counts map[mark]int, marks []mark, floor int64) []mark {
+	n := 0
+	for n < len(marks) && marks[n].at < floor {
+		delete(counts, marks[n])
+		n++
+	}
+	return marks[n:]
+}

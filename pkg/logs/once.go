@@ -1,0 +1,167 @@
+package logs
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"io"
+
+	"k8s.io/client-go/kubernetes"
+)
+
+// Once reads what members have printed so far. With as many connections as members, lines come in the order of their times;
+// otherwise one member comes after the other. What cannot be read of one member does not keep back the others.
+type Once struct {
+	Client     kubernetes.Interface
+	Sink       Sink
+	Request    Request
+	MaxStreams int
+}
+
+// Read reads the members' logs. The errors are those of single members, in their order.
+func (o Once) Read(ctx context.Context, members []Member) []error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	opened := o.open(ctx, members)
+	if o.Merges(len(members)) {
+		return o.merge(members, opened)
+	}
+	var errs []error
+	for i := range opened {
+		s := <-opened[i].ready
+		err := s.err
+		for err == nil {
+			err = s.advance()
+			if err == nil {
+				o.Sink.Line(s.line)
+			}
+		}
+		s.finish()
+		if !errors.Is(err, io.EOF) {
+			errs = append(errs, Op(members[i]).Wrap(err))
+		}
+	}
+	return errs
+}
+
+// Merges reports whether the lines of so many members come in the order of their times.
+func (o Once) Merges(members int) bool { return members <= o.MaxStreams }
+
+// source is a log that is being opened.
+type source struct {
+	member Member
+	order  int
+	ready  chan *source
+	stream *stream
+	err    error
+	line   Line
+	free   func()
+}
+
+// open sends the requests, as many at a time as there are connections, in the order of the members.
+func (o Once) open(ctx context.Context, members []Member) []*source {
+	slots := make(chan struct{}, max(1, o.MaxStreams))
+	sources := make([]*source, len(members))
+	for i, m := range members {
+		sources[i] = &source{member: m, order: i, ready: make(chan *source, 1), free: func() { <-slots }}
+	}
+	go func() {
+		for _, s := range sources {
+			select {
+			case slots <- struct{}{}:
+			case <-ctx.Done():
+				s.err = ctx.Err()
+				s.free = func() {}
+				s.ready <- s
+				continue
+			}
+			go func() {
+				s.stream, s.err = open(ctx, o.Client, s.member.Pod.Namespace, s.member.Pod.Name, o.Request.options(s.member.Container))
+				if s.err == nil {
+					s.stream.rest = true
+				}
+				s.ready <- s
+			}()
+		}
+	}()
+	return sources
+}
+
+// advance reads the next line.
+func (s *source) advance() error {
+	stamp, at, text, err := s.stream.next()
+	s.line = Line{Member: s.member, Stamp: stamp, Time: at, Text: text}
+	return err
+}
+
+func (s *source) finish() {
+	if s.stream != nil {
+		s.stream.close()
+	}
+	s.free()
+}
+
+// merge gives lines on in the order of their times, and of the members for the same time.
+func (o Once) merge(members []Member, opened []*source) []error {
+	failed := make([]error, len(members))
+	var next byTime
+	end := func(s *source, err error) {
+		s.finish()
+		if !errors.Is(err, io.EOF) {
+			failed[s.order] = Op(s.member).Wrap(err)
+		}
+	}
+	for i := range opened {
+		s := <-opened[i].ready
+		err := s.err
+		if err == nil {
+			err = s.advance()
+		}
+		if err != nil {
+			end(s, err)
+			continue
+		}
+		next = append(next, s)
+	}
+	heap.Init(&next)
+	for len(next) > 0 {
+		s := next[0]
+		o.Sink.Line(s.line)
+		if err := s.advance(); err != nil {
+			heap.Pop(&next)
+			end(s, err)
+			continue
+		}
+		heap.Fix(&next, 0)
+	}
+	var errs []error
+	for _, err := range failed {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// byTime implements heap.Interface.
+type byTime []*source
+
+func (h byTime) Len() int      { return len(h) }
+func (h byTime) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h byTime) Less(i, j int) bool {
+	if a, b := h[i].line.Time, h[j].line.Time; !a.Equal(b) {
+		return a.Before(b)
+	}
+	return h[i].order < h[j].order
+}
+
+// Push implements heap.Interface.
+func (h *byTime) Push(x any) { *h = append(*h, x.(*source)) }
+
+// Pop implements heap.Interface.
+func (h *byTime) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return last
+}

@@ -1,0 +1,83 @@
+package logs
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Status finds the status of a container; nil if there is none yet.
+func Status(pod *corev1.Pod, container string) *corev1.ContainerStatus {
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
+		for i := range list {
+			if list[i].Name == container {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// Started reports whether a container has a log: it runs, or has run.
+func Started(s *corev1.ContainerStatus) bool {
+	return s != nil && (s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil)
+}
+
+// Ended is how the run ended whose log is the current one; nil while it goes on. A container that waits to be started again
+// shows the log of the run before.
+func Ended(s *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
+	switch {
+	case s.State.Terminated != nil:
+		return s.State.Terminated
+	case s.State.Waiting != nil:
+		return s.LastTerminationState.Terminated
+	}
+	return nil
+}
+
+// Over reports whether no container of a pod will run any more.
+func Over(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// Exit says how a run ended: `exited with code 137 (OOMKilled)`.
+func Exit(t *corev1.ContainerStateTerminated) string {
+	text := fmt.Sprintf("exited with code %d", t.ExitCode)
+	if t.Signal != 0 {
+		text = fmt.Sprintf("was ended by signal %d", t.Signal)
+	}
+	if t.Reason != "" && t.Reason != "Error" && t.Reason != "Completed" {
+		text += " (" + t.Reason + ")"
+	}
+	if t.Message != "" {
+		text += ": " + t.Message
+	}
+	return text
+}
+
+// Waiting is why a container has not started: the reason that the kubelet gives, or none.
+func Waiting(pod *corev1.Pod, container string) string {
+	if s := Status(pod, container); s != nil && s.State.Waiting != nil {
+		text := s.State.Waiting.Reason
+		if s.State.Waiting.Message != "" {
+			text += ": " + s.State.Waiting.Message
+		}
+		return text
+	}
+	if pod.Spec.NodeName == "" {
+		return "it has no node"
+	}
+	return ""
+}
+
+// neverStarted says why a pod is over whose container never ran.
+func neverStarted(pod *corev1.Pod) string {
+	text := "ended without having started"
+	if pod.Status.Reason != "" {
+		text += ": " + pod.Status.Reason
+	}
+	if pod.Status.Message != "" {
+		text += ": " + pod.Status.Message
+	}
+	return text
+}

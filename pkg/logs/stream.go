@@ -1,0 +1,58 @@
+package logs
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// bufferSize is how much of a log is read at once. A thousand logs may be read at the same time.
+const bufferSize = 16 << 10
+
+// stream is the answer to one request for a log.
+type stream struct {
+	body   io.ReadCloser
+	reader *bufio.Reader
+	// rest is whether the last line may lack its end: that of a log which is complete may, that of one which broke off is half.
+	rest bool
+}
+
+// open sends the request.
+func open(ctx context.Context, client kubernetes.Interface, namespace, pod string, o *corev1.PodLogOptions) (*stream, error) {
+	body, err := client.CoreV1().Pods(namespace).GetLogs(pod, o).SetHeader("Accept", "text/plain, */*").Stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &stream{body: body, reader: bufio.NewReaderSize(body, bufferSize)}, nil
+}
+
+func (s *stream) close() { _ = s.body.Close() } // it was only read from
+
+// next returns the next line. The error is io.EOF where the server says that there is no more.
+func (s *stream) next() (stamp string, at time.Time, text string, err error) {
+	raw, err := s.reader.ReadString('\n')
+	if errors.Is(err, io.EOF) && raw != "" && s.rest {
+		err = nil
+	}
+	if err != nil {
+		return "", time.Time{}, "", err
+	}
+	stamp, at, text = split(strings.TrimSuffix(strings.TrimSuffix(raw, "\n"), "\r"))
+	return stamp, at, text, nil
+}
+
+// split takes a line apart that begins with its time. One that does not, which no kubelet writes, has none.
+func split(raw string) (stamp string, at time.Time, text string) {
+	stamp, text, _ = strings.Cut(raw, " ")
+	at, err := time.Parse(time.RFC3339Nano, stamp)
+	if err != nil {
+		return "", time.Time{}, raw
+	}
+	return stamp, at, text
+}

@@ -1,0 +1,34 @@
+package usage_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/gangctl/gangctl/pkg/explain/explaintest"
+	"github.com/gangctl/gangctl/pkg/explain/world"
+	"github.com/gangctl/gangctl/pkg/usage"
+)
+
+// Nodes and jobs of a cluster of 2,000 nodes and 20,000 pods.
+func BenchmarkLarge(b *testing.B) {
+	c := explaintest.New()
+	for i := range 2000 {
+		name := c.Node(fmt.Sprintf("n%d", i), 8).Name
+		c.Add(explaintest.Gang{Namespace: "research", Name: fmt.Sprintf("job%d", i), Workers: 1, GPUs: 4, Nodes: []string{name}, Age: time.Hour})
+		for at := range 9 {
+			c.Put(bare(fmt.Sprintf("p%d-%d", i, at), name, "cpu", "1"))
+		}
+	}
+	s := c.Done()
+	b.Run("nodes", func(b *testing.B) {
+		for range b.N {
+			usage.OfNodes(world.New(s))
+		}
+	})
+	b.Run("jobs", func(b *testing.B) {
+		for range b.N {
+			usage.OfJobs(world.New(s))
+		}
+	})
+}

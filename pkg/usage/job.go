@@ -1,0 +1,113 @@
+package usage
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gangctl/gangctl/pkg/explain/world"
+	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+)
+
+// Job is one job and what it holds.
+type Job struct {
+	Kind      string      `json:"kind"`
+	Namespace string      `json:"namespace"`
+	Name      string      `json:"name"`
+	UID       string      `json:"uid,omitempty"`
+	State     tfjob.State `json:"state"`
+	// Ready members run or have succeeded; Min of Total are needed.
+	Ready int32 `json:"ready"`
+	Min   int32 `json:"minMember"`
+	Total int32 `json:"members"`
+	// Asks is what all its members ask for; Held what its pods hold of nodes.
+	Asks Held `json:"asks"`
+	Held Held `json:"held"`
+	// IdleMinutes are device-minutes that members have held so far while their gang was not whole.
+	IdleMinutes float64 `json:"idleHeldMinutes"`
+	// WaitSeconds is how long it has waited to run, 0 for one that does not wait.
+	WaitSeconds float64 `json:"waitSeconds"`
+	Queue       string  `json:"queue,omitempty"`
+	// Code and Why are why-pending's code and sentence, for a job that does not run. Who asks fills them in.
+	Code string `json:"code,omitempty"`
+	Why  string `json:"why,omitempty"`
+}
+
+// String is NAMESPACE/NAME.
+func (j Job) String() string { return j.Namespace + "/" + j.Name }
+
+// Other is something that holds room on nodes and is no job: a service, a DaemonSet, a pod of its own.
+type Other struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Held      Held   `json:"held"`
+}
+
+// Jobs are all jobs of a world that have not ended, or still hold something, and all others that hold room.
+type Jobs struct {
+	APIVersion string    `json:"apiVersion"`
+	At         time.Time `json:"at"`
+	Jobs       []Job     `json:"jobs"`
+	Others     []Other   `json:"others"`
+}
+
+// OfJobs reports on the jobs of a world, sorted by namespace and name. What jobs and others hold together is what the nodes use.
+func OfJobs(w *world.World) Jobs {
+	l := newLedger(w)
+	report := Jobs{APIVersion: APIVersion, At: w.Now, Jobs: []Job{}, Others: l.others()}
+	l.each(func(_ *world.Gang, j Job) { report.Jobs = append(report.Jobs, j) })
+	return report
+}
+
+func (l *ledger) others() []Other {
+	all := []Other{}
+	for _, h := range l.w.Holders() {
+		if h.Job == nil {
+			all = append(all, Other{h.Kind, h.Namespace, h.Name, l.held(h)})
+		}
+	}
+	return all
+}
+
+// each visits every job that has not ended, or still holds something.
+func (l *ledger) each(visit func(*world.Gang, Job)) {
+	holders := map[*world.Subject]Held{}
+	for _, h := range l.w.Holders() {
+		if h.Job != nil {
+			sum := holders[h.Job]
+			sum.Add(l.held(h))
+			holders[h.Job] = sum
+		}
+	}
+	for _, s := range l.w.Jobs() {
+		held := holders[s]
+		if s.End != nil && held.Pods == 0 {
+			continue
+		}
+		held.Add(Held{}) // so that it has a map
+		g := l.w.Gang(s)
+		visit(g, l.job(g, held))
+	}
+}
+
+func (l *ledger) job(g *world.Gang, held Held) Job {
+	state := stateOf(g)
+	j := Job{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID), State: state,
+		Ready: g.Count(world.Up, world.Succeeded), Min: g.Min, Total: g.Total(), Asks: l.demand(g), Held: held, Queue: queueName(g)}
+	if state == tfjob.Pending || state == tfjob.Starting || state == tfjob.Degraded {
+		since := g.Meta.CreationTimestamp.Time
+		if lost := l.brokenSince(g); state == tfjob.Degraded && !lost.IsZero() {
+			since = lost
+		}
+		j.WaitSeconds = l.since(since)
+	}
+	j.IdleMinutes = l.idleMinutes(g)
+	return j
+}
+
+// In are the jobs and others of one namespace.
+func (r Jobs) In(namespace string) Jobs {
+	r.Jobs = slices.DeleteFunc(slices.Clone(r.Jobs), func(j Job) bool { return j.Namespace != namespace })
+	r.Others = slices.DeleteFunc(slices.Clone(r.Others), func(o Other) bool { return o.Namespace != namespace })
+	return r
+}

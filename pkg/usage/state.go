@@ -1,0 +1,49 @@
+package usage
+
+import (
+	"github.com/gangctl/gangctl/pkg/explain/world"
+	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+)
+
+// stateOf says in users' words how a gang is, as list does for TFJobs.
+func stateOf(g *world.Gang) tfjob.State {
+	if g.End != nil {
+		if g.End.Failed {
+			return tfjob.Failed
+		}
+		return tfjob.Succeeded
+	}
+	alive, bound := g.Count(world.Up, world.Succeeded), g.Count(world.Placed, world.Up, world.Succeeded)
+	troubled := g.Count(world.Broken, world.Leaving, world.Lost)
+	switch {
+	case g.Suspended:
+		return tfjob.Suspended
+	case alive == g.Total() && alive > 0, g.Min < g.Total() && alive >= g.Min && alive > 0 && troubled == 0:
+		return tfjob.Running
+	case bound == 0 && troubled == 0:
+		return tfjob.Pending
+	case troubled > 0, alive > 0, crashing(g):
+		return tfjob.Degraded
+	}
+	return tfjob.Starting
+}
+
+// crashing reports whether a member has run before and is waiting to be started again.
+func crashing(g *world.Gang) bool {
+	for _, m := range g.Members {
+		if m.State != world.Placed {
+			continue
+		}
+		for _, s := range m.Pod.Status.ContainerStatuses {
+			if s.RestartCount > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// whole reports whether as many members as the gang needs have a node that works, or are done.
+func whole(g *world.Gang) bool {
+	return g.Count(world.Placed, world.Up, world.Succeeded) >= min(g.Min, g.Total())
+}

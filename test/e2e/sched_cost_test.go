@@ -1,0 +1,313 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+
+	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/sandbox/kubelet"
+	"github.com/gangctl/gangctl/test/faultproxy"
+)
+
+// TestSchedulerWrites counts what it costs to start gangs: one binding a member,
+// and two writes a gang, for its event and its status.
+func TestSchedulerWrites(t *testing.T) {
+	b := newBill(t, 20)
+	for _, c := range []struct{ gangs, members int }{{100, 3}, {10, 100}} {
+		t.Run(fmt.Sprintf("%d gangs of %d", c.gangs, c.members), func(t *testing.T) {
+			b.t = t
+			before, total := b.writes(), c.gangs*c.members
+			b.submit(fmt.Sprintf("w%d", c.members), c.gangs, c.members, "100m")
+			eventually(t, "all members have nodes", func(context.Context) bool {
+				return b.writes()["POST pods/binding"]-before["POST pods/binding"] == total
+			})
+			b.quiet(4 * time.Second)
+			spent, sum := difference(b.writes(), before), 0
+			for _, kind := range slices.Sorted(maps.Keys(spent)) {
+				t.Logf("%-28s %d", kind, spent[kind])
+				sum += spent[kind]
+			}
+			// A gang that does not start within seconds, because the machine is busy,
+			// is one that waits, and what is found about it is published.
+			explained := b.explained()
+			if limit := total + 2*c.gangs + 2*explained; sum > limit {
+				t.Errorf("%d writes for %d members of %d gangs, of which %d had to wait: want at most %d", sum, total, c.gangs, explained, limit)
+			}
+			b.clear()
+		})
+	}
+}
+
+// TestWaitingGangsCostNothing: 5 gangs of 100 that cannot start, on 500 nodes,
+// are not tried while nothing happens that helps. With GANGCTL_LONG set they are
+// watched for a minute.
+func TestWaitingGangsCostNothing(t *testing.T) {
+	const gangs, members = 5, 100
+	watched := 20 * time.Second
+	if os.Getenv("GANGCTL_LONG") != "" {
+		watched = time.Minute
+	}
+	b := newBill(t, 500)
+	before := b.writes()
+	b.submit("i", gangs, members, "1000")
+	for g := range gangs {
+		b.says(t, fmt.Sprintf("i-%d-%d", g, members-1), fmt.Sprintf("0 of the %d members that its gang needs fit", members))
+	}
+	eventually(t, "every gang is explained", func(context.Context) bool { return b.explained() == gangs })
+	b.quiet(12 * time.Second) // whoever explains rests between rounds
+	// That they wait is said once of each member; of each gang once by an event,
+	// in its status, and in the answer that is published. The answer may have been
+	// found while members were still being created; to change it takes two.
+	sum := 0
+	for kind, n := range difference(b.writes(), before) {
+		t.Logf("%-28s %d", kind, n)
+		sum += n
+	}
+	if limit := gangs * (members + 5); sum > limit {
+		t.Errorf("%d writes to say of %d members of %d gangs that they wait, want at most %d", sum, gangs*members, gangs, limit)
+	}
+	eventually(t, "nobody has anything left to think about", func(context.Context) bool { // which is not nothing happening
+		const moment = 5 * time.Second
+		used := b.processorTime()
+		time.Sleep(moment)
+		return b.processorTime()-used < moment/100
+	})
+	before, used := b.writes(), b.processorTime()
+	time.Sleep(watched) // there is nothing to wait for: nothing may happen
+	spent, share := difference(b.writes(), before), float64(b.processorTime()-used)/float64(watched)
+	if len(spent) > 0 {
+		t.Errorf("writes while nothing happened: %v", spent)
+	}
+	t.Logf("in %s the scheduler used %.2f%% of a core", watched, 100*share)
+	if share > 0.01 {
+		t.Errorf("it uses %.2f%% of a core while nothing happens, want less than 1%%", 100*share)
+	}
+}
+
+// bill is a sandbox whose nodes nobody runs pods on, and a scheduler that is
+// watched: what it writes goes through a proxy.
+type bill struct {
+	*cluster
+	t     *testing.T
+	nodes int
+	proxy *faultproxy.Proxy
+	sched *ownScheduler
+}
+
+func newBill(t *testing.T, nodes int) *bill {
+	t.Helper()
+	b := &bill{cluster: newWorld(t, "--scheduler=none", "--nodes=0", "--operator=false"), t: t, nodes: nodes}
+	var err error
+	b.proxy, err = faultproxy.Start(b.Config)
+	must(t, err)
+	t.Cleanup(func() { must(t, b.proxy.Close()) })
+	b.bareNodes()
+	b.sched = startScheduler(t, b.DataDir, b.proxy, nil)
+	return b
+}
+
+// many is a client for many requests at once.
+func (b *bill) many() kubernetes.Interface {
+	b.t.Helper()
+	config := rest.CopyConfig(b.Config)
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	client, err := kubernetes.NewForConfig(config)
+	must(b.t, err)
+	return client
+}
+
+// bareNodes adds nodes that are no more than objects, and keeps their leases
+// current, which no scheduler looks at.
+func (b *bill) bareNodes() {
+	b.t.Helper()
+	client := b.many()
+	has := corev1.ResourceList{"cpu": resource.MustParse("64"), "memory": resource.MustParse("256Gi"), "pods": resource.MustParse("110")}
+	name := func(i int) string { return fmt.Sprint("bare-", i) }
+	leases := client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	each(b, b.nodes, func(ctx context.Context, i int) error {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name(i), Labels: map[string]string{kubelet.FailedLabel: "bare"}}} // no simulated kubelet takes it up
+		n.Status = corev1.NodeStatus{Allocatable: has, Capacity: has, Conditions: []corev1.NodeCondition{{
+			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Bare", LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(),
+		}}}
+		_, err := client.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
+		return err
+	})
+	lease := func(i int) *coordinationv1.Lease {
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name(i)}, Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To(name(i)), LeaseDurationSeconds: ptr.To[int32](40), RenewTime: ptr.To(metav1.NowMicro()),
+		}}
+	}
+	each(b, b.nodes, func(ctx context.Context, i int) error {
+		_, err := leases.Create(ctx, lease(i), metav1.CreateOptions{})
+		return err
+	})
+	go wait.UntilWithContext(b.t.Context(), func(ctx context.Context) {
+		for i := range b.nodes {
+			_, _ = leases.Update(ctx, lease(i), metav1.UpdateOptions{}) // the next one will do
+		}
+	}, 8*time.Second)
+	// The admission of nodes taints them until a controller has seen that they are Ready.
+	eventually(b.t, "the nodes are ready", func(ctx context.Context) bool {
+		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		return err == nil && len(list.Items) == b.nodes && !slices.ContainsFunc(list.Items, func(n corev1.Node) bool { return len(n.Spec.Taints) > 0 })
+	})
+}
+
+// each does something n times, many at once.
+func each(b *bill, n int, do func(context.Context, int) error) {
+	b.t.Helper()
+	failed := make([]error, n)
+	workqueue.ParallelizeUntil(b.t.Context(), 16, n, func(i int) { failed[i] = do(b.t.Context(), i) })
+	must(b.t, errors.Join(failed...))
+}
+
+// submit creates gangs: the objects first, and then the members, as fast as
+// controllers do.
+func (b *bill) submit(prefix string, gangs, members int, cpu string) {
+	b.t.Helper()
+	client := b.many()
+	each(b, gangs, func(ctx context.Context, g int) error {
+		group := &unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": fmt.Sprintf("%s-%d", prefix, g)}, "spec": map[string]any{"minMember": int64(members)},
+		}}
+		group.SetGroupVersionKind(schedulerplugins.GVK())
+		_, err := b.dynamic.Resource(schedulerplugins.GVR()).Namespace(space).Create(ctx, group, metav1.CreateOptions{})
+		return err
+	})
+	each(b, gangs*members, func(ctx context.Context, i int) error {
+		name := fmt.Sprintf("%s-%d", prefix, i/members)
+		p := plain(fmt.Sprintf("%s-%d", name, i%members), "gang-scheduler", cpu)
+		schedulerplugins.Mark(&p.ObjectMeta, name)
+		_, err := client.CoreV1().Pods(space).Create(ctx, p, metav1.CreateOptions{})
+		return err
+	})
+}
+
+// clear removes gangs, their pods, and what was published about them.
+func (b *bill) clear() {
+	b.t.Helper()
+	must(b.t, b.dynamic.Resource(schedulerplugins.GVR()).Namespace(space).DeleteCollection(b.t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	must(b.t, b.client.CoreV1().Pods(space).DeleteCollection(b.t.Context(), now(), metav1.ListOptions{}))
+	b.empty(b.t)
+	must(b.t, b.client.CoreV1().Events(space).DeleteCollection(b.t.Context(), now(), metav1.ListOptions{}))
+}
+
+// explained is of how many gangs it was published why they wait.
+func (b *bill) explained() (n int) {
+	b.t.Helper()
+	list, err := b.client.CoreV1().Events(space).List(b.t.Context(), metav1.ListOptions{})
+	must(b.t, err)
+	for i := range list.Items {
+		if strings.HasPrefix(list.Items[i].Name, "why-pending.") {
+			n++
+		}
+	}
+	return n
+}
+
+// quiet waits until the scheduler has asked the API server for nothing for a while.
+func (b *bill) quiet(during time.Duration) {
+	b.t.Helper()
+	last, since := b.asked(), time.Now()
+	eventually(b.t, "nothing is asked any more", func(context.Context) bool {
+		if n := b.asked(); n != last {
+			last, since = n, time.Now()
+		}
+		return time.Since(since) > during
+	})
+}
+
+// asked is how many requests the scheduler has made, those left out that it makes
+// from time to time: watches, and the question which APIs there are.
+func (b *bill) asked() (n int) {
+	for _, r := range b.proxy.Requests() {
+		discovery := strings.HasPrefix(r.Path, "/apis/") && strings.Count(r.Path, "/") == 3
+		if !discovery && !strings.Contains(r.Query, "watch=") {
+			n++
+		}
+	}
+	return n
+}
+
+// writes are the requests by which the scheduler has changed something, by verb
+// and resource. That it asks who asks for its metrics changes nothing.
+func (b *bill) writes() map[string]int {
+	out := map[string]int{}
+	for _, r := range b.proxy.Requests() {
+		if kind, writes := kindOf(r); writes {
+			out[r.Method+" "+kind]++
+		}
+	}
+	return out
+}
+
+// kindOf is what a request is about, such as pods/binding. The path is
+// /api/v1/namespaces/NAMESPACE/RESOURCE/NAME/SUBRESOURCE, or /apis/GROUP/VERSION/….
+func kindOf(r faultproxy.Request) (kind string, writes bool) {
+	switch r.Method {
+	case "POST", "PUT", "PATCH", "DELETE":
+	default:
+		return "", false
+	}
+	parts := strings.Split(strings.Trim(r.Path, "/"), "/")
+	_, rest, namespaced := strings.Cut(strings.Join(parts, "/")+"/", "/namespaces/")
+	if !namespaced {
+		return r.Path, !strings.HasSuffix(r.Path, "reviews")
+	}
+	parts = strings.Split(strings.Trim(rest, "/"), "/") // NAMESPACE/RESOURCE/NAME/SUBRESOURCE
+	switch len(parts) {
+	case 2, 3:
+		return parts[1], true
+	case 4:
+		return parts[1] + "/" + parts[3], true
+	}
+	return r.Path, true
+}
+
+func difference(now, before map[string]int) map[string]int {
+	out := map[string]int{}
+	for kind, n := range now {
+		if n != before[kind] {
+			out[kind] = n - before[kind]
+		}
+	}
+	return out
+}
+
+// processorTime is what the scheduler has used so far.
+func (b *bill) processorTime() time.Duration {
+	b.t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", b.sched.cmd.Process.Pid))
+	if errors.Is(err, os.ErrNotExist) {
+		b.t.Skip("the time of a process is read from /proc, which this system lacks")
+	}
+	must(b.t, err)
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	var ticks int
+	for _, field := range fields[11:13] { // user and system
+		n, err := strconv.Atoi(field)
+		must(b.t, err)
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond // the kernel counts in hundredths of a second
+}

@@ -1,0 +1,164 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
+)
+
+// TestMinimums holds the scheduler to heed a minimum as it is now, in every
+// dialect.
+func TestMinimums(t *testing.T) {
+	t.Parallel()
+	c := newWorld(t, "--scheduler=none", "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0", "--operator=false", "--native-gangs")
+	startScheduler(t, c.DataDir, nil, nil, allNames)
+	t.Run("T18, incomplete", c.incomplete)
+	for _, w := range wires() {
+		t.Run("T17, "+w.name, func(t *testing.T) { c.with(t, w).minimumChanges() })
+	}
+}
+
+// incomplete: three of five pods exist. That is said once of each gang, and not
+// once a second.
+func (c *cluster) incomplete(t *testing.T) {
+	for _, w := range wires() {
+		g := c.with(t, w)
+		g.defined()
+		name := "part-" + w.name
+		g.declare(name, 5)
+		g.members(name, 5, 3)
+	}
+	for _, w := range wires() {
+		for _, member := range c.with(t, w).names("part-"+w.name, 3) {
+			c.says(t, member, "3/5 pods exist")
+		}
+	}
+	last, since := c.versions(t), time.Now()
+	eventually(t, "nothing is written for 5s", func(context.Context) bool {
+		if seen := c.versions(t); seen != last {
+			last, since = seen, time.Now()
+		}
+		return time.Since(since) > 5*time.Second
+	})
+	for _, w := range wires() {
+		g := c.with(t, w)
+		name := "part-" + w.name
+		if events := c.about(t, "GangWaiting", append(g.names(name, 3), name)...); len(events) != 1 || !strings.Contains(events[0], "3/5 pods exist") {
+			t.Errorf("%s: events %q, want one", name, events)
+		}
+		if n := c.bound(t, g.names(name, 3)...); n != 0 {
+			t.Errorf("%d members of %s have nodes", n, name)
+		}
+		g.remove(name, 3)
+	}
+	c.empty(t)
+}
+
+// versions are those of all pods and events of the namespace.
+func (c *cluster) versions(t *testing.T) string {
+	t.Helper()
+	pods, err := c.client.CoreV1().Pods(space).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	events, err := c.client.CoreV1().Events(space).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	var lines []string
+	for i := range pods.Items {
+		lines = append(lines, "pod "+pods.Items[i].Name+" "+pods.Items[i].ResourceVersion)
+	}
+	for i := range events.Items {
+		lines = append(lines, "event "+events.Items[i].Name+" "+events.Items[i].ResourceVersion)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// about are the texts of the events with a reason about objects of these names,
+// each as often as it was said.
+func (c *cluster) about(t *testing.T, reason string, names ...string) (texts []string) {
+	t.Helper()
+	list, err := c.client.EventsV1().Events(space).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	for _, e := range list.Items {
+		if e.Reason != reason || !slices.Contains(names, e.Regarding.Name) {
+			continue
+		}
+		times := int32(1)
+		if e.Series != nil {
+			times = e.Series.Count
+		}
+		for range times {
+			texts = append(texts, e.Note)
+		}
+	}
+	return texts
+}
+
+// minimumChanges: nine on eight places wait until five are enough. That eight are
+// needed again takes nothing from those that run.
+func (g team) minimumChanges() {
+	g.defined()
+	name := "least-" + g.wire.name
+	g.declare(name, 9)
+	g.members(name, 9, 9)
+	g.says(g.t, name+"-0", " of the 9 members that its gang needs fit")
+	if n := g.bound(g.t, g.names(name, 9)...); n != 0 {
+		g.t.Errorf("%d members have nodes, and 9 are needed", n)
+	}
+	g.setMinimum(name, 5, 9)
+	start := time.Now()
+	eventually(g.t, "5 have nodes", func(context.Context) bool { return g.bound(g.t, g.names(name, 9)...) >= 5 })
+	if took := time.Since(start); took > 2*time.Second {
+		g.t.Errorf("5 have nodes %s after the minimum was lowered", took)
+	}
+	eventually(g.t, "there is room for 8", func(context.Context) bool { return g.bound(g.t, g.names(name, 9)...) == 8 })
+	g.setMinimum(name, 8, 9)
+	for deadline := time.Now().Add(time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		if n := g.bound(g.t, g.names(name, 9)...); n != 8 {
+			g.t.Fatalf("%d members have nodes after the minimum was raised", n)
+		}
+	}
+	must(g.t, g.client.CoreV1().Pods(space).DeleteCollection(g.t.Context(), now(), metav1.ListOptions{}))
+	if g.resource.Group != "" {
+		must(g.t, g.dynamic.Resource(g.resource).Namespace(space).Delete(g.t.Context(), name, metav1.DeleteOptions{}))
+	}
+	g.empty(g.t)
+}
+
+// defined makes the API server serve a dialect's objects, where it does not.
+func (g team) defined() {
+	g.t.Helper()
+	if g.resource.Group != "" && g.resource.Group != "policy" && g.resource.Group != "scheduling.k8s.io" {
+		g.define(g.t, g.resource)
+	}
+}
+
+// setMinimum changes the minimum of a gang of so many pods, where its dialect
+// has it.
+func (g team) setMinimum(name string, min, count int) {
+	g.t.Helper()
+	if g.resource.Group == "" {
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"%d"}}}`, labels.MinAvailableLabel, min)
+		for _, member := range g.names(name, count) {
+			_, err := g.client.CoreV1().Pods(space).Patch(g.t.Context(), member, types.MergePatchType, patch, metav1.PatchOptions{})
+			must(g.t, err)
+		}
+		return
+	}
+	field := fmt.Sprintf(`"minMember":%d`, min)
+	switch g.resource.Group {
+	case "policy":
+		field = fmt.Sprintf(`"minAvailable":%d`, min)
+	case "scheduling.k8s.io":
+		field = fmt.Sprintf(`"schedulingPolicy":{"gang":{"minCount":%d}}`, min)
+	}
+	_, err := g.dynamic.Resource(g.resource).Namespace(space).
+		Patch(g.t.Context(), name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{%s}}`, field), metav1.PatchOptions{})
+	must(g.t, err)
+}

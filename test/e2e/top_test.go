@@ -1,0 +1,81 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/gangctl/gangctl/pkg/usage"
+	"github.com/gangctl/gangctl/sandbox/sandboxtest"
+	"github.com/gangctl/gangctl/sandbox/scene"
+)
+
+// The daily tool on a cluster with a gang that runs and one that waits: who holds what, what happened, and what is printed.
+func TestDailyTool(t *testing.T) {
+	t.Parallel()
+	stage := newStage(t, gangScheduler("scheduler-plugins"))
+	ctx := t.Context()
+	must(t, stage.AddNodes(ctx, 2, 4))
+	must(t, stage.Submit(ctx, "holds", "--workers", "3", "--gpus", "2"))
+	must(t, stage.Submit(ctx, "waits", "--workers", "2", "--gpus", "2"))
+	_, err := stage.WaitFor(ctx, func(s scene.Scene) bool {
+		return s.Job("holds").Count(scene.Running) == 3 && s.Job("waits").Count(scene.Pending) == 2
+	})
+	must(t, err)
+	t.Run("top", func(t *testing.T) {
+		stdout, _, code := gangctl(t, stage, "top", "node", "-o", "json")
+		var nodes usage.Nodes
+		must(t, json.Unmarshal([]byte(stdout), &nodes))
+		if code != 0 || len(nodes.Totals) != 1 || nodes.Totals[0].Used != 6 || nodes.Totals[0].Total != 8 || nodes.Totals[0].Free != 2 {
+			t.Errorf("got %+v", nodes.Totals)
+		}
+		stdout, _, _ = gangctl(t, stage, "top", "job")
+		for _, line := range []string{`(?m)^holds +Running +3/3 +6 +6 +- +- *$`, `(?m)^waits +Pending +0/2 +4 +0 +- +\S+ +NODES_BUSY: `, `(?m)^2 jobs hold 6 GPUs; others hold 0 GPUs$`} {
+			if !regexp.MustCompile(line).MatchString(stdout) {
+				t.Errorf("no %s in\n%s", line, stdout)
+			}
+		}
+		if stdout, _, _ = gangctl(t, stage, "top", "queue"); !regexp.MustCompile(`(?m)^\(none\) .* 1 +1 +4$`).MatchString(stdout) {
+			t.Errorf("got\n%s", stdout)
+		}
+	})
+	t.Run("logs", func(t *testing.T) {
+		stdout, _, code := gangctl(t, stage, "logs", "holds", "--tail", "1", "--role", "worker")
+		if code != 0 || strings.Count(stdout, "[worker-") != 3 {
+			t.Errorf("exit code %d", code)
+		}
+		if _, stderr, code := gangctl(t, stage, "logs", "waits"); code != 1 || !strings.Contains(stderr, "error: no member of waits has started: WAITING  ") {
+			t.Errorf("exit code %d, %s", code, stderr)
+		}
+	})
+	t.Run("logs wait for members", func(t *testing.T) {
+		out := &sandboxtest.Output{}
+		cmd := exec.CommandContext(ctx, programs.gangctl, "--kubeconfig", stage.Kubeconfig(), "logs", "waits", "-f")
+		cmd.Stdout, cmd.Stderr = out, out
+		must(t, cmd.Start())
+		eventually(t, "why it waits", func(context.Context) bool { return strings.Contains(out.String(), "waiting: WAITING  ") })
+		must(t, stage.Delete(ctx, "holds"))
+		eventually(t, "the first lines", func(context.Context) bool {
+			return strings.Contains(out.String(), "[worker-0] simulated by") && strings.Contains(out.String(), "[worker-1] simulated by")
+		})
+		must(t, stage.Delete(ctx, "waits"))
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("logs -f does not end with its job: %v\n%s", err, out)
+		}
+	})
+	t.Run("events", func(t *testing.T) {
+		must(t, stage.Submit(ctx, "short", "--workers", "2", "--gpus", "1"))
+		_, err := stage.WaitFor(ctx, func(s scene.Scene) bool { return s.Job("short").Count(scene.Running) == 2 })
+		must(t, err)
+		stdout, _, code := gangctl(t, stage, "events", "short")
+		if code != 0 || !strings.Contains(stdout, "TFJob/short") || !strings.Contains(stdout, "PodGroup/short ") {
+			t.Errorf("exit code %d\n%s", code, stdout)
+		}
+		if _, stderr, code := gangctl(t, stage, "attach", "short", "--", "date"); code != 1 || !strings.Contains(stderr, "simulates containers") {
+			t.Errorf("exit code %d, %s", code, stderr)
+		}
+	})
+}
