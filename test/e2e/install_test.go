@@ -108,6 +108,9 @@ func TestInstall(t *testing.T) {
 	if code != 0 || strings.Count(out, " created\n") != strings.Count(out, "\n") || !strings.Contains(stderr, "is ready in namespace gangctl-system") {
 		t.Fatalf("exit code %d", code)
 	}
+	if out, _, code := s.types(t, "check", "--smoke"); code != 0 || !strings.Contains(out, "a gang of 2 pods is placed and runs") {
+		t.Errorf("exit code %d: what was installed does not check", code)
+	}
 	placeGang(t, s, "first")
 	usersMayWork(t, s)
 
