@@ -10,7 +10,7 @@ LDFLAGS := -s -w -X $(STAMP).version=$(VERSION) -X $(STAMP).commit=$(COMMIT) -X 
 GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.2
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.6.2
 
-.PHONY: build test unit e2e agreement chaos lint generate docs completions demo bench bench-large release-check clean
+.PHONY: build test unit e2e e2e-long agreement chaos lint generate docs completions demo bench bench-large release-check clean
 
 build: ## both programs, in bin/
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gangctl ./cmd/gangctl-sandbox
@@ -23,14 +23,18 @@ unit: ## tests that need no cluster, and vet
 
 e2e: build ## tests on the sandbox: a real API server, operator and scheduler
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox \
-		$(GO) test -count=1 -timeout 40m -parallel 3 ./sandbox/e2e ./test/e2e
+		$(GO) test -count=1 -p 1 -parallel 1 -timeout 60m ./sandbox/e2e ./test/e2e
+
+e2e-long: build ## those that take a minute each, or want a machine to themselves: faults, chaos, cost
+	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_LONG=1 \
+		$(GO) test -count=1 -parallel 1 -timeout 60m -v -run 'TestFaults$$|TestBindings$$|TestExplanations$$|TestWaitingGangsCostNothing$$|TestChaos$$|TestMinimums$$' ./test/e2e
 
 agreement: build ## what gangctl says of 350 random gangs, against what the scheduler does
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_AGREEMENT=$${GANGCTL_AGREEMENT:-350} \
 		$(GO) test -count=1 -timeout 20m -run 'TestAgreement$$' -v ./test/e2e
 
 chaos: build ## random things happen to a cluster, 20 times for a minute; takes half an hour
-	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_CHAOS_SEEDS=$${GANGCTL_CHAOS_SEEDS:-20} GANGCTL_CHAOS_TIME=60s \
+	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_CHAOS_SEEDS=$${GANGCTL_CHAOS_SEEDS:-20} GANGCTL_CHAOS_TIME=60s GANGCTL_LONG=1 \
 		$(GO) test -count=1 -timeout 60m -run 'TestChaos$$' -v ./test/e2e
 
 demo: build ## two gangs on four GPUs: the default scheduler, then ours

@@ -25,7 +25,7 @@ import (
 //	GANGCTL_CHAOS_SEEDS  how many seeds (1), from GANGCTL_CHAOS_SEED (1) on
 //	GANGCTL_CHAOS_TIME   for how long each (25s)
 func TestChaos(t *testing.T) {
-	t.Parallel()
+	long(t)
 	seeds, first := number(t, "GANGCTL_CHAOS_SEEDS", 1), number(t, "GANGCTL_CHAOS_SEED", 1)
 	length, err := time.ParseDuration(cmp.Or(os.Getenv("GANGCTL_CHAOS_TIME"), "25s"))
 	must(t, err)

@@ -51,6 +51,15 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
+// long skips a test that takes a minute, or wants a machine to itself, unless
+// GANGCTL_LONG is set: make e2e-long.
+func long(t *testing.T) {
+	t.Helper()
+	if os.Getenv("GANGCTL_LONG") == "" {
+		t.Skip("it is long: set GANGCTL_LONG, or use make e2e-long")
+	}
+}
+
 // gangScheduler returns the demo's gang scheduler for one dialect.
 func gangScheduler(dialect string) demo.Scheduler {
 	return demo.Scheduler{Title: "gang scheduler, " + dialect, Name: "gang", Submit: []string{"--dialect", dialect}}

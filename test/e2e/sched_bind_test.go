@@ -26,6 +26,7 @@ var (
 
 // TestBindings breaks the requests by which the scheduler binds pods (T21).
 func TestBindings(t *testing.T) {
+	long(t)
 	c := newWorld(t, "--scheduler=none", "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0")
 	must(t, (&sandboxmanifest.Applier{Client: c.dynamic}).Apply(t.Context(), install.SchedulerPolicyRBAC()))
 	proxy, err := faultproxy.Start(c.Config)

@@ -62,6 +62,7 @@ func TestSchedulerWrites(t *testing.T) {
 // are not tried while nothing happens that helps. With GANGCTL_LONG set they are
 // watched for a minute.
 func TestWaitingGangsCostNothing(t *testing.T) {
+	long(t)
 	const gangs, members = 5, 100
 	watched := 20 * time.Second
 	if os.Getenv("GANGCTL_LONG") != "" {

@@ -15,7 +15,7 @@ import (
 // TestExplanations: in every dialect users find why their gang waits where they
 // look, in the words of its shortage, once for each change.
 func TestExplanations(t *testing.T) {
-	t.Parallel()
+	long(t)
 	c := newWorld(t, "--scheduler=none", "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0", "--native-gangs")
 	startScheduler(t, c.DataDir, nil, map[string]string{"GangSlots": "{holdTTL: 60s}"}, allNames)
 	for _, w := range wires() {

@@ -20,7 +20,7 @@ import (
 // knows alone it must come to where it would have been, with no gang in parts, no
 // place given twice, and none lost that was kept.
 func TestFaults(t *testing.T) {
-	t.Parallel()
+	long(t)
 	c := newWorld(t, "--scheduler=none", "--nodes=0", "--operator=false", "--run-for=0")
 	must(t, (&sandboxmanifest.Applier{Client: c.dynamic}).Apply(t.Context(), install.SchedulerPolicyRBAC()))
 	c.audit(t, 4)

@@ -17,7 +17,7 @@ import (
 // TestMinimums holds the scheduler to heed a minimum as it is now, in every
 // dialect.
 func TestMinimums(t *testing.T) {
-	t.Parallel()
+	long(t)
 	c := newWorld(t, "--scheduler=none", "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0", "--operator=false", "--native-gangs")
 	startScheduler(t, c.DataDir, nil, nil, allNames)
 	t.Run("T18, incomplete", c.incomplete)

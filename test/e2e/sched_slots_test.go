@@ -136,13 +136,14 @@ func TestADeadMembersPlaceIsKept(t *testing.T) {
 			must(t, stage.Submit(ctx, "llama", "--workers", "4", "--gpus", "1", "--restart-policy", "ExitCode"))
 			_, err := stage.WaitFor(ctx, func(s scene.Scene) bool { return s.Count(scene.Running) == 4 })
 			must(t, err)
-			filler := pod("filler", nil)
+			filling := "filler-" + dialect
+			filler := pod(filling, nil)
 			filler.Labels = map[string]string{
-				"training.kubeflow.org/job-name": "filler", "training.kubeflow.org/replica-type": "pod", "training.kubeflow.org/replica-index": "0",
+				"training.kubeflow.org/job-name": filling, "training.kubeflow.org/replica-type": "pod", "training.kubeflow.org/replica-index": "0",
 			}
 			filler.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}
 			create(t, stage, filler)
-			explained(t, stage, "filler", "Insufficient nvidia.com/gpu")
+			explained(t, stage, filling, "Insufficient nvidia.com/gpu")
 
 			pods := stage.Client().CoreV1().Pods(demo.Namespace)
 			before, err := pods.Get(ctx, "llama-worker-2", metav1.GetOptions{})
@@ -158,12 +159,12 @@ func TestADeadMembersPlaceIsKept(t *testing.T) {
 			list, err := pods.List(ctx, metav1.ListOptions{})
 			must(t, err)
 			seen := scene.Of(list.Items)
-			if got := seen.Job("llama").Count(scene.Running); got != 4 || seen.Job("filler").Count(scene.Running) != 0 {
+			if got := seen.Job("llama").Count(scene.Running); got != 4 || seen.Job(filling).Count(scene.Running) != 0 {
 				t.Errorf("want llama whole and the filler pending: %s", seen)
 			}
 			must(t, stage.Delete(ctx, "llama"))
-			bound(t, stage, "filler")
-			must(t, pods.Delete(ctx, "filler", now()))
+			bound(t, stage, filling)
+			must(t, pods.Delete(ctx, filling, now()))
 		})
 	}
 	nothingForbidden(t, stage)

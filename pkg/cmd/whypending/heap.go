@@ -12,8 +12,8 @@ const (
 	// leastGrowth and growth are by how much the heap may grow from one look to the next: so many bytes, or that part of what
 	// is in use if it is more. Early looks cost little, because there is little to look at, and keep what is read together:
 	// memory that garbage leaves between objects that stay is hardly ever of use again.
-	leastGrowth = 10 << 20
-	growth      = 12
+	leastGrowth = 16 << 20
+	growth      = 8
 	// runtimeOwn is the size of the heap of which the first percentage is.
 	runtimeOwn = 4 << 20
 )
