@@ -18,7 +18,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/iostreams"
 	"github.com/gangctl/gangctl/pkg/kube"
 	"github.com/gangctl/gangctl/pkg/printer"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
 )
 
 // Options are what the command works with.
@@ -93,20 +92,19 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	op := failure.Op{Verb: "get", Resource: tfjob.GVR(), Kind: tfjob.Kind, Namespace: namespace, Name: o.Name}
-	job, err := client.Dynamic.Resource(tfjob.GVR()).Namespace(namespace).Get(ctx, o.Name, metav1.GetOptions{})
+	job, err := jobname.Read(ctx, client, namespace, o.Name)
 	if err != nil {
-		return jobname.NotFound(ctx, client, op, err)
+		return err
 	}
-	pods, err := client.Typed.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0", LabelSelector: tfjob.PodSelectorFor(o.Name)})
+	pods, err := jobname.Pods(ctx, client, namespace, o.Name)
 	if err != nil {
-		return failure.Op{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "pod", Namespace: namespace}.Wrap(err)
+		return err
 	}
 	all, err := list(ctx, client, namespace)
 	if err != nil {
 		return err
 	}
-	family := newFamily(job, pods.Items)
+	family := newFamily(job, pods)
 	found := o.pick(all, family)
 	if !o.Output.IsTable() {
 		return o.printObjects(found)

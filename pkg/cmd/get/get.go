@@ -5,8 +5,6 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
 	"github.com/gangctl/gangctl/pkg/cmd/jobname"
@@ -72,10 +70,9 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	op := failure.Op{Verb: "get", Resource: tfjob.GVR(), Kind: tfjob.Kind, Namespace: namespace, Name: o.Name}
-	stored, err := client.Dynamic.Resource(tfjob.GVR()).Namespace(namespace).Get(ctx, o.Name, metav1.GetOptions{})
+	stored, err := jobname.Read(ctx, client, namespace, o.Name)
 	if err != nil {
-		return jobname.NotFound(ctx, client, op, err)
+		return err
 	}
 	if !o.Output.IsTable() {
 		p, err := o.Output.Printer()
@@ -88,9 +85,9 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pods, err := client.Typed.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0", LabelSelector: tfjob.PodSelectorFor(o.Name)})
+	pods, err := jobname.Pods(ctx, client, namespace, o.Name)
 	if err != nil {
-		return failure.Op{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "pod", Namespace: namespace}.Wrap(err)
+		return err
 	}
-	return o.print(job, tfjob.Summarize(job, tfjob.ByOwner(pods.Items)[job.UID]))
+	return o.print(job, tfjob.Summarize(job, tfjob.ByOwner(pods)[job.UID]))
 }

@@ -1,4 +1,5 @@
-// Package jobname knows the names of the jobs in a namespace: for completion, and for a hint after a slip of the finger.
+// Package jobname knows the names of the jobs in a namespace: for completion, for a hint after a slip of the finger, and to read
+// the job of a name with its pods.
 package jobname
 
 import (

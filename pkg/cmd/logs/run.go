@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/gangctl/gangctl/pkg/cmd/jobname"
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/kube"
@@ -35,20 +32,19 @@ func (o *Options) run(ctx context.Context) error {
 
 // members are those that are wanted, with their pods.
 func (o *Options) members(ctx context.Context, client *kube.Client, namespace string) ([]tfjob.Member, error) {
-	op := failure.Op{Verb: "get", Resource: tfjob.GVR(), Kind: tfjob.Kind, Namespace: namespace, Name: o.Name}
-	stored, err := client.Dynamic.Resource(tfjob.GVR()).Namespace(namespace).Get(ctx, o.Name, metav1.GetOptions{})
+	stored, err := jobname.Read(ctx, client, namespace, o.Name)
 	if err != nil {
-		return nil, jobname.NotFound(ctx, client, op, err)
+		return nil, err
 	}
 	job, err := tfjob.Decode(stored)
 	if err != nil {
 		return nil, err
 	}
-	pods, err := client.Typed.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0", LabelSelector: tfjob.PodSelectorFor(o.Name)})
+	pods, err := jobname.Pods(ctx, client, namespace, o.Name)
 	if err != nil {
-		return nil, failure.Op{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "pod", Namespace: namespace}.Wrap(err)
+		return nil, err
 	}
-	return o.choose(tfjob.Members(job, tfjob.ByOwner(pods.Items)[job.UID]))
+	return o.choose(tfjob.Members(job, tfjob.ByOwner(pods)[job.UID]))
 }
 
 // once prints what has been printed so far.

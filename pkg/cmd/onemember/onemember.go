@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/cmd/jobname"
 	"github.com/gangctl/gangctl/pkg/failure"
@@ -43,20 +42,19 @@ func (c *Choice) Validate() error {
 
 // Running finds the pod of the member. It is an error if it does not run.
 func (c *Choice) Running(ctx context.Context, client *kube.Client, namespace, job string) (*corev1.Pod, error) {
-	op := failure.Op{Verb: "get", Resource: tfjob.GVR(), Kind: tfjob.Kind, Namespace: namespace, Name: job}
-	stored, err := client.Dynamic.Resource(tfjob.GVR()).Namespace(namespace).Get(ctx, job, metav1.GetOptions{})
+	stored, err := jobname.Read(ctx, client, namespace, job)
 	if err != nil {
-		return nil, jobname.NotFound(ctx, client, op, err)
+		return nil, err
 	}
 	decoded, err := tfjob.Decode(stored)
 	if err != nil {
 		return nil, err
 	}
-	pods, err := client.Typed.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0", LabelSelector: tfjob.PodSelectorFor(job)})
+	pods, err := jobname.Pods(ctx, client, namespace, job)
 	if err != nil {
-		return nil, failure.Op{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "pod", Namespace: namespace}.Wrap(err)
+		return nil, err
 	}
-	members := tfjob.Members(decoded, tfjob.ByOwner(pods.Items)[decoded.UID])
+	members := tfjob.Members(decoded, tfjob.ByOwner(pods)[decoded.UID])
 	m, err := c.pick(job, members)
 	if err != nil {
 		return nil, err

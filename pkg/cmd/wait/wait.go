@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/await"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
@@ -15,7 +14,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/flagvalue"
 	"github.com/gangctl/gangctl/pkg/iostreams"
 	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
 )
 
 // Options are what the command works with.
@@ -78,10 +76,9 @@ func (o *Options) run(ctx context.Context) error {
 		return err
 	}
 	// The uid tells the job from a later one of the same name.
-	op := failure.Op{Verb: "get", Resource: tfjob.GVR(), Kind: tfjob.Kind, Namespace: namespace, Name: o.Name}
-	job, err := client.Dynamic.Resource(tfjob.GVR()).Namespace(namespace).Get(ctx, o.Name, metav1.GetOptions{})
+	job, err := jobname.Read(ctx, client, namespace, o.Name)
 	if err != nil {
-		return jobname.NotFound(ctx, client, op, err)
+		return err
 	}
 	w := &await.Waiter{Client: client, IO: o.IO, Target: o.For, Timeout: o.Timeout, Why: await.WhyPending(client, o.IO)}
 	return w.Wait(ctx, namespace, o.Name, job.GetUID())
