@@ -2,8 +2,6 @@ package events
 
 import (
 	"encoding/json"
-	"net"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
@@ -185,24 +182,8 @@ func TestFailures(t *testing.T) {
 			}
 		})
 	}
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = closed.Close()
-	hangs := kubetest.New(t)
-	released := make(chan struct{})
-	hangs.HandleFunc("/", func(http.ResponseWriter, *http.Request) { <-released })
-	t.Cleanup(func() { close(released) })
-	slow, err := hangs.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for want, config := range map[string]*rest.Config{
-		"cannot reach the API server":   {Host: "http://" + closed.Addr().String()},
-		"no answer from the API server": {Host: "http://" + slow.Typed.Discovery().RESTClient().Get().URL().Host, Timeout: 50 * time.Millisecond},
-	} {
-		stdout, _, failed := run(t, func() (*kube.Client, error) { return kube.NewClient(config) }, 0, "llama")
+	for want, client := range kubetest.Away(t) {
+		stdout, _, failed := run(t, client, 0, "llama")
 		if stdout != "" || failed == nil || !strings.Contains(failed.Message, want) || failed.Hint == "" {
 			t.Errorf("got %+v, %q", failed, stdout)
 		}

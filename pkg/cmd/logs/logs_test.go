@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
@@ -260,25 +258,9 @@ func TestFailures(t *testing.T) {
 			}
 		})
 	}
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = closed.Close()
-	hangs := kubetest.New(t)
-	released := make(chan struct{})
-	hangs.HandleFunc("/", func(http.ResponseWriter, *http.Request) { <-released })
-	t.Cleanup(func() { close(released) })
-	slow, err := hangs.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for want, config := range map[string]*rest.Config{
-		"cannot reach the API server":   {Host: "http://" + closed.Addr().String()},
-		"no answer from the API server": {Host: "http://" + slow.Typed.Discovery().RESTClient().Get().URL().Host, Timeout: 50 * time.Millisecond},
-	} {
+	for want, client := range kubetest.Away(t) {
 		for _, args := range []string{"llama", "llama -f"} {
-			stdout, _, failed := run(t, func() (*kube.Client, error) { return kube.NewClient(config) }, 0, strings.Fields(args)...)
+			stdout, _, failed := run(t, client, 0, strings.Fields(args)...)
 			if stdout != "" || failed == nil || !strings.Contains(failed.Message, want) || failed.Hint == "" {
 				t.Errorf("%s: got %+v, %q", args, failed, stdout)
 			}

@@ -1,14 +1,10 @@
 package top
 
 import (
-	"net"
-	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/kube"
@@ -78,30 +74,9 @@ func withoutKinds(t *testing.T) func() (*kube.Client, error) {
 
 // A server that is away, or does not answer in time, is an error too.
 func TestNoServer(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := closed.Addr().String()
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
-	released := make(chan struct{})
-	slow := kubetest.New(t)
-	slow.HandleFunc("/", func(http.ResponseWriter, *http.Request) { <-released })
-	t.Cleanup(func() { close(released) })
-	slowHost := ""
-	if client, err := slow.Client(); err != nil {
-		t.Fatal(err)
-	} else {
-		slowHost = client.Typed.Discovery().RESTClient().Get().URL().Host
-	}
-	for want, config := range map[string]*rest.Config{
-		"cannot reach the API server":   {Host: "http://" + address},
-		"no answer from the API server": {Host: "http://" + slowHost, Timeout: 50 * time.Millisecond},
-	} {
+	for want, client := range kubetest.Away(t) {
 		for _, args := range views {
-			stdout, _, failed := run(t, func() (*kube.Client, error) { return kube.NewClient(config) }, 0, strings.Fields(args)...)
+			stdout, _, failed := run(t, client, 0, strings.Fields(args)...)
 			if stdout != "" || failed == nil || failed.Code != failure.CodeError || !strings.Contains(failed.Message, want) || failed.Hint == "" {
 				t.Errorf("%s: got %+v, %q", args, failed, stdout)
 			}
