@@ -6,7 +6,9 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo deve
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 DATE ?= $(shell git log -1 --format=%cI 2>/dev/null)
 STAMP := github.com/gangctl/gangctl/pkg/version
-LDFLAGS := -s -w -X $(STAMP).version=$(VERSION) -X $(STAMP).commit=$(COMMIT) -X $(STAMP).date=$(DATE)
+# What the API server of the sandbox and the scheduler's metrics call their release: Kubernetes stamps it in its own builds.
+KUBERNETES := $(shell $(GO) list -m -f '{{.Version}}' k8s.io/kubernetes)
+LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES) -X $(STAMP).version=$(VERSION) -X $(STAMP).commit=$(COMMIT) -X $(STAMP).date=$(DATE)
 GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.2
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.6.2
 

@@ -99,19 +99,33 @@ func (s *supervisor) run(ctx context.Context, onReady func()) error {
 	return nil
 }
 
-// prepare makes everything that components find on disk.
-func (s *supervisor) prepare(ctx context.Context) error {
-	err := s.board.step("waiting for leftovers of the last run to end")
-	if err != nil {
+// takeLock takes the lock that components inherit. Those of a supervisor that was killed end a moment after it.
+func (s *supervisor) takeLock(ctx context.Context) (err error) {
+	if s.lock, err = s.dir.TryLock(datadir.ComponentLock); !errors.Is(err, datadir.ErrLocked) {
 		return err
 	}
-	if s.exe, err = os.Executable(); err != nil {
-		return fmt.Errorf("find this program: %w", err)
+	if err := s.board.step("waiting for leftovers of the last run to end"); err != nil {
+		return err
 	}
 	wait, cancel := context.WithTimeout(ctx, leftoverTimeout)
 	defer cancel()
 	if s.lock, err = s.dir.WaitLock(wait, datadir.ComponentLock); err != nil {
 		return fmt.Errorf("components of the last run do not end: %w", err)
+	}
+	return nil
+}
+
+// prepare makes everything that components find on disk.
+func (s *supervisor) prepare(ctx context.Context) error {
+	err := s.takeLock(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.board.step("making certificates"); err != nil {
+		return err
+	}
+	if s.exe, err = os.Executable(); err != nil {
+		return fmt.Errorf("find this program: %w", err)
 	}
 	marker, err := s.dir.Marker()
 	if err != nil {
