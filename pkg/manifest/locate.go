@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"encoding"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/document"
 	"github.com/gangctl/gangctl/pkg/explain/near"
+	"github.com/gangctl/gangctl/pkg/jsontype"
 )
 
 // problem is one mistake in a document, and the line of the document on which it stands, from 1.
@@ -63,7 +63,7 @@ func compare(node *yamlv3.Node, t reflect.Type, path string) *problem {
 	switch {
 	case node.Tag == "!!null":
 		return nil
-	case decodesItself(t):
+	case jsontype.DecodesItself(t):
 		return leaf(node, t, path)
 	case t.Kind() == reflect.Struct:
 		return fields(node, t, path)
@@ -75,18 +75,11 @@ func compare(node *yamlv3.Node, t reflect.Type, path string) *problem {
 	return leaf(node, t, path)
 }
 
-// decodesItself reports whether a type reads its own JSON: times, quantities, ports that are numbers or names.
-func decodesItself(t reflect.Type) bool {
-	p := reflect.PointerTo(t)
-	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
-}
-
 func fields(node *yamlv3.Node, t reflect.Type, path string) *problem {
 	if node.Kind != yamlv3.MappingNode {
 		return wrong(node, path, "must be a map of fields")
 	}
-	known, names := map[string]reflect.Type{}, []string{}
-	collect(t, known, &names)
+	known, names := jsontype.Fields(t)
 	return pairs(node, path, func(key, value *yamlv3.Node, at string) *problem {
 		field, ok := known[key.Value]
 		if ok {
@@ -98,22 +91,6 @@ func fields(node *yamlv3.Node, t reflect.Type, path string) *problem {
 		}
 		return &problem{key.Line, text}
 	})
-}
-
-// collect lists the fields of a struct by their names in JSON, those of embedded structs too.
-func collect(t reflect.Type, known map[string]reflect.Type, names *[]string) {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case name == "-":
-		case name == "" && (f.Anonymous || strings.Contains(options, "inline")):
-			collect(f.Type, known, names)
-		case name != "":
-			known[name] = f.Type
-			*names = append(*names, name)
-		}
-	}
 }
 
 func entries(node *yamlv3.Node, t reflect.Type, path string) *problem {
