@@ -12,7 +12,7 @@ LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES) -X $(
 GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.2
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.6.2
 
-.PHONY: build test unit e2e e2e-long agreement chaos lint generate docs completions demo bench bench-large release-check clean
+.PHONY: build test unit e2e e2e-long agreement chaos old-servers lint generate docs completions demo bench bench-large release-check clean
 
 build: ## both programs, in bin/
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gangctl ./cmd/gangctl-sandbox
@@ -38,6 +38,16 @@ agreement: build ## what gangctl says of 350 random gangs, against what the sche
 chaos: build ## random things happen to a cluster, 20 times for a minute; takes half an hour
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_CHAOS_SEEDS=$${GANGCTL_CHAOS_SEEDS:-20} GANGCTL_CHAOS_TIME=60s GANGCTL_LONG=1 \
 		$(GO) test -count=1 -timeout 60m -run 'TestChaos$$' -v ./test/e2e
+
+OLD_SERVERS := v1.30 v1.32 v1.34 v1.36
+
+old-servers: build ## the scheduler against kube-apiservers of older versions; takes an hour to build the first time
+	for v in $(OLD_SERVERS); do \
+		(cd test/oldserver/$$v && $(GO) build -o $(CURDIR)/bin/old/kube-apiserver-$$v \
+			-ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$($(GO) list -m -f '{{.Version}}' k8s.io/kubernetes)" k8s.io/kubernetes/cmd/kube-apiserver) || exit 1; \
+	done
+	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_OLD_SERVERS=$(CURDIR)/bin/old \
+		$(GO) test -count=1 -parallel 1 -timeout 30m -v -run 'TestOldServers$$|TestServerUpgrade$$' ./test/e2e
 
 demo: build ## two gangs on four GPUs: the default scheduler, then ours
 	bin/gangctl-sandbox demo

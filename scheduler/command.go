@@ -114,6 +114,9 @@ func parse(cmd *cobra.Command, args []string) (*settings, error) {
 	if !gate.Enabled(features.GenericWorkload) {
 		return nil, usage(cmd, "--feature-gates: %s=false would switch gang scheduling off", features.GenericWorkload)
 	}
+	if gate.Enabled(features.CompositePodGroup) {
+		return nil, usage(cmd, "--feature-gates: %s=true: composite PodGroups are not supported, every PodGroup is scheduled by itself", features.CompositePodGroup)
+	}
 	if err := logsapi.ValidateAndApply(opts.Logs, gate); err != nil {
 		return nil, usage(cmd, "%w", err)
 	}

@@ -8,8 +8,11 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+	"k8s.io/kubernetes/pkg/features"
 
 	"github.com/gangctl/gangctl/pkg/failure"
 )
@@ -123,5 +126,17 @@ func TestOwnLease(t *testing.T) {
 	opts.ConfigFile = "/does/not/exist"
 	if err := ownLease(klog.Background(), opts); err == nil || !strings.Contains(err.Error(), opts.ConfigFile) {
 		t.Errorf("missing file: %v, want an error that names it", err)
+	}
+}
+
+// A gate of the engine that would have it wait for objects that nobody reads.
+func TestGatesThatAreRefused(t *testing.T) {
+	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
+		features.GenericWorkload: true, features.TopologyAwareWorkloadScheduling: true, features.CompositePodGroup: true,
+	})
+	cmd, _ := under(t)
+	_, err := parse(cmd, nil)
+	if got := failure.From(err); got == nil || got.Code != failure.CodeUsage || !strings.Contains(got.Error(), "composite PodGroups are not supported") {
+		t.Errorf("got %v, want a usage error", err)
 	}
 }

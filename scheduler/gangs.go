@@ -79,6 +79,7 @@ func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, 
 	}
 	g.client = intercept.Client(client, &decisions{store: g.store, notes: g.notes, report: g.status.Decided, touch: g.status.Touch})
 	g.factory = informers.NewSharedInformerFactoryWithOptions(g.client, 0, informers.WithInformerName(informerName))
+	lacking(g.factory, g.client, informerName)
 	groups := newPaced(cache.NewSharedIndexInformer(g.store, &schedulingv1beta1.PodGroup{}, 0,
 		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}), g.store)
 	g.members.live.settle = groups.settle
