@@ -61,6 +61,7 @@ func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, 
 	g.status = &status.Controller{
 		Client: client, Dynamic: dyn, Gangs: g.roster, Word: g.store.Get,
 		Ours:     func(name string) bool { return slices.Contains(names, name) },
+		Said:     g.said,
 		Recorder: recorder, Clock: clock.RealClock{},
 	}
 	g.policy = watchPolicy(g, client, dyn, recorder)
@@ -98,6 +99,12 @@ func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, 
 	g.why = explain(g, client, dyn, names[0])
 	g.policy.Objects, g.policy.Synced = g.status.Objects, g.status.Synced
 	return g, nil
+}
+
+// said is what the members of a gang say that was tried and waits.
+func (g *gangs) said(namespace, name string) (text string, ok bool) {
+	note, ok := g.notes.Said(types.NamespacedName{Namespace: namespace, Name: name})
+	return note.Unscheduled(), ok
 }
 
 func fixed(informer cache.SharedIndexInformer) func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {

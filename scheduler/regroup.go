@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -36,6 +37,8 @@ type regrouped struct {
 	handlers     []cache.ResourceEventHandler
 	registration cache.ResourceEventHandlerRegistration
 	sights       map[types.UID]sight
+	doubts       doubts
+	patience     time.Duration // with doubts
 }
 
 // sight is a pod of ours, and the copy of it that the engine was shown last.
@@ -44,7 +47,7 @@ type sight struct{ pod, view *corev1.Pod }
 func newRegrouped(pods cache.SharedIndexInformer, gangs *roster.Roster, ours func(*corev1.Pod) bool, touch func(gang.Key)) *regrouped {
 	return &regrouped{
 		SharedIndexInformer: pods, gangs: gangs, ours: ours, touch: touch,
-		settle: func([]types.NamespacedName) {}, sights: map[types.UID]sight{},
+		settle: func([]types.NamespacedName) {}, sights: map[types.UID]sight{}, doubts: doubts{}, patience: doubtful,
 	}
 }
 
@@ -104,7 +107,10 @@ func (r *regrouped) follow(change roster.Change, but types.UID) {
 		r.settle(change.Terms)
 	}
 	for _, uid := range change.Shown {
-		if s, ok := r.sights[uid]; ok && uid != but {
+		if uid == but || r.clear(uid) {
+			continue
+		}
+		if s, ok := r.sights[uid]; ok {
 			before := *s.view
 			// The engine takes an update of the same version for none.
 			before.ResourceVersion += ", seen otherwise"
@@ -142,6 +148,10 @@ func (e podEvents) OnAdd(obj any, initial bool) {
 	defer e.mu.Unlock()
 	if pod, ok := obj.(*corev1.Pod); ok && e.ours(pod) {
 		e.follow(e.gangs.SetPod(pod), pod.UID)
+		if !initial && e.gangs.Doubtful(pod) {
+			e.doubt(pod)
+			return
+		}
 		view := e.gangs.View(pod)
 		e.sights[pod.UID] = sight{pod, view}
 		obj = view
@@ -178,10 +188,17 @@ func (e podEvents) OnUpdate(old, obj any) {
 		}
 		return
 	}
+	e.follow(e.gangs.SetPod(pod), pod.UID)
+	if e.doubts[pod.UID] != nil {
+		e.doubts[pod.UID].pod = pod
+		if !e.gangs.Doubtful(pod) {
+			e.clear(pod.UID)
+		}
+		return
+	}
 	if s, ok := e.sights[pod.UID]; ok {
 		before = s.view
 	}
-	e.follow(e.gangs.SetPod(pod), pod.UID)
 	e.show(before, pod)
 }
 
@@ -194,6 +211,10 @@ func (e podEvents) OnDelete(obj any) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if ok && e.drop(pod.UID) { // nobody was shown it
+		e.follow(e.gangs.DeletePod(pod.UID), pod.UID)
+		return
+	}
 	if ok && e.ours(pod) {
 		view := e.gangs.View(pod)
 		delete(e.sights, pod.UID)

@@ -25,7 +25,7 @@ func newShown(t *testing.T) *shown {
 	t.Helper()
 	s := &shown{}
 	pods := cache.NewSharedIndexInformer(&cache.ListWatch{}, &corev1.Pod{}, 0, cache.Indexers{})
-	ours := func(pod *corev1.Pod) bool { return pod.Spec.SchedulerName == DefaultName }
+	ours := func(pod *corev1.Pod) bool { return pod.Spec.SchedulerName != corev1.DefaultSchedulerName }
 	s.podEvents = podEvents{newRegrouped(pods, roster.New(virtual.NewStore()), ours, func(gang.Key) {})}
 	note := func(verb string, obj any) {
 		if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {

@@ -37,7 +37,8 @@ type member struct {
 type stage int
 
 const (
-	coming stage = iota // has a node, and may have something to do
+	chosen stage = iota // has a node, and has not set out
+	coming              // has set out, and may have something to do
 	ready               // has done it
 	failed
 )
@@ -55,6 +56,22 @@ func (a *attempt) join(uid types.UID, name, node string, work bool) {
 	defer a.mu.Unlock()
 	a.members[uid] = &member{name: name, node: node}
 	a.work = a.work || work
+}
+
+// start notes that a member that was decided on goes its own way now.
+func (a *attempt) start(uid types.UID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if m := a.members[uid]; m != nil && m.stage == chosen {
+		m.stage = coming
+	}
+}
+
+// left is how many are still to go theirs.
+func (a *attempt) left() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.count(chosen) - a.count(coming)
 }
 
 // waits tells whether the members have to wait for each other: somebody has
@@ -89,7 +106,7 @@ func (a *attempt) drop(uid types.UID, why string) {
 		return
 	}
 	m.stage = failed
-	if a.count(coming) < a.need {
+	if a.count(chosen) < a.need {
 		a.end(fmt.Errorf("member %s of gang %s %s, and the gang needs it: nobody of it is bound", m.name, a.gang, why))
 	}
 }
@@ -111,7 +128,7 @@ func (a *attempt) end(err error) {
 	}
 	a.err = err
 	for uid, m := range a.members {
-		if m.stage == coming {
+		if m.stage <= coming {
 			a.cancel(uid, err)
 		}
 	}

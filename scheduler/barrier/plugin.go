@@ -134,6 +134,7 @@ var (
 	_ fwk.PreEnqueuePlugin  = &Plugin{}
 	_ fwk.PreFilterPlugin   = &Plugin{}
 	_ fwk.ReservePlugin     = &Plugin{}
+	_ fwk.PermitPlugin      = &Plugin{}
 	_ fwk.PreBindPlugin     = &Plugin{}
 	_ fwk.PostBindPlugin    = &Plugin{}
 	_ fwk.EnqueueExtensions = &Plugin{}
@@ -213,8 +214,11 @@ func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Po
 		return nil
 	}
 	if !state.IsPodGroupSchedulingCycle() {
-		if a := attemptOf(state); a != nil && a.waits() {
-			p.barrier.hold(group, pod.UID)
+		if a := attemptOf(state); a != nil {
+			a.start(pod.UID)
+			if a.waits() {
+				p.barrier.hold(group, pod.UID)
+			}
 		}
 		return nil
 	}
@@ -245,11 +249,7 @@ func (p *Plugin) begin(group types.NamespacedName) *attempt {
 	if members, err := p.handle.SnapshotSharedLister().PodGroupStates().Get(group.Namespace, group.Name); err == nil {
 		need -= members.ScheduledPodsCount() - 1 // the first one is counted already
 	}
-	return newAttempt(nameOf(group), need, func(uid types.UID, why error) {
-		if member := p.handle.GetPodInPreBind(uid); member != nil {
-			member.CancelPod(why.Error())
-		}
-	}, p.stands)
+	return newAttempt(nameOf(group), need, p.callOff, p.stands)
 }
 
 // stands tells whether a node is still there, as far as is known.

@@ -54,6 +54,15 @@ func (n *Note) Sentence() string {
 	return fmt.Sprintf("%d of the %d members that its gang needs fit: %s", n.Fit, n.Need, n.Finding.Message)
 }
 
+// Unscheduled is what a member says that came after the gang was tried: as the
+// engine words it for those that were there.
+func (n *Note) Unscheduled() string {
+	if n.Need == 0 { // only the engine's words are known
+		return n.Finding.Message
+	}
+	return fmt.Sprintf("0/%d nodes are available: %s.", n.Among, n.Sentence())
+}
+
 // Text is what is said of the gang: the code, how many members fit, why, the
 // numbers, who is in the way, what is kept for it, and when it is tried again.
 func (n *Note) Text() string {

@@ -113,6 +113,17 @@ func (b *Board) Told(group types.NamespacedName) (note Note, news, ok bool) {
 	return t.note, news, true
 }
 
+// Said is what users have been told of a gang that waits; ok is false where that
+// is nothing. Whether it is news is left for [Board.Told].
+func (b *Board) Said(group types.NamespacedName) (note Note, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if t := b.told[group]; t != nil && !t.over {
+		return t.note, true
+	}
+	return Note{}, false
+}
+
 // quiet notes that what users were told is over. How often they were is kept for
 // a while. The lock is held.
 func (b *Board) quiet(group types.NamespacedName) {

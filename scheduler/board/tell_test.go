@@ -39,6 +39,9 @@ func TestTextsHoldEverything(t *testing.T) {
 	if got, want := note.Sentence(), "2 of the 4 members that its gang needs fit: 4 of 8 GPUs free"; got != want {
 		t.Errorf("its members say %q, want %q", got, want)
 	}
+	if got, want := note.Unscheduled(), "0/3 nodes are available: "+note.Sentence()+"."; got != want {
+		t.Errorf("one that came late says %q, want %q", got, want)
+	}
 	note.Surplus, note.Need = true, 5
 	if got, want := note.Sentence(), "its gang has the 4 members that it needs, and there is no room for more: 4 of 8 GPUs free"; got != want {
 		t.Errorf("a surplus member says %q, want %q", got, want)
@@ -46,6 +49,9 @@ func TestTextsHoldEverything(t *testing.T) {
 	engines := Note{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: "no"}}
 	if got, want := engines.Text(), "FITS_NOT_PLACED: no"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := engines.Unscheduled(); got != "no" {
+		t.Errorf("in the engine's words: %q", got)
 	}
 	note.Finding.Message = strings.Repeat("ü", 2000)
 	if got := note.Text(); len(got) > textLimit || !utf8.ValidString(got) || !strings.HasSuffix(got, "…") {
@@ -59,9 +65,15 @@ func TestWhatIsNewIsToldOnce(t *testing.T) {
 		said, again := b.Tell(llama, note, false)
 		return said.Text(), again
 	}
+	if _, ok := b.Said(llama); ok {
+		t.Error("something was said before anybody was told")
+	}
 	first := noteOf(answer.NodesBusy, 4)
 	if text, again := tell(first); text != first.Text() || again != 0 {
 		t.Fatalf("told %q, again after %s", text, again)
+	}
+	if said, ok := b.Said(llama); !ok || said.Text() != first.Text() {
+		t.Errorf("said %q", said.Text()) // and it is news still
 	}
 	if _, news, ok := b.Told(llama); !news || !ok {
 		t.Error("the first statement is no news")

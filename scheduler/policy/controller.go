@@ -10,6 +10,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -127,7 +128,10 @@ func (c *Controller) Touch(key gang.Key) { c.queue.AddAfter(key, settle) }
 
 // Run works until ctx ends. Only the replica that schedules may run it.
 func (c *Controller) Run(ctx context.Context) {
-	c.Jobs.Recall(ctx)
+	if err := c.Jobs.Recall(ctx); err != nil && ctx.Err() == nil {
+		klog.FromContext(ctx).Error(err, "Cannot tell which jobs to resume; retrying")
+		c.queue.AddRateLimited(gang.Key{})
+	}
 	var work sync.WaitGroup
 	defer work.Wait()
 	work.Go(func() {
@@ -168,7 +172,7 @@ func (c *Controller) tick(ctx context.Context) {
 
 func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 	if key == (gang.Key{}) {
-		return c.Jobs.Resume(ctx)
+		return errors.Join(c.Jobs.Recall(ctx), c.Jobs.Resume(ctx))
 	}
 	if !c.Synced() {
 		c.queue.AddAfter(key, look)

@@ -53,7 +53,14 @@ func TestTheNextSchedulerResumes(t *testing.T) {
 	_ = unstructured.SetNestedField(theirs.Object, true, "spec", "runPolicy", "suspend")
 	w := newWorld(t, short, mine, theirs)
 	w.pod("left", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "mine"))
-	w.Jobs.Recall(t.Context())
+	away := true
+	w.dynamic.PrependReactor("list", "tfjobs", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return away, nil, apierrors.NewServiceUnavailable("away")
+	})
+	if err := w.Jobs.Recall(t.Context()); err == nil {
+		t.Fatal("the server is away, and nobody says so")
+	}
+	away = false // whoever looks after suspended jobs asks again
 	w.after(time.Second)
 	w.wantDid()
 	w.pods = nil

@@ -2,6 +2,8 @@ package roster
 
 import (
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kubebatch"
 )
 
 // View returns a pod as the engine is to see it: a member of a gang points to
@@ -33,4 +35,15 @@ func (r *Roster) View(pod *corev1.Pod) *corev1.Pod {
 		view.Spec.PreemptionPolicy = &terms.Policy
 	}
 	return &view
+}
+
+// Doubtful tells a pod that is in no gang, and may be in one when the budget of
+// its controller is read. Such pods carry no mark. Where budgets make gangs is
+// known of kube-batch, and wherever one did.
+func (r *Roster) Doubtful(pod *corev1.Pod) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	rec := r.pods[live][pod.UID]
+	return rec != nil && !rec.in && rec.claims.owner != "" && pod.Spec.NodeName == "" &&
+		(pod.Spec.SchedulerName == kubebatch.SchedulerName || len(r.budgets) > 0)
 }

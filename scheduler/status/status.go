@@ -74,6 +74,9 @@ type Controller struct {
 	Objects Objects
 	// Word returns the virtual group of a gang with what the engine says of it.
 	Word func(namespace, name string) (*schedulingv1beta1.PodGroup, bool)
+	// Said returns what the members of a gang say that was tried and waits; ok is
+	// false for any other.
+	Said func(namespace, name string) (text string, ok bool)
 	// Synced tells whether every pod and object is known.
 	Synced func() bool
 	// Ours tells the scheduler names that are ours.
@@ -190,14 +193,32 @@ func (c *Controller) explainWait(ctx context.Context, key gang.Key, members []*c
 	}
 	if reason == "" || len(unbound) == 0 {
 		delete(c.waiting, key)
-		return nil
+		return c.explainLate(ctx, key, unbound)
 	}
 	all := c.tellAll(key, reason, unbound)
 	for _, pod := range unbound {
 		if !all && !c.untold(key, pod) {
 			continue
 		}
-		if err := c.patchCondition(ctx, pod, reason); err != nil {
+		if err := c.patchCondition(ctx, pod, ReasonWaiting, reason); err != nil {
+			return fmt.Errorf("explain pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		}
+	}
+	return nil
+}
+
+// explainLate tells members that came after their gang was tried why it waits.
+// The engine would tell them when it tries the gang again, which may be a while.
+func (c *Controller) explainLate(ctx context.Context, key gang.Key, unbound []*corev1.Pod) error {
+	text, waits := c.Said(key.Namespace, key.VirtualName())
+	if !waits {
+		return nil
+	}
+	for _, pod := range unbound {
+		if !c.untold(key, pod) {
+			continue
+		}
+		if err := c.patchCondition(ctx, pod, corev1.PodReasonUnschedulable, text); err != nil {
 			return fmt.Errorf("explain pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}
 	}

@@ -40,6 +40,7 @@ type bench struct {
 	need       int32
 	incomplete string
 	doubt      string
+	sentence   string
 	word       []metav1.Condition
 	object     roster.Object
 	synced     bool
@@ -81,6 +82,7 @@ func benchOf(t *testing.T, dialect gang.Dialect, resource schema.GroupVersionRes
 		Word: func(string, string) (*schedulingv1beta1.PodGroup, bool) {
 			return &schedulingv1beta1.PodGroup{Status: schedulingv1beta1.PodGroupStatus{Conditions: b.word}}, b.word != nil
 		},
+		Said:     func(string, string) (string, bool) { return b.sentence, b.sentence != "" },
 		Synced:   func() bool { return b.synced },
 		Ours:     func(name string) bool { return slices.Contains(b.names, name) },
 		Recorder: recorder,

@@ -141,16 +141,16 @@ func same(status, fields map[string]any) bool {
 	return true
 }
 
-// patchCondition says on a pod why its gang cannot be tried. A pod that says
-// so already is left alone.
-func (c *Controller) patchCondition(ctx context.Context, pod *corev1.Pod, reason string) error {
+// patchCondition says on a pod why it has no place. A pod that says so already is
+// left alone.
+func (c *Controller) patchCondition(ctx context.Context, pod *corev1.Pod, reason, message string) error {
 	_, said := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled)
-	if said != nil && said.Status == corev1.ConditionFalse && said.Reason == ReasonWaiting && said.Message == reason {
+	if said != nil && said.Status == corev1.ConditionFalse && said.Reason == reason && said.Message == message {
 		return nil
 	}
 	status := pod.Status.DeepCopy()
 	podutil.UpdatePodCondition(status, &corev1.PodCondition{
-		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: ReasonWaiting, Message: reason,
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message,
 		ObservedGeneration: pod.Generation,
 	})
 	_, condition := podutil.GetPodCondition(status, corev1.PodScheduled)

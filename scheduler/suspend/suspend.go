@@ -3,6 +3,7 @@ package suspend
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -12,10 +13,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/klog/v2"
 )
 
 // ReasonResumed is the reason of the event on a job that may create pods again.
@@ -54,6 +55,8 @@ type Suspender struct {
 
 	mu        sync.Mutex
 	suspended map[types.UID]Job
+
+	recalled map[schema.GroupVersionResource]bool // what Recall has looked at
 }
 
 // Suspended tells whether a job was suspended by us and is not resumed yet.
@@ -193,16 +196,24 @@ func (s *Suspender) patch(ctx context.Context, j Job, suspend bool, m marks, opt
 }
 
 // Recall finds the jobs that an earlier scheduler suspended. Where it may not
-// look it cannot have suspended any.
-func (s *Suspender) Recall(ctx context.Context) {
-	logger := klog.FromContext(ctx)
+// look it cannot have suspended any. After an error it is to be called again, and
+// looks at what it has not seen; it must not be called by two at once.
+func (s *Suspender) Recall(ctx context.Context) error {
+	var failed []error
 	for _, resource := range Resources() {
-		list, err := s.Dynamic.Resource(resource).List(ctx, metav1.ListOptions{LabelSelector: Label + "=" + Value})
-		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		if s.recalled[resource] {
 			continue
 		}
+		list, err := s.Dynamic.Resource(resource).List(ctx, metav1.ListOptions{LabelSelector: Label + "=" + Value})
+		if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+			failed = append(failed, fmt.Errorf("list %s that an earlier scheduler suspended: %w", resource.GroupResource(), err))
+			continue
+		}
+		if s.recalled == nil {
+			s.recalled = map[schema.GroupVersionResource]bool{}
+		}
+		s.recalled[resource] = true
 		if err != nil {
-			logger.Error(err, "Cannot look for jobs that an earlier scheduler suspended", "resource", resource.GroupResource())
 			continue
 		}
 		for _, object := range list.Items {
@@ -212,4 +223,5 @@ func (s *Suspender) Recall(ctx context.Context) {
 			})
 		}
 	}
+	return errors.Join(failed...)
 }

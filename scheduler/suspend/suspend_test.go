@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -158,5 +159,39 @@ func TestWhatIsNotSuspended(t *testing.T) {
 		if err := b.Suspend(t.Context(), job, Order{}); err != nil || b.Suspended(job.UID) || len(b.get(t).GetLabels()) > 0 {
 			t.Errorf("%s: %v", job.UID, err)
 		}
+	}
+}
+
+// What cannot be listed is listed when it can, and not for ever.
+func TestRecall(t *testing.T) {
+	mine := tfjob("llama", map[string]string{Label: Value})
+	b := newBench(mine)
+	j, _ := Of(owned("kubeflow.org/v1", "TFJob", "llama"))
+	away, listed := true, 0
+	b.jobs.PrependReactor("list", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		resource := action.GetResource()
+		switch {
+		case resource.Group == "batch":
+			return true, nil, apierrors.NewForbidden(resource.GroupResource(), "", nil)
+		case resource.Version == "v2beta1":
+			return true, nil, apierrors.NewNotFound(resource.GroupResource(), "")
+		case resource.Resource == "tfjobs":
+			if listed++; away {
+				return true, nil, apierrors.NewServiceUnavailable("away")
+			}
+		}
+		return false, nil, nil
+	})
+	if err := b.Recall(t.Context()); err == nil || !strings.Contains(err.Error(), "list tfjobs.kubeflow.org that an earlier scheduler suspended: away") || b.Suspended(j.UID) {
+		t.Fatalf("got %v", err)
+	}
+	away = false
+	for range 2 {
+		if err := b.Recall(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !b.Suspended(j.UID) || listed != 2 {
+		t.Errorf("recalled %v, listed %d times, want 2", b.Suspended(j.UID), listed)
 	}
 }

@@ -1,0 +1,98 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kubebatch"
+)
+
+// ownedPod is a pod that only a budget makes a member of a gang.
+func ownedPod(uid, scheduler string, version int) *corev1.Pod {
+	yes := true
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: uid, UID: types.UID(uid), ResourceVersion: fmt.Sprint(version),
+			OwnerReferences: []metav1.OwnerReference{{UID: "job", Controller: &yes}},
+		},
+		Spec: corev1.PodSpec{SchedulerName: scheduler},
+	}
+}
+
+func budgetOf(owner types.UID, min int) *policyv1.PodDisruptionBudget {
+	yes, number := true, intstr.FromInt(min)
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "budget", UID: "budget", OwnerReferences: []metav1.OwnerReference{{UID: owner, Controller: &yes}}},
+		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &number},
+	}
+}
+
+// A pod is seen before the budget that makes it a member of a gang.
+func TestABudgetThatIsLate(t *testing.T) {
+	s := newShown(t)
+	s.patience = time.Hour
+	budgets := &groupHandler{roster: s.gangs, apply: s.apply}
+	first, second := ownedPod("1", kubebatch.SchedulerName, 1), ownedPod("2", kubebatch.SchedulerName, 2)
+	s.OnAdd(first, false)
+	s.OnAdd(second, false)
+	s.want(t, "nobody knows what they are in")
+	changed := ownedPod("1", kubebatch.SchedulerName, 3)
+	s.OnUpdate(first, changed)
+	s.want(t, "one of them changes")
+	s.OnDelete(second)
+	s.want(t, "one of them goes")
+	budgets.setBudget(budgetOf("job", 2))
+	s.want(t, "the budget comes", "add 1 pdb:budget")
+	s.OnAdd(ownedPod("3", kubebatch.SchedulerName, 4), false)
+	s.want(t, "a member comes after it", "add 3 pdb:budget")
+	budgets.deleteBudget(budgetOf("job", 2))
+	slices.Sort(s.got)
+	s.want(t, "the budget goes", "add 1 ", "add 3 ", "delete 1 pdb:budget", "delete 3 pdb:budget")
+}
+
+// What no budget may make a member is shown at once.
+func TestWhoIsNotInDoubt(t *testing.T) {
+	s := newShown(t)
+	s.patience = time.Hour
+	s.OnAdd(ownedPod("1", kubebatch.SchedulerName, 1), true)
+	s.want(t, "at the start, when budgets are waited for", "add 1 ")
+	s.OnAdd(ownedPod("2", DefaultName, 2), false)
+	s.want(t, "a pod of another scheduler, where budgets make no gangs", "add 2 ")
+	alone := ownedPod("3", kubebatch.SchedulerName, 3)
+	alone.OwnerReferences = nil
+	s.OnAdd(alone, false)
+	s.want(t, "a pod that nobody controls", "add 3 ")
+	placed := ownedPod("4", kubebatch.SchedulerName, 4)
+	placed.Spec.NodeName = "n1"
+	s.OnAdd(placed, false)
+	s.want(t, "a pod with a node", "add 4 ")
+	waiting, bound := ownedPod("5", kubebatch.SchedulerName, 5), ownedPod("5", kubebatch.SchedulerName, 6)
+	s.OnAdd(waiting, false)
+	bound.Spec.NodeName = "n1"
+	s.OnUpdate(waiting, bound)
+	s.want(t, "one that somebody has bound meanwhile", "add 5 ")
+	(&groupHandler{roster: s.gangs, apply: s.apply}).setBudget(budgetOf("another job", 2))
+	s.OnAdd(ownedPod("6", DefaultName, 7), false)
+	s.want(t, "where budgets make gangs, of any scheduler")
+}
+
+// A pod without a budget is a pod on its own after a while.
+func TestNoBudget(t *testing.T) {
+	s := newShown(t)
+	s.patience = time.Millisecond
+	s.OnAdd(ownedPod("1", kubebatch.SchedulerName, 1), false)
+	until(t, "it is shown", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.got) > 0
+	})
+	s.want(t, "after a while", "add 1 ")
+}

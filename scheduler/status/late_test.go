@@ -1,0 +1,50 @@
+package status
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A member that comes while its gang waits for room is told what the others were,
+// and those are left alone.
+func TestAMemberThatComesLateIsTold(t *testing.T) {
+	const sentence = "0/2 nodes are available: 8 of the 9 members that its gang needs fit: no room."
+	b := newBench(t, pod("old", "", corev1.PodPending), pod("new", "", corev1.PodPending), pod("bound", "n1", corev1.PodPending))
+	b.pods[0].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "in the engine's words"}}
+	told := func() (told []string) {
+		for _, patch := range b.patches() {
+			if strings.HasPrefix(patch, "pods/") {
+				told = append(told, patch)
+			}
+		}
+		return told
+	}
+	b.clock.Step(time.Hour)
+	b.reconcile()
+	if got := told(); len(got) > 0 {
+		t.Errorf("nothing is known of the gang, and it was told %q", got)
+	}
+	b.sentence = sentence
+	b.pods[1].CreationTimestamp = metav1.NewTime(b.clock.Now())
+	b.reconcile()
+	if got := told(); len(got) > 0 {
+		t.Errorf("the engine has had no time, and it was told %q", got)
+	}
+	for range 3 {
+		b.clock.Step(patience)
+		b.reconcile()
+		explained, err := b.Client.CoreV1().Pods(key.Namespace).Get(t.Context(), "new", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.pods[1] = explained
+	}
+	got := told()
+	if len(got) != 1 || !strings.HasPrefix(got[0], "pods/new ") || !strings.Contains(got[0], sentence) || !strings.Contains(got[0], `"reason":"Unschedulable"`) {
+		t.Errorf("told %q, want the new member to be told once", got)
+	}
+}
