@@ -8,3 +8,22 @@ var tf []byte
 
 // TF is the preset of `gangctl submit tf`: a TFJob (kubeflow.org/v1) in YAML with every role that the command knows.
 func TF() []byte { return tf }
+
+//go:embed pytorch.yaml
+var pytorch []byte
+
+// PyTorch is the preset of `gangctl submit pytorch`: a PyTorchJob (kubeflow.org/v1) with both of its roles.
+func PyTorch() []byte { return pytorch }
+
+//go:embed mpi.yaml
+var mpi []byte
+
+// MPI is the preset of `gangctl submit mpi`: an MPIJob (kubeflow.org) with both of its roles, in what v1 of the Training Operator
+// and v2beta1 of the MPI Operator have in common.
+func MPI() []byte { return mpi }
+
+//go:embed job.yaml
+var job []byte
+
+// Job is the preset of `gangctl submit job`: a Job (batch/v1).
+func Job() []byte { return job }

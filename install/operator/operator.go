@@ -42,6 +42,16 @@ func Kinds() []string {
 	return []string{"tfjobs", "pytorchjobs", "mpijobs", "xgboostjobs", "paddlejobs", "jaxjobs"}
 }
 
+// Definition returns the CustomResourceDefinition of a resource of [Kinds], in
+// YAML, as the release ships it but without descriptions.
+func Definition(kind string) ([]byte, error) {
+	data, err := manifests.ReadFile("crd-" + kind + ".yaml")
+	if err != nil {
+		return nil, fmt.Errorf("read definition: %w", err)
+	}
+	return data, nil
+}
+
 // Operator is what can be set of an installation.
 type Operator struct {
 	// Namespace is where it runs.

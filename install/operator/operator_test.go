@@ -88,6 +88,9 @@ func TestDefinitions(t *testing.T) {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, crd, true); err != nil {
 			t.Fatal(err)
 		}
+		if len(crd.Spec.Versions) != 1 || crd.Spec.Versions[0].Name != "v1" {
+			t.Fatalf("%s: versions %v", crd.Name, crd.Spec.Versions)
+		}
 		schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
 		if schema.Description != "" || len(schema.Properties["spec"].Properties["runPolicy"].Properties) < 5 {
 			t.Errorf("%s: described, or without its run policy", crd.Name)

@@ -19,6 +19,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/iostreams"
 	"github.com/gangctl/gangctl/pkg/kube"
 	"github.com/gangctl/gangctl/pkg/render"
@@ -36,17 +37,18 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	objects, err := render.TFJob(templates.TF(), render.Spec{Name: "llama", Namespace: "research", Dialect: render.NoGang,
-		Roles: []render.Role{{Type: kubeflowv1.TFJobReplicaTypeWorker, Replicas: 2, Image: "i"}}})
+	objects, err := render.TFJob().Render(templates.TF(), render.Spec{Name: "llama", Namespace: "research", Gang: render.Gang{Dialect: gang.None},
+		Roles: []render.Role{{Name: "Worker", Replicas: 2, Image: "i"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects.Job.UID = "uid-1"
-	u, err := render.Unstructured(objects.Job)
+	u := objects.Job
+	u.SetUID("uid-1")
+	job, err := tfjob.Decode(u)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &cluster{t: t, job: objects.Job, typed: fake.NewClientset(),
+	return &cluster{t: t, job: job, typed: fake.NewClientset(),
 		dyn: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{tfjob.GVR(): "TFJobList"}, u)}
 }
 

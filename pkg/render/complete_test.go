@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -58,6 +59,22 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
+// batchFile is a Job of three members at a time.
+const batchFile = `apiVersion: batch/v1
+kind: Job
+metadata: {name: llama, namespace: research}
+spec:
+  parallelism: 3
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: i, resources: {requests: {cpu: 1}}}]
+`
+
+func groupOf(t *testing.T, apiVersion, spec string) *unstructured.Unstructured {
+	return object(t, "apiVersion: "+apiVersion+"\nkind: PodGroup\nmetadata: {name: mine, namespace: research}\nspec: {"+spec+"}\n")
+}
+
 func podGroupNamed(t *testing.T, name string) *unstructured.Unstructured {
 	return object(t, "apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: PodGroup\nmetadata: {name: "+name+", namespace: research}\nspec: {minMember: 2}\n")
 }
@@ -82,19 +99,30 @@ func TestComplete(t *testing.T) {
 		s          FileSpec
 		notes      []string
 	}{
-		"plain":     {job: object(t, file), s: fileSpec(func(s *FileSpec) { s.CommandLine = "gangctl submit -f job.yaml" })},
-		"labels":    {job: object(t, file), s: fileSpec(func(s *FileSpec) { s.Dialect, s.DialectTyped, s.MinAvailable = gang.Labels, true, 2 })},
-		"none":      {job: object(t, file), s: fileSpec(func(s *FileSpec) { s.Dialect, s.DialectTyped, s.Scheduler = NoGang, true, "" })},
-		"policy":    {job: withPolicy, s: fileSpec()},
-		"podgroup":  {job: object(t, file), group: podGroupNamed(t, "mine"), s: fileSpec()},
-		"scheduler": {job: edited(t, "gang", "spec|schedulerName", "Worker"), s: fileSpec()},
-		"marked":    {job: edited(t, "mine", groupLabel, "PS", "Worker"), s: fileSpec()},
+		"plain":  {job: object(t, file), s: fileSpec(func(s *FileSpec) { s.CommandLine = "gangctl submit -f job.yaml" })},
+		"labels": {job: object(t, file), s: fileSpec(func(s *FileSpec) { s.Dialect, s.DialectTyped, s.MinAvailable = gang.Labels, true, 2 })},
+		"none":   {job: object(t, file), s: fileSpec(func(s *FileSpec) { s.Dialect, s.DialectTyped, s.Scheduler = gang.None, true, "" })},
+		"native": {job: object(t, file), s: fileSpec(func(s *FileSpec) { s.Dialect, s.DialectTyped, s.Scheduler = gang.Native, true, "" })},
+		"volcano, wanted": {job: object(t, file), s: fileSpec(func(s *FileSpec) {
+			s.Dialect, s.DialectTyped, s.Scheduler, s.Queue = gang.Volcano, true, "volcano", "research"
+		})},
+		"volcano, marked": {job: edited(t, "mine", "metadata|annotations|scheduling.k8s.io/group-name", "PS", "Worker"), s: fileSpec(func(s *FileSpec) { s.Dialect, s.Scheduler = gang.Volcano, "volcano" })},
+		"kube-batch, marked": {job: edited(t, "mine", "metadata|annotations|scheduling.k8s.io/group-name", "PS", "Worker"), s: fileSpec(func(s *FileSpec) {
+			s.Dialect, s.Scheduler, s.Version = gang.KubeBatch, "kube-batch", schema.GroupVersion{Group: "scheduling.sigs.dev", Version: "v1alpha2"}
+		})},
+		"volcano's podgroup": {job: object(t, file), group: groupOf(t, "scheduling.volcano.sh/v1beta1", "minMember: 2"), s: fileSpec()},
+		"native podgroup":    {job: object(t, file), group: groupOf(t, "scheduling.k8s.io/v1beta1", "schedulingPolicy: {gang: {minCount: 2}}"), s: fileSpec()},
+		"batch job":          {job: object(t, batchFile), s: fileSpec()},
+		"policy":             {job: withPolicy, s: fileSpec()},
+		"podgroup":           {job: object(t, file), group: podGroupNamed(t, "mine"), s: fileSpec()},
+		"scheduler":          {job: edited(t, "gang", "spec|schedulerName", "Worker"), s: fileSpec()},
+		"marked":             {job: edited(t, "mine", groupLabel, "PS", "Worker"), s: fileSpec()},
 		"partly marked": {job: edited(t, "mine", groupLabel, "Worker"), s: fileSpec(),
 			notes: []string{"the pods of PS are in no gang, as the file has it"}},
 		"volcano": {job: edited(t, "mine", "metadata|annotations|scheduling.k8s.io/group-name", "PS", "Worker"), s: fileSpec(),
 			notes: []string{"the file declares gang mine in dialect volcano itself: nothing is added"}},
 		"volcano's scheduler": {job: edited(t, "volcano", "spec|schedulerName", "PS", "Worker"), s: fileSpec(),
-			notes: []string{"scheduler volcano reads gangs of a dialect that gangctl does not write: nothing is added"}},
+			notes: []string{"scheduler volcano reads gangs of another dialect than scheduler-plugins: nothing is added"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +148,7 @@ func TestComplete(t *testing.T) {
 				}
 				got = append(append(got, "---\n"...), group...)
 			}
-			path := filepath.Join("testdata", "file", strings.ReplaceAll(name, " ", "-")+".yaml")
+			path := filepath.Join("testdata", "file", strings.NewReplacer(" ", "-", ",", "").Replace(name)+".yaml")
 			if *update {
 				if err := os.WriteFile(path, got, 0o600); err != nil {
 					t.Fatal(err)
@@ -133,7 +161,7 @@ func TestComplete(t *testing.T) {
 			if diff := cmp.Diff(string(want), string(got)); diff != "" {
 				t.Errorf("run with -update to accept (-want +got):\n%s", diff)
 			}
-			again, err := Complete(c.Job, c.PodGroup, FileSpec{Dialect: tt.s.Dialect, Scheduler: tt.s.Scheduler})
+			again, err := Complete(c.Job, c.PodGroup, FileSpec{Dialect: tt.s.Dialect, Scheduler: tt.s.Scheduler, Version: tt.s.Version})
 			if err != nil {
 				t.Fatalf("what was completed cannot be completed again: %v", err)
 			}
@@ -187,7 +215,7 @@ func TestCompleteRefuses(t *testing.T) {
 		"labels, minimum":       {job: counted, s: typed("min-available", "xxx"), want: "the pods of Worker: --min-available contradicts the file: label pod-group.scheduling.sigs.k8s.io/min-available is 2"},
 		"labels, nonsense":      {job: nonsense, s: fileSpec(), want: `the pods of Worker: label pod-group.scheduling.sigs.k8s.io/min-available="two" is not a whole number`},
 		"policy, minimum":       {job: policy, s: typed("min-available", "x"), want: "--min-available contradicts the file: spec.runPolicy.schedulingPolicy.minAvailable is 2"},
-		"group, minimum":        {job: object(t, file), group: podGroupNamed(t, "mine"), s: typed("min-available", "x"), want: "--min-available contradicts the file: it holds PodGroup mine, whose minMember counts"},
+		"group, minimum":        {job: object(t, file), group: podGroupNamed(t, "mine"), s: typed("min-available", "x"), want: "--min-available contradicts the file: it holds PodGroup mine, whose minimum counts"},
 		"group, dialect":        {job: object(t, file), group: podGroupNamed(t, "mine"), s: typed("dialect", "none"), want: "--dialect contradicts the file: it holds PodGroup mine"},
 		"group of another name": {job: edited(t, "b", groupLabel, "PS"), group: podGroupNamed(t, "mine"), s: fileSpec(), want: "it holds PodGroup mine, but its pods name PodGroup b"},
 		"group and labels":      {job: labelled, group: podGroupNamed(t, "mine"), s: fileSpec(), want: "it holds PodGroup mine, but its pods are marked as gang mine in dialect labels"},

@@ -3,10 +3,10 @@ package render
 import (
 	"slices"
 
-	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/gangctl/gangctl/pkg/workload"
 	"github.com/gangctl/gangctl/pkg/workload/demand"
 )
 
@@ -38,14 +38,11 @@ func resources(role Role, gpu corev1.ResourceName) corev1.ResourceRequirements {
 // gangResources is what minAvailable members need together: the sum over all members when all are needed. When fewer are,
 // it is, for each resource, the sum of the smallest requests: a gang scheduler refuses to start below minResources, so it
 // must not exceed what some startable subset needs.
-func gangResources(job *kubeflowv1.TFJob, minAvailable int32) corev1.ResourceList {
+func gangResources(roles []workload.Role, minAvailable int32) corev1.ResourceList {
 	requests := map[corev1.ResourceName][]resource.Quantity{}
-	for _, replica := range job.Spec.TFReplicaSpecs {
-		if replica == nil {
-			continue
-		}
-		for name, quantity := range demand.Of(replica.Template.Spec) {
-			for range replicasOf(replica) {
+	for _, role := range roles {
+		for name, quantity := range demand.Of(role.Template.Spec) {
+			for range role.Replicas {
 				requests[name] = append(requests[name], quantity)
 			}
 		}
@@ -53,7 +50,7 @@ func gangResources(job *kubeflowv1.TFJob, minAvailable int32) corev1.ResourceLis
 	total := corev1.ResourceList{}
 	for name, quantities := range requests {
 		// Members that do not ask for the resource are the smallest.
-		free := int(members(job)) - len(quantities)
+		free := int(workload.Job{Roles: roles}.Total()) - len(quantities)
 		count := min(int(minAvailable)-free, len(quantities))
 		if count <= 0 {
 			continue
@@ -66,24 +63,4 @@ func gangResources(job *kubeflowv1.TFJob, minAvailable int32) corev1.ResourceLis
 		total[name] = sum
 	}
 	return total
-}
-
-// members is the number of pods of a job, over all roles.
-func members(job *kubeflowv1.TFJob) int32 {
-	var n int32
-	for _, replica := range job.Spec.TFReplicaSpecs {
-		n += replicasOf(replica)
-	}
-	return n
-}
-
-// replicasOf is the number of members of a role: 1 where it is not said, as the operator takes it.
-func replicasOf(replica *kubeflowv1.ReplicaSpec) int32 {
-	switch {
-	case replica == nil:
-		return 0
-	case replica.Replicas == nil:
-		return 1
-	}
-	return *replica.Replicas
 }

@@ -1,24 +1,24 @@
-// Package render turns the wishes of a command line into typed API objects, laid over a preset. It is pure: no cluster, no
-// terminal, and never text that is parsed again.
+// Package render turns the wishes of a command line into API objects, laid over a preset. Kinds of job, dialects of gangs and
+// the contents of pods are independent of each other: any kind is written in any dialect. It is pure: no cluster, no terminal,
+// and never text that is parsed again.
 package render
 
 import (
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// NoGang is the dialect of a job whose members are scheduled one by one.
-const NoGang gang.Dialect = "none"
-
 // CommandAnnotation keeps, on the job, the shell-quoted command line that made it.
 const CommandAnnotation = "gangctl.dev/command"
 
-// Role is what is wished for one replica type of a TFJob.
+// Role is what is wished for the members of one role, besides what all members have in common.
 type Role struct {
-	Type     kubeflowv1.ReplicaType
+	// Name is the role as the kind spells it: Worker, PS, Master, Launcher.
+	Name     string
 	Replicas int32
 	Image    string
 	// GPUs is the count per member.
@@ -27,32 +27,63 @@ type Role struct {
 	CPU, Memory *resource.Quantity
 }
 
-// Spec is everything a job is made from besides its preset.
+// Pod is what the pods of all roles have in common.
+type Pod struct {
+	// GPUResource is the extended resource that Role.GPUs counts.
+	GPUResource corev1.ResourceName
+	// Command is the argv of every member, exactly as the program shall see it; empty leaves the image's entrypoint. Of an
+	// MPIJob only the launcher has it.
+	Command []string
+	// Env holds literal values, exactly as the program shall see them.
+	Env           []corev1.EnvVar
+	WorkingDir    string
+	PriorityClass string
+	// Scheduler is the schedulerName of every member; empty leaves the cluster's default.
+	Scheduler string
+}
+
+// Gang is how members are to start together.
+type Gang struct {
+	// Dialect is how the gang is declared.
+	Dialect gang.Dialect
+	// Version is the API version of the group object; the zero value is the one that the dialect prefers.
+	Version schema.GroupVersion
+	// MinAvailable is how many members must start together, from 1 to all.
+	MinAvailable int32
+	// Queue is the queue in which the gang waits; empty is that of the scheduler's choice.
+	Queue string
+}
+
+// Spec is everything a job is made from besides its kind and its preset.
 type Spec struct {
 	Name, Namespace string
 	// Roles in the order in which their members are shown. A role with no replicas is left out of the job.
 	Roles []Role
-	// GPUResource is the extended resource that Role.GPUs counts.
-	GPUResource corev1.ResourceName
+	Pod   Pod
+	Gang  Gang
 
-	// Command is the argv of every member, exactly as the program shall see it; empty leaves the image's entrypoint.
-	Command []string
-	// Env holds literal values, exactly as the program shall see them.
-	Env            []corev1.EnvVar
-	WorkingDir     string
-	PriorityClass  string
-	RestartPolicy  kubeflowv1.RestartPolicy
+	RestartPolicy kubeflowv1.RestartPolicy
+	// CleanPodPolicy says which pods are deleted when the job ends. Jobs of Kubernetes itself have none.
 	CleanPodPolicy kubeflowv1.CleanPodPolicy
-	// Scheduler is the schedulerName of every member; empty leaves the cluster's default.
-	Scheduler string
-
-	// Dialect is how the gang is declared.
-	Dialect gang.Dialect
-	// MinAvailable is how many members must start together, from 1 to all.
-	MinAvailable int32
+	// SlotsPerWorker is how many processes of an MPIJob each worker runs; 0 leaves it to the operator.
+	SlotsPerWorker int32
+	// ProcessesPerNode is how many processes of PyTorch each member runs, a number, auto, gpu or cpu; empty leaves it to
+	// the operator.
+	ProcessesPerNode string
+	// Framework is what the environment of an Indexed Job is made for.
+	Framework Framework
 
 	// Labels and Annotations go on the job and on its pods.
 	Labels, Annotations map[string]string
 	// CommandLine is kept in CommandAnnotation; empty keeps none.
 	CommandLine string
+}
+
+// members is the number of members over all roles.
+func (s Spec) members() int32 {
+	var n int32
+	for _, r := range s.Roles {
+		n += r.Replicas
+	}
+	return n
 }

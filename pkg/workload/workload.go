@@ -84,6 +84,10 @@ type Reader struct {
 	PlaceOf func(pod *corev1.Pod) (Place, bool)
 	// PodName is the name that the controller gives a member's pod; nil where it is random.
 	PodName func(job string, p Place) string
+	// Template is the path of the pod template of a role in the newest version of the kind.
+	Template func(role string) []string
+	// Policy is the path of the policy in which a job says how its gang is to be scheduled; nil for kinds without.
+	Policy []string
 	// Controller finds the controller's Deployment. It is empty for kinds that Kubernetes itself runs.
 	Controller Controller
 }

@@ -40,11 +40,11 @@ func TestRulesHaveNoWildcards(t *testing.T) {
 }
 
 func TestWebhook(t *testing.T) {
-	objects, err := parse(Webhook("https://127.0.0.1:1/x", []byte("PEM")))
+	objects, err := parse(Webhook(map[string]string{"tfjobs": "https://127.0.0.1:1/x", "pytorchjobs": "https://127.0.0.1:1/y"}, []byte("PEM")))
 	if err != nil || len(objects) != 1 || objects[0].GetKind() != "ValidatingWebhookConfiguration" {
 		t.Fatalf("got %v, %v", objects, err)
 	}
-	config := objects[0].Object["webhooks"].([]any)[0].(map[string]any)["clientConfig"].(map[string]any)
+	config := objects[0].Object["webhooks"].([]any)[1].(map[string]any)["clientConfig"].(map[string]any)
 	if config["url"] != "https://127.0.0.1:1/x" || config["caBundle"] != "UEVN" {
 		t.Errorf("got %v", config)
 	}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,16 +16,19 @@ import (
 // webhookName is the Training Operator's own.
 const webhookName = "validator.training-operator.kubeflow.org"
 
-// Webhook returns the configuration that has TFJobs checked at a URL whose
-// certificate ca (PEM) signs.
-func Webhook(url string, ca []byte) []byte {
-	return fmt.Appendf(nil, `
+// Webhook returns the configuration that has jobs checked at URLs, by their
+// resource, whose certificate ca (PEM) signs.
+func Webhook(urls map[string]string, ca []byte) []byte {
+	text := fmt.Appendf(nil, `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata:
   name: %s
 webhooks:
-- name: validator.tfjob.training-operator.kubeflow.org
+`, webhookName)
+	for _, resource := range slices.Sorted(maps.Keys(urls)) {
+		text = fmt.Appendf(text, `
+- name: validator.%s.training-operator.kubeflow.org
   admissionReviewVersions: [v1]
   sideEffects: None
   failurePolicy: Fail
@@ -34,11 +40,13 @@ webhooks:
   - apiGroups: [kubeflow.org]
     apiVersions: [v1]
     operations: [CREATE, UPDATE]
-    resources: [tfjobs]
-`, webhookName, url, base64.StdEncoding.EncodeToString(ca))
+    resources: [%s]
+`, strings.TrimSuffix(resource, "s"), urls[resource], base64.StdEncoding.EncodeToString(ca), resource)
+	}
+	return text
 }
 
-// RemoveWebhook lets TFJobs pass unchecked: without an operator nobody answers.
+// RemoveWebhook lets jobs pass unchecked: without an operator nobody answers.
 func (a *Applier) RemoveWebhook(ctx context.Context) error {
 	gvr := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
 	err := a.Client.Resource(gvr).Delete(ctx, webhookName, metav1.DeleteOptions{})

@@ -1,5 +1,5 @@
-// Package operator runs the TFJob controller of the Kubeflow Training Operator,
-// the real one, in a process of the sandbox.
+// Package operator runs the controllers of the Kubeflow Training Operator for
+// TFJobs, PyTorchJobs and MPIJobs, the real ones, in a process of the sandbox.
 package operator
 
 import (
@@ -13,8 +13,12 @@ import (
 	"time"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	operatorconfig "github.com/kubeflow/training-operator/pkg/config"
 	"github.com/kubeflow/training-operator/pkg/controller.v1/common"
+	"github.com/kubeflow/training-operator/pkg/controller.v1/mpi"
+	"github.com/kubeflow/training-operator/pkg/controller.v1/pytorch"
 	"github.com/kubeflow/training-operator/pkg/controller.v1/tensorflow"
+	webhookpytorch "github.com/kubeflow/training-operator/pkg/webhooks/pytorch"
 	webhooktensorflow "github.com/kubeflow/training-operator/pkg/webhooks/tensorflow"
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/pflag"
@@ -32,13 +36,21 @@ import (
 	"github.com/gangctl/gangctl/sandbox/setting"
 )
 
-// WebhookPath is where TFJobs are validated.
-const WebhookPath = "/validate-kubeflow-org-v1-tfjob"
+// Kinds are the resources that it handles.
+func Kinds() []string { return []string{"tfjobs", "pytorchjobs", "mpijobs"} }
+
+// WebhookPaths are where jobs are validated, by resource. MPIJobs are not.
+func WebhookPaths() map[string]string {
+	return map[string]string{
+		"tfjobs":      "/validate-kubeflow-org-v1-tfjob",
+		"pytorchjobs": "/validate-kubeflow-org-v1-pytorchjob",
+	}
+}
 
 // syncTimeout is how long the caches may take to fill.
 const syncTimeout = time.Minute
 
-// Run reconciles TFJobs until ctx ends. It answers /readyz once its caches have
+// Run reconciles jobs until ctx ends. It answers /readyz once its caches have
 // synced and its webhook serves.
 func Run(ctx context.Context, args []string) error {
 	flags := pflag.NewFlagSet("operator", pflag.ContinueOnError)
@@ -99,11 +111,20 @@ func setup(mgr ctrl.Manager, gangScheduler string) error {
 	default:
 		gang = common.GenSchedulerPluginsSetupFunc(mgr.GetClient(), gangScheduler)
 	}
-	if err := tensorflow.NewReconciler(mgr, gang).SetupWithManager(mgr, 1); err != nil {
-		return fmt.Errorf("set up TFJob controller: %w", err)
+	// What the operator's own program sets from its flags.
+	operatorconfig.Config.PyTorchInitContainerImage = operatorconfig.PyTorchInitContainerImageDefault
+	operatorconfig.Config.PyTorchInitContainerTemplateFile = operatorconfig.PyTorchInitContainerTemplateFileDefault
+	operatorconfig.Config.PyTorchInitContainerMaxTries = operatorconfig.PyTorchInitContainerMaxTriesDefault
+	operatorconfig.Config.MPIKubectlDeliveryImage = operatorconfig.MPIKubectlDeliveryImageDefault
+	if err := errors.Join(
+		tensorflow.NewReconciler(mgr, gang).SetupWithManager(mgr, 1),
+		pytorch.NewReconciler(mgr, gang).SetupWithManager(mgr, 1),
+		mpi.NewReconciler(mgr, gang).SetupWithManager(mgr, 1),
+	); err != nil {
+		return fmt.Errorf("set up controllers: %w", err)
 	}
-	if err := webhooktensorflow.SetupWebhook(mgr); err != nil {
-		return fmt.Errorf("set up TFJob webhook: %w", err)
+	if err := errors.Join(webhooktensorflow.SetupWebhook(mgr), webhookpytorch.SetupWebhook(mgr)); err != nil {
+		return fmt.Errorf("set up webhooks: %w", err)
 	}
 	return mgr.AddReadyzCheck("readyz", readyz(mgr))
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gangctl/gangctl/install"
+	release "github.com/gangctl/gangctl/install/operator"
 
 	"github.com/gangctl/gangctl/sandbox/component"
 	"github.com/gangctl/gangctl/sandbox/crd"
@@ -57,7 +58,14 @@ func (s *supervisor) bringUp(ctx context.Context) error {
 		return err
 	}
 	applier := &manifest.Applier{Client: dynamicClient}
-	crds, rights := [][]byte{crd.TFJobs()}, [][]byte{manifest.NodesRBAC(), manifest.OperatorRBAC()}
+	crds, rights := [][]byte{}, [][]byte{manifest.NodesRBAC(), manifest.OperatorRBAC()}
+	for _, kind := range operator.Kinds() {
+		definition, err := release.Definition(kind)
+		if err != nil {
+			return err
+		}
+		crds = append(crds, definition)
+	}
 	// What an installation of the scheduler brings is left to it.
 	if s.plan.settings.RunImage == "" || s.plan.settings.Scheduler == setting.Gang {
 		crds, rights = append(crds, install.PodGroupCRD()), append(rights, install.SchedulerRBAC())
@@ -114,7 +122,11 @@ func (s *supervisor) bringUpOperator(ctx context.Context, applier *manifest.Appl
 	if err != nil {
 		return fmt.Errorf("read certificate authority: %w", err)
 	}
-	return applier.Apply(ctx, manifest.Webhook(local("https", s.plan.ports[portWebhook], operator.WebhookPath), ca))
+	urls := map[string]string{}
+	for resource, path := range operator.WebhookPaths() {
+		urls[resource] = local("https", s.plan.ports[portWebhook], path)
+	}
+	return applier.Apply(ctx, manifest.Webhook(urls, ca))
 }
 
 func local(scheme string, port int, path string) string {

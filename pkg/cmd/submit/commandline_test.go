@@ -22,7 +22,7 @@ func kept(t *testing.T, args ...string) string {
 	f := &factory.Factory{IO: streams, Args: args, Suffix: func() string { return "abcde" }}
 	line := ""
 	submit := &cobra.Command{Use: "submit"}
-	submit.AddCommand(NewTFCommand(f, func(_ context.Context, o *TFOptions) error {
+	submit.AddCommand(NewTFCommand(f, func(_ context.Context, o *Options) error {
 		spec, err := o.spec("research")
 		line = spec.CommandLine
 		return err

@@ -11,7 +11,7 @@ import (
 )
 
 // complete reads NAME and the command after --, and fills in the defaults that depend on other flags.
-func (o *TFOptions) complete(cmd *cobra.Command, args []string) error {
+func (o *Options) complete(cmd *cobra.Command, args []string) error {
 	if err := refuseEmpty(cmd.Flags()); err != nil {
 		return err
 	}
@@ -19,7 +19,7 @@ func (o *TFOptions) complete(cmd *cobra.Command, args []string) error {
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		positional, o.Command = args[:dash], args[dash:]
 	}
-	hint := "the command of the job goes after --: gangctl submit tf NAME [flags] -- COMMAND"
+	hint := "the command of the job goes after --: gangctl submit " + o.kind.word + " NAME [flags] -- COMMAND"
 	if len(positional) > 1 {
 		return failure.Usagef("unexpected argument %q after NAME %q", positional[1], positional[0]).WithHint("%s", hint)
 	}
@@ -35,18 +35,21 @@ func (o *TFOptions) complete(cmd *cobra.Command, args []string) error {
 		o.Name = name
 	}
 	if o.Name == "" {
-		o.Name = "tf-" + o.Suffix()
+		o.Name = o.kind.word + "-" + o.Suffix()
 	}
 	o.schedulerChosen = o.chosen()
-	for _, r := range o.roles() {
+	for _, r := range o.Roles {
 		r.Image = cmp.Or(r.Image, o.Image)
 		r.CPU, r.Memory = cmp.Or(r.CPU, o.All.CPU), cmp.Or(r.Memory, o.All.Memory)
 		if r.GPUs == unset {
 			r.GPUs = 0
-			if r.takesGPUs() {
+			if r.trains {
 				r.GPUs = o.All.GPUs
 			}
 		}
+	}
+	if o.kind.word == "mpi" && o.SlotsPerWorker == 0 {
+		o.SlotsPerWorker = max(1, int32(o.Roles[1].GPUs)) //nolint:gosec // its flag has a range
 	}
 	if o.MinAvailable == 0 {
 		o.MinAvailable = o.members()
@@ -54,9 +57,9 @@ func (o *TFOptions) complete(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (o *TFOptions) members() int32 {
+func (o *Options) members() int32 {
 	var n int32
-	for _, r := range o.roles() {
+	for _, r := range o.Roles {
 		n += r.Replicas
 	}
 	return n

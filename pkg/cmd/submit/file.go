@@ -12,8 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/manifest"
 	"github.com/gangctl/gangctl/pkg/render"
 )
@@ -26,6 +28,8 @@ type FileOptions struct {
 	CommandLine string
 	// File is a path, or "-" for standard input.
 	File string
+	// Kind is the kind of job that the command line names; empty for any.
+	Kind schema.GroupKind
 
 	// typed tells a flag that was typed from a default.
 	typed func(flag string) bool
@@ -67,7 +71,7 @@ func (o *FileOptions) validate(cmd *cobra.Command, args []string) error {
 	if err := validateObjectName("scheduler", o.Scheduler); err != nil {
 		return err
 	}
-	if o.Dialect == render.NoGang && o.typed("min-available") {
+	if o.Dialect == gang.None && o.typed("min-available") {
 		return failure.Usagef("--min-available has no effect with --dialect none: its members are scheduled one by one").
 			WithHint("leave out one of the two flags")
 	}
@@ -98,6 +102,9 @@ func (o *FileOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if kind := m.Job.GroupVersionKind().GroupKind(); !o.Kind.Empty() && kind != o.Kind {
+		return failure.Usagef("%s holds a %s, not a %s", o.name(), kind.Kind, o.Kind.Kind).WithHint("leave out the kind: gangctl submit -f %s", o.File)
+	}
 	if err := o.settle(m, namespace); err != nil {
 		return err
 	}
@@ -105,7 +112,7 @@ func (o *FileOptions) run(ctx context.Context) error {
 	chosen, said := o.chosen(), false
 	return o.Submission.run(ctx, plan{
 		namespace: namespace, scheduler: o.Scheduler, chosen: chosen, dialect: o.Dialect,
-		make: func(scheduler string) (*objects, error) {
+		make: func(scheduler string) (*render.Objects, error) {
 			c, err := render.Complete(m.Job, m.PodGroup, render.FileSpec{
 				Dialect: o.Dialect, Scheduler: scheduler, MinAvailable: o.MinAvailable,
 				DialectTyped: o.typed("dialect"), SchedulerTyped: o.typed("scheduler"), CommandLine: o.CommandLine,
@@ -117,7 +124,7 @@ func (o *FileOptions) run(ctx context.Context) error {
 				said = true
 				o.say(m, c.Notes)
 			}
-			return &objects{job: c.Job, podGroup: c.PodGroup}, nil
+			return c.Objects(), nil
 		},
 	})
 }

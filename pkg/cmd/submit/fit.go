@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,12 +15,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/explain/report"
 	"github.com/gangctl/gangctl/pkg/explain/world"
 	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/kube"
 	"github.com/gangctl/gangctl/pkg/render"
 	"github.com/gangctl/gangctl/pkg/snapshot"
 	"github.com/gangctl/gangctl/pkg/snapshot/collect"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
 )
 
 // fit answers whether the job would start now. Nothing is created.
@@ -29,7 +29,7 @@ func (s *Submission) fit(ctx context.Context, p plan) error {
 		return err
 	}
 	scheduler, note := p.scheduler, ""
-	if !p.chosen && p.dialect != render.NoGang {
+	if !p.chosen && p.dialect != gang.None {
 		if scheduler = ladder.GangScheduler(world.New(snap), p.dialect, p.scheduler); scheduler != p.scheduler {
 			note = fmt.Sprintf("the answer is for scheduler %s, which serves here; %s does not: submit with --scheduler %s", scheduler, p.scheduler, scheduler)
 		}
@@ -43,11 +43,11 @@ func (s *Submission) fit(ctx context.Context, p plan) error {
 			return err
 		}
 	}
-	a, err := explain.DryRun(ctx, snap, wanted.job, p.namespace, explain.Options{}, further(wanted)...)
+	a, err := explain.DryRun(ctx, snap, wanted.Job, p.namespace, explain.Options{}, groups(wanted)...)
 	var taken *explain.ExistsError
 	switch {
 	case errors.As(err, &taken):
-		return explainJob(apierrors.NewAlreadyExists(tfjob.GVR().GroupResource(), taken.Name), wanted.job)
+		return explainJob(apierrors.NewAlreadyExists(resourceOf(wanted.Job).GroupResource(), taken.Name), wanted.Job)
 	case err != nil:
 		return failure.Errorf("%w", err)
 	}
@@ -78,10 +78,10 @@ func (s *Submission) snapshot(ctx context.Context, namespace string) (*snapshot.
 }
 
 // rehearse lets the API server look at the objects, and at a pod of each role.
-func rehearse(ctx context.Context, client *kube.Client, snap *snapshot.Snapshot, wanted *objects) error {
-	all := []collect.Object{{Unstructured: wanted.job, Resource: tfjob.GVR()}}
-	if wanted.podGroup != nil {
-		all = append(all, collect.Object{Unstructured: wanted.podGroup, Resource: schedulerplugins.GVR()})
+func rehearse(ctx context.Context, client *kube.Client, snap *snapshot.Snapshot, wanted *render.Objects) error {
+	var all []collect.Object
+	for _, u := range append([]*unstructured.Unstructured{wanted.Job}, groups(wanted)...) {
+		all = append(all, collect.Object{Unstructured: u, Resource: resourceOf(u)})
 	}
 	failed, err := collect.Rehearse(ctx, client, snap, all...)
 	switch {
@@ -89,16 +89,13 @@ func rehearse(ctx context.Context, client *kube.Client, snap *snapshot.Snapshot,
 		return nil
 	case failed == nil:
 		return err
-	case failed.GetKind() == tfjob.Kind:
+	case failed.Unstructured == wanted.Job:
 		return explainJob(operation("create", failed.Resource, failed.Unstructured).Wrap(err), failed.Unstructured)
 	}
-	return explainPodGroup(operation("create", failed.Resource, failed.Unstructured).Wrap(err), failed.Unstructured)
+	return explainOwned(operation("create", failed.Resource, failed.Unstructured).Wrap(err), failed.Unstructured)
 }
 
-// further are the objects that are submitted with the job.
-func further(wanted *objects) []*unstructured.Unstructured {
-	if wanted.podGroup == nil {
-		return nil
-	}
-	return []*unstructured.Unstructured{wanted.podGroup}
+// groups are the objects that are submitted with the job and have a say in its scheduling.
+func groups(wanted *render.Objects) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(wanted.Owned), func(u *unstructured.Unstructured) bool { return render.DialectOf(u) == "" })
 }

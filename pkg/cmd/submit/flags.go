@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"slices"
 	"strings"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
@@ -10,17 +11,16 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/flagvalue"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/render"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 )
 
 // The largest counts that are taken for an intention rather than a slip of the finger.
 const (
-	maxReplicas = 10000
-	maxGPUs     = 1024
+	maxReplicas  = 10000
+	maxGPUs      = 1024
+	maxProcesses = 4096
 )
-
-// defaultScheduler is the name under which gangctl's own scheduler serves.
-const defaultScheduler = "gang-scheduler"
 
 // gangFlags say how the members are to start together.
 type gangFlags struct {
@@ -31,18 +31,19 @@ type gangFlags struct {
 
 func (g *gangFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&g.Scheduler, "scheduler", "", "Scheduler of the members (default: "+defaultScheduler+"; with --dialect none the cluster's)")
+	flags.StringVar(&g.Scheduler, "scheduler", "", "Scheduler of the members (default: the one of the dialect, "+schedulerplugins.DefaultScheduler+" of most)")
 	flagvalue.Count(flags, &g.MinAvailable, "min-available", 0, 1, 4*maxReplicas, "Members that must start together (default: all)")
 	flagvalue.Enum(cmd, flags, &g.Dialect, "dialect", gang.SchedulerPlugins, "How the gang is declared",
-		gang.SchedulerPlugins, gang.Labels, render.NoGang)
+		gang.Native, gang.SchedulerPlugins, gang.Volcano, gang.KubeBatch, gang.Labels, gang.None)
 }
 
 // chosen reports whether the scheduler was, and fills in the default.
 func (g *gangFlags) chosen() bool {
-	if g.Scheduler != "" || g.Dialect == render.NoGang {
+	if g.Scheduler != "" || g.Dialect == gang.None {
 		return true
 	}
-	g.Scheduler = defaultScheduler
+	w, _ := dialect.WriterOf(g.Dialect)
+	g.Scheduler = w.Scheduler
 	return false
 }
 
@@ -55,42 +56,25 @@ type resources struct {
 	CPU, Memory *resource.Quantity
 }
 
-// role is what the command line says about one replica type.
-type role struct {
-	resources
-	Type     kubeflowv1.ReplicaType
-	Replicas int32
-	Image    string
-}
-
 // flag is the prefix of the role's flags, and the middle of its members' names.
-func (r *role) flag() string { return strings.ToLower(string(r.Type)) }
+func (r *role) flag() string { return strings.ToLower(r.Name) }
 
-// countFlag is the flag that says how many members the role has.
-func (r *role) countFlag() string {
-	if r.Type == kubeflowv1.TFJobReplicaTypeWorker {
-		return "workers"
-	}
-	return r.flag()
-}
-
-// roles are the roles in the order in which they are shown and created.
-func (o *TFOptions) roles() []*role { return []*role{&o.Chief, &o.PS, &o.Worker, &o.Evaluator} }
-
-func (o *TFOptions) addFlags(cmd *cobra.Command) {
+func (o *Options) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	o.Chief.Type, o.PS.Type = kubeflowv1.TFJobReplicaTypeChief, kubeflowv1.TFJobReplicaTypePS
-	o.Worker.Type, o.Evaluator.Type = kubeflowv1.TFJobReplicaTypeWorker, kubeflowv1.TFJobReplicaTypeEval
-
-	flags.StringVar(&o.Name, "name", "", "Name of the job, instead of NAME (default: tf- and five random characters)")
+	flags.StringVar(&o.Name, "name", "", "Name of the job, instead of NAME (default: "+o.kind.word+"- and five random characters)")
 	flags.StringVar(&o.Image, "image", "", "Container image of every role")
 	flags.StringVarP(&o.File, "filename", "f", "", "File that holds the job, instead of flags; - is standard input")
-	flagvalue.Count(flags, &o.Worker.Replicas, "workers", 1, 1, maxReplicas, "Number of workers")
-	flagvalue.Count(flags, &o.PS.Replicas, "ps", 0, 0, maxReplicas, "Number of parameter servers")
-	flagvalue.Count(flags, &o.Chief.Replicas, "chief", 0, 0, 1, "Number of chiefs, 0 or 1")
-	flagvalue.Count(flags, &o.Evaluator.Replicas, "evaluator", 0, 0, maxReplicas, "Number of evaluators")
-	flagvalue.Count(flags, &o.All.GPUs, "gpus", 0, 0, maxGPUs, "GPUs of each worker, and of the chief")
+	var training []string
+	for _, r := range o.shown() {
+		if r.trains {
+			training = append(training, r.flag())
+		}
+		if r.count != "" {
+			flagvalue.Count(flags, &r.Replicas, r.count, r.fallback, r.low, r.high, r.usage)
+		}
+	}
+	flagvalue.Count(flags, &o.All.GPUs, "gpus", 0, 0, maxGPUs, "GPUs of each "+strings.Join(training, ", and of the "))
 	flagvalue.Quantity(flags, &o.All.CPU, "cpu", "CPUs of each member")
 	flagvalue.Quantity(flags, &o.All.Memory, "memory", "Memory of each member")
 	flags.StringVar(&o.GPUResource, "gpu-resource", "nvidia.com/gpu", "Extended resource that the GPU flags count")
@@ -99,37 +83,40 @@ func (o *TFOptions) addFlags(cmd *cobra.Command) {
 
 	o.add(cmd)
 	flags.StringVar(&o.PriorityClass, "priority-class", "", "PriorityClass of the members")
-	flagvalue.Enum(cmd, flags, &o.RestartPolicy, "restart-policy", kubeflowv1.RestartPolicyOnFailure, "What happens to a member that fails",
-		kubeflowv1.RestartPolicyNever, kubeflowv1.RestartPolicyOnFailure, kubeflowv1.RestartPolicyAlways, kubeflowv1.RestartPolicyExitCode)
-	flagvalue.Enum(cmd, flags, &o.CleanPodPolicy, "clean-pod-policy", kubeflowv1.CleanPodPolicyRunning, "Pods to delete when the job ends",
-		kubeflowv1.CleanPodPolicyRunning, kubeflowv1.CleanPodPolicyAll, kubeflowv1.CleanPodPolicyNone)
+	flagvalue.Enum(cmd, flags, &o.RestartPolicy, "restart-policy", kubeflowv1.RestartPolicyOnFailure, "What happens to a member that fails", o.kind.restart...)
+	if o.kind.cleans {
+		flagvalue.Enum(cmd, flags, &o.CleanPodPolicy, "clean-pod-policy", kubeflowv1.CleanPodPolicyRunning, "Pods to delete when the job ends",
+			kubeflowv1.CleanPodPolicyRunning, kubeflowv1.CleanPodPolicyAll, kubeflowv1.CleanPodPolicyNone)
+	}
 	flags.StringArrayVar(&o.Labels, "label", nil, "Label KEY=VALUE of the job and its pods (repeatable)")
 	flags.StringArrayVar(&o.Annotations, "annotation", nil, "Annotation KEY=VALUE of the job and its pods (repeatable)")
 
-	for _, r := range o.roles() {
-		o.addRoleFlags(flags, r)
+	if o.kind.flags != nil {
+		o.kind.flags(o, cmd)
 	}
-
+	for _, r := range o.Roles {
+		r.GPUs = unset
+		if len(o.Roles) > 1 { // of the only role, the flags of all members say it
+			addRoleFlags(flags, r)
+		}
+	}
 	o.Submission.addFlags(cmd)
 }
 
-func (o *TFOptions) addRoleFlags(flags *pflag.FlagSet, r *role) {
-	name := r.flag()
-	r.GPUs = unset
+// shown are the roles, those with the members that matter most first.
+func (o *Options) shown() []*role {
+	roles := slices.Clone(o.Roles)
+	slices.SortStableFunc(roles, func(a, b *role) int { return int(b.fallback - a.fallback) })
+	return roles
+}
+
+func addRoleFlags(flags *pflag.FlagSet, r *role) {
+	name, instead := r.flag(), ""
+	if r.trains {
+		instead = ", instead of --gpus"
+	}
 	flags.StringVar(&r.Image, name+"-image", "", "Container image of the "+name+" role, instead of --image")
-	flags.Var(&optionalCount{p: &r.GPUs, high: maxGPUs}, name+"-gpus", "GPUs of each "+name+gpuDefault(r))
+	flags.Var(&optionalCount{p: &r.GPUs, high: maxGPUs}, name+"-gpus", "GPUs of each "+name+instead)
 	flagvalue.Quantity(flags, &r.CPU, name+"-cpu", "CPUs of each "+name+", instead of --cpu")
 	flagvalue.Quantity(flags, &r.Memory, name+"-memory", "Memory of each "+name+", instead of --memory")
-}
-
-func gpuDefault(r *role) string {
-	if r.takesGPUs() {
-		return ", instead of --gpus"
-	}
-	return ""
-}
-
-// takesGPUs reports whether --gpus is meant for the role: the ones that train.
-func (r *role) takesGPUs() bool {
-	return r.Type == kubeflowv1.TFJobReplicaTypeWorker || r.Type == kubeflowv1.TFJobReplicaTypeChief
 }

@@ -6,24 +6,26 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/printer"
+	"github.com/gangctl/gangctl/pkg/render"
 )
 
-// print shows objects as they are. JSON is one document, a List if there are two objects.
-func (s *Submission) print(o *objects) error {
-	all := []unstructured.Unstructured{*o.job}
-	if o.podGroup != nil {
-		all = append(all, *o.podGroup)
-	}
+// print shows objects as they are. JSON is one document, a List if there are several objects.
+func (s *Submission) print(o *render.Objects) error {
+	all := o.All()
 	p, err := s.printer()
 	if err != nil {
 		return err
 	}
 	if s.Output.Output == printer.JSON && len(all) > 1 {
-		list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}}, Items: all}
+		var items []unstructured.Unstructured
+		for _, u := range all {
+			items = append(items, *u)
+		}
+		list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}}, Items: items}
 		return p.PrintObj(list, s.IO.Out)
 	}
-	for i := range all {
-		if err := p.PrintObj(&all[i], s.IO.Out); err != nil {
+	for _, u := range all {
+		if err := p.PrintObj(u, s.IO.Out); err != nil {
 			return err
 		}
 	}
@@ -35,7 +37,7 @@ func (s *Submission) unseen(err error, job *unstructured.Unstructured) error {
 	if s.DryRun != dryRunNone {
 		return err
 	}
-	return failure.Errorf("TFJob %s/%s was created, but could not be shown: %w", job.GetNamespace(), job.GetName(), err).
+	return failure.Errorf("%s %s/%s was created, but could not be shown: %w", job.GetKind(), job.GetNamespace(), job.GetName(), err).
 		WithHint("see it with `gangctl get %s -n %s`", job.GetName(), job.GetNamespace())
 }
 

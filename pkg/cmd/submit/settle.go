@@ -2,6 +2,7 @@ package submit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
@@ -10,14 +11,14 @@ import (
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/manifest"
 	"github.com/gangctl/gangctl/pkg/workload"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+	"github.com/gangctl/gangctl/pkg/workload/registry"
 )
 
 // settle gives the objects of a file their namespace and name, and refuses a job that the operator would not run.
 func (o *FileOptions) settle(m *manifest.Manifest, namespace string) error {
 	if own := m.Job.GetNamespace(); own != "" {
 		if o.typed("namespace") && own != namespace {
-			return failure.Usagef("--namespace %s contradicts %s, whose TFJob is in namespace %s", namespace, o.name(), own).
+			return failure.Usagef("--namespace %s contradicts %s, whose %s is in namespace %s", namespace, o.name(), m.Job.GetKind(), own).
 				WithHint("leave out --namespace, or change the file")
 		}
 		namespace = own
@@ -29,7 +30,7 @@ func (o *FileOptions) settle(m *manifest.Manifest, namespace string) error {
 	}
 	if pg := m.PodGroup; pg != nil {
 		if own := pg.GetNamespace(); own != "" && own != namespace {
-			return failure.Errorf("%s: PodGroup %s is in namespace %s, but its TFJob in %s", o.name(), pg.GetName(), own, namespace)
+			return failure.Errorf("%s: PodGroup %s is in namespace %s, but its %s in %s", o.name(), pg.GetName(), own, m.Job.GetKind(), namespace)
 		}
 		if pg.GetName() == "" {
 			return failure.Errorf("%s: the PodGroup has no metadata.name", o.name())
@@ -37,41 +38,49 @@ func (o *FileOptions) settle(m *manifest.Manifest, namespace string) error {
 		pg.SetNamespace(namespace)
 		pg.SetOwnerReferences(nil) // it will be owned by the job
 	}
-	job, err := tfjob.Reader().Read(m.Job)
+	reader, ok := registry.ByKind(m.Job.GroupVersionKind().GroupKind())
+	if !ok {
+		return failure.Errorf("%s: gangctl does not know jobs of kind %s", o.name(), m.Job.GroupVersionKind())
+	}
+	job, err := reader.Read(m.Job)
 	if err != nil {
 		return failure.Errorf("%s: %w", o.name(), err)
 	}
-	if problem, hint := jobProblem(job); problem != "" {
-		return failure.Errorf("%s: TFJob %s/%s: %s", o.name(), namespace, job.Meta.Name, problem).WithHint("%s", hint)
+	if problem, hint := jobProblem(reader, job); problem != "" {
+		return failure.Errorf("%s: %s %s/%s: %s", o.name(), job.Kind.Kind, namespace, job.Meta.Name, problem).WithHint("%s", hint)
 	}
 	return nil
 }
 
-// roleNames are the roles of a TFJob.
-func roleNames() []string {
-	return []string{string(kubeflowv1.TFJobReplicaTypeChief), string(kubeflowv1.TFJobReplicaTypeMaster), string(kubeflowv1.TFJobReplicaTypePS),
-		string(kubeflowv1.TFJobReplicaTypeWorker), string(kubeflowv1.TFJobReplicaTypeEval)}
+// roleNames are the roles that operators know, by kind.
+func roleNames(kind string) []string {
+	switch kind {
+	case kubeflowv1.TFJobKind:
+		return []string{string(kubeflowv1.TFJobReplicaTypeChief), string(kubeflowv1.TFJobReplicaTypeMaster), string(kubeflowv1.TFJobReplicaTypePS),
+			string(kubeflowv1.TFJobReplicaTypeWorker), string(kubeflowv1.TFJobReplicaTypeEval)}
+	case kubeflowv1.PyTorchJobKind:
+		return []string{string(kubeflowv1.PyTorchJobReplicaTypeMaster), string(kubeflowv1.PyTorchJobReplicaTypeWorker)}
+	case kubeflowv1.MPIJobKind:
+		return []string{string(kubeflowv1.MPIJobReplicaTypeLauncher), string(kubeflowv1.MPIJobReplicaTypeWorker)}
+	}
+	return nil
 }
 
 // jobProblem says why the operator would not run a job, or make none of its pods; it is empty if it would.
-func jobProblem(job workload.Job) (problem, hint string) {
+func jobProblem(reader workload.Reader, job workload.Job) (problem, hint string) {
 	if len(job.Problems) > 0 {
 		return strings.Join(job.Problems, "; "), ""
 	}
 	replicas := map[string]int32{}
+	names := roleNames(job.Kind.Kind)
 	for _, r := range job.Roles {
+		path := strings.Join(reader.Template(r.Name), ".")
 		if r.Replicas < 0 {
-			return fmt.Sprintf("spec.tfReplicaSpecs.%s.replicas: %d: must be 0 or more", r.Name, r.Replicas), ""
+			return fmt.Sprintf("%s: %d: must be 0 or more", strings.TrimSuffix(path, "template")+"replicas", r.Replicas), ""
 		}
-		known := ""
-		for _, name := range roleNames() {
-			if strings.EqualFold(name, r.Name) {
-				known = name
-			}
-		}
-		if known == "" {
-			problem = fmt.Sprintf("spec.tfReplicaSpecs.%s: no role of a TFJob: must be one of %s", r.Name, strings.Join(roleNames(), ", "))
-			if nearest := near.Nearest(r.Name, roleNames()); nearest != "" {
+		if len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, r.Name) }) {
+			problem = fmt.Sprintf("%s: no role of a %s: must be one of %s", strings.TrimSuffix(path, ".template"), job.Kind.Kind, strings.Join(names, ", "))
+			if nearest := near.Nearest(r.Name, names); nearest != "" {
 				hint = "did you mean " + nearest + "?"
 			}
 			return problem, hint
@@ -81,5 +90,8 @@ func jobProblem(job workload.Job) (problem, hint string) {
 	if job.Total() == 0 {
 		return "it asks for no members: every role has 0 replicas", ""
 	}
-	return nameProblem(job.Meta.Name, replicas)
+	if reader.Controller.Name == "" {
+		return "", "" // the API server checks what it makes itself
+	}
+	return nameProblem(reader, job.Meta.Name, replicas)
 }

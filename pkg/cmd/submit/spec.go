@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"slices"
 	"strings"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
@@ -12,28 +13,18 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/render"
-	"github.com/gangctl/gangctl/templates"
 )
 
 // render makes the objects that the options ask for.
-func (o *TFOptions) render(namespace string) (*objects, error) {
+func (o *Options) render(namespace string) (*render.Objects, error) {
 	spec, err := o.spec(namespace)
 	if err != nil {
 		return nil, err
 	}
-	rendered, err := render.TFJob(templates.TF(), spec)
-	if err != nil {
-		return nil, err
-	}
-	job, err := render.Unstructured(rendered.Job)
-	if err != nil || rendered.PodGroup == nil {
-		return &objects{job: job}, err
-	}
-	podGroup, err := render.Unstructured(rendered.PodGroup)
-	return &objects{job: job, podGroup: podGroup}, err
+	return o.kind.write(o).Render(o.kind.preset(), spec)
 }
 
-func (o *TFOptions) spec(namespace string) (render.Spec, error) {
+func (o *Options) spec(namespace string) (render.Spec, error) {
 	env, err := o.environment()
 	if err != nil {
 		return render.Spec{}, err
@@ -55,22 +46,47 @@ func (o *TFOptions) spec(namespace string) (render.Spec, error) {
 		return render.Spec{}, err
 	}
 	spec := render.Spec{
-		Name: o.Name, Namespace: namespace,
-		GPUResource: corev1.ResourceName(o.GPUResource),
-		Command:     o.Command, Env: env, WorkingDir: o.WorkingDir,
-		PriorityClass: o.PriorityClass, RestartPolicy: o.RestartPolicy, CleanPodPolicy: o.CleanPodPolicy,
-		Scheduler: o.Scheduler, Dialect: o.Dialect, MinAvailable: o.MinAvailable,
+		Name: o.Name, Namespace: namespace, Roles: o.jobRoles(),
+		Pod: render.Pod{
+			GPUResource: corev1.ResourceName(o.GPUResource), Command: o.Command, Env: env, WorkingDir: o.WorkingDir,
+			PriorityClass: o.PriorityClass, Scheduler: o.Scheduler,
+		},
+		Gang:          render.Gang{Dialect: o.Dialect, MinAvailable: o.MinAvailable},
+		RestartPolicy: o.RestartPolicy, CleanPodPolicy: o.CleanPodPolicy,
+		SlotsPerWorker: o.SlotsPerWorker, ProcessesPerNode: o.ProcessesPerNode, Framework: o.Framework,
 		Labels: labels, Annotations: annotations,
 		CommandLine: o.CommandLine,
 	}
-	for _, r := range o.roles() {
-		spec.Roles = append(spec.Roles, render.Role{Type: r.Type, Replicas: r.Replicas, Image: r.Image, GPUs: r.GPUs, CPU: r.CPU, Memory: r.Memory})
+	for _, e := range env {
+		if slices.Contains(o.kind.write(o).Sets(spec), e.Name) {
+			return render.Spec{}, failure.Usagef("--env %s has no effect: %s sets it for every member", e.Name, o.setter())
+		}
 	}
 	return spec, nil
 }
 
+// jobRoles are the roles of the job.
+func (o *Options) jobRoles() []render.Role {
+	var roles []render.Role
+	for _, r := range o.Roles {
+		roles = append(roles, render.Role{Name: r.Name, Replicas: r.Replicas, Image: r.Image, GPUs: r.GPUs, CPU: r.CPU, Memory: r.Memory})
+	}
+	if o.kind.spread != nil {
+		return o.kind.spread(roles)
+	}
+	return roles
+}
+
+// setter is who sets the environment of members.
+func (o *Options) setter() string {
+	if name := o.kind.reader.Controller.Name; name != "" {
+		return "the " + strings.ReplaceAll(name, "-", " ")
+	}
+	return "gangctl"
+}
+
 // environment reads --env. The value is everything after the first "=", byte for byte.
-func (o *TFOptions) environment() ([]corev1.EnvVar, error) {
+func (o *Options) environment() ([]corev1.EnvVar, error) {
 	var env []corev1.EnvVar
 	seen := map[string]bool{}
 	for _, word := range o.Env {
@@ -82,8 +98,6 @@ func (o *TFOptions) environment() ([]corev1.EnvVar, error) {
 			return nil, failure.Usagef("--env %q: the name %q may hold printable ASCII characters other than '=' only", word, name)
 		case seen[name]:
 			return nil, failure.Usagef("--env %s is given twice", name)
-		case name == "TF_CONFIG" && o.members() > 1:
-			return nil, failure.Usagef("--env TF_CONFIG has no effect: the training operator sets it for every member of a distributed job")
 		}
 		seen[name] = true
 		env = append(env, corev1.EnvVar{Name: name, Value: value})

@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/iostreams"
 	"github.com/gangctl/gangctl/pkg/kube"
 	"github.com/gangctl/gangctl/pkg/printer"
+	"github.com/gangctl/gangctl/pkg/render"
 )
 
 // dryRun is the value of --dry-run.
@@ -43,7 +44,7 @@ type Submission struct {
 type plan struct {
 	namespace string
 	// make renders the objects for members that ask for the scheduler.
-	make func(scheduler string) (*objects, error)
+	make func(scheduler string) (*render.Objects, error)
 	// scheduler is what members ask for. If nobody chose it, it may be another one where the cluster has another.
 	scheduler string
 	chosen    bool
@@ -101,11 +102,11 @@ func (s *Submission) run(ctx context.Context, p plan) error {
 		return err
 	}
 	if err := s.print(stored); err != nil {
-		return s.unseen(err, stored.job)
+		return s.unseen(err, stored.Job)
 	}
 	if s.Wait == "" {
 		return nil
 	}
 	w := &await.Waiter{Client: client, IO: s.IO, Target: s.Wait, Timeout: s.Timeout, Why: await.WhyPending(client, s.IO)}
-	return w.Wait(ctx, stored.job.GetNamespace(), stored.job.GetName(), stored.job.GetUID())
+	return w.Wait(ctx, stored.Job.GetNamespace(), stored.Job.GetName(), stored.Job.GetUID())
 }

@@ -2,6 +2,8 @@
 package submit
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
@@ -10,6 +12,7 @@ import (
 
 // NewCommand returns the command, with one subcommand for each kind of job that flags can describe.
 func NewCommand(f *factory.Factory) *cobra.Command {
+	var words []string
 	o := &FileOptions{Submission: Submission{IO: f.IO}, Suffix: f.Suffix}
 	cmd := &cobra.Command{
 		Use:   "submit KIND | -f FILE",
@@ -27,6 +30,10 @@ with its line.
 		Example: `  # 4 workers with 2 GPUs each
   gangctl submit tf llama --image tensorflow/tensorflow:2.17.0-gpu --workers 4 --gpus 2 -- python train.py
 
+  # the same in PyTorch, and without any operator
+  gangctl submit pytorch llama --image pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime --workers 4 --gpus 2 -- torchrun train.py
+  gangctl submit job llama --image tensorflow/tensorflow:2.17.0-gpu --workers 4 --gpus 2 --framework tensorflow -- python train.py
+
   # a job that is kept in a file, as a gang; return when all its members run
   gangctl submit -f job.yaml --wait
 
@@ -42,7 +49,7 @@ with its line.
 			if len(args) == 0 {
 				return failure.Usagef("submit needs the kind of job, or a file").WithHint("gangctl submit tf --help, or gangctl submit -f FILE")
 			}
-			return failure.Usagef("submit %q: the kinds of job are: tf", args[0]).WithHint("gangctl submit tf --help")
+			return failure.Usagef("submit %q: the kinds of job are: %s", args[0], strings.Join(words, ", ")).WithHint("gangctl submit tf --help")
 		},
 	}
 	flags := cmd.Flags()
@@ -50,6 +57,9 @@ with its line.
 	flags.StringVarP(&o.File, "filename", "f", "", "File that holds the job; - is standard input")
 	o.add(cmd)
 	o.addFlags(cmd)
-	cmd.AddCommand(NewTFCommand(f, nil))
+	for _, k := range kinds() {
+		words = append(words, k.word)
+		cmd.AddCommand(newKindCommand(f, k, nil))
+	}
 	return cmd
 }

@@ -19,11 +19,11 @@ import (
 )
 
 // parse returns what `gangctl submit tf ARGS` would work with.
-func parse(t *testing.T, args ...string) (*TFOptions, error) {
+func parse(t *testing.T, args ...string) (*Options, error) {
 	t.Helper()
 	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	var got *TFOptions
-	cmd := NewTFCommand(&factory.Factory{IO: io, Args: args, Suffix: func() string { return "abcde" }}, func(_ context.Context, o *TFOptions) error {
+	var got *Options
+	cmd := NewTFCommand(&factory.Factory{IO: io, Args: args, Suffix: func() string { return "abcde" }}, func(_ context.Context, o *Options) error {
 		got = o
 		return nil
 	})
@@ -35,7 +35,7 @@ func parse(t *testing.T, args ...string) (*TFOptions, error) {
 
 func TestSpec(t *testing.T) {
 	worker := func(r render.Role) render.Role {
-		r.Type = kubeflowv1.TFJobReplicaTypeWorker
+		r.Name = "Worker"
 		if r.Replicas == 0 {
 			r.Replicas = 1
 		}
@@ -49,28 +49,30 @@ func TestSpec(t *testing.T) {
 		{"--name a --image i", func(*render.Spec) {}},
 		{"a --image i --workers 4 --gpus 2 --scheduler other --priority-class high --working-dir /w", func(s *render.Spec) {
 			s.Roles[2] = worker(render.Role{Replicas: 4, Image: "i", GPUs: 2})
-			s.MinAvailable, s.Scheduler, s.PriorityClass, s.WorkingDir = 4, "other", "high", "/w"
+			s.Gang.MinAvailable, s.Pod.Scheduler, s.Pod.PriorityClass, s.Pod.WorkingDir = 4, "other", "high", "/w"
 		}},
 		{"a --image i --chief 1 --ps 2 --ps-image p --ps-gpus 1 --gpus 2 --chief-gpus 0 --evaluator 1", func(s *render.Spec) {
-			s.Roles[0] = render.Role{Type: "Chief", Replicas: 1, Image: "i"}
-			s.Roles[1] = render.Role{Type: "PS", Replicas: 2, Image: "p", GPUs: 1}
+			s.Roles[0] = render.Role{Name: "Chief", Replicas: 1, Image: "i"}
+			s.Roles[1] = render.Role{Name: "PS", Replicas: 2, Image: "p", GPUs: 1}
 			s.Roles[2] = worker(render.Role{Image: "i", GPUs: 2})
-			s.Roles[3] = render.Role{Type: "Evaluator", Replicas: 1, Image: "i"}
-			s.MinAvailable = 5
+			s.Roles[3] = render.Role{Name: "Evaluator", Replicas: 1, Image: "i"}
+			s.Gang.MinAvailable = 5
 		}},
-		{"a --worker-image i --dialect none", func(s *render.Spec) { s.Dialect, s.Scheduler = render.NoGang, "" }},
-		{"a --image i --dialect none --scheduler mine", func(s *render.Spec) { s.Dialect, s.Scheduler = render.NoGang, "mine" }},
+		{"a --worker-image i --dialect none", func(s *render.Spec) { s.Gang.Dialect, s.Pod.Scheduler = gang.None, "" }},
+		{"a --image i --dialect none --scheduler mine", func(s *render.Spec) { s.Gang.Dialect, s.Pod.Scheduler = gang.None, "mine" }},
+		{"a --image i --dialect volcano", func(s *render.Spec) { s.Gang.Dialect, s.Pod.Scheduler = gang.Volcano, "volcano" }},
+		{"a --image i --dialect native", func(s *render.Spec) { s.Gang.Dialect, s.Pod.Scheduler = gang.Native, "" }},
 		{"a --image i --dialect labels --workers 3 --min-available 2", func(s *render.Spec) {
 			s.Roles[2] = worker(render.Role{Replicas: 3, Image: "i"})
-			s.Dialect, s.MinAvailable = gang.Labels, 2
+			s.Gang.Dialect, s.Gang.MinAvailable = gang.Labels, 2
 		}},
 		{"a --image i --env A=b=c --env Z= --label team=x --annotation n=1,2", func(s *render.Spec) {
-			s.Env = []corev1.EnvVar{{Name: "A", Value: "b=c"}, {Name: "Z"}}
+			s.Pod.Env = []corev1.EnvVar{{Name: "A", Value: "b=c"}, {Name: "Z"}}
 			s.Labels, s.Annotations = map[string]string{"team": "x"}, map[string]string{"n": "1,2"}
 		}},
 		{"a --image i --restart-policy ExitCode --clean-pod-policy None -- --workers 9 -- x", func(s *render.Spec) {
 			s.RestartPolicy, s.CleanPodPolicy = kubeflowv1.RestartPolicyExitCode, kubeflowv1.CleanPodPolicyNone
-			s.Command = []string{"--workers", "9", "--", "x"}
+			s.Pod.Command = []string{"--workers", "9", "--", "x"}
 		}},
 	}
 	for _, tt := range tests {
@@ -84,10 +86,10 @@ func TestSpec(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := render.Spec{
-				Name: "a", Namespace: "research", GPUResource: "nvidia.com/gpu",
-				Roles:         []render.Role{{Type: "Chief", Image: "i"}, {Type: "PS", Image: "i"}, worker(render.Role{Image: "i"}), {Type: "Evaluator", Image: "i"}},
+				Name: "a", Namespace: "research", Pod: render.Pod{GPUResource: "nvidia.com/gpu", Scheduler: "gang-scheduler"},
+				Gang:          render.Gang{Dialect: gang.SchedulerPlugins, MinAvailable: 1},
+				Roles:         []render.Role{{Name: "Chief", Image: "i"}, {Name: "PS", Image: "i"}, worker(render.Role{Image: "i"}), {Name: "Evaluator", Image: "i"}},
 				RestartPolicy: kubeflowv1.RestartPolicyOnFailure, CleanPodPolicy: kubeflowv1.CleanPodPolicyRunning,
-				Scheduler: "gang-scheduler", Dialect: gang.SchedulerPlugins, MinAvailable: 1,
 				Labels: map[string]string{}, Annotations: map[string]string{}, CommandLine: "gangctl " + tt.args,
 			}
 			tt.want(&want)
@@ -96,8 +98,8 @@ func TestSpec(t *testing.T) {
 					got.Roles[i] = want.Roles[i]
 				}
 			}
-			if len(got.Command) == 0 {
-				got.Command = nil
+			if len(got.Pod.Command) == 0 {
+				got.Pod.Command = nil
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("-want +got\n%s", diff)

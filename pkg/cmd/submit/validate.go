@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/render"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/workload"
 )
 
 // maxNameLength is that of a label value and of a service name (RFC 1035): the operator makes both from a member's name.
@@ -20,9 +20,9 @@ const maxNameLength = 63
 
 // validate refuses what cannot work, before anything is sent. Only flags that were typed can contradict each other: a
 // default from the configuration that does not apply is no mistake.
-func (o *TFOptions) validate(flags *pflag.FlagSet) error {
+func (o *Options) validate(flags *pflag.FlagSet) error {
 	for _, check := range []func(*pflag.FlagSet) error{
-		o.validateName, o.validatePlacement, o.validateRoles, o.validateImages, o.validateGPUs, o.validateGang, o.validateMetadata, o.Submission.validate,
+		o.validateKind, o.validateName, o.validatePlacement, o.validateRoles, o.validateImages, o.validateGPUs, o.validateGang, o.validateMetadata, o.Submission.validate,
 	} {
 		if err := check(flags); err != nil {
 			return err
@@ -43,7 +43,7 @@ func refuseEmpty(flags *pflag.FlagSet) error {
 }
 
 // validatePlacement checks names that the API server would refuse only when the operator makes the pods.
-func (o *TFOptions) validatePlacement(*pflag.FlagSet) error {
+func (o *Options) validatePlacement(*pflag.FlagSet) error {
 	if err := validateObjectName("scheduler", o.Scheduler); err != nil {
 		return err
 	}
@@ -59,12 +59,12 @@ func validateObjectName(flag, value string) error {
 		"and have at most %d characters", flag, value, validation.DNS1123SubdomainMaxLength)
 }
 
-func (o *TFOptions) validateName(*pflag.FlagSet) error {
+func (o *Options) validateName(*pflag.FlagSet) error {
 	replicas := map[string]int32{}
-	for _, r := range o.roles() {
-		replicas[r.flag()] = r.Replicas
+	for _, r := range o.jobRoles() {
+		replicas[strings.ToLower(r.Name)] = r.Replicas
 	}
-	problem, hint := nameProblem(o.Name, replicas)
+	problem, hint := nameProblem(o.kind.reader, o.Name, replicas)
 	if problem == "" {
 		return nil
 	}
@@ -73,16 +73,16 @@ func (o *TFOptions) validateName(*pflag.FlagSet) error {
 
 // nameProblem says what is wrong with the name of a job, whose roles are given in lower case with their numbers of members; it
 // is empty if nothing is.
-func nameProblem(name string, replicas map[string]int32) (problem, hint string) {
+func nameProblem(reader workload.Reader, name string, replicas map[string]int32) (problem, hint string) {
 	if problems := validation.IsDNS1035Label(name); len(problems) > 0 {
 		return fmt.Sprintf("name %q: must start with a lower-case letter, hold only lower-case letters, digits and '-', "+
-			"end in a letter or digit, and have at most %d characters", name, maxNameLength), "for example: gangctl submit tf my-job-1"
+			"end in a letter or digit, and have at most %d characters", name, maxNameLength), "for example: my-job-1"
 	}
 	for _, role := range slices.Sorted(maps.Keys(replicas)) {
 		if replicas[role] == 0 {
 			continue
 		}
-		last := tfjob.PodName(name, role, int(replicas[role])-1)
+		last := memberName(reader, name, workload.Place{Role: role, Index: int(replicas[role]) - 1})
 		if over := len(last) - maxNameLength; over > 0 {
 			return fmt.Sprintf("name %q is too long: the pod and service %s would have %d characters, at most %d are allowed",
 				name, last, len(last), maxNameLength), fmt.Sprintf("shorten the name by %d characters or more", over)
@@ -91,24 +91,40 @@ func nameProblem(name string, replicas map[string]int32) (problem, hint string) 
 	return "", ""
 }
 
-func (o *TFOptions) validateRoles(flags *pflag.FlagSet) error {
-	for _, r := range o.roles() {
+// memberName is the name of a member's pod or, of a Job, whose pods have random names, of its host.
+func memberName(reader workload.Reader, job string, place workload.Place) string {
+	if reader.PodName == nil {
+		return fmt.Sprintf("%s-%d", job, place.Index)
+	}
+	return reader.PodName(job, place)
+}
+
+// validateKind checks what only one kind has.
+func (o *Options) validateKind(flags *pflag.FlagSet) error {
+	if o.kind.check == nil {
+		return nil
+	}
+	return o.kind.check(o, flags.Changed)
+}
+
+func (o *Options) validateRoles(flags *pflag.FlagSet) error {
+	for _, r := range o.Roles {
 		if r.Replicas > 0 {
 			continue
 		}
 		for _, suffix := range []string{"image", "gpus", "cpu", "memory"} {
 			if name := r.flag() + "-" + suffix; flags.Changed(name) {
-				return failure.Usagef("--%s has no effect: the job has no %s (--%s is 0)", name, r.flag(), r.countFlag()).
-					WithHint("add --%s 1, or leave out --%s", r.countFlag(), name)
+				return failure.Usagef("--%s has no effect: the job has no %s (--%s is 0)", name, r.flag(), r.count).
+					WithHint("add --%s 1, or leave out --%s", r.count, name)
 			}
 		}
 	}
 	return nil
 }
 
-func (o *TFOptions) validateImages(*pflag.FlagSet) error {
+func (o *Options) validateImages(*pflag.FlagSet) error {
 	var missing []string
-	for _, r := range o.roles() {
+	for _, r := range o.Roles {
 		if r.Replicas > 0 && strings.TrimSpace(r.Image) == "" {
 			missing = append(missing, r.flag())
 		}
@@ -120,13 +136,13 @@ func (o *TFOptions) validateImages(*pflag.FlagSet) error {
 		WithHint("set one with --image IMAGE, with GANGCTL_IMAGE, or with `image: IMAGE` in %s (also in a profile)", o.ConfigPath)
 }
 
-func (o *TFOptions) validateGPUs(flags *pflag.FlagSet) error {
+func (o *Options) validateGPUs(flags *pflag.FlagSet) error {
 	if problems := content.IsLabelKey(o.GPUResource); len(problems) > 0 || !strings.Contains(o.GPUResource, "/") {
 		return failure.Usagef("--gpu-resource %q: must be an extended resource, DOMAIN/NAME", o.GPUResource).
 			WithHint("for example: --gpu-resource amd.com/gpu")
 	}
 	var gpus int64
-	for _, r := range o.roles() {
+	for _, r := range o.Roles {
 		gpus += r.GPUs * int64(r.Replicas)
 	}
 	if gpus == 0 && flags.Changed("gpu-resource") {
@@ -135,8 +151,8 @@ func (o *TFOptions) validateGPUs(flags *pflag.FlagSet) error {
 	return nil
 }
 
-func (o *TFOptions) validateGang(flags *pflag.FlagSet) error {
-	if o.Dialect == render.NoGang && flags.Changed("min-available") {
+func (o *Options) validateGang(flags *pflag.FlagSet) error {
+	if o.Dialect == gang.None && flags.Changed("min-available") {
 		return failure.Usagef("--min-available has no effect with --dialect none: its members are scheduled one by one").
 			WithHint("leave out one of the two flags")
 	}
@@ -146,15 +162,15 @@ func (o *TFOptions) validateGang(flags *pflag.FlagSet) error {
 	return nil
 }
 
-func (o *TFOptions) validateMetadata(*pflag.FlagSet) error {
+func (o *Options) validateMetadata(*pflag.FlagSet) error {
 	_, err := o.spec("")
 	return err
 }
 
 // census reads like `4 members (1 ps, 3 worker)`.
-func (o *TFOptions) census() string {
+func (o *Options) census() string {
 	var parts []string
-	for _, r := range o.roles() {
+	for _, r := range o.Roles {
 		if r.Replicas > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", r.Replicas, r.flag()))
 		}

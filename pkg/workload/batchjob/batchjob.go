@@ -29,7 +29,7 @@ func Reader() workload.Reader {
 			}
 			return Convert(typed), nil
 		},
-		PlaceOf: placeOf,
+		PlaceOf: placeOf, Template: func(string) []string { return []string{"spec", "template"} },
 	}
 }
 

@@ -28,6 +28,12 @@ type Layout struct {
 	Order []string
 }
 
+// Template is the path of the pod template of a role.
+func (l Layout) Template(role string) []string { return []string{"spec", l.Specs, role, "template"} }
+
+// Policy is the path of the scheduling policy.
+func Policy() []string { return []string{"spec", "runPolicy", "schedulingPolicy"} }
+
 // Read reads a job of the layout. Errors name the object and the field.
 func Read(u *unstructured.Unstructured, layout Layout) (workload.Job, error) {
 	job := workload.Job{Kind: u.GroupVersionKind(), Meta: Meta(u)}

@@ -15,13 +15,14 @@ import (
 
 // Reader reads this kind.
 func Reader() workload.Reader {
+	layout := kubeflow.Layout{Specs: "mpiReplicaSpecs", Order: []string{"launcher", "worker"}}
 	return workload.Reader{
 		GroupKind: schema.GroupKind{Group: "kubeflow.org", Kind: "MPIJob"}, Resource: "mpijobs",
 		Words: []string{"mpijob", "mpijobs", "mpi"},
 		Read: func(u *unstructured.Unstructured) (workload.Job, error) {
-			return kubeflow.Read(u, kubeflow.Layout{Specs: "mpiReplicaSpecs", Order: []string{"launcher", "worker"}})
+			return kubeflow.Read(u, layout)
 		},
-		PlaceOf: placeOf, PodName: podName,
+		PlaceOf: placeOf, PodName: podName, Template: layout.Template, Policy: kubeflow.Policy(),
 		Controller: workload.Controller{Name: "mpi-operator", Images: []string{"mpi-operator", "training-operator"},
 			Versions: map[string][]string{"training-operator": {"v1"}}},
 	}

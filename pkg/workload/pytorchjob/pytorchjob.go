@@ -11,12 +11,13 @@ import (
 
 // Reader reads this kind.
 func Reader() workload.Reader {
+	layout := kubeflow.Layout{Specs: "pytorchReplicaSpecs", Container: "pytorch", Order: []string{"master", "worker"}}
 	return workload.Reader{
 		GroupKind: schema.GroupKind{Group: "kubeflow.org", Kind: "PyTorchJob"}, Resource: "pytorchjobs",
 		Words: []string{"pytorchjob", "pytorchjobs", "pytorch"},
 		Read: func(u *unstructured.Unstructured) (workload.Job, error) {
-			return kubeflow.Read(u, kubeflow.Layout{Specs: "pytorchReplicaSpecs", Container: "pytorch", Order: []string{"master", "worker"}})
+			return kubeflow.Read(u, layout)
 		},
-		PlaceOf: kubeflow.PlaceOf, PodName: kubeflow.PodName, Controller: kubeflow.Operator(),
+		PlaceOf: kubeflow.PlaceOf, PodName: kubeflow.PodName, Template: layout.Template, Policy: kubeflow.Policy(), Controller: kubeflow.Operator(),
 	}
 }

@@ -9,11 +9,12 @@ import (
 
 // Reader reads TFJobs of every API version.
 func Reader() workload.Reader {
+	layout := kubeflow.Layout{Specs: "tfReplicaSpecs", Container: "tensorflow", Order: roleOrder}
 	return workload.Reader{
 		GroupKind: GVK().GroupKind(), Resource: GVR().Resource, Words: []string{"tfjob", "tfjobs", "tf"},
 		Read: func(u *unstructured.Unstructured) (workload.Job, error) {
-			return kubeflow.Read(u, kubeflow.Layout{Specs: "tfReplicaSpecs", Container: "tensorflow", Order: roleOrder})
+			return kubeflow.Read(u, layout)
 		},
-		PlaceOf: kubeflow.PlaceOf, PodName: kubeflow.PodName, Controller: kubeflow.Operator(),
+		PlaceOf: kubeflow.PlaceOf, PodName: kubeflow.PodName, Template: layout.Template, Policy: kubeflow.Policy(), Controller: kubeflow.Operator(),
 	}
 }

@@ -11,11 +11,12 @@ import (
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	spv1alpha1 "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/pkg/workload/tfjob"
 	"github.com/gangctl/gangctl/templates"
 )
 
@@ -31,14 +32,14 @@ func spec(options ...func(*Spec)) Spec {
 	s := Spec{
 		Name: "llama", Namespace: "research",
 		Roles: []Role{
-			{Type: kubeflowv1.TFJobReplicaTypeChief},
-			{Type: kubeflowv1.TFJobReplicaTypePS, Replicas: 1, Image: "ps:1", CPU: quantity("1")},
-			{Type: kubeflowv1.TFJobReplicaTypeWorker, Replicas: 4, Image: "worker:1", CPU: quantity("2500m"), Memory: quantity("8Gi"), GPUs: 2},
-			{Type: kubeflowv1.TFJobReplicaTypeEval},
+			{Name: "Chief"},
+			{Name: "PS", Replicas: 1, Image: "ps:1", CPU: quantity("1")},
+			{Name: "Worker", Replicas: 4, Image: "worker:1", CPU: quantity("2500m"), Memory: quantity("8Gi"), GPUs: 2},
+			{Name: "Evaluator"},
 		},
-		GPUResource:   "nvidia.com/gpu",
+		Pod:           Pod{GPUResource: "nvidia.com/gpu", Scheduler: "gang-scheduler"},
+		Gang:          Gang{Dialect: gang.SchedulerPlugins, MinAvailable: 5},
 		RestartPolicy: kubeflowv1.RestartPolicyOnFailure, CleanPodPolicy: kubeflowv1.CleanPodPolicyRunning,
-		Scheduler: "gang-scheduler", Dialect: gang.SchedulerPlugins, MinAvailable: 5,
 	}
 	for _, o := range options {
 		o(&s)
@@ -49,16 +50,16 @@ func spec(options ...func(*Spec)) Spec {
 func TestGolden(t *testing.T) {
 	tests := map[string]func(*Spec){
 		"scheduler-plugins": func(*Spec) {},
-		"labels":            func(s *Spec) { s.Dialect = gang.Labels },
-		"none":              func(s *Spec) { s.Dialect, s.Scheduler = NoGang, "" },
-		"elastic":           func(s *Spec) { s.MinAvailable = 3 },
+		"labels":            func(s *Spec) { s.Gang.Dialect = gang.Labels },
+		"none":              func(s *Spec) { s.Gang.Dialect, s.Pod.Scheduler = gang.None, "" },
+		"elastic":           func(s *Spec) { s.Gang.MinAvailable = 3 },
 		"everything": func(s *Spec) {
-			s.Roles[0] = Role{Type: kubeflowv1.TFJobReplicaTypeChief, Replicas: 1, Image: "chief:1", GPUs: 1}
-			s.Roles[3] = Role{Type: kubeflowv1.TFJobReplicaTypeEval, Replicas: 1, Image: "eval:1", Memory: quantity("1Gi")}
-			s.GPUResource, s.MinAvailable = "amd.com/gpu", 7
-			s.Command = []string{"python", "train.py", "--q", `a"b: c # d`, "", "true", "$HOME $(HOME) $$"}
-			s.Env = []corev1.EnvVar{{Name: "Q", Value: "a\"b,c: d # e\n$$(x)"}, {Name: "EMPTY"}, {Name: "YES", Value: "yes"}}
-			s.WorkingDir, s.PriorityClass = "/work", "high"
+			s.Roles[0] = Role{Name: "Chief", Replicas: 1, Image: "chief:1", GPUs: 1}
+			s.Roles[3] = Role{Name: "Evaluator", Replicas: 1, Image: "eval:1", Memory: quantity("1Gi")}
+			s.Pod.GPUResource, s.Gang.MinAvailable = "amd.com/gpu", 7
+			s.Pod.Command = []string{"python", "train.py", "--q", `a"b: c # d`, "", "true", "$HOME $(HOME) $$"}
+			s.Pod.Env = []corev1.EnvVar{{Name: "Q", Value: "a\"b,c: d # e\n$$(x)"}, {Name: "EMPTY"}, {Name: "YES", Value: "yes"}}
+			s.Pod.WorkingDir, s.Pod.PriorityClass = "/work", "high"
 			s.RestartPolicy, s.CleanPodPolicy = kubeflowv1.RestartPolicyExitCode, kubeflowv1.CleanPodPolicyAll
 			s.Labels, s.Annotations = map[string]string{"team": "vision"}, map[string]string{"note": "a: b"}
 			s.CommandLine = "gangctl submit tf llama"
@@ -66,7 +67,7 @@ func TestGolden(t *testing.T) {
 	}
 	for name, option := range tests {
 		t.Run(name, func(t *testing.T) {
-			objects, err := TFJob(templates.TF(), spec(option))
+			objects, err := TFJob().Render(templates.TF(), spec(option))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,18 +89,15 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// manifest is what is created, as it is with a job that is stored.
 func manifest(t *testing.T, objects *Objects) []byte {
 	t.Helper()
-	all := []runtime.Object{objects.Job}
-	if objects.PodGroup != nil {
-		Own(objects.PodGroup, &metav1.ObjectMeta{Name: objects.Job.Name, UID: "6f0b9f3e"})
-		all = append(all, objects.PodGroup)
-	}
+	stored := objects.Job.DeepCopy()
+	stored.SetUID("6f0b9f3e")
 	var docs [][]byte
-	for _, obj := range all {
-		u, err := Unstructured(obj)
-		if err != nil {
-			t.Fatal(err)
+	for i, u := range objects.All() {
+		if i > 0 {
+			Own(u, stored)
 		}
 		doc, err := yaml.Marshal(u.Object)
 		if err != nil {
@@ -110,17 +108,32 @@ func manifest(t *testing.T, objects *Objects) []byte {
 	return bytes.Join(docs, []byte("---\n"))
 }
 
+// parts are the job and its group as Go knows them.
+func parts(t *testing.T, s Spec) (*kubeflowv1.TFJob, *spv1alpha1.PodGroup) {
+	t.Helper()
+	objects, err := TFJob().Render(templates.TF(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := tfjob.Decode(objects.Job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	group, err := schedulerplugins.Decode(objects.Owned[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job, group
+}
+
 func TestPodGroupAgreesWithPolicy(t *testing.T) {
 	for minAvailable := int32(1); minAvailable <= 5; minAvailable++ {
-		objects, err := TFJob(templates.TF(), spec(func(s *Spec) { s.MinAvailable = minAvailable }))
-		if err != nil {
-			t.Fatal(err)
+		job, group := parts(t, spec(func(s *Spec) { s.Gang.MinAvailable = minAvailable }))
+		policy := job.Spec.RunPolicy.SchedulingPolicy
+		if *policy.MinAvailable != minAvailable || group.Spec.MinMember != minAvailable {
+			t.Errorf("min %d: policy %d, PodGroup %d", minAvailable, *policy.MinAvailable, group.Spec.MinMember)
 		}
-		policy := objects.Job.Spec.RunPolicy.SchedulingPolicy
-		if *policy.MinAvailable != minAvailable || objects.PodGroup.Spec.MinMember != minAvailable {
-			t.Errorf("min %d: policy %d, PodGroup %d", minAvailable, *policy.MinAvailable, objects.PodGroup.Spec.MinMember)
-		}
-		if diff := cmp.Diff(objects.PodGroup.Spec.MinResources, corev1.ResourceList(*policy.MinResources)); diff != "" {
+		if diff := cmp.Diff(group.Spec.MinResources, corev1.ResourceList(*policy.MinResources)); diff != "" {
 			t.Errorf("min %d: minResources differ: %s", minAvailable, diff)
 		}
 	}
@@ -134,11 +147,8 @@ func TestGangResources(t *testing.T) {
 		{5, "11", "8"}, {4, "8500m", "6"}, {2, "3500m", "2"}, {1, "1", ""},
 	}
 	for _, tt := range tests {
-		objects, err := TFJob(templates.TF(), spec(func(s *Spec) { s.MinAvailable = tt.minAvailable }))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := objects.PodGroup.Spec.MinResources
+		_, group := parts(t, spec(func(s *Spec) { s.Gang.MinAvailable = tt.minAvailable }))
+		got := group.Spec.MinResources
 		gpus, ok := got["nvidia.com/gpu"]
 		if got.Cpu().String() != tt.cpu || (ok && gpus.String() != tt.gpus) || (!ok && tt.gpus != "") {
 			t.Errorf("min %d: got cpu %s, gpus %s; want %s, %s", tt.minAvailable, got.Cpu(), gpus.String(), tt.cpu, tt.gpus)
@@ -155,7 +165,7 @@ func TestBadPreset(t *testing.T) {
 		onlyPS("notebook"): "preset: role PS has no container named tensorflow",
 	}
 	for preset, want := range tests {
-		if _, err := TFJob([]byte(preset), spec()); err == nil || err.Error() != want {
+		if _, err := TFJob().Render([]byte(preset), spec(func(s *Spec) { s.Roles = s.Roles[1:2] })); err == nil || err.Error() != want {
 			t.Errorf("%s:\ngot  %v\nwant %s", preset, err, want)
 		}
 	}

@@ -17,7 +17,9 @@ func TestStrip(t *testing.T) {
 			},
 		}}},
 	}
-	strip(in)
+	if err := strip(in); err != nil {
+		t.Fatal(err)
+	}
 	want := map[string]any{
 		"versions": []any{map[string]any{"schema": map[string]any{
 			"properties": map[string]any{

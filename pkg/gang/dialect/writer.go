@@ -1,0 +1,40 @@
+package dialect
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kubebatch"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/native"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+)
+
+// Writers are the dialects in which gangctl declares gangs, those that say most first, and the one that declares none.
+func Writers() []gang.Writer {
+	return []gang.Writer{
+		native.Writer(), schedulerplugins.Writer(), volcano.Writer(), kubebatch.Writer(), labels.Writer(),
+		{Dialect: gang.None, Mark: func(*corev1.PodTemplateSpec, gang.Declaration, string) {}},
+	}
+}
+
+// WriterOf finds the writer of a dialect; ok is false for one that is only read.
+func WriterOf(d gang.Dialect) (w gang.Writer, ok bool) {
+	for _, w := range Writers() {
+		if w.Dialect == d {
+			return w, true
+		}
+	}
+	return gang.Writer{}, false
+}
+
+// ReaderOf finds the reader of a dialect; ok is false for one that is not known, and for [gang.None].
+func ReaderOf(d gang.Dialect) (r gang.Reader, ok bool) {
+	for _, r := range Readers() {
+		if r.Dialect == d {
+			return r, true
+		}
+	}
+	return gang.Reader{}, false
+}
