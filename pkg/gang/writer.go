@@ -47,4 +47,3 @@ func NewGroup(d Declaration, version schema.GroupVersion) *unstructured.Unstruct
 	u.SetNamespace(d.Key.Namespace)
 	return u
 }
-

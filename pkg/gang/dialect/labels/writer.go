@@ -11,6 +11,8 @@ import (
 func Writer() gang.Writer {
 	return gang.Writer{
 		Dialect: gang.Labels, Scheduler: schedulerplugins.DefaultScheduler,
-		Mark: func(pod *corev1.PodTemplateSpec, d gang.Declaration, _ string) { Mark(&pod.ObjectMeta, d.Key.Name, d.MinMember) },
+		Mark: func(pod *corev1.PodTemplateSpec, d gang.Declaration, _ string) {
+			Mark(&pod.ObjectMeta, d.Key.Name, d.MinMember)
+		},
 	}
 }
