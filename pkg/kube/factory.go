@@ -3,6 +3,8 @@ package kube
 
 import (
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -10,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // every way to log in that a kubeconfig may name
 	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // Requests a second that gangctl sends at most. A command sends a handful; the client-go default of 5 would only make
@@ -53,13 +56,28 @@ func (f *Factory) Namespace() (string, error) {
 	return namespace, nil
 }
 
-// Contexts are the contexts of the kubeconfig, sorted.
+// Contexts are the names of the contexts of the kubeconfig, sorted.
 func (f *Factory) Contexts() ([]string, error) {
+	return names(f, func(raw clientcmdapi.Config) map[string]*clientcmdapi.Context { return raw.Contexts })
+}
+
+// Clusters are the names of the clusters of the kubeconfig, sorted.
+func (f *Factory) Clusters() ([]string, error) {
+	return names(f, func(raw clientcmdapi.Config) map[string]*clientcmdapi.Cluster { return raw.Clusters })
+}
+
+// Users are the names of the users of the kubeconfig, sorted.
+func (f *Factory) Users() ([]string, error) {
+	return names(f, func(raw clientcmdapi.Config) map[string]*clientcmdapi.AuthInfo { return raw.AuthInfos })
+}
+
+// names are the keys of one part of the kubeconfig.
+func names[T any](f *Factory, part func(clientcmdapi.Config) map[string]T) ([]string, error) {
 	raw, err := f.flags.loader().RawConfig()
 	if err != nil {
 		return nil, f.explainConfig(err)
 	}
-	return contextNames(raw), nil
+	return slices.Sorted(maps.Keys(part(raw))), nil
 }
 
 // Client opens the connection. It sends no request: an unreachable server shows at the first one.

@@ -1,4 +1,3 @@
-// Package shell completes gangctl's command line in real shells.
 package shell
 
 import (
@@ -27,80 +26,134 @@ func gangctl() {
 	os.Exit(int(root.Execute(context.Background(), f, root.NewCommand(f))))
 }
 
-// words stands for the one function of the package bash-completion that the script calls (it splits at blanks only), and for
-// compopt, which bash allows only while somebody presses tab.
-const words = `compopt() { :; }
-_get_comp_words_by_ref() { words=("${COMP_WORDS[@]}"); cword=$COMP_CWORD; cur=${COMP_WORDS[COMP_CWORD]}; prev=${COMP_WORDS[COMP_CWORD-1]}; }
-`
-
-// complete lets bash complete the last of the words with the shipped script. What reaches the terminal is part of the answer.
-func complete(t *testing.T, kubeconfig string, typed ...string) (string, time.Duration) {
+func session(t *testing.T, kubeconfig string) Session {
 	t.Helper()
-	script := words + `source ../../completions/gangctl.bash
-COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}; COMP_TYPE=9
-__start_gangctl
-printf '%s\n' "${COMPREPLY[@]}"`
-	return run(t, kubeconfig, exec.Command("bash", append([]string{"--norc", "-c", script, "bash"}, typed...)...))
-}
-
-func run(t *testing.T, kubeconfig string, cmd *exec.Cmd) (string, time.Duration) {
-	t.Helper()
-	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "XDG_CONFIG_HOME=", "KUBECONFIG="+kubeconfig)
-	start := time.Now()
-	out, err := cmd.CombinedOutput()
+	scripts, err := filepath.Abs("../../completions")
 	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatal(err)
 	}
-	return string(out), time.Since(start)
+	return Session{Scripts: scripts, Home: t.TempDir(), Env: []string{"KUBECONFIG=" + kubeconfig}}
 }
 
-func TestBash(t *testing.T) {
-	for typed, want := range map[string]string{
-		"gangctl why": "why-pending\n", "gangctl submit tf --dialect sched": "scheduler-plugins\n", "gangctl --color nev": "never\n", "gangctl config use": "use-profile\n",
-	} {
-		if got, _ := complete(t, os.DevNull, strings.Fields(typed)...); strings.TrimRight(got, " \n") != strings.TrimSpace(want) {
-			t.Errorf("%s: got %q, want %q", typed, got, want)
-		}
+// each runs a test in every shell that is there.
+func each(t *testing.T, test func(t *testing.T, complete func(kubeconfig, line string) (string, time.Duration))) {
+	for _, s := range Shells() {
+		t.Run(s.Name, func(t *testing.T) {
+			if why := s.Missing(); why != "" {
+				t.Skip(why)
+			}
+			test(t, func(kubeconfig, line string) (string, time.Duration) {
+				t.Helper()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				got, took, err := s.Complete(ctx, session(t, kubeconfig), line)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return got, took
+			})
+		})
 	}
+}
+
+// What is known without a cluster: commands, the words of a flag, contexts, profiles, help topics.
+func TestWords(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "config")
+	content := "apiVersion: v1\nkind: Config\ncontexts:\n- {name: prod-east, context: {cluster: c}}\n- {name: prod-west, context: {cluster: c}}\nclusters:\n- {name: c, cluster: {server: 'http://127.0.0.1:1'}}\n"
+	if err := os.WriteFile(kubeconfig, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	each(t, func(t *testing.T, complete func(kubeconfig, line string) (string, time.Duration)) {
+		for line, want := range map[string][]string{
+			"gangctl why":                         {"why-pending"},
+			"gangctl submit tf --dialect sched":   {"scheduler-plugins"},
+			"gangctl --color ":                    {"auto", "always", "never"},
+			"gangctl config use":                  {"use-profile"},
+			"gangctl list --context prod":         {"prod-east", "prod-west"},
+			"gangctl wait x --for ":               {"scheduled", "running", "done", "failed"},
+			"gangctl help form":                   {"formatting"},
+			"gangctl list -o custom":              {"custom-columns="},
+			"gangctl submit tf --restart-policy ": {"Never", "OnFailure", "Always", "ExitCode"},
+		} {
+			got, _ := complete(kubeconfig, line)
+			for _, word := range want {
+				if !strings.Contains(got, word) && !strings.HasSuffix(line+got, word) {
+					t.Errorf("%s: got %q, which lacks %s", line, got, word)
+				}
+			}
+		}
+	})
 }
 
 func TestScriptsAreClean(t *testing.T) {
-	for _, script := range []string{"gangctl.bash", "kubectl_complete-gang"} {
-		if out, err := exec.Command("bash", "-n", "../../completions/"+script).CombinedOutput(); err != nil || len(out) > 0 {
-			t.Errorf("%s: %v\n%s", script, err, out)
+	for _, check := range [][]string{
+		{"bash", "-n", "gangctl.bash"}, {"sh", "-n", "kubectl_complete-gang"}, {"zsh", "-n", "_gangctl"}, {"fish", "--no-execute", "gangctl.fish"},
+	} {
+		if _, err := exec.LookPath(check[0]); err != nil {
+			t.Logf("skipped: %s is not installed", check[0])
+			continue
+		}
+		cmd := exec.Command(check[0], check[1:]...)
+		cmd.Dir = "../../completions"
+		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("%q: %v\n%s", check, err, out)
 		}
 	}
 }
 
 func TestKubectlPlugin(t *testing.T) {
-	if got, _ := run(t, os.DevNull, exec.Command("../../completions/kubectl_complete-gang", "why")); !strings.HasPrefix(got, "why-pending\t") || !strings.HasSuffix(got, "\n:4\n") {
-		t.Errorf("got %q", got)
+	cmd := exec.Command("../../completions/kubectl_complete-gang", "why")
+	if got, _, err := run(session(t, os.DevNull), cmd); err != nil || !strings.HasPrefix(got, "why-pending\t") || !strings.HasSuffix(got, "\n:4\n") {
+		t.Errorf("got %q, %v", got, err)
 	}
 }
 
-// An API server that refuses connections, or never answers, costs the shell the budget of two seconds at most, and says nothing.
+// deadServers are kubeconfigs of servers that are no use: one that refuses connections, and one that accepts them and never answers.
+func deadServers(t *testing.T) map[string]string {
+	dead := map[string]string{}
+	for _, name := range []string{"refuses", "never answers"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "refuses" {
+			l.Close()
+		} else {
+			t.Cleanup(func() { l.Close() })
+		}
+		path := filepath.Join(t.TempDir(), "config")
+		content := "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters:\n- {name: c, cluster: {server: 'http://" + l.Addr().String() + "'}}\ncontexts:\n- {name: c, context: {cluster: c}}\n"
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		dead[name] = path
+	}
+	return dead
+}
+
+// A dead API server costs the shell two seconds at most, and nothing is said. What the shell needs by itself is measured with a
+// word that needs no server: machines that run tests are busy.
 func TestDeadServerIsSilent(t *testing.T) {
-	for _, name := range []string{"closed", "hangs"} {
-		t.Run(name, func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
+	dead := deadServers(t)
+	each(t, func(t *testing.T, complete func(kubeconfig, line string) (string, time.Duration)) {
+		_, itself := complete(os.DevNull, "gangctl why")
+		for name, kubeconfig := range dead {
+			for _, line := range []string{"gangctl get ", "gangctl list -n ", "gangctl why-pending x --node ", "gangctl logs x --role "} {
+				got, took := complete(kubeconfig, line)
+				if got != "" || took > itself+2*time.Second {
+					t.Errorf("%s, %s: %q after %v; a word that needs no server takes %v", name, line, got, took, itself)
+				}
 			}
-			if name == "closed" {
-				l.Close()
-			} else {
-				defer l.Close()
-			}
-			kubeconfig := filepath.Join(t.TempDir(), "config")
-			content := "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters:\n- {name: c, cluster: {server: 'http://" + l.Addr().String() + "'}}\ncontexts:\n- {name: c, context: {cluster: c}}\n"
-			if err := os.WriteFile(kubeconfig, []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			got, took := complete(t, kubeconfig, "gangctl", "get", "")
-			// The budget of two seconds, and what it takes to start two programs on a busy machine.
-			if strings.TrimSpace(got) != "" || took > 3*time.Second {
-				t.Errorf("%v: %q", took, got)
-			}
-		})
+		}
+	})
+}
+
+func TestDeadServerAndKubectl(t *testing.T) {
+	for name, kubeconfig := range deadServers(t) {
+		cmd := exec.Command("../../completions/kubectl_complete-gang", "get", "")
+		got, took, err := run(session(t, kubeconfig), cmd)
+		if err != nil || got != ":4\n" || took > 4*time.Second {
+			t.Errorf("%s: got %q after %v, %v", name, got, took, err)
+		}
 	}
 }

@@ -87,7 +87,5 @@ func NewTopic() *cobra.Command {
 			fmt.Fprintf(&long, "\n    %3s  %s", label, line)
 		}
 	}
-	topic := &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: long.String()}
-	topic.SetHelpTemplate("{{.Long}}\n")
-	return topic
+	return &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: long.String()}
 }

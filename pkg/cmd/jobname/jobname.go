@@ -6,55 +6,38 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gangctl/gangctl/pkg/cmd/complete"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/kube"
 	"github.com/gangctl/gangctl/pkg/workload/tfjob"
 )
 
-const (
-	// budget is how long completion may take: somebody sits at a prompt.
-	budget = 2 * time.Second
-	// maxCompletions is how many names a prompt can show.
-	maxCompletions = 100
-)
-
-// Complete completes job names that are not on the command line yet; at most max names in all, 0 is no limit. It is silent
-// on errors.
+// Complete completes job names that are not on the command line yet, with the state of each job; at most max names in all, 0 is
+// no limit. It is silent on errors.
 func Complete(f *factory.Factory, max int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if max > 0 && len(args) >= max {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), budget)
-		defer cancel()
-		namespace, err := f.Namespace()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		client, err := f.Client()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		names, err := list(ctx, client, namespace)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) || slices.Contains(args, name) })
-		return names[:min(len(names), maxCompletions)], cobra.ShellCompDirectiveNoFileComp
+		return complete.Cluster(f, states)(cmd, args, prefix)
 	}
+}
+
+// CompleteRoles completes the roles of the job on the command line, in lower case, with how many members each has.
+func CompleteRoles(f *factory.Factory) cobra.CompletionFunc {
+	return complete.Cluster(f, roles)
 }
 
 // Near are at most three names of jobs in the namespace that resemble name: one contains the other, or they start alike. It
 // is nil if there are none or the cluster does not tell.
 func Near(ctx context.Context, client *kube.Client, namespace, name string) []string {
-	ctx, cancel := context.WithTimeout(ctx, budget)
+	ctx, cancel := context.WithTimeout(ctx, complete.Budget)
 	defer cancel()
 	names, err := list(ctx, client, namespace)
 	if err != nil {
@@ -80,7 +63,7 @@ func NotFound(ctx context.Context, client *kube.Client, op failure.Op, err error
 }
 
 // list returns the names of all jobs, sorted, from the API server's cache. It gets whole jobs: to ask for their metadata alone
-// takes a client of its own, and budget bounds what they may cost.
+// takes a client of its own, and complete.Budget bounds what they may cost.
 func list(ctx context.Context, client *kube.Client, namespace string) ([]string, error) {
 	jobs, err := client.Dynamic.Resource(tfjob.GVR()).Namespace(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {

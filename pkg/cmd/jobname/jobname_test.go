@@ -9,14 +9,15 @@ import (
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	"github.com/spf13/cobra"
 
+	"github.com/gangctl/gangctl/pkg/cmd/complete"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
 	"github.com/gangctl/gangctl/pkg/kube/kubetest"
 )
 
 const jobsPath = "/apis/kubeflow.org/v1/namespaces/research/tfjobs"
 
-// complete asks for completions of prefix after args.
-func complete(t *testing.T, s *kubetest.Server, max int, args []string, prefix string) []string {
+// completions asks for completions of prefix after args.
+func completions(t *testing.T, s *kubetest.Server, max int, args []string, prefix string) []string {
 	t.Helper()
 	f := &factory.Factory{Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
 	cmd := &cobra.Command{}
@@ -44,8 +45,43 @@ func TestComplete(t *testing.T) {
 		{0, nil, "x", nil},
 	}
 	for _, tt := range tests {
-		if got := complete(t, s, tt.max, tt.args, tt.prefix); !slices.Equal(got, tt.want) {
+		if got := completions(t, s, tt.max, tt.args, tt.prefix); !slices.Equal(got, tt.want) {
 			t.Errorf("%+v: got %q", tt, got)
+		}
+	}
+}
+
+// With the pods, names have states.
+func TestCompleteStates(t *testing.T) {
+	s := kubetest.New(t)
+	s.Answer("GET "+jobsPath, 200, kubetest.JobList("", kubetest.Job("research", "mistral", 1), kubetest.Job("research", "llama", 1)))
+	s.Answer("GET /api/v1/namespaces/research/pods", 200, kubetest.PodList(kubetest.Pod("research", "llama", 0, "n1", ""), kubetest.Pod("research", "mistral", 0, "", "no")))
+	if got, want := completions(t, s, 0, nil, ""), []string{"llama\tRunning", "mistral\tPending"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestCompleteRoles(t *testing.T) {
+	s := kubetest.New(t)
+	job := kubetest.Job("research", "llama", 2)
+	job.Spec.TFReplicaSpecs[kubeflowv1.TFJobReplicaTypePS] = job.Spec.TFReplicaSpecs[kubeflowv1.TFJobReplicaTypeWorker].DeepCopy()
+	job.Spec.TFReplicaSpecs[kubeflowv1.TFJobReplicaTypePS].Replicas = nil
+	s.Answer("GET "+jobsPath+"/llama", 200, job)
+	f := &factory.Factory{Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
+	cmd := &cobra.Command{}
+	cmd.SetContext(t.Context())
+	for _, tt := range []struct {
+		args   []string
+		prefix string
+		want   []string
+	}{
+		{[]string{"llama"}, "", []string{"ps\t1 member", "worker\t2 members"}},
+		{[]string{"llama"}, "ps,w", []string{"ps,worker\t2 members"}},
+		{nil, "", nil},
+		{[]string{"mistral"}, "", nil},
+	} {
+		if got, _ := CompleteRoles(f)(cmd, tt.args, tt.prefix); !slices.Equal(got, tt.want) {
+			t.Errorf("%q, %q: got %q", tt.args, tt.prefix, got)
 		}
 	}
 }
@@ -57,7 +93,7 @@ func TestCompleteIsBounded(t *testing.T) {
 		jobs = append(jobs, kubetest.Job("research", fmt.Sprintf("job-%03d", i), 1))
 	}
 	s.Answer("GET "+jobsPath, 200, kubetest.JobList("", jobs...))
-	if got := complete(t, s, 0, nil, "job"); len(got) != maxCompletions || got[0] != "job-000" {
+	if got := completions(t, s, 0, nil, "job"); len(got) != complete.Most || got[0] != "job-000" {
 		t.Errorf("got %d, from %q", len(got), got[0])
 	}
 }
@@ -65,7 +101,7 @@ func TestCompleteIsBounded(t *testing.T) {
 func TestCompleteIsSilent(t *testing.T) {
 	s := kubetest.New(t)
 	s.HandleFunc("GET "+jobsPath, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-	if got := complete(t, s, 0, nil, ""); got != nil {
+	if got := completions(t, s, 0, nil, ""); got != nil {
 		t.Errorf("got %q", got)
 	}
 }

@@ -3,6 +3,10 @@ package root
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/gangctl/gangctl/pkg/cmd/complete"
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/jobname"
+	"github.com/gangctl/gangctl/pkg/config"
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/kube"
 )
@@ -21,6 +25,13 @@ func addCompletion(root *cobra.Command) {
 
   # in every zsh session
   gangctl completion zsh > "${fpath[1]}/_gangctl"`
+	for shell, example := range shellExamples() {
+		script, _, err := completion.Find([]string{shell})
+		if err != nil {
+			panic(err) // as above
+		}
+		script.Example = example
+	}
 	completion.Args = cobra.ArbitraryArgs
 	completion.RunE = func(_ *cobra.Command, args []string) error {
 		const shells = "the shells are: bash, zsh, fish, powershell"
@@ -31,38 +42,91 @@ func addCompletion(root *cobra.Command) {
 	}
 }
 
-// completeContexts completes --context from the kubeconfig.
-func completeContexts(cmd *cobra.Command, cluster *kube.Factory) {
-	err := cmd.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		contexts, err := cluster.Contexts()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp // silent: a prompt is no place for errors
-		}
-		return contexts, cobra.ShellCompDirectiveNoFileComp
-	})
-	if err != nil {
-		panic(err) // the flag does not exist, or is registered twice: a mistake in the program
+// shellExamples are the examples of the commands below completion.
+func shellExamples() map[string]string {
+	return map[string]string{
+		"bash": `  # in this session; the package bash-completion has to be there
+  source <(gangctl completion bash)
+
+  # in every session
+  gangctl completion bash > ~/.local/share/bash-completion/completions/gangctl`,
+		"zsh": `  # in this session
+  source <(gangctl completion zsh)
+
+  # in every session
+  gangctl completion zsh > "${fpath[1]}/_gangctl"`,
+		"fish": `  # in this session
+  gangctl completion fish | source
+
+  # in every session
+  gangctl completion fish > ~/.config/fish/completions/gangctl.fish`,
+		"powershell": `  # in this session
+  gangctl completion powershell | Out-String | Invoke-Expression
+
+  # in every session
+  gangctl completion powershell >> $PROFILE`,
 	}
 }
 
 // fileFlags are the flags, of any command, that name a file or a directory.
 var fileFlags = []string{"kubeconfig", "certificate-authority", "client-certificate", "client-key", "from", "save", "dir", "filename"}
 
-// completeFiles completes files for the flags that name one, in the whole tree, and for nothing else.
-func completeFiles(cmd *cobra.Command) {
+// values are what completes the flags, of any command, whose values the cluster, the kubeconfig or the settings know.
+func values(f *factory.Factory, cluster *kube.Factory) map[string]cobra.CompletionFunc {
+	all := map[string]cobra.CompletionFunc{
+		"context": words(cluster.Contexts), "cluster": words(cluster.Clusters), "user": words(cluster.Users),
+		"profile": words(func() ([]string, error) {
+			c, err := config.Read(f.ConfigPath)
+			if err != nil {
+				return nil, err
+			}
+			return c.Profiles(), nil
+		}),
+		"namespace": complete.Names(f, complete.Namespaces()), "queue": complete.Names(f, complete.Queues()), "node": complete.Names(f, complete.Nodes()),
+		"priority-class": complete.Names(f, complete.PriorityClasses()), "service-account": complete.Names(f, complete.ServiceAccounts()),
+		"role": jobname.CompleteRoles(f),
+	}
 	for _, name := range fileFlags {
+		all[name] = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+	}
+	return all
+}
+
+// words completes with words that are found without the cluster.
+func words(find func() ([]string, error)) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		all, err := find()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp // silent: a prompt is no place for errors
+		}
+		return complete.Offer(all, prefix), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeValues completes flags by their names in the whole tree, save those of which a command knows more.
+func completeValues(cmd *cobra.Command, values map[string]cobra.CompletionFunc, settings func(*cobra.Command) error) {
+	for name, value := range values {
 		if _, known := cmd.GetFlagCompletionFunc(name); known || cmd.Flag(name) == nil {
 			continue
 		}
-		err := cmd.RegisterFlagCompletionFunc(name, func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveDefault
-		})
-		if err != nil {
+		if err := cmd.RegisterFlagCompletionFunc(name, withSettings(value, settings)); err != nil {
 			panic(err) // the flag exists and has none
 		}
 	}
 	for _, sub := range cmd.Commands() {
-		completeFiles(sub)
+		completeValues(sub, values, settings)
+	}
+}
+
+// withSettings lets completion see the user's settings: they may name the cluster.
+func withSettings(complete cobra.CompletionFunc, settings func(*cobra.Command) error) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, words []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if err := settings(cmd); err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return complete(cmd, words, prefix)
 	}
 }
 
@@ -82,13 +146,8 @@ func finish(cmd *cobra.Command, settings func(*cobra.Command) error) {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = pointToHelp(run)
 	}
-	if complete := cmd.ValidArgsFunction; complete != nil {
-		cmd.ValidArgsFunction = func(cmd *cobra.Command, words []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			if err := settings(cmd); err != nil {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return complete(cmd, words, prefix)
-		}
+	if cmd.ValidArgsFunction != nil {
+		cmd.ValidArgsFunction = withSettings(cmd.ValidArgsFunction, settings)
 	}
 	for _, sub := range cmd.Commands() {
 		finish(sub, settings)

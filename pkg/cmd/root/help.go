@@ -1,38 +1,27 @@
 package root
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/gangctl/gangctl/pkg/wrap"
 )
 
-// usageTemplate is cobra's, without the repetition of the connection flags in every command.
-const usageTemplate = `Usage:
-  {{if .HasParent}}{{.UseLine}}{{else}}{{.CommandPath}} COMMAND{{end}}{{if gt (len .Aliases) 0}}
+// mostColumns is how wide help gets: longer lines are hard to read.
+const mostColumns = 120
 
-Aliases:
-  {{.NameAndAliases}}{{end}}{{if .HasExample}}
-
-Examples:
-{{.Example}}{{end}}{{if .HasAvailableSubCommands}}{{$commands := .Commands}}{{range $group := .Groups}}
-
-{{.Title}}{{range $commands}}{{if (and (eq .GroupID $group.ID) (or .IsAvailableCommand (eq .Name "help")))}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if not .Groups}}
-
-Commands:{{range $commands}}{{if .IsAvailableCommand}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{end}}{{if .HasHelpSubCommands}}
-
-Help topics:{{range .Commands}}{{if .IsAdditionalHelpTopicCommand}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
-
-Flags:
-{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasParent}}
-
-Flags of every command (-n, --context, --kubeconfig, --profile, …): {{.Root.CommandPath}} --help{{end}}
-`
-
-// addHelp adds cobra's own help command, with an error for a command that is not there.
-func addHelp(root *cobra.Command) {
+// addHelp makes the help fit the terminal, whose width in columns is asked for when it is printed; 0 is no limit. It replaces
+// cobra's own help command by one that has an error for a command that is not there.
+func addHelp(root *cobra.Command, width func() int) {
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		fmt.Fprint(cmd.OutOrStdout(), helpText(cmd, min(width(), mostColumns)))
+	})
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		_, err := fmt.Fprint(cmd.OutOrStderr(), usageText(cmd, min(width(), mostColumns)))
+		return err
+	})
 	root.SetHelpCommandGroupID(groupSettings)
 	root.InitDefaultHelpCmd()
 	help, _, err := root.Find([]string{"help"})
@@ -41,6 +30,7 @@ func addHelp(root *cobra.Command) {
 	}
 	help.Use = "help [COMMAND… | TOPIC]"
 	help.Short, help.Long = "Show the help of a command or a topic", "Show the help of a command, as COMMAND --help does, or of a topic."
+	help.Example = "  # of a command\n  gangctl help submit tf\n\n  # of a topic: what exit codes mean\n  gangctl help exit-codes"
 	help.ValidArgsFunction = withTopics(root, help.ValidArgsFunction)
 	help.Run = nil
 	help.RunE = func(_ *cobra.Command, words []string) error {
@@ -51,6 +41,65 @@ func addHelp(root *cobra.Command) {
 		target.InitDefaultHelpFlag()
 		return target.Help()
 	}
+}
+
+// helpText is the help of a command, or a topic, which has nothing but a text.
+func helpText(cmd *cobra.Command, width int) string {
+	long := cmd.Long
+	if long == "" {
+		long = cmd.Short
+	}
+	text := wrap.Prose(strings.TrimSpace(long), width) + "\n"
+	if cmd.IsAdditionalHelpTopicCommand() {
+		return text
+	}
+	return text + "\n" + usageText(cmd, width)
+}
+
+// usageText is all but the description. The connection flags are not repeated in every command.
+func usageText(cmd *cobra.Command, width int) string {
+	var b strings.Builder
+	section := func(title, text string) {
+		if text != "" {
+			b.WriteString(title + ":\n" + text + "\n\n")
+		}
+	}
+	use := cmd.CommandPath() + " COMMAND"
+	if cmd.HasParent() {
+		use = cmd.UseLine()
+	}
+	section("Usage", wrap.Prose("  "+use, width))
+	if len(cmd.Aliases) > 0 {
+		section("Aliases", "  "+cmd.NameAndAliases())
+	}
+	section("Examples", wrap.Shell(cmd.Example, width))
+	for _, group := range cmd.Groups() {
+		section(strings.TrimSuffix(group.Title, ":"), commands(cmd, width, func(c *cobra.Command) bool {
+			return c.GroupID == group.ID && (c.IsAvailableCommand() || c.Name() == "help")
+		}))
+	}
+	if len(cmd.Groups()) == 0 {
+		section("Commands", commands(cmd, width, (*cobra.Command).IsAvailableCommand))
+	}
+	section("Help topics", commands(cmd, width, (*cobra.Command).IsAdditionalHelpTopicCommand))
+	if cmd.HasAvailableLocalFlags() {
+		section("Flags", wrap.Prose(strings.TrimRight(cmd.LocalFlags().FlagUsages(), " \n"), width))
+	}
+	if cmd.HasParent() {
+		b.WriteString(wrap.Prose("Flags of every command (-n, --context, --kubeconfig, --profile, …): "+cmd.Root().CommandPath()+" --help", width) + "\n")
+	}
+	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+// commands are the commands below one that are shown together, a line each.
+func commands(cmd *cobra.Command, width int, shown func(*cobra.Command) bool) string {
+	var lines []string
+	for _, c := range cmd.Commands() {
+		if shown(c) {
+			lines = append(lines, fmt.Sprintf("  %-*s  %s", c.NamePadding(), c.Name(), c.Short))
+		}
+	}
+	return wrap.Prose(strings.Join(lines, "\n"), width)
 }
 
 // withTopics adds the help topics, which are no commands, to what completes.

@@ -24,6 +24,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/submit"
 	"github.com/gangctl/gangctl/pkg/cmd/suspend"
 	"github.com/gangctl/gangctl/pkg/cmd/top"
+	"github.com/gangctl/gangctl/pkg/cmd/topic"
 	"github.com/gangctl/gangctl/pkg/cmd/uninstall"
 	"github.com/gangctl/gangctl/pkg/cmd/upgrade"
 	versioncmd "github.com/gangctl/gangctl/pkg/cmd/version"
@@ -79,10 +80,9 @@ run, or differ between commands, can only be typed: --all-namespaces, --dry-run,
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return failure.Usagef("%w", err).WithHint("see '%s --help'", cmd.CommandPath())
 	})
-	cmd.SetUsageTemplate(usageTemplate)
 
 	flags := cmd.PersistentFlags()
-	connect(f, cmd)
+	cluster := connect(f, cmd)
 	flags.StringVar(&profile, "profile", "", "Profile of the settings file (default: $GANGCTL_PROFILE, then the file's own choice)")
 	flagvalue.Enum(cmd, flags, &color, "color", iostreams.ColorAuto, "Colour of messages",
 		iostreams.ColorAuto, iostreams.ColorAlways, iostreams.ColorNever)
@@ -94,15 +94,14 @@ run, or differ between commands, can only be typed: --all-namespaces, --dry-run,
 	add(cmd, groupCluster, install.NewCommand(f), upgrade.NewCommand(f, nil), uninstall.NewCommand(f, nil), checkcmd.NewCommand(f, nil))
 	add(cmd, groupSettings, configcmd.NewCommand(f), versioncmd.NewCommand(f, nil))
 	cmd.AddCommand(docs.NewCommand(nil), exitcode.NewTopic())
+	cmd.AddCommand(topic.All()...)
 	cmd.AddCommand(further...)
 	addCompletion(cmd)
-	addHelp(cmd)
+	addHelp(cmd, f.IO.Width)
 	cmd.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	for _, c := range further { // their flags are their own affair
 		c.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveDefault)
 	}
-	completeFiles(cmd)
-
 	settings := func(run *cobra.Command) error {
 		c, err := config.Load(f.ConfigPath, f.Getenv, profile)
 		if err != nil {
@@ -122,15 +121,15 @@ run, or differ between commands, can only be typed: --all-namespaces, --dry-run,
 		}
 		return settings(run)
 	}
+	completeValues(cmd, values(f, cluster), settings)
 	finish(cmd, settings)
 	return cmd
 }
 
 // connect adds the connection flags, and fills in what the factory lacks.
-func connect(f *factory.Factory, cmd *cobra.Command) {
+func connect(f *factory.Factory, cmd *cobra.Command) *kube.Factory {
 	cluster := kube.NewFactory(f.Version.UserAgent(), f.IO.ErrOut)
 	cluster.AddFlags(cmd.PersistentFlags())
-	completeContexts(cmd, cluster)
 	if f.Namespace == nil {
 		f.Namespace = cluster.Namespace
 	}
@@ -143,6 +142,7 @@ func connect(f *factory.Factory, cmd *cobra.Command) {
 	if f.ConfigPath == "" {
 		f.ConfigPath = config.Path(f.Getenv)
 	}
+	return cluster
 }
 
 func add(parent *cobra.Command, group string, commands ...*cobra.Command) {

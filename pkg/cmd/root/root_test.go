@@ -35,7 +35,7 @@ func TestExamples(t *testing.T) {
 	root, _, _ := newRoot(t)
 	checked := 0
 	walk(root, func(cmd *cobra.Command) {
-		if cmd.Hidden || cmd.IsAdditionalHelpTopicCommand() || cmd.Name() == "help" || (cmd.HasParent() && cmd.Parent().Name() == "completion") {
+		if cmd.Hidden || cmd.IsAdditionalHelpTopicCommand() {
 			return
 		}
 		examples := 0

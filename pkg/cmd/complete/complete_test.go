@@ -1,0 +1,116 @@
+package complete
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/kube/kubetest"
+)
+
+func TestOffer(t *testing.T) {
+	tests := []struct {
+		prefix string
+		want   []string
+	}{
+		{"", []string{"alpha\tA", "beta", "gamma"}},
+		{"b", []string{"beta"}},
+		{"x", nil},
+		{"beta,", []string{"beta,alpha\tA", "beta,gamma"}},
+		{"gamma,beta,a", []string{"gamma,beta,alpha\tA"}},
+	}
+	for _, tt := range tests {
+		if got := Offer([]string{"gamma", "beta", "alpha\tA", "beta"}, tt.prefix); !slices.Equal(got, tt.want) {
+			t.Errorf("%q: got %q, want %q", tt.prefix, got, tt.want)
+		}
+	}
+	var many []string
+	for i := range 250 {
+		many = append(many, fmt.Sprintf("job-%03d", i))
+	}
+	if got := Offer(many, "job-1"); len(got) != Most || got[0] != "job-100" {
+		t.Errorf("got %d, from %q", len(got), got[0])
+	}
+}
+
+func command(t *testing.T) *cobra.Command {
+	cmd := &cobra.Command{}
+	cmd.SetContext(t.Context())
+	return cmd
+}
+
+// What goes wrong is not told, whatever it is.
+func TestClusterIsSilent(t *testing.T) {
+	client := func() (*kube.Client, error) { return &kube.Client{}, nil }
+	namespace := func() (string, error) { return "research", nil }
+	failed := errors.New("failed")
+	finds := func(context.Context, *kube.Client, string, []string) ([]string, error) { return []string{"a"}, nil }
+	fails := func(context.Context, *kube.Client, string, []string) ([]string, error) { return []string{"a"}, failed }
+	for name, tt := range map[string]struct {
+		f    *factory.Factory
+		find Find
+		want int
+	}{
+		"found":        {&factory.Factory{Client: client, Namespace: namespace}, finds, 1},
+		"no namespace": {&factory.Factory{Client: client, Namespace: func() (string, error) { return "", failed }}, finds, 0},
+		"no client":    {&factory.Factory{Client: func() (*kube.Client, error) { return nil, failed }, Namespace: namespace}, finds, 0},
+		"failed":       {&factory.Factory{Client: client, Namespace: namespace}, fails, 0},
+	} {
+		words, directive := Cluster(tt.f, tt.find)(command(t), nil, "")
+		if len(words) != tt.want || directive != cobra.ShellCompDirectiveNoFileComp {
+			t.Errorf("%s: got %q, %v", name, words, directive)
+		}
+	}
+}
+
+// A login that hangs and knows no deadline does not hold up the shell.
+func TestClusterIsBrief(t *testing.T) {
+	released := make(chan struct{})
+	defer close(released)
+	f := &factory.Factory{Namespace: func() (string, error) { return "", nil }, Client: func() (*kube.Client, error) { <-released; return nil, errors.New("late") }}
+	start := time.Now()
+	words, _ := Cluster(f, nil)(command(t), nil, "")
+	if took := time.Since(start); words != nil || took > Budget+time.Second {
+		t.Errorf("got %q after %v", words, took)
+	}
+}
+
+func partial(names ...string) *metav1.PartialObjectMetadataList {
+	l := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}}
+	for _, name := range names {
+		l.Items = append(l.Items, metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}, ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	return l
+}
+
+// Kinds are mixed, and those that are not served, or not for this user, are left out.
+func TestNames(t *testing.T) {
+	s := kubetest.New(t)
+	s.Answer("GET /api/v1/namespaces", 200, partial("research", "default"))
+	s.Answer("GET /apis/scheduling.volcano.sh/v1beta1/queues", 200, partial("vision"))
+	s.Answer("GET /apis/kueue.x-k8s.io/v1beta2/namespaces/research/localqueues", 200, partial("team", "vision"))
+	s.Refuse("GET /apis/scheduling.run.ai/v2/queues", 403, metav1.StatusReasonForbidden, "no", nil)
+	f := &factory.Factory{Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
+	for _, tt := range []struct {
+		kinds  []Kind
+		prefix string
+		want   []string
+	}{
+		{Namespaces(), "", []string{"default", "research"}},
+		{Namespaces(), "r", []string{"research"}},
+		{Queues(), "", []string{"team\tKueue", "vision\tKueue"}},
+		{Nodes(), "", nil},
+	} {
+		if got, _ := Names(f, tt.kinds)(command(t), nil, tt.prefix); !slices.Equal(got, tt.want) {
+			t.Errorf("got %q, want %q", got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package root
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+)
+
+// help is the help of a command on a terminal of a width; 0 is a pipe.
+func help(t *testing.T, width int, path ...string) string {
+	t.Helper()
+	_, f, output := newRoot(t, append([]string{"help"}, path...)...)
+	if width > 0 {
+		f.IO.SetTerminal(width)
+	}
+	if code := Execute(t.Context(), f, NewCommand(f)); code != failure.CodeOK {
+		t.Fatalf("%q: %d", path, code)
+	}
+	text, _ := output()
+	return text
+}
+
+// Whatever the width, help has the same words, and no line is wider than the terminal that could be broken.
+func TestHelpFits(t *testing.T) {
+	root, _, _ := newRoot(t)
+	walk(root, func(cmd *cobra.Command) {
+		if cmd.Hidden {
+			return
+		}
+		path := strings.Fields(cmd.CommandPath())[1:]
+		whole := help(t, 0, path...)
+		for _, width := range []int{60, 80, 120} {
+			text := help(t, width, path...)
+			for line := range strings.Lines(text) {
+				line = strings.TrimRight(line, "\n") // what is quoted is one word
+				if words := strings.Fields(line); utf8.RuneCountInString(line) > width && len(words) > 2 && !strings.HasPrefix(words[0], "'") {
+					t.Errorf("%s at %d: %q is %d wide", cmd.CommandPath(), width, line, utf8.RuneCountInString(line))
+				}
+			}
+			if width == 80 {
+				if diff := cmp.Diff(plain(whole), plain(text)); diff != "" {
+					t.Errorf("%s at %d says something else: %s", cmd.CommandPath(), width, diff)
+				}
+			}
+		}
+	})
+}
+
+// plain are the words of help without the marks of broken lines.
+func plain(text string) []string {
+	var words []string
+	for _, word := range strings.Fields(text) {
+		if word != `\` && word != "#" {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// A wide terminal is not filled: lines of 300 letters are hard to read.
+func TestHelpIsNotTooWide(t *testing.T) {
+	if diff := cmp.Diff(help(t, 120, "submit", "tf"), help(t, 300, "submit", "tf")); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,38 @@
+package howto
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Exception is a set of documented lines that tests do not type as they stand.
+type Exception struct {
+	// Match finds them.
+	Match *regexp.Regexp
+	// Instead is what is typed: a replacement with Match's groups, as of [regexp.Regexp.ReplaceAllString]. Empty is nothing.
+	Instead string
+	// Reason says why.
+	Reason string
+}
+
+// Exceptions are all of them, the first that matches counts. This is the one place: a line that is not here is run as it is written.
+func Exceptions() []Exception {
+	e := func(match, instead, reason string) Exception {
+		return Exception{regexp.MustCompile(match), instead, reason}
+	}
+	return []Exception{
+		e(`^make (\S+)`, "make -n $1", "takes minutes, or is what runs this test; that there is such a target, and what it would do, is seen"),
+		e(`^gangctl scheduler .*`, "gangctl scheduler --help", "is what the image runs; test/e2e does, and install scheduler --serve has it done in a cluster"),
+		e(`^(?:export PATH=|source <)`, "", "is for the shell that it is typed into; test/shell loads the scripts"),
+	}
+}
+
+// Typed is what a test types for a line; it is empty with the reason for a line that is not run.
+func Typed(text string) (typed, reason string) {
+	for _, e := range Exceptions() {
+		if e.Match.MatchString(text) {
+			return strings.TrimSpace(e.Match.ReplaceAllString(e.Match.FindString(text), e.Instead)), e.Reason
+		}
+	}
+	return text, ""
+}

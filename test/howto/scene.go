@@ -1,0 +1,60 @@
+package howto
+
+import "regexp"
+
+// Placeholders are words in documented lines that a reader replaces, and what the tests put there.
+func Placeholders() map[string]string {
+	return map[string]string{}
+}
+
+// Given is what a documented line needs beyond the jobs, the namespaces and the contexts that it names, which are made for it.
+type Given struct {
+	// Match finds the lines.
+	Match *regexp.Regexp
+	// Do is run in a shell before each of them, in the same namespace. $GANGCTL_STATE is the directory that all lines share.
+	Do string
+}
+
+// Scene is all of them. To have a line run that needs something else, add it here.
+func Scene() []Given {
+	g := func(match, do string) Given { return Given{regexp.MustCompile(match), do} }
+	return []Given{
+		g(`--from |snapshot`, `test -f state.json || gangctl why-pending --save state.json >/dev/null; cp -n state.json cluster.json; cp -n state.json cluster.yaml; gzip -kf cluster.json state.json`),
+		g(`-f (\S+\.yaml)`, `for f in job.yaml train.yaml; do cat > $f <<END
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: from-a-file}
+spec:
+  tfReplicaSpecs:
+    Worker:
+      replicas: 2
+      template:
+        spec:
+          containers:
+          - {name: tensorflow, image: tf-benchmarks, resources: {limits: {nvidia.com/gpu: 1}}}
+END
+done`),
+		g(`use-profile|--profile`, `for p in big prod team; do gangctl config set gpus 8 --profile $p >/dev/null; done`),
+	}
+}
+
+// Codes are the exit codes that are fine beside 0: an answer, not a failure.
+func Codes(c Command) []int {
+	switch {
+	case c.Verb == "why-pending", c.Flags["dry-run"] == "fit", c.Verb == "fit":
+		return []int{3, 4, 5, 6, 7, 8, 9} // the verdict
+	case c.Verb == "check":
+		return []int{5} // the sandbox lacks what a cluster has
+	case c.Verb == "attach":
+		return []int{1} // the sandbox simulates containers, and says so
+	}
+	return nil
+}
+
+// Filled is a line with its placeholders replaced.
+func Filled(line string) string {
+	for name, value := range Placeholders() {
+		line = regexp.MustCompile(`\b`+name+`\b`).ReplaceAllString(line, value)
+	}
+	return line
+}

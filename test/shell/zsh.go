@@ -1,0 +1,62 @@
+package shell
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gangctl/gangctl/test/terminal"
+)
+
+// zshrc loads the script as a system does that finds it in the fpath. One tab completes and lists; Ctrl-X m tells that all keys
+// before it have been dealt with.
+const zshrc = `PROMPT='%%%% '
+fpath=(%q $fpath)
+autoload -Uz compinit && compinit -u -D
+unsetopt list_ambiguous auto_menu list_beep beep
+LISTMAX=500
+mark() { : > %q }
+zle -N mark
+bindkey '^Xm' mark
+`
+
+// zsh types on a terminal, because zsh completes nowhere else.
+func zsh(ctx context.Context, s Session, line string) (string, time.Duration, error) {
+	marked := filepath.Join(s.Home, "marked")
+	if err := os.WriteFile(filepath.Join(s.Home, ".zshrc"), fmt.Appendf(nil, zshrc, s.Scripts, marked), 0o600); err != nil {
+		return "", 0, err
+	}
+	cmd := exec.CommandContext(ctx, "zsh", "-d", "-i") // -d: not the system's own settings
+	cmd.Env = append(s.environment(), "ZDOTDIR="+s.Home, "TERM=xterm")
+	term, err := terminal.Start(cmd, 120, 160)
+	if err != nil {
+		return "", 0, err
+	}
+	defer func() { _ = term.Type("\x15exit\r"); _ = term.Stop() }()
+	prompt := func(screen *terminal.Screen) bool { return strings.HasPrefix(screen.String(), "%") }
+	if _, err := term.WaitFor(ctx, prompt); err != nil {
+		return "", 0, err
+	}
+	start := time.Now()
+	if err := term.Type(line + "\t\x18m"); err != nil {
+		return "", 0, err
+	}
+	var took time.Duration
+	done := func(*terminal.Screen) bool {
+		_, err := os.Stat(marked)
+		took = time.Since(start)
+		return err == nil
+	}
+	screen, err := term.WaitFor(ctx, done)
+	if err != nil {
+		return "", 0, err
+	}
+	if err := os.Remove(marked); err != nil {
+		return "", 0, err
+	}
+	return strings.TrimPrefix(screen.String(), "% "+strings.TrimSpace(line)), took, nil
+}
