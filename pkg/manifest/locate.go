@@ -52,8 +52,14 @@ func twice(node *yamlv3.Node, path string) *problem {
 	return nil
 }
 
-// compare walks a node along a type and finds the first field or value that does not fit; nil if all do.
-func compare(node *yamlv3.Node, t reflect.Type, path string) *problem {
+// comparison walks a document along a type.
+type comparison struct {
+	// unknown are the fields that the type does not have.
+	unknown []problem
+}
+
+// compare finds the first value that does not fit; nil if all do.
+func (c *comparison) compare(node *yamlv3.Node, t reflect.Type, path string) *problem {
 	if node.Kind == yamlv3.AliasNode {
 		node = node.Alias
 	}
@@ -66,16 +72,16 @@ func compare(node *yamlv3.Node, t reflect.Type, path string) *problem {
 	case jsontype.DecodesItself(t):
 		return leaf(node, t, path)
 	case t.Kind() == reflect.Struct:
-		return fields(node, t, path)
+		return c.fields(node, t, path)
 	case t.Kind() == reflect.Map:
-		return entries(node, t, path)
+		return c.entries(node, t, path)
 	case t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
-		return items(node, t, path)
+		return c.items(node, t, path)
 	}
 	return leaf(node, t, path)
 }
 
-func fields(node *yamlv3.Node, t reflect.Type, path string) *problem {
+func (c *comparison) fields(node *yamlv3.Node, t reflect.Type, path string) *problem {
 	if node.Kind != yamlv3.MappingNode {
 		return wrong(node, path, "must be a map of fields")
 	}
@@ -83,21 +89,22 @@ func fields(node *yamlv3.Node, t reflect.Type, path string) *problem {
 	return pairs(node, path, func(key, value *yamlv3.Node, at string) *problem {
 		field, ok := known[key.Value]
 		if ok {
-			return compare(value, field, at)
+			return c.compare(value, field, at)
 		}
-		text := "unknown field " + at
+		text := at
 		if nearest := near.Nearest(key.Value, names); nearest != "" {
-			text += fmt.Sprintf(": did you mean %s?", nearest)
+			text += fmt.Sprintf(" (did you mean %s?)", nearest)
 		}
-		return &problem{key.Line, text}
+		c.unknown = append(c.unknown, problem{key.Line, text})
+		return nil
 	})
 }
 
-func entries(node *yamlv3.Node, t reflect.Type, path string) *problem {
+func (c *comparison) entries(node *yamlv3.Node, t reflect.Type, path string) *problem {
 	if node.Kind != yamlv3.MappingNode {
 		return wrong(node, path, "must be a map")
 	}
-	return pairs(node, path, func(_, value *yamlv3.Node, at string) *problem { return compare(value, t.Elem(), at) })
+	return pairs(node, path, func(_, value *yamlv3.Node, at string) *problem { return c.compare(value, t.Elem(), at) })
 }
 
 // pairs visits the keys of a map in their order.
@@ -114,12 +121,12 @@ func pairs(node *yamlv3.Node, path string, visit func(key, value *yamlv3.Node, a
 	return nil
 }
 
-func items(node *yamlv3.Node, t reflect.Type, path string) *problem {
+func (c *comparison) items(node *yamlv3.Node, t reflect.Type, path string) *problem {
 	if node.Kind != yamlv3.SequenceNode {
 		return wrong(node, path, "must be a list")
 	}
 	for i, item := range node.Content {
-		if p := compare(item, t.Elem(), fmt.Sprintf("%s[%d]", path, i)); p != nil {
+		if p := c.compare(item, t.Elem(), fmt.Sprintf("%s[%d]", path, i)); p != nil {
 			return p
 		}
 	}

@@ -1,10 +1,13 @@
 package manifest
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 const job = `apiVersion: kubeflow.org/v1
@@ -42,11 +45,11 @@ func TestParse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if m.Job.GetName() != "llama" || (m.PodGroup != nil) != strings.Contains(text, "PodGroup") || len(m.Dropped) > 0 {
+			if len(m.Jobs) != 1 || m.Jobs[0].GetName() != "llama" || (len(m.Groups) == 1) != strings.Contains(text, "PodGroup") || len(m.Dropped)+len(m.Notes)+len(m.Others) > 0 {
 				t.Errorf("got %+v", m)
 			}
 			// What was written arrives as it was, empty maps included.
-			volumes := m.Job.Object["spec"].(map[string]any)["tfReplicaSpecs"].(map[string]any)["Worker"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["volumes"].([]any)
+			volumes := m.Jobs[0].Object["spec"].(map[string]any)["tfReplicaSpecs"].(map[string]any)["Worker"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["volumes"].([]any)
 			if _, ok := volumes[0].(map[string]any)["emptyDir"].(map[string]any); !ok {
 				t.Errorf("volumes: %v", volumes)
 			}
@@ -56,7 +59,7 @@ func TestParse(t *testing.T) {
 
 func TestParseJSON(t *testing.T) {
 	m, err := Parse([]byte(`{"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"generateName": "llama-"}, "spec": {"tfReplicaSpecs": {}}}`))
-	if err != nil || m.Job.GetGenerateName() != "llama-" {
+	if err != nil || m.Jobs[0].GetGenerateName() != "llama-" {
 		t.Errorf("got %v, %v", m, err)
 	}
 }
@@ -71,8 +74,8 @@ func TestServerFieldsAreDropped(t *testing.T) {
 	if want := []string{"metadata.resourceVersion", "metadata.uid", "status"}; !slices.Equal(m.Dropped, want) {
 		t.Errorf("dropped %v, want %v", m.Dropped, want)
 	}
-	if m.Job.GetUID() != "" || m.Job.GetResourceVersion() != "" || m.Job.Object["status"] != nil {
-		t.Errorf("got %v", m.Job.Object)
+	if job := m.Jobs[0]; job.GetUID() != "" || job.GetResourceVersion() != "" || job.Object["status"] != nil {
+		t.Errorf("got %v", job.Object)
 	}
 }
 
@@ -87,26 +90,28 @@ func TestRefusals(t *testing.T) {
 		"empty":           {"# nothing\n", "the file holds no objects"},
 		"no object":       {"- a\n", "document 1, line 1: no Kubernetes object"},
 		"no kind":         {"metadata: {name: a}\n", "document 1, line 1: no Kubernetes object"},
+		"no version":      {"kind: ConfigMap\nmetadata: {name: a}\n", "document 1, line 1: no Kubernetes object: it has no kind, or no apiVersion"},
 		"broken yaml":     {job + "---\nkind: [\n", "document 2, line 20: invalid YAML"},
-		"only a group":    {podGroup, "the file holds no TFJob: gangctl submits one TFJob of kubeflow.org/v1"},
-		"old version":     {with("kubeflow.org/v1", "kubeflow.org/v1beta2"), "document 1, line 1: TFJob of kubeflow.org/v1beta2 cannot be submitted: gangctl submits one TFJob of kubeflow.org/v1"},
-		"another kind":    {job + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", "document 2, line 20: ConfigMap of v1 cannot be submitted"},
-		"another dialect": {job + "---\napiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\nmetadata: {name: g}\n", "document 2, line 20: PodGroup of scheduling.volcano.sh/v1beta1 cannot be submitted"},
-		"two jobs":        {job + "---\n" + with("llama", "bert"), "document 2, line 20: a second TFJob, bert: gangctl submits one TFJob"},
-		"two groups":      {job + "---\n" + podGroup + "---\n" + podGroup, "document 3, line 25: a second PodGroup, llama"},
+		"only a group":    {podGroup, "the file holds no job: gangctl submits TFJobs, PyTorchJobs"},
+		"the first":       {with("kubeflow.org/v1", "kubeflow.org/v1alpha1"), "document 1, line 1: TFJob llama: kubeflow.org/v1alpha1 cannot be converted: gangctl converts TFJobs from v1alpha2 on"},
+		"another job":     {"apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: c}\nspec: {runPolicy: {backoffLimit: x}}\n", `document 1, line 4: PyTorchJob c: spec.runPolicy.backoffLimit: "x": must be a whole number`},
+		"a plain Job":     {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: c}\nspec: {parallelism: 1}\n", "the file holds no job"},
+		"in a list":       {"kind: List\napiVersion: v1\nitems:\n- 7\n", "document 1, line 1: items[0] is no object"},
+		"kind in a list":  {"kind: List\napiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Secret\n  metadata: {name: a}\n- metadata: {name: a}\n", "document 1, line 7: no Kubernetes object"},
+		"type in a list":  {"kind: List\napiVersion: v1\nitems:\n- apiVersion: kubeflow.org/v1\n  kind: TFJob\n  metadata: {name: a}\n  spec: []\n", "document 1, line 7: TFJob a: spec: must be a map of fields"},
 		"no name":         {with("  name: llama\n", ""), "document 1, line 1: TFJob has no metadata.name"},
-		"unknown field":   {with("replicas: 2", "replicass: 2"), "document 1, line 9: TFJob llama: unknown field spec.tfReplicaSpecs.Worker.replicass: did you mean replicas?"},
-		"deep field":      {with("            image: i", "            imag: i"), "document 1, line 16: TFJob llama: unknown field spec.tfReplicaSpecs.Worker.template.spec.containers[0].imag: did you mean image?"},
-		"in flow style":   {with("emptyDir: {}", "emptyDri: {}"), "document 1, line 13: TFJob llama: unknown field spec.tfReplicaSpecs.Worker.template.spec.volumes[0].emptyDri: did you mean emptyDir?"},
-		"wrong case":      {with("spec:\n  tf", "Spec:\n  tf"), "document 1, line 6: TFJob llama: unknown field Spec: did you mean spec?"},
+		"nameless":        {job + "---\napiVersion: v1\nkind: Secret\n", "document 2, line 20: Secret has no metadata.name"},
 		"no number":       {with("replicas: 2", "replicas: many"), `document 1, line 9: TFJob llama: spec.tfReplicaSpecs.Worker.replicas: "many": must be a whole number`},
 		"no quantity":     {with("cpu: 4", "cpu: 4x"), `document 1, line 18: TFJob llama: spec.tfReplicaSpecs.Worker.template.spec.containers[0].resources.limits.cpu: "4x": quantities must match`},
 		"no text":         {with("image: i", "image: 7"), `document 1, line 16: TFJob llama: spec.tfReplicaSpecs.Worker.template.spec.containers[0].image: "7": must be a text: put it in quotes`},
 		"no list":         {with("image: i", "command: python"), `document 1, line 16: TFJob llama: spec.tfReplicaSpecs.Worker.template.spec.containers[0].command: "python": must be a list`},
 		"no map":          {with("{team: vision}", "vision"), `document 1, line 5: TFJob llama: metadata.labels: "vision": must be a map`},
 		"no fields":       {with("{name: tmp, emptyDir: {}}", "tmp"), `document 1, line 13: TFJob llama: spec.tfReplicaSpecs.Worker.template.spec.volumes[0]: "tmp": must be a map of fields`},
+		"old policy":      {with("spec:\n  tf", "spec:\n  backoffLimit: six\n  tf"), `document 1, line 7: TFJob llama: spec.backoffLimit: "six": must be a whole number`},
+		"two policies":    {with("spec:\n  tf", "spec:\n  backoffLimit: 6\n  runPolicy: {backoffLimit: 3}\n  tf"), `document 1, line 1: TFJob llama: spec.backoffLimit is 6, but spec.runPolicy.backoffLimit is 3`},
 		"twice":           {with("            image: i", "            image: i\n            image: j"), "document 1, line 17: TFJob llama: spec.tfReplicaSpecs.Worker.template.spec.containers[0].image is given twice"},
-		"in the group":    {job + "---\n" + strings.Replace(podGroup, "minMember", "minMembers", 1), "document 2, line 23: PodGroup llama: unknown field spec.minMembers: did you mean minMember?"},
+		"twice elsewhere": {job + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b, a: c}\n", "document 2, line 23: ConfigMap c: data.a is given twice"},
+		"in the group":    {job + "---\n" + strings.Replace(podGroup, "minMember: 2", "minMember: two", 1), `document 2, line 23: PodGroup llama: spec.minMember: "two": must be a whole number`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -141,11 +146,97 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := m.Job.Object["spec"].(map[string]any)["tfReplicaSpecs"].(map[string]any)["Worker"].(map[string]any); got["replicas"] != int64(2) || got["template"] == nil {
+	if got := m.Jobs[0].Object["spec"].(map[string]any)["tfReplicaSpecs"].(map[string]any)["Worker"].(map[string]any); got["replicas"] != int64(2) || got["template"] == nil {
 		t.Errorf("got %v", got)
 	}
-	_, err = Parse([]byte(strings.Replace(text, "args: [*script]", "arg: [*script]", 1)))
-	if err == nil || !strings.Contains(err.Error(), "document 1, line 13: TFJob llama: unknown field spec.tfReplicaSpecs.Chief.template.spec.containers[0].arg") {
-		t.Errorf("got %v", err)
+	m, err = Parse([]byte(strings.Replace(text, "args: [*script]", "arg: [*script]", 1)))
+	if err != nil || len(m.Notes) != 1 || !strings.HasPrefix(m.Notes[0], "document 1, line 13: TFJob llama: spec.tfReplicaSpecs.Chief.template.spec.containers[0].arg (did you mean args?): ") {
+		t.Errorf("got %v, %v", m, err)
+	}
+}
+
+// A field that is not known is told with its place, and kept.
+func TestUnknownFields(t *testing.T) {
+	tests := map[string]struct{ from, to, want string }{
+		"a slip":        {"replicas: 2", "replicass: 2", "document 1, line 9: TFJob llama: spec.tfReplicaSpecs.Worker.replicass (did you mean replicas?): gangctl does not know this field, and leaves it to the API server"},
+		"deep":          {"            image: i", "            imag: i", "document 1, line 16: TFJob llama: spec.tfReplicaSpecs.Worker.template.spec.containers[0].imag (did you mean image?)"},
+		"in flow style": {"emptyDir: {}", "emptyDri: {}", "document 1, line 13: TFJob llama: spec.tfReplicaSpecs.Worker.template.spec.volumes[0].emptyDri (did you mean emptyDir?)"},
+		"wrong case":    {"labels:", "Labels:", "document 1, line 5: TFJob llama: metadata.Labels (did you mean labels?)"},
+		"of the future": {"spec:\n  tf", "spec:\n  checkpoints: {every: 5m}\n  tf", "document 1, line 7: TFJob llama: spec.checkpoints: gangctl does not know"},
+		"in the group":  {"minMember: 2", "minMembers: 2", "document 2, line 23: PodGroup llama: spec.minMembers (did you mean minMember?)"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			text := job + "---\n" + podGroup
+			m, err := Parse([]byte(strings.Replace(text, tt.from, tt.to, 1)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(m.Notes) != 1 || !strings.HasPrefix(m.Notes[0], tt.want) {
+				t.Errorf("got %q", m.Notes)
+			}
+			raw, err := json.Marshal([]any{m.Jobs[0], m.Groups[0]})
+			if field := strings.Fields(strings.TrimSpace(strings.TrimPrefix(tt.to, "spec:\n")))[0]; err != nil || !strings.Contains(string(raw), `"`+strings.Trim(field, ":")+`"`) {
+				t.Errorf("%s is lost: %s, %v", field, raw, err)
+			}
+		})
+	}
+}
+
+// Old versions are converted, lists taken apart, and what is beside the jobs is kept as it is.
+func TestWholeFiles(t *testing.T) {
+	const beside = `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, creationTimestamp: null}
+data: {rate: "0.1"}
+---
+apiVersion: example.com/v1
+kind: Volume
+metadata: {generateName: data-, uid: u}
+anything: {goes: here}
+`
+	old := strings.Replace(strings.Replace(job, "kubeflow.org/v1", "kubeflow.org/v1beta1", 1), "name: llama", "name: bert", 1)
+	volcano := strings.Replace(podGroup, "scheduling.x-k8s.io/v1alpha1", "scheduling.volcano.sh/v1beta1", 1)
+	items := "apiVersion: v1\nkind: List\nitems:\n"
+	for i, line := range strings.Split(strings.TrimSuffix(job, "\n"), "\n") {
+		items += map[bool]string{true: "- ", false: "  "}[i == 0] + line + "\n"
+	}
+	const jobs = `---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: prepare}
+spec: {template: {}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: many}
+spec: {parallelism: 4, completionMode: Indexed, template: {}}
+---
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: ring}
+`
+	m, err := Parse([]byte(items + beside + jobs + "---\n" + old + "---\n" + volcano))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, u := range slices.Concat(m.Jobs, m.Groups, m.Others) {
+		names = append(names, u.GetAPIVersion()+" "+u.GetKind()+" "+u.GetName()+u.GetGenerateName())
+	}
+	want := []string{"kubeflow.org/v1 TFJob llama", "batch/v1 Job many", "kubeflow.org/v2beta1 MPIJob ring", "kubeflow.org/v1 TFJob bert", "scheduling.volcano.sh/v1beta1 PodGroup llama",
+		"v1 ConfigMap settings", "example.com/v1 Volume data-", "batch/v1 Job prepare"}
+	if !slices.Equal(names, want) {
+		t.Errorf("got %q", names)
+	}
+	if !slices.Equal(m.Dropped, []string{"metadata.uid"}) {
+		t.Errorf("dropped %q", m.Dropped)
+	}
+	if len(m.Notes) != 2 || m.Notes[0] != "TFJob bert: it is a TFJob of kubeflow.org/v1 now, and was one of kubeflow.org/v1beta1" {
+		t.Errorf("notes %q", m.Notes)
+	}
+	if got, _, _ := unstructured.NestedString(m.Others[1].Object, "anything", "goes"); got != "here" {
+		t.Errorf("got %v", m.Others[1].Object)
 	}
 }

@@ -128,7 +128,8 @@ func fileWithPodGroup(t *testing.T, stage *demo.Stage, client dynamic.Interface)
 func fileBroken(t *testing.T, stage *demo.Stage, client dynamic.Interface) {
 	broken := strings.Replace(podGroupManifest, "minMember", "minMembers", 1)
 	out, stderr, code := gangctl(t, stage, "submit", "-f", keep(t, "broken", "1", broken))
-	if code != 1 || out != "" || !strings.Contains(stderr, "document 2, line 24: PodGroup own: unknown field spec.minMembers: did you mean minMember?\n") {
+	if code != 1 || out != "" || !strings.Contains(stderr, "note: document 2, line 24: PodGroup own: spec.minMembers (did you mean minMember?): ") ||
+		!strings.Contains(stderr, `unknown field "spec.minMembers"`) {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	nothingIsLeft(t, client)

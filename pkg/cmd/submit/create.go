@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/iostreams"
@@ -77,13 +78,25 @@ func (c *creator) rehearse(ctx context.Context, wanted *render.Objects) error {
 }
 
 func (c *creator) post(ctx context.Context, obj *unstructured.Unstructured, dryRun bool) (*unstructured.Unstructured, error) {
-	gvr := resourceOf(obj)
+	return c.postAs(ctx, resourceOf(obj), obj, dryRun)
+}
+
+// postAs creates an object of which it is known how it is served.
+func (c *creator) postAs(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, dryRun bool) (*unstructured.Unstructured, error) {
 	options := metav1.CreateOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict}
 	if dryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
-	created, err := c.client.Dynamic.Resource(gvr).Namespace(obj.GetNamespace()).Create(ctx, obj, options)
+	created, err := c.at(gvr, obj).Create(ctx, obj, options)
 	return created, operation("create", gvr, obj).Wrap(err)
+}
+
+// at is where an object is, or goes.
+func (c *creator) at(gvr schema.GroupVersionResource, obj *unstructured.Unstructured) dynamic.ResourceInterface {
+	if obj.GetNamespace() == "" {
+		return c.client.Dynamic.Resource(gvr)
+	}
+	return c.client.Dynamic.Resource(gvr).Namespace(obj.GetNamespace())
 }
 
 // madeByOperator returns the PodGroup of a name if the training operator, told to manage gangs, made it for the job and was

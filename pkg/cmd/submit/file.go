@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/failure"
@@ -33,6 +34,8 @@ type FileOptions struct {
 
 	// typed tells a flag that was typed from a default.
 	typed func(flag string) bool
+	// several says that the file holds more than one job, so that errors name it.
+	several bool
 }
 
 // fileFlags are the flags that say something of a job whose file says the rest.
@@ -102,31 +105,45 @@ func (o *FileOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if kind := m.Job.GroupVersionKind().GroupKind(); !o.Kind.Empty() && kind != o.Kind {
-		return failure.Usagef("%s holds a %s, not a %s", o.name(), kind.Kind, o.Kind.Kind).WithHint("leave out the kind: gangctl submit -f %s", o.File)
+	for _, job := range m.Jobs {
+		if kind := job.GroupVersionKind().GroupKind(); !o.Kind.Empty() && kind != o.Kind {
+			return failure.Usagef("%s holds a %s, not a %s", o.name(), kind.Kind, o.Kind.Kind).WithHint("leave out the kind: gangctl submit -f %s", o.File)
+		}
 	}
-	if err := o.settle(m, namespace); err != nil {
+	parts, err := o.settle(m, namespace)
+	if err != nil {
 		return err
 	}
-	namespace = m.Job.GetNamespace()
-	chosen, said := o.chosen(), false
-	return o.Submission.run(ctx, plan{
-		namespace: namespace, scheduler: o.Scheduler, chosen: chosen, dialect: o.Dialect,
+	o.say(m)
+	o.several = len(parts) > 1
+	chosen := o.chosen()
+	b := batch{others: m.Others, namespace: namespace}
+	for _, p := range parts {
+		b.plans = append(b.plans, o.plan(p, chosen))
+	}
+	return o.runBatch(ctx, b)
+}
+
+// plan makes a gang of a job of the file.
+func (o *FileOptions) plan(p part, chosen bool) plan {
+	said := false
+	return plan{
+		namespace: p.job.GetNamespace(), scheduler: o.Scheduler, chosen: chosen, dialect: o.Dialect,
 		make: func(scheduler string) (*render.Objects, error) {
-			c, err := render.Complete(m.Job, m.PodGroup, render.FileSpec{
+			c, err := render.Complete(p.job, p.group, render.FileSpec{
 				Dialect: o.Dialect, Scheduler: scheduler, MinAvailable: o.MinAvailable,
 				DialectTyped: o.typed("dialect"), SchedulerTyped: o.typed("scheduler"), CommandLine: o.CommandLine,
 			})
 			if err != nil {
-				return nil, o.explain(err)
+				return nil, o.explain(p.job, err)
 			}
 			if !said {
 				said = true
-				o.say(m, c.Notes)
+				o.note(c.Notes)
 			}
 			return c.Objects(), nil
 		},
-	})
+	}
 }
 
 // read reads the file.
@@ -152,18 +169,25 @@ func (o *FileOptions) read() (*manifest.Manifest, error) {
 }
 
 // say tells on standard error what is not as the file has it, or as one would expect.
-func (o *FileOptions) say(m *manifest.Manifest, notes []string) {
+func (o *FileOptions) say(m *manifest.Manifest) {
 	if len(m.Dropped) > 0 {
-		fmt.Fprintf(o.IO.ErrOut, "note: left out what only API servers write: %s\n", strings.Join(m.Dropped, ", "))
+		o.note([]string{"left out what only API servers write: " + strings.Join(m.Dropped, ", ")})
 	}
+	o.note(m.Notes)
+}
+
+func (o *FileOptions) note(notes []string) {
 	for _, note := range notes {
 		fmt.Fprintf(o.IO.ErrOut, "note: %s\n", note)
 	}
 }
 
-// explain says of a file that cannot be made a gang what to do.
-func (o *FileOptions) explain(err error) error {
+// explain says of a job of the file that cannot be made a gang what to do.
+func (o *FileOptions) explain(job *unstructured.Unstructured, err error) error {
 	name := o.name()
+	if o.several {
+		name += ": " + named(job)
+	}
 	var contradiction *render.ContradictionError
 	switch {
 	case errors.As(err, &contradiction):

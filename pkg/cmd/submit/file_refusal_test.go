@@ -7,6 +7,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/failure"
 )
 
+// marked is a job whose pods are in the gang g.
+func marked(name string) string {
+	return strings.Replace(strings.Replace(jobFile, "llama", name, 1), "        spec:\n", "        metadata: {labels: {scheduling.x-k8s.io/pod-group: g}}\n        spec:\n", 1)
+}
+
 // What a file or the flags beside it cannot mean is refused before anything is sent.
 func TestFileRefusals(t *testing.T) {
 	with := func(from, to string) string {
@@ -40,9 +45,18 @@ func TestFileRefusals(t *testing.T) {
 		"no such role":       {with("Worker:", "Wroker:"), "submit -f FILE", 1, "spec.tfReplicaSpecs.Wroker: no role of a TFJob: must be one of Chief, Master, PS, Worker, Evaluator", "did you mean Worker?"},
 		"no members":         {with("replicas: 2", "replicas: 0"), "submit -f FILE", 1, "it asks for no members", ""},
 		"negative":           {with("replicas: 2", "replicas: -1"), "submit -f FILE", 1, "spec.tfReplicaSpecs.Worker.replicas: -1: must be 0 or more", ""},
-		"unknown field":      {with("replicas: 2", "replica: 2"), "submit -f FILE", 1, "FILE: document 1, line 7: TFJob llama: unknown field spec.tfReplicaSpecs.Worker.replica: did you mean replicas?", ""},
 		"second is broken":   {jobFile + "---\nkind: [\n", "submit -f FILE", 1, "FILE: document 2, line 12: invalid YAML", ""},
-		"another kind":       {"apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: a}\n", "submit -f FILE", 1, "PyTorchJob of kubeflow.org/v1 cannot be submitted: gangctl submits one TFJob of kubeflow.org/v1", ""},
+		"no job":             {"apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n", "submit -f FILE", 1, "FILE: the file holds no job: gangctl submits TFJobs, PyTorchJobs and MPIJobs of kubeflow.org", ""},
+		"of another kind":    {jobFile, "submit pytorch -f FILE", 2, "FILE holds a TFJob, not a PyTorchJob", "leave out the kind"},
+		"first version":      {with("kubeflow.org/v1", "kubeflow.org/v1alpha1"), "submit -f FILE", 1, "FILE: document 1, line 1: TFJob llama: kubeflow.org/v1alpha1 cannot be converted", ""},
+		"the same twice":     {jobFile + "---\n" + jobFile, "submit -f FILE", 1, "FILE: it holds TFJob research/llama twice", ""},
+		"two in one gang":    {marked("a") + "---\n" + marked("b"), "submit -f FILE", 1, "FILE: the pods of TFJob a and of TFJob b are in one gang, g: each job is a gang of its own", ""},
+		"group of nobody":    {jobFile + "---\n" + with("llama", "bert") + groupFile, "submit -f FILE", 1, "FILE: PodGroup mine is of none of the jobs: none has its name, and no pods name it", ""},
+		"two groups":         {jobFile + groupFile + groupFile, "submit -f FILE", 1, "FILE: TFJob research/llama has two PodGroups, mine and mine", ""},
+		"the second is not":  {jobFile + "---\n" + strings.Replace(with("llama", "bert"), "        spec:\n", "        spec:\n          schedulerName: default-scheduler\n", 1), "submit -f FILE", 1, "FILE: TFJob research/bert: its members ask for default-scheduler", "--dialect none"},
+		"fit of two":         {jobFile + "---\n" + with("llama", "bert"), "submit -f FILE --dry-run=fit", 2, "--dry-run=fit answers for one job, and the file holds 2", "a file of its own"},
+		"beside, elsewhere":  {jobFile + strings.Replace(settingsFile, "{name: settings}", "{name: settings, namespace: ml}", 1), "submit -f FILE -n other", 2, "--namespace other contradicts FILE, whose ConfigMap is in namespace ml", "leave out --namespace"},
+		"beside, nowhere":    {jobFile + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a, namespace: b}\n", "submit -f FILE", 1, "FILE: Namespace a has a namespace, which its kind has not", ""},
 		"default scheduler":  {with("        spec:\n", "        spec:\n          schedulerName: default-scheduler\n"), "submit -f FILE", 1, "FILE: its members ask for default-scheduler: nobody would start its members together", "--dialect none"},
 		"contradiction":      {with("        spec:\n", "        spec:\n          schedulerName: gang\n"), "submit -f FILE --scheduler mine", 2, "FILE: --scheduler contradicts the file: its members ask for gang", "leave out --scheduler, or change the file"},
 		"too many":           {jobFile, "submit -f FILE --min-available 3", 1, "FILE: its gang needs 3 members, but has 2", ""},

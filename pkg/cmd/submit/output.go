@@ -9,9 +9,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/render"
 )
 
-// print shows objects as they are. JSON is one document, a List if there are several objects.
-func (s *Submission) print(o *render.Objects) error {
-	all := o.All()
+// print shows a job and what belongs to it as they are.
+func (s *Submission) print(o *render.Objects) error { return s.printAll(o.All()) }
+
+// printAll shows objects as they are. JSON is one document, a List if there are several objects.
+func (s *Submission) printAll(all []*unstructured.Unstructured) error {
 	p, err := s.printer()
 	if err != nil {
 		return err

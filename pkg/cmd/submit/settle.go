@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/explain/near"
 	"github.com/gangctl/gangctl/pkg/failure"
@@ -14,40 +15,74 @@ import (
 	"github.com/gangctl/gangctl/pkg/workload/registry"
 )
 
-// settle gives the objects of a file their namespace and name, and refuses a job that the operator would not run.
-func (o *FileOptions) settle(m *manifest.Manifest, namespace string) error {
-	if own := m.Job.GetNamespace(); own != "" {
-		if o.typed("namespace") && own != namespace {
-			return failure.Usagef("--namespace %s contradicts %s, whose %s is in namespace %s", namespace, o.name(), m.Job.GetKind(), own).
-				WithHint("leave out --namespace, or change the file")
+// settle gives the objects of a file their namespaces and names, finds the gang of each job, and refuses jobs that the operator
+// would not run.
+func (o *FileOptions) settle(m *manifest.Manifest, namespace string) ([]part, error) {
+	var jobs []workload.Job
+	taken := map[string]bool{}
+	for _, u := range m.Jobs {
+		if err := o.settleNamespace(u, namespace); err != nil {
+			return nil, err
 		}
-		namespace = own
-	}
-	m.Job.SetNamespace(namespace)
-	if m.Job.GetName() == "" {
-		m.Job.SetName(m.Job.GetGenerateName() + o.Suffix())
-		m.Job.SetGenerateName("")
-	}
-	if pg := m.PodGroup; pg != nil {
-		if own := pg.GetNamespace(); own != "" && own != namespace {
-			return failure.Errorf("%s: PodGroup %s is in namespace %s, but its %s in %s", o.name(), pg.GetName(), own, m.Job.GetKind(), namespace)
+		if u.GetName() == "" {
+			u.SetName(u.GetGenerateName() + o.Suffix())
+			u.SetGenerateName("")
 		}
-		if pg.GetName() == "" {
-			return failure.Errorf("%s: the PodGroup has no metadata.name", o.name())
+		reader, ok := registry.ByKind(u.GroupVersionKind().GroupKind())
+		if !ok {
+			return nil, failure.Errorf("%s: gangctl does not know jobs of kind %s", o.name(), u.GroupVersionKind())
 		}
-		pg.SetNamespace(namespace)
-		pg.SetOwnerReferences(nil) // it will be owned by the job
+		job, err := reader.Read(u)
+		if err != nil {
+			return nil, failure.Errorf("%s: %w", o.name(), err)
+		}
+		if problem, hint := jobProblem(reader, job); problem != "" {
+			return nil, failure.Errorf("%s: %s: %s", o.name(), named(u), problem).WithHint("%s", hint)
+		}
+		if taken[named(u)] {
+			return nil, failure.Errorf("%s: it holds %s twice", o.name(), named(u))
+		}
+		taken[named(u)] = true
+		jobs = append(jobs, job)
 	}
-	reader, ok := registry.ByKind(m.Job.GroupVersionKind().GroupKind())
-	if !ok {
-		return failure.Errorf("%s: gangctl does not know jobs of kind %s", o.name(), m.Job.GroupVersionKind())
+	for _, group := range m.Groups {
+		if group.GetName() == "" {
+			return nil, failure.Errorf("%s: the PodGroup has no metadata.name", o.name())
+		}
+		group.SetOwnerReferences(nil) // it will be owned by its job
 	}
-	job, err := reader.Read(m.Job)
+	for _, other := range m.Others {
+		if err := o.settleOther(other, namespace); err != nil {
+			return nil, err
+		}
+	}
+	parts, err := pair(m.Jobs, jobs, m.Groups)
 	if err != nil {
-		return failure.Errorf("%s: %w", o.name(), err)
+		return nil, failure.Errorf("%s: %w", o.name(), err)
 	}
-	if problem, hint := jobProblem(reader, job); problem != "" {
-		return failure.Errorf("%s: %s %s/%s: %s", o.name(), job.Kind.Kind, namespace, job.Meta.Name, problem).WithHint("%s", hint)
+	return parts, nil
+}
+
+// settleNamespace gives an object that has none the namespace of the command line, and refuses another one where that was typed.
+func (o *FileOptions) settleNamespace(u *unstructured.Unstructured, namespace string) error {
+	switch own := u.GetNamespace(); {
+	case own == "":
+		u.SetNamespace(namespace)
+	case o.typed("namespace") && own != namespace:
+		return failure.Usagef("--namespace %s contradicts %s, whose %s is in namespace %s", namespace, o.name(), u.GetKind(), own).
+			WithHint("leave out --namespace, or change the file")
+	}
+	return nil
+}
+
+// settleOther does so for an object beside the jobs. Which kinds have a namespace is known of those of Kubernetes itself; what is
+// not known here is asked of the API server before anything is created.
+func (o *FileOptions) settleOther(u *unstructured.Unstructured, namespace string) error {
+	switch namespaced, known := namespacedKind(u.GroupVersionKind().GroupKind()); {
+	case known && namespaced, !known && u.GetNamespace() != "":
+		return o.settleNamespace(u, namespace)
+	case known && u.GetNamespace() != "":
+		return failure.Errorf("%s: %s %s has a namespace, which its kind has not", o.name(), u.GetKind(), u.GetName()).WithHint("leave metadata.namespace out of it")
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/await"
 	"github.com/gangctl/gangctl/pkg/failure"
@@ -107,6 +108,11 @@ func (s *Submission) run(ctx context.Context, p plan) error {
 	if s.Wait == "" {
 		return nil
 	}
-	w := &await.Waiter{Client: client, IO: s.IO, Target: s.Wait, Timeout: s.Timeout, Why: await.WhyPending(client, s.IO)}
-	return w.Wait(ctx, stored.Job.GetNamespace(), stored.Job.GetName(), stored.Job.GetUID())
+	return s.wait(ctx, client, stored.Job, s.Timeout)
+}
+
+// wait waits until a stored job has come as far as --wait says; a timeout of 0 is no limit.
+func (s *Submission) wait(ctx context.Context, client *kube.Client, job *unstructured.Unstructured, timeout time.Duration) error {
+	w := &await.Waiter{Client: client, IO: s.IO, Target: s.Wait, Timeout: timeout, Why: await.WhyPending(client, s.IO)}
+	return w.Wait(ctx, job.GetNamespace(), job.GetName(), job.GetUID())
 }

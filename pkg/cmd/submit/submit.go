@@ -19,10 +19,14 @@ func NewCommand(f *factory.Factory) *cobra.Command {
 		Short: "Submit a gang job",
 		Long: `Submit a job whose members start together or not at all: described by flags, or by a file.
 
-A file holds one TFJob (kubeflow.org/v1) in YAML or JSON, and the PodGroup (scheduling.x-k8s.io/v1alpha1) of its gang if you
-wish. What the file says stays. What it lacks to be a gang is added: the PodGroup, or in --dialect labels the labels that stand
-for it, the marks on the pods, the scheduler and the job's scheduling policy. A field that gangctl does not know is refused,
-with its line.
+A file holds TFJobs in YAML or JSON, of any version from v1alpha2 on, the PodGroups of their gangs if you wish, and what they
+need beside: ConfigMaps, Services, volume claims. Old versions and layouts are converted, and what changed is told. What the
+file says stays. What a job lacks to be a gang is added: the PodGroup, or in --dialect labels the labels that stand for it, the
+marks on the pods, the scheduler and the job's scheduling policy. A field that gangctl does not know is told, with its line, and
+left to the API server, which takes it or refuses it.
+
+All that a file holds is created, or nothing: what the jobs need first, then each job and its gang. An object that is there
+already, and is as the file has it, is used.
 
 --dry-run=fit says whether the gang would start now, and if not, why, with the answer and the exit code of why-pending, but
 0 where it would.`,
