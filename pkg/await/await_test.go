@@ -21,8 +21,10 @@ import (
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/jobs"
 	"github.com/gangctl/gangctl/pkg/kube"
 	"github.com/gangctl/gangctl/pkg/render"
+	"github.com/gangctl/gangctl/pkg/workload/summary"
 	"github.com/gangctl/gangctl/pkg/workload/tfjob"
 	"github.com/gangctl/gangctl/templates"
 )
@@ -92,7 +94,11 @@ func waitFor(ctx context.Context, c *cluster, w *Waiter, steps ...func()) (strin
 	stderr := &stepper{steps: steps}
 	io.ErrOut = stderr
 	w.Client, w.IO = c.client(), io
-	err := w.Wait(ctx, "research", "llama", "uid-1")
+	job, err := jobs.Read(mustUnstructured(c.t, c.job))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	err = w.Wait(ctx, job)
 	return stderr.text.String(), err
 }
 
@@ -183,7 +189,7 @@ func TestWaitEndsOtherwise(t *testing.T) {
 			if tt.before != nil {
 				tt.before(c)
 			}
-			why := func(context.Context, string, string) (string, error) { return "BLOCKED  llama: no room", nil }
+			why := func(context.Context, *jobs.Job) (string, error) { return "BLOCKED  llama: no room", nil }
 			stderr, err := waitFor(ctx, c, &Waiter{Target: Running, Timeout: tt.timeout, Why: why}, tt.steps(c, cancel)...)
 			got := failure.From(err)
 			if got == nil || got.Code != tt.code || got.Message != tt.message || !strings.Contains(got.Hint, tt.hint) {
@@ -212,17 +218,17 @@ func TestWaitForFailure(t *testing.T) {
 
 // What cannot be found out does not hide that the time is over, and a job that runs needs no such line.
 func TestWhyIsToldOfJobsThatWait(t *testing.T) {
-	w := &Waiter{Why: func(ctx context.Context, _, _ string) (string, error) {
+	w := &Waiter{Why: func(ctx context.Context, _ *jobs.Job) (string, error) {
 		if _, limited := ctx.Deadline(); !limited {
 			t.Error("it may take for ever")
 		}
 		return "", apierrors.NewForbidden(corev1.Resource("nodes"), "", nil)
 	}}
-	if got := w.why(t.Context(), "research", "llama", tfjob.Summary{State: tfjob.Pending}); got != "why it waits cannot be told: nodes is forbidden: <nil>\n" {
+	if got := w.why(t.Context(), nil, summary.Summary{State: summary.Pending}); got != "why it waits cannot be told: nodes is forbidden: <nil>\n" {
 		t.Errorf("refused: %q", got)
 	}
-	for _, state := range []tfjob.State{tfjob.Running, tfjob.Succeeded, tfjob.Failed} {
-		if got := w.why(t.Context(), "research", "llama", tfjob.Summary{State: state}); got != "" {
+	for _, state := range []summary.State{summary.Running, summary.Succeeded, summary.Failed} {
+		if got := w.why(t.Context(), nil, summary.Summary{State: state}); got != "" {
 			t.Errorf("%s: %q", state, got)
 		}
 	}

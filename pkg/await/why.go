@@ -7,19 +7,20 @@ import (
 	"github.com/gangctl/gangctl/pkg/explain"
 	"github.com/gangctl/gangctl/pkg/explain/report"
 	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/jobs"
 	"github.com/gangctl/gangctl/pkg/kube"
 	"github.com/gangctl/gangctl/pkg/snapshot/collect"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
 )
 
 // WhyPending returns the first line of what why-pending says of a job.
-func WhyPending(client *kube.Client, io *iostreams.IOStreams) func(ctx context.Context, namespace, name string) (string, error) {
-	return func(ctx context.Context, namespace, name string) (string, error) {
-		s, err := collect.Collect(ctx, client, collect.Options{Namespace: namespace, Kind: strings.ToLower(tfjob.Kind), Name: name, Lean: true, Now: io.Clock.Now})
+func WhyPending(client *kube.Client, io *iostreams.IOStreams) func(ctx context.Context, job *jobs.Job) (string, error) {
+	return func(ctx context.Context, job *jobs.Job) (string, error) {
+		kind := job.Reader.Words[0]
+		s, err := collect.Collect(ctx, client, collect.Options{Namespace: job.Meta.Namespace, Kind: kind, Name: job.Meta.Name, Lean: true, Now: io.Clock.Now})
 		if err != nil {
 			return "", err
 		}
-		a, err := explain.Explain(ctx, s, explain.Question{Kind: strings.ToLower(tfjob.Kind), Namespace: namespace, Name: name}, explain.Options{})
+		a, err := explain.Explain(ctx, s, explain.Question{Kind: kind, Namespace: job.Meta.Namespace, Name: job.Meta.Name}, explain.Options{})
 		if err != nil {
 			return "", err
 		}

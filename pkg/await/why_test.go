@@ -6,14 +6,25 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/jobs"
 	"github.com/gangctl/gangctl/pkg/kube/kubetest"
 	"github.com/gangctl/gangctl/pkg/render"
 	"github.com/gangctl/gangctl/pkg/snapshot"
 )
+
+func jobOf(t *testing.T, object runtime.Object) *jobs.Job {
+	t.Helper()
+	job, err := jobs.Read(kubetest.Stored(t, object))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
 
 // One line, with the verdict, of a cluster that has no node at all.
 func TestWhyPending(t *testing.T) {
@@ -28,11 +39,11 @@ func TestWhyPending(t *testing.T) {
 		t.Fatal(err)
 	}
 	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(kubetest.Created.Time))
-	line, err := WhyPending(client, io)(t.Context(), "research", "llama")
+	line, err := WhyPending(client, io)(t.Context(), jobOf(t, kubetest.Job("research", "llama", 1)))
 	if err != nil || !strings.Contains(line, "llama: ") || strings.ToUpper(strings.Fields(line)[0]) != strings.Fields(line)[0] || strings.Contains(line, "\n") {
 		t.Errorf("got %q, %v", line, err)
 	}
-	if _, err := WhyPending(client, io)(t.Context(), "research", "zephyr"); err == nil {
+	if _, err := WhyPending(client, io)(t.Context(), jobOf(t, kubetest.Job("research", "zephyr", 1))); err == nil {
 		t.Error("a job that is not there has an answer")
 	}
 }

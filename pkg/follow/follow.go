@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
-	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,21 +17,24 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/jobs"
 	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
 )
 
 // Snapshot is a job and the pods that carry its name, at one time.
 type Snapshot struct {
 	// Job is nil if there is none.
-	Job  *kubeflowv1.TFJob
+	Job  *jobs.Job
 	Pods []*corev1.Pod
 }
 
 // Follower follows one job. It is used once.
 type Follower struct {
-	Client          *kube.Client
-	Namespace, Name string
+	Client *kube.Client
+	// Job is the one, as it was when it was found: its kind, its namespace and its name are what counts.
+	Job *jobs.Job
+	// PodSelector selects the pods that may be the job's; empty is the label that its operator gives them today.
+	PodSelector string
 	// Trouble is told about a connection that is being mended, once an outage; it is called from several goroutines, but
 	// from one at a time.
 	Trouble func(error)
@@ -74,11 +76,11 @@ func (f *Follower) reached(ctx context.Context, op failure.Op, err error) error 
 }
 
 func (f *Follower) jobOp() failure.Op {
-	return failure.Op{Verb: "watch", Resource: tfjob.GVR(), Kind: tfjob.Kind, Namespace: f.Namespace, Name: f.Name}
+	return f.Job.Op("watch")
 }
 
 func (f *Follower) podOp() failure.Op {
-	return failure.Op{Verb: "watch", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "pod", Namespace: f.Namespace}
+	return failure.Op{Verb: "watch", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "pod", Namespace: f.Job.Meta.Namespace}
 }
 
 // Run calls step with the first complete snapshot and after every change, until step is done or fails, ctx ends, or the
@@ -87,7 +89,7 @@ func (f *Follower) Run(ctx context.Context, step func(Snapshot) (done bool, err 
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, logr.Discard()))
 	changed := make(chan struct{}, 1)
 	refused := make(chan error, 1)
-	jobs := cache.NewSharedIndexInformer(f.jobs(), &unstructured.Unstructured{}, 0, nil)
+	stored := cache.NewSharedIndexInformer(f.jobs(), &unstructured.Unstructured{}, 0, nil)
 	pods := cache.NewSharedIndexInformer(f.pods(), &corev1.Pod{}, 0, nil)
 
 	// The informers end with ctx. They are not waited for: one may sleep out its back-off first, and somebody who presses
@@ -97,7 +99,7 @@ func (f *Follower) Run(ctx context.Context, step func(Snapshot) (done bool, err 
 		informer cache.SharedIndexInformer
 		op       failure.Op
 	}{
-		{jobs, f.jobOp()},
+		{stored, f.jobOp()},
 		{pods, f.podOp()},
 	} {
 		if err := source.informer.SetWatchErrorHandlerWithContext(f.onError(source.op, refused)); err != nil {
@@ -110,7 +112,7 @@ func (f *Follower) Run(ctx context.Context, step func(Snapshot) (done bool, err 
 	}
 	go func() {
 		// An empty answer calls no handler: the first look is due when both lists are in.
-		if cache.WaitForCacheSync(ctx.Done(), jobs.HasSynced, pods.HasSynced) {
+		if cache.WaitForCacheSync(ctx.Done(), stored.HasSynced, pods.HasSynced) {
 			notify(changed)
 		}
 	}()
@@ -121,10 +123,10 @@ func (f *Follower) Run(ctx context.Context, step func(Snapshot) (done bool, err 
 		case err := <-refused:
 			return err
 		case <-changed:
-			if !jobs.HasSynced() || !pods.HasSynced() {
+			if !stored.HasSynced() || !pods.HasSynced() {
 				continue
 			}
-			s, err := f.snapshot(jobs.GetStore(), pods.GetStore())
+			s, err := f.snapshot(stored.GetStore(), pods.GetStore())
 			if err != nil {
 				return err
 			}
@@ -135,10 +137,10 @@ func (f *Follower) Run(ctx context.Context, step func(Snapshot) (done bool, err 
 	}
 }
 
-func (f *Follower) snapshot(jobs, pods cache.Store) (Snapshot, error) {
+func (f *Follower) snapshot(stored, pods cache.Store) (Snapshot, error) {
 	var s Snapshot
-	for _, item := range jobs.List() {
-		job, err := tfjob.Decode(item.(*unstructured.Unstructured))
+	for _, item := range stored.List() {
+		job, err := jobs.Read(item.(*unstructured.Unstructured))
 		if err != nil {
 			return Snapshot{}, err
 		}

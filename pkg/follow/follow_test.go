@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/jobs"
 	"github.com/gangctl/gangctl/pkg/kube"
 	"github.com/gangctl/gangctl/pkg/kube/kubetest"
 )
@@ -23,13 +24,23 @@ const (
 	podsPath = "/api/v1/namespaces/research/pods"
 )
 
+// llama is the job that is followed.
+func llama(t *testing.T) *jobs.Job {
+	t.Helper()
+	job, err := jobs.Read(kubetest.Stored(t, kubetest.Job("research", "llama", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
 func follower(t *testing.T, s *kubetest.Server, trouble func(error)) *Follower {
 	t.Helper()
 	client, err := s.Client()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Follower{Client: client, Namespace: "research", Name: "llama", Trouble: trouble}
+	return &Follower{Client: client, Job: llama(t), Trouble: trouble}
 }
 
 // A right that is missing does not come by waiting: Run ends at once and says which.
@@ -94,7 +105,7 @@ func TestDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told []error
-	f := &Follower{Client: client, Namespace: "research", Name: "llama", Trouble: func(err error) { told = append(told, err) }}
+	f := &Follower{Client: client, Job: llama(t), Trouble: func(err error) { told = append(told, err) }}
 	err = f.Run(ctx, func(Snapshot) (bool, error) { return true, nil })
 	if !errors.Is(err, context.DeadlineExceeded) || len(told) != 1 || !strings.Contains(failure.From(told[0]).Message, "cannot reach the API server at "+gone.URL) {
 		t.Errorf("got %v, told %v", err, told)

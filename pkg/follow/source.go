@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -8,14 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
 )
 
 // jobs lists and watches the one job.
 func (f *Follower) jobs() cache.ListerWatcher {
-	client := f.Client.Dynamic.Resource(tfjob.GVR()).Namespace(f.Namespace)
-	only := fields.OneTermEqualSelector(metav1.ObjectNameField, f.Name).String()
+	client := f.Client.Dynamic.Resource(f.Job.Resource).Namespace(f.Job.Meta.Namespace)
+	only := fields.OneTermEqualSelector(metav1.ObjectNameField, f.Job.Meta.Name).String()
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = only
@@ -32,8 +31,8 @@ func (f *Follower) jobs() cache.ListerWatcher {
 
 // pods lists and watches the pods that carry the job's name. An older job of the same name may still have some.
 func (f *Follower) pods() cache.ListerWatcher {
-	client := f.Client.Typed.CoreV1().Pods(f.Namespace)
-	only := tfjob.PodSelectorFor(f.Name)
+	client := f.Client.Typed.CoreV1().Pods(f.Job.Meta.Namespace)
+	only := cmp.Or(f.PodSelector, f.Job.PodSelector(nil))
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.LabelSelector = only

@@ -11,3 +11,11 @@ const (
 
 // Field is where a job of the Training Operator, from its release 1.7 on, says that it is suspended.
 func Field() []string { return []string{"spec", "runPolicy", "suspend"} }
+
+// FieldOf is where a job of any kind says that it is suspended, by the API group of the kind.
+func FieldOf(group string) []string {
+	if group == "batch" {
+		return []string{"spec", "suspend"}
+	}
+	return Field()
+}

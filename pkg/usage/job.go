@@ -5,16 +5,16 @@ import (
 	"time"
 
 	"github.com/gangctl/gangctl/pkg/explain/world"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+	"github.com/gangctl/gangctl/pkg/workload/summary"
 )
 
 // Job is one job and what it holds.
 type Job struct {
-	Kind      string      `json:"kind"`
-	Namespace string      `json:"namespace"`
-	Name      string      `json:"name"`
-	UID       string      `json:"uid,omitempty"`
-	State     tfjob.State `json:"state"`
+	Kind      string        `json:"kind"`
+	Namespace string        `json:"namespace"`
+	Name      string        `json:"name"`
+	UID       string        `json:"uid,omitempty"`
+	State     summary.State `json:"state"`
 	// Ready members run or have succeeded; Min of Total are needed.
 	Ready int32 `json:"ready"`
 	Min   int32 `json:"minMember"`
@@ -94,9 +94,9 @@ func (l *ledger) job(g *world.Gang, held Held) Job {
 	state := stateOf(g)
 	j := Job{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID), State: state,
 		Ready: g.Count(world.Up, world.Succeeded), Min: g.Min, Total: g.Total(), Asks: l.demand(g), Held: held, Queue: queueName(g)}
-	if state == tfjob.Pending || state == tfjob.Starting || state == tfjob.Degraded {
+	if state == summary.Pending || state == summary.Starting || state == summary.Degraded {
 		since := g.Meta.CreationTimestamp.Time
-		if lost := l.brokenSince(g); state == tfjob.Degraded && !lost.IsZero() {
+		if lost := l.brokenSince(g); state == summary.Degraded && !lost.IsZero() {
 			since = lost
 		}
 		j.WaitSeconds = l.since(since)

@@ -2,30 +2,30 @@ package usage
 
 import (
 	"github.com/gangctl/gangctl/pkg/explain/world"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+	"github.com/gangctl/gangctl/pkg/workload/summary"
 )
 
 // stateOf says in users' words how a gang is, as list does for TFJobs.
-func stateOf(g *world.Gang) tfjob.State {
+func stateOf(g *world.Gang) summary.State {
 	if g.End != nil {
 		if g.End.Failed {
-			return tfjob.Failed
+			return summary.Failed
 		}
-		return tfjob.Succeeded
+		return summary.Succeeded
 	}
 	alive, bound := g.Count(world.Up, world.Succeeded), g.Count(world.Placed, world.Up, world.Succeeded)
 	troubled := g.Count(world.Broken, world.Leaving, world.Lost)
 	switch {
 	case g.Suspended:
-		return tfjob.Suspended
+		return summary.Suspended
 	case alive == g.Total() && alive > 0, g.Min < g.Total() && alive >= g.Min && alive > 0 && troubled == 0:
-		return tfjob.Running
+		return summary.Running
 	case bound == 0 && troubled == 0:
-		return tfjob.Pending
+		return summary.Pending
 	case troubled > 0, alive > 0, crashing(g):
-		return tfjob.Degraded
+		return summary.Degraded
 	}
-	return tfjob.Starting
+	return summary.Starting
 }
 
 // crashing reports whether a member has run before and is waiting to be started again.

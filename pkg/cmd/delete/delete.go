@@ -5,10 +5,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -16,8 +16,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/jobname"
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/jobs"
 	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
 )
 
 // Options are what the command works with.
@@ -38,7 +38,7 @@ func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) 
 		Use:     "delete NAME…",
 		Aliases: []string{"rm"},
 		Short:   "Delete jobs, their members and their gangs",
-		Long: `Delete TFJobs, whoever created them, and wait until their pods are gone. A PodGroup that gangctl made goes with its job.
+		Long: `Delete jobs of any kind, whoever created them, and wait until their pods are gone. A PodGroup that gangctl made goes with its job.
 Every name is tried; the exit code is 1 if any failed.`,
 		Example: `  # one job, and wait until its GPUs are free
   gangctl delete llama
@@ -92,56 +92,47 @@ func (o *Options) run(ctx context.Context) error {
 		return err
 	}
 	var failures []error
-	deleted := map[string]types.UID{}
+	var deleted []*jobs.Job
+	selectors := map[types.UID]string{}
 	for _, name := range o.Names {
-		uid, err := o.deleteOne(ctx, client, namespace, name)
+		job, selector, err := o.deleteOne(ctx, client, namespace, name)
 		if err != nil {
 			failures = append(failures, err)
 			continue
 		}
-		deleted[name] = uid
+		selectors[job.Meta.UID] = selector
+		deleted = append(deleted, job)
 		if !o.Wait {
-			o.printDeleted(name)
+			fmt.Fprintf(o.IO.Out, "%s deleted\n", job.Ref())
 		}
 	}
-	for _, name := range o.Names {
-		uid, ok := deleted[name]
-		if !ok || !o.Wait {
+	for _, job := range deleted {
+		if !o.Wait {
 			continue
 		}
-		if err := o.waitGone(ctx, client, namespace, name, uid); err != nil {
+		if err := o.waitGone(ctx, client, job, selectors[job.Meta.UID]); err != nil {
 			failures = append(failures, err)
 			continue
 		}
-		o.printDeleted(name)
+		fmt.Fprintf(o.IO.Out, "%s deleted\n", job.Ref())
 	}
 	return failure.All(failures...)
 }
 
-// printDeleted says so as kubectl does of what it creates: tfjob.kubeflow.org/NAME deleted.
-func (o *Options) printDeleted(name string) {
-	kind := tfjob.GVK().GroupKind()
-	fmt.Fprintf(o.IO.Out, "%s.%s/%s deleted\n", strings.ToLower(kind.Kind), kind.Group, name)
-}
-
-// deleteOne deletes a job. To wait for it, its uid must be known, which tells it from a later job of the same name; without
-// waiting, no more than the right to delete is needed.
-func (o *Options) deleteOne(ctx context.Context, client *kube.Client, namespace, name string) (types.UID, error) {
-	op := failure.Op{Verb: "delete", Resource: tfjob.GVR(), Kind: tfjob.Kind, Namespace: namespace, Name: name}
-	jobs := client.Dynamic.Resource(tfjob.GVR()).Namespace(namespace)
-	background := metav1.DeletePropagationBackground
-	options := metav1.DeleteOptions{PropagationPolicy: &background}
-	var uid types.UID
+// deleteOne deletes a job: the one that was seen, and no later one of its name. To wait for it, the label of its pods is found out.
+func (o *Options) deleteOne(ctx context.Context, client *kube.Client, namespace, name string) (*jobs.Job, string, error) {
+	job, err := jobname.Read(ctx, client, namespace, name)
+	if err != nil {
+		return nil, "", err
+	}
+	var pods []*corev1.Pod
 	if o.Wait {
-		job, err := jobs.Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return "", jobname.NotFound(ctx, client, op, err)
+		if pods, err = jobs.PodsOf(ctx, client, job); err != nil {
+			return nil, "", err
 		}
-		uid = job.GetUID()
-		options.Preconditions = &metav1.Preconditions{UID: &uid}
 	}
-	if err := jobs.Delete(ctx, name, options); err != nil {
-		return "", jobname.NotFound(ctx, client, op, err)
-	}
-	return uid, nil
+	background, uid := metav1.DeletePropagationBackground, job.Meta.UID
+	options := metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid}}
+	err = client.Dynamic.Resource(job.Resource).Namespace(job.Meta.Namespace).Delete(ctx, job.Meta.Name, options)
+	return job, job.PodSelector(pods), job.Op("delete").Wrap(err)
 }

@@ -2,6 +2,7 @@ package delete
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,27 +38,32 @@ func run(ctx context.Context, client func() (*kube.Client, error), args ...strin
 	return out.String(), errOut.String(), err
 }
 
-// Every name is tried, and the failures are told together. Not to wait takes the right to delete, and no other.
+// Every name is tried, and the failures are told together.
 func TestEachIsTried(t *testing.T) {
 	s := kubetest.New(t)
 	for _, name := range []string{"a", "c"} {
+		s.Answer("GET "+jobsPath+"/"+name, 200, kubetest.Job("research", name, 1))
 		s.Answer("DELETE "+jobsPath+"/"+name, 200, &metav1.Status{Status: metav1.StatusSuccess})
 	}
-	s.Refuse("DELETE "+jobsPath+"/d", 404, metav1.StatusReasonNotFound, "no", &metav1.StatusDetails{Name: "d"})
+	s.Answer("GET "+jobsPath, 200, kubetest.JobList(""))
+	s.Answer("GET "+jobsPath+"/b", 200, kubetest.Job("research", "b", 1))
+	s.Refuse("GET "+jobsPath+"/d", 404, metav1.StatusReasonNotFound, "no", &metav1.StatusDetails{Name: "d"})
 	s.Refuse("DELETE "+jobsPath+"/b", 403, metav1.StatusReasonForbidden, `User "bob" cannot delete resource "tfjobs" in API group`, nil)
 	stdout, _, err := run(t.Context(), s.Client, "d", "c", "b", "a", "a", "--wait=false")
 	if want := "tfjob.kubeflow.org/a deleted\ntfjob.kubeflow.org/c deleted\n"; stdout != want {
 		t.Errorf("stdout: %q", stdout)
 	}
 	got := failure.From(err)
-	if want := `delete TFJob research/b: User "bob" cannot delete resource "tfjobs" in API group` + "\ndelete TFJob research/d: not found"; got == nil || got.Message != want || got.Code != failure.CodeError {
+	if want := `delete TFJob research/b: User "bob" cannot delete resource "tfjobs" in API group` + "\nget job research/d: not found"; got == nil || got.Message != want || got.Code != failure.CodeError {
 		t.Fatalf("got %+v", got)
 	}
 	if !strings.Contains(got.Hint, `verbs: ["delete"]`) {
 		t.Errorf("hint: %s", got.Hint)
 	}
-	if len(s.Requests()) != 5 || !strings.Contains(s.Body(0), `"propagationPolicy":"Background"`) {
-		t.Errorf("requests: %q, the first with %s", s.Requests(), s.Body(0))
+	requests := s.Requests()
+	first := slices.IndexFunc(requests, func(r string) bool { return strings.HasPrefix(r, "DELETE") })
+	if len(s.AboutTFJobs()) != 8 || !strings.Contains(s.Body(first), `"propagationPolicy":"Background"`) {
+		t.Errorf("requests: %q, the first delete with %s", requests, s.Body(first))
 	}
 }
 
@@ -71,7 +77,7 @@ func TestMissingJob(t *testing.T) {
 		}
 		_, _, err := run(t.Context(), s.Client, "llama", wait)
 		got := failure.From(err)
-		if got == nil || got.Message != "delete TFJob research/llama: not found" || got.Hint != "did you mean llama-2?" {
+		if got == nil || got.Message != "get job research/llama: not found" || got.Hint != "did you mean llama-2?" {
 			t.Errorf("%s: got %+v", wait, got)
 		}
 	}
@@ -81,12 +87,13 @@ func TestMissingJob(t *testing.T) {
 func TestDeletesWhatItSaw(t *testing.T) {
 	s := kubetest.New(t)
 	s.Answer("GET "+jobsPath+"/a", 200, kubetest.Job("research", "a", 1))
+	s.Answer("GET /api/v1/namespaces/research/pods", 200, kubetest.PodList())
 	s.Refuse("DELETE "+jobsPath+"/a", 409, metav1.StatusReasonConflict, "the UID in the precondition does not match", &metav1.StatusDetails{Name: "a"})
 	_, _, err := run(t.Context(), s.Client, "a")
 	if err == nil || err.Error() != "delete TFJob research/a: the UID in the precondition does not match" {
 		t.Errorf("got %v", err)
 	}
-	if body := s.Body(1); !strings.Contains(body, `"preconditions":{"uid":"research-a"}`) {
+	if body := s.Body(len(s.Requests()) - 1); !strings.Contains(body, `"preconditions":{"uid":"research-a"}`) {
 		t.Errorf("delete options: %s", body)
 	}
 }

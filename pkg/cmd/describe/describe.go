@@ -8,80 +8,57 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cmd/events"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/cmd/jobname"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+	"github.com/gangctl/gangctl/pkg/cmd/onejob"
+	"github.com/gangctl/gangctl/pkg/cmd/reply"
+	"github.com/gangctl/gangctl/pkg/printer"
 )
 
 // Options are what the command works with.
 type Options struct {
-	IO        *iostreams.IOStreams
-	Namespace func() (string, error)
-	Client    func() (*kube.Client, error)
+	onejob.Options
 
-	Name string
+	Output printer.Flags
 }
 
 // NewCommand returns the command; runF replaces the run in tests.
 func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{IO: f.IO}
+	o := &Options{}
 	cmd := &cobra.Command{
 		Use:   "describe NAME",
 		Short: "Show everything about one job on one page",
-		Long: `Show one TFJob, whoever created it, on one page: its state, its gang and its members, what it asks for, when it came how far, what
-happened to it, its gang and its pods, and the command line that submitted it. In the timeline a step is when the last member
-took it; one that not every member has taken, or whose evidence is gone with its pods, is "-".`,
+		Long: `Show one job of any kind, whoever created it, on one page: its state, its gang and its members, what it asks for, when it came
+how far, what happened to it, its gang and its pods, the command line that submitted it, and whether it was changed since. In the
+timeline a step is when the last member took it; one that not every member has taken, or whose evidence is gone with its pods,
+is "-".`,
 		Example: `  # all there is to know
   gangctl describe llama
 
-  # a job in another namespace
-  gangctl describe llama -n research`,
+  # when did it get its nodes?
+  gangctl describe llama -o json | jq '.timeline[] | select(.step == "scheduled").at'`,
 		SuggestFor: []string{"explain", "inspect"},
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return failure.Usagef("describe needs the name of one job, got %d", len(args)).WithHint("for all jobs: gangctl list")
-			}
-			return nil
-		},
-		ValidArgsFunction: jobname.Complete(f, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Namespace, o.Client = f.Namespace, f.Client
-			o.Name = args[0]
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return o.run(cmd.Context())
-		},
 	}
+	o.Output.AddFlags(cmd, printer.JSON, printer.YAML)
+	o.Bind(cmd, f, func(*cobra.Command) error { return o.Output.Validate() }, func(ctx context.Context) error {
+		if runF != nil {
+			return runF(ctx, o)
+		}
+		return o.run(ctx)
+	})
 	return cmd
 }
 
 func (o *Options) run(ctx context.Context) error {
-	namespace, err := o.Namespace()
+	client, job, pods, err := o.ReadAll(ctx)
 	if err != nil {
 		return err
 	}
-	client, err := o.Client()
+	happened, err := events.Of(ctx, client, job, pods)
 	if err != nil {
 		return err
 	}
-	stored, err := jobname.Read(ctx, client, namespace, o.Name)
-	if err != nil {
-		return err
+	s := job.Summary(pods)
+	if !o.Output.IsTable() {
+		return reply.Encode(o.IO, &o.Output, newPage(job, s, happened))
 	}
-	job, err := tfjob.Decode(stored)
-	if err != nil {
-		return err
-	}
-	pods, err := jobname.Pods(ctx, client, namespace, o.Name)
-	if err != nil {
-		return err
-	}
-	happened, err := events.Of(ctx, client, stored, pods)
-	if err != nil {
-		return err
-	}
-	return o.print(job, tfjob.Summarize(job, tfjob.ByOwner(pods)[job.UID]), happened)
+	return o.print(job, s, happened)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/jobs"
 	"github.com/gangctl/gangctl/pkg/kube/kubetest"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
 )
 
 const (
@@ -101,7 +101,7 @@ gangctl submit tf llama --workers 2 -- python 'my train.py'
 	if diff := cmp.Diff(want, stdout); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if len(s.Requests()) != 3 {
+	if len(s.AboutTFJobs()) != 3 {
 		t.Errorf("requests: %q", s.Requests())
 	}
 }
@@ -110,8 +110,7 @@ gangctl submit tf llama --workers 2 -- python 'my train.py'
 func TestTimeline(t *testing.T) {
 	ended := after(time.Hour)
 	failed := func(j *kubeflowv1.TFJob) {
-		j.Status.CompletionTime = &ended
-		j.Status.Conditions = []kubeflowv1.JobCondition{{Type: kubeflowv1.JobFailed, Status: corev1.ConditionTrue}}
+		j.Status.Conditions = []kubeflowv1.JobCondition{{Type: kubeflowv1.JobFailed, Status: corev1.ConditionTrue, LastTransitionTime: ended}}
 	}
 	waiting := kubetest.Pod("research", "llama", 1, "", "no room")
 	at := func(d time.Duration) time.Time { return kubetest.Created.Add(d) }
@@ -130,7 +129,11 @@ func TestTimeline(t *testing.T) {
 		if tt.change != nil {
 			tt.change(job)
 		}
-		got := timeline(job, tfjob.Summarize(job, tt.pods))
+		stored, err := jobs.Read(kubetest.Stored(t, job))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := timeline(stored, stored.Summary(tt.pods))
 		if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(step{})); diff != "" {
 			t.Errorf("%s: -want +got\n%s", tt.name, diff)
 		}
@@ -153,7 +156,7 @@ func TestNotFound(t *testing.T) {
 	s := kubetest.New(t)
 	s.Answer("GET "+jobsPath, 200, kubetest.JobList("", kubetest.Job("research", "llama-2", 1)))
 	s.Refuse("GET "+jobsPath+"/llama", 404, metav1.StatusReasonNotFound, "no", &metav1.StatusDetails{Name: "llama"})
-	if _, failed := run(t, s, "llama"); failed == nil || failed.Message != "get TFJob research/llama: not found" || failed.Hint != "did you mean llama-2?" {
+	if _, failed := run(t, s, "llama"); failed == nil || failed.Message != "get job research/llama: not found" || failed.Hint != "did you mean llama-2?" {
 		t.Errorf("got %+v", failed)
 	}
 }

@@ -3,23 +3,25 @@ package describe
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	shellquote "github.com/kballard/go-shellquote"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gangctl/gangctl/pkg/cmd/events"
 	"github.com/gangctl/gangctl/pkg/cmd/get"
+	"github.com/gangctl/gangctl/pkg/jobs"
+	"github.com/gangctl/gangctl/pkg/origin"
 	"github.com/gangctl/gangctl/pkg/printer"
-	"github.com/gangctl/gangctl/pkg/render"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+	"github.com/gangctl/gangctl/pkg/workload/summary"
 )
 
-func (o *Options) print(job *kubeflowv1.TFJob, s tfjob.Summary, happened []corev1.Event) error {
+func (o *Options) print(job *jobs.Job, s summary.Summary, happened []corev1.Event) error {
 	if err := get.Print(o.IO, job, s); err != nil {
 		return err
 	}
@@ -37,9 +39,12 @@ func (o *Options) print(job *kubeflowv1.TFJob, s tfjob.Summary, happened []corev
 	} else if err := events.Print(o.IO, happened); err != nil {
 		return err
 	}
-	if command := job.Annotations[render.CommandAnnotation]; command != "" {
+	if command := origin.CommandLine(job.Object); command != "" {
 		o.title("Submitted with")
 		fmt.Fprintln(o.IO.Out, command)
+	}
+	if changed, known := origin.Changed(job.Object); known && changed {
+		fmt.Fprintln(o.IO.Out, "\nIts spec was changed since: what gangctl resubmit repeats is the command line")
 	}
 	return nil
 }
@@ -55,41 +60,17 @@ var (
 	stepColumns = []printer.Column{{Name: "Step"}, {Name: "At"}, {Name: "After"}}
 )
 
-func specRows(job *kubeflowv1.TFJob) [][]string {
+func specRows(job *jobs.Job) [][]string {
 	var rows [][]string
-	for role, r := range job.Spec.TFReplicaSpecs {
-		replicas := int32(1) // what the operator takes for none
-		if r.Replicas != nil {
-			replicas = *r.Replicas
+	for _, r := range roles(job) {
+		var requests []string
+		for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
+			requests = append(requests, name+"="+r.Requests[name])
 		}
-		image, command, requests := "-", "-", "-"
-		for _, c := range r.Template.Spec.Containers {
-			if c.Name == kubeflowv1.TFJobDefaultContainerName {
-				image = cmp.Or(c.Image, "-")
-				command = cmp.Or(strings.Join(append(slices.Clone(c.Command), c.Args...), " "), "-")
-				requests = resources(c.Resources)
-			}
-		}
-		rows = append(rows, []string{strings.ToLower(string(role)), strconv.Itoa(int(replicas)), cmp.Or(string(r.RestartPolicy), "-"), requests, image, command})
+		rows = append(rows, []string{r.Name, strconv.Itoa(int(r.Replicas)), cmp.Or(r.Restart, "-"), cmp.Or(strings.Join(requests, ","), "-"), cmp.Or(r.Image, "-"),
+			cmp.Or(shellquote.Join(r.Command...), "-")})
 	}
-	slices.SortFunc(rows, func(a, b []string) int { return cmp.Compare(a[0], b[0]) })
 	return rows
-}
-
-// resources are what a container asks for; a limit without a request is one.
-func resources(r corev1.ResourceRequirements) string {
-	all := corev1.ResourceList{}
-	for _, list := range []corev1.ResourceList{r.Limits, r.Requests} {
-		for name, q := range list {
-			all[name] = q
-		}
-	}
-	var words []string
-	for name, q := range all {
-		words = append(words, fmt.Sprintf("%s=%s", name, q.String()))
-	}
-	slices.Sort(words)
-	return cmp.Or(strings.Join(words, ","), "-")
 }
 
 // stepRows have, for each step that is known, how long after the one before it that is known it was.

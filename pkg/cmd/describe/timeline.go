@@ -3,10 +3,10 @@ package describe
 import (
 	"time"
 
-	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+	"github.com/gangctl/gangctl/pkg/jobs"
+	"github.com/gangctl/gangctl/pkg/workload/summary"
 )
 
 // step is one in the life of a job.
@@ -18,16 +18,16 @@ type step struct {
 
 // timeline is when the job was submitted, when the last of its pods was created, got its node and began to run, and when
 // the job ended. What only pods tell is not known of a member whose pod is gone.
-func timeline(job *kubeflowv1.TFJob, s tfjob.Summary) []step {
+func timeline(job *jobs.Job, s summary.Summary) []step {
 	end := step{name: "done"}
-	if s.State == tfjob.Failed {
+	if s.State == summary.Failed {
 		end.name = "failed"
 	}
-	if done := job.Status.CompletionTime; done != nil {
-		end.at = done.Time
+	if job.End != nil {
+		end.at = job.End.At
 	}
 	return []step{
-		{"submitted", job.CreationTimestamp.Time},
+		{"submitted", job.Meta.CreationTimestamp.Time},
 		{"created", whole(s, func(p *corev1.Pod) time.Time { return p.CreationTimestamp.Time })},
 		{"scheduled", whole(s, scheduled)},
 		{"running", whole(s, started)},
@@ -36,7 +36,7 @@ func timeline(job *kubeflowv1.TFJob, s tfjob.Summary) []step {
 }
 
 // whole is when the last member came so far; zero while one has not.
-func whole(s tfjob.Summary, when func(*corev1.Pod) time.Time) time.Time {
+func whole(s summary.Summary, when func(*corev1.Pod) time.Time) time.Time {
 	var last time.Time
 	for _, m := range s.Members {
 		if m.Pod == nil {

@@ -92,11 +92,7 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	job, err := jobname.Read(ctx, client, namespace, o.Name)
-	if err != nil {
-		return err
-	}
-	pods, err := jobname.Pods(ctx, client, namespace, o.Name)
+	job, pods, err := jobname.ReadAll(ctx, client, namespace, o.Name)
 	if err != nil {
 		return err
 	}
@@ -104,7 +100,7 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	family := newFamily(job, pods)
+	family := newFamily(job.Object, pods)
 	found := o.pick(all, family)
 	if !o.Output.IsTable() {
 		return o.printObjects(found)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/explain/published"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	"github.com/gangctl/gangctl/pkg/workload/summary"
 	"github.com/gangctl/gangctl/pkg/workload/tfjob"
 )
 
@@ -28,13 +29,12 @@ type family struct {
 }
 
 // newFamily finds what the job's pods name, and knows its own pods by their names, also those that are gone.
-func newFamily(job *unstructured.Unstructured, pods []corev1.Pod) *family {
+func newFamily(job *unstructured.Unstructured, pods []*corev1.Pod) *family {
 	f := &family{uid: job.GetUID(), name: job.GetName(), created: job.GetCreationTimestamp().Time, published: published.EventName(job.GetUID()),
 		uids: map[types.UID]bool{job.GetUID(): true}, groups: map[string]bool{job.GetName(): true},
 		member: regexp.MustCompile("^" + regexp.QuoteMeta(job.GetName()) + `-[a-z]+-[0-9]+$`)}
-	for i := range pods {
-		pod := &pods[i]
-		if tfjob.Owner(pod) != f.uid {
+	for _, pod := range pods {
+		if summary.Owner(pod) != f.uid {
 			continue
 		}
 		f.uids[pod.UID] = true

@@ -2,24 +2,31 @@ package events
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/jobs"
 	"github.com/gangctl/gangctl/pkg/kube"
 )
 
 // Of returns the events of a job, its gang and its pods, those that are gone included; the latest is the last.
-func Of(ctx context.Context, client *kube.Client, job *unstructured.Unstructured, pods []corev1.Pod) ([]corev1.Event, error) {
-	all, err := list(ctx, client, job.GetNamespace())
+func Of(ctx context.Context, client *kube.Client, job *jobs.Job, pods []*corev1.Pod) ([]corev1.Event, error) {
+	all, err := list(ctx, client, job.Meta.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	return (&Options{}).pick(all, newFamily(job, pods)), nil
+	return (&Options{}).pick(all, newFamily(job.Object, pods)), nil
 }
 
 // Print prints events as the table of `gangctl events`.
 func Print(io *iostreams.IOStreams, events []corev1.Event) error {
 	return (&Options{IO: io}).printTable(events)
 }
+
+// Last is when an event happened the last time.
+func Last(e *corev1.Event) time.Time { return last(e) }
+
+// Count is how often an event happened.
+func Count(e *corev1.Event) int32 { return count(e) }

@@ -59,7 +59,7 @@ worker-2   -                Missing   -      2      -     no pod
 	if diff := cmp.Diff(want, stdout); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"GET " + jobsPath + "/llama", "GET " + podsPath + "?labelSelector=training.kubeflow.org%2Fjob-name%3Dllama&resourceVersion=0"}, s.Requests()); diff != "" {
+	if diff := cmp.Diff([]string{"GET " + jobsPath + "/llama", "GET " + podsPath + "?labelSelector=training.kubeflow.org%2Fjob-name%3Dllama&limit=500&resourceVersion=0"}, s.AboutTFJobs()); diff != "" {
 		t.Errorf("requests: %s", diff)
 	}
 	if stdout, err := run(t, s, iostreams.ColorAlways, "llama"); err != nil || !strings.Contains(stdout, "\x1b[1;31mDegraded\x1b[0m\n") {
@@ -84,7 +84,7 @@ func TestNotFound(t *testing.T) {
 	for name, hint := range map[string]string{"llama": "did you mean llama-2?", "zephyr": "see the jobs of every namespace with `gangctl list -A`, or choose one with -n"} {
 		_, err := run(t, s, iostreams.ColorAuto, name)
 		got := failure.From(err)
-		if got == nil || got.Message != "get TFJob research/"+name+": not found" || got.Hint != hint {
+		if got == nil || got.Message != "get job research/"+name+": not found" || got.Hint != hint {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}

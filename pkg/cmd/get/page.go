@@ -1,13 +1,14 @@
 package get
 
 import (
-	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
-
 	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+	"github.com/gangctl/gangctl/pkg/jobs"
+	"github.com/gangctl/gangctl/pkg/workload/summary"
 )
 
 // Print prints a job and its members as `gangctl get` does.
-func Print(io *iostreams.IOStreams, job *kubeflowv1.TFJob, s tfjob.Summary) error {
-	return (&Options{IO: io}).print(job, s)
+func Print(io *iostreams.IOStreams, job *jobs.Job, s summary.Summary) error {
+	o := &Options{}
+	o.IO = io
+	return o.print(job, s)
 }

@@ -5,12 +5,12 @@ import (
 	"strconv"
 	"time"
 
-	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/jobs"
 	"github.com/gangctl/gangctl/pkg/printer"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+	"github.com/gangctl/gangctl/pkg/workload/summary"
 )
 
 var columns = []printer.Column{
@@ -19,18 +19,18 @@ var columns = []printer.Column{
 }
 
 // style says how a state looks; the word is there without it.
-func style(s tfjob.State) iostreams.Style {
+func style(s summary.State) iostreams.Style {
 	switch s {
-	case tfjob.Running, tfjob.Succeeded:
+	case summary.Running, summary.Succeeded:
 		return iostreams.Green
-	case tfjob.Failed, tfjob.Degraded:
+	case summary.Failed, summary.Degraded:
 		return iostreams.Red
 	default:
 		return iostreams.Yellow
 	}
 }
 
-func (o *Options) print(job *kubeflowv1.TFJob, s tfjob.Summary) error {
+func (o *Options) print(job *jobs.Job, s summary.Summary) error {
 	now := o.IO.Clock.Now()
 	if !o.Output.NoHeaders {
 		o.printSummary(job, s, now)
@@ -53,23 +53,23 @@ func (o *Options) print(job *kubeflowv1.TFJob, s tfjob.Summary) error {
 	return printer.PrintTable(o.IO.Out, o.Output, o.IO.Width(), columns, rows)
 }
 
-func (o *Options) printSummary(job *kubeflowv1.TFJob, s tfjob.Summary, now time.Time) {
+func (o *Options) printSummary(job *jobs.Job, s summary.Summary, now time.Time) {
 	line := func(label, value string) { fmt.Fprintf(o.IO.Out, "%-11s%s\n", label+":", value) }
-	line("Name", job.Namespace+"/"+job.Name)
-	line("Kind", tfjob.Kind)
+	line("Name", job.Name())
+	line("Kind", job.Kind.Kind)
 	line("State", o.IO.OutStyled(style(s.State), string(s.State)))
 	line("Ready", fmt.Sprintf("%d/%d", s.Ready, s.Total))
 	line("Gang", gang(s))
 	line("Scheduler", s.Scheduler)
 	line("GPUs", strconv.FormatInt(s.GPUs, 10))
-	line("Age", age(job.CreationTimestamp.Time, now))
+	line("Age", age(job.Meta.CreationTimestamp.Time, now))
 	if s.Reason != "" {
 		line("Reason", s.Reason)
 	}
 	fmt.Fprintln(o.IO.Out)
 }
 
-func gang(s tfjob.Summary) string {
+func gang(s summary.Summary) string {
 	if s.Dialect == "" {
 		return "none: the job does not say that its members belong together"
 	}

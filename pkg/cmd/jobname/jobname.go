@@ -4,18 +4,17 @@ package jobname
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/cmd/complete"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
 	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/jobs"
 	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
 )
 
 // Complete completes job names that are not on the command line yet, with the state of each job; at most max names in all, 0 is
@@ -50,29 +49,29 @@ func Near(ctx context.Context, client *kube.Client, namespace, name string) []st
 	return names[:min(len(names), 3)]
 }
 
-// NotFound explains why the request op for one job failed: if the job is not there, with names that resemble its own.
-func NotFound(ctx context.Context, client *kube.Client, op failure.Op, err error) error {
-	explained := failure.From(op.Wrap(err))
-	if !apierrors.IsNotFound(err) || explained.Hint != "" {
-		return explained
+// Explain adds, to the error of a job that is not there, names that resemble its own.
+func Explain(ctx context.Context, client *kube.Client, err error) error {
+	var missing *jobs.NotFoundError
+	if !errors.As(err, &missing) {
+		return err
 	}
-	if near := Near(ctx, client, op.Namespace, op.Name); len(near) > 0 {
+	explained := failure.Errorf("%w", err)
+	if near := Near(ctx, client, missing.Namespace, missing.Name); len(near) > 0 {
 		return explained.WithHint("did you mean %s?", strings.Join(near, " or "))
 	}
 	return explained.WithHint("see the jobs of every namespace with `gangctl list -A`, or choose one with -n")
 }
 
-// list returns the names of all jobs, sorted, from the API server's cache. It gets whole jobs: to ask for their metadata alone
-// takes a client of its own, and complete.Budget bounds what they may cost.
+// list returns the names of all jobs that may be seen, sorted, from the API server's cache. It gets whole jobs: to ask for their
+// metadata alone takes a client of its own, and complete.Budget bounds what they may cost.
 func list(ctx context.Context, client *kube.Client, namespace string) ([]string, error) {
-	jobs, err := client.Dynamic.Resource(tfjob.GVR()).Namespace(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	all, err := jobs.List(ctx, client, namespace, "")
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, len(jobs.Items))
-	for i := range jobs.Items {
-		names[i] = jobs.Items[i].GetName()
+	names := make([]string, len(all.Jobs))
+	for i, job := range all.Jobs {
+		names[i] = job.Meta.Name
 	}
-	slices.Sort(names)
-	return names, nil
+	return slices.Compact(names), nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/jobs"
 	"github.com/gangctl/gangctl/pkg/kube"
 	"github.com/gangctl/gangctl/pkg/printer"
 )
@@ -33,7 +34,7 @@ func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) 
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List jobs, and why those that wait do so",
-		Long: `List the TFJobs of a namespace, whoever created them.
+		Long: `List the jobs of a namespace, whoever created them: TFJobs, PyTorchJobs, MPIJobs, and Jobs of Kubernetes whose pods are a gang.
 
 STATE is how the gang is: Pending, Starting, Running, Degraded (some members run while others cannot), Succeeded, Failed or
 Suspended. READY counts the members that run. REASON is what the scheduler says of a job that waits.`,
@@ -89,22 +90,34 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	jobs, err := listJobs(ctx, client, namespace, o.Selector)
+	all, err := jobs.List(ctx, client, namespace, o.Selector)
 	if err != nil {
 		return err
 	}
-	if !o.Output.IsTable() {
-		return o.printObjects(jobs)
+	// What may be seen is shown; that it is not all is an error, and so is a list that is empty for want of a right.
+	refused := failure.All(all.Refused...)
+	if len(all.Jobs) == 0 && refused != nil {
+		return refused
 	}
-	if len(jobs.Items) == 0 {
+	if err := o.print(ctx, client, namespace, all.Jobs); err != nil {
+		return err
+	}
+	return refused
+}
+
+func (o *Options) print(ctx context.Context, client *kube.Client, namespace string, all []*jobs.Job) error {
+	if !o.Output.IsTable() {
+		return o.printObjects(all)
+	}
+	if len(all) == 0 {
 		fmt.Fprintln(o.IO.ErrOut, o.nothing(namespace))
 		return nil
 	}
-	pods, err := listPods(ctx, client, namespace)
+	pods, err := jobs.PodsOfAll(ctx, client, namespace, all)
 	if err != nil {
 		return err
 	}
-	return o.printTable(jobs, pods)
+	return o.printTable(all, pods)
 }
 
 func (o *Options) nothing(namespace string) string {

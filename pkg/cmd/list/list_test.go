@@ -96,7 +96,7 @@ func TestRequests(t *testing.T) {
 		"GET /apis/kubeflow.org/v1/tfjobs?labelSelector=team%3Dx&limit=500&resourceVersion=0",
 		"GET /api/v1/pods?labelSelector=training.kubeflow.org%2Fjob-name&limit=500&resourceVersion=0",
 	}
-	if diff := cmp.Diff(wantRequests, s.Requests()); diff != "" {
+	if diff := cmp.Diff(wantRequests, s.AboutTFJobs()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }

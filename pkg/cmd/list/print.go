@@ -7,10 +7,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/gangctl/gangctl/pkg/jobs"
 	"github.com/gangctl/gangctl/pkg/printer"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+	"github.com/gangctl/gangctl/pkg/workload/summary"
 )
 
 // columns of the table, without NAMESPACE, which comes first with -A, as kubectl has it.
@@ -19,24 +21,19 @@ var columns = []printer.Column{
 	{Name: "Gang", Wide: true}, {Name: "Scheduler", Wide: true}, {Name: "Reason"},
 }
 
-func (o *Options) printTable(jobs *unstructured.UnstructuredList, pods []corev1.Pod) error {
-	owned := tfjob.ByOwner(pods)
+func (o *Options) printTable(all []*jobs.Job, pods map[types.UID][]*corev1.Pod) error {
 	shown := columns
 	if o.AllNamespaces {
 		shown = append([]printer.Column{{Name: "Namespace"}}, columns...)
 	}
 	now := o.IO.Clock.Now()
 	var rows [][]string
-	for i := range jobs.Items {
-		job, err := tfjob.Decode(&jobs.Items[i])
-		if err != nil {
-			return err
-		}
-		s := tfjob.Summarize(job, owned[job.UID])
-		cells := []string{job.Name, tfjob.Kind, string(s.State), fmt.Sprintf("%d/%d", s.Ready, s.Total), strconv.FormatInt(s.GPUs, 10),
-			age(job.CreationTimestamp.Time, now), gang(s), s.Scheduler, s.Reason}
+	for _, job := range all {
+		s := job.Summary(pods[job.Meta.UID])
+		cells := []string{job.Meta.Name, job.Kind.Kind, string(s.State), fmt.Sprintf("%d/%d", s.Ready, s.Total), strconv.FormatInt(s.GPUs, 10),
+			age(job.Meta.CreationTimestamp.Time, now), gang(s), s.Scheduler, s.Reason}
 		if o.AllNamespaces {
-			cells = append([]string{job.Namespace}, cells...)
+			cells = append([]string{job.Meta.Namespace}, cells...)
 		}
 		rows = append(rows, cells)
 	}
@@ -44,7 +41,7 @@ func (o *Options) printTable(jobs *unstructured.UnstructuredList, pods []corev1.
 }
 
 // gang reads like `3/4`: so many of so many members must start together.
-func gang(s tfjob.Summary) string {
+func gang(s summary.Summary) string {
 	if s.Dialect == "" {
 		return "-"
 	}
@@ -58,17 +55,21 @@ func age(since, now time.Time) string {
 	return duration.HumanDuration(now.Sub(since))
 }
 
-// printObjects prints the jobs as stored. Names come one a line, and nothing for no jobs; the other formats get the list.
-func (o *Options) printObjects(jobs *unstructured.UnstructuredList) error {
+// printObjects prints the jobs as stored. Names come one a line, and nothing for no jobs; the other formats get a list.
+func (o *Options) printObjects(all []*jobs.Job) error {
 	p, err := o.Output.Printer()
 	if err != nil {
 		return err
 	}
-	if o.Output.Output != printer.Name {
-		return p.PrintObj(jobs, o.IO.Out)
+	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}}, Items: []unstructured.Unstructured{}}
+	for _, job := range all {
+		list.Items = append(list.Items, *job.Object)
 	}
-	for i := range jobs.Items {
-		if err := p.PrintObj(&jobs.Items[i], o.IO.Out); err != nil {
+	if o.Output.Output != printer.Name {
+		return p.PrintObj(list, o.IO.Out)
+	}
+	for i := range list.Items {
+		if err := p.PrintObj(&list.Items[i], o.IO.Out); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/logs"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+	"github.com/gangctl/gangctl/pkg/workload/summary"
 )
 
 // mainContainer is the one in which the operator expects the program.
@@ -42,7 +42,7 @@ func indexes(text string) (func(int) bool, error) {
 }
 
 // choose picks the members that are wanted. It is an error if the job has none of them.
-func (o *Options) choose(all []tfjob.Member) ([]tfjob.Member, error) {
+func (o *Options) choose(all []summary.Member) ([]summary.Member, error) {
 	var roles []string
 	for _, m := range all {
 		if !slices.Contains(roles, m.Role) {
@@ -57,7 +57,7 @@ func (o *Options) choose(all []tfjob.Member) ([]tfjob.Member, error) {
 	wanted := func(role string) bool {
 		return len(o.Roles) == 0 || slices.ContainsFunc(o.Roles, func(r string) bool { return strings.EqualFold(r, role) })
 	}
-	chosen := slices.DeleteFunc(slices.Clone(all), func(m tfjob.Member) bool { return !wanted(m.Role) || !o.indexes(m.Index) })
+	chosen := slices.DeleteFunc(slices.Clone(all), func(m summary.Member) bool { return !wanted(m.Role) || !o.indexes(m.Index) })
 	if len(chosen) == 0 && len(all) > 0 {
 		return nil, failure.Errorf("%s has no member with index %s", o.Name, o.Index).WithHint("see its members: gangctl get %s", o.Name)
 	}
@@ -65,7 +65,7 @@ func (o *Options) choose(all []tfjob.Member) ([]tfjob.Member, error) {
 }
 
 // member is one whose pod exists.
-func (o *Options) member(m tfjob.Member, order []string) (logs.Member, error) {
+func (o *Options) member(m summary.Member, order []string) (logs.Member, error) {
 	name, err := o.container(m.Pod)
 	return logs.Member{Role: m.Role, Index: m.Index, Order: slices.Index(order, m.Role), Pod: m.Pod, Container: name}, err
 }
@@ -90,7 +90,7 @@ func (o *Options) container(pod *corev1.Pod) (string, error) {
 }
 
 // roleOrder are the roles in the order in which members are shown.
-func roleOrder(all []tfjob.Member) []string {
+func roleOrder(all []summary.Member) []string {
 	var roles []string
 	for _, m := range all {
 		if !slices.Contains(roles, m.Role) {

@@ -14,10 +14,10 @@ import (
 	"github.com/gangctl/gangctl/pkg/explain"
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/follow"
+	"github.com/gangctl/gangctl/pkg/jobs"
 	"github.com/gangctl/gangctl/pkg/kube"
 	"github.com/gangctl/gangctl/pkg/logs"
 	"github.com/gangctl/gangctl/pkg/snapshot/collect"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
 )
 
 // lastWords is how long members that run on when their job is over are listened to.
@@ -28,11 +28,11 @@ var errDone = errors.New("done")
 
 // following is a `logs -f` that goes on.
 type following struct {
-	o         *Options
-	client    *kube.Client
-	namespace string
-	sink      *sink
-	logs      *logs.Follower
+	o      *Options
+	client *kube.Client
+	job    *jobs.Job
+	sink   *sink
+	logs   *logs.Follower
 
 	mu       sync.Mutex
 	uid      types.UID
@@ -43,9 +43,9 @@ type following struct {
 }
 
 // follow prints what members print until the job ends.
-func (o *Options) follow(ctx context.Context, client *kube.Client, namespace string, members int) error {
+func (o *Options) follow(ctx context.Context, client *kube.Client, job *jobs.Job, podSelector string, members int) error {
 	s := o.sink()
-	f := &following{o: o, client: client, namespace: namespace, sink: s, logs: &logs.Follower{
+	f := &following{o: o, client: client, job: job, sink: s, logs: &logs.Follower{
 		Client: client.Typed, Sink: s, Clock: o.IO.Clock, Request: o.request(), MaxStreams: o.MaxStreams, TakeTurns: members > o.MaxStreams}}
 	if f.logs.TakeTurns {
 		s.say("note: %d members take turns on %d connections (--max-streams)", members, o.MaxStreams)
@@ -53,7 +53,7 @@ func (o *Options) follow(ctx context.Context, client *kube.Client, namespace str
 	watched, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go f.end(watched, cancel)
-	watcher := &follow.Follower{Client: client, Namespace: namespace, Name: o.Name, Trouble: func(err error) {
+	watcher := &follow.Follower{Client: client, Job: job, PodSelector: podSelector, Trouble: func(err error) {
 		s.say("note: %s; trying again", failure.From(err).Message)
 	}}
 	err := watcher.Run(watched, func(snapshot follow.Snapshot) (bool, error) { return false, f.step(watched, snapshot) })
@@ -72,14 +72,14 @@ func (o *Options) follow(ctx context.Context, client *kube.Client, namespace str
 func (f *following) step(ctx context.Context, s follow.Snapshot) error {
 	f.mu.Lock()
 	if f.uid == "" && s.Job != nil {
-		f.uid = s.Job.UID
+		f.uid = s.Job.Meta.UID
 	}
 	uid := f.uid
 	f.mu.Unlock()
-	if s.Job == nil || s.Job.UID != uid {
+	if s.Job == nil || s.Job.Meta.UID != uid {
 		return f.vanished(ctx, uid)
 	}
-	all := tfjob.Members(s.Job, s.Pods)
+	all := s.Job.Members(s.Pods)
 	chosen, err := f.o.choose(all)
 	if err != nil {
 		return err
@@ -100,9 +100,9 @@ func (f *following) step(ctx context.Context, s follow.Snapshot) error {
 		f.logs.Update(ctx, member)
 	}
 	f.logs.Gone(exist)
-	summary := tfjob.Summarize(s.Job, s.Pods)
-	if summary.Finished() {
-		f.finish(string(summary.State))
+	state := s.Job.Summary(s.Pods)
+	if state.Finished() {
+		f.finish(string(state.State))
 	} else if !f.started {
 		f.explain(ctx)
 	}
@@ -111,12 +111,12 @@ func (f *following) step(ctx context.Context, s follow.Snapshot) error {
 
 // vanished looks whether the job is there no more: the list of a server that has just started may lack it.
 func (f *following) vanished(ctx context.Context, uid types.UID) error {
-	job, err := f.client.Dynamic.Resource(tfjob.GVR()).Namespace(f.namespace).Get(ctx, f.o.Name, metav1.GetOptions{})
+	job, err := f.client.Dynamic.Resource(f.job.Resource).Namespace(f.job.Meta.Namespace).Get(ctx, f.job.Meta.Name, metav1.GetOptions{})
 	var status apierrors.APIStatus
 	switch {
 	case err == nil && job.GetUID() != uid && uid != "":
 		f.finish("replaced by another job of the same name")
-	case errors.As(err, &status) && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Name == f.o.Name:
+	case errors.As(err, &status) && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Name == f.job.Meta.Name:
 		f.finish("deleted")
 	default:
 		return nil
@@ -174,7 +174,7 @@ func (f *following) explain(ctx context.Context) {
 	}
 	f.asked = now
 	go func() {
-		line := f.o.why(ctx, f.client, f.namespace)
+		line := f.o.why(ctx, f.client, f.job)
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if line != "" && line != f.told && ctx.Err() == nil {
@@ -185,12 +185,13 @@ func (f *following) explain(ctx context.Context) {
 }
 
 // why is why-pending's first line; empty if it cannot be found out, or the job runs.
-func (o *Options) why(ctx context.Context, client *kube.Client, namespace string) string {
-	s, err := collect.Collect(ctx, client, collect.Options{Namespace: namespace, Kind: "tfjob", Name: o.Name, Now: o.IO.Clock.Now})
+func (o *Options) why(ctx context.Context, client *kube.Client, job *jobs.Job) string {
+	namespace, kind, name := job.Meta.Namespace, job.Reader.Words[0], job.Meta.Name
+	s, err := collect.Collect(ctx, client, collect.Options{Namespace: namespace, Kind: kind, Name: name, Now: o.IO.Clock.Now})
 	if err != nil {
 		return ""
 	}
-	a, err := explain.Explain(ctx, s, explain.Question{Kind: "tfjob", Namespace: namespace, Name: o.Name}, explain.Options{NoAdvice: true})
+	a, err := explain.Explain(ctx, s, explain.Question{Kind: kind, Namespace: namespace, Name: name}, explain.Options{NoAdvice: true})
 	if err != nil || a.Primary == nil {
 		return ""
 	}

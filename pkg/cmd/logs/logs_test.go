@@ -126,9 +126,9 @@ func TestRequests(t *testing.T) {
 	if _, _, failed := run(t, s.Client, 0, "llama", "--index", "0", "--tail", "5", "--since", "90s"); failed != nil {
 		t.Fatal(failed)
 	}
-	want := []string{"GET " + jobPath, "GET " + podsPath + "?labelSelector=training.kubeflow.org%2Fjob-name%3Dllama&resourceVersion=0",
+	want := []string{"GET " + jobPath, "GET " + podsPath + "?labelSelector=training.kubeflow.org%2Fjob-name%3Dllama&limit=500&resourceVersion=0",
 		"GET " + podsPath + "/llama-worker-0/log?container=tensorflow&sinceSeconds=90&tailLines=5&timestamps=true"}
-	if diff := cmp.Diff(want, s.Requests()); diff != "" {
+	if diff := cmp.Diff(want, s.AboutTFJobs()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
@@ -228,7 +228,7 @@ func TestFailures(t *testing.T) {
 		"404 of the job": {func(s *kubetest.Server) {
 			s.Refuse("GET "+jobPath, 404, metav1.StatusReasonNotFound, "x", &metav1.StatusDetails{Name: "llama", Kind: "tfjobs"})
 			s.Answer("GET /apis/kubeflow.org/v1/namespaces/research/tfjobs", 200, kubetest.JobList("", kubetest.Job("research", "llama2", 1)))
-		}, "get TFJob research/llama: not found", "did you mean llama2?"},
+		}, "get job research/llama: not found", "did you mean llama2?"},
 		"401": {func(s *kubetest.Server) {
 			s.Refuse("GET "+jobPath, 401, metav1.StatusReasonUnauthorized, "Unauthorized", nil)
 		},

@@ -6,9 +6,10 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cmd/jobname"
 	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/jobs"
 	"github.com/gangctl/gangctl/pkg/kube"
 	"github.com/gangctl/gangctl/pkg/logs"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+	"github.com/gangctl/gangctl/pkg/workload/summary"
 )
 
 func (o *Options) run(ctx context.Context) error {
@@ -20,35 +21,22 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	members, err := o.members(ctx, client, namespace)
+	job, pods, err := jobname.ReadAll(ctx, client, namespace, o.Name)
+	if err != nil {
+		return err
+	}
+	members, err := o.choose(job.Members(pods))
 	if err != nil {
 		return err
 	}
 	if o.Follow {
-		return o.follow(ctx, client, namespace, len(members))
+		return o.follow(ctx, client, job, job.PodSelector(pods), len(members))
 	}
-	return o.once(ctx, client, namespace, members)
-}
-
-// members are those that are wanted, with their pods.
-func (o *Options) members(ctx context.Context, client *kube.Client, namespace string) ([]tfjob.Member, error) {
-	stored, err := jobname.Read(ctx, client, namespace, o.Name)
-	if err != nil {
-		return nil, err
-	}
-	job, err := tfjob.Decode(stored)
-	if err != nil {
-		return nil, err
-	}
-	pods, err := jobname.Pods(ctx, client, namespace, o.Name)
-	if err != nil {
-		return nil, err
-	}
-	return o.choose(tfjob.Members(job, tfjob.ByOwner(pods)[job.UID]))
+	return o.once(ctx, client, job, members)
 }
 
 // once prints what has been printed so far.
-func (o *Options) once(ctx context.Context, client *kube.Client, namespace string, members []tfjob.Member) error {
+func (o *Options) once(ctx context.Context, client *kube.Client, job *jobs.Job, members []summary.Member) error {
 	s := o.sink()
 	var started []logs.Member
 	for _, m := range members {
@@ -64,7 +52,7 @@ func (o *Options) once(ctx context.Context, client *kube.Client, namespace strin
 		}
 	}
 	if len(started) == 0 {
-		return o.notStarted(ctx, client, namespace)
+		return o.notStarted(ctx, client, job)
 	}
 	request := o.request()
 	wanted, err := o.narrow(started, &request)
@@ -121,10 +109,10 @@ func (o *Options) narrow(started []logs.Member, q *logs.Request) ([]logs.Member,
 }
 
 // notStarted says why there is no log yet.
-func (o *Options) notStarted(ctx context.Context, client *kube.Client, namespace string) error {
+func (o *Options) notStarted(ctx context.Context, client *kube.Client, job *jobs.Job) error {
 	text := fmt.Sprintf("no member of %s has started", o.Name)
-	if line := o.why(ctx, client, namespace); line != "" {
+	if line := o.why(ctx, client, job); line != "" {
 		text += ": " + line
 	}
-	return failure.Errorf("%s", text).WithHint("wait for them with -f, or see what is in the way: gangctl why-pending %s -n %s", o.Name, namespace)
+	return failure.Errorf("%s", text).WithHint("wait for them with -f, or see what is in the way: gangctl why-pending %s -n %s", o.Name, job.Meta.Namespace)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/jobname"
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+	"github.com/gangctl/gangctl/pkg/workload/summary"
 )
 
 // leaders are the roles that lead a job, the first that there is; a job without them is led by its first worker.
@@ -42,20 +42,11 @@ func (c *Choice) Validate() error {
 
 // Running finds the pod of the member. It is an error if it does not run.
 func (c *Choice) Running(ctx context.Context, client *kube.Client, namespace, job string) (*corev1.Pod, error) {
-	stored, err := jobname.Read(ctx, client, namespace, job)
+	stored, pods, err := jobname.ReadAll(ctx, client, namespace, job)
 	if err != nil {
 		return nil, err
 	}
-	decoded, err := tfjob.Decode(stored)
-	if err != nil {
-		return nil, err
-	}
-	pods, err := jobname.Pods(ctx, client, namespace, job)
-	if err != nil {
-		return nil, err
-	}
-	members := tfjob.Members(decoded, tfjob.ByOwner(pods)[decoded.UID])
-	m, err := c.pick(job, members)
+	m, err := c.pick(job, stored.Members(pods))
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +61,7 @@ func (c *Choice) Running(ctx context.Context, client *kube.Client, namespace, jo
 }
 
 // pick finds the member among all.
-func (c *Choice) pick(job string, members []tfjob.Member) (*tfjob.Member, error) {
+func (c *Choice) pick(job string, members []summary.Member) (*summary.Member, error) {
 	var roles []string
 	for _, m := range members {
 		if !slices.Contains(roles, m.Role) {

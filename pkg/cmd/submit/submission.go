@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/flagvalue"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/jobs"
 	"github.com/gangctl/gangctl/pkg/kube"
 	"github.com/gangctl/gangctl/pkg/printer"
 	"github.com/gangctl/gangctl/pkg/render"
@@ -112,7 +113,11 @@ func (s *Submission) run(ctx context.Context, p plan) error {
 }
 
 // wait waits until a stored job has come as far as --wait says; a timeout of 0 is no limit.
-func (s *Submission) wait(ctx context.Context, client *kube.Client, job *unstructured.Unstructured, timeout time.Duration) error {
+func (s *Submission) wait(ctx context.Context, client *kube.Client, object *unstructured.Unstructured, timeout time.Duration) error {
 	w := &await.Waiter{Client: client, IO: s.IO, Target: s.Wait, Timeout: timeout, Why: await.WhyPending(client, s.IO)}
-	return w.Wait(ctx, job.GetNamespace(), job.GetName(), job.GetUID())
+	job, err := jobs.Read(object)
+	if err != nil {
+		return err
+	}
+	return w.Wait(ctx, job)
 }

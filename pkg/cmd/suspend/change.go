@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,9 +15,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/jobname"
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/jobs"
 	"github.com/gangctl/gangctl/pkg/kube"
 	"github.com/gangctl/gangctl/pkg/suspension"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
 )
 
 // verb is what the command does to a job.
@@ -28,82 +29,79 @@ func (o *Options) verb() string {
 }
 
 // change suspends or resumes one job and returns what became of it, in one word.
-func (o *Options) change(ctx context.Context, client *kube.Client, namespace, name string) (string, error) {
-	op := failure.Op{Verb: o.verb(), Resource: tfjob.GVR(), Kind: tfjob.Kind, Namespace: namespace, Name: name}
-	jobs := client.Dynamic.Resource(tfjob.GVR()).Namespace(namespace)
-	stored, err := jobs.Get(ctx, name, metav1.GetOptions{})
+func (o *Options) change(ctx context.Context, client *kube.Client, namespace, name string) (*jobs.Job, string, error) {
+	job, err := jobname.Read(ctx, client, namespace, name)
 	if err != nil {
-		return "", jobname.NotFound(ctx, client, op, err)
+		return nil, "", err
 	}
-	job, err := tfjob.Decode(stored)
-	if err != nil {
-		return "", failure.Errorf("%s: %w", op, err)
-	}
+	op := job.Op(o.verb())
 	if refused := o.refuse(op, job); refused != nil {
-		return "", refused
+		return nil, "", refused
 	}
-	if suspended(stored) == o.Suspend {
-		if by := job.Labels[suspension.Label]; by != "" && o.Suspend {
+	if suspended(job.Object) == o.Suspend {
+		if by := job.Meta.Labels[suspension.Label]; by != "" && o.Suspend {
 			fmt.Fprintf(o.IO.ErrOut, "note: %s has suspended %s, and resumes it itself: %s\n", by, name, because(job))
 		}
-		return "unchanged", nil
+		return job, "unchanged", nil
 	}
 	if !o.Suspend {
 		if err := leftover(ctx, client, op, job); err != nil {
-			return "", err
+			return nil, "", err
 		}
 	}
 	patch, err := o.patch(job)
 	if err != nil {
-		return "", failure.Errorf("%s: %w", op, err)
+		return nil, "", failure.Errorf("%s: %w", op, err)
 	}
-	changed, err := jobs.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	changed, err := client.Dynamic.Resource(job.Resource).Namespace(job.Meta.Namespace).Patch(ctx, job.Meta.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
-		return "", jobname.NotFound(ctx, client, op, err)
+		return nil, "", op.Wrap(err)
 	}
-	field := strings.Join(suspension.Field(), ".")
+	field := strings.Join(suspension.FieldOf(job.Kind.Group), ".")
 	switch {
 	case suspended(changed) == o.Suspend:
-		return strings.TrimSuffix(o.verb(), "e") + "ed", nil
+		return job, strings.TrimSuffix(o.verb(), "e") + "ed", nil
 	case o.Suspend:
-		return "", failure.Errorf("%s: the cluster does not keep %s, and nothing is changed: its Training Operator is older than 1.7", op, field).
-			WithHint("ask an administrator for the Training Operator 1.7 to 1.9; until then only `gangctl delete %s -n %s` frees what it holds", name, namespace)
+		return nil, "", failure.Errorf("%s: the cluster does not keep %s, and nothing is changed: its Training Operator is older than 1.7", op, field).
+			WithHint("ask an administrator for the Training Operator 1.7 to 1.9; until then only `gangctl delete %s -n %s` frees what it holds", job.Meta.Name, job.Meta.Namespace)
 	default:
-		return "", failure.Errorf("%s: the cluster keeps %s: true, whatever is asked for: something in it, such as Kueue, decides on the job", op, field).
+		return nil, "", failure.Errorf("%s: the cluster keeps %s: true, whatever is asked for: something in it, such as Kueue, decides on the job", op, field).
 			WithHint("see what changes jobs when they are written: kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies")
 	}
 }
 
 // refuse says why the job is not ours to suspend or resume; nil if it is.
-func (o *Options) refuse(op failure.Op, job *kubeflowv1.TFJob) error {
-	if job.DeletionTimestamp != nil {
+func (o *Options) refuse(op failure.Op, job *jobs.Job) error {
+	if job.Meta.DeletionTimestamp != nil {
 		return failure.Errorf("%s: it is being deleted", op)
 	}
-	if queue, ok := kueue.QueueOf(job); ok {
+	if queue, ok := kueue.QueueOf(&job.Meta); ok {
 		active := fmt.Sprint(!o.Suspend)
 		return failure.Errorf("%s: Kueue decides when it runs, by its queue %s", op, queue).WithHint(
-			"set spec.active: %s of its Workload, which kubectl -n %s get workloads.kueue.x-k8s.io lists as tfjob-%s-…", active, job.Namespace, job.Name)
+			"set spec.active: %s of its Workload, which kubectl -n %s get workloads.kueue.x-k8s.io lists as %s-%s-…", active, job.Meta.Namespace, strings.ToLower(job.Kind.Kind), job.Meta.Name)
 	}
-	if by := job.Spec.RunPolicy.ManagedBy; by != nil && *by != kubeflowv1.KubeflowJobsController {
-		return failure.Errorf("%s: it is managed by %s, not by the Training Operator (spec.runPolicy.managedBy)", op, *by)
+	for _, field := range [][]string{{"spec", "runPolicy", "managedBy"}, {"spec", "managedBy"}} {
+		if by, _, _ := unstructured.NestedString(job.Object.Object, field...); by != "" && by != kubeflowv1.KubeflowJobsController && by != batchv1.JobControllerName {
+			return failure.Errorf("%s: it is managed by %s, not by its own operator (%s)", op, by, strings.Join(field, "."))
+		}
 	}
-	if s := tfjob.Summarize(job, nil); s.Finished() {
-		return failure.Errorf("%s: it has finished: %s", op, s.State).WithHint("see how with `gangctl get %s -n %s`", job.Name, job.Namespace)
+	if s := job.Summary(nil); s.Finished() {
+		return failure.Errorf("%s: it has finished: %s", op, s.State).WithHint("see how with `gangctl get %s -n %s`", job.Meta.Name, job.Meta.Namespace)
 	}
 	return nil
 }
 
 // patch is bound to the job that was seen by its uid, and to nothing else of it: whoever writes to it meanwhile is not in the way.
-func (o *Options) patch(job *kubeflowv1.TFJob) ([]byte, error) {
-	metadata := map[string]any{"uid": string(job.UID)}
-	if _, ok := job.Labels[suspension.Label]; ok && !o.Suspend {
+func (o *Options) patch(job *jobs.Job) ([]byte, error) {
+	metadata := map[string]any{"uid": string(job.Meta.UID)}
+	if _, ok := job.Meta.Labels[suspension.Label]; ok && !o.Suspend {
 		metadata["labels"] = map[string]any{suspension.Label: nil}
 	}
-	if _, ok := job.Annotations[suspension.BecauseAnnotation]; ok && !o.Suspend {
+	if _, ok := job.Meta.Annotations[suspension.BecauseAnnotation]; ok && !o.Suspend {
 		metadata["annotations"] = map[string]any{suspension.BecauseAnnotation: nil}
 	}
 	change := map[string]any{"metadata": metadata}
-	if err := unstructured.SetNestedField(change, o.Suspend, suspension.Field()...); err != nil {
+	if err := unstructured.SetNestedField(change, o.Suspend, suspension.FieldOf(job.Kind.Group)...); err != nil {
 		return nil, err
 	}
 	return json.Marshal(change)
@@ -111,13 +109,13 @@ func (o *Options) patch(job *kubeflowv1.TFJob) ([]byte, error) {
 
 // suspended reads the field itself: the status follows it later.
 func suspended(job *unstructured.Unstructured) bool {
-	s, _, err := unstructured.NestedBool(job.Object, suspension.Field()...)
+	s, _, err := unstructured.NestedBool(job.Object, suspension.FieldOf(job.GroupVersionKind().Group)...)
 	return err == nil && s
 }
 
 // because is why a scheduler has suspended the job.
-func because(job *kubeflowv1.TFJob) string {
-	if why := job.Annotations[suspension.BecauseAnnotation]; why != "" {
+func because(job *jobs.Job) string {
+	if why := job.Meta.Annotations[suspension.BecauseAnnotation]; why != "" {
 		return why
 	}
 	return "its members made room for others"

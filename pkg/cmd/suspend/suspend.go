@@ -14,7 +14,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/iostreams"
 	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
 )
 
 // Options are what the two commands work with.
@@ -33,7 +32,7 @@ func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) 
 	return newCommand(f, &Options{IO: f.IO, Suspend: true}, runF, &cobra.Command{
 		Use:   "suspend NAME…",
 		Short: "Set jobs aside: their members go, the jobs stay",
-		Long: `Suspend TFJobs, whoever created them: the operator deletes their pods, which frees what they hold, and makes no new ones until
+		Long: `Suspend jobs of any kind, whoever created them: their operator deletes their pods, which frees what they hold, and makes no new ones until
 the jobs are resumed. What a member has not saved is lost. A job whose suspension is Kueue's to decide is refused, and so is
 one that has finished. Every name is tried; the exit code is 1 if any failed.`,
 		Example: `  # free the GPUs of a job, to go on with it later
@@ -50,7 +49,7 @@ func NewResumeCommand(f *factory.Factory, runF func(context.Context, *Options) e
 	return newCommand(f, &Options{IO: f.IO}, runF, &cobra.Command{
 		Use:   "resume NAME…",
 		Short: "Go on with jobs that were set aside",
-		Long: `Resume suspended TFJobs, whoever suspended them: the operator makes their pods again, and they are scheduled as a gang. A job
+		Long: `Resume suspended jobs of any kind, whoever suspended them: their operator makes their pods again, and they are scheduled as a gang. A job
 whose suspension is Kueue's to decide is refused, and so is one that has finished. Every name is tried; the exit code is 1 if
 any failed.`,
 		Example: `  # go on with a job
@@ -98,13 +97,12 @@ func (o *Options) run(ctx context.Context) error {
 			failures = append(failures, failure.WithCode(failure.CodeInterrupted, "interrupted; not tried: %s", strings.Join(o.Names[i:], ", ")))
 			break
 		}
-		done, err := o.change(ctx, client, namespace, name)
+		job, done, err := o.change(ctx, client, namespace, name)
 		if err != nil {
 			failures = append(failures, err)
 			continue
 		}
-		kind := tfjob.GVR().GroupResource()
-		fmt.Fprintf(o.IO.Out, "%s.%s/%s %s\n", strings.TrimSuffix(kind.Resource, "s"), kind.Group, name, done)
+		fmt.Fprintf(o.IO.Out, "%s %s\n", job.Ref(), done)
 	}
 	return failure.All(failures...)
 }

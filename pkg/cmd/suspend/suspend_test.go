@@ -120,7 +120,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"Kueue, suspend", "suspend", queued, asIs, 1, "Kueue decides when it runs, by its queue gpus", "set spec.active: false of its Workload"},
 		{"Kueue, resume", "resume", queued, asIs, 1, "Kueue decides when it runs, by its queue gpus", "set spec.active: true of its Workload"},
-		{"another controller", "suspend", elsewhere, asIs, 1, "it is managed by kueue.x-k8s.io/multikueue, not by the Training Operator (spec.runPolicy.managedBy)", ""},
+		{"another controller", "suspend", elsewhere, asIs, 1, "it is managed by kueue.x-k8s.io/multikueue, not by its own operator (spec.runPolicy.managedBy)", ""},
 		{"being deleted", "suspend", going, asIs, 1, "it is being deleted", ""},
 		{"succeeded", "suspend", condition(kubeflowv1.JobSucceeded), asIs, 1, "it has finished: Succeeded", "gangctl get llama -n research"},
 		{"failed", "resume", condition(kubeflowv1.JobFailed), asIs, 1, "it has finished: Failed", "gangctl get llama -n research"},
@@ -136,7 +136,7 @@ func TestRefusals(t *testing.T) {
 			if want := tt.verb + " TFJob research/llama: " + tt.message; failed == nil || failed.Message != want || failed.Code != failure.CodeError || stdout != "" {
 				t.Fatalf("got %+v, %q; want %s", failed, stdout, want)
 			}
-			if !strings.Contains(failed.Hint, tt.hint) || len(s.Requests()) != tt.requests {
+			if !strings.Contains(failed.Hint, tt.hint) || len(s.AboutTFJobs()) != tt.requests {
 				t.Errorf("hint %q, requests %q", failed.Hint, s.Requests())
 			}
 		})
@@ -156,7 +156,7 @@ func TestEachIsTried(t *testing.T) {
 	if want := "tfjob.kubeflow.org/c suspended\ntfjob.kubeflow.org/d suspended\n"; stdout != want {
 		t.Errorf("stdout: %q", stdout)
 	}
-	want := "suspend TFJob research/a: not found\n" + `suspend TFJob research/b: User "bob" cannot patch resource "tfjobs" in API group`
+	want := "get job research/a: not found\n" + `suspend TFJob research/b: User "bob" cannot patch resource "tfjobs" in API group`
 	if failed == nil || failed.Message != want || failed.Code != failure.CodeError || failed.Hint != "did you mean a-2?" {
 		t.Errorf("got %+v", failed)
 	}
@@ -196,7 +196,7 @@ func TestPodsThatStillEnd(t *testing.T) {
 	keep(s, "llama", set(true), set(false))
 	s.Answer("GET "+podsPath, 200, kubetest.PodList(kubetest.Pod("research", "llama", 0, "n1", "")))
 	stdout, _, failed := run(t.Context(), s, "resume", "llama")
-	if failed == nil || failed.Message != "resume TFJob research/llama: pods of it that still end: 1; resumed now it would fail" || stdout != "" || len(s.Requests()) != 2 {
+	if failed == nil || failed.Message != "resume TFJob research/llama: pods of it that still end: 1; resumed now it would fail" || stdout != "" || len(s.AboutTFJobs()) != 2 {
 		t.Errorf("got %+v, %q, %q", failed, stdout, s.Requests())
 	}
 }

@@ -116,7 +116,7 @@ func TestNotFound(t *testing.T) {
 	s := kubetest.New(t)
 	s.Answer("GET "+jobsPath, 200, kubetest.JobList("", kubetest.Job("research", "llama-2", 1)))
 	s.Refuse("GET "+jobsPath+"/llama", 404, metav1.StatusReasonNotFound, "no", &metav1.StatusDetails{Name: "llama"})
-	if _, failed := run(t, s, "llama"); failed == nil || failed.Message != "get TFJob research/llama: not found" || failed.Hint != "did you mean llama-2?" {
+	if _, failed := run(t, s, "llama"); failed == nil || failed.Message != "get job research/llama: not found" || failed.Hint != "did you mean llama-2?" {
 		t.Errorf("got %+v", failed)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"slices"
 	"sync"
 	"testing"
 
@@ -59,6 +61,14 @@ func (s *Server) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.requests...)
+}
+
+// otherKinds are the paths of jobs that are no TFJobs.
+var otherKinds = regexp.MustCompile(`/(pytorchjobs|mpijobs|jobs)(/|\?|$)`)
+
+// AboutTFJobs are the requests so far without those that look for jobs of other kinds, which are made at the same time.
+func (s *Server) AboutTFJobs() []string {
+	return slices.DeleteFunc(s.Requests(), otherKinds.MatchString)
 }
 
 // Body is the body of the n-th request.

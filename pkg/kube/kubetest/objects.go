@@ -1,6 +1,9 @@
 package kubetest
 
 import (
+	"encoding/json"
+	"testing"
+
 	"fmt"
 	"time"
 
@@ -8,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -72,3 +77,26 @@ func PodList(pods ...*corev1.Pod) *corev1.PodList {
 }
 
 func uid(namespace, name string) types.UID { return types.UID(namespace + "-" + name) }
+
+// Stored is an object as the API server has it, status included.
+func Stored(t *testing.T, object runtime.Object) *unstructured.Unstructured {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: content}
+}
+
+// Unstructured is an object given as a value, as it comes out of JSON.
+func Unstructured(object map[string]any) *unstructured.Unstructured {
+	text, err := json.Marshal(object)
+	if err != nil {
+		panic(err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(text); err != nil {
+		panic(err)
+	}
+	return u
+}

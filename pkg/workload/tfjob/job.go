@@ -7,6 +7,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/workload/kubeflow"
 )
 
+// roleOrder is the order in which members are shown. Keys of tfReplicaSpecs are compared without case, as the operator does.
+var roleOrder = []string{"chief", "master", "ps", "worker", "evaluator"}
+
 // Reader reads TFJobs of every API version.
 func Reader() workload.Reader {
 	layout := kubeflow.Layout{Specs: "tfReplicaSpecs", Container: "tensorflow", Order: roleOrder}

@@ -1,4 +1,4 @@
-package tfjob
+package summary
 
 import (
 	"fmt"
@@ -58,8 +58,6 @@ func TestSummarize(t *testing.T) {
 		{"succeeded", makeJob(1, withCondition(kubeflowv1.JobRunning, corev1.ConditionFalse, ""), withCondition(kubeflowv1.JobSucceeded, corev1.ConditionTrue, "ok")),
 			[]*corev1.Pod{makePod("worker", "0", succeeded)}, "Succeeded 0/2 1 "},
 		{"suspended by spec", makeJob(1, suspended), nil, "Suspended 0/2 0 suspended"},
-		{"suspended by status", makeJob(1, withCondition(kubeflowv1.JobSuspended, corev1.ConditionTrue, "")), nil, "Suspended 0/2 0 suspended"},
-		{"no longer suspended", makeJob(1, withCondition(kubeflowv1.JobSuspended, corev1.ConditionFalse, "")), nil, "Pending 0/2 0 no pods yet"},
 		{"pods of an older job of the name", makeJob(1), []*corev1.Pod{makePod("ps", "0", running, ofOther), makePod("worker", "0", running, ofOther)},
 			"Pending 0/2 0 no pods yet"},
 		{"labels of v1.3, and none", makeJob(1), []*corev1.Pod{makePod("ps", "0", running, oldLabels), makePod("worker", "0", running, noLabels)}, "Running 2/2 2 "},
@@ -68,7 +66,7 @@ func TestSummarize(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := Summarize(tt.job, tt.pods)
+			s := of(t, tt.job, tt.pods)
 			got := fmt.Sprintf("%s %d/%d %d %s", s.State, s.Ready, s.Total, s.Bound, s.Reason)
 			if got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
@@ -92,13 +90,13 @@ func TestSummaryOfGang(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := Summarize(tt.job, nil)
+			s := of(t, tt.job, nil)
 			if got := fmt.Sprintf("%s %d/%d %s %d", s.Dialect, s.MinAvailable, s.Total, s.Scheduler, s.GPUs); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
 	}
-	if Summarize(makeJob(1), nil).Dialect != gang.Dialect("") {
+	if of(t, makeJob(1), nil).Dialect != gang.Dialect("") {
 		t.Error("a job without marks has no dialect")
 	}
 }
@@ -108,7 +106,7 @@ func TestMembersAreSorted(t *testing.T) {
 	job := &kubeflowv1.TFJob{}
 	job.Spec.TFReplicaSpecs = map[kubeflowv1.ReplicaType]*kubeflowv1.ReplicaSpec{"Evaluator": {}, "Worker": {Replicas: &two}, "PS": {}, "Chief": {}, "Zebra": {}, "Ape": nil}
 	var names []string
-	for _, m := range Members(job, nil) {
+	for _, m := range of(t, job, nil).Members {
 		names = append(names, m.Name())
 	}
 	if got, want := fmt.Sprint(names), "[chief-0 ps-0 worker-0 worker-1 evaluator-0 zebra-0]"; got != want {

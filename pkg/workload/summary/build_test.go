@@ -1,10 +1,16 @@
-package tfjob
+package summary
 
 import (
+	"testing"
+
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gangctl/gangctl/pkg/workload/tfjob"
 )
 
 // makeJob builds a job with one PS and workers of two GPUs each.
@@ -119,3 +125,20 @@ func oldLabels(pod *corev1.Pod) {
 }
 
 func noLabels(pod *corev1.Pod) { pod.Labels = nil }
+
+// of summarizes a job as the cluster would have it.
+func of(t *testing.T, job *kubeflowv1.TFJob, pods []*corev1.Pod) Summary {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(kubeflowv1.GroupVersion.WithKind("TFJob"))
+	r := tfjob.Reader()
+	read, err := r.Read(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Of(r, read, pods)
+}

@@ -1,4 +1,4 @@
-package tfjob
+package summary
 
 import (
 	"cmp"

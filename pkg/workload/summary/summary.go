@@ -1,15 +1,16 @@
-package tfjob
+// Package summary says, in users' words, how a job of any kind and its members are. It is pure.
+package summary
 
 import (
 	"cmp"
 	"regexp"
 
-	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
-	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/pkg/workload"
 )
 
 // State is how a job or a member is, in users' words.
@@ -41,6 +42,8 @@ type Summary struct {
 	MinAvailable int
 	// Dialect says how the gang is declared; empty if gangctl knows of no gang.
 	Dialect gang.Dialect
+	// Group is the name of the gang in that dialect.
+	Group string
 	// Scheduler is the schedulerName of the members.
 	Scheduler string
 	// GPUs is what all members ask for together.
@@ -53,10 +56,10 @@ type Summary struct {
 // Finished reports whether the job has come to its end.
 func (s Summary) Finished() bool { return s.State == Succeeded || s.State == Failed }
 
-// Summarize looks at a job and at pods, of which it picks those of the job. The job's own condition Running=True is not
-// enough for the state Running: the operator sets it as soon as one worker runs.
-func Summarize(job *kubeflowv1.TFJob, pods []*corev1.Pod) Summary {
-	s := Summary{Members: Members(job, pods)}
+// Of looks at a job, read by the reader of its kind, and at pods, of which it picks those of the job. A job's own condition
+// Running=True is not enough for the state Running: operators set it as soon as one worker runs.
+func Of(r workload.Reader, job workload.Job, pods []*corev1.Pod) Summary {
+	s := Summary{Members: Members(r, job, pods)}
 	s.Total = len(s.Members)
 	counts := map[State]int{}
 	for _, m := range s.Members {
@@ -73,38 +76,53 @@ func Summarize(job *kubeflowv1.TFJob, pods []*corev1.Pod) Summary {
 }
 
 // gang reads how the job is to be scheduled from the template of its first role: operators and gangctl mark all alike.
-func (s *Summary) gang(job *kubeflowv1.TFJob) {
+func (s *Summary) gang(job workload.Job) {
 	s.MinAvailable = s.Total
 	s.Scheduler = corev1.DefaultSchedulerName
-	if policy := job.Spec.RunPolicy.SchedulingPolicy; policy != nil && policy.MinAvailable != nil {
-		s.MinAvailable = int(*policy.MinAvailable)
+	if job.MinMember != nil {
+		s.MinAvailable = int(*job.MinMember)
 	}
-	roles := sortedRoles(job)
-	if len(roles) == 0 {
+	if len(job.Roles) == 0 {
 		return
 	}
-	template := &job.Spec.TFReplicaSpecs[roles[0]].Template
+	template := &job.Roles[0].Template
 	s.Scheduler = cmp.Or(template.Spec.SchedulerName, s.Scheduler)
-	if _, ok := schedulerplugins.NameOf(template); ok {
-		s.Dialect = gang.SchedulerPlugins
-	} else if _, ok := labels.NameOf(template); ok {
-		s.Dialect = gang.Labels
+	s.Dialect, s.Group = GangOf(job)
+	if s.Dialect == gang.Labels {
 		if n, err := labels.MinAvailable(template); err == nil {
 			s.MinAvailable = int(n)
 		}
 	}
 }
 
-func (s *Summary) judge(job *kubeflowv1.TFJob, counts map[State]int) {
-	if c := condition(job, kubeflowv1.JobFailed); c != nil {
-		s.State, s.Reason = Failed, cmp.Or(c.Message, c.Reason)
-		return
+// GangOf is the gang that the members of a job are in, and the dialect that says so; both are empty if none does. Where several
+// dialects read the same marks, it is the one that the job's scheduler reads, or else the one that has no other.
+func GangOf(job workload.Job) (d gang.Dialect, name string) {
+	if len(job.Roles) == 0 {
+		return "", ""
 	}
-	if condition(job, kubeflowv1.JobSucceeded) != nil {
+	template := job.Roles[0].Template
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	best := -2
+	for _, r := range dialect.Readers() {
+		group, ok := r.GroupOf(pod)
+		affinity := dialect.Affinity(r, pod.Spec.SchedulerName)
+		if ok && (affinity > best || affinity == best && r.Dialect == gang.Labels) {
+			d, name, best = r.Dialect, group, affinity
+		}
+	}
+	return d, name
+}
+
+func (s *Summary) judge(job workload.Job, counts map[State]int) {
+	switch {
+	case job.End != nil && job.End.Failed:
+		s.State, s.Reason = Failed, cmp.Or(job.End.Message, job.End.Reason)
+		return
+	case job.End != nil:
 		s.State = Succeeded
 		return
-	}
-	if suspend := job.Spec.RunPolicy.Suspend; (suspend != nil && *suspend) || condition(job, kubeflowv1.JobSuspended) != nil {
+	case job.Suspended:
 		s.State, s.Reason = Suspended, "suspended"
 		return
 	}

@@ -1,0 +1,47 @@
+package describe
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/jobs"
+)
+
+// roles are those of a job: what each asks for in the container that does the work.
+func roles(job *jobs.Job) []role {
+	all := []role{}
+	for _, r := range job.Roles {
+		one := role{Name: strings.ToLower(r.Name), Replicas: r.Replicas, Restart: restart(job, r.Name, r.Template.Spec.RestartPolicy)}
+		for _, c := range r.Template.Spec.Containers {
+			if c.Name == r.Main {
+				one.Image, one.Command, one.Requests = c.Image, append(slices.Clone(c.Command), c.Args...), requests(c.Resources)
+			}
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// restart is what happens to a member that fails: operators have a policy of their own for each role, which the pods follow.
+func restart(job *jobs.Job, name string, pods corev1.RestartPolicy) string {
+	for _, specs := range []string{"tfReplicaSpecs", "pytorchReplicaSpecs", "mpiReplicaSpecs"} {
+		if policy, ok, _ := unstructured.NestedString(job.Object.Object, "spec", specs, name, "restartPolicy"); ok {
+			return policy
+		}
+	}
+	return string(pods)
+}
+
+// requests are what a container asks for; a limit without a request is one.
+func requests(r corev1.ResourceRequirements) map[string]string {
+	all := map[string]string{}
+	for _, list := range []corev1.ResourceList{r.Limits, r.Requests} {
+		for name, q := range list {
+			all[string(name)] = q.String()
+		}
+	}
+	return all
+}
