@@ -86,9 +86,15 @@ func (p plan) apiserver() spec {
 }
 
 func (p plan) controllerManager() spec {
-	return spec{name: component.ControllerManager, env: memory("192MiB"), args: []string{
+	names, gates := controllers, []string(nil)
+	if p.settings.NativeGangs {
+		// Admission has groups wait for it when they are deleted.
+		names += ",podgroup-protection-controller"
+		gates = []string{"--feature-gates=GenericWorkload=true"}
+	}
+	return spec{name: component.ControllerManager, env: memory("192MiB"), args: append([]string{
 		"--kubeconfig=" + p.kubeconfig(credential.ControllerManager),
-		"--controllers=" + controllers,
+		"--controllers=" + names,
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file=" + credential.ServiceAccountKey(p.dir),
 		"--root-ca-file=" + credential.CA(p.dir),
@@ -97,7 +103,7 @@ func (p plan) controllerManager() spec {
 		"--kube-api-qps=200", "--kube-api-burst=400",
 		"--node-monitor-period=" + nodeMonitorEvery,
 		"--node-monitor-grace-period=" + nodeGracePeriod,
-	}}
+	}, gates...)}
 }
 
 // scheduler is false if pods are to stay pending.

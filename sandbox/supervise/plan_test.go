@@ -52,6 +52,20 @@ func TestPlanScheduler(t *testing.T) {
 	}
 }
 
+// Somebody lets PodGroups go that are deleted, where there are any.
+func TestPlanNativeGangs(t *testing.T) {
+	for _, native := range []bool{true, false} {
+		p := testPlan()
+		p.settings.NativeGangs = native
+		args := strings.Join(p.controllerManager().args, " ")
+		for _, part := range []string{",podgroup-protection-controller", "--feature-gates=GenericWorkload=true"} {
+			if strings.Contains(args, part) != native {
+				t.Errorf("native gangs %v: %s", native, args)
+			}
+		}
+	}
+}
+
 func TestPlanOperator(t *testing.T) {
 	p := testPlan()
 	if s, ok := p.operator(); !ok || slices.ContainsFunc(s.args, func(a string) bool { return strings.HasPrefix(a, "--gang") }) {

@@ -24,6 +24,7 @@ import (
 type mayhem struct {
 	*cluster
 	t      *testing.T
+	seed   uint64
 	proxy  *faultproxy.Proxy
 	sched  *ownScheduler
 	script *chaos.Script
@@ -142,7 +143,7 @@ func (m *mayhem) break_(move chaos.Move) {
 func (m *mayhem) submit(move chaos.Move) {
 	m.count++
 	ws := slices.DeleteFunc(wires(), func(w wire) bool { return w.resource.Group == "policy" })
-	b := &band{wire: ws[move.Dialect%len(ws)], name: fmt.Sprintf("g%03d", m.count), size: move.Size, min: move.Min, cpu: move.CPU, priority: move.Priority, pods: map[string]*corev1.Pod{}}
+	b := &band{wire: ws[move.Dialect%len(ws)], name: fmt.Sprintf("s%d-%03d", m.seed, m.count), size: move.Size, min: move.Min, cpu: move.CPU, priority: move.Priority, pods: map[string]*corev1.Pod{}}
 	m.bands[b.name] = b
 	m.model.Declare(chaos.Gang{Name: b.name, Min: b.min, Priority: b.priority})
 	if b.resource.Group != "" {

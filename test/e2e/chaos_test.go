@@ -23,11 +23,10 @@ import (
 // waits must have a reason to. The environment says how long:
 //
 //	GANGCTL_CHAOS_SEEDS  how many seeds (1), from GANGCTL_CHAOS_SEED (1) on
-//	GANGCTL_CHAOS_TIME   for how long each (25s)
+//	GANGCTL_CHAOS_TIME   for how long each (20s)
 func TestChaos(t *testing.T) {
-	long(t)
 	seeds, first := number(t, "GANGCTL_CHAOS_SEEDS", 1), number(t, "GANGCTL_CHAOS_SEED", 1)
-	length, err := time.ParseDuration(cmp.Or(os.Getenv("GANGCTL_CHAOS_TIME"), "25s"))
+	length, err := time.ParseDuration(cmp.Or(os.Getenv("GANGCTL_CHAOS_TIME"), "20s"))
 	must(t, err)
 	c := newWorld(t, "--nodes=0", "--scheduler=none", "--operator=false", "--run-for=0", "--native-gangs")
 	must(t, (&sandboxmanifest.Applier{Client: c.dynamic}).Apply(t.Context(), install.SchedulerPolicyRBAC()))
@@ -55,10 +54,8 @@ func (c *cluster) chaos(t *testing.T, seed uint64, length time.Duration) {
 	proxy, err := faultproxy.Start(c.Config)
 	must(t, err)
 	defer func() { must(t, proxy.Close()) }()
-	m := &mayhem{cluster: c, t: t, proxy: proxy, script: chaos.NewScript(seed), bands: map[string]*band{}, happened: map[chaos.Kind]int{}, nodes: map[string]bool{}}
-	// A gang that was tried again and again rests for up to ten seconds, twice if
-	// its members change, and one that comes meanwhile is told when that is over.
-	limits := chaos.Limits{Partial: 12 * time.Second, Evicted: 12 * time.Second, Untold: 25 * time.Second}
+	m := &mayhem{cluster: c, t: t, seed: seed, proxy: proxy, script: chaos.NewScript(seed), bands: map[string]*band{}, happened: map[chaos.Kind]int{}, nodes: map[string]bool{}}
+	limits := chaos.Limits{Partial: 12 * time.Second, Evicted: 12 * time.Second, Untold: 12 * time.Second}
 	m.model = chaos.New(limits, chaosCPUs*1000, time.Now())
 	for range chaosNodes {
 		m.addNode()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +62,11 @@ func wires() []wire {
 	}
 }
 
+// some are all dialects where tests may be long, and otherwise these.
+func some(names ...string) []wire {
+	return slices.DeleteFunc(wires(), func(w wire) bool { return !long() && !slices.Contains(names, w.name) })
+}
+
 func podGroups(group, version string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: group, Version: version, Resource: "podgroups"}
 }
@@ -85,6 +91,13 @@ func TestDialects(t *testing.T) {
 	for _, w := range wires() {
 		t.Run(w.name, func(t *testing.T) { c.with(t, w).secondGangWaitsWhole() })
 	}
+	t.Run("Kubernetes lets go what is deleted", func(t *testing.T) {
+		native := wires()[0]
+		eventually(t, "the PodGroup is gone", func(ctx context.Context) bool {
+			_, err := c.dynamic.Resource(native.resource).Namespace(space).Get(ctx, native.name+"-first", metav1.GetOptions{})
+			return apierrors.IsNotFound(err)
+		})
+	})
 	t.Run("volcano with the operator", c.operatorWaitsForInqueue)
 	t.Run("volcano to the end", c.volcanoToTheEnd)
 	t.Run("a definition goes and returns", c.definitionGoesAndReturns)
@@ -297,7 +310,6 @@ func (g team) declare(name string, min int) {
 		budget.OwnerReferences = owned.OwnerReferences
 		_, err := g.client.PolicyV1().PodDisruptionBudgets(space).Create(g.t.Context(), budget, metav1.CreateOptions{})
 		must(g.t, err)
-		time.Sleep(500 * time.Millisecond) // a pod that a scheduler sees before its budget is in no gang
 	} else if g.resource.Group != "" {
 		u := &unstructured.Unstructured{Object: map[string]any{"spec": g.spec(min)}}
 		u.SetGroupVersionKind(g.resource.GroupVersion().WithKind("PodGroup"))

@@ -20,14 +20,17 @@ import (
 // knows alone it must come to where it would have been, with no gang in parts, no
 // place given twice, and none lost that was kept.
 func TestFaults(t *testing.T) {
-	long(t)
 	c := newWorld(t, "--scheduler=none", "--nodes=0", "--operator=false", "--run-for=0")
 	must(t, (&sandboxmanifest.Applier{Client: c.dynamic}).Apply(t.Context(), install.SchedulerPolicyRBAC()))
 	c.audit(t, 4)
+	after := 5 * time.Second
+	if long() {
+		after = 30 * time.Second
+	}
 	away := c.serverGoes(t)
 	t.Run("watches expire", c.watchesExpire)
 	t.Run("the leader dies while it binds", c.leaderDies)
-	away.serverReturns(30 * time.Second)
+	away.serverReturns(after)
 	t.Run("restart in every phase", c.restarts)
 	t.Run("a node is deleted before its pods are bound", c.nodeDies)
 	t.Run("the API server was away", away.converges)

@@ -12,16 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
+	"github.com/gangctl/gangctl/sandbox/sandboxtest"
 )
 
 // TestMinimums holds the scheduler to heed a minimum as it is now, in every
 // dialect.
 func TestMinimums(t *testing.T) {
-	long(t)
 	c := newWorld(t, "--scheduler=none", "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0", "--operator=false", "--native-gangs")
 	startScheduler(t, c.DataDir, nil, nil, allNames)
 	t.Run("T18, incomplete", c.incomplete)
-	for _, w := range wires() {
+	for _, w := range some("native", "volcano", "pdb", "labels") {
 		t.Run("T17, "+w.name, func(t *testing.T) { c.with(t, w).minimumChanges() })
 	}
 }
@@ -41,13 +41,7 @@ func (c *cluster) incomplete(t *testing.T) {
 			c.says(t, member, "3/5 pods exist")
 		}
 	}
-	last, since := c.versions(t), time.Now()
-	eventually(t, "nothing is written for 5s", func(context.Context) bool {
-		if seen := c.versions(t); seen != last {
-			last, since = seen, time.Now()
-		}
-		return time.Since(since) > 5*time.Second
-	})
+	rests(t, 5*time.Second, func() string { return c.versions(t) })
 	for _, w := range wires() {
 		g := c.with(t, w)
 		name := "part-" + w.name
@@ -111,19 +105,21 @@ func (g team) minimumChanges() {
 	if n := g.bound(g.t, g.names(name, 9)...); n != 0 {
 		g.t.Errorf("%d members have nodes, and 9 are needed", n)
 	}
-	g.setMinimum(name, 5, 9)
+	usual := g.pace(g.t, g.scheduler)
 	start := time.Now()
+	g.setMinimum(name, 5, 9)
 	eventually(g.t, "5 have nodes", func(context.Context) bool { return g.bound(g.t, g.names(name, 9)...) >= 5 })
-	if took := time.Since(start); took > 2*time.Second {
-		g.t.Errorf("5 have nodes %s after the minimum was lowered", took)
+	if took := time.Since(start); took > 2*time.Second+4*usual {
+		g.t.Errorf("5 have nodes %s after the minimum was lowered, where a pod takes %s", took, usual)
 	}
 	eventually(g.t, "there is room for 8", func(context.Context) bool { return g.bound(g.t, g.names(name, 9)...) == 8 })
 	g.setMinimum(name, 8, 9)
-	for deadline := time.Now().Add(time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	sandboxtest.Consistently(g.t, time.Second, func() error {
 		if n := g.bound(g.t, g.names(name, 9)...); n != 8 {
-			g.t.Fatalf("%d members have nodes after the minimum was raised", n)
+			return fmt.Errorf("%d members have nodes after the minimum was raised", n)
 		}
-	}
+		return nil
+	})
 	must(g.t, g.client.CoreV1().Pods(space).DeleteCollection(g.t.Context(), now(), metav1.ListOptions{}))
 	if g.resource.Group != "" {
 		must(g.t, g.dynamic.Resource(g.resource).Namespace(space).Delete(g.t.Context(), name, metav1.DeleteOptions{}))

@@ -82,7 +82,7 @@ func (c *olderCluster) schedules(t *testing.T, dialects ...wire) {
 		for _, member := range g.names(name, 9) {
 			g.says(t, member, "8 of the 9 members that its gang needs fit")
 		}
-		g.told(name, "Unschedulable", "INSUFFICIENT_cpu")
+		g.told(name, "Unschedulable", "8 of the 9 members that the gang needs fit")
 		if n := g.bound(t, g.names(name, 9)...); n != 0 {
 			t.Errorf("%d members of a gang that does not fit are bound", n)
 		}
@@ -99,6 +99,9 @@ func (s *ownScheduler) calm() {
 	s.t.Helper()
 	lines := strings.Split(s.output.String(), "\n")
 	for _, line := range lines {
+		if strings.Contains(line, "The manifest file is empty") { // which the engine logs everywhere
+			continue
+		}
 		if strings.HasPrefix(line, "E") || strings.Contains(line, "forbidden") || strings.Contains(line, "Unauthorized") {
 			s.t.Errorf("logged: %s", line)
 		}

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -124,7 +123,7 @@ func (c *cluster) uselessPreemption(t *testing.T) {
 		defer g.drop(name)
 	}
 	during := 10 * time.Second
-	if os.Getenv("GANGCTL_LONG") != "" {
+	if long() {
 		during = 30 * time.Second
 	}
 	for _, w := range wires() {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -52,6 +53,22 @@ func plain(name, scheduler, cpus string) *corev1.Pod {
 			}},
 		},
 	}
+}
+
+// pace is how long a pod of no gang takes from its creation to its node, here and
+// now: limits on a machine that is busy with others are in terms of it.
+func (c *cluster) pace(t *testing.T, scheduler string) time.Duration {
+	t.Helper()
+	start := time.Now()
+	c.create(t, plain("pace", scheduler, "10m"))
+	c.placed(t, "pace")
+	took := time.Since(start)
+	must(t, c.client.CoreV1().Pods(space).Delete(t.Context(), "pace", now()))
+	eventually(t, "pace is gone", func(ctx context.Context) bool {
+		_, err := c.client.CoreV1().Pods(space).Get(ctx, "pace", metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+	return took
 }
 
 // now deletes without grace.
