@@ -47,6 +47,8 @@ type ownScheduler struct {
 	cmd    *exec.Cmd
 	done   chan struct{} // closed when it has ended
 	ended  error         // how; to be read then
+	// meanwhile is called again and again while it gets ready; it may be nil.
+	meanwhile func()
 }
 
 // process is how a scheduler of a test's own is to run.
@@ -138,6 +140,9 @@ func (s *ownScheduler) start() {
 		case <-done:
 			s.t.Fatalf("the scheduler ended: %v\n%s", s.ended, s.output.String())
 		case <-time.After(50 * time.Millisecond):
+		}
+		if s.meanwhile != nil {
+			s.meanwhile()
 		}
 		if time.Now().After(deadline) {
 			s.t.Fatalf("the scheduler is not ready: %v", err)
