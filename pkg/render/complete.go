@@ -32,6 +32,8 @@ type FileSpec struct {
 	MinAvailable int32
 	// DialectTyped and SchedulerTyped tell a demand from a default.
 	DialectTyped, SchedulerTyped bool
+	// Serves reports whether the cluster serves group objects of an API group; nil if it was not asked.
+	Serves func(group string) bool
 	// CommandLine is kept in CommandAnnotation; empty keeps none.
 	CommandLine string
 }

@@ -94,6 +94,16 @@ func TestComplete(t *testing.T) {
 	withPolicy := object(t, file)
 	set(withPolicy, int64(2), "spec", "runPolicy", "schedulingPolicy", "minAvailable")
 	set(withPolicy, int64(60), "spec", "runPolicy", "schedulingPolicy", "scheduleTimeoutSeconds")
+	serving := func(groups ...string) func(*FileSpec) {
+		return func(s *FileSpec) { s.Serves = func(group string) bool { return slices.Contains(groups, group) } }
+	}
+	annotated := func(scheduler string) *unstructured.Unstructured {
+		u := edited(t, "mine", "metadata|annotations|scheduling.k8s.io/group-name", "PS", "Worker")
+		for _, role := range []string{"PS", "Worker"} {
+			set(u, scheduler, "spec", "tfReplicaSpecs", role, "template", "spec", "schedulerName")
+		}
+		return u
+	}
 	tests := map[string]struct {
 		job, group *unstructured.Unstructured
 		s          FileSpec
@@ -119,10 +129,18 @@ func TestComplete(t *testing.T) {
 		"marked":             {job: edited(t, "mine", groupLabel, "PS", "Worker"), s: fileSpec()},
 		"partly marked": {job: edited(t, "mine", groupLabel, "Worker"), s: fileSpec(),
 			notes: []string{"the pods of PS are in no gang, as the file has it"}},
-		"volcano": {job: edited(t, "mine", "metadata|annotations|scheduling.k8s.io/group-name", "PS", "Worker"), s: fileSpec(),
-			notes: []string{"the file declares gang mine in dialect volcano itself: nothing is added"}},
-		"volcano's scheduler": {job: edited(t, "volcano", "spec|schedulerName", "PS", "Worker"), s: fileSpec(),
-			notes: []string{"scheduler volcano reads gangs of another dialect than scheduler-plugins: nothing is added"}},
+		"volcano":             {job: edited(t, "mine", "metadata|annotations|scheduling.k8s.io/group-name", "PS", "Worker"), s: fileSpec()},
+		"volcano's scheduler": {job: edited(t, "volcano", "spec|schedulerName", "PS", "Worker"), s: fileSpec()},
+		"volcano's scheduler alone": {job: edited(t, "volcano", "spec|schedulerName", "PS", "Worker"), s: fileSpec(serving()),
+			notes: []string{"its PodGroup is one of scheduling.x-k8s.io, as there are none of volcano: gangctl's scheduler reads it if it answers to volcano"}},
+		"kube-batch": {job: annotated("kube-batch"), s: fileSpec(),
+			notes: []string{"its PodGroup is one of scheduling.x-k8s.io, as there are none of kube-batch: gangctl's scheduler reads it if it answers to kube-batch"}},
+		"kube-batch served": {job: annotated("kube-batch"), s: fileSpec(serving("scheduling.sigs.dev"))},
+		"volcano's podgroup not served": {job: object(t, file), group: groupOf(t, "scheduling.volcano.sh/v1beta1", "minMember: 2, queue: fast"), s: fileSpec(serving()),
+			notes: []string{"PodGroup mine is one of scheduling.x-k8s.io now, as the cluster serves none of scheduling.volcano.sh; its queue, fast, is left out"}},
+		"kube-batch's podgroup served": {job: annotated("kube-batch"), group: groupOf(t, "scheduling.incubator.k8s.io/v1alpha1", "minMember: 2"), s: fileSpec(serving("scheduling.incubator.k8s.io"))},
+		"koordinator's scheduler": {job: edited(t, "koord-scheduler", "spec|schedulerName", "PS", "Worker"), s: fileSpec(),
+			notes: []string{"scheduler koord-scheduler reads gangs of another dialect than scheduler-plugins: nothing is added"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +179,7 @@ func TestComplete(t *testing.T) {
 			if diff := cmp.Diff(string(want), string(got)); diff != "" {
 				t.Errorf("run with -update to accept (-want +got):\n%s", diff)
 			}
-			again, err := Complete(c.Job, c.PodGroup, FileSpec{Dialect: tt.s.Dialect, Scheduler: tt.s.Scheduler, Version: tt.s.Version})
+			again, err := Complete(c.Job, c.PodGroup, FileSpec{Dialect: tt.s.Dialect, Scheduler: tt.s.Scheduler, Version: tt.s.Version, Serves: tt.s.Serves})
 			if err != nil {
 				t.Fatalf("what was completed cannot be completed again: %v", err)
 			}
@@ -209,7 +227,6 @@ func TestCompleteRefuses(t *testing.T) {
 		"two gangs":             {job: twoNames, s: fileSpec(), want: "the pods of PS are in the gang a (scheduler-plugins), those of Worker in b (scheduler-plugins)"},
 		"default scheduler":     {job: edited(t, "default-scheduler", "spec|schedulerName", "PS"), s: fileSpec(), want: "its members ask for default-scheduler: nobody would start its members together"},
 		"volcano, dialect":      {job: volcano, s: typed("dialect", "labels"), want: "--dialect contradicts the file: its pods are marked as gang mine in dialect volcano"},
-		"volcano, minimum":      {job: volcano, s: typed("min-available", "xx"), want: "--min-available contradicts the file: it declares its gang itself, in dialect volcano"},
 		"volcano's, dialect":    {job: edited(t, "volcano", "spec|schedulerName", "PS"), s: typed("dialect", "labels"), want: "--dialect contradicts the file: its members ask for volcano"},
 		"labels, dialect":       {job: labelled, s: typed("dialect", "scheduler-plugins"), want: "--dialect contradicts the file: its pods are marked as gang mine in dialect labels"},
 		"labels, minimum":       {job: counted, s: typed("min-available", "xxx"), want: "the pods of Worker: --min-available contradicts the file: label pod-group.scheduling.sigs.k8s.io/min-available is 2"},

@@ -34,6 +34,8 @@ func (c *completion) decide() (bool, error) {
 	case sameMarks(c.s.Dialect, c.dialect):
 		c.dialect = c.s.Dialect
 		return true, nil
+	case sameMarks(c.dialect, gang.Volcano) && c.adopt():
+		return true, nil
 	case c.s.MinAvailable > 0:
 		return false, &ContradictionError{Flag: "min-available", File: fmt.Sprintf("it declares its gang itself, in dialect %s", c.dialect)}
 	}
@@ -64,7 +66,7 @@ func (c *completion) checkPodGroup() error {
 		return &ContradictionError{Flag: "min-available", File: fmt.Sprintf("it holds PodGroup %s, whose minimum counts", name)}
 	}
 	c.dialect = own
-	return nil
+	return c.replace()
 }
 
 // DialectOf is the dialect of a group object; empty for one that is not known.
@@ -91,6 +93,9 @@ func (c *completion) decideUnmarked() (bool, error) {
 	case c.scheduler != "" && c.scheduler != schedulerplugins.DefaultScheduler && dialect.Affinity(reader, c.scheduler) < 0:
 		if c.s.DialectTyped {
 			return false, &ContradictionError{Flag: "dialect", File: fmt.Sprintf("its members ask for %s, which reads gangs of another dialect", c.scheduler)}
+		}
+		if c.adopt() {
+			return true, nil
 		}
 		if c.s.MinAvailable > 0 {
 			return false, &ContradictionError{Flag: "min-available", File: fmt.Sprintf("its members ask for %s, for which gangctl declares no gang", c.scheduler)}

@@ -34,6 +34,8 @@ type FileOptions struct {
 
 	// typed tells a flag that was typed from a default.
 	typed func(flag string) bool
+	// serves reports whether the cluster serves group objects of an API group; nil if it was not asked.
+	serves func(group string) bool
 	// several says that the file holds more than one job, so that errors name it.
 	several bool
 }
@@ -116,6 +118,9 @@ func (o *FileOptions) run(ctx context.Context) error {
 	}
 	o.say(m)
 	o.several = len(parts) > 1
+	if o.serves, err = o.look(ctx, parts); err != nil {
+		return err
+	}
 	chosen := o.chosen()
 	b := batch{others: m.Others, namespace: namespace}
 	for _, p := range parts {
@@ -132,7 +137,7 @@ func (o *FileOptions) plan(p part, chosen bool) plan {
 		make: func(scheduler string) (*render.Objects, error) {
 			c, err := render.Complete(p.job, p.group, render.FileSpec{
 				Dialect: o.Dialect, Scheduler: scheduler, MinAvailable: o.MinAvailable,
-				DialectTyped: o.typed("dialect"), SchedulerTyped: o.typed("scheduler"), CommandLine: o.CommandLine,
+				DialectTyped: o.typed("dialect"), SchedulerTyped: o.typed("scheduler"), Serves: o.serves, CommandLine: o.CommandLine,
 			})
 			if err != nil {
 				return nil, o.explain(p.job, err)

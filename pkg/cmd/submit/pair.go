@@ -12,14 +12,17 @@ import (
 )
 
 // part is a job of a file, and the object in the file that declares its gang; nil without.
-type part struct{ job, group *unstructured.Unstructured }
+type part struct {
+	job, group *unstructured.Unstructured
+	read       workload.Job
+}
 
 // pair finds the job of each group: the one whose pods name it, or that is called like it, or the only one there is. A gang is
 // one job's. read are the jobs in the same order.
 func pair(jobs []*unstructured.Unstructured, read []workload.Job, groups []*unstructured.Unstructured) ([]part, error) {
 	parts := make([]part, len(jobs))
 	for i, job := range jobs {
-		parts[i].job = job
+		parts[i].job, parts[i].read = job, read[i]
 	}
 	for _, group := range groups {
 		at, err := ownerOf(group, read)

@@ -9,6 +9,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/argv"
 	"github.com/gangctl/gangctl/pkg/explain/world"
 )
 
@@ -81,6 +82,9 @@ func latest(a, b time.Time) time.Time {
 
 // serves reports whether a container is the scheduler of that name.
 func serves(d *appsv1.Deployment, container corev1.Container, name string) bool {
+	if slices.Contains(argv.List(container, "serve"), name) { // gangctl's own, which answers to further names
+		return true
+	}
 	if given := flag(container, "scheduler-name"); given != "" {
 		return given == name
 	}
