@@ -27,5 +27,24 @@ func drop(u *unstructured.Unstructured) []string {
 			dropped = append(dropped, strings.Join(path, "."))
 		}
 	}
+	dropEmptyTimes(u.Object)
 	return dropped
+}
+
+// dropEmptyTimes removes the empty creationTimestamp that generators leave in the metadata of pod templates, too: an API server
+// that is asked to be strict refuses it there, as its schema does not know it.
+func dropEmptyTimes(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		if at, found := v["creationTimestamp"]; found && at == nil {
+			delete(v, "creationTimestamp")
+		}
+		for _, item := range v {
+			dropEmptyTimes(item)
+		}
+	case []any:
+		for _, item := range v {
+			dropEmptyTimes(item)
+		}
+	}
 }

@@ -66,13 +66,17 @@ func TestParseJSON(t *testing.T) {
 
 // A file that was read from a cluster can be submitted again.
 func TestServerFieldsAreDropped(t *testing.T) {
-	text := strings.Replace(job, "  name: llama\n", "  name: llama\n  uid: u\n  resourceVersion: \"7\"\n  creationTimestamp: null\n", 1) + "status: {conditions: []}\n"
+	text := strings.Replace(job, "  name: llama\n", "  name: llama\n  uid: u\n  resourceVersion: \"7\"\n  creationTimestamp: null\n", 1)
+	text = strings.Replace(text, "      template:\n", "      template:\n        metadata: {creationTimestamp: null}\n", 1) + "status: {conditions: []}\n"
 	m, err := Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"metadata.resourceVersion", "metadata.uid", "status"}; !slices.Equal(m.Dropped, want) {
 		t.Errorf("dropped %v, want %v", m.Dropped, want)
+	}
+	if raw, err := json.Marshal(m.Jobs[0]); err != nil || strings.Contains(string(raw), "creationTimestamp") {
+		t.Errorf("an empty time is left: %s, %v", raw, err)
 	}
 	if job := m.Jobs[0]; job.GetUID() != "" || job.GetResourceVersion() != "" || job.Object["status"] != nil {
 		t.Errorf("got %v", job.Object)

@@ -52,6 +52,7 @@ func IndexedJob() Kind {
 			role, mode := s.Roles[0], batchv1.IndexedCompletion
 			job.Spec.Parallelism, job.Spec.Completions, job.Spec.CompletionMode = &role.Replicas, &role.Replicas, &mode
 			job.Spec.Template.Spec.Subdomain = s.Name
+			job.Spec.BackoffLimit, job.Spec.ActiveDeadlineSeconds, job.Spec.TTLSecondsAfterFinished = s.Lifetime.Retries, s.Lifetime.Limit, s.Lifetime.TTL
 			job.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicy(s.RestartPolicy)
 			return &laid{roles: []placed{{role, &job.Spec.Template}}}, nil
 		},

@@ -95,6 +95,9 @@ func (k Kind) Render(preset []byte, s Spec) (*Objects, error) {
 		}
 		roles = append(roles, workload.Role{Name: r.Name, Replicas: r.Replicas, Template: *r.template})
 	}
+	if l.policy != nil {
+		s.Lifetime.lay(l.policy)
+	}
 	d := declaration(s, roles)
 	for _, r := range l.roles {
 		writer.Mark(r.template, d, strings.ToLower(r.Name))
@@ -130,6 +133,11 @@ func (k Kind) objects(group *unstructured.Unstructured, s Spec) (*Objects, error
 	if group != nil {
 		objects.Owned = append(objects.Owned, group)
 	}
+	more, err := extras(s)
+	if err != nil {
+		return nil, err
+	}
+	objects.Owned = append(objects.Owned, more...)
 	if k.further == nil {
 		return objects, nil
 	}

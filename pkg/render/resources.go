@@ -13,24 +13,31 @@ import (
 // resources are those of one member. CPU and memory get a limit equal to the request: a member that may use more than it
 // asked for is the one that is evicted when a node runs short, and takes the gang with it. GPUs are limits; the API server
 // makes the equal request, the only one it allows for an extended resource.
-func resources(role Role, gpu corev1.ResourceName) corev1.ResourceRequirements {
-	var r corev1.ResourceRequirements
+func resources(preset corev1.ResourceRequirements, role Role, gpu corev1.ResourceName) corev1.ResourceRequirements {
+	r := preset
 	set := func(list *corev1.ResourceList, name corev1.ResourceName, q resource.Quantity) {
 		if *list == nil {
 			*list = corev1.ResourceList{}
 		}
 		(*list)[name] = q
 	}
-	if role.CPU != nil {
-		set(&r.Requests, corev1.ResourceCPU, *role.CPU)
-		set(&r.Limits, corev1.ResourceCPU, *role.CPU)
+	for name, quantity := range map[corev1.ResourceName]*resource.Quantity{corev1.ResourceCPU: role.CPU, corev1.ResourceMemory: role.Memory} {
+		if quantity != nil {
+			set(&r.Requests, name, *quantity)
+			set(&r.Limits, name, *quantity)
+		}
 	}
-	if role.Memory != nil {
-		set(&r.Requests, corev1.ResourceMemory, *role.Memory)
-		set(&r.Limits, corev1.ResourceMemory, *role.Memory)
+	for name, quantity := range role.Limits {
+		set(&r.Limits, name, quantity)
 	}
+	delete(r.Requests, gpu)
+	delete(r.Limits, gpu)
 	if role.GPUs > 0 {
 		set(&r.Limits, gpu, *resource.NewQuantity(role.GPUs, resource.DecimalSI))
+	}
+	for name, quantity := range role.Devices {
+		delete(r.Requests, name)
+		set(&r.Limits, name, quantity)
 	}
 	return r
 }

@@ -25,6 +25,10 @@ type Role struct {
 	GPUs int64
 	// CPU and Memory, per member, become requests and equal limits; nil sets neither.
 	CPU, Memory *resource.Quantity
+	// Limits are those of CPU and memory that are to differ from the requests.
+	Limits corev1.ResourceList
+	// Devices are further extended resources, per member.
+	Devices corev1.ResourceList
 }
 
 // Pod is what the pods of all roles have in common.
@@ -40,6 +44,39 @@ type Pod struct {
 	PriorityClass string
 	// Scheduler is the schedulerName of every member; empty leaves the cluster's default.
 	Scheduler string
+
+	// EnvFrom are Secrets and ConfigMaps of which every key becomes a variable.
+	EnvFrom []corev1.EnvFromSource
+	// Mounts are volumes, and where the container that does the work has them.
+	Mounts []Mount
+	// Code is what is cloned before the container starts; nil for nothing.
+	Code *Code
+	// Place is where members may run.
+	Place Place
+
+	PullSecrets    []string
+	PullPolicy     corev1.PullPolicy
+	ServiceAccount string
+	// HostNetwork gives members the network of their node.
+	HostNetwork bool
+	// LockMemory lets the container that does the work lock memory, which RDMA needs.
+	LockMemory bool
+}
+
+// Mount is a volume and where it is mounted; a volume of the same name may be mounted several times.
+type Mount struct {
+	Volume corev1.Volume
+	Mount  corev1.VolumeMount
+}
+
+// Lifetime is what ends a job, or what is left of it.
+type Lifetime struct {
+	// Retries is how many failures the job survives; nil leaves it to its controller.
+	Retries *int32
+	// Limit is how long the job may take, in seconds; nil is no limit.
+	Limit *int64
+	// TTL is after how many seconds the job is deleted once it has ended; nil keeps it.
+	TTL *int32
 }
 
 // Gang is how members are to start together.
@@ -52,6 +89,8 @@ type Gang struct {
 	MinAvailable int32
 	// Queue is the queue in which the gang waits; empty is that of the scheduler's choice.
 	Queue string
+	// TopologyKey is the node label of which all members need the same value; empty without such a rule.
+	TopologyKey string
 }
 
 // Spec is everything a job is made from besides its kind and its preset.
@@ -61,6 +100,12 @@ type Spec struct {
 	Roles []Role
 	Pod   Pod
 	Gang  Gang
+
+	Lifetime Lifetime
+	// Files are the contents of the job's ConfigMap, by key; it is called [FilesName].
+	Files map[string][]byte
+	// TensorBoard shows what members log; nil for none.
+	TensorBoard *TensorBoard
 
 	RestartPolicy kubeflowv1.RestartPolicy
 	// CleanPodPolicy says which pods are deleted when the job ends. Jobs of Kubernetes itself have none.

@@ -19,13 +19,14 @@ func Unstructured(obj runtime.Object) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// prune removes nulls and empty maps at any depth, but no empty string and no zero: those may have been asked for.
+// prune removes nulls and empty maps at any depth, but no empty string and no zero: those may have been asked for. An empty
+// emptyDir is what says of which kind a volume is.
 func prune(value any) {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, item := range v {
 			prune(item)
-			if m, ok := item.(map[string]any); item == nil || (ok && len(m) == 0) {
+			if m, ok := item.(map[string]any); item == nil || (ok && len(m) == 0 && key != "emptyDir") {
 				delete(v, key)
 			}
 		}

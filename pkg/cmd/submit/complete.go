@@ -12,6 +12,7 @@ import (
 
 // complete reads NAME and the command after --, and fills in the defaults that depend on other flags.
 func (o *Options) complete(cmd *cobra.Command, args []string) error {
+	o.typed = cmd.Flags().Changed
 	if err := refuseEmpty(cmd.Flags()); err != nil {
 		return err
 	}

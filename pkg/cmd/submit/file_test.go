@@ -165,8 +165,14 @@ func TestFileDetails(t *testing.T) {
 				t.Errorf("got %v\n%s", job, stderr)
 			}
 		}},
-		"a gang of another dialect is left alone": {strings.Replace(jobFile, "        spec:\n", "        metadata: {annotations: {scheduling.k8s.io/group-name: g}}\n        spec:\n", 1), "", func(t *testing.T, _, group map[string]any, stderr string) {
-			if group != nil || stderr != "note: the file declares gang g in dialect volcano itself: nothing is added\n" {
+		"a mark without its object gets one": {strings.Replace(jobFile, "        spec:\n", "        metadata: {annotations: {scheduling.k8s.io/group-name: g}}\n        spec:\n", 1), "", func(t *testing.T, job, group map[string]any, stderr string) {
+			marks := at(t, job, "spec", "tfReplicaSpecs", "Worker", "template", "metadata")
+			if at(t, group, "metadata", "name") != "g" || at(t, marks.(map[string]any), "annotations", "scheduling.k8s.io/group-name") != "g" || stderr != "" {
+				t.Errorf("got %v\n%s", group, stderr)
+			}
+		}},
+		"a gang of KAI is left alone": {strings.Replace(jobFile, "        spec:\n", "        metadata: {annotations: {pod-group-name: g}}\n        spec:\n", 1), "", func(t *testing.T, _, group map[string]any, stderr string) {
+			if group != nil || stderr != "note: the file declares gang g in dialect kai itself: nothing is added\n" {
 				t.Errorf("got %v\n%s", group, stderr)
 			}
 		}},

@@ -91,6 +91,7 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	flags.StringArrayVar(&o.Labels, "label", nil, "Label KEY=VALUE of the job and its pods (repeatable)")
 	flags.StringArrayVar(&o.Annotations, "annotation", nil, "Annotation KEY=VALUE of the job and its pods (repeatable)")
 
+	o.addPodFlags(cmd)
 	if o.kind.flags != nil {
 		o.kind.flags(o, cmd)
 	}

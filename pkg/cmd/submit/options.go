@@ -15,6 +15,7 @@ import (
 type Options struct {
 	Submission
 	gangFlags
+	podFlags
 	Suffix     func() string
 	ConfigPath string
 	// CommandLine is what the job keeps of the command line.
@@ -42,6 +43,8 @@ type Options struct {
 	File string
 
 	kind kind
+	// typed tells a flag that was typed from a default.
+	typed func(flag string) bool
 	// version is the API version of the job; empty for that of the preset.
 	version string
 	// schedulerChosen is false if the scheduler is gangctl's own default.
@@ -52,7 +55,7 @@ type Options struct {
 const everyKind = `
 
 The words after -- are %s, exactly as typed: no shell reads them, and no $(NAME) is replaced.
-For a shell, name it: -- sh -c 'python train.py && touch /done'.
+With --shell, sh -c reads them: --shell -- 'python train.py && touch /done'.
 
 --dry-run=fit says whether the gang would start now, and if not, why, with the answer and the exit code of why-pending, but
 0 where it would.

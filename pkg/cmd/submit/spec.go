@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -57,12 +58,31 @@ func (o *Options) spec(namespace string) (render.Spec, error) {
 		Labels: labels, Annotations: annotations,
 		CommandLine: o.CommandLine,
 	}
+	if err := o.fill(&spec, o.training(spec.Roles), o.typed); err != nil {
+		return render.Spec{}, err
+	}
 	for _, e := range env {
 		if slices.Contains(o.kind.write(o).Sets(spec), e.Name) {
 			return render.Spec{}, failure.Usagef("--env %s has no effect: %s sets it for every member", e.Name, o.setter())
 		}
 	}
 	return spec, nil
+}
+
+// training are the roles of the job that --gpus is for.
+func (o *Options) training(roles []render.Role) []string {
+	var names []string
+	for _, r := range o.Roles {
+		if r.trains {
+			names = append(names, r.Name)
+		}
+	}
+	if o.kind.spread != nil { // into roles that do the same
+		for _, r := range roles {
+			names = append(names, r.Name)
+		}
+	}
+	return names
 }
 
 // jobRoles are the roles of the job.
@@ -107,6 +127,17 @@ func (o *Options) environment() ([]corev1.EnvVar, error) {
 
 // pairs reads the KEY=VALUE words of a repeatable flag that sets metadata.
 func pairs(flag string, words []string, problems func(key, value string) []string) (map[string]string, error) {
+	out, err := keyValues(flag, words, problems)
+	for _, key := range slices.Sorted(maps.Keys(out)) {
+		if owner := reserved(key); owner != "" {
+			return nil, failure.Usagef("--%s %s: this key is set by %s", flag, key, owner)
+		}
+	}
+	return out, err
+}
+
+// keyValues reads the KEY=VALUE words of a repeatable flag.
+func keyValues(flag string, words []string, problems func(key, value string) []string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, word := range words {
 		key, value, ok := strings.Cut(word, "=")
@@ -119,9 +150,6 @@ func pairs(flag string, words []string, problems func(key, value string) []strin
 		if _, ok := out[key]; ok {
 			return nil, failure.Usagef("--%s %s is given twice", flag, key)
 		}
-		if owner := reserved(key); owner != "" {
-			return nil, failure.Usagef("--%s %s: this key is set by %s", flag, key, owner)
-		}
 		out[key] = value
 	}
 	return out, nil
@@ -133,7 +161,7 @@ func reserved(key string) string {
 	switch {
 	case domain == strings.TrimSuffix(kubeflowv1.JobNameLabel, "/job-name"):
 		return "the training operator"
-	case key == render.CommandAnnotation, domain == "scheduling.x-k8s.io", strings.HasPrefix(domain, "pod-group.scheduling."):
+	case domain == "gangctl.dev", domain == "scheduling.x-k8s.io", strings.HasPrefix(domain, "pod-group.scheduling."):
 		return "gangctl"
 	}
 	return ""

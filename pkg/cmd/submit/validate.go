@@ -22,7 +22,7 @@ const maxNameLength = 63
 // default from the configuration that does not apply is no mistake.
 func (o *Options) validate(flags *pflag.FlagSet) error {
 	for _, check := range []func(*pflag.FlagSet) error{
-		o.validateKind, o.validateName, o.validatePlacement, o.validateRoles, o.validateImages, o.validateGPUs, o.validateGang, o.validateMetadata, o.Submission.validate,
+		o.validateKind, o.validateName, o.validatePlacement, o.validateRoles, o.validateImages, o.validateGPUs, o.validateGang, o.validatePod, o.validateMetadata, o.Submission.validate,
 	} {
 		if err := check(flags); err != nil {
 			return err
@@ -34,7 +34,8 @@ func (o *Options) validate(flags *pflag.FlagSet) error {
 // refuseEmpty refuses an empty value where somebody typed one: an unset variable of a script, rather than the wish for a
 // default. It must see the flags before defaults fill them in.
 func refuseEmpty(flags *pflag.FlagSet) error {
-	for _, name := range []string{"name", "working-dir", "scheduler", "priority-class"} {
+	for _, name := range []string{"name", "working-dir", "scheduler", "priority-class", "service-account", "topology", "sync-git", "sync-image", "tensorboard",
+		"tensorboard-image", "affinity-domain"} {
 		if flag := flags.Lookup(name); flag.Changed && strings.TrimSpace(flag.Value.String()) == "" {
 			return failure.Usagef("--%s is empty", name).WithHint("give it a value, or leave it out")
 		}

@@ -1,0 +1,224 @@
+package submit
+
+import (
+	"flag"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/explain/explaintest"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// wishes are words for every flag of a kind that changes what is submitted, each with what it needs to have an effect.
+func wishes(kind string) map[string][]string {
+	all := map[string][]string{
+		"name": {"--name", "bert"}, "image": {"--image", "other:2"}, "workers": {"--workers", "3"}, "ps": {"--ps", "1"}, "chief": {"--chief", "1"},
+		"evaluator": {"--evaluator", "1"}, "gpus": {"--gpus", "2"}, "cpu": {"--cpu", "4"}, "memory": {"--memory", "8Gi"},
+		"gpu-resource": {"--gpu-resource", "amd.com/gpu", "--gpus", "1"}, "env": {"--env", `Q=a"b, c: d # e`}, "working-dir": {"--working-dir", "/work"},
+		"scheduler": {"--scheduler", "mine"}, "min-available": {"--min-available", "2", "--workers", "3"}, "dialect": {"--dialect", "labels"}, "queue": {"--queue", "fast", "--dialect", "volcano"},
+		"priority-class": {"--priority-class", "high"}, "restart-policy": {"--restart-policy", "Never"}, "clean-pod-policy": {"--clean-pod-policy", "All"},
+		"label": {"--label", "team=vision"}, "annotation": {"--annotation", "note=a b"},
+		"limit-cpu": {"--limit-cpu", "8"}, "limit-memory": {"--limit-memory", "16Gi"}, "device": {"--device", "example.com/fpga=2"}, "rdma": {"--rdma"},
+		"env-from": {"--env-from", "secret/keys", "--env-from", "configmap/settings"}, "data": {"--data", "imagenet:/data:ro:train", "--data", "out:/out"},
+		"host-path": {"--host-path", "/mnt/nvme:/scratch"}, "config-file": {"--config-file", "testdata/train.ini:/etc/train.ini"}, "shm": {"--shm", "2Gi"},
+		"sync-git": {"--sync-git", "https://example.com/team/train@v1.2"}, "sync-image": {"--sync-image", "git:1", "--sync-git", "https://example.com/team/train"},
+		"shell": {"--shell"}, "node-selector": {"--node-selector", "pool=gpu"}, "toleration": {"--toleration", "nvidia.com/gpu=present:NoSchedule", "--toleration", "spot"},
+		"affinity-node": {"--affinity-node", "model in (a100,h100),!spot"}, "affinity-policy": {"--affinity-policy", "spread"},
+		"affinity-constraint": {"--affinity-constraint", "required", "--affinity-policy", "pack"}, "affinity-domain": {"--affinity-domain", "rack", "--affinity-policy", "spread"},
+		"topology": {"--topology", "topology.kubernetes.io/zone"}, "host-network": {"--host-network"}, "image-pull-secret": {"--image-pull-secret", "registry"},
+		"image-pull-policy": {"--image-pull-policy", "Always"}, "service-account": {"--service-account", "trainer"}, "retries": {"--retries", "3"},
+		"time-limit": {"--time-limit", "12h"}, "ttl": {"--ttl", "24h"}, "tensorboard": {"--tensorboard", "s3://logs/llama"},
+		"tensorboard-image": {"--tensorboard-image", "tb:1", "--tensorboard", "s3://logs/llama"},
+		"slots-per-worker":  {"--slots-per-worker", "2"}, "framework": {"--framework", "torch"}, "nproc-per-node": {"--nproc-per-node", "4"},
+		"chief-image": {"--chief-image", "c:1", "--chief", "1"}, "chief-gpus": {"--chief-gpus", "1", "--chief", "1"}, "chief-cpu": {"--chief-cpu", "1", "--chief", "1"}, "chief-memory": {"--chief-memory", "1Gi", "--chief", "1"},
+		"ps-image": {"--ps-image", "p:1", "--ps", "1"}, "ps-gpus": {"--ps-gpus", "1", "--ps", "1"}, "ps-cpu": {"--ps-cpu", "1", "--ps", "1"}, "ps-memory": {"--ps-memory", "1Gi", "--ps", "1"},
+		"worker-image": {"--worker-image", "w:1"}, "worker-gpus": {"--worker-gpus", "1"}, "worker-cpu": {"--worker-cpu", "1"}, "worker-memory": {"--worker-memory", "1Gi"},
+		"evaluator-image": {"--evaluator-image", "e:1", "--evaluator", "1"}, "evaluator-gpus": {"--evaluator-gpus", "1", "--evaluator", "1"}, "evaluator-cpu": {"--evaluator-cpu", "1", "--evaluator", "1"}, "evaluator-memory": {"--evaluator-memory", "1Gi", "--evaluator", "1"},
+		"launcher-image": {"--launcher-image", "l:1"}, "launcher-gpus": {"--launcher-gpus", "1"}, "launcher-cpu": {"--launcher-cpu", "1"}, "launcher-memory": {"--launcher-memory", "1Gi"},
+		"master-image": {"--master-image", "m:1"}, "master-gpus": {"--master-gpus", "1"}, "master-cpu": {"--master-cpu", "1"}, "master-memory": {"--master-memory", "1Gi"},
+	}
+	if kind == "job" { // where only one framework has processes
+		all["nproc-per-node"] = append(all["nproc-per-node"], "--framework", "torch")
+	}
+	return all
+}
+
+// others are the flags that say what to do with the objects rather than what they are.
+func others() []string {
+	return []string{"filename", "dry-run", "from", "wait", "timeout", "output", "show-managed-fields", "template", "allow-missing-template-keys", "no-headers", "sort-by", "help", "follow"}
+}
+
+// shown is what a command line makes, without the line that is kept on the job; or the error.
+func shown(t testing.TB, kind string, words ...string) (string, error) {
+	t.Helper()
+	line := append([]string{"submit", kind, "--dry-run=client", "-o", "yaml"}, words...)
+	if !slices.Contains(words, "--name") {
+		line = append(line, "--name", "llama")
+	}
+	if !slices.Contains(words, "--image") {
+		line = append(line, "--image", "i:1")
+	}
+	out, _, failed := typeLine(t.Context(), noCluster, "", append(line, "--", "python", "train.py")...)
+	if failed != nil {
+		return "", failed
+	}
+	var kept []string
+	skip := false
+	for line := range strings.Lines(out) {
+		if skip = strings.Contains(line, "gangctl.dev/command:") || skip && strings.HasPrefix(line, "      "); !skip {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, ""), nil
+}
+
+// flagsOf are the flags of a kind's command.
+func flagsOf(t testing.TB, kind string) []string {
+	t.Helper()
+	streams, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(explaintest.Now))
+	var names []string
+	for _, k := range kinds() {
+		if k.word != kind {
+			continue
+		}
+		newKindCommand(&factory.Factory{IO: streams, Suffix: func() string { return "abcde" }}, k, nil).Flags().VisitAll(func(f *pflag.Flag) {
+			if !slices.Contains(others(), f.Name) {
+				names = append(names, f.Name)
+			}
+		})
+	}
+	return names
+}
+
+// Every flag of every kind changes what is submitted, and what it makes is kept under testdata.
+func TestEveryFlag(t *testing.T) {
+	for _, k := range kinds() {
+		all := wishes(k.word)
+		bare, err := shown(t, k.word)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range flagsOf(t, k.word) {
+			t.Run(k.word+"/"+name, func(t *testing.T) {
+				words, ok := all[name]
+				if !ok {
+					t.Fatalf("nobody says what --%s is good for", name)
+				}
+				got, err := shown(t, k.word, words...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got == bare {
+					t.Error("it changes nothing")
+				}
+				if k.word != "tf" {
+					return // the same flag means the same; that it acts is what counts
+				}
+				path := filepath.Join("testdata", "flag", name+".yaml")
+				if *update {
+					if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(string(want), got); diff != "" {
+					t.Errorf("run with -update to accept (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// However many flags there are already, one more changes the object, or is refused.
+func TestFlagsTogether(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same in every run
+	for _, k := range kinds() {
+		all, names := wishes(k.word), flagsOf(t, k.word)
+		for range 60 {
+			var words []string
+			used := map[string]bool{}
+			pick := func() (string, []string) {
+				name := names[random.IntN(len(names))]
+				more := all[name]
+				for i := 0; i < len(more); i++ {
+					if strings.HasPrefix(more[i], "--") && used[more[i]] {
+						return "", nil // a value that is given twice: the last one counts
+					}
+				}
+				for _, word := range more {
+					used[word] = used[word] || strings.HasPrefix(word, "--")
+				}
+				return name, more
+			}
+			for range random.IntN(8) {
+				_, more := pick()
+				words = append(words, more...)
+			}
+			name, more := pick()
+			if name == "" {
+				continue
+			}
+			before, err := shown(t, k.word, words...)
+			if err != nil {
+				continue // they contradict each other already
+			}
+			after, err := shown(t, k.word, append(slices.Clone(words), more...)...)
+			if err == nil && after == before && !overruled(name, words) {
+				t.Errorf("%s: %q changes nothing after %q", k.word, more, words)
+			}
+		}
+	}
+}
+
+// overruled reports whether a flag for all is hidden behind those for each: the job has one role with members, and that says it.
+func overruled(name string, words []string) bool {
+	return slices.Contains([]string{"image", "gpus", "cpu", "memory"}, name) && slices.ContainsFunc(words, func(w string) bool { return strings.HasSuffix(w, "-"+name) })
+}
+
+// What people type into free text arrives as it is, and breaks nothing.
+func FuzzValues(f *testing.F) {
+	f.Add("A", `a"b: c # d`, "vision", "python", "llama")
+	f.Add("A", "$(B) $$ \n\t", "", "'", "a-b")
+	f.Add("x y", "{{.}}", "ü", "--", "1")
+	f.Fuzz(func(t *testing.T, name, value, label, word, job string) {
+		line := []string{"submit", "tf", "--name=" + job, "--image", "i", "--dry-run=client", "-o", "yaml", "--env", name + "=" + value, "--label", "team=" + label, "--", "run", word}
+		out, _, failed := typeLine(t.Context(), noCluster, "", line...)
+		if failed != nil {
+			return
+		}
+		rendered, group := rendered(t, out)
+		template := at(t, rendered, "spec", "tfReplicaSpecs", "Worker", "template").(map[string]any)
+		c := at(t, template, "spec").(map[string]any)["containers"].([]any)[0].(map[string]any)
+		// The kubelet reads $$ as one $, and $(NAME) as what NAME is.
+		read := func(v any) string { return strings.ReplaceAll(v.(string), "$$", "$") }
+		env := c["env"].([]any)[0].(map[string]any)
+		set, _ := env["value"].(string)
+		if env["name"] != name || !same(read(set), value) || !same(read(c["command"].([]any)[1]), word) {
+			t.Errorf("%q=%q %q became %v %v", name, value, word, env, c["command"])
+		}
+		labels := maps.Clone(at(t, template, "metadata", "labels").(map[string]any))
+		if labels["team"] != label || at(t, rendered, "metadata", "name") != job || at(t, group, "metadata", "name") != job {
+			t.Errorf("%q %q became %v", label, job, labels)
+		}
+	})
+}
+
+// same compares what YAML can hold: it has no room for bytes that are no text.
+func same(got, want string) bool {
+	return strings.ReplaceAll(got, "$$", "$") == strings.ReplaceAll(strings.ToValidUTF8(want, "\uFFFD"), "$$", "$") || got == want
+}

@@ -1,0 +1,183 @@
+package submit
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/render"
+)
+
+// maxFiles is how much a ConfigMap holds, in bytes.
+const maxFiles = 1 << 20
+
+// shmPath is where programs expect shared memory.
+const shmPath = "/dev/shm"
+
+// mounts are the volumes that flags ask for.
+func (p *podFlags) mounts(job string) ([]render.Mount, error) {
+	m := &mounting{at: map[string]string{}}
+	for i, word := range p.Data {
+		if err := m.claim(fmt.Sprintf("data-%d", i), word); err != nil {
+			return nil, err
+		}
+	}
+	for i, word := range p.HostPaths {
+		if err := m.hostPath(fmt.Sprintf("host-%d", i), word); err != nil {
+			return nil, err
+		}
+	}
+	for i, word := range p.ConfigFiles {
+		if err := m.file(render.FilesName(job), fileKey(i, word), word); err != nil {
+			return nil, err
+		}
+	}
+	if p.Shm != nil {
+		source := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: p.Shm}}
+		if err := m.add("--shm", corev1.Volume{Name: "shm", VolumeSource: source}, corev1.VolumeMount{MountPath: shmPath}); err != nil {
+			return nil, err
+		}
+	}
+	return m.all, nil
+}
+
+type mounting struct {
+	all []render.Mount
+	// at are the flags by the paths that they mount something at.
+	at map[string]string
+}
+
+func (m *mounting) add(flag string, volume corev1.Volume, mount corev1.VolumeMount) error {
+	mount.MountPath = path.Clean(mount.MountPath)
+	if other, taken := m.at[mount.MountPath]; taken {
+		return failure.Usagef("%s and %s are both mounted at %s", other, flag, mount.MountPath)
+	}
+	m.at[mount.MountPath] = flag
+	m.all = append(m.all, render.Mount{Volume: volume, Mount: mount})
+	return nil
+}
+
+// claim reads CLAIM:/PATH[:ro][:SUBPATH].
+func (m *mounting) claim(volume, word string) error {
+	bad := func(why string) error {
+		return failure.Usagef("--data %q: %s", word, why).WithHint("it is CLAIM:/PATH[:ro][:SUBPATH], for example: --data imagenet:/data:ro")
+	}
+	parts := strings.Split(word, ":")
+	if len(parts) < 2 {
+		return bad("there is no path")
+	}
+	if len(validation.IsDNS1123Subdomain(parts[0])) > 0 {
+		return bad(fmt.Sprintf("%q is no name of a volume claim", parts[0]))
+	}
+	if why := pathProblem(parts[1]); why != "" {
+		return bad(why)
+	}
+	rest, readOnly := parts[2:], false
+	if len(rest) > 0 && (rest[0] == "ro" || rest[0] == "rw") {
+		readOnly, rest = rest[0] == "ro", rest[1:]
+	}
+	subPath := strings.Join(rest, ":")
+	switch {
+	case len(rest) > 1:
+		return bad("there is too much in it")
+	case len(rest) == 1 && (subPath == "" || path.IsAbs(subPath) || !filepath.IsLocal(subPath)):
+		return bad(fmt.Sprintf("%q is no path below the volume's own", subPath))
+	}
+	source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: parts[0]}}
+	return m.add("--data "+word, corev1.Volume{Name: volume, VolumeSource: source}, corev1.VolumeMount{MountPath: parts[1], ReadOnly: readOnly, SubPath: subPath})
+}
+
+// hostPath reads /HOST:/PATH[:ro].
+func (m *mounting) hostPath(volume, word string) error {
+	bad := func(why string) error {
+		return failure.Usagef("--host-path %q: %s", word, why).WithHint("it is /HOST:/PATH[:ro], for example: --host-path /mnt/nvme:/scratch")
+	}
+	parts := strings.Split(word, ":")
+	switch {
+	case len(parts) < 2:
+		return bad("there is no path in the member")
+	case len(parts) > 3 || len(parts) == 3 && parts[2] != "ro" && parts[2] != "rw":
+		return bad("after the second path only ro or rw may follow")
+	}
+	for _, p := range parts[:2] {
+		if why := pathProblem(p); why != "" {
+			return bad(why)
+		}
+	}
+	source := corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: parts[0]}}
+	return m.add("--host-path "+word, corev1.Volume{Name: volume, VolumeSource: source}, corev1.VolumeMount{MountPath: parts[1], ReadOnly: len(parts) == 3 && parts[2] == "ro"})
+}
+
+// file reads FILE:/PATH; the file itself is read elsewhere.
+func (m *mounting) file(configMap, key, word string) error {
+	_, at := cutFile(word)
+	if why := pathProblem(at); why != "" {
+		return failure.Usagef("--config-file %q: %s", word, why).WithHint("it is FILE:/PATH, for example: --config-file train.yaml:/etc/train.yaml")
+	}
+	source := corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: configMap}}}
+	return m.add("--config-file "+word, corev1.Volume{Name: "files", VolumeSource: source}, corev1.VolumeMount{MountPath: at, SubPath: key, ReadOnly: true})
+}
+
+// pathProblem says why something is no path in a container; it is empty if it is.
+func pathProblem(p string) string {
+	switch {
+	case !path.IsAbs(p):
+		return fmt.Sprintf("%q is no absolute path", p)
+	case path.Clean(p) == "/":
+		return "the root cannot be mounted"
+	case strings.Contains(p+"/", "/../"):
+		return fmt.Sprintf("%q leads upwards", p)
+	}
+	return ""
+}
+
+// cutFile cuts FILE:/PATH at the last colon, as names of files may have one.
+func cutFile(word string) (name, at string) {
+	i := strings.LastIndexByte(word, ':')
+	if i < 0 {
+		return word, ""
+	}
+	return word[:i], word[i+1:]
+}
+
+var notInKeys = regexp.MustCompile(`[^-._a-zA-Z0-9]`)
+
+// fileKey is the key of the i-th file in the ConfigMap.
+func fileKey(i int, word string) string {
+	name, _ := cutFile(word)
+	base := notInKeys.ReplaceAllString(filepath.Base(name), "_")
+	return fmt.Sprintf("%d-%s", i, base[max(0, len(base)-maxNameLength):])
+}
+
+// readFiles reads the local files.
+func (p *podFlags) readFiles() error {
+	total := 0
+	p.files = map[string][]byte{}
+	for i, word := range p.ConfigFiles {
+		name, _ := cutFile(word)
+		info, err := os.Stat(name)
+		if err == nil && info.Mode().IsRegular() && info.Size() > maxFiles {
+			return failure.Usagef("--config-file %s: it has %d bytes, and all files together may have %d (1 MiB)", name, info.Size(), maxFiles).
+				WithHint("put it on a volume: --data CLAIM:/PATH")
+		}
+		var content []byte
+		if err == nil {
+			content, err = os.ReadFile(name)
+		}
+		if err != nil {
+			return failure.Usagef("--config-file %q: %w", word, err)
+		}
+		if total += len(content); total > maxFiles {
+			return failure.Usagef("--config-file: the files have more than %d bytes (1 MiB) together", maxFiles).WithHint("put them on a volume: --data CLAIM:/PATH")
+		}
+		p.files[fileKey(i, word)] = content
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package submit
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/render"
+)
+
+// place is where members may run.
+func (p *podFlags) place(typed func(string) bool) (render.Place, error) {
+	place := render.Place{Affinity: p.Affinity}
+	if p.Affinity != "" {
+		place.Required, place.Domain = p.Constraint == required, p.Domain
+	}
+	var err error
+	place.NodeSelector, err = keyValues("node-selector", p.NodeSelector, func(key, value string) []string {
+		return append(content.IsLabelKey(key), content.IsLabelValue(value)...)
+	})
+	if err != nil {
+		return place, err
+	}
+	if len(place.NodeSelector) == 0 {
+		place.NodeSelector = nil
+	}
+	for _, word := range p.Tolerations {
+		toleration, err := tolerationOf(word)
+		if err != nil {
+			return place, err
+		}
+		place.Tolerations = append(place.Tolerations, toleration)
+	}
+	for _, word := range p.AffinityNodes {
+		requirements, err := requirementsOf(word)
+		if err != nil {
+			return place, err
+		}
+		place.Nodes = append(place.Nodes, requirements...)
+	}
+	for flag, key := range map[string]string{"topology": p.Topology, "affinity-domain": p.Domain} {
+		if problems := content.IsLabelKey(key); key != "" && len(problems) > 0 {
+			return place, failure.Usagef("--%s %q: %s", flag, key, strings.Join(problems, "; "))
+		}
+	}
+	for _, flag := range []string{"affinity-constraint", "affinity-domain"} {
+		if typed(flag) && p.Affinity == "" {
+			return place, failure.Usagef("--%s has no effect without --affinity-policy", flag).WithHint("add --affinity-policy spread or --affinity-policy pack, or leave out --%s", flag)
+		}
+	}
+	if p.Affinity == render.Spread && place.Required && p.Topology != "" && p.Topology == p.Domain {
+		return place, failure.Usagef("--topology %s and --affinity-policy spread cannot both hold: the one wants all members at one value of the label, the other at most one", p.Topology).
+			WithHint("leave out one of them, or use --affinity-constraint preferred")
+	}
+	return place, nil
+}
+
+// tolerationOf reads KEY[=VALUE][:EFFECT], as taints are written; all tolerates everything.
+func tolerationOf(word string) (corev1.Toleration, error) {
+	if word == "all" {
+		return corev1.Toleration{Operator: corev1.TolerationOpExists}, nil
+	}
+	rest, effect, hasEffect := strings.Cut(word, ":")
+	key, value, hasValue := strings.Cut(rest, "=")
+	t := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffect(effect)}
+	if hasValue {
+		t.Operator, t.Value = corev1.TolerationOpEqual, value
+	}
+	problems := append(content.IsLabelKey(key), content.IsLabelValue(value)...)
+	switch t.Effect {
+	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+	default:
+		if hasEffect {
+			problems = append(problems, fmt.Sprintf("the effect %q must be NoSchedule, PreferNoSchedule or NoExecute", effect))
+		}
+	}
+	if len(problems) > 0 {
+		return t, failure.Usagef("--toleration %q: %s", word, strings.Join(problems, "; ")).WithHint("for example: --toleration nvidia.com/gpu=present:NoSchedule, or --toleration dedicated")
+	}
+	return t, nil
+}
+
+// requirementsOf reads a selector of labels, as `kubectl -l` takes it.
+func requirementsOf(word string) ([]corev1.NodeSelectorRequirement, error) {
+	selector, err := labels.Parse(word)
+	if err != nil || strings.TrimSpace(word) == "" {
+		if err == nil {
+			err = fmt.Errorf("it is empty")
+		}
+		return nil, failure.Usagef("--affinity-node %q: %w", word, err).WithHint("for example: --affinity-node 'gpu-model in (a100,h100)', --affinity-node '!spot'")
+	}
+	requirements, _ := selector.Requirements()
+	var all []corev1.NodeSelectorRequirement
+	for _, r := range requirements {
+		n := corev1.NodeSelectorRequirement{Key: r.Key(), Values: r.ValuesUnsorted()}
+		switch r.Operator() {
+		case selection.In, selection.Equals, selection.DoubleEquals:
+			n.Operator = corev1.NodeSelectorOpIn
+		case selection.NotIn, selection.NotEquals:
+			n.Operator = corev1.NodeSelectorOpNotIn
+		case selection.Exists:
+			n.Operator, n.Values = corev1.NodeSelectorOpExists, nil
+		case selection.DoesNotExist:
+			n.Operator, n.Values = corev1.NodeSelectorOpDoesNotExist, nil
+		case selection.GreaterThan:
+			n.Operator = corev1.NodeSelectorOpGt
+		case selection.LessThan:
+			n.Operator = corev1.NodeSelectorOpLt
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+// devices are the extended resources of a member that trains.
+func (p *podFlags) devices(gpu string) (corev1.ResourceList, error) {
+	list := corev1.ResourceList{}
+	for _, word := range p.Devices {
+		name, number, ok := strings.Cut(word, "=")
+		quantity, err := resource.ParseQuantity(number)
+		switch {
+		case !ok || err != nil || quantity.Sign() <= 0 || !quantity.Equal(*resource.NewQuantity(quantity.Value(), resource.DecimalSI)):
+			return nil, failure.Usagef("--device %q: must be DOMAIN/NAME=COUNT, with a whole number from 1 on", word).WithHint("for example: --device rdma/hca=1")
+		case len(content.IsLabelKey(name)) > 0 || !strings.Contains(name, "/"):
+			return nil, failure.Usagef("--device %q: %q is no extended resource, DOMAIN/NAME", word, name).WithHint("for example: --device rdma/hca=1")
+		case name == gpu:
+			return nil, failure.Usagef("--device %s: this resource is what --gpus counts", name).WithHint("use --gpus %s", number)
+		}
+		if _, twice := list[corev1.ResourceName(name)]; twice {
+			return nil, failure.Usagef("--device %s is given twice", name)
+		}
+		list[corev1.ResourceName(name)] = quantity
+	}
+	if p.RDMA == "" {
+		return list, nil
+	}
+	if len(content.IsLabelKey(p.RDMA)) > 0 || !strings.Contains(p.RDMA, "/") {
+		return nil, failure.Usagef("--rdma %q: must be an extended resource, DOMAIN/NAME", p.RDMA).WithHint("for example: --rdma=rdma/hca")
+	}
+	if _, twice := list[corev1.ResourceName(p.RDMA)]; twice {
+		return nil, failure.Usagef("--rdma and --device both ask for %s", p.RDMA).WithHint("leave out --device %s", p.RDMA)
+	}
+	list[corev1.ResourceName(p.RDMA)] = *resource.NewQuantity(1, resource.DecimalSI)
+	return list, nil
+}
