@@ -9,6 +9,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/board"
+	"github.com/gangctl/gangctl/scheduler/plan"
 	"github.com/gangctl/gangctl/scheduler/virtual"
 )
 
@@ -28,6 +29,12 @@ type decisions struct {
 // SetCondition implements intercept.Conditions.
 func (d *decisions) SetCondition(namespace, name string, condition metav1.Condition) (*schedulingv1beta1.PodGroup, bool) {
 	id := types.NamespacedName{Namespace: namespace, Name: name}
+	if condition.Reason == schedulingv1beta1.PodGroupReasonSchedulerError && plan.Spurious(condition.Message) {
+		condition.Reason, condition.Message = schedulingv1beta1.PodGroupReasonUnschedulable, "members that its gang needs have gone"
+		if note, ok := d.notes.Said(id); ok {
+			condition.Message = note.Finding.Message
+		}
+	}
 	waits := condition.Status == metav1.ConditionFalse && condition.Reason == schedulingv1beta1.PodGroupReasonUnschedulable
 	note, fresh, told := d.notes.Told(id)
 	if waits && (!told || note.Need == 0) && !d.scheduled(id) { // nobody has better words than the engine

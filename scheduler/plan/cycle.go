@@ -13,6 +13,7 @@ import (
 	upstream "k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/scheduler/board"
 	"github.com/gangctl/gangctl/scheduler/virtual"
 )
@@ -107,6 +108,10 @@ func (p *Planner) failed(pod *corev1.Pod, status *fwk.Status, nominating *fwk.No
 	if !ok || p.now == nil || p.now.group != group {
 		return status
 	}
+	if isSpurious(status) {
+		p.board.Tell(group, board.Note{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: p.now.why()}}, false)
+		return p.now.memberRefusal(pod, p.nodes())
+	}
 	if !status.IsRejected() {
 		p.now.faulty = true
 		return status
@@ -126,6 +131,18 @@ func (p *Planner) failed(pod *corev1.Pod, status *fwk.Status, nominating *fwk.No
 	}
 	fit.NumAllNodes, fit.Diagnosis.PreFilterMsg = note.Among, note.Sentence()
 	return fwk.NewStatus(fwk.Unschedulable).WithError(fit)
+}
+
+// nodes is how many the engine has looked at.
+func (p *Planner) nodes() int {
+	if p.handle == nil {
+		return 0
+	}
+	nodes, err := p.handle.SnapshotSharedLister().NodeInfos().List()
+	if err != nil {
+		return 0
+	}
+	return len(nodes)
 }
 
 // end parks a gang that the engine did not place, for as long as what it failed for holds, and says why. The engine is about to

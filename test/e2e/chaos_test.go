@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -162,16 +161,7 @@ func (m *mayhem) settle(events <-chan watch.Event) {
 		}
 		out, stderr, code := gangctlAt(m.t, m.Kubeconfig, "why-pending", "pod/"+pending, "-n", space)
 		if code == 0 {
-			m.t.Errorf("gang %s (%s, %d of %d placed) waits: %s\nand gangctl says\n%s%s", b.name, b.wire.name, placed, b.min, m.said(b.pods[pending]), out, stderr)
+			m.t.Errorf("gang %s (%s, %d of %d placed) waits: %s\nand gangctl says\n%s%s", b.name, b.wire.name, placed, b.min, conditionOf(b.pods[pending]), out, stderr)
 		}
 	}
-}
-
-func (m *mayhem) said(pod *corev1.Pod) string {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled {
-			return c.Reason + ": " + strings.TrimSpace(c.Message)
-		}
-	}
-	return "nothing"
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/install"
@@ -265,12 +266,19 @@ func (c *cluster) nodeDies(t *testing.T) {
 		}
 		return len(list.Items) == 4
 	})
-	for _, name := range a.names("node-g", 8) {
-		if _, err := pods.Get(ctx, name, metav1.GetOptions{}); err != nil {
-			a.member("node-g", 8, name)
+	eventually(t, "the gang waits as a whole", func(ctx context.Context) bool {
+		waiting := 0
+		for _, name := range a.names("node-g", 8) {
+			pod, err := pods.Get(ctx, name, metav1.GetOptions{})
+			switch {
+			case apierrors.IsNotFound(err): // or a kubelet was late to delete its predecessor, by its name
+				a.member("node-g", 8, name)
+			case err == nil && strings.Contains(conditionOf(pod), "4 of the 8 members that its gang needs fit"):
+				waiting++
+			}
 		}
-	}
-	a.says(t, "node-g-0", "4 of the 8 members that its gang needs fit")
+		return waiting == 8
+	})
 	if _, stderr, err := c.Run("node", "add", lost, "--cpu", "4", "--gpus", "0", "--label", "arena=node"); err != nil {
 		t.Fatalf("add a node: %v\n%s", err, stderr)
 	}

@@ -129,6 +129,16 @@ func (c *cluster) says(t *testing.T, name, why string) {
 	})
 }
 
+// conditionOf is what a pod says of its scheduling.
+func conditionOf(pod *corev1.Pod) string {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled {
+			return condition.Reason + ": " + strings.TrimSpace(condition.Message)
+		}
+	}
+	return "nothing"
+}
+
 // empty waits until there is no pod.
 func (c *cluster) empty(t *testing.T) {
 	t.Helper()
