@@ -26,6 +26,11 @@ type decisions struct {
 	touch func(gang.Key)
 }
 
+// Condition implements intercept.Conditions.
+func (d *decisions) Condition(namespace, name, kind string) *metav1.Condition {
+	return d.store.Condition(namespace, name, kind)
+}
+
 // SetCondition implements intercept.Conditions.
 func (d *decisions) SetCondition(namespace, name string, condition metav1.Condition) (*schedulingv1beta1.PodGroup, bool) {
 	id := types.NamespacedName{Namespace: namespace, Name: name}

@@ -169,6 +169,11 @@ func (c *Cluster) Standing(group types.NamespacedName) (need, priority int32, ok
 	return object.Spec.SchedulingPolicy.Gang.MinCount, *object.Spec.Priority, true
 }
 
+// Condition implements intercept.Conditions.
+func (c *Cluster) Condition(namespace, name, kind string) *metav1.Condition {
+	return c.Groups.Condition(namespace, name, kind)
+}
+
 // SetCondition implements intercept.Conditions.
 func (c *Cluster) SetCondition(namespace, name string, condition metav1.Condition) (*schedulingv1beta1.PodGroup, bool) {
 	return c.Groups.SetCondition(namespace, name, condition)

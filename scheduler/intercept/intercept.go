@@ -17,6 +17,8 @@ import (
 
 // Conditions receives the conditions that the engine sets on virtual groups.
 type Conditions interface {
+	// Condition returns the one of a type that a group has; nil for none.
+	Condition(namespace, name, kind string) *metav1.Condition
 	SetCondition(namespace, name string, condition metav1.Condition) (group *schedulingv1beta1.PodGroup, news bool)
 }
 
@@ -64,15 +66,43 @@ func (p *podGroups) Patch(_ context.Context, name string, _ types.PatchType, dat
 	if len(subresources) != 1 || subresources[0] != "status" {
 		return nil, fmt.Errorf("patch virtual PodGroup %s/%s: only its status can be patched, not %v", p.namespace, name, subresources)
 	}
-	patch := schedulingv1beta1.PodGroup{}
-	if err := json.Unmarshal(data, &patch); err != nil {
+	conditions, err := p.patched(name, data)
+	if err != nil {
 		return nil, fmt.Errorf("patch virtual PodGroup %s/%s: %w", p.namespace, name, err)
 	}
 	group := &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name}}
-	for _, condition := range patch.Status.Conditions {
+	for _, condition := range conditions {
 		if updated, _ := p.sink.SetCondition(p.namespace, name, condition); updated != nil {
 			group = updated
 		}
 	}
 	return group, nil
+}
+
+// patched are the conditions as a patch makes them. It is a strategic merge patch:
+// of a condition that the group has, it holds what is to change.
+func (p *podGroups) patched(name string, data []byte) ([]metav1.Condition, error) {
+	var patch struct {
+		Status struct {
+			Conditions []json.RawMessage `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal(data, &patch); err != nil {
+		return nil, err
+	}
+	var conditions []metav1.Condition
+	for _, change := range patch.Status.Conditions {
+		var condition metav1.Condition
+		if err := json.Unmarshal(change, &condition); err != nil {
+			return nil, err
+		}
+		if old := p.sink.Condition(p.namespace, name, condition.Type); old != nil {
+			condition = *old
+			if err := json.Unmarshal(change, &condition); err != nil {
+				return nil, err
+			}
+		}
+		conditions = append(conditions, condition)
+	}
+	return conditions, nil
 }

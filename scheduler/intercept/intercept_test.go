@@ -14,10 +14,13 @@ import (
 type recorder struct {
 	got    []string
 	exists bool
+	has    *metav1.Condition
 }
 
+func (r *recorder) Condition(string, string, string) *metav1.Condition { return r.has }
+
 func (r *recorder) SetCondition(namespace, name string, c metav1.Condition) (*schedulingv1beta1.PodGroup, bool) {
-	r.got = append(r.got, namespace+"/"+name+" "+c.Type+"="+string(c.Status)+" "+c.Message)
+	r.got = append(r.got, namespace+"/"+name+" "+c.Type+"="+string(c.Status)+" "+c.Reason+": "+c.Message)
 	if !r.exists {
 		return nil, false
 	}
@@ -35,12 +38,38 @@ func TestConditionsAreCaught(t *testing.T) {
 	if err := util.PatchPodGroupStatus(t.Context(), Client(server, sink), "labels:llama", "research", nil, status); err != nil {
 		t.Fatal(err)
 	}
-	want := "research/labels:llama PodGroupInitiallyScheduled=False minCount (9) cannot be satisfied"
+	want := "research/labels:llama PodGroupInitiallyScheduled=False Unschedulable: minCount (9) cannot be satisfied"
 	if len(sink.got) != 1 || sink.got[0] != want {
 		t.Errorf("caught %q, want %q", sink.got, want)
 	}
 	if actions := server.Actions(); len(actions) != 0 {
 		t.Errorf("the API server was asked to patch a group that it does not know: %v", actions)
+	}
+}
+
+// Of a condition that the engine knows it sends what is different.
+func TestAPartOfAConditionIsTheWhole(t *testing.T) {
+	condition := metav1.Condition{Type: schedulingv1beta1.PodGroupInitiallyScheduled, Status: metav1.ConditionFalse, Reason: "Unschedulable", Message: "before"}
+	sink := &recorder{exists: true, has: condition.DeepCopy()}
+	before := &schedulingv1beta1.PodGroupStatus{Conditions: []metav1.Condition{condition}}
+	for _, change := range []func(*metav1.Condition){
+		func(c *metav1.Condition) { c.Message = "after" },
+		func(c *metav1.Condition) { c.Reason = "SchedulerError" },
+		func(c *metav1.Condition) { c.Status = metav1.ConditionTrue },
+	} {
+		after := before.DeepCopy()
+		change(&after.Conditions[0])
+		if err := util.PatchPodGroupStatus(t.Context(), Client(fake.NewClientset(), sink), "labels:llama", "research", before, after); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{
+		"research/labels:llama PodGroupInitiallyScheduled=False Unschedulable: after",
+		"research/labels:llama PodGroupInitiallyScheduled=False SchedulerError: before",
+		"research/labels:llama PodGroupInitiallyScheduled=True Unschedulable: before",
+	}
+	if strings.Join(sink.got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("caught %q, want %q", sink.got, want)
 	}
 }
 

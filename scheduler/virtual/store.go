@@ -111,6 +111,17 @@ func (s *Store) SetCondition(namespace, name string, condition metav1.Condition)
 	return next.DeepCopy(), true
 }
 
+// Condition returns a copy of a condition of a group; nil where there is none.
+func (s *Store) Condition(namespace, name, kind string) *metav1.Condition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	group := s.groups[types.NamespacedName{Namespace: namespace, Name: name}]
+	if group == nil {
+		return nil
+	}
+	return apimeta.FindStatusCondition(group.Status.Conditions, kind).DeepCopy()
+}
+
 // Get returns a copy of a group; ok is false where there is none.
 func (s *Store) Get(namespace, name string) (group *schedulingv1beta1.PodGroup, ok bool) {
 	s.mu.Lock()

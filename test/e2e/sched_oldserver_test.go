@@ -55,7 +55,7 @@ func TestOldServers(t *testing.T) {
 			c.schedules(t, wires()[1], wires()[6], wires()[7])
 		})
 		if version(program) == firstNative {
-			t.Run(version(program)+", with gangs", func(t *testing.T) {
+			t.Run(version(program)+" and its gangs", func(t *testing.T) {
 				c := newOlder(t, program, "--feature-gates=GenericWorkload=true", "--runtime-config=scheduling.k8s.io/v1alpha2=true")
 				native := wires()[0]
 				native.resource.Version, native.waits = "v1alpha2", "PodGroupScheduled=False/Unschedulable"
