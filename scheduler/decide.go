@@ -26,8 +26,8 @@ type decisions struct {
 	touch func(gang.Key)
 }
 
-// Condition implements intercept.Conditions.
-func (d *decisions) Condition(namespace, name, kind string) *metav1.Condition {
+// GroupCondition implements intercept.Conditions.
+func (d *decisions) GroupCondition(namespace, name, kind string) *metav1.Condition {
 	return d.store.Condition(namespace, name, kind)
 }
 

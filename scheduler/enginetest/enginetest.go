@@ -169,8 +169,8 @@ func (c *Cluster) Standing(group types.NamespacedName) (need, priority int32, ok
 	return object.Spec.SchedulingPolicy.Gang.MinCount, *object.Spec.Priority, true
 }
 
-// Condition implements intercept.Conditions.
-func (c *Cluster) Condition(namespace, name, kind string) *metav1.Condition {
+// GroupCondition implements intercept.Conditions.
+func (c *Cluster) GroupCondition(namespace, name, kind string) *metav1.Condition {
 	return c.Groups.Condition(namespace, name, kind)
 }
 

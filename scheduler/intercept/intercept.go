@@ -17,8 +17,8 @@ import (
 
 // Conditions receives the conditions that the engine sets on virtual groups.
 type Conditions interface {
-	// Condition returns the one of a type that a group has; nil for none.
-	Condition(namespace, name, kind string) *metav1.Condition
+	// GroupCondition returns the one of a type that a group has; nil for none.
+	GroupCondition(namespace, name, kind string) *metav1.Condition
 	SetCondition(namespace, name string, condition metav1.Condition) (group *schedulingv1beta1.PodGroup, news bool)
 }
 
@@ -96,7 +96,7 @@ func (p *podGroups) patched(name string, data []byte) ([]metav1.Condition, error
 		if err := json.Unmarshal(change, &condition); err != nil {
 			return nil, err
 		}
-		if old := p.sink.Condition(p.namespace, name, condition.Type); old != nil {
+		if old := p.sink.GroupCondition(p.namespace, name, condition.Type); old != nil {
 			condition = *old
 			if err := json.Unmarshal(change, &condition); err != nil {
 				return nil, err

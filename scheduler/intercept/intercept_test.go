@@ -17,7 +17,7 @@ type recorder struct {
 	has    *metav1.Condition
 }
 
-func (r *recorder) Condition(string, string, string) *metav1.Condition { return r.has }
+func (r *recorder) GroupCondition(string, string, string) *metav1.Condition { return r.has }
 
 func (r *recorder) SetCondition(namespace, name string, c metav1.Condition) (*schedulingv1beta1.PodGroup, bool) {
 	r.got = append(r.got, namespace+"/"+name+" "+c.Type+"="+string(c.Status)+" "+c.Reason+": "+c.Message)
