@@ -37,6 +37,10 @@ type mayhem struct {
 	happened map[chaos.Kind]int
 	changed  time.Time // when a pod changed last
 	hindered time.Time // until when the scheduler is kept from its work
+	// sees tells whether the scheduler watches again what was taken from its eyes
+	// since; nil if nothing was.
+	sees  func() bool
+	since time.Time
 }
 
 // band is a gang and who makes its members again.
@@ -80,6 +84,29 @@ func (m *mayhem) hinder(d time.Duration) {
 	m.model.Excuse(1 << 30)
 }
 
+// blind notes that the scheduler's watches have ended, and that it is blind until
+// it has opened so many new ones of pods and of nodes. How long that takes is up
+// to client-go, which looks for a server in growing intervals.
+func (m *mayhem) blind(pods, nodes int) {
+	opened := func(path string) int { return m.proxy.Count(faultproxy.Watches(path)) }
+	pods, nodes = pods+opened("/api/v1/pods"), nodes+opened("/api/v1/nodes")
+	m.since = time.Now()
+	m.sees = func() bool { return opened("/api/v1/pods") >= pods && opened("/api/v1/nodes") >= nodes }
+}
+
+// kept tells whether the scheduler is kept from its work now.
+func (m *mayhem) kept(now time.Time) bool {
+	switch {
+	case m.sees == nil:
+	case m.sees():
+		m.sees, m.hindered = nil, now.Add(mends)
+	case now.Sub(m.since) > findsBack:
+		m.t.Errorf("the scheduler has not found back to the API server for %s", findsBack)
+		m.sees = nil
+	}
+	return m.sees != nil || now.Before(m.hindered)
+}
+
 func (m *mayhem) sorted() []*band {
 	var all []*band
 	for _, name := range slices.Sorted(maps.Keys(m.bands)) {
@@ -119,7 +146,10 @@ func (m *mayhem) do(move chaos.Move) {
 	case move.Kind == chaos.Outage:
 		m.proxy.Down()
 		m.hinder(move.For)
-		m.after(move.For, func() { must(m.t, m.proxy.Up()) })
+		m.after(move.For, func() {
+			must(m.t, m.proxy.Up())
+			m.blind(2, 1) // it watches pods that live, and pods that have ended
+		})
 	default:
 		m.break_(move)
 	}
@@ -135,8 +165,9 @@ func (m *mayhem) break_(move chaos.Move) {
 	if move.Kind == chaos.Expire {
 		m.proxy.Inject(1, faultproxy.Watches("/api/v1/pods"), faultproxy.Expire())
 		m.proxy.Inject(1, faultproxy.Watches("/api/v1/nodes"), faultproxy.Gone())
-		must(m.t, m.proxy.Cut())
 		m.hinder(0)
+		m.blind(3, 2) // one of each will be in vain
+		must(m.t, m.proxy.Cut())
 	}
 }
 

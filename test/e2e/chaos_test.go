@@ -43,9 +43,10 @@ func TestChaos(t *testing.T) {
 const (
 	chaosNodes = 6
 	chaosCPUs  = 8
-	// settled is for how long nothing happens before all is well, and mends is how
-	// long clients may take to find a server again.
-	settled, mends = 5 * time.Second, 5 * time.Second
+	// settled is for how long nothing happens before all is well, mends how long
+	// it takes to read what is to be read anew, and findsBack how long clients may
+	// take to find a server again.
+	settled, mends, findsBack = 5 * time.Second, 5 * time.Second, 90 * time.Second
 )
 
 // chaos plays the script of a seed.
@@ -104,7 +105,7 @@ func (m *mayhem) step(events <-chan watch.Event) {
 	}
 	m.due()
 	now := time.Now()
-	m.report(m.model.Check(now, now.Before(m.hindered)))
+	m.report(m.model.Check(now, m.kept(now)))
 }
 
 func (m *mayhem) see(e watch.Event) {
@@ -142,7 +143,7 @@ func (m *mayhem) report(broken []string) {
 // none that waits may have room.
 func (m *mayhem) settle(events <-chan watch.Event) {
 	deadline := time.Now().Add(stepTimeout)
-	for len(m.later) > 0 || time.Since(m.changed) < settled || time.Now().Before(m.hindered) {
+	for len(m.later) > 0 || time.Since(m.changed) < settled || m.kept(time.Now()) {
 		if time.Now().After(deadline) {
 			m.t.Fatalf("the cluster does not come to rest")
 		}
