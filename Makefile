@@ -12,7 +12,7 @@ LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES) -X $(
 GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.2
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.6.2
 
-.PHONY: build test unit e2e e2e-long agreement chaos old-servers lint generate docs completions demo bench bench-large release-check clean
+.PHONY: build test unit e2e e2e-long agreement chaos old-servers lint generate docs completions transcript demo bench bench-large release-check clean
 
 build: ## both programs, in bin/
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gangctl ./cmd/gangctl-sandbox
@@ -67,6 +67,9 @@ completions: build ## shell completions, from the command tree
 	bin/gangctl completion zsh > completions/_gangctl
 	bin/gangctl completion fish > completions/gangctl.fish
 	bin/gangctl completion powershell > completions/gangctl.ps1
+
+transcript: build ## the sessions and pictures of README.md and docs, typed anew on sandboxes
+	$(GO) run ./test/transcript/generate -bin bin README.md docs/tutorial.md $(filter-out %/README.md,$(wildcard docs/transcript/*.md))
 
 bench: build ## the figures of docs/benchmarks.md
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl $(GO) test -run '^$$' -bench . -benchtime 40x ./test/bench

@@ -21,7 +21,8 @@ func Exceptions() []Exception {
 		return Exception{regexp.MustCompile(match), instead, reason}
 	}
 	return []Exception{
-		e(`^make (\S+)`, "make -n $1", "takes minutes, or is what runs this test; that there is such a target, and what it would do, is seen"),
+		e(`^make (\S+)`, "make -n -C $ROOT $1", "takes minutes, or is what runs this test; that there is such a target, and what it would do, is seen"),
+		e(`(.*)gangctl-sandbox down`, "${1}gangctl-sandbox status", "would end the sandbox in which all lines are typed; the tutorial's is ended by the test that plays it"),
 		e(`^gangctl scheduler .*`, "gangctl scheduler --help", "is what the image runs; test/e2e does, and install scheduler --serve has it done in a cluster"),
 		e(`^(?:export PATH=|source <)`, "", "is for the shell that it is typed into; test/shell loads the scripts"),
 	}

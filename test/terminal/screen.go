@@ -272,3 +272,21 @@ func (s Style) with(parameters []int) Style {
 	}
 	return s
 }
+
+// Rewrite replaces the text of rows, character by character, with what change makes of it; what it leaves out at the end of a row is
+// blank, and the styles stay.
+func (s *Screen) Rewrite(change func(row string) string) {
+	for _, row := range s.cells {
+		var b strings.Builder
+		for _, c := range row {
+			b.WriteRune(c.Rune)
+		}
+		changed := []rune(change(strings.TrimRight(b.String(), " ")))
+		for i := range row {
+			row[i].Rune = ' '
+			if i < len(changed) {
+				row[i].Rune = changed[i]
+			}
+		}
+	}
+}
