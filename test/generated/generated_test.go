@@ -5,6 +5,7 @@ package generated
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,6 +38,29 @@ func TestReference(t *testing.T) {
 	want, got := files(t, dir), files(t, "../../docs/reference")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("docs/reference is not what the commands say (%s):\n%s", hint, diff)
+	}
+}
+
+// Every page of the reference is a man page, too, which says how to use the command.
+func TestManPages(t *testing.T) {
+	dir := t.TempDir()
+	gangctl(t, "docs", "--format", "man", "--dir", dir)
+	pages := files(t, dir)
+	for name := range files(t, "../../docs/reference") {
+		man := strings.ReplaceAll(strings.TrimSuffix(name, ".md"), "_", "-") + ".1"
+		page, written := pages[man]
+		delete(pages, man)
+		if !written {
+			t.Errorf("%s has no man page", name)
+		}
+		for _, section := range []string{".SH NAME", ".SH SYNOPSIS", ".SH DESCRIPTION"} {
+			if !strings.Contains(page, section+"\n") {
+				t.Errorf("%s lacks %s", man, section)
+			}
+		}
+	}
+	for man := range pages {
+		t.Errorf("%s is in no reference", man)
 	}
 }
 

@@ -1,6 +1,7 @@
 package howto
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -59,7 +60,7 @@ func parse(words []string) (Command, error) {
 	if err != nil {
 		return Command{}, err
 	}
-	if err := cmd.ParseFlags(rest); err != nil {
+	if err := cmd.ParseFlags(rest); err != nil && !errors.Is(err, pflag.ErrHelp) {
 		return Command{}, err
 	}
 	c := Command{Verb: strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "gangctl"), " "), Args: cmd.Flags().Args(), Flags: map[string]string{}}

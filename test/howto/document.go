@@ -94,7 +94,7 @@ type block struct {
 }
 
 // notShell are the languages of fenced code that nobody types into a shell.
-var notShell = []string{"yaml", "json", "go", "toml", "ini", "python", "xml"}
+var notShell = []string{"yaml", "json", "go", "toml", "ini", "python", "xml", "text"}
 
 // blocks are the fenced and the indented code of a page.
 func blocks(text string) []block {

@@ -21,9 +21,19 @@ func Exceptions() []Exception {
 		return Exception{regexp.MustCompile(match), instead, reason}
 	}
 	return []Exception{
-		e(`^make (\S+)`, "make -n -C $ROOT $1", "takes minutes, or is what runs this test; that there is such a target, and what it would do, is seen"),
+		e(`^make (\S+)`, "make -n -C $$ROOT $1", "takes minutes, or is what runs this test; that there is such a target, and what it would do, is seen"),
 		e(`(.*)gangctl-sandbox down`, "${1}gangctl-sandbox status", "would end the sandbox in which all lines are typed; the tutorial's is ended by the test that plays it"),
 		e(`^gangctl scheduler .*`, "gangctl scheduler --help", "is what the image runs; test/e2e does, and install scheduler --serve has it done in a cluster"),
+		e(`^gangctl install images.*`, "gangctl install images --help", "lists the images of a release, and a build that is none has none; pkg/cmd/install tests the list"),
+		e(`^gangctl install scheduler.* --registry .*`, "gangctl install scheduler --image registry.example.com/ml/gangctl:v1.2.3 --image-pull-secret mirror --ha --export",
+			"a build that is no release has no image in a registry; pkg/cmd/install tests the names"),
+		e(`^gangctl install scheduler((?: --serve \S+| --export| --diff)*)( > \S+)?$`, "gangctl install scheduler$1 --image gangctl:local$2", "the same; pods of this image run in the sandbox"),
+		e(`^gangctl install operator(?: --(?:image|gang-scheduler) \S+)*(?: --diff| --yes)*$`, "gangctl install operator --export",
+			"the sandbox's operator is no Deployment, and has what this would take over; test/e2e installs one"),
+		e(`^gangctl uninstall --delete-crds$`, "gangctl uninstall --delete-crds --confirm podgroups.scheduling.x-k8s.io", "asks somebody to type the name"),
+		e(`^gangctl attach (\S+)$`, "gangctl attach $1 -- nvidia-smi", "opens a shell, which needs a terminal"),
+		e(`^gangctl completion powershell.*`, "gangctl completion powershell", "is for PowerShell"),
+		e(`^gangctl completion fish \| source`, "gangctl completion fish", "is for fish; test/shell loads the script there"),
 		e(`^(?:export PATH=|source <)`, "", "is for the shell that it is typed into; test/shell loads the scripts"),
 	}
 }

@@ -25,8 +25,10 @@ func TestCommandsExist(t *testing.T) {
 	all := documented(t)
 	for _, line := range all {
 		typed, _ := Typed(line.Text)
-		if _, err := Commands(typed); err != nil {
-			t.Errorf("%s: %v", line.Place(), err)
+		for _, text := range []string{line.Text, typed} {
+			if _, err := Commands(text); err != nil {
+				t.Errorf("%s: %v", line.Place(), err)
+			}
 		}
 	}
 	if len(all) < 120 {

@@ -37,6 +37,10 @@ spec:
           - {name: tensorflow, image: tf-benchmarks, resources: {limits: {nvidia.com/gpu: 1}}}
 END
 done`),
+		g(`gangctl uninstall`, `gangctl install scheduler --image gangctl:local --timeout 60s >/dev/null 2>&1
+gangctl list -A --no-headers | while read namespace name rest; do gangctl delete $name -n $namespace --wait=false >/dev/null; done
+until gangctl uninstall --dry-run=server >/dev/null 2>&1; do sleep 0.3; done`),
+		g(`completion (bash|fish) > `, `mkdir -p ~/.local/share/bash-completion/completions ~/.config/fish/completions`),
 		g(`use-profile|--profile`, `for p in big prod team; do gangctl config set gpus 8 --profile $p >/dev/null; done`),
 	}
 }
@@ -48,7 +52,7 @@ func Codes(c Command) []int {
 		return []int{3, 4, 5, 6, 7, 8, 9} // the verdict
 	case c.Verb == "check":
 		return []int{5} // the sandbox lacks what a cluster has
-	case c.Verb == "attach":
+	case c.Verb == "attach", c.Verb == "port-forward":
 		return []int{1} // the sandbox simulates containers, and says so
 	}
 	return nil

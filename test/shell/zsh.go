@@ -12,22 +12,21 @@ import (
 	"github.com/gangctl/gangctl/test/terminal"
 )
 
-// zshrc loads the script as a system does that finds it in the fpath. One tab completes and lists; Ctrl-X m tells that all keys
-// before it have been dealt with.
+// zshrc loads the script as a system does that finds it in the fpath. One tab completes and lists; Ctrl-X m draws what all keys
+// before it have changed, and then sets the title of the terminal.
 const zshrc = `PROMPT='%%%% '
 fpath=(%q $fpath)
 autoload -Uz compinit && compinit -u -D
 unsetopt list_ambiguous auto_menu list_beep beep
 LISTMAX=500
-mark() { : > %q }
+mark() { zle -R; print -n '\e]0;marked\a' > /dev/tty }
 zle -N mark
 bindkey '^Xm' mark
 `
 
 // zsh types on a terminal, because zsh completes nowhere else.
 func zsh(ctx context.Context, s Session, line string) (string, time.Duration, error) {
-	marked := filepath.Join(s.Home, "marked")
-	if err := os.WriteFile(filepath.Join(s.Home, ".zshrc"), fmt.Appendf(nil, zshrc, s.Scripts, marked), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.Home, ".zshrc"), fmt.Appendf(nil, zshrc, s.Scripts), 0o600); err != nil {
 		return "", 0, err
 	}
 	cmd := exec.CommandContext(ctx, "zsh", "-d", "-i") // -d: not the system's own settings
@@ -45,18 +44,10 @@ func zsh(ctx context.Context, s Session, line string) (string, time.Duration, er
 	if err := term.Type(line + "\t\x18m"); err != nil {
 		return "", 0, err
 	}
-	var took time.Duration
-	done := func(*terminal.Screen) bool {
-		_, err := os.Stat(marked)
-		took = time.Since(start)
-		return err == nil
-	}
-	screen, err := term.WaitFor(ctx, done)
+	screen, err := term.WaitFor(ctx, func(screen *terminal.Screen) bool { return screen.Title == "marked" })
 	if err != nil {
 		return "", 0, err
 	}
-	if err := os.Remove(marked); err != nil {
-		return "", 0, err
-	}
+	took := time.Since(start)
 	return strings.TrimPrefix(screen.String(), "% "+strings.TrimSpace(line)), took, nil
 }

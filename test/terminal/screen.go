@@ -22,6 +22,9 @@ type Cell struct {
 
 // Screen is what a terminal shows. It understands what xterm does as far as programs here use it, and ignores the rest.
 type Screen struct {
+	// Title is the last that a program has set.
+	Title string
+
 	columns, rows int
 	cells         [][]Cell
 	x, y          int
@@ -146,10 +149,10 @@ func (s *Screen) escape(data []byte) int {
 		return 0
 	case ']': // a title or the like: until BEL or ST
 		for i := 2; i < len(data); i++ {
-			if data[i] == 0x07 {
-				return i + 1
-			}
-			if data[i] == '\\' && data[i-1] == 0x1b {
+			if data[i] == 0x07 || data[i] == '\\' && data[i-1] == 0x1b {
+				if title, ok := strings.CutPrefix(string(data[2:i]), "0;"); ok {
+					s.Title = strings.TrimSuffix(title, "\x1b")
+				}
 				return i + 1
 			}
 		}

@@ -34,6 +34,9 @@ func TestScreen(t *testing.T) {
 			for i := range len(tt.in) { // a byte at a time: nothing may depend on how it comes
 				s.Write([]byte{tt.in[i]})
 			}
+			if tt.name == "ignores" && s.Title != "title" {
+				t.Errorf("title %q", s.Title)
+			}
 			if s.String() != tt.want {
 				t.Errorf("got %q, want %q", s, tt.want)
 			}

@@ -17,8 +17,8 @@ func newSet(options func() *Options) *cobra.Command {
 without its dashes. A value that a command would refuse is refused here. A flag that can be repeated takes several values.
 
 The file is replaced as a whole and is readable by you only; comments in it stay.`,
-		Example: `  # jobs of this user go to a queue
-  gangctl config set queue research
+		Example: `  # jobs of this user go to a namespace
+  gangctl config set namespace research
 
   # and in the profile big have eight GPUs a worker
   gangctl config set gpus 8 --profile big`,

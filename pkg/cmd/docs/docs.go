@@ -3,16 +3,18 @@
 package docs
 
 import (
-	"errors"
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/flagvalue"
+	"github.com/gangctl/gangctl/pkg/wrap"
 )
 
 // format is the value of --format.
@@ -85,14 +87,24 @@ func (o *Options) run() error {
 // topic writes the page of a help topic, which is no command: it has no options.
 func (o *Options) topic(topic *cobra.Command) error {
 	if o.Format == man {
-		page, err := os.Create(filepath.Join(o.Dir, o.Root.Name()+"-"+topic.Name()+".1"))
-		if err != nil {
-			return err
-		}
-		alone := &cobra.Command{Use: o.Root.Name() + "-" + topic.Name(), Short: topic.Short, Long: topic.Long, DisableAutoGenTag: true}
-		return errors.Join(doc.GenMan(alone, &doc.GenManHeader{Section: "1", Source: "gangctl", Manual: "gangctl"}, page), page.Close())
+		return o.manTopic(topic)
 	}
 	text := fmt.Sprintf("## %s help %s\n\n%s\n\n### Synopsis\n\n%s\n\n### SEE ALSO\n\n* [%s](%s.md)\t - %s\n\n",
 		o.Root.Name(), topic.Name(), topic.Short, topic.Long, o.Root.Name(), o.Root.Name(), o.Root.Short)
 	return os.WriteFile(filepath.Join(o.Dir, o.Root.Name()+"_"+topic.Name()+".md"), []byte(text), 0o644)
+}
+
+// manColumns is how wide tables of topics are in man pages, which do not break them.
+const manColumns = 72
+
+// manTopic lets cobra write the page of a command of the topic's name, and says how one really gets to it.
+func (o *Options) manTopic(topic *cobra.Command) error {
+	name := o.Root.Name() + "-" + topic.Name()
+	alone := &cobra.Command{Use: name, Short: topic.Short, Long: wrap.Prose(topic.Long, manColumns), DisableAutoGenTag: true, DisableFlagsInUseLine: true}
+	var page bytes.Buffer
+	if err := doc.GenMan(alone, &doc.GenManHeader{Section: "1", Source: "gangctl", Manual: "gangctl"}, &page); err != nil {
+		return err
+	}
+	text := strings.Replace(page.String(), `\fB`+name+`\fP`, `\fB`+o.Root.Name()+" help "+topic.Name()+`\fP`, 1)
+	return os.WriteFile(filepath.Join(o.Dir, name+".1"), []byte(text), 0o644)
 }

@@ -41,6 +41,9 @@ func TestPages(t *testing.T) {
 			if err != nil || !strings.Contains(string(topic), "0  fine") || strings.Contains(string(topic), "OPTIONS INHERITED") {
 				t.Errorf("the page of a help topic: %v\n%s", err, topic)
 			}
+			if !strings.Contains(string(topic), "gangctl help codes") || strings.Contains(string(topic), "[flags]") {
+				t.Errorf("the page does not say how to get to it:\n%s", topic)
+			}
 			files, err := os.ReadDir(dir)
 			if err != nil {
 				t.Fatal(err)
