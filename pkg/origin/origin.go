@@ -80,14 +80,14 @@ func Bare(job *unstructured.Unstructured) *unstructured.Unstructured {
 	bare.Object["metadata"] = metadata
 	annotations := bare.GetAnnotations()
 	for key := range annotations {
-		if written(key) {
+		if Written(key) {
 			delete(annotations, key)
 		}
 	}
 	bare.SetAnnotations(annotations)
 	labels := bare.GetLabels()
 	for key := range labels {
-		if written(key) || strings.HasSuffix(key, "controller-uid") {
+		if Written(key) {
 			delete(labels, key)
 		}
 	}
@@ -95,9 +95,10 @@ func Bare(job *unstructured.Unstructured) *unstructured.Unstructured {
 	return bare
 }
 
-// written reports whether a key of labels or annotations is written by programs about one object, and means nothing on another.
-func written(key string) bool {
+// Written reports whether a key of labels or annotations is written by programs about one object, and means nothing on another.
+func Written(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	return key == render.CommandAnnotation || key == HashAnnotation || key == "kubectl.kubernetes.io/last-applied-configuration" ||
-		strings.HasPrefix(key, "gangctl.dev/suspended-") || domain == "batch.kubernetes.io" || domain == "deployment.kubernetes.io"
+		strings.HasPrefix(key, "gangctl.dev/suspended-") || domain == "batch.kubernetes.io" || domain == "deployment.kubernetes.io" ||
+		key == "job-name" || key == "controller-uid"
 }

@@ -20,7 +20,7 @@ type Meaning struct {
 }
 
 // answering are the commands that end with the exit code of an answer.
-const answering = "why-pending, submit --dry-run=fit: "
+const answering = "why-pending, fit, submit --dry-run=fit: "
 
 // Meanings are all exit codes, in order.
 func Meanings() []Meaning {
@@ -28,7 +28,7 @@ func Meanings() []Meaning {
 	m := map[int][]string{}
 	say := func(code int, lines ...string) { m[code] = append(m[code], lines...) }
 	say(code(failure.CodeOK), "all: what was asked for is done",
-		"why-pending: "+verdicts(answer.ExitOK)+"; without a name: no gang waits", "submit --dry-run=fit: "+string(answer.FitsNow)+": the gang would start now")
+		"why-pending: "+verdicts(answer.ExitOK)+"; without a name: no gang waits", "fit, submit --dry-run=fit: "+string(answer.FitsNow)+": the gang would start now")
 	say(code(failure.CodeError), "all: an error, told on standard error")
 	say(code(failure.CodeUsage), "all: a mistake on the command line; nothing was done")
 	say(answer.ExitWaiting, answering+verdicts(answer.ExitWaiting, answer.FitsNow)+": it starts with nobody doing anything", "why-pending: "+string(answer.FitsNow)+": there is room, and nothing in the way")
@@ -40,7 +40,7 @@ func Meanings() []Meaning {
 	say(answer.ExitUnknown, answering+verdicts(answer.ExitUnknown)+": evidence or a right is missing, and the answer says which")
 	say(answer.ExitFailed, answering+verdicts(answer.ExitFailed)+": the job has failed")
 	say(code(failure.CodeTimedOut), "wait, submit --wait, delete: the time of --timeout is over; what was begun goes on")
-	say(code(failure.CodeJobFailed), "wait, submit --wait: the job failed, or was deleted meanwhile")
+	say(code(failure.CodeJobFailed), "wait, submit --wait, --follow: the job failed, or was deleted meanwhile")
 	say(code(failure.CodeInterrupted), "all: interrupted by Ctrl-C; what goes on in the cluster is told")
 	var all []Meaning
 	for c, lines := range m {

@@ -99,7 +99,7 @@ How a member ended that failed is told on standard error: its exit code and the 
 	flags.StringVar(&o.Include, "include", "", "Only lines that match this regular expression")
 	flags.StringVar(&o.Exclude, "exclude", "", "No lines that match this regular expression")
 	flags.StringVarP(&o.Container, "container", "c", "", "Container; default is the one that does the work")
-	flags.IntVar(&o.MaxStreams, "max-streams", 50, "How many connections to open at a time")
+	flags.IntVar(&o.MaxStreams, "max-streams", maxStreams, "How many connections to open at a time")
 	o.Output.AddFlags(cmd, raw, printer.JSON)
 	return cmd
 }

@@ -33,6 +33,9 @@ func (s *Submission) runBatch(ctx context.Context, b batch) error {
 		return failure.Usagef("--dry-run=fit answers for one job, and the file holds %d: where one of them goes depends on whether the others are there", len(b.plans)).
 			WithHint("ask for each in a file of its own")
 	}
+	if s.Follow && len(b.plans) > 1 {
+		return failure.Usagef("--follow is for one job, and the file holds %d", len(b.plans)).WithHint("leave it out, and read each with `gangctl logs NAME -f`")
+	}
 	var wanted []*render.Objects
 	for _, p := range b.plans {
 		o, err := p.make(p.scheduler)
@@ -61,6 +64,9 @@ func (s *Submission) runBatch(ctx context.Context, b batch) error {
 	}
 	if err := s.printAll(everything(shown, m.stored)); err != nil {
 		return s.unseen(err, m.stored[0].Job)
+	}
+	if s.Follow {
+		return s.follow(ctx, client, m.stored[0].Job)
 	}
 	return s.waitForAll(ctx, client, m.stored)
 }

@@ -36,6 +36,9 @@ func (c *creator) create(ctx context.Context, wanted *render.Objects) (*render.O
 	if err := c.rehearse(ctx, wanted); err != nil {
 		return nil, err
 	}
+	if err := c.stamp(ctx, wanted.Job); err != nil {
+		return nil, explainJob(err, wanted.Job)
+	}
 	job, err := c.post(ctx, wanted.Job, c.dryRun)
 	if err != nil {
 		return nil, explainJob(err, wanted.Job)

@@ -66,11 +66,14 @@ func TestCreate(t *testing.T) {
 		t.Fatalf("got %q, %q, %v", stdout, stderr, err)
 	}
 	const options = "fieldManager=gangctl&fieldValidation=Strict"
-	want := []string{"POST " + groupsPath + "?dryRun=All&" + options, "POST " + jobsPath + "?" + options, "POST " + groupsPath + "?" + options}
+	want := []string{"POST " + groupsPath + "?dryRun=All&" + options, "POST " + jobsPath + "?dryRun=All&" + options, "POST " + jobsPath + "?" + options, "POST " + groupsPath + "?" + options}
 	if got := s.Requests(); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("requests: %q", got)
 	}
-	if body := s.Body(2); !strings.Contains(body, `"ownerReferences":[{"apiVersion":"kubeflow.org/v1","blockOwnerDeletion":false,"kind":"TFJob","name":"llama","uid":"uid-1"}]`) {
+	if !strings.Contains(s.Body(2), `"gangctl.dev/spec-hash":"sha256:`) || strings.Contains(s.Body(1), "spec-hash") {
+		t.Errorf("the hash is not that of the job: %s", s.Body(2))
+	}
+	if body := s.Body(3); !strings.Contains(body, `"ownerReferences":[{"apiVersion":"kubeflow.org/v1","blockOwnerDeletion":false,"kind":"TFJob","name":"llama","uid":"uid-1"}]`) {
 		t.Errorf("the PodGroup is not owned by the job: %s", body)
 	}
 }
@@ -225,5 +228,20 @@ func TestInterruptWhileCreating(t *testing.T) {
 	if got == nil || got.Code != failure.CodeInterrupted || got.Message != "interrupted while creating TFJob research/llama: it may exist" ||
 		!strings.HasSuffix(got.Hint, "`gangctl delete llama -n research`") {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// A webhook that has no dry runs leaves a job without hash, and a job all the same.
+func TestNoDryRuns(t *testing.T) {
+	s := kubetest.New(t)
+	s.HandleFunc("POST "+jobsPath, func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("dryRun") != "" {
+			kubetest.Write(w, 400, kubetest.Status(400, metav1.StatusReasonBadRequest, `admission webhook "w" does not support dry run`, nil))
+			return
+		}
+		echo("uid-1")(w, r)
+	})
+	if _, _, err := submit(t.Context(), s, "--dialect", "labels"); err != nil || strings.Contains(s.Body(1), "spec-hash") {
+		t.Errorf("got %v, %s", err, s.Body(1))
 	}
 }

@@ -41,7 +41,7 @@ type FileOptions struct {
 }
 
 // fileFlags are the flags that say something of a job whose file says the rest.
-var fileFlags = []string{"filename", "scheduler", "min-available", "dialect", "dry-run", "from", "wait", "timeout", "output"}
+var fileFlags = []string{"filename", "scheduler", "min-available", "dialect", "dry-run", "from", "wait", "timeout", "follow", "output"}
 
 // submit checks the command line of `gangctl submit -f` or `gangctl submit tf -f`, and runs it.
 func (o *FileOptions) submit(cmd *cobra.Command, args []string) error {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cmd/reply"
 	"github.com/gangctl/gangctl/pkg/explain"
+	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/explain/ladder"
 	"github.com/gangctl/gangctl/pkg/explain/report"
 	"github.com/gangctl/gangctl/pkg/explain/world"
@@ -28,6 +29,18 @@ func (s *Submission) fit(ctx context.Context, p plan) error {
 	if err != nil {
 		return err
 	}
+	a, err := s.try(ctx, snap, client, p, explain.Options{})
+	if err != nil {
+		return err
+	}
+	if err := reply.Print(s.IO, &s.Output, a, report.Options{}); err != nil {
+		return err
+	}
+	return reply.Exit(a.Exit)
+}
+
+// try answers for a job on a snapshot; the client is nil where there is no API server to look at it.
+func (s *Submission) try(ctx context.Context, snap *snapshot.Snapshot, client *kube.Client, p plan, options explain.Options) (*answer.Answer, error) {
 	scheduler, note := p.scheduler, ""
 	if !p.chosen && p.dialect != gang.None {
 		if scheduler = ladder.GangScheduler(world.New(snap), p.dialect, p.scheduler); scheduler != p.scheduler {
@@ -36,28 +49,25 @@ func (s *Submission) fit(ctx context.Context, p plan) error {
 	}
 	wanted, err := p.make(scheduler)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if client != nil {
 		if err := rehearse(ctx, client, snap, wanted); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	a, err := explain.DryRun(ctx, snap, wanted.Job, p.namespace, explain.Options{}, groups(wanted)...)
+	a, err := explain.DryRun(ctx, snap, wanted.Job, p.namespace, options, groups(wanted)...)
 	var taken *explain.ExistsError
 	switch {
 	case errors.As(err, &taken):
-		return explainJob(apierrors.NewAlreadyExists(resourceOf(wanted.Job).GroupResource(), taken.Name), wanted.Job)
+		return nil, explainJob(apierrors.NewAlreadyExists(resourceOf(wanted.Job).GroupResource(), taken.Name), wanted.Job)
 	case err != nil:
-		return failure.Errorf("%w", err)
+		return nil, failure.Errorf("%w", err)
 	}
 	if note != "" {
 		a.Notes = append([]string{note}, a.Notes...)
 	}
-	if err := reply.Print(s.IO, &s.Output, a, report.Options{}); err != nil {
-		return err
-	}
-	return reply.Exit(a.Exit)
+	return a, nil
 }
 
 // snapshot reads the file, or the cluster; the client is nil for a file.

@@ -101,11 +101,15 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return o.Submission.run(ctx, plan{
+	return o.Submission.run(ctx, o.plan(namespace))
+}
+
+func (o *Options) plan(namespace string) plan {
+	return plan{
 		namespace: namespace, scheduler: o.Scheduler, chosen: o.schedulerChosen, dialect: o.Dialect,
 		make: func(scheduler string) (*render.Objects, error) {
 			o.Scheduler = scheduler
 			return o.render(namespace)
 		},
-	})
+	}
 }

@@ -54,11 +54,11 @@ func TestRehearsalFindsOut(t *testing.T) {
 	}
 }
 
-// A job that declares no PodGroup has nothing to rehearse.
+// A job that declares no PodGroup has nothing to rehearse but itself.
 func TestNoRehearsalWithoutPodGroup(t *testing.T) {
 	s := kubetest.New(t)
 	s.HandleFunc("POST "+jobsPath, echo("uid-1"))
-	if _, _, err := submit(t.Context(), s, "--dialect", "labels"); err != nil || len(s.Requests()) != 1 {
+	if _, _, err := submit(t.Context(), s, "--dialect", "labels"); err != nil || len(s.Requests()) != 2 {
 		t.Errorf("got %v, %q", err, s.Requests())
 	}
 }

@@ -39,6 +39,7 @@ type Submission struct {
 	From    string
 	Wait    await.Target
 	Timeout time.Duration
+	Follow  bool
 	Output  printer.Flags
 }
 
@@ -60,6 +61,7 @@ func (s *Submission) addFlags(cmd *cobra.Command) {
 	flagvalue.Enum(cmd, flags, &s.Wait, "wait", "", "Return when the job has come so far", await.Scheduled, await.Running, await.Done).
 		NoOptDefVal = string(await.Running)
 	flags.DurationVar(&s.Timeout, "timeout", 0, "How long --wait waits, such as 10m (default: no limit)")
+	flags.BoolVar(&s.Follow, "follow", false, "Print what all members print until the job ends; the exit code is 9 if it fails")
 	s.Output.AddFlags(cmd, printer.YAML, printer.JSON, printer.Name)
 }
 
@@ -74,6 +76,10 @@ func (s *Submission) validate(flags *pflag.FlagSet) error {
 		return failure.Usagef("--timeout 0: must be greater than zero, such as 10m").WithHint("leave out --timeout to wait without limit")
 	case s.Wait != "" && s.DryRun != dryRunNone:
 		return failure.Usagef("--wait has no effect with --dry-run=%s: nothing is created", s.DryRun).WithHint("leave out one of the two flags")
+	case s.Follow && s.DryRun != dryRunNone:
+		return failure.Usagef("--follow has no effect with --dry-run=%s: nothing is created", s.DryRun).WithHint("leave out one of the two flags")
+	case s.Follow && s.Wait != "":
+		return failure.Usagef("--wait has no effect with --follow, which goes on until the job ends").WithHint("leave out one of the two flags")
 	case s.From != "" && s.DryRun != dryRunFit:
 		return failure.Usagef("--from has no effect without --dry-run=fit: nothing is created in a file").WithHint("add --dry-run=fit, or leave out --from")
 	case s.DryRun == dryRunFit && s.Output.Output == printer.Name:
@@ -105,6 +111,9 @@ func (s *Submission) run(ctx context.Context, p plan) error {
 	}
 	if err := s.print(stored); err != nil {
 		return s.unseen(err, stored.Job)
+	}
+	if s.Follow {
+		return s.follow(ctx, client, stored.Job)
 	}
 	if s.Wait == "" {
 		return nil

@@ -1,0 +1,100 @@
+// Package fit is `gangctl fit`: would a gang start now, and what is the largest that would? Nothing is created.
+package fit
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/reply"
+	"github.com/gangctl/gangctl/pkg/cmd/submit"
+	"github.com/gangctl/gangctl/pkg/explain"
+	"github.com/gangctl/gangctl/pkg/explain/report"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/printer"
+)
+
+// Options are what the command works with.
+type Options struct {
+	IO *iostreams.IOStreams
+
+	WhatFits bool
+	Output   printer.Flags
+
+	would *submit.Would
+	// gpus is true if --gpus was typed.
+	gpus bool
+}
+
+// NewCommand returns the command; runF replaces the run in tests.
+func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{IO: f.IO}
+	cmd := &cobra.Command{
+		Use:   "fit --workers N --gpus G | --what-fits",
+		Short: "Ask whether a gang would start now, or what would",
+		Long: `Say whether a gang of these flags, which mean what they mean to submit tf, would start now: the API server looks at the job and at
+a pod of each role, and then quota, queue and room for all members are reckoned. Nothing is created, and neither a name nor an
+image is needed. The answer and the exit code are those of why-pending, but 0 where it would start.
+
+--what-fits says for each size of a worker how many of them would start now as one gang, and what limits the number: room, or
+what why-pending would say of one more. With --gpus it does so for workers of that size only. Unless --cpu and --memory say
+otherwise, with each GPU comes what is usual in the cluster. The exit code is 0 if anything would start, else that of the
+smallest gang's answer.`,
+		Example: `  # would 4 workers with 2 GPUs each start now?
+  gangctl fit --workers 4 --gpus 2
+
+  # what would?
+  gangctl fit --what-fits
+
+  # how many workers with 8 GPUs each, beside a parameter server?
+  gangctl fit --what-fits --gpus 8 --ps 1`,
+		SuggestFor: []string{"showbf", "sinfo-free", "capacity"},
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return failure.Usagef("fit takes no arguments, got %q", args[0]).WithHint("of a job that is there: gangctl why-pending %s", args[0])
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.gpus = cmd.Flags().Changed("gpus")
+			if o.WhatFits && cmd.Flags().Changed("workers") {
+				return failure.Usagef("--workers has no effect with --what-fits: their number is the answer").WithHint("leave out one of the two flags")
+			}
+			if err := o.Output.Validate(); err != nil {
+				return err
+			}
+			if err := o.would.Prepare(f); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	o.would = submit.NewWould(f, cmd)
+	cmd.Flags().BoolVar(&o.WhatFits, "what-fits", false, "Say what would start now, by the size of a worker")
+	o.Output.AddFlags(cmd, printer.JSON, printer.YAML)
+	return cmd
+}
+
+func (o *Options) run(ctx context.Context) error {
+	stage, err := o.would.Stage(ctx)
+	if err != nil {
+		return err
+	}
+	if o.WhatFits {
+		return o.whatFits(ctx, stage)
+	}
+	a, err := stage.Try(ctx, submit.Shape{}, explain.Options{})
+	if err != nil {
+		return err
+	}
+	if err := reply.Print(o.IO, &o.Output, a, report.Options{}); err != nil {
+		return err
+	}
+	return reply.Exit(a.Exit)
+}

@@ -1,0 +1,168 @@
+package fit
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/explain/explaintest"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/kube/kubetest"
+)
+
+// ask runs the command on a cluster that is a file.
+func ask(t *testing.T, c *explaintest.Cluster, args ...string) (stdout, stderr string, failed *failure.Error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "s.yaml")
+	if err := c.Done().Save(path); err != nil {
+		t.Fatal(err)
+	}
+	return run(t, func() (*kube.Client, error) { t.Error("a cluster is asked"); return nil, nil }, append(args, "--from", path)...)
+}
+
+func run(t *testing.T, client func() (*kube.Client, error), args ...string) (stdout, stderr string, failed *failure.Error) {
+	t.Helper()
+	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)))
+	f := &factory.Factory{IO: io, Client: client, Namespace: func() (string, error) { return "research", nil }, Suffix: func() string { return "abcde" }}
+	cmd := NewCommand(f, nil)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(args)
+	failed = failure.From(cmd.ExecuteContext(t.Context()))
+	return out.String(), errOut.String(), failed
+}
+
+func code(f *failure.Error) failure.Code {
+	if f == nil {
+		return 0
+	}
+	return f.Code
+}
+
+func quota(c *explaintest.Cluster, gpus string) *explaintest.Cluster {
+	limit := corev1.ResourceList{"requests.nvidia.com/gpu": resource.MustParse(gpus)}
+	used := corev1.ResourceList{"requests.nvidia.com/gpu": resource.MustParse("0")}
+	return c.Put(&corev1.ResourceQuota{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ResourceQuota"}, ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: "gpus"},
+		Spec: corev1.ResourceQuotaSpec{Hard: limit}, Status: corev1.ResourceQuotaStatus{Hard: limit, Used: used}})
+}
+
+// Neither a name nor an image is needed; the exit code is 0 where the gang would start, else why-pending's.
+func TestFit(t *testing.T) {
+	for args, want := range map[string]struct {
+		code failure.Code
+		text string
+	}{
+		"--workers 2 --gpus 8":           {0, "FITS_NOW  gang-abcde: fits now: room for all 2 members on n1, n2\n"},
+		"--workers 3 --gpus 8":           {6, "BLOCKED  gang-abcde"},
+		"--workers 2 --gpus 8 --ps 1":    {0, "FITS_NOW  gang-abcde: fits now: room for all 3 members"},
+		"--workers 2 --gpu-resource a/b": {2, ""},
+		"--workers 2 --cpu 4000":         {6, "BLOCKED"},
+	} {
+		out, _, failed := ask(t, explaintest.New().Nodes(2, 8), strings.Fields(args)...)
+		if code(failed) != want.code || !strings.HasPrefix(out, want.text) {
+			t.Errorf("%s: got %+v\n%s", args, failed, out)
+		}
+	}
+}
+
+// The largest gang is by what nodes have room for together, and not by the sum of what is free.
+func TestWhatFits(t *testing.T) {
+	c := explaintest.New().Nodes(3, 8).Runs("other", 6, "n1")
+	out, _, failed := ask(t, c, "--what-fits")
+	for _, want := range []string{"GPUS/WORKER   WORKERS   GPUS   NODES", "8             2         16     n2,n3", "4             4         16     n2,n3", "2             9         18     n1,n2,n3", "1             18        18     n1,n2,n3"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if failed != nil {
+		t.Errorf("got %+v", failed)
+	}
+}
+
+// What is searched for is what --workers would find: one worker more does not start, and as many do.
+func TestWhatFitsAgrees(t *testing.T) {
+	for _, args := range []string{"", "--ps 1 --ps-gpus 4", "--gpus 3", "--gpus 2 --memory 100Gi"} {
+		c := quota(explaintest.New().Nodes(3, 8).Runs("other", 5, "n2"), "13")
+		out, _, failed := ask(t, c, append(strings.Fields(args), "--what-fits", "-o", "json")...)
+		var table Table
+		if err := json.Unmarshal([]byte(out), &table); err != nil || failed != nil || len(table.Sizes) == 0 || table.APIVersion != "gangctl.fit/v1" {
+			t.Fatalf("%s: %v, %+v\n%s", args, err, failed, out)
+		}
+		for _, size := range table.Sizes {
+			for workers, starts := range map[int32]bool{size.Workers: true, size.Workers + 1: false} {
+				if workers == 0 {
+					continue
+				}
+				words := append(strings.Fields(args), "--gpus", resource.NewQuantity(size.GPUs, resource.DecimalSI).String(), "--workers", resource.NewQuantity(int64(workers), resource.DecimalSI).String())
+				if args == "" {
+					words = append(words, "--cpu", resource.NewMilliQuantity(table.Usual.CPU*size.GPUs, resource.DecimalSI).String(), "--memory", resource.NewQuantity(table.Usual.Memory*size.GPUs, resource.BinarySI).String())
+				}
+				if table.Usual.CPU == 0 && args == "" {
+					words = words[:len(words)-4]
+				}
+				out, _, failed := ask(t, c, words...)
+				if (code(failed) == 0) != starts {
+					t.Errorf("%s: %d workers of %d GPUs: %+v\n%s", args, workers, size.GPUs, failed, out)
+				}
+			}
+		}
+	}
+}
+
+// Where room is not what limits the number, what does is named.
+func TestLimits(t *testing.T) {
+	out, _, failed := ask(t, quota(explaintest.New().Nodes(2, 8), "6"), "--what-fits", "--gpus", "2")
+	if failed != nil || !strings.Contains(out, "2             3         6 ") || !strings.Contains(out, "QUOTA") {
+		t.Errorf("got %+v\n%s", failed, out)
+	}
+	out, _, failed = ask(t, explaintest.New().Nodes(1, 8).Runs("other", 8, "n1"), "--what-fits", "--gpus", "8")
+	if code(failed) != 3 && code(failed) != 5 || !strings.Contains(out, "8             0         0 ") {
+		t.Errorf("nothing fits: %+v\n%s", failed, out)
+	}
+	if _, _, failed = ask(t, explaintest.New().Nodes(1, 8), "--what-fits", "--gpu-resource", "amd.com/gpu", "--gpus", "1"); failed == nil {
+		t.Error("amd.com/gpu is found where there is none")
+	}
+}
+
+// The cluster is asked once about the job, with dry runs; nothing is created.
+func TestAsksTheServer(t *testing.T) {
+	l := kubetest.Serve(t, explaintest.New().Nodes(2, 8).Done())
+	for _, path := range []string{"/apis/kubeflow.org/v1/namespaces/research/tfjobs", "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/research/podgroups", "/api/v1/namespaces/research/pods"} {
+		l.Answer("POST "+path, 201, map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p"}})
+	}
+	_, _, failed := run(t, l.Client, "--what-fits")
+	posts := 0
+	for _, r := range l.Requests() {
+		if strings.HasPrefix(r, "POST") && !strings.Contains(r, "self") {
+			posts++
+			if !strings.Contains(r, "dryRun=All") {
+				t.Errorf("not a dry run: %s", r)
+			}
+		}
+	}
+	if failed != nil || posts != 3 {
+		t.Errorf("got %+v, %d posts: %q", failed, posts, l.Requests())
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for args, want := range map[string]string{
+		"llama":                   `fit takes no arguments, got "llama"`,
+		"--what-fits --workers 2": "--workers has no effect with --what-fits: their number is the answer",
+		"--workers 0":             `invalid argument "0" for "--workers" flag: must be a whole number from 1 to 10000`,
+		"--min-available 9":       "--min-available 9: the job has 1 member (1 worker); must be from 1 to 1",
+	} {
+		if _, _, failed := run(t, nil, strings.Fields(args)...); failed == nil || failed.Message != want {
+			t.Errorf("%s: got %+v", args, failed)
+		}
+	}
+}

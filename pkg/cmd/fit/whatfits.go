@@ -1,0 +1,142 @@
+package fit
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cmd/submit"
+	"github.com/gangctl/gangctl/pkg/explain"
+	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/explain/world"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/fit"
+	"github.com/gangctl/gangctl/pkg/usage"
+)
+
+// apiVersion is that of a Table; it only grows.
+const apiVersion = "gangctl.fit/v1"
+
+// maxWorkers is more than any gang has.
+const maxWorkers = 10000
+
+// Table is what would start now.
+type Table struct {
+	APIVersion string    `json:"apiVersion"`
+	At         time.Time `json:"at"`
+	// Resource is what the GPUs of a worker are counted in.
+	Resource corev1.ResourceName `json:"resource"`
+	// Usual is what comes with one GPU where the flags do not say it.
+	Usual usage.Usual `json:"usualPerDevice"`
+	Sizes []Size      `json:"sizes"`
+	// Exit is the exit code.
+	Exit int `json:"exit"`
+}
+
+// Size is the largest gang with workers of one size.
+type Size struct {
+	// GPUs are those of each worker.
+	GPUs int64 `json:"gpus"`
+	// Workers is how many would start now as one gang, and Total their GPUs.
+	Workers int32 `json:"workers"`
+	Total   int64 `json:"totalGPUs"`
+	// Room is how many such workers the nodes have room for, each node by itself, whatever quotas and queues say.
+	Room int64 `json:"room"`
+	// Nodes are those where the largest gang would be placed.
+	Nodes []string `json:"nodes"`
+	// Limit is what keeps one more worker from starting; null if nothing does but the largest gang that gangctl submits.
+	Limit *answer.Finding `json:"limit"`
+	// Exit is that of the answer for one worker more, and Missing what could not be seen for it.
+	Exit    int      `json:"exit"`
+	Missing []string `json:"missing,omitempty"`
+}
+
+// whatFits finds the largest gang for each size of a worker.
+func (o *Options) whatFits(ctx context.Context, stage *submit.Stage) error {
+	w := world.New(stage.Snapshot)
+	t := Table{APIVersion: apiVersion, At: w.Now, Resource: o.would.GPUResource(), Sizes: []Size{}}
+	sizes := []int64{}
+	for _, total := range usage.OfNodes(w).Totals {
+		if total.Kind == t.Resource {
+			t.Usual = total.Usual
+			for _, l := range total.Largest {
+				sizes = append(sizes, l.Devices)
+			}
+		}
+	}
+	if o.gpus {
+		sizes = []int64{o.would.GPUs()}
+	}
+	if len(sizes) == 0 {
+		return failure.WithCode(failure.Code(answer.ExitNever), "no node of the cluster offers %s", t.Resource).
+			WithHint("see what there is with `gangctl top node`; other devices: --gpu-resource NAME; none: --what-fits --gpus 0 --cpu N")
+	}
+	slices.Reverse(sizes)
+	for _, gpus := range sizes {
+		size, err := largest(ctx, stage, w, submit.Shape{GPUs: gpus, CPU: t.Usual.CPU, Memory: t.Usual.Memory})
+		if err != nil {
+			return err
+		}
+		t.Sizes = append(t.Sizes, size)
+	}
+	t.Exit = t.Sizes[len(t.Sizes)-1].Exit
+	if slices.ContainsFunc(t.Sizes, func(s Size) bool { return s.Workers > 0 }) {
+		t.Exit = answer.ExitOK
+	}
+	return o.print(t)
+}
+
+// largest searches the number of workers: up from what nodes have room for, each by itself, there is no need to look; below it,
+// whatever fits would with fewer, too.
+func largest(ctx context.Context, stage *submit.Stage, w *world.World, shape submit.Shape) (Size, error) {
+	size := Size{GPUs: shape.GPUs, Nodes: []string{}}
+	shape.Workers = 1
+	pod, err := stage.Worker(shape)
+	if err != nil {
+		return size, err
+	}
+	for _, s := range fit.Slots(w.Cluster(), pod, maxWorkers, fit.Options{}) {
+		size.Room += s.Slots
+	}
+	answers := map[int64]*answer.Answer{}
+	var failed error
+	starts := func(workers int64) bool {
+		if failed != nil {
+			return false
+		}
+		shape.Workers = int32(workers) //nolint:gosec // at most maxWorkers
+		answers[workers], failed = stage.Try(ctx, shape, explain.Options{NoAdvice: true})
+		return failed == nil && answers[workers].Verdict == answer.FitsNow
+	}
+	most := min(max(size.Room, 1), maxWorkers)
+	found := int64(0)
+	if starts(most) {
+		found = most
+	} else if most > 1 {
+		found, _ = fit.Largest(1, most-1, starts)
+	}
+	if found < maxWorkers && failed == nil && answers[found+1] == nil {
+		starts(found + 1)
+	}
+	if failed != nil {
+		return size, failed
+	}
+	size.Workers, size.Total = int32(found), found*shape.GPUs //nolint:gosec // at most maxWorkers
+	if a := answers[found]; a != nil {
+		for _, p := range a.Placement {
+			if !slices.Contains(size.Nodes, p.Node) {
+				size.Nodes = append(size.Nodes, p.Node)
+			}
+		}
+		slices.Sort(size.Nodes)
+	}
+	if a := answers[found+1]; a != nil {
+		size.Limit, size.Exit = a.Primary, a.Exit
+		if a.Rights != nil {
+			size.Missing = a.Confidence.MissingPermissions
+		}
+	}
+	return size, nil
+}

@@ -1,0 +1,28 @@
+package submit
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/origin"
+)
+
+// stamp has the server fill in the defaults of a job, in a dry run, and puts the hash of that spec on the job: so it can be told later
+// whether somebody changed it. An admission webhook that refuses dry runs, and says so with a bad request, leaves the job without; one
+// that refuses the job does so again when it is created.
+func (c *creator) stamp(ctx context.Context, job *unstructured.Unstructured) error {
+	if c.dryRun {
+		return nil
+	}
+	stored, err := c.post(ctx, job, true)
+	switch {
+	case apierrors.IsBadRequest(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	origin.Stamp(job, stored)
+	return nil
+}
