@@ -10,4 +10,8 @@ type Prompter interface {
 	Confirm(question string) (bool, error)
 	// Input asks for a line of text.
 	Input(question string) (string, error)
+	// Ask asks for a line of text until check takes it; the answer of somebody who just presses enter is the fallback.
+	Ask(question, fallback string, check func(string) error) (string, error)
+	// Choose asks for one of the options; the first is that of somebody who just presses enter.
+	Choose(question string, options []string) (string, error)
 }

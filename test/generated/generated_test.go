@@ -13,6 +13,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/program"
 	"github.com/gangctl/gangctl/pkg/cmd/root"
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/iostreams"
@@ -26,7 +27,7 @@ func gangctl(t *testing.T, args ...string) string {
 	t.Helper()
 	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
 	f := &factory.Factory{IO: io, Args: args, Getenv: func(string) string { return "" }, Version: version.Info{}}
-	if code := root.Execute(t.Context(), f, root.NewCommand(f)); code != failure.CodeOK {
+	if code := root.Execute(t.Context(), f, program.NewCommand(f)); code != failure.CodeOK {
 		t.Fatalf("gangctl %v: exit code %d\n%s", args, code, errOut)
 	}
 	return out.String()

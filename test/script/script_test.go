@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/program"
 	"github.com/gangctl/gangctl/pkg/cmd/root"
 	"github.com/gangctl/gangctl/pkg/iostreams"
 	"github.com/gangctl/gangctl/pkg/version"
@@ -25,7 +26,7 @@ func gangctl() {
 		IO: iostreams.System(os.Getenv), Args: os.Args[1:], Getenv: os.Getenv, Suffix: func() string { return "x7k2p" },
 		Version: version.Info{Version: "v1.2.3", Commit: "0123456789abcdef", GoVersion: "go1.26", Platform: "linux/amd64", Kubernetes: "v0.37.1"},
 	}
-	os.Exit(int(root.Execute(context.Background(), f, root.NewCommand(f))))
+	os.Exit(int(root.Execute(context.Background(), f, program.NewCommand(f))))
 }
 
 func TestScript(t *testing.T) {

@@ -16,13 +16,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/events"
 	"github.com/gangctl/gangctl/pkg/cmd/exitcode"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/cmd/fit"
 	"github.com/gangctl/gangctl/pkg/cmd/get"
 	"github.com/gangctl/gangctl/pkg/cmd/install"
 	"github.com/gangctl/gangctl/pkg/cmd/list"
 	"github.com/gangctl/gangctl/pkg/cmd/logs"
 	"github.com/gangctl/gangctl/pkg/cmd/portforward"
-	"github.com/gangctl/gangctl/pkg/cmd/resubmit"
 	"github.com/gangctl/gangctl/pkg/cmd/submit"
 	"github.com/gangctl/gangctl/pkg/cmd/suspend"
 	"github.com/gangctl/gangctl/pkg/cmd/top"
@@ -89,9 +87,8 @@ run, or differ between commands, can only be typed: --all-namespaces, --dry-run,
 	flagvalue.Enum(cmd, flags, &color, "color", iostreams.ColorAuto, "Colour of messages",
 		iostreams.ColorAuto, iostreams.ColorAlways, iostreams.ColorNever)
 
-	again := func(f *factory.Factory) *cobra.Command { return NewCommand(f) }
 	cmd.AddGroup(&cobra.Group{ID: groupJobs, Title: "Jobs:"}, &cobra.Group{ID: groupCluster, Title: "Cluster:"}, &cobra.Group{ID: groupSettings, Title: "Settings:"})
-	add(cmd, groupJobs, submit.NewCommand(f), fit.NewCommand(f, nil), resubmit.NewCommand(f, again, nil), list.NewCommand(f, nil), get.NewCommand(f, nil), describe.NewCommand(f, nil), deletecmd.NewCommand(f, nil),
+	add(cmd, groupJobs, submit.NewCommand(f), list.NewCommand(f, nil), get.NewCommand(f, nil), describe.NewCommand(f, nil), deletecmd.NewCommand(f, nil),
 		suspend.NewCommand(f, nil), suspend.NewResumeCommand(f, nil), wait.NewCommand(f, nil), whypending.NewCommand(f, nil),
 		logs.NewCommand(f, nil), events.NewCommand(f, nil), top.NewCommand(f, nil), attach.NewCommand(f, nil), portforward.NewCommand(f, nil))
 	add(cmd, groupCluster, install.NewCommand(f), upgrade.NewCommand(f, nil), uninstall.NewCommand(f, nil), checkcmd.NewCommand(f, nil))

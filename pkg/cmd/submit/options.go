@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/prompt"
 	"github.com/gangctl/gangctl/pkg/render"
 )
 
@@ -80,6 +81,13 @@ func newKindCommand(f *factory.Factory, k kind, runF func(context.Context, *Opti
 				file := &FileOptions{Submission: o.Submission, gangFlags: o.gangFlags, File: o.File, Suffix: o.Suffix, CommandLine: o.CommandLine, Kind: k.reader.GroupKind}
 				return file.submit(cmd, args)
 			}
+			var w *wizard
+			if p := prompt.New(f.IO); o.wantsWizard(cmd, p) {
+				var err error
+				if args, w, err = o.wizard(cmd, args, p, f.Args); err != nil {
+					return err
+				}
+			}
 			if err := o.complete(cmd, args); err != nil {
 				return err
 			}
@@ -88,6 +96,9 @@ func newKindCommand(f *factory.Factory, k kind, runF func(context.Context, *Opti
 			}
 			if runF != nil {
 				return runF(cmd.Context(), o)
+			}
+			if w != nil {
+				return o.runAsked(cmd.Context(), w)
 			}
 			return o.run(cmd.Context())
 		},

@@ -1,7 +1,11 @@
 // Package prompttest stands in for the person in front of the terminal, in tests.
 package prompttest
 
-import "github.com/gangctl/gangctl/pkg/failure"
+import (
+	"slices"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+)
 
 // Answers is a Prompter that gives prepared answers in their order. One without answers is nobody.
 type Answers struct {
@@ -34,5 +38,32 @@ func (a *Answers) Input(question string) (string, error) {
 	}
 	answer := a.Texts[0]
 	a.Texts = a.Texts[1:]
+	return answer, nil
+}
+
+// Ask gives the next text, or the fallback for an empty one. A text that check does not take is an error: a person would be asked
+// again.
+func (a *Answers) Ask(question, fallback string, check func(string) error) (string, error) {
+	answer, err := a.Input(question)
+	if err != nil {
+		return "", err
+	}
+	if answer == "" {
+		answer = fallback
+	}
+	return answer, check(answer)
+}
+
+// Choose gives the next text, which must be one of the options, or the first option for an empty one.
+func (a *Answers) Choose(question string, options []string) (string, error) {
+	answer, err := a.Input(question)
+	switch {
+	case err != nil:
+		return "", err
+	case answer == "":
+		return options[0], nil
+	case !slices.Contains(options, answer):
+		return "", failure.Errorf("%q: %q is none of %q", question, answer, options)
+	}
 	return answer, nil
 }

@@ -1,0 +1,214 @@
+package submit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	shellquote "github.com/kballard/go-shellquote"
+	"github.com/spf13/cobra"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/printer"
+	"github.com/gangctl/gangctl/pkg/prompt"
+)
+
+// wizard asks a person for what the command line does not say.
+type wizard struct {
+	prompt.Prompter
+	o   *Options
+	cmd *cobra.Command
+	// words are the command line so far, without the program's name.
+	words []string
+	// dash is true if the command of the job was typed.
+	dash bool
+	// free says what would start now, for each size of a worker; empty if nobody knows.
+	free func(context.Context) (string, []string)
+}
+
+// wantsWizard reports whether there is somebody to ask, and something that only they know: the image, which has no default.
+func (o *Options) wantsWizard(cmd *cobra.Command, p prompt.Prompter) bool {
+	if !p.Available() || o.DryRun != dryRunNone || cmd.Flags().Changed("filename") || o.Image != "" {
+		return false
+	}
+	for _, r := range o.Roles {
+		if r.Image == "" && (r.Replicas > 0 || r.count == "") {
+			return true
+		}
+	}
+	return false
+}
+
+// ask asks everything that was not typed, in the order in which one thinks of it, and sets the flags by the answers. args are the
+// words that are no flags; what it returns takes their place.
+func (w *wizard) ask(ctx context.Context, args []string) ([]string, error) {
+	named := len(args) > 0 && w.cmd.ArgsLenAtDash() != 0 || w.cmd.Flags().Changed("name")
+	if !named {
+		if err := w.flag("name", "Name of the job:", w.o.kind.word+"-"+w.o.Suffix()); err != nil {
+			return nil, err
+		}
+	}
+	text, queues := w.free(ctx)
+	for _, r := range w.o.shown() {
+		if r.count != "" && r.high > 1 && (r.count == "workers" || r.count == "ps") {
+			if err := w.flag(r.count, r.usage+":", fmt.Sprint(r.Replicas)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if text != "" {
+		fmt.Fprintf(w.o.IO.ErrOut, "Would start now: %s\n", text)
+	}
+	if err := w.flag("gpus", "GPUs of each worker:", fmt.Sprint(w.o.All.GPUs)); err != nil {
+		return nil, err
+	}
+	if w.cmd.Flags().Lookup("queue") != nil && !w.cmd.Flags().Changed("queue") && len(queues) > 0 {
+		const none = "(none)"
+		queue, err := w.Choose("Queue:", append([]string{none}, queues...))
+		if err != nil {
+			return nil, err
+		}
+		if queue != none {
+			if err := w.set("queue", queue); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := w.flag("image", "Container image:", ""); err != nil {
+		return nil, err
+	}
+	if w.dash {
+		return args, nil
+	}
+	return args, w.command()
+}
+
+// flag asks for the value of a flag, unless it was typed.
+func (w *wizard) flag(name, question, fallback string) error {
+	flag := w.cmd.Flags().Lookup(name)
+	if flag.Changed {
+		return nil
+	}
+	was := flag.Value.String()
+	answer, err := w.Ask(question, fallback, func(text string) error {
+		text = strings.TrimSpace(text)
+		if text == "" {
+			return fmt.Errorf("it needs an answer")
+		}
+		return flag.Value.Set(text)
+	})
+	if err != nil {
+		return err
+	}
+	if answer = strings.TrimSpace(answer); answer == was {
+		return flag.Value.Set(was) // a check may have set another
+	}
+	return w.set(name, answer)
+}
+
+// set sets a flag as if it had been typed.
+func (w *wizard) set(name, value string) error {
+	if err := w.cmd.Flags().Set(name, value); err != nil {
+		return failure.Usagef("--%s: %w", name, err)
+	}
+	word := "--" + name + "=" + value
+	for i, before := range w.words {
+		if before == "--" {
+			w.words = append(w.words[:i:i], append([]string{word}, w.words[i:]...)...)
+			return nil
+		}
+	}
+	w.words = append(w.words, word)
+	return nil
+}
+
+// command asks for the command of the members, which is read as a shell reads words, and no further.
+func (w *wizard) command() error {
+	line, err := w.Ask("Command (empty: the image's own):", "", func(text string) error {
+		_, err := shellquote.Split(text)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	words, err := shellquote.Split(line)
+	if err != nil {
+		return err
+	}
+	w.o.Command = words
+	if len(words) > 0 {
+		w.words = append(append(w.words, "--"), words...)
+	}
+	return nil
+}
+
+// line is the command line that does the same.
+func (w *wizard) line() string { return shellquote.Join(append([]string{"gangctl"}, w.words...)...) }
+
+// What can be done with what was asked for.
+const (
+	doSubmit = "submit it"
+	doSave   = "save it to a file"
+	doStop   = "stop"
+)
+
+// decide shows the objects, as YAML, and asks what to do with them. It returns whether to submit them.
+func (w *wizard) decide(text string) (bool, error) {
+	errOut := w.o.IO.ErrOut
+	fmt.Fprintf(errOut, "\n%s\nThe same in one line:\n  %s\n\n", text, w.line())
+	what, err := w.Choose("What now?", []string{doSubmit, doSave, doStop})
+	if err != nil {
+		return false, err
+	}
+	switch what {
+	case doSubmit:
+		return true, nil
+	case doSave:
+		path, err := w.Ask("File:", w.o.Name+".yaml", func(path string) error {
+			if _, err := os.Lstat(path); err == nil {
+				return fmt.Errorf("%s exists", path)
+			}
+			return nil
+		})
+		if err != nil {
+			return false, err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return false, failure.Errorf("save the job: %w", err)
+		}
+		fmt.Fprintf(errOut, "saved; submit it with: gangctl submit -f %s\n", shellquote.Join(path))
+	}
+	return false, nil
+}
+
+// wizard asks for what is missing, and returns the words that are no flags.
+func (o *Options) wizard(cmd *cobra.Command, args []string, p prompt.Prompter, words []string) (rest []string, w *wizard, err error) {
+	w = &wizard{Prompter: p, o: o, cmd: cmd, words: append([]string{}, words...), dash: cmd.ArgsLenAtDash() >= 0, free: o.free}
+	rest, err = w.ask(cmd.Context(), args)
+	o.CommandLine = cmp.Or(commandLine(w.words, cmd.Flags(), cmd.InheritedFlags()), o.CommandLine)
+	return rest, w, err
+}
+
+// runAsked submits what a person was asked for, if that is what they want to do with it.
+func (o *Options) runAsked(ctx context.Context, w *wizard) error {
+	text, err := o.preview(ctx)
+	if err != nil {
+		return err
+	}
+	if yes, err := w.decide(text); err != nil || !yes {
+		return err
+	}
+	return o.run(ctx)
+}
+
+// preview is what would be submitted, as --dry-run=client -o yaml shows it.
+func (o *Options) preview(ctx context.Context) (string, error) {
+	var text strings.Builder
+	shown, streams := *o, *o.IO
+	streams.Out = &text
+	shown.IO, shown.DryRun, shown.Wait, shown.Follow, shown.Output = &streams, dryRunClient, "", false, printer.Flags{Output: printer.YAML}
+	err := shown.run(ctx)
+	return text.String(), err
+}

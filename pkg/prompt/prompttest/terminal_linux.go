@@ -1,0 +1,94 @@
+package prompttest
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// OpenTerminal returns both ends of a terminal: what a person types and sees, and what the program has for its streams. The test is
+// skipped on a machine that has none to give.
+func OpenTerminal(t *testing.T) (person, program *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("this machine has no terminals to give: %v", err)
+	}
+	t.Cleanup(func() { _ = person.Close() })
+	fd := int(person.Fd())
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = program.Close() })
+	return person, program
+}
+
+// cursor is how a program asks a terminal where the cursor is; place is the answer.
+const cursor, place = "\x1b[6n", "\x1b[1;1R"
+
+// patience is how long a person waits before they type the same again. What follows a question may take a while.
+const patience = 5 * time.Second
+
+// Reply is what a person types when a question is on the screen.
+type Reply struct{ Question, Answer string }
+
+// Play is the terminal and the person in front of it, who gives one reply after the other, each when its question is on the screen
+// and the screen is quiet: what is typed while the program talks with the terminal is lost, and then it is typed again. The last
+// reply is repeated until the terminal is closed. What is returned is told of everything on the screen.
+func Play(person *os.File, replies ...Reply) (screen func() string) {
+	pages, all := make(chan string), make(chan string, 1)
+	all <- ""
+	go func() {
+		defer close(pages)
+		for page := make([]byte, 4096); ; {
+			n, err := person.Read(page)
+			if err != nil {
+				return // the program is done
+			}
+			all <- <-all + string(page[:n])
+			pages <- string(page[:n])
+		}
+	}()
+	go func() {
+		var typed time.Time
+		for seen := ""; ; {
+			text := ""
+			select {
+			case page, more := <-pages:
+				if !more {
+					return
+				}
+				seen += page
+				text = strings.Repeat(place, strings.Count(page, cursor))
+				if len(replies) > 1 && strings.Contains(seen, replies[1].Question) {
+					_, seen, _ = strings.Cut(seen, replies[0].Question)
+					replies, typed = replies[1:], time.Time{}
+				}
+			case <-time.After(200 * time.Millisecond):
+				if len(replies) > 0 && strings.Contains(seen, replies[0].Question) && time.Since(typed) > patience {
+					text, typed = replies[0].Answer, time.Now()
+				}
+			}
+			if _, err := person.WriteString(text); err != nil {
+				return
+			}
+		}
+	}()
+	return func() string {
+		text := <-all
+		all <- text
+		return text
+	}
+}
