@@ -33,13 +33,13 @@ func TestLife(t *testing.T) {
 		name string
 		run  func(*testing.T, *demo.Stage, dynamic.Interface)
 	}{
-		{"fit says what starts", fitSaysWhatStarts},
 		{"a submission is few requests", fewRequests},
 		{"suspend and resume keep the gang whole", suspendAndResume},
 		{"describe knows when, and whether it was changed", describes},
 		{"resubmit repeats the command, and the jobs of others", resubmits},
 		{"delete tries every name", deletesEach},
 		{"Ctrl-C says what keeps running", interrupted},
+		{"fit says what starts", fitSaysWhatStarts},
 		{"the wizard makes a job", wizard},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(t, stage, client) })
@@ -55,6 +55,10 @@ func gone(t *testing.T, stage *demo.Stage, names ...string) {
 }
 
 func fitSaysWhatStarts(t *testing.T, stage *demo.Stage, _ dynamic.Interface) {
+	eventually(t, "the scheduler is seen", func(context.Context) bool {
+		_, _, code := gangctl(t, stage, "fit", "--workers", "2", "--gpus", "8")
+		return code == 0
+	})
 	for workers, want := range map[string]int{"2": 0, "3": 6} {
 		stdout, _, code := gangctl(t, stage, "fit", "--workers", workers, "--gpus", "8")
 		if code != want || (want == 0) != strings.HasPrefix(stdout, "FITS_NOW") {
@@ -241,10 +245,8 @@ func wizard(t *testing.T, stage *demo.Stage, _ dynamic.Interface) {
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s", err, screen())
 	}
-	for _, want := range []string{"Would start now: 2 x 8", "kind: TFJob", "gangctl --kubeconfig", "--image=x -- true", "asked created"} {
-		if !strings.Contains(screen(), want) {
-			t.Errorf("no %q on the screen:\n%s", want, screen())
-		}
+	for _, want := range []string{"Would start now: 16 x 1, or 8 x 2, or 4 x 4, or 2 x 8 (workers x GPUs)", "kind: TFJob", "gangctl --kubeconfig", "--image=x -- true", "asked created"} {
+		eventually(t, want+" is on the screen", func(context.Context) bool { return strings.Contains(screen(), want) })
 	}
 	if _, _, code := gangctl(t, stage, "wait", "asked", "--timeout", "60s"); code != 0 {
 		t.Errorf("exit code %d", code)

@@ -27,7 +27,8 @@ type Repeated struct {
 var oneRun = []string{"wait", "timeout", "follow", "dry-run", "from", "output"}
 
 // Repeat reads the words of a kept command line, the program's name first. A name that is not empty takes the place of the one in
-// it, and more words are put before the command of the job. It is nil for a line that is not of submit.
+// it, and more words are put before the command of the job. It is nil for a line
+// that is not of submit, and for words that submit does not take.
 func Repeat(words []string, name string, more ...string) *Repeated {
 	root := &cobra.Command{Use: "gangctl"}
 	kube.NewFactory("", io.Discard).AddFlags(root.PersistentFlags())
@@ -40,6 +41,11 @@ func Repeat(words []string, name string, more ...string) *Repeated {
 		return nil
 	}
 	w := reader{all: cmd.Flags(), inherited: cmd.InheritedFlags()}
+	for _, word := range more {
+		if name := flagOf(word, w); name != "" && w.all.Lookup(name) == nil {
+			return nil
+		}
+	}
 	r := &Repeated{}
 	commands := strings.Fields(cmd.CommandPath())[1:] // submit, tf
 	for words = words[1:]; len(words) > 0 && words[0] != "--"; {
