@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,8 +53,12 @@ func IndexedJob() Kind {
 			role, mode := s.Roles[0], batchv1.IndexedCompletion
 			job.Spec.Parallelism, job.Spec.Completions, job.Spec.CompletionMode = &role.Replicas, &role.Replicas, &mode
 			job.Spec.Template.Spec.Subdomain = s.Name
-			job.Spec.BackoffLimit, job.Spec.ActiveDeadlineSeconds, job.Spec.TTLSecondsAfterFinished = s.Lifetime.Retries, s.Lifetime.Limit, s.Lifetime.TTL
-			job.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicy(s.RestartPolicy)
+			limits := &kubeflowv1.RunPolicy{BackoffLimit: job.Spec.BackoffLimit, ActiveDeadlineSeconds: job.Spec.ActiveDeadlineSeconds, TTLSecondsAfterFinished: job.Spec.TTLSecondsAfterFinished}
+			s.Lifetime.lay(limits)
+			job.Spec.BackoffLimit, job.Spec.ActiveDeadlineSeconds, job.Spec.TTLSecondsAfterFinished = limits.BackoffLimit, limits.ActiveDeadlineSeconds, limits.TTLSecondsAfterFinished
+			if s.RestartPolicy != "" {
+				job.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicy(s.RestartPolicy)
+			}
 			return &laid{roles: []placed{{role, &job.Spec.Template}}}, nil
 		},
 	}

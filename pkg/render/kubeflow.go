@@ -30,7 +30,9 @@ func layReplicas(field string, specs replicaSpecs, policy *kubeflowv1.RunPolicy,
 			return nil, fmt.Errorf("preset: no role %s in spec.%s", role.Name, field)
 		}
 		replica.Replicas = &role.Replicas
-		replica.RestartPolicy = s.RestartPolicy
+		if s.RestartPolicy != "" {
+			replica.RestartPolicy = s.RestartPolicy
+		}
 		l.roles = append(l.roles, placed{role, &replica.Template})
 	}
 	maps.DeleteFunc(specs, func(t kubeflowv1.ReplicaType, _ *kubeflowv1.ReplicaSpec) bool { return !wanted[t] })

@@ -105,7 +105,11 @@ func (k Kind) Render(preset []byte, s Spec) (*Objects, error) {
 	if l.policy != nil && s.Gang.Dialect != gang.None {
 		l.policy.SchedulingPolicy = schedulingPolicy(d)
 	}
-	return k.objects(groupObject(writer, d, s), s)
+	objects, err := k.objects(groupObject(writer, d, s), s)
+	if err == nil && len(s.Set) > 0 {
+		err = k.assign(objects, writer, s)
+	}
+	return objects, err
 }
 
 // fill makes the pods of a role.

@@ -107,6 +107,7 @@ type Spec struct {
 	// TensorBoard shows what members log; nil for none.
 	TensorBoard *TensorBoard
 
+	// RestartPolicy is empty to leave that of the preset.
 	RestartPolicy kubeflowv1.RestartPolicy
 	// CleanPodPolicy says which pods are deleted when the job ends. Jobs of Kubernetes itself have none.
 	CleanPodPolicy kubeflowv1.CleanPodPolicy
@@ -117,6 +118,9 @@ type Spec struct {
 	ProcessesPerNode string
 	// Framework is what the environment of an Indexed Job is made for.
 	Framework Framework
+
+	// Set are assignments PATH=VALUE to fields of the job, after everything else.
+	Set []string
 
 	// Labels and Annotations go on the job and on its pods.
 	Labels, Annotations map[string]string

@@ -38,6 +38,9 @@ func (o *Options) complete(cmd *cobra.Command, args []string) error {
 	if o.Name == "" {
 		o.Name = o.kind.word + "-" + o.Suffix()
 	}
+	if err := o.layTemplate(); err != nil {
+		return err
+	}
 	o.schedulerChosen = o.chosen()
 	for _, r := range o.Roles {
 		r.Image = cmp.Or(r.Image, o.Image)

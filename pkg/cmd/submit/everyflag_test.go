@@ -39,6 +39,7 @@ func wishes(kind string) map[string][]string {
 		"affinity-constraint": {"--affinity-constraint", "required", "--affinity-policy", "pack"}, "affinity-domain": {"--affinity-domain", "rack", "--affinity-policy", "spread"},
 		"topology": {"--topology", "topology.kubernetes.io/zone"}, "host-network": {"--host-network"}, "image-pull-secret": {"--image-pull-secret", "registry"},
 		"image-pull-policy": {"--image-pull-policy", "Always"}, "service-account": {"--service-account", "trainer"}, "retries": {"--retries", "3"},
+		"set": {"--set", "spec.runPolicy.suspend=true"}, "template": {"--template", "testdata/template.yaml"},
 		"time-limit": {"--time-limit", "12h"}, "ttl": {"--ttl", "24h"}, "tensorboard": {"--tensorboard", "s3://logs/llama"},
 		"tensorboard-image": {"--tensorboard-image", "tb:1", "--tensorboard", "s3://logs/llama"},
 		"slots-per-worker":  {"--slots-per-worker", "2"}, "framework": {"--framework", "torch"}, "nproc-per-node": {"--nproc-per-node", "4"},
@@ -49,7 +50,11 @@ func wishes(kind string) map[string][]string {
 		"launcher-image": {"--launcher-image", "l:1"}, "launcher-gpus": {"--launcher-gpus", "1"}, "launcher-cpu": {"--launcher-cpu", "1"}, "launcher-memory": {"--launcher-memory", "1Gi"},
 		"master-image": {"--master-image", "m:1"}, "master-gpus": {"--master-gpus", "1"}, "master-cpu": {"--master-cpu", "1"}, "master-memory": {"--master-memory", "1Gi"},
 	}
-	if kind == "job" { // where only one framework has processes
+	if kind != "tf" {
+		all["template"] = []string{"--template", "testdata/template-" + kind + ".yaml"}
+	}
+	if kind == "job" { // which has other fields, and where only one framework has processes
+		all["set"] = []string{"--set", "spec.suspend=true"}
 		all["nproc-per-node"] = append(all["nproc-per-node"], "--framework", "torch")
 	}
 	return all
@@ -57,7 +62,7 @@ func wishes(kind string) map[string][]string {
 
 // others are the flags that say what to do with the objects rather than what they are.
 func others() []string {
-	return []string{"filename", "dry-run", "from", "wait", "timeout", "output", "show-managed-fields", "template", "allow-missing-template-keys", "no-headers", "sort-by", "help", "follow"}
+	return []string{"filename", "dry-run", "from", "wait", "timeout", "output", "show-managed-fields", "allow-missing-template-keys", "no-headers", "sort-by", "help", "follow"}
 }
 
 // shown is what a command line makes, without the line that is kept on the job; or the error.

@@ -64,6 +64,7 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	flags.SortFlags = false
 	flags.StringVar(&o.Name, "name", "", "Name of the job, instead of NAME (default: "+o.kind.word+"- and five random characters)")
 	flags.StringVar(&o.Image, "image", "", "Container image of every role")
+	flags.StringVar(&o.Template, "template", "", "Job to start from: one of submit templates list, or the path of a file; flags are laid over it")
 	flags.StringVarP(&o.File, "filename", "f", "", "File that holds the job, instead of flags; - is standard input")
 	var training []string
 	for _, r := range o.shown() {
@@ -90,6 +91,7 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	}
 	flags.StringArrayVar(&o.Labels, "label", nil, "Label KEY=VALUE of the job and its pods (repeatable)")
 	flags.StringArrayVar(&o.Annotations, "annotation", nil, "Annotation KEY=VALUE of the job and its pods (repeatable)")
+	flags.StringArrayVar(&o.Set, "set", nil, "Set a field of the job that has no flag: PATH=VALUE (repeatable)")
 
 	o.addPodFlags(cmd)
 	if o.kind.flags != nil {

@@ -40,10 +40,16 @@ type Options struct {
 	SlotsPerWorker   int32
 	ProcessesPerNode string
 	Framework        render.Framework
+	// Template is the name or path of a job that the flags are laid over; empty for the kind's own.
+	Template string
+	// Set are assignments PATH=VALUE to fields of the job.
+	Set []string
 	// File is the path of a manifest that says what the job is; the flags above then say nothing.
 	File string
 
 	kind kind
+	// preset is the job of the template; nil without one.
+	preset []byte
 	// typed tells a flag that was typed from a default.
 	typed func(flag string) bool
 	// version is the API version of the job; empty for that of the preset.

@@ -22,7 +22,18 @@ func (o *Options) render(namespace string) (*render.Objects, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o.kind.write(o).Render(o.kind.preset(), spec)
+	preset := o.preset
+	if preset == nil {
+		preset = o.kind.preset()
+	}
+	objects, err := o.kind.write(o).Render(preset, spec)
+	switch {
+	case err != nil && len(o.Set) > 0:
+		return nil, failure.Usagef("--set %w", err)
+	case err != nil && o.preset != nil:
+		return nil, failure.Errorf("template %s: %w", o.Template, err)
+	}
+	return objects, err
 }
 
 func (o *Options) spec(namespace string) (render.Spec, error) {
@@ -55,7 +66,7 @@ func (o *Options) spec(namespace string) (render.Spec, error) {
 		Gang:          render.Gang{Dialect: o.Dialect, MinAvailable: o.MinAvailable},
 		RestartPolicy: o.RestartPolicy, CleanPodPolicy: o.CleanPodPolicy,
 		SlotsPerWorker: o.SlotsPerWorker, ProcessesPerNode: o.ProcessesPerNode, Framework: o.Framework,
-		Labels: labels, Annotations: annotations,
+		Labels: labels, Annotations: annotations, Set: o.Set,
 		CommandLine: o.CommandLine,
 	}
 	if err := o.fill(&spec, o.training(spec.Roles), o.typed); err != nil {

@@ -65,5 +65,6 @@ already, and is as the file has it, is used.
 		words = append(words, k.word)
 		cmd.AddCommand(newKindCommand(f, k, nil))
 	}
+	cmd.AddCommand(newTemplatesCommand(f))
 	return cmd
 }

@@ -35,7 +35,7 @@ func (o *Options) validate(flags *pflag.FlagSet) error {
 // default. It must see the flags before defaults fill them in.
 func refuseEmpty(flags *pflag.FlagSet) error {
 	for _, name := range []string{"name", "working-dir", "scheduler", "priority-class", "service-account", "topology", "sync-git", "sync-image", "tensorboard",
-		"tensorboard-image", "affinity-domain"} {
+		"tensorboard-image", "affinity-domain", "template"} {
 		if flag := flags.Lookup(name); flag.Changed && strings.TrimSpace(flag.Value.String()) == "" {
 			return failure.Usagef("--%s is empty", name).WithHint("give it a value, or leave it out")
 		}
