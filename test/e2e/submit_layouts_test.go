@@ -26,6 +26,7 @@ var today = regexp.MustCompile(`kubeflow\.org/v1"?\n`)
 func TestSubmitLayouts(t *testing.T) {
 	t.Parallel()
 	c := newWorld(t, "--nodes=0", "--run-for=0", "--serve=kube-batch,volcano")
+	t.Run("what every flag makes", c.goldens)
 	t.Run("layouts", func(t *testing.T) { c.layouts(t, "testdata/layouts") })
 	t.Run("guides", func(t *testing.T) {
 		if _, err := os.Stat(sharedSeeds); err != nil {

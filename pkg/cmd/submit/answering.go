@@ -78,7 +78,7 @@ func groupsOf(client *kube.Client) ([]string, error) {
 
 // refuseUnanswered refuses a job that asks for a scheduler which is not there: its members would be pending for ever, and nobody
 // would say why. What may not be seen is not taken for absent, nor is a name to which a scheduler outside of the cluster may
-// answer, of which there is nothing but a lease.
+// answer: there is nothing of it but a lease, or no Deployment at all.
 func (o *FileOptions) refuseUnanswered(ctx context.Context, client *kube.Client, name string) error {
 	snap := &snapshot.Snapshot{At: o.IO.Clock.Now()}
 	deployments, err := client.Typed.AppsV1().Deployments("").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
@@ -105,7 +105,7 @@ func (o *FileOptions) refuseUnanswered(ctx context.Context, client *kube.Client,
 		return failure.Op{Verb: "list", Kind: "Deployment"}.Wrap(err)
 	}
 	found := ladder.FindScheduler(world.New(snap), name)
-	if len(found.Deployments)+len(found.Leases) > 0 || outside(snap) {
+	if len(found.Deployments)+len(found.Leases) > 0 || len(snap.Deployments) == 0 || outside(snap) {
 		return nil
 	}
 	return failure.Errorf("%s: its members ask for scheduler %s, and nobody answers to that name", o.name(), name).

@@ -34,7 +34,8 @@ func TestSchedulerOfAFile(t *testing.T) {
 		kind        string // of the PodGroup that is made; empty if the job is refused
 		note        string
 	}{
-		"nobody":                  {},
+		"nobody":                  {deployments: []appsv1.Deployment{deployment("coredns")}},
+		"nothing to be seen":      {kind: "scheduling.x-k8s.io/v1alpha1"},
 		"another":                 {deployments: []appsv1.Deployment{deployment("gang-scheduler", "scheduler")}, leases: []string{"gang-scheduler"}},
 		"kube-batch itself":       {deployments: []appsv1.Deployment{deployment("kube-batch")}, groups: []string{"scheduling.incubator.k8s.io"}, kind: "scheduling.incubator.k8s.io/v1alpha1"},
 		"gangctl's":               {deployments: []appsv1.Deployment{deployment("gang-scheduler", "scheduler", "--serve=volcano,kube-batch")}, kind: "scheduling.x-k8s.io/v1alpha1", note: "note: its PodGroup is one of scheduling.x-k8s.io"},
