@@ -74,7 +74,6 @@ func (c *cluster) layouts(t *testing.T, dir string) {
 	c.node(t, "six", "6")
 	c.whole(t, namespaces, 13, 5)
 	for _, namespace := range namespaces {
-		must(t, c.client.CoreV1().Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{}))
 		must(t, c.dynamic.Resource(tfjobs).Namespace(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	}
 	eventually(t, "the jobs' pods are gone", func(ctx context.Context) bool {
