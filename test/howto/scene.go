@@ -42,6 +42,7 @@ gangctl list -A --no-headers | while read namespace name rest; do gangctl delete
 until gangctl uninstall --dry-run=server >/dev/null 2>&1; do sleep 0.3; done`),
 		g(`completion (bash|fish) > `, `mkdir -p ~/.local/share/bash-completion/completions ~/.config/fish/completions`),
 		g(`use-profile|--profile`, `for p in big prod team; do gangctl config set gpus 8 --profile $p >/dev/null; done`),
+		g(`config (unset|path)`, `gangctl config set image tf-benchmarks >/dev/null && gangctl config set gpus 8 --profile big >/dev/null && gangctl config use-profile big >/dev/null`),
 	}
 }
 

@@ -75,27 +75,30 @@ func documented(t *testing.T, w *world) {
 		if bounded && time.Until(deadline) < lineTimeout { // what is started here has to be taken down
 			t.Fatalf("no time is left for %s and what follows", s.typed)
 		}
-		commands, err := howto.Commands(s.typed)
-		if err != nil {
-			t.Errorf("%s: %s: %v%s", s.at, s.typed, err, help)
-			continue
+		t.Run(s.typed, func(t *testing.T) { s.play(t, w) })
+	}
+}
+
+// play types the line, in a place that has what it names.
+func (s *step) play(t *testing.T, w *world) {
+	commands, err := howto.Commands(s.typed)
+	if err != nil {
+		t.Fatalf("%s: %v%s", s.at, err, help)
+	}
+	namespace := w.prepare(t, s.typed, commands)
+	line, codes := howto.Filled(s.typed), []int{0}
+	if strings.Contains(line, "gangctl-sandbox up") { // beside the one in which lines are typed
+		line = "export XDG_STATE_HOME=$HOME/beside; " + line + "; code=$?; gangctl-sandbox down && exit $code"
+	}
+	for _, c := range commands {
+		codes = append(codes, howto.Codes(c)...)
+		if endless(c) {
+			line, codes = "timeout --signal=INT 4 "+line, append(codes, 124, 130)
 		}
-		namespace := w.prepare(t, s.typed, commands)
-		line, start := howto.Filled(s.typed), time.Now()
-		codes := []int{0}
-		if strings.Contains(line, "gangctl-sandbox up") { // beside the one in which lines are typed
-			line = "export XDG_STATE_HOME=$HOME/beside; " + line + "; code=$?; gangctl-sandbox down && exit $code"
-		}
-		for _, c := range commands {
-			codes = append(codes, howto.Codes(c)...)
-			if endless(c) {
-				line, codes = "timeout --signal=INT 4 "+line, append(codes, 124, 130)
-			}
-		}
-		if out, code := w.types(t, namespace, line); !slices.Contains(codes, code) || strings.TrimSpace(out) == "" && !strings.Contains(line, ">") && !quiet(commands) {
-			t.Errorf("%s: exit code %d after %v of\n    %s\n%s%s", strings.Join(s.at, ", "), code, time.Since(start).Round(time.Second), line, out, help)
-		}
-		t.Logf("%6.1fs %s", time.Since(start).Seconds(), s.typed)
+	}
+	start := time.Now()
+	if out, code := w.types(t, namespace, line); !slices.Contains(codes, code) || strings.TrimSpace(out) == "" && !strings.Contains(line, ">") && !quiet(commands) {
+		t.Errorf("%s: exit code %d after %v of\n    %s\n%s%s", strings.Join(s.at, ", "), code, time.Since(start).Round(time.Second), line, out, help)
 	}
 }
 
