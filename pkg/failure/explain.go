@@ -16,6 +16,9 @@ import (
 // rbacDenial is how the API server's authorizer words a refusal. Other 403s (quota, admission) are not about rights.
 var rbacDenial = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)"`)
 
+// pathDenial is the same for a path that is no resource.
+var pathDenial = regexp.MustCompile(`User "[^"]*" cannot \S+ path "`)
+
 // explain fills in the message and hint for what API servers and the network answer.
 func explain(e *Error, op *opError) {
 	switch {
@@ -27,6 +30,9 @@ func explain(e *Error, op *opError) {
 		e.Hint = "log in to the cluster again, or look at the user of your context: kubectl config view --minify"
 	case apierrors.IsForbidden(op.err):
 		e.Hint = ruleHint(op)
+		if e.Hint == "" && pathDenial.MatchString(op.err.Error()) {
+			e.Hint = "ask an administrator to bind the ClusterRole system:public-info-viewer to you, as Kubernetes does for everybody"
+		}
 	case apierrors.IsNotFound(op.err) && isNamespace(op.err):
 		e.Hint = "choose another namespace with -n, or create it: kubectl create namespace " + op.op.Namespace
 	case apierrors.IsNotFound(op.err) && op.op.Name != "":

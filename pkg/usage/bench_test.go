@@ -10,25 +10,28 @@ import (
 	"github.com/gangctl/gangctl/pkg/usage"
 )
 
-// Nodes and jobs of a cluster of 2,000 nodes and 20,000 pods.
+// Nodes and jobs of a cluster of 2,000 nodes and 20,000 pods, and of one of 5,000 and 50,000. Every node has a gang of its own, and
+// every gang a PodGroup.
 func BenchmarkLarge(b *testing.B) {
-	c := explaintest.New()
-	for i := range 2000 {
-		name := c.Node(fmt.Sprintf("n%d", i), 8).Name
-		c.Add(explaintest.Gang{Namespace: "research", Name: fmt.Sprintf("job%d", i), Workers: 1, GPUs: 4, Nodes: []string{name}, Age: time.Hour})
-		for at := range 9 {
-			c.Put(bare(fmt.Sprintf("p%d-%d", i, at), name, "cpu", "1"))
+	for _, nodes := range []int{2000, 5000} {
+		c := explaintest.New()
+		for i := range nodes {
+			name := c.Node(fmt.Sprintf("n%d", i), 8).Name
+			c.Add(explaintest.Gang{Namespace: "research", Name: fmt.Sprintf("job%d", i), Workers: 1, GPUs: 4, Nodes: []string{name}, Age: time.Hour})
+			for at := range 9 {
+				c.Put(bare(fmt.Sprintf("p%d-%d", i, at), name, "cpu", "1"))
+			}
 		}
+		s := c.Done()
+		b.Run(fmt.Sprintf("nodes/%d", nodes), func(b *testing.B) {
+			for range b.N {
+				usage.OfNodes(world.New(s))
+			}
+		})
+		b.Run(fmt.Sprintf("jobs/%d", nodes), func(b *testing.B) {
+			for range b.N {
+				usage.OfJobs(world.New(s))
+			}
+		})
 	}
-	s := c.Done()
-	b.Run("nodes", func(b *testing.B) {
-		for range b.N {
-			usage.OfNodes(world.New(s))
-		}
-	})
-	b.Run("jobs", func(b *testing.B) {
-		for range b.N {
-			usage.OfJobs(world.New(s))
-		}
-	})
 }

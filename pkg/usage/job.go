@@ -91,7 +91,7 @@ func (l *ledger) each(visit func(*world.Gang, Job)) {
 }
 
 func (l *ledger) job(g *world.Gang, held Held) Job {
-	state := stateOf(g)
+	state := StateOf(g)
 	j := Job{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID), State: state,
 		Ready: g.Count(world.Up, world.Succeeded), Min: g.Min, Total: g.Total(), Asks: l.demand(g), Held: held, Queue: queueName(g)}
 	if state == summary.Pending || state == summary.Starting || state == summary.Degraded {

@@ -30,12 +30,20 @@ type Node struct {
 	CPU    Amount `json:"cpuMilli"`
 	Memory Amount `json:"memoryBytes"`
 	Pods   Amount `json:"pods"`
+	// Measured is what it really uses; nil where nobody measures it. Who asks fills it in.
+	Measured *Measured `json:"measured,omitempty"`
 	// Jobs are those that hold something of the node, as NAMESPACE/NAME.
 	Jobs []string `json:"jobs"`
 	// Taints are those that keep pods away, other than the ones that Kubernetes sets for the states.
 	Taints []string `json:"taints,omitempty"`
 	// Leaving is how many of its pods are being deleted and still hold what they hold.
 	Leaving int64 `json:"leaving,omitempty"`
+}
+
+// Measured is what a node really uses, by its own account.
+type Measured struct {
+	CPU    int64 `json:"cpuMilli"`
+	Memory int64 `json:"memoryBytes"`
 }
 
 // Devices are the accelerators of one kind on one node.

@@ -5,8 +5,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/workload/summary"
 )
 
-// stateOf says in users' words how a gang is, as list does for TFJobs.
-func stateOf(g *world.Gang) summary.State {
+// StateOf says in users' words how a gang is, as list does for TFJobs.
+func StateOf(g *world.Gang) summary.State {
 	if g.End != nil {
 		if g.End.Failed {
 			return summary.Failed

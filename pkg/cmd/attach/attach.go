@@ -17,10 +17,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/iostreams"
 	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/workload/summary"
 )
-
-// mainContainer is the one in which the operator expects the program.
-const mainContainer = "tensorflow"
 
 // shell is what runs where no command is given: the best shell that there is.
 var shell = []string{"sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash || exec sh"}
@@ -95,14 +93,15 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pod, err := o.Member.Running(ctx, client, namespace, o.Name)
+	member, err := o.Member.Running(ctx, client, namespace, o.Name)
 	if err != nil {
 		return err
 	}
-	container, err := o.container(pod)
+	container, err := o.container(member)
 	if err != nil {
 		return err
 	}
+	pod := member.Pod
 	command := o.Command
 	if len(command) == 0 {
 		if !o.IO.IsTerminal() && !o.Stdin {
@@ -121,8 +120,9 @@ func (o *Options) run(ctx context.Context) error {
 	return failure.Op{Verb: "create", Resource: corev1.SchemeGroupVersion.WithResource("pods/exec"), Kind: "exec in pod", Namespace: namespace, Name: pod.Name}.Wrap(onemember.Refusal(err))
 }
 
-// container is the one that is asked for, else the operator's, else the first.
-func (o *Options) container(pod *corev1.Pod) (string, error) {
+// container is the one that is asked for, else the one that does the work, else the first.
+func (o *Options) container(m *summary.Member) (string, error) {
+	pod := m.Pod
 	names := make([]string, 0, len(pod.Spec.Containers))
 	for _, c := range pod.Spec.Containers {
 		names = append(names, c.Name)
@@ -132,8 +132,8 @@ func (o *Options) container(pod *corev1.Pod) (string, error) {
 		return "", failure.Errorf("pod %s/%s has no container %q", pod.Namespace, pod.Name, o.Container).WithHint("its containers are: %s", strings.Join(names, ", "))
 	case o.Container != "":
 		return o.Container, nil
-	case slices.Contains(names, mainContainer) || len(names) == 0:
-		return mainContainer, nil
+	case slices.Contains(names, m.Main) || len(names) == 0:
+		return m.Main, nil
 	}
 	return names[0], nil
 }

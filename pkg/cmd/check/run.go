@@ -9,7 +9,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/check/look"
 	"github.com/gangctl/gangctl/pkg/check/smoke"
 	"github.com/gangctl/gangctl/pkg/cmd/reply"
-	"github.com/gangctl/gangctl/pkg/failure"
 )
 
 func (o *Options) run(ctx context.Context) error {
@@ -29,8 +28,8 @@ func (o *Options) run(ctx context.Context) error {
 	var placed *check.Placed
 	if o.Smoke { // first: what it brings about is a sign of life
 		// Nothing is placed where nothing can be reached; and then there is one error for that.
-		if _, err := client.Typed.Discovery().ServerVersion(); err != nil {
-			return failure.Op{Verb: "get", Kind: "server version"}.Wrap(err)
+		if _, err := client.Release(ctx); err != nil {
+			return err
 		}
 		outcome, measured, err := smoke.Run(ctx, client, smoke.Options{
 			Name: "gangctl-smoke-" + o.Suffix(), Namespace: namespace, Scheduler: o.Scheduler, Image: o.Image, Timeout: o.Timeout, Now: o.IO.Clock.Now,

@@ -4,6 +4,7 @@ package events
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +17,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/jobname"
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/jobs"
 	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/occurrence"
 	"github.com/gangctl/gangctl/pkg/printer"
 )
 
@@ -100,8 +103,7 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	family := newFamily(job.Object, pods)
-	found := o.pick(all, family)
+	found := o.pick(all, job, pods)
 	if !o.Output.IsTable() {
 		return o.printObjects(found)
 	}
@@ -112,9 +114,20 @@ func (o *Options) run(ctx context.Context) error {
 	return o.printTable(found)
 }
 
+// pick are the events of the job that are of the wanted types; the latest is the last.
+func (o *Options) pick(all []*corev1.Event, job *jobs.Job, pods []*corev1.Pod) []corev1.Event {
+	var found []corev1.Event
+	for _, e := range occurrence.Pick(all, occurrence.NewFamily(job.Kind.GroupKind(), &job.Meta, pods)) {
+		if len(o.Types) == 0 || slices.Contains(o.Types, e.Type) {
+			found = append(found, *e)
+		}
+	}
+	return found
+}
+
 // list returns the events of a namespace in one request, from the cache of the API server.
-func list(ctx context.Context, client *kube.Client, namespace string) ([]corev1.Event, error) {
-	var events []corev1.Event
+func list(ctx context.Context, client *kube.Client, namespace string) ([]*corev1.Event, error) {
+	var events []*corev1.Event
 	all, _, err := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return client.Typed.CoreV1().Events(namespace).List(ctx, o)
 	}).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
@@ -124,7 +137,7 @@ func list(ctx context.Context, client *kube.Client, namespace string) ([]corev1.
 			if !ok {
 				return fmt.Errorf("unexpected %T", item)
 			}
-			events = append(events, *e)
+			events = append(events, e)
 			return nil
 		})
 	}

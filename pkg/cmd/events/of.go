@@ -9,6 +9,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/iostreams"
 	"github.com/gangctl/gangctl/pkg/jobs"
 	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/occurrence"
 )
 
 // Of returns the events of a job, its gang and its pods, those that are gone included; the latest is the last.
@@ -17,7 +18,7 @@ func Of(ctx context.Context, client *kube.Client, job *jobs.Job, pods []*corev1.
 	if err != nil {
 		return nil, err
 	}
-	return (&Options{}).pick(all, newFamily(job.Object, pods)), nil
+	return (&Options{}).pick(all, job, pods), nil
 }
 
 // Print prints events as the table of `gangctl events`.
@@ -26,7 +27,7 @@ func Print(io *iostreams.IOStreams, events []corev1.Event) error {
 }
 
 // Last is when an event happened the last time.
-func Last(e *corev1.Event) time.Time { return last(e) }
+func Last(e *corev1.Event) time.Time { return occurrence.Last(e) }
 
 // Count is how often an event happened.
-func Count(e *corev1.Event) int32 { return count(e) }
+func Count(e *corev1.Event) int32 { return occurrence.Count(e) }

@@ -14,9 +14,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/workload/summary"
 )
 
-// mainContainer is the one in which the operator expects the program.
-const mainContainer = "tensorflow"
-
 // indexes reads 0 or 0,2-5.
 func indexes(text string) (func(int) bool, error) {
 	if text == "" {
@@ -66,12 +63,13 @@ func (o *Options) choose(all []summary.Member) ([]summary.Member, error) {
 
 // member is one whose pod exists.
 func (o *Options) member(m summary.Member, order []string) (logs.Member, error) {
-	name, err := o.container(m.Pod)
+	name, err := o.container(m)
 	return logs.Member{Role: m.Role, Index: m.Index, Order: slices.Index(order, m.Role), Pod: m.Pod, Container: name}, err
 }
 
-// container is the one that is asked for, else the operator's, else the first.
-func (o *Options) container(pod *corev1.Pod) (string, error) {
+// container is the one that is asked for, else the one that does the work, else the first.
+func (o *Options) container(m summary.Member) (string, error) {
+	pod := m.Pod
 	var names []string
 	for _, c := range append(slices.Clone(pod.Spec.Containers), pod.Spec.InitContainers...) {
 		names = append(names, c.Name)
@@ -81,8 +79,8 @@ func (o *Options) container(pod *corev1.Pod) (string, error) {
 		return "", failure.Errorf("pod %s/%s has no container %q", pod.Namespace, pod.Name, o.Container).WithHint("its containers are: %s", strings.Join(names, ", "))
 	case o.Container != "":
 		return o.Container, nil
-	case slices.Contains(names, mainContainer):
-		return mainContainer, nil
+	case slices.Contains(names, m.Main):
+		return m.Main, nil
 	case len(names) == 0:
 		return "", fmt.Errorf("pod %s/%s has no containers", pod.Namespace, pod.Name)
 	}

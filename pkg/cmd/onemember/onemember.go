@@ -17,7 +17,7 @@ import (
 )
 
 // leaders are the roles that lead a job, the first that there is; a job without them is led by its first worker.
-var leaders = []string{"chief", "master", "worker"}
+var leaders = []string{"chief", "master", "launcher", "worker"}
 
 // Choice is which member is meant.
 type Choice struct {
@@ -28,7 +28,7 @@ type Choice struct {
 
 // AddFlags adds --role and --index.
 func (c *Choice) AddFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&c.Role, "role", "", "Role of the member; default is the one that leads the job: chief, master or worker")
+	cmd.Flags().StringVar(&c.Role, "role", "", "Role of the member; default is the one that leads the job: chief, master, launcher or worker")
 	cmd.Flags().IntVar(&c.Index, "index", 0, "Index of the member in its role")
 }
 
@@ -40,8 +40,8 @@ func (c *Choice) Validate() error {
 	return nil
 }
 
-// Running finds the pod of the member. It is an error if it does not run.
-func (c *Choice) Running(ctx context.Context, client *kube.Client, namespace, job string) (*corev1.Pod, error) {
+// Running finds the member, whose pod runs. It is an error if it does not.
+func (c *Choice) Running(ctx context.Context, client *kube.Client, namespace, job string) (*summary.Member, error) {
 	stored, pods, err := jobname.ReadAll(ctx, client, namespace, job)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (c *Choice) Running(ctx context.Context, client *kube.Client, namespace, jo
 		}
 		return nil, failure.Errorf("%s", text).WithHint("see the others: gangctl get %s -n %s", job, namespace)
 	}
-	return m.Pod, nil
+	return m, nil
 }
 
 // pick finds the member among all.

@@ -102,10 +102,11 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pod, err := o.Member.Running(ctx, client, namespace, o.Name)
+	member, err := o.Member.Running(ctx, client, namespace, o.Name)
 	if err != nil {
 		return err
 	}
+	pod := member.Pod
 	dialer, err := dial(client, pod)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package top
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,15 +37,23 @@ func nodeFrame(r usage.Nodes, l layout) []string {
 	if l.wide {
 		columns = append(columns, column{name: "CELLS"})
 	}
-	columns = append(columns, column{name: "CPU", spare: 2}, column{name: "MEM", spare: 3}, column{name: "PODS", spare: 5}, column{name: "GANGS", spare: 4}, column{name: "NOTE"})
+	columns = append(columns, column{name: "CPU", spare: 2}, column{name: "MEM", spare: 3})
+	measured := slices.ContainsFunc(r.Nodes, func(n usage.Node) bool { return n.Measured != nil })
+	if measured {
+		columns = append(columns, column{name: "CPU-NOW", spare: 6}, column{name: "MEM-NOW", spare: 7})
+	}
+	columns = append(columns, column{name: "PODS", spare: 5}, column{name: "GANGS", spare: 4}, column{name: "NOTE"})
 	rows := make([][]string, 0, len(r.Nodes))
 	for _, n := range r.Nodes {
 		row := []string{n.Name, strings.Join(n.States, ","), used(n, kinds), free(n, kinds)}
 		if l.wide {
 			row = append(row, l.letters.cells(n))
 		}
-		rows = append(rows, append(row, cores(n.CPU.Used)+"/"+cores(n.CPU.Total), gibi(n.Memory.Used)+"/"+gibi(n.Memory.Total)+"Gi",
-			fmt.Sprintf("%d/%d", n.Pods.Used, n.Pods.Total), jobs(n, l.width), note(n)))
+		row = append(row, cores(n.CPU.Used)+"/"+cores(n.CPU.Total), gibi(n.Memory.Used)+"/"+gibi(n.Memory.Total)+"Gi")
+		if measured {
+			row = append(row, now(n.Measured)...)
+		}
+		rows = append(rows, append(row, fmt.Sprintf("%d/%d", n.Pods.Used, n.Pods.Total), jobs(n, l.width), note(n)))
 	}
 	lines := grid(columns, rows, l.width, l.headers)
 	if !l.headers {
@@ -54,6 +63,14 @@ func nodeFrame(r usage.Nodes, l layout) []string {
 		lines = append(append(lines, ""), l.letters.legend(r, l.width)...)
 	}
 	return append(append(lines, ""), nodeFooter(r, l)...)
+}
+
+// now are the cells of what is measured.
+func now(m *usage.Measured) []string {
+	if m == nil {
+		return []string{none, none}
+	}
+	return []string{cores(m.CPU), gibi(m.Memory) + "Gi"}
 }
 
 // used reads 6/8, with a mark where devices are unhealthy.

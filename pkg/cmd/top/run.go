@@ -31,6 +31,9 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if v.note != "" {
+		fmt.Fprintln(o.IO.ErrOut, v.note)
+	}
 	if !o.Output.IsTable() {
 		return reply.Encode(o.IO, &o.Output, v.value())
 	}
@@ -51,6 +54,8 @@ type view struct {
 	nodes  *usage.Nodes
 	jobs   *usage.Jobs
 	queues *usage.Queues
+	// note says what else could not be had; it may be empty.
+	note string
 	// empty says that there is nothing to show.
 	empty string
 }
@@ -97,6 +102,9 @@ func (o *Options) look(ctx context.Context, namespace string) (*view, error) {
 	switch o.What {
 	case Node:
 		r := usage.OfNodes(w)
+		if v.note, err = o.measured(ctx, r.Nodes); err != nil {
+			return nil, err
+		}
 		if v.nodes = &r; len(r.Nodes) == 0 {
 			v.empty = "no nodes"
 		}
@@ -118,6 +126,21 @@ func (o *Options) look(ctx context.Context, namespace string) (*view, error) {
 		}
 	}
 	return v, nil
+}
+
+// measured asks what nodes really use, of a cluster.
+func (o *Options) measured(ctx context.Context, nodes []usage.Node) (note string, err error) {
+	if o.From != "" {
+		return "", nil
+	}
+	client, err := o.Client()
+	if err != nil {
+		return "", err
+	}
+	if trouble := measure(ctx, client, nodes); trouble != "" {
+		return "note: what nodes really use is not shown: " + trouble, nil
+	}
+	return "", nil
 }
 
 func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Snapshot, error) {

@@ -1,14 +1,12 @@
 package top
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/gangctl/gangctl/pkg/cmd/reply"
 	"github.com/gangctl/gangctl/pkg/explain"
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/snapshot"
-	"github.com/gangctl/gangctl/pkg/workload/registry"
 )
 
 // unseen is the error for what the view needs and the caller may not list, or the cluster does not know.
@@ -18,7 +16,7 @@ func (o *Options) unseen(s *snapshot.Snapshot, namespace string) error {
 			refused.Code = failure.CodeError
 			return refused
 		}
-		if err := noJobKinds(s); err != nil {
+		if err := reply.NoJobKinds(s); err != nil {
 			return err
 		}
 	}
@@ -61,24 +59,4 @@ func denied(d snapshot.Denial, namespace string) error {
   - apiGroups: [%q]
     resources: [%q]
     verbs: ["list"]`, binding, group, resource)
-}
-
-// noJobKinds is the error for a cluster that knows no kind of job but the batch Job, and has none of those.
-func noJobKinds(s *snapshot.Snapshot) error {
-	if s.Server.Resources == nil || len(s.Jobs) > 0 {
-		return nil
-	}
-	var missing []string
-	for _, r := range registry.Readers() {
-		resource := r.Resource + "." + r.Group
-		switch {
-		case r.Group == "batch":
-		case slices.ContainsFunc(s.Server.Resources, func(served string) bool { return strings.HasPrefix(served, resource+"/") }):
-			return nil
-		default:
-			missing = append(missing, resource)
-		}
-	}
-	return failure.Errorf("list jobs: the cluster does not serve %s", strings.Join(missing, ", ")).
-		WithHint("ask an administrator to install the Kubeflow Training Operator (v1.7 to v1.9), or try a local cluster that has it: gangctl-sandbox up")
 }

@@ -134,6 +134,9 @@ func watchFrame(v *view, l layout, s status) []string {
 	if s.trouble != "" {
 		lines = append(lines, wrap("note: "+s.trouble+"; trying again", l.width)...)
 	}
+	if v.note != "" {
+		lines = append(lines, wrap(v.note, l.width)...)
+	}
 	lines = append(lines, "")
 	if v.empty != "" {
 		return append(lines, v.empty)

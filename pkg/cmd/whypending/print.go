@@ -30,6 +30,9 @@ func (o *Options) print(a *answer.Answer) error {
 
 // list prints every gang that waits, one line each. The exit code is that of the worst.
 func (o *Options) list(ctx context.Context, s *snapshot.Snapshot, namespace string) error {
+	if err := reply.NoJobKinds(s); err != nil {
+		return err // that nothing can wait is another thing than that nothing waits
+	}
 	all := explain.Pending(ctx, s, namespace, explain.Options{})
 	worst := answer.ExitOK
 	for _, a := range all {

@@ -56,7 +56,7 @@ func (o *Options) fromScheduler(ctx context.Context, namespace string) (*answer.
 	a, err := o.published(ctx, client, namespace)
 	switch {
 	case err != nil && o.Source == sourceScheduler:
-		return nil, failure.Errorf("no answer of the gang scheduler: %w", err).WithHint("look at the cluster itself: leave out --source")
+		return nil, unpublished(err)
 	case err != nil:
 		return nil, nil //nolint:nilerr // it was not asked for: the cluster itself is
 	case o.Source == sourceAuto && (a.Nodes == nil || a.Nodes.Total < largeCluster):
@@ -65,6 +65,15 @@ func (o *Options) fromScheduler(ctx context.Context, namespace string) (*answer.
 	age := duration.HumanDuration(o.IO.Clock.Since(*a.Snapshot.At))
 	a.Notes = append(a.Notes, fmt.Sprintf("%s found this out %s ago; --source=%s looks at the cluster itself", schedulerLease, age, sourceCluster))
 	return a, nil
+}
+
+// unpublished says why there is no answer of the scheduler; what ails the API server or the caller comes with its own hint.
+func unpublished(err error) error {
+	explained := failure.From(err)
+	if explained.Hint == "" {
+		explained.Hint = "look at the cluster itself: leave out --source"
+	}
+	return failure.Errorf("no answer of the gang scheduler: %s", explained.Message).WithHint("%s", explained.Hint)
 }
 
 // published reads the answer. It trusts a scheduler that works, and no other. Who
@@ -118,7 +127,7 @@ func (o *Options) jobUID(ctx context.Context, client *kube.Client, namespace str
 		case err == nil:
 			found = append(found, job.GetUID())
 		case !apierrors.IsNotFound(err):
-			return "", err
+			return "", failure.Op{Verb: "get", Resource: gvr, Kind: reader.Kind, Namespace: namespace, Name: o.Name}.Wrap(err)
 		}
 	}
 	if len(found) != 1 {

@@ -203,27 +203,15 @@ func (w *World) candidate(g *Gang, r gang.Reader, pods []*corev1.Pod) (candidate
 			break
 		}
 	}
-	c.decl = w.group(func(d gang.Declaration) bool {
-		if d.Key.Dialect != r.Dialect || d.Key.Namespace != g.Meta.Namespace {
-			return false
-		}
-		if c.marked {
-			return d.Key == c.key
-		}
-		return d.Owner != "" && d.Owner == g.Meta.UID
-	})
+	if c.marked {
+		c.decl = w.byKey().named[c.key]
+	} else if g.Meta.UID != "" {
+		c.decl = w.byKey().owned[ownedGroup{r.Dialect, g.Meta.Namespace, g.Meta.UID}]
+	}
 	if c.decl != nil {
 		c.key = c.decl.Key
 	}
 	return c, c.marked || c.decl != nil
-}
-
-func (w *World) group(match func(gang.Declaration) bool) *gang.Declaration {
-	all := w.Groups()
-	if i := slices.IndexFunc(all, match); i >= 0 {
-		return &all[i]
-	}
-	return nil
 }
 
 func (w *World) declareByBudget(g *Gang, pods []*corev1.Pod) {

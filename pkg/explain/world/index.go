@@ -3,6 +3,7 @@ package world
 import (
 	"slices"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -87,6 +88,35 @@ func (w *World) indexMarks() map[gang.Key][]*corev1.Pod {
 	return marked
 }
 
+// groupIndex finds group objects by their name, and by the job that owns them. Of two the first counts.
+type groupIndex struct {
+	named map[gang.Key]*gang.Declaration
+	owned map[ownedGroup]*gang.Declaration
+}
+
+// ownedGroup is what an owner has of a dialect in a namespace.
+type ownedGroup struct {
+	dialect   gang.Dialect
+	namespace string
+	owner     types.UID
+}
+
+func (w *World) indexGroups() groupIndex {
+	if w.sameGroups() {
+		return w.base.byKey()
+	}
+	all := w.Groups()
+	x := groupIndex{make(map[gang.Key]*gang.Declaration, len(all)), make(map[ownedGroup]*gang.Declaration, len(all))}
+	for i := range slices.Backward(all) {
+		d := &all[i]
+		x.named[d.Key] = d
+		if d.Owner != "" {
+			x.owned[ownedGroup{d.Key.Dialect, d.Key.Namespace, d.Owner}] = d
+		}
+	}
+	return x
+}
+
 func (w *World) indexJobs() map[types.UID]*Subject {
 	all := map[types.UID]*Subject{}
 	for _, s := range slices.Backward(w.Jobs()) { // of two the first counts
@@ -95,6 +125,26 @@ func (w *World) indexJobs() map[types.UID]*Subject {
 		}
 	}
 	return all
+}
+
+// batchIndex finds the Jobs of Kubernetes itself by their uid, and the uids of those that a job owns.
+type batchIndex struct {
+	all map[types.UID]*batchv1.Job
+	of  map[types.UID][]types.UID
+}
+
+func (w *World) indexBatchJobs() batchIndex {
+	if w.base != nil && slices.Equal(w.base.Snap.Jobs, w.Snap.Jobs) {
+		return w.base.batchJobs()
+	}
+	x := batchIndex{make(map[types.UID]*batchv1.Job, len(w.Snap.Jobs)), map[types.UID][]types.UID{}}
+	for _, j := range w.Snap.Jobs {
+		x.all[j.UID] = j
+		for _, ref := range j.OwnerReferences {
+			x.of[ref.UID] = append(x.of[ref.UID], j.UID)
+		}
+	}
+	return x
 }
 
 // sameJobs reports whether the jobs are those of the world that this one is derived from.

@@ -174,10 +174,7 @@ func (w *World) root(pod *corev1.Pod) types.UID {
 	if ref == nil {
 		return ""
 	}
-	for _, j := range w.Snap.Jobs {
-		if j.UID != ref.UID {
-			continue
-		}
+	if j := w.batchJobs().all[ref.UID]; j != nil {
 		if _, owned := registry.ByKind(ownerKind(j)); owned {
 			return metav1.GetControllerOf(j).UID
 		}

@@ -128,12 +128,8 @@ func ended(pod *corev1.Pod) bool {
 // podsOf are the pods of a job, also those of a batch Job that the job owns.
 func (w *World) podsOf(s *Subject) []*corev1.Pod {
 	uids := []types.UID{s.Meta.UID}
-	for _, j := range w.Snap.Jobs {
-		for _, ref := range j.OwnerReferences {
-			if ref.UID == s.Meta.UID && s.Meta.UID != "" {
-				uids = append(uids, j.UID)
-			}
-		}
+	if s.Meta.UID != "" {
+		uids = append(uids, w.batchJobs().of[s.Meta.UID]...)
 	}
 	var pods []*corev1.Pod
 	for _, uid := range uids {

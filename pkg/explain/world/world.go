@@ -27,7 +27,9 @@ type World struct {
 	byMark       func() map[gang.Key][]*corev1.Pod
 	byUID        func() map[types.UID]*Subject
 	jobs         func() []*Subject
+	batchJobs    func() batchIndex
 	groups       func() []gang.Declaration
+	byKey        func() groupIndex
 	holders      func() []*Holder
 	cluster      func() *fit.Cluster
 	events       func() map[eventKey][]Event
@@ -72,7 +74,9 @@ func newWorld(s *snapshot.Snapshot, d *decoded, base *World) *World {
 	w.byMark = sync.OnceValue(w.indexMarks)
 	w.byUID = sync.OnceValue(w.indexJobs)
 	w.jobs = sync.OnceValue(w.readJobs)
+	w.batchJobs = sync.OnceValue(w.indexBatchJobs)
 	w.groups = sync.OnceValue(w.readGroups)
+	w.byKey = sync.OnceValue(w.indexGroups)
 	w.holders = sync.OnceValue(w.findHolders)
 	w.cluster = sync.OnceValue(w.buildCluster)
 	w.events = sync.OnceValue(w.indexEvents)

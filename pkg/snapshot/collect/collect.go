@@ -44,11 +44,11 @@ type Options struct {
 func Collect(ctx context.Context, client *kube.Client, o Options) (*snapshot.Snapshot, error) {
 	s := &snapshot.Snapshot{At: o.Now()}
 	// First and alone: it opens the connection that all others share, and tells best why there is none.
-	version, err := client.Typed.Discovery().ServerVersion()
+	release, err := client.Release(ctx)
 	if err != nil {
-		return nil, failure.Op{Verb: "get", Kind: "server version"}.Wrap(err)
+		return nil, err
 	}
-	s.Server.Version = version.GitVersion
+	s.Server.Version = release
 	if o.Lean {
 		o.numbering = newNumbering()
 	}

@@ -99,7 +99,7 @@ func TestFailuresAreErrors(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	down := kubetest.New(t)
-	if _, err := collect(t, down, Options{}); err == nil || !strings.Contains(err.Error(), "server version") {
+	if _, err := collect(t, down, Options{}); err == nil || !strings.Contains(err.Error(), "version of the API server") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -26,6 +26,8 @@ type Member struct {
 	GPUs int64
 	// Reason says why the member does not run; empty if it does.
 	Reason string
+	// Main is the container that does the work.
+	Main string
 }
 
 // Name is ROLE-INDEX.
@@ -77,7 +79,7 @@ func Members(r workload.Reader, job workload.Job, pods []*corev1.Pod) []Member {
 	for _, role := range job.Roles {
 		gpus := demand.GPUs(demand.Of(role.Template.Spec))
 		for _, i := range indexes(job, role, placed) {
-			m := Member{Role: strings.ToLower(role.Name), Index: i, GPUs: gpus}
+			m := Member{Role: strings.ToLower(role.Name), Index: i, GPUs: gpus, Main: role.Main}
 			place := workload.Place{Role: m.Role, Index: i}
 			if m.Pod = placed[place]; m.Pod == nil && r.PodName != nil {
 				m.Pod = named[r.PodName(job.Meta.Name, place)]

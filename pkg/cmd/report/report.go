@@ -1,0 +1,105 @@
+// Package report is `gangctl report`.
+package report
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/jobname"
+	"github.com/gangctl/gangctl/pkg/explain"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/printer"
+)
+
+// html is the format of a page.
+const html = "html"
+
+// Options are what the command works with.
+type Options struct {
+	IO        *iostreams.IOStreams
+	Namespace func() (string, error)
+	Client    func() (*kube.Client, error)
+
+	// Kind and Name are what is asked about.
+	Kind, Name string
+	From       string
+	// File is where the report goes; empty for standard output. Overwrite allows a file that is there.
+	File      string
+	Overwrite bool
+	Output    printer.Flags
+}
+
+// NewCommand returns the command; runF replaces the run in tests.
+func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{IO: f.IO}
+	cmd := &cobra.Command{
+		Use:   "report NAME | KIND/NAME",
+		Short: "Write the life of a job as a page to look at and to pass on",
+		Long: `Write what is known of the life of a job as one HTML page: when each member was created, got its node, started, was ready, was
+restarted and ended; where the members are, and who has the other accelerators; what why-pending says now, and what was said before;
+what was submitted; and what of all that could not be seen.
+
+The page needs nothing from elsewhere, neither scripts nor styles, and holds no values of environment variables that were given with
+--env. With -o json it is the same as data. NAME is a job of any kind; KIND/NAME a tfjob/, pytorchjob/, mpijob/, job/ or pod/.`,
+		Example: `  # a page to look at
+  gangctl report llama --file llama.html
+
+  # the same from what a bug report holds, without a cluster
+  gangctl report llama --from llama.yaml.gz > llama.html`,
+		SuggestFor: []string{"html", "timeline", "dashboard"},
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return failure.Usagef("report needs the name of one job, got %d", len(args)).WithHint("for all jobs: gangctl list")
+			}
+			return nil
+		},
+		ValidArgsFunction: jobname.Complete(f, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Namespace, o.Client = f.Namespace, f.Client
+			o.Name = args[0]
+			if err := o.validate(); err != nil {
+				return err
+			}
+			if runF != nil {
+				return runF(cmd.Context(), o)
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.From, "from", "", "Report from a saved file instead of the cluster; - is standard input")
+	flags.StringVar(&o.File, "file", "", "Write to this file instead of standard output")
+	flags.BoolVar(&o.Overwrite, "overwrite", false, "Write over the file if it is there")
+	o.Output.AddFlags(cmd, html, printer.JSON)
+	return cmd
+}
+
+func (o *Options) validate() error {
+	if o.Output.Output == "" {
+		o.Output.Output = html
+	}
+	if o.Output.Output != html && o.Output.Output != printer.JSON {
+		return failure.Usagef("--output %q: must be one of html, json", o.Output.Output)
+	}
+	if kind, name, ok := strings.Cut(o.Name, "/"); ok {
+		if kind == "" || name == "" || strings.Contains(name, "/") {
+			return failure.Usagef("%q: want KIND/NAME", o.Name)
+		}
+		if !explain.KnownKind(kind) {
+			return failure.Usagef("unknown kind %q: must be one of %s", kind, strings.Join(explain.KindWords(), ", "))
+		}
+		o.Kind, o.Name = kind, name
+	}
+	switch {
+	case o.Overwrite && o.File == "":
+		return failure.Usagef("--overwrite has no effect without --file").WithHint("leave it out, or name a file: --file %s.html", o.Name)
+	case o.File == "" && o.Output.Output == html && o.IO.Width() > 0:
+		return failure.Usagef("a page is no reading for a terminal").WithHint("write it to a file: gangctl report %s --file %s.html", o.Name, o.Name)
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package report
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/explain/explaintest"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/kube/kubetest"
+	"github.com/gangctl/gangctl/pkg/report"
+	"github.com/gangctl/gangctl/pkg/report/reporttest"
+)
+
+// run runs the command line in namespace team; width 0 is a pipe.
+func run(t *testing.T, client func() (*kube.Client, error), width int, args ...string) (stdout, stderr string, failed *failure.Error) {
+	t.Helper()
+	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(explaintest.Now))
+	if width > 0 {
+		io.SetTerminal(width)
+	}
+	cmd := NewCommand(&factory.Factory{IO: io, Client: client, Namespace: func() (string, error) { return "team", nil }}, nil)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(args)
+	failed = failure.From(cmd.ExecuteContext(t.Context()))
+	return out.String(), errOut.String(), failed
+}
+
+// saved is a file with the pending gang.
+func saved(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "llama.yaml.gz")
+	if err := reporttest.Pending().Save(file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// The page of a cluster is that of the snapshot which was saved of it.
+func TestPage(t *testing.T) {
+	live, stderr, failed := run(t, kubetest.Serve(t, reporttest.Pending()).Client, 0, reporttest.Job)
+	if failed != nil || stderr != "" {
+		t.Fatal(failed, stderr)
+	}
+	kept, _, failed := run(t, nil, 0, "tfjob/"+reporttest.Job, "--from", saved(t))
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	for name, page := range map[string]string{"live": live, "from a file": kept} {
+		if !strings.HasPrefix(page, "<!doctype html>") || !strings.Contains(page, "worker-3") || !strings.Contains(page, "TOO_BIG") || strings.Contains(page, reporttest.Secret) {
+			t.Errorf("%s: %.300s", name, page)
+		}
+	}
+}
+
+func TestJSON(t *testing.T) {
+	stdout, _, failed := run(t, nil, 80, reporttest.Job, "-o", "json", "--from", saved(t))
+	var r report.Report
+	if err := json.Unmarshal([]byte(stdout), &r); failed != nil || err != nil || r.APIVersion != report.APIVersion || len(r.Lanes) != 4 || r.Now == nil {
+		t.Errorf("got %v, %v, %.300s", failed, err, stdout)
+	}
+}
+
+// A file appears whole, and takes the place of no other unless that is meant.
+func TestFile(t *testing.T) {
+	from, file := saved(t), filepath.Join(t.TempDir(), "llama.html")
+	stdout, stderr, failed := run(t, nil, 80, reporttest.Job, "--from", from, "--file", file)
+	if failed != nil || stdout != "" || stderr != "wrote the report on TFJob team/llama to "+file+"\n" {
+		t.Fatalf("got %+v, %q, %q", failed, stdout, stderr)
+	}
+	first, err := os.ReadFile(file)
+	if err != nil || !strings.HasSuffix(string(first), "</html>\n") {
+		t.Fatalf("got %v, %.100s", err, first)
+	}
+	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, failed := run(t, nil, 80, reporttest.Job, "--from", from, "--file", file); failed == nil || failed.Message != "write report: "+file+" is there already" || !strings.Contains(failed.Hint, "--overwrite") {
+		t.Errorf("got %+v", failed)
+	}
+	if kept, err := os.ReadFile(file); err != nil || string(kept) != "mine" {
+		t.Errorf("got %v, %q", err, kept)
+	}
+	if _, _, failed := run(t, nil, 80, reporttest.Job, "--from", from, "--file", file, "--overwrite"); failed != nil {
+		t.Error(failed)
+	}
+	if again, err := os.ReadFile(file); err != nil || string(again) != string(first) {
+		t.Errorf("got %v, %.100s", err, again)
+	}
+	if left, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*")); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(filepath.Dir(file), ".*")); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	nowhere := filepath.Join(t.TempDir(), "no", "llama.html")
+	if _, _, failed := run(t, nil, 80, reporttest.Job, "--from", from, "--file", nowhere); failed == nil || !strings.HasPrefix(failed.Message, "write report: ") {
+		t.Errorf("got %+v", failed)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                   "report needs the name of one job, got 0",
+		"a b":                "report needs the name of one job, got 2",
+		"a -o yaml":          `--output "yaml": must be one of html, json`,
+		"a":                  "a page is no reading for a terminal",
+		"a --overwrite":      "--overwrite has no effect without --file",
+		"x/a --file f":       `unknown kind "x": must be one of`,
+		"tfjob/ --file f":    `"tfjob/": want KIND/NAME`,
+		"tfjob/a/b --file f": `"tfjob/a/b": want KIND/NAME`,
+	} {
+		_, _, failed := run(t, nil, 80, strings.Fields(args)...)
+		if failed == nil || !strings.HasPrefix(failed.Message, want) || failed.Code != failure.CodeUsage {
+			t.Errorf("%s: got %+v", args, failed)
+		}
+	}
+}
+
+func TestNotFound(t *testing.T) {
+	for args, want := range map[string][2]string{
+		"lama":            {`no job "lama" in namespace team`, "did you mean llama?"},
+		"pytorchjob/zzzz": {`no pytorchjob "zzzz" in namespace team`, "gangctl list -A"},
+	} {
+		stdout, _, failed := run(t, nil, 0, args, "--from", saved(t))
+		if stdout != "" || failed == nil || failed.Message != want[0] || !strings.Contains(failed.Hint, want[1]) || failed.Code != failure.CodeError {
+			t.Errorf("%s: got %+v, %q", args, failed, stdout)
+		}
+	}
+	if _, _, failed := run(t, nil, 0, "llama", "--from", "no-such-file"); failed == nil || !strings.Contains(failed.Hint, "--save FILE") {
+		t.Errorf("got %+v", failed)
+	}
+}

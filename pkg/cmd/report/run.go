@@ -1,0 +1,113 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gangctl/gangctl/pkg/cmd/reply"
+	"github.com/gangctl/gangctl/pkg/explain"
+	"github.com/gangctl/gangctl/pkg/explain/world"
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/report"
+	"github.com/gangctl/gangctl/pkg/report/page"
+	"github.com/gangctl/gangctl/pkg/snapshot"
+	"github.com/gangctl/gangctl/pkg/snapshot/collect"
+)
+
+func (o *Options) run(ctx context.Context) error {
+	if err := o.free(); err != nil {
+		return err
+	}
+	namespace, err := o.Namespace()
+	if err != nil {
+		return err
+	}
+	s, err := o.snapshot(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	r, err := o.report(ctx, s, namespace)
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := encode(&out, r, o.Output.Output); err != nil {
+		return err
+	}
+	if o.File == "" {
+		_, err := out.WriteTo(o.IO.Out)
+		return err
+	}
+	if err := o.write(out.Bytes()); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.IO.ErrOut, "wrote the report on %s %s/%s to %s\n", r.Job.Kind, r.Job.Namespace, r.Job.Name, o.File)
+	return nil
+}
+
+func encode(out *bytes.Buffer, r *report.Report, format string) error {
+	if format == html {
+		return page.Write(out, r)
+	}
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Snapshot, error) {
+	if o.From != "" {
+		s, err := snapshot.Open(o.From, o.IO.In)
+		if err != nil {
+			return nil, failure.Errorf("%w", err).WithHint("a snapshot is what `gangctl why-pending --save FILE` or `kubectl get … -o yaml` writes")
+		}
+		return s, nil
+	}
+	client, err := o.Client()
+	if err != nil {
+		return nil, err
+	}
+	return collect.Collect(ctx, client, collect.Options{Namespace: namespace, Kind: o.Kind, Name: o.Name, Now: o.IO.Clock.Now})
+}
+
+// report asks why the job waits, and puts it together with the rest.
+func (o *Options) report(ctx context.Context, s *snapshot.Snapshot, namespace string) (*report.Report, error) {
+	q := explain.Question{Kind: o.Kind, Namespace: namespace, Name: o.Name}
+	now, err := explain.Explain(ctx, s, q, explain.Options{Clock: o.IO.Clock.Now})
+	if err != nil {
+		return nil, o.notFound(s, err)
+	}
+	if refused := reply.Refusal(now); refused != nil {
+		refused.Code = failure.CodeError
+		return nil, refused
+	}
+	w := world.New(s)
+	subject, err := w.Find(q)
+	if err != nil {
+		return nil, o.notFound(s, err)
+	}
+	return report.Build(w, subject, now), nil
+}
+
+// notFound adds what was probably meant. Where no kind of job is known there cannot be one.
+func (o *Options) notFound(s *snapshot.Snapshot, err error) error {
+	if unknown := reply.NoJobKinds(s); unknown != nil {
+		return unknown
+	}
+	var missing *world.NotFoundError
+	var several *world.AmbiguousError
+	switch {
+	case errors.As(err, &missing) && len(missing.Near) > 0:
+		return failure.Errorf("%w", err).WithHint("did you mean %s?", strings.Join(missing.Near, " or "))
+	case errors.As(err, &missing) && len(missing.Elsewhere) > 0:
+		return failure.Errorf("%w", err).WithHint("there is one in namespace %s: add -n %s", strings.Join(missing.Elsewhere, ", "), missing.Elsewhere[0])
+	case errors.As(err, &missing):
+		return failure.Errorf("%w", err).WithHint("see the jobs of every namespace: gangctl list -A")
+	case errors.As(err, &several):
+		return failure.Errorf("%w", err).WithHint("say which: gangctl report %s", several.Choices[0])
+	}
+	return err
+}

@@ -1,0 +1,74 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+)
+
+// free reports a file that is there already, before anything is read for it.
+func (o *Options) free() error {
+	if o.File == "" || o.Overwrite {
+		return nil
+	}
+	switch _, err := os.Lstat(o.File); {
+	case err == nil:
+		return o.taken()
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	default:
+		return failure.Errorf("write report: %w", err)
+	}
+}
+
+func (o *Options) taken() error {
+	return failure.Errorf("write report: %s is there already", o.File).WithHint("choose another name, or add --overwrite")
+}
+
+// readable is who may read a report: as with other files, whom the umask lets.
+const readable = 0o666
+
+// write writes the file, which appears whole or not at all. One that has appeared meanwhile stays.
+func (o *Options) write(text []byte) (err error) {
+	temporary := filepath.Join(filepath.Dir(o.File), fmt.Sprintf(".%s.%d", filepath.Base(o.File), os.Getpid()))
+	defer func() {
+		if removed := os.Remove(temporary); err != nil && removed != nil && !errors.Is(removed, fs.ErrNotExist) {
+			err = errors.Join(err, removed)
+		}
+	}()
+	if err := os.WriteFile(temporary, text, readable); err != nil {
+		return failure.Errorf("write report: %w", err)
+	}
+	if o.Overwrite {
+		if err := os.Rename(temporary, o.File); err != nil {
+			return failure.Errorf("write report: %w", err)
+		}
+		return nil
+	}
+	switch err := os.Link(temporary, o.File); {
+	case errors.Is(err, fs.ErrExist):
+		return o.taken()
+	case err != nil: // a file system without links
+		return o.create(text)
+	}
+	return nil
+}
+
+// create writes where links are not possible.
+func (o *Options) create(text []byte) error {
+	f, err := os.OpenFile(o.File, os.O_WRONLY|os.O_CREATE|os.O_EXCL, readable)
+	if errors.Is(err, fs.ErrExist) {
+		return o.taken()
+	} else if err != nil {
+		return failure.Errorf("write report: %w", err)
+	}
+	_, err = f.Write(text)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return failure.Errorf("write report: %w", errors.Join(err, os.Remove(o.File)))
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/explain/published"
+	"github.com/gangctl/gangctl/pkg/explain/world"
+	"github.com/gangctl/gangctl/pkg/occurrence"
+)
+
+// Said is something that was said about why the gang waits.
+type Said struct {
+	// From and To are when it was said first and last; From is nil where that is not known.
+	From *time.Time `json:"from,omitempty"`
+	To   *time.Time `json:"to,omitempty"`
+	// By is who said it: a scheduler, a controller.
+	By string `json:"by,omitempty"`
+	// About are the objects: the gang's group, or so many of its pods. Times is how often it was said.
+	About []string `json:"about,omitempty"`
+	Times int32    `json:"times"`
+	// Code is a verdict of why-pending, or the reason of an event or a condition.
+	Code string `json:"code"`
+	Text string `json:"text"`
+}
+
+// scheduling are the reasons of events in which schedulers and autoscalers say why a pod waits, or what they do about it.
+var scheduling = []string{"FailedScheduling", "Unschedulable", "NotTriggerScaleUp", "TriggeredScaleUp", "WaitingForGates", "SchedulingGated", "Preempted",
+	"Nominated", "FailedCreate", "FailedCreatePodGroup", "Pending", "QuotaReserved", "Inadmissible", "EvictedDueToPreempted", "Suspended", "Resumed"}
+
+// said gathers what was said so far, the earliest first: what a scheduler published, what is on the group, and events.
+func said(w *world.World, g *world.Gang, family *occurrence.Family, events []*corev1.Event) []Said {
+	all := []Said{}
+	for _, e := range w.Snap.Events {
+		if e.Name != family.Published() {
+			continue
+		}
+		if a, err := published.Get(e); err == nil {
+			all = append(all, Said{From: known(occurrence.First(e)), To: known(*a.Snapshot.At), By: occurrence.By(e), Times: 1, Code: string(a.Verdict), Text: a.Headline})
+		}
+	}
+	if g.Decl != nil {
+		for _, word := range g.Decl.Words {
+			all = append(all, Said{From: known(word.At), To: known(word.At), About: []string{cmp.Or(g.Decl.Kind.Kind, "gang") + "/" + g.Decl.Key.Name}, Times: 1,
+				Code: word.Reason, Text: word.Message})
+		}
+	}
+	for _, e := range events {
+		kind := e.InvolvedObject.Kind
+		if !slices.Contains(scheduling, e.Reason) && kind != "PodGroup" && kind != "Workload" {
+			continue
+		}
+		all = merge(all, e)
+	}
+	slices.SortStableFunc(all, func(a, b Said) int {
+		return cmp.Or(compare(a.From, b.From), compare(a.To, b.To), cmp.Compare(a.Code, b.Code))
+	})
+	return all
+}
+
+// merge adds an event, or counts it to one that says the same about another pod.
+func merge(all []Said, e *corev1.Event) []Said {
+	about, from, to := e.InvolvedObject.Kind+"/"+e.InvolvedObject.Name, occurrence.First(e), occurrence.Last(e)
+	for i := range all {
+		s := &all[i]
+		if s.Code != e.Reason || s.Text != e.Message || s.By != occurrence.By(e) {
+			continue
+		}
+		s.Times += occurrence.Count(e)
+		if !slices.Contains(s.About, about) {
+			s.About = append(s.About, about)
+		}
+		if s.From == nil || from.Before(*s.From) {
+			s.From = known(from)
+		}
+		if s.To == nil || to.After(*s.To) {
+			s.To = known(to)
+		}
+		return all
+	}
+	return append(all, Said{known(from), known(to), occurrence.By(e), []string{about}, occurrence.Count(e), e.Reason, e.Message})
+}
+
+// Event is something that happened to the job, its gang or a pod.
+type Event struct {
+	First   *time.Time `json:"first,omitempty"`
+	Last    *time.Time `json:"last,omitempty"`
+	Warning bool       `json:"warning,omitempty"`
+	Object  string     `json:"object"`
+	Reason  string     `json:"reason"`
+	Message string     `json:"message"`
+	By      string     `json:"by,omitempty"`
+	Count   int32      `json:"count"`
+}
+
+func told(events []*corev1.Event) []Event {
+	all := make([]Event, 0, len(events))
+	for _, e := range events {
+		all = append(all, Event{First: known(occurrence.First(e)), Last: known(occurrence.Last(e)), Warning: e.Type == corev1.EventTypeWarning,
+			Object: e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name, Reason: e.Reason, Message: e.Message, By: occurrence.By(e), Count: occurrence.Count(e)})
+	}
+	return all
+}
