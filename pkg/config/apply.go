@@ -15,7 +15,7 @@ import (
 
 // typedOnly are flags that mean something else in another command, so that a default meant for one would change the others, and
 // those that are about one run.
-var typedOnly = []string{"all-namespaces", "dry-run", "filename", "for", "from", "name", "node", "output", "save", "timeout", "wait"}
+var typedOnly = []string{"all-namespaces", "dry-run", "file", "filename", "for", "from", "name", "node", "output", "overwrite", "save", "timeout", "wait"}
 
 // notSettings are all flags that make no sense as a default.
 var notSettings = append([]string{"help", "profile"}, typedOnly...)

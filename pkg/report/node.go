@@ -47,7 +47,7 @@ type Holder struct {
 	Amount int64  `json:"amount"`
 }
 
-// nodes are those with members, then those with accelerators, the emptiest first; and how many are left out.
+// nodes are those with members, in the order of these, then those with accelerators, the emptiest first; and how many are left out.
 func nodes(w *world.World, g *world.Gang) (all []Node, left int) {
 	on := map[string][]world.Member{}
 	for _, m := range g.Members {
@@ -71,7 +71,10 @@ func nodes(w *world.World, g *world.Gang) (all []Node, left int) {
 	for name, members := range on { // of nodes that are gone, or could not be seen
 		with = append(with, placed(usage.Node{Name: name}, g, members))
 	}
-	slices.SortFunc(with, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
+	first := func(n Node) int {
+		return slices.IndexFunc(g.Members, func(m world.Member) bool { return m.Name() == n.Members[0] })
+	}
+	slices.SortFunc(with, func(a, b Node) int { return cmp.Compare(first(a), first(b)) })
 	slices.SortStableFunc(without, func(a, b Node) int { return cmp.Compare(b.free(), a.free()) })
 	if len(without) > maxIdle {
 		left += len(without) - maxIdle

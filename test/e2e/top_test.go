@@ -42,6 +42,7 @@ func TestDailyTool(t *testing.T) {
 			t.Errorf("got\n%s", stdout)
 		}
 	})
+	t.Run("report", func(t *testing.T) { reports(t, stage) })
 	t.Run("logs", func(t *testing.T) {
 		stdout, _, code := gangctl(t, stage, "logs", "holds", "--tail", "1", "--role", "worker")
 		if code != 0 || strings.Count(stdout, "[worker-") != 3 {
@@ -78,4 +79,5 @@ func TestDailyTool(t *testing.T) {
 			t.Errorf("exit code %d, %s", code, stderr)
 		}
 	})
+	t.Run("a Job of Kubernetes itself", func(t *testing.T) { kubernetesJob(t, stage) })
 }

@@ -48,6 +48,7 @@ var readers = map[string][]reader{
 	"attach":            {{args: "llama -- true"}},
 	"port-forward":      {{args: "llama"}},
 	"events":            {{args: "llama"}, {args: "llama -o json"}},
+	"report":            {{args: "llama"}, {args: "llama -o json"}},
 	"why-pending":       {{args: "llama", answers: true}, {args: ""}, {args: "-A"}, {args: "llama -o json", answers: true}, {args: "llama --source scheduler"}, {args: "llama -w", answers: true}},
 	"top node":          {{args: "", kindless: true}, {args: "-o json", kindless: true}, {args: "-w", kindless: true}},
 	"top job":           {{args: ""}, {args: "-A"}, {args: "-o json"}, {args: "-w"}},

@@ -21,6 +21,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/list"
 	"github.com/gangctl/gangctl/pkg/cmd/logs"
 	"github.com/gangctl/gangctl/pkg/cmd/portforward"
+	reportcmd "github.com/gangctl/gangctl/pkg/cmd/report"
 	"github.com/gangctl/gangctl/pkg/cmd/submit"
 	"github.com/gangctl/gangctl/pkg/cmd/suspend"
 	"github.com/gangctl/gangctl/pkg/cmd/top"
@@ -56,8 +57,8 @@ func NewCommand(f *factory.Factory, further ...*cobra.Command) *cobra.Command {
 
 Flags can have a default: GANGCTL_IMAGE for --image, or ` + "`image: IMAGE`" + ` in the settings file
 ($XDG_CONFIG_HOME/gangctl/config.yaml), there also under profiles.NAME, chosen with --profile NAME. Those that are about one
-run, or differ between commands, can only be typed: --all-namespaces, --dry-run, --filename, --for, --from, --name, --node,
---output, --save, --timeout and --wait.`,
+run, or differ between commands, can only be typed: --all-namespaces, --dry-run, --file, --filename, --for, --from, --name,
+--node, --output, --overwrite, --save, --timeout and --wait.`,
 		Example: `  # submit, look, remove
   gangctl submit tf llama --image tensorflow/tensorflow:2.17.0-gpu --workers 4 --gpus 2 -- python train.py
   gangctl list
@@ -89,7 +90,7 @@ run, or differ between commands, can only be typed: --all-namespaces, --dry-run,
 
 	cmd.AddGroup(&cobra.Group{ID: groupJobs, Title: "Jobs:"}, &cobra.Group{ID: groupCluster, Title: "Cluster:"}, &cobra.Group{ID: groupSettings, Title: "Settings:"})
 	add(cmd, groupJobs, submit.NewCommand(f), list.NewCommand(f, nil), get.NewCommand(f, nil), describe.NewCommand(f, nil), deletecmd.NewCommand(f, nil),
-		suspend.NewCommand(f, nil), suspend.NewResumeCommand(f, nil), wait.NewCommand(f, nil), whypending.NewCommand(f, nil),
+		suspend.NewCommand(f, nil), suspend.NewResumeCommand(f, nil), wait.NewCommand(f, nil), whypending.NewCommand(f, nil), reportcmd.NewCommand(f, nil),
 		logs.NewCommand(f, nil), events.NewCommand(f, nil), top.NewCommand(f, nil), attach.NewCommand(f, nil), portforward.NewCommand(f, nil))
 	add(cmd, groupCluster, install.NewCommand(f), upgrade.NewCommand(f, nil), uninstall.NewCommand(f, nil), checkcmd.NewCommand(f, nil))
 	add(cmd, groupSettings, configcmd.NewCommand(f), versioncmd.NewCommand(f, nil))
