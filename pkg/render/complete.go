@@ -99,6 +99,22 @@ func Complete(job, podGroup *unstructured.Unstructured, s FileSpec) (*Completed,
 	return &c.Completed, nil
 }
 
+// Declared reads from a job whom its members ask to schedule them, empty if the job names nobody, and whether they are marked as
+// members of a gang.
+func Declared(job *unstructured.Unstructured) (scheduler string, marked bool, err error) {
+	reader, ok := registry.ByKind(job.GroupVersionKind().GroupKind())
+	if !ok {
+		return "", false, fmt.Errorf("gangctl does not know jobs of kind %s", job.GroupVersionKind())
+	}
+	read, err := reader.Read(job)
+	if err != nil {
+		return "", false, err
+	}
+	c := &completion{roles: read.Roles}
+	err = c.read()
+	return c.scheduler, c.name != "", err
+}
+
 // wantedScheduler is that of the command line, unless that is a default and the file declares its gang for another one.
 func (c *completion) wantedScheduler() string {
 	ours := c.dialect == c.s.Dialect || c.dialect == gang.SchedulerPlugins || c.dialect == gang.Labels

@@ -81,7 +81,9 @@ func MPIJob(version string) Kind {
 	job := &kubeflowv1.MPIJob{}
 	return Kind{
 		job: job, version: version, main: kubeflowv1.MPIJobDefaultContainerName, waiting: string(kubeflowv1.MPIJobReplicaTypeWorker),
-		Sets: func(Spec) []string { return []string{"OMPI_MCA_plm_rsh_agent", "OMPI_MCA_orte_default_hostfile"} },
+		Sets: func(Spec) []string {
+			return []string{"OMPI_MCA_plm_rsh_agent", "OMPI_MCA_orte_default_hostfile", "I_MPI_HYDRA_BOOTSTRAP", "I_MPI_HYDRA_BOOTSTRAP_EXEC"}
+		},
 		lay: func(s Spec) (*laid, error) {
 			if s.SlotsPerWorker > 0 {
 				job.Spec.SlotsPerWorker = &s.SlotsPerWorker

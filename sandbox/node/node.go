@@ -34,6 +34,9 @@ func ShapeOf(s setting.Settings) Shape {
 	return Shape{CPU: s.CPU, Memory: s.Memory, GPUs: s.GPUs, GPUResource: s.GPUResource}
 }
 
+// diskPerNode is the room for what containers write.
+const diskPerNode = "200Gi"
+
 // Machine is where simulated kubelets answer and what version they report.
 type Machine struct {
 	KubeletPort       int
@@ -46,6 +49,8 @@ func (m Machine) New(name string, s Shape, now time.Time) *corev1.Node {
 		corev1.ResourceCPU:    s.CPU,
 		corev1.ResourceMemory: s.Memory,
 		corev1.ResourcePods:   *resource.NewQuantity(podsPerNode, resource.DecimalSI),
+		// The launcher of an MPIJob asks for 5Gi.
+		corev1.ResourceEphemeralStorage: resource.MustParse(diskPerNode),
 	}
 	if s.GPUs > 0 {
 		size[corev1.ResourceName(s.GPUResource)] = *resource.NewQuantity(s.GPUs, resource.DecimalSI)

@@ -23,7 +23,8 @@ func TestNew(t *testing.T) {
 	s := ShapeOf(setting.Defaults())
 	s.Labels = map[string]string{"pool": "a", "type": "mine"}
 	n := machine.New("node-1", s, now)
-	want := corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi"), "nvidia.com/gpu": resource.MustParse("1"), "pods": resource.MustParse("110")}
+	want := corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("16Gi"), "nvidia.com/gpu": resource.MustParse("1"), "pods": resource.MustParse("110"),
+		"ephemeral-storage": resource.MustParse("200Gi")}
 	for name, q := range want {
 		have := n.Status.Allocatable[name]
 		if have.Cmp(q) != 0 {

@@ -36,13 +36,9 @@ func (s *Submission) runBatch(ctx context.Context, b batch) error {
 	if s.Follow && len(b.plans) > 1 {
 		return failure.Usagef("--follow is for one job, and the file holds %d", len(b.plans)).WithHint("leave it out, and read each with `gangctl logs NAME -f`")
 	}
-	var wanted []*render.Objects
-	for _, p := range b.plans {
-		o, err := p.make(p.scheduler)
-		if err != nil {
-			return err
-		}
-		wanted = append(wanted, o)
+	wanted, err := s.offline(b.plans...)
+	if err != nil {
+		return err
 	}
 	if s.DryRun == dryRunClient {
 		return s.printAll(everything(b.others, wanted))
@@ -52,6 +48,9 @@ func (s *Submission) runBatch(ctx context.Context, b batch) error {
 		return err
 	}
 	m := &maker{besides: besides{creator: &creator{client: client, io: s.IO, dryRun: s.DryRun == dryRunServer}}}
+	if wanted, err = s.choose(ctx, m.creator, b.plans...); err != nil {
+		return err
+	}
 	if err := m.make(ctx, b, wanted); err != nil {
 		return m.undo(ctx, err)
 	}

@@ -82,7 +82,7 @@ func creates(s *kubetest.Server) []string {
 
 func TestBatchIsCreatedInOrder(t *testing.T) {
 	s := serving(t, nil)
-	out, errOut, failed := typeLine(t.Context(), s.Client, "", "submit", "-f", file(t, jobFile+second()+settingsFile))
+	out, errOut, failed := typeLine(t.Context(), s.Client, "", "submit", "--dialect=scheduler-plugins", "-f", file(t, jobFile+second()+settingsFile))
 	want := "configmap/settings created\ntfjob.kubeflow.org/llama created\npodgroup.scheduling.x-k8s.io/llama created\n" +
 		"tfjob.kubeflow.org/bert created\npodgroup.scheduling.x-k8s.io/bert created\n"
 	if failed != nil || out != want || errOut != "" {
@@ -109,7 +109,7 @@ func TestBatchIsRolledBack(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := serving(t, refusing(tt.refused, "no more"))
-			out, _, failed := typeLine(t.Context(), s.Client, "", "submit", "-f", file(t, tt.text))
+			out, _, failed := typeLine(t.Context(), s.Client, "", "submit", "--dialect=scheduler-plugins", "-f", file(t, tt.text))
 			if failed == nil || failed.Message != tt.message || failed.Code != 1 || out != "" {
 				t.Fatalf("got %+v, %q", failed, out)
 			}
@@ -130,7 +130,7 @@ func TestBatchCannotBeUndone(t *testing.T) {
 	refused := refusing("tfjobs/llama", "no more")
 	maps.Copy(refused, refusing("delete configmaps/settings", "not yours"))
 	s := serving(t, refused)
-	_, _, failed := typeLine(t.Context(), s.Client, "", "submit", "-f", file(t, jobFile+settingsFile))
+	_, _, failed := typeLine(t.Context(), s.Client, "", "submit", "--dialect=scheduler-plugins", "-f", file(t, jobFile+settingsFile))
 	if failed == nil || failed.Message != "create TFJob research/llama: no more; left behind, because deleting failed as well: ConfigMap research/settings: not yours" ||
 		!strings.Contains(failed.Hint, "remove what is left with kubectl") {
 		t.Errorf("got %+v", failed)
@@ -149,25 +149,25 @@ func TestBatchFindsObjects(t *testing.T) {
 	}
 	t.Run("the same", func(t *testing.T) {
 		s := there("0.1", nil)
-		out, errOut, failed := typeLine(t.Context(), s.Client, "", "submit", "-f", file(t, settingsFile[4:]+"---\n"+jobFile))
+		out, errOut, failed := typeLine(t.Context(), s.Client, "", "submit", "--dialect=scheduler-plugins", "-f", file(t, settingsFile[4:]+"---\n"+jobFile))
 		if failed != nil || errOut != "note: ConfigMap research/settings is there already, as the file has it\n" || strings.Contains(out, "configmap") {
 			t.Errorf("got %v, %q, %q", failed, out, errOut)
 		}
-		out, _, failed = typeLine(t.Context(), s.Client, "", "submit", "-f", file(t, jobFile+settingsFile), "-o", "name")
+		out, _, failed = typeLine(t.Context(), s.Client, "", "submit", "--dialect=scheduler-plugins", "-f", file(t, jobFile+settingsFile), "-o", "name")
 		if failed != nil || !strings.HasPrefix(out, "configmap/settings\n") {
 			t.Errorf("got %v, %q", failed, out)
 		}
 	})
 	t.Run("another", func(t *testing.T) {
 		s := there("0.2", nil)
-		_, _, failed := typeLine(t.Context(), s.Client, "", "submit", "-f", file(t, jobFile+settingsFile))
+		_, _, failed := typeLine(t.Context(), s.Client, "", "submit", "--dialect=scheduler-plugins", "-f", file(t, jobFile+settingsFile))
 		if failed == nil || !strings.HasPrefix(failed.Message, "create ConfigMap research/settings: ") || !strings.Contains(failed.Hint, "differs in data.rate: see it with `kubectl get -n research configmaps settings -o yaml`") {
 			t.Errorf("got %+v", failed)
 		}
 	})
 	t.Run("the same, and the job fails", func(t *testing.T) {
 		s := there("0.1", refusing("tfjobs/llama", "no more"))
-		_, _, failed := typeLine(t.Context(), s.Client, "", "submit", "-f", file(t, jobFile+settingsFile))
+		_, _, failed := typeLine(t.Context(), s.Client, "", "submit", "--dialect=scheduler-plugins", "-f", file(t, jobFile+settingsFile))
 		if failed == nil || failed.Message != "create TFJob research/llama: no more" || slices.ContainsFunc(creates(s), func(r string) bool { return strings.HasPrefix(r, "DELETE") }) {
 			t.Errorf("got %+v, %q", failed, creates(s))
 		}
@@ -177,14 +177,14 @@ func TestBatchFindsObjects(t *testing.T) {
 func TestBatchAsksWhatIsServed(t *testing.T) {
 	s := serving(t, nil)
 	volume := "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\n"
-	if out, _, failed := typeLine(t.Context(), s.Client, "", "submit", "-f", file(t, jobFile+volume), "--dry-run=server"); failed != nil || !strings.HasPrefix(out, "persistentvolume/disk created (server dry run)\n") {
+	if out, _, failed := typeLine(t.Context(), s.Client, "", "submit", "--dialect=scheduler-plugins", "-f", file(t, jobFile+volume), "--dry-run=server"); failed != nil || !strings.HasPrefix(out, "persistentvolume/disk created (server dry run)\n") {
 		t.Errorf("got %v, %s", failed, out)
 	}
 	if got := creates(s); len(got) > 0 {
 		t.Errorf("a dry run creates: %q", got)
 	}
 	s.Refuse("GET /apis/example.com/v1", 404, metav1.StatusReasonNotFound, "not found", nil)
-	_, _, failed := typeLine(t.Context(), s.Client, "", "submit", "-f", file(t, jobFile+"---\napiVersion: example.com/v1\nkind: Volume\nmetadata: {name: a}\n"))
+	_, _, failed := typeLine(t.Context(), s.Client, "", "submit", "--dialect=scheduler-plugins", "-f", file(t, jobFile+"---\napiVersion: example.com/v1\nkind: Volume\nmetadata: {name: a}\n"))
 	if failed == nil || failed.Message != "create Volume a: the cluster does not serve Volume of example.com/v1" {
 		t.Errorf("got %+v", failed)
 	}

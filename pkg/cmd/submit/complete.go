@@ -41,7 +41,6 @@ func (o *Options) complete(cmd *cobra.Command, args []string) error {
 	if err := o.layTemplate(); err != nil {
 		return err
 	}
-	o.schedulerChosen = o.chosen()
 	for _, r := range o.Roles {
 		r.Image = cmp.Or(r.Image, o.Image)
 		r.CPU, r.Memory = cmp.Or(r.CPU, o.All.CPU), cmp.Or(r.Memory, o.All.Memory)

@@ -28,6 +28,8 @@ type creator struct {
 	client *kube.Client
 	io     *iostreams.IOStreams
 	dryRun bool
+	// tried are the jobs that the server has looked at in a dry run, as it would store them.
+	tried map[*unstructured.Unstructured]*unstructured.Unstructured
 }
 
 // create returns the objects as the server stored them. The job comes first, because the others carry its uid; members of a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +53,11 @@ func submit(ctx context.Context, s *kubetest.Server, args ...string) (stdout, st
 		Namespace: func() (string, error) { return "research", nil }}
 	cmd := NewTFCommand(f, nil)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(append([]string{"llama", "--image", "i"}, args...))
+	words := []string{"llama", "--image", "i"}
+	if !slices.Contains(args, "--dialect") {
+		words = append(words, "--dialect", "scheduler-plugins")
+	}
+	cmd.SetArgs(append(words, args...))
 	err = cmd.ExecuteContext(ctx)
 	return out.String(), errOut.String(), err
 }

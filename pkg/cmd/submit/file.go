@@ -19,6 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/manifest"
 	"github.com/gangctl/gangctl/pkg/render"
+	"github.com/gangctl/gangctl/pkg/workload/registry"
 )
 
 // FileOptions are what `gangctl submit -f` works with.
@@ -41,7 +42,7 @@ type FileOptions struct {
 }
 
 // fileFlags are the flags that say something of a job whose file says the rest.
-var fileFlags = []string{"filename", "scheduler", "min-available", "dialect", "dry-run", "from", "wait", "timeout", "follow", "output"}
+var fileFlags = []string{"filename", "scheduler", "min-available", "dialect", "queue", "dry-run", "from", "wait", "timeout", "follow", "output"}
 
 // submit checks the command line of `gangctl submit -f` or `gangctl submit tf -f`, and runs it.
 func (o *FileOptions) submit(cmd *cobra.Command, args []string) error {
@@ -70,11 +71,13 @@ func (o *FileOptions) validate(cmd *cobra.Command, args []string) error {
 	if o.File == "-" && o.From == "-" {
 		return failure.Usagef("-f - and --from - both read standard input").WithHint("give one of them a path")
 	}
-	if o.typed("scheduler") && strings.TrimSpace(o.Scheduler) == "" {
-		return failure.Usagef("--scheduler is empty").WithHint("give it a value, or leave it out")
-	}
-	if err := validateObjectName("scheduler", o.Scheduler); err != nil {
-		return err
+	for name, value := range map[string]string{"scheduler": o.Scheduler, "queue": o.Queue} {
+		if o.typed(name) && strings.TrimSpace(value) == "" {
+			return failure.Usagef("--%s is empty", name).WithHint("give it a value, or leave it out")
+		}
+		if err := validateObjectName(name, value); err != nil {
+			return err
+		}
 	}
 	if o.Dialect == gang.None && o.typed("min-available") {
 		return failure.Usagef("--min-available has no effect with --dialect none: its members are scheduled one by one").
@@ -121,26 +124,37 @@ func (o *FileOptions) run(ctx context.Context) error {
 	if o.serves, err = o.look(ctx, parts); err != nil {
 		return err
 	}
-	chosen := o.chosen()
 	b := batch{others: m.Others, namespace: namespace}
 	for _, p := range parts {
-		b.plans = append(b.plans, o.plan(p, chosen))
+		planned, err := o.plan(p)
+		if err != nil {
+			return err
+		}
+		b.plans = append(b.plans, planned)
 	}
 	return o.runBatch(ctx, b)
 }
 
-// plan makes a gang of a job of the file.
-func (o *FileOptions) plan(p part, chosen bool) plan {
+// plan makes a gang of a job of the file. One that names a scheduler, or declares a gang itself, is not for the cluster to decide on.
+func (o *FileOptions) plan(p part) (plan, error) {
 	said := false
+	scheduler, marked, err := render.Declared(p.job)
+	if err != nil {
+		return plan{}, o.explain(p.job, err)
+	}
+	reader, _ := registry.ByKind(p.job.GroupVersionKind().GroupKind())
 	return plan{
-		namespace: p.job.GetNamespace(), scheduler: o.Scheduler, chosen: chosen, dialect: o.Dialect,
-		make: func(scheduler string) (*render.Objects, error) {
+		namespace: p.job.GetNamespace(), reader: reader, gang: o.gangFlags, declared: p.group != nil || marked || scheduler != "",
+		make: func(d decision) (*render.Objects, error) {
 			c, err := render.Complete(p.job, p.group, render.FileSpec{
-				Dialect: o.Dialect, Scheduler: scheduler, MinAvailable: o.MinAvailable,
-				DialectTyped: o.typed("dialect"), SchedulerTyped: o.typed("scheduler"), Serves: o.serves, CommandLine: o.CommandLine,
+				Dialect: d.dialect, Version: d.version, Queue: d.queue, Scheduler: d.scheduler, MinAvailable: o.MinAvailable,
+				DialectTyped: o.typed("dialect") && o.Dialect != auto, SchedulerTyped: o.typed("scheduler"), Serves: o.serves, CommandLine: o.CommandLine,
 			})
 			if err != nil {
 				return nil, o.explain(p.job, err)
+			}
+			if d.local != "" {
+				inQueue(c.Job, d.local)
 			}
 			if !said {
 				said = true
@@ -148,7 +162,7 @@ func (o *FileOptions) plan(p part, chosen bool) plan {
 			}
 			return c.Objects(), nil
 		},
-	}
+	}, nil
 }
 
 // read reads the file.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cmd/reply"
+	"github.com/gangctl/gangctl/pkg/enforcer"
 	"github.com/gangctl/gangctl/pkg/explain"
 	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/explain/ladder"
@@ -41,13 +42,11 @@ func (s *Submission) fit(ctx context.Context, p plan) error {
 
 // try answers for a job on a snapshot; the client is nil where there is no API server to look at it.
 func (s *Submission) try(ctx context.Context, snap *snapshot.Snapshot, client *kube.Client, p plan, options explain.Options) (*answer.Answer, error) {
-	scheduler, note := p.scheduler, ""
-	if !p.chosen && p.dialect != gang.None {
-		if scheduler = ladder.GangScheduler(world.New(snap), p.dialect, p.scheduler); scheduler != p.scheduler {
-			note = fmt.Sprintf("the answer is for scheduler %s, which serves here; %s does not: submit with --scheduler %s", scheduler, p.scheduler, scheduler)
-		}
+	d, note, err := s.assume(ctx, p, snap, client)
+	if err != nil {
+		return nil, err
 	}
-	wanted, err := p.make(scheduler)
+	wanted, err := p.make(d)
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +67,40 @@ func (s *Submission) try(ctx context.Context, snap *snapshot.Snapshot, client *k
 		a.Notes = append([]string{note}, a.Notes...)
 	}
 	return a, nil
+}
+
+// assume decides as a submission would, and says what is not as it was typed.
+func (s *Submission) assume(ctx context.Context, p plan, snap *snapshot.Snapshot, client *kube.Client) (decision, string, error) {
+	d := p.usual()
+	if !p.asks() {
+		if p.gang.Scheduler == "" && d.dialect != gang.None {
+			usual := d.scheduler
+			if d.scheduler = ladder.GangScheduler(world.New(snap), d.dialect, usual); d.scheduler != usual {
+				return d, fmt.Sprintf("the answer is for scheduler %s, which serves here; %s does not: submit with --scheduler %s", d.scheduler, usual, d.scheduler), nil
+			}
+		}
+		return d, "", nil
+	}
+	f := enforcer.Facts{Served: snap.Server.Resources, World: world.New(snap)}
+	if !snap.CanList("deployments.apps", "") {
+		f.Blind = "deployments may not be listed"
+	}
+	if client != nil {
+		served, err := discover(ctx, client)
+		if err != nil {
+			return d, "", err
+		}
+		f.Served = served
+	}
+	decisions, notes, err := p.candidates(f)
+	var refused *failure.Error
+	switch {
+	case errors.As(err, &refused) && refused.Code != failure.CodeUsage:
+		return d, "", nil // the answer says what is missing
+	case err != nil:
+		return d, "", err
+	}
+	return decisions[0], notes[0], nil
 }
 
 // snapshot reads the file, or the cluster; the client is nil for a file.

@@ -59,7 +59,7 @@ func TestFit(t *testing.T) {
 				t.Errorf("%v, %d nodes: got %v\n%s", words, tt.nodes, failed, out)
 			}
 			// The operator's scheduler is called gang here, not what gangctl would ask for by itself.
-			if !strings.Contains(out, "Note  the answer is for scheduler gang, which serves here; gang-scheduler does not: submit with --scheduler gang\n") {
+			if !strings.Contains(out, "Note  dialect scheduler-plugins: scheduler gang runs here and reads it\n") {
 				t.Errorf("%v: nothing is said of the scheduler:\n%s", words, out)
 			}
 			posted := map[string]int{}
@@ -84,7 +84,7 @@ func TestFitJSON(t *testing.T) {
 		Placement []struct{ Member, Node string }
 		Notes     []string
 	}
-	if err := json.Unmarshal([]byte(out), &a); err != nil || failed != nil || a.Verdict != "FITS_NOW" || a.Exit != 0 || len(a.Placement) != 2 || len(a.Notes) != 0 {
+	if err := json.Unmarshal([]byte(out), &a); err != nil || failed != nil || a.Verdict != "FITS_NOW" || a.Exit != 0 || len(a.Placement) != 2 || len(a.Notes) != 1 {
 		t.Errorf("got %v, %v\n%s", failed, err, out)
 	}
 }
@@ -183,7 +183,7 @@ func TestFitWhereNothingServes(t *testing.T) {
 		if err := c.Done().Save(path); err != nil {
 			t.Fatal(err)
 		}
-		out, _, failed := typeLine(t.Context(), noCluster, "", "submit", "-f", file(t, jobFile), "--dry-run=fit", "--from", path)
+		out, _, failed := typeLine(t.Context(), noCluster, "", "submit", "-f", file(t, jobFile), "--dry-run=fit", "--from", path, "--dialect", "scheduler-plugins")
 		if failed == nil || failed.Code != 5 || !strings.Contains(out, want) {
 			t.Errorf("without %s: got %v\n%s", missing, failed, out)
 		}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/flagvalue"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 )
 
@@ -27,24 +26,16 @@ type gangFlags struct {
 	Scheduler    string
 	MinAvailable int32
 	Dialect      gang.Dialect
+	Queue        string
 }
 
 func (g *gangFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&g.Scheduler, "scheduler", "", "Scheduler of the members (default: the one of the dialect, "+schedulerplugins.DefaultScheduler+" of most)")
+	flags.StringVar(&g.Scheduler, "scheduler", "", "Scheduler of the members (default: the one that reads the dialect, such as "+schedulerplugins.DefaultScheduler+")")
 	flagvalue.Count(flags, &g.MinAvailable, "min-available", 0, 1, 4*maxReplicas, "Members that must start together (default: all)")
-	flagvalue.Enum(cmd, flags, &g.Dialect, "dialect", gang.SchedulerPlugins, "How the gang is declared",
-		gang.Native, gang.SchedulerPlugins, gang.Volcano, gang.KubeBatch, gang.Labels, gang.None)
-}
-
-// chosen reports whether the scheduler was, and fills in the default.
-func (g *gangFlags) chosen() bool {
-	if g.Scheduler != "" || g.Dialect == gang.None {
-		return true
-	}
-	w, _ := dialect.WriterOf(g.Dialect)
-	g.Scheduler = w.Scheduler
-	return false
+	flagvalue.Enum(cmd, flags, &g.Dialect, "dialect", auto, "How the gang is declared; auto is what the cluster enforces",
+		auto, gang.Native, gang.SchedulerPlugins, gang.Volcano, gang.KubeBatch, gang.Labels, gang.None)
+	flags.StringVar(&g.Queue, "queue", "", "Queue in which the gang waits: one of Volcano or kube-batch, or a LocalQueue of Kueue")
 }
 
 // unset is the GPU count of a role whose flag was not given.

@@ -14,7 +14,7 @@ import (
 func jobKind() kind {
 	return kind{
 		word: "job", reader: batchjob.Reader(), preset: templates.Job,
-		write: func(*Options) render.Kind { return render.IndexedJob() },
+		write: func(string) render.Kind { return render.IndexedJob() },
 		roles: func() []*role {
 			return []*role{{Name: batchjob.Role, count: "workers", usage: "Number of members", fallback: 1, low: 1, high: maxReplicas, trains: true}}
 		},

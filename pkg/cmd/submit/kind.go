@@ -18,8 +18,8 @@ type kind struct {
 	reader workload.Reader
 	// preset is the job that flags are laid over.
 	preset func() []byte
-	// write returns the writer of a job.
-	write func(o *Options) render.Kind
+	// write returns the writer of a job in an API version; an empty one is that of the preset.
+	write func(version string) render.Kind
 	// roles are those that flags speak of, in the order in which members are shown.
 	roles func() []*role
 	// spread turns the roles of the flags into those of the job; nil where they are the same.

@@ -52,14 +52,14 @@ func TestRolesOfKinds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			spec, err := o.spec("research")
+			spec, err := o.spec("research", plan{gang: o.gangFlags}.usual())
 			if err != nil || spec.Gang.MinAvailable != tt.minimum {
 				t.Errorf("minimum %d, %v", spec.Gang.MinAvailable, err)
 			}
 			if diff := cmp.Diff(tt.want, spec.Roles); diff != "" {
 				t.Error(diff)
 			}
-			if _, err := o.render("research"); err != nil {
+			if _, err := o.render("research", plan{gang: o.gangFlags}.usual()); err != nil {
 				t.Error(err)
 			}
 		})

@@ -13,7 +13,7 @@ import (
 func mpiKind() kind {
 	return kind{
 		word: "mpi", reader: mpijob.Reader(), preset: templates.MPI, cleans: true,
-		write: func(o *Options) render.Kind { return render.MPIJob(o.version) },
+		write: render.MPIJob,
 		roles: func() []*role {
 			return []*role{
 				{Name: string(kubeflowv1.MPIJobReplicaTypeLauncher), Replicas: 1},

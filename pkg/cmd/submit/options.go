@@ -52,10 +52,6 @@ type Options struct {
 	preset []byte
 	// typed tells a flag that was typed from a default.
 	typed func(flag string) bool
-	// version is the API version of the job; empty for that of the preset.
-	version string
-	// schedulerChosen is false if the scheduler is gangctl's own default.
-	schedulerChosen bool
 }
 
 // everyKind is the help that all kinds share.
@@ -123,10 +119,7 @@ func (o *Options) run(ctx context.Context) error {
 
 func (o *Options) plan(namespace string) plan {
 	return plan{
-		namespace: namespace, scheduler: o.Scheduler, chosen: o.schedulerChosen, dialect: o.Dialect,
-		make: func(scheduler string) (*render.Objects, error) {
-			o.Scheduler = scheduler
-			return o.render(namespace)
-		},
+		namespace: namespace, reader: o.kind.reader, gang: o.gangFlags,
+		make: func(d decision) (*render.Objects, error) { return o.render(namespace, d) },
 	}
 }

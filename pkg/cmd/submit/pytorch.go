@@ -15,7 +15,7 @@ import (
 func pytorchKind() kind {
 	return kind{
 		word: "pytorch", reader: pytorchjob.Reader(), preset: templates.PyTorch, cleans: true,
-		write: func(*Options) render.Kind { return render.PyTorchJob() },
+		write: func(string) render.Kind { return render.PyTorchJob() },
 		roles: func() []*role {
 			return []*role{{Name: string(kubeflowv1.PyTorchJobReplicaTypeWorker), count: "workers", usage: "Number of members; the first is the master, which trains like the others",
 				fallback: 1, low: 1, high: maxReplicas, trains: true}}

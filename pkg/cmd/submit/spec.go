@@ -13,12 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/render"
 )
 
 // render makes the objects that the options ask for.
-func (o *Options) render(namespace string) (*render.Objects, error) {
-	spec, err := o.spec(namespace)
+func (o *Options) render(namespace string, d decision) (*render.Objects, error) {
+	spec, err := o.spec(namespace, d)
 	if err != nil {
 		return nil, err
 	}
@@ -26,17 +27,19 @@ func (o *Options) render(namespace string) (*render.Objects, error) {
 	if preset == nil {
 		preset = o.kind.preset()
 	}
-	objects, err := o.kind.write(o).Render(preset, spec)
+	objects, err := o.kind.write(d.jobVersion).Render(preset, spec)
 	switch {
 	case err != nil && len(o.Set) > 0:
 		return nil, failure.Usagef("--set %w", err)
 	case err != nil && o.preset != nil:
 		return nil, failure.Errorf("template %s: %w", o.Template, err)
+	case err == nil && d.local != "":
+		inQueue(objects.Job, d.local)
 	}
 	return objects, err
 }
 
-func (o *Options) spec(namespace string) (render.Spec, error) {
+func (o *Options) spec(namespace string, d decision) (render.Spec, error) {
 	env, err := o.environment()
 	if err != nil {
 		return render.Spec{}, err
@@ -61,9 +64,9 @@ func (o *Options) spec(namespace string) (render.Spec, error) {
 		Name: o.Name, Namespace: namespace, Roles: o.jobRoles(),
 		Pod: render.Pod{
 			GPUResource: corev1.ResourceName(o.GPUResource), Command: o.Command, Env: env, WorkingDir: o.WorkingDir,
-			PriorityClass: o.PriorityClass, Scheduler: o.Scheduler,
+			PriorityClass: o.PriorityClass, Scheduler: d.scheduler,
 		},
-		Gang:          render.Gang{Dialect: o.Dialect, MinAvailable: o.MinAvailable},
+		Gang:          render.Gang{Dialect: d.dialect, Version: d.version, MinAvailable: o.MinAvailable, Queue: d.queue},
 		RestartPolicy: o.RestartPolicy, CleanPodPolicy: o.CleanPodPolicy,
 		SlotsPerWorker: o.SlotsPerWorker, ProcessesPerNode: o.ProcessesPerNode, Framework: o.Framework,
 		Labels: labels, Annotations: annotations, Set: o.Set,
@@ -73,7 +76,7 @@ func (o *Options) spec(namespace string) (render.Spec, error) {
 		return render.Spec{}, err
 	}
 	for _, e := range env {
-		if slices.Contains(o.kind.write(o).Sets(spec), e.Name) {
+		if slices.Contains(o.kind.write("").Sets(spec), e.Name) {
 			return render.Spec{}, failure.Usagef("--env %s has no effect: %s sets it for every member", e.Name, o.setter())
 		}
 	}
@@ -172,7 +175,7 @@ func reserved(key string) string {
 	switch {
 	case domain == strings.TrimSuffix(kubeflowv1.JobNameLabel, "/job-name"):
 		return "the training operator"
-	case domain == "gangctl.dev", domain == "scheduling.x-k8s.io", strings.HasPrefix(domain, "pod-group.scheduling."):
+	case domain == "gangctl.dev", key == kueue.QueueLabel, domain == "scheduling.x-k8s.io", strings.HasPrefix(domain, "pod-group.scheduling."):
 		return "gangctl"
 	}
 	return ""

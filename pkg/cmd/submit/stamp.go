@@ -16,6 +16,10 @@ func (c *creator) stamp(ctx context.Context, job *unstructured.Unstructured) err
 	if c.dryRun {
 		return nil
 	}
+	if stored := c.tried[job]; stored != nil {
+		origin.Stamp(job, stored)
+		return nil
+	}
 	stored, err := c.post(ctx, job, true)
 	switch {
 	case apierrors.IsBadRequest(err):

@@ -11,7 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/await"
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/flagvalue"
-	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/iostreams"
 	"github.com/gangctl/gangctl/pkg/jobs"
 	"github.com/gangctl/gangctl/pkg/kube"
@@ -41,17 +41,6 @@ type Submission struct {
 	Timeout time.Duration
 	Follow  bool
 	Output  printer.Flags
-}
-
-// plan makes the objects of one submission.
-type plan struct {
-	namespace string
-	// make renders the objects for members that ask for the scheduler.
-	make func(scheduler string) (*render.Objects, error)
-	// scheduler is what members ask for. If nobody chose it, it may be another one where the cluster has another.
-	scheduler string
-	chosen    bool
-	dialect   gang.Dialect
 }
 
 func (s *Submission) addFlags(cmd *cobra.Command) {
@@ -93,19 +82,22 @@ func (s *Submission) run(ctx context.Context, p plan) error {
 	if s.DryRun == dryRunFit {
 		return s.fit(ctx, p)
 	}
-	wanted, err := p.make(p.scheduler)
+	wanted, err := s.offline(p)
 	if err != nil {
 		return err
 	}
 	if s.DryRun == dryRunClient {
-		return s.print(wanted)
+		return s.print(wanted[0])
 	}
 	client, err := s.Client()
 	if err != nil {
 		return err
 	}
 	c := &creator{client: client, io: s.IO, dryRun: s.DryRun == dryRunServer}
-	stored, err := c.create(ctx, wanted)
+	if wanted, err = s.choose(ctx, c, p); err != nil {
+		return err
+	}
+	stored, err := c.create(ctx, wanted[0])
 	if err != nil {
 		return err
 	}
@@ -129,4 +121,22 @@ func (s *Submission) wait(ctx context.Context, client *kube.Client, object *unst
 		return err
 	}
 	return w.Wait(ctx, job)
+}
+
+// offline renders the objects without a cluster: what is wrong with flags or files needs none to be told. --dialect auto is then
+// what it is where gangctl's own scheduler runs, and a queue that of Kueue unless the dialect has some.
+func (s *Submission) offline(plans ...plan) ([]*render.Objects, error) {
+	var all []*render.Objects
+	for _, p := range plans {
+		d := p.usual()
+		if w, _ := dialect.WriterOf(d.dialect); !w.Queues { // whom else could it be for
+			d.queue, d.local = "", d.queue
+		}
+		objects, err := p.make(d)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, objects)
+	}
+	return all, nil
 }

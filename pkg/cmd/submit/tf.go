@@ -20,7 +20,7 @@ func NewTFCommand(f *factory.Factory, runF func(context.Context, *Options) error
 func tfKind() kind {
 	return kind{
 		word: "tf", reader: tfjob.Reader(), preset: templates.TF, cleans: true,
-		write: func(*Options) render.Kind { return render.TFJob() },
+		write: func(string) render.Kind { return render.TFJob() },
 		roles: func() []*role {
 			return []*role{
 				{Name: string(kubeflowv1.TFJobReplicaTypeChief), count: "chief", usage: "Number of chiefs, 0 or 1", high: 1, trains: true},

@@ -34,7 +34,7 @@ func (o *Options) validate(flags *pflag.FlagSet) error {
 // refuseEmpty refuses an empty value where somebody typed one: an unset variable of a script, rather than the wish for a
 // default. It must see the flags before defaults fill them in.
 func refuseEmpty(flags *pflag.FlagSet) error {
-	for _, name := range []string{"name", "working-dir", "scheduler", "priority-class", "service-account", "topology", "sync-git", "sync-image", "tensorboard",
+	for _, name := range []string{"name", "working-dir", "scheduler", "priority-class", "queue", "service-account", "topology", "sync-git", "sync-image", "tensorboard",
 		"tensorboard-image", "affinity-domain", "template"} {
 		if flag := flags.Lookup(name); flag.Changed && strings.TrimSpace(flag.Value.String()) == "" {
 			return failure.Usagef("--%s is empty", name).WithHint("give it a value, or leave it out")
@@ -46,6 +46,9 @@ func refuseEmpty(flags *pflag.FlagSet) error {
 // validatePlacement checks names that the API server would refuse only when the operator makes the pods.
 func (o *Options) validatePlacement(*pflag.FlagSet) error {
 	if err := validateObjectName("scheduler", o.Scheduler); err != nil {
+		return err
+	}
+	if err := validateObjectName("queue", o.Queue); err != nil {
 		return err
 	}
 	return validateObjectName("priority-class", o.PriorityClass)
@@ -164,7 +167,7 @@ func (o *Options) validateGang(flags *pflag.FlagSet) error {
 }
 
 func (o *Options) validateMetadata(*pflag.FlagSet) error {
-	_, err := o.spec("")
+	_, err := o.spec("", decision{})
 	return err
 }
 

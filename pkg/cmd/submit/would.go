@@ -114,7 +114,8 @@ func (s *Stage) Try(ctx context.Context, shape Shape, options explain.Options) (
 
 // Worker is a pod of a worker of the shape.
 func (s *Stage) Worker(shape Shape) (*corev1.Pod, error) {
-	wanted, err := s.w.shaped(shape).render(s.namespace)
+	o := s.w.shaped(shape)
+	wanted, err := o.render(s.namespace, o.plan(s.namespace).usual())
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/workload/kubeflow"
 )
 
+// Versions are those of the API in which jobs are written: the MPI Operator's, which is developed, and the Training Operator's.
+func Versions() []string { return []string{"v2beta1", "v1"} }
+
 // Reader reads this kind.
 func Reader() workload.Reader {
 	layout := kubeflow.Layout{Specs: "mpiReplicaSpecs", Order: []string{"launcher", "worker"}}
