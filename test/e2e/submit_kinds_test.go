@@ -92,7 +92,7 @@ func (c *cluster) withoutVolcano(t *testing.T) {
 // acceptsEveryDialect: the API server takes every object as it was meant, under strict validation.
 func (c *cluster) acceptsEveryDialect(t *testing.T, k submitted) {
 	for _, w := range dialect.Writers() {
-		stdout, _ := c.submit(t, k.line("dry", "1", "--dry-run=server", "-o", "json", "--dialect", string(w.Dialect), "--priority-class", "system-node-critical",
+		stdout, _ := c.submit(t, k.line("dry", "1", "--dry-run=server", "-o", "json", "--dialect", string(w.Dialect),
 			"--env", `Q=a"b: c # d`, "--label", "team=vision", "--min-available", "2")...)
 		list := &unstructured.Unstructured{}
 		must(t, list.UnmarshalJSON([]byte(stdout)))
