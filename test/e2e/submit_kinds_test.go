@@ -93,7 +93,7 @@ func (c *cluster) withoutVolcano(t *testing.T) {
 func (c *cluster) acceptsEveryDialect(t *testing.T, k submitted) {
 	for _, w := range dialect.Writers() {
 		stdout, _ := c.submit(t, k.line("dry", "1", "--dry-run=server", "-o", "json", "--dialect", string(w.Dialect),
-			"--env", `Q=a"b: c # d`, "--label", "team=vision", "--min-available", "2")...)
+			"--env", `Q=a"b: c # d`, "--label", "team=vision")...)
 		list := &unstructured.Unstructured{}
 		must(t, list.UnmarshalJSON([]byte(stdout)))
 		if want := map[bool]string{true: "schedulingGroup", false: "dry"}[w.Dialect == "native"]; !strings.Contains(stdout, want) {
