@@ -40,7 +40,7 @@ func NewCommand(f *factory.Factory, fresh func(*factory.Factory) *cobra.Command,
 		Use:   "resubmit NAME",
 		Short: "Submit a job again, as it was or changed",
 		Long: `Submit a job again, in its namespace. A job that gangctl submitted with flags is submitted by the same command line, which is
-kept on it; with --set, and any other job, or one of a file, by its spec as the cluster has it, without what the API server,
+kept on it; any other job, or one of a file, by its spec as the cluster has it, without what the API server,
 operators and schedulers wrote. Settings that were in force then, such as a profile, are those of today.
 
 A job has its name for itself as long as it is there: unless its name was generated, the new one needs --name, or the old one has

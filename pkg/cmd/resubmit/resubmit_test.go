@@ -56,6 +56,7 @@ func TestCommandLine(t *testing.T) {
 		{"gangctl submit tf --image i", "--name b", "submit tf --image i --name=b --namespace=research"},
 		{"gangctl submit tf llama --image i --wait --timeout 5m -o yaml --dry-run=none", "--name b", "submit tf b --image i --namespace=research"},
 		{"gangctl submit pytorch llama --image i", "--name b --wait=done --timeout 1h", "submit pytorch b --image i --namespace=research --wait=done --timeout=1h0m0s"},
+		{"gangctl submit tf llama --image i -- x", "--name b --set spec.successPolicy=AllWorkers", "submit tf b --image i --namespace=research --set=spec.successPolicy=AllWorkers -- x"},
 	} {
 		s := kubetest.New(t)
 		job := kubetest.Job("research", "llama", 1)
