@@ -17,6 +17,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/program"
 	"github.com/gangctl/gangctl/pkg/cmd/root"
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/iostreams"
@@ -49,6 +50,8 @@ var readers = map[string][]reader{
 	"port-forward":      {{args: "llama"}},
 	"events":            {{args: "llama"}, {args: "llama -o json"}},
 	"report":            {{args: "llama"}, {args: "llama -o json"}},
+	"fit":               {{args: "--workers 2 --gpus 1", kindless: true}, {args: "--what-fits --gpus 1", kindless: true}},
+	"resubmit":          {{args: "llama --name b"}, {args: "llama --name b --dry-run=client"}},
 	"why-pending":       {{args: "llama", answers: true}, {args: ""}, {args: "-A"}, {args: "llama -o json", answers: true}, {args: "llama --source scheduler"}, {args: "llama -w", answers: true}},
 	"top node":          {{args: "", kindless: true}, {args: "-o json", kindless: true}, {args: "-w", kindless: true}},
 	"top job":           {{args: ""}, {args: "-A"}, {args: "-o json"}, {args: "-w"}},
@@ -65,12 +68,12 @@ var readers = map[string][]reader{
 }
 
 // offline are the commands that read no cluster.
-var offline = []string{"submit", "top", "install", "install images", "config", "config view", "config set", "config unset", "config use-profile", "config path",
+var offline = []string{"submit", "submit templates", "submit templates list", "submit templates show", "submit templates", "submit templates list", "submit templates show", "top", "install", "install images", "config", "config view", "config set", "config unset", "config use-profile", "config path",
 	"version", "completion", "completion bash", "completion zsh", "completion fish", "completion powershell", "help", "docs"}
 
 // Every command is known to read the cluster, and how it fails is tested, or known not to.
 func TestEveryCommandIsKnown(t *testing.T) {
-	tree, _, _ := program(t)
+	tree, _, _ := gangctl(t)
 	walk(tree, func(cmd *cobra.Command) {
 		if !cmd.Runnable() || cmd == tree || cmd.IsAdditionalHelpTopicCommand() {
 			return
@@ -98,7 +101,7 @@ type fault struct {
 var faults = map[string]fault{
 	"401":             {client: refusing(401, metav1.StatusReasonUnauthorized), says: regexp.MustCompile(`401 Unauthorized`)},
 	"403":             {client: refusing(403, metav1.StatusReasonForbidden), says: regexp.MustCompile(`User "bob" cannot [a-z]+|may not|no right`)},
-	"404 of the kind": {client: kindless, says: regexp.MustCompile(`does not serve|0 jobs are called`), kinds: true},
+	"404 of the kind": {client: kindless, says: regexp.MustCompile(`does not serve|0 jobs are called|are not served`), kinds: true},
 	"timeout":         {client: away("no answer from the API server"), says: regexp.MustCompile(`no answer from the API server`)},
 	"refused":         {client: away("cannot reach the API server"), says: regexp.MustCompile(`cannot reach the API server`)},
 }
@@ -122,13 +125,13 @@ func TestFailedListIsAnError(t *testing.T) {
 	}
 }
 
-// program is gangctl as a user runs it into pipes.
-func program(t *testing.T) (*cobra.Command, *factory.Factory, func() (string, string)) {
+// gangctl is the program as a user runs it into pipes.
+func gangctl(t *testing.T) (*cobra.Command, *factory.Factory, func() (string, string)) {
 	t.Helper()
 	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
 	home := t.TempDir()
 	f := &factory.Factory{IO: io, Getenv: func(key string) string { return map[string]string{"HOME": home}[key] }}
-	return root.NewCommand(f), f, func() (string, string) { return out.String(), errOut.String() }
+	return program.NewCommand(f), f, func() (string, string) { return out.String(), errOut.String() }
 }
 
 func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
@@ -147,12 +150,12 @@ func fails(t *testing.T, client func() (*kube.Client, error), says *regexp.Regex
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, f, output := program(t)
+	_, f, output := gangctl(t)
 	f.Args, f.Client = words, client
 	f.Namespace = func() (string, error) { return "default", nil }
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	code := root.Execute(ctx, f, root.NewCommand(f))
+	code := root.Execute(ctx, f, program.NewCommand(f))
 	stdout, stderr := output()
 	if ctx.Err() != nil {
 		t.Errorf("it does not end, and says:\n%s", stderr)

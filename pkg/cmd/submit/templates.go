@@ -20,6 +20,10 @@ func newTemplatesCommand(f *factory.Factory) *cobra.Command {
 		Short: "Show the jobs that --template can start from",
 		Long: `Show the jobs that --template can start from: those that are built in, and your own, which are YAML files in the directory
 templates beside the settings (gangctl config path). One of yours hides a built-in one of the same name.`,
+		Example: `  gangctl submit templates list
+
+  # start from one
+  gangctl submit tf llama --template parameter-server --image tensorflow/tensorflow:2.17.0 --ps 1 --workers 2`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return failure.Usagef("submit templates has no subcommand %q", args[0]).WithHint("gangctl submit templates list, or gangctl submit templates show NAME")
@@ -29,7 +33,12 @@ templates beside the settings (gangctl config path). One of yours hides a built-
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(&cobra.Command{
-		Use: "list", Short: "List the templates", Example: `  gangctl submit templates list`,
+		Use: "list", Short: "List the templates",
+		Long: `List the templates, with the kind of job that each makes, the file that it comes from, and what it is for.`,
+		Example: `  gangctl submit templates list
+
+  # those for TensorFlow
+  gangctl submit templates list | grep TFJob`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return failure.Usagef("submit templates list takes no arguments, got %q", args[0])
@@ -38,7 +47,11 @@ templates beside the settings (gangctl config path). One of yours hides a built-
 		},
 		RunE: func(*cobra.Command, []string) error { return listTemplates(f) },
 	}, &cobra.Command{
-		Use: "show NAME", Short: "Show a template", Example: `  # make one of your own
+		Use: "show NAME", Short: "Show a template",
+		Long: `Show the YAML of a template, comments and all. Flags of submit are laid over it.`,
+		Example: `  gangctl submit templates show parameter-server
+
+  # make one of your own
   gangctl submit templates show all-reduce > ~/.config/gangctl/templates/mine.yaml`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
