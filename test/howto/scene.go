@@ -23,7 +23,7 @@ func Scene() []Given {
 	g := func(match, do string) Given { return Given{regexp.MustCompile(match), do} }
 	return []Given{
 		g(`--from |snapshot`, `test -f state.json || gangctl why-pending --save state.json >/dev/null; cp -n state.json cluster.json; cp -n state.json cluster.yaml; gzip -kf cluster.json state.json`),
-		g(`-f (\S+\.yaml)`, `for f in job.yaml train.yaml; do cat > $f <<END
+		g(`(?:-f|--config-file|--template) \S+\.yaml`, `for f in job.yaml train.yaml; do cat > $f <<END
 apiVersion: kubeflow.org/v1
 kind: TFJob
 metadata: {name: from-a-file}
@@ -41,6 +41,7 @@ done`),
 gangctl list -A --no-headers | while read namespace name rest; do gangctl delete $name -n $namespace --wait=false >/dev/null; done
 until gangctl uninstall --dry-run=server >/dev/null 2>&1; do sleep 0.3; done`),
 		g(`completion (bash|fish) > `, `mkdir -p ~/.local/share/bash-completion/completions ~/.config/fish/completions`),
+		g(`templates/ours|--template ours`, `mkdir -p ~/.config/gangctl/templates && gangctl submit templates show all-reduce > ~/.config/gangctl/templates/ours.yaml`),
 		g(`use-profile|--profile`, `for p in big prod team; do gangctl config set gpus 8 --profile $p >/dev/null; done`),
 		g(`config (unset|path)`, `gangctl config set image tf-benchmarks >/dev/null && gangctl config set gpus 8 --profile big >/dev/null && gangctl config use-profile big >/dev/null`),
 	}
