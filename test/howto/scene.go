@@ -41,7 +41,7 @@ done`),
 gangctl list -A --no-headers | while read namespace name rest; do gangctl delete $name -n $namespace --wait=false >/dev/null; done
 until gangctl uninstall --dry-run=server >/dev/null 2>&1; do sleep 0.3; done`),
 		g(`completion (bash|fish) > `, `mkdir -p ~/.local/share/bash-completion/completions ~/.config/fish/completions`),
-		g(`templates/ours|--template ours`, `mkdir -p ~/.config/gangctl/templates && gangctl submit templates show all-reduce > ~/.config/gangctl/templates/ours.yaml`),
+		g(`gangctl/templates/|--template ours`, `mkdir -p ~/.config/gangctl/templates && gangctl submit templates show all-reduce > ~/.config/gangctl/templates/ours.yaml`),
 		g(`use-profile|--profile`, `for p in big prod team; do gangctl config set gpus 8 --profile $p >/dev/null; done`),
 		g(`config (unset|path)`, `gangctl config set image tf-benchmarks >/dev/null && gangctl config set gpus 8 --profile big >/dev/null && gangctl config use-profile big >/dev/null`),
 	}

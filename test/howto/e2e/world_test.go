@@ -120,12 +120,17 @@ func (w *world) namespace(t *testing.T, name string) {
 	}
 }
 
-// newNamespace is one that no line has changed.
+// newNamespace is one that no line has changed. It goes with the line, whose jobs would leave no room for those of the others.
 func (w *world) newNamespace(t *testing.T) string {
 	t.Helper()
 	w.fresh++
 	name := fmt.Sprintf("line-%d", w.fresh)
 	w.namespace(t, name)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), lineTimeout)
+		defer cancel()
+		must(t, w.client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{}))
+	})
 	return name
 }
 
