@@ -72,7 +72,7 @@ transcript: build ## the sessions and pictures of README.md and docs, typed anew
 	$(GO) run ./test/transcript/generate -bin bin README.md docs/tutorial.md $(filter-out %/README.md,$(wildcard docs/transcript/*.md))
 
 bench: build ## the figures of docs/benchmarks.md
-	GANGCTL_BIN=$(CURDIR)/bin/gangctl $(GO) test -run '^$$' -bench . -benchtime 40x ./test/bench
+	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox $(GO) test -run '^$$' -bench . -benchtime 40x ./test/bench
 
 bench-large: build ## why-pending in a cluster of 5,000 nodes and 50,000 pods; takes ten minutes
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox \

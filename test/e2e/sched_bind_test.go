@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,8 +119,13 @@ func (g team) answerIsLost(proxy *faultproxy.Proxy) {
 // gang comes together, and no node is given to too many.
 func (g team) serverGoes(proxy *faultproxy.Proxy) {
 	a := unused(g.t)
-	late, lost := faultproxy.Delay(time.Second), faultproxy.Lose() // late, so that all are on their way
+	late, lost := faultproxy.Delay(time.Second), faultproxy.Lose()
+	sent := func(name string) bool { return proxy.Count(faultproxy.Binding(space, name)) > 0 }
 	last := func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+		// Late, so that all are on their way, on a busy machine as well.
+		for end := time.Now().Add(20 * time.Second); !all(g.names(a, 8), sent) && time.Now().Before(end); {
+			time.Sleep(10 * time.Millisecond)
+		}
 		late(w, r, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			defer proxy.Down()
 			lost(w, r, forward)
@@ -151,6 +157,10 @@ func (g team) serverGoes(proxy *faultproxy.Proxy) {
 	}
 	g.stays(g.t, a+"-s", time.Second)
 	g.clear(a)
+}
+
+func all(names []string, hold func(string) bool) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { return !hold(name) })
 }
 
 // unused is a name that no other test has: a kubelet may be late to delete a pod,

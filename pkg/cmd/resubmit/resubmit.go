@@ -120,7 +120,7 @@ func (o *Options) words(job *jobs.Job) ([]string, error) {
 	}
 	more := append([]string{"--namespace=" + job.Meta.Namespace}, o.passed...)
 	for _, set := range o.Set {
-		more = append(more, "--set="+set)
+		more = append(more, word(set))
 	}
 	r := submit.Repeat(kept, o.NewName, more...)
 	if r == nil || r.File {
