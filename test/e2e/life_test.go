@@ -233,6 +233,7 @@ func wizard(t *testing.T, stage *demo.Stage, _ dynamic.Interface) {
 	person, program := prompttest.OpenTerminal(t)
 	screen := prompttest.Play(person,
 		prompttest.Reply{Question: "Name of the job:", Answer: "asked\r"},
+		prompttest.Reply{Question: "Start from a template:", Answer: "\r"},
 		prompttest.Reply{Question: "Number of workers:", Answer: "\r"},
 		prompttest.Reply{Question: "Number of parameter servers:", Answer: "\r"},
 		prompttest.Reply{Question: "GPUs of each worker:", Answer: "\r"},

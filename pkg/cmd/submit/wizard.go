@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	shellquote "github.com/kballard/go-shellquote"
@@ -33,7 +35,11 @@ func (o *Options) wantsWizard(cmd *cobra.Command, p prompt.Prompter) bool {
 	if !p.Available() || o.DryRun != dryRunNone || cmd.Flags().Changed("filename") || o.Image != "" {
 		return false
 	}
-	for _, r := range o.Roles {
+	laid, err := o.laid(cmd)
+	if err != nil {
+		return false // which is said when the template is used
+	}
+	for _, r := range laid.Roles {
 		if r.Image == "" && (r.Replicas > 0 || r.count == "") {
 			return true
 		}
@@ -41,31 +47,55 @@ func (o *Options) wantsWizard(cmd *cobra.Command, p prompt.Prompter) bool {
 	return false
 }
 
+// laid are the options as they are with what was typed and its template. They are a copy.
+func (o *Options) laid(cmd *cobra.Command) (*Options, error) {
+	laid := *o
+	laid.typed, laid.Roles = cmd.Flags().Changed, nil
+	for _, r := range o.Roles {
+		own := *r
+		laid.Roles = append(laid.Roles, &own)
+	}
+	return &laid, laid.layTemplate()
+}
+
 // ask asks everything that was not typed, in the order in which one thinks of it, and sets the flags by the answers. args are the
 // words that are no flags; what it returns takes their place.
 func (w *wizard) ask(ctx context.Context, args []string) ([]string, error) {
 	named := len(args) > 0 && w.cmd.ArgsLenAtDash() != 0 || w.cmd.Flags().Changed("name")
 	if !named {
-		if err := w.flag("name", "Name of the job:", w.o.kind.word+"-"+w.o.Suffix()); err != nil {
+		if err := w.flag("name", "Name of the job:", w.o.kind.word+"-"+w.o.Suffix(), ""); err != nil {
 			return nil, err
 		}
 	}
+	if err := w.template(); err != nil {
+		return nil, err
+	}
+	laid, err := w.o.laid(w.cmd)
+	if err != nil {
+		return nil, err
+	}
 	text, queues := w.free(ctx)
-	for _, r := range w.o.shown() {
+	gpus, image := laid.All.GPUs, laid.Image
+	for _, r := range laid.shown() {
 		if r.count != "" && r.high > 1 && (r.count == "workers" || r.count == "ps") {
-			if err := w.flag(r.count, r.usage+":", fmt.Sprint(r.Replicas)); err != nil {
+			if err := w.flag(r.count, r.usage+":", fmt.Sprint(r.Replicas), fmt.Sprint(r.Replicas)); err != nil {
 				return nil, err
 			}
+		}
+		if r.trains && r.GPUs != unset {
+			gpus = r.GPUs
+		}
+		if r.trains || image == "" {
+			image = cmp.Or(r.Image, image)
 		}
 	}
 	if text != "" {
 		fmt.Fprintf(w.o.IO.ErrOut, "Would start now: %s\n", text)
 	}
-	if err := w.flag("gpus", "GPUs of each worker:", fmt.Sprint(w.o.All.GPUs)); err != nil {
+	if err := w.flag("gpus", "GPUs of each worker:", fmt.Sprint(gpus), fmt.Sprint(gpus)); err != nil {
 		return nil, err
 	}
 	if w.cmd.Flags().Lookup("queue") != nil && !w.cmd.Flags().Changed("queue") && len(queues) > 0 {
-		const none = "(none)"
 		queue, err := w.Choose("Queue:", append([]string{none}, queues...))
 		if err != nil {
 			return nil, err
@@ -76,7 +106,7 @@ func (w *wizard) ask(ctx context.Context, args []string) ([]string, error) {
 			}
 		}
 	}
-	if err := w.flag("image", "Container image:", ""); err != nil {
+	if err := w.flag("image", "Container image:", image, image); err != nil {
 		return nil, err
 	}
 	if w.dash {
@@ -85,8 +115,36 @@ func (w *wizard) ask(ctx context.Context, args []string) ([]string, error) {
 	return args, w.command()
 }
 
-// flag asks for the value of a flag, unless it was typed.
-func (w *wizard) flag(name, question, fallback string) error {
+// none is what is chosen where nothing has to be.
+const none = "(none)"
+
+// template asks which job to start from, unless that was typed.
+func (w *wizard) template() error {
+	if flag := w.cmd.Flags().Lookup("template"); flag == nil || flag.Changed {
+		return nil
+	}
+	all, err := templatesIn(w.o.ConfigPath)
+	if err != nil {
+		return err
+	}
+	names := []string{none}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if all[name].kind() == w.o.kind.reader.Kind {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 1 {
+		return nil
+	}
+	name, err := w.Choose("Start from a template:", names)
+	if err != nil || name == none {
+		return err
+	}
+	return w.set("template", name)
+}
+
+// flag asks for the value of a flag, unless it was typed. holds is what counts without the flag: it is not set for that.
+func (w *wizard) flag(name, question, fallback, holds string) error {
 	flag := w.cmd.Flags().Lookup(name)
 	if flag.Changed {
 		return nil
@@ -102,8 +160,8 @@ func (w *wizard) flag(name, question, fallback string) error {
 	if err != nil {
 		return err
 	}
-	if answer = strings.TrimSpace(answer); answer == was {
-		return flag.Value.Set(was) // a check may have set another
+	if answer = strings.TrimSpace(answer); answer == holds {
+		return flag.Value.Set(was) // the check has set another
 	}
 	return w.set(name, answer)
 }

@@ -50,13 +50,13 @@ func asking(t *testing.T, typed []string, answers ...string) (w *wizard, p *prom
 }
 
 // answered are the answers to what is asked, in the order of the questions, but for what was typed.
-func answered(t *testing.T, typed string, answers [7]string) []string {
+func answered(t *testing.T, typed string, answers [8]string) []string {
 	t.Helper()
 	o := &Options{kind: tfKind(), Roles: tfKind().roles()}
 	cmd := &cobra.Command{Use: "tf"}
 	o.addFlags(cmd)
 	var left []string
-	for i, name := range []string{"name", "workers", "ps", "gpus", "queue", "image", "command"} {
+	for i, name := range []string{"name", "template", "workers", "ps", "gpus", "queue", "image", "command"} {
 		if !strings.Contains(typed, "--"+name+" ") && (name == "command" || cmd.Flags().Lookup(name) != nil) {
 			left = append(left, answers[i])
 		}
@@ -71,7 +71,7 @@ func TestWizardsLine(t *testing.T) {
 	for i := range 300 {
 		command := shellquote.Join(pick("python", "sh"), pick("-c", "", "a b", "--image"), pick("echo \"q\" 'x'", "$HOME", "ü\n", "--", "-n"))
 		typed := pick("", "--cpu 4", "--ps 1 --min-available 1", "--env A=b=c --gpus 2", "--workers 3")
-		answers := answered(t, typed, [7]string{fmt.Sprintf("%s-%d", pick("a", "llama", "x1"), i), pick("1", "2", "40", ""), pick("0", "3", ""), pick("0", "1", "8", ""),
+		answers := answered(t, typed, [8]string{fmt.Sprintf("%s-%d", pick("a", "llama", "x1"), i), pick("", "", "parameter-server", "all-reduce", "chief-evaluator"), pick("1", "2", "40", ""), pick("0", "3", ""), pick("0", "1", "8", ""),
 			pick("", "vision"), pick("i", "repo.example/a:1", "a@sha256:0"), pick(command, "")})
 		w, p, _, err := asking(t, strings.Fields(typed), answers...)
 		if err != nil || len(p.Texts) > 0 {
@@ -107,7 +107,7 @@ func bare(text string) string {
 // What was typed is not asked, and free room is told before GPUs are.
 func TestWizardAsksWhatIsMissing(t *testing.T) {
 	typed := "llama --workers 2 --ps 0 --gpus 8 -- python x"
-	w, p, stderr, err := asking(t, strings.Fields(typed), answered(t, typed+" --name --command ", [7]string{"", "", "", "", "", "i", ""})...)
+	w, p, stderr, err := asking(t, strings.Fields(typed), answered(t, typed+" --name --command ", [8]string{"", "", "", "", "", "", "i", ""})...)
 	if err != nil || w.line() != "gangctl submit tf llama --workers 2 --ps 0 --gpus 8 --image=i -- python x" {
 		t.Errorf("got %v, %s, asked %q", err, w.line(), p.Asked)
 	}
@@ -118,7 +118,7 @@ func TestWizardAsksWhatIsMissing(t *testing.T) {
 
 // A bad answer is not taken, and says what is.
 func TestWizardRefuses(t *testing.T) {
-	for i, answers := range [][]string{{"a", "0"}, {"a", "x"}, {"a", "1", "0", "-1"}} {
+	for i, answers := range [][]string{{"a", "", "0"}, {"a", "", "x"}, {"a", "", "1", "0", "-1"}} {
 		if _, _, _, err := asking(t, nil, answers...); err == nil || !strings.Contains(err.Error(), "must be a whole number from") {
 			t.Errorf("%d: got %v", i, err)
 		}
@@ -133,7 +133,7 @@ func TestWizardDecides(t *testing.T) {
 		submits bool
 	}{{[]string{doSubmit}, true}, {[]string{doStop}, false}, {[]string{doSave, path}, false}} {
 		typed := "llama --image i --workers 1 --ps 0 --gpus 0"
-		w, _, stderr, err := asking(t, strings.Fields(typed), answered(t, typed+" --name ", [7]string{})...)
+		w, _, stderr, err := asking(t, strings.Fields(typed), answered(t, typed+" --name ", [8]string{})...)
 		if err != nil {
 			t.Fatal(err)
 		}
