@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/gangctl/gangctl/sandbox/datadir"
 	"github.com/gangctl/gangctl/sandbox/sandboxtest"
 )
 
@@ -161,6 +162,15 @@ func kill(t *testing.T, c *sandboxtest.Cluster) {
 	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) { // a process of this size takes a moment to die
+		held, err := datadir.Dir(c.DataDir).Held(datadir.SupervisorLock)
+		if err == nil && !held {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the supervisor does not die: %v", err)
+		}
 	}
 }
 

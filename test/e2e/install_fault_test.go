@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"encoding/pem"
 	"net/http"
@@ -109,6 +110,10 @@ func serverDies(t *testing.T, s *site, g *gatekeeper) {
 		!strings.Contains(stderr, "objects are done; to complete them, run the same command again") || strings.Count(stderr, "error: ") != 1 {
 		t.Fatalf("exit code %d", code)
 	}
+	eventually(t, "the sandbox knows what it lost", func(context.Context) bool {
+		state, err := supervise.ReadState(datadir.Dir(s.DataDir))
+		return err == nil && len(state.Ended()) > 0
+	})
 	if _, stderr, err := s.Run("up"); err != nil {
 		t.Fatalf("sandbox up: %v\n%s", err, stderr)
 	}

@@ -39,6 +39,7 @@ func TestLife(t *testing.T) {
 		{"resubmit repeats the command, and the jobs of others", resubmits},
 		{"delete tries every name", deletesEach},
 		{"Ctrl-C says what keeps running", interrupted},
+		{"follow shows what members print, to the end", follows},
 		{"fit says what starts", fitSaysWhatStarts},
 		{"the wizard makes a job", wizard},
 	} {

@@ -72,9 +72,9 @@ func kubernetesJob(t *testing.T, stage *demo.Stage) {
 	if code != 0 || !strings.Contains(stdout, "[worker-0] ") || !strings.Contains(stdout, "[worker-1] ") {
 		t.Errorf("exit code %d", code)
 	}
-	eventually(t, "events of the Job, its gang and its pods", func(context.Context) bool {
+	eventually(t, "events of the Job and its gang", func(context.Context) bool {
 		stdout, _, _ := gangctl(t, stage, "events", "crew")
-		return strings.Contains(stdout, "Job/crew ") && strings.Contains(stdout, "Pod/crew-1-")
+		return strings.Contains(stdout, "Job/crew ") && strings.Contains(stdout, "PodGroup/crew ")
 	})
 	if _, stderr, code := gangctl(t, stage, "attach", "crew", "--index", "1", "--", "date"); code != 1 || !strings.Contains(stderr, "simulates containers") {
 		t.Errorf("exit code %d, %s", code, stderr)

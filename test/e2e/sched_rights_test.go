@@ -106,7 +106,8 @@ func (c *cluster) losesMembers(t *testing.T) {
 	} {
 		name := strings.ToLower(kind.Kind)
 		resource := kind.GroupVersion().WithResource(name + "s")
-		job := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"runPolicy": map[string]any{}, "tfReplicaSpecs": map[string]any{"Worker": map[string]any{
+		roles := strings.ToLower(strings.TrimSuffix(kind.Kind, "Job")) + "ReplicaSpecs"
+		job := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"runPolicy": map[string]any{}, roles: map[string]any{"Worker": map[string]any{
 			"replicas": int64(2), "template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "tensorflow", "image": "x"}}}},
 		}}}}}
 		job.SetGroupVersionKind(kind)
