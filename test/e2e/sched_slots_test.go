@@ -56,13 +56,14 @@ func (g team) eight() (end func()) {
 	}
 }
 
-// replace creates a3r, a replacement of a-3.
+// replace creates a replacement of a-3.
 func (g team) replace() {
 	g.t.Helper()
-	pod := plain("a3r", g.scheduler, "1")
+	name := unused(g.t)
+	pod := plain(name, g.scheduler, "1")
 	g.mark(pod, "a", 8)
 	g.create(g.t, pod)
-	g.placed(g.t, "a3r")
+	g.placed(g.t, name)
 }
 
 func (c *cluster) kill(t *testing.T, name string) {
