@@ -59,18 +59,8 @@ func encode(out *bytes.Buffer, r *report.Report, format string) error {
 }
 
 func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Snapshot, error) {
-	if o.From != "" {
-		s, err := snapshot.Open(o.From, o.IO.In)
-		if err != nil {
-			return nil, failure.Errorf("%w", err).WithHint("a snapshot is what `gangctl why-pending --save FILE` or `kubectl get … -o yaml` writes")
-		}
-		return s, nil
-	}
-	client, err := o.Client()
-	if err != nil {
-		return nil, err
-	}
-	return collect.Collect(ctx, client, collect.Options{Namespace: namespace, Kind: o.Kind, Name: o.Name, Now: o.IO.Clock.Now})
+	s, _, err := collect.Read(ctx, o.From, o.IO.In, o.Client, collect.Options{Namespace: namespace, Kind: o.Kind, Name: o.Name, Now: o.IO.Clock.Now})
+	return s, err
 }
 
 // report asks why the job waits, and puts it together with the rest.

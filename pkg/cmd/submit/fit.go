@@ -26,7 +26,7 @@ import (
 
 // fit answers whether the job would start now. Nothing is created.
 func (s *Submission) fit(ctx context.Context, p plan) error {
-	snap, client, err := s.snapshot(ctx, p.namespace)
+	snap, client, err := collect.Read(ctx, s.From, s.IO.In, s.Client, collect.Options{Namespace: p.namespace, Now: s.IO.Clock.Now})
 	if err != nil {
 		return err
 	}
@@ -101,23 +101,6 @@ func (s *Submission) assume(ctx context.Context, p plan, snap *snapshot.Snapshot
 		return d, "", err
 	}
 	return decisions[0], notes[0], nil
-}
-
-// snapshot reads the file, or the cluster; the client is nil for a file.
-func (s *Submission) snapshot(ctx context.Context, namespace string) (*snapshot.Snapshot, *kube.Client, error) {
-	if s.From != "" {
-		snap, err := snapshot.Open(s.From, s.IO.In)
-		if err != nil {
-			return nil, nil, failure.Errorf("%w", err).WithHint("a snapshot is what `gangctl why-pending --save FILE` or `kubectl get … -o yaml` writes")
-		}
-		return snap, nil, nil
-	}
-	client, err := s.Client()
-	if err != nil {
-		return nil, nil, err
-	}
-	snap, err := collect.Collect(ctx, client, collect.Options{Namespace: namespace, Now: s.IO.Clock.Now})
-	return snap, client, err
 }
 
 // rehearse lets the API server look at the objects, and at a pod of each role.

@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/jobs"
 	"github.com/gangctl/gangctl/pkg/kube"
 	"github.com/gangctl/gangctl/pkg/snapshot"
+	"github.com/gangctl/gangctl/pkg/snapshot/collect"
 )
 
 // Would is a job of flags that is never submitted: what `gangctl fit` asks about.
@@ -92,7 +93,7 @@ func (w *Would) Stage(ctx context.Context) (*Stage, error) {
 		return nil, err
 	}
 	s := &Stage{w: w, namespace: namespace}
-	s.Snapshot, s.client, err = w.o.snapshot(ctx, namespace)
+	s.Snapshot, s.client, err = collect.Read(ctx, w.o.From, w.o.IO.In, w.o.Client, collect.Options{Namespace: namespace, Now: w.o.IO.Clock.Now})
 	return s, err
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/explain"
 	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/explain/world"
-	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/printer"
 	"github.com/gangctl/gangctl/pkg/snapshot"
 	"github.com/gangctl/gangctl/pkg/snapshot/collect"
@@ -144,18 +143,8 @@ func (o *Options) measured(ctx context.Context, nodes []usage.Node) (note string
 }
 
 func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Snapshot, error) {
-	if o.From != "" {
-		s, err := snapshot.Open(o.From, o.IO.In)
-		if err != nil {
-			return nil, failure.Errorf("%w", err).WithHint("a snapshot is what `gangctl why-pending --save FILE` or `kubectl get … -o yaml` writes")
-		}
-		return s, nil
-	}
-	client, err := o.Client()
-	if err != nil {
-		return nil, err
-	}
-	return collect.Collect(ctx, client, collect.Options{Namespace: namespace, Now: o.IO.Clock.Now})
+	s, _, err := collect.Read(ctx, o.From, o.IO.In, o.Client, collect.Options{Namespace: namespace, Now: o.IO.Clock.Now})
+	return s, err
 }
 
 // explained fills in why jobs wait.

@@ -62,18 +62,8 @@ func (o *Options) run(ctx context.Context) error {
 
 // snapshot reads the file, or the cluster.
 func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Snapshot, error) {
-	if o.From != "" {
-		s, err := snapshot.Open(o.From, o.IO.In)
-		if err != nil {
-			return nil, failure.Errorf("%w", err).WithHint("a snapshot is what `gangctl why-pending --save FILE` or `kubectl get … -o yaml` writes")
-		}
-		return s, nil
-	}
-	client, err := o.Client()
-	if err != nil {
-		return nil, err
-	}
-	return collect.Collect(ctx, client, collect.Options{Namespace: namespace, Kind: o.Kind, Name: o.Name, Probe: !o.NoProbe && o.Name != "", Lean: o.Save == "", Now: o.IO.Clock.Now})
+	s, _, err := collect.Read(ctx, o.From, o.IO.In, o.Client, collect.Options{Namespace: namespace, Kind: o.Kind, Name: o.Name, Probe: !o.NoProbe && o.Name != "", Lean: o.Save == "", Now: o.IO.Clock.Now})
+	return s, err
 }
 
 func (o *Options) explain(ctx context.Context, s *snapshot.Snapshot, namespace string) (*answer.Answer, error) {
