@@ -57,6 +57,9 @@ func show(n usage.Node) string {
 	text := fmt.Sprint(n.Name, " ", n.States)
 	for _, d := range n.Devices {
 		text += fmt.Sprintf(" %s %d/%d free %d", usage.Short(d.Kind), d.Used, d.Total, d.Free)
+		if d.Leaving > 0 {
+			text += fmt.Sprintf(" leaving %d", d.Leaving)
+		}
 		if d.Unhealthy > 0 {
 			text += fmt.Sprintf(" unhealthy %d", d.Unhealthy)
 		}

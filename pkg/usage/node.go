@@ -55,6 +55,8 @@ type Devices struct {
 	Total int64 `json:"total"`
 	Idle  int64 `json:"idle"`
 	Free  int64 `json:"free"`
+	// Leaving are those of Used that pods hold which are being deleted: they are not free before the pods are gone.
+	Leaving int64 `json:"leaving,omitempty"`
 	// Unhealthy devices are in the node's capacity and no longer allocatable.
 	Unhealthy int64 `json:"unhealthy,omitempty"`
 	// Unusable is why idle devices are not free; together they are Idle less Free.
@@ -84,13 +86,13 @@ func (l *ledger) nodes(free map[corev1.ResourceName]map[string]room) []Node {
 		}
 		n := Node{Name: obj.Name, States: states(obj), CPU: amount(corev1.ResourceCPU), Memory: amount(corev1.ResourceMemory),
 			Pods: amount(corev1.ResourcePods), Devices: []Devices{}, Jobs: []string{}, Taints: taints(obj)}
-		shares := l.shares(obj.Name, &n)
+		shares, leaving := l.shares(obj.Name, &n)
 		for _, kind := range l.kinds {
 			d := devices(obj, kind, amount(kind))
 			if d.Total == 0 && d.Used == 0 {
 				continue
 			}
-			d.Shares = shares[kind]
+			d.Shares, d.Leaving = shares[kind], leaving.Devices[kind]
 			d.Free, d.Unusable = free[kind][obj.Name].split(d)
 			n.Devices = append(n.Devices, d)
 		}
@@ -108,8 +110,8 @@ func devices(obj *corev1.Node, kind corev1.ResourceName, a Amount) Devices {
 	return d
 }
 
-// shares finds who uses the devices of a node, and notes the jobs on it and the pods that leave.
-func (l *ledger) shares(node string, n *Node) map[corev1.ResourceName][]Share {
+// shares finds who uses the devices of a node and what of them is held by pods that leave, and notes the jobs on it and those pods.
+func (l *ledger) shares(node string, n *Node) (shares map[corev1.ResourceName][]Share, leaving Held) {
 	type key struct {
 		kind   corev1.ResourceName
 		holder *world.Holder
@@ -119,6 +121,7 @@ func (l *ledger) shares(node string, n *Node) map[corev1.ResourceName][]Share {
 	for _, p := range l.w.Cluster().PodsOn(node) {
 		if p.DeletionTimestamp != nil {
 			n.Leaving++
+			leaving.Add(l.charge(p))
 		}
 		h := l.w.HolderOf(p)
 		if h == nil {
@@ -136,14 +139,14 @@ func (l *ledger) shares(node string, n *Node) map[corev1.ResourceName][]Share {
 		}
 	}
 	slices.Sort(n.Jobs)
-	shares := map[corev1.ResourceName][]Share{}
+	shares = map[corev1.ResourceName][]Share{}
 	for _, k := range order {
 		shares[k.kind] = append(shares[k.kind], Share{Holder: holderName(k.holder), Job: k.holder.Job != nil, Amount: sums[k]})
 	}
 	for _, list := range shares {
 		slices.SortFunc(list, func(a, b Share) int { return cmp.Compare(a.Holder, b.Holder) })
 	}
-	return shares
+	return shares, leaving
 }
 
 func holderName(h *world.Holder) string { return h.Kind + " " + h.String() }

@@ -47,7 +47,20 @@ func TestNodes(t *testing.T) {
 		"terminating holds": {func(c *explaintest.Cluster) {
 			c.Node("n1", 8)
 			c.Put(leaving(bare("p", "n1", "nvidia.com/gpu", "5"), time.Minute))
-		}, "n1 [Ready] nvidia 5/8 free 3"},
+		}, "n1 [Ready] nvidia 5/8 free 3 leaving 5"},
+		"terminating holds as much as its init container asked for": {func(c *explaintest.Cluster) {
+			c.Node("n1", 8)
+			p := leaving(bare("p", "n1", "nvidia.com/gpu", "1"), time.Minute)
+			p.Spec.InitContainers = []corev1.Container{{Name: "i", Resources: corev1.ResourceRequirements{Requests: explaintest.List("nvidia.com/gpu", "4")}}}
+			c.Put(p)
+			c.Put(bare("q", "n1", "nvidia.com/gpu", "2"))
+		}, "n1 [Ready] nvidia 6/8 free 2 leaving 4"},
+		"terminating, and nothing is left of it": {func(c *explaintest.Cluster) {
+			c.Node("n1", 8)
+			p := leaving(bare("p", "n1", "nvidia.com/gpu", "5"), time.Minute)
+			p.Status.Phase = corev1.PodSucceeded
+			c.Put(p)
+		}, "n1 [Ready] nvidia 0/8 free 8"},
 		"ended holds nothing": {func(c *explaintest.Cluster) {
 			c.Node("n1", 8)
 			p := bare("p", "n1", "nvidia.com/gpu", "5")

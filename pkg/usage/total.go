@@ -25,6 +25,8 @@ type Total struct {
 	Total int64               `json:"total"`
 	Idle  int64               `json:"idle"`
 	Free  int64               `json:"free"`
+	// Leaving are those of Used that pods hold which are being deleted.
+	Leaving int64 `json:"leaving,omitempty"`
 	// Unusable is why idle devices are not free, the commonest reason first.
 	Unusable []Unusable `json:"unusable"`
 	// Usual is what comes with one device; Free, Unusable and Largest reckon with it.
@@ -58,6 +60,7 @@ func sum(kind corev1.ResourceName, nodes []Node) Total {
 				continue
 			}
 			t.Used, t.Total, t.Idle, t.Free = t.Used+d.Used, t.Total+d.Total, t.Idle+d.Idle, t.Free+d.Free
+			t.Leaving += d.Leaving
 			for _, u := range d.Unusable {
 				i := slices.IndexFunc(t.Unusable, func(x Unusable) bool { return x.Reason == u.Reason })
 				if i < 0 {

@@ -131,53 +131,22 @@ func note(n usage.Node) string {
 		parts = append(parts, "taint "+t)
 	}
 	if n.Leaving > 0 {
-		parts = append(parts, phrase.Count(n.Leaving, "pod")+" terminating")
+		parts = append(parts, leaving(n))
 	}
 	return strings.Join(parts, "; ")
 }
 
-// nodeFooter sums up each kind of device.
-func nodeFooter(r usage.Nodes, l layout) []string {
-	var lines []string
-	for _, t := range r.Totals {
-		text := fmt.Sprintf("%s: %d total, %d used, %d idle", t.Kind, t.Total, t.Used, t.Idle)
-		if len(t.Unusable) > 0 {
-			var why []string
-			var n int64
-			for _, u := range t.Unusable {
-				why = append(why, fmt.Sprintf("%d %s", u.Amount, u.Reason))
-				n += u.Amount
-			}
-			text += fmt.Sprintf(", %d of them unusable: %s", n, strings.Join(why, ", "))
-		}
-		lines = append(lines, wrap(text, l.width)...)
-		if len(t.Largest) > 0 {
-			lines = append(lines, wrap(largest(t), l.width)...)
+// leaving reads like: 2 pods terminating, still hold 4 GPUs.
+func leaving(n usage.Node) string {
+	var holds []string
+	for _, d := range n.Devices {
+		if d.Leaving > 0 {
+			holds = append(holds, phrase.Count(d.Leaving, noun(d.Kind)))
 		}
 	}
-	if len(lines) == 0 {
-		lines = append(lines, "no accelerators")
+	text := phrase.Count(n.Leaving, "pod") + " terminating"
+	if len(holds) == 0 {
+		return text
 	}
-	return lines
-}
-
-// largest reads like: largest gang that starts now: 5×1 GPU, 2×2, none×4.
-func largest(t usage.Total) string {
-	var sizes []string
-	for i, g := range t.Largest {
-		members := strconv.FormatInt(g.Members, 10)
-		if g.Members == 0 {
-			members = "none"
-		}
-		size := fmt.Sprintf("%s×%d", members, g.Devices)
-		if i == 0 {
-			size += " " + noun(t.Kind)
-		}
-		sizes = append(sizes, size)
-	}
-	text := "largest gang that starts now: " + strings.Join(sizes, ", ")
-	if t.Usual.CPU > 0 || t.Usual.Memory > 0 {
-		text += fmt.Sprintf(" (with %s cpu, %sGi a %s, the median)", cores(t.Usual.CPU), gibi(t.Usual.Memory), noun(t.Kind))
-	}
-	return text
+	return text + ", still " + phrase.Verb(int(n.Leaving), "holds ", "hold ") + strings.Join(holds, ", ")
 }
