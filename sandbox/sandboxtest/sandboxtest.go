@@ -99,7 +99,11 @@ func (c *Cluster) Command(command string, args ...string) (*exec.Cmd, *Output) {
 	return cmd, out
 }
 
-// DumpLogs logs the last lines of every component.
+// logLines and logWidth bound what DumpLogs prints of each component, in lines and bytes.
+const logLines, logWidth = 30, 300
+
+// DumpLogs prints the last lines of every component. They go to standard error at once, before what the test itself says: a log of
+// hundreds of lines after that would hide it.
 func (c *Cluster) DumpLogs(t testing.TB) {
 	t.Helper()
 	paths, _ := filepath.Glob(filepath.Join(c.DataDir, "log", "*.log"))
@@ -109,7 +113,10 @@ func (c *Cluster) DumpLogs(t testing.TB) {
 			continue
 		}
 		lines := strings.Split(strings.TrimSpace(string(data)), "\n")
-		t.Logf("%s:\n%s", filepath.Base(path), strings.Join(lines[max(0, len(lines)-30):], "\n"))
+		fmt.Fprintf(os.Stderr, "%s: %s:\n", t.Name(), filepath.Base(path))
+		for _, line := range lines[max(0, len(lines)-logLines):] {
+			fmt.Fprintf(os.Stderr, "    %.*s\n", logWidth, line)
+		}
 	}
 }
 

@@ -49,12 +49,15 @@ func Normal(line string, replaced ...string) string {
 	return strings.TrimRight(line, " ")
 }
 
-var nodes = regexp.MustCompile(`node-\d+|\bnew-\d+`)
+var (
+	nodes = regexp.MustCompile(`node-\d+|\bnew-\d+`)
+	ages  = regexp.MustCompile(`\b(?:\d+m)?\d+s\b|\b\d+m\b`)
+)
 
-// Alike reports whether two outputs say the same; on which of several equal nodes something is does not matter.
+// Alike reports whether two outputs say the same; on which of several equal nodes something is does not matter, nor for how long.
 func Alike(a, b []string) bool {
 	plain := func(lines []string) string {
-		return strings.Join(strings.Fields(nodes.ReplaceAllString(strings.Join(lines, "\n"), "node")), " ")
+		return strings.Join(strings.Fields(ages.ReplaceAllString(nodes.ReplaceAllString(strings.Join(lines, "\n"), "node"), "5s")), " ")
 	}
 	return plain(a) == plain(b)
 }

@@ -75,7 +75,9 @@ func (s *Stage) End() error {
 // changes are commands that cannot be typed again.
 var changes = regexp.MustCompile(`gangctl (submit|delete|suspend|resume|resubmit|install|uninstall|upgrade)|gangctl-sandbox (up|down|node)`)
 
-func looks(command string) bool { return !changes.MatchString(command) }
+func looks(command string) bool {
+	return !changes.MatchString(command) || strings.Contains(command, "--dry-run")
+}
 
 // answers reports exit codes that are an answer: the verdicts of why-pending and fit, and a check that failed.
 func answers(command string, code int) bool {

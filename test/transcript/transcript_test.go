@@ -106,7 +106,7 @@ func TestNormal(t *testing.T) {
 	if got := Lasting(progress); !slices.Equal(got, []string{"llama: Running, 5/5 scheduled, 5/5 running", "x"}) {
 		t.Errorf("got %q", got)
 	}
-	if !Alike([]string{"a  node-1"}, []string{"a node-12"}) || Alike([]string{"a"}, []string{"b"}) {
+	if !Alike([]string{"a  node-1 5s 1m"}, []string{"a node-12  1m5s 40s"}) || Alike([]string{"a"}, []string{"b"}) {
 		t.Error("other nodes are alike, other words are not")
 	}
 	if !slices.Equal(bounded([]string{"a"}, 1), []string{"a"}) {

@@ -81,15 +81,18 @@ func (w *world) environment(t *testing.T, namespace string) []string {
 	path := filepath.Join(w.dir, "kubeconfig-"+namespace)
 	must(t, clientcmd.WriteToFile(*config, path))
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GANGCTL_") || strings.HasPrefix(v, "XDG_") })
-	return append(env, "PATH="+w.bin+":"+os.Getenv("PATH"), "KUBECONFIG="+path, "HOME="+home, "XDG_STATE_HOME="+w.state, "ROOT="+w.root, "EDITOR=cat", "fpath="+w.dir)
+	return append(env, "PATH="+w.bin+":"+os.Getenv("PATH"), "KUBECONFIG="+path, "HOME="+home, "XDG_STATE_HOME="+w.state, "ROOT="+w.root, "EDITOR=cat")
 }
+
+// shellOfUsers is what a line finds in the shell: some are for zsh, whose fpath is an array that counts from 1.
+const shellOfUsers = `set -o pipefail; fpath=("" "$PWD"); `
 
 // types types a line into a shell.
 func (w *world) types(t *testing.T, namespace, line string) (output string, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), lineTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "bash", "-c", "set -o pipefail; "+line)
+	cmd := exec.CommandContext(ctx, "bash", "-c", shellOfUsers+line)
 	cmd.Dir, cmd.Env = w.dir, w.environment(t, namespace)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
