@@ -9,8 +9,11 @@ import (
 	"testing"
 )
 
-// program is the package that is built.
-const program = "github.com/gangctl/gangctl/cmd/gangctl-sandbox"
+// commands is where the programs are built from; program is the package of one.
+const (
+	commands = "github.com/gangctl/gangctl/cmd/"
+	program  = commands + "gangctl-sandbox"
+)
 
 // build is the one build of a test binary, however many tests ask for it.
 type build struct {

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/argv"
 	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/explain/phrase"
 	"github.com/gangctl/gangctl/pkg/fit"
@@ -192,11 +193,9 @@ func (c *climb) groupLimits(f *Finding) {
 			if !strings.Contains(repository(container.Image), "cluster-autoscaler") {
 				continue
 			}
-			for _, arg := range slices.Concat(container.Command, container.Args) {
-				if spec, ok := strings.CutPrefix(strings.TrimLeft(arg, "-"), "nodes="); ok {
-					if parts := strings.SplitN(spec, ":", 3); len(parts) == 3 {
-						f.detail("node group %s may have %s to %s nodes and has %d", parts[2], parts[0], parts[1], c.groupSize(parts[2]))
-					}
+			for _, spec := range argv.Values(container, "nodes") {
+				if parts := strings.SplitN(spec, ":", 3); len(parts) == 3 {
+					f.detail("node group %s may have %s to %s nodes and has %d", parts[2], parts[0], parts[1], c.groupSize(parts[2]))
 				}
 			}
 		}

@@ -96,29 +96,10 @@ func serves(d *appsv1.Deployment, container corev1.Container, name string) bool 
 	return d.Name == name || container.Name == name
 }
 
-// flag is the first value of a flag of a container, in its command or its arguments; "" without.
+// flag is the value that counts of a flag of a container; "" without.
 func flag(container corev1.Container, name string) string {
-	for _, value := range flags(container, name) {
-		return value
-	}
-	return ""
-}
-
-// flags are the values of a flag that may be given several times.
-func flags(container corev1.Container, name string) []string {
-	var values []string
-	words := slices.Concat(container.Command, container.Args)
-	for i, word := range words {
-		key, value, joined := strings.Cut(strings.TrimLeft(word, "-"), "=")
-		switch {
-		case key != name || !strings.HasPrefix(word, "-"):
-		case joined:
-			values = append(values, value)
-		case i+1 < len(words):
-			values = append(values, words[i+1])
-		}
-	}
-	return values
+	value, _ := argv.Last(container, name)
+	return value
 }
 
 // Down reports whether the scheduler gives no sign of life: its lease has run out, or none of its pods is ready and nothing

@@ -9,6 +9,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/argv"
 	"github.com/gangctl/gangctl/pkg/explain/world"
 )
 
@@ -93,7 +94,7 @@ func (c *climb) handling(all []*appsv1.Deployment) (operators []*appsv1.Deployme
 			if ns := flag(container, "namespace"); ns != "" && ns != c.g.Meta.Namespace {
 				why = fmt.Sprintf("%s/%s looks at only namespace %s (--namespace=%s)", d.Namespace, d.Name, ns, ns)
 			}
-			kinds := flags(container, "enable-scheme")
+			kinds := argv.Values(container, "enable-scheme")
 			if len(kinds) > 0 && !slices.ContainsFunc(kinds, func(k string) bool { return strings.EqualFold(k, c.g.Kind.Kind) }) {
 				why = fmt.Sprintf("%s/%s handles only %s (--enable-scheme)", d.Namespace, d.Name, strings.Join(kinds, ", "))
 			}

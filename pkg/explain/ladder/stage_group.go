@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gangctl/gangctl/pkg/argv"
 	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/explain/command"
 	"github.com/gangctl/gangctl/pkg/explain/phrase"
@@ -150,13 +151,12 @@ func (c *climb) operatorMakesGroups() bool { return c.gangSchedulerFlag() != "" 
 func (c *climb) gangSchedulerFlag() string {
 	for _, d := range c.operators() {
 		for _, container := range d.Spec.Template.Spec.Containers {
-			for _, arg := range slices.Concat(container.Command, container.Args) {
-				if name, ok := strings.CutPrefix(strings.TrimLeft(arg, "-"), "gang-scheduler-name="); ok && name != "none" {
-					return name
-				}
-				if arg == "--enable-gang-scheduling" || arg == "--enable-gang-scheduling=true" {
-					return "volcano"
-				}
+			if name := flag(container, "gang-scheduler-name"); name != "" && name != "none" {
+				return name
+			}
+			// A boolean that is only named is true.
+			if on, given := argv.Last(container, "enable-gang-scheduling"); given && (on == "" || on == "true") {
+				return "volcano"
 			}
 		}
 	}

@@ -2,10 +2,7 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/gangctl/gangctl/sandbox/sandboxtest"
@@ -14,31 +11,8 @@ import (
 // programs are the paths of gangctl and gangctl-sandbox.
 var programs struct{ gangctl, sandbox string }
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-// run takes the programs that the environment names, or builds them.
-func run(m *testing.M) int {
-	programs.gangctl, programs.sandbox = os.Getenv("GANGCTL_BIN"), os.Getenv("GANGCTL_SANDBOX_BIN")
-	if programs.gangctl == "" || programs.sandbox == "" {
-		dir, err := os.MkdirTemp("", "gangctl-howto-")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		build := exec.Command("go", "build", "-o", dir, "../../../cmd/gangctl", "../../../cmd/gangctl-sandbox")
-		build.Stdout, build.Stderr = os.Stderr, os.Stderr
-		if err := build.Run(); err != nil {
-			fmt.Fprintln(os.Stderr, "build the programs:", err)
-			return 1
-		}
-		programs.gangctl, programs.sandbox = filepath.Join(dir, "gangctl"), filepath.Join(dir, "gangctl-sandbox")
-	}
-	if err := os.Setenv(sandboxtest.BinaryEnv, programs.sandbox); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+func TestMain(m *testing.M) {
+	os.Exit(sandboxtest.Main(m, func(gangctl, sandbox string) { programs.gangctl, programs.sandbox = gangctl, sandbox }))
 }
 
 func must(t *testing.T, err error) {
