@@ -145,9 +145,20 @@ func (c *cluster) runsToTheEnd(t *testing.T, k submitted) {
 	if n, _, _ := unstructured.NestedInt64(group.Object, "spec", "minMember"); n != int64(k.members) {
 		t.Errorf("the gang needs %d of %d members", n, k.members)
 	}
-	jobs := c.dynamic.Resource(k.resource).Namespace(space)
-	eventually(t, k.word+" succeeds", func(ctx context.Context) bool {
-		job, err := jobs.Get(ctx, "fits", metav1.GetOptions{})
+	c.succeeds(t, k.resource, space, "fits")
+	for _, pod := range c.membersOf(t, k, "fits") {
+		if name, _ := schedulerplugins.NameOf(&pod); name != "fits" || pod.Spec.SchedulerName != "gang-scheduler" {
+			t.Errorf("%s is in gang %q of %s", pod.Name, name, pod.Spec.SchedulerName)
+		}
+	}
+	c.remove(t, k, "fits")
+}
+
+// succeeds waits until a job has.
+func (c *cluster) succeeds(t *testing.T, resource schema.GroupVersionResource, namespace, name string) {
+	t.Helper()
+	eventually(t, namespace+"/"+name+" succeeds", func(ctx context.Context) bool {
+		job, err := c.dynamic.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return false
 		}
@@ -160,12 +171,6 @@ func (c *cluster) runsToTheEnd(t *testing.T, k submitted) {
 		}
 		return false
 	})
-	for _, pod := range c.membersOf(t, k, "fits") {
-		if name, _ := schedulerplugins.NameOf(&pod); name != "fits" || pod.Spec.SchedulerName != "gang-scheduler" {
-			t.Errorf("%s is in gang %q of %s", pod.Name, name, pod.Spec.SchedulerName)
-		}
-	}
-	c.remove(t, k, "fits")
 }
 
 func (c *cluster) membersOf(t *testing.T, k submitted, job string) []corev1.Pod {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -9,10 +10,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/sandbox/kubelet"
 )
 
 // sharedSeeds are the manifests of five public guides, kept beside the source tree.
@@ -21,8 +26,8 @@ const sharedSeeds = "../../../shared/seeds"
 // today is the version that needs no conversion.
 var today = regexp.MustCompile(`kubeflow\.org/v1"?\n`)
 
-// TestSubmitLayouts submits manifests of every age as they are: each runs as a gang under the scheduler's name that it asks for.
-// Room comes in steps, and at each of them a gang runs as a whole or not at all.
+// TestSubmitLayouts submits manifests of every age as they are: each runs as a gang under the scheduler's name that it asks for,
+// and finishes. Room comes in steps, and at each of them a gang runs as a whole or holds nothing at all.
 func TestSubmitLayouts(t *testing.T) {
 	t.Parallel()
 	c := newWorld(t, "--nodes=0", "--run-for=0", "--serve=kube-batch,volcano")
@@ -73,6 +78,8 @@ func (c *cluster) layouts(t *testing.T, dir string) {
 	c.whole(t, namespaces, 13, 4)
 	c.node(t, "six", "6")
 	c.whole(t, namespaces, 13, 5)
+	c.startedTogether(t, namespaces)
+	c.finish(t, namespaces)
 	for _, namespace := range namespaces {
 		must(t, c.dynamic.Resource(tfjobs).Namespace(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
 	}
@@ -111,7 +118,7 @@ func (c *cluster) home(t *testing.T, name string) {
 }
 
 // whole waits until all members exist and the scheduler has decided about each: so many gangs run whole, and the others hold
-// nothing.
+// nothing, not even a place.
 func (c *cluster) whole(t *testing.T, namespaces []string, members, want int) {
 	t.Helper()
 	last := ""
@@ -128,21 +135,74 @@ func (c *cluster) whole(t *testing.T, namespaces []string, members, want int) {
 			if err != nil {
 				return false
 			}
-			running := 0
+			running, placed := 0, 0
 			for _, pod := range pods.Items {
 				seen++
 				running += map[bool]int{true: 1}[pod.Status.Phase == corev1.PodRunning]
-				decided = decided && slices.ContainsFunc(pod.Status.Conditions, func(cond corev1.PodCondition) bool { return cond.Type == corev1.PodScheduled })
+				placed += map[bool]int{true: 1}[pod.Spec.NodeName != ""]
+				decided = decided && scheduled(&pod) != nil
 			}
 			switch {
 			case running == len(pods.Items) && running > 0:
 				gangs++
-			case running > 0:
+			case placed > 0:
 				decided = false
 			}
-			last += namespace + ": " + strings.Repeat("r", running) + strings.Repeat("p", len(pods.Items)-running) + "\n"
+			last += namespace + ": " + strings.Repeat("r", running) + strings.Repeat("b", placed-running) + strings.Repeat("p", len(pods.Items)-placed) + "\n"
 		}
 		return seen == members && decided && gangs == want
 	})
 	t.Log(last)
+}
+
+// scheduled is what the scheduler says of the pod; nil if it has said nothing yet.
+func scheduled(pod *corev1.Pod) *corev1.PodCondition {
+	i := slices.IndexFunc(pod.Status.Conditions, func(cond corev1.PodCondition) bool { return cond.Type == corev1.PodScheduled })
+	if i < 0 {
+		return nil
+	}
+	return &pod.Status.Conditions[i]
+}
+
+// apart is how far apart the members of a gang may get their places. The API server keeps whole seconds.
+const apart = 3 * time.Second
+
+// startedTogether: no member of a gang got its place long before another.
+func (c *cluster) startedTogether(t *testing.T, namespaces []string) {
+	t.Helper()
+	for _, namespace := range namespaces {
+		pods, err := c.client.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+		must(t, err)
+		var at []time.Time
+		for _, pod := range pods.Items {
+			at = append(at, scheduled(&pod).LastTransitionTime.Time)
+		}
+		if first, last := slices.MinFunc(at, time.Time.Compare), slices.MaxFunc(at, time.Time.Compare); last.Sub(first) > apart {
+			t.Errorf("%s: a member got its place at %s, and another at %s", namespace, first, last)
+		}
+	}
+}
+
+// finish ends what trains, and waits until every job has succeeded: servers serve until their job is over.
+func (c *cluster) finish(t *testing.T, namespaces []string) {
+	t.Helper()
+	end := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, kubelet.EndsAtAnnotation, time.Now().UTC().Format(time.RFC3339))
+	for _, namespace := range namespaces {
+		workers, err := c.client.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "training.kubeflow.org/replica-type=worker"})
+		must(t, err)
+		if len(workers.Items) == 0 {
+			t.Errorf("%s: nothing trains", namespace)
+		}
+		for _, pod := range workers.Items {
+			_, err := c.client.CoreV1().Pods(namespace).Patch(t.Context(), pod.Name, types.MergePatchType, end, metav1.PatchOptions{})
+			must(t, err)
+		}
+	}
+	for _, namespace := range namespaces {
+		list, err := c.dynamic.Resource(tfjobs).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
+		must(t, err)
+		for _, job := range list.Items {
+			c.succeeds(t, tfjobs, namespace, job.GetName())
+		}
+	}
 }
