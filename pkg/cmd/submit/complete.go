@@ -16,6 +16,9 @@ func (o *Options) complete(cmd *cobra.Command, args []string) error {
 	if err := refuseEmpty(cmd.Flags()); err != nil {
 		return err
 	}
+	if err := refuseBytes(cmd.Flags(), args); err != nil {
+		return err
+	}
 	positional := args
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		positional, o.Command = args[:dash], args[dash:]

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -41,6 +42,32 @@ func refuseEmpty(flags *pflag.FlagSet) error {
 		}
 	}
 	return nil
+}
+
+// refuseBytes refuses words that are no UTF-8: objects cannot hold them, and would have something else in their place.
+func refuseBytes(flags *pflag.FlagSet, args []string) error {
+	refuse := func(what, word string) error {
+		return failure.Usagef("%s %q: is no UTF-8, which is all that an object of the API holds", what, word).
+			WithHint("put the bytes into a Secret or a file that members read")
+	}
+	for _, word := range args {
+		if !utf8.ValidString(word) {
+			return refuse("argument", word)
+		}
+	}
+	var err error
+	flags.VisitAll(func(flag *pflag.Flag) {
+		words := []string{flag.Value.String()}
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
+			words = list.GetSlice()
+		}
+		for _, word := range words {
+			if err == nil && !utf8.ValidString(word) {
+				err = refuse("--"+flag.Name, word)
+			}
+		}
+	})
+	return err
 }
 
 // validatePlacement checks names that the API server would refuse only when the operator makes the pods.
