@@ -22,11 +22,12 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// wishes are words for every flag of a kind that changes what is submitted, each with what it needs to have an effect.
+// wishes are words for every flag of a kind that changes what is submitted, each with what it needs to have an effect. The
+// numbers are none that a template, or another wish, comes to as well.
 func wishes(kind string) map[string][]string {
 	all := map[string][]string{
-		"name": {"--name", "bert"}, "image": {"--image", "other:2"}, "workers": {"--workers", "3"}, "ps": {"--ps", "1"}, "chief": {"--chief", "1"},
-		"evaluator": {"--evaluator", "1"}, "gpus": {"--gpus", "2"}, "cpu": {"--cpu", "4"}, "memory": {"--memory", "8Gi"},
+		"name": {"--name", "bert"}, "image": {"--image", "other:2"}, "workers": {"--workers", "5"}, "ps": {"--ps", "1"}, "chief": {"--chief", "1"},
+		"evaluator": {"--evaluator", "1"}, "gpus": {"--gpus", "3"}, "cpu": {"--cpu", "4"}, "memory": {"--memory", "8Gi"},
 		"gpu-resource": {"--gpu-resource", "amd.com/gpu", "--gpus", "1"}, "env": {"--env", `Q=a"b, c: d # e`}, "working-dir": {"--working-dir", "/work"},
 		"scheduler": {"--scheduler", "mine"}, "min-available": {"--min-available", "2", "--workers", "3"}, "dialect": {"--dialect", "labels"}, "queue": {"--queue", "fast", "--dialect", "volcano"},
 		"priority-class": {"--priority-class", "high"}, "restart-policy": {"--restart-policy", "Never"}, "clean-pod-policy": {"--clean-pod-policy", "All"},
@@ -43,7 +44,7 @@ func wishes(kind string) map[string][]string {
 		"set": {"--set", "spec.runPolicy.suspend=true"}, "template": {"--template", "testdata/template.yaml"},
 		"time-limit": {"--time-limit", "12h"}, "ttl": {"--ttl", "24h"}, "tensorboard": {"--tensorboard", "s3://logs/llama"},
 		"tensorboard-image": {"--tensorboard-image", "tb:1", "--tensorboard", "s3://logs/llama"},
-		"slots-per-worker":  {"--slots-per-worker", "2"}, "framework": {"--framework", "torch"}, "nproc-per-node": {"--nproc-per-node", "4"},
+		"slots-per-worker":  {"--slots-per-worker", "7"}, "framework": {"--framework", "torch"}, "nproc-per-node": {"--nproc-per-node", "4"},
 		"chief-image": {"--chief-image", "c:1", "--chief", "1"}, "chief-gpus": {"--chief-gpus", "1", "--chief", "1"}, "chief-cpu": {"--chief-cpu", "1", "--chief", "1"}, "chief-memory": {"--chief-memory", "1Gi", "--chief", "1"},
 		"ps-image": {"--ps-image", "p:1", "--ps", "1"}, "ps-gpus": {"--ps-gpus", "1", "--ps", "1"}, "ps-cpu": {"--ps-cpu", "1", "--ps", "1"}, "ps-memory": {"--ps-memory", "1Gi", "--ps", "1"},
 		"worker-image": {"--worker-image", "w:1"}, "worker-gpus": {"--worker-gpus", "1"}, "worker-cpu": {"--worker-cpu", "1"}, "worker-memory": {"--worker-memory", "1Gi"},
