@@ -102,7 +102,6 @@ func setup(ctx context.Context, opts *settings) (*instance, error) {
 	planner.Claims = allClaims{kept{slots}, reserved{keeper}, preemptor}
 	barriers := barrier.New()
 	g.policy.Freed, barriers.Freed = planner.Wake, planner.Wake
-	g.policy.OnTheWay = barriers.OnTheWay
 	scores := score.NewCounters()
 	parts := parts{board: g.notes, planner: planner, slots: slots, keeper: keeper, policy: g.policy, barrier: barriers, score: scores, preempt: preemptor}
 	counted := []measured{g.notes, g.why, binder, planner, slots, keeper, g.policy, barriers, scores, preemptor}

@@ -35,13 +35,10 @@ func (p *Plugin) Permit(_ context.Context, state fwk.CycleState, pod *corev1.Pod
 // enough tells whether the members that have places, and those of the attempt
 // that are still to come, are as many as the gang needs.
 func (p *Plugin) enough(group types.NamespacedName, left int) error {
-	object, err := p.handle.SnapshotSharedLister().PodGroups().Get(group.Namespace, group.Name)
-	if err != nil || object.Spec.SchedulingPolicy.Gang == nil {
+	object, notFound := p.handle.SnapshotSharedLister().PodGroups().Get(group.Namespace, group.Name)
+	members, unknown := p.handle.PodGroupManager().PodGroupStates().Get(group.Namespace, group.Name)
+	if notFound != nil || unknown != nil || object.Spec.SchedulingPolicy.Gang == nil {
 		return nil // the engine says what is to be said of that
-	}
-	members, err := p.handle.PodGroupManager().PodGroupStates().Get(group.Namespace, group.Name)
-	if err != nil {
-		return nil
 	}
 	if have, need := members.ScheduledPodsCount()+left, int(object.Spec.SchedulingPolicy.Gang.MinCount); have < need {
 		return fmt.Errorf("%d of the %d members that gang %s needs are left: nobody of it is bound", have, need, nameOf(group))

@@ -98,14 +98,6 @@ func (b *Barrier) release(group types.NamespacedName, uid types.UID) {
 	}
 }
 
-// OnTheWay tells whether members of a gang were decided on, and are neither bound
-// nor let go yet.
-func (b *Barrier) OnTheWay(group types.NamespacedName) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.held[group]) > 0
-}
-
 // busy tells whether members of a gang are on their way, and if so remembers the
 // one that asks.
 func (b *Barrier) busy(group types.NamespacedName, pod *corev1.Pod) bool {

@@ -61,6 +61,8 @@ type Cluster struct {
 	// Pods is the informer that the engine reads. It calls its handlers one
 	// after another, in the order in which they were added.
 	Pods cache.SharedIndexInformer
+	// Through wraps the client that the engine writes through; it may be nil.
+	Through func(kubernetes.Interface) kubernetes.Interface
 	// Attach is called with the engine before it runs; it may be nil.
 	Attach func(*upstream.Scheduler)
 
@@ -75,8 +77,7 @@ func Start(t testing.TB, prepare func(*Cluster), plugins ...Plugin) *Cluster {
 	_, ctx := ktesting.NewTestContext(t)
 	ctx, cancel := context.WithCancel(ctx)
 	c := &Cluster{Client: fake.NewClientset(), Groups: virtual.NewStore(), t: t}
-	c.Client.PrependReactor("create", "pods", c.bind)
-	client := intercept.Client(c.Client, c)
+	c.Client.PrependReactor("create", "pods", c.Bind)
 	pods := coreinformers.NewFilteredPodInformer(c.Client, metav1.NamespaceAll, 0, cache.Indexers{}, nil)
 	if err := pods.SetTransform(hideLeaving); err != nil {
 		t.Fatal(err)
@@ -89,6 +90,10 @@ func Start(t testing.TB, prepare func(*Cluster), plugins ...Plugin) *Cluster {
 	})
 	if prepare != nil {
 		prepare(c)
+	}
+	client := intercept.Client(c.Client, c)
+	if c.Through != nil {
+		client = c.Through(client)
 	}
 	registry, profiles := configure(t, plugins)
 	broadcaster := events.NewEventBroadcasterAdapterWithContext(ctx, client)
@@ -179,8 +184,8 @@ func (c *Cluster) SetCondition(namespace, name string, condition metav1.Conditio
 	return c.Groups.SetCondition(namespace, name, condition)
 }
 
-// bind does what an API server does with the binding of a pod.
-func (c *Cluster) bind(action clienttesting.Action) (bool, runtime.Object, error) {
+// Bind does what an API server does with the binding of a pod.
+func (c *Cluster) Bind(action clienttesting.Action) (bool, runtime.Object, error) {
 	if action.GetSubresource() != "binding" {
 		return false, nil, nil
 	}

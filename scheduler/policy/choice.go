@@ -30,7 +30,8 @@ func (c Choice) known() bool { return c == Hold || c == Evict || c == Ignore }
 // that is not known is returned as doubt, and does not count.
 func (c *Controller) Of(key gang.Key) (choice Choice, doubt string) {
 	pods := c.Gangs.Pods(key)
-	choice = c.args(pods).BelowMin
+	a, _ := c.args(pods)
+	choice = a.BelowMin
 	text, ok := c.annotation(key, pods)
 	switch {
 	case !ok:
@@ -57,14 +58,15 @@ func (c *Controller) annotation(key gang.Key, pods []*corev1.Pod) (value string,
 	return "", false
 }
 
-// args are those of the profile of a gang's pods.
-func (c *Controller) args(pods []*corev1.Pod) Args {
+// args are those of the profile of a gang's pods; ok is false for the defaults,
+// where the profile is without the plugin.
+func (c *Controller) args(pods []*corev1.Pod) (a Args, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, pod := range pods {
-		if a, ok := c.profiles[pod.Spec.SchedulerName]; ok {
-			return a
+		if a, ok = c.profiles[pod.Spec.SchedulerName]; ok {
+			return a, true
 		}
 	}
-	return DefaultArgs()
+	return DefaultArgs(), false
 }

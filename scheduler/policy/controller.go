@@ -79,9 +79,6 @@ type Controller struct {
 	Synced   func() bool
 	Recorder events.EventRecorder
 	Clock    clock.WithTicker
-	// OnTheWay tells whether members of a gang are being bound, or it is not known
-	// yet whether they are; it may be nil. Such a gang is left alone.
-	OnTheWay func(group types.NamespacedName) bool
 	// Freed is called when a gang holds nothing any more and may be tried as a
 	// whole; it may be nil.
 	Freed func(group types.NamespacedName)
@@ -94,6 +91,7 @@ type Controller struct {
 	mu       sync.Mutex
 	profiles map[string]Args
 	leaving  map[types.NamespacedName]bool // gangs whose places are being taken
+	ways     map[types.NamespacedName]*way
 
 	// Touched by the one worker only.
 	gangs map[gang.Key]*state
@@ -103,19 +101,19 @@ type Controller struct {
 type state struct {
 	whole []types.UID // the members that had places when it was last seen whole
 	below time.Time   // since when it is below its minimum; zero if it is not
-	// onTheWay is when members of it were on their way last, though its grace had passed.
-	onTheWay time.Time
-	told     string // the newest event on it
-	taking   bool   // its places are being taken
-	never    bool   // because it was never whole
-	taken    int    // how often they were, since it was whole
+	// spent is how long members had been on their way by then.
+	spent  time.Duration
+	told   string // the newest event on it
+	taking bool   // its places are being taken
+	never  bool   // because it was never whole
+	taken  int    // how often they were, since it was whole
 }
 
 // Complete readies the controller. It must be called before any other method.
 func (c *Controller) Complete() *Controller {
 	c.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[gang.Key]())
 	c.count = newCounters()
-	c.profiles, c.leaving = map[string]Args{}, map[types.NamespacedName]bool{}
+	c.profiles, c.leaving, c.ways = map[string]Args{}, map[types.NamespacedName]bool{}, map[types.NamespacedName]*way{}
 	c.gangs = map[gang.Key]*state{}
 	c.Jobs = &suspend.Suspender{
 		Dynamic: c.Dynamic, Recorder: c.Recorder, Owned: c.Owned, Synced: func() bool { return c.Synced() },
@@ -199,51 +197,58 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 		for _, pod := range t.placed {
 			s.whole = append(s.whole, pod.UID)
 		}
+		c.forget(groupOf(key))
 		return nil
 	case t.completed > 0:
 		// It is on its way out. Whoever has not completed may still work.
 		s.below = time.Time{}
+		c.forget(groupOf(key))
 		return nil
 	}
 	return c.belowMin(ctx, key, s, t, pods)
 }
 
-// belowMin waits for the grace to pass, and then does what is to be done.
+// belowMin waits for the grace to pass, and then does what is to be done. While
+// members are on their way nothing is, and the time does not count: it says
+// nothing about the gang if an API server takes long.
 func (c *Controller) belowMin(ctx context.Context, key gang.Key, s *state, t tally, pods []*corev1.Pod) error {
-	now := c.Clock.Now()
-	if s.below.IsZero() {
-		s.below = now
+	a, ok := c.args(pods)
+	if !ok {
+		return nil // the plugin is disabled
 	}
-	a := c.args(pods)
+	now := c.Clock.Now()
+	spent, onTheWay := c.onTheWay(groupOf(key))
+	if s.below.IsZero() {
+		s.below, s.spent = now, spent
+	}
 	never := !s.wasWhole(pods) && t.neverWhole(s.below, recently*a.StartGrace.Duration)
 	grace := a.Grace.Duration
 	if never {
 		grace = a.StartGrace.Duration
 	}
 	grace = min(grace<<min(s.taken, 10), max(longest, grace))
-	since := s.below
-	if s.onTheWay.After(since) {
-		since = s.onTheWay // and then there is time to try again
-	}
-	if left := grace - now.Sub(since); left > 0 && !s.taking {
-		c.queue.AddAfter(key, left)
-		return nil
+	if !s.taking {
+		if onTheWay {
+			return nil // with the last one that arrives it is looked at again
+		}
+		if left := grace - (now.Sub(s.below) - (spent - s.spent)); left > 0 {
+			c.queue.AddAfter(key, left)
+			return nil
+		}
 	}
 	choice, doubt := c.Of(key)
 	if doubt != "" {
 		c.tell(key, s, pods, ReasonFailed, fmt.Sprintf("annotation %s: %q is none of %s, %s and %s; taking it for %s", Annotation, doubt, Hold, Evict, Ignore, choice))
 	}
 	if !s.taking && choice != Ignore && (never || choice == Evict) {
-		if c.OnTheWay != nil && c.OnTheWay(types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()}) {
-			s.onTheWay = now
-			c.queue.AddAfter(key, min(look, grace))
-			return nil
-		}
 		if sure, err := c.confirmed(ctx, t); err != nil {
 			return err
 		} else if !sure {
 			c.queue.AddAfter(key, look)
 			return nil
+		}
+		if _, onTheWay = c.onTheWay(groupOf(key)); onTheWay {
+			return nil // one has set out meanwhile
 		}
 	}
 	state := fmt.Sprintf("%d of %d members that the gang needs have places", len(t.placed), t.need)
@@ -293,6 +298,7 @@ func (c *Controller) free(key gang.Key, s *state) {
 	was := c.leaving[group]
 	delete(c.leaving, group)
 	c.mu.Unlock()
+	c.forget(group)
 	*s = state{taken: s.taken}
 	if was && c.Freed != nil {
 		c.Freed(group)

@@ -15,12 +15,15 @@ import (
 // Name is the plugin's name in a configuration file.
 const Name = "GangPolicy"
 
-// Plugin takes the policy's arguments, and keeps members from joining a gang
-// whose places are being taken.
+// Plugin takes the policy's arguments, keeps members from joining a gang whose
+// places are being taken, and follows those that were decided on until it is
+// known whether they are bound.
 type Plugin struct{ controller *Controller }
 
 var (
 	_ fwk.PreFilterPlugin   = &Plugin{}
+	_ fwk.ReservePlugin     = &Plugin{}
+	_ fwk.PostBindPlugin    = &Plugin{}
 	_ fwk.EnqueueExtensions = &Plugin{}
 	_ fwk.SignPlugin        = &Plugin{}
 )
@@ -68,6 +71,30 @@ func (c *Controller) isLeaving(pod *corev1.Pod) bool {
 
 // PreFilterExtensions implements framework.PreFilterPlugin.
 func (p *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
+
+// Reserve implements framework.ReservePlugin. While a gang is tried it means
+// nothing: nobody sets out before all are decided on.
+func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
+	if group, ok := virtual.GroupOf(pod); ok && !state.IsPodGroupSchedulingCycle() {
+		p.controller.setOut(group, pod.UID)
+	}
+	return nil
+}
+
+// Unreserve implements framework.ReservePlugin: the member is not bound. The
+// engine's client has made sure of it.
+func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) {
+	if group, ok := virtual.GroupOf(pod); ok && !state.IsPodGroupSchedulingCycle() {
+		p.controller.arrive(group, pod.UID)
+	}
+}
+
+// PostBind implements framework.PostBindPlugin: the member is bound.
+func (p *Plugin) PostBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
+	if group, ok := virtual.GroupOf(pod); ok {
+		p.controller.arrive(group, pod.UID)
+	}
+}
 
 // EventsToRegister implements framework.EnqueueExtensions.
 func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {

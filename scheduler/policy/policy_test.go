@@ -47,11 +47,7 @@ type world struct {
 
 func newWorld(t *testing.T, args string, jobs ...runtime.Object) *world {
 	w := &world{t: t, clock: clocktesting.NewFakeClock(noon), client: fake.NewClientset(), recorder: events.NewFakeRecorder(100), need: 3}
-	kinds := map[schema.GroupVersionResource]string{}
-	for _, resource := range suspend.Resources() {
-		kinds[resource] = "JobList"
-	}
-	w.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, jobs...)
+	w.dynamic = jobsClient(jobs...)
 	w.Controller = (&Controller{
 		Client: w.client, Dynamic: w.dynamic, Gangs: w, Objects: w, Recorder: w.recorder, Clock: w.clock,
 		Synced: func() bool { return true }, Freed: func(types.NamespacedName) { w.freed++ },
@@ -70,6 +66,14 @@ func newWorld(t *testing.T, args string, jobs ...runtime.Object) *world {
 	}
 	w.profiles["gang-scheduler"] = a
 	return w
+}
+
+func jobsClient(jobs ...runtime.Object) *dynamicfake.FakeDynamicClient {
+	kinds := map[schema.GroupVersionResource]string{}
+	for _, resource := range suspend.Resources() {
+		kinds[resource] = "JobList"
+	}
+	return dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, jobs...)
 }
 
 // Pods, Standing and Get implement Gangs and Objects.

@@ -51,6 +51,7 @@ func (c *Controller) giveUp(key gang.Key, s *state, err error) {
 	}
 	c.tell(key, s, c.Gangs.Pods(key), ReasonFailed, fmt.Sprintf("its places cannot be taken: %v%s", err, hint))
 	s.taking, s.below = false, c.Clock.Now()
+	s.spent, _ = c.onTheWay(groupOf(key))
 	c.mu.Lock()
 	delete(c.leaving, groupOf(key))
 	c.mu.Unlock()

@@ -161,7 +161,7 @@ func TestWhatIsNotKept(t *testing.T) {
 			c.Group("a", 1, 0)
 			c.Delete("a-1")
 		},
-		"preempted": func(c *enginetest.Cluster, l *Ledger) {
+		"preempted": func(c *enginetest.Cluster, _ *Ledger) {
 			change(c, "a-1", func(p *corev1.Pod) {
 				p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
 					Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,

@@ -126,13 +126,13 @@ func (p *Plugin) PreScore(_ context.Context, state fwk.CycleState, _ *corev1.Pod
 
 // Score implements framework.ScorePlugin: a replacement goes where its place is.
 func (p *Plugin) Score(_ context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) (int64, *fwk.Status) {
-	score := int64(fwk.MinNodeScore)
+	score := fwk.MinScore
 	for _, hold := range read(state, ownKey)[node.Node().Name] {
 		switch {
 		case hold.Member == pod.Name:
-			return fwk.MaxNodeScore, nil
+			return fwk.MaxScore, nil
 		case sameRequests(hold.pod.GetPod(), pod):
-			score = fwk.MaxNodeScore * 3 / 4
+			score = fwk.MaxScore * 3 / 4
 		}
 	}
 	return score, nil
