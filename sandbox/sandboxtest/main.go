@@ -21,7 +21,7 @@ func Main(m *testing.M, use func(gangctl, sandbox string)) int {
 			fmt.Fprintln(os.Stderr, "build the programs:", err)
 			return 1
 		}
-		defer os.RemoveAll(dir)
+		defer func() { _ = os.RemoveAll(dir) }()
 		build := exec.Command("go", "build", "-o", dir, commands+"gangctl", commands+"gangctl-sandbox")
 		build.Stdout, build.Stderr = os.Stderr, os.Stderr
 		if err := build.Run(); err != nil {

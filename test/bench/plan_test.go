@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -150,6 +149,3 @@ func (p *planned) place(gpus, cpus int64) *machine {
 	}
 	return nil
 }
-
-// request is what one member asks for.
-func (j job) request() corev1.ResourceList { return resources(j.gpus, j.cpus) }

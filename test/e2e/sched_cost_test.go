@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -265,7 +266,7 @@ func (b *bill) writes() map[string]int {
 // /api/v1/namespaces/NAMESPACE/RESOURCE/NAME/SUBRESOURCE, or /apis/GROUP/VERSION/….
 func kindOf(r faultproxy.Request) (kind string, writes bool) {
 	switch r.Method {
-	case "POST", "PUT", "PATCH", "DELETE":
+	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
 	default:
 		return "", false
 	}

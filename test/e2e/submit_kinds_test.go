@@ -105,7 +105,7 @@ func (c *cluster) acceptsEveryDialect(t *testing.T, k submitted) {
 // waitsWhole: two of three members that train would find a place. None holds any, and neither does a launcher.
 func (c *cluster) waitsWhole(t *testing.T, k submitted) {
 	c.submit(t, k.line("large", "8")...)
-	eventually(t, "all members are refused", func(ctx context.Context) bool {
+	eventually(t, "all members are refused", func(context.Context) bool {
 		pods := c.membersOf(t, k, "large")
 		if len(pods) != k.members {
 			return false

@@ -105,6 +105,7 @@ func tellsOfNode(data []byte) bool {
 	switch corev1.NodeConditionType(kind) {
 	case corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable:
 		return false
+	default:
+		return true
 	}
-	return true
 }

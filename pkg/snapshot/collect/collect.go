@@ -52,16 +52,16 @@ func Collect(ctx context.Context, client *kube.Client, o Options) (*snapshot.Sna
 	if o.Lean {
 		o.numbering = newNumbering()
 	}
-	c := &collector{ctx: ctx, client: client, o: o, s: s}
+	c := &collector{client: client, o: o, s: s}
 	if err := c.lists(ctx); err != nil {
 		return nil, err
 	}
 	o.numbering.finish()
 	c.o.numbering = nil
 	if o.Probe {
-		c.probe()
+		probePods(ctx, client, s, missing(s, world.Question{Namespace: o.Namespace, Name: o.Name}))
 	}
-	c.caller()
+	caller(ctx, client, s)
 	s.Finish()
 	return s, nil
 }
@@ -147,7 +147,6 @@ func resourceName(resource, group string) string {
 
 // collector reads the lists of one snapshot.
 type collector struct {
-	ctx    context.Context
 	client *kube.Client
 	o      Options
 	// mu guards s while lists are read.

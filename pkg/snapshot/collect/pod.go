@@ -154,8 +154,9 @@ func tells(data []byte) bool {
 	switch corev1.PodConditionType(kind) {
 	case corev1.PodScheduled, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodReadyToStartContainers:
 		return false
+	default:
+		return true
 	}
-	return true
 }
 
 // condition is the type and the status of an encoded condition of a pod or a node.

@@ -16,12 +16,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/snapshot"
 )
 
-// probe asks whether the API server accepts one pod of each role that the job lacks: the refusal is read first-hand, not from
+// probePods asks whether the API server accepts pods, one of each role that a job lacks: the refusal is read first-hand, not from
 // an event.
-func (c *collector) probe() {
-	probePods(c.ctx, c.client, c.s, missing(c.s, world.Question{Namespace: c.o.Namespace, Name: c.o.Name}))
-}
-
 func probePods(ctx context.Context, client *kube.Client, s *snapshot.Snapshot, pods []*corev1.Pod) {
 	for _, pod := range pods {
 		_, err := client.Typed.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -82,7 +78,7 @@ func Rehearse(ctx context.Context, client *kube.Client, s *snapshot.Snapshot, ob
 	}
 	job := objects[0]
 	probePods(ctx, client, s, missing(assumed, world.Question{Kind: strings.ToLower(job.GetKind()), Namespace: job.GetNamespace(), Name: job.GetName()}))
-	(&collector{ctx: ctx, client: client, s: s}).caller()
+	caller(ctx, client, s)
 	return nil, nil
 }
 

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +34,7 @@ func read(t *testing.T, text string) workload.Job {
 func roles(j workload.Job) string {
 	var parts []string
 	for _, r := range j.Roles {
-		parts = append(parts, r.Name+"="+string(rune('0'+r.Replicas))+":"+r.Main)
+		parts = append(parts, fmt.Sprintf("%s=%d:%s", r.Name, r.Replicas, r.Main))
 	}
 	return strings.Join(parts, " ")
 }

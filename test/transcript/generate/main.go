@@ -39,7 +39,7 @@ func play(ctx context.Context, bin, path string, check bool) (err error) {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(home)
+	defer func() { _ = os.RemoveAll(home) }()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
