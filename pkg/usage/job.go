@@ -22,6 +22,8 @@ type Job struct {
 	// Asks is what all its members ask for; Held what its pods hold of nodes.
 	Asks Held `json:"asks"`
 	Held Held `json:"held"`
+	// Measured is what its pods really use; nil where nobody measures it. Who asks fills it in.
+	Measured *Measured `json:"measured,omitempty"`
 	// IdleMinutes are device-minutes that members have held so far while their gang was not whole.
 	IdleMinutes float64 `json:"idleHeldMinutes"`
 	// WaitSeconds is how long it has waited to run, 0 for one that does not wait.

@@ -40,12 +40,6 @@ type Node struct {
 	Leaving int64 `json:"leaving,omitempty"`
 }
 
-// Measured is what a node really uses, by its own account.
-type Measured struct {
-	CPU    int64 `json:"cpuMilli"`
-	Memory int64 `json:"memoryBytes"`
-}
-
 // Devices are the accelerators of one kind on one node.
 type Devices struct {
 	Kind corev1.ResourceName `json:"kind"`

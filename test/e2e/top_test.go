@@ -42,6 +42,7 @@ func TestDailyTool(t *testing.T) {
 			t.Errorf("got\n%s", stdout)
 		}
 	})
+	t.Run("top -w", func(t *testing.T) { topFollows(t, stage) })
 	t.Run("report", func(t *testing.T) { reports(t, stage) })
 	t.Run("logs", func(t *testing.T) {
 		stdout, _, code := gangctl(t, stage, "logs", "holds", "--tail", "1", "--role", "worker")

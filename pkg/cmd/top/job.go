@@ -18,7 +18,14 @@ func jobFrame(r usage.Jobs, l layout) []string {
 	kinds := heldKinds(r)
 	columns := []column{{name: "JOB"}, {name: "STATE"}, {name: "READY", spare: 2}, {name: "GPUS", spare: 4}, {name: "HELD"}, {name: "IDLE-HELD", spare: 1}, {name: "WAIT", spare: 3}}
 	if l.wide {
-		columns = append(columns, column{name: "KIND", spare: 8}, column{name: "QUEUE", spare: 5}, column{name: "CPU", spare: 7}, column{name: "MEM", spare: 6})
+		columns = append(columns, column{name: "KIND", spare: 8}, column{name: "QUEUE", spare: 5})
+	}
+	measured := slices.ContainsFunc(r.Jobs, func(j usage.Job) bool { return j.Measured != nil })
+	if l.wide || measured {
+		columns = append(columns, column{name: "CPU", spare: 7}, column{name: "MEM", spare: 6})
+	}
+	if measured {
+		columns = append(columns, column{name: "CPU-NOW", spare: 9}, column{name: "MEM-NOW", spare: 10})
 	}
 	columns = append(columns, column{name: "WHY"})
 	if l.all {
@@ -28,7 +35,13 @@ func jobFrame(r usage.Jobs, l layout) []string {
 	for _, j := range byHeld(r.Jobs) {
 		row := []string{j.Name, string(j.State), fmt.Sprintf("%d/%d", j.Ready, j.Total), strconv.FormatInt(j.Asks.AllDevices(), 10), held(j.Held, kinds), idle(j.IdleMinutes), wait(j)}
 		if l.wide {
-			row = append(row, j.Kind, cmp.Or(j.Queue, none), cores(j.Held.CPU), gibi(j.Held.Memory)+"Gi")
+			row = append(row, j.Kind, cmp.Or(j.Queue, none))
+		}
+		if l.wide || measured {
+			row = append(row, cores(j.Held.CPU), gibi(j.Held.Memory)+"Gi")
+		}
+		if measured {
+			row = append(row, now(j.Measured, j.Held.Pods)...)
 		}
 		row = append(row, why(j))
 		if l.all {

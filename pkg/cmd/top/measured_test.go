@@ -2,7 +2,9 @@ package top
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -73,5 +75,51 @@ func TestNotMeasured(t *testing.T) {
 	}
 	if stdout, _, failed := run(t, kubetest.Serve(t, shop().Done()).Client, 0, "job"); failed != nil || strings.Contains(stdout, "NOW") {
 		t.Error(failed, failure.CodeOK)
+	}
+}
+
+// What the pods of jobs really use stands beside what they asked for; of how many it is the sum is told where it is not all of them.
+func TestMeasuredJobs(t *testing.T) {
+	c := kubetest.Serve(t, shop().Done())
+	pod := func(namespace, name string) string {
+		return fmt.Sprintf(`{"metadata":{"namespace":%q,"name":%q},"containers":[{"name":"tensorflow","usage":{"cpu":"2500m","memory":"20Gi"}},{"name":"proxy","usage":{"cpu":"500m","memory":"1Gi"}}]}`, namespace, name)
+	}
+	list := `{"kind":"PodMetricsList","items":[` + strings.Join([]string{pod("team", "llama-worker-0"), pod("team", "llama-worker-1"),
+		pod("team", "small-worker-0"), pod("team", "small-worker-1"), pod("team", "small-worker-2"), pod("elsewhere", "llama-worker-2")}, ",") + `]}`
+	for _, path := range []string{"/apis/metrics.k8s.io/v1beta1/pods", "/apis/metrics.k8s.io/v1beta1/namespaces/team/pods"} {
+		c.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { kubetest.Write(w, 200, json.RawMessage(list)) })
+	}
+	for _, args := range []string{"job", "job -A"} {
+		stdout, stderr, failed := run(t, c.Client, 0, strings.Fields(args)...)
+		if failed != nil || stderr != "" || !strings.Contains(stdout, "CPU   MEM     CPU-NOW   MEM-NOW ") {
+			t.Fatalf("%s: got %+v, %s\n%s", args, failed, stderr, stdout)
+		}
+		for job, want := range map[string]string{"llama": "32    256Gi   ≥6        ≥42Gi ", "small": "24    192Gi   9         63Gi", "waits": "0     0Gi     -         - "} {
+			if !regexp.MustCompile(`(?m)^(team +)?` + job + ` .* ` + want).MatchString(stdout) {
+				t.Errorf("%s: %s: no %q in\n%s", args, job, want, stdout)
+			}
+		}
+	}
+	stdout, _, _ := run(t, c.Client, 0, "job", "-o", "json")
+	var r usage.Jobs
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range r.Jobs {
+		if j.Name == "llama" && *j.Measured != (usage.Measured{CPU: 6000, Memory: 42 << 30, Pods: 2}) || j.Name == "waits" && j.Measured != nil {
+			t.Errorf("%s: got %+v", j.Name, j.Measured)
+		}
+	}
+}
+
+// Who may not read metrics is told, and sees the jobs.
+func TestNotMeasuredJobs(t *testing.T) {
+	c := kubetest.Serve(t, shop().Done())
+	c.HandleFunc("GET /apis/metrics.k8s.io/v1beta1/namespaces/team/pods", func(w http.ResponseWriter, _ *http.Request) {
+		kubetest.Write(w, 403, kubetest.Status(403, metav1.StatusReasonForbidden, `User "bob" cannot list resource "pods" in API group "metrics.k8s.io"`, nil))
+	})
+	stdout, stderr, failed := run(t, c.Client, 0, "job")
+	if want := `note: what pods really use is not shown: list PodMetrics in namespace team: User "bob" cannot list`; failed != nil || !strings.Contains(stdout, "llama") || strings.Contains(stdout, "NOW") || !strings.Contains(stderr, want) {
+		t.Errorf("got %+v, %s", failed, stderr)
 	}
 }

@@ -51,7 +51,7 @@ func nodeFrame(r usage.Nodes, l layout) []string {
 		}
 		row = append(row, cores(n.CPU.Used)+"/"+cores(n.CPU.Total), gibi(n.Memory.Used)+"/"+gibi(n.Memory.Total)+"Gi")
 		if measured {
-			row = append(row, now(n.Measured)...)
+			row = append(row, now(n.Measured, 0)...)
 		}
 		rows = append(rows, append(row, fmt.Sprintf("%d/%d", n.Pods.Used, n.Pods.Total), jobs(n, l.width), note(n)))
 	}
@@ -65,12 +65,16 @@ func nodeFrame(r usage.Nodes, l layout) []string {
 	return append(append(lines, ""), nodeFooter(r, l)...)
 }
 
-// now are the cells of what is measured.
-func now(m *usage.Measured) []string {
+// now are the cells of what is measured, of so many pods. Where not all of them are measured yet, it is at least so much.
+func now(m *usage.Measured, pods int64) []string {
 	if m == nil {
 		return []string{none, none}
 	}
-	return []string{cores(m.CPU), gibi(m.Memory) + "Gi"}
+	least := ""
+	if m.Pods < pods {
+		least = "≥"
+	}
+	return []string{least + cores(m.CPU), least + gibi(m.Memory) + "Gi"}
 }
 
 // used reads 6/8, with a mark where devices are unhealthy.

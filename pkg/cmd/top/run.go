@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/gangctl/gangctl/pkg/cmd/reply"
 	"github.com/gangctl/gangctl/pkg/explain"
 	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/explain/world"
+	"github.com/gangctl/gangctl/pkg/kube"
 	"github.com/gangctl/gangctl/pkg/printer"
 	"github.com/gangctl/gangctl/pkg/snapshot"
 	"github.com/gangctl/gangctl/pkg/snapshot/collect"
@@ -26,7 +28,11 @@ func (o *Options) run(ctx context.Context) error {
 	if o.Watch {
 		return o.watch(ctx, namespace)
 	}
-	v, err := o.look(ctx, namespace)
+	s, client, err := collect.Read(ctx, o.From, o.IO.In, o.Client, o.reads(namespace))
+	if err != nil {
+		return err
+	}
+	v, err := o.view(ctx, s, namespace, o.gauge(client, namespace))
 	if err != nil {
 		return err
 	}
@@ -50,6 +56,8 @@ func (o *Options) print(lines []string) error {
 
 // view is one look at the cluster; of the reports that one is set that was asked for.
 type view struct {
+	// at is when the cluster was like that.
+	at     time.Time
 	nodes  *usage.Nodes
 	jobs   *usage.Jobs
 	queues *usage.Queues
@@ -87,23 +95,23 @@ func (o *Options) layout(v *view, before letters) layout {
 	return l
 }
 
-// look reads the file, or the cluster, and reports on it. What may not be seen is an error: half a sum is worse than none.
-func (o *Options) look(ctx context.Context, namespace string) (*view, error) {
-	s, err := o.snapshot(ctx, namespace)
-	if err != nil {
-		return nil, err
-	}
+// reads says what of a cluster is read.
+func (o *Options) reads(namespace string) collect.Options {
+	return collect.Options{Namespace: namespace, Now: o.IO.Clock.Now}
+}
+
+// view reports on a snapshot. What may not be seen is an error: half a sum is worse than none.
+func (o *Options) view(ctx context.Context, s *snapshot.Snapshot, namespace string, g *gauge) (*view, error) {
 	if err := o.unseen(s, namespace); err != nil {
 		return nil, err
 	}
 	w := world.New(s)
-	v := &view{}
+	v := &view{at: s.At}
 	switch o.What {
 	case Node:
 		r := usage.OfNodes(w)
-		if v.note, err = o.measured(ctx, r.Nodes); err != nil {
-			return nil, err
-		}
+		g.read(ctx, s.At)
+		r.Measure(g.used)
 		if v.nodes = &r; len(r.Nodes) == 0 {
 			v.empty = "no nodes"
 		}
@@ -113,6 +121,8 @@ func (o *Options) look(ctx context.Context, namespace string) (*view, error) {
 			r = r.In(namespace)
 		}
 		explained(ctx, s, namespace, &r)
+		g.read(ctx, s.At)
+		r.Measure(w, g.used)
 		if v.jobs = &r; len(r.Jobs) == 0 {
 			if v.empty = "no jobs hold or wait for anything in namespace " + namespace; namespace == "" {
 				v.empty = "no jobs hold or wait for anything in any namespace"
@@ -124,27 +134,20 @@ func (o *Options) look(ctx context.Context, namespace string) (*view, error) {
 			v.empty = "no queues, and no jobs outside of queues"
 		}
 	}
+	v.note = g.note()
 	return v, nil
 }
 
-// measured asks what nodes really use, of a cluster.
-func (o *Options) measured(ctx context.Context, nodes []usage.Node) (note string, err error) {
-	if o.From != "" {
-		return "", nil
+// gauge measures what the view shows; a saved file, which has no client, has nothing to measure.
+func (o *Options) gauge(client *kube.Client, namespace string) *gauge {
+	switch o.What {
+	case Node:
+		return &gauge{client: client, what: "nodes"}
+	case Job:
+		return &gauge{client: client, what: "pods", namespace: namespace}
+	case Queue:
 	}
-	client, err := o.Client()
-	if err != nil {
-		return "", err
-	}
-	if trouble := measure(ctx, client, nodes); trouble != "" {
-		return "note: what nodes really use is not shown: " + trouble, nil
-	}
-	return "", nil
-}
-
-func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Snapshot, error) {
-	s, _, err := collect.Read(ctx, o.From, o.IO.In, o.Client, collect.Options{Namespace: namespace, Now: o.IO.Clock.Now})
-	return s, err
+	return &gauge{}
 }
 
 // explained fills in why jobs wait.

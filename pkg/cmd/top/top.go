@@ -140,8 +140,8 @@ func (o *Options) complete(f *factory.Factory, runF func(context.Context, *Optio
 		return o.run(cmd.Context())
 	}
 	flags := cmd.Flags()
-	flags.BoolVarP(&o.Watch, "watch", "w", false, "Redraw in place until q is pressed; into a pipe, print one frame after the other")
-	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "With --watch: how often to look")
+	flags.BoolVarP(&o.Watch, "watch", "w", false, "Watch, and redraw in place until q is pressed; into a pipe, print one frame after the other")
+	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "With --watch: how often to draw what only time has changed, or to print a frame into a pipe")
 	flags.StringVar(&o.From, "from", "", "Show a saved file instead of the cluster; - is standard input")
 	flags.BoolVar(&o.Output.NoHeaders, "no-headers", false, "Print the rows only")
 	o.Output.AddFlags(cmd, printer.JSON, printer.YAML, printer.Wide)

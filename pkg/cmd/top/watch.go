@@ -8,25 +8,42 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/snapshot/collect"
 )
 
 // ctrlC is what a terminal sends for it while it is ours.
 const ctrlC = 3
 
-// looked is what one look at the cluster came to.
+// restFactor is how many times as long as a view took to make is rested before the next: a large cluster changes all the time.
+const restFactor = 3
+
+// looked is what one look at the mirror came to.
 type looked struct {
 	view *view
 	err  error
+	// changes is how much had changed when it began.
+	changes uint64
+	took    time.Duration
 }
 
-// watch looks again and again. On a terminal it redraws the screen, which is restored however the watch ends; elsewhere it prints
-// one frame after the other. The first look must succeed; trouble later is told in the frame, and the next look tried in time.
+// watch follows the cluster. On a terminal it redraws the screen, which is restored however the watch ends; elsewhere it prints
+// one frame after the other. The first look must succeed; trouble later is told in the frame.
 func (o *Options) watch(ctx context.Context, namespace string) error {
-	first, err := o.look(ctx, namespace)
+	client, err := o.Client()
 	if err != nil {
 		return err
 	}
-	w := &watching{o: o, view: first, at: o.IO.Clock.Now()}
+	mirror, err := collect.NewMirror(ctx, client, o.reads(namespace))
+	if err != nil {
+		return err
+	}
+	defer mirror.Close()
+	w := &watching{o: o, namespace: namespace, mirror: mirror, gauge: o.gauge(client, namespace)}
+	first := w.look(ctx)
+	if first.err != nil {
+		return first.err
+	}
+	w.take(first)
 	screen, err := o.IO.TakeScreen()
 	if err != nil {
 		return failure.Errorf("take over the terminal: %w", err).WithHint("print frames instead: gangctl top %s -w | cat", o.What)
@@ -35,26 +52,32 @@ func (o *Options) watch(ctx context.Context, namespace string) error {
 		defer screen.Restore()
 		w.screen = screen
 	}
-	return w.run(ctx, namespace)
+	return w.run(ctx)
 }
 
 // watching is a watch that goes on.
 type watching struct {
-	o       *Options
-	screen  *iostreams.Screen
-	view    *view
-	at      time.Time
-	trouble string
-	letters letters
+	o         *Options
+	namespace string
+	mirror    *collect.Mirror
+	gauge     *gauge
+	screen    *iostreams.Screen
+	view      *view
+	// seen is how much had changed when the view was made; earliest and latest are when the next one is made: as soon as something
+	// has changed, and in any case.
+	seen             uint64
+	earliest, latest time.Time
+	trouble          string
+	letters          letters
 }
 
-func (w *watching) run(ctx context.Context, namespace string) error {
+func (w *watching) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ticker := w.o.IO.Clock.NewTicker(time.Second)
 	defer ticker.Stop()
 	results := make(chan looked, 1)
-	looking, due := false, w.at.Add(w.o.Interval)
+	looking := false
 	if err := w.show(true); err != nil {
 		return err
 	}
@@ -76,12 +99,9 @@ func (w *watching) run(ctx context.Context, namespace string) error {
 				return err
 			}
 		case <-ticker.C():
-			if now := w.o.IO.Clock.Now(); !looking && !now.Before(due) {
-				looking, due = true, now.Add(w.o.Interval)
-				go func() {
-					v, err := w.o.look(ctx, namespace)
-					results <- looked{v, err}
-				}()
+			if !looking && w.due(w.o.IO.Clock.Now()) {
+				looking = true
+				go func() { results <- w.look(ctx) }()
 			}
 			if err := w.show(false); err != nil {
 				return err
@@ -90,13 +110,32 @@ func (w *watching) run(ctx context.Context, namespace string) error {
 	}
 }
 
+// due reports whether it is time for another view. Into a pipe goes one in each interval, whether something has changed or not.
+func (w *watching) due(now time.Time) bool {
+	return !now.Before(w.latest) || w.screen != nil && w.mirror.Changes() != w.seen && !now.Before(w.earliest)
+}
+
+// look makes a view of what is known now.
+func (w *watching) look(ctx context.Context) looked {
+	begin := w.o.IO.Clock.Now()
+	r := looked{changes: w.mirror.Changes()}
+	s, err := w.mirror.Snapshot()
+	if err == nil {
+		r.view, err = w.o.view(ctx, s, w.namespace, w.gauge)
+	}
+	r.err, r.took = err, w.o.IO.Clock.Since(begin)
+	return r
+}
+
 // take notes what a look came to.
 func (w *watching) take(r looked) {
+	now := w.o.IO.Clock.Now()
+	w.seen, w.earliest, w.latest = r.changes, now.Add(restFactor*r.took), now.Add(max(w.o.Interval, restFactor*r.took))
 	if r.err != nil {
-		w.trouble = failure.From(r.err).Message
+		w.trouble = "note: " + failure.From(r.err).Message + "; trying again"
 		return
 	}
-	w.view, w.at, w.trouble = r.view, w.o.IO.Clock.Now(), ""
+	w.view, w.trouble = r.view, ""
 }
 
 // show draws the frame of this moment. Into a pipe goes only what is news.
@@ -106,40 +145,11 @@ func (w *watching) show(news bool) error {
 	}
 	l := w.o.layout(w.view, w.letters)
 	w.letters = l.letters
-	lines := watchFrame(w.view, l, status{what: w.o.What, at: w.at, now: w.o.IO.Clock.Now(), interval: w.o.Interval, trouble: w.trouble, keys: w.screen != nil})
+	lines := watchFrame(w.view, l, w.status(w.o.IO.Clock.Now()))
 	if w.screen != nil {
 		w.screen.Draw(lines)
 		return w.o.IO.OutErr()
 	}
 	_, err := fmt.Fprintln(w.o.IO.Out, strings.Join(lines, "\n")+"\n")
 	return err
-}
-
-// status is the line above a frame that is redrawn.
-type status struct {
-	what     What
-	at, now  time.Time
-	interval time.Duration
-	trouble  string
-	keys     bool
-}
-
-// watchFrame is a frame with its status line.
-func watchFrame(v *view, l layout, s status) []string {
-	head := fmt.Sprintf("gangctl top %s  %s", s.what, s.at.UTC().Format(time.RFC3339))
-	if s.keys {
-		head += fmt.Sprintf("  (%s ago, every %s, q quits)", age(s.now.Sub(s.at).Seconds()), s.interval)
-	}
-	lines := []string{cut(head, l.width)}
-	if s.trouble != "" {
-		lines = append(lines, wrap("note: "+s.trouble+"; trying again", l.width)...)
-	}
-	if v.note != "" {
-		lines = append(lines, wrap(v.note, l.width)...)
-	}
-	lines = append(lines, "")
-	if v.empty != "" {
-		return append(lines, v.empty)
-	}
-	return append(lines, v.frame(l)...)
 }

@@ -3,7 +3,9 @@ package top
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
+	"net/http"
 	"regexp"
 	"strings"
 	"sync"
@@ -19,6 +21,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/iostreams"
 	"github.com/gangctl/gangctl/pkg/kube/kubetest"
+	"github.com/gangctl/gangctl/pkg/snapshot/collect"
 	"github.com/gangctl/gangctl/pkg/usage"
 )
 
@@ -76,6 +79,20 @@ func (w *watched) shows(what string) {
 	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(w.out.String(), what); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("no %q in\n%.4000s", what, w.out)
+		}
+		if w.clock.HasWaiters() {
+			w.clock.Step(500 * time.Millisecond)
+		}
+	}
+}
+
+// matches waits until what is shown from now on matches a pattern.
+func (w *watched) matches(pattern string) {
+	w.t.Helper()
+	p, from := regexp.MustCompile(pattern), len(w.out.String())
+	for deadline := time.Now().Add(20 * time.Second); !p.MatchString(w.out.String()[from:]); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("no %s in\n%.4000s", p, w.out.String()[from:])
 		}
 		if w.clock.HasWaiters() {
 			w.clock.Step(500 * time.Millisecond)
@@ -141,21 +158,108 @@ func TestWatchRestores(t *testing.T) {
 	}
 }
 
-// Trouble is told in the frame and passes.
+// A watch that is lost is told in the frame, with the age of what is shown; when it is back, what happened meanwhile is shown.
 func TestWatchTrouble(t *testing.T) {
-	w := startWatch(t, 120, "node", "-w")
-	w.shows("gpu-1")
+	w := startWatch(t, 200, "node", "-w")
+	w.shows("live, q quits)")
 	w.cluster.Fail("/api/v1/nodes", kubetest.Status(500, metav1.StatusReasonInternalError, "etcd is gone", nil))
-	w.shows("note: list Nodes in all namespaces: etcd is gone; trying again")
+	w.matches(`\((\d+[smhd])+ ago, q quits\)\x1b\[K\r\nnote: nothing heard of nodes for (\d+[smhd])+: (list|watch) Nodes in all namespaces: etcd is gone; trying again`)
+	c := shop()
+	c.S.Nodes[0].Spec.Unschedulable = true
+	w.cluster.Set(c.Done())
 	w.cluster.Fail("/api/v1/nodes", nil)
-	before := len(w.out.String())
-	for !regexp.MustCompile(`q quits\)\x1b\[K\r\n\x1b\[K\r\nNODE`).MatchString(w.out.String()[before:]) {
-		w.shows("gpu-1")
-		w.clock.Step(time.Second)
-		time.Sleep(time.Millisecond)
-	}
+	w.matches(`live, q quits\)\x1b\[K\r\n\x1b\[K\r\nNODE[^!]*gpu-1 +Ready,Cordoned`)
 	w.stop()
 	w.end()
+}
+
+// That a list is refused later is told too, and what was seen before is kept.
+func TestWatchRefusedLater(t *testing.T) {
+	w := startWatch(t, 200, "node", "-w")
+	w.shows("live, q quits)")
+	w.cluster.Deny("bob", "/api/v1/nodes")
+	w.matches(` ago, q quits\)\x1b\[K\r\nnote: list nodes in all namespaces: x is forbidden: User "bob" cannot list resource "nodes"; trying again\x1b\[K\r\n\x1b\[K\r\nNODE`)
+	w.stop()
+	w.end()
+}
+
+// What may be listed and not watched is said, and shown all the same.
+func TestWatchMayNotWatch(t *testing.T) {
+	w := startWatch(t, 120, "node", "-w")
+	w.shows("live, q quits)")
+	w.cluster.Unwatch("/api/v1/nodes")
+	w.shows("note: you may not watch nodes: listed again every few seconds")
+	w.stop()
+	w.end()
+}
+
+// However many frames there are, each kind is listed once, and metrics are asked for every quarter of a minute at most.
+func TestWatchAsksLittle(t *testing.T) {
+	w := startWatch(t, 200, "node", "-w", "--interval", "1s")
+	w.cluster.HandleFunc("GET "+metricsPath, func(rw http.ResponseWriter, _ *http.Request) {
+		kubetest.Write(rw, 200, json.RawMessage(`{"items":[{"metadata":{"name":"gpu-1"},"usage":{"cpu":"12500m","memory":"64Gi"}}]}`))
+	})
+	w.shows("CPU-NOW")
+	w.shows("T14:03:")
+	w.stop()
+	w.end()
+	asked := map[string]int{}
+	for _, r := range w.cluster.Requests() {
+		if !strings.Contains(r, "watch=true") {
+			path, _, _ := strings.Cut(r, "?")
+			asked[path]++
+		}
+	}
+	most := int(w.clock.Since(explaintest.Now)/measuredEvery) + 1
+	if asked["GET /api/v1/nodes"] != 1 || asked["GET /api/v1/pods"] != 1 || asked["GET "+metricsPath] > most || asked["GET "+metricsPath] < 2 {
+		t.Errorf("got %v in %s", asked, w.clock.Since(explaintest.Now))
+	}
+}
+
+// A view is made as soon as something has changed, but not while the last one is younger than it took to make, thrice.
+func TestDue(t *testing.T) {
+	w := startWatch(t, 0, "node", "-w") // for its mirror's sake: there is none without a cluster
+	w.shows("NODE")
+	w.stop()
+	w.end()
+	client, err := w.cluster.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mirror, err := collect.NewMirror(t.Context(), client, collect.Options{Now: w.clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mirror.Close()
+	o := &Options{IO: &iostreams.IOStreams{Clock: w.clock}, Interval: 5 * time.Second}
+	now := w.clock.Now()
+	for name, tt := range map[string]struct {
+		took, after     time.Duration
+		changed, screen bool
+		want            bool
+	}{
+		"nothing changed":               {0, time.Second, false, true, false},
+		"something changed":             {0, time.Second, true, true, true},
+		"a pipe waits":                  {0, time.Second, true, false, false},
+		"the interval is over":          {0, 5 * time.Second, false, true, true},
+		"the interval, pipe":            {0, 5 * time.Second, false, false, true},
+		"large, changed, too early":     {2 * time.Second, 5 * time.Second, true, true, false},
+		"large, changed, rested":        {2 * time.Second, 6 * time.Second, true, true, true},
+		"large, the interval stretches": {4 * time.Second, 11 * time.Second, false, true, false},
+	} {
+		at := &watching{o: o, mirror: mirror}
+		if tt.screen {
+			at.screen = &iostreams.Screen{}
+		}
+		seen := mirror.Changes()
+		if tt.changed {
+			seen--
+		}
+		at.take(looked{changes: seen, took: tt.took})
+		if got := at.due(now.Add(tt.after)); got != tt.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
 }
 
 // Into a pipe goes one frame after the other, without any control characters.

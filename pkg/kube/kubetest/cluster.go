@@ -2,6 +2,7 @@ package kubetest
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,32 +18,38 @@ import (
 type Cluster struct {
 	*Server
 
-	mu     sync.Mutex
-	s      *snapshot.Snapshot
+	mu sync.Mutex
+	// states are all that were served so far; the last one is now, and its number, from 1 on, is the resource version.
+	states []*snapshot.Snapshot
 	broken map[string]*metav1.Status // by path
+	// unwatched are the paths that may be listed, and not watched.
+	unwatched map[string]bool
+	// changed is closed, and made again, when something changes.
+	changed chan struct{}
 }
 
-// Serve starts a server that ends with the test. A kind that the snapshot cannot hold, or that is not listed here, is a 404.
+// Serve starts a server that ends with the test. What it lists can be watched. A kind that the snapshot cannot hold, or that is not listed here, is a 404.
 func Serve(t *testing.T, s *snapshot.Snapshot) *Cluster {
 	t.Helper()
-	l := &Cluster{Server: New(t), s: s, broken: map[string]*metav1.Status{}}
+	l := &Cluster{Server: New(t), states: []*snapshot.Snapshot{s}, broken: map[string]*metav1.Status{}, unwatched: map[string]bool{}, changed: make(chan struct{})}
+	l.endWatches(t)
 	l.Answer("GET /version", 200, version.Info{GitVersion: "v1.37.1"})
 	l.Answer("GET /api", 200, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
 	l.Answer("GET /api/v1", 200, metav1.APIResourceList{GroupVersion: "v1"})
 	jobs, groups := l.group("kubeflow.org", "v1", "tfjobs", "TFJob"), l.group("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
 	l.Answer("GET /apis", 200, metav1.APIGroupList{Groups: []metav1.APIGroup{jobs, groups}})
-	l.list("/api/v1", "nodes", func(s *snapshot.Snapshot, _ string) any { return items("v1", "Node", s.Nodes) })
-	l.list("/api/v1", "pods", func(s *snapshot.Snapshot, ns string) any { return items("v1", "Pod", of(s.Pods, ns)) })
-	l.list("/apis/apps/v1", "deployments", func(s *snapshot.Snapshot, ns string) any {
+	l.list("/api/v1", "nodes", func(s *snapshot.Snapshot, _ string) map[string]any { return items("v1", "Node", s.Nodes) })
+	l.list("/api/v1", "pods", func(s *snapshot.Snapshot, ns string) map[string]any { return items("v1", "Pod", of(s.Pods, ns)) })
+	l.list("/apis/apps/v1", "deployments", func(s *snapshot.Snapshot, ns string) map[string]any {
 		return items("apps/v1", "Deployment", of(s.Deployments, ns))
 	})
-	l.list("/apis/coordination.k8s.io/v1", "leases", func(s *snapshot.Snapshot, ns string) any {
+	l.list("/apis/coordination.k8s.io/v1", "leases", func(s *snapshot.Snapshot, ns string) map[string]any {
 		return items("coordination.k8s.io/v1", "Lease", of(s.Leases, ns))
 	})
-	l.list("/apis/kubeflow.org/v1", "tfjobs", func(s *snapshot.Snapshot, ns string) any {
+	l.list("/apis/kubeflow.org/v1", "tfjobs", func(s *snapshot.Snapshot, ns string) map[string]any {
 		return items("kubeflow.org/v1", "TFJob", of(s.Custom[schema.GroupKind{Group: "kubeflow.org", Kind: "TFJob"}], ns))
 	})
-	l.list("/apis/scheduling.x-k8s.io/v1alpha1", "podgroups", func(s *snapshot.Snapshot, ns string) any {
+	l.list("/apis/scheduling.x-k8s.io/v1alpha1", "podgroups", func(s *snapshot.Snapshot, ns string) map[string]any {
 		return items("scheduling.x-k8s.io/v1alpha1", "PodGroup", of(s.Custom[schema.GroupKind{Group: "scheduling.x-k8s.io", Kind: "PodGroup"}], ns))
 	})
 	return l
@@ -70,37 +77,49 @@ func items[T any](apiVersion, kind string, all []T) map[string]any {
 	if all == nil {
 		all = []T{}
 	}
-	return map[string]any{"kind": kind + "List", "apiVersion": apiVersion, "metadata": map[string]any{"resourceVersion": "1"}, "items": all}
+	return map[string]any{"kind": kind + "List", "apiVersion": apiVersion, "items": all}
 }
 
 // list serves a kind in all namespaces and in each.
-func (l *Cluster) list(root, resource string, pick func(*snapshot.Snapshot, string) any) {
+func (l *Cluster) list(root, resource string, pick picker) {
 	answer := func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") == "true" {
+			l.watch(w, r, pick)
+			return
+		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if status := l.broken[r.URL.Path]; status != nil {
 			Write(w, int(status.Code), status)
 			return
 		}
-		Write(w, 200, pick(l.s, r.PathValue("namespace")))
+		list := pick(l.states[len(l.states)-1], r.PathValue("namespace"))
+		list["metadata"] = map[string]any{"resourceVersion": strconv.Itoa(len(l.states))}
+		Write(w, 200, list)
 	}
 	l.HandleFunc("GET "+root+"/"+resource, answer)
 	l.HandleFunc("GET "+root+"/namespaces/{namespace}/"+resource, answer)
 }
 
-// Set changes what is served.
-func (l *Cluster) Set(s *snapshot.Snapshot) {
+// change changes something, and tells those who watch.
+func (l *Cluster) change(what func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.s = s
+	what()
+	close(l.changed)
+	l.changed = make(chan struct{})
 }
 
-// Fail makes a path fail; nil heals it.
+// Set changes what is served.
+func (l *Cluster) Set(s *snapshot.Snapshot) { l.change(func() { l.states = append(l.states, s) }) }
+
+// Fail makes a path fail, and ends the watches there are of it; nil heals it.
 func (l *Cluster) Fail(path string, status *metav1.Status) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.broken[path] = status
+	l.change(func() { l.broken[path] = status })
 }
+
+// Unwatch makes watches of a path forbidden, and ends those that there are; lists are still answered.
+func (l *Cluster) Unwatch(path string) { l.change(func() { l.unwatched[path] = true }) }
 
 // Deny makes lists forbidden, as an authorizer words it.
 func (l *Cluster) Deny(user string, paths ...string) {

@@ -57,35 +57,69 @@ func (r resource) path(namespace string) string {
 	return path.Join(append(parts, r.gvr.Resource)...)
 }
 
-// list reads one kind. If it is refused for all namespaces, the job's own is tried.
+// listed is what came of reading one kind.
+type listed struct {
+	objects []runtime.Object
+	// version is the resource version as of which they are.
+	version string
+	// namespace is where they were read; empty for all namespaces.
+	namespace string
+	// denial is set where not all could be read that was wanted. If it names no exceptions, nothing could.
+	denial *snapshot.Denial
+	// unserved is set for a kind that the server does not have.
+	unserved bool
+}
+
+// list reads one kind into the snapshot.
 func (c *collector) list(ctx context.Context, r resource) error {
-	namespace := ""
-	if r.own {
-		namespace = c.o.Namespace
+	found, err := c.look(ctx, r)
+	if err != nil {
+		return err
 	}
-	err := c.read(ctx, r, namespace)
+	if found.denial != nil {
+		c.deny(*found.denial)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, obj := range found.objects {
+		if err := c.s.Put(obj); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look reads one kind. If it is refused for all namespaces, the job's own is tried.
+func (c *collector) look(ctx context.Context, r resource) (found listed, err error) {
+	if r.own {
+		found.namespace = c.o.Namespace
+	}
+	found.objects, found.version, err = c.read(ctx, r, found.namespace)
 	name := resourceName(r.gvr.Resource, r.gvr.Group)
 	switch {
 	case err == nil:
-		return nil
-	case apierrors.IsForbidden(err) && r.namespaced && namespace == "" && c.o.Namespace != "":
-		denial := snapshot.Denial{Resource: name, Message: words(err)}
-		if own := c.read(ctx, r, c.o.Namespace); own == nil {
-			denial.ExceptNamespaces = []string{c.o.Namespace}
-		} else if !apierrors.IsForbidden(own) {
-			return wrap(r, c.o.Namespace, own)
-		} else {
-			denial.Message = words(own) // the narrower wish is the one worth granting
+		return found, nil
+	case apierrors.IsForbidden(err) && r.namespaced && found.namespace == "" && c.o.Namespace != "":
+		found.denial = &snapshot.Denial{Resource: name, Message: words(err)}
+		objects, version, own := c.read(ctx, r, c.o.Namespace)
+		switch {
+		case own == nil:
+			found.denial.ExceptNamespaces = []string{c.o.Namespace}
+			found.objects, found.version, found.namespace = objects, version, c.o.Namespace
+		case !apierrors.IsForbidden(own):
+			return found, wrap(r, c.o.Namespace, own)
+		default:
+			found.denial.Message = words(own) // the narrower wish is the one worth granting
 		}
-		c.deny(denial)
-		return nil
+		return found, nil
 	case apierrors.IsForbidden(err):
-		c.deny(snapshot.Denial{Resource: name, Message: words(err)})
-		return nil
+		found.denial = &snapshot.Denial{Resource: name, Message: words(err)}
+		return found, nil
 	case apierrors.IsNotFound(err):
-		return nil // a kind that this server does not have
+		found.unserved = true
+		return found, nil
 	}
-	return wrap(r, namespace, err)
+	return found, wrap(r, found.namespace, err)
 }
 
 // deny writes a refusal down; the order is that of the names, not that of the answers.
@@ -102,30 +136,20 @@ func wrap(r resource, namespace string, err error) error {
 
 // read lists one kind page by page, and keeps of each object what is needed. A list that takes longer than the API server
 // remembers its state is read again as a whole.
-func (c *collector) read(ctx context.Context, r resource, namespace string) error {
+func (c *collector) read(ctx context.Context, r resource, namespace string) (objects []runtime.Object, version string, err error) {
 	options := metav1.ListOptions{ResourceVersion: "0", Limit: pageSize, FieldSelector: r.selector}
-	objects, err := c.pages(ctx, r, namespace, options)
+	objects, version, err = c.pages(ctx, r, namespace, options)
 	if apierrors.IsResourceExpired(err) {
 		options.Limit = 0
-		objects, err = c.pages(ctx, r, namespace, options)
+		objects, version, err = c.pages(ctx, r, namespace, options)
 	}
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, obj := range objects {
-		if err := c.s.Put(obj); err != nil {
-			return err
-		}
-	}
-	return nil
+	return objects, version, err
 }
 
-func (c *collector) pages(ctx context.Context, r resource, namespace string, o metav1.ListOptions) (objects []runtime.Object, err error) {
+func (c *collector) pages(ctx context.Context, r resource, namespace string, o metav1.ListOptions) (objects []runtime.Object, version string, err error) {
 	decode, err := r.decode(c.o)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	for {
 		meta, err := c.page(ctx, r, namespace, o, func(item page.Item) error {
@@ -134,7 +158,7 @@ func (c *collector) pages(ctx context.Context, r resource, namespace string, o m
 			return err
 		})
 		if err != nil || meta.Continue == "" {
-			return objects, err
+			return objects, meta.ResourceVersion, err
 		}
 		o.Continue, o.ResourceVersion = meta.Continue, ""
 	}
