@@ -89,10 +89,11 @@ func ask(t *testing.T, dir string, args []string) (a *answer.Answer, node string
 		if err := yaml.Unmarshal(raw, &job.Object); err != nil {
 			t.Fatal(err)
 		}
-		if a, err = DryRun(context.Background(), s, job, value("-n"), Options{}); err != nil {
+		trial, err := DryRun(context.Background(), s, job, value("-n"), Options{})
+		if err != nil {
 			t.Fatal(err)
 		}
-		return a, ""
+		return trial.Answer, ""
 	}
 	if a, err = Explain(context.Background(), s, Question{Namespace: value("-n"), Name: args[2]}, Options{}); err != nil {
 		t.Fatal(err)

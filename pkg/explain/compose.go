@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/gangctl/gangctl/pkg/explain/advice"
 	"github.com/gangctl/gangctl/pkg/explain/answer"
@@ -79,7 +80,7 @@ func headline(r *ladder.Result) string {
 	up := g.Count(world.Up, world.Succeeded)
 	switch {
 	case r.Primary != nil:
-		if strings.Contains(r.Primary.Message, g.Meta.Name) {
+		if slices.Contains(strings.FieldsFunc(r.Primary.Message, notInNames), g.Meta.Name) {
 			return r.Primary.Message
 		}
 		return g.Meta.Name + ": " + r.Primary.Message
@@ -90,6 +91,9 @@ func headline(r *ladder.Result) string {
 	}
 	return fmt.Sprintf("%s: %d/%d members run, at least the %d that it needs", g.Meta.Name, up, g.Total(), g.Min)
 }
+
+// notInNames tells what stands around names of jobs.
+func notInNames(r rune) bool { return r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
 func theGang(w *world.World, g *world.Gang) answer.Gang {
 	out := answer.Gang{MinMember: g.Min, Scheduler: g.Scheduler, Queue: g.Queue, Roles: []answer.Role{}}

@@ -18,10 +18,19 @@ import (
 	"github.com/gangctl/gangctl/pkg/workload/registry"
 )
 
+// Trial is the answer for a job that has not been submitted, and what the cluster would be like if it had been.
+type Trial struct {
+	*answer.Answer
+
+	w *world.World
+	// result is nil for a job that cannot be stored.
+	result *ladder.Result
+}
+
 // DryRun answers "would this job start now?" for one that has not been submitted: the same stages on a snapshot to which the
 // job is added, and the same answer, with exit code 0 where it would start. The snapshot may hold what the API server said
 // to dry-run creates of the job and of its pods. further are objects that are submitted with the job, such as its PodGroup.
-func DryRun(ctx context.Context, s *snapshot.Snapshot, job *unstructured.Unstructured, namespace string, o Options, further ...*unstructured.Unstructured) (*answer.Answer, error) {
+func DryRun(ctx context.Context, s *snapshot.Snapshot, job *unstructured.Unstructured, namespace string, o Options, further ...*unstructured.Unstructured) (*Trial, error) {
 	kind := job.GroupVersionKind()
 	reader, ok := registry.ByKind(kind.GroupKind())
 	if !ok {
@@ -31,7 +40,7 @@ func DryRun(ctx context.Context, s *snapshot.Snapshot, job *unstructured.Unstruc
 	job = submitted(job, namespace, s)
 	if kind.Group != "batch" && s.Server.Resources != nil && !s.Serves(schema.GroupResource{Group: reader.Group, Resource: reader.Resource}, reader.Kind) {
 		q := Question{Kind: reader.Words[0], Namespace: namespace, Name: job.GetName()}
-		return notServed(s, q), nil
+		return &Trial{Answer: notServed(s, q), w: world.New(s)}, nil
 	}
 	if exists(s, job) {
 		return nil, &ExistsError{Kind: kind.Kind, Namespace: job.GetNamespace(), Name: job.GetName()}
@@ -59,7 +68,7 @@ func DryRun(ctx context.Context, s *snapshot.Snapshot, job *unstructured.Unstruc
 	if a.Verdict == answer.FitsNow {
 		a.Exit = answer.ExitOK
 	}
-	return a, nil
+	return &Trial{Answer: a, w: w, result: r}, nil
 }
 
 // ExistsError says that a job of the name is there already.

@@ -26,12 +26,11 @@ type batch struct {
 
 // runBatch submits several jobs, or one with other objects beside it.
 func (s *Submission) runBatch(ctx context.Context, b batch) error {
-	if len(b.plans) == 1 && (len(b.others) == 0 || s.DryRun == dryRunFit) {
+	if len(b.plans) == 1 && len(b.others) == 0 {
 		return s.run(ctx, b.plans[0])
 	}
 	if s.DryRun == dryRunFit {
-		return failure.Usagef("--dry-run=fit answers for one job, and the file holds %d: where one of them goes depends on whether the others are there", len(b.plans)).
-			WithHint("ask for each in a file of its own")
+		return s.fit(ctx, b)
 	}
 	if s.Follow && len(b.plans) > 1 {
 		return failure.Usagef("--follow is for one job, and the file holds %d", len(b.plans)).WithHint("leave it out, and read each with `gangctl logs NAME -f`")

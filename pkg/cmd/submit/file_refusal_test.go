@@ -54,7 +54,6 @@ func TestFileRefusals(t *testing.T) {
 		"group of nobody":    {jobFile + "---\n" + with("llama", "bert") + groupFile, "submit -f FILE", 1, "FILE: PodGroup mine is of none of the jobs: none has its name, and no pods name it", ""},
 		"two groups":         {jobFile + groupFile + groupFile, "submit -f FILE", 1, "FILE: TFJob research/llama has two PodGroups, mine and mine", ""},
 		"the second is not":  {jobFile + "---\n" + strings.Replace(with("llama", "bert"), "        spec:\n", "        spec:\n          schedulerName: default-scheduler\n", 1), "submit -f FILE", 1, "FILE: TFJob research/bert: its members ask for default-scheduler", "--dialect none"},
-		"fit of two":         {jobFile + "---\n" + with("llama", "bert"), "submit -f FILE --dry-run=fit", 2, "--dry-run=fit answers for one job, and the file holds 2", "a file of its own"},
 		"beside, elsewhere":  {jobFile + strings.Replace(settingsFile, "{name: settings}", "{name: settings, namespace: ml}", 1), "submit -f FILE -n other", 2, "--namespace other contradicts FILE, whose ConfigMap is in namespace ml", "leave out --namespace"},
 		"beside, nowhere":    {jobFile + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a, namespace: b}\n", "submit -f FILE", 1, "FILE: Namespace a has a namespace, which its kind has not", ""},
 		"default scheduler":  {with("        spec:\n", "        spec:\n          schedulerName: default-scheduler\n"), "submit -f FILE", 1, "FILE: its members ask for default-scheduler: nobody would start its members together", "--dialect none"},

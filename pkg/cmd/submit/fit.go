@@ -24,24 +24,72 @@ import (
 	"github.com/gangctl/gangctl/pkg/snapshot/collect"
 )
 
-// fit answers whether the job would start now. Nothing is created.
-func (s *Submission) fit(ctx context.Context, p plan) error {
-	snap, client, err := collect.Read(ctx, s.From, s.IO.In, s.Client, collect.Options{Namespace: p.namespace, Now: s.IO.Clock.Now})
+// fit answers whether the jobs would start now, each after those before it have been submitted. Nothing is created.
+func (s *Submission) fit(ctx context.Context, b batch) error {
+	namespace := b.plans[0].namespace
+	if slices.ContainsFunc(b.plans, func(p plan) bool { return p.namespace != namespace }) {
+		namespace = "" // all
+	}
+	snap, client, err := collect.Read(ctx, s.From, s.IO.In, s.Client, collect.Options{Namespace: namespace, Now: s.IO.Clock.Now})
 	if err != nil {
 		return err
 	}
-	a, err := s.try(ctx, snap, client, p, explain.Options{})
-	if err != nil {
+	if snap, err = assumed(snap, b); err != nil {
 		return err
 	}
-	if err := reply.Print(s.IO, &s.Output, a, report.Options{}); err != nil {
+	var answers []*answer.Answer
+	worst := answer.ExitOK
+	for _, p := range b.plans {
+		trial, err := s.try(ctx, snap, client, p, explain.Options{})
+		if err != nil {
+			return err
+		}
+		worst = max(worst, trial.Exit)
+		answers, snap = append(answers, trial.Answer), trial.After()
+	}
+	if err := s.printAnswers(answers); err != nil {
 		return err
 	}
-	return reply.Exit(a.Exit)
+	return reply.Exit(worst)
+}
+
+// assumed is the cluster with what the jobs of a batch need beside.
+func assumed(snap *snapshot.Snapshot, b batch) (*snapshot.Snapshot, error) {
+	if len(b.others) == 0 {
+		return snap, nil
+	}
+	c := snap.Clone()
+	for _, other := range b.others {
+		other = other.DeepCopy()
+		if namespaced, known := namespacedKind(other.GroupVersionKind().GroupKind()); other.GetNamespace() == "" && (namespaced || !known) {
+			other.SetNamespace(b.namespace)
+		}
+		if err := c.PutUntyped(other); err != nil {
+			return nil, failure.Errorf("read %s: %w", named(other), err)
+		}
+	}
+	c.Finish()
+	return c, nil
+}
+
+// printAnswers prints one answer as it is, and several as a list.
+func (s *Submission) printAnswers(answers []*answer.Answer) error {
+	if len(answers) > 1 && !s.Output.IsTable() {
+		return reply.Encode(s.IO, &s.Output, map[string]any{"apiVersion": answer.APIVersion, "kind": "List", "items": answers})
+	}
+	for i, a := range answers {
+		if i > 0 && s.Output.IsTable() {
+			fmt.Fprintln(s.IO.Out)
+		}
+		if err := reply.Print(s.IO, &s.Output, a, report.Options{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // try answers for a job on a snapshot; the client is nil where there is no API server to look at it.
-func (s *Submission) try(ctx context.Context, snap *snapshot.Snapshot, client *kube.Client, p plan, options explain.Options) (*answer.Answer, error) {
+func (s *Submission) try(ctx context.Context, snap *snapshot.Snapshot, client *kube.Client, p plan, options explain.Options) (*explain.Trial, error) {
 	d, note, err := s.assume(ctx, p, snap, client)
 	if err != nil {
 		return nil, err
@@ -55,7 +103,7 @@ func (s *Submission) try(ctx context.Context, snap *snapshot.Snapshot, client *k
 			return nil, err
 		}
 	}
-	a, err := explain.DryRun(ctx, snap, wanted.Job, p.namespace, options, groups(wanted)...)
+	trial, err := explain.DryRun(ctx, snap, wanted.Job, p.namespace, options, groups(wanted)...)
 	var taken *explain.ExistsError
 	switch {
 	case errors.As(err, &taken):
@@ -64,9 +112,9 @@ func (s *Submission) try(ctx context.Context, snap *snapshot.Snapshot, client *k
 		return nil, failure.Errorf("%w", err)
 	}
 	if note != "" {
-		a.Notes = append([]string{note}, a.Notes...)
+		trial.Notes = append([]string{note}, trial.Notes...)
 	}
-	return a, nil
+	return trial, nil
 }
 
 // assume decides as a submission would, and says what is not as it was typed.

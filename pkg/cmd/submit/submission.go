@@ -80,7 +80,7 @@ func (s *Submission) validate(flags *pflag.FlagSet) error {
 // run submits, or does what --dry-run says instead.
 func (s *Submission) run(ctx context.Context, p plan) error {
 	if s.DryRun == dryRunFit {
-		return s.fit(ctx, p)
+		return s.fit(ctx, batch{plans: []plan{p}})
 	}
 	wanted, err := s.offline(p)
 	if err != nil {

@@ -29,7 +29,8 @@ All that a file holds is created, or nothing: what the jobs need first, then eac
 already, and is as the file has it, is used.
 
 --dry-run=fit says whether the gang would start now, and if not, why, with the answer and the exit code of why-pending, but
-0 where it would.`,
+0 where it would. Of several jobs each is judged as if those before it had been submitted: one that starts takes its room, its
+quota and its share of a queue. The exit code is then the worst.`,
 		SuggestFor: []string{"sbatch", "srun", "qsub", "create", "run"},
 		Example: `  # 4 workers with 2 GPUs each
   gangctl submit tf llama --image tensorflow/tensorflow:2.17.0-gpu --workers 4 --gpus 2 -- python train.py

@@ -108,9 +108,12 @@ type Shape struct {
 // Try answers whether a gang of the shape would start now.
 func (s *Stage) Try(ctx context.Context, shape Shape, options explain.Options) (*answer.Answer, error) {
 	o := s.w.shaped(shape)
-	a, err := o.try(ctx, s.Snapshot, s.client, o.plan(s.namespace), options)
+	trial, err := o.try(ctx, s.Snapshot, s.client, o.plan(s.namespace), options)
 	s.client = nil // what the API server said of one job it says of all
-	return a, err
+	if err != nil {
+		return nil, err
+	}
+	return trial.Answer, nil
 }
 
 // Worker is a pod of a worker of the shape.

@@ -118,6 +118,16 @@ func Resource(key corev1.ResourceName) corev1.ResourceName {
 
 // Release returns the quotas as they are when the pods are gone.
 func Release(quotas []*corev1.ResourceQuota, pods []*corev1.Pod) []*corev1.ResourceQuota {
+	return charged(quotas, pods, (*resource.Quantity).Sub)
+}
+
+// Take returns the quotas as they are when the pods have come.
+func Take(quotas []*corev1.ResourceQuota, pods []*corev1.Pod) []*corev1.ResourceQuota {
+	return charged(quotas, pods, (*resource.Quantity).Add)
+}
+
+// charged changes what is used of the quotas by what each pod is charged.
+func charged(quotas []*corev1.ResourceQuota, pods []*corev1.Pod, change func(*resource.Quantity, resource.Quantity)) []*corev1.ResourceQuota {
 	out := slices.Clone(quotas)
 	for i, q := range quotas {
 		for _, pod := range pods {
@@ -129,7 +139,7 @@ func Release(quotas []*corev1.ResourceQuota, pods []*corev1.Pod) []*corev1.Resou
 			}
 			for key, charge := range Charge(pod) {
 				if used, ok := out[i].Status.Used[key]; ok {
-					used.Sub(charge)
+					change(&used, charge)
 					out[i].Status.Used[key] = used
 				}
 			}

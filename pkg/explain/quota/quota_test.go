@@ -145,6 +145,9 @@ func TestRelease(t *testing.T) {
 	if got[1] != other || text(q.Status.Used) != "pods=3 requests.nvidia.com/gpu=6" {
 		t.Error("something else was changed")
 	}
+	if taken := Take(got, []*corev1.Pod{pod(), pod(), done}); text(taken[0].Status.Used) != text(q.Status.Used) || text(got[0].Status.Used) != "pods=1 requests.nvidia.com/gpu=2" {
+		t.Errorf("taken again: got %s", text(taken[0].Status.Used))
+	}
 	if used := got[0].Status.Used["pods"]; used.Cmp(resource.MustParse("1")) != 0 {
 		t.Errorf("got %s", used.String())
 	}

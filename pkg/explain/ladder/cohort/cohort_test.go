@@ -214,3 +214,22 @@ func TestEmpty(t *testing.T) {
 		t.Errorf("got %+v", room.all)
 	}
 }
+
+// What a Workload is admitted with is what it then uses.
+func TestAdmission(t *testing.T) {
+	c := explaintest.New()
+	c.ClusterQueue("q", "", explaintest.Quota{Flavor: "small", Resource: gpu, Nominal: "4"}, explaintest.Quota{Flavor: "large", Resource: gpu, Nominal: "16"},
+		explaintest.Quota{Flavor: "any", Resource: "cpu", Nominal: "100", Group: 1})
+	objects := c.S.Custom
+	all := Objects{Queues: objects[kueue.Kind("ClusterQueue")]}
+	asks := []Ask{ask("Chief", explaintest.List(gpu, "2", "cpu", "4")), ask("Worker", explaintest.List(gpu, "8", "cpu", "500m", "memory", "1Gi"))}
+	u := c.Workload("gang", "lq", 0)
+	u.Object["status"] = map[string]any{"admission": New(all).Admission("q", asks...)}
+	if AdmittedTo(u) != "q" || Uses(u, "small", gpu) != 2 || Uses(u, "large", gpu) != 8 || Uses(u, "any", "cpu") != 4500 {
+		t.Errorf("got %v", u.Object["status"])
+	}
+	all.Workloads = append(all.Workloads, u)
+	if got := New(all).Admission("q", ask("Worker", explaintest.List(gpu, "9"))); got != nil {
+		t.Errorf("admitted to what is used: %v", got)
+	}
+}

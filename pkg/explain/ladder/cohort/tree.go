@@ -5,6 +5,8 @@ package cohort
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -191,6 +193,26 @@ func usage(workload *unstructured.Unstructured) map[cell]int64 {
 		}
 	}
 	return used
+}
+
+// Admission is what Kueue writes into the status of a Workload that it admits to a queue; nil if there is not enough for it.
+func (t *Tree) Admission(queue string, asks ...Ask) map[string]any {
+	room := t.Room(queue)
+	flavors, short := room.Assign(asks...)
+	if short != nil {
+		return nil
+	}
+	var sets []any
+	for _, ask := range asks {
+		of, amounts := map[string]any{}, map[string]any{}
+		for _, a := range room.all {
+			if need, ok := ask.Need[a.Name]; ok && slices.Contains(flavors[ask.Role], a.Flavor) {
+				of[string(a.Name)], amounts[string(a.Name)] = a.Flavor, need.String()
+			}
+		}
+		sets = append(sets, map[string]any{"name": strings.ToLower(ask.Role), "flavors": of, "resourceUsage": amounts})
+	}
+	return map[string]any{"clusterQueue": queue, "podSetAssignments": sets}
 }
 
 // Uses is what a Workload uses of a resource in a flavor.
