@@ -118,5 +118,5 @@ func (c *scene) rehearse(ctx context.Context, g *Gang) (*answer.Answer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rehearse %s: %w", g.Name, err)
 	}
-	return a, nil
+	return a.Answer, nil
 }

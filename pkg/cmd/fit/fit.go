@@ -3,6 +3,7 @@ package fit
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,35 +29,66 @@ type Options struct {
 	gpus bool
 }
 
-// NewCommand returns the command; runF replaces the run in tests.
+// NewCommand returns the command, which asks about a TFJob, with a subcommand for each kind of job; runF replaces the run in
+// tests.
 func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{IO: f.IO}
-	cmd := &cobra.Command{
-		Use:   "fit --workers N --gpus G | --what-fits",
-		Short: "Ask whether a gang would start now, or what would",
-		Long: `Say whether a gang of these flags, which mean what they mean to submit tf, would start now: the API server looks at the job and at
+	all := submit.Words()
+	var words []string
+	for _, w := range all {
+		words = append(words, w.Word)
+	}
+	cmd := newCommand(f, all[0].Word, runF)
+	cmd.Use = "fit [KIND] --workers N --gpus G | --what-fits"
+	cmd.Short = "Ask whether a gang would start now, or what would"
+	cmd.Long = `Say whether a gang of these flags, which mean what they mean to submit tf, would start now: the API server looks at the job and at
 a pod of each role, and then quota, queue and room for all members are reckoned. Nothing is created, and neither a name nor an
-image is needed. The answer and the exit code are those of why-pending, but 0 where it would start.
+image is needed. The answer and the exit code are those of why-pending, but 0 where it would start. For the other kinds of job
+that submit makes, put the kind first: fit pytorch, fit mpi, fit job.
 
 --what-fits says for each size of a worker how many of them would start now as one gang, and what limits the number: room, or
 what why-pending would say of one more. With --gpus it does so for workers of that size only. Unless --cpu and --memory say
 otherwise, with each GPU comes what is usual in the cluster. The exit code is 0 if anything would start, else that of the
-smallest gang's answer.`,
-		Example: `  # would 4 workers with 2 GPUs each start now?
+smallest gang's answer.`
+	cmd.Example = `  # would 4 workers with 2 GPUs each start now?
   gangctl fit --workers 4 --gpus 2
 
   # what would?
   gangctl fit --what-fits
 
   # how many workers with 8 GPUs each, beside a parameter server?
-  gangctl fit --what-fits --gpus 8 --ps 1`,
-		SuggestFor: []string{"showbf", "sinfo-free", "capacity"},
-		Args: func(_ *cobra.Command, args []string) error {
+  gangctl fit --what-fits --gpus 8 --ps 1
+
+  # and as a PyTorchJob?
+  gangctl fit pytorch --workers 4 --gpus 2`
+	cmd.SuggestFor = []string{"showbf", "sinfo-free", "capacity"}
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return failure.Usagef("fit %q: the kinds of job are: %s", args[0], strings.Join(words, ", ")).WithHint("of a job that is there: gangctl why-pending %s", args[0])
+		}
+		return nil
+	}
+	for _, w := range all {
+		sub := newCommand(f, w.Word, runF)
+		sub.Use = w.Word + " --workers N --gpus G | --what-fits"
+		sub.Short = "Ask whether a " + w.Kind + " would start now, or what would"
+		sub.Long = "Say whether a " + w.Kind + " of these flags, which mean what they mean to submit " + w.Word + `, would start now, or with --what-fits,
+which would. Nothing is created. See gangctl fit --help for what the answers mean.`
+		sub.Example = "  # would 4 workers with 2 GPUs each start now?\n  gangctl fit " + w.Word + " --workers 4 --gpus 2\n\n  # what would?\n  gangctl fit " + w.Word + " --what-fits"
+		sub.Args = func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return failure.Usagef("fit takes no arguments, got %q", args[0]).WithHint("of a job that is there: gangctl why-pending %s", args[0])
+				return failure.Usagef("fit %s takes no arguments, got %q", w.Word, args[0]).WithHint("of a job that is there: gangctl why-pending %s", args[0])
 			}
 			return nil
-		},
+		}
+		cmd.AddCommand(sub)
+	}
+	return cmd
+}
+
+// newCommand returns a command that asks about a kind of job, by the word that submit has for it.
+func newCommand(f *factory.Factory, word string, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{IO: f.IO}
+	cmd := &cobra.Command{
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.gpus = cmd.Flags().Changed("gpus")
@@ -75,7 +107,7 @@ smallest gang's answer.`,
 			return o.run(cmd.Context())
 		},
 	}
-	o.would = submit.NewWould(f, cmd)
+	o.would = submit.NewWould(f, cmd, word)
 	cmd.Flags().BoolVar(&o.WhatFits, "what-fits", false, "Say what would start now, by the size of a worker")
 	o.Output.AddFlags(cmd, printer.JSON, printer.YAML)
 	return cmd

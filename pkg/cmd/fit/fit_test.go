@@ -74,6 +74,39 @@ func TestFit(t *testing.T) {
 	}
 }
 
+// Every kind of job is asked about with the flags that submit has for it, and needs what it is made of.
+func TestKinds(t *testing.T) {
+	for args, want := range map[string]struct {
+		code failure.Code
+		text string
+	}{
+		"tf --workers 2 --gpus 8":                    {0, "FITS_NOW  gang-abcde: fits now: room for all 2 members on n1, n2\n"},
+		"pytorch --workers 2 --gpus 8":               {0, "FITS_NOW  gang-abcde: fits now: room for all 2 members on n1, n2\n"},
+		"pytorch --workers 3 --gpus 8":               {6, "BLOCKED  gang-abcde"},
+		"job --workers 2 --gpus 8":                   {0, "FITS_NOW  gang-abcde: fits now: room for all 2 members on n1, n2\n"},
+		"mpi --workers 2 --gpus 8":                   {0, "FITS_NOW  gang-abcde: fits now: room for all 3 members on n1, n2\n"},
+		"mpi --workers 2 --gpus 8 --launcher-cpu 97": {6, "BLOCKED  gang-abcde"},
+	} {
+		out, _, failed := ask(t, explaintest.New().Nodes(2, 8), strings.Fields(args)...)
+		if code(failed) != want.code || !strings.HasPrefix(out, want.text) {
+			t.Errorf("%s: got %+v\n%s", args, failed, out)
+		}
+	}
+	// The master of PyTorch is one of the workers; the launcher of MPI is besides them.
+	for args, want := range map[string]string{"pytorch": "8             2         16     n1,n2", "mpi --launcher-gpus 1": "8             1         8 ", "job": "8             2         16     n1,n2"} {
+		out, _, failed := ask(t, explaintest.New().Nodes(2, 8), append(strings.Fields(args), "--what-fits")...)
+		if failed != nil || !strings.Contains(out, want) {
+			t.Errorf("%s: got %+v\n%s", args, failed, out)
+		}
+	}
+	// A cluster that does not know the kind is no place for it.
+	c := explaintest.New().Nodes(2, 8)
+	c.S.Server.Resources = []string{"tfjobs.kubeflow.org/v1", "podgroups.scheduling.x-k8s.io/v1alpha1"}
+	if out, _, failed := ask(t, c, "pytorch", "--workers", "2"); code(failed) != 5 || !strings.Contains(out, "this cluster does not know pytorchjobs.kubeflow.org") {
+		t.Errorf("got %+v\n%s", failed, out)
+	}
+}
+
 // The largest gang is by what nodes have room for together, and not by the sum of what is free.
 func TestWhatFits(t *testing.T) {
 	c := explaintest.New().Nodes(3, 8).Runs("other", 6, "n1")
@@ -156,7 +189,10 @@ func TestAsksTheServer(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	for args, want := range map[string]string{
-		"llama":                   `fit takes no arguments, got "llama"`,
+		"llama":                   `fit "llama": the kinds of job are: tf, pytorch, mpi, job`,
+		"mpi llama":               `fit mpi takes no arguments, got "llama"`,
+		"pytorch --workers 0":     `invalid argument "0" for "--workers" flag: must be a whole number from 1 to 10000`,
+		"pytorch --ps 1":          "unknown flag: --ps",
 		"--what-fits --workers 2": "--workers has no effect with --what-fits: their number is the answer",
 		"--workers 0":             `invalid argument "0" for "--workers" flag: must be a whole number from 1 to 10000`,
 		"--min-available 9":       "--min-available 9: the job has 1 member (1 worker); must be from 1 to 1",

@@ -30,10 +30,22 @@ var asked = []string{"gpu-resource", "cpu", "memory", "limit-cpu", "limit-memory
 	"dialect", "node-selector", "toleration", "topology", "affinity-node", "affinity-pod", "affinity-same-node", "affinity-spread", "service-account",
 	"host-network", "rdma", "shm", "data", "image", "label", "from"}
 
-// NewWould adds the flags to a command.
-func NewWould(f *factory.Factory, cmd *cobra.Command) *Would {
-	w := &Would{all: &cobra.Command{Use: "tf"}}
-	k := tfKind()
+// Word is what `gangctl submit` calls a kind of job, and Kind its name in the API.
+type Word struct{ Word, Kind string }
+
+// Words are those of every kind of job that flags can describe, the most usual first.
+func Words() []Word {
+	var all []Word
+	for _, k := range kinds() {
+		all = append(all, Word{k.word, k.reader.Kind})
+	}
+	return all
+}
+
+// NewWould adds the flags of a kind of job to a command; word is one of [Words].
+func NewWould(f *factory.Factory, cmd *cobra.Command, word string) *Would {
+	w := &Would{all: &cobra.Command{Use: word}}
+	k := kinds()[slices.IndexFunc(kinds(), func(k kind) bool { return k.word == word })]
 	w.o = &Options{Submission: Submission{IO: f.IO}, Suffix: f.Suffix, ConfigPath: f.ConfigPath, kind: k, Roles: k.roles()}
 	w.o.addFlags(w.all)
 	cmd.Flags().SortFlags = false
