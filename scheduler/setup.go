@@ -7,6 +7,7 @@ import (
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
@@ -26,6 +27,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/intercept"
 	"github.com/gangctl/gangctl/scheduler/plan"
 	"github.com/gangctl/gangctl/scheduler/preempt"
+	"github.com/gangctl/gangctl/scheduler/reconnect"
 	"github.com/gangctl/gangctl/scheduler/reserve"
 	"github.com/gangctl/gangctl/scheduler/score"
 )
@@ -73,11 +75,10 @@ func setup(ctx context.Context, opts *settings) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	dyn, err := dynamic.NewForConfig(rest.AddUserAgent(c.KubeConfig, DefaultName))
+	client, dyn, err := clients(c.KubeConfig)
 	if err != nil {
 		return nil, fmt.Errorf("create client: %w", err)
 	}
-
 	profiles, err := serve(c.ComponentConfig.Profiles, opts.serve)
 	if err != nil {
 		return nil, err
@@ -85,7 +86,7 @@ func setup(ctx context.Context, opts *settings) (*instance, error) {
 	c.ComponentConfig.Profiles = profiles
 	names := profileNames(profiles)
 
-	g, err := gather(c.Client, dyn, names, c.EventBroadcaster.NewRecorder(names[0]), opts.InformerName)
+	g, err := gather(client, dyn, names, c.EventBroadcaster.NewRecorder(names[0]), opts.InformerName)
 	if err != nil {
 		return nil, err
 	}
@@ -120,6 +121,19 @@ func setup(ctx context.Context, opts *settings) (*instance, error) {
 	return &instance{
 		config: &cc, engine: engine, gangs: g, keeper: keeper, preemptor: preemptor, counted: counted, listing: listing{gangs: g, slots: slots, keeper: keeper},
 	}, nil
+}
+
+// clients are those through which everything is read. Their watches find an API
+// server soon that was away.
+func clients(config *rest.Config) (kubernetes.Interface, dynamic.Interface, error) {
+	config = rest.AddUserAgent(config, DefaultName) // a copy
+	config.Wrap(reconnect.New(clock.RealClock{}).Wrap)
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	dyn, err := dynamic.NewForConfig(config)
+	return client, dyn, err
 }
 
 func newEngine(ctx context.Context, cc *schedulerserverconfig.CompletedConfig, plugins []extension) (*upstream.Scheduler, error) {
