@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,6 +26,7 @@ type attempt struct {
 	mu      sync.Mutex
 	work    bool // somebody has something to do before
 	members map[types.UID]*member
+	met     bool          // as many have set out as the gang needs
 	changed chan struct{} // closed and replaced when something happened
 	err     error         // why nobody may go; nil as long as all may
 }
@@ -72,6 +75,22 @@ func (a *attempt) left() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.count(chosen) - a.count(coming)
+}
+
+// complete notes that as many have set out as the gang needs, and drops those that
+// are gone meanwhile. It returns why nobody may go, if so.
+func (a *attempt) complete(exists func(uid types.UID, name string) bool) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.met {
+		a.met = true
+		for _, uid := range slices.Sorted(maps.Keys(a.members)) {
+			if !exists(uid, a.members[uid].name) {
+				a.drop(uid, "is gone")
+			}
+		}
+	}
+	return a.err
 }
 
 // waits tells whether the members have to wait for each other: somebody has

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +20,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/retry"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/kubernetes/pkg/features"
@@ -176,6 +178,14 @@ func start(t *testing.T, args string) *storage {
 		var version atomic.Int64
 		c.Client.PrependReactor("update", "persistentvolumeclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			claim := action.(clienttesting.UpdateAction).GetObject().(*corev1.PersistentVolumeClaim)
+			resource := corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
+			known, err := c.Client.Tracker().Get(resource, claim.Namespace, claim.Name)
+			if err == nil && known.(*corev1.PersistentVolumeClaim).ResourceVersion != claim.ResourceVersion {
+				err = apierrors.NewConflict(resource.GroupResource(), claim.Name, errors.New("it has changed"))
+			}
+			if err != nil {
+				return true, nil, err
+			}
 			claim.ResourceVersion = fmt.Sprint(version.Add(1)) // the volume binder compares them
 			if node := claim.Annotations[storagehelpers.AnnSelectedNode]; node != "" && claim.Spec.VolumeName == "" {
 				s.asked <- node
@@ -253,12 +263,15 @@ func (s *storage) refuse() {
 func (s *storage) claim(change func(*corev1.PersistentVolumeClaim)) {
 	s.t.Helper()
 	claims := s.Client.CoreV1().PersistentVolumeClaims(enginetest.Namespace)
-	claim, err := claims.Get(context.Background(), "data", metav1.GetOptions{})
-	if err == nil {
+	if err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // the engine writes to it, too
+		claim, err := claims.Get(context.Background(), "data", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
 		change(claim)
 		_, err = claims.Update(context.Background(), claim, metav1.UpdateOptions{})
-	}
-	if err != nil {
+		return err
+	}); err != nil {
 		s.t.Fatal(err)
 	}
 }

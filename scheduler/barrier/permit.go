@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -24,7 +25,7 @@ func (p *Plugin) Permit(_ context.Context, state fwk.CycleState, pod *corev1.Pod
 	}
 	err := a.ended()
 	if err == nil {
-		err = p.enough(group, a.left())
+		err = p.enough(group, a)
 	}
 	if err != nil {
 		return fwk.NewStatus(fwk.Unschedulable, err.Error()), 0
@@ -33,15 +34,23 @@ func (p *Plugin) Permit(_ context.Context, state fwk.CycleState, pod *corev1.Pod
 }
 
 // enough tells whether the members that have places, and those of the attempt
-// that are still to come, are as many as the gang needs.
-func (p *Plugin) enough(group types.NamespacedName, left int) error {
+// that are still to come, are as many as the gang needs. The engine may not have
+// let go yet of those that are gone: with the one that completes the gang it would
+// count them, and that one would be bound alone.
+func (p *Plugin) enough(group types.NamespacedName, a *attempt) error {
 	object, notFound := p.handle.SnapshotSharedLister().PodGroups().Get(group.Namespace, group.Name)
 	members, unknown := p.handle.PodGroupManager().PodGroupStates().Get(group.Namespace, group.Name)
 	if notFound != nil || unknown != nil || object.Spec.SchedulingPolicy.Gang == nil {
 		return nil // the engine says what is to be said of that
 	}
-	if have, need := members.ScheduledPodsCount()+left, int(object.Spec.SchedulingPolicy.Gang.MinCount); have < need {
-		return fmt.Errorf("%d of the %d members that gang %s needs are left: nobody of it is bound", have, need, nameOf(group))
+	have, need, left := members.ScheduledPodsCount(), int(object.Spec.SchedulingPolicy.Gang.MinCount), a.left()
+	switch {
+	case have >= need:
+		return a.complete(func(uid types.UID, name string) bool {
+			return p.barrier.backoff.exists(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: group.Namespace, Name: name, UID: uid}})
+		})
+	case have+left < need:
+		return fmt.Errorf("%d of the %d members that gang %s needs are left: nobody of it is bound", have+left, need, nameOf(group))
 	}
 	return nil
 }

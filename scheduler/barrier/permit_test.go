@@ -3,12 +3,16 @@ package barrier
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
+	upstream "k8s.io/kubernetes/pkg/scheduler"
 
 	"github.com/gangctl/gangctl/scheduler/enginetest"
 )
@@ -38,9 +42,19 @@ func TestTheOthersVanish(t *testing.T) {
 		t.Run(survivor, func(t *testing.T) {
 			var c *enginetest.Cluster
 			b, reaped := New(), make(chan bool, 1)
+			var gone sync.Map // the engine has heard of it
+			prepare := func(c *enginetest.Cluster) {
+				c.Attach = func(*upstream.Scheduler) { // after its own handlers
+					if _, err := c.Pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+						DeleteFunc: func(obj any) { gone.Store(obj.(*corev1.Pod).Name, true) },
+					}); err != nil {
+						t.Error(err)
+					}
+				}
+			}
 			known := func(name string) bool {
-				_, exists, err := c.Pods.GetStore().GetByKey(enginetest.Namespace + "/" + name)
-				return err != nil || exists
+				_, ok := gone.Load(name)
+				return !ok
 			}
 			r := &reaper{pod: survivor, do: func() {
 				if len(reaped) > 0 {
@@ -58,7 +72,7 @@ func TestTheOthersVanish(t *testing.T) {
 				}
 				reaped <- true
 			}}
-			c = enginetest.Start(t, nil, enginetest.Plugin{Name: Name, New: b.NewPlugin},
+			c = enginetest.Start(t, prepare, enginetest.Plugin{Name: Name, New: b.NewPlugin},
 				enginetest.Plugin{Name: r.Name(), New: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return r, nil }})
 			c.Create(enginetest.Node("n1", 3))
 			c.Group("a", 3, 0)
@@ -84,5 +98,30 @@ func TestLeft(t *testing.T) {
 			t.Errorf("%d are left, want %d", got, 2-want)
 		}
 		do()
+	}
+}
+
+// Those that are gone are counted by the engine until it lets go of them.
+func TestComplete(t *testing.T) {
+	for need, want := range map[int]string{1: "", 2: "member b of gang ns/g is gone, and the gang needs it: nobody of it is bound"} {
+		calledOff := 0
+		a := newAttempt("ns/g", need, func(types.UID, error) { calledOff++ }, always)
+		a.join("a", "a", "n1", false)
+		a.join("b", "b", "n1", false)
+		a.start("a")
+		a.start("b")
+		asked := 0
+		for range 2 {
+			got := ""
+			if err := a.complete(func(_ types.UID, name string) bool { asked++; return name == "a" }); err != nil {
+				got = err.Error()
+			}
+			if got != want {
+				t.Errorf("of two, one is gone and %d are needed: %q, want %q", need, got, want)
+			}
+		}
+		if asked != 2 || (calledOff == 1) != (want != "") {
+			t.Errorf("asked %d times, and %d were called off", asked, calledOff)
+		}
 	}
 }
