@@ -22,7 +22,7 @@ func topFollows(t *testing.T, stage *demo.Stage) {
 	}
 	start := func(args ...string) screen {
 		s := screen{out: &sandboxtest.Output{}}
-		s.cmd = exec.CommandContext(ctx, programs.gangctl, append([]string{"--kubeconfig", stage.Kubeconfig(), "top", "-w", "--interval", "1s"}, args...)...)
+		s.cmd = exec.CommandContext(ctx, programs.gangctl, append([]string{"--kubeconfig", stage.Kubeconfig(), "top"}, append(args, "-w", "--interval", "1s")...)...)
 		s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
 		must(t, s.cmd.Start())
 		return s

@@ -36,6 +36,7 @@ func (o *Options) print(job *jobs.Job, s summary.Summary) error {
 		o.printSummary(job, s, now)
 	}
 	rows := make([][]string, 0, len(s.Members))
+	said := map[string]string{s.Reason: asAbove}
 	for _, m := range s.Members {
 		pod, ip, since := "-", "-", "-"
 		if m.Pod != nil {
@@ -48,9 +49,29 @@ func (o *Options) print(job *jobs.Job, s summary.Summary) error {
 		if node == "" {
 			node = "-"
 		}
-		rows = append(rows, []string{m.Name(), pod, string(m.State), node, strconv.FormatInt(m.GPUs, 10), since, ip, m.Reason})
+		rows = append(rows, []string{m.Name(), pod, string(m.State), node, strconv.FormatInt(m.GPUs, 10), since, ip, o.why(m, said)})
 	}
 	return printer.PrintTable(o.IO.Out, o.Output, o.IO.Width(), columns, rows)
+}
+
+const (
+	// asAbove stands for what the summary says of the whole gang.
+	asAbove = "as above"
+	// shortReason is how long a reason may be to be said of each member.
+	shortReason = 40
+)
+
+// why is why a member does not run. What was said before is not said again: a gang that waits would fill the screen with one
+// sentence. Rows alone, as scripts read them, are each complete.
+func (o *Options) why(m summary.Member, said map[string]string) string {
+	if o.Output.NoHeaders || len(m.Reason) <= shortReason {
+		return m.Reason
+	}
+	if before := said[m.Reason]; before != "" {
+		return before
+	}
+	said[m.Reason] = "as " + m.Name()
+	return m.Reason
 }
 
 func (o *Options) printSummary(job *jobs.Job, s summary.Summary, now time.Time) {

@@ -3,6 +3,8 @@ package summary
 import (
 	"cmp"
 	"fmt"
+	"regexp"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -41,9 +43,21 @@ func isReady(pod *corev1.Pod) bool {
 // unscheduledReason is what the scheduler wrote on a pod that has no node.
 func unscheduledReason(pod *corev1.Pod) string {
 	if c := refusal(pod); c != nil {
-		return cmp.Or(c.Message, c.Reason)
+		return cmp.Or(ownWords(c.Message), c.Reason)
 	}
 	return fmt.Sprintf("no word from scheduler %q yet", cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName))
+}
+
+// explained is how the gang scheduler says why a gang has no place. The framework that it is built on puts a count of nodes before
+// that, which says nothing: it is how a message of kube-scheduler begins.
+var explained = regexp.MustCompile(`^\d+/\d+ nodes are available: ((?:\d+ of the \d+ members that its gang needs fit|its gang has the \d+ members that it needs)\b.*)$`)
+
+// ownWords are those of the gang scheduler, without what stands before them; what other schedulers say is left as it is.
+func ownWords(message string) string {
+	if m := explained.FindStringSubmatch(message); m != nil {
+		return strings.TrimSuffix(m[1], ".")
+	}
+	return message
 }
 
 // refusal is the condition in which a scheduler says that it has no place for the pod, or nil.

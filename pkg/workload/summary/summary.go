@@ -220,5 +220,6 @@ func (s *Summary) pendingReason() string {
 	return first.Name() + ": " + first.Reason
 }
 
-// nodesLack is how kube-scheduler, and every scheduler built on its framework, starts to count what each node lacks.
-var nodesLack = regexp.MustCompile(`^\d+/\d+ nodes are available`)
+// nodesLack is how kube-scheduler, and every scheduler built on its framework, starts to count what each node lacks, and how the gang
+// scheduler starts to say it of all members.
+var nodesLack = regexp.MustCompile(`^(\d+/\d+ nodes are available|\d+ of the \d+ members that its gang needs|its gang has the )`)
