@@ -49,6 +49,12 @@ func TestDailyTool(t *testing.T) {
 		if code != 0 || strings.Count(stdout, "[worker-") != 3 {
 			t.Errorf("exit code %d", code)
 		}
+		for _, word := range []string{"pod/holds-worker-1", "holds-worker-1"} {
+			stdout, _, code := gangctl(t, stage, "logs", word, "--tail", "1")
+			if code != 0 || strings.Count(stdout, "\n") != 1 || !strings.HasPrefix(stdout, "[worker-1] ") {
+				t.Errorf("%s: exit code %d: %s", word, code, stdout)
+			}
+		}
 		if _, stderr, code := gangctl(t, stage, "logs", "waits"); code != 1 || !strings.Contains(stderr, "error: no member of waits has started: WAITING  ") {
 			t.Errorf("exit code %d, %s", code, stderr)
 		}
@@ -76,7 +82,11 @@ func TestDailyTool(t *testing.T) {
 		if code != 0 || !strings.Contains(stdout, "TFJob/short") || !strings.Contains(stdout, "PodGroup/short ") {
 			t.Errorf("exit code %d\n%s", code, stdout)
 		}
-		if _, stderr, code := gangctl(t, stage, "attach", "short", "--", "date"); code != 1 || !strings.Contains(stderr, "simulates containers") {
+		stdout, _, code = gangctl(t, stage, "events", "pod/short-worker-0", "--no-headers")
+		if code != 0 || !strings.Contains(stdout, "Pod/short-worker-0 ") || strings.Contains(stdout, "TFJob/") || strings.Contains(stdout, "short-worker-1 ") {
+			t.Errorf("exit code %d\n%s", code, stdout)
+		}
+		if _, stderr, code := gangctl(t, stage, "attach", "pod/short-worker-1", "--", "date"); code != 1 || !strings.Contains(stderr, "simulates containers") {
 			t.Errorf("exit code %d, %s", code, stderr)
 		}
 	})

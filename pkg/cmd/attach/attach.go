@@ -43,7 +43,7 @@ func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) 
 		Use:   "attach NAME [-- COMMAND…]",
 		Short: "Run a shell or a command in a member of a job",
 		Long: `Run a command in a member of a job, or a shell without one: in the member that leads the job, unless --role and --index name
-another. On a terminal it is interactive; elsewhere standard input is passed on with -i only.
+another, or pod/NAME, or the name of a member's pod, stands in place of the job. On a terminal it is interactive; elsewhere standard input is passed on with -i only.
 
 The exit code is that of the command.`,
 		Example: `  # a shell in the first worker, or the chief
@@ -62,7 +62,7 @@ The exit code is that of the command.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: jobname.Complete(f, 1),
+		ValidArgsFunction: jobname.CompleteMembers(f),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Namespace, o.Client = f.Namespace, f.Client
 			o.Name, o.Command = args[0], args[1:]

@@ -42,7 +42,7 @@ func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) 
 		Use:   "events NAME",
 		Short: "Show what happened to a job, its gang and its pods",
 		Long: `Show the events of a job, of the objects that declare its gang, and of its pods, those that are gone included, in the order in
-which they happened. The API server keeps events for an hour, unless it was told otherwise.`,
+which they happened; with pod/NAME, or the name of a member's pod, only those of that pod. The API server keeps events for an hour, unless it was told otherwise.`,
 		Example: `  # what happened, the latest last
   gangctl events llama
 
@@ -55,7 +55,7 @@ which they happened. The API server keeps events for an hour, unless it was told
 			}
 			return nil
 		},
-		ValidArgsFunction: jobname.Complete(f, 1),
+		ValidArgsFunction: jobname.CompleteMembers(f),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Namespace, o.Client = f.Namespace, f.Client
 			o.Name = args[0]
@@ -95,7 +95,7 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	job, pods, err := jobname.ReadAll(ctx, client, namespace, o.Name)
+	meant, err := jobname.Mean(ctx, client, namespace, o.Name)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,10 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found := o.pick(all, job, pods)
+	found := o.pick(all, meant.Job, meant.Pods)
+	if meant.Member != nil {
+		found = slices.DeleteFunc(found, func(e corev1.Event) bool { return !regards(&e, meant.Member.Pod) })
+	}
 	if !o.Output.IsTable() {
 		return o.printObjects(found)
 	}
@@ -112,6 +115,12 @@ func (o *Options) run(ctx context.Context) error {
 		return nil
 	}
 	return o.printTable(found)
+}
+
+// regards reports whether an event is about a pod. One of that name before it was another.
+func regards(e *corev1.Event, pod *corev1.Pod) bool {
+	about := e.InvolvedObject
+	return about.Kind == "Pod" && about.Name == pod.Name && (about.UID == "" || about.UID == pod.UID)
 }
 
 // pick are the events of the job that are of the wanted types; the latest is the last.

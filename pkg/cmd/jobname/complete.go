@@ -37,10 +37,44 @@ func states(ctx context.Context, client *kube.Client, namespace string, args []s
 	return words, nil
 }
 
+// members are the names of jobs, each with its state; after pod/, or where no job begins like that, those of their pods.
+func members(ctx context.Context, client *kube.Client, namespace, prefix string) ([]cobra.Completion, error) {
+	before, byPod := "", false
+	if _, byPod = jobs.PodName(prefix); byPod {
+		before = prefix[:strings.Index(prefix, "/")+1]
+	}
+	if !byPod {
+		words, err := states(ctx, client, namespace, nil)
+		if err != nil || prefix == "" || slices.ContainsFunc(words, func(w cobra.Completion) bool { return strings.HasPrefix(w, prefix) }) {
+			return words, err
+		}
+	}
+	all, err := jobs.List(ctx, client, namespace, "")
+	if err != nil {
+		return nil, err
+	}
+	pods, err := jobs.PodsOfAll(ctx, client, namespace, all.Jobs)
+	if err != nil {
+		return nil, err
+	}
+	var words []cobra.Completion
+	for _, job := range all.Jobs {
+		for _, m := range job.Members(pods[job.Meta.UID]) {
+			if m.Pod != nil {
+				words = append(words, cobra.CompletionWithDesc(before+m.Pod.Name, string(m.State)))
+			}
+		}
+	}
+	return words, nil
+}
+
 // roles are those of the job that args name.
 func roles(ctx context.Context, client *kube.Client, namespace string, args []string) ([]cobra.Completion, error) {
 	if len(args) == 0 {
 		return nil, nil
+	}
+	if _, byPod := jobs.PodName(args[0]); byPod {
+		return nil, nil // that is a member already
 	}
 	job, err := jobs.Find(ctx, client, namespace, args[0])
 	if err != nil {

@@ -28,6 +28,18 @@ func Complete(f *factory.Factory, max int) cobra.CompletionFunc {
 	}
 }
 
+// CompleteMembers completes what [Mean] reads: the name of a job; after pod/, or what is the name of no job, that of a member's pod.
+func CompleteMembers(f *factory.Factory) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) >= 1 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return complete.Cluster(f, func(ctx context.Context, client *kube.Client, namespace string, _ []string) ([]cobra.Completion, error) {
+			return members(ctx, client, namespace, prefix)
+		})(cmd, args, prefix)
+	}
+}
+
 // CompleteRoles completes the roles of the job on the command line, in lower case, with how many members each has.
 func CompleteRoles(f *factory.Factory) cobra.CompletionFunc {
 	return complete.Cluster(f, roles)

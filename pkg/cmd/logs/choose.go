@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/cmd/jobname"
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/logs"
 	"github.com/gangctl/gangctl/pkg/workload/summary"
@@ -36,6 +37,22 @@ func indexes(text string) (func(int) bool, error) {
 	return func(i int) bool {
 		return slices.ContainsFunc(spans, func(s span) bool { return i >= s.from && i <= s.to })
 	}, nil
+}
+
+// only narrows the choice down to the one member that was named, pod/NAME; from then on the job is named by its own name.
+func (o *Options) only(meant *jobname.Meant) error {
+	word := o.Name
+	o.Name = meant.Job.Meta.Name
+	m := meant.Member
+	switch {
+	case m == nil:
+		return nil
+	case len(o.Roles) > 0 || o.Index != "":
+		return failure.Usagef("%s is a member already: --role and --index have no effect", word).WithHint("leave them out, or name the job: %s", o.Name)
+	}
+	o.Roles, o.Index = []string{m.Role}, strconv.Itoa(m.Index)
+	o.indexes = func(i int) bool { return i == m.Index }
+	return nil
 }
 
 // choose picks the members that are wanted. It is an error if the job has none of them.

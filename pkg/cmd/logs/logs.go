@@ -53,7 +53,8 @@ func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) 
 	cmd := &cobra.Command{
 		Use:   "logs NAME",
 		Short: "Print what the members of a job print",
-		Long: `Print the logs of all members of a job, each line with its member in front: [worker-2].
+		Long: `Print the logs of all members of a job, each line with its member in front: [worker-2]. With pod/NAME, or the name of a member's
+pod, it is the log of that member.
 
 Without -f, lines come in the order of their times; with more members than --max-streams, one member comes after the other. With
 -f, lines come as they are written, each of them once: over containers that are restarted, members that are replaced, and
@@ -64,6 +65,9 @@ How a member ended that failed is told on standard error: its exit code and the 
 		Example: `  # what all workers print, until the job ends
   gangctl logs llama -f --role worker
 
+  # one member
+  gangctl logs pod/llama-worker-2
+
   # what was the matter? The end of the log of the member that failed first
   gangctl logs llama --first-error --tail 50`,
 		SuggestFor: []string{"log", "tail", "output"},
@@ -73,7 +77,7 @@ How a member ended that failed is told on standard error: its exit code and the 
 			}
 			return nil
 		},
-		ValidArgsFunction: jobname.Complete(f, 1),
+		ValidArgsFunction: jobname.CompleteMembers(f),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Namespace, o.Client = f.Namespace, f.Client
 			o.Name = args[0]

@@ -21,10 +21,14 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	job, pods, err := jobname.ReadAll(ctx, client, namespace, o.Name)
+	meant, err := jobname.Mean(ctx, client, namespace, o.Name)
 	if err != nil {
 		return err
 	}
+	if err := o.only(meant); err != nil {
+		return err
+	}
+	job, pods := meant.Job, meant.Pods
 	members, err := o.choose(job.Members(pods))
 	if err != nil {
 		return err

@@ -24,12 +24,15 @@ type Choice struct {
 	// Role is empty for the one that leads the job.
 	Role  string
 	Index int
+
+	typed func(flag string) bool // whether a flag was given
 }
 
 // AddFlags adds --role and --index.
 func (c *Choice) AddFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.Role, "role", "", "Role of the member; default is the one that leads the job: chief, master, launcher or worker")
 	cmd.Flags().IntVar(&c.Index, "index", 0, "Index of the member in its role")
+	c.typed = cmd.Flags().Changed
 }
 
 // Validate reports a choice that cannot be: exit code 2.
@@ -40,15 +43,21 @@ func (c *Choice) Validate() error {
 	return nil
 }
 
-// Running finds the member, whose pod runs. It is an error if it does not.
-func (c *Choice) Running(ctx context.Context, client *kube.Client, namespace, job string) (*summary.Member, error) {
-	stored, pods, err := jobname.ReadAll(ctx, client, namespace, job)
+// Running finds the member, whose pod runs, of the job that a word names; or the one that it names itself: pod/NAME. It is an error if
+// the member does not run.
+func (c *Choice) Running(ctx context.Context, client *kube.Client, namespace, word string) (*summary.Member, error) {
+	meant, err := jobname.Mean(ctx, client, namespace, word)
 	if err != nil {
 		return nil, err
 	}
-	m, err := c.pick(job, stored.Members(pods))
-	if err != nil {
-		return nil, err
+	job, m := meant.Job.Meta.Name, meant.Member
+	switch {
+	case m == nil:
+		if m, err = c.pick(job, meant.Job.Members(meant.Pods)); err != nil {
+			return nil, err
+		}
+	case c.typed("role") || c.typed("index"):
+		return nil, failure.Usagef("%s is a member already: --role and --index have no effect", word).WithHint("leave them out, or name the job: %s", job)
 	}
 	if m.Pod == nil || m.Pod.Status.Phase != corev1.PodRunning {
 		text := fmt.Sprintf("%s of %s does not run: it is %s", m.Name(), job, m.State)

@@ -44,7 +44,7 @@ func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) 
 		Use:   "port-forward NAME [[LOCAL:]REMOTE…]",
 		Short: "Make a port of a member of a job a local one",
 		Long: `Make ports of a member of a job ports of this machine, until Ctrl-C: of the member that leads the job, unless --role and --index
-name another. Without a port it is TensorBoard's, 6006. A local port of 0 is any free one.`,
+name another, or pod/NAME, or the name of a member's pod, stands in place of the job. Without a port it is TensorBoard's, 6006. A local port of 0 is any free one.`,
 		Example: `  # TensorBoard of the job, at http://localhost:6006
   gangctl port-forward llama
 
@@ -57,7 +57,7 @@ name another. Without a port it is TensorBoard's, 6006. A local port of 0 is any
 			}
 			return nil
 		},
-		ValidArgsFunction: jobname.Complete(f, 1),
+		ValidArgsFunction: jobname.CompleteMembers(f),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Namespace, o.Client = f.Namespace, f.Client
 			o.Name, o.Ports = args[0], args[1:]

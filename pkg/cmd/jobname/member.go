@@ -1,0 +1,65 @@
+package jobname
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/jobs"
+	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/workload/summary"
+)
+
+// Meant is what a word on a command line means: a job, or one member of it.
+type Meant struct {
+	Job  *jobs.Job
+	Pods []*corev1.Pod
+	// Member is nil where all of the job is meant.
+	Member *summary.Member
+}
+
+// Mean reads what a word means: the name of a job, KIND/NAME of one, pod/NAME of a member, or the bare name of a member's pod, if no job
+// has that name.
+func Mean(ctx context.Context, client *kube.Client, namespace, word string) (*Meant, error) {
+	if name, ok := jobs.PodName(word); ok {
+		return meanPod(ctx, client, namespace, name)
+	}
+	job, err := jobs.Find(ctx, client, namespace, word)
+	var missing *jobs.NotFoundError
+	if errors.As(err, &missing) && missing.Name == word {
+		m, podErr := meanPod(ctx, client, namespace, word)
+		if podErr == nil {
+			return m, nil
+		}
+		// A pod that is there and of no job is worth telling; one that is not there, or may not be seen, was not meant.
+		if !apierrors.IsNotFound(podErr) && !apierrors.IsForbidden(podErr) {
+			return nil, podErr
+		}
+	}
+	if err != nil {
+		return nil, Explain(ctx, client, err)
+	}
+	pods, err := jobs.PodsOf(ctx, client, job)
+	return &Meant{Job: job, Pods: pods}, err
+}
+
+func meanPod(ctx context.Context, client *kube.Client, namespace, name string) (*Meant, error) {
+	job, pod, err := jobs.OfPod(ctx, client, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := jobs.PodsOf(ctx, client, job)
+	if err != nil {
+		return nil, err
+	}
+	members := job.Members(pods)
+	for i := range members {
+		if members[i].Pod != nil && members[i].Pod.UID == pod.UID && members[i].Pod.Name == name {
+			return &Meant{Job: job, Pods: pods, Member: &members[i]}, nil
+		}
+	}
+	return nil, failure.Errorf("pod %s/%s is no member of %s any more", namespace, name, job).WithHint("see its members: gangctl get %s -n %s", job.Meta.Name, namespace)
+}

@@ -1,0 +1,54 @@
+package onemember
+
+import (
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/kube/kubetest"
+)
+
+const pods = "/api/v1/namespaces/research/pods"
+
+// Which member is meant: the one that leads the job, the one that flags name, or the one whose pod is named.
+func TestRunning(t *testing.T) {
+	s := kubetest.New(t)
+	s.Answer("GET /apis/kubeflow.org/v1/namespaces/research/tfjobs/llama", 200, kubetest.Job("research", "llama", 3))
+	all := kubetest.PodList(kubetest.Pod("research", "llama", 0, "n1", ""), kubetest.Pod("research", "llama", 1, "n1", ""), kubetest.Pod("research", "llama", 2, "", "no room"))
+	s.Answer("GET "+pods, 200, all)
+	for i := range all.Items {
+		s.Answer("GET "+pods+"/"+all.Items[i].Name, 200, all.Items[i])
+	}
+	client, err := s.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		word  string
+		flags []string
+		want  string
+		code  failure.Code
+	}{
+		{"llama", nil, "worker-0", 0},
+		{"llama", []string{"--index", "1"}, "worker-1", 0},
+		{"pod/llama-worker-1", nil, "worker-1", 0},
+		{"llama-worker-1", nil, "", failure.CodeError}, // the server does not say that there is no such job
+		{"pod/llama-worker-2", nil, "worker-2 of llama does not run: it is Pending: no room", failure.CodeError},
+		{"pod/llama-worker-1", []string{"--index", "1"}, "pod/llama-worker-1 is a member already: --role and --index have no effect", failure.CodeUsage},
+		{"pod/llama-worker-1", []string{"--role", "worker"}, "pod/llama-worker-1 is a member already: --role and --index have no effect", failure.CodeUsage},
+		{"llama", []string{"--index", "7"}, "llama has no member worker-7", failure.CodeError},
+	} {
+		var c Choice
+		cmd := &cobra.Command{}
+		c.AddFlags(cmd)
+		if err := cmd.ParseFlags(tt.flags); err != nil {
+			t.Fatal(err)
+		}
+		m, err := c.Running(t.Context(), client, "research", tt.word)
+		switch failed := failure.From(err); {
+		case failed != nil && (failed.Code != tt.code || tt.want != "" && failed.Message != tt.want), failed == nil && (tt.code != 0 || m.Name() != tt.want):
+			t.Errorf("%s %q: got %v, %+v", tt.word, tt.flags, m, failed)
+		}
+	}
+}
