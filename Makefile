@@ -27,9 +27,9 @@ e2e: build ## tests on the sandbox: a real API server, operator and scheduler
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox \
 		$(GO) test -count=1 -p 1 -parallel 1 -timeout 60m ./sandbox/e2e ./test/e2e ./test/howto/e2e
 
-e2e-long: build ## those that take a minute each, or want a machine to themselves: faults, chaos, cost
+e2e-long: build ## those that take a minute each, or want a machine to themselves: faults, chaos, cost, every scenario in every dialect
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_LONG=1 \
-		$(GO) test -count=1 -parallel 1 -timeout 60m -v -run 'TestFaults$$|TestBindings$$|TestExplanations$$|TestWaitingGangsCostNothing$$|TestChaos$$|TestMinimums$$' ./test/e2e
+		$(GO) test -count=1 -parallel 1 -timeout 60m -v -run 'TestFaults$$|TestBindings$$|TestSchedulerPlaces$$|TestDialects$$|TestAging$$|TestPreemption$$|TestExplanations$$|TestWaitingGangsCostNothing$$|TestChaos$$|TestMinimums$$' ./test/e2e
 
 agreement: build ## what gangctl says of 350 random gangs, against what the scheduler does
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_AGREEMENT=$${GANGCTL_AGREEMENT:-350} \

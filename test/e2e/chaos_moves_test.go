@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,10 +38,12 @@ type mayhem struct {
 	happened map[chaos.Kind]int
 	changed  time.Time // when a pod changed last
 	hindered time.Time // until when the scheduler is kept from its work
-	// sees tells whether the scheduler watches again what was taken from its eyes
-	// since; nil if nothing was.
-	sees  func() bool
-	since time.Time
+	// sees tells what the scheduler does not watch again of what was taken from its
+	// eyes, which it has to by then; nil if nothing was.
+	sees    func() (missing string)
+	by      time.Time
+	expired int  // how often its watches were too old since it started
+	away    bool // the API server is
 }
 
 // band is a gang and who makes its members again.
@@ -84,24 +87,35 @@ func (m *mayhem) hinder(d time.Duration) {
 	m.model.Excuse(1 << 30)
 }
 
-// blind notes that the scheduler's watches have ended, and that it is blind until
-// it has opened so many new ones of pods and of nodes. How long that takes is up
-// to client-go, which looks for a server in growing intervals.
-func (m *mayhem) blind(pods, nodes int) {
+// blind notes that the scheduler's watches have ended or are about to, and that it
+// is blind until it has opened so many new ones of pods and of nodes, for which it
+// has so long.
+func (m *mayhem) blind(why chaos.Kind, pods, nodes int, within time.Duration) {
 	opened := func(path string) int { return m.proxy.Count(faultproxy.Watches(path)) }
-	pods, nodes = pods+opened("/api/v1/pods"), nodes+opened("/api/v1/nodes")
-	m.since = time.Now()
-	m.sees = func() bool { return opened("/api/v1/pods") >= pods && opened("/api/v1/nodes") >= nodes }
+	podsBefore, nodesBefore := opened("/api/v1/pods"), opened("/api/v1/nodes")
+	m.by = time.Now().Add(within)
+	m.sees = func() (missing string) {
+		p, n := opened("/api/v1/pods")-podsBefore, opened("/api/v1/nodes")-nodesBefore
+		if p >= pods && n >= nodes {
+			return ""
+		}
+		return fmt.Sprintf("%s after %s it has opened %d of %d watches of pods and %d of %d of nodes", within, why, p, pods, n, nodes)
+	}
 }
 
 // kept tells whether the scheduler is kept from its work now.
 func (m *mayhem) kept(now time.Time) bool {
 	switch {
 	case m.sees == nil:
-	case m.sees():
+	case m.sees() == "":
 		m.sees, m.hindered = nil, now.Add(mends)
-	case now.Sub(m.since) > findsBack:
-		m.t.Errorf("the scheduler has not found back to the API server for %s", findsBack)
+	case now.After(m.by):
+		m.t.Errorf("the scheduler is blind: %s, after %v", m.sees(), m.happened)
+		for line := range strings.Lines(m.sched.output.String()) {
+			if strings.Contains(line, "reflector") || strings.Contains(line, "reconnect") {
+				m.t.Log(strings.TrimSpace(line))
+			}
+		}
 		m.sees = nil
 	}
 	return m.sees != nil || now.Before(m.hindered)
@@ -141,14 +155,18 @@ func (m *mayhem) do(move chaos.Move) {
 	case move.Kind == chaos.Restart:
 		m.sched.stop()
 		m.sched.start()
+		m.expired = 0
 		m.hinder(0)
 		m.model.Restarted()
+	case m.away && (move.Kind == chaos.Outage || move.Kind == chaos.Expire): // nobody watches
 	case move.Kind == chaos.Outage:
 		m.proxy.Down()
+		m.away = true
 		m.hinder(move.For)
 		m.after(move.For, func() {
+			m.away = false
+			m.blind(move.Kind, 2, 1, findsBack) // it watches pods that live, and pods that have ended
 			must(m.t, m.proxy.Up())
-			m.blind(2, 1) // it watches pods that live, and pods that have ended
 		})
 	default:
 		m.break_(move)
@@ -166,7 +184,8 @@ func (m *mayhem) break_(move chaos.Move) {
 		m.proxy.Inject(1, faultproxy.Watches("/api/v1/pods"), faultproxy.Expire())
 		m.proxy.Inject(1, faultproxy.Watches("/api/v1/nodes"), faultproxy.Gone())
 		m.hinder(0)
-		m.blind(3, 2) // one of each will be in vain
+		m.blind(move.Kind, 3, 2, findsBack+min(listsAnew<<min(m.expired, 10), listsAtLast)) // one of each will be in vain
+		m.expired++
 		must(m.t, m.proxy.Cut())
 	}
 }

@@ -24,9 +24,6 @@ import (
 //	GANGCTL_CHAOS_SEEDS  how many seeds (1), from GANGCTL_CHAOS_SEED (1) on
 //	GANGCTL_CHAOS_TIME   for how long each (20s)
 func TestChaos(t *testing.T) {
-	if !long() {
-		t.Skip("what TestBindings holds with GANGCTL_LONG only comes up here now and then: make chaos")
-	}
 	seeds, first := number(t, "GANGCTL_CHAOS_SEEDS", 1), number(t, "GANGCTL_CHAOS_SEED", 1)
 	length, err := time.ParseDuration(cmp.Or(os.Getenv("GANGCTL_CHAOS_TIME"), "20s"))
 	must(t, err)
@@ -34,7 +31,7 @@ func TestChaos(t *testing.T) {
 	must(t, (&sandboxmanifest.Applier{Client: c.dynamic}).Apply(t.Context(), install.SchedulerPolicyRBAC()))
 	c.priorities(t, 100, 200)
 	for _, w := range wires() {
-		if w.resource.Group != "" && w.resource.Group != "policy" && w.resource.Group != "scheduling.k8s.io" {
+		if w.defines() {
 			c.define(t, w.resource)
 		}
 	}
@@ -47,9 +44,12 @@ const (
 	chaosNodes = 6
 	chaosCPUs  = 8
 	// settled is for how long nothing happens before all is well, mends how long
-	// it takes to read what is to be read anew, and findsBack how long clients may
-	// take to find a server again.
-	settled, mends, findsBack = 5 * time.Second, 5 * time.Second, 90 * time.Second
+	// it takes to read what is to be read anew, and findsBack how long a watch may
+	// take to find a server again, which it looks for every second.
+	settled, mends, findsBack = 5 * time.Second, 5 * time.Second, 8 * time.Second
+	// listsAnew is how long client-go may wait before it lists what is too old to be
+	// watched: twice as long each time, until two minutes have passed without.
+	listsAnew, listsAtLast = 1600 * time.Millisecond, time.Minute
 )
 
 // chaos plays the script of a seed.

@@ -13,34 +13,42 @@ import (
 // TestAging holds the scheduler to start a large gang though small pods keep
 // coming (T05), and the control to starve it, or the test would prove nothing.
 func TestAging(t *testing.T) {
-	c := newWorld(t, "--scheduler=none", "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0")
+	c := newWorld(t, "--scheduler=none", "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0", "--operator=false", "--native-gangs")
 	for name, after := range map[string]string{"aging": "6s", "off": "0s"} {
 		t.Run(name, func(t *testing.T) {
-			sched := startScheduler(t, c.DataDir, nil, map[string]string{"GangAging": fmt.Sprintf("{after: %s}", after)})
+			sched := startScheduler(t, c.DataDir, nil, map[string]string{"GangAging": fmt.Sprintf("{after: %s}", after)}, allNames)
 			defer sched.stop()
-			starves(t, c, after == "0s")
-			must(t, c.client.CoreV1().Pods(space).DeleteCollection(t.Context(), now(), metav1.ListOptions{}))
-			c.empty(t)
+			if after == "0s" {
+				c.with(t, labelsWire(t)).starves(true)
+				return
+			}
+			for _, w := range some("labels") {
+				t.Run(w.name, func(t *testing.T) { c.with(t, w).starves(false) })
+			}
 		})
 	}
 }
 
 // starves keeps both nodes busy: every 300 ms a new pod comes and the oldest
 // goes, for 18 s.
-func starves(t *testing.T, c *cluster, want bool) {
-	t.Helper()
-	g := team{t: t, cluster: c, wire: labelsWire(t)}
+func (g team) starves(want bool) {
+	t, c := g.t, g.cluster
+	a := unused(t)
+	prefix := a + "-s-"
+	defer func() { g.sweep(t); g.drop(a) }()
 	single := 0
 	next := func() {
-		pod := plain(fmt.Sprintf("s-%02d", single), "gang-scheduler", "1")
+		pod := plain(fmt.Sprintf("%s%02d", prefix, single), "gang-scheduler", "1")
 		single++
 		c.create(t, pod)
 	}
 	for range 8 {
 		next()
 	}
-	c.placed(t, "s-00", "s-07")
-	g.members("a", 8, 8)
+	c.placed(t, prefix+"00", prefix+"07")
+	g.defined()
+	g.declare(a, 8)
+	g.members(a, 8, 8)
 	tick := time.NewTicker(300 * time.Millisecond)
 	defer tick.Stop()
 	turnedAway := false
@@ -52,19 +60,19 @@ func starves(t *testing.T, c *cluster, want bool) {
 		oldest := ""
 		for i := range pods.Items {
 			pod := &pods.Items[i]
-			if pod.Spec.NodeName != "" && strings.HasPrefix(pod.Name, "s-") && (oldest == "" || pod.Name < oldest) {
+			if pod.Spec.NodeName != "" && strings.HasPrefix(pod.Name, prefix) && (oldest == "" || pod.Name < oldest) {
 				oldest = pod.Name
 			}
-			turnedAway = turnedAway || strings.Contains(refusal(pod), "reserved for gang default/a, which has waited since ")
+			turnedAway = turnedAway || strings.Contains(refusal(pod), "reserved for gang default/"+a+", which has waited since ")
 		}
 		if oldest != "" {
 			c.kill(t, oldest)
 		}
-		if c.bound(t, g.names("a", 8)...) == 8 {
+		if c.bound(t, g.names(a, 8)...) == 8 {
 			break
 		}
 	}
-	switch n := c.bound(t, g.names("a", 8)...); {
+	switch n := c.bound(t, g.names(a, 8)...); {
 	case want && n != 0:
 		t.Errorf("%d members of the gang started without aging: the test proves nothing", n)
 	case !want && n != 8:

@@ -27,20 +27,23 @@ var (
 
 // TestBindings breaks the requests by which the scheduler binds pods (T21).
 func TestBindings(t *testing.T) {
-	c := newWorld(t, "--scheduler=none", "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0")
+	c := newWorld(t, "--scheduler=none", "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0", "--native-gangs")
 	must(t, (&sandboxmanifest.Applier{Client: c.dynamic}).Apply(t.Context(), install.SchedulerPolicyRBAC()))
 	proxy, err := faultproxy.Start(c.Config)
 	must(t, err)
 	t.Cleanup(func() { must(t, proxy.Close()) })
 	c.audit(t, 4)
 	sched := startScheduler(t, c.DataDir, proxy, map[string]string{"GangPolicy": "{startGrace: 4s, grace: 8s}"}, allNames)
+	for _, w := range some("labels") {
+		c.with(t, w).defined()
+		t.Run("409 once, "+w.name, func(t *testing.T) { c.with(t, w).failsOnce(proxy) })
+		t.Run("500 for ever, "+w.name, func(t *testing.T) { c.with(t, w).failsForEver(proxy) })
+	}
 	dialects := []wire{wires()[7]}
 	if long() {
 		dialects = append(dialects, wires()[1])
 	}
 	for _, w := range dialects {
-		t.Run("409 once, "+w.name, func(t *testing.T) { c.with(t, w).failsOnce(proxy) })
-		t.Run("500 for ever, "+w.name, func(t *testing.T) { c.with(t, w).failsForEver(proxy) })
 		t.Run("the answer is lost, "+w.name, func(t *testing.T) { c.with(t, w).answerIsLost(proxy) })
 		t.Run("the server goes while it binds, "+w.name, func(t *testing.T) { c.with(t, w).serverGoes(proxy) })
 	}

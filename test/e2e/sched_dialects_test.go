@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -86,8 +85,7 @@ func ownedByJob(pod *corev1.Pod, name string, _ int) {
 // names, under exactly the rights that are shipped.
 func TestDialects(t *testing.T) {
 	t.Parallel()
-	c := newWorld(t, "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0", "--native-gangs", "--operator-gang-scheduler=volcano",
-		"--serve=volcano,kube-batch,scheduler-plugins-scheduler,koord-scheduler,kai-scheduler")
+	c := newWorld(t, "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0", "--native-gangs", "--operator-gang-scheduler=volcano", served)
 	for _, w := range wires() {
 		t.Run(w.name, func(t *testing.T) { c.with(t, w).secondGangWaitsWhole() })
 	}
@@ -100,9 +98,14 @@ func TestDialects(t *testing.T) {
 	})
 	t.Run("volcano with the operator", c.operatorWaitsForInqueue)
 	t.Run("volcano to the end", c.volcanoToTheEnd)
-	t.Run("a definition goes and returns", c.definitionGoesAndReturns)
-	t.Run("mixed priorities", c.mixedPriorities)
-	t.Run("completed members", c.completedMembers)
+	for _, w := range some("kube-batch") {
+		if w.defines() {
+			t.Run("T16 a definition goes and returns, "+w.name, func(t *testing.T) { c.with(t, w).definitionGoesAndReturns() })
+		}
+	}
+	for _, w := range wires() {
+		t.Run("T08 completed members, "+w.name, func(t *testing.T) { c.with(t, w).completedMembers() })
+	}
 	t.Run("nothing was forbidden", func(t *testing.T) {
 		log, err := os.ReadFile(filepath.Join(c.DataDir, "log", "gang-scheduler.log"))
 		must(t, err)
@@ -128,9 +131,7 @@ func (c *cluster) with(t *testing.T, w wire) team {
 // secondGangWaitsWhole: two gangs of five on eight places. The second one holds
 // nothing until the first is gone, and then it runs.
 func (g team) secondGangWaitsWhole() {
-	if g.resource.Group != "" && g.resource.Group != "policy" && g.resource.Group != "scheduling.k8s.io" {
-		g.define(g.t, g.resource)
-	}
+	g.defined()
 	first, second := g.wire.name+"-first", g.wire.name+"-second"
 	g.declare(first, 5)
 	g.members(first, 5, 5)
@@ -219,24 +220,25 @@ func (c *cluster) volcanoToTheEnd(t *testing.T) {
 
 // definitionGoesAndReturns: a gang that runs is untouched, one that waits says
 // so and is scheduled when its object is back.
-func (c *cluster) definitionGoesAndReturns(t *testing.T) {
-	g := c.with(t, wires()[4])
-	c.create(t, plain("filler", "gang-scheduler", "3"), plain("filler-2", "gang-scheduler", "3")) // one on each node
-	c.placed(t, "filler", "filler-2")
-	g.declare("a", 2)
-	g.members("a", 2, 2)
-	g.placed(t, g.names("a", 2)...)
-	g.declare("b", 2)
-	g.members("b", 2, 2)
-	c.says(t, "b-0", "")
+func (g team) definitionGoesAndReturns() {
+	c, t := g.cluster, g.t
+	one, two, a, b := g.wire.name+"-filler", g.wire.name+"-filler-2", g.wire.name+"-runs", g.wire.name+"-waits"
+	c.create(t, plain(one, "gang-scheduler", "3"), plain(two, "gang-scheduler", "3")) // one on each node
+	c.placed(t, one, two)
+	g.declare(a, 2)
+	g.members(a, 2, 2)
+	g.placed(t, g.names(a, 2)...)
+	g.declare(b, 2)
+	g.members(b, 2, 2)
+	c.says(t, b+"-0", "")
 
 	logged := len(c.log(t))
 	c.undefine(t, g.resource)
-	c.says(t, "b-0", "PodGroup default/b not found")
-	must(t, c.client.CoreV1().Pods(space).Delete(t.Context(), "filler", now()))
+	c.says(t, b+"-0", "PodGroup default/"+b+" not found")
+	must(t, c.client.CoreV1().Pods(space).Delete(t.Context(), one, now()))
 	sandboxtest.Consistently(t, 10*time.Second, func() error {
-		if a, b := c.bound(t, g.names("a", 2)...), c.bound(t, g.names("b", 2)...); a != 2 || b != 0 {
-			return fmt.Errorf("%d of a's members and %d of b's have places, want 2 and 0", a, b)
+		if n, m := c.bound(t, g.names(a, 2)...), c.bound(t, g.names(b, 2)...); n != 2 || m != 0 {
+			return fmt.Errorf("%d members of the gang that runs and %d of the other have places, want 2 and 0", n, m)
 		}
 		return nil
 	})
@@ -244,58 +246,45 @@ func (c *cluster) definitionGoesAndReturns(t *testing.T) {
 		t.Errorf("%d lines in the log for a definition that is gone", lines)
 	}
 	c.define(t, g.resource)
-	g.declare("a", 2)
-	g.declare("b", 2)
+	g.declare(a, 2)
+	g.declare(b, 2)
 	start := time.Now()
-	g.placed(t, g.names("b", 2)...)
-	t.Logf("b placed %s after its object was back", time.Since(start).Round(10*time.Millisecond))
-	g.remove("a", 2)
-	g.remove("b", 2)
-	must(t, c.client.CoreV1().Pods(space).Delete(t.Context(), "filler-2", now()))
-	c.empty(t)
-}
-
-func (c *cluster) mixedPriorities(t *testing.T) {
-	_, err := c.client.SchedulingV1().PriorityClasses().Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "launchers"}, Value: 100}, metav1.CreateOptions{})
-	must(t, err)
-	g := c.with(t, wires()[7])
-	pods := []*corev1.Pod{plain("mixed-0", g.scheduler, "1"), plain("mixed-1", g.scheduler, "1"), plain("mixed-2", g.scheduler, "1")}
-	for _, pod := range pods {
-		g.mark(pod, "mixed", 3)
-	}
-	pods[2].Spec.PriorityClassName = "launchers"
-	c.create(t, pods...)
-	c.placed(t, "mixed-0", "mixed-1", "mixed-2")
-	g.remove("mixed", 3)
+	g.placed(t, g.names(b, 2)...)
+	t.Logf("placed %s after its object was back", time.Since(start).Round(10*time.Millisecond))
+	g.sweep(t)
+	g.drop(a, b)
 }
 
 // completedMembers: one has completed, another died and is replaced. The gang
 // does not need the first any more.
-func (c *cluster) completedMembers(t *testing.T) {
-	for _, w := range []wire{wires()[1], wires()[7]} {
-		g := c.with(t, w)
-		name := w.name + "-done"
-		g.declare(name, 3)
-		g.members(name, 3, 3)
-		g.placed(t, g.names(name, 3)...)
-		pods := c.client.CoreV1().Pods(space)
-		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"sandbox.gangctl.dev/ends-at":%q}}}`, time.Now().UTC().Format(time.RFC3339))
-		_, err := pods.Patch(t.Context(), name+"-0", types.MergePatchType, patch, metav1.PatchOptions{})
-		must(t, err)
-		eventually(t, name+"-0 has succeeded", func(ctx context.Context) bool {
-			pod, err := pods.Get(ctx, name+"-0", metav1.GetOptions{})
-			return err == nil && pod.Status.Phase == corev1.PodSucceeded
-		})
-		must(t, pods.Delete(t.Context(), name+"-1", now()))
-		replacement := plain(name+"-1", g.scheduler, "1")
-		g.mark(replacement, name, 3)
-		eventually(t, name+"-1 is created again", func(ctx context.Context) bool {
-			_, err := pods.Create(ctx, replacement, metav1.CreateOptions{})
-			return err == nil
-		})
-		g.placed(t, name+"-1")
-		g.remove(name, 3)
-	}
+func (g team) completedMembers() {
+	name := g.wire.name + "-done"
+	g.declare(name, 3)
+	g.members(name, 3, 3)
+	g.placed(g.t, g.names(name, 3)...)
+	pods := g.client.CoreV1().Pods(space)
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"sandbox.gangctl.dev/ends-at":%q}}}`, time.Now().UTC().Format(time.RFC3339))
+	_, err := pods.Patch(g.t.Context(), name+"-0", types.MergePatchType, patch, metav1.PatchOptions{})
+	must(g.t, err)
+	eventually(g.t, name+"-0 has succeeded", func(ctx context.Context) bool {
+		pod, err := pods.Get(ctx, name+"-0", metav1.GetOptions{})
+		return err == nil && pod.Status.Phase == corev1.PodSucceeded
+	})
+	must(g.t, pods.Delete(g.t.Context(), name+"-1", now()))
+	replacement := plain(name+"-1", g.scheduler, "1")
+	g.mark(replacement, name, 3)
+	eventually(g.t, name+"-1 is created again", func(ctx context.Context) bool {
+		_, err := pods.Create(ctx, replacement, metav1.CreateOptions{})
+		return err == nil
+	})
+	g.placed(g.t, name+"-1")
+	g.sweep(g.t)
+	g.drop(name)
+}
+
+// defines tells a dialect whose objects are of a CustomResourceDefinition.
+func (w wire) defines() bool {
+	return w.resource.Group != "" && w.resource.Group != "policy" && w.resource.Group != "scheduling.k8s.io"
 }
 
 func (g team) declare(name string, min int) {

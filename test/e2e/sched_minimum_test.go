@@ -130,7 +130,7 @@ func (g team) minimumChanges() {
 // defined makes the API server serve a dialect's objects, where it does not.
 func (g team) defined() {
 	g.t.Helper()
-	if g.resource.Group != "" && g.resource.Group != "policy" && g.resource.Group != "scheduling.k8s.io" {
+	if g.defines() {
 		g.define(g.t, g.resource)
 	}
 }

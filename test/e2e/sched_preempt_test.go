@@ -29,13 +29,14 @@ func TestPreemption(t *testing.T) {
 	}
 	sched := startScheduler(t, c.DataDir, nil, nil, allNames)
 	for _, w := range wires() {
-		if w.resource.Group != "" && w.resource.Group != "policy" && w.resource.Group != "scheduling.k8s.io" {
+		if w.defines() {
 			c.define(t, w.resource)
 		}
 	}
 	t.Run("T11 useless preemption", c.uselessPreemption)
 	for _, w := range wires() {
 		t.Run("T12 preemption breaks no gang, "+w.name, func(t *testing.T) { c.with(t, w).breaksNoGang() })
+		t.Run("T19 mixed priorities, "+w.name, func(t *testing.T) { c.with(t, w).mixedPriorities() })
 	}
 	for _, w := range []wire{wires()[1], wires()[7]} {
 		t.Run("surplus before the core, "+w.name, func(t *testing.T) { c.with(t, w).surplusFirst() })
@@ -154,6 +155,25 @@ func (g team) breaksNoGang() {
 	}
 	g.sweep(g.t)
 	g.drop(l, a)
+}
+
+// mixedPriorities: a launcher of priority 100 and workers of none are placed
+// together, at 100, for which pods of less have to go.
+func (g team) mixedPriorities() {
+	name := g.wire.name + "-mixed"
+	single := g.singles(g.t, name, 8)
+	g.with(g.t, g.ranked("urgent")).declare(name, 3)
+	g.members(name, 3, 3, func(pod *corev1.Pod) {
+		if pod.Name == name+"-2" {
+			class("urgent")(pod)
+		}
+	})
+	g.placed(g.t, g.names(name, 3)...)
+	if s := g.left(g.t, single...); len(s) != 5 {
+		g.t.Errorf("%s of eight pods are left, want five", s)
+	}
+	g.sweep(g.t)
+	g.drop(name)
 }
 
 // surplusFirst: a gang goes on with as many members as it needs.

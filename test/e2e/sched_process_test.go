@@ -6,14 +6,17 @@ package e2e
 //	T02 T03 T04 T26    TestSchedulerPlaces: two gangs, hoarding, head of line, packing trap
 //	T05                TestAging: starvation
 //	T07                TestSlots: a member dies
-//	T08 T16 T19        TestDialects: completed members, a definition goes and returns, mixed priorities
-//	T11 T12            TestPreemption: useless preemption, preemption that breaks a gang
+//	T08 T16            TestDialects: completed members, a definition goes and returns
+//	T11 T12 T19        TestPreemption: useless preemption, preemption that breaks a gang, mixed priorities
 //	T17 T18            TestMinimums: the minimum changes, incomplete
 //	T21                TestBindings: a binding fails; with volumes, package barrier
-//	T33                TestDialects: labels only
+//	T33                TestRecordedFacts, TestDialects: labels only
 //	faults             TestFaults: server away, watches expired, leader change, restarts, node death
 //	cost               TestSchedulerWrites, TestWaitingGangsCostNothing
 //	any of these       TestChaos
+//
+// What takes long is played in some dialects only, and with GANGCTL_LONG in every
+// one that can express it.
 
 import (
 	"bytes"

@@ -43,7 +43,7 @@ func TestRightsOfTheScheduler(t *testing.T) {
 		c.serveKind(t, kind)
 	}
 	for _, w := range wires() {
-		if w.resource.Group != "" && w.resource.Group != "policy" && w.resource.Group != "scheduling.k8s.io" {
+		if w.defines() {
 			c.define(t, w.resource)
 		}
 	}

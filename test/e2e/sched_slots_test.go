@@ -39,9 +39,7 @@ func TestSlots(t *testing.T) {
 // What it returns makes an end of them.
 func (g team) eight() (end func()) {
 	g.t.Helper()
-	if g.resource.Group != "" && g.resource.Group != "policy" && g.resource.Group != "scheduling.k8s.io" {
-		g.define(g.t, g.resource)
-	}
+	g.defined()
 	g.declare("a", 8)
 	g.members("a", 8, 8)
 	g.placed(g.t, g.names("a", 8)...)
