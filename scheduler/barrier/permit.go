@@ -38,13 +38,10 @@ func (p *Plugin) Permit(_ context.Context, state fwk.CycleState, pod *corev1.Pod
 // let go yet of those that are gone: with the one that completes the gang it would
 // count them, and that one would be bound alone.
 func (p *Plugin) enough(group types.NamespacedName, a *attempt) error {
-	object, notFound := p.handle.SnapshotSharedLister().PodGroups().Get(group.Namespace, group.Name)
-	members, unknown := p.handle.PodGroupManager().PodGroupStates().Get(group.Namespace, group.Name)
-	if notFound != nil || unknown != nil || object.Spec.SchedulingPolicy.Gang == nil {
-		return nil // the engine says what is to be said of that
-	}
-	have, need, left := members.ScheduledPodsCount(), int(object.Spec.SchedulingPolicy.Gang.MinCount), a.left()
+	have, need, ok := p.counts(group)
+	left := a.left()
 	switch {
+	case !ok: // the engine says what is to be said of that
 	case have >= need:
 		return a.complete(func(uid types.UID, name string) bool {
 			return p.barrier.backoff.exists(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: group.Namespace, Name: name, UID: uid}})
@@ -53,6 +50,20 @@ func (p *Plugin) enough(group types.NamespacedName, a *attempt) error {
 		return fmt.Errorf("%d of the %d members that gang %s needs are left: nobody of it is bound", have+left, need, nameOf(group))
 	}
 	return nil
+}
+
+// counts are how many members of a gang have places, as the engine counts them, and
+// how many it needs; ok is false for one that the engine does not know.
+func (p *Plugin) counts(group types.NamespacedName) (have, need int, ok bool) {
+	object, err := p.handle.SnapshotSharedLister().PodGroups().Get(group.Namespace, group.Name)
+	if err != nil || object.Spec.SchedulingPolicy.Gang == nil {
+		return 0, 0, false
+	}
+	members, err := p.handle.PodGroupManager().PodGroupStates().Get(group.Namespace, group.Name)
+	if err != nil {
+		return 0, 0, false
+	}
+	return members.ScheduledPodsCount(), int(object.Spec.SchedulingPolicy.Gang.MinCount), true
 }
 
 // callOff ends the way of a member that was decided on, be it that something is

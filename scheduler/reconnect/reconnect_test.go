@@ -42,7 +42,7 @@ func ask(ctx context.Context, t *testing.T, s *server, method, url string) (seco
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		response, err = New(fake).Wrap(s).RoundTrip(r)
+		response, err = New(fake).Wrap(s).RoundTrip(r) //nolint:bodyclose // the caller's
 	}()
 	for {
 		select {
