@@ -31,7 +31,8 @@ type Said struct {
 var scheduling = []string{"FailedScheduling", "Unschedulable", "NotTriggerScaleUp", "TriggeredScaleUp", "WaitingForGates", "SchedulingGated", "Preempted",
 	"Nominated", "FailedCreate", "FailedCreatePodGroup", "Pending", "QuotaReserved", "Inadmissible", "EvictedDueToPreempted", "Suspended", "Resumed"}
 
-// said gathers what was said so far, the earliest first: what a scheduler published, what is on the group, and events.
+// said gathers what was said so far, the earliest first: what a scheduler published, what is on the group, events, and what stands on
+// pods that wait, which outlives the events.
 func said(w *world.World, g *world.Gang, family *occurrence.Family, events []*corev1.Event) []Said {
 	all := []Said{}
 	for _, e := range w.Snap.Events {
@@ -55,6 +56,7 @@ func said(w *world.World, g *world.Gang, family *occurrence.Family, events []*co
 		}
 		all = merge(all, e)
 	}
+	all = noted(all, w, g)
 	slices.SortStableFunc(all, func(a, b Said) int {
 		return cmp.Or(compare(a.From, b.From), compare(a.To, b.To), cmp.Compare(a.Code, b.Code))
 	})
@@ -82,6 +84,34 @@ func merge(all []Said, e *corev1.Event) []Said {
 		return all
 	}
 	return append(all, Said{known(from), known(to), occurrence.By(e), []string{about}, occurrence.Count(e), e.Reason, e.Message})
+}
+
+// noted adds what schedulers left on pods that have no node, with the time since when it is there. What events tell as well is not said
+// a second time, but may have been said for longer.
+func noted(all []Said, w *world.World, g *world.Gang) []Said {
+	for _, p := range pods(g) {
+		i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != ""
+		})
+		if i < 0 || p.Spec.NodeName != "" {
+			continue
+		}
+		c, about := p.Status.Conditions[i], "Pod/"+p.Name
+		from := known(c.LastTransitionTime.Time)
+		at := slices.IndexFunc(all, func(s Said) bool { return s.Text == c.Message })
+		if at < 0 {
+			all = append(all, Said{from, known(w.Now), p.Spec.SchedulerName, []string{about}, 1, c.Reason, c.Message})
+			continue
+		}
+		s := &all[at]
+		if !slices.Contains(s.About, about) {
+			s.About = append(s.About, about)
+		}
+		if from != nil && s.From != nil && from.Before(*s.From) {
+			s.From = from
+		}
+	}
+	return all
 }
 
 // Event is something that happened to the job, its gang or a pod.

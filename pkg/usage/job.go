@@ -51,12 +51,14 @@ type Jobs struct {
 	At         time.Time `json:"at"`
 	Jobs       []Job     `json:"jobs"`
 	Others     []Other   `json:"others"`
+	// Uncounted is how many ResourceClaims, of these jobs and others, have devices allocated, which are in no number here.
+	Uncounted int `json:"claimsNotCounted,omitempty"`
 }
 
 // OfJobs reports on the jobs of a world, sorted by namespace and name. What jobs and others hold together is what the nodes use.
 func OfJobs(w *world.World) Jobs {
 	l := newLedger(w)
-	report := Jobs{APIVersion: APIVersion, At: w.Now, Jobs: []Job{}, Others: l.others()}
+	report := Jobs{APIVersion: APIVersion, At: w.Now, Jobs: []Job{}, Others: l.others(), Uncounted: Uncounted(w.Snap)}
 	l.each(func(_ *world.Gang, j Job) { report.Jobs = append(report.Jobs, j) })
 	return report
 }

@@ -16,6 +16,8 @@ type Nodes struct {
 	Nodes      []Node    `json:"nodes"`
 	// Totals are by kind of device, GPUs first.
 	Totals []Total `json:"totals"`
+	// Uncounted is how many ResourceClaims have devices allocated, which are in no number here.
+	Uncounted int `json:"claimsNotCounted,omitempty"`
 }
 
 // Total is what the cluster has of one kind of device.
@@ -43,7 +45,7 @@ func OfNodes(w *world.World) Nodes {
 		usual[kind] = l.usual(kind)
 		free[kind] = l.rooms(kind, usual[kind])
 	}
-	report := Nodes{APIVersion: APIVersion, At: w.Now, Nodes: l.nodes(free), Totals: []Total{}}
+	report := Nodes{APIVersion: APIVersion, At: w.Now, Nodes: l.nodes(free), Totals: []Total{}, Uncounted: Uncounted(w.Snap)}
 	for _, kind := range l.kinds {
 		t := sum(kind, report.Nodes)
 		t.Usual, t.Largest = usual[kind], l.largest(kind, usual[kind])

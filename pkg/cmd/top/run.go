@@ -36,8 +36,8 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if v.note != "" {
-		fmt.Fprintln(o.IO.ErrOut, v.note)
+	for _, note := range v.notes {
+		fmt.Fprintln(o.IO.ErrOut, note)
 	}
 	if !o.Output.IsTable() {
 		return reply.Encode(o.IO, &o.Output, v.value())
@@ -61,8 +61,8 @@ type view struct {
 	nodes  *usage.Nodes
 	jobs   *usage.Jobs
 	queues *usage.Queues
-	// note says what else could not be had; it may be empty.
-	note string
+	// notes say what else could not be had, or is not in the numbers.
+	notes []string
 	// empty says that there is nothing to show.
 	empty string
 }
@@ -106,7 +106,7 @@ func (o *Options) view(ctx context.Context, s *snapshot.Snapshot, namespace stri
 		return nil, err
 	}
 	w := world.New(s)
-	v := &view{at: s.At}
+	v := &view{at: s.At, notes: unclaimed(s)}
 	switch o.What {
 	case Node:
 		r := usage.OfNodes(w)
@@ -134,7 +134,9 @@ func (o *Options) view(ctx context.Context, s *snapshot.Snapshot, namespace stri
 			v.empty = "no queues, and no jobs outside of queues"
 		}
 	}
-	v.note = g.note()
+	if note := g.note(); note != "" {
+		v.notes = append(v.notes, note)
+	}
 	return v, nil
 }
 

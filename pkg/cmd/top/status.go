@@ -65,10 +65,8 @@ func watchFrame(v *view, l layout, s status) []string {
 		head += fmt.Sprintf("  (%s, q quits)", how)
 	}
 	lines := []string{cut(head, l.width)}
-	for _, note := range append(s.notes, v.note) {
-		if note != "" {
-			lines = append(lines, wrap(note, l.width)...)
-		}
+	for _, note := range slices.Concat(s.notes, v.notes) {
+		lines = append(lines, wrap(note, l.width)...)
 	}
 	lines = append(lines, "")
 	if v.empty != "" {

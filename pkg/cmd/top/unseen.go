@@ -1,12 +1,15 @@
 package top
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/gangctl/gangctl/pkg/cmd/reply"
 	"github.com/gangctl/gangctl/pkg/explain"
+	"github.com/gangctl/gangctl/pkg/explain/phrase"
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/snapshot"
+	"github.com/gangctl/gangctl/pkg/usage"
 )
 
 // unseen is the error for what the view needs and the caller may not list, or the cluster does not know.
@@ -42,6 +45,17 @@ func (o *Options) needed() []string {
 	case Queue:
 	}
 	return []string{"pods", "nodes", "queues.scheduling.volcano.sh", "podgroups.scheduling.volcano.sh", "clusterqueues.kueue.x-k8s.io", "localqueues.kueue.x-k8s.io", "workloads.kueue.x-k8s.io"}
+}
+
+// unclaimed says what is in no number: devices that ResourceClaims have, and that nobody knows whether there are any.
+func unclaimed(s *snapshot.Snapshot) []string {
+	if n := usage.Uncounted(s); n > 0 {
+		return []string{fmt.Sprintf("note: %s %s devices that are not counted here", phrase.Count(n, "ResourceClaim"), phrase.Verb(n, "has", "have"))}
+	}
+	if !s.CanList("resourceclaims.resource.k8s.io", "") {
+		return []string{"note: you may not list ResourceClaims; devices that they have are not counted here"}
+	}
+	return nil
 }
 
 // denied is the refusal of a list, with the rule that would allow it.
