@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
@@ -88,7 +90,7 @@ func (s *supervisor) bringUp(ctx context.Context) error {
 			return err
 		}
 		inner, ctx := errgroup.WithContext(ctx)
-		inner.Go(func() error { return s.bringUpScheduler(ctx) })
+		inner.Go(func() error { return s.bringUpScheduler(ctx, client) })
 		inner.Go(func() error { return s.bringUpOperator(ctx, applier) })
 		return inner.Wait()
 	})
@@ -96,15 +98,30 @@ func (s *supervisor) bringUp(ctx context.Context) error {
 	return group.Wait()
 }
 
-func (s *supervisor) bringUpScheduler(ctx context.Context) error {
+func (s *supervisor) bringUpScheduler(ctx context.Context, client kubernetes.Interface) error {
 	sched, ok := s.plan.scheduler()
 	if !ok {
 		return nil
 	}
+	elected := s.plan.settings.Scheduler == setting.Gang
+	leases := client.CoordinationV1().Leases(install.DefaultNamespace)
+	if elected {
+		// Who held it in an earlier life of the sandbox is gone.
+		err := leases.Delete(ctx, install.SchedulerInstance, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete lease %s/%s: %w", install.DefaultNamespace, install.SchedulerInstance, err)
+		}
+	}
 	if err := s.start(sched); err != nil {
 		return err
 	}
-	return s.ready(ctx, sched.name, local("https", s.plan.ports[portScheduler], "/readyz"))
+	if err := s.ready(ctx, sched.name, local("https", s.plan.ports[portScheduler], "/readyz")); err != nil || !elected {
+		return err
+	}
+	return until(ctx, "the scheduler to lead", func(ctx context.Context) error {
+		_, err := leases.Get(ctx, install.SchedulerInstance, metav1.GetOptions{})
+		return err
+	})
 }
 
 func (s *supervisor) bringUpOperator(ctx context.Context, applier *manifest.Applier) error {

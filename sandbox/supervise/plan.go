@@ -3,6 +3,7 @@ package supervise
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/gangctl/gangctl/sandbox/component"
 	"github.com/gangctl/gangctl/sandbox/credential"
@@ -106,28 +107,32 @@ func (p plan) controllerManager() spec {
 	}, gates...)}
 }
 
+// patient is how the gang scheduler holds its lease, by which gangctl sees in a cluster that it works. An API server that is killed
+// and started again, or a machine that has no time, must not end it.
+const patient = "--leader-elect=true --leader-elect-lease-duration=60s --leader-elect-renew-deadline=40s --leader-elect-retry-period=5s"
+
 // scheduler is false if pods are to stay pending.
 func (p plan) scheduler() (spec, bool) {
-	name, user := component.GangScheduler, credential.GangScheduler
+	name, user, elect := component.GangScheduler, credential.GangScheduler, patient
 	switch p.settings.Scheduler {
 	case setting.None:
 		return spec{}, false
 	case setting.Gang:
 	case setting.Default:
-		name, user = component.DefaultScheduler, credential.DefaultScheduler
+		name, user, elect = component.DefaultScheduler, credential.DefaultScheduler, "--leader-elect=false"
 	}
 	cert, key := credential.Serving(p.dir)
 	s := spec{name: name, env: memory("192MiB"), args: []string{
 		"--kubeconfig=" + p.kubeconfig(user),
 		"--authentication-kubeconfig=" + p.kubeconfig(user),
 		"--authorization-kubeconfig=" + p.kubeconfig(user),
-		"--leader-elect=false",
 		"--bind-address=127.0.0.1",
 		"--secure-port=" + p.port(portScheduler),
 		"--tls-cert-file=" + cert,
 		"--tls-private-key-file=" + key,
 		"--kube-api-qps=500", "--kube-api-burst=1000",
 	}}
+	s.args = append(s.args, strings.Fields(elect)...)
 	if p.settings.Serve != "" {
 		s.args = append(s.args, "--serve="+p.settings.Serve)
 	}
