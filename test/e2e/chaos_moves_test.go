@@ -169,12 +169,12 @@ func (m *mayhem) do(move chaos.Move) {
 			must(m.t, m.proxy.Up())
 		})
 	default:
-		m.break_(move)
+		m.disturb(move)
 	}
 }
 
-// break_ lets requests fail.
-func (m *mayhem) break_(move chaos.Move) {
+// disturb lets requests fail.
+func (m *mayhem) disturb(move chaos.Move) {
 	faults := map[chaos.Kind]faultproxy.Fault{chaos.Conflict: conflict, chaos.Broken: broken, chaos.Lost: faultproxy.Lose()}
 	if fault := faults[move.Kind]; fault != nil {
 		m.proxy.Inject(move.Count, faultproxy.Bindings(space), fault)

@@ -132,7 +132,7 @@ func (c *cluster) with(t *testing.T, w wire) team {
 // nothing until the first is gone, and then it runs.
 func (g team) secondGangWaitsWhole() {
 	g.defined()
-	first, second := g.wire.name+"-first", g.wire.name+"-second"
+	first, second := g.name+"-first", g.name+"-second"
 	g.declare(first, 5)
 	g.members(first, 5, 5)
 	g.placed(g.t, g.names(first, 5)...)
@@ -149,7 +149,7 @@ func (g team) secondGangWaitsWhole() {
 		kind, _, _ := strings.Cut(g.waits, "=")
 		eventually(g.t, second+" has "+g.waits, func(context.Context) bool { return g.status(second, kind) == g.waits })
 	}
-	if g.wire.name == "kai" && g.status(first, "") != "" {
+	if g.name == "kai" && g.status(first, "") != "" {
 		g.t.Errorf("wrote %q to KAI's object", g.status(first, ""))
 	}
 	g.remove(first, 5)
@@ -222,7 +222,7 @@ func (c *cluster) volcanoToTheEnd(t *testing.T) {
 // so and is scheduled when its object is back.
 func (g team) definitionGoesAndReturns() {
 	c, t := g.cluster, g.t
-	one, two, a, b := g.wire.name+"-filler", g.wire.name+"-filler-2", g.wire.name+"-runs", g.wire.name+"-waits"
+	one, two, a, b := g.name+"-filler", g.name+"-filler-2", g.name+"-runs", g.name+"-waits"
 	c.create(t, plain(one, "gang-scheduler", "3"), plain(two, "gang-scheduler", "3")) // one on each node
 	c.placed(t, one, two)
 	g.declare(a, 2)
@@ -258,7 +258,7 @@ func (g team) definitionGoesAndReturns() {
 // completedMembers: one has completed, another died and is replaced. The gang
 // does not need the first any more.
 func (g team) completedMembers() {
-	name := g.wire.name + "-done"
+	name := g.name + "-done"
 	g.declare(name, 3)
 	g.members(name, 3, 3)
 	g.placed(g.t, g.names(name, 3)...)
