@@ -83,7 +83,7 @@ func TestDailyTool(t *testing.T) {
 			t.Errorf("exit code %d\n%s", code, stdout)
 		}
 		stdout, _, code = gangctl(t, stage, "events", "pod/short-worker-0", "--no-headers")
-		if code != 0 || !strings.Contains(stdout, "Pod/short-worker-0 ") || strings.Contains(stdout, "TFJob/") || strings.Contains(stdout, "short-worker-1 ") {
+		if code != 0 || strings.Contains(stdout, "TFJob/") || strings.Contains(stdout, "PodGroup/") || strings.Contains(stdout, "short-worker-1 ") {
 			t.Errorf("exit code %d\n%s", code, stdout)
 		}
 		if _, stderr, code := gangctl(t, stage, "attach", "pod/short-worker-1", "--", "date"); code != 1 || !strings.Contains(stderr, "simulates containers") {

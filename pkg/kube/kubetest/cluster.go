@@ -24,6 +24,9 @@ type Cluster struct {
 	broken map[string]*metav1.Status // by path
 	// unwatched are the paths that may be listed, and not watched.
 	unwatched map[string]bool
+	// muted, if it is not nil, is closed when the version is told again; versions is how often it was asked for.
+	muted    chan struct{}
+	versions int
 	// changed is closed, and made again, when something changes.
 	changed chan struct{}
 }
@@ -33,7 +36,7 @@ func Serve(t *testing.T, s *snapshot.Snapshot) *Cluster {
 	t.Helper()
 	l := &Cluster{Server: New(t), states: []*snapshot.Snapshot{s}, broken: map[string]*metav1.Status{}, unwatched: map[string]bool{}, changed: make(chan struct{})}
 	l.endWatches(t)
-	l.Answer("GET /version", 200, version.Info{GitVersion: "v1.37.1"})
+	l.HandleFunc("GET /version", l.version)
 	l.Answer("GET /api", 200, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
 	l.Answer("GET /api/v1", 200, metav1.APIResourceList{GroupVersion: "v1"})
 	jobs, groups := l.group("kubeflow.org", "v1", "tfjobs", "TFJob"), l.group("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
@@ -120,6 +123,30 @@ func (l *Cluster) Fail(path string, status *metav1.Status) {
 
 // Unwatch makes watches of a path forbidden, and ends those that there are; lists are still answered.
 func (l *Cluster) Unwatch(path string) { l.change(func() { l.unwatched[path] = true }) }
+
+// Mute makes the server tell its version once, and then not at all until it is released; watches say nothing anyway, as nothing changes.
+func (l *Cluster) Mute() (release func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.muted = make(chan struct{})
+	return sync.OnceFunc(func() { close(l.muted) })
+}
+
+func (l *Cluster) version(w http.ResponseWriter, r *http.Request) {
+	l.mu.Lock()
+	muted := l.muted
+	l.versions++
+	first := l.versions == 1
+	l.mu.Unlock()
+	if muted != nil && !first {
+		select {
+		case <-muted:
+		case <-r.Context().Done():
+			return
+		}
+	}
+	Write(w, 200, version.Info{GitVersion: "v1.37.1"})
+}
 
 // Deny makes lists forbidden, as an authorizer words it.
 func (l *Cluster) Deny(user string, paths ...string) {

@@ -94,6 +94,7 @@ func (f *feed) op(verb string) failure.Op {
 
 // hear notes that the server has said something of the kind.
 func (f *feed) hear() {
+	f.m.heard.Add(1)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.heard, f.trouble = f.m.c.o.Now(), nil

@@ -28,8 +28,14 @@ type Mirror struct {
 	slots   chan struct{} // as many lists at the same time as Collect makes
 	cancel  context.CancelFunc
 
+	// heard is a number that grows whenever the server says something.
+	heard atomic.Uint64
+
 	mu    sync.Mutex
 	feeds []*feed
+	// away is why the server gives no sign of life, which it last gave at alive; nil while it does.
+	away  error
+	alive time.Time
 }
 
 // NewMirror returns a mirror that has everything once, and keeps up until it is closed or ctx ends. An unreachable server, or one that does not
@@ -42,6 +48,7 @@ func NewMirror(ctx context.Context, client *kube.Client, o Options) (*Mirror, er
 		return nil, err
 	}
 	go wait.UntilWithContext(ctx, m.rediscover, discoverEvery)
+	go m.listen(ctx)
 	return m, nil
 }
 
@@ -139,7 +146,7 @@ func (m *Mirror) denied() []snapshot.Denial {
 
 // Loss is a kind of which nothing new is heard.
 type Loss struct {
-	// Resource is RESOURCE or RESOURCE.GROUP.
+	// Resource is RESOURCE or RESOURCE.GROUP, or the API server as a whole.
 	Resource string
 	// Since is when something was heard of it last.
 	Since time.Time
@@ -152,6 +159,9 @@ func (m *Mirror) Lost() []Loss {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all []Loss
+	if m.away != nil {
+		all = append(all, Loss{Resource: "the API server", Since: m.alive, Err: m.away})
+	}
 	for _, f := range m.feeds {
 		if l := f.loss(); l != nil {
 			all = append(all, *l)

@@ -199,3 +199,18 @@ func TestMirrorNeedsTheServer(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A server that says nothing any more, while its connections stand, is noticed within seconds, and when it is back, too.
+func TestMirrorNoticesSilence(t *testing.T) {
+	t.Parallel()
+	c := kubetest.Serve(t, crew().Done())
+	release := c.Mute()
+	defer release()
+	m := mirror(t, c, options)
+	until(t, "the server is away", func() bool { return len(m.Lost()) == 1 })
+	if l := m.Lost()[0]; l.Resource != "the API server" || !l.Since.Equal(explaintest.Now) || !strings.Contains(failure.From(l.Err).Message, "in time") {
+		t.Errorf("got %+v, %s", l, failure.From(l.Err).Message)
+	}
+	release()
+	until(t, "it is back", func() bool { return len(m.Lost()) == 0 })
+}
