@@ -72,6 +72,12 @@ func TestDefinitions(t *testing.T) {
 		{name: "not there", change: func(s *site) {
 			s.f.Definitions, s.S.Server.Resources = nil, []string{}
 		}, status: Fail, says: []string{"gangctl install operator"}},
+		{name: "only TFJobs", status: OK, says: []string{"tfjobs.kubeflow.org/v1", "not there: pytorchjobs, mpijobs; gangctl install operator --kinds tfjobs,pytorchjobs,mpijobs"}},
+		{name: "MPIJobs of either operator", change: func(s *site) { s.serves("mpijobs.kubeflow.org", "v2beta1", nil, nil) }, status: OK, says: []string{"mpijobs.kubeflow.org/v2beta1", "not there: pytorchjobs;"}},
+		{name: "other kinds only", change: func(s *site) {
+			s.f.Definitions, s.S.Server.Resources = nil, []string{}
+			s.serves("pytorchjobs.kubeflow.org", "v1", nil, nil)
+		}, status: Warn, says: []string{"pytorchjobs.kubeflow.org/v1", "tfjobs.kubeflow.org is not there"}},
 	})
 	test(t, Before(), "crd-podgroups", []expected{
 		{name: "not there", change: func(s *site) {

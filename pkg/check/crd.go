@@ -5,11 +5,15 @@ import (
 	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/pkg/workload"
+	"github.com/gangctl/gangctl/pkg/workload/mpijob"
+	"github.com/gangctl/gangctl/pkg/workload/registry"
 	"github.com/gangctl/gangctl/pkg/workload/tfjob"
 )
 
@@ -69,12 +73,47 @@ func podGroupsBefore(f *Facts) []Finding {
 	return []Finding{finding}
 }
 
+// jobKinds looks at the kinds of job that need an operator. One is enough to work with; that TFJobs are missing besides others is
+// told, as most of the documentation is about them.
 func jobKinds(f *Facts) []Finding {
-	finding, found := usable(f, tfjob.GVR())
-	if !found {
-		return []Finding{failf("%s is not there", tfjob.GVR().GroupResource()).hint("gangctl install operator")}
+	var findings []Finding
+	var absent []string
+	for _, r := range registry.Readers() {
+		if r.Group == batchv1.GroupName {
+			continue
+		}
+		finding, found := usable(f, servedAs(f, r))
+		if !found {
+			absent = append(absent, r.Resource)
+			continue
+		}
+		findings = append(findings, finding)
 	}
-	return []Finding{finding}
+	name := tfjob.GVR().GroupResource().String()
+	switch {
+	case len(findings) == 0:
+		return []Finding{failf("%s is not there, and neither is any other kind of job that needs an operator", name).hint("gangctl install operator")}
+	case slices.Contains(absent, tfjob.GVR().Resource):
+		return append(findings, warnf("%s is not there", name).hint("gangctl install operator"))
+	case len(absent) > 0:
+		return append(findings, okf("not there: %s; gangctl install operator --kinds %s brings them", strings.Join(absent, ", "), strings.Join(append([]string{tfjob.GVR().Resource}, absent...), ",")))
+	}
+	return findings
+}
+
+// servedAs is a kind of job in the version that gangctl would submit.
+func servedAs(f *Facts, r workload.Reader) schema.GroupVersionResource {
+	gvr := schema.GroupVersionResource{Group: r.Group, Version: tfjob.GVR().Version, Resource: r.Resource}
+	if r.GroupKind != mpijob.Reader().GroupKind {
+		return gvr
+	}
+	for _, version := range mpijob.Versions() {
+		if slices.Contains(versions(f, gvr.GroupResource()), version) {
+			gvr.Version = version
+			break
+		}
+	}
+	return gvr
 }
 
 // foreignGroups names the other gang formats and whose they are. They are no fault; what is made of them is said elsewhere.

@@ -49,7 +49,7 @@ func healthy(t *testing.T) *site {
 	}
 	s.defines("podgroups.scheduling.x-k8s.io", map[string]string{install.LabelPartOf: install.PartOf}, nil)
 	s.defines("tfjobs.kubeflow.org", nil, nil)
-	for _, ask := range SubmitAsks("team") {
+	for _, ask := range append(SubmitAsks("team"), KindAsks("team", s.S)...) {
 		s.f.Reviews = append(s.f.Reviews, Review{Ask: ask, Allowed: true})
 	}
 	s.book()

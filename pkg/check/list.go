@@ -42,7 +42,7 @@ func Cluster() []Check {
 		{ID: "version-operator", Category: Versions, Title: "the training operator is of a release that gangctl knows", Needs: []string{deployments}, Judge: operatorVersion},
 		{ID: "rights-submit", Category: Rights, Title: "you may submit jobs and follow them", Judge: submitRights},
 		{ID: "crd-podgroups", Category: CRDs, Title: "PodGroups of scheduling.x-k8s.io are served", Needs: []string{definitions}, Judge: podGroups},
-		{ID: "crd-jobs", Category: CRDs, Title: "TFJobs are served", Needs: []string{definitions}, Judge: jobKinds},
+		{ID: "crd-jobs", Category: CRDs, Title: "jobs that need an operator are served", Needs: []string{definitions}, Judge: jobKinds},
 		{ID: "crd-foreign", Category: CRDs, Title: "other gang formats have a known owner", Needs: []string{definitions}, Judge: foreignGroups},
 		{ID: "scheduler-alive", Category: Schedule, Title: "a gang scheduler is alive", Needs: []string{deployments, leases, pods, events}, Judge: schedulersAlive},
 		{ID: "scheduler-fight", Category: Schedule, Title: "no two schedulers fight over gangs", Needs: []string{deployments, pods}, Judge: schedulersFight},

@@ -5,10 +5,14 @@ import (
 	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/grant"
+	"github.com/gangctl/gangctl/pkg/snapshot"
+	"github.com/gangctl/gangctl/pkg/workload/registry"
 	"github.com/gangctl/gangctl/pkg/workload/tfjob"
 )
 
@@ -31,12 +35,44 @@ func SubmitAsks(namespace string) []Ask {
 	return asks
 }
 
+// KindAsks are the rights to submit the other kinds of job, of those that the cluster serves.
+func KindAsks(namespace string, s *snapshot.Snapshot) []Ask {
+	var asks []Ask
+	for _, r := range registry.Readers() {
+		resource := schema.GroupResource{Group: r.Group, Resource: r.Resource}
+		if r.GroupKind == tfjob.Reader().GroupKind || r.Group != batchv1.GroupName && !s.Serves(resource, r.Kind) {
+			continue
+		}
+		asks = append(asks, Ask{Verb: "create", Group: r.Group, Resource: r.Resource, Namespace: namespace, For: "you cannot submit " + r.Kind + "s"})
+	}
+	return append(asks, Ask{Verb: "create", Resource: "services", Namespace: namespace, For: "members of Jobs would not find each other"})
+}
+
+// submitRights: who cannot submit TFJobs is stuck; of the other kinds nobody needs all.
 func submitRights(f *Facts) []Finding {
 	var asked []Review
 	for _, ask := range SubmitAsks(f.Namespace) {
 		asked = append(asked, f.review(ask))
 	}
-	return reviewed(f, asked, "in namespace "+f.Namespace)
+	findings := reviewed(f, asked, "in namespace "+f.Namespace)
+	if findings[0].Status == Unseen {
+		return findings
+	}
+	var refused []Ask
+	for _, ask := range KindAsks(f.Namespace, f.World.Snap) {
+		switch r := f.review(ask); {
+		case r.Failed != "":
+			return []Finding{{Status: Unseen, Message: "could not ask for your rights: " + r.Failed}}
+		case !r.Allowed:
+			refused = append(refused, ask)
+			findings = append(findings, warnf("you may not %s in namespace %s: %s", grant.String(ask.Rule()), ask.Namespace, ask.For))
+		}
+	}
+	if len(refused) > 0 {
+		last := &findings[len(findings)-1]
+		last.Hint, last.Fix = "an administrator can grant what is missing", GrantAsks(f.User, refused)
+	}
+	return findings
 }
 
 // review is the answer to a question; that nobody asked counts as one that failed.

@@ -22,6 +22,17 @@ func TestSubmitRights(t *testing.T) {
 		}, status: Fail, says: []string{
 			"you may not create tfjobs.kubeflow.org in namespace team: you cannot submit jobs", "you may not create podgroups.scheduling.x-k8s.io in namespace team: you cannot declare gangs (by policy)",
 			"kind: Role\n", "name: ann\n", "- podgroups\n", "- tfjobs\n"}, never: []string{"ClusterRole", "*", "- pods"}},
+		{name: "another kind: whoever does not use it needs no right", change: func(s *site) {
+			s.serves("pytorchjobs.kubeflow.org", "v1", nil, nil)
+			asks := KindAsks("team", s.S)
+			s.f.Reviews = append(s.f.Reviews, Review{Ask: asks[0]})
+		}, status: Warn, says: []string{"8 rights in namespace team", "you may not create pytorchjobs.kubeflow.org in namespace team: you cannot submit PyTorchJobs", "- pytorchjobs\n"}, never: []string{"mpijobs", "- tfjobs", "create jobs.batch"}},
+		{name: "no right to Jobs, which every cluster serves", change: func(s *site) {
+			for i := range s.f.Reviews {
+				s.f.Reviews[i].Allowed = s.f.Reviews[i].Resource != "jobs" && s.f.Reviews[i].Resource != "services"
+			}
+		}, status: Warn, says: []string{"you may not create jobs.batch in namespace team: you cannot submit Jobs", "you may not create services in namespace team"}},
+		{name: "another kind could not be asked", change: func(s *site) { s.serves("mpijobs.kubeflow.org", "v2beta1", nil, nil) }, status: Unseen},
 		{name: "it could not be asked", change: func(s *site) { s.f.Reviews[0] = Review{Ask: s.f.Reviews[0].Ask, Failed: "no answer"} }, status: Unseen, says: []string{"could not ask for your rights: no answer"}},
 		{name: "it was not asked", change: func(s *site) { s.f.Reviews = nil }, status: Unseen},
 	})

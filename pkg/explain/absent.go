@@ -41,7 +41,7 @@ func notServed(s *snapshot.Snapshot, q Question) *answer.Answer {
 		return nil
 	}
 	return refusal(s, q, answer.CRDNotInstalled, answer.Blocked,
-		"this cluster does not know "+strings.Join(unserved, ", ")+": the operator is not installed", "kubectl api-resources --api-group=kubeflow.org")
+		"this cluster does not know "+strings.Join(unserved, ", ")+": no operator that handles them is installed", "kubectl api-resources --api-group=kubeflow.org")
 }
 
 // custom are the kinds of job that are not built in.

@@ -14,7 +14,12 @@ func served(op Op) string {
 func installHint(op Op) string {
 	switch op.Resource.Group {
 	case "kubeflow.org":
-		return "ask an administrator to install the Kubeflow Training Operator (v1.7 to v1.9), or try a local cluster that has it: gangctl-sandbox up"
+		kinds := ""
+		if r := op.Resource.Resource; r != "" && r != "tfjobs" {
+			kinds = " --kinds tfjobs," + r
+		}
+		return "ask an administrator to install the Kubeflow Training Operator (v1.7 to v1.9), as `gangctl install operator" + kinds +
+			"` does, or try a local cluster that has it: gangctl-sandbox up"
 	case "scheduling.x-k8s.io":
 		return "ask an administrator to install the PodGroup CRD (podgroups.scheduling.x-k8s.io), or submit with --dialect labels, which needs no object"
 	default:

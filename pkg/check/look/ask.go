@@ -55,7 +55,7 @@ func (l *looker) ready(ctx context.Context) error {
 
 // reviews asks for the rights that matter.
 func (l *looker) reviews(ctx context.Context) error {
-	asks := check.SubmitAsks(l.o.Namespace)
+	asks := append(check.SubmitAsks(l.o.Namespace), check.KindAsks(l.o.Namespace, l.f.World.Snap)...)
 	if l.o.Before {
 		asks = installAsks(l.o.Shipped)
 	}

@@ -85,7 +85,7 @@ func TestLook(t *testing.T) {
 	if len(s.Nodes) != 2 || len(s.Deployments) != 2 || len(s.Leases) != 1 || len(f.Book.ClusterRoles) != 1 || len(f.Book.Roles) != 1 {
 		t.Errorf("%d nodes, %d deployments, %d leases, book %+v", len(s.Nodes), len(s.Deployments), len(s.Leases), f.Book)
 	}
-	if len(f.Denied) > 0 || len(f.Reviews) != len(check.SubmitAsks("team")) {
+	if len(f.Denied) > 0 || len(f.Reviews) != len(check.SubmitAsks("team"))+len(check.KindAsks("team", f.World.Snap)) {
 		t.Errorf("denied %v, %d reviews", f.Denied, len(f.Reviews))
 	}
 	seen := map[string]int{}

@@ -26,5 +26,5 @@ func NoJobKinds(s *snapshot.Snapshot) error {
 		}
 	}
 	return failure.Errorf("list jobs: the cluster does not serve %s", strings.Join(missing, ", ")).
-		WithHint("ask an administrator to install the Kubeflow Training Operator (v1.7 to v1.9), or try a local cluster that has it: gangctl-sandbox up")
+		WithHint("ask an administrator to install the Kubeflow Training Operator (v1.7 to v1.9), as `gangctl install operator` does, or try a local cluster that has it: gangctl-sandbox up")
 }
