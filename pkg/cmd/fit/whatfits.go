@@ -97,7 +97,7 @@ func largest(ctx context.Context, stage *submit.Stage, w *world.World, shape sub
 	if err != nil {
 		return size, err
 	}
-	for _, s := range fit.Slots(w.Cluster(), pod, maxWorkers, fit.Options{}) {
+	for _, s := range fit.Slots(w.Cluster(), pod, maxWorkers, fit.Options{}) { //nolint:contextcheck // plugins that work on values take a context and have no use for one
 		size.Room += s.Slots
 	}
 	answers := map[int64]*answer.Answer{}

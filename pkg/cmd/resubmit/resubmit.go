@@ -87,7 +87,7 @@ func (o *Options) run(ctx context.Context) error {
 		return err
 	}
 	var in *bytes.Buffer
-	words, err := o.words(job)
+	words, err := o.words(job) //nolint:contextcheck // the command line is read, and no command runs
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func named(u *unstructured.Unstructured) string {
 
 func (m *maker) make(ctx context.Context, b batch, wanted []*render.Objects) error {
 	for _, other := range b.others {
-		stored, gvr, existed, err := m.besides.create(ctx, other, b.namespace)
+		stored, gvr, existed, err := m.create(ctx, other, b.namespace)
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
 	"github.com/gangctl/gangctl/pkg/iostreams"
 	"github.com/gangctl/gangctl/pkg/prompt/prompttest"
 )
@@ -27,8 +26,7 @@ func asking(t *testing.T, typed []string, answers ...string) (w *wizard, p *prom
 	t.Helper()
 	io, _, _, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
 	words := append([]string{"submit", "tf"}, typed...)
-	f := &factory.Factory{IO: io, Args: words, Suffix: func() string { return "abcde" }, Namespace: func() (string, error) { return "research", nil }}
-	o := &Options{Submission: Submission{IO: io, Namespace: f.Namespace}, Suffix: f.Suffix, kind: tfKind(), Roles: tfKind().roles()}
+	o := &Options{Submission: Submission{IO: io, Namespace: func() (string, error) { return "research", nil }}, Suffix: func() string { return "abcde" }, kind: tfKind(), Roles: tfKind().roles()}
 	cmd := &cobra.Command{Use: "tf", SilenceErrors: true, SilenceUsage: true}
 	o.addFlags(cmd)
 	p = &prompttest.Answers{Texts: answers}
