@@ -1,4 +1,4 @@
-// Package origin knows what a job keeps of how it was submitted: the command line, and what its spec was. It is pure.
+// Package origin knows what a job keeps of how it was submitted: the command line, by whom, and what its spec was. It is pure.
 package origin
 
 import (
@@ -16,6 +16,20 @@ import (
 // HashAnnotation keeps, on the job, the hash of its spec as the API server was going to store it, with its defaults.
 const HashAnnotation = "gangctl.dev/spec-hash"
 
+// UserAnnotation keeps, on the job, who submitted it, as the API server called them. Anybody who may write the job may write it: it
+// is no proof.
+const UserAnnotation = "gangctl.dev/submitted-by"
+
+// User is who submitted the job, or "" if it does not say.
+func User(job *unstructured.Unstructured) string { return job.GetAnnotations()[UserAnnotation] }
+
+// SetUser keeps who submits the job; nothing for somebody of whom it is not known.
+func SetUser(job *unstructured.Unstructured, user string) {
+	if user != "" {
+		annotate(job, UserAnnotation, user)
+	}
+}
+
 // CommandLine is the shell-quoted command line that submitted the job, or "" if it does not keep one.
 func CommandLine(job *unstructured.Unstructured) string {
 	return job.GetAnnotations()[render.CommandAnnotation]
@@ -23,11 +37,15 @@ func CommandLine(job *unstructured.Unstructured) string {
 
 // Stamp puts the hash of the spec of stored, which is what the API server makes of the job, on the job.
 func Stamp(job, stored *unstructured.Unstructured) {
+	annotate(job, HashAnnotation, hash(stored))
+}
+
+func annotate(job *unstructured.Unstructured, key, value string) {
 	annotations := job.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[HashAnnotation] = hash(stored)
+	annotations[key] = value
 	job.SetAnnotations(annotations)
 }
 
@@ -98,7 +116,7 @@ func Bare(job *unstructured.Unstructured) *unstructured.Unstructured {
 // Written reports whether a key of labels or annotations is written by programs about one object, and means nothing on another.
 func Written(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
-	return key == render.CommandAnnotation || key == HashAnnotation || key == "kubectl.kubernetes.io/last-applied-configuration" ||
+	return key == render.CommandAnnotation || key == HashAnnotation || key == UserAnnotation || key == "kubectl.kubernetes.io/last-applied-configuration" ||
 		strings.HasPrefix(key, "gangctl.dev/suspended-") || domain == "batch.kubernetes.io" || domain == "deployment.kubernetes.io" ||
 		key == "job-name" || key == "controller-uid"
 }

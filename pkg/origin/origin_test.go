@@ -75,7 +75,7 @@ func TestBare(t *testing.T) {
 apiVersion: batch/v1
 kind: Job
 metadata: {name: a, namespace: ns, uid: u, generation: 2, resourceVersion: "1", finalizers: [f], ownerReferences: [{kind: CronJob, name: c, uid: v, apiVersion: batch/v1}],
-  labels: {team: vision, job-name: a, gangctl.dev/suspended-by: s}, annotations: {gangctl.dev/command: x, gangctl.dev/spec-hash: h, keep: z}}
+  labels: {team: vision, job-name: a, gangctl.dev/suspended-by: s}, annotations: {gangctl.dev/command: x, gangctl.dev/spec-hash: h, gangctl.dev/submitted-by: ann, keep: z}}
 spec: {parallelism: 2}
 status: {active: 2}
 `
@@ -87,6 +87,15 @@ status: {active: 2}
 	}
 	if diff := cmp.Diff(read(t, text).Object, job.Object); diff != "" {
 		t.Errorf("what was given is changed: %s", diff)
+	}
+	if User(job) != "ann" || User(got) != "" {
+		t.Errorf("users: %q, %q", User(job), User(got))
+	}
+	if SetUser(got, ""); got.GetAnnotations()[UserAnnotation] != "" || len(got.GetAnnotations()) != 1 {
+		t.Errorf("nobody is kept: %v", got.GetAnnotations())
+	}
+	if SetUser(got, "eve"); User(got) != "eve" || got.GetAnnotations()["keep"] != "z" {
+		t.Errorf("got %v", got.GetAnnotations())
 	}
 	if CommandLine(job) != "x" || CommandLine(got) != "" {
 		t.Errorf("command lines: %q, %q", CommandLine(job), CommandLine(got))

@@ -18,6 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/iostreams"
 	"github.com/gangctl/gangctl/pkg/jobs"
 	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/prompt"
 )
 
 // Options are what the command works with.
@@ -25,21 +26,27 @@ type Options struct {
 	IO        *iostreams.IOStreams
 	Namespace func() (string, error)
 	Client    func() (*kube.Client, error)
+	// Prompter asks before a job of somebody else is deleted.
+	Prompter prompt.Prompter
 
-	Names   []string
+	Names []string
+	// Yes deletes jobs of others without a question.
+	Yes     bool
 	Wait    bool
 	Timeout time.Duration
 }
 
 // NewCommand returns the command; runF replaces the run in tests.
 func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{IO: f.IO}
+	o := &Options{IO: f.IO, Prompter: prompt.New(f.IO)}
 	cmd := &cobra.Command{
 		Use:     "delete NAME…",
 		Aliases: []string{"rm"},
 		Short:   "Delete jobs, their members and their gangs",
 		Long: `Delete jobs of any kind, whoever created them, and wait until their pods are gone. A PodGroup that gangctl made goes with its job.
-Every name is tried; the exit code is 1 if any failed.`,
+Every name is tried; the exit code is 1 if any failed.
+
+A job keeps who submitted it with gangctl. Before one is deleted that somebody else submitted, you are asked; --yes answers.`,
 		Example: `  # one job, and wait until its GPUs are free
   gangctl delete llama
 
@@ -66,6 +73,7 @@ Every name is tried; the exit code is 1 if any failed.`,
 			return o.run(cmd.Context())
 		},
 	}
+	cmd.Flags().BoolVarP(&o.Yes, "yes", "y", false, "Delete jobs that somebody else submitted without asking")
 	cmd.Flags().BoolVar(&o.Wait, "wait", true, "Return when the job and its pods are gone")
 	cmd.Flags().DurationVar(&o.Timeout, "timeout", 0, "How long --wait waits for each job, such as 2m (default: no limit)")
 	return cmd
@@ -93,9 +101,10 @@ func (o *Options) run(ctx context.Context) error {
 	}
 	var failures []error
 	var deleted []*jobs.Job
+	who := &caller{o: o, client: client}
 	selectors := map[types.UID]string{}
 	for _, name := range o.Names {
-		job, selector, err := o.deleteOne(ctx, client, namespace, name)
+		job, selector, err := o.deleteOne(ctx, who, namespace, name)
 		if err != nil {
 			failures = append(failures, err)
 			continue
@@ -120,9 +129,13 @@ func (o *Options) run(ctx context.Context) error {
 }
 
 // deleteOne deletes a job: the one that was seen, and no later one of its name. To wait for it, the label of its pods is found out.
-func (o *Options) deleteOne(ctx context.Context, client *kube.Client, namespace, name string) (*jobs.Job, string, error) {
+func (o *Options) deleteOne(ctx context.Context, who *caller, namespace, name string) (*jobs.Job, string, error) {
+	client := who.client
 	job, err := jobname.Read(ctx, client, namespace, name)
 	if err != nil {
+		return nil, "", err
+	}
+	if err := who.may(ctx, job); err != nil {
 		return nil, "", err
 	}
 	var pods []*corev1.Pod

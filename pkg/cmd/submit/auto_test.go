@@ -91,13 +91,13 @@ func TestAuto(t *testing.T) {
 		requests        int
 	}{
 		"gangctl's scheduler": {[]string{spGroups, volcanoGroups}, []string{"gang-scheduler=gangctl"}, "",
-			"note: dialect scheduler-plugins: scheduler gang-scheduler runs here and reads it\n", "podgroup.scheduling.x-k8s.io/llama created\n", 7},
+			"note: dialect scheduler-plugins: scheduler gang-scheduler runs here and reads it\n", "podgroup.scheduling.x-k8s.io/llama created\n", 8},
 		"Volcano": {[]string{spGroups, volcanoGroups}, []string{"volcano-scheduler=volcanosh/vc-scheduler"}, "--queue research",
-			"note: dialect volcano: scheduler volcano runs here and reads it\n", "podgroup.scheduling.volcano.sh/llama created\n", 7},
+			"note: dialect volcano: scheduler volcano runs here and reads it\n", "podgroup.scheduling.volcano.sh/llama created\n", 8},
 		"Kubernetes itself": {[]string{nativeGroups}, nil, "",
-			"note: dialect native: its PodGroups are served here; whether scheduler default-scheduler runs and reads it cannot be seen\n", "podgroup.scheduling.k8s.io/llama created\n", 8},
-		"told to": {[]string{spGroups}, nil, "--dialect scheduler-plugins", "", "podgroup.scheduling.x-k8s.io/llama created\n", 4},
-		"none":    {nil, nil, "--dialect none", "", "", 2},
+			"note: dialect native: its PodGroups are served here; whether scheduler default-scheduler runs and reads it cannot be seen\n", "podgroup.scheduling.k8s.io/llama created\n", 9},
+		"told to": {[]string{spGroups}, nil, "--dialect scheduler-plugins", "", "podgroup.scheduling.x-k8s.io/llama created\n", 5},
+		"none":    {nil, nil, "--dialect none", "", "", 3},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -30,6 +30,8 @@ type creator struct {
 	dryRun bool
 	// tried are the jobs that the server has looked at in a dry run, as it would store them.
 	tried map[*unstructured.Unstructured]*unstructured.Unstructured
+	// user is who submits, once the server was asked.
+	user *string
 }
 
 // create returns the objects as the server stored them. The job comes first, because the others carry its uid; members of a
@@ -41,6 +43,7 @@ func (c *creator) create(ctx context.Context, wanted *render.Objects) (*render.O
 	if err := c.stamp(ctx, wanted.Job); err != nil {
 		return nil, explainJob(err, wanted.Job)
 	}
+	c.sign(ctx, wanted.Job)
 	job, err := c.post(ctx, wanted.Job, c.dryRun)
 	if err != nil {
 		return nil, explainJob(err, wanted.Job)

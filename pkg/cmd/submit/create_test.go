@@ -62,8 +62,12 @@ func submit(ctx context.Context, s *kubetest.Server, args ...string) (stdout, st
 	return out.String(), errOut.String(), err
 }
 
+// whoAmI is where the server says who the caller is.
+const whoAmI = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
 func TestCreate(t *testing.T) {
 	s := kubetest.New(t)
+	s.Answer("POST "+whoAmI, 201, map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "status": map[string]any{"userInfo": map[string]any{"username": "ann"}}})
 	s.HandleFunc("POST "+jobsPath, echo("uid-1"))
 	s.HandleFunc("POST "+groupsPath, echo("uid-2"))
 	stdout, stderr, err := submit(t.Context(), s)
@@ -71,14 +75,17 @@ func TestCreate(t *testing.T) {
 		t.Fatalf("got %q, %q, %v", stdout, stderr, err)
 	}
 	const options = "fieldManager=gangctl&fieldValidation=Strict"
-	want := []string{"POST " + groupsPath + "?dryRun=All&" + options, "POST " + jobsPath + "?dryRun=All&" + options, "POST " + jobsPath + "?" + options, "POST " + groupsPath + "?" + options}
+	want := []string{"POST " + groupsPath + "?dryRun=All&" + options, "POST " + jobsPath + "?dryRun=All&" + options, "POST " + whoAmI, "POST " + jobsPath + "?" + options, "POST " + groupsPath + "?" + options}
 	if got := s.Requests(); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("requests: %q", got)
 	}
-	if !strings.Contains(s.Body(2), `"gangctl.dev/spec-hash":"sha256:`) || strings.Contains(s.Body(1), "spec-hash") {
-		t.Errorf("the hash is not that of the job: %s", s.Body(2))
+	if !strings.Contains(s.Body(3), `"gangctl.dev/spec-hash":"sha256:`) || strings.Contains(s.Body(1), "spec-hash") {
+		t.Errorf("the hash is not that of the job: %s", s.Body(3))
 	}
-	if body := s.Body(3); !strings.Contains(body, `"ownerReferences":[{"apiVersion":"kubeflow.org/v1","blockOwnerDeletion":false,"kind":"TFJob","name":"llama","uid":"uid-1"}]`) {
+	if !strings.Contains(s.Body(3), `"gangctl.dev/submitted-by":"ann"`) || strings.Contains(s.Body(1), "submitted-by") {
+		t.Errorf("the job does not say who submitted it: %s", s.Body(3))
+	}
+	if body := s.Body(4); !strings.Contains(body, `"ownerReferences":[{"apiVersion":"kubeflow.org/v1","blockOwnerDeletion":false,"kind":"TFJob","name":"llama","uid":"uid-1"}]`) {
 		t.Errorf("the PodGroup is not owned by the job: %s", body)
 	}
 }

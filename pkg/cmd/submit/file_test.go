@@ -199,7 +199,7 @@ func TestFileIsCreated(t *testing.T) {
 	if failed != nil || errOut != "" || out != "tfjob.kubeflow.org/llama created\npodgroup.scheduling.x-k8s.io/mine created\n" {
 		t.Fatalf("got %v, %q, %q", failed, out, errOut)
 	}
-	if body := s.Body(3); !strings.Contains(body, `"ownerReferences":[{"apiVersion":"kubeflow.org/v1","blockOwnerDeletion":false,"kind":"TFJob","name":"llama","uid":"uid-1"}]`) {
+	if body := s.Body(4); !strings.Contains(body, `"ownerReferences":[{"apiVersion":"kubeflow.org/v1","blockOwnerDeletion":false,"kind":"TFJob","name":"llama","uid":"uid-1"}]`) {
 		t.Errorf("the PodGroup is not owned by the job: %s", body)
 	}
 }

@@ -58,7 +58,7 @@ func TestRehearsalFindsOut(t *testing.T) {
 func TestNoRehearsalWithoutPodGroup(t *testing.T) {
 	s := kubetest.New(t)
 	s.HandleFunc("POST "+jobsPath, echo("uid-1"))
-	if _, _, err := submit(t.Context(), s, "--dialect", "labels"); err != nil || len(s.Requests()) != 2 {
+	if _, _, err := submit(t.Context(), s, "--dialect", "labels"); err != nil || len(s.Requests()) != 3 {
 		t.Errorf("got %v, %q", err, s.Requests())
 	}
 }

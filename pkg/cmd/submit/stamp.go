@@ -30,3 +30,14 @@ func (c *creator) stamp(ctx context.Context, job *unstructured.Unstructured) err
 	origin.Stamp(job, stored)
 	return nil
 }
+
+// sign keeps on a job who submits it, for those who want to delete it.
+func (c *creator) sign(ctx context.Context, job *unstructured.Unstructured) {
+	if c.dryRun {
+		return
+	}
+	if c.user == nil {
+		c.user = new(c.client.User(ctx))
+	}
+	origin.SetUser(job, *c.user)
+}

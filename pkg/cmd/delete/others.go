@@ -1,0 +1,45 @@
+package delete
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/jobs"
+	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/origin"
+)
+
+// caller is who deletes.
+type caller struct {
+	o      *Options
+	client *kube.Client
+	// name is what the API server calls them, once it was asked.
+	name *string
+}
+
+// may asks before a job is deleted that somebody else submitted. Of a job that does not say who did, nobody is asked.
+func (c *caller) may(ctx context.Context, job *jobs.Job) error {
+	user := origin.User(job.Object)
+	if user == "" || c.o.Yes {
+		return nil
+	}
+	if c.name == nil {
+		c.name = new(c.client.User(ctx))
+	}
+	if *c.name == user {
+		return nil
+	}
+	if !c.o.Prompter.Available() {
+		return failure.Errorf("%s was submitted by %s, and there is nobody to ask", job, user).
+			WithHint("to delete it all the same: gangctl delete %s -n %s --yes", job.Meta.Name, job.Meta.Namespace)
+	}
+	yes, err := c.o.Prompter.Confirm(fmt.Sprintf("%s was submitted by %s. Delete it?", job, user))
+	if err != nil {
+		return err
+	}
+	if !yes {
+		return failure.Errorf("%s was submitted by %s, and stays", job, user)
+	}
+	return nil
+}
