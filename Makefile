@@ -12,7 +12,7 @@ LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES) -X $(
 GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.2
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.6.2
 
-.PHONY: build test unit e2e e2e-long agreement chaos old-servers lint generate docs completions transcript demo bench bench-large release-check clean
+.PHONY: build test unit e2e e2e-long agreement chaos old-servers other-operators lint generate docs completions transcript demo bench bench-large release-check clean
 
 build: ## both programs, in bin/
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gangctl ./cmd/gangctl-sandbox
@@ -48,6 +48,15 @@ old-servers: build ## the scheduler against kube-apiservers of older versions; t
 	done
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_OLD_SERVERS=$(CURDIR)/bin/old \
 		$(GO) test -count=1 -parallel 1 -timeout 30m -v -run 'TestOldServers$$|TestServerUpgrade$$' ./test/e2e
+
+KUEUE := sigs.k8s.io/kueue@v0.19.0
+
+other-operators: build ## jobs of the MPI Operator and queues of Kueue, as these ship them; takes minutes to build the first time
+	cd test/mpioperator && $(GO) build -o $(CURDIR)/bin/mpi-operator github.com/kubeflow/mpi-operator/cmd/mpi-operator
+	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_MPI_OPERATOR=$(CURDIR)/bin/mpi-operator \
+		GANGCTL_MPI_OPERATOR_MODULE=$$(cd test/mpioperator && $(GO) list -m -f '{{.Dir}}' github.com/kubeflow/mpi-operator) \
+		GANGCTL_KUEUE_MODULE=$$($(GO) mod download -json $(KUEUE) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') \
+		$(GO) test -count=1 -v -run 'TestOtherOperators$$' ./test/e2e
 
 demo: build ## two gangs on four GPUs: the default scheduler, then ours
 	bin/gangctl-sandbox demo
