@@ -232,7 +232,7 @@ func (g team) definitionGoesAndReturns() {
 	g.members(b, 2, 2)
 	c.says(t, b+"-0", "")
 
-	logged := len(c.log(t))
+	usual, logged := c.pace(t, "gang-scheduler"), len(c.log(t))
 	c.undefine(t, g.resource)
 	c.says(t, b+"-0", "PodGroup default/"+b+" not found")
 	must(t, c.client.CoreV1().Pods(space).Delete(t.Context(), one, now()))
@@ -250,7 +250,9 @@ func (g team) definitionGoesAndReturns() {
 	g.declare(b, 2)
 	start := time.Now()
 	g.placed(t, g.names(b, 2)...)
-	t.Logf("placed %s after its object was back", time.Since(start).Round(10*time.Millisecond))
+	if took := time.Since(start); took > 2*time.Second+2*usual {
+		t.Errorf("placed %s after its object was back, where a pod takes %s", took, usual)
+	}
 	g.sweep(t)
 	g.drop(a, b)
 }

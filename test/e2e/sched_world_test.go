@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -101,14 +102,17 @@ func (c *cluster) bound(t *testing.T, names ...string) (n int) {
 // placed waits until all of the pods have a node.
 func (c *cluster) placed(t *testing.T, names ...string) {
 	t.Helper()
-	eventually(t, strings.Join(names, ", ")+" have nodes", func(ctx context.Context) bool {
+	sandboxtest.Eventually(t, stepTimeout, func() error {
 		for _, name := range names {
-			pod, err := c.client.CoreV1().Pods(space).Get(ctx, name, metav1.GetOptions{})
-			if err != nil || pod.Spec.NodeName == "" {
-				return false
+			pod, err := c.client.CoreV1().Pods(space).Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if pod.Spec.NodeName == "" {
+				return fmt.Errorf("of %s pod %s has no node, and says %s", strings.Join(names, ", "), name, conditionOf(pod))
 			}
 		}
-		return true
+		return nil
 	})
 }
 
