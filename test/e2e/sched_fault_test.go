@@ -115,7 +115,15 @@ func (c *cluster) watchesExpire(t *testing.T) {
 		a.proxy.Inject(2, faultproxy.Watches(path), counted(&expired, faultproxy.Expire()))
 	}
 	must(t, a.proxy.Up())
-	a.placed(t, append(a.names("stale-wait", 4), "stale-run-1")...)
+	a.placed(t, a.names("stale-wait", 4)...)
+	eventually(t, "the other one of its name has a node", func(ctx context.Context) bool {
+		pod, err := a.client.CoreV1().Pods(space).Get(ctx, "stale-run-1", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) { // a kubelet was late to delete the first, by its name
+			a.member("stale-run", 4, "stale-run-1")
+			return false
+		}
+		return err == nil && pod.Spec.NodeName != ""
+	})
 	if gone.Load() < 2 || expired.Load() < 2 {
 		t.Errorf("%d watches were refused and %d ended: nothing expired", gone.Load(), expired.Load())
 	}
