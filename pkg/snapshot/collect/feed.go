@@ -100,10 +100,16 @@ func (f *feed) hear() {
 	f.heard, f.trouble = f.m.c.o.Now(), nil
 }
 
-// lose notes why nothing is heard.
+// lose notes why nothing is heard. Until now the watch stood: what is known is as of the last sign of life that the server gave.
 func (f *feed) lose(err error) {
+	f.m.mu.Lock()
+	alive := f.m.alive
+	f.m.mu.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.trouble == nil && alive.After(f.heard) {
+		f.heard = alive
+	}
 	f.trouble = err
 }
 
