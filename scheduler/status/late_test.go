@@ -1,6 +1,8 @@
 package status
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,5 +48,40 @@ func TestAMemberThatComesLateIsTold(t *testing.T) {
 	got := told()
 	if len(got) != 1 || !strings.HasPrefix(got[0], "pods/new ") || !strings.Contains(got[0], sentence) || !strings.Contains(got[0], `"reason":"Unschedulable"`) {
 		t.Errorf("told %q, want the new member to be told once", got)
+	}
+}
+
+// Members that are created one by one, and those that the engine tells one by one, are left to whoever is at it, for a while.
+func TestWhoIsBeingToldIsLeftAlone(t *testing.T) {
+	b := newBench(t, pod("first", "", corev1.PodPending))
+	b.sentence = "0/2 nodes are available: 3 of the 9 members that its gang needs fit: no room."
+	told := func() bool {
+		return slices.ContainsFunc(b.patches(), func(patch string) bool { return strings.HasPrefix(patch, "pods/") })
+	}
+	create := func(name string) {
+		b.pods = append(b.pods, pod(name, "", corev1.PodPending))
+		if _, err := b.Client.CoreV1().Pods(key.Namespace).Create(t.Context(), b.pods[len(b.pods)-1], metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 5 {
+		create(fmt.Sprintf("next-%d", i))
+		b.reconcile()
+		b.clock.Step(patience * 3 / 4)
+	}
+	for i := range b.pods[1:] { // the engine is at work
+		b.pods[i].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}}
+		b.reconcile()
+		b.clock.Step(patience / 40)
+	}
+	if told() {
+		t.Errorf("told %q", b.patches())
+	}
+	for i := 0; !told(); i++ { // others come again and again: nobody says nothing for ever
+		if b.clock.Step(patience / 2); i > int(2*forming/patience) {
+			t.Fatal("it is told nothing")
+		}
+		create(fmt.Sprintf("endless-%d", i))
+		b.reconcile()
 	}
 }

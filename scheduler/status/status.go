@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
-	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -92,6 +91,7 @@ type Controller struct {
 	phases   map[gang.Key]wait // phases that are not worth writing yet
 	ours     map[gang.Key]bool // groups that pods of ours are or were members of
 	written  map[gang.Key]written
+	silent   map[gang.Key]silence
 }
 
 // wait is a text that is to be told, since when, and whether it was.
@@ -106,7 +106,7 @@ func (c *Controller) Complete() *Controller {
 	c.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[gang.Key]())
 	c.waiting, c.doubtful, c.phases = map[gang.Key]wait{}, map[gang.Key]wait{}, map[gang.Key]wait{}
 	c.told = map[gang.Key]*board.Pace{}
-	c.ours, c.written = map[gang.Key]bool{}, map[gang.Key]written{}
+	c.ours, c.written, c.silent = map[gang.Key]bool{}, map[gang.Key]written{}, map[gang.Key]silence{}
 	return c
 }
 
@@ -190,16 +190,17 @@ func (c *Controller) explainWait(ctx context.Context, key gang.Key, members []*c
 	reason := c.Gangs.Incomplete(key)
 	if len(members) == 0 {
 		delete(c.told, key)
+		delete(c.silent, key)
 	}
 	if reason == "" || len(unbound) == 0 {
 		delete(c.waiting, key)
 		return c.explainLate(ctx, key, unbound)
 	}
-	all := c.tellAll(key, reason, unbound)
-	for _, pod := range unbound {
-		if !all && !c.untold(key, pod) {
-			continue
-		}
+	tell := unbound
+	if !c.tellAll(key, reason, unbound) {
+		tell = c.untold(key, unbound)
+	}
+	for _, pod := range tell {
 		if err := c.patchCondition(ctx, pod, ReasonWaiting, reason); err != nil {
 			return fmt.Errorf("explain pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}
@@ -214,10 +215,7 @@ func (c *Controller) explainLate(ctx context.Context, key gang.Key, unbound []*c
 	if !waits {
 		return nil
 	}
-	for _, pod := range unbound {
-		if !c.untold(key, pod) {
-			continue
-		}
+	for _, pod := range c.untold(key, unbound) {
 		if err := c.patchCondition(ctx, pod, corev1.PodReasonUnschedulable, text); err != nil {
 			return fmt.Errorf("explain pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}
@@ -243,19 +241,6 @@ func (c *Controller) tellAll(key gang.Key, reason string, unbound []*corev1.Pod)
 		c.Recorder.Eventf(c.subject(key, unbound), nil, corev1.EventTypeWarning, ReasonWaiting, "Scheduling", "%s", reason)
 	}
 	return c.waiting[key].reported
-}
-
-// untold reports whether a member says nothing yet and has been there for a
-// while: however often its gang was told, it was not.
-func (c *Controller) untold(key gang.Key, pod *corev1.Pod) bool {
-	if _, said := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled); said != nil {
-		return false
-	}
-	if left := patience - c.Clock.Since(pod.CreationTimestamp.Time); left > 0 {
-		c.queue.AddAfter(key, left)
-		return false
-	}
-	return true
 }
 
 // subject is what an event about a gang is attached to: its object, or the

@@ -295,6 +295,7 @@ func TestANewMemberIsTold(t *testing.T) {
 		b.clock.Step(patience)
 		b.reconcile()
 	}
+	b.pods[0].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}}
 	late := pod("late", "", corev1.PodPending)
 	late.CreationTimestamp = metav1.NewTime(b.clock.Now())
 	b.pods = append(b.pods, late)

@@ -43,6 +43,9 @@ func (c checked) outcome(t *testing.T, id string) (status, text, fix string) {
 		}
 		for _, f := range o.Findings {
 			text += f.Message + "\n" + f.Hint + "\n"
+			if fix != "" && f.Fix != "" {
+				fix += "---\n"
+			}
 			fix += f.Fix
 		}
 		return o.Status, text, fix
