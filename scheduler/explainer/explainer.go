@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// settle is how long changes are gathered before anything is computed: a
-	// gang that starts within it is never explained.
+	// settle is how long changes of a gang are gathered before anything is
+	// computed: a gang that starts within it is never explained.
 	settle = 3 * time.Second
 	// share bounds the explainer to one part in share of one core: after a
 	// round it rests share times as long as the round took.
@@ -53,7 +53,7 @@ type Explainer struct {
 	Clock clock.WithTicker
 
 	mu    sync.Mutex
-	dirty map[gang.Key]bool
+	dirty map[gang.Key]time.Time // gangs to look at, and since when
 	wake  chan struct{}
 
 	// Touched by Run only.
@@ -71,7 +71,7 @@ type statement struct {
 
 // Complete readies the explainer. It must be called before any other method.
 func (e *Explainer) Complete() *Explainer {
-	e.dirty, e.said = map[gang.Key]bool{}, map[gang.Key]statement{}
+	e.dirty, e.said = map[gang.Key]time.Time{}, map[gang.Key]statement{}
 	e.wake = make(chan struct{}, 1)
 	e.count = newCounters()
 	return e
@@ -80,8 +80,14 @@ func (e *Explainer) Complete() *Explainer {
 // Touch says that the reason why a gang waits may have changed.
 func (e *Explainer) Touch(key gang.Key) {
 	e.mu.Lock()
-	e.dirty[key] = true
+	if _, known := e.dirty[key]; !known {
+		e.dirty[key] = e.Clock.Now()
+	}
 	e.mu.Unlock()
+	e.awake()
+}
+
+func (e *Explainer) awake() {
 	select {
 	case e.wake <- struct{}{}:
 	default:
@@ -137,12 +143,21 @@ func (e *Explainer) touchStale() {
 	}
 }
 
-// take empties the set of gangs to look at.
-func (e *Explainer) take() map[gang.Key]bool {
+// take removes from the gangs to look at those that have been among them for long
+// enough. The others have their turn in another round.
+func (e *Explainer) take() []gang.Key {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	taken := e.dirty
-	e.dirty = map[gang.Key]bool{}
+	var taken []gang.Key
+	for key, since := range e.dirty {
+		if e.Clock.Since(since) >= settle {
+			taken = append(taken, key)
+			delete(e.dirty, key)
+		}
+	}
+	if len(e.dirty) > 0 {
+		e.awake()
+	}
 	return taken
 }
 
@@ -150,7 +165,7 @@ func (e *Explainer) take() map[gang.Key]bool {
 // are touched again.
 func (e *Explainer) round(ctx context.Context) error {
 	questions := map[gang.Key]explain.Question{}
-	for key := range e.take() {
+	for _, key := range e.take() {
 		if pod := waiting(e.Members(key)); pod != nil {
 			questions[key] = explain.Question{Kind: "pod", Namespace: pod.Namespace, Name: pod.Name}
 		} else if _, known := e.said[key]; known {

@@ -163,6 +163,23 @@ func TestAGangThatStartsAtOnceCostsNothing(t *testing.T) {
 	})
 }
 
+// A gang has its own time to start, whoever else is about to be explained.
+func TestAGangThatComesWhileOthersWaitHasItsTime(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.Touch(gang.Key{Dialect: gang.SchedulerPlugins, Namespace: "team", Name: "another"})
+		pass(settle * 9 / 10)
+		s.Touch(key)
+		pass(settle * 9 / 10)
+		if len(s.published) != 0 {
+			t.Errorf("explained after less than %s", settle)
+		}
+		pass(settle)
+		if len(s.published) != 1 {
+			t.Errorf("%d answers, want the one about the gang that still waits", len(s.published))
+		}
+	})
+}
+
 func TestAFailedWriteIsTriedAgain(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.fail = errors.New("the API server is away")
