@@ -23,7 +23,7 @@ import (
 const (
 	// settle is how long changes of a gang are gathered before anything is
 	// computed: a gang that starts within it is never explained.
-	settle = 3 * time.Second
+	settle = 5 * time.Second
 	// share bounds the explainer to one part in share of one core: after a
 	// round it rests share times as long as the round took.
 	share = 20
