@@ -61,7 +61,7 @@ func plain(name, scheduler, cpus string) *corev1.Pod {
 func (c *cluster) pace(t *testing.T, scheduler string) time.Duration {
 	t.Helper()
 	start := time.Now()
-	c.create(t, plain("pace", scheduler, "10m"))
+	c.create(t, plain("pace", scheduler, "0")) // there is room for it in a full cluster
 	c.placed(t, "pace")
 	took := time.Since(start)
 	must(t, c.client.CoreV1().Pods(space).Delete(t.Context(), "pace", now()))
