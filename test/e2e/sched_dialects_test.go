@@ -265,13 +265,17 @@ func (g team) completedMembers() {
 	g.members(name, 3, 3)
 	g.placed(g.t, g.names(name, 3)...)
 	pods := g.client.CoreV1().Pods(space)
+	is := func(phase corev1.PodPhase) func(context.Context) bool {
+		return func(ctx context.Context) bool {
+			pod, err := pods.Get(ctx, name+"-0", metav1.GetOptions{})
+			return err == nil && pod.Status.Phase == phase
+		}
+	}
+	eventually(g.t, name+"-0 runs", is(corev1.PodRunning)) // a kubelet that starts it might miss the wish
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"sandbox.gangctl.dev/ends-at":%q}}}`, time.Now().UTC().Format(time.RFC3339))
 	_, err := pods.Patch(g.t.Context(), name+"-0", types.MergePatchType, patch, metav1.PatchOptions{})
 	must(g.t, err)
-	eventually(g.t, name+"-0 has succeeded", func(ctx context.Context) bool {
-		pod, err := pods.Get(ctx, name+"-0", metav1.GetOptions{})
-		return err == nil && pod.Status.Phase == corev1.PodSucceeded
-	})
+	eventually(g.t, name+"-0 has succeeded", is(corev1.PodSucceeded))
 	must(g.t, pods.Delete(g.t.Context(), name+"-1", now()))
 	replacement := plain(name+"-1", g.scheduler, "1")
 	g.mark(replacement, name, 3)

@@ -1,6 +1,9 @@
 package howto
 
-import "regexp"
+import (
+	"regexp"
+	"strings"
+)
 
 // Played are pages that tell one session from its first line to its last. They are not typed line by line, but as they are.
 func Played() []string { return []string{"docs/tutorial.md"} }
@@ -36,7 +39,8 @@ spec:
           containers:
           - {name: tensorflow, image: tf-benchmarks, resources: {limits: {nvidia.com/gpu: 1}}}
 END
-done`),
+done
+{ cat job.yaml; echo ---; sed s/from-a-file/another/ job.yaml; } > jobs.yaml`),
 		g(`gangctl uninstall`, `gangctl install scheduler --image gangctl:local --timeout 60s >/dev/null 2>&1
 gangctl list -A --no-headers | while read namespace name rest; do gangctl delete $name -n $namespace --wait=false >/dev/null; done
 until gangctl uninstall --dry-run=server >/dev/null 2>&1; do sleep 0.3; done`),
@@ -50,7 +54,7 @@ until gangctl uninstall --dry-run=server >/dev/null 2>&1; do sleep 0.3; done`),
 // Codes are the exit codes that are fine beside 0: an answer, not a failure.
 func Codes(c Command) []int {
 	switch {
-	case c.Verb == "why-pending", c.Flags["dry-run"] == "fit", c.Verb == "fit":
+	case c.Verb == "why-pending", c.Flags["dry-run"] == "fit", c.Verb == "fit", strings.HasPrefix(c.Verb, "fit "):
 		return []int{3, 4, 5, 6, 7, 8, 9} // the verdict
 	case c.Verb == "check":
 		return []int{5} // the sandbox lacks what a cluster has
