@@ -110,7 +110,7 @@ func asked(q Question) []listed {
 		readers = []workload.Reader{reader}
 	}
 	var all []listed
-	if world.MeansPod(q.Kind) {
+	if registry.MeansPod(q.Kind) {
 		all = append(all, listed{schema.GroupKind{Kind: "Pod"}, "pods"})
 	}
 	for _, r := range readers {

@@ -16,11 +16,10 @@ import (
 // PodName is the name of the pod in pod/NAME.
 func PodName(word string) (name string, ok bool) {
 	kind, name, found := strings.Cut(word, "/")
-	switch {
-	case found && (kind == "pod" || kind == "pods" || kind == "po"):
-		return name, true
+	if !found || !registry.MeansPod(kind) {
+		return "", false
 	}
-	return "", false
+	return name, true
 }
 
 // OfPod gets a pod, and the job that it is of. That it is of none is an error.
@@ -60,9 +59,5 @@ func ownerOf(obj metav1.Object) (kind schema.GroupKind, name string) {
 	if ref == nil {
 		return schema.GroupKind{}, ""
 	}
-	gv, err := schema.ParseGroupVersion(ref.APIVersion)
-	if err != nil {
-		return schema.GroupKind{Kind: ref.Kind}, ref.Name
-	}
-	return schema.GroupKind{Group: gv.Group, Kind: ref.Kind}, ref.Name
+	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Name
 }

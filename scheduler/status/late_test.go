@@ -51,6 +51,22 @@ func TestAMemberThatComesLateIsTold(t *testing.T) {
 	}
 }
 
+// Who said nothing while the gang was being created has not been silent for long when the engine starts to tell its members.
+func TestSilenceBeginsAnewWithAnAttempt(t *testing.T) {
+	b := newBench(t, pod("a", "", corev1.PodPending), pod("b", "", corev1.PodPending))
+	b.incomplete = "gang research/llama waits for its pods: 2/3 pods exist"
+	b.reconcile()
+	b.clock.Step(patience / 2)
+	b.incomplete = ""
+	b.reconcile() // complete, and not tried yet
+	b.clock.Step(forming)
+	b.sentence = "0/2 nodes are available: 1 of the 2 members that its gang needs fit: no room."
+	b.reconcile()
+	if slices.ContainsFunc(b.patches(), func(patch string) bool { return strings.HasPrefix(patch, "pods/") }) {
+		t.Errorf("told at once %q", b.patches())
+	}
+}
+
 // Members that are created one by one, and those that the engine tells one by one, are left to whoever is at it, for a while.
 func TestWhoIsBeingToldIsLeftAlone(t *testing.T) {
 	b := newBench(t, pod("first", "", corev1.PodPending))

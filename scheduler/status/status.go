@@ -213,6 +213,7 @@ func (c *Controller) explainWait(ctx context.Context, key gang.Key, members []*c
 func (c *Controller) explainLate(ctx context.Context, key gang.Key, unbound []*corev1.Pod) error {
 	text, waits := c.Said(key.Namespace, key.VirtualName())
 	if !waits {
+		delete(c.silent, key)
 		return nil
 	}
 	for _, pod := range c.untold(key, unbound) {

@@ -39,10 +39,7 @@ func states(ctx context.Context, client *kube.Client, namespace string, args []s
 
 // members are the names of jobs, each with its state; after pod/, or where no job begins like that, those of their pods.
 func members(ctx context.Context, client *kube.Client, namespace, prefix string) ([]cobra.Completion, error) {
-	before, byPod := "", false
-	if _, byPod = jobs.PodName(prefix); byPod {
-		before = prefix[:strings.Index(prefix, "/")+1]
-	}
+	name, byPod := jobs.PodName(prefix)
 	if !byPod {
 		words, err := states(ctx, client, namespace, nil)
 		if err != nil || prefix == "" || slices.ContainsFunc(words, func(w cobra.Completion) bool { return strings.HasPrefix(w, prefix) }) {
@@ -58,6 +55,10 @@ func members(ctx context.Context, client *kube.Client, namespace, prefix string)
 		return nil, err
 	}
 	var words []cobra.Completion
+	before := "" // pod/
+	if byPod {
+		before = strings.TrimSuffix(prefix, name)
+	}
 	for _, job := range all.Jobs {
 		for _, m := range job.Members(pods[job.Meta.UID]) {
 			if m.Pod != nil {

@@ -46,6 +46,11 @@ func Mean(ctx context.Context, client *kube.Client, namespace, word string) (*Me
 	return &Meant{Job: job, Pods: pods}, err
 }
 
+// TwiceChosen is the usage error of a word that means a member, beside flags that choose one.
+func (m *Meant) TwiceChosen(word string) error {
+	return failure.Usagef("%s is a member already: --role and --index have no effect", word).WithHint("leave them out, or name the job: %s", m.Job.Meta.Name)
+}
+
 func meanPod(ctx context.Context, client *kube.Client, namespace, name string) (*Meant, error) {
 	job, pod, err := jobs.OfPod(ctx, client, namespace, name)
 	if err != nil {

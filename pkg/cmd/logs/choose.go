@@ -48,7 +48,7 @@ func (o *Options) only(meant *jobname.Meant) error {
 	case m == nil:
 		return nil
 	case len(o.Roles) > 0 || o.Index != "":
-		return failure.Usagef("%s is a member already: --role and --index have no effect", word).WithHint("leave them out, or name the job: %s", o.Name)
+		return meant.TwiceChosen(word)
 	}
 	o.Roles, o.Index = []string{m.Role}, strconv.Itoa(m.Index)
 	o.indexes = func(i int) bool { return i == m.Index }

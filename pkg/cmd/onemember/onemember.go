@@ -57,7 +57,7 @@ func (c *Choice) Running(ctx context.Context, client *kube.Client, namespace, wo
 			return nil, err
 		}
 	case c.typed("role") || c.typed("index"):
-		return nil, failure.Usagef("%s is a member already: --role and --index have no effect", word).WithHint("leave them out, or name the job: %s", job)
+		return nil, meant.TwiceChosen(word)
 	}
 	if m.Pod == nil || m.Pod.Status.Phase != corev1.PodRunning {
 		text := fmt.Sprintf("%s of %s does not run: it is %s", m.Name(), job, m.State)

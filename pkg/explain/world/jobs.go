@@ -106,7 +106,7 @@ func (e *AmbiguousError) Error() string {
 
 // Find returns the job that the question is about: by name, or as the owner of a pod.
 func (w *World) Find(q Question) (*Subject, error) {
-	if MeansPod(q.Kind) {
+	if registry.MeansPod(q.Kind) {
 		return w.findByPod(q)
 	}
 	var found []*Subject
@@ -127,9 +127,6 @@ func (w *World) Find(q Question) (*Subject, error) {
 	}
 	return nil, e
 }
-
-// MeansPod reports whether a word names pods rather than a kind of job.
-func MeansPod(word string) bool { return word == "pod" || word == "pods" || word == "po" }
 
 // matches reports whether a word means the kind of a job.
 func matches(s *Subject, word string) bool {

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"regexp"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/kube"
 	"github.com/gangctl/gangctl/pkg/snapshot"
@@ -22,9 +20,8 @@ func caller(ctx context.Context, client *kube.Client, s *snapshot.Snapshot) {
 	if len(s.Denied) == 0 {
 		return
 	}
-	review, err := client.Typed.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	if err == nil && review.Status.UserInfo.Username != "" {
-		s.Caller = review.Status.UserInfo.Username
+	if user := client.User(ctx); user != "" {
+		s.Caller = user
 		return
 	}
 	for _, d := range s.Denied {

@@ -17,6 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/failure"
 	"github.com/gangctl/gangctl/pkg/kube"
 	"github.com/gangctl/gangctl/pkg/snapshot"
+	"github.com/gangctl/gangctl/pkg/workload/registry"
 )
 
 // Options say what to look at.
@@ -69,7 +70,7 @@ func Collect(ctx context.Context, client *kube.Client, o Options) (*snapshot.Sna
 // stem is what the names of the job that is asked about, of its pods and of what owns them have in common.
 func (o Options) stem() string {
 	stem := o.Name
-	if !world.MeansPod(o.Kind) {
+	if !registry.MeansPod(o.Kind) {
 		return stem
 	}
 	for range 2 { // JOB-ROLE-INDEX, or JOB-RANDOM

@@ -29,6 +29,9 @@ func ByWord(word string) (workload.Reader, bool) {
 	return find(func(r workload.Reader) bool { return slices.Contains(r.Words, strings.ToLower(word)) })
 }
 
+// MeansPod reports whether a word means pods rather than a kind of job.
+func MeansPod(word string) bool { return word == "pod" || word == "pods" || word == "po" }
+
 func find(match func(workload.Reader) bool) (workload.Reader, bool) {
 	readers := Readers()
 	i := slices.IndexFunc(readers, match)
