@@ -23,11 +23,14 @@ type cycle struct {
 	group types.NamespacedName
 	gang  *framework.QueuedPodGroupInfo
 	args  Args
-	first types.UID // the member that has to come first, if the attempt before found that out
+	tries sets.Set[types.UID] // the members that are tried
+	first types.UID           // the member that has to come first, if the attempt before found that out
 
 	// verdict is that of the first plan of the attempt. Those after it are made for preemption, on a cluster that is not there
 	// yet.
 	verdict *verdict
+	// asker is the member for which that was made: the first one that nobody refused before.
+	asker types.UID
 	// changed, news and stir tell what happened since the attempt began, which may not be in the engine's snapshot: to the gang
 	// itself, something that helps any gang, or anything.
 	changed, news, stir bool
@@ -45,7 +48,14 @@ type cycle struct {
 // members are those that the engine tries, in its order. It reads the slice as it goes, so members that it has not come to yet
 // may change places.
 func (c *cycle) members() []*framework.QueuedPodInfo {
-	return c.gang.QueuedPodInfos[fwk.PodGroupKey(c.group.Namespace, c.group.Name)]
+	return c.gang.QueuedPodInfos[c.key()]
+}
+
+func (c *cycle) key() fwk.EntityKey { return fwk.PodGroupKey(c.group.Namespace, c.group.Name) }
+
+// rehearses tells whether the engine tries the gang for preemption, having tried it before.
+func (c *cycle) rehearses(state fwk.CycleState) bool {
+	return c.tried.simulation != nil && c.tried.simulation != state.GetPodGroupSchedulingCycle()
 }
 
 func (c *cycle) pods() []*corev1.Pod {
@@ -95,6 +105,10 @@ func (p *Planner) begin(entity framework.QueuedEntityInfo) {
 	p.now = &cycle{group: nameOf(gang), gang: gang, args: defaultArgs()}
 	p.now.first = p.leads[p.now.group]
 	delete(p.leads, p.now.group)
+	p.now.tries = sets.New[types.UID]()
+	for _, m := range p.now.members() {
+		p.now.tries.Insert(m.Pod.UID)
+	}
 	p.now.lead()
 	p.drop(p.now.group)
 }
@@ -105,8 +119,8 @@ func (p *Planner) failed(pod *corev1.Pod, status *fwk.Status, nominating *fwk.No
 	group, ok := virtual.GroupOf(pod)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !ok || p.now == nil || p.now.group != group {
-		return status
+	if !ok || p.now == nil || p.now.group != group || !p.now.tries.Has(pod.UID) {
+		return status // a binding of an attempt before may fail as late as this
 	}
 	if isSpurious(status) {
 		p.board.Tell(group, board.Note{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: p.now.why()}}, false)

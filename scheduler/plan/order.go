@@ -30,12 +30,17 @@ func follows(m *framework.QueuedPodInfo) bool {
 	return slices.ContainsFunc(m.RequiredAffinityTerms, func(term fwk.AffinityTerm) bool { return !term.Matches(m.Pod, nil) })
 }
 
-// order brings the members that have not come up yet into the order of the plan, those without a place last. The first member is
-// up already.
-func (c *cycle) order(p *plan) {
+// order brings the members that have not come up yet into the order of the plan, those without a place last. asker is up: those
+// before it have been refused already, before anybody asked for a plan. The engine writes down who has which result by position,
+// and does so for good before it rehearses a preemption; what it reorders then is its own copy.
+func (c *cycle) order(p *plan, asker *corev1.Pod, rehearsal bool) {
 	members := c.members()
-	if len(p.nodes) == 0 || len(members) < 2 {
+	next := c.position(asker) + 1
+	if len(p.nodes) == 0 || next == 0 || next >= len(members) {
 		return
+	}
+	if rehearsal {
+		c.gang.QueuedPodInfos[c.key()] = slices.Clone(members)
 	}
 	rank := make(map[types.UID]int, len(p.sequence))
 	for i, uid := range p.sequence {
@@ -47,7 +52,12 @@ func (c *cycle) order(p *plan) {
 		}
 		return rank[m.Pod.UID]
 	}
-	slices.SortStableFunc(members[1:], func(a, b *framework.QueuedPodInfo) int { return cmp.Compare(at(a), at(b)) })
+	slices.SortStableFunc(members[next:], func(a, b *framework.QueuedPodInfo) int { return cmp.Compare(at(a), at(b)) })
+}
+
+// position is where a member is in the engine's order, -1 if it is not there.
+func (c *cycle) position(pod *corev1.Pod) int {
+	return slices.IndexFunc(c.members(), func(m *framework.QueuedPodInfo) bool { return m.Pod.UID == pod.UID })
 }
 
 // misled tells whether a member was refused only because it came before the one that has to come first. The gang is then tried
@@ -56,11 +66,11 @@ func (p *Planner) misled(pod *corev1.Pod) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.now
-	if c == nil || c.verdict == nil || len(c.verdict.sequence) == 0 || len(c.members()) == 0 {
+	if c == nil || c.verdict == nil || len(c.verdict.sequence) == 0 {
 		return false
 	}
 	first := c.verdict.sequence[0]
-	if c.members()[0].Pod.UID != pod.UID || pod.UID == first || c.first == first {
+	if c.asker != pod.UID || pod.UID == first || c.first == first {
 		return false
 	}
 	p.leads[c.group], c.changed = first, true

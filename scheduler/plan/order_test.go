@@ -46,8 +46,8 @@ func TestOrder(t *testing.T) {
 		t.Errorf("%v come up, want %v: those that follow others last", got, want)
 	}
 	v := verdict{sequence: []types.UID{"uid-g-3", "uid-g-1", "uid-g-0"}, nodes: map[types.UID]string{"uid-g-0": "n", "uid-g-1": "n", "uid-g-3": "n"}}
-	d.now.verdict = &v
-	d.now.order(&plan{verdict: v})
+	d.judged(d.now, &v, d.now.pods()[0])
+	d.now.order(&plan{verdict: v}, d.now.pods()[0], false)
 	if got, want := d.now.names(), []string{"g-1", "g-3", "g-0", "g-2"}; !slices.Equal(got, want) {
 		t.Errorf("%v come up, want %v: the first is up, the one without a place comes last", got, want)
 	}
@@ -64,7 +64,7 @@ func TestOrder(t *testing.T) {
 	if got, want := d.now.names()[0], "g-3"; got != want {
 		t.Errorf("%s comes first, want %s", got, want)
 	}
-	d.now.verdict = &v
+	d.judged(d.now, &v, d.now.pods()[0])
 	if d.misled(d.now.members()[0].Pod) {
 		t.Error("the member that has to come first came too early")
 	}

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/klog/v2"
@@ -69,8 +70,8 @@ const (
 // plan is the verdict on a gang, in the course of one placement.
 type plan struct {
 	verdict
-	// left is how many members with a place have not come up yet.
-	left int
+	// asker is the member that was up when it was made.
+	asker types.UID
 }
 
 // Clone implements fwk.StateData. All members share the plan.
@@ -94,11 +95,10 @@ func (pl *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *core
 	node, planned := p.nodes[pod.UID]
 	switch {
 	case planned:
-		p.left--
 		state.Write(memberKey, place(node))
 		return &fwk.PreFilterResult{NodeNames: sets.New(node)}, nil
-	case p.left > 0:
-		// It might take the place of one that the gang needs.
+	case len(p.nodes) > 0 && p.asker == pod.UID:
+		// It might take the place of one that the gang needs. The others without a place come after those.
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "other members of its gang come first")
 	}
 	return nil, fwk.NewStatus(fwk.Skip)
@@ -141,17 +141,25 @@ func (pl *Plugin) planFor(ctx context.Context, state fwk.CycleState, pod *corev1
 	if c == nil {
 		return p
 	}
-	v, err := pl.planner.search(ctx, pl, c)
+	v, err := pl.planner.search(ctx, pl, c, pod)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot plan a gang; it is left to the engine", "podGroup", c.group)
 		return p
 	}
-	p.verdict, p.left = *v, len(v.nodes)
-	c.order(p)
-	if c.verdict == nil {
-		c.verdict = v
+	p.verdict, p.asker = *v, pod.UID
+	rehearsal := c.rehearses(state)
+	c.order(p, pod, rehearsal)
+	if !rehearsal {
+		pl.planner.judged(c, v, pod)
 	}
 	return p
+}
+
+// judged notes what was found for the gang on the cluster as it is.
+func (p *Planner) judged(c *cycle, v *verdict, asker *corev1.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.verdict, c.asker = v, asker.UID
 }
 
 // cycleOf is the attempt that a pod is part of, nil if it is part of none.

@@ -51,14 +51,13 @@ type inquiry struct {
 	opts       fit.Options
 }
 
-// search plans the gang that the engine is at.
-func (p *Planner) search(ctx context.Context, plugin *Plugin, c *cycle) (*verdict, error) {
+// search plans the gang that the engine is at, from the member that asks on.
+func (p *Planner) search(ctx context.Context, plugin *Plugin, c *cycle, asker *corev1.Pod) (*verdict, error) {
 	start := time.Now()
-	q, err := p.inquire(plugin, c)
+	v, err := p.placeRest(ctx, plugin, c, max(0, c.position(asker)))
 	if err != nil {
 		return nil, err
 	}
-	v := q.answer(ctx)
 	p.count.duration.Observe(time.Since(start).Seconds())
 	result := resultUnproven
 	switch {
@@ -71,7 +70,33 @@ func (p *Planner) search(ctx context.Context, plugin *Plugin, c *cycle) (*verdic
 	return v, nil
 }
 
-func (p *Planner) inquire(plugin *Plugin, c *cycle) (*inquiry, error) {
+// placeRest plans a gang of which the engine has refused some members already. If the others have no placement, what is said and
+// proven is of all: those may be refused for what no proof rests on, and then events help that would not wake the gang.
+func (p *Planner) placeRest(ctx context.Context, plugin *Plugin, c *cycle, refused int) (*verdict, error) {
+	all, err := p.inquire(plugin, c, c.pods())
+	if err != nil {
+		return nil, err
+	}
+	if refused == 0 {
+		return all.answer(ctx), nil
+	}
+	rest, err := p.inquire(plugin, c, c.pods()[refused:])
+	if err != nil {
+		return nil, err
+	}
+	if rest.gang.Total() >= rest.gang.MinMember {
+		if v := rest.answer(ctx); v.nodes != nil {
+			return v, nil
+		}
+	}
+	v := all.answer(ctx)
+	if v.nodes != nil {
+		v = all.blank() // it counts on members that are refused
+	}
+	return v, nil
+}
+
+func (p *Planner) inquire(plugin *Plugin, c *cycle, members []*corev1.Pod) (*inquiry, error) {
 	lister := plugin.handle.SnapshotSharedLister()
 	nodes, err := lister.NodeInfos().List()
 	if err != nil {
@@ -86,7 +111,7 @@ func (p *Planner) inquire(plugin *Plugin, c *cycle) (*inquiry, error) {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
 	q := &inquiry{planner: p, plugin: plugin, cycle: c, nodes: nodes}
-	if q.party, err = partyOf(c.pods(), shy); err != nil {
+	if q.party, err = partyOf(members, shy); err != nil {
 		return nil, err
 	}
 	q.gang = fit.Gang{Roles: q.party.roles, MinMember: 1}
@@ -129,24 +154,34 @@ func (q *inquiry) answer(ctx context.Context) *verdict {
 	if found.Fits() {
 		return q.placed(ctx, found, opts)
 	}
-	proof := q.proof(ctx, found)
+	proof := q.proof(ctx, q.kept, found)
 	v.proven = proof.Impossible() && len(proof.Unmodelled) == 0 && !q.substituted() && q.plugin.complete()
 	if v.proven {
 		v.lacks, v.retry = q.lacks(), fmt.Sprintf("when nodes or room come free, at the latest after %s", parkedAtMost)
 	}
+	fits, possible := q.unclaimed(ctx)
+	v.claimed = possible
 	switch {
 	case found.Proof == fit.BudgetHit && !v.proven:
 		v.note = q.explainUnknown(found)
 	case v.proven:
-		v.claimed = q.kept != q.free && fit.Place(ctx, q.free, q.gang, q.opts).Fits()
-		v.note = q.explain(proof, v.claimed)
+		v.note = q.explain(proof, fits)
 	default:
-		v.claimed = q.kept != q.free && fit.Place(ctx, q.free, q.gang, q.opts).Fits()
-		v.note = q.explain(found, v.claimed)
+		v.note = q.explain(found, fits)
 		v.note.Finding.Verdict, v.note.Finding.Never = answer.Waiting, false // the engine may know better
 	}
 	q.complete(v)
 	return v
+}
+
+// unclaimed tells whether the gang fits if nothing is kept from it, and whether that is at least possible: then it has to be tried
+// when less is kept, even if the time was too short to find out.
+func (q *inquiry) unclaimed(ctx context.Context) (fits, possible bool) {
+	if q.kept == q.free {
+		return false, false
+	}
+	found := fit.Place(ctx, q.free, q.gang, q.opts)
+	return found.Fits(), found.Fits() || !q.proof(ctx, q.free, found).Impossible()
 }
 
 // blank is the verdict on a gang of which nothing is known yet.
@@ -206,9 +241,9 @@ var beyond = []fit.Constraint{
 }
 
 // proof asks again under rules that are certainly no stricter than the engine's.
-func (q *inquiry) proof(ctx context.Context, found fit.Result) fit.Result {
-	lenient := q.kept.AsScheduled()
-	if lenient == q.kept && !q.party.refers && !q.party.social {
+func (q *inquiry) proof(ctx context.Context, cluster *fit.Cluster, found fit.Result) fit.Result {
+	lenient := cluster.AsScheduled()
+	if lenient == cluster && !q.party.refers && !q.party.social {
 		return found
 	}
 	opts := q.opts
