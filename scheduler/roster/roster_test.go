@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -245,13 +246,30 @@ func TestAnEarlierRunDoesNotCount(t *testing.T) {
 	}
 }
 
+// taskGroup is Volcano's group with a minimum for each task.
+func taskGroup(t *testing.T, key gang.Key, minMember int32, tasks map[string]int32) Object {
+	t.Helper()
+	o := object(key, minMember)
+	mins := map[string]any{}
+	for task, n := range tasks {
+		mins[task] = int64(n)
+	}
+	d, err := volcano.Decode(&unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"namespace": key.Namespace, "name": key.Name, "uid": "u"},
+		"spec":     map[string]any{"minMember": int64(minMember), "minTaskMember": mins},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Declaration = d
+	return o
+}
+
 func TestRolesHaveMinimums(t *testing.T) {
 	published := sink{}
 	r := New(published)
 	key := gang.Key{Dialect: gang.Volcano, Namespace: "research", Name: "llama"}
-	o := object(key, 2)
-	o.RoleMin = map[string]int32{"ps": 1, "worker": 2}
-	r.SetObject(key, o)
+	r.SetObject(key, taskGroup(t, key, 3, map[string]int32{"ps": 1, "worker": 2}))
 	member := func(uid, role string) *corev1.Pod {
 		return pod(uid, note(volcano.GroupAnnotation, "llama"), note("volcano.sh/task-spec", role))
 	}
@@ -263,7 +281,32 @@ func TestRolesHaveMinimums(t *testing.T) {
 	}
 	r.SetPod(member("p0", "ps"))
 	if got := published.min(key); got != 3 {
-		t.Errorf("minCount %d, want the sum over the roles, 3", got)
+		t.Errorf("minCount %d, want the gang's, 3", got)
+	}
+	// A job that may start with fewer than all of its tasks' minimums.
+	r.SetObject(key, taskGroup(t, key, 2, map[string]int32{"ps": 1, "worker": 5}))
+	if got, why := published.min(key), r.Incomplete(key); got != 2 || why != "" {
+		t.Errorf("minCount %d, Incomplete = %q, want 2 members whatever their roles", got, why)
+	}
+}
+
+// In KAI each subgroup has to be there, whatever the group as a whole asks for.
+func TestRolesOfKAI(t *testing.T) {
+	published := sink{}
+	r := New(published)
+	key := gang.Key{Dialect: gang.KAI, Namespace: "research", Name: "llama"}
+	o := object(key, 2)
+	o.RoleMin = map[string]int32{"ps": 1, "worker": 2}
+	r.SetObject(key, o)
+	for _, uid := range []string{"w0", "w1", "p0"} {
+		role := map[byte]string{'w': "worker", 'p': "ps"}[uid[0]]
+		if why := r.Incomplete(key); why == "" {
+			t.Errorf("complete without %s", uid)
+		}
+		r.SetPod(pod(uid, note("pod-group-name", "llama"), label("kai.scheduler/subgroup-name", role)))
+	}
+	if got, why := published.min(key), r.Incomplete(key); got != 3 || why != "" {
+		t.Errorf("minCount %d, Incomplete = %q, want the sum over the roles, 3", got, why)
 	}
 }
 

@@ -175,6 +175,14 @@ func TestGroup(t *testing.T) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *explaintest.Gang) {
 				g.Volcano, g.Group = "q", set(map[string]any{"worker": int64(3)}, "spec", "minTaskMember")
+				g.More = []explaintest.Role{{Name: "PS", Replicas: 2}}
+			}))
+		}},
+		{name: "roles' minimums that add up to more than the group asks for", code: answer.Fits, exit: 3, build: func(c *explaintest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *explaintest.Gang) {
+				g.Age = 10 * time.Second
+				g.Volcano, g.Group = "q", set(map[string]any{"worker": int64(3)}, "spec", "minTaskMember")
 			}))
 		}},
 		{name: "the job asks for too much before there is a group", code: answer.MinMemberTooHigh, exit: 4, first: "minAvailable wants 5 members, but the job makes 2", fix: "minAvailable to 2", build: func(c *explaintest.Cluster) {

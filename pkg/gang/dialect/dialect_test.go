@@ -89,6 +89,10 @@ func TestDecode(t *testing.T) {
 		{gang.SchedulerPlugins, object("scheduling.sigs.k8s.io/v1alpha1", map[string]any{}, nil), gang.Declaration{MinMember: 1}},
 		{gang.Volcano, object("scheduling.volcano.sh/v1beta1", map[string]any{"minMember": int64(2), "minTaskMember": map[string]any{"worker": int64(1)}}, condition("Unschedulable", "True")),
 			gang.Declaration{MinMember: 2, Queue: "default", Phase: "Pending", RoleMin: map[string]int32{"worker": 1}, Words: []gang.Word{{Reason: "NotEnoughResources", Message: "no room"}}}},
+		{gang.Volcano, object("scheduling.volcano.sh/v1beta1", map[string]any{"minMember": int64(6), "minTaskMember": map[string]any{"master": int64(1), "worker": int64(5)}}, nil),
+			gang.Declaration{MinMember: 6, Queue: "default", Phase: "Pending", RoleMin: map[string]int32{"master": 1, "worker": 5}}},
+		{gang.Volcano, object("scheduling.volcano.sh/v1beta1", map[string]any{"minMember": int64(3), "minTaskMember": map[string]any{"master": int64(1), "worker": int64(5)}}, nil), // elastic
+			gang.Declaration{MinMember: 3, Queue: "default", Phase: "Pending"}},
 		{gang.KubeBatch, object("scheduling.incubator.k8s.io/v1alpha1", map[string]any{"minMember": int64(3), "queue": "q"}, nil), gang.Declaration{MinMember: 3, Queue: "q"}},
 		{gang.KAI, object("scheduling.run.ai/v2alpha2", map[string]any{"minMember": int64(2), "queue": "q", "topologyConstraint": map[string]any{"requiredTopologyLevel": "rack"}},
 			map[string]any{"schedulingConditions": []any{map[string]any{"status": "True", "reasons": []any{map[string]any{"reason": "OverLimit", "message": "over"}}}}}),

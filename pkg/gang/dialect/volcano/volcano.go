@@ -54,6 +54,15 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 	d, err := gang.DecodeGroup(gang.Volcano, u)
 	d.Queue = cmp.Or(d.Queue, DefaultQueue)
 	d.Phase = cmp.Or(d.Phase, PhasePending)
+	var total int64
+	for _, n := range d.RoleMin {
+		total += int64(n)
+	}
+	// Volcano's controllers write a minimum for each task, be it only its replicas. Its scheduler does not look at them
+	// where they add up to more than the group asks for: that is a job which may start with fewer.
+	if total > int64(d.MinMember) {
+		d.RoleMin = nil
+	}
 	return d, err
 }
 
