@@ -22,11 +22,14 @@ type attempt struct {
 	cancel func(types.UID, error)
 	// stands tells whether a node is still there.
 	stands func(node string) bool
+	// exists tells whether a pod is still there, and is to stay.
+	exists func(uid types.UID, name string) bool
 
 	mu      sync.Mutex
 	work    bool // somebody has something to do before
 	members map[types.UID]*member
 	met     bool          // as many have set out as the gang needs
+	open    bool          // as many were ready: who is ready may go
 	changed chan struct{} // closed and replaced when something happened
 	err     error         // why nobody may go; nil as long as all may
 }
@@ -35,6 +38,7 @@ type attempt struct {
 type member struct {
 	name, node string
 	stage      stage
+	why        string // it failed
 }
 
 type stage int
@@ -49,8 +53,11 @@ const (
 // Clone implements fwk.StateData: all members share one attempt.
 func (a *attempt) Clone() fwk.StateData { return a }
 
-func newAttempt(gang string, need int, cancel func(types.UID, error), stands func(string) bool) *attempt {
-	return &attempt{gang: gang, need: need, cancel: cancel, stands: stands, members: map[types.UID]*member{}, changed: make(chan struct{})}
+func newAttempt(gang string, need int, cancel func(types.UID, error), stands func(string) bool, exists func(types.UID, string) bool) *attempt {
+	return &attempt{
+		gang: gang, need: need, cancel: cancel, stands: stands, exists: exists,
+		members: map[types.UID]*member{}, changed: make(chan struct{}),
+	}
 }
 
 // join adds a member that has a node.
@@ -79,16 +86,12 @@ func (a *attempt) left() int {
 
 // complete notes that as many have set out as the gang needs, and drops those that
 // are gone meanwhile. It returns why nobody may go, if so.
-func (a *attempt) complete(exists func(uid types.UID, name string) bool) error {
+func (a *attempt) complete() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.met {
 		a.met = true
-		for _, uid := range slices.Sorted(maps.Keys(a.members)) {
-			if !exists(uid, a.members[uid].name) {
-				a.drop(uid, "is gone")
-			}
-		}
+		a.look()
 	}
 	return a.err
 }
@@ -124,18 +127,41 @@ func (a *attempt) drop(uid types.UID, why string) {
 	if m == nil || m.stage == failed {
 		return
 	}
-	m.stage = failed
-	if a.count(chosen) < a.need {
+	m.stage, m.why = failed, why
+	switch {
+	case a.open: // the others have gone
+	case a.count(chosen) < a.need:
 		a.end(fmt.Errorf("member %s of gang %s %s, and the gang needs it: nobody of it is bound", m.name, a.gang, why))
+	default:
+		a.tell()
 	}
 }
 
-// look drops those who were to go to nodes that are gone by now. The lock is held.
+// look drops those who are gone by now, and those who are ready to go to nodes that
+// are: the engine does not call off what is done for a pod because it was deleted.
+// The lock is held.
 func (a *attempt) look() {
-	for uid, m := range a.members {
-		if m.stage == ready && !a.stands(m.node) {
+	for _, uid := range slices.Sorted(maps.Keys(a.members)) {
+		m := a.members[uid]
+		switch {
+		case !a.exists(uid, m.name):
+			a.drop(uid, "is gone")
+		case m.stage == ready && !a.stands(m.node):
 			a.drop(uid, fmt.Sprintf("was to go to node %s, which is gone", m.node))
 		}
+	}
+}
+
+// pass lets those go who are ready if they are as many as the gang needs, and still
+// there. That is decided once: who is ready later goes after them. The lock is held.
+func (a *attempt) pass() {
+	if a.open || a.err != nil || a.count(ready) < a.need {
+		return
+	}
+	a.look()
+	if a.err == nil && a.count(ready) >= a.need {
+		a.open = true
+		a.tell()
 	}
 }
 
@@ -180,17 +206,17 @@ func (a *attempt) wait(ctx context.Context, uid types.UID, timeout time.Duration
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	own := a.members[uid]
-	own.stage = ready
-	a.tell()
+	if own.stage != failed {
+		own.stage = ready
+	}
 	for {
-		a.look()
-		n := a.count(ready)
+		a.pass()
 		switch {
 		case a.err != nil:
 			return a.err
 		case own.stage == failed:
-			return errGone(own.node)
-		case n >= a.need:
+			return fmt.Errorf("member %s of gang %s %s", own.name, a.gang, own.why)
+		case a.open:
 			return nil
 		}
 		changed := a.changed
@@ -200,6 +226,7 @@ func (a *attempt) wait(ctx context.Context, uid types.UID, timeout time.Duration
 			a.mu.Lock()
 		case <-timer.C:
 			a.mu.Lock()
+			n := a.count(ready)
 			a.end(fmt.Errorf("%w: after %s only %d of %d members that gang %s needs are ready: nobody of it is bound", errTimeout, timeout, n, a.need, a.gang))
 		case <-ctx.Done():
 			a.mu.Lock()

@@ -25,7 +25,7 @@ type backoff struct {
 	clock clock.WithDelayedExecution
 	// over is called when a gang may be tried again; pod is the member.
 	over func(group types.NamespacedName, pod *corev1.Pod)
-	// exists tells whether a pod is still there.
+	// exists tells whether a pod is still there, and is to stay.
 	exists func(pod *corev1.Pod) bool
 
 	mu     sync.Mutex

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	clienttesting "k8s.io/client-go/testing"
@@ -28,122 +27,6 @@ import (
 
 	"github.com/gangctl/gangctl/scheduler/enginetest"
 )
-
-func always(string) bool { return true }
-
-func TestAttempt(t *testing.T) {
-	uids := []types.UID{"a", "b", "c", "d"}
-	for _, c := range []struct {
-		name    string
-		need    int
-		ready   int // of four members; the others fail
-		wantErr string
-	}{
-		{"all are ready", 4, 4, ""},
-		{"as many as are needed", 2, 2, ""},
-		{"one too few", 3, 2, "could not be made ready"},
-		{"none is needed any more", 0, 1, ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			a := newAttempt("ns/g", c.need, func(types.UID, error) {}, always)
-			for _, uid := range uids {
-				a.join(uid, string(uid), "n1", true)
-			}
-			results := make(chan error, len(uids))
-			for _, uid := range uids[:c.ready] {
-				go func() { results <- a.wait(t.Context(), uid, time.Minute) }()
-			}
-			for _, uid := range uids[c.ready:] {
-				a.fail(uid)
-			}
-			for range c.ready {
-				if err := <-results; (c.wantErr == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), c.wantErr)) {
-					t.Errorf("got %v, want %q", err, c.wantErr)
-				}
-			}
-		})
-	}
-}
-
-func TestAttemptThatTakesTooLong(t *testing.T) {
-	called := map[types.UID]bool{}
-	a := newAttempt("ns/g", 3, func(uid types.UID, _ error) { called[uid] = true }, always)
-	for _, uid := range []types.UID{"a", "b", "c"} {
-		a.join(uid, string(uid), "n1", true)
-	}
-	results := make(chan error, 2)
-	go func() { results <- a.wait(t.Context(), "a", time.Hour) }()
-	go func() { results <- a.wait(t.Context(), "b", 20*time.Millisecond) }()
-	for range 2 {
-		if err := <-results; !errors.Is(err, errTimeout) {
-			t.Errorf("got %v, want a timeout", err)
-		}
-	}
-	if len(called) != 1 || !called["c"] {
-		t.Errorf("called off %v, want the one that is not ready", called)
-	}
-	if err := a.wait(t.Context(), "c", time.Hour); !errors.Is(err, errTimeout) {
-		t.Errorf("the last one was let go alone: %v", err)
-	}
-
-	a = newAttempt("ns/g", 2, nil, always)
-	a.join("a", "a", "n1", true)
-	a.join("b", "b", "n1", true)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	preempted := errors.New("preempted")
-	cancel(preempted)
-	if err := a.wait(ctx, "a", time.Hour); !errors.Is(err, preempted) {
-		t.Errorf("got %v, want the reason why it was called off", err)
-	}
-}
-
-// A node goes while one member waits for the other.
-func TestANodeThatGoes(t *testing.T) {
-	for _, c := range []struct {
-		need int
-		want string // for the member that has a node
-	}{{2, "member a of gang ns/g was to go to node n1, which is gone, and the gang needs it: nobody of it is bound"}, {1, ""}} {
-		var gone atomic.Bool
-		a := newAttempt("ns/g", c.need, func(types.UID, error) {}, func(node string) bool { return node != "n1" || !gone.Load() })
-		a.join("a", "a", "n1", true)
-		a.join("b", "b", "n2", true)
-		first := make(chan error, 1)
-		if c.need == 2 {
-			go func() { first <- a.wait(t.Context(), "a", time.Minute) }()
-			for n := 0; n == 0; time.Sleep(time.Millisecond) {
-				a.mu.Lock()
-				n = a.count(ready)
-				a.mu.Unlock()
-			}
-		}
-		gone.Store(true)
-		if c.need == 1 {
-			first <- a.wait(t.Context(), "a", time.Minute)
-		}
-		err := a.wait(t.Context(), "b", time.Minute)
-		if (c.want == "") != (err == nil) || err != nil && err.Error() != c.want {
-			t.Errorf("need %d: the other member is told %v, want %q", c.need, err, c.want)
-		}
-		if err := <-first; err == nil {
-			t.Errorf("need %d: the member was let go to a node that is gone", c.need)
-		}
-	}
-}
-
-func TestWhoWaits(t *testing.T) {
-	for _, c := range []struct {
-		need int
-		work bool
-		want bool
-	}{{3, true, true}, {3, false, false}, {1, true, false}, {-1, true, false}} {
-		a := newAttempt("ns/g", c.need, func(types.UID, error) {}, always)
-		a.join("a", "a", "n1", false)
-		a.join("b", "b", "n1", c.work)
-		if got := a.waits(); got != c.want {
-			t.Errorf("need %d, work %v: waits is %v", c.need, c.work, got)
-		}
-	}
-}
 
 // storage makes volumes as a provisioner does, when it is told to.
 type storage struct {
@@ -311,6 +194,43 @@ func TestAVolumeThatCannotBeMade(t *testing.T) {
 		s.provide()
 		s.WaitPlaced("a-0", "a-1", "a-2")
 	})
+}
+
+// A member is deleted, at once or not, when the others wait for a volume: none of
+// them is bound, and the gang is tried again when it has enough members.
+func TestAMemberGoesWhileAVolumeIsMade(t *testing.T) {
+	for name, leave := range map[string]func(*storage){
+		"deleted": func(s *storage) { s.Delete("a-2") },
+		"leaving": func(s *storage) {
+			pod, err := s.Client.CoreV1().Pods(enginetest.Namespace).Get(t.Context(), "a-2", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			now := metav1.Now()
+			pod.DeletionTimestamp = &now
+			if err := s.Client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), pod, pod.Namespace); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, "")
+			s.next()
+			s.unbound(100 * time.Millisecond) // those without a volume wait meanwhile
+			leave(s)
+			s.unbound(200 * time.Millisecond) // and the engine hears of it
+			s.provide()
+			s.Wait("a member says why it is not bound", func() bool {
+				return s.said("member a-2 of gang ns/a is gone, and the gang needs it: nobody of it is bound")
+			})
+			s.unbound(100 * time.Millisecond)
+			if name == "leaving" {
+				s.Delete("a-2")
+			}
+			s.Create(enginetest.Pod("a-2", "a", func(p *corev1.Pod) { p.UID = "another" }))
+			s.WaitPlaced("a-0", "a-1", "a-2")
+		})
+	}
 }
 
 // A node is gone when the volume is there: nobody is bound to it, and the gang

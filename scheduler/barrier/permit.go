@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -43,9 +42,7 @@ func (p *Plugin) enough(group types.NamespacedName, a *attempt) error {
 	switch {
 	case !ok: // the engine says what is to be said of that
 	case have >= need:
-		return a.complete(func(uid types.UID, name string) bool {
-			return p.barrier.backoff.exists(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: group.Namespace, Name: name, UID: uid}})
-		})
+		return a.complete()
 	case have+left < need:
 		return fmt.Errorf("%d of the %d members that gang %s needs are left: nobody of it is bound", have+left, need, nameOf(group))
 	}

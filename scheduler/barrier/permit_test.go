@@ -90,7 +90,7 @@ func TestTheOthersVanish(t *testing.T) {
 }
 
 func TestLeft(t *testing.T) {
-	a := newAttempt("ns/g", 2, nil, always)
+	a := newAttempt("ns/g", 2, nil, always, present)
 	a.join("a", "a", "n1", false)
 	a.join("b", "b", "n1", false)
 	for want, do := range []func(){func() { a.start("b") }, func() { a.start("a") }, func() {}} {
@@ -105,15 +105,15 @@ func TestLeft(t *testing.T) {
 func TestComplete(t *testing.T) {
 	for need, want := range map[int]string{1: "", 2: "member b of gang ns/g is gone, and the gang needs it: nobody of it is bound"} {
 		calledOff := 0
-		a := newAttempt("ns/g", need, func(types.UID, error) { calledOff++ }, always)
+		asked := 0
+		a := newAttempt("ns/g", need, func(types.UID, error) { calledOff++ }, always, func(_ types.UID, name string) bool { asked++; return name == "a" })
 		a.join("a", "a", "n1", false)
 		a.join("b", "b", "n1", false)
 		a.start("a")
 		a.start("b")
-		asked := 0
 		for range 2 {
 			got := ""
-			if err := a.complete(func(_ types.UID, name string) bool { asked++; return name == "a" }); err != nil {
+			if err := a.complete(); err != nil {
 				got = err.Error()
 			}
 			if got != want {

@@ -16,6 +16,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -144,7 +145,8 @@ func (b *Barrier) NewPlugin(ctx context.Context, object runtime.Object, handle f
 	pods := core.Pods().Lister()
 	b.backoff.exists = func(pod *corev1.Pod) bool {
 		known, err := pods.Pods(pod.Namespace).Get(pod.Name)
-		return err == nil && known.UID == pod.UID
+		// One that leaves is never bound any more.
+		return err == nil && known.UID == pod.UID && known.DeletionTimestamp == nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -241,7 +243,10 @@ func (p *Plugin) begin(group types.NamespacedName) *attempt {
 	if members, err := p.handle.SnapshotSharedLister().PodGroupStates().Get(group.Namespace, group.Name); err == nil {
 		need -= members.ScheduledPodsCount() - 1 // the first one is counted already
 	}
-	return newAttempt(nameOf(group), need, p.callOff, p.stands)
+	exists := func(uid types.UID, name string) bool {
+		return p.barrier.backoff.exists(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: group.Namespace, Name: name, UID: uid}})
+	}
+	return newAttempt(nameOf(group), need, p.callOff, p.stands, exists)
 }
 
 // stands tells whether a node is still there, as far as is known.
