@@ -18,6 +18,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/policy"
 	"github.com/gangctl/gangctl/scheduler/roster"
 	"github.com/gangctl/gangctl/scheduler/slot"
+	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
 // keepSlots has a ledger follow the members of all gangs. It must be called
@@ -60,13 +61,20 @@ func watchPolicy(g *gangs, client kubernetes.Interface, dyn dynamic.Interface, r
 	}).Complete()
 }
 
-// owned tells whether a pod exists that an object controls. It looks at every
-// pod of the cluster, and is asked only while a job of ours is suspended.
-func (g *gangs) owned(owner types.UID) bool {
-	for _, store := range []cache.Store{g.members.live.SharedIndexInformer.GetStore(), g.members.ended.GetStore()} {
+// owned tells whether a job has pods because of which it cannot be resumed yet.
+// Those that have ended count where the job, when it is suspended, deletes them,
+// too: a Job of Kubernetes deletes its active pods only, and keeps the others for
+// as long as it is there. It looks at every pod of the cluster, and is asked only
+// while a job of ours is suspended.
+func (g *gangs) owned(job suspend.Job) bool {
+	stores := []cache.Store{g.members.live.SharedIndexInformer.GetStore()}
+	if job.Brittle() {
+		stores = append(stores, g.members.ended.GetStore())
+	}
+	for _, store := range stores {
 		for _, obj := range store.List() {
 			if pod, ok := obj.(*corev1.Pod); ok {
-				if controller := metav1.GetControllerOfNoCopy(pod); controller != nil && controller.UID == owner {
+				if controller := metav1.GetControllerOfNoCopy(pod); controller != nil && controller.UID == job.UID {
 					return true
 				}
 			}

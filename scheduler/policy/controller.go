@@ -73,8 +73,8 @@ type Controller struct {
 	Dynamic dynamic.Interface
 	Gangs   Gangs
 	Objects Objects
-	// Owned tells whether a pod exists that an object controls.
-	Owned func(owner types.UID) bool
+	// Owned tells whether pods exist because of which a job cannot be resumed yet.
+	Owned func(suspend.Job) bool
 	// Synced tells whether every pod and object is known.
 	Synced   func() bool
 	Recorder events.EventRecorder
@@ -116,7 +116,7 @@ func (c *Controller) Complete() *Controller {
 	c.profiles, c.leaving, c.ways = map[string]Args{}, map[types.NamespacedName]bool{}, map[types.NamespacedName]*way{}
 	c.gangs = map[gang.Key]*state{}
 	c.Jobs = &suspend.Suspender{
-		Dynamic: c.Dynamic, Recorder: c.Recorder, Owned: c.Owned, Synced: func() bool { return c.Synced() },
+		Dynamic: c.Dynamic, Recorder: c.Recorder, Clock: c.Clock, Owned: c.Owned, Synced: func() bool { return c.Synced() },
 	}
 	return c
 }

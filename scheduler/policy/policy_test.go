@@ -51,9 +51,9 @@ func newWorld(t *testing.T, args string, jobs ...runtime.Object) *world {
 	w.Controller = (&Controller{
 		Client: w.client, Dynamic: w.dynamic, Gangs: w, Objects: w, Recorder: w.recorder, Clock: w.clock,
 		Synced: func() bool { return true }, Freed: func(types.NamespacedName) { w.freed++ },
-		Owned: func(owner types.UID) bool {
+		Owned: func(job suspend.Job) bool {
 			for _, pod := range w.pods {
-				if c := metav1.GetControllerOf(pod); c != nil && c.UID == owner {
+				if c := metav1.GetControllerOf(pod); c != nil && c.UID == job.UID {
 					return true
 				}
 			}

@@ -21,9 +21,14 @@ import (
 // their job, or where they have none that can be, one by one.
 func (c *Controller) take(ctx context.Context, key gang.Key, s *state, t tally) error {
 	why := fmt.Sprintf("%d of %d members that gang %s/%s needs have places", len(t.placed), t.need, key.Namespace, key.Name)
+	asked := map[types.UID]bool{} // jobs
 	for _, pod := range t.placed {
 		var err error
 		if j, ok := suspend.Of(pod); ok {
+			if asked[j.UID] {
+				continue
+			}
+			asked[j.UID] = true
 			err = c.Jobs.Suspend(ctx, j, suspend.Order{Reason: ReasonEvicted, Why: why})
 		} else {
 			err = c.remove(ctx, pod, s.never, why)

@@ -123,3 +123,18 @@ func TestABatchJobWithoutTheRight(t *testing.T) {
 		t.Errorf("evicted %q", got)
 	}
 }
+
+// A job that is suspended and does not give its pods back in time is not waited
+// for: others have to go.
+func TestASuspendedJobThatDoesNotGo(t *testing.T) {
+	r := start(t, `{"terminationTimeout":"1s"}`, tfjob("llama", nil))
+	r.Create(enginetest.Node("n1", 4))
+	r.WaitPlaced(r.members("l", 2, 2, 0, ownedBy("llama"))...)
+	r.WaitPlaced(r.singles(2, enginetest.Priority(50))...)
+	a := r.members("a", 2, 2, 100)
+	r.Wait("the job is suspended", func() bool { return isSuspended(r.job("llama")) })
+	r.WaitPlaced(a...)
+	if got := r.evicted(); got != "s-0 s-1" {
+		t.Errorf("evicted %q", got)
+	}
+}

@@ -3,6 +3,7 @@ package preempt
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -61,13 +62,17 @@ func (p *Preemptor) isSpared(job types.UID) bool {
 	return ok && p.clock.Now().Before(until)
 }
 
-// suspended tells whether a pod goes because its job was suspended.
-func (p *Preemptor) suspended(pod *corev1.Pod) bool {
+// suspended tells since when a pod goes because its job was suspended; ok is
+// false for one of which we did not suspend the job.
+func (p *Preemptor) suspended(pod *corev1.Pod) (since time.Time, ok bool) {
 	if p.Jobs == nil {
-		return false
+		return time.Time{}, false
 	}
 	job, owned := suspend.Of(pod)
-	return owned && p.Jobs.Suspended(job.UID)
+	if !owned {
+		return time.Time{}, false
+	}
+	return p.Jobs.Suspended(job.UID)
 }
 
 // jobsOf are the jobs that are suspended when these units are evicted, each once.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,15 +32,21 @@ func (pl *Plugin) census(cluster *fit.Cluster) census {
 		}
 	}
 	var h census
+	inTime := func(since time.Time) bool { return now.Sub(since) <= pl.args.TerminationTimeout.Duration }
 	for _, node := range cluster.Nodes() {
 		for _, pod := range cluster.PodsOn(node.Name) {
+			since, suspended := p.suspended(pod)
 			switch {
 			case pod.DeletionTimestamp != nil:
-				if now.Sub(pod.DeletionTimestamp.Time) <= pl.args.TerminationTimeout.Duration {
+				if inTime(pod.DeletionTimestamp.Time) {
 					h.leaving = append(h.leaving, pod)
 				}
-			case going[pod.UID], p.suspended(pod):
+			case going[pod.UID]:
 				h.leaving = append(h.leaving, pod)
+			case suspended:
+				if inTime(since) {
+					h.leaving = append(h.leaving, pod)
+				}
 			default:
 				h.staying = append(h.staying, pod)
 			}

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
@@ -67,11 +66,11 @@ func startWith(t *testing.T, args string, plugins []enginetest.Plugin, jobs ...r
 	p := New(planner, clock.RealClock{})
 	p.Wake, p.Released = planner.Wake, planner.Released
 	p.Jobs = &suspend.Suspender{
-		Dynamic: r.jobs, Recorder: events.NewFakeRecorder(1000), Synced: func() bool { return true }, Keep: p.Keeps,
-		Owned: func(owner types.UID) bool {
+		Dynamic: r.jobs, Recorder: events.NewFakeRecorder(1000), Clock: clock.RealClock{}, Synced: func() bool { return true }, Keep: p.Keeps,
+		Owned: func(job suspend.Job) bool {
 			return slices.ContainsFunc(r.pods(), func(pod corev1.Pod) bool {
 				c := metav1.GetControllerOf(&pod)
-				return c != nil && c.UID == owner
+				return c != nil && c.UID == job.UID
 			})
 		},
 	}

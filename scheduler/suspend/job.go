@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -43,8 +44,10 @@ type Job struct {
 }
 
 // Of returns the job of a pod; ok is false for one that has none.
-func Of(pod *corev1.Pod) (j Job, ok bool) {
-	owner := metav1.GetControllerOf(pod)
+func Of(pod *corev1.Pod) (j Job, ok bool) { return jobOf(metav1.GetControllerOf(pod), pod.Namespace) }
+
+// jobOf is the job that a controller is, if it is one; the controller may be nil.
+func jobOf(owner *metav1.OwnerReference, namespace string) (j Job, ok bool) {
 	if owner == nil {
 		return Job{}, false
 	}
@@ -54,9 +57,17 @@ func Of(pod *corev1.Pod) (j Job, ok bool) {
 	}
 	j = Job{
 		resource: group.WithResource(strings.ToLower(owner.Kind) + "s"), Kind: owner.Kind,
-		Namespace: pod.Namespace, Name: owner.Name, UID: owner.UID, field: fieldOf(group.Group),
+		Namespace: namespace, Name: owner.Name, UID: owner.UID, field: fieldOf(group.Group),
 	}
 	return j, j.field != nil
+}
+
+// leavesAlone tells controllers that create jobs and do not look at whether these
+// are suspended: CronJobs, and Katib's Trials. Others, JobSets for one, resume
+// their jobs at once.
+func leavesAlone(owner *metav1.OwnerReference) bool {
+	group, err := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && (group.Group == "batch" && owner.Kind == "CronJob" || group.Group == operatorGroup && owner.Kind == "Trial")
 }
 
 // fieldOf is where the jobs of an API group are suspended; nil where they are not.
@@ -86,6 +97,11 @@ func (j Job) Possible() bool { return slices.Contains(Resources(), j.resource) }
 
 // Brittle tells whether the job fails if one of its pods is deleted.
 func (j Job) Brittle() bool { return j.resource.Group == operatorGroup }
+
+func (j Job) isSuspended(object *unstructured.Unstructured) bool {
+	suspended, _, _ := unstructured.NestedBool(object.Object, j.field...)
+	return suspended
+}
 
 // String reads like: TFJob research/llama.
 func (j Job) String() string { return fmt.Sprintf("%s %s/%s", j.Kind, j.Namespace, j.Name) }

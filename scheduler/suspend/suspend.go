@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 )
 
 // ReasonResumed is the reason of the event on a job that may create pods again.
@@ -45,8 +46,9 @@ type Order struct {
 type Suspender struct {
 	Dynamic  dynamic.Interface
 	Recorder events.EventRecorder
-	// Owned tells whether a pod exists that an object controls.
-	Owned func(owner types.UID) bool
+	Clock    clock.PassiveClock
+	// Owned tells whether pods exist because of which a job cannot be resumed yet.
+	Owned func(Job) bool
 	// Synced tells whether every pod is known.
 	Synced func() bool
 	// Keep tells whether a job stays suspended though its pods are gone. It may be
@@ -54,121 +56,93 @@ type Suspender struct {
 	Keep func(job types.UID) bool
 
 	mu        sync.Mutex
-	suspended map[types.UID]Job
-
-	recalled map[schema.GroupVersionResource]bool // what Recall has looked at
-}
-
-// Suspended tells whether a job was suspended by us and is not resumed yet.
-func (s *Suspender) Suspended(uid types.UID) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, ok := s.suspended[uid]
-	return ok
-}
-
-func (s *Suspender) add(j Job) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.suspended == nil {
-		s.suspended = map[types.UID]Job{}
-	}
-	s.suspended[j.UID] = j
-}
-
-func (s *Suspender) forget(uid types.UID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.suspended, uid)
+	suspended map[types.UID]*entry // by the job, and by those that are its parts
+	// recalled is when Recall looks at a kind again; zero for never, absent for at once.
+	recalled map[schema.GroupVersionResource]time.Time
 }
 
 // Check tells whether a job can be suspended, without doing it: nil, a
 // [Refusal], or what the API server said.
 func (s *Suspender) Check(ctx context.Context, j Job) error {
-	_, err := s.try(ctx, j, Order{}, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+	_, _, err := s.try(ctx, j, Order{}, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
 }
 
-// Suspend has the controller of a job delete its pods. A job that is suspended
-// already is left as it is.
+// Suspend has the controller of a job delete its pods. A job that somebody else
+// has suspended is left as it is. One that is part of another is suspended with
+// that one.
 func (s *Suspender) Suspend(ctx context.Context, j Job, o Order) error {
-	done, err := s.try(ctx, j, o, metav1.PatchOptions{})
-	if err != nil || done {
+	whole, ours, err := s.try(ctx, j, o, metav1.PatchOptions{})
+	if unanswered(err) {
+		s.recallSoon(whole.resource)
+	}
+	if err != nil || !ours || !s.add(whole, j) {
 		return err
 	}
-	s.add(j)
 	until := "its pods are gone"
 	if o.Until != "" {
 		until = o.Until
 	}
-	s.Recorder.Eventf(j.reference(), nil, corev1.EventTypeWarning, o.Reason, "Scheduling", "suspended, and resumed when %s: %s", until, o.Why)
+	s.Recorder.Eventf(whole.reference(), nil, corev1.EventTypeWarning, o.Reason, "Scheduling", "suspended, and resumed when %s: %s", until, o.Why)
 	return nil
 }
 
-// try suspends a job; done says that there was nothing to do.
-func (s *Suspender) try(ctx context.Context, j Job, o Order, options metav1.PatchOptions) (done bool, err error) {
-	if s.Suspended(j.UID) {
-		return true, nil
-	}
+// try suspends a job, or the whole of which it is a part, and returns which. ours
+// says that it is suspended by us, be it now or earlier: the answer may have been
+// lost. Otherwise its pods are on their way out without us. What is remembered of
+// the job is not asked, because others may have resumed it.
+func (s *Suspender) try(ctx context.Context, j Job, o Order, options metav1.PatchOptions) (whole Job, ours bool, err error) {
 	if !j.Possible() {
-		return false, &Refusal{fmt.Sprintf("%s is of a kind that is not known to give its pods back", j)}
+		return j, false, &Refusal{fmt.Sprintf("%s is of a kind that is not known to give its pods back", j)}
 	}
-	object, err := s.Dynamic.Resource(j.resource).Namespace(j.Namespace).Get(ctx, j.Name, metav1.GetOptions{})
-	if err != nil {
-		return false, fmt.Errorf("get %s: %w", j, err)
+	known := s.entry(j.UID)
+	object, err := s.get(ctx, j)
+	switch {
+	case err != nil:
+		return j, false, fmt.Errorf("get %s: %w", j, err)
+	case object.GetUID() != j.UID:
+		return j, false, nil
 	}
-	switch suspended, _, _ := unstructured.NestedBool(object.Object, j.field...); {
-	case object.GetUID() != j.UID || suspended:
-		return true, nil // its pods are on their way out
+	owner := metav1.GetControllerOf(object)
+	if whole, ok := jobOf(owner, j.Namespace); ok && whole.Possible() {
+		return s.try(ctx, whole, o, options)
+	}
+	if j.isSuspended(object) {
+		return j, object.GetLabels()[Label] == Value, nil
+	}
+	s.forget(known)
+	switch {
 	case object.GetLabels()[KueueLabel] != "":
-		return false, &Refusal{fmt.Sprintf("%s is Kueue's to suspend", j)}
+		return j, false, &Refusal{fmt.Sprintf("%s is Kueue's to suspend", j)}
+	case owner != nil && !leavesAlone(owner):
+		return j, false, &Refusal{fmt.Sprintf("%s belongs to %s %s, which may resume it at any time", j, owner.Kind, owner.Name)}
 	}
-	mark := marks{label: Value}
+	mark := marks{label: Value, version: object.GetResourceVersion()}
 	if o.Annotate {
 		mark.annotate, mark.because = true, o.Why
 	}
 	if object, err = s.patch(ctx, j, true, mark, options); err != nil {
-		return false, fmt.Errorf("suspend %s: %w", j, err)
+		return j, false, fmt.Errorf("suspend %s: %w", j, err)
 	}
-	if suspended, _, _ := unstructured.NestedBool(object.Object, j.field...); !suspended {
+	if !j.isSuspended(object) {
 		if len(options.DryRun) == 0 {
 			if _, err := s.patch(ctx, j, true, marks{annotate: o.Annotate}, options); err != nil {
-				return false, fmt.Errorf("unmark %s: %w", j, err)
+				return j, false, fmt.Errorf("unmark %s: %w", j, err)
 			}
 		}
-		return false, &Refusal{fmt.Sprintf("%s cannot be suspended: its API has no field %s", j, strings.Join(j.field, "."))}
+		return j, false, &Refusal{fmt.Sprintf("%s cannot be suspended: its API has no field %s", j, strings.Join(j.field, "."))}
 	}
-	return false, nil
+	return j, true, nil
 }
 
-// Resume lets the jobs create their pods again that have none left. Earlier they
-// must not: the operator would take the old pods for new ones that failed.
-func (s *Suspender) Resume(ctx context.Context) error {
-	s.mu.Lock()
-	jobs := maps.Clone(s.suspended)
-	s.mu.Unlock()
-	var failed error
-	for uid, j := range jobs {
-		if !s.Synced() || s.Owned(uid) || s.Keep != nil && s.Keep(uid) {
-			continue
-		}
-		object, err := s.Dynamic.Resource(j.resource).Namespace(j.Namespace).Get(ctx, j.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) || (err == nil && object.GetUID() != uid) {
-			s.forget(uid)
-			continue
-		}
-		if err == nil {
-			_, annotated := object.GetAnnotations()[BecauseAnnotation]
-			_, err = s.patch(ctx, j, false, marks{annotate: annotated}, metav1.PatchOptions{})
-		}
-		if err != nil {
-			failed = fmt.Errorf("resume %s: %w", j, err)
-			continue
-		}
-		s.forget(uid)
-		s.Recorder.Eventf(j.reference(), nil, corev1.EventTypeNormal, ReasonResumed, "Scheduling", "its pods are gone: resumed, to be scheduled as a whole")
-	}
-	return failed
+// unanswered tells whether a write may have been done though it failed.
+func unanswered(err error) bool {
+	var refused *Refusal
+	return err != nil && !errors.As(err, &refused) && !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err)
+}
+
+func (s *Suspender) get(ctx context.Context, j Job) (*unstructured.Unstructured, error) {
+	return s.Dynamic.Resource(j.resource).Namespace(j.Namespace).Get(ctx, j.Name, metav1.GetOptions{})
 }
 
 // marks are what tells who suspended a job; nil takes one away.
@@ -176,11 +150,16 @@ type marks struct {
 	label    any
 	annotate bool
 	because  any
+	// version is that of the job for which this was decided; empty for any.
+	version string
 }
 
 // patch suspends a job or ends that, and marks it.
 func (s *Suspender) patch(ctx context.Context, j Job, suspend bool, m marks, options metav1.PatchOptions) (*unstructured.Unstructured, error) {
 	metadata := map[string]any{"uid": j.UID, "labels": map[string]any{Label: m.label}}
+	if m.version != "" {
+		metadata["resourceVersion"] = m.version
+	}
 	if m.annotate {
 		metadata["annotations"] = map[string]any{BecauseAnnotation: m.because}
 	}
@@ -193,35 +172,4 @@ func (s *Suspender) patch(ctx context.Context, j Job, suspend bool, m marks, opt
 		return nil, err
 	}
 	return s.Dynamic.Resource(j.resource).Namespace(j.Namespace).Patch(ctx, j.Name, types.MergePatchType, data, options)
-}
-
-// Recall finds the jobs that an earlier scheduler suspended. Where it may not
-// look it cannot have suspended any. After an error it is to be called again, and
-// looks at what it has not seen; it must not be called by two at once.
-func (s *Suspender) Recall(ctx context.Context) error {
-	var failed []error
-	for _, resource := range Resources() {
-		if s.recalled[resource] {
-			continue
-		}
-		list, err := s.Dynamic.Resource(resource).List(ctx, metav1.ListOptions{LabelSelector: Label + "=" + Value})
-		if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
-			failed = append(failed, fmt.Errorf("list %s that an earlier scheduler suspended: %w", resource.GroupResource(), err))
-			continue
-		}
-		if s.recalled == nil {
-			s.recalled = map[schema.GroupVersionResource]bool{}
-		}
-		s.recalled[resource] = true
-		if err != nil {
-			continue
-		}
-		for _, object := range list.Items {
-			s.add(Job{
-				resource: resource, Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
-				UID: object.GetUID(), field: fieldOf(resource.Group),
-			})
-		}
-	}
-	return errors.Join(failed...)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +16,7 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // bench is a suspender and the jobs that it sees.
@@ -25,14 +27,17 @@ type bench struct {
 	pods     bool // whether the jobs have some
 	kept     bool
 	dryRuns  int
+	clock    *clocktesting.FakeClock
 }
+
+func (b *bench) ours(uid types.UID) bool { _, ok := b.Suspended(uid); return ok }
 
 func newBench(jobs ...runtime.Object) *bench {
 	kinds := map[schema.GroupVersionResource]string{}
 	for _, resource := range Resources() {
 		kinds[resource] = "JobList"
 	}
-	b := &bench{jobs: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, jobs...), recorder: events.NewFakeRecorder(100), pods: true}
+	b := &bench{jobs: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, jobs...), recorder: events.NewFakeRecorder(100), pods: true, clock: clocktesting.NewFakeClock(time.Now())}
 	b.jobs.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		patch := action.(clienttesting.PatchActionImpl)
 		if len(patch.PatchOptions.DryRun) == 0 {
@@ -43,8 +48,8 @@ func newBench(jobs ...runtime.Object) *bench {
 		return true, u, unstructured.SetNestedField(u.Object, true, "spec", "runPolicy", "suspend")
 	})
 	b.Suspender = &Suspender{
-		Dynamic: b.jobs, Recorder: b.recorder, Synced: func() bool { return true },
-		Owned: func(types.UID) bool { return b.pods }, Keep: func(types.UID) bool { return b.kept },
+		Dynamic: b.jobs, Recorder: b.recorder, Clock: b.clock, Synced: func() bool { return true },
+		Owned: func(Job) bool { return b.pods }, Keep: func(types.UID) bool { return b.kept },
 	}
 	return b
 }
@@ -103,11 +108,11 @@ func TestWhoseJobs(t *testing.T) {
 func TestUntilAJobIsResumed(t *testing.T) {
 	b := newBench(tfjob("llama", nil))
 	j, _ := Of(owned("kubeflow.org/v1", "TFJob", "llama"))
-	if err := b.Check(t.Context(), j); err != nil || b.dryRuns != 1 || isSuspended(b.get(t)) || b.Suspended(j.UID) {
+	if err := b.Check(t.Context(), j); err != nil || b.dryRuns != 1 || isSuspended(b.get(t)) || b.ours(j.UID) {
 		t.Fatalf("checked: %v", err)
 	}
 	order := Order{Reason: "Why", Why: "for others", Until: "they have gone", Annotate: true}
-	if err := b.Suspend(t.Context(), j, order); err != nil || !isSuspended(b.get(t)) || !b.Suspended(j.UID) {
+	if err := b.Suspend(t.Context(), j, order); err != nil || !isSuspended(b.get(t)) || !b.ours(j.UID) {
 		t.Fatalf("suspended: %v", err)
 	}
 	if u := b.get(t); u.GetLabels()[Label] != Value || u.GetAnnotations()[BecauseAnnotation] != "for others" {
@@ -128,7 +133,7 @@ func TestUntilAJobIsResumed(t *testing.T) {
 	if b.pods, b.kept = false, true; resume() {
 		t.Error("resumed while it is to be kept")
 	}
-	if b.kept = false; !resume() || b.Suspended(j.UID) {
+	if b.kept = false; !resume() || b.ours(j.UID) {
 		t.Error("not resumed")
 	}
 	if u := b.get(t); len(u.GetLabels())+len(u.GetAnnotations()) > 0 {
@@ -156,7 +161,7 @@ func TestWhatIsNotSuspended(t *testing.T) {
 	}
 	b := newBench(theirs)
 	for _, job := range []Job{other, j} {
-		if err := b.Suspend(t.Context(), job, Order{}); err != nil || b.Suspended(job.UID) || len(b.get(t).GetLabels()) > 0 {
+		if err := b.Suspend(t.Context(), job, Order{}); err != nil || b.ours(job.UID) || len(b.get(t).GetLabels()) > 0 {
 			t.Errorf("%s: %v", job.UID, err)
 		}
 	}
@@ -167,11 +172,12 @@ func TestRecall(t *testing.T) {
 	mine := tfjob("llama", map[string]string{Label: Value})
 	b := newBench(mine)
 	j, _ := Of(owned("kubeflow.org/v1", "TFJob", "llama"))
-	away, listed := true, 0
+	away, listed, refused := true, 0, 0
 	b.jobs.PrependReactor("list", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		resource := action.GetResource()
 		switch {
 		case resource.Group == "batch":
+			refused++
 			return true, nil, apierrors.NewForbidden(resource.GroupResource(), "", nil)
 		case resource.Version == "v2beta1":
 			return true, nil, apierrors.NewNotFound(resource.GroupResource(), "")
@@ -182,7 +188,7 @@ func TestRecall(t *testing.T) {
 		}
 		return false, nil, nil
 	})
-	if err := b.Recall(t.Context()); err == nil || !strings.Contains(err.Error(), "list tfjobs.kubeflow.org that an earlier scheduler suspended: away") || b.Suspended(j.UID) {
+	if err := b.Recall(t.Context()); err == nil || !strings.Contains(err.Error(), "list tfjobs.kubeflow.org that an earlier scheduler suspended: away") || b.ours(j.UID) {
 		t.Fatalf("got %v", err)
 	}
 	away = false
@@ -191,7 +197,13 @@ func TestRecall(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !b.Suspended(j.UID) || listed != 2 {
-		t.Errorf("recalled %v, listed %d times, want 2", b.Suspended(j.UID), listed)
+	if b.clock.Step(recallRefused - 1); b.Recall(t.Context()) != nil || refused != 1 {
+		t.Errorf("listed %d times what may not be", refused)
+	}
+	if b.clock.Step(1); b.Recall(t.Context()) != nil || refused != 2 {
+		t.Errorf("listed %d times what may not be, want 2 by now: the right may have been given", refused)
+	}
+	if !b.ours(j.UID) || listed != 2 {
+		t.Errorf("recalled %v, listed %d times, want 2", b.ours(j.UID), listed)
 	}
 }

@@ -1,0 +1,77 @@
+package suspend
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func jobOfKind(apiVersion, kind, name string, owner *unstructured.Unstructured) *unstructured.Unstructured {
+	u := tfjob(name, nil)
+	u.SetAPIVersion(apiVersion)
+	u.SetKind(kind)
+	if owner != nil {
+		yes := true
+		u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID(), Controller: &yes}})
+	}
+	return u
+}
+
+// A controller that resumes its jobs would win. Others only create them.
+func TestJobsOfControllers(t *testing.T) {
+	for _, c := range []struct{ apiVersion, kind, refusal string }{
+		{"jobset.x-k8s.io/v1alpha2", "JobSet", "Job ns/j belongs to JobSet owner, which may resume it at any time"},
+		{"example.com/v1", "CronJob", "belongs to CronJob owner"},
+		{"batch/v1", "CronJob", ""},
+		{"kubeflow.org/v1beta1", "Trial", ""},
+	} {
+		b := newBench(jobOfKind("batch/v1", "Job", "j", jobOfKind(c.apiVersion, c.kind, "owner", nil)))
+		j, _ := Of(owned("batch/v1", "Job", "j"))
+		err := b.Suspend(t.Context(), j, Order{})
+		var refused *Refusal
+		if c.refusal == "" && (err != nil || !b.ours(j.UID)) || c.refusal != "" && (!errors.As(err, &refused) || !strings.Contains(err.Error(), c.refusal) || b.ours(j.UID)) {
+			t.Errorf("of %s %s: %v", c.apiVersion, c.kind, err)
+		}
+	}
+}
+
+// The launcher of an MPIJob is a Job that follows it: the MPIJob is suspended, and
+// resumed when the pods of both have gone.
+func TestAPartIsSuspendedWithItsWhole(t *testing.T) {
+	whole := jobOfKind("kubeflow.org/v2beta1", "MPIJob", "m", nil)
+	b := newBench(whole, jobOfKind("batch/v1", "Job", "m-launcher", whole))
+	pods := map[types.UID]bool{"uid-m": true, "uid-m-launcher": true}
+	b.Owned = func(j Job) bool { return pods[j.UID] }
+	launcher, _ := Of(owned("batch/v1", "Job", "m-launcher"))
+	worker, _ := Of(owned("kubeflow.org/v2beta1", "MPIJob", "m"))
+	for _, j := range []Job{launcher, worker, launcher} {
+		if err := b.Suspend(t.Context(), j, Order{Reason: "Why"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := b.said("Why"); n != 1 || !b.ours(worker.UID) || !b.ours(launcher.UID) {
+		t.Errorf("told %d times, whole %v, part %v", n, b.ours(worker.UID), b.ours(launcher.UID))
+	}
+	state := func(j Job) bool {
+		u, err := b.jobs.Resource(j.resource).Namespace("ns").Get(t.Context(), j.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j.isSuspended(u)
+	}
+	if !state(worker) || state(launcher) {
+		t.Errorf("suspended: whole %v, part %v", state(worker), state(launcher))
+	}
+	delete(pods, "uid-m")
+	if b.resume(t); !state(worker) {
+		t.Error("resumed while the part has a pod")
+	}
+	clear(pods)
+	if b.resume(t); state(worker) || b.ours(worker.UID) || b.ours(launcher.UID) {
+		t.Error("not resumed, or not forgotten")
+	}
+}

@@ -1,0 +1,84 @@
+package suspend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+)
+
+const (
+	// recallRefused is after how long a kind of job is looked at again that may not be.
+	recallRefused = 5 * time.Minute
+	// recallUnanswered is how long after a suspension whose answer was lost the
+	// jobs of its kind are looked at.
+	recallUnanswered = 5 * time.Second
+)
+
+// Recall finds the jobs that an earlier scheduler suspended, or we without
+// knowing. It looks at each kind once; after an error it is to be called again,
+// and looks at what it has not seen. What it may not see it says, and tries again
+// after a while: those who may suspend need not have the right to list. It must
+// not be called by two at once.
+func (s *Suspender) Recall(ctx context.Context) error {
+	var failed []error
+	for _, resource := range Resources() {
+		first, due := s.recallDue(resource)
+		if !due {
+			continue
+		}
+		list, err := s.Dynamic.Resource(resource).List(ctx, metav1.ListOptions{LabelSelector: Label + "=" + Value})
+		switch {
+		case apierrors.IsForbidden(err):
+			s.recallAt(resource, s.Clock.Now().Add(recallRefused))
+			if first {
+				klog.FromContext(ctx).Info("Cannot tell which jobs an earlier scheduler suspended; they stay suspended", "resource", resource.GroupResource().String(), "err", err,
+					"hint", "the rights are in install/scheduler-policy-rbac.yaml; it is tried again every "+recallRefused.String())
+			}
+			continue
+		case err != nil && !apierrors.IsNotFound(err):
+			failed = append(failed, fmt.Errorf("list %s that an earlier scheduler suspended: %w", resource.GroupResource(), err))
+			continue
+		}
+		s.recallAt(resource, time.Time{})
+		if err != nil {
+			continue // nobody serves it
+		}
+		for _, object := range list.Items {
+			j := Job{
+				resource: resource, Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
+				UID: object.GetUID(), field: fieldOf(resource.Group),
+			}
+			s.add(j, j)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// recallDue tells whether a kind is to be looked at, and whether for the first time.
+func (s *Suspender) recallDue(resource schema.GroupVersionResource) (first, due bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, seen := s.recalled[resource]
+	return !seen, !seen || !at.IsZero() && !s.Clock.Now().Before(at)
+}
+
+func (s *Suspender) recallAt(resource schema.GroupVersionResource, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.recalled == nil {
+		s.recalled = map[schema.GroupVersionResource]time.Time{}
+	}
+	s.recalled[resource] = at
+}
+
+// recallSoon has a kind looked at again, of which a job may be suspended without
+// our knowing.
+func (s *Suspender) recallSoon(resource schema.GroupVersionResource) {
+	s.recallAt(resource, s.Clock.Now().Add(recallUnanswered))
+}
