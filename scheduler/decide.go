@@ -59,8 +59,8 @@ func (d *decisions) SetCondition(namespace, name string, condition metav1.Condit
 	case news:
 		d.report(group)
 	case waits && fresh, !waits && told && !note.Surplus && condition.Status == metav1.ConditionTrue:
-		// The engine's word on a gang that was whole once stays as it is. Users want
-		// to know all the same that it waits for members, and that it has them.
+		// That a gang was whole once stays on record. Users want to know all the same
+		// that it waits for members, and that it has them.
 		apimeta.SetStatusCondition(&group.Status.Conditions, condition)
 		d.report(group)
 	}

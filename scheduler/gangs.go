@@ -101,10 +101,9 @@ func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, 
 	return g, nil
 }
 
-// said is what the members of a gang say that was tried and waits.
-func (g *gangs) said(namespace, name string) (text string, ok bool) {
-	note, ok := g.notes.Said(types.NamespacedName{Namespace: namespace, Name: name})
-	return note.Unscheduled(), ok
+// said is what users were told of a gang that was tried and waits.
+func (g *gangs) said(namespace, name string) (board.Note, bool) {
+	return g.notes.Said(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
 func fixed(informer cache.SharedIndexInformer) func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {

@@ -28,6 +28,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/plan"
 	"github.com/gangctl/gangctl/scheduler/preempt"
 	"github.com/gangctl/gangctl/scheduler/reconnect"
+	"github.com/gangctl/gangctl/scheduler/record"
 	"github.com/gangctl/gangctl/scheduler/reserve"
 	"github.com/gangctl/gangctl/scheduler/score"
 )
@@ -45,6 +46,7 @@ type instance struct {
 	engine *upstream.Scheduler
 	gangs  *gangs
 	keeper *reserve.Keeper
+	events *record.Recorder // on gangs; the engine has its own for pods
 
 	preemptor *preempt.Preemptor
 
@@ -86,7 +88,8 @@ func setup(ctx context.Context, opts *settings) (*instance, error) {
 	c.ComponentConfig.Profiles = profiles
 	names := profileNames(profiles)
 
-	g, err := gather(client, dyn, names, c.EventBroadcaster.NewRecorder(names[0]), opts.InformerName)
+	recorder := record.New(client.EventsV1(), names[0], clock.RealClock{})
+	g, err := gather(client, dyn, names, recorder, opts.InformerName)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +122,7 @@ func setup(ctx context.Context, opts *settings) (*instance, error) {
 		return nil, err
 	}
 	return &instance{
-		config: &cc, engine: engine, gangs: g, keeper: keeper, preemptor: preemptor, counted: counted, listing: listing{gangs: g, slots: slots, keeper: keeper},
+		config: &cc, engine: engine, gangs: g, keeper: keeper, events: recorder, preemptor: preemptor, counted: counted, listing: listing{gangs: g, slots: slots, keeper: keeper},
 	}, nil
 }
 
@@ -166,6 +169,7 @@ func (s *instance) run(ctx context.Context) error {
 	if err := s.serve(ctx); err != nil {
 		return err
 	}
+	s.work.Go(func() { s.events.Run(ctx) })
 	s.gangs.follow(ctx, &s.work, s.engine, cancel)
 	s.work.Go(func() { s.keeper.Run(ctx) })
 	s.work.Go(func() { s.preemptor.Run(ctx) })

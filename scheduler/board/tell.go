@@ -38,6 +38,10 @@ func (p *Pace) Said(now time.Time) {
 	}
 }
 
+// Over tells whether nothing was said within a minute, so that nothing is lost
+// with it.
+func (p *Pace) Over(now time.Time) bool { return now.Sub(p.last()) >= minute }
+
 // last is when it was said last; zero if it never was.
 func (p *Pace) last() time.Time {
 	if len(p.times) == 0 {

@@ -24,6 +24,7 @@ type facts struct {
 	counts         schedulerplugins.Counts
 	word           []metav1.Condition // the engine's
 	incomplete     string             // why it cannot be tried, when that is told
+	told           string             // why it waits for places, when that is told
 	now            metav1.Time
 }
 
@@ -127,6 +128,8 @@ func explained(conditions []any, f facts) []any {
 	switch {
 	case f.incomplete != "":
 		return say("NotEnoughTasks", f.incomplete)
+	case waiting > 0 && f.told != "": // of a gang that was whole once, too
+		return say("NotEnoughResources", f.told)
 	case waiting > 0 && word != nil && word.Status == metav1.ConditionFalse:
 		return say("NotEnoughResources", word.Message)
 	case waiting > 0 || find(conditions, kind) == nil:

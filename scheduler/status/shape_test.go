@@ -139,6 +139,37 @@ func TestLifeOfAGang(t *testing.T) {
 	}
 }
 
+// A gang that was whole once, and waits for a member again, says why, and takes it
+// back when it is whole again.
+func TestAGangThatWaitsAgainSaysWhy(t *testing.T) {
+	for dialect, group := range map[gang.Dialect]string{gang.Volcano: "scheduling.volcano.sh", gang.KubeBatch: "scheduling.incubator.k8s.io"} {
+		whole := []*corev1.Pod{pod("a", "n1", corev1.PodRunning), pod("b", "n2", corev1.PodRunning)}
+		b := benchOf(t, dialect, podGroups(group, "v1beta1"), whole...)
+		b.word, b.pods = word(metav1.ConditionTrue), whole
+		says := func(moment, want string) {
+			t.Helper()
+			b.reconcile()
+			_, u, _ := b.Objects.Get(b.key)
+			conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+			got := ""
+			if c := find(conditions, "Unschedulable"); c != nil {
+				got = fmt.Sprint(c["status"], " ", c["message"])
+			}
+			if strings.TrimSpace(got) != want {
+				t.Errorf("%s, %s: %q, want %q", dialect, moment, got, want)
+			}
+		}
+		says("whole", "")
+		b.pods = []*corev1.Pod{whole[0], pod("b2", "", corev1.PodPending)}
+		b.pods[1].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}} // the engine told it
+		says("nobody has tried the new member", "")
+		b.sentence = "no room"
+		says("it has no place", "True 1/2 tasks in gang unschedulable: NODES_BUSY: no room")
+		b.sentence, b.pods = "", whole
+		says("whole again", "False")
+	}
+}
+
 // Controllers for Volcano create pods when the group is admitted. Whose pods
 // they will be must be told by the group.
 func TestVolcanoGroupsWithoutPods(t *testing.T) {

@@ -73,9 +73,9 @@ type Controller struct {
 	Objects Objects
 	// Word returns the virtual group of a gang with what the engine says of it.
 	Word func(namespace, name string) (*schedulingv1beta1.PodGroup, bool)
-	// Said returns what the members of a gang say that was tried and waits; ok is
+	// Said returns what users were told of a gang that was tried and waits; ok is
 	// false for any other.
-	Said func(namespace, name string) (text string, ok bool)
+	Said func(namespace, name string) (note board.Note, ok bool)
 	// Synced tells whether every pod and object is known.
 	Synced func() bool
 	// Ours tells the scheduler names that are ours.
@@ -86,7 +86,7 @@ type Controller struct {
 	queue workqueue.TypedRateLimitingInterface[gang.Key]
 	// Touched by the one worker only.
 	waiting  map[gang.Key]wait
-	told     map[gang.Key]*board.Pace // how often users were told why a gang cannot be tried
+	told     map[gang.Key]*board.Pace // how often users were told of a gang that cannot be tried, or is doubtful
 	doubtful map[gang.Key]wait
 	phases   map[gang.Key]wait // phases that are not worth writing yet
 	ours     map[gang.Key]bool // groups that pods of ours are or were members of
@@ -174,7 +174,11 @@ func (c *Controller) doubt(key gang.Key, members []*corev1.Pod) {
 		delete(c.doubtful, key)
 		return
 	}
+	if w := c.doubtful[key]; (!w.reported || w.reason != text) && !c.mayTell(key) {
+		return
+	}
 	if c.due(c.doubtful, key, text) {
+		c.told[key].Said(c.Clock.Now())
 		c.Recorder.Eventf(c.subject(key, members), nil, corev1.EventTypeWarning, ReasonDoubtful, "Scheduling", "%s", text)
 	}
 }
@@ -189,7 +193,7 @@ func (c *Controller) explainWait(ctx context.Context, key gang.Key, members []*c
 	}
 	reason := c.Gangs.Incomplete(key)
 	if len(members) == 0 {
-		delete(c.told, key)
+		c.untell(key)
 		delete(c.silent, key)
 	}
 	if reason == "" || len(unbound) == 0 {
@@ -211,13 +215,13 @@ func (c *Controller) explainWait(ctx context.Context, key gang.Key, members []*c
 // explainLate tells members that came after their gang was tried why it waits.
 // The engine would tell them when it tries the gang again, which may be a while.
 func (c *Controller) explainLate(ctx context.Context, key gang.Key, unbound []*corev1.Pod) error {
-	text, waits := c.Said(key.Namespace, key.VirtualName())
+	note, waits := c.Said(key.Namespace, key.VirtualName())
 	if !waits {
 		delete(c.silent, key)
 		return nil
 	}
 	for _, pod := range c.untold(key, unbound) {
-		if err := c.patchCondition(ctx, pod, corev1.PodReasonUnschedulable, text); err != nil {
+		if err := c.patchCondition(ctx, pod, corev1.PodReasonUnschedulable, note.Unscheduled()); err != nil {
 			return fmt.Errorf("explain pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}
 	}
@@ -228,20 +232,39 @@ func (c *Controller) explainLate(ctx context.Context, key gang.Key, unbound []*c
 // true for a while, and they were not told too often already. What changes all
 // the time is not told all the time.
 func (c *Controller) tellAll(key gang.Key, reason string, unbound []*corev1.Pod) bool {
-	if c.told[key] == nil {
-		c.told[key] = &board.Pace{}
-	}
-	if w := c.waiting[key]; !w.reported || w.reason != reason {
-		if left := c.told[key].Wait(c.Clock.Now()); left > 0 {
-			c.queue.AddAfter(key, left)
-			return false
-		}
+	if w := c.waiting[key]; (!w.reported || w.reason != reason) && !c.mayTell(key) {
+		return false
 	}
 	if c.due(c.waiting, key, reason) {
 		c.told[key].Said(c.Clock.Now())
 		c.Recorder.Eventf(c.subject(key, unbound), nil, corev1.EventTypeWarning, ReasonWaiting, "Scheduling", "%s", reason)
 	}
 	return c.waiting[key].reported
+}
+
+// mayTell reports whether users of a gang were not told too often already. Where
+// they were, the gang is looked at again when they may be.
+func (c *Controller) mayTell(key gang.Key) bool {
+	if c.told[key] == nil {
+		c.told[key] = &board.Pace{}
+	}
+	left := c.told[key].Wait(c.Clock.Now())
+	if left > 0 {
+		c.queue.AddAfter(key, left)
+	}
+	return left == 0
+}
+
+// untell forgets how often users of a gang without pods were told, though not at
+// once: pods that are created and deleted again and again are one gang's.
+func (c *Controller) untell(key gang.Key) {
+	switch pace := c.told[key]; {
+	case pace == nil:
+	case pace.Over(c.Clock.Now()):
+		delete(c.told, key)
+	default:
+		c.queue.AddAfter(key, time.Minute)
+	}
 }
 
 // subject is what an event about a gang is attached to: its object, or the

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/scheduler/board"
@@ -82,7 +83,9 @@ func benchOf(t *testing.T, dialect gang.Dialect, resource schema.GroupVersionRes
 		Word: func(string, string) (*schedulingv1beta1.PodGroup, bool) {
 			return &schedulingv1beta1.PodGroup{Status: schedulingv1beta1.PodGroupStatus{Conditions: b.word}}, b.word != nil
 		},
-		Said:     func(string, string) (string, bool) { return b.sentence, b.sentence != "" },
+		Said: func(string, string) (board.Note, bool) {
+			return board.Note{Finding: answer.Finding{Code: answer.NodesBusy, Message: b.sentence}}, b.sentence != ""
+		},
 		Synced:   func() bool { return b.synced },
 		Ours:     func(name string) bool { return slices.Contains(b.names, name) },
 		Recorder: recorder,
@@ -283,6 +286,35 @@ func TestWhatFlapsIsToldAFewTimesAMinute(t *testing.T) {
 	}
 	if conditions > limit || conditions < 5 {
 		t.Errorf("%d conditions in five minutes, want at most %d", conditions, limit)
+	}
+}
+
+// Each time is an event of its own, so what says the same again and again, of pods
+// that come and go, is bounded, too: count based.
+func TestPodsThatComeAndGoAreToldOfAFewTimesAMinute(t *testing.T) {
+	for name, says := range map[string]func(*bench){
+		"doubt":      func(b *bench) { b.doubt = "pod a names gangs in several ways" },
+		"incomplete": func(b *bench) { b.incomplete = "gang research/llama waits for its pods: 1/9 pods exist" },
+	} {
+		b := newBench(t)
+		says(b)
+		for second := range 300 {
+			if b.pods = nil; second%4 > 0 {
+				b.pods = []*corev1.Pod{pod("a", "", corev1.PodPending)}
+				b.pods[0].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: ReasonWaiting, Message: b.incomplete}}
+			}
+			b.reconcile()
+			b.clock.Step(time.Second)
+		}
+		if n, limit := len(b.events), 5*board.PerMinute; n > limit || n < 5 {
+			t.Errorf("%s: %d events in five minutes, want at most %d", name, n, limit)
+		}
+		b.pods = nil
+		b.clock.Step(time.Minute)
+		b.reconcile()
+		if len(b.told) > 0 {
+			t.Errorf("%s: a gang without pods is remembered", name)
+		}
 	}
 }
 

@@ -86,9 +86,9 @@ func (s *Store) Delete(namespace, name string) {
 	s.record(watch.Deleted, old.DeepCopy())
 }
 
-// SetCondition records what the engine says of a group, so that it sees its
-// own word again at the next attempt and does not repeat it. It reports
-// whether that was news, and returns the group; nil where there is none.
+// SetCondition records what the engine says of a group, which it says anew at
+// every attempt. It reports whether that was news, and returns the group; nil
+// where there is none.
 func (s *Store) SetCondition(namespace, name string, condition metav1.Condition) (group *schedulingv1beta1.PodGroup, news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,8 +97,7 @@ func (s *Store) SetCondition(namespace, name string, condition metav1.Condition)
 	if !exists {
 		return nil, false
 	}
-	// That a gang was scheduled once is final, as in the engine's API: the engine
-	// asks its own cache, which may not have heard of it yet.
+	// That a gang was scheduled once is final, as in the engine's API.
 	if apimeta.IsStatusConditionTrue(old.Status.Conditions, condition.Type) && condition.Status != metav1.ConditionTrue {
 		return old.DeepCopy(), false
 	}
@@ -149,9 +148,18 @@ func (s *Store) ListWithContext(context.Context, metav1.ListOptions) (runtime.Ob
 	defer s.mu.Unlock()
 	list := &schedulingv1beta1.PodGroupList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.FormatInt(s.version, 10)}}
 	for _, group := range s.groups {
-		list.Items = append(list.Items, *group.DeepCopy())
+		list.Items = append(list.Items, *shown(group))
 	}
 	return list, nil
+}
+
+// shown is a group as the engine sees it: without its own word on it. Of a group
+// that was scheduled once the engine would say nothing any more, and users would
+// not learn that it waits again.
+func shown(group *schedulingv1beta1.PodGroup) *schedulingv1beta1.PodGroup {
+	view := group.DeepCopy()
+	view.Status.Conditions = nil
+	return view
 }
 
 // since returns the changes after a version and a channel that closes at the

@@ -104,6 +104,29 @@ func TestScheduledIsFinal(t *testing.T) {
 	}
 }
 
+// The engine falls silent about a group that it finds to be scheduled.
+func TestTheEngineDoesNotSeeItsWord(t *testing.T) {
+	s := NewStore()
+	s.Set(group("a", 2))
+	before := listed(t, s)
+	w, err := s.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: before.ResourceVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	s.SetCondition("research", "a", metav1.Condition{Type: schedulingv1beta1.PodGroupInitiallyScheduled, Status: metav1.ConditionTrue, Reason: "R"})
+	for how, seen := range map[string]*schedulingv1beta1.PodGroup{
+		"listed": &listed(t, s).Items[0], "watched": (<-w.ResultChan()).Object.(*schedulingv1beta1.PodGroup),
+	} {
+		if len(seen.Status.Conditions) > 0 || seen.UID != "1" || seen.Spec.SchedulingPolicy.Gang.MinCount != 2 || seen.ResourceVersion == before.ResourceVersion {
+			t.Errorf("%s: %+v", how, seen)
+		}
+	}
+	if group, _ := s.Get("research", "a"); len(group.Status.Conditions) != 1 {
+		t.Errorf("others do not see it, either: %v", group.Status.Conditions)
+	}
+}
+
 func TestWatchOfForgottenHistoryExpires(t *testing.T) {
 	s := NewStore()
 	for i := range int32(historyLimit + 1) {

@@ -71,7 +71,7 @@ func (w *watcher) run(ctx context.Context, s *Store, version int64) {
 			return
 		}
 		for _, e := range events {
-			if !w.send(ctx, watch.Event{Type: e.kind, Object: e.group.DeepCopy()}) {
+			if !w.send(ctx, watch.Event{Type: e.kind, Object: shown(e.group)}) {
 				return
 			}
 			version++

@@ -1,0 +1,69 @@
+package scheduler
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	upstream "k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/utils/clock"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/board"
+	"github.com/gangctl/gangctl/scheduler/enginetest"
+	"github.com/gangctl/gangctl/scheduler/intercept"
+	"github.com/gangctl/gangctl/scheduler/plan"
+)
+
+// The engine itself falls silent about a gang that was whole once. Its users are
+// told all the same that it waits again, and that it is whole again.
+func TestAGangThatLostAMemberIsTold(t *testing.T) {
+	const shortage = "INSUFFICIENT_cpu: 2 of the 3 members that the gang needs fit: 0 of 3 cpu free"
+	var mu sync.Mutex
+	var told []string
+	notes := &board.Board{}
+	planner := plan.New(notes, nil, clock.RealClock{})
+	c := enginetest.Start(t, func(c *enginetest.Cluster) {
+		d := &decisions{store: c.Groups, notes: notes, touch: func(gang.Key) {}, report: func(group *schedulingv1beta1.PodGroup) {
+			condition := apimeta.FindStatusCondition(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, condition.Reason+" "+condition.Message)
+		}}
+		c.Through = func(kubernetes.Interface) kubernetes.Interface { return intercept.Client(c.Client, d) }
+		c.Attach = func(engine *upstream.Scheduler) { planner.Attach(engine) }
+	}, enginetest.Plugin{Name: plan.Name, New: planner.NewPlugin})
+	news := func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(told) }
+
+	c.Create(enginetest.Node("n1", 2), enginetest.Node("n2", 1))
+	c.Group("a", 3, 0)
+	c.Create(enginetest.Pod("a-0", "a"), enginetest.Pod("a-1", "a"), enginetest.Pod("a-2", "a"))
+	c.WaitPlaced("a-0", "a-1", "a-2")
+	for life := 1; life <= 2; life++ {
+		c.Create(enginetest.Pod("other", "")) // has the place before the replacement comes
+		c.Delete("a-2")
+		c.WaitPlaced("other")
+		c.Create(enginetest.Pod("a-2", "a"))
+		c.Wait("it is told that it waits", func() bool { return len(news()) >= 2*life })
+		c.Delete("other")
+		c.WaitPlaced("a-2")
+		c.Wait("it is told that it is whole", func() bool { return len(news()) >= 2*life+1 })
+	}
+	for i, text := range news() {
+		if want := [2]string{"Scheduled", "Unschedulable " + shortage}[i%2]; !strings.HasPrefix(text, want) {
+			t.Errorf("event %d: %q, want %q", i, text, want)
+		}
+	}
+	group, _ := c.Groups.Get(enginetest.Namespace, "labels:a")
+	if !apimeta.IsStatusConditionTrue(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled) {
+		t.Errorf("that it was scheduled once is not on record any more: %v", group.Status.Conditions)
+	}
+	if _, waits := notes.Said(types.NamespacedName{Namespace: enginetest.Namespace, Name: "labels:a"}); waits {
+		t.Error("it is said to wait still")
+	}
+}

@@ -1,0 +1,146 @@
+// Package record writes the events in which users are told of their gangs.
+//
+// The recorder of client-go takes two events with the same reason about the same
+// object for one that happened twice, whatever they say, and only counts the
+// second. Why a gang waits is in what they say. Here each event is an object of
+// its own; how many there are is for those to bound who make them.
+package record
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record/util"
+	"k8s.io/client-go/tools/reference"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// workers write at the same time. The events of one object are one worker's,
+	// so that they are written in order.
+	workers = 8
+	// queued is how many events may wait for one worker; those beyond are dropped.
+	queued = 512
+	// noteLimit and instanceLimit are the API's, in bytes.
+	noteLimit     = 1024
+	instanceLimit = 128
+)
+
+// Recorder writes events of events.k8s.io/v1. It never keeps its callers waiting.
+// Its methods may be called from several goroutines.
+type Recorder struct {
+	client              typedeventsv1.EventsGetter
+	component, instance string
+	clock               clock.Clock
+	queues              [workers]chan *eventsv1.Event
+
+	mu   sync.Mutex
+	last int64 // of the newest event's name
+}
+
+var _ events.EventRecorder = &Recorder{}
+
+// New returns a recorder in the name of a component. Nothing is written before
+// [Recorder.Run].
+func New(client typedeventsv1.EventsGetter, component string, clock clock.Clock) *Recorder {
+	r := &Recorder{client: client, component: component, instance: component, clock: clock}
+	if host, err := os.Hostname(); err == nil {
+		r.instance += "-" + host
+	}
+	r.instance = r.instance[:min(len(r.instance), instanceLimit)]
+	for i := range r.queues {
+		r.queues[i] = make(chan *eventsv1.Event, queued)
+	}
+	return r
+}
+
+// Eventf implements events.EventRecorder.
+func (r *Recorder) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
+	event, err := r.event(regarding, related, kind, reason, action, fmt.Sprintf(note, args...))
+	if err != nil {
+		klog.Background().Error(err, "Cannot record an event: it is about no object", "reason", reason, "note", fmt.Sprintf(note, args...))
+		return
+	}
+	select {
+	case r.queues[r.worker(event.Regarding)] <- event:
+	default:
+		dropped(klog.Background(), event, fmt.Errorf("%d events wait to be written", queued))
+	}
+}
+
+// worker is the one that writes the events of an object.
+func (r *Recorder) worker(about corev1.ObjectReference) uint32 {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(about.Namespace + "/" + about.Name)) // never fails
+	return hash.Sum32() % workers
+}
+
+func (r *Recorder) event(regarding, related runtime.Object, kind, reason, action, note string) (*eventsv1.Event, error) {
+	about, err := reference.GetReference(scheme.Scheme, regarding)
+	if err != nil {
+		return nil, err
+	}
+	now := r.clock.Now()
+	event := &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: about.Namespace, Name: util.GenerateEventName(about.Name, r.stamp(now.UnixNano()))},
+		EventTime:  metav1.NewMicroTime(now), Type: kind, Reason: reason, Action: action, Note: shorten(note), Regarding: *about,
+		ReportingController: r.component, ReportingInstance: r.instance,
+	}
+	if event.Namespace == "" {
+		event.Namespace = metav1.NamespaceDefault
+	}
+	if related != nil {
+		if event.Related, err = reference.GetReference(scheme.Scheme, related); err != nil {
+			return nil, err
+		}
+	}
+	return event, nil
+}
+
+// stamp returns a number that no event had before.
+func (r *Recorder) stamp(now int64) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = max(now, r.last+1)
+	return r.last
+}
+
+// shorten cuts a text between two characters.
+func shorten(text string) string {
+	if len(text) <= noteLimit {
+		return text
+	}
+	const dots = "…"
+	cut := 0
+	for i := range text {
+		if i > noteLimit-len(dots) {
+			break
+		}
+		cut = i
+	}
+	return text[:cut] + dots
+}
+
+func dropped(logger klog.Logger, event *eventsv1.Event, err error) {
+	logger.Error(err, "An event is not written", "object", klog.KRef(event.Regarding.Namespace, event.Regarding.Name), "kind", event.Regarding.Kind, "reason", event.Reason, "note", event.Note)
+}
+
+// Run writes events until ctx ends, and then those that wait, within a moment.
+func (r *Recorder) Run(ctx context.Context) {
+	var work sync.WaitGroup
+	for _, queue := range r.queues {
+		work.Go(func() { r.work(ctx, queue) })
+	}
+	work.Wait()
+}
