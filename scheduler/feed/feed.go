@@ -24,8 +24,8 @@ type Handler interface {
 	DeleteObject(resource schema.GroupVersionResource, namespace, name string)
 	// Reset is called when a resource is not served any more.
 	Reset(resource schema.GroupVersionResource)
-	// Problem is called when a resource cannot be listed, and with nil when it
-	// can after all.
+	// Problem is called when a resource cannot be listed, or it cannot be told whether
+	// it is served (no version then), and with nil when it can after all.
 	Problem(resource schema.GroupVersionResource, err error)
 }
 
@@ -41,11 +41,11 @@ type Feed struct {
 	// Handler receives what is read.
 	Handler Handler
 	// Clock tells when to ask again for what is built in.
-	Clock clock.WithTicker
+	Clock clock.Clock
 
 	mu      sync.Mutex
 	defined cache.InformerSynced // whether every definition has been looked at
-	asked   bool                 // whether every built-in resource has been asked for
+	asked   bool                 // whether the answers for what is built in need not be waited for
 	streams map[schema.GroupResource]*stream
 }
 
@@ -65,7 +65,9 @@ func (f *Feed) Run(ctx context.Context) error {
 		return err
 	}
 	var work sync.WaitGroup
-	work.Go(func() { f.ask(ctx) })
+	if len(f.BuiltIn) > 0 {
+		work.Go(func() { f.ask(ctx) })
+	}
 	informer.RunWithContext(ctx)
 	work.Wait()
 	for _, resource := range f.served() {
@@ -76,7 +78,8 @@ func (f *Feed) Run(ctx context.Context) error {
 
 // HasSynced reports whether every object that existed at the start has been
 // handed over. A resource that cannot be listed does not hold up the others: its
-// Problem has been told.
+// Problem has been told. One that the API server itself may serve does for a while
+// if there is no answer.
 func (f *Feed) HasSynced() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

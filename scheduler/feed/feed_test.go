@@ -95,6 +95,7 @@ type rig struct {
 	calls   *log
 	clock   *testclock.FakeClock
 	version atomic.Value // of what is built in
+	asked   atomic.Int32 // how often it was asked for
 }
 
 func newRig(t *testing.T, objects ...runtime.Object) *rig {
@@ -107,6 +108,7 @@ func newRig(t *testing.T, objects ...runtime.Object) *rig {
 		Client: client, Custom: []schema.GroupResource{groups.GroupResource()}, Handler: r.calls, Clock: r.clock,
 		BuiltIn: []BuiltIn{{GroupResource: native.GroupResource(), Version: func(context.Context) (string, error) {
 			version := r.version.Load().(string)
+			defer r.asked.Add(1)
 			if version == "error" {
 				return "", errors.New("no answer")
 			}
@@ -191,28 +193,78 @@ func TestFeedFollowsItsAPI(t *testing.T) {
 	}
 }
 
+// pass lets time pass when the feed waits for it, and returns when it waits again.
+func (r *rig) pass(d time.Duration) {
+	r.t.Helper()
+	waits := func() {
+		for deadline := time.Now().Add(10 * time.Second); !r.clock.HasWaiters(); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				r.t.Fatal("the feed waits for nothing")
+			}
+		}
+	}
+	waits()
+	r.clock.Step(d)
+	waits()
+}
+
 func TestBuiltInAPIs(t *testing.T) {
 	u := object("early")
 	u.SetAPIVersion("scheduling.k8s.io/v1beta1")
 	r := newRig(t, u)
 	r.version.Store("error")
 	r.run()
-	r.synced("though nobody knows")
-	again := func() {
-		for !r.clock.HasWaiters() {
-			time.Sleep(time.Millisecond)
-		}
-		r.clock.Step(recheck)
+	r.calls.waitFor(t, "problem scheduling.k8s.io")
+	r.pass(again) // and the definitions are long known
+	if n := r.asked.Load(); n != 2 || r.HasSynced() {
+		t.Errorf("asked %d times, want 2; synced %v though nobody knows whether there are gangs", n, r.HasSynced())
 	}
 	r.version.Store("v1beta1")
-	again()
-	r.calls.waitFor(t, "set v1beta1 early")
+	r.pass(again)
+	r.synced("with an answer")
+	r.calls.waitFor(t, "problem scheduling.k8s.io", "problem scheduling.k8s.io", "set v1beta1 early")
 	r.version.Store("error")
-	again()
-	again()
+	r.pass(recheck)
+	r.pass(recheck)
 	r.version.Store("")
-	again()
-	r.calls.waitFor(t, "set v1beta1 early", "reset scheduling.k8s.io")
+	r.pass(recheck)
+	r.calls.waitFor(t, "problem scheduling.k8s.io", "problem scheduling.k8s.io", "set v1beta1 early", "reset scheduling.k8s.io")
+	if n := r.asked.Load(); n != 6 {
+		t.Errorf("asked %d times, want 6: once a minute", n)
+	}
+}
+
+// Of one API it is never known whether it is served. The others must not wait for
+// that as long as the API server runs.
+func TestABuiltInAPIThatNobodyKnowsOf(t *testing.T) {
+	u := object("early")
+	u.SetAPIVersion("scheduling.k8s.io/v1beta1")
+	r := newRig(t, u)
+	r.version.Store("error")
+	r.run()
+	read := func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.defined != nil && r.defined()
+	}
+	for deadline := time.Now().Add(10 * time.Second); !read(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the definitions are not read")
+		}
+	}
+	r.pass(again) // now it is noticed
+	r.pass(patience - again)
+	if r.HasSynced() {
+		t.Error("it was given up too soon")
+	}
+	r.pass(again)
+	r.synced("though the others are known for long")
+	r.version.Store("v1beta1")
+	r.pass(again)
+	r.synced("when it is known after all")
+	if _, ok := r.Get(native, "research", "early"); !ok {
+		t.Error("it is not read when it is known after all")
+	}
 }
 
 func TestAnAPIThatCannotBeReadHoldsUpNobody(t *testing.T) {

@@ -16,6 +16,15 @@ import (
 // that begins or ceases to serve one was restarted.
 const recheck = time.Minute
 
+const (
+	// again is after how long a resource is asked for again of which it was never
+	// known whether it is served: gangs that run may depend on it.
+	again = time.Second
+	// patience is how long nothing begins because of that, once the API server
+	// answers what else it is asked. A proxy, say, may refuse this for ever.
+	patience = 30 * time.Second
+)
+
 // BuiltIn is a resource that is not defined by a CustomResourceDefinition.
 type BuiltIn struct {
 	schema.GroupResource
@@ -25,33 +34,53 @@ type BuiltIn struct {
 
 // ask follows the resources that are built in.
 func (f *Feed) ask(ctx context.Context) {
-	if len(f.BuiltIn) == 0 {
-		return
-	}
-	ticker := f.Clock.NewTicker(recheck)
-	defer ticker.Stop()
+	known := map[schema.GroupResource]bool{} // whether there ever was an answer
+	var since time.Time                      // the others are known
 	for {
-		for _, b := range f.BuiltIn {
-			version, err := b.Version(ctx)
-			if ctx.Err() != nil {
-				return
-			}
-			if err != nil {
-				// What was served is served still, as far as anybody knows.
-				klog.FromContext(ctx).Error(err, "Cannot tell whether a gang API is served", "resource", b.GroupResource)
-				continue
-			}
-			f.serve(ctx, b.GroupResource, version)
+		if since.IsZero() && f.defined() {
+			since = f.Clock.Now()
 		}
-		f.mu.Lock()
-		f.asked = true
-		f.mu.Unlock()
+		for _, b := range f.BuiltIn {
+			if f.askFor(ctx, b, known[b.GroupResource]) {
+				known[b.GroupResource] = true
+			}
+		}
+		wait := again
+		if len(known) == len(f.BuiltIn) {
+			wait = recheck
+		}
+		if wait == recheck || !since.IsZero() && f.Clock.Since(since) >= patience {
+			f.mu.Lock()
+			f.asked = true
+			f.mu.Unlock()
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C():
+		case <-f.Clock.After(wait):
 		}
 	}
+}
+
+// askFor asks whether one of them is served, and reads it if so. It reports whether
+// there was an answer.
+func (f *Feed) askFor(ctx context.Context, b BuiltIn, known bool) bool {
+	version, err := b.Version(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case err != nil:
+		// What was served is served still, as far as anybody knows.
+		klog.FromContext(ctx).Error(err, "Cannot tell whether a gang API is served", "resource", b.GroupResource)
+		if !known {
+			f.Handler.Problem(b.WithVersion(""), err)
+		}
+		return false
+	case !known:
+		f.Handler.Problem(b.WithVersion(""), nil)
+	}
+	f.serve(ctx, b.GroupResource, version)
+	return true
 }
 
 // watchDefinitions prepares the one watch of CustomResourceDefinitions.
