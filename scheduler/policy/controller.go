@@ -27,6 +27,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/retry"
 	"github.com/gangctl/gangctl/scheduler/roster"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
@@ -111,7 +112,7 @@ type state struct {
 
 // Complete readies the controller. It must be called before any other method.
 func (c *Controller) Complete() *Controller {
-	c.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[gang.Key]())
+	c.queue = retry.Queue[gang.Key]()
 	c.count = newCounters()
 	c.profiles, c.leaving, c.ways = map[string]Args{}, map[types.NamespacedName]bool{}, map[types.NamespacedName]*way{}
 	c.gangs = map[gang.Key]*state{}

@@ -139,7 +139,8 @@ func explained(conditions []any, f facts) []any {
 }
 
 // nativeStatus passes on what the engine says, under the name that the API's
-// version has for it. Once it was scheduled a group stays so.
+// version has for it. Once it was scheduled a group stays so. What an engine said
+// that has ended since, and was not written any more, the places of the members say.
 func nativeStatus(status map[string]any, f facts) map[string]any {
 	conditions := list(status["conditions"])
 	kind := native.ScheduledCondition(f.version)
@@ -149,6 +150,8 @@ func nativeStatus(status map[string]any, f facts) map[string]any {
 	}
 	word := apimeta.FindStatusCondition(f.word, schedulingv1beta1.PodGroupInitiallyScheduled)
 	switch {
+	case f.counts.Bound+f.counts.Succeeded >= f.need && (word == nil || word.Status != metav1.ConditionTrue):
+		conditions = set(conditions, condition(kind, metav1.ConditionTrue, ReasonScheduled, "", f))
 	case word != nil && (word.Status == metav1.ConditionTrue || f.incomplete == ""):
 		conditions = set(conditions, condition(kind, word.Status, word.Reason, word.Message, f))
 	case f.incomplete != "":

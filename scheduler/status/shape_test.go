@@ -170,6 +170,35 @@ func TestAGangThatWaitsAgainSaysWhy(t *testing.T) {
 	}
 }
 
+// What the scheduler before said of a gang is lost if it ends before it is written.
+// That the gang was scheduled its members show.
+func TestANativeGangIsScheduledThoughNobodySaysSo(t *testing.T) {
+	for _, said := range [][]metav1.Condition{nil, word(metav1.ConditionFalse)} {
+		b := benchOf(t, gang.Native, podGroups("scheduling.k8s.io", "v1beta1"), pod("a", "", corev1.PodPending), pod("b", "", corev1.PodPending))
+		b.word = word(metav1.ConditionFalse)
+		b.reconcile()
+		b.Controller.Complete() // as after a restart
+		b.word = said
+		b.pods = []*corev1.Pod{pod("a", "n1", corev1.PodRunning), pod("b", "", corev1.PodPending)}
+		b.reconcile()
+		if got, want := b.status(), "- PodGroupInitiallyScheduled=False/Engine"; got != want {
+			t.Errorf("one of two has a place: %s, want %s", got, want)
+		}
+		b.pods[1] = pod("b", "n1", corev1.PodSucceeded)
+		for range 3 {
+			b.reconcile()
+			if got, want := b.status(), "- PodGroupInitiallyScheduled=True/Scheduled"; got != want {
+				t.Errorf("both have: %s, want %s", got, want)
+			}
+		}
+		b.pods = b.pods[:1]
+		b.reconcile()
+		if got, n := b.status(), len(b.patches()); got != "- PodGroupInitiallyScheduled=True/Scheduled" || n != 2 {
+			t.Errorf("one is gone: %s after %d patches", got, n)
+		}
+	}
+}
+
 // Controllers for Volcano create pods when the group is admitted. Whose pods
 // they will be must be told by the group.
 func TestVolcanoGroupsWithoutPods(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/board"
+	"github.com/gangctl/gangctl/scheduler/retry"
 	"github.com/gangctl/gangctl/scheduler/roster"
 )
 
@@ -91,6 +92,7 @@ type Controller struct {
 	phases   map[gang.Key]wait // phases that are not worth writing yet
 	ours     map[gang.Key]bool // groups that pods of ours are or were members of
 	written  map[gang.Key]written
+	fights   map[gang.Key]*board.Pace // how often a status was written again that somebody else had changed
 	silent   map[gang.Key]silence
 }
 
@@ -103,9 +105,9 @@ type wait struct {
 
 // Complete readies the controller. It must be called before any other method.
 func (c *Controller) Complete() *Controller {
-	c.queue = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[gang.Key]())
+	c.queue = retry.Queue[gang.Key]()
 	c.waiting, c.doubtful, c.phases = map[gang.Key]wait{}, map[gang.Key]wait{}, map[gang.Key]wait{}
-	c.told = map[gang.Key]*board.Pace{}
+	c.told, c.fights = map[gang.Key]*board.Pace{}, map[gang.Key]*board.Pace{}
 	c.ours, c.written, c.silent = map[gang.Key]bool{}, map[gang.Key]written{}, map[gang.Key]silence{}
 	return c
 }

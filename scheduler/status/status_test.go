@@ -38,6 +38,7 @@ type bench struct {
 	clock      *testclock.FakeClock
 	key        gang.Key
 	pods       []*corev1.Pod
+	of         map[gang.Dialect][]*corev1.Pod // instead of pods
 	need       int32
 	incomplete string
 	doubt      string
@@ -97,10 +98,15 @@ func benchOf(t *testing.T, dialect gang.Dialect, resource schema.GroupVersionRes
 // said is what the test says of the gang.
 type said struct{ *bench }
 
-func (s said) Pods(gang.Key) []*corev1.Pod { return s.pods }
-func (s said) Need(gang.Key) int32         { return s.need }
-func (s said) Incomplete(gang.Key) string  { return s.incomplete }
-func (s said) Doubt(gang.Key) string       { return s.doubt }
+func (s said) Pods(key gang.Key) []*corev1.Pod {
+	if s.of != nil {
+		return s.of[key.Dialect]
+	}
+	return s.pods
+}
+func (s said) Need(gang.Key) int32        { return s.need }
+func (s said) Incomplete(gang.Key) string { return s.incomplete }
+func (s said) Doubt(gang.Key) string      { return s.doubt }
 
 // server reads objects back, as the informer's cache would.
 type server struct{ *bench }

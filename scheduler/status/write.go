@@ -56,11 +56,12 @@ func (c *Controller) patchStatus(ctx context.Context, key gang.Key, members []*c
 		delete(c.ours, key)
 		delete(c.written, key)
 		delete(c.phases, key)
+		delete(c.fights, key)
 		return nil
 	}
 	shape, writes := shapes[key.Dialect]
 	readable := u != nil && object.Unreadable == nil
-	if !readable || !writes {
+	if !readable || !writes || len(members) == 0 && c.elsewhere(key, object) {
 		return nil
 	}
 	if len(members) > 0 || c.expected(key, u) {
@@ -94,6 +95,10 @@ func (c *Controller) patchStatus(ctx context.Context, key gang.Key, members []*c
 		return nil // the cache is late, or the API server keeps less than we write
 	}
 	if left := c.passing(key, text(status["phase"]), text(fields["phase"])); left > 0 {
+		c.queue.AddAfter(key, left)
+		return nil
+	}
+	if left := c.fought(key, u, status); left > 0 {
 		c.queue.AddAfter(key, left)
 		return nil
 	}
