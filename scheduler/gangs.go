@@ -27,6 +27,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/intercept"
 	"github.com/gangctl/gangctl/scheduler/policy"
 	"github.com/gangctl/gangctl/scheduler/roster"
+	"github.com/gangctl/gangctl/scheduler/slot"
 	"github.com/gangctl/gangctl/scheduler/status"
 	"github.com/gangctl/gangctl/scheduler/virtual"
 )
@@ -45,6 +46,7 @@ type gangs struct {
 	feed    *feed.Feed
 	status  *status.Controller
 	policy  *policy.Controller
+	slots   *slot.Ledger // set by keepSlots
 	why     *explainer.Explainer
 	leads   atomic.Bool // whether this replica schedules
 }
@@ -69,6 +71,9 @@ func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, 
 		g.status.Touch(key)
 		g.policy.Touch(key)
 		g.why.Touch(key)
+		if g.slots != nil {
+			g.slots.Touch(types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()})
+		}
 	}
 	var err error
 	if g.members, err = newMembers(client, names, g.roster, touch); err != nil {

@@ -24,8 +24,8 @@ import (
 // keepSlots has a ledger follow the members of all gangs. It must be called
 // before the engine is made: see slot.Ledger.Follow.
 func keepSlots(g *gangs) (*slot.Ledger, error) {
-	slots := slot.NewLedger(standing{g.roster, g.policy}, clock.RealClock{})
-	return slots, slots.Follow(g.members.live, g.members.ended)
+	g.slots = slot.NewLedger(standing{g.roster, g.policy}, clock.RealClock{})
+	return g.slots, g.slots.Follow(g.members.live, g.members.ended)
 }
 
 // standing is the roster by the names of virtual PodGroups. For a gang that is

@@ -59,23 +59,23 @@ func (l *Ledger) see(pod *corev1.Pod) {
 		return
 	}
 	l.mu.Lock()
-	l.enter(group, pod)
+	// One that leaves without a place has been replaced already, or it is not known
+	// yet whether it has: see enterAll.
 	wake := func() {}
-	// A cycle may have seen the pod go before we were told why.
-	if s := l.slots[pod.UID]; s.given && s.held {
-		l.ended(s, endReleased)
+	if (l.slots[pod.UID] != nil || pod.DeletionTimestamp == nil) && l.enter(group, pod) {
 		wake = l.wakeable()
 	}
 	l.mu.Unlock()
 	wake()
 }
 
-// enter notes where a pod is.
-func (l *Ledger) enter(group types.NamespacedName, pod *corev1.Pod) {
+// enter notes where a pod is. It reports whether less is held than before.
+func (l *Ledger) enter(group types.NamespacedName, pod *corev1.Pod) (freed bool) {
 	s := l.slots[pod.UID]
 	if s == nil || s.node != pod.Spec.NodeName || s.group != group {
 		s = &slot{pod: pod, group: group, node: pod.Spec.NodeName, name: pod.Name}
-		l.put(s)
+		back := l.put(s)
+		freed = back != nil
 	}
 	s.pod = pod
 	delete(l.failing, pod.UID)
@@ -83,6 +83,12 @@ func (l *Ledger) enter(group types.NamespacedName, pod *corev1.Pod) {
 	if pod.DeletionTimestamp != nil {
 		l.loosen(s)
 	}
+	// A cycle may have seen the pod go before we were told why.
+	if s.given && s.held {
+		l.ended(s, endReleased)
+		freed = true
+	}
+	return freed
 }
 
 // gone notes the time of death of a pod.
@@ -110,8 +116,7 @@ func (l *Ledger) over(pod *corev1.Pod) {
 		l.mu.Unlock()
 		return
 	}
-	l.ended(s, endCompleted)
-	l.remove(s)
+	l.remove(s, endCompleted)
 	wake := l.wakeable()
 	l.mu.Unlock()
 	wake()
@@ -132,11 +137,16 @@ func takenOnPurpose(pod *corev1.Pod) bool {
 func (l *Ledger) reserve(group types.NamespacedName, pod *corev1.Pod, node string) {
 	l.mu.Lock()
 	s := &slot{pod: pod, group: group, node: node, name: pod.Name}
-	l.put(s)
+	back := l.put(s)
+	freed := back != nil && back.node != node
+	if back == nil { // one that could not be bound before stands in for itself
+		if old := l.replacedBy(s); old != nil {
+			l.remove(old, endReplaced)
+			freed = true
+		}
+	}
 	wake := func() {}
-	if old := l.replacedBy(s); old != nil {
-		l.remove(old)
-		l.ended(old, endReplaced)
+	if freed {
 		wake = l.wakeable()
 	}
 	l.mu.Unlock()
@@ -152,13 +162,18 @@ func (l *Ledger) unreserve(pod *corev1.Pod) {
 	if s == nil {
 		return
 	}
+	if l.view.find(pod) == nil { // it is not tried again
+		l.stale[s.node] = true
+		l.lose(s, l.clock.Now())
+		return
+	}
 	since, again := l.failing[pod.UID]
 	if !again {
 		since = l.clock.Now()
 		l.failing[pod.UID] = since
 	}
 	if l.clock.Since(since) >= l.ttlOf(s) {
-		l.remove(s)
+		l.remove(s, endExpired)
 		return
 	}
 	l.stale[s.node] = true

@@ -18,18 +18,36 @@ import (
 )
 
 // enterAll enters every pod that has a node, in case informers have not told of
-// all of them yet.
+// all of them yet. Of those that leave, some have been replaced while another
+// scheduler led: only as many are entered as their gang lacks, those that were
+// deleted last.
 func (l *Ledger) enterAll(v view) {
 	pods, err := v.pods.List(labels.Everything())
 	if err != nil {
 		return // a lister that reads memory does not fail
 	}
+	leave := map[types.NamespacedName][]*corev1.Pod{}
 	for _, pod := range pods {
-		if pod.Spec.NodeName == "" {
-			continue
-		}
-		if group, ok := l.gangs.GroupOf(pod); ok {
+		group, ok := l.gangs.GroupOf(pod)
+		switch {
+		case !ok || pod.Spec.NodeName == "":
+		case pod.DeletionTimestamp != nil:
+			leave[group] = append(leave[group], pod)
+		default:
 			l.enter(group, pod)
+		}
+	}
+	for group, pods := range leave {
+		slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+			return cmp.Or(b.DeletionTimestamp.Compare(a.DeletionTimestamp.Time), cmp.Compare(a.UID, b.UID))
+		})
+		lacking, _ := l.lacking(v, group)
+		for i, pod := range pods {
+			if i < lacking {
+				l.enter(group, pod)
+			} else if s := l.slots[pod.UID]; s != nil {
+				l.remove(s, endReplaced)
+			}
 		}
 	}
 }

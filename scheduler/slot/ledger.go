@@ -51,6 +51,9 @@ type Ledger struct {
 	// loose are the slots of pods that are gone or going.
 	loose map[types.NamespacedName]map[types.UID]*slot
 
+	// needs is how many members gangs needed when their places were held.
+	needs map[types.NamespacedName]int32
+
 	// failing is since when pods cannot be bound that have been decided on.
 	failing map[types.UID]time.Time
 
@@ -84,29 +87,36 @@ func NewLedger(gangs Gangs, clock clock.WithDelayedExecution) *Ledger {
 		places:  map[string]map[types.UID]*slot{},
 		stale:   map[string]bool{},
 		loose:   map[types.NamespacedName]map[types.UID]*slot{},
+		needs:   map[types.NamespacedName]int32{},
 		failing: map[types.UID]time.Time{},
 		waiting: map[types.UID]*corev1.Pod{},
 		count:   newCounters(),
 	}
 }
 
-// put enters the place of a pod, which may have had another one before.
-func (l *Ledger) put(s *slot) {
+// put enters the place of a pod. It returns the one that it had before, if that
+// counted as empty: the pod has come back itself.
+func (l *Ledger) put(s *slot) (back *slot) {
 	if old, ok := l.slots[s.pod.UID]; ok {
-		l.remove(old)
+		if !old.lost.IsZero() {
+			back = old
+		}
+		l.remove(old, endReplaced)
 	}
 	l.slots[s.pod.UID] = s
 	if l.places[s.node] == nil {
 		l.places[s.node] = map[types.UID]*slot{}
 	}
 	l.places[s.node][s.pod.UID] = s
+	return back
 }
 
-// remove strikes a slot out.
-func (l *Ledger) remove(s *slot) {
+// remove strikes a slot out. If it was held, how tells why it is not any more.
+func (l *Ledger) remove(s *slot, how string) {
 	if l.slots[s.pod.UID] != s {
 		return
 	}
+	l.ended(s, how)
 	l.settle(s)
 	delete(l.slots, s.pod.UID)
 	delete(l.places[s.node], s.pod.UID)
@@ -138,6 +148,7 @@ func (l *Ledger) settle(s *slot) {
 		delete(group, s.pod.UID)
 		if len(group) == 0 {
 			delete(l.loose, s.group)
+			delete(l.needs, s.group)
 		}
 	}
 }
@@ -158,9 +169,28 @@ func (l *Ledger) expire(s *slot) {
 		return
 	}
 	s.timer = nil // it has run
-	l.remove(s)
-	l.ended(s, endExpired)
+	l.remove(s, endExpired)
 	wake := l.wakeable()
+	l.mu.Unlock()
+	wake()
+}
+
+// Touch says that a gang may have changed. If it needs fewer members than when
+// places were held for it, or none at all any more, those try again whom it kept
+// waiting: nobody else looks.
+func (l *Ledger) Touch(group types.NamespacedName) {
+	l.mu.Lock()
+	wake := func() {}
+	if before, held := l.needs[group]; held {
+		need, _, ok := l.gangs.Standing(group)
+		if !ok {
+			need = 0
+		}
+		if need < before {
+			wake = l.wakeable()
+		}
+		l.needs[group] = need
+	}
 	l.mu.Unlock()
 	wake()
 }

@@ -31,8 +31,17 @@ func (v view) placed(group types.NamespacedName) int {
 // alive tells whether the pod of a slot has its node, whatever the snapshot
 // says: one that was bound a moment ago is not in it yet.
 func (v view) alive(s *slot) bool {
-	pod, err := v.pods.Pods(s.pod.Namespace).Get(s.pod.Name)
-	return err == nil && pod.UID == s.pod.UID && pod.Spec.NodeName == s.node
+	pod := v.find(s.pod)
+	return pod != nil && pod.Spec.NodeName == s.node
+}
+
+// find returns a pod as it is now; nil if it is gone.
+func (v view) find(pod *corev1.Pod) *corev1.Pod {
+	known, err := v.pods.Pods(pod.Namespace).Get(pod.Name)
+	if err != nil || known.UID != pod.UID {
+		return nil
+	}
+	return known
 }
 
 // Held derives what is held from the ledger and the snapshot of this cycle. It
@@ -40,7 +49,18 @@ func (v view) alive(s *slot) bool {
 // call it.
 func (l *Ledger) Held() Holds {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	holds, released := l.look()
+	wake := func() {}
+	if released {
+		wake = l.wakeable()
+	}
+	l.mu.Unlock()
+	wake()
+	return holds
+}
+
+// look does that, and reports whether less is held than before. The lock is held.
+func (l *Ledger) look() (holds Holds, released bool) {
 	v := l.view
 	first := !l.begun
 	if first {
@@ -59,14 +79,17 @@ func (l *Ledger) Held() Holds {
 	if first {
 		l.infer(v, absent, leaving)
 	}
-	var holds Holds
+	holds = Holds{}
 	for group, slots := range absent {
 		lacking, priority := l.lacking(v, group)
 		// Members that are leaving are not counted any more, and still have
 		// their places.
-		holds = l.hold(holds, slots, lacking-leaving[group], priority)
+		released = l.hold(holds, slots, lacking-leaving[group], priority) || released
 	}
-	return holds
+	if len(holds) == 0 {
+		return nil, released
+	}
+	return holds, released
 }
 
 // lacking is how many members a gang lacks that is partly placed, and its
@@ -121,17 +144,16 @@ func (l *Ledger) inspect(node string, info fwk.NodeInfo, v view, absent map[type
 }
 
 // hold adds the places of the members that were lost last, as many as the gang
-// lacks.
-func (l *Ledger) hold(holds Holds, slots []*slot, lacking int, priority int32) Holds {
+// lacks. It reports whether any of them was held before, and is not now.
+func (l *Ledger) hold(holds Holds, slots []*slot, lacking int, priority int32) (released bool) {
 	slices.SortFunc(slots, func(a, b *slot) int {
 		return cmp.Or(b.lost.Compare(a.lost), cmp.Compare(a.pod.UID, b.pod.UID))
 	})
 	for _, s := range slots {
 		until := s.lost.Add(l.ttlOf(s))
 		if lacking <= 0 || s.given || !until.After(l.clock.Now()) {
-			if s.held {
-				l.ended(s, endReleased)
-			}
+			released = released || s.held
+			l.ended(s, endReleased)
 			continue
 		}
 		lacking--
@@ -141,12 +163,10 @@ func (l *Ledger) hold(holds Holds, slots []*slot, lacking int, priority int32) H
 		}
 		info.CalculateResource() // now, because several goroutines will read it
 		l.began(s)
-		if holds == nil {
-			holds = Holds{}
-		}
+		l.needs[s.group], _, _ = l.gangs.Standing(s.group)
 		holds[s.node] = append(holds[s.node], Hold{
 			Group: s.group, Member: s.name, Node: s.node, Until: until, Priority: priority, pod: info,
 		})
 	}
-	return holds
+	return released
 }
