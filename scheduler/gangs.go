@@ -49,6 +49,8 @@ type gangs struct {
 	slots   *slot.Ledger // set by keepSlots
 	why     *explainer.Explainer
 	leads   atomic.Bool // whether this replica schedules
+	// touched are those who look at gangs that may have changed.
+	touched []func(gang.Key)
 }
 
 // gather puts together the gangs of the pods that have one of our names.
@@ -67,16 +69,8 @@ func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, 
 		Recorder: recorder, Clock: clock.RealClock{},
 	}
 	g.policy = watchPolicy(g, client, dyn, recorder)
-	touch := func(key gang.Key) {
-		g.status.Touch(key)
-		g.policy.Touch(key)
-		g.why.Touch(key)
-		if g.slots != nil {
-			g.slots.Touch(types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()})
-		}
-	}
 	var err error
-	if g.members, err = newMembers(client, names, g.roster, touch); err != nil {
+	if g.members, err = newMembers(client, names, g.roster, g.touch); err != nil {
 		return nil, err
 	}
 	handler := &groupHandler{roster: g.roster, apply: g.members.live.apply}
@@ -103,7 +97,30 @@ func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, 
 	g.status.Complete()
 	g.why = explain(g, client, dyn, names[0])
 	g.policy.Objects, g.policy.Synced = g.status.Objects, g.status.Synced
+	g.touched = []func(gang.Key){g.status.Touch, g.policy.Touch, g.why.Touch}
 	return g, nil
+}
+
+// touch says that something about a gang may have changed. On a replica that does
+// not lead nobody looks, and what waited to be looked at would grow for ever.
+func (g *gangs) touch(key gang.Key) {
+	if g.slots != nil { // what it follows is the same on every replica
+		g.slots.Touch(types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()})
+	}
+	if !g.leads.Load() {
+		return
+	}
+	for _, touch := range g.touched {
+		touch(key)
+	}
+}
+
+// lead has every gang looked at, once and from now on.
+func (g *gangs) lead() {
+	g.leads.Store(true)
+	for _, key := range g.roster.All() {
+		g.touch(key)
+	}
 }
 
 // said is what users were told of a gang that was tried and waits.
@@ -134,7 +151,7 @@ func (g *gangs) follow(ctx context.Context, work *sync.WaitGroup, engine *upstre
 	next := engine.NextEntity
 	engine.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
 		leading.Do(func() {
-			g.leads.Store(true)
+			g.lead()
 			if cache.WaitForCacheSync(ctx.Done(), g.status.Synced) {
 				work.Go(func() { g.status.Run(ctx) })
 				work.Go(func() { g.policy.Run(ctx) })

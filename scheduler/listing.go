@@ -47,10 +47,10 @@ func (l listing) Gangs(namespace string) ([]gangsapi.Gang, error) {
 		group := types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()}
 		f := gangsapi.Facts{
 			Key: key, Pods: l.roster.Pods(key), MinMember: l.roster.Need(key), Incomplete: l.roster.Incomplete(key),
-			Holds: sorted(holds[group]), Reservation: reserved[group],
+			Priority: l.roster.Priority(key), Holds: sorted(holds[group]), Reservation: reserved[group],
 		}
-		if need, priority, ok := l.roster.Standing(key); ok {
-			f.Need, f.Priority = need, priority
+		if need, _, ok := l.roster.Standing(key); ok {
+			f.Need = need
 		}
 		if object, ok := l.roster.Object(key); ok {
 			f.Object = &gangsapi.Object{

@@ -19,7 +19,8 @@ type Facts struct {
 	Object *Object
 	// Pods are its members, those that have ended included, by name.
 	Pods []*corev1.Pod
-	// MinMember is what it declares, Need what it needs at this moment.
+	// MinMember is what it declares, Need what it needs at this moment; both are 0
+	// where that is not known.
 	MinMember, Need, Priority int32
 	// Incomplete says why it cannot be tried; empty where it can.
 	Incomplete string
@@ -31,7 +32,7 @@ type Facts struct {
 
 // Describe puts the facts on a gang together.
 func Describe(f Facts) Gang {
-	counts := schedulerplugins.CountPods(f.Pods)
+	counts := schedulerplugins.CountPods(schedulerplugins.Staying(f.Pods))
 	g := Gang{
 		Namespace: f.Key.Namespace, Name: f.Key.Name, Dialect: f.Key.Dialect, Object: f.Object,
 		MinMember: f.MinMember, Priority: f.Priority, Need: f.Need, Holds: f.Holds, Reservation: f.Reservation,
@@ -57,7 +58,9 @@ func Describe(f Facts) Gang {
 }
 
 func stateOf(f Facts, pods Pods) State {
-	enough := f.Need > 0 && pods.Bound >= f.Need
+	// Of a gang that needs no number of members, or of which that is not known,
+	// those that have places run.
+	enough := pods.Bound > 0 && pods.Bound >= f.Need
 	switch {
 	case pods.Total > 0 && pods.Succeeded+pods.Failed == pods.Total && pods.Succeeded >= max(1, f.MinMember):
 		return Finished

@@ -32,6 +32,11 @@ func member(name, node string, phase corev1.PodPhase, minute int) *corev1.Pod {
 func TestStates(t *testing.T) {
 	waits := func(name string, minute int) *corev1.Pod { return member(name, "", corev1.PodPending, minute) }
 	runs := func(name string, minute int) *corev1.Pod { return member(name, "n1", corev1.PodRunning, minute) }
+	leaves := func(name string) *corev1.Pod {
+		pod := runs(name, 1)
+		pod.DeletionTimestamp = &metav1.Time{Time: dawn}
+		return pod
+	}
 	ended := func(name string, phase corev1.PodPhase) *corev1.Pod { return member(name, "n1", phase, 1) }
 	busy := &board.Note{Finding: answer.Finding{Code: answer.NodesBusy, Message: "no room"}, Need: 2, Fit: 1}
 	for name, c := range map[string]struct {
@@ -47,6 +52,9 @@ func TestStates(t *testing.T) {
 		"no room":          {Facts{Pods: []*corev1.Pod{waits("a", 5), waits("b", 4)}, MinMember: 2, Need: 2, Note: busy}, Waiting, answer.NodesBusy, 4},
 		"starting":         {Facts{Pods: []*corev1.Pod{runs("a", 2), waits("b", 4)}, MinMember: 2, Need: 2}, BelowMinimum, "", 4},
 		"whole":            {Facts{Pods: []*corev1.Pod{runs("a", 2), runs("b", 4)}, MinMember: 2, Need: 2}, Running, "", 4},
+		"one leaves":       {Facts{Pods: []*corev1.Pod{runs("a", 2), leaves("b"), waits("c", 6)}, MinMember: 2, Need: 2, Note: busy}, BelowMinimum, answer.NodesBusy, 6},
+		"needs no number":  {Facts{Pods: []*corev1.Pod{runs("a", 2), runs("b", 4)}}, Running, "", 4},
+		"its object went":  {Facts{Pods: []*corev1.Pod{runs("a", 2), waits("b", 4)}, Incomplete: "PodGroup research/a not found"}, Running, answer.PodGroupMissing, 2},
 		"an old note":      {Facts{Pods: []*corev1.Pod{runs("a", 2), runs("b", 4)}, MinMember: 2, Need: 2, Note: busy}, Running, "", 4},
 		"one has finished": {Facts{Pods: []*corev1.Pod{runs("a", 2), ended("b", corev1.PodSucceeded)}, MinMember: 2, Need: 1}, Running, "", 2},
 		"finished":         {Facts{Pods: []*corev1.Pod{ended("a", corev1.PodSucceeded), ended("b", corev1.PodSucceeded)}, MinMember: 2, Need: 1}, Finished, "", -1},

@@ -93,8 +93,8 @@ type Object struct {
 	UID        string `json:"uid,omitempty"`
 }
 
-// Pods counts the members that exist. Bound ones have a node and have not ended;
-// running ones are among them.
+// Pods counts the members that exist. Bound ones have a node, have not ended and
+// are not being deleted; running ones are among them.
 type Pods struct {
 	Total     int32 `json:"total"`
 	Bound     int32 `json:"bound"`

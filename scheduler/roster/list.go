@@ -2,6 +2,7 @@ package roster
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -19,6 +20,17 @@ func (r *Roster) Keys() []gang.Key {
 			keys = append(keys, key)
 		}
 	}
+	return ordered(keys)
+}
+
+// All lists the gangs of Keys and those of which there is an object only.
+func (r *Roster) All() []gang.Key {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return ordered(slices.Collect(maps.Keys(r.gangs)))
+}
+
+func ordered(keys []gang.Key) []gang.Key {
 	slices.SortFunc(keys, func(a, b gang.Key) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Dialect, b.Dialect))
 	})

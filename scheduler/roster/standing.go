@@ -25,6 +25,16 @@ func (r *Roster) Standing(key gang.Key) (need, priority int32, ok bool) {
 	return max(1, need-e.completed()), e.terms.Priority, true
 }
 
+// Priority is what all members of a gang have, whether it is declared or not.
+func (r *Roster) Priority(key gang.Key) int32 {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if e := r.gangs[key]; e != nil {
+		return e.terms.Priority
+	}
+	return 0
+}
+
 // Member returns the gang of a pod of ours that is alive or leaves.
 func (r *Roster) Member(uid types.UID) (key gang.Key, ok bool) {
 	r.mu.RLock()

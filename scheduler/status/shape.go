@@ -22,6 +22,7 @@ type facts struct {
 	members        int    // pods, those that have ended included
 	need           int32
 	counts         schedulerplugins.Counts
+	placed         int32              // members that have a place and keep it, or have succeeded
 	word           []metav1.Condition // the engine's
 	incomplete     string             // why it cannot be tried, when that is told
 	told           string             // why it waits for places, when that is told
@@ -86,7 +87,7 @@ func volcanoStatus(status map[string]any, f facts) map[string]any {
 	}
 	conditions := list(status["conditions"])
 	conditions = explained(conditions, f)
-	if f.counts.Bound+f.counts.Succeeded >= f.need {
+	if f.placed >= f.need {
 		conditions = set(conditions, condition("Scheduled", metav1.ConditionTrue, "tasks in gang are ready to be scheduled", "", f))
 	}
 	if conditions != nil {
@@ -120,7 +121,7 @@ func placed(f facts, none string) string {
 func explained(conditions []any, f facts) []any {
 	const kind = "Unschedulable"
 	word := apimeta.FindStatusCondition(f.word, schedulingv1beta1.PodGroupInitiallyScheduled)
-	waiting := max(0, f.need-f.counts.Bound-f.counts.Succeeded)
+	waiting := max(0, f.need-f.placed)
 	say := func(reason, why string) []any {
 		message := fmt.Sprintf("%d/%d tasks in gang unschedulable: %s", waiting, f.need, why)
 		return set(conditions, condition(kind, metav1.ConditionTrue, reason, message, f))
@@ -150,7 +151,7 @@ func nativeStatus(status map[string]any, f facts) map[string]any {
 	}
 	word := apimeta.FindStatusCondition(f.word, schedulingv1beta1.PodGroupInitiallyScheduled)
 	switch {
-	case f.counts.Bound+f.counts.Succeeded >= f.need && (word == nil || word.Status != metav1.ConditionTrue):
+	case f.placed >= f.need && (word == nil || word.Status != metav1.ConditionTrue):
 		conditions = set(conditions, condition(kind, metav1.ConditionTrue, ReasonScheduled, "", f))
 	case word != nil && (word.Status == metav1.ConditionTrue || f.incomplete == ""):
 		conditions = set(conditions, condition(kind, word.Status, word.Reason, word.Message, f))

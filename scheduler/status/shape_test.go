@@ -177,7 +177,7 @@ func TestANativeGangIsScheduledThoughNobodySaysSo(t *testing.T) {
 		b := benchOf(t, gang.Native, podGroups("scheduling.k8s.io", "v1beta1"), pod("a", "", corev1.PodPending), pod("b", "", corev1.PodPending))
 		b.word = word(metav1.ConditionFalse)
 		b.reconcile()
-		b.Controller.Complete() // as after a restart
+		b.Complete() // as after a restart
 		b.word = said
 		b.pods = []*corev1.Pod{pod("a", "n1", corev1.PodRunning), pod("b", "", corev1.PodPending)}
 		b.reconcile()

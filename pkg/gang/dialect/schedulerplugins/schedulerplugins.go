@@ -62,17 +62,20 @@ func MinMember(group *spv1alpha1.PodGroup) int32 {
 }
 
 // Counts is what a PodGroup's status is computed from: its members by phase.
-// Bound counts members that have a node and have not ended.
+// Bound counts members that have a node and have not ended, Open those that want
+// one.
 type Counts struct {
-	Bound, Running, Succeeded, Failed int32
+	Bound, Running, Succeeded, Failed, Open int32
 }
 
 // Phase computes a PodGroup's phase from its members alone; the phase that is
 // stored is never trusted (other writers of this format mix up groups of the
-// same name in two namespaces).
+// same name in two namespaces). Failed is final for the controller of this
+// format, and so it is not said while the members that there are may still start:
+// the failed ones may be an earlier attempt's.
 func Phase(minMember int32, c Counts) spv1alpha1.PodGroupPhase {
 	switch {
-	case c.Failed > 0 && c.Bound+c.Succeeded < minMember:
+	case c.Failed > 0 && c.Bound+c.Succeeded+c.Open < minMember:
 		return spv1alpha1.PodGroupFailed
 	case c.Succeeded >= minMember:
 		return spv1alpha1.PodGroupFinished
@@ -101,7 +104,22 @@ func CountPods(pods []*corev1.Pod) Counts {
 			if pod.Status.Phase == corev1.PodRunning {
 				c.Running++
 			}
+		case pod.DeletionTimestamp == nil:
+			c.Open++
 		}
 	}
 	return c
+}
+
+// Staying leaves out the members that are being deleted and have not ended. They
+// may be so for ever, on a node that is dead, and do not help their gang any more.
+func Staying(pods []*corev1.Pod) []*corev1.Pod {
+	var staying []*corev1.Pod
+	for _, pod := range pods {
+		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		if ended || pod.DeletionTimestamp == nil {
+			staying = append(staying, pod)
+		}
+	}
+	return staying
 }

@@ -38,6 +38,9 @@ func TestPhase(t *testing.T) {
 		{"one ended, the rest runs", 3, Counts{Bound: 2, Running: 2, Succeeded: 1}, spv1alpha1.PodGroupRunning},
 		{"all ended well", 3, Counts{Succeeded: 3}, spv1alpha1.PodGroupFinished},
 		{"one failed and is not replaced", 3, Counts{Bound: 2, Running: 2, Failed: 1}, spv1alpha1.PodGroupFailed},
+		{"one failed, another wants its place", 3, Counts{Bound: 2, Running: 2, Failed: 1, Open: 1}, spv1alpha1.PodGroupUnknown},
+		{"one failed in an earlier attempt", 3, Counts{Failed: 1, Open: 3}, spv1alpha1.PodGroupPending},
+		{"one failed, too few want places", 3, Counts{Failed: 1, Open: 2}, spv1alpha1.PodGroupFailed},
 		{"one failed and is replaced", 3, Counts{Bound: 3, Running: 3, Failed: 1}, spv1alpha1.PodGroupRunning},
 	}
 	for _, tt := range tests {
@@ -53,12 +56,17 @@ func TestCountPods(t *testing.T) {
 	pod := func(phase corev1.PodPhase, node string) *corev1.Pod {
 		return &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: phase}}
 	}
-	got := CountPods([]*corev1.Pod{
+	leaves := func(pod *corev1.Pod) *corev1.Pod { pod.DeletionTimestamp = &metav1.Time{}; return pod }
+	pods := []*corev1.Pod{
 		pod(corev1.PodPending, ""), pod(corev1.PodPending, "n1"), pod(corev1.PodRunning, "n1"),
 		pod(corev1.PodSucceeded, "n1"), pod(corev1.PodFailed, "n2"),
-	})
-	if want := (Counts{Bound: 2, Running: 1, Succeeded: 1, Failed: 1}); got != want {
+		leaves(pod(corev1.PodPending, "")), leaves(pod(corev1.PodRunning, "n1")), leaves(pod(corev1.PodSucceeded, "n1")), leaves(pod(corev1.PodFailed, "n1")),
+	}
+	if got, want := CountPods(pods), (Counts{Bound: 3, Running: 2, Succeeded: 2, Failed: 2, Open: 1}); got != want {
 		t.Errorf("CountPods = %+v, want %+v", got, want)
+	}
+	if got, want := CountPods(Staying(pods)), (Counts{Bound: 2, Running: 1, Succeeded: 2, Failed: 2, Open: 1}); got != want {
+		t.Errorf("CountPods of those that stay = %+v, want %+v", got, want)
 	}
 }
 
