@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -57,6 +56,8 @@ const (
 type Gangs interface {
 	// Pods lists the pods of a gang, those that have ended included.
 	Pods(key gang.Key) []*corev1.Pod
+	// Completed is how many members of it need no place any more.
+	Completed(key gang.Key) int32
 	// Standing is how many members must have a place now; ok is false for a gang
 	// that is not declared.
 	Standing(key gang.Key) (need, priority int32, ok bool)
@@ -96,18 +97,6 @@ type Controller struct {
 
 	// Touched by the one worker only.
 	gangs map[gang.Key]*state
-}
-
-// state is what is remembered of a gang.
-type state struct {
-	whole []types.UID // the members that had places when it was last seen whole
-	below time.Time   // since when it is below its minimum; zero if it is not
-	// spent is how long members had been on their way by then.
-	spent  time.Duration
-	told   string // the newest event on it
-	taking bool   // its places are being taken
-	never  bool   // because it was never whole
-	taken  int    // how often they were, since it was whole
 }
 
 // Complete readies the controller. It must be called before any other method.
@@ -185,22 +174,20 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 		c.gangs[key] = s
 	}
 	t := count(pods, need)
+	s.adopt(pods)
 	switch {
 	case len(t.placed) == 0:
 		c.free(key, s)
 		if len(pods) == 0 {
-			delete(c.gangs, key)
+			c.remember(key, s)
 		}
 		return nil
 	case s.taking: // whatever it is now: half of its places are gone
 	case !declared || len(t.placed) >= t.need:
-		*s = state{}
-		for _, pod := range t.placed {
-			s.whole = append(s.whole, pod.UID)
-		}
+		*s = state{whole: uids(t.placed)}
 		c.forget(groupOf(key))
 		return nil
-	case t.completed > 0:
+	case c.Gangs.Completed(key) > 0:
 		// It is on its way out. Whoever has not completed may still work.
 		s.below = time.Time{}
 		c.forget(groupOf(key))
@@ -220,9 +207,9 @@ func (c *Controller) belowMin(ctx context.Context, key gang.Key, s *state, t tal
 	now := c.Clock.Now()
 	spent, onTheWay := c.onTheWay(groupOf(key))
 	if s.below.IsZero() {
-		s.below, s.spent = now, spent
+		s.below, s.first, s.spent = now, now, spent
 	}
-	never := !s.wasWhole(pods) && t.neverWhole(s.below, recently*a.StartGrace.Duration)
+	never := s.neverWhole(t, pods, onTheWay, recently*a.StartGrace.Duration)
 	grace := a.Grace.Duration
 	if never {
 		grace = a.StartGrace.Duration
@@ -259,12 +246,12 @@ func (c *Controller) belowMin(ctx context.Context, key gang.Key, s *state, t tal
 	case choice == Ignore:
 		return nil
 	case never:
-		c.begin(key, s, actionRolledBack)
+		c.begin(key, s, t.placed, actionRolledBack)
 		c.tell(key, s, pods, ReasonRolledBack,
 			fmt.Sprintf("%s, and it was never whole: for %s, %s. All give their places back, and the gang waits as a whole", state, grace, t.unbound()))
 		return c.take(ctx, key, s, t)
 	case choice == Evict:
-		c.begin(key, s, actionEvicted)
+		c.begin(key, s, t.placed, actionEvicted)
 		c.tell(key, s, pods, ReasonEvicted,
 			fmt.Sprintf("%s, for %s. By policy %s all give their places back, and the gang waits as a whole", state, grace, Evict))
 		return c.take(ctx, key, s, t)
@@ -276,16 +263,11 @@ func (c *Controller) belowMin(ctx context.Context, key gang.Key, s *state, t tal
 	return nil
 }
 
-// wasWhole tells whether pods are of a gang that was whole. Another one of the
-// same name may have come without a moment in between.
-func (s *state) wasWhole(pods []*corev1.Pod) bool {
-	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return slices.Contains(s.whole, pod.UID) })
-}
-
 // begin keeps new members from joining those that are to leave.
-func (c *Controller) begin(key gang.Key, s *state, action string) {
-	s.taking, s.never = true, action == actionRolledBack
+func (c *Controller) begin(key gang.Key, s *state, placed []*corev1.Pod, action string) {
+	s.taking, s.begun, s.rolls = true, false, action == actionRolledBack
 	s.taken++
+	s.owners = owners(placed)
 	c.count.actions.WithLabelValues(action).Inc()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -300,7 +282,7 @@ func (c *Controller) free(key gang.Key, s *state) {
 	delete(c.leaving, group)
 	c.mu.Unlock()
 	c.forget(group)
-	*s = state{taken: s.taken}
+	*s = state{taken: s.taken, owners: s.owners, gone: s.gone}
 	if was && c.Freed != nil {
 		c.Freed(group)
 	}

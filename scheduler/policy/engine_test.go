@@ -43,6 +43,8 @@ func (k known) Standing(key gang.Key) (need, priority int32, ok bool) {
 	return k.Cluster.Standing(groupOf(key))
 }
 
+func (k known) Completed(gang.Key) int32 { return 0 }
+
 func (k known) Get(gang.Key) (roster.Object, *unstructured.Unstructured, bool) {
 	return roster.Object{}, nil, false
 }

@@ -18,33 +18,79 @@ import (
 )
 
 // take takes the places of those members of a gang that have one: by suspending
-// their job, or where they have none that can be, one by one.
+// their job, or where they have none that can be, one by one. All are asked first:
+// if one cannot be taken, none is. What has begun is finished.
 func (c *Controller) take(ctx context.Context, key gang.Key, s *state, t tally) error {
 	why := fmt.Sprintf("%d of %d members that gang %s/%s needs have places", len(t.placed), t.need, key.Namespace, key.Name)
-	asked := map[types.UID]bool{} // jobs
-	for _, pod := range t.placed {
-		var err error
-		if j, ok := suspend.Of(pod); ok {
-			if asked[j.UID] {
-				continue
-			}
-			asked[j.UID] = true
-			err = c.Jobs.Suspend(ctx, j, suspend.Order{Reason: ReasonEvicted, Why: why})
-		} else {
-			err = c.remove(ctx, pod, s.never, why)
-		}
+	jobs, pods := byJob(t.placed)
+	if !s.begun {
+		err := c.rehearse(ctx, s, jobs, pods)
 		var refused *suspend.Refusal
 		switch {
-		case err == nil:
-			continue
-		case t.others > 0 || !(errors.As(err, &refused) || apierrors.IsForbidden(err) || apierrors.IsTooManyRequests(err)):
-			return err // what has begun is to be finished
+		case errors.As(err, &refused), apierrors.IsForbidden(err), apierrors.IsTooManyRequests(err):
+			c.giveUp(key, s, err)
+			return nil
+		case err != nil:
+			return err
 		}
-		c.giveUp(key, s, err)
-		return nil
+		s.begun = true
+	}
+	for _, j := range jobs {
+		if err := c.Jobs.Suspend(ctx, j, suspend.Order{Reason: ReasonEvicted, Why: why}); err != nil {
+			return c.unfinished(key, s, err)
+		}
+	}
+	for _, pod := range pods {
+		if err := c.remove(ctx, pod, s.rolls, why); err != nil {
+			return c.unfinished(key, s, err)
+		}
 	}
 	c.queue.AddAfter(key, look)
 	return nil
+}
+
+// byJob are the jobs of pods, each once, and the pods that have none that can be
+// suspended.
+func byJob(pods []*corev1.Pod) (jobs []suspend.Job, others []*corev1.Pod) {
+	seen := map[types.UID]bool{}
+	for _, pod := range pods {
+		j, ok := suspend.Of(pod)
+		switch {
+		case !ok:
+			others = append(others, pod)
+		case !seen[j.UID]:
+			seen[j.UID] = true
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs, others
+}
+
+// rehearse tells whether all places can be taken, and takes none.
+func (c *Controller) rehearse(ctx context.Context, s *state, jobs []suspend.Job, pods []*corev1.Pod) error {
+	for _, j := range jobs {
+		if err := c.Jobs.Check(ctx, j); err != nil {
+			return err
+		}
+	}
+	if s.rolls { // nobody guards those that are deleted
+		return nil
+	}
+	if err := c.budgeted(ctx, pods); err != nil {
+		return err
+	}
+	for _, pod := range pods {
+		if err := c.evict(ctx, pod, metav1.DryRunAll); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unfinished says that places are still to be taken, and has it tried again.
+func (c *Controller) unfinished(key gang.Key, s *state, err error) error {
+	c.tell(key, s, c.Gangs.Pods(key), ReasonFailed, fmt.Sprintf("some of its places are taken, and others cannot be yet: %v", err))
+	return err
 }
 
 // giveUp leaves a gang as it is until its grace, which grows, has passed again.
@@ -55,7 +101,7 @@ func (c *Controller) giveUp(key gang.Key, s *state, err error) {
 		hint = "; the rights are in install/scheduler-policy-rbac.yaml"
 	}
 	c.tell(key, s, c.Gangs.Pods(key), ReasonFailed, fmt.Sprintf("its places cannot be taken: %v%s", err, hint))
-	s.taking, s.below = false, c.Clock.Now()
+	s.taking, s.begun, s.below = false, false, c.Clock.Now()
 	s.spent, _ = c.onTheWay(groupOf(key))
 	c.mu.Lock()
 	delete(c.leaving, groupOf(key))
@@ -70,11 +116,16 @@ func (c *Controller) remove(ctx context.Context, pod *corev1.Pod, never bool, wh
 	if err := c.mark(ctx, pod, why); err != nil {
 		return ignoreGone(err, "mark", pod)
 	}
-	uid := pod.UID
-	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
 	if never {
+		options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}
 		return ignoreGone(c.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, options), "delete", pod)
 	}
+	return c.evict(ctx, pod)
+}
+
+// evict asks a pod to leave, or with a dry run whether it would have to.
+func (c *Controller) evict(ctx context.Context, pod *corev1.Pod, dryRun ...string) error {
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}, DryRun: dryRun}
 	return ignoreGone(c.Client.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, DeleteOptions: &options,
 	}), "evict", pod)

@@ -10,19 +10,17 @@ import (
 
 // tally is how the members of a gang stand.
 type tally struct {
-	need      int
-	placed    []*corev1.Pod // have a node, and keep it
-	waiting   []*corev1.Pod // have none
-	others    int           // leave, or have failed
-	completed int
+	need    int
+	placed  []*corev1.Pod // have a node, and keep it
+	waiting []*corev1.Pod // have none
+	others  int           // leave, or have failed
 }
 
 func count(pods []*corev1.Pod, need int32) tally {
 	t := tally{need: int(need)}
 	for _, pod := range pods {
 		switch {
-		case pod.Status.Phase == corev1.PodSucceeded:
-			t.completed++
+		case pod.Status.Phase == corev1.PodSucceeded: // perhaps of an earlier gang of that name
 		case pod.Status.Phase == corev1.PodFailed, pod.DeletionTimestamp != nil:
 			t.others++
 		case pod.Spec.NodeName == "":
@@ -62,8 +60,11 @@ func (t tally) neverWhole(seen time.Time, recently time.Duration) bool {
 }
 
 // unbound says which member could not be bound, and why. The engine says it of the
-// member; others wait because of that one.
+// member; others wait because of that one. By now it may not exist any more.
 func (t tally) unbound() string {
+	if len(t.waiting) == 0 {
+		return "a member could not be bound, and is gone"
+	}
 	pod := t.waiting[0]
 	for _, other := range t.waiting {
 		if c := scheduled(other); c != nil && c.Reason == corev1.PodReasonSchedulerError {

@@ -244,6 +244,9 @@ func TestAnEarlierRunDoesNotCount(t *testing.T) {
 	if got := published.min(labelGang); got != 2 {
 		t.Errorf("minCount %d, want 2: one of this job completed", got)
 	}
+	if got := r.Completed(labelGang); got != 1 {
+		t.Errorf("%d completed, want the one of this job", got)
+	}
 }
 
 // taskGroup is Volcano's group with a minimum for each task.

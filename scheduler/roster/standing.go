@@ -35,6 +35,17 @@ func (r *Roster) Priority(key gang.Key) int32 {
 	return 0
 }
 
+// Completed is how many members of a gang need no place any more; those of an
+// earlier one of the same name do not count.
+func (r *Roster) Completed(key gang.Key) int32 {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if e := r.gangs[key]; e != nil {
+		return e.completed()
+	}
+	return 0
+}
+
 // Member returns the gang of a pod of ours that is alive or leaves.
 func (r *Roster) Member(uid types.UID) (key gang.Key, ok bool) {
 	r.mu.RLock()
