@@ -34,7 +34,8 @@ func explain(g *gangs, client kubernetes.Interface, dyn dynamic.Interface, compo
 		nodes: g.factory.Core().V1().Nodes().Lister(), clock: clock.RealClock{},
 	}
 	return (&explainer.Explainer{
-		Snapshot: cluster.snapshot, Members: g.roster.Pods, Publish: publisher.Publish, Same: published.Same, Clock: clock.RealClock{},
+		Snapshot: cluster.snapshot, Members: g.roster.Pods, Publish: publisher.Publish, Standing: publisher.Standing,
+		Same: published.Same, Clock: clock.RealClock{},
 	}).Complete()
 }
 

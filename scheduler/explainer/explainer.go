@@ -48,6 +48,9 @@ type Explainer struct {
 	Members func(gang.Key) []*corev1.Pod
 	// Publish writes an answer about the gang where its users find it.
 	Publish func(context.Context, gang.Key, *answer.Answer) error
+	// Standing reads the answers that were published before, by another leader or
+	// another run, and were not taken back.
+	Standing func(context.Context) (map[gang.Key]*answer.Answer, error)
 	// Same tells whether an answer says nothing that the other did not.
 	Same  func(a, b *answer.Answer) bool
 	Clock clock.WithTicker
@@ -100,6 +103,7 @@ func (e *Explainer) Run(ctx context.Context) {
 	defer e.waits.Wait()
 	ticker := e.Clock.NewTicker(refresh / 5)
 	defer ticker.Stop()
+	recalled := e.recall(ctx)
 	for {
 		select {
 		case <-ctx.Done():
@@ -108,6 +112,7 @@ func (e *Explainer) Run(ctx context.Context) {
 		case <-ticker.C():
 			e.touchStale()
 		}
+		recalled = recalled || e.recall(ctx)
 		if !e.rest(ctx, settle) {
 			return
 		}
@@ -119,6 +124,25 @@ func (e *Explainer) Run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// recall goes on with the answers that stand: those that are true still are not
+// published again, and those that are not are taken back. It reports whether it could.
+func (e *Explainer) recall(ctx context.Context) bool {
+	standing, err := e.Standing(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Cannot tell which published answers to take back; retrying")
+		}
+		return false
+	}
+	for key, a := range standing {
+		if _, known := e.said[key]; !known {
+			e.said[key] = statement{answer: a, published: *a.Snapshot.At, seen: *a.Snapshot.At}
+			e.Touch(key)
+		}
+	}
+	return true
 }
 
 // rest waits, and reports whether there is work to be done after that.
@@ -198,8 +222,11 @@ func (e *Explainer) round(ctx context.Context) error {
 func (e *Explainer) answer(ctx context.Context, asker *explain.Asker, key gang.Key, q explain.Question) error {
 	last, known := e.said[key]
 	if q.Name == "" {
+		if err := e.Publish(ctx, key, over(last.answer, e.Clock.Now())); err != nil {
+			return err
+		}
 		delete(e.said, key)
-		return e.Publish(ctx, key, over(last.answer, e.Clock.Now()))
+		return nil
 	}
 	a, err := asker.Ask(ctx, q, explain.Options{AdviceBudget: adviceBudget})
 	var gone *world.NotFoundError

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
+	"github.com/gangctl/gangctl/pkg/explain"
 	"github.com/gangctl/gangctl/pkg/explain/answer"
 	"github.com/gangctl/gangctl/pkg/explain/explaintest"
 	"github.com/gangctl/gangctl/pkg/explain/published"
@@ -26,6 +27,10 @@ type stage struct {
 	taken     int
 	published []*answer.Answer
 	fail      error
+	// standing is what was published before, once it can be read.
+	standing map[gang.Key]*answer.Answer
+	deaf     error
+	asked    int
 }
 
 func newStage() *stage {
@@ -46,16 +51,20 @@ func newStage() *stage {
 			}
 			return s.fail
 		},
-		Same:  published.Same,
-		Clock: clock.RealClock{},
+		Standing: func(context.Context) (map[gang.Key]*answer.Answer, error) { s.asked++; return s.standing, s.deaf },
+		Same:     published.Same,
+		Clock:    clock.RealClock{},
 	}).Complete()
 	return s
 }
 
 // play runs the explainer in virtual time.
-func play(t *testing.T, script func(t *testing.T, s *stage)) {
+func play(t *testing.T, script func(t *testing.T, s *stage), prepare ...func(*stage)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage()
+		for _, p := range prepare {
+			p(s)
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); s.Run(ctx) }()
@@ -191,4 +200,63 @@ func TestAFailedWriteIsTriedAgain(t *testing.T) {
 			t.Errorf("published %d times after the failure", len(s.published))
 		}
 	})
+}
+
+func TestAFailureToTakeBackIsTriedAgain(t *testing.T) {
+	play(t, func(t *testing.T, s *stage) {
+		s.Touch(key)
+		pass(2 * settle)
+		s.snap = explaintest.New().Nodes(1, 4).Done()
+		s.fail = errors.New("the API server is away")
+		s.Touch(key)
+		pass(5 * settle)
+		s.fail = nil
+		pass(5 * settle)
+		if len(s.published) != 2 || s.published[1].Verdict != answer.Running {
+			t.Errorf("published %+v, want that nobody waits any more", s.published)
+		}
+	})
+}
+
+// An answer that another leader published is gone on with: nothing is written while
+// it is true, and it is taken back when it is not, though this one never gave it.
+func TestWhatAnotherPublished(t *testing.T) {
+	before := func(s *stage) {
+		a, err := explain.NewAsker(s.snap).Ask(context.Background(), explain.Question{Namespace: "team", Name: "gang"}, explain.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := time.Now().Add(-time.Minute)
+		a.Snapshot.At = &at
+		s.standing = map[gang.Key]*answer.Answer{key: a}
+	}
+	starts := func(s *stage) { before(s); s.snap = explaintest.New().Nodes(1, 4).Done() }
+	play(t, func(t *testing.T, s *stage) {
+		pass(3 * settle)
+		if len(s.published) != 0 || s.taken != 1 {
+			t.Errorf("published %+v from %d snapshots, though it is true still", s.published, s.taken)
+		}
+		pass(10 * time.Minute)
+		if s.asked != 1 {
+			t.Errorf("read %d times what was published before", s.asked)
+		}
+	}, before)
+	play(t, func(t *testing.T, s *stage) {
+		pass(3 * settle)
+		if len(s.published) != 1 || s.published[0].Verdict != answer.Running || s.published[0].Job != s.standing[key].Job {
+			t.Errorf("published %+v, want that nobody waits any more", s.published)
+		}
+		pass(refresh)
+		if len(s.published) != 1 {
+			t.Error("it was taken back twice")
+		}
+	}, starts)
+	play(t, func(t *testing.T, s *stage) {
+		pass(3 * settle)
+		s.deaf = nil
+		pass(refresh)
+		if len(s.published) != 1 || s.asked < 2 {
+			t.Errorf("published %+v though it can be read now", s.published)
+		}
+	}, starts, func(s *stage) { s.deaf = errors.New("the API server is away") })
 }

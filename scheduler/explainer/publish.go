@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 
@@ -16,6 +17,12 @@ import (
 	"github.com/gangctl/gangctl/pkg/explain/published"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
+
+// gangAnnotation names the gang that an answer is about, by its dialect and name.
+const gangAnnotation = "gangctl.dev/gang"
+
+// page is how many events are read at once.
+const page = 500
 
 // Publisher writes answers as events.
 type Publisher struct {
@@ -51,6 +58,7 @@ func (p *Publisher) Publish(ctx context.Context, key gang.Key, a *answer.Answer)
 	if a.Verdict == answer.Running {
 		delete(e.Annotations, published.Annotation)
 	}
+	metav1.SetMetaDataAnnotation(&e.ObjectMeta, gangAnnotation, key.VirtualName())
 	_, err := p.Events.Events(key.Namespace).Create(ctx, e, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		err = p.change(ctx, e)
@@ -69,7 +77,7 @@ func (p *Publisher) change(ctx context.Context, e *corev1.Event) error {
 		answer = text
 	}
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{published.Annotation: answer}},
+		"metadata": map[string]any{"annotations": map[string]any{published.Annotation: answer, gangAnnotation: e.Annotations[gangAnnotation]}},
 		"message":  e.Message, "type": e.Type, "reason": e.Reason, "lastTimestamp": e.LastTimestamp,
 	})
 	if err != nil {
@@ -77,6 +85,32 @@ func (p *Publisher) change(ctx context.Context, e *corev1.Event) error {
 	}
 	_, err = p.Events.Events(e.Namespace).Patch(ctx, e.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	return err
+}
+
+// Standing implements [Explainer.Standing]. What cannot be read is left alone: it is
+// of another version.
+func (p *Publisher) Standing(ctx context.Context) (map[gang.Key]*answer.Answer, error) {
+	standing := map[gang.Key]*answer.Answer{}
+	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("reportingComponent", p.Component).String(), Limit: page}
+	for {
+		events, err := p.Events.Events(metav1.NamespaceAll).List(ctx, options)
+		if err != nil {
+			return nil, fmt.Errorf("list published answers: %w", err)
+		}
+		for i := range events.Items {
+			e := &events.Items[i]
+			key, err := gang.ParseVirtualName(e.Namespace, e.Annotations[gangAnnotation])
+			if err != nil || e.ReportingController != p.Component {
+				continue
+			}
+			if a, err := published.Get(e); err == nil {
+				standing[key] = a
+			}
+		}
+		if options.Continue = events.Continue; options.Continue == "" {
+			return standing, nil
+		}
+	}
 }
 
 // nameOf is by the job, which is what users ask about; pods that no job owns are

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,9 +51,18 @@ func TestOneEventAJob(t *testing.T) {
 	if err != nil || read.Headline != a.Headline || got.InvolvedObject.Kind != "PodGroup" || got.Reason != "GangTooBig" {
 		t.Errorf("%v: event %+v", err, got)
 	}
+	stands := func(want int) {
+		t.Helper()
+		standing, err := p.Standing(t.Context())
+		if err != nil || len(standing) != want || want > 0 && standing[key].Job.UID != a.Job.UID {
+			t.Errorf("%v: %d answers stand, want %d: %v", err, len(standing), want, standing)
+		}
+	}
+	stands(1)
 	if err := p.Publish(t.Context(), key, over(a, *a.Snapshot.At)); err != nil {
 		t.Fatal(err)
 	}
+	stands(0)
 	got, err = client.CoreV1().Events("team").Get(t.Context(), nameOf(key, a), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -100,5 +110,36 @@ func TestAGangWithoutAJobHasAName(t *testing.T) {
 	name := nameOf(gang.Key{Dialect: gang.Labels, Namespace: "team", Name: "bare"}, &answer.Answer{})
 	if name != "why-pending.labels.bare" {
 		t.Errorf("got %q", name)
+	}
+}
+
+// The API server selects, and gives them in pages.
+func TestStandingIsReadInPages(t *testing.T) {
+	client := fake.NewClientset()
+	first := true
+	client.PrependReactor("list", "events", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if got := action.(clienttesting.ListAction).GetListRestrictions().Fields.String(); got != "reportingComponent=gang-scheduler" {
+			t.Errorf("selects %q", got)
+		}
+		list := &corev1.EventList{Items: []corev1.Event{{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "other"}, ReportingController: "gang-scheduler"}}}
+		if first {
+			list.Continue = "more"
+		} else {
+			e := corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "why-pending.u", Annotations: map[string]string{gangAnnotation: key.VirtualName()}}, ReportingController: "gang-scheduler"}
+			at := time.Now()
+			if err := published.Put(&e, &answer.Answer{APIVersion: answer.APIVersion, Snapshot: answer.SnapshotStamp{At: &at}}); err != nil {
+				t.Fatal(err)
+			}
+			list.Items = append(list.Items, e)
+		}
+		first = false
+		return true, list, nil
+	})
+	if standing, err := publisher(client).Standing(t.Context()); err != nil || len(standing) != 1 || standing[key] == nil {
+		t.Errorf("%v, %v", standing, err)
+	}
+	client.PrependReactor("list", "events", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("no") })
+	if _, err := publisher(client).Standing(t.Context()); err == nil {
+		t.Error("a list that failed is no error")
 	}
 }

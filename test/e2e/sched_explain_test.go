@@ -10,13 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/explain/published"
 )
 
 // TestExplanations: in every dialect users find why their gang waits where they
 // look, in the words of its shortage, once for each change.
 func TestExplanations(t *testing.T) {
 	c := newWorld(t, "--scheduler=none", "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0", "--native-gangs")
-	startScheduler(t, c.DataDir, nil, map[string]string{"GangSlots": "{holdTTL: 60s}"}, allNames)
+	scheduler := startScheduler(t, c.DataDir, nil, map[string]string{"GangSlots": "{holdTTL: 60s}"}, allNames)
 	for _, w := range some("native", "volcano", "labels") {
 		t.Run(w.name, func(t *testing.T) { c.with(t, w).saysWhyItWaits() })
 	}
@@ -28,6 +30,33 @@ func TestExplanations(t *testing.T) {
 		t.Run("strangers and gates, "+w.name, func(t *testing.T) { c.with(t, w).namesStrangersAndGates() })
 		t.Run("a held place, "+w.name, func(t *testing.T) { c.with(t, w).namesHolds() })
 	}
+	t.Run("another takes the answer back", func(t *testing.T) { c.with(t, labelsWire(t)).answerOutlives(scheduler) })
+}
+
+// answerOutlives: a gang is placed by a scheduler that did not publish why it waits.
+func (g team) answerOutlives(s *ownScheduler) {
+	t := g.t
+	g.create(t, plain("filler", g.scheduler, "4"))
+	g.placed(t, "filler")
+	g.members("o", 5, 5)
+	answers := func(ctx context.Context) (n int) {
+		list, err := g.client.CoreV1().Events(space).List(ctx, metav1.ListOptions{})
+		must(t, err)
+		for i := range list.Items {
+			if e := &list.Items[i]; strings.HasPrefix(e.InvolvedObject.Name, "o-") && e.Annotations[published.Annotation] != "" {
+				n++
+			}
+		}
+		return n
+	}
+	eventually(t, "the answer is published", func(ctx context.Context) bool { return answers(ctx) == 1 })
+	s.stop()
+	must(t, g.client.CoreV1().Pods(space).Delete(t.Context(), "filler", now()))
+	s.start()
+	g.placed(t, g.names("o", 5)...)
+	eventually(t, "the answer is taken back", func(ctx context.Context) bool { return answers(ctx) == 0 })
+	g.remove("o", 5)
+	g.empty(t)
 }
 
 // saysWhyItWaits: pods are missing, then room, and then it starts.
