@@ -105,8 +105,37 @@ func (g team) saysWhyItWaits() {
 			t.Errorf("%d events %s, want 1", n, reason)
 		}
 	}
+	g.saysThatItWaitsAgain(name)
 	g.remove(name, 5)
 	g.empty(t)
+}
+
+// saysThatItWaitsAgain: a gang that was whole loses a member, whose replacement is
+// too large, and then has another one that is not.
+func (g team) saysThatItWaitsAgain(name string) {
+	t := g.t
+	replace := func(cpu string) {
+		g.kill(t, name+"-0")
+		pod := plain(name+"-0", g.scheduler, cpu)
+		g.mark(pod, name, 5)
+		g.create(t, pod)
+	}
+	replace("5")
+	const text = "TOO_BIG: 4 of the 5 members that the gang needs fit: it needs 1 member with 5 cpu, and no node that it may use has more than 4 cpu"
+	g.told(name, "Unschedulable", text)
+	kind, _, _ := strings.Cut(g.waits, "=")
+	switch kind {
+	case "":
+	case "Unschedulable":
+		eventually(t, "the condition says why again", func(context.Context) bool { return strings.Contains(g.conditionText(name, kind), text) })
+	default: // that it was scheduled once is final
+		if got := g.conditionText(name, kind); strings.Contains(got, text) {
+			t.Errorf("the condition %s is taken back: %s", kind, got)
+		}
+	}
+	replace("1")
+	g.placed(t, name+"-0")
+	eventually(t, "it is told twice that it is whole", func(context.Context) bool { return g.events(name, "Scheduled", "") == 2 })
 }
 
 // namesStrangersAndGates: a member of another scheduler, and one that is gated.
