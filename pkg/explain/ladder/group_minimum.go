@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/explain/world"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/snapshot"
+	"github.com/gangctl/gangctl/pkg/workload"
 )
 
 // creating is how long an operator may take between one pod of a job and the next.
@@ -129,22 +130,52 @@ func (c *climb) lastMade() time.Time {
 	return last
 }
 
-// quorum: fewer pods exist than the gang needs, and no earlier stage said why.
+// quorum: fewer pods exist than the gang, or one of its roles, needs, and no earlier stage said why.
 func (c *climb) quorum() {
 	g := c.g
-	exist := g.Total() - g.Count(world.Missing)
-	if c.held || len(c.failedBefore()) > 0 || exist >= g.Min || g.Min > g.Total() || c.w.Assumed || c.gatedByQueue() || g.Suspended {
+	exist, of, need, what := g.Total()-g.Count(world.Missing), g.Total(), g.Min, "pods"
+	if exist >= need {
+		r, least := c.shortRole()
+		if r == nil {
+			return
+		}
+		exist, of, need, what = c.made(r.Name), r.Replicas, least, "pods of "+r.Name
+	}
+	if c.held || len(c.failedBefore()) > 0 || need > of || c.w.Assumed || c.gatedByQueue() || g.Suspended {
 		return
 	}
 	age := c.w.Age(g.Meta.CreationTimestamp.Time)
-	if exist == 0 && age < creating {
+	if exist == 0 && what == "pods" && age < creating {
 		return // the operator is about to begin; what follows is computed from the templates
 	}
-	f := found(answer.StageGang, answer.BelowQuorum, answer.Waiting, answer.Nobody, "%d of %d pods exist, and the gang needs %d: the controller is creating them", exist, g.Total(), g.Min).
-		fact("exist", exist).fact("needed", g.Min).detail("%s", c.byRole())
+	f := found(answer.StageGang, answer.BelowQuorum, answer.Waiting, answer.Nobody, "%d of %d %s exist, and the gang needs %d: the controller is creating them", exist, of, what, need).
+		fact("exist", exist).fact("needed", need).detail("%s", c.byRole())
 	if age > creating && c.w.Age(c.lastMade()) > creating {
-		f.Message = fmt.Sprintf("%d of %d pods exist, and the gang needs %d: the controller has not made the others in %s and does not say why", exist, g.Total(), g.Min, phrase.Age(age))
+		f.Message = fmt.Sprintf("%d of %d %s exist, and the gang needs %d: the controller has not made the others in %s and does not say why", exist, of, what, need, phrase.Age(age))
 		f.run(c.operatorLog())
 	}
 	c.add(*f)
+}
+
+// shortRole is the first role of which fewer pods exist than its own minimum; nil if there is none.
+func (c *climb) shortRole() (short *workload.Role, least int32) {
+	if c.g.Decl == nil {
+		return nil, 0
+	}
+	for _, name := range sortedKeys(c.g.Decl.RoleMin) {
+		if r, n := c.g.RoleByName(name), c.g.Decl.RoleMin[name]; r != nil && c.made(r.Name) < n {
+			return r, n
+		}
+	}
+	return nil, 0
+}
+
+// made is how many pods of a role there are.
+func (c *climb) made(role string) (n int32) {
+	for _, m := range c.g.Members {
+		if m.Role == role && m.State != world.Missing {
+			n++
+		}
+	}
+	return n
 }

@@ -178,6 +178,14 @@ func TestGroup(t *testing.T) {
 				g.More = []explaintest.Role{{Name: "PS", Replicas: 2}}
 			}))
 		}},
+		{name: "a role has fewer pods than its minimum", code: answer.BelowQuorum, exit: 3, first: "0 of 1 pods of PS exist, and the gang needs 1: the controller is creating them", build: func(c *explaintest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Nodes(4, 8).Add(gangOf(3, 8, func(g *explaintest.Gang) {
+				g.Age, g.Min = 20*time.Second, 3
+				g.Volcano, g.Group = "q", set(map[string]any{"worker": int64(1), "ps": int64(1)}, "spec", "minTaskMember")
+				g.More = []explaintest.Role{{Name: "PS", Replicas: 1, Missing: 1}}
+			}))
+		}},
 		{name: "roles' minimums that add up to more than the group asks for", code: answer.Fits, exit: 3, build: func(c *explaintest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *explaintest.Gang) {
