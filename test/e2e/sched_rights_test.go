@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
@@ -147,7 +148,9 @@ func (c *cluster) losesMembers(t *testing.T) {
 		return bound
 	}
 	eventually(t, "the batch job has places", func(ctx context.Context) bool { return len(owned(ctx)) == 2 })
-	c.kill(t, owned(t.Context())[0])
+	// One that has ended stays for as long as the job does.
+	_, err = c.client.CoreV1().Pods(space).Patch(t.Context(), owned(t.Context())[0], types.MergePatchType, []byte(`{"status":{"phase":"Failed"}}`), metav1.PatchOptions{}, "status")
+	must(t, err)
 	eventually(t, "the batch job is suspended, and resumed", func(ctx context.Context) bool {
 		events, err := c.client.EventsV1().Events(space).List(ctx, metav1.ListOptions{})
 		must(t, err)
