@@ -5,6 +5,7 @@ import (
 
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/scheduler/barrier"
 	"github.com/gangctl/gangctl/scheduler/board"
@@ -27,6 +28,25 @@ type parts struct {
 	barrier *barrier.Barrier
 	preempt *preempt.Preemptor
 	score   *score.Counters
+}
+
+// assemble makes the parts and joins them. It must be called before the engine is
+// made.
+func assemble(g *gangs, profiles []schedulerconfig.KubeSchedulerProfile) (parts, error) {
+	slots, err := keepSlots(g)
+	if err != nil {
+		return parts{}, err
+	}
+	planner := plan.New(g.notes, profiles, clock.RealClock{})
+	p := parts{
+		board: g.notes, planner: planner, slots: slots, keeper: newKeeper(planner), policy: g.policy, barrier: barrier.New(), preempt: makeRoom(g, planner),
+		score: score.NewCounters(),
+	}
+	slots.Released, p.keeper.Released, p.keeper.Reserved = planner.Released, planner.Released, planner.Wake
+	planner.Claims = allClaims{kept{slots}, reserved{p.keeper}, p.preempt}
+	p.keeper.Promises = promised{slots, p.preempt}
+	p.policy.Freed, p.barrier.Freed = planner.Wake, planner.Wake
+	return p, nil
 }
 
 // extension is one plugin of ours. A profile gets an instance of its own, so

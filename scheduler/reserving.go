@@ -1,12 +1,18 @@
 package scheduler
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/scheduler/plan"
+	"github.com/gangctl/gangctl/scheduler/preempt"
 	"github.com/gangctl/gangctl/scheduler/reserve"
+	"github.com/gangctl/gangctl/scheduler/slot"
 )
 
 // reserved tells the planner what is reserved for and from a gang.
@@ -28,6 +34,37 @@ func (r reserved) KeptFrom(group types.NamespacedName, members []*corev1.Pod) []
 
 // KeptFor implements plan.Claims.
 func (r reserved) KeptFor(group types.NamespacedName) []string { return r.keeper.KeptFor(group) }
+
+// newKeeper returns a keeper that sees the cluster as plans do.
+func newKeeper(planner *plan.Planner) *reserve.Keeper {
+	return reserve.NewKeeper(func(handle fwk.Handle) reserve.View { return planner.View(handle) }, clock.RealClock{})
+}
+
+// promised is what others have been promised than those with reservations.
+type promised struct {
+	slots     *slot.Ledger
+	preemptor *preempt.Preemptor
+}
+
+var _ reserve.Promises = promised{}
+
+// Cleared implements reserve.Promises.
+func (p promised) Cleared(group types.NamespacedName, member *corev1.Pod) (leave []types.UID, come []*corev1.Pod) {
+	return p.preemptor.Promised(group, member)
+}
+
+// Replaced implements reserve.Promises.
+func (p promised) Replaced(_ types.NamespacedName, member *corev1.Pod) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for node, holds := range p.slots.Held().Against(member) {
+		for i, hold := range holds {
+			pod := hold.Pod().DeepCopy()
+			pod.UID, pod.Spec.NodeName, pod.Status = types.UID(fmt.Sprintf("held/%s/%d", node, i)), node, corev1.PodStatus{}
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
 
 // allClaims are the claims of several parts.
 type allClaims []plan.Claims

@@ -137,7 +137,9 @@ func (r *rig) node(name string, cpus int) {
 	r.t.Helper()
 	list := corev1.ResourceList{corev1.ResourceCPU: quantity(strconv.Itoa(cpus)), corev1.ResourcePods: quantity("110")}
 	_, err := r.server.CoreV1().Nodes().Create(r.t.Context(), &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: r.version()}, Status: corev1.NodeStatus{Capacity: list, Allocatable: list},
+		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: r.version()}, Status: corev1.NodeStatus{
+			Capacity: list, Allocatable: list, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
 	}, metav1.CreateOptions{})
 	r.must(err)
 }

@@ -22,15 +22,12 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 	"k8s.io/utils/clock"
 
-	"github.com/gangctl/gangctl/scheduler/barrier"
 	"github.com/gangctl/gangctl/scheduler/binding"
 	"github.com/gangctl/gangctl/scheduler/intercept"
-	"github.com/gangctl/gangctl/scheduler/plan"
 	"github.com/gangctl/gangctl/scheduler/preempt"
 	"github.com/gangctl/gangctl/scheduler/reconnect"
 	"github.com/gangctl/gangctl/scheduler/record"
 	"github.com/gangctl/gangctl/scheduler/reserve"
-	"github.com/gangctl/gangctl/scheduler/score"
 )
 
 // How many requests a second the scheduler sends to the API server at most, and
@@ -95,34 +92,26 @@ func setup(ctx context.Context, opts *settings) (*instance, error) {
 	}
 	binder := binding.New(clock.RealClock{})
 	c.Client, c.InformerFactory = binder.Client(g.client), g.factory
-	planner := plan.New(g.notes, c.ComponentConfig.Profiles, clock.RealClock{})
-	slots, err := keepSlots(g)
+	p, err := assemble(g, c.ComponentConfig.Profiles)
 	if err != nil {
 		return nil, err
 	}
-	keeper := reserve.NewKeeper(planner, clock.RealClock{})
-	slots.Released, keeper.Released, keeper.Reserved = planner.Released, planner.Released, planner.Wake
-	preemptor := makeRoom(g, planner)
-	planner.Claims = allClaims{kept{slots}, reserved{keeper}, preemptor}
-	barriers := barrier.New()
-	g.policy.Freed, barriers.Freed = planner.Wake, planner.Wake
-	scores := score.NewCounters()
-	parts := parts{board: g.notes, planner: planner, slots: slots, keeper: keeper, policy: g.policy, barrier: barriers, score: scores, preempt: preemptor}
-	counted := []measured{g.notes, g.why, binder, planner, slots, keeper, g.policy, barriers, scores, preemptor}
+	counted := []measured{g.notes, g.why, binder, p.planner, p.slots, p.keeper, g.policy, p.barrier, p.score, p.preempt}
 	measure(legacyregistry.MustRegister, counted...)
-	plugins := extensions(parts)
+	plugins := extensions(p)
 	enable(c.ComponentConfig.Profiles, plugins)
 	cc := c.Complete()
 	engine, err := newEngine(ctx, &cc, plugins)
 	if err != nil {
 		return nil, err
 	}
-	planner.Attach(engine)
+	p.planner.Attach(engine)
 	if err := options.LogOrWriteConfig(klog.FromContext(ctx), opts.WriteConfigTo, &cc.ComponentConfig, nil); err != nil {
 		return nil, err
 	}
 	return &instance{
-		config: &cc, engine: engine, gangs: g, keeper: keeper, events: recorder, preemptor: preemptor, counted: counted, listing: listing{gangs: g, slots: slots, keeper: keeper},
+		config: &cc, engine: engine, gangs: g, keeper: p.keeper, events: recorder, preemptor: p.preempt, counted: counted,
+		listing: listing{gangs: g, slots: p.slots, keeper: p.keeper},
 	}, nil
 }
 

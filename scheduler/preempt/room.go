@@ -144,6 +144,29 @@ func (p *Preemptor) KeptFrom(group types.NamespacedName, members []*corev1.Pod) 
 	return claims
 }
 
+// Promised is the room that is being made for others whom a pod of a gang must not
+// get in the way of: the pods that leave, and those that come instead, on their
+// nodes.
+func (p *Preemptor) Promised(group types.NamespacedName, pod *corev1.Pod) (leave []types.UID, come []*corev1.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range p.names() {
+		r := p.rooms[name]
+		if name == group || corev1helpers.PodPriority(pod) > r.priority {
+			continue
+		}
+		leave = append(leave, slices.Sorted(maps.Keys(r.victims))...)
+		for _, node := range slices.Sorted(maps.Keys(r.seats)) {
+			for _, info := range r.seats[node] {
+				comes := info.GetPod().DeepCopy()
+				comes.Spec.NodeName = node
+				come = append(come, comes)
+			}
+		}
+	}
+	return leave, come
+}
+
 // kept is a pod that asks for what those who come to a node need beyond what
 // those use who leave it; nil for nothing.
 func (r *room) kept(node string) *corev1.Pod {

@@ -22,7 +22,7 @@ func (r *Reservation) Admits(pod *corev1.Pod, node *corev1.Node, running []*core
 	for name, quantity := range charge(pod) {
 		free := node.Status.Allocatable[name].DeepCopy()
 		for _, other := range running {
-			if !place.Leaving[other.UID] && group(other) != r.Group {
+			if !place.Leaving[other.UID] && (group(other) != r.Group || r.Bound[other.UID]) {
 				take(&free, other, name)
 			}
 		}

@@ -1,36 +1,29 @@
 package reserve
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/fit"
 )
 
-const (
-	// searchBudget is how long the search for one reservation may take. While
-	// it runs nothing else is scheduled.
-	searchBudget = 500 * time.Millisecond
-	// review is how often reservations are looked at again: whether their gang
-	// still waits, whether the places are still good, whether another is due.
-	review = time.Second
-)
-
 // Source is what a keeper is told of the cluster.
 type Source interface {
-	// Waiting lists the gangs that wait for places at this moment, without what
-	// their members ask for.
-	Waiting() []Gang
+	// Gangs lists all gangs, without what their members ask for.
+	Gangs() []Gang
+	// Partly tells whether a gang has places at this moment, and fewer than it
+	// needs.
+	Partly(group types.NamespacedName) bool
+	// Pending tells whether a pod still waits for a node.
+	Pending(pod *corev1.Pod) bool
 	// Wake has pods tried again at once; keys are NAMESPACE/NAME.
 	Wake(pods map[string]*corev1.Pod)
 }
@@ -38,7 +31,9 @@ type Source interface {
 // View is the engine's snapshot. Its methods are called from the engine's
 // scheduling goroutine only.
 type View interface {
-	Cluster() (*fit.Cluster, error)
+	// Cluster is with what the volumes and claims of pods refer to that are to be
+	// placed.
+	Cluster(pods []*corev1.Pod) (*fit.Cluster, error)
 	// Roles groups pods that no rule of the engine tells apart.
 	Roles(pods []*corev1.Pod) ([]fit.Role, error)
 }
@@ -51,124 +46,34 @@ type Keeper struct {
 	// Reserved is called in the same way for a gang that has places now that it
 	// had not, and tells its users.
 	Reserved func(group types.NamespacedName)
+	// Promises are heeded; they may be nil.
+	Promises Promises
 
 	count counters
-	view  View
+	open  func(fwk.Handle) View
 	clock clock.WithTicker
+	// Set when a profile is made, before the engine runs.
+	view  View
+	after map[string]time.Duration // by profile: how long its gangs wait first
 
-	mu       sync.Mutex
-	source   Source
-	after    map[string]time.Duration // by profile: how long its gangs wait first
-	reviewed time.Time
-	held     []Reservation // by falling priority, one each
-	turned   map[types.NamespacedName]map[string]*corev1.Pod
+	// Touched by the engine's scheduling goroutine only.
+	next   time.Time                         // when reservations are looked at again
+	failed map[types.NamespacedName]*setback // gangs for which there were no places
+
+	mu     sync.Mutex
+	source Source
+	ages   map[types.NamespacedName]age
+	held   []Reservation // by falling priority, one each
+	turned map[types.NamespacedName]map[string]*corev1.Pod
 }
 
-// NewKeeper returns a keeper without reservations.
-func NewKeeper(view View, clock clock.WithTicker) *Keeper {
+// NewKeeper returns a keeper without reservations. It opens its view with the
+// handle of a profile that has the plugin.
+func NewKeeper(open func(fwk.Handle) View, clock clock.WithTicker) *Keeper {
 	return &Keeper{
-		view: view, clock: clock, count: newCounters(),
-		after: map[string]time.Duration{}, turned: map[types.NamespacedName]map[string]*corev1.Pod{},
+		open: open, clock: clock, count: newCounters(), failed: map[types.NamespacedName]*setback{},
+		after: map[string]time.Duration{}, ages: map[types.NamespacedName]age{}, turned: map[types.NamespacedName]map[string]*corev1.Pod{},
 	}
-}
-
-// Review brings the reservations up to date. It is cheap when called often: it
-// works once a review interval. Only the engine's scheduling goroutine may call
-// it.
-func (k *Keeper) Review(ctx context.Context) error {
-	now := k.clock.Now()
-	if now.Sub(k.reviewed) < review {
-		return nil
-	}
-	k.reviewed = now
-	due, before := k.due(now), k.Held()
-	if len(due) == 0 && len(before) == 0 {
-		return nil
-	}
-	cluster, err := k.view.Cluster()
-	if err != nil {
-		return err
-	}
-	var held []Reservation
-	for _, g := range due {
-		if g.Members.Roles, err = k.view.Roles(g.Open); err != nil {
-			return fmt.Errorf("reserve for gang %s: %w", DisplayName(g.Group), err)
-		}
-		r, ok := keep(ctx, cluster, before, g, now)
-		if !ok {
-			r, ok = Choose(ctx, cluster, g, now, searchBudget)
-		}
-		if ok {
-			held = append(held, r)
-			cluster = r.take(cluster)
-		}
-	}
-	k.replace(held)
-	return nil
-}
-
-// waiting lists the gangs that wait, none before there is a source.
-func (k *Keeper) waiting() []Gang {
-	k.mu.Lock()
-	source := k.source
-	k.mu.Unlock()
-	if source == nil {
-		return nil
-	}
-	return source.Waiting()
-}
-
-// due are the gangs that have waited too long: of each priority the one that
-// has waited longest.
-func (k *Keeper) due(now time.Time) []Gang {
-	waiting := slices.DeleteFunc(k.waiting(), func(g Gang) bool {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		after := k.after[g.Open[0].Spec.SchedulerName]
-		return after == 0 || now.Sub(g.Since) < after
-	})
-	slices.SortFunc(waiting, func(a, b Gang) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Since.Compare(b.Since), strings.Compare(a.Group.String(), b.Group.String()))
-	})
-	return slices.CompactFunc(waiting, func(a, b Gang) bool { return a.Priority == b.Priority })
-}
-
-// keep returns the reservation that a gang has, if its places are still good: a
-// reservation that moves about never comes true.
-func keep(ctx context.Context, cluster *fit.Cluster, held []Reservation, g Gang, now time.Time) (Reservation, bool) {
-	i := slices.IndexFunc(held, func(r Reservation) bool { return r.Group == g.Group && r.Priority == g.Priority })
-	if i < 0 {
-		return Reservation{}, false
-	}
-	r := held[i]
-	var gone []types.UID
-	for name, place := range r.Nodes {
-		for _, pod := range cluster.PodsOn(name) {
-			if end := EndOf(pod, now); place.Leaving[pod.UID] || !r.Start.IsZero() && !end.IsZero() && !end.After(r.Start) {
-				gone = append(gone, pod.UID)
-			}
-		}
-	}
-	on := func(n *corev1.Node) bool { _, reserved := r.Nodes[n.Name]; return reserved }
-	return r, fit.Place(ctx, cluster.Without(gone...), g.Members, fit.Options{Budget: searchBudget, Node: on}).Fits()
-}
-
-// take returns the cluster as it is when the reservation has come true.
-func (r *Reservation) take(cluster *fit.Cluster) *fit.Cluster {
-	var gone []types.UID
-	var members []*corev1.Pod
-	for node, place := range r.Nodes {
-		for uid := range place.Leaving {
-			gone = append(gone, uid)
-		}
-		for i, pod := range place.Members {
-			member := pod.DeepCopy()
-			member.UID = types.UID(fmt.Sprintf("%s/%s/%d", r.Group, node, i))
-			member.Spec.NodeName = node
-			members = append(members, member)
-		}
-	}
-	return cluster.Without(gone...).With(members...)
 }
 
 // Run ends the reservations of gangs that do not wait any more, until ctx does.
@@ -198,6 +103,16 @@ func (k *Keeper) sweep() {
 	})
 	if len(rest) < len(held) {
 		k.replace(rest)
+	}
+	k.forget()
+}
+
+// forget drops those who were turned away and have a place now, or are gone.
+func (k *Keeper) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, away := range k.turned {
+		maps.DeleteFunc(away, func(_ string, pod *corev1.Pod) bool { return k.source != nil && !k.source.Pending(pod) })
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/pkg/fit"
@@ -28,6 +29,12 @@ type yard struct {
 	nodes   []*corev1.Node
 	pods    []*corev1.Pod
 	waiting []Gang
+	idle    []Gang
+	partly  map[types.NamespacedName]bool
+	placed  map[types.UID]bool
+	rooms   room
+	asked   []*corev1.Pod // what Cluster was last asked for
+	roles   func([]*corev1.Pod)
 	woken   []string
 	looked  int
 	lifted  int
@@ -35,24 +42,54 @@ type yard struct {
 
 func newYard(nodes ...*corev1.Node) *yard {
 	y := &yard{clock: clocktesting.NewFakeClock(noon), nodes: nodes}
-	y.Keeper = NewKeeper(y, y.clock)
-	y.source, y.after[""] = y, time.Minute
+	y.Keeper = NewKeeper(nil, y.clock)
+	y.view, y.source, y.after[""], y.Promises = y, y, time.Minute, y
 	y.Released = func() { y.lifted++ }
 	return y
 }
 
-func (y *yard) Waiting() []Gang { return slices.Clone(y.waiting) }
+func (y *yard) Gangs() (all []Gang) {
+	for _, g := range y.waiting {
+		g.Waits = true
+		all = append(all, g)
+	}
+	for _, g := range y.idle {
+		g.Idle = true
+		all = append(all, g)
+	}
+	return all
+}
+
+func (y *yard) Partly(group types.NamespacedName) bool { return y.partly[group] }
+
+func (y *yard) Pending(pod *corev1.Pod) bool { return !y.placed[pod.UID] }
+
+// room is what has been promised to others.
+type room struct {
+	leave      []types.UID
+	come, dead []*corev1.Pod
+}
+
+func (y *yard) Cleared(types.NamespacedName, *corev1.Pod) ([]types.UID, []*corev1.Pod) {
+	return y.rooms.leave, y.rooms.come
+}
+
+func (y *yard) Replaced(types.NamespacedName, *corev1.Pod) []*corev1.Pod { return y.rooms.dead }
 
 func (y *yard) Wake(pods map[string]*corev1.Pod) {
 	y.woken = append(y.woken, slices.Sorted(maps.Keys(pods))...)
 }
 
-func (y *yard) Cluster() (*fit.Cluster, error) {
+func (y *yard) Cluster(pods []*corev1.Pod) (*fit.Cluster, error) {
 	y.looked++
+	y.asked = pods
 	return cluster(y.nodes, y.pods...), nil
 }
 
 func (y *yard) Roles(pods []*corev1.Pod) ([]fit.Role, error) {
+	if y.roles != nil {
+		y.roles(pods)
+	}
 	return []fit.Role{{Name: "worker", Pod: pods[0], Count: int32(len(pods))}}, nil
 }
 

@@ -29,10 +29,10 @@ type Kept struct {
 // goroutine may call it.
 func (k *Keeper) KeptFrom(group types.NamespacedName, members []*corev1.Pod) ([]Kept, error) {
 	held := k.Held()
-	if len(held) == 0 {
+	if len(held) == 0 || k.partly(group) {
 		return nil, nil
 	}
-	cluster, err := k.view.Cluster()
+	cluster, err := k.view.Cluster(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -56,6 +56,16 @@ func (k *Keeper) KeptFor(group types.NamespacedName) []string {
 		}
 	}
 	return nil
+}
+
+// partly tells whether a gang has places, and fewer than it needs. It may complete
+// itself on reserved nodes: what it has is of no use to anybody until then, and the
+// gang that the places are for may wait for its end.
+func (k *Keeper) partly(group types.NamespacedName) bool {
+	k.mu.Lock()
+	source := k.source
+	k.mu.Unlock()
+	return source != nil && group.Name != "" && source.Partly(group)
 }
 
 // binds tells whether a pod has to leave the reserved places alone.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	schedulinglisters "k8s.io/client-go/listers/scheduling/v1beta1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -71,7 +72,9 @@ func (k *Keeper) New(_ context.Context, object runtime.Object, handle fwk.Handle
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.after[handle.ProfileName()] = a.After.Duration
-	k.source = engine{handle: handle, groups: handle.SharedInformerFactory().Scheduling().V1beta1().PodGroups().Lister()}
+	factory := handle.SharedInformerFactory()
+	k.source = engine{handle: handle, groups: factory.Scheduling().V1beta1().PodGroups().Lister(), pods: factory.Core().V1().Pods().Lister()}
+	k.view = k.open(handle)
 	return &Plugin{keeper: k, now: k.clock.Now}, nil
 }
 
@@ -80,25 +83,44 @@ func (k *Keeper) New(_ context.Context, object runtime.Object, handle fwk.Handle
 type engine struct {
 	handle fwk.Handle
 	groups schedulinglisters.PodGroupLister
+	pods   corelisters.PodLister
 }
 
-// Waiting implements Source.
-func (e engine) Waiting() []Gang {
+// Gangs implements Source.
+func (e engine) Gangs() []Gang {
 	groups, err := e.groups.List(labels.Everything())
 	if err != nil {
 		return nil // a lister of a cache cannot fail
 	}
-	var waiting []Gang
+	var all []Gang
 	for _, group := range groups {
 		state, err := e.handle.PodGroupManager().PodGroupStates().Get(group.Namespace, group.Name)
 		if err != nil {
 			continue // the engine has not heard of its members yet
 		}
-		if g, ok := Waits(group, state); ok {
-			waiting = append(waiting, g)
-		}
+		all = append(all, Read(group, state))
 	}
-	return waiting
+	return all
+}
+
+// Partly implements Source. It does not see what the engine only tries.
+func (e engine) Partly(name types.NamespacedName) bool {
+	group, err := e.groups.PodGroups(name.Namespace).Get(name.Name)
+	if err != nil || group.Spec.SchedulingPolicy.Gang == nil {
+		return false
+	}
+	state, err := e.handle.PodGroupManager().PodGroupStates().Get(name.Namespace, name.Name)
+	if err != nil {
+		return false
+	}
+	n := state.ScheduledPodsCount()
+	return n > 0 && n < int(group.Spec.SchedulingPolicy.Gang.MinCount)
+}
+
+// Pending implements Source.
+func (e engine) Pending(pod *corev1.Pod) bool {
+	now, err := e.pods.Pods(pod.Namespace).Get(pod.Name)
+	return err == nil && now.UID == pod.UID && now.Spec.NodeName == "" && now.DeletionTimestamp == nil
 }
 
 // Wake implements Source.
@@ -125,7 +147,7 @@ func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev
 			heed = append(heed, r)
 		}
 	}
-	if len(heed) == 0 {
+	if len(heed) == 0 || p.keeper.partly(group) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	state.Write(stateKey, heed)

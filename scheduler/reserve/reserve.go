@@ -23,11 +23,14 @@ import (
 // them. It is a promise that only the scheduler reads.
 const RuntimeAnnotation = "gangctl.dev/expected-runtime"
 
-// Gang is a gang that waits.
+// Gang is a gang that may wait.
 type Gang struct {
 	Group    types.NamespacedName
 	Priority int32
-	// Since is when it began to wait.
+	// Waits: it waits for places. Idle: it does not even want any, because members
+	// are missing or held back, or it has not been tried, or it has what it needs.
+	Waits, Idle bool
+	// Since is when it began to wait; zero where its pods do not say.
 	Since time.Time
 	// Open are the members without a place, by name.
 	Open []*corev1.Pod
@@ -45,6 +48,9 @@ type Reservation struct {
 	Start time.Time
 	// Nodes are the reserved places by the name of their node.
 	Nodes map[string]Place
+	// Bound are the members that had a place before, which are not among those of
+	// the reservation.
+	Bound map[types.UID]bool
 }
 
 // equal tells whether two reservations keep the same.
@@ -67,28 +73,20 @@ func (p Place) equal(q Place) bool {
 // Choose picks the places that come free soonest. The pods that have to end are
 // as few and end as early as possible: those with a known end first, then those
 // that have run longest. ok is false where the gang would not even fit with
-// everybody gone, or where that could not be found out in time.
-func Choose(ctx context.Context, cluster *fit.Cluster, g Gang, now time.Time, budget time.Duration) (r Reservation, ok bool) {
-	ctx, cancel := context.WithTimeout(ctx, budget)
-	defer cancel()
-	var running []*corev1.Pod
-	for _, node := range cluster.Nodes() {
-		for _, pod := range cluster.PodsOn(node.Name) {
-			if !fit.DaemonSetPod(pod) {
-				running = append(running, pod)
-			}
-		}
-	}
+// everybody gone, or where that could not be found out before ctx ends.
+func Choose(ctx context.Context, scene Scene, g Gang, now time.Time) (r Reservation, ok bool) {
+	cluster := scene.Cluster
+	running := scene.leavers(g, now)
 	slices.SortFunc(running, func(a, b *corev1.Pod) int { return soonest(a, b, now) })
 	after := func(n int64) fit.Result {
-		return fit.Place(ctx, cluster.Without(uids(running[:n])...), g.Members, fit.Options{Budget: budget})
+		return fit.Place(ctx, cluster.Without(uids(running[:n])...), g.Members, fit.Options{Budget: searchBudget})
 	}
 	n := fewest(int64(len(running)), func(n int64) bool { return after(n).Fits() })
 	if n < 0 {
 		return Reservation{}, false
 	}
 	leaving, result := necessary(running[:n], after(n), func(rest []*corev1.Pod) fit.Result {
-		return fit.Place(ctx, cluster.Without(uids(rest)...), g.Members, fit.Options{Budget: budget})
+		return fit.Place(ctx, cluster.Without(uids(rest)...), g.Members, fit.Options{Budget: searchBudget})
 	})
 	if !result.Fits() {
 		return Reservation{}, false // the time ran out in between
@@ -142,7 +140,10 @@ func necessary(leaving []*corev1.Pod, result fit.Result, without func([]*corev1.
 }
 
 func reserve(g Gang, placement []fit.Assignment, leaving []*corev1.Pod, now time.Time) Reservation {
-	r := Reservation{Group: g.Group, Priority: g.Priority, Since: g.Since, Start: now, Nodes: map[string]Place{}}
+	r := Reservation{Group: g.Group, Priority: g.Priority, Since: g.Since, Start: now, Nodes: map[string]Place{}, Bound: map[types.UID]bool{}}
+	for _, uid := range g.Members.Bound {
+		r.Bound[uid] = true
+	}
 	member := map[string]*corev1.Pod{}
 	for _, role := range g.Members.Roles {
 		member[role.Name] = role.Pod
@@ -185,18 +186,28 @@ func soonest(a, b *corev1.Pod, now time.Time) int {
 	return cmp.Or(x.Compare(y), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
+// late is how long after its end a pod is still expected to end.
+const late = time.Minute
+
 // EndOf is when a pod ends at the latest by its own word, zero where it gives
-// none. A pod that has not started is taken to start now, and one that is being
-// deleted ends when its grace does.
+// none, or has not kept it. A pod that has not started is taken to start now, and
+// one that is being deleted ends when its grace does.
 func EndOf(pod *corev1.Pod, now time.Time) time.Time {
+	var end time.Time
 	if pod.DeletionTimestamp != nil {
-		return pod.DeletionTimestamp.Time
+		end = pod.DeletionTimestamp.Time
+	} else if limit, ok := limitOf(pod); ok {
+		end = startOf(pod, now).Add(limit)
 	}
-	limit, ok := limitOf(pod)
-	if !ok {
+	if now.Sub(end) > late {
 		return time.Time{}
 	}
-	return startOf(pod, now).Add(limit)
+	return end
+}
+
+// hangs tells whether a pod should have gone long ago: it is not to be waited for.
+func hangs(pod *corev1.Pod, now time.Time) bool {
+	return pod.DeletionTimestamp != nil && now.Sub(pod.DeletionTimestamp.Time) > late
 }
 
 // limitOf is how long a pod may run by its own word.

@@ -22,7 +22,7 @@ func leaving(r Reservation) (names []string) {
 
 func choose(t *testing.T, nodes []*corev1.Node, pods []*corev1.Pod, g Gang) (Reservation, bool) {
 	t.Helper()
-	return Choose(t.Context(), cluster(nodes, pods...), g, noon, 10*time.Second)
+	return Choose(t.Context(), Scene{Cluster: cluster(nodes, pods...)}, g, noon)
 }
 
 func TestChooseTakesThoseThatEndFirst(t *testing.T) {

@@ -12,11 +12,11 @@ import (
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 )
 
-// Waits returns the gang if it waits for places: all the members that it needs
-// are there, none is held back by a gate, and the engine has found no place for
-// one of them. Since when it does is read from its pods, so that a scheduler
-// that takes over goes on counting. What its members ask for is not told yet.
-func Waits(group *schedulingv1beta1.PodGroup, state fwk.PodGroupState) (Gang, bool) {
+// Read returns a gang. It waits for places if all the members that it needs are
+// there, none is held back by a gate, and the engine has found no place for one of
+// them. Since when it does is read from its pods, so that a scheduler that takes
+// over goes on counting. What its members ask for is not told yet.
+func Read(group *schedulingv1beta1.PodGroup, state fwk.PodGroupState) Gang {
 	g := Gang{Group: types.NamespacedName{Namespace: group.Namespace, Name: group.Name}}
 	if policy := group.Spec.SchedulingPolicy.Gang; policy != nil {
 		g.Members.MinMember = policy.MinCount
@@ -27,26 +27,37 @@ func Waits(group *schedulingv1beta1.PodGroup, state fwk.PodGroupState) (Gang, bo
 	for _, pod := range state.ScheduledPods() {
 		g.Members.Bound = append(g.Members.Bound, pod.UID)
 	}
+	tried, unschedulable := false, false
 	for _, pod := range state.UnscheduledPods() {
 		if len(pod.Spec.SchedulingGates) > 0 || pod.DeletionTimestamp != nil {
 			continue
 		}
 		g.Open = append(g.Open, pod)
-		if t := refused(pod); !t.IsZero() && (g.Since.IsZero() || t.Before(g.Since)) {
-			g.Since = t
+		reason, since := refused(pod)
+		// A fault says nothing about whether the gang waits.
+		tried = tried || reason == corev1.PodReasonUnschedulable || reason == corev1.PodReasonSchedulerError
+		if reason != corev1.PodReasonUnschedulable {
+			continue
+		}
+		unschedulable = true
+		if !since.IsZero() && (g.Since.IsZero() || since.Before(g.Since)) {
+			g.Since = since
 		}
 	}
 	slices.SortFunc(g.Open, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	need, placed := int(g.Members.MinMember), len(g.Members.Bound)
-	return g, !g.Since.IsZero() && placed < need && placed+len(g.Open) >= need
+	wants := placed < need && placed+len(g.Open) >= need
+	g.Waits, g.Idle = wants && unschedulable, !wants || !tried
+	return g
 }
 
-// refused is since when the engine has found no place for a pod; zero where it
-// has not said so.
-func refused(pod *corev1.Pod) time.Time {
+// refused is why a pod has no place, and since when by its own word: that is the
+// time when it had none for the first time, whatever the reason was, and some API
+// servers leave it out for pods that begin with a gate.
+func refused(pod *corev1.Pod) (reason string, since time.Time) {
 	_, condition := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled)
-	if condition == nil || condition.Status != corev1.ConditionFalse || condition.Reason != corev1.PodReasonUnschedulable {
-		return time.Time{}
+	if condition == nil || condition.Status != corev1.ConditionFalse {
+		return "", time.Time{}
 	}
-	return condition.LastTransitionTime.Time
+	return condition.Reason, condition.LastTransitionTime.Time
 }

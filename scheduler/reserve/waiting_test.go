@@ -49,17 +49,20 @@ func TestWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		state members
 		want  bool
+		fault bool // neither waits nor idle
 	}{
-		"found no place":     {members{open: []*corev1.Pod{aPod("a", "", 1, unschedulable), aPod("b", "", 1)}}, true},
-		"not tried yet":      {members{open: []*corev1.Pod{aPod("a", "", 1), aPod("b", "", 1)}}, false},
-		"a member missing":   {members{open: []*corev1.Pod{aPod("a", "", 1, unschedulable)}}, false},
-		"held by a gate":     {members{open: []*corev1.Pod{aPod("a", "", 1, unschedulable), aPod("b", "", 1, gated)}}, false},
-		"waits for the gang": {members{open: []*corev1.Pod{aPod("a", "", 1, refusedAt(noon, "GangWaiting")), aPod("b", "", 1)}}, false},
-		"lost a member":      {members{open: []*corev1.Pod{aPod("a", "", 1, unschedulable)}, placed: []*corev1.Pod{aPod("b", "n", 1)}}, true},
-		"a surplus member":   {members{open: []*corev1.Pod{aPod("c", "", 1, unschedulable)}, placed: []*corev1.Pod{aPod("a", "n", 1), aPod("b", "n", 1)}}, false},
+		"found no place":     {members{open: []*corev1.Pod{aPod("a", "", 1, unschedulable), aPod("b", "", 1)}}, true, false},
+		"not tried yet":      {members{open: []*corev1.Pod{aPod("a", "", 1), aPod("b", "", 1)}}, false, false},
+		"a member missing":   {members{open: []*corev1.Pod{aPod("a", "", 1, unschedulable)}}, false, false},
+		"held by a gate":     {members{open: []*corev1.Pod{aPod("a", "", 1, unschedulable), aPod("b", "", 1, gated)}}, false, false},
+		"waits for the gang": {members{open: []*corev1.Pod{aPod("a", "", 1, refusedAt(noon, "GangWaiting")), aPod("b", "", 1)}}, false, false},
+		"lost a member":      {members{open: []*corev1.Pod{aPod("a", "", 1, unschedulable)}, placed: []*corev1.Pod{aPod("b", "n", 1)}}, true, false},
+		"a surplus member":   {members{open: []*corev1.Pod{aPod("c", "", 1, unschedulable)}, placed: []*corev1.Pod{aPod("a", "n", 1), aPod("b", "n", 1)}}, false, false},
+		"a fault":            {members{open: []*corev1.Pod{aPod("a", "", 1, refusedAt(noon, corev1.PodReasonSchedulerError)), aPod("b", "", 1)}}, false, true},
 	} {
-		g, ok := Waits(virtualGroup(2), c.state)
-		if ok != c.want || ok && (!g.Since.Equal(noon) || len(g.Open) != len(c.state.open) || g.Priority != 7 || g.Members.MinMember != 2 || len(g.Members.Bound) != len(c.state.placed)) {
+		g := Read(virtualGroup(2), c.state)
+		ok := g.Waits
+		if g.Idle == c.want && !c.fault || ok != c.want || ok && (!g.Since.Equal(noon) || len(g.Open) != len(c.state.open) || g.Priority != 7 || g.Members.MinMember != 2 || len(g.Members.Bound) != len(c.state.placed)) {
 			t.Errorf("%s: waits %v, %+v", name, ok, g)
 		}
 	}

@@ -62,6 +62,9 @@ func (l *Ledger) Held() Holds {
 // look does that, and reports whether less is held than before. The lock is held.
 func (l *Ledger) look() (holds Holds, released bool) {
 	v := l.view
+	if v.snapshot == nil {
+		return nil, false // no profile has the plugin
+	}
 	first := !l.begun
 	if first {
 		l.begun = true
