@@ -96,6 +96,21 @@ func TestAllJobsOfAGangAreAskedFirst(t *testing.T) {
 	w.wantSaid("GangEvicted", "TFJob ns/second is Kueue's to suspend")
 }
 
+// A JobSet would resume its Job at once, so its pods go one by one.
+func TestAJobOfAJobSet(t *testing.T) {
+	yes := true
+	job := tfjob("j", nil)
+	job.SetAPIVersion("batch/v1")
+	job.SetKind("Job")
+	job.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "s", UID: "uid-s", Controller: &yes}})
+	w := newWorld(t, evicting, job, tfjob("llama", nil))
+	w.pod("a-0", 0, 1, ownedBy("batch/v1", "Job", "j"))
+	w.pod("a-1", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "llama"))
+	w.after(0)
+	w.after(10 * time.Second)
+	w.wantDid("patch pods/status a-0", "create pods/eviction a-0", "patch tfjobs llama")
+}
+
 // However many members a job has, it is read as often.
 func TestAJobIsAskedOnce(t *testing.T) {
 	reads := func(members int) (n int) {

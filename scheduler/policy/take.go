@@ -24,7 +24,7 @@ func (c *Controller) take(ctx context.Context, key gang.Key, s *state, t tally) 
 	why := fmt.Sprintf("%d of %d members that gang %s/%s needs have places", len(t.placed), t.need, key.Namespace, key.Name)
 	jobs, pods := byJob(t.placed)
 	if !s.begun {
-		err := c.rehearse(ctx, s, jobs, pods)
+		err := c.rehearse(ctx, s, t, jobs, pods)
 		var refused *suspend.Refusal
 		switch {
 		case errors.As(err, &refused), apierrors.IsForbidden(err), apierrors.IsTooManyRequests(err):
@@ -36,7 +36,10 @@ func (c *Controller) take(ctx context.Context, key gang.Key, s *state, t tally) 
 		s.begun = true
 	}
 	for _, j := range jobs {
-		if err := c.Jobs.Suspend(ctx, j, suspend.Order{Reason: ReasonEvicted, Why: why}); err != nil {
+		err := c.Jobs.Suspend(ctx, j, suspend.Order{Reason: ReasonEvicted, Why: why})
+		if suspend.Singly(err) {
+			pods = append(pods, ofJob(t.placed, j)...)
+		} else if err != nil {
 			return c.unfinished(key, s, err)
 		}
 	}
@@ -66,10 +69,24 @@ func byJob(pods []*corev1.Pod) (jobs []suspend.Job, others []*corev1.Pod) {
 	return jobs, others
 }
 
-// rehearse tells whether all places can be taken, and takes none.
-func (c *Controller) rehearse(ctx context.Context, s *state, jobs []suspend.Job, pods []*corev1.Pod) error {
+// ofJob are those of the pods that a job has created.
+func ofJob(pods []*corev1.Pod, job suspend.Job) (its []*corev1.Pod) {
+	for _, pod := range pods {
+		if j, ok := suspend.Of(pod); ok && j.UID == job.UID {
+			its = append(its, pod)
+		}
+	}
+	return its
+}
+
+// rehearse tells whether all places can be taken, and takes none. The pods are
+// those beside the jobs'.
+func (c *Controller) rehearse(ctx context.Context, s *state, t tally, jobs []suspend.Job, pods []*corev1.Pod) error {
 	for _, j := range jobs {
-		if err := c.Jobs.Check(ctx, j); err != nil {
+		err := c.Jobs.Check(ctx, j)
+		if suspend.Singly(err) {
+			pods = append(pods, ofJob(t.placed, j)...)
+		} else if err != nil {
 			return err
 		}
 	}

@@ -43,7 +43,7 @@ func (p *Preemptor) execute(ctx context.Context, r *room) {
 	jobs := jobsOf(r.units)
 	for _, job := range jobs {
 		err := p.persist(func() error { return p.Jobs.Check(ctx, job) })
-		if apierrors.IsForbidden(err) && !job.Brittle() {
+		if apierrors.IsForbidden(err) && !job.Brittle() || suspend.Singly(err) {
 			continue // its pods can be deleted one by one
 		}
 		if err != nil {

@@ -124,6 +124,25 @@ func TestABatchJobWithoutTheRight(t *testing.T) {
 	}
 }
 
+// A JobSet would resume its Job at once, so the pods are deleted, and created
+// again to wait.
+func TestAJobOfAJobSet(t *testing.T) {
+	yes := true
+	job := tfjob("j", nil)
+	job.SetAPIVersion("batch/v1")
+	job.SetKind("Job")
+	job.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "s", UID: "uid-s", Controller: &yes}})
+	r := start(t, "", job)
+	r.Create(enginetest.Node("n1", 2))
+	r.WaitPlaced(r.members("l", 2, 2, 0, func(pod *corev1.Pod) {
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "j", UID: "uid-j", Controller: &yes}}
+	})...)
+	r.WaitPlaced(r.members("a", 1, 1, 100)...)
+	if got := r.evicted(); got != "l-0 l-1" {
+		t.Errorf("evicted %q", got)
+	}
+}
+
 // A job that is suspended and does not give its pods back in time is not waited
 // for: others have to go.
 func TestASuspendedJobThatDoesNotGo(t *testing.T) {

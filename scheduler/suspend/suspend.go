@@ -24,10 +24,20 @@ import (
 const ReasonResumed = "GangResumed"
 
 // Refusal is why a job cannot be suspended at all.
-type Refusal struct{ why string }
+type Refusal struct {
+	why    string
+	singly bool
+}
 
 // Error implements error.
 func (r *Refusal) Error() string { return r.why }
+
+// Singly tells that a job cannot be suspended, and that its pods can be deleted
+// one by one: its controller creates them again, and it does not fail for that.
+func Singly(err error) bool {
+	var refused *Refusal
+	return errors.As(err, &refused) && refused.singly
+}
 
 // Order is why and until when a job is suspended.
 type Order struct {
@@ -93,7 +103,7 @@ func (s *Suspender) Suspend(ctx context.Context, j Job, o Order) error {
 // the job is not asked, because others may have resumed it.
 func (s *Suspender) try(ctx context.Context, j Job, o Order, options metav1.PatchOptions) (whole Job, ours bool, err error) {
 	if !j.Possible() {
-		return j, false, &Refusal{fmt.Sprintf("%s is of a kind that is not known to give its pods back", j)}
+		return j, false, &Refusal{why: fmt.Sprintf("%s is of a kind that is not known to give its pods back", j)}
 	}
 	known := s.entry(j.UID)
 	object, err := s.get(ctx, j)
@@ -113,9 +123,9 @@ func (s *Suspender) try(ctx context.Context, j Job, o Order, options metav1.Patc
 	s.forget(known)
 	switch {
 	case object.GetLabels()[KueueLabel] != "":
-		return j, false, &Refusal{fmt.Sprintf("%s is Kueue's to suspend", j)}
+		return j, false, &Refusal{why: fmt.Sprintf("%s is Kueue's to suspend", j)}
 	case owner != nil && !leavesAlone(owner):
-		return j, false, &Refusal{fmt.Sprintf("%s belongs to %s %s, which may resume it at any time", j, owner.Kind, owner.Name)}
+		return j, false, &Refusal{why: fmt.Sprintf("%s belongs to %s %s, which may resume it at any time", j, owner.Kind, owner.Name), singly: !j.Brittle()}
 	}
 	mark := marks{label: Value, version: object.GetResourceVersion()}
 	if o.Annotate {
@@ -130,7 +140,7 @@ func (s *Suspender) try(ctx context.Context, j Job, o Order, options metav1.Patc
 				return j, false, fmt.Errorf("unmark %s: %w", j, err)
 			}
 		}
-		return j, false, &Refusal{fmt.Sprintf("%s cannot be suspended: its API has no field %s", j, strings.Join(j.field, "."))}
+		return j, false, &Refusal{why: fmt.Sprintf("%s cannot be suspended: its API has no field %s", j, strings.Join(j.field, "."))}
 	}
 	return j, true, nil
 }
