@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -127,9 +128,14 @@ func (e *Explainer) Run(ctx context.Context) {
 }
 
 // recall goes on with the answers that stand: those that are true still are not
-// published again, and those that are not are taken back. It reports whether it could.
+// published again, and those that are not are taken back. It reports whether that is
+// settled: without the right to read them they stand until they are too old.
 func (e *Explainer) recall(ctx context.Context) bool {
 	standing, err := e.Standing(ctx)
+	if apierrors.IsForbidden(err) {
+		klog.FromContext(ctx).Info("Cannot tell which answers an earlier scheduler published; they stand until they are too old", "err", err)
+		return true
+	}
 	if err != nil {
 		if ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Cannot tell which published answers to take back; retrying")

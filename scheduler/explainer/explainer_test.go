@@ -8,6 +8,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/explain"
@@ -259,4 +261,10 @@ func TestWhatAnotherPublished(t *testing.T) {
 			t.Errorf("published %+v though it can be read now", s.published)
 		}
 	}, starts, func(s *stage) { s.deaf = errors.New("the API server is away") })
+	play(t, func(t *testing.T, s *stage) {
+		pass(10 * time.Minute)
+		if s.asked != 1 {
+			t.Errorf("asked %d times for what it may not read", s.asked)
+		}
+	}, starts, func(s *stage) { s.deaf = apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "", nil) })
 }
