@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/explain/phrase"
 )
 
 // Note is why a gang has no place at this moment.
@@ -82,23 +83,7 @@ func (n *Note) Text() string {
 	if n.Retry != "" {
 		parts = append(parts, "tried again "+n.Retry)
 	}
-	return shorten(strings.Join(parts, "; "))
-}
-
-// shorten cuts a text between two characters.
-func shorten(text string) string {
-	if len(text) <= textLimit {
-		return text
-	}
-	const dots = "…"
-	cut := 0
-	for i := range text {
-		if i > textLimit-len(dots) {
-			break
-		}
-		cut = i
-	}
-	return text[:cut] + dots
+	return phrase.Shorten(strings.Join(parts, "; "), textLimit)
 }
 
 // says tells whether two notes are the same to somebody who is told.

@@ -24,6 +24,8 @@ import (
 	"k8s.io/client-go/tools/reference"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/gangctl/gangctl/pkg/explain/phrase"
 )
 
 const (
@@ -94,7 +96,7 @@ func (r *Recorder) event(regarding, related runtime.Object, kind, reason, action
 	now := r.clock.Now()
 	event := &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: about.Namespace, Name: util.GenerateEventName(about.Name, r.stamp(now.UnixNano()))},
-		EventTime:  metav1.NewMicroTime(now), Type: kind, Reason: reason, Action: action, Note: shorten(note), Regarding: *about,
+		EventTime:  metav1.NewMicroTime(now), Type: kind, Reason: reason, Action: action, Note: phrase.Shorten(note, noteLimit), Regarding: *about,
 		ReportingController: r.component, ReportingInstance: r.instance,
 	}
 	if event.Namespace == "" {
@@ -114,22 +116,6 @@ func (r *Recorder) stamp(now int64) int64 {
 	defer r.mu.Unlock()
 	r.last = max(now, r.last+1)
 	return r.last
-}
-
-// shorten cuts a text between two characters.
-func shorten(text string) string {
-	if len(text) <= noteLimit {
-		return text
-	}
-	const dots = "…"
-	cut := 0
-	for i := range text {
-		if i > noteLimit-len(dots) {
-			break
-		}
-		cut = i
-	}
-	return text[:cut] + dots
 }
 
 func dropped(logger klog.Logger, event *eventsv1.Event, err error) {

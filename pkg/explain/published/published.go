@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/explain/phrase"
 )
 
 // Annotation holds the answer as JSON, in the version that answer.APIVersion names.
@@ -45,7 +46,7 @@ func Put(e *corev1.Event, a *answer.Answer) error {
 		e.Annotations = map[string]string{}
 	}
 	e.Annotations[Annotation] = string(raw)
-	e.Message = shorten(string(a.Verdict)+"  "+a.Headline, noteLimit)
+	e.Message = phrase.Shorten(string(a.Verdict)+"  "+a.Headline, noteLimit)
 	return nil
 }
 
@@ -103,20 +104,4 @@ func Alive(lease *coordinationv1.Lease, now time.Time) bool {
 		return false
 	}
 	return now.Sub(spec.RenewTime.Time) < 2*time.Duration(*spec.LeaseDurationSeconds)*time.Second
-}
-
-// shorten cuts a text to limit bytes between two characters.
-func shorten(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	const dots = "…"
-	cut := 0
-	for i := range text {
-		if i > limit-len(dots) {
-			break
-		}
-		cut = i
-	}
-	return text[:cut] + dots
 }

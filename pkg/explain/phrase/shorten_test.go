@@ -1,0 +1,40 @@
+package phrase
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestShorten(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		limit int
+		want  string
+	}{
+		{"", 3, ""},
+		{"abc", 3, "abc"},
+		{"abcd", 3, "…"},
+		{"abcdef", 5, "ab…"},
+		{"üüü", 6, "üüü"},
+		{"üüüü", 6, "ü…"},
+	} {
+		if got := Shorten(c.text, c.limit); got != c.want {
+			t.Errorf("%q in %d bytes is %q, want %q", c.text, c.limit, got, c.want)
+		}
+	}
+}
+
+func FuzzShorten(f *testing.F) {
+	f.Add("4 of 8 GPUs free", 7)
+	f.Add("größer", 4)
+	f.Fuzz(func(t *testing.T, text string, limit int) {
+		if limit < 3 || !utf8.ValidString(text) {
+			t.Skip()
+		}
+		got := Shorten(text, limit)
+		if len(got) > limit || !utf8.ValidString(got) || !strings.HasPrefix(text, strings.TrimSuffix(got, "…")) {
+			t.Errorf("%q in %d bytes is %q", text, limit, got)
+		}
+	})
+}
