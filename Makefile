@@ -26,7 +26,7 @@ unit: ## tests that need no cluster, and vet
 
 e2e: build ## tests on the sandbox: a real API server, operator and scheduler
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox \
-		$(GO) test -count=1 -p 1 -parallel 2 -timeout 60m ./sandbox/e2e ./test/e2e ./test/howto/e2e
+		$(GO) test -count=1 -p 1 -parallel 1 -timeout 60m ./sandbox/e2e ./test/e2e ./test/howto/e2e
 
 e2e-long: build ## those that take a minute each, or want a machine to themselves: faults, chaos, cost, every scenario in every dialect
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_LONG=1 \
