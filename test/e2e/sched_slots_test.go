@@ -35,31 +35,31 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// eight brings up a gang of eight on eight CPUs, and a single pod that waits.
-// What it returns makes an end of them.
-func (g team) eight() (end func()) {
+// eight brings up a gang of eight on eight CPUs, and a single pod that waits, and
+// returns their names. None is used twice: what is deleted late would be taken for
+// another. end makes an end of them.
+func (g team) eight() (gang, single string, end func()) {
 	g.t.Helper()
+	gang = unused(g.t)
+	single = gang + "-s"
 	g.defined()
-	g.declare("a", 8)
-	g.members("a", 8, 8)
-	g.placed(g.t, g.names("a", 8)...)
-	g.create(g.t, plain("s", g.scheduler, "1"))
-	g.says(g.t, "s", "Insufficient cpu")
-	return func() {
-		must(g.t, g.client.CoreV1().Pods(space).DeleteCollection(g.t.Context(), now(), metav1.ListOptions{}))
-		if g.resource.Group != "" {
-			must(g.t, g.dynamic.Resource(g.resource).Namespace(space).Delete(g.t.Context(), "a", metav1.DeleteOptions{}))
-		}
-		g.empty(g.t)
+	g.declare(gang, 8)
+	g.members(gang, 8, 8)
+	g.placed(g.t, g.names(gang, 8)...)
+	g.create(g.t, plain(single, g.scheduler, "1"))
+	g.says(g.t, single, "Insufficient cpu")
+	return gang, single, func() {
+		g.sweep(g.t)
+		g.drop(gang)
 	}
 }
 
-// replace creates a replacement of a-3.
-func (g team) replace() {
+// replace creates a replacement of a member.
+func (g team) replace(gang string) {
 	g.t.Helper()
-	name := unused(g.t)
+	name := gang + "-new"
 	pod := plain(name, g.scheduler, "1")
-	g.mark(pod, "a", 8)
+	g.mark(pod, gang, 8)
 	g.create(g.t, pod)
 	g.placed(g.t, name)
 }
@@ -80,45 +80,49 @@ func (c *cluster) stays(t *testing.T, name string, during time.Duration) {
 }
 
 func (g team) memberDies() {
-	defer g.eight()()
-	g.kill(g.t, "a-3")
-	g.says(g.t, "s", "for the replacement of default/a-3 (gang default/a) until ")
-	g.stays(g.t, "s", 2*time.Second)
-	g.replace()
-	g.stays(g.t, "s", time.Second)
+	a, s, end := g.eight()
+	defer end()
+	g.kill(g.t, a+"-3")
+	g.says(g.t, s, fmt.Sprintf("for the replacement of default/%s-3 (gang default/%s) until ", a, a))
+	g.stays(g.t, s, 2*time.Second)
+	g.replace(a)
+	g.stays(g.t, s, time.Second)
 }
 
 func (g team) nobodyComes() {
-	defer g.eight()()
+	a, s, end := g.eight()
+	defer end()
 	died := time.Now()
-	g.kill(g.t, "a-3")
-	g.says(g.t, "s", "for the replacement of default/a-3")
-	g.stays(g.t, "s", 7*time.Second-time.Since(died))
-	g.placed(g.t, "s")
+	g.kill(g.t, a+"-3")
+	g.says(g.t, s, "for the replacement of default/"+a+"-3")
+	g.stays(g.t, s, 7*time.Second-time.Since(died))
+	g.placed(g.t, s)
 	if late := time.Since(died); late > 11*time.Second {
 		g.t.Errorf("s was bound %s after the death, want 8s", late.Round(100*time.Millisecond))
 	}
 }
 
 func (g team) schedulerDies(sched *ownScheduler) {
-	defer g.eight()()
-	g.kill(g.t, "a-3")
-	g.says(g.t, "s", "for the replacement of default/a-3")
+	a, s, end := g.eight()
+	defer end()
+	g.kill(g.t, a+"-3")
+	g.says(g.t, s, "for the replacement of default/"+a+"-3")
 	sched.stop()
 	sched.start()
-	g.stays(g.t, "s", time.Second)
-	g.replace()
-	g.stays(g.t, "s", time.Second)
+	g.stays(g.t, s, time.Second)
+	g.replace(a)
+	g.stays(g.t, s, time.Second)
 }
 
 func (g team) memberDiesUnseen(sched *ownScheduler) {
-	defer g.eight()()
+	a, s, end := g.eight()
+	defer end()
 	sched.stop()
-	g.kill(g.t, "a-3")
+	g.kill(g.t, a+"-3")
 	sched.start()
-	g.says(g.t, "s", "for the replacement of a lost member (gang default/a) until ")
-	g.replace()
-	g.stays(g.t, "s", time.Second)
+	g.says(g.t, s, "for the replacement of a lost member (gang default/"+a+") until ")
+	g.replace(a)
+	g.stays(g.t, s, time.Second)
 }
 
 // F4: the operator replaces a worker that was killed, and the replacement gets
