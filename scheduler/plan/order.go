@@ -32,7 +32,7 @@ func follows(m *framework.QueuedPodInfo) bool {
 
 // order brings the members that have not come up yet into the order of the plan, those without a place last. asker is up: those
 // before it have been refused already, before anybody asked for a plan. The engine writes down who has which result by position,
-// and does so for good before it rehearses a preemption; what it reorders then is its own copy.
+// and does so for good before it rehearses a preemption: then it keeps a copy in the order of before, and goes through the new one.
 func (c *cycle) order(p *plan, asker *corev1.Pod, rehearsal bool) {
 	members := c.members()
 	next := c.position(asker) + 1

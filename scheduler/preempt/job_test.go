@@ -16,10 +16,23 @@ import (
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
-func ownedBy(name string) func(*corev1.Pod) {
+func ownedBy(name string) func(*corev1.Pod) { return ownedByA("kubeflow.org/v1", "TFJob", name) }
+
+func ownedByA(apiVersion, kind, name string) func(*corev1.Pod) {
 	yes := true
 	return func(pod *corev1.Pod) {
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "kubeflow.org/v1", Kind: "TFJob", Name: name, UID: types.UID("uid-" + name), Controller: &yes}}
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID("uid-" + name), Controller: &yes}}
+	}
+}
+
+// losesPodByPod has the pods of batch Job j, a gang of two, go one by one.
+func (r *rig) losesPodByPod() {
+	r.t.Helper()
+	r.Create(enginetest.Node("n1", 2))
+	r.WaitPlaced(r.members("l", 2, 2, 0, ownedByA("batch/v1", "Job", "j"))...)
+	r.WaitPlaced(r.members("a", 1, 1, 100)...)
+	if got := r.evicted(); got != "l-0 l-1" {
+		r.t.Errorf("evicted %q", got)
 	}
 }
 
@@ -113,15 +126,7 @@ func TestABatchJobWithoutTheRight(t *testing.T) {
 	r.jobs.PrependReactor("get", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "j", nil)
 	})
-	yes := true
-	r.Create(enginetest.Node("n1", 2))
-	r.WaitPlaced(r.members("l", 2, 2, 0, func(pod *corev1.Pod) {
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "j", UID: "uid-j", Controller: &yes}}
-	})...)
-	r.WaitPlaced(r.members("a", 1, 1, 100)...)
-	if got := r.evicted(); got != "l-0 l-1" {
-		t.Errorf("evicted %q", got)
-	}
+	r.losesPodByPod()
 }
 
 // A JobSet would resume its Job at once, so the pods are deleted, and created
@@ -133,14 +138,7 @@ func TestAJobOfAJobSet(t *testing.T) {
 	job.SetKind("Job")
 	job.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "s", UID: "uid-s", Controller: &yes}})
 	r := start(t, "", job)
-	r.Create(enginetest.Node("n1", 2))
-	r.WaitPlaced(r.members("l", 2, 2, 0, func(pod *corev1.Pod) {
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "j", UID: "uid-j", Controller: &yes}}
-	})...)
-	r.WaitPlaced(r.members("a", 1, 1, 100)...)
-	if got := r.evicted(); got != "l-0 l-1" {
-		t.Errorf("evicted %q", got)
-	}
+	r.losesPodByPod()
 }
 
 // A job that is suspended and does not give its pods back in time is not waited

@@ -176,13 +176,7 @@ func (c *Controller) doubt(key gang.Key, members []*corev1.Pod) {
 		delete(c.doubtful, key)
 		return
 	}
-	if w := c.doubtful[key]; (!w.reported || w.reason != text) && !c.mayTell(key) {
-		return
-	}
-	if c.due(c.doubtful, key, text) {
-		c.told[key].Said(c.Clock.Now())
-		c.Recorder.Eventf(c.subject(key, members), nil, corev1.EventTypeWarning, ReasonDoubtful, "Scheduling", "%s", text)
-	}
+	c.say(c.doubtful, key, members, ReasonDoubtful, text)
 }
 
 // explainWait reports a gang that has been incomplete for longer than patience.
@@ -203,7 +197,7 @@ func (c *Controller) explainWait(ctx context.Context, key gang.Key, members []*c
 		return c.explainLate(ctx, key, unbound)
 	}
 	tell := unbound
-	if !c.tellAll(key, reason, unbound) {
+	if !c.say(c.waiting, key, unbound, ReasonWaiting, reason) {
 		tell = c.untold(key, unbound)
 	}
 	for _, pod := range tell {
@@ -230,18 +224,18 @@ func (c *Controller) explainLate(ctx context.Context, key gang.Key, unbound []*c
 	return nil
 }
 
-// tellAll reports whether all members are to say why they wait: when it has been
-// true for a while, and they were not told too often already. What changes all
-// the time is not told all the time.
-func (c *Controller) tellAll(key gang.Key, reason string, unbound []*corev1.Pod) bool {
-	if w := c.waiting[key]; (!w.reported || w.reason != reason) && !c.mayTell(key) {
+// say tells users of a gang, by an event, what has been true for a while, unless
+// they were told too often already: what changes all the time is not told all the
+// time. It reports whether they have been told.
+func (c *Controller) say(texts map[gang.Key]wait, key gang.Key, pods []*corev1.Pod, reason, text string) bool {
+	if w := texts[key]; (!w.reported || w.reason != text) && !c.mayTell(key) {
 		return false
 	}
-	if c.due(c.waiting, key, reason) {
+	if c.due(texts, key, text) {
 		c.told[key].Said(c.Clock.Now())
-		c.Recorder.Eventf(c.subject(key, unbound), nil, corev1.EventTypeWarning, ReasonWaiting, "Scheduling", "%s", reason)
+		c.Recorder.Eventf(c.subject(key, pods), nil, corev1.EventTypeWarning, reason, "Scheduling", "%s", text)
 	}
-	return c.waiting[key].reported
+	return texts[key].reported
 }
 
 // mayTell reports whether users of a gang were not told too often already. Where
