@@ -5,7 +5,7 @@ GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 DATE ?= $(shell git log -1 --format=%cI 2>/dev/null)
-STAMP := github.com/gangctl/gangctl/pkg/version
+STAMP := github.com/gangctl/gangctl/pkg/cli/version
 # What the API server of the sandbox and the scheduler's metrics call their release: Kubernetes stamps it in its own builds.
 KUBERNETES := $(shell $(GO) list -m -f '{{.Version}}' k8s.io/kubernetes)
 LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(KUBERNETES) -X $(STAMP).version=$(VERSION) -X $(STAMP).commit=$(COMMIT) -X $(STAMP).date=$(DATE)

@@ -6,11 +6,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/board"
-	"github.com/gangctl/gangctl/scheduler/plan"
-	"github.com/gangctl/gangctl/scheduler/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/plugins/planner"
+	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
 // decisions keeps the engine's word on a gang, and passes on what is new in it:
@@ -19,7 +19,7 @@ import (
 // too few members fit, and not what is missing.
 type decisions struct {
 	store *virtual.Store
-	notes *board.Board
+	notes *reasons.Board
 	// report makes an event of the condition of a group.
 	report func(*schedulingv1beta1.PodGroup)
 	// touch says that the status of a gang may have changed.
@@ -34,7 +34,7 @@ func (d *decisions) GroupCondition(namespace, name, kind string) *metav1.Conditi
 // SetCondition implements intercept.Conditions.
 func (d *decisions) SetCondition(namespace, name string, condition metav1.Condition) (*schedulingv1beta1.PodGroup, bool) {
 	id := types.NamespacedName{Namespace: namespace, Name: name}
-	if condition.Reason == schedulingv1beta1.PodGroupReasonSchedulerError && plan.Spurious(condition.Message) {
+	if condition.Reason == schedulingv1beta1.PodGroupReasonSchedulerError && planner.Spurious(condition.Message) {
 		condition.Reason, condition.Message = schedulingv1beta1.PodGroupReasonUnschedulable, "members that its gang needs have gone"
 		if note, ok := d.notes.Said(id); ok {
 			condition.Message = note.Finding.Message
@@ -43,7 +43,7 @@ func (d *decisions) SetCondition(namespace, name string, condition metav1.Condit
 	waits := condition.Status == metav1.ConditionFalse && condition.Reason == schedulingv1beta1.PodGroupReasonUnschedulable
 	note, fresh, told := d.notes.Told(id)
 	if waits && (!told || note.Need == 0) && !d.scheduled(id) { // nobody has better words than the engine
-		d.notes.Tell(id, board.Note{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: condition.Message}}, false)
+		d.notes.Tell(id, reasons.Note{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: condition.Message}}, false)
 		note, fresh, told = d.notes.Told(id)
 	}
 	if waits && told {
@@ -77,7 +77,7 @@ func (d *decisions) scheduled(id types.NamespacedName) bool {
 // members, and what was found out about its places is void.
 type sink struct {
 	*virtual.Store
-	notes *board.Board
+	notes *reasons.Board
 }
 
 // Delete implements roster.Sink.

@@ -13,11 +13,11 @@ import (
 	upstream "k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/utils/clock"
 
+	"github.com/gangctl/gangctl/internal/enginetest"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/board"
-	"github.com/gangctl/gangctl/scheduler/enginetest"
-	"github.com/gangctl/gangctl/scheduler/intercept"
-	"github.com/gangctl/gangctl/scheduler/plan"
+	"github.com/gangctl/gangctl/scheduler/engine/intercept"
+	plannerplugin "github.com/gangctl/gangctl/scheduler/plugins/planner"
+	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
 // The engine itself falls silent about a gang that was whole once. Its users are
@@ -26,8 +26,8 @@ func TestAGangThatLostAMemberIsTold(t *testing.T) {
 	const shortage = "INSUFFICIENT_cpu: 2 of the 3 members that the gang needs fit: 0 of 3 cpu free"
 	var mu sync.Mutex
 	var told []string
-	notes := &board.Board{}
-	planner := plan.New(notes, nil, clock.RealClock{})
+	notes := &reasons.Board{}
+	planner := plannerplugin.New(notes, nil, clock.RealClock{})
 	c := enginetest.Start(t, func(c *enginetest.Cluster) {
 		d := &decisions{store: c.Groups, notes: notes, touch: func(gang.Key) {}, report: func(group *schedulingv1beta1.PodGroup) {
 			condition := apimeta.FindStatusCondition(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
@@ -37,7 +37,7 @@ func TestAGangThatLostAMemberIsTold(t *testing.T) {
 		}}
 		c.Through = func(kubernetes.Interface) kubernetes.Interface { return intercept.Client(c.Client, d) }
 		c.Attach = func(engine *upstream.Scheduler) { planner.Attach(engine) }
-	}, enginetest.Plugin{Name: plan.Name, New: planner.NewPlugin})
+	}, enginetest.Plugin{Name: plannerplugin.Name, New: planner.NewPlugin})
 	news := func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(told) }
 
 	c.Create(enginetest.Node("n1", 2), enginetest.Node("n2", 1))

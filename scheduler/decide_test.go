@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	testclock "k8s.io/utils/clock/testing"
 
-	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/board"
-	"github.com/gangctl/gangctl/scheduler/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
 // scribe is decisions whose events and touches are taken down.
@@ -33,7 +33,7 @@ func newScribe(t *testing.T) *scribe {
 	t.Helper()
 	s := &scribe{t: t, id: types.NamespacedName{Namespace: namespace, Name: llama.VirtualName()}, clock: testclock.NewFakePassiveClock(time.Unix(1e9, 0))}
 	s.decisions = &decisions{
-		store: virtual.NewStore(), notes: &board.Board{Clock: s.clock}, touch: func(gang.Key) { s.touched++ },
+		store: virtual.NewStore(), notes: &reasons.Board{Clock: s.clock}, touch: func(gang.Key) { s.touched++ },
 		report: func(group *schedulingv1beta1.PodGroup) {
 			c := apimeta.FindStatusCondition(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
 			s.events, s.at = append(s.events, c.Reason+": "+c.Message), append(s.at, s.clock.Now())
@@ -44,12 +44,12 @@ func newScribe(t *testing.T) *scribe {
 	return s
 }
 
-func note(code answer.Code, message string) board.Note {
-	return board.Note{Finding: answer.Finding{Code: code, Message: message}, Need: 3, Fit: 1}
+func note(code answer.Code, message string) reasons.Note {
+	return reasons.Note{Finding: answer.Finding{Code: code, Message: message}, Need: 3, Fit: 1}
 }
 
 // fails is an attempt in vain, as the engine reports it.
-func (s *scribe) fails(note *board.Note, engine string) {
+func (s *scribe) fails(note *reasons.Note, engine string) {
 	if note != nil {
 		s.notes.Tell(s.id, *note, false)
 	}
@@ -129,12 +129,12 @@ func TestWritesAreBounded(t *testing.T) {
 				attempt(s, second)
 				s.clock.SetTime(s.clock.Now().Add(time.Second))
 			}
-			for i := board.PerMinute; i < len(s.at); i++ {
-				if s.at[i].Sub(s.at[i-board.PerMinute]) < time.Minute {
-					t.Fatalf("more than %d events in a minute", board.PerMinute)
+			for i := reasons.PerMinute; i < len(s.at); i++ {
+				if s.at[i].Sub(s.at[i-reasons.PerMinute]) < time.Minute {
+					t.Fatalf("more than %d events in a minute", reasons.PerMinute)
 				}
 			}
-			if limit := 5 * board.PerMinute; s.touched > limit || len(s.events) < 5 {
+			if limit := 5 * reasons.PerMinute; s.touched > limit || len(s.events) < 5 {
 				t.Errorf("%d events and %d statuses in five minutes, want at most %d", len(s.events), s.touched, limit)
 			}
 		})

@@ -12,11 +12,11 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/utils/clock"
 
-	"github.com/gangctl/gangctl/pkg/explain/published"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
+	"github.com/gangctl/gangctl/pkg/diagnose/published"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/snapshot"
-	"github.com/gangctl/gangctl/pkg/snapshot/collect"
 	"github.com/gangctl/gangctl/scheduler/explainer"
 )
 

@@ -7,27 +7,27 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/utils/clock"
 
-	"github.com/gangctl/gangctl/scheduler/barrier"
-	"github.com/gangctl/gangctl/scheduler/board"
-	"github.com/gangctl/gangctl/scheduler/plan"
-	"github.com/gangctl/gangctl/scheduler/policy"
-	"github.com/gangctl/gangctl/scheduler/preempt"
-	"github.com/gangctl/gangctl/scheduler/reserve"
-	"github.com/gangctl/gangctl/scheduler/score"
-	"github.com/gangctl/gangctl/scheduler/slot"
+	"github.com/gangctl/gangctl/scheduler/plugins/aging"
+	"github.com/gangctl/gangctl/scheduler/plugins/belowmin"
+	"github.com/gangctl/gangctl/scheduler/plugins/binding"
+	"github.com/gangctl/gangctl/scheduler/plugins/packing"
+	plannerplugin "github.com/gangctl/gangctl/scheduler/plugins/planner"
+	"github.com/gangctl/gangctl/scheduler/plugins/preemption"
+	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
+	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
 // parts are what our plugins share with the rest of the scheduler. There is one
 // of each, however many profiles there are.
 type parts struct {
-	board   *board.Board
-	planner *plan.Planner
-	slots   *slot.Ledger
-	keeper  *reserve.Keeper
-	policy  *policy.Controller
-	barrier *barrier.Barrier
-	preempt *preempt.Preemptor
-	score   *score.Counters
+	board   *reasons.Board
+	planner *plannerplugin.Planner
+	slots   *replacement.Ledger
+	keeper  *aging.Keeper
+	policy  *belowmin.Controller
+	barrier *binding.Barrier
+	preempt *preemption.Preemptor
+	score   *packing.Counters
 }
 
 // assemble makes the parts and joins them. It must be called before the engine is
@@ -37,10 +37,10 @@ func assemble(g *gangs, profiles []schedulerconfig.KubeSchedulerProfile) (parts,
 	if err != nil {
 		return parts{}, err
 	}
-	planner := plan.New(g.notes, profiles, clock.RealClock{})
+	planner := plannerplugin.New(g.notes, profiles, clock.RealClock{})
 	p := parts{
-		board: g.notes, planner: planner, slots: slots, keeper: newKeeper(planner), policy: g.policy, barrier: barrier.New(), preempt: makeRoom(g, planner),
-		score: score.NewCounters(),
+		board: g.notes, planner: planner, slots: slots, keeper: newKeeper(planner), policy: g.policy, barrier: binding.New(), preempt: makeRoom(g, planner),
+		score: packing.NewCounters(),
 	}
 	slots.Released, p.keeper.Released, p.keeper.Reserved = planner.Released, planner.Released, planner.Wake
 	planner.Claims = allClaims{kept{slots}, reserved{p.keeper}, p.preempt}
@@ -63,13 +63,13 @@ type extension struct {
 // after its own.
 func extensions(p parts) []extension {
 	return []extension{
-		{name: policy.Name, make: p.policy.New},
-		{name: barrier.Name, make: p.barrier.NewPlugin},
-		{name: slot.Name, make: p.slots.New, weight: slot.Weight},
-		{name: reserve.Name, make: p.keeper.New},
-		{name: preempt.Name, make: p.preempt.NewPlugin, replaces: preempt.Replaces},
-		{name: score.Name, make: p.score.New, weight: score.Weight},
-		{name: plan.Name, make: p.planner.NewPlugin}, // last: what it plans for others have let pass
+		{name: belowmin.Name, make: p.policy.New},
+		{name: binding.Name, make: p.barrier.NewPlugin},
+		{name: replacement.Name, make: p.slots.New, weight: replacement.Weight},
+		{name: aging.Name, make: p.keeper.New},
+		{name: preemption.Name, make: p.preempt.NewPlugin, replaces: preemption.Replaces},
+		{name: packing.Name, make: p.score.New, weight: packing.Weight},
+		{name: plannerplugin.Name, make: p.planner.NewPlugin}, // last: what it plans for others have let pass
 	}
 }
 

@@ -21,15 +21,15 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/board"
+	"github.com/gangctl/gangctl/scheduler/engine/intercept"
+	"github.com/gangctl/gangctl/scheduler/engine/virtual"
 	"github.com/gangctl/gangctl/scheduler/explainer"
-	"github.com/gangctl/gangctl/scheduler/feed"
-	"github.com/gangctl/gangctl/scheduler/intercept"
-	"github.com/gangctl/gangctl/scheduler/policy"
-	"github.com/gangctl/gangctl/scheduler/roster"
-	"github.com/gangctl/gangctl/scheduler/slot"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
+	"github.com/gangctl/gangctl/scheduler/groupinformer"
+	"github.com/gangctl/gangctl/scheduler/plugins/belowmin"
+	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
+	"github.com/gangctl/gangctl/scheduler/reasons"
 	"github.com/gangctl/gangctl/scheduler/status"
-	"github.com/gangctl/gangctl/scheduler/virtual"
 )
 
 // gangs is all that the engine is given beyond kube-scheduler: the client
@@ -39,14 +39,14 @@ type gangs struct {
 	client  kubernetes.Interface
 	factory informers.SharedInformerFactory
 
-	roster  *roster.Roster
+	roster  *gangcache.Roster
 	store   *virtual.Store
-	notes   *board.Board
+	notes   *reasons.Board
 	members *members
-	feed    *feed.Feed
+	feed    *groupinformer.Feed
 	status  *status.Controller
-	policy  *policy.Controller
-	slots   *slot.Ledger // set by keepSlots
+	policy  *belowmin.Controller
+	slots   *replacement.Ledger // set by keepSlots
 	why     *explainer.Explainer
 	leads   atomic.Bool // whether this replica schedules
 	// touched are those who look at gangs that may have changed.
@@ -55,13 +55,13 @@ type gangs struct {
 
 // gather puts together the gangs of the pods that have one of our names.
 func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, recorder events.EventRecorder, informerName *cache.InformerName) (*gangs, error) {
-	g := &gangs{store: virtual.NewStore(), notes: &board.Board{}}
+	g := &gangs{store: virtual.NewStore(), notes: &reasons.Board{}}
 	g.notes.Changed = func(group types.NamespacedName) {
 		if key, ok := keyOf(group); ok {
 			g.why.Touch(key)
 		}
 	}
-	g.roster = roster.New(sink{g.store, g.notes})
+	g.roster = gangcache.New(sink{g.store, g.notes})
 	g.status = &status.Controller{
 		Client: client, Dynamic: dyn, Gangs: g.roster, Word: g.store.Get,
 		Ours:     func(name string) bool { return slices.Contains(names, name) },
@@ -74,8 +74,8 @@ func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, 
 		return nil, err
 	}
 	handler := &groupHandler{roster: g.roster, apply: g.members.live.apply}
-	g.feed = &feed.Feed{
-		Client: dyn, Custom: custom(), BuiltIn: []feed.BuiltIn{builtIn(client.Discovery())}, Handler: handler, Clock: clock.RealClock{},
+	g.feed = &groupinformer.Feed{
+		Client: dyn, Custom: custom(), BuiltIn: []groupinformer.BuiltIn{builtIn(client.Discovery())}, Handler: handler, Clock: clock.RealClock{},
 	}
 	g.client = intercept.Client(client, &decisions{store: g.store, notes: g.notes, report: g.status.Decided, touch: g.status.Touch})
 	g.factory = informers.NewSharedInformerFactoryWithOptions(g.client, 0, informers.WithInformerName(informerName))
@@ -124,7 +124,7 @@ func (g *gangs) lead() {
 }
 
 // said is what users were told of a gang that was tried and waits.
-func (g *gangs) said(namespace, name string) (board.Note, bool) {
+func (g *gangs) said(namespace, name string) (reasons.Note, bool) {
 	return g.notes.Said(types.NamespacedName{Namespace: namespace, Name: name})
 }
 

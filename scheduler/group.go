@@ -18,21 +18,21 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/native"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/pdb"
-	"github.com/gangctl/gangctl/scheduler/feed"
-	"github.com/gangctl/gangctl/scheduler/roster"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
+	"github.com/gangctl/gangctl/scheduler/groupinformer"
 )
 
 // groupHandler brings the objects of every dialect into the roster.
 type groupHandler struct {
-	roster *roster.Roster
-	apply  func(func() roster.Change)
+	roster *gangcache.Roster
+	apply  func(func() gangcache.Change)
 }
 
 // custom are the resources of group objects that CustomResourceDefinitions
 // serve.
 func custom() []schema.GroupResource {
 	var resources []schema.GroupResource
-	for _, reader := range roster.Readers() {
+	for _, reader := range gangcache.Readers() {
 		for _, kind := range reader.Kinds {
 			resource := schema.GroupResource{Group: kind.Group, Resource: kind.Resource}
 			if kind.Group != native.Group && !slices.Contains(resources, resource) {
@@ -44,9 +44,9 @@ func custom() []schema.GroupResource {
 }
 
 // builtIn is Kubernetes' own PodGroup, in the newest version that we know.
-func builtIn(client discovery.DiscoveryInterface) feed.BuiltIn {
+func builtIn(client discovery.DiscoveryInterface) groupinformer.BuiltIn {
 	kind := native.Reader().Kinds[0]
-	return feed.BuiltIn{
+	return groupinformer.BuiltIn{
 		GroupResource: schema.GroupResource{Group: kind.Group, Resource: kind.Resource},
 		Version: func(context.Context) (string, error) {
 			for _, version := range native.Versions() {
@@ -68,7 +68,7 @@ func builtIn(client discovery.DiscoveryInterface) feed.BuiltIn {
 // readersOf returns the dialects that read a resource, with the kind of its
 // objects. Some share one.
 func readersOf(resource schema.GroupVersionResource, each func(gang.Reader, schema.GroupKind)) {
-	for _, reader := range roster.Readers() {
+	for _, reader := range gangcache.Readers() {
 		for _, kind := range reader.Kinds {
 			if kind.Group == resource.Group && kind.Resource == resource.Resource {
 				each(reader, kind.GroupKind)
@@ -82,8 +82,8 @@ func (h *groupHandler) SetObject(resource schema.GroupVersionResource, u *unstru
 	readersOf(resource, func(reader gang.Reader, kind schema.GroupKind) {
 		d, err := reader.Decode(u)
 		key := gang.Key{Dialect: reader.Dialect, Namespace: u.GetNamespace(), Name: u.GetName()}
-		object := roster.Object{Declaration: d, GroupKind: kind, Resource: resource, Unreadable: err}
-		h.apply(func() roster.Change { return h.roster.SetObject(key, object) })
+		object := gangcache.Object{Declaration: d, GroupKind: kind, Resource: resource, Unreadable: err}
+		h.apply(func() gangcache.Change { return h.roster.SetObject(key, object) })
 	})
 }
 
@@ -91,14 +91,14 @@ func (h *groupHandler) SetObject(resource schema.GroupVersionResource, u *unstru
 func (h *groupHandler) DeleteObject(resource schema.GroupVersionResource, namespace, name string) {
 	readersOf(resource, func(reader gang.Reader, kind schema.GroupKind) {
 		key := gang.Key{Dialect: reader.Dialect, Namespace: namespace, Name: name}
-		h.apply(func() roster.Change { return h.roster.DeleteObject(key, kind) })
+		h.apply(func() gangcache.Change { return h.roster.DeleteObject(key, kind) })
 	})
 }
 
 // Reset implements feed.Handler.
 func (h *groupHandler) Reset(resource schema.GroupVersionResource) {
 	readersOf(resource, func(_ gang.Reader, kind schema.GroupKind) {
-		h.apply(func() roster.Change { return h.roster.DeleteObjects(kind) })
+		h.apply(func() gangcache.Change { return h.roster.DeleteObjects(kind) })
 	})
 }
 
@@ -143,8 +143,8 @@ func (h *groupHandler) setBudget(obj any) {
 		h.deleteBudget(obj)
 		return
 	}
-	h.apply(func() roster.Change {
-		return h.roster.SetBudget(roster.Object{Declaration: d, GroupKind: d.Kind.GroupKind()})
+	h.apply(func() gangcache.Change {
+		return h.roster.SetBudget(gangcache.Object{Declaration: d, GroupKind: d.Kind.GroupKind()})
 	})
 }
 
@@ -155,7 +155,7 @@ func (h *groupHandler) deleteBudget(obj any) {
 	if budget, ok := obj.(*policyv1.PodDisruptionBudget); ok {
 		key := gang.Key{Dialect: gang.PDB, Namespace: budget.Namespace, Name: budget.Name}
 		kind := schema.GroupKind{Group: policyv1.GroupName, Kind: "PodDisruptionBudget"}
-		h.apply(func() roster.Change { return h.roster.DeleteBudget(key, kind) })
+		h.apply(func() gangcache.Change { return h.roster.DeleteBudget(key, kind) })
 	}
 }
 
@@ -167,24 +167,24 @@ func (h *groupHandler) setClass(obj any, exists bool) {
 	if !ok {
 		return
 	}
-	terms := roster.Terms{Priority: class.Value}
+	terms := gangcache.Terms{Priority: class.Value}
 	if class.PreemptionPolicy != nil {
 		terms.Policy = *class.PreemptionPolicy
 	}
-	h.apply(func() roster.Change { return h.roster.SetClass(class.Name, terms, exists) })
+	h.apply(func() gangcache.Change { return h.roster.SetClass(class.Name, terms, exists) })
 }
 
 // objects are the group objects as the status of gangs is written to them.
 type objects struct {
-	roster *roster.Roster
-	feed   *feed.Feed
+	roster *gangcache.Roster
+	feed   *groupinformer.Feed
 }
 
 // Get implements status.Objects.
-func (o objects) Get(key gang.Key) (roster.Object, *unstructured.Unstructured, bool) {
+func (o objects) Get(key gang.Key) (gangcache.Object, *unstructured.Unstructured, bool) {
 	object, ok := o.roster.Object(key)
 	if !ok {
-		return roster.Object{}, nil, false
+		return gangcache.Object{}, nil, false
 	}
 	u, _ := o.feed.Get(object.Resource, key.Namespace, key.Name)
 	return object, u, true

@@ -14,25 +14,25 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/plan"
-	"github.com/gangctl/gangctl/scheduler/policy"
-	"github.com/gangctl/gangctl/scheduler/roster"
-	"github.com/gangctl/gangctl/scheduler/slot"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
+	"github.com/gangctl/gangctl/scheduler/plugins/belowmin"
+	"github.com/gangctl/gangctl/scheduler/plugins/planner"
+	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
 // keepSlots has a ledger follow the members of all gangs. It must be called
 // before the engine is made: see slot.Ledger.Follow.
-func keepSlots(g *gangs) (*slot.Ledger, error) {
-	g.slots = slot.NewLedger(standing{g.roster, g.policy}, clock.RealClock{})
+func keepSlots(g *gangs) (*replacement.Ledger, error) {
+	g.slots = replacement.NewLedger(standing{g.roster, g.policy}, clock.RealClock{})
 	return g.slots, g.slots.Follow(g.members.live, g.members.ended)
 }
 
 // standing is the roster by the names of virtual PodGroups. For a gang that is
 // to be ignored below its minimum nothing is kept.
 type standing struct {
-	roster *roster.Roster
-	policy *policy.Controller
+	roster *gangcache.Roster
+	policy *belowmin.Controller
 }
 
 // GroupOf implements slot.Gangs.
@@ -47,7 +47,7 @@ func (s standing) Standing(group types.NamespacedName) (need, priority int32, ok
 	if err != nil {
 		return 0, 0, false
 	}
-	if choice, _ := s.policy.Of(key); choice == policy.Ignore {
+	if choice, _ := s.policy.Of(key); choice == belowmin.Ignore {
 		return 0, 0, false
 	}
 	return s.roster.Standing(key)
@@ -55,8 +55,8 @@ func (s standing) Standing(group types.NamespacedName) (need, priority int32, ok
 
 // watchPolicy returns what deals with gangs that stay below their minimum. What
 // it reads of gangs' objects is still to be set.
-func watchPolicy(g *gangs, client kubernetes.Interface, dyn dynamic.Interface, recorder events.EventRecorder) *policy.Controller {
-	return (&policy.Controller{
+func watchPolicy(g *gangs, client kubernetes.Interface, dyn dynamic.Interface, recorder events.EventRecorder) *belowmin.Controller {
+	return (&belowmin.Controller{
 		Client: client, Dynamic: dyn, Gangs: g.roster, Recorder: recorder, Clock: clock.RealClock{}, Owned: g.owned,
 	}).Complete()
 }
@@ -84,18 +84,18 @@ func (g *gangs) owned(job suspend.Job) bool {
 }
 
 // kept tells the planner what is held for and from a gang.
-type kept struct{ slots *slot.Ledger }
+type kept struct{ slots *replacement.Ledger }
 
 // KeptFrom implements plan.Claims. All members of a gang have one priority, so a
 // hold binds all of them or none.
-func (k kept) KeptFrom(_ types.NamespacedName, members []*corev1.Pod) []plan.Claim {
+func (k kept) KeptFrom(_ types.NamespacedName, members []*corev1.Pod) []planner.Claim {
 	if len(members) == 0 {
 		return nil
 	}
-	var claims []plan.Claim
+	var claims []planner.Claim
 	for node, holds := range k.slots.Held().Against(members[0]) {
 		for _, hold := range holds {
-			claims = append(claims, plan.Claim{Node: node, Pod: hold.Pod(), For: hold.Group, Why: hold.Why()})
+			claims = append(claims, planner.Claim{Node: node, Pod: hold.Pod(), For: hold.Group, Why: hold.Why()})
 		}
 	}
 	return claims

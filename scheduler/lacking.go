@@ -11,7 +11,7 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/utils/clock"
 
-	"github.com/gangctl/gangctl/scheduler/absence"
+	"github.com/gangctl/gangctl/scheduler/engine/absence"
 )
 
 // lacking gives the engine informers of the APIs that it watches and that older

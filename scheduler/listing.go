@@ -5,47 +5,47 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gangctl/gangctl/scheduler/gangsapi"
-	"github.com/gangctl/gangctl/scheduler/reserve"
-	"github.com/gangctl/gangctl/scheduler/slot"
+	"github.com/gangctl/gangctl/scheduler/api"
+	"github.com/gangctl/gangctl/scheduler/plugins/aging"
+	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
 )
 
 // listing is what is known of all gangs; it is what is served at /gangs.
 type listing struct {
 	*gangs
-	slots  *slot.Ledger
-	keeper *reserve.Keeper
+	slots  *replacement.Ledger
+	keeper *aging.Keeper
 }
 
-var _ gangsapi.Source = listing{}
+var _ api.Source = listing{}
 
 // Leading implements gangsapi.Source.
 func (l listing) Leading() bool { return l.leads.Load() }
 
 // Gangs implements gangsapi.Source.
-func (l listing) Gangs(namespace string) ([]gangsapi.Gang, error) {
+func (l listing) Gangs(namespace string) ([]api.Gang, error) {
 	if !l.status.Synced() {
-		return nil, gangsapi.ErrNotReady
+		return nil, api.ErrNotReady
 	}
-	holds := map[types.NamespacedName][]gangsapi.Hold{}
+	holds := map[types.NamespacedName][]api.Hold{}
 	for _, h := range l.slots.List() {
-		holds[h.Group] = append(holds[h.Group], gangsapi.Hold{Node: h.Node, Member: h.Member, Until: h.Until})
+		holds[h.Group] = append(holds[h.Group], api.Hold{Node: h.Node, Member: h.Member, Until: h.Until})
 	}
-	reserved := map[types.NamespacedName]*gangsapi.Reservation{}
+	reserved := map[types.NamespacedName]*api.Reservation{}
 	for _, r := range l.keeper.Held() {
-		entry := &gangsapi.Reservation{Nodes: l.keeper.KeptFor(r.Group), Since: r.Since}
+		entry := &api.Reservation{Nodes: l.keeper.KeptFor(r.Group), Since: r.Since}
 		if start := r.Start; !start.IsZero() {
 			entry.Start = &start
 		}
 		reserved[r.Group] = entry
 	}
-	var list []gangsapi.Gang
+	var list []api.Gang
 	for _, key := range l.roster.Keys() {
 		if namespace != "" && key.Namespace != namespace {
 			continue
 		}
 		group := types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()}
-		f := gangsapi.Facts{
+		f := api.Facts{
 			Key: key, Pods: l.roster.Pods(key), MinMember: l.roster.Need(key), Incomplete: l.roster.Incomplete(key),
 			Priority: l.roster.Priority(key), Holds: sorted(holds[group]), Reservation: reserved[group],
 		}
@@ -53,19 +53,19 @@ func (l listing) Gangs(namespace string) ([]gangsapi.Gang, error) {
 			f.Need = need
 		}
 		if object, ok := l.roster.Object(key); ok {
-			f.Object = &gangsapi.Object{
+			f.Object = &api.Object{
 				APIVersion: object.Kind.GroupVersion().String(), Kind: object.Kind.Kind, Name: object.Key.Name, UID: string(object.UID),
 			}
 		}
 		if note, ok := l.notes.Get(group); ok {
 			f.Note = &note
 		}
-		list = append(list, gangsapi.Describe(f))
+		list = append(list, api.Describe(f))
 	}
 	return list, nil
 }
 
-func sorted(holds []gangsapi.Hold) []gangsapi.Hold {
-	slices.SortFunc(holds, func(a, b gangsapi.Hold) int { return a.Until.Compare(b.Until) })
+func sorted(holds []api.Hold) []api.Hold {
+	slices.SortFunc(holds, func(a, b api.Hold) int { return a.Until.Compare(b.Until) })
 	return holds
 }

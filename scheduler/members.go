@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/roster"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
 )
 
 // members are the pods of the cluster: the live ones, which the engine sees
@@ -28,7 +28,7 @@ type members struct {
 
 // newMembers brings the pods of our names into the roster; touch is told which
 // gangs changed.
-func newMembers(client kubernetes.Interface, names []string, gangs *roster.Roster, touch func(gang.Key)) (*members, error) {
+func newMembers(client kubernetes.Interface, names []string, gangs *gangcache.Roster, touch func(gang.Key)) (*members, error) {
 	m := &members{names: names}
 	pods := coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}, selectPhases("status.phase!=Succeeded,status.phase!=Failed"))
 	if err := pods.SetTransform(trim); err != nil {
@@ -41,7 +41,7 @@ func newMembers(client kubernetes.Interface, names []string, gangs *roster.Roste
 	}
 	set := func(obj any) {
 		if pod, ok := m.pod(obj); ok {
-			m.live.apply(func() roster.Change { return gangs.SetEnded(pod) })
+			m.live.apply(func() gangcache.Change { return gangs.SetEnded(pod) })
 		}
 	}
 	registration, err := m.ended.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -49,14 +49,14 @@ func newMembers(client kubernetes.Interface, names []string, gangs *roster.Roste
 		UpdateFunc: func(old, obj any) {
 			if before, ok := m.pod(old); ok {
 				if pod, is := m.pod(obj); !is || pod.UID != before.UID {
-					m.live.apply(func() roster.Change { return gangs.DeleteEnded(before.UID) })
+					m.live.apply(func() gangcache.Change { return gangs.DeleteEnded(before.UID) })
 				}
 			}
 			set(obj)
 		},
 		DeleteFunc: func(obj any) {
 			if pod, ok := m.pod(obj); ok {
-				m.live.apply(func() roster.Change { return gangs.DeleteEnded(pod.UID) })
+				m.live.apply(func() gangcache.Change { return gangs.DeleteEnded(pod.UID) })
 			}
 		},
 	})

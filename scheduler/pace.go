@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"github.com/gangctl/gangctl/scheduler/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine/virtual"
 )
 
 // paceLimit is how long the members of a gang are kept from the engine because

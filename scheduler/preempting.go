@@ -6,14 +6,14 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/gangctl/gangctl/scheduler/plan"
-	"github.com/gangctl/gangctl/scheduler/preempt"
+	plannerplugin "github.com/gangctl/gangctl/scheduler/plugins/planner"
+	"github.com/gangctl/gangctl/scheduler/plugins/preemption"
 )
 
 // makeRoom returns what preempts for gangs and pods. It must be called before
 // the engine is made.
-func makeRoom(g *gangs, planner *plan.Planner) *preempt.Preemptor {
-	p := preempt.New(planner, clock.RealClock{})
+func makeRoom(g *gangs, planner *plannerplugin.Planner) *preemption.Preemptor {
+	p := preemption.New(planner, clock.RealClock{})
 	p.Wake, p.Released, p.Jobs, p.Marked = planner.Wake, planner.Released, g.policy.Jobs, g.marked
 	planner.Outlook, planner.Gone, p.Jobs.Keep = p.Outlook, p.Gone, p.Keeps
 	return p

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/roster"
-	"github.com/gangctl/gangctl/scheduler/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
 )
 
 // regrouped is the pod informer as the engine sees it: each pod of ours points
@@ -27,7 +27,7 @@ import (
 // happens, and its caches lose such a pod.
 type regrouped struct {
 	cache.SharedIndexInformer
-	gangs *roster.Roster
+	gangs *gangcache.Roster
 	ours  func(*corev1.Pod) bool
 	touch func(gang.Key)
 	// settle waits until the engine knows the newest of these virtual groups.
@@ -44,7 +44,7 @@ type regrouped struct {
 // sight is a pod of ours, and the copy of it that the engine was shown last.
 type sight struct{ pod, view *corev1.Pod }
 
-func newRegrouped(pods cache.SharedIndexInformer, gangs *roster.Roster, ours func(*corev1.Pod) bool, touch func(gang.Key)) *regrouped {
+func newRegrouped(pods cache.SharedIndexInformer, gangs *gangcache.Roster, ours func(*corev1.Pod) bool, touch func(gang.Key)) *regrouped {
 	return &regrouped{
 		SharedIndexInformer: pods, gangs: gangs, ours: ours, touch: touch,
 		settle: func([]types.NamespacedName) {}, sights: map[types.UID]sight{}, doubts: doubts{}, patience: doubtful,
@@ -93,7 +93,7 @@ func (r *regrouped) known() bool {
 
 // apply makes a change to the roster that no event of a live pod brings about,
 // and shows the engine what came of it.
-func (r *regrouped) apply(change func() roster.Change) {
+func (r *regrouped) apply(change func() gangcache.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.follow(change(), "")
@@ -101,7 +101,7 @@ func (r *regrouped) apply(change func() roster.Change) {
 
 // follow shows the members anew that a change concerns, but for one whose own
 // event is under way. The caller holds the lock.
-func (r *regrouped) follow(change roster.Change, but types.UID) {
+func (r *regrouped) follow(change gangcache.Change, but types.UID) {
 	others := slices.ContainsFunc(change.Shown, func(uid types.UID) bool { return uid != but })
 	if others && len(change.Terms) > 0 {
 		r.settle(change.Terms)

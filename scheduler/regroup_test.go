@@ -11,8 +11,8 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
-	"github.com/gangctl/gangctl/scheduler/roster"
-	"github.com/gangctl/gangctl/scheduler/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
 )
 
 // shown is an engine that notes what it is shown.
@@ -26,7 +26,7 @@ func newShown(t *testing.T) *shown {
 	s := &shown{}
 	pods := cache.NewSharedIndexInformer(&cache.ListWatch{}, &corev1.Pod{}, 0, cache.Indexers{})
 	ours := func(pod *corev1.Pod) bool { return pod.Spec.SchedulerName != corev1.DefaultSchedulerName }
-	s.podEvents = podEvents{newRegrouped(pods, roster.New(virtual.NewStore()), ours, func(gang.Key) {})}
+	s.podEvents = podEvents{newRegrouped(pods, gangcache.New(virtual.NewStore()), ours, func(gang.Key) {})}
 	note := func(verb string, obj any) {
 		if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			verb, obj = verb+" (missed)", last.Obj

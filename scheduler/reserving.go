@@ -9,44 +9,44 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
 
-	"github.com/gangctl/gangctl/scheduler/plan"
-	"github.com/gangctl/gangctl/scheduler/preempt"
-	"github.com/gangctl/gangctl/scheduler/reserve"
-	"github.com/gangctl/gangctl/scheduler/slot"
+	"github.com/gangctl/gangctl/scheduler/plugins/aging"
+	plannerplugin "github.com/gangctl/gangctl/scheduler/plugins/planner"
+	"github.com/gangctl/gangctl/scheduler/plugins/preemption"
+	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
 )
 
 // reserved tells the planner what is reserved for and from a gang.
-type reserved struct{ keeper *reserve.Keeper }
+type reserved struct{ keeper *aging.Keeper }
 
-// KeptFrom implements plan.Claims.
-func (r reserved) KeptFrom(group types.NamespacedName, members []*corev1.Pod) []plan.Claim {
+// KeptFrom implements plannerplugin.Claims.
+func (r reserved) KeptFrom(group types.NamespacedName, members []*corev1.Pod) []plannerplugin.Claim {
 	kept, err := r.keeper.KeptFrom(group, members)
 	if err != nil {
 		// The plan may then be refused by the filter, which costs an attempt.
-		klog.Background().Error(err, "Cannot tell what is reserved", "gang", reserve.DisplayName(group))
+		klog.Background().Error(err, "Cannot tell what is reserved", "gang", aging.DisplayName(group))
 	}
-	var claims []plan.Claim
+	var claims []plannerplugin.Claim
 	for _, k := range kept {
-		claims = append(claims, plan.Claim{Node: k.Node, Pod: k.Pod, For: k.For, Why: k.Why})
+		claims = append(claims, plannerplugin.Claim{Node: k.Node, Pod: k.Pod, For: k.For, Why: k.Why})
 	}
 	return claims
 }
 
-// KeptFor implements plan.Claims.
+// KeptFor implements plannerplugin.Claims.
 func (r reserved) KeptFor(group types.NamespacedName) []string { return r.keeper.KeptFor(group) }
 
 // newKeeper returns a keeper that sees the cluster as plans do.
-func newKeeper(planner *plan.Planner) *reserve.Keeper {
-	return reserve.NewKeeper(func(handle fwk.Handle) reserve.View { return planner.View(handle) }, clock.RealClock{})
+func newKeeper(planner *plannerplugin.Planner) *aging.Keeper {
+	return aging.NewKeeper(func(handle fwk.Handle) aging.View { return planner.View(handle) }, clock.RealClock{})
 }
 
 // promised is what others have been promised than those with reservations.
 type promised struct {
-	slots     *slot.Ledger
-	preemptor *preempt.Preemptor
+	slots     *replacement.Ledger
+	preemptor *preemption.Preemptor
 }
 
-var _ reserve.Promises = promised{}
+var _ aging.Promises = promised{}
 
 // Cleared implements reserve.Promises.
 func (p promised) Cleared(group types.NamespacedName, member *corev1.Pod) (leave []types.UID, come []*corev1.Pod) {
@@ -67,18 +67,18 @@ func (p promised) Replaced(_ types.NamespacedName, member *corev1.Pod) []*corev1
 }
 
 // allClaims are the claims of several parts.
-type allClaims []plan.Claims
+type allClaims []plannerplugin.Claims
 
-// KeptFrom implements plan.Claims.
-func (a allClaims) KeptFrom(group types.NamespacedName, members []*corev1.Pod) []plan.Claim {
-	var all []plan.Claim
+// KeptFrom implements plannerplugin.Claims.
+func (a allClaims) KeptFrom(group types.NamespacedName, members []*corev1.Pod) []plannerplugin.Claim {
+	var all []plannerplugin.Claim
 	for _, c := range a {
 		all = append(all, c.KeptFrom(group, members)...)
 	}
 	return all
 }
 
-// KeptFor implements plan.Claims.
+// KeptFor implements plannerplugin.Claims.
 func (a allClaims) KeptFor(group types.NamespacedName) []string {
 	var all []string
 	for _, c := range a {

@@ -7,7 +7,7 @@ import (
 
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
-	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
 func TestServe(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 	zpagesfeatures "k8s.io/component-base/zpages/features"
 	"k8s.io/kubernetes/pkg/scheduler/metrics/resources"
 
-	"github.com/gangctl/gangctl/scheduler/gangsapi"
+	"github.com/gangctl/gangctl/scheduler/api"
 )
 
 // stopWithin is how long requests that are under way may take when the server stops.
@@ -81,7 +81,7 @@ func (s *instance) paths(ctx context.Context) http.Handler {
 		}
 	})
 	slis.SLIMetricsWithReset{}.Install(m)
-	m.Handle(gangsapi.Path, gangsapi.Handler(s.listing))
+	m.Handle(api.Path, api.Handler(s.listing))
 	if s.config.ComponentConfig.EnableProfiling {
 		routes.Profiling{}.Install(m)
 		if s.config.ComponentConfig.EnableContentionProfiling {

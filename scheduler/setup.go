@@ -22,12 +22,12 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 	"k8s.io/utils/clock"
 
-	"github.com/gangctl/gangctl/scheduler/binding"
-	"github.com/gangctl/gangctl/scheduler/intercept"
-	"github.com/gangctl/gangctl/scheduler/preempt"
-	"github.com/gangctl/gangctl/scheduler/reconnect"
+	"github.com/gangctl/gangctl/scheduler/engine/intercept"
+	"github.com/gangctl/gangctl/scheduler/engine/reconnect"
+	"github.com/gangctl/gangctl/scheduler/engine/unanswered"
+	"github.com/gangctl/gangctl/scheduler/plugins/aging"
+	"github.com/gangctl/gangctl/scheduler/plugins/preemption"
 	"github.com/gangctl/gangctl/scheduler/record"
-	"github.com/gangctl/gangctl/scheduler/reserve"
 )
 
 // How many requests a second the scheduler sends to the API server at most, and
@@ -42,10 +42,10 @@ type instance struct {
 	config *schedulerserverconfig.CompletedConfig
 	engine *upstream.Scheduler
 	gangs  *gangs
-	keeper *reserve.Keeper
+	keeper *aging.Keeper
 	events *record.Recorder // on gangs; the engine has its own for pods
 
-	preemptor *preempt.Preemptor
+	preemptor *preemption.Preemptor
 
 	listing listing
 	counted []measured
@@ -90,7 +90,7 @@ func setup(ctx context.Context, opts *settings) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	binder := binding.New(clock.RealClock{})
+	binder := unanswered.New(clock.RealClock{})
 	c.Client, c.InformerFactory = binder.Client(g.client), g.factory
 	p, err := assemble(g, c.ComponentConfig.Profiles)
 	if err != nil {

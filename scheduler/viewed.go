@@ -4,14 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/gangctl/gangctl/scheduler/roster"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
 )
 
 // viewed is the cache of pods as the engine's listers see it. What is stored is
 // what the API server said; the rest is added on the way out.
 type viewed struct {
 	cache.Indexer
-	gangs *roster.Roster
+	gangs *gangcache.Roster
 }
 
 func (v viewed) view(obj any) any {

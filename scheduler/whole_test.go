@@ -18,9 +18,9 @@ import (
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 
-	"github.com/gangctl/gangctl/scheduler/preempt"
-	"github.com/gangctl/gangctl/scheduler/reserve"
-	"github.com/gangctl/gangctl/scheduler/slot"
+	"github.com/gangctl/gangctl/scheduler/plugins/aging"
+	"github.com/gangctl/gangctl/scheduler/plugins/preemption"
+	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
 )
 
 // startWhole runs the rig with all our plugins, less those that are disabled, until the test ends. Gangs get reservations after a
@@ -38,7 +38,7 @@ func (r *rig) startWhole(disabled ...string) parts {
 			r.profiles[i].Plugins.MultiPoint.Disabled = append(r.profiles[i].Plugins.MultiPoint.Disabled, schedulerconfig.Plugin{Name: name})
 		}
 		r.profiles[i].PluginConfig = append(r.profiles[i].PluginConfig, schedulerconfig.PluginConfig{
-			Name: reserve.Name, Args: &runtime.Unknown{Raw: []byte(`{"after":"1s"}`), ContentType: runtime.ContentTypeJSON},
+			Name: aging.Name, Args: &runtime.Unknown{Raw: []byte(`{"after":"1s"}`), ContentType: runtime.ContentTypeJSON},
 		})
 	}
 	enable(r.profiles, plugins)
@@ -111,7 +111,7 @@ func (r *rig) comer(what string, done func() bool) {
 
 // reserved tells whether a gang has a reservation.
 func (p parts) reserved(gang string) bool {
-	return slices.ContainsFunc(p.keeper.Held(), func(r reserve.Reservation) bool { return r.Group.Name == "labels:"+gang })
+	return slices.ContainsFunc(p.keeper.Held(), func(r aging.Reservation) bool { return r.Group.Name == "labels:"+gang })
 }
 
 func asks(cpus string) func(*corev1.Pod) {
@@ -131,7 +131,7 @@ func TestEachPluginCanBeDisabled(t *testing.T) {
 			r.waitPlaced(runs...)
 			r.gangOf("waits", 2)
 			r.comer("the outcome of a wait", func() bool {
-				return p.reserved("waits") || plugin.name == reserve.Name && says(r.get("comer-0"), "nsufficient cpu")
+				return p.reserved("waits") || plugin.name == aging.Name && says(r.get("comer-0"), "nsufficient cpu")
 			})
 			r.delete(runs...)
 			r.waitPlaced("waits-0", "waits-1")
@@ -141,10 +141,10 @@ func TestEachPluginCanBeDisabled(t *testing.T) {
 
 // A gang may wait for the end of one whose member has died: the replacement must come in, or both wait for ever.
 func TestAReservationLetsAReplacementIn(t *testing.T) {
-	for name, disabled := range map[string][]string{"its place is held": nil, "nothing is held": {slot.Name}} {
+	for name, disabled := range map[string][]string{"its place is held": nil, "nothing is held": {replacement.Name}} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			p := r.startWhole(append(disabled, preempt.Name)...)
+			p := r.startWhole(append(disabled, preemption.Name)...)
 			r.node("n1", 4)
 			r.node("n2", 4)
 			r.waitPlaced(r.gangOf("g", 8)...)

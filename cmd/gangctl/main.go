@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/version"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
 	"github.com/gangctl/gangctl/pkg/cmd/program"
 	"github.com/gangctl/gangctl/pkg/cmd/root"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/version"
 	"github.com/gangctl/gangctl/scheduler"
 )
 

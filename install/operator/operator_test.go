@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gangctl/gangctl/install"
-	"github.com/gangctl/gangctl/pkg/grant"
-	known "github.com/gangctl/gangctl/pkg/operator"
+	known "github.com/gangctl/gangctl/pkg/setup/operator"
+	"github.com/gangctl/gangctl/pkg/setup/rbac"
 )
 
 // limit is what API servers take of annotations, among which client-side apply
@@ -172,7 +172,7 @@ func TestIsRecognised(t *testing.T) {
 			if need.Namespaced {
 				held = slices.Concat(cluster, own)
 			}
-			if missing := grant.Missing(held, need.Rules); len(missing) > 0 {
+			if missing := rbac.Missing(held, need.Rules); len(missing) > 0 {
 				t.Errorf("with scheduler %q it cannot %s: %v", scheduler, need.Purpose, missing)
 			}
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 )
 
 // TestMain does what main does before it makes the commands.

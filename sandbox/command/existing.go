@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io/fs"
 
-	"github.com/gangctl/gangctl/pkg/version"
+	"github.com/gangctl/gangctl/pkg/cli/version"
 
 	"github.com/gangctl/gangctl/sandbox/datadir"
 	"github.com/gangctl/gangctl/sandbox/session"

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 
 	"github.com/gangctl/gangctl/sandbox/credential"
 	"github.com/gangctl/gangctl/sandbox/datadir"

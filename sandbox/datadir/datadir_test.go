@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/sandbox/setting"
 )
 

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
 // WriteFile replaces a file of the data dir in one step, readable by its owner

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/gangctl/gangctl/sandbox/sandboxtest"
+	"github.com/gangctl/gangctl/internal/sandboxtest"
 )
 
 // A component that was killed is no reason to lose anything: `up` starts the

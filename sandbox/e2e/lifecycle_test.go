@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/gangctl/gangctl/internal/sandboxtest"
 	"github.com/gangctl/gangctl/sandbox/datadir"
-	"github.com/gangctl/gangctl/sandbox/sandboxtest"
 )
 
 func client(t *testing.T, c *sandboxtest.Cluster) kubernetes.Interface {

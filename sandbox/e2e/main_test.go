@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gangctl/gangctl/sandbox/sandboxtest"
+	"github.com/gangctl/gangctl/internal/sandboxtest"
 )
 
 func TestMain(m *testing.M) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gangctl/gangctl/sandbox/sandboxtest"
+	"github.com/gangctl/gangctl/internal/sandboxtest"
 )
 
 func TestRefuses(t *testing.T) {

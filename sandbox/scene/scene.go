@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gangctl/gangctl/pkg/workload/demand"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // Labels of the Training Operator, 1.6 and later, on the pods of a job.
@@ -64,7 +64,7 @@ func Of(pods []corev1.Pod) Scene {
 		if err != nil {
 			index = -1
 		}
-		member := Member{Job: pod.Labels[JobLabel], Role: pod.Labels[RoleLabel], Index: index, Pod: pod.Name, GPUs: demand.GPUs(demand.Of(pod.Spec))}
+		member := Member{Job: pod.Labels[JobLabel], Role: pod.Labels[RoleLabel], Index: index, Pod: pod.Name, GPUs: request.GPUs(request.Of(pod.Spec))}
 		member.State, member.Reason = state(pod)
 		s = append(s, member)
 	}

@@ -8,7 +8,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 
 	"github.com/gangctl/gangctl/sandbox/credential"
 	"github.com/gangctl/gangctl/sandbox/datadir"

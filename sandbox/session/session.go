@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 
 	"github.com/gangctl/gangctl/sandbox/datadir"
 	"github.com/gangctl/gangctl/sandbox/supervise"

@@ -9,7 +9,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 
 	"github.com/gangctl/gangctl/sandbox/supervise"
 )

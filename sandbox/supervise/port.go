@@ -6,7 +6,7 @@ import (
 	"net"
 	"strconv"
 
-	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
 // The ports of a sandbox, all on 127.0.0.1.

@@ -14,11 +14,11 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/gangctl/gangctl/pkg/explain"
-	"github.com/gangctl/gangctl/pkg/explain/answer"
-	"github.com/gangctl/gangctl/pkg/explain/world"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/snapshot"
 )
 
 const (
@@ -194,12 +194,12 @@ func (e *Explainer) take() []gang.Key {
 // round answers for every gang that was touched. Gangs for which that failed
 // are touched again.
 func (e *Explainer) round(ctx context.Context) error {
-	questions := map[gang.Key]explain.Question{}
+	questions := map[gang.Key]diagnose.Question{}
 	for _, key := range e.take() {
 		if pod := waiting(e.Members(key)); pod != nil {
-			questions[key] = explain.Question{Kind: "pod", Namespace: pod.Namespace, Name: pod.Name}
+			questions[key] = diagnose.Question{Kind: "pod", Namespace: pod.Namespace, Name: pod.Name}
 		} else if _, known := e.said[key]; known {
-			questions[key] = explain.Question{}
+			questions[key] = diagnose.Question{}
 		}
 	}
 	if len(questions) == 0 {
@@ -212,7 +212,7 @@ func (e *Explainer) round(ctx context.Context) error {
 		}
 		return err
 	}
-	asker := explain.NewAsker(s)
+	asker := diagnose.NewAsker(s)
 	var failed []error
 	for key, q := range questions {
 		if err := e.answer(ctx, asker, key, q); err != nil {
@@ -225,7 +225,7 @@ func (e *Explainer) round(ctx context.Context) error {
 
 // answer explains one gang and publishes what is new. A gang that does not wait
 // any more has its answer taken back.
-func (e *Explainer) answer(ctx context.Context, asker *explain.Asker, key gang.Key, q explain.Question) error {
+func (e *Explainer) answer(ctx context.Context, asker *diagnose.Asker, key gang.Key, q diagnose.Question) error {
 	last, known := e.said[key]
 	if q.Name == "" {
 		if err := e.Publish(ctx, key, over(last.answer, e.Clock.Now())); err != nil {
@@ -234,8 +234,8 @@ func (e *Explainer) answer(ctx context.Context, asker *explain.Asker, key gang.K
 		delete(e.said, key)
 		return nil
 	}
-	a, err := asker.Ask(ctx, q, explain.Options{AdviceBudget: adviceBudget})
-	var gone *world.NotFoundError
+	a, err := asker.Ask(ctx, q, diagnose.Options{AdviceBudget: adviceBudget})
+	var gone *view.NotFoundError
 	if errors.As(err, &gone) {
 		return nil // deleted since; its next event comes
 	} else if err != nil {

@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
-	"github.com/gangctl/gangctl/pkg/explain"
-	"github.com/gangctl/gangctl/pkg/explain/answer"
-	"github.com/gangctl/gangctl/pkg/explain/explaintest"
-	"github.com/gangctl/gangctl/pkg/explain/published"
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/published"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/snapshot"
 )
 
 var key = gang.Key{Dialect: gang.SchedulerPlugins, Namespace: "team", Name: "gang"}
@@ -36,7 +36,7 @@ type stage struct {
 }
 
 func newStage() *stage {
-	s := &stage{snap: explaintest.New().Nodes(1, 4).Add(explaintest.Gang{Name: "gang", Workers: 2, GPUs: 4}).Done()}
+	s := &stage{snap: clustertest.New().Nodes(1, 4).Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 4}).Done()}
 	s.Explainer = (&Explainer{
 		Snapshot: func(context.Context) (*snapshot.Snapshot, error) { s.taken++; return s.snap, nil },
 		Members: func(k gang.Key) (pods []*corev1.Pod) {
@@ -114,7 +114,7 @@ func TestANewReasonIsPublished(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.Touch(key)
 		pass(2 * settle)
-		s.snap = explaintest.New().Nodes(1, 4).Runs("other", 4, "n1").Add(explaintest.Gang{Name: "gang", Workers: 2, GPUs: 4}).Done()
+		s.snap = clustertest.New().Nodes(1, 4).Runs("other", 4, "n1").Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 4}).Done()
 		s.Touch(key)
 		pass(2 * settle)
 		if len(s.published) != 1 {
@@ -131,9 +131,9 @@ func TestANewReasonIsPublished(t *testing.T) {
 func TestPublishingIsBounded(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		for second := range 300 {
-			b := explaintest.New().Nodes(1, 4).Add(explaintest.Gang{Name: "gang", Workers: 2, GPUs: 4})
+			b := clustertest.New().Nodes(1, 4).Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 4})
 			if second%2 == 0 {
-				b = explaintest.New().Nodes(1, 4).Runs("other", 4, "n1").Add(explaintest.Gang{Name: "gang", Workers: 2, GPUs: 4})
+				b = clustertest.New().Nodes(1, 4).Runs("other", 4, "n1").Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 4})
 			}
 			s.snap = b.Done()
 			s.Touch(key)
@@ -149,7 +149,7 @@ func TestAGangThatStartsTakesItsAnswerBack(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.Touch(key)
 		pass(2 * settle)
-		s.snap = explaintest.New().Nodes(1, 4).Done()
+		s.snap = clustertest.New().Nodes(1, 4).Done()
 		s.Touch(key)
 		pass(2 * settle)
 		if len(s.published) != 2 || s.published[1].Verdict != answer.Running || s.published[1].Job != s.published[0].Job {
@@ -166,7 +166,7 @@ func TestAGangThatStartsTakesItsAnswerBack(t *testing.T) {
 func TestAGangThatStartsAtOnceCostsNothing(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.Touch(key)
-		s.snap = explaintest.New().Nodes(1, 4).Done()
+		s.snap = clustertest.New().Nodes(1, 4).Done()
 		pass(2 * settle)
 		if s.taken+len(s.published) != 0 {
 			t.Errorf("%d snapshots and %d answers for a gang that runs", s.taken, len(s.published))
@@ -208,7 +208,7 @@ func TestAFailureToTakeBackIsTriedAgain(t *testing.T) {
 	play(t, func(t *testing.T, s *stage) {
 		s.Touch(key)
 		pass(2 * settle)
-		s.snap = explaintest.New().Nodes(1, 4).Done()
+		s.snap = clustertest.New().Nodes(1, 4).Done()
 		s.fail = errors.New("the API server is away")
 		s.Touch(key)
 		pass(5 * settle)
@@ -224,7 +224,7 @@ func TestAFailureToTakeBackIsTriedAgain(t *testing.T) {
 // it is true, and it is taken back when it is not, though this one never gave it.
 func TestWhatAnotherPublished(t *testing.T) {
 	before := func(s *stage) {
-		a, err := explain.NewAsker(s.snap).Ask(context.Background(), explain.Question{Namespace: "team", Name: "gang"}, explain.Options{})
+		a, err := diagnose.NewAsker(s.snap).Ask(context.Background(), diagnose.Question{Namespace: "team", Name: "gang"}, diagnose.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,7 +232,7 @@ func TestWhatAnotherPublished(t *testing.T) {
 		a.Snapshot.At = &at
 		s.standing = map[gang.Key]*answer.Answer{key: a}
 	}
-	starts := func(s *stage) { before(s); s.snap = explaintest.New().Nodes(1, 4).Done() }
+	starts := func(s *stage) { before(s); s.snap = clustertest.New().Nodes(1, 4).Done() }
 	play(t, func(t *testing.T, s *stage) {
 		pass(3 * settle)
 		if len(s.published) != 0 || s.taken != 1 {

@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/gangctl/gangctl/pkg/explain"
-	"github.com/gangctl/gangctl/pkg/explain/answer"
-	"github.com/gangctl/gangctl/pkg/explain/published"
+	"github.com/gangctl/gangctl/pkg/diagnose"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/published"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -34,7 +34,7 @@ func publisher(client *fake.Clientset) *Publisher {
 func TestOneEventAJob(t *testing.T) {
 	client := fake.NewClientset()
 	p, s := publisher(client), newStage()
-	a, err := explain.NewAsker(s.snap).Ask(t.Context(), explain.Question{Namespace: "team", Name: "gang"}, explain.Options{NoAdvice: true})
+	a, err := diagnose.NewAsker(s.snap).Ask(t.Context(), diagnose.Question{Namespace: "team", Name: "gang"}, diagnose.Options{NoAdvice: true})
 	if err != nil {
 		t.Fatal(err)
 	}

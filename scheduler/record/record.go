@@ -25,7 +25,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/gangctl/gangctl/pkg/explain/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 )
 
 const (

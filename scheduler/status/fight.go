@@ -6,13 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/board"
-	"github.com/gangctl/gangctl/scheduler/roster"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
+	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
 // elsewhere tells whether the members that name an object are, in another dialect
 // that reads objects of its kind, another gang. That gang's status is the object's.
-func (c *Controller) elsewhere(key gang.Key, object roster.Object) bool {
+func (c *Controller) elsewhere(key gang.Key, object gangcache.Object) bool {
 	for dialect := range shapes {
 		other := gang.Key{Dialect: dialect, Namespace: key.Namespace, Name: key.Name}
 		if dialect == key.Dialect || len(c.Gangs.Pods(other)) == 0 {
@@ -33,7 +33,7 @@ func (c *Controller) fought(key gang.Key, u *unstructured.Unstructured, status m
 		return 0
 	}
 	if c.fights[key] == nil {
-		c.fights[key] = &board.Pace{}
+		c.fights[key] = &reasons.Pace{}
 	}
 	now := c.Clock.Now()
 	if left := c.fights[key].Wait(now); left > 0 {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
-	"github.com/gangctl/gangctl/scheduler/board"
+	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
 // rival is somebody else who writes the status of the gang's object.
@@ -80,7 +80,7 @@ func TestWritersThatDisagreeWriteAFewTimesAMinute(t *testing.T) {
 		b.clock.Step(settle)
 	}
 	// The first write is not one of a fight.
-	if limit := 5*board.PerMinute + 1; r.patches > limit || r.patches < 5 {
+	if limit := 5*reasons.PerMinute + 1; r.patches > limit || r.patches < 5 {
 		t.Errorf("%d patches in five minutes, want at most %d", r.patches, limit)
 	}
 	b.pods = []*corev1.Pod{pod("a", "n1", corev1.PodRunning), pod("b", "n2", corev1.PodRunning)}

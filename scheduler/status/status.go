@@ -20,9 +20,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/board"
-	"github.com/gangctl/gangctl/scheduler/retry"
-	"github.com/gangctl/gangctl/scheduler/roster"
+	"github.com/gangctl/gangctl/scheduler/engine/retry"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
+	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
 const (
@@ -61,7 +61,7 @@ type Gangs interface {
 // Objects reads the API objects of gangs. The object itself is nil where only
 // its identity is known.
 type Objects interface {
-	Get(key gang.Key) (object roster.Object, u *unstructured.Unstructured, ok bool)
+	Get(key gang.Key) (object gangcache.Object, u *unstructured.Unstructured, ok bool)
 }
 
 // Controller keeps the users' view of every gang current. Its writes are
@@ -76,7 +76,7 @@ type Controller struct {
 	Word func(namespace, name string) (*schedulingv1beta1.PodGroup, bool)
 	// Said returns what users were told of a gang that was tried and waits; ok is
 	// false for any other.
-	Said func(namespace, name string) (note board.Note, ok bool)
+	Said func(namespace, name string) (note reasons.Note, ok bool)
 	// Synced tells whether every pod and object is known.
 	Synced func() bool
 	// Ours tells the scheduler names that are ours.
@@ -87,12 +87,12 @@ type Controller struct {
 	queue workqueue.TypedRateLimitingInterface[gang.Key]
 	// Touched by the one worker only.
 	waiting  map[gang.Key]wait
-	told     map[gang.Key]*board.Pace // how often users were told of a gang that cannot be tried, or is doubtful
+	told     map[gang.Key]*reasons.Pace // how often users were told of a gang that cannot be tried, or is doubtful
 	doubtful map[gang.Key]wait
 	phases   map[gang.Key]wait // phases that are not worth writing yet
 	ours     map[gang.Key]bool // groups that pods of ours are or were members of
 	written  map[gang.Key]written
-	fights   map[gang.Key]*board.Pace // how often a status was written again that somebody else had changed
+	fights   map[gang.Key]*reasons.Pace // how often a status was written again that somebody else had changed
 	silent   map[gang.Key]silence
 }
 
@@ -107,7 +107,7 @@ type wait struct {
 func (c *Controller) Complete() *Controller {
 	c.queue = retry.Queue[gang.Key]()
 	c.waiting, c.doubtful, c.phases = map[gang.Key]wait{}, map[gang.Key]wait{}, map[gang.Key]wait{}
-	c.told, c.fights = map[gang.Key]*board.Pace{}, map[gang.Key]*board.Pace{}
+	c.told, c.fights = map[gang.Key]*reasons.Pace{}, map[gang.Key]*reasons.Pace{}
 	c.ours, c.written, c.silent = map[gang.Key]bool{}, map[gang.Key]written{}, map[gang.Key]silence{}
 	return c
 }
@@ -242,7 +242,7 @@ func (c *Controller) say(texts map[gang.Key]wait, key gang.Key, pods []*corev1.P
 // they were, the gang is looked at again when they may be.
 func (c *Controller) mayTell(key gang.Key) bool {
 	if c.told[key] == nil {
-		c.told[key] = &board.Pace{}
+		c.told[key] = &reasons.Pace{}
 	}
 	left := c.told[key].Wait(c.Clock.Now())
 	if left > 0 {

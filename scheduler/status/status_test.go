@@ -21,11 +21,11 @@ import (
 	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
 
-	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
-	"github.com/gangctl/gangctl/scheduler/board"
-	"github.com/gangctl/gangctl/scheduler/roster"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
+	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
 var key = gang.Key{Dialect: gang.SchedulerPlugins, Namespace: "research", Name: "llama"}
@@ -44,7 +44,7 @@ type bench struct {
 	doubt      string
 	sentence   string
 	word       []metav1.Condition
-	object     roster.Object
+	object     gangcache.Object
 	synced     bool
 	names      []string
 	events     chan string
@@ -74,7 +74,7 @@ func benchOf(t *testing.T, dialect gang.Dialect, resource schema.GroupVersionRes
 	b := &bench{
 		t: t, clock: testclock.NewFakeClock(start), pods: pods, need: 2, synced: true, events: recorder.Events,
 		key:    gang.Key{Dialect: dialect, Namespace: key.Namespace, Name: key.Name},
-		object: roster.Object{Declaration: gang.Declaration{Kind: kind, UID: "g"}, GroupKind: kind.GroupKind(), Resource: resource},
+		object: gangcache.Object{Declaration: gang.Declaration{Kind: kind, UID: "g"}, GroupKind: kind.GroupKind(), Resource: resource},
 	}
 	b.Controller = (&Controller{
 		Client: fake.NewClientset(objects...),
@@ -84,8 +84,8 @@ func benchOf(t *testing.T, dialect gang.Dialect, resource schema.GroupVersionRes
 		Word: func(string, string) (*schedulingv1beta1.PodGroup, bool) {
 			return &schedulingv1beta1.PodGroup{Status: schedulingv1beta1.PodGroupStatus{Conditions: b.word}}, b.word != nil
 		},
-		Said: func(string, string) (board.Note, bool) {
-			return board.Note{Finding: answer.Finding{Code: answer.NodesBusy, Message: b.sentence}}, b.sentence != ""
+		Said: func(string, string) (reasons.Note, bool) {
+			return reasons.Note{Finding: answer.Finding{Code: answer.NodesBusy, Message: b.sentence}}, b.sentence != ""
 		},
 		Synced:   func() bool { return b.synced },
 		Ours:     func(name string) bool { return slices.Contains(b.names, name) },
@@ -111,9 +111,9 @@ func (s said) Doubt(gang.Key) string      { return s.doubt }
 // server reads objects back, as the informer's cache would.
 type server struct{ *bench }
 
-func (s server) Get(key gang.Key) (roster.Object, *unstructured.Unstructured, bool) {
+func (s server) Get(key gang.Key) (gangcache.Object, *unstructured.Unstructured, bool) {
 	if key.Dialect == gang.Labels || s.object.UID == "" {
-		return roster.Object{}, nil, false
+		return gangcache.Object{}, nil, false
 	}
 	u, err := s.Dynamic.Resource(s.object.Resource).Namespace(key.Namespace).Get(context.Background(), key.Name, metav1.GetOptions{})
 	return s.object, u, err == nil
@@ -280,7 +280,7 @@ func TestWhatFlapsIsToldAFewTimesAMinute(t *testing.T) {
 		b.pods[0] = told
 		b.clock.Step(time.Second)
 	}
-	limit := 5 * board.PerMinute
+	limit := 5 * reasons.PerMinute
 	if n := len(b.events); n > limit || n < 5 {
 		t.Errorf("%d events in five minutes, want at most %d", n, limit)
 	}
@@ -312,7 +312,7 @@ func TestPodsThatComeAndGoAreToldOfAFewTimesAMinute(t *testing.T) {
 			b.reconcile()
 			b.clock.Step(time.Second)
 		}
-		if n, limit := len(b.events), 5*board.PerMinute; n > limit || n < 5 {
+		if n, limit := len(b.events), 5*reasons.PerMinute; n > limit || n < 5 {
 			t.Errorf("%s: %d events in five minutes, want at most %d", name, n, limit)
 		}
 		b.pods = nil
@@ -327,7 +327,7 @@ func TestPodsThatComeAndGoAreToldOfAFewTimesAMinute(t *testing.T) {
 // A member that comes when its gang was told often enough says why it waits, too.
 func TestANewMemberIsTold(t *testing.T) {
 	b := newBench(t, pod("a", "", corev1.PodPending))
-	for i := range 2 * board.PerMinute {
+	for i := range 2 * reasons.PerMinute {
 		b.incomplete = fmt.Sprintf("gang research/llama waits for its pods: %d/9 pods exist", i)
 		b.reconcile()
 		b.clock.Step(patience)

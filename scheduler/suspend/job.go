@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gangctl/gangctl/pkg/suspension"
+	"github.com/gangctl/gangctl/pkg/gang/suspension"
 )
 
 const (

@@ -12,10 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gangctl/gangctl/pkg/explain"
-	"github.com/gangctl/gangctl/pkg/explain/answer"
-	"github.com/gangctl/gangctl/pkg/snapshot"
-	"github.com/gangctl/gangctl/pkg/snapshot/collect"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
+	"github.com/gangctl/gangctl/pkg/diagnose"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
 // snapshot takes a snapshot that shows the cluster as it is. What is collected comes from the API server's cache, which may be
@@ -83,8 +83,8 @@ func (c *scene) released(s *snapshot.Snapshot, g *Gang) (*snapshot.Snapshot, err
 // ask asks gangctl about a gang.
 func (c *scene) ask(ctx context.Context, s *snapshot.Snapshot, g *Gang) (*answer.Answer, error) {
 	kind, name, _ := strings.Cut(g.question(), "/")
-	q := explain.Question{Kind: kind, Namespace: c.namespace, Name: name}
-	a, err := explain.Explain(ctx, s, q, explain.Options{NoAdvice: true})
+	q := diagnose.Question{Kind: kind, Namespace: c.namespace, Name: name}
+	a, err := diagnose.Explain(ctx, s, q, diagnose.Options{NoAdvice: true})
 	if err != nil {
 		return nil, fmt.Errorf("explain %s: %w", g.Name, err)
 	}
@@ -114,7 +114,7 @@ func (c *scene) rehearse(ctx context.Context, g *Gang) (*answer.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := explain.DryRun(ctx, s, job, c.namespace, explain.Options{NoAdvice: true}, g.object(c.namespace))
+	a, err := diagnose.DryRun(ctx, s, job, c.namespace, diagnose.Options{NoAdvice: true}, g.object(c.namespace))
 	if err != nil {
 		return nil, fmt.Errorf("rehearse %s: %w", g.Name, err)
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
 // Class is how what gangctl said and what the scheduler did go together.

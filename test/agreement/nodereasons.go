@@ -10,8 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gangctl/gangctl/pkg/explain/answer"
-	"github.com/gangctl/gangctl/pkg/fit"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // rejections counts nodes by what rejects a pod there.
@@ -22,18 +22,18 @@ type rejections map[string]int
 var reasonWords = []struct {
 	topic       string
 	words       *regexp.Regexp
-	constraints []fit.Constraint
+	constraints []placement.Constraint
 }{
-	{"cordon", regexp.MustCompile(`^node\(s\) were unschedulable`), []fit.Constraint{fit.Cordon}},
-	{"taint", regexp.MustCompile(`^node\(s\) had (untolerated )?taint`), []fit.Constraint{fit.Taint, fit.NotReady}},
-	{"selector", regexp.MustCompile(`^node\(s\) didn't match Pod's node affinity/selector`), []fit.Constraint{fit.NodeSelector, fit.NodeAffinity}},
-	{"port", regexp.MustCompile(`^node\(s\) didn't have free ports`), []fit.Constraint{fit.HostPort}},
+	{"cordon", regexp.MustCompile(`^node\(s\) were unschedulable`), []placement.Constraint{placement.Cordon}},
+	{"taint", regexp.MustCompile(`^node\(s\) had (untolerated )?taint`), []placement.Constraint{placement.Taint, placement.NotReady}},
+	{"selector", regexp.MustCompile(`^node\(s\) didn't match Pod's node affinity/selector`), []placement.Constraint{placement.NodeSelector, placement.NodeAffinity}},
+	{"port", regexp.MustCompile(`^node\(s\) didn't have free ports`), []placement.Constraint{placement.HostPort}},
 	{"resource", regexp.MustCompile(`^(Insufficient (?P<name>\S+)|Too many pods)$`), nil},
-	{"volume", regexp.MustCompile(`(?i)volume`), []fit.Constraint{fit.VolumeClaim, fit.VolumeLimits, fit.VolumeNode, fit.VolumeZone}},
-	{"spread", regexp.MustCompile(`^node\(s\) didn't match pod topology spread constraints`), []fit.Constraint{fit.TopologySpread}},
-	{"affinity", regexp.MustCompile(`^node\(s\) didn't match pod affinity rules`), []fit.Constraint{fit.PodAffinity}},
-	{"antiAffinity", regexp.MustCompile(`anti-affinity rules`), []fit.Constraint{fit.PodAntiAffinity}},
-	{"devices", regexp.MustCompile(`(?i)claim|device`), []fit.Constraint{fit.DRADevices}},
+	{"volume", regexp.MustCompile(`(?i)volume`), []placement.Constraint{placement.VolumeClaim, placement.VolumeLimits, placement.VolumeNode, placement.VolumeZone}},
+	{"spread", regexp.MustCompile(`^node\(s\) didn't match pod topology spread constraints`), []placement.Constraint{placement.TopologySpread}},
+	{"affinity", regexp.MustCompile(`^node\(s\) didn't match pod affinity rules`), []placement.Constraint{placement.PodAffinity}},
+	{"antiAffinity", regexp.MustCompile(`anti-affinity rules`), []placement.Constraint{placement.PodAntiAffinity}},
+	{"devices", regexp.MustCompile(`(?i)claim|device`), []placement.Constraint{placement.DRADevices}},
 }
 
 // unavailable matches the scheduler's message about a pod that no node takes.
@@ -92,11 +92,11 @@ func firstOf(violations []answer.Violation) []string {
 	for _, w := range reasonWords {
 		var found []string
 		for _, v := range violations {
-			name, short := fit.Constraint(v.Constraint).ResourceName()
+			name, short := placement.Constraint(v.Constraint).ResourceName()
 			switch {
 			case short && w.topic == "resource":
 				found = append(found, "resource "+string(name))
-			case slices.Contains(w.constraints, fit.Constraint(v.Constraint)):
+			case slices.Contains(w.constraints, placement.Constraint(v.Constraint)):
 				return []string{w.topic}
 			}
 		}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
 func decided(classes ...Class) []Decision {

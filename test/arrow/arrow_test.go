@@ -83,7 +83,7 @@ func TestImports(t *testing.T) {
 // What explains and what renders are functions of values, so that any answer
 // can be replayed from a file.
 func TestPureCore(t *testing.T) {
-	pure := []string{"pkg/gang", "pkg/workload", "pkg/render", "pkg/fit", "pkg/explain"}
+	pure := []string{"pkg/gang", "pkg/submit/render", "pkg/placement", "pkg/diagnose"}
 	impure := []string{"os", "os/exec", "net", "net/http", "k8s.io/client-go/kubernetes", "k8s.io/client-go/dynamic", "k8s.io/client-go/rest"}
 	for _, p := range list(t, "./pkg/...") {
 		if !slices.ContainsFunc(pure, func(dir string) bool { return under(p.ImportPath, dir) }) {

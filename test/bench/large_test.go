@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gangctl/gangctl/sandbox/sandboxtest"
+	"github.com/gangctl/gangctl/internal/sandboxtest"
 )
 
 // BenchmarkLarge asks why a gang waits in a cluster of 5,000 nodes and 50,000

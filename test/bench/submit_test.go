@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gangctl/gangctl/sandbox/sandboxtest"
+	"github.com/gangctl/gangctl/internal/sandboxtest"
 )
 
 // BenchmarkSubmit is how long a submission takes, from the start of the program to its end, against a sandbox.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gangctl/gangctl/internal/sandboxtest"
 	"github.com/gangctl/gangctl/sandbox/demo"
-	"github.com/gangctl/gangctl/sandbox/sandboxtest"
 	"github.com/gangctl/gangctl/sandbox/scene"
 
 	corev1 "k8s.io/api/core/v1"

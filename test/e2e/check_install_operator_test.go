@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/gangctl/gangctl/sandbox/sandboxtest"
+	"github.com/gangctl/gangctl/internal/sandboxtest"
 )
 
 // TestInstallOperator installs the operator on a cluster that has none, and has one that somebody else installed make gangs.

@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/gangctl/gangctl/internal/sandboxtest"
 	"github.com/gangctl/gangctl/sandbox/demo"
-	"github.com/gangctl/gangctl/sandbox/sandboxtest"
 )
 
 // checked is what tests read of the JSON of `gangctl check`.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gangctl/gangctl/internal/sandboxtest"
 	"github.com/gangctl/gangctl/sandbox/demo"
-	"github.com/gangctl/gangctl/sandbox/sandboxtest"
 )
 
 // stepTimeout bounds each wait for the cluster. It is long, because a machine

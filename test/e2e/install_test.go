@@ -23,10 +23,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gangctl/gangctl/install"
-	"github.com/gangctl/gangctl/pkg/apply"
+	"github.com/gangctl/gangctl/internal/sandboxtest"
+	"github.com/gangctl/gangctl/pkg/cluster/apply"
 	"github.com/gangctl/gangctl/sandbox/crd"
 	sandboxmanifest "github.com/gangctl/gangctl/sandbox/manifest"
-	"github.com/gangctl/gangctl/sandbox/sandboxtest"
 )
 
 // installTimeout is how long an install may wait for the scheduler.

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/gangctl/gangctl/pkg/prompt/prompttest"
+	"github.com/gangctl/gangctl/internal/prompttest"
 	"github.com/gangctl/gangctl/sandbox/demo"
 	"github.com/gangctl/gangctl/test/faultproxy"
 )

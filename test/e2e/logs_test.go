@@ -21,9 +21,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/gangctl/gangctl/internal/sandboxtest"
 	"github.com/gangctl/gangctl/sandbox/kubelet"
 	"github.com/gangctl/gangctl/sandbox/kubelet/podlog"
-	"github.com/gangctl/gangctl/sandbox/sandboxtest"
 )
 
 const (

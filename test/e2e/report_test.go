@@ -8,16 +8,16 @@ import (
 	"strings"
 	"testing"
 
-	verdict "github.com/gangctl/gangctl/pkg/explain/answer"
-	"github.com/gangctl/gangctl/pkg/report"
+	verdict "github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/history"
 	"github.com/gangctl/gangctl/sandbox/demo"
 )
 
 // reportOn is the report on a job as data.
-func reportOn(t *testing.T, stage *demo.Stage, name string, flags ...string) report.Report {
+func reportOn(t *testing.T, stage *demo.Stage, name string, flags ...string) history.Report {
 	t.Helper()
 	stdout, _, code := gangctl(t, stage, append([]string{"report", name, "-o", "json"}, flags...)...)
-	var r report.Report
+	var r history.Report
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 {
 		t.Fatalf("exit code %d, %v", code, err)
 	}
@@ -41,12 +41,12 @@ func reports(t *testing.T, stage *demo.Stage) {
 		t.Errorf("%d cells, %+v", cells, runs.Job)
 	}
 	for _, l := range runs.Lanes {
-		if n := len(l.Phases); n == 0 || l.Phases[n-1].Kind != report.Running || l.Phases[n-1].To != nil || l.Node == "" {
+		if n := len(l.Phases); n == 0 || l.Phases[n-1].Kind != history.Running || l.Phases[n-1].To != nil || l.Node == "" {
 			t.Errorf("%s: %+v", l.Member, l.Phases)
 		}
 	}
 	waits := reportOn(t, stage, "waits")
-	if waits.Now.Verdict != verdict.Waiting || waits.Lanes[0].Phases[len(waits.Lanes[0].Phases)-1].Kind != report.Pending {
+	if waits.Now.Verdict != verdict.Waiting || waits.Lanes[0].Phases[len(waits.Lanes[0].Phases)-1].Kind != history.Pending {
 		t.Errorf("%s, %+v", waits.Now.Verdict, waits.Lanes)
 	}
 	eventually(t, "what the scheduler said", func(context.Context) bool { return len(reportOn(t, stage, "waits").Said) > 0 })

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/gangctl/gangctl/pkg/explain/published"
+	"github.com/gangctl/gangctl/pkg/diagnose/published"
 )
 
 // TestExplanations: in every dialect users find why their gang waits where they

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/gangsapi"
+	"github.com/gangctl/gangctl/scheduler/api"
 )
 
 // TestGangsAreServed: whoever has the right sees all gangs and why they wait,
@@ -41,14 +41,14 @@ func TestGangsAreServed(t *testing.T) {
 		t.Helper()
 		return s.get(t, token, path)
 	}
-	eventually(t, "the viewer's right is known", func(context.Context) bool { code, _ := get(viewer, gangsapi.Path); return code == http.StatusOK })
+	eventually(t, "the viewer's right is known", func(context.Context) bool { code, _ := get(viewer, api.Path); return code == http.StatusOK })
 	for what, refused := range map[string]struct {
 		token, path string
 		codes       []int
 	}{
-		"a token without the right":          {nobody, gangsapi.Path, []int{403}},
-		"no token":                           {"", gangsapi.Path, []int{401, 403}},
-		"a token that is none":               {"x.y.z", gangsapi.Path, []int{401}},
+		"a token without the right":          {nobody, api.Path, []int{403}},
+		"no token":                           {"", api.Path, []int{401, 403}},
+		"a token that is none":               {"x.y.z", api.Path, []int{401}},
 		"the right to the gangs, of metrics": {viewer, "/metrics", []int{403}},
 	} {
 		code, body := get(refused.token, refused.path)
@@ -60,38 +60,38 @@ func TestGangsAreServed(t *testing.T) {
 		t.Errorf("/healthz: %d %s", code, body)
 	}
 
-	list := func(path string) (byName map[string]gangsapi.Gang) {
+	list := func(path string) (byName map[string]api.Gang) {
 		t.Helper()
 		code, body := get(viewer, path)
-		var l gangsapi.List
+		var l api.List
 		if err := json.Unmarshal([]byte(body), &l); err != nil || code != http.StatusOK || l.APIVersion != "gangctl.dev/v1" || !l.Leading {
 			t.Fatalf("%d, %v: %s", code, err, body)
 		}
-		byName = map[string]gangsapi.Gang{}
+		byName = map[string]api.Gang{}
 		for _, g := range l.Items {
 			byName[g.Name] = g
 		}
 		return byName
 	}
-	gangs := list(gangsapi.Path)
+	gangs := list(api.Path)
 	runs, large, few := gangs["runs"], gangs["large"], gangs["few"]
-	if len(gangs) != 3 || runs.State != gangsapi.Running || runs.Pods.Bound != 2 || runs.Need != 2 || runs.Code != "" || runs.Since == nil || runs.Dialect != gang.Labels {
+	if len(gangs) != 3 || runs.State != api.Running || runs.Pods.Bound != 2 || runs.Need != 2 || runs.Code != "" || runs.Since == nil || runs.Dialect != gang.Labels {
 		t.Errorf("runs: %+v", runs)
 	}
-	if large.State != gangsapi.Waiting || large.Code != "INSUFFICIENT_cpu" || large.Need != 8 || large.Fit == nil || *large.Fit != 6 || len(large.Shortages) != 1 ||
+	if large.State != api.Waiting || large.Code != "INSUFFICIENT_cpu" || large.Need != 8 || large.Fit == nil || *large.Fit != 6 || len(large.Shortages) != 1 ||
 		large.Shortages[0].Requested != "8" || large.Shortages[0].Available != "6" || large.Shortages[0].Total != "8" || large.NextAttempt == nil || large.Since == nil {
 		t.Errorf("large: %+v", large)
 	}
-	if few.State != gangsapi.Incomplete || few.Code != "BELOW_QUORUM" || !strings.Contains(few.Message, "2/3 pods exist") || few.Pods.Total != 2 {
+	if few.State != api.Incomplete || few.Code != "BELOW_QUORUM" || !strings.Contains(few.Message, "2/3 pods exist") || few.Pods.Total != 2 {
 		t.Errorf("few: %+v", few)
 	}
-	if other := list(gangsapi.Path + "?namespace=elsewhere"); len(other) != 0 {
+	if other := list(api.Path + "?namespace=elsewhere"); len(other) != 0 {
 		t.Errorf("of another namespace: %v", other)
 	}
-	if same := list(gangsapi.Path + "?namespace=" + space); len(same) != 3 {
+	if same := list(api.Path + "?namespace=" + space); len(same) != 3 {
 		t.Errorf("of this namespace: %v", same)
 	}
-	if code, body := get(viewer, gangsapi.Path+"?namspace=x"); code != http.StatusBadRequest {
+	if code, body := get(viewer, api.Path+"?namspace=x"); code != http.StatusBadRequest {
 		t.Errorf("a misspelt filter: %d %s", code, body)
 	}
 
@@ -100,13 +100,13 @@ func TestGangsAreServed(t *testing.T) {
 	eventually(t, "the large gang has a reservation", func(context.Context) bool {
 		c.create(t, plain(fmt.Sprintf("s-%d", came), g.scheduler, "9")) // somebody has to come for reservations to be reviewed
 		came++
-		return list(gangsapi.Path)["large"].Reservation != nil
+		return list(api.Path)["large"].Reservation != nil
 	})
 	g.says(t, "large-0", "of the 8 members that its gang needs fit")
 	c.kill(t, "runs-1")
 	eventually(t, "the place of a dead member is held", func(context.Context) bool {
-		runs := list(gangsapi.Path)["runs"]
-		return runs.State == gangsapi.BelowMinimum && len(runs.Holds) == 1 && runs.Holds[0].Member == "runs-1" && runs.Holds[0].Until.After(time.Now())
+		runs := list(api.Path)["runs"]
+		return runs.State == api.BelowMinimum && len(runs.Holds) == 1 && runs.Holds[0].Member == "runs-1" && runs.Holds[0].Until.After(time.Now())
 	})
 }
 

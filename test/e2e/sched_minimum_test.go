@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gangctl/gangctl/internal/sandboxtest"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
-	"github.com/gangctl/gangctl/sandbox/sandboxtest"
 )
 
 // TestMinimums holds the scheduler to heed a minimum as it is now, in every

@@ -20,10 +20,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/internal/sandboxtest"
 	"github.com/gangctl/gangctl/sandbox/credential"
 	"github.com/gangctl/gangctl/sandbox/datadir"
 	sandboxmanifest "github.com/gangctl/gangctl/sandbox/manifest"
-	"github.com/gangctl/gangctl/sandbox/sandboxtest"
 	"github.com/gangctl/gangctl/sandbox/setting"
 )
 

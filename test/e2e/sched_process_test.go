@@ -36,7 +36,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/gangctl/gangctl/sandbox/sandboxtest"
+	"github.com/gangctl/gangctl/internal/sandboxtest"
 	"github.com/gangctl/gangctl/test/faultproxy"
 )
 

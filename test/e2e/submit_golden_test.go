@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/gangctl/gangctl/pkg/document"
-	"github.com/gangctl/gangctl/pkg/workload/registry"
+	"github.com/gangctl/gangctl/pkg/cluster/document"
+	"github.com/gangctl/gangctl/pkg/gang/kind"
 )
 
 // goldens lets the API server look at what every flag and every template makes, to the last field, and at a pod of each role,
@@ -53,7 +53,7 @@ func (c *cluster) goldens(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: %s %s: %v", path, u.GetKind(), u.GetName(), err)
 			}
-			reader, ok := registry.ByKind(u.GroupVersionKind().GroupKind())
+			reader, ok := kind.ByKind(u.GroupVersionKind().GroupKind())
 			if !ok {
 				continue
 			}

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gangctl/gangctl/pkg/usage"
-	"github.com/gangctl/gangctl/sandbox/sandboxtest"
+	"github.com/gangctl/gangctl/internal/sandboxtest"
+	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 	"github.com/gangctl/gangctl/sandbox/scene"
 )
 

@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/gangctl/gangctl/internal/sandboxtest"
 	"github.com/gangctl/gangctl/sandbox/demo"
-	"github.com/gangctl/gangctl/sandbox/sandboxtest"
 )
 
 // topFollows checks that top -w, which lists once and watches, comes to show what the API server has, jobs that come and go included.

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/pflag"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
 	"github.com/gangctl/gangctl/pkg/cmd/program"
-	"github.com/gangctl/gangctl/pkg/iostreams"
 )
 
 // Command is one gangctl command of a line.

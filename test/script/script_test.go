@@ -9,11 +9,11 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/version"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
 	"github.com/gangctl/gangctl/pkg/cmd/program"
 	"github.com/gangctl/gangctl/pkg/cmd/root"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/version"
 )
 
 func TestMain(m *testing.M) {

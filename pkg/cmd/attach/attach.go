@@ -11,13 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/exec"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
 	"github.com/gangctl/gangctl/pkg/cmd/jobname"
 	"github.com/gangctl/gangctl/pkg/cmd/onemember"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/workload/summary"
+	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
 // shell is what runs where no command is given: the best shell that there is.

@@ -9,13 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/gangctl/gangctl/pkg/check"
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/version"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/explain/explaintest"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/kube/kubetest"
-	"github.com/gangctl/gangctl/pkg/version"
+	"github.com/gangctl/gangctl/pkg/setup/check"
 )
 
 func command(f *factory.Factory, runF func(context.Context, *Options) error, args ...string) error {
@@ -123,11 +123,11 @@ EOF
 // run runs the command against a server of which the caller may see some.
 func run(t *testing.T, change func(*kubetest.Cluster), args ...string) (stdout string, failed *failure.Error) {
 	t.Helper()
-	c := kubetest.Serve(t, explaintest.New().Nodes(2, 8).Done())
+	c := kubetest.Serve(t, clustertest.New().Nodes(2, 8).Done())
 	if change != nil {
 		change(c)
 	}
-	io, _, out, _ := iostreams.Test(clocktesting.NewFakeClock(explaintest.Now))
+	io, _, out, _ := iostreams.Test(clocktesting.NewFakeClock(clustertest.Now))
 	f := &factory.Factory{IO: io, Namespace: func() (string, error) { return "team", nil }, Client: c.Client, Suffix: func() string { return "x7k2p" },
 		Version: version.Info{Version: "v1.2.3", Kubernetes: "v0.37.1"}}
 	failed = failure.From(command(f, nil, args...))

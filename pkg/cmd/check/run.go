@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	"github.com/gangctl/gangctl/install"
-	"github.com/gangctl/gangctl/pkg/check"
-	"github.com/gangctl/gangctl/pkg/check/look"
-	"github.com/gangctl/gangctl/pkg/check/smoke"
 	"github.com/gangctl/gangctl/pkg/cmd/reply"
+	"github.com/gangctl/gangctl/pkg/setup/check"
+	"github.com/gangctl/gangctl/pkg/setup/check/look"
+	"github.com/gangctl/gangctl/pkg/setup/check/smoke"
 )
 
 func (o *Options) run(ctx context.Context) error {

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/gangctl/gangctl/pkg/check"
-	"github.com/gangctl/gangctl/pkg/explain/phrase"
-	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/setup/check"
 )
 
 // statusWidth is that of the longest status, and gap the space after it.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gangctl/gangctl/pkg/config"
-	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/cli/config"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
 func newUseProfile(options func() *Options) *cobra.Command {

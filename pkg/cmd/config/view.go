@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	k8syaml "sigs.k8s.io/yaml"
 
-	"github.com/gangctl/gangctl/pkg/config"
-	"github.com/gangctl/gangctl/pkg/printer"
+	"github.com/gangctl/gangctl/pkg/cli/config"
+	"github.com/gangctl/gangctl/pkg/cli/printer"
 )
 
 // apiVersion is that of the answer of view in JSON and YAML.

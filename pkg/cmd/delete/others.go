@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/jobs"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/origin"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
 // caller is who deletes.
@@ -20,7 +20,7 @@ type caller struct {
 
 // may asks before a job is deleted that somebody else submitted. Of a job that does not say who did, nobody is asked.
 func (c *caller) may(ctx context.Context, job *jobs.Job) error {
-	user := origin.User(job.Object)
+	user := provenance.User(job.Object)
 	if user == "" || c.o.Yes {
 		return nil
 	}

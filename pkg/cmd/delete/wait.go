@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/follow"
-	"github.com/gangctl/gangctl/pkg/jobs"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/workload/summary"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/watch"
+	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
 // errTimedOut is why the context of a wait ended.
@@ -23,10 +23,10 @@ func (o *Options) waitGone(ctx context.Context, client *kube.Client, job *jobs.J
 		defer cancel()
 	}
 	left, told := "", ""
-	f := &follow.Follower{Client: client, Job: job, PodSelector: podSelector, Trouble: func(err error) {
+	f := &watch.Follower{Client: client, Job: job, PodSelector: podSelector, Trouble: func(err error) {
 		fmt.Fprintf(o.IO.ErrOut, "note: %s; trying again\n", failure.From(err).Message)
 	}}
-	err := f.Run(ctx, func(s follow.Snapshot) (bool, error) {
+	err := f.Run(ctx, func(s watch.Snapshot) (bool, error) {
 		left = remains(s, job)
 		if left != "" && left != told && told != "" {
 			fmt.Fprintf(o.IO.ErrOut, "%s: waiting for %s\n", job.Meta.Name, left)
@@ -45,7 +45,7 @@ func (o *Options) waitGone(ctx context.Context, client *kube.Client, job *jobs.J
 }
 
 // remains says what is left of the job, or nothing.
-func remains(s follow.Snapshot, job *jobs.Job) string {
+func remains(s watch.Snapshot, job *jobs.Job) string {
 	pods := 0
 	for _, pod := range s.Pods {
 		if summary.Owns(job.Job, pod) {

@@ -5,9 +5,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gangctl/gangctl/pkg/jobs"
-	"github.com/gangctl/gangctl/pkg/origin"
-	"github.com/gangctl/gangctl/pkg/workload/summary"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/gang/summary"
+	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
 // apiVersion is that of a page; it only grows.
@@ -85,8 +85,8 @@ type event struct {
 func newPage(job *jobs.Job, s summary.Summary, happened []corev1.Event) page {
 	p := page{APIVersion: apiVersion, State: string(s.State), Reason: s.Reason, Ready: s.Ready, Total: s.Total, Scheduler: s.Scheduler, GPUs: s.GPUs,
 		Job:   jobRef{job.Kind.Kind, job.Meta.Namespace, job.Meta.Name, string(job.Meta.UID), job.Meta.CreationTimestamp.UTC()},
-		Roles: roles(job), Timeline: []moment{}, Pods: []member{}, Events: []event{}, Command: origin.CommandLine(job.Object)}
-	if changed, known := origin.Changed(job.Object); known {
+		Roles: roles(job), Timeline: []moment{}, Pods: []member{}, Events: []event{}, Command: provenance.CommandLine(job.Object)}
+	if changed, known := provenance.Changed(job.Object); known {
 		p.Changed = &changed
 	}
 	if s.Dialect != "" {

@@ -13,12 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/gangctl/gangctl/pkg/cli/printer"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cmd/events"
 	"github.com/gangctl/gangctl/pkg/cmd/get"
-	"github.com/gangctl/gangctl/pkg/jobs"
-	"github.com/gangctl/gangctl/pkg/origin"
-	"github.com/gangctl/gangctl/pkg/printer"
-	"github.com/gangctl/gangctl/pkg/workload/summary"
+	"github.com/gangctl/gangctl/pkg/gang/summary"
+	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
 func (o *Options) print(job *jobs.Job, s summary.Summary, happened []corev1.Event) error {
@@ -39,11 +39,11 @@ func (o *Options) print(job *jobs.Job, s summary.Summary, happened []corev1.Even
 	} else if err := events.Print(o.IO, happened); err != nil {
 		return err
 	}
-	if command := origin.CommandLine(job.Object); command != "" {
+	if command := provenance.CommandLine(job.Object); command != "" {
 		o.title("Submitted with")
 		fmt.Fprintln(o.IO.Out, command)
 	}
-	if changed, known := origin.Changed(job.Object); known && changed {
+	if changed, known := provenance.Changed(job.Object); known && changed {
 		fmt.Fprintln(o.IO.Out, "\nIts spec was changed since: what gangctl resubmit repeats is the command line")
 	}
 	return nil

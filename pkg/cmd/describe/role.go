@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/gangctl/gangctl/pkg/jobs"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 )
 
 // roles are those of a job: what each asks for in the container that does the work.

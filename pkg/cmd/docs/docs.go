@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/flagvalue"
-	"github.com/gangctl/gangctl/pkg/wrap"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
+	"github.com/gangctl/gangctl/pkg/cli/wrap"
 )
 
 // format is the value of --format.

@@ -13,14 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/pager"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/printer"
+	jobevents "github.com/gangctl/gangctl/pkg/cluster/events"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
 	"github.com/gangctl/gangctl/pkg/cmd/jobname"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/jobs"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/occurrence"
-	"github.com/gangctl/gangctl/pkg/printer"
 )
 
 // Options are what the command works with.
@@ -126,7 +126,7 @@ func regards(e *corev1.Event, pod *corev1.Pod) bool {
 // pick are the events of the job that are of the wanted types; the latest is the last.
 func (o *Options) pick(all []*corev1.Event, job *jobs.Job, pods []*corev1.Pod) []corev1.Event {
 	var found []corev1.Event
-	for _, e := range occurrence.Pick(all, occurrence.NewFamily(job.Kind.GroupKind(), &job.Meta, pods)) {
+	for _, e := range jobevents.Pick(all, jobevents.NewFamily(job.Kind.GroupKind(), &job.Meta, pods)) {
 		if len(o.Types) == 0 || slices.Contains(o.Types, e.Type) {
 			found = append(found, *e)
 		}

@@ -6,7 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gangctl/gangctl/pkg/kube/kubetest"
+	"github.com/gangctl/gangctl/internal/kubetest"
 )
 
 // The name of a member's pod stands for the events of that pod, not of one that had its name before.

@@ -6,10 +6,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/jobs"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/occurrence"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	jobevents "github.com/gangctl/gangctl/pkg/cluster/events"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 )
 
 // Of returns the events of a job, its gang and its pods, those that are gone included; the latest is the last.
@@ -27,7 +27,7 @@ func Print(io *iostreams.IOStreams, events []corev1.Event) error {
 }
 
 // Last is when an event happened the last time.
-func Last(e *corev1.Event) time.Time { return occurrence.Last(e) }
+func Last(e *corev1.Event) time.Time { return jobevents.Last(e) }
 
 // Count is how often an event happened.
-func Count(e *corev1.Event) int32 { return occurrence.Count(e) }
+func Count(e *corev1.Event) int32 { return jobevents.Count(e) }

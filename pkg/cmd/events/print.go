@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/gangctl/gangctl/pkg/occurrence"
-	"github.com/gangctl/gangctl/pkg/printer"
+	"github.com/gangctl/gangctl/pkg/cli/printer"
+	jobevents "github.com/gangctl/gangctl/pkg/cluster/events"
 )
 
 var columns = []printer.Column{{Name: "Last"}, {Name: "Type"}, {Name: "Object"}, {Name: "Reason"}, {Name: "Count"}, {Name: "First", Wide: true}, {Name: "From", Wide: true}, {Name: "Message"}}
@@ -31,8 +31,8 @@ func (o *Options) printTable(events []corev1.Event) error {
 	rows := make([][]string, 0, len(events))
 	for i := range events {
 		e := &events[i]
-		rows = append(rows, []string{when(occurrence.Last(e)), e.Type, fmt.Sprintf("%s/%s", e.InvolvedObject.Kind, e.InvolvedObject.Name), e.Reason,
-			strconv.Itoa(int(occurrence.Count(e))), when(occurrence.First(e)), cmp.Or(occurrence.By(e), "-"), e.Message})
+		rows = append(rows, []string{when(jobevents.Last(e)), e.Type, fmt.Sprintf("%s/%s", e.InvolvedObject.Kind, e.InvolvedObject.Name), e.Reason,
+			strconv.Itoa(int(jobevents.Count(e))), when(jobevents.First(e)), cmp.Or(jobevents.By(e), "-"), e.Message})
 	}
 	return printer.PrintTable(o.IO.Out, o.Output, width, columns, rows)
 }

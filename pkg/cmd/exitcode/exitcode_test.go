@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
 // constants are the constants of a source file whose names begin with a prefix, or that are of a type, by name.
@@ -44,7 +44,7 @@ func constants(t *testing.T, file, prefix, typed string) map[string]string {
 // The topic lists what the code has, no more and no less.
 func TestAllCodesAreListed(t *testing.T) {
 	defined := map[int]string{}
-	for _, source := range []map[string]string{constants(t, "../../failure/failure.go", "", "Code"), constants(t, "../../explain/answer/verdict.go", "Exit", "")} {
+	for _, source := range []map[string]string{constants(t, "../../cli/failure/failure.go", "", "Code"), constants(t, "../../diagnose/answer/verdict.go", "Exit", "")} {
 		for name, value := range source {
 			n, err := strconv.Atoi(value)
 			if err != nil {
@@ -77,7 +77,7 @@ func TestAllCodesAreListed(t *testing.T) {
 }
 
 func TestAllVerdictsAreListed(t *testing.T) {
-	for name, word := range constants(t, "../../explain/answer/verdict.go", "", "Verdict") {
+	for name, word := range constants(t, "../../diagnose/answer/verdict.go", "", "Verdict") {
 		if !slices.Contains(Verdicts(), answer.Verdict(word)) || !strings.Contains(NewTopic().Long, word) {
 			t.Errorf("%s (%s) is not listed", name, word)
 		}

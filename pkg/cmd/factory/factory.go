@@ -2,9 +2,9 @@
 package factory
 
 import (
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/version"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/version"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 )
 
 // Factory are the dependencies of the commands.

@@ -7,14 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
 	"github.com/gangctl/gangctl/pkg/cmd/reply"
 	"github.com/gangctl/gangctl/pkg/cmd/submit"
-	"github.com/gangctl/gangctl/pkg/explain"
-	"github.com/gangctl/gangctl/pkg/explain/report"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/printer"
+	"github.com/gangctl/gangctl/pkg/diagnose"
+	"github.com/gangctl/gangctl/pkg/diagnose/text"
 )
 
 // Options are what the command works with.
@@ -121,11 +121,11 @@ func (o *Options) run(ctx context.Context) error {
 	if o.WhatFits {
 		return o.whatFits(ctx, stage)
 	}
-	a, err := stage.Try(ctx, submit.Shape{}, explain.Options{})
+	a, err := stage.Try(ctx, submit.Shape{}, diagnose.Options{})
 	if err != nil {
 		return err
 	}
-	if err := reply.Print(o.IO, &o.Output, a, report.Options{}); err != nil {
+	if err := reply.Print(o.IO, &o.Output, a, text.Options{}); err != nil {
 		return err
 	}
 	return reply.Exit(a.Exit)

@@ -12,16 +12,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/explain/explaintest"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/kube/kubetest"
 )
 
 // ask runs the command on a cluster that is a file.
-func ask(t *testing.T, c *explaintest.Cluster, args ...string) (stdout, stderr string, failed *failure.Error) {
+func ask(t *testing.T, c *clustertest.Cluster, args ...string) (stdout, stderr string, failed *failure.Error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s.yaml")
 	if err := c.Done().Save(path); err != nil {
@@ -48,7 +48,7 @@ func code(f *failure.Error) failure.Code {
 	return f.Code
 }
 
-func quota(c *explaintest.Cluster, gpus string) *explaintest.Cluster {
+func quota(c *clustertest.Cluster, gpus string) *clustertest.Cluster {
 	limit := corev1.ResourceList{"requests.nvidia.com/gpu": resource.MustParse(gpus)}
 	used := corev1.ResourceList{"requests.nvidia.com/gpu": resource.MustParse("0")}
 	return c.Put(&corev1.ResourceQuota{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ResourceQuota"}, ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: "gpus"},
@@ -67,7 +67,7 @@ func TestFit(t *testing.T) {
 		"--workers 2 --gpu-resource a/b": {2, ""},
 		"--workers 2 --cpu 4000":         {6, "BLOCKED"},
 	} {
-		out, _, failed := ask(t, explaintest.New().Nodes(2, 8), strings.Fields(args)...)
+		out, _, failed := ask(t, clustertest.New().Nodes(2, 8), strings.Fields(args)...)
 		if code(failed) != want.code || !strings.HasPrefix(out, want.text) {
 			t.Errorf("%s: got %+v\n%s", args, failed, out)
 		}
@@ -87,20 +87,20 @@ func TestKinds(t *testing.T) {
 		"mpi --workers 2 --gpus 8":                   {0, "FITS_NOW  gang-abcde: fits now: room for all 3 members on n1, n2\n"},
 		"mpi --workers 2 --gpus 8 --launcher-cpu 97": {6, "BLOCKED  gang-abcde"},
 	} {
-		out, _, failed := ask(t, explaintest.New().Nodes(2, 8), strings.Fields(args)...)
+		out, _, failed := ask(t, clustertest.New().Nodes(2, 8), strings.Fields(args)...)
 		if code(failed) != want.code || !strings.HasPrefix(out, want.text) {
 			t.Errorf("%s: got %+v\n%s", args, failed, out)
 		}
 	}
 	// The master of PyTorch is one of the workers; the launcher of MPI is besides them.
 	for args, want := range map[string]string{"pytorch": "8             2         16     n1,n2", "mpi --launcher-gpus 1": "8             1         8 ", "job": "8             2         16     n1,n2"} {
-		out, _, failed := ask(t, explaintest.New().Nodes(2, 8), append(strings.Fields(args), "--what-fits")...)
+		out, _, failed := ask(t, clustertest.New().Nodes(2, 8), append(strings.Fields(args), "--what-fits")...)
 		if failed != nil || !strings.Contains(out, want) {
 			t.Errorf("%s: got %+v\n%s", args, failed, out)
 		}
 	}
 	// A cluster that does not know the kind is no place for it.
-	c := explaintest.New().Nodes(2, 8)
+	c := clustertest.New().Nodes(2, 8)
 	c.S.Server.Resources = []string{"tfjobs.kubeflow.org/v1", "podgroups.scheduling.x-k8s.io/v1alpha1"}
 	if out, _, failed := ask(t, c, "pytorch", "--workers", "2"); code(failed) != 5 || !strings.Contains(out, "this cluster does not know pytorchjobs.kubeflow.org") {
 		t.Errorf("got %+v\n%s", failed, out)
@@ -109,7 +109,7 @@ func TestKinds(t *testing.T) {
 
 // The largest gang is by what nodes have room for together, and not by the sum of what is free.
 func TestWhatFits(t *testing.T) {
-	c := explaintest.New().Nodes(3, 8).Runs("other", 6, "n1")
+	c := clustertest.New().Nodes(3, 8).Runs("other", 6, "n1")
 	out, _, failed := ask(t, c, "--what-fits")
 	for _, want := range []string{"GPUS/WORKER   WORKERS   GPUS   NODES", "8             2         16     n2,n3", "4             4         16     n2,n3", "2             9         18     n1,n2,n3", "1             18        18     n1,n2,n3"} {
 		if !strings.Contains(out, want) {
@@ -124,7 +124,7 @@ func TestWhatFits(t *testing.T) {
 // What is searched for is what --workers would find: one worker more does not start, and as many do.
 func TestWhatFitsAgrees(t *testing.T) {
 	for _, args := range []string{"", "--ps 1 --ps-gpus 4", "--gpus 3", "--gpus 2 --memory 100Gi"} {
-		c := quota(explaintest.New().Nodes(3, 8).Runs("other", 5, "n2"), "13")
+		c := quota(clustertest.New().Nodes(3, 8).Runs("other", 5, "n2"), "13")
 		out, _, failed := ask(t, c, append(strings.Fields(args), "--what-fits", "-o", "json")...)
 		var table Table
 		if err := json.Unmarshal([]byte(out), &table); err != nil || failed != nil || len(table.Sizes) == 0 || table.APIVersion != "gangctl.fit/v1" {
@@ -153,22 +153,22 @@ func TestWhatFitsAgrees(t *testing.T) {
 
 // Where room is not what limits the number, what does is named.
 func TestLimits(t *testing.T) {
-	out, _, failed := ask(t, quota(explaintest.New().Nodes(2, 8), "6"), "--what-fits", "--gpus", "2")
+	out, _, failed := ask(t, quota(clustertest.New().Nodes(2, 8), "6"), "--what-fits", "--gpus", "2")
 	if failed != nil || !strings.Contains(out, "2             3         6 ") || !strings.Contains(out, "QUOTA") {
 		t.Errorf("got %+v\n%s", failed, out)
 	}
-	out, _, failed = ask(t, explaintest.New().Nodes(1, 8).Runs("other", 8, "n1"), "--what-fits", "--gpus", "8")
+	out, _, failed = ask(t, clustertest.New().Nodes(1, 8).Runs("other", 8, "n1"), "--what-fits", "--gpus", "8")
 	if code(failed) != 3 && code(failed) != 5 || !strings.Contains(out, "8             0         0 ") {
 		t.Errorf("nothing fits: %+v\n%s", failed, out)
 	}
-	if _, _, failed = ask(t, explaintest.New().Nodes(1, 8), "--what-fits", "--gpu-resource", "amd.com/gpu", "--gpus", "1"); failed == nil {
+	if _, _, failed = ask(t, clustertest.New().Nodes(1, 8), "--what-fits", "--gpu-resource", "amd.com/gpu", "--gpus", "1"); failed == nil {
 		t.Error("amd.com/gpu is found where there is none")
 	}
 }
 
 // The cluster is asked once about the job, with dry runs; nothing is created.
 func TestAsksTheServer(t *testing.T) {
-	l := kubetest.Serve(t, explaintest.New().Nodes(2, 8).Done())
+	l := kubetest.Serve(t, clustertest.New().Nodes(2, 8).Done())
 	for _, path := range []string{"/apis/kubeflow.org/v1/namespaces/research/tfjobs", "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/research/podgroups", "/api/v1/namespaces/research/pods"} {
 		l.Answer("POST "+path, 201, map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p"}})
 	}

@@ -7,9 +7,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cmd/reply"
-	"github.com/gangctl/gangctl/pkg/printer"
-	"github.com/gangctl/gangctl/pkg/usage"
+	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 )
 
 var columns = []printer.Column{{Name: "GPUs/worker"}, {Name: "Workers"}, {Name: "GPUs"}, {Name: "Nodes"}, {Name: "Limited by"}}

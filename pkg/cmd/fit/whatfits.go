@@ -7,13 +7,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/cmd/submit"
-	"github.com/gangctl/gangctl/pkg/explain"
-	"github.com/gangctl/gangctl/pkg/explain/answer"
-	"github.com/gangctl/gangctl/pkg/explain/world"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/fit"
-	"github.com/gangctl/gangctl/pkg/usage"
+	"github.com/gangctl/gangctl/pkg/diagnose"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/usage"
+	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // apiVersion is that of a Table; it only grows.
@@ -55,7 +55,7 @@ type Size struct {
 
 // whatFits finds the largest gang for each size of a worker.
 func (o *Options) whatFits(ctx context.Context, stage *submit.Stage) error {
-	w := world.New(stage.Snapshot)
+	w := view.New(stage.Snapshot)
 	t := Table{APIVersion: apiVersion, At: w.Now, Resource: o.would.GPUResource(), Sizes: []Size{}}
 	sizes := []int64{}
 	for _, total := range usage.OfNodes(w).Totals {
@@ -90,14 +90,14 @@ func (o *Options) whatFits(ctx context.Context, stage *submit.Stage) error {
 
 // largest searches the number of workers: up from what nodes have room for, each by itself, there is no need to look; below it,
 // whatever fits would with fewer, too.
-func largest(ctx context.Context, stage *submit.Stage, w *world.World, shape submit.Shape) (Size, error) {
+func largest(ctx context.Context, stage *submit.Stage, w *view.World, shape submit.Shape) (Size, error) {
 	size := Size{GPUs: shape.GPUs, Nodes: []string{}}
 	shape.Workers = 1
 	pod, err := stage.Worker(shape)
 	if err != nil {
 		return size, err
 	}
-	for _, s := range fit.Slots(w.Cluster(), pod, maxWorkers, fit.Options{}) { //nolint:contextcheck // plugins that work on values take a context and have no use for one
+	for _, s := range placement.Slots(w.Cluster(), pod, maxWorkers, placement.Options{}) { //nolint:contextcheck // plugins that work on values take a context and have no use for one
 		size.Room += s.Slots
 	}
 	answers := map[int64]*answer.Answer{}
@@ -107,7 +107,7 @@ func largest(ctx context.Context, stage *submit.Stage, w *world.World, shape sub
 			return false
 		}
 		shape.Workers = int32(workers) //nolint:gosec // at most maxWorkers
-		answers[workers], failed = stage.Try(ctx, shape, explain.Options{NoAdvice: true})
+		answers[workers], failed = stage.Try(ctx, shape, diagnose.Options{NoAdvice: true})
 		return failed == nil && answers[workers].Verdict == answer.FitsNow
 	}
 	most := min(max(size.Room, 1), maxWorkers)
@@ -115,7 +115,7 @@ func largest(ctx context.Context, stage *submit.Stage, w *world.World, shape sub
 	if starts(most) {
 		found = most
 	} else if most > 1 {
-		found, _ = fit.Largest(1, most-1, starts)
+		found, _ = placement.Largest(1, most-1, starts)
 	}
 	if found < maxWorkers && failed == nil && answers[found+1] == nil {
 		starts(found + 1)

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/kube/kubetest"
+	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 )
 
 // What the scheduler says of several members is said once; rows alone have it each.

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/install"
-	"github.com/gangctl/gangctl/pkg/apply"
-	"github.com/gangctl/gangctl/pkg/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cluster/apply"
 )
 
 // export prints the objects as they would be applied, in that order.

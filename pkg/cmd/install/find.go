@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/install"
-	"github.com/gangctl/gangctl/pkg/apply"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/apply"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 )
 
 // Installation is what is on a cluster of the scheduler.

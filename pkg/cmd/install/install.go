@@ -4,8 +4,8 @@ package install
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/failure"
 )
 
 // NewCommand returns the command with one subcommand for each thing that can be installed.

@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	manifests "github.com/gangctl/gangctl/install/operator"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/prompt"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/flagvalue"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/operator"
-	"github.com/gangctl/gangctl/pkg/prompt"
+	"github.com/gangctl/gangctl/pkg/setup/operator"
 )
 
 // allKinds is the word for every kind that the operator handles.

@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/install"
-	"github.com/gangctl/gangctl/pkg/apply"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/grant"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/operator"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/apply"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/setup/operator"
+	roles "github.com/gangctl/gangctl/pkg/setup/rbac"
 )
 
 // gangRole is the name of the role and the binding, and the instance label, of the rights that an operator lacks for gangs.
@@ -90,15 +90,15 @@ func (o *OperatorOptions) missingRights(ctx context.Context, client *kube.Client
 		return nil, err
 	}
 	need := operator.GangNeed(there.Render(o.Settings.GangScheduler).Group)
-	missing := grant.Missing(book.Rules(there.Account(), ""), need.Rules)
+	missing := roles.Missing(book.Rules(there.Account(), ""), need.Rules)
 	if len(missing) == 0 {
 		return nil, nil
 	}
 	if role := book.ClusterRole(gangRole); role != nil { // what an earlier run granted stays granted
-		missing = grant.Compact(append(missing, role.Rules...))
+		missing = roles.Compact(append(missing, role.Rules...))
 	}
 	var objects []*unstructured.Unstructured
-	for _, object := range grant.Objects(gangRole, there.Account().Subject(), "", missing) {
+	for _, object := range roles.Objects(gangRole, there.Account().Subject(), "", missing) {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 		if err != nil {
 			return nil, err
@@ -112,8 +112,8 @@ func (o *OperatorOptions) missingRights(ctx context.Context, client *kube.Client
 }
 
 // clusterBook reads who may do what in the whole cluster.
-func clusterBook(ctx context.Context, client *kube.Client) (*grant.Book, error) {
-	book, rbac := &grant.Book{}, client.Typed.RbacV1()
+func clusterBook(ctx context.Context, client *kube.Client) (*roles.Book, error) {
+	book, rbac := &roles.Book{}, client.Typed.RbacV1()
 	roles, err := rbac.ClusterRoles().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, failure.Op{Verb: "list", Resource: rbacv1.SchemeGroupVersion.WithResource("clusterroles"), Kind: "ClusterRole"}.Wrap(err)

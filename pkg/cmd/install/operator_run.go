@@ -9,10 +9,10 @@ import (
 
 	"github.com/gangctl/gangctl/install"
 	manifests "github.com/gangctl/gangctl/install/operator"
-	"github.com/gangctl/gangctl/pkg/apply"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/operator"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/apply"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/setup/operator"
 )
 
 func (o *OperatorOptions) run(ctx context.Context) error {

@@ -6,11 +6,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/gangctl/gangctl/pkg/check"
-	"github.com/gangctl/gangctl/pkg/check/look"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	checkcmd "github.com/gangctl/gangctl/pkg/cmd/check"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/setup/check"
+	"github.com/gangctl/gangctl/pkg/setup/check/look"
 )
 
 // precheck looks at what has to be true before these objects are written, and refuses if something is not: half an installation

@@ -8,11 +8,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/version"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/version"
 )
 
 // SchedulerOptions are what `install scheduler` works with.

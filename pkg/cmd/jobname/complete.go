@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/complete"
-	"github.com/gangctl/gangctl/pkg/jobs"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/workload/registry"
+	"github.com/gangctl/gangctl/pkg/gang/kind"
 )
 
 // states are the names of the jobs that args lack, each with its state. Without the pods the names alone are worth having.
@@ -85,7 +85,7 @@ func roles(ctx context.Context, client *kube.Client, namespace string, args []st
 }
 
 func rolesOf(job *unstructured.Unstructured) ([]cobra.Completion, error) {
-	reader, known := registry.ByKind(job.GroupVersionKind().GroupKind())
+	reader, known := kind.ByKind(job.GroupVersionKind().GroupKind())
 	if !known {
 		return nil, nil
 	}

@@ -9,9 +9,9 @@ import (
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	"github.com/spf13/cobra"
 
+	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cmd/complete"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/kube/kubetest"
 )
 
 const jobsPath = "/apis/kubeflow.org/v1/namespaces/research/tfjobs"

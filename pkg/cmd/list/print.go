@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/gangctl/gangctl/pkg/jobs"
-	"github.com/gangctl/gangctl/pkg/printer"
-	"github.com/gangctl/gangctl/pkg/workload/summary"
+	"github.com/gangctl/gangctl/pkg/cli/printer"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
 // columns of the table, without NAMESPACE, which comes first with -A, as kubectl has it.

@@ -9,10 +9,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/logs"
 	"github.com/gangctl/gangctl/pkg/cmd/jobname"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/logs"
-	"github.com/gangctl/gangctl/pkg/workload/summary"
+	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
 // indexes reads 0 or 0,2-5.

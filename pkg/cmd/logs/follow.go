@@ -11,13 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gangctl/gangctl/pkg/explain"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/follow"
-	"github.com/gangctl/gangctl/pkg/jobs"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/logs"
-	"github.com/gangctl/gangctl/pkg/snapshot/collect"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/logs"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
+	"github.com/gangctl/gangctl/pkg/cluster/watch"
+	"github.com/gangctl/gangctl/pkg/diagnose"
 )
 
 // lastWords is how long members that run on when their job is over are listened to.
@@ -53,10 +53,10 @@ func (o *Options) follow(ctx context.Context, client *kube.Client, job *jobs.Job
 	watched, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go f.end(watched, cancel)
-	watcher := &follow.Follower{Client: client, Job: job, PodSelector: podSelector, Trouble: func(err error) {
+	watcher := &watch.Follower{Client: client, Job: job, PodSelector: podSelector, Trouble: func(err error) {
 		s.say("note: %s; trying again", failure.From(err).Message)
 	}}
-	err := watcher.Run(watched, func(snapshot follow.Snapshot) (bool, error) { return false, f.step(watched, snapshot) })
+	err := watcher.Run(watched, func(snapshot watch.Snapshot) (bool, error) { return false, f.step(watched, snapshot) })
 	switch cause := context.Cause(watched); {
 	case ctx.Err() != nil:
 		return failure.WithCode(failure.CodeInterrupted, "interrupted; %s goes on", o.Name)
@@ -69,7 +69,7 @@ func (o *Options) follow(ctx context.Context, client *kube.Client, job *jobs.Job
 }
 
 // step looks at the job and its pods after a change.
-func (f *following) step(ctx context.Context, s follow.Snapshot) error {
+func (f *following) step(ctx context.Context, s watch.Snapshot) error {
 	f.mu.Lock()
 	if f.uid == "" && s.Job != nil {
 		f.uid = s.Job.Meta.UID
@@ -191,7 +191,7 @@ func (o *Options) why(ctx context.Context, client *kube.Client, job *jobs.Job) s
 	if err != nil {
 		return ""
 	}
-	a, err := explain.Explain(ctx, s, explain.Question{Kind: kind, Namespace: namespace, Name: name}, explain.Options{NoAdvice: true})
+	a, err := diagnose.Explain(ctx, s, diagnose.Question{Kind: kind, Namespace: namespace, Name: name}, diagnose.Options{NoAdvice: true})
 	if err != nil || a.Primary == nil {
 		return ""
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/logs"
 	"github.com/gangctl/gangctl/pkg/cmd/jobname"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/jobs"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/logs"
-	"github.com/gangctl/gangctl/pkg/workload/summary"
+	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
 func (o *Options) run(ctx context.Context) error {

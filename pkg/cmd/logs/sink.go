@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/logs"
-	"github.com/gangctl/gangctl/pkg/printer"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/printer"
+	"github.com/gangctl/gangctl/pkg/cluster/logs"
 )
 
 // palette are the colours of members. Red is left to errors.

@@ -3,9 +3,9 @@ package logs
 import (
 	"context"
 
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/jobs"
-	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 )
 
 // maxStreams is how many connections are opened at a time unless somebody says otherwise.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/kube/kubetest"
+	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
 const pods = "/api/v1/namespaces/research/pods"

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/snapshot"
-	"github.com/gangctl/gangctl/pkg/workload/registry"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/gang/kind"
 )
 
 // NoJobKinds is the error for a cluster that knows no kind of job but the batch Job, and has none of those.
@@ -15,7 +15,7 @@ func NoJobKinds(s *snapshot.Snapshot) error {
 		return nil
 	}
 	var missing []string
-	for _, r := range registry.Readers() {
+	for _, r := range kind.Readers() {
 		resource := r.Resource + "." + r.Group
 		switch {
 		case r.Group == "batch":

@@ -6,22 +6,22 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/gangctl/gangctl/pkg/explain/answer"
-	"github.com/gangctl/gangctl/pkg/explain/report"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/printer"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/printer"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	answertext "github.com/gangctl/gangctl/pkg/diagnose/text"
 )
 
 // Print writes an answer in the form that -o asks for. A text is broken at the width of the terminal; style and width of the
 // options are filled in.
-func Print(io *iostreams.IOStreams, output *printer.Flags, a *answer.Answer, o report.Options) error {
+func Print(io *iostreams.IOStreams, output *printer.Flags, a *answer.Answer, o answertext.Options) error {
 	if !output.IsTable() {
 		return Encode(io, output, a)
 	}
 	o.Width = io.Width()
 	o.Style = func(v answer.Verdict, text string) string { return io.OutStyled(colour(v), text) }
-	return report.Write(io.Out, a, o)
+	return answertext.Write(io.Out, a, o)
 }
 
 // colour is how a verdict looks; its word is there without it.

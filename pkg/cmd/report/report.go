@@ -7,13 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/printer"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
 	"github.com/gangctl/gangctl/pkg/cmd/jobname"
-	"github.com/gangctl/gangctl/pkg/explain"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/printer"
+	"github.com/gangctl/gangctl/pkg/diagnose"
 )
 
 // html is the format of a page.
@@ -90,8 +90,8 @@ func (o *Options) validate() error {
 		if kind == "" || name == "" || strings.Contains(name, "/") {
 			return failure.Usagef("%q: want KIND/NAME", o.Name)
 		}
-		if !explain.KnownKind(kind) {
-			return failure.Usagef("unknown kind %q: must be one of %s", kind, strings.Join(explain.KindWords(), ", "))
+		if !diagnose.KnownKind(kind) {
+			return failure.Usagef("unknown kind %q: must be one of %s", kind, strings.Join(diagnose.KindWords(), ", "))
 		}
 		o.Kind, o.Name = kind, name
 	}

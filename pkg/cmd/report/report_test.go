@@ -9,20 +9,20 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/historytest"
+	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/explain/explaintest"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/kube/kubetest"
-	"github.com/gangctl/gangctl/pkg/report"
-	"github.com/gangctl/gangctl/pkg/report/reporttest"
+	"github.com/gangctl/gangctl/pkg/diagnose/history"
 )
 
 // run runs the command line in namespace team; width 0 is a pipe.
 func run(t *testing.T, client func() (*kube.Client, error), width int, args ...string) (stdout, stderr string, failed *failure.Error) {
 	t.Helper()
-	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(explaintest.Now))
+	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(clustertest.Now))
 	if width > 0 {
 		io.SetTerminal(width)
 	}
@@ -37,7 +37,7 @@ func run(t *testing.T, client func() (*kube.Client, error), width int, args ...s
 func saved(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "llama.yaml.gz")
-	if err := reporttest.Pending().Save(file); err != nil {
+	if err := historytest.Pending().Save(file); err != nil {
 		t.Fatal(err)
 	}
 	return file
@@ -45,25 +45,25 @@ func saved(t *testing.T) string {
 
 // The page of a cluster is that of the snapshot which was saved of it.
 func TestPage(t *testing.T) {
-	live, stderr, failed := run(t, kubetest.Serve(t, reporttest.Pending()).Client, 0, reporttest.Job)
+	live, stderr, failed := run(t, kubetest.Serve(t, historytest.Pending()).Client, 0, historytest.Job)
 	if failed != nil || stderr != "" {
 		t.Fatal(failed, stderr)
 	}
-	kept, _, failed := run(t, nil, 0, "tfjob/"+reporttest.Job, "--from", saved(t))
+	kept, _, failed := run(t, nil, 0, "tfjob/"+historytest.Job, "--from", saved(t))
 	if failed != nil {
 		t.Fatal(failed)
 	}
 	for name, page := range map[string]string{"live": live, "from a file": kept} {
-		if !strings.HasPrefix(page, "<!doctype html>") || !strings.Contains(page, "worker-3") || !strings.Contains(page, "TOO_BIG") || strings.Contains(page, reporttest.Secret) {
+		if !strings.HasPrefix(page, "<!doctype html>") || !strings.Contains(page, "worker-3") || !strings.Contains(page, "TOO_BIG") || strings.Contains(page, historytest.Secret) {
 			t.Errorf("%s: %.300s", name, page)
 		}
 	}
 }
 
 func TestJSON(t *testing.T) {
-	stdout, _, failed := run(t, nil, 80, reporttest.Job, "-o", "json", "--from", saved(t))
-	var r report.Report
-	if err := json.Unmarshal([]byte(stdout), &r); failed != nil || err != nil || r.APIVersion != report.APIVersion || len(r.Lanes) != 4 || r.Now == nil {
+	stdout, _, failed := run(t, nil, 80, historytest.Job, "-o", "json", "--from", saved(t))
+	var r history.Report
+	if err := json.Unmarshal([]byte(stdout), &r); failed != nil || err != nil || r.APIVersion != history.APIVersion || len(r.Lanes) != 4 || r.Now == nil {
 		t.Errorf("got %v, %v, %.300s", failed, err, stdout)
 	}
 }
@@ -71,7 +71,7 @@ func TestJSON(t *testing.T) {
 // A file appears whole, and takes the place of no other unless that is meant.
 func TestFile(t *testing.T) {
 	from, file := saved(t), filepath.Join(t.TempDir(), "llama.html")
-	stdout, stderr, failed := run(t, nil, 80, reporttest.Job, "--from", from, "--file", file)
+	stdout, stderr, failed := run(t, nil, 80, historytest.Job, "--from", from, "--file", file)
 	if failed != nil || stdout != "" || stderr != "wrote the report on TFJob team/llama to "+file+"\n" {
 		t.Fatalf("got %+v, %q, %q", failed, stdout, stderr)
 	}
@@ -82,13 +82,13 @@ func TestFile(t *testing.T) {
 	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, failed := run(t, nil, 80, reporttest.Job, "--from", from, "--file", file); failed == nil || failed.Message != "write report: "+file+" is there already" || !strings.Contains(failed.Hint, "--overwrite") {
+	if _, _, failed := run(t, nil, 80, historytest.Job, "--from", from, "--file", file); failed == nil || failed.Message != "write report: "+file+" is there already" || !strings.Contains(failed.Hint, "--overwrite") {
 		t.Errorf("got %+v", failed)
 	}
 	if kept, err := os.ReadFile(file); err != nil || string(kept) != "mine" {
 		t.Errorf("got %v, %q", err, kept)
 	}
-	if _, _, failed := run(t, nil, 80, reporttest.Job, "--from", from, "--file", file, "--overwrite"); failed != nil {
+	if _, _, failed := run(t, nil, 80, historytest.Job, "--from", from, "--file", file, "--overwrite"); failed != nil {
 		t.Error(failed)
 	}
 	if again, err := os.ReadFile(file); err != nil || string(again) != string(first) {
@@ -101,7 +101,7 @@ func TestFile(t *testing.T) {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 	nowhere := filepath.Join(t.TempDir(), "no", "llama.html")
-	if _, _, failed := run(t, nil, 80, reporttest.Job, "--from", from, "--file", nowhere); failed == nil || !strings.HasPrefix(failed.Message, "write report: ") {
+	if _, _, failed := run(t, nil, 80, historytest.Job, "--from", from, "--file", nowhere); failed == nil || !strings.HasPrefix(failed.Message, "write report: ") {
 		t.Errorf("got %+v", failed)
 	}
 }

@@ -8,14 +8,14 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/cmd/reply"
-	"github.com/gangctl/gangctl/pkg/explain"
-	"github.com/gangctl/gangctl/pkg/explain/world"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/report"
-	"github.com/gangctl/gangctl/pkg/report/page"
-	"github.com/gangctl/gangctl/pkg/snapshot"
-	"github.com/gangctl/gangctl/pkg/snapshot/collect"
+	"github.com/gangctl/gangctl/pkg/diagnose"
+	"github.com/gangctl/gangctl/pkg/diagnose/history"
+	"github.com/gangctl/gangctl/pkg/diagnose/history/page"
 )
 
 func (o *Options) run(ctx context.Context) error {
@@ -49,7 +49,7 @@ func (o *Options) run(ctx context.Context) error {
 	return nil
 }
 
-func encode(out *bytes.Buffer, r *report.Report, format string) error {
+func encode(out *bytes.Buffer, r *history.Report, format string) error {
 	if format == html {
 		return page.Write(out, r)
 	}
@@ -64,9 +64,9 @@ func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Sna
 }
 
 // report asks why the job waits, and puts it together with the rest.
-func (o *Options) report(ctx context.Context, s *snapshot.Snapshot, namespace string) (*report.Report, error) {
-	q := explain.Question{Kind: o.Kind, Namespace: namespace, Name: o.Name}
-	now, err := explain.Explain(ctx, s, q, explain.Options{Clock: o.IO.Clock.Now})
+func (o *Options) report(ctx context.Context, s *snapshot.Snapshot, namespace string) (*history.Report, error) {
+	q := diagnose.Question{Kind: o.Kind, Namespace: namespace, Name: o.Name}
+	now, err := diagnose.Explain(ctx, s, q, diagnose.Options{Clock: o.IO.Clock.Now})
 	if err != nil {
 		return nil, o.notFound(s, err)
 	}
@@ -74,12 +74,12 @@ func (o *Options) report(ctx context.Context, s *snapshot.Snapshot, namespace st
 		refused.Code = failure.CodeError
 		return nil, refused
 	}
-	w := world.New(s)
+	w := view.New(s)
 	subject, err := w.Find(q)
 	if err != nil {
 		return nil, o.notFound(s, err)
 	}
-	return report.Build(w, subject, now), nil
+	return history.Build(w, subject, now), nil
 }
 
 // notFound adds what was probably meant. Where no kind of job is known there cannot be one.
@@ -87,8 +87,8 @@ func (o *Options) notFound(s *snapshot.Snapshot, err error) error {
 	if unknown := reply.NoJobKinds(s); unknown != nil {
 		return unknown
 	}
-	var missing *world.NotFoundError
-	var several *world.AmbiguousError
+	var missing *view.NotFoundError
+	var several *view.AmbiguousError
 	switch {
 	case errors.As(err, &missing) && len(missing.Near) > 0:
 		return failure.Errorf("%w", err).WithHint("did you mean %s?", strings.Join(missing.Near, " or "))

@@ -8,15 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
-	"github.com/gangctl/gangctl/pkg/jobs"
-	"github.com/gangctl/gangctl/pkg/origin"
-	"github.com/gangctl/gangctl/pkg/setpath"
-	"github.com/gangctl/gangctl/pkg/workload/summary"
+	"github.com/gangctl/gangctl/pkg/gang/summary"
+	"github.com/gangctl/gangctl/pkg/submit/provenance"
+	"github.com/gangctl/gangctl/pkg/submit/setpath"
 )
 
 // typeOf is a value of the Go type of a job, by which --set is checked.
@@ -38,7 +38,7 @@ func (o *Options) manifest(job *jobs.Job) ([]string, *bytes.Buffer, error) {
 	if o.NewName == "" {
 		return nil, nil, o.taken(job)
 	}
-	bare := origin.Bare(job.Object)
+	bare := provenance.Bare(job.Object)
 	content, err := setpath.Apply(bare.Object, typeOf(job), o.Set...)
 	if err != nil {
 		return nil, nil, failure.Usagef("--set %w", err)
@@ -74,7 +74,7 @@ func unmark(job *unstructured.Unstructured, old string) {
 			}
 			for key, value := range values {
 				mark := key == labels.MinAvailableLabel || value == old
-				if mark && marks[key] || origin.Written(key) {
+				if mark && marks[key] || provenance.Written(key) {
 					delete(values, key)
 				}
 			}

@@ -11,13 +11,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
 	"github.com/gangctl/gangctl/pkg/cmd/onejob"
 	"github.com/gangctl/gangctl/pkg/cmd/submit"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/jobs"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/origin"
+	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
 // Options are what the command works with.
@@ -110,7 +110,7 @@ func (o *Options) run(ctx context.Context) error {
 
 // words are those of the command line that the job keeps, or nil if there is none that says what it is.
 func (o *Options) words(job *jobs.Job) ([]string, error) {
-	line := origin.CommandLine(job.Object)
+	line := provenance.CommandLine(job.Object)
 	if line == "" {
 		return nil, nil
 	}
@@ -129,7 +129,7 @@ func (o *Options) words(job *jobs.Job) ([]string, error) {
 	if r.Named && o.NewName == "" {
 		return nil, o.taken(job)
 	}
-	if changed, known := origin.Changed(job.Object); known && changed {
+	if changed, known := provenance.Changed(job.Object); known && changed {
 		fmt.Fprintf(o.IO.ErrOut, "note: %s was changed since it was submitted; what is repeated is its command line\n", job)
 	}
 	return r.Words, nil

@@ -3,12 +3,12 @@ package root
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/gangctl/gangctl/pkg/cli/config"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/complete"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
 	"github.com/gangctl/gangctl/pkg/cmd/jobname"
-	"github.com/gangctl/gangctl/pkg/config"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/kube"
 )
 
 // addCompletion adds cobra's own completion command, with an error for a shell it does not know, and examples.

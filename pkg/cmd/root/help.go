@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gangctl/gangctl/pkg/wrap"
+	"github.com/gangctl/gangctl/pkg/cli/wrap"
 )
 
 // mostColumns is how wide help gets: longer lines are hard to read.

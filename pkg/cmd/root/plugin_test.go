@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
 func TestPluginIsCalledByItsName(t *testing.T) {

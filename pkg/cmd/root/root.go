@@ -7,6 +7,11 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"github.com/gangctl/gangctl/pkg/cli/config"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/attach"
 	checkcmd "github.com/gangctl/gangctl/pkg/cmd/check"
 	configcmd "github.com/gangctl/gangctl/pkg/cmd/config"
@@ -31,11 +36,6 @@ import (
 	versioncmd "github.com/gangctl/gangctl/pkg/cmd/version"
 	"github.com/gangctl/gangctl/pkg/cmd/wait"
 	"github.com/gangctl/gangctl/pkg/cmd/whypending"
-	"github.com/gangctl/gangctl/pkg/config"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/flagvalue"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/kube"
 )
 
 // The groups of the help.

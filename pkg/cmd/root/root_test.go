@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/iostreams"
 )
 
 func newRoot(t *testing.T, args ...string) (*cobra.Command, *factory.Factory, func() (string, string)) {

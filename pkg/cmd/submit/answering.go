@@ -12,14 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"github.com/gangctl/gangctl/pkg/explain/ladder"
-	"github.com/gangctl/gangctl/pkg/explain/world"
-	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/render"
-	"github.com/gangctl/gangctl/pkg/snapshot"
+	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
 // schedulersOf are the schedulers that the jobs of a file ask for by a name that is neither Kubernetes' own nor gangctl's.
@@ -104,7 +104,7 @@ func (o *FileOptions) refuseUnanswered(ctx context.Context, client *kube.Client,
 	case err != nil:
 		return failure.Op{Verb: "list", Kind: "Deployment"}.Wrap(err)
 	}
-	found := ladder.FindScheduler(world.New(snap), name)
+	found := stages.FindScheduler(view.New(snap), name)
 	if len(found.Deployments)+len(found.Leases) > 0 || len(snap.Deployments) == 0 || outside(snap) {
 		return nil
 	}

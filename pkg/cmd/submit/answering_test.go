@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gangctl/gangctl/pkg/kube/kubetest"
+	"github.com/gangctl/gangctl/internal/kubetest"
 )
 
 // old is a job that asks for kube-batch by name.

@@ -14,20 +14,20 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gangctl/gangctl/pkg/enforcer"
-	"github.com/gangctl/gangctl/pkg/explain/world"
-	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/snapshot"
-	"github.com/gangctl/gangctl/pkg/workload/mpijob"
+	"github.com/gangctl/gangctl/pkg/gang/kind/mpijob"
+	"github.com/gangctl/gangctl/pkg/submit/choose"
 )
 
 // ask finds out what plans depend on: what is served and, where the cluster decides on the dialect, which schedulers run. It asks
 // for no more than one of them needs.
-func (s *Submission) ask(ctx context.Context, client *kube.Client, plans []plan) (enforcer.Facts, error) {
-	var f enforcer.Facts
+func (s *Submission) ask(ctx context.Context, client *kube.Client, plans []plan) (choose.Facts, error) {
+	var f choose.Facts
 	if !slices.ContainsFunc(plans, plan.asks) {
 		return f, nil
 	}
@@ -62,7 +62,7 @@ func (s *Submission) ask(ctx context.Context, client *kube.Client, plans []plan)
 	}
 	f.Blind = strings.Join(slices.DeleteFunc(blind, func(s string) bool { return s == "" }), ", ")
 	snap.Finish()
-	f.World = world.New(snap)
+	f.World = view.New(snap)
 	return f, nil
 }
 

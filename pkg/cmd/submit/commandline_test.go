@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/kube"
 )
 
 // kept is the command line that a job of `gangctl ARGS` keeps, under a root that has the connection flags.

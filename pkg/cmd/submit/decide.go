@@ -9,14 +9,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/gangctl/gangctl/pkg/enforcer"
-	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
-	"github.com/gangctl/gangctl/pkg/render"
-	"github.com/gangctl/gangctl/pkg/workload"
-	"github.com/gangctl/gangctl/pkg/workload/mpijob"
+	"github.com/gangctl/gangctl/pkg/gang/kind/mpijob"
+	"github.com/gangctl/gangctl/pkg/submit/choose"
+	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
 // auto is the dialect that the cluster decides on.
@@ -25,7 +24,7 @@ const auto gang.Dialect = "auto"
 // plan makes the objects of one submission.
 type plan struct {
 	namespace string
-	reader    workload.Reader
+	reader    gang.JobKind
 	gang      gangFlags
 	// declared is true for a job that says itself in which dialect it is a gang.
 	declared bool
@@ -95,14 +94,14 @@ func serves(served []string, resource string, gv schema.GroupVersion) bool {
 }
 
 // candidates are the decisions for a cluster of which so much is known, the best one first, each with what is to be said of it.
-func (p plan) candidates(f enforcer.Facts) ([]decision, []string, error) {
+func (p plan) candidates(f choose.Facts) ([]decision, []string, error) {
 	usual := p.usual()
 	if !p.auto() {
 		d, err := p.settle(usual, f.Served)
 		return []decision{d}, []string{""}, err
 	}
-	choices, err := enforcer.Candidates(f, p.gang.Scheduler)
-	var nothing *enforcer.NothingError
+	choices, err := choose.Candidates(f, p.gang.Scheduler)
+	var nothing *choose.NothingError
 	if errors.As(err, &nothing) {
 		return nil, nil, failure.Errorf("nothing here would start the members together: %w", err).
 			WithHint("ask an administrator to install a scheduler of gangs, such as with `gangctl install scheduler`; "+

@@ -15,9 +15,9 @@ import (
 	"k8s.io/kubernetes/third_party/forked/golang/expansion"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/explain/explaintest"
-	"github.com/gangctl/gangctl/pkg/iostreams"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -94,7 +94,7 @@ func shown(t testing.TB, kind string, words ...string) (string, error) {
 // flagsOf are the flags of a kind's command.
 func flagsOf(t testing.TB, kind string) []string {
 	t.Helper()
-	streams, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(explaintest.Now))
+	streams, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(clustertest.Now))
 	var names []string
 	for _, k := range kinds() {
 		if k.word != kind {

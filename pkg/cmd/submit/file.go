@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/manifest"
-	"github.com/gangctl/gangctl/pkg/render"
-	"github.com/gangctl/gangctl/pkg/workload/registry"
+	jobkinds "github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/submit/manifest"
+	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
 // FileOptions are what `gangctl submit -f` works with.
@@ -142,7 +142,7 @@ func (o *FileOptions) plan(p part) (plan, error) {
 	if err != nil {
 		return plan{}, o.explain(p.job, err)
 	}
-	reader, _ := registry.ByKind(p.job.GroupVersionKind().GroupKind())
+	reader, _ := jobkinds.ByKind(p.job.GroupVersionKind().GroupKind())
 	return plan{
 		namespace: p.job.GetNamespace(), reader: reader, gang: o.gangFlags, declared: p.group != nil || marked || scheduler != "",
 		make: func(d decision) (*render.Objects, error) {

@@ -13,12 +13,12 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/explain/explaintest"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/kube/kubetest"
 )
 
 // jobFile is a job without a gang.
@@ -53,7 +53,7 @@ func file(t *testing.T, text string) string {
 
 // typeLine types `gangctl LINE` in namespace research, with the connection flags of a real root.
 func typeLine(ctx context.Context, client func() (*kube.Client, error), stdin string, words ...string) (stdout, stderr string, failed *failure.Error) {
-	streams, in, out, errOut := iostreams.Test(clocktesting.NewFakeClock(explaintest.Now))
+	streams, in, out, errOut := iostreams.Test(clocktesting.NewFakeClock(clustertest.Now))
 	in.WriteString(stdin)
 	root := &cobra.Command{Use: "gangctl", SilenceErrors: true, SilenceUsage: true}
 	cluster := kube.NewFactory("test", io.Discard)

@@ -9,19 +9,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/cmd/reply"
-	"github.com/gangctl/gangctl/pkg/enforcer"
-	"github.com/gangctl/gangctl/pkg/explain"
-	"github.com/gangctl/gangctl/pkg/explain/answer"
-	"github.com/gangctl/gangctl/pkg/explain/ladder"
-	"github.com/gangctl/gangctl/pkg/explain/report"
-	"github.com/gangctl/gangctl/pkg/explain/world"
-	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/diagnose"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/text"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/render"
-	"github.com/gangctl/gangctl/pkg/snapshot"
-	"github.com/gangctl/gangctl/pkg/snapshot/collect"
+	"github.com/gangctl/gangctl/pkg/submit/choose"
+	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
 // fit answers whether the jobs would start now, each after those before it have been submitted. Nothing is created.
@@ -40,7 +40,7 @@ func (s *Submission) fit(ctx context.Context, b batch) error {
 	var answers []*answer.Answer
 	worst := answer.ExitOK
 	for _, p := range b.plans {
-		trial, err := s.try(ctx, snap, client, p, explain.Options{})
+		trial, err := s.try(ctx, snap, client, p, diagnose.Options{})
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (s *Submission) printAnswers(answers []*answer.Answer) error {
 		if i > 0 && s.Output.IsTable() {
 			fmt.Fprintln(s.IO.Out)
 		}
-		if err := reply.Print(s.IO, &s.Output, a, report.Options{}); err != nil {
+		if err := reply.Print(s.IO, &s.Output, a, text.Options{}); err != nil {
 			return err
 		}
 	}
@@ -89,7 +89,7 @@ func (s *Submission) printAnswers(answers []*answer.Answer) error {
 }
 
 // try answers for a job on a snapshot; the client is nil where there is no API server to look at it.
-func (s *Submission) try(ctx context.Context, snap *snapshot.Snapshot, client *kube.Client, p plan, options explain.Options) (*explain.Trial, error) {
+func (s *Submission) try(ctx context.Context, snap *snapshot.Snapshot, client *kube.Client, p plan, options diagnose.Options) (*diagnose.Trial, error) {
 	d, note, err := s.assume(ctx, p, snap, client)
 	if err != nil {
 		return nil, err
@@ -103,8 +103,8 @@ func (s *Submission) try(ctx context.Context, snap *snapshot.Snapshot, client *k
 			return nil, err
 		}
 	}
-	trial, err := explain.DryRun(ctx, snap, wanted.Job, p.namespace, options, groups(wanted)...)
-	var taken *explain.ExistsError
+	trial, err := diagnose.DryRun(ctx, snap, wanted.Job, p.namespace, options, groups(wanted)...)
+	var taken *diagnose.ExistsError
 	switch {
 	case errors.As(err, &taken):
 		return nil, explainJob(apierrors.NewAlreadyExists(resourceOf(wanted.Job).GroupResource(), taken.Name), wanted.Job)
@@ -123,13 +123,13 @@ func (s *Submission) assume(ctx context.Context, p plan, snap *snapshot.Snapshot
 	if !p.asks() {
 		if p.gang.Scheduler == "" && d.dialect != gang.None {
 			usual := d.scheduler
-			if d.scheduler = ladder.GangScheduler(world.New(snap), d.dialect, usual); d.scheduler != usual {
+			if d.scheduler = stages.GangScheduler(view.New(snap), d.dialect, usual); d.scheduler != usual {
 				return d, fmt.Sprintf("the answer is for scheduler %s, which serves here; %s does not: submit with --scheduler %s", d.scheduler, usual, d.scheduler), nil
 			}
 		}
 		return d, "", nil
 	}
-	f := enforcer.Facts{Served: snap.Server.Resources, World: world.New(snap)}
+	f := choose.Facts{Served: snap.Server.Resources, World: view.New(snap)}
 	if !snap.CanList("deployments.apps", "") {
 		f.Blind = "deployments may not be listed"
 	}

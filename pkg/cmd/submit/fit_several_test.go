@@ -10,9 +10,9 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gangctl/gangctl/pkg/explain/explaintest"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/kube/kubetest"
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
 // jobsOf is a file of jobs of 2 members with 8 GPUs each.
@@ -25,48 +25,48 @@ func jobsOf(names ...string) string {
 }
 
 // inTeam is a line that asks of a file in namespace team, where the cluster of explaintest has its queues.
-func inTeam(t *testing.T, c *explaintest.Cluster, text string, words ...string) (string, *failure.Error) {
+func inTeam(t *testing.T, c *clustertest.Cluster, text string, words ...string) (string, *failure.Error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s.yaml")
 	if err := c.Done().Save(path); err != nil {
 		t.Fatal(err)
 	}
-	out, _, failed := typeLine(t.Context(), noCluster, "", append([]string{"submit", "-f", file(t, strings.ReplaceAll(text, "{name: ", "{namespace: team, name: ")), "--dry-run=fit", "--from", path, "--scheduler", explaintest.Scheduler}, words...)...)
+	out, _, failed := typeLine(t.Context(), noCluster, "", append([]string{"submit", "-f", file(t, strings.ReplaceAll(text, "{name: ", "{namespace: team, name: ")), "--dry-run=fit", "--from", path, "--scheduler", clustertest.Scheduler}, words...)...)
 	return out, failed
 }
 
-func gpusIn(c *explaintest.Cluster, hard string) {
-	limit := explaintest.List("requests.nvidia.com/gpu", hard)
+func gpusIn(c *clustertest.Cluster, hard string) {
+	limit := clustertest.List("requests.nvidia.com/gpu", hard)
 	c.Put(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "q"}, Spec: corev1.ResourceQuotaSpec{Hard: limit},
-		Status: corev1.ResourceQuotaStatus{Hard: limit, Used: explaintest.List("requests.nvidia.com/gpu", "0")}})
+		Status: corev1.ResourceQuotaStatus{Hard: limit, Used: clustertest.List("requests.nvidia.com/gpu", "0")}})
 }
 
 // Of several jobs each is judged after those before it: what takes room, quota or a place in a queue is not there any more. What
 // does not start takes none.
 func TestFitSeveral(t *testing.T) {
-	kueue := func(nominal string) func(*explaintest.Cluster) {
-		return func(c *explaintest.Cluster) {
+	kueue := func(nominal string) func(*clustertest.Cluster) {
+		return func(c *clustertest.Cluster) {
 			c.S.Server.Resources = append(c.S.Server.Resources, "localqueues.kueue.x-k8s.io/v1beta2")
 			c.LocalQueue("research", "cq")
 			c.Flavor("f", "", "")
-			c.ClusterQueue("cq", "", explaintest.Quota{Flavor: "f", Resource: "nvidia.com/gpu", Nominal: nominal})
+			c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "f", Resource: "nvidia.com/gpu", Nominal: nominal})
 		}
 	}
-	volcano := func(c *explaintest.Cluster) {
+	volcano := func(c *clustertest.Cluster) {
 		c.Queue("research", "Open", map[string]any{"nvidia.com/gpu": "16"})
 	}
 	large := strings.Replace(jobsOf("large"), "replicas: 2", "replicas: 9", 1)
 	tests := []struct {
 		name, text, flags string
 		nodes             int
-		build             func(*explaintest.Cluster)
+		build             func(*clustertest.Cluster)
 		code              failure.Code
 		first             []string // of each answer, what the first line begins with
 	}{
 		{"room for both", jobsOf("a", "b"), "", 4, nil, 0, []string{"FITS_NOW  a: ", "FITS_NOW  b: fits now: room for all 2 members on n3, n4"}},
 		{"room for one", jobsOf("a", "b"), "", 3, nil, 3, []string{"FITS_NOW  a: ", "WAITING  8 of 24 GPUs free on the 3 nodes that b may use", "  TFJob team/a holds 16 GPUs on n1, n2"}},
 		{"one that is too large takes none", large + "---\n" + jobsOf("b"), "", 2, nil, 6, []string{"BLOCKED  large", "FITS_NOW  b: "}},
-		{"quota for one", jobsOf("a", "b"), "", 4, func(c *explaintest.Cluster) { gpusIn(c, "16") }, 3, []string{"FITS_NOW  a: ", "WAITING  b: quota q of namespace team is used up: 16 of 16 GPUs used"}},
+		{"quota for one", jobsOf("a", "b"), "", 4, func(c *clustertest.Cluster) { gpusIn(c, "16") }, 3, []string{"FITS_NOW  a: ", "WAITING  b: quota q of namespace team is used up: 16 of 16 GPUs used"}},
 		{"a queue of Kueue for one", jobsOf("a", "b"), "--queue research --dialect scheduler-plugins", 4, kueue("16"), 3, []string{"FITS_NOW  a: ", "WAITING  b: Kueue holds it: ClusterQueue cq has 0 of 16 GPUs left"}},
 		{"a queue of Kueue for both", jobsOf("a", "b"), "--queue research --dialect scheduler-plugins", 4, kueue("32"), 0, []string{"FITS_NOW  a: ", "FITS_NOW  b: "}},
 		{"a queue of Volcano for one", jobsOf("a", "b"), "--queue research --dialect volcano", 4, volcano, 3, []string{"FITS_NOW  a: ", "WAITING  b: queue research has 0 of 16 GPUs left"}},

@@ -9,15 +9,15 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gangctl/gangctl/pkg/explain/explaintest"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/kube/kubetest"
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
 const podsPath = "/api/v1/namespaces/research/pods"
 
 // accepting is a cluster that takes every create, which has to be a dry run.
-func accepting(t *testing.T, c *explaintest.Cluster) *kubetest.Cluster {
+func accepting(t *testing.T, c *clustertest.Cluster) *kubetest.Cluster {
 	t.Helper()
 	l := kubetest.Serve(t, c.Done())
 	for _, path := range []string{jobsPath, groupsPath, podsPath} {
@@ -36,7 +36,7 @@ func accepting(t *testing.T, c *explaintest.Cluster) *kubetest.Cluster {
 }
 
 // room is a cluster with as many nodes of 8 GPUs each.
-func room(nodes int) *explaintest.Cluster { return explaintest.New().Nodes(nodes, 8) }
+func room(nodes int) *clustertest.Cluster { return clustertest.New().Nodes(nodes, 8) }
 
 // Whether the job would start is told by the same words and codes as why it does not, and 0 if it would. Nothing is created.
 func TestFit(t *testing.T) {
@@ -137,7 +137,7 @@ func TestFitAsksTheServer(t *testing.T) {
 }
 
 func TestFitErrors(t *testing.T) {
-	taken := room(2).Add(explaintest.Gang{Namespace: "research", Name: "llama", Workers: 1})
+	taken := room(2).Add(clustertest.Gang{Namespace: "research", Name: "llama", Workers: 1})
 	path := filepath.Join(t.TempDir(), "s.yaml")
 	if err := taken.Done().Save(path); err != nil {
 		t.Fatal(err)

@@ -9,10 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/gangctl/gangctl/pkg/explain/world"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/snapshot/collect"
-	"github.com/gangctl/gangctl/pkg/usage"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 )
 
 // free says what would start now in the cluster, and which queues there are. Who asks can do without: that it cannot be found out is a
@@ -37,7 +37,7 @@ func (o *Options) free(ctx context.Context) (text string, queues []string) {
 		return "", nil
 	}
 	var sizes []string
-	for _, total := range usage.OfNodes(world.New(snap)).Totals {
+	for _, total := range usage.OfNodes(view.New(snap)).Totals {
 		for _, l := range total.Largest {
 			if total.Kind == corev1.ResourceName(o.GPUResource) && l.Members > 0 {
 				sizes = append(sizes, fmt.Sprintf("%d x %d", l.Members, l.Devices))

@@ -4,10 +4,10 @@ import (
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	"github.com/spf13/cobra"
 
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/flagvalue"
-	"github.com/gangctl/gangctl/pkg/render"
-	"github.com/gangctl/gangctl/pkg/workload/batchjob"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
+	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
+	"github.com/gangctl/gangctl/pkg/submit/render"
 	"github.com/gangctl/gangctl/templates"
 )
 

@@ -4,8 +4,8 @@ import (
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	"github.com/spf13/cobra"
 
-	"github.com/gangctl/gangctl/pkg/render"
-	"github.com/gangctl/gangctl/pkg/workload"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
 // kind is what is particular to submitting one kind of job. Everything else is the same for all.
@@ -15,7 +15,7 @@ type kind struct {
 	// short, long and example are its help.
 	short, long, example string
 	// reader reads what is submitted.
-	reader workload.Reader
+	reader gang.JobKind
 	// preset is the job that flags are laid over.
 	preset func() []byte
 	// write returns the writer of a job in an API version; an empty one is that of the preset.

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/pflag"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/render"
+	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
 // parseKind returns what `gangctl submit KIND ARGS` would work with.

@@ -4,9 +4,9 @@ import (
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	"github.com/spf13/cobra"
 
-	"github.com/gangctl/gangctl/pkg/flagvalue"
-	"github.com/gangctl/gangctl/pkg/render"
-	"github.com/gangctl/gangctl/pkg/workload/mpijob"
+	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
+	"github.com/gangctl/gangctl/pkg/gang/kind/mpijob"
+	"github.com/gangctl/gangctl/pkg/submit/render"
 	"github.com/gangctl/gangctl/templates"
 )
 

@@ -7,9 +7,9 @@ import (
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	"github.com/spf13/cobra"
 
+	"github.com/gangctl/gangctl/pkg/cli/prompt"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/prompt"
-	"github.com/gangctl/gangctl/pkg/render"
+	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
 // Options are what `gangctl submit KIND` works with.

@@ -7,19 +7,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
-	"github.com/gangctl/gangctl/pkg/workload"
 )
 
 // part is a job of a file, and the object in the file that declares its gang; nil without.
 type part struct {
 	job, group *unstructured.Unstructured
-	read       workload.Job
+	read       gang.Job
 }
 
 // pair finds the job of each group: the one whose pods name it, or that is called like it, or the only one there is. A gang is
 // one job's. read are the jobs in the same order.
-func pair(jobs []*unstructured.Unstructured, read []workload.Job, groups []*unstructured.Unstructured) ([]part, error) {
+func pair(jobs []*unstructured.Unstructured, read []gang.Job, groups []*unstructured.Unstructured) ([]part, error) {
 	parts := make([]part, len(jobs))
 	for i, job := range jobs {
 		parts[i].job, parts[i].read = job, read[i]
@@ -42,11 +42,11 @@ func pair(jobs []*unstructured.Unstructured, read []workload.Job, groups []*unst
 }
 
 // ownerOf is the index of the job whose gang a group declares.
-func ownerOf(group *unstructured.Unstructured, jobs []workload.Job) (int, error) {
-	namesIt := func(j workload.Job) bool { return slices.Contains(gangsOf(j), group.GetName()) }
-	sameName := func(j workload.Job) bool { return j.Meta.Name == group.GetName() }
-	for _, is := range []func(workload.Job) bool{namesIt, sameName} {
-		here := func(j workload.Job) bool {
+func ownerOf(group *unstructured.Unstructured, jobs []gang.Job) (int, error) {
+	namesIt := func(j gang.Job) bool { return slices.Contains(gangsOf(j), group.GetName()) }
+	sameName := func(j gang.Job) bool { return j.Meta.Name == group.GetName() }
+	for _, is := range []func(gang.Job) bool{namesIt, sameName} {
+		here := func(j gang.Job) bool {
 			return is(j) && (len(jobs) == 1 || group.GetNamespace() == "" || group.GetNamespace() == j.Meta.Namespace)
 		}
 		if i := slices.IndexFunc(jobs, here); i >= 0 {
@@ -60,7 +60,7 @@ func ownerOf(group *unstructured.Unstructured, jobs []workload.Job) (int, error)
 }
 
 // gangsOf are the gangs that the pods of a job name, in any dialect.
-func gangsOf(job workload.Job) []string {
+func gangsOf(job gang.Job) []string {
 	var names []string
 	for _, role := range job.Roles {
 		pod := &corev1.Pod{ObjectMeta: role.Template.ObjectMeta, Spec: role.Template.Spec}
@@ -74,7 +74,7 @@ func gangsOf(job workload.Job) []string {
 }
 
 // refuseShared refuses two jobs in one gang: its object is owned by one of them, and would go when that goes.
-func refuseShared(jobs []workload.Job) error {
+func refuseShared(jobs []gang.Job) error {
 	owners := map[string]string{}
 	for _, job := range jobs {
 		for _, name := range gangsOf(job) {

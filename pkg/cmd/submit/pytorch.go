@@ -6,9 +6,9 @@ import (
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	"github.com/spf13/cobra"
 
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/render"
-	"github.com/gangctl/gangctl/pkg/workload/pytorchjob"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/gang/kind/pytorchjob"
+	"github.com/gangctl/gangctl/pkg/submit/render"
 	"github.com/gangctl/gangctl/templates"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/kube/kubetest"
+	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
 // What is wrong with the gang shows before anything is stored: every request is a dry run.

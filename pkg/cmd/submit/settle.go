@@ -8,17 +8,17 @@ import (
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/gangctl/gangctl/pkg/explain/near"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/manifest"
-	"github.com/gangctl/gangctl/pkg/workload"
-	"github.com/gangctl/gangctl/pkg/workload/registry"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/suggest"
+	"github.com/gangctl/gangctl/pkg/gang"
+	jobkinds "github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/submit/manifest"
 )
 
 // settle gives the objects of a file their namespaces and names, finds the gang of each job, and refuses jobs that the operator
 // would not run.
 func (o *FileOptions) settle(m *manifest.Manifest, namespace string) ([]part, error) {
-	var jobs []workload.Job
+	var jobs []gang.Job
 	taken := map[string]bool{}
 	for _, u := range m.Jobs {
 		if err := o.settleNamespace(u, namespace); err != nil {
@@ -28,7 +28,7 @@ func (o *FileOptions) settle(m *manifest.Manifest, namespace string) ([]part, er
 			u.SetName(u.GetGenerateName() + o.Suffix())
 			u.SetGenerateName("")
 		}
-		reader, ok := registry.ByKind(u.GroupVersionKind().GroupKind())
+		reader, ok := jobkinds.ByKind(u.GroupVersionKind().GroupKind())
 		if !ok {
 			return nil, failure.Errorf("%s: gangctl does not know jobs of kind %s", o.name(), u.GroupVersionKind())
 		}
@@ -102,7 +102,7 @@ func roleNames(kind string) []string {
 }
 
 // jobProblem says why the operator would not run a job, or make none of its pods; it is empty if it would.
-func jobProblem(reader workload.Reader, job workload.Job) (problem, hint string) {
+func jobProblem(reader gang.JobKind, job gang.Job) (problem, hint string) {
 	if len(job.Problems) > 0 {
 		return strings.Join(job.Problems, "; "), ""
 	}
@@ -115,7 +115,7 @@ func jobProblem(reader workload.Reader, job workload.Job) (problem, hint string)
 		}
 		if len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, r.Name) }) {
 			problem = fmt.Sprintf("%s: no role of a %s: must be one of %s", strings.TrimSuffix(path, ".template"), job.Kind.Kind, strings.Join(names, ", "))
-			if nearest := near.Nearest(r.Name, names); nearest != "" {
+			if nearest := suggest.Nearest(r.Name, names); nearest != "" {
 				hint = "did you mean " + nearest + "?"
 			}
 			return problem, hint

@@ -6,7 +6,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/gangctl/gangctl/pkg/origin"
+	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
 // stamp has the server fill in the defaults of a job, in a dry run, and puts the hash of that spec on the job: so it can be told later
@@ -17,7 +17,7 @@ func (c *creator) stamp(ctx context.Context, job *unstructured.Unstructured) err
 		return nil
 	}
 	if stored := c.tried[job]; stored != nil {
-		origin.Stamp(job, stored)
+		provenance.Stamp(job, stored)
 		return nil
 	}
 	stored, err := c.post(ctx, job, true)
@@ -27,7 +27,7 @@ func (c *creator) stamp(ctx context.Context, job *unstructured.Unstructured) err
 	case err != nil:
 		return err
 	}
-	origin.Stamp(job, stored)
+	provenance.Stamp(job, stored)
 	return nil
 }
 
@@ -39,5 +39,5 @@ func (c *creator) sign(ctx context.Context, job *unstructured.Unstructured) {
 	if c.user == nil {
 		c.user = new(c.client.User(ctx))
 	}
-	origin.SetUser(job, *c.user)
+	provenance.SetUser(job, *c.user)
 }

@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gangctl/gangctl/pkg/convert"
-	"github.com/gangctl/gangctl/pkg/explain/near"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/workload"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/suggest"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/submit/convert"
 	"github.com/gangctl/gangctl/templates"
 )
 
@@ -75,7 +75,7 @@ func findTemplate(configPath, name string) (template, error) {
 	if !ok {
 		names := slices.Sorted(maps.Keys(all))
 		hint := "there are: " + strings.Join(names, ", ") + "; a file is given with its path, such as ./" + name + ".yaml"
-		if nearest := near.Nearest(name, names); nearest != "" {
+		if nearest := suggest.Nearest(name, names); nearest != "" {
 			hint = "did you mean " + nearest + "?"
 		}
 		return template{}, failure.Usagef("--template %q: there is no template of this name", name).WithHint("%s", hint)
@@ -84,28 +84,28 @@ func findTemplate(configPath, name string) (template, error) {
 }
 
 // read reads the job of a template.
-func (t template) read(k kind) (*unstructured.Unstructured, workload.Job, error) {
+func (t template) read(k kind) (*unstructured.Unstructured, gang.Job, error) {
 	u := &unstructured.Unstructured{}
 	raw, err := yaml.YAMLToJSONStrict(t.text)
 	if err == nil {
 		err = u.UnmarshalJSON(raw)
 	}
 	if err != nil {
-		return nil, workload.Job{}, failure.Errorf("template %s: %w", t.name, err)
+		return nil, gang.Job{}, failure.Errorf("template %s: %w", t.name, err)
 	}
 	if u.GroupVersionKind().GroupKind() != k.reader.GroupKind {
-		return nil, workload.Job{}, failure.Usagef("template %s is a %s, not a %s", t.name, u.GetKind(), k.reader.Kind).WithHint("see the templates with `gangctl submit templates list`")
+		return nil, gang.Job{}, failure.Usagef("template %s is a %s, not a %s", t.name, u.GetKind(), k.reader.Kind).WithHint("see the templates with `gangctl submit templates list`")
 	}
 	if convert.Reads(u.GroupVersionKind()) {
 		converted, err := convert.TFJob(u)
 		if err != nil {
-			return nil, workload.Job{}, failure.Errorf("template %s: %w", t.name, err)
+			return nil, gang.Job{}, failure.Errorf("template %s: %w", t.name, err)
 		}
 		u = converted.Job
 	}
 	job, err := k.reader.Read(u)
 	if err != nil {
-		return nil, workload.Job{}, failure.Errorf("template %s: %w", t.name, err)
+		return nil, gang.Job{}, failure.Errorf("template %s: %w", t.name, err)
 	}
 	return u, job, nil
 }
@@ -157,7 +157,7 @@ func (o *Options) layTemplate() error {
 }
 
 // firstOf is a field of the first role that has it.
-func firstOf(job workload.Job, field func(corev1.PodSpec) string) string {
+func firstOf(job gang.Job, field func(corev1.PodSpec) string) string {
 	for _, r := range job.Roles {
 		if value := field(r.Template.Spec); value != "" {
 			return value
@@ -167,8 +167,8 @@ func firstOf(job workload.Job, field func(corev1.PodSpec) string) string {
 }
 
 // layRole takes over what a template says of a role.
-func (o *Options) layRole(r *role, job workload.Job) {
-	i := slices.IndexFunc(job.Roles, func(have workload.Role) bool { return strings.EqualFold(have.Name, r.Name) })
+func (o *Options) layRole(r *role, job gang.Job) {
+	i := slices.IndexFunc(job.Roles, func(have gang.Role) bool { return strings.EqualFold(have.Name, r.Name) })
 	replicas := int32(0)
 	if i >= 0 {
 		replicas = job.Roles[i].Replicas

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/render"
-	"github.com/gangctl/gangctl/pkg/workload/tfjob"
+	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
+	"github.com/gangctl/gangctl/pkg/submit/render"
 	"github.com/gangctl/gangctl/templates"
 )
 

@@ -9,13 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/gangctl/gangctl/pkg/enforcer"
-	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/native"
-	"github.com/gangctl/gangctl/pkg/render"
-	"github.com/gangctl/gangctl/pkg/workload"
+	"github.com/gangctl/gangctl/pkg/submit/choose"
+	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
 // choose renders the objects of each plan in the first way that the cluster takes as it is meant, and says what that is and why.
@@ -40,7 +39,7 @@ func (s *Submission) choose(ctx context.Context, c *creator, plans ...plan) ([]*
 	return all, nil
 }
 
-func (c *creator) chooseOne(ctx context.Context, p plan, facts enforcer.Facts) (wanted *render.Objects, note string, err error) {
+func (c *creator) chooseOne(ctx context.Context, p plan, facts choose.Facts) (wanted *render.Objects, note string, err error) {
 	if !p.asks() {
 		wanted, err = p.make(p.usual())
 		return wanted, "", err
@@ -94,7 +93,7 @@ func (c *creator) try(ctx context.Context, p plan, d decision, wanted *render.Ob
 }
 
 // tryField returns why members would not be in a native PodGroup, or nil. Where a pod cannot be tried, nothing is held against it.
-func (c *creator) tryField(ctx context.Context, job workload.Job) error {
+func (c *creator) tryField(ctx context.Context, job gang.Job) error {
 	dropped := failure.Errorf("%s %s: the API server drops spec.schedulingGroup of its pods, so that members would start one by one", job.Kind.Kind, job.Name()).
 		WithHint("add --dialect scheduler-plugins, or another one that the cluster reads; see `gangctl submit --help`")
 	for _, r := range job.Roles {

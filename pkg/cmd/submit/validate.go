@@ -11,9 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/gangctl/gangctl/pkg/failure"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/workload"
 )
 
 // maxNameLength is that of a label value and of a service name (RFC 1035): the operator makes both from a member's name.
@@ -104,7 +103,7 @@ func (o *Options) validateName(*pflag.FlagSet) error {
 
 // nameProblem says what is wrong with the name of a job, whose roles are given in lower case with their numbers of members; it
 // is empty if nothing is.
-func nameProblem(reader workload.Reader, name string, replicas map[string]int32) (problem, hint string) {
+func nameProblem(reader gang.JobKind, name string, replicas map[string]int32) (problem, hint string) {
 	if problems := validation.IsDNS1035Label(name); len(problems) > 0 {
 		return fmt.Sprintf("name %q: must start with a lower-case letter, hold only lower-case letters, digits and '-', "+
 			"end in a letter or digit, and have at most %d characters", name, maxNameLength), "for example: my-job-1"
@@ -113,7 +112,7 @@ func nameProblem(reader workload.Reader, name string, replicas map[string]int32)
 		if replicas[role] == 0 {
 			continue
 		}
-		last := memberName(reader, name, workload.Place{Role: role, Index: int(replicas[role]) - 1})
+		last := memberName(reader, name, gang.Place{Role: role, Index: int(replicas[role]) - 1})
 		if over := len(last) - maxNameLength; over > 0 {
 			return fmt.Sprintf("name %q is too long: the pod and service %s would have %d characters, at most %d are allowed",
 				name, last, len(last), maxNameLength), fmt.Sprintf("shorten the name by %d characters or more", over)
@@ -123,7 +122,7 @@ func nameProblem(reader workload.Reader, name string, replicas map[string]int32)
 }
 
 // memberName is the name of a member's pod or, of a Job, whose pods have random names, of its host.
-func memberName(reader workload.Reader, job string, place workload.Place) string {
+func memberName(reader gang.JobKind, job string, place gang.Place) string {
 	if reader.PodName == nil {
 		return fmt.Sprintf("%s-%d", job, place.Index)
 	}

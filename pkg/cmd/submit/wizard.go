@@ -12,9 +12,9 @@ import (
 	shellquote "github.com/kballard/go-shellquote"
 	"github.com/spf13/cobra"
 
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/printer"
-	"github.com/gangctl/gangctl/pkg/prompt"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/printer"
+	"github.com/gangctl/gangctl/pkg/cli/prompt"
 )
 
 // wizard asks a person for what the command line does not say.

@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/cobra"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/prompt/prompttest"
+	"github.com/gangctl/gangctl/internal/prompttest"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 )
 
 // asking is a wizard that is asked about `submit tf` and typed words, with answers.

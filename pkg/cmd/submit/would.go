@@ -9,13 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/explain"
-	"github.com/gangctl/gangctl/pkg/explain/answer"
-	"github.com/gangctl/gangctl/pkg/jobs"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/snapshot"
-	"github.com/gangctl/gangctl/pkg/snapshot/collect"
+	"github.com/gangctl/gangctl/pkg/diagnose"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
 // Would is a job of flags that is never submitted: what `gangctl fit` asks about.
@@ -118,7 +118,7 @@ type Shape struct {
 }
 
 // Try answers whether a gang of the shape would start now.
-func (s *Stage) Try(ctx context.Context, shape Shape, options explain.Options) (*answer.Answer, error) {
+func (s *Stage) Try(ctx context.Context, shape Shape, options diagnose.Options) (*answer.Answer, error) {
 	o := s.w.shaped(shape)
 	trial, err := o.try(ctx, s.Snapshot, s.client, o.plan(s.namespace), options)
 	s.client = nil // what the API server said of one job it says of all

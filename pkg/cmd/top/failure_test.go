@@ -6,9 +6,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/kube/kubetest"
+	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 )
 
 var views = []string{"node", "job", "job -A", "queue", "node -o json", "job -o json", "queue -o json", "node -w", "job -w", "queue -w"}

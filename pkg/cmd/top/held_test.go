@@ -10,15 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/gangctl/gangctl/pkg/explain/explaintest"
-	"github.com/gangctl/gangctl/pkg/kube/kubetest"
-	"github.com/gangctl/gangctl/pkg/usage"
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 )
 
 // odd is a cluster in which what is held is easily counted wrong, one case a node: unhealthy GPUs of which some are used, pods that
 // are being deleted, slices of a GPU, another vendor's, init containers that ask for more than the rest, sidecars that add up.
-func odd() *explaintest.Cluster {
-	c := explaintest.New()
+func odd() *clustertest.Cluster {
+	c := clustertest.New()
 	device(c.Node("amd", 0), "amd.com/gpu", 8, 0)
 	c.Node("init", 8)
 	device(c.Node("mig", 0), "nvidia.com/mig-1g.5gb", 7, 0)
@@ -26,7 +26,7 @@ func odd() *explaintest.Cluster {
 	c.Node("terminating", 8)
 	device(c.Node("unhealthy", 0), "nvidia.com/gpu", 8, 4)
 	one := func(name, node string, kind corev1.ResourceName, n int64, change func(*corev1.Pod)) {
-		c.Add(explaintest.Gang{Name: name, Workers: 1, Nodes: []string{node}, Pod: func(_ int, p *corev1.Pod) {
+		c.Add(clustertest.Gang{Name: name, Workers: 1, Nodes: []string{node}, Pod: func(_ int, p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Requests[kind] = *resource.NewQuantity(n, resource.DecimalSI)
 			if change != nil {
 				change(p)
@@ -35,7 +35,7 @@ func odd() *explaintest.Cluster {
 	}
 	first := func(n string, always bool) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
-			i := corev1.Container{Name: "first", Resources: corev1.ResourceRequirements{Requests: explaintest.List("nvidia.com/gpu", n)}}
+			i := corev1.Container{Name: "first", Resources: corev1.ResourceRequirements{Requests: clustertest.List("nvidia.com/gpu", n)}}
 			if restart := corev1.ContainerRestartPolicyAlways; always {
 				i.RestartPolicy = &restart
 			}
@@ -43,7 +43,7 @@ func odd() *explaintest.Cluster {
 		}
 	}
 	leaves := func(p *corev1.Pod) {
-		at := explaintest.Ago(-20 * time.Second)
+		at := clustertest.Ago(-20 * time.Second)
 		p.DeletionTimestamp = &at
 	}
 	one("rocm", "amd", "amd.com/gpu", 3, nil)
@@ -73,7 +73,7 @@ func TestGoldenOdd(t *testing.T) {
 
 // What the command says in its two views agrees: the sum over nodes is the sum over jobs and others.
 func TestViewsAgree(t *testing.T) {
-	for name, c := range map[string]*explaintest.Cluster{"odd": odd(), "shop": shop()} {
+	for name, c := range map[string]*clustertest.Cluster{"odd": odd(), "shop": shop()} {
 		cluster := kubetest.Serve(t, c.Done())
 		var nodes usage.Nodes
 		var jobs usage.Jobs

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gangctl/gangctl/pkg/usage"
+	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 )
 
 // The cells of devices that nobody uses, and of those whose holder has no letter any more.

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangctl/gangctl/pkg/cli/printer"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
+	clusterview "github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/cmd/reply"
-	"github.com/gangctl/gangctl/pkg/explain"
-	"github.com/gangctl/gangctl/pkg/explain/answer"
-	"github.com/gangctl/gangctl/pkg/explain/world"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/printer"
-	"github.com/gangctl/gangctl/pkg/snapshot"
-	"github.com/gangctl/gangctl/pkg/snapshot/collect"
-	"github.com/gangctl/gangctl/pkg/usage"
+	"github.com/gangctl/gangctl/pkg/diagnose"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 )
 
 func (o *Options) run(ctx context.Context) error {
@@ -105,7 +105,7 @@ func (o *Options) view(ctx context.Context, s *snapshot.Snapshot, namespace stri
 	if err := o.unseen(s, namespace); err != nil {
 		return nil, err
 	}
-	w := world.New(s)
+	w := clusterview.New(s)
 	v := &view{at: s.At, notes: unclaimed(s)}
 	switch o.What {
 	case Node:
@@ -155,7 +155,7 @@ func (o *Options) gauge(client *kube.Client, namespace string) *gauge {
 // explained fills in why jobs wait.
 func explained(ctx context.Context, s *snapshot.Snapshot, namespace string, r *usage.Jobs) {
 	answers := map[string]*answer.Answer{}
-	for _, a := range explain.Pending(ctx, s, namespace, explain.Options{}) {
+	for _, a := range diagnose.Pending(ctx, s, namespace, diagnose.Options{}) {
 		answers[a.Job.Kind+"/"+a.Job.Namespace+"/"+a.Job.Name] = a
 	}
 	for i := range r.Jobs {

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gangctl/gangctl/pkg/explain/phrase"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/snapshot/collect"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 )
 
 // status is what stands above a frame that is redrawn.

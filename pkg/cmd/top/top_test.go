@@ -15,12 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/explain/explaintest"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/kube/kubetest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -28,7 +28,7 @@ var update = flag.Bool("update", false, "write the golden files")
 // run runs the command line in namespace team; width 0 is a pipe.
 func run(t *testing.T, client func() (*kube.Client, error), width int, args ...string) (stdout, stderr string, failed *failure.Error) {
 	t.Helper()
-	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(explaintest.Now))
+	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(clustertest.Now))
 	if width > 0 {
 		io.SetTerminal(width)
 	}
@@ -47,8 +47,8 @@ func device(n *corev1.Node, kind corev1.ResourceName, total, unhealthy int64) {
 }
 
 // shop is a cluster with something of everything.
-func shop() *explaintest.Cluster {
-	c := explaintest.New()
+func shop() *clustertest.Cluster {
+	c := clustertest.New()
 	for i := range 5 {
 		c.Node(fmt.Sprintf("gpu-%d", i+1), 8)
 	}
@@ -57,18 +57,18 @@ func shop() *explaintest.Cluster {
 	device(c.S.Nodes[2], "nvidia.com/gpu", 8, 1)
 	c.S.Nodes[3].Spec.Unschedulable = true
 	c.S.Nodes[4].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
-	c.Add(explaintest.Gang{Name: "llama", Workers: 4, GPUs: 4, Nodes: []string{"gpu-1", "gpu-1", "gpu-2", "gpu-2"}})
-	c.Add(explaintest.Gang{Name: "mistral", Workers: 3, GPUs: 2, Nodes: []string{"gpu-3", "gpu-3"}, Age: time.Hour})
-	c.Add(explaintest.Gang{Name: "waits", Workers: 2, GPUs: 8, Age: 20 * time.Minute})
+	c.Add(clustertest.Gang{Name: "llama", Workers: 4, GPUs: 4, Nodes: []string{"gpu-1", "gpu-1", "gpu-2", "gpu-2"}})
+	c.Add(clustertest.Gang{Name: "mistral", Workers: 3, GPUs: 2, Nodes: []string{"gpu-3", "gpu-3"}, Age: time.Hour})
+	c.Add(clustertest.Gang{Name: "waits", Workers: 2, GPUs: 8, Age: 20 * time.Minute})
 	c.Runs("bert", 1, "gpu-4").Serves("api", 1, "gpu-3")
-	slice := explaintest.Gang{Name: "small", Workers: 3, Nodes: []string{"mig-1", "mig-1", "mig-1"}, Spec: func(s *corev1.PodSpec) {
+	slice := clustertest.Gang{Name: "small", Workers: 3, Nodes: []string{"mig-1", "mig-1", "mig-1"}, Spec: func(s *corev1.PodSpec) {
 		s.Containers[0].Resources.Requests["nvidia.com/mig-1g.5gb"] = resource.MustParse("1")
 	}}
 	c.Add(slice)
 	c.ServesWith("hungry", 0, "70", "gpu-3")
 	for _, p := range c.S.Pods {
 		if p.Name == "llama-worker-3" {
-			at := explaintest.Ago(-20 * time.Second)
+			at := clustertest.Ago(-20 * time.Second)
 			p.DeletionTimestamp = &at
 		}
 	}
@@ -93,12 +93,12 @@ func TestGolden(t *testing.T) {
 }
 
 func TestGoldenQueues(t *testing.T) {
-	c := explaintest.New().Nodes(2, 8)
+	c := clustertest.New().Nodes(2, 8)
 	c.Queue("research", "Open", map[string]any{"nvidia.com/gpu": "16", "cpu": "64"})
-	c.ClusterQueue("kueue", "all", explaintest.Quota{Flavor: "a100", Resource: "nvidia.com/gpu", Nominal: "8"})
-	c.Add(explaintest.Gang{Name: "a", Workers: 2, GPUs: 4, Volcano: "research", Nodes: []string{"n1", "n2"}})
-	c.Add(explaintest.Gang{Name: "b", Workers: 2, GPUs: 8, Volcano: "research"})
-	c.Add(explaintest.Gang{Name: "c", Workers: 1, GPUs: 2, Nodes: []string{"n1"}})
+	c.ClusterQueue("kueue", "all", clustertest.Quota{Flavor: "a100", Resource: "nvidia.com/gpu", Nominal: "8"})
+	c.Add(clustertest.Gang{Name: "a", Workers: 2, GPUs: 4, Volcano: "research", Nodes: []string{"n1", "n2"}})
+	c.Add(clustertest.Gang{Name: "b", Workers: 2, GPUs: 8, Volcano: "research"})
+	c.Add(clustertest.Gang{Name: "c", Workers: 1, GPUs: 2, Nodes: []string{"n1"}})
 	file := filepath.Join(t.TempDir(), "seen.yaml")
 	if err := c.Done().Save(file); err != nil {
 		t.Fatal(err)

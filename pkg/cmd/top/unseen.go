@@ -4,18 +4,18 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cmd/reply"
-	"github.com/gangctl/gangctl/pkg/explain"
-	"github.com/gangctl/gangctl/pkg/explain/phrase"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/snapshot"
-	"github.com/gangctl/gangctl/pkg/usage"
+	"github.com/gangctl/gangctl/pkg/diagnose"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 )
 
 // unseen is the error for what the view needs and the caller may not list, or the cluster does not know.
 func (o *Options) unseen(s *snapshot.Snapshot, namespace string) error {
 	if o.What != Node {
-		if refused := reply.Refusal(explain.Unlisted(s, explain.Question{Namespace: namespace})); refused != nil {
+		if refused := reply.Refusal(diagnose.Unlisted(s, diagnose.Question{Namespace: namespace})); refused != nil {
 			refused.Code = failure.CodeError
 			return refused
 		}

@@ -15,14 +15,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
+	clusterview "github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/explain/explaintest"
-	"github.com/gangctl/gangctl/pkg/explain/world"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/kube/kubetest"
-	"github.com/gangctl/gangctl/pkg/snapshot/collect"
-	"github.com/gangctl/gangctl/pkg/usage"
+	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 )
 
 // screen is a buffer that can be read while a command writes to it.
@@ -56,7 +56,7 @@ type watched struct {
 
 func startWatch(t *testing.T, width int, args ...string) *watched {
 	t.Helper()
-	w := &watched{t: t, cluster: kubetest.Serve(t, shop().Done()), clock: clocktesting.NewFakeClock(explaintest.Now), out: &screen{}, ended: make(chan *failure.Error, 1)}
+	w := &watched{t: t, cluster: kubetest.Serve(t, shop().Done()), clock: clocktesting.NewFakeClock(clustertest.Now), out: &screen{}, ended: make(chan *failure.Error, 1)}
 	streams, _, _, _ := iostreams.Test(w.clock)
 	streams.SetOut(w.out)
 	keys, typed := io.Pipe()
@@ -210,9 +210,9 @@ func TestWatchAsksLittle(t *testing.T) {
 			asked[path]++
 		}
 	}
-	most := int(w.clock.Since(explaintest.Now)/measuredEvery) + 1
+	most := int(w.clock.Since(clustertest.Now)/measuredEvery) + 1
 	if asked["GET /api/v1/nodes"] != 1 || asked["GET /api/v1/pods"] != 1 || asked["GET "+metricsPath] > most || asked["GET "+metricsPath] < 2 {
-		t.Errorf("got %v in %s", asked, w.clock.Since(explaintest.Now))
+		t.Errorf("got %v in %s", asked, w.clock.Since(clustertest.Now))
 	}
 }
 
@@ -275,10 +275,10 @@ func TestWatchPiped(t *testing.T) {
 
 // Letters stay with their holders while a view is redrawn.
 func TestLettersStay(t *testing.T) {
-	first := letters(nil).assign(usage.OfNodes(world.New(shop().Done())))
+	first := letters(nil).assign(usage.OfNodes(clusterview.New(shop().Done())))
 	c := shop()
 	c.Runs("newcomer", 8, "gpu-5")
-	second := first.assign(usage.OfNodes(world.New(c.Done())))
+	second := first.assign(usage.OfNodes(clusterview.New(c.Done())))
 	for holder, letter := range first {
 		if second[holder] != letter {
 			t.Errorf("%s was %c and is %c", holder, letter, second[holder])

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/gangctl/gangctl/pkg/usage"
-	"github.com/gangctl/gangctl/pkg/workload/demand"
+	"github.com/gangctl/gangctl/pkg/diagnose/usage"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // none is the cell for nothing.
@@ -70,7 +70,7 @@ func labelled(kinds []corev1.ResourceName, several bool, text func(corev1.Resour
 
 // noun is what devices of a kind are called.
 func noun(kind corev1.ResourceName) string {
-	if demand.IsGPU(kind) {
+	if request.IsGPU(kind) {
 		return "GPU"
 	}
 	return "device"

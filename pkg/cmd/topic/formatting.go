@@ -3,7 +3,7 @@ package topic
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/gangctl/gangctl/pkg/explain/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
 func newFormatting() *cobra.Command {

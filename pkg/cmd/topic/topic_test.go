@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
-	"github.com/gangctl/gangctl/pkg/printer"
 
 	"github.com/spf13/cobra"
 )

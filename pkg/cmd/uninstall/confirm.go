@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	installer "github.com/gangctl/gangctl/install"
-	"github.com/gangctl/gangctl/pkg/apply"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/kube"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/apply"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 )
 
 // confirmAll has the user type the name of each definition that would be deleted, after telling how many objects go with it.

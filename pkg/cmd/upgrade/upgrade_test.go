@@ -8,12 +8,12 @@ import (
 	"github.com/spf13/cobra"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/version"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
 	"github.com/gangctl/gangctl/pkg/cmd/install"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/kube/kubetest"
-	"github.com/gangctl/gangctl/pkg/version"
 )
 
 // types runs a command of a gangctl of a version against a store.

@@ -12,11 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/explain/explaintest"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/kube/kubetest"
 )
 
 // cluster is one that may change while the command looks at it.
@@ -25,9 +25,9 @@ type cluster struct {
 	clock *clocktesting.FakeClock
 }
 
-func serve(t *testing.T, c *explaintest.Cluster) *cluster {
+func serve(t *testing.T, c *clustertest.Cluster) *cluster {
 	t.Helper()
-	return &cluster{Cluster: kubetest.Serve(t, c.Done()), clock: clocktesting.NewFakeClock(explaintest.Now)}
+	return &cluster{Cluster: kubetest.Serve(t, c.Done()), clock: clocktesting.NewFakeClock(clustertest.Now)}
 }
 
 // screen is a buffer that can be read while a command writes to it.
@@ -65,8 +65,8 @@ func (l *cluster) askOn(ctx context.Context, out, errOut *screen, args ...string
 	return failure.From(cmd.ExecuteContext(ctx))
 }
 
-func busy() *explaintest.Cluster {
-	return explaintest.New().Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(explaintest.Gang{Name: "llama", Workers: 2, GPUs: 8})
+func busy() *clustertest.Cluster {
+	return clustertest.New().Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(clustertest.Gang{Name: "llama", Workers: 2, GPUs: 8})
 }
 
 func TestLive(t *testing.T) {
@@ -102,7 +102,7 @@ func TestLive(t *testing.T) {
 // Pods that are missing are tried, unless that is not wanted; what the API server says of them is the answer.
 func TestProbe(t *testing.T) {
 	const refusal = `pods "llama-worker-0" is forbidden: error looking up service account team/trainer: serviceaccount "trainer" not found`
-	l := serve(t, explaintest.New().Nodes(2, 8).Add(explaintest.Gang{Name: "llama", Workers: 2, GPUs: 8, Missing: 2}))
+	l := serve(t, clustertest.New().Nodes(2, 8).Add(clustertest.Gang{Name: "llama", Workers: 2, GPUs: 8, Missing: 2}))
 	l.Refuse("POST /api/v1/namespaces/team/pods", 403, metav1.StatusReasonForbidden, refusal, nil)
 	out, _, failed := l.ask(t.Context(), "llama")
 	if failed == nil || failed.Code != 4 || !strings.HasPrefix(out, `BLOCKED  llama: ServiceAccount "trainer" does not exist`) {
@@ -122,7 +122,7 @@ func TestProbe(t *testing.T) {
 
 // A probe that the caller may not make says nothing of the pods, and that is said.
 func TestProbeDenied(t *testing.T) {
-	l := serve(t, explaintest.New().Nodes(2, 8).Add(explaintest.Gang{Name: "llama", Workers: 2, GPUs: 8, Missing: 2}))
+	l := serve(t, clustertest.New().Nodes(2, 8).Add(clustertest.Gang{Name: "llama", Workers: 2, GPUs: 8, Missing: 2}))
 	l.Refuse("POST /api/v1/namespaces/team/pods", 403, metav1.StatusReasonForbidden, `pods is forbidden: User "eve" cannot create resource "pods" in API group "" in the namespace "team"`, nil)
 	out, _, failed := l.ask(t.Context(), "llama")
 	for _, want := range []string{"pods in namespace team: you may not create; whether the API server would accept the pods was not tried", "An administrator can grant eve what is missing", "- create\n", "pods unknown 0/2"} {

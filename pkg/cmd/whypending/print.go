@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/printer"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cmd/reply"
-	"github.com/gangctl/gangctl/pkg/explain"
-	"github.com/gangctl/gangctl/pkg/explain/answer"
-	"github.com/gangctl/gangctl/pkg/explain/report"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/printer"
-	"github.com/gangctl/gangctl/pkg/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/text"
 )
 
 // print shows one answer. One that says no more than that the job may not be looked for is an error, for people; programs get
@@ -18,7 +18,7 @@ import (
 func (o *Options) print(a *answer.Answer) error {
 	refused := reply.Refusal(a)
 	if refused == nil || !o.Output.IsTable() {
-		if err := reply.Print(o.IO, &o.Output, a, report.Options{Quiet: o.Quiet, Verbose: o.Verbose, Node: o.Node}); err != nil {
+		if err := reply.Print(o.IO, &o.Output, a, text.Options{Quiet: o.Quiet, Verbose: o.Verbose, Node: o.Node}); err != nil {
 			return err
 		}
 	}
@@ -33,13 +33,13 @@ func (o *Options) list(ctx context.Context, s *snapshot.Snapshot, namespace stri
 	if err := reply.NoJobKinds(s); err != nil {
 		return err // that nothing can wait is another thing than that nothing waits
 	}
-	all := explain.Pending(ctx, s, namespace, explain.Options{})
+	all := diagnose.Pending(ctx, s, namespace, diagnose.Options{})
 	worst := answer.ExitOK
 	for _, a := range all {
 		worst = max(worst, a.Exit)
 	}
 	// Jobs that may not be listed must not pass for jobs that are not there.
-	unlisted := reply.Refusal(explain.Unlisted(s, explain.Question{Namespace: namespace}))
+	unlisted := reply.Refusal(diagnose.Unlisted(s, diagnose.Question{Namespace: namespace}))
 	if err := o.rows(s, all, namespace, unlisted != nil); err != nil {
 		return err
 	}

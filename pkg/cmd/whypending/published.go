@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/gangctl/gangctl/pkg/explain/answer"
-	"github.com/gangctl/gangctl/pkg/explain/published"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/workload"
-	"github.com/gangctl/gangctl/pkg/workload/registry"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/published"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind"
 )
 
 // The values of --source.
@@ -113,9 +113,9 @@ func (o *Options) published(ctx context.Context, client *kube.Client, namespace 
 
 // jobUID finds the one job of the name.
 func (o *Options) jobUID(ctx context.Context, client *kube.Client, namespace string) (types.UID, error) {
-	readers := registry.Readers()
-	if reader, ok := registry.ByWord(o.Kind); ok {
-		readers = []workload.Reader{reader}
+	readers := kind.Readers()
+	if reader, ok := kind.ByWord(o.Kind); ok {
+		readers = []gang.JobKind{reader}
 	} else if o.Kind != "" && o.Kind != "job" && o.Kind != "jobs" {
 		return "", fmt.Errorf("answers are published for jobs, not for a %s", o.Kind)
 	}

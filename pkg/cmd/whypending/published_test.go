@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/gangctl/gangctl/pkg/explain"
-	"github.com/gangctl/gangctl/pkg/explain/answer"
-	"github.com/gangctl/gangctl/pkg/explain/explaintest"
-	"github.com/gangctl/gangctl/pkg/explain/published"
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/diagnose"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/published"
 )
 
 // publish is a busy cluster of so many nodes, whose scheduler has published why
@@ -32,19 +32,19 @@ const getLease = "GET /apis/coordination.k8s.io/v1/namespaces/gangctl-system/lea
 func publishOnly(t *testing.T, nodes int, said, renewed time.Duration) (*cluster, *coordinationv1.Lease) {
 	t.Helper()
 	s := busy().Done()
-	a, err := explain.Explain(t.Context(), s, explain.Question{Namespace: "team", Name: "llama"}, explain.Options{NoAdvice: true})
+	a, err := diagnose.Explain(t.Context(), s, diagnose.Question{Namespace: "team", Name: "llama"}, diagnose.Options{NoAdvice: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	a.Job.UID = "u1"
 	a.Headline, a.Nodes.Total = "as the scheduler sees it", nodes
-	at := explaintest.Now.Add(-said)
+	at := clustertest.Now.Add(-said)
 	a.Snapshot.At = &at
 	event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: published.EventName(types.UID(a.Job.UID))}}
 	if err := published.Put(event, a); err != nil {
 		t.Fatal(err)
 	}
-	last := metav1.NewMicroTime(explaintest.Now.Add(-renewed))
+	last := metav1.NewMicroTime(clustertest.Now.Add(-renewed))
 	lease := &coordinationv1.Lease{
 		TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
 		Spec:     coordinationv1.LeaseSpec{HolderIdentity: ptr.To("one"), LeaseDurationSeconds: ptr.To(int32(15)), RenewTime: &last},

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/cmd/reply"
-	"github.com/gangctl/gangctl/pkg/explain"
-	"github.com/gangctl/gangctl/pkg/explain/answer"
-	"github.com/gangctl/gangctl/pkg/explain/world"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/snapshot"
-	"github.com/gangctl/gangctl/pkg/snapshot/collect"
+	"github.com/gangctl/gangctl/pkg/diagnose"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
 func (o *Options) run(ctx context.Context) error {
@@ -67,7 +67,7 @@ func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Sna
 }
 
 func (o *Options) explain(ctx context.Context, s *snapshot.Snapshot, namespace string) (*answer.Answer, error) {
-	a, err := explain.Explain(ctx, s, explain.Question{Kind: o.Kind, Namespace: namespace, Name: o.Name}, explain.Options{})
+	a, err := diagnose.Explain(ctx, s, diagnose.Question{Kind: o.Kind, Namespace: namespace, Name: o.Name}, diagnose.Options{})
 	if err != nil {
 		return nil, notFound(err)
 	}
@@ -88,8 +88,8 @@ func knowsNode(a *answer.Answer, node string) bool {
 
 // notFound adds what was probably meant.
 func notFound(err error) error {
-	var missing *world.NotFoundError
-	var several *world.AmbiguousError
+	var missing *view.NotFoundError
+	var several *view.AmbiguousError
 	switch {
 	case errors.As(err, &missing) && len(missing.Near) > 0:
 		return failure.Errorf("%w", err).WithHint("did you mean %s?", strings.Join(missing.Near, " or "))

@@ -8,11 +8,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/cmd/reply"
-	"github.com/gangctl/gangctl/pkg/explain/answer"
-	"github.com/gangctl/gangctl/pkg/explain/world"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
 // watch answers again whenever the first line of the answer changes, and ends when the gang runs or has ended. Trouble with the
@@ -55,7 +55,7 @@ func (o *Options) watch(ctx context.Context, namespace string) error {
 // whether there is nothing left to watch.
 func (o *Options) look(ctx context.Context, s *snapshot.Snapshot, namespace, last string) (gist string, ended bool, err error) {
 	a, err := o.explain(ctx, s, namespace)
-	var missing *world.NotFoundError
+	var missing *view.NotFoundError
 	switch {
 	case errors.As(err, &missing) && last != "":
 		return last, true, failure.Errorf("%s is gone: it was deleted while it was watched", o.Name).WithHint("see what is there: gangctl list -n %s", namespace)

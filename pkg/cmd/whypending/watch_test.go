@@ -9,10 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/gangctl/gangctl/pkg/explain/explaintest"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/kube/kubetest"
-	"github.com/gangctl/gangctl/pkg/snapshot"
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 )
 
 // watched is a `why-pending llama --watch` that goes on while the test changes the cluster and moves the clock.
@@ -25,7 +25,7 @@ type watched struct {
 	looks       int
 }
 
-func startWatch(t *testing.T, c *explaintest.Cluster, args ...string) *watched {
+func startWatch(t *testing.T, c *clustertest.Cluster, args ...string) *watched {
 	t.Helper()
 	w := &watched{cluster: serve(t, c), t: t, out: &screen{}, errOut: &screen{}, ended: make(chan *failure.Error, 1)}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -78,8 +78,8 @@ func (w *watched) end() *failure.Error {
 	}
 }
 
-func changed(change func(*explaintest.Cluster)) *snapshot.Snapshot {
-	c := explaintest.New().Nodes(2, 8)
+func changed(change func(*clustertest.Cluster)) *snapshot.Snapshot {
+	c := clustertest.New().Nodes(2, 8)
 	change(c)
 	return c.Done()
 }
@@ -91,16 +91,16 @@ func TestWatch(t *testing.T) {
 	first := w.out.String()
 	w.tick()
 	w.tick() // the same cluster, some seconds later: no news
-	w.Set(changed(func(c *explaintest.Cluster) {
-		c.Runs("a", 8, "n1").Add(explaintest.Gang{Name: "llama", Workers: 2, GPUs: 8})
+	w.Set(changed(func(c *clustertest.Cluster) {
+		c.Runs("a", 8, "n1").Add(clustertest.Gang{Name: "llama", Workers: 2, GPUs: 8})
 	}))
 	w.tick()
 	w.eventually("the second answer", func() bool { return strings.Contains(w.out.String(), "\nWAITING  8 of 16 GPUs free") })
 	if got := strings.Count(w.out.String(), "\n"); got != 2 || !strings.HasPrefix(w.out.String(), first) {
 		t.Errorf("%d lines, want 2: what did not change was printed again\n%s", got, w.out)
 	}
-	w.Set(changed(func(c *explaintest.Cluster) {
-		c.Add(explaintest.Gang{Name: "llama", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}})
+	w.Set(changed(func(c *clustertest.Cluster) {
+		c.Add(clustertest.Gang{Name: "llama", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}})
 	}))
 	w.clock.Step(5 * time.Second)
 	if failed := w.end(); failed != nil || !strings.HasSuffix(w.out.String(), "RUNNING  llama: 2/2 members run\n") || w.errOut.String() != "" {
@@ -112,8 +112,8 @@ func TestWatch(t *testing.T) {
 func TestWatchShowsWholeAnswers(t *testing.T) {
 	w := startWatch(t, busy())
 	w.eventually("the first answer", func() bool { return strings.Contains(w.out.String(), "\nConfidence ") })
-	w.Set(changed(func(c *explaintest.Cluster) {
-		c.Add(explaintest.Gang{Name: "llama", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}})
+	w.Set(changed(func(c *clustertest.Cluster) {
+		c.Add(clustertest.Gang{Name: "llama", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}})
 	}))
 	w.clock.Step(5 * time.Second)
 	if failed := w.end(); failed != nil || !strings.Contains(w.out.String(), "\n\nRUNNING  llama") {
@@ -155,7 +155,7 @@ func TestWatchEnds(t *testing.T) {
 	t.Run("when the job is gone", func(t *testing.T) {
 		w := startWatch(t, busy(), "-q")
 		w.eventually("the first answer", func() bool { return w.out.String() != "" })
-		w.Set(changed(func(*explaintest.Cluster) {}))
+		w.Set(changed(func(*clustertest.Cluster) {}))
 		w.clock.Step(5 * time.Second)
 		if failed := w.end(); failed == nil || failed.Code != 1 || failed.Message != "llama is gone: it was deleted while it was watched" {
 			t.Errorf("got %+v", failed)
@@ -169,8 +169,8 @@ func TestWatchEnds(t *testing.T) {
 		}
 	})
 	t.Run("when the job has failed", func(t *testing.T) {
-		c := explaintest.New().Nodes(2, 8)
-		g := explaintest.Gang{Name: "llama", Workers: 2, GPUs: 8}
+		c := clustertest.New().Nodes(2, 8)
+		g := clustertest.Gang{Name: "llama", Workers: 2, GPUs: 8}
 		g.Job = func(job map[string]any) {
 			job["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Failed", "status": "True", "reason": "TFJobFailed", "message": "worker-1 failed", "lastTransitionTime": "2026-11-21T13:00:00Z"}}}
 		}

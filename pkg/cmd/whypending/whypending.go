@@ -9,13 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/printer"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
 	"github.com/gangctl/gangctl/pkg/cmd/jobname"
-	"github.com/gangctl/gangctl/pkg/explain"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/kube"
-	"github.com/gangctl/gangctl/pkg/printer"
+	"github.com/gangctl/gangctl/pkg/diagnose"
 )
 
 // Options are what the command works with.
@@ -113,8 +113,8 @@ func (o *Options) parse(args []string) error {
 			return failure.Usagef("%q: want KIND/NAME", args[len(args)-1])
 		}
 	}
-	if o.Kind != "" && !explain.KnownKind(o.Kind) {
-		return failure.Usagef("unknown kind %q: must be one of %s", o.Kind, strings.Join(explain.KindWords(), ", "))
+	if o.Kind != "" && !diagnose.KnownKind(o.Kind) {
+		return failure.Usagef("unknown kind %q: must be one of %s", o.Kind, strings.Join(diagnose.KindWords(), ", "))
 	}
 	return nil
 }

@@ -10,18 +10,18 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/explain/explaintest"
-	"github.com/gangctl/gangctl/pkg/failure"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/kube"
 )
 
 // saved is a file with one gang that waits, one that cannot start and one that runs.
 func saved(t *testing.T) string {
 	t.Helper()
-	c := explaintest.New().Nodes(2, 8).Runs("a", 8, "n1", "n2")
-	c.Add(explaintest.Gang{Name: "llama", Workers: 2, GPUs: 8}).Add(explaintest.Gang{Name: "huge", Workers: 1, GPUs: 16})
+	c := clustertest.New().Nodes(2, 8).Runs("a", 8, "n1", "n2")
+	c.Add(clustertest.Gang{Name: "llama", Workers: 2, GPUs: 8}).Add(clustertest.Gang{Name: "huge", Workers: 1, GPUs: 16})
 	path := filepath.Join(t.TempDir(), "s.yaml.gz")
 	if err := c.Done().Save(path); err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func saved(t *testing.T) string {
 // run runs the command in namespace team; there is no cluster.
 func run(t *testing.T, args ...string) (stdout, stderr string, code failure.Code, err error) {
 	t.Helper()
-	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(explaintest.Now.Add(time.Hour)))
+	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(clustertest.Now.Add(time.Hour)))
 	f := &factory.Factory{IO: io, Namespace: func() (string, error) { return "team", nil },
 		Client: func() (*kube.Client, error) { return nil, errors.New("no cluster") }}
 	cmd := NewCommand(f, nil)
@@ -148,7 +148,7 @@ func TestErrors(t *testing.T) {
 
 func TestNothingWaits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.yaml")
-	if err := explaintest.New().Done().Save(path); err != nil {
+	if err := clustertest.New().Done().Save(path); err != nil {
 		t.Fatal(err)
 	}
 	out, stderr, code, _ := run(t, "--from", path)

@@ -7,17 +7,17 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/explain/explaintest"
-	"github.com/gangctl/gangctl/pkg/iostreams"
-	"github.com/gangctl/gangctl/pkg/kube"
 )
 
 // A terminal breaks the text at its width; a pipe gets every line whole.
 func TestTerminalWidth(t *testing.T) {
 	file := saved(t)
 	first := func(columns int) string {
-		io, _, out, _ := iostreams.Test(clocktesting.NewFakeClock(explaintest.Now))
+		io, _, out, _ := iostreams.Test(clocktesting.NewFakeClock(clustertest.Now))
 		if columns > 0 {
 			io.SetTerminal(columns)
 			io.SetColor(iostreams.ColorNever)

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/gangctl/gangctl/sandbox/sandboxtest"
+	"github.com/gangctl/gangctl/internal/sandboxtest"
 )
 
 // programs are the paths of gangctl and gangctl-sandbox.

@@ -1,0 +1,117 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cast"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+)
+
+// typedOnly are flags that mean something else in another command, so that a default meant for one would change the others, and
+// those that are about one run.
+var typedOnly = []string{"all-namespaces", "dry-run", "file", "filename", "for", "from", "name", "node", "output", "overwrite", "save", "timeout", "wait"}
+
+// notSettings are all flags that make no sense as a default.
+var notSettings = append([]string{"help", "profile"}, typedOnly...)
+
+// Apply sets the flags of cmd that were not typed. They do not count as changed: a default is not a demand. A value that a
+// flag refuses is an error that says where it stands.
+func (c *Config) Apply(cmd *cobra.Command) error {
+	var failed error
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		if failed != nil || flag.Changed || slices.Contains(notSettings, flag.Name) {
+			return
+		}
+		value, source := c.lookup(flag.Name)
+		if source == "" {
+			return
+		}
+		if err := set(flag, value); err != nil {
+			failed = failure.Usagef("%s: %q: %w", source, fmt.Sprint(value), err)
+		}
+	})
+	return failed
+}
+
+func set(flag *pflag.Flag, value any) error {
+	list, repeatable := flag.Value.(pflag.SliceValue)
+	if repeatable {
+		words, err := cast.ToStringSliceE(value)
+		if text, ok := value.(string); ok {
+			words, err = []string{text}, nil // cast would split at blanks, which a value may hold
+		}
+		if err != nil {
+			return fmt.Errorf("must be a text or a list of texts")
+		}
+		return list.Replace(words)
+	}
+	text, err := cast.ToStringE(value)
+	if err != nil {
+		return fmt.Errorf("must be a single value")
+	}
+	return flag.Value.Set(text)
+}
+
+// Check warns about what has no effect: keys in the file that are no flag of any command under root, each with the nearest
+// that is, and flags that can only be typed, in the file and in the environment.
+func (c *Config) Check(root *cobra.Command, warnings io.Writer) {
+	known := flagNames(root)
+	for _, flag := range typedOnly {
+		if name := variable(flag); c.getenv(name) != "" {
+			fmt.Fprintf(warnings, "warning: %s has no effect: --%s cannot be set, only typed\n", name, flag)
+		}
+	}
+	keys := c.file.AllKeys()
+	slices.Sort(keys)
+	for _, key := range keys {
+		name, shown := key, key
+		if parts := strings.SplitN(key, separator, 3); parts[0] == profilesKey {
+			if len(parts) < 3 {
+				continue // an empty profile
+			}
+			name, shown = parts[2], strings.Join(parts, ".")
+		} else if key == profileKey {
+			continue
+		}
+		if slices.Contains(known, name) {
+			continue
+		}
+		if slices.Contains(typedOnly, name) {
+			fmt.Fprintf(warnings, "warning: settings %s: key %q has no effect: --%s cannot be set, only typed\n", c.path, shown, name)
+			continue
+		}
+		hint := ""
+		if near := nearest(name, known); near != "" {
+			hint = fmt.Sprintf(": did you mean %q?", near)
+		}
+		fmt.Fprintf(warnings, "warning: settings %s: unknown key %q%s\n", c.path, shown, hint)
+	}
+}
+
+func flagNames(root *cobra.Command) []string {
+	var names []string
+	add := func(flag *pflag.Flag) {
+		if !slices.Contains(notSettings, flag.Name) && !slices.Contains(names, flag.Name) {
+			names = append(names, flag.Name)
+		}
+	}
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		cmd.LocalFlags().VisitAll(add)
+		cmd.PersistentFlags().VisitAll(add)
+		for _, sub := range cmd.Commands() {
+			if !sub.Hidden { // what the help does not show is not offered here either
+				walk(sub)
+			}
+		}
+	}
+	walk(root)
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,181 @@
+// Package config gives every flag, save those that can only be typed, a default from the environment (GANGCTL_IMAGE for --image) and from the user's settings
+// file, at the top level or in a profile. A flag wins over the environment, that over the profile, that over the rest of the
+// file, and that over what is built in.
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/viper"
+
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+)
+
+const (
+	profileKey  = "profile"
+	profilesKey = "profiles"
+	// separator parts keys of viper. Flag names and profile names hold no such characters; profile names may hold dots.
+	separator = "::"
+)
+
+// Path is where the settings are: $XDG_CONFIG_HOME/gangctl/config.yaml, with the fallback that the XDG Base Directory
+// Specification names, ~/.config.
+func Path(getenv func(string) string) string {
+	dir := getenv("XDG_CONFIG_HOME")
+	if dir == "" || !filepath.IsAbs(dir) { // the specification tells to ignore a relative path
+		dir = filepath.Join(getenv("HOME"), ".config")
+	}
+	return filepath.Join(dir, "gangctl", "config.yaml")
+}
+
+// Config are the settings of one run.
+type Config struct {
+	path    string
+	getenv  func(string) string
+	file    *viper.Viper
+	profile string
+}
+
+// Load reads the file at path, which need not exist, and selects a profile: the argument (from --profile) or
+// GANGCTL_PROFILE or the file's own `profile`.
+func Load(path string, getenv func(string) string, profile string) (*Config, error) {
+	c := newConfig(path, getenv)
+	if err := c.read(); err != nil {
+		return nil, err
+	}
+	source := "--profile"
+	if profile == "" {
+		profile, source = getenv("GANGCTL_PROFILE"), "GANGCTL_PROFILE"
+	}
+	if profile == "" {
+		profile, source = c.file.GetString(profileKey), path
+	}
+	profile = strings.ToLower(profile) // as viper does to the keys of the file
+	if profile != "" && !slices.Contains(c.Profiles(), profile) {
+		return nil, failure.Usagef("profile %q (from %s) is not in %s", profile, source, path).WithHint("%s", c.profileHint())
+	}
+	c.profile = profile
+	return c, nil
+}
+
+// Read reads the file at path, which need not exist, and selects no profile.
+func Read(path string) (*Config, error) {
+	c := newConfig(path, func(string) string { return "" })
+	return c, c.read()
+}
+
+func newConfig(path string, getenv func(string) string) *Config {
+	return &Config{path: path, getenv: getenv, file: viper.NewWithOptions(viper.KeyDelimiter(separator))}
+}
+
+// Profile is the name of the profile that counts, or "".
+func (c *Config) Profile() string { return c.profile }
+
+// Profiles are the names of the profiles in the file, sorted, in lower case.
+func (c *Config) Profiles() []string {
+	names := []string{}
+	for name := range c.file.GetStringMap(profilesKey) {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Held are the keys in the file, at the top level or in a profile, sorted.
+func (c *Config) Held(profile string) []string {
+	held := c.file.AllSettings()
+	if profile != "" {
+		held = c.file.GetStringMap(profilesKey + separator + profile)
+	}
+	names := []string{}
+	for name := range held {
+		if name != profilesKey {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (c *Config) profileHint() string {
+	names := c.Profiles()
+	if len(names) == 0 {
+		return "add it under `profiles:` in the file"
+	}
+	return "the profiles are: " + strings.Join(names, ", ")
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:unmarshal errors:\s*)?(line \d+: )?`)
+
+func (c *Config) read() error {
+	content, err := os.ReadFile(c.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return failure.Errorf("read settings: %w", err)
+	}
+	return c.parse(content)
+}
+
+func (c *Config) parse(content []byte) error {
+	c.file.SetConfigType("yaml")
+	if err := c.file.ReadConfig(bytes.NewReader(content)); err != nil {
+		cause := err
+		for inner := errors.Unwrap(cause); inner != nil; inner = errors.Unwrap(cause) {
+			cause = inner
+		}
+		// `yaml: line 3: mapping values are not allowed` becomes `FILE: line 3: mapping …`
+		where := yamlLine.FindStringSubmatch(cause.Error())
+		text := yamlLine.ReplaceAllString(cause.Error(), "")
+		line := ""
+		if where != nil {
+			line = where[1]
+		}
+		return failure.Errorf("settings %s: %s%s", c.path, line, text).WithHint("correct the file, or move it out of the way")
+	}
+	if raw := c.file.Get(profilesKey); raw != nil {
+		if _, ok := raw.(map[string]any); !ok {
+			return failure.Errorf("settings %s: %s: must map names to settings", c.path, profilesKey)
+		}
+	}
+	return nil
+}
+
+// variable is the environment variable of a flag.
+func variable(flag string) string {
+	return "GANGCTL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// lookup finds the value for a flag, and says where it comes from.
+func (c *Config) lookup(flag string) (value any, source string) {
+	name := variable(flag)
+	if v := c.getenv(name); v != "" {
+		return v, name
+	}
+	if c.profile != "" {
+		if v := c.file.Get(strings.Join([]string{profilesKey, c.profile, flag}, separator)); v != nil {
+			return v, c.place(c.profile, flag)
+		}
+	}
+	if v := c.file.Get(flag); v != nil {
+		return v, c.place("", flag)
+	}
+	return nil, ""
+}
+
+// place is where in the file a key stands.
+func (c *Config) place(profile, key string) string {
+	if profile == "" {
+		return fmt.Sprintf("settings %s: %s", c.path, key)
+	}
+	return fmt.Sprintf("settings %s: profile %s: %s", c.path, profile, key)
+}

@@ -1,0 +1,92 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+)
+
+// Keys are what can be set: the flags of every command under root that is in the help, sorted.
+func Keys(root *cobra.Command) []string { return flagNames(root) }
+
+// Usage is what the flag of a key does, or "" if there is no such flag.
+func Usage(root *cobra.Command, key string) string {
+	usage := ""
+	visit(root, key, func(_ *cobra.Command, flag *pflag.Flag) {
+		if usage == "" {
+			usage = flag.Usage
+		}
+	})
+	return usage
+}
+
+// Validate reports a key that is no flag of any command under root, or that can only be typed, and a value that one of the
+// commands with that flag would refuse. It sets the flags: root is of no use afterwards.
+func Validate(root *cobra.Command, key string, values []string) error {
+	known := flagNames(root)
+	switch {
+	case slices.Contains(typedOnly, key):
+		return failure.Usagef("%q cannot be set: --%s is about one run, or differs between commands", key, key)
+	case key == profileKey:
+		return failure.Usagef("%q is no flag's default", key).WithHint("choose a profile with 'gangctl config use-profile NAME'")
+	case !slices.Contains(known, key):
+		err := failure.Usagef("unknown key %q", key)
+		if near := nearest(key, known); near != "" {
+			return err.WithHint("did you mean %q?", near)
+		}
+		return err.WithHint("a key is a flag of any command without its dashes, such as image for --image")
+	}
+	var failed error
+	visit(root, key, func(cmd *cobra.Command, flag *pflag.Flag) {
+		if failed != nil {
+			return
+		}
+		if err := try(flag, values); err != nil {
+			failed = failure.Usagef("%s: %q: %w (--%s of %s)", key, strings.Join(values, " "), err, key, cmd.CommandPath())
+		}
+	})
+	return failed
+}
+
+func try(flag *pflag.Flag, values []string) error {
+	if len(values) == 1 {
+		return set(flag, values[0])
+	}
+	if _, repeatable := flag.Value.(pflag.SliceValue); !repeatable {
+		return fmt.Errorf("must be a single value")
+	}
+	list := make([]any, len(values))
+	for i, v := range values {
+		list[i] = v
+	}
+	return set(flag, list)
+}
+
+// visit calls do for the flag of every command under root that has one of that name.
+func visit(cmd *cobra.Command, name string, do func(*cobra.Command, *pflag.Flag)) {
+	for _, flags := range []*pflag.FlagSet{cmd.LocalNonPersistentFlags(), cmd.PersistentFlags()} {
+		if flag := flags.Lookup(name); flag != nil {
+			do(cmd, flag)
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		if !sub.Hidden {
+			visit(sub, name, do)
+		}
+	}
+}
+
+// Plain reports whether the values of a flag are written without quotes: numbers and yes or no.
+func Plain(root *cobra.Command, key string) bool {
+	is := false
+	visit(root, key, func(_ *cobra.Command, flag *pflag.Flag) {
+		kind := flag.Value.Type()
+		is = is || kind == "bool" || strings.HasPrefix(kind, "int")
+	})
+	return is
+}

@@ -1,0 +1,44 @@
+// Package suggest finds what somebody probably meant: the known name that takes the fewest edits to make from the one typed.
+package suggest
+
+import "slices"
+
+// Nearest is the name among names that resembles word most, or "" if none is close enough to have been meant.
+func Nearest(word string, names []string) string {
+	best, distance := "", max(2, len(word)/3)+1
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		if d := edits(word, name); d < distance && name != word {
+			best, distance = name, d
+		}
+	}
+	return best
+}
+
+// edits is the optimal string alignment distance in bytes: insertions, deletions, substitutions, swaps of neighbours. One digit
+// for another counts twice: v1 and v2 are two things, while h1oo is h100.
+func edits(a, b string) int {
+	two, one, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		two, one, row = one, row, two
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			switch {
+			case a[i] == b[j]:
+				cost = 0
+			case digit(a[i]) && digit(b[j]):
+				cost = 2
+			}
+			row[j+1] = min(one[j+1]+1, row[j]+1, one[j]+cost)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], two[j-1]+1)
+			}
+		}
+	}
+	return row[len(b)]
+}
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }

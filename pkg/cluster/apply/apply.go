@@ -1,0 +1,192 @@
+// Package apply puts objects on a cluster and takes them away again: by server-side apply, in stages, with one result for
+// each object, and with what is no longer shipped found by its labels.
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+)
+
+// FieldManager owns the fields that are applied.
+const FieldManager = "gangctl"
+
+// Action is what became of an object.
+type Action string
+
+// The actions.
+const (
+	Created    Action = "created"
+	Configured Action = "configured"
+	Unchanged  Action = "unchanged"
+	Pruned     Action = "pruned"
+	Deleted    Action = "deleted"
+)
+
+// Result is what became of one object, or would in a dry run.
+type Result struct {
+	// Object is as it was asked for, or as it was found where it was taken away.
+	Object *unstructured.Unstructured
+	Action Action
+	// Before and After are the object in the cluster; nil where there is none.
+	Before, After *unstructured.Unstructured
+}
+
+// Applier applies objects. Errors do not end its work, except that of a server that cannot be reached: all of them are told.
+type Applier struct {
+	Client dynamic.Interface
+	// Force takes over fields that others own.
+	Force bool
+	// DryRun has the server do everything but keep it.
+	DryRun bool
+	// Report is told of each object when it is done.
+	Report func(Result)
+}
+
+// Apply server-side applies objects: first namespaces and definitions, until these are served, then the rest. An object whose
+// namespace could not be made is not tried.
+func (a *Applier) Apply(ctx context.Context, objects []*unstructured.Unstructured) error {
+	first, rest := split(Ordered(objects))
+	failed := &failures{total: len(objects)}
+	a.each(ctx, first, failed)
+	if failed.stop == nil && !a.DryRun {
+		failed.add(a.established(ctx, first))
+	}
+	if failed.stop == nil {
+		a.each(ctx, rest, failed)
+	}
+	return failed.err()
+}
+
+// each applies objects one after the other, and notes what failed.
+func (a *Applier) each(ctx context.Context, objects []*unstructured.Unstructured, failed *failures) {
+	for _, object := range objects {
+		if failed.stop != nil {
+			return
+		}
+		if failed.namespaces[object.GetNamespace()] {
+			failed.add(failure.Errorf("apply %s: not tried, because there is no namespace for it", Describe(object)))
+			continue
+		}
+		result, err := a.one(ctx, object)
+		if err != nil {
+			failed.addObject(object, err)
+			continue
+		}
+		failed.done++
+		a.report(result)
+	}
+}
+
+// one applies one object. What a server answers to an apply that changes nothing has the version that was there.
+func (a *Applier) one(ctx context.Context, object *unstructured.Unstructured) (Result, error) {
+	resource := resourceOf(a.Client, object)
+	before, err := resource.Get(ctx, object.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		before = nil
+	} else if err != nil {
+		return Result{}, operation("get", object).Wrap(err)
+	}
+	options := metav1.ApplyOptions{FieldManager: FieldManager, Force: a.Force}
+	if a.DryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	after, err := resource.Apply(ctx, object.GetName(), object, options)
+	if a.DryRun && before == nil && missingNamespace(err) {
+		after, err = object, nil // as the namespace is only thought of, the server cannot look any further
+	}
+	if err != nil {
+		return Result{}, explain(object, err)
+	}
+	result := Result{Object: object, Action: Configured, Before: before, After: after}
+	switch {
+	case before == nil:
+		result.Action = Created
+	case same(before, after):
+		result.Action = Unchanged
+	}
+	return result, nil
+}
+
+func (a *Applier) report(r Result) {
+	if a.Report != nil {
+		a.Report(r)
+	}
+}
+
+// missingNamespace tells whether an object was refused because its namespace is not there.
+func missingNamespace(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Kind == "namespaces"
+}
+
+// resourceOf needs no discovery: the kinds that are shipped have regular plurals.
+func resourceOf(client dynamic.Interface, object *unstructured.Unstructured) dynamic.ResourceInterface {
+	gvr, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
+	if namespace := object.GetNamespace(); namespace != "" {
+		return client.Resource(gvr).Namespace(namespace)
+	}
+	return client.Resource(gvr)
+}
+
+func operation(verb string, object *unstructured.Unstructured) failure.Op {
+	gvr, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
+	return failure.Op{Verb: verb, Resource: gvr, Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+// failures are what went wrong with several objects.
+type failures struct {
+	total, done int
+	errs        []error
+	// namespaces are those that could not be made.
+	namespaces map[string]bool
+	// stop is why nothing more is tried.
+	stop error
+}
+
+func (f *failures) addObject(object *unstructured.Unstructured, err error) {
+	if object.GetKind() == "Namespace" {
+		if f.namespaces == nil {
+			f.namespaces = map[string]bool{}
+		}
+		f.namespaces[object.GetName()] = true
+	}
+	f.add(err)
+}
+
+func (f *failures) add(err error) {
+	if err == nil {
+		return
+	}
+	f.errs = append(f.errs, err)
+	var lost *url.Error
+	if errors.As(err, &lost) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || apierrors.IsUnauthorized(err) {
+		f.stop = err
+	}
+}
+
+func (f *failures) err() error {
+	all := failure.All(f.errs...)
+	if f.stop == nil || all == nil {
+		return all
+	}
+	why := failure.From(all)
+	rest := fmt.Sprintf("%d of %d objects are done; to complete them, run the same command again", f.done, f.total)
+	if why.Hint != "" {
+		rest = why.Hint + "\n" + rest
+	}
+	return why.WithHint("%s", rest)
+}

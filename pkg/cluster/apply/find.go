@@ -1,0 +1,93 @@
+package apply
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+)
+
+// pageSize is how many objects a list asks for at once.
+const pageSize = 500
+
+// Kind is a kind of object by its resource, as lists need it.
+type Kind struct {
+	Resource schema.GroupVersionResource
+	// Kind is how messages call the object.
+	Kind string
+}
+
+// ShippedKinds are all kinds that any version has shipped for the scheduler, in no order. What is no longer shipped is looked for
+// among these; to look through others, Secrets above all, would take rights without need.
+func ShippedKinds() []Kind {
+	return []Kind{
+		kind("", "namespaces", kindNamespace),
+		kind("apiextensions.k8s.io", "customresourcedefinitions", kindDefinition),
+		kind("scheduling.k8s.io", "priorityclasses", "PriorityClass"),
+		kind("", "serviceaccounts", "ServiceAccount"),
+		kind("rbac.authorization.k8s.io", "clusterroles", "ClusterRole"),
+		kind("rbac.authorization.k8s.io", "roles", "Role"),
+		kind("rbac.authorization.k8s.io", "clusterrolebindings", "ClusterRoleBinding"),
+		kind("rbac.authorization.k8s.io", "rolebindings", "RoleBinding"),
+		kind("", "configmaps", "ConfigMap"),
+		kind("", "services", "Service"),
+		kind("networking.k8s.io", "networkpolicies", "NetworkPolicy"),
+		kind("policy", "poddisruptionbudgets", "PodDisruptionBudget"),
+		kind("apps", "deployments", "Deployment"),
+	}
+}
+
+// DerivedKinds are what controllers make of shipped objects, with their labels. They go by themselves, and are waited for.
+func DerivedKinds() []Kind {
+	return []Kind{
+		kind("apps", "replicasets", "ReplicaSet"),
+		kind("", "pods", "Pod"),
+		kind("discovery.k8s.io", "endpointslices", "EndpointSlice"),
+	}
+}
+
+// kind is one of version v1, as all of these are.
+func kind(group, resource, name string) Kind {
+	return Kind{Resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}, Kind: name}
+}
+
+// Find lists the objects of the kinds that a label selector picks, in all namespaces, in the order in which they would be
+// applied. A kind that the cluster does not serve has none; any other list that fails is an error.
+func Find(ctx context.Context, client dynamic.Interface, selector string, kinds []Kind) ([]*unstructured.Unstructured, error) {
+	var found []*unstructured.Unstructured
+	var errs []error
+	for _, k := range kinds {
+		objects, err := list(ctx, client, selector, k)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		found = append(found, objects...)
+	}
+	return Ordered(found), failure.All(errs...)
+}
+
+func list(ctx context.Context, client dynamic.Interface, selector string, k Kind) ([]*unstructured.Unstructured, error) {
+	var found []*unstructured.Unstructured
+	options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
+	for {
+		page, err := client.Resource(k.Resource).List(ctx, options)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, failure.Op{Verb: "list", Resource: k.Resource, Kind: k.Kind}.Wrap(err)
+		}
+		for i := range page.Items {
+			found = append(found, &page.Items[i])
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return found, nil
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+)
+
+// errLate is why a wait ended.
+var errLate = errors.New("timed out")
+
+// WaitReady returns when the controller has seen the Deployment as it was applied and every replica of it is available. progress
+// is told of each step, and of a pod's last words. If it does not get ready in time, the error has exit code 4 and says what the
+// pods lack.
+func WaitReady(ctx context.Context, client kubernetes.Interface, namespace, name string, timeout time.Duration, progress func(string)) error {
+	limited, cancel := context.WithTimeoutCause(ctx, timeout, errLate)
+	defer cancel()
+	op := failure.Op{Verb: "get", Resource: appsv1.SchemeGroupVersion.WithResource("deployments"), Kind: "Deployment", Namespace: namespace, Name: name}
+	deployments := client.AppsV1().Deployments(namespace)
+	// A watch would try again for ever what this is told no for.
+	if _, err := deployments.Get(limited, name, metav1.GetOptions{}); err != nil {
+		return op.Wrap(err)
+	}
+	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = selector
+			return deployments.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = selector
+			return deployments.Watch(ctx, o)
+		},
+	}, client)
+	last, step := (*appsv1.Deployment)(nil), ""
+	_, err := watchtools.UntilWithSync(limited, lw, &appsv1.Deployment{}, nil, func(e watch.Event) (bool, error) {
+		d, ok := e.Object.(*appsv1.Deployment)
+		if !ok {
+			return false, nil
+		}
+		if e.Type == watch.Deleted {
+			return false, failure.Errorf("Deployment %s/%s was deleted while waiting for it", namespace, name)
+		}
+		last = d
+		now, ready := rollout(d)
+		if now != step && !ready {
+			step = now
+			progress(now)
+		}
+		return ready, nil
+	})
+	if err != nil && errors.Is(context.Cause(limited), errLate) {
+		return notReady(ctx, client, last, op, timeout, step, progress)
+	}
+	return err
+}
+
+// rollout says how far the controller has come with a Deployment.
+func rollout(d *appsv1.Deployment) (step string, ready bool) {
+	want := int32(1)
+	if d.Spec.Replicas != nil {
+		want = *d.Spec.Replicas
+	}
+	s := d.Status
+	switch {
+	case s.ObservedGeneration < d.Generation:
+		return "the controller has not seen it yet", false
+	case s.UpdatedReplicas < want:
+		return fmt.Sprintf("%d of %d replicas are of this version", s.UpdatedReplicas, want), false
+	case s.Replicas > s.UpdatedReplicas:
+		return fmt.Sprintf("%d replicas of the earlier version are still there", s.Replicas-s.UpdatedReplicas), false
+	case s.AvailableReplicas < want:
+		return fmt.Sprintf("%d of %d replicas are available", s.AvailableReplicas, want), false
+	}
+	return "", true
+}
+
+// notReady says what kept the Deployment from getting ready, after the last lines that its pod logged.
+func notReady(ctx context.Context, client kubernetes.Interface, d *appsv1.Deployment, op failure.Op, timeout time.Duration, step string, say func(string)) error {
+	message := fmt.Sprintf("Deployment %s/%s is not ready after %s", op.Namespace, op.Name, timeout)
+	if d == nil {
+		return failure.WithCode(failure.CodeTimedOut, "%s: the API server does not tell how it is", message)
+	}
+	found := diagnose(ctx, client, d)
+	for _, line := range found.log {
+		say("log: " + line)
+	}
+	return failure.WithCode(failure.CodeTimedOut, "%s: %s", message, cmp.Or(found.why, step)).
+		WithHint("%s", cmp.Or(found.hint, fmt.Sprintf("see its pods: kubectl -n %s get pods,events", d.Namespace)))
+}

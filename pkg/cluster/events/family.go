@@ -1,0 +1,101 @@
+package events
+
+import (
+	"regexp"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/published"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/gang/summary"
+)
+
+// Family are the objects that belong to a job.
+type Family struct {
+	kind      string
+	name      string
+	created   time.Time
+	published string
+	uids      map[types.UID]bool
+	groups    map[string]bool
+	member    *regexp.Regexp
+}
+
+// NewFamily finds what the job's pods name, and knows its own pods by their names, also those that are gone. Pods of others are
+// passed over: those that neither the job nor a Job of its own controls.
+func NewFamily(kind schema.GroupKind, job metav1.Object, pods []*corev1.Pod) *Family {
+	f := &Family{kind: kind.Kind, name: job.GetName(), created: job.GetCreationTimestamp().Time, published: published.EventName(job.GetUID()),
+		uids: map[types.UID]bool{job.GetUID(): true}, groups: map[string]bool{job.GetName(): true}}
+	owner, indexed := gang.Job{Kind: kind.WithVersion(""), Meta: metav1.ObjectMeta{Namespace: job.GetNamespace(), Name: job.GetName(), UID: job.GetUID()}}, false
+	for _, pod := range pods {
+		if !summary.Owns(owner, pod) {
+			continue
+		}
+		f.uids[summary.Owner(pod)], f.uids[pod.UID] = true, true
+		_, has := pod.Annotations[batchv1.JobCompletionIndexAnnotation]
+		indexed = indexed || has
+		for _, r := range dialect.Readers() {
+			if name, ok := r.GroupOf(pod); ok {
+				f.groups[name] = true
+			}
+		}
+	}
+	f.member = memberNames(kind, job.GetName(), indexed)
+	return f
+}
+
+// memberNames are the names that controllers give the pods and services of a job: JOB-ROLE-INDEX, and for an MPIJob's launcher
+// JOB-launcher or JOB-launcher-RANDOM. Those of a Job of Kubernetes itself are JOB-RANDOM, or JOB-INDEX-RANDOM if it is indexed.
+func memberNames(kind schema.GroupKind, job string, indexed bool) *regexp.Regexp {
+	pattern := `-[a-z]+-[0-9]+$`
+	r, known := kinds.ByKind(kind)
+	switch {
+	case kind.Kind == "MPIJob":
+		pattern = `-(launcher|[a-z]+-[0-9]+|launcher-` + random + `)$`
+	case known && r.PodName == nil && indexed:
+		pattern = `-[0-9]+-` + random + `$`
+	case known && r.PodName == nil:
+		pattern = `-` + random + `$`
+	}
+	return regexp.MustCompile("^" + regexp.QuoteMeta(job) + pattern)
+}
+
+// random is the suffix of generated names: five letters, of which none makes a word.
+const random = `[bcdfghjklmnpqrstvwxz2456789]{5}`
+
+// Published is the name of the event that is no event, but holds the answer that a scheduler published.
+func (f *Family) Published() string { return f.published }
+
+// Has reports whether an event is about the job, its gang or one of its pods. What happened before the job was created happened to
+// another one of the same name.
+func (f *Family) Has(e *corev1.Event) bool {
+	o := e.InvolvedObject
+	if e.Name == f.published {
+		return false // that is an answer and no event: why-pending shows it
+	}
+	if o.UID != "" && f.uids[o.UID] {
+		return true
+	}
+	if Last(e).Before(f.created) {
+		return false
+	}
+	switch o.Kind {
+	case f.kind:
+		return o.Name == f.name && o.UID == ""
+	case "Pod", "Service":
+		return f.member.MatchString(o.Name)
+	case "PodGroup":
+		return f.groups[o.Name]
+	case "Workload": // of Kueue: tfjob-NAME-HASH
+		return strings.HasPrefix(o.Name, strings.ToLower(f.kind)+"-"+f.name+"-")
+	}
+	return false
+}

@@ -1,0 +1,63 @@
+package jobs
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
+)
+
+// PodName is the name of the pod in pod/NAME.
+func PodName(word string) (name string, ok bool) {
+	kind, name, found := strings.Cut(word, "/")
+	if !found || !kinds.MeansPod(kind) {
+		return "", false
+	}
+	return name, true
+}
+
+// OfPod gets a pod, and the job that it is of. That it is of none is an error.
+func OfPod(ctx context.Context, client *kube.Client, namespace, name string) (*Job, *corev1.Pod, error) {
+	op := failure.Op{Verb: "get", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "pod", Namespace: namespace, Name: name}
+	pod, err := client.Typed.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, nil, op.Wrap(err)
+	}
+	kind, owner := ownerOf(pod)
+	if kind == (schema.GroupKind{Group: "batch", Kind: "Job"}) {
+		// The launcher of an MPIJob is a pod of a Job of its own.
+		jobOp := failure.Op{Verb: "get", Resource: schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, Kind: "Job", Namespace: namespace, Name: owner}
+		job, err := client.Typed.BatchV1().Jobs(namespace).Get(ctx, owner, metav1.GetOptions{})
+		if err != nil {
+			return nil, nil, jobOp.Wrap(err)
+		}
+		if above, name := ownerOf(job); name != "" {
+			kind, owner = above, name
+		}
+	}
+	reader, known := kinds.ByKind(kind)
+	if !known {
+		text := "it has no owner"
+		if owner != "" {
+			text = "its owner is " + kind.Kind + " " + owner
+		}
+		return nil, nil, failure.Errorf("pod %s/%s is no member of a job: %s", namespace, name, text).WithHint("see the jobs: gangctl list -n %s", namespace)
+	}
+	job, err := Find(ctx, client, namespace, reader.Words[0]+"/"+owner)
+	return job, pod, err
+}
+
+// ownerOf is what controls an object; empty for nothing.
+func ownerOf(obj metav1.Object) (kind schema.GroupKind, name string) {
+	ref := metav1.GetControllerOf(obj)
+	if ref == nil {
+		return schema.GroupKind{}, ""
+	}
+	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Name
+}

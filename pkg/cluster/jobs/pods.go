@@ -1,0 +1,138 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/gang/summary"
+)
+
+// nameLabels are the labels that say which job of an operator a pod is of, newest first: of the Training Operator since 1.4, of its
+// releases before that, of the TFJob operator 0.5 to 1.0, and of the first ones.
+var nameLabels = []string{"training.kubeflow.org/job-name", "job-name", "tf-job-name", "tf_job_name"}
+
+// nameLabel is the label that pods of a job are expected to have.
+func (j *Job) nameLabel() string {
+	if j.Kind.Group == batchv1.GroupName {
+		return "job-name" // in every release of Kubernetes
+	}
+	return nameLabels[0]
+}
+
+// PodSelector selects the pods of the job by label. An older operator's pods have another: it is read from the pods, if some are
+// given.
+func (j *Job) PodSelector(pods []*corev1.Pod) string {
+	key := j.nameLabel()
+	for _, pod := range pods {
+		if _, ok := pod.Labels[key]; ok || !summary.Owns(j.Job, pod) {
+			continue
+		}
+		for _, old := range nameLabels {
+			if pod.Labels[old] == j.Meta.Name {
+				key = old
+				break
+			}
+		}
+	}
+	return key + "=" + j.Meta.Name
+}
+
+// PodsOf lists the pods that the job controls, from the API server's cache, under the label of its operator. Only if there are none
+// it asks for those of older operators, too.
+func PodsOf(ctx context.Context, client *kube.Client, job *Job) ([]*corev1.Pod, error) {
+	return podsOf(ctx, client, job, fromCache)
+}
+
+// PodsOfNow is PodsOf, as of now: where something hangs on it that there are none.
+func PodsOfNow(ctx context.Context, client *kube.Client, job *Job) ([]*corev1.Pod, error) {
+	return podsOf(ctx, client, job, func(selector string) metav1.ListOptions { return metav1.ListOptions{LabelSelector: selector} })
+}
+
+func podsOf(ctx context.Context, client *kube.Client, job *Job, options func(string) metav1.ListOptions) ([]*corev1.Pod, error) {
+	for _, label := range job.labels() {
+		pods, err := listPods(ctx, client, job.Meta.Namespace, options(label+"="+job.Meta.Name))
+		if err != nil {
+			return nil, err
+		}
+		own := []*corev1.Pod{}
+		for _, pod := range pods {
+			if summary.Owns(job.Job, pod) {
+				own = append(own, pod)
+			}
+		}
+		if len(own) > 0 {
+			return own, nil
+		}
+	}
+	return nil, nil
+}
+
+// labels are those to look for pods under, in order.
+func (j *Job) labels() []string {
+	if j.Kind.Group == batchv1.GroupName || !j.Seen {
+		return []string{j.nameLabel()}
+	}
+	return nameLabels
+}
+
+// PodsOfAll lists the pods of many jobs of a namespace, or of all if it is empty, with one request for each kind of label; what is
+// returned is by the uid of the job. Labels of older operators are asked for only if a job that has begun has no pods.
+func PodsOfAll(ctx context.Context, client *kube.Client, namespace string, all []*Job) (map[types.UID][]*corev1.Pod, error) {
+	byName := map[string][]*Job{}
+	for _, j := range all {
+		byName[j.Name()] = append(byName[j.Name()], j)
+	}
+	owned := map[types.UID][]*corev1.Pod{}
+	asked, seen := map[string]bool{}, map[string]bool{}
+	for _, wanted := range []func(*Job) []string{func(j *Job) []string { return []string{j.nameLabel()} }, func(j *Job) []string {
+		if len(owned[j.Meta.UID]) > 0 || j.End != nil || j.Suspended {
+			return nil
+		}
+		return j.labels()
+	}} {
+		for _, j := range all {
+			for _, label := range wanted(j) {
+				if asked[label] {
+					continue
+				}
+				asked[label] = true
+				pods, err := listPods(ctx, client, namespace, fromCache(label))
+				if err != nil {
+					return nil, err
+				}
+				for _, pod := range pods {
+					for _, owner := range byName[pod.Namespace+"/"+pod.Labels[label]] {
+						if summary.Owns(owner.Job, pod) && !seen[pod.Namespace+"/"+pod.Name] { // some releases write two labels
+							seen[pod.Namespace+"/"+pod.Name] = true
+							owned[owner.Meta.UID] = append(owned[owner.Meta.UID], pod)
+						}
+					}
+				}
+			}
+		}
+	}
+	return owned, nil
+}
+
+func listPods(ctx context.Context, client *kube.Client, namespace string, options metav1.ListOptions) ([]*corev1.Pod, error) {
+	resource := client.Typed.CoreV1().Pods(namespace)
+	var pods []*corev1.Pod
+	err := each(ctx, options, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
+		func(item runtime.Object) error {
+			pod, ok := item.(*corev1.Pod)
+			if !ok {
+				return fmt.Errorf("unexpected %T", item)
+			}
+			pods = append(pods, pod)
+			return nil
+		})
+	return pods, failure.Op{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "pod", Namespace: namespace}.Wrap(err)
+}

@@ -1,0 +1,135 @@
+package kube
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+)
+
+const kubeconfig = `apiVersion: v1
+kind: Config
+current-context: dev
+clusters:
+- name: c
+  cluster: {server: "SERVER"}
+users:
+- name: ann
+  user: {token: secret}
+contexts:
+- name: dev
+  context: {cluster: c, user: ann, namespace: research}
+- name: prod
+  context: {cluster: c, user: nobody}
+`
+
+// newFactory parses args against a kubeconfig, in an environment that names no other.
+func newFactory(t *testing.T, config string, args ...string) (*Factory, *bytes.Buffer) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config")
+	if config != "" {
+		if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("KUBECONFIG", path)
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	warnings := &bytes.Buffer{}
+	f := NewFactory("gangctl/v1.2.3", warnings)
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.AddFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return f, warnings
+}
+
+func TestNamespace(t *testing.T) {
+	tests := []struct {
+		config, want string
+		args         []string
+	}{
+		{config: kubeconfig, want: "research"},
+		{config: kubeconfig, args: []string{"-n", "ml"}, want: "ml"},
+		{config: kubeconfig, args: []string{"--context", "prod"}, want: "default"},
+		{want: "default"},
+	}
+	for _, tt := range tests {
+		f, _ := newFactory(t, tt.config, tt.args...)
+		if got, err := f.Namespace(); err != nil || got != tt.want {
+			t.Errorf("%q: got %q, %v; want %q", tt.args, got, err, tt.want)
+		}
+	}
+}
+
+func TestNoCluster(t *testing.T) {
+	tests := []struct {
+		name, config  string
+		args          []string
+		message, hint string
+	}{
+		{"nothing", "", nil, "no cluster is configured: tried FILE", "gangctl-sandbox up"},
+		{"nothing, and a context", "", []string{"--context", "dev"}, "no cluster is configured: tried FILE", "gangctl-sandbox up"},
+		{"timeout", kubeconfig, []string{"--request-timeout", "abc"}, `--request-timeout "abc": must be a duration, such as 30s`, ""},
+		{"no such file", kubeconfig, []string{"--kubeconfig", "/nowhere"}, "kubeconfig /nowhere does not exist", "gangctl-sandbox up"},
+		{"no such context", kubeconfig, []string{"--context", "test"}, `kubeconfig FILE: context "test" does not exist`, "choose one with --context: dev, prod"},
+		{"no such current context", strings.Replace(kubeconfig, "current-context: dev", "current-context: x", 1), nil,
+			`kubeconfig FILE: context "x" does not exist`, "choose one with --context: dev, prod"},
+		{"no such user", kubeconfig, []string{"--user", "bob"}, `kubeconfig FILE: auth info "bob" does not exist`, "--context"},
+		{"broken", "clusters: {", nil, `kubeconfig: error loading config file "FILE": yaml: line 1: did not find expected node content`, "kubectl config view"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f, _ := newFactory(t, tt.config, tt.args...)
+			_, err := f.Namespace()
+			if err == nil {
+				_, err = f.Client()
+			}
+			got := failure.From(err)
+			if got == nil || strings.ReplaceAll(got.Message, os.Getenv("KUBECONFIG"), "FILE") != tt.message || !strings.Contains(got.Hint, tt.hint) {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+// What goes over the wire: who asks, as whom, and that pods come in protobuf.
+func TestRequests(t *testing.T) {
+	var got http.Header
+	// client-go sends credentials over TLS only.
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r.Header
+		w.Header().Set("Warning", `299 - "v1 is old"`)
+		w.Header().Add("Warning", `299 - "scheduling.k8s.io/v1beta1 PodGroup is deprecated in v1.40+, unavailable in v1.43+"`)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintln(w, `{"kind": "PodList", "apiVersion": "v1", "items": []}`)
+	}))
+	defer server.Close()
+	f, warnings := newFactory(t, strings.Replace(kubeconfig, "SERVER", server.URL, 1), "--insecure-skip-tls-verify", "--as", "bob", "--as-group", "team")
+	client, err := f.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Typed.CoreV1().Pods("x").List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"User-Agent": "gangctl/v1.2.3", "Authorization": "Bearer secret", "Impersonate-User": "bob", "Impersonate-Group": "team",
+		"Accept": "application/vnd.kubernetes.protobuf,application/json"}
+	for key, value := range want {
+		if got.Get(key) != value {
+			t.Errorf("%s: got %q, want %q", key, got.Get(key), value)
+		}
+	}
+	if warnings.String() != "warning: the API server says: v1 is old\n" {
+		t.Errorf("warnings: %q", warnings)
+	}
+}

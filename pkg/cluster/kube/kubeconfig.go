@@ -1,0 +1,99 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+)
+
+// requireConfig fails if nothing says where the cluster is. client-go would silently try localhost:8080 instead.
+func (f *Factory) requireConfig() error {
+	loader := f.flags.loader()
+	raw, err := loader.RawConfig()
+	if err != nil {
+		return f.explainConfig(err)
+	}
+	if len(raw.Clusters) > 0 || f.flags.overrides.ClusterInfo.Server != "" {
+		return nil
+	}
+	if _, err := rest.InClusterConfig(); !errors.Is(err, rest.ErrNotInCluster) {
+		return nil // in a pod; ToRESTConfig uses its service account, or says what is wrong with it
+	}
+	return f.noKubeconfig()
+}
+
+// newCluster is what somebody without a kubeconfig can do.
+const newCluster = "name a kubeconfig with --kubeconfig or KUBECONFIG, or start a local cluster: gangctl-sandbox up"
+
+func (f *Factory) noKubeconfig() error {
+	return failure.Errorf("no cluster is configured: tried %s", strings.Join(f.paths(), ", ")).WithHint(newCluster)
+}
+
+// paths are the kubeconfig files that apply, in the order they are read.
+func (f *Factory) paths() []string {
+	if f.flags.rules.ExplicitPath != "" {
+		return []string{f.flags.rules.ExplicitPath}
+	}
+	return f.flags.loader().ConfigAccess().GetLoadingPrecedence()
+}
+
+func (f *Factory) explainConfig(err error) error {
+	where := strings.Join(f.paths(), ", ")
+	switch {
+	case strings.Contains(err.Error(), "Invalid timeout value"): // clientcmd has no type for it
+		return failure.Usagef("--request-timeout %q: must be a duration, such as 30s", f.flags.overrides.Timeout)
+	case errors.Is(err, fs.ErrNotExist):
+		return failure.Errorf("kubeconfig %s does not exist", where).WithHint(newCluster)
+	case errors.Is(err, fs.ErrPermission):
+		return failure.Errorf("kubeconfig %s: permission denied", where).WithHint(newCluster)
+	case clientcmd.IsContextNotFound(err), strings.Contains(err.Error(), "does not exist"):
+		return f.noContext(where, err)
+	default: // the error names the file, if it is about one
+		return failure.Errorf("kubeconfig: %w", err).WithHint("see how it is read: kubectl config view")
+	}
+}
+
+// noContext explains a context, cluster or user that the kubeconfig does not hold.
+func (f *Factory) noContext(where string, err error) error {
+	raw, rawErr := f.flags.loader().RawConfig()
+	if rawErr != nil || len(raw.Contexts) == 0 {
+		return f.noKubeconfig()
+	}
+	hint := "choose one with --context: " + strings.Join(contextNames(raw), ", ")
+	name := cmp.Or(f.flags.overrides.CurrentContext, raw.CurrentContext)
+	if _, ok := raw.Contexts[name]; !ok {
+		return failure.Errorf("kubeconfig %s: context %q does not exist", where, name).WithHint("%s", hint)
+	}
+	return failure.Errorf("kubeconfig %s: %w", where, err).WithHint("%s", hint)
+}
+
+func contextNames(raw clientcmdapi.Config) []string {
+	names := make([]string, 0, len(raw.Contexts))
+	for name := range raw.Contexts {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// warningWriter prints the Warning headers of API servers (RFC 7234, code 299) as lines of gangctl. That a version of an API
+// is deprecated is not for the user to hear: gangctl chose it.
+type warningWriter struct{ out io.Writer }
+
+// HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
+func (w warningWriter) HandleWarningHeaderWithContext(_ context.Context, code int, _, text string) {
+	if code == 299 && text != "" && !strings.Contains(text, " is deprecated in v") {
+		fmt.Fprintf(w.out, "warning: the API server says: %s\n", text)
+	}
+}

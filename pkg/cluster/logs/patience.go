@@ -1,0 +1,83 @@
+package logs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+)
+
+// shortPause and longPause are between two tries; each is twice as long as the one before.
+const (
+	shortPause = 200 * time.Millisecond
+	longPause  = 5 * time.Second
+)
+
+// patience is how one who tries again waits between tries.
+type patience struct {
+	pause time.Duration
+	told  bool
+}
+
+func (p *patience) reset() { *p = patience{} }
+
+func (p *patience) next() time.Duration {
+	p.pause = min(max(2*p.pause, shortPause), longPause)
+	return p.pause
+}
+
+// settle decides after a request whether to go on. A missing right ends everything; all else is trouble that passes.
+func (r *reader) settle(ctx context.Context, p *patience, err error) bool {
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case err == nil:
+		return true
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		r.f.fail(Op(r.m).Wrap(err))
+		return false
+	}
+	if !p.told && !apierrors.IsBadRequest(err) && !apierrors.IsNotFound(err) { // those are about a container that changes
+		p.told = true
+		r.f.trouble(r.m, reason(err))
+	}
+	return r.rest(ctx, p.next())
+}
+
+// trouble tells that a log broke off. An answer is about one member; a connection that is lost is lost for all, and told once.
+func (f *Follower) trouble(m Member, err error) {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		f.Sink.Note(m, fmt.Sprintf("the log broke off (%v); reading on as soon as it can be reached", err))
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now := f.Clock.Now(); now.Sub(f.told) > longPause {
+		f.told = now
+		f.Sink.Lost(err)
+	}
+}
+
+// reason leaves the request out of an error of the network.
+func reason(err error) error {
+	var status apierrors.APIStatus
+	for !errors.As(err, &status) {
+		next := errors.Unwrap(err)
+		if next == nil {
+			break
+		}
+		err = next
+	}
+	return err
+}
+
+// Op is the request for the log of a member, for errors.
+func Op(m Member) failure.Op {
+	return failure.Op{Verb: "get", Resource: corev1.SchemeGroupVersion.WithResource("pods/log"), Kind: "log of pod", Namespace: m.Pod.Namespace, Name: m.Pod.Name}
+}

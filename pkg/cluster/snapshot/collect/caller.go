@@ -1,0 +1,42 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"regexp"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+)
+
+// deniedUser is who was refused, in the authorizer's words.
+var deniedUser = regexp.MustCompile(`User "([^"]+)" cannot `)
+
+// caller writes down who asks, where something was refused: a rule that grants it needs a name. A server that does not tell, or
+// not to this user, has most often told in its refusals.
+func caller(ctx context.Context, client *kube.Client, s *snapshot.Snapshot) {
+	if len(s.Denied) == 0 {
+		return
+	}
+	if user := client.User(ctx); user != "" {
+		s.Caller = user
+		return
+	}
+	for _, d := range s.Denied {
+		if m := deniedUser.FindStringSubmatch(d.Message); m != nil {
+			s.Caller = m[1]
+			return
+		}
+	}
+}
+
+// words are how an API server put a refusal.
+func words(err error) string {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return status.Status().Message
+	}
+	return err.Error()
+}

@@ -1,0 +1,156 @@
+// Package collect takes a snapshot of a running cluster: one LIST a kind, from the API server's cache, in pages. A list that
+// the caller may not make is written down, not fatal. Nothing in the cluster is changed.
+package collect
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/gang/kind"
+)
+
+// Options say what to look at.
+type Options struct {
+	// Namespace is that of the job; empty for all. Only its events, claims, quotas and accounts are read.
+	Namespace string
+	// Kind and Name are the job, or the pod of one, that is asked about, as they were typed; an empty name is none. Of its pods
+	// everything is kept, and probes are made for it.
+	Kind, Name string
+	// Probe asks the API server whether it would accept the missing pods (create with dryRun=All).
+	Probe bool
+	// Without are resources that are not read, by plural name: the caller has them already, or can do without.
+	Without []string
+	// Lean leaves out what can be left out without another answer: the snapshot is smaller, but not fit to be saved, nor to be
+	// asked what an object would mean that is not in it.
+	Lean bool
+	// Now is the clock.
+	Now func() time.Time
+
+	// numbering is nil unless Lean is set.
+	numbering *numbering
+}
+
+// Collect takes the snapshot. An unreachable server, or one that does not accept the caller, is an error.
+func Collect(ctx context.Context, client *kube.Client, o Options) (*snapshot.Snapshot, error) {
+	s := &snapshot.Snapshot{At: o.Now()}
+	// First and alone: it opens the connection that all others share, and tells best why there is none.
+	release, err := client.Release(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.Server.Version = release
+	if o.Lean {
+		o.numbering = newNumbering()
+	}
+	c := &collector{client: client, o: o, s: s}
+	if err := c.lists(ctx); err != nil {
+		return nil, err
+	}
+	o.numbering.finish()
+	c.o.numbering = nil
+	if o.Probe {
+		probePods(ctx, client, s, missing(s, view.Question{Namespace: o.Namespace, Name: o.Name}))
+	}
+	caller(ctx, client, s)
+	s.Finish()
+	return s, nil
+}
+
+// stem is what the names of the job that is asked about, of its pods and of what owns them have in common.
+func (o Options) stem() string {
+	stem := o.Name
+	if !kind.MeansPod(o.Kind) {
+		return stem
+	}
+	for range 2 { // JOB-ROLE-INDEX, or JOB-RANDOM
+		if i := strings.LastIndexByte(stem, '-'); i > 0 {
+			stem = stem[:i]
+		}
+	}
+	return stem
+}
+
+// lists reads every kind, some at the same time. The built-in ones do not wait for discovery.
+func (c *collector) lists(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	slots := make(chan struct{}, atOnce)
+	read := func(r resource) {
+		group.Go(func() error {
+			select {
+			case slots <- struct{}{}:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			defer func() { <-slots }()
+			return c.list(ctx, r)
+		})
+	}
+	for _, r := range builtin() {
+		if !slices.Contains(c.o.Without, r.gvr.Resource) {
+			read(r)
+		}
+	}
+	group.Go(func() error {
+		served, err := discover(c.client, c.s)
+		for _, r := range custom(served) {
+			read(r)
+		}
+		return err
+	})
+	return group.Wait()
+}
+
+// discover asks which kinds the server serves.
+func discover(client *kube.Client, s *snapshot.Snapshot) ([]metav1.APIResource, error) {
+	s.Server.Resources = []string{}
+	var all []metav1.APIResource
+	_, lists, err := client.Typed.Discovery().ServerGroupsAndResources()
+	if err != nil && len(lists) == 0 { // one broken aggregated API must not hide all others
+		return nil, failure.Op{Verb: "list", Kind: "API resource"}.Wrap(err)
+	}
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range list.APIResources {
+			if strings.Contains(r.Name, "/") {
+				continue
+			}
+			r.Group, r.Version = gv.Group, gv.Version
+			all = append(all, r)
+			if strings.Contains(gv.Group, ".") && !strings.HasSuffix(gv.Group, ".k8s.io") || slices.Contains(crdGroups, gv.Group) {
+				s.Server.Resources = append(s.Server.Resources, resourceName(r.Name, gv.Group)+"/"+gv.Version)
+			}
+		}
+	}
+	slices.Sort(s.Server.Resources)
+	return all, nil
+}
+
+func resourceName(resource, group string) string {
+	if group == "" {
+		return resource
+	}
+	return resource + "." + group
+}
+
+// collector reads the lists of one snapshot.
+type collector struct {
+	client *kube.Client
+	o      Options
+	// mu guards s while lists are read.
+	mu sync.Mutex
+	s  *snapshot.Snapshot
+}

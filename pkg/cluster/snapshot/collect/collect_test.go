@@ -1,0 +1,126 @@
+package collect
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+)
+
+// What can be seen on a real API server is tested there; here are refusals and failures.
+
+func server(t *testing.T) *kubetest.Server {
+	s := kubetest.New(t)
+	s.Answer("GET /version", 200, version.Info{GitVersion: "v1.37.1"})
+	s.Answer("GET /api", 200, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
+	s.Answer("GET /api/v1", 200, metav1.APIResourceList{GroupVersion: "v1"})
+	v1 := metav1.GroupVersionForDiscovery{GroupVersion: "kubeflow.org/v1", Version: "v1"}
+	s.Answer("GET /apis", 200, metav1.APIGroupList{Groups: []metav1.APIGroup{{Name: "kubeflow.org", Versions: []metav1.GroupVersionForDiscovery{v1}, PreferredVersion: v1}}})
+	s.Answer("GET /apis/kubeflow.org/v1", 200, metav1.APIResourceList{GroupVersion: "kubeflow.org/v1", APIResources: []metav1.APIResource{
+		{Name: "tfjobs", Kind: "TFJob", Namespaced: true, Verbs: []string{"list"}}, {Name: "tfjobs/status", Kind: "TFJob", Namespaced: true, Verbs: []string{"get"}}}})
+	return s
+}
+
+func refused(s *kubetest.Server, path, resource string) {
+	s.Refuse("GET "+path, http.StatusForbidden, metav1.StatusReasonForbidden, `User "eve" cannot list resource "`+resource+`"`, &metav1.StatusDetails{Kind: resource})
+}
+
+func collect(t *testing.T, s *kubetest.Server, o Options) (*snapshot.Snapshot, error) {
+	t.Helper()
+	client, err := s.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Now = func() time.Time { return time.Unix(1000, 0) }
+	return Collect(t.Context(), client, o)
+}
+
+func pods(items ...corev1.Pod) corev1.PodList {
+	return corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: items}
+}
+
+func TestRefusedListsAreWrittenDown(t *testing.T) {
+	s := server(t)
+	refused(s, "/api/v1/nodes", "nodes")
+	refused(s, "/api/v1/pods", "pods")
+	s.Answer("GET /api/v1/namespaces/team/pods", 200, pods(corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "p"}}))
+	got, err := collect(t, s, Options{Namespace: "team"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.CanList("nodes", "") || got.CanList("pods", "") || !got.CanList("pods", "team") || !got.CanList("secrets", "") {
+		t.Errorf("denied: %+v", got.Denied)
+	}
+	if len(got.Pods) != 1 || got.Server.Version != "v1.37.1" || !slices.Equal(got.Server.Resources, []string{"tfjobs.kubeflow.org/v1"}) {
+		t.Errorf("got %d pods, %+v", len(got.Pods), got.Server)
+	}
+}
+
+func TestOneListAKindFromCacheInPages(t *testing.T) {
+	s := server(t)
+	s.Answer("GET /api/v1/pods", 200, pods())
+	s.Answer("GET /apis/kubeflow.org/v1/tfjobs", 200, map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "TFJobList", "items": []any{}})
+	if _, err := collect(t, s, Options{Namespace: "team"}); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	for _, r := range s.Requests() {
+		path, query, _ := strings.Cut(r, "?")
+		seen[path]++
+		if strings.HasSuffix(path, "/pods") && (!strings.Contains(query, "resourceVersion=0") || !strings.Contains(query, "limit=5000")) {
+			t.Errorf("not from cache or not in pages: %s", r)
+		}
+		if strings.HasPrefix(r, "GET /api/v1/events") {
+			t.Errorf("the events of every namespace are read: %s", r)
+		}
+	}
+	for path, n := range seen {
+		if n > 1 {
+			t.Errorf("%d requests for %s", n, path)
+		}
+	}
+	if seen["GET /apis/kubeflow.org/v1/tfjobs"] != 1 || seen["GET /api/v1/namespaces/team/events"] != 1 {
+		t.Errorf("requests: %v", seen)
+	}
+}
+
+func TestFailuresAreErrors(t *testing.T) {
+	s := server(t)
+	s.Refuse("GET /api/v1/nodes", http.StatusInternalServerError, metav1.StatusReasonInternalError, "etcd is gone", nil)
+	if _, err := collect(t, s, Options{Namespace: "team"}); err == nil || !strings.Contains(err.Error(), "list Node") || !strings.Contains(err.Error(), "etcd is gone") {
+		t.Errorf("got %v", err)
+	}
+	down := kubetest.New(t)
+	if _, err := collect(t, down, Options{}); err == nil || !strings.Contains(err.Error(), "version of the API server") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestProbe(t *testing.T) {
+	job := map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": map[string]any{"namespace": "team", "name": "j", "uid": "u"},
+		"spec": map[string]any{"tfReplicaSpecs": map[string]any{"Worker": map[string]any{"replicas": 2, "template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "tensorflow"}}}}}}}}
+	for message, want := range map[string]int{`pods "j-worker-0" is forbidden: exceeded quota: q`: 1, `User "eve" cannot create resource "pods"`: 0} {
+		s := server(t)
+		s.Answer("GET /apis/kubeflow.org/v1/tfjobs", 200, map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "TFJobList", "items": []any{job}})
+		s.Refuse("POST /api/v1/namespaces/team/pods", http.StatusForbidden, metav1.StatusReasonForbidden, message, nil)
+		got, err := collect(t, s, Options{Namespace: "team", Name: "j", Probe: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Probes) != want || want == 1 && (got.Probes[0].Name != "j-worker-0" || got.Probes[0].Code != 403) {
+			t.Errorf("%s: got %+v", message, got.Probes)
+		}
+		posted := slices.DeleteFunc(s.Requests(), func(r string) bool { return !strings.HasPrefix(r, "POST") || strings.HasPrefix(r, "POST "+whoAmI) })
+		if len(posted) != 1 || !strings.Contains(posted[0], "dryRun=All") {
+			t.Errorf("writes: %v", posted)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package collect
+
+import (
+	"slices"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/prune"
+)
+
+// lastApplied is the annotation in which kubectl keeps the whole object a second time.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// always is left out of every object: who set which field.
+var always = []string{"metadata.managedFields"}
+
+// What a container does, as opposed to what it asks of its node. Of controllers the arguments are read.
+var (
+	doing = []string{"env", "envFrom", "workingDir", "volumeMounts", "volumeDevices", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "terminationMessagePath",
+		"terminationMessagePolicy", "imagePullPolicy", "securityContext", "stdin", "stdinOnce", "tty", "resizePolicy", "restartPolicyRules"}
+	arguments = []string{"command", "args"}
+)
+
+// containers are the paths of containers in a pod spec.
+func containers(spec string) []string {
+	return []string{spec + ".containers", spec + ".initContainers"}
+}
+
+func fields(lists ...[]string) prune.Fields { return prune.Drop(slices.Concat(lists...)...) }
+
+// What is left out of each kind, so that 50,000 pods stay small.
+func nothingMore() prune.Fields { return fields(always) }
+
+func podFields() prune.Fields {
+	return fields(always, prune.Under(containers("spec"), slices.Concat(doing, arguments)...),
+		prune.Under([]string{"spec"}, "ephemeralContainers", "imagePullSecrets", "dnsConfig", "hostAliases"),
+		prune.Under([]string{"status"}, "hostIP", "hostIPs", "podIP", "podIPs"))
+}
+
+// settledFields is what nobody asks of a pod that is well, or has succeeded, beyond podFields.
+func settledFields() prune.Fields {
+	return fields(
+		prune.Under([]string{"spec"}, "dnsPolicy", "securityContext", "enableServiceLinks", "readinessGates", "hostname", "subdomain", "setHostnameAsFQDN", "serviceAccount",
+			"automountServiceAccountToken"),
+		prune.Under([]string{"status"}, "qosClass", "observedGeneration", "ephemeralContainerStatuses"),
+		prune.Under([]string{"status.containerStatuses", "status.initContainerStatuses"}, "lastState", "image", "imageID", "containerID", "started", "volumeMounts", "user",
+			"allocatedResourcesStatus", "stopSignal", "state.running.startedAt", "state.terminated.containerID", "state.terminated.startedAt"))
+}
+
+func nodeFields() prune.Fields {
+	return fields(always, prune.Under([]string{"status"}, "images", "addresses", "nodeInfo", "daemonEndpoints", "volumesInUse", "volumesAttached", "runtimeHandlers", "config", "conditions.lastHeartbeatTime"))
+}
+
+// csiNodeFields leave what is the same on many nodes: how many volumes a driver takes.
+func csiNodeFields() prune.Fields {
+	return fields(always, []string{"metadata.annotations", "spec.drivers.nodeID"})
+}
+
+// controllerFields keep the arguments of Deployments and DaemonSets: they tell what an operator was told.
+func controllerFields() prune.Fields {
+	return fields(always, prune.Under(containers("spec.template.spec"), doing...))
+}
+
+// ownerFields keep of a ReplicaSet whose it is.
+func ownerFields() prune.Fields { return fields(always, []string{"spec.template"}) }
+
+// jobFields are those of a batch Job that is not in the namespace that is asked about.
+func jobFields() prune.Fields {
+	return fields(prune.Under(containers("spec.template.spec"), slices.Concat(doing, arguments)...))
+}
+
+// customFields is what is left out of an object that has no type.
+func customFields() prune.Fields {
+	f := fields(always)
+	f["metadata"]["annotations"] = prune.Fields{lastApplied: nil}
+	return f
+}
+
+// farJobFields are those of a training job that is not in the namespace that is asked about, beyond customFields: the roles are
+// in a map whose name differs from kind to kind.
+func farJobFields() prune.Fields {
+	return fields([]string{"status.replicaStatuses", "status.conditions.lastUpdateTime"}, prune.Under(containers("spec."+prune.Any+"."+prune.Any+".template.spec"), slices.Concat(doing, arguments)...))
+}

@@ -1,0 +1,62 @@
+package collect
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kai"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kubebatch"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
+)
+
+// scope is where a kind is read.
+type scope int
+
+const (
+	cluster    scope = iota // it has no namespace
+	everywhere              // in all namespaces
+	own                     // in the job's namespace only
+)
+
+// custom are the kinds beyond the built-in ones that are served, each in one version: the newest that the server prefers.
+func custom(served []metav1.APIResource) []resource {
+	wantedKinds := map[schema.GroupKind]bool{}
+	for _, r := range kinds.Readers() {
+		wantedKinds[r.GroupKind] = r.Group != "batch"
+	}
+	for _, r := range dialect.Readers() {
+		for _, k := range r.Kinds {
+			wantedKinds[k.GroupKind] = true
+		}
+	}
+	for _, kind := range []schema.GroupKind{volcano.QueueKind(), kai.QueueKind(), kueue.Kind("Workload"), kueue.Kind("LocalQueue"), kueue.Kind("ClusterQueue"), kueue.Kind("Cohort"), kueue.Kind("ResourceFlavor")} {
+		wantedKinds[kind] = true
+	}
+	for _, group := range kubebatch.Groups() {
+		wantedKinds[schema.GroupKind{Group: group, Kind: "Queue"}] = true
+	}
+	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
+		wantedKinds[schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: kind}] = true
+	}
+	var all []resource
+	seen := map[schema.GroupKind]bool{}
+	for _, r := range served {
+		kind := schema.GroupKind{Group: r.Group, Kind: r.Kind}
+		if !wantedKinds[kind] || seen[kind] || !slices.Contains(r.Verbs, "list") {
+			continue
+		}
+		seen[kind] = true
+		all = append(all, resource{gvr: schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Name}, kind: r.Kind,
+			namespaced: r.Namespaced, accept: runtime.ContentTypeJSON, without: customFields(), decode: untyped(r.Version, kind)})
+	}
+	return all
+}
+
+// crdGroups are API groups under k8s.io that are not built in.
+var crdGroups = []string{"scheduling.x-k8s.io", "scheduling.sigs.k8s.io", "scheduling.incubator.k8s.io", kueue.Group}

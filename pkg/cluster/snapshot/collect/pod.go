@@ -1,0 +1,174 @@
+package collect
+
+import (
+	"bytes"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/intern"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/page"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/prune"
+)
+
+// The numbers of fields of a pod in protobuf.
+const (
+	objectMeta            = 1
+	podSpec               = 2
+	podStatus             = 3
+	metaNamespace         = 3
+	metaDeletionTimestamp = 9
+	specNodeName          = 10
+	statusPhase           = 1
+	statusContainers      = 8
+	containerState        = 2
+	stateRunning          = 2
+	stateTerminated       = 3
+	conditionType         = 1
+	conditionStatus       = 2
+	volumeSource          = 2
+)
+
+// readPods decodes pods. Those of other jobs that are well, or have succeeded, hold room on a node and nothing else that is asked
+// about: most pods of a large cluster are like that, and so they are kept small.
+func readPods(o Options) (decoder, error) {
+	fields, err := podFields().ForType(reflect.TypeFor[corev1.Pod]())
+	if err != nil {
+		return nil, err
+	}
+	more, err := settledFields().ForType(reflect.TypeFor[corev1.Pod]())
+	if err != nil {
+		return nil, err
+	}
+	pool, stem := intern.NewPool(), []byte(o.stem())
+	kept := intern.Kept{Annotation: keptOfSettled, Volume: needsNode, Condition: tells}
+	if o.numbering != nil {
+		kept.Labels = o.numbering.strip
+	}
+	return func(item page.Item) (runtime.Object, error) {
+		if !item.Protobuf {
+			o.numbering.look(item.Raw)
+			return fromJSON(item.Raw, &corev1.Pod{})
+		}
+		small, err := settled(item.Raw, o.Namespace, stem)
+		if err != nil {
+			return nil, err
+		}
+		raw, err := fields.Apply(item.Raw)
+		if err == nil {
+			err = o.numbering.lookAtPod(raw)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !small {
+			return pool.Pod(raw, intern.Kept{Annotation: notLastApplied})
+		}
+		if raw, err = more.Apply(raw); err != nil {
+			return nil, err
+		}
+		pod, err := pool.Pod(raw, kept)
+		o.numbering.note(pod)
+		return pod, err
+	}, nil
+}
+
+// settled reports whether a pod is not of the job that is asked about, has a node, is not being deleted, and either runs with
+// every container up or has succeeded.
+func settled(data []byte, namespace string, stem []byte) (bool, error) {
+	well, bound, good := true, false, false
+	near, named := false, false
+	err := prune.Each(data, func(number int, _, whole []byte) error {
+		if number == objectMeta {
+			// Its pods have the job's name in their own, in labels, or as that of their owner.
+			named = len(stem) > 0 && bytes.Contains(whole, stem)
+		}
+		return prune.Each(whole, func(inner int, _, content []byte) error {
+			switch {
+			case number == objectMeta && inner == metaDeletionTimestamp:
+				well = false
+			case number == objectMeta && inner == metaNamespace:
+				near = string(content) == namespace
+			case number == podSpec && inner == specNodeName:
+				bound = len(content) > 0
+			case number == podStatus && inner == statusPhase:
+				good = string(content) == string(corev1.PodRunning) || string(content) == string(corev1.PodSucceeded)
+			case number == podStatus && inner == statusContainers:
+				up, err := containerUp(content)
+				well = well && up
+				return err
+			}
+			return nil
+		})
+	})
+	return well && !(near && named) && bound && good, err
+}
+
+// containerUp reports whether a container runs or has ended, by its encoded status.
+func containerUp(data []byte) (up bool, err error) {
+	err = prune.Each(data, func(number int, _, content []byte) error {
+		if number != containerState {
+			return nil
+		}
+		return prune.Each(content, func(state int, _, _ []byte) error {
+			up = up || state == stateRunning || state == stateTerminated
+			return nil
+		})
+	})
+	return up, err
+}
+
+func notLastApplied(key []byte) bool { return string(key) != lastApplied }
+
+// keptOfSettled leaves out what networks write on each pod: it is long, and different everywhere.
+func keptOfSettled(key []byte) bool {
+	return notLastApplied(key) && !bytes.Contains(key, []byte("cni.")) && !bytes.Contains(key, []byte("ovn.org/"))
+}
+
+// anywhere are the sources of volumes that every node can provide, by their number in VolumeSource: hostPath, emptyDir, gitRepo,
+// secret, downwardAPI, configMap, projected.
+var anywhere = map[int]bool{1: true, 2: true, 5: true, 6: true, 16: true, 19: true, 26: true}
+
+// needsNode reports whether a volume matters to where a pod can be.
+func needsNode(data []byte) bool {
+	needs := false
+	err := prune.Each(data, func(number int, _, content []byte) error {
+		if number != volumeSource {
+			return nil
+		}
+		return prune.Each(content, func(source int, _, _ []byte) error {
+			needs = needs || !anywhere[source]
+			return nil
+		})
+	})
+	return needs || err != nil
+}
+
+// tells reports whether a condition says more than that all is well.
+func tells(data []byte) bool {
+	kind, status, err := condition(data)
+	if err != nil || string(status) != string(corev1.ConditionTrue) {
+		return true
+	}
+	switch corev1.PodConditionType(kind) {
+	case corev1.PodScheduled, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodReadyToStartContainers:
+		return false
+	default:
+		return true
+	}
+}
+
+// condition is the type and the status of an encoded condition of a pod or a node.
+func condition(data []byte) (kind, status []byte, err error) {
+	err = prune.Each(data, func(number int, _, content []byte) error {
+		switch number {
+		case conditionType:
+			kind = content
+		case conditionStatus:
+			status = content
+		}
+		return nil
+	})
+	return kind, status, err
+}

@@ -1,0 +1,125 @@
+package page
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/prune"
+)
+
+func list(count int) *corev1.PodList {
+	l := &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, ListMeta: metav1.ListMeta{ResourceVersion: "7", Continue: "more"}}
+	for i := range count {
+		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("p%d", i), ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}}
+		p.Spec.NodeName = strings.Repeat("n", i*i) // of very different size
+		l.Items = append(l.Items, p)
+	}
+	return l
+}
+
+// encoders are what an API server answers with.
+func encoders(t *testing.T) map[string]func(runtime.Object) []byte {
+	return map[string]func(runtime.Object) []byte{
+		"protobuf": func(obj runtime.Object) []byte {
+			var out bytes.Buffer
+			if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(obj, &out); err != nil {
+				t.Fatal(err)
+			}
+			return out.Bytes()
+		},
+		"json": func(obj runtime.Object) []byte {
+			out, err := json.Marshal(obj)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return out
+		},
+	}
+}
+
+func read(in io.Reader) (names []string, meta metav1.ListMeta, err error) {
+	meta, err = Read(in, prune.Drop("metadata.managedFields"), func(item Item) error {
+		p := corev1.Pod{}
+		var err error
+		if item.Protobuf {
+			err = p.Unmarshal(item.Raw)
+		} else if err = json.Unmarshal(item.Raw, &p); err == nil && p.ManagedFields != nil {
+			err = errors.New("managedFields are there")
+		}
+		names = append(names, p.Name)
+		return err
+	})
+	return names, meta, err
+}
+
+func TestRead(t *testing.T) {
+	for name, encode := range encoders(t) {
+		for _, count := range []int{0, 1, 40} {
+			want := list(count)
+			data := encode(want)
+			for how, in := range map[string]io.Reader{"at once": bytes.NewReader(data), "in bits": iotest.OneByteReader(bytes.NewReader(data))} {
+				t.Run(fmt.Sprintf("%s, %d, %s", name, count, how), func(t *testing.T) {
+					got, meta, err := read(in)
+					var names []string
+					for _, p := range want.Items {
+						names = append(names, p.Name)
+					}
+					if err != nil || !slices.Equal(got, names) || meta.Continue != "more" || meta.ResourceVersion != "7" {
+						t.Errorf("got %v, %+v, %v", got, meta, err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// A connection that breaks must not pass for a short list.
+func TestReadIsTruncated(t *testing.T) {
+	for name, encode := range encoders(t) {
+		whole := encode(list(5))
+		end := len(whole)
+		if name == "protobuf" {
+			end -= len("\x1a\x00\x22\x00") // two empty fields of the envelope, after the list
+		}
+		for length := range end {
+			if _, _, err := read(bytes.NewReader(whole[:length])); err == nil {
+				t.Errorf("%s: %d of %d bytes: no error", name, length, len(whole))
+			}
+		}
+	}
+}
+
+func TestReadStops(t *testing.T) {
+	want := errors.New("enough")
+	for name, encode := range encoders(t) {
+		seen := 0
+		_, err := Read(bytes.NewReader(encode(list(5))), nil, func(Item) error {
+			if seen++; seen == 2 {
+				return want
+			}
+			return nil
+		})
+		if !errors.Is(err, want) || seen != 2 {
+			t.Errorf("%s: %v after %d", name, err, seen)
+		}
+	}
+	if _, _, err := read(strings.NewReader(`{"items": null, "metadata": {}}`)); err != nil {
+		t.Errorf("a list without items: %v", err)
+	}
+	if _, _, err := read(strings.NewReader("<html>not found</html>")); err == nil {
+		t.Error("not a list: no error")
+	}
+}

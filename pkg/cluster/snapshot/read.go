@@ -1,0 +1,203 @@
+package snapshot
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/cluster/document"
+)
+
+// The header of a snapshot file.
+const (
+	APIVersion = "gangctl.dev/v1alpha1"
+	Kind       = "Snapshot"
+)
+
+// header is the first document of a saved snapshot. Every field may be missing.
+type header struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	CapturedAt string   `json:"capturedAt,omitempty"`
+	Server     Server   `json:"server,omitzero"`
+	Caller     string   `json:"caller,omitempty"`
+	Denied     []Denial `json:"denied,omitempty"`
+	Probes     []Probe  `json:"probes,omitempty"`
+}
+
+// Open reads a snapshot from a file; "-" is in. A path that ends in .gz is decompressed. Errors name the file, the
+// document's number and a line.
+func Open(path string, in io.Reader) (*Snapshot, error) {
+	name := path
+	if path == "-" {
+		name = "standard input"
+	} else {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("read snapshot: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	if strings.HasSuffix(path, ".gz") {
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, fmt.Errorf("read snapshot %s: %w", name, err)
+		}
+		in = z
+	}
+	s, err := Read(in)
+	if err != nil {
+		return nil, fmt.Errorf("read snapshot %s: %w", name, err)
+	}
+	return s, nil
+}
+
+// Read reads a stream of YAML or JSON documents. Kinds that gangctl does not know are kept.
+func Read(in io.Reader) (*Snapshot, error) {
+	data, err := io.ReadAll(in)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := document.Split(data)
+	if err != nil {
+		return nil, err
+	}
+	if len(docs) == 0 {
+		return nil, errors.New("document 1, line 1: the file holds no objects")
+	}
+	s := &Snapshot{Custom: map[schema.GroupKind][]*unstructured.Unstructured{}}
+	for _, d := range docs {
+		if err := s.add(d, d.JSON, ""); err != nil {
+			return nil, err
+		}
+	}
+	if s.At.IsZero() {
+		s.At = newest(data)
+	}
+	s.Finish()
+	return s, nil
+}
+
+// typeMeta is what tells a list, a header and an object apart.
+type typeMeta struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   *struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Items *[]json.RawMessage `json:"items"`
+}
+
+// add takes one object, or the objects of a list. item says where in a list the object is, for errors.
+func (s *Snapshot) add(d document.Document, raw []byte, item string) error {
+	var t typeMeta
+	if err := json.Unmarshal(raw, &t); err != nil {
+		return d.Errorf(0, "%sno Kubernetes object: %w", item, err)
+	}
+	gvk := schema.FromAPIVersionAndKind(t.APIVersion, t.Kind)
+	switch {
+	case t.Kind == "" || t.APIVersion == "":
+		return d.Errorf(0, "%sapiVersion or kind is missing: the file may be truncated", item)
+	case t.Kind == Kind && gvk.Group == "gangctl.dev":
+		return s.addHeader(d, raw)
+	case t.Items != nil && strings.HasSuffix(t.Kind, "List"):
+		return s.addList(d, gvk, *t.Items)
+	case t.Metadata == nil || t.Metadata.Name == "":
+		return d.Errorf(0, "%s%s has no metadata.name: the file may be truncated", item, t.Kind)
+	}
+	if err := s.addObject(gvk, raw); err != nil {
+		return d.Errorf(0, "%s%s %s: %w", item, t.Kind, t.Metadata.Name, err)
+	}
+	return nil
+}
+
+func (s *Snapshot) addHeader(d document.Document, raw []byte) error {
+	var h header
+	if err := json.Unmarshal(raw, &h); err != nil {
+		return d.Errorf(0, "header: %w", err)
+	}
+	if h.CapturedAt != "" {
+		at, err := time.Parse(time.RFC3339, h.CapturedAt)
+		if err != nil {
+			return d.Errorf(0, "header: capturedAt: %w", err)
+		}
+		s.At = at
+	}
+	s.Server, s.Caller, s.Denied, s.Probes = h.Server, h.Caller, append(s.Denied, h.Denied...), append(s.Probes, h.Probes...)
+	return nil
+}
+
+// addList unrolls a list. The items of a PodList need no kind of their own.
+func (s *Snapshot) addList(d document.Document, list schema.GroupVersionKind, items []json.RawMessage) error {
+	for i, raw := range items {
+		where := fmt.Sprintf("item %d: ", i+1)
+		if list.Kind != "List" {
+			var fields map[string]json.RawMessage
+			if err := json.Unmarshal(raw, &fields); err != nil {
+				return d.Errorf(0, "%sno Kubernetes object: %w", where, err)
+			}
+			if _, ok := fields["kind"]; !ok {
+				fields["kind"], _ = json.Marshal(strings.TrimSuffix(list.Kind, "List")) // a string always marshals
+				fields["apiVersion"], _ = json.Marshal(list.GroupVersion().String())
+				raw, _ = json.Marshal(fields)
+			}
+		}
+		if err := s.add(d, raw, where); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Snapshot) addObject(gvk schema.GroupVersionKind, raw []byte) error {
+	if gvk.Group == "events.k8s.io" && gvk.Kind == "Event" {
+		return s.addNewEvent(raw)
+	}
+	if k, ok := kindOf(gvk); ok {
+		return k.decode(s, raw)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(raw); err != nil {
+		return err
+	}
+	s.Custom[gvk.GroupKind()] = append(s.Custom[gvk.GroupKind()], u)
+	return nil
+}
+
+// Finish sorts what was added, so that the order of reading never shows.
+func (s *Snapshot) Finish() {
+	for _, k := range kinds {
+		k.sort(s)
+	}
+	for kind, list := range s.Custom {
+		s.Custom[kind] = sorted(list)
+	}
+}
+
+// stamp matches `key: 2026-11-21T14:00:00Z` in YAML and JSON.
+var stamp = regexp.MustCompile(`(\w+)["']?\s*:\s*["']?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)`)
+
+// newest is the latest time in the text. A deletionTimestamp lies in the future.
+func newest(data []byte) time.Time {
+	var latest time.Time
+	for _, m := range stamp.FindAllSubmatch(data, -1) {
+		if bytes.Equal(m[1], []byte("deletionTimestamp")) {
+			continue
+		}
+		if t, err := time.Parse(time.RFC3339, string(m[2])); err == nil && t.After(latest) {
+			latest = t
+		}
+	}
+	return latest
+}

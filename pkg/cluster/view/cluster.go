@@ -1,0 +1,60 @@
+package view
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// Cluster is what can be simulated.
+func (w *World) Cluster() *placement.Cluster { return w.cluster() }
+
+func (w *World) buildCluster() *placement.Cluster {
+	s := w.Snap
+	if w.base != nil && sameRest(w.base.Snap, s) {
+		return changed(w.base.Cluster(), w.base.Snap, s)
+	}
+	return placement.NewCluster(placement.Objects{
+		Nodes: s.Nodes, Pods: s.Pods, Namespaces: s.Namespaces, PersistentVolumes: s.Volumes, PersistentVolumeClaims: s.Claims,
+		StorageClasses: s.StorageClasses, CSINodes: s.CSINodes, CSIDrivers: s.CSIDrivers, VolumeAttachments: s.VolumeAttachments,
+		ResourceClaims: s.ResourceClaims, ResourceClaimTemplates: s.ResourceClaimTemplates, ResourceSlices: s.ResourceSlices,
+		DeviceClasses: s.DeviceClasses,
+	})
+}
+
+// Without is the cluster after pods are gone.
+func (w *World) Without(pods []*corev1.Pod) *placement.Cluster {
+	if len(pods) == 0 {
+		return w.Cluster()
+	}
+	ids := make([]types.UID, 0, len(pods))
+	for _, p := range pods {
+		ids = append(ids, podID(p))
+	}
+	return w.Cluster().Without(ids...)
+}
+
+// Best is the cluster at its best for a gang: every node open, well and empty but for DaemonSets and what the gang has bound.
+// It is the same for all gangs that have bound nothing.
+func (w *World) Best(bound []types.UID) *placement.Cluster {
+	best := func() *placement.Cluster {
+		return w.Cluster().Ideal(func(p *corev1.Pod) bool { return placement.DaemonSetPod(p) || slices.Contains(bound, p.UID) })
+	}
+	if len(bound) > 0 {
+		return best()
+	}
+	return Once(w, "best", best)
+}
+
+// sameRest reports whether two snapshots differ in nothing that a placement depends on but nodes and pods.
+func sameRest(a, b *snapshot.Snapshot) bool {
+	return slices.Equal(a.Namespaces, b.Namespaces) && slices.Equal(a.Volumes, b.Volumes) && slices.Equal(a.Claims, b.Claims) &&
+		slices.Equal(a.StorageClasses, b.StorageClasses) && slices.Equal(a.CSINodes, b.CSINodes) && slices.Equal(a.CSIDrivers, b.CSIDrivers) &&
+		slices.Equal(a.VolumeAttachments, b.VolumeAttachments) && slices.Equal(a.ResourceClaims, b.ResourceClaims) &&
+		slices.Equal(a.ResourceClaimTemplates, b.ResourceClaimTemplates) && slices.Equal(a.ResourceSlices, b.ResourceSlices) &&
+		slices.Equal(a.DeviceClasses, b.DeviceClasses)
+}

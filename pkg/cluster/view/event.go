@@ -1,0 +1,103 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Event is something that was said about an object, however it is encoded.
+type Event struct {
+	Kind, Namespace, Name string
+	// Warning is true for the type Warning.
+	Warning         bool
+	Reason, Message string
+	// By is the component that said it.
+	By          string
+	First, Last time.Time
+	Count       int32
+}
+
+type eventKey struct{ kind, namespace, name string }
+
+func (w *World) indexEvents() map[eventKey][]Event {
+	index := map[eventKey][]Event{}
+	for _, e := range w.Snap.Events {
+		key := eventKey{e.InvolvedObject.Kind, cmp.Or(e.InvolvedObject.Namespace, e.Namespace), e.InvolvedObject.Name}
+		if key.kind == "Node" {
+			key.namespace = ""
+		}
+		index[key] = append(index[key], convert(key, e))
+	}
+	for _, list := range index {
+		slices.SortStableFunc(list, func(a, b Event) int {
+			return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
+		})
+	}
+	return index
+}
+
+func convert(key eventKey, e *corev1.Event) Event {
+	out := Event{
+		Kind: key.kind, Namespace: key.namespace, Name: key.name, Warning: e.Type == corev1.EventTypeWarning, Reason: e.Reason,
+		Message: e.Message, By: cmp.Or(e.ReportingController, e.Source.Component), Count: max(1, e.Count),
+		First: e.FirstTimestamp.Time, Last: e.LastTimestamp.Time,
+	}
+	if out.First.IsZero() {
+		out.First = cmpTime(e.EventTime.Time, e.CreationTimestamp.Time)
+	}
+	if e.Series != nil {
+		out.Count = max(out.Count, e.Series.Count)
+		out.Last = later(out.Last, e.Series.LastObservedTime.Time)
+	}
+	out.Last = later(out.Last, out.First)
+	return out
+}
+
+func cmpTime(a, b time.Time) time.Time {
+	if a.IsZero() {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// Events are what was said about an object, the latest first.
+func (w *World) Events(kind, namespace, name string) []Event {
+	return w.events()[eventKey{kind, namespace, name}]
+}
+
+// PodEvents are what was said about the present pods of a gang, the latest first. What was said of an earlier pod of the
+// same name is left out.
+func (w *World) PodEvents(g *Gang) []Event {
+	var all []Event
+	for _, m := range g.Members {
+		if m.Pod == nil {
+			continue
+		}
+		for _, e := range w.Events("Pod", m.Pod.Namespace, m.Pod.Name) {
+			if !e.Last.Before(m.Pod.CreationTimestamp.Time) {
+				all = append(all, e)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Event) int { return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Name, b.Name)) })
+	return all
+}
+
+// podID is how the simulation knows a pod.
+func podID(p *corev1.Pod) types.UID {
+	if p.UID != "" {
+		return p.UID
+	}
+	return types.UID(p.Namespace + "/" + p.Name)
+}

@@ -1,0 +1,88 @@
+package view_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+)
+
+// limit sets how long a TFJob may be active, and whether that has begun.
+func limit(d time.Duration, begun bool) func(map[string]any) {
+	return func(job map[string]any) {
+		job["spec"].(map[string]any)["runPolicy"] = map[string]any{"activeDeadlineSeconds": int64(d / time.Second)}
+		if !begun {
+			delete(job["status"].(map[string]any), "startTime")
+		}
+	}
+}
+
+func ran(c *clustertest.Cluster, times int, took time.Duration) {
+	for i := range times {
+		c.Add(clustertest.Gang{Name: fmt.Sprintf("gang-%d", i), Workers: 1, Missing: 1, NoGroup: true, Age: 24 * time.Hour, Job: func(job map[string]any) {
+			start := clustertest.Now.Add(-24 * time.Hour)
+			job["status"] = map[string]any{"startTime": start.Format(time.RFC3339),
+				"conditions": []any{map[string]any{"type": "Succeeded", "status": "True", "lastTransitionTime": start.Add(took).Format(time.RFC3339)}}}
+		}})
+	}
+}
+
+func TestExpect(t *testing.T) {
+	start := clustertest.Now.Add(time.Hour)
+	tests := map[string]struct {
+		job  func(map[string]any)
+		runs int
+		want time.Time
+		from string
+	}{
+		"a limit that begins with it": {limit(2*time.Hour, false), 0, start.Add(2 * time.Hour), "activeDeadlineSeconds of TFJob team/gang-9"},
+		"a limit that has begun":      {limit(2*time.Hour, true), 0, clustertest.Now.Add(110 * time.Minute), "activeDeadlineSeconds of TFJob team/gang-9"},
+		"a limit that is over before": {limit(time.Hour, true), 0, start, "activeDeadlineSeconds of TFJob team/gang-9"},
+		"a limit beats a habit":       {limit(2*time.Hour, false), 5, start.Add(2 * time.Hour), "activeDeadlineSeconds of TFJob team/gang-9"},
+		"a habit":                     {nil, 5, start.Add(30 * time.Minute), "median of 5 earlier runs of gang"},
+		"four runs are no habit":      {nil, 4, time.Time{}, ""},
+		"nothing":                     {nil, 0, time.Time{}, ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := clustertest.New()
+			ran(c, tt.runs, 30*time.Minute)
+			w := view.New(c.Add(clustertest.Gang{Name: "gang-9", Workers: 1, Job: tt.job}).Done())
+			subject, err := w.Find(view.Question{Namespace: "team", Name: "gang-9"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if end, from := w.Expect(subject, start); !end.Equal(tt.want) || from != tt.from {
+				t.Errorf("got %v, %q; want %v, %q", end, from, tt.want, tt.from)
+			}
+		})
+	}
+}
+
+// Lookup finds what Find finds.
+func TestLookup(t *testing.T) {
+	c := clustertest.New().Add(clustertest.Gang{Name: "a", Workers: 1}).Add(clustertest.Gang{Name: "b", Kind: "PyTorchJob", Workers: 1}).Add(clustertest.Gang{Name: "c", Kind: "Job", NoGroup: true, Workers: 1})
+	s := c.Done()
+	w := view.New(s)
+	for _, want := range w.Jobs() {
+		if got := view.New(s).Lookup(want.Kind.GroupKind(), want.Meta.Namespace, want.Meta.Name); got == nil || got.Meta.UID != want.Meta.UID || got.Kind != want.Kind {
+			t.Errorf("%s %s: got %+v", want.Kind.Kind, want.Name(), got)
+		}
+		if again := w.Lookup(want.Kind.GroupKind(), want.Meta.Namespace, want.Meta.Name); again != want {
+			t.Errorf("%s is read twice", want.Name())
+		}
+		if w.Lookup(want.Kind.GroupKind(), "other", want.Meta.Name) != nil || w.Lookup(want.Kind.GroupKind(), want.Meta.Namespace, "z") != nil {
+			t.Errorf("%s is found elsewhere", want.Name())
+		}
+	}
+	if w.Lookup(schema.GroupKind{Group: "ray.io", Kind: "RayJob"}, "team", "a") != nil {
+		t.Error("a kind that is not read was found")
+	}
+	if got := len(w.Jobs()); got != 3 {
+		t.Errorf("%d jobs", got)
+	}
+}

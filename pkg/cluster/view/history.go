@@ -1,0 +1,60 @@
+package view
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// enoughRuns is how many earlier runs make a habit.
+const enoughRuns = 5
+
+// runSuffix is what tells one run of a job from the next: a number, or the random letters of a generated name.
+var runSuffix = regexp.MustCompile(`-(\d+|[bcdfghjklmnpqrstvwxz2456789]{5})$`)
+
+// family is the name that the runs of one job share.
+func family(s *Subject) string {
+	return s.Kind.Kind + "/" + s.Meta.Namespace + "/" + runSuffix.ReplaceAllString(s.Meta.Name, "")
+}
+
+// habits are the median durations of jobs that have succeeded often enough, by family, and from how many runs.
+func (w *World) habits() map[string]habit {
+	runs := map[string][]time.Duration{}
+	for _, s := range w.Jobs() {
+		if s.End != nil && !s.End.Failed && !s.Started.IsZero() && s.End.At.After(s.Started) {
+			runs[family(s)] = append(runs[family(s)], s.End.At.Sub(s.Started))
+		}
+	}
+	all := map[string]habit{}
+	for name, took := range runs {
+		if len(took) >= enoughRuns {
+			slices.Sort(took)
+			all[name] = habit{took[len(took)/2], len(took)}
+		}
+	}
+	return all
+}
+
+// habit is how long a job usually takes.
+type habit struct {
+	median time.Duration
+	runs   int
+}
+
+// expect estimates the end of a job that runs from those before it. A run that takes longer than they did tells nothing.
+func (h habit) expect(s *Subject, now time.Time) (time.Time, string) {
+	if h.runs == 0 || s.Started.IsZero() {
+		return time.Time{}, ""
+	}
+	end := s.Started.Add(h.median)
+	if !end.After(now) {
+		return time.Time{}, ""
+	}
+	return end, h.source(s)
+}
+
+// source says where an estimate of a job's end comes from.
+func (h habit) source(s *Subject) string {
+	return fmt.Sprintf("median of %d earlier runs of %s", h.runs, runSuffix.ReplaceAllString(s.Meta.Name, ""))
+}

@@ -1,0 +1,180 @@
+package view
+
+import (
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
+)
+
+// podIndex finds pods by the uid of their controller.
+type podIndex struct {
+	all map[types.UID][]*corev1.Pod
+	// changed are the controllers whose pods are others than in all.
+	changed map[types.UID][]*corev1.Pod
+}
+
+func (x podIndex) of(uid types.UID) []*corev1.Pod {
+	if pods, ok := x.changed[uid]; ok {
+		return pods
+	}
+	return x.all[uid]
+}
+
+// indexPods takes over what did not change since the world that this one is derived from: that is nearly all.
+func (w *World) indexPods() podIndex {
+	if w.base == nil {
+		owned := map[types.UID][]*corev1.Pod{}
+		for _, pod := range w.Snap.Pods {
+			if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
+				owned[ref.UID] = append(owned[ref.UID], pod)
+			}
+		}
+		return podIndex{all: owned}
+	}
+	before := w.base.byController()
+	gone, more := difference(w.base.Snap.Pods, w.Snap.Pods)
+	changed := map[types.UID][]*corev1.Pod{}
+	for uid, pods := range before.changed {
+		changed[uid] = pods
+	}
+	lost := map[types.UID]map[*corev1.Pod]bool{}
+	for _, pod := range gone {
+		if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
+			if lost[ref.UID] == nil {
+				lost[ref.UID] = map[*corev1.Pod]bool{}
+			}
+			lost[ref.UID][pod] = true
+		}
+	}
+	for uid, pods := range lost {
+		changed[uid] = slices.DeleteFunc(slices.Clone(before.of(uid)), func(p *corev1.Pod) bool { return pods[p] })
+	}
+	for _, pod := range more {
+		if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
+			pods, known := changed[ref.UID]
+			if !known {
+				pods = before.of(ref.UID)
+			}
+			changed[ref.UID] = append(slices.Clip(pods), pod)
+		}
+	}
+	return podIndex{all: before.all, changed: changed}
+}
+
+// indexMarks finds pods by the group that they name.
+func (w *World) indexMarks() map[gang.Key][]*corev1.Pod {
+	if w.base != nil {
+		if gone, more := difference(w.base.Snap.Pods, w.Snap.Pods); len(gone)+len(more) == 0 {
+			return w.base.byMark()
+		}
+	}
+	marked := map[gang.Key][]*corev1.Pod{}
+	for _, r := range dialect.Readers() {
+		for _, pod := range w.Snap.Pods {
+			if name, ok := r.GroupOf(pod); ok {
+				key := gang.Key{Dialect: r.Dialect, Namespace: pod.Namespace, Name: name}
+				marked[key] = append(marked[key], pod)
+			}
+		}
+	}
+	return marked
+}
+
+// groupIndex finds group objects by their name, and by the job that owns them. Of two the first counts.
+type groupIndex struct {
+	named map[gang.Key]*gang.Declaration
+	owned map[ownedGroup]*gang.Declaration
+}
+
+// ownedGroup is what an owner has of a dialect in a namespace.
+type ownedGroup struct {
+	dialect   gang.Dialect
+	namespace string
+	owner     types.UID
+}
+
+func (w *World) indexGroups() groupIndex {
+	if w.sameGroups() {
+		return w.base.byKey()
+	}
+	all := w.Groups()
+	x := groupIndex{make(map[gang.Key]*gang.Declaration, len(all)), make(map[ownedGroup]*gang.Declaration, len(all))}
+	for i := range slices.Backward(all) {
+		d := &all[i]
+		x.named[d.Key] = d
+		if d.Owner != "" {
+			x.owned[ownedGroup{d.Key.Dialect, d.Key.Namespace, d.Owner}] = d
+		}
+	}
+	return x
+}
+
+func (w *World) indexJobs() map[types.UID]*Subject {
+	all := map[types.UID]*Subject{}
+	for _, s := range slices.Backward(w.Jobs()) { // of two the first counts
+		if s.Meta.UID != "" {
+			all[s.Meta.UID] = s
+		}
+	}
+	return all
+}
+
+// batchIndex finds the Jobs of Kubernetes itself by their uid, and the uids of those that a job owns.
+type batchIndex struct {
+	all map[types.UID]*batchv1.Job
+	of  map[types.UID][]types.UID
+}
+
+func (w *World) indexBatchJobs() batchIndex {
+	if w.base != nil && slices.Equal(w.base.Snap.Jobs, w.Snap.Jobs) {
+		return w.base.batchJobs()
+	}
+	x := batchIndex{make(map[types.UID]*batchv1.Job, len(w.Snap.Jobs)), map[types.UID][]types.UID{}}
+	for _, j := range w.Snap.Jobs {
+		x.all[j.UID] = j
+		for _, ref := range j.OwnerReferences {
+			x.of[ref.UID] = append(x.of[ref.UID], j.UID)
+		}
+	}
+	return x
+}
+
+// sameJobs reports whether the jobs are those of the world that this one is derived from.
+func (w *World) sameJobs() bool {
+	if w.base == nil || !slices.Equal(w.base.Snap.Jobs, w.Snap.Jobs) {
+		return false
+	}
+	for _, reader := range kinds.Readers() {
+		if !w.same(reader.GroupKind) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameGroups reports whether the group objects are those of the world that this one is derived from.
+func (w *World) sameGroups() bool {
+	if w.base == nil {
+		return false
+	}
+	for _, r := range dialect.Readers() {
+		for _, kind := range r.Kinds {
+			if !w.same(kind.GroupKind) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (w *World) same(kind schema.GroupKind) bool {
+	return slices.Equal(w.base.Snap.Custom[kind], w.Snap.Custom[kind])
+}

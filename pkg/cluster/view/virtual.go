@@ -1,0 +1,132 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// Virtual is the pod that the controller would create for a member: the template with the controller's labels, and with
+// what the API server fills in (requests from limits, defaults of LimitRanges, priority, overhead).
+func (w *World) Virtual(g *Gang, m Member) *corev1.Pod {
+	role := g.RoleByName(m.Role)
+	pod := &corev1.Pod{ObjectMeta: *role.Template.ObjectMeta.DeepCopy(), Spec: *role.Template.Spec.DeepCopy()}
+	pod.Namespace = g.Meta.Namespace
+	pod.Name = fmt.Sprintf("%s-%s", g.Meta.Name, m.Name())
+	pod.UID = types.UID("virtual:" + pod.Namespace + "/" + pod.Name)
+	pod.Labels = maps.Clone(pod.Labels)
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	for key, value := range controllerLabels(g.Subject, m) {
+		pod.Labels[key] = value
+	}
+	controller := true
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: g.Kind.GroupVersion().String(), Kind: g.Kind.Kind, Name: g.Meta.Name, UID: g.Meta.UID, Controller: &controller}}
+	pod.Spec.SchedulerName = cmp.Or(pod.Spec.SchedulerName, g.Scheduler)
+	pod.Status.Phase = corev1.PodPending
+	w.fillIn(pod)
+	return pod
+}
+
+// controllerLabels are those that affinity terms and spread constraints select by.
+func controllerLabels(s *Subject, m Member) map[string]string {
+	if s.Kind.Group == "kubeflow.org" {
+		return map[string]string{
+			"training.kubeflow.org/job-name": s.Meta.Name, "training.kubeflow.org/replica-type": strings.ToLower(m.Role),
+			"training.kubeflow.org/replica-index": fmt.Sprint(m.Index), "training.kubeflow.org/operator-name": strings.ToLower(s.Kind.Kind) + "-controller",
+		}
+	}
+	return map[string]string{"job-name": s.Meta.Name, "batch.kubernetes.io/job-name": s.Meta.Name}
+}
+
+// fillIn applies the defaults of admission.
+func (w *World) fillIn(pod *corev1.Pod) {
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			w.defaultResources(&list[i], pod.Namespace)
+		}
+	}
+	for _, c := range w.Snap.RuntimeClasses {
+		if pod.Spec.RuntimeClassName == nil || c.Name != *pod.Spec.RuntimeClassName {
+			continue
+		}
+		if c.Overhead != nil {
+			pod.Spec.Overhead = c.Overhead.PodFixed
+		}
+		if s := c.Scheduling; s != nil {
+			selector := maps.Clone(s.NodeSelector)
+			if selector == nil {
+				selector = map[string]string{}
+			}
+			maps.Copy(selector, pod.Spec.NodeSelector)
+			pod.Spec.NodeSelector, pod.Spec.Tolerations = selector, append(pod.Spec.Tolerations, s.Tolerations...)
+		}
+	}
+	if pod.Spec.Priority == nil {
+		pod.Spec.Priority = w.priority(pod.Spec.PriorityClassName)
+	}
+}
+
+func (w *World) priority(class string) *int32 {
+	for _, c := range w.Snap.PriorityClasses {
+		if c.Name == class || class == "" && c.GlobalDefault {
+			return &c.Value
+		}
+	}
+	return nil
+}
+
+// defaultResources is what the LimitRanger and the API server's defaulting do, in this order.
+func (w *World) defaultResources(c *corev1.Container, namespace string) {
+	set := func(list *corev1.ResourceList, from corev1.ResourceList) {
+		for name, q := range from {
+			if _, ok := (*list)[name]; ok {
+				continue
+			}
+			if *list == nil {
+				*list = corev1.ResourceList{}
+			}
+			(*list)[name] = q
+		}
+	}
+	for _, lr := range w.Snap.LimitRanges {
+		if lr.Namespace != namespace {
+			continue
+		}
+		for _, item := range lr.Spec.Limits {
+			if item.Type == corev1.LimitTypeContainer {
+				own := maps.Clone(c.Resources.Limits)
+				set(&c.Resources.Limits, item.Default)
+				set(&c.Resources.Requests, own) // a limit of the container's own is its request
+				set(&c.Resources.Requests, item.DefaultRequest)
+			}
+		}
+	}
+	set(&c.Resources.Requests, c.Resources.Limits)
+}
+
+// Sample is a pod of the role as it is or would be: a member's own pod if it has one, unbound ones first.
+func (w *World) Sample(g *Gang, role gang.Role) *corev1.Pod {
+	var bound *corev1.Pod
+	for _, m := range g.Members {
+		if m.Role != role.Name || m.Pod == nil {
+			continue
+		}
+		if m.State == Unbound || m.State == Gated {
+			return m.Pod
+		}
+		bound = cmp.Or(bound, m.Pod)
+	}
+	if bound != nil {
+		return bound
+	}
+	return w.Virtual(g, Member{Role: role.Name})
+}

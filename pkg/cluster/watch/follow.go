@@ -1,0 +1,191 @@
+// Package watch watches one job and its pods. It lists once and then watches; connections that break and resource versions
+// that expire are client-go's business, and mended by it.
+package watch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/url"
+	"sync"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+)
+
+// Snapshot is a job and the pods that carry its name, at one time.
+type Snapshot struct {
+	// Job is nil if there is none.
+	Job  *jobs.Job
+	Pods []*corev1.Pod
+}
+
+// Follower follows one job. It is used once.
+type Follower struct {
+	Client *kube.Client
+	// Job is the one, as it was when it was found: its kind, its namespace and its name are what counts.
+	Job *jobs.Job
+	// PodSelector selects the pods that may be the job's; empty is the label that its operator gives them today.
+	PodSelector string
+	// Trouble is told about a connection that is being mended, once an outage; it is called from several goroutines, but
+	// from one at a time.
+	Trouble func(error)
+
+	mu     sync.Mutex
+	down   bool // the last request did not reach the server
+	closed bool // Run has returned: Trouble is not called any more
+}
+
+func (f *Follower) close(cancel context.CancelFunc) {
+	cancel()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+}
+
+// tell calls Trouble; f.mu must be held.
+func (f *Follower) tell(err error) {
+	if !f.closed {
+		f.Trouble(err)
+	}
+}
+
+// reached takes note of whether a request reached the server, and tells Trouble when the first does not. The reflectors of
+// client-go try again without a word when a connection is refused. It returns err.
+func (f *Follower) reached(ctx context.Context, op failure.Op, err error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var lost *url.Error
+	if !errors.As(err, &lost) {
+		f.down = false // the server answered, if only to refuse
+		return err
+	}
+	if !f.down && ctx.Err() == nil {
+		f.down = true
+		f.tell(op.Wrap(err))
+	}
+	return err
+}
+
+func (f *Follower) jobOp() failure.Op {
+	return f.Job.Op("watch")
+}
+
+func (f *Follower) podOp() failure.Op {
+	return failure.Op{Verb: "watch", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "pod", Namespace: f.Job.Meta.Namespace}
+}
+
+// Run calls step with the first complete snapshot and after every change, until step is done or fails, ctx ends, or the
+// server refuses: a missing right does not mend itself. It returns step's error, ctx's, or the refusal.
+func (f *Follower) Run(ctx context.Context, step func(Snapshot) (done bool, err error)) error {
+	ctx, cancel := context.WithCancel(klog.NewContext(ctx, logr.Discard()))
+	changed := make(chan struct{}, 1)
+	refused := make(chan error, 1)
+	stored := cache.NewSharedIndexInformer(f.jobs(), &unstructured.Unstructured{}, 0, nil)
+	pods := cache.NewSharedIndexInformer(f.pods(), &corev1.Pod{}, 0, nil)
+
+	// The informers end with ctx. They are not waited for: one may sleep out its back-off first, and somebody who presses
+	// Ctrl-C while the server is down shall not.
+	defer f.close(cancel)
+	for _, source := range []struct {
+		informer cache.SharedIndexInformer
+		op       failure.Op
+	}{
+		{stored, f.jobOp()},
+		{pods, f.podOp()},
+	} {
+		if err := source.informer.SetWatchErrorHandlerWithContext(f.onError(source.op, refused)); err != nil {
+			return err
+		}
+		if _, err := source.informer.AddEventHandler(poke(changed)); err != nil {
+			return err
+		}
+		go source.informer.RunWithContext(ctx)
+	}
+	go func() {
+		// An empty answer calls no handler: the first look is due when both lists are in.
+		if cache.WaitForCacheSync(ctx.Done(), stored.HasSynced, pods.HasSynced) {
+			notify(changed)
+		}
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-refused:
+			return err
+		case <-changed:
+			if !stored.HasSynced() || !pods.HasSynced() {
+				continue
+			}
+			s, err := f.snapshot(stored.GetStore(), pods.GetStore())
+			if err != nil {
+				return err
+			}
+			if done, err := step(s); done || err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (f *Follower) snapshot(stored, pods cache.Store) (Snapshot, error) {
+	var s Snapshot
+	for _, item := range stored.List() {
+		job, err := jobs.Read(item.(*unstructured.Unstructured))
+		if err != nil {
+			return Snapshot{}, err
+		}
+		s.Job = job
+	}
+	for _, item := range pods.List() {
+		s.Pods = append(s.Pods, item.(*corev1.Pod))
+	}
+	return s, nil
+}
+
+// onError tells a refusal from a hiccup. An expired version and a closed stream are the daily life of a watch.
+func (f *Follower) onError(op failure.Op, refused chan<- error) cache.WatchErrorHandlerWithContext {
+	return func(ctx context.Context, _ *cache.Reflector, err error) {
+		// The reflector says `failed to list *v1.Pod: …`; the server's own words are for users.
+		var status *apierrors.StatusError
+		if errors.As(err, &status) {
+			err = status
+		}
+		switch {
+		case ctx.Err() != nil, errors.Is(err, io.EOF), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err):
+			select {
+			case refused <- op.Wrap(err):
+			default:
+			}
+		case status != nil: // a lost connection has been told by reached
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.tell(op.Wrap(err))
+		}
+	}
+}
+
+func poke(changed chan<- struct{}) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { notify(changed) },
+		UpdateFunc: func(any, any) { notify(changed) },
+		DeleteFunc: func(any) { notify(changed) },
+	}
+}
+
+func notify(changed chan<- struct{}) {
+	select {
+	case changed <- struct{}{}:
+	default: // a look is due already
+	}
+}

@@ -1,0 +1,115 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/gangctl/gangctl/internal/kubetest"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+)
+
+const (
+	jobsPath = "/apis/kubeflow.org/v1/namespaces/research/tfjobs"
+	podsPath = "/api/v1/namespaces/research/pods"
+)
+
+// llama is the job that is followed.
+func llama(t *testing.T) *jobs.Job {
+	t.Helper()
+	job, err := jobs.Read(kubetest.Stored(t, kubetest.Job("research", "llama", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
+func follower(t *testing.T, s *kubetest.Server, trouble func(error)) *Follower {
+	t.Helper()
+	client, err := s.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Follower{Client: client, Job: llama(t), Trouble: trouble}
+}
+
+// A right that is missing does not come by waiting: Run ends at once and says which.
+func TestRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name, path string
+		code       int
+		reason     metav1.StatusReason
+		want       string
+	}{
+		{"403", jobsPath, 403, metav1.StatusReasonForbidden, "watch TFJob research/llama: no"},
+		{"401", podsPath, 401, metav1.StatusReasonUnauthorized, "watch pods in namespace research: no"},
+		{"404", jobsPath, 404, metav1.StatusReasonNotFound, "watch TFJob research/llama: no"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			s := kubetest.New(t)
+			s.Refuse("GET "+tt.path, tt.code, tt.reason, "no", nil)
+			other := map[string]string{jobsPath: podsPath, podsPath: jobsPath}[tt.path]
+			s.HandleFunc("GET "+other, hang)
+			err := follower(t, s, func(error) {}).Run(ctx, func(Snapshot) (bool, error) { return true, nil })
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("got %v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+// A server that has trouble is asked again, and the user hears of it.
+func TestTrouble(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	s := kubetest.New(t)
+	s.Refuse("GET "+jobsPath, 500, metav1.StatusReasonInternalError, "etcd is gone", nil)
+	s.HandleFunc("GET "+podsPath, hang)
+	heard := make(chan error, 1)
+	err := follower(t, s, func(err error) {
+		select {
+		case heard <- err:
+			cancel()
+		default:
+		}
+	}).Run(ctx, func(Snapshot) (bool, error) { return true, nil })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	trouble := <-heard
+	if !apierrors.IsInternalError(trouble) || failure.From(trouble).Message != "watch TFJob research/llama: etcd is gone" {
+		t.Errorf("heard %v", trouble)
+	}
+}
+
+// A server that is not there is told once, and not for every attempt.
+func TestDown(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	client, err := kube.NewClient(&rest.Config{Host: gone.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []error
+	f := &Follower{Client: client, Job: llama(t), Trouble: func(err error) { told = append(told, err) }}
+	err = f.Run(ctx, func(Snapshot) (bool, error) { return true, nil })
+	if !errors.Is(err, context.DeadlineExceeded) || len(told) != 1 || !strings.Contains(failure.From(told[0]).Message, "cannot reach the API server at "+gone.URL) {
+		t.Errorf("got %v, told %v", err, told)
+	}
+}
+
+func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }

@@ -1,0 +1,147 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/gang"
+	jobkinds "github.com/gangctl/gangctl/pkg/gang/kind"
+)
+
+// absent explains why a job cannot even be looked for: its kind is not served, or may not be listed. It is nil if neither is
+// the case.
+func absent(w *view.World, q Question) *answer.Answer {
+	if a := Unlisted(w.Snap, q); a != nil {
+		return a
+	}
+	return notServed(w.Snap, q)
+}
+
+// notServed answers for a kind of job, or all of them, that the cluster does not know; nil if it does.
+func notServed(s *snapshot.Snapshot, q Question) *answer.Answer {
+	kinds := custom()
+	if reader, ok := jobkinds.ByWord(q.Kind); ok {
+		kinds = []gang.JobKind{reader}
+	}
+	var unserved []string
+	for _, reader := range kinds {
+		resource := schema.GroupResource{Group: reader.Group, Resource: reader.Resource}
+		if reader.Group != "batch" && s.Server.Resources != nil && !s.Serves(resource, reader.Kind) {
+			unserved = append(unserved, resource.String())
+		}
+	}
+	if len(unserved) == 0 || len(unserved) < len(kinds) {
+		return nil
+	}
+	return refusal(s, q, answer.CRDNotInstalled, answer.Blocked,
+		"this cluster does not know "+strings.Join(unserved, ", ")+": no operator that handles them is installed", "kubectl api-resources --api-group=kubeflow.org")
+}
+
+// custom are the kinds of job that are not built in.
+func custom() []gang.JobKind {
+	return slices.DeleteFunc(jobkinds.Readers(), func(r gang.JobKind) bool { return r.Group == "batch" })
+}
+
+// Unlisted answers for jobs that the caller may not list, of the kind that the question names or of any: what cannot be seen
+// must not pass for what is not there. It is nil if all may be listed.
+func Unlisted(s *snapshot.Snapshot, q Question) *answer.Answer {
+	var missing []answer.Right
+	first := ""
+	for _, kind := range asked(q) {
+		name := schema.GroupResource{Group: kind.Group, Resource: kind.resource}.String()
+		d := s.Denial("", name, q.Namespace)
+		if d == nil {
+			continue
+		}
+		r := stages.RightOf("list", name, q.Namespace)
+		r.Stage, r.Lost, r.Decisive = answer.StageRequest, "whether there is such a job is unknown", true
+		if missing = append(missing, r); first == "" {
+			first = fmt.Sprintf("list %ss %s: %s", kind.Kind, r.Where(), reason(*d))
+		}
+	}
+	if first == "" {
+		return nil
+	}
+	missing = append(missing, nextNeeded(s, q.Namespace, missing)...)
+	a := refusal(s, q, answer.NoPermission, answer.Uncertain, first, "kubectl auth can-i --list"+inNamespace(q.Namespace))
+	for _, r := range missing {
+		a.Confidence.MissingPermissions = append(a.Confidence.MissingPermissions, r.String())
+	}
+	a.Confidence.Level = answer.Unknown
+	a.Rights = rightsOf(s, missing, q.Namespace)
+	return a
+}
+
+// nextNeeded are the rights in a namespace that an answer would lack next: nobody wants to ask for one right at a time.
+func nextNeeded(s *snapshot.Snapshot, namespace string, missing []answer.Right) []answer.Right {
+	var more []answer.Right
+	for _, d := range s.Denied {
+		r := stages.RightOf("list", d.Resource, namespace)
+		known := slices.ContainsFunc(missing, func(m answer.Right) bool { return m.Name() == r.Name() })
+		if d.Verb != "" || r.OfCluster() || known || s.CanList(d.Resource, namespace) {
+			continue
+		}
+		switch r.Resource {
+		case "pods", "events", "podgroups", "resourcequotas", "limitranges":
+			r.Stage, r.Lost, r.Decisive = answer.StageRequest, stages.Lost(r, ""), true
+			more = append(more, r)
+		}
+	}
+	return more
+}
+
+// listed is a kind and the resource that is listed for it.
+type listed struct {
+	schema.GroupKind
+	resource string
+}
+
+// asked are the kinds that a question may be about.
+func asked(q Question) []listed {
+	readers := jobkinds.Readers()
+	if reader, ok := jobkinds.ByWord(q.Kind); ok {
+		readers = []gang.JobKind{reader}
+	}
+	var all []listed
+	if jobkinds.MeansPod(q.Kind) {
+		all = append(all, listed{schema.GroupKind{Kind: "Pod"}, "pods"})
+	}
+	for _, r := range readers {
+		all = append(all, listed{r.GroupKind, r.Resource})
+	}
+	return all
+}
+
+func inNamespace(namespace string) string {
+	if namespace == "" {
+		return ""
+	}
+	return " -n " + namespace
+}
+
+// reason is how the API server put a denial; that of a file may not be known.
+func reason(d snapshot.Denial) string {
+	if d.Message == "" {
+		return "forbidden"
+	}
+	return d.Message
+}
+
+func refusal(s *snapshot.Snapshot, q Question, code answer.Code, verdict answer.Verdict, message, command string) *answer.Answer {
+	f := answer.Finding{Code: code, Stage: answer.StageRequest, Verdict: verdict, Who: answer.Admin, Message: message, Commands: []string{command}}
+	a := &answer.Answer{
+		APIVersion: answer.APIVersion, Job: answer.Job{Kind: q.Kind, Namespace: q.Namespace, Name: q.Name}, Verdict: verdict, Who: answer.Admin,
+		Exit: answer.ExitCode(verdict, answer.Admin, false), Headline: q.Name + ": " + message, Primary: &f, AlsoBlocking: []answer.Finding{},
+		Stages: []answer.StageState{}, Unblock: []answer.Action{}, Gang: answer.Gang{Roles: []answer.Role{}},
+		Confidence: answer.Confidence{Level: answer.Proven, Unmodelled: []string{}, MissingPermissions: []string{}},
+	}
+	stamp(a, s)
+	return a
+}

@@ -1,0 +1,167 @@
+package advice
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+const (
+	// maxNew is how many nodes are added at most.
+	maxNew = 256
+	// maxShapes is how many kinds of node are tried.
+	maxShapes = 32
+)
+
+// addNodes offers the fewest more nodes of each shape that exists. Shapes that do not help are left out, and of those that
+// do only the smallest number is offered, once for those that look alike to whoever adds them.
+func (s *search) addNodes() {
+	var best []stages.Fix
+	var offered map[string]bool
+	fewest := int64(maxNew)
+	for _, model := range s.shapes() {
+		n, ok := smallest(1, min(int64(s.g.Total()), fewest), func(n int64) bool {
+			nodes, daemons := whatif.NewNodes(model, s.daemons(model), int(n))
+			return s.room(s.w.Cluster().WithNodes(nodes...).With(daemons...), s.base.Party.Gang)
+		})
+		if !ok || s.spent() {
+			continue
+		}
+		if n < fewest {
+			best, offered, fewest = nil, map[string]bool{}, n
+		}
+		alike := size(model) + poolOf(model)
+		if offered[alike] {
+			continue
+		}
+		offered[alike] = true
+		if best = append(best, s.more(model, n)); len(best) == maxSets && n == 1 {
+			break
+		}
+	}
+	for _, fix := range best[:min(maxSets, len(best))] {
+		s.offer(fix)
+	}
+}
+
+// shapes are one node of each kind that members can tell apart: the first by name, well and open.
+func (s *search) shapes() []*corev1.Node {
+	told := s.labels()
+	seen := map[string]bool{}
+	var all []*corev1.Node
+	for _, n := range s.w.Cluster().Nodes() {
+		n = placement.AtCapacity(placement.Repaired(placement.Uncordoned(n)))
+		labels := map[string]string{}
+		for key, value := range n.Labels {
+			if told[key] {
+				labels[key] = value
+			}
+		}
+		text, err := json.Marshal([]any{n.Status.Allocatable, labels, append([]corev1.Taint{}, n.Spec.Taints...)}) // none are none, nil or not
+		if err != nil || seen[string(text)] {
+			continue
+		}
+		seen[string(text)] = true
+		if all = append(all, n); len(all) == maxShapes {
+			s.partial = true
+			break
+		}
+	}
+	return all
+}
+
+// labels are those by which members choose nodes; that of the host is each node's own.
+func (s *search) labels() map[string]bool {
+	told := map[string]bool{s.base.Party.TopologyKey: true}
+	terms := func(list []corev1.PodAffinityTerm) {
+		for _, t := range list {
+			told[t.TopologyKey] = true
+		}
+	}
+	for _, r := range s.base.Party.Roles {
+		spec := r.Pod.Spec
+		for key := range spec.NodeSelector {
+			told[key] = true
+		}
+		for _, t := range spec.TopologySpreadConstraints {
+			told[t.TopologyKey] = true
+		}
+		if len(spec.Volumes) > 0 {
+			told[corev1.LabelTopologyZone], told[corev1.LabelTopologyRegion] = true, true
+		}
+		a := spec.Affinity
+		if a == nil {
+			continue
+		}
+		if a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+			for _, t := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+				for _, e := range t.MatchExpressions {
+					told[e.Key] = true
+				}
+			}
+		}
+		if a.PodAffinity != nil {
+			terms(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+		}
+		if a.PodAntiAffinity != nil {
+			terms(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+		}
+	}
+	delete(told, corev1.LabelHostname)
+	return told
+}
+
+// daemons are the pods that every node like the model will have too.
+func (s *search) daemons(model *corev1.Node) []*corev1.Pod {
+	var daemons []*corev1.Pod
+	for _, p := range s.w.Cluster().PodsOn(model.Name) {
+		if placement.DaemonSetPod(p) {
+			daemons = append(daemons, p)
+		}
+	}
+	return daemons
+}
+
+// pools are the labels by which clouds and node provisioners name the group that a node was made in.
+var pools = []string{"eks.amazonaws.com/nodegroup", "cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool", "karpenter.sh/nodepool", "node.kubernetes.io/instance-type"}
+
+// poolOf is the label that says in which group a node was made; empty without.
+func poolOf(n *corev1.Node) string {
+	for _, label := range pools {
+		if name := n.Labels[label]; name != "" {
+			return label + "=" + name
+		}
+	}
+	return ""
+}
+
+func (s *search) more(model *corev1.Node, count int64) stages.Fix {
+	how := "kubectl cannot: whoever runs the cluster adds " + map[bool]string{true: "it", false: "them"}[count == 1]
+	if pool := poolOf(model); pool != "" {
+		how += ", with " + pool
+	}
+	return stages.Fix{
+		Action: answer.Action{Kind: answer.AddNodes, By: answer.Admin, Text: fmt.Sprintf("add %s like %s (%s)", phrase.Count(count, "node"), model.Name, size(model)),
+			Change: map[string]any{"count": count, "like": model.Name}, How: how},
+		Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot {
+			return whatif.MoreNodes(snap, model, s.daemons(model), int(count))
+		},
+	}
+}
+
+// size is what a node has, in a word.
+func size(n *corev1.Node) string {
+	name := phrase.Device(n.Status.Allocatable)
+	if name == "" {
+		name = corev1.ResourceCPU
+	}
+	return phrase.Amount(name, placement.Amount(name, n.Status.Allocatable[name]))
+}

@@ -1,0 +1,206 @@
+// Package advice searches for what would make a gang start. Every action is tried on a changed snapshot, through all stages,
+// before it is offered. It is pure but for the clock that it is given.
+package advice
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// Options bound the work.
+type Options struct {
+	stages.Options
+	// Time is what the whole search may take, by Clock; 0 is no limit.
+	Time  time.Duration
+	Clock func() time.Time
+}
+
+// Found is what a search came to.
+type Found struct {
+	// Actions would make the gang start, the best first.
+	Actions []answer.Action
+	// Cut are the kinds of action for which the time was up before everything was tried.
+	Cut []answer.ActionKind
+}
+
+// search is one search for one gang.
+type search struct {
+	budget
+	tools
+	w    *view.World
+	g    *view.Gang
+	base *stages.Result
+	// owned and object are found when they are first needed.
+	owned  *whatif.Owned
+	object *unstructured.Unstructured
+	// depth counts searches on behalf of gangs that are ahead.
+	depth int
+	// few is what the search for minimal sets knows already.
+	few few
+
+	actions []answer.Action
+}
+
+// tools are what a search tries things with, for as long as whoever asked is there.
+type tools struct {
+	place func(*placement.Cluster, placement.Gang, time.Duration) placement.Result
+	climb func(*view.World, *view.Subject) *stages.Result
+	// usual is the time that one placement may take.
+	usual time.Duration
+}
+
+// resizable are the reasons for which another size, another rule or more room may help. Where something is broken or
+// refused, none of that does.
+var resizable = []answer.Code{
+	answer.NSQuota, answer.NSQuotaTooSmall, answer.QueueQuota, answer.QueueTooSmall, answer.KueueQuota, answer.TooBig, answer.NodeNotReady,
+	answer.GPUUnhealthy, answer.StuckTerminating, answer.NodesBusy, answer.Fragmented, answer.InsufficientCPU,
+	answer.InsufficientMemory, answer.InsufficientStorage, answer.InsufficientPods, answer.TopologyFragmented, answer.TopologySpread, answer.VolumeZone,
+	answer.DRAUnallocatable, answer.SlotStolen, answer.MemberLost, answer.GangBypassed, answer.MutualDeadlock, answer.QueueOrder, answer.ReservedByOthers,
+}
+
+// Search returns what would make the gang of a result start.
+func Search(ctx context.Context, w *view.World, base *stages.Result, opts Options) Found {
+	if base.Primary == nil || base.Verdict.Starts() || base.Verdict == answer.Uncertain || base.Verdict == answer.Failed {
+		return Found{}
+	}
+	s := &search{budget: budget{now: opts.Clock, stopped: func() bool { return ctx.Err() != nil }}, w: w, g: base.Gang, base: base, tools: tools{
+		place: func(c *placement.Cluster, g placement.Gang, d time.Duration) placement.Result {
+			return placement.Place(ctx, c, g, placement.Options{Budget: d})
+		},
+		climb: func(w *view.World, subject *view.Subject) *stages.Result {
+			return stages.Climb(ctx, w, subject, opts.Options)
+		},
+		usual: opts.Budget,
+	}}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if opts.Time > 0 {
+		s.end = s.now().Add(opts.Time)
+	}
+	s.part(answer.Fix, s.fixes)
+	if slices.Contains(resizable, base.Primary.Code) {
+		s.part(answer.Wait, s.wait)
+		s.part(answer.Reshape, s.reshape)
+		s.part(answer.Fewer, s.fewer)
+		s.part(answer.Trim, s.trim)
+		s.part(answer.Relax, s.relax)
+		s.part(answer.Uncordon, s.uncordon)
+		s.part(answer.Move, s.move)
+		s.part(answer.AddNodes, s.addNodes)
+		s.part(answer.Evict, s.evict)
+	}
+	slices.SortStableFunc(s.actions, func(a, b answer.Action) int { return cmp.Compare(rank(a), rank(b)) })
+	return Found{Actions: s.actions, Cut: s.cut}
+}
+
+// Those that lose nothing come before those that do: what the user can do, or what happens by itself; then what the owner of
+// a queue can; then what only the administrators of the cluster can, and of that last what takes room from others.
+var (
+	usersOrder  = []answer.ActionKind{answer.Fix, answer.Reshape, answer.Trim, answer.Relax, answer.Wait, answer.Fewer}
+	othersOrder = []answer.ActionKind{answer.Quota, answer.Fix, answer.Uncordon, answer.Move, answer.AddNodes, answer.Evict}
+)
+
+func rank(a answer.Action) int {
+	if a.By == answer.Admin {
+		return len(usersOrder) + slices.Index(othersOrder, a.Kind)
+	}
+	return slices.Index(usersOrder, a.Kind)
+}
+
+// try climbs all stages again in the cluster that apply makes.
+func (s *search) try(apply func(*snapshot.Snapshot) *snapshot.Snapshot) (*stages.Result, bool) {
+	if s.spent() {
+		return nil, false
+	}
+	changed := apply(s.w.Snap)
+	if changed == nil {
+		return nil, false
+	}
+	w := s.w.Assume(changed)
+	subject := s.same(w)
+	if subject == nil {
+		return nil, false
+	}
+	r := s.climb(w, subject)
+	return r, r.Starts()
+}
+
+// room reports whether a gang has a placement on a cluster, or none is known not to exist. That is quick, and true wherever
+// a climb would say that the gang starts: what it refuses need not be climbed for.
+func (s *search) room(cluster *placement.Cluster, gang placement.Gang) bool {
+	return !s.spent() && !s.placed(cluster, gang).Impossible()
+}
+
+// placed searches for a placement in what time is left.
+func (s *search) placed(cluster *placement.Cluster, gang placement.Gang) *placement.Result {
+	r := s.place(cluster, gang, s.left(s.usual))
+	return &r
+}
+
+// same finds the job again.
+func (s *search) same(w *view.World) *view.Subject {
+	g := s.g
+	if g.Bare != nil {
+		subject, err := w.Find(view.Question{Kind: "pod", Namespace: g.Bare[0].Namespace, Name: g.Bare[0].Name})
+		if err != nil {
+			return nil
+		}
+		return subject
+	}
+	if s.object == nil {
+		s.object = whatif.Object(g)
+	}
+	if s.object != nil && slices.Contains(w.Snap.Custom[g.Kind.GroupKind()], s.object) {
+		return g.Subject // it is as it was, and need not be looked for among all others
+	}
+	return w.Lookup(g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name)
+}
+
+// offer adds an action if the gang starts after it.
+func (s *search) offer(fix stages.Fix) bool {
+	r, ok := s.try(fix.Apply)
+	if ok {
+		s.add(fix.Action, r)
+	}
+	return ok
+}
+
+// add adds an action that was found to work.
+func (s *search) add(a answer.Action, r *stages.Result) {
+	a.Verified = true
+	a.Placement = Placement(r)
+	if s.unsubmitted(a.Command) {
+		a.Command, a.How = "", "submit it like that"
+	}
+	if a.Command == "" && a.How == "" && a.By != answer.Nobody {
+		a.How = map[answer.Who]string{answer.User: "no command does that: change it where the job is made", answer.Admin: "ask those who run the cluster"}[a.By]
+	}
+	s.actions = append(s.actions, a)
+}
+
+// Placement names the members of a result's placement.
+func Placement(r *stages.Result) []answer.Placed {
+	if r.Place == nil || !r.Place.Fits() {
+		return nil
+	}
+	var placed []answer.Placed
+	for _, a := range r.Place.Placement {
+		if members := r.Party.Members[a.Role]; int(a.Member) < len(members) {
+			placed = append(placed, answer.Placed{Member: members[a.Member].Name(), Node: a.Node})
+		}
+	}
+	slices.SortFunc(placed, func(a, b answer.Placed) int { return cmp.Compare(a.Member, b.Member) })
+	return placed
+}

@@ -1,0 +1,71 @@
+package advice
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+)
+
+// maxDepth is how many gangs stand one behind the other in an estimate at most.
+const maxDepth = 3
+
+// ahead are the gangs that come first in the queue, as if they held room: they will, and then they end. Gangs that never
+// start do not end either. known are holders already.
+func (s *search) ahead(known []*view.Holder) []*view.Holder {
+	if len(s.base.Ahead) == 0 {
+		return nil
+	}
+	var all []*view.Holder
+	for _, subject := range s.w.Jobs() {
+		first := slices.ContainsFunc(s.base.Ahead, func(a answer.Ahead) bool { return a.Job == subject.Name() })
+		if !first || subject.Meta.UID == s.g.Meta.UID || slices.ContainsFunc(known, func(h *view.Holder) bool { return h.Job == subject }) || s.spent() {
+			continue
+		}
+		r := s.climb(s.w, subject)
+		if !r.Starts() && r.Verdict != answer.Waiting {
+			continue
+		}
+		h := &view.Holder{Kind: subject.Kind.Kind, Namespace: subject.Meta.Namespace, Name: subject.Meta.Name, Ends: true, Job: subject, Pods: podsOf(r.Gang)}
+		if start, source, ok := s.startOf(r); ok {
+			if h.Deadline, h.Source = s.w.Expect(subject, start); source != "" {
+				h.Source = source + ", then " + h.Source
+			}
+		}
+		all = append(all, h)
+	}
+	return all
+}
+
+func podsOf(g *view.Gang) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, m := range g.Members {
+		if m.Pod != nil {
+			pods = append(pods, m.Pod)
+		}
+	}
+	return pods
+}
+
+// startOf is when another gang starts at the earliest, and what says so: now, or when the first of what it waits for ends. It
+// is not known where any link of that chain is not.
+func (s *search) startOf(r *stages.Result) (start time.Time, source string, ok bool) {
+	if r.Starts() {
+		return s.w.Now, "", true
+	}
+	if s.depth == maxDepth {
+		return time.Time{}, "", false
+	}
+	theirs := &search{budget: s.budget, tools: s.tools, w: s.w, g: r.Gang, base: r, owned: s.owned, depth: s.depth + 1}
+	for _, a := range theirs.waits() {
+		if a.ETA != nil && (!ok || a.ETA.Before(start)) {
+			start, source, ok = *a.ETA, a.ETASource, true
+		}
+	}
+	s.hurried = s.hurried || theirs.hurried
+	return start, source, ok
+}

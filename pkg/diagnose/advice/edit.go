@@ -1,0 +1,92 @@
+package advice
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// edit is an action that submits the job again with another spec.
+type edit struct {
+	answer.Action
+	apply func(*whatif.Spec)
+}
+
+// change is a key of a role.
+func change(role, key string) string { return fmt.Sprintf("%s.%s", role, key) }
+
+// hasRoom reports whether the members as edited have a placement on the nodes, once those that are there are gone.
+func (s *search) hasRoom(e edit) bool {
+	party, ok := whatif.Party(s.w, s.g, e.apply)
+	return ok && s.room(s.vacated(), party)
+}
+
+// vacated is the cluster without the gang's own members.
+func (s *search) vacated() *placement.Cluster {
+	var pods []*corev1.Pod
+	for _, m := range s.g.Members {
+		if m.Pod != nil {
+			pods = append(pods, m.Pod)
+		}
+	}
+	return s.w.Cluster().Without(ids(pods)...)
+}
+
+// ids are how the simulation knows pods.
+func ids(pods []*corev1.Pod) []types.UID { return (&view.Holder{Pods: pods}).UIDs() }
+
+// fix is an edit as a change of the cluster.
+func (s *search) fix(e edit) stages.Fix {
+	return stages.Fix{Action: e.Action, Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Resubmit(snap, s.g, e.apply) }}
+}
+
+// offerEdit adds an edit if the gang starts after it.
+func (s *search) offerEdit(e edit) bool {
+	if !s.hasRoom(e) {
+		return false
+	}
+	fix := s.fix(e)
+	r, ok := s.try(fix.Apply)
+	if ok {
+		fix.Command, fix.How = whatif.Commands(s.g, e.apply)
+		if s.g.Count(view.Up) > 0 {
+			fix.Cost = joined(fix.Cost, "members that run start again")
+		}
+		s.add(fix.Action, r)
+	}
+	return ok
+}
+
+// offerLargest adds the edit with the largest value, from lo to hi, after which the gang starts. Smaller values take less.
+func (s *search) offerLargest(lo, hi int64, to func(int64) edit) {
+	n, ok := placement.Largest(lo, hi, func(n int64) bool { return s.hasRoom(to(n)) })
+	if !ok || s.spent() || s.offerEdit(to(n)) || !s.rationed() {
+		return
+	}
+	// There is room, but a quota or a queue allows less.
+	n, ok = placement.Largest(lo, n-1, func(n int64) bool {
+		_, starts := s.try(s.fix(to(n)).Apply)
+		return starts
+	})
+	if ok && !s.spent() {
+		s.offerEdit(to(n))
+	}
+}
+
+// unsubmitted reports whether commands would change a job that is not in the cluster yet.
+func (s *search) unsubmitted(commands string) bool {
+	if !s.w.Assumed {
+		return false
+	}
+	job := fmt.Sprintf(" %s %s ", strings.ToLower(s.g.Kind.Kind), s.g.Meta.Name)
+	return strings.Contains(commands, " patch"+job) || strings.Contains(commands, " get"+job)
+}

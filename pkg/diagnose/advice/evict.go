@@ -1,0 +1,135 @@
+package advice
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+)
+
+// evict offers to take room from services, which never end, and from jobs of lower priority. Never from equals: that is for
+// people to settle.
+func (s *search) evict() {
+	mine, preempts := s.priority()
+	victims := s.others(func(h *view.Holder) bool {
+		return len(h.Stuck(s.w.Now)) == 0 && (!h.Ends || preempts && h.Priority() < mine)
+	})
+	for i, set := range s.minimal(victims, cheapest) {
+		if i == maxSets {
+			return
+		}
+		s.offer(s.eviction(set))
+	}
+}
+
+// priority is that of the gang's pods, and whether they may push others aside.
+func (s *search) priority() (value int32, preempts bool) {
+	for _, r := range s.base.Party.Roles {
+		if r.Pod.Spec.Priority != nil {
+			policy := r.Pod.Spec.PreemptionPolicy
+			return *r.Pod.Spec.Priority, policy == nil || *policy != corev1.PreemptNever
+		}
+	}
+	return 0, true
+}
+
+// cheapest puts first what is left over or matters least, and of equals what has fewer pods.
+func cheapest(all []*view.Holder) []*view.Holder {
+	slices.SortStableFunc(all, func(a, b *view.Holder) int {
+		if a.Leftover() != b.Leftover() {
+			if a.Leftover() {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(a.Priority(), b.Priority()), len(a.Pods)-len(b.Pods))
+	})
+	return all
+}
+
+func (s *search) eviction(set []*view.Holder) stages.Fix {
+	var names, texts, costs, commands []string
+	for _, h := range set {
+		names = append(names, h.String())
+		texts = append(texts, h.Kind+" "+h.String())
+		cmd, cost := s.evictCommand(h)
+		commands, costs = append(commands, cmd), append(costs, fmt.Sprintf("%s %s", h, cost))
+	}
+	return stages.Fix{
+		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: "take the room of " + phrase.Names(texts), Cost: phrase.Names(costs),
+			Change: map[string]any{"jobs": names}, Command: command.Then(commands...)},
+		Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot { return s.gone(snap, set) },
+	}
+}
+
+// evictCommand takes the room of a holder in the gentlest way that its kind has, and says what that costs.
+func (s *search) evictCommand(h *view.Holder) (cmd, cost string) {
+	kind := kindOf(h)
+	resource := strings.ToLower(kind.Kind)
+	switch {
+	case h.Job != nil && h.Leftover():
+		return command.Kubectl(h.Namespace, append([]string{"delete", "pod"}, podNames(h)...)...), "has ended already"
+	case h.Job != nil && s.admission(h) != "": // Kueue would resume what somebody else suspends
+		return command.MergePatch(h.Namespace, "workload."+kueue.Group, s.admission(h), map[string]any{"spec": map[string]any{"active": false}}),
+			"is suspended, and starts again when its Workload is active again"
+	case kind.Group == "apps" && kind.Kind != "DaemonSet":
+		return command.Kubectl(h.Namespace, "scale", resource+"/"+h.Name, "--replicas=0"), "serves no more until it is scaled up again"
+	case kind.Group == batchv1.GroupName && kind.Kind == "Job":
+		return command.MergePatch(h.Namespace, resource, h.Name, map[string]any{"spec": map[string]any{"suspend": true}}), "is suspended, and starts its pods again when it is resumed"
+	case kind.Group == "kubeflow.org" && h.Job != nil && whatif.Suspends(h.Job.Job, h.Pods):
+		return command.MergePatch(h.Namespace, resource, h.Name, map[string]any{"spec": map[string]any{"runPolicy": map[string]any{"suspend": true}}}),
+			"is suspended, and starts again from its last checkpoint when it is resumed"
+	case kind.Group != "":
+		resource += "." + kind.Group // several groups have a kind of this name
+	}
+	return command.Kubectl(h.Namespace, "delete", resource, h.Name), "is deleted, and has to be submitted again"
+}
+
+// admission is Kueue's Workload for a job that Kueue runs; "" for others.
+func (s *search) admission(h *view.Holder) string {
+	for _, u := range s.w.Snap.Custom[kueue.Kind("Workload")] {
+		if ref := metav1.GetControllerOf(u); ref != nil && ref.UID == h.Job.Meta.UID {
+			return u.GetName()
+		}
+	}
+	return ""
+}
+
+// kindOf is the kind of a holder with its group, which the controllers of its pods tell.
+func kindOf(h *view.Holder) schema.GroupKind {
+	if h.Job != nil {
+		return h.Job.Kind.GroupKind()
+	}
+	for _, p := range h.Pods {
+		if ref := metav1.GetControllerOf(p); ref != nil && ref.Kind == h.Kind && ref.Name == h.Name {
+			return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
+		}
+	}
+	if h.Kind == "Deployment" {
+		return schema.GroupKind{Group: "apps", Kind: h.Kind}
+	}
+	return schema.GroupKind{Kind: h.Kind}
+}
+
+func podNames(h *view.Holder) []string {
+	var names []string
+	for _, p := range h.Pods {
+		names = append(names, p.Name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,159 @@
+package advice
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// others are the holders that are not this gang.
+func (s *search) others(match func(*view.Holder) bool) []*view.Holder {
+	var all []*view.Holder
+	own := map[*corev1.Pod]bool{}
+	for _, m := range s.g.Members {
+		own[m.Pod] = true
+	}
+	for _, h := range s.w.Holders() {
+		if !h.DaemonSet && !own[h.Pods[0]] && (h.Job == nil || h.Job.Meta.UID != s.g.Meta.UID) && match(h) {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// gone is the cluster after holders are gone as a whole.
+func (s *search) gone(snap *snapshot.Snapshot, set []*view.Holder) *snapshot.Snapshot {
+	var pods []*corev1.Pod
+	var uids []types.UID
+	for _, h := range set {
+		pods = append(pods, h.Pods...)
+		if h.Job != nil {
+			uids = append(uids, h.Job.Meta.UID)
+		}
+	}
+	if snap != s.w.Snap {
+		return whatif.Gone(snap, pods, uids...)
+	}
+	if s.owned == nil {
+		s.owned = whatif.NewOwned(snap)
+	}
+	return s.owned.Gone(snap, pods, uids...)
+}
+
+// relevant leaves out holders whose end frees nothing that the gang could use: they hold nothing of what is short on nodes
+// that it may use, and no queue or quota is among the reasons.
+func (s *search) relevant(all []*view.Holder) []*view.Holder {
+	if s.rationed() || len(s.base.Matrices) == 0 {
+		return all
+	}
+	usable := map[string]bool{}
+	short := map[corev1.ResourceName]bool{}
+	other := false
+	for _, m := range s.base.Matrices {
+		for _, row := range m.Rows {
+			usable[row.Node] = usable[row.Node] || !slices.ContainsFunc(row.Violations, func(v placement.Violation) bool { return fixed(v.Constraint) })
+			for _, v := range row.Violations {
+				if v.Resource != "" {
+					short[v.Resource] = true
+				} else if !fixed(v.Constraint) {
+					other = true // a rule about other pods: any of them may matter
+				}
+			}
+		}
+	}
+	for _, f := range s.base.Findings() {
+		if name, ok := f.Facts["resource"].(string); ok {
+			short[corev1.ResourceName(name)] = true // short for all members together, while one alone may fit
+		}
+	}
+	other = other || short[corev1.ResourcePods]
+	return slices.DeleteFunc(slices.Clone(all), func(h *view.Holder) bool {
+		return !slices.ContainsFunc(h.Pods, func(p *corev1.Pod) bool { return usable[p.Spec.NodeName] && (other || asks(p, short)) })
+	})
+}
+
+// asks reports whether a pod asks for any of some resources.
+func asks(p *corev1.Pod, names map[corev1.ResourceName]bool) bool {
+	has := func(list corev1.ResourceList) bool {
+		for name, q := range list {
+			if names[name] && !q.IsZero() {
+				return true
+			}
+		}
+		return false
+	}
+	some := func(containers []corev1.Container) bool {
+		for i := range containers { // a container is large, and a cluster has many
+			if has(containers[i].Resources.Requests) {
+				return true
+			}
+		}
+		return false
+	}
+	return has(p.Spec.Overhead) || some(p.Spec.InitContainers) || some(p.Spec.Containers)
+}
+
+// fixed reports whether a constraint stands whatever runs on the node.
+func fixed(c placement.Constraint) bool {
+	if _, amount := c.ResourceName(); amount {
+		return false
+	}
+	switch c {
+	case placement.PodAffinity, placement.PodAntiAffinity, placement.TopologySpread, placement.HostPort, placement.DRADevices, placement.VolumeLimits, placement.VolumeClaim:
+		return false
+	default:
+		return true
+	}
+}
+
+// soonest puts first what has a known end, the earliest first; and then what shares its node with the fewest others, so that
+// a few ends empty whole nodes.
+func soonest(all []*view.Holder) []*view.Holder {
+	onNode := map[string]int{}
+	for _, h := range all {
+		for node := range nodesOf(h) {
+			onNode[node]++
+		}
+	}
+	best := map[*view.Holder]string{}
+	for _, h := range all {
+		for node := range nodesOf(h) {
+			if b := best[h]; b == "" || onNode[node] < onNode[b] || onNode[node] == onNode[b] && node < b {
+				best[h] = node
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *view.Holder) int {
+		return cmp.Or(compareEnd(a, b), cmp.Compare(onNode[best[a]], onNode[best[b]]), cmp.Compare(best[a], best[b]), strings.Compare(a.String(), b.String()))
+	})
+	return all
+}
+
+func nodesOf(h *view.Holder) map[string]bool {
+	nodes := map[string]bool{}
+	for _, p := range h.Pods {
+		if p.Spec.NodeName != "" {
+			nodes[p.Spec.NodeName] = true
+		}
+	}
+	return nodes
+}
+
+// compareEnd puts known ends first, the earliest before all.
+func compareEnd(a, b *view.Holder) int {
+	if a.Deadline.IsZero() != b.Deadline.IsZero() {
+		if a.Deadline.IsZero() {
+			return 1
+		}
+		return -1
+	}
+	return a.Deadline.Compare(b.Deadline)
+}

@@ -1,0 +1,215 @@
+package advice
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+const (
+	// maxSet is the size up to which all sets are tried, among at most maxExact holders; larger ones are found by halving. In
+	// a large cluster, where each try costs more, it is maxPair among maxFew.
+	maxSet, maxExact = 3, 12
+	maxPair, maxFew  = 2, 8
+	large            = 200
+	// maxSingles is how many holders are tried alone; in a large cluster it is maxFew.
+	maxSingles = 32
+	// maxSets is how many sets are offered if they cannot be put into one sentence.
+	maxSets = 4
+)
+
+// enough reports whether the gang starts once the holders are gone.
+func (s *search) enough(set []*view.Holder) bool {
+	_, starts := s.try(func(snap *snapshot.Snapshot) *snapshot.Snapshot { return s.gone(snap, set) })
+	return starts
+}
+
+// frees reports whether the holders leave enough room: true wherever enough is.
+func (s *search) frees(set []*view.Holder) bool {
+	if s.spent() {
+		return false
+	}
+	cleared := s.cleared(set)
+	frees := s.room(cleared, s.base.Party.Gang)
+	if !frees && len(set) > len(s.few.set) {
+		s.few = few{slices.Clone(set), cleared}
+	}
+	return frees
+}
+
+// few are the most holders that were found to be too few, and the cluster without them.
+type few struct {
+	set     []*view.Holder
+	cluster *placement.Cluster
+}
+
+// cleared is the cluster without the holders. A larger set is tried after one that is too small, of which it begins with.
+func (s *search) cleared(set []*view.Holder) *placement.Cluster {
+	cluster, n := s.w.Cluster(), len(s.few.set)
+	if n > 0 && n <= len(set) && slices.Equal(s.few.set, set[:n]) {
+		cluster, set = s.few.cluster, set[n:]
+	}
+	var uids []types.UID
+	for _, h := range set {
+		uids = append(uids, h.UIDs()...)
+	}
+	return cluster.Without(uids...)
+}
+
+// minimal are the sets of which no part would do: all small ones where there are few holders, else some. They are tried in
+// the order that is given.
+func (s *search) minimal(all []*view.Holder, order func([]*view.Holder) []*view.Holder) [][]*view.Holder {
+	s.few = few{}
+	defer func() { s.few = few{} }() // a cluster is large
+	if len(all) == 0 || !s.frees(all) || !s.enough(all) {
+		return nil
+	}
+	if all = order(s.relevant(all)); len(all) == 0 || !s.frees(all) {
+		return nil
+	}
+	var sets [][]*view.Holder
+	try := func(set []*view.Holder) {
+		covered := slices.ContainsFunc(sets, func(known []*view.Holder) bool { return within(known, set) })
+		if !covered && s.frees(set) && s.enough(set) {
+			sets = append(sets, set)
+		}
+	}
+	size, among, singles := maxSet, maxExact, maxSingles
+	if len(s.w.Cluster().Nodes()) > large {
+		size, among, singles = maxPair, maxFew, maxFew
+	}
+	for _, h := range all[:min(singles, len(all))] {
+		try([]*view.Holder{h})
+	}
+	some := all[:min(among, len(all))]
+	if len(sets) < len(some) && s.frees(some) {
+		for n := 2; n <= min(size, len(some)); n++ {
+			for set := range combinations(some, n) {
+				if s.spent() {
+					return sets
+				}
+				try(set)
+			}
+		}
+	}
+	if len(sets) == 0 {
+		if set := s.shrink(all); set != nil {
+			sets = append(sets, set)
+		}
+	}
+	return sets
+}
+
+// shrink finds one minimal set among many holders.
+func (s *search) shrink(all []*view.Holder) []*view.Holder {
+	set := all
+	if len(all) > maxSingles {
+		n, _ := smallest(1, int64(len(all)), func(n int64) bool { return n == int64(len(all)) || s.frees(all[:n]) })
+		set = s.narrowed(all[:n])
+	}
+	set = least(set, s.frees)
+	if s.spent() {
+		return nil // not known to be minimal
+	}
+	if s.enough(set) {
+		return set
+	}
+	if !s.rationed() || !s.enough(all) {
+		return nil
+	}
+	if set = least(all, s.enough); s.spent() {
+		return nil
+	}
+	return set
+}
+
+// narrowed leaves out holders that the first placement found does without: of thousands that leaves those of the nodes where
+// members would be.
+func (s *search) narrowed(set []*view.Holder) []*view.Holder {
+	used := map[string]bool{}
+	if placed := s.placed(s.cleared(set), s.base.Party.Gang); placed != nil {
+		for _, a := range placed.Placement {
+			used[a.Node] = true
+		}
+	}
+	there := func(p *corev1.Pod) bool { return used[p.Spec.NodeName] }
+	narrow := slices.DeleteFunc(slices.Clone(set), func(h *view.Holder) bool { return !slices.ContainsFunc(h.Pods, there) })
+	if len(narrow) > 0 && s.frees(narrow) {
+		return narrow
+	}
+	return set
+}
+
+// combinations are all subsets of a size, in order.
+func combinations[T any](all []T, size int) func(yield func([]T) bool) {
+	return func(yield func([]T) bool) {
+		var pick func(from int, chosen []T) bool
+		pick = func(from int, chosen []T) bool {
+			if len(chosen) == size {
+				return yield(slices.Clone(chosen))
+			}
+			for i := from; i <= len(all)-(size-len(chosen)); i++ {
+				if !pick(i+1, append(chosen, all[i])) {
+					return false
+				}
+			}
+			return true
+		}
+		pick(0, nil)
+	}
+}
+
+func within(part, whole []*view.Holder) bool {
+	return !slices.ContainsFunc(part, func(h *view.Holder) bool { return !slices.Contains(whole, h) })
+}
+
+// family is any count of members.
+type family struct {
+	members []*view.Holder
+	count   int
+}
+
+// families puts sets of one size together where any choice among their members is one of them.
+func families(sets [][]*view.Holder) []family {
+	bySize := map[int][][]*view.Holder{}
+	var sizes []int
+	for _, set := range sets {
+		if bySize[len(set)] == nil {
+			sizes = append(sizes, len(set))
+		}
+		bySize[len(set)] = append(bySize[len(set)], set)
+	}
+	slices.Sort(sizes)
+	var all []family
+	for _, size := range sizes {
+		var union []*view.Holder
+		for _, set := range bySize[size] {
+			for _, h := range set {
+				if !slices.Contains(union, h) {
+					union = append(union, h)
+				}
+			}
+		}
+		if choose(len(union), size) == len(bySize[size]) {
+			all = append(all, family{union, size})
+			continue
+		}
+		for _, set := range bySize[size][:min(maxSets, len(bySize[size]))] {
+			all = append(all, family{set, size})
+		}
+	}
+	return all
+}
+
+func choose(n, k int) int {
+	result := 1
+	for i := range k {
+		result = result * (n - i) / (i + 1)
+	}
+	return result
+}

@@ -1,0 +1,98 @@
+package advice
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
+)
+
+// stay are annotations by which owners say that a pod must not be moved.
+var stay = map[string]string{
+	"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true", "karpenter.sh/do-not-evict": "true",
+}
+
+// criticalPriority is from where on pods are of the system's own classes.
+const criticalPriority = 2000000000
+
+// movable reports whether a pod can be evicted by itself without anything being lost but the time in which it starts again:
+// its controller makes another one, and it is no member of a gang that stands or falls as a whole.
+func (s *search) movable(p *corev1.Pod, h *view.Holder) bool {
+	switch {
+	case h == nil, h.DaemonSet, p.DeletionTimestamp != nil, len(p.Spec.ResourceClaims) > 0, p.Annotations[corev1.MirrorPodAnnotationKey] != "",
+		p.Spec.Priority != nil && *p.Spec.Priority >= criticalPriority:
+		return false
+	}
+	for key, value := range stay {
+		if p.Annotations[key] == value {
+			return false
+		}
+	}
+	switch h.Kind {
+	case "Deployment", "StatefulSet", "ReplicaSet":
+		return !marked(p)
+	}
+	if h.Job == nil || h.Leftover() || h.Job.Total() != 1 || len(h.Pods) != 1 || h.Job.Meta.UID == s.g.Meta.UID {
+		return false
+	}
+	return s.restarts(p, h)
+}
+
+// marked reports whether a pod says that it is a member of a gang.
+func marked(p *corev1.Pod) bool {
+	return slices.ContainsFunc(dialect.Readers(), func(r gang.Reader) bool {
+		_, ok := r.GroupOf(p)
+		return ok
+	})
+}
+
+// restarts reports whether the job of a pod survives that the pod is evicted.
+func (s *search) restarts(p *corev1.Pod, h *view.Holder) bool {
+	if h.Job.Kind.Group == "kubeflow.org" {
+		return p.Spec.RestartPolicy != corev1.RestartPolicyNever // its operator would take the eviction for a failure
+	}
+	for _, j := range s.w.Snap.Jobs {
+		if j.UID != h.Job.Meta.UID {
+			continue
+		}
+		limit := int32(6) // what the API server fills in
+		if j.Spec.BackoffLimit != nil {
+			limit = *j.Spec.BackoffLimit
+		}
+		return j.Status.Failed < limit && j.Spec.PodFailurePolicy == nil
+	}
+	return false
+}
+
+// permitted reports whether the disruption budgets let all these pods be evicted at once. The API server refuses to evict a
+// pod that has two budgets.
+func (s *search) permitted(pods []*corev1.Pod) bool {
+	taken := map[string]int32{}
+	for _, p := range pods {
+		budgets := 0
+		for _, b := range s.w.Snap.DisruptionBudgets {
+			if b.Namespace != p.Namespace || b.Spec.Selector == nil {
+				continue
+			}
+			selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+			if err != nil || !selector.Matches(labels.Set(p.Labels)) {
+				continue
+			}
+			budgets++
+			key := b.Namespace + "/" + b.Name
+			if taken[key]++; budgets > 1 || taken[key] > b.Status.DisruptionsAllowed {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// service is how kubectl names what makes a pod of a service again.
+func service(h *view.Holder) string { return strings.ToLower(h.Kind) + "/" + h.Name }

@@ -1,0 +1,93 @@
+package advice_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/diagnose/advice"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+)
+
+func TestUncordon(t *testing.T) {
+	play(t, answer.Uncordon, []scene{
+		{"one of two is enough", func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
+			cordon(c, 1, 2)
+		}, []string{"nodes=[n2]"}},
+		{"only those that help", func(c *clustertest.Cluster) {
+			c.Node("n1", 0)
+			c.Node("n2", 8)
+			c.Node("n3", 8)
+			cordon(c, 0, 1, 2)
+			c.Add(gangOf(2, 8))
+		}, []string{"nodes=[n2 n3]"}},
+		{"a node that would not help", func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Runs("a", 8, "n1").Node("n2", 4)
+			cordon(c, 1)
+			c.Add(gangOf(1, 8))
+		}, nil},
+		{"a node that is not ready either", func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
+			cordon(c, 1)
+			clustertest.NotReady(c.S.Nodes[1], time.Hour)
+		}, nil},
+		{"another blocker remains", func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", map[string]any{"nvidia.com/gpu": "4"})
+			c.Nodes(1, 8).Add(gangOf(1, 8, func(g *clustertest.Gang) { g.Volcano, g.Missing = "q", 1 }))
+			cordon(c, 0)
+		}, nil},
+	})
+}
+
+func TestAddNodes(t *testing.T) {
+	play(t, answer.AddNodes, []scene{
+		{"as many as are missing", func(c *clustertest.Cluster) { c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(3, 8)) }, []string{"count=2 like=n1"}},
+		{"of the shape of which the fewest are needed", func(c *clustertest.Cluster) {
+			c.Node("n1", 4)
+			c.Node("n2", 8)
+			c.Runs("a", 4, "n1").Runs("b", 8, "n2").Add(gangOf(2, 4))
+		}, []string{"count=1 like=n2"}},
+		{"no shape helps", func(c *clustertest.Cluster) { c.Nodes(2, 8).Add(gangOf(1, 9)) }, nil},
+		{"what DaemonSets take is not there", func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Daemon("agent", "n1", "90")
+			c.Runs("a", 8, "n1").Add(gangOf(1, 8))
+		}, nil},
+		{"nodes that differ in nothing that counts are one shape", func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Runs("a", 8, "n1", "n2", "n3")
+			for i := range 3 {
+				c.S.Nodes[i].Labels["serial"] = fmt.Sprint(i)
+			}
+			c.S.Nodes[1].Spec.Taints = []corev1.Taint{}
+			cordon(c, 2)
+			c.Add(gangOf(1, 8))
+		}, []string{"count=1 like=n1"}},
+		{"labels that members ask for tell shapes apart", func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1", "n2")
+			label(c, "class", "a", "b")
+			c.Add(gangOf(1, 8, selects("class", "b")))
+		}, []string{"count=1 like=n2"}},
+		{"a sick node is a model of a healthy one", func(c *clustertest.Cluster) {
+			c.Node("n1", 8).Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("7")
+			c.Add(gangOf(1, 8))
+		}, []string{"count=1 like=n1"}},
+	})
+}
+
+// Who adds nodes is told which group they belong to.
+func TestAddNodesSaysWhere(t *testing.T) {
+	c := clustertest.New().Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
+	c.S.Nodes[0].Labels["karpenter.sh/nodepool"] = "h100"
+	_, found := look(t, c, advice.Options{})
+	for _, a := range found.Actions {
+		if a.Kind == answer.AddNodes && strings.Contains(a.How, "karpenter.sh/nodepool=h100") && a.By == answer.Admin {
+			return
+		}
+	}
+	t.Errorf("got %+v", found.Actions)
+}

@@ -1,0 +1,142 @@
+package advice_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/diagnose/advice"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+func taint(c *clustertest.Cluster, i int, key, value string) {
+	c.S.Nodes[i].Spec.Taints = []corev1.Taint{{Key: key, Value: value, Effect: corev1.TaintEffectNoSchedule}}
+}
+
+func zones(c *clustertest.Cluster, spread corev1.UnsatisfiableConstraintAction) func(*corev1.PodSpec) {
+	label(c, "zone", "z1", "z1", "z2", "z2")
+	return func(p *corev1.PodSpec) {
+		p.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: spread,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"training.kubeflow.org/job-name": "gang"}}}}
+	}
+}
+
+func needsNode(key, value string) *corev1.Affinity {
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+		{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}}}}}}}
+}
+
+func TestRelax(t *testing.T) {
+	classes := func(c *clustertest.Cluster) *clustertest.Cluster {
+		c.Nodes(2, 8).Runs("a", 8, "n1")
+		label(c, "class", "a", "b")
+		return c
+	}
+	play(t, answer.Relax, []scene{
+		{"a selector", func(c *clustertest.Cluster) { classes(c).Add(gangOf(1, 8, selects("class", "a"))) }, []string{"Worker.nodeSelector.class="}},
+		{"a selector that is not in the way", func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Runs("a", 8, "n1")
+			label(c, "class", "a")
+			c.Add(gangOf(1, 8, selects("class", "a")))
+		}, nil},
+		{"node affinity", func(c *clustertest.Cluster) {
+			classes(c).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.Affinity = needsNode("class", "a") })))
+		}, []string{"Worker.nodeAffinity=preferred"}},
+		{"a taint", func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1")
+			taint(c, 1, "it's", "$HOME")
+			c.Add(gangOf(1, 8))
+		}, []string{"Worker.tolerations=it's=$HOME:NoSchedule"}},
+		{"a taint of a node that is too small", func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Runs("a", 8, "n1").Node("n2", 4)
+			taint(c, 1, "dedicated", "infra")
+			c.Add(gangOf(1, 8))
+		}, nil},
+		{"one rack", func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Runs("a", 8, "n1").Runs("b", 8, "n3")
+			label(c, "rack", "r1", "r1", "r2", "r2")
+			c.Add(gangOf(2, 8, spec(func(p *corev1.PodSpec) { p.Affinity = clustertest.Together("gang", "rack") })))
+		}, []string{"Worker.podAffinity=preferred"}},
+		{"apart", func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 4, spec(func(p *corev1.PodSpec) { p.Affinity = clustertest.Apart("gang") })))
+		}, []string{"Worker.podAntiAffinity=preferred"}},
+		{"spread", func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Runs("a", 8, "n1", "n2")
+			c.Add(gangOf(2, 8, spec(zones(c, corev1.DoNotSchedule))))
+		}, []string{"Worker.topologySpread=ScheduleAnyway"}},
+		{"spread that is a wish already", func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Runs("a", 8, "n1", "n2", "n3")
+			c.Add(gangOf(2, 8, spec(zones(c, corev1.ScheduleAnyway))))
+		}, nil},
+		{"a host port", func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 4, spec(func(p *corev1.PodSpec) {
+				p.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 1, HostPort: 1}}
+			})))
+		}, []string{"Worker.hostPort="}},
+		{"no single one is enough: two", func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1")
+			label(c, "class", "a", "b")
+			taint(c, 1, "dedicated", "infra")
+			c.Add(gangOf(1, 8, selects("class", "a")))
+		}, []string{"Worker.nodeSelector.class= Worker.tolerations=dedicated=infra:NoSchedule"}},
+		{"one is enough: no two", func(c *clustertest.Cluster) {
+			classes(c).Node("n3", 8)
+			taint(c, 2, "dedicated", "infra")
+			c.Add(gangOf(1, 8, selects("class", "a")))
+		}, []string{"Worker.nodeSelector.class="}},
+		{"three would be needed", func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1")
+			label(c, "class", "a", "b")
+			label(c, "disk", "ssd", "hdd")
+			taint(c, 1, "dedicated", "infra")
+			c.Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "a", "disk": "ssd"} })))
+		}, nil},
+		{"the same rule of several roles", func(c *clustertest.Cluster) {
+			want := func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "a"} }
+			c.Nodes(4, 8).Runs("a", 8, "n1")
+			label(c, "class", "a", "b", "b", "b")
+			c.Add(gangOf(1, 8, spec(want), func(g *clustertest.Gang) {
+				g.More = []clustertest.Role{{Name: "Chief", Replicas: 1, GPUs: 8, Spec: want}, {Name: "PS", Replicas: 1, GPUs: 8, Spec: want}}
+			}))
+		}, []string{"Chief.nodeSelector.class= PS.nodeSelector.class= Worker.nodeSelector.class="}},
+	})
+}
+
+// The rule of a gang object is dropped there, or, where that cannot be changed, in words.
+func TestRelaxTopology(t *testing.T) {
+	racks := func(dialect gang.Dialect, rule map[string]any) *clustertest.Cluster {
+		c := clustertest.New().Nodes(4, 8).Runs("a", 8, "n1").Runs("b", 8, "n3")
+		label(c, "rack", "r1", "r1", "r2", "r2")
+		return c.Add(gangOf(2, 8, func(g *clustertest.Gang) {
+			g.Dialect = dialect
+			g.Group = func(u map[string]any) {
+				for key, value := range rule {
+					u["spec"].(map[string]any)[key] = value
+				}
+			}
+		}))
+	}
+	tests := map[gang.Dialect]struct {
+		rule         map[string]any
+		command, how string
+	}{
+		gang.KAI:    {map[string]any{"topologyConstraint": map[string]any{"requiredTopologyLevel": "rack"}}, `-p '[{"op":"remove","path":"/spec/topologyConstraint"}]'`, ""},
+		gang.Native: {map[string]any{"schedulingConstraints": map[string]any{"topology": []any{map[string]any{"key": "rack"}}}}, "", "cannot be changed"},
+	}
+	for dialect, tt := range tests {
+		_, found := look(t, racks(dialect, tt.rule), advice.Options{})
+		if got := offers(found.Actions, answer.Relax); len(got) != 1 || got[0] != "podGroup.topology=" {
+			t.Errorf("%s: got %q", dialect, got)
+			continue
+		}
+		for _, a := range found.Actions {
+			if a.Kind == answer.Relax && (!strings.HasSuffix(a.Command, tt.command) || !strings.Contains(a.How, tt.how)) {
+				t.Errorf("%s: command %q, how %q", dialect, a.Command, a.How)
+			}
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package advice
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// maxReshape is into how many members a job is split at most.
+const maxReshape = 512
+
+// single are the roles of which an operator accepts one member only.
+var single = []string{"chief", "master", "launcher", "evaluator"}
+
+// request is what a role's containers ask for, with limits where they give no request.
+func request(role gang.Role) corev1.ResourceList {
+	return whatif.Needs([]gang.Role{{Replicas: 1, Template: role.Template}}, 1)
+}
+
+// reshape offers the fewest members, of the same devices in all, with which the gang starts now.
+func (s *search) reshape() {
+	for _, role := range s.g.Roles {
+		req := request(role)
+		device := phrase.Device(req)
+		q := req[device]
+		per := q.Value()
+		if device == "" || per < 2 || !onlyMain(role, device) || mainOf(role) < 0 || slices.Contains(single, phrase.Member(role.Name)) {
+			continue
+		}
+		total := per * int64(role.Replicas)
+		for k := int64(role.Replicas) + 1; k <= min(total, maxReshape) && !s.spent(); k++ {
+			if total%k == 0 && s.offerEdit(s.reshaped(role, device, k, total/k, per)) {
+				break
+			}
+		}
+	}
+}
+
+// onlyMain reports whether no other container asks for the device.
+func onlyMain(role gang.Role, device corev1.ResourceName) bool {
+	return !slices.ContainsFunc(role.Template.Spec.Containers, func(c corev1.Container) bool {
+		_, asks := c.Resources.Requests[device]
+		_, limited := c.Resources.Limits[device]
+		return (asks || limited) && c.Name != role.Main
+	})
+}
+
+// mainOf is the place of the container that does the work; -1 if it is not there.
+func mainOf(role gang.Role) int {
+	return slices.IndexFunc(role.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == role.Main })
+}
+
+// reshaped splits a role into k members with fewer devices each. What else they ask for shrinks in proportion, and a minimum
+// below all members grows in proportion.
+func (s *search) reshaped(role gang.Role, device corev1.ResourceName, k, gpus, per int64) edit {
+	i := mainOf(role)
+	return edit{answer.Action{
+		Kind: answer.Reshape, By: answer.User,
+		Change: map[string]any{change(role.Name, "replicas"): k, change(role.Name, "gpu"): gpus},
+		Text:   fmt.Sprintf("%s x %s, the same %d in all", phrase.Count(k, phrase.Member(role.Name)), phrase.Amount(device, gpus), k*gpus),
+	}, func(spec *whatif.Spec) {
+		r := spec.Role(role.Name)
+		r.Replicas = int32(k)
+		resources := &r.Template.Spec.Containers[i].Resources
+		whatif.Scale(resources.Requests, gpus, per)
+		whatif.Scale(resources.Limits, gpus, per)
+		if s.g.Min < s.g.Total() {
+			others := s.g.Total() - role.Replicas
+			own := max(0, int64(s.g.Min-others)) // at least so many of the minimum are of this role
+			spec.Min = s.g.Min - int32(own) + int32((own*k+int64(role.Replicas)-1)/int64(role.Replicas))
+		}
+	}}
+}
+
+// fewer offers the most members with which the gang starts now, for each role with more than one. A minimum that is declared
+// below their number is kept: with fewer the job is of no use.
+func (s *search) fewer() {
+	for _, role := range s.g.Roles {
+		least := int64(1)
+		if spare := s.g.Total() - s.g.Min; spare > 0 {
+			least = max(1, int64(role.Replicas-spare))
+		}
+		s.offerLargest(least, int64(role.Replicas)-1, func(n int64) edit {
+			return edit{answer.Action{
+				Kind: answer.Fewer, By: answer.User, Change: map[string]any{change(role.Name, "replicas"): n},
+				Text: fmt.Sprintf("%s instead of %d", phrase.Count(n, phrase.Member(role.Name)), role.Replicas), Cost: "less compute",
+			}, func(spec *whatif.Spec) { spec.Role(role.Name).Replicas = int32(n) }}
+		})
+	}
+}

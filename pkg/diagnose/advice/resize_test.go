@@ -1,0 +1,103 @@
+package advice_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/diagnose/advice"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+)
+
+func fragmented(c *clustertest.Cluster) *clustertest.Cluster {
+	return c.Nodes(4, 8).Runs("a", 4, "n1").Runs("b", 4, "n2").Runs("c", 4, "n3").Runs("d", 4, "n4")
+}
+
+func TestReshape(t *testing.T) {
+	play(t, answer.Reshape, []scene{
+		{"the fewest members that fit", func(c *clustertest.Cluster) { fragmented(c).Add(gangOf(2, 8)) }, []string{"Worker.gpu=4 Worker.replicas=4"}},
+		{"more GPUs than any node", func(c *clustertest.Cluster) { c.Nodes(2, 8).Add(gangOf(1, 16)) }, []string{"Worker.gpu=8 Worker.replicas=2"}},
+		{"a minimum below all grows in proportion", func(c *clustertest.Cluster) {
+			fragmented(c).Add(gangOf(4, 8, func(g *clustertest.Gang) { g.Min = 2 }))
+		}, []string{"Worker.gpu=4 Worker.replicas=8"}},
+		{"cannot be split", func(c *clustertest.Cluster) { c.Nodes(1, 1).Runs("a", 1, "n1").Add(gangOf(1, 1)) }, nil},
+		{"not enough in all", func(c *clustertest.Cluster) { c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(2, 8)) }, nil},
+		{"another container has GPUs", func(c *clustertest.Cluster) {
+			fragmented(c).Add(gangOf(1, 4, spec(func(p *corev1.PodSpec) {
+				side := *p.Containers[0].DeepCopy()
+				side.Name = "side"
+				p.Containers = append(p.Containers, side)
+			})))
+		}, nil},
+		{"a master is one", func(c *clustertest.Cluster) {
+			fragmented(c).Add(clustertest.Gang{Name: "gang", Kind: "PyTorchJob", Workers: 1, GPUs: 1, More: []clustertest.Role{{Name: "Master", Replicas: 1, GPUs: 8}}})
+		}, nil},
+		{"the queue is closed", func(c *clustertest.Cluster) {
+			c.Queue("q", "Closed", nil)
+			fragmented(c).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Volcano, g.Missing = "q", 2 }))
+		}, nil},
+	})
+}
+
+func TestFewer(t *testing.T) {
+	play(t, answer.Fewer, []scene{
+		{"the most members that fit", func(c *clustertest.Cluster) { c.Nodes(3, 8).Add(gangOf(5, 8)) }, []string{"Worker.replicas=3"}},
+		{"never below a declared minimum", func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Runs("a", 8, "n1", "n2").Add(gangOf(3, 8, func(g *clustertest.Gang) { g.Min = 2 }))
+		}, nil},
+		{"one is the least", func(c *clustertest.Cluster) { c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(2, 8)) }, nil},
+		{"of a role that has several", func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.More = []clustertest.Role{{Name: "Chief", Replicas: 1, GPUs: 8}} }))
+		}, []string{"Worker.replicas=1"}},
+		{"there is room for three, and quota for two", func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", map[string]any{"nvidia.com/gpu": "16"})
+			c.Nodes(3, 8).Add(gangOf(4, 8, func(g *clustertest.Gang) { g.Volcano, g.Missing = "q", 4 }))
+		}, []string{"Worker.replicas=2"}},
+	})
+}
+
+func TestTrim(t *testing.T) {
+	uses := func(cpu, memory string) clustertest.Gang {
+		return clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, CPU: cpu, Memory: memory, Nodes: []string{"n1"}}
+	}
+	play(t, answer.Trim, []scene{
+		{"cpu, whole cores", func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(uses("90500m", "1Gi")).Add(gangOf(1, 8)) }, []string{"Worker.cpu=5"}},
+		{"memory, whole Gi", func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(uses("1", "740Gi")).Add(gangOf(1, 8)) }, []string{"Worker.memory=28Gi"}},
+		{"both are short: neither alone", func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(uses("90", "740Gi")).Add(gangOf(1, 8)) }, nil},
+		{"GPUs are not trimmed while others use them", func(c *clustertest.Cluster) { c.Nodes(1, 8).Runs("a", 4, "n1").Add(gangOf(1, 8)) }, nil},
+		{"GPUs beyond any node", func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(gangOf(1, 9)) }, []string{"Worker.gpu=8"}},
+		{"a sidecar may do without", func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
+				one := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
+				p.Containers = append(p.Containers, corev1.Container{Name: "side", Resources: corev1.ResourceRequirements{Requests: one, Limits: one}})
+			})))
+		}, []string{"Worker.gpu=7", "Worker.side.gpu=0"}},
+		{"an init container asks for the most", func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(uses("48", "1Gi")).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
+				p.InitContainers = []corev1.Container{{Name: "fetch", Resources: corev1.ResourceRequirements{Requests: clustertest.List("cpu", "64")}}}
+			})))
+		}, []string{"Worker.fetch.cpu=48"}},
+		{"an init container that stays", func(c *clustertest.Cluster) {
+			always := corev1.ContainerRestartPolicyAlways
+			c.Nodes(1, 8).Add(gangOf(1, 8, func(g *clustertest.Gang) { g.CPU = "90" }, spec(func(p *corev1.PodSpec) {
+				p.InitContainers = []corev1.Container{{Name: "proxy", RestartPolicy: &always, Resources: corev1.ResourceRequirements{Requests: clustertest.List("cpu", "8")}}}
+			})))
+		}, []string{"Worker.cpu=88", "Worker.proxy.cpu=6"}},
+		{"the room is not a matter of cpu", func(c *clustertest.Cluster) { c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8)) }, nil},
+	})
+}
+
+// Half of the workers were enough, so half of the smaller ones are.
+func TestReshapeKeepsTheShare(t *testing.T) {
+	c := fragmented(clustertest.New()).Add(gangOf(4, 8, func(g *clustertest.Gang) { g.Min = 2 }))
+	_, found := look(t, c, advice.Options{})
+	for _, a := range found.Actions {
+		if a.Kind == answer.Reshape && strings.Contains(a.Command, `{"spec":{"minMember":4}}`) {
+			return
+		}
+	}
+	t.Errorf("got %+v", found.Actions)
+}

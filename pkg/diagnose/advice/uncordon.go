@@ -1,0 +1,82 @@
+package advice
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// uncordon offers the smallest set of cordoned nodes that has to be opened.
+func (s *search) uncordon() {
+	var names []string
+	for _, n := range s.w.Cluster().Nodes() {
+		if placement.Uncordoned(n) != n {
+			names = append(names, n.Name)
+		}
+	}
+	enough := func(names []string) bool {
+		return s.room(s.w.Cluster().MapNodes(opened(names)), s.base.Party.Gang)
+	}
+	if len(names) == 0 || !enough(names) {
+		return
+	}
+	names = least(names, enough)
+	if s.spent() {
+		return
+	}
+	s.offer(stages.Fix{
+		Action: answer.Action{Kind: answer.Uncordon, By: answer.Admin, Text: "uncordon " + phrase.Names(names), Change: map[string]any{"nodes": names}, Nodes: names,
+			Command: command.Kubectl("", append([]string{"uncordon"}, names...)...)},
+		Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Nodes(snap, opened(names)) },
+	})
+}
+
+// opened uncordons the nodes of some names.
+func opened(names []string) func(*corev1.Node) *corev1.Node {
+	return func(n *corev1.Node) *corev1.Node {
+		if slices.Contains(names, n.Name) {
+			return placement.Uncordoned(n)
+		}
+		return n
+	}
+}
+
+// least leaves out of a set that is enough what is not needed: first all that stands behind the shortest beginning that is
+// enough, then one after the other.
+func least[T any](set []T, enough func([]T) bool) []T {
+	n, ok := smallest(1, int64(len(set)), func(n int64) bool { return n == int64(len(set)) || enough(set[:n]) })
+	if !ok {
+		return set
+	}
+	set = slices.Clone(set[:n])
+	for i := len(set) - 1; i >= 0 && len(set) > 1; i-- {
+		if rest := slices.Delete(slices.Clone(set), i, i+1); enough(rest) {
+			set = rest
+		}
+	}
+	return set
+}
+
+// smallest is the smallest value for which a monotone test is true.
+func smallest(lo, hi int64, test func(int64) bool) (int64, bool) {
+	if lo > hi || !test(hi) {
+		return 0, false
+	}
+	for lo < hi {
+		mid := lo + (hi-lo)/2
+		if test(mid) {
+			hi = mid
+		} else {
+			lo = mid + 1
+		}
+	}
+	return lo, true
+}

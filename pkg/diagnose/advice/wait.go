@@ -1,0 +1,91 @@
+package advice
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+)
+
+// wait offers the minimal sets of jobs whose end lets the gang start, those with a known end first.
+func (s *search) wait() {
+	waits := s.waits()
+	slices.SortStableFunc(waits, func(a, b answer.Action) int {
+		switch {
+		case a.ETA != nil && b.ETA != nil:
+			return a.ETA.Compare(*b.ETA)
+		case a.ETA == nil && b.ETA == nil:
+			return 0
+		case a.ETA == nil:
+			return 1
+		}
+		return -1
+	})
+	s.actions = append(s.actions, waits...)
+}
+
+func (s *search) waits() []answer.Action {
+	jobs := s.ending()
+	ahead := s.ahead(jobs)
+	var all []answer.Action
+	for _, f := range families(s.minimal(append(jobs, ahead...), soonest)) {
+		if a, ok := s.waitFor(f, ahead); ok {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// ending are the jobs that end without anybody's help. A gang that waits for this one does not.
+func (s *search) ending() []*view.Holder {
+	partner, _ := s.base.Primary.Facts["with"].(string)
+	return s.others(func(h *view.Holder) bool {
+		deadlocked := s.base.Primary.Code == answer.MutualDeadlock && h.String() == partner
+		return h.Ends && !deadlocked && len(h.Stuck(s.w.Now)) == 0
+	})
+}
+
+// waitFor is the action that any count of some jobs end. The gang starts with the end of the last of the first of them: when
+// that is, is known if so many have a known end.
+func (s *search) waitFor(f family, ahead []*view.Holder) (answer.Action, bool) {
+	slices.SortStableFunc(f.members, compareEnd)
+	var names, texts []string
+	for _, h := range f.members {
+		names = append(names, h.String())
+		if slices.Contains(ahead, h) {
+			texts = append(texts, h.String()+", which is ahead,")
+		} else {
+			texts = append(texts, h.String())
+		}
+	}
+	a := answer.Action{Kind: answer.Wait, By: answer.Nobody, Change: map[string]any{"jobs": names, "count": f.count}, Text: waitText(texts, f.count)}
+	first := f.members[:f.count]
+	if last := first[f.count-1]; !last.Deadline.IsZero() {
+		eta := last.Deadline
+		if eta.Before(s.w.Now) {
+			eta = s.w.Now // it is over its limit, and its controller is about to end it
+		}
+		a.ETA, a.ETASource = &eta, last.Source
+	}
+	r, ok := s.try(func(snap *snapshot.Snapshot) *snapshot.Snapshot { return s.gone(snap, first) })
+	if !ok {
+		return answer.Action{}, false
+	}
+	a.Verified, a.Placement = true, Placement(r)
+	return a, true
+}
+
+func waitText(names []string, count int) string {
+	switch {
+	case len(names) == 1:
+		return names[0] + " ends"
+	case count == len(names):
+		return "all of " + phrase.Names(names) + " end"
+	case count == 1:
+		return phrase.Or(names) + " ends"
+	}
+	return fmt.Sprintf("any %d of %s end", count, phrase.Names(names))
+}

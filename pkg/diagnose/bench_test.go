@@ -1,0 +1,124 @@
+package diagnose
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+)
+
+// large is a cluster of so many nodes, ten pods on each: a member of a gang that holds some of its GPUs, and nine of services.
+// gpus says how many GPUs a node has, and held how many of them are in use.
+func large(nodes int, gpus, held func(i int) int64) *clustertest.Cluster {
+	c := clustertest.New()
+	for i := 0; i < nodes; i += 20 {
+		var names []string
+		for at := i; at < min(i+20, nodes); at++ {
+			n := c.Node(fmt.Sprintf("n%d", at+1), gpus(at))
+			n.Labels[corev1.LabelTopologyZone], n.Labels["rack"] = fmt.Sprintf("z%d", at%3), fmt.Sprintf("r%d", i/20)
+			names = append(names, n.Name)
+		}
+		for at := range names {
+			c.Add(clustertest.Gang{Namespace: "research", Name: fmt.Sprintf("big%d", i+at), Workers: 1, GPUs: held(i + at), CPU: "2", Memory: "1Gi", Nodes: names[at : at+1], Age: time.Hour})
+		}
+		for at := range 9 {
+			c.Serves(fmt.Sprintf("api%d-%d", i, at), 0, names...)
+		}
+	}
+	return c
+}
+
+func all(n int64) func(int) int64 { return func(int) int64 { return n } }
+
+// shapes are gangs that wait in a cluster for different reasons.
+func shapes(nodes int) map[string]func() *snapshot.Snapshot {
+	one := func(i int) int64 { return min(1, int64(i)) } // the first node is free
+	mixed := func(i int) int64 { return []int64{8, 4, 0, 8, 2}[i%5] }
+	return map[string]func() *snapshot.Snapshot{
+		"8-too-big-by-one": func() *snapshot.Snapshot { return large(nodes, all(8), one).Add(waiting(2, 8)).Done() },
+		"100-members":      func() *snapshot.Snapshot { return large(nodes, all(8), all(1)).Add(waiting(100, 8)).Done() },
+		"never":            func() *snapshot.Snapshot { return large(nodes, all(8), all(1)).Add(waiting(nodes+1, 8)).Done() },
+		"mixed-nodes": func() *snapshot.Snapshot {
+			return large(nodes, mixed, func(i int) int64 { return min(1, mixed(i)) }).Add(waiting(16, 8)).Done()
+		},
+		"apart": func() *snapshot.Snapshot {
+			g := waiting(16, 8)
+			g.Spec = func(s *corev1.PodSpec) { s.Affinity = clustertest.Apart(g.Name) }
+			return large(nodes, all(8), all(1)).Add(g).Done()
+		},
+		"in-one-rack": func() *snapshot.Snapshot {
+			g := waiting(16, 8)
+			g.Spec = func(s *corev1.PodSpec) { s.Affinity = clustertest.Together(g.Name, "rack") }
+			return large(nodes, all(8), all(1)).Add(g).Done()
+		},
+		"20-ahead": func() *snapshot.Snapshot {
+			c := large(nodes, all(8), all(1))
+			c.Queue("q", "Open", nil).Object["spec"].(map[string]any)["dequeueStrategy"] = "fifo"
+			for i := range 20 {
+				g := waiting(4, 8)
+				g.Name, g.Volcano, g.Age = fmt.Sprintf("ahead%d", i), "q", time.Hour
+				c.Add(g)
+			}
+			g := waiting(4, 8)
+			g.Volcano = "q"
+			return c.Add(g).Done()
+		},
+	}
+}
+
+// share makes containers that are equal one, as they are in a snapshot that was collected.
+func share(b *testing.B, s *snapshot.Snapshot) *snapshot.Snapshot {
+	seen := map[string][]corev1.Container{}
+	for _, p := range s.Pods {
+		text, err := json.Marshal(p.Spec.Containers)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if seen[string(text)] == nil {
+			seen[string(text)] = p.Spec.Containers
+		}
+		p.Spec.Containers = seen[string(text)]
+		p.Status.ContainerStatuses = nil
+	}
+	return s
+}
+
+// cpu is the processor time that the process has had.
+func cpu(b *testing.B) time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// BenchmarkExplain answers with advice for 5,000 nodes and 50,000 pods. The processor time says more than the wall on a machine
+// that has other work.
+func BenchmarkExplain(b *testing.B) {
+	for name, build := range shapes(5000) {
+		b.Run(name, func(b *testing.B) {
+			s := share(b, build())
+			var actions, cut int
+			runtime.GC()
+			start := cpu(b)
+			for b.Loop() {
+				a, err := Explain(context.Background(), s, Question{Namespace: "team", Name: "gang"}, Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				actions, cut = len(a.Unblock), len(a.Cut)
+			}
+			b.ReportMetric(float64((cpu(b)-start).Milliseconds())/float64(b.N), "cpu-ms/op")
+			b.ReportMetric(float64(actions), "actions")
+			b.ReportMetric(float64(cut), "cut")
+		})
+	}
+}

@@ -1,0 +1,217 @@
+package diagnose
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	answertext "github.com/gangctl/gangctl/pkg/diagnose/text"
+)
+
+// sharedCases are acceptance cases that are kept beside the source tree.
+const sharedCases = "../../../shared/cases/why-pending"
+
+// expectation is an expect.json.
+type expectation struct {
+	Args            []string
+	Exit            int
+	Verdict         *string
+	Code            *string
+	Say, NotSay     []string
+	NotSayFirstLine []string
+	Unblock         []expectedAction
+	NotUnblock      []expectedAction
+	AlsoBlocking    []string
+}
+
+type expectedAction struct {
+	Kind     string
+	Change   map[string]any
+	Contains string
+}
+
+func TestSharedCases(t *testing.T) {
+	dirs, err := filepath.Glob(filepath.Join(sharedCases, "[0-9]*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(dirs) == 0 {
+		t.Skip("the acceptance cases are not beside this source tree")
+	}
+	for _, dir := range dirs {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			raw, err := os.ReadFile(filepath.Join(dir, "expect.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var e expectation
+			if err := json.Unmarshal(raw, &e); err != nil {
+				t.Fatal(err)
+			}
+			a, node := ask(t, dir, e.Args)
+			checkCase(t, e, a, node)
+		})
+	}
+}
+
+// ask does what the arguments of a case say.
+func ask(t *testing.T, dir string, args []string) (a *answer.Answer, node string) {
+	t.Helper()
+	value := func(flag string) string {
+		if i := slices.Index(args, flag); i >= 0 {
+			return args[i+1]
+		}
+		return ""
+	}
+	s, err := snapshot.Open(filepath.Join(dir, value("--from")), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if args[0] == "submit" {
+		raw, err := os.ReadFile(filepath.Join(dir, value("-f")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		job := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(raw, &job.Object); err != nil {
+			t.Fatal(err)
+		}
+		trial, err := DryRun(context.Background(), s, job, value("-n"), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return trial.Answer, ""
+	}
+	if a, err = Explain(context.Background(), s, Question{Namespace: value("-n"), Name: args[2]}, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	return a, value("--node")
+}
+
+func checkCase(t *testing.T, e expectation, a *answer.Answer, node string) {
+	t.Helper()
+	code := ""
+	if a.Primary != nil {
+		code = string(a.Primary.Code)
+	}
+	if want := deref(e.Code); code != want || string(a.Verdict) != deref(e.Verdict) || a.Exit != e.Exit {
+		t.Errorf("got %s %s exit %d, want %s %s exit %d", a.Verdict, code, a.Exit, deref(e.Verdict), want, e.Exit)
+	}
+	var out bytes.Buffer
+	if err := answertext.Write(&out, a, answertext.Options{Node: node}); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	first, _, _ := strings.Cut(text, "\n")
+	for _, pattern := range e.Say {
+		if !match(pattern, text) {
+			t.Errorf("the text lacks /%s/", pattern)
+		}
+	}
+	for _, pattern := range e.NotSay {
+		if match(pattern, text) {
+			t.Errorf("the text says /%s/", pattern)
+		}
+	}
+	for _, pattern := range e.NotSayFirstLine {
+		if match(pattern, first) {
+			t.Errorf("the first line says /%s/", pattern)
+		}
+	}
+	for _, want := range e.Unblock {
+		if !offers(a, want, true) {
+			t.Errorf("lacks the action %v", want)
+		}
+	}
+	for _, want := range e.NotUnblock {
+		if offers(a, want, false) {
+			t.Errorf("offers the action %v", want)
+		}
+	}
+	for _, want := range e.AlsoBlocking {
+		if !slices.ContainsFunc(a.AlsoBlocking, func(f answer.Finding) bool { return string(f.Code) == want }) {
+			t.Errorf("alsoBlocking lacks %s", want)
+		}
+	}
+	if t.Failed() {
+		t.Log("\n" + text)
+	}
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// lookaround is what Go's expressions lack. It only guards the ends of numbers and names; without it the test is weaker, and
+// the acceptance run is the one that counts.
+var lookaround = regexp.MustCompile(`\(\?<?[=!](?:[^()\[\]]|\[[^\]]*\]|\\.|\|)*\)`)
+
+func match(pattern, text string) bool {
+	pattern = lookaround.ReplaceAllString(pattern, "")
+	return regexp.MustCompile("(?i)" + strings.ReplaceAll(pattern, "(?:|)", "")).MatchString(text)
+}
+
+// offers reports whether an answer has the action, with every key of the change at the value.
+func offers(a *answer.Answer, want expectedAction, verified bool) bool {
+	return slices.ContainsFunc(a.Unblock, func(x answer.Action) bool {
+		if !slices.Contains(strings.Split(want.Kind, "|"), string(x.Kind)) || verified && !x.Verified {
+			return false
+		}
+		for key, value := range want.Change {
+			if key == "jobs" {
+				if !sameJobs(value, x.Change[key]) {
+					return false
+				}
+				continue
+			}
+			if !sameValue(value, x.Change[key]) {
+				return false
+			}
+		}
+		return want.Contains == "" || match(want.Contains, fmt.Sprint(x.Change, x.Command))
+	})
+}
+
+func sameValue(a, b any) bool {
+	if b == nil {
+		return false
+	}
+	qa, errA := resource.ParseQuantity(fmt.Sprint(a))
+	qb, errB := resource.ParseQuantity(fmt.Sprint(b))
+	if errA == nil && errB == nil {
+		return qa.Cmp(qb) == 0
+	}
+	return fmt.Sprint(a) == fmt.Sprint(b)
+}
+
+func sameJobs(want, got any) bool {
+	names, _ := got.([]string)
+	var short []string
+	for _, n := range names {
+		short = append(short, n[strings.LastIndexByte(n, '/')+1:])
+	}
+	slices.Sort(short)
+	var wanted []string
+	list, _ := want.([]any)
+	for _, n := range list {
+		wanted = append(wanted, fmt.Sprint(n))
+	}
+	slices.Sort(wanted)
+	return slices.Equal(wanted, short)
+}

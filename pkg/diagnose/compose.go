@@ -1,0 +1,222 @@
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/advice"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// compose turns a climb into an answer.
+func compose(w *view.World, r *stages.Result, found advice.Found) *answer.Answer {
+	g := r.Gang
+	a := &answer.Answer{
+		APIVersion: answer.APIVersion, Verdict: r.Verdict, Who: r.Who, Never: r.Never, Exit: answer.ExitCode(r.Verdict, r.Who, r.Never),
+		Job:          answer.Job{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID)},
+		AlsoBlocking: []answer.Finding{}, Stages: r.Stages, Unblock: found.Actions, Cut: found.Cut, Ahead: r.Ahead, Notes: append(r.Notes, w.Problems()...),
+		Gang: theGang(w, g), Scheduler: scheduler(w, r),
+	}
+	if a.Stages == nil {
+		a.Stages = []answer.StageState{}
+	}
+	if a.Unblock == nil {
+		a.Unblock = []answer.Action{}
+	}
+	if t := g.Meta.CreationTimestamp.Time; !t.IsZero() {
+		a.Job.Created = &t
+	}
+	if r.Primary != nil {
+		a.Primary = &r.Primary.Finding
+	}
+	for _, f := range r.Others {
+		a.AlsoBlocking = append(a.AlsoBlocking, f.Finding)
+	}
+	if len(r.Matrices) > 0 {
+		a.Nodes = nodes(w, r)
+	}
+	a.Placement = advice.Placement(r)
+	if n, since := stages.Held(g); n > 0 && r.Verdict != answer.Running {
+		a.Holding.GPUs = n
+		if r.Primary != nil && r.Primary.Since != nil && r.Primary.Since.After(since) {
+			since = *r.Primary.Since // they worked until then
+		}
+		if !since.IsZero() {
+			a.Holding.Since = &since
+		}
+	}
+	a.Headline = headline(r)
+	a.Confidence = confidence(r, a)
+	a.Rights = rightsOf(w.Snap, r.Missing, g.Meta.Namespace)
+	stamp(a, w.Snap)
+	return a
+}
+
+func stamp(a *answer.Answer, s *snapshot.Snapshot) {
+	if !s.At.IsZero() {
+		at := s.At
+		a.Snapshot.At = &at
+	}
+	var newest string
+	for _, p := range s.Pods {
+		if len(p.ResourceVersion) > len(newest) || len(p.ResourceVersion) == len(newest) && p.ResourceVersion > newest {
+			newest = p.ResourceVersion
+		}
+	}
+	a.Snapshot.RV = newest
+}
+
+// headline is the first line without the verdict.
+func headline(r *stages.Result) string {
+	g := r.Gang
+	up := g.Count(view.Up, view.Succeeded)
+	switch {
+	case r.Primary != nil:
+		if slices.Contains(strings.FieldsFunc(r.Primary.Message, notInNames), g.Meta.Name) {
+			return r.Primary.Message
+		}
+		return g.Meta.Name + ": " + r.Primary.Message
+	case r.Verdict == answer.Done:
+		return g.Meta.Name + " has succeeded"
+	case up == g.Total():
+		return fmt.Sprintf("%s: %d/%d members run", g.Meta.Name, up, g.Total())
+	}
+	return fmt.Sprintf("%s: %d/%d members run, at least the %d that it needs", g.Meta.Name, up, g.Total(), g.Min)
+}
+
+// notInNames tells what stands around names of jobs.
+func notInNames(r rune) bool { return r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+
+func theGang(w *view.World, g *view.Gang) answer.Gang {
+	out := answer.Gang{MinMember: g.Min, Scheduler: g.Scheduler, Queue: g.Queue, Roles: []answer.Role{}}
+	if d := g.Decl; d != nil {
+		out.Dialect, out.Queue = string(d.Key.Dialect), cmp.Or(d.Queue, out.Queue)
+		if d.Kind.Kind != "" {
+			out.Object = d.Kind.Kind + "." + d.Kind.Group + "/" + d.Key.Name
+		}
+	}
+	for _, d := range g.Ignored {
+		out.Ignored = append(out.Ignored, d.Kind.Kind+"."+d.Kind.Group+"/"+d.Key.Name)
+	}
+	for _, role := range g.Roles {
+		x := answer.Role{Name: role.Name, Replicas: role.Replicas, Request: placement.Request(w.Sample(g, role))}
+		for _, m := range g.Members {
+			if m.Role != role.Name {
+				continue
+			}
+			if m.State != view.Missing {
+				x.Created++
+			}
+			if m.Bound() {
+				x.Bound++
+			}
+			if m.State == view.Up {
+				x.Running++
+			}
+		}
+		out.Roles = append(out.Roles, x)
+	}
+	return out
+}
+
+// confidence says how sure the answer is: a field that says so beats a computation, and that beats words.
+func confidence(r *stages.Result, a *answer.Answer) answer.Confidence {
+	c := answer.Confidence{Level: answer.Proven, Unmodelled: []string{}, MissingPermissions: []string{}}
+	c.Unmodelled = append(c.Unmodelled, r.Unmodelled...)
+	if r.Place != nil {
+		c.Unmodelled = append(c.Unmodelled, r.Place.Unmodelled...)
+	}
+	for _, right := range r.Missing {
+		c.MissingPermissions = append(c.MissingPermissions, right.String())
+	}
+	if r.Primary == nil {
+		return c
+	}
+	computed := r.Primary.Stage == answer.StagePlacement || r.Primary.Stage == answer.StageOrder || r.Primary.Code == answer.Fits || r.Primary.Code == answer.FitsNotPlaced
+	switch {
+	case r.Verdict == answer.Uncertain:
+		c.Level = answer.Unknown
+		if a.Scheduler != nil && a.Scheduler.Said != "" {
+			c.Level = answer.Inferred
+		}
+	case !computed:
+	case len(c.Unmodelled) > 0 || r.Place != nil && r.Place.Proof == placement.BudgetHit || r.Ideal != nil && r.Ideal.Proof == placement.BudgetHit,
+		a.Scheduler != nil && a.Scheduler.Agrees != nil && !*a.Scheduler.Agrees && !a.Scheduler.Stale:
+		c.Level = answer.Heuristic
+	default:
+		c.Level = answer.Exact
+	}
+	return c
+}
+
+// nodes is the matrix, summed up and row by row.
+func nodes(w *view.World, r *stages.Result) *answer.Nodes {
+	n := &answer.Nodes{Total: len(w.Cluster().Nodes()), Excluded: []answer.Excluded{}, Slots: slots(w, r)}
+	for _, role := range r.Party.Roles {
+		m := r.Matrices[role.Name]
+		n.Eligible = max(n.Eligible, len(m.Eligible()))
+		for _, constraint := range m.Constraints {
+			byText := map[string][]string{}
+			for _, row := range m.Rows {
+				for _, v := range row.Violations {
+					if v.Constraint == constraint {
+						text := constraintText(v)
+						byText[text] = append(byText[text], row.Node)
+					}
+				}
+			}
+			only := m.OnlyBlocker(constraint)
+			for _, text := range sortedKeys(byText) {
+				sole := 0
+				for _, node := range byText[text] {
+					if slices.Contains(only, node) {
+						sole++
+					}
+				}
+				n.Excluded = append(n.Excluded, answer.Excluded{Role: role.Name, Constraint: text, Rejects: len(byText[text]), OnlyBlocker: sole, Nodes: byText[text]})
+			}
+		}
+		for _, row := range m.Rows {
+			out := answer.NodeRow{Node: row.Node, Role: role.Name, Holders: holdersOf(w, row.Node)}
+			for _, v := range row.Violations {
+				out.Violations = append(out.Violations, violation(v))
+			}
+			n.Rows = append(n.Rows, out)
+		}
+	}
+	return n
+}
+
+func constraintText(v placement.Violation) string {
+	if v.Resource != "" || v.Detail == "" {
+		return string(v.Constraint)
+	}
+	return string(v.Constraint) + " " + v.Detail
+}
+
+func violation(v placement.Violation) answer.Violation {
+	out := answer.Violation{Constraint: string(v.Constraint), Detail: v.Detail, Never: v.Never()}
+	if v.Resource != "" {
+		out.Requested, out.Available, out.Total = phrase.Quantity(v.Resource, v.Requested), phrase.Quantity(v.Resource, v.Available), phrase.Quantity(v.Resource, v.Total)
+	}
+	return out
+}
+
+func holdersOf(w *view.World, node string) []string {
+	var names []string
+	for _, p := range w.Cluster().PodsOn(node) {
+		if h := w.HolderOf(p); h != nil && !h.DaemonSet {
+			names = append(names, h.Kind+" "+h.String())
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

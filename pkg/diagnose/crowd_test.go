@@ -1,0 +1,60 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+)
+
+// In a large cluster the largest holders are named, and the others summed up.
+func TestManyHolders(t *testing.T) {
+	c := clustertest.New()
+	c.Nodes(10, 8)
+	for i := range 20 {
+		c.Runs(fmt.Sprintf("job-%02d", i), int64(1+6*(i%2)), fmt.Sprintf("n%d", 1+i/2)) // 1 and 7 GPUs on each node
+	}
+	a, err := Explain(t.Context(), c.Add(waiting(2, 8)).Done(), Question{Namespace: "team", Name: "gang"}, Options{NoAdvice: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var holders []string
+	for _, d := range a.Primary.Details {
+		if strings.Contains(d, "hold") {
+			holders = append(holders, d)
+		}
+	}
+	if len(holders) != 13 || !strings.Contains(holders[0], "job-01 holds 7 GPUs") || holders[12] != "8 others hold 8 GPUs" {
+		t.Errorf("%d lines:\n%s", len(holders), strings.Join(holders, "\n"))
+	}
+}
+
+// Nodes that differ in a zone only are one offer, and those of other pools are others.
+func TestNodesThatLookAlike(t *testing.T) {
+	c := clustertest.New()
+	c.Nodes(4, 8).Runs("a", 8, "n1", "n2", "n3", "n4")
+	label(c, corev1.LabelTopologyZone, "z1", "z2", "z3", "z4")
+	label(c, corev1.LabelInstanceTypeStable, "p4", "p4", "p4", "p5")
+	g := waiting(1, 8)
+	g.Spec = func(p *corev1.PodSpec) {
+		p.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 5, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule}}
+	}
+	a, err := Explain(t.Context(), c.Add(g).Done(), Question{Namespace: "team", Name: "gang"}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var like []string
+	for _, u := range a.Unblock {
+		if u.Kind == answer.AddNodes {
+			like = append(like, fmt.Sprint(u.Change["like"]))
+		}
+	}
+	if !slices.Equal(like, []string{"n1", "n4"}) {
+		t.Errorf("nodes like %q are offered", like)
+	}
+}

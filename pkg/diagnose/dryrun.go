@@ -1,0 +1,121 @@
+package diagnose
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
+)
+
+// Trial is the answer for a job that has not been submitted, and what the cluster would be like if it had been.
+type Trial struct {
+	*answer.Answer
+
+	w *view.World
+	// result is nil for a job that cannot be stored.
+	result *stages.Result
+}
+
+// DryRun answers "would this job start now?" for one that has not been submitted: the same stages on a snapshot to which the
+// job is added, and the same answer, with exit code 0 where it would start. The snapshot may hold what the API server said
+// to dry-run creates of the job and of its pods. further are objects that are submitted with the job, such as its PodGroup.
+func DryRun(ctx context.Context, s *snapshot.Snapshot, job *unstructured.Unstructured, namespace string, o Options, further ...*unstructured.Unstructured) (*Trial, error) {
+	kind := job.GroupVersionKind()
+	reader, ok := kinds.ByKind(kind.GroupKind())
+	if !ok {
+		return nil, fmt.Errorf("%s %s: gangctl does not know this kind of job", kind.Kind, job.GetName())
+	}
+	c := s.Clone()
+	job = submitted(job, namespace, s)
+	if kind.Group != "batch" && s.Server.Resources != nil && !s.Serves(schema.GroupResource{Group: reader.Group, Resource: reader.Resource}, reader.Kind) {
+		q := Question{Kind: reader.Words[0], Namespace: namespace, Name: job.GetName()}
+		return &Trial{Answer: notServed(s, q), w: view.New(s)}, nil
+	}
+	if exists(s, job) {
+		return nil, &ExistsError{Kind: kind.Kind, Namespace: job.GetNamespace(), Name: job.GetName()}
+	}
+	for _, obj := range append(further, job) {
+		obj = submitted(obj, namespace, s)
+		if p, refused := refusedObject(s, obj); refused {
+			c.Probes = append(c.Probes, p)
+			continue
+		}
+		if err := c.PutUntyped(obj); err != nil {
+			return nil, err
+		}
+	}
+	c.Finish()
+	w := view.New(c)
+	w.Assumed = true
+	subject, err := w.Find(Question{Kind: reader.Words[0], Namespace: job.GetNamespace(), Name: job.GetName()})
+	if err != nil {
+		return nil, err
+	}
+	opts := stages.Options{Budget: o.Budget}
+	r := stages.Climb(ctx, w, subject, opts)
+	a := compose(w, r, advise(ctx, w, r, opts, o)) //nolint:contextcheck // plugins that work on values take a context and have no use for one
+	if a.Verdict == answer.FitsNow {
+		a.Exit = answer.ExitOK
+	}
+	return &Trial{Answer: a, w: w, result: r}, nil
+}
+
+// ExistsError says that a job of the name is there already.
+type ExistsError struct{ Kind, Namespace, Name string }
+
+// Error implements error.
+func (e *ExistsError) Error() string {
+	return fmt.Sprintf("a %s %s/%s exists", e.Kind, e.Namespace, e.Name)
+}
+
+func exists(s *snapshot.Snapshot, job *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(s.Custom[job.GroupVersionKind().GroupKind()], func(u *unstructured.Unstructured) bool {
+		return u.GetNamespace() == job.GetNamespace() && u.GetName() == job.GetName()
+	})
+}
+
+// refusedObject reports whether a group object could not be stored: its create was refused when it was tried, or its kind is
+// not served. The answer to the create says so, as it would have been.
+func refusedObject(s *snapshot.Snapshot, obj *unstructured.Unstructured) (snapshot.Probe, bool) {
+	for _, p := range s.Probes {
+		if p.Kind == obj.GetKind() && p.Namespace == obj.GetNamespace() && p.Name == obj.GetName() && !p.Accepted() {
+			_, isJob := kinds.ByKind(obj.GroupVersionKind().GroupKind())
+			return p, !isJob
+		}
+	}
+	for _, r := range dialect.Readers() {
+		for _, served := range r.Kinds {
+			resource := schema.GroupResource{Group: served.Group, Resource: served.Resource}
+			if served.GroupKind != obj.GroupVersionKind().GroupKind() || s.Server.Resources == nil || s.Serves(resource, served.Kind) {
+				continue
+			}
+			return snapshot.Probe{Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName(), Code: 404,
+				Message: "the cluster does not serve " + resource.String()}, true
+		}
+	}
+	return snapshot.Probe{}, false
+}
+
+// submitted is the object as the API server would store it.
+func submitted(obj *unstructured.Unstructured, namespace string, s *snapshot.Snapshot) *unstructured.Unstructured {
+	u := obj.DeepCopy()
+	if u.GetNamespace() == "" {
+		u.SetNamespace(namespace)
+	}
+	if u.GetUID() == "" {
+		u.SetUID(types.UID("submitted:" + u.GetKind() + "/" + u.GetNamespace() + "/" + u.GetName()))
+	}
+	u.SetCreationTimestamp(metav1.NewTime(s.At))
+	return u
+}

@@ -1,0 +1,71 @@
+// Package diagnose answers "why is my gang pending?" from a snapshot of the cluster. It is pure: a snapshot in, an answer
+// out; the same snapshot always gives the same answer.
+package diagnose
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/advice"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+)
+
+// Question names what is asked about.
+type Question = view.Question
+
+// Options bound the work.
+type Options struct {
+	// Budget is the time for one search for a placement; 0 is the default.
+	Budget time.Duration
+	// AdviceBudget is the time for the search of what would help, by Clock; 0 is one second. Advice that is not found in time
+	// is not offered, and the answer says so.
+	AdviceBudget time.Duration
+	// Clock is time.Now if it is nil.
+	Clock func() time.Time
+	// NoAdvice leaves the search for what would help out.
+	NoAdvice bool
+}
+
+// defaultAdviceBudget is the time in which a person at a prompt has not begun to wait. It is enough for all that is looked for in
+// clusters of a few thousand nodes.
+const defaultAdviceBudget = time.Second
+
+// Explain answers for one job. Errors are of the kinds [view.NotFoundError] and [view.AmbiguousError].
+func Explain(ctx context.Context, s *snapshot.Snapshot, q Question, o Options) (*answer.Answer, error) {
+	return NewAsker(s).Ask(ctx, q, o)
+}
+
+// Pending answers for every gang of a namespace, or of all if it is empty, that does not run and has not ended, without
+// advice. They are sorted by name.
+func Pending(ctx context.Context, s *snapshot.Snapshot, namespace string, o Options) []*answer.Answer {
+	w := view.New(s)
+	o.NoAdvice = true
+	var all []*answer.Answer
+	for _, subject := range w.Jobs() {
+		if namespace != "" && subject.Meta.Namespace != namespace || subject.End != nil {
+			continue
+		}
+		if a := explainSubject(ctx, w, subject, o); a.Verdict != answer.Running && a.Verdict != answer.Done {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+func explainSubject(ctx context.Context, w *view.World, subject *view.Subject, o Options) *answer.Answer {
+	opts := stages.Options{Budget: o.Budget}
+	r := stages.Climb(ctx, w, subject, opts)
+	return compose(w, r, advise(ctx, w, r, opts, o)) //nolint:contextcheck // plugins that work on values take a context and have no use for one
+}
+
+// advise searches for what would help, if that is wanted.
+func advise(ctx context.Context, w *view.World, r *stages.Result, opts stages.Options, o Options) advice.Found {
+	if o.NoAdvice {
+		return advice.Found{}
+	}
+	return advice.Search(ctx, w, r, advice.Options{Options: opts, Time: cmp.Or(o.AdviceBudget, defaultAdviceBudget), Clock: o.Clock})
+}

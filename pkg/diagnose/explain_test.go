@@ -1,0 +1,121 @@
+package diagnose
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+)
+
+func TestAbsent(t *testing.T) {
+	if a := absentAnswer(t); a.Primary.Code != answer.CRDNotInstalled || a.Exit != answer.ExitAdmin {
+		t.Errorf("got %s exit %d", a.Primary.Code, a.Exit)
+	}
+	c := clustertest.New()
+	c.S.Denied = []snapshot.Denial{{Resource: "tfjobs.kubeflow.org"}}
+	a, err := Explain(context.Background(), c.Done(), Question{Kind: "tfjob", Namespace: "team", Name: "gang"}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Primary.Code != answer.NoPermission || a.Exit != answer.ExitUnknown {
+		t.Errorf("got %s exit %d", a.Primary.Code, a.Exit)
+	}
+}
+
+func TestNotFound(t *testing.T) {
+	c := clustertest.New().Nodes(2, 8).Add(clustertest.Gang{Name: "resnet", Workers: 1}).Add(clustertest.Gang{Namespace: "other", Name: "llama", Workers: 1})
+	s := c.Done()
+	for _, tt := range []struct{ name, near, elsewhere string }{{"resnt", "resnet", ""}, {"llama", "", "other"}, {"zzz", "", ""}} {
+		_, err := Explain(context.Background(), s, Question{Namespace: "team", Name: tt.name}, Options{})
+		var missing *view.NotFoundError
+		if !errors.As(err, &missing) {
+			t.Fatalf("%s: got %v", tt.name, err)
+		}
+		first := func(list []string) string {
+			if len(list) == 0 {
+				return ""
+			}
+			return list[0]
+		}
+		if first(missing.Near) != tt.near || first(missing.Elsewhere) != tt.elsewhere {
+			t.Errorf("%s: near %v, elsewhere %v", tt.name, missing.Near, missing.Elsewhere)
+		}
+	}
+}
+
+func TestByPod(t *testing.T) {
+	c := clustertest.New().Nodes(1, 8).Add(waiting(2, 8))
+	a, err := Explain(context.Background(), c.Done(), Question{Kind: "pod", Namespace: "team", Name: "gang-worker-1"}, Options{NoAdvice: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Job.Kind != "TFJob" || a.Job.Name != "gang" || a.Primary.Code != answer.TooBig {
+		t.Errorf("got %+v %v", a.Job, a.Primary)
+	}
+}
+
+// A pod without a job stands for the gang that it names.
+func TestBareGang(t *testing.T) {
+	c := clustertest.New().Nodes(1, 8).Add(waiting(2, 8))
+	c.S.Custom = nil
+	group := map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": map[string]any{"name": "gang", "namespace": "team", "uid": "g"}, "spec": map[string]any{"minMember": int64(2)}}
+	c.Object(group)
+	for _, p := range c.S.Pods {
+		p.OwnerReferences = nil
+	}
+	a, err := Explain(context.Background(), c.Done(), Question{Kind: "pod", Namespace: "team", Name: "gang-worker-0"}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Gang.MinMember != 2 || a.Primary.Code != answer.TooBig {
+		t.Errorf("got %+v %v", a.Gang, a.Primary)
+	}
+}
+
+func TestAmbiguous(t *testing.T) {
+	c := clustertest.New().Add(waiting(1, 1))
+	c.Object(map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": map[string]any{"name": "gang", "namespace": "team", "uid": "p"}, "spec": map[string]any{"pytorchReplicaSpecs": map[string]any{}}})
+	_, err := Explain(context.Background(), c.Done(), Question{Namespace: "team", Name: "gang"}, Options{})
+	var several *view.AmbiguousError
+	if !errors.As(err, &several) || len(several.Choices) != 2 || several.Choices[1] != "tfjob/gang" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPending(t *testing.T) {
+	c := clustertest.New().Nodes(2, 8).Runs("a", 8, "n1").Add(waiting(2, 8)).Add(clustertest.Gang{Namespace: "other", Name: "x", Workers: 9, GPUs: 8})
+	s := c.Done()
+	if all := Pending(context.Background(), s, "", Options{}); len(all) != 2 || all[0].Job.Name != "x" || all[1].Primary.Code != answer.NodesBusy {
+		t.Errorf("got %d answers", len(all))
+	}
+	if all := Pending(context.Background(), s, "team", Options{}); len(all) != 1 || len(all[0].Unblock) != 0 {
+		t.Errorf("got %d answers", len(all))
+	}
+}
+
+// A dry run is the same answer for a job that is not there yet, and exits with 0 where it would start.
+func TestDryRun(t *testing.T) {
+	submitted := clustertest.New().Add(with(waiting(2, 8), none))
+	job := submitted.S.Custom[view.New(submitted.Done()).Jobs()[0].Kind.GroupKind()][0]
+	unstructured.RemoveNestedField(job.Object, "status")
+	for _, tt := range []struct {
+		nodes, exit int
+		code        answer.Code
+	}{{2, 0, answer.Fits}, {1, 6, answer.TooBig}} {
+		s := clustertest.New().Nodes(tt.nodes, 8).Done()
+		before := len(s.Custom)
+		a, err := DryRun(context.Background(), s, job, "team", Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Exit != tt.exit || a.Primary.Code != tt.code || len(s.Custom) != before {
+			t.Errorf("%d nodes: got %s exit %d", tt.nodes, a.Primary.Code, a.Exit)
+		}
+	}
+}

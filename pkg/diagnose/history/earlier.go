@@ -1,0 +1,105 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	jobevents "github.com/gangctl/gangctl/pkg/cluster/events"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// past is a pod that is gone, as far as its events tell.
+type past struct {
+	name string
+	// seen is when it was first and last spoken of; the others are zero where no event tells.
+	seen, placed, started, ended time.Time
+	end                          string
+}
+
+// earlier are the pods that members had before those of now, by name, the earliest first.
+func earlier(g *view.Gang, events []*corev1.Event) map[string][]*past {
+	present := map[types.UID]bool{}
+	for _, m := range g.Members {
+		if m.Pod != nil {
+			present[m.Pod.UID] = true
+		}
+	}
+	gone := map[types.UID]*past{}
+	for _, e := range events {
+		o := e.InvolvedObject
+		if o.Kind != "Pod" || o.UID == "" || present[o.UID] {
+			continue
+		}
+		p := gone[o.UID]
+		if p == nil {
+			p = &past{name: o.Name, seen: jobevents.First(e)}
+			gone[o.UID] = p
+		}
+		p.learn(e)
+	}
+	byName := map[string][]*past{}
+	for _, p := range gone {
+		byName[p.name] = append(byName[p.name], p)
+	}
+	for _, list := range byName {
+		slices.SortFunc(list, func(a, b *past) int { return cmp.Or(a.seen.Compare(b.seen), a.ended.Compare(b.ended)) })
+	}
+	return byName
+}
+
+// learn takes what an event tells. They come in the order in which they happened last.
+func (p *past) learn(e *corev1.Event) {
+	first, last := jobevents.First(e), jobevents.Last(e)
+	if first.Before(p.seen) {
+		p.seen = first
+	}
+	p.ended = last
+	switch e.Reason {
+	case "Scheduled":
+		p.placed = first
+	case "Started":
+		p.started = last
+	case "Killing", "Preempted", "Evicted", "Failed", "BackOff", "TaintManagerEviction":
+		p.end = joined(e.Reason, e.Message)
+	}
+}
+
+// past adds a pod that is gone.
+func (d *draft) past(p *past) {
+	d.phase(Absent, p.seen, false)
+	to := p.ended
+	switch {
+	case !p.started.IsZero():
+		d.phase(Pending, p.placed, false)
+		d.phase(Starting, p.started, false)
+		d.phase(Running, to, false)
+	case !p.placed.IsZero():
+		d.phase(Pending, p.placed, false)
+		d.phase(Starting, to, false)
+	default:
+		d.phase(Pending, to, false)
+	}
+	note := "an earlier pod, known from its events only"
+	if p.end != "" {
+		note += "; " + p.end
+	}
+	d.mark(Replaced, to, note)
+	d.lane.Restarts++
+}
+
+// podName is the name that the member's pod has or would have; empty where names are random.
+func podName(g *view.Gang, m view.Member) string {
+	if m.Pod != nil {
+		return m.Pod.Name
+	}
+	if g.Reader.PodName == nil {
+		return ""
+	}
+	return g.Reader.PodName(g.Meta.Name, gang.Place{Role: strings.ToLower(m.Role), Index: m.Index})
+}

@@ -1,0 +1,102 @@
+package history
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/logs"
+)
+
+// status finds the status of the container that does the work, or of the first one.
+func status(p *corev1.Pod, main string) *corev1.ContainerStatus {
+	if s := logs.Status(p, main); s != nil {
+		return s
+	}
+	if len(p.Status.ContainerStatuses) > 0 {
+		return &p.Status.ContainerStatuses[0]
+	}
+	return nil
+}
+
+// began reports whether a container runs or has run.
+func began(s *corev1.ContainerStatus) bool { return logs.Started(s) }
+
+// runOf is when the present run of a container began and ended; the end is zero while it goes on.
+func runOf(s *corev1.ContainerStatus) (started, ended time.Time) {
+	switch {
+	case s.State.Running != nil:
+		return s.State.Running.StartedAt.Time, time.Time{}
+	case s.State.Terminated != nil:
+		return s.State.Terminated.StartedAt.Time, s.State.Terminated.FinishedAt.Time
+	}
+	return time.Time{}, time.Time{}
+}
+
+// placedAt is when a pod got its node, as well as that is known.
+func placedAt(p *corev1.Pod) time.Time {
+	if c := condition(p, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue {
+		return c.LastTransitionTime.Time
+	}
+	if p.Status.StartTime != nil {
+		return p.Status.StartTime.Time
+	}
+	return time.Time{}
+}
+
+// readiness is whether a pod is ready, and since when; a pod of which nobody says so is.
+func readiness(p *corev1.Pod) (ready bool, since time.Time) {
+	c := condition(p, corev1.PodReady)
+	if c == nil {
+		return true, time.Time{}
+	}
+	return c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
+}
+
+// disrupted is when somebody took a pod away; zero if nobody is known to have.
+func disrupted(p *corev1.Pod) time.Time {
+	if c := condition(p, corev1.DisruptionTarget); c != nil {
+		return c.LastTransitionTime.Time
+	}
+	return time.Time{}
+}
+
+func condition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range p.Status.Conditions {
+		if p.Status.Conditions[i].Type == kind {
+			return &p.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// waits is what a pod waits for, in the words of the scheduler or the kubelet; empty if nobody says.
+func waits(p *corev1.Pod) string {
+	if p.Spec.NodeName == "" {
+		if c := condition(p, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
+			return joined(c.Reason, c.Message)
+		}
+		return ""
+	}
+	for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+		for _, s := range list {
+			if s.State.Waiting != nil {
+				return joined(s.State.Waiting.Reason, s.State.Waiting.Message)
+			}
+		}
+	}
+	return ""
+}
+
+// exit says how a run of a container ended.
+func exit(t *corev1.ContainerStateTerminated) string { return logs.Exit(t) }
+
+// restartNote says how the run before ended, and of how many runs nothing is known any more.
+func restartNote(s *corev1.ContainerStatus, before *corev1.ContainerStateTerminated) string {
+	text := exit(before)
+	if s.RestartCount > 1 {
+		text += fmt.Sprintf("; restart %d: of the earlier runs nothing is left", s.RestartCount)
+	}
+	return text
+}

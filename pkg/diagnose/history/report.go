@@ -1,0 +1,142 @@
+// Package history tells the whole life of one gang as values: who it is, what its members went through and when, where they are,
+// why it waits or waited, and what of that nobody can see any more. It is pure: a world and the answer of now in, a report out.
+package history
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	jobevents "github.com/gangctl/gangctl/pkg/cluster/events"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/usage"
+	"github.com/gangctl/gangctl/pkg/gang/summary"
+)
+
+// APIVersion is that of the JSON form, which only ever grows.
+const APIVersion = "gangctl.report/v1"
+
+// Report is the life of one gang so far.
+type Report struct {
+	APIVersion string `json:"apiVersion"`
+	// At is the moment of the report: everything is as it was seen then.
+	At time.Time `json:"at"`
+	// Server is the version of the API server; empty if unknown.
+	Server string `json:"server,omitempty"`
+	Job    Job    `json:"job"`
+	Roles  []Role `json:"roles"`
+	// Steps are when the gang as a whole came how far.
+	Steps []Step `json:"steps"`
+	// Conditions are what the job's controller noted on it, the earliest first.
+	Conditions []Condition `json:"conditions"`
+	// Lanes are the members in the order of role and index.
+	Lanes []Lane `json:"members"`
+	// Nodes are where members are, and where there are accelerators; Left are how many further nodes there are.
+	Nodes []Node `json:"nodes"`
+	Left  int    `json:"nodesLeftOut,omitempty"`
+	// Now is why-pending's answer at the moment of the report.
+	Now *answer.Answer `json:"whyNow"`
+	// Said is what was said before about why the gang waits, the earliest first.
+	Said []Said `json:"whySaid"`
+	// Events are those of the job, its gang and its pods, the earliest first.
+	Events []Event `json:"events"`
+	// Unseen is what could not be seen, a sentence each.
+	Unseen []string `json:"unseen"`
+}
+
+// Job is what there is to say of the job as a whole.
+type Job struct {
+	Kind      string        `json:"kind"`
+	Namespace string        `json:"namespace"`
+	Name      string        `json:"name"`
+	UID       string        `json:"uid,omitempty"`
+	State     summary.State `json:"state"`
+	Created   *time.Time    `json:"created,omitempty"`
+	// Ended is when it ended; nil while it has not, or where that is unknown. EndReason is how, in the controller's words.
+	Ended     *time.Time `json:"ended,omitempty"`
+	EndReason string     `json:"endReason,omitempty"`
+	// Ready members run or have succeeded; Min of Total are needed.
+	Ready int32 `json:"ready"`
+	Min   int32 `json:"minMember"`
+	Total int32 `json:"total"`
+	// GPUs is what all members ask for together.
+	GPUs      int64  `json:"gpus"`
+	Restarts  int32  `json:"restarts"`
+	Dialect   string `json:"dialect,omitempty"`
+	Queue     string `json:"queue,omitempty"`
+	Scheduler string `json:"scheduler,omitempty"`
+	// Command is the command line that submitted it, without the values of environment variables; empty if another program did.
+	Command string `json:"command,omitempty"`
+}
+
+// Role is what one kind of member is made of.
+type Role struct {
+	Name     string              `json:"name"`
+	Replicas int32               `json:"replicas"`
+	Requests corev1.ResourceList `json:"requests"`
+	Image    string              `json:"image,omitempty"`
+	Command  []string            `json:"command,omitempty"`
+}
+
+// Build reports on a job of a world; now is why-pending's answer about it.
+func Build(w *view.World, subject *view.Subject, now *answer.Answer) *Report {
+	g := w.Gang(subject)
+	family := jobevents.NewFamily(g.Kind.GroupKind(), &g.Meta, pods(g))
+	events := jobevents.Pick(w.Snap.Events, family)
+	r := &Report{APIVersion: APIVersion, At: w.Now.UTC(), Server: w.Snap.Server.Version, Now: now,
+		Lanes: lanes(w, g, events), Conditions: conditions(w, g), Roles: roles(g)}
+	r.Job = job(g, r.Lanes)
+	r.Steps = steps(g, r)
+	r.Nodes, r.Left = nodes(w, g)
+	r.Said = said(w, g, family, events)
+	r.Events = told(events)
+	r.Unseen = unseen(w, g, r, events)
+	return r
+}
+
+func job(g *view.Gang, lanes []Lane) Job {
+	j := Job{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID), State: usage.StateOf(g),
+		Created: known(g.Meta.CreationTimestamp.Time), Ready: g.Count(view.Up, view.Succeeded), Min: g.Min, Total: g.Total(),
+		Scheduler: g.Scheduler, Command: masked(g.Meta.Annotations)}
+	if g.Decl != nil {
+		j.Dialect, j.Queue = string(g.Decl.Key.Dialect), g.Decl.Queue
+	}
+	if j.Queue == "" {
+		j.Queue = g.Queue
+	}
+	if g.End != nil {
+		j.Ended, j.EndReason = known(g.End.At), joined(g.End.Reason, g.End.Message)
+	}
+	for _, l := range lanes {
+		j.GPUs += l.Devices
+		j.Restarts += l.Restarts
+	}
+	return j
+}
+
+func pods(g *view.Gang) []*corev1.Pod {
+	var all []*corev1.Pod
+	for _, m := range g.Members {
+		if m.Pod != nil {
+			all = append(all, m.Pod)
+		}
+	}
+	return all
+}
+
+// known is a time, or nil for one that is not known.
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+func joined(reason, message string) string {
+	if reason == "" || message == "" {
+		return reason + message
+	}
+	return reason + ": " + message
+}

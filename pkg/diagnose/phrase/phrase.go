@@ -1,0 +1,129 @@
+// Package phrase turns values into the few words that answers are made of: names, amounts, ages.
+package phrase
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// maxNames is how many names a sentence can carry.
+const maxNames = 4
+
+// Names joins names, and counts those beyond the fourth.
+func Names(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	if len(names) <= maxNames {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s, +%d", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
+}
+
+// Or joins alternatives: a, b or c.
+func Or(names []string) string {
+	if len(names) < 2 || len(names) > maxNames {
+		return Names(names)
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
+
+// Count is a number with its noun: 1 worker, 2 workers.
+func Count[N int | int32 | int64](n N, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case strings.HasSuffix(noun, "y"):
+		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(noun, "y"))
+	case strings.HasSuffix(noun, "s"):
+		return fmt.Sprintf("%d %ses", n, noun)
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Verb is the form of a verb for so many subjects: it holds, they hold.
+func Verb(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// Amount is an amount of a resource as people say it: 8 GPUs, 32 cpu, 256Gi memory, 110 pods.
+func Amount(name corev1.ResourceName, n int64) string {
+	switch {
+	case podrequest.IsGPU(name):
+		return Count(n, "GPU")
+	case name == corev1.ResourcePods:
+		return Count(n, "pod slot")
+	}
+	return Quantity(name, n) + " " + string(name)
+}
+
+// Quantity is the bare amount: 32, 256Gi.
+func Quantity(name corev1.ResourceName, n int64) string {
+	if strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+		return resource.NewQuantity(n, resource.BinarySI).String()
+	}
+	q := placement.Quantity(name, n)
+	return q.String()
+}
+
+// Resource is what people call a resource.
+func Resource(name corev1.ResourceName) string {
+	switch {
+	case podrequest.IsGPU(name):
+		return "GPUs"
+	case name == corev1.ResourcePods:
+		return "pod slots"
+	}
+	return string(name)
+}
+
+// Age is a duration in one or two units: 4s, 12m, 3h20m.
+func Age(d time.Duration) string { return duration.HumanDuration(max(0, d)) }
+
+// Clock is a time of day, with the date where it is not that of now. Times are UTC, as those of the API.
+func Clock(t, now time.Time) string {
+	t = t.UTC()
+	if t.Format(time.DateOnly) == now.UTC().Format(time.DateOnly) {
+		return t.Format("15:04")
+	}
+	return t.Format("2006-01-02 15:04")
+}
+
+// Device is the accelerator in a request: the GPU if there is one, else the first other extended resource; "" without.
+func Device(request corev1.ResourceList) corev1.ResourceName {
+	var other corev1.ResourceName
+	for _, name := range slices.Sorted(maps.Keys(request)) {
+		q := request[name]
+		if q.IsZero() || !strings.Contains(string(name), "/") {
+			continue
+		}
+		if podrequest.IsGPU(name) {
+			return name
+		}
+		if other == "" {
+			other = name
+		}
+	}
+	return other
+}
+
+// Member is how a role's members are called in a sentence: worker, PS.
+func Member(role string) string {
+	if strings.EqualFold(role, "ps") {
+		return "PS"
+	}
+	return strings.ToLower(role)
+}

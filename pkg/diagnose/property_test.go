@@ -1,0 +1,178 @@
+package diagnose
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	answertext "github.com/gangctl/gangctl/pkg/diagnose/text"
+)
+
+// clusters is how many random clusters each property is tried on.
+const clusters = 2000
+
+// forRandom calls f for many random clusters, and says which one failed.
+func forRandom(t *testing.T, f func(t *testing.T, r *rand.Rand, w worldSpec)) {
+	t.Helper()
+	n := clusters
+	if testing.Short() {
+		n = 200
+	}
+	for seed := range n {
+		r := rand.New(rand.NewPCG(uint64(seed), 7))
+		w := randomWorld(r)
+		f(t, r, w)
+		if t.Failed() {
+			t.Fatalf("seed %d: %+v", seed, w)
+		}
+	}
+}
+
+func askRandom(t *testing.T, s *snapshot.Snapshot, o Options) *answer.Answer {
+	t.Helper()
+	a, err := Explain(context.Background(), s, Question{Namespace: "team", Name: "gang"}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func text(t *testing.T, a *answer.Answer) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := answertext.Write(&out, a, answertext.Options{Verbose: true}); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// The order of objects changes nothing.
+func TestOrderDoesNotMatter(t *testing.T) {
+	forRandom(t, func(t *testing.T, r *rand.Rand, w worldSpec) {
+		// Advice is the slow part, and made of the same answers. Its time stands still: a busy machine must not cut it short.
+		o := Options{NoAdvice: r.IntN(4) > 0, Clock: func() time.Time { return clustertest.Now }}
+		s := w.build()
+		first := marshal(t, askRandom(t, s, o))
+		shuffled := w.build()
+		r.Shuffle(len(shuffled.Pods), func(i, j int) { shuffled.Pods[i], shuffled.Pods[j] = shuffled.Pods[j], shuffled.Pods[i] })
+		r.Shuffle(len(shuffled.Nodes), func(i, j int) { shuffled.Nodes[i], shuffled.Nodes[j] = shuffled.Nodes[j], shuffled.Nodes[i] })
+		for _, list := range shuffled.Custom {
+			r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		}
+		shuffled.Finish()
+		if second := marshal(t, askRandom(t, shuffled, o)); first != second {
+			t.Errorf("two orders, two answers:\n%s\n%s", first, second)
+		}
+	})
+}
+
+func marshal(t *testing.T, a *answer.Answer) string {
+	t.Helper()
+	raw, err := json.Marshal(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// The first line of the text and the JSON form say the same, and the exit code belongs to the verdict.
+func TestTextAndJSONAgree(t *testing.T) {
+	forRandom(t, func(t *testing.T, _ *rand.Rand, w worldSpec) {
+		a := askRandom(t, w.build(), Options{NoAdvice: true})
+		var back answer.Answer
+		if err := json.Unmarshal([]byte(marshal(t, a)), &back); err != nil {
+			t.Fatal(err)
+		}
+		first, _, _ := strings.Cut(text(t, a), "\n")
+		if first != string(back.Verdict)+"  "+back.Headline {
+			t.Errorf("first line %q, JSON %q %q", first, back.Verdict, back.Headline)
+		}
+		if back.Exit != answer.ExitCode(back.Verdict, back.Who, back.Never) {
+			t.Errorf("exit %d does not belong to %s %s never=%v", back.Exit, back.Verdict, back.Who, back.Never)
+		}
+		if back.Primary == nil && back.Verdict != answer.Running {
+			t.Errorf("%s without a reason", back.Verdict)
+		}
+	})
+}
+
+// Every action that is offered makes the gang start, done by its stable keys on the numbers from which the cluster is built;
+// no part of a set of jobs would do.
+func TestActionsWork(t *testing.T) {
+	known := map[answer.ActionKind]int{}
+	forRandom(t, func(t *testing.T, _ *rand.Rand, w worldSpec) {
+		a := askRandom(t, w.build(), Options{})
+		for _, x := range a.Unblock {
+			if !x.Verified {
+				t.Errorf("unverified advice: %+v", x)
+			}
+			changed, ok := w.apply(string(x.Kind), x.Change)
+			if !ok {
+				continue
+			}
+			known[x.Kind]++
+			after := askRandom(t, changed.build(), Options{NoAdvice: true})
+			if after.Verdict != answer.FitsNow {
+				t.Errorf("after %s %v: %s %s", x.Kind, x.Change, after.Verdict, after.Headline)
+			}
+			if x.Kind == answer.Wait || x.Kind == answer.Evict {
+				checkMinimal(t, w, x)
+			}
+		}
+	})
+	for _, kind := range []answer.ActionKind{answer.Wait, answer.Evict, answer.Fewer, answer.Reshape, answer.Trim, answer.Relax, answer.Uncordon, answer.AddNodes, answer.Fix} {
+		if known[kind] == 0 && !testing.Short() {
+			t.Errorf("no cluster led to a %s: the test tests less than it should", kind)
+		}
+	}
+}
+
+// checkMinimal drops one job after the other from a set.
+func checkMinimal(t *testing.T, w worldSpec, x answer.Action) {
+	t.Helper()
+	jobs := x.Change["jobs"].([]string)
+	count, limited := x.Change["count"].(int)
+	if !limited {
+		count = len(jobs)
+	}
+	set := jobs[:count]
+	for i := range set {
+		rest := append(append([]string{}, set[:i]...), set[i+1:]...)
+		if after := askRandom(t, w.clone().without(rest).build(), Options{NoAdvice: true}); after.Verdict == answer.FitsNow {
+			t.Errorf("%v is not minimal: %v is enough", set, rest)
+		}
+	}
+}
+
+// Never means never: with every job and service gone and every node well and open, there is no room either, by arithmetic
+// that has nothing in common with the search.
+func TestNeverMeansNever(t *testing.T) {
+	forRandom(t, func(t *testing.T, _ *rand.Rand, w worldSpec) {
+		a := askRandom(t, w.build(), Options{NoAdvice: true})
+		var slots int64
+		for _, n := range w.nodes {
+			if n.tainted && !w.tolerates || w.selector != "" && n.class != w.selector {
+				continue
+			}
+			fits := min(n.gpus/w.gpus, (96-n.daemonCPU)/w.cpu)
+			if w.apart {
+				fits = min(fits, 1)
+			}
+			slots += fits
+		}
+		possible := slots >= int64(w.min)
+		if a.Never && possible {
+			t.Errorf("never, but %d of %d would fit: %s", slots, w.min, a.Headline)
+		}
+		if !possible && !a.Never && a.Primary.Code != answer.SelectorNoMatch && a.Primary.Code != answer.ResourceNotOffered && a.Primary.Code != answer.QueueClosed && a.Primary.Code != answer.NoDevicePlugin {
+			t.Errorf("only %d of %d fit at best, but the verdict is %s %s: %s", slots, w.min, a.Verdict, a.Primary.Code, a.Headline)
+		}
+	})
+}

@@ -1,0 +1,107 @@
+// Package published is the form in which a scheduler leaves the answer to "why is my gang pending?" where anybody who may
+// read the job's events finds it with one GET: an Event of a known name, with the answer in an annotation. Its note is the
+// first line of the answer, for those who use kubectl describe.
+package published
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+)
+
+// Annotation holds the answer as JSON, in the version that answer.APIVersion names.
+const Annotation = "gangctl.dev/why-pending"
+
+// noteLimit is how much text the API takes in an event, in bytes.
+const noteLimit = 1024
+
+// ErrNone means that an event carries no answer.
+var ErrNone = errors.New("no published answer")
+
+// EventName is the name of the event for the job (or, for a gang without a job, the group object) of this uid.
+func EventName(uid types.UID) string { return "why-pending." + string(uid) }
+
+// Put writes the answer into the event.
+func Put(e *corev1.Event, a *answer.Answer) error {
+	brief := *a
+	if brief.Nodes != nil {
+		// A row for every node is what makes an answer large.
+		nodes := *brief.Nodes
+		nodes.Rows = nil
+		brief.Nodes = &nodes
+	}
+	raw, err := json.Marshal(&brief)
+	if err != nil {
+		return fmt.Errorf("publish answer for %s/%s: %w", a.Job.Namespace, a.Job.Name, err)
+	}
+	if e.Annotations == nil {
+		e.Annotations = map[string]string{}
+	}
+	e.Annotations[Annotation] = string(raw)
+	e.Message = phrase.Shorten(string(a.Verdict)+"  "+a.Headline, noteLimit)
+	return nil
+}
+
+// Get reads the answer of an event. The error is ErrNone where there is none, or says why it cannot be read: it may be of a
+// version to come.
+func Get(e *corev1.Event) (*answer.Answer, error) {
+	raw, ok := e.Annotations[Annotation]
+	if !ok {
+		return nil, ErrNone
+	}
+	var a answer.Answer
+	if err := json.Unmarshal([]byte(raw), &a); err != nil {
+		return nil, fmt.Errorf("read answer in event %s/%s: %w", e.Namespace, e.Name, err)
+	}
+	if a.APIVersion != answer.APIVersion {
+		return nil, fmt.Errorf("read answer in event %s/%s: version %q, want %s", e.Namespace, e.Name, a.APIVersion, answer.APIVersion)
+	}
+	if a.Snapshot.At == nil {
+		return nil, fmt.Errorf("read answer in event %s/%s: it has no time", e.Namespace, e.Name)
+	}
+	return &a, nil
+}
+
+// Same tells whether two answers say the same to somebody who reads them, whatever time has passed in between.
+func Same(a, b *answer.Answer) bool {
+	// As text, because quantities that are equal may differ as values.
+	before, err := json.Marshal(gist(a))
+	if err != nil {
+		return false
+	}
+	after, err := json.Marshal(gist(b))
+	return err == nil && string(before) == string(after)
+}
+
+// gist is what an answer says, without its sentences: they hold ages.
+func gist(a *answer.Answer) []any {
+	said := []any{a.Job.UID, a.Verdict, a.Who, a.Never, a.Gang, a.Ahead, a.Holding.GPUs}
+	if a.Primary != nil {
+		said = append(said, a.Primary.Code)
+	}
+	for _, f := range a.AlsoBlocking {
+		said = append(said, f.Code, f.Verdict)
+	}
+	for _, u := range a.Unblock {
+		said = append(said, u.Kind, u.Change, u.By, u.Command, u.Nodes)
+	}
+	return said
+}
+
+// Alive tells whether the scheduler whose lease this is still works: an answer is worth only as much as its author's
+// presence, who takes it back when it becomes wrong.
+func Alive(lease *coordinationv1.Lease, now time.Time) bool {
+	spec := lease.Spec
+	if spec.RenewTime == nil || spec.LeaseDurationSeconds == nil || spec.HolderIdentity == nil || *spec.HolderIdentity == "" {
+		return false
+	}
+	return now.Sub(spec.RenewTime.Time) < 2*time.Duration(*spec.LeaseDurationSeconds)*time.Second
+}

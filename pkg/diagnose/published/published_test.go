@@ -1,0 +1,115 @@
+package published
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+)
+
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func waits() *answer.Answer {
+	return &answer.Answer{
+		APIVersion: answer.APIVersion, Job: answer.Job{Kind: "TFJob", Namespace: "team", Name: "llama", UID: "u1"},
+		Verdict: answer.Waiting, Headline: "needs 8 GPUs, 4 are free", Exit: answer.ExitWaiting,
+		Primary: &answer.Finding{Code: "INSUFFICIENT_GPU", Message: "for 3 minutes"},
+		Gang:    answer.Gang{MinMember: 4, Roles: []answer.Role{{Name: "Worker", Replicas: 4, Request: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("2")}}}},
+		Nodes:   &answer.Nodes{Total: 2, Rows: []answer.NodeRow{{Node: "n1"}}},
+		Unblock: []answer.Action{{Kind: answer.Fewer, Change: map[string]any{"Worker.replicas": 2}}},
+
+		Snapshot: answer.SnapshotStamp{At: &now},
+	}
+}
+
+func TestWhatIsPutIsGot(t *testing.T) {
+	e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: EventName("u1")}}
+	a := waits()
+	if err := Put(e, a); err != nil {
+		t.Fatal(err)
+	}
+	if len(a.Nodes.Rows) != 1 {
+		t.Error("Put changed the answer that it was given")
+	}
+	got, err := Get(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Headline != a.Headline || got.Nodes.Total != 2 || got.Nodes.Rows != nil || !Same(got, a) {
+		t.Errorf("got %+v", got)
+	}
+	if want := "WAITING  needs 8 GPUs, 4 are free"; e.Message != want || e.Name != "why-pending.u1" {
+		t.Errorf("event %s says %q, want %q", e.Name, e.Message, want)
+	}
+}
+
+func TestALongHeadlineIsCutBetweenCharacters(t *testing.T) {
+	a := waits()
+	a.Headline = strings.Repeat("ü", 2000)
+	e := &corev1.Event{}
+	if err := Put(e, a); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(e.Message); n > noteLimit || n < noteLimit-4 || !strings.HasSuffix(e.Message, "ü…") {
+		t.Errorf("%d bytes, ends in %q", n, e.Message[n-8:])
+	}
+}
+
+func TestGetRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		annotation map[string]string
+		want       string
+	}{
+		"nothing":   {nil, ErrNone.Error()},
+		"no JSON":   {map[string]string{Annotation: "{"}, "unexpected end"},
+		"a version": {map[string]string{Annotation: `{"apiVersion":"gangctl.why/v9"}`}, "gangctl.why/v9"},
+		"no time":   {map[string]string{Annotation: `{"apiVersion":"gangctl.why/v1"}`}, "no time"},
+	} {
+		_, err := Get(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Annotations: c.annotation}})
+		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, ErrNone) != (name == "nothing") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestSameIsBlindToTimeOnly(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*answer.Answer)
+		same   bool
+	}{
+		"an age":        {func(a *answer.Answer) { a.Primary.Message = "for 4 minutes"; a.Headline += " (4 min)" }, true},
+		"the moment":    {func(a *answer.Answer) { later := now.Add(time.Minute); a.Snapshot.At = &later }, true},
+		"the verdict":   {func(a *answer.Answer) { a.Verdict = answer.Blocked }, false},
+		"the code":      {func(a *answer.Answer) { a.Primary.Code = "BELOW_QUORUM" }, false},
+		"a member":      {func(a *answer.Answer) { a.Gang.Roles[0].Bound++ }, false},
+		"other advice":  {func(a *answer.Answer) { a.Unblock[0].Change = map[string]any{"Worker.replicas": 1} }, false},
+		"one more code": {func(a *answer.Answer) { a.AlsoBlocking = []answer.Finding{{Code: "NS_QUOTA"}} }, false},
+	} {
+		a := waits()
+		c.change(a)
+		if Same(waits(), a) != c.same {
+			t.Errorf("%s: same is %v", name, !c.same)
+		}
+	}
+}
+
+func TestAlive(t *testing.T) {
+	lease := func(age time.Duration, holder string) *coordinationv1.Lease {
+		renewed := metav1.NewMicroTime(now.Add(-age))
+		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &renewed, LeaseDurationSeconds: ptr.To(int32(15)), HolderIdentity: &holder}}
+	}
+	if !Alive(lease(10*time.Second, "pod-1"), now) {
+		t.Error("a lease of 10 s ago is not alive")
+	}
+	if Alive(lease(31*time.Second, "pod-1"), now) || Alive(lease(time.Second, ""), now) || Alive(&coordinationv1.Lease{}, now) {
+		t.Error("a lease that ran out, was given up or was never held is alive")
+	}
+}

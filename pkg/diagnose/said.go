@@ -1,0 +1,125 @@
+package diagnose
+
+import (
+	"regexp"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+)
+
+// fresh is how old a scheduler's words may be to count against a computation.
+const fresh = 2 * time.Minute
+
+// scheduler is what the gang's scheduler said last, and whether it agrees. Words that only pass the refusal of a sibling on
+// say nothing.
+func scheduler(w *view.World, r *stages.Result) *answer.Scheduler {
+	g := r.Gang
+	s := &answer.Scheduler{Name: g.Scheduler}
+	if seen := stages.FindScheduler(w, g.Scheduler).LastSeen; !seen.IsZero() {
+		s.LastSeen = &seen
+	}
+	said, at := words(w, g)
+	if said == "" {
+		return s
+	}
+	s.Said = said
+	if at.IsZero() {
+		return s
+	}
+	s.SaidAt, s.LastAttempt = &at, &at
+	s.Stale = changedSince(w, at)
+	room := r.Place != nil && r.Place.Fits() && r.Primary != nil && r.Primary.Code != answer.Fits && r.Primary.Code != answer.FitsNotPlaced
+	switch {
+	case !unschedulable.MatchString(said) || r.Verdict == answer.Uncertain:
+	case room && ofNodes.MatchString(said): // about what is not the reason here, and perhaps about a part of the gang
+	default:
+		agrees := r.Primary != nil && r.Primary.Code != answer.Fits && r.Primary.Code != answer.FitsNotPlaced
+		s.Agrees = &agrees
+	}
+	return s
+}
+
+// unschedulable recognises that a scheduler found no room.
+var unschedulable = regexp.MustCompile(`(?i)insufficient|\b0/\d+ nodes|unschedulable|overused|cannot find enough|cannot be satisfied`)
+
+// ofNodes recognises that it was for lack of room on nodes.
+var ofNodes = regexp.MustCompile(`(?i)\b0/\d+ nodes`)
+
+// echo recognises words that only pass on what befell a sibling.
+var echo = regexp.MustCompile(`failed recently|optimistic rejection|rejection in Unreserve|gets rejected due to`)
+
+// words are the most telling ones: of the latest about the pods or their group, one that is no echo.
+func words(w *view.World, g *view.Gang) (string, time.Time) {
+	best, at := "", time.Time{}
+	consider := func(text string, when time.Time) {
+		text = strings.TrimSpace(text)
+		if text == "" {
+			return
+		}
+		better := best == "" || echo.MatchString(best) && !echo.MatchString(text)
+		if better || !echo.MatchString(text) && when.After(at) {
+			best, at = text, when
+		}
+	}
+	for _, e := range w.PodEvents(g) {
+		if e.Reason == "FailedScheduling" || e.Reason == "Unschedulable" {
+			consider(e.Message, e.Last)
+		}
+	}
+	if d := g.Decl; d != nil {
+		for _, word := range d.Words {
+			consider(word.Message, word.At)
+		}
+		for _, e := range w.Events("PodGroup", d.Key.Namespace, d.Key.Name) {
+			consider(e.Message, e.Last)
+		}
+	}
+	if best != "" {
+		return best, at
+	}
+	for _, m := range g.Members {
+		if m.Pod == nil {
+			continue
+		}
+		for _, c := range m.Pod.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+				consider(c.Message, c.LastTransitionTime.Time)
+			}
+		}
+	}
+	return best, at
+}
+
+// changedSince reports whether something that matters happened after a moment: a pod with a node came or ended, a node came
+// or changed its state; or whether the moment is long ago.
+func changedSince(w *view.World, at time.Time) bool {
+	if w.Age(at) > fresh {
+		return true
+	}
+	for _, n := range w.Snap.Nodes {
+		if n.CreationTimestamp.After(at) {
+			return true
+		}
+		for _, c := range n.Status.Conditions {
+			if c.Type == corev1.NodeReady && c.LastTransitionTime.After(at) {
+				return true
+			}
+		}
+	}
+	for _, p := range w.Snap.Pods {
+		for _, s := range p.Status.ContainerStatuses {
+			if s.State.Terminated != nil && s.State.Terminated.FinishedAt.After(at) && p.Spec.NodeName != "" {
+				return true
+			}
+		}
+		if p.Spec.NodeName != "" && p.Status.StartTime != nil && p.Status.StartTime.After(at) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,90 @@
+package diagnose
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+)
+
+// situation is a cluster and what the answer for team/gang must be.
+type situation struct {
+	name  string
+	build func(c *clustertest.Cluster)
+	code  answer.Code
+	exit  int
+	// also must be among the later findings; offers among the kinds of action; says in the text.
+	also   []answer.Code
+	offers []answer.ActionKind
+	never  []answer.ActionKind // must not be offered
+	says   []string
+}
+
+func waiting(workers int, gpus int64) clustertest.Gang {
+	return clustertest.Gang{Name: "gang", Workers: workers, GPUs: gpus}
+}
+
+func TestSituations(t *testing.T) {
+	all := slices.Concat(requestSituations(), podSituations(), groupSituations(), queueSituations(), schedulerSituations(), placeSituations(), startSituations(), lifeSituations())
+	seen := map[answer.Code]bool{}
+	for _, s := range all {
+		t.Run(s.name, func(t *testing.T) {
+			c := clustertest.New()
+			s.build(c)
+			a, err := Explain(context.Background(), c.Done(), Question{Namespace: "team", Name: "gang"}, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.check(t, a)
+			if a.Primary != nil {
+				seen[a.Primary.Code] = true
+			}
+		})
+	}
+	for _, code := range answer.Codes() {
+		// A kind that is not served has no job: TestAbsent. A search that hits its budget is no matter of objects.
+		if !seen[code] && code != answer.CRDNotInstalled && code != answer.SearchIncomplete {
+			t.Errorf("no situation leads to %s", code)
+		}
+	}
+}
+
+func (s situation) check(t *testing.T, a *answer.Answer) {
+	t.Helper()
+	code := answer.Code("")
+	if a.Primary != nil {
+		code = a.Primary.Code
+	}
+	if code != s.code || a.Exit != s.exit {
+		t.Errorf("got %s exit %d, want %s exit %d", code, a.Exit, s.code, s.exit)
+	}
+	for _, want := range s.also {
+		if !slices.ContainsFunc(a.AlsoBlocking, func(f answer.Finding) bool { return f.Code == want }) {
+			t.Errorf("alsoBlocking lacks %s", want)
+		}
+	}
+	has := func(kind answer.ActionKind) bool {
+		return slices.ContainsFunc(a.Unblock, func(x answer.Action) bool { return x.Kind == kind && x.Verified })
+	}
+	for _, kind := range s.offers {
+		if !has(kind) {
+			t.Errorf("no %s is offered", kind)
+		}
+	}
+	for _, kind := range s.never {
+		if has(kind) {
+			t.Errorf("%s is offered", kind)
+		}
+	}
+	out := text(t, a)
+	for _, want := range s.says {
+		if !match(want, out) {
+			t.Errorf("the text lacks %q", want)
+		}
+	}
+	if t.Failed() {
+		t.Log("\n" + out)
+	}
+}

@@ -1,0 +1,95 @@
+package stages_test
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// Pods that nobody owns are a gang too, if they say so.
+func TestBarePods(t *testing.T) {
+	orphaned := func(c *clustertest.Cluster) {
+		delete(c.S.Custom, kindOf("kubeflow.org", "TFJob"))
+		for _, p := range c.S.Pods {
+			if p.Namespace == "team" {
+				p.OwnerReferences = nil
+			}
+		}
+		for _, u := range c.S.Custom[kindOf("scheduling.x-k8s.io", "PodGroup")] {
+			u.SetOwnerReferences(nil)
+		}
+	}
+	gated := func(g *clustertest.Gang) {
+		g.Dialect, g.Queue = gang.Kueue, "lq"
+		g.Pod = func(_ int, p *corev1.Pod) {
+			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}}
+		}
+	}
+	for _, r := range []rung{
+		{name: "fits", code: answer.Fits, exit: 3, first: "all 2 members", never: []answer.Code{answer.OperatorMissing, answer.BelowQuorum}, build: func(c *clustertest.Cluster) { c.Nodes(2, 8).Add(gangOf(2, 8, young)) }},
+		{name: "busy", code: answer.NodesBusy, exit: 3, first: "2 members with 8 GPUs each", build: func(c *clustertest.Cluster) { c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(2, 8)) }},
+		{name: "its group is not there", code: answer.PodGroupMissing, exit: 4, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8))
+			c.S.Custom[kindOf("scheduling.x-k8s.io", "PodGroup")] = nil
+		}},
+		{name: "fewer pods than the minimum: nobody makes more", code: answer.MinMemberTooHigh, exit: 4, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Min = 3 }))
+		}},
+		{name: "held by Kueue, whose Workload the pods own together", code: answer.KueueQuota, exit: 3, first: "cq has 8 of 16", never: []answer.Code{answer.SchedulingGated, answer.QueueNotFound}, build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			uses(c, "other", "cq", "8")
+			c.Add(gangOf(2, 8, gated))
+			u := c.Workload("gang", "lq", 0)
+			set([]any{map[string]any{"apiVersion": "v1", "kind": "Pod", "name": "gang-worker-0", "uid": "Pod:team/gang-worker-0"}}, "metadata", "ownerReferences")(u.Object)
+		}},
+		{name: "admitted by Kueue", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.KueueQuota}, build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			c.Runs("a", 8, "n1", "n2", "n3").Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Dialect, g.Queue = gang.Kueue, "lq" }))
+			u := c.Workload("gang", "lq", 0)
+			clustertest.Admit(u, "cq", "f", "16")
+			set([]any{map[string]any{"apiVersion": "v1", "kind": "Pod", "name": "gang-worker-0", "uid": "Pod:team/gang-worker-0"}}, "metadata", "ownerReferences")(u.Object)
+		}},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			c := clustertest.New()
+			r.build(c)
+			orphaned(c)
+			w := view.New(c.Done())
+			subject, err := w.Find(view.Question{Kind: "pod", Namespace: "team", Name: "gang-worker-0"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := stages.Climb(context.Background(), w, subject, stages.Options{})
+			r.check(t, got)
+			sound(t, "", got)
+		})
+	}
+}
+
+// What a gang holds is counted by its placed members, and from when the last of them was up.
+func TestHeld(t *testing.T) {
+	c := clustertest.New().Nodes(3, 8).Add(gangOf(3, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }))
+	w := view.New(c.Done())
+	subject, err := w.Find(view.Question{Namespace: "team", Name: "gang"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, since := stages.Held(w.Gang(subject))
+	if n != 16 || since.IsZero() || !since.Equal(c.S.Pods[1].Status.StartTime.Time) {
+		t.Errorf("got %d GPUs since %v", n, since)
+	}
+	for kind, want := range map[string]string{"TFJob": "training.kubeflow.org/job-name=gang", "Job": "job-name=gang"} {
+		c := clustertest.New().Add(gangOf(1, 1, func(g *clustertest.Gang) { g.Kind = kind }))
+		subject, err := view.New(c.Done()).Find(view.Question{Namespace: "team", Name: "gang"})
+		if err != nil || stages.PodSelector(subject) != want {
+			t.Errorf("%s: got %s %v", kind, stages.PodSelector(subject), err)
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package stages
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// lostMember is a member that was there once.
+type lostMember struct {
+	view.Member
+	// node is where it was, if that can be told; since when it is gone; how it went.
+	node  string
+	since time.Time
+	how   string
+}
+
+// lostMembers are those without a node that had one, as their siblings have: they were made, or lost their node, after the
+// first of the others had started.
+func (c *climb) lostMembers() []lostMember {
+	started := c.firstStart()
+	var all []lostMember
+	for _, m := range c.g.Members {
+		l := lostMember{Member: m}
+		switch {
+		case m.State == view.Lost:
+			l.node, l.how = m.Pod.Spec.NodeName, "its node is not ready"
+		case m.State == view.Leaving:
+			l.node, l.since, l.how = m.Pod.Spec.NodeName, deletedAt(m.Pod), "it is being deleted"
+			for _, cond := range m.Pod.Status.Conditions {
+				if cond.Type == corev1.DisruptionTarget && cond.Status == corev1.ConditionTrue {
+					l.how = strings.TrimSpace(cond.Reason + " " + cond.Message)
+				}
+			}
+		case m.State == view.Broken:
+			l.node, l.how = m.Pod.Spec.NodeName, strings.TrimSpace(strings.ToLower(m.Pod.Status.Reason)+" "+m.Pod.Status.Message)
+		case started.IsZero():
+			continue
+		case m.Pod == nil:
+			l.how = "no pod replaces it"
+			c.remember(&l)
+		case (m.State == view.Unbound || m.State == view.Gated) && m.Pod.CreationTimestamp.After(started.Add(creating)):
+			l.since = m.Pod.CreationTimestamp.Time
+			c.remember(&l)
+		default:
+			continue
+		}
+		c.whereWas(&l, started)
+		all = append(all, l)
+	}
+	return all
+}
+
+// firstStart is when the first of the members that run did start; zero if none runs.
+func (c *climb) firstStart() time.Time {
+	var first time.Time
+	for _, m := range c.g.Members {
+		if at := m.Pod; m.State == view.Up && at.Status.StartTime != nil && (first.IsZero() || at.Status.StartTime.Time.Before(first)) {
+			first = at.Status.StartTime.Time
+		}
+	}
+	return first
+}
+
+// deletedAt is when somebody asked for the deletion of a pod: its timestamp is when the grace period ends.
+func deletedAt(p *corev1.Pod) time.Time {
+	at := p.DeletionTimestamp.Time
+	if p.DeletionGracePeriodSeconds != nil {
+		at = at.Add(-time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
+	}
+	return at
+}
+
+// departures are the reasons of events that say how a pod went.
+var departures = []string{"Preempted", "Preempting", "Evicted", "Evict", "TaintManagerEviction", "NodeNotReady", "NodeShutdown", "DeletingPod", "ExitedWithCode"}
+
+// boundTo is how a scheduler says which node a pod got.
+var boundTo = regexp.MustCompile(`assigned \S+ to (\S+)`)
+
+// remember asks the events of the pod that a member had before, which was of the same name, where it was and how it went.
+func (c *climb) remember(l *lostMember) {
+	name := c.podName(l.Member)
+	if l.Pod != nil {
+		name = l.Pod.Name
+	}
+	for _, e := range c.w.Events("Pod", c.g.Meta.Namespace, name) {
+		if l.Pod != nil && !e.Last.Before(l.Pod.CreationTimestamp.Time) {
+			continue // about the pod that is there now
+		}
+		if m := boundTo.FindStringSubmatch(e.Message); m != nil && l.node == "" && e.Reason == "Scheduled" {
+			l.node = m[1]
+		}
+		if slices.Contains(departures, e.Reason) && (l.how == "" || l.Pod == nil && l.since.IsZero()) {
+			l.how, l.since = strings.ToLower(e.Reason)+": "+e.Message, e.Last
+		}
+	}
+}
+
+// podName is the name of a member's pod; "" where names are random.
+func (c *climb) podName(m view.Member) string {
+	if c.g.Reader.PodName == nil {
+		return ""
+	}
+	return c.g.Reader.PodName(c.g.Meta.Name, gang.Place{Role: strings.ToLower(m.Role), Index: m.Index})
+}
+
+// whereWas guesses the node of a member that was replaced: one that went away while the gang ran and where no sibling is.
+func (c *climb) whereWas(l *lostMember, started time.Time) {
+	taken := map[string]bool{}
+	for _, m := range c.g.Members {
+		if m.Bound() && m.Name() != l.Name() {
+			taken[m.Pod.Spec.NodeName] = true
+		}
+	}
+	for _, n := range c.w.Cluster().Nodes() {
+		if l.node != "" && n.Name != l.node || l.node == "" && (view.NodeReady(n) || taken[n.Name]) {
+			continue
+		}
+		for _, cond := range n.Status.Conditions {
+			if cond.Type == corev1.NodeReady && cond.Status != corev1.ConditionTrue && !cond.LastTransitionTime.Time.Before(started) {
+				l.node, l.since = n.Name, cond.LastTransitionTime.Time
+				l.how = fmt.Sprintf("node %s is not ready", n.Name)
+				return
+			}
+		}
+	}
+	if l.node != "" && c.w.Cluster().Node(l.node) == nil {
+		l.how = strings.TrimPrefix(l.how+"; its node "+l.node+" is gone", "; ")
+	}
+}
+
+// lost: members that ran are gone, and the gang cannot run without them.
+func (c *climb) lost(lost []lostMember) *Finding {
+	l := lost[0]
+	var names []string
+	for _, x := range lost {
+		names = append(names, x.Name())
+	}
+	up := fraction(c.g.Count(view.Up, view.Succeeded), c.g.Total())
+	idle, _ := c.idle()
+	idling := ""
+	if idle > 0 {
+		idling = fmt.Sprintf("; %s idle", phrase.Count(idle, "GPU"))
+	}
+	thieves := c.thieves(lost)
+	code, tail := answer.MemberLost, ", and there is no room for "+phrase.Verb(len(names), "it", "them")
+	switch {
+	case len(thieves) > 0:
+		code, tail = answer.SlotStolen, ", and "+thieves[0].String()+" took the room"
+	case c.Place == nil:
+		tail = ""
+	case c.Place.Fits():
+		tail = ", and there is room again"
+	}
+	when := ""
+	if !l.since.IsZero() {
+		when = fmt.Sprintf(" %s ago", phrase.Age(c.w.Age(l.since)))
+	}
+	where := ""
+	if l.node != "" {
+		where = " on " + l.node
+	}
+	f := found(answer.StageLife, code, answer.Degraded, answer.Nobody, "%s run: %s %s lost%s%s%s%s", up, phrase.Names(names), phrase.Verb(len(names), "was", "were"), where, when, tail, idling).
+		fact("lost", names).fact("idleGPUs", idle).since(l.since)
+	for _, x := range lost {
+		if x.how != "" {
+			f.detail("%s: %s", x.Name(), x.how)
+		}
+	}
+	for _, h := range thieves {
+		for _, p := range h.Pods {
+			if p.Status.StartTime != nil {
+				f.detail("%s took %s %s ago", h, p.Spec.NodeName, phrase.Age(c.w.Age(p.Status.StartTime.Time)))
+			}
+		}
+	}
+	return f
+}
+
+// thieves are the holders that came after the loss onto nodes that the member may use, if without them there would be room.
+func (c *climb) thieves(lost []lostMember) []*view.Holder {
+	since := lost[0].since
+	role := c.simulated(lost[0].Member)
+	if since.IsZero() || role == nil || c.Matrices[role.Name].Rows == nil {
+		return nil
+	}
+	nodes := sets.New(mayUse(c.Matrices[role.Name])...)
+	device := phrase.Device(placement.Request(role.Pod))
+	came := func(p *corev1.Pod) bool {
+		return p.Status.StartTime != nil && p.Status.StartTime.After(since) && nodes.Has(p.Spec.NodeName) && (device == "" || placement.Asked(p, device) > 0)
+	}
+	if !c.fitOn(c.without(func(_ *view.Holder, p *corev1.Pod) bool { return came(p) }), nil).Fits() {
+		return nil
+	}
+	return slices.DeleteFunc(c.others(), func(h *view.Holder) bool { return !slices.ContainsFunc(h.Pods, came) })
+}
+
+// simulated is the role that stands for a member in the simulation; nil if it is not to be placed.
+func (c *climb) simulated(m view.Member) *placement.Role {
+	for i, r := range c.Party.Roles {
+		if slices.ContainsFunc(c.Party.Members[r.Name], func(other view.Member) bool { return other.Name() == m.Name() }) {
+			return &c.Party.Roles[i]
+		}
+	}
+	return nil
+}
+
+// history remarks how members of a gang that holds nothing were lost before: it waits for the second time.
+func (c *climb) history() {
+	var names []string
+	var last lostMember
+	for _, m := range c.g.Members {
+		l := lostMember{Member: m}
+		if m.Pod == nil {
+			continue
+		}
+		if c.remember(&l); l.how != "" {
+			names, last = append(names, m.Name()), l
+		}
+	}
+	if len(names) > 0 {
+		c.Notes = append(c.Notes, fmt.Sprintf("it ran before: %s %s lost, %s ago: %s", phrase.Names(names), phrase.Verb(len(names), "was", "were"), phrase.Age(c.w.Age(last.since)), last.how))
+	}
+}

@@ -1,0 +1,79 @@
+package stages_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+)
+
+func TestTooBig(t *testing.T) {
+	check(t, []rung{
+		{name: "one member", code: answer.TooBig, exit: 6, first: "each worker asks for 16 GPUs, and the largest node has 8", build: func(c *clustertest.Cluster) { c.Nodes(4, 8).Add(gangOf(1, 16)) }},
+		{name: "all members", code: answer.TooBig, exit: 6, first: "it needs 6 workers with 8 GPUs each, 48 in all, and the whole cluster has 32 GPUs on 4 nodes", says: []string{"4 of 6 members"}, build: func(c *clustertest.Cluster) { c.Nodes(4, 8).Add(gangOf(6, 8)) }},
+		{name: "what DaemonSets use does not come back", code: answer.TooBig, exit: 6, first: "asks for 96 cpu, and the largest node has 94 left: of 96, DaemonSets use 2", build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Daemon("agent", "n1", "2")
+			c.Add(gangOf(1, 8, func(g *clustertest.Gang) { g.CPU = "96" }))
+		}},
+		{name: "a side-car asks too", code: answer.TooBig, exit: 6, first: "16 GPUs", says: []string{"container tensorflow asks for 8, container side asks for 8"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
+				r := clustertest.List("nvidia.com/gpu", "8")
+				p.Containers = append(p.Containers, corev1.Container{Name: "side", Resources: corev1.ResourceRequirements{Requests: r, Limits: r}})
+			})))
+		}},
+		{name: "an init container that stays asks too, and not for GPUs", code: answer.TooBig, exit: 6, first: "each worker asks for 98 cpu, and the largest node has 96", says: []string{"cpu: container tensorflow asks for 90, init container proxy asks for 8"}, not: []string{"GPUs are there"}, build: func(c *clustertest.Cluster) {
+			always := corev1.ContainerRestartPolicyAlways
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.CPU = "90" }, spec(func(p *corev1.PodSpec) {
+				p.InitContainers = []corev1.Container{{Name: "proxy", RestartPolicy: &always, Resources: corev1.ResourceRequirements{Requests: clustertest.List("cpu", "8")}}}
+			})))
+		}},
+		{name: "the nodes that it may use have none", code: answer.TooBig, exit: 6, first: "each worker asks for 8 GPUs, and the largest node that it may use has 0", build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Node("n2", 0)
+			label(c, "pool", "gpu", "cpu")
+			c.Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"pool": "cpu"} })))
+		}},
+		{name: "with every node repaired it would fit", code: answer.NodeNotReady, exit: 5, never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8))
+			clustertest.NotReady(c.S.Nodes[0], time.Hour)
+		}},
+		{name: "all nodes are tainted", code: answer.TooBig, exit: 6, first: "no node takes a worker: 2 nodes taint dedicated=infra:NoSchedule", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8))
+			for _, n := range c.S.Nodes {
+				n.Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
+			}
+		}},
+		{name: "packing", code: answer.TooBig, exit: 6, first: "room for 2", build: func(c *clustertest.Cluster) { c.Nodes(2, 8).Add(gangOf(3, 5)) }},
+		{name: "no node", code: answer.TooBig, exit: 6, first: "no node", build: func(c *clustertest.Cluster) { c.Add(gangOf(1, 1)) }},
+		{name: "one role of two", code: answer.TooBig, exit: 6, first: "each PS asks for 200 cpu", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(1, 8, func(g *clustertest.Gang) { g.More = []clustertest.Role{{Name: "PS", Replicas: 1, CPU: "200"}} }))
+		}},
+		{name: "cards of another maker", code: answer.TooBig, exit: 6, first: "each worker asks for 16 GPUs", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 0)
+			offers(c, "amd.com/gpu", "8")
+			c.Add(gangOf(1, 0, asksFor("amd.com/gpu", "16")))
+		}},
+	})
+}
+
+// A search that has no time says so, and does not say that there is no place.
+func TestOutOfTime(t *testing.T) {
+	build := func(c *clustertest.Cluster) {
+		for i := range 12 {
+			c.Node("n"+string(rune('a'+i)), int64(5+i%4))
+		}
+		g := gangOf(7, 3)
+		for i, n := range []int64{2, 4, 5} {
+			g.More = append(g.More, clustertest.Role{Name: "R" + string(rune('a'+i)), Replicas: 5, GPUs: n, Spec: func(p *corev1.PodSpec) { p.Affinity = clustertest.Apart("gang") }})
+		}
+		c.Add(g)
+	}
+	got := climb(t, build, stages.Options{Budget: time.Nanosecond})
+	rung{code: answer.SearchIncomplete, exit: 8, first: "no placement was found in time", never: []answer.Code{answer.TooBig, answer.NodesBusy}}.check(t, got)
+	if slow := climb(t, build, stages.Options{Budget: 5 * time.Second}); slow.Primary.Code == answer.SearchIncomplete {
+		t.Error("not even time helps: the test proves nothing")
+	}
+}

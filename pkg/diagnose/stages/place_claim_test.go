@@ -1,0 +1,114 @@
+package stages_test
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+)
+
+// devices publishes so many devices of class gpu on each node.
+func devices(c *clustertest.Cluster, count int) {
+	c.Put(&resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}})
+	for _, n := range c.S.Nodes {
+		slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "slice-" + n.Name}, Spec: resourcev1.ResourceSliceSpec{Driver: "gpu.example.com", NodeName: &n.Name, Pool: resourcev1.ResourcePool{Name: n.Name, ResourceSliceCount: 1}}}
+		for i := range count {
+			slice.Spec.Devices = append(slice.Spec.Devices, resourcev1.Device{Name: fmt.Sprintf("d%d", i)})
+		}
+		c.Put(slice)
+	}
+}
+
+func deviceRequest(class string) resourcev1.ResourceClaimSpec {
+	return resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{
+		{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1}}}}}
+}
+
+// template is one by which every pod claims a device of a class.
+func template(c *clustertest.Cluster, name, class string) {
+	c.Put(&resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}, Spec: resourcev1.ResourceClaimTemplateSpec{Spec: deviceRequest(class)}})
+}
+
+// claims lets every pod claim by a template.
+func claims(name string) func(*clustertest.Gang) {
+	return spec(func(p *corev1.PodSpec) {
+		p.ResourceClaims = []corev1.PodResourceClaim{{Name: "r", ResourceClaimTemplateName: &name}}
+	})
+}
+
+// taken allocates a device of a node to a pod.
+func taken(c *clustertest.Cluster, node, device, pod string) {
+	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: pod + "-r", UID: types.UID(pod + "-r")}, Spec: deviceRequest("gpu")}
+	claim.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{{Request: "r", Driver: "gpu.example.com", Pool: node, Device: device}}}}
+	claim.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: pod, UID: types.UID("Pod:research/" + pod)}}
+	c.Put(claim)
+}
+
+func TestDeviceClaims(t *testing.T) {
+	check(t, []rung{
+		{name: "free", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 0)
+			devices(c, 1)
+			template(c, "one", "gpu")
+			c.Add(gangOf(2, 0, claims("one"), young))
+		}},
+		{name: "taken by a job that ends", code: answer.DRAUnallocatable, exit: 3, first: "allocated to others; 1 of 2 members could have theirs", says: []string{"TFJob research/a has 1 device on n1"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 0)
+			devices(c, 1)
+			template(c, "one", "gpu")
+			name := "a-worker-0-r"
+			o := other("a", 0, "n1")
+			o.Spec = func(p *corev1.PodSpec) {
+				p.ResourceClaims = []corev1.PodResourceClaim{{Name: "r", ResourceClaimName: &name}}
+			}
+			c.Add(o)
+			taken(c, "n1", "d0", "a-worker-0")
+			c.Add(gangOf(2, 0, claims("one")))
+		}},
+		{name: "too few in the whole cluster", code: answer.TooBig, exit: 6, first: "too few of the devices that its resource claims ask for: 2 of 3", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 0)
+			devices(c, 1)
+			template(c, "one", "gpu")
+			c.Add(gangOf(3, 0, claims("one")))
+		}},
+		{name: "no such template", code: answer.DRAUnallocatable, exit: 4, first: `ResourceClaimTemplate "oen" does not exist in namespace team`, says: []string{"did you mean one"}, fix: "name one instead of oen", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 0)
+			devices(c, 1)
+			template(c, "one", "gpu")
+			c.Add(gangOf(2, 0, claims("oen")))
+		}},
+		{name: "no such claim", code: answer.DRAUnallocatable, exit: 4, first: `ResourceClaim "mine" does not exist`, build: func(c *clustertest.Cluster) {
+			mine := "mine"
+			c.Nodes(2, 0)
+			devices(c, 1)
+			c.Add(gangOf(1, 0, spec(func(p *corev1.PodSpec) {
+				p.ResourceClaims = []corev1.PodResourceClaim{{Name: "r", ResourceClaimName: &mine}}
+			})))
+		}},
+		{name: "no such class", code: answer.DRAUnallocatable, exit: 4, first: `DeviceClass "gpus" does not exist, so no worker gets its devices; there are: gpu`, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 0)
+			devices(c, 1)
+			template(c, "one", "gpus")
+			c.Add(gangOf(2, 0, claims("one")))
+		}},
+		{name: "nobody publishes devices", code: answer.DRAUnallocatable, exit: 5, first: "the driver of class gpu does not run", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 0)
+			c.Put(&resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}})
+			template(c, "one", "gpu")
+			c.Add(gangOf(2, 0, claims("one")))
+		}},
+		{name: "templates may not be listed", code: answer.Fits, exit: 3, never: []answer.Code{answer.DRAUnallocatable}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 0)
+			devices(c, 1)
+			c.S.Denied = []snapshot.Denial{{Resource: "resourceclaimtemplates.resource.k8s.io"}}
+			c.Add(gangOf(2, 0, claims("one"), young))
+		}},
+	})
+}

@@ -1,0 +1,112 @@
+package stages_test
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+)
+
+// asksFor lets each member ask for some of a device.
+func asksFor(name corev1.ResourceName, n string) func(*clustertest.Gang) {
+	return spec(func(p *corev1.PodSpec) {
+		r := p.Containers[0].Resources
+		r.Requests[name], r.Limits[name] = resource.MustParse(n), resource.MustParse(n)
+	})
+}
+
+// offers gives every node some of a device.
+func offers(c *clustertest.Cluster, name corev1.ResourceName, n string) {
+	for _, node := range c.S.Nodes {
+		node.Status.Allocatable[name], node.Status.Capacity[name] = resource.MustParse(n), resource.MustParse(n)
+	}
+}
+
+func label(c *clustertest.Cluster, key string, values ...string) {
+	for i, v := range values {
+		c.S.Nodes[i].Labels[key] = v
+	}
+}
+
+func plugin(c *clustertest.Cluster, name string, ready, wanted int32) {
+	c.Put(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name}, Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"ds": name}}},
+		Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: wanted, NumberReady: ready}})
+}
+
+func TestDevices(t *testing.T) {
+	check(t, []rung{
+		{name: "a slip", code: answer.ResourceNotOffered, exit: 4, first: `no node offers nvidia.com/gpus; there are: nvidia.com/gpu .2 nodes.`, says: []string{"did you mean nvidia.com/gpu"}, fix: "ask for nvidia.com/gpu", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 0, asksFor("nvidia.com/gpus", "8")))
+		}},
+		{name: "another vendor, whose plugin is not there", code: answer.ResourceNotOffered, exit: 4, first: "no node offers amd.com/gpu", never: []answer.Code{answer.NoDevicePlugin}, not: []string{"did you mean"}, build: func(c *clustertest.Cluster) {
+			plugin(c, "nvidia-device-plugin", 2, 2)
+			c.Nodes(2, 8).Add(gangOf(2, 0, asksFor("amd.com/gpu", "8")))
+		}},
+		{name: "whole devices where they are cut", code: answer.ResourceNotOffered, exit: 4, first: "no node offers nvidia.com/gpu.*nvidia.com/mig-3g.40gb", never: []answer.Code{answer.NoDevicePlugin}, build: func(c *clustertest.Cluster) {
+			plugin(c, "nvidia-device-plugin", 2, 2)
+			c.Nodes(2, 0)
+			offers(c, "nvidia.com/mig-3g.40gb", "14")
+			label(c, "nvidia.com/gpu.present", "true", "true")
+			c.Add(gangOf(2, 8))
+		}},
+		{name: "a cut that no node has", code: answer.ResourceNotOffered, exit: 4, first: "nvidia.com/mig-1g.10gb.*mig-3g.40gb", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 0)
+			offers(c, "nvidia.com/mig-3g.40gb", "14")
+			c.Add(gangOf(2, 0, asksFor("nvidia.com/mig-1g.10gb", "1")))
+		}},
+		{name: "cut devices fit", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 0)
+			offers(c, "nvidia.com/mig-3g.40gb", "14")
+			c.Add(gangOf(2, 0, asksFor("nvidia.com/mig-3g.40gb", "14"), young))
+		}},
+		{name: "the plugin is down", code: answer.NoDevicePlugin, exit: 5, first: "2 nodes .n1, n2. look like they have GPUs and advertise none", says: []string{"device plugin kube-system/nvidia-device-plugin: 0/2 ready"}, build: func(c *clustertest.Cluster) {
+			plugin(c, "nvidia-device-plugin", 0, 2)
+			c.Nodes(2, 0).Add(gangOf(2, 8))
+			label(c, "nvidia.com/gpu.present", "true", "true")
+		}},
+		{name: "the plugin went down: the nodes remember what they have", code: answer.NoDevicePlugin, exit: 5, first: "advertise none", says: []string{"0/2 ready"}, build: func(c *clustertest.Cluster) {
+			plugin(c, "nvidia-device-plugin", 0, 2)
+			c.Nodes(2, 8).Add(gangOf(2, 8))
+			for _, n := range c.S.Nodes {
+				n.Status.Allocatable = n.Status.Allocatable.DeepCopy()
+				n.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("0")
+			}
+		}},
+		{name: "the plugin is down on one of two nodes", code: answer.NoDevicePlugin, exit: 5, first: "n2", says: []string{"1/2 ready"}, build: func(c *clustertest.Cluster) {
+			plugin(c, "nvidia-device-plugin", 1, 2)
+			c.Node("n1", 8)
+			c.Node("n2", 0)
+			label(c, "nvidia.com/gpu.count", "8", "8")
+			c.Add(gangOf(2, 8))
+		}},
+		{name: "the plugin is down on one of two nodes, and it would not help", code: answer.TooBig, exit: 6, never: []answer.Code{answer.NoDevicePlugin}, build: func(c *clustertest.Cluster) {
+			plugin(c, "nvidia-device-plugin", 1, 2)
+			c.Node("n1", 8)
+			c.Node("n2", 0)
+			label(c, "nvidia.com/gpu.count", "8", "8")
+			c.Add(gangOf(3, 8))
+		}},
+		{name: "a plugin without nodes of its kind", code: answer.ResourceNotOffered, exit: 4, never: []answer.Code{answer.NoDevicePlugin}, build: func(c *clustertest.Cluster) {
+			plugin(c, "nvidia-device-plugin", 0, 0)
+			c.Nodes(2, 0).Add(gangOf(2, 8))
+		}},
+		{name: "labels only", code: answer.NoDevicePlugin, exit: 5, says: []string{"no DaemonSet of a device plugin"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 0).Add(gangOf(2, 8))
+			label(c, "nvidia.com/gpu.count", "8", "8")
+		}},
+		{name: "no sign of devices at all", code: answer.ResourceNotOffered, exit: 4, first: "there are: none", build: func(c *clustertest.Cluster) { c.Nodes(2, 0).Add(gangOf(2, 8)) }},
+		{name: "one of two roles", code: answer.ResourceNotOffered, exit: 4, says: []string{"rdma/hca"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(1, 8, func(g *clustertest.Gang) {
+				g.More = []clustertest.Role{{Name: "PS", Replicas: 1, Spec: func(p *corev1.PodSpec) {
+					r := p.Containers[0].Resources
+					r.Requests["rdma/hca"], r.Limits["rdma/hca"] = resource.MustParse("1"), resource.MustParse("1")
+				}}}
+			}))
+		}},
+	})
+}

@@ -1,0 +1,94 @@
+package stages_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+)
+
+func TestPasses(t *testing.T) {
+	going := func(left time.Duration) clustertest.Gang {
+		o := other("a", 8, "n1")
+		o.Pod = terminating(left)
+		return o
+	}
+	order := func(c *clustertest.Cluster, reason, message string, ago time.Duration) {
+		c.Event("Pod", "team", "gang-worker-0", "cluster-autoscaler", reason, message, ago)
+	}
+	group := func(c *clustertest.Cluster, n int) {
+		c.Nodes(n, 8)
+		for _, node := range c.S.Nodes {
+			node.Labels["nodegroup"] = "ng"
+		}
+	}
+	check(t, []rung{
+		{name: "victims leave", code: answer.VictimsTerminating, exit: 3, first: "research/a is being deleted, and then it fits: at most 4m40s left", build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(going(280 * time.Second)).Add(gangOf(1, 8))
+		}},
+		{name: "victims of preemption leave", code: answer.VictimsTerminating, exit: 3, first: "being preempted", build: func(c *clustertest.Cluster) {
+			o := going(time.Minute)
+			o.Pod = func(i int, p *corev1.Pod) {
+				terminating(time.Minute)(i, p)
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "PreemptionByScheduler"}}
+			}
+			c.Nodes(1, 8).Add(o).Add(gangOf(1, 8))
+		}},
+		{name: "only those whose room it needs are named", code: answer.VictimsTerminating, exit: 3, not: []string{"research/b"}, build: func(c *clustertest.Cluster) {
+			b := other("b", 0, "cpu1")
+			b.Pod = terminating(time.Minute)
+			c.Nodes(1, 8)
+			c.Node("cpu1", 0)
+			c.Add(going(time.Minute)).Add(b).Add(gangOf(1, 8))
+		}},
+		{name: "some leave, which is not enough", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.VictimsTerminating}, says: []string{"research/a holds 8 GPUs on n1, is going"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(going(time.Minute)).Runs("b", 8, "n2").Add(gangOf(2, 8))
+		}},
+		{name: "nodes are ordered", code: answer.ScalingUp, exit: 3, first: "2 nodes are coming.*1m ago|2 nodes are coming: the autoscaler ordered them 60s ago", build: func(c *clustertest.Cluster) {
+			group(c, 1)
+			c.Add(gangOf(3, 8))
+			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{ng 1->3 (max: 8)}]", time.Minute)
+		}},
+		{name: "nodes are ordered, but too few", code: answer.TooBig, exit: 6, never: []answer.Code{answer.ScalingUp}, build: func(c *clustertest.Cluster) {
+			group(c, 1)
+			c.Add(gangOf(3, 8))
+			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{ng 1->2 (max: 2)}]", time.Minute)
+		}},
+		{name: "nodes were ordered long ago", code: answer.TooBig, exit: 6, build: func(c *clustertest.Cluster) {
+			group(c, 1)
+			c.Add(gangOf(3, 8))
+			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{ng 1->3 (max: 8)}]", time.Hour)
+		}},
+		{name: "of a group without a node", code: answer.ScalingUp, exit: 3, says: []string{"cannot be told"}, build: func(c *clustertest.Cluster) {
+			group(c, 1)
+			c.Add(gangOf(3, 8))
+			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{fresh 0->3 (max: 8)}]", time.Minute)
+		}},
+		{name: "of a group that no node names", code: answer.ScalingUp, exit: 3, first: "1 node is coming: the autoscaler ordered it", says: []string{"whether it is enough cannot be told: no node carries the name of group fresh"}, build: func(c *clustertest.Cluster) {
+			group(c, 1)
+			c.Add(gangOf(3, 8))
+			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{fresh 1->2 (max: 8)}]", time.Minute)
+		}},
+		{name: "the autoscaler refuses", code: answer.NodesBusy, exit: 3, says: []string{"added no nodes.*1 max node group size reached", "node group ng may have 1 to 2 nodes and has 2"}, build: func(c *clustertest.Cluster) {
+			group(c, 2)
+			c.Deployment("kube-system", "ca", "registry.k8s.io/autoscaling/cluster-autoscaler:v1.36.1", "--nodes=1:2:ng")
+			c.Runs("a", 8, "n1", "n2").Add(gangOf(2, 8))
+			order(c, "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached", time.Minute)
+		}},
+		{name: "Karpenter brings a node", code: answer.ScalingUp, exit: 3, first: "1 node is coming|nodeclaim/gpu-x7k2p", build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
+			c.Event("Pod", "team", "gang-worker-0", "karpenter", "Nominated", "Pod should schedule on: nodeclaim/gpu-x7k2p", time.Minute)
+		}},
+		{name: "Karpenter's node has come", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.ScalingUp}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
+			c.Event("Pod", "team", "gang-worker-0", "karpenter", "Nominated", "Pod should schedule on: nodeclaim/gpu-x7k2p, node/n1", time.Minute)
+		}},
+		{name: "Karpenter refuses", code: answer.NodesBusy, exit: 3, says: []string{"karpenter added no nodes.*incompatible with nodepool"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
+			c.Event("Pod", "team", "gang-worker-0", "karpenter", "FailedScheduling", `Failed to schedule pod, incompatible with nodepool "gpu"`, time.Minute)
+		}},
+	})
+}

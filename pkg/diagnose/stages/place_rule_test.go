@@ -1,0 +1,107 @@
+package stages_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+)
+
+func TestRules(t *testing.T) {
+	zone := func(c *clustertest.Cluster) { label(c, "zone", "z1", "z1", "z2", "z2") }
+	spread := func(skew int32, how corev1.UnsatisfiableConstraintAction) func(*clustertest.Gang) {
+		return spec(func(p *corev1.PodSpec) {
+			p.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: skew, TopologyKey: "zone", WhenUnsatisfiable: how,
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"training.kubeflow.org/job-name": "gang"}}}}
+		})
+	}
+	check(t, []rung{
+		{name: "one rack, by affinity", code: answer.TopologyFragmented, exit: 3, first: "one value of zone: the best, z1, has room for 1/2, while 2 would fit in all", says: []string{"places by zone: z1 1, z2 1"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Runs("a", 8, "n1").Runs("b", 8, "n3").Add(gangOf(2, 8, spec(func(p *corev1.PodSpec) { p.Affinity = clustertest.Together("gang", "zone") })))
+			zone(c)
+		}},
+		{name: "one rack, by the group", code: answer.TopologyFragmented, exit: 3, first: "one value of zone", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Runs("a", 8, "n1").Runs("b", 8, "n3").Add(gangOf(2, 8, speaks(c, "native", "default-scheduler"), func(g *clustertest.Gang) {
+				g.Group = set([]any{map[string]any{"key": "zone"}}, "spec", "schedulingConstraints", "topology")
+			}))
+			zone(c)
+		}},
+		{name: "a rack by a label that no node has", code: answer.SelectorNoMatch, exit: 4, first: "no node has the label zones, by which Worker asks for its topology", says: []string{"did you mean the label zone"}, fix: "write zone for zones", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Add(gangOf(2, 8, spec(func(p *corev1.PodSpec) { p.Affinity = clustertest.Together("gang", "zones") })))
+			zone(c)
+		}},
+		{name: "a spread over a label that no node has", code: answer.SelectorNoMatch, exit: 4, first: "no node has the label zone", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Add(gangOf(2, 8, spread(1, corev1.DoNotSchedule)))
+		}},
+		{name: "no rack is large enough", code: answer.TooBig, exit: 6, first: "all 3 members must share one value of zone, and the largest has room for 2", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Add(gangOf(3, 8, spec(func(p *corev1.PodSpec) { p.Affinity = clustertest.Together("gang", "zone") })))
+			zone(c)
+		}},
+		{name: "spread", code: answer.TopologySpread, exit: 3, first: "the spread over zone .maxSkew 1.", says: []string{"research/a holds 16 GPUs on n1, n2"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8, spread(1, corev1.DoNotSchedule)))
+			zone(c)
+		}},
+		{name: "a spread that is a wish", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8, young, spread(1, corev1.ScheduleAnyway)))
+			zone(c)
+		}},
+		{name: "a spread wide enough", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8, young, spread(2, corev1.DoNotSchedule)))
+			zone(c)
+		}},
+		{name: "apart, and too few nodes", code: answer.TooBig, exit: 6, first: "anti-affinity asks for 3 nodes, one for each worker, and there are 2", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(3, 2, spec(func(p *corev1.PodSpec) { p.Affinity = clustertest.Apart("gang") })))
+		}},
+		{name: "apart, and the nodes are busy", code: answer.Fragmented, exit: 3, first: "each on a node of its own", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(2, 2, spec(func(p *corev1.PodSpec) { p.Affinity = clustertest.Apart("gang") })))
+		}},
+		{name: "the volume is elsewhere", code: answer.VolumeZone, exit: 3, first: "claim data is in z1, and what is free is elsewhere: 16 GPUs in z2", says: []string{"research/a holds 16 GPUs on n1, n2"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Runs("a", 8, "n1", "n2").Add(gangOf(1, 8, mounts("data")))
+			label(c, corev1.LabelTopologyZone, "z1", "z1", "z2", "z2")
+			boundClaim(c, "z1", corev1.ReadWriteMany)
+		}},
+		{name: "the volume is where no node is", code: answer.TooBig, exit: 6, first: "z9", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(1, 8, mounts("data")))
+			label(c, corev1.LabelTopologyZone, "z1", "z2")
+			boundClaim(c, "z9", corev1.ReadWriteMany)
+		}},
+		{name: "a volume for one pod that another job uses", code: answer.VolumeMultiAttach, exit: 3, first: "claim data is ReadWriteOncePod, and research-pod uses it", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(1, 8, mounts("data")))
+			boundClaim(c, "", corev1.ReadWriteOncePod)
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "research-pod", UID: "rp"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+			p.Spec.NodeName, p.Spec.RestartPolicy = "n1", corev1.RestartPolicyNever
+			p.Spec.Volumes = []corev1.Volume{{Name: "d", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+			c.Put(p)
+		}},
+		{name: "a volume for one pod that two members share", code: answer.VolumeMultiAttach, exit: 4, first: "claim data is ReadWriteOncePod, and 2 members", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+			boundClaim(c, "", corev1.ReadWriteOncePod)
+		}},
+		{name: "a volume for one node that two members share", code: answer.Fits, exit: 3, says: []string{"claim data is ReadWriteOnce.*n1, n2"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data"), young))
+			boundClaim(c, "", corev1.ReadWriteOnce)
+		}},
+		{name: "a volume for one node, and one node", code: answer.Fits, exit: 3, not: []string{"ReadWriteOnce"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 4, mounts("data"), young))
+			boundClaim(c, "", corev1.ReadWriteOnce)
+		}},
+	})
+}
+
+// boundClaim adds claim data, bound to a volume in a zone, or anywhere.
+func boundClaim(c *clustertest.Cluster, zone string, mode corev1.PersistentVolumeAccessMode) {
+	claim := pvc(c, "data", "", corev1.ClaimBound)
+	claim.Annotations = map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
+	claim.Spec.VolumeName, claim.Spec.AccessModes = "vol", []corev1.PersistentVolumeAccessMode{mode}
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "vol"}, Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound}}
+	pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "team", Name: "data", UID: "pvc"}
+	pv.Spec.AccessModes = claim.Spec.AccessModes
+	if zone != "" {
+		pv.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+			{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}}}}}}
+	}
+	c.Put(pv)
+}

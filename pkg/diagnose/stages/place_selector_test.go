@@ -1,0 +1,83 @@
+package stages_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+)
+
+// selects asks for nodes with labels, given as pairs of key and value.
+func selects(pairs ...string) func(*corev1.PodSpec) {
+	return func(p *corev1.PodSpec) {
+		p.NodeSelector = map[string]string{}
+		for i := 0; i < len(pairs); i += 2 {
+			p.NodeSelector[pairs[i]] = pairs[i+1]
+		}
+	}
+}
+
+func TestSelector(t *testing.T) {
+	needs := func(terms ...corev1.NodeSelectorTerm) func(*clustertest.Gang) {
+		return spec(func(p *corev1.PodSpec) {
+			p.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
+		})
+	}
+	term := func(key string, op corev1.NodeSelectorOperator, values ...string) corev1.NodeSelectorTerm {
+		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: op, Values: values}}}
+	}
+	check(t, []rung{
+		{name: "a value with a slip", code: answer.SelectorNoMatch, exit: 4, first: "no node has the label class=h1oo", says: []string{"class: a100 .1 node., h100 .1 node.", "did you mean h100"}, fix: "ask for class=h100", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, spec(selects("class", "h1oo"))))
+			label(c, "class", "h100", "a100")
+		}},
+		{name: "a key with a slip", code: answer.SelectorNoMatch, exit: 4, says: []string{"no node has a label gpu-tpye at all", "did you mean the label gpu-type"}, fix: "ask for gpu-type=", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, spec(selects("gpu-tpye", "h100"))))
+			label(c, "gpu-type", "h100", "h100")
+		}},
+		{name: "each label is there, but not on one node", code: answer.SelectorNoMatch, exit: 4, first: "together: class=h100, disk=ssd", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, spec(selects("class", "h100", "disk", "ssd"))))
+			label(c, "class", "h100", "a100")
+			label(c, "disk", "hdd", "ssd")
+		}},
+		{name: "an affinity", code: answer.SelectorNoMatch, exit: 4, first: `class=b200\|gb200`, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, needs(term("class", corev1.NodeSelectorOpIn, "b200", "gb200"))))
+			label(c, "class", "h100", "h100")
+		}},
+		{name: "a label that must exist", code: answer.SelectorNoMatch, exit: 4, first: "no node has the label nvlink", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, needs(term("nvlink", corev1.NodeSelectorOpExists))))
+		}},
+		{name: "a label that must not be", code: answer.SelectorNoMatch, exit: 4, first: "no node.*spot", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, needs(term("spot", corev1.NodeSelectorOpDoesNotExist))))
+			label(c, "spot", "true", "true")
+		}},
+		{name: "one of two terms matches", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, young, needs(term("class", corev1.NodeSelectorOpIn, "b200"), term("class", corev1.NodeSelectorOpIn, "h100"))))
+			label(c, "class", "h100", "h100")
+		}},
+		{name: "neither of two terms matches", code: answer.SelectorNoMatch, exit: 4, first: "no node.*its node affinity|no node.*class", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, needs(term("class", corev1.NodeSelectorOpIn, "b200"), term("class", corev1.NodeSelectorOpIn, "gb200"))))
+			label(c, "class", "h100", "h100")
+		}},
+		{name: "too few nodes with the label: that is another matter", code: answer.TooBig, exit: 6, says: []string{"not counted: n2"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, spec(selects("class", "h100"))))
+			label(c, "class", "h100", "a100")
+		}},
+		{name: "the node with the label is full", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.SelectorNoMatch}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(1, 8, spec(selects("class", "h100"))))
+			label(c, "class", "h100", "a100")
+		}},
+		{name: "the node with the label is away", code: answer.NodeNotReady, exit: 5, never: []answer.Code{answer.SelectorNoMatch}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(1, 8, spec(selects("class", "h100"))))
+			label(c, "class", "h100", "a100")
+			clustertest.NotReady(c.S.Nodes[0], time.Hour)
+		}},
+		{name: "a topology label with a slip", code: answer.SelectorNoMatch, exit: 4, says: []string{"did you mean the label topology.kubernetes.io/zone"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, spec(selects("topology.kubernetes.io/zones", "z1"))))
+			label(c, "topology.kubernetes.io/zone", "z1", "z1")
+		}},
+	})
+}

@@ -1,0 +1,134 @@
+package stages_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+)
+
+// pvc adds a claim; class "" is none.
+func pvc(c *clustertest.Cluster, name, class string, phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {
+	p := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: "pvc", CreationTimestamp: clustertest.Ago(20 * time.Minute)}, Status: corev1.PersistentVolumeClaimStatus{Phase: phase}}
+	p.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+	if class != "" {
+		p.Spec.StorageClassName = &class
+	}
+	c.Put(p)
+	return p
+}
+
+func class(c *clustertest.Cluster, name, provisioner string, mode storagev1.VolumeBindingMode) *storagev1.StorageClass {
+	sc := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner, VolumeBindingMode: &mode}
+	c.Put(sc)
+	return sc
+}
+
+func mounts(claim string) func(*clustertest.Gang) {
+	return spec(func(p *corev1.PodSpec) {
+		p.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
+	})
+}
+
+func TestVolumes(t *testing.T) {
+	const wait, now = storagev1.VolumeBindingWaitForFirstConsumer, storagev1.VolumeBindingImmediate
+	ephemeral := func(class string) func(*clustertest.Gang) {
+		return spec(func(p *corev1.PodSpec) {
+			template := &corev1.PersistentVolumeClaimTemplate{}
+			template.Spec.StorageClassName = &class
+			template.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+			p.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: template}}}}
+		})
+	}
+	check(t, []rung{
+		{name: "no claim of the name", code: answer.PVCUnbound, exit: 4, first: "PersistentVolumeClaim daat does not exist in namespace team", says: []string{"did you mean data"}, fix: "mount claim data instead of daat", build: func(c *clustertest.Cluster) {
+			pvc(c, "data", "", corev1.ClaimBound)
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("daat")))
+		}},
+		{name: "no claim, and too big whatever it mounts", code: answer.PVCUnbound, exit: 4, also: []answer.Code{answer.TooBig}, says: []string{"each worker asks for 16 GPUs, and the largest node has 8"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(1, 16, mounts("data")))
+		}},
+		{name: "no claim, and it would fit", code: answer.PVCUnbound, exit: 4, never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8, mounts("data")))
+		}},
+		{name: "claims may not be listed", code: answer.Fits, exit: 3, never: []answer.Code{answer.PVCUnbound}, build: func(c *clustertest.Cluster) {
+			c.S.Denied = []snapshot.Denial{{Resource: "persistentvolumeclaims"}}
+			c.Nodes(2, 8).Add(gangOf(1, 8, mounts("data"), young))
+		}},
+		{name: "no such class", code: answer.PVCUnbound, exit: 4, first: `StorageClass "fast" of PersistentVolumeClaim data does not exist; there are: slow`, says: []string{"storageclass.storage.k8s.io .fast. not found"}, fix: "with a StorageClass that exists", build: func(c *clustertest.Cluster) {
+			pvc(c, "data", "fast", corev1.ClaimPending)
+			class(c, "slow", "x", now)
+			c.Event("PersistentVolumeClaim", "team", "data", "persistentvolume-controller", "ProvisioningFailed", `storageclass.storage.k8s.io "fast" not found`, time.Minute)
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
+		{name: "bound when the first pod has a node", code: answer.Fits, exit: 3, never: []answer.Code{answer.PVCUnbound}, build: func(c *clustertest.Cluster) {
+			pvc(c, "data", "local", corev1.ClaimPending)
+			class(c, "local", "csi.example.com", wait)
+			c.Nodes(2, 8).Add(gangOf(1, 8, mounts("data"), young))
+		}},
+		{name: "bound when the first pod has a node, and others share it", code: answer.PVCUnbound, exit: 4, first: "data gets its volume where the first of 2 members goes", never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
+			pvc(c, "data", "local", corev1.ClaimPending)
+			class(c, "local", "csi.example.com", wait)
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
+		{name: "bound when the first pod has a node, and that fails", code: answer.PVCUnbound, exit: 4, first: "cannot be provisioned.*quota exceeded", fix: "let csi.example.com make the volume of claim data", build: func(c *clustertest.Cluster) {
+			pvc(c, "data", "local", corev1.ClaimPending)
+			class(c, "local", "csi.example.com", wait)
+			c.Event("PersistentVolumeClaim", "team", "data", "csi.example.com", "ProvisioningFailed", "failed to provision volume: quota exceeded", time.Minute)
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
+		{name: "that failed long ago", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			pvc(c, "data", "local", corev1.ClaimPending).CreationTimestamp = clustertest.Ago(3 * time.Hour)
+			class(c, "local", "csi.example.com", wait)
+			c.Event("PersistentVolumeClaim", "team", "data", "csi.example.com", "ProvisioningFailed", "failed to provision volume: quota exceeded", 2*time.Hour)
+			c.Nodes(2, 8).Add(gangOf(1, 8, mounts("data"), young))
+		}},
+		{name: "binds at once, and has not", code: answer.PVCUnbound, exit: 4, first: "class fast binds at once and has not for 20m", build: func(c *clustertest.Cluster) {
+			pvc(c, "data", "fast", corev1.ClaimPending)
+			class(c, "fast", "csi.example.com", now)
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
+		{name: "nobody provisions, and there is no volume", code: answer.PVCUnbound, exit: 4, first: "data.*no free volume", fix: "create a PersistentVolume of class local for claim data", build: func(c *clustertest.Cluster) {
+			pvc(c, "data", "local", corev1.ClaimPending)
+			class(c, "local", "kubernetes.io/no-provisioner", wait)
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
+		{name: "nobody provisions, but there is a volume", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			pvc(c, "data", "local", corev1.ClaimPending)
+			class(c, "local", "kubernetes.io/no-provisioner", wait)
+			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "vol"}, Spec: corev1.PersistentVolumeSpec{StorageClassName: "local", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}}, Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeAvailable}}
+			c.Put(pv)
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data"), young))
+		}},
+		{name: "lost", code: answer.PVCUnbound, exit: 4, first: "has lost its volume vol", fix: "make claim data again", build: func(c *clustertest.Cluster) {
+			pvc(c, "data", "fast", corev1.ClaimLost).Spec.VolumeName = "vol"
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
+		{name: "no class and no default one", code: answer.PVCUnbound, exit: 4, first: "names no StorageClass", build: func(c *clustertest.Cluster) {
+			pvc(c, "data", "", corev1.ClaimPending)
+			class(c, "standard", "csi.example.com", wait)
+			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
+		}},
+		{name: "a volume of each pod's own, of no class that exists", code: answer.PVCUnbound, exit: 4, first: `StorageClass "fast".*scratch`, build: func(c *clustertest.Cluster) {
+			class(c, "slow", "csi.example.com", wait)
+			c.Nodes(2, 8).Add(gangOf(2, 8, ephemeral("fast")))
+		}},
+		{name: "a volume of each pod's own", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			class(c, "fast", "csi.example.com", wait)
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ephemeral("fast"), young))
+		}},
+		{name: "only one role mounts it", code: answer.PVCUnbound, exit: 4, first: "ckpt", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(1, 8, func(g *clustertest.Gang) {
+				g.More = []clustertest.Role{{Name: "Chief", Replicas: 1, Spec: func(p *corev1.PodSpec) {
+					p.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "ckpt"}}}}
+				}}}
+			}))
+		}},
+	})
+}

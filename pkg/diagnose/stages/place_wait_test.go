@@ -1,0 +1,134 @@
+package stages_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+)
+
+// terminating lets the pods of a job go, now or, with a negative time, long ago.
+func terminating(left time.Duration, finalizers ...string) func(int, *corev1.Pod) {
+	return func(_ int, p *corev1.Pod) {
+		at := metav1.NewTime(clustertest.Now.Add(left))
+		p.DeletionTimestamp, p.Finalizers = &at, finalizers
+	}
+}
+
+func other(name string, gpus int64, nodes ...string) clustertest.Gang {
+	return clustertest.Gang{Namespace: "research", Name: name, Workers: len(nodes), GPUs: gpus, Nodes: nodes, Age: 2 * time.Hour}
+}
+
+func TestBusy(t *testing.T) {
+	check(t, []rung{
+		{name: "all of it", code: answer.NodesBusy, exit: 3, first: "0 of 16 GPUs free on the 2 nodes that gang may use, and it needs 2 workers with 8 GPUs each", says: []string{"TFJob research/a holds 8 GPUs on n1", "TFJob research/b holds 8 GPUs on n2"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1").Runs("b", 8, "n2").Add(gangOf(2, 8))
+		}},
+		{name: "some of it", code: answer.NodesBusy, exit: 3, first: "8 of 16 GPUs", says: []string{"free now: 8"}, build: func(c *clustertest.Cluster) { c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(2, 8)) }},
+		{name: "free on nodes of another kind", code: answer.NodesBusy, exit: 3, first: "0 of 8 GPUs free on the 1 node", build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Runs("a", 8, "n1").Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "h100"} })))
+			label(c, "class", "h100", "a100", "a100")
+		}},
+		{name: "free behind a taint", code: answer.NodesBusy, exit: 3, first: "0 of 8 GPUs", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
+			c.S.Nodes[1].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
+		}},
+		{name: "a taint that is only a wish", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(1, 8, young))
+			c.S.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "spot", Effect: corev1.TaintEffectPreferNoSchedule}}
+		}},
+		{name: "a taint that is tolerated", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(1, 8, young, spec(func(p *corev1.PodSpec) {
+				p.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpEqual, Value: "team", Effect: corev1.TaintEffectNoSchedule}}
+			})))
+			c.S.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "team", Effect: corev1.TaintEffectNoSchedule}}
+		}},
+		{name: "a toleration with a slip in the value", code: answer.NodesBusy, exit: 3, says: []string{"toleration dedicated=taem does not match taint dedicated=team:NoSchedule of n2: was that meant"}, fix: "write toleration dedicated=team for dedicated=taem", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Key: "dedicated", Value: "taem"}} })))
+			c.S.Nodes[1].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "team", Effect: corev1.TaintEffectNoSchedule}}
+		}},
+		{name: "a toleration of other nodes is not meant", code: answer.NodesBusy, exit: 3, not: []string{"was that meant", "write toleration"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Key: "dedicated", Value: "team"}} })))
+			c.S.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "team", Effect: corev1.TaintEffectNoSchedule}}
+			c.S.Nodes[1].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
+		}},
+		{name: "a toleration that could be meant, of nodes that are somebody's", code: answer.NodesBusy, exit: 3, fix: "write toleration dedicated=infra for dedicated=team, if the owner of the nodes agrees", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Key: "dedicated", Value: "team"}} })))
+			c.S.Nodes[1].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
+		}},
+		{name: "a toleration with a slip in the key", code: answer.TooBig, exit: 6, says: []string{"toleration dedicatde=team:NoSchedule does not match taint dedicated=team:NoSchedule of n1"}, fix: "write toleration dedicated=team:NoSchedule for dedicatde=team:NoSchedule", build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
+				p.Tolerations = []corev1.Toleration{{Key: "dedicatde", Value: "team", Effect: corev1.TaintEffectNoSchedule}}
+			})))
+			c.S.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "team", Effect: corev1.TaintEffectNoSchedule}}
+		}},
+		{name: "a toleration of another effect", code: answer.TooBig, exit: 6, says: []string{"toleration spot:NoExecute does not match taint spot:NoSchedule"}, fix: "write toleration spot:NoSchedule for spot:NoExecute", build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
+				p.Tolerations = []corev1.Toleration{{Key: "spot", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}
+			})))
+			c.S.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "spot", Effect: corev1.TaintEffectNoSchedule}}
+		}},
+		{name: "tolerations of other things are not meant", code: answer.TooBig, exit: 6, not: []string{"was that meant"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
+				p.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}
+			})))
+			c.S.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
+		}},
+		{name: "a job that ends beside a service that does not", code: answer.NodesBusy, exit: 3, says: []string{"Deployment serving/web holds 8 GPUs on n2, never ends"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1").Serves("web", 8, "n2").Add(gangOf(1, 8))
+		}},
+		{name: "services hold more than it can do without", code: answer.NodesBusy, exit: 5, first: "Deployment serving/web holds the room and never ends", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1").Serves("web", 8, "n2").Add(gangOf(2, 8))
+		}},
+		{name: "pods that have ended hold nothing", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			o := other("a", 8, "n1")
+			o.Pod = func(_ int, p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
+			c.Nodes(1, 8).Add(o).Add(gangOf(1, 8, young))
+		}},
+		{name: "pods that wait hold nothing", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, GPUs: 8}).Add(gangOf(1, 8, young))
+		}},
+		{name: "an init container asks for more than the others", code: answer.InsufficientCPU, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, CPU: "60", Nodes: []string{"n1"}}).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
+				p.InitContainers = []corev1.Container{{Name: "fetch", Resources: corev1.ResourceRequirements{Requests: clustertest.List("cpu", "40")}}}
+			})))
+		}},
+		{name: "fragments", code: answer.Fragmented, exit: 3, first: `8 GPUs on one node; 12 GPUs are free but as 4\+4\+4`, says: []string{"0 of 1 members fit now"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Runs("a", 4, "n1").Runs("b", 4, "n2").Runs("d", 4, "n3").Add(gangOf(1, 8))
+		}},
+		{name: "fragments of which all but one would do", code: answer.Fragmented, exit: 3, says: []string{"1 of 2 members fit now"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8).Runs("a", 4, "n1").Runs("b", 4, "n2").Add(gangOf(2, 8))
+		}},
+		{name: "cpu is short", code: answer.InsufficientCPU, exit: 3, first: "cpu is short, all else would fit: each worker asks for 32, and nodes have at most 16 of 96 left", says: []string{"8 GPUs are free there", "research/a holds 80 cpu on n1"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, CPU: "80", Nodes: []string{"n1"}}).Add(gangOf(1, 8, func(g *clustertest.Gang) { g.CPU = "32" }))
+		}},
+		{name: "memory is short for one of two roles", code: answer.InsufficientMemory, exit: 3, first: "each PS asks for 100Gi", build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, Memory: "640Gi", Nodes: []string{"n1"}}).Add(gangOf(1, 8, func(g *clustertest.Gang) {
+				g.More = []clustertest.Role{{Name: "PS", Replicas: 1, Memory: "100Gi"}}
+			}))
+		}},
+		{name: "cpu is short for the role that asks for less, on nodes of its own", code: answer.InsufficientCPU, exit: 3, first: "each PS asks for 16, and nodes have at most 0 of 96 left", says: []string{"short on n3"}, not: []string{"each worker"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Node("n3", 0)
+			label(c, "class", "gpu", "gpu", "cpu")
+			c.Add(clustertest.Gang{Namespace: "research", Name: "etl", Workers: 1, CPU: "96", Nodes: []string{"n3"}}).Add(gangOf(2, 8, func(g *clustertest.Gang) {
+				g.CPU, g.More = "32", []clustertest.Role{{Name: "PS", Replicas: 1, CPU: "16", Spec: func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "cpu"} }}}
+			}))
+		}},
+		{name: "a port of the nodes is taken", code: answer.Fragmented, exit: 3, first: "a host port keeps it from the room that there is: 0 of 2 members fit with it, all without; 16 GPUs are free", build: func(c *clustertest.Cluster) {
+			port := spec(func(p *corev1.PodSpec) { p.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 2222}} })
+			o := clustertest.Gang{Namespace: "research", Name: "a", Workers: 2, Nodes: []string{"n1", "n2"}}
+			port(&o)
+			c.Nodes(2, 8).Add(o).Add(gangOf(2, 8, port))
+		}},
+		{name: "pod slots are short", code: answer.InsufficientPods, exit: 3, first: "1 of 1 pods on n1", build: func(c *clustertest.Cluster) {
+			n := c.Node("n1", 8)
+			n.Status.Allocatable["pods"] = resource.MustParse("1")
+			c.Runs("a", 0, "n1").Add(gangOf(1, 8))
+		}},
+	})
+}

@@ -1,0 +1,241 @@
+package stages_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+func gpuQuota(nominal string) clustertest.Quota {
+	return clustertest.Quota{Flavor: "f", Resource: "nvidia.com/gpu", Nominal: nominal}
+}
+
+// pool has LocalQueue lq before ClusterQueue cq, which has so many GPUs, and four nodes.
+func pool(c *clustertest.Cluster, nominal string) *unstructured.Unstructured {
+	c.Nodes(4, 8).LocalQueue("lq", "cq")
+	return c.ClusterQueue("cq", "", gpuQuota(nominal))
+}
+
+// uses lets another job use GPUs of a ClusterQueue.
+func uses(c *clustertest.Cluster, job, queue, n string) {
+	clustertest.Admit(c.Workload(job, "lq", time.Hour), queue, "f", n)
+}
+
+func TestKueue(t *testing.T) {
+	status := func(u *unstructured.Unstructured, conditions ...any) {
+		u.Object["status"] = map[string]any{"conditions": conditions}
+	}
+	no := func(reason, message string) any {
+		return clustertest.Condition("QuotaReserved", "False", reason, message, 3*time.Minute)
+	}
+	check(t, []rung{
+		{name: "used by others", code: answer.KueueQuota, exit: 3, first: "cq has 8 of 16 GPUs left .flavor f., and the gang needs 16, 8 more", says: []string{"team/other uses 8", "Kueue said 3m ago: insufficient unused quota"}, fix: "to 24", not: []string{"resume"}, build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			uses(c, "other", "cq", "8")
+			c.Add(gangOf(2, 8, kueued))
+			status(c.Workload("gang", "lq", time.Minute), no("WaitingForQuota", "insufficient unused quota for nvidia.com/gpu in flavor f, 8 more needed"))
+		}},
+		{name: "what is placed besides is said too", code: answer.KueueQuota, exit: 3, also: []answer.Code{answer.NodesBusy}, build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			uses(c, "other", "cq", "8")
+			c.Runs("a", 8, "n1", "n2", "n3").Add(gangOf(2, 8, kueued))
+		}},
+		{name: "who waits before it", code: answer.KueueQuota, exit: 3, says: []string{"position 2 of 3"}, build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			uses(c, "other", "cq", "8")
+			c.Add(gangOf(2, 8, kueued))
+			for _, name := range []string{"older", "younger"} {
+				c.Add(clustertest.Gang{Name: name, Workers: 1, GPUs: 1, Missing: 1, NoGroup: true})
+			}
+			c.Workload("gang", "lq", 10*time.Minute)
+			c.Workload("older", "lq", time.Hour)
+			c.Workload("younger", "lq", time.Minute)
+		}},
+		{name: "never", code: answer.QueueTooSmall, exit: 6, first: "cq allows 8 GPUs in all.*needs 16", fix: "to 16", build: func(c *clustertest.Cluster) {
+			pool(c, "8")
+			c.Add(gangOf(2, 8, kueued))
+		}},
+		{name: "two roles fit each, but not together", code: answer.QueueTooSmall, exit: 6, first: "needs 16", build: func(c *clustertest.Cluster) {
+			pool(c, "8")
+			c.Add(gangOf(1, 8, func(g *clustertest.Gang) { g.More = []clustertest.Role{{Name: "Chief", Replicas: 1, GPUs: 8}} }, kueued))
+		}},
+		{name: "a cohort above lends", code: answer.Fits, exit: 3, never: []answer.Code{answer.QueueTooSmall}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).LocalQueue("lq", "cq")
+			c.ClusterQueue("cq", "small", gpuQuota("8"))
+			c.ClusterQueue("far", "large", gpuQuota("64"))
+			c.Cohort("small", "company")
+			c.Cohort("large", "company")
+			c.Cohort("company", "")
+			c.Add(gangOf(2, 8, kueued))
+		}},
+		{name: "a sister has borrowed", code: answer.KueueQuota, exit: 3, first: "cq has 8 of 32", says: []string{"team/other uses 24 in ClusterQueue sister", "of the limit 16 are the queue's own"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).LocalQueue("lq", "cq")
+			c.ClusterQueue("cq", "pool", gpuQuota("16"))
+			c.ClusterQueue("sister", "pool", gpuQuota("16"))
+			uses(c, "other", "sister", "24")
+			c.Add(gangOf(2, 8, kueued))
+		}},
+		{name: "the flavor that the pods ask for is used up, another is free", code: answer.KueueQuota, exit: 3, first: "flavor h100", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).LocalQueue("lq", "cq")
+			c.Flavor("h100", "class", "h100")
+			c.Flavor("a100", "class", "a100")
+			c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "h100", Resource: "nvidia.com/gpu", Nominal: "16"}, clustertest.Quota{Flavor: "a100", Resource: "nvidia.com/gpu", Nominal: "16"})
+			clustertest.Admit(c.Workload("other", "lq", time.Hour), "cq", "h100", "16")
+			for _, n := range c.S.Nodes {
+				n.Labels["class"] = "h100"
+			}
+			c.Add(gangOf(2, 8, spec(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "h100"} }), kueued))
+		}},
+		{name: "the nodes of the only flavor with quota are busy", code: answer.NodesBusy, exit: 3, says: []string{"research/a holds 16 GPUs on n3, n4"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).LocalQueue("lq", "cq")
+			c.Flavor("h100", "class", "h100")
+			c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "h100", Resource: "nvidia.com/gpu", Nominal: "16"})
+			c.S.Nodes[2].Labels["class"], c.S.Nodes[3].Labels["class"] = "h100", "h100"
+			c.Runs("a", 8, "n3", "n4").Add(gangOf(2, 8, kueued))
+		}},
+		{name: "no flavor suits the pods", code: answer.QueueTooSmall, exit: 6, first: "Worker may use none of the flavors of ClusterQueue cq .f.", build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			c.Flavor("f", "class", "a100")
+			c.S.Nodes[0].Labels["class"], c.S.Nodes[1].Labels["class"] = "h100", "h100"
+			c.Add(gangOf(2, 8, spec(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "h100"} }), kueued))
+		}},
+		{name: "the queue has no quota for the device", code: answer.QueueTooSmall, exit: 6, first: "no quota for nvidia.com/gpu at all", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).LocalQueue("lq", "cq")
+			c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "f", Resource: "cpu", Nominal: "100"})
+			c.Add(gangOf(2, 8, kueued))
+		}},
+		{name: "quota is reserved, a check is pending: its own use is no one else's", code: answer.KueueCheck, exit: 3, first: "prov is Pending: waiting for nodes", never: []answer.Code{answer.KueueQuota}, build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			c.Add(gangOf(2, 8, kueued))
+			u := c.Workload("gang", "lq", time.Minute)
+			clustertest.Admit(u, "cq", "f", "16")
+			s := u.Object["status"].(map[string]any)
+			s["conditions"] = []any{clustertest.Condition("QuotaReserved", "True", "QuotaReserved", "", time.Minute)}
+			s["admissionChecks"] = []any{map[string]any{"name": "prov", "state": "Pending", "message": "waiting for nodes"}}
+		}},
+		{name: "a check has rejected it", code: answer.KueueCheck, exit: 5, first: "prov is Rejected", build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			c.Add(gangOf(2, 8, kueued))
+			c.Workload("gang", "lq", time.Minute).Object["status"] = map[string]any{"admissionChecks": []any{map[string]any{"name": "prov", "state": "Rejected", "message": "no capacity"}}}
+		}},
+		{name: "every check is ready", code: answer.Fits, exit: 3, never: []answer.Code{answer.KueueCheck}, build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			c.Add(gangOf(2, 8, kueued))
+			c.Workload("gang", "lq", time.Minute).Object["status"] = map[string]any{"admissionChecks": []any{map[string]any{"name": "prov", "state": "Ready"}}}
+		}},
+		{name: "the ClusterQueue is stopped", code: answer.QueueClosed, exit: 5, first: "ClusterQueue cq is closed .stopPolicy HoldAndDrain.", fix: "open ClusterQueue cq", build: func(c *clustertest.Cluster) {
+			set("HoldAndDrain", "spec", "stopPolicy")(pool(c, "16").Object)
+			c.Add(gangOf(2, 8, kueued))
+		}},
+		{name: "the LocalQueue is stopped", code: answer.QueueClosed, exit: 5, first: "LocalQueue lq is closed", build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			set("Hold", "spec", "stopPolicy")(c.S.Custom[kindOf("kueue.x-k8s.io", "LocalQueue")][0].Object)
+			c.Add(gangOf(2, 8, kueued))
+		}},
+		{name: "the ClusterQueue lacks a flavor", code: answer.QueueClosed, exit: 5, first: "not active: Can't admit.*FlavorNotFound|not active: there is no", build: func(c *clustertest.Cluster) {
+			status(pool(c, "16"), clustertest.Condition("Active", "False", "FlavorNotFound", "there is no ResourceFlavor f", time.Hour))
+			c.Add(gangOf(2, 8, kueued))
+		}},
+		{name: "the ClusterQueue is for other namespaces", code: answer.QueueClosed, exit: 5, first: "closed to namespace team: it takes only those with dept=nlp", build: func(c *clustertest.Cluster) {
+			set(map[string]any{"matchLabels": map[string]any{"dept": "nlp"}}, "spec", "namespaceSelector")(pool(c, "16").Object)
+			c.Add(gangOf(2, 8, kueued))
+		}},
+		{name: "the ClusterQueue is for this namespace", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			set(map[string]any{"matchLabels": map[string]any{"dept": "nlp"}}, "spec", "namespaceSelector")(pool(c, "16").Object)
+			c.S.Namespaces[0].Labels = map[string]string{"dept": "nlp"}
+			c.Add(gangOf(2, 8, kueued))
+		}},
+		{name: "no LocalQueue of the name", code: answer.QueueNotFound, exit: 4, first: `LocalQueue "lq" does not exist.*lqueue`, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).LocalQueue("lqueue", "cq")
+			c.ClusterQueue("cq", "", gpuQuota("16"))
+			c.Add(gangOf(2, 8, kueued))
+		}},
+		{name: "the LocalQueue leads nowhere", code: answer.QueueNotFound, exit: 5, first: `ClusterQueue "cq" does not exist`, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).LocalQueue("lq", "cq")
+			c.Add(gangOf(2, 8, kueued))
+		}},
+		{name: "switched off", code: answer.KueueInactive, exit: 4, fix: "switch the Workload on", build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			c.Add(gangOf(2, 8, kueued))
+			set(false, "spec", "active")(c.Workload("gang", "lq", time.Minute).Object)
+		}},
+		{name: "evicted, and pauses", code: answer.KueueQuota, exit: 3, first: "tries again at 14:02, in 2m.*3 times", says: []string{"PodsReadyTimeout"}, build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			c.Add(gangOf(2, 8, kueued))
+			u := c.Workload("gang", "lq", time.Hour)
+			status(u, clustertest.Condition("Evicted", "True", "PodsReadyTimeout", "exceeded the PodsReady timeout", 4*time.Minute))
+			set(map[string]any{"count": int64(3), "requeueAt": "2026-11-21T14:02:00Z"}, "status", "requeueState")(u.Object)
+		}},
+		{name: "the pause is over", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			c.Add(gangOf(2, 8, kueued))
+			set(map[string]any{"count": int64(3), "requeueAt": "2026-11-21T13:59:00Z"}, "status", "requeueState")(c.Workload("gang", "lq", time.Hour).Object)
+		}},
+		{name: "Kueue knows something else", code: answer.KueueQuota, exit: 3, first: `has not admitted it: topology "rack" allows to fit only 1 out of 2`, build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			c.Add(gangOf(2, 8, kueued))
+			status(c.Workload("gang", "lq", time.Minute), no("TopologyPlacementFailed", `topology "rack" allows to fit only 1 out of 2 pod(s)`))
+		}},
+		{name: "Kueue's words on quota are history", code: answer.Fits, exit: 3, says: []string{"by the quotas and Workloads of now there is enough"}, build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			c.Add(gangOf(2, 8, kueued))
+			status(c.Workload("gang", "lq", time.Minute), no("WaitingForQuota", "insufficient unused quota for nvidia.com/gpu in flavor f, 8 more needed"))
+		}},
+		{name: "admitted", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.KueueQuota}, build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			c.Runs("a", 8, "n1", "n2", "n3").Add(gangOf(2, 8, job(set(map[string]any{"kueue.x-k8s.io/queue-name": "lq"}, "metadata", "labels"))))
+			clustertest.Admit(c.Workload("gang", "lq", time.Minute), "cq", "f", "16")
+		}},
+		{name: "strict order: an older one cannot start", code: answer.QueueOrder, exit: 3, first: "it fits.*team/older is ahead .older, needs 32 GPUs. in queue cq", build: func(c *clustertest.Cluster) {
+			set("StrictFIFO", "spec", "queueingStrategy")(pool(c, "32").Object)
+			uses(c, "other", "cq", "8")
+			c.Add(clustertest.Gang{Name: "older", Workers: 4, GPUs: 8, Missing: 4, NoGroup: true, Job: set(true, "spec", "runPolicy", "suspend")})
+			c.Workload("older", "lq", time.Hour)
+			c.Add(gangOf(1, 8, kueued))
+			c.Workload("gang", "lq", time.Minute)
+		}},
+		{name: "strict order: the older one is switched off", code: answer.Fits, exit: 3, never: []answer.Code{answer.QueueOrder}, build: func(c *clustertest.Cluster) {
+			set("StrictFIFO", "spec", "queueingStrategy")(pool(c, "32").Object)
+			uses(c, "other", "cq", "8")
+			c.Add(clustertest.Gang{Name: "older", Workers: 4, GPUs: 8, Missing: 4, NoGroup: true, Job: set(true, "spec", "runPolicy", "suspend")})
+			set(false, "spec", "active")(c.Workload("older", "lq", time.Hour).Object)
+			c.Add(gangOf(1, 8, kueued))
+			c.Workload("gang", "lq", time.Minute)
+		}},
+		{name: "no strict order: the older one is in nobody's way", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			pool(c, "32")
+			uses(c, "other", "cq", "8")
+			c.Add(clustertest.Gang{Name: "older", Workers: 4, GPUs: 8, Missing: 4, NoGroup: true, Job: set(true, "spec", "runPolicy", "suspend")})
+			c.Workload("older", "lq", time.Hour)
+			c.Add(gangOf(1, 8, kueued))
+			c.Workload("gang", "lq", time.Minute)
+		}},
+	})
+}
+
+// Pods that Kueue holds by a gate are not missing.
+func TestKueuePods(t *testing.T) {
+	gated := func(g *clustertest.Gang) {
+		g.Dialect, g.Queue = gang.Kueue, "lq"
+		g.Pod = func(_ int, p *corev1.Pod) {
+			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}, {Name: "kueue.x-k8s.io/topology"}}
+		}
+	}
+	check(t, []rung{
+		{name: "quota is used", code: answer.KueueQuota, exit: 3, first: "cq has 8 of 16", never: []answer.Code{answer.SchedulingGated, answer.BelowQuorum}, build: func(c *clustertest.Cluster) {
+			pool(c, "16")
+			uses(c, "other", "cq", "8")
+			c.Add(gangOf(2, 8, gated))
+		}},
+		{name: "the queue is stopped", code: answer.QueueClosed, exit: 5, build: func(c *clustertest.Cluster) {
+			set("Hold", "spec", "stopPolicy")(pool(c, "16").Object)
+			c.Add(gangOf(2, 8, gated))
+		}},
+	})
+}

@@ -1,0 +1,145 @@
+package stages
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// overcommit is by how much Volcano admits more than the cluster has, unless configured otherwise.
+const overcommit = 1.2
+
+// maxDepth is how many gangs deep the ladder looks at others to explain one.
+const maxDepth = 2
+
+// reservation is an admitted gang that holds a claim on room without using it.
+type reservation struct {
+	d      gang.Declaration
+	job    *view.Subject
+	amount int64
+	why    *Result
+}
+
+// reserved looks for gangs that were admitted, hold their minResources against everybody else, and do not start. Volcano
+// counts them as used, and says no more than "resource in cluster is overused".
+func (c *climb) reserved() {
+	need := c.needs()
+	for _, name := range slices.SortedFunc(maps.Keys(need), devicesFirst) {
+		want := placement.Amount(name, need[name])
+		var total, used int64
+		for _, n := range c.w.Cluster().Nodes() {
+			q := n.Status.Allocatable[name]
+			total += placement.Amount(name, q)
+		}
+		for _, h := range c.w.Holders() {
+			used += h.Total(name)
+		}
+		reservations := c.reservations(name)
+		var held int64
+		for _, r := range reservations {
+			held += r.amount
+		}
+		if held == 0 || float64(used+held+want) <= overcommit*float64(total) || float64(used+want) > overcommit*float64(total) {
+			continue
+		}
+		c.add(*c.reservedBy(name, want, total-used, reservations))
+		return
+	}
+}
+
+// reservations are the admitted gangs that hold more than their pods use, and why each does not start.
+func (c *climb) reservations(name corev1.ResourceName) []reservation {
+	var all []reservation
+	for _, d := range c.w.Groups() {
+		if d.Key.Dialect != gang.Volcano || d.Phase != volcano.PhaseInqueue || c.g.Decl != nil && d.Key == c.g.Decl.Key {
+			continue
+		}
+		amount := placement.Amount(name, d.MinResources[name])
+		for _, pod := range c.w.GroupPods(d) {
+			if placement.Holds(pod) {
+				amount -= placement.Amount(name, placement.Request(pod)[name])
+			}
+		}
+		if amount <= 0 {
+			continue
+		}
+		r := reservation{d: d, amount: amount, job: c.w.JobOfGroup(d)}
+		if r.job != nil && c.why != nil {
+			r.why = c.why(r.job)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func (c *climb) reservedBy(name corev1.ResourceName, want, idle int64, reservations []reservation) *Finding {
+	var stuck []reservation
+	for _, r := range reservations {
+		if r.job == nil || r.job.End != nil || r.why != nil && r.why.Verdict == answer.Blocked {
+			stuck = append(stuck, r)
+		}
+	}
+	if len(stuck) == 0 {
+		var names []string
+		for _, r := range reservations {
+			names = append(names, r.d.Key.Namespace+"/"+r.d.Key.Name)
+		}
+		return found(answer.StageQueue, answer.ReservedByOthers, answer.Waiting, answer.Nobody,
+			"%s are idle but promised to %s, which was admitted first", phrase.Amount(name, idle), phrase.Names(names)).
+			fact("resource", string(name)).fact("idle", idle).fact("reservedBy", names)
+	}
+	r := stuck[0]
+	holder := r.d.Key.Namespace + "/" + r.d.Key.Name
+	f := found(answer.StageQueue, answer.ReservedByStuck, answer.Blocked, answer.Admin,
+		"%s are idle but reserved for %s, which can never start", phrase.Amount(name, idle), holder).
+		seeRef(r.d.Kind.GroupVersion().String()+"/"+r.d.Kind.Kind+"/"+holder, ".spec.minResources").
+		fact("resource", string(name)).fact("requested", want).fact("idle", idle).fact("reservedBy", holder).fact("reserved", r.amount)
+	switch {
+	case r.job == nil:
+		f.detail("no job stands behind it any more")
+	case r.job.End != nil:
+		f.detail("%s has ended", r.job.Meta.Name)
+	case r.why != nil && r.why.Primary != nil:
+		f.detail("why %s does not start: %s", r.d.Key.Name, r.why.Primary.Message).fact("because", string(r.why.Primary.Code))
+	}
+	f.detail("the scheduler says no more than that resources are overused")
+	for _, s := range stuck {
+		f.fix(c.dropGang(s))
+	}
+	return f
+}
+
+// dropGang removes a gang that holds a reservation.
+func (c *climb) dropGang(r reservation) Fix {
+	name := r.d.Key.Namespace + "/" + r.d.Key.Name
+	pods := c.w.GroupPods(r.d)
+	kind, uid := "podgroup."+r.d.Kind.Group, r.d.UID
+	if r.job != nil {
+		kind, uid = kindWord(r.job), r.job.Meta.UID
+	}
+	return Fix{
+		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: fmt.Sprintf("fix or delete %s", name), Cost: name + " loses its place; it cannot start anyway",
+			Change: map[string]any{"jobs": []string{name}}, Command: command.Kubectl(r.d.Key.Namespace, "delete", kind, r.d.Key.Name)},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, pods, uid) },
+	}
+}
+
+// kindWord is how kubectl calls the kind of a job.
+func kindWord(s *view.Subject) string {
+	if s.Reader.Resource == "" {
+		return "pod"
+	}
+	return s.Reader.Words[0]
+}

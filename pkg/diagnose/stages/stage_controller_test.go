@@ -1,0 +1,130 @@
+package stages_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+)
+
+// unseen is a job that no controller has looked at.
+func unseen(g *clustertest.Gang) {
+	none(g)
+	g.NoGroup, g.Job = true, set(map[string]any{}, "status")
+}
+
+func TestController(t *testing.T) {
+	args := func(c *clustertest.Cluster, args ...string) {
+		c.S.Deployments[0].Spec.Template.Spec.Containers[0].Args = args
+	}
+	check(t, []rung{
+		{name: "a job of some seconds is not worth a word", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.S.Deployments = c.S.Deployments[1:]
+			c.Nodes(2, 8).Add(gangOf(2, 8, unseen, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
+		}},
+		{name: "deployments may not be listed", code: answer.Fits, exit: 3, never: []answer.Code{answer.OperatorMissing}, build: func(c *clustertest.Cluster) {
+			c.S.Deployments, c.S.Denied = nil, []snapshot.Denial{{Resource: "deployments.apps"}}
+			c.Nodes(2, 8).Add(gangOf(2, 8, unseen))
+		}},
+		{name: "the newer trainer does not run these jobs", code: answer.OperatorMissing, exit: 5, says: []string{"trainer-controller-manager", "TrainJob"}, build: func(c *clustertest.Cluster) {
+			c.S.Deployments = c.S.Deployments[1:]
+			c.Deployment("kubeflow-system", "kubeflow-trainer", "ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.0.0")
+			c.Nodes(2, 8).Add(gangOf(2, 8, unseen))
+		}},
+		{name: "a Job needs no operator", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.S.Deployments = c.S.Deployments[1:]
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) { g.Kind, g.Age = "Job", 30*time.Second }))
+		}},
+		{name: "the MPI operator is one of two", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.S.Deployments = c.S.Deployments[1:]
+			c.Deployment("mpi-operator", "mpi-operator", "mpioperator/mpi-operator:0.6.0")
+			c.Nodes(2, 8).Add(gangOf(2, 8, unseen, func(g *clustertest.Gang) { g.Kind, g.Age = "MPIJob", 30*time.Second }))
+		}},
+		{name: "the Training Operator runs MPIJobs of another version", code: answer.OperatorMissing, exit: 5, first: "training-operator handles MPIJobs of v1 only, and this one is of v2beta1, for the mpi-operator", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, unseen, func(g *clustertest.Gang) { g.Kind = "MPIJob" }, job(func(j map[string]any) {
+				set(map[string]any{}, "status")(j)
+				j["apiVersion"] = "kubeflow.org/v2beta1"
+			})))
+		}},
+		{name: "the operator crashes", code: answer.OperatorDown, exit: 5, first: "0/1", says: []string{"CrashLoopBackOff, 9 restarts; last exit code 2", "no matches for kind PodGroup"}, fix: "get Deployment", build: func(c *clustertest.Cluster) {
+			c.S.Deployments[0].Status.ReadyReplicas = 0
+			p := &corev1.Pod{}
+			p.Namespace, p.Name, p.Labels = "kubeflow", "training-operator-0", map[string]string{"app": "training-operator"}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: 9, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 2, Message: "no matches for kind PodGroup"}}}}
+			c.Put(p)
+			c.Nodes(2, 8).Add(gangOf(2, 8, unseen))
+		}},
+		{name: "the operator is down, but the pods are there", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.OperatorDown}, build: func(c *clustertest.Cluster) {
+			c.S.Deployments[0].Status.ReadyReplicas = 0
+			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8))
+		}},
+		{name: "the operator went down half-way", code: answer.OperatorDown, exit: 5, build: func(c *clustertest.Cluster) {
+			c.S.Deployments[0].Status.ReadyReplicas = 0
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
+		}},
+		{name: "the operator's lease is old", code: answer.OperatorDown, exit: 5, first: "12m", says: []string{"kubeflow/1ca428e5.training-operator.kubeflow.org"}, build: func(c *clustertest.Cluster) {
+			c.Lease("1ca428e5.training-operator.kubeflow.org", 12*time.Minute).Namespace = "kubeflow"
+			c.Nodes(2, 8).Add(gangOf(2, 8, unseen, func(g *clustertest.Gang) { g.Age = 3 * time.Minute }))
+		}},
+		{name: "the operator's lease is fresh", code: answer.PodGroupMissing, exit: 5, never: []answer.Code{answer.OperatorDown}, build: func(c *clustertest.Cluster) {
+			c.Lease("1ca428e5.training-operator.kubeflow.org", 12*time.Second).Namespace = "kubeflow"
+			c.Nodes(2, 8).Add(gangOf(2, 8, unseen, func(g *clustertest.Gang) { g.Age = 3 * time.Minute }))
+		}},
+		{name: "the operator watches another namespace", code: answer.OperatorMissing, exit: 5, first: "only namespace prod", says: []string{"--namespace=prod"}, build: func(c *clustertest.Cluster) {
+			args(c, "--namespace=prod")
+			c.Nodes(2, 8).Add(gangOf(2, 8, unseen))
+		}},
+		{name: "the operator watches this namespace", code: answer.OperatorDown, exit: 5, first: "has not looked", build: func(c *clustertest.Cluster) {
+			args(c, "--namespace", "team")
+			c.Nodes(2, 8).Add(gangOf(2, 8, unseen))
+		}},
+		{name: "the operator handles other kinds", code: answer.OperatorMissing, exit: 5, first: "pytorchjob", build: func(c *clustertest.Cluster) {
+			args(c, "--enable-scheme=pytorchjob")
+			c.Nodes(2, 8).Add(gangOf(2, 8, unseen))
+		}},
+		{name: "the operator handles this kind among others", code: answer.OperatorDown, exit: 5, first: "has not looked", build: func(c *clustertest.Cluster) {
+			args(c, "--enable-scheme=pytorchjob", "--enable-scheme=TFJob")
+			c.Nodes(2, 8).Add(gangOf(2, 8, unseen))
+		}},
+		{name: "somebody else manages the job", code: answer.OperatorDown, exit: 5, says: []string{"managedBy", "kueue.x-k8s.io/multikueue"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, unseen, job(func(j map[string]any) {
+				set(map[string]any{}, "status")(j)
+				set("kueue.x-k8s.io/multikueue", "spec", "runPolicy", "managedBy")(j)
+			})))
+		}},
+		{name: "the operator may not create services", code: answer.OperatorRBAC, exit: 5, first: "may not create services", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+			c.Event("TFJob", "team", "gang", "tfjob-controller", "FailedCreateService", `Error creating: services is forbidden: User "system:serviceaccount:kubeflow:training-operator" cannot create resource "services" in API group "" in the namespace "team"`, 4*time.Second)
+		}},
+		{name: "the operator was allowed to create pods in the end", code: answer.Fits, exit: 3, never: []answer.Code{answer.OperatorRBAC}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = 30 * time.Second }))
+			refuse(c, `pods is forbidden: User "system:serviceaccount:kubeflow:training-operator" cannot create resource "pods" in API group "" in the namespace "team"`)
+		}},
+		{name: "Kueue is down", code: answer.OperatorDown, exit: 5, first: "kueue-controller-manager", build: func(c *clustertest.Cluster) {
+			c.Deployment("kueue-system", "kueue-controller-manager", "registry.k8s.io/kueue/kueue:v0.19.2").Status.ReadyReplicas = 0
+			c.LocalQueue("lq", "cq")
+			c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "f", Resource: "nvidia.com/gpu", Nominal: "16"})
+			c.Nodes(2, 8).Add(gangOf(2, 8, kueued))
+		}},
+	})
+}
+
+// refuse is an event that a pod of the TFJob was not accepted.
+func refuse(c *clustertest.Cluster, message string) {
+	c.Event("TFJob", "team", "gang", "tfjob-controller", "FailedCreatePod", "Error creating: "+message, 4*time.Second)
+}
+
+// kueued puts the job into LocalQueue lq of Kueue, which suspends it.
+func kueued(g *clustertest.Gang) {
+	none(g)
+	g.NoGroup = true
+	g.Job = func(j map[string]any) {
+		set(map[string]any{"kueue.x-k8s.io/queue-name": "lq"}, "metadata", "labels")(j)
+		set(true, "spec", "runPolicy", "suspend")(j)
+	}
+}

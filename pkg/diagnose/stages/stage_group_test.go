@@ -1,0 +1,330 @@
+package stages_test
+
+import (
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// dialects are all in which a gang may be declared, and the scheduler that reads each. Only some have objects.
+var dialects = []struct {
+	dialect   gang.Dialect
+	scheduler string
+	object    string // the group of PodGroups
+}{
+	{gang.SchedulerPlugins, clustertest.Scheduler, "scheduling.x-k8s.io"}, {gang.Volcano, "volcano", "scheduling.volcano.sh"}, {gang.KubeBatch, "kube-batch", "scheduling.incubator.k8s.io"},
+	{gang.Koordinator, "koord-scheduler", "scheduling.sigs.k8s.io"}, {gang.KAI, "kai-scheduler", "scheduling.run.ai"}, {gang.Native, "default-scheduler", "scheduling.k8s.io"},
+	{gang.Labels, "default-scheduler", ""}, {gang.YuniKorn, "yunikorn", ""}, {gang.PDB, "kube-batch", ""}, {gang.Kueue, clustertest.Scheduler, ""},
+}
+
+// speaks declares the gang in a dialect, in a cluster in which its scheduler is alive.
+func speaks(c *clustertest.Cluster, d gang.Dialect, scheduler string) func(*clustertest.Gang) {
+	if scheduler != clustertest.Scheduler {
+		c.Schedules(scheduler).GangScheduler("")
+	}
+	return func(g *clustertest.Gang) {
+		g.Dialect, g.Scheduler, g.Queue = d, scheduler, "q"
+		switch d {
+		case gang.Volcano:
+			c.Queue("q", "Open", nil)
+		case gang.Kueue:
+			g.Queue = "lq"
+		default: // no queue is needed
+		}
+	}
+}
+
+// What is true of a gang is said in every dialect.
+func TestDialects(t *testing.T) {
+	for _, d := range dialects {
+		young := func(g *clustertest.Gang) { g.Age = 20 * time.Second }
+		check(t, []rung{
+			{name: string(d.dialect) + ": fits", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Add(gangOf(2, 8, speaks(c, d.dialect, d.scheduler), young))
+			}},
+			{name: string(d.dialect) + ": half of it is enough", code: answer.Fits, exit: 3, first: "2 of 4 members .it needs 2.", build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Add(gangOf(4, 8, speaks(c, d.dialect, d.scheduler), young, func(g *clustertest.Gang) { g.Min = 2 }))
+			}},
+			{name: string(d.dialect) + ": busy", code: answer.NodesBusy, exit: 3, first: "0 of 16 GPUs free on the 2 nodes", says: []string{"TFJob research/a holds 16 GPUs"}, build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8, speaks(c, d.dialect, d.scheduler)))
+			}},
+			{name: string(d.dialect) + ": more members than the job makes", code: answer.MinMemberTooHigh, exit: 4, first: "3 members.*makes 2|2 .*3", never: []answer.Code{answer.BelowQuorum}, build: func(c *clustertest.Cluster) {
+				c.Nodes(3, 8).Add(gangOf(2, 8, speaks(c, d.dialect, d.scheduler), func(g *clustertest.Gang) { g.Min = 3 }))
+			}},
+			{name: string(d.dialect) + ": half placed and the rest has no room", code: answer.MemberLost, exit: 7, first: "1/2 members have a node", says: []string{"8 GPUs"}, never: []answer.Code{answer.GangBypassed}, build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, speaks(c, d.dialect, d.scheduler), func(g *clustertest.Gang) { g.Nodes = []string{"n1"} }))
+			}},
+			{name: string(d.dialect) + ": its scheduler is dead", code: answer.SchedulerDown, exit: 5, first: "scheduler " + d.scheduler + " is down.*9m", build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Add(gangOf(2, 8, speaks(c, d.dialect, d.scheduler)))
+				for _, l := range c.S.Leases {
+					at := clustertest.Ago(9 * time.Minute)
+					l.Spec.RenewTime.Time = at.Time
+				}
+			}},
+		})
+		if d.object == "" {
+			continue
+		}
+		check(t, []rung{
+			{name: string(d.dialect) + ": the object is not there", code: answer.PodGroupMissing, exit: 4, first: "PodGroup gang, which does not exist in namespace team", fix: "create PodGroup gang for 2 members", build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Add(gangOf(2, 8, speaks(c, d.dialect, d.scheduler)))
+				c.S.Server.Resources = append(c.S.Server.Resources, "podgroups."+d.object+"/v1")
+				c.S.Custom[kindOf(d.object, "PodGroup")] = nil
+			}},
+			{name: string(d.dialect) + ": the object is of a job that is gone", code: answer.PodGroupForeign, exit: 4, first: "a job that is gone", build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Add(gangOf(2, 8, speaks(c, d.dialect, d.scheduler)))
+				u := c.S.Custom[kindOf(d.object, "PodGroup")][0]
+				refs := u.GetOwnerReferences()
+				refs[0].UID = "gone"
+				u.SetOwnerReferences(refs)
+			}},
+		})
+	}
+}
+
+// Every kind of job is read: roles, members, minimum.
+func TestKinds(t *testing.T) {
+	for _, kind := range []string{"TFJob", "PyTorchJob", "MPIJob", "Job"} {
+		of := func(g *clustertest.Gang) {
+			if g.Kind = kind; kind == "MPIJob" {
+				g.More = []clustertest.Role{{Name: "Launcher", Replicas: 1}}
+			}
+		}
+		total := "2"
+		if kind == "MPIJob" {
+			total = "3"
+		}
+		check(t, []rung{
+			{name: kind + ": fits", code: answer.Fits, exit: 3, first: "all " + total + " members", build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Add(gangOf(2, 8, of, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
+			}},
+			{name: kind + ": busy", code: answer.NodesBusy, exit: 3, first: "2 workers with 8 GPUs each", build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(2, 8, of))
+			}},
+			{name: kind + ": a job of its kind holds the room", code: answer.NodesBusy, exit: 3, says: []string{kind + " research/a holds 8 GPUs on n1"}, build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Add(gangOf(1, 8, of, func(g *clustertest.Gang) { g.Namespace, g.Name, g.Nodes, g.More = "research", "a", []string{"n1"}, nil })).Add(gangOf(2, 8))
+			}},
+			{name: kind + ": runs", exit: 0, build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Add(gangOf(2, 8, of, func(g *clustertest.Gang) {
+					g.Nodes = []string{"n1", "n2"}
+					for i := range g.More {
+						g.More[i].Nodes = []string{"n1"}
+					}
+				}))
+			}},
+			{name: kind + ": too big", code: answer.TooBig, exit: 6, build: func(c *clustertest.Cluster) { c.Nodes(2, 8).Add(gangOf(3, 8, of)) }},
+		})
+	}
+	check(t, []rung{
+		{name: "the launcher waits for its own kind of node", code: answer.SelectorNoMatch, exit: 4, first: "pool=head", says: []string{"nodes have pool: gpu"}, build: func(c *clustertest.Cluster) {
+			c.Node("n1", 8).Labels["pool"] = "gpu"
+			c.Add(gangOf(1, 8, func(g *clustertest.Gang) {
+				g.Kind, g.More = "MPIJob", []clustertest.Role{{Name: "Launcher", Replicas: 1, Spec: func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"pool": "head"} }}}
+			}))
+		}},
+		{name: "pods of a Job that declares no gang are worth something alone", exit: 0, says: []string{"1 of 2 members are not up"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 8, ungrouped, func(g *clustertest.Gang) { g.Kind, g.Nodes = "Job", []string{"n1"} }))
+		}},
+		{name: "labels of an operator of 2018", code: answer.NodesBusy, exit: 3, first: "0 of 8 GPUs free", never: []answer.Code{answer.BelowQuorum}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(2, 4, pods(func(i int, p *corev1.Pod) {
+				p.Labels = map[string]string{"group_name": "kubeflow.org", "tf_job_name": "gang", "tf-replica-type": "worker", "tf-replica-index": []string{"0", "1"}[i], "scheduling.x-k8s.io/pod-group": "gang"}
+			})))
+		}},
+	})
+}
+
+func TestGroup(t *testing.T) {
+	check(t, []rung{
+		{name: "the group is in another namespace", code: answer.PodGroupMissing, exit: 4, says: []string{"one of that name in namespace research"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8))
+			c.S.Custom[kindOf("scheduling.x-k8s.io", "PodGroup")][0].SetNamespace("research")
+		}},
+		{name: "the group has nearly that name", code: answer.PodGroupMissing, exit: 4, says: []string{"did you mean gagn"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8))
+			c.S.Custom[kindOf("scheduling.x-k8s.io", "PodGroup")][0].SetName("gagn")
+		}},
+		{name: "a group that something else owns", code: answer.Fits, exit: 3, never: []answer.Code{answer.PodGroupForeign}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
+			u := c.S.Custom[kindOf("scheduling.x-k8s.io", "PodGroup")][0]
+			refs := u.GetOwnerReferences()
+			refs[0].Kind, refs[0].Name, refs[0].UID = "JobSet", "set", "set"
+			u.SetOwnerReferences(refs)
+		}},
+		{name: "a label that nobody reads", code: answer.Fits, exit: 3, says: []string{"carry scheduling.x-k8s.io/podgroup.*did you mean scheduling.x-k8s.io/pod-group"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, ungrouped, func(g *clustertest.Gang) { g.Age = 20 * time.Second }, pods(func(_ int, p *corev1.Pod) { p.Labels["scheduling.x-k8s.io/podgroup"] = "gang" })))
+		}},
+		{name: "an annotation as a label", code: answer.Fits, exit: 3, says: []string{"scheduling.k8s.io/group-name in the wrong place"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, ungrouped, func(g *clustertest.Gang) { g.Age = 20 * time.Second }, pods(func(_ int, p *corev1.Pod) { p.Labels["scheduling.k8s.io/group-name"] = "gang" })))
+		}},
+		{name: "a group that no pod names", code: answer.Fits, exit: 3, says: []string{"there is a PodGroup.scheduling.x-k8s.io gang, but no pod of the job names it"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, ungrouped, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
+			c.Object(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": map[string]any{"name": "gang", "namespace": "team"}, "spec": map[string]any{"minMember": int64(2)}})
+		}},
+		{name: "no mark, no group: nothing to remark", code: answer.Fits, exit: 3, not: []string{"did you mean", "one by one", "wrong place"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, ungrouped, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
+		}},
+		{name: "a role has fewer members than its minimum", code: answer.MinMemberTooHigh, exit: 4, first: "3 members of Worker, but the job makes 2", build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) {
+				g.Volcano, g.Group = "q", set(map[string]any{"worker": int64(3)}, "spec", "minTaskMember")
+				g.More = []clustertest.Role{{Name: "PS", Replicas: 2}}
+			}))
+		}},
+		{name: "a role has fewer pods than its minimum", code: answer.BelowQuorum, exit: 3, first: "0 of 1 pods of PS exist, and the gang needs 1: the controller is creating them", build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Nodes(4, 8).Add(gangOf(3, 8, func(g *clustertest.Gang) {
+				g.Age, g.Min = 20*time.Second, 3
+				g.Volcano, g.Group = "q", set(map[string]any{"worker": int64(1), "ps": int64(1)}, "spec", "minTaskMember")
+				g.More = []clustertest.Role{{Name: "PS", Replicas: 1, Missing: 1}}
+			}))
+		}},
+		{name: "roles' minimums that add up to more than the group asks for", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) {
+				g.Age = 10 * time.Second
+				g.Volcano, g.Group = "q", set(map[string]any{"worker": int64(3)}, "spec", "minTaskMember")
+			}))
+		}},
+		{name: "the job asks for too much before there is a group", code: answer.MinMemberTooHigh, exit: 4, first: "minAvailable wants 5 members, but the job makes 2", fix: "minAvailable to 2", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) { g.Age = 10 * time.Second }, job(set(int64(5), "spec", "runPolicy", "schedulingPolicy", "minAvailable"))))
+		}},
+		{name: "job and group disagree", code: answer.Fits, exit: 3, says: []string{"the job asks for a minimum of 1, but PodGroup.scheduling.x-k8s.io gang says 2"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = 10 * time.Second }, job(set(int64(1), "spec", "runPolicy", "schedulingPolicy", "minAvailable"))))
+		}},
+		{name: "pods disagree on the minimum", code: answer.Fits, exit: 3, says: []string{`min-available`}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, speaks(c, gang.Labels, "default-scheduler"), func(g *clustertest.Gang) { g.Age = 10 * time.Second }, pods(func(i int, p *corev1.Pod) {
+				if i == 1 {
+					p.Labels["pod-group.scheduling.sigs.k8s.io/min-available"] = "two"
+				}
+			})))
+		}},
+		{name: "some pods are made, others are refused by nobody", code: answer.BelowQuorum, exit: 3, first: "1 of 2 pods exist, and the gang needs 2.*10m", says: []string{"Worker 1/2", "logs deployment/training-operator"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
+		}},
+		{name: "pods are being made, which takes a while", code: answer.BelowQuorum, exit: 3, first: "1 of 2 pods exist.*is creating them", not: []string{"does not say why"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }, pods(func(_ int, p *corev1.Pod) { p.CreationTimestamp = clustertest.Ago(3 * time.Second) })))
+		}},
+		{name: "enough pods for the minimum", code: answer.Fits, exit: 3, never: []answer.Code{answer.BelowQuorum}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(3, 8, func(g *clustertest.Gang) { g.Min, g.Missing, g.Age = 2, 1, 20*time.Second }))
+		}},
+		{name: "the create of the group is refused for its queue", code: answer.QueueClosed, exit: 5, first: "queue q is Closed, so the PodGroup of gang cannot be created", says: []string{"asked just now"}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Closed", nil)
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, job(set("q", "spec", "runPolicy", "schedulingPolicy", "queue"))))
+			c.S.Probes = []snapshot.Probe{{Kind: "PodGroup", Namespace: "team", Name: "gang", Code: 403, Message: "can only submit PodGroup to queue with state `Open`, queue `q` status is `Closed`"}}
+		}},
+		{name: "the queue that refused it is not to be seen", code: answer.QueueClosed, exit: 5, first: "queue `q` status is `Closed`", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, job(set("q", "spec", "runPolicy", "schedulingPolicy", "queue"))))
+			c.S.Denied = []snapshot.Denial{{Resource: "queues.scheduling.volcano.sh"}}
+			c.S.Probes = []snapshot.Probe{{Kind: "PodGroup", Namespace: "team", Name: "gang", Code: 403, Message: "can only submit PodGroup to queue with state `Open`, queue `q` status is `Closed`"}}
+		}},
+	})
+}
+
+// elastic adds a quota of scheduler-plugins.
+func elastic(c *clustertest.Cluster, namespace, name string) {
+	c.Object(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "ElasticQuota", "metadata": map[string]any{"namespace": namespace, "name": name}, "spec": map[string]any{"max": map[string]any{"nvidia.com/gpu": "8"}}})
+}
+
+// Jobs of a JobSet are one gang if their pods name one group.
+func TestJobsOfOneGang(t *testing.T) {
+	part := func(c *clustertest.Cluster, name, node string, age time.Duration) {
+		g := gangOf(1, 8, func(g *clustertest.Gang) {
+			g.Name, g.Kind, g.Age = name, "Job", age
+			g.BatchJob = func(j *batchv1.Job) {
+				yes := true
+				j.OwnerReferences = []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "set", UID: "set", Controller: &yes}}
+			}
+			g.Pod = func(_ int, p *corev1.Pod) { p.Labels["scheduling.x-k8s.io/pod-group"] = "set" }
+			if node != "" {
+				g.Nodes = []string{node}
+			}
+		})
+		c.Add(g)
+		delete(c.S.Custom, kindOf("scheduling.x-k8s.io", "PodGroup"))
+	}
+	group := func(c *clustertest.Cluster, n int64) {
+		c.Object(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": map[string]any{"namespace": "team", "name": "set"}, "spec": map[string]any{"minMember": n}})
+	}
+	check(t, []rung{
+		{name: "all fit together", code: answer.Fits, exit: 3, first: "all 2 members", says: []string{"set has pods of several Jobs, which start together: gang, gang-2"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8)
+			part(c, "gang", "", 20*time.Second)
+			part(c, "gang-2", "", 20*time.Second)
+			group(c, 2)
+		}},
+		{name: "one alone would fit", code: answer.NodesBusy, exit: 3, first: "2 members with 8 GPUs each", never: []answer.Code{answer.MinMemberTooHigh}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1")
+			part(c, "gang", "", 10*time.Minute)
+			part(c, "gang-2", "", 10*time.Minute)
+			group(c, 2)
+		}},
+		{name: "all run", exit: 0, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8)
+			part(c, "gang", "n1", time.Hour)
+			part(c, "gang-2", "n2", time.Hour)
+			group(c, 2)
+		}},
+		{name: "the other Job may follow", code: answer.BelowQuorum, exit: 3, first: "1 pod exists, and the gang needs 2: pods of other Jobs may follow", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8)
+			part(c, "gang", "", 10*time.Second)
+			group(c, 2)
+		}},
+		{name: "no other Job has followed", code: answer.MinMemberTooHigh, exit: 4, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8)
+			part(c, "gang", "", 10*time.Minute)
+			group(c, 2)
+		}},
+	})
+}
+
+func TestUnmodelled(t *testing.T) {
+	young := func(g *clustertest.Gang) { g.Age = 20 * time.Second }
+	check(t, []rung{
+		{name: "network topology of Volcano", code: answer.Fits, exit: 3, says: []string{"network topology of PodGroup.scheduling.volcano.sh gang .hard, at most tier 2."}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Nodes(2, 8).Add(gangOf(2, 8, young, func(g *clustertest.Gang) {
+				g.Volcano, g.Group = "q", set(map[string]any{"mode": "hard", "highestTierAllowed": int64(2)}, "spec", "networkTopology")
+			}))
+		}},
+		{name: "a soft one is a wish", code: answer.Fits, exit: 3, not: []string{"network topology"}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Nodes(2, 8).Add(gangOf(2, 8, young, func(g *clustertest.Gang) {
+				g.Volcano, g.Group = "q", set(map[string]any{"mode": "soft"}, "spec", "networkTopology")
+			}))
+		}},
+		{name: "groups of gangs of Koordinator", code: answer.Fits, exit: 3, says: []string{`placed together with this one: \["team/a"`}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, young, speaks(c, gang.Koordinator, "koord-scheduler"), func(g *clustertest.Gang) {
+				g.Group = set(`["team/a","team/gang"]`, "metadata", "annotations", "gang.scheduling.koordinator.sh/groups")
+			}))
+		}},
+		{name: "a quota of Koordinator", code: answer.Fits, exit: 3, says: []string{"limits of Koordinator's ElasticQuota team-q"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, young, speaks(c, gang.Koordinator, "koord-scheduler"), pods(func(_ int, p *corev1.Pod) { p.Labels["quota.scheduling.koordinator.sh/name"] = "team-q" })))
+		}},
+		{name: "a quota of scheduler-plugins that the scheduler speaks of", code: answer.QueueQuota, exit: 3, first: "ElasticQuota q does not let it start, says the scheduler: .*more than Max", says: []string{"limits of ElasticQuota q"}, build: func(c *clustertest.Cluster) {
+			elastic(c, "team", "q")
+			c.Nodes(2, 8).Add(gangOf(2, 8))
+			c.Event("Pod", "team", "gang-worker-0", clustertest.Scheduler, "FailedScheduling", "0/2 nodes are available: pod gang-worker-0 is rejected in PreFilter because ElasticQuota q is more than Max", 3*time.Second)
+		}},
+		{name: "a quota of another namespace, and words about something else", code: answer.Fits, exit: 3, never: []answer.Code{answer.QueueQuota}, not: []string{"limits of"}, build: func(c *clustertest.Cluster) {
+			elastic(c, "research", "q")
+			c.Nodes(2, 8).Add(gangOf(2, 8, young))
+			c.Event("Pod", "team", "gang-worker-0", clustertest.Scheduler, "FailedScheduling", "quota", 3*time.Second)
+		}},
+		{name: "queues of YuniKorn", code: answer.Fits, exit: 3, says: []string{"limits of YuniKorn's queue q"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, young, speaks(c, gang.YuniKorn, "yunikorn")))
+		}},
+		{name: "parts of a gang of KAI", code: answer.Fits, exit: 3, says: []string{"spec.subGroups"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, young, speaks(c, gang.KAI, "kai-scheduler"), func(g *clustertest.Gang) {
+				g.Group = set([]any{map[string]any{"name": "leaders", "minMember": int64(1)}}, "spec", "subGroups")
+			}))
+		}},
+	})
+}

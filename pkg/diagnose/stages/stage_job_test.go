@@ -1,0 +1,123 @@
+package stages_test
+
+import (
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+)
+
+func TestRequest(t *testing.T) {
+	check(t, []rung{
+		{name: "namespace is being deleted, and says what is left", code: answer.NamespaceGone, exit: 4, first: "namespace team is being deleted", says: []string{"Some resources are remaining: pods. has 2"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8))
+			ns := c.S.Namespaces[0]
+			ns.Status.Phase = corev1.NamespaceTerminating
+			ns.Status.Conditions = []corev1.NamespaceCondition{{Type: corev1.NamespaceContentRemaining, Status: corev1.ConditionTrue, Message: "Some resources are remaining: pods. has 2 resource instances"}}
+		}},
+		{name: "another namespace is being deleted", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
+			c.Namespace("other").Status.Phase = corev1.NamespaceTerminating
+		}},
+		{name: "only the refusal tells of the namespace", code: answer.NamespaceGone, exit: 4, first: "namespace team is being deleted", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+			c.S.Namespaces, c.S.Denied = nil, []snapshot.Denial{{Resource: "namespaces"}}
+			refuse(c, `pods "gang-worker-0" is forbidden: unable to create new content in namespace team because it is being terminated`)
+		}},
+		{name: "nodes may not be listed, and the scheduler's words are quoted", code: answer.NoPermission, exit: 8, first: "may not list nodes", says: []string{"2/2 tasks in gang unschedulable"}, build: func(c *clustertest.Cluster) {
+			c.S.Denied = []snapshot.Denial{{Resource: "nodes"}}
+			c.Queue("q", "Open", nil)
+			c.Add(gangOf(2, 8, func(g *clustertest.Gang) {
+				g.Volcano = "q"
+				g.Group = set([]any{clustertest.Condition("Unschedulable", "True", "NotEnoughResources", "2/2 tasks in gang unschedulable", time.Minute)}, "status", "conditions")
+			}))
+		}},
+		{name: "pods of other namespaces may not be listed", code: answer.NoPermission, exit: 8, first: "may not list pods in all namespaces", build: func(c *clustertest.Cluster) {
+			c.S.Denied = []snapshot.Denial{{Resource: "pods", ExceptNamespaces: []string{"team"}}}
+			c.Nodes(2, 8).Add(gangOf(2, 8))
+		}},
+		{name: "what is certain without rights is said first", code: answer.NSQuotaTooSmall, exit: 6, also: []answer.Code{answer.NoPermission}, build: func(c *clustertest.Cluster) {
+			c.S.Denied = []snapshot.Denial{{Resource: "nodes"}}
+			quota(c, "q", clustertest.List("requests.nvidia.com/gpu", "8"), nil)
+			c.Add(gangOf(2, 8, none))
+		}},
+	})
+}
+
+func TestJob(t *testing.T) {
+	suspended := func(g *clustertest.Gang) { none(g); g.Job = set(true, "spec", "runPolicy", "suspend") }
+	failed := func(reason, message string) func(map[string]any) {
+		return set([]any{clustertest.Condition("Failed", "True", reason, message, 2*time.Hour)}, "status", "conditions")
+	}
+	check(t, []rung{
+		{name: "PyTorchJob suspended by hand", code: answer.JobSuspended, exit: 4, fix: "resume", not: []string{"Kueue"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, suspended, func(g *clustertest.Gang) { g.Kind = "PyTorchJob" }))
+		}},
+		{name: "MPIJob suspended by hand", code: answer.JobSuspended, exit: 4, fix: "resume", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) {
+				g.Kind, g.More = "MPIJob", []clustertest.Role{{Name: "Launcher", Replicas: 1}}
+			}, suspended))
+		}},
+		{name: "Job suspended by hand", code: answer.JobSuspended, exit: 4, fix: "resume", build: func(c *clustertest.Cluster) {
+			yes := true
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) {
+				g.Kind, g.BatchJob = "Job", func(j *batchv1.Job) { j.Spec.Suspend = &yes }
+			}))
+		}},
+		{name: "suspended since", code: answer.JobSuspended, exit: 4, says: []string{"3h"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, job(func(j map[string]any) {
+				set(true, "spec", "runPolicy", "suspend")(j)
+				set([]any{clustertest.Condition("Suspended", "True", "TFJobSuspended", "TFJob gang is suspended.", 3*time.Hour)}, "status", "conditions")(j)
+			})))
+		}},
+		{name: "suspended by Kueue, which left no label", code: answer.QueueNotFound, exit: 4, never: []answer.Code{answer.JobSuspended}, not: []string{"resume"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, suspended, ungrouped))
+			c.LocalQueue("lq", "cq")
+			c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "f", Resource: "nvidia.com/gpu", Nominal: "16"})
+			c.Workload("gang", "lqq", time.Minute)
+		}},
+		{name: "failed, and a pod tells which member", code: answer.JobFailed, exit: 9, first: "1 Worker replica", says: []string{"worker-1", "exit code 137", "OOMKilled", "logs gang-worker-1"}, never: []answer.Code{answer.CrashLoop}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, job(failed("TFJobFailed", "TFJob team/gang has failed because 1 Worker replica(s) failed.")), func(g *clustertest.Gang) {
+				g.Nodes = []string{"n1", "n2"}
+				g.Pod = func(i int, p *corev1.Pod) {
+					if i == 1 {
+						p.Status.Phase = corev1.PodFailed
+						p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled", FinishedAt: clustertest.Ago(2 * time.Hour)}}
+					}
+				}
+			}))
+		}},
+		{name: "Job failed", code: answer.JobFailed, exit: 9, first: "backoff limit", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) {
+				g.Kind, g.BatchJob = "Job", func(j *batchv1.Job) {
+					j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "Job has reached the specified backoff limit", LastTransitionTime: clustertest.Ago(time.Hour)}}
+				}
+			}))
+		}},
+		{name: "ended well", exit: 0, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, job(set([]any{clustertest.Condition("Succeeded", "True", "TFJobSucceeded", "", time.Hour)}, "status", "conditions"))))
+		}},
+		{name: "PyTorchJob with another container", code: answer.JobInvalid, exit: 4, first: "no container named pytorch", fix: "rename container", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Kind = "PyTorchJob" }, spec(func(p *corev1.PodSpec) { p.Containers[0].Name = "train" })))
+		}},
+		{name: "MPIJob with any container", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) {
+				g.Kind, g.Age, g.More = "MPIJob", 20*time.Second, []clustertest.Role{{Name: "Launcher", Replicas: 1}}
+			}, spec(func(p *corev1.PodSpec) { p.Containers[0].Name = "train" })))
+		}},
+		{name: "one role of two is invalid", code: answer.JobInvalid, exit: 4, first: "PS", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) {
+				g.More = []clustertest.Role{{Name: "PS", Replicas: 1, Spec: func(p *corev1.PodSpec) { p.Containers[0].Name = "ps" }}}
+			}, none))
+		}},
+		{name: "no members", code: answer.JobInvalid, exit: 4, first: "0 replicas", build: func(c *clustertest.Cluster) { c.Nodes(2, 8).Add(gangOf(0, 8, func(g *clustertest.Gang) { g.Min = 1 })) }},
+		{name: "the operator calls the spec invalid", code: answer.JobInvalid, exit: 4, first: "chief and master", says: []string{"120m ago"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, job(failed("InvalidTFJobSpec", "more than 1 chief and master found"))))
+		}},
+	})
+}

@@ -1,0 +1,240 @@
+package stages_test
+
+import (
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+)
+
+func quota(c *clustertest.Cluster, name string, hard, used corev1.ResourceList) *corev1.ResourceQuota {
+	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}, Spec: corev1.ResourceQuotaSpec{Hard: hard}, Status: corev1.ResourceQuotaStatus{Hard: hard, Used: used}}
+	c.Put(q)
+	return q
+}
+
+func TestQuota(t *testing.T) {
+	list := clustertest.List
+	asJob := func(g *clustertest.Gang) { g.Kind, g.NoGroup = "Job", true }
+	check(t, []rung{
+		{name: "the whole gang counts, not one pod", code: answer.NSQuota, exit: 3, first: "16 of 24 GPUs used", says: []string{"TFJob other is charged 16", "requested 16, used 16, limit 24", "0/2 pods"}, fix: "to 32", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}})
+			quota(c, "gpus", list("requests.nvidia.com/gpu", "24"), list("requests.nvidia.com/gpu", "16"))
+			c.Add(gangOf(2, 8, none))
+		}},
+		{name: "there is exactly enough", code: answer.Fits, exit: 3, never: []answer.Code{answer.NSQuota}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8)
+			quota(c, "gpus", list("requests.nvidia.com/gpu", "24"), list("requests.nvidia.com/gpu", "8"))
+			c.Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
+		}},
+		{name: "half of the gang is there and is charged", code: answer.NSQuotaTooSmall, exit: 6, first: "12 GPUs in all, and the gang needs 16", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8)
+			quota(c, "gpus", list("requests.nvidia.com/gpu", "12"), list("requests.nvidia.com/gpu", "8"))
+			c.Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
+		}},
+		{name: "an elastic gang needs its minimum only", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8)
+			quota(c, "gpus", list("requests.nvidia.com/gpu", "16"), nil)
+			c.Add(gangOf(4, 8, none, func(g *clustertest.Gang) { g.Min, g.Age = 2, 20*time.Second }))
+		}},
+		{name: "number of pods", code: answer.NSQuotaTooSmall, exit: 6, first: "quota pods", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8)
+			quota(c, "pods", list("count/pods", "1"), nil)
+			c.Add(gangOf(2, 8, none))
+		}},
+		{name: "limits", code: answer.NSQuotaTooSmall, exit: 6, says: []string{"limits.memory"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8)
+			quota(c, "mem", list("limits.memory", "100Gi"), nil)
+			c.Add(gangOf(2, 8, none))
+		}},
+		{name: "two quotas: what can never be comes first", code: answer.NSQuotaTooSmall, exit: 6, first: "quota b", also: []answer.Code{answer.NSQuota}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8)
+			quota(c, "a", list("requests.nvidia.com/gpu", "16"), list("requests.nvidia.com/gpu", "8"))
+			quota(c, "b", list("cpu", "10"), nil)
+			c.Add(gangOf(2, 8, none))
+		}},
+		{name: "a quota for another priority", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8)
+			quota(c, "low", list("requests.nvidia.com/gpu", "8"), nil).Spec.ScopeSelector = &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{
+				{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpIn, Values: []string{"low"}}}}
+			c.Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
+		}},
+		{name: "only the launcher has the priority that a quota counts", code: answer.NSQuotaTooSmall, exit: 6, first: "1 pod", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8)
+			q := quota(c, "high", list("pods", "1"), nil)
+			q.Spec.ScopeSelector = &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{
+				{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: corev1.ScopeSelectorOpIn, Values: []string{"high"}}}}
+			c.Add(gangOf(2, 8, func(g *clustertest.Gang) {
+				g.Kind, g.More = "MPIJob", []clustertest.Role{{Name: "Launcher", Replicas: 2, Spec: func(p *corev1.PodSpec) { p.PriorityClassName = "high" }}}
+			}, none))
+		}},
+		{name: "a Job", code: answer.NSQuota, exit: 3, first: "quota gpus", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8)
+			quota(c, "gpus", list("requests.nvidia.com/gpu", "16"), list("requests.nvidia.com/gpu", "16"))
+			c.Add(gangOf(2, 8, none, asJob))
+		}},
+		{name: "quotas may not be listed, but the refusal has the numbers", code: answer.NSQuota, exit: 3, first: "quota gpus.*16 of 24", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Add(gangOf(2, 8, none))
+			c.S.Denied = []snapshot.Denial{{Resource: "resourcequotas"}}
+			refuse(c, `pods "gang-worker-1" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=8, used: requests.nvidia.com/gpu=16, limited: requests.nvidia.com/gpu=24`)
+		}},
+		{name: "the same, and the quota can never do", code: answer.NSQuotaTooSmall, exit: 6, first: "8 GPUs in all, and the gang needs 16", build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Add(gangOf(2, 8, none))
+			c.S.Denied = []snapshot.Denial{{Resource: "resourcequotas"}}
+			refuse(c, `pods "gang-worker-1" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=8, used: requests.nvidia.com/gpu=8, limited: requests.nvidia.com/gpu=8`)
+		}},
+		{name: "an old refusal by a quota that has room now", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.NSQuota}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Add(gangOf(2, 8, none))
+			quota(c, "gpus", list("requests.nvidia.com/gpu", "64"), nil)
+			refuse(c, `pods "gang-worker-1" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=8, used: requests.nvidia.com/gpu=8, limited: requests.nvidia.com/gpu=8`)
+		}},
+		{name: "a field is mandatory, and the quota is there", code: answer.QuotaNeedsField, exit: 4, first: "must specify limits.cpu for: tensorflow", build: func(c *clustertest.Cluster) {
+			quota(c, "q", list("limits.cpu", "80"), nil)
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+			refuse(c, `pods "gang-worker-0" is forbidden: failed quota: q: must specify limits.cpu for: tensorflow`)
+		}},
+		{name: "a field was mandatory: the quota is gone", code: answer.BelowQuorum, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+			refuse(c, `pods "gang-worker-0" is forbidden: failed quota: q: must specify limits.cpu for: tensorflow`)
+		}},
+	})
+}
+
+func TestLimitRange(t *testing.T) {
+	limits := func(c *clustertest.Cluster, item corev1.LimitRangeItem) {
+		c.Put(&corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "caps"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{item}}})
+	}
+	list := clustertest.List
+	check(t, []rung{
+		{name: "above the maximum", code: answer.LimitRange, exit: 4, first: "at most 4 cpu a container, tensorflow has a limit of 8", fix: "ask for 4 cpu", build: func(c *clustertest.Cluster) {
+			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: list("cpu", "4")})
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+		}},
+		{name: "at the maximum", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: list("cpu", "8")})
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
+		}},
+		{name: "of another namespace", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: list("cpu", "4")})
+			c.S.LimitRanges[0].Namespace = "other"
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
+		}},
+		{name: "below the minimum", code: answer.LimitRange, exit: 4, first: "no less than 16 cpu a container, tensorflow has a request of 8", fix: "ask for 16 cpu in each worker", build: func(c *clustertest.Cluster) {
+			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Min: list("cpu", "16")})
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+		}},
+		{name: "nothing is asked for: the minimum is the default", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Min: list("ephemeral-storage", "1Gi")})
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
+		}},
+		{name: "a limit far above the request", code: answer.LimitRange, exit: 4, first: "at most 2 times the request, and tensorflow has .* for a request of 8, a ratio of", fix: "limit cpu to 16 in each worker", build: func(c *clustertest.Cluster) {
+			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, MaxLimitRequestRatio: list("cpu", "2")})
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) { p.Containers[0].Resources.Limits["cpu"] = resource.MustParse("32") })))
+		}},
+		{name: "the pod as a whole, with its init container", code: answer.LimitRange, exit: 4, first: "80Gi memory a pod.*100Gi", build: func(c *clustertest.Cluster) {
+			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypePod, Max: list("memory", "80Gi")})
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) {
+				r := list("memory", "100Gi")
+				p.InitContainers = []corev1.Container{{Name: "fetch", Resources: corev1.ResourceRequirements{Requests: r, Limits: r}}}
+			})))
+		}},
+		{name: "an init container", code: answer.LimitRange, exit: 4, first: "fetch", fix: "ask for 8 cpu in container fetch of each worker", build: func(c *clustertest.Cluster) {
+			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: list("cpu", "8")})
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) {
+				r := list("cpu", "16")
+				p.InitContainers = []corev1.Container{{Name: "fetch", Resources: corev1.ResourceRequirements{Requests: r, Limits: r}}}
+			})))
+		}},
+		{name: "only the launcher is too large", code: answer.LimitRange, exit: 4, first: "Launcher", says: []string{"Launcher 0/1, Worker 2/2"}, build: func(c *clustertest.Cluster) {
+			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: list("cpu", "8")})
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) {
+				g.Kind, g.More = "MPIJob", []clustertest.Role{{Name: "Launcher", Replicas: 1, CPU: "12", Missing: 1}}
+			}))
+		}},
+		{name: "limit ranges may not be listed", code: answer.LimitRange, exit: 4, first: "maximum cpu usage per Container is 4, but limit is 8", build: func(c *clustertest.Cluster) {
+			c.S.Denied = []snapshot.Denial{{Resource: "limitranges"}}
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+			refuse(c, `pods "gang-worker-0" is forbidden: maximum cpu usage per Container is 4, but limit is 8`)
+		}},
+		{name: "the pods were made before the limit", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: list("cpu", "4")})
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
+		}},
+	})
+}
+
+func TestRefused(t *testing.T) {
+	check(t, []rung{
+		{name: "a webhook of several lines", code: answer.AdmissionDenied, exit: 4, first: "validate.kyverno.svc-fail denies the pods: resource Pod/team/gang-worker-0 was blocked.*require-team", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+			refuse(c, "admission webhook \"validate.kyverno.svc-fail\" denied the request: \n\nresource Pod/team/gang-worker-0 was blocked due to the following policies\n\nrequire-team:\n  autogen: label team is required\n")
+		}},
+		{name: "a ValidatingAdmissionPolicy", code: answer.AdmissionDenied, exit: 4, first: "no-latest.*must have a digest", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+			refuse(c, `pods "gang-worker-0" is forbidden: ValidatingAdmissionPolicy 'no-latest' with binding 'all' denied request: image must have a digest`)
+		}},
+		{name: "asked again, it is accepted", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.AdmissionDenied}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+			refuse(c, `admission webhook "policy.example.com" denied the request: missing team label`)
+			c.S.Probes = []snapshot.Probe{{Kind: "Pod", Namespace: "team", Name: "gang-worker-0", Code: 201}}
+		}},
+		{name: "one role is accepted, the other is not", code: answer.AdmissionDenied, exit: 4, says: []string{"those of PS were refused"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.More = []clustertest.Role{{Name: "PS", Replicas: 1}} }, none))
+			c.S.Probes = []snapshot.Probe{{Kind: "Pod", Namespace: "team", Name: "gang-worker-0", Code: 201},
+				{Kind: "Pod", Namespace: "team", Name: "gang-ps-0", Code: 403, Message: `pods "gang-ps-0" is forbidden: violates PodSecurity "restricted:latest": hostNetwork`}}
+		}},
+		{name: "a Job's pods", code: answer.AdmissionDenied, exit: 4, first: "missing team label", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) { g.Kind = "Job" }))
+			c.Event("Job", "team", "gang", "job-controller", "FailedCreate", `Error creating: admission webhook "policy.example.com" denied the request: missing team label`, time.Minute)
+		}},
+		{name: "priority class, with a near name", code: answer.PriorityMissing, exit: 4, first: "gpld.*gold, silver", says: []string{"did you mean gold"}, fix: "gold", build: func(c *clustertest.Cluster) {
+			for _, name := range []string{"gold", "silver", "system-node-critical"} {
+				c.Put(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}})
+			}
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+			refuse(c, `pods "gang-worker-0" is forbidden: no PriorityClass with name gpld was found`)
+		}},
+		{name: "priority class, and the event has expired", code: answer.PriorityMissing, exit: 4, first: "gpld", build: func(c *clustertest.Cluster) {
+			c.Put(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "gold"}})
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) { p.PriorityClassName = "gpld" })))
+		}},
+		{name: "service account, and the event has expired", code: answer.AccountMissing, exit: 4, first: "trainer", build: func(c *clustertest.Cluster) {
+			c.Put(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "default"}})
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) { p.ServiceAccountName = "trainer" })))
+		}},
+		{name: "service accounts may not be listed", code: answer.BelowQuorum, exit: 3, build: func(c *clustertest.Cluster) {
+			c.S.Denied = []snapshot.Denial{{Resource: "serviceaccounts"}}
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) { p.ServiceAccountName = "trainer" })))
+		}},
+		{name: "runtime class, and the event has expired", code: answer.RuntimeMissing, exit: 4, first: "gvisor.*kata", build: func(c *clustertest.Cluster) {
+			name := "gvisor"
+			c.Put(&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "kata"}})
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) { p.RuntimeClassName = &name })))
+		}},
+		{name: "a webhook that times out", code: answer.WebhookDown, exit: 5, first: "hook.example.com", says: []string{"context deadline exceeded"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+			refuse(c, `Internal error occurred: failed calling webhook "hook.example.com": failed to call webhook: Post "https://hook.infra.svc:443/mutate?timeout=10s": context deadline exceeded`)
+		}},
+		{name: "several refusals at once", code: answer.NSQuotaTooSmall, exit: 6, also: []answer.Code{answer.AdmissionDenied}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none))
+			quota(c, "q", clustertest.List("requests.nvidia.com/gpu", "8"), nil)
+			refuse(c, `admission webhook "policy.example.com" denied the request: missing team label`)
+		}},
+		{name: "a Job that was suspended is refused nothing", code: answer.JobSuspended, exit: 4, never: []answer.Code{answer.NSQuota, answer.NSQuotaTooSmall}, build: func(c *clustertest.Cluster) {
+			yes := true
+			quota(c, "q", clustertest.List("requests.nvidia.com/gpu", "8"), nil)
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) {
+				g.Kind, g.BatchJob = "Job", func(j *batchv1.Job) { j.Spec.Suspend = &yes }
+			}))
+		}},
+	})
+}

@@ -1,0 +1,195 @@
+package stages_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// inQueue waits for a queue of Volcano to admit it: no pods are made before.
+func inQueue(name string) func(*clustertest.Gang) {
+	return func(g *clustertest.Gang) { none(g); g.Volcano = name }
+}
+
+func young(g *clustertest.Gang) { g.Age = 20 * time.Second }
+
+func TestVolcanoQueue(t *testing.T) {
+	gpus := func(n string) map[string]any { return map[string]any{"nvidia.com/gpu": n} }
+	check(t, []rung{
+		{name: "no queue of the name", code: answer.QueueNotFound, exit: 4, first: `"visoin" does not exist.*default, vision`, says: []string{"did you mean vision"}, fix: "use queue vision", build: func(c *clustertest.Cluster) {
+			c.Queue("vision", "Open", nil)
+			c.Queue("default", "Open", nil)
+			c.Nodes(2, 8).Add(gangOf(2, 8, inQueue("visoin")))
+		}},
+		{name: "queues may not be listed", code: answer.Fits, exit: 3, never: []answer.Code{answer.QueueNotFound}, build: func(c *clustertest.Cluster) {
+			c.S.Denied = []snapshot.Denial{{Resource: "queues.scheduling.volcano.sh"}}
+			c.Nodes(2, 8).Add(gangOf(2, 8, inQueue("q"), young))
+		}},
+		{name: "a queue without a status is open", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			delete(c.Queue("q", "Open", nil).Object, "status")
+			c.Nodes(2, 8).Add(gangOf(2, 8, inQueue("q"), young))
+		}},
+		{name: "closing", code: answer.QueueClosed, exit: 5, first: "queue q is Closing", fix: "open queue q", build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Closing", nil)
+			c.Nodes(2, 8).Add(gangOf(2, 8, inQueue("q")))
+		}},
+		{name: "closed after the gang was admitted", code: answer.QueueClosed, exit: 5, also: []answer.Code{answer.NodesBusy}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Closed", nil)
+			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Volcano = "q" }))
+		}},
+		{name: "closed and matching nothing", code: answer.QueueClosed, exit: 5, also: []answer.Code{answer.SelectorNoMatch}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Closed", nil)
+			c.Nodes(2, 8).Add(gangOf(2, 8, inQueue("q"), spec(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "b200"} })))
+		}},
+		{name: "used by pods", code: answer.QueueQuota, exit: 3, first: "queue q has 8 of 16 GPUs left, and the gang needs 16: 8 are used", says: []string{"team/other uses 8", "together 24"}, fix: "to 24", build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", gpus("16"))
+			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 1, GPUs: 8, Nodes: []string{"n1"}, Volcano: "q"}).Add(gangOf(2, 8, inQueue("q")))
+		}},
+		{name: "reserved for a gang that was admitted", code: answer.QueueQuota, exit: 3, first: "0 of 16", build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", gpus("16"))
+			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 2, GPUs: 8, Volcano: "q"}).Add(gangOf(2, 8, inQueue("q")))
+		}},
+		{name: "another queue's gangs do not count", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", gpus("16"))
+			c.Queue("p", "Open", gpus("16"))
+			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 2, GPUs: 8, Volcano: "p", Nodes: []string{"n1", "n2"}}).Add(gangOf(2, 8, inQueue("q"), young))
+		}},
+		{name: "cpu is what is short", code: answer.QueueTooSmall, exit: 6, first: "8 cpu in all, and the gang needs 16", build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", map[string]any{"cpu": "8", "nvidia.com/gpu": "64"})
+			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q")))
+		}},
+		{name: "the minimum counts", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", gpus("16"))
+			c.Nodes(4, 8).Add(gangOf(4, 8, inQueue("q"), young, func(g *clustertest.Gang) { g.Min = 2 }))
+		}},
+		{name: "the parent's parent is full", code: answer.QueueQuota, exit: 3, first: "queue company has 8 of 16", build: func(c *clustertest.Cluster) {
+			c.Queue("company", "Open", gpus("16"))
+			set("company", "spec", "parent")(c.Queue("dept", "Open", nil).Object)
+			set("dept", "spec", "parent")(c.Queue("a", "Open", nil).Object)
+			set("dept", "spec", "parent")(c.Queue("b", "Open", nil).Object)
+			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 1, GPUs: 8, Nodes: []string{"n1"}, Volcano: "a"}).Add(gangOf(2, 8, inQueue("b")))
+		}},
+		{name: "an inner queue", code: answer.QueueNotLeaf, exit: 4, first: "dept has queues below it .a, b.", fix: "use queue a", build: func(c *clustertest.Cluster) {
+			c.Queue("dept", "Open", nil)
+			set("dept", "spec", "parent")(c.Queue("a", "Open", nil).Object)
+			set("dept", "spec", "parent")(c.Queue("b", "Open", nil).Object)
+			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("dept")))
+		}},
+		{name: "admitted already: what it holds is counted", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", gpus("16"))
+			c.Nodes(4, 8).Add(gangOf(2, 8, young, func(g *clustertest.Gang) { g.Volcano = "q" }))
+		}},
+		{name: "the queue has room, and the scheduler says it is overused", code: answer.QueueQuota, exit: 3, first: "has not admitted it.*5s ago.*overused", says: []string{"shares of queues by weight"}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q")))
+			c.Event("PodGroup", "team", "gang", "volcano", "Unschedulable", "resource in cluster is overused: overused nvidia.com/gpu", 5*time.Second)
+		}},
+		{name: "it said so long ago, and has been silent since", code: answer.FitsNotPlaced, exit: 5, never: []answer.Code{answer.QueueQuota}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q"), func(g *clustertest.Gang) { g.Age = time.Hour }))
+			c.Event("PodGroup", "team", "gang", "volcano", "Unschedulable", "resource in cluster is overused: overused nvidia.com/gpu", 40*time.Minute)
+		}},
+	})
+}
+
+func TestReserved(t *testing.T) {
+	stuck := func(change func(*clustertest.Gang)) func(c *clustertest.Cluster) {
+		return func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			other := clustertest.Gang{Name: "stuck", Workers: 2, GPUs: 8, Volcano: "q"}
+			change(&other)
+			c.Nodes(2, 8).Add(other).Add(gangOf(2, 8, inQueue("q")))
+		}
+	}
+	check(t, []rung{
+		{name: "for a gang that asks for nodes that are not there", code: answer.ReservedByStuck, exit: 5, first: "16 GPUs are idle but reserved for team/stuck", says: []string{"class=b200"}, fix: "fix or delete team/stuck",
+			build: stuck(func(g *clustertest.Gang) {
+				g.Spec = func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "b200"} }
+			})},
+		{name: "for a gang whose job is gone", code: answer.ReservedByStuck, exit: 5, says: []string{"no job stands behind it"}, build: func(c *clustertest.Cluster) {
+			stuck(func(g *clustertest.Gang) { g.Missing = 2 })(c)
+			set(map[string]any{"phase": "Inqueue"}, "status")(c.S.Custom[kindOf("scheduling.volcano.sh", "PodGroup")][0].Object)
+			c.S.Custom[kindOf("kubeflow.org", "TFJob")] = c.S.Custom[kindOf("kubeflow.org", "TFJob")][1:]
+		}},
+		{name: "for a job that has ended", code: answer.ReservedByStuck, exit: 5, says: []string{"stuck has ended"}, build: func(c *clustertest.Cluster) {
+			stuck(func(g *clustertest.Gang) {
+				g.Missing, g.Job = 2, set([]any{clustertest.Condition("Succeeded", "True", "", "", time.Hour)}, "status", "conditions")
+			})(c)
+			set(map[string]any{"phase": "Inqueue"}, "status")(c.S.Custom[kindOf("scheduling.volcano.sh", "PodGroup")][0].Object)
+		}},
+		{name: "for a gang that is about to start", code: answer.ReservedByOthers, exit: 3, first: "promised to team/stuck", build: stuck(young)},
+		{name: "some, and there is enough beside", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Nodes(4, 8).Add(clustertest.Gang{Name: "stuck", Workers: 2, GPUs: 8, Volcano: "q", Age: 20 * time.Second}).Add(gangOf(2, 8, inQueue("q"), young))
+		}},
+	})
+}
+
+func TestKAIQueue(t *testing.T) {
+	queue := func(c *clustertest.Cluster, name, parent string, gpu map[string]any) {
+		spec := map[string]any{"resources": map[string]any{"gpu": gpu}}
+		if parent != "" {
+			spec["parentQueue"] = parent
+		}
+		c.Object(map[string]any{"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": map[string]any{"name": name}, "spec": spec})
+	}
+	uses := func(c *clustertest.Cluster, group func(map[string]any)) {
+		c.Add(clustertest.Gang{Name: "other", Workers: 1, GPUs: 8, Nodes: []string{"n1"}, Dialect: gang.KAI, Scheduler: "kai-scheduler", Queue: "q", Group: group})
+	}
+	firm := set("non-preemptible", "spec", "preemptibility")
+	check(t, []rung{
+		{name: "above the limit", code: answer.QueueTooSmall, exit: 6, first: "queue q allows 8 GPUs in all", fix: "to 16", build: func(c *clustertest.Cluster) {
+			queue(c, "q", "", map[string]any{"quota": int64(4), "limit": int64(8)})
+			c.Nodes(4, 8).Add(gangOf(2, 8, speaks(c, gang.KAI, "kai-scheduler")))
+		}},
+		{name: "above the quota, and may be preempted", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			queue(c, "q", "", map[string]any{"quota": int64(8), "limit": int64(-1)})
+			c.Nodes(4, 8).Add(gangOf(2, 8, young, speaks(c, gang.KAI, "kai-scheduler")))
+		}},
+		{name: "above the quota, and may not be preempted", code: answer.QueueTooSmall, exit: 6, first: "8 GPUs in all for gangs that cannot be preempted", build: func(c *clustertest.Cluster) {
+			queue(c, "q", "", map[string]any{"quota": int64(8), "limit": int64(-1)})
+			c.Nodes(4, 8).Add(gangOf(2, 8, speaks(c, gang.KAI, "kai-scheduler"), func(g *clustertest.Gang) { g.Group = firm }))
+		}},
+		{name: "only firm gangs use up the quota", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			queue(c, "q", "", map[string]any{"quota": int64(16), "limit": int64(-1)})
+			c.Nodes(4, 8)
+			uses(c, nil)
+			c.Add(gangOf(2, 8, young, speaks(c, gang.KAI, "kai-scheduler"), func(g *clustertest.Gang) { g.Group = firm }))
+		}},
+		{name: "the quota is used up by firm gangs", code: answer.QueueQuota, exit: 3, first: "8 of 16 GPUs left for gangs that cannot be preempted", build: func(c *clustertest.Cluster) {
+			queue(c, "q", "", map[string]any{"quota": int64(16), "limit": int64(-1)})
+			c.Nodes(4, 8)
+			uses(c, firm)
+			c.Add(gangOf(2, 8, speaks(c, gang.KAI, "kai-scheduler"), func(g *clustertest.Gang) { g.Group = firm }))
+		}},
+		{name: "the queue above", code: answer.QueueTooSmall, exit: 6, first: "queue dept", build: func(c *clustertest.Cluster) {
+			queue(c, "q", "dept", map[string]any{"quota": int64(-1), "limit": int64(-1)})
+			queue(c, "dept", "", map[string]any{"limit": int64(8)})
+			c.Nodes(4, 8).Add(gangOf(2, 8, speaks(c, gang.KAI, "kai-scheduler")))
+		}},
+		{name: "memory in megabytes", code: answer.QueueTooSmall, exit: 6, first: "memory", build: func(c *clustertest.Cluster) {
+			queue(c, "q", "", map[string]any{})
+			set(map[string]any{"limit": int64(100000)}, "spec", "resources", "memory")(c.S.Custom[kindOf("scheduling.run.ai", "Queue")][0].Object)
+			c.Nodes(4, 8).Add(gangOf(2, 8, speaks(c, gang.KAI, "kai-scheduler")))
+		}},
+		{name: "no such queue", code: answer.QueueNotFound, exit: 4, build: func(c *clustertest.Cluster) {
+			queue(c, "other", "", map[string]any{})
+			c.Nodes(4, 8).Add(gangOf(2, 8, speaks(c, gang.KAI, "kai-scheduler")))
+		}},
+	})
+}
+
+func TestKubeBatchQueue(t *testing.T) {
+	check(t, []rung{
+		{name: "no such queue", code: answer.QueueNotFound, exit: 4, first: `"q" does not exist.*default`, build: func(c *clustertest.Cluster) {
+			c.Object(map[string]any{"apiVersion": "scheduling.incubator.k8s.io/v1alpha1", "kind": "Queue", "metadata": map[string]any{"name": "default"}})
+			c.Nodes(2, 8).Add(gangOf(2, 8, speaks(c, gang.KubeBatch, "kube-batch")))
+		}},
+	})
+}

@@ -1,0 +1,202 @@
+package stages_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+)
+
+func scheduledBy(name string) func(*clustertest.Gang) {
+	return func(g *clustertest.Gang) { g.Scheduler = name }
+}
+
+func gate(names ...string) func(*clustertest.Gang) {
+	return pods(func(_ int, p *corev1.Pod) {
+		for _, name := range names {
+			p.Spec.SchedulingGates = append(p.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: name})
+		}
+	})
+}
+
+func TestScheduler(t *testing.T) {
+	check(t, []rung{
+		{name: "nobody answers to the name", code: answer.SchedulerNotFound, exit: 4, first: `"volcanoo".*gang, volcano`, says: []string{"did you mean volcano"}, fix: "schedulerName: volcano", build: func(c *clustertest.Cluster) {
+			c.Deployment("volcano-system", "volcano-scheduler", "volcanosh/vc-scheduler:v1.12")
+			c.Nodes(2, 8).Add(gangOf(2, 8, scheduledBy("volcanoo")))
+		}},
+		{name: "pods of the name have been bound", code: answer.Fits, exit: 3, never: []answer.Code{answer.SchedulerNotFound}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, Nodes: []string{"n1"}, Scheduler: "mine"}).Add(gangOf(2, 8, scheduledBy("mine"), young))
+		}},
+		{name: "the pods say that somebody looked at them", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.SchedulerNotFound}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(2, 8, scheduledBy("mine"), pods(func(_ int, p *corev1.Pod) {
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+			})))
+		}},
+		{name: "a gate is no look of a scheduler", code: answer.SchedulerNotFound, exit: 4, also: []answer.Code{answer.SchedulingGated}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, scheduledBy("mine"), pods(func(_ int, p *corev1.Pod) {
+				p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/wait"}}
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated}}
+			})))
+		}},
+		{name: "an event of that name", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, scheduledBy("mine"), young))
+			c.Event("Pod", "other", "x", "mine", "Scheduled", "assigned", 5*time.Second)
+		}},
+		{name: "the default scheduler needs no proof", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, scheduledBy("default-scheduler"), young))
+		}},
+		{name: "nothing can be known of schedulers", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.S.Deployments, c.S.Leases = nil, nil
+			c.S.Denied = []snapshot.Denial{{Resource: "deployments.apps"}, {Resource: "leases.coordination.k8s.io"}}
+			c.Nodes(2, 8).Add(gangOf(2, 8, scheduledBy("mine"), young))
+		}},
+		{name: "the template names no scheduler, the operator does", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, young, spec(func(p *corev1.PodSpec) { p.SchedulerName = "" })))
+		}},
+		{name: "the lease has run out", code: answer.SchedulerDown, exit: 5, first: "scheduler gang is down: last sign of life 12m ago", says: []string{"Lease gangctl-system/gang-scheduler", "1/1 ready"}, build: func(c *clustertest.Cluster) {
+			c.S.Leases = nil
+			c.Lease("gang-scheduler", 12*time.Minute)
+			c.Nodes(2, 8).Add(gangOf(2, 8))
+		}},
+		{name: "the lease has run out, but it has just spoken", code: answer.Fits, exit: 3, never: []answer.Code{answer.SchedulerDown}, build: func(c *clustertest.Cluster) {
+			c.S.Leases = nil
+			c.Lease("gang-scheduler", 12*time.Minute)
+			c.Nodes(2, 8).Add(gangOf(2, 8, young))
+			c.Event("Pod", "other", "x", clustertest.Scheduler, "Scheduled", "assigned", 5*time.Second)
+		}},
+		{name: "scaled to zero", code: answer.SchedulerDown, exit: 5, says: []string{"0/0 ready", "scaled to 0", "--replicas=1"}, build: func(c *clustertest.Cluster) {
+			zero := int32(0)
+			c.S.Leases = nil
+			c.S.Deployments[1].Spec.Replicas, c.S.Deployments[1].Status.ReadyReplicas = &zero, 0
+			c.Nodes(2, 8).Add(gangOf(2, 8))
+		}},
+		{name: "it never ran", code: answer.SchedulerDown, exit: 5, first: "no sign that it ever ran", says: []string{"ImagePullBackOff"}, build: func(c *clustertest.Cluster) {
+			c.S.Leases = nil
+			c.S.Deployments[1].Status.ReadyReplicas = 0
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "gangctl-system", Name: "gang-scheduler-0", Labels: map[string]string{"app": "gang-scheduler"}}}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
+			c.Put(p)
+			c.Nodes(2, 8).Add(gangOf(2, 8))
+		}},
+		{name: "the control plane's scheduler is down", code: answer.SchedulerDown, exit: 5, first: "default-scheduler", build: func(c *clustertest.Cluster) {
+			c.Lease("kube-scheduler", 5*time.Minute)
+			c.Nodes(2, 8).Add(gangOf(2, 8, scheduledBy("default-scheduler")))
+		}},
+		{name: "another scheduler is down", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Lease("kube-scheduler", 5*time.Minute)
+			c.Nodes(2, 8).Add(gangOf(2, 8, young))
+		}},
+		{name: "everybody has a node: a dead scheduler does not matter", exit: 0, build: func(c *clustertest.Cluster) {
+			c.S.Leases = nil
+			c.Lease("gang-scheduler", 12*time.Minute)
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }))
+		}},
+		{name: "a gate", code: answer.SchedulingGated, exit: 5, first: "example.com/wait holds 2 of 2 pods", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, gate("example.com/wait")))
+		}},
+		{name: "two gates", code: answer.SchedulingGated, exit: 5, also: []answer.Code{answer.SchedulingGated}, says: []string{"a.example.com/x", "b.example.com/y"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, gate("a.example.com/x", "b.example.com/y")))
+		}},
+		{name: "a gate and no room", code: answer.SchedulingGated, exit: 5, also: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Add(gangOf(2, 8, gate("example.com/wait")))
+		}},
+		{name: "Volcano lifts its own gate", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.SchedulingGated}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(2, 8, gate("scheduling.volcano.sh/queue-allocation-gate"), func(g *clustertest.Gang) { g.Volcano = "q" }))
+		}},
+	})
+}
+
+func TestFits(t *testing.T) {
+	old := func(g *clustertest.Gang) { g.Age = 20 * time.Minute }
+	tried := func(c *clustertest.Cluster, ago time.Duration) {
+		c.Event("Pod", "team", "gang-worker-0", clustertest.Scheduler, "FailedScheduling", "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.", ago)
+	}
+	check(t, []rung{
+		{name: "some seconds old", code: answer.Fits, exit: 3, first: "room for all 2 members on n1, n2", says: []string{"submitted 4s ago"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = 4 * time.Second }))
+		}},
+		{name: "tried a moment ago", code: answer.Fits, exit: 3, says: []string{"last tried 10s ago"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, old))
+			tried(c, 10*time.Second)
+		}},
+		{name: "not tried for long", code: answer.FitsNotPlaced, exit: 5, first: "has for 19m.*scheduler gang does not place it", says: []string{"last tried 18m ago", "logs deployment/gang-scheduler"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, old))
+			tried(c, 18*time.Minute)
+		}},
+		{name: "never tried", code: answer.FitsNotPlaced, exit: 5, build: func(c *clustertest.Cluster) { c.Nodes(2, 8).Add(gangOf(2, 8, old)) }},
+		{name: "a node came a moment ago", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(1, 8).Node("n2", 8).CreationTimestamp = clustertest.Ago(20 * time.Second)
+			c.Add(gangOf(2, 8, old))
+		}},
+		{name: "a node became ready a moment ago", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, old))
+			c.S.Nodes[1].Status.Conditions[0].LastTransitionTime = clustertest.Ago(30 * time.Second)
+		}},
+		{name: "a pod ended a moment ago", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(2, 8, old))
+			p := c.S.Pods[0]
+			p.Status.Phase = corev1.PodSucceeded
+			p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: clustertest.Ago(30 * time.Second)}}
+		}},
+		{name: "the condition of the pod tells when", code: answer.FitsNotPlaced, exit: 5, says: []string{"last tried 17m ago"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, old, pods(func(_ int, p *corev1.Pod) {
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", LastTransitionTime: clustertest.Ago(17 * time.Minute)}}
+			})))
+		}},
+		{name: "the words of the group tell when", code: answer.Fits, exit: 3, says: []string{"last tried 30s ago"}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Nodes(2, 8).Add(gangOf(2, 8, old, func(g *clustertest.Gang) {
+				g.Volcano, g.Group = "q", set([]any{clustertest.Condition("Unschedulable", "True", "NotEnoughResources", "2/2 tasks in gang unschedulable", 30*time.Second)}, "status", "conditions")
+			}))
+		}},
+		{name: "one member", code: answer.Fits, exit: 3, first: "room for its 1 member on n1", build: func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(gangOf(1, 8, young)) }},
+		{name: "the rest of it", code: answer.Fits, exit: 3, first: "the other 1 of 2 members on n2", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, young, func(g *clustertest.Gang) { g.Nodes = []string{"n1"} }))
+		}},
+	})
+}
+
+// What is known of a scheduler follows from its Deployment, its lease, its words, and the pods that it has bound.
+func TestFindScheduler(t *testing.T) {
+	tests := []struct {
+		name, scheduler string
+		image, args     string
+		served          bool
+	}{
+		{"by its flag", "mine", "anything", "--scheduler-name=mine", true},
+		{"by its flag in two words", "mine", "anything", "--scheduler-name mine", true},
+		{"the flag says another name", "sched", "anything", "--scheduler-name=mine", false},
+		{"by the Deployment's name", "sched", "anything", "", true},
+		{"Volcano", "volcano", "volcanosh/vc-scheduler:v1.12@sha256:0", "", true},
+		{"Volcano's controller is no scheduler", "volcano", "volcanosh/vc-controller-manager:v1.12", "", false},
+		{"Koordinator", "koord-scheduler", "reg/koordinatorsh/koord-scheduler:v1.8", "", true},
+		{"YuniKorn", "yunikorn", "apache/yunikorn:scheduler-1.9.0", "", true},
+		{"KAI", "kai-scheduler", "ghcr.io/nvidia/kai-scheduler/scheduler:v0.12", "", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := clustertest.New()
+			d := c.Deployment("x", "sched", tt.image)
+			if tt.args != "" {
+				d.Spec.Template.Spec.Containers[0].Command = append([]string{"/scheduler"}, strings.Fields(tt.args)...)
+			}
+			s := stages.FindScheduler(view.New(c.Done()), tt.scheduler)
+			if (len(s.Deployments) > 0) != tt.served {
+				t.Errorf("got %v", s.Deployments)
+			}
+		})
+	}
+	if s := stages.FindScheduler(view.New(clustertest.New().Done()), clustertest.Scheduler); s.Down(clustertest.Now) || s.LastSeen.IsZero() || s.BoundBefore {
+		t.Errorf("got %+v", s)
+	}
+}

@@ -1,0 +1,137 @@
+package text
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+)
+
+// shown is how many ways are shown to each who can act, and how many sets of jobs to wait for; Verbose shows all.
+const shown = 4
+
+// ends lists what the gang waits for, if waiting helps.
+func (w *writer) ends() {
+	waits, more := w.some(answer.Nobody)
+	label := "Starts by itself when  "
+	for _, x := range waits {
+		if label[0] == 'S' {
+			w.line("")
+		}
+		eta := "no end known"
+		if x.ETA != nil && w.a.Snapshot.At != nil {
+			eta = fmt.Sprintf("earliest estimate %s (%s)", phrase.Clock(*x.ETA, *w.a.Snapshot.At), x.ETASource)
+		}
+		w.pair(label, x.Text, eta)
+		label = "               or when  "
+	}
+	w.more(more)
+}
+
+func (w *writer) actions() {
+	for _, by := range []answer.Who{answer.User, answer.Admin} {
+		actions, more := w.some(by)
+		for i, x := range actions {
+			if i == 0 {
+				w.line("")
+				w.line("%s", map[answer.Who]string{answer.User: "You can", answer.Admin: "An administrator can"}[by])
+			}
+			w.action(x)
+		}
+		w.more(more)
+	}
+	if len(w.a.Cut) > 0 {
+		var kinds []string
+		for _, kind := range w.a.Cut {
+			kinds = append(kinds, string(kind))
+		}
+		w.line("")
+		w.fold("", "Out of time before everything was tried ("+strings.Join(kinds, ", ")+"): there may be more ways, or better ones")
+	}
+}
+
+// some are the actions of one who can act, in their order, and how many are left out: of each kind the best first.
+func (w *writer) some(by answer.Who) (actions []answer.Action, more int) {
+	var all []answer.Action
+	for _, x := range w.a.Unblock {
+		if x.By == by {
+			all = append(all, x)
+		}
+	}
+	if w.o.Verbose || len(all) <= shown {
+		return all, 0
+	}
+	chosen := make([]bool, len(all))
+	left := shown
+	for _, best := range []bool{true, false} {
+		seen := map[answer.ActionKind]bool{}
+		for i, x := range all {
+			if left > 0 && !chosen[i] && (!best || !seen[x.Kind]) {
+				chosen[i], left = true, left-1
+			}
+			seen[x.Kind] = true
+		}
+	}
+	for i, x := range all {
+		if chosen[i] {
+			actions = append(actions, x)
+		}
+	}
+	return actions, len(all) - len(actions)
+}
+
+func (w *writer) more(n int) {
+	if n > 0 {
+		w.line("  and %d more, with -v", n)
+	}
+}
+
+func (w *writer) action(x answer.Action) {
+	text := x.Text
+	if x.Cost != "" {
+		text += " (" + x.Cost + ")"
+	}
+	where := ""
+	if len(x.Placement) > 0 {
+		where = "verified: " + strings.Join(placedOn(x.Placement), " ")
+	} else if x.Verified {
+		where = "verified"
+	}
+	w.pair("  ", text, where)
+	for _, c := range strings.Split(x.Command, "\n") {
+		if c != "" {
+			w.line("    %s", c) // never broken: it is there to be pasted
+		}
+	}
+	if x.How != "" {
+		w.fold("    ", x.How)
+	}
+}
+
+// pair writes a text and a remark on it: on one line if they fit there, else the remark below.
+func (w *writer) pair(label, text, remark string) {
+	if line := label + text + "   " + remark; w.fits(line) {
+		w.line("%s", line)
+		return
+	}
+	w.fold(label, text)
+	if remark != "" {
+		w.fold(strings.Repeat(" ", max(4, len(label))), remark)
+	}
+}
+
+// placedOn are the nodes of a placement, each once, in order.
+func placedOn(placed []answer.Placed) []string {
+	var nodes []string
+	for _, p := range placed {
+		if !slices.Contains(nodes, p.Node) {
+			nodes = append(nodes, p.Node)
+		}
+	}
+	if len(nodes) > 6 {
+		return append(nodes[:6:6], fmt.Sprintf("+%d", len(nodes)-6))
+	}
+	return nodes
+}

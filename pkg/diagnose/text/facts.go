@@ -1,0 +1,183 @@
+package text
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+)
+
+// stages is the ladder on a line: what stopped it stands in capitals.
+func (w *writer) stages() {
+	var parts []string
+	for _, s := range w.a.Stages {
+		if s.State == answer.StateSkipped {
+			continue
+		}
+		name := string(s.Name)
+		text := name + " " + s.State
+		switch s.State {
+		case answer.StateBlocked, answer.StateWaiting:
+			text = strings.ToUpper(name)
+		case answer.StateUnknown:
+			text = name + " unknown"
+		}
+		if s.Note != "" {
+			text += " " + s.Note
+		}
+		parts = append(parts, text)
+	}
+	if len(parts) > 0 {
+		w.wrap("Stages  ", parts)
+	}
+}
+
+// nodes sums up which nodes take members, and why the others do not.
+func (w *writer) nodes() {
+	n := w.a.Nodes
+	if n == nil {
+		return
+	}
+	w.line("Nodes   %d in all, %d would take a member now", n.Total, n.Eligible)
+	several := len(w.a.Gang.Roles) > 1
+	for _, x := range n.Excluded {
+		role := ""
+		if several {
+			role = " " + x.Role
+		}
+		sole := ""
+		if x.OnlyBlocker > 0 {
+			sole = fmt.Sprintf(", for %d the only reason", x.OnlyBlocker)
+		}
+		w.fold(fmt.Sprintf("  %-*d ", max(3, len(strconv.Itoa(n.Total))), x.Rejects), strings.TrimSpace(fmt.Sprintf("%s %s%s: %s", role, x.Constraint, sole, phrase.Names(x.Nodes))))
+	}
+	if w.o.Verbose {
+		for _, row := range n.Rows {
+			w.row(row)
+		}
+		for _, s := range n.Slots {
+			w.fold("  ", fmt.Sprintf("free on %s: %s", phrase.Names(s.Nodes), free(s)))
+		}
+	}
+	if len(w.a.Placement) > 0 && !w.a.Verdict.Starts() {
+		w.line("  there is room: it fits, as far as nodes go")
+	}
+	for _, p := range placementLines(w.a.Placement) {
+		w.fold("  ", p)
+	}
+}
+
+func free(s answer.Slot) string {
+	var parts []string
+	for name, q := range s.Free {
+		parts = append(parts, fmt.Sprintf("%s %s", q.String(), name))
+	}
+	return strings.Join(sorted(parts), ", ")
+}
+
+// placementLines say where the members would go.
+func placementLines(placed []answer.Placed) []string {
+	byNode := map[string][]string{}
+	for _, p := range placed {
+		byNode[p.Node] = append(byNode[p.Node], p.Member)
+	}
+	var lines []string
+	for _, node := range keys(byNode) {
+		lines = append(lines, fmt.Sprintf("%s would take %s", node, phrase.Names(byNode[node])))
+	}
+	if len(lines) > 8 {
+		lines = append(lines[:8], fmt.Sprintf("and %d more nodes", len(lines)-8))
+	}
+	return lines
+}
+
+// row is one node for one role.
+func (w *writer) row(row answer.NodeRow) {
+	text := "takes it"
+	if len(row.Violations) > 0 {
+		var parts []string
+		for _, v := range row.Violations {
+			parts = append(parts, Violation(v))
+		}
+		text = strings.Join(parts, "; ")
+	}
+	w.foldUnder("  ", "      ", fmt.Sprintf("%s  %s: %s", row.Node, row.Role, text))
+	if len(row.Holders) > 0 {
+		w.fold("      ", "held by "+phrase.Names(row.Holders))
+	}
+}
+
+// Violation is a constraint in words: with requested, available and total where it is about an amount.
+func Violation(v answer.Violation) string {
+	if v.Requested == "" {
+		return strings.TrimSpace(v.Constraint + " " + v.Detail)
+	}
+	name := strings.TrimPrefix(v.Constraint, "resource:")
+	text := fmt.Sprintf("%s: requested %s, available %s, total %s", name, v.Requested, v.Available, v.Total)
+	if v.Never {
+		text += " (never)"
+	}
+	return text
+}
+
+// why answers why not one node.
+func (w *writer) why() {
+	if w.o.Node == "" {
+		return
+	}
+	w.line("")
+	if w.a.Nodes == nil {
+		w.line("Why not %s: nothing was placed, so no node was asked", w.o.Node)
+		return
+	}
+	known := false
+	for _, row := range w.a.Nodes.Rows {
+		if row.Node != w.o.Node {
+			continue
+		}
+		if !known {
+			w.line("Why not %s", row.Node)
+		}
+		known = true
+		w.row(row)
+	}
+	if !known {
+		w.line("Why not %s: there is no such node", w.o.Node)
+	}
+}
+
+// scheduler has the last word, with its age.
+func (w *writer) scheduler() {
+	s := w.a.Scheduler
+	if s == nil || s.Said == "" {
+		return
+	}
+	var remarks []string
+	if s.SaidAt != nil && w.a.Snapshot.At != nil {
+		remarks = append(remarks, phrase.Age(w.a.Snapshot.At.Sub(*s.SaidAt))+" ago")
+	}
+	if s.Agrees != nil {
+		remarks = append(remarks, map[bool]string{true: "agrees", false: "disagrees"}[*s.Agrees])
+	}
+	if s.Stale {
+		remarks = append(remarks, "stale")
+	}
+	w.foldUnder("", "  ", fmt.Sprintf("Scheduler %s said (%s): %s", s.Name, strings.Join(remarks, ", "), s.Said))
+}
+
+func (w *writer) confidence() {
+	c := w.a.Confidence
+	text := "Confidence " + c.Level
+	if len(c.Unmodelled) > 0 {
+		text += "; not modelled: " + strings.Join(c.Unmodelled, ", ")
+	}
+	if at := w.a.Snapshot.At; at != nil {
+		text += "; seen at " + at.UTC().Format("2006-01-02 15:04:05Z")
+	}
+	w.foldUnder("", "  ", text)
+	for _, n := range w.a.Notes {
+		w.fold("Note  ", n)
+	}
+}

@@ -1,0 +1,111 @@
+// Package text writes answers for people: the first line is the verdict with one sentence, then what starts the gang, then
+// why, and last the scheduler's own words. It needs no colour, and its order never changes.
+package text
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+)
+
+// Options say how much to write.
+type Options struct {
+	// Quiet writes the first line only; Verbose writes every node.
+	Quiet, Verbose bool
+	// Node asks why not this node.
+	Node string
+	// Style decorates the verdict; nil leaves it as it is.
+	Style func(answer.Verdict, string) string
+	// Width is the number of columns at which text is broken between words; 0 never breaks it. Commands are never broken.
+	Width int
+}
+
+// Write writes one answer.
+func Write(out io.Writer, a *answer.Answer, o Options) error {
+	w := &writer{out: out, a: a, o: o}
+	w.first()
+	if !o.Quiet {
+		w.body()
+	}
+	return w.err
+}
+
+type writer struct {
+	out io.Writer
+	a   *answer.Answer
+	o   Options
+	err error
+}
+
+func (w *writer) line(format string, args ...any) {
+	if w.err == nil {
+		_, w.err = fmt.Fprintln(w.out, strings.TrimRight(fmt.Sprintf(format, args...), " "))
+	}
+}
+
+func (w *writer) body() {
+	a := w.a
+	if f := a.Primary; f != nil {
+		for _, d := range f.Details {
+			w.fold("  ", d)
+		}
+	}
+	w.holding()
+	w.ends()
+	w.actions()
+	if f := a.Primary; f != nil {
+		w.look(f.Commands)
+	}
+	w.also()
+	w.rights()
+	w.line("")
+	w.stages()
+	w.nodes()
+	w.why()
+	w.scheduler()
+	w.confidence()
+}
+
+// look lists commands that show more.
+func (w *writer) look(commands []string) {
+	if len(commands) == 0 {
+		return
+	}
+	w.line("")
+	for i, c := range commands {
+		label := ""
+		if i == 0 {
+			label = "See"
+		}
+		w.line("%-6s%s", label, c)
+	}
+}
+
+func (w *writer) holding() {
+	h := w.a.Holding
+	if h.GPUs == 0 || h.Since == nil || w.a.Snapshot.At == nil {
+		return
+	}
+	d := w.a.Snapshot.At.Sub(*h.Since)
+	lost := ""
+	if minutes := int64(float64(h.GPUs)*d.Minutes() + 0.5); minutes > 0 {
+		lost = " (" + phrase.Count(minutes, "GPU minute") + ")"
+	}
+	w.fold("  ", fmt.Sprintf("its members hold %s, idle for %s%s", phrase.Count(h.GPUs, "GPU"), phrase.Age(d), lost))
+}
+
+func (w *writer) also() {
+	for i, f := range w.a.AlsoBlocking {
+		if i == 0 {
+			w.line("")
+			w.line("Also in the way")
+		}
+		w.foldUnder("  ", "    ", string(f.Code)+"  "+f.Message)
+		for _, d := range f.Details {
+			w.fold("    ", d)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package text
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// first writes the verdict with its sentence.
+func (w *writer) first() {
+	word := string(w.a.Verdict)
+	label := word + "  "
+	lines := w.broken(label, strings.Repeat(" ", len(label)), w.a.Headline)
+	if w.o.Style != nil {
+		lines[0] = w.o.Style(w.a.Verdict, word) + strings.TrimPrefix(lines[0], word)
+	}
+	for _, line := range lines {
+		w.line("%s", line)
+	}
+}
+
+// fits reports whether a line needs no break.
+func (w *writer) fits(line string) bool {
+	return w.o.Width == 0 || utf8.RuneCountInString(line) <= w.o.Width
+}
+
+// fold writes a text behind a label, and below its beginning what does not fit.
+func (w *writer) fold(label, text string) { w.foldUnder(label, strings.Repeat(" ", len(label)), text) }
+
+// foldUnder is fold with another indent for what does not fit.
+func (w *writer) foldUnder(label, indent, text string) {
+	for _, line := range w.broken(label, indent, text) {
+		w.line("%s", line)
+	}
+}
+
+// broken breaks a text between words. A word that is too long for any line, such as a name, stays whole.
+func (w *writer) broken(label, indent, text string) []string {
+	if w.fits(label + text) {
+		return []string{label + text}
+	}
+	var lines []string
+	line, begun := label, false
+	for _, word := range strings.Fields(text) {
+		switch {
+		case !begun:
+			line += word
+		case w.fits(line + " " + word):
+			line += " " + word
+		default:
+			lines = append(lines, line)
+			line = indent + word
+		}
+		begun = true
+	}
+	return append(lines, line)
+}
+
+// wrap writes parts under a label, as many on a line as fit.
+func (w *writer) wrap(label string, parts []string) {
+	line := label
+	for i, p := range parts {
+		switch {
+		case i == 0:
+			line += p
+		case w.fits(line + " · " + p):
+			line += " · " + p
+		default:
+			w.line("%s", line)
+			line = strings.Repeat(" ", len(label)) + p
+		}
+	}
+	w.line("%s", line)
+}

@@ -1,0 +1,78 @@
+package usage
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	v1helper "k8s.io/kubernetes/pkg/apis/core/v1/helper"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/gang/request"
+)
+
+// noDevice are parts of the names of extended resources that compute nothing: networks, and files that pods may open.
+var noDevice = []string{"rdma", "sriov", "nic", "pod-eni", "ipv4", "ipv6", "fuse", "kvm", "vhost", "tun", "network"}
+
+// IsDevice reports whether a resource counts accelerators: GPUs, their slices (MIG), and whatever else vendors plug in.
+func IsDevice(name corev1.ResourceName) bool {
+	if !v1helper.IsExtendedResourceName(name) {
+		return false
+	}
+	if request.IsGPU(name) {
+		return true
+	}
+	text := strings.ToLower(string(name))
+	return !slices.ContainsFunc(noDevice, func(part string) bool { return strings.Contains(text, part) })
+}
+
+// Short is what a kind of device is called in a table: nvidia.com/gpu is nvidia, nvidia.com/mig-1g.5gb is mig-1g.5gb.
+func Short(kind corev1.ResourceName) string {
+	domain, name, _ := strings.Cut(string(kind), "/")
+	if name == "gpu" {
+		vendor, _, _ := strings.Cut(domain, ".")
+		return vendor
+	}
+	return name
+}
+
+// kindsOf are the kinds of device that nodes have or pods hold, GPUs first.
+func kindsOf(w *view.World) []corev1.ResourceName {
+	found := map[corev1.ResourceName]bool{}
+	for _, n := range w.Snap.Nodes {
+		for _, list := range []corev1.ResourceList{n.Status.Capacity, n.Status.Allocatable} {
+			for name, q := range list {
+				if !found[name] && IsDevice(name) && !q.IsZero() {
+					found[name] = true
+				}
+			}
+		}
+	}
+	for _, h := range w.Holders() {
+		for _, p := range h.Pods {
+			for _, list := range [][]corev1.Container{p.Spec.Containers, p.Spec.InitContainers} {
+				for i := range list {
+					for name := range list[i].Resources.Requests {
+						if !found[name] && IsDevice(name) {
+							found[name] = true
+						}
+					}
+				}
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(found), compareKinds)
+}
+
+// compareKinds puts whole GPUs first, then the rest by name.
+func compareKinds(a, b corev1.ResourceName) int {
+	rank := func(n corev1.ResourceName) int {
+		if request.IsGPU(n) {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
+}

@@ -1,0 +1,51 @@
+package usage
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// charge is what one pod holds.
+func (l *ledger) charge(pod *corev1.Pod) Held {
+	h := Held{CPU: placement.Asked(pod, corev1.ResourceCPU), Memory: placement.Asked(pod, corev1.ResourceMemory), Pods: 1}
+	for _, kind := range l.kinds {
+		if n := placement.Asked(pod, kind); n > 0 {
+			if h.Devices == nil {
+				h.Devices = map[corev1.ResourceName]int64{}
+			}
+			h.Devices[kind] = n
+		}
+	}
+	return h
+}
+
+// held is what a holder has on nodes that exist. Pods that are being deleted count: their room is not free yet.
+func (l *ledger) held(h *view.Holder) Held {
+	sum := Held{Devices: map[corev1.ResourceName]int64{}}
+	for _, p := range h.Pods {
+		if l.w.Cluster().Node(p.Spec.NodeName) != nil {
+			sum.Add(l.charge(p))
+		}
+	}
+	return sum
+}
+
+// demand is what pods ask for that are, or would be, members of a job: one sample a role.
+func (l *ledger) demand(g *view.Gang) Held {
+	sum := Held{Devices: map[corev1.ResourceName]int64{}}
+	for _, role := range g.Roles {
+		sum.Add(l.charge(l.w.Sample(g, role)).times(int64(role.Replicas)))
+	}
+	return sum
+}
+
+// times is what n of them hold together.
+func (h Held) times(n int64) Held {
+	product := Held{Devices: map[corev1.ResourceName]int64{}, CPU: h.CPU * n, Memory: h.Memory * n, Pods: h.Pods * n}
+	for kind, amount := range h.Devices {
+		product.Devices[kind] = amount * n
+	}
+	return product
+}

@@ -1,0 +1,102 @@
+package usage
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+)
+
+// idleMinutes are the device-minutes that members have held so far for a gang that is not whole: from when they started, or from
+// when the gang lost a member, if that was later.
+func (l *ledger) idleMinutes(g *view.Gang) float64 {
+	if g.End != nil || whole(g) {
+		return 0
+	}
+	lost := l.brokenSince(g)
+	var minutes float64
+	for _, m := range g.Members {
+		if !m.Bound() {
+			continue
+		}
+		since := startOf(m.Pod)
+		if lost.After(since) {
+			since = lost
+		}
+		minutes += float64(l.charge(m.Pod).AllDevices()) * l.since(since) / 60
+	}
+	return minutes
+}
+
+// startOf is when a pod began to hold its node, as well as that is known.
+func startOf(p *corev1.Pod) time.Time {
+	if p.Status.StartTime != nil {
+		return p.Status.StartTime.Time
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return p.CreationTimestamp.Time
+}
+
+// brokenSince is the earliest moment since when a member is not there: its replacement was created then, or it ended, was told to
+// leave, or its node went away. It is zero where nothing tells.
+func (l *ledger) brokenSince(g *view.Gang) time.Time {
+	var earliest time.Time
+	for _, m := range g.Members {
+		var at time.Time
+		switch m.State {
+		case view.Unbound, view.Gated:
+			at = m.Pod.CreationTimestamp.Time
+		case view.Broken:
+			at = endOf(m.Pod)
+		case view.Leaving:
+			at = leftAt(m.Pod)
+		case view.Lost:
+			at = l.awaySince(m.Pod.Spec.NodeName)
+		default:
+			continue
+		}
+		if !at.IsZero() && (earliest.IsZero() || at.Before(earliest)) {
+			earliest = at
+		}
+	}
+	return earliest
+}
+
+// endOf is when the last container of a pod ended.
+func endOf(p *corev1.Pod) time.Time {
+	var last time.Time
+	for _, s := range p.Status.ContainerStatuses {
+		if t := s.State.Terminated; t != nil && t.FinishedAt.After(last) {
+			last = t.FinishedAt.Time
+		}
+	}
+	return last
+}
+
+// leftAt is when a pod was told to go: its deletionTimestamp is the end of the grace that it got.
+func leftAt(p *corev1.Pod) time.Time {
+	at := p.DeletionTimestamp.Time
+	if grace := p.DeletionGracePeriodSeconds; grace != nil {
+		at = at.Add(-time.Duration(*grace) * time.Second)
+	}
+	return at
+}
+
+// awaySince is when a node stopped being ready; zero for one that was deleted.
+func (l *ledger) awaySince(node string) time.Time {
+	obj := l.w.Cluster().Node(node)
+	if obj == nil {
+		return time.Time{}
+	}
+	for _, c := range obj.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}

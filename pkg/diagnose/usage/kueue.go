@@ -1,0 +1,66 @@
+package usage
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/pkg/placement/cohort"
+)
+
+func amountOf(name corev1.ResourceName, q resource.Quantity) int64 { return placement.Amount(name, q) }
+
+// admitted are the quotas of a ClusterQueue, nominal and over all flavors, with what its admitted Workloads use. A queue that
+// borrows uses more than its quota.
+func (l *ledger) admitted(u *unstructured.Unstructured) []Quota {
+	sums := map[corev1.ResourceName]*Quota{}
+	f := gang.Fields{Object: u}
+	for _, group := range f.List("spec", "resourceGroups") {
+		for _, flavor := range objects(group["flavors"]) {
+			for _, res := range objects(flavor["resources"]) {
+				name := corev1.ResourceName(fmt.Sprint(res["name"]))
+				if sums[name] == nil {
+					sums[name] = &Quota{Resource: name}
+				}
+				if q, err := resource.ParseQuantity(fmt.Sprint(res["nominalQuota"])); err == nil {
+					sums[name].Limit += amountOf(name, q)
+				}
+				sums[name].Used += l.admittedTo(u.GetName(), fmt.Sprint(flavor["name"]), name)
+			}
+		}
+	}
+	quotas := make([]Quota, 0, len(sums))
+	for _, q := range sums {
+		quotas = append(quotas, *q)
+	}
+	slices.SortFunc(quotas, byResource)
+	return quotas
+}
+
+// admittedTo is what the Workloads of a queue use of one resource in one flavor.
+func (l *ledger) admittedTo(queue, flavor string, name corev1.ResourceName) int64 {
+	var used int64
+	for _, w := range l.w.Snap.Custom[kueue.Kind("Workload")] {
+		if cohort.AdmittedTo(w) == queue {
+			used += cohort.Uses(w, flavor, name)
+		}
+	}
+	return used
+}
+
+func objects(list any) []map[string]any {
+	items, _ := list.([]any)
+	var all []map[string]any
+	for _, item := range items {
+		if m, ok := item.(map[string]any); ok {
+			all = append(all, m)
+		}
+	}
+	return all
+}

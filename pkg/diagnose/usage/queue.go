@@ -1,0 +1,211 @@
+package usage
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kubebatch"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+	"github.com/gangctl/gangctl/pkg/gang/summary"
+)
+
+// Queue is one queue: an object of Volcano, kube-batch or Kueue, or no more than a name that jobs give.
+type Queue struct {
+	// Kind is Queue or ClusterQueue, and empty where there is no object.
+	Kind  string `json:"kind,omitempty"`
+	Group string `json:"group,omitempty"`
+	// Name is empty for the jobs outside of queues.
+	Name string `json:"name"`
+	// Parent is the queue or the cohort above.
+	Parent string `json:"parent,omitempty"`
+	State  string `json:"state,omitempty"`
+	// Held is what its jobs hold of nodes.
+	Held Held `json:"held"`
+	// Quotas are what it may use, for the resources that it limits; GPUs first.
+	Quotas []Quota `json:"quotas"`
+	// Running jobs have all members that they need; Waiting ones do not, and ask for Asked devices.
+	Running int   `json:"running"`
+	Waiting int   `json:"waiting"`
+	Asked   int64 `json:"waitingDevices"`
+}
+
+// Quota is what a queue may use of a resource, and uses by its own reckoning. CPU is in thousandths of a core.
+type Quota struct {
+	Resource corev1.ResourceName `json:"resource"`
+	Used     int64               `json:"used"`
+	Limit    int64               `json:"limit"`
+}
+
+// Queues are all queues of a world.
+type Queues struct {
+	APIVersion string    `json:"apiVersion"`
+	At         time.Time `json:"at"`
+	Queues     []Queue   `json:"queues"`
+}
+
+// queueKey finds a queue.
+type queueKey struct {
+	kind schema.GroupKind
+	name string
+}
+
+// OfQueues reports on the queues of a world, sorted by name; jobs outside of queues come last, as a queue without a name.
+func OfQueues(w *view.World) Queues {
+	l := newLedger(w)
+	all := map[queueKey]*Queue{}
+	for _, kind := range queueKinds() {
+		for _, u := range w.Snap.Custom[kind] {
+			all[queueKey{kind, u.GetName()}] = l.queue(u)
+		}
+	}
+	l.each(func(g *view.Gang, j Job) {
+		key := l.queueOf(g)
+		q := all[key]
+		if q == nil {
+			key.kind = schema.GroupKind{} // it is named, and does not exist, or has no object
+			if q = all[key]; q == nil {
+				q = &Queue{Name: key.name, Quotas: []Quota{}}
+				all[key] = q
+			}
+		}
+		q.count(g, j)
+	})
+	report := Queues{APIVersion: APIVersion, At: w.Now, Queues: []Queue{}}
+	for key, q := range all {
+		q.Held.Add(Held{})
+		if limited(key.kind) {
+			q.use()
+		}
+		report.Queues = append(report.Queues, *q)
+	}
+	slices.SortFunc(report.Queues, func(a, b Queue) int {
+		return cmp.Or(compareBools(a.Name == "", b.Name == ""), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Group, b.Group))
+	})
+	return report
+}
+
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// count adds a job.
+func (q *Queue) count(g *view.Gang, j Job) {
+	q.Held.Add(j.Held)
+	switch {
+	case g.End != nil, j.State == summary.Suspended && j.Held.Pods == 0 && j.Queue == "":
+	case whole(g):
+		q.Running++
+	default:
+		q.Waiting++
+		q.Asked += j.Asks.AllDevices() - j.Held.AllDevices()
+	}
+}
+
+// queueKinds are the kinds of queue that are read.
+func queueKinds() []schema.GroupKind {
+	kinds := []schema.GroupKind{volcano.QueueKind(), kueue.Kind("ClusterQueue")}
+	for _, group := range kubebatch.Groups() {
+		kinds = append(kinds, schema.GroupKind{Group: group, Kind: "Queue"})
+	}
+	return kinds
+}
+
+// limited reports whether a queue counts what pods hold; Kueue counts what it has admitted.
+func limited(kind schema.GroupKind) bool { return kind.Kind == "Queue" }
+
+// queueName is what a job calls its queue.
+func queueName(g *view.Gang) string {
+	if name, ok := kueue.QueueOf(&g.Meta); ok {
+		return name
+	}
+	if g.Decl != nil && g.Decl.Queue != "" {
+		return g.Decl.Queue
+	}
+	return g.Queue
+}
+
+// queueOf finds the queue of a job: through its LocalQueue, where it has one.
+func (l *ledger) queueOf(g *view.Gang) queueKey {
+	name := queueName(g)
+	if _, ok := kueue.QueueOf(&g.Meta); ok || g.Decl != nil && g.Decl.Key.Dialect == gang.Kueue {
+		for _, u := range l.w.Snap.Custom[kueue.Kind("LocalQueue")] {
+			if u.GetNamespace() == g.Meta.Namespace && u.GetName() == name {
+				f := gang.Fields{Object: u}
+				return queueKey{kueue.Kind("ClusterQueue"), f.String("spec", "clusterQueue")}
+			}
+		}
+		return queueKey{name: name}
+	}
+	if g.Decl != nil && g.Decl.Key.Dialect == gang.KubeBatch {
+		for _, group := range kubebatch.Groups() {
+			if kind := (schema.GroupKind{Group: group, Kind: "Queue"}); len(l.w.Snap.Custom[kind]) > 0 {
+				return queueKey{kind, name}
+			}
+		}
+	}
+	if g.Decl != nil && g.Decl.Key.Dialect == gang.Volcano {
+		return queueKey{volcano.QueueKind(), name}
+	}
+	return queueKey{name: name}
+}
+
+// queue reads one object.
+func (l *ledger) queue(u *unstructured.Unstructured) *Queue {
+	f := gang.Fields{Object: u}
+	q := &Queue{Kind: u.GetKind(), Group: u.GroupVersionKind().Group, Name: u.GetName(), Quotas: []Quota{}}
+	if q.Kind == "ClusterQueue" {
+		q.Parent = cmp.Or(f.String("spec", "cohortName"), f.String("spec", "cohort"))
+		q.State = stopped(f.String("spec", "stopPolicy"))
+		q.Quotas = l.admitted(u)
+		return q
+	}
+	q.Parent, q.State = f.String("spec", "parent"), f.String("status", "state")
+	list := f.Resources("spec", "capability")
+	for name, limit := range list {
+		q.Quotas = append(q.Quotas, Quota{Resource: name, Limit: amountOf(name, limit)})
+	}
+	slices.SortFunc(q.Quotas, byResource)
+	return q
+}
+
+func stopped(policy string) string {
+	if policy == "" || policy == "None" {
+		return "Open"
+	}
+	return policy
+}
+
+// use fills in what jobs hold of what the queue limits.
+func (q *Queue) use() {
+	for i := range q.Quotas {
+		r := &q.Quotas[i]
+		switch r.Resource {
+		case corev1.ResourceCPU:
+			r.Used = q.Held.CPU
+		case corev1.ResourceMemory:
+			r.Used = q.Held.Memory
+		case corev1.ResourcePods:
+			r.Used = q.Held.Pods
+		default:
+			r.Used = q.Held.Devices[r.Resource]
+		}
+	}
+}
+
+func byResource(a, b Quota) int {
+	return cmp.Or(compareBools(!IsDevice(a.Resource), !IsDevice(b.Resource)), compareKinds(a.Resource, b.Resource))
+}

@@ -1,0 +1,60 @@
+package usage_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+)
+
+// lines are the queues as tests compare them.
+func lines(c *clustertest.Cluster) []string {
+	var all []string
+	for _, q := range queuesOf(c).Queues {
+		text := fmt.Sprintf("%s %q under %q %s holds %d, runs %d, waits %d for %d", q.Kind, q.Name, q.Parent, q.State, q.Held.AllDevices(), q.Running, q.Waiting, q.Asked)
+		for _, r := range q.Quotas {
+			text += fmt.Sprintf(" [%s %d/%d]", r.Resource, r.Used, r.Limit)
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+func TestVolcanoQueues(t *testing.T) {
+	c := clustertest.New().Nodes(2, 8)
+	c.Queue("research", "Open", map[string]any{"nvidia.com/gpu": "16", "cpu": "64"})
+	c.Queue("idle", "Closed", nil)
+	c.Add(clustertest.Gang{Name: "a", Workers: 2, GPUs: 4, Volcano: "research", Nodes: []string{"n1", "n2"}})
+	c.Add(clustertest.Gang{Name: "b", Workers: 2, GPUs: 8, Volcano: "research"})
+	c.Add(clustertest.Gang{Name: "lost", Workers: 1, GPUs: 1, Volcano: "misspelt"})
+	c.Add(clustertest.Gang{Name: "free", Workers: 1, GPUs: 2, Nodes: []string{"n1"}})
+	want := []string{
+		`Queue "idle" under "" Closed holds 0, runs 0, waits 0 for 0`,
+		` "misspelt" under ""  holds 0, runs 0, waits 1 for 1`,
+		`Queue "research" under "" Open holds 8, runs 1, waits 1 for 16 [nvidia.com/gpu 8/16] [cpu 16000/64000]`,
+		` "" under ""  holds 2, runs 1, waits 0 for 0`,
+	}
+	if diff := cmp.Diff(want, lines(c)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func TestKueueQueues(t *testing.T) {
+	c := clustertest.New().Nodes(2, 8)
+	c.ClusterQueue("gpus", "all", clustertest.Quota{Flavor: "a100", Resource: "nvidia.com/gpu", Nominal: "8"}, clustertest.Quota{Flavor: "h100", Resource: "nvidia.com/gpu", Nominal: "4"})
+	c.LocalQueue("ours", "gpus")
+	label := func(job map[string]any) {
+		job["metadata"].(map[string]any)["labels"] = map[string]any{"kueue.x-k8s.io/queue-name": "ours"}
+	}
+	c.Add(clustertest.Gang{Name: "a", Workers: 2, GPUs: 4, Nodes: []string{"n1", "n2"}, Job: label})
+	clustertest.Admit(c.Workload("a", "ours", time.Hour), "gpus", "a100", "8")
+	c.Add(clustertest.Gang{Name: "b", Workers: 2, GPUs: 4, Missing: 2, Job: func(job map[string]any) { label(job); suspend(job) }})
+	c.Workload("b", "ours", time.Minute)
+	want := []string{`ClusterQueue "gpus" under "all" Open holds 8, runs 1, waits 1 for 8 [nvidia.com/gpu 8/12]`}
+	if diff := cmp.Diff(want, lines(c)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}

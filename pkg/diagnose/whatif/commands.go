@@ -1,0 +1,198 @@
+package whatif
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+)
+
+// Commands do in the real cluster what Resubmit does in a snapshot. Where no command can, how says in words who has to do
+// what, and commands is empty.
+func Commands(g *view.Gang, edit func(*Spec)) (commands, how string) {
+	if g.Bare != nil {
+		return "", "no job owns these pods: whoever made them has to make them again like that"
+	}
+	if maker := maker(g); maker != "" {
+		return "", fmt.Sprintf("change it in %s, which made %s %s and would make it again as it was", maker, g.Kind.Kind, g.Meta.Name)
+	}
+	spec := revise(g, edit)
+	var roles []command.RolePatch
+	for i, before := range g.Roles {
+		after := spec.Roles[i]
+		r := command.RolePatch{Role: before.Name}
+		if after.Replicas != before.Replicas {
+			r.Steps = replicaSteps(g, after.Replicas)
+		}
+		template, err := command.Diff("/template", before.Template, after.Template)
+		if err != nil {
+			return "", "submit it again with this change"
+		}
+		if r.Steps = append(r.Steps, template...); len(r.Steps) > 0 {
+			roles = append(roles, r)
+		}
+	}
+	var further []command.Patch
+	for _, f := range policyFields(Object(g), g, spec) {
+		further = append(further, command.Patch{Op: "add", Path: "/" + strings.Join(f.path, "/"), Value: f.value})
+	}
+	further = append(further, processes(g, spec)...)
+	job := command.Job{Kind: g.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name}
+	if _, managed := kueue.QueueOf(&g.Meta); !managed { // Kueue takes a job that has changed back by itself
+		job.Pods, job.Unsuspendable = Selector(g), !Suspends(g.Job, podsOf(g))
+	}
+	if len(g.Roles) == 1 {
+		job.Template = &g.Roles[0].Template
+	}
+	change, ok := command.Change(job, roles, further...)
+	if !ok {
+		return "", fmt.Sprintf("submit %s %s again with this change", g.Kind.Kind, g.Meta.Name)
+	}
+	return command.Then(groupCommand(g, spec), change), ""
+}
+
+// perMember is where a kind says how many processes a member starts, which is one a device where it says anything.
+var perMember = map[string]string{"MPIJob": "slotsPerWorker", "PyTorchJob": "nprocPerNode"}
+
+// processes keeps the number of processes at that of the devices, for members that are to have other ones.
+func processes(g *view.Gang, spec *Spec) []command.Patch {
+	u, name := Object(g), perMember[g.Kind.Kind]
+	if u == nil || name == "" {
+		return nil
+	}
+	had, there, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", name)
+	if !there {
+		return nil
+	}
+	for i, before := range g.Roles {
+		was, is := devices(before), devices(spec.Roles[i])
+		if was == is || fmt.Sprint(had) != fmt.Sprint(was) {
+			continue
+		}
+		value := any(is)
+		if _, text := had.(string); text {
+			value = fmt.Sprint(is)
+		}
+		return []command.Patch{{Op: "replace", Path: "/spec/" + name, Value: value}}
+	}
+	return nil
+}
+
+// devices is how many devices one member of a role asks for.
+func devices(r gang.Role) int64 {
+	list := Needs([]gang.Role{{Replicas: 1, Template: r.Template}}, 1)
+	q := list[phrase.Device(list)]
+	return q.Value()
+}
+
+// maker is what made the job, if something did that keeps it as it is. A CronJob leaves its Jobs alone.
+func maker(g *view.Gang) string {
+	ref := metav1.GetControllerOf(&g.Meta)
+	if ref == nil || ref.Kind == "CronJob" {
+		return ""
+	}
+	return ref.Kind + " " + g.Meta.Namespace + "/" + ref.Name
+}
+
+func replicaSteps(g *view.Gang, n int32) []command.Patch {
+	for _, j := range g.Snap.Jobs {
+		if g.Kind.Group != batchv1.GroupName || j.Namespace != g.Meta.Namespace || j.Name != g.Meta.Name {
+			continue
+		}
+		parallelism, completions := batchCounts(j, n)
+		steps := []command.Patch{{Op: "add", Path: "/parallelism", Value: parallelism}}
+		if completions != nil && *completions != *j.Spec.Completions {
+			steps = append(steps, command.Patch{Op: "add", Path: "/completions", Value: *completions})
+		}
+		return steps
+	}
+	return []command.Patch{{Op: "add", Path: "/replicas", Value: n}}
+}
+
+// Object is the job as the snapshot has it; nil for a batch Job, which has a type.
+func Object(g *view.Gang) *unstructured.Unstructured {
+	for _, u := range g.Snap.Custom[g.Kind.GroupKind()] {
+		if u.GetNamespace() == g.Meta.Namespace && u.GetName() == g.Meta.Name {
+			return u
+		}
+	}
+	return nil
+}
+
+// names of the label by which operators of different ages mark the pods of a job.
+var jobLabels = []string{"training.kubeflow.org/job-name", "batch.kubernetes.io/job-name", "job-name", "tf-job-name", "pytorch-job-name", "mpi-job-name", "tf_job_name", "mpi_job_name"}
+
+// Selector selects the pods that a gang has; empty if it has none.
+func Selector(g *view.Gang) string {
+	for _, m := range g.Members {
+		if m.Pod == nil {
+			continue
+		}
+		for _, label := range jobLabels {
+			if m.Pod.Labels[label] == g.Meta.Name {
+				return label + "=" + g.Meta.Name
+			}
+		}
+	}
+	return ""
+}
+
+// Suspends reports whether the operator of a job knows how to suspend it. One that does not drops the field without a word;
+// where the job does not tell, the marks on its pods do: these are of Training Operators before 1.6.
+func Suspends(job gang.Job, pods []*corev1.Pod) bool {
+	return !job.Unsuspendable && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
+		return p.Labels["group-name"] == "kubeflow.org" || p.Labels["group_name"] == "kubeflow.org" || p.Labels["tf_job_name"] != ""
+	})
+}
+
+func podsOf(g *view.Gang) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, m := range g.Members {
+		if m.Pod != nil {
+			pods = append(pods, m.Pod)
+		}
+	}
+	return pods
+}
+
+// groupCommand changes the gang object, if that says anything else of the new members than of the old ones.
+func groupCommand(g *view.Gang, spec *Spec) string {
+	d := g.Decl
+	if d == nil || d.Kind.Kind == "" {
+		return ""
+	}
+	kind := strings.ToLower(d.Kind.Kind) + "." + d.Kind.Group
+	if d.Key.Dialect == gang.PDB {
+		if spec.Min == d.MinMember {
+			return ""
+		}
+		return command.MergePatch(d.Key.Namespace, kind, d.Key.Name, map[string]any{"spec": map[string]any{"minAvailable": spec.Min}})
+	}
+	patch := map[string]any{}
+	for _, f := range changedFields(g, spec) {
+		if fields, ok := f.value.(map[string]any); ok {
+			for name := range d.MinResources {
+				if _, still := fields[string(name)]; !still && f.path[1] == "minResources" {
+					fields[string(name)] = nil // a merge keeps what it is not told to remove
+				}
+			}
+		}
+		if err := unstructured.SetNestedField(patch, f.value, f.path...); err != nil {
+			panic(fmt.Sprintf("set %v: %v", f.path, err)) // the paths are ours, and none leads through another
+		}
+	}
+	if len(patch) == 0 {
+		return ""
+	}
+	return command.MergePatch(d.Key.Namespace, kind, d.Key.Name, patch)
+}

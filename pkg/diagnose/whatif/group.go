@@ -1,0 +1,97 @@
+package whatif
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// editGroup makes the gang object new: another minimum, what these members need, no status.
+func editGroup(s *snapshot.Snapshot, g *view.Gang, spec *Spec) *snapshot.Snapshot {
+	d := g.Decl
+	if d == nil || d.Kind.Kind == "" {
+		return s
+	}
+	if d.Key.Dialect == gang.PDB {
+		return editBudget(s, d, spec.Min)
+	}
+	return Edit(s, d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name, func(u *unstructured.Unstructured) {
+		unstructured.RemoveNestedField(u.Object, "status")
+		for _, f := range changedFields(g, spec) {
+			Set(u, f.value, f.path...)
+		}
+	})
+}
+
+// field is one field of an object and what it is set to.
+type field struct {
+	path  []string
+	value any
+}
+
+// groupFields are what a gang object says about its members: how many, and what they need.
+func groupFields(g *view.Gang, spec *Spec) []field {
+	d := g.Decl
+	if d.Key.Dialect == gang.Native {
+		return []field{{[]string{"spec", "schedulingPolicy", "gang", "minCount"}, int64(spec.Min)}}
+	}
+	fields := []field{{[]string{"spec", "minMember"}, int64(spec.Min)}}
+	if d.MinResources != nil {
+		fields = append(fields, field{[]string{"spec", "minResources"}, texts(Needs(spec.Roles, spec.Min))})
+	}
+	if d.RoleMin != nil {
+		mins := map[string]any{}
+		for name, n := range d.RoleMin {
+			mins[name] = int64(n)
+			for i, r := range g.Roles {
+				if strings.EqualFold(r.Name, name) && n >= r.Replicas {
+					mins[name] = int64(spec.Roles[i].Replicas) // it was all of them
+				}
+			}
+		}
+		fields = append(fields, field{[]string{"spec", "minTaskMember"}, mins})
+	}
+	return fields
+}
+
+// changedFields are those of them that an edit changes.
+func changedFields(g *view.Gang, spec *Spec) []field {
+	before := groupFields(g, &Spec{Roles: g.Roles, Min: g.Decl.MinMember})
+	var changed []field
+	for i, f := range groupFields(g, spec) {
+		if !reflect.DeepEqual(f.value, before[i].value) {
+			changed = append(changed, f)
+		}
+	}
+	return changed
+}
+
+func texts(list corev1.ResourceList) map[string]any {
+	out := map[string]any{}
+	for name, q := range list {
+		out[string(name)] = q.String()
+	}
+	return out
+}
+
+// editBudget changes the minimum where a PodDisruptionBudget stands for the gang.
+func editBudget(s *snapshot.Snapshot, d *gang.Declaration, n int32) *snapshot.Snapshot {
+	c := s.Clone()
+	for i, b := range slices.Clone(c.DisruptionBudgets) {
+		if b.Namespace == d.Key.Namespace && b.Name == d.Key.Name {
+			b = b.DeepCopy()
+			least := intstr.FromInt32(n)
+			b.Spec.MinAvailable = &least
+			c.DisruptionBudgets[i] = b
+		}
+	}
+	return c
+}

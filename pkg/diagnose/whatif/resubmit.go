@@ -1,0 +1,149 @@
+package whatif
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+)
+
+// Resubmit is the cluster after the job was deleted and submitted again with another spec. The schedulerName that its pods
+// have now stays. It is nil for a gang that no job owns: there is nothing to submit.
+func Resubmit(s *snapshot.Snapshot, g *view.Gang, edit func(*Spec)) *snapshot.Snapshot {
+	if g.Bare != nil {
+		return nil
+	}
+	scheduler := g.Scheduler
+	if g = current(s, g); g == nil {
+		return nil
+	}
+	spec := revise(g, edit)
+	for i := range spec.Roles {
+		if template := &spec.Roles[i].Template.Spec; template.SchedulerName == "" {
+			template.SchedulerName = scheduler
+		}
+	}
+	c := Gone(s, podsOf(g))
+	if g.Kind.Group == batchv1.GroupName {
+		editBatch(c, g, spec)
+	} else {
+		c = Edit(c, g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name, func(u *unstructured.Unstructured) { editJob(u, s, spec, g) })
+	}
+	return editWorkload(editGroup(c, g, spec), g, spec)
+}
+
+// current is the gang as the snapshot has it: something else about it may have been changed before.
+func current(s *snapshot.Snapshot, g *view.Gang) *view.Gang {
+	if s == g.Snap {
+		return g
+	}
+	w := view.New(s)
+	if subject := w.Lookup(g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name); subject != nil {
+		return w.Gang(subject)
+	}
+	return nil
+}
+
+// editJob writes roles and minimum into a job whose roles are a map in spec, and makes it new.
+func editJob(u *unstructured.Unstructured, s *snapshot.Snapshot, spec *Spec, g *view.Gang) {
+	unstructured.RemoveNestedField(u.Object, "status")
+	u.SetCreationTimestamp(metav1.NewTime(s.At))
+	body, _ := u.Object["spec"].(map[string]any)
+	for _, value := range body {
+		roles, ok := value.(map[string]any)
+		if !ok {
+			continue
+		}
+		for _, r := range spec.Roles {
+			role, ok := roles[r.Name].(map[string]any)
+			if !ok {
+				continue
+			}
+			role["replicas"] = int64(r.Replicas)
+			if template, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&r.Template); err == nil {
+				role["template"] = template
+			}
+		}
+	}
+	for _, f := range policyFields(u, g, spec) {
+		Set(u, f.value, f.path...)
+	}
+}
+
+// policyFields are what a job says itself about the gang that its operator is to declare, where an edit changes it: in its
+// run policy, or beside it before there was one.
+func policyFields(u *unstructured.Unstructured, g *view.Gang, spec *Spec) []field {
+	if u == nil {
+		return nil
+	}
+	path := []string{"spec", "runPolicy", "schedulingPolicy"}
+	if _, ok, _ := unstructured.NestedMap(u.Object, "spec", "runPolicy"); !ok {
+		path = []string{"spec", "schedulingPolicy"}
+	}
+	at := func(name string) []string { return append(slices.Clone(path), name) }
+	var fields []field
+	if g.MinMember != nil && *g.MinMember != spec.Min {
+		fields = append(fields, field{at("minAvailable"), int64(spec.Min)})
+	}
+	if _, ok, _ := unstructured.NestedMap(u.Object, at("minResources")...); ok {
+		before, after := texts(Needs(g.Roles, g.Min)), texts(Needs(spec.Roles, spec.Min))
+		if !reflect.DeepEqual(before, after) {
+			fields = append(fields, field{at("minResources"), after})
+		}
+	}
+	return fields
+}
+
+func editBatch(c *snapshot.Snapshot, g *view.Gang, spec *Spec) {
+	for i, j := range c.Jobs {
+		if j.Namespace != g.Meta.Namespace || j.Name != g.Meta.Name || len(spec.Roles) != 1 {
+			continue
+		}
+		j = j.DeepCopy()
+		parallelism, completions := batchCounts(j, spec.Roles[0].Replicas)
+		j.Status, j.CreationTimestamp = batchv1.JobStatus{}, metav1.NewTime(c.At)
+		j.Spec.Template, j.Spec.Parallelism, j.Spec.Completions = spec.Roles[0].Template, &parallelism, completions
+		c.Jobs[i] = j
+	}
+}
+
+// editWorkload makes Kueue's Workload of the job new.
+func editWorkload(s *snapshot.Snapshot, g *view.Gang, spec *Spec) *snapshot.Snapshot {
+	c := s.Clone()
+	list := c.Custom[kueue.Kind("Workload")]
+	for i, u := range list {
+		ref := metav1.GetControllerOf(u)
+		if ref == nil || ref.UID != g.Meta.UID {
+			continue
+		}
+		u = u.DeepCopy()
+		unstructured.RemoveNestedField(u.Object, "status")
+		sets, _, _ := unstructured.NestedSlice(u.Object, "spec", "podSets")
+		for _, item := range sets {
+			set, ok := item.(map[string]any)
+			if !ok {
+				continue
+			}
+			for _, r := range spec.Roles {
+				if name, _ := set["name"].(string); !strings.EqualFold(name, r.Name) && len(sets) > 1 {
+					continue
+				}
+				set["count"] = int64(r.Replicas)
+				if template, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&r.Template); err == nil {
+					set["template"] = template
+				}
+			}
+		}
+		Set(u, sets, "spec", "podSets")
+		list[i] = u
+	}
+	return c
+}

@@ -1,0 +1,142 @@
+package whatif
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// Spec is what can be changed about a job by submitting it again.
+type Spec struct {
+	Roles []gang.Role
+	// Min is the gang's minimum; 0 keeps it in proportion: all members stay all members.
+	Min int32
+}
+
+// Role finds a role by name; nil if there is none.
+func (s *Spec) Role(name string) *gang.Role {
+	for i := range s.Roles {
+		if s.Roles[i].Name == name {
+			return &s.Roles[i]
+		}
+	}
+	return nil
+}
+
+func (s *Spec) total() int32 { return gang.Job{Roles: s.Roles}.Total() }
+
+// revise is the spec of a gang after an edit, with the minimum that goes with it, wherever that is written.
+func revise(g *view.Gang, edit func(*Spec)) *Spec {
+	spec := &Spec{}
+	for _, r := range g.Roles {
+		r.Template = *r.Template.DeepCopy()
+		spec.Roles = append(spec.Roles, r)
+	}
+	edit(spec)
+	switch {
+	case spec.Min > 0:
+	case g.Min >= g.Total():
+		spec.Min = spec.total()
+	default:
+		spec.Min = min(g.Min, spec.total())
+	}
+	if spec.Min != g.Min && g.Decl != nil && g.Decl.Kind.Kind == "" {
+		for i := range spec.Roles {
+			remark(&spec.Roles[i].Template.ObjectMeta, g, spec)
+		}
+	}
+	return spec
+}
+
+// remark writes another minimum over the one in the marks of a template, in every dialect whose gangs have no object.
+func remark(meta *metav1.ObjectMeta, g *view.Gang, spec *Spec) {
+	for _, marks := range []map[string]string{meta.Labels, meta.Annotations} {
+		for key, value := range marks {
+			switch {
+			case strings.HasSuffix(key, "/min-available"), strings.HasSuffix(key, "/pod-group-total-count"):
+				marks[key] = strconv.Itoa(int(spec.Min))
+			case strings.HasSuffix(key, "/task-groups"):
+				marks[key] = taskGroups(value, g, spec)
+			}
+		}
+	}
+}
+
+// taskGroups changes the sizes in the list that YuniKorn reads: a group that was as large as its role stays so.
+func taskGroups(text string, g *view.Gang, spec *Spec) string {
+	var groups []map[string]any
+	if err := json.Unmarshal([]byte(text), &groups); err != nil {
+		return text // it said nothing before either
+	}
+	for _, group := range groups {
+		for i, role := range spec.Roles {
+			if role.Template.Annotations["yunikorn.apache.org/task-group-name"] == group["name"] && group["minMember"] == float64(g.Roles[i].Replicas) {
+				group["minMember"] = role.Replicas
+			}
+		}
+	}
+	out, err := json.Marshal(groups)
+	if err != nil {
+		return text
+	}
+	return string(out)
+}
+
+// Needs is what the first min members ask for together, in the order of the roles.
+func Needs(roles []gang.Role, min int32) corev1.ResourceList {
+	sum := corev1.ResourceList{}
+	for _, r := range roles {
+		count := r.Replicas
+		if min < count {
+			count = min
+		}
+		min -= count
+		for name, q := range placement.Request(&corev1.Pod{Spec: *defaulted(r.Template.Spec)}) {
+			q.Mul(int64(count))
+			total := sum[name]
+			total.Add(q)
+			if !total.IsZero() {
+				sum[name] = total
+			}
+		}
+	}
+	return sum
+}
+
+// defaulted fills in requests from limits, as the API server does.
+func defaulted(spec corev1.PodSpec) *corev1.PodSpec {
+	c := spec.DeepCopy()
+	for _, list := range [][]corev1.Container{c.InitContainers, c.Containers} {
+		for i := range list {
+			r := &list[i].Resources
+			for name, q := range r.Limits {
+				if _, ok := r.Requests[name]; !ok {
+					if r.Requests == nil {
+						r.Requests = corev1.ResourceList{}
+					}
+					r.Requests[name] = q
+				}
+			}
+		}
+	}
+	return c
+}
+
+// batchCounts are the counts of a batch Job that is to have so many pods at a time. How much there is to do stays, unless
+// each pod has a place of its own and they are as many as there are places.
+func batchCounts(j *batchv1.Job, pods int32) (parallelism int32, completions *int32) {
+	done := j.Spec.Completions
+	indexed := j.Spec.CompletionMode != nil && *j.Spec.CompletionMode == batchv1.IndexedCompletion
+	if done != nil && (pods > *done || indexed && j.Spec.Parallelism != nil && *done == *j.Spec.Parallelism) {
+		return pods, &pods
+	}
+	return pods, done
+}

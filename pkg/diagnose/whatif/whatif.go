@@ -1,0 +1,155 @@
+// Package whatif returns snapshots in which one thing is different. The arguments are never changed.
+package whatif
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// release takes pods off the claims that are reserved for them; a claim that nobody uses any more gives its devices back.
+func release(claims []*resourcev1.ResourceClaim, pods []*corev1.Pod) []*resourcev1.ResourceClaim {
+	gone := map[types.UID]bool{}
+	for _, p := range pods {
+		gone[p.UID] = true
+	}
+	out := slices.Clone(claims)
+	for i, claim := range claims {
+		left := slices.DeleteFunc(slices.Clone(claim.Status.ReservedFor), func(r resourcev1.ResourceClaimConsumerReference) bool { return gone[r.UID] })
+		if len(left) == len(claim.Status.ReservedFor) {
+			continue
+		}
+		out[i] = claim.DeepCopy()
+		out[i].Status.ReservedFor = left
+		if len(left) == 0 {
+			out[i].Status.Allocation = nil
+		}
+	}
+	return out
+}
+
+// Nodes is the cluster in which f made something else of each node; f returns its argument for one that stays.
+func Nodes(s *snapshot.Snapshot, f func(*corev1.Node) *corev1.Node) *snapshot.Snapshot {
+	c := s.Clone()
+	for i, n := range c.Nodes {
+		c.Nodes[i] = f(n)
+	}
+	return c
+}
+
+// MoreNodes is the cluster with count more nodes like one that it has; see NewNodes.
+func MoreNodes(s *snapshot.Snapshot, model *corev1.Node, daemons []*corev1.Pod, count int) *snapshot.Snapshot {
+	c := s.Clone()
+	nodes, pods := NewNodes(model, daemons, count)
+	c.Nodes, c.Pods = append(c.Nodes, nodes...), append(c.Pods, pods...)
+	return c
+}
+
+// NewNodes are count nodes like a model: empty but for copies of the pods that DaemonSets run on it.
+func NewNodes(model *corev1.Node, daemons []*corev1.Pod, count int) ([]*corev1.Node, []*corev1.Pod) {
+	var nodes []*corev1.Node
+	var pods []*corev1.Pod
+	for i := range count {
+		n := model.DeepCopy()
+		n.Name = fmt.Sprintf("%s-new-%d", model.Name, i+1)
+		n.UID, n.DeletionTimestamp = types.UID(n.Name), nil
+		if n.Labels == nil {
+			n.Labels = map[string]string{}
+		}
+		n.Labels[corev1.LabelHostname] = n.Name
+		nodes = append(nodes, n)
+		for _, d := range daemons {
+			p := d.DeepCopy()
+			p.Name, p.Spec.NodeName = d.Name+"-"+n.Name, n.Name
+			p.UID = types.UID(p.Name)
+			pods = append(pods, p)
+		}
+	}
+	return nodes, pods
+}
+
+// Moved is the cluster in which pods are on other nodes.
+func Moved(s *snapshot.Snapshot, to map[*corev1.Pod]string) *snapshot.Snapshot {
+	c := s.Clone()
+	for i, p := range c.Pods {
+		if node, moves := to[p]; moves {
+			p = p.DeepCopy()
+			p.Spec.NodeName = node
+			c.Pods[i] = p
+		}
+	}
+	return c
+}
+
+// Edit is the cluster in which f changed one object that has no type.
+func Edit(s *snapshot.Snapshot, kind schema.GroupKind, namespace, name string, f func(*unstructured.Unstructured)) *snapshot.Snapshot {
+	c := s.Clone()
+	for i, u := range c.Custom[kind] {
+		if u.GetNamespace() == namespace && u.GetName() == name {
+			c.Custom[kind][i] = u.DeepCopy()
+			f(c.Custom[kind][i])
+		}
+	}
+	return c
+}
+
+// Set sets a field; the path must lead through objects.
+func Set(u *unstructured.Unstructured, value any, path ...string) {
+	if err := unstructured.SetNestedField(u.Object, value, path...); err != nil {
+		panic(fmt.Sprintf("set %v: %v", path, err)) // the caller read the same path
+	}
+}
+
+// QuotaLimit is the cluster in which a ResourceQuota has another limit.
+func QuotaLimit(s *snapshot.Snapshot, q *corev1.ResourceQuota, key corev1.ResourceName, limit corev1.ResourceList) *snapshot.Snapshot {
+	c := s.Clone()
+	for i, other := range c.ResourceQuotas {
+		if other.Namespace != q.Namespace || other.Name != q.Name {
+			continue
+		}
+		changed := other.DeepCopy()
+		for _, hard := range []corev1.ResourceList{changed.Spec.Hard, changed.Status.Hard} {
+			if hard != nil {
+				hard[key] = limit[key]
+			}
+		}
+		c.ResourceQuotas[i] = changed
+	}
+	return c
+}
+
+// WithoutEvents is the cluster in which events that match were never sent, for a cause that is removed.
+func WithoutEvents(s *snapshot.Snapshot, match func(*corev1.Event) bool) *snapshot.Snapshot {
+	c := s.Clone()
+	c.Events = slices.DeleteFunc(c.Events, match)
+	return c
+}
+
+// WithoutProbes is the cluster in which creates of a kind have not been tried.
+func WithoutProbes(s *snapshot.Snapshot, kind string) *snapshot.Snapshot {
+	c := s.Clone()
+	c.Probes = slices.DeleteFunc(c.Probes, func(p snapshot.Probe) bool { return p.Kind == kind })
+	return c
+}
+
+// Scale multiplies every amount of a list by num/den, rounded up to whole units of the resource.
+func Scale(list corev1.ResourceList, num, den int64) {
+	for name, q := range list {
+		amount := placement.Amount(name, q)
+		list[name] = placement.Quantity(name, (amount*num+den-1)/den)
+	}
+}
+
+// Limit is a quantity in a list of its own.
+func Limit(key corev1.ResourceName, q resource.Quantity) corev1.ResourceList {
+	return corev1.ResourceList{key: q}
+}

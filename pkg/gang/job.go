@@ -1,0 +1,101 @@
+package gang
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Job is a job of any kind.
+type Job struct {
+	Kind schema.GroupVersionKind
+	Meta metav1.ObjectMeta
+	// Roles are in the order in which members are shown.
+	Roles []Role
+	// Suspended is the wish in the spec, whoever expressed it.
+	Suspended bool
+	// Unsuspendable reports that the job's controller is too old to know suspend: its API drops the field without a word.
+	Unsuspendable bool
+	// MinMember is the minimum that the job's own scheduling policy asks for; nil means all members.
+	MinMember *int32
+	// Queue and PriorityClass are those of the scheduling policy; usually empty.
+	Queue, PriorityClass string
+	// Deadline is how long the job may be active; 0 is no limit. Started is when that began.
+	Deadline time.Duration
+	Started  time.Time
+	// Seen reports whether a controller has written a status.
+	Seen bool
+	// End says how the job ended; nil while it has not.
+	End *End
+	// Problems are what is wrong in the spec, in words, such that the controller will not run it.
+	Problems []string
+}
+
+// Role is one kind of member.
+type Role struct {
+	// Name is the role as the spec writes it: Worker, PS, Launcher.
+	Name     string
+	Replicas int32
+	Template corev1.PodTemplateSpec
+	// Main is the container that does the work.
+	Main string
+}
+
+// End is how a job ended.
+type End struct {
+	Failed          bool
+	Reason, Message string
+	At              time.Time
+}
+
+// Total is the number of members that the spec asks for.
+func (j Job) Total() int32 {
+	var n int32
+	for _, r := range j.Roles {
+		n += r.Replicas
+	}
+	return n
+}
+
+// Name is NAMESPACE/NAME.
+func (j Job) Name() string { return j.Meta.Namespace + "/" + j.Meta.Name }
+
+// Place is a member's role in lower case, and its index in the role.
+type Place struct {
+	Role  string
+	Index int
+}
+
+// JobKind is one kind of job: what people call it, and how its objects and pods are read.
+type JobKind struct {
+	schema.GroupKind
+	// Resource is the plural under which the kind is served.
+	Resource string
+	// Words are what people type for the kind, in lower case: tfjob, tfjobs, tf.
+	Words []string
+	// Read reads an object of the kind.
+	Read func(*unstructured.Unstructured) (Job, error)
+	// PlaceOf reads a pod's role and index; ok is false where it carries neither.
+	PlaceOf func(pod *corev1.Pod) (Place, bool)
+	// PodName is the name that the controller gives a member's pod; nil where it is random.
+	PodName func(job string, p Place) string
+	// Template is the path of the pod template of a role in the newest version of the kind.
+	Template func(role string) []string
+	// Policy is the path of the policy in which a job says how its gang is to be scheduled; nil for kinds without.
+	Policy []string
+	// Controller finds the controller's Deployment. It is empty for kinds that Kubernetes itself runs.
+	Controller Controller
+}
+
+// Controller says how the Deployment of a controller is recognised.
+type Controller struct {
+	// Name is what people call it.
+	Name string
+	// Images are substrings of the image's repository name.
+	Images []string
+	// Versions are those of the kind that an image, by its substring, handles; one that is not here handles all.
+	Versions map[string][]string
+}

@@ -1,0 +1,76 @@
+// Package batchjob reads the Jobs of Kubernetes itself (batch/v1). All pods of a Job are alike, so it has one role.
+package batchjob
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// Role is the name of the only role.
+const Role = "Worker"
+
+// Reader reads this kind.
+func Reader() gang.JobKind {
+	return gang.JobKind{
+		GroupKind: schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}, Resource: "jobs", Words: []string{"batchjob", "jobs.batch", "job.batch"},
+		Read: func(u *unstructured.Unstructured) (gang.Job, error) {
+			typed := &batchv1.Job{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed); err != nil {
+				return gang.Job{}, err
+			}
+			return Convert(typed), nil
+		},
+		PlaceOf: placeOf, Template: func(string) []string { return []string{"spec", "template"} },
+	}
+}
+
+// Convert reads a typed Job. A Job runs parallelism pods at a time, or as many as are left to complete.
+func Convert(j *batchv1.Job) gang.Job {
+	job := gang.Job{
+		Kind: batchv1.SchemeGroupVersion.WithKind("Job"), Meta: j.ObjectMeta,
+		Suspended: j.Spec.Suspend != nil && *j.Spec.Suspend, Seen: j.Status.StartTime != nil || len(j.Status.Conditions) > 0,
+	}
+	replicas := int32(1)
+	if j.Spec.Parallelism != nil {
+		replicas = *j.Spec.Parallelism
+	}
+	if j.Spec.Completions != nil {
+		replicas = min(replicas, max(0, *j.Spec.Completions-j.Status.Succeeded))
+	}
+	role := gang.Role{Name: Role, Replicas: replicas, Template: j.Spec.Template}
+	if c := j.Spec.Template.Spec.Containers; len(c) > 0 {
+		role.Main = c[0].Name
+	}
+	job.Roles = []gang.Role{role}
+	if j.Spec.ActiveDeadlineSeconds != nil {
+		job.Deadline = time.Duration(*j.Spec.ActiveDeadlineSeconds) * time.Second
+	}
+	if j.Status.StartTime != nil {
+		job.Started = j.Status.StartTime.Time
+	}
+	for _, c := range j.Status.Conditions {
+		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobFailed || c.Type == batchv1.JobComplete) {
+			job.End = &gang.End{Failed: c.Type == batchv1.JobFailed, Reason: c.Reason, Message: c.Message, At: c.LastTransitionTime.Time}
+		}
+	}
+	return job
+}
+
+// placeOf reads the completion index; pods of a Job without one are told apart by name only.
+func placeOf(pod *corev1.Pod) (gang.Place, bool) {
+	index := pod.Labels[batchv1.JobCompletionIndexAnnotation]
+	if index == "" {
+		index = pod.Annotations[batchv1.JobCompletionIndexAnnotation]
+	}
+	n, err := strconv.Atoi(index)
+	return gang.Place{Role: strings.ToLower(Role), Index: n}, err == nil
+}

@@ -1,0 +1,186 @@
+// Package kubeflow reads what the jobs of the Kubeflow Training Operator share in all of their history: replica specs by
+// role, the run policy (in runPolicy, or at the top level of spec before v1.1), conditions, and the labels on pods.
+package kubeflow
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// Layout is how one kind differs from its sisters.
+type Layout struct {
+	// Specs is the field of spec that maps roles to replica specs.
+	Specs string
+	// Container is the container that every replica must have; empty if any will do.
+	Container string
+	// Order is that in which roles are shown, in lower case.
+	Order []string
+}
+
+// Template is the path of the pod template of a role.
+func (l Layout) Template(role string) []string { return []string{"spec", l.Specs, role, "template"} }
+
+// Policy is the path of the scheduling policy.
+func Policy() []string { return []string{"spec", "runPolicy", "schedulingPolicy"} }
+
+// Read reads a job of the layout. Errors name the object and the field.
+func Read(u *unstructured.Unstructured, layout Layout) (gang.Job, error) {
+	job := gang.Job{Kind: u.GroupVersionKind(), Meta: Meta(u)}
+	f := &gang.Fields{Object: u}
+	if err := readRoles(&job, f, layout); err != nil {
+		return job, err
+	}
+	policy := []string{"spec", "runPolicy"}
+	if f.Map(policy...) == nil {
+		policy = policy[:1]
+	}
+	at := func(field ...string) []string { return append(slices.Clone(policy), field...) }
+	job.Suspended, job.Unsuspendable = f.Bool(at("suspend")...), beforeSuspend(u)
+	job.Deadline = time.Duration(f.Int32(at("activeDeadlineSeconds")...)) * time.Second
+	if _, ok, _ := unstructured.NestedFieldNoCopy(u.Object, at("schedulingPolicy", "minAvailable")...); ok {
+		n := f.Int32(at("schedulingPolicy", "minAvailable")...)
+		job.MinMember = &n
+	}
+	job.Queue = f.String(at("schedulingPolicy", "queue")...)
+	job.PriorityClass = f.String(at("schedulingPolicy", "priorityClass")...)
+	if t, err := time.Parse(time.RFC3339, f.String("status", "startTime")); err == nil {
+		job.Started = t
+	}
+	readStatus(&job, f)
+	return job, f.Err
+}
+
+// Meta is the metadata of an object that has no type of its own.
+func Meta(u *unstructured.Unstructured) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
+		CreationTimestamp: u.GetCreationTimestamp(), DeletionTimestamp: u.GetDeletionTimestamp(), Finalizers: u.GetFinalizers(),
+		Labels: u.GetLabels(), Annotations: u.GetAnnotations(), OwnerReferences: u.GetOwnerReferences(),
+	}
+}
+
+// beforeSuspend reports whether a job is kept by an operator that does not know suspend: Training Operator 1.7 and the MPI
+// Operator of v2beta1 do, and their API fills it in wherever there is a run policy.
+func beforeSuspend(u *unstructured.Unstructured) bool {
+	if version := u.GroupVersionKind().Version; version != "v1" && version != "v2beta1" {
+		return true
+	}
+	policy, _, _ := unstructured.NestedMap(u.Object, "spec", "runPolicy")
+	if policy == nil {
+		_, early, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "cleanPodPolicy") // v1 before there was a run policy
+		return early
+	}
+	_, there := policy["suspend"]
+	return !there
+}
+
+func readStatus(job *gang.Job, f *gang.Fields) {
+	job.Seen = len(f.List("status", "conditions")) > 0 || f.String("status", "startTime") != ""
+	for _, c := range f.List("status", "conditions") {
+		kind, _ := c["type"].(string)
+		if c["status"] != "True" || kind != "Failed" && kind != "Succeeded" {
+			continue
+		}
+		w := gang.WordOf(c)
+		job.End = &gang.End{Failed: kind == "Failed", Reason: w.Reason, Message: w.Message, At: w.At}
+		if job.End.Failed && strings.Contains(w.Reason, "Invalid") {
+			job.Problems = append(job.Problems, w.Message)
+		}
+	}
+}
+
+// readRoles reads the map of roles, or the list of v1alpha1.
+func readRoles(job *gang.Job, f *gang.Fields, layout Layout) error {
+	specs := f.Map("spec", layout.Specs)
+	if specs == nil {
+		specs = map[string]any{}
+		for _, item := range f.List("spec", "replicaSpecs") {
+			role, _ := item["tfReplicaType"].(string)
+			specs[cmp.Or(camel(role), "Master")] = item
+		}
+	}
+	for name, value := range specs {
+		spec, ok := value.(map[string]any)
+		if !ok {
+			continue
+		}
+		role, err := readRole(name, spec)
+		if err != nil {
+			return fmt.Errorf("decode %s %s: %s.%s: %w", job.Kind.Kind, job.Name(), layout.Specs, name, err)
+		}
+		role.Main = mainContainer(role, layout.Container)
+		job.Problems = append(job.Problems, problems(role, layout.Container)...)
+		job.Roles = append(job.Roles, role)
+	}
+	rank := func(r gang.Role) int {
+		if i := slices.Index(layout.Order, strings.ToLower(r.Name)); i >= 0 {
+			return i
+		}
+		return len(layout.Order)
+	}
+	slices.SortFunc(job.Roles, func(a, b gang.Role) int { return cmp.Or(rank(a)-rank(b), strings.Compare(a.Name, b.Name)) })
+	slices.Sort(job.Problems)
+	if len(job.Roles) == 0 {
+		job.Problems = append(job.Problems, "spec."+layout.Specs+" is empty")
+	}
+	return nil
+}
+
+func readRole(name string, spec map[string]any) (gang.Role, error) {
+	var typed struct {
+		// Replicas is 1 where it is absent: a default that the operator keeps in memory.
+		Replicas *int32                 `json:"replicas,omitempty"`
+		Template corev1.PodTemplateSpec `json:"template,omitempty"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &typed); err != nil {
+		return gang.Role{}, err
+	}
+	role := gang.Role{Name: name, Replicas: 1, Template: typed.Template}
+	if typed.Replicas != nil {
+		role.Replicas = *typed.Replicas
+	}
+	return role, nil
+}
+
+func mainContainer(role gang.Role, want string) string {
+	containers := role.Template.Spec.Containers
+	for _, c := range containers {
+		if c.Name == want {
+			return want
+		}
+	}
+	if len(containers) > 0 {
+		return containers[0].Name
+	}
+	return want
+}
+
+// problems are the rules that the operator checks, in its own words where it has some.
+func problems(role gang.Role, container string) []string {
+	containers := role.Template.Spec.Containers
+	if len(containers) == 0 {
+		return []string{"containers definition expected in " + role.Name}
+	}
+	if container == "" || slices.ContainsFunc(containers, func(c corev1.Container) bool { return c.Name == container }) {
+		return nil
+	}
+	return []string{fmt.Sprintf("there is no container named %s in %s (it has %s)", container, role.Name, containers[0].Name)}
+}
+
+// camel turns MASTER into Master.
+func camel(s string) string {
+	if s == "" || strings.EqualFold(s, "ps") {
+		return strings.ToUpper(s)
+	}
+	return strings.ToUpper(s[:1]) + strings.ToLower(s[1:])
+}

@@ -1,0 +1,61 @@
+package kubeflow
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// labelPairs are the labels for role and index, newest first: v1.4 to v1.9, v1.0.1 to v1.5, v0.5 to Kubeflow 1.2, v1alpha1.
+var labelPairs = [][2]string{
+	{"training.kubeflow.org/replica-type", "training.kubeflow.org/replica-index"},
+	{"replica-type", "replica-index"},
+	{"tf-replica-type", "tf-replica-index"},
+	{"pytorch-replica-type", "pytorch-replica-index"},
+	{"job_type", "task_index"},
+}
+
+// PlaceOf reads role and index from the labels of any release. Where a pod lacks the label with its index, its name tells.
+func PlaceOf(pod *corev1.Pod) (gang.Place, bool) {
+	for _, keys := range labelPairs {
+		role := pod.Labels[keys[0]]
+		number, labelled := pod.Labels[keys[1]]
+		if !labelled {
+			number = named(pod.Name, role)
+		}
+		if index, err := strconv.Atoi(number); err == nil && role != "" {
+			return gang.Place{Role: strings.ToLower(role), Index: index}, true
+		}
+	}
+	return gang.Place{}, false
+}
+
+// IndexDigits is how long an index is at most that is read from a name: a random suffix, which may be of digits only, is longer.
+const IndexDigits = 4
+
+// named is the index in a name of the form JOB-ROLE-INDEX; "" in any other.
+func named(name, role string) string {
+	at := strings.LastIndexByte(name, '-')
+	if at < 0 || len(name)-at-1 > IndexDigits || role == "" || !strings.HasSuffix(name[:at], "-"+strings.ToLower(role)) {
+		return ""
+	}
+	return name[at+1:]
+}
+
+// LabelPairs are the keys of the labels from which PlaceOf reads: role and index, in every release.
+func LabelPairs() [][2]string { return slices.Clone(labelPairs) }
+
+// PodName is JOB-ROLE-INDEX, from v1alpha2 on.
+func PodName(job string, p gang.Place) string {
+	return fmt.Sprintf("%s-%s-%d", job, p.Role, p.Index)
+}
+
+// Operator is how the controller of these jobs is recognised, under its names old and new.
+func Operator() gang.Controller {
+	return gang.Controller{Name: "training-operator", Images: []string{"training-operator", "tf-operator", "tf_operator", "pytorch-operator"}}
+}

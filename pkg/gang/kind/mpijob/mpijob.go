@@ -1,0 +1,52 @@
+// Package mpijob reads MPIJobs (kubeflow.org), v1 of the Training Operator and v2beta1 of the MPI Operator: one CRD, two
+// possible controllers.
+package mpijob
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/kubeflow"
+)
+
+// Versions are those of the API in which jobs are written: the MPI Operator's, which is developed, and the Training Operator's.
+func Versions() []string { return []string{"v2beta1", "v1"} }
+
+// Reader reads this kind.
+func Reader() gang.JobKind {
+	layout := kubeflow.Layout{Specs: "mpiReplicaSpecs", Order: []string{"launcher", "worker"}}
+	return gang.JobKind{
+		GroupKind: schema.GroupKind{Group: "kubeflow.org", Kind: "MPIJob"}, Resource: "mpijobs",
+		Words: []string{"mpijob", "mpijobs", "mpi"},
+		Read: func(u *unstructured.Unstructured) (gang.Job, error) {
+			return kubeflow.Read(u, layout)
+		},
+		PlaceOf: placeOf, PodName: podName, Template: layout.Template, Policy: kubeflow.Policy(),
+		Controller: gang.Controller{Name: "mpi-operator", Images: []string{"mpi-operator", "training-operator"},
+			Versions: map[string][]string{"training-operator": {"v1"}}},
+	}
+}
+
+// placeOf knows the launcher, which the MPI Operator runs as a batch Job and labels without an index.
+func placeOf(pod *corev1.Pod) (gang.Place, bool) {
+	if p, ok := kubeflow.PlaceOf(pod); ok {
+		return p, true
+	}
+	for _, key := range []string{"training.kubeflow.org/job-role", "training.kubeflow.org/replica-type", "mpi-job-role"} {
+		if strings.EqualFold(pod.Labels[key], "launcher") {
+			return gang.Place{Role: "launcher"}, true
+		}
+	}
+	return gang.Place{}, false
+}
+
+func podName(job string, p gang.Place) string {
+	if p.Role == "launcher" {
+		return job + "-launcher"
+	}
+	return kubeflow.PodName(job, p)
+}

@@ -1,0 +1,23 @@
+// Package pytorchjob reads PyTorchJobs (kubeflow.org).
+package pytorchjob
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/kubeflow"
+)
+
+// Reader reads this kind.
+func Reader() gang.JobKind {
+	layout := kubeflow.Layout{Specs: "pytorchReplicaSpecs", Container: "pytorch", Order: []string{"master", "worker"}}
+	return gang.JobKind{
+		GroupKind: schema.GroupKind{Group: "kubeflow.org", Kind: "PyTorchJob"}, Resource: "pytorchjobs",
+		Words: []string{"pytorchjob", "pytorchjobs", "pytorch"},
+		Read: func(u *unstructured.Unstructured) (gang.Job, error) {
+			return kubeflow.Read(u, layout)
+		},
+		PlaceOf: kubeflow.PlaceOf, PodName: kubeflow.PodName, Template: layout.Template, Policy: kubeflow.Policy(), Controller: kubeflow.Operator(),
+	}
+}

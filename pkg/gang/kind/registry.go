@@ -1,0 +1,42 @@
+// Package kind knows every kind of job that gangctl reads.
+package kind
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
+	"github.com/gangctl/gangctl/pkg/gang/kind/mpijob"
+	"github.com/gangctl/gangctl/pkg/gang/kind/pytorchjob"
+	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
+)
+
+// Readers are the kinds of job, the most usual first.
+func Readers() []gang.JobKind {
+	return []gang.JobKind{tfjob.Reader(), pytorchjob.Reader(), mpijob.Reader(), batchjob.Reader()}
+}
+
+// ByKind finds the reader of a kind.
+func ByKind(kind schema.GroupKind) (gang.JobKind, bool) {
+	return find(func(r gang.JobKind) bool { return r.GroupKind == kind })
+}
+
+// ByWord finds the reader that somebody means by a word such as tfjob, tfjobs or tf.
+func ByWord(word string) (gang.JobKind, bool) {
+	return find(func(r gang.JobKind) bool { return slices.Contains(r.Words, strings.ToLower(word)) })
+}
+
+// MeansPod reports whether a word means pods rather than a kind of job.
+func MeansPod(word string) bool { return word == "pod" || word == "pods" || word == "po" }
+
+func find(match func(gang.JobKind) bool) (gang.JobKind, bool) {
+	readers := Readers()
+	i := slices.IndexFunc(readers, match)
+	if i < 0 {
+		return gang.JobKind{}, false
+	}
+	return readers[i], true
+}

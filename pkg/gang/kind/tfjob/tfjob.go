@@ -1,0 +1,39 @@
+// Package tfjob reads TFJobs (kubeflow.org). It is pure.
+package tfjob
+
+import (
+	"fmt"
+
+	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/kubeflow"
+)
+
+// Kind is what a TFJob is called.
+const Kind = kubeflowv1.TFJobKind
+
+// GVR is the resource under which API servers serve TFJobs.
+func GVR() schema.GroupVersionResource {
+	return kubeflowv1.GroupVersion.WithResource(kubeflowv1.TFJobPlural)
+}
+
+// GVK is the kind in manifests.
+func GVK() schema.GroupVersionKind { return kubeflowv1.GroupVersion.WithKind(kubeflowv1.TFJobKind) }
+
+// PodName is the name that the operator gives a member's pod and service.
+func PodName(job, role string, index int) string {
+	return kubeflow.PodName(job, gang.Place{Role: role, Index: index})
+}
+
+// Decode reads a TFJob as the dynamic client returns it.
+func Decode(u *unstructured.Unstructured) (*kubeflowv1.TFJob, error) {
+	job := &kubeflowv1.TFJob{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, job); err != nil {
+		return nil, fmt.Errorf("decode TFJob %s/%s: %w", u.GetNamespace(), u.GetName(), err)
+	}
+	return job, nil
+}

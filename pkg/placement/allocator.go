@@ -1,0 +1,129 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/structured"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
+	"k8s.io/utils/ptr"
+)
+
+// allocation is the upstream allocator with what is allocated in one Cluster.
+type allocation struct {
+	once      sync.Once
+	allocator structured.Allocator
+	taken     sets.Set[structured.DeviceID]
+	err       error
+}
+
+// allocator returns the allocator that kube-scheduler uses, set up with the claims of the cluster.
+func (c *Cluster) allocator() (structured.Allocator, error) {
+	a := &c.allocation
+	a.once.Do(func() {
+		a.taken = sets.New[structured.DeviceID]()
+		for _, k := range c.objects.ResourceClaims {
+			if k.Status.Allocation != nil && c.inUse(k) {
+				a.take(k.Status.Allocation.Devices.Results)
+			}
+		}
+		a.allocator, a.err = c.newAllocator(a.taken)
+		for _, n := range c.nodes {
+			for _, p := range n.info.Pods {
+				if pod := p.GetPod(); a.err == nil && len(pod.Spec.ResourceClaims) > 0 && strings.HasPrefix(string(pod.UID), memberUID) {
+					a.settle(c, n.obj, pod)
+				}
+			}
+		}
+	})
+	return a.allocator, a.err
+}
+
+func (c *Cluster) newAllocator(taken sets.Set[structured.DeviceID]) (structured.Allocator, error) {
+	_, fts := c.store.get(c.objects)
+	features := dynamicresources.AllocatorFeatures(fts)
+	state := structured.AllocatedState{AllocatedDevices: taken, AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](), AggregatedCapacity: structured.NewConsumedCapacityCollection()}
+	cache := cel.NewCache(64, cel.Features{EnableConsumableCapacity: fts.EnableDRAConsumableCapacity, EnableListTypeAttributes: fts.EnableDRAListTypeAttributes})
+	slices := slices.Clone(c.objects.ResourceSlices)
+	allocator, err := structured.NewAllocator(context.Background(), features, state, deviceClasses(c.objects.DeviceClasses), slices, cache)
+	if err != nil {
+		return nil, fmt.Errorf("set up the device allocator: %w", err)
+	}
+	return allocator, nil
+}
+
+// settle takes the devices of a member that a what-if has placed.
+func (a *allocation) settle(c *Cluster, n *corev1.Node, pod *corev1.Pod) {
+	results, err := a.allocator.Allocate(context.Background(), n, numbered(c.devices(pod).own, pod.Name))
+	if err != nil {
+		return // the check of the next pod meets the same error and reports it
+	}
+	for _, r := range results {
+		a.take(r.Devices.Results)
+	}
+	a.allocator, a.err = c.newAllocator(a.taken)
+}
+
+func (a *allocation) take(results []resourceapi.DeviceRequestAllocationResult) {
+	for _, r := range results {
+		if !ptr.Deref(r.AdminAccess, false) {
+			a.taken.Insert(structured.MakeDeviceID(r.Driver, r.Pool, r.Device))
+		}
+	}
+}
+
+// devicesOn counts the devices of a node, and those of them that are not allocated.
+func (c *Cluster) devicesOn(node string) (total, free int64) {
+	_, _ = c.allocator()
+	for _, s := range c.objects.ResourceSlices {
+		if ptr.Deref(s.Spec.NodeName, "") != node {
+			continue
+		}
+		for _, d := range s.Spec.Devices {
+			total++
+			if !c.allocation.taken.Has(structured.MakeDeviceID(s.Spec.Driver, s.Spec.Pool.Name, d.Name)) {
+				free++
+			}
+		}
+	}
+	return total, free
+}
+
+// deviceClasses lists DeviceClasses for the allocator.
+type deviceClasses []*resourceapi.DeviceClass
+
+// List implements structured.DeviceClassLister.
+func (l deviceClasses) List() ([]*resourceapi.DeviceClass, error) { return l, nil }
+
+// Get implements structured.DeviceClassLister.
+func (l deviceClasses) Get(name string) (*resourceapi.DeviceClass, error) {
+	if class := find([]*resourceapi.DeviceClass(l), "", name); class != nil {
+		return class, nil
+	}
+	return nil, fmt.Errorf("DeviceClass %s not found", name)
+}
+
+// claimsNotModelled names what the resource claims of a pod ask for and this package does not evaluate.
+func (c *Cluster) claimsNotModelled(pod *corev1.Pod) []string {
+	d := c.devices(pod)
+	var out []string
+	if len(d.own) > 0 && slices.ContainsFunc(c.objects.ResourceSlices, func(s *resourceapi.ResourceSlice) bool { return s.Spec.NodeName == nil }) {
+		out = append(out, "devices that several nodes share")
+	}
+	return out
+}
+
+// limitsVolumes tells whether a node limits the volumes of some driver.
+func limitsVolumes(n *storagev1.CSINode) bool {
+	return slices.ContainsFunc(n.Spec.Drivers, func(d storagev1.CSINodeDriver) bool {
+		return d.Allocatable != nil && d.Allocatable.Count != nil
+	})
+}

@@ -1,0 +1,221 @@
+// Package cohort does the arithmetic of Kueue's quotas: what a ClusterQueue may use of a flavor, given what it lends to and
+// borrows from the other queues of its cohort, and of the cohorts above that; and which flavors a pod may use.
+package cohort
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// deepest is how far cohorts may be nested; a cycle must not hang.
+const deepest = 16
+
+// cell is one resource in one flavor.
+type cell struct {
+	flavor string
+	name   corev1.ResourceName
+}
+
+// share is what a queue or a cohort has of a cell. Amounts are in the unit of [placement.Amount].
+type share struct {
+	nominal int64
+	// borrow and lend are the limits; nil without.
+	borrow, lend *int64
+}
+
+// node is a queue or a cohort.
+type node struct {
+	parent   *node
+	children []*node
+	shares   map[cell]share
+	// used is what Workloads use that were admitted to this very queue.
+	used map[cell]int64
+}
+
+// Tree is what queues and cohorts have, and what is used of it.
+type Tree struct {
+	queues  map[string]*unstructured.Unstructured
+	nodes   map[string]*node // of queues
+	cohorts map[string]*node
+	flavors map[string]*unstructured.Unstructured
+}
+
+// Objects are Kueue's objects.
+type Objects struct {
+	Queues, Cohorts, Workloads, Flavors []*unstructured.Unstructured
+}
+
+// New builds the tree.
+func New(o Objects) *Tree {
+	t := &Tree{queues: map[string]*unstructured.Unstructured{}, nodes: map[string]*node{}, cohorts: map[string]*node{}, flavors: map[string]*unstructured.Unstructured{}}
+	for _, u := range o.Flavors {
+		t.flavors[u.GetName()] = u
+	}
+	for _, u := range o.Cohorts {
+		t.cohort(u.GetName()).shares = sharesOf(u)
+	}
+	for _, u := range o.Cohorts {
+		f := gang.Fields{Object: u}
+		t.join(t.cohort(u.GetName()), cmp.Or(f.String("spec", "parentName"), f.String("spec", "parent")))
+	}
+	for _, u := range o.Queues {
+		n := &node{shares: sharesOf(u), used: map[cell]int64{}}
+		t.queues[u.GetName()], t.nodes[u.GetName()] = u, n
+		t.join(n, cohortOf(u))
+	}
+	for _, u := range o.Workloads {
+		if n := t.nodes[AdmittedTo(u)]; n != nil {
+			for at, amount := range usage(u) {
+				n.used[at] += amount
+			}
+		}
+	}
+	return t
+}
+
+// cohort is the node of a cohort. One that is only named by queues has no quota of its own.
+func (t *Tree) cohort(name string) *node {
+	if t.cohorts[name] == nil {
+		t.cohorts[name] = &node{}
+	}
+	return t.cohorts[name]
+}
+
+func (t *Tree) join(n *node, cohort string) {
+	if cohort != "" {
+		n.parent = t.cohort(cohort)
+		n.parent.children = append(n.parent.children, n)
+	}
+}
+
+func cohortOf(queue *unstructured.Unstructured) string {
+	f := gang.Fields{Object: queue}
+	return cmp.Or(f.String("spec", "cohortName"), f.String("spec", "cohort"))
+}
+
+// Lenders are the queues that a queue may borrow from, itself included.
+func (t *Tree) Lenders(queue string) []string {
+	n := t.nodes[queue]
+	if n == nil {
+		return nil
+	}
+	var names []string
+	for name, other := range t.nodes {
+		if other == n || n.parent != nil && top(other) == top(n) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func top(n *node) *node {
+	for range deepest {
+		if n.parent == nil {
+			break
+		}
+		n = n.parent
+	}
+	return n
+}
+
+// sharesOf reads the quotas of a queue or cohort.
+func sharesOf(u *unstructured.Unstructured) map[cell]share {
+	shares := map[cell]share{}
+	each(u, func(at cell, _ int, res map[string]any, _ []any) {
+		s := share{nominal: amount(at.name, res["nominalQuota"])}
+		if limit, ok := res["borrowingLimit"]; ok {
+			n := amount(at.name, limit)
+			s.borrow = &n
+		}
+		if limit, ok := res["lendingLimit"]; ok {
+			n := amount(at.name, limit)
+			s.lend = &n
+		}
+		shares[at] = s
+	})
+	return shares
+}
+
+// each visits every resource of every flavor, with the number of its resource group and the path of its nominalQuota.
+func each(u *unstructured.Unstructured, visit func(at cell, group int, res map[string]any, path []any)) {
+	f := gang.Fields{Object: u}
+	for gi, group := range f.List("spec", "resourceGroups") {
+		flavors, _ := group["flavors"].([]any)
+		for fi, item := range flavors {
+			flavor, _ := item.(map[string]any)
+			resources, _ := flavor["resources"].([]any)
+			for ri, r := range resources {
+				if res, ok := r.(map[string]any); ok {
+					visit(cell{fmt.Sprint(flavor["name"]), corev1.ResourceName(fmt.Sprint(res["name"]))}, gi, res,
+						[]any{"spec", "resourceGroups", gi, "flavors", fi, "resources", ri, "nominalQuota"})
+				}
+			}
+		}
+	}
+}
+
+func amount(name corev1.ResourceName, value any) int64 {
+	q, err := resource.ParseQuantity(fmt.Sprint(value))
+	if err != nil {
+		return 0 // the API server would not have accepted it
+	}
+	return placement.Amount(name, q)
+}
+
+// AdmittedTo is the ClusterQueue in which a Workload uses quota; "" if it uses none.
+func AdmittedTo(workload *unstructured.Unstructured) string {
+	f := gang.Fields{Object: workload}
+	for _, c := range f.List("status", "conditions") {
+		if c["type"] == "Finished" && c["status"] == "True" {
+			return ""
+		}
+	}
+	return f.String("status", "admission", "clusterQueue")
+}
+
+func usage(workload *unstructured.Unstructured) map[cell]int64 {
+	f := gang.Fields{Object: workload}
+	used := map[cell]int64{}
+	for _, set := range f.List("status", "admission", "podSetAssignments") {
+		flavors, _ := set["flavors"].(map[string]any)
+		amounts, _ := set["resourceUsage"].(map[string]any)
+		for name, flavor := range flavors {
+			used[cell{fmt.Sprint(flavor), corev1.ResourceName(name)}] += amount(corev1.ResourceName(name), amounts[name])
+		}
+	}
+	return used
+}
+
+// Admission is what Kueue writes into the status of a Workload that it admits to a queue; nil if there is not enough for it.
+func (t *Tree) Admission(queue string, asks ...Ask) map[string]any {
+	room := t.Room(queue)
+	flavors, short := room.Assign(asks...)
+	if short != nil {
+		return nil
+	}
+	var sets []any
+	for _, ask := range asks {
+		of, amounts := map[string]any{}, map[string]any{}
+		for _, a := range room.all {
+			if need, ok := ask.Need[a.Name]; ok && slices.Contains(flavors[ask.Role], a.Flavor) {
+				of[string(a.Name)], amounts[string(a.Name)] = a.Flavor, need.String()
+			}
+		}
+		sets = append(sets, map[string]any{"name": strings.ToLower(ask.Role), "flavors": of, "resourceUsage": amounts})
+	}
+	return map[string]any{"clusterQueue": queue, "podSetAssignments": sets}
+}
+
+// Uses is what a Workload uses of a resource in a flavor.
+func Uses(workload *unstructured.Unstructured, flavor string, name corev1.ResourceName) int64 {
+	return usage(workload)[cell{flavor, name}]
+}

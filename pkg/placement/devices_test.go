@@ -1,0 +1,133 @@
+package placement
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+const gpuDriver = "gpu.example.com"
+
+// aSlice has n devices of a node; the even ones are big.
+func aSlice(node string, n int) *resourceapi.ResourceSlice {
+	s := &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: node + "-gpu"}}
+	s.Spec.Driver, s.Spec.NodeName = gpuDriver, &node
+	s.Spec.Pool = resourceapi.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1}
+	for i := range n {
+		size := []string{"big", "small"}[i%2]
+		s.Spec.Devices = append(s.Spec.Devices, resourceapi.Device{Name: fmt.Sprint("gpu-", i), Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"size": {StringValue: &size}}})
+	}
+	return s
+}
+
+func asking(count int64, selector string) resourceapi.ResourceClaimSpec {
+	exactly := &resourceapi.ExactDeviceRequest{DeviceClassName: "gpu", AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: count}
+	if selector != "" {
+		exactly.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: selector}}}
+	}
+	return resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{{Name: "gpus", Exactly: exactly}}}}
+}
+
+func aTemplate(name string, spec resourceapi.ResourceClaimSpec) *resourceapi.ResourceClaimTemplate {
+	return &resourceapi.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}, Spec: resourceapi.ResourceClaimTemplateSpec{Spec: spec}}
+}
+
+func claiming(template string) podOption {
+	return func(p *corev1.Pod) {
+		p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, corev1.PodResourceClaim{Name: template, ResourceClaimTemplateName: &template})
+	}
+}
+
+// held is a claim of a pod with allocated devices of a node.
+func held(node, pod string, devices ...int) *resourceapi.ResourceClaim {
+	c := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: pod + "-gpus", UID: types.UID("claim-" + pod)}, Spec: asking(int64(len(devices)), "")}
+	c.Status.Allocation = &resourceapi.AllocationResult{}
+	for _, d := range devices {
+		c.Status.Allocation.Devices.Results = append(c.Status.Allocation.Devices.Results, resourceapi.DeviceRequestAllocationResult{Request: "gpus", Driver: gpuDriver, Pool: node, Device: fmt.Sprint("gpu-", d)})
+	}
+	c.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: pod, UID: types.UID("uid-" + pod)}}
+	return c
+}
+
+func deviceWorld() Objects {
+	return Objects{
+		Nodes:          []*corev1.Node{big("n1"), big("n2")},
+		Pods:           []*corev1.Pod{aPod("a", nil, on("n1"))},
+		DeviceClasses:  []*resourceapi.DeviceClass{{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}, Spec: resourceapi.DeviceClassSpec{Selectors: []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: `device.driver == "` + gpuDriver + `"`}}}}}},
+		ResourceSlices: []*resourceapi.ResourceSlice{aSlice("n1", 4), aSlice("n2", 4)},
+		ResourceClaims: []*resourceapi.ResourceClaim{held("n1", "a", 0, 1)},
+		ResourceClaimTemplates: []*resourceapi.ResourceClaimTemplate{
+			aTemplate("one", asking(1, "")), aTemplate("two", asking(2, "")), aTemplate("four", asking(4, "")), aTemplate("big", asking(1, `device.attributes["`+gpuDriver+`"].size == "big"`)),
+		},
+	}
+}
+
+func TestPlaceDevices(t *testing.T) {
+	w := func(template string) *corev1.Pod { return aPod("w", nil, claiming(template)) }
+	c := NewCluster(deviceWorld())
+	for name, tc := range map[string]struct {
+		c    *Cluster
+		gang Gang
+		want Proof
+	}{
+		"all that is free":           {c: c, gang: Gang{Roles: []Role{role("Worker", 3, w("two"))}}, want: Witness},
+		"more than is free":          {c: c, gang: Gang{Roles: []Role{role("Worker", 4, w("two"))}}, want: CountingBound},
+		"when the holder is gone":    {c: c.Without("uid-a"), gang: Gang{Roles: []Role{role("Worker", 4, w("two"))}}, want: Witness},
+		"as WithNodes leaves it":     {c: c.Without("uid-a").WithNodes(big("n3")), gang: Gang{Roles: []Role{role("Worker", 4, w("two"))}}, want: Witness},
+		"by attribute":               {c: c, gang: Gang{Roles: []Role{role("Worker", 3, w("big"))}}, want: Witness},
+		"by attribute, one too many": {c: c, gang: Gang{Roles: []Role{role("Worker", 4, w("big"))}}, want: CountingBound},
+		"roles together":             {c: c, gang: Gang{Roles: []Role{role("A", 1, w("four")), role("B", 2, w("one"))}}, want: Witness},
+		"roles in each other's way":  {c: c, gang: Gang{Roles: []Role{role("A", 1, w("four")), role("B", 3, w("one"))}}, want: Exhausted},
+		"no such template":           {c: c, gang: Gang{Roles: []Role{role("A", 1, w("ten"))}}, want: CountingBound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Place(t.Context(), tc.c, tc.gang, Options{Budget: budgetForTests}); got.Proof != tc.want || got.Unmodelled != nil {
+				t.Errorf("got %s %+v %v, want %s", got.Proof, got.Bound, got.Unmodelled, tc.want)
+			}
+		})
+	}
+	four := Gang{Roles: []Role{role("A", 1, w("four"))}}
+	after := c.With(Place(t.Context(), c, four, Options{}).Pods(four)...)
+	if r := Place(t.Context(), after, four, Options{}); r.Fits() {
+		t.Errorf("the devices of a placed gang are given out again: %v", r.Placement)
+	}
+	if r := Place(t.Context(), after, four, Options{Ignore: sets.New(DRADevices)}); !r.Fits() {
+		t.Errorf("without devices: %s", r.Proof)
+	}
+	row, _ := c.Matrix(w("four")).Row("n1")
+	want := []Violation{{Constraint: DRADevices, Requested: 4, Available: 2, Total: 4, Detail: "devices cannot be allocated: 4 of class gpu"}}
+	if diff := cmp.Diff(want, row.Violations); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestPlaceSharedClaim(t *testing.T) {
+	o := deviceWorld()
+	name := "shared"
+	shared := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}, Spec: asking(4, "")}
+	o.ResourceClaims = append(o.ResourceClaims, shared)
+	pod := aPod("w", nil)
+	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "x", ResourceClaimName: &name}}
+	c := NewCluster(o)
+	if got := c.Matrix(pod).Eligible(); !cmp.Equal(got, []string{"n2"}) {
+		t.Errorf("eligible %v, want n2", got)
+	}
+	if r := Place(t.Context(), c, Gang{Roles: []Role{role("Worker", 2, pod)}}, Options{}); len(r.Unmodelled) != 1 {
+		t.Errorf("unmodelled %v, want a word on the shared claim", r.Unmodelled)
+	}
+	o.ResourceClaims[1] = held("n2", "w", 0, 1, 2, 3)
+	o.ResourceClaims[1].Name, o.ResourceClaims[1].Status.ReservedFor = name, nil
+	o.ResourceClaims[1].Status.Allocation.NodeSelector = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n2"}}},
+	}}}
+	c = NewCluster(o)
+	if got := c.Matrix(pod).Eligible(); !cmp.Equal(got, []string{"n2"}) {
+		t.Errorf("allocated: eligible %v, want n2", got)
+	}
+}

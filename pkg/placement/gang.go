@@ -1,0 +1,58 @@
+package placement
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Role is a class of identical members that have no node yet.
+type Role struct {
+	// Name tells the roles of a gang apart.
+	Name string
+	// Pod is one member, unbound; all members of the role are like it.
+	Pod *corev1.Pod
+	// Count is how many members are to be placed.
+	Count int32
+	// Min is how many of them must be placed at least; it is capped at Count.
+	Min int32
+}
+
+// Gang is what is placed together or not at all.
+type Gang struct {
+	// Roles are the members to place. Their order does not matter.
+	Roles []Role
+	// MinMember is how many members, Bound included, must have a node. Zero means all of them; it is capped at their number.
+	MinMember int32
+	// TopologyKey is the node label that must have the same value for all members, as a PodGroup may require. Empty: none.
+	TopologyKey string
+	// Bound are members that have a node already. They are among the cluster's pods.
+	Bound []types.UID
+}
+
+// Total is the number of members, Bound included.
+func (g Gang) Total() int32 {
+	n := int32(len(g.Bound))
+	for _, r := range g.Roles {
+		n += max(r.Count, 0)
+	}
+	return n
+}
+
+// Options say how to place.
+type Options struct {
+	// Budget limits the time of a search, DefaultBudget if zero. The deadline of the context counts too.
+	Budget time.Duration
+	// Ignore are constraints that do not count: "would it fit without …".
+	Ignore Constraints
+	// Node, if set, restricts the placement to the nodes for which it returns true.
+	Node func(*corev1.Node) bool
+	// Prefer, if set, ranks the nodes: those with more are filled first.
+	Prefer func(*corev1.Node) int64
+	// Pack fills, of nodes that serve the gang equally well, the fuller ones first, so that large gaps stay whole.
+	Pack bool
+}
+
+// DefaultBudget is the time that a search may take if Options do not say.
+const DefaultBudget = 200 * time.Millisecond

@@ -1,0 +1,110 @@
+package placement
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Violation is one constraint by which a node rejects a pod.
+type Violation struct {
+	// Constraint is the rule.
+	Constraint Constraint
+	// Resource is what is short; empty for a rule that is not about an amount.
+	Resource corev1.ResourceName
+	// Requested, Available and Total are what the pod asks for, what is left of the node, and what the node has in all
+	// (allocatable), in the unit of Quantity. Available is negative on an overcommitted node.
+	Requested, Available, Total int64
+	// Detail names the label, taint, port, claim or term, for people. Its wording is not stable.
+	Detail string
+}
+
+// Never tells whether the pod asks for more than the whole node has.
+func (v Violation) Never() bool { return v.Resource != "" && v.Requested > v.Total }
+
+// Row is the verdict of one node.
+type Row struct {
+	// Node is the name of the node.
+	Node string
+	// Violations are all constraints that reject the pod, in the order of Matrix.Constraints; empty if the node takes it.
+	Violations []Violation
+
+	mask uint64
+}
+
+// Matrix holds every constraint of every node for one pod, each evaluated independently of the others.
+type Matrix struct {
+	// Rows are the nodes, ordered by name.
+	Rows []Row
+	// Constraints are the ones that reject the pod somewhere, in a fixed order.
+	Constraints []Constraint
+	// Unmodelled names what the pod asks for and this package does not model, ordered.
+	Unmodelled []string
+}
+
+// Matrix evaluates a pod that has no node yet against every node.
+func (c *Cluster) Matrix(pod *corev1.Pod) Matrix {
+	r := c.rules(pod, nil)
+	r.checks = append(r.checks, c.social(r)...)
+	m := Matrix{Rows: make([]Row, 0, len(c.nodes)), Unmodelled: r.unmodelled}
+	seen := map[Constraint]bool{}
+	for _, n := range c.nodes {
+		row := Row{Node: n.obj.Name, Violations: r.violations(n)}
+		for _, v := range row.Violations {
+			seen[v.Constraint] = true
+		}
+		m.Rows = append(m.Rows, row)
+	}
+	m.Constraints = slices.SortedFunc(maps.Keys(seen), compareConstraints)
+	bit := map[Constraint]int{}
+	for i, word := range m.Constraints {
+		bit[word] = min(i, 63) // a mask is only short of bits with dozens of resources
+	}
+	for i := range m.Rows {
+		for _, v := range m.Rows[i].Violations {
+			m.Rows[i].mask |= 1 << bit[v.Constraint]
+		}
+		slices.SortStableFunc(m.Rows[i].Violations, func(a, b Violation) int { return cmp.Compare(bit[a.Constraint], bit[b.Constraint]) })
+	}
+	return m
+}
+
+// Eligible returns the nodes that take the pod.
+func (m Matrix) Eligible() []string { return m.names(func(mask uint64) bool { return mask == 0 }) }
+
+// Rejected returns the nodes that reject the pod by a constraint, whatever else they reject it by.
+func (m Matrix) Rejected(by Constraint) []string {
+	want := m.maskOf(by)
+	return m.names(func(mask uint64) bool { return want != 0 && mask&want != 0 })
+}
+
+// Row returns the row of a node, and whether there is one.
+func (m Matrix) Row(node string) (Row, bool) {
+	i, ok := slices.BinarySearchFunc(m.Rows, node, func(r Row, name string) int { return cmp.Compare(r.Node, name) })
+	if !ok {
+		return Row{}, false
+	}
+	return m.Rows[i], true
+}
+
+func (m Matrix) maskOf(set ...Constraint) uint64 {
+	var mask uint64
+	for _, c := range set {
+		if i := slices.Index(m.Constraints, c); i >= 0 {
+			mask |= 1 << i
+		}
+	}
+	return mask
+}
+
+func (m Matrix) names(match func(uint64) bool) []string {
+	var out []string
+	for _, r := range m.Rows {
+		if match(r.mask) {
+			out = append(out, r.Node)
+		}
+	}
+	return out
+}

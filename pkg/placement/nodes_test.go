@@ -1,0 +1,95 @@
+package placement
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestRepairsOfNodes(t *testing.T) {
+	healthy := big("n")
+	for name, f := range map[string]func(*corev1.Node) *corev1.Node{"Uncordoned": Uncordoned, "Repaired": Repaired, "AtCapacity": AtCapacity} {
+		if f(healthy) != healthy {
+			t.Errorf("%s copies a node that has nothing to repair", name)
+		}
+	}
+	pressed := taint(corev1.TaintNodeMemoryPressure, "", corev1.TaintEffectNoSchedule)
+	cloud := taint("node.cloudprovider.kubernetes.io/uninitialized", "true", corev1.TaintEffectNoSchedule)
+	own := taint("dedicated", "infra", corev1.TaintEffectNoSchedule)
+	broken := func(n *corev1.Node) { n.Status.Allocatable[gpu] = amounts("gpu", 7)[gpu] }
+	lost := func(n *corev1.Node) { delete(n.Status.Allocatable, gpu) }
+	reserved := func(n *corev1.Node) {
+		n.Status.Allocatable[corev1.ResourceCPU] = amounts("cpu", 95)[corev1.ResourceCPU]
+	}
+	pod := aPod("w", amounts("gpu", 8))
+	for name, tc := range map[string]struct {
+		node   *corev1.Node
+		repair func(*corev1.Node) *corev1.Node
+		want   bool // the pod fits after it
+	}{
+		"a cordon":                        {big("n", cordoned), Uncordoned, true},
+		"a cordon that left its taint":    {big("n", taint(corev1.TaintNodeUnschedulable, "", corev1.TaintEffectNoSchedule)), Uncordoned, true},
+		"a cordon is no defect":           {big("n", cordoned), Repaired, false},
+		"not ready":                       {big("n", notReady), Repaired, true},
+		"short of memory":                 {big("n", pressed), Repaired, true},
+		"not set up by the cloud":         {big("n", cloud), Repaired, true},
+		"a taint of somebody's own stays": {big("n", own), Repaired, false},
+		"not ready, with a taint":         {big("n", notReady, own), Repaired, false},
+		"a broken device":                 {big("n", broken), AtCapacity, true},
+		"no device left":                  {big("n", lost), AtCapacity, true},
+		"a device is no cordon":           {big("n", broken, cordoned), AtCapacity, false},
+		"what the system reserves stays":  {big("n", reserved, broken), AtCapacity, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := tc.node.DeepCopy()
+			if rows := NewCluster(Objects{Nodes: []*corev1.Node{tc.node}}).Matrix(pod).Eligible(); len(rows) > 0 {
+				t.Fatal("it fits as it is")
+			}
+			got := NewCluster(Objects{Nodes: []*corev1.Node{tc.node}}).MapNodes(tc.repair)
+			if fits := len(got.Matrix(pod).Eligible()) > 0; fits != tc.want {
+				t.Errorf("fits: %t, %+v", fits, got.Matrix(pod).Rows)
+			}
+			if cpu := got.Node("n").Status.Allocatable[corev1.ResourceCPU]; cpu.Cmp(before.Status.Allocatable[corev1.ResourceCPU]) != 0 {
+				t.Errorf("the repair makes %s cpu of it", cpu.String())
+			}
+			if len(tc.node.Spec.Taints) != len(before.Spec.Taints) || tc.node.Spec.Unschedulable != before.Spec.Unschedulable {
+				t.Error("the node itself was changed")
+			}
+		})
+	}
+}
+
+// Every taint is reported as what it is a sign of.
+func TestTaintWord(t *testing.T) {
+	for key, want := range map[string]Constraint{
+		corev1.TaintNodeUnschedulable: Cordon, corev1.TaintNodeNotReady: NotReady, corev1.TaintNodeDiskPressure: NotReady,
+		"node.cloudprovider.kubernetes.io/shutdown": NotReady, "nvidia.com/gpu": Taint, "node.example.com/x": Taint,
+	} {
+		if got := taintWord(corev1.Taint{Key: key}); got != want {
+			t.Errorf("%s: %s, want %s", key, got, want)
+		}
+	}
+}
+
+func TestDaemonSetPod(t *testing.T) {
+	for kind, want := range map[string]bool{"DaemonSet": true, "Node": true, "ReplicaSet": false, "Job": false} {
+		p := aPod("p", nil)
+		p.OwnerReferences = append(p.OwnerReferences, owner(kind))
+		if DaemonSetPod(p) != want {
+			t.Errorf("of a %s: %t", kind, !want)
+		}
+	}
+	if DaemonSetPod(aPod("p", nil)) {
+		t.Error("a pod on its own is one of a DaemonSet")
+	}
+}
+
+func owner(kind string) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: "v1", Kind: kind, Name: "o", UID: "o"}
+}
+
+func controlledBy(p *corev1.Pod) metav1.OwnerReference {
+	controller := true
+	return metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID, Controller: &controller}
+}

@@ -1,0 +1,149 @@
+// Package quota does the arithmetic of ResourceQuotas: what a pod is charged, which quotas apply to it, what is left.
+package quota
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// Charge is what one pod adds to the keys of a quota.
+func Charge(pod *corev1.Pod) corev1.ResourceList {
+	one := *resource.NewQuantity(1, resource.DecimalSI)
+	charge := corev1.ResourceList{corev1.ResourcePods: one, "count/pods": one}
+	for name, q := range placement.Request(pod) {
+		charge[corev1.ResourceName(corev1.DefaultResourceRequestsPrefix+string(name))] = q
+		if !strings.Contains(string(name), "/") {
+			charge[name] = q // cpu is short for requests.cpu
+		}
+	}
+	for name, q := range resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{}) {
+		charge[corev1.ResourceName("limits."+string(name))] = q
+	}
+	return charge
+}
+
+// Applies reports whether the quota counts pods like this one.
+func Applies(q *corev1.ResourceQuota, pod *corev1.Pod) bool {
+	if q.Namespace != pod.Namespace {
+		return false
+	}
+	for _, scope := range q.Spec.Scopes {
+		if !inScope(corev1.ScopedResourceSelectorRequirement{ScopeName: scope, Operator: corev1.ScopeSelectorOpExists}, pod) {
+			return false
+		}
+	}
+	if q.Spec.ScopeSelector != nil {
+		for _, r := range q.Spec.ScopeSelector.MatchExpressions {
+			if !inScope(r, pod) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func inScope(r corev1.ScopedResourceSelectorRequirement, pod *corev1.Pod) bool {
+	switch r.ScopeName {
+	case corev1.ResourceQuotaScopeTerminating:
+		return pod.Spec.ActiveDeadlineSeconds != nil
+	case corev1.ResourceQuotaScopeNotTerminating:
+		return pod.Spec.ActiveDeadlineSeconds == nil
+	case corev1.ResourceQuotaScopeBestEffort:
+		return len(placement.Request(pod)) == 0
+	case corev1.ResourceQuotaScopeNotBestEffort:
+		return len(placement.Request(pod)) > 0
+	case corev1.ResourceQuotaScopePriorityClass:
+		class := pod.Spec.PriorityClassName
+		switch r.Operator {
+		case corev1.ScopeSelectorOpExists:
+			return class != ""
+		case corev1.ScopeSelectorOpDoesNotExist:
+			return class == ""
+		case corev1.ScopeSelectorOpNotIn:
+			return !slices.Contains(r.Values, class)
+		default:
+			return slices.Contains(r.Values, class)
+		}
+	case corev1.ResourceQuotaScopeCrossNamespacePodAffinity:
+		return crossesNamespaces(pod)
+	default:
+		return false // a scope for something that is no pod
+	}
+}
+
+// crossesNamespaces reports whether an affinity of the pod looks at pods of other namespaces.
+func crossesNamespaces(pod *corev1.Pod) bool {
+	a := pod.Spec.Affinity
+	if a == nil {
+		return false
+	}
+	var terms []corev1.PodAffinityTerm
+	if p := a.PodAffinity; p != nil {
+		terms = append(terms, p.RequiredDuringSchedulingIgnoredDuringExecution...)
+		for _, w := range p.PreferredDuringSchedulingIgnoredDuringExecution {
+			terms = append(terms, w.PodAffinityTerm)
+		}
+	}
+	if p := a.PodAntiAffinity; p != nil {
+		terms = append(terms, p.RequiredDuringSchedulingIgnoredDuringExecution...)
+		for _, w := range p.PreferredDuringSchedulingIgnoredDuringExecution {
+			terms = append(terms, w.PodAffinityTerm)
+		}
+	}
+	return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool { return len(t.Namespaces) > 0 || t.NamespaceSelector != nil })
+}
+
+// Hard is the limit that is in force: the one in status, which the controller has seen, else that of spec.
+func Hard(q *corev1.ResourceQuota) corev1.ResourceList {
+	if len(q.Status.Hard) > 0 {
+		return q.Status.Hard
+	}
+	return q.Spec.Hard
+}
+
+// Resource is the resource that a key counts: requests.nvidia.com/gpu is nvidia.com/gpu.
+func Resource(key corev1.ResourceName) corev1.ResourceName {
+	name := strings.TrimPrefix(strings.TrimPrefix(string(key), corev1.DefaultResourceRequestsPrefix), "limits.")
+	if name == "count/pods" {
+		name = string(corev1.ResourcePods)
+	}
+	return corev1.ResourceName(name)
+}
+
+// Release returns the quotas as they are when the pods are gone.
+func Release(quotas []*corev1.ResourceQuota, pods []*corev1.Pod) []*corev1.ResourceQuota {
+	return charged(quotas, pods, (*resource.Quantity).Sub)
+}
+
+// Take returns the quotas as they are when the pods have come.
+func Take(quotas []*corev1.ResourceQuota, pods []*corev1.Pod) []*corev1.ResourceQuota {
+	return charged(quotas, pods, (*resource.Quantity).Add)
+}
+
+// charged changes what is used of the quotas by what each pod is charged.
+func charged(quotas []*corev1.ResourceQuota, pods []*corev1.Pod, change func(*resource.Quantity, resource.Quantity)) []*corev1.ResourceQuota {
+	out := slices.Clone(quotas)
+	for i, q := range quotas {
+		for _, pod := range pods {
+			if !Applies(q, pod) || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+				continue
+			}
+			if out[i] == q {
+				out[i] = q.DeepCopy()
+			}
+			for key, charge := range Charge(pod) {
+				if used, ok := out[i].Status.Used[key]; ok {
+					change(&used, charge)
+					out[i].Status.Used[key] = used
+				}
+			}
+		}
+	}
+	return out
+}

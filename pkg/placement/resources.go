@@ -1,0 +1,74 @@
+package placement
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// vector holds one amount a resource, by its position in the cluster's names. Missing positions are zero.
+// CPU is in thousandths of a core, everything else in the resource's own unit.
+type vector []int64
+
+func (v vector) at(i int) int64 {
+	if i < len(v) {
+		return v[i]
+	}
+	return 0
+}
+
+// The positions that every cluster has.
+const (
+	posPods = iota
+	posCPU
+	posMemory
+	posEphemeral
+	posScalars
+)
+
+// names numbers the resources of a cluster. It is never changed once built.
+type names struct {
+	list  []corev1.ResourceName
+	index map[corev1.ResourceName]int
+}
+
+func newNames() *names {
+	n := &names{index: map[corev1.ResourceName]int{}}
+	for _, r := range []corev1.ResourceName{corev1.ResourcePods, corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+		n.index[r] = len(n.list)
+		n.list = append(n.list, r)
+	}
+	return n
+}
+
+// with returns names that also number the scalar resources of the given amounts; n itself if they are all there.
+func (n *names) with(amounts ...*framework.Resource) *names {
+	missing := map[corev1.ResourceName]bool{}
+	for _, a := range amounts {
+		for r := range a.ScalarResources {
+			if _, ok := n.index[r]; !ok {
+				missing[r] = true
+			}
+		}
+	}
+	if len(missing) == 0 {
+		return n
+	}
+	out := &names{list: slices.Clone(n.list), index: maps.Clone(n.index)}
+	for _, r := range slices.Sorted(maps.Keys(missing)) {
+		out.index[r] = len(out.list)
+		out.list = append(out.list, r)
+	}
+	return out
+}
+
+func (n *names) vector(r *framework.Resource, pods int) vector {
+	v := make(vector, len(n.list))
+	v[posPods], v[posCPU], v[posMemory], v[posEphemeral] = int64(pods), r.MilliCPU, r.Memory, r.EphemeralStorage
+	for name, amount := range r.ScalarResources {
+		v[n.index[name]] = amount
+	}
+	return v
+}

@@ -1,0 +1,126 @@
+package check
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/pkg/setup/argv"
+)
+
+// The verbs that RBAC knows beyond those of requests: to hand out rights that one does not hold.
+const (
+	verbBind     = "bind"
+	verbEscalate = "escalate"
+)
+
+// InstallAsks are the rights to write the objects by server-side apply: for each, to look at it, to make it and to change it, and
+// for roles and bindings to hand out what they hold.
+func InstallAsks(objects []*unstructured.Unstructured, resourceOf func(schema.GroupVersionKind) string) []Ask {
+	var asks []Ask
+	add := func(a Ask) {
+		if !slices.Contains(asks, a) {
+			asks = append(asks, a)
+		}
+	}
+	for _, o := range objects {
+		gvk := o.GroupVersionKind()
+		ask := Ask{Group: gvk.Group, Resource: resourceOf(gvk), Namespace: o.GetNamespace(), Name: o.GetName()}
+		for _, verb := range []string{"get", "create", "patch"} {
+			a := ask
+			a.Verb = verb
+			if verb == "create" {
+				a.Name = ""
+			}
+			add(a)
+		}
+		switch o.GetKind() {
+		case "ClusterRole", "Role":
+			a := ask
+			a.Verb, a.For = verbEscalate, "the API server lets nobody grant rights that they do not hold"
+			add(a)
+		case "ClusterRoleBinding", "RoleBinding":
+			kind, _, _ := unstructured.NestedString(o.Object, "roleRef", "kind")
+			name, _, _ := unstructured.NestedString(o.Object, "roleRef", "name")
+			a := Ask{Verb: verbBind, Group: gvk.Group, Resource: "clusterroles", Namespace: o.GetNamespace(), Name: name, For: "the API server lets nobody grant rights that they do not hold"}
+			if kind == "Role" {
+				a.Resource = "roles"
+			}
+			add(a)
+		}
+	}
+	return asks
+}
+
+func installRights(f *Facts) []Finding {
+	return reviewed(f, f.Reviews, "to write the objects of the installation")
+}
+
+// namesTaken: a name that another scheduler answers to would have two.
+func namesTaken(f *Facts) []Finding {
+	var findings []Finding
+	wanted := shippedNames(f)
+	for _, name := range wanted {
+		for _, d := range served(f, name) {
+			if !slices.Contains(ours(f), d) {
+				findings = append(findings, failf("Deployment %s/%s answers to schedulerName %s: two would bind the same pods", d.Namespace, d.Name, name).
+					hint("stop it first: kubectl -n %s scale deployment/%s --replicas=0", d.Namespace, d.Name))
+			}
+		}
+	}
+	for _, d := range ours(f) {
+		if elsewhere(f, d) {
+			findings = append(findings, failf("the gang scheduler runs in namespace %s already", d.Namespace).hint("gangctl upgrade, or gangctl uninstall first"))
+		}
+	}
+	if len(findings) == 0 {
+		findings = append(findings, okf("nobody answers to %s", joined(wanted)))
+	}
+	return findings
+}
+
+// shippedNames are the schedulerNames that the installation would answer to.
+func shippedNames(f *Facts) []string {
+	all := []string{install.SchedulerInstance}
+	for _, o := range f.Shipped {
+		if o.GetKind() != "Deployment" {
+			continue
+		}
+		for _, c := range typed[appsv1.Deployment](o).Spec.Template.Spec.Containers {
+			all = append(all, argv.List(c, "serve")...)
+		}
+	}
+	return all
+}
+
+// target is the namespace of the installation.
+func target(f *Facts) string {
+	for _, o := range f.Shipped {
+		if o.GetKind() == "Deployment" {
+			return o.GetNamespace()
+		}
+	}
+	return install.DefaultNamespace
+}
+
+func elsewhere(f *Facts, d *appsv1.Deployment) bool { return d.Namespace != target(f) }
+
+func targetNamespace(f *Facts) []Finding {
+	name := target(f)
+	for _, ns := range f.World.Snap.Namespaces {
+		if ns.Name != name {
+			continue
+		}
+		if ns.DeletionTimestamp != nil {
+			return []Finding{failf("namespace %s is being deleted", name).hint("wait until it is gone: kubectl wait --for=delete namespace/%s", name)}
+		}
+		if level := ns.Labels["pod-security.kubernetes.io/enforce"]; level != "" {
+			return []Finding{okf("namespace %s exists, its pod security level is %s; the scheduler's pods comply with restricted", name, level)}
+		}
+		return []Finding{okf("namespace %s exists", name)}
+	}
+	return []Finding{okf("namespace %s is made, with pod security level restricted", name)}
+}

@@ -1,0 +1,98 @@
+package check
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/install/operator"
+	"github.com/gangctl/gangctl/pkg/setup/rbac"
+)
+
+var update = flag.Bool("update", false, "write the trees of docs/rights.md anew")
+
+// TestRightsDocument holds the trees in docs/rights.md to the manifests: who reads it must be able to rely on it.
+func TestRightsDocument(t *testing.T) {
+	const path = "../../../docs/rights.md"
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheduler, err := install.Scheduler{Version: "v0", Namespace: install.DefaultNamespace, Image: "x", Replicas: 1, TakeBack: true}.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	training, err := operator.Operator{Namespace: operator.DefaultNamespace, Kinds: operator.Kinds()[:1]}.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(data)
+	for name, objects := range map[string][]*unstructured.Unstructured{"scheduler": scheduler, "operator": training} {
+		begin, end := "<!-- tree of the "+name+" -->\n```\n", "```\n<!-- end -->"
+		head, rest, ok := strings.Cut(text, begin)
+		got, tail, closed := strings.Cut(rest, end)
+		if !ok || !closed {
+			t.Fatalf("%s has no tree of the %s", path, name)
+		}
+		want := tree(objects)
+		if got != want && !*update {
+			t.Errorf("the tree of the %s is not that of the manifests (go test ./pkg/setup/check -run RightsDocument -update); they say\n%s", name, want)
+		}
+		text = head + begin + want + end + tail
+	}
+	if *update {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// tree draws what each account is granted, by role.
+func tree(objects []*unstructured.Unstructured) string {
+	rules := map[string][]rbacv1.PolicyRule{}
+	var bindings []*unstructured.Unstructured
+	account := ""
+	for _, o := range objects {
+		switch o.GetKind() {
+		case "ClusterRole", "Role":
+			rules[o.GetKind()+" "+o.GetName()], _ = rbac.RulesOf(o)
+		case "ClusterRoleBinding", "RoleBinding":
+			bindings = append(bindings, o)
+		case "ServiceAccount":
+			account = o.GetNamespace() + "/" + o.GetName()
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "ServiceAccount %s\n", account)
+	for i, o := range bindings {
+		branch, stem := "├─ ", "│  "
+		if i == len(bindings)-1 {
+			branch, stem = "└─ ", "   "
+		}
+		ref := typed[rbacv1.RoleBinding](o).RoleRef
+		where := ""
+		if o.GetNamespace() != "" {
+			where = " in namespace " + o.GetNamespace()
+		}
+		own, shipped := rules[ref.Kind+" "+ref.Name]
+		if !shipped {
+			where += " (Kubernetes' own)"
+		}
+		fmt.Fprintf(&b, "%s%s %s%s\n", branch, ref.Kind, ref.Name, where)
+		own = rbac.Compact(own)
+		for j, r := range own {
+			twig := "├─ "
+			if j == len(own)-1 {
+				twig = "└─ "
+			}
+			fmt.Fprintf(&b, "%s%s%s\n", stem, twig, rbac.String(r))
+		}
+	}
+	return b.String()
+}

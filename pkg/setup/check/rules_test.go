@@ -1,0 +1,130 @@
+package check
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/pkg/setup/rbac"
+)
+
+// without takes verbs on a resource out of a role.
+func (s *site) without(role, resource string) {
+	r := s.f.Book.ClusterRole(role)
+	var kept []rbacv1.PolicyRule
+	for _, rule := range rbac.Atoms(r.Rules) {
+		if rule.Resources[0] != resource {
+			kept = append(kept, rule)
+		}
+	}
+	r.Rules = kept
+}
+
+func (s *site) unbind(name string) {
+	var kept []*rbacv1.ClusterRoleBinding
+	for _, b := range s.f.Book.ClusterRoleBindings {
+		if b.Name != name {
+			kept = append(kept, b)
+		}
+	}
+	s.f.Book.ClusterRoleBindings = kept
+}
+
+func TestSchedulerRules(t *testing.T) {
+	test(t, Cluster(), "rbac-scheduler", []expected{
+		{name: "healthy", status: OK, says: []string{"account gangctl-system/gang-scheduler", "none missing"}},
+		{name: "a rule is missing", change: func(s *site) { s.without("gangctl:gang-scheduler", "podgroups/status") }, status: Fail,
+			says: []string{"may not patch podgroups.", "kind: ClusterRole\n", "kind: ClusterRoleBinding\n", "name: gang-scheduler\n"}, never: []string{"*", "pods/binding"}},
+		{name: "a binding is missing", change: func(s *site) { s.unbind("gangctl:gang-scheduler:kube-scheduler") }, status: Fail, says: []string{"it cannot place pods", "pods/binding"}},
+		{name: "what is for explanations only is a warning", change: func(s *site) { s.unbind("gangctl:gang-scheduler:explain") }, status: Warn, says: []string{"says less"}},
+		{name: "what only takes places back is a warning", change: func(s *site) { s.unbind("gangctl:gang-scheduler:policy") }, status: Warn, says: []string{"gangs that are not whole"}},
+		{name: "its lease", change: func(s *site) { s.f.Book.Roles = nil }, status: Fail, says: []string{"it cannot elect a leader", "kind: Role\n", "namespace: gangctl-system"}},
+		{name: "it may do everything", change: func(s *site) {
+			s.f.Book = rbac.Book{ClusterRoles: append(s.f.Book.ClusterRoles, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "cluster-admin"}, Rules: []rbacv1.PolicyRule{rule("*", "*", "*")}}),
+				ClusterRoleBindings: []*rbacv1.ClusterRoleBinding{{RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "cluster-admin"}, Subjects: []rbacv1.Subject{{Kind: "Group", Name: "system:serviceaccounts"}}}}}
+		}, status: OK},
+		{name: "it runs under another account", change: func(s *site) { s.deployment("gang-scheduler").Spec.Template.Spec.ServiceAccountName = "" }, status: Fail, says: []string{"account gangctl-system/default"}},
+		{name: "no Deployment, but its account", change: func(s *site) {
+			s.remove("gang-scheduler")
+			s.Put(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: install.DefaultNamespace, Name: "gang-scheduler", Labels: map[string]string{install.LabelPartOf: install.PartOf}}})
+		}, status: OK},
+		{name: "not installed", change: func(s *site) { s.remove("gang-scheduler") }},
+	})
+}
+
+func TestOperatorRules(t *testing.T) {
+	gang := func(s *site) { s.operatorArgs("--gang-scheduler-name=gang-scheduler") }
+	test(t, Cluster(), "rbac-operator", []expected{
+		{name: "healthy", status: OK},
+		{name: "gangs are off: rights on PodGroups are not needed", change: func(s *site) { s.without("training-operator", "podgroups") }, status: OK},
+		{name: "gangs are on: they are", change: func(s *site) {
+			gang(s)
+			s.without("training-operator", "podgroups")
+		}, status: Fail, says: []string{"may not create, delete, get, list, update, watch podgroups.scheduling.x-k8s.io: it cannot create gangs", "- podgroups\n", "name: training-operator\n  namespace: kubeflow\n"}, never: []string{"*", "tfjobs"}},
+		{name: "it cannot create pods", change: func(s *site) { s.without("training-operator", "pods") }, status: Fail, says: []string{"it cannot create members"}},
+		{name: "no Deployment: its mode is unknown", change: func(s *site) {
+			s.remove("training-operator")
+			s.Put(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeflow", Name: "training-operator"}})
+			s.without("training-operator", "podgroups")
+		}, status: Warn, says: []string{"podgroups.scheduling.x-k8s.io"}},
+		{name: "none", change: func(s *site) { s.remove("training-operator") }},
+	})
+}
+
+// What is printed as the fix is, to the letter, what was missing.
+func TestFixesFix(t *testing.T) {
+	s := healthy(t)
+	s.operatorArgs("--gang-scheduler-name=gang-scheduler")
+	s.without("training-operator", "podgroups")
+	s.unbind("gangctl:gang-scheduler:kube-scheduler")
+	s.f.Book.Roles = nil
+	f := s.facts()
+	for _, id := range []string{"rbac-operator", "rbac-scheduler"} {
+		o, _ := outcomeOf(t, Cluster(), id, f)
+		for _, finding := range o.Findings {
+			applied(t, &f.Book, finding.Fix)
+		}
+		// Kubernetes' own role, of which only the binding was looked for.
+		if again, _ := outcomeOf(t, Cluster(), id, f); again.Status != OK {
+			t.Errorf("%s after its fix: %+v", id, again)
+		}
+	}
+}
+
+// applied puts the objects of a fix into the book.
+func applied(t *testing.T, book *rbac.Book, fix string) {
+	t.Helper()
+	for doc := range strings.SplitSeq(fix, "---\n") {
+		var kind metav1.TypeMeta
+		if err := yaml.Unmarshal([]byte(doc), &kind); err != nil {
+			t.Fatal(err)
+		}
+		switch kind.Kind {
+		case "ClusterRole":
+			book.ClusterRoles = append(book.ClusterRoles, parsed[rbacv1.ClusterRole](t, doc))
+		case "ClusterRoleBinding":
+			book.ClusterRoleBindings = append(book.ClusterRoleBindings, parsed[rbacv1.ClusterRoleBinding](t, doc))
+		case "Role":
+			book.Roles = append(book.Roles, parsed[rbacv1.Role](t, doc))
+		case "RoleBinding":
+			book.RoleBindings = append(book.RoleBindings, parsed[rbacv1.RoleBinding](t, doc))
+		case "":
+		default:
+			t.Errorf("a fix holds a %s", kind.Kind)
+		}
+	}
+}
+
+func parsed[T any](t *testing.T, doc string) *T {
+	t.Helper()
+	into := new(T)
+	if err := yaml.UnmarshalStrict([]byte(doc), into); err != nil {
+		t.Fatal(err)
+	}
+	return into
+}

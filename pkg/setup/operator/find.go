@@ -1,0 +1,85 @@
+package operator
+
+import (
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/setup/argv"
+	"github.com/gangctl/gangctl/pkg/setup/rbac"
+)
+
+// Operator is one that runs in the cluster.
+type Operator struct {
+	Deployment *appsv1.Deployment
+	// Index is that of its container.
+	Index   int
+	Release Release
+}
+
+// Find returns the operators for TFJobs among Deployments, in their order: by the name of the image, else, for images that were
+// renamed, by the label that the releases put on their pods. One that is told to look at other kinds only is none.
+func Find(deployments []*appsv1.Deployment) []Operator {
+	var all []Operator
+	for _, d := range deployments {
+		if i := container(d); i >= 0 {
+			o := Operator{Deployment: d, Index: i, Release: ReleaseOf(d.Spec.Template.Spec.Containers[i].Image)}
+			if o.handlesTFJobs() {
+				all = append(all, o)
+			}
+		}
+	}
+	return all
+}
+
+// container is the index of the operator's container; -1 if it has none.
+func container(d *appsv1.Deployment) int {
+	containers := d.Spec.Template.Spec.Containers
+	for i, c := range containers {
+		path, _, _ := strings.Cut(c.Image, "@")
+		name, _, _ := strings.Cut(path[strings.LastIndexByte(path, '/')+1:], ":")
+		if strings.Contains(name, "training-operator") || strings.Contains(name, "tf-operator") || strings.Contains(name, "tf_operator") {
+			return i
+		}
+	}
+	labels := d.Spec.Template.Labels
+	if labels["control-plane"] == "kubeflow-training-operator" || labels["name"] == "tf-job-operator" {
+		for i, c := range containers {
+			if strings.Contains(c.Name, "operator") {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+func (o Operator) handlesTFJobs() bool {
+	kinds := argv.List(o.Container(), "enable-scheme")
+	if len(kinds) == 0 {
+		return true
+	}
+	for _, k := range kinds {
+		if strings.EqualFold(k, "tfjob") {
+			return true
+		}
+	}
+	return false
+}
+
+// Container is what runs the operator.
+func (o Operator) Container() corev1.Container {
+	return o.Deployment.Spec.Template.Spec.Containers[o.Index]
+}
+
+// Name is NAMESPACE/NAME of its Deployment.
+func (o Operator) Name() string { return o.Deployment.Namespace + "/" + o.Deployment.Name }
+
+// Account is the ServiceAccount that it acts as.
+func (o Operator) Account() rbac.Account {
+	name := o.Deployment.Spec.Template.Spec.ServiceAccountName
+	if name == "" {
+		name = "default"
+	}
+	return rbac.Account{Namespace: o.Deployment.Namespace, Name: name}
+}

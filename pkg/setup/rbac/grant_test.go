@@ -1,0 +1,151 @@
+package rbac
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+var operator = Account{Namespace: "kubeflow", Name: "training-operator"}
+
+// rule is verbs on RESOURCE.GROUP, separated by commas.
+func rule(verbs, resources, group string, names ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{Verbs: strings.Split(verbs, ","), Resources: strings.Split(resources, ","), APIGroups: strings.Split(group, ","), ResourceNames: names}
+}
+
+func words(rules []rbacv1.PolicyRule) []string {
+	var all []string
+	for _, r := range rules {
+		all = append(all, String(r))
+	}
+	return all
+}
+
+func TestMissing(t *testing.T) {
+	tests := []struct {
+		name         string
+		held, needed []rbacv1.PolicyRule
+		want         []string
+	}{
+		{"nothing needed", nil, nil, nil},
+		{"nothing held", nil, []rbacv1.PolicyRule{rule("watch,list", "pods", "")}, []string{"list, watch pods"}},
+		{"all held", []rbacv1.PolicyRule{rule("list,watch", "pods", "")}, []rbacv1.PolicyRule{rule("list", "pods", "")}, nil},
+		{"held by wildcard", []rbacv1.PolicyRule{rule("*", "*", "*")}, []rbacv1.PolicyRule{rule("list", "pods/log", "")}, nil},
+		{"half held", []rbacv1.PolicyRule{rule("list", "pods,nodes", "")}, []rbacv1.PolicyRule{rule("list,watch", "pods,nodes", "")}, []string{"watch nodes, pods"}},
+		{"groups are merged", nil, []rbacv1.PolicyRule{rule("list", "podgroups", "b"), rule("list", "podgroups", "a")}, []string{"list podgroups.a, podgroups.b"}},
+		{"what differs is not merged", nil, []rbacv1.PolicyRule{rule("list", "pods", ""), rule("create", "events", "")}, []string{"create events", "list pods"}},
+		{"a name is not all names", []rbacv1.PolicyRule{rule("get", "leases", "c", "a")}, []rbacv1.PolicyRule{rule("get", "leases", "c")}, []string{"get leases.c"}},
+		{"names are merged", nil, []rbacv1.PolicyRule{rule("get", "leases", "c", "b"), rule("get", "leases", "c", "a")}, []string{"get leases.c named a, b"}},
+		{"all names and one name stay apart", nil, []rbacv1.PolicyRule{rule("get", "leases", "c", "b"), rule("get", "leases", "c")}, []string{"get leases.c", "get leases.c named b"}},
+		{"a subresource is no resource", []rbacv1.PolicyRule{rule("patch", "podgroups", "a")}, []rbacv1.PolicyRule{rule("patch", "podgroups/status", "a")}, []string{"patch podgroups.a/status"}},
+		{"paths", nil, []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics"}}}, []string{"get /metrics"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := Missing(tt.held, tt.needed)
+			if !slices.Equal(words(got), tt.want) {
+				t.Errorf("got %q, want %q", words(got), tt.want)
+			}
+			if rest := Missing(append(got, tt.held...), tt.needed); len(rest) > 0 {
+				t.Errorf("with what is missing, %q is missing", words(rest))
+			}
+			if more := Missing(tt.needed, got); len(more) > 0 {
+				t.Errorf("%q was never needed", words(more))
+			}
+		})
+	}
+}
+
+func book(subject rbacv1.Subject) *Book {
+	meta := func(namespace, name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: name}
+	}
+	ref := func(kind, name string) rbacv1.RoleRef { return rbacv1.RoleRef{Kind: kind, Name: name} }
+	return &Book{
+		ClusterRoles: []*rbacv1.ClusterRole{
+			{ObjectMeta: meta("", "cluster"), Rules: []rbacv1.PolicyRule{rule("list", "nodes", "")}},
+			{ObjectMeta: meta("", "shared"), Rules: []rbacv1.PolicyRule{rule("list", "pods", "")}},
+			{ObjectMeta: meta("", "unbound"), Rules: []rbacv1.PolicyRule{rule("*", "*", "*")}},
+		},
+		ClusterRoleBindings: []*rbacv1.ClusterRoleBinding{{RoleRef: ref("ClusterRole", "cluster"), Subjects: []rbacv1.Subject{subject}},
+			{RoleRef: ref("ClusterRole", "gone"), Subjects: []rbacv1.Subject{subject}}},
+		Roles: []*rbacv1.Role{{ObjectMeta: meta("kubeflow", "own"), Rules: []rbacv1.PolicyRule{rule("get", "leases", "c")}},
+			{ObjectMeta: meta("other", "own"), Rules: []rbacv1.PolicyRule{rule("delete", "leases", "c")}}},
+		RoleBindings: []*rbacv1.RoleBinding{
+			{ObjectMeta: meta("kubeflow", "a"), RoleRef: ref("Role", "own"), Subjects: []rbacv1.Subject{subject}},
+			{ObjectMeta: meta("kubeflow", "b"), RoleRef: ref("ClusterRole", "shared"), Subjects: []rbacv1.Subject{subject}},
+			{ObjectMeta: meta("other", "a"), RoleRef: ref("Role", "own"), Subjects: []rbacv1.Subject{subject}},
+		},
+	}
+}
+
+func TestRules(t *testing.T) {
+	tests := []struct {
+		name    string
+		subject rbacv1.Subject
+		holds   bool
+	}{
+		{"the account", operator.Subject(), true},
+		{"its user name", rbacv1.Subject{Kind: "User", Name: operator.String()}, true},
+		{"all accounts", rbacv1.Subject{Kind: "Group", Name: "system:serviceaccounts"}, true},
+		{"all accounts of its namespace", rbacv1.Subject{Kind: "Group", Name: "system:serviceaccounts:kubeflow"}, true},
+		{"everybody", rbacv1.Subject{Kind: "Group", Name: "system:authenticated"}, true},
+		{"one of another namespace", rbacv1.Subject{Kind: "ServiceAccount", Namespace: "default", Name: "training-operator"}, false},
+		{"another one", rbacv1.Subject{Kind: "ServiceAccount", Namespace: "kubeflow", Name: "default"}, false},
+		{"another group", rbacv1.Subject{Kind: "Group", Name: "system:serviceaccounts:default"}, false},
+		{"a user of that name", rbacv1.Subject{Kind: "User", Name: "training-operator"}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			everywhere, there := words(book(tt.subject).Rules(operator, "")), words(book(tt.subject).Rules(operator, "kubeflow"))
+			if !tt.holds && len(everywhere)+len(there) > 0 {
+				t.Errorf("got %q and %q", everywhere, there)
+			}
+			if tt.holds && (!slices.Equal(everywhere, []string{"list nodes"}) || !slices.Equal(there, []string{"list nodes", "get leases.c", "list pods"})) {
+				t.Errorf("got %q and %q", everywhere, there)
+			}
+		})
+	}
+}
+
+// What is written grants what was missing, to the letter.
+func TestObjects(t *testing.T) {
+	needed := []rbacv1.PolicyRule{rule("create,delete", "podgroups", "scheduling.x-k8s.io")}
+	docs := strings.Split(YAML(Objects("x", operator.Subject(), "", needed)...), "---\n")
+	var role rbacv1.ClusterRole
+	var binding rbacv1.ClusterRoleBinding
+	for i, into := range []any{&role, &binding} {
+		if err := yaml.UnmarshalStrict([]byte(docs[i]), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := &Book{ClusterRoles: []*rbacv1.ClusterRole{&role}, ClusterRoleBindings: []*rbacv1.ClusterRoleBinding{&binding}}
+	if rest := Missing(b.Rules(operator, ""), needed); len(rest) > 0 {
+		t.Errorf("%q is still missing", words(rest))
+	}
+	if strings.Contains(docs[0], "*") || role.Kind != "ClusterRole" || binding.APIVersion != "rbac.authorization.k8s.io/v1" {
+		t.Errorf("got\n%s", docs[0])
+	}
+	docs = strings.Split(YAML(Objects("x", User("bob"), "team", needed)...), "---\n")
+	var local rbacv1.RoleBinding
+	if err := yaml.UnmarshalStrict([]byte(docs[1]), &local); err != nil || local.Kind != "RoleBinding" || local.Namespace != "team" || local.Subjects[0].Name != "bob" || local.Subjects[0].APIGroup == "" {
+		t.Errorf("%v\n%s", err, docs[1])
+	}
+}
+
+func TestName(t *testing.T) {
+	names := map[string]bool{}
+	for _, n := range []string{
+		Name("p", User("a"), "", nil), Name("p", User("b"), "", nil), Name("p", User("a"), "x", nil), Name("p", User("a"), "", []rbacv1.PolicyRule{rule("get", "pods", "")}),
+		Name("p", User(operator.String()), "", nil),
+	} {
+		names[n] = true
+	}
+	if names[Name("p", User("a"), "", nil)] = true; len(names) != 5 { // the same again is no other
+		t.Errorf("got %v", names)
+	}
+}

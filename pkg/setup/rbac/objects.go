@@ -1,0 +1,66 @@
+package rbac
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// User is the subject for what the API server calls somebody; accounts are recognised.
+func User(name string) rbacv1.Subject {
+	if account, ok := strings.CutPrefix(name, "system:serviceaccount:"); ok {
+		if namespace, name, ok := strings.Cut(account, ":"); ok {
+			return Account{Namespace: namespace, Name: name}.Subject()
+		}
+	}
+	return rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}
+}
+
+// Name is PREFIX-HASH, where the hash is that of what is granted where to whom: who applies two grants one after the other
+// loses nothing of the first.
+func Name(prefix string, subject rbacv1.Subject, namespace string, rules []rbacv1.PolicyRule) string {
+	hash := fnv.New32a()
+	fmt.Fprintf(hash, "%v %q", subject, namespace)
+	for _, r := range rules {
+		fmt.Fprintf(hash, " %q", key(r))
+	}
+	return fmt.Sprintf("%s-%08x", prefix, hash.Sum32())
+}
+
+// Objects are a role of that name with the rules, and its binding: for one namespace, or, if it is empty, for the cluster.
+func Objects(name string, subject rbacv1.Subject, namespace string, rules []rbacv1.PolicyRule) []any {
+	api := rbacv1.SchemeGroupVersion.String()
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
+	subjects := []rbacv1.Subject{subject}
+	ref := func(kind string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
+	}
+	if namespace == "" {
+		return []any{
+			&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: api, Kind: "ClusterRole"}, ObjectMeta: meta, Rules: rules},
+			&rbacv1.ClusterRoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: api, Kind: "ClusterRoleBinding"}, ObjectMeta: meta,
+				RoleRef: ref("ClusterRole"), Subjects: subjects},
+		}
+	}
+	return []any{
+		&rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: api, Kind: "Role"}, ObjectMeta: meta, Rules: rules},
+		&rbacv1.RoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: api, Kind: "RoleBinding"}, ObjectMeta: meta, RoleRef: ref("Role"), Subjects: subjects},
+	}
+}
+
+// YAML is the text of objects, ready for `kubectl apply -f -`.
+func YAML(objects ...any) string {
+	var docs []string
+	for _, object := range objects {
+		text, err := yaml.Marshal(object)
+		if err != nil {
+			panic(err) // typed values of text always marshal
+		}
+		docs = append(docs, string(text))
+	}
+	return strings.Join(docs, "---\n")
+}

@@ -1,0 +1,210 @@
+// Package choose says in which dialects a gang that is declared will be enforced by a cluster: which group objects it serves,
+// and which schedulers that read them run, as far as can be seen. It is pure.
+package choose
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+)
+
+// Facts are what is known of a cluster.
+type Facts struct {
+	// Served are the resources that it serves, in the form RESOURCE.GROUP/VERSION.
+	Served []string
+	// World holds the Deployments and Leases of all namespaces.
+	World *view.World
+	// Blind says why schedulers cannot be seen; empty if they can.
+	Blind string
+}
+
+// Choice is a dialect that is, or may be, enforced.
+type Choice struct {
+	Dialect gang.Dialect
+	// Version is the API version of the group object that is served; the zero value in a dialect without objects.
+	Version schema.GroupVersion
+	// Scheduler is the schedulerName for members; empty is the cluster's default.
+	Scheduler string
+	// Why completes "dialect X: …".
+	Why string
+}
+
+// NothingError says that no dialect would be enforced.
+type NothingError struct {
+	// Reasons say so dialect by dialect.
+	Reasons []string
+}
+
+// Error implements error.
+func (e *NothingError) Error() string { return strings.Join(e.Reasons, "; ") }
+
+// state is what is known of a scheduler.
+type state int
+
+const (
+	absent  state = iota // it does not run
+	down                 // it is there, and does not work
+	unknown              // nothing can be seen of it
+	alive
+)
+
+// Candidates are the dialects in which members would start together, the best one first: those whose scheduler is seen to run,
+// then those of which that cannot be seen. scheduler is the schedulerName that members are to have, if somebody chose it; then
+// only dialects that it may read are looked at. Without any it is a NothingError.
+//
+// PodGroups of scheduler-plugins come first: gangctl's own scheduler, which reads every dialect, reads them best.
+func Candidates(f Facts, scheduler string) ([]Choice, error) {
+	var seen, unseen []Choice
+	nothing := &NothingError{}
+	for _, w := range inOrder(scheduler) {
+		c, s := f.judge(w, scheduler)
+		if w.Dialect == gang.Labels && len(seen)+len(unseen) > 0 {
+			continue // whoever reads labels reads objects, too, which say more
+		}
+		switch s {
+		case alive:
+			seen = append(seen, c)
+		case unknown:
+			unseen = append(unseen, c)
+		default:
+			nothing.Reasons = append(nothing.Reasons, c.Why)
+		}
+	}
+	if all := append(seen, unseen...); len(all) > 0 {
+		return all, nil
+	}
+	return nil, nothing
+}
+
+// inOrder are the dialects that declare gangs. Those that the scheduler is known to read come first.
+func inOrder(scheduler string) []gang.Writer {
+	order := []gang.Dialect{gang.SchedulerPlugins, gang.Native, gang.Volcano, gang.KubeBatch, gang.Labels}
+	var writers []gang.Writer
+	for _, d := range order {
+		w, _ := dialect.WriterOf(d)
+		writers = append(writers, w)
+	}
+	if scheduler != "" {
+		slices.SortStableFunc(writers, func(a, b gang.Writer) int { return cmp.Compare(affinity(b, scheduler), affinity(a, scheduler)) })
+	}
+	return writers
+}
+
+// affinity is 1 for a scheduler that is known to read what is written, -1 for one that is known to read something else only.
+func affinity(w gang.Writer, scheduler string) int {
+	if scheduler == schedulerplugins.DefaultScheduler {
+		return 1
+	}
+	r, _ := dialect.ReaderOf(w.Dialect)
+	return dialect.Affinity(r, scheduler)
+}
+
+// judge says how a dialect would do; of one that would not, Why says why not.
+func (f Facts) judge(w gang.Writer, scheduler string) (Choice, state) {
+	c := Choice{Dialect: w.Dialect, Scheduler: cmp.Or(scheduler, w.Scheduler)}
+	if len(w.Versions) > 0 {
+		i := slices.IndexFunc(w.Versions, func(gv schema.GroupVersion) bool { return f.serves("podgroups", gv) })
+		if i < 0 {
+			c.Why = fmt.Sprintf("podgroups.%s are not served", w.Versions[0].Group)
+			return c, absent
+		}
+		c.Version = w.Versions[i]
+	}
+	if scheduler != "" && affinity(w, scheduler) < 0 {
+		c.Why = fmt.Sprintf("%s does not read dialect %s", scheduler, w.Dialect)
+		return c, absent
+	}
+	var s state
+	c.Scheduler, s = f.scheduler(w, scheduler)
+	if s == alive && scheduler != "" && affinity(w, scheduler) == 0 {
+		s = unknown // it runs, but what it reads is not known
+	}
+	name := cmp.Or(c.Scheduler, corev1.DefaultSchedulerName)
+	what := "its PodGroups are served here"
+	if w.Object == nil {
+		what = "it needs no object"
+	}
+	switch s {
+	case alive:
+		c.Why = fmt.Sprintf("scheduler %s runs here and reads it", name)
+	case unknown:
+		c.Why = fmt.Sprintf("%s; whether scheduler %s runs and reads it cannot be seen%s", what, name, f.because())
+	case down:
+		c.Why = fmt.Sprintf("scheduler %s, which reads dialect %s, is down", name, w.Dialect)
+	default:
+		c.Why = fmt.Sprintf("no scheduler that reads dialect %s runs", w.Dialect)
+	}
+	if w.Dialect == gang.Labels && s != alive {
+		// Any scheduler may read labels, and nothing in a cluster tells.
+		return c, absent
+	}
+	return c, s
+}
+
+func (f Facts) because() string {
+	if f.Blind == "" {
+		return ""
+	}
+	return " (" + f.Blind + ")"
+}
+
+// serves reports whether a resource is served in a version.
+func (f Facts) serves(resource string, gv schema.GroupVersion) bool {
+	return slices.Contains(f.Served, resource+"."+gv.Group+"/"+gv.Version)
+}
+
+// scheduler is the schedulerName for members of gangs of a dialect, and what is known of its scheduler.
+func (f Facts) scheduler(w gang.Writer, wanted string) (string, state) {
+	if wanted != "" {
+		if s := f.find(wanted); s != absent {
+			return wanted, s
+		}
+		return wanted, unknown // a name that a scheduler answers to need not show anywhere
+	}
+	if w.Dialect == gang.Native {
+		if s := f.find(corev1.DefaultSchedulerName); s != absent {
+			return w.Scheduler, s
+		}
+		return w.Scheduler, unknown // a managed control plane does not show its own
+	}
+	names := []string{w.Scheduler}
+	if f.World != nil && w.Dialect == gang.SchedulerPlugins {
+		// First: a lease may be called like the program, whatever name that serves.
+		names = append([]string{stages.GangScheduler(f.World, w.Dialect, w.Scheduler)}, names...)
+	}
+	r, _ := dialect.ReaderOf(w.Dialect)
+	best, state := w.Scheduler, absent
+	for _, name := range append(names, r.Schedulers...) {
+		if s := f.find(name); s > state {
+			best, state = name, s
+		}
+	}
+	return best, state
+}
+
+// find says what is known of the scheduler of a name.
+func (f Facts) find(name string) state {
+	if f.Blind != "" || f.World == nil {
+		return unknown
+	}
+	s := stages.FindScheduler(f.World, name)
+	switch {
+	case len(s.Deployments)+len(s.Leases) > 0 && s.Down(f.World.Now):
+		return down
+	case len(s.Deployments)+len(s.Leases) > 0:
+		return alive
+	case len(f.World.Snap.Deployments) == 0:
+		return unknown // every cluster that shows what runs in it runs something
+	}
+	return absent
+}

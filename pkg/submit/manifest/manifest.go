@@ -1,0 +1,147 @@
+// Package manifest reads jobs from a file as users keep them, TFJobs of any version from v1alpha2 on, the PodGroups of their
+// gangs, and whatever they need beside: ConfigMaps, Secrets, Services, volume claims. What cannot be meant is refused, with the
+// place where it stands; a field that is not known is kept and told, for the API server to judge.
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/cluster/document"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
+	"github.com/gangctl/gangctl/pkg/submit/convert"
+)
+
+// Manifest is what a file holds, without what only API servers write. Objects are in the order of the file.
+type Manifest struct {
+	// Jobs are those whose members are to be gangs; TFJobs are as kubeflow.org/v1 has them today. There is at least one.
+	Jobs []*unstructured.Unstructured
+	// Groups are the objects that declare gangs, in any dialect.
+	Groups []*unstructured.Unstructured
+	// Others are all other objects, as they were written.
+	Others []*unstructured.Unstructured
+	// Dropped are the fields that only API servers write and that the file had, as an object read from a cluster has them.
+	Dropped []string
+	// Notes say what was converted, what has no effect, and what is not known; each is a sentence without a stop.
+	Notes []string
+}
+
+// ErrUnsupported is the cause of an error about a kind or version that cannot be submitted.
+var ErrUnsupported = errors.New("gangctl submits TFJobs, PyTorchJobs and MPIJobs of kubeflow.org and Jobs of several members, with what the file has beside them")
+
+// Parse reads a stream of YAML or JSON. Errors name the document, the line, the object and the field.
+func Parse(data []byte) (*Manifest, error) {
+	docs, err := document.Split(data)
+	if err != nil {
+		return nil, err
+	}
+	if len(docs) == 0 {
+		return nil, errors.New("the file holds no objects")
+	}
+	m := &Manifest{}
+	for _, d := range docs {
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(d.JSON); err != nil {
+			return nil, d.Errorf(0, "no Kubernetes object: %s", plain(err))
+		}
+		p := place{Document: d, node: tree(d)}
+		if err := p.refuseTwice(u); err != nil {
+			return nil, err
+		}
+		if err := m.add(p, u); err != nil {
+			return nil, err
+		}
+	}
+	if len(m.Jobs) == 0 {
+		return nil, fmt.Errorf("the file holds no job: %w", ErrUnsupported)
+	}
+	slices.Sort(m.Dropped)
+	m.Dropped = slices.Compact(m.Dropped)
+	return m, nil
+}
+
+// add takes one object, or those of a list.
+func (m *Manifest) add(p place, u *unstructured.Unstructured) error {
+	gvk := u.GroupVersionKind()
+	if items, isList := u.Object["items"].([]any); isList && gvk.Group == "" && gvk.Kind == "List" {
+		for i, item := range items {
+			object, ok := item.(map[string]any)
+			if !ok {
+				return p.errorf("items[%d] is no object", i)
+			}
+			if err := m.add(p.item(i), &unstructured.Unstructured{Object: object}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	switch {
+	case gvk.Kind == "" || gvk.Version == "":
+		return p.errorf("no Kubernetes object: it has no kind, or no apiVersion")
+	case u.GetName() == "" && u.GetGenerateName() == "":
+		return p.errorf("%s has no metadata.name", u.GetKind())
+	}
+	if err := m.check(p, u); err != nil {
+		return err
+	}
+	m.Dropped = append(m.Dropped, drop(u)...)
+	switch {
+	case convert.Reads(gvk):
+		return m.addJob(p, u)
+	case isGroup(gvk.GroupKind()):
+		m.Groups = append(m.Groups, u)
+	case isJob(u):
+		m.Jobs = append(m.Jobs, u)
+	default:
+		m.Others = append(m.Others, u)
+	}
+	return nil
+}
+
+// isJob reports whether an object is a job of a kind whose members can be a gang. A Job of Kubernetes itself that runs one pod
+// at a time is not: it prepares data or tidies up.
+func isJob(u *unstructured.Unstructured) bool {
+	if kind := u.GroupVersionKind().GroupKind(); kind != batchjob.Reader().GroupKind {
+		_, known := kinds.ByKind(kind)
+		return known
+	}
+	n, _, _ := unstructured.NestedInt64(u.Object, "spec", "parallelism")
+	return n > 1
+}
+
+func (m *Manifest) addJob(p place, u *unstructured.Unstructured) error {
+	converted, err := convert.TFJob(u)
+	if err != nil {
+		return p.errorf("TFJob %s: %w", nameOf(u), err)
+	}
+	for _, note := range slices.Concat(converted.Changes, converted.Notes) {
+		m.Notes = append(m.Notes, fmt.Sprintf("TFJob %s: %s", nameOf(u), note))
+	}
+	m.Jobs = append(m.Jobs, converted.Job)
+	return nil
+}
+
+// isGroup reports whether objects of a kind declare gangs.
+func isGroup(kind schema.GroupKind) bool {
+	for _, reader := range dialect.Readers() {
+		for _, served := range reader.Kinds {
+			if served.GroupKind == kind {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func nameOf(u *unstructured.Unstructured) string {
+	if u.GetName() == "" {
+		return u.GetGenerateName()
+	}
+	return u.GetName()
+}

@@ -1,0 +1,122 @@
+// Package provenance knows what a job keeps of how it was submitted: the command line, by whom, and what its spec was. It is pure.
+package provenance
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gangctl/gangctl/pkg/submit/render"
+)
+
+// HashAnnotation keeps, on the job, the hash of its spec as the API server was going to store it, with its defaults.
+const HashAnnotation = "gangctl.dev/spec-hash"
+
+// UserAnnotation keeps, on the job, who submitted it, as the API server called them. Anybody who may write the job may write it: it
+// is no proof.
+const UserAnnotation = "gangctl.dev/submitted-by"
+
+// User is who submitted the job, or "" if it does not say.
+func User(job *unstructured.Unstructured) string { return job.GetAnnotations()[UserAnnotation] }
+
+// SetUser keeps who submits the job; nothing for somebody of whom it is not known.
+func SetUser(job *unstructured.Unstructured, user string) {
+	if user != "" {
+		annotate(job, UserAnnotation, user)
+	}
+}
+
+// CommandLine is the shell-quoted command line that submitted the job, or "" if it does not keep one.
+func CommandLine(job *unstructured.Unstructured) string {
+	return job.GetAnnotations()[render.CommandAnnotation]
+}
+
+// Stamp puts the hash of the spec of stored, which is what the API server makes of the job, on the job.
+func Stamp(job, stored *unstructured.Unstructured) {
+	annotate(job, HashAnnotation, hash(stored))
+}
+
+func annotate(job *unstructured.Unstructured, key, value string) {
+	annotations := job.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	job.SetAnnotations(annotations)
+}
+
+// Changed reports whether the spec of a job is another than the one that was submitted. To suspend and resume it is no change. It is
+// not known of a job that keeps no hash.
+func Changed(job *unstructured.Unstructured) (changed, known bool) {
+	then := job.GetAnnotations()[HashAnnotation]
+	return then != hash(job), then != ""
+}
+
+// hash is that of the spec, without what differs each time it is stored.
+func hash(job *unstructured.Unstructured) string {
+	spec, _, _ := unstructured.NestedMap(job.Object, "spec")
+	if spec == nil {
+		spec = map[string]any{}
+	}
+	unstructured.RemoveNestedField(spec, "suspend")
+	unstructured.RemoveNestedField(spec, "runPolicy", "suspend")
+	if policy, ok := spec["runPolicy"].(map[string]any); ok && len(policy) == 0 {
+		delete(spec, "runPolicy")
+	}
+	unstructured.RemoveNestedField(spec, "selector") // of a Job of Kubernetes: it holds the uid
+	if labels, ok, _ := unstructured.NestedMap(spec, "template", "metadata", "labels"); ok {
+		for key := range labels {
+			if strings.HasSuffix(key, "controller-uid") {
+				unstructured.RemoveNestedField(spec, "template", "metadata", "labels", key)
+			}
+		}
+	}
+	text, err := json.Marshal(spec)
+	if err != nil {
+		panic(err) // it came from JSON
+	}
+	sum := sha256.Sum256(text)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// Bare is a copy of a job as somebody could have written it: without its status, and without what the API server, controllers and
+// kubectl wrote into its metadata.
+func Bare(job *unstructured.Unstructured) *unstructured.Unstructured {
+	bare := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(job.Object)}
+	unstructured.RemoveNestedField(bare.Object, "status")
+	old, _, _ := unstructured.NestedMap(bare.Object, "metadata")
+	metadata := map[string]any{}
+	for _, key := range []string{"name", "namespace", "labels", "annotations"} {
+		if value, ok := old[key]; ok {
+			metadata[key] = value
+		}
+	}
+	bare.Object["metadata"] = metadata
+	annotations := bare.GetAnnotations()
+	for key := range annotations {
+		if Written(key) {
+			delete(annotations, key)
+		}
+	}
+	bare.SetAnnotations(annotations)
+	labels := bare.GetLabels()
+	for key := range labels {
+		if Written(key) {
+			delete(labels, key)
+		}
+	}
+	bare.SetLabels(labels)
+	return bare
+}
+
+// Written reports whether a key of labels or annotations is written by programs about one object, and means nothing on another.
+func Written(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+	return key == render.CommandAnnotation || key == HashAnnotation || key == UserAnnotation || key == "kubectl.kubernetes.io/last-applied-configuration" ||
+		strings.HasPrefix(key, "gangctl.dev/suspended-") || domain == "batch.kubernetes.io" || domain == "deployment.kubernetes.io" ||
+		key == "job-name" || key == "controller-uid"
+}

@@ -1,0 +1,176 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
+)
+
+// declare adds what the job lacks to be a gang of c.dialect: marks on the pods, the scheduling policy, the PodGroup.
+func (c *completion) declare() error {
+	c.leaveOut()
+	n, err := c.minimum()
+	if err != nil {
+		return err
+	}
+	if total := c.total(); n > total {
+		return fmt.Errorf("its gang needs %d members, but has %d", n, total)
+	}
+	writer, err := writerOf(c.dialect)
+	if err != nil {
+		return err
+	}
+	d := gang.Declaration{
+		Key:       gang.Key{Dialect: c.dialect, Namespace: c.Job.GetNamespace(), Name: cmp.Or(c.name, c.Job.GetName())},
+		MinMember: n, MinResources: c.minResources(n), Queue: cmp.Or(c.s.Queue, c.declared.Queue), PriorityClass: c.declared.PriorityClass,
+	}
+	if c.PodGroup != nil {
+		d.Key.Name = c.PodGroup.GetName()
+	}
+	if err := c.mark(writer, d); err != nil {
+		return err
+	}
+	c.policy(d)
+	if c.PodGroup == nil {
+		c.PodGroup = groupObject(writer, d, Spec{Gang: Gang{Version: c.s.Version}})
+		c.timeout()
+	}
+	return nil
+}
+
+// total is the number of members over all roles that are in the gang.
+func (c *completion) total() int32 { return gang.Job{Roles: c.roles}.Total() }
+
+// timeout takes over what the job's policy says of the time in which the gang is to be placed.
+func (c *completion) timeout() {
+	seconds, found, _ := unstructured.NestedFieldNoCopy(c.Job.Object, append(slices.Clone(c.reader.Policy), "scheduleTimeoutSeconds")...)
+	if c.dialect == gang.SchedulerPlugins && len(c.reader.Policy) > 0 && found && seconds != nil {
+		set(c.PodGroup, seconds, "spec", "scheduleTimeoutSeconds")
+	}
+}
+
+// minimum is how many members must start together: as the PodGroup says, the marks, the command line, the job's policy, or all.
+func (c *completion) minimum() (int32, error) {
+	if c.PodGroup != nil {
+		reader, _ := dialect.ReaderOf(c.dialect)
+		d, err := reader.Decode(c.PodGroup)
+		return d.MinMember, err
+	}
+	n := c.s.MinAvailable
+	check := func(said int32, where string) error {
+		if n > 0 && n != said {
+			return &ContradictionError{Flag: "min-available", File: fmt.Sprintf("%s is %d", where, said)}
+		}
+		n = said
+		return nil
+	}
+	if c.dialect == gang.Labels && c.name != "" {
+		for _, role := range c.roles {
+			template := &role.Template
+			said, err := labels.MinAvailable(template)
+			if err != nil && template.Labels[labels.MinAvailableLabel] == "" {
+				continue
+			}
+			if err == nil {
+				err = check(said, "label "+labels.MinAvailableLabel)
+			}
+			if err != nil {
+				return 0, fmt.Errorf("the pods of %s: %w", role.Name, err)
+			}
+		}
+		if n > 0 {
+			return n, nil
+		}
+	}
+	if said := c.declared.MinMember; said != nil {
+		where := strings.Join(c.reader.Policy, ".") + ".minAvailable"
+		if err := check(*said, where); err != nil {
+			return 0, err
+		}
+		if n < 1 {
+			return 0, fmt.Errorf("%s is %d: must be 1 or more", where, n)
+		}
+	}
+	return cmp.Or(n, c.total()), nil
+}
+
+// leaveOut: if the file puts some pods into a gang, it left the others out on purpose.
+func (c *completion) leaveOut() {
+	if c.name == "" || len(c.unmarked) == 0 {
+		return
+	}
+	c.roles = slices.DeleteFunc(slices.Clone(c.roles), func(r gang.Role) bool { return slices.Contains(c.unmarked, r.Name) })
+	c.Notes = append(c.Notes, fmt.Sprintf("the pods of %s are in no gang, as the file has it", strings.Join(c.unmarked, ", ")))
+}
+
+// mark puts the pods into the gang.
+func (c *completion) mark(w gang.Writer, d gang.Declaration) error {
+	for _, role := range c.roles {
+		marks := &corev1.PodTemplateSpec{}
+		w.Mark(marks, d, strings.ToLower(role.Name))
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(marks)
+		if err != nil {
+			return fmt.Errorf("convert marks: %w", err)
+		}
+		prune(content)
+		c.merge(content, c.reader.Template(role.Name))
+	}
+	return nil
+}
+
+// merge writes every value of a tree, and leaves what is beside it.
+func (c *completion) merge(tree map[string]any, path []string) {
+	for key, value := range tree {
+		at := append(slices.Clone(path), key)
+		if child, ok := value.(map[string]any); ok {
+			c.merge(child, at)
+			continue
+		}
+		set(c.Job, value, at...)
+	}
+}
+
+// policy tells an operator that manages gangs itself the same numbers, where the file does not.
+func (c *completion) policy(d gang.Declaration) {
+	if len(c.reader.Policy) == 0 {
+		return
+	}
+	at := func(words ...string) []string { return append(slices.Clone(c.reader.Policy), words...) }
+	if c.declared.MinMember == nil {
+		set(c.Job, int64(d.MinMember), at("minAvailable")...)
+	}
+	if c.s.Queue != "" && c.declared.Queue == "" {
+		set(c.Job, c.s.Queue, at("queue")...)
+	}
+	if c.said() == nil {
+		for name, quantity := range d.MinResources {
+			set(c.Job, quantity.String(), at("minResources", string(name))...)
+		}
+	}
+}
+
+// said are the resources that the job's policy says; nil if it says none.
+func (c *completion) said() corev1.ResourceList {
+	if len(c.reader.Policy) == 0 {
+		return nil
+	}
+	f := gang.Fields{Object: c.Job}
+	return f.Resources(append(slices.Clone(c.reader.Policy), "minResources")...)
+}
+
+// minResources are those that the job's policy says, or what so many members ask for.
+func (c *completion) minResources(minAvailable int32) corev1.ResourceList {
+	if said := c.said(); said != nil {
+		return said
+	}
+	return gangResources(c.roles, minAvailable)
+}

@@ -1,0 +1,175 @@
+package setpath
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gangctl/gangctl/pkg/cli/suggest"
+	"github.com/gangctl/gangctl/pkg/submit/jsontype"
+)
+
+// Apply returns a copy of an object in which every word has been set, in order. The object is as JSON has it; kind is a value of its
+// Go type. Only the spec, labels and annotations can be set: the rest of an object is not the user's to write. Errors name the
+// word and what is wrong with it.
+func Apply(object map[string]any, kind any, words ...string) (map[string]any, error) {
+	changed := runtime.DeepCopyJSON(object)
+	seen := map[string]bool{}
+	for _, word := range words {
+		a, err := Parse(word)
+		if err != nil {
+			return nil, err
+		}
+		path := a.Path.String()
+		if seen[path] {
+			return nil, fmt.Errorf("%s is given twice", path)
+		}
+		seen[path] = true
+		if err := writable(a.Path); err != nil {
+			return nil, err
+		}
+		w := walk{a: a}
+		result, err := w.set(changed, reflect.TypeOf(kind), 0)
+		if err != nil {
+			return nil, err
+		}
+		changed = result.(map[string]any) //nolint:errcheck // a path has a key first, and what has keys stays a map
+	}
+	return changed, nil
+}
+
+// writable refuses paths to what others write.
+func writable(p Path) error {
+	top, second := p[0].Key, ""
+	if len(p) > 1 {
+		second = p[1].Key
+	}
+	switch {
+	case top == "spec" && len(p) > 1, top == "metadata" && (second == "labels" || second == "annotations") && len(p) > 2:
+		return nil
+	case top == "metadata" && second == "name":
+		return fmt.Errorf("%s: the name has a flag of its own, --name", p)
+	case top == "metadata" && second == "namespace":
+		return fmt.Errorf("%s: the namespace has a flag of its own, -n", p)
+	case top == "status":
+		return fmt.Errorf("%s: the status is the controller's to write", p)
+	}
+	return fmt.Errorf("%s: only fields of spec, metadata.labels.KEY and metadata.annotations.KEY can be set", p)
+}
+
+// walk follows one path.
+type walk struct{ a Assignment }
+
+// errorf names the path as far as the step before i.
+func (w walk) errorf(i int, format string, args ...any) error {
+	return fmt.Errorf("%s: %w", w.a.Path[:i], fmt.Errorf(format, args...))
+}
+
+// set returns value, which is of a type and stands before step i, with the rest of the path set in it. What is not there is nil.
+func (w walk) set(value any, t reflect.Type, i int) (any, error) {
+	t = jsontype.Elem(t)
+	if i == len(w.a.Path) {
+		return w.parse(t)
+	}
+	step := w.a.Path[i]
+	switch {
+	case jsontype.DecodesItself(t), t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
+		return nil, w.errorf(i, "is one value: it has no fields")
+	case t.Kind() == reflect.Slice:
+		return w.item(value, t, i)
+	case t.Kind() != reflect.Struct && t.Kind() != reflect.Map:
+		return nil, w.errorf(i, "is one value: it has no fields")
+	case step.Index >= 0:
+		return nil, w.errorf(i, "is no list: it has no item %d", step.Index)
+	}
+	fields, ok := value.(map[string]any)
+	if !ok && value != nil {
+		return nil, w.errorf(i, "is no map in the object")
+	}
+	field, err := w.typeOf(step.Key, fields, t, i)
+	if err != nil {
+		return nil, err
+	}
+	old, there := fields[step.Key]
+	if w.a.Remove {
+		if !there {
+			return nil, w.errorf(i+1, "is not there, so it cannot be taken away")
+		}
+		if i+1 == len(w.a.Path) {
+			delete(fields, step.Key)
+			return fields, nil
+		}
+	}
+	set, err := w.set(old, field, i+1)
+	if err != nil {
+		return nil, err
+	}
+	if fields == nil {
+		fields = map[string]any{}
+	}
+	fields[step.Key] = set
+	return fields, nil
+}
+
+// typeOf is the type of a field of a struct, or of an entry of a map. An entry that holds fields of its own must be there already,
+// or be given as a whole: half a role of a job helps nobody.
+func (w walk) typeOf(key string, fields map[string]any, t reflect.Type, i int) (reflect.Type, error) {
+	if t.Kind() == reflect.Map {
+		_, there := fields[key]
+		if entry := jsontype.Elem(t.Elem()); !there && i+1 < len(w.a.Path) && entry.Kind() == reflect.Struct {
+			has := "nothing"
+			if len(fields) > 0 {
+				has = strings.Join(slices.Sorted(maps.Keys(fields)), ", ")
+			}
+			return nil, w.errorf(i+1, "is not there: %s has %s", w.a.Path[:i], has)
+		}
+		return t.Elem(), nil
+	}
+	known, names := jsontype.Fields(t)
+	if field, ok := known[key]; ok {
+		return field, nil
+	}
+	for _, name := range names {
+		if strings.EqualFold(name, key) {
+			return nil, w.errorf(i+1, "there is no such field; did you mean %s?", name)
+		}
+	}
+	if name := suggest.Nearest(key, names); name != "" {
+		return nil, w.errorf(i+1, "there is no such field; did you mean %s?", name)
+	}
+	slices.Sort(names)
+	return nil, w.errorf(i+1, "there is no such field; there are %s", strings.Join(names, ", "))
+}
+
+// item is set for a list. The index behind the last item adds one.
+func (w walk) item(value any, t reflect.Type, i int) (any, error) {
+	step := w.a.Path[i]
+	items, ok := value.([]any)
+	switch {
+	case !ok && value != nil:
+		return nil, w.errorf(i, "is no list in the object")
+	case step.Index < 0:
+		return nil, w.errorf(i, "is a list: say which item, such as %s[0].%s", w.a.Path[:i], step.Key)
+	case step.Index > len(items), w.a.Remove && step.Index == len(items):
+		return nil, w.errorf(i+1, "the list has %d items, counted from 0", len(items))
+	case w.a.Remove && i+1 == len(w.a.Path):
+		return slices.Delete(items, step.Index, step.Index+1), nil
+	}
+	var old any
+	if step.Index < len(items) {
+		old = items[step.Index]
+	}
+	set, err := w.set(old, t.Elem(), i+1)
+	if err != nil {
+		return nil, err
+	}
+	if step.Index == len(items) {
+		return append(items, set), nil
+	}
+	items[step.Index] = set
+	return items, nil
+}

@@ -1,0 +1,133 @@
+package api
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/scheduler/reasons"
+)
+
+// Facts are what the parts of the scheduler know of one gang.
+type Facts struct {
+	Key    gang.Key
+	Object *Object
+	// Pods are its members, those that have ended included, by name.
+	Pods []*corev1.Pod
+	// MinMember is what it declares, Need what it needs at this moment; both are 0
+	// where that is not known.
+	MinMember, Need, Priority int32
+	// Incomplete says why it cannot be tried; empty where it can.
+	Incomplete string
+	// Note is why it was not placed; nil where nothing is known.
+	Note        *reasons.Note
+	Holds       []Hold
+	Reservation *Reservation
+}
+
+// Describe puts the facts on a gang together.
+func Describe(f Facts) Gang {
+	counts := schedulerplugins.CountPods(schedulerplugins.Staying(f.Pods))
+	g := Gang{
+		Namespace: f.Key.Namespace, Name: f.Key.Name, Dialect: f.Key.Dialect, Object: f.Object,
+		MinMember: f.MinMember, Priority: f.Priority, Need: f.Need, Holds: f.Holds, Reservation: f.Reservation,
+		Pods: Pods{Total: int32(len(f.Pods)), Bound: counts.Bound, Running: counts.Running, Succeeded: counts.Succeeded, Failed: counts.Failed},
+	}
+	if len(f.Pods) > 0 {
+		g.Scheduler = f.Pods[0].Spec.SchedulerName
+	}
+	g.State = stateOf(f, g.Pods)
+	g.Since = since(f.Pods, g.State)
+	switch waits := anyOpen(f.Pods); {
+	case !waits:
+	case f.Incomplete != "":
+		g.Code, g.Message = codeOf(f), f.Incomplete
+	case f.Note != nil:
+		g.Code, g.Message, g.Shortages, g.Blockers = f.Note.Finding.Code, f.Note.Finding.Message, f.Note.Shortages, f.Note.Blockers
+		g.Need, g.Fit, g.Retry = f.Note.Need, &f.Note.Fit, f.Note.Retry
+		if next := f.Note.NextAttempt; !next.IsZero() {
+			g.NextAttempt = &next
+		}
+	}
+	return g
+}
+
+func stateOf(f Facts, pods Pods) State {
+	// Of a gang that needs no number of members, or of which that is not known,
+	// those that have places run.
+	enough := pods.Bound > 0 && pods.Bound >= f.Need
+	switch {
+	case pods.Total > 0 && pods.Succeeded+pods.Failed == pods.Total && pods.Succeeded >= max(1, f.MinMember):
+		return Finished
+	case pods.Total > 0 && pods.Succeeded+pods.Failed == pods.Total:
+		return Failed
+	case enough:
+		return Running
+	case pods.Bound > 0:
+		return BelowMinimum
+	case f.Incomplete != "":
+		return Incomplete
+	}
+	return Waiting
+}
+
+// codeOf is the code for a gang that cannot be tried.
+func codeOf(f Facts) answer.Code {
+	switch {
+	case f.MinMember == 0:
+		return answer.PodGroupMissing
+	case strings.Contains(f.Incomplete, " gated: "):
+		return answer.SchedulingGated
+	}
+	return answer.BelowQuorum
+}
+
+// open tells a member that wants a place.
+func open(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !podutil.IsPodTerminal(pod)
+}
+
+func anyOpen(pods []*corev1.Pod) bool {
+	for _, pod := range pods {
+		if open(pod) {
+			return true
+		}
+	}
+	return false
+}
+
+// since is when a gang came to its state: when the last of its members got its
+// place, or since when the first of those that want one is known to wait.
+func since(pods []*corev1.Pod, state State) *time.Time {
+	var at *time.Time
+	for _, pod := range pods {
+		moment := pod.CreationTimestamp.Time
+		_, condition := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled)
+		if condition != nil && !condition.LastTransitionTime.IsZero() {
+			moment = condition.LastTransitionTime.Time
+		}
+		later := false
+		switch state {
+		case Running:
+			if pod.Spec.NodeName == "" {
+				continue
+			}
+			later = true
+		case Finished, Failed:
+			return nil // pods do not say when they ended, and their containers are not kept
+		default:
+			if !open(pod) {
+				continue
+			}
+		}
+		if at == nil || later && moment.After(*at) || !later && moment.Before(*at) {
+			at = &moment
+		}
+	}
+	return at
+}

@@ -1,0 +1,146 @@
+package unanswered
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/testutil"
+	"k8s.io/utils/clock"
+)
+
+var (
+	resource = schema.GroupResource{Resource: "pods"}
+	errLost  = errors.New("EOF")
+	conflict = apierrors.NewConflict(resource, "a", errors.New("it is bound"))
+	broken   = apierrors.NewInternalError(errors.New("etcd: request timed out"))
+)
+
+func pod(uid, node string) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "a"}, Spec: corev1.PodSpec{NodeName: node}}
+	if uid != "" {
+		p.UID = "b"
+	}
+	return p
+}
+
+func bind(ctx context.Context, b *Binder, client kubernetes.Interface) error {
+	return b.Client(client).CoreV1().Pods("ns").Bind(ctx, &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "a"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n1"},
+	}, metav1.CreateOptions{})
+}
+
+func TestBind(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		answer error
+		pod    *corev1.Pod // nil where it is gone
+		fails  bool
+		asks   int
+	}{
+		{"it is bound", nil, pod("", ""), false, 0},
+		{"it is refused", apierrors.NewForbidden(resource, "a", errors.New("no")), pod("", "n1"), true, 0},
+		{"it is gone", apierrors.NewNotFound(resource, "a"), nil, true, 0},
+		{"the answer is lost and it is bound", errLost, pod("", "n1"), false, 1},
+		{"the answer is lost and it is not bound", errLost, pod("", ""), true, 1},
+		{"the answer is lost and it is gone", errLost, nil, true, 1},
+		{"the answer is lost and there is another of its name", errLost, pod("b", "n1"), true, 1},
+		{"it is bound already, there", conflict, pod("", "n1"), false, 1},
+		{"it is bound already, elsewhere", conflict, pod("", "n2"), true, 1},
+		{"the server fails after it was bound", broken, pod("", "n1"), false, 1},
+		{"the server fails", broken, pod("", ""), true, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			client := fake.NewClientset()
+			if c.pod != nil {
+				client = fake.NewClientset(c.pod)
+			}
+			client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.answer })
+			b := New(clock.RealClock{})
+			b.Register(metrics.NewKubeRegistry().MustRegister)
+			if err := bind(t.Context(), b, client); (err != nil) != c.fails || c.fails && !errors.Is(err, c.answer) {
+				t.Errorf("got %v", err)
+			}
+			asks := 0
+			for _, action := range client.Actions() {
+				if action.GetVerb() == "get" {
+					asks++
+				}
+			}
+			if counted := b.counted(t, resultBound) + b.counted(t, resultUnbound); asks != c.asks || counted != c.asks {
+				t.Errorf("the pod was asked for %d times, and %d were counted, want %d", asks, counted, c.asks)
+			}
+			if c.asks > 0 && (b.counted(t, resultBound) == 1) == c.fails {
+				t.Error("the wrong result was counted")
+			}
+		})
+	}
+}
+
+func (b *Binder) counted(t *testing.T, result string) int {
+	t.Helper()
+	n, err := testutil.GetCounterMetricValue(b.count.unanswered.WithLabelValues(result))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(n)
+}
+
+// While the server is away nothing is known, and the binding goes on.
+func TestTheServerIsAway(t *testing.T) {
+	client := fake.NewClientset(pod("", "n1"))
+	client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errLost })
+	away := 3
+	client.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		away--
+		return away >= 0, nil, fmt.Errorf("connection refused (%d)", away)
+	})
+	if err := bind(t.Context(), New(clock.RealClock{}), client); err != nil || away >= 0 {
+		t.Errorf("got %v, and the server is away for %d more requests", err, away)
+	}
+
+	away = 1 << 30
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := bind(ctx, New(clock.RealClock{}), client); !errors.Is(err, errLost) {
+		t.Errorf("a scheduler that ends is told %v, want the cause", err)
+	}
+}
+
+// A server that never answers is not waited for.
+func TestARequestThatHangs(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			_, _ = io.Copy(io.Discard, r.Body) // or the server does not notice that the client is gone
+			<-r.Context().Done()
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"ns","name":"a","uid":"a"}}`))
+	}))
+	t.Cleanup(server.Close)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := New(clock.RealClock{})
+	b.limit = 50 * time.Millisecond
+	if err := bind(t.Context(), b, client); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want a timeout", err)
+	}
+}

@@ -1,0 +1,232 @@
+package gangcache
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// Object is what a gang's own API object says.
+type Object struct {
+	gang.Declaration
+	// GroupKind is that of the object.
+	GroupKind schema.GroupKind
+	// Resource is how it is served.
+	Resource schema.GroupVersionResource
+	// Unreadable says why the object cannot be understood. Its gang waits then:
+	// a minimum that is not known must not be guessed.
+	Unreadable error
+}
+
+// Terms are what all members of a gang have in common as the engine sees them:
+// it refuses gangs that differ in it.
+type Terms struct {
+	Priority int32
+	// Policy is empty for the default, which is to preempt.
+	Policy corev1.PreemptionPolicy
+}
+
+// object is the one that declares the gang; nil where there is none.
+func (e *entry) object(dialect gang.Dialect) *Object {
+	if len(e.objects) == 0 {
+		return nil
+	}
+	for _, reader := range Readers() {
+		if reader.Dialect != dialect {
+			continue
+		}
+		for _, kind := range reader.Kinds {
+			if object, ok := e.objects[kind.GroupKind]; ok {
+				return &object
+			}
+		}
+	}
+	for _, object := range e.objects { // a budget, the one kind without a reader
+		return &object
+	}
+	return nil
+}
+
+// agree derives the terms on which the members are scheduled together: the
+// object's, or the highest priority of a member and the policy that goes with it.
+func (e *entry) agree(r *Roster, dialect gang.Dialect) Terms {
+	if object := e.object(dialect); object != nil {
+		if object.Priority != nil {
+			return normal(Terms{Priority: *object.Priority, Policy: object.PreemptionPolicy})
+		}
+		if terms, ok := r.classes[object.PriorityClass]; ok && object.PriorityClass != "" {
+			return normal(terms)
+		}
+	}
+	var agreed Terms
+	first := true
+	for _, m := range e.pods[live] {
+		switch {
+		case first || m.terms.Priority > agreed.Priority:
+			first, agreed = false, normal(m.terms)
+		case m.terms.Priority == agreed.Priority && normal(m.terms).Policy == "":
+			agreed.Policy = ""
+		}
+	}
+	return agreed
+}
+
+func normal(t Terms) Terms {
+	if t.Policy == corev1.PreemptLowerPriority {
+		t.Policy = ""
+	}
+	return t
+}
+
+// need is how many members must be there, by what the gang declares; 0 and the
+// reason where that is not known.
+func (e *entry) need(r *Roster, key gang.Key) (need int32, why string) {
+	object := e.object(key.Dialect)
+	switch {
+	case object != nil && object.Unreadable != nil:
+		return 0, object.GroupKind.Kind + " " + key.Namespace + "/" + key.Name + " cannot be read: " + object.Unreadable.Error()
+	case object != nil:
+		total := int32(0)
+		for _, n := range object.RoleMin {
+			total += n
+		}
+		return max(object.MinMember, total), ""
+	}
+	// Members of a gang that is being scaled may disagree, and too few is the
+	// worse mistake.
+	var minErr error
+	for _, m := range e.pods[live] {
+		need = max(need, m.min)
+		if m.minErr != nil {
+			minErr = m.minErr
+		}
+	}
+	switch {
+	case need > 0:
+		return need, ""
+	case key.Dialect == gang.Labels && minErr != nil:
+		return 0, "gang " + key.Namespace + "/" + key.Name + " has no minimum: " + minErr.Error()
+	}
+	return 0, r.missing(key)
+}
+
+// missing says that a gang's object is, and why that may be so.
+func (r *Roster) missing(key gang.Key) string {
+	text := "PodGroup " + key.Namespace + "/" + key.Name + " not found"
+	for _, reader := range Readers() {
+		for _, kind := range reader.Kinds {
+			if problem := r.problems[kind.GroupKind]; reader.Dialect == key.Dialect && problem != "" {
+				return text + ": " + problem
+			}
+		}
+	}
+	return text
+}
+
+// completed is how many members need no place any more. In a gang without an
+// object nothing tells one run from an earlier one of the same name but the
+// controller of its pods, so there only those of living members' count.
+func (e *entry) completed() int32 {
+	if len(e.pods[ended]) == 0 {
+		return 0
+	}
+	owners := map[types.UID]bool{}
+	for _, m := range e.pods[live] {
+		owners[m.claims.owner] = true
+	}
+	n := int32(0)
+	for _, rec := range e.pods[ended] {
+		if e.isCompleted(rec) && (len(e.objects) > 0 || owners[rec.claims.owner]) {
+			n++
+		}
+	}
+	return n
+}
+
+func (e *entry) isCompleted(rec *record) bool {
+	return rec.pod.Status.Phase == corev1.PodSucceeded && rec.pod.DeletionTimestamp == nil && e.pods[live][rec.pod.UID] == nil
+}
+
+// compose derives the virtual PodGroup, or says why there is none.
+func (e *entry) compose(r *Roster, key gang.Key) (group *schedulingv1beta1.PodGroup, why string) {
+	// A group without members is not shown: its priority is not known yet, and
+	// one that changes under a gang's first attempt fails that attempt.
+	if len(e.pods[live]) == 0 {
+		return nil, "gang " + key.Namespace + "/" + key.Name + " has no pods"
+	}
+	need, why := e.need(r, key)
+	if need == 0 {
+		return nil, why
+	}
+	if why := e.roleMissing(key); why != "" {
+		return nil, why
+	}
+	group = &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.VirtualName()}}
+	object := e.object(key.Dialect)
+	if object != nil {
+		group.UID, group.CreationTimestamp = object.UID, metav1.NewTime(object.Created)
+	} else {
+		group.UID, group.CreationTimestamp = types.UID(key.String()), e.oldest()
+	}
+	group.Spec = schedulingv1beta1.PodGroupSpec{
+		Priority: &e.terms.Priority,
+		// The engine's default evicts members one by one, which breaks a gang.
+		DisruptionMode: &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}},
+		SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{
+			Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: max(1, need-e.completed())},
+		},
+	}
+	if object != nil && object.Basic {
+		group.Spec.DisruptionMode = &schedulingv1beta1.DisruptionMode{Single: &schedulingv1beta1.SingleDisruptionMode{}}
+		group.Spec.SchedulingPolicy = schedulingv1beta1.PodGroupSchedulingPolicy{Basic: &schedulingv1beta1.BasicSchedulingPolicy{}}
+	}
+	if policy := schedulingv1beta1.PreemptionPolicy(e.terms.Policy); policy != "" {
+		group.Spec.PreemptionPolicy = &policy
+	}
+	return group, ""
+}
+
+// roleMissing names a role of which too few pods exist. The engine knows one
+// minimum for all members, so roles are looked at before it sees the gang.
+func (e *entry) roleMissing(key gang.Key) string {
+	object := e.object(key.Dialect)
+	if object == nil || len(object.RoleMin) == 0 {
+		return ""
+	}
+	have := map[string]int32{}
+	for _, m := range e.pods[live] {
+		have[m.role]++
+	}
+	for _, rec := range e.pods[ended] {
+		if e.isCompleted(rec) {
+			have[rec.role]++
+		}
+	}
+	roles := make([]string, 0, len(object.RoleMin))
+	for role := range object.RoleMin {
+		roles = append(roles, role)
+	}
+	slices.Sort(roles)
+	for _, role := range roles {
+		if need := object.RoleMin[role]; have[role] < need {
+			return waits(key) + exist(have[role], need) + " of role " + role
+		}
+	}
+	return ""
+}
+
+func (e *entry) oldest() metav1.Time {
+	var oldest metav1.Time
+	for _, m := range e.pods[live] {
+		if oldest.IsZero() || m.pod.CreationTimestamp.Before(&oldest) {
+			oldest = m.pod.CreationTimestamp
+		}
+	}
+	return oldest
+}

@@ -1,0 +1,245 @@
+package gangcache
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+)
+
+// inField is Kubernetes' own way to name a gang.
+func inField(name string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &name} }
+}
+
+// Which gang counts for a pod, by what it carries and which objects exist.
+func TestWhichGangCounts(t *testing.T) {
+	annotated := note(volcano.GroupAnnotation, "g")
+	koordinated := note("gang.scheduling.koordinator.sh/name", "g")
+	koordMin := note("gang.scheduling.koordinator.sh/min-available", "2")
+	early := label("pod-group.scheduling.sigs.k8s.io", "g")
+	tests := []struct {
+		name    string
+		pod     *corev1.Pod
+		objects []gang.Dialect
+		budget  types.UID
+		want    string
+	}{
+		{"nothing", pod("a"), nil, "", ""},
+		{"an object that is missing", pod("a", label("scheduling.x-k8s.io/pod-group", "g")), nil, "", "scheduler-plugins:g"},
+		{"its old spelling", pod("a", early), []gang.Dialect{gang.SchedulerPlugins}, "", "scheduler-plugins:g"},
+		{"that of Koordinator", pod("a", early, scheduler("koord-scheduler")), []gang.Dialect{gang.SchedulerPlugins, gang.Koordinator}, "", "koordinator:g"},
+		{"labels", pod("a", ofLabels), nil, "", "labels:llama"},
+		{"labels, other spelling", pod("a", label("pod-group.scheduling.x-k8s.io/name", "g")), nil, "", "labels:g"},
+		{"labels of Koordinator's pods", pod("a", ofLabels, needs("2"), scheduler("koord-scheduler")), nil, "", "koordinator:llama"},
+		{"Koordinator's annotations", pod("a", koordinated, koordMin), nil, "", "koordinator:g"},
+		{"labels and an object that is missing", pod("a", ofLabels, ofObject), nil, "", "labels:llama"},
+		{"labels and an object that exists", pod("a", label("pod-group.scheduling.sigs.k8s.io/name", "l"), label("scheduling.x-k8s.io/pod-group", "g")), []gang.Dialect{gang.SchedulerPlugins}, "", "scheduler-plugins:g"},
+		{"Kubernetes' field before all", pod("a", inField("n"), early), []gang.Dialect{gang.SchedulerPlugins}, "", "native:n"},
+		{"an annotation of two dialects", pod("a", annotated), []gang.Dialect{gang.KubeBatch}, "", "kube-batch:g"},
+		{"both exist", pod("a", annotated), []gang.Dialect{gang.KubeBatch, gang.Volcano}, "", "volcano:g"},
+		{"both exist, the name decides", pod("a", annotated, scheduler("kube-batch")), []gang.Dialect{gang.KubeBatch, gang.Volcano}, "", "kube-batch:g"},
+		{"KAI", pod("a", note("pod-group-name", "g")), []gang.Dialect{gang.KAI}, "", "kai:g"},
+		{"a budget", pod("a", owned("job")), nil, "job", "pdb:budget"},
+		{"a budget of somebody else", pod("a", owned("job")), nil, "other", ""},
+		{"a budget and marks", pod("a", owned("job"), ofLabels), nil, "job", "labels:llama"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := New(sink{})
+			r.SetPod(tt.pod) // before the objects, and they must move it
+			for _, d := range tt.objects {
+				key := gang.Key{Dialect: d, Namespace: "research", Name: "g"}
+				r.SetObject(key, object(key, 2))
+			}
+			if tt.budget != "" {
+				r.SetBudget(budget(tt.budget))
+			}
+			for range 2 {
+				view := r.View(tt.pod)
+				got := ""
+				if view.Spec.SchedulingGroup != nil {
+					got = *view.Spec.SchedulingGroup.PodGroupName
+				}
+				if got != tt.want {
+					t.Errorf("shown in %q, want %q", got, tt.want)
+				}
+				r = replay(tt.pod, r) // and after them
+			}
+		})
+	}
+}
+
+// replay has a new roster see the objects of another one first, then the pod.
+func replay(pod *corev1.Pod, old *Roster) *Roster {
+	r := New(sink{})
+	for key, e := range old.gangs {
+		for _, o := range e.objects {
+			if key.Dialect == gang.PDB {
+				r.SetBudget(o)
+			} else {
+				r.SetObject(key, o)
+			}
+		}
+	}
+	r.SetPod(pod)
+	return r
+}
+
+func budget(owner types.UID) Object {
+	return Object{
+		Declaration: gang.Declaration{Key: gang.Key{Dialect: gang.PDB, Namespace: "research", Name: "budget"}, UID: "b", Owner: owner, MinMember: 2},
+		GroupKind:   schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"},
+	}
+}
+
+func TestMembersMoveWithObjects(t *testing.T) {
+	published := sink{}
+	r := New(published)
+	both := pod("a", label("scheduling.x-k8s.io/pod-group", "llama"), ofLabels, needs("4"))
+	r.SetPod(both)
+	if published.min(labelGang) != 4 {
+		t.Fatalf("published %v, want the labelled gang", published)
+	}
+	change := r.SetObject(objectGang, object(objectGang, 2))
+	if published.min(objectGang) != 2 || len(published) != 1 || len(change.Shown) != 1 {
+		t.Errorf("published %v, shown %v: the object exists now", published, change.Shown)
+	}
+	if doubt := r.Doubt(objectGang); !strings.Contains(doubt, "pod a names gangs in several ways: scheduler-plugins llama counts, labels llama does not") {
+		t.Errorf("Doubt = %q", doubt)
+	}
+	r.DeleteObjects(podGroups("scheduling.x-k8s.io"))
+	if published.min(labelGang) != 4 || len(published) != 1 {
+		t.Errorf("published %v: the object is gone", published)
+	}
+
+	r.SetPod(pod("p", owned("job")))
+	r.SetBudget(budget("job"))
+	pdb := gang.Key{Dialect: gang.PDB, Namespace: "research", Name: "budget"}
+	if published.min(pdb) != 2 {
+		t.Errorf("published %v, want the budget's gang", published)
+	}
+	r.SetBudget(budget("another job"))
+	if published.min(pdb) != 0 || r.View(pod("p")).Spec.SchedulingGroup != nil {
+		t.Errorf("published %v: the budget went to another job", published)
+	}
+	r.SetBudget(budget("job"))
+	if change := r.DeleteBudget(pdb, budget("").GroupKind); published.min(pdb) != 0 || len(change.Shown) != 1 {
+		t.Errorf("published %v, shown %v: the budget is gone", published, change.Shown)
+	}
+}
+
+func TestDoubts(t *testing.T) {
+	r := New(sink{})
+	r.SetObject(objectGang, object(objectGang, 1))
+	r.SetPod(pod("a", ofObject, priority(3)))
+	if doubt := r.Doubt(objectGang); doubt != "" {
+		t.Errorf("Doubt = %q about a plain gang", doubt)
+	}
+	classy := object(objectGang, 1)
+	classy.PriorityClass = "gold"
+	r.SetObject(objectGang, classy)
+	if doubt := r.Doubt(objectGang); !strings.Contains(doubt, "PriorityClass gold not found") || !strings.Contains(doubt, "3") {
+		t.Errorf("Doubt = %q", doubt)
+	}
+	r.SetClass("gold", Terms{Priority: 9}, true)
+	if doubt := r.Doubt(objectGang); doubt != "" {
+		t.Errorf("Doubt = %q though the class exists", doubt)
+	}
+	classy.TopologyKey = "rack"
+	r.SetObject(objectGang, classy)
+	if doubt := r.Doubt(objectGang); !strings.Contains(doubt, "rack is not heeded") {
+		t.Errorf("Doubt = %q", doubt)
+	}
+	r.SetPod(pod("b", ofObject, note(volcano.GroupAnnotation, "other")))
+	if doubt := r.Doubt(objectGang); !strings.Contains(doubt, "volcano other does not") {
+		t.Errorf("Doubt = %q", doubt)
+	}
+	r.SetPod(pod("n", inField("n"), ofObject))
+	if doubt := r.Doubt(gang.Key{Dialect: gang.Native, Namespace: "research", Name: "n"}); !strings.Contains(doubt, "native n counts, scheduler-plugins llama does not") {
+		t.Errorf("Doubt = %q", doubt)
+	}
+}
+
+func TestTerms(t *testing.T) {
+	published := sink{}
+	r := New(published)
+	never := func(p *corev1.Pod) {
+		policy := corev1.PreemptNever
+		p.Spec.PreemptionPolicy = &policy
+	}
+	r.SetObject(objectGang, object(objectGang, 3))
+	r.SetPod(pod("w0", ofObject))
+	worker := pod("w1", ofObject, never)
+	r.SetPod(worker)
+	change := r.SetPod(pod("launcher", ofObject, priority(100), never))
+	if len(change.Shown) != 3 || len(change.Terms) != 1 {
+		t.Errorf("change %+v: the workers' priority rose with the launcher's", change)
+	}
+	want := func(p int32, policy corev1.PreemptionPolicy) {
+		t.Helper()
+		view := r.View(worker)
+		if *view.Spec.Priority != p || *published["research/scheduler-plugins:llama"].Spec.Priority != p {
+			t.Errorf("priority %d of the member, %d of the gang, want %d", *view.Spec.Priority, *published["research/scheduler-plugins:llama"].Spec.Priority, p)
+		}
+		if got := view.Spec.PreemptionPolicy; (got == nil) != (policy == "") || (got != nil && *got != policy) {
+			t.Errorf("policy %v, want %q", got, policy)
+		}
+		if worker.Spec.Priority != nil {
+			t.Error("what the API server said was changed")
+		}
+	}
+	want(100, corev1.PreemptNever)
+	r.SetPod(pod("chief", ofObject, priority(100))) // of the same priority, and it may preempt
+	want(100, "")
+	r.DeletePod("launcher")
+	r.DeletePod("chief")
+	want(0, "")
+	if change := r.SetPod(pod("w0", ofObject, func(p *corev1.Pod) { p.ResourceVersion = "2" })); len(change.Shown) != 0 {
+		t.Errorf("shown %v though nothing in common changed", change.Shown)
+	}
+	o := object(objectGang, 3)
+	o.PriorityClass = "gold"
+	r.SetObject(objectGang, o)
+	if change := r.SetClass("gold", Terms{Priority: 7, Policy: corev1.PreemptNever}, true); len(change.Shown) != 2 {
+		t.Errorf("shown %v: the class of the gang appeared", change.Shown)
+	}
+	want(7, corev1.PreemptNever)
+	declared := int32(8)
+	o.Priority = &declared
+	r.SetObject(objectGang, o)
+	want(8, "")
+	o.Priority = nil
+	r.SetObject(objectGang, o)
+	r.SetClass("gold", Terms{}, false)
+	want(0, "")
+	if policy := published["research/scheduler-plugins:llama"].Spec.PreemptionPolicy; policy != nil {
+		t.Errorf("policy of the group: %v", *policy)
+	}
+}
+
+// A pod that is on its way out has its place still, and no part in the gang.
+func TestLeavingMembers(t *testing.T) {
+	published := sink{}
+	r := New(published)
+	r.SetPod(pod("a", ofLabels, needs("1")))
+	now := metav1.Now()
+	out := pod("a", ofLabels, needs("1"), func(p *corev1.Pod) { p.DeletionTimestamp, p.Spec.NodeName = &now, "n1" })
+	r.SetPod(out)
+	if len(published) != 0 || r.View(out).Spec.SchedulingGroup != nil {
+		t.Errorf("published %v", published)
+	}
+	if n := len(r.Pods(labelGang)); n != 1 {
+		t.Errorf("%d pods, want the one that leaves", n)
+	}
+	r.DeletePod("a")
+	if n := len(r.Pods(labelGang)); n != 0 {
+		t.Errorf("%d pods", n)
+	}
+}

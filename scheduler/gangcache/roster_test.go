@@ -1,0 +1,334 @@
+package gangcache
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+)
+
+// sink records what the roster publishes.
+type sink map[string]*schedulingv1beta1.PodGroup
+
+func (s sink) Set(group *schedulingv1beta1.PodGroup) { s[group.Namespace+"/"+group.Name] = group }
+func (s sink) Delete(namespace, name string)         { delete(s, namespace+"/"+name) }
+
+// min is the minimum of a gang as the engine sees it; 0 if it does not see it.
+func (s sink) min(key gang.Key) int32 {
+	group := s[key.Namespace+"/"+key.VirtualName()]
+	if group == nil || group.Spec.SchedulingPolicy.Gang == nil {
+		return 0
+	}
+	return group.Spec.SchedulingPolicy.Gang.MinCount
+}
+
+func pod(uid string, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: uid, UID: types.UID(uid)}}
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+func priority(p int32) func(*corev1.Pod) { return func(pod *corev1.Pod) { pod.Spec.Priority = &p } }
+
+func label(key, value string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { metav1.SetMetaDataLabel(&pod.ObjectMeta, key, value) }
+}
+
+func note(key, value string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { metav1.SetMetaDataAnnotation(&pod.ObjectMeta, key, value) }
+}
+
+func owned(uid types.UID) func(*corev1.Pod) {
+	yes := true
+	return func(pod *corev1.Pod) {
+		pod.OwnerReferences = []metav1.OwnerReference{{UID: uid, Controller: &yes}}
+	}
+}
+
+func scheduler(name string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Spec.SchedulerName = name }
+}
+
+func succeeded(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded }
+
+var (
+	ofObject = label(schedulerplugins.PodGroupLabel, "llama")
+	ofLabels = label(labels.NameLabel, "llama")
+	needs    = func(n string) func(*corev1.Pod) { return label(labels.MinAvailableLabel, n) }
+
+	objectGang = gang.Key{Dialect: gang.SchedulerPlugins, Namespace: "research", Name: "llama"}
+	labelGang  = gang.Key{Dialect: gang.Labels, Namespace: "research", Name: "llama"}
+)
+
+func object(key gang.Key, minMember int32) Object {
+	for _, r := range Readers() {
+		if r.Dialect == key.Dialect {
+			return Object{Declaration: gang.Declaration{Key: key, UID: "u", MinMember: minMember}, GroupKind: r.Kinds[0].GroupKind}
+		}
+	}
+	return Object{}
+}
+
+func TestAGangNeedsItsObjectAndAMember(t *testing.T) {
+	published := sink{}
+	r := New(published)
+	r.SetPod(pod("a", ofObject, priority(7)))
+	if len(published) != 0 {
+		t.Fatalf("published without an object: %v", published)
+	}
+	if why := r.Incomplete(objectGang); why != "PodGroup research/llama not found" {
+		t.Errorf("Incomplete = %q", why)
+	}
+	r.SetProblem(schedulerplugins.GVK().GroupKind(), "list podgroups: forbidden")
+	if why := r.Incomplete(objectGang); !strings.HasSuffix(why, "not found: list podgroups: forbidden") {
+		t.Errorf("Incomplete = %q", why)
+	}
+	llama := object(objectGang, 2)
+	r.SetObject(objectGang, llama)
+	group := published["research/scheduler-plugins:llama"]
+	if group == nil || published.min(objectGang) != 2 || *group.Spec.Priority != 7 || group.Spec.DisruptionMode.All == nil {
+		t.Fatalf("published %+v, want minimum 2 at the members' priority, evicted as a whole", group)
+	}
+	if why := r.Incomplete(objectGang); !strings.Contains(why, "1/2 pods exist") {
+		t.Errorf("Incomplete = %q, want 1/2 pods exist", why)
+	}
+	r.SetPod(pod("b", ofObject))
+	if why := r.Incomplete(objectGang); why != "" {
+		t.Errorf("Incomplete = %q for a whole gang", why)
+	}
+	r.SetPod(pod("b", ofObject, func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue"}} }))
+	if why := r.Incomplete(objectGang); !strings.Contains(why, "2/2 pods exist, 1 gated: pod b by kueue") {
+		t.Errorf("Incomplete = %q, want the gate", why)
+	}
+	r.DeleteObject(objectGang, llama.GroupKind)
+	if len(published) != 0 {
+		t.Errorf("still published without its object: %v", published)
+	}
+	r.SetObject(objectGang, llama)
+	r.DeletePod("a")
+	r.DeletePod("b")
+	if len(published) != 0 {
+		t.Errorf("still published without members: %v", published)
+	}
+	r.DeleteObjects(llama.GroupKind)
+	if len(r.gangs)+len(r.claimed)+len(r.owned) != 0 {
+		t.Errorf("left behind: %v %v %v", r.gangs, r.claimed, r.owned)
+	}
+}
+
+func TestResetForgetsTheObjectsOfOneKind(t *testing.T) {
+	published := sink{}
+	r := New(published)
+	r.SetObject(objectGang, object(objectGang, 1))
+	r.SetPod(pod("a", ofObject))
+	r.SetPod(pod("b", ofLabels, needs("1")))
+	if len(published) != 2 {
+		t.Fatalf("published %v, want two gangs of one name", published)
+	}
+	if change := r.DeleteObjects(object(objectGang, 1).GroupKind); fmt.Sprint(change.Keys) != fmt.Sprint([]gang.Key{objectGang}) {
+		t.Errorf("changed %v", change.Keys)
+	}
+	if published.min(labelGang) != 1 || len(published) != 1 {
+		t.Errorf("published %v, want the labelled gang only", published)
+	}
+}
+
+func TestLabelledGangs(t *testing.T) {
+	published := sink{}
+	r := New(published)
+	r.SetPod(pod("a", ofLabels, needs("3")))
+	r.SetPod(pod("b", ofLabels, needs("5")))
+	r.SetPod(pod("c", ofLabels))
+	if got := published.min(labelGang); got != 5 {
+		t.Fatalf("minCount = %d, want the largest, 5", got)
+	}
+	r.DeletePod("b")
+	if got := published.min(labelGang); got != 3 {
+		t.Errorf("minCount = %d after the larger one left, want 3", got)
+	}
+	r.DeletePod("c")
+	r.SetPod(pod("a", ofLabels, needs("five")))
+	if len(published) != 0 {
+		t.Errorf("published %v", published)
+	}
+	if why := r.Incomplete(labelGang); !strings.Contains(why, labels.MinAvailableLabel) || !strings.Contains(why, `"five"`) {
+		t.Errorf("Incomplete = %q, want the label and its value", why)
+	}
+}
+
+func TestAnUnreadableObjectHasNoMinimum(t *testing.T) {
+	published := sink{}
+	r := New(published)
+	r.SetPod(pod("a", ofObject))
+	r.SetObject(objectGang, object(objectGang, 1))
+	if published.min(objectGang) != 1 {
+		t.Fatalf("published %v", published)
+	}
+	broken := object(objectGang, 1)
+	broken.Unreadable = errors.New("spec.minMember: want a number")
+	r.SetObject(objectGang, broken)
+	if len(published) != 0 {
+		t.Errorf("published with the minimum of old: %v", published)
+	}
+	if why := r.Incomplete(objectGang); !strings.Contains(why, "PodGroup research/llama cannot be read: spec.minMember") {
+		t.Errorf("Incomplete = %q", why)
+	}
+	r.SetPod(pod("a", ofObject, func(p *corev1.Pod) { p.Spec.NodeName = "n1" }))
+	if doubt := r.Doubt(objectGang); !strings.Contains(doubt, "cannot be read") {
+		t.Errorf("Doubt = %q about a gang that runs", doubt)
+	}
+}
+
+func TestCompletedMembersCount(t *testing.T) {
+	published := sink{}
+	r := New(published)
+	r.SetObject(objectGang, object(objectGang, 3))
+	for _, uid := range []string{"a", "b", "c"} {
+		r.SetPod(pod(uid, ofObject))
+	}
+	want := func(what string, min int32) {
+		t.Helper()
+		if got := published.min(objectGang); got != min {
+			t.Errorf("%s: minCount %d, want %d", what, got, min)
+		}
+	}
+	r.SetEnded(pod("a", ofObject, succeeded)) // seen there before it is gone here
+	want("a is still in both caches", 3)
+	r.DeletePod("a")
+	want("a completed", 2)
+	r.SetEnded(pod("b", ofObject, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }))
+	r.DeletePod("b")
+	want("b failed", 2)
+	if why := r.Incomplete(objectGang); !strings.Contains(why, "2/3 pods exist, 1 of them completed") {
+		t.Errorf("Incomplete = %q", why)
+	}
+	if n := len(r.Pods(objectGang)); n != 3 {
+		t.Errorf("%d pods, want all of them", n)
+	}
+	r.SetEnded(pod("c", ofObject, succeeded))
+	r.SetEnded(pod("d", ofObject, succeeded))
+	r.SetPod(pod("e", ofObject))
+	want("never less than one", 1)
+	now := metav1.Now()
+	r.SetEnded(pod("d", ofObject, succeeded, func(p *corev1.Pod) { p.DeletionTimestamp = &now }))
+	r.DeleteEnded("a")
+	r.DeletePod("c")
+	want("what is deleted counts no more", 2)
+}
+
+func TestAnEarlierRunDoesNotCount(t *testing.T) {
+	published := sink{}
+	r := New(published)
+	for _, uid := range []string{"old-0", "old-1"} {
+		r.SetEnded(pod(uid, ofLabels, needs("3"), succeeded, owned("first run")))
+	}
+	r.SetPod(pod("new-0", ofLabels, needs("3"), owned("second run")))
+	if got := published.min(labelGang); got != 3 {
+		t.Errorf("minCount %d: members of an earlier job of the same name count", got)
+	}
+	r.SetEnded(pod("new-1", ofLabels, needs("3"), succeeded, owned("second run")))
+	if got := published.min(labelGang); got != 2 {
+		t.Errorf("minCount %d, want 2: one of this job completed", got)
+	}
+	if got := r.Completed(labelGang); got != 1 {
+		t.Errorf("%d completed, want the one of this job", got)
+	}
+}
+
+// taskGroup is Volcano's group with a minimum for each task.
+func taskGroup(t *testing.T, key gang.Key, minMember int32, tasks map[string]int32) Object {
+	t.Helper()
+	o := object(key, minMember)
+	mins := map[string]any{}
+	for task, n := range tasks {
+		mins[task] = int64(n)
+	}
+	d, err := volcano.Decode(&unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"namespace": key.Namespace, "name": key.Name, "uid": "u"},
+		"spec":     map[string]any{"minMember": int64(minMember), "minTaskMember": mins},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Declaration = d
+	return o
+}
+
+func TestRolesHaveMinimums(t *testing.T) {
+	published := sink{}
+	r := New(published)
+	key := gang.Key{Dialect: gang.Volcano, Namespace: "research", Name: "llama"}
+	r.SetObject(key, taskGroup(t, key, 3, map[string]int32{"ps": 1, "worker": 2}))
+	member := func(uid, role string) *corev1.Pod {
+		return pod(uid, note(volcano.GroupAnnotation, "llama"), note("volcano.sh/task-spec", role))
+	}
+	r.SetPod(member("w0", "Worker"))
+	r.SetPod(member("w1", "worker"))
+	r.SetPod(member("w2", "worker"))
+	if why := r.Incomplete(key); len(published) != 0 || !strings.Contains(why, "0/1 pods exist of role ps") {
+		t.Errorf("published %v, Incomplete = %q", published, why)
+	}
+	r.SetPod(member("p0", "ps"))
+	if got := published.min(key); got != 3 {
+		t.Errorf("minCount %d, want the gang's, 3", got)
+	}
+	// A job that may start with fewer than all of its tasks' minimums.
+	r.SetObject(key, taskGroup(t, key, 2, map[string]int32{"ps": 1, "worker": 5}))
+	if got, why := published.min(key), r.Incomplete(key); got != 2 || why != "" {
+		t.Errorf("minCount %d, Incomplete = %q, want 2 members whatever their roles", got, why)
+	}
+}
+
+// In KAI each subgroup has to be there, whatever the group as a whole asks for.
+func TestRolesOfKAI(t *testing.T) {
+	published := sink{}
+	r := New(published)
+	key := gang.Key{Dialect: gang.KAI, Namespace: "research", Name: "llama"}
+	o := object(key, 2)
+	o.RoleMin = map[string]int32{"ps": 1, "worker": 2}
+	r.SetObject(key, o)
+	for _, uid := range []string{"w0", "w1", "p0"} {
+		role := map[byte]string{'w': "worker", 'p': "ps"}[uid[0]]
+		if why := r.Incomplete(key); why == "" {
+			t.Errorf("complete without %s", uid)
+		}
+		r.SetPod(pod(uid, note("pod-group-name", "llama"), label("kai.scheduler/subgroup-name", role)))
+	}
+	if got, why := published.min(key), r.Incomplete(key); got != 3 || why != "" {
+		t.Errorf("minCount %d, Incomplete = %q, want the sum over the roles, 3", got, why)
+	}
+}
+
+func TestBasicGroupsAreNoGangs(t *testing.T) {
+	published := sink{}
+	r := New(published)
+	key := gang.Key{Dialect: gang.Native, Namespace: "research", Name: "llama"}
+	o := object(key, 1)
+	o.Basic = true
+	r.SetObject(key, o)
+	name := "llama"
+	r.SetPod(pod("a", func(p *corev1.Pod) { p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &name} }))
+	group := published["research/native:llama"]
+	if group == nil || group.Spec.SchedulingPolicy.Basic == nil || group.Spec.SchedulingPolicy.Gang != nil || group.Spec.DisruptionMode.Single == nil {
+		t.Errorf("published %+v", group)
+	}
+	if why := r.Incomplete(key); why != "" {
+		t.Errorf("Incomplete = %q", why)
+	}
+}
+
+var podGroups = func(group string) schema.GroupKind { return schema.GroupKind{Group: group, Kind: "PodGroup"} }

@@ -1,0 +1,74 @@
+package groupinformer
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+)
+
+// established reports whether a definition's names are accepted and served.
+func established(u *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, c := range conditions {
+		condition, ok := c.(map[string]any)
+		if ok && condition["type"] == "Established" {
+			return condition["status"] == "True"
+		}
+	}
+	return false
+}
+
+// onlyFields keeps of an object its identity and the named top-level fields,
+// so that a cache holds nothing that nobody reads.
+func onlyFields(keep ...string) cache.TransformFunc {
+	keep = append([]string{"apiVersion", "kind", "metadata"}, keep...)
+	return func(obj any) (any, error) {
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			return obj, nil
+		}
+		u.SetManagedFields(nil)
+		for field := range u.Object {
+			if !slices.Contains(keep, field) {
+				delete(u.Object, field)
+			}
+		}
+		return u, nil
+	}
+}
+
+// onlyServed keeps of a definition in which versions it is served, and of those
+// that nobody asks for the name. The schema is the bulk of a definition.
+func onlyServed(wanted map[string]schema.GroupResource) cache.TransformFunc {
+	return func(obj any) (any, error) {
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			return obj, nil
+		}
+		if _, ok := wanted[u.GetName()]; !ok {
+			bare := &unstructured.Unstructured{}
+			bare.SetGroupVersionKind(u.GroupVersionKind())
+			bare.SetName(u.GetName())
+			bare.SetUID(u.GetUID())
+			bare.SetResourceVersion(u.GetResourceVersion())
+			return bare, nil
+		}
+		field, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "versions")
+		versions, _ := field.([]any)
+		for _, v := range versions {
+			if v, ok := v.(map[string]any); ok {
+				for field := range v {
+					if field != "name" && field != "served" && field != "storage" {
+						delete(v, field)
+					}
+				}
+			}
+		}
+		u.Object["spec"] = map[string]any{"versions": versions}
+		u.SetManagedFields(nil)
+		u.SetAnnotations(nil) // may hold the whole manifest
+		return u, nil
+	}
+}

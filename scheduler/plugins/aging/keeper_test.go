@@ -1,0 +1,179 @@
+package aging
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+func quantity(n int64) *resource.Quantity { return resource.NewQuantity(n, resource.DecimalSI) }
+
+func ownedBy(kind string) []metav1.OwnerReference {
+	yes := true
+	return []metav1.OwnerReference{{Kind: kind, Controller: &yes}}
+}
+
+// yard is a keeper with a cluster to keep.
+type yard struct {
+	*Keeper
+	clock   *clocktesting.FakeClock
+	nodes   []*corev1.Node
+	pods    []*corev1.Pod
+	waiting []Gang
+	idle    []Gang
+	partly  map[types.NamespacedName]bool
+	placed  map[types.UID]bool
+	rooms   room
+	asked   []*corev1.Pod // what Cluster was last asked for
+	roles   func([]*corev1.Pod)
+	woken   []string
+	looked  int
+	lifted  int
+}
+
+func newYard(nodes ...*corev1.Node) *yard {
+	y := &yard{clock: clocktesting.NewFakeClock(noon), nodes: nodes}
+	y.Keeper = NewKeeper(nil, y.clock)
+	y.view, y.source, y.after[""], y.Promises = y, y, time.Minute, y
+	y.Released = func() { y.lifted++ }
+	return y
+}
+
+func (y *yard) Gangs() (all []Gang) {
+	for _, g := range y.waiting {
+		g.Waits = true
+		all = append(all, g)
+	}
+	for _, g := range y.idle {
+		g.Idle = true
+		all = append(all, g)
+	}
+	return all
+}
+
+func (y *yard) Partly(group types.NamespacedName) bool { return y.partly[group] }
+
+func (y *yard) Pending(pod *corev1.Pod) bool { return !y.placed[pod.UID] }
+
+// room is what has been promised to others.
+type room struct {
+	leave      []types.UID
+	come, dead []*corev1.Pod
+}
+
+func (y *yard) Cleared(types.NamespacedName, *corev1.Pod) ([]types.UID, []*corev1.Pod) {
+	return y.rooms.leave, y.rooms.come
+}
+
+func (y *yard) Replaced(types.NamespacedName, *corev1.Pod) []*corev1.Pod { return y.rooms.dead }
+
+func (y *yard) Wake(pods map[string]*corev1.Pod) {
+	y.woken = append(y.woken, slices.Sorted(maps.Keys(pods))...)
+}
+
+func (y *yard) Cluster(pods []*corev1.Pod) (*placement.Cluster, error) {
+	y.looked++
+	y.asked = pods
+	return cluster(y.nodes, y.pods...), nil
+}
+
+func (y *yard) Roles(pods []*corev1.Pod) ([]placement.Role, error) {
+	if y.roles != nil {
+		y.roles(pods)
+	}
+	return []placement.Role{{Name: "worker", Pod: pods[0], Count: int32(len(pods))}}, nil
+}
+
+func (y *yard) review(t *testing.T, after time.Duration) []Reservation {
+	t.Helper()
+	y.clock.Step(after)
+	if err := y.Review(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return y.Held()
+}
+
+func TestOnlyALongWaitGetsAReservation(t *testing.T) {
+	y := newYard(aNode("a", 4))
+	y.pods = onNode("a", 4)
+	y.waiting = []Gang{aGang("g", 4, 1)}
+	if held := y.review(t, 59*time.Second); len(held) != 0 || y.looked != 0 {
+		t.Errorf("after 59s: %d reservations, looked %d times", len(held), y.looked)
+	}
+	if held := y.review(t, time.Second); len(held) != 1 || len(held[0].Nodes["a"].Members) != 4 {
+		t.Errorf("after 60s: %+v", held)
+	}
+	if y.review(t, 0); y.looked != 1 {
+		t.Errorf("looked %d times in one second", y.looked)
+	}
+	y.after[""] = 0
+	y.replace(nil)
+	if y.review(t, time.Hour); y.looked != 1 {
+		t.Error("switched off, it looks")
+	}
+}
+
+func TestOneReservationAPriority(t *testing.T) {
+	y := newYard(aNode("a", 4), aNode("b", 4))
+	y.pods = append(onNode("a", 4), onNode("b", 4)...)
+	older, high := aGang("older", 2, 1), aGang("high", 4, 1)
+	older.Since, high.Priority = noon.Add(-time.Hour), 10
+	y.waiting = []Gang{aGang("young", 1, 1), high, older}
+	held := y.review(t, time.Minute)
+	if len(held) != 2 || held[0].Group != high.Group || held[1].Group != older.Group {
+		t.Fatalf("held %+v", held)
+	}
+	for _, uid := range leaving(held[1]) {
+		if slices.Contains(leaving(held[0]), uid) {
+			t.Errorf("two gangs wait for the place of %s", uid)
+		}
+	}
+}
+
+func TestAReservationStaysWhereItIs(t *testing.T) {
+	y := newYard(aNode("a", 4), aNode("b", 4))
+	y.pods = append(onNode("a", 4), onNode("b", 4)...)
+	y.waiting = []Gang{aGang("g", 3, 1)}
+	before := y.review(t, time.Minute)
+	// The last of b would now be chosen, having run longer than anybody on a.
+	for _, pod := range y.pods[4:] {
+		startedAt(noon.Add(-24 * time.Hour))(pod)
+	}
+	y.pods = y.pods[1:]
+	if after := y.review(t, time.Minute); len(after) != 1 || !slices.Equal(leaving(after[0]), leaving(before[0])) || y.lifted != 0 {
+		t.Errorf("moved from %v to %v", leaving(before[0]), leaving(after[0]))
+	}
+	y.nodes = y.nodes[1:]
+	y.pods = y.pods[3:]
+	if after := y.review(t, time.Minute); len(after) != 1 || len(after[0].Nodes["b"].Members) != 3 || y.lifted != 1 {
+		t.Errorf("its node is gone: %+v, lifted %d", after, y.lifted)
+	}
+}
+
+func TestWhoWasTurnedAwayIsWoken(t *testing.T) {
+	y := newYard(aNode("a", 4))
+	y.pods = onNode("a", 4)
+	g := aGang("g", 4, 1)
+	y.waiting = []Gang{g}
+	y.review(t, time.Minute)
+	y.turnAway(g.Group, aPod("p", "", 1))
+	y.turnAway(g.Group, aPod("p", "", 1))
+	y.sweep()
+	if len(y.woken) != 0 {
+		t.Errorf("woken %v while the gang waits", y.woken)
+	}
+	y.waiting = nil
+	y.sweep()
+	if !slices.Equal(y.woken, []string{"team/p"}) || y.lifted != 1 || len(y.Held()) != 0 {
+		t.Errorf("woken %v, lifted %d, held %v", y.woken, y.lifted, y.Held())
+	}
+}

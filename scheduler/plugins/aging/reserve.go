@@ -1,0 +1,243 @@
+// Package aging keeps large gangs from starving: a gang that has waited too
+// long gets one reservation of the places that come free soonest, and smaller
+// jobs go on running around it (EASY backfill). Nothing is ever evicted for a
+// reservation.
+package aging
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	fit "github.com/gangctl/gangctl/pkg/placement"
+)
+
+// RuntimeAnnotation on a pod says how long it runs at most, as a duration from
+// its start ("90m"), for pods that do not want activeDeadlineSeconds to kill
+// them. It is a promise that only the scheduler reads.
+const RuntimeAnnotation = "gangctl.dev/expected-runtime"
+
+// Gang is a gang that may wait.
+type Gang struct {
+	Group    types.NamespacedName
+	Priority int32
+	// Waits: it waits for places. Idle: it does not even want any, because members
+	// are missing or held back, or it has not been tried, or it has what it needs.
+	Waits, Idle bool
+	// Since is when it began to wait; zero where its pods do not say.
+	Since time.Time
+	// Open are the members without a place, by name.
+	Open []*corev1.Pod
+	// Members are the same as what is to be placed.
+	Members fit.Gang
+}
+
+// Reservation is the places that wait for one gang.
+type Reservation struct {
+	Group    types.NamespacedName
+	Priority int32
+	Since    time.Time
+	// Start is when the last of the places is free at the latest; zero where
+	// somebody on them runs without a limit.
+	Start time.Time
+	// Nodes are the reserved places by the name of their node.
+	Nodes map[string]Place
+	// Bound are the members that had a place before, which are not among those of
+	// the reservation.
+	Bound map[types.UID]bool
+}
+
+// equal tells whether two reservations keep the same.
+func (r Reservation) equal(other Reservation) bool {
+	return r.Group == other.Group && maps.EqualFunc(r.Nodes, other.Nodes, Place.equal)
+}
+
+// Place is what is reserved on one node.
+type Place struct {
+	// Members are the pods of the gang that are to run there.
+	Members []*corev1.Pod
+	// Leaving are the pods whose end the place waits for.
+	Leaving map[types.UID]bool
+}
+
+func (p Place) equal(q Place) bool {
+	return len(p.Members) == len(q.Members) && maps.Equal(p.Leaving, q.Leaving)
+}
+
+// Choose picks the places that come free soonest. The pods that have to end are
+// as few and end as early as possible: those with a known end first, then those
+// that have run longest. ok is false where the gang would not even fit with
+// everybody gone, or where that could not be found out before ctx ends.
+func Choose(ctx context.Context, scene Scene, g Gang, now time.Time) (r Reservation, ok bool) {
+	cluster := scene.Cluster
+	running := scene.leavers(g, now)
+	slices.SortFunc(running, func(a, b *corev1.Pod) int { return soonest(a, b, now) })
+	after := func(n int64) fit.Result {
+		return fit.Place(ctx, cluster.Without(uids(running[:n])...), g.Members, fit.Options{Budget: searchBudget})
+	}
+	n := fewest(int64(len(running)), func(n int64) bool { return after(n).Fits() })
+	if n < 0 {
+		return Reservation{}, false
+	}
+	leaving, result := necessary(running[:n], after(n), func(rest []*corev1.Pod) fit.Result {
+		return fit.Place(ctx, cluster.Without(uids(rest)...), g.Members, fit.Options{Budget: searchBudget})
+	})
+	if !result.Fits() {
+		return Reservation{}, false // the time ran out in between
+	}
+	return reserve(g, result.Placement, leaving, now), true
+}
+
+// fewest is the smallest n for which fits is true, -1 if it is not even for
+// all. It doubles before it halves, for most gangs need few to end.
+func fewest(all int64, fits func(int64) bool) int64 {
+	hi := int64(1)
+	for hi < all && !fits(hi) {
+		hi *= 2
+	}
+	if hi >= all {
+		if hi = all; !fits(all) {
+			return -1
+		}
+	}
+	lo := hi/2 - 1 // does not fit, or is before the first
+	for hi-lo > 1 {
+		if mid := (lo + hi) / 2; fits(mid) {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	return hi
+}
+
+// necessary leaves out those whose end does not matter: they are on nodes that
+// the gang does not use, or the gang fits beside them. Those that end last are
+// tried first.
+func necessary(leaving []*corev1.Pod, result fit.Result, without func([]*corev1.Pod) fit.Result) ([]*corev1.Pod, fit.Result) {
+	used := map[string]bool{}
+	for _, a := range result.Placement {
+		used[a.Node] = true
+	}
+	kept := slices.DeleteFunc(slices.Clone(leaving), func(p *corev1.Pod) bool { return !used[p.Spec.NodeName] })
+	best := without(kept)
+	if !best.Fits() { // spread or affinity may count pods on other nodes
+		kept, best = slices.Clone(leaving), result
+	}
+	for i := len(kept) - 1; i >= 0; i-- {
+		fewer := slices.Delete(slices.Clone(kept), i, i+1)
+		if r := without(fewer); r.Fits() {
+			kept, best = fewer, r
+		}
+	}
+	return kept, best
+}
+
+func reserve(g Gang, placement []fit.Assignment, leaving []*corev1.Pod, now time.Time) Reservation {
+	r := Reservation{Group: g.Group, Priority: g.Priority, Since: g.Since, Start: now, Nodes: map[string]Place{}, Bound: map[types.UID]bool{}}
+	for _, uid := range g.Members.Bound {
+		r.Bound[uid] = true
+	}
+	member := map[string]*corev1.Pod{}
+	for _, role := range g.Members.Roles {
+		member[role.Name] = role.Pod
+	}
+	for _, a := range placement {
+		p, known := r.Nodes[a.Node]
+		if !known {
+			p.Leaving = map[types.UID]bool{}
+		}
+		p.Members = append(p.Members, member[a.Role])
+		r.Nodes[a.Node] = p
+	}
+	for _, pod := range leaving {
+		if p, ok := r.Nodes[pod.Spec.NodeName]; ok {
+			p.Leaving[pod.UID] = true
+		}
+		end := EndOf(pod, now)
+		if end.IsZero() || r.Start.IsZero() {
+			r.Start = time.Time{}
+		} else if end.After(r.Start) {
+			r.Start = end
+		}
+	}
+	return r
+}
+
+// soonest orders pods by their end; those without a known one come last, the
+// longest running first.
+func soonest(a, b *corev1.Pod, now time.Time) int {
+	x, y := EndOf(a, now), EndOf(b, now)
+	switch {
+	case x.IsZero() != y.IsZero():
+		if x.IsZero() {
+			return 1
+		}
+		return -1
+	case x.IsZero():
+		x, y = startOf(a, now), startOf(b, now)
+	}
+	return cmp.Or(x.Compare(y), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// late is how long after its end a pod is still expected to end.
+const late = time.Minute
+
+// EndOf is when a pod ends at the latest by its own word, zero where it gives
+// none, or has not kept it. A pod that has not started is taken to start now, and
+// one that is being deleted ends when its grace does.
+func EndOf(pod *corev1.Pod, now time.Time) time.Time {
+	var end time.Time
+	if pod.DeletionTimestamp != nil {
+		end = pod.DeletionTimestamp.Time
+	} else if limit, ok := limitOf(pod); ok {
+		end = startOf(pod, now).Add(limit)
+	}
+	if now.Sub(end) > late {
+		return time.Time{}
+	}
+	return end
+}
+
+// hangs tells whether a pod should have gone long ago: it is not to be waited for.
+func hangs(pod *corev1.Pod, now time.Time) bool {
+	return pod.DeletionTimestamp != nil && now.Sub(pod.DeletionTimestamp.Time) > late
+}
+
+// limitOf is how long a pod may run by its own word.
+func limitOf(pod *corev1.Pod) (time.Duration, bool) {
+	if seconds := pod.Spec.ActiveDeadlineSeconds; seconds != nil {
+		return time.Duration(*seconds) * time.Second, true
+	}
+	d, err := time.ParseDuration(pod.Annotations[RuntimeAnnotation])
+	return d, err == nil && d > 0
+}
+
+func startOf(pod *corev1.Pod, now time.Time) time.Time {
+	if pod.Status.StartTime != nil {
+		return pod.Status.StartTime.Time
+	}
+	return now
+}
+
+func uids(pods []*corev1.Pod) []types.UID {
+	all := make([]types.UID, 0, len(pods))
+	for _, pod := range pods {
+		all = append(all, pod.UID)
+	}
+	return all
+}
+
+// DisplayName is a gang's name as its users know it.
+func DisplayName(group types.NamespacedName) string {
+	if key, err := gang.ParseVirtualName(group.Namespace, group.Name); err == nil {
+		return key.Namespace + "/" + key.Name
+	}
+	return group.String()
+}

@@ -1,0 +1,162 @@
+package aging
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// leaving lists all pods whose end a reservation waits for.
+func leaving(r Reservation) (names []string) {
+	for _, place := range r.Nodes {
+		for uid := range place.Leaving {
+			names = append(names, string(uid))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func choose(t *testing.T, nodes []*corev1.Node, pods []*corev1.Pod, g Gang) (Reservation, bool) {
+	t.Helper()
+	return Choose(t.Context(), Scene{Cluster: cluster(nodes, pods...)}, g, noon)
+}
+
+func TestChooseTakesThoseThatEndFirst(t *testing.T) {
+	nodes := []*corev1.Node{aNode("a", 4), aNode("b", 4)}
+	pods := []*corev1.Pod{
+		aPod("late", "a", 2, endsIn(3*time.Hour)), aPod("soon", "a", 2, endsIn(time.Hour)),
+		aPod("later", "b", 2, endsIn(2*time.Hour)), aPod("never", "b", 2),
+	}
+	r, ok := choose(t, nodes, pods, aGang("g", 2, 2))
+	if !ok || !slices.Equal(leaving(r), []string{"later", "soon"}) || !r.Start.Equal(noon.Add(2*time.Hour)) {
+		t.Errorf("ok %v, waits for %v until %s", ok, leaving(r), r.Start)
+	}
+	if len(r.Nodes["a"].Members) != 1 || len(r.Nodes["b"].Members) != 1 {
+		t.Errorf("places %+v", r.Nodes)
+	}
+}
+
+func TestChooseLeavesOutWhoseEndDoesNotMatter(t *testing.T) {
+	nodes := []*corev1.Node{aNode("a", 4), aNode("b", 4)}
+	pods := []*corev1.Pod{aPod("soonest", "b", 1, endsIn(time.Minute)), aPod("rest", "b", 3), aPod("big", "a", 4, endsIn(time.Hour))}
+	r, ok := choose(t, nodes, pods, aGang("g", 1, 4))
+	if !ok || !slices.Equal(leaving(r), []string{"big"}) {
+		t.Errorf("ok %v, waits for %v", ok, leaving(r))
+	}
+}
+
+func TestChooseWithoutLimitsTakesTheOldest(t *testing.T) {
+	r, ok := choose(t, []*corev1.Node{aNode("a", 4)}, onNode("a", 4), aGang("g", 2, 1))
+	if !ok || !slices.Equal(leaving(r), []string{"a-0", "a-1"}) || !r.Start.IsZero() {
+		t.Errorf("ok %v, waits for %v until %s", ok, leaving(r), r.Start)
+	}
+}
+
+func TestChooseKnowsWhatIsHopeless(t *testing.T) {
+	daemon := aPod("daemon", "a", 1)
+	daemon.OwnerReferences = ownedBy("DaemonSet")
+	if r, ok := choose(t, []*corev1.Node{aNode("a", 4)}, []*corev1.Pod{daemon}, aGang("g", 2, 2)); ok {
+		t.Errorf("reserved %+v though a daemon stays", r.Nodes)
+	}
+	if r, ok := choose(t, []*corev1.Node{aNode("a", 4)}, nil, aGang("g", 5, 1)); ok {
+		t.Errorf("reserved %+v on a node that is too small", r.Nodes)
+	}
+}
+
+func TestFewest(t *testing.T) {
+	for all := int64(0); all <= 20; all++ {
+		for need := int64(0); need <= all+1; need++ {
+			want := need
+			if need > all {
+				want = -1
+			}
+			if got := fewest(all, func(n int64) bool { return n >= need }); got != want {
+				t.Errorf("fewest of %d where %d are needed: got %d, want %d", all, need, got, want)
+			}
+		}
+	}
+}
+
+func TestAdmits(t *testing.T) {
+	node := aNode("a", 8)
+	running := []*corev1.Pod{aPod("stays", "a", 2), aPod("goes", "a", 4, endsIn(time.Hour))}
+	r := Reservation{
+		Group: types.NamespacedName{Namespace: "team", Name: "labels:g"}, Priority: 5, Start: noon.Add(time.Hour),
+		Nodes: map[string]Place{"a": {Members: []*corev1.Pod{aPod("g-0", "", 4)}, Leaving: map[types.UID]bool{"goes": true}}},
+	}
+	for name, c := range map[string]struct {
+		pod  *corev1.Pod
+		want bool
+	}{
+		"leaves room":           {aPod("p", "", 2), true},
+		"takes a member's room": {aPod("p", "", 3), false},
+		"ends before":           {aPod("p", "", 3, runsFor(time.Hour)), true},
+		"ends after":            {aPod("p", "", 3, runsFor(time.Hour+time.Second)), false},
+		"outranks the gang":     {aPod("p", "", 3, ranked(6)), true},
+		"is the gang's equal":   {aPod("p", "", 3, ranked(5)), false},
+	} {
+		if got := r.Admits(c.pod, node, running, groupOf, noon); got != c.want {
+			t.Errorf("%s: admitted %v", name, got)
+		}
+	}
+	if !r.Admits(aPod("p", "", 9), aNode("b", 8), nil, groupOf, noon) {
+		t.Error("a node that is not reserved is none of its business")
+	}
+	full := aNode("a", 8)
+	full.Status.Allocatable[corev1.ResourcePods] = *quantity(3)
+	if !r.Admits(aPod("p", "", 1), full, running, groupOf, noon) || r.Admits(aPod("p", "", 1), full, append(running, aPod("more", "a", 0)), groupOf, noon) {
+		t.Error("the node's number of pods is not counted right")
+	}
+	r.Start = time.Time{}
+	if r.Admits(aPod("p", "", 3, runsFor(time.Second)), node, running, groupOf, noon) {
+		t.Error("nothing ends before a start that is not known")
+	}
+}
+
+func TestMembersThatStartedDoNotCountTwice(t *testing.T) {
+	node := aNode("a", 4)
+	member := aPod("g-0", "a", 2, func(p *corev1.Pod) { p.Labels = map[string]string{"gang": "g"} })
+	r := Reservation{Group: types.NamespacedName{Name: "g"}, Nodes: map[string]Place{"a": {Members: []*corev1.Pod{member}}}}
+	group := func(p *corev1.Pod) types.NamespacedName { return types.NamespacedName{Name: p.Labels["gang"]} }
+	if !r.Admits(aPod("p", "", 2), node, []*corev1.Pod{member}, group, noon) {
+		t.Error("a member that runs on its place is charged twice")
+	}
+}
+
+func TestWhatIsKept(t *testing.T) {
+	y := newYard(aNode("a", 8))
+	g := aGang("g", 2, 3)
+	y.pods = []*corev1.Pod{aPod("stays", "a", 2), aPod("goes", "a", 6, endsIn(time.Hour))}
+	y.waiting = []Gang{g}
+	y.review(t, time.Minute)
+	cpus := func(members ...*corev1.Pod) string {
+		kept, err := y.KeptFrom(types.NamespacedName{Name: "other"}, members)
+		if err != nil || len(kept) > 1 {
+			t.Fatalf("%v, %v", kept, err)
+		}
+		if len(kept) == 0 {
+			return "nothing"
+		}
+		return kept[0].Pod.Spec.Containers[0].Resources.Requests.Cpu().String()
+	}
+	if got := cpus(aPod("p", "", 1)); got != "0" {
+		t.Errorf("%s kept while the one who has to leave uses it all", got)
+	}
+	y.pods = y.pods[:1]
+	if got := cpus(aPod("p", "", 1)); got != "6" {
+		t.Errorf("%s kept after it left, want 6", got)
+	}
+	if got := cpus(aPod("p", "", 1, ranked(1))); got != "nothing" {
+		t.Errorf("%s kept from a pod that outranks the gang", got)
+	}
+	if got := cpus(aPod("p", "", 1, runsFor(time.Minute))); got != "nothing" {
+		t.Errorf("%s kept from a pod that ends before", got)
+	}
+	if kept, _ := y.KeptFrom(g.Group, g.Open); len(kept) != 0 || !slices.Equal(y.KeptFor(g.Group), []string{"a"}) {
+		t.Errorf("%v kept from the gang itself, %v for it", kept, y.KeptFor(g.Group))
+	}
+}

@@ -1,0 +1,174 @@
+package aging
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+const (
+	// searchBudget is how long the search for reservations may take. While it runs
+	// nothing else is scheduled.
+	searchBudget = 500 * time.Millisecond
+	// review is how often reservations are looked at again: whether their gang
+	// still waits, whether the places are still good, whether another is due.
+	review = time.Second
+	// share is how many times as long as it took it is rested after a review.
+	share = 20
+	// firstSetback is how long a gang is left alone for which there were no
+	// places; it doubles up to maxSetback.
+	firstSetback = 2 * time.Second
+	maxSetback   = time.Minute
+)
+
+// setback is of a gang for which no places were found.
+type setback struct {
+	until time.Time
+	wait  time.Duration
+}
+
+// Review brings the reservations up to date. It is cheap when called often: it
+// works once a review interval. Only the engine's scheduling goroutine may call
+// it.
+func (k *Keeper) Review(ctx context.Context) error {
+	start := k.clock.Now()
+	if start.Before(k.next) {
+		return nil
+	}
+	err := k.review(ctx, start)
+	end := k.clock.Now()
+	k.next = end.Add(max(review, share*end.Sub(start)))
+	return err
+}
+
+// review gives each priority its reservation: to the gang that has waited longest
+// of those for which there are places.
+func (k *Keeper) review(ctx context.Context, now time.Time) error {
+	due, before := k.due(now), k.Held()
+	if len(due) == 0 && len(before) == 0 {
+		return nil
+	}
+	var open []*corev1.Pod
+	for _, g := range due {
+		open = append(open, g.Open...)
+	}
+	cluster, err := k.view.Cluster(open)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, searchBudget)
+	defer cancel()
+	scene, searched := Scene{Cluster: cluster}, false
+	var held []Reservation
+	for _, g := range due {
+		if n := len(held); n > 0 && held[n-1].Priority == g.Priority || k.rests(g.Group, now) {
+			continue
+		}
+		if g.Members.Roles, err = k.view.Roles(g.Open); err != nil {
+			return fmt.Errorf("reserve for gang %s: %w", DisplayName(g.Group), err)
+		}
+		r, ok := k.keep(ctx, scene, before, g, now)
+		if !ok && ctx.Err() == nil {
+			r, ok = Choose(ctx, k.choosing(scene, g), g, now)
+			if !ok && (!searched || ctx.Err() == nil) { // and it had the time
+				k.setBack(g.Group, now)
+			}
+			searched = true
+		}
+		if ok {
+			delete(k.failed, g.Group)
+			held = append(held, r)
+			scene = scene.fulfilled(r)
+		}
+	}
+	k.replace(held)
+	return nil
+}
+
+// due are the gangs that have waited too long, by falling priority; of each
+// priority the one first that has waited longest.
+func (k *Keeper) due(now time.Time) []Gang {
+	due := slices.DeleteFunc(k.waiting(), func(g Gang) bool {
+		after := k.after[g.Open[0].Spec.SchedulerName]
+		return after == 0 || now.Sub(g.Since) < after
+	})
+	slices.SortFunc(due, func(a, b Gang) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Since.Compare(b.Since), strings.Compare(a.Group.String(), b.Group.String()))
+	})
+	for group := range k.failed {
+		if !slices.ContainsFunc(due, func(g Gang) bool { return g.Group == group }) {
+			delete(k.failed, group)
+		}
+	}
+	return due
+}
+
+func (k *Keeper) rests(group types.NamespacedName, now time.Time) bool {
+	s := k.failed[group]
+	return s != nil && now.Before(s.until)
+}
+
+// setBack leaves a gang alone for a while.
+func (k *Keeper) setBack(group types.NamespacedName, now time.Time) {
+	s := k.failed[group]
+	if s == nil {
+		s = &setback{wait: firstSetback / 2}
+		k.failed[group] = s
+	}
+	s.wait = min(2*s.wait, maxSetback)
+	s.until = now.Add(s.wait)
+}
+
+// cleared is the scene when the room has been used that is being made for others
+// of the gang's priority or a higher one.
+func (k *Keeper) cleared(scene Scene, g Gang) Scene {
+	if k.Promises == nil {
+		return scene
+	}
+	return scene.after(k.Promises.Cleared(g.Group, g.Open[0]))
+}
+
+// choosing is the scene for a new reservation. The places of dead members are not
+// to be waited for.
+func (k *Keeper) choosing(scene Scene, g Gang) Scene {
+	scene = k.cleared(scene, g)
+	if k.Promises == nil {
+		return scene
+	}
+	return scene.after(nil, k.Promises.Replaced(g.Group, g.Open[0]))
+}
+
+// keep returns the reservation that a gang has, if its places are still good: a
+// reservation that moves about never comes true. A place on it that is held for a
+// short time does no harm.
+func (k *Keeper) keep(ctx context.Context, scene Scene, held []Reservation, g Gang, now time.Time) (Reservation, bool) {
+	i := slices.IndexFunc(held, func(r Reservation) bool { return r.Group == g.Group && r.Priority == g.Priority })
+	if i < 0 {
+		return Reservation{}, false
+	}
+	r := held[i]
+	overdue := !r.Start.IsZero() && now.Sub(r.Start) > late
+	var gone []types.UID
+	for name, place := range r.Nodes {
+		for _, pod := range scene.Cluster.PodsOn(name) {
+			leaves := place.Leaving[pod.UID]
+			if leaves && (overdue || hangs(pod, now)) {
+				return Reservation{}, false
+			}
+			if end := EndOf(pod, now); leaves || !r.Start.IsZero() && !end.IsZero() && !end.After(r.Start) {
+				gone = append(gone, pod.UID)
+			}
+		}
+	}
+	on := func(n *corev1.Node) bool { _, reserved := r.Nodes[n.Name]; return reserved }
+	found := placement.Place(ctx, k.cleared(scene, g).Cluster.Without(gone...), g.Members, placement.Options{Budget: searchBudget, Node: on})
+	return r, !found.Impossible()
+}

@@ -1,0 +1,63 @@
+package aging
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+)
+
+// Read returns a gang. It waits for places if all the members that it needs are
+// there, none is held back by a gate, and the engine has found no place for one of
+// them. Since when it does is read from its pods, so that a scheduler that takes
+// over goes on counting. What its members ask for is not told yet.
+func Read(group *schedulingv1beta1.PodGroup, state fwk.PodGroupState) Gang {
+	g := Gang{Group: types.NamespacedName{Namespace: group.Namespace, Name: group.Name}}
+	if policy := group.Spec.SchedulingPolicy.Gang; policy != nil {
+		g.Members.MinMember = policy.MinCount
+	}
+	if group.Spec.Priority != nil {
+		g.Priority = *group.Spec.Priority
+	}
+	for _, pod := range state.ScheduledPods() {
+		g.Members.Bound = append(g.Members.Bound, pod.UID)
+	}
+	tried, unschedulable := false, false
+	for _, pod := range state.UnscheduledPods() {
+		if len(pod.Spec.SchedulingGates) > 0 || pod.DeletionTimestamp != nil {
+			continue
+		}
+		g.Open = append(g.Open, pod)
+		reason, since := refused(pod)
+		// A fault says nothing about whether the gang waits.
+		tried = tried || reason == corev1.PodReasonUnschedulable || reason == corev1.PodReasonSchedulerError
+		if reason != corev1.PodReasonUnschedulable {
+			continue
+		}
+		unschedulable = true
+		if !since.IsZero() && (g.Since.IsZero() || since.Before(g.Since)) {
+			g.Since = since
+		}
+	}
+	slices.SortFunc(g.Open, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	need, placed := int(g.Members.MinMember), len(g.Members.Bound)
+	wants := placed < need && placed+len(g.Open) >= need
+	g.Waits, g.Idle = wants && unschedulable, !wants || !tried
+	return g
+}
+
+// refused is why a pod has no place, and since when by its own word: that is the
+// time when it had none for the first time, whatever the reason was, and some API
+// servers leave it out for pods that begin with a gate.
+func refused(pod *corev1.Pod) (reason string, since time.Time) {
+	_, condition := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled)
+	if condition == nil || condition.Status != corev1.ConditionFalse {
+		return "", time.Time{}
+	}
+	return condition.Reason, condition.LastTransitionTime.Time
+}

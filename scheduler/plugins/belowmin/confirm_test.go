@@ -1,0 +1,85 @@
+package belowmin
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// The watch is late: the API server knows that no member waits any more.
+func TestPlacesAreNotTakenOnHearsay(t *testing.T) {
+	for name, change := range map[string]func(*testing.T, *world){
+		"it is bound by now": func(t *testing.T, w *world) {
+			bound := w.pods[2].DeepCopy()
+			bound.Spec.NodeName = "n1"
+			if _, err := w.client.CoreV1().Pods("ns").Update(t.Context(), bound, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"it is gone": func(t *testing.T, w *world) {
+			if err := w.client.CoreV1().Pods("ns").Delete(t.Context(), "a-2", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"it is another one": func(_ *testing.T, w *world) { w.pods[2] = w.pods[2].DeepCopy(); w.pods[2].UID = "older" },
+	} {
+		for _, args := range []string{short, `{"grace":"10s","startGrace":"10s","belowMin":"evict"}`} {
+			w := newWorld(t, args)
+			w.pod("a-0", 0, 1)
+			w.pod("a-1", 0, 1)
+			w.pod("a-2", 0, -1)
+			change(t, w)
+			w.did()
+			w.after(0)
+			w.after(10 * time.Second)
+			if did, said := w.did(), w.said(); len(did) > 0 || len(said) > 0 || w.isLeaving(member("a-2")) {
+				t.Errorf("%s: did %q, said %q", name, did, said)
+			}
+		}
+	}
+}
+
+// Nothing is begun while the API server is away; when it is back, it is done.
+func TestPlacesAreTakenWhenTheServerIsBack(t *testing.T) {
+	w := newWorld(t, short)
+	w.pod("a-0", 0, 1)
+	w.pod("a-1", 0, 1)
+	w.pod("a-2", 0, -1)
+	away := true
+	w.client.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return away, (*corev1.Pod)(nil), errors.New("connection refused")
+	})
+	w.after(0)
+	w.clock.Step(10 * time.Second)
+	if err := w.reconcile(t.Context(), keyA); err == nil {
+		t.Error("it does not say that the server is away")
+	}
+	w.wantDid()
+	if w.isLeaving(member("a-2")) {
+		t.Error("members are kept out though nothing was begun")
+	}
+	away = false
+	w.after(time.Second)
+	w.wantDid("patch pods/status a-0", "delete pods a-0", "patch pods/status a-1", "delete pods a-1")
+}
+
+// The event has the server's words.
+func TestWhyAMemberIsNotBoundIsSaid(t *testing.T) {
+	says := func(reason, message string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message}}
+		}
+	}
+	w := newWorld(t, short)
+	w.pod("a-0", 0, 1)
+	w.pod("a-1", 0, -1, says(corev1.PodReasonUnschedulable, "other members come first"))
+	w.pod("a-2", 0, -1, says(corev1.PodReasonSchedulerError, "the server says no"))
+	w.after(0)
+	w.after(10 * time.Second)
+	w.wantSaid("for 10s, pod a-2 could not be bound: the server says no. All give their places back")
+}

@@ -1,0 +1,197 @@
+package belowmin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+const short = `{"grace":"30s","startGrace":"10s"}`
+
+func TestAGangThatWasNeverWholeIsTakenBack(t *testing.T) {
+	w := newWorld(t, short)
+	w.pod("a-0", 0, 1)
+	w.pod("a-1", 0, 1)
+	w.pod("a-2", 0, -1)
+	w.after(0)
+	w.after(9 * time.Second)
+	w.wantDid()
+	w.after(time.Second)
+	w.wantDid("patch pods/status a-0", "delete pods a-0", "patch pods/status a-1", "delete pods a-1")
+	w.wantSaid("GangRolledBack 2 of 3 members that the gang needs have places, and it was never whole: for 10s, pod a-2 could not be bound")
+	if !w.isLeaving(member("a-2")) {
+		t.Error("a member may join those that leave")
+	}
+	w.pods = w.pods[2:]
+	w.after(time.Second)
+	if w.isLeaving(member("a-2")) || w.freed != 1 {
+		t.Error("nobody may join though nobody is left")
+	}
+	// The next time it gets twice as long.
+	w.pod("a-3", 30, 31)
+	w.pods[0].CreationTimestamp = metav1.NewTime(noon.Add(30 * time.Second))
+	w.need = 2
+	w.after(0)
+	w.after(19 * time.Second)
+	w.wantDid()
+	w.after(time.Second)
+	w.wantDid("patch pods/status a-3", "delete pods a-3")
+}
+
+func member(name string) *corev1.Pod {
+	group := keyA.VirtualName()
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: corev1.PodSpec{SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: &group}}}
+}
+
+func TestTellingAGangThatWasNeverWhole(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  func(*world)
+		want bool
+	}{
+		"one could not be bound":                {func(w *world) { w.pod("a-1", 0, 1); w.pod("a-2", 0, -1) }, true},
+		"one died, and has a replacement":       {func(w *world) { w.pod("a-1", 0, 1); w.pod("a-2", 9, -1) }, false},
+		"one died, and has none":                {func(w *world) { w.pod("a-1", 0, 1) }, false},
+		"one failed, another was never bound":   {func(w *world) { w.pod("a-1", 0, 1, phase(corev1.PodFailed)); w.pod("a-2", 0, -1) }, true},
+		"one leaves, another was never bound":   {func(w *world) { w.pod("a-1", 0, 1, leaving); w.pod("a-2", 0, -1) }, true},
+		"one was replaced, another never bound": {func(w *world) { w.pod("a-1", 9, -1); w.pod("a-2", 0, -1) }, true},
+		"its surplus waits, and one died": {func(w *world) {
+			w.pod("a-1", 0, 1)
+			w.pod("a-2", 9, -1)
+			w.pod("a-3", 0, -1)
+		}, false},
+	} {
+		w := newWorld(t, short)
+		w.pod("a-0", 0, 2)
+		c.set(w)
+		if got := count(w.pods, 3).neverWhole(noon, time.Minute); got != c.want {
+			t.Errorf("%s: never whole is %v", name, got)
+		}
+	}
+	w := newWorld(t, short)
+	w.pod("a-0", 0, 2)
+	w.pod("a-1", 0, -1)
+	if count(w.pods, 3).neverWhole(noon.Add(time.Hour), time.Minute) {
+		t.Error("one of long ago is taken for one that was never whole: its minimum may have been raised")
+	}
+}
+
+func TestPolicies(t *testing.T) {
+	for _, c := range []struct {
+		name, args, note string
+		did, said        []string
+	}{
+		{"hold is the default", short, "", nil, []string{"GangBelowMinimum 2 of 3 members that the gang needs have places, for 30s. By policy hold they keep them"}},
+		{"evict by configuration", `{"grace":"30s","belowMin":"evict"}`, "",
+			[]string{"patch pods/status a-0", "create pods/eviction a-0", "patch pods/status a-1", "create pods/eviction a-1"},
+			[]string{"GangEvicted 2 of 3 members that the gang needs have places, for 30s. By policy evict"}},
+		{"evict by annotation", short, "evict",
+			[]string{"patch pods/status a-0", "create pods/eviction a-0", "patch pods/status a-1", "create pods/eviction a-1"},
+			[]string{"GangEvicted"}},
+		{"ignore", short, "ignore", nil, nil},
+		{"a slip of the pen", short, "evcit", nil, []string{`GangPolicyFailed annotation gangctl.dev/below-min-policy: "evcit" is none of hold, evict and ignore; taking it for hold`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, c.args)
+			w.note = c.note
+			w.pod("a-0", 0, 1)
+			w.pod("a-1", 0, 1)
+			w.after(0)
+			w.after(29 * time.Second)
+			w.wantDid()
+			w.after(time.Second)
+			w.wantDid(c.did...)
+			w.wantSaid(c.said...)
+			w.after(time.Hour)
+			if c.did == nil {
+				w.wantSaid() // not again
+			}
+		})
+	}
+}
+
+func TestWhomThePolicyLeavesAlone(t *testing.T) {
+	for name, change := range map[string]func(*world){
+		"whole again in time":      func(w *world) { w.clock.Step(20 * time.Second); w.pod("a-2", 20, 20); w.after(0); w.pods = w.pods[:2] },
+		"on its way out":           func(w *world) { w.pod("a-2", 0, 1, phase(corev1.PodSucceeded)); w.completed = 1 },
+		"not declared any more":    func(w *world) { w.need = 0 },
+		"its minimum was lowered":  func(w *world) { w.need = 2 },
+		"nobody of it has a place": func(w *world) { w.pods = nil; w.pod("a-3", 0, -1) },
+	} {
+		w := newWorld(t, `{"grace":"30s","startGrace":"10s","belowMin":"evict"}`)
+		w.pod("a-0", 0, 1)
+		w.pod("a-1", 0, 1)
+		w.after(0)
+		change(w)
+		w.after(0)
+		w.after(29 * time.Second)
+		if did, said := w.did(), w.said(); len(did) > 0 || len(said) > 0 {
+			t.Errorf("%s: did %q, said %q", name, did, said)
+		}
+	}
+}
+
+// A gang that ran, and whose minimum was raised, ran.
+func TestARaisedMinimumTakesNothingBack(t *testing.T) {
+	w := newWorld(t, short)
+	w.need = 2
+	w.pod("a-0", 0, 1)
+	w.pod("a-1", 0, 1)
+	w.pod("a-2", 0, -1)
+	w.after(0)
+	w.need = 3
+	w.after(0)
+	w.after(10 * time.Second)
+	w.wantDid()
+}
+
+func TestArgs(t *testing.T) {
+	for text, want := range map[string]string{
+		`{}`:                           "",
+		short:                          "",
+		`{"belowMin":"delete"}`:        `args.belowMin: "delete" is none of hold, evict and ignore`,
+		`{"grace":"0s"}`:               "args.grace: 0s is not a positive duration",
+		`{"startGrace":"-1s"}`:         "args.startGrace: -1s is not a positive duration",
+		`{"below-min":"hold"}`:         "below-min",
+		`{"belowMin":"ignore"}`:        "",
+		fmt.Sprintf(`{"grace":%d}`, 3): "grace",
+	} {
+		_, err := decode(&runtime.Unknown{Raw: []byte(text), ContentType: runtime.ContentTypeJSON})
+		if (want == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// Run works off what it is told of, and ends.
+func TestRun(t *testing.T) {
+	w := newWorld(t, short)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	looked := make(chan bool, 1)
+	w.Synced = func() bool {
+		select {
+		case looked <- true:
+		default:
+		}
+		return true
+	}
+	go func() { defer close(done); w.Run(ctx) }()
+	w.Touch(keyA)
+	select {
+	case <-looked:
+	case <-time.After(10 * time.Second):
+		t.Error("nobody looked at the gang")
+	}
+	cancel()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Error("it does not end")
+	}
+}

@@ -1,0 +1,149 @@
+package belowmin
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/gangctl/gangctl/scheduler/suspend"
+)
+
+func TestAJobIsSuspendedAndResumed(t *testing.T) {
+	for _, never := range []bool{true, false} {
+		w := newWorld(t, `{"grace":"10s","startGrace":"10s","belowMin":"evict"}`, tfjob("llama", nil))
+		w.pod("a-0", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "llama"))
+		w.pod("a-1", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "llama"))
+		if never {
+			w.pod("a-2", 0, -1, ownedBy("kubeflow.org/v1", "TFJob", "llama"))
+		}
+		w.after(0)
+		w.after(10 * time.Second)
+		w.wantDid(`patch tfjobs llama {"metadata":{"labels":{"gangctl.dev/suspended-by":"gang-scheduler"},"uid":"uid-llama"},"spec":{"runPolicy":{"suspend":true}}}`)
+		leaving(w.pods[0])
+		w.after(time.Second)
+		w.pods = w.pods[:1] // the last one terminates
+		w.after(time.Second)
+		w.wantDid()
+		w.pods = nil
+		w.after(time.Second)
+		w.wantDid(`patch tfjobs llama {"metadata":{"labels":{"gangctl.dev/suspended-by":null},"uid":"uid-llama"},"spec":{"runPolicy":{"suspend":false}}}`)
+		first := "GangEvicted 2 of 3"
+		if never {
+			first = "GangRolledBack 2 of 3"
+		}
+		w.wantSaid(first, "GangEvicted suspended, and resumed when its pods are gone", "GangResumed its pods are gone")
+		w.after(time.Minute)
+		w.wantDid()
+	}
+}
+
+// The scheduler that suspended a job ended before it could resume it.
+func TestTheNextSchedulerResumes(t *testing.T) {
+	mine := tfjob("mine", map[string]string{suspend.Label: suspend.Value})
+	_ = unstructured.SetNestedField(mine.Object, true, "spec", "runPolicy", "suspend")
+	theirs := tfjob("theirs", nil)
+	_ = unstructured.SetNestedField(theirs.Object, true, "spec", "runPolicy", "suspend")
+	w := newWorld(t, short, mine, theirs)
+	w.pod("left", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "mine"))
+	away := true
+	w.dynamic.PrependReactor("list", "tfjobs", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return away, nil, apierrors.NewServiceUnavailable("away")
+	})
+	if err := w.Jobs.Recall(t.Context()); err == nil {
+		t.Fatal("the server is away, and nobody says so")
+	}
+	away = false // whoever looks after suspended jobs asks again
+	w.after(time.Second)
+	w.wantDid()
+	w.pods = nil
+	w.after(time.Second)
+	w.wantDid("patch tfjobs mine")
+	u, err := w.dynamic.Resource(tfjobs).Namespace("ns").Get(t.Context(), "mine", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if suspended, _, _ := unstructured.NestedBool(u.Object, "spec", "runPolicy", "suspend"); suspended || u.GetLabels()[suspend.Label] != "" {
+		t.Errorf("it is still suspended: %v", u.Object)
+	}
+}
+
+var errUnknownKind = errors.New("unknown kind")
+
+func TestWhenPlacesCannotBeTaken(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	for name, c := range map[string]struct {
+		job  *unstructured.Unstructured
+		err  error // of every write but that of a pod's status
+		want string
+	}{
+		"without the right":               {nil, apierrors.NewForbidden(pods, "a-0", nil), "install/scheduler-policy-rbac.yaml"},
+		"against a budget":                {nil, apierrors.NewTooManyRequests("the budget allows none", 1), "the budget allows none"},
+		"a job of Kueue's":                {tfjob("llama", map[string]string{suspend.KueueLabel: "q"}), nil, "TFJob ns/llama is Kueue's to suspend"},
+		"a kind of job that is not known": {tfjob("llama", nil), errUnknownKind, "XGBoostJob ns/llama is of a kind that is not known to give its pods back"},
+		"a job without right":             {tfjob("llama", nil), apierrors.NewForbidden(tfjobs.GroupResource(), "llama", nil), "suspend TFJob ns/llama"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			jobs := []runtime.Object{}
+			owned := func(*corev1.Pod) {}
+			if c.job != nil {
+				jobs, owned = append(jobs, c.job), ownedBy("kubeflow.org/v1", "TFJob", "llama")
+			}
+			if errors.Is(c.err, errUnknownKind) {
+				owned = ownedBy("kubeflow.org/v1", "XGBoostJob", "llama")
+			}
+			w := newWorld(t, `{"grace":"10s","belowMin":"evict"}`, jobs...)
+			asked := 0
+			refuse := func(action clienttesting.Action) (bool, runtime.Object, error) {
+				asked++
+				return c.err != nil && action.GetSubresource() != "status", nil, c.err
+			}
+			w.client.PrependReactor("create", "pods", refuse)
+			w.dynamic.PrependReactor("patch", "*", refuse)
+			w.pod("a-0", 0, 1, owned)
+			w.pod("a-1", 0, 1, owned)
+			w.after(0)
+			w.after(10 * time.Second)
+			w.wantSaid("GangEvicted", c.want)
+			if w.isLeaving(member("a-2")) {
+				t.Error("nobody may join a gang that stays")
+			}
+			if did := w.did(); len(did) > 0 {
+				t.Errorf("did %q; want nothing taken, and nobody marked, if not all can be", did)
+			}
+			asked = 0
+			w.after(15 * time.Second) // the grace has doubled
+			if asked > 0 {
+				t.Error("tried again after 15s")
+			}
+			w.after(5 * time.Second)
+			if c.err != nil && !errors.Is(c.err, errUnknownKind) && asked == 0 {
+				t.Error("did not try again after 20s")
+			}
+		})
+	}
+}
+
+// A gang that was never whole has the name of one that was, and came without a
+// moment in between.
+func TestAGangOfTheSameName(t *testing.T) {
+	w := newWorld(t, short)
+	for _, name := range []string{"old-0", "old-1", "old-2"} {
+		w.pod(name, 0, 1)
+	}
+	w.after(0)
+	w.pods = nil
+	w.pod("a-0", 5, 6)
+	w.pod("a-1", 5, 6)
+	w.pod("a-2", 5, -1)
+	w.after(0)
+	w.after(10 * time.Second)
+	w.wantSaid("GangRolledBack")
+}

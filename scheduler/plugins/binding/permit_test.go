@@ -1,0 +1,127 @@
+package binding
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	fwk "k8s.io/kube-scheduler/framework"
+	upstream "k8s.io/kubernetes/pkg/scheduler"
+
+	"github.com/gangctl/gangctl/internal/enginetest"
+)
+
+// reaper does something when a pod that was decided on sets out.
+type reaper struct {
+	pod string
+	do  func()
+}
+
+func (r *reaper) Name() string { return "Reaper" }
+
+func (r *reaper) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
+	if !state.IsPodGroupSchedulingCycle() && pod.Name == r.pod {
+		r.do()
+	}
+	return nil
+}
+
+func (r *reaper) Unreserve(context.Context, fwk.CycleState, *corev1.Pod, string) {}
+
+// One member is left of three that were decided on together. It does not wait for
+// the others in its place.
+func TestTheOthersVanish(t *testing.T) {
+	members := []string{"a-0", "a-1", "a-2"}
+	for _, survivor := range members {
+		t.Run(survivor, func(t *testing.T) {
+			var c *enginetest.Cluster
+			b, reaped := New(), make(chan bool, 1)
+			var gone sync.Map // the engine has heard of it
+			prepare := func(c *enginetest.Cluster) {
+				c.Attach = func(*upstream.Scheduler) { // after its own handlers
+					if _, err := c.Pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+						DeleteFunc: func(obj any) { gone.Store(obj.(*corev1.Pod).Name, true) },
+					}); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			known := func(name string) bool {
+				_, ok := gone.Load(name)
+				return !ok
+			}
+			r := &reaper{pod: survivor, do: func() {
+				if len(reaped) > 0 {
+					return
+				}
+				for _, name := range members {
+					if name != survivor {
+						c.Delete(name)
+					}
+				}
+				for deadline := time.Now().Add(20 * time.Second); slices.ContainsFunc(members, func(name string) bool { return name != survivor && known(name) }); time.Sleep(time.Millisecond) {
+					if time.Now().After(deadline) {
+						panic("the deletions are not seen")
+					}
+				}
+				reaped <- true
+			}}
+			c = enginetest.Start(t, prepare, enginetest.Plugin{Name: Name, New: b.NewPlugin},
+				enginetest.Plugin{Name: r.Name(), New: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return r, nil }})
+			c.Create(enginetest.Node("n1", 3))
+			c.Group("a", 3, 0)
+			for _, name := range members {
+				c.Create(enginetest.Pod(name, "a"))
+			}
+			c.Wait("the others are gone", func() bool { return len(reaped) > 0 })
+			c.Create(enginetest.Pod("s", "", enginetest.CPUs(3)))
+			c.WaitPlaced("s")
+			if c.NodeOf(survivor) != "" {
+				t.Error("a member of three was bound alone")
+			}
+		})
+	}
+}
+
+func TestLeft(t *testing.T) {
+	a := newAttempt("ns/g", 2, nil, always, present)
+	a.join("a", "a", "n1", false)
+	a.join("b", "b", "n1", false)
+	for want, do := range []func(){func() { a.start("b") }, func() { a.start("a") }, func() {}} {
+		if got := a.left(); got != 2-want {
+			t.Errorf("%d are left, want %d", got, 2-want)
+		}
+		do()
+	}
+}
+
+// Those that are gone are counted by the engine until it lets go of them.
+func TestComplete(t *testing.T) {
+	for need, want := range map[int]string{1: "", 2: "member b of gang ns/g is gone, and the gang needs it: nobody of it is bound"} {
+		calledOff := 0
+		asked := 0
+		a := newAttempt("ns/g", need, func(types.UID, error) { calledOff++ }, always, func(_ types.UID, name string) bool { asked++; return name == "a" })
+		a.join("a", "a", "n1", false)
+		a.join("b", "b", "n1", false)
+		a.start("a")
+		a.start("b")
+		for range 2 {
+			got := ""
+			if err := a.complete(); err != nil {
+				got = err.Error()
+			}
+			if got != want {
+				t.Errorf("of two, one is gone and %d are needed: %q, want %q", need, got, want)
+			}
+		}
+		if asked != 2 || (calledOff == 1) != (want != "") {
+			t.Errorf("asked %d times, and %d were called off", asked, calledOff)
+		}
+	}
+}

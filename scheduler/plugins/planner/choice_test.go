@@ -1,0 +1,213 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+)
+
+// kept are claims on nodes, for a gang.
+type kept struct {
+	mu     sync.Mutex
+	by     types.NamespacedName
+	claims []Claim
+}
+
+func (k *kept) KeptFrom(group types.NamespacedName, _ []*corev1.Pod) []Claim {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if group == k.by {
+		return nil
+	}
+	return slices.Clone(k.claims)
+}
+
+func (k *kept) KeptFor(group types.NamespacedName) []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var nodes []string
+	for _, c := range k.claims {
+		if group == k.by {
+			nodes = append(nodes, c.Node)
+		}
+	}
+	return nodes
+}
+
+// withClaims keeps GPUs of a node for the gang "owner".
+func withClaims(node, gpus string) (*kept, change) {
+	owner := types.NamespacedName{Namespace: "default", Name: "owner"}
+	k := &kept{by: owner, claims: []Claim{{Node: node, Pod: pod("lost", "owner", "nvidia.com/gpu", gpus), For: owner}}}
+	return k, func(r *rig, _ *schedulerconfig.KubeSchedulerProfile) { r.planner.Claims = k }
+}
+
+// Plans leave alone what is kept for others, and fill what is kept for the gang.
+func TestClaims(t *testing.T) {
+	k, claimed := withClaims("n1", "2")
+	r := newRig(t, claimed)
+	r.node("n1", "nvidia.com/gpu", "2")
+	r.node("n2", "nvidia.com/gpu", "4")
+	r.gang("a", 2)
+	r.create(member("a", 0, "nvidia.com/gpu", "2"), member("a", 1, "nvidia.com/gpu", "2"))
+	r.bound("a-0", "a-1")
+	for name, node := range r.places() {
+		if node != "n2" {
+			t.Errorf("%s is on %s, which is kept for others", name, node)
+		}
+	}
+
+	r.gang("b", 1)
+	r.create(member("b", 0, "nvidia.com/gpu", "1"))
+	note := r.parked("b")
+	if note.Finding.Code != answer.ReservedByOthers || !slices.Equal(note.Blockers, []string{"default/owner"}) {
+		t.Errorf("note %+v", note)
+	}
+	r.quiet("nothing is released")
+
+	r.node("n3", "nvidia.com/gpu", "8")
+	r.bound("b-0")
+	r.gang("owner", 1)
+	r.create(member("owner", 0, "nvidia.com/gpu", "2"))
+	r.bound("owner-0")
+	if node := r.places()["owner-0"]; node != "n1" {
+		t.Errorf("the gang's member is on %s, its place is on n1", node)
+	}
+	_ = k
+}
+
+func TestReleasedClaimsHelp(t *testing.T) {
+	k, claimed := withClaims("n1", "2")
+	r := newRig(t, claimed)
+	r.node("n1", "nvidia.com/gpu", "2")
+	r.gang("b", 1)
+	r.create(member("b", 0, "nvidia.com/gpu", "1"))
+	r.parked("b")
+	k.mu.Lock()
+	k.claims = nil
+	k.mu.Unlock()
+	r.planner.Released()
+	r.bound("b-0")
+}
+
+// The members beyond the minimum are placed if there is room, and wait without harm if there is none.
+func TestSurplus(t *testing.T) {
+	r := newRig(t)
+	r.node("n1", "nvidia.com/gpu", "4")
+	r.gang("g", 3)
+	for i := range 5 {
+		r.create(member("g", i, "nvidia.com/gpu", "1"))
+	}
+	r.eventually("four of five get nodes", func() bool { return len(r.places()) == 4 })
+	note := r.parked("g")
+	if note.Fit != 4 || note.Need != 5 {
+		t.Errorf("note %+v", note)
+	}
+	r.node("n2", "nvidia.com/gpu", "4")
+	r.eventually("all have nodes", func() bool { return len(r.places()) == 5 })
+}
+
+// What members prefer decides among the places of a gang, before how tightly they fill it.
+func TestPreferences(t *testing.T) {
+	r := newRig(t)
+	for _, name := range []string{"n1", "n2", "n3"} {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"disk": map[string]string{"n3": "fast"}[name]}}}
+		n.Status.Allocatable = resources("nvidia.com/gpu", "4", "cpu", "8", "memory", "8Gi", "pods", "110")
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		r.must(r.api.Create(corev1.SchemeGroupVersion.WithResource("nodes"), n, ""))
+	}
+	used := pod("used", "", "nvidia.com/gpu", "2")
+	used.Spec.NodeName = "n2"
+	r.create(used)
+	r.eventually("the engine knows the pod", func() bool { n, err := r.engine.Cache.PodCount(); return err == nil && n == 1 })
+
+	r.gang("tight", 2)
+	r.create(member("tight", 0, "nvidia.com/gpu", "1"), member("tight", 1, "nvidia.com/gpu", "1"))
+	r.bound("tight-0", "tight-1")
+	for i := range 2 {
+		if node := r.places()[fmt.Sprint("tight-", i)]; node != "n2" {
+			t.Errorf("tight-%d is on %s; n2 has just enough", i, node)
+		}
+	}
+	r.gang("fast", 2)
+	for i := range 2 {
+		p := member("fast", i, "nvidia.com/gpu", "1")
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
+			Weight: 10, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: corev1.NodeSelectorOpIn, Values: []string{"fast"}}}},
+		}}}}
+		r.create(p)
+	}
+	r.bound("fast-0", "fast-1")
+	for i := range 2 {
+		if node := r.places()[fmt.Sprint("fast-", i)]; node != "n3" {
+			t.Errorf("fast-%d is on %s, and prefers n3", i, node)
+		}
+	}
+	if n := r.disagreements(); n != 0 {
+		t.Errorf("%d disagreements", n)
+	}
+}
+
+// Members that have to be near others come after them, whatever their names and the order of their creation.
+func TestFollowers(t *testing.T) {
+	r := newRig(t)
+	for i := range 4 {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i), Labels: map[string]string{"rack": fmt.Sprint(i / 2)}}}
+		n.Status.Allocatable = resources("nvidia.com/gpu", "4", "cpu", "8", "memory", "8Gi", "pods", "110")
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		r.must(r.api.Create(corev1.SchemeGroupVersion.WithResource("nodes"), n, ""))
+	}
+	r.gang("g", 3)
+	near := func(p *corev1.Pod, role string) {
+		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: "rack", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"role": role}},
+		}}}}
+	}
+	// A chain: the evaluator is near the worker, which is near the chief. Only the order chief, worker, evaluator works.
+	evaluator, worker, chief := member("g", 0, "nvidia.com/gpu", "4"), member("g", 1, "nvidia.com/gpu", "2"), member("g", 2, "nvidia.com/gpu", "2")
+	evaluator.Labels["role"], worker.Labels["role"], chief.Labels["role"] = "evaluator", "worker", "chief"
+	near(evaluator, "worker")
+	near(worker, "chief")
+	r.create(evaluator, worker, chief)
+	r.bound("g-0", "g-1", "g-2")
+	if n := r.disagreements(); n != 0 {
+		t.Errorf("%d disagreements", n)
+	}
+}
+
+// Spread across racks: each member counts for the next.
+func TestSpread(t *testing.T) {
+	r := newRig(t)
+	for i := range 4 {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i), Labels: map[string]string{"rack": fmt.Sprint(i / 2)}}}
+		n.Status.Allocatable = resources("nvidia.com/gpu", fmt.Sprint(2+i%2), "cpu", "8", "memory", "8Gi", "pods", "110")
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		r.must(r.api.Create(corev1.SchemeGroupVersion.WithResource("nodes"), n, ""))
+	}
+	r.gang("g", 6)
+	var names []string
+	for i := range 6 {
+		amount := "1"
+		if i < 2 {
+			amount = "3"
+		}
+		p := member("g", i, "nvidia.com/gpu", amount)
+		p.Labels["job"] = "g"
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: "rack", WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"job": "g"}},
+		}}
+		names = append(names, p.Name)
+		r.create(p)
+	}
+	r.bound(names...)
+	if n := r.disagreements(); n != 0 {
+		t.Errorf("%d disagreements", n)
+	}
+}

@@ -1,0 +1,126 @@
+package planner
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/scheduler/reasons"
+)
+
+func TestExplain(t *testing.T) {
+	two := func(r *rig) {
+		r.node("n1", "nvidia.com/gpu", "4")
+		r.node("n2", "nvidia.com/gpu", "4")
+	}
+	use := func(r *rig, node string, amounts ...string) {
+		p := pod("on-"+node, "", amounts...)
+		p.Spec.NodeName = node
+		r.create(p)
+	}
+	apart := func(p *corev1.Pod) {
+		p.Labels["job"] = "g"
+		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"job": "g"}},
+		}}}}
+	}
+	gpu := func(n string) []string { return []string{"nvidia.com/gpu", n} }
+	for name, c := range map[string]struct {
+		cluster func(*rig)
+		members [][]string // what each asks for
+		change  func(*corev1.Pod)
+		code    answer.Code
+		message string
+		fit     int32
+		short   *reasons.Shortage
+	}{
+		"more than there is": {
+			cluster: two, members: [][]string{gpu("4"), gpu("4"), gpu("4")}, fit: 2,
+			code: answer.TooBig, message: "it needs 3 members with 4 GPUs each, and the 2 nodes that it may use have 8 GPUs in all",
+			short: &reasons.Shortage{Resource: "nvidia.com/gpu", Requested: "12", Available: "8", Total: "8"},
+		},
+		"in use": {
+			cluster: func(r *rig) { two(r); use(r, "n1", "nvidia.com/gpu", "2") }, members: [][]string{gpu("4"), gpu("4")}, fit: 1,
+			code: answer.NodesBusy, message: "6 of 8 GPUs free on the 2 nodes that it may use, and it needs 2 members with 4 GPUs each",
+			short: &reasons.Shortage{Resource: "nvidia.com/gpu", Requested: "8", Available: "6", Total: "8"},
+		},
+		"in pieces": {
+			cluster: func(r *rig) {
+				two(r)
+				use(r, "n1", "nvidia.com/gpu", "2")
+				use(r, "n2", "nvidia.com/gpu", "1")
+			}, members: [][]string{gpu("4")},
+			code: answer.Fragmented, message: "needs 1 member with 4 GPUs on one node; 5 GPUs are free but as 3+2",
+		},
+		"cpu": {
+			cluster: func(r *rig) { two(r); use(r, "n1", "cpu", "60"); use(r, "n2", "cpu", "60") }, members: [][]string{{"cpu", "8"}, {"cpu", "8"}},
+			code: answer.InsufficientCPU, message: "8 of 128 cpu free on the 2 nodes that it may use, and it needs 2 members with 8 cpu each",
+			short: &reasons.Shortage{Resource: "cpu", Requested: "16", Available: "8", Total: "128"},
+		},
+		"no node may be used": {
+			cluster: two, members: [][]string{gpu("1")}, change: func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"zone": "b"} },
+			code: answer.SelectorNoMatch, message: "no node may be used by 1 member with 1 GPU",
+			short: &reasons.Shortage{Resource: "nvidia.com/gpu", Requested: "1", Available: "0", Total: "0"},
+		},
+		"one a node": {
+			cluster: two, members: [][]string{gpu("1"), gpu("1"), gpu("1")}, change: apart, fit: 2,
+			code: answer.NodesBusy, message: "it needs 3 members with 1 GPU each, and podAntiAffinity leaves room for 2",
+		},
+		"the role that is short is named": {
+			cluster: two, members: [][]string{{"cpu", "1"}, gpu("8")}, fit: 1,
+			change: func(p *corev1.Pod) {
+				p.Labels["training.kubeflow.org/replica-type"] = map[bool]string{true: "worker", false: "ps"}[p.Name == "g-1"]
+			},
+			code: answer.TooBig, message: "it needs 1 worker with 8 GPUs, and no node that it may use has more than 4 GPUs",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			c.cluster(r)
+			used := len(r.places())
+			r.eventually("the engine knows the cluster", func() bool {
+				pods, err := r.engine.Cache.PodCount()
+				return err == nil && pods == used && r.engine.Cache.NodeCount() == 2
+			})
+			r.gang("g", int32(len(c.members)))
+			for i, asks := range c.members {
+				p := member("g", i, asks...)
+				if c.change != nil {
+					c.change(p)
+				}
+				r.create(p)
+			}
+			note := r.parked("g")
+			if note.Finding.Message != c.message {
+				t.Errorf("message %q", note.Finding.Message)
+			}
+			if note.Finding.Code != c.code || note.Fit != c.fit || note.Need != int32(len(c.members)) {
+				t.Errorf("code %s, %d of %d fit", note.Finding.Code, note.Fit, note.Need)
+			}
+			if got := fmt.Sprint(note.Shortages); c.short == nil && len(note.Shortages) > 0 || c.short != nil && got != fmt.Sprint([]reasons.Shortage{*c.short}) {
+				t.Errorf("shortages %s, want %v", got, c.short)
+			}
+			want := fmt.Sprintf("0/2 nodes are available: %d of the %d members that its gang needs fit: %s.", c.fit, len(c.members), c.message)
+			for i := range c.members {
+				r.eventually("every member says the same", func() bool { return r.says(fmt.Sprintf("g-%d", i)) == want })
+			}
+		})
+	}
+}
+
+// says is why a pod has no node.
+func (r *rig) says(name string) string {
+	r.Helper()
+	p, err := r.client.CoreV1().Pods("default").Get(r.Context(), name, metav1.GetOptions{})
+	r.must(err)
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return c.Message
+		}
+	}
+	return ""
+}

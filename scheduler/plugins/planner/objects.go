@@ -1,0 +1,101 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+)
+
+// objects are what the members refer to, as the engine's own plugins see it.
+func (p *Planner) objects(handle fwk.Handle, party *party) (*placement.Objects, error) {
+	classes, err := handle.SharedDRAManager().DeviceClasses().List()
+	if err != nil {
+		return nil, fmt.Errorf("list DeviceClasses: %w", err)
+	}
+	// The same pointer, as long as it holds: what package fit prepared from it is kept.
+	if !slices.Equal(classes, p.alone.DeviceClasses) {
+		p.alone = &placement.Objects{DeviceClasses: classes}
+	}
+	if !party.refers && !party.social {
+		return p.alone, nil
+	}
+	o := &placement.Objects{DeviceClasses: classes}
+	factory, all := handle.SharedInformerFactory(), labels.Everything()
+	if o.Namespaces, err = factory.Core().V1().Namespaces().Lister().List(all); err != nil {
+		return nil, fmt.Errorf("list namespaces: %w", err)
+	}
+	if !party.refers {
+		return o, nil
+	}
+	if o.PersistentVolumes, err = factory.Core().V1().PersistentVolumes().Lister().List(all); err != nil {
+		return nil, fmt.Errorf("list volumes: %w", err)
+	}
+	if o.PersistentVolumeClaims, err = factory.Core().V1().PersistentVolumeClaims().Lister().List(all); err != nil {
+		return nil, fmt.Errorf("list volume claims: %w", err)
+	}
+	if o.StorageClasses, err = factory.Storage().V1().StorageClasses().Lister().List(all); err != nil {
+		return nil, fmt.Errorf("list storage classes: %w", err)
+	}
+	if o.CSINodes, err = handle.SharedCSIManager().CSINodes().List(); err != nil {
+		return nil, fmt.Errorf("list CSINodes: %w", err)
+	}
+	if o.CSIDrivers, err = factory.Storage().V1().CSIDrivers().Lister().List(all); err != nil {
+		return nil, fmt.Errorf("list CSIDrivers: %w", err)
+	}
+	if o.VolumeAttachments, err = factory.Storage().V1().VolumeAttachments().Lister().List(all); err != nil {
+		return nil, fmt.Errorf("list volume attachments: %w", err)
+	}
+	if o.ResourceClaims, err = handle.SharedDRAManager().ResourceClaims().List(); err != nil {
+		return nil, fmt.Errorf("list ResourceClaims: %w", err)
+	}
+	if o.ResourceSlices, err = handle.SharedDRAManager().ResourceSlices().ListWithDeviceTaintRules(); err != nil {
+		return nil, fmt.Errorf("list ResourceSlices: %w", err)
+	}
+	return o, nil
+}
+
+// withheld are claims as pods on their nodes.
+func withheld(claims []Claim) []*corev1.Pod {
+	pods := make([]*corev1.Pod, 0, len(claims))
+	for i, c := range claims {
+		pods = append(pods, placedAs(c.Pod, c.Node, fmt.Sprintf("claim/%d", i)))
+	}
+	return pods
+}
+
+// placedAs is a pod like another, but on a node.
+func placedAs(like *corev1.Pod, node, uid string) *corev1.Pod {
+	pod := *like
+	pod.UID, pod.Spec.NodeName, pod.Status = types.UID(uid), node, corev1.PodStatus{}
+	return &pod
+}
+
+// nominated are the pods for which the engine makes room by preemption, as if they were there, where they come before the gang.
+func nominated(handle fwk.Handle, nodes []fwk.NodeInfo, group types.NamespacedName, priority int32) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, n := range nodes {
+		for _, info := range handle.NominatedPodsForNode(n.Node().Name) {
+			pod := info.GetPod()
+			of, _ := virtual.GroupOf(pod)
+			if of == group || priorityOf(pod) < priority {
+				continue
+			}
+			pods = append(pods, placedAs(pod, n.Node().Name, string(pod.UID)))
+		}
+	}
+	return pods
+}
+
+func priorityOf(pod *corev1.Pod) int32 {
+	if pod.Spec.Priority == nil {
+		return 0
+	}
+	return *pod.Spec.Priority
+}

@@ -1,0 +1,152 @@
+package planner
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+)
+
+func member(gang string, i int, amounts ...string) *corev1.Pod {
+	return pod(fmt.Sprintf("%s-%d", gang, i), gang, amounts...)
+}
+
+// quiet fails if the engine tries a gang again, or writes anything, in a time in which it used to do so often.
+func (r *rig) quiet(what string) {
+	r.Helper()
+	attempts, writes := r.counted()
+	time.Sleep(300 * time.Millisecond) // there is nothing to wait for: nothing may happen
+	if a, w := r.counted(); a != attempts || w != writes {
+		r.Errorf("%s: %d attempts and %d writes", what, a-attempts, w-writes)
+	}
+}
+
+// A gang that does not fit is tried again when something happened that helps, and not before.
+func TestParked(t *testing.T) {
+	r := newRig(t)
+	r.node("n1", "nvidia.com/gpu", "4")
+	used := pod("used", "", "nvidia.com/gpu", "3")
+	used.Spec.NodeName = "n1"
+	idle := pod("idle", "", "cpu", "1")
+	idle.Spec.NodeName = "n1"
+	r.create(used, idle)
+	r.eventually("the engine knows the pods", func() bool { n, err := r.engine.Cache.PodCount(); return err == nil && n == 2 })
+	r.gang("g", 2)
+	r.create(member("g", 0, "nvidia.com/gpu", "2"), member("g", 1, "nvidia.com/gpu", "2"))
+	note := r.parked("g")
+	if note.Finding.Code != answer.NodesBusy || note.Need != 2 || note.Fit != 0 || len(note.Shortages) != 1 {
+		t.Errorf("note %+v", note)
+	}
+	r.quiet("nothing happens")
+
+	r.delete("idle")
+	r.eventually("the engine knows that a pod is gone", func() bool { n, err := r.engine.Cache.PodCount(); return err == nil && n == 1 })
+	r.quiet("a pod without GPU is gone")
+
+	before := r.tried("g")
+	r.delete("used")
+	r.bound("g-0", "g-1")
+	if n := r.tried("g"); n != before+1 {
+		t.Errorf("%d attempts after room came free, want 1", n-before)
+	}
+	if _, waits := r.notes.Get(types.NamespacedName{Namespace: "default", Name: "g"}); waits {
+		t.Error("a gang that runs is said to wait")
+	}
+}
+
+func TestNodesHelp(t *testing.T) {
+	r := newRig(t)
+	n := r.node("n1", "nvidia.com/gpu", "1")
+	r.gang("g", 2)
+	r.create(member("g", 0, "nvidia.com/gpu", "2"), member("g", 1, "nvidia.com/gpu", "2"))
+	r.parked("g")
+	labelled := n.DeepCopy()
+	labelled.Labels["new"] = "label"
+	r.must(r.api.Update(corev1.SchemeGroupVersion.WithResource("nodes"), labelled, ""))
+	r.quiet("a node gets a label, and GPUs are short")
+	r.node("n2", "nvidia.com/gpu", "2")
+	r.quiet("there are more GPUs, but not enough")
+	r.node("n3", "nvidia.com/gpu", "2")
+	r.bound("g-0", "g-1")
+}
+
+// What changes about the gang itself helps at once.
+func TestGangChanges(t *testing.T) {
+	r := newRig(t)
+	r.node("n1", "nvidia.com/gpu", "2")
+	r.gang("g", 3)
+	for i := range 3 {
+		r.create(member("g", i, "nvidia.com/gpu", "1"))
+	}
+	r.parked("g")
+	groups := r.client.SchedulingV1beta1().PodGroups("default")
+	g, err := groups.Get(t.Context(), "g", metav1.GetOptions{})
+	r.must(err)
+	g.Status.Conditions = append(g.Status.Conditions, metav1.Condition{Type: "Seen", Status: metav1.ConditionTrue})
+	g, err = groups.Update(t.Context(), g, metav1.UpdateOptions{})
+	r.must(err)
+	attempts := r.tried("g")
+	time.Sleep(100 * time.Millisecond)
+	if n := r.tried("g"); n != attempts {
+		t.Errorf("%d attempts after a change of the group's status", n-attempts)
+	}
+	g.Spec.SchedulingPolicy.Gang.MinCount = 2
+	_, err = groups.Update(t.Context(), g, metav1.UpdateOptions{})
+	r.must(err)
+	r.eventually("two of three get nodes", func() bool { return len(r.places()) == 2 })
+}
+
+// A member that comes late may be one that fits.
+func TestLateMember(t *testing.T) {
+	r := newRig(t)
+	r.node("n1", "nvidia.com/gpu", "4")
+	r.gang("g", 2)
+	r.create(member("g", 0, "nvidia.com/gpu", "3"), member("g", 1, "nvidia.com/gpu", "3"))
+	r.parked("g")
+	r.create(member("g", 2, "nvidia.com/gpu", "1"))
+	r.eventually("two of three get nodes", func() bool { return len(r.places()) == 2 })
+	if r.places()["g-2"] == "" {
+		t.Errorf("the small member has no node: %v", r.places())
+	}
+}
+
+// Five gangs of a hundred that do not fit on 500 nodes cost nothing while nothing happens.
+func TestWaitingCostsNothing(t *testing.T) {
+	r := newRig(t)
+	nodes, gangs, members := 500, 5, 100
+	if testing.Short() {
+		nodes, members = 50, 20
+	}
+	for i := range nodes {
+		r.node(fmt.Sprintf("n%03d", i), "nvidia.com/gpu", "0")
+	}
+	for g := range gangs {
+		r.gang(fmt.Sprint("g", g), int32(members))
+		for i := range members {
+			r.create(member(fmt.Sprint("g", g), i, "nvidia.com/gpu", "1"))
+		}
+	}
+	for g := range gangs {
+		r.parked(fmt.Sprint("g", g))
+	}
+	r.eventually("all is said", func() bool {
+		_, before := r.counted()
+		time.Sleep(100 * time.Millisecond)
+		_, after := r.counted()
+		return before == after
+	})
+	attempts, writes := r.counted()
+	t.Logf("until they are parked: %d attempts, %d writes", attempts, writes)
+	if attempts > 3*gangs {
+		t.Errorf("%d attempts to find that %d gangs do not fit", attempts, gangs)
+	}
+	time.Sleep(3 * time.Second) // the engine by itself tries each gang some hundred times
+	if a, w := r.counted(); a != attempts || w != writes {
+		t.Errorf("while nothing happened: %d attempts and %d writes", a-attempts, w-writes)
+	}
+}

@@ -1,0 +1,194 @@
+package planner
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/features"
+
+	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/plugins/args"
+)
+
+// Plugin is GangPlanner in one profile.
+type Plugin struct {
+	planner *Planner
+	handle  fwk.Handle
+	args    Args
+	judge   judge
+}
+
+var (
+	_ fwk.PreEnqueuePlugin  = &Plugin{}
+	_ fwk.PreFilterPlugin   = &Plugin{}
+	_ fwk.FilterPlugin      = &Plugin{}
+	_ fwk.EnqueueExtensions = &Plugin{}
+	_ fwk.SignPlugin        = &Plugin{}
+)
+
+// NewPlugin is the factory of the plugin.
+func (p *Planner) NewPlugin(_ context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	a, err := args.Decode(object, defaultArgs())
+	if err != nil {
+		return nil, err
+	}
+	if err := a.validate(); err != nil {
+		return nil, err
+	}
+	p.handle = handle
+	return &Plugin{planner: p, handle: handle, args: a}, nil
+}
+
+// Name implements fwk.Plugin.
+func (pl *Plugin) Name() string { return Name }
+
+// PreEnqueue implements fwk.PreEnqueuePlugin: a parked gang is not tried.
+func (pl *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
+	if group, ok := virtual.GroupOf(pod); ok && pl.planner.parked(group) {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "nothing happened since the last attempt that could help its gang")
+	}
+	return nil
+}
+
+// EventsToRegister implements fwk.EnqueueExtensions. There are none: the planner sees all events, and wakes gangs by itself.
+func (pl *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
+	return nil, nil
+}
+
+// The keys of the planner's data in the state of a placement and of one member.
+const (
+	planKey   fwk.StateKey = Name + "/plan"
+	memberKey fwk.StateKey = Name + "/member"
+)
+
+// plan is the verdict on a gang, in the course of one placement.
+type plan struct {
+	verdict
+	// asker is the member that was up when it was made.
+	asker types.UID
+}
+
+// Clone implements fwk.StateData. All members share the plan.
+func (p *plan) Clone() fwk.StateData { return p }
+
+// place is where a member goes. Empty: the engine refused it there, and is to find another.
+type place string
+
+// Clone implements fwk.StateData.
+func (p place) Clone() fwk.StateData { return p }
+
+// PreFilter implements fwk.PreFilterPlugin. It is the last of them, so a member that comes here is one that others let pass.
+func (pl *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	if _, err := state.Read(memberKey); err == nil || !state.IsPodGroupSchedulingCycle() {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	p := pl.planFor(ctx, state, pod)
+	if p.proven {
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, p.sentence())
+	}
+	node, planned := p.nodes[pod.UID]
+	switch {
+	case planned:
+		state.Write(memberKey, place(node))
+		return &fwk.PreFilterResult{NodeNames: sets.New(node)}, nil
+	case len(p.nodes) > 0 && p.asker == pod.UID:
+		// It might take the place of one that the gang needs. The others without a place come after those.
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "other members of its gang come first")
+	}
+	return nil, fwk.NewStatus(fwk.Skip)
+}
+
+// PreFilterExtensions implements fwk.PreFilterPlugin.
+func (pl *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
+
+// Filter implements fwk.FilterPlugin. The engine looks at a node that is nominated, or that did for the member before, without
+// regard to the result of PreFilter.
+func (pl *Plugin) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
+	if data, err := state.Read(memberKey); err == nil {
+		if at, ok := data.(place); ok && at != "" && string(at) != node.Node().Name {
+			return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the gang's placement has another node for this member")
+		}
+	}
+	return nil
+}
+
+// SignPod implements fwk.SignPlugin: what is found for a member holds for its own gang only.
+func (pl *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
+	group, _ := virtual.GroupOf(pod)
+	return []fwk.SignFragment{{Key: Name, Value: group.String()}}, nil
+}
+
+// planFor returns the plan of the placement that the engine works on; an empty one leaves everything to the engine.
+func (pl *Plugin) planFor(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) *plan {
+	placement := state.GetPlacementCycleState()
+	if placement == nil || utilfeature.DefaultFeatureGate.Enabled(features.TopologyAwareWorkloadScheduling) {
+		return &plan{} // the engine tries subsets of the nodes that plugins are not told
+	}
+	if data, err := placement.Read(planKey); err == nil {
+		if p, ok := data.(*plan); ok {
+			return p
+		}
+	}
+	p := &plan{}
+	placement.Write(planKey, p)
+	c := pl.planner.cycleOf(pod, pl.args)
+	if c == nil {
+		return p
+	}
+	v, err := pl.planner.search(ctx, pl, c, pod)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot plan a gang; it is left to the engine", "podGroup", c.group)
+		return p
+	}
+	p.verdict, p.asker = *v, pod.UID
+	rehearsal := c.rehearses(state)
+	c.order(p, pod, rehearsal)
+	if !rehearsal {
+		pl.planner.judged(c, v, pod)
+	}
+	return p
+}
+
+// judged notes what was found for the gang on the cluster as it is.
+func (p *Planner) judged(c *cycle, v *verdict, asker *corev1.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.verdict, c.asker = v, asker.UID
+}
+
+// cycleOf is the attempt that a pod is part of, nil if it is part of none.
+func (p *Planner) cycleOf(pod *corev1.Pod, a Args) *cycle {
+	group, ok := virtual.GroupOf(pod)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !ok || p.now == nil || p.now.group != group {
+		return nil
+	}
+	p.now.args = a
+	return p.now
+}
+
+// refused tells whether a member was refused on the node that was planned for it. It then has to be tried without.
+func (p *Planner) refused(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) bool {
+	data, err := state.Read(memberKey)
+	if err != nil {
+		return false
+	}
+	at, ok := data.(place)
+	if !ok || at == "" {
+		return false
+	}
+	if p.misled(pod) {
+		return false
+	}
+	klog.FromContext(ctx).V(2).Info("The engine refuses a member on the node planned for it", "pod", klog.KObj(pod), "node", string(at))
+	p.count.disagreements.Inc()
+	state.Write(memberKey, place(""))
+	return true
+}

@@ -1,0 +1,113 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/reasons"
+)
+
+// trial is what came of the members when the engine tried them, for the first time in an attempt. Those after it are made for
+// preemption.
+type trial struct {
+	simulation fwk.PodGroupCycleState
+	fitting    int32
+	// refused is the first member that did not fit, why what the engine said of it.
+	refused, why string
+}
+
+// watch takes down what the engine found for a member.
+func (p *Planner) watch(state fwk.CycleState, pod *corev1.Pod, err error) {
+	group, ok := virtual.GroupOf(pod)
+	simulation := state.GetPodGroupSchedulingCycle()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !ok || simulation == nil || p.now == nil || p.now.group != group {
+		return
+	}
+	t := &p.now.tried
+	if t.simulation == nil {
+		t.simulation = simulation
+	}
+	if t.simulation != simulation {
+		return
+	}
+	var refused *framework.FitError
+	switch {
+	case err == nil:
+		t.fitting++
+	case errors.As(err, &refused) && t.refused == "":
+		t.refused, t.why = pod.Name, because(refused)
+	}
+}
+
+// because is why a member has no node, without how many nodes there are.
+func because(refused *framework.FitError) string {
+	_, why, found := strings.Cut(refused.Error(), "nodes are available: ")
+	if !found {
+		return "no node fits"
+	}
+	return strings.TrimSuffix(strings.TrimSpace(why), ".")
+}
+
+// say returns what is to be said of a gang that was not placed; nil where that is the engine's. The lock must be held.
+func (p *Planner) say(c *cycle, pod *corev1.Pod) *reasons.Note {
+	if c.said != nil {
+		return c.said
+	}
+	if c.note = p.foretell(c.group, c.explain()); c.note == nil {
+		return nil
+	}
+	said, again := p.board.Tell(c.group, *c.note, tells(pod, c.note))
+	c.said, c.again = &said, again
+	return c.said
+}
+
+// tells reports whether a pod says already what a note does.
+func tells(pod *corev1.Pod, note *reasons.Note) bool {
+	_, condition := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled)
+	return condition != nil && condition.Status == corev1.ConditionFalse && strings.Contains(condition.Message, note.Sentence())
+}
+
+// explain is what is known of a gang that was not placed; nil if nothing is, or if the gang has all that it needs and a further
+// member was refused.
+func (c *cycle) explain() *reasons.Note {
+	v := c.verdict
+	switch {
+	case v == nil:
+		return nil
+	case v.proven:
+		return v.note
+	case v.bound+c.tried.fitting >= v.need:
+		return nil // what the engine says of one member is more than what is said of the gang
+	}
+	note := v.note
+	if note == nil { // the plan was refused, or the gang goes where others leave
+		note = &reasons.Note{
+			Finding: answer.Finding{Code: answer.FitsNotPlaced, Stage: answer.StagePlacement, Verdict: answer.Waiting, Who: answer.Nobody},
+			Need:    v.need, Fit: v.bound + c.tried.fitting, Among: v.among, Retry: v.retry,
+		}
+	}
+	if c.tried.refused != "" {
+		said := fmt.Sprintf("pod %s: %s", c.tried.refused, c.tried.why)
+		if note.Finding.Message != "" {
+			said = note.Finding.Message + "; " + said
+		}
+		note.Finding.Message = said
+	}
+	if note.Finding.Message == "" {
+		return nil
+	}
+	return note
+}
+
+// isProven tells whether a gang provably has no placement.
+func (v *verdict) isProven() bool { return v != nil && v.proven }

@@ -1,0 +1,57 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+)
+
+// The members of a gang ask for a volume that does not exist. The engine's own words for that are not lost to a fault that
+// comes after.
+func TestAGangThatIsRefusedBeforeAllElse(t *testing.T) {
+	r := newRig(t)
+	r.node("n1")
+	r.eventually("the engine knows the node", func() bool { return r.engine.Cache.NodeCount() == 1 })
+	r.gang("g", 2)
+	for i := range 2 {
+		p := member("g", i, "cpu", "1")
+		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+		}}}
+		r.create(p)
+	}
+	for i := range 2 {
+		r.eventually("every member says which volume is missing", func() bool {
+			text := r.says(fmt.Sprintf("g-%d", i))
+			return strings.Contains(text, `persistentvolumeclaim "data" not found`) && !Spurious(text)
+		})
+	}
+	r.parked("g") // and it is not tried again and again
+	group := types.NamespacedName{Namespace: "default", Name: "g"}
+	if note, ok := r.notes.Said(group); !ok || !strings.Contains(note.Finding.Message, `persistentvolumeclaim "data" not found`) {
+		t.Errorf("told %+v, %v", note, ok)
+	}
+}
+
+func TestSpurious(t *testing.T) {
+	p := &Planner{now: &cycle{group: types.NamespacedName{Name: "g"}}}
+	fault := fwk.AsStatus(errors.New(spurious))
+	if got := p.cleared(p.now.group, fault); !got.IsRejected() || got.Message() != "members that its gang needs have gone" {
+		t.Errorf("fewer members than are needed: %v", got)
+	}
+	for name, status := range map[string]*fwk.Status{
+		"another fault": fwk.AsStatus(errors.New("away")), "refused": fwk.NewStatus(fwk.Unschedulable, spurious), "placed": nil,
+	} {
+		if got := p.cleared(p.now.group, status); got != status {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if got := p.cleared(types.NamespacedName{Name: "other"}, fault); got != fault {
+		t.Errorf("another gang's: %v", got)
+	}
+}

@@ -1,0 +1,201 @@
+package preemption
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// cause is who wants room.
+type cause struct {
+	key      types.NamespacedName
+	pods     []*corev1.Pod // that wait
+	bound    []types.UID   // members that have places
+	min      int32         // how many must have one, those included
+	priority int32
+	never    bool // it must not preempt
+	// judge tries the pods on the engine's snapshot, from which those who go have
+	// been taken. It returns where they fit; nil for nowhere.
+	judge func(ctx context.Context, seats map[string][]*corev1.Pod) (map[string][]*corev1.Pod, error)
+}
+
+// causeOf reads a gang; ok is false for one that has what it needs.
+func (pl *Plugin) causeOf(info fwk.PodGroupInfo) (c cause, ok bool, err error) {
+	group := info.GetPodGroup()
+	if group == nil || len(info.GetUnscheduledPods()) == 0 {
+		return cause{}, false, nil
+	}
+	state, err := pl.handle.SnapshotSharedLister().PodGroupStates().Get(group.Namespace, group.Name)
+	if err != nil {
+		return cause{}, false, fmt.Errorf("look up gang: %w", err)
+	}
+	c = cause{key: types.NamespacedName{Namespace: group.Namespace, Name: group.Name}, pods: info.GetUnscheduledPods()}
+	for _, pod := range state.ScheduledPods() {
+		c.bound = append(c.bound, pod.UID)
+	}
+	c.min = int32(len(c.bound)) + 1
+	if policy := group.Spec.SchedulingPolicy.Gang; policy != nil {
+		if int(policy.MinCount) <= len(c.bound) {
+			return cause{}, false, nil // nobody has to go for more than it needs
+		}
+		c.min = policy.MinCount
+	}
+	if group.Spec.Priority != nil {
+		c.priority = *group.Spec.Priority
+	}
+	policy := c.pods[0].Spec.PreemptionPolicy
+	c.never = policy != nil && *policy == corev1.PreemptNever
+	return c, true, nil
+}
+
+// attempt makes room, or finds out why that does not help. makes tells that room
+// is being made, be it for the first time or not.
+func (pl *Plugin) attempt(ctx context.Context, c cause) (makes bool, what string) {
+	if !pl.args.Enabled {
+		return false, "preemption is switched off"
+	}
+	if c.never {
+		return false, "preemption: not by its preemptionPolicy"
+	}
+	if !pl.preemptor.stillWait(c) {
+		return false, "preemption: it has changed"
+	}
+	start := time.Now()
+	result, what, err := pl.try(ctx, c)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot make room", "for", display(c.key))
+		return false, "preemption failed"
+	}
+	if result != "" {
+		pl.preemptor.count.duration.Observe(time.Since(start).Seconds())
+		pl.preemptor.count.attempts.WithLabelValues(result).Inc()
+	}
+	return result == resultEvicts || result == resultWaits, what
+}
+
+// helpless is said where nobody's leaving would help.
+const helpless = "preemption does not help"
+
+func (pl *Plugin) try(ctx context.Context, c cause) (result, what string, err error) {
+	p, logger := pl.preemptor, klog.FromContext(ctx)
+	q, err := p.planner.Ask(pl.handle, c.key, c.pods, c.bound, c.min)
+	if err != nil {
+		return "", "", err
+	}
+	h := pl.census(q.Cluster)
+	candidates := Collect(h.staying, pl.membership(), c.priority)
+	cluster := q.Cluster.Without(uidsOf(h.leaving)...).With(q.Kept...)
+	question := Question{Cluster: cluster, Gang: q.Gang, Candidates: candidates}
+	budget := pl.args.SearchBudget.Duration
+	p.mu.Lock()
+	mine, vain := p.rooms[c.key], p.vain[c.key]
+	cleared := mine != nil && !mine.cleared.IsZero()
+	p.mu.Unlock()
+	if len(candidates.Units) == 0 && len(h.leaving) == 0 && mine == nil {
+		return resultImpossible, helpless, nil
+	}
+
+	if r := placement.Place(ctx, cluster, q.Gang, placement.Options{Budget: budget}); r.Fits() {
+		switch {
+		case mine != nil && !cleared:
+			return resultWaits, mine.text, nil
+		case len(h.leaving) == 0:
+			// There is room, and the engine does not place it for another reason.
+			return "", "there is room without preemption", nil
+		case mine == nil && h.preempted(c.priority):
+			// Somebody made room, most likely a scheduler before this one for whom
+			// it is for now. It would be lost to others of a lower priority.
+			pl.keep(c, nil, seatsOf(q.Member, r.Placement), h.leaving, "waits for pods that leave")
+		}
+		return resultWaits, "waits for pods that leave", nil
+	}
+	if mine != nil { // others had to have the room that it was promised
+		how := endReplaced
+		if cleared {
+			how = endVain
+		}
+		p.end(logger, mine, how)
+		p.mu.Lock()
+		vain = p.vain[c.key]
+		p.mu.Unlock()
+	}
+	if vain != nil && p.clock.Now().Before(vain.until) {
+		return resultBackoff, "the room that was made for it was not enough; others are evicted only after a while", nil
+	}
+	if len(candidates.Units) == 0 {
+		return resultImpossible, helpless, nil
+	}
+	if question.Budgets, err = pl.budgets.List(labels.Everything()); err != nil {
+		return "", "", fmt.Errorf("list PodDisruptionBudgets: %w", err)
+	}
+	choice, verdict := Choose(ctx, question, budget)
+	switch verdict {
+	case Found:
+	case Impossible:
+		return resultImpossible, helpless, nil
+	case Unknown:
+		return resultUnknown, fmt.Sprintf("no victims of preemption found within %s", budget), nil
+	}
+	seats, err := pl.rehearse(ctx, c, append(podsOf(choice.Units), h.leaving...), seatsOf(q.Member, choice.Placement))
+	if err != nil {
+		return "", "", err
+	}
+	if seats == nil {
+		logger.V(2).Info("Preemption would help by the amounts, and the engine refuses", "for", display(c.key))
+		return resultRefused, helpless, nil
+	}
+	what = "preempts " + describe(choice.Units)
+	logger.Info("Preempting", "for", display(c.key), "victims", describe(choice.Units), "cheapest", choice.Cheapest)
+	for _, u := range choice.Units {
+		p.count.victims.WithLabelValues(u.Kind.String()).Add(float64(len(u.Pods)))
+	}
+	pl.keep(c, choice.Units, seats, h.leaving, what)
+	return resultEvicts, what, nil
+}
+
+// keep opens room for a preemptor, and has its victims evicted.
+func (pl *Plugin) keep(c cause, units []Unit, seats map[string][]*corev1.Pod, leaving []*corev1.Pod, text string) {
+	r := &room{
+		key: c.key, priority: c.priority, pods: c.pods, units: units, text: text, timeout: pl.args.TerminationTimeout.Duration,
+		seats: map[string][]fwk.PodInfo{}, victims: map[types.UID]*corev1.Pod{}, jobs: map[types.UID]bool{}, since: pl.preemptor.clock.Now(),
+	}
+	for node, pods := range seats {
+		for _, pod := range pods {
+			info, err := framework.NewPodInfo(pod)
+			if err != nil {
+				continue // its affinity cannot be read, and the engine would not have taken it
+			}
+			info.CalculateResource() // now, because several goroutines will read it
+			r.seats[node] = append(r.seats[node], info)
+		}
+	}
+	for _, pod := range podsOf(units) {
+		r.victims[pod.UID] = pod
+	}
+	for _, pod := range leaving {
+		if seats[pod.Spec.NodeName] != nil {
+			r.victims[pod.UID] = pod
+		}
+	}
+	for _, j := range jobsOf(units) {
+		r.jobs[j.UID] = true
+	}
+	pl.preemptor.open(r)
+	if len(units) == 0 {
+		return
+	}
+	select {
+	case pl.preemptor.orders <- r:
+	default: // the API cannot keep up; it is tried again
+		pl.preemptor.end(klog.Background(), r, endRefused)
+	}
+}

@@ -1,0 +1,219 @@
+package preemption
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// Question asks for victims.
+type Question struct {
+	// Cluster is without those that leave already, and with what is kept from the
+	// preemptor.
+	Cluster *placement.Cluster
+	// Gang is the preemptor; its minimum is what it needs to start.
+	Gang       placement.Gang
+	Candidates Candidates
+	Budgets    []*policyv1.PodDisruptionBudget
+}
+
+// Choice is a set of victims without which the preemptor has a placement, and of
+// which none can be spared.
+type Choice struct {
+	Units []Unit
+	Cost  Cost
+	// Placement is where the preemptor's members then fit.
+	Placement []placement.Assignment
+	// Cheapest says that no other set costs less. Otherwise there were too many
+	// candidates, or too little time, to be sure.
+	Cheapest bool
+}
+
+// Verdict is what became of a question.
+type Verdict string
+
+// The verdicts.
+const (
+	Found Verdict = "found"
+	// Impossible: there is no placement even without all candidates.
+	Impossible Verdict = "impossible"
+	// Unknown: the time ran out before any set was found.
+	Unknown Verdict = "unknown"
+)
+
+// exactUnits is how many candidates there may be for every set of them to be
+// looked at.
+const exactUnits = 16
+
+// Choose finds the victims that cost least. It takes no longer than the budget.
+func Choose(ctx context.Context, q Question, budget time.Duration) (Choice, Verdict) {
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	s := newSearch(ctx, q, budget)
+	all := s.everything(func(Unit) bool { return true })
+	if r := s.place(all, placement.Options{}); !r.Fits() {
+		if r.Impossible() {
+			return Choice{}, Impossible
+		}
+		return Choice{}, Unknown
+	}
+	pool := s.pool(all)
+	for _, rank := range []func(*corev1.Node) int64{s.byNeed(pool), s.byCrowd(pool), nil} {
+		s.settle(pool, rank)
+	}
+	settled := s.best != nil
+	if !settled {
+		s.consider(pool, s.place(pool, placement.Options{}))
+	}
+	if s.best == nil {
+		return Choice{}, Unknown
+	}
+	s.trim()
+	if !settled && ctx.Err() != nil {
+		return Choice{}, Unknown // some of them need not go
+	}
+	limit := s.highest(pool)
+	if s.violates(pool) {
+		limit = s.highest(all) // budgets count for more than priorities
+	}
+	s.exact(limit)
+	return *s.best, Found
+}
+
+// set tells which of the units are evicted. With Whole, the same gang's Surplus
+// is not in it.
+type set []bool
+
+// search is the work on one question.
+type search struct {
+	Question
+	ctx     context.Context //nolint:containedctx // a search lasts as long as one call
+	budget  time.Duration
+	units   []Unit
+	budgets *budgets
+	whole   map[string]int   // the unit of a gang as a whole
+	surplus map[string][]int // those of its members
+	best    *Choice
+	bestSet set
+}
+
+func newSearch(ctx context.Context, q Question, budget time.Duration) *search {
+	s := &search{Question: q, ctx: ctx, budget: budget, units: q.Candidates.Units, whole: map[string]int{}, surplus: map[string][]int{}}
+	s.budgets = budgetsOf(s.units, q.Budgets)
+	for i, u := range s.units {
+		switch u.Kind {
+		case Single:
+		case Whole:
+			s.whole[u.Gang] = i
+		case Surplus:
+			s.surplus[u.Gang] = append(s.surplus[u.Gang], i)
+		}
+	}
+	return s
+}
+
+// everything is all pods of those units that are accepted.
+func (s *search) everything(accept func(Unit) bool) set {
+	all := make(set, len(s.units))
+	for i, u := range s.units {
+		all[i] = u.Kind != Surplus && accept(u)
+	}
+	return all
+}
+
+// pool is the smallest set of candidates, by whom budgets guard and by priority,
+// that is enough.
+func (s *search) pool(all set) set {
+	unguarded := func(u Unit) bool { return s.budgets.violations([]Unit{u}) == 0 }
+	accept := unguarded
+	if !s.fits(s.everything(unguarded)) {
+		accept = func(Unit) bool { return true }
+	}
+	var priorities []int32
+	for i, u := range s.units {
+		if all[i] && accept(u) {
+			priorities = append(priorities, u.Priority)
+		}
+	}
+	slices.Sort(priorities)
+	priorities = slices.Compact(priorities)
+	upTo := func(i int) set {
+		return s.everything(func(u Unit) bool { return accept(u) && u.Priority <= priorities[i] })
+	}
+	low, high := 0, len(priorities)-1
+	for low < high {
+		if mid := (low + high) / 2; s.fits(upTo(mid)) {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return upTo(high)
+}
+
+// highest is the highest priority in a set.
+func (s *search) highest(e set) int32 {
+	highest := int32(math.MinInt32)
+	for _, u := range s.chosen(e) {
+		highest = max(highest, u.Priority)
+	}
+	return highest
+}
+
+// violates tells whether a set exceeds budgets.
+func (s *search) violates(e set) bool { return s.budgets.violations(s.chosen(e)) > 0 }
+
+// chosen are the units of a set.
+func (s *search) chosen(e set) (units []Unit) {
+	for i, in := range e {
+		if in {
+			units = append(units, s.units[i])
+		}
+	}
+	return units
+}
+
+func (s *search) without(e set) *placement.Cluster {
+	var gone []types.UID
+	for _, u := range s.chosen(e) {
+		gone = append(gone, u.uids()...)
+	}
+	return s.Cluster.Without(gone...)
+}
+
+func (s *search) place(e set, opts placement.Options) placement.Result {
+	opts.Budget = s.budget
+	return placement.Place(s.ctx, s.without(e), s.Gang, opts)
+}
+
+func (s *search) fits(e set) bool { return s.place(e, placement.Options{}).Fits() }
+
+// consider keeps a set if it is enough and costs less than the best so far.
+func (s *search) consider(e set, r placement.Result) {
+	if !r.Fits() {
+		return
+	}
+	units := s.chosen(e)
+	cost := costOf(units, s.budgets)
+	if s.best == nil || cost.Compare(s.best.Cost) < 0 {
+		s.best, s.bestSet = &Choice{Units: units, Cost: cost, Placement: r.Placement}, slices.Clone(e)
+	}
+}
+
+// allowed tells whether no gang loses more members than it can do without.
+func (s *search) allowed(e set, gang string) bool {
+	n := 0
+	for _, i := range s.surplus[gang] {
+		if e[i] {
+			n++
+		}
+	}
+	return n <= s.Candidates.Spare[gang]
+}

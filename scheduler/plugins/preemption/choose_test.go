@@ -1,0 +1,252 @@
+package preemption
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+const generous = 20 * time.Second
+
+// named lists the victims of a choice, in order.
+func victims(c Choice) string {
+	var all []string
+	for _, pod := range podsOf(c.Units) {
+		all = append(all, pod.Name)
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+func TestWhoHasToGo(t *testing.T) {
+	two := []*corev1.Node{aNode("n1", 4), aNode("n2", 4)}
+	one := []*corev1.Node{aNode("n1", 4)}
+	for name, c := range map[string]struct {
+		nodes   []*corev1.Node
+		running []*corev1.Pod
+		members int32
+		cpus    int
+		budgets []*policyv1.PodDisruptionBudget
+		want    string
+	}{
+		"singles, and no gang is broken (T12)": {two, []*corev1.Pod{
+			aPod("l-0", "n1", 1, in("l", 4)), aPod("l-1", "n1", 1, in("l", 4)), aPod("l-2", "n2", 1, in("l", 4)), aPod("l-3", "n2", 1, in("l", 4)),
+			aPod("s-0", "n1", 1, started(0)), aPod("s-1", "n1", 1, started(1)), aPod("s-2", "n2", 1, started(2)), aPod("s-3", "n2", 1, started(3)),
+		}, 3, 1, nil, "s-1 s-2 s-3"},
+		"nobody, if it does not fit for all that (T11)": {two, []*corev1.Pod{aPod("s-0", "n1", 4), aPod("s-1", "n2", 4)}, 9, 1, nil, "impossible"},
+		"surplus before the core": {one, []*corev1.Pod{
+			aPod("l-0", "n1", 1, in("l", 2), started(0)), aPod("l-1", "n1", 1, in("l", 2), started(1)), aPod("l-2", "n1", 1, in("l", 2), started(2)), aPod("l-3", "n1", 1, in("l", 2), started(3)),
+		}, 2, 1, nil, "l-2 l-3"},
+		"a gang as a whole, if nothing else is enough": {one, []*corev1.Pod{
+			aPod("l-0", "n1", 1, in("l", 2)), aPod("l-1", "n1", 1, in("l", 2)), aPod("l-2", "n1", 1, in("l", 2)), aPod("s", "n1", 1, ranked(100)),
+		}, 2, 1, nil, "l-0 l-1 l-2"},
+		"the lowest priority first": {one, []*corev1.Pod{
+			aPod("low-0", "n1", 1), aPod("low-1", "n1", 1), aPod("high", "n1", 2, ranked(50)),
+		}, 1, 2, nil, "low-0 low-1"},
+		"one large rather than two small": {two, []*corev1.Pod{
+			aPod("s-0", "n1", 2), aPod("s-1", "n1", 2), aPod("large", "n2", 4, started(-60)),
+		}, 1, 4, nil, "large"},
+		"nobody whom a budget guards, if others do": {one, []*corev1.Pod{
+			aPod("g", "n1", 2, guarded("b")), aPod("s", "n1", 2, ranked(50)),
+		}, 1, 2, []*policyv1.PodDisruptionBudget{budget("b", 0)}, "s"},
+		"whom a budget guards, if nobody else does": {one, []*corev1.Pod{
+			aPod("g", "n1", 2, guarded("b")), aPod("s", "n1", 2, ranked(100)),
+		}, 1, 2, []*policyv1.PodDisruptionBudget{budget("b", 0)}, "g"},
+		"as many as a budget allows": {one, []*corev1.Pod{
+			aPod("g-0", "n1", 1, guarded("b")), aPod("g-1", "n1", 1, guarded("b")), aPod("s-0", "n1", 1, ranked(50)), aPod("s-1", "n1", 1, ranked(60)),
+		}, 2, 1, []*policyv1.PodDisruptionBudget{budget("b", 1)}, "g-1 s-0"},
+		"the youngest": {one, []*corev1.Pod{
+			aPod("a", "n1", 1, started(3)), aPod("b", "n1", 1, started(1)), aPod("c", "n1", 1, started(2)), aPod("d", "n1", 1, started(0)),
+		}, 1, 1, nil, "a"},
+		"nobody of the same priority": {one, []*corev1.Pod{aPod("s", "n1", 4, ranked(100))}, 1, 1, nil, "impossible"},
+		"no pod of a DaemonSet": {one, []*corev1.Pod{aPod("d", "n1", 4, func(p *corev1.Pod) {
+			yes := true
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", Controller: &yes}}
+		})}, 1, 1, nil, "impossible"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			choice, verdict := Choose(t.Context(), ask(c.nodes, c.running, c.members, c.cpus, c.budgets...), generous)
+			got := victims(choice)
+			if verdict != Found {
+				got = string(verdict)
+			}
+			if got != c.want || verdict == Found && !choice.Cheapest {
+				t.Errorf("%s (cheapest: %v), want %s", got, choice.Cheapest, c.want)
+			}
+		})
+	}
+}
+
+// world is a random small question.
+func world(r *rand.Rand) Question {
+	var nodes []*corev1.Node
+	var running []*corev1.Pod
+	free := map[string]int{}
+	for i := range 1 + r.IntN(3) {
+		name := fmt.Sprintf("n%d", i)
+		free[name] = 2 + r.IntN(4)
+		nodes = append(nodes, aNode(name, free[name]))
+	}
+	budgets := []*policyv1.PodDisruptionBudget{budget("x", int32(r.IntN(2))), budget("y", int32(r.IntN(3)))}
+	put := func(name string, change ...func(*corev1.Pod)) bool {
+		node := nodes[r.IntN(len(nodes))].Name
+		n := 1 + r.IntN(3)
+		if free[node] < n {
+			return false
+		}
+		free[node] -= n
+		if r.IntN(4) == 0 {
+			change = append(change, guarded([]string{"x", "y"}[r.IntN(2)]))
+		}
+		running = append(running, aPod(name, node, n, append(change, started(r.IntN(5)))...))
+		return true
+	}
+	for g := range r.IntN(3) {
+		gang, size, priority := fmt.Sprintf("g%d", g), 2+r.IntN(3), int32(r.IntN(3))
+		minimum := 1 + r.IntN(size)
+		for m := range size {
+			put(fmt.Sprintf("%s-%d", gang, m), in(gang, minimum), ranked(priority))
+		}
+	}
+	for i := range r.IntN(7) {
+		put(fmt.Sprintf("s%d", i), ranked(int32(r.IntN(4)*50)))
+	}
+	q := ask(nodes, running, 1+int32(r.IntN(4)), 1+r.IntN(3), budgets...)
+	if r.IntN(3) == 0 {
+		q.Gang.Roles = append(q.Gang.Roles, placement.Role{Name: "chief", Pod: aPod("c", "", 1+r.IntN(4), ranked(100)), Count: 1})
+	}
+	return q
+}
+
+// brute tries every set of units.
+func brute(t *testing.T, q Question) (best Cost, found bool) {
+	t.Helper()
+	b := budgetsOf(q.Candidates.Units, q.Budgets)
+	for bits := range 1 << len(q.Candidates.Units) {
+		var units []Unit
+		for i, u := range q.Candidates.Units {
+			if bits&(1<<i) != 0 {
+				units = append(units, u)
+			}
+		}
+		cost := costOf(units, b)
+		if !whole(q, units) || found && cost.Compare(best) >= 0 || !enough(t, q, units) {
+			continue
+		}
+		best, found = cost, true
+	}
+	return best, found
+}
+
+// whole tells whether a set breaks no gang.
+func whole(q Question, units []Unit) bool {
+	gangs, surplus := map[string]bool{}, map[string]int{}
+	for _, u := range units {
+		switch u.Kind {
+		case Single:
+		case Whole:
+			gangs[u.Gang] = true
+		case Surplus:
+			surplus[u.Gang]++
+		}
+	}
+	for gang, n := range surplus {
+		if gangs[gang] || n > q.Candidates.Spare[gang] {
+			return false
+		}
+	}
+	return true
+}
+
+func enough(t *testing.T, q Question, units []Unit) bool {
+	t.Helper()
+	var gone []types.UID
+	for _, u := range units {
+		gone = append(gone, u.uids()...)
+	}
+	r := placement.Place(t.Context(), q.Cluster.Without(gone...), q.Gang, placement.Options{Budget: generous})
+	if !r.Fits() && !r.Impossible() {
+		t.Fatal("not decided")
+	}
+	return r.Fits()
+}
+
+// Of all sets that are enough and break no gang the cheapest is chosen, and none
+// if there is none.
+func TestTheCheapestSetIsChosen(t *testing.T) {
+	chosen := 0
+	for seed := range uint64(400) {
+		q := world(rand.New(rand.NewPCG(seed, 1)))
+		if len(q.Candidates.Units) > 11 {
+			continue
+		}
+		want, possible := brute(t, q)
+		choice, verdict := Choose(t.Context(), q, generous)
+		if possible != (verdict == Found) {
+			t.Fatalf("seed %d: %s, want found: %v", seed, verdict, possible)
+		}
+		if !possible {
+			continue
+		}
+		chosen++
+		if choice.Cost.Compare(want) != 0 || !choice.Cheapest {
+			t.Errorf("seed %d: %s costs %+v, want %+v", seed, victims(choice), choice.Cost, want)
+		}
+		if !whole(q, choice.Units) || !enough(t, q, choice.Units) {
+			t.Errorf("seed %d: %s breaks a gang, or is not enough", seed, victims(choice))
+		}
+	}
+	if chosen < 100 {
+		t.Errorf("only %d questions had an answer: the test proves little", chosen)
+	}
+}
+
+// Where there are too many candidates to try all, nobody goes who need not, and
+// the choice is good in cases in which it is known what is best.
+func TestManyCandidates(t *testing.T) {
+	var nodes []*corev1.Node
+	var running []*corev1.Pod
+	for n := range 40 {
+		node := fmt.Sprintf("n%02d", n)
+		nodes = append(nodes, aNode(node, 8))
+		switch {
+		case n == 20: // one large pod
+			running = append(running, aPod("large-"+node, node, 8, started(-100)))
+		case n%4 == 0: // a gang of two nodes
+			for i := range 8 {
+				running = append(running, aPod(fmt.Sprintf("g-%s-%d", node, i), node, 1, in(fmt.Sprint("g", n/8), 16)))
+			}
+		case n == 31: // half full
+			for i := range 4 {
+				running = append(running, aPod(fmt.Sprintf("half-%d", i), node, 1))
+			}
+		default:
+			for i := range 8 {
+				running = append(running, aPod(fmt.Sprintf("s-%s-%d", node, i), node, 1, started(i)))
+			}
+		}
+	}
+	q := ask(nodes, running, 2, 8)
+	choice, verdict := Choose(t.Context(), q, generous)
+	if got := victims(choice); verdict != Found || got != "half-0 half-1 half-2 half-3 large-n20" {
+		t.Errorf("%s: %s", verdict, got)
+	}
+	for i := range choice.Units {
+		if rest := slices.Delete(slices.Clone(choice.Units), i, i+1); enough(t, q, rest) {
+			t.Errorf("%s need not go", choice.Units[i].Pods[0].Name)
+		}
+	}
+	if _, verdict := Choose(t.Context(), q, time.Nanosecond); verdict != Unknown {
+		t.Errorf("without time: %s", verdict)
+	}
+}

@@ -1,0 +1,135 @@
+package preemption
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Cost is what evicting a set of units costs. Costs are compared field by field,
+// the first that differs decides.
+type Cost struct {
+	// Violations is by how many pods PodDisruptionBudgets are exceeded.
+	Violations int
+	// Levels are the priorities of the victims, the highest first.
+	Levels []Level
+	// Started is when the victims did, the oldest first. Younger ones have less
+	// work to lose.
+	Started []time.Time
+}
+
+// Level is what is evicted of one priority.
+type Level struct {
+	Priority int32
+	// Gangs is the number of gangs of which nobody is left, Pods that of all
+	// victims, Surplus that of members whose gangs go on.
+	Gangs, Pods, Surplus int
+}
+
+// Compare is negative if c is the lower cost.
+func (c Cost) Compare(d Cost) int {
+	if n := c.compareHarm(d); n != 0 {
+		return n
+	}
+	return slices.CompareFunc(c.Started, d.Started, func(a, b time.Time) int { return b.Compare(a) })
+}
+
+// compareHarm compares everything but how old the victims are.
+func (c Cost) compareHarm(d Cost) int {
+	if n := cmp.Compare(c.Violations, d.Violations); n != 0 {
+		return n
+	}
+	return slices.CompareFunc(c.Levels, d.Levels, func(a, b Level) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Gangs, b.Gangs), cmp.Compare(a.Pods, b.Pods), cmp.Compare(a.Surplus, b.Surplus))
+	})
+}
+
+// costOf adds up units.
+func costOf(units []Unit, b *budgets) Cost {
+	c := Cost{Violations: b.violations(units)}
+	for _, u := range units {
+		i, ok := slices.BinarySearchFunc(c.Levels, u.Priority, func(l Level, p int32) int { return cmp.Compare(p, l.Priority) })
+		if !ok {
+			c.Levels = slices.Insert(c.Levels, i, Level{Priority: u.Priority})
+		}
+		l := &c.Levels[i]
+		l.Pods += len(u.Pods)
+		switch u.Kind {
+		case Single:
+		case Whole:
+			l.Gangs++
+		case Surplus:
+			l.Surplus++
+		}
+		for _, pod := range u.Pods {
+			c.Started = append(c.Started, startOf(pod))
+		}
+	}
+	slices.SortFunc(c.Started, time.Time.Compare)
+	return c
+}
+
+// budgets are the PodDisruptionBudgets that count for some candidates.
+type budgets struct {
+	allowed []int
+	of      map[types.UID][]int // by pod
+}
+
+// budgetsOf finds the budgets of the candidates' pods. A pod whose disruption a
+// budget knows of already is not counted again.
+func budgetsOf(units []Unit, all []*policyv1.PodDisruptionBudget) *budgets {
+	b := &budgets{of: map[types.UID][]int{}}
+	for _, budget := range all {
+		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+		if err != nil || selector.Empty() {
+			continue // it guards nobody
+		}
+		number := len(b.allowed)
+		b.allowed = append(b.allowed, int(budget.Status.DisruptionsAllowed))
+		for _, u := range units {
+			if u.Kind == Surplus {
+				continue // these are in Whole, too
+			}
+			for _, pod := range u.Pods {
+				_, known := budget.Status.DisruptedPods[pod.Name]
+				if pod.Namespace == budget.Namespace && !known && selector.Matches(labels.Set(pod.Labels)) {
+					b.of[pod.UID] = append(b.of[pod.UID], number)
+				}
+			}
+		}
+	}
+	return b
+}
+
+// violations is by how many pods the budgets are exceeded.
+func (b *budgets) violations(units []Unit) (n int) {
+	if len(b.of) == 0 {
+		return 0
+	}
+	used := make([]int, len(b.allowed))
+	for _, u := range units {
+		for _, pod := range u.Pods {
+			for _, number := range b.of[pod.UID] {
+				used[number]++
+			}
+		}
+	}
+	for number, count := range used {
+		n += max(0, count-max(0, b.allowed[number]))
+	}
+	return n
+}
+
+// podsOf are the pods of units.
+func podsOf(units []Unit) (pods []*corev1.Pod) {
+	for _, u := range units {
+		pods = append(pods, u.Pods...)
+	}
+	return pods
+}

@@ -1,0 +1,215 @@
+package preemption
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/gangctl/gangctl/internal/enginetest"
+)
+
+func TestAGangTakesThePlacesOfSingles(t *testing.T) {
+	r := start(t, "")
+	r.Create(enginetest.Node("n1", 4), enginetest.Node("n2", 4))
+	low := r.members("l", 4, 4, 0)
+	r.WaitPlaced(low...)
+	r.WaitPlaced(r.singles(4)...)
+	r.WaitPlaced(r.members("a", 3, 3, 100)...)
+	if got := r.evicted(); got != "s-1 s-2 s-3" {
+		t.Errorf("evicted %s", got)
+	}
+	if n := r.Placed(low...); n != 4 {
+		t.Errorf("%d of 4 members of the other gang are left", n)
+	}
+}
+
+func TestNobodyIsEvictedInVain(t *testing.T) {
+	r := start(t, "")
+	r.Create(enginetest.Node("n1", 4), enginetest.Node("n2", 4))
+	r.WaitPlaced(r.singles(8)...)
+	r.members("a", 9, 9, 200)
+	r.says("a-0", "of the 9 members that its gang needs fit")
+	r.quiet(time.Second)
+}
+
+func TestAMemberThatItsGangCanDoWithoutGoesFirst(t *testing.T) {
+	r := start(t, "")
+	r.Create(enginetest.Node("n1", 4))
+	r.WaitPlaced(r.members("l", 4, 2, 0)...)
+	r.WaitPlaced(r.members("a", 2, 2, 100)...)
+	if n := r.Placed("l-0", "l-1", "l-2", "l-3"); n != 2 {
+		t.Errorf("%d of the other gang's members are left, want its minimum", n)
+	}
+}
+
+// A pod on its own must not break a gang, either: another pod goes, or the gang
+// as a whole.
+func TestASinglePodDoesNotBreakAGang(t *testing.T) {
+	r := start(t, "").slowly()
+	r.Create(enginetest.Node("n1", 4))
+	r.WaitPlaced(r.members("l", 3, 3, 0)...)
+	r.WaitPlaced(r.singles(1, enginetest.Priority(50))...)
+	r.Create(enginetest.Pod("p", "", enginetest.Priority(60)))
+	r.says("p", "preempts gang ns/l (3 pods)") // the lowest priority goes first
+	r.Wait("all of it is evicted", func() bool { return r.evicted() == "l-0 l-1 l-2" })
+	r.leave("l-0", "l-1", "l-2")
+	r.WaitPlaced("p")
+	if got := r.evicted(); got != "l-0 l-1 l-2" {
+		t.Errorf("evicted %s", got)
+	}
+	r.Create(enginetest.Pod("q", "", enginetest.Priority(60), enginetest.CPUs(3)))
+	r.Wait("the other pod is evicted", func() bool { return r.evicted() == "l-0 l-1 l-2 s-0" })
+	r.leave("s-0")
+	r.WaitPlaced("q")
+}
+
+// The room is not for others while those who have to leave do, and once they
+// have, and nobody else has to go for it.
+func TestTheRoomIsKept(t *testing.T) {
+	r := start(t, "").slowly()
+	r.Create(enginetest.Node("n1", 4))
+	r.WaitPlaced(r.singles(4)...)
+	a := r.members("a", 2, 2, 100)
+	r.Wait("two are evicted", func() bool { return r.evicted() == "s-2 s-3" })
+	r.says("a-0", "preempts 2 pods of lower priority (ns/s-")
+	r.Create(enginetest.Pod("filler", "", never, enginetest.Priority(100)))
+	r.says("filler", "Insufficient cpu")
+	b := r.members("b", 1, 1, 90, never)
+	r.leave("s-3")
+	r.says("filler", "room is being made for gang ns/a")
+	r.quiet(1500 * time.Millisecond)
+	if n := r.Placed(append(append(a, b...), "filler")...); n != 0 {
+		t.Errorf("%d pods took the room before all of it was free", n)
+	}
+	r.leave("s-2")
+	r.WaitPlaced(a...)
+	// What comes free now is for everybody.
+	r.leave("s-0", "s-1")
+	r.WaitPlaced("filler", "b-0")
+}
+
+func never(pod *corev1.Pod) {
+	policy := corev1.PreemptNever
+	pod.Spec.PreemptionPolicy = &policy
+}
+
+// A preemptor that goes gives its room back.
+func TestRoomIsGivenBack(t *testing.T) {
+	r := start(t, "").slowly()
+	r.Create(enginetest.Node("n1", 2))
+	r.WaitPlaced(r.singles(2)...)
+	r.members("a", 2, 2, 100)
+	r.Wait("two are evicted", func() bool { return r.evicted() == "s-0 s-1" })
+	r.Create(enginetest.Pod("filler", "", enginetest.Priority(0)))
+	r.leave("a-0", "a-1", "s-0", "s-1")
+	r.WaitPlaced("filler")
+}
+
+// Somebody who leaves anyway makes room enough.
+func TestThoseWhoLeaveAreWaitedFor(t *testing.T) {
+	r := start(t, "").slowly()
+	r.Create(enginetest.Node("n1", 2))
+	r.WaitPlaced(r.singles(2)...)
+	r.Delete("s-0")
+	a := r.members("a", 1, 1, 100)
+	r.says("a-0", "1 members that its gang needs")
+	r.quiet(time.Second)
+	r.leave("s-0")
+	r.WaitPlaced(a...)
+}
+
+// A scheduler that starts finds pods that leave because one before it preempted
+// them: their room is for who outranks them.
+func TestRoomIsKeptAcrossARestart(t *testing.T) {
+	r := start(t, "").slowly()
+	r.Create(enginetest.Node("n1", 2))
+	r.singles(2, enginetest.On("n1"), func(pod *corev1.Pod) {
+		at := metav1.NewTime(time.Now().Add(30 * time.Second))
+		pod.DeletionTimestamp = &at
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler}}
+	})
+	a := r.members("a", 2, 2, 100)
+	r.says("a-0", "waits for pods that leave")
+	r.Create(enginetest.Pod("filler", "", enginetest.Priority(50)))
+	r.says("filler", "Insufficient cpu")
+	r.leave("s-0")
+	r.says("filler", "room is being made for gang ns/a")
+	r.leave("s-1")
+	r.WaitPlaced(a...)
+	if got := r.evicted(); got != "" {
+		t.Errorf("evicted %s", got)
+	}
+}
+
+// picky is a filter that takes pods of one priority nowhere.
+type picky struct{}
+
+func (picky) Name() string { return "Picky" }
+
+func (picky) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ fwk.NodeInfo) *fwk.Status {
+	if priorityOf(pod) == 77 {
+		return fwk.NewStatus(fwk.Unschedulable, "not to my taste")
+	}
+	return nil
+}
+
+// What package fit does not know, the engine does: nobody goes for those whom it
+// would not place.
+func TestNobodyGoesForWhomTheEngineRefuses(t *testing.T) {
+	r := startWith(t, "", []enginetest.Plugin{{Name: "Picky", New: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return picky{}, nil }}})
+	r.Create(enginetest.Node("n1", 2))
+	r.WaitPlaced(r.singles(2)...)
+	r.members("a", 2, 2, 77)
+	r.Create(enginetest.Pod("p", "", enginetest.Priority(77)))
+	r.says("a-0", "members that its gang needs fit")
+	r.says("p", "preemption does not help")
+	r.quiet(500 * time.Millisecond)
+}
+
+func TestWhoMayNotPreempt(t *testing.T) {
+	for name, c := range map[string]struct {
+		args   string
+		change []func(*corev1.Pod)
+		prio   int32
+	}{
+		"by its policy":        {"", []func(*corev1.Pod){never}, 100},
+		"by configuration":     {`{"enabled":false}`, nil, 100},
+		"of the same priority": {"", nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, c.args)
+			r.Create(enginetest.Node("n1", 2))
+			r.WaitPlaced(r.singles(2)...)
+			r.members("a", 2, 2, c.prio, c.change...)
+			r.Create(enginetest.Pod("p", "", append(c.change, enginetest.Priority(c.prio))...))
+			r.says("a-0", "members that its gang needs fit")
+			r.says("p", "Insufficient cpu")
+			r.quiet(500 * time.Millisecond)
+		})
+	}
+}
+
+// Pods of another scheduler go like others, members of its gangs only together.
+func TestPodsOfOtherSchedulers(t *testing.T) {
+	theirs := func(pod *corev1.Pod) { pod.Spec.SchedulerName = "theirs" }
+	member := func(pod *corev1.Pod) { pod.Labels = map[string]string{"foreign": "g"} }
+	r := start(t, "")
+	r.Create(enginetest.Node("n1", 4))
+	for _, name := range []string{"f-0", "f-1", "f-2"} {
+		r.Create(enginetest.Pod(name, "", theirs, member, enginetest.On("n1")))
+	}
+	r.Create(enginetest.Pod("single", "", theirs, enginetest.On("n1")))
+	r.WaitPlaced(r.members("a", 1, 1, 100)...)
+	if got := r.evicted(); got != "single" {
+		t.Errorf("evicted %s", got)
+	}
+	r.WaitPlaced(r.members("b", 2, 2, 100)...)
+	if got := r.evicted(); got != "f-0 f-1 f-2 single" {
+		t.Errorf("evicted %s", got)
+	}
+}

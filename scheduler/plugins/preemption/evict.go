@@ -1,0 +1,169 @@
+package preemption
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"github.com/gangctl/gangctl/scheduler/suspend"
+)
+
+const (
+	// ReasonPreempted is the reason of the event on a victim.
+	ReasonPreempted = "Preempted"
+	// ReasonJobPreempted is the reason of the event on a job that is suspended.
+	ReasonJobPreempted = "GangPreempted"
+	// atOnce is how many pods are evicted at a time.
+	atOnce = 8
+)
+
+// patience is how often the API is asked again that could not answer.
+func patience() wait.Backoff {
+	return wait.Backoff{Steps: 4, Duration: 100 * time.Millisecond, Factor: 4, Jitter: 0.1}
+}
+
+// execute evicts the victims of a room. All jobs are asked first whether they can
+// be suspended: if one cannot, nobody has to go, and others are chosen.
+func (p *Preemptor) execute(ctx context.Context, r *room) {
+	logger := klog.FromContext(ctx)
+	suspended := map[types.UID]bool{}
+	jobs := jobsOf(r.units)
+	for _, job := range jobs {
+		err := p.persist(func() error { return p.Jobs.Check(ctx, job) })
+		if apierrors.IsForbidden(err) && !job.Brittle() || suspend.Singly(err) {
+			continue // its pods can be deleted one by one
+		}
+		if err != nil {
+			p.refuse(logger, r, job, err)
+			return
+		}
+		suspended[job.UID] = true
+	}
+	for _, job := range jobs {
+		if !suspended[job.UID] {
+			continue
+		}
+		order := suspend.Order{
+			Reason: ReasonJobPreempted, Annotate: true, Why: fmt.Sprintf("preempted by %s of priority %d", display(r.key), r.priority),
+			Until: "its pods are gone and the preemptor has its places",
+		}
+		if err := p.persist(func() error { return p.Jobs.Suspend(ctx, job, order) }); err != nil {
+			p.refuse(logger, r, job, err)
+			return
+		}
+	}
+	var pods []*corev1.Pod
+	for _, pod := range podsOf(r.units) {
+		if job, owned := suspend.Of(pod); !owned || !suspended[job.UID] {
+			pods = append(pods, pod)
+		}
+	}
+	var mu sync.Mutex
+	var failed error
+	workqueue.ParallelizeUntil(ctx, atOnce, len(pods), func(i int) {
+		if err := p.persist(func() error { return p.evict(ctx, r, pods[i]) }); err != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			failed = errors.Join(failed, err)
+		}
+	})
+	if failed != nil && ctx.Err() == nil {
+		logger.Error(failed, "Cannot evict for preemption", "for", display(r.key))
+		p.end(logger, r, endVain)
+		p.retry(logger, r.key, r.pods)
+	}
+}
+
+// persist asks the API again if it could not answer.
+func (p *Preemptor) persist(f func() error) error {
+	return retry.OnError(patience(), func(err error) bool {
+		var refused *suspend.Refusal
+		return !errors.As(err, &refused) && !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err)
+	}, f)
+}
+
+// refuse leaves a job alone that cannot be suspended.
+func (p *Preemptor) refuse(logger klog.Logger, r *room, job suspend.Job, err error) {
+	hint := ""
+	if apierrors.IsForbidden(err) {
+		hint = "the rights are in install/scheduler-policy-rbac.yaml"
+	}
+	logger.Info("A job cannot be suspended to make room", "job", job.String(), "for", display(r.key), "err", err, "hint", hint)
+	p.mu.Lock()
+	p.spared[job.UID] = p.clock.Now().Add(sparedFor)
+	p.mu.Unlock()
+	p.end(logger, r, endRefused)
+	p.retry(logger, r.key, r.pods)
+}
+
+// evict deletes a pod as kube-scheduler does: one that is on its way to its node
+// is called back, another gets the condition DisruptionTarget first.
+func (p *Preemptor) evict(ctx context.Context, r *room, pod *corev1.Pod) error {
+	p.mu.Lock()
+	handle := p.handle
+	p.mu.Unlock()
+	called := false
+	if waiting := handle.GetWaitingPod(pod.UID); waiting != nil {
+		called = waiting.Preempt(Name, "preempted")
+	} else if binding := handle.GetPodInPreBind(pod.UID); binding != nil {
+		called = binding.CancelPod("preempted by " + Name)
+	}
+	if !called {
+		if err := p.remove(ctx, r, pod); err != nil {
+			return err
+		}
+	}
+	handle.EventRecorder().WithLogger(klog.FromContext(ctx)).Eventf(pod, r.pods[0], corev1.EventTypeNormal, ReasonPreempted, "Preempting",
+		"preempted by %s of priority %d", display(r.key), r.priority)
+	if called {
+		p.Gone(pod)
+	}
+	return nil
+}
+
+// remove says on a pod why it goes, and deletes it, if it still is that pod.
+func (p *Preemptor) remove(ctx context.Context, r *room, pod *corev1.Pod) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID},
+		"status": map[string]any{"conditions": []map[string]any{{
+			"type": corev1.DisruptionTarget, "status": corev1.ConditionTrue, "reason": corev1.PodReasonPreemptionByScheduler,
+			"message":            fmt.Sprintf("preempted by %s of priority %d", display(r.key), r.priority),
+			"lastTransitionTime": metav1.NewTime(p.clock.Now()), "observedGeneration": pod.Generation,
+		}}},
+	})
+	if err != nil {
+		return err
+	}
+	pods := p.client().CoreV1().Pods(pod.Namespace)
+	_, err = pods.Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err == nil {
+		err = pods.Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+	}
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // it is gone; another may have its name
+		p.Gone(pod)
+		return nil
+	case err != nil:
+		return fmt.Errorf("evict pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
+}
+
+func (p *Preemptor) client() kubernetes.Interface {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.handle.ClientSet()
+}

@@ -1,0 +1,157 @@
+package preemption
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/gangctl/gangctl/internal/enginetest"
+	"github.com/gangctl/gangctl/scheduler/suspend"
+)
+
+func ownedBy(name string) func(*corev1.Pod) { return ownedByA("kubeflow.org/v1", "TFJob", name) }
+
+func ownedByA(apiVersion, kind, name string) func(*corev1.Pod) {
+	yes := true
+	return func(pod *corev1.Pod) {
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID("uid-" + name), Controller: &yes}}
+	}
+}
+
+// losesPodByPod has the pods of batch Job j, a gang of two, go one by one.
+func (r *rig) losesPodByPod() {
+	r.t.Helper()
+	r.Create(enginetest.Node("n1", 2))
+	r.WaitPlaced(r.members("l", 2, 2, 0, ownedByA("batch/v1", "Job", "j"))...)
+	r.WaitPlaced(r.members("a", 1, 1, 100)...)
+	if got := r.evicted(); got != "l-0 l-1" {
+		r.t.Errorf("evicted %q", got)
+	}
+}
+
+func tfjob(name string, labels map[string]string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"runPolicy": map[string]any{}}}}
+	u.SetAPIVersion("kubeflow.org/v1")
+	u.SetKind("TFJob")
+	u.SetNamespace(enginetest.Namespace)
+	u.SetName(name)
+	u.SetUID(types.UID("uid-" + name))
+	u.SetLabels(labels)
+	return u
+}
+
+func (r *rig) job(name string) *unstructured.Unstructured {
+	r.t.Helper()
+	u, err := r.jobs.Resource(schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "tfjobs"}).Namespace(enginetest.Namespace).Get(r.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return u
+}
+
+func isSuspended(u *unstructured.Unstructured) bool {
+	suspended, _, _ := unstructured.NestedBool(u.Object, "spec", "runPolicy", "suspend")
+	return suspended
+}
+
+// The Training Operator fails a job of which a pod is deleted. So the job is
+// suspended, as a whole even if it could do without some, and resumed when its
+// pods are gone and the preemptor has its places.
+func TestAJobIsSuspended(t *testing.T) {
+	r := start(t, "", tfjob("llama", nil))
+	r.Create(enginetest.Node("n1", 4))
+	r.WaitPlaced(r.members("l", 4, 2, 0, ownedBy("llama"))...)
+	a := r.members("a", 1, 1, 100)
+	r.Wait("the job is suspended", func() bool { return isSuspended(r.job("llama")) })
+	if u := r.job("llama"); u.GetLabels()[suspend.Label] != suspend.Value || u.GetAnnotations()[suspend.BecauseAnnotation] != "preempted by gang ns/a of priority 100" {
+		t.Errorf("labels %v, annotations %v", u.GetLabels(), u.GetAnnotations())
+	}
+	if err := r.Jobs.Resume(t.Context()); err != nil || !isSuspended(r.job("llama")) {
+		t.Errorf("resumed before its pods are gone: %v", err)
+	}
+	r.leave("l-0", "l-1", "l-2", "l-3") // as the operator does
+	r.WaitPlaced(a...)
+	r.Wait("the job is resumed", func() bool {
+		if err := r.Jobs.Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return !isSuspended(r.job("llama"))
+	})
+	if got := r.evicted(); got != "" {
+		t.Errorf("deleted %s", got)
+	}
+	if u := r.job("llama"); len(u.GetLabels())+len(u.GetAnnotations()) > 0 {
+		t.Errorf("it is still marked: %v %v", u.GetLabels(), u.GetAnnotations())
+	}
+}
+
+// If a job cannot be suspended nobody else has gone for it, and others are chosen.
+func TestAJobThatCannotBeSuspendedIsLeftAlone(t *testing.T) {
+	r := start(t, "", tfjob("llama", map[string]string{suspend.KueueLabel: "q"}))
+	r.Create(enginetest.Node("n1", 4))
+	r.WaitPlaced(r.members("l", 2, 2, 0, ownedBy("llama"))...)
+	r.WaitPlaced(r.singles(2, enginetest.Priority(50))...)
+	r.WaitPlaced(r.members("a", 2, 2, 100)...)
+	if got := r.evicted(); got != "s-0 s-1" || isSuspended(r.job("llama")) {
+		t.Errorf("evicted %q", got)
+	}
+}
+
+// Pods of such a job are one unit even if they are in no gang.
+func TestAJobWithoutAGangIsSuspended(t *testing.T) {
+	r := start(t, "", tfjob("llama", nil))
+	r.Create(enginetest.Node("n1", 2))
+	r.WaitPlaced(r.singles(2, ownedBy("llama"))...)
+	r.Create(enginetest.Pod("p", "", enginetest.Priority(100)))
+	r.says("p", "preempts TFJob ns/llama (2 pods)")
+	r.Wait("the job is suspended", func() bool { return isSuspended(r.job("llama")) })
+	r.leave("s-0", "s-1")
+	r.WaitPlaced("p")
+	if got := r.evicted(); got != "" {
+		t.Errorf("deleted %s", got)
+	}
+}
+
+// A gang of a batch Job is deleted where the right to suspend jobs is not given:
+// its controller creates pods again.
+func TestABatchJobWithoutTheRight(t *testing.T) {
+	r := start(t, "")
+	r.jobs.PrependReactor("get", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "j", nil)
+	})
+	r.losesPodByPod()
+}
+
+// A JobSet would resume its Job at once, so the pods are deleted, and created
+// again to wait.
+func TestAJobOfAJobSet(t *testing.T) {
+	yes := true
+	job := tfjob("j", nil)
+	job.SetAPIVersion("batch/v1")
+	job.SetKind("Job")
+	job.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "s", UID: "uid-s", Controller: &yes}})
+	r := start(t, "", job)
+	r.losesPodByPod()
+}
+
+// A job that is suspended and does not give its pods back in time is not waited
+// for: others have to go.
+func TestASuspendedJobThatDoesNotGo(t *testing.T) {
+	r := start(t, `{"terminationTimeout":"1s"}`, tfjob("llama", nil))
+	r.Create(enginetest.Node("n1", 4))
+	r.WaitPlaced(r.members("l", 2, 2, 0, ownedBy("llama"))...)
+	r.WaitPlaced(r.singles(2, enginetest.Priority(50))...)
+	a := r.members("a", 2, 2, 100)
+	r.Wait("the job is suspended", func() bool { return isSuspended(r.job("llama")) })
+	r.WaitPlaced(a...)
+	if got := r.evicted(); got != "s-0 s-1" {
+		t.Errorf("evicted %q", got)
+	}
+}

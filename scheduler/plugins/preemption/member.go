@@ -1,0 +1,148 @@
+package preemption
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+
+	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/suspend"
+)
+
+// membership tells what a pod belongs to: the gang that the engine knows, the one
+// that its marks say where another scheduler placed it, or the job that fails
+// without it. Of the last two nobody can be done without, for all that is known.
+func (pl *Plugin) membership() func(*corev1.Pod) (Membership, bool) {
+	p := pl.preemptor
+	groups := pl.handle.SnapshotSharedLister().PodGroups()
+	return func(pod *corev1.Pod) (Membership, bool) {
+		m := Membership{Min: -1, Priority: corev1helpers.PodPriority(pod)}
+		job, owned := suspend.Of(pod)
+		brittle := owned && job.Brittle()
+		if brittle {
+			m.Gang, m.Spared = "job "+string(job.UID), p.Jobs == nil || !job.Possible() || p.isSpared(job.UID)
+		}
+		group, in := virtual.GroupOf(pod)
+		if !in {
+			if p.Marked != nil {
+				if name, ok := p.Marked(pod); ok {
+					m.Gang = name
+				}
+			}
+			return m, m.Gang != ""
+		}
+		declared, err := groups.Get(group.Namespace, group.Name)
+		if err != nil || declared.Spec.SchedulingPolicy.Gang == nil {
+			// Its object is gone, or says that its pods may start one by one.
+			if err != nil {
+				m.Gang = group.String()
+			}
+			return m, m.Gang != ""
+		}
+		m.Gang = group.String()
+		if declared.Spec.Priority != nil {
+			m.Priority = max(m.Priority, *declared.Spec.Priority)
+		}
+		if !brittle {
+			m.Min = int(declared.Spec.SchedulingPolicy.Gang.MinCount)
+			m.Spared = m.Spared || owned && p.isSpared(job.UID)
+		}
+		return m, true
+	}
+}
+
+func (p *Preemptor) isSpared(job types.UID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	until, ok := p.spared[job]
+	return ok && p.clock.Now().Before(until)
+}
+
+// suspended tells since when a pod goes because its job was suspended; ok is
+// false for one of which we did not suspend the job.
+func (p *Preemptor) suspended(pod *corev1.Pod) (since time.Time, ok bool) {
+	if p.Jobs == nil {
+		return time.Time{}, false
+	}
+	job, owned := suspend.Of(pod)
+	if !owned {
+		return time.Time{}, false
+	}
+	return p.Jobs.Suspended(job.UID)
+}
+
+// jobsOf are the jobs that are suspended when these units are evicted, each once.
+// Of a gang that goes on nobody's job is.
+func jobsOf(units []Unit) (jobs []suspend.Job) {
+	seen := map[types.UID]bool{}
+	for _, u := range units {
+		if u.Kind != Whole {
+			continue
+		}
+		for _, pod := range u.Pods {
+			if job, owned := suspend.Of(pod); owned && job.Possible() && !seen[job.UID] {
+				seen[job.UID] = true
+				jobs = append(jobs, job)
+			}
+		}
+	}
+	return jobs
+}
+
+// mostNamed is how many victims are told by name.
+const mostNamed = 3
+
+// describe reads like: 2 pods of lower priority (ns/a, ns/b) and gang ns/c (4 pods).
+func describe(units []Unit) string {
+	var pods, gangs []string
+	for _, u := range units {
+		first := u.Pods[0].Namespace + "/" + u.Pods[0].Name
+		if u.Kind != Whole {
+			pods = append(pods, first)
+			continue
+		}
+		name := "the gang of pod " + first
+		if group, ok := virtual.GroupOf(u.Pods[0]); ok {
+			name = display(group)
+		} else if job, owned := suspend.Of(u.Pods[0]); owned {
+			name = job.String()
+		}
+		gangs = append(gangs, fmt.Sprintf("%s (%s)", name, count(len(u.Pods))))
+	}
+	var parts []string
+	if len(pods) > 0 {
+		parts = append(parts, fmt.Sprintf("%s of lower priority (%s)", count(len(pods)), list(pods)))
+	}
+	if len(gangs) > 0 {
+		parts = append(parts, list(gangs))
+	}
+	return strings.Join(parts, " and ")
+}
+
+func count(pods int) string {
+	if pods == 1 {
+		return "1 pod"
+	}
+	return fmt.Sprintf("%d pods", pods)
+}
+
+func list(names []string) string {
+	if more := len(names) - mostNamed; more > 0 {
+		names = append(names[:mostNamed:mostNamed], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+func uidsOf(pods []*corev1.Pod) []types.UID {
+	all := make([]types.UID, 0, len(pods))
+	for _, pod := range pods {
+		all = append(all, pod.UID)
+	}
+	return all
+}
+
+func priorityOf(pod *corev1.Pod) int32 { return corev1helpers.PodPriority(pod) }

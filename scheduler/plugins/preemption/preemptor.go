@@ -1,0 +1,122 @@
+// Package preemption makes room for gangs and pods that outrank others: it evicts
+// single pods, members that their gang can do without, or gangs as a whole, and
+// only if whoever it is for then fits.
+//
+// Who is to go is decided in the engine's scheduling cycle ([Choose]), on the
+// engine's own snapshot, and tried on the engine itself. The room is kept until
+// it is used ([room]). The API is written to beside that, in [Preemptor.Run].
+package preemption
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/clock"
+
+	plannerplugin "github.com/gangctl/gangctl/scheduler/plugins/planner"
+	"github.com/gangctl/gangctl/scheduler/suspend"
+)
+
+const (
+	// sweepPeriod is how often rooms are looked at whose end brings no event.
+	sweepPeriod = time.Second
+	// useWithin is how long room is kept that nobody who leaves uses any more.
+	useWithin = 30 * time.Second
+	// firstBackoff is how long a preemptor waits that was not placed in the room
+	// made for it, before somebody else has to go; it doubles up to maxBackoff.
+	firstBackoff = 10 * time.Second
+	maxBackoff   = 5 * time.Minute
+	// sparedFor is how long somebody who could not be evicted is left alone.
+	sparedFor = 5 * time.Minute
+)
+
+// Preemptor makes room. All profiles share one.
+type Preemptor struct {
+	// Released is called, outside of any lock, when less is kept than before. It
+	// may be nil. It and the others are set before the engine runs.
+	Released func()
+	// Wake has a gang tried again at once.
+	Wake func(group types.NamespacedName)
+	// Jobs suspends the jobs of victims. Jobs that fail without one of their pods
+	// are spared if it is nil.
+	Jobs *suspend.Suspender
+	// Marked returns the gang that a pod of another scheduler belongs to; it may
+	// be nil.
+	Marked func(pod *corev1.Pod) (name string, ok bool)
+
+	planner *plannerplugin.Planner
+	clock   clock.WithTicker
+	count   counters
+	orders  chan *room
+
+	mu     sync.Mutex
+	handle fwk.Handle // of any profile
+	pods   corelisters.PodLister
+	rooms  map[types.NamespacedName]*room
+	// vain are preemptors that were not placed in the room made for them.
+	vain map[types.NamespacedName]*backoff
+	// spared are jobs that could not be suspended, and until when they are left alone.
+	spared map[types.UID]time.Time
+}
+
+type backoff struct {
+	times int
+	until time.Time
+	pods  []*corev1.Pod
+}
+
+// ordersAtOnce is how many preemptions may wait for the API.
+const ordersAtOnce = 1000
+
+// New returns a preemptor. It must be run.
+func New(planner *plannerplugin.Planner, c clock.WithTicker) *Preemptor {
+	return &Preemptor{
+		planner: planner, clock: c, count: newCounters(), orders: make(chan *room, ordersAtOnce),
+		rooms: map[types.NamespacedName]*room{}, vain: map[types.NamespacedName]*backoff{}, spared: map[types.UID]time.Time{},
+	}
+}
+
+// Run evicts until ctx ends.
+func (p *Preemptor) Run(ctx context.Context) {
+	var work sync.WaitGroup
+	defer work.Wait()
+	ticker := p.clock.NewTicker(sweepPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case r := <-p.orders:
+			work.Go(func() { p.execute(ctx, r) })
+		case <-ticker.C():
+			p.sweep(klog.FromContext(ctx))
+		}
+	}
+}
+
+// retry has a preemptor tried again at once.
+func (p *Preemptor) retry(logger klog.Logger, key types.NamespacedName, pods []*corev1.Pod) {
+	if p.Wake != nil {
+		p.Wake(key)
+	}
+	p.mu.Lock()
+	handle := p.handle
+	p.mu.Unlock()
+	if handle != nil && isSingle(key) {
+		handle.Activate(logger, named(pods))
+	}
+}
+
+func named(pods []*corev1.Pod) map[string]*corev1.Pod {
+	all := make(map[string]*corev1.Pod, len(pods))
+	for _, pod := range pods {
+		all[pod.Namespace+"/"+pod.Name] = pod
+	}
+	return all
+}

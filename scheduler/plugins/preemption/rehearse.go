@@ -1,0 +1,114 @@
+package preemption
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
+
+	fit "github.com/gangctl/gangctl/pkg/placement"
+)
+
+// census is who has places.
+type census struct{ staying, leaving []*corev1.Pod }
+
+// census tells those who leave already from those who stay. Those who should have
+// left long ago are neither: nothing can be done about them.
+func (pl *Plugin) census(cluster *fit.Cluster) census {
+	p := pl.preemptor
+	now := p.clock.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	going := map[types.UID]bool{}
+	for _, r := range p.rooms {
+		for uid := range r.victims {
+			going[uid] = true
+		}
+	}
+	var h census
+	inTime := func(since time.Time) bool { return now.Sub(since) <= pl.args.TerminationTimeout.Duration }
+	for _, node := range cluster.Nodes() {
+		for _, pod := range cluster.PodsOn(node.Name) {
+			since, suspended := p.suspended(pod)
+			switch {
+			case pod.DeletionTimestamp != nil:
+				if inTime(pod.DeletionTimestamp.Time) {
+					h.leaving = append(h.leaving, pod)
+				}
+			case going[pod.UID]:
+				h.leaving = append(h.leaving, pod)
+			case suspended:
+				if inTime(since) {
+					h.leaving = append(h.leaving, pod)
+				}
+			default:
+				h.staying = append(h.staying, pod)
+			}
+		}
+	}
+	return h
+}
+
+// preempted tells whether one of those who leave was made to, by somebody of a
+// higher priority.
+func (h census) preempted(priority int32) bool {
+	return slices.ContainsFunc(h.leaving, func(pod *corev1.Pod) bool {
+		return preemption.PodTerminatingByPreemption(pod) && priorityOf(pod) < priority
+	})
+}
+
+// rehearse tries the preemptor on the engine's snapshot without those who go.
+func (pl *Plugin) rehearse(ctx context.Context, c cause, gone []*corev1.Pod, seats map[string][]*corev1.Pod) (found map[string][]*corev1.Pod, err error) {
+	snapshot := pl.handle.MutableSnapshotSharedLister()
+	if err := snapshot.StartMutations(); err != nil {
+		return nil, fmt.Errorf("change snapshot: %w", err)
+	}
+	defer func() {
+		if e := snapshot.EndMutations(); e != nil && err == nil {
+			err = fmt.Errorf("restore snapshot: %w", e)
+		}
+	}()
+	for _, pod := range gone {
+		if err := snapshot.RemovePod(klog.FromContext(ctx), pod, pod.Spec.NodeName); err != nil {
+			return nil, fmt.Errorf("take pod %s/%s off the snapshot: %w", pod.Namespace, pod.Name, err)
+		}
+	}
+	return c.judge(ctx, seats)
+}
+
+// judgePod runs the engine's filters on the node that was found for a pod.
+func (pl *Plugin) judgePod(ctx context.Context, pod *corev1.Pod, seats map[string][]*corev1.Pod) (map[string][]*corev1.Pod, error) {
+	f, ok := pl.handle.(framework.Framework)
+	if !ok {
+		return nil, fmt.Errorf("plugin %s needs the framework", Name)
+	}
+	state := framework.NewCycleState()
+	result, status, _ := f.RunPreFilterPlugins(ctx, state, pod)
+	if !status.IsSuccess() {
+		return nil, nil
+	}
+	for name := range seats {
+		node, err := pl.handle.MutableSnapshotSharedLister().NodeInfos().Get(name)
+		if err != nil {
+			return nil, fmt.Errorf("look up node %s: %w", name, err)
+		}
+		if !result.AllNodes() && !result.NodeNames.Has(name) || !f.RunFilterPluginsWithNominatedPods(ctx, state, pod, node).IsSuccess() {
+			return nil, nil
+		}
+	}
+	return seats, nil
+}
+
+func seatsOf(member func(fit.Assignment) *corev1.Pod, placement []fit.Assignment) map[string][]*corev1.Pod {
+	seats := map[string][]*corev1.Pod{}
+	for _, a := range placement {
+		seats[a.Node] = append(seats[a.Node], member(a))
+	}
+	return seats
+}

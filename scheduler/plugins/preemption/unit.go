@@ -1,0 +1,142 @@
+package preemption
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// Kind is what a unit is. The greater ones are the more important.
+type Kind int
+
+// The kinds of units.
+const (
+	// Single is a pod that no other depends on.
+	Single Kind = iota
+	// Surplus is a member that its gang can do without.
+	Surplus
+	// Whole is all pods of a gang, or of a job that fails without one of them.
+	Whole
+)
+
+// String is the kind's name in metrics.
+func (k Kind) String() string { return [...]string{"single", "surplus", "gang"}[k] }
+
+// Unit is what is evicted together or not at all.
+type Unit struct {
+	Kind Kind
+	// Gang tells the gangs apart; empty for a single.
+	Gang     string
+	Pods     []*corev1.Pod
+	Priority int32
+}
+
+// Membership is what a pod belongs to.
+type Membership struct {
+	// Gang tells the gangs and jobs apart.
+	Gang string
+	// Min is how many of the members must keep their places; negative for all of
+	// them.
+	Min int
+	// Priority is that of all members.
+	Priority int32
+	// Spared says that none of them can be evicted.
+	Spared bool
+}
+
+// Candidates are the units that a preemptor may choose from.
+type Candidates struct {
+	Units []Unit
+	// Spare is how many members a gang can do without.
+	Spare map[string]int
+}
+
+// Collect groups pods that have places into units of a priority below that of
+// the preemptor. staying are all pods that do not leave already. Pods of
+// DaemonSets are left out: they come back at once.
+func Collect(staying []*corev1.Pod, of func(*corev1.Pod) (Membership, bool), below int32) Candidates {
+	c := Candidates{Spare: map[string]int{}}
+	members := map[string][]*corev1.Pod{}
+	gangs := map[string]Membership{}
+	var names []string
+	for _, pod := range staying {
+		m, ok := of(pod)
+		switch {
+		case ok:
+			if known, seen := gangs[m.Gang]; seen {
+				known.Spared = known.Spared || m.Spared
+				known.Priority = max(known.Priority, m.Priority)
+				if m.Min < 0 {
+					known.Min = m.Min
+				}
+				gangs[m.Gang] = known
+			} else {
+				gangs[m.Gang] = m
+				names = append(names, m.Gang)
+			}
+			members[m.Gang] = append(members[m.Gang], pod)
+		case corev1helpers.PodPriority(pod) < below && !placement.DaemonSetPod(pod):
+			c.Units = append(c.Units, Unit{Kind: Single, Pods: []*corev1.Pod{pod}, Priority: corev1helpers.PodPriority(pod)})
+		}
+	}
+	for _, name := range names {
+		m, pods := gangs[name], members[name]
+		if m.Spared || m.Priority >= below || slices.ContainsFunc(pods, placement.DaemonSetPod) {
+			continue
+		}
+		c.Units = append(c.Units, Unit{Kind: Whole, Gang: name, Pods: pods, Priority: m.Priority})
+		if spare := len(pods) - m.Min; m.Min >= 0 && spare > 0 {
+			c.Spare[name] = min(spare, len(pods)-1)
+			for _, pod := range pods {
+				c.Units = append(c.Units, Unit{Kind: Surplus, Gang: name, Pods: []*corev1.Pod{pod}, Priority: m.Priority})
+			}
+		}
+	}
+	c.sort()
+	return c
+}
+
+// sort brings the most important units to the front: those of the highest
+// priority, of these gangs before members before singles, of these the larger
+// and then the older ones.
+func (c *Candidates) sort() {
+	slices.SortFunc(c.Units, func(a, b Unit) int {
+		return cmp.Or(
+			cmp.Compare(b.Priority, a.Priority), cmp.Compare(b.Kind, a.Kind), cmp.Compare(len(b.Pods), len(a.Pods)),
+			a.oldest().Compare(b.oldest()), cmp.Compare(a.Pods[0].Namespace, b.Pods[0].Namespace), cmp.Compare(a.Pods[0].Name, b.Pods[0].Name),
+		)
+	})
+}
+
+// oldest is when the first of the unit's pods started.
+func (u Unit) oldest() time.Time {
+	var first time.Time
+	for _, pod := range u.Pods {
+		if t := startOf(pod); first.IsZero() || t.Before(first) {
+			first = t
+		}
+	}
+	return first
+}
+
+// startOf is when a pod started, or was created where that is not known.
+func startOf(pod *corev1.Pod) time.Time {
+	if pod.Status.StartTime != nil {
+		return pod.Status.StartTime.Time
+	}
+	return pod.CreationTimestamp.Time
+}
+
+func (u Unit) uids() []types.UID {
+	all := make([]types.UID, 0, len(u.Pods))
+	for _, pod := range u.Pods {
+		all = append(all, pod.UID)
+	}
+	return all
+}

@@ -1,0 +1,182 @@
+package replacement
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/testutil"
+	"k8s.io/utils/ptr"
+
+	"github.com/gangctl/gangctl/internal/enginetest"
+)
+
+// counted makes the ledger's metrics count.
+func (w *world) counted() *world {
+	w.Register(metrics.NewKubeRegistry().MustRegister)
+	return w
+}
+
+// holding compares the gauge of what is held.
+func (w *world) holding(want float64) {
+	w.t.Helper()
+	if got, err := testutil.GetGaugeMetricValue(w.count.holding); err != nil || got != want {
+		w.t.Errorf("%v: %v holds are counted, want %v", err, got, want)
+	}
+}
+
+// leaves has a member be deleted that stays on its node for now.
+func (w *world) leaves(name string, after time.Duration) {
+	pod := w.pods[name].DeepCopy()
+	pod.DeletionTimestamp = ptr.To(metav1.NewTime(noon.Add(after)))
+	pod.Spec.SchedulingGroup = nil // as the engine sees it
+	w.pods[name] = pod
+	_ = w.store.Update(pod)
+	w.see(pod)
+}
+
+// A member that does not go has been replaced; it does not count for another.
+func TestALeavingMemberThatIsReplaced(t *testing.T) {
+	w := newWorld(t)
+	w.run("a-0", "n1")
+	w.run("a-1", "n1")
+	w.run("a-2", "n2")
+	w.leaves("a-2", 0)
+	w.reserve(groupA, enginetest.Pod("a-3", "a"), "n1")
+	w.run("a-3", "n1")
+	w.see(w.pods["a-2"]) // its status changes, say
+	w.die("a-1")
+	w.want("n1 for a-1 until 12:02")
+}
+
+// A scheduler that takes over does not know who replaced whom.
+func TestMembersThatLeaveWhenAnotherTakesOver(t *testing.T) {
+	for name, seen := range map[string]bool{"new": false, "standing by": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.begun = false
+			if seen {
+				w.run("a-2", "n2")
+				w.run("a-9", "n2")
+			}
+			for _, member := range []string{"a-0", "a-1"} {
+				w.run(member, "n1")
+			}
+			if !seen {
+				for _, member := range []string{"a-2", "a-9"} {
+					w.pods[member] = enginetest.Pod(member, "a", enginetest.On("n2"))
+					_ = w.store.Add(w.pods[member])
+				}
+			}
+			w.leaves("a-9", 0)
+			w.leaves("a-2", time.Second) // the last one, so it is what the gang lacks
+			w.want()
+			w.die("a-2") // and a-9 never goes
+			w.want("n2 for a-2 until 12:02")
+			w.run("a-2", "n2", func(p *corev1.Pod) { p.UID = "again" })
+			w.want()
+			w.die("a-1")
+			w.want("n1 for a-1 until 12:02")
+		})
+	}
+}
+
+func TestHoldsAreCounted(t *testing.T) {
+	w := newWorld(t).counted()
+	w.run("a-0", "n1")
+	w.run("a-1", "n1")
+	pod := enginetest.Pod("a-2", "a")
+	_ = w.store.Add(pod)
+	w.reserve(groupA, pod, "n2")
+	w.unreserve(pod)
+	w.want("n2 for a-2 until 12:02")
+	w.holding(1)
+	w.reserve(groupA, pod, "n2") // it has its place again
+	w.holding(0)
+	w.unreserve(pod)
+	w.want("n2 for a-2 until 12:02")
+	w.reserve(groupA, pod, "n1")
+	w.run("a-2", "n1")
+	w.holding(0)
+	w.want()
+}
+
+// A member that could not be bound takes up its own place again, and leaves that of
+// another one alone.
+func TestAMemberStandsInForItself(t *testing.T) {
+	w := newWorld(t)
+	w.run("a-0", "n1")
+	w.run("a-1", "n1")
+	pod := enginetest.Pod("a-2", "a")
+	_ = w.store.Add(pod)
+	w.reserve(groupA, pod, "n2")
+	w.unreserve(pod)
+	w.die("a-1")
+	w.want("n1 for a-1 until 12:02", "n2 for a-2 until 12:02")
+	w.reserve(groupA, pod, "n2")
+	w.run("a-2", "n2")
+	w.want("n1 for a-1 until 12:02")
+}
+
+// One that was deleted before it could be bound is remembered by nobody.
+func TestAFailedBindingOfAPodThatIsGone(t *testing.T) {
+	w := newWorld(t)
+	w.run("a-0", "n1")
+	w.run("a-1", "n1")
+	pod := enginetest.Pod("a-2", "a")
+	_ = w.store.Add(pod)
+	w.reserve(groupA, pod, "n2")
+	_ = w.store.Delete(pod)
+	w.gone(pod)
+	w.unreserve(pod)
+	if len(w.failing) != 0 {
+		t.Error("it is counted as failing for ever")
+	}
+	w.want("n2 for a-2 until 12:02") // for its replacement
+}
+
+// Whoever a hold kept waiting is told when it ends because the gang needs less.
+func TestAGangThatNeedsLess(t *testing.T) {
+	for name, change := range map[string]func(*world){
+		"a lower minimum": func(w *world) { w.gangs = gangA{need: 2, priority: 7} },
+		"nothing":         func(w *world) { w.gangs = undeclared{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).counted()
+			released := 0
+			w.Released = func() { released++ }
+			w.run("a-0", "n1")
+			w.run("a-1", "n1")
+			w.run("a-2", "n2")
+			w.die("a-2")
+			w.want("n2 for a-2 until 12:02")
+			w.Touch(groupA)
+			if released != 0 {
+				t.Error("told though nothing has changed")
+			}
+			change(w)
+			w.Touch(groupA)
+			w.Touch(groupA)
+			if released != 1 {
+				t.Errorf("told %d times that the gang needs less, want once", released)
+			}
+			w.want()
+			w.holding(0)
+			if released != 2 {
+				t.Errorf("told %d times, want once more when the hold has ended", released)
+			}
+			w.want()
+			if released != 2 {
+				t.Error("told again, for nothing")
+			}
+		})
+	}
+}
+
+// undeclared are no gangs any more that places are to be held for.
+type undeclared struct{ gangA }
+
+func (undeclared) Standing(types.NamespacedName) (need, priority int32, ok bool) { return 0, 0, false }

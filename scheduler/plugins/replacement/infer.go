@@ -1,0 +1,183 @@
+package replacement
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	resourcehelper "k8s.io/component-helpers/resource"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// enterAll enters every pod that has a node, in case informers have not told of
+// all of them yet. Of those that leave, some have been replaced while another
+// scheduler led: only as many are entered as their gang lacks, those that were
+// deleted last.
+func (l *Ledger) enterAll(v view) {
+	pods, err := v.pods.List(labels.Everything())
+	if err != nil {
+		return // a lister that reads memory does not fail
+	}
+	leave := map[types.NamespacedName][]*corev1.Pod{}
+	for _, pod := range pods {
+		group, ok := l.gangs.GroupOf(pod)
+		switch {
+		case !ok || pod.Spec.NodeName == "":
+		case pod.DeletionTimestamp != nil:
+			leave[group] = append(leave[group], pod)
+		default:
+			l.enter(group, pod)
+		}
+	}
+	for group, pods := range leave {
+		slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+			return cmp.Or(b.DeletionTimestamp.Compare(a.DeletionTimestamp.Time), cmp.Compare(a.UID, b.UID))
+		})
+		lacking, _ := l.lacking(v, group)
+		for i, pod := range pods {
+			if i < lacking {
+				l.enter(group, pod)
+			} else if s := l.slots[pod.UID]; s != nil {
+				l.remove(s, endReplaced)
+			}
+		}
+	}
+}
+
+// infer makes up for what nobody saw: members that died while no scheduler ran,
+// and those that a scheduler had not bound yet when it ended. Of the first not
+// even the node is known. But nobody else was placed meanwhile, so their places
+// are free still, and for each one that is missing a place is chosen that has
+// room for it now.
+func (l *Ledger) infer(v view, absent map[types.NamespacedName][]*slot, leaving map[types.NamespacedName]int) {
+	members := map[types.NamespacedName][]*slot{}
+	for _, s := range l.slots {
+		members[s.group] = append(members[s.group], s)
+	}
+	groups := slices.SortedFunc(maps.Keys(members), func(a, b types.NamespacedName) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	taken := map[string]fwk.NodeInfo{}
+	for _, group := range groups {
+		lacking, _ := l.lacking(v, group)
+		for i, pod := range missing(v, group, members[group], lacking-leaving[group]-len(absent[group])) {
+			node := roomFor(v, pod, taken)
+			if node == "" {
+				continue
+			}
+			pod.UID = types.UID(fmt.Sprintf("missing:%s:%d", group, i))
+			s := &slot{pod: pod, group: group, node: node, name: pod.Name}
+			l.put(s)
+			l.lose(s, l.clock.Now())
+			absent[group] = append(absent[group], s)
+		}
+	}
+}
+
+// missing returns what n members that a gang lacks look like: as those that wait
+// for a place, and for want of them as the largest that has one.
+func missing(v view, group types.NamespacedName, placed []*slot, n int) []*corev1.Pod {
+	if n <= 0 {
+		return nil
+	}
+	var pods []*corev1.Pod
+	if state, err := v.snapshot.PodGroupStates().Get(group.Namespace, group.Name); err == nil {
+		waiting := state.UnscheduledPods()
+		for _, key := range slices.Sorted(maps.Keys(waiting)) {
+			pods = append(pods, waiting[key].DeepCopy())
+		}
+	}
+	largest := slices.MaxFunc(placed, func(a, b *slot) int { return compareSize(a.pod, b.pod) })
+	for len(pods) < n {
+		pod := largest.pod.DeepCopy()
+		pod.Name, pod.Spec.NodeName = "", ""
+		pods = append(pods, pod)
+	}
+	return pods[:n]
+}
+
+// compareSize puts a pod with scarcer needs last: extended resources weigh more
+// than CPU and memory.
+func compareSize(a, b *corev1.Pod) int {
+	x, y := resourcehelper.PodRequests(a, resourcehelper.PodResourcesOptions{}), resourcehelper.PodRequests(b, resourcehelper.PodResourcesOptions{})
+	extended := func(list corev1.ResourceList) (sum int64) {
+		for name, quantity := range list {
+			if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage {
+				sum += quantity.Value()
+			}
+		}
+		return sum
+	}
+	return cmp.Or(cmp.Compare(extended(x), extended(y)), x.Cpu().Cmp(*y.Cpu()), x.Memory().Cmp(*y.Memory()), cmp.Compare(a.UID, b.UID))
+}
+
+// roomFor finds the fullest node that a pod fits on, and adds the pod to what
+// is taken there; empty if there is none.
+func roomFor(v view, pod *corev1.Pod, taken map[string]fwk.NodeInfo) string {
+	nodes, err := v.snapshot.NodeInfos().List()
+	if err != nil {
+		return ""
+	}
+	info, err := framework.NewPodInfo(pod)
+	if err != nil {
+		return ""
+	}
+	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
+	var best fwk.NodeInfo
+	var least float64
+	for _, node := range nodes {
+		if clone, ok := taken[node.Node().Name]; ok {
+			node = clone
+		}
+		if match, err := affinity.Match(node.Node()); err != nil || !match || !tolerates(pod, node.Node()) || !fits(pod, node) {
+			continue
+		}
+		if left := slack(pod, node); best == nil || left < least {
+			best, least = node, left
+		}
+	}
+	if best == nil {
+		return ""
+	}
+	name := best.Node().Name
+	if taken[name] == nil {
+		taken[name] = best.Snapshot()
+	}
+	taken[name].AddPodInfo(info)
+	return name
+}
+
+func tolerates(pod *corev1.Pod, node *corev1.Node) bool {
+	_, repelled := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations, func(t *corev1.Taint) bool {
+		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+	}, false)
+	return !repelled
+}
+
+// slack is the share of what the pod asks for that is free on a node, summed up.
+func slack(pod *corev1.Pod, node fwk.NodeInfo) (left float64) {
+	free := func(allocatable, requested int64) {
+		if allocatable > 0 {
+			left += float64(allocatable-requested) / float64(allocatable)
+		}
+	}
+	for name := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
+		switch name {
+		case corev1.ResourceCPU:
+			free(node.GetAllocatable().GetMilliCPU(), node.GetRequested().GetMilliCPU())
+		case corev1.ResourceMemory:
+			free(node.GetAllocatable().GetMemory(), node.GetRequested().GetMemory())
+		default:
+			free(node.GetAllocatable().GetScalarResources()[name], node.GetRequested().GetScalarResources()[name])
+		}
+	}
+	return left
+}

@@ -1,0 +1,302 @@
+package replacement
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	"k8s.io/kubernetes/pkg/features"
+	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	"github.com/gangctl/gangctl/internal/enginetest"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+var groupA = types.NamespacedName{Namespace: enginetest.Namespace, Name: "labels:a"}
+
+// world is a ledger at noon, with gang a that needs three members, on nodes of
+// four CPUs each.
+type world struct {
+	*Ledger
+	t     *testing.T
+	clock *clocktesting.FakeClock
+	store cache.Indexer
+	nodes []*corev1.Node
+	pods  map[string]*corev1.Pod
+}
+
+func newWorld(t *testing.T) *world {
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.GenericWorkload, true)
+	clock := clocktesting.NewFakeClock(noon)
+	w := &world{
+		Ledger: NewLedger(gangA{need: 3, priority: 7}, clock), t: t, clock: clock, store: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
+		nodes: []*corev1.Node{enginetest.Node("n1", 4), enginetest.Node("n2", 4)}, pods: map[string]*corev1.Pod{},
+	}
+	w.look() // nothing was there when it began
+	return w
+}
+
+// gangA is the one that all pods are members of whose name says so.
+type gangA struct{ need, priority int32 }
+
+func (gangA) GroupOf(p *corev1.Pod) (types.NamespacedName, bool) {
+	return groupA, strings.HasPrefix(p.Name, "a-")
+}
+
+func (g gangA) Standing(types.NamespacedName) (need, priority int32, ok bool) {
+	return g.need, g.priority, true
+}
+
+// look is what the next cycle sees.
+func (w *world) look() Holds {
+	group := &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: groupA.Namespace, Name: groupA.Name}}
+	var pods []*corev1.Pod
+	for _, pod := range w.pods {
+		pods = append(pods, pod)
+	}
+	snapshot := internalcache.NewTestSnapshotWithPodGroups(pods, w.nodes, []*schedulingv1beta1.PodGroup{group})
+	w.view = view{snapshot: snapshot, pods: corelisters.NewPodLister(w.store)}
+	return w.Held()
+}
+
+// run places a member, as an informer tells it.
+func (w *world) run(name, node string, change ...func(*corev1.Pod)) *corev1.Pod {
+	pod := enginetest.Pod(name, "a", append(change, enginetest.On(node))...)
+	w.pods[name] = pod
+	_ = w.store.Add(pod)
+	w.see(pod)
+	return pod
+}
+
+// die removes a pod from the cluster.
+func (w *world) die(name string) {
+	pod := w.pods[name]
+	_ = w.store.Delete(pod)
+	w.gone(pod)
+	delete(w.pods, name)
+}
+
+// want compares the holds with "NODE for MEMBER until TIME", by node.
+func (w *world) want(want ...string) {
+	w.t.Helper()
+	var got []string
+	holds := w.look()
+	for _, node := range []string{"n1", "n2"} {
+		for _, h := range holds[node] {
+			got = append(got, node+" for "+h.Member+" until "+h.Until.Format("15:04"))
+		}
+	}
+	if strings.Join(got, ", ") != strings.Join(want, ", ") {
+		w.t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestAHoldIsSeenInTheSnapshot(t *testing.T) {
+	w := newWorld(t)
+	w.run("a-0", "n1")
+	w.run("a-1", "n1")
+	w.run("a-2", "n2")
+	w.want()
+	w.die("a-2")
+	w.want("n2 for a-2 until 12:02")
+	if got := w.look().Of(groupA)["n2"][0].Priority; got != 7 {
+		t.Errorf("priority %d, want the gang's", got)
+	}
+	w.clock.Step(2 * time.Minute)
+	w.want()
+	if w.anyLoose() || len(w.slots) != 2 {
+		t.Errorf("%d slots are left, want those of the living", len(w.slots))
+	}
+}
+
+func TestAHoldsTimeCountsFromTheDeath(t *testing.T) {
+	w := newWorld(t)
+	w.run("a-0", "n1")
+	w.run("a-1", "n1")
+	w.run("a-2", "n2")
+	w.die("a-2")
+	w.clock.Step(time.Minute) // and nobody wants anything for a minute
+	w.want("n2 for a-2 until 12:02")
+	w.clock.Step(time.Minute)
+	w.want()
+}
+
+// The ledger hears of a death before the engine does.
+func TestAPodThatTheSnapshotStillHasIsNotHeldFor(t *testing.T) {
+	w := newWorld(t)
+	w.run("a-0", "n1")
+	w.run("a-1", "n1")
+	pod := w.run("a-2", "n2")
+	_ = w.store.Delete(pod)
+	w.gone(pod)
+	w.want()
+	delete(w.pods, "a-2")
+	w.want("n2 for a-2 until 12:02")
+}
+
+// A pod that was bound a moment ago may not be in the snapshot.
+func TestABoundPodThatTheSnapshotLacksIsAlive(t *testing.T) {
+	w := newWorld(t)
+	w.run("a-0", "n1")
+	w.run("a-1", "n1")
+	pod := w.run("a-2", "n2")
+	delete(w.pods, "a-2")
+	w.stale["n2"] = true
+	w.want()
+	w.pods["a-2"] = pod
+	w.want()
+}
+
+func TestReplacements(t *testing.T) {
+	w := newWorld(t)
+	w.run("a-0", "n1")
+	w.run("a-1", "n1", enginetest.CPUs(2))
+	w.run("a-2", "n2")
+	w.die("a-1")
+	w.die("a-2")
+	w.want("n1 for a-1 until 12:02", "n2 for a-2 until 12:02")
+	// By name, though it is of another size and on another node.
+	w.reserve(groupA, enginetest.Pod("a-1", "a", enginetest.On("n2"), func(p *corev1.Pod) { p.UID = "second" }), "n2")
+	w.pods["a-1"] = enginetest.Pod("a-1", "a", enginetest.On("n2"), func(p *corev1.Pod) { p.UID = "second" })
+	w.want("n2 for a-2 until 12:02")
+	// By size.
+	w.run("a-9", "n1")
+	w.reserve(groupA, w.pods["a-9"], "n1")
+	w.want()
+	if w.anyLoose() {
+		t.Error("a slot is left that was filled")
+	}
+}
+
+func TestALeavingMemberKeepsItsPlaceItself(t *testing.T) {
+	w := newWorld(t)
+	w.run("a-0", "n1")
+	w.run("a-1", "n1")
+	pod := w.run("a-2", "n2").DeepCopy()
+	pod.DeletionTimestamp = ptr.To(metav1.NewTime(noon))
+	pod.Spec.SchedulingGroup = nil // as the engine sees it
+	w.pods["a-2"] = pod
+	_ = w.store.Update(pod)
+	w.see(pod)
+	w.want()
+	w.die("a-2")
+	w.want("n2 for a-2 until 12:02")
+
+	// One whose replacement did not wait for that leaves nothing behind.
+	w.run("a-3", "n2")
+	w.reserve(groupA, w.pods["a-3"], "n2")
+	w.want()
+	leaving := w.pods["a-3"].DeepCopy()
+	leaving.DeletionTimestamp = pod.DeletionTimestamp
+	w.see(leaving)
+	w.run("a-4", "n1")
+	w.reserve(groupA, w.pods["a-4"], "n1")
+	w.die("a-3")
+	w.want()
+	if w.anyLoose() {
+		t.Error("a slot is left that was filled")
+	}
+}
+
+// A member that can never be bound does not keep a place for ever.
+func TestAFailingBindingIsHeldOnce(t *testing.T) {
+	w := newWorld(t)
+	w.run("a-0", "n1")
+	w.run("a-1", "n1")
+	pod := enginetest.Pod("a-2", "a")
+	_ = w.store.Add(pod)
+	for range 3 { // it is tried again and again
+		w.reserve(groupA, pod, "n2")
+		w.unreserve(pod)
+		w.want("n2 for a-2 until 12:02")
+		w.clock.Step(30 * time.Second)
+	}
+	w.clock.Step(30 * time.Second)
+	w.want()
+	w.reserve(groupA, pod, "n2")
+	w.unreserve(pod)
+	w.want()
+	w.run("a-2", "n2") // at last
+	w.die("a-2")
+	w.want("n2 for a-2 until 12:04")
+	if len(w.failing) != 0 {
+		t.Error("it is still counted as failing")
+	}
+}
+
+func TestANodeThatIsGoneHoldsNothing(t *testing.T) {
+	w := newWorld(t)
+	w.run("a-0", "n1")
+	w.run("a-1", "n1")
+	w.run("a-2", "n2")
+	w.nodes = w.nodes[:1]
+	w.die("a-2")
+	w.want()
+	w.clock.Step(2 * time.Minute)
+	if w.anyLoose() {
+		t.Error("its slot is still there")
+	}
+}
+
+func TestWhatAHoldSays(t *testing.T) {
+	const gpu = "nvidia.com/gpu"
+	w := newWorld(t)
+	four := func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources.Requests[gpu] = *ptr.To(p.Spec.Containers[0].Resources.Requests.Cpu().DeepCopy())
+		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80}}
+	}
+	w.run("a-0", "n1")
+	w.run("a-1", "n2", four)
+	w.run("a-2", "n2", four)
+	w.die("a-2")
+	w.die("a-1")
+	holds := w.look()["n2"]
+	for _, c := range []struct {
+		what []corev1.ResourceName
+		want string
+	}{
+		{[]corev1.ResourceName{gpu}, "node n2 holds 2 nvidia.com/gpu for the replacement of ns/a-1, ns/a-2 (gang ns/a) until 12:02:00 UTC"},
+		{[]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourcePods}, "node n2 holds 2 cpu, 2 pods for the replacement of ns/a-1, ns/a-2 (gang ns/a) until 12:02:00 UTC"},
+		{nil, "node n2 holds host ports for the replacement of ns/a-1, ns/a-2 (gang ns/a) until 12:02:00 UTC"},
+	} {
+		if got := describe("n2", holds, c.what); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+	stranger := enginetest.Pod("s", "", func(p *corev1.Pod) { p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80}} })
+	node, err := w.view.snapshot.NodeInfos().Get("n2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ports := lacks(stranger, with(node, holds)); !ports {
+		t.Error("the host port is not held")
+	}
+}
+
+func TestArgs(t *testing.T) {
+	for text, want := range map[string]string{
+		`{}`:                  "",
+		`{"holdTTL":"5s"}`:    "",
+		`{"holdTTL":"0s"}`:    "args.holdTTL: 0s is not a positive duration",
+		`{"holdTTL":"soon"}`:  "soon",
+		`{"holdTTTL":"5s"}`:   "holdTTTL",
+		`{"holdTTL":"-1m0s"}`: "args.holdTTL: -1m0s is not a positive duration",
+	} {
+		_, err := decode(&runtime.Unknown{Raw: []byte(text), ContentType: runtime.ContentTypeJSON})
+		if (want == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
