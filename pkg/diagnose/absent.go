@@ -17,7 +17,7 @@ import (
 
 // absent explains why a job cannot even be looked for: its kind is not served, or may not be listed. It is nil if neither is
 // the case.
-func absent(w *view.World, q Question) *answer.Answer {
+func absent(w *view.View, q Question) *answer.Answer {
 	if a := Unlisted(w.Snap, q); a != nil {
 		return a
 	}
@@ -28,7 +28,7 @@ func absent(w *view.World, q Question) *answer.Answer {
 func notServed(s *snapshot.Snapshot, q Question) *answer.Answer {
 	kinds := custom()
 	if reader, ok := jobkinds.ByWord(q.Kind); ok {
-		kinds = []gang.JobKind{reader}
+		kinds = []gang.JobReader{reader}
 	}
 	var unserved []string
 	for _, reader := range kinds {
@@ -45,8 +45,8 @@ func notServed(s *snapshot.Snapshot, q Question) *answer.Answer {
 }
 
 // custom are the kinds of job that are not built in.
-func custom() []gang.JobKind {
-	return slices.DeleteFunc(jobkinds.Readers(), func(r gang.JobKind) bool { return r.Group == "batch" })
+func custom() []gang.JobReader {
+	return slices.DeleteFunc(jobkinds.Readers(), func(r gang.JobReader) bool { return r.Group == "batch" })
 }
 
 // Unlisted answers for jobs that the caller may not list, of the kind that the question names or of any: what cannot be seen
@@ -107,7 +107,7 @@ type listed struct {
 func asked(q Question) []listed {
 	readers := jobkinds.Readers()
 	if reader, ok := jobkinds.ByWord(q.Kind); ok {
-		readers = []gang.JobKind{reader}
+		readers = []gang.JobReader{reader}
 	}
 	var all []listed
 	if jobkinds.MeansPod(q.Kind) {

@@ -59,7 +59,7 @@ func (t *Trial) places() map[string]string {
 }
 
 // run lets a pod run on a node.
-func run(pod *corev1.Pod, node string, w *view.World) {
+func run(pod *corev1.Pod, node string, w *view.View) {
 	now := metav1.NewTime(w.Now)
 	pod.Spec.NodeName = node
 	pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, &now

@@ -11,7 +11,7 @@ import (
 
 // Asker answers several questions about one snapshot; what they have in common is computed once. It is not safe for
 // concurrent use.
-type Asker struct{ world *view.World }
+type Asker struct{ world *view.View }
 
 // NewAsker returns an asker for a snapshot, which must not change any more.
 func NewAsker(s *snapshot.Snapshot) *Asker { return &Asker{world: view.New(s)} }

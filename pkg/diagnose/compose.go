@@ -13,11 +13,12 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // compose turns a climb into an answer.
-func compose(w *view.World, r *stages.Result, found advice.Found) *answer.Answer {
+func compose(w *view.View, r *stages.Result, found advice.Found) *answer.Answer {
 	g := r.Gang
 	a := &answer.Answer{
 		APIVersion: answer.APIVersion, Verdict: r.Verdict, Who: r.Who, Never: r.Never, Exit: answer.ExitCode(r.Verdict, r.Who, r.Never),
@@ -77,7 +78,7 @@ func stamp(a *answer.Answer, s *snapshot.Snapshot) {
 // headline is the first line without the verdict.
 func headline(r *stages.Result) string {
 	g := r.Gang
-	up := g.Count(view.Up, view.Succeeded)
+	up := g.Count(gang.Running, gang.Succeeded)
 	switch {
 	case r.Primary != nil:
 		if slices.Contains(strings.FieldsFunc(r.Primary.Message, notInNames), g.Meta.Name) {
@@ -95,7 +96,7 @@ func headline(r *stages.Result) string {
 // notInNames tells what stands around names of jobs.
 func notInNames(r rune) bool { return r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
-func theGang(w *view.World, g *view.Gang) answer.Gang {
+func theGang(w *view.View, g *gang.Gang) answer.Gang {
 	out := answer.Gang{MinMember: g.Min, Scheduler: g.Scheduler, Queue: g.Queue, Roles: []answer.Role{}}
 	if d := g.Decl; d != nil {
 		out.Dialect, out.Queue = string(d.Key.Dialect), cmp.Or(d.Queue, out.Queue)
@@ -112,13 +113,13 @@ func theGang(w *view.World, g *view.Gang) answer.Gang {
 			if m.Role != role.Name {
 				continue
 			}
-			if m.State != view.Missing {
+			if m.State != gang.Missing {
 				x.Created++
 			}
 			if m.Bound() {
 				x.Bound++
 			}
-			if m.State == view.Up {
+			if m.State == gang.Running {
 				x.Running++
 			}
 		}
@@ -158,7 +159,7 @@ func confidence(r *stages.Result, a *answer.Answer) answer.Confidence {
 }
 
 // nodes is the matrix, summed up and row by row.
-func nodes(w *view.World, r *stages.Result) *answer.Nodes {
+func nodes(w *view.View, r *stages.Result) *answer.Nodes {
 	n := &answer.Nodes{Total: len(w.Cluster().Nodes()), Excluded: []answer.Excluded{}, Slots: slots(w, r)}
 	for _, role := range r.Party.Roles {
 		m := r.Matrices[role.Name]
@@ -210,7 +211,7 @@ func violation(v placement.Violation) answer.Violation {
 	return out
 }
 
-func holdersOf(w *view.World, node string) []string {
+func holdersOf(w *view.View, node string) []string {
 	var names []string
 	for _, p := range w.Cluster().PodsOn(node) {
 		if h := w.HolderOf(p); h != nil && !h.DaemonSet {

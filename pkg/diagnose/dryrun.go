@@ -22,7 +22,7 @@ import (
 type Trial struct {
 	*answer.Answer
 
-	w *view.World
+	w *view.View
 	// result is nil for a job that cannot be stored.
 	result *stages.Result
 }

@@ -12,10 +12,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/advice"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // Question names what is asked about.
-type Question = view.Question
+type Question = view.Query
 
 // Options bound the work.
 type Options struct {
@@ -56,14 +57,14 @@ func Pending(ctx context.Context, s *snapshot.Snapshot, namespace string, o Opti
 	return all
 }
 
-func explainSubject(ctx context.Context, w *view.World, subject *view.Subject, o Options) *answer.Answer {
+func explainSubject(ctx context.Context, w *view.View, subject *gang.Job, o Options) *answer.Answer {
 	opts := stages.Options{Budget: o.Budget}
 	r := stages.Climb(ctx, w, subject, opts)
 	return compose(w, r, advise(ctx, w, r, opts, o)) //nolint:contextcheck // plugins that work on values take a context and have no use for one
 }
 
 // advise searches for what would help, if that is wanted.
-func advise(ctx context.Context, w *view.World, r *stages.Result, opts stages.Options, o Options) advice.Found {
+func advise(ctx context.Context, w *view.View, r *stages.Result, opts stages.Options, o Options) advice.Found {
 	if o.NoAdvice {
 		return advice.Found{}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // fresh is how old a scheduler's words may be to count against a computation.
@@ -17,7 +18,7 @@ const fresh = 2 * time.Minute
 
 // scheduler is what the gang's scheduler said last, and whether it agrees. Words that only pass the refusal of a sibling on
 // say nothing.
-func scheduler(w *view.World, r *stages.Result) *answer.Scheduler {
+func scheduler(w *view.View, r *stages.Result) *answer.Scheduler {
 	g := r.Gang
 	s := &answer.Scheduler{Name: g.Scheduler}
 	if seen := stages.FindScheduler(w, g.Scheduler).LastSeen; !seen.IsZero() {
@@ -54,7 +55,7 @@ var ofNodes = regexp.MustCompile(`(?i)\b0/\d+ nodes`)
 var echo = regexp.MustCompile(`failed recently|optimistic rejection|rejection in Unreserve|gets rejected due to`)
 
 // words are the most telling ones: of the latest about the pods or their group, one that is no echo.
-func words(w *view.World, g *view.Gang) (string, time.Time) {
+func words(w *view.View, g *gang.Gang) (string, time.Time) {
 	best, at := "", time.Time{}
 	consider := func(text string, when time.Time) {
 		text = strings.TrimSpace(text)
@@ -97,7 +98,7 @@ func words(w *view.World, g *view.Gang) (string, time.Time) {
 
 // changedSince reports whether something that matters happened after a moment: a pod with a node came or ended, a node came
 // or changed its state; or whether the moment is long ago.
-func changedSince(w *view.World, at time.Time) bool {
+func changedSince(w *view.View, at time.Time) bool {
 	if w.Age(at) > fresh {
 		return true
 	}

@@ -17,7 +17,7 @@ import (
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // slots groups nodes that have the same room, by what members ask for.
-func slots(w *view.World, r *stages.Result) []answer.Slot {
+func slots(w *view.View, r *stages.Result) []answer.Slot {
 	asked := map[corev1.ResourceName]bool{}
 	fits := map[string]map[string]int64{}
 	for _, role := range r.Party.Roles {

@@ -1,50 +1,114 @@
-// Package gang is the domain that every other package speaks: a gang is a set
-// of pods that is only useful when at least MinMember of them run. The package
-// holds values only; it talks to no cluster and no terminal.
 package gang
 
 import (
-	"fmt"
+	"cmp"
+	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
-// Dialect names the wire format in which a gang was declared. Its values are
-// the words of the --dialect flag.
-type Dialect string
-
-const (
-	// SchedulerPlugins is the PodGroup object of scheduling.x-k8s.io/v1alpha1
-	// and the pod label that points to it.
-	SchedulerPlugins Dialect = "scheduler-plugins"
-	// Labels is the pair of pod labels that Alibaba's ACK reads; no object.
-	Labels Dialect = "labels"
-)
-
-// Key identifies one gang in a cluster. Two dialects may use the same name in
-// the same namespace for two different gangs.
-type Key struct {
-	Dialect   Dialect
-	Namespace string
-	Name      string
+// Gang is a job with its members and what declares them a gang.
+type Gang struct {
+	*Job
+	Members []Member
+	Declared
+	// Min is how many members must run for the gang to be of use.
+	Min int32
+	// Scheduler is the schedulerName of the members that are not bound yet, or of all.
+	Scheduler string
+	// Source is what the gang was read from, for comparison only: nothing about a gang differs from another of the same source.
+	Source any
 }
 
-// String renders the key as dialect:namespace/name, for logs and errors.
-func (k Key) String() string {
-	return fmt.Sprintf("%s:%s/%s", k.Dialect, k.Namespace, k.Name)
+// Declared is what declares a gang, and what does not although it could.
+type Declared struct {
+	// Decl declares the gang; nil if nothing does, or if the object that the pods name does not exist.
+	Decl *Declaration
+	// Named is the group that the pods name, whether it exists or not; its Name is empty if they name none.
+	Named Key
+	// Ignored are further group objects of the job, which the pods' scheduler does not read.
+	Ignored []Declaration
+	// Problem says what is wrong with the labels and annotations of the pods; usually nil.
+	Problem error
 }
 
-// VirtualName is the name under which the gang is shown to an engine that
-// knows one flat kind of group per namespace. The colon cannot occur in the
-// name of an API object, so a virtual name never collides with a real one.
-func (k Key) VirtualName() string {
-	return string(k.Dialect) + ":" + k.Name
+// New puts a gang together from what was read of it.
+func New(job *Job, members []Member, declared Declared, source any) *Gang {
+	g := &Gang{Job: job, Members: members, Declared: declared, Scheduler: SchedulerOf(job, members), Source: source}
+	g.Min = g.minimum()
+	return g
 }
 
-// ParseVirtualName is the inverse of [Key.VirtualName].
-func ParseVirtualName(namespace, virtual string) (Key, error) {
-	dialect, name, ok := strings.Cut(virtual, ":")
-	if !ok || dialect == "" || name == "" {
-		return Key{}, fmt.Errorf("parse virtual gang name %q: want DIALECT:NAME", virtual)
+// Count is the number of members in one of the states.
+func (g *Gang) Count(states ...State) int32 {
+	var n int32
+	for _, m := range g.Members {
+		if slices.Contains(states, m.State) {
+			n++
+		}
 	}
-	return Key{Dialect: Dialect(dialect), Namespace: namespace, Name: name}, nil
+	return n
+}
+
+// minimum is what the declaration says. Without one, operators of training jobs need every member, while the pods of a batch
+// Job are worth something alone.
+func (g *Gang) minimum() int32 {
+	switch {
+	case g.Decl != nil:
+		return g.Decl.MinMember
+	case g.MinMember != nil:
+		return *g.MinMember
+	case g.Reader.Kind == "Job" && g.Named.Name == "":
+		return min(1, g.Total())
+	default:
+		return g.Total()
+	}
+}
+
+// SchedulerOf is the schedulerName of the members that have no node yet, or else of all, or else of the pod templates.
+func SchedulerOf(job *Job, members []Member) string {
+	for _, unbound := range []bool{true, false} {
+		for _, m := range members {
+			if m.Pod != nil && (!unbound || m.Pod.Spec.NodeName == "") {
+				return cmp.Or(m.Pod.Spec.SchedulerName, corev1.DefaultSchedulerName)
+			}
+		}
+	}
+	for _, r := range job.Roles {
+		if r.Template.Spec.SchedulerName != "" {
+			return r.Template.Spec.SchedulerName
+		}
+	}
+	return corev1.DefaultSchedulerName
+}
+
+// Pods are those of the gang, or what its pods would look like.
+func (g *Gang) Pods() []*corev1.Pod { return PodsOf(g.Job, g.Members) }
+
+// PodsOf are the pods of members, or what the job's pods would look like.
+func PodsOf(job *Job, members []Member) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, m := range members {
+		if m.Pod != nil {
+			pods = append(pods, m.Pod)
+		}
+	}
+	if len(pods) > 0 {
+		return pods
+	}
+	for _, r := range job.Roles {
+		pods = append(pods, &corev1.Pod{ObjectMeta: *r.Template.ObjectMeta.DeepCopy(), Spec: r.Template.Spec})
+	}
+	return pods
+}
+
+// RoleByName finds a role, whatever the case.
+func (g *Gang) RoleByName(name string) *Role {
+	for i := range g.Roles {
+		if strings.EqualFold(g.Roles[i].Name, name) {
+			return &g.Roles[i]
+		}
+	}
+	return nil
 }

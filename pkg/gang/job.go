@@ -1,18 +1,31 @@
 package gang
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Job is a job of any kind.
+// Job is a job of any kind, as its object says, or as it is made up from pods that no object owns.
 type Job struct {
 	Kind schema.GroupVersionKind
 	Meta metav1.ObjectMeta
+	// Reader is the reader of the kind.
+	Reader JobReader
+	// Object is what the API server served; nil for a job that was read from a typed object or made up from pods.
+	Object *unstructured.Unstructured
+	// BatchJob is the object of a Job of Kubernetes itself; nil for all others.
+	BatchJob *batchv1.Job
+	// Bare are the pods of a gang that no job owns; the job is made up from them.
+	Bare []*corev1.Pod
+	// Parts are the Jobs that own pods of a gang that several have together, as those of a JobSet do; nil for all others.
+	Parts []string
 	// Roles are in the order in which members are shown.
 	Roles []Role
 	// Suspended is the wish in the spec, whoever expressed it.
@@ -63,14 +76,27 @@ func (j Job) Total() int32 {
 // Name is NAMESPACE/NAME.
 func (j Job) Name() string { return j.Meta.Namespace + "/" + j.Meta.Name }
 
+// String is KIND NAMESPACE/NAME.
+func (j Job) String() string { return j.Kind.Kind + " " + j.Name() }
+
+// Ref is KIND.GROUP/NAME in lower case, as kubectl prints it.
+func (j Job) Ref() string {
+	return strings.ToLower(j.Kind.Kind) + "." + j.Kind.Group + "/" + j.Meta.Name
+}
+
+// Resource is where the job is served, in the version in which it was read.
+func (j Job) Resource() schema.GroupVersionResource {
+	return j.Kind.GroupVersion().WithResource(j.Reader.Resource)
+}
+
 // Place is a member's role in lower case, and its index in the role.
 type Place struct {
 	Role  string
 	Index int
 }
 
-// JobKind is one kind of job: what people call it, and how its objects and pods are read.
-type JobKind struct {
+// JobReader is one kind of job: what people call it, and how its objects and pods are read.
+type JobReader struct {
 	schema.GroupKind
 	// Resource is the plural under which the kind is served.
 	Resource string
@@ -88,6 +114,16 @@ type JobKind struct {
 	Policy []string
 	// Controller finds the controller's Deployment. It is empty for kinds that Kubernetes itself runs.
 	Controller Controller
+}
+
+// Job reads an object of the kind, and keeps it. Errors name the object.
+func (r JobReader) Job(object *unstructured.Unstructured) (*Job, error) {
+	job, err := r.Read(object)
+	if err != nil {
+		return nil, fmt.Errorf("read %s %s/%s: %w", r.Kind, object.GetNamespace(), object.GetName(), err)
+	}
+	job.Reader, job.Object = r, object
+	return &job, nil
 }
 
 // Controller says how the Deployment of a controller is recognised.

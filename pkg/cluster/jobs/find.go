@@ -34,17 +34,17 @@ func (e *NotFoundError) Error() string {
 }
 
 // Split takes KIND/NAME apart; kind is empty for a NAME alone, and for job/NAME.
-func Split(word string) (kind gang.JobKind, name string, err error) {
+func Split(word string) (kind gang.JobReader, name string, err error) {
 	typed, name, ok := strings.Cut(word, "/")
 	if !ok {
-		return gang.JobKind{}, word, nil
+		return gang.JobReader{}, word, nil
 	}
 	if typed == "job" || typed == "jobs" {
-		return gang.JobKind{}, name, nil
+		return gang.JobReader{}, name, nil
 	}
 	kind, known := kinds.ByWord(typed)
 	if !known {
-		return gang.JobKind{}, "", failure.Usagef("%s: gangctl knows no kind of job %q", word, typed).
+		return gang.JobReader{}, "", failure.Usagef("%s: gangctl knows no kind of job %q", word, typed).
 			WithHint("the kinds are: tfjob, pytorchjob, mpijob, batchjob")
 	}
 	return kind, name, nil
@@ -59,7 +59,7 @@ func Find(ctx context.Context, client *kube.Client, namespace, word string) (*Jo
 	}
 	readers := kinds.Readers()
 	if only.Read != nil {
-		readers = []gang.JobKind{only}
+		readers = []gang.JobReader{only}
 	}
 	found := make([]*Job, len(readers))
 	refused := make([]error, len(readers))
@@ -73,7 +73,7 @@ func Find(ctx context.Context, client *kube.Client, namespace, word string) (*Jo
 }
 
 // choose picks the one job that was found, or says why there is none.
-func choose(namespace, name string, readers []gang.JobKind, found []*Job, refused []error) (*Job, error) {
+func choose(namespace, name string, readers []gang.JobReader, found []*Job, refused []error) (*Job, error) {
 	var job *Job
 	missing := &NotFoundError{Namespace: namespace, Name: name}
 	var forbidden, nowhere error
@@ -125,7 +125,7 @@ func firstOf(a, b error) error {
 }
 
 // get gets the job of a kind, under the first version that is served. A Job that is no gang is none of ours: it is absent.
-func get(ctx context.Context, client *kube.Client, r gang.JobKind, namespace, name string) (*Job, error) {
+func get(ctx context.Context, client *kube.Client, r gang.JobReader, namespace, name string) (*Job, error) {
 	var first error
 	for _, version := range versions(r) {
 		gvr := schema.GroupVersionResource{Group: r.Group, Version: version, Resource: r.Resource}

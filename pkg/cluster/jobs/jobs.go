@@ -22,7 +22,7 @@ import (
 // Job is one job as the cluster has it.
 type Job struct {
 	gang.Job
-	Reader gang.JobKind
+	Reader gang.JobReader
 	// Resource is where it is served.
 	Resource schema.GroupVersionResource
 	Object   *unstructured.Unstructured
@@ -82,7 +82,7 @@ func (j *Job) isGang() bool {
 }
 
 // versions are those under which a kind may be served, the most usual first.
-func versions(r gang.JobKind) []string {
+func versions(r gang.JobReader) []string {
 	if r.Kind == "MPIJob" {
 		return []string{"v1", "v2beta1"}
 	}

@@ -73,7 +73,7 @@ func List(ctx context.Context, client *kube.Client, namespace, selector string) 
 }
 
 // serves asks whether the cluster has a kind at all: a right may be missing for what is not there.
-func serves(client *kube.Client, r gang.JobKind) (bool, error) {
+func serves(client *kube.Client, r gang.JobReader) (bool, error) {
 	for _, version := range versions(r) {
 		list, err := client.Typed.Discovery().ServerResourcesForGroupVersion(schema.GroupVersion{Group: r.Group, Version: version}.String())
 		if apierrors.IsNotFound(err) {
@@ -89,7 +89,7 @@ func serves(client *kube.Client, r gang.JobKind) (bool, error) {
 	return false, nil
 }
 
-func listKind(ctx context.Context, client *kube.Client, r gang.JobKind, namespace, selector string) ([]*Job, error) {
+func listKind(ctx context.Context, client *kube.Client, r gang.JobReader, namespace, selector string) ([]*Job, error) {
 	if r.Group == batchv1.GroupName {
 		return listBatch(ctx, client, namespace, selector)
 	}

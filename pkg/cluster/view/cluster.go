@@ -11,9 +11,9 @@ import (
 )
 
 // Cluster is what can be simulated.
-func (w *World) Cluster() *placement.Cluster { return w.cluster() }
+func (w *View) Cluster() *placement.Cluster { return w.cluster() }
 
-func (w *World) buildCluster() *placement.Cluster {
+func (w *View) buildCluster() *placement.Cluster {
 	s := w.Snap
 	if w.base != nil && sameRest(w.base.Snap, s) {
 		return changed(w.base.Cluster(), w.base.Snap, s)
@@ -27,7 +27,7 @@ func (w *World) buildCluster() *placement.Cluster {
 }
 
 // Without is the cluster after pods are gone.
-func (w *World) Without(pods []*corev1.Pod) *placement.Cluster {
+func (w *View) Without(pods []*corev1.Pod) *placement.Cluster {
 	if len(pods) == 0 {
 		return w.Cluster()
 	}
@@ -40,7 +40,7 @@ func (w *World) Without(pods []*corev1.Pod) *placement.Cluster {
 
 // Best is the cluster at its best for a gang: every node open, well and empty but for DaemonSets and what the gang has bound.
 // It is the same for all gangs that have bound nothing.
-func (w *World) Best(bound []types.UID) *placement.Cluster {
+func (w *View) Best(bound []types.UID) *placement.Cluster {
 	best := func() *placement.Cluster {
 		return w.Cluster().Ideal(func(p *corev1.Pod) bool { return placement.DaemonSetPod(p) || slices.Contains(bound, p.UID) })
 	}

@@ -101,7 +101,7 @@ func TestDerivedWorlds(t *testing.T) {
 }
 
 // describe says what a world knows.
-func describe(w *World) string {
+func describe(w *View) string {
 	text := ""
 	names := func(pods []*corev1.Pod) (all []string) {
 		for _, p := range pods {

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // Event is something that was said about an object, however it is encoded.
@@ -23,7 +25,7 @@ type Event struct {
 
 type eventKey struct{ kind, namespace, name string }
 
-func (w *World) indexEvents() map[eventKey][]Event {
+func (w *View) indexEvents() map[eventKey][]Event {
 	index := map[eventKey][]Event{}
 	for _, e := range w.Snap.Events {
 		key := eventKey{e.InvolvedObject.Kind, cmp.Or(e.InvolvedObject.Namespace, e.Namespace), e.InvolvedObject.Name}
@@ -72,13 +74,13 @@ func later(a, b time.Time) time.Time {
 }
 
 // Events are what was said about an object, the latest first.
-func (w *World) Events(kind, namespace, name string) []Event {
+func (w *View) Events(kind, namespace, name string) []Event {
 	return w.events()[eventKey{kind, namespace, name}]
 }
 
 // PodEvents are what was said about the present pods of a gang, the latest first. What was said of an earlier pod of the
 // same name is left out.
-func (w *World) PodEvents(g *Gang) []Event {
+func (w *View) PodEvents(g *gang.Gang) []Event {
 	var all []Event
 	for _, m := range g.Members {
 		if m.Pod == nil {

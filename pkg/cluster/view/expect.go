@@ -2,11 +2,13 @@ package view
 
 import (
 	"time"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // Expect is when a job that starts at a moment ends: at the latest, where it declares a limit, or usually, where enough runs
 // before it tell; and which of them says so. It is zero where nothing does.
-func (w *World) Expect(s *Subject, start time.Time) (time.Time, string) {
+func (w *View) Expect(s *gang.Job, start time.Time) (time.Time, string) {
 	if s.Deadline > 0 {
 		from := start
 		if !s.Started.IsZero() {

@@ -52,7 +52,7 @@ func TestExpect(t *testing.T) {
 			c := clustertest.New()
 			ran(c, tt.runs, 30*time.Minute)
 			w := view.New(c.Add(clustertest.Gang{Name: "gang-9", Workers: 1, Job: tt.job}).Done())
-			subject, err := w.Find(view.Question{Namespace: "team", Name: "gang-9"})
+			subject, err := w.Find(view.Query{Namespace: "team", Name: "gang-9"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"time"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // enoughRuns is how many earlier runs make a habit.
@@ -14,12 +16,12 @@ const enoughRuns = 5
 var runSuffix = regexp.MustCompile(`-(\d+|[bcdfghjklmnpqrstvwxz2456789]{5})$`)
 
 // family is the name that the runs of one job share.
-func family(s *Subject) string {
+func family(s *gang.Job) string {
 	return s.Kind.Kind + "/" + s.Meta.Namespace + "/" + runSuffix.ReplaceAllString(s.Meta.Name, "")
 }
 
 // habits are the median durations of jobs that have succeeded often enough, by family, and from how many runs.
-func (w *World) habits() map[string]habit {
+func (w *View) habits() map[string]habit {
 	runs := map[string][]time.Duration{}
 	for _, s := range w.Jobs() {
 		if s.End != nil && !s.End.Failed && !s.Started.IsZero() && s.End.At.After(s.Started) {
@@ -43,7 +45,7 @@ type habit struct {
 }
 
 // expect estimates the end of a job that runs from those before it. A run that takes longer than they did tells nothing.
-func (h habit) expect(s *Subject, now time.Time) (time.Time, string) {
+func (h habit) expect(s *gang.Job, now time.Time) (time.Time, string) {
 	if h.runs == 0 || s.Started.IsZero() {
 		return time.Time{}, ""
 	}
@@ -55,6 +57,6 @@ func (h habit) expect(s *Subject, now time.Time) (time.Time, string) {
 }
 
 // source says where an estimate of a job's end comes from.
-func (h habit) source(s *Subject) string {
+func (h habit) source(s *gang.Job) string {
 	return fmt.Sprintf("median of %d earlier runs of %s", h.runs, runSuffix.ReplaceAllString(s.Meta.Name, ""))
 }

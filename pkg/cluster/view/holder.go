@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gangctl/gangctl/pkg/gang"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -32,7 +33,7 @@ type Holder struct {
 	Deadline time.Time
 	Source   string
 	// Job is the job behind it, if it is one.
-	Job *Subject
+	Job *gang.Job
 }
 
 // String is NAMESPACE/NAME.
@@ -101,22 +102,22 @@ func (h *Holder) Priority() int32 {
 }
 
 // Holders are all that hold room on nodes, sorted by name.
-func (w *World) Holders() []*Holder { return w.holders() }
+func (w *View) Holders() []*Holder { return w.holders() }
 
 // HolderOf is the holder that a pod belongs to; nil if it holds nothing.
-func (w *World) HolderOf(pod *corev1.Pod) *Holder {
+func (w *View) HolderOf(pod *corev1.Pod) *Holder {
 	w.Holders()
 	return w.holderOf[pod]
 }
 
-func (w *World) findHolders() []*Holder {
+func (w *View) findHolders() []*Holder {
 	type key struct {
 		kind            schema.GroupKind
 		namespace, name string
 	}
 	byKey := map[key]*Holder{}
 	w.holderOf = make(map[*corev1.Pod]*Holder, len(w.Snap.Pods))
-	jobs := map[types.UID]*Subject{}
+	jobs := map[types.UID]*gang.Job{}
 	for _, s := range w.Jobs() {
 		jobs[s.Meta.UID] = s
 	}
@@ -159,7 +160,7 @@ type owner struct {
 }
 
 // owners are the objects that stand between pods and what people call a job or a service.
-func (w *World) owners() map[types.UID]owner {
+func (w *View) owners() map[types.UID]owner {
 	m := map[types.UID]owner{}
 	add := func(kind string, obj metav1.Object) {
 		m[obj.GetUID()] = owner{name: obj.GetName(), uid: obj.GetUID(), kind: schema.GroupKind{Group: "apps", Kind: kind}, above: metav1.GetControllerOf(obj)}

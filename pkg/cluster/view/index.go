@@ -29,7 +29,7 @@ func (x podIndex) of(uid types.UID) []*corev1.Pod {
 }
 
 // indexPods takes over what did not change since the world that this one is derived from: that is nearly all.
-func (w *World) indexPods() podIndex {
+func (w *View) indexPods() podIndex {
 	if w.base == nil {
 		owned := map[types.UID][]*corev1.Pod{}
 		for _, pod := range w.Snap.Pods {
@@ -70,7 +70,7 @@ func (w *World) indexPods() podIndex {
 }
 
 // indexMarks finds pods by the group that they name.
-func (w *World) indexMarks() map[gang.Key][]*corev1.Pod {
+func (w *View) indexMarks() map[gang.Key][]*corev1.Pod {
 	if w.base != nil {
 		if gone, more := difference(w.base.Snap.Pods, w.Snap.Pods); len(gone)+len(more) == 0 {
 			return w.base.byMark()
@@ -101,7 +101,7 @@ type ownedGroup struct {
 	owner     types.UID
 }
 
-func (w *World) indexGroups() groupIndex {
+func (w *View) indexGroups() groupIndex {
 	if w.sameGroups() {
 		return w.base.byKey()
 	}
@@ -117,8 +117,8 @@ func (w *World) indexGroups() groupIndex {
 	return x
 }
 
-func (w *World) indexJobs() map[types.UID]*Subject {
-	all := map[types.UID]*Subject{}
+func (w *View) indexJobs() map[types.UID]*gang.Job {
+	all := map[types.UID]*gang.Job{}
 	for _, s := range slices.Backward(w.Jobs()) { // of two the first counts
 		if s.Meta.UID != "" {
 			all[s.Meta.UID] = s
@@ -133,7 +133,7 @@ type batchIndex struct {
 	of  map[types.UID][]types.UID
 }
 
-func (w *World) indexBatchJobs() batchIndex {
+func (w *View) indexBatchJobs() batchIndex {
 	if w.base != nil && slices.Equal(w.base.Snap.Jobs, w.Snap.Jobs) {
 		return w.base.batchJobs()
 	}
@@ -148,7 +148,7 @@ func (w *World) indexBatchJobs() batchIndex {
 }
 
 // sameJobs reports whether the jobs are those of the world that this one is derived from.
-func (w *World) sameJobs() bool {
+func (w *View) sameJobs() bool {
 	if w.base == nil || !slices.Equal(w.base.Snap.Jobs, w.Snap.Jobs) {
 		return false
 	}
@@ -161,7 +161,7 @@ func (w *World) sameJobs() bool {
 }
 
 // sameGroups reports whether the group objects are those of the world that this one is derived from.
-func (w *World) sameGroups() bool {
+func (w *View) sameGroups() bool {
 	if w.base == nil {
 		return false
 	}
@@ -175,6 +175,6 @@ func (w *World) sameGroups() bool {
 	return true
 }
 
-func (w *World) same(kind schema.GroupKind) bool {
+func (w *View) same(kind schema.GroupKind) bool {
 	return slices.Equal(w.base.Snap.Custom[kind], w.Snap.Custom[kind])
 }

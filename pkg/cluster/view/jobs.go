@@ -16,60 +16,49 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 )
 
-// Subject is a job that can be asked about.
-type Subject struct {
-	gang.Job
-	Reader gang.JobKind
-	// Bare are the pods of a gang that no job owns; the job is made up from them.
-	Bare []*corev1.Pod
-	// Parts are the Jobs that own pods of a gang that several have together, as those of a JobSet do; nil for all others.
-	Parts []string
-}
-
 // Jobs are all jobs in the snapshot, sorted by namespace, name and kind.
-func (w *World) Jobs() []*Subject { return w.jobs() }
+func (w *View) Jobs() []*gang.Job { return w.jobs() }
 
-func (w *World) readJobs() []*Subject {
+func (w *View) readJobs() []*gang.Job {
 	if w.sameJobs() {
 		return w.base.Jobs()
 	}
-	var all []*Subject
+	var all []*gang.Job
 	for _, reader := range kinds.Readers() {
 		for _, u := range w.Snap.Custom[reader.GroupKind] {
 			s, known := w.decoded.jobs[u]
 			if !known {
-				job, err := reader.Read(u)
-				if err != nil {
+				var err error
+				if s, err = reader.Job(u); err != nil {
 					w.problem(err)
 					continue
 				}
-				w.decoded.share(&job, u)
-				s = &Subject{Job: job, Reader: reader}
+				w.decoded.share(s, u)
 				w.decoded.jobs[u] = s
 			}
 			all = append(all, s)
 		}
 	}
-	reader := batchjob.Reader()
 	for _, j := range w.Snap.Jobs {
 		if _, owned := kinds.ByKind(ownerKind(j)); owned {
 			continue // the launcher of an MPIJob is a part of it
 		}
 		s, known := w.decoded.jobs[j]
 		if !known {
-			s = &Subject{Job: batchjob.Convert(j), Reader: reader}
+			job := batchjob.Convert(j)
+			s = &job
 			w.decoded.jobs[j] = s
 		}
 		all = append(all, s)
 	}
-	slices.SortStableFunc(all, func(a, b *Subject) int {
+	slices.SortStableFunc(all, func(a, b *gang.Job) int {
 		return cmp.Or(strings.Compare(a.Meta.Namespace, b.Meta.Namespace), strings.Compare(a.Meta.Name, b.Meta.Name), strings.Compare(a.Kind.Kind, b.Kind.Kind))
 	})
 	return all
 }
 
-// Question names what is asked about.
-type Question struct {
+// Query names what is asked about.
+type Query struct {
 	// Kind is what was typed before the slash; empty or "job" for any kind.
 	Kind string
 	// Namespace and Name find the object.
@@ -78,7 +67,7 @@ type Question struct {
 
 // NotFoundError says that there is no such job, and what resembles its name.
 type NotFoundError struct {
-	Question
+	Query
 	// Near are names that resemble the one asked for; Elsewhere are namespaces that hold one of that name.
 	Near, Elsewhere []string
 }
@@ -94,7 +83,7 @@ func (e *NotFoundError) Error() string {
 
 // AmbiguousError says that several jobs of different kinds have the name.
 type AmbiguousError struct {
-	Question
+	Query
 	// Choices are what to type instead: tfjob/x, pytorchjob/x.
 	Choices []string
 }
@@ -105,11 +94,11 @@ func (e *AmbiguousError) Error() string {
 }
 
 // Find returns the job that the question is about: by name, or as the owner of a pod.
-func (w *World) Find(q Question) (*Subject, error) {
+func (w *View) Find(q Query) (*gang.Job, error) {
 	if kinds.MeansPod(q.Kind) {
 		return w.findByPod(q)
 	}
-	var found []*Subject
+	var found []*gang.Job
 	for _, s := range w.Jobs() {
 		if s.Meta.Namespace == q.Namespace && s.Meta.Name == q.Name && matches(s, q.Kind) {
 			found = append(found, s)
@@ -121,7 +110,7 @@ func (w *World) Find(q Question) (*Subject, error) {
 	case 1:
 		return found[0], nil
 	}
-	e := &AmbiguousError{Question: q}
+	e := &AmbiguousError{Query: q}
 	for _, s := range found {
 		e.Choices = append(e.Choices, s.Reader.Words[0]+"/"+q.Name)
 	}
@@ -129,13 +118,13 @@ func (w *World) Find(q Question) (*Subject, error) {
 }
 
 // matches reports whether a word means the kind of a job.
-func matches(s *Subject, word string) bool {
+func matches(s *gang.Job, word string) bool {
 	word = strings.ToLower(word)
 	return word == "" || word == "job" || word == "jobs" || slices.Contains(s.Reader.Words, word)
 }
 
-func (w *World) notFound(q Question) error {
-	e := &NotFoundError{Question: q}
+func (w *View) notFound(q Query) error {
+	e := &NotFoundError{Query: q}
 	var names []string
 	for _, s := range w.Jobs() {
 		switch {
@@ -152,7 +141,7 @@ func (w *World) notFound(q Question) error {
 	return e
 }
 
-func (w *World) findByPod(q Question) (*Subject, error) {
+func (w *View) findByPod(q Query) (*gang.Job, error) {
 	for _, pod := range w.Snap.Pods {
 		if pod.Namespace != q.Namespace || pod.Name != q.Name {
 			continue
@@ -166,7 +155,7 @@ func (w *World) findByPod(q Question) (*Subject, error) {
 }
 
 // root is the uid of the job that owns a pod, directly or through a batch Job; "" if none does.
-func (w *World) root(pod *corev1.Pod) types.UID {
+func (w *View) root(pod *corev1.Pod) types.UID {
 	ref := metav1.GetControllerOf(pod)
 	if ref == nil {
 		return ""

@@ -3,12 +3,13 @@ package view
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gangctl/gangctl/pkg/gang"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 )
 
 // Lookup reads one job, without reading all others; nil if there is none that can be read.
-func (w *World) Lookup(kind schema.GroupKind, namespace, name string) *Subject {
+func (w *View) Lookup(kind schema.GroupKind, namespace, name string) *gang.Job {
 	if reader := batchjob.Reader(); kind == reader.GroupKind {
 		for _, j := range w.Snap.Jobs {
 			if j.Namespace != namespace || j.Name != name {
@@ -16,7 +17,8 @@ func (w *World) Lookup(kind schema.GroupKind, namespace, name string) *Subject {
 			}
 			s, known := w.decoded.jobs[j]
 			if !known {
-				s = &Subject{Job: batchjob.Convert(j), Reader: reader}
+				job := batchjob.Convert(j)
+				s = &job
 				w.decoded.jobs[j] = s
 			}
 			return s
@@ -33,12 +35,11 @@ func (w *World) Lookup(kind schema.GroupKind, namespace, name string) *Subject {
 		}
 		s, known := w.decoded.jobs[u]
 		if !known {
-			job, err := reader.Read(u)
-			if err != nil {
+			var err error
+			if s, err = reader.Job(u); err != nil {
 				w.problem(err)
 				return nil
 			}
-			s = &Subject{Job: job, Reader: reader}
 			w.decoded.jobs[u] = s
 		}
 		return s

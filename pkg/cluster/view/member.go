@@ -1,7 +1,6 @@
 package view
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -11,52 +10,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// State is how a member is.
-type State string
-
-// The states of a member.
-const (
-	Missing   State = "missing"   // no pod
-	Gated     State = "gated"     // a scheduling gate holds it
-	Unbound   State = "pending"   // no node
-	Placed    State = "starting"  // a node, but not up
-	Up        State = "running"   // runs
-	Succeeded State = "succeeded" // ended well; counts for ever
-	Broken    State = "failed"    // ended badly, and was not replaced
-	Leaving   State = "leaving"   // being deleted
-	Lost      State = "lost"      // on a node that is gone or not Ready
-)
-
-// Member is one member that the job has or should have.
-type Member struct {
-	Role  string
-	Index int
-	// Pod is nil if there is none.
-	Pod   *corev1.Pod
-	State State
-}
-
-// Name is ROLE-INDEX, as in the names of pods.
-func (m Member) Name() string { return fmt.Sprintf("%s-%d", strings.ToLower(m.Role), m.Index) }
-
-// Bound reports whether the member holds room on a node.
-func (m Member) Bound() bool {
-	return m.State == Placed || m.State == Up || m.State == Leaving || m.State == Lost
-}
-
-// Count is the number of members in one of the states.
-func (g *Gang) Count(states ...State) int32 {
-	var n int32
-	for _, m := range g.Members {
-		if slices.Contains(states, m.State) {
-			n++
-		}
-	}
-	return n
-}
-
 // members assigns the job's pods to the places that its roles ask for.
-func (w *World) members(s *Subject) []Member {
+func (w *View) members(s *gang.Job) []gang.Member {
 	pods := s.Bare
 	if pods == nil {
 		pods = w.podsOf(s)
@@ -77,10 +32,10 @@ func (w *World) members(s *Subject) []Member {
 	if s.Reader.PodName == nil {
 		loose = slices.DeleteFunc(loose, ended) // pods with random names are replaced under another name
 	}
-	var members []Member
+	var members []gang.Member
 	for _, role := range s.Roles {
 		for i := range int(role.Replicas) {
-			m := Member{Role: role.Name, Index: i, Pod: placed[gang.Place{Role: strings.ToLower(role.Name), Index: i}]}
+			m := gang.Member{Role: role.Name, Index: i, Pod: placed[gang.Place{Role: strings.ToLower(role.Name), Index: i}]}
 			if m.Pod == nil {
 				m.Pod, loose = takeLoose(s, m, loose)
 			}
@@ -92,7 +47,7 @@ func (w *World) members(s *Subject) []Member {
 }
 
 // takeLoose gives a member a pod without labels: the one of the right name, or any where names are random.
-func takeLoose(s *Subject, m Member, loose []*corev1.Pod) (*corev1.Pod, []*corev1.Pod) {
+func takeLoose(s *gang.Job, m gang.Member, loose []*corev1.Pod) (*corev1.Pod, []*corev1.Pod) {
 	want := ""
 	if s.Reader.PodName != nil {
 		want = s.Reader.PodName(s.Meta.Name, gang.Place{Role: strings.ToLower(m.Role), Index: m.Index})
@@ -126,7 +81,7 @@ func ended(pod *corev1.Pod) bool {
 }
 
 // podsOf are the pods of a job, also those of a batch Job that the job owns.
-func (w *World) podsOf(s *Subject) []*corev1.Pod {
+func (w *View) podsOf(s *gang.Job) []*corev1.Pod {
 	uids := []types.UID{s.Meta.UID}
 	if s.Meta.UID != "" {
 		uids = append(uids, w.batchJobs().of[s.Meta.UID]...)
@@ -138,31 +93,31 @@ func (w *World) podsOf(s *Subject) []*corev1.Pod {
 	return pods
 }
 
-func (w *World) state(pod *corev1.Pod) State {
+func (w *View) state(pod *corev1.Pod) gang.State {
 	switch {
 	case pod == nil:
-		return Missing
+		return gang.Missing
 	case pod.Status.Phase == corev1.PodSucceeded:
-		return Succeeded
+		return gang.Succeeded
 	case pod.Status.Phase == corev1.PodFailed:
-		return Broken
+		return gang.Failed
 	case pod.DeletionTimestamp != nil:
-		return Leaving
+		return gang.Terminating
 	case pod.Spec.NodeName == "" && len(pod.Spec.SchedulingGates) > 0:
-		return Gated
+		return gang.Gated
 	case pod.Spec.NodeName == "":
-		return Unbound
+		return gang.Pending
 	case w.nodeLost(pod.Spec.NodeName):
-		return Lost
+		return gang.Lost
 	case pod.Status.Phase == corev1.PodRunning && containersUp(pod):
-		return Up
+		return gang.Running
 	default:
-		return Placed
+		return gang.Starting
 	}
 }
 
 // nodeLost reports whether a node is known to be away, or was deleted under its pods.
-func (w *World) nodeLost(name string) bool {
+func (w *View) nodeLost(name string) bool {
 	if !w.Snap.CanList("nodes", "") || len(w.Snap.Nodes) == 0 {
 		return false
 	}

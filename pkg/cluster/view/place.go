@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -13,26 +14,26 @@ import (
 type Party struct {
 	placement.Gang
 	// Members are the members that have no node, by the name of the simulated role, in order.
-	Members map[string][]Member
+	Members map[string][]gang.Member
 }
 
 // Party is the part of the gang that has no node yet. Members that are alike are one role; members of a role whose pods
 // differ (another volume each, say) are several.
-func (w *World) Party(g *Gang) Party {
-	p := Party{Members: map[string][]Member{}}
-	p.MinMember = min(g.Min, g.Total()) - g.Count(Succeeded)
+func (w *View) Party(g *gang.Gang) Party {
+	p := Party{Members: map[string][]gang.Member{}}
+	p.MinMember = min(g.Min, g.Total()) - g.Count(gang.Succeeded)
 	names, selected := map[string]string{}, w.selectedLabels(g)
 	for _, m := range g.Members {
 		switch m.State {
-		case Placed, Up:
+		case gang.Starting, gang.Running:
 			p.Bound = append(p.Bound, m.Pod.UID)
 			continue
-		case Succeeded:
+		case gang.Succeeded:
 			continue
 		default: // the others need a place
 		}
 		pod := m.Pod
-		if pod == nil || m.State == Broken || m.State == Leaving || m.State == Lost {
+		if pod == nil || m.State == gang.Failed || m.State == gang.Terminating || m.State == gang.Lost {
 			pod = w.Virtual(g, m) // the replacement
 		}
 		shape := signature(m.Role, pod, selected)
@@ -59,14 +60,14 @@ func (w *World) Party(g *Gang) Party {
 }
 
 // roleMin is the minimum that the declaration asks of one role, less the members that have it met already.
-func (w *World) roleMin(g *Gang, role string) int32 {
+func (w *View) roleMin(g *gang.Gang, role string) int32 {
 	if g.Decl == nil {
 		return 0
 	}
 	for name, n := range g.Decl.RoleMin {
 		if r := g.RoleByName(name); r != nil && r.Name == role {
 			for _, m := range g.Members {
-				if m.Role == role && (m.State == Placed || m.State == Up || m.State == Succeeded) {
+				if m.Role == role && (m.State == gang.Starting || m.State == gang.Running || m.State == gang.Succeeded) {
 					n--
 				}
 			}

@@ -23,10 +23,10 @@ func TestVirtualPodsHaveWhatTheirRuntimeClassAsksFor(t *testing.T) {
 			NodeSelector: map[string]string{"pool": "sandboxed"}, Tolerations: []corev1.Toleration{{Key: "sandboxed", Operator: corev1.TolerationOpExists}},
 		}},
 	}})
-	g := &Gang{Subject: &Subject{Job: gang.Job{Roles: []gang.Role{{Name: "Worker", Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+	g := &gang.Gang{Job: &gang.Job{Roles: []gang.Role{{Name: "Worker", Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		RuntimeClassName: &class, NodeSelector: map[string]string{"zone": "a"}, Tolerations: []corev1.Toleration{{Key: "own"}},
-	}}}}}}}
-	pod := w.Virtual(g, Member{Role: "Worker"})
+	}}}}}}
+	pod := w.Virtual(g, gang.Member{Role: "Worker"})
 	if want := map[string]string{"zone": "a", "pool": "sandboxed"}; !maps.Equal(pod.Spec.NodeSelector, want) {
 		t.Errorf("selects %v, want %v", pod.Spec.NodeSelector, want)
 	}

@@ -3,13 +3,15 @@ package view
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // selectedLabels are the keys of the labels by which rules tell the members of a gang apart: those that a rule of a member, or the
 // anti-affinity of a pod that has a node, selects by.
-func (w *World) selectedLabels(g *Gang) map[string]bool {
+func (w *View) selectedLabels(g *gang.Gang) map[string]bool {
 	keys := map[string]bool{}
-	for _, pod := range g.pods() {
+	for _, pod := range g.Pods() {
 		ruleKeys(pod.Spec, keys)
 	}
 	for _, pod := range w.Snap.Pods {

@@ -62,7 +62,7 @@ func TestMembersThatRulesTellApart(t *testing.T) {
 			}
 			s.Pods = append(s.Pods, there)
 			w := New(s)
-			subject, err := w.Find(Question{Kind: "pod", Namespace: "team", Name: s.Pods[0].Name})
+			subject, err := w.Find(Query{Kind: "pod", Namespace: "team", Name: s.Pods[0].Name})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,7 +15,7 @@ import (
 
 // Virtual is the pod that the controller would create for a member: the template with the controller's labels, and with
 // what the API server fills in (requests from limits, defaults of LimitRanges, priority, overhead).
-func (w *World) Virtual(g *Gang, m Member) *corev1.Pod {
+func (w *View) Virtual(g *gang.Gang, m gang.Member) *corev1.Pod {
 	role := g.RoleByName(m.Role)
 	pod := &corev1.Pod{ObjectMeta: *role.Template.ObjectMeta.DeepCopy(), Spec: *role.Template.Spec.DeepCopy()}
 	pod.Namespace = g.Meta.Namespace
@@ -25,7 +25,7 @@ func (w *World) Virtual(g *Gang, m Member) *corev1.Pod {
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
 	}
-	for key, value := range controllerLabels(g.Subject, m) {
+	for key, value := range controllerLabels(g.Job, m) {
 		pod.Labels[key] = value
 	}
 	controller := true
@@ -37,7 +37,7 @@ func (w *World) Virtual(g *Gang, m Member) *corev1.Pod {
 }
 
 // controllerLabels are those that affinity terms and spread constraints select by.
-func controllerLabels(s *Subject, m Member) map[string]string {
+func controllerLabels(s *gang.Job, m gang.Member) map[string]string {
 	if s.Kind.Group == "kubeflow.org" {
 		return map[string]string{
 			"training.kubeflow.org/job-name": s.Meta.Name, "training.kubeflow.org/replica-type": strings.ToLower(m.Role),
@@ -48,7 +48,7 @@ func controllerLabels(s *Subject, m Member) map[string]string {
 }
 
 // fillIn applies the defaults of admission.
-func (w *World) fillIn(pod *corev1.Pod) {
+func (w *View) fillIn(pod *corev1.Pod) {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			w.defaultResources(&list[i], pod.Namespace)
@@ -75,7 +75,7 @@ func (w *World) fillIn(pod *corev1.Pod) {
 	}
 }
 
-func (w *World) priority(class string) *int32 {
+func (w *View) priority(class string) *int32 {
 	for _, c := range w.Snap.PriorityClasses {
 		if c.Name == class || class == "" && c.GlobalDefault {
 			return &c.Value
@@ -85,7 +85,7 @@ func (w *World) priority(class string) *int32 {
 }
 
 // defaultResources is what the LimitRanger and the API server's defaulting do, in this order.
-func (w *World) defaultResources(c *corev1.Container, namespace string) {
+func (w *View) defaultResources(c *corev1.Container, namespace string) {
 	set := func(list *corev1.ResourceList, from corev1.ResourceList) {
 		for name, q := range from {
 			if _, ok := (*list)[name]; ok {
@@ -114,13 +114,13 @@ func (w *World) defaultResources(c *corev1.Container, namespace string) {
 }
 
 // Sample is a pod of the role as it is or would be: a member's own pod if it has one, unbound ones first.
-func (w *World) Sample(g *Gang, role gang.Role) *corev1.Pod {
+func (w *View) Sample(g *gang.Gang, role gang.Role) *corev1.Pod {
 	var bound *corev1.Pod
 	for _, m := range g.Members {
 		if m.Role != role.Name || m.Pod == nil {
 			continue
 		}
-		if m.State == Unbound || m.State == Gated {
+		if m.State == gang.Pending || m.State == gang.Gated {
 			return m.Pod
 		}
 		bound = cmp.Or(bound, m.Pod)
@@ -128,5 +128,5 @@ func (w *World) Sample(g *Gang, role gang.Role) *corev1.Pod {
 	if bound != nil {
 		return bound
 	}
-	return w.Virtual(g, Member{Role: role.Name})
+	return w.Virtual(g, gang.Member{Role: role.Name})
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// World is a snapshot with indexes, which are built when they are first needed. It is not safe for concurrent use.
-type World struct {
+// View is a snapshot with indexes, which are built when they are first needed. It is not safe for concurrent use.
+type View struct {
 	Snap *snapshot.Snapshot
 	// Now is the moment of the snapshot.
 	Now time.Time
@@ -25,8 +25,8 @@ type World struct {
 
 	byController func() podIndex
 	byMark       func() map[gang.Key][]*corev1.Pod
-	byUID        func() map[types.UID]*Subject
-	jobs         func() []*Subject
+	byUID        func() map[types.UID]*gang.Job
+	jobs         func() []*gang.Job
 	batchJobs    func() batchIndex
 	groups       func() []gang.Declaration
 	byKey        func() groupIndex
@@ -34,18 +34,18 @@ type World struct {
 	cluster      func() *placement.Cluster
 	events       func() map[eventKey][]Event
 	holderOf     map[*corev1.Pod]*Holder
-	gangs        map[types.UID]*Gang
+	gangs        map[types.UID]*gang.Gang
 	problems     []string
 	known        map[any]any
 
 	// decoded is shared with the worlds that are derived from this one, and base is the one this is derived from.
 	decoded *decoded
-	base    *World
+	base    *View
 }
 
 // decoded remembers what objects say: most are the same in every what-if.
 type decoded struct {
-	jobs   map[any]*Subject
+	jobs   map[any]*gang.Job
 	groups map[groupKey]gang.Declaration
 	templates
 }
@@ -57,19 +57,19 @@ type groupKey struct {
 }
 
 // New returns the world of a snapshot.
-func New(s *snapshot.Snapshot) *World {
-	return newWorld(s, &decoded{jobs: map[any]*Subject{}, groups: map[groupKey]gang.Declaration{}, templates: templates{}}, nil)
+func New(s *snapshot.Snapshot) *View {
+	return newWorld(s, &decoded{jobs: map[any]*gang.Job{}, groups: map[groupKey]gang.Declaration{}, templates: templates{}}, nil)
 }
 
 // Assume returns the world of a changed snapshot, which shares what did not change.
-func (w *World) Assume(s *snapshot.Snapshot) *World {
+func (w *View) Assume(s *snapshot.Snapshot) *View {
 	n := newWorld(s, w.decoded, w)
 	n.Assumed = true
 	return n
 }
 
-func newWorld(s *snapshot.Snapshot, d *decoded, base *World) *World {
-	w := &World{Snap: s, Now: s.At, gangs: map[types.UID]*Gang{}, decoded: d, base: base}
+func newWorld(s *snapshot.Snapshot, d *decoded, base *View) *View {
+	w := &View{Snap: s, Now: s.At, gangs: map[types.UID]*gang.Gang{}, decoded: d, base: base}
 	w.byController = sync.OnceValue(w.indexPods)
 	w.byMark = sync.OnceValue(w.indexMarks)
 	w.byUID = sync.OnceValue(w.indexJobs)
@@ -84,7 +84,7 @@ func newWorld(s *snapshot.Snapshot, d *decoded, base *World) *World {
 }
 
 // Once returns what is known of a world under a key, which f finds out the first time.
-func Once[T any](w *World, key any, f func() T) T {
+func Once[T any](w *View, key any, f func() T) T {
 	if value, ok := w.known[key].(T); ok {
 		return value
 	}
@@ -97,12 +97,12 @@ func Once[T any](w *World, key any, f func() T) T {
 }
 
 // Problems are objects that could not be read, in words.
-func (w *World) Problems() []string { return w.problems }
+func (w *View) Problems() []string { return w.problems }
 
-func (w *World) problem(err error) { w.problems = append(w.problems, err.Error()) }
+func (w *View) problem(err error) { w.problems = append(w.problems, err.Error()) }
 
 // Age is how long ago t was; 0 for an unknown time.
-func (w *World) Age(t time.Time) time.Duration {
+func (w *View) Age(t time.Time) time.Duration {
 	if t.IsZero() {
 		return 0
 	}

@@ -90,7 +90,7 @@ func (o *Options) whatFits(ctx context.Context, stage *submit.Stage) error {
 
 // largest searches the number of workers: up from what nodes have room for, each by itself, there is no need to look; below it,
 // whatever fits would with fewer, too.
-func largest(ctx context.Context, stage *submit.Stage, w *view.World, shape submit.Shape) (Size, error) {
+func largest(ctx context.Context, stage *submit.Stage, w *view.View, shape submit.Shape) (Size, error) {
 	size := Size{GPUs: shape.GPUs, Nodes: []string{}}
 	shape.Workers = 1
 	pod, err := stage.Worker(shape)

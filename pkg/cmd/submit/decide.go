@@ -24,7 +24,7 @@ const auto gang.Dialect = "auto"
 // plan makes the objects of one submission.
 type plan struct {
 	namespace string
-	reader    gang.JobKind
+	reader    gang.JobReader
 	gang      gangFlags
 	// declared is true for a job that says itself in which dialect it is a gang.
 	declared bool

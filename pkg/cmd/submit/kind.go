@@ -15,7 +15,7 @@ type kind struct {
 	// short, long and example are its help.
 	short, long, example string
 	// reader reads what is submitted.
-	reader gang.JobKind
+	reader gang.JobReader
 	// preset is the job that flags are laid over.
 	preset func() []byte
 	// write returns the writer of a job in an API version; an empty one is that of the preset.

@@ -102,7 +102,7 @@ func roleNames(kind string) []string {
 }
 
 // jobProblem says why the operator would not run a job, or make none of its pods; it is empty if it would.
-func jobProblem(reader gang.JobKind, job gang.Job) (problem, hint string) {
+func jobProblem(reader gang.JobReader, job gang.Job) (problem, hint string) {
 	if len(job.Problems) > 0 {
 		return strings.Join(job.Problems, "; "), ""
 	}

@@ -103,7 +103,7 @@ func (o *Options) validateName(*pflag.FlagSet) error {
 
 // nameProblem says what is wrong with the name of a job, whose roles are given in lower case with their numbers of members; it
 // is empty if nothing is.
-func nameProblem(reader gang.JobKind, name string, replicas map[string]int32) (problem, hint string) {
+func nameProblem(reader gang.JobReader, name string, replicas map[string]int32) (problem, hint string) {
 	if problems := validation.IsDNS1035Label(name); len(problems) > 0 {
 		return fmt.Sprintf("name %q: must start with a lower-case letter, hold only lower-case letters, digits and '-', "+
 			"end in a letter or digit, and have at most %d characters", name, maxNameLength), "for example: my-job-1"
@@ -122,7 +122,7 @@ func nameProblem(reader gang.JobKind, name string, replicas map[string]int32) (p
 }
 
 // memberName is the name of a member's pod or, of a Job, whose pods have random names, of its host.
-func memberName(reader gang.JobKind, job string, place gang.Place) string {
+func memberName(reader gang.JobReader, job string, place gang.Place) string {
 	if reader.PodName == nil {
 		return fmt.Sprintf("%s-%d", job, place.Index)
 	}

@@ -115,7 +115,7 @@ func (o *Options) published(ctx context.Context, client *kube.Client, namespace 
 func (o *Options) jobUID(ctx context.Context, client *kube.Client, namespace string) (types.UID, error) {
 	readers := kind.Readers()
 	if reader, ok := kind.ByWord(o.Kind); ok {
-		readers = []gang.JobKind{reader}
+		readers = []gang.JobReader{reader}
 	} else if o.Kind != "" && o.Kind != "job" && o.Kind != "jobs" {
 		return "", fmt.Errorf("answers are published for jobs, not for a %s", o.Kind)
 	}

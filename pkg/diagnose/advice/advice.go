@@ -8,13 +8,13 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -38,12 +38,11 @@ type Found struct {
 type search struct {
 	budget
 	tools
-	w    *view.World
-	g    *view.Gang
+	w    *view.View
+	g    *gang.Gang
 	base *stages.Result
-	// owned and object are found when they are first needed.
-	owned  *whatif.Owned
-	object *unstructured.Unstructured
+	// owned is found when it is first needed.
+	owned *whatif.Owned
 	// depth counts searches on behalf of gangs that are ahead.
 	depth int
 	// few is what the search for minimal sets knows already.
@@ -55,7 +54,7 @@ type search struct {
 // tools are what a search tries things with, for as long as whoever asked is there.
 type tools struct {
 	place func(*placement.Cluster, placement.Gang, time.Duration) placement.Result
-	climb func(*view.World, *view.Subject) *stages.Result
+	climb func(*view.View, *gang.Job) *stages.Result
 	// usual is the time that one placement may take.
 	usual time.Duration
 }
@@ -70,7 +69,7 @@ var resizable = []answer.Code{
 }
 
 // Search returns what would make the gang of a result start.
-func Search(ctx context.Context, w *view.World, base *stages.Result, opts Options) Found {
+func Search(ctx context.Context, w *view.View, base *stages.Result, opts Options) Found {
 	if base.Primary == nil || base.Verdict.Starts() || base.Verdict == answer.Uncertain || base.Verdict == answer.Failed {
 		return Found{}
 	}
@@ -78,7 +77,7 @@ func Search(ctx context.Context, w *view.World, base *stages.Result, opts Option
 		place: func(c *placement.Cluster, g placement.Gang, d time.Duration) placement.Result {
 			return placement.Place(ctx, c, g, placement.Options{Budget: d})
 		},
-		climb: func(w *view.World, subject *view.Subject) *stages.Result {
+		climb: func(w *view.View, subject *gang.Job) *stages.Result {
 			return stages.Climb(ctx, w, subject, opts.Options)
 		},
 		usual: opts.Budget,
@@ -150,20 +149,17 @@ func (s *search) placed(cluster *placement.Cluster, gang placement.Gang) *placem
 }
 
 // same finds the job again.
-func (s *search) same(w *view.World) *view.Subject {
+func (s *search) same(w *view.View) *gang.Job {
 	g := s.g
 	if g.Bare != nil {
-		subject, err := w.Find(view.Question{Kind: "pod", Namespace: g.Bare[0].Namespace, Name: g.Bare[0].Name})
+		subject, err := w.Find(view.Query{Kind: "pod", Namespace: g.Bare[0].Namespace, Name: g.Bare[0].Name})
 		if err != nil {
 			return nil
 		}
 		return subject
 	}
-	if s.object == nil {
-		s.object = whatif.Object(g)
-	}
-	if s.object != nil && slices.Contains(w.Snap.Custom[g.Kind.GroupKind()], s.object) {
-		return g.Subject // it is as it was, and need not be looked for among all others
+	if g.Object != nil && slices.Contains(w.Snap.Custom[g.Kind.GroupKind()], g.Object) {
+		return g.Job // it is as it was, and need not be looked for among all others
 	}
 	return w.Lookup(g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name)
 }

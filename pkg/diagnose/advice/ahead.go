@@ -9,6 +9,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // maxDepth is how many gangs stand one behind the other in an estimate at most.
@@ -41,7 +42,7 @@ func (s *search) ahead(known []*view.Holder) []*view.Holder {
 	return all
 }
 
-func podsOf(g *view.Gang) []*corev1.Pod {
+func podsOf(g *gang.Gang) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, m := range g.Members {
 		if m.Pod != nil {

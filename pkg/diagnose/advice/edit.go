@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -58,7 +59,7 @@ func (s *search) offerEdit(e edit) bool {
 	r, ok := s.try(fix.Apply)
 	if ok {
 		fix.Command, fix.How = whatif.Commands(s.g, e.apply)
-		if s.g.Count(view.Up) > 0 {
+		if s.g.Count(gang.Running) > 0 {
 			fix.Cost = joined(fix.Cost, "members that run start again")
 		}
 		s.add(fix.Action, r)

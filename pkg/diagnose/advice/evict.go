@@ -90,7 +90,7 @@ func (s *search) evictCommand(h *view.Holder) (cmd, cost string) {
 		return command.Kubectl(h.Namespace, "scale", resource+"/"+h.Name, "--replicas=0"), "serves no more until it is scaled up again"
 	case kind.Group == batchv1.GroupName && kind.Kind == "Job":
 		return command.MergePatch(h.Namespace, resource, h.Name, map[string]any{"spec": map[string]any{"suspend": true}}), "is suspended, and starts its pods again when it is resumed"
-	case kind.Group == "kubeflow.org" && h.Job != nil && whatif.Suspends(h.Job.Job, h.Pods):
+	case kind.Group == "kubeflow.org" && h.Job != nil && whatif.Suspends(h.Job, h.Pods):
 		return command.MergePatch(h.Namespace, resource, h.Name, map[string]any{"spec": map[string]any{"runPolicy": map[string]any{"suspend": true}}}),
 			"is suspended, and starts again from its last checkpoint when it is resumed"
 	case kind.Group != "":

@@ -22,7 +22,7 @@ import (
 func look(t *testing.T, c *clustertest.Cluster, o advice.Options) (*stages.Result, advice.Found) {
 	t.Helper()
 	w := view.New(c.Done())
-	subject, err := w.Find(view.Question{Namespace: "team", Name: "gang"})
+	subject, err := w.Find(view.Query{Namespace: "team", Name: "gang"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -128,7 +128,7 @@ func TestCut(t *testing.T) {
 // Who asked may be gone.
 func TestCancelled(t *testing.T) {
 	w := view.New(fragmented(clustertest.New()).Add(gangOf(2, 8)).Done())
-	subject, err := w.Find(view.Question{Namespace: "team", Name: "gang"})
+	subject, err := w.Find(view.Query{Namespace: "team", Name: "gang"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestCancelled(t *testing.T) {
 func TestUnsubmitted(t *testing.T) {
 	w := view.New(fragmented(clustertest.New()).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 2 })).Done())
 	w.Assumed = true
-	subject, err := w.Find(view.Question{Namespace: "team", Name: "gang"})
+	subject, err := w.Find(view.Query{Namespace: "team", Name: "gang"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestBareGang(t *testing.T) {
 		}
 	}
 	w := view.New(c.Done())
-	subject, err := w.Find(view.Question{Kind: "pod", Namespace: "team", Name: "gang-worker-0"})
+	subject, err := w.Find(view.Query{Kind: "pod", Namespace: "team", Name: "gang-worker-0"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	jobevents "github.com/gangctl/gangctl/pkg/cluster/events"
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -23,7 +22,7 @@ type past struct {
 }
 
 // earlier are the pods that members had before those of now, by name, the earliest first.
-func earlier(g *view.Gang, events []*corev1.Event) map[string][]*past {
+func earlier(g *gang.Gang, events []*corev1.Event) map[string][]*past {
 	present := map[types.UID]bool{}
 	for _, m := range g.Members {
 		if m.Pod != nil {
@@ -94,7 +93,7 @@ func (d *draft) past(p *past) {
 }
 
 // podName is the name that the member's pod has or would have; empty where names are random.
-func podName(g *view.Gang, m view.Member) string {
+func podName(g *gang.Gang, m gang.Member) string {
 	if m.Pod != nil {
 		return m.Pod.Name
 	}

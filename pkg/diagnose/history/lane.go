@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // Lane is one member and what it went through.
@@ -16,7 +17,7 @@ type Lane struct {
 	Index  int        `json:"index"`
 	Pod    string     `json:"pod,omitempty"`
 	Node   string     `json:"node,omitempty"`
-	State  view.State `json:"state"`
+	State  gang.State `json:"state"`
 	// Devices is how many GPUs it asks for.
 	Devices  int64 `json:"gpus"`
 	Restarts int32 `json:"restarts"`
@@ -68,7 +69,7 @@ type Mark struct {
 }
 
 // lanes are those of all members.
-func lanes(w *view.World, g *view.Gang, events []*corev1.Event) []Lane {
+func lanes(w *view.View, g *gang.Gang, events []*corev1.Event) []Lane {
 	all := make([]Lane, 0, len(g.Members))
 	before := earlier(g, events)
 	for _, m := range g.Members {

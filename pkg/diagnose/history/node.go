@@ -8,6 +8,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -48,8 +49,8 @@ type Holder struct {
 }
 
 // nodes are those with members, in the order of these, then those with accelerators, the emptiest first; and how many are left out.
-func nodes(w *view.World, g *view.Gang) (all []Node, left int) {
-	on := map[string][]view.Member{}
+func nodes(w *view.View, g *gang.Gang) (all []Node, left int) {
+	on := map[string][]gang.Member{}
 	for _, m := range g.Members {
 		if m.Pod != nil && m.Bound() {
 			on[m.Pod.Spec.NodeName] = append(on[m.Pod.Spec.NodeName], m)
@@ -72,7 +73,7 @@ func nodes(w *view.World, g *view.Gang) (all []Node, left int) {
 		with = append(with, placed(usage.Node{Name: name}, g, members))
 	}
 	first := func(n Node) int {
-		return slices.IndexFunc(g.Members, func(m view.Member) bool { return m.Name() == n.Members[0] })
+		return slices.IndexFunc(g.Members, func(m gang.Member) bool { return m.Name() == n.Members[0] })
 	}
 	slices.SortFunc(with, func(a, b Node) int { return cmp.Compare(first(a), first(b)) })
 	slices.SortStableFunc(without, func(a, b Node) int { return cmp.Compare(b.free(), a.free()) })
@@ -92,7 +93,7 @@ func (n Node) free() int64 {
 }
 
 // placed is a node with the members on it.
-func placed(n usage.Node, g *view.Gang, members []view.Member) Node {
+func placed(n usage.Node, g *gang.Gang, members []gang.Member) Node {
 	node := Node{Name: n.Name, States: n.States, Taints: n.Taints, Members: []string{}, Devices: []Devices{}}
 	for _, m := range members {
 		node.Members = append(node.Members, m.Name())

@@ -11,6 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
@@ -80,7 +81,7 @@ type Role struct {
 }
 
 // Build reports on a job of a world; now is why-pending's answer about it.
-func Build(w *view.World, subject *view.Subject, now *answer.Answer) *Report {
+func Build(w *view.View, subject *gang.Job, now *answer.Answer) *Report {
 	g := w.Gang(subject)
 	family := jobevents.NewFamily(g.Kind.GroupKind(), &g.Meta, pods(g))
 	events := jobevents.Pick(w.Snap.Events, family)
@@ -95,9 +96,9 @@ func Build(w *view.World, subject *view.Subject, now *answer.Answer) *Report {
 	return r
 }
 
-func job(g *view.Gang, lanes []Lane) Job {
+func job(g *gang.Gang, lanes []Lane) Job {
 	j := Job{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID), State: usage.StateOf(g),
-		Created: known(g.Meta.CreationTimestamp.Time), Ready: g.Count(view.Up, view.Succeeded), Min: g.Min, Total: g.Total(),
+		Created: known(g.Meta.CreationTimestamp.Time), Ready: g.Count(gang.Running, gang.Succeeded), Min: g.Min, Total: g.Total(),
 		Scheduler: g.Scheduler, Command: masked(g.Meta.Annotations)}
 	if g.Decl != nil {
 		j.Dialect, j.Queue = string(g.Decl.Key.Dialect), g.Decl.Queue
@@ -115,7 +116,7 @@ func job(g *view.Gang, lanes []Lane) Job {
 	return j
 }
 
-func pods(g *view.Gang) []*corev1.Pod {
+func pods(g *gang.Gang) []*corev1.Pod {
 	var all []*corev1.Pod
 	for _, m := range g.Members {
 		if m.Pod != nil {

@@ -10,6 +10,7 @@ import (
 	jobevents "github.com/gangctl/gangctl/pkg/cluster/events"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/published"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // Said is something that was said about why the gang waits.
@@ -33,7 +34,7 @@ var scheduling = []string{"FailedScheduling", "Unschedulable", "NotTriggerScaleU
 
 // said gathers what was said so far, the earliest first: what a scheduler published, what is on the group, events, and what stands on
 // pods that wait, which outlives the events.
-func said(w *view.World, g *view.Gang, family *jobevents.Family, events []*corev1.Event) []Said {
+func said(w *view.View, g *gang.Gang, family *jobevents.Family, events []*corev1.Event) []Said {
 	all := []Said{}
 	for _, e := range w.Snap.Events {
 		if e.Name != family.Published() {
@@ -88,7 +89,7 @@ func merge(all []Said, e *corev1.Event) []Said {
 
 // noted adds what schedulers left on pods that have no node, with the time since when it is there. What events tell as well is not said
 // a second time, but may have been said for longer.
-func noted(all []Said, w *view.World, g *view.Gang) []Said {
+func noted(all []Said, w *view.View, g *gang.Gang) []Said {
 	for _, p := range pods(g) {
 		i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != ""

@@ -7,13 +7,13 @@ import (
 	shellquote "github.com/kballard/go-shellquote"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
 // roles are what the spec asks for.
-func roles(g *view.Gang) []Role {
+func roles(g *gang.Gang) []Role {
 	all := make([]Role, 0, len(g.Roles))
 	for _, r := range g.Roles {
 		role := Role{Name: strings.ToLower(r.Name), Replicas: r.Replicas, Requests: request.Of(r.Template.Spec)}

@@ -28,7 +28,7 @@ type Condition struct {
 }
 
 // steps are those of the gang as a whole.
-func steps(g *view.Gang, r *Report) []Step {
+func steps(g *gang.Gang, r *Report) []Step {
 	end := Step{Name: "done", At: r.Job.Ended}
 	if g.End != nil && g.End.Failed {
 		end.Name = "failed"
@@ -60,7 +60,7 @@ func steps(g *view.Gang, r *Report) []Step {
 }
 
 // whole is when the last member came so far; nil while one has not.
-func whole(g *view.Gang, when func(*corev1.Pod) time.Time) *time.Time {
+func whole(g *gang.Gang, when func(*corev1.Pod) time.Time) *time.Time {
 	var last time.Time
 	for _, m := range g.Members {
 		if m.Pod == nil {
@@ -78,7 +78,7 @@ func whole(g *view.Gang, when func(*corev1.Pod) time.Time) *time.Time {
 }
 
 // conditions reads those of the job, whatever its kind.
-func conditions(w *view.World, g *view.Gang) []Condition {
+func conditions(w *view.View, g *gang.Gang) []Condition {
 	all := []Condition{}
 	for _, u := range w.Snap.Custom[g.Kind.GroupKind()] {
 		if u.GetNamespace() != g.Meta.Namespace || u.GetName() != g.Meta.Name {

@@ -9,13 +9,14 @@ import (
 	jobevents "github.com/gangctl/gangctl/pkg/cluster/events"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // eventsKept is how long API servers keep events, unless they were told otherwise.
 const eventsKept = time.Hour
 
 // unseen says what could not be seen, and so is missing from the report.
-func unseen(w *view.World, g *view.Gang, r *Report, events []*corev1.Event) []string {
+func unseen(w *view.View, g *gang.Gang, r *Report, events []*corev1.Event) []string {
 	all := []string{}
 	note := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	for _, d := range w.Snap.Denied {
@@ -70,15 +71,15 @@ func missing(resource string, some bool) string {
 
 // goneMembers is how many members of a gang that has ended, or goes on, have left no pod behind. Those of one that waits never
 // had one.
-func goneMembers(g *view.Gang) int32 {
+func goneMembers(g *gang.Gang) int32 {
 	if g.End == nil {
 		return 0
 	}
-	return g.Count(view.Missing)
+	return g.Count(gang.Missing)
 }
 
 // eventsGone says from when on events are kept, if something of the job's life is before that.
-func eventsGone(w *view.World, g *view.Gang, events []*corev1.Event, note func(string, ...any)) {
+func eventsGone(w *view.View, g *gang.Gang, events []*corev1.Event, note func(string, ...any)) {
 	created := g.Meta.CreationTimestamp.Time
 	if created.IsZero() || w.Now.Sub(created) <= eventsKept {
 		if len(events) == 0 {

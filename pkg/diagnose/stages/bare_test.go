@@ -62,7 +62,7 @@ func TestBarePods(t *testing.T) {
 			r.build(c)
 			orphaned(c)
 			w := view.New(c.Done())
-			subject, err := w.Find(view.Question{Kind: "pod", Namespace: "team", Name: "gang-worker-0"})
+			subject, err := w.Find(view.Query{Kind: "pod", Namespace: "team", Name: "gang-worker-0"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +77,7 @@ func TestBarePods(t *testing.T) {
 func TestHeld(t *testing.T) {
 	c := clustertest.New().Nodes(3, 8).Add(gangOf(3, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }))
 	w := view.New(c.Done())
-	subject, err := w.Find(view.Question{Namespace: "team", Name: "gang"})
+	subject, err := w.Find(view.Query{Namespace: "team", Name: "gang"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestHeld(t *testing.T) {
 	}
 	for kind, want := range map[string]string{"TFJob": "training.kubeflow.org/job-name=gang", "Job": "job-name=gang"} {
 		c := clustertest.New().Add(gangOf(1, 1, func(g *clustertest.Gang) { g.Kind = kind }))
-		subject, err := view.New(c.Done()).Find(view.Question{Namespace: "team", Name: "gang"})
+		subject, err := view.New(c.Done()).Find(view.Query{Namespace: "team", Name: "gang"})
 		if err != nil || stages.PodSelector(subject) != want {
 			t.Errorf("%s: got %s %v", kind, stages.PodSelector(subject), err)
 		}

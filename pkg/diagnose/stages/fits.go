@@ -6,9 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // notPlacedAfter is how long a gang may fit, and its scheduler not try, before that is strange.
@@ -23,7 +23,7 @@ func (c *climb) fits() *Finding {
 	what := "all " + phrase.Count(c.g.Total(), "member")
 	if c.g.Total() == 1 {
 		what = "its 1 member"
-	} else if int32(len(c.Place.Placement)) < c.g.Total()-c.g.Count(view.Placed, view.Up, view.Succeeded) {
+	} else if int32(len(c.Place.Placement)) < c.g.Total()-c.g.Count(gang.Starting, gang.Running, gang.Succeeded) {
 		what = fmt.Sprintf("%d of %d members (it needs %d)", c.placedOf(*c.Place), c.g.Total(), c.g.Min)
 	}
 	if n := len(c.Party.Bound); n > 0 {
@@ -42,7 +42,7 @@ func (c *climb) fits() *Finding {
 		f.detail("submitted %s ago; the scheduler has not said anything yet", phrase.Age(c.w.Age(c.g.Meta.CreationTimestamp.Time)))
 	}
 	silent := attempt.IsZero() || c.w.Age(attempt) > notPlacedAfter
-	absent := c.g.Count(view.Missing, view.Gated)
+	absent := c.g.Count(gang.Missing, gang.Gated)
 	if c.gatedByQueue() {
 		absent = 0 // no pods are made before the scheduler has admitted the gang, and that is its turn
 	}

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
@@ -132,7 +131,7 @@ func (c *climb) lastMade() time.Time {
 // quorum: fewer pods exist than the gang, or one of its roles, needs, and no earlier stage said why.
 func (c *climb) quorum() {
 	g := c.g
-	exist, of, need, what := g.Total()-g.Count(view.Missing), g.Total(), g.Min, "pods"
+	exist, of, need, what := g.Total()-g.Count(gang.Missing), g.Total(), g.Min, "pods"
 	if exist >= need {
 		r, least := c.shortRole()
 		if r == nil {
@@ -172,7 +171,7 @@ func (c *climb) shortRole() (short *gang.Role, least int32) {
 // made is how many pods of a role there are.
 func (c *climb) made(role string) (n int32) {
 	for _, m := range c.g.Members {
-		if m.Role == role && m.State != view.Missing {
+		if m.Role == role && m.State != gang.Missing {
 			n++
 		}
 	}

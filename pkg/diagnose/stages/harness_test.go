@@ -36,7 +36,7 @@ func climb(t *testing.T, build func(*clustertest.Cluster), opts stages.Options) 
 	c := clustertest.New()
 	build(c)
 	w := view.New(c.Done())
-	subject, err := w.Find(view.Question{Namespace: "team", Name: "gang"})
+	subject, err := w.Find(view.Query{Namespace: "team", Name: "gang"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -29,7 +28,7 @@ func (c *climb) quotaTree() *cohort.Tree {
 }
 
 // asks are what the roles of a gang ask of their queue.
-func asks(g *view.Gang) []cohort.Ask {
+func asks(g *gang.Gang) []cohort.Ask {
 	var all []cohort.Ask
 	for _, role := range g.Roles {
 		need := whatif.Needs([]gang.Role{role}, role.Replicas)

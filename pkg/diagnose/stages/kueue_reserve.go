@@ -10,7 +10,7 @@ import (
 
 // Reserve is the Workload in which Kueue would keep what it gives to a gang that it admits; nil for a gang that waits in none of
 // its queues, or that it has admitted already.
-func Reserve(w *view.World, g *view.Gang) *unstructured.Unstructured {
+func Reserve(w *view.View, g *gang.Gang) *unstructured.Unstructured {
 	c := &climb{w: w, g: g, Result: &Result{Gang: g}}
 	if !c.heldByKueue() || c.workload() != nil {
 		return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -37,7 +38,7 @@ type Options struct {
 
 // Result is what a climb found.
 type Result struct {
-	Gang  *view.Gang
+	Gang  *gang.Gang
 	Party view.Party
 	// Verdict, Who and Never follow from the primary finding, or from the absence of one.
 	Verdict answer.Verdict
@@ -77,14 +78,14 @@ func (r *Result) Findings() []Finding {
 
 // climb is one run.
 type climb struct {
-	w *view.World
-	g *view.Gang
+	w *view.View
+	g *gang.Gang
 	*Result
 
 	// search looks for a placement of a gang, held to all but some constraints.
 	search func(*placement.Cluster, placement.Gang, placement.Constraints) placement.Result
 	// why climbs for another gang; nil if this climb itself is for one that is too far from the gang that was asked about.
-	why func(*view.Subject) *Result
+	why func(*gang.Job) *Result
 
 	findings []Finding
 	// unseen are constraints that a placement cannot be held to, for lack of rights.
@@ -97,7 +98,7 @@ type climb struct {
 
 // climbed is a gang that was climbed for on behalf of another.
 type climbed struct {
-	job   *view.Subject
+	job   *gang.Job
 	depth int
 }
 
@@ -137,7 +138,7 @@ func rungs() []stage {
 }
 
 // Climb looks at every stage of a job's way.
-func Climb(ctx context.Context, w *view.World, s *view.Subject, opts Options) *Result {
+func Climb(ctx context.Context, w *view.View, s *gang.Job, opts Options) *Result {
 	g := w.Gang(s)
 	c := &climb{w: w, g: g, Result: &Result{Gang: g, Matrices: map[string]placement.Matrix{}}}
 	c.search = func(cluster *placement.Cluster, gang placement.Gang, ignore placement.Constraints) placement.Result {
@@ -146,7 +147,7 @@ func Climb(ctx context.Context, w *view.World, s *view.Subject, opts Options) *R
 	if opts.depth < maxDepth {
 		deeper := opts
 		deeper.depth++
-		c.why = func(other *view.Subject) *Result {
+		c.why = func(other *gang.Job) *Result {
 			return view.Once(w, climbed{other, deeper.depth}, func() *Result { return Climb(ctx, w, other, deeper) })
 		}
 	}
@@ -154,7 +155,7 @@ func Climb(ctx context.Context, w *view.World, s *view.Subject, opts Options) *R
 		c.Verdict, c.Who = answer.Done, answer.Nobody
 		return c.Result
 	}
-	if g.Min > 0 && g.Count(view.Up, view.Succeeded) >= g.Min && s.End == nil {
+	if g.Min > 0 && g.Count(gang.Running, gang.Succeeded) >= g.Min && s.End == nil {
 		c.Verdict, c.Who = answer.Running, answer.Nobody
 		c.running()
 		return c.Result
@@ -190,7 +191,7 @@ func Climb(ctx context.Context, w *view.World, s *view.Subject, opts Options) *R
 // adoptScheduler: pods that do not exist yet, of a template that names no scheduler, will get the one that the operator is
 // told to give them.
 func (c *climb) adoptScheduler() {
-	if c.g.Count(view.Missing) < c.g.Total() {
+	if c.g.Count(gang.Missing) < c.g.Total() {
 		return
 	}
 	for _, r := range c.g.Roles {

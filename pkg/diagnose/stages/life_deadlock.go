@@ -9,6 +9,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // deadlocked looks for gangs that hold a part each and wait for each other's: this one would be complete without the other,
@@ -19,7 +20,7 @@ func (c *climb) deadlocked() bool {
 			continue
 		}
 		g := c.w.Gang(h.Job)
-		if g.Count(view.Placed, view.Up, view.Succeeded) >= g.Min || g.Count(view.Unbound) == 0 {
+		if g.Count(gang.Starting, gang.Running, gang.Succeeded) >= g.Min || g.Count(gang.Pending) == 0 {
 			continue
 		}
 		if !c.search(c.w.Cluster().Without(h.UIDs()...), c.Party.Gang, nil).Fits() {
@@ -35,11 +36,11 @@ func (c *climb) deadlocked() bool {
 	return false
 }
 
-func (c *climb) deadlock(h *view.Holder, g *view.Gang) *Finding {
+func (c *climb) deadlock(h *view.Holder, g *gang.Gang) *Finding {
 	mine, since := c.idle()
 	theirs, _ := Held(g)
 	f := found(answer.StageLife, answer.MutualDeadlock, answer.Degraded, answer.User, "%s and %s wait for each other: they hold %s and %s members, and neither can finish",
-		c.g.Meta.Name, h, fraction(c.g.Count(view.Placed, view.Up), c.g.Total()), fraction(g.Count(view.Placed, view.Up), g.Total())).
+		c.g.Meta.Name, h, fraction(c.g.Count(gang.Starting, gang.Running), c.g.Total()), fraction(g.Count(gang.Starting, gang.Running), g.Total())).
 		fact("with", h.String()).fact("idleGPUs", mine).since(since).
 		detail("%s idle in %s, %s in %s: one of them has to give way", phrase.Count(mine, "GPU"), c.g.Meta.Name, phrase.Count(theirs, "GPU"), h)
 	uid := h.Job.Meta.UID

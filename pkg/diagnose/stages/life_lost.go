@@ -19,7 +19,7 @@ import (
 
 // lostMember is a member that was there once.
 type lostMember struct {
-	view.Member
+	gang.Member
 	// node is where it was, if that can be told; since when it is gone; how it went.
 	node  string
 	since time.Time
@@ -34,23 +34,23 @@ func (c *climb) lostMembers() []lostMember {
 	for _, m := range c.g.Members {
 		l := lostMember{Member: m}
 		switch {
-		case m.State == view.Lost:
+		case m.State == gang.Lost:
 			l.node, l.how = m.Pod.Spec.NodeName, "its node is not ready"
-		case m.State == view.Leaving:
+		case m.State == gang.Terminating:
 			l.node, l.since, l.how = m.Pod.Spec.NodeName, deletedAt(m.Pod), "it is being deleted"
 			for _, cond := range m.Pod.Status.Conditions {
 				if cond.Type == corev1.DisruptionTarget && cond.Status == corev1.ConditionTrue {
 					l.how = strings.TrimSpace(cond.Reason + " " + cond.Message)
 				}
 			}
-		case m.State == view.Broken:
+		case m.State == gang.Failed:
 			l.node, l.how = m.Pod.Spec.NodeName, strings.TrimSpace(strings.ToLower(m.Pod.Status.Reason)+" "+m.Pod.Status.Message)
 		case started.IsZero():
 			continue
 		case m.Pod == nil:
 			l.how = "no pod replaces it"
 			c.remember(&l)
-		case (m.State == view.Unbound || m.State == view.Gated) && m.Pod.CreationTimestamp.After(started.Add(creating)):
+		case (m.State == gang.Pending || m.State == gang.Gated) && m.Pod.CreationTimestamp.After(started.Add(creating)):
 			l.since = m.Pod.CreationTimestamp.Time
 			c.remember(&l)
 		default:
@@ -66,7 +66,7 @@ func (c *climb) lostMembers() []lostMember {
 func (c *climb) firstStart() time.Time {
 	var first time.Time
 	for _, m := range c.g.Members {
-		if at := m.Pod; m.State == view.Up && at.Status.StartTime != nil && (first.IsZero() || at.Status.StartTime.Time.Before(first)) {
+		if at := m.Pod; m.State == gang.Running && at.Status.StartTime != nil && (first.IsZero() || at.Status.StartTime.Time.Before(first)) {
 			first = at.Status.StartTime.Time
 		}
 	}
@@ -108,7 +108,7 @@ func (c *climb) remember(l *lostMember) {
 }
 
 // podName is the name of a member's pod; "" where names are random.
-func (c *climb) podName(m view.Member) string {
+func (c *climb) podName(m gang.Member) string {
 	if c.g.Reader.PodName == nil {
 		return ""
 	}
@@ -147,7 +147,7 @@ func (c *climb) lost(lost []lostMember) *Finding {
 	for _, x := range lost {
 		names = append(names, x.Name())
 	}
-	up := fraction(c.g.Count(view.Up, view.Succeeded), c.g.Total())
+	up := fraction(c.g.Count(gang.Running, gang.Succeeded), c.g.Total())
 	idle, _ := c.idle()
 	idling := ""
 	if idle > 0 {
@@ -207,9 +207,9 @@ func (c *climb) thieves(lost []lostMember) []*view.Holder {
 }
 
 // simulated is the role that stands for a member in the simulation; nil if it is not to be placed.
-func (c *climb) simulated(m view.Member) *placement.Role {
+func (c *climb) simulated(m gang.Member) *placement.Role {
 	for i, r := range c.Party.Roles {
-		if slices.ContainsFunc(c.Party.Members[r.Name], func(other view.Member) bool { return other.Name() == m.Name() }) {
+		if slices.ContainsFunc(c.Party.Members[r.Name], func(other gang.Member) bool { return other.Name() == m.Name() }) {
 			return &c.Party.Roles[i]
 		}
 	}

@@ -4,14 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // PatchMin is the command that changes a gang's minimum wherever it is written: in its object, in the job for an operator
 // that makes the object, or on every pod.
-func PatchMin(g *view.Gang, n int32) string {
+func PatchMin(g *gang.Gang, n int32) string {
 	commands, _ := whatif.Commands(g, func(spec *whatif.Spec) { spec.Min = n })
 	return commands
 }

@@ -5,12 +5,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // implied are refusals that nobody has to have seen: what the pods name is not there. Events expire after an hour. A kind of
 // which the snapshot holds no object at all may not have been looked at.
-func (c *climb) implied(missing []view.Member) []refusal {
+func (c *climb) implied(missing []gang.Member) []refusal {
 	var all []refusal
 	seen := map[string]bool{}
 	for _, m := range missing {

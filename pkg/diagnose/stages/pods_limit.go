@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
 
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // breach is one value of a container that a LimitRange does not allow.
@@ -29,7 +29,7 @@ type breach struct {
 }
 
 // limitRanges checks the containers of the missing members.
-func (c *climb) limitRanges(missing []view.Member) {
+func (c *climb) limitRanges(missing []gang.Member) {
 	seen := map[string]bool{}
 	for _, m := range missing {
 		if seen[m.Role] {
@@ -117,7 +117,7 @@ func (c *climb) limitRange(all []breach) *Finding {
 	f := found(answer.StagePods, answer.LimitRange, answer.Blocked, answer.User, "the pods of %s are not accepted: %s", b.role, b).
 		see("v1", "LimitRange", b.lr, ".spec.limits").
 		fact("role", b.role).fact("resource", string(b.resource)).fact("requested", b.have.String()).fact("bound", b.bound.String()).
-		detail("%d/%d pods exist: %s", c.g.Total()-c.g.Count(view.Missing), c.g.Total(), c.byRole())
+		detail("%d/%d pods exist: %s", c.g.Total()-c.g.Count(gang.Missing), c.g.Total(), c.byRole())
 	for _, other := range all[1:] {
 		f.detail("%s", other)
 	}
@@ -151,7 +151,7 @@ func (c *climb) byRole() string {
 	for i, r := range c.g.Roles {
 		var n int32
 		for _, m := range c.g.Members {
-			if m.Role == r.Name && m.State != view.Missing {
+			if m.Role == r.Name && m.State != gang.Missing {
 				n++
 			}
 		}

@@ -9,17 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/pkg/placement/quota"
 )
 
 // quotas compares what the whole gang would be charged with what each ResourceQuota allows.
-func (c *climb) quotas(missing []view.Member) {
+func (c *climb) quotas(missing []gang.Member) {
 	for _, q := range slices.Concat(c.w.Snap.ResourceQuotas, c.toldQuotas()) {
 		hard := quota.Hard(q)
 		for _, key := range slices.Sorted(maps.Keys(hard)) {
@@ -47,7 +47,7 @@ func (c *climb) overQuota(q *corev1.ResourceQuota, key corev1.ResourceName, want
 	whole.Add(want)
 	name := quota.Resource(key)
 	amount := func(x resource.Quantity) int64 { return placement.Amount(name, x) }
-	exist := fmt.Sprintf("%d/%d pods exist", c.g.Total()-c.g.Count(view.Missing), c.g.Total())
+	exist := fmt.Sprintf("%d/%d pods exist", c.g.Total()-c.g.Count(gang.Missing), c.g.Total())
 	var f *Finding
 	if whole.Cmp(limit) > 0 {
 		f = found(answer.StagePods, answer.NSQuotaTooSmall, answer.Blocked, answer.User,
@@ -73,7 +73,7 @@ func (c *climb) overQuota(q *corev1.ResourceQuota, key corev1.ResourceName, want
 func (c *climb) ownCharge(q *corev1.ResourceQuota, key corev1.ResourceName) resource.Quantity {
 	var sum resource.Quantity
 	for _, m := range c.g.Members {
-		if m.Pod != nil && m.State != view.Succeeded && m.State != view.Broken && quota.Applies(q, m.Pod) {
+		if m.Pod != nil && m.State != gang.Succeeded && m.State != gang.Failed && quota.Applies(q, m.Pod) {
 			sum.Add(quota.Charge(m.Pod)[key])
 		}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -24,7 +23,7 @@ import (
 // hasKueueGate reports whether Kueue holds pods of the gang by a scheduling gate.
 func (c *climb) hasKueueGate() bool {
 	for _, m := range c.g.Members {
-		if m.State == view.Gated && slices.ContainsFunc(m.Pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == kueue.Gate }) {
+		if m.State == gang.Gated && slices.ContainsFunc(m.Pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == kueue.Gate }) {
 			return true
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -27,7 +26,7 @@ const maxDepth = 2
 // reservation is an admitted gang that holds a claim on room without using it.
 type reservation struct {
 	d      gang.Declaration
-	job    *view.Subject
+	job    *gang.Job
 	amount int64
 	why    *Result
 }
@@ -137,7 +136,7 @@ func (c *climb) dropGang(r reservation) Fix {
 }
 
 // kindWord is how kubectl calls the kind of a job.
-func kindWord(s *view.Subject) string {
+func kindWord(s *gang.Job) string {
 	if s.Reader.Resource == "" {
 		return "pod"
 	}

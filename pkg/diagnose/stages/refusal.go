@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // refusalKind is why the API server did not accept an object.
@@ -119,7 +119,7 @@ func (r refusal) resource() string {
 // refusals are the creates of pods that failed and were not followed by one that did not, the latest first. Where every pod
 // exists there is nothing to explain.
 func (c *climb) refusals() []refusal {
-	if c.g.Count(view.Missing) == 0 {
+	if c.g.Count(gang.Missing) == 0 {
 		return nil
 	}
 	var all []refusal

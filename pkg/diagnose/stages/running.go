@@ -3,18 +3,18 @@ package stages
 import (
 	"fmt"
 
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // running adds what is worth a remark in a gang that runs.
 func (c *climb) running() {
 	g := c.g
-	if n := g.Total() - g.Count(view.Up, view.Succeeded); n > 0 {
+	if n := g.Total() - g.Count(gang.Running, gang.Succeeded); n > 0 {
 		c.Notes = append(c.Notes, fmt.Sprintf("%d of %d members are not up; the gang needs %d", n, g.Total(), g.Min))
 	}
 	for _, m := range g.Members {
-		if m.State != view.Up {
+		if m.State != gang.Running {
 			continue
 		}
 		for _, s := range m.Pod.Status.ContainerStatuses {

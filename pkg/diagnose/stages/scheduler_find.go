@@ -38,7 +38,7 @@ func (p product) is(container corev1.Container) bool {
 }
 
 // FindScheduler collects the signs of a scheduler.
-func FindScheduler(w *view.World, name string) Scheduler {
+func FindScheduler(w *view.View, name string) Scheduler {
 	s := Scheduler{}
 	leases := map[string]bool{name: true}
 	if name == corev1.DefaultSchedulerName {

@@ -13,7 +13,7 @@ import (
 
 // GangScheduler is the name under which a scheduler serves gangs of a dialect here: preferred, unless no Deployment serves that
 // name while one serves another. That is the one that an operator gives to its gangs, or one of the program called preferred.
-func GangScheduler(w *view.World, d gang.Dialect, preferred string) string {
+func GangScheduler(w *view.View, d gang.Dialect, preferred string) string {
 	for _, name := range append([]string{preferred}, gangSchedulers(w.Snap.Deployments, preferred)...) {
 		// Not by its lease, which may be called like the program, whatever name that serves.
 		if reads(d, name) && len(FindScheduler(w, name).Deployments) > 0 {

@@ -101,7 +101,7 @@ func lacking(t *testing.T, build func(*clustertest.Cluster)) {
 func climbOrNotFound(t *testing.T, what string, s *snapshot.Snapshot) {
 	t.Helper()
 	w := view.New(s)
-	subject, err := w.Find(view.Question{Namespace: "team", Name: "gang"})
+	subject, err := w.Find(view.Query{Namespace: "team", Name: "gang"})
 	var missing *view.NotFoundError
 	switch {
 	case errors.As(err, &missing):
@@ -187,7 +187,7 @@ func TestFixes(t *testing.T) {
 			c := clustertest.New()
 			tt.build(c)
 			w := view.New(c.Done())
-			question := view.Question{Namespace: "team", Name: "gang"}
+			question := view.Query{Namespace: "team", Name: "gang"}
 			subject, err := w.Find(question)
 			if err != nil {
 				t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/setup/argv"
 )
 
@@ -20,7 +20,7 @@ func (c *climb) controller() state {
 	if len(g.Reader.Controller.Images) == 0 {
 		return okf("run by Kubernetes itself")
 	}
-	pending := !g.Seen || g.Count(view.Missing) > 0 && !g.Suspended
+	pending := !g.Seen || g.Count(gang.Missing) > 0 && !g.Suspended
 	if !pending || c.held {
 		return ok
 	}

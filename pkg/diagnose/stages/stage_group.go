@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -47,7 +46,7 @@ func (c *climb) group() state {
 // undeclared: the pods name a group that does not exist, in a dialect in which they could say all by themselves, and do not.
 func (c *climb) undeclared() bool {
 	g := c.g
-	byName := slices.ContainsFunc(g.Members, func(m view.Member) bool { return m.Pod != nil && m.Pod.Labels[koordinatorGroup] != "" })
+	byName := slices.ContainsFunc(g.Members, func(m gang.Member) bool { return m.Pod != nil && m.Pod.Labels[koordinatorGroup] != "" })
 	if g.Problem == nil || g.Decl.Kind.Kind != "" || g.Decl.Key.Dialect != gang.Koordinator || !byName {
 		return false
 	}
@@ -73,7 +72,7 @@ func (c *climb) notes() {
 	if d := g.Decl; g.MinMember != nil && *g.MinMember != d.MinMember && d.Kind.Kind != "" && d.Owner == g.Meta.UID {
 		c.Notes = append(c.Notes, fmt.Sprintf("the job asks for a minimum of %d, but %s says %d, and that counts", *g.MinMember, describe(*d), d.MinMember))
 	}
-	if g.Count(view.Placed, view.Up) == 0 && g.Count(view.Unbound) > 0 && c.bypassed() {
+	if g.Count(gang.Starting, gang.Running) == 0 && g.Count(gang.Pending) > 0 && c.bypassed() {
 		c.Notes = append(c.Notes, fmt.Sprintf("scheduler %s does not read %s: it places members one by one", g.Scheduler, describe(*g.Decl)))
 	}
 }
@@ -109,7 +108,7 @@ func (c *climb) groupMissing() {
 			run(c.kubectl("get", "podgroups", "-o", "wide"))
 		c.likeNamed(f)
 		c.add(*c.createGroup(f))
-	case byOperator && !c.w.Assumed && g.Count(view.Missing) > 0 && c.w.Age(g.Meta.CreationTimestamp.Time) > creating:
+	case byOperator && !c.w.Assumed && g.Count(gang.Missing) > 0 && c.w.Age(g.Meta.CreationTimestamp.Time) > creating:
 		c.held = true
 		c.add(*found(answer.StageGang, answer.PodGroupMissing, answer.Blocked, answer.Admin,
 			"the operator makes a PodGroup first and has made none for %s in %s: only its log says why", g.Meta.Name, phrase.Age(c.w.Age(g.Meta.CreationTimestamp.Time))).

@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
 
@@ -135,8 +135,8 @@ func (c *climb) jobFailed() *Finding {
 }
 
 // firstToFail is the member whose container ended badly first, and that container; nil if no pod tells.
-func (c *climb) firstToFail() (*view.Member, corev1.ContainerStatus) {
-	var first *view.Member
+func (c *climb) firstToFail() (*gang.Member, corev1.ContainerStatus) {
+	var first *gang.Member
 	var status corev1.ContainerStatus
 	for i, m := range c.g.Members {
 		if m.Pod == nil {
@@ -161,10 +161,10 @@ func ending(t *corev1.ContainerStateTerminated) string {
 }
 
 // podSelector selects the job's pods with kubectl.
-func (c *climb) podSelector() string { return PodSelector(c.g.Subject) }
+func (c *climb) podSelector() string { return PodSelector(c.g.Job) }
 
 // PodSelector selects the pods of a job by label.
-func PodSelector(s *view.Subject) string {
+func PodSelector(s *gang.Job) string {
 	if s.Kind.Group == "kubeflow.org" {
 		return "training.kubeflow.org/job-name=" + s.Meta.Name
 	}

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -19,11 +18,11 @@ import (
 // life looks at a gang of which some members hold nodes while others cannot: what was lost, who took it, and what idles.
 func (c *climb) life() state {
 	g := c.g
-	holding := g.Count(view.Placed, view.Up, view.Lost, view.Leaving)
+	holding := g.Count(gang.Starting, gang.Running, gang.Lost, gang.Terminating)
 	if holding == 0 {
 		c.history()
 	}
-	if holding == 0 || g.Count(view.Placed, view.Up, view.Succeeded) >= g.Min || c.has(answer.Fits) || g.End != nil {
+	if holding == 0 || g.Count(gang.Starting, gang.Running, gang.Succeeded) >= g.Min || c.has(answer.Fits) || g.End != nil {
 		return skipped
 	}
 	if c.startsBadly() {
@@ -50,11 +49,11 @@ func (c *climb) startsBadly() bool {
 func (c *climb) idle() (int64, time.Time) { return Held(c.g) }
 
 // Held is how many devices the placed members of a gang hold, and since when the last of them is up.
-func Held(g *view.Gang) (int64, time.Time) {
+func Held(g *gang.Gang) (int64, time.Time) {
 	var n int64
 	var since time.Time
 	for _, m := range g.Members {
-		if m.State != view.Placed && m.State != view.Up {
+		if m.State != gang.Starting && m.State != gang.Running {
 			continue
 		}
 		request := placement.Request(m.Pod)
@@ -69,7 +68,7 @@ func Held(g *view.Gang) (int64, time.Time) {
 
 func (c *climb) holdingLine() string {
 	n, _ := c.idle()
-	return fmt.Sprintf("%s of %d members have a node and hold %s for nothing", fmt.Sprint(c.g.Count(view.Placed, view.Up)), c.g.Total(), phrase.Count(n, "GPU"))
+	return fmt.Sprintf("%s of %d members have a node and hold %s for nothing", fmt.Sprint(c.g.Count(gang.Starting, gang.Running)), c.g.Total(), phrase.Count(n, "GPU"))
 }
 
 // bypassed reports whether the pods use a scheduler that does not read what declares their gang.
@@ -102,7 +101,7 @@ func (c *climb) gangBypassed() *Finding {
 	g := c.g
 	var waiting []string
 	for _, m := range g.Members {
-		if !m.Bound() && m.State != view.Succeeded {
+		if !m.Bound() && m.State != gang.Succeeded {
 			waiting = append(waiting, m.Name())
 		}
 	}
@@ -112,7 +111,7 @@ func (c *climb) gangBypassed() *Finding {
 		gangScheduler = string(g.Decl.Key.Dialect)
 	}
 	f := found(answer.StageScheduler, answer.GangBypassed, answer.Degraded, answer.User, "%s members were placed one by one by %s, which does not read their %s: they hold %s while %s waits",
-		fraction(g.Count(view.Placed, view.Up), g.Total()), g.Scheduler, describe(*g.Decl), phrase.Count(idle, "GPU"), phrase.Names(waiting)).
+		fraction(g.Count(gang.Starting, gang.Running), g.Total()), g.Scheduler, describe(*g.Decl), phrase.Count(idle, "GPU"), phrase.Names(waiting)).
 		fact("scheduler", g.Scheduler).fact("gangScheduler", gangScheduler).fact("waiting", waiting).fact("idleGPUs", idle).since(since).
 		detail("leave schedulerName out, or set it to %s, and submit again", gangScheduler)
 	if c.Place != nil && len(c.Party.Roles) > 0 {
@@ -132,6 +131,6 @@ func (c *climb) incomplete() *Finding {
 		tail = "the others have room, but are not placed"
 	}
 	return found(answer.StageLife, answer.MemberLost, answer.Degraded, answer.Nobody, "%s members have a node and %s: %s idle",
-		fraction(c.g.Count(view.Placed, view.Up), c.g.Total()), tail, phrase.Count(idle, "GPU")).
+		fraction(c.g.Count(gang.Starting, gang.Running), c.g.Total()), tail, phrase.Count(idle, "GPU")).
 		fact("idleGPUs", idle).since(since).detail("%s", c.holdingLine())
 }

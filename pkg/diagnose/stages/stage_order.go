@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
@@ -23,7 +22,7 @@ func (c *climb) order() state {
 	}
 	before := len(c.findings)
 	c.queueOrder()
-	if len(c.findings) == 0 && c.Place != nil && c.Place.Fits() && c.g.Count(view.Broken) == 0 {
+	if len(c.findings) == 0 && c.Place != nil && c.Place.Fits() && c.g.Count(gang.Failed) == 0 {
 		c.add(*c.fits())
 		return okf("nobody ahead")
 	}
@@ -35,7 +34,7 @@ func (c *climb) order() state {
 
 // rival is another gang that waits in the same queue.
 type rival struct {
-	job      *view.Subject
+	job      *gang.Job
 	priority int64
 	created  time.Time
 }
@@ -152,9 +151,9 @@ func (c *climb) volcanoRivals(queue string) []rival {
 }
 
 // pending reports whether a gang still waits for its members to get nodes.
-func (c *climb) pending(s *view.Subject) bool {
+func (c *climb) pending(s *gang.Job) bool {
 	g := c.w.Gang(s)
-	return s.End == nil && g.Count(view.Placed, view.Up, view.Succeeded) < g.Min
+	return s.End == nil && g.Count(gang.Starting, gang.Running, gang.Succeeded) < g.Min
 }
 
 func (c *climb) classValue(name string) int32 {
@@ -194,7 +193,7 @@ func (c *climb) kueueRivals(wl *unstructured.Unstructured) (string, []rival) {
 // waitingIn are the other jobs that wait in a ClusterQueue, and where the one of a Workload stands. One that is switched off,
 // or whose LocalQueue is stopped, waits for nothing.
 func (c *climb) waitingIn(queue string, wl *unstructured.Unstructured) (all []rival, mine rival) {
-	jobs := map[string]*view.Subject{}
+	jobs := map[string]*gang.Job{}
 	for _, s := range c.w.Jobs() {
 		jobs[string(s.Meta.UID)] = s
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -68,7 +69,7 @@ func (c *climb) fitOn(cluster *placement.Cluster, ignore placement.Constraints) 
 
 // fitted reads like 1/2: members that have or would find a node.
 func (c *climb) fitted() string {
-	n := int32(len(c.Party.Bound)) + c.g.Count(view.Succeeded)
+	n := int32(len(c.Party.Bound)) + c.g.Count(gang.Succeeded)
 	if c.Place != nil {
 		for _, placed := range c.Place.Placed {
 			n += placed
@@ -103,7 +104,7 @@ func (c *climb) endsAlone(h *view.Holder, pod *corev1.Pod) bool {
 // afterEnds is the cluster when every job that is running has ended, and what the gang itself is leaving is free.
 func (c *climb) afterEnds() *placement.Cluster {
 	own := c.leaving()
-	if c.g.Count(view.Missing, view.Gated, view.Unbound) == c.g.Total() { // it holds nothing: so it is for all such gangs
+	if c.g.Count(gang.Missing, gang.Gated, gang.Pending) == c.g.Total() { // it holds nothing: so it is for all such gangs
 		return view.Once(c.w, "after the ends", func() *placement.Cluster { return c.without(c.endsAlone) })
 	}
 	after := c.without(c.endsAlone)
@@ -117,7 +118,7 @@ func (c *climb) afterEnds() *placement.Cluster {
 func (c *climb) leaving() map[*corev1.Pod]bool {
 	own := map[*corev1.Pod]bool{}
 	for _, m := range c.g.Members {
-		if m.State == view.Leaving || m.State == view.Lost {
+		if m.State == gang.Terminating || m.State == gang.Lost {
 			own[m.Pod] = true
 		}
 	}

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // pods looks whether the API server accepts the gang's pods. What can be computed is computed from the objects as they are
@@ -32,14 +32,14 @@ func (c *climb) pods() state {
 
 // created reads like 2/4.
 func (c *climb) created() string {
-	return fmt.Sprintf("%d/%d", c.g.Total()-c.g.Count(view.Missing), c.g.Total())
+	return fmt.Sprintf("%d/%d", c.g.Total()-c.g.Count(gang.Missing), c.g.Total())
 }
 
 // missing are the members without a pod that the gang cannot do without.
-func (c *climb) missing() []view.Member {
-	var missing []view.Member
+func (c *climb) missing() []gang.Member {
+	var missing []gang.Member
 	for _, m := range c.g.Members {
-		if m.State == view.Missing {
+		if m.State == gang.Missing {
 			missing = append(missing, m)
 		}
 	}
@@ -77,7 +77,7 @@ func (c *climb) refused(r refusal) {
 	if role != "" {
 		f.fact("role", role)
 	}
-	f.detail("%d/%d pods exist; %s %s", c.g.Total()-c.g.Count(view.Missing), c.g.Total(), cmpRole(role), c.times(r)).since(r.first)
+	f.detail("%d/%d pods exist; %s %s", c.g.Total()-c.g.Count(gang.Missing), c.g.Total(), cmpRole(role), c.times(r)).since(r.first)
 	c.add(*f)
 }
 

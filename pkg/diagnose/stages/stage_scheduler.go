@@ -10,10 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
 
@@ -30,7 +30,7 @@ func (c *climb) scheduler() state {
 // served looks whether there is a scheduler of the name that the pods ask for, and whether it lives.
 func (c *climb) served() state {
 	name := c.g.Scheduler
-	if c.g.Count(view.Unbound, view.Gated, view.Missing) == 0 {
+	if c.g.Count(gang.Pending, gang.Gated, gang.Missing) == 0 {
 		return okf(name)
 	}
 	s := FindScheduler(c.w, name)
@@ -138,7 +138,7 @@ const volcanoGate = "scheduling.volcano.sh/queue-allocation-gate"
 func (c *climb) gates() {
 	held := map[string]int{}
 	for _, m := range c.g.Members {
-		if m.State != view.Gated {
+		if m.State != gang.Gated {
 			continue
 		}
 		for _, g := range m.Pod.Spec.SchedulingGates {

@@ -10,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // trouble is what keeps one placed member from running.
@@ -38,7 +39,7 @@ func (c *climb) start() state {
 	members := map[answer.Code][]string{}
 	placed := false
 	for _, m := range c.g.Members {
-		if m.State != view.Placed && m.State != view.Broken {
+		if m.State != gang.Starting && m.State != gang.Failed {
 			continue
 		}
 		if !placed {
@@ -55,7 +56,7 @@ func (c *climb) start() state {
 	if !placed {
 		return skippedf("no member has a node")
 	}
-	whole := c.g.Count(view.Placed, view.Up, view.Succeeded) >= c.g.Min
+	whole := c.g.Count(gang.Starting, gang.Running, gang.Succeeded) >= c.g.Min
 	for _, code := range answer.Codes() {
 		list := byCode[code]
 		if len(list) == 0 || list[0].verdict == answer.Starting && !whole {
@@ -63,13 +64,13 @@ func (c *climb) start() state {
 		}
 		c.add(*c.notStarted(list, members[code]))
 	}
-	return okf(fraction(c.g.Count(view.Up, view.Succeeded), c.g.Total()))
+	return okf(fraction(c.g.Count(gang.Running, gang.Succeeded), c.g.Total()))
 }
 
 // notStarted tells one trouble for all members that have it.
 func (c *climb) notStarted(list []trouble, members []string) *Finding {
 	t := list[0]
-	up, bound := c.g.Count(view.Up, view.Succeeded), c.g.Count(view.Placed, view.Up, view.Succeeded)
+	up, bound := c.g.Count(gang.Running, gang.Succeeded), c.g.Count(gang.Starting, gang.Running, gang.Succeeded)
 	f := found(answer.StageStart, t.code, t.verdict, t.who, "%s: %s", phrase.Names(members), t.message).
 		fact("members", members).since(t.since)
 	if t.verdict == answer.Starting {
@@ -93,9 +94,9 @@ func (c *climb) notStarted(list []trouble, members []string) *Finding {
 }
 
 // trouble is what the kubelet, the container runtime and the attach controller say of a member.
-func (c *climb) trouble(m view.Member) *trouble {
+func (c *climb) trouble(m gang.Member) *trouble {
 	pod := m.Pod
-	if m.State == view.Broken {
+	if m.State == gang.Failed {
 		return c.refusedByNode(m)
 	}
 	events := c.eventsOf(pod)

@@ -12,9 +12,10 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-func (c *climb) initContainer(m view.Member, index int, s corev1.ContainerStatus) *trouble {
+func (c *climb) initContainer(m gang.Member, index int, s corev1.ContainerStatus) *trouble {
 	failed := s.State.Terminated
 	if failed == nil {
 		failed = s.LastTerminationState.Terminated
@@ -40,7 +41,7 @@ func nonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(s string) bool { return s == "" })
 }
 
-func (c *climb) container(m view.Member, s corev1.ContainerStatus, events []view.Event) *trouble {
+func (c *climb) container(m gang.Member, s corev1.ContainerStatus, events []view.Event) *trouble {
 	if s.State.Waiting != nil {
 		return c.waitingContainer(m, s, events)
 	}
@@ -50,7 +51,7 @@ func (c *climb) container(m view.Member, s corev1.ContainerStatus, events []view
 	return nil
 }
 
-func (c *climb) waitingContainer(m view.Member, s corev1.ContainerStatus, events []view.Event) *trouble {
+func (c *climb) waitingContainer(m gang.Member, s corev1.ContainerStatus, events []view.Event) *trouble {
 	w := s.State.Waiting
 	switch w.Reason {
 	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ErrImageInspect", "RegistryUnavailable":
@@ -100,7 +101,7 @@ func (c *climb) configMissing(raw, message string) *trouble {
 	return t
 }
 
-func (c *climb) crash(m view.Member, s corev1.ContainerStatus, last *corev1.ContainerStateTerminated) *trouble {
+func (c *climb) crash(m gang.Member, s corev1.ContainerStatus, last *corev1.ContainerStateTerminated) *trouble {
 	t := &trouble{code: answer.CrashLoop, verdict: answer.Blocked, who: answer.User, facts: map[string]any{"container": s.Name, "restarts": s.RestartCount},
 		message:  fmt.Sprintf("container %s crashes again and again, %s", s.Name, phrase.Count(s.RestartCount, "restart")),
 		commands: []string{c.kubectl("logs", m.Pod.Name, "-c", s.Name, "--previous")}}
@@ -126,7 +127,7 @@ func (c *climb) crash(m view.Member, s corev1.ContainerStatus, last *corev1.Cont
 }
 
 // pulling: nothing is wrong yet; the image is on its way, or the kubelet has not begun.
-func (c *climb) pulling(m view.Member, events []view.Event) *trouble {
+func (c *climb) pulling(m gang.Member, events []view.Event) *trouble {
 	pull, done := event(events, "Pulling"), event(events, "Pulled", "Started")
 	if pull != nil && (done == nil || done.Last.Before(pull.Last)) {
 		image := strings.Trim(strings.TrimPrefix(pull.Message, "Pulling image "), `"`)

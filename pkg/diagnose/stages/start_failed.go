@@ -6,14 +6,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // failedBefore are the pods of a job with random pod names that have failed, the latest first: its controller makes others under
 // other names, and waits longer each time. Nil where every member has a pod, or a pod has its name for good.
 func (c *climb) failedBefore() []*corev1.Pod {
-	if c.g.Reader.PodName != nil || c.g.Bare != nil || c.g.Count(view.Missing) == 0 || c.g.End != nil {
+	if c.g.Reader.PodName != nil || c.g.Bare != nil || c.g.Count(gang.Missing) == 0 || c.g.End != nil {
 		return nil
 	}
 	var failed []*corev1.Pod
@@ -37,7 +37,7 @@ func (c *climb) failsAgain() *Finding {
 	if len(failed) == 0 {
 		return nil
 	}
-	m := view.Member{Role: c.g.Roles[0].Name, Pod: failed[0], State: view.Broken}
+	m := gang.Member{Role: c.g.Roles[0].Name, Pod: failed[0], State: gang.Failed}
 	t := c.refusedByNode(m)
 	if t == nil {
 		return nil // evicted, say: its controller makes another one

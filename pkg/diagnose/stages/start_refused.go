@@ -5,16 +5,16 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // refusalReasons are the reasons of failed pods that a kubelet gives when it does not take a pod at all.
 var refusalReasons = []string{"UnexpectedAdmissionError", "OutOf", "TopologyAffinityError", "NodeAffinity", "NodePorts", "NodeShutdown", "Taint"}
 
 // refusedByNode: the pod has ended badly. Either its node did not take it, or its container failed.
-func (c *climb) refusedByNode(m view.Member) *trouble {
+func (c *climb) refusedByNode(m gang.Member) *trouble {
 	pod := m.Pod
 	for _, reason := range refusalReasons {
 		if strings.HasPrefix(pod.Status.Reason, reason) {

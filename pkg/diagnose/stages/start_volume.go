@@ -11,13 +11,14 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // attachVolume is how the attach controller names the volume.
 var attachVolume = regexp.MustCompile(`[Vv]olume "([^"]+)"`)
 
 // volumeTrouble: the kubelet waits for a volume, or for a secret or config map that is mounted as one.
-func (c *climb) volumeTrouble(m view.Member, events []view.Event) *trouble {
+func (c *climb) volumeTrouble(m gang.Member, events []view.Event) *trouble {
 	e := latestOf(events, "FailedMount", "Pulling", "Pulled", "Created", "Started")
 	if attach := latestOf(events, "FailedAttachVolume", "SuccessfulAttachVolume", "Pulling", "Pulled", "Created", "Started"); attach != nil && (e == nil || attach.Last.After(e.Last)) {
 		e = attach
@@ -38,7 +39,7 @@ func (c *climb) volumeTrouble(m view.Member, events []view.Event) *trouble {
 }
 
 // multiAttach: a volume for one node is wanted on two.
-func (c *climb) multiAttach(m view.Member, e view.Event) *trouble {
+func (c *climb) multiAttach(m gang.Member, e view.Event) *trouble {
 	t := &trouble{code: answer.VolumeMultiAttach, verdict: answer.Blocked, who: answer.User, since: e.First, message: e.Message,
 		details: []string{"members on several nodes need a ReadWriteMany volume, or one claim per member"}}
 	v := attachVolume.FindStringSubmatch(e.Message)

@@ -39,7 +39,7 @@ func Short(kind corev1.ResourceName) string {
 }
 
 // kindsOf are the kinds of device that nodes have or pods hold, GPUs first.
-func kindsOf(w *view.World) []corev1.ResourceName {
+func kindsOf(w *view.View) []corev1.ResourceName {
 	found := map[corev1.ResourceName]bool{}
 	for _, n := range w.Snap.Nodes {
 		for _, list := range []corev1.ResourceList{n.Status.Capacity, n.Status.Allocatable} {

@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -33,7 +34,7 @@ func (l *ledger) held(h *view.Holder) Held {
 }
 
 // demand is what pods ask for that are, or would be, members of a job: one sample a role.
-func (l *ledger) demand(g *view.Gang) Held {
+func (l *ledger) demand(g *gang.Gang) Held {
 	sum := Held{Devices: map[corev1.ResourceName]int64{}}
 	for _, role := range g.Roles {
 		sum.Add(l.charge(l.w.Sample(g, role)).times(int64(role.Replicas)))

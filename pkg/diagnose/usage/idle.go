@@ -5,12 +5,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // idleMinutes are the device-minutes that members have held so far for a gang that is not whole: from when they started, or from
 // when the gang lost a member, if that was later.
-func (l *ledger) idleMinutes(g *view.Gang) float64 {
+func (l *ledger) idleMinutes(g *gang.Gang) float64 {
 	if g.End != nil || whole(g) {
 		return 0
 	}
@@ -44,18 +44,18 @@ func startOf(p *corev1.Pod) time.Time {
 
 // brokenSince is the earliest moment since when a member is not there: its replacement was created then, or it ended, was told to
 // leave, or its node went away. It is zero where nothing tells.
-func (l *ledger) brokenSince(g *view.Gang) time.Time {
+func (l *ledger) brokenSince(g *gang.Gang) time.Time {
 	var earliest time.Time
 	for _, m := range g.Members {
 		var at time.Time
 		switch m.State {
-		case view.Unbound, view.Gated:
+		case gang.Pending, gang.Gated:
 			at = m.Pod.CreationTimestamp.Time
-		case view.Broken:
+		case gang.Failed:
 			at = endOf(m.Pod)
-		case view.Leaving:
+		case gang.Terminating:
 			at = leftAt(m.Pod)
-		case view.Lost:
+		case gang.Lost:
 			at = l.awaySince(m.Pod.Spec.NodeName)
 		default:
 			continue

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
@@ -56,10 +57,10 @@ type Jobs struct {
 }
 
 // OfJobs reports on the jobs of a world, sorted by namespace and name. What jobs and others hold together is what the nodes use.
-func OfJobs(w *view.World) Jobs {
+func OfJobs(w *view.View) Jobs {
 	l := newLedger(w)
 	report := Jobs{APIVersion: APIVersion, At: w.Now, Jobs: []Job{}, Others: l.others(), Uncounted: Uncounted(w.Snap)}
-	l.each(func(_ *view.Gang, j Job) { report.Jobs = append(report.Jobs, j) })
+	l.each(func(_ *gang.Gang, j Job) { report.Jobs = append(report.Jobs, j) })
 	return report
 }
 
@@ -74,8 +75,8 @@ func (l *ledger) others() []Other {
 }
 
 // each visits every job that has not ended, or still holds something.
-func (l *ledger) each(visit func(*view.Gang, Job)) {
-	holders := map[*view.Subject]Held{}
+func (l *ledger) each(visit func(*gang.Gang, Job)) {
+	holders := map[*gang.Job]Held{}
 	for _, h := range l.w.Holders() {
 		if h.Job != nil {
 			sum := holders[h.Job]
@@ -94,10 +95,10 @@ func (l *ledger) each(visit func(*view.Gang, Job)) {
 	}
 }
 
-func (l *ledger) job(g *view.Gang, held Held) Job {
+func (l *ledger) job(g *gang.Gang, held Held) Job {
 	state := StateOf(g)
 	j := Job{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID), State: state,
-		Ready: g.Count(view.Up, view.Succeeded), Min: g.Min, Total: g.Total(), Asks: l.demand(g), Held: held, Queue: queueName(g)}
+		Ready: g.Count(gang.Running, gang.Succeeded), Min: g.Min, Total: g.Total(), Asks: l.demand(g), Held: held, Queue: queueName(g)}
 	if state == summary.Pending || state == summary.Starting || state == summary.Degraded {
 		since := g.Meta.CreationTimestamp.Time
 		if lost := l.brokenSince(g); state == summary.Degraded && !lost.IsZero() {

@@ -21,7 +21,7 @@ func (r Nodes) Measure(used map[string]Measured) {
 }
 
 // Measure fills in what the pods of jobs really use, by NAMESPACE/NAME of the pod. A job none of whose pods is measured stays without.
-func (r Jobs) Measure(w *view.World, used map[string]Measured) {
+func (r Jobs) Measure(w *view.View, used map[string]Measured) {
 	type key struct{ kind, namespace, name string }
 	at := make(map[key]*Job, len(r.Jobs))
 	for i := range r.Jobs {

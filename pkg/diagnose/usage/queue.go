@@ -58,7 +58,7 @@ type queueKey struct {
 }
 
 // OfQueues reports on the queues of a world, sorted by name; jobs outside of queues come last, as a queue without a name.
-func OfQueues(w *view.World) Queues {
+func OfQueues(w *view.View) Queues {
 	l := newLedger(w)
 	all := map[queueKey]*Queue{}
 	for _, kind := range queueKinds() {
@@ -66,7 +66,7 @@ func OfQueues(w *view.World) Queues {
 			all[queueKey{kind, u.GetName()}] = l.queue(u)
 		}
 	}
-	l.each(func(g *view.Gang, j Job) {
+	l.each(func(g *gang.Gang, j Job) {
 		key := l.queueOf(g)
 		q := all[key]
 		if q == nil {
@@ -103,7 +103,7 @@ func compareBools(a, b bool) int {
 }
 
 // count adds a job.
-func (q *Queue) count(g *view.Gang, j Job) {
+func (q *Queue) count(g *gang.Gang, j Job) {
 	q.Held.Add(j.Held)
 	switch {
 	case g.End != nil, j.State == summary.Suspended && j.Held.Pods == 0 && j.Queue == "":
@@ -128,7 +128,7 @@ func queueKinds() []schema.GroupKind {
 func limited(kind schema.GroupKind) bool { return kind.Kind == "Queue" }
 
 // queueName is what a job calls its queue.
-func queueName(g *view.Gang) string {
+func queueName(g *gang.Gang) string {
 	if name, ok := kueue.QueueOf(&g.Meta); ok {
 		return name
 	}
@@ -139,7 +139,7 @@ func queueName(g *view.Gang) string {
 }
 
 // queueOf finds the queue of a job: through its LocalQueue, where it has one.
-func (l *ledger) queueOf(g *view.Gang) queueKey {
+func (l *ledger) queueOf(g *gang.Gang) queueKey {
 	name := queueName(g)
 	if _, ok := kueue.QueueOf(&g.Meta); ok || g.Decl != nil && g.Decl.Key.Dialect == gang.Kueue {
 		for _, u := range l.w.Snap.Custom[kueue.Kind("LocalQueue")] {

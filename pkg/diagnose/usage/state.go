@@ -1,20 +1,20 @@
 package usage
 
 import (
-	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
 // StateOf says in users' words how a gang is, as list does for TFJobs.
-func StateOf(g *view.Gang) summary.State {
+func StateOf(g *gang.Gang) summary.State {
 	if g.End != nil {
 		if g.End.Failed {
 			return summary.Failed
 		}
 		return summary.Succeeded
 	}
-	alive, bound := g.Count(view.Up, view.Succeeded), g.Count(view.Placed, view.Up, view.Succeeded)
-	troubled := g.Count(view.Broken, view.Leaving, view.Lost)
+	alive, bound := g.Count(gang.Running, gang.Succeeded), g.Count(gang.Starting, gang.Running, gang.Succeeded)
+	troubled := g.Count(gang.Failed, gang.Terminating, gang.Lost)
 	switch {
 	case g.Suspended:
 		return summary.Suspended
@@ -29,9 +29,9 @@ func StateOf(g *view.Gang) summary.State {
 }
 
 // crashing reports whether a member has run before and is waiting to be started again.
-func crashing(g *view.Gang) bool {
+func crashing(g *gang.Gang) bool {
 	for _, m := range g.Members {
-		if m.State != view.Placed {
+		if m.State != gang.Starting {
 			continue
 		}
 		for _, s := range m.Pod.Status.ContainerStatuses {
@@ -44,6 +44,6 @@ func crashing(g *view.Gang) bool {
 }
 
 // whole reports whether as many members as the gang needs have a node that works, or are done.
-func whole(g *view.Gang) bool {
-	return g.Count(view.Placed, view.Up, view.Succeeded) >= min(g.Min, g.Total())
+func whole(g *gang.Gang) bool {
+	return g.Count(gang.Starting, gang.Running, gang.Succeeded) >= min(g.Min, g.Total())
 }

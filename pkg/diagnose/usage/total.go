@@ -38,7 +38,7 @@ type Total struct {
 }
 
 // OfNodes reports on the nodes of a world.
-func OfNodes(w *view.World) Nodes {
+func OfNodes(w *view.View) Nodes {
 	l := newLedger(w)
 	usual, free := map[corev1.ResourceName]Usual{}, map[corev1.ResourceName]map[string]room{}
 	for _, kind := range l.kinds {

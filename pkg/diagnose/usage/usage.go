@@ -53,11 +53,11 @@ func (h *Held) Add(more Held) {
 
 // ledger is what several reports of one world are made from.
 type ledger struct {
-	w     *view.World
+	w     *view.View
 	kinds []corev1.ResourceName
 }
 
-func newLedger(w *view.World) *ledger { return &ledger{w: w, kinds: kindsOf(w)} }
+func newLedger(w *view.View) *ledger { return &ledger{w: w, kinds: kindsOf(w)} }
 
 // since is the age of a moment in seconds, 0 for one that is not known.
 func (l *ledger) since(t time.Time) float64 {

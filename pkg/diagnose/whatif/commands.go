@@ -5,12 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -19,7 +17,7 @@ import (
 
 // Commands do in the real cluster what Resubmit does in a snapshot. Where no command can, how says in words who has to do
 // what, and commands is empty.
-func Commands(g *view.Gang, edit func(*Spec)) (commands, how string) {
+func Commands(g *gang.Gang, edit func(*Spec)) (commands, how string) {
 	if g.Bare != nil {
 		return "", "no job owns these pods: whoever made them has to make them again like that"
 	}
@@ -43,7 +41,7 @@ func Commands(g *view.Gang, edit func(*Spec)) (commands, how string) {
 		}
 	}
 	var further []command.Patch
-	for _, f := range policyFields(Object(g), g, spec) {
+	for _, f := range policyFields(g.Object, g, spec) {
 		further = append(further, command.Patch{Op: "add", Path: "/" + strings.Join(f.path, "/"), Value: f.value})
 	}
 	further = append(further, processes(g, spec)...)
@@ -65,8 +63,8 @@ func Commands(g *view.Gang, edit func(*Spec)) (commands, how string) {
 var perMember = map[string]string{"MPIJob": "slotsPerWorker", "PyTorchJob": "nprocPerNode"}
 
 // processes keeps the number of processes at that of the devices, for members that are to have other ones.
-func processes(g *view.Gang, spec *Spec) []command.Patch {
-	u, name := Object(g), perMember[g.Kind.Kind]
+func processes(g *gang.Gang, spec *Spec) []command.Patch {
+	u, name := g.Object, perMember[g.Kind.Kind]
 	if u == nil || name == "" {
 		return nil
 	}
@@ -96,7 +94,7 @@ func devices(r gang.Role) int64 {
 }
 
 // maker is what made the job, if something did that keeps it as it is. A CronJob leaves its Jobs alone.
-func maker(g *view.Gang) string {
+func maker(g *gang.Gang) string {
 	ref := metav1.GetControllerOf(&g.Meta)
 	if ref == nil || ref.Kind == "CronJob" {
 		return ""
@@ -104,11 +102,8 @@ func maker(g *view.Gang) string {
 	return ref.Kind + " " + g.Meta.Namespace + "/" + ref.Name
 }
 
-func replicaSteps(g *view.Gang, n int32) []command.Patch {
-	for _, j := range g.Snap.Jobs {
-		if g.Kind.Group != batchv1.GroupName || j.Namespace != g.Meta.Namespace || j.Name != g.Meta.Name {
-			continue
-		}
+func replicaSteps(g *gang.Gang, n int32) []command.Patch {
+	if j := g.BatchJob; j != nil {
 		parallelism, completions := batchCounts(j, n)
 		steps := []command.Patch{{Op: "add", Path: "/parallelism", Value: parallelism}}
 		if completions != nil && *completions != *j.Spec.Completions {
@@ -119,21 +114,11 @@ func replicaSteps(g *view.Gang, n int32) []command.Patch {
 	return []command.Patch{{Op: "add", Path: "/replicas", Value: n}}
 }
 
-// Object is the job as the snapshot has it; nil for a batch Job, which has a type.
-func Object(g *view.Gang) *unstructured.Unstructured {
-	for _, u := range g.Snap.Custom[g.Kind.GroupKind()] {
-		if u.GetNamespace() == g.Meta.Namespace && u.GetName() == g.Meta.Name {
-			return u
-		}
-	}
-	return nil
-}
-
 // names of the label by which operators of different ages mark the pods of a job.
 var jobLabels = []string{"training.kubeflow.org/job-name", "batch.kubernetes.io/job-name", "job-name", "tf-job-name", "pytorch-job-name", "mpi-job-name", "tf_job_name", "mpi_job_name"}
 
 // Selector selects the pods that a gang has; empty if it has none.
-func Selector(g *view.Gang) string {
+func Selector(g *gang.Gang) string {
 	for _, m := range g.Members {
 		if m.Pod == nil {
 			continue
@@ -149,13 +134,13 @@ func Selector(g *view.Gang) string {
 
 // Suspends reports whether the operator of a job knows how to suspend it. One that does not drops the field without a word;
 // where the job does not tell, the marks on its pods do: these are of Training Operators before 1.6.
-func Suspends(job gang.Job, pods []*corev1.Pod) bool {
+func Suspends(job *gang.Job, pods []*corev1.Pod) bool {
 	return !job.Unsuspendable && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
 		return p.Labels["group-name"] == "kubeflow.org" || p.Labels["group_name"] == "kubeflow.org" || p.Labels["tf_job_name"] != ""
 	})
 }
 
-func podsOf(g *view.Gang) []*corev1.Pod {
+func podsOf(g *gang.Gang) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, m := range g.Members {
 		if m.Pod != nil {
@@ -166,7 +151,7 @@ func podsOf(g *view.Gang) []*corev1.Pod {
 }
 
 // groupCommand changes the gang object, if that says anything else of the new members than of the old ones.
-func groupCommand(g *view.Gang, spec *Spec) string {
+func groupCommand(g *gang.Gang, spec *Spec) string {
 	d := g.Decl
 	if d == nil || d.Kind.Kind == "" {
 		return ""

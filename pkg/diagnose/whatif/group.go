@@ -10,12 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // editGroup makes the gang object new: another minimum, what these members need, no status.
-func editGroup(s *snapshot.Snapshot, g *view.Gang, spec *Spec) *snapshot.Snapshot {
+func editGroup(s *snapshot.Snapshot, g *gang.Gang, spec *Spec) *snapshot.Snapshot {
 	d := g.Decl
 	if d == nil || d.Kind.Kind == "" {
 		return s
@@ -38,7 +37,7 @@ type field struct {
 }
 
 // groupFields are what a gang object says about its members: how many, and what they need.
-func groupFields(g *view.Gang, spec *Spec) []field {
+func groupFields(g *gang.Gang, spec *Spec) []field {
 	d := g.Decl
 	if d.Key.Dialect == gang.Native {
 		return []field{{[]string{"spec", "schedulingPolicy", "gang", "minCount"}, int64(spec.Min)}}
@@ -63,7 +62,7 @@ func groupFields(g *view.Gang, spec *Spec) []field {
 }
 
 // changedFields are those of them that an edit changes.
-func changedFields(g *view.Gang, spec *Spec) []field {
+func changedFields(g *gang.Gang, spec *Spec) []field {
 	before := groupFields(g, &Spec{Roles: g.Roles, Min: g.Decl.MinMember})
 	var changed []field
 	for i, f := range groupFields(g, spec) {

@@ -12,12 +12,13 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
 
 // Resubmit is the cluster after the job was deleted and submitted again with another spec. The schedulerName that its pods
 // have now stays. It is nil for a gang that no job owns: there is nothing to submit.
-func Resubmit(s *snapshot.Snapshot, g *view.Gang, edit func(*Spec)) *snapshot.Snapshot {
+func Resubmit(s *snapshot.Snapshot, g *gang.Gang, edit func(*Spec)) *snapshot.Snapshot {
 	if g.Bare != nil {
 		return nil
 	}
@@ -41,19 +42,19 @@ func Resubmit(s *snapshot.Snapshot, g *view.Gang, edit func(*Spec)) *snapshot.Sn
 }
 
 // current is the gang as the snapshot has it: something else about it may have been changed before.
-func current(s *snapshot.Snapshot, g *view.Gang) *view.Gang {
-	if s == g.Snap {
+func current(s *snapshot.Snapshot, g *gang.Gang) *gang.Gang {
+	if g.Source == s {
 		return g
 	}
 	w := view.New(s)
-	if subject := w.Lookup(g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name); subject != nil {
-		return w.Gang(subject)
+	if job := w.Lookup(g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name); job != nil {
+		return w.Gang(job)
 	}
 	return nil
 }
 
 // editJob writes roles and minimum into a job whose roles are a map in spec, and makes it new.
-func editJob(u *unstructured.Unstructured, s *snapshot.Snapshot, spec *Spec, g *view.Gang) {
+func editJob(u *unstructured.Unstructured, s *snapshot.Snapshot, spec *Spec, g *gang.Gang) {
 	unstructured.RemoveNestedField(u.Object, "status")
 	u.SetCreationTimestamp(metav1.NewTime(s.At))
 	body, _ := u.Object["spec"].(map[string]any)
@@ -80,7 +81,7 @@ func editJob(u *unstructured.Unstructured, s *snapshot.Snapshot, spec *Spec, g *
 
 // policyFields are what a job says itself about the gang that its operator is to declare, where an edit changes it: in its
 // run policy, or beside it before there was one.
-func policyFields(u *unstructured.Unstructured, g *view.Gang, spec *Spec) []field {
+func policyFields(u *unstructured.Unstructured, g *gang.Gang, spec *Spec) []field {
 	if u == nil {
 		return nil
 	}
@@ -102,7 +103,7 @@ func policyFields(u *unstructured.Unstructured, g *view.Gang, spec *Spec) []fiel
 	return fields
 }
 
-func editBatch(c *snapshot.Snapshot, g *view.Gang, spec *Spec) {
+func editBatch(c *snapshot.Snapshot, g *gang.Gang, spec *Spec) {
 	for i, j := range c.Jobs {
 		if j.Namespace != g.Meta.Namespace || j.Name != g.Meta.Name || len(spec.Roles) != 1 {
 			continue
@@ -116,7 +117,7 @@ func editBatch(c *snapshot.Snapshot, g *view.Gang, spec *Spec) {
 }
 
 // editWorkload makes Kueue's Workload of the job new.
-func editWorkload(s *snapshot.Snapshot, g *view.Gang, spec *Spec) *snapshot.Snapshot {
+func editWorkload(s *snapshot.Snapshot, g *gang.Gang, spec *Spec) *snapshot.Snapshot {
 	c := s.Clone()
 	list := c.Custom[kueue.Kind("Workload")]
 	for i, u := range list {

@@ -59,8 +59,8 @@ func TestResubmitMinimum(t *testing.T) {
 				}
 			}
 			after := gangOf(t, whatif.Resubmit(s, g, edit), "gang")
-			if after.Total() != 2 || after.Min != tt.want || after.Count(view.Missing) != 2 {
-				t.Errorf("%d members, minimum %d, %d without a pod; want minimum %d", after.Total(), after.Min, after.Count(view.Missing), tt.want)
+			if after.Total() != 2 || after.Min != tt.want || after.Count(gang.Missing) != 2 {
+				t.Errorf("%d members, minimum %d, %d without a pod; want minimum %d", after.Total(), after.Min, after.Count(gang.Missing), tt.want)
 			}
 			party, ok := whatif.Party(view.New(s), g, edit)
 			if !ok || party.MinMember != tt.want || party.Total() != 2 {
@@ -108,7 +108,7 @@ func TestResubmitWithoutJob(t *testing.T) {
 		p.OwnerReferences = nil
 	}
 	w := view.New(s)
-	subject, err := w.Find(view.Question{Kind: "pod", Namespace: "team", Name: "gang-worker-0"})
+	subject, err := w.Find(view.Query{Kind: "pod", Namespace: "team", Name: "gang-worker-0"})
 	if err != nil {
 		t.Fatal(err)
 	}

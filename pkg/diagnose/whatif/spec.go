@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -34,7 +33,7 @@ func (s *Spec) Role(name string) *gang.Role {
 func (s *Spec) total() int32 { return gang.Job{Roles: s.Roles}.Total() }
 
 // revise is the spec of a gang after an edit, with the minimum that goes with it, wherever that is written.
-func revise(g *view.Gang, edit func(*Spec)) *Spec {
+func revise(g *gang.Gang, edit func(*Spec)) *Spec {
 	spec := &Spec{}
 	for _, r := range g.Roles {
 		r.Template = *r.Template.DeepCopy()
@@ -57,7 +56,7 @@ func revise(g *view.Gang, edit func(*Spec)) *Spec {
 }
 
 // remark writes another minimum over the one in the marks of a template, in every dialect whose gangs have no object.
-func remark(meta *metav1.ObjectMeta, g *view.Gang, spec *Spec) {
+func remark(meta *metav1.ObjectMeta, g *gang.Gang, spec *Spec) {
 	for _, marks := range []map[string]string{meta.Labels, meta.Annotations} {
 		for key, value := range marks {
 			switch {
@@ -71,7 +70,7 @@ func remark(meta *metav1.ObjectMeta, g *view.Gang, spec *Spec) {
 }
 
 // taskGroups changes the sizes in the list that YuniKorn reads: a group that was as large as its role stays so.
-func taskGroups(text string, g *view.Gang, spec *Spec) string {
+func taskGroups(text string, g *gang.Gang, spec *Spec) string {
 	var groups []map[string]any
 	if err := json.Unmarshal([]byte(text), &groups); err != nil {
 		return text // it said nothing before either

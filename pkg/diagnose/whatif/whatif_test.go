@@ -17,6 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // written is a snapshot as text, to tell whether it was changed.
@@ -30,10 +31,10 @@ func written(t *testing.T, s *snapshot.Snapshot) string {
 }
 
 // gangOf finds a job in a snapshot.
-func gangOf(t *testing.T, s *snapshot.Snapshot, name string) *view.Gang {
+func gangOf(t *testing.T, s *snapshot.Snapshot, name string) *gang.Gang {
 	t.Helper()
 	w := view.New(s)
-	subject, err := w.Find(view.Question{Namespace: "team", Name: name})
+	subject, err := w.Find(view.Query{Namespace: "team", Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,28 +15,28 @@ import (
 )
 
 // Readers are the kinds of job, the most usual first.
-func Readers() []gang.JobKind {
-	return []gang.JobKind{tfjob.Reader(), pytorchjob.Reader(), mpijob.Reader(), batchjob.Reader()}
+func Readers() []gang.JobReader {
+	return []gang.JobReader{tfjob.Reader(), pytorchjob.Reader(), mpijob.Reader(), batchjob.Reader()}
 }
 
 // ByKind finds the reader of a kind.
-func ByKind(kind schema.GroupKind) (gang.JobKind, bool) {
-	return find(func(r gang.JobKind) bool { return r.GroupKind == kind })
+func ByKind(kind schema.GroupKind) (gang.JobReader, bool) {
+	return find(func(r gang.JobReader) bool { return r.GroupKind == kind })
 }
 
 // ByWord finds the reader that somebody means by a word such as tfjob, tfjobs or tf.
-func ByWord(word string) (gang.JobKind, bool) {
-	return find(func(r gang.JobKind) bool { return slices.Contains(r.Words, strings.ToLower(word)) })
+func ByWord(word string) (gang.JobReader, bool) {
+	return find(func(r gang.JobReader) bool { return slices.Contains(r.Words, strings.ToLower(word)) })
 }
 
 // MeansPod reports whether a word means pods rather than a kind of job.
 func MeansPod(word string) bool { return word == "pod" || word == "pods" || word == "po" }
 
-func find(match func(gang.JobKind) bool) (gang.JobKind, bool) {
+func find(match func(gang.JobReader) bool) (gang.JobReader, bool) {
 	readers := Readers()
 	i := slices.IndexFunc(readers, match)
 	if i < 0 {
-		return gang.JobKind{}, false
+		return gang.JobReader{}, false
 	}
 	return readers[i], true
 }

@@ -61,7 +61,7 @@ func Owns(job gang.Job, pod *corev1.Pod) bool {
 
 // Members are the members that the spec asks for, in order of role and index, each with its pod. Pods of other owners, and
 // those beyond the number of replicas, are left out.
-func Members(r gang.JobKind, job gang.Job, pods []*corev1.Pod) []Member {
+func Members(r gang.JobReader, job gang.Job, pods []*corev1.Pod) []Member {
 	placed, named := map[gang.Place]*corev1.Pod{}, map[string]*corev1.Pod{}
 	var loose []*corev1.Pod
 	for _, pod := range pods {

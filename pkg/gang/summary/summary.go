@@ -57,7 +57,7 @@ func (s Summary) Finished() bool { return s.State == Succeeded || s.State == Fai
 
 // Of looks at a job, read by the reader of its kind, and at pods, of which it picks those of the job. A job's own condition
 // Running=True is not enough for the state Running: operators set it as soon as one worker runs.
-func Of(r gang.JobKind, job gang.Job, pods []*corev1.Pod) Summary {
+func Of(r gang.JobReader, job gang.Job, pods []*corev1.Pod) Summary {
 	s := Summary{Members: Members(r, job, pods)}
 	s.Total = len(s.Members)
 	counts := map[State]int{}

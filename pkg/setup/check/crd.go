@@ -102,7 +102,7 @@ func jobKinds(f *Facts) []Finding {
 }
 
 // servedAs is a kind of job in the version that gangctl would submit.
-func servedAs(f *Facts, r gang.JobKind) schema.GroupVersionResource {
+func servedAs(f *Facts, r gang.JobReader) schema.GroupVersionResource {
 	gvr := schema.GroupVersionResource{Group: r.Group, Version: tfjob.GVR().Version, Resource: r.Resource}
 	if r.GroupKind != mpijob.Reader().GroupKind {
 		return gvr

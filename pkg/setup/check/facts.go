@@ -18,7 +18,7 @@ import (
 // Facts are what the checks judge: a cluster at one moment, and who looked.
 type Facts struct {
 	// World is the cluster's state. Its snapshot holds nodes with their nodeInfo.
-	World *view.World
+	World *view.View
 	// Version is the gangctl that looks.
 	Version version.Info
 	// Namespace is where the caller wants to run jobs.

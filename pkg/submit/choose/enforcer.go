@@ -23,7 +23,7 @@ type Facts struct {
 	// Served are the resources that it serves, in the form RESOURCE.GROUP/VERSION.
 	Served []string
 	// World holds the Deployments and Leases of all namespaces.
-	World *view.World
+	World *view.View
 	// Blind says why schedulers cannot be seen; empty if they can.
 	Blind string
 }

@@ -126,7 +126,7 @@ func (c *completion) wantedScheduler() string {
 // completion is one run.
 type completion struct {
 	Completed
-	reader gang.JobKind
+	reader gang.JobReader
 	// declared is what the file says of the job.
 	declared gang.Job
 	// roles are those of the job; once the gang is being declared, those that are in it only.

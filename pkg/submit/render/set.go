@@ -41,7 +41,7 @@ func (k Kind) assign(o *Objects, w gang.Writer, s Spec) error {
 }
 
 // follow gives the job's policy and the group the resources of the members as they are now.
-func follow(o *Objects, w gang.Writer, reader gang.JobKind, d gang.Declaration, s Spec) error {
+func follow(o *Objects, w gang.Writer, reader gang.JobReader, d gang.Declaration, s Spec) error {
 	if len(reader.Policy) > 0 && len(d.MinResources) > 0 {
 		resources := map[string]any{}
 		for name, quantity := range d.MinResources {

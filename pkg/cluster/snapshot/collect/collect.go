@@ -60,7 +60,7 @@ func Collect(ctx context.Context, client *kube.Client, o Options) (*snapshot.Sna
 	o.numbering.finish()
 	c.o.numbering = nil
 	if o.Probe {
-		probePods(ctx, client, s, missing(s, view.Question{Namespace: o.Namespace, Name: o.Name}))
+		probePods(ctx, client, s, missing(s, view.Query{Namespace: o.Namespace, Name: o.Name}))
 	}
 	caller(ctx, client, s)
 	s.Finish()

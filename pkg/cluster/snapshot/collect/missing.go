@@ -9,10 +9,11 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // missing are pods that a job lacks, one for each role, as its operator would create them.
-func missing(s *snapshot.Snapshot, job view.Question) []*corev1.Pod {
+func missing(s *snapshot.Snapshot, job view.Query) []*corev1.Pod {
 	s.Finish()
 	w := view.New(within(s, job.Namespace))
 	subject, err := w.Find(job)
@@ -23,7 +24,7 @@ func missing(s *snapshot.Snapshot, job view.Question) []*corev1.Pod {
 	seen := map[string]bool{}
 	var pods []*corev1.Pod
 	for _, m := range g.Members {
-		if m.State != view.Missing || seen[m.Role] || g.Suspended {
+		if m.State != gang.Missing || seen[m.Role] || g.Suspended {
 			continue
 		}
 		seen[m.Role] = true

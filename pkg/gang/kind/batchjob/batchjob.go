@@ -19,8 +19,8 @@ import (
 const Role = "Worker"
 
 // Reader reads this kind.
-func Reader() gang.JobKind {
-	return gang.JobKind{
+func Reader() gang.JobReader {
+	return gang.JobReader{
 		GroupKind: schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}, Resource: "jobs", Words: []string{"batchjob", "jobs.batch", "job.batch"},
 		Read: func(u *unstructured.Unstructured) (gang.Job, error) {
 			typed := &batchv1.Job{}
@@ -36,7 +36,7 @@ func Reader() gang.JobKind {
 // Convert reads a typed Job. A Job runs parallelism pods at a time, or as many as are left to complete.
 func Convert(j *batchv1.Job) gang.Job {
 	job := gang.Job{
-		Kind: batchv1.SchemeGroupVersion.WithKind("Job"), Meta: j.ObjectMeta,
+		Kind: batchv1.SchemeGroupVersion.WithKind("Job"), Meta: j.ObjectMeta, Reader: Reader(), BatchJob: j,
 		Suspended: j.Spec.Suspend != nil && *j.Spec.Suspend, Seen: j.Status.StartTime != nil || len(j.Status.Conditions) > 0,
 	}
 	replicas := int32(1)

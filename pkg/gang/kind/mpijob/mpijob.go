@@ -17,9 +17,9 @@ import (
 func Versions() []string { return []string{"v2beta1", "v1"} }
 
 // Reader reads this kind.
-func Reader() gang.JobKind {
+func Reader() gang.JobReader {
 	layout := kubeflow.Layout{Specs: "mpiReplicaSpecs", Order: []string{"launcher", "worker"}}
-	return gang.JobKind{
+	return gang.JobReader{
 		GroupKind: schema.GroupKind{Group: "kubeflow.org", Kind: "MPIJob"}, Resource: "mpijobs",
 		Words: []string{"mpijob", "mpijobs", "mpi"},
 		Read: func(u *unstructured.Unstructured) (gang.Job, error) {

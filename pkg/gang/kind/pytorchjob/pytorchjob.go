@@ -10,9 +10,9 @@ import (
 )
 
 // Reader reads this kind.
-func Reader() gang.JobKind {
+func Reader() gang.JobReader {
 	layout := kubeflow.Layout{Specs: "pytorchReplicaSpecs", Container: "pytorch", Order: []string{"master", "worker"}}
-	return gang.JobKind{
+	return gang.JobReader{
 		GroupKind: schema.GroupKind{Group: "kubeflow.org", Kind: "PyTorchJob"}, Resource: "pytorchjobs",
 		Words: []string{"pytorchjob", "pytorchjobs", "pytorch"},
 		Read: func(u *unstructured.Unstructured) (gang.Job, error) {

@@ -11,9 +11,9 @@ import (
 var roleOrder = []string{"chief", "master", "ps", "worker", "evaluator"}
 
 // Reader reads TFJobs of every API version.
-func Reader() gang.JobKind {
+func Reader() gang.JobReader {
 	layout := kubeflow.Layout{Specs: "tfReplicaSpecs", Container: "tensorflow", Order: roleOrder}
-	return gang.JobKind{
+	return gang.JobReader{
 		GroupKind: GVK().GroupKind(), Resource: GVR().Resource, Words: []string{"tfjob", "tfjobs", "tf"},
 		Read: func(u *unstructured.Unstructured) (gang.Job, error) {
 			return kubeflow.Read(u, layout)

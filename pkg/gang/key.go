@@ -1,0 +1,50 @@
+// Package gang is the domain that every other package speaks: a gang is a set
+// of pods that is only useful when at least MinMember of them run. The package
+// holds values only; it talks to no cluster and no terminal.
+package gang
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Dialect names the wire format in which a gang was declared. Its values are
+// the words of the --dialect flag.
+type Dialect string
+
+const (
+	// SchedulerPlugins is the PodGroup object of scheduling.x-k8s.io/v1alpha1
+	// and the pod label that points to it.
+	SchedulerPlugins Dialect = "scheduler-plugins"
+	// Labels is the pair of pod labels that Alibaba's ACK reads; no object.
+	Labels Dialect = "labels"
+)
+
+// Key identifies one gang in a cluster. Two dialects may use the same name in
+// the same namespace for two different gangs.
+type Key struct {
+	Dialect   Dialect
+	Namespace string
+	Name      string
+}
+
+// String renders the key as dialect:namespace/name, for logs and errors.
+func (k Key) String() string {
+	return fmt.Sprintf("%s:%s/%s", k.Dialect, k.Namespace, k.Name)
+}
+
+// VirtualName is the name under which the gang is shown to an engine that
+// knows one flat kind of group per namespace. The colon cannot occur in the
+// name of an API object, so a virtual name never collides with a real one.
+func (k Key) VirtualName() string {
+	return string(k.Dialect) + ":" + k.Name
+}
+
+// ParseVirtualName is the inverse of [Key.VirtualName].
+func ParseVirtualName(namespace, virtual string) (Key, error) {
+	dialect, name, ok := strings.Cut(virtual, ":")
+	if !ok || dialect == "" || name == "" {
+		return Key{}, fmt.Errorf("parse virtual gang name %q: want DIALECT:NAME", virtual)
+	}
+	return Key{Dialect: Dialect(dialect), Namespace: namespace, Name: name}, nil
+}
