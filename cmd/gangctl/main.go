@@ -12,8 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/version"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/cmd/program"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/root"
 	"github.com/gangctl/gangctl/scheduler"
 )
@@ -21,8 +20,8 @@ import (
 func main() {
 	// Libraries of the scheduler put flags of theirs there, and cobra would show them as gangctl's.
 	pflag.CommandLine = pflag.NewFlagSet("gangctl", pflag.ContinueOnError)
-	f := &factory.Factory{IO: iostreams.System(os.Getenv), Program: os.Args[0], Args: os.Args[1:], Getenv: os.Getenv, Version: version.Get()}
-	os.Exit(int(root.Execute(interruptible(), f, program.NewCommand(f, scheduler.NewCommand()))))
+	f := &cmdutil.Factory{IO: iostreams.System(os.Getenv), Program: os.Args[0], Args: os.Args[1:], Getenv: os.Getenv, Version: version.Get()}
+	os.Exit(int(root.Execute(interruptible(), f, root.NewCommand(f, scheduler.NewCommand()))))
 }
 
 // interruptible ends with the first Ctrl-C, so that a command can say what keeps running; the second ends the program.

@@ -20,8 +20,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/cmd/program"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/root"
 )
 
@@ -130,12 +129,12 @@ func TestFailedListIsAnError(t *testing.T) {
 }
 
 // gangctl is the program as a user runs it into pipes.
-func gangctl(t *testing.T) (*cobra.Command, *factory.Factory, func() (string, string)) {
+func gangctl(t *testing.T) (*cobra.Command, *cmdutil.Factory, func() (string, string)) {
 	t.Helper()
 	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
 	home := t.TempDir()
-	f := &factory.Factory{IO: io, Getenv: func(key string) string { return map[string]string{"HOME": home}[key] }}
-	return program.NewCommand(f), f, func() (string, string) { return out.String(), errOut.String() }
+	f := &cmdutil.Factory{IO: io, Getenv: func(key string) string { return map[string]string{"HOME": home}[key] }}
+	return root.NewCommand(f), f, func() (string, string) { return out.String(), errOut.String() }
 }
 
 func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
@@ -159,7 +158,7 @@ func fails(t *testing.T, client func() (*kube.Client, error), says *regexp.Regex
 	f.Namespace = func() (string, error) { return "default", nil }
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	code := root.Execute(ctx, f, program.NewCommand(f))
+	code := root.Execute(ctx, f, root.NewCommand(f))
 	stdout, stderr := output()
 	if ctx.Err() != nil {
 		t.Errorf("it does not end, and says:\n%s", stderr)

@@ -15,8 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/version"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/cmd/program"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/root"
 )
 
@@ -26,8 +25,8 @@ const hint = "make generate, and look at what changed"
 func gangctl(t *testing.T, args ...string) string {
 	t.Helper()
 	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	f := &factory.Factory{IO: io, Args: args, Getenv: func(string) string { return "" }, Version: version.Info{}}
-	if code := root.Execute(t.Context(), f, program.NewCommand(f)); code != failure.CodeOK {
+	f := &cmdutil.Factory{IO: io, Args: args, Getenv: func(string) string { return "" }, Version: version.Info{}}
+	if code := root.Execute(t.Context(), f, root.NewCommand(f)); code != failure.CodeOK {
 		t.Fatalf("gangctl %v: exit code %d\n%s", args, code, errOut)
 	}
 	return out.String()

@@ -13,8 +13,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/cmd/program"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/cmd/root"
 )
 
 // Command is one gangctl command of a line.
@@ -55,8 +55,8 @@ func Commands(line string) ([]Command, error) {
 
 func parse(words []string) (Command, error) {
 	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	f := &factory.Factory{IO: io, Args: words, Getenv: func(string) string { return "" }}
-	cmd, rest, err := program.NewCommand(f).Find(words)
+	f := &cmdutil.Factory{IO: io, Args: words, Getenv: func(string) string { return "" }}
+	cmd, rest, err := root.NewCommand(f).Find(words)
 	if err != nil {
 		return Command{}, err
 	}

@@ -11,8 +11,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/version"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/cmd/program"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/root"
 )
 
@@ -22,11 +21,11 @@ func TestMain(m *testing.M) {
 
 // gangctl is the program without its signal handling, and of a version that scripts can compare.
 func gangctl() {
-	f := &factory.Factory{
+	f := &cmdutil.Factory{
 		IO: iostreams.System(os.Getenv), Args: os.Args[1:], Getenv: os.Getenv, Suffix: func() string { return "x7k2p" },
 		Version: version.Info{Version: "v1.2.3", Commit: "0123456789abcdef", GoVersion: "go1.26", Platform: "linux/amd64", Kubernetes: "v0.37.1"},
 	}
-	os.Exit(int(root.Execute(context.Background(), f, program.NewCommand(f))))
+	os.Exit(int(root.Execute(context.Background(), f, root.NewCommand(f))))
 }
 
 func TestScript(t *testing.T) {

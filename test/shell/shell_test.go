@@ -13,8 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/cmd/program"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/root"
 )
 
@@ -23,8 +22,8 @@ func TestMain(m *testing.M) {
 }
 
 func gangctl() {
-	f := &factory.Factory{IO: iostreams.System(os.Getenv), Program: os.Args[0], Args: os.Args[1:], Getenv: os.Getenv}
-	os.Exit(int(root.Execute(context.Background(), f, program.NewCommand(f))))
+	f := &cmdutil.Factory{IO: iostreams.System(os.Getenv), Program: os.Args[0], Args: os.Args[1:], Getenv: os.Getenv}
+	os.Exit(int(root.Execute(context.Background(), f, root.NewCommand(f))))
 }
 
 func session(t *testing.T, kubeconfig string) Session {

@@ -14,9 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/cmd/jobname"
-	"github.com/gangctl/gangctl/pkg/cmd/onemember"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
@@ -30,14 +28,14 @@ type Options struct {
 	Client    func() (*kube.Client, error)
 
 	Name      string
-	Member    onemember.Choice
+	Member    cmdutil.MemberFlags
 	Container string
 	Stdin     bool
 	Command   []string
 }
 
 // NewCommand returns the command; runF replaces the run in tests.
-func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "attach NAME [-- COMMAND…]",
@@ -62,7 +60,7 @@ The exit code is that of the command.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: jobname.CompleteMembers(f),
+		ValidArgsFunction: cmdutil.CompleteMembers(f),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Namespace, o.Client = f.Namespace, f.Client
 			o.Name, o.Command = args[0], args[1:]
@@ -117,7 +115,7 @@ func (o *Options) run(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return failure.WithCode(failure.CodeInterrupted, "interrupted")
 	}
-	return failure.Op{Verb: "create", Resource: corev1.SchemeGroupVersion.WithResource("pods/exec"), Kind: "exec in pod", Namespace: namespace, Name: pod.Name}.Wrap(onemember.Refusal(err))
+	return failure.Op{Verb: "create", Resource: corev1.SchemeGroupVersion.WithResource("pods/exec"), Kind: "exec in pod", Namespace: namespace, Name: pod.Name}.Wrap(cmdutil.StreamError(err))
 }
 
 // container is the one that is asked for, else the one that does the work, else the first.

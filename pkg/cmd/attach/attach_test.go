@@ -18,7 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 const (
@@ -40,7 +40,7 @@ func run(t *testing.T, client func() (*kube.Client, error), width int, in string
 	if width > 0 {
 		streams.SetTerminal(width)
 	}
-	cmd := NewCommand(&factory.Factory{IO: streams, Client: client, Namespace: func() (string, error) { return "research", nil }}, nil)
+	cmd := NewCommand(&cmdutil.Factory{IO: streams, Client: client, Namespace: func() (string, error) { return "research", nil }}, nil)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)
 	failed = failure.From(cmd.ExecuteContext(t.Context()))
@@ -172,7 +172,7 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	seen := &Options{}
-	cmd := NewCommand(&factory.Factory{}, func(_ context.Context, o *Options) error { seen = o; return nil })
+	cmd := NewCommand(&cmdutil.Factory{}, func(_ context.Context, o *Options) error { seen = o; return nil })
 	cmd.SetArgs([]string{"llama", "--role", "ps", "--", "ls", "-l"})
 	cmd.SetOut(io.Discard)
 	if err := cmd.Execute(); err != nil || seen.Member.Role != "ps" || strings.Join(seen.Command, " ") != "ls -l" {

@@ -14,11 +14,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/version"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/setup/check"
 )
 
-func command(f *factory.Factory, runF func(context.Context, *Options) error, args ...string) error {
+func command(f *cmdutil.Factory, runF func(context.Context, *Options) error, args ...string) error {
 	cmd := NewCommand(f, runF)
 	cmd.PersistentFlags().StringP("namespace", "n", "", "") // the root's
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
@@ -50,7 +50,7 @@ func TestOptions(t *testing.T) {
 		t.Run(tt.args, func(t *testing.T) {
 			io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
 			var got *Options
-			err := command(&factory.Factory{IO: io, Namespace: func() (string, error) { return "ml", nil }}, func(_ context.Context, o *Options) error {
+			err := command(&cmdutil.Factory{IO: io, Namespace: func() (string, error) { return "ml", nil }}, func(_ context.Context, o *Options) error {
 				got = o
 				return nil
 			}, strings.Fields(tt.args)...)
@@ -128,7 +128,7 @@ func run(t *testing.T, change func(*kubetest.Cluster), args ...string) (stdout s
 		change(c)
 	}
 	io, _, out, _ := iostreams.Test(clocktesting.NewFakeClock(clustertest.Now))
-	f := &factory.Factory{IO: io, Namespace: func() (string, error) { return "team", nil }, Client: c.Client, Suffix: func() string { return "x7k2p" },
+	f := &cmdutil.Factory{IO: io, Namespace: func() (string, error) { return "team", nil }, Client: c.Client, Suffix: func() string { return "x7k2p" },
 		Version: version.Info{Version: "v1.2.3", Kubernetes: "v0.37.1"}}
 	failed = failure.From(command(f, nil, args...))
 	return out.String(), failed

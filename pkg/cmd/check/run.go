@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gangctl/gangctl/install"
-	"github.com/gangctl/gangctl/pkg/cmd/reply"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/setup/check"
 	"github.com/gangctl/gangctl/pkg/setup/check/look"
 	"github.com/gangctl/gangctl/pkg/setup/check/smoke"
@@ -54,14 +54,14 @@ func (o *Options) run(ctx context.Context) error {
 		return err
 	}
 	if report.Status.Failed() {
-		return reply.Exit(int(CodeFailed))
+		return cmdutil.ExitError(int(CodeFailed))
 	}
 	return nil
 }
 
 func (o *Options) print(r *check.Report) error {
 	if !o.Output.IsTable() {
-		return reply.Encode(o.IO, &o.Output, r)
+		return cmdutil.Encode(o.IO, &o.Output, r)
 	}
 	_, err := fmt.Fprint(o.IO.Out, Text(r, o.IO.OutStyled))
 	return err

@@ -11,7 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/config"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // Options are what the commands work with.
@@ -25,7 +25,7 @@ type Options struct {
 const verbs = "view, set, unset, use-profile, path"
 
 // NewCommand returns the command with its verbs. None of them asks a cluster, and none needs settings that are whole.
-func NewCommand(f *factory.Factory) *cobra.Command {
+func NewCommand(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Show and change the settings: defaults of flags, and profiles",

@@ -13,7 +13,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/root"
 )
 
@@ -39,7 +39,7 @@ func newHome(t *testing.T, file string, env map[string]string) *home {
 func (h *home) run(args string) (stdout, stderr string, code failure.Code) {
 	h.t.Helper()
 	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	f := &factory.Factory{IO: io, Args: strings.Fields(args), ConfigPath: h.path, Getenv: func(key string) string { return h.env[key] }}
+	f := &cmdutil.Factory{IO: io, Args: strings.Fields(args), ConfigPath: h.path, Getenv: func(key string) string { return h.env[key] }}
 	code = root.Execute(h.t.Context(), f, root.NewCommand(f))
 	return strings.ReplaceAll(out.String(), h.path, "FILE"), strings.ReplaceAll(errOut.String(), h.path, "FILE"), code
 }

@@ -17,8 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/prompt"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/cmd/jobname"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // Options are what the command works with.
@@ -37,7 +36,7 @@ type Options struct {
 }
 
 // NewCommand returns the command; runF replaces the run in tests.
-func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{IO: f.IO, Prompter: prompt.New(f.IO)}
 	cmd := &cobra.Command{
 		Use:     "delete NAME…",
@@ -59,7 +58,7 @@ A job keeps who submitted it with gangctl. Before one is deleted that somebody e
 			}
 			return nil
 		},
-		ValidArgsFunction: jobname.Complete(f, 0),
+		ValidArgsFunction: cmdutil.CompleteJobs(f, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Namespace, o.Client = f.Namespace, f.Client
 			slices.Sort(args)
@@ -131,7 +130,7 @@ func (o *Options) run(ctx context.Context) error {
 // deleteOne deletes a job: the one that was seen, and no later one of its name. To wait for it, the label of its pods is found out.
 func (o *Options) deleteOne(ctx context.Context, who *caller, namespace, name string) (*jobs.Job, string, error) {
 	client := who.client
-	job, err := jobname.Read(ctx, client, namespace, name)
+	job, err := cmdutil.ReadJob(ctx, client, namespace, name)
 	if err != nil {
 		return nil, "", err
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
 )
 
@@ -30,7 +30,7 @@ const jobsPath = "/apis/kubeflow.org/v1/namespaces/research/tfjobs"
 // run runs the command line with a client.
 func run(ctx context.Context, client func() (*kube.Client, error), args ...string) (stdout, stderr string, err error) {
 	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	f := &factory.Factory{IO: io, Client: client, Namespace: func() (string, error) { return "research", nil }}
+	f := &cmdutil.Factory{IO: io, Client: client, Namespace: func() (string, error) { return "research", nil }}
 	cmd := NewCommand(f, nil)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)

@@ -13,7 +13,7 @@ import (
 	"github.com/gangctl/gangctl/internal/prompttest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // What somebody else submitted is asked about, and --yes answers. Jobs of one's own, and those of which nobody knows, just go.
@@ -66,7 +66,7 @@ func TestJobsOfOthers(t *testing.T) {
 			}
 		})
 	}
-	f := &factory.Factory{}
+	f := &cmdutil.Factory{}
 	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
 	f.IO = io
 	if flag := NewCommand(f, nil).Flags().Lookup("yes"); flag == nil || flag.Shorthand != "y" {

@@ -7,21 +7,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/pkg/cli/printer"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/events"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/cmd/onejob"
-	"github.com/gangctl/gangctl/pkg/cmd/reply"
 )
 
 // Options are what the command works with.
 type Options struct {
-	onejob.Options
+	cmdutil.JobOptions
 
 	Output printer.Flags
 }
 
 // NewCommand returns the command; runF replaces the run in tests.
-func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{}
 	cmd := &cobra.Command{
 		Use:   "describe NAME",
@@ -48,7 +46,7 @@ is "-".`,
 }
 
 func (o *Options) run(ctx context.Context) error {
-	client, job, pods, err := o.ReadAll(ctx)
+	client, job, pods, err := o.JobAndPods(ctx)
 	if err != nil {
 		return err
 	}
@@ -58,7 +56,7 @@ func (o *Options) run(ctx context.Context) error {
 	}
 	s := job.Summary(pods)
 	if !o.Output.IsTable() {
-		return reply.Encode(o.IO, &o.Output, newPage(job, s, happened))
+		return cmdutil.Encode(o.IO, &o.Output, newPage(job, s, happened))
 	}
 	return o.print(job, s, happened)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 func run(t *testing.T, s *kubetest.Server, args ...string) (stdout string, failed *failure.Error) {
 	t.Helper()
 	io, _, out, _ := iostreams.Test(clocktesting.NewFakeClock(kubetest.Created.Add(10 * time.Minute)))
-	cmd := NewCommand(&factory.Factory{IO: io, Client: s.Client, Namespace: func() (string, error) { return "research", nil }}, nil)
+	cmd := NewCommand(&cmdutil.Factory{IO: io, Client: s.Client, Namespace: func() (string, error) { return "research", nil }}, nil)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)
 	failed = failure.From(cmd.ExecuteContext(t.Context()))

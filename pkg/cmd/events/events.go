@@ -19,8 +19,7 @@ import (
 	jobevents "github.com/gangctl/gangctl/pkg/cluster/events"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/cmd/jobname"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // Options are what the command works with.
@@ -36,7 +35,7 @@ type Options struct {
 }
 
 // NewCommand returns the command; runF replaces the run in tests.
-func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "events NAME",
@@ -55,7 +54,7 @@ which they happened; with pod/NAME, or the name of a member's pod, only those of
 			}
 			return nil
 		},
-		ValidArgsFunction: jobname.CompleteMembers(f),
+		ValidArgsFunction: cmdutil.CompleteMembers(f),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Namespace, o.Client = f.Namespace, f.Client
 			o.Name = args[0]
@@ -95,7 +94,7 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	meant, err := jobname.Mean(ctx, client, namespace, o.Name)
+	meant, err := cmdutil.ResolveTarget(ctx, client, namespace, o.Name)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose/published"
 )
 
@@ -33,7 +33,7 @@ func run(t *testing.T, client func() (*kube.Client, error), width int, args ...s
 	if width > 0 {
 		io.SetTerminal(width)
 	}
-	cmd := NewCommand(&factory.Factory{IO: io, Client: client, Namespace: func() (string, error) { return "research", nil }}, nil)
+	cmd := NewCommand(&cmdutil.Factory{IO: io, Client: client, Namespace: func() (string, error) { return "research", nil }}, nil)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)
 	failed = failure.From(cmd.ExecuteContext(t.Context()))

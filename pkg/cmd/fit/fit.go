@@ -10,8 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/cmd/reply"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/submit"
 	"github.com/gangctl/gangctl/pkg/diagnose"
 	"github.com/gangctl/gangctl/pkg/diagnose/text"
@@ -31,7 +30,7 @@ type Options struct {
 
 // NewCommand returns the command, which asks about a TFJob, with a subcommand for each kind of job; runF replaces the run in
 // tests.
-func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	all := submit.Words()
 	var words []string
 	for _, w := range all {
@@ -86,7 +85,7 @@ which would. Nothing is created. See gangctl fit --help for what the answers mea
 }
 
 // newCommand returns a command that asks about a kind of job, by the word that submit has for it.
-func newCommand(f *factory.Factory, word string, runF func(context.Context, *Options) error) *cobra.Command {
+func newCommand(f *cmdutil.Factory, word string, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{IO: f.IO}
 	cmd := &cobra.Command{
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -125,8 +124,8 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := reply.Print(o.IO, &o.Output, a, text.Options{}); err != nil {
+	if err := cmdutil.PrintAnswer(o.IO, &o.Output, a, text.Options{}); err != nil {
 		return err
 	}
-	return reply.Exit(a.Exit)
+	return cmdutil.ExitError(a.Exit)
 }

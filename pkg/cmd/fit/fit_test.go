@@ -17,7 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // ask runs the command on a cluster that is a file.
@@ -33,7 +33,7 @@ func ask(t *testing.T, c *clustertest.Cluster, args ...string) (stdout, stderr s
 func run(t *testing.T, client func() (*kube.Client, error), args ...string) (stdout, stderr string, failed *failure.Error) {
 	t.Helper()
 	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)))
-	f := &factory.Factory{IO: io, Client: client, Namespace: func() (string, error) { return "research", nil }, Suffix: func() string { return "abcde" }}
+	f := &cmdutil.Factory{IO: io, Client: client, Namespace: func() (string, error) { return "research", nil }, Suffix: func() string { return "abcde" }}
 	cmd := NewCommand(f, nil)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gangctl/gangctl/pkg/cli/printer"
-	"github.com/gangctl/gangctl/pkg/cmd/reply"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 )
 
@@ -19,10 +19,10 @@ const shownNodes = 4
 
 func (o *Options) print(t Table) error {
 	if !o.Output.IsTable() {
-		if err := reply.Encode(o.IO, &o.Output, t); err != nil {
+		if err := cmdutil.Encode(o.IO, &o.Output, t); err != nil {
 			return err
 		}
-		return reply.Exit(t.Exit)
+		return cmdutil.ExitError(t.Exit)
 	}
 	var rows [][]string
 	missing := ""
@@ -45,7 +45,7 @@ func (o *Options) print(t Table) error {
 	if missing != "" {
 		fmt.Fprintf(o.IO.ErrOut, "note: not seen: %s\n", missing)
 	}
-	return reply.Exit(t.Exit)
+	return cmdutil.ExitError(t.Exit)
 }
 
 // beside is what comes with one GPU.

@@ -7,19 +7,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/pkg/cli/printer"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/cmd/onejob"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // Options are what the command works with.
 type Options struct {
-	onejob.Options
+	cmdutil.JobOptions
 
 	Output printer.Flags
 }
 
 // NewCommand returns the command; runF replaces the run in tests.
-func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{}
 	cmd := &cobra.Command{
 		Use:   "get NAME",
@@ -49,13 +48,13 @@ func (o *Options) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, job, err := o.Read(ctx)
+		_, job, err := o.Job(ctx)
 		if err != nil {
 			return err
 		}
 		return p.PrintObj(job.Object, o.IO.Out)
 	}
-	_, job, pods, err := o.ReadAll(ctx)
+	_, job, pods, err := o.JobAndPods(ctx)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 const (
@@ -25,7 +25,7 @@ func run(t *testing.T, s *kubetest.Server, color iostreams.ColorMode, args ...st
 	t.Helper()
 	io, _, out, _ := iostreams.Test(clocktesting.NewFakeClock(kubetest.Created.Add(5 * time.Minute)))
 	io.SetColor(color)
-	f := &factory.Factory{IO: io, Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
+	f := &cmdutil.Factory{IO: io, Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
 	cmd := NewCommand(f, nil)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/install/operator"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // images are the full names of everything that `install` may have a cluster pull, for a version of gangctl.
@@ -23,7 +23,7 @@ func images(version string) ([]string, error) {
 }
 
 // NewImagesCommand returns the command.
-func NewImagesCommand(f *factory.Factory) *cobra.Command {
+func NewImagesCommand(f *cmdutil.Factory) *cobra.Command {
 	return &cobra.Command{
 		Use:   "images",
 		Short: "List the images to mirror for a cluster without Internet",

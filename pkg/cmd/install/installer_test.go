@@ -18,7 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/version"
 	"github.com/gangctl/gangctl/pkg/cluster/apply"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 const (
@@ -30,7 +30,7 @@ const (
 func run(t *testing.T, s *kubetest.Store, gangctl string, args ...string) (stdout, stderr string, failed *failure.Error) {
 	t.Helper()
 	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	f := &factory.Factory{IO: io, Client: s.Client, Version: version.Info{Version: gangctl}}
+	f := &cmdutil.Factory{IO: io, Client: s.Client, Version: version.Info{Version: gangctl}}
 	cmd := NewSchedulerCommand(f, nil)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(append([]string{"--wait=false", "--skip-checks"}, args...)) // a store answers no access reviews

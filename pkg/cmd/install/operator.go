@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/prompt"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/setup/operator"
 )
 
@@ -38,7 +38,7 @@ type OperatorOptions struct {
 }
 
 // NewOperatorCommand returns the command; runF replaces the run in tests.
-func NewOperatorCommand(f *factory.Factory, runF func(context.Context, *OperatorOptions) error) *cobra.Command {
+func NewOperatorCommand(f *cmdutil.Factory, runF func(context.Context, *OperatorOptions) error) *cobra.Command {
 	o := &OperatorOptions{IO: f.IO}
 	var kinds []string
 	cmd := &cobra.Command{

@@ -10,14 +10,14 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 func parseOperator(t *testing.T, line string) (*OperatorOptions, error) {
 	t.Helper()
 	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
 	var got *OperatorOptions
-	cmd := NewOperatorCommand(&factory.Factory{IO: io}, func(_ context.Context, o *OperatorOptions) error {
+	cmd := NewOperatorCommand(&cmdutil.Factory{IO: io}, func(_ context.Context, o *OperatorOptions) error {
 		got = o
 		return nil
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/version"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // SchedulerOptions are what `install scheduler` works with.
@@ -30,7 +30,7 @@ type SchedulerOptions struct {
 }
 
 // NewSchedulerCommand returns the command; runF replaces the run in tests.
-func NewSchedulerCommand(f *factory.Factory, runF func(context.Context, *SchedulerOptions) error) *cobra.Command {
+func NewSchedulerCommand(f *cmdutil.Factory, runF func(context.Context, *SchedulerOptions) error) *cobra.Command {
 	o := &SchedulerOptions{IO: f.IO, Version: f.Version}
 	cmd := &cobra.Command{
 		Use:   "scheduler",

@@ -12,7 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/version"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // parse runs `install scheduler` up to its options.
@@ -20,7 +20,7 @@ func parse(t *testing.T, args ...string) (*SchedulerOptions, error) {
 	t.Helper()
 	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
 	var got *SchedulerOptions
-	cmd := NewSchedulerCommand(&factory.Factory{IO: io, Version: version.Info{Version: "v1.2.3"}}, func(_ context.Context, o *SchedulerOptions) error {
+	cmd := NewSchedulerCommand(&cmdutil.Factory{IO: io, Version: version.Info{Version: "v1.2.3"}}, func(_ context.Context, o *SchedulerOptions) error {
 		got = o
 		return nil
 	})

@@ -13,7 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // Options are what the command works with.
@@ -28,7 +28,7 @@ type Options struct {
 }
 
 // NewCommand returns the command; runF replaces the run in tests.
-func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:     "list",

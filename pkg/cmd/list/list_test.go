@@ -13,7 +13,7 @@ import (
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 const (
@@ -29,7 +29,7 @@ func run(t *testing.T, s *kubetest.Server, width int, args ...string) (stdout, s
 	if width > 0 {
 		io.SetTerminal(width)
 	}
-	f := &factory.Factory{IO: io, Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
+	f := &cmdutil.Factory{IO: io, Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
 	cmd := NewCommand(f, nil)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/logs"
-	"github.com/gangctl/gangctl/pkg/cmd/jobname"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
@@ -40,7 +40,7 @@ func indexes(text string) (func(int) bool, error) {
 }
 
 // only narrows the choice down to the one member that was named, pod/NAME; from then on the job is named by its own name.
-func (o *Options) only(meant *jobname.Meant) error {
+func (o *Options) only(meant *cmdutil.Target) error {
 	word := o.Name
 	o.Name = meant.Job.Meta.Name
 	m := meant.Member
@@ -48,7 +48,7 @@ func (o *Options) only(meant *jobname.Meant) error {
 	case m == nil:
 		return nil
 	case len(o.Roles) > 0 || o.Index != "":
-		return meant.TwiceChosen(word)
+		return meant.ChosenTwice(word)
 	}
 	o.Roles, o.Index = []string{m.Role}, strconv.Itoa(m.Index)
 	o.indexes = func(i int) bool { return i == m.Index }

@@ -21,7 +21,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
 )
 
@@ -61,7 +61,7 @@ func startFollow(t *testing.T, pod *corev1.Pod) *followed {
 	io.SetOut(f.out)
 	io.ErrOut = f.errOut
 	client := &kube.Client{Typed: f.typed, Dynamic: f.dyn}
-	cmd := NewCommand(&factory.Factory{IO: io, Client: func() (*kube.Client, error) { return client, nil }, Namespace: func() (string, error) { return "research", nil }}, nil)
+	cmd := NewCommand(&cmdutil.Factory{IO: io, Client: func() (*kube.Client, error) { return client, nil }, Namespace: func() (string, error) { return "research", nil }}, nil)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs([]string{"llama", "-f"})
 	ctx, cancel := context.WithCancel(t.Context())

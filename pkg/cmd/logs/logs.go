@@ -13,8 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/logs"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/cmd/jobname"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // raw is the format without prefixes.
@@ -48,7 +47,7 @@ type Options struct {
 }
 
 // NewCommand returns the command; runF replaces the run in tests.
-func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "logs NAME",
@@ -77,7 +76,7 @@ How a member ended that failed is told on standard error: its exit code and the 
 			}
 			return nil
 		},
-		ValidArgsFunction: jobname.CompleteMembers(f),
+		ValidArgsFunction: cmdutil.CompleteMembers(f),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Namespace, o.Client = f.Namespace, f.Client
 			o.Name = args[0]

@@ -18,7 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 const (
@@ -33,7 +33,7 @@ func run(t *testing.T, client func() (*kube.Client, error), width int, args ...s
 	if width > 0 {
 		io.SetTerminal(width)
 	}
-	cmd := NewCommand(&factory.Factory{IO: io, Client: client, Namespace: func() (string, error) { return "research", nil }}, nil)
+	cmd := NewCommand(&cmdutil.Factory{IO: io, Client: client, Namespace: func() (string, error) { return "research", nil }}, nil)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)
 	failed = failure.From(cmd.ExecuteContext(t.Context()))
@@ -177,7 +177,7 @@ func TestValidate(t *testing.T) {
 		}
 	}
 	seen := &Options{}
-	cmd := NewCommand(&factory.Factory{}, func(_ context.Context, o *Options) error { seen = o; return nil })
+	cmd := NewCommand(&cmdutil.Factory{}, func(_ context.Context, o *Options) error { seen = o; return nil })
 	cmd.SetArgs([]string{"llama", "-f", "--role", "ps,worker", "--index", "0,2-3"})
 	if err := cmd.Execute(); err != nil || !seen.Follow || len(seen.Roles) != 2 || !seen.indexes(3) || seen.indexes(1) {
 		t.Errorf("got %v, %+v", err, seen)

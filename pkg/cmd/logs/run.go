@@ -8,7 +8,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/logs"
-	"github.com/gangctl/gangctl/pkg/cmd/jobname"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
@@ -21,7 +21,7 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	meant, err := jobname.Mean(ctx, client, namespace, o.Name)
+	meant, err := cmdutil.ResolveTarget(ctx, client, namespace, o.Name)
 	if err != nil {
 		return err
 	}

@@ -17,9 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/cmd/jobname"
-	"github.com/gangctl/gangctl/pkg/cmd/onemember"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // tensorBoard is the port on which TensorBoard listens.
@@ -32,13 +30,13 @@ type Options struct {
 	Client    func() (*kube.Client, error)
 
 	Name    string
-	Member  onemember.Choice
+	Member  cmdutil.MemberFlags
 	Ports   []string
 	Address string
 }
 
 // NewCommand returns the command; runF replaces the run in tests.
-func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "port-forward NAME [[LOCAL:]REMOTE…]",
@@ -57,7 +55,7 @@ name another, or pod/NAME, or the name of a member's pod, stands in place of the
 			}
 			return nil
 		},
-		ValidArgsFunction: jobname.CompleteMembers(f),
+		ValidArgsFunction: cmdutil.CompleteMembers(f),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Namespace, o.Client = f.Namespace, f.Client
 			o.Name, o.Ports = args[0], args[1:]
@@ -125,7 +123,7 @@ func (o *Options) run(ctx context.Context) error {
 	if err == nil {
 		return failure.Errorf("the connection to pod %s/%s was lost", namespace, pod.Name).WithHint("see how it is: gangctl get %s -n %s", o.Name, namespace)
 	}
-	return failure.Op{Verb: "create", Resource: corev1.SchemeGroupVersion.WithResource("pods/portforward"), Kind: "port-forward to pod", Namespace: namespace, Name: pod.Name}.Wrap(onemember.Refusal(err))
+	return failure.Op{Verb: "create", Resource: corev1.SchemeGroupVersion.WithResource("pods/portforward"), Kind: "port-forward to pod", Namespace: namespace, Name: pod.Name}.Wrap(cmdutil.StreamError(err))
 }
 
 // dial prepares the connection: over a WebSocket, or SPDY where the API server or a proxy before it knows no better.

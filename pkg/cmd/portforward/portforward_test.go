@@ -23,7 +23,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 const (
@@ -53,7 +53,7 @@ func (s *screen) String() string {
 func run(ctx context.Context, client func() (*kube.Client, error), notes io.Writer, args ...string) *failure.Error {
 	streams, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Now()))
 	streams.ErrOut = notes
-	cmd := NewCommand(&factory.Factory{IO: streams, Client: client, Namespace: func() (string, error) { return "research", nil }}, nil)
+	cmd := NewCommand(&cmdutil.Factory{IO: streams, Client: client, Namespace: func() (string, error) { return "research", nil }}, nil)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)
 	return failure.From(cmd.ExecuteContext(ctx))

@@ -12,7 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
-	"github.com/gangctl/gangctl/pkg/cmd/reply"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose"
 	"github.com/gangctl/gangctl/pkg/diagnose/history"
 	"github.com/gangctl/gangctl/pkg/diagnose/history/page"
@@ -70,7 +70,7 @@ func (o *Options) report(ctx context.Context, s *snapshot.Snapshot, namespace st
 	if err != nil {
 		return nil, o.notFound(s, err)
 	}
-	if refused := reply.Refusal(now); refused != nil {
+	if refused := cmdutil.ForbiddenError(now); refused != nil {
 		refused.Code = failure.CodeError
 		return nil, refused
 	}
@@ -84,7 +84,7 @@ func (o *Options) report(ctx context.Context, s *snapshot.Snapshot, namespace st
 
 // notFound adds what was probably meant. Where no kind of job is known there cannot be one.
 func (o *Options) notFound(s *snapshot.Snapshot, err error) error {
-	if unknown := reply.NoJobKinds(s); unknown != nil {
+	if unknown := cmdutil.CheckJobKinds(s); unknown != nil {
 		return unknown
 	}
 	var missing *view.NotFoundError

@@ -14,27 +14,26 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/cmd/onejob"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/submit"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
 // Options are what the command works with.
 type Options struct {
-	onejob.Options
+	cmdutil.JobOptions
 
 	NewName string
 	Set     []string
 
 	// passed are the words of the flags that go to submit as they are.
 	passed []string
-	f      *factory.Factory
-	fresh  func(*factory.Factory) *cobra.Command
+	f      *cmdutil.Factory
+	fresh  func(*cmdutil.Factory) *cobra.Command
 }
 
 // NewCommand returns the command. fresh makes a new tree of all commands, in which submit is run; runF replaces the run in tests.
-func NewCommand(f *factory.Factory, fresh func(*factory.Factory) *cobra.Command, runF func(context.Context, *Options) error) *cobra.Command {
+func NewCommand(f *cmdutil.Factory, fresh func(*cmdutil.Factory) *cobra.Command, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{f: f, fresh: fresh}
 	cmd := &cobra.Command{
 		Use:   "resubmit NAME",
@@ -82,7 +81,7 @@ to be deleted first. --set changes single fields of the job: PATH=VALUE, or PATH
 }
 
 func (o *Options) run(ctx context.Context) error {
-	client, job, err := o.Read(ctx)
+	client, job, err := o.Job(ctx)
 	if err != nil {
 		return err
 	}

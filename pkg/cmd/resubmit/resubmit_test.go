@@ -15,7 +15,7 @@ import (
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 const jobsPath = "/apis/kubeflow.org/v1/namespaces/research/tfjobs"
@@ -27,8 +27,8 @@ type ran struct{ words, input string }
 func run(t *testing.T, s *kubetest.Server, args ...string) (did ran, stderr string, failed *failure.Error) {
 	t.Helper()
 	streams, _, _, errOut := iostreams.Test(clocktesting.NewFakeClock(kubetest.Created.Time))
-	f := &factory.Factory{IO: streams, Client: s.Client, Namespace: func() (string, error) { return "research", nil }, Suffix: func() string { return "abcde" }}
-	cmd := NewCommand(f, func(f *factory.Factory) *cobra.Command {
+	f := &cmdutil.Factory{IO: streams, Client: s.Client, Namespace: func() (string, error) { return "research", nil }, Suffix: func() string { return "abcde" }}
+	cmd := NewCommand(f, func(f *cmdutil.Factory) *cobra.Command {
 		return &cobra.Command{RunE: func(*cobra.Command, []string) error {
 			did.words = shellquote.Join(f.Args...)
 			if buffer, ok := f.IO.In.(*bytes.Buffer); ok {

@@ -6,9 +6,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/config"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/complete"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/cmd/jobname"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // addCompletion adds cobra's own completion command, with an error for a shell it does not know, and examples.
@@ -72,7 +70,7 @@ func shellExamples() map[string]string {
 var fileFlags = []string{"kubeconfig", "certificate-authority", "client-certificate", "client-key", "from", "save", "dir", "file", "filename"}
 
 // values are what completes the flags, of any command, whose values the cluster, the kubeconfig or the settings know.
-func values(f *factory.Factory, cluster *kube.Factory) map[string]cobra.CompletionFunc {
+func values(f *cmdutil.Factory, cluster *kube.Factory) map[string]cobra.CompletionFunc {
 	all := map[string]cobra.CompletionFunc{
 		"context": words(cluster.Contexts), "cluster": words(cluster.Clusters), "user": words(cluster.Users),
 		"profile": words(func() ([]string, error) {
@@ -82,9 +80,9 @@ func values(f *factory.Factory, cluster *kube.Factory) map[string]cobra.Completi
 			}
 			return c.Profiles(), nil
 		}),
-		"namespace": complete.Names(f, complete.Namespaces()), "queue": complete.Names(f, complete.Queues()), "node": complete.Names(f, complete.Nodes()),
-		"priority-class": complete.Names(f, complete.PriorityClasses()), "service-account": complete.Names(f, complete.ServiceAccounts()),
-		"role": jobname.CompleteRoles(f),
+		"namespace": cmdutil.CompleteNamespaces(f), "queue": cmdutil.CompleteQueues(f), "node": cmdutil.CompleteNodes(f),
+		"priority-class": cmdutil.CompletePriorityClasses(f), "service-account": cmdutil.CompleteServiceAccounts(f),
+		"role": cmdutil.CompleteRoles(f),
 	}
 	for _, name := range fileFlags {
 		all[name] = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -101,7 +99,7 @@ func words(find func() ([]string, error)) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp // silent: a prompt is no place for errors
 		}
-		return complete.Offer(all, prefix), cobra.ShellCompDirectiveNoFileComp
+		return cmdutil.FilterCompletions(all, prefix), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

@@ -6,12 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // Execute runs a command tree and returns the exit code. What stopped it is on standard error. A command whose output is lost
 // has not succeeded.
-func Execute(ctx context.Context, f *factory.Factory, cmd *cobra.Command) failure.Code {
+func Execute(ctx context.Context, f *cmdutil.Factory, cmd *cobra.Command) failure.Code {
 	failed := failure.From(cmd.ExecuteContext(ctx))
 	if failed == nil {
 		failed = failure.From(f.IO.OutErr())

@@ -11,8 +11,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
-// help is the help of a command on a terminal of a width; 0 is a pipe.
-func help(t *testing.T, width int, path ...string) string {
+// helpOf is the help of a command on a terminal of a width; 0 is a pipe.
+func helpOf(t *testing.T, width int, path ...string) string {
 	t.Helper()
 	_, f, output := newRoot(t, append([]string{"help"}, path...)...)
 	if width > 0 {
@@ -33,9 +33,9 @@ func TestHelpFits(t *testing.T) {
 			return
 		}
 		path := strings.Fields(cmd.CommandPath())[1:]
-		whole := help(t, 0, path...)
+		whole := helpOf(t, 0, path...)
 		for _, width := range []int{60, 80, 120} {
-			text := help(t, width, path...)
+			text := helpOf(t, width, path...)
 			for line := range strings.Lines(text) {
 				line = strings.TrimRight(line, "\n") // what is quoted is one word
 				if words := strings.Fields(line); utf8.RuneCountInString(line) > width && len(words) > 2 && !strings.HasPrefix(words[0], "'") {
@@ -64,7 +64,7 @@ func plain(text string) []string {
 
 // A wide terminal is not filled: lines of 300 letters are hard to read.
 func TestHelpIsNotTooWide(t *testing.T) {
-	if diff := cmp.Diff(help(t, 120, "submit", "tf"), help(t, 300, "submit", "tf")); diff != "" {
+	if diff := cmp.Diff(helpOf(t, 120, "submit", "tf"), helpOf(t, 300, "submit", "tf")); diff != "" {
 		t.Error(diff)
 	}
 }

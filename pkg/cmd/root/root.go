@@ -14,23 +14,24 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/attach"
 	checkcmd "github.com/gangctl/gangctl/pkg/cmd/check"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	configcmd "github.com/gangctl/gangctl/pkg/cmd/config"
 	deletecmd "github.com/gangctl/gangctl/pkg/cmd/delete"
 	"github.com/gangctl/gangctl/pkg/cmd/describe"
 	"github.com/gangctl/gangctl/pkg/cmd/docs"
 	"github.com/gangctl/gangctl/pkg/cmd/events"
-	"github.com/gangctl/gangctl/pkg/cmd/exitcode"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/fit"
 	"github.com/gangctl/gangctl/pkg/cmd/get"
+	"github.com/gangctl/gangctl/pkg/cmd/help"
 	"github.com/gangctl/gangctl/pkg/cmd/install"
 	"github.com/gangctl/gangctl/pkg/cmd/list"
 	"github.com/gangctl/gangctl/pkg/cmd/logs"
 	"github.com/gangctl/gangctl/pkg/cmd/portforward"
 	reportcmd "github.com/gangctl/gangctl/pkg/cmd/report"
+	"github.com/gangctl/gangctl/pkg/cmd/resubmit"
 	"github.com/gangctl/gangctl/pkg/cmd/submit"
 	"github.com/gangctl/gangctl/pkg/cmd/suspend"
 	"github.com/gangctl/gangctl/pkg/cmd/top"
-	"github.com/gangctl/gangctl/pkg/cmd/topic"
 	"github.com/gangctl/gangctl/pkg/cmd/uninstall"
 	"github.com/gangctl/gangctl/pkg/cmd/upgrade"
 	versioncmd "github.com/gangctl/gangctl/pkg/cmd/version"
@@ -47,7 +48,7 @@ const (
 
 // NewCommand returns `gangctl` with every command under it. The factory must hold IO, Args, Getenv and Version; what else it
 // lacks is made from the connection flags and the environment. Further commands are those that this package must not know.
-func NewCommand(f *factory.Factory, further ...*cobra.Command) *cobra.Command {
+func NewCommand(f *cmdutil.Factory, further ...*cobra.Command) *cobra.Command {
 	var profile string
 	var color iostreams.ColorMode
 	cmd := &cobra.Command{
@@ -91,11 +92,12 @@ run, or differ between commands, can only be typed: --all-namespaces, --dry-run,
 	cmd.AddGroup(&cobra.Group{ID: groupJobs, Title: "Jobs:"}, &cobra.Group{ID: groupCluster, Title: "Cluster:"}, &cobra.Group{ID: groupSettings, Title: "Settings:"})
 	add(cmd, groupJobs, submit.NewCommand(f), list.NewCommand(f, nil), get.NewCommand(f, nil), describe.NewCommand(f, nil), deletecmd.NewCommand(f, nil),
 		suspend.NewCommand(f, nil), suspend.NewResumeCommand(f, nil), wait.NewCommand(f, nil), whypending.NewCommand(f, nil), reportcmd.NewCommand(f, nil),
-		logs.NewCommand(f, nil), events.NewCommand(f, nil), top.NewCommand(f, nil), attach.NewCommand(f, nil), portforward.NewCommand(f, nil))
+		logs.NewCommand(f, nil), events.NewCommand(f, nil), top.NewCommand(f, nil), attach.NewCommand(f, nil), portforward.NewCommand(f, nil), fit.NewCommand(f, nil),
+		resubmit.NewCommand(f, func(f *cmdutil.Factory) *cobra.Command { return NewCommand(f, further...) }, nil))
 	add(cmd, groupCluster, install.NewCommand(f), upgrade.NewCommand(f, nil), uninstall.NewCommand(f, nil), checkcmd.NewCommand(f, nil))
 	add(cmd, groupSettings, configcmd.NewCommand(f), versioncmd.NewCommand(f, nil))
-	cmd.AddCommand(docs.NewCommand(nil), exitcode.NewTopic())
-	cmd.AddCommand(topic.All()...)
+	cmd.AddCommand(docs.NewCommand(nil))
+	cmd.AddCommand(help.Topics()...)
 	cmd.AddCommand(further...)
 	addCompletion(cmd)
 	addHelp(cmd, f.IO.Width)
@@ -128,7 +130,7 @@ run, or differ between commands, can only be typed: --all-namespaces, --dry-run,
 }
 
 // connect adds the connection flags, and fills in what the factory lacks.
-func connect(f *factory.Factory, cmd *cobra.Command) *kube.Factory {
+func connect(f *cmdutil.Factory, cmd *cobra.Command) *kube.Factory {
 	cluster := kube.NewFactory(f.Version.UserAgent(), f.IO.ErrOut)
 	cluster.AddFlags(cmd.PersistentFlags())
 	if f.Namespace == nil {

@@ -12,14 +12,14 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
-func newRoot(t *testing.T, args ...string) (*cobra.Command, *factory.Factory, func() (string, string)) {
+func newRoot(t *testing.T, args ...string) (*cobra.Command, *cmdutil.Factory, func() (string, string)) {
 	t.Helper()
 	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
 	home := t.TempDir()
-	f := &factory.Factory{IO: io, Args: args, Getenv: func(key string) string { return map[string]string{"HOME": home}[key] }}
+	f := &cmdutil.Factory{IO: io, Args: args, Getenv: func(key string) string { return map[string]string{"HOME": home}[key] }}
 	return NewCommand(f), f, func() (string, string) { return out.String(), errOut.String() }
 }
 

@@ -12,14 +12,14 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // kept is the command line that a job of `gangctl ARGS` keeps, under a root that has the connection flags.
 func kept(t *testing.T, args ...string) string {
 	t.Helper()
 	streams, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	f := &factory.Factory{IO: streams, Args: args, Suffix: func() string { return "abcde" }}
+	f := &cmdutil.Factory{IO: streams, Args: args, Suffix: func() string { return "abcde" }}
 	line := ""
 	submit := &cobra.Command{Use: "submit"}
 	submit.AddCommand(NewTFCommand(f, func(_ context.Context, o *Options) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 const (
@@ -49,7 +49,7 @@ func afterRehearsal(code int, reason metav1.StatusReason, message string, detail
 // submit runs the command line against the server.
 func submit(ctx context.Context, s *kubetest.Server, args ...string) (stdout, stderr string, err error) {
 	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	f := &factory.Factory{IO: io, Args: args, Suffix: func() string { return "abcde" }, Client: s.Client,
+	f := &cmdutil.Factory{IO: io, Args: args, Suffix: func() string { return "abcde" }, Client: s.Client,
 		Namespace: func() (string, error) { return "research", nil }}
 	cmd := NewTFCommand(f, nil)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true

@@ -17,7 +17,7 @@ import (
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -100,7 +100,7 @@ func flagsOf(t testing.TB, kind string) []string {
 		if k.word != kind {
 			continue
 		}
-		newKindCommand(&factory.Factory{IO: streams, Suffix: func() string { return "abcde" }}, k, nil).Flags().VisitAll(func(f *pflag.Flag) {
+		newKindCommand(&cmdutil.Factory{IO: streams, Suffix: func() string { return "abcde" }}, k, nil).Flags().VisitAll(func(f *pflag.Flag) {
 			if !slices.Contains(others(), f.Name) {
 				names = append(names, f.Name)
 			}

@@ -18,7 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // jobFile is a job without a gang.
@@ -58,7 +58,7 @@ func typeLine(ctx context.Context, client func() (*kube.Client, error), stdin st
 	root := &cobra.Command{Use: "gangctl", SilenceErrors: true, SilenceUsage: true}
 	cluster := kube.NewFactory("test", io.Discard)
 	cluster.AddFlags(root.PersistentFlags())
-	f := &factory.Factory{IO: streams, Args: words, Suffix: func() string { return "abcde" }, Client: client, Namespace: func() (string, error) {
+	f := &cmdutil.Factory{IO: streams, Args: words, Suffix: func() string { return "abcde" }, Client: client, Namespace: func() (string, error) {
 		if n := root.PersistentFlags().Lookup("namespace"); n.Changed {
 			return n.Value.String(), nil
 		}

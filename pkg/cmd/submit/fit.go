@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
-	"github.com/gangctl/gangctl/pkg/cmd/reply"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
@@ -50,7 +50,7 @@ func (s *Submission) fit(ctx context.Context, b batch) error {
 	if err := s.printAnswers(answers); err != nil {
 		return err
 	}
-	return reply.Exit(worst)
+	return cmdutil.ExitError(worst)
 }
 
 // assumed is the cluster with what the jobs of a batch need beside.
@@ -75,13 +75,13 @@ func assumed(snap *snapshot.Snapshot, b batch) (*snapshot.Snapshot, error) {
 // printAnswers prints one answer as it is, and several as a list.
 func (s *Submission) printAnswers(answers []*answer.Answer) error {
 	if len(answers) > 1 && !s.Output.IsTable() {
-		return reply.Encode(s.IO, &s.Output, map[string]any{"apiVersion": answer.APIVersion, "kind": "List", "items": answers})
+		return cmdutil.Encode(s.IO, &s.Output, map[string]any{"apiVersion": answer.APIVersion, "kind": "List", "items": answers})
 	}
 	for i, a := range answers {
 		if i > 0 && s.Output.IsTable() {
 			fmt.Fprintln(s.IO.Out)
 		}
-		if err := reply.Print(s.IO, &s.Output, a, text.Options{}); err != nil {
+		if err := cmdutil.PrintAnswer(s.IO, &s.Output, a, text.Options{}); err != nil {
 			return err
 		}
 	}

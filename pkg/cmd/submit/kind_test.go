@@ -13,7 +13,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
@@ -23,7 +23,7 @@ func parseKind(t *testing.T, word string, args ...string) (*Options, *pflag.Flag
 	i := slices.IndexFunc(kinds(), func(k kind) bool { return k.word == word })
 	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
 	var got *Options
-	cmd := newKindCommand(&factory.Factory{IO: io, Args: args, Suffix: func() string { return "abcde" }}, kinds()[i], func(_ context.Context, o *Options) error {
+	cmd := newKindCommand(&cmdutil.Factory{IO: io, Args: args, Suffix: func() string { return "abcde" }}, kinds()[i], func(_ context.Context, o *Options) error {
 		got = o
 		return nil
 	})

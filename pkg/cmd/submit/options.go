@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/pkg/cli/prompt"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
@@ -66,7 +66,7 @@ With --shell, sh -c reads them: --shell -- 'python train.py && touch /done'.
 CPU and memory become requests and equal limits. A failed member is restarted in place (--restart-policy OnFailure).`
 
 // newKindCommand returns the command of a kind; runF replaces the run in tests.
-func newKindCommand(f *factory.Factory, k kind, runF func(context.Context, *Options) error) *cobra.Command {
+func newKindCommand(f *cmdutil.Factory, k kind, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{Submission: Submission{IO: f.IO}, Suffix: f.Suffix, ConfigPath: f.ConfigPath, kind: k, Roles: k.roles()}
 	whose := "the command of every member"
 	if k.word == "mpi" {

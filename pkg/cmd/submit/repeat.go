@@ -9,7 +9,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // Repeated is a command line of `gangctl submit` that is to be run again.
@@ -32,7 +32,7 @@ var oneRun = []string{"wait", "timeout", "follow", "dry-run", "from", "output"}
 func Repeat(words []string, name string, more ...string) *Repeated {
 	root := &cobra.Command{Use: "gangctl"}
 	kube.NewFactory("", io.Discard).AddFlags(root.PersistentFlags())
-	root.AddCommand(NewCommand(&factory.Factory{IO: &iostreams.IOStreams{}}))
+	root.AddCommand(NewCommand(&cmdutil.Factory{IO: &iostreams.IOStreams{}}))
 	if len(words) < 2 {
 		return nil
 	}
@@ -96,7 +96,7 @@ func flagOf(word string, w reader) string {
 }
 
 // AddRunFlags adds the flags that say how a job is submitted, and nothing of the job, to a command that passes them on.
-func AddRunFlags(f *factory.Factory, cmd *cobra.Command) {
+func AddRunFlags(f *cmdutil.Factory, cmd *cobra.Command) {
 	s := &Submission{IO: f.IO}
 	all := &cobra.Command{}
 	s.addFlags(all)

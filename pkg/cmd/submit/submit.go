@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // NewCommand returns the command, with one subcommand for each kind of job that flags can describe.
-func NewCommand(f *factory.Factory) *cobra.Command {
+func NewCommand(f *cmdutil.Factory) *cobra.Command {
 	var words []string
 	o := &FileOptions{Submission: Submission{IO: f.IO}, Suffix: f.Suffix}
 	cmd := &cobra.Command{

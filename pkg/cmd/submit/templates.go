@@ -10,11 +10,11 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // newTemplatesCommand returns `gangctl submit templates`.
-func newTemplatesCommand(f *factory.Factory) *cobra.Command {
+func newTemplatesCommand(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "templates",
 		Short: "Show the jobs that --template can start from",
@@ -78,7 +78,7 @@ templates beside the settings (gangctl config path). One of yours hides a built-
 }
 
 // templateNames are those that can be completed.
-func templateNames(f *factory.Factory) []string {
+func templateNames(f *cmdutil.Factory) []string {
 	all, err := templatesIn(f.ConfigPath)
 	if err != nil {
 		return nil
@@ -86,7 +86,7 @@ func templateNames(f *factory.Factory) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-func listTemplates(f *factory.Factory) error {
+func listTemplates(f *cmdutil.Factory) error {
 	all, err := templatesIn(f.ConfigPath)
 	if err != nil {
 		return err

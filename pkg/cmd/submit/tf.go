@@ -6,14 +6,14 @@ import (
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	"github.com/spf13/cobra"
 
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 	"github.com/gangctl/gangctl/templates"
 )
 
 // NewTFCommand returns `gangctl submit tf`; runF replaces the run in tests.
-func NewTFCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+func NewTFCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	return newKindCommand(f, tfKind(), runF)
 }
 

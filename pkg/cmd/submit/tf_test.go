@@ -13,7 +13,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/await"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
@@ -23,7 +23,7 @@ func parse(t *testing.T, args ...string) (*Options, error) {
 	t.Helper()
 	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
 	var got *Options
-	cmd := NewTFCommand(&factory.Factory{IO: io, Args: args, Suffix: func() string { return "abcde" }}, func(_ context.Context, o *Options) error {
+	cmd := NewTFCommand(&cmdutil.Factory{IO: io, Args: args, Suffix: func() string { return "abcde" }}, func(_ context.Context, o *Options) error {
 		got = o
 		return nil
 	})

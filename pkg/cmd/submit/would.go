@@ -13,7 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
@@ -43,7 +43,7 @@ func Words() []Word {
 }
 
 // NewWould adds the flags of a kind of job to a command; word is one of [Words].
-func NewWould(f *factory.Factory, cmd *cobra.Command, word string) *Would {
+func NewWould(f *cmdutil.Factory, cmd *cobra.Command, word string) *Would {
 	w := &Would{all: &cobra.Command{Use: word}}
 	k := kinds()[slices.IndexFunc(kinds(), func(k kind) bool { return k.word == word })]
 	w.o = &Options{Submission: Submission{IO: f.IO}, Suffix: f.Suffix, ConfigPath: f.ConfigPath, kind: k, Roles: k.roles()}
@@ -75,7 +75,7 @@ func NewWould(f *factory.Factory, cmd *cobra.Command, word string) *Would {
 const noImage = "gangctl.dev/any"
 
 // Prepare checks the flags of a command whose words have been read, and fills in what the factory knows by then.
-func (w *Would) Prepare(f *factory.Factory) error {
+func (w *Would) Prepare(f *cmdutil.Factory) error {
 	w.o.Namespace, w.o.Client, w.o.Suffix = f.Namespace, f.Client, f.Suffix
 	w.o.Image = cmp.Or(w.o.Image, noImage)
 	w.o.Name = "gang-" + w.o.Suffix()

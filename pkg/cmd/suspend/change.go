@@ -15,7 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/jobname"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 )
@@ -30,7 +30,7 @@ func (o *Options) verb() string {
 
 // change suspends or resumes one job and returns what became of it, in one word.
 func (o *Options) change(ctx context.Context, client *kube.Client, namespace, name string) (*jobs.Job, string, error) {
-	job, err := jobname.Read(ctx, client, namespace, name)
+	job, err := cmdutil.ReadJob(ctx, client, namespace, name)
 	if err != nil {
 		return nil, "", err
 	}

@@ -12,8 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/cmd/jobname"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // Options are what the two commands work with.
@@ -28,7 +27,7 @@ type Options struct {
 }
 
 // NewCommand returns `suspend`; runF replaces the run in tests.
-func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	return newCommand(f, &Options{IO: f.IO, Suspend: true}, runF, &cobra.Command{
 		Use:   "suspend NAME…",
 		Short: "Set jobs aside: their members go, the jobs stay",
@@ -45,7 +44,7 @@ one that has finished. Every name is tried; the exit code is 1 if any failed.`,
 }
 
 // NewResumeCommand returns `resume`; runF replaces the run in tests.
-func NewResumeCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+func NewResumeCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	return newCommand(f, &Options{IO: f.IO}, runF, &cobra.Command{
 		Use:   "resume NAME…",
 		Short: "Go on with jobs that were set aside",
@@ -62,14 +61,14 @@ any failed.`,
 	})
 }
 
-func newCommand(f *factory.Factory, o *Options, runF func(context.Context, *Options) error, cmd *cobra.Command) *cobra.Command {
+func newCommand(f *cmdutil.Factory, o *Options, runF func(context.Context, *Options) error, cmd *cobra.Command) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return failure.Usagef("%s needs the name of a job", cmd.Name()).WithHint("see them with `gangctl list`")
 		}
 		return nil
 	}
-	cmd.ValidArgsFunction = jobname.Complete(f, 0)
+	cmd.ValidArgsFunction = cmdutil.CompleteJobs(f, 0)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Namespace, o.Client = f.Namespace, f.Client
 		slices.Sort(args)

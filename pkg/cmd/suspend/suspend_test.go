@@ -17,7 +17,7 @@ import (
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 // run runs `suspend` or `resume`.
 func run(ctx context.Context, s *kubetest.Server, args ...string) (stdout, stderr string, failed *failure.Error) {
 	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	f := &factory.Factory{IO: io, Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
+	f := &cmdutil.Factory{IO: io, Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
 	cmd := NewCommand(f, nil)
 	if args[0] == "resume" {
 		cmd = NewResumeCommand(f, nil)

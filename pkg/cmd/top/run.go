@@ -11,7 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 	clusterview "github.com/gangctl/gangctl/pkg/cluster/view"
-	"github.com/gangctl/gangctl/pkg/cmd/reply"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
@@ -40,7 +40,7 @@ func (o *Options) run(ctx context.Context) error {
 		fmt.Fprintln(o.IO.ErrOut, note)
 	}
 	if !o.Output.IsTable() {
-		return reply.Encode(o.IO, &o.Output, v.value())
+		return cmdutil.Encode(o.IO, &o.Output, v.value())
 	}
 	if v.empty != "" {
 		fmt.Fprintln(o.IO.ErrOut, v.empty)

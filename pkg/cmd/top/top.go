@@ -11,7 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // What is what the command shows.
@@ -39,7 +39,7 @@ type Options struct {
 }
 
 // NewCommand returns the command with its three views; runF replaces the run in tests.
-func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Show who holds what, what is idle, and what is unusable and why",
@@ -65,7 +65,7 @@ sum over jobs and others.`,
 	return cmd
 }
 
-func newNode(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+func newNode(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{IO: f.IO, What: Node}
 	return o.complete(f, runF, &cobra.Command{
 		Use: "node", Aliases: []string{"nodes", "no"},
@@ -84,7 +84,7 @@ that starts now for each number of GPUs a member. -o wide shows a cell for each 
 	})
 }
 
-func newJob(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+func newJob(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{IO: f.IO, What: Job}
 	cmd := o.complete(f, runF, &cobra.Command{
 		Use: "job", Aliases: []string{"jobs"},
@@ -103,7 +103,7 @@ and first line.`,
 	return cmd
 }
 
-func newQueue(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+func newQueue(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{IO: f.IO, What: Queue}
 	return o.complete(f, runF, &cobra.Command{
 		Use: "queue", Aliases: []string{"queues"},
@@ -121,7 +121,7 @@ What a queue of Kueue uses is what it has admitted, and its quota the nominal on
 }
 
 // complete adds what the three views have in common.
-func (o *Options) complete(f *factory.Factory, runF func(context.Context, *Options) error, cmd *cobra.Command) *cobra.Command {
+func (o *Options) complete(f *cmdutil.Factory, runF func(context.Context, *Options) error, cmd *cobra.Command) *cobra.Command {
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return failure.Usagef("top %s takes no arguments, got %q", o.What, args[0])

@@ -20,7 +20,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -32,7 +32,7 @@ func run(t *testing.T, client func() (*kube.Client, error), width int, args ...s
 	if width > 0 {
 		io.SetTerminal(width)
 	}
-	cmd := NewCommand(&factory.Factory{IO: io, Client: client, Namespace: func() (string, error) { return "team", nil }}, nil)
+	cmd := NewCommand(&cmdutil.Factory{IO: io, Client: client, Namespace: func() (string, error) { return "team", nil }}, nil)
 	cmd.PersistentFlags().StringP("namespace", "n", "", "")
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)
@@ -166,7 +166,7 @@ func TestValidate(t *testing.T) {
 		}
 	}
 	called := false
-	cmd := NewCommand(&factory.Factory{IO: &iostreams.IOStreams{}}, func(_ context.Context, o *Options) error {
+	cmd := NewCommand(&cmdutil.Factory{IO: &iostreams.IOStreams{}}, func(_ context.Context, o *Options) error {
 		called = o.What == Job && o.AllNamespaces && o.Watch && o.Interval == 2*time.Second
 		return nil
 	})

@@ -6,7 +6,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/cmd/reply"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
@@ -15,11 +15,11 @@ import (
 // unseen is the error for what the view needs and the caller may not list, or the cluster does not know.
 func (o *Options) unseen(s *snapshot.Snapshot, namespace string) error {
 	if o.What != Node {
-		if refused := reply.Refusal(diagnose.Unlisted(s, diagnose.Question{Namespace: namespace})); refused != nil {
+		if refused := cmdutil.ForbiddenError(diagnose.Unlisted(s, diagnose.Question{Namespace: namespace})); refused != nil {
 			refused.Code = failure.CodeError
 			return refused
 		}
-		if err := reply.NoJobKinds(s); err != nil {
+		if err := cmdutil.CheckJobKinds(s); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 	clusterview "github.com/gangctl/gangctl/pkg/cluster/view"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 )
 
@@ -64,7 +64,7 @@ func startWatch(t *testing.T, width int, args ...string) *watched {
 	if width > 0 {
 		streams.SetTerminal(width)
 	}
-	cmd := NewCommand(&factory.Factory{IO: streams, Client: w.cluster.Client, Namespace: func() (string, error) { return "team", nil }}, nil)
+	cmd := NewCommand(&cmdutil.Factory{IO: streams, Client: w.cluster.Client, Namespace: func() (string, error) { return "team", nil }}, nil)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)
 	ctx, cancel := context.WithCancel(t.Context())

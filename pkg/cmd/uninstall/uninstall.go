@@ -12,7 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/prompt"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // defaultTimeout is how long the objects may take to be gone.
@@ -40,11 +40,11 @@ type Options struct {
 }
 
 // NewCommand returns the command; runF replaces the run in tests.
-func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	return newCommand(f, prompt.New(f.IO), runF)
 }
 
-func newCommand(f *factory.Factory, prompter prompt.Prompter, runF func(context.Context, *Options) error) *cobra.Command {
+func newCommand(f *cmdutil.Factory, prompter prompt.Prompter, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{IO: f.IO, Prompter: prompter}
 	cmd := &cobra.Command{
 		Use:   "uninstall",

@@ -17,7 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/version"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/install"
 )
 
@@ -28,7 +28,7 @@ func installed(t *testing.T, args ...string) *kubetest.Store {
 	t.Helper()
 	s := kubetest.NewStore(t)
 	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	cmd := install.NewSchedulerCommand(&factory.Factory{IO: io, Client: s.Client, Version: version.Info{Version: "v1.2.3"}}, nil)
+	cmd := install.NewSchedulerCommand(&cmdutil.Factory{IO: io, Client: s.Client, Version: version.Info{Version: "v1.2.3"}}, nil)
 	cmd.SetArgs(append([]string{"--wait=false", "--skip-checks"}, args...))
 	if err := cmd.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func installed(t *testing.T, args ...string) *kubetest.Store {
 func run(t *testing.T, s *kubetest.Store, answers *prompttest.Answers, args ...string) (stdout, stderr string, failed *failure.Error) {
 	t.Helper()
 	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	cmd := newCommand(&factory.Factory{IO: io, Client: s.Client}, answers, nil)
+	cmd := newCommand(&cmdutil.Factory{IO: io, Client: s.Client}, answers, nil)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(t.Context())

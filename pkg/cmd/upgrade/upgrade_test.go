@@ -12,23 +12,23 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/version"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/install"
 )
 
 // types runs a command of a gangctl of a version against a store.
-func types(t *testing.T, s *kubetest.Store, gangctl string, command func(*factory.Factory) *cobra.Command, args ...string) (stdout, stderr string, failed *failure.Error) {
+func types(t *testing.T, s *kubetest.Store, gangctl string, command func(*cmdutil.Factory) *cobra.Command, args ...string) (stdout, stderr string, failed *failure.Error) {
 	t.Helper()
 	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	cmd := command(&factory.Factory{IO: io, Client: s.Client, Version: version.Info{Version: gangctl}})
+	cmd := command(&cmdutil.Factory{IO: io, Client: s.Client, Version: version.Info{Version: gangctl}})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(append([]string{"--wait=false"}, args...))
 	err := cmd.ExecuteContext(t.Context())
 	return out.String(), errOut.String(), failure.From(err)
 }
 
-func upgrade(f *factory.Factory) *cobra.Command   { return NewCommand(f, nil) }
-func scheduler(f *factory.Factory) *cobra.Command { return install.NewSchedulerCommand(f, nil) }
+func upgrade(f *cmdutil.Factory) *cobra.Command   { return NewCommand(f, nil) }
+func scheduler(f *cmdutil.Factory) *cobra.Command { return install.NewSchedulerCommand(f, nil) }
 
 // installed is a store on which a version is installed.
 func installed(t *testing.T, gangctl string, args ...string) *kubetest.Store {

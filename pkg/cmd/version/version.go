@@ -13,7 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/version"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // format is the value of -o.
@@ -35,7 +35,7 @@ type Options struct {
 }
 
 // NewCommand returns the command; runF replaces the run in tests. It needs no cluster.
-func NewCommand(f *factory.Factory, runF func(*Options) error) *cobra.Command {
+func NewCommand(f *cmdutil.Factory, runF func(*Options) error) *cobra.Command {
 	o := &Options{IO: f.IO, Info: f.Version}
 	cmd := &cobra.Command{
 		Use:   "version",

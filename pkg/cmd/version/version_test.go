@@ -9,7 +9,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/version"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 func TestVersion(t *testing.T) {
@@ -27,7 +27,7 @@ func TestVersion(t *testing.T) {
 	}
 	for _, tt := range tests {
 		io, _, out, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-		cmd := NewCommand(&factory.Factory{IO: io, Version: tt.info}, nil)
+		cmd := NewCommand(&cmdutil.Factory{IO: io, Version: tt.info}, nil)
 		cmd.SetArgs(strings.Fields(tt.args))
 		if err := cmd.ExecuteContext(t.Context()); err != nil || out.String() != tt.want {
 			t.Errorf("%q: got %v\n%s", tt.args, err, out)

@@ -10,20 +10,19 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
 	"github.com/gangctl/gangctl/pkg/cluster/await"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/cmd/onejob"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // Options are what the command works with.
 type Options struct {
-	onejob.Options
+	cmdutil.JobOptions
 
 	For     await.Target
 	Timeout time.Duration
 }
 
 // NewCommand returns the command; runF replaces the run in tests.
-func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{}
 	cmd := &cobra.Command{
 		Use:   "wait NAME",
@@ -57,7 +56,7 @@ func (o *Options) validate(cmd *cobra.Command) error {
 }
 
 func (o *Options) run(ctx context.Context) error {
-	client, job, pods, err := o.ReadAll(ctx)
+	client, job, pods, err := o.JobAndPods(ctx)
 	if err != nil {
 		return err
 	}

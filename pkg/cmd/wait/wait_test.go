@@ -18,7 +18,7 @@ import (
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 const (
@@ -31,7 +31,7 @@ func run(t *testing.T, s *kubetest.Server, args ...string) (stderr string, faile
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	io, _, _, errOut := iostreams.Test(clocktesting.NewFakeClock(kubetest.Created.Time))
-	cmd := NewCommand(&factory.Factory{IO: io, Client: s.Client, Namespace: func() (string, error) { return "research", nil }}, nil)
+	cmd := NewCommand(&cmdutil.Factory{IO: io, Client: s.Client, Namespace: func() (string, error) { return "research", nil }}, nil)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)
 	failed = failure.From(cmd.ExecuteContext(ctx))

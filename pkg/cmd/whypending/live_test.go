@@ -16,7 +16,7 @@ import (
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // cluster is one that may change while the command looks at it.
@@ -59,7 +59,7 @@ func (l *cluster) askOn(ctx context.Context, out, errOut *screen, args ...string
 	io, _, _, _ := iostreams.Test(l.clock)
 	io.SetOut(out)
 	io.ErrOut = errOut
-	cmd := NewCommand(&factory.Factory{IO: io, Namespace: func() (string, error) { return "team", nil }, Client: l.Client}, nil)
+	cmd := NewCommand(&cmdutil.Factory{IO: io, Namespace: func() (string, error) { return "team", nil }, Client: l.Client}, nil)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)
 	return failure.From(cmd.ExecuteContext(ctx))

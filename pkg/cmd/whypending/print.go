@@ -7,7 +7,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/cmd/reply"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/text"
@@ -16,9 +16,9 @@ import (
 // print shows one answer. One that says no more than that the job may not be looked for is an error, for people; programs get
 // it in the form that they asked for, and the error besides.
 func (o *Options) print(a *answer.Answer) error {
-	refused := reply.Refusal(a)
+	refused := cmdutil.ForbiddenError(a)
 	if refused == nil || !o.Output.IsTable() {
-		if err := reply.Print(o.IO, &o.Output, a, text.Options{Quiet: o.Quiet, Verbose: o.Verbose, Node: o.Node}); err != nil {
+		if err := cmdutil.PrintAnswer(o.IO, &o.Output, a, text.Options{Quiet: o.Quiet, Verbose: o.Verbose, Node: o.Node}); err != nil {
 			return err
 		}
 	}
@@ -30,7 +30,7 @@ func (o *Options) print(a *answer.Answer) error {
 
 // list prints every gang that waits, one line each. The exit code is that of the worst.
 func (o *Options) list(ctx context.Context, s *snapshot.Snapshot, namespace string) error {
-	if err := reply.NoJobKinds(s); err != nil {
+	if err := cmdutil.CheckJobKinds(s); err != nil {
 		return err // that nothing can wait is another thing than that nothing waits
 	}
 	all := diagnose.Pending(ctx, s, namespace, diagnose.Options{})
@@ -39,7 +39,7 @@ func (o *Options) list(ctx context.Context, s *snapshot.Snapshot, namespace stri
 		worst = max(worst, a.Exit)
 	}
 	// Jobs that may not be listed must not pass for jobs that are not there.
-	unlisted := reply.Refusal(diagnose.Unlisted(s, diagnose.Question{Namespace: namespace}))
+	unlisted := cmdutil.ForbiddenError(diagnose.Unlisted(s, diagnose.Question{Namespace: namespace}))
 	if err := o.rows(s, all, namespace, unlisted != nil); err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (o *Options) list(ctx context.Context, s *snapshot.Snapshot, namespace stri
 		unlisted.Code = max(unlisted.Code, failure.Code(worst))
 		return unlisted
 	}
-	return reply.Exit(worst)
+	return cmdutil.ExitError(worst)
 }
 
 func (o *Options) rows(s *snapshot.Snapshot, all []*answer.Answer, namespace string, incomplete bool) error {
@@ -56,7 +56,7 @@ func (o *Options) rows(s *snapshot.Snapshot, all []*answer.Answer, namespace str
 		if all == nil {
 			all = []*answer.Answer{}
 		}
-		return reply.Encode(o.IO, &o.Output, map[string]any{"apiVersion": answer.APIVersion, "kind": "List", "items": all})
+		return cmdutil.Encode(o.IO, &o.Output, map[string]any{"apiVersion": answer.APIVersion, "kind": "List", "items": all})
 	case len(all) == 0 && incomplete:
 		return nil
 	case len(all) == 0:

@@ -10,7 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
-	"github.com/gangctl/gangctl/pkg/cmd/reply"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
@@ -35,7 +35,7 @@ func (o *Options) run(ctx context.Context) error {
 		if err := o.print(a); err != nil {
 			return err
 		}
-		return reply.Exit(a.Exit)
+		return cmdutil.ExitError(a.Exit)
 	}
 	s, err := o.snapshot(ctx, namespace)
 	if err != nil {
@@ -57,7 +57,7 @@ func (o *Options) run(ctx context.Context) error {
 	if err := o.print(a); err != nil {
 		return err
 	}
-	return reply.Exit(a.Exit)
+	return cmdutil.ExitError(a.Exit)
 }
 
 // snapshot reads the file, or the cluster.

@@ -11,7 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
-	"github.com/gangctl/gangctl/pkg/cmd/reply"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
@@ -73,7 +73,7 @@ func (o *Options) look(ctx context.Context, s *snapshot.Snapshot, namespace, las
 	}
 	switch a.Verdict {
 	case answer.Running, answer.Done, answer.Failed:
-		return gist, true, reply.Exit(a.Exit)
+		return gist, true, cmdutil.ExitError(a.Exit)
 	default:
 		return gist, false, nil
 	}

@@ -13,8 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/cmd/jobname"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose"
 )
 
@@ -40,7 +39,7 @@ type Options struct {
 }
 
 // NewCommand returns the command; runF replaces the run in tests.
-func NewCommand(f *factory.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "why-pending [job] [NAME | KIND/NAME]",
@@ -65,7 +64,7 @@ What you may not see is said by name, with what the answer loses by it and the r
   gangctl why-pending llama --save llama.yaml.gz
   gangctl why-pending llama --from llama.yaml.gz -o json`,
 		SuggestFor:        []string{"why", "explain", "reason", "pending"},
-		ValidArgsFunction: jobname.Complete(f, 1),
+		ValidArgsFunction: cmdutil.CompleteJobs(f, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Namespace, o.Client = f.Namespace, f.Client
 			if err := o.parse(args); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // saved is a file with one gang that waits, one that cannot start and one that runs.
@@ -33,7 +33,7 @@ func saved(t *testing.T) string {
 func run(t *testing.T, args ...string) (stdout, stderr string, code failure.Code, err error) {
 	t.Helper()
 	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(clustertest.Now.Add(time.Hour)))
-	f := &factory.Factory{IO: io, Namespace: func() (string, error) { return "team", nil },
+	f := &cmdutil.Factory{IO: io, Namespace: func() (string, error) { return "team", nil },
 		Client: func() (*kube.Client, error) { return nil, errors.New("no cluster") }}
 	cmd := NewCommand(f, nil)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true

@@ -10,7 +10,7 @@ import (
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // A terminal breaks the text at its width; a pipe gets every line whole.
@@ -22,7 +22,7 @@ func TestTerminalWidth(t *testing.T) {
 			io.SetTerminal(columns)
 			io.SetColor(iostreams.ColorNever)
 		}
-		cmd := NewCommand(&factory.Factory{IO: io, Namespace: func() (string, error) { return "team", nil },
+		cmd := NewCommand(&cmdutil.Factory{IO: io, Namespace: func() (string, error) { return "team", nil },
 			Client: func() (*kube.Client, error) { return nil, errors.New("no cluster") }}, nil)
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		cmd.SetArgs([]string{"llama", "-q", "--from", file})

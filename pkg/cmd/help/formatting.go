@@ -1,4 +1,4 @@
-package topic
+package help
 
 import (
 	"github.com/spf13/cobra"

@@ -1,4 +1,4 @@
-package jobname
+package cmdutil
 
 import (
 	"fmt"
@@ -10,8 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/internal/kubetest"
-	"github.com/gangctl/gangctl/pkg/cmd/complete"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
 )
 
 const jobsPath = "/apis/kubeflow.org/v1/namespaces/research/tfjobs"
@@ -19,17 +17,17 @@ const jobsPath = "/apis/kubeflow.org/v1/namespaces/research/tfjobs"
 // completions asks for completions of prefix after args.
 func completions(t *testing.T, s *kubetest.Server, max int, args []string, prefix string) []string {
 	t.Helper()
-	f := &factory.Factory{Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
+	f := &Factory{Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
 	cmd := &cobra.Command{}
 	cmd.SetContext(t.Context())
-	names, directive := Complete(f, max)(cmd, args, prefix)
+	names, directive := CompleteJobs(f, max)(cmd, args, prefix)
 	if directive != cobra.ShellCompDirectiveNoFileComp {
 		t.Errorf("files were offered as names of jobs: %v", directive)
 	}
 	return names
 }
 
-func TestComplete(t *testing.T) {
+func TestCompleteJobs(t *testing.T) {
 	s := kubetest.New(t)
 	s.Answer("GET "+jobsPath, 200, kubetest.JobList("", kubetest.Job("research", "mistral", 1), kubetest.Job("research", "llama-2", 1), kubetest.Job("research", "llama-1", 1)))
 	tests := []struct {
@@ -52,7 +50,7 @@ func TestComplete(t *testing.T) {
 }
 
 // With the pods, names have states.
-func TestCompleteStates(t *testing.T) {
+func TestCompleteJobStates(t *testing.T) {
 	s := kubetest.New(t)
 	s.Answer("GET "+jobsPath, 200, kubetest.JobList("", kubetest.Job("research", "mistral", 1), kubetest.Job("research", "llama", 1)))
 	s.Answer("GET /api/v1/namespaces/research/pods", 200, kubetest.PodList(kubetest.Pod("research", "llama", 0, "n1", ""), kubetest.Pod("research", "mistral", 0, "", "no")))
@@ -67,7 +65,7 @@ func TestCompleteRoles(t *testing.T) {
 	job.Spec.TFReplicaSpecs[kubeflowv1.TFJobReplicaTypePS] = job.Spec.TFReplicaSpecs[kubeflowv1.TFJobReplicaTypeWorker].DeepCopy()
 	job.Spec.TFReplicaSpecs[kubeflowv1.TFJobReplicaTypePS].Replicas = nil
 	s.Answer("GET "+jobsPath+"/llama", 200, job)
-	f := &factory.Factory{Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
+	f := &Factory{Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
 	cmd := &cobra.Command{}
 	cmd.SetContext(t.Context())
 	for _, tt := range []struct {
@@ -86,19 +84,19 @@ func TestCompleteRoles(t *testing.T) {
 	}
 }
 
-func TestCompleteIsBounded(t *testing.T) {
+func TestCompleteJobsIsBounded(t *testing.T) {
 	s := kubetest.New(t)
 	var jobs []*kubeflowv1.TFJob
 	for i := range 250 {
 		jobs = append(jobs, kubetest.Job("research", fmt.Sprintf("job-%03d", i), 1))
 	}
 	s.Answer("GET "+jobsPath, 200, kubetest.JobList("", jobs...))
-	if got := completions(t, s, 0, nil, "job"); len(got) != complete.Most || got[0] != "job-000" {
+	if got := completions(t, s, 0, nil, "job"); len(got) != maxCompletions || got[0] != "job-000" {
 		t.Errorf("got %d, from %q", len(got), got[0])
 	}
 }
 
-func TestCompleteIsSilent(t *testing.T) {
+func TestCompleteJobsIsSilent(t *testing.T) {
 	s := kubetest.New(t)
 	s.HandleFunc("GET "+jobsPath, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	if got := completions(t, s, 0, nil, ""); got != nil {
@@ -106,7 +104,7 @@ func TestCompleteIsSilent(t *testing.T) {
 	}
 }
 
-func TestNear(t *testing.T) {
+func TestSimilarJobs(t *testing.T) {
 	s := kubetest.New(t)
 	s.Answer("GET "+jobsPath, 200, kubetest.JobList("", kubetest.Job("research", "mistral", 1), kubetest.Job("research", "llama-2", 1), kubetest.Job("research", "my-llama", 1)))
 	client, err := s.Client()
@@ -114,7 +112,7 @@ func TestNear(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string][]string{"llama": {"llama-2", "my-llama"}, "mis": {"mistral"}, "zephyr": nil, "lla-3": {"llama-2"}} {
-		if got := Near(t.Context(), client, "research", name); !slices.Equal(got, want) {
+		if got := similarJobs(t.Context(), client, "research", name); !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}

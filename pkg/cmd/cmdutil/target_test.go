@@ -1,19 +1,17 @@
-package jobname
+package cmdutil
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/spf13/cobra"
-
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
 )
 
 const podsPath = "/api/v1/namespaces/research/pods"
@@ -46,13 +44,13 @@ func crew(t *testing.T) *kubetest.Server {
 	return s
 }
 
-func TestMean(t *testing.T) {
+func TestResolveTarget(t *testing.T) {
 	client, err := crew(t).Client()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for word, want := range map[string]string{"llama": "", "tfjob/llama": "", "pod/llama-worker-0": "worker-0", "pods/llama-worker-1": "worker-1", "po/llama-worker-1": "worker-1", "llama-worker-1": "worker-1"} {
-		m, err := Mean(t.Context(), client, "research", word)
+		m, err := ResolveTarget(t.Context(), client, "research", word)
 		if err != nil {
 			t.Errorf("%s: %v", word, err)
 			continue
@@ -76,7 +74,7 @@ func TestMean(t *testing.T) {
 		"pod/secret":             {`get pod research/secret: User "bob" cannot get resource "pods"`, ""},
 		"secret":                 {"get job research/secret: not found", "gangctl list -A"},
 	} {
-		_, err := Mean(t.Context(), client, "research", word)
+		_, err := ResolveTarget(t.Context(), client, "research", word)
 		if got := failure.From(err); got == nil || got.Message != want[0] || !strings.Contains(got.Hint, want[1]) {
 			t.Errorf("%s: got %+v", word, got)
 		}
@@ -85,7 +83,7 @@ func TestMean(t *testing.T) {
 
 func TestCompleteMembers(t *testing.T) {
 	s := crew(t)
-	f := &factory.Factory{Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
+	f := &Factory{Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
 	cmd := &cobra.Command{}
 	cmd.SetContext(t.Context())
 	for prefix, want := range map[string][]string{

@@ -1,5 +1,6 @@
-// Package factory holds what every command is given. Nothing in it does work before it is asked.
-package factory
+// Package cmdutil holds what the commands share: their dependencies, names on the command line and their completion, and how an
+// answer is printed.
+package cmdutil
 
 import (
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
@@ -7,7 +8,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 )
 
-// Factory are the dependencies of the commands.
+// Factory holds the dependencies of the commands. Nothing in it does work before it is called.
 type Factory struct {
 	IO *iostreams.IOStreams
 	// Program is how the program was called, argv[0]; it may be empty.

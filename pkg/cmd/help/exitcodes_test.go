@@ -1,4 +1,4 @@
-package exitcode
+package help
 
 import (
 	"go/ast"
@@ -54,8 +54,8 @@ func TestAllCodesAreListed(t *testing.T) {
 		}
 	}
 	listed := map[int]bool{}
-	long := NewTopic().Long
-	for _, m := range Meanings() {
+	long := newExitCodes().Long
+	for _, m := range meanings() {
 		listed[m.Code] = true
 		if defined[m.Code] == "" {
 			t.Errorf("%d is listed, but no code of gangctl", m.Code)
@@ -78,7 +78,7 @@ func TestAllCodesAreListed(t *testing.T) {
 
 func TestAllVerdictsAreListed(t *testing.T) {
 	for name, word := range constants(t, "../../diagnose/answer/verdict.go", "", "Verdict") {
-		if !slices.Contains(Verdicts(), answer.Verdict(word)) || !strings.Contains(NewTopic().Long, word) {
+		if !slices.Contains(allVerdicts(), answer.Verdict(word)) || !strings.Contains(newExitCodes().Long, word) {
 			t.Errorf("%s (%s) is not listed", name, word)
 		}
 	}

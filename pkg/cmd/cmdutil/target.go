@@ -1,4 +1,4 @@
-package jobname
+package cmdutil
 
 import (
 	"context"
@@ -13,24 +13,24 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
-// Meant is what a word on a command line means: a job, or one member of it.
-type Meant struct {
+// Target is what a word on a command line means: a job, or one member of it.
+type Target struct {
 	Job  *jobs.Job
 	Pods []*corev1.Pod
 	// Member is nil where all of the job is meant.
 	Member *summary.Member
 }
 
-// Mean reads what a word means: the name of a job, KIND/NAME of one, pod/NAME of a member, or the bare name of a member's pod, if no job
+// ResolveTarget reads what a word means: the name of a job, KIND/NAME of one, pod/NAME of a member, or the bare name of a member's pod, if no job
 // has that name.
-func Mean(ctx context.Context, client *kube.Client, namespace, word string) (*Meant, error) {
+func ResolveTarget(ctx context.Context, client *kube.Client, namespace, word string) (*Target, error) {
 	if name, ok := jobs.PodName(word); ok {
-		return meanPod(ctx, client, namespace, name)
+		return resolvePod(ctx, client, namespace, name)
 	}
 	job, err := jobs.Find(ctx, client, namespace, word)
 	var missing *jobs.NotFoundError
 	if errors.As(err, &missing) && missing.Name == word {
-		m, podErr := meanPod(ctx, client, namespace, word)
+		m, podErr := resolvePod(ctx, client, namespace, word)
 		if podErr == nil {
 			return m, nil
 		}
@@ -40,18 +40,18 @@ func Mean(ctx context.Context, client *kube.Client, namespace, word string) (*Me
 		}
 	}
 	if err != nil {
-		return nil, Explain(ctx, client, err)
+		return nil, explainNotFound(ctx, client, err)
 	}
 	pods, err := jobs.PodsOf(ctx, client, job)
-	return &Meant{Job: job, Pods: pods}, err
+	return &Target{Job: job, Pods: pods}, err
 }
 
-// TwiceChosen is the usage error of a word that means a member, beside flags that choose one.
-func (m *Meant) TwiceChosen(word string) error {
+// ChosenTwice is the usage error of a word that means a member, beside flags that choose one.
+func (m *Target) ChosenTwice(word string) error {
 	return failure.Usagef("%s is a member already: --role and --index have no effect", word).WithHint("leave them out, or name the job: %s", m.Job.Meta.Name)
 }
 
-func meanPod(ctx context.Context, client *kube.Client, namespace, name string) (*Meant, error) {
+func resolvePod(ctx context.Context, client *kube.Client, namespace, name string) (*Target, error) {
 	job, pod, err := jobs.OfPod(ctx, client, namespace, name)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func meanPod(ctx context.Context, client *kube.Client, namespace, name string) (
 	members := job.Members(pods)
 	for i := range members {
 		if members[i].Pod != nil && members[i].Pod.UID == pod.UID && members[i].Pod.Name == name {
-			return &Meant{Job: job, Pods: pods, Member: &members[i]}, nil
+			return &Target{Job: job, Pods: pods, Member: &members[i]}, nil
 		}
 	}
 	return nil, failure.Errorf("pod %s/%s is no member of %s any more", namespace, name, job).WithHint("see its members: gangctl get %s -n %s", job.Meta.Name, namespace)

@@ -1,26 +1,27 @@
-// Package onemember finds the one member of a job that a command is about.
-package onemember
+package cmdutil
 
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/jobname"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
 // leaders are the roles that lead a job, the first that there is; a job without them is led by its first worker.
 var leaders = []string{"chief", "master", "launcher", "worker"}
 
-// Choice is which member is meant.
-type Choice struct {
+// MemberFlags is which member is meant.
+type MemberFlags struct {
 	// Role is empty for the one that leads the job.
 	Role  string
 	Index int
@@ -29,14 +30,14 @@ type Choice struct {
 }
 
 // AddFlags adds --role and --index.
-func (c *Choice) AddFlags(cmd *cobra.Command) {
+func (c *MemberFlags) AddFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.Role, "role", "", "Role of the member; default is the one that leads the job: chief, master, launcher or worker")
 	cmd.Flags().IntVar(&c.Index, "index", 0, "Index of the member in its role")
 	c.typed = cmd.Flags().Changed
 }
 
 // Validate reports a choice that cannot be: exit code 2.
-func (c *Choice) Validate() error {
+func (c *MemberFlags) Validate() error {
 	if c.Index < 0 {
 		return failure.Usagef("--index %d: must be 0 or more", c.Index)
 	}
@@ -45,8 +46,8 @@ func (c *Choice) Validate() error {
 
 // Running finds the member, whose pod runs, of the job that a word names; or the one that it names itself: pod/NAME. It is an error if
 // the member does not run.
-func (c *Choice) Running(ctx context.Context, client *kube.Client, namespace, word string) (*summary.Member, error) {
-	meant, err := jobname.Mean(ctx, client, namespace, word)
+func (c *MemberFlags) Running(ctx context.Context, client *kube.Client, namespace, word string) (*summary.Member, error) {
+	meant, err := ResolveTarget(ctx, client, namespace, word)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +58,7 @@ func (c *Choice) Running(ctx context.Context, client *kube.Client, namespace, wo
 			return nil, err
 		}
 	case c.typed("role") || c.typed("index"):
-		return nil, meant.TwiceChosen(word)
+		return nil, meant.ChosenTwice(word)
 	}
 	if m.Pod == nil || m.Pod.Status.Phase != corev1.PodRunning {
 		text := fmt.Sprintf("%s of %s does not run: it is %s", m.Name(), job, m.State)
@@ -70,7 +71,7 @@ func (c *Choice) Running(ctx context.Context, client *kube.Client, namespace, wo
 }
 
 // pick finds the member among all.
-func (c *Choice) pick(job string, members []summary.Member) (*summary.Member, error) {
+func (c *MemberFlags) pick(job string, members []summary.Member) (*summary.Member, error) {
 	var roles []string
 	for _, m := range members {
 		if !slices.Contains(roles, m.Role) {
@@ -93,4 +94,19 @@ func (c *Choice) pick(job string, members []summary.Member) (*summary.Member, er
 		}
 	}
 	return nil, failure.Errorf("%s has no member %s-%d", job, role, c.Index).WithHint("see its members: gangctl get %s", job)
+}
+
+// upgrading stands before what a server said that did not open a stream.
+const upgrading = "unable to upgrade connection: "
+
+// StreamError gives an error its meaning back that a server answered to the wish for a stream: client-go keeps the words only.
+func StreamError(err error) error {
+	if err == nil {
+		return nil
+	}
+	_, text, found := strings.Cut(err.Error(), upgrading)
+	if !found || !strings.Contains(text, "cannot create resource") {
+		return err
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: text}}
 }

@@ -1,21 +1,24 @@
-// Package reply prints an answer to "why does my gang not run?" for every command that gives one, and ends with its exit code.
-package reply
+package cmdutil
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	answertext "github.com/gangctl/gangctl/pkg/diagnose/text"
+	"github.com/gangctl/gangctl/pkg/gang/kind"
 )
 
-// Print writes an answer in the form that -o asks for. A text is broken at the width of the terminal; style and width of the
+// PrintAnswer writes an answer in the form that -o asks for. A text is broken at the width of the terminal; style and width of the
 // options are filled in.
-func Print(io *iostreams.IOStreams, output *printer.Flags, a *answer.Answer, o answertext.Options) error {
+func PrintAnswer(io *iostreams.IOStreams, output *printer.Flags, a *answer.Answer, o answertext.Options) error {
 	if !output.IsTable() {
 		return Encode(io, output, a)
 	}
@@ -52,20 +55,40 @@ func Encode(io *iostreams.IOStreams, output *printer.Flags, value any) error {
 	return err
 }
 
-// Exit ends a command whose answer was printed with the exit code of the answer.
-func Exit(code int) error {
+// ExitError ends a command whose answer was printed: it holds the exit code of the answer, and is nil for success.
+func ExitError(code int) error {
 	if code == answer.ExitOK {
 		return nil
 	}
 	return &failure.Error{Code: failure.Code(code)}
 }
 
-// Refusal is the error for an answer that says no more than that its job may not be looked for: it names the first right that
+// ForbiddenError is the error for an answer that says no more than that its job may not be looked for: it names the first right that
 // is missing, and the hint what grants all that are needed to begin with. It is nil for any other answer.
-func Refusal(a *answer.Answer) *failure.Error {
+func ForbiddenError(a *answer.Answer) *failure.Error {
 	if a == nil || a.Primary == nil || a.Primary.Code != answer.NoPermission || a.Job.UID != "" || a.Rights == nil || len(a.Stages) > 0 {
 		return nil
 	}
 	hint := "ask an administrator to apply this: kubectl apply -f - <<'EOF'\n" + a.Rights.Grant + "EOF"
 	return failure.WithCode(failure.Code(a.Exit), "%s", a.Primary.Message).WithHint("%s", hint)
+}
+
+// CheckJobKinds returns the error for a cluster that knows no kind of job but the batch Job, and has none of those.
+func CheckJobKinds(s *snapshot.Snapshot) error {
+	if s.Server.Resources == nil || len(s.Jobs) > 0 {
+		return nil
+	}
+	var missing []string
+	for _, r := range kind.Readers() {
+		resource := r.Resource + "." + r.Group
+		switch {
+		case r.Group == "batch":
+		case slices.ContainsFunc(s.Server.Resources, func(served string) bool { return strings.HasPrefix(served, resource+"/") }):
+			return nil
+		default:
+			missing = append(missing, resource)
+		}
+	}
+	return failure.Errorf("list jobs: the cluster does not serve %s", strings.Join(missing, ", ")).
+		WithHint("ask an administrator to install the Kubeflow Training Operator (v1.7 to v1.9), as `gangctl install operator` does, or try a local cluster that has it: gangctl-sandbox up")
 }

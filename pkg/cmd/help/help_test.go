@@ -1,4 +1,4 @@
-package topic
+package help
 
 import (
 	"io/fs"
@@ -16,7 +16,7 @@ import (
 )
 
 func TestTopics(t *testing.T) {
-	for _, c := range All() {
+	for _, c := range Topics() {
 		parent := &cobra.Command{Use: "gangctl"}
 		parent.AddCommand(c)
 		if !c.IsAdditionalHelpTopicCommand() || c.Short == "" || strings.HasSuffix(c.Short, ".") || c.Long == "" || strings.Contains(c.Long, "\t") {

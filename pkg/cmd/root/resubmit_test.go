@@ -1,4 +1,4 @@
-package program
+package root
 
 import (
 	"strings"
@@ -11,8 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
-	"github.com/gangctl/gangctl/pkg/cmd/root"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // A job is submitted again through the very tree in which it was submitted.
@@ -22,9 +21,9 @@ func TestResubmitRunsSubmit(t *testing.T) {
 	job.Annotations = map[string]string{"gangctl.dev/command": "gangctl submit tf llama --image i --workers 3 -- python 'a b'"}
 	s.Answer("GET /apis/kubeflow.org/v1/namespaces/research/tfjobs/llama", 200, job)
 	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	f := &factory.Factory{IO: io, Args: strings.Fields("resubmit llama --name b --dry-run=client -o yaml"), Getenv: func(string) string { return "" },
+	f := &cmdutil.Factory{IO: io, Args: strings.Fields("resubmit llama --name b --dry-run=client -o yaml"), Getenv: func(string) string { return "" },
 		Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
-	if code := root.Execute(t.Context(), f, NewCommand(f)); code != failure.CodeOK {
+	if code := Execute(t.Context(), f, NewCommand(f)); code != failure.CodeOK {
 		t.Fatalf("%d: %s", code, errOut)
 	}
 	for _, want := range []string{"name: b\n", "replicas: 3", "- a b\n", "gangctl submit tf b --image i --workers 3"} {
@@ -37,8 +36,8 @@ func TestResubmitRunsSubmit(t *testing.T) {
 // The help has them where the commands of jobs are.
 func TestHelp(t *testing.T) {
 	io, _, out, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	f := &factory.Factory{IO: io, Args: []string{"--help"}, Getenv: func(string) string { return "" }, Client: func() (*kube.Client, error) { panic("the cluster is asked for") }}
-	if code := root.Execute(t.Context(), f, NewCommand(f)); code != failure.CodeOK {
+	f := &cmdutil.Factory{IO: io, Args: []string{"--help"}, Getenv: func(string) string { return "" }, Client: func() (*kube.Client, error) { panic("the cluster is asked for") }}
+	if code := Execute(t.Context(), f, NewCommand(f)); code != failure.CodeOK {
 		t.Fatal(code)
 	}
 	jobs, _, _ := strings.Cut(out.String(), "Cluster:")

@@ -1,4 +1,4 @@
-package onemember
+package cmdutil
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ import (
 const pods = "/api/v1/namespaces/research/pods"
 
 // Which member is meant: the one that leads the job, the one that flags name, or the one whose pod is named.
-func TestRunning(t *testing.T) {
+func TestRunningMember(t *testing.T) {
 	s := kubetest.New(t)
 	s.Answer("GET /apis/kubeflow.org/v1/namespaces/research/tfjobs/llama", 200, kubetest.Job("research", "llama", 3))
 	all := kubetest.PodList(kubetest.Pod("research", "llama", 0, "n1", ""), kubetest.Pod("research", "llama", 1, "n1", ""), kubetest.Pod("research", "llama", 2, "", "no room"))
@@ -39,7 +39,7 @@ func TestRunning(t *testing.T) {
 		{"pod/llama-worker-1", []string{"--role", "worker"}, "pod/llama-worker-1 is a member already: --role and --index have no effect", failure.CodeUsage},
 		{"llama", []string{"--index", "7"}, "llama has no member worker-7", failure.CodeError},
 	} {
-		var c Choice
+		var c MemberFlags
 		cmd := &cobra.Command{}
 		c.AddFlags(cmd)
 		if err := cmd.ParseFlags(tt.flags); err != nil {

@@ -1,5 +1,4 @@
-// Package exitcode is `gangctl help exit-codes`: every exit code of gangctl, and what it means in which command.
-package exitcode
+package help
 
 import (
 	"fmt"
@@ -12,8 +11,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
-// Meaning is what an exit code says.
-type Meaning struct {
+// meaning is what an exit code says.
+type meaning struct {
 	Code int
 	// Lines are COMMANDS: MEANING.
 	Lines []string
@@ -22,8 +21,8 @@ type Meaning struct {
 // answering are the commands that end with the exit code of an answer.
 const answering = "why-pending, fit, submit --dry-run=fit: "
 
-// Meanings are all exit codes, in order.
-func Meanings() []Meaning {
+// meanings are all exit codes, in order.
+func meanings() []meaning {
 	code := func(c failure.Code) int { return int(c) }
 	m := map[int][]string{}
 	say := func(code int, lines ...string) { m[code] = append(m[code], lines...) }
@@ -42,18 +41,18 @@ func Meanings() []Meaning {
 	say(code(failure.CodeTimedOut), "wait, submit --wait, delete: the time of --timeout is over; what was begun goes on")
 	say(code(failure.CodeJobFailed), "wait, submit --wait, --follow: the job failed, or was deleted meanwhile")
 	say(code(failure.CodeInterrupted), "all: interrupted by Ctrl-C; what goes on in the cluster is told")
-	var all []Meaning
+	var all []meaning
 	for c, lines := range m {
-		all = append(all, Meaning{Code: c, Lines: lines})
+		all = append(all, meaning{Code: c, Lines: lines})
 	}
-	slices.SortFunc(all, func(a, b Meaning) int { return a.Code - b.Code })
+	slices.SortFunc(all, func(a, b meaning) int { return a.Code - b.Code })
 	return all
 }
 
 // verdicts are those with an exit code, as words, without some.
 func verdicts(code int, without ...answer.Verdict) string {
 	var words []string
-	for _, v := range Verdicts() {
+	for _, v := range allVerdicts() {
 		if slices.Contains(without, v) {
 			continue
 		}
@@ -68,17 +67,17 @@ func verdicts(code int, without ...answer.Verdict) string {
 	return strings.Join(words, ", ")
 }
 
-// Verdicts are the verdicts of answers.
-func Verdicts() []answer.Verdict {
+// allVerdicts are the verdicts of answers.
+func allVerdicts() []answer.Verdict {
 	return []answer.Verdict{answer.Running, answer.Done, answer.FitsNow, answer.Waiting, answer.Starting, answer.Blocked, answer.Degraded,
 		answer.Uncertain, answer.Failed}
 }
 
-// NewTopic returns the help topic, which is no command.
-func NewTopic() *cobra.Command {
+// newExitCodes returns the topic of every exit code of gangctl, and what it means in which command.
+func newExitCodes() *cobra.Command {
 	var long strings.Builder
 	long.WriteString("The exit codes of gangctl. Without a name, why-pending ends with the highest of those of all gangs.\n")
-	for _, m := range Meanings() {
+	for _, m := range meanings() {
 		for i, line := range m.Lines {
 			label := ""
 			if i == 0 {

@@ -1,4 +1,4 @@
-package complete
+package cmdutil
 
 import (
 	"context"
@@ -13,10 +13,9 @@ import (
 
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/cmd/factory"
 )
 
-func TestOffer(t *testing.T) {
+func TestFilterCompletions(t *testing.T) {
 	tests := []struct {
 		prefix string
 		want   []string
@@ -28,7 +27,7 @@ func TestOffer(t *testing.T) {
 		{"gamma,beta,a", []string{"gamma,beta,alpha\tA"}},
 	}
 	for _, tt := range tests {
-		if got := Offer([]string{"gamma", "beta", "alpha\tA", "beta"}, tt.prefix); !slices.Equal(got, tt.want) {
+		if got := FilterCompletions([]string{"gamma", "beta", "alpha\tA", "beta"}, tt.prefix); !slices.Equal(got, tt.want) {
 			t.Errorf("%q: got %q, want %q", tt.prefix, got, tt.want)
 		}
 	}
@@ -36,7 +35,7 @@ func TestOffer(t *testing.T) {
 	for i := range 250 {
 		many = append(many, fmt.Sprintf("job-%03d", i))
 	}
-	if got := Offer(many, "job-1"); len(got) != Most || got[0] != "job-100" {
+	if got := FilterCompletions(many, "job-1"); len(got) != maxCompletions || got[0] != "job-100" {
 		t.Errorf("got %d, from %q", len(got), got[0])
 	}
 }
@@ -55,16 +54,16 @@ func TestClusterIsSilent(t *testing.T) {
 	finds := func(context.Context, *kube.Client, string, []string) ([]string, error) { return []string{"a"}, nil }
 	fails := func(context.Context, *kube.Client, string, []string) ([]string, error) { return []string{"a"}, failed }
 	for name, tt := range map[string]struct {
-		f    *factory.Factory
-		find Find
+		f    *Factory
+		find finder
 		want int
 	}{
-		"found":        {&factory.Factory{Client: client, Namespace: namespace}, finds, 1},
-		"no namespace": {&factory.Factory{Client: client, Namespace: func() (string, error) { return "", failed }}, finds, 0},
-		"no client":    {&factory.Factory{Client: func() (*kube.Client, error) { return nil, failed }, Namespace: namespace}, finds, 0},
-		"failed":       {&factory.Factory{Client: client, Namespace: namespace}, fails, 0},
+		"found":        {&Factory{Client: client, Namespace: namespace}, finds, 1},
+		"no namespace": {&Factory{Client: client, Namespace: func() (string, error) { return "", failed }}, finds, 0},
+		"no client":    {&Factory{Client: func() (*kube.Client, error) { return nil, failed }, Namespace: namespace}, finds, 0},
+		"failed":       {&Factory{Client: client, Namespace: namespace}, fails, 0},
 	} {
-		words, directive := Cluster(tt.f, tt.find)(command(t), nil, "")
+		words, directive := completeFromCluster(tt.f, tt.find)(command(t), nil, "")
 		if len(words) != tt.want || directive != cobra.ShellCompDirectiveNoFileComp {
 			t.Errorf("%s: got %q, %v", name, words, directive)
 		}
@@ -75,10 +74,10 @@ func TestClusterIsSilent(t *testing.T) {
 func TestClusterIsBrief(t *testing.T) {
 	released := make(chan struct{})
 	defer close(released)
-	f := &factory.Factory{Namespace: func() (string, error) { return "", nil }, Client: func() (*kube.Client, error) { <-released; return nil, errors.New("late") }}
+	f := &Factory{Namespace: func() (string, error) { return "", nil }, Client: func() (*kube.Client, error) { <-released; return nil, errors.New("late") }}
 	start := time.Now()
-	words, _ := Cluster(f, nil)(command(t), nil, "")
-	if took := time.Since(start); words != nil || took > Budget+time.Second {
+	words, _ := completeFromCluster(f, nil)(command(t), nil, "")
+	if took := time.Since(start); words != nil || took > completionBudget+time.Second {
 		t.Errorf("got %q after %v", words, took)
 	}
 }
@@ -92,24 +91,24 @@ func partial(names ...string) *metav1.PartialObjectMetadataList {
 }
 
 // Kinds are mixed, and those that are not served, or not for this user, are left out.
-func TestNames(t *testing.T) {
+func TestCompleteNames(t *testing.T) {
 	s := kubetest.New(t)
 	s.Answer("GET /api/v1/namespaces", 200, partial("research", "default"))
 	s.Answer("GET /apis/scheduling.volcano.sh/v1beta1/queues", 200, partial("vision"))
 	s.Answer("GET /apis/kueue.x-k8s.io/v1beta2/namespaces/research/localqueues", 200, partial("team", "vision"))
 	s.Refuse("GET /apis/scheduling.run.ai/v2/queues", 403, metav1.StatusReasonForbidden, "no", nil)
-	f := &factory.Factory{Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
+	f := &Factory{Client: s.Client, Namespace: func() (string, error) { return "research", nil }}
 	for _, tt := range []struct {
-		kinds  []Kind
-		prefix string
-		want   []string
+		complete func(*Factory) cobra.CompletionFunc
+		prefix   string
+		want     []string
 	}{
-		{Namespaces(), "", []string{"default", "research"}},
-		{Namespaces(), "r", []string{"research"}},
-		{Queues(), "", []string{"team\tKueue", "vision\tKueue"}},
-		{Nodes(), "", nil},
+		{CompleteNamespaces, "", []string{"default", "research"}},
+		{CompleteNamespaces, "r", []string{"research"}},
+		{CompleteQueues, "", []string{"team\tKueue", "vision\tKueue"}},
+		{CompleteNodes, "", nil},
 	} {
-		if got, _ := Names(f, tt.kinds)(command(t), nil, tt.prefix); !slices.Equal(got, tt.want) {
+		if got, _ := tt.complete(f)(command(t), nil, tt.prefix); !slices.Equal(got, tt.want) {
 			t.Errorf("got %q, want %q", got, tt.want)
 		}
 	}

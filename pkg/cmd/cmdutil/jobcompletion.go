@@ -1,0 +1,132 @@
+package cmdutil
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/gang/kind"
+)
+
+// CompleteJobs completes job names that are not on the command line yet, with the state of each job; at most max names in all, 0 is
+// no limit. It is silent on errors.
+func CompleteJobs(f *Factory, max int) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if max > 0 && len(args) >= max {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return completeFromCluster(f, findJobs)(cmd, args, prefix)
+	}
+}
+
+// CompleteMembers completes what [ResolveTarget] reads: the name of a job; after pod/, or what is the name of no job, that of a member's pod.
+func CompleteMembers(f *Factory) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) >= 1 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return completeFromCluster(f, func(ctx context.Context, client *kube.Client, namespace string, _ []string) ([]cobra.Completion, error) {
+			return findMembers(ctx, client, namespace, prefix)
+		})(cmd, args, prefix)
+	}
+}
+
+// CompleteRoles completes the roles of the job on the command line, in lower case, with how many members each has.
+func CompleteRoles(f *Factory) cobra.CompletionFunc {
+	return completeFromCluster(f, findRoles)
+}
+
+// findJobs are the names of the jobs that args lack, each with its state. Without the pods the names alone are worth having.
+func findJobs(ctx context.Context, client *kube.Client, namespace string, args []string) ([]cobra.Completion, error) {
+	all, err := jobs.List(ctx, client, namespace, "")
+	if err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, completionBudget/2) // before the time of the whole answer is over
+	defer cancel()
+	pods, unknown := jobs.PodsOfAll(limited, client, namespace, all.Jobs)
+	var found []cobra.Completion
+	for _, job := range all.Jobs {
+		switch name := job.Meta.Name; {
+		case slices.Contains(args, name):
+		case unknown != nil:
+			found = append(found, name)
+		default:
+			found = append(found, cobra.CompletionWithDesc(name, string(job.Summary(pods[job.Meta.UID]).State)))
+		}
+	}
+	return found, nil
+}
+
+// findMembers are the names of jobs, each with its state; after pod/, or where no job begins like that, those of their pods.
+func findMembers(ctx context.Context, client *kube.Client, namespace, prefix string) ([]cobra.Completion, error) {
+	name, byPod := jobs.PodName(prefix)
+	if !byPod {
+		found, err := findJobs(ctx, client, namespace, nil)
+		if err != nil || prefix == "" || slices.ContainsFunc(found, func(w cobra.Completion) bool { return strings.HasPrefix(w, prefix) }) {
+			return found, err
+		}
+	}
+	all, err := jobs.List(ctx, client, namespace, "")
+	if err != nil {
+		return nil, err
+	}
+	pods, err := jobs.PodsOfAll(ctx, client, namespace, all.Jobs)
+	if err != nil {
+		return nil, err
+	}
+	var found []cobra.Completion
+	before := "" // pod/
+	if byPod {
+		before = strings.TrimSuffix(prefix, name)
+	}
+	for _, job := range all.Jobs {
+		for _, m := range job.Members(pods[job.Meta.UID]) {
+			if m.Pod != nil {
+				found = append(found, cobra.CompletionWithDesc(before+m.Pod.Name, string(m.State)))
+			}
+		}
+	}
+	return found, nil
+}
+
+// findRoles are those of the job that args name.
+func findRoles(ctx context.Context, client *kube.Client, namespace string, args []string) ([]cobra.Completion, error) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	if _, byPod := jobs.PodName(args[0]); byPod {
+		return nil, nil // that is a member already
+	}
+	job, err := jobs.Find(ctx, client, namespace, args[0])
+	if err != nil {
+		return nil, err
+	}
+	return rolesOf(job.Object)
+}
+
+func rolesOf(job *unstructured.Unstructured) ([]cobra.Completion, error) {
+	reader, known := kind.ByKind(job.GroupVersionKind().GroupKind())
+	if !known {
+		return nil, nil
+	}
+	read, err := reader.Read(job)
+	if err != nil {
+		return nil, err
+	}
+	var found []cobra.Completion
+	for _, role := range read.Roles {
+		members := fmt.Sprintf("%d members", role.Replicas)
+		if role.Replicas == 1 {
+			members = "1 member"
+		}
+		found = append(found, cobra.CompletionWithDesc(strings.ToLower(role.Name), members))
+	}
+	return found, nil
+}
