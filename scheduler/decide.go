@@ -8,7 +8,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/planner"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
@@ -18,7 +18,7 @@ import (
 // said in the words of the board, where there are some: the engine's say that
 // too few members fit, and not what is missing.
 type decisions struct {
-	store *virtual.Store
+	store *engine.VirtualGroups
 	notes *reasons.Board
 	// report makes an event of the condition of a group.
 	report func(*schedulingv1beta1.PodGroup)
@@ -26,12 +26,12 @@ type decisions struct {
 	touch func(gang.Key)
 }
 
-// GroupCondition implements intercept.Conditions.
+// GroupCondition implements engine.ConditionSink.
 func (d *decisions) GroupCondition(namespace, name, kind string) *metav1.Condition {
 	return d.store.Condition(namespace, name, kind)
 }
 
-// SetCondition implements intercept.Conditions.
+// SetCondition implements engine.ConditionSink.
 func (d *decisions) SetCondition(namespace, name string, condition metav1.Condition) (*schedulingv1beta1.PodGroup, bool) {
 	id := types.NamespacedName{Namespace: namespace, Name: name}
 	if condition.Reason == schedulingv1beta1.PodGroupReasonSchedulerError && planner.Spurious(condition.Message) {
@@ -76,12 +76,12 @@ func (d *decisions) scheduled(id types.NamespacedName) bool {
 // sink is the store of virtual groups. A gang that goes from it is gone or lacks
 // members, and what was found out about its places is void.
 type sink struct {
-	*virtual.Store
+	*engine.VirtualGroups
 	notes *reasons.Board
 }
 
 // Delete implements roster.Sink.
 func (s sink) Delete(namespace, name string) {
-	s.Store.Delete(namespace, name)
+	s.VirtualGroups.Delete(namespace, name)
 	s.notes.Clear(types.NamespacedName{Namespace: namespace, Name: name})
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/gangctl/gangctl/internal/enginetest"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/engine/intercept"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	plannerplugin "github.com/gangctl/gangctl/scheduler/plugins/planner"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
@@ -35,7 +35,7 @@ func TestAGangThatLostAMemberIsTold(t *testing.T) {
 			defer mu.Unlock()
 			told = append(told, condition.Reason+" "+condition.Message)
 		}}
-		c.Through = func(kubernetes.Interface) kubernetes.Interface { return intercept.Client(c.Client, d) }
+		c.Through = func(kubernetes.Interface) kubernetes.Interface { return engine.StatusClient(c.Client, d) }
 		c.Attach = func(engine *upstream.Scheduler) { planner.Attach(engine) }
 	}, enginetest.Plugin{Name: plannerplugin.Name, New: planner.NewPlugin})
 	news := func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(told) }

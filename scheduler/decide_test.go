@@ -14,7 +14,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
@@ -33,7 +33,7 @@ func newScribe(t *testing.T) *scribe {
 	t.Helper()
 	s := &scribe{t: t, id: types.NamespacedName{Namespace: namespace, Name: llama.VirtualName()}, clock: testclock.NewFakePassiveClock(time.Unix(1e9, 0))}
 	s.decisions = &decisions{
-		store: virtual.NewStore(), notes: &reasons.Board{Clock: s.clock}, touch: func(gang.Key) { s.touched++ },
+		store: engine.NewVirtualGroups(), notes: &reasons.Board{Clock: s.clock}, touch: func(gang.Key) { s.touched++ },
 		report: func(group *schedulingv1beta1.PodGroup) {
 			c := apimeta.FindStatusCondition(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
 			s.events, s.at = append(s.events, c.Reason+": "+c.Message), append(s.at, s.clock.Now())

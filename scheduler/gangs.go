@@ -21,8 +21,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/engine/intercept"
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/explainer"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
 	"github.com/gangctl/gangctl/scheduler/groupinformer"
@@ -40,7 +39,7 @@ type gangs struct {
 	factory informers.SharedInformerFactory
 
 	roster  *gangcache.Roster
-	store   *virtual.Store
+	store   *engine.VirtualGroups
 	notes   *reasons.Board
 	members *members
 	feed    *groupinformer.Feed
@@ -55,7 +54,7 @@ type gangs struct {
 
 // gather puts together the gangs of the pods that have one of our names.
 func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, recorder events.EventRecorder, informerName *cache.InformerName) (*gangs, error) {
-	g := &gangs{store: virtual.NewStore(), notes: &reasons.Board{}}
+	g := &gangs{store: engine.NewVirtualGroups(), notes: &reasons.Board{}}
 	g.notes.Changed = func(group types.NamespacedName) {
 		if key, ok := keyOf(group); ok {
 			g.why.Touch(key)
@@ -77,7 +76,7 @@ func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, 
 	g.feed = &groupinformer.Feed{
 		Client: dyn, Custom: custom(), BuiltIn: []groupinformer.BuiltIn{builtIn(client.Discovery())}, Handler: handler, Clock: clock.RealClock{},
 	}
-	g.client = intercept.Client(client, &decisions{store: g.store, notes: g.notes, report: g.status.Decided, touch: g.status.Touch})
+	g.client = engine.StatusClient(client, &decisions{store: g.store, notes: g.notes, report: g.status.Decided, touch: g.status.Touch})
 	g.factory = informers.NewSharedInformerFactoryWithOptions(g.client, 0, informers.WithInformerName(informerName))
 	lacking(g.factory, g.client, informerName)
 	groups := newPaced(cache.NewSharedIndexInformer(g.store, &schedulingv1beta1.PodGroup{}, 0,

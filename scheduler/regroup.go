@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
 )
 
@@ -126,8 +126,8 @@ func (r *regrouped) follow(change gangcache.Change, but types.UID) {
 func (r *regrouped) show(before, pod *corev1.Pod) {
 	view := r.gangs.View(pod)
 	r.sights[pod.UID] = sight{pod, view}
-	was, _ := virtual.GroupOf(before)
-	now, _ := virtual.GroupOf(view)
+	was, _ := engine.GroupOf(before)
+	now, _ := engine.GroupOf(view)
 	for _, handler := range r.handlers {
 		// A pod with a node is not in the queue, and the cache copes by itself.
 		if before.Spec.NodeName != "" || was == now {

@@ -20,7 +20,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// Sink receives the virtual PodGroups; *virtual.Store is one.
+// Sink receives the virtual PodGroups; *engine.VirtualGroups is one.
 type Sink interface {
 	Set(group *schedulingv1beta1.PodGroup)
 	Delete(namespace, name string)

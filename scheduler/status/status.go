@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/engine/retry"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
@@ -105,7 +105,7 @@ type wait struct {
 
 // Complete readies the controller. It must be called before any other method.
 func (c *Controller) Complete() *Controller {
-	c.queue = retry.Queue[gang.Key]()
+	c.queue = engine.NewRetryQueue[gang.Key]()
 	c.waiting, c.doubtful, c.phases = map[gang.Key]wait{}, map[gang.Key]wait{}, map[gang.Key]wait{}
 	c.told, c.fights = map[gang.Key]*reasons.Pace{}, map[gang.Key]*reasons.Pace{}
 	c.ours, c.written, c.silent = map[gang.Key]bool{}, map[gang.Key]written{}, map[gang.Key]silence{}

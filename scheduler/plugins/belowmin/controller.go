@@ -26,7 +26,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/engine/retry"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
@@ -101,7 +101,7 @@ type Controller struct {
 
 // Complete readies the controller. It must be called before any other method.
 func (c *Controller) Complete() *Controller {
-	c.queue = retry.Queue[gang.Key]()
+	c.queue = engine.NewRetryQueue[gang.Key]()
 	c.count = newCounters()
 	c.profiles, c.leaving, c.ways = map[string]Args{}, map[types.NamespacedName]bool{}, map[types.NamespacedName]*way{}
 	c.gangs = map[gang.Key]*state{}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
@@ -116,7 +116,7 @@ func (p *Planner) begin(entity framework.QueuedEntityInfo) {
 // failed looks at why the engine gives a member back, and returns what is to be said of it: of a gang that has no placement the
 // same of all members, whichever of them the engine came to.
 func (p *Planner) failed(pod *corev1.Pod, status *fwk.Status, nominating *fwk.NominatingInfo) *fwk.Status {
-	group, ok := virtual.GroupOf(pod)
+	group, ok := engine.GroupOf(pod)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !ok || p.now == nil || p.now.group != group || !p.now.tries.Has(pod.UID) {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
@@ -26,7 +26,7 @@ type trial struct {
 
 // watch takes down what the engine found for a member.
 func (p *Planner) watch(state fwk.CycleState, pod *corev1.Pod, err error) {
-	group, ok := virtual.GroupOf(pod)
+	group, ok := engine.GroupOf(pod)
 	simulation := state.GetPodGroupSchedulingCycle()
 	p.mu.Lock()
 	defer p.mu.Unlock()
