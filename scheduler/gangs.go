@@ -38,7 +38,7 @@ type gangs struct {
 	client  kubernetes.Interface
 	factory informers.SharedInformerFactory
 
-	roster  *gangcache.Roster
+	roster  *gangcache.Cache
 	store   *engine.VirtualGroups
 	notes   *reasons.Board
 	members *members

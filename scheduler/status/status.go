@@ -46,16 +46,16 @@ const (
 	ReasonDoubtful = "GangDoubtful"
 )
 
-// Gangs is what is known of gangs; *roster.Roster is it.
+// Gangs is what is known of gangs; *gangcache.Cache is it.
 type Gangs interface {
 	// Pods lists the pods of a gang, those that have ended included.
 	Pods(key gang.Key) []*corev1.Pod
-	// Need is how many members it needs; 0 if that is not known.
-	Need(key gang.Key) int32
+	// MinCount returns how many members it needs; 0 if that is not known.
+	MinCount(key gang.Key) int32
 	// Incomplete says why a gang cannot be tried; empty where it can.
 	Incomplete(key gang.Key) string
-	// Doubt says what is odd about its declaration; empty where nothing is.
-	Doubt(key gang.Key) string
+	// Ambiguous returns what is odd about its declaration; empty where nothing is.
+	Ambiguous(key gang.Key) string
 }
 
 // Objects reads the API objects of gangs. The object itself is nil where only
@@ -171,7 +171,7 @@ func (c *Controller) due(texts map[gang.Key]wait, key gang.Key, text string) boo
 
 // doubt tells once what is odd about a gang's declaration.
 func (c *Controller) doubt(key gang.Key, members []*corev1.Pod) {
-	text := c.Gangs.Doubt(key)
+	text := c.Gangs.Ambiguous(key)
 	if text == "" || len(members) == 0 {
 		delete(c.doubtful, key)
 		return

@@ -104,9 +104,9 @@ func (s said) Pods(key gang.Key) []*corev1.Pod {
 	}
 	return s.pods
 }
-func (s said) Need(gang.Key) int32        { return s.need }
+func (s said) MinCount(gang.Key) int32    { return s.need }
 func (s said) Incomplete(gang.Key) string { return s.incomplete }
-func (s said) Doubt(gang.Key) string      { return s.doubt }
+func (s said) Ambiguous(gang.Key) string  { return s.doubt }
 
 // server reads objects back, as the informer's cache would.
 type server struct{ *bench }

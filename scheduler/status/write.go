@@ -73,7 +73,7 @@ func (c *Controller) patchStatus(ctx context.Context, key gang.Key, members []*c
 	}
 	f := facts{
 		version: object.Resource.Version, group: object.Resource.Group, members: len(members),
-		need: max(1, c.Gangs.Need(key)), counts: schedulerplugins.CountPods(c.current(key, members)), now: metav1.NewTime(c.Clock.Now()),
+		need: max(1, c.Gangs.MinCount(key)), counts: schedulerplugins.CountPods(c.current(key, members)), now: metav1.NewTime(c.Clock.Now()),
 	}
 	staying := schedulerplugins.CountPods(schedulerplugins.Staying(members))
 	f.placed = staying.Bound + staying.Succeeded

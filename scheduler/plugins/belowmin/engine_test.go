@@ -39,7 +39,7 @@ func (k known) Pods(gang.Key) (pods []*corev1.Pod) {
 	return pods
 }
 
-func (k known) Standing(key gang.Key) (need, priority int32, ok bool) {
+func (k known) Required(key gang.Key) (count, priority int32, ok bool) {
 	return k.Cluster.Standing(groupOf(key))
 }
 
