@@ -26,7 +26,7 @@ func TestAGangThatLostAMemberIsTold(t *testing.T) {
 	const shortage = "INSUFFICIENT_cpu: 2 of the 3 members that the gang needs fit: 0 of 3 cpu free"
 	var mu sync.Mutex
 	var told []string
-	notes := &reasons.Board{}
+	notes := reasons.New(clock.RealClock{}, nil)
 	planner := plannerplugin.New(notes, nil, clock.RealClock{})
 	c := enginetest.Start(t, func(c *enginetest.Cluster) {
 		d := &decisions{store: c.Groups, notes: notes, touch: func(gang.Key) {}, report: func(group *schedulingv1beta1.PodGroup) {
@@ -63,7 +63,7 @@ func TestAGangThatLostAMemberIsTold(t *testing.T) {
 	if !apimeta.IsStatusConditionTrue(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled) {
 		t.Errorf("that it was scheduled once is not on record any more: %v", group.Status.Conditions)
 	}
-	if _, waits := notes.Said(types.NamespacedName{Namespace: enginetest.Namespace, Name: "labels:a"}); waits {
+	if _, waits := notes.LastReported(types.NamespacedName{Namespace: enginetest.Namespace, Name: "labels:a"}); waits {
 		t.Error("it is said to wait still")
 	}
 }

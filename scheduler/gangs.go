@@ -40,7 +40,7 @@ type gangs struct {
 
 	roster  *gangcache.Cache
 	store   *engine.VirtualGroups
-	notes   *reasons.Board
+	notes   *reasons.Store
 	members *members
 	feed    *groupinformer.Feed
 	status  *status.Controller
@@ -54,12 +54,12 @@ type gangs struct {
 
 // gather puts together the gangs of the pods that have one of our names.
 func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, recorder events.EventRecorder, informerName *cache.InformerName) (*gangs, error) {
-	g := &gangs{store: engine.NewVirtualGroups(), notes: &reasons.Board{}}
-	g.notes.Changed = func(group types.NamespacedName) {
+	g := &gangs{store: engine.NewVirtualGroups()}
+	g.notes = reasons.New(clock.RealClock{}, func(group types.NamespacedName) {
 		if key, ok := keyOf(group); ok {
 			g.why.Touch(key)
 		}
-	}
+	})
 	g.roster = gangcache.New(sink{g.store, g.notes})
 	g.status = &status.Controller{
 		Client: client, Dynamic: dyn, Gangs: g.roster, Word: g.store.Get,
@@ -123,8 +123,8 @@ func (g *gangs) lead() {
 }
 
 // said is what users were told of a gang that was tried and waits.
-func (g *gangs) said(namespace, name string) (reasons.Note, bool) {
-	return g.notes.Said(types.NamespacedName{Namespace: namespace, Name: name})
+func (g *gangs) said(namespace, name string) (reasons.Reason, bool) {
+	return g.notes.LastReported(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
 func fixed(informer cache.SharedIndexInformer) func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {

@@ -84,8 +84,8 @@ func benchOf(t *testing.T, dialect gang.Dialect, resource schema.GroupVersionRes
 		Word: func(string, string) (*schedulingv1beta1.PodGroup, bool) {
 			return &schedulingv1beta1.PodGroup{Status: schedulingv1beta1.PodGroupStatus{Conditions: b.word}}, b.word != nil
 		},
-		Said: func(string, string) (reasons.Note, bool) {
-			return reasons.Note{Finding: answer.Finding{Code: answer.NodesBusy, Message: b.sentence}}, b.sentence != ""
+		Said: func(string, string) (reasons.Reason, bool) {
+			return reasons.Reason{Finding: answer.Finding{Code: answer.NodesBusy, Message: b.sentence}}, b.sentence != ""
 		},
 		Synced:   func() bool { return b.synced },
 		Ours:     func(name string) bool { return slices.Contains(b.names, name) },

@@ -83,7 +83,7 @@ func (c *Controller) patchStatus(ctx context.Context, key gang.Key, members []*c
 	if group, ok := c.Word(key.Namespace, key.VirtualName()); ok {
 		f.word = group.Status.Conditions
 	}
-	if note, ok := c.Said(key.Namespace, key.VirtualName()); ok && !note.Surplus {
+	if note, ok := c.Said(key.Namespace, key.VirtualName()); ok && !note.AboveMin {
 		f.told = note.Text()
 	}
 	status, _, _ := unstructured.NestedMap(u.Object, "status")
