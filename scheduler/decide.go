@@ -8,7 +8,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/planner"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
@@ -18,33 +18,33 @@ import (
 // said in the words of the board, where there are some: the engine's say that
 // too few members fit, and not what is missing.
 type decisions struct {
-	store *virtual.Store
-	notes *reasons.Board
+	store *engine.VirtualGroups
+	notes *reasons.Store
 	// report makes an event of the condition of a group.
 	report func(*schedulingv1beta1.PodGroup)
 	// touch says that the status of a gang may have changed.
 	touch func(gang.Key)
 }
 
-// GroupCondition implements intercept.Conditions.
+// GroupCondition implements engine.ConditionSink.
 func (d *decisions) GroupCondition(namespace, name, kind string) *metav1.Condition {
 	return d.store.Condition(namespace, name, kind)
 }
 
-// SetCondition implements intercept.Conditions.
+// SetCondition implements engine.ConditionSink.
 func (d *decisions) SetCondition(namespace, name string, condition metav1.Condition) (*schedulingv1beta1.PodGroup, bool) {
 	id := types.NamespacedName{Namespace: namespace, Name: name}
 	if condition.Reason == schedulingv1beta1.PodGroupReasonSchedulerError && planner.Spurious(condition.Message) {
 		condition.Reason, condition.Message = schedulingv1beta1.PodGroupReasonUnschedulable, "members that its gang needs have gone"
-		if note, ok := d.notes.Said(id); ok {
+		if note, ok := d.notes.LastReported(id); ok {
 			condition.Message = note.Finding.Message
 		}
 	}
 	waits := condition.Status == metav1.ConditionFalse && condition.Reason == schedulingv1beta1.PodGroupReasonUnschedulable
-	note, fresh, told := d.notes.Told(id)
-	if waits && (!told || note.Need == 0) && !d.scheduled(id) { // nobody has better words than the engine
-		d.notes.Tell(id, reasons.Note{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: condition.Message}}, false)
-		note, fresh, told = d.notes.Told(id)
+	note, fresh, told := d.notes.TakeReport(id)
+	if waits && (!told || note.Required == 0) && !d.scheduled(id) { // nobody has better words than the engine
+		d.notes.Report(id, reasons.Reason{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: condition.Message}}, false)
+		note, fresh, told = d.notes.TakeReport(id)
 	}
 	if waits && told {
 		condition.Message = note.Text()
@@ -58,7 +58,7 @@ func (d *decisions) SetCondition(namespace, name string, condition metav1.Condit
 		}
 	case news:
 		d.report(group)
-	case waits && fresh, !waits && told && !note.Surplus && condition.Status == metav1.ConditionTrue:
+	case waits && fresh, !waits && told && !note.AboveMin && condition.Status == metav1.ConditionTrue:
 		// That a gang was whole once stays on record. Users want to know all the same
 		// that it waits for members, and that it has them.
 		apimeta.SetStatusCondition(&group.Status.Conditions, condition)
@@ -76,12 +76,12 @@ func (d *decisions) scheduled(id types.NamespacedName) bool {
 // sink is the store of virtual groups. A gang that goes from it is gone or lacks
 // members, and what was found out about its places is void.
 type sink struct {
-	*virtual.Store
-	notes *reasons.Board
+	*engine.VirtualGroups
+	notes *reasons.Store
 }
 
 // Delete implements roster.Sink.
 func (s sink) Delete(namespace, name string) {
-	s.Store.Delete(namespace, name)
+	s.VirtualGroups.Delete(namespace, name)
 	s.notes.Clear(types.NamespacedName{Namespace: namespace, Name: name})
 }

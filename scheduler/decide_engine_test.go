@@ -15,7 +15,7 @@ import (
 
 	"github.com/gangctl/gangctl/internal/enginetest"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/engine/intercept"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	plannerplugin "github.com/gangctl/gangctl/scheduler/plugins/planner"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
@@ -26,7 +26,7 @@ func TestAGangThatLostAMemberIsTold(t *testing.T) {
 	const shortage = "INSUFFICIENT_cpu: 2 of the 3 members that the gang needs fit: 0 of 3 cpu free"
 	var mu sync.Mutex
 	var told []string
-	notes := &reasons.Board{}
+	notes := reasons.New(clock.RealClock{}, nil)
 	planner := plannerplugin.New(notes, nil, clock.RealClock{})
 	c := enginetest.Start(t, func(c *enginetest.Cluster) {
 		d := &decisions{store: c.Groups, notes: notes, touch: func(gang.Key) {}, report: func(group *schedulingv1beta1.PodGroup) {
@@ -35,7 +35,7 @@ func TestAGangThatLostAMemberIsTold(t *testing.T) {
 			defer mu.Unlock()
 			told = append(told, condition.Reason+" "+condition.Message)
 		}}
-		c.Through = func(kubernetes.Interface) kubernetes.Interface { return intercept.Client(c.Client, d) }
+		c.Through = func(kubernetes.Interface) kubernetes.Interface { return engine.StatusClient(c.Client, d) }
 		c.Attach = func(engine *upstream.Scheduler) { planner.Attach(engine) }
 	}, enginetest.Plugin{Name: plannerplugin.Name, New: planner.NewPlugin})
 	news := func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(told) }
@@ -63,7 +63,7 @@ func TestAGangThatLostAMemberIsTold(t *testing.T) {
 	if !apimeta.IsStatusConditionTrue(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled) {
 		t.Errorf("that it was scheduled once is not on record any more: %v", group.Status.Conditions)
 	}
-	if _, waits := notes.Said(types.NamespacedName{Namespace: enginetest.Namespace, Name: "labels:a"}); waits {
+	if _, waits := notes.LastReported(types.NamespacedName{Namespace: enginetest.Namespace, Name: "labels:a"}); waits {
 		t.Error("it is said to wait still")
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
@@ -33,7 +33,7 @@ func newScribe(t *testing.T) *scribe {
 	t.Helper()
 	s := &scribe{t: t, id: types.NamespacedName{Namespace: namespace, Name: llama.VirtualName()}, clock: testclock.NewFakePassiveClock(time.Unix(1e9, 0))}
 	s.decisions = &decisions{
-		store: virtual.NewStore(), notes: &reasons.Board{Clock: s.clock}, touch: func(gang.Key) { s.touched++ },
+		store: engine.NewVirtualGroups(), notes: reasons.New(s.clock, nil), touch: func(gang.Key) { s.touched++ },
 		report: func(group *schedulingv1beta1.PodGroup) {
 			c := apimeta.FindStatusCondition(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
 			s.events, s.at = append(s.events, c.Reason+": "+c.Message), append(s.at, s.clock.Now())
@@ -44,14 +44,14 @@ func newScribe(t *testing.T) *scribe {
 	return s
 }
 
-func note(code answer.Code, message string) reasons.Note {
-	return reasons.Note{Finding: answer.Finding{Code: code, Message: message}, Need: 3, Fit: 1}
+func note(code answer.Code, message string) reasons.Reason {
+	return reasons.Reason{Finding: answer.Finding{Code: code, Message: message}, Required: 3, Fit: 1}
 }
 
 // fails is an attempt in vain, as the engine reports it.
-func (s *scribe) fails(note *reasons.Note, engine string) {
+func (s *scribe) fails(note *reasons.Reason, engine string) {
 	if note != nil {
-		s.notes.Tell(s.id, *note, false)
+		s.notes.Report(s.id, *note, false)
 	}
 	s.SetCondition(s.id.Namespace, s.id.Name, metav1.Condition{
 		Type: schedulingv1beta1.PodGroupInitiallyScheduled, Status: metav1.ConditionFalse, Reason: schedulingv1beta1.PodGroupReasonUnschedulable, Message: engine,
@@ -100,7 +100,7 @@ func TestOneEventForEachChange(t *testing.T) {
 	s.starts()
 	s.want("it is whole again", "Scheduled: ")
 	surplus := note(answer.TooBig, "no room for more")
-	surplus.Surplus = true
+	surplus.AboveMin = true
 	s.fails(&surplus, "minCount cannot be satisfied")
 	s.fails(nil, "no room")
 	s.starts()
@@ -145,13 +145,13 @@ func TestWritesAreBounded(t *testing.T) {
 func TestAGangThatIsNotWholeHasNoNote(t *testing.T) {
 	s := newScribe(t)
 	n := note(answer.NodesBusy, "m")
-	s.notes.Post(s.id, n)
+	s.notes.Set(s.id, n)
 	s.fails(&n, "minCount")
 	sink{s.store, s.notes}.Delete(s.id.Namespace, s.id.Name)
 	if _, ok := s.notes.Get(s.id); ok {
 		t.Error("the note is still there")
 	}
-	if _, _, ok := s.notes.Told(s.id); ok {
+	if _, _, ok := s.notes.TakeReport(s.id); ok {
 		t.Error("it is still told")
 	}
 }

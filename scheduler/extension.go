@@ -20,7 +20,7 @@ import (
 // parts are what our plugins share with the rest of the scheduler. There is one
 // of each, however many profiles there are.
 type parts struct {
-	board   *reasons.Board
+	board   *reasons.Store
 	planner *plannerplugin.Planner
 	slots   *replacement.Ledger
 	keeper  *aging.Keeper

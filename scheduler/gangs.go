@@ -21,8 +21,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/engine/intercept"
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/explainer"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
 	"github.com/gangctl/gangctl/scheduler/groupinformer"
@@ -39,9 +38,9 @@ type gangs struct {
 	client  kubernetes.Interface
 	factory informers.SharedInformerFactory
 
-	roster  *gangcache.Roster
-	store   *virtual.Store
-	notes   *reasons.Board
+	roster  *gangcache.Cache
+	store   *engine.VirtualGroups
+	notes   *reasons.Store
 	members *members
 	feed    *groupinformer.Feed
 	status  *status.Controller
@@ -55,12 +54,12 @@ type gangs struct {
 
 // gather puts together the gangs of the pods that have one of our names.
 func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, recorder events.EventRecorder, informerName *cache.InformerName) (*gangs, error) {
-	g := &gangs{store: virtual.NewStore(), notes: &reasons.Board{}}
-	g.notes.Changed = func(group types.NamespacedName) {
+	g := &gangs{store: engine.NewVirtualGroups()}
+	g.notes = reasons.New(clock.RealClock{}, func(group types.NamespacedName) {
 		if key, ok := keyOf(group); ok {
 			g.why.Touch(key)
 		}
-	}
+	})
 	g.roster = gangcache.New(sink{g.store, g.notes})
 	g.status = &status.Controller{
 		Client: client, Dynamic: dyn, Gangs: g.roster, Word: g.store.Get,
@@ -77,7 +76,7 @@ func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, 
 	g.feed = &groupinformer.Feed{
 		Client: dyn, Custom: custom(), BuiltIn: []groupinformer.BuiltIn{builtIn(client.Discovery())}, Handler: handler, Clock: clock.RealClock{},
 	}
-	g.client = intercept.Client(client, &decisions{store: g.store, notes: g.notes, report: g.status.Decided, touch: g.status.Touch})
+	g.client = engine.StatusClient(client, &decisions{store: g.store, notes: g.notes, report: g.status.Decided, touch: g.status.Touch})
 	g.factory = informers.NewSharedInformerFactoryWithOptions(g.client, 0, informers.WithInformerName(informerName))
 	lacking(g.factory, g.client, informerName)
 	groups := newPaced(cache.NewSharedIndexInformer(g.store, &schedulingv1beta1.PodGroup{}, 0,
@@ -124,8 +123,8 @@ func (g *gangs) lead() {
 }
 
 // said is what users were told of a gang that was tried and waits.
-func (g *gangs) said(namespace, name string) (reasons.Note, bool) {
-	return g.notes.Said(types.NamespacedName{Namespace: namespace, Name: name})
+func (g *gangs) said(namespace, name string) (reasons.Reason, bool) {
+	return g.notes.LastReported(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
 func fixed(informer cache.SharedIndexInformer) func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {

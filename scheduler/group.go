@@ -24,7 +24,7 @@ import (
 
 // groupHandler brings the objects of every dialect into the roster.
 type groupHandler struct {
-	roster *gangcache.Roster
+	roster *gangcache.Cache
 	apply  func(func() gangcache.Change)
 }
 
@@ -176,7 +176,7 @@ func (h *groupHandler) setClass(obj any, exists bool) {
 
 // objects are the group objects as the status of gangs is written to them.
 type objects struct {
-	roster *gangcache.Roster
+	roster *gangcache.Cache
 	feed   *groupinformer.Feed
 }
 

@@ -31,13 +31,13 @@ func keepSlots(g *gangs) (*replacement.Ledger, error) {
 // standing is the roster by the names of virtual PodGroups. For a gang that is
 // to be ignored below its minimum nothing is kept.
 type standing struct {
-	roster *gangcache.Roster
+	roster *gangcache.Cache
 	policy *belowmin.Controller
 }
 
 // GroupOf implements slot.Gangs.
 func (s standing) GroupOf(pod *corev1.Pod) (types.NamespacedName, bool) {
-	key, ok := s.roster.Member(pod.UID)
+	key, ok := s.roster.GangOf(pod.UID)
 	return types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()}, ok
 }
 
@@ -50,7 +50,7 @@ func (s standing) Standing(group types.NamespacedName) (need, priority int32, ok
 	if choice, _ := s.policy.Of(key); choice == belowmin.Ignore {
 		return 0, 0, false
 	}
-	return s.roster.Standing(key)
+	return s.roster.Required(key)
 }
 
 // watchPolicy returns what deals with gangs that stay below their minimum. What

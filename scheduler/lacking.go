@@ -11,7 +11,7 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/utils/clock"
 
-	"github.com/gangctl/gangctl/scheduler/engine/absence"
+	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
 // lacking gives the engine informers of the APIs that it watches and that older
@@ -19,7 +19,7 @@ import (
 // taint them since 1.37. It watches all others in versions that are older than
 // 1.30. The engine gets the informers that the factory has.
 func lacking(factory informers.SharedInformerFactory, client kubernetes.Interface, name *cache.InformerName) {
-	devices, served := client.ResourceV1(), absence.Discovery(client.Discovery())
+	devices, served := client.ResourceV1(), engine.DiscoveryServed(client.Discovery())
 	watchOptional(factory, served, name, "resourceclaims", &resourcev1.ResourceClaim{},
 		devices.ResourceClaims(metav1.NamespaceAll), func() *resourcev1.ResourceClaimList { return &resourcev1.ResourceClaimList{} })
 	watchOptional(factory, served, name, "resourceslices", &resourcev1.ResourceSlice{},
@@ -34,10 +34,10 @@ func lacking(factory informers.SharedInformerFactory, client kubernetes.Interfac
 
 // watchOptional has the factory watch a resource of the group resource.k8s.io,
 // if it is served.
-func watchOptional[L absence.List](factory informers.SharedInformerFactory, served absence.Served, name *cache.InformerName,
-	resource string, object runtime.Object, source absence.Source[L], none func() L) {
+func watchOptional[L engine.ListObject](factory informers.SharedInformerFactory, served engine.ServedFunc, name *cache.InformerName,
+	resource string, object runtime.Object, source engine.ListWatchClient[L], none func() L) {
 	gvr := resourcev1.SchemeGroupVersion.WithResource(resource)
-	lister := &absence.Lister[L]{Resource: gvr, Source: source, None: none, Served: served, Clock: clock.RealClock{}}
+	lister := &engine.OptionalLister[L]{Resource: gvr, Client: source, NewList: none, Served: served, Clock: clock.RealClock{}}
 	factory.InformerFor(object, fixed(cache.NewSharedIndexInformerWithOptions(lister, object, cache.SharedIndexInformerOptions{
 		Indexers: cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, Identifier: name.WithResource(gvr),
 	})))

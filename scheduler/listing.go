@@ -46,10 +46,10 @@ func (l listing) Gangs(namespace string) ([]api.Gang, error) {
 		}
 		group := types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()}
 		f := api.Facts{
-			Key: key, Pods: l.roster.Pods(key), MinMember: l.roster.Need(key), Incomplete: l.roster.Incomplete(key),
+			Key: key, Pods: l.roster.Pods(key), MinMember: l.roster.MinCount(key), Incomplete: l.roster.Incomplete(key),
 			Priority: l.roster.Priority(key), Holds: sorted(holds[group]), Reservation: reserved[group],
 		}
-		if need, _, ok := l.roster.Standing(key); ok {
+		if need, _, ok := l.roster.Required(key); ok {
 			f.Need = need
 		}
 		if object, ok := l.roster.Object(key); ok {

@@ -28,7 +28,7 @@ type members struct {
 
 // newMembers brings the pods of our names into the roster; touch is told which
 // gangs changed.
-func newMembers(client kubernetes.Interface, names []string, gangs *gangcache.Roster, touch func(gang.Key)) (*members, error) {
+func newMembers(client kubernetes.Interface, names []string, gangs *gangcache.Cache, touch func(gang.Key)) (*members, error) {
 	m := &members{names: names}
 	pods := coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, cache.Indexers{}, selectPhases("status.phase!=Succeeded,status.phase!=Failed"))
 	if err := pods.SetTransform(trim); err != nil {

@@ -146,7 +146,7 @@ func TestVolcanoGroupsAreAdmittedBeforeTheirPods(t *testing.T) {
 			g.create(g.pod("single", DefaultName))
 			g.waitPlaced("single") // it does work
 			until(t, "the group is known", func() bool {
-				return g.roster.Need(gang.Key{Dialect: gang.Volcano, Namespace: namespace, Name: "g"}) == 2
+				return g.roster.MinCount(gang.Key{Dialect: gang.Volcano, Namespace: namespace, Name: "g"}) == 2
 			})
 			if phase := g.written("g"); phase != "" {
 				t.Errorf("wrote %q to a group of another scheduler", phase)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
 // paceLimit is how long the members of a gang are kept from the engine because
@@ -24,14 +24,14 @@ const paceLimit = time.Second
 // version of them every handler has seen.
 type paced struct {
 	cache.SharedIndexInformer
-	store *virtual.Store
+	store *engine.VirtualGroups
 
 	mu       sync.Mutex
 	advanced *sync.Cond
 	seen     []int64 // by handler
 }
 
-func newPaced(groups cache.SharedIndexInformer, store *virtual.Store) *paced {
+func newPaced(groups cache.SharedIndexInformer, store *engine.VirtualGroups) *paced {
 	p := &paced{SharedIndexInformer: groups, store: store}
 	p.advanced = sync.NewCond(&p.mu)
 	return p

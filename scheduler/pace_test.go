@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
 func TestPace(t *testing.T) {
-	store := virtual.NewStore()
+	store := engine.NewVirtualGroups()
 	groups := newPaced(cache.NewSharedIndexInformer(store, &schedulingv1beta1.PodGroup{}, 0, cache.Indexers{}), store)
 	set := func(priority int32) {
 		store.Set(&schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "g"}, Spec: schedulingv1beta1.PodGroupSpec{Priority: &priority}})

@@ -29,6 +29,6 @@ func (g *gangs) marked(pod *corev1.Pod) (name string, ok bool) {
 	if raw, isPod := obj.(*corev1.Pod); exists && isPod && raw.UID == pod.UID {
 		pod = raw
 	}
-	key, ok := g.roster.Marked(pod)
+	key, ok := g.roster.NamedGang(pod)
 	return key.String(), ok
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
 )
 
@@ -27,7 +27,7 @@ import (
 // happens, and its caches lose such a pod.
 type regrouped struct {
 	cache.SharedIndexInformer
-	gangs *gangcache.Roster
+	gangs *gangcache.Cache
 	ours  func(*corev1.Pod) bool
 	touch func(gang.Key)
 	// settle waits until the engine knows the newest of these virtual groups.
@@ -44,7 +44,7 @@ type regrouped struct {
 // sight is a pod of ours, and the copy of it that the engine was shown last.
 type sight struct{ pod, view *corev1.Pod }
 
-func newRegrouped(pods cache.SharedIndexInformer, gangs *gangcache.Roster, ours func(*corev1.Pod) bool, touch func(gang.Key)) *regrouped {
+func newRegrouped(pods cache.SharedIndexInformer, gangs *gangcache.Cache, ours func(*corev1.Pod) bool, touch func(gang.Key)) *regrouped {
 	return &regrouped{
 		SharedIndexInformer: pods, gangs: gangs, ours: ours, touch: touch,
 		settle: func([]types.NamespacedName) {}, sights: map[types.UID]sight{}, doubts: doubts{}, patience: doubtful,
@@ -102,11 +102,11 @@ func (r *regrouped) apply(change func() gangcache.Change) {
 // follow shows the members anew that a change concerns, but for one whose own
 // event is under way. The caller holds the lock.
 func (r *regrouped) follow(change gangcache.Change, but types.UID) {
-	others := slices.ContainsFunc(change.Shown, func(uid types.UID) bool { return uid != but })
-	if others && len(change.Terms) > 0 {
-		r.settle(change.Terms)
+	others := slices.ContainsFunc(change.Members, func(uid types.UID) bool { return uid != but })
+	if others && len(change.TermsChanged) > 0 {
+		r.settle(change.TermsChanged)
 	}
-	for _, uid := range change.Shown {
+	for _, uid := range change.Members {
 		if uid == but || r.clear(uid) {
 			continue
 		}
@@ -126,8 +126,8 @@ func (r *regrouped) follow(change gangcache.Change, but types.UID) {
 func (r *regrouped) show(before, pod *corev1.Pod) {
 	view := r.gangs.View(pod)
 	r.sights[pod.UID] = sight{pod, view}
-	was, _ := virtual.GroupOf(before)
-	now, _ := virtual.GroupOf(view)
+	was, _ := engine.GroupOf(before)
+	now, _ := engine.GroupOf(view)
 	for _, handler := range r.handlers {
 		// A pod with a node is not in the queue, and the cache copes by itself.
 		if before.Spec.NodeName != "" || was == now {
@@ -148,7 +148,7 @@ func (e podEvents) OnAdd(obj any, initial bool) {
 	defer e.mu.Unlock()
 	if pod, ok := obj.(*corev1.Pod); ok && e.ours(pod) {
 		e.follow(e.gangs.SetPod(pod), pod.UID)
-		if !initial && e.gangs.Doubtful(pod) {
+		if !initial && e.gangs.MayJoin(pod) {
 			e.doubt(pod)
 			return
 		}
@@ -191,7 +191,7 @@ func (e podEvents) OnUpdate(old, obj any) {
 	e.follow(e.gangs.SetPod(pod), pod.UID)
 	if e.doubts[pod.UID] != nil {
 		e.doubts[pod.UID].pod = pod
-		if !e.gangs.Doubtful(pod) {
+		if !e.gangs.MayJoin(pod) {
 			e.clear(pod.UID)
 		}
 		return

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
 )
 
@@ -26,13 +26,13 @@ func newShown(t *testing.T) *shown {
 	s := &shown{}
 	pods := cache.NewSharedIndexInformer(&cache.ListWatch{}, &corev1.Pod{}, 0, cache.Indexers{})
 	ours := func(pod *corev1.Pod) bool { return pod.Spec.SchedulerName != corev1.DefaultSchedulerName }
-	s.podEvents = podEvents{newRegrouped(pods, gangcache.New(virtual.NewStore()), ours, func(gang.Key) {})}
+	s.podEvents = podEvents{newRegrouped(pods, gangcache.New(engine.NewVirtualGroups()), ours, func(gang.Key) {})}
 	note := func(verb string, obj any) {
 		if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			verb, obj = verb+" (missed)", last.Obj
 		}
 		pod := obj.(*corev1.Pod)
-		group, _ := virtual.GroupOf(pod)
+		group, _ := engine.GroupOf(pod)
 		if pod.Spec.Priority != nil && *pod.Spec.Priority != 0 {
 			group.Name += fmt.Sprintf("@%d", *pod.Spec.Priority)
 		}

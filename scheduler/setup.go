@@ -22,9 +22,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 	"k8s.io/utils/clock"
 
-	"github.com/gangctl/gangctl/scheduler/engine/intercept"
-	"github.com/gangctl/gangctl/scheduler/engine/reconnect"
-	"github.com/gangctl/gangctl/scheduler/engine/unanswered"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/aging"
 	"github.com/gangctl/gangctl/scheduler/plugins/preemption"
 	"github.com/gangctl/gangctl/scheduler/record"
@@ -90,7 +88,7 @@ func setup(ctx context.Context, opts *settings) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	binder := unanswered.New(clock.RealClock{})
+	binder := engine.NewBindConfirmer(clock.RealClock{})
 	c.Client, c.InformerFactory = binder.Client(g.client), g.factory
 	p, err := assemble(g, c.ComponentConfig.Profiles)
 	if err != nil {
@@ -119,7 +117,7 @@ func setup(ctx context.Context, opts *settings) (*instance, error) {
 // server soon that was away.
 func clients(config *rest.Config) (kubernetes.Interface, dynamic.Interface, error) {
 	config = rest.AddUserAgent(config, DefaultName) // a copy
-	config.Wrap(reconnect.New(clock.RealClock{}).Wrap)
+	config.Wrap(engine.NewReconnector(clock.RealClock{}).Wrap)
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, nil, err
@@ -130,7 +128,7 @@ func clients(config *rest.Config) (kubernetes.Interface, dynamic.Interface, erro
 
 func newEngine(ctx context.Context, cc *schedulerserverconfig.CompletedConfig, plugins []extension) (*upstream.Scheduler, error) {
 	recorders := profile.RecorderFactory(func(name string) events.EventRecorderLogger {
-		return intercept.Recorder(cc.EventBroadcaster.NewRecorder(name))
+		return engine.FilterMemberEvents(cc.EventBroadcaster.NewRecorder(name))
 	})
 	engine, err := upstream.New(ctx, cc.Client, cc.InformerFactory, cc.DynInformerFactory, recorders,
 		upstream.WithComponentConfigVersion(cc.ComponentConfig.APIVersion),

@@ -11,7 +11,7 @@ import (
 // what the API server said; the rest is added on the way out.
 type viewed struct {
 	cache.Indexer
-	gangs *gangcache.Roster
+	gangs *gangcache.Cache
 }
 
 func (v viewed) view(obj any) any {

@@ -32,8 +32,7 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 
-	"github.com/gangctl/gangctl/scheduler/engine/intercept"
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
 // Profile is the schedulerName of the one profile.
@@ -56,7 +55,7 @@ type Plugin struct {
 // Cluster is an engine and what it schedules.
 type Cluster struct {
 	Client *fake.Clientset
-	Groups *virtual.Store
+	Groups *engine.VirtualGroups
 	Engine *upstream.Scheduler
 	// Pods is the informer that the engine reads. It calls its handlers one
 	// after another, in the order in which they were added.
@@ -76,7 +75,7 @@ func Start(t testing.TB, prepare func(*Cluster), plugins ...Plugin) *Cluster {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.GenericWorkload, true)
 	_, ctx := ktesting.NewTestContext(t)
 	ctx, cancel := context.WithCancel(ctx)
-	c := &Cluster{Client: fake.NewClientset(), Groups: virtual.NewStore(), t: t}
+	c := &Cluster{Client: fake.NewClientset(), Groups: engine.NewVirtualGroups(), t: t}
 	c.Client.PrependReactor("create", "pods", c.Bind)
 	pods := coreinformers.NewFilteredPodInformer(c.Client, metav1.NamespaceAll, 0, cache.Indexers{}, nil)
 	if err := pods.SetTransform(hideLeaving); err != nil {
@@ -91,7 +90,7 @@ func Start(t testing.TB, prepare func(*Cluster), plugins ...Plugin) *Cluster {
 	if prepare != nil {
 		prepare(c)
 	}
-	client := intercept.Client(c.Client, c)
+	client := engine.StatusClient(c.Client, c)
 	if c.Through != nil {
 		client = c.Through(client)
 	}
@@ -174,12 +173,12 @@ func (c *Cluster) Standing(group types.NamespacedName) (need, priority int32, ok
 	return object.Spec.SchedulingPolicy.Gang.MinCount, *object.Spec.Priority, true
 }
 
-// GroupCondition implements intercept.Conditions.
+// GroupCondition implements engine.ConditionSink.
 func (c *Cluster) GroupCondition(namespace, name, kind string) *metav1.Condition {
 	return c.Groups.Condition(namespace, name, kind)
 }
 
-// SetCondition implements intercept.Conditions.
+// SetCondition implements engine.ConditionSink.
 func (c *Cluster) SetCondition(namespace, name string, condition metav1.Condition) (*schedulingv1beta1.PodGroup, bool) {
 	return c.Groups.SetCondition(namespace, name, condition)
 }

@@ -25,7 +25,7 @@ type Facts struct {
 	// Incomplete says why it cannot be tried; empty where it can.
 	Incomplete string
 	// Note is why it was not placed; nil where nothing is known.
-	Note        *reasons.Note
+	Note        *reasons.Reason
 	Holds       []Hold
 	Reservation *Reservation
 }
@@ -49,7 +49,7 @@ func Describe(f Facts) Gang {
 		g.Code, g.Message = codeOf(f), f.Incomplete
 	case f.Note != nil:
 		g.Code, g.Message, g.Shortages, g.Blockers = f.Note.Finding.Code, f.Note.Finding.Message, f.Note.Shortages, f.Note.Blockers
-		g.Need, g.Fit, g.Retry = f.Note.Need, &f.Note.Fit, f.Note.Retry
+		g.Need, g.Fit, g.Retry = f.Note.Required, &f.Note.Fit, f.Note.Retry
 		if next := f.Note.NextAttempt; !next.IsZero() {
 			g.NextAttempt = &next
 		}

@@ -38,7 +38,7 @@ func TestStates(t *testing.T) {
 		return pod
 	}
 	ended := func(name string, phase corev1.PodPhase) *corev1.Pod { return member(name, "n1", phase, 1) }
-	busy := &reasons.Note{Finding: answer.Finding{Code: answer.NodesBusy, Message: "no room"}, Need: 2, Fit: 1}
+	busy := &reasons.Reason{Finding: answer.Finding{Code: answer.NodesBusy, Message: "no room"}, Required: 2, Fit: 1}
 	for name, c := range map[string]struct {
 		facts Facts
 		state State
@@ -78,8 +78,8 @@ func TestDescribeTellsAll(t *testing.T) {
 		Key:    gang.Key{Dialect: gang.Volcano, Namespace: "research", Name: "llama"},
 		Object: &Object{APIVersion: "scheduling.volcano.sh/v1beta1", Kind: "PodGroup", Name: "llama", UID: "u"},
 		Pods:   []*corev1.Pod{member("llama-0", "n1", corev1.PodRunning, 1), member("llama-1", "", corev1.PodPending, 2)}, MinMember: 2, Need: 2, Priority: 7,
-		Note: &reasons.Note{
-			Finding: answer.Finding{Code: answer.ReservedByOthers, Message: "m"}, Need: 2, Fit: 1, Shortages: []reasons.Shortage{{Resource: "cpu", Requested: "2"}},
+		Note: &reasons.Reason{
+			Finding: answer.Finding{Code: answer.ReservedByOthers, Message: "m"}, Required: 2, Fit: 1, Shortages: []reasons.Shortage{{Resource: "cpu", Requested: "2"}},
 			Blockers: []string{"research/bert"}, NextAttempt: next, Retry: "r",
 		},
 		Holds: []Hold{{Node: "n2", Member: "llama-9", Until: next}}, Reservation: &Reservation{Nodes: []string{"n3"}, Since: dawn, Start: &next},

@@ -97,7 +97,7 @@ func (c claims) keys() []gang.Key {
 // resolve says which gang counts: Kubernetes' own field, then an object that
 // exists, then marks that say all by themselves, then an object that is missing
 // yet, then a budget. It depends on which objects there are, so it may change.
-func (r *Roster) resolve(c claims, namespace string) (key gang.Key, ok bool) {
+func (r *Cache) resolve(c claims, namespace string) (key gang.Key, ok bool) {
 	if c.native != (gang.Key{}) {
 		return c.native, true
 	}

@@ -12,27 +12,27 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// Object is what a gang's own API object says.
+// Object is the content of the API object that declares a gang.
 type Object struct {
 	gang.Declaration
-	// GroupKind is that of the object.
+	// GroupKind is the kind of the object.
 	GroupKind schema.GroupKind
-	// Resource is how it is served.
+	// Resource is the resource under which it is served.
 	Resource schema.GroupVersionResource
-	// Unreadable says why the object cannot be understood. Its gang waits then:
-	// a minimum that is not known must not be guessed.
+	// Unreadable is the error of decoding the object. Its gang waits then: a
+	// minimum that is not known must not be guessed.
 	Unreadable error
 }
 
-// Terms are what all members of a gang have in common as the engine sees them:
-// it refuses gangs that differ in it.
+// Terms are the priority and preemption policy of a gang. The engine refuses gangs
+// whose members differ in them.
 type Terms struct {
 	Priority int32
 	// Policy is empty for the default, which is to preempt.
 	Policy corev1.PreemptionPolicy
 }
 
-// object is the one that declares the gang; nil where there is none.
+// object returns the object that declares the gang; nil where there is none.
 func (e *entry) object(dialect gang.Dialect) *Object {
 	if len(e.objects) == 0 {
 		return nil
@@ -53,14 +53,13 @@ func (e *entry) object(dialect gang.Dialect) *Object {
 	return nil
 }
 
-// agree derives the terms on which the members are scheduled together: the
-// object's, or the highest priority of a member and the policy that goes with it.
-func (e *entry) agree(r *Roster, dialect gang.Dialect) Terms {
+// agree derives the terms of the gang: the object's, or the highest priority of a member and the policy that goes with it.
+func (e *entry) agree(c *Cache, dialect gang.Dialect) Terms {
 	if object := e.object(dialect); object != nil {
 		if object.Priority != nil {
 			return normal(Terms{Priority: *object.Priority, Policy: object.PreemptionPolicy})
 		}
-		if terms, ok := r.classes[object.PriorityClass]; ok && object.PriorityClass != "" {
+		if terms, ok := c.classes[object.PriorityClass]; ok && object.PriorityClass != "" {
 			return normal(terms)
 		}
 	}
@@ -84,17 +83,17 @@ func normal(t Terms) Terms {
 	return t
 }
 
-// need is how many members must be there, by what the gang declares; 0 and the
-// reason where that is not known.
-func (e *entry) need(r *Roster, key gang.Key) (need int32, why string) {
+// minCount returns the number of members that the gang declares as its minimum; 0
+// and the reason where that is not known.
+func (e *entry) minCount(c *Cache, key gang.Key) (n int32, why string) {
 	object := e.object(key.Dialect)
 	switch {
 	case object != nil && object.Unreadable != nil:
 		return 0, object.GroupKind.Kind + " " + key.Namespace + "/" + key.Name + " cannot be read: " + object.Unreadable.Error()
 	case object != nil:
 		total := int32(0)
-		for _, n := range object.RoleMin {
-			total += n
+		for _, min := range object.RoleMin {
+			total += min
 		}
 		return max(object.MinMember, total), ""
 	}
@@ -102,26 +101,26 @@ func (e *entry) need(r *Roster, key gang.Key) (need int32, why string) {
 	// worse mistake.
 	var minErr error
 	for _, m := range e.pods[live] {
-		need = max(need, m.min)
+		n = max(n, m.min)
 		if m.minErr != nil {
 			minErr = m.minErr
 		}
 	}
 	switch {
-	case need > 0:
-		return need, ""
+	case n > 0:
+		return n, ""
 	case key.Dialect == gang.Labels && minErr != nil:
 		return 0, "gang " + key.Namespace + "/" + key.Name + " has no minimum: " + minErr.Error()
 	}
-	return 0, r.missing(key)
+	return 0, c.missing(key)
 }
 
-// missing says that a gang's object is, and why that may be so.
-func (r *Roster) missing(key gang.Key) string {
+// missing reports that a gang's object does not exist, and why that may be so.
+func (c *Cache) missing(key gang.Key) string {
 	text := "PodGroup " + key.Namespace + "/" + key.Name + " not found"
 	for _, reader := range Readers() {
 		for _, kind := range reader.Kinds {
-			if problem := r.problems[kind.GroupKind]; reader.Dialect == key.Dialect && problem != "" {
+			if problem := c.problems[kind.GroupKind]; reader.Dialect == key.Dialect && problem != "" {
 				return text + ": " + problem
 			}
 		}
@@ -129,9 +128,9 @@ func (r *Roster) missing(key gang.Key) string {
 	return text
 }
 
-// completed is how many members need no place any more. In a gang without an
-// object nothing tells one run from an earlier one of the same name but the
-// controller of its pods, so there only those of living members' count.
+// completed returns the number of members that have succeeded. A gang without an
+// object can be told from an earlier one of the same name by the controller of its
+// pods only, so there only the pods of live members' controllers count.
 func (e *entry) completed() int32 {
 	if len(e.pods[ended]) == 0 {
 		return 0
@@ -141,27 +140,27 @@ func (e *entry) completed() int32 {
 		owners[m.claims.owner] = true
 	}
 	n := int32(0)
-	for _, rec := range e.pods[ended] {
-		if e.isCompleted(rec) && (len(e.objects) > 0 || owners[rec.claims.owner]) {
+	for _, info := range e.pods[ended] {
+		if e.isCompleted(info) && (len(e.objects) > 0 || owners[info.claims.owner]) {
 			n++
 		}
 	}
 	return n
 }
 
-func (e *entry) isCompleted(rec *record) bool {
-	return rec.pod.Status.Phase == corev1.PodSucceeded && rec.pod.DeletionTimestamp == nil && e.pods[live][rec.pod.UID] == nil
+func (e *entry) isCompleted(info *podInfo) bool {
+	return info.pod.Status.Phase == corev1.PodSucceeded && info.pod.DeletionTimestamp == nil && e.pods[live][info.pod.UID] == nil
 }
 
-// compose derives the virtual PodGroup, or says why there is none.
-func (e *entry) compose(r *Roster, key gang.Key) (group *schedulingv1beta1.PodGroup, why string) {
+// compose derives the virtual PodGroup, or returns why there is none.
+func (e *entry) compose(c *Cache, key gang.Key) (group *schedulingv1beta1.PodGroup, why string) {
 	// A group without members is not shown: its priority is not known yet, and
 	// one that changes under a gang's first attempt fails that attempt.
 	if len(e.pods[live]) == 0 {
 		return nil, "gang " + key.Namespace + "/" + key.Name + " has no pods"
 	}
-	need, why := e.need(r, key)
-	if need == 0 {
+	minCount, why := e.minCount(c, key)
+	if minCount == 0 {
 		return nil, why
 	}
 	if why := e.roleMissing(key); why != "" {
@@ -179,7 +178,7 @@ func (e *entry) compose(r *Roster, key gang.Key) (group *schedulingv1beta1.PodGr
 		// The engine's default evicts members one by one, which breaks a gang.
 		DisruptionMode: &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}},
 		SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{
-			Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: max(1, need-e.completed())},
+			Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: max(1, minCount-e.completed())},
 		},
 	}
 	if object != nil && object.Basic {
@@ -192,8 +191,8 @@ func (e *entry) compose(r *Roster, key gang.Key) (group *schedulingv1beta1.PodGr
 	return group, ""
 }
 
-// roleMissing names a role of which too few pods exist. The engine knows one
-// minimum for all members, so roles are looked at before it sees the gang.
+// roleMissing reports a role of which too few pods exist. The engine knows one
+// minimum for all members, so roles are checked before it sees the gang.
 func (e *entry) roleMissing(key gang.Key) string {
 	object := e.object(key.Dialect)
 	if object == nil || len(object.RoleMin) == 0 {
@@ -203,9 +202,9 @@ func (e *entry) roleMissing(key gang.Key) string {
 	for _, m := range e.pods[live] {
 		have[m.role]++
 	}
-	for _, rec := range e.pods[ended] {
-		if e.isCompleted(rec) {
-			have[rec.role]++
+	for _, info := range e.pods[ended] {
+		if e.isCompleted(info) {
+			have[info.role]++
 		}
 	}
 	roles := make([]string, 0, len(object.RoleMin))
@@ -214,8 +213,8 @@ func (e *entry) roleMissing(key gang.Key) string {
 	}
 	slices.Sort(roles)
 	for _, role := range roles {
-		if need := object.RoleMin[role]; have[role] < need {
-			return waits(key) + exist(have[role], need) + " of role " + role
+		if required := object.RoleMin[role]; have[role] < required {
+			return waits(key) + exist(have[role], required) + " of role " + role
 		}
 	}
 	return ""

@@ -21,8 +21,8 @@ type state struct {
 	classes     map[string]Terms
 }
 
-// listed is a roster that learns everything at once, as after a restart.
-func (s *state) listed() (*Roster, sink) {
+// listed is a cache that learns everything at once, as after a restart.
+func (s *state) listed() (*Cache, sink) {
 	published := sink{}
 	r := New(published)
 	for _, p := range s.live {
@@ -43,7 +43,7 @@ func (s *state) listed() (*Roster, sink) {
 	return r, published
 }
 
-// What the roster publishes depends on what exists, and not on the order in
+// What the cache publishes depends on what exists, and not on the order in
 // which it came to know that: a restart changes nothing.
 func TestOrderDoesNotMatter(t *testing.T) {
 	for seed := range int64(40) {
@@ -54,7 +54,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		views := map[types.UID]*corev1.Pod{} // what the engine was shown last
 		for step := range 120 {
 			change := s.step(random, r)
-			for _, uid := range change.Shown {
+			for _, uid := range change.Members {
 				if p := s.live[uid]; p != nil {
 					views[uid] = r.View(p)
 				}
@@ -80,8 +80,8 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// step does something at random to the state, and tells the roster.
-func (s *state) step(random *rand.Rand, r *Roster) Change {
+// step does something at random to the state, and applies it to the cache.
+func (s *state) step(random *rand.Rand, r *Cache) Change {
 	one := func(options ...string) string { return options[random.Intn(len(options))] }
 	name := one("g", "h")
 	key := gang.Key{Dialect: gang.Dialect(one("scheduler-plugins", "volcano", "kube-batch", "native")), Namespace: "research", Name: name}
@@ -89,7 +89,7 @@ func (s *state) step(random *rand.Rand, r *Roster) Change {
 	switch random.Intn(9) {
 	case 0, 1, 2:
 		p := pod(uid, priority(int32(random.Intn(3))), owned(types.UID(one("job", "other"))), func(p *corev1.Pod) { p.ResourceVersion = fmt.Sprint(random.Int()) })
-		for _, mark := range []func(*corev1.Pod){
+		for _, name := range []func(*corev1.Pod){
 			label("scheduling.x-k8s.io/pod-group", name), note(volcano.GroupAnnotation, name),
 			func(p *corev1.Pod) {
 				label("pod-group.scheduling.sigs.k8s.io/name", name)(p)
@@ -97,7 +97,7 @@ func (s *state) step(random *rand.Rand, r *Roster) Change {
 			}, inField(name),
 		} {
 			if random.Intn(3) == 0 {
-				mark(p)
+				name(p)
 			}
 		}
 		s.live[p.UID] = p

@@ -15,7 +15,7 @@ func TestStrangersAreNamed(t *testing.T) {
 	r.SetPod(pod("a", ofObject, scheduler("gang-scheduler")))
 	c, b := pod("c", ofObject, scheduler("default-scheduler")), pod("b", ofObject, scheduler("volcano"))
 	for _, change := range []Change{r.SetForeign(c), r.SetForeign(b)} {
-		if !slices.Equal(change.Keys, []gang.Key{objectGang}) || len(change.Shown) != 0 {
+		if !slices.Equal(change.Keys, []gang.Key{objectGang}) || len(change.Members) != 0 {
 			t.Errorf("change %+v", change)
 		}
 	}
@@ -49,7 +49,7 @@ func TestStrangersOfNobodyAreNoChange(t *testing.T) {
 
 func TestKeysAreThoseWithPods(t *testing.T) {
 	r := New(sink{})
-	r.SetObject(objectGang, object(objectGang, 3)) // somebody else's, for all that is known
+	r.SetObject(objectGang, object(objectGang, 3)) // maybe another scheduler's
 	if keys := r.Keys(); len(keys) != 0 {
 		t.Errorf("keys %v", keys)
 	}

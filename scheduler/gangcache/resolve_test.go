@@ -47,8 +47,8 @@ func TestWhichGangCounts(t *testing.T) {
 		{"both exist, the name decides", pod("a", annotated, scheduler("kube-batch")), []gang.Dialect{gang.KubeBatch, gang.Volcano}, "", "kube-batch:g"},
 		{"KAI", pod("a", note("pod-group-name", "g")), []gang.Dialect{gang.KAI}, "", "kai:g"},
 		{"a budget", pod("a", owned("job")), nil, "job", "pdb:budget"},
-		{"a budget of somebody else", pod("a", owned("job")), nil, "other", ""},
-		{"a budget and marks", pod("a", owned("job"), ofLabels), nil, "job", "labels:llama"},
+		{"a budget of another controller", pod("a", owned("job")), nil, "other", ""},
+		{"a budget and labels", pod("a", owned("job"), ofLabels), nil, "job", "labels:llama"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -76,8 +76,8 @@ func TestWhichGangCounts(t *testing.T) {
 	}
 }
 
-// replay has a new roster see the objects of another one first, then the pod.
-func replay(pod *corev1.Pod, old *Roster) *Roster {
+// replay has a new cache see the objects of another one first, then the pod.
+func replay(pod *corev1.Pod, old *Cache) *Cache {
 	r := New(sink{})
 	for key, e := range old.gangs {
 		for _, o := range e.objects {
@@ -108,11 +108,11 @@ func TestMembersMoveWithObjects(t *testing.T) {
 		t.Fatalf("published %v, want the labelled gang", published)
 	}
 	change := r.SetObject(objectGang, object(objectGang, 2))
-	if published.min(objectGang) != 2 || len(published) != 1 || len(change.Shown) != 1 {
-		t.Errorf("published %v, shown %v: the object exists now", published, change.Shown)
+	if published.min(objectGang) != 2 || len(published) != 1 || len(change.Members) != 1 {
+		t.Errorf("published %v, shown %v: the object exists now", published, change.Members)
 	}
-	if doubt := r.Doubt(objectGang); !strings.Contains(doubt, "pod a names gangs in several ways: scheduler-plugins llama counts, labels llama does not") {
-		t.Errorf("Doubt = %q", doubt)
+	if ambiguous := r.Ambiguous(objectGang); !strings.Contains(ambiguous, "pod a names gangs in several ways: scheduler-plugins llama counts, labels llama does not") {
+		t.Errorf("Ambiguous = %q", ambiguous)
 	}
 	r.DeleteObjects(podGroups("scheduling.x-k8s.io"))
 	if published.min(labelGang) != 4 || len(published) != 1 {
@@ -130,8 +130,8 @@ func TestMembersMoveWithObjects(t *testing.T) {
 		t.Errorf("published %v: the budget went to another job", published)
 	}
 	r.SetBudget(budget("job"))
-	if change := r.DeleteBudget(pdb, budget("").GroupKind); published.min(pdb) != 0 || len(change.Shown) != 1 {
-		t.Errorf("published %v, shown %v: the budget is gone", published, change.Shown)
+	if change := r.DeleteBudget(pdb, budget("").GroupKind); published.min(pdb) != 0 || len(change.Members) != 1 {
+		t.Errorf("published %v, shown %v: the budget is gone", published, change.Members)
 	}
 }
 
@@ -139,31 +139,31 @@ func TestDoubts(t *testing.T) {
 	r := New(sink{})
 	r.SetObject(objectGang, object(objectGang, 1))
 	r.SetPod(pod("a", ofObject, priority(3)))
-	if doubt := r.Doubt(objectGang); doubt != "" {
-		t.Errorf("Doubt = %q about a plain gang", doubt)
+	if ambiguous := r.Ambiguous(objectGang); ambiguous != "" {
+		t.Errorf("Ambiguous = %q about a plain gang", ambiguous)
 	}
 	classy := object(objectGang, 1)
 	classy.PriorityClass = "gold"
 	r.SetObject(objectGang, classy)
-	if doubt := r.Doubt(objectGang); !strings.Contains(doubt, "PriorityClass gold not found") || !strings.Contains(doubt, "3") {
-		t.Errorf("Doubt = %q", doubt)
+	if ambiguous := r.Ambiguous(objectGang); !strings.Contains(ambiguous, "PriorityClass gold not found") || !strings.Contains(ambiguous, "3") {
+		t.Errorf("Ambiguous = %q", ambiguous)
 	}
 	r.SetClass("gold", Terms{Priority: 9}, true)
-	if doubt := r.Doubt(objectGang); doubt != "" {
-		t.Errorf("Doubt = %q though the class exists", doubt)
+	if ambiguous := r.Ambiguous(objectGang); ambiguous != "" {
+		t.Errorf("Ambiguous = %q though the class exists", ambiguous)
 	}
 	classy.TopologyKey = "rack"
 	r.SetObject(objectGang, classy)
-	if doubt := r.Doubt(objectGang); !strings.Contains(doubt, "rack is not heeded") {
-		t.Errorf("Doubt = %q", doubt)
+	if ambiguous := r.Ambiguous(objectGang); !strings.Contains(ambiguous, "rack is not applied") {
+		t.Errorf("Ambiguous = %q", ambiguous)
 	}
 	r.SetPod(pod("b", ofObject, note(volcano.GroupAnnotation, "other")))
-	if doubt := r.Doubt(objectGang); !strings.Contains(doubt, "volcano other does not") {
-		t.Errorf("Doubt = %q", doubt)
+	if ambiguous := r.Ambiguous(objectGang); !strings.Contains(ambiguous, "volcano other does not") {
+		t.Errorf("Ambiguous = %q", ambiguous)
 	}
 	r.SetPod(pod("n", inField("n"), ofObject))
-	if doubt := r.Doubt(gang.Key{Dialect: gang.Native, Namespace: "research", Name: "n"}); !strings.Contains(doubt, "native n counts, scheduler-plugins llama does not") {
-		t.Errorf("Doubt = %q", doubt)
+	if ambiguous := r.Ambiguous(gang.Key{Dialect: gang.Native, Namespace: "research", Name: "n"}); !strings.Contains(ambiguous, "native n counts, scheduler-plugins llama does not") {
+		t.Errorf("Ambiguous = %q", ambiguous)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestTerms(t *testing.T) {
 	worker := pod("w1", ofObject, never)
 	r.SetPod(worker)
 	change := r.SetPod(pod("launcher", ofObject, priority(100), never))
-	if len(change.Shown) != 3 || len(change.Terms) != 1 {
+	if len(change.Members) != 3 || len(change.TermsChanged) != 1 {
 		t.Errorf("change %+v: the workers' priority rose with the launcher's", change)
 	}
 	want := func(p int32, policy corev1.PreemptionPolicy) {
@@ -201,14 +201,14 @@ func TestTerms(t *testing.T) {
 	r.DeletePod("launcher")
 	r.DeletePod("chief")
 	want(0, "")
-	if change := r.SetPod(pod("w0", ofObject, func(p *corev1.Pod) { p.ResourceVersion = "2" })); len(change.Shown) != 0 {
-		t.Errorf("shown %v though nothing in common changed", change.Shown)
+	if change := r.SetPod(pod("w0", ofObject, func(p *corev1.Pod) { p.ResourceVersion = "2" })); len(change.Members) != 0 {
+		t.Errorf("shown %v though nothing in common changed", change.Members)
 	}
 	o := object(objectGang, 3)
 	o.PriorityClass = "gold"
 	r.SetObject(objectGang, o)
-	if change := r.SetClass("gold", Terms{Priority: 7, Policy: corev1.PreemptNever}, true); len(change.Shown) != 2 {
-		t.Errorf("shown %v: the class of the gang appeared", change.Shown)
+	if change := r.SetClass("gold", Terms{Priority: 7, Policy: corev1.PreemptNever}, true); len(change.Members) != 2 {
+		t.Errorf("shown %v: the class of the gang appeared", change.Members)
 	}
 	want(7, corev1.PreemptNever)
 	declared := int32(8)

@@ -33,12 +33,12 @@ func (c *Controller) fought(key gang.Key, u *unstructured.Unstructured, status m
 		return 0
 	}
 	if c.fights[key] == nil {
-		c.fights[key] = &reasons.Pace{}
+		c.fights[key] = &reasons.Limiter{}
 	}
 	now := c.Clock.Now()
 	if left := c.fights[key].Wait(now); left > 0 {
 		return left
 	}
-	c.fights[key].Said(now)
+	c.fights[key].Record(now)
 	return 0
 }

@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/engine/retry"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
@@ -46,16 +46,16 @@ const (
 	ReasonDoubtful = "GangDoubtful"
 )
 
-// Gangs is what is known of gangs; *roster.Roster is it.
+// Gangs is what is known of gangs; *gangcache.Cache is it.
 type Gangs interface {
 	// Pods lists the pods of a gang, those that have ended included.
 	Pods(key gang.Key) []*corev1.Pod
-	// Need is how many members it needs; 0 if that is not known.
-	Need(key gang.Key) int32
+	// MinCount returns how many members it needs; 0 if that is not known.
+	MinCount(key gang.Key) int32
 	// Incomplete says why a gang cannot be tried; empty where it can.
 	Incomplete(key gang.Key) string
-	// Doubt says what is odd about its declaration; empty where nothing is.
-	Doubt(key gang.Key) string
+	// Ambiguous returns what is odd about its declaration; empty where nothing is.
+	Ambiguous(key gang.Key) string
 }
 
 // Objects reads the API objects of gangs. The object itself is nil where only
@@ -76,7 +76,7 @@ type Controller struct {
 	Word func(namespace, name string) (*schedulingv1beta1.PodGroup, bool)
 	// Said returns what users were told of a gang that was tried and waits; ok is
 	// false for any other.
-	Said func(namespace, name string) (note reasons.Note, ok bool)
+	Said func(namespace, name string) (note reasons.Reason, ok bool)
 	// Synced tells whether every pod and object is known.
 	Synced func() bool
 	// Ours tells the scheduler names that are ours.
@@ -87,12 +87,12 @@ type Controller struct {
 	queue workqueue.TypedRateLimitingInterface[gang.Key]
 	// Touched by the one worker only.
 	waiting  map[gang.Key]wait
-	told     map[gang.Key]*reasons.Pace // how often users were told of a gang that cannot be tried, or is doubtful
+	told     map[gang.Key]*reasons.Limiter // how often users were told of a gang that cannot be tried, or is doubtful
 	doubtful map[gang.Key]wait
 	phases   map[gang.Key]wait // phases that are not worth writing yet
 	ours     map[gang.Key]bool // groups that pods of ours are or were members of
 	written  map[gang.Key]written
-	fights   map[gang.Key]*reasons.Pace // how often a status was written again that somebody else had changed
+	fights   map[gang.Key]*reasons.Limiter // how often a status was written again that somebody else had changed
 	silent   map[gang.Key]silence
 }
 
@@ -105,9 +105,9 @@ type wait struct {
 
 // Complete readies the controller. It must be called before any other method.
 func (c *Controller) Complete() *Controller {
-	c.queue = retry.Queue[gang.Key]()
+	c.queue = engine.NewRetryQueue[gang.Key]()
 	c.waiting, c.doubtful, c.phases = map[gang.Key]wait{}, map[gang.Key]wait{}, map[gang.Key]wait{}
-	c.told, c.fights = map[gang.Key]*reasons.Pace{}, map[gang.Key]*reasons.Pace{}
+	c.told, c.fights = map[gang.Key]*reasons.Limiter{}, map[gang.Key]*reasons.Limiter{}
 	c.ours, c.written, c.silent = map[gang.Key]bool{}, map[gang.Key]written{}, map[gang.Key]silence{}
 	return c
 }
@@ -171,7 +171,7 @@ func (c *Controller) due(texts map[gang.Key]wait, key gang.Key, text string) boo
 
 // doubt tells once what is odd about a gang's declaration.
 func (c *Controller) doubt(key gang.Key, members []*corev1.Pod) {
-	text := c.Gangs.Doubt(key)
+	text := c.Gangs.Ambiguous(key)
 	if text == "" || len(members) == 0 {
 		delete(c.doubtful, key)
 		return
@@ -232,7 +232,7 @@ func (c *Controller) say(texts map[gang.Key]wait, key gang.Key, pods []*corev1.P
 		return false
 	}
 	if c.due(texts, key, text) {
-		c.told[key].Said(c.Clock.Now())
+		c.told[key].Record(c.Clock.Now())
 		c.Recorder.Eventf(c.subject(key, pods), nil, corev1.EventTypeWarning, reason, "Scheduling", "%s", text)
 	}
 	return texts[key].reported
@@ -242,7 +242,7 @@ func (c *Controller) say(texts map[gang.Key]wait, key gang.Key, pods []*corev1.P
 // they were, the gang is looked at again when they may be.
 func (c *Controller) mayTell(key gang.Key) bool {
 	if c.told[key] == nil {
-		c.told[key] = &reasons.Pace{}
+		c.told[key] = &reasons.Limiter{}
 	}
 	left := c.told[key].Wait(c.Clock.Now())
 	if left > 0 {
@@ -256,7 +256,7 @@ func (c *Controller) mayTell(key gang.Key) bool {
 func (c *Controller) untell(key gang.Key) {
 	switch pace := c.told[key]; {
 	case pace == nil:
-	case pace.Over(c.Clock.Now()):
+	case pace.Idle(c.Clock.Now()):
 		delete(c.told, key)
 	default:
 		c.queue.AddAfter(key, time.Minute)

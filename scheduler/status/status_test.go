@@ -84,8 +84,8 @@ func benchOf(t *testing.T, dialect gang.Dialect, resource schema.GroupVersionRes
 		Word: func(string, string) (*schedulingv1beta1.PodGroup, bool) {
 			return &schedulingv1beta1.PodGroup{Status: schedulingv1beta1.PodGroupStatus{Conditions: b.word}}, b.word != nil
 		},
-		Said: func(string, string) (reasons.Note, bool) {
-			return reasons.Note{Finding: answer.Finding{Code: answer.NodesBusy, Message: b.sentence}}, b.sentence != ""
+		Said: func(string, string) (reasons.Reason, bool) {
+			return reasons.Reason{Finding: answer.Finding{Code: answer.NodesBusy, Message: b.sentence}}, b.sentence != ""
 		},
 		Synced:   func() bool { return b.synced },
 		Ours:     func(name string) bool { return slices.Contains(b.names, name) },
@@ -104,9 +104,9 @@ func (s said) Pods(key gang.Key) []*corev1.Pod {
 	}
 	return s.pods
 }
-func (s said) Need(gang.Key) int32        { return s.need }
+func (s said) MinCount(gang.Key) int32    { return s.need }
 func (s said) Incomplete(gang.Key) string { return s.incomplete }
-func (s said) Doubt(gang.Key) string      { return s.doubt }
+func (s said) Ambiguous(gang.Key) string  { return s.doubt }
 
 // server reads objects back, as the informer's cache would.
 type server struct{ *bench }

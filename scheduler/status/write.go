@@ -73,7 +73,7 @@ func (c *Controller) patchStatus(ctx context.Context, key gang.Key, members []*c
 	}
 	f := facts{
 		version: object.Resource.Version, group: object.Resource.Group, members: len(members),
-		need: max(1, c.Gangs.Need(key)), counts: schedulerplugins.CountPods(c.current(key, members)), now: metav1.NewTime(c.Clock.Now()),
+		need: max(1, c.Gangs.MinCount(key)), counts: schedulerplugins.CountPods(c.current(key, members)), now: metav1.NewTime(c.Clock.Now()),
 	}
 	staying := schedulerplugins.CountPods(schedulerplugins.Staying(members))
 	f.placed = staying.Bound + staying.Succeeded
@@ -83,7 +83,7 @@ func (c *Controller) patchStatus(ctx context.Context, key gang.Key, members []*c
 	if group, ok := c.Word(key.Namespace, key.VirtualName()); ok {
 		f.word = group.Status.Conditions
 	}
-	if note, ok := c.Said(key.Namespace, key.VirtualName()); ok && !note.Surplus {
+	if note, ok := c.Said(key.Namespace, key.VirtualName()); ok && !note.AboveMin {
 		f.told = note.Text()
 	}
 	status, _, _ := unstructured.NestedMap(u.Object, "status")

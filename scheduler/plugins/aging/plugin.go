@@ -15,7 +15,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/args"
 )
 
@@ -73,21 +73,21 @@ func (k *Keeper) New(_ context.Context, object runtime.Object, handle fwk.Handle
 	defer k.mu.Unlock()
 	k.after[handle.ProfileName()] = a.After.Duration
 	factory := handle.SharedInformerFactory()
-	k.source = engine{handle: handle, groups: factory.Scheduling().V1beta1().PodGroups().Lister(), pods: factory.Core().V1().Pods().Lister()}
+	k.source = engineSource{handle: handle, groups: factory.Scheduling().V1beta1().PodGroups().Lister(), pods: factory.Core().V1().Pods().Lister()}
 	k.view = k.open(handle)
 	return &Plugin{keeper: k, now: k.clock.Now}, nil
 }
 
-// engine is the source of the keeper of a real engine. Which profile's handle it
+// engineSource is the source of the keeper of a real engine. Which profile's handle it
 // has makes no difference.
-type engine struct {
+type engineSource struct {
 	handle fwk.Handle
 	groups schedulinglisters.PodGroupLister
 	pods   corelisters.PodLister
 }
 
 // Gangs implements Source.
-func (e engine) Gangs() []Gang {
+func (e engineSource) Gangs() []Gang {
 	groups, err := e.groups.List(labels.Everything())
 	if err != nil {
 		return nil // a lister of a cache cannot fail
@@ -104,7 +104,7 @@ func (e engine) Gangs() []Gang {
 }
 
 // Partly implements Source. It does not see what the engine only tries.
-func (e engine) Partly(name types.NamespacedName) bool {
+func (e engineSource) Partly(name types.NamespacedName) bool {
 	group, err := e.groups.PodGroups(name.Namespace).Get(name.Name)
 	if err != nil || group.Spec.SchedulingPolicy.Gang == nil {
 		return false
@@ -118,13 +118,13 @@ func (e engine) Partly(name types.NamespacedName) bool {
 }
 
 // Pending implements Source.
-func (e engine) Pending(pod *corev1.Pod) bool {
+func (e engineSource) Pending(pod *corev1.Pod) bool {
 	now, err := e.pods.Pods(pod.Namespace).Get(pod.Name)
 	return err == nil && now.UID == pod.UID && now.Spec.NodeName == "" && now.DeletionTimestamp == nil
 }
 
 // Wake implements Source.
-func (e engine) Wake(pods map[string]*corev1.Pod) { e.handle.Activate(klog.Background(), pods) }
+func (e engineSource) Wake(pods map[string]*corev1.Pod) { e.handle.Activate(klog.Background(), pods) }
 
 // Name implements framework.Plugin.
 func (p *Plugin) Name() string { return Name }
@@ -212,6 +212,6 @@ func (p *Plugin) SignPod(context.Context, *corev1.Pod) ([]fwk.SignFragment, *fwk
 }
 
 func groupOf(pod *corev1.Pod) types.NamespacedName {
-	group, _ := virtual.GroupOf(pod)
+	group, _ := engine.GroupOf(pod)
 	return group
 }

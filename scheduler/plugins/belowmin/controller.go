@@ -26,7 +26,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/engine/retry"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
@@ -52,15 +52,15 @@ const (
 	ReasonFailed     = "GangPolicyFailed"    // its places cannot be taken
 )
 
-// Gangs is what is known of gangs; *roster.Roster is it.
+// Gangs is what is known of gangs; *gangcache.Cache is it.
 type Gangs interface {
 	// Pods lists the pods of a gang, those that have ended included.
 	Pods(key gang.Key) []*corev1.Pod
 	// Completed is how many members of it need no place any more.
 	Completed(key gang.Key) int32
-	// Standing is how many members must have a place now; ok is false for a gang
+	// Required returns how many members must have a place now; ok is false for a gang
 	// that is not declared.
-	Standing(key gang.Key) (need, priority int32, ok bool)
+	Required(key gang.Key) (count, priority int32, ok bool)
 }
 
 // Objects reads the API objects of gangs. The object itself is nil where only
@@ -101,7 +101,7 @@ type Controller struct {
 
 // Complete readies the controller. It must be called before any other method.
 func (c *Controller) Complete() *Controller {
-	c.queue = retry.Queue[gang.Key]()
+	c.queue = engine.NewRetryQueue[gang.Key]()
 	c.count = newCounters()
 	c.profiles, c.leaving, c.ways = map[string]Args{}, map[types.NamespacedName]bool{}, map[types.NamespacedName]*way{}
 	c.gangs = map[gang.Key]*state{}
@@ -167,7 +167,7 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 		return nil
 	}
 	pods := c.Gangs.Pods(key)
-	need, _, declared := c.Gangs.Standing(key)
+	need, _, declared := c.Gangs.Required(key)
 	s := c.gangs[key]
 	if s == nil {
 		s = &state{}

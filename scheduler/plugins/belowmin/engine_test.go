@@ -21,7 +21,7 @@ import (
 
 	"github.com/gangctl/gangctl/internal/enginetest"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/engine/unanswered"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
 	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
 )
@@ -39,7 +39,7 @@ func (k known) Pods(gang.Key) (pods []*corev1.Pod) {
 	return pods
 }
 
-func (k known) Standing(key gang.Key) (need, priority int32, ok bool) {
+func (k known) Required(key gang.Key) (count, priority int32, ok bool) {
 	return k.Cluster.Standing(groupOf(key))
 }
 
@@ -82,7 +82,7 @@ func startOutage(t *testing.T, args string, bound int) *outage {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		c.Through = unanswered.New(clock.RealClock{}).Client
+		c.Through = engine.NewBindConfirmer(clock.RealClock{}).Client
 		c.Client.PrependReactor("*", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			if !o.away.Load() {
 				return false, nil, nil

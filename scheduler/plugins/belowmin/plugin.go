@@ -9,7 +9,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
 // Name is the plugin's name in a configuration file.
@@ -49,7 +49,7 @@ func (p *Plugin) Name() string { return Name }
 
 // PreFilter implements framework.PreFilterPlugin.
 func (p *Plugin) PreFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	group, ok := virtual.GroupOf(pod)
+	group, ok := engine.GroupOf(pod)
 	if !ok || !p.controller.isLeaving(pod) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
@@ -63,7 +63,7 @@ func (p *Plugin) PreFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod,
 
 // isLeaving tells whether the places of a pod's gang are being taken.
 func (c *Controller) isLeaving(pod *corev1.Pod) bool {
-	group, _ := virtual.GroupOf(pod)
+	group, _ := engine.GroupOf(pod)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.leaving[group]
@@ -75,7 +75,7 @@ func (p *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 // Reserve implements framework.ReservePlugin. While a gang is tried it means
 // nothing: nobody sets out before all are decided on.
 func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
-	if group, ok := virtual.GroupOf(pod); ok && !state.IsPodGroupSchedulingCycle() {
+	if group, ok := engine.GroupOf(pod); ok && !state.IsPodGroupSchedulingCycle() {
 		p.controller.setOut(group, pod.UID)
 	}
 	return nil
@@ -84,14 +84,14 @@ func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Po
 // Unreserve implements framework.ReservePlugin: the member is not bound. The
 // engine's client has made sure of it.
 func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) {
-	if group, ok := virtual.GroupOf(pod); ok && !state.IsPodGroupSchedulingCycle() {
+	if group, ok := engine.GroupOf(pod); ok && !state.IsPodGroupSchedulingCycle() {
 		p.controller.arrive(group, pod.UID)
 	}
 }
 
 // PostBind implements framework.PostBindPlugin: the member is bound.
 func (p *Plugin) PostBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
-	if group, ok := virtual.GroupOf(pod); ok {
+	if group, ok := engine.GroupOf(pod); ok {
 		p.controller.arrive(group, pod.UID)
 	}
 }
@@ -103,6 +103,6 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 
 // SignPod implements framework.SignPlugin.
 func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	group, _ := virtual.GroupOf(pod)
+	group, _ := engine.GroupOf(pod)
 	return []fwk.SignFragment{{Key: Name, Value: group.String()}}, nil
 }

@@ -85,10 +85,10 @@ func jobsClient(jobs ...runtime.Object) *dynamicfake.FakeDynamicClient {
 	return client
 }
 
-// Pods, Standing, Completed and Get implement Gangs and Objects.
+// Pods, Required, Completed and Get implement Gangs and Objects.
 func (w *world) Pods(gang.Key) []*corev1.Pod { return w.pods }
 
-func (w *world) Standing(gang.Key) (need, priority int32, ok bool) { return w.need, 0, w.need > 0 }
+func (w *world) Required(gang.Key) (count, priority int32, ok bool) { return w.need, 0, w.need > 0 }
 
 func (w *world) Completed(gang.Key) int32 { return w.completed }
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
 // Permit implements framework.PermitPlugin. The engine has a member wait for as
@@ -18,7 +18,7 @@ import (
 // enough members.
 func (p *Plugin) Permit(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) (*fwk.Status, time.Duration) {
 	a := attemptOf(state)
-	group, ok := virtual.GroupOf(pod)
+	group, ok := engine.GroupOf(pod)
 	if !ok || a == nil || state.IsPodGroupSchedulingCycle() {
 		return nil, 0
 	}

@@ -25,7 +25,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
 // Name is the plugin's name in a configuration file.
@@ -161,7 +161,7 @@ func (p *Plugin) Name() string { return Name }
 
 // PreEnqueue implements framework.PreEnqueuePlugin.
 func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
-	if group, ok := virtual.GroupOf(pod); ok && p.barrier.backoff.waits(group) {
+	if group, ok := engine.GroupOf(pod); ok && p.barrier.backoff.waits(group) {
 		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "a member of the gang could not be bound; it is tried again after a while")
 	}
 	return nil
@@ -171,7 +171,7 @@ func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
 // are on their way as placed. If they fail, those that it places beside them now
 // would be alone; so a gang is tried again when the last one has come or failed.
 func (p *Plugin) PreFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	group, ok := virtual.GroupOf(pod)
+	group, ok := engine.GroupOf(pod)
 	if !ok || !p.barrier.busy(group, pod) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
@@ -190,7 +190,7 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 
 // SignPod implements framework.SignPlugin: members of one gang are treated alike.
 func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	group, _ := virtual.GroupOf(pod)
+	group, _ := engine.GroupOf(pod)
 	return []fwk.SignFragment{{Key: Name, Value: group.String()}}, nil
 }
 
@@ -203,7 +203,7 @@ func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Po
 	if !state.IsPodGroupSchedulingCycle() && !p.barrier.backoff.exists(pod) {
 		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the pod is gone")
 	}
-	group, ok := virtual.GroupOf(pod)
+	group, ok := engine.GroupOf(pod)
 	if !ok {
 		return nil
 	}
@@ -267,7 +267,7 @@ func nameOf(group types.NamespacedName) string {
 // Unreserve implements framework.ReservePlugin. While a gang is tried it means
 // nothing: everything that is tried is taken back.
 func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) {
-	group, ok := virtual.GroupOf(pod)
+	group, ok := engine.GroupOf(pod)
 	if !ok || state.IsPodGroupSchedulingCycle() {
 		return
 	}
@@ -311,7 +311,7 @@ func (p *Plugin) PreBind(ctx context.Context, state fwk.CycleState, pod *corev1.
 // pass waits until the rest of a pod's gang is ready, too.
 func (p *Plugin) pass(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) error {
 	a := attemptOf(state)
-	group, ok := virtual.GroupOf(pod)
+	group, ok := engine.GroupOf(pod)
 	// PreBindPreFlight is not asked where members are not nominated.
 	if !ok || a == nil || !a.waits() {
 		return nil

@@ -9,7 +9,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/gangctl/gangctl/pkg/placement"
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/args"
 )
 
@@ -56,7 +56,7 @@ func (w *wants) Clone() fwk.StateData { return w }
 // PreScore implements fwk.PreScorePlugin.
 func (p *Plugin) PreScore(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) *fwk.Status {
 	w := &wants{accelerators: map[corev1.ResourceName]int64{}}
-	w.gang, _ = virtual.GroupOf(pod)
+	w.gang, _ = engine.GroupOf(pod)
 	for name, quantity := range placement.Request(pod) {
 		amount := placement.Amount(name, quantity)
 		switch {
@@ -110,7 +110,7 @@ func (p *Plugin) ScoreExtensions() fwk.ScoreExtensions { return nil }
 
 // SignPod implements fwk.SignPlugin. What a pod asks for is signed by others.
 func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	group, _ := virtual.GroupOf(pod)
+	group, _ := engine.GroupOf(pod)
 	return []fwk.SignFragment{{Key: Name, Value: group.String()}}, nil
 }
 
@@ -149,7 +149,7 @@ func (p *Plugin) hasAccelerators(node fwk.NodeInfo) bool {
 
 func hasMember(node fwk.NodeInfo, gang types.NamespacedName) bool {
 	for _, info := range node.GetPods() {
-		if group, ok := virtual.GroupOf(info.GetPod()); ok && group == gang {
+		if group, ok := engine.GroupOf(info.GetPod()); ok && group == gang {
 			return true
 		}
 	}

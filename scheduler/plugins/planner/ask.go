@@ -64,7 +64,7 @@ func (q Question) Member(a placement.Assignment) *corev1.Pod {
 }
 
 // foretell adds to a note that room is being made for the gang.
-func (p *Planner) foretell(group types.NamespacedName, note *reasons.Note) *reasons.Note {
+func (p *Planner) foretell(group types.NamespacedName, note *reasons.Reason) *reasons.Reason {
 	if note == nil || p.Outlook == nil {
 		return note
 	}

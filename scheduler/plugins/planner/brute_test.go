@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/clock"
 )
 
 // instance is a small cluster and a gang of up to three roles.
@@ -178,7 +179,7 @@ func TestPlacesWhatBruteForceCanPlace(t *testing.T) {
 		for shard := range shards {
 			t.Run(fmt.Sprint(shard), func(t *testing.T) {
 				t.Parallel()
-				planned, greedy := newRig(t), startRig(t, false)
+				planned, greedy := newRig(t), startRig(t, false, clock.RealClock{})
 				for i := shard; i < instances; i += shards {
 					in := randomInstance(rand.New(rand.NewPCG(uint64(i), 26)))
 					want := in.possible()

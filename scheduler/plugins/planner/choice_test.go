@@ -107,7 +107,7 @@ func TestSurplus(t *testing.T) {
 	}
 	r.eventually("four of five get nodes", func() bool { return len(r.places()) == 4 })
 	note := r.parked("g")
-	if note.Fit != 4 || note.Need != 5 {
+	if note.Fit != 4 || note.Required != 5 {
 		t.Errorf("note %+v", note)
 	}
 	r.node("n2", "nvidia.com/gpu", "4")

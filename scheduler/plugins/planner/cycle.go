@@ -14,8 +14,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
@@ -42,7 +41,7 @@ type cycle struct {
 
 	tried trial
 	// note is what is known of a gang that was not placed, said what its users are told, which may be put off for again.
-	note, said *reasons.Note
+	note, said *reasons.Reason
 	again      time.Duration
 }
 
@@ -117,14 +116,14 @@ func (p *Planner) begin(entity framework.QueuedEntityInfo) {
 // failed looks at why the engine gives a member back, and returns what is to be said of it: of a gang that has no placement the
 // same of all members, whichever of them the engine came to.
 func (p *Planner) failed(pod *corev1.Pod, status *fwk.Status, nominating *fwk.NominatingInfo) *fwk.Status {
-	group, ok := virtual.GroupOf(pod)
+	group, ok := engine.GroupOf(pod)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !ok || p.now == nil || p.now.group != group || !p.now.tries.Has(pod.UID) {
 		return status // a binding of an attempt before may fail as late as this
 	}
 	if isSpurious(status) {
-		p.board.Tell(group, reasons.Note{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: p.now.why()}}, false)
+		p.board.Report(group, reasons.Reason{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: p.now.why()}}, false)
 		return p.now.memberRefusal(pod, p.nodes())
 	}
 	if !status.IsRejected() {
@@ -144,7 +143,7 @@ func (p *Planner) failed(pod *corev1.Pod, status *fwk.Status, nominating *fwk.No
 	if errors.As(status.AsError(), &refused) && !p.now.verdict.isProven() {
 		fit.Diagnosis = refused.Diagnosis
 	}
-	fit.NumAllNodes, fit.Diagnosis.PreFilterMsg = note.Among, note.Sentence()
+	fit.NumAllNodes, fit.Diagnosis.PreFilterMsg = note.Nodes, note.Sentence()
 	return fwk.NewStatus(fwk.Unschedulable).WithError(fit)
 }
 
@@ -210,11 +209,11 @@ func (p *Planner) close() []*memo {
 }
 
 // report leaves on the board what is known of a gang that waits, and takes it off when it waits no more.
-func (p *Planner) report(group types.NamespacedName, note *reasons.Note, status *fwk.Status) {
+func (p *Planner) report(group types.NamespacedName, note *reasons.Reason, status *fwk.Status) {
 	switch {
 	case status.IsSuccess():
 		p.board.Clear(group)
 	case status.IsRejected() && note != nil:
-		p.board.Post(group, *note)
+		p.board.Set(group, *note)
 	}
 }

@@ -37,13 +37,13 @@ type room struct {
 var fixed = placement.Constraints{}.Insert(placement.NodeName, placement.NodeSelector, placement.NodeAffinity, placement.Taint, placement.Cordon, placement.NotReady, placement.Deleting, placement.VolumeZone, placement.VolumeNode)
 
 // explain puts a proof into words.
-func (q *inquiry) explain(proof placement.Result, claimed bool) *reasons.Note {
+func (q *inquiry) explain(proof placement.Result, claimed bool) *reasons.Reason {
 	r := q.look(proof)
 	code, verdict, who, message := q.reason(proof, r)
 	finding := answer.Finding{Code: code, Stage: answer.StagePlacement, Verdict: verdict, Who: who, Never: verdict == answer.Blocked, Message: message}
 	finding.Details = append(finding.Details, fmt.Sprintf("%d of %d members fit now", q.fit(proof), q.gang.Total()))
 	finding.Facts = r.facts(proof)
-	note := &reasons.Note{Finding: finding, Need: q.gang.MinMember, Fit: q.fit(proof)}
+	note := &reasons.Reason{Finding: finding, Required: q.gang.MinMember, Fit: q.fit(proof)}
 	if r.need > r.sum {
 		note.Shortages = []reasons.Shortage{{
 			Resource:  string(r.name),
@@ -59,7 +59,7 @@ func (q *inquiry) explain(proof placement.Result, claimed bool) *reasons.Note {
 
 // keptFrom reads like: room is held for the replacement of research/llama-3 (gang research/llama) until 12:00:00 UTC on n1. It
 // names who it is kept for in the note, too.
-func (q *inquiry) keptFrom(note *reasons.Note) string {
+func (q *inquiry) keptFrom(note *reasons.Reason) string {
 	nodes := map[string][]string{}
 	for _, c := range q.claims {
 		note.Blockers = append(note.Blockers, nameFor(c.For))
@@ -123,14 +123,14 @@ func (q *inquiry) reason(proof placement.Result, r room) (answer.Code, answer.Ve
 func (v *verdict) sentence() string { return v.note.Sentence() }
 
 // explainUnknown says that the search took too long; the engine may still find a placement.
-func (q *inquiry) explainUnknown(found placement.Result) *reasons.Note {
-	return &reasons.Note{
+func (q *inquiry) explainUnknown(found placement.Result) *reasons.Reason {
+	return &reasons.Reason{
 		Finding: answer.Finding{
 			Code: answer.SearchIncomplete, Stage: answer.StagePlacement, Verdict: answer.Waiting, Who: answer.Nobody,
 			Message: fmt.Sprintf("no placement found for all members within %s; there may be one", q.opts.Budget),
 			Facts:   map[string]any{"proof": string(found.Proof)},
 		},
-		Need: q.gang.MinMember, Fit: q.fit(found),
+		Required: q.gang.MinMember, Fit: q.fit(found),
 	}
 }
 

@@ -98,8 +98,8 @@ func TestExplain(t *testing.T) {
 			if note.Finding.Message != c.message {
 				t.Errorf("message %q", note.Finding.Message)
 			}
-			if note.Finding.Code != c.code || note.Fit != c.fit || note.Need != int32(len(c.members)) {
-				t.Errorf("code %s, %d of %d fit", note.Finding.Code, note.Fit, note.Need)
+			if note.Finding.Code != c.code || note.Fit != c.fit || note.Required != int32(len(c.members)) {
+				t.Errorf("code %s, %d of %d fit", note.Finding.Code, note.Fit, note.Required)
 			}
 			if got := fmt.Sprint(note.Shortages); c.short == nil && len(note.Shortages) > 0 || c.short != nil && got != fmt.Sprint([]reasons.Shortage{*c.short}) {
 				t.Errorf("shortages %s, want %v", got, c.short)

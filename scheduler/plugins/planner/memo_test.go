@@ -25,7 +25,7 @@ var group = types.NamespacedName{Namespace: "default", Name: "g"}
 
 func newDesk() *desk {
 	d := &desk{clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
-	d.Planner = New(&reasons.Board{}, nil, d.clock)
+	d.Planner = New(reasons.New(d.clock, nil), nil, d.clock)
 	d.activate = func(_ klog.Logger, pods map[string]*corev1.Pod) {
 		for name := range pods {
 			d.woken = append(d.woken, name)

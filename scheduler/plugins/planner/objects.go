@@ -10,7 +10,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/gangctl/gangctl/pkg/placement"
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
 // objects are what the members refer to, as the engine's own plugins see it.
@@ -83,7 +83,7 @@ func nominated(handle fwk.Handle, nodes []fwk.NodeInfo, group types.NamespacedNa
 	for _, n := range nodes {
 		for _, info := range handle.NominatedPodsForNode(n.Node().Name) {
 			pod := info.GetPod()
-			of, _ := virtual.GroupOf(pod)
+			of, _ := engine.GroupOf(pod)
 			if of == group || priorityOf(pod) < priority {
 				continue
 			}

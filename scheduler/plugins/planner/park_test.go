@@ -39,7 +39,7 @@ func TestParked(t *testing.T) {
 	r.gang("g", 2)
 	r.create(member("g", 0, "nvidia.com/gpu", "2"), member("g", 1, "nvidia.com/gpu", "2"))
 	note := r.parked("g")
-	if note.Finding.Code != answer.NodesBusy || note.Need != 2 || note.Fit != 0 || len(note.Shortages) != 1 {
+	if note.Finding.Code != answer.NodesBusy || note.Required != 2 || note.Fit != 0 || len(note.Shortages) != 1 {
 		t.Errorf("note %+v", note)
 	}
 	r.quiet("nothing happens")

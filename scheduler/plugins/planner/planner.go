@@ -24,7 +24,7 @@ type Planner struct {
 	// Gone is told of every pod that leaves its node, when the engine's cache knows. It may be nil.
 	Gone func(pod *corev1.Pod)
 
-	board    *reasons.Board
+	board    *reasons.Store
 	clock    clock.WithDelayedExecution
 	profiles []schedulerconfig.KubeSchedulerProfile
 	count    counters
@@ -42,7 +42,7 @@ type Planner struct {
 }
 
 // New returns a planner for the profiles of a scheduler.
-func New(notes *reasons.Board, profiles []schedulerconfig.KubeSchedulerProfile, c clock.WithDelayedExecution) *Planner {
+func New(notes *reasons.Store, profiles []schedulerconfig.KubeSchedulerProfile, c clock.WithDelayedExecution) *Planner {
 	return &Planner{
 		board: notes, clock: c, profiles: profiles, count: newCounters(), alone: &placement.Objects{},
 		memos: map[types.NamespacedName]*memo{}, leads: map[types.NamespacedName]types.UID{},

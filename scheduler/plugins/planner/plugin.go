@@ -12,7 +12,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/features"
 
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/args"
 )
 
@@ -50,7 +50,7 @@ func (pl *Plugin) Name() string { return Name }
 
 // PreEnqueue implements fwk.PreEnqueuePlugin: a parked gang is not tried.
 func (pl *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
-	if group, ok := virtual.GroupOf(pod); ok && pl.planner.parked(group) {
+	if group, ok := engine.GroupOf(pod); ok && pl.planner.parked(group) {
 		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "nothing happened since the last attempt that could help its gang")
 	}
 	return nil
@@ -120,7 +120,7 @@ func (pl *Plugin) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod,
 
 // SignPod implements fwk.SignPlugin: what is found for a member holds for its own gang only.
 func (pl *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	group, _ := virtual.GroupOf(pod)
+	group, _ := engine.GroupOf(pod)
 	return []fwk.SignFragment{{Key: Name, Value: group.String()}}, nil
 }
 
@@ -164,7 +164,7 @@ func (p *Planner) judged(c *cycle, v *verdict, asker *corev1.Pod) {
 
 // cycleOf is the attempt that a pod is part of, nil if it is part of none.
 func (p *Planner) cycleOf(pod *corev1.Pod, a Args) *cycle {
-	group, ok := virtual.GroupOf(pod)
+	group, ok := engine.GroupOf(pod)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !ok || p.now == nil || p.now.group != group {

@@ -12,8 +12,7 @@ import (
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
 // queue is the engine's queue. It tells the planner of every event, after the engine's cache has it, so that none can
@@ -42,7 +41,7 @@ func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 // Add implements internalqueue.SchedulingQueue. One more member to choose from may be what a gang needs.
 func (q *queue) Add(ctx context.Context, pod *corev1.Pod) {
 	q.SchedulingQueue.Add(ctx, pod)
-	if group, ok := virtual.GroupOf(pod); ok {
+	if group, ok := engine.GroupOf(pod); ok {
 		q.planner.Wake(group)
 	}
 }
@@ -50,7 +49,7 @@ func (q *queue) Add(ctx context.Context, pod *corev1.Pod) {
 // Update implements internalqueue.SchedulingQueue.
 func (q *queue) Update(ctx context.Context, before, after *corev1.Pod) {
 	q.SchedulingQueue.Update(ctx, before, after)
-	if group, ok := virtual.GroupOf(after); ok && asksDifferently(before, after) {
+	if group, ok := engine.GroupOf(after); ok && asksDifferently(before, after) {
 		q.planner.Wake(group)
 	}
 }

@@ -37,7 +37,6 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
-	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
@@ -89,7 +88,7 @@ type rig struct {
 	api     clienttesting.ObjectTracker // what the client sees
 	engine  *upstream.Scheduler
 	planner *Planner
-	notes   *reasons.Board
+	notes   *reasons.Store
 
 	registry frameworkruntime.Registry
 
@@ -103,12 +102,15 @@ type rig struct {
 type change func(*rig, *schedulerconfig.KubeSchedulerProfile)
 
 // newRig runs the engine with the planner.
-func newRig(t *testing.T, changes ...change) *rig { return startRig(t, true, changes...) }
+func newRig(t *testing.T, changes ...change) *rig {
+	return startRig(t, true, clock.RealClock{}, changes...)
+}
 
-func startRig(t *testing.T, planned bool, changes ...change) *rig {
+// startRig runs the engine, with the planner if planned; reports are timed by a clock.
+func startRig(t *testing.T, planned bool, reports clock.PassiveClock, changes ...change) *rig {
 	t.Helper()
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
-	r := &rig{T: t, client: &fake.Clientset{}, notes: &reasons.Board{}, attempts: map[string]int{}, writes: map[string]int{}, watched: map[string]bool{}}
+	r := &rig{T: t, client: &fake.Clientset{}, notes: reasons.New(reports, nil), attempts: map[string]int{}, writes: map[string]int{}, watched: map[string]bool{}}
 	r.api = &versioned{ObjectTracker: clienttesting.NewObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder())}
 	r.client.AddReactor("*", "*", r.record)
 	r.client.AddReactor("create", "pods", r.bind)
@@ -327,7 +329,7 @@ func (r *rig) bound(names ...string) {
 	})
 }
 
-func (r *rig) parked(gang string) reasons.Note {
+func (r *rig) parked(gang string) reasons.Reason {
 	r.Helper()
 	group := types.NamespacedName{Namespace: "default", Name: gang}
 	r.eventually(gang+" is parked", func() bool { return r.planner.parked(group) })

@@ -11,7 +11,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
@@ -26,7 +26,7 @@ type trial struct {
 
 // watch takes down what the engine found for a member.
 func (p *Planner) watch(state fwk.CycleState, pod *corev1.Pod, err error) {
-	group, ok := virtual.GroupOf(pod)
+	group, ok := engine.GroupOf(pod)
 	simulation := state.GetPodGroupSchedulingCycle()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,27 +59,27 @@ func because(refused *framework.FitError) string {
 }
 
 // say returns what is to be said of a gang that was not placed; nil where that is the engine's. The lock must be held.
-func (p *Planner) say(c *cycle, pod *corev1.Pod) *reasons.Note {
+func (p *Planner) say(c *cycle, pod *corev1.Pod) *reasons.Reason {
 	if c.said != nil {
 		return c.said
 	}
 	if c.note = p.foretell(c.group, c.explain()); c.note == nil {
 		return nil
 	}
-	said, again := p.board.Tell(c.group, *c.note, tells(pod, c.note))
+	said, again := p.board.Report(c.group, *c.note, tells(pod, c.note))
 	c.said, c.again = &said, again
 	return c.said
 }
 
 // tells reports whether a pod says already what a note does.
-func tells(pod *corev1.Pod, note *reasons.Note) bool {
+func tells(pod *corev1.Pod, note *reasons.Reason) bool {
 	_, condition := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled)
 	return condition != nil && condition.Status == corev1.ConditionFalse && strings.Contains(condition.Message, note.Sentence())
 }
 
 // explain is what is known of a gang that was not placed; nil if nothing is, or if the gang has all that it needs and a further
 // member was refused.
-func (c *cycle) explain() *reasons.Note {
+func (c *cycle) explain() *reasons.Reason {
 	v := c.verdict
 	switch {
 	case v == nil:
@@ -91,9 +91,9 @@ func (c *cycle) explain() *reasons.Note {
 	}
 	note := v.note
 	if note == nil { // the plan was refused, or the gang goes where others leave
-		note = &reasons.Note{
-			Finding: answer.Finding{Code: answer.FitsNotPlaced, Stage: answer.StagePlacement, Verdict: answer.Waiting, Who: answer.Nobody},
-			Need:    v.need, Fit: v.bound + c.tried.fitting, Among: v.among, Retry: v.retry,
+		note = &reasons.Reason{
+			Finding:  answer.Finding{Code: answer.FitsNotPlaced, Stage: answer.StagePlacement, Verdict: answer.Waiting, Who: answer.Nobody},
+			Required: v.need, Fit: v.bound + c.tried.fitting, Nodes: v.among, Retry: v.retry,
 		}
 	}
 	if c.tried.refused != "" {

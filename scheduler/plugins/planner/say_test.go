@@ -8,16 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
-
-// withClock gives the board a clock of the test's own.
-func withClock(clock *testclock.FakePassiveClock) change {
-	return func(r *rig, _ *schedulerconfig.KubeSchedulerProfile) { r.notes.Clock = clock }
-}
 
 // Where the planner proves nothing, every member still says what its gang lacks, and what the engine said.
 func TestAGangThatTheEngineRefusesSaysSo(t *testing.T) {
@@ -28,7 +22,7 @@ func TestAGangThatTheEngineRefusesSaysSo(t *testing.T) {
 	r.gang("g", 2)
 	r.create(member("g", 0, "nvidia.com/gpu", "2"), member("g", 1, "nvidia.com/gpu", "2"))
 	note := r.parked("g")
-	if note.Finding.Code != answer.FitsNotPlaced || note.Need != 2 || note.Fit != 1 || note.NextAttempt.IsZero() || !strings.Contains(note.Retry, "after any change") {
+	if note.Finding.Code != answer.FitsNotPlaced || note.Required != 2 || note.Fit != 1 || note.NextAttempt.IsZero() || !strings.Contains(note.Retry, "after any change") {
 		t.Errorf("note %+v", note)
 	}
 	for i := range 2 {
@@ -52,7 +46,7 @@ func TestWithoutAProofBothAreTold(t *testing.T) {
 	p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "rack", WhenUnsatisfiable: corev1.DoNotSchedule}}
 	r.create(p)
 	note := r.parked("g")
-	if note.Need != 1 || note.Fit != 0 || note.Finding.Message == "" {
+	if note.Required != 1 || note.Fit != 0 || note.Finding.Message == "" {
 		t.Errorf("note %+v", note)
 	}
 	r.eventually("the member says so", func() bool {
@@ -71,7 +65,7 @@ func TestASurplusMemberSaysThatItIsOne(t *testing.T) {
 	r.eventually("it is told", func() bool {
 		return strings.Contains(r.says("g-2"), "its gang has the 2 members that it needs, and there is no room for more: ")
 	})
-	if note, news, told := r.notes.Told(types.NamespacedName{Namespace: "default", Name: "g"}); news || told && !note.Surplus {
+	if note, news, told := r.notes.TakeReport(types.NamespacedName{Namespace: "default", Name: "g"}); news || told && !note.AboveMin {
 		t.Errorf("the gang is said to wait: %+v", note)
 	}
 }
@@ -79,7 +73,7 @@ func TestASurplusMemberSaysThatItIsOne(t *testing.T) {
 // Numbers that change at every attempt cost no write at every attempt: count based.
 func TestAFlappingReasonIsNotWritten(t *testing.T) {
 	clock := testclock.NewFakePassiveClock(time.Unix(1e9, 0))
-	r := newRig(t, withClock(clock))
+	r := startRig(t, true, clock)
 	r.node("n1", "cpu", "64")
 	filler := pod("filler", "", "cpu", "15")
 	filler.Spec.NodeName = "n1"

@@ -29,7 +29,7 @@ type verdict struct {
 	claimed bool
 	lacks   map[corev1.ResourceName]int64
 	// note explains a gang for which no placement was found; nil of others.
-	note *reasons.Note
+	note *reasons.Reason
 	// among is the number of nodes that were looked at, bound that of the members with a place, need how many must have one.
 	among       int
 	bound, need int32
@@ -198,9 +198,9 @@ func (q *inquiry) blank() *verdict {
 
 // complete adds to a note what does not depend on why there is no placement.
 func (q *inquiry) complete(v *verdict) {
-	v.note.Among, v.note.Retry, v.note.Surplus = v.among, v.retry, v.bound >= v.need
+	v.note.Nodes, v.note.Retry, v.note.AboveMin = v.among, v.retry, v.bound >= v.need
 	if q.planner.Claims != nil {
-		v.note.Kept = q.planner.Claims.KeptFor(q.cycle.group)
+		v.note.Reserved = q.planner.Claims.KeptFor(q.cycle.group)
 	}
 }
 

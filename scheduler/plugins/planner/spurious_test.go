@@ -33,7 +33,7 @@ func TestAGangThatIsRefusedBeforeAllElse(t *testing.T) {
 	}
 	r.parked("g") // and it is not tried again and again
 	group := types.NamespacedName{Namespace: "default", Name: "g"}
-	if note, ok := r.notes.Said(group); !ok || !strings.Contains(note.Finding.Message, `persistentvolumeclaim "data" not found`) {
+	if note, ok := r.notes.LastReported(group); !ok || !strings.Contains(note.Finding.Message, `persistentvolumeclaim "data" not found`) {
 		t.Errorf("told %+v, %v", note, ok)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
@@ -26,7 +26,7 @@ func (pl *Plugin) membership() func(*corev1.Pod) (Membership, bool) {
 		if brittle {
 			m.Gang, m.Spared = "job "+string(job.UID), p.Jobs == nil || !job.Possible() || p.isSpared(job.UID)
 		}
-		group, in := virtual.GroupOf(pod)
+		group, in := engine.GroupOf(pod)
 		if !in {
 			if p.Marked != nil {
 				if name, ok := p.Marked(pod); ok {
@@ -106,7 +106,7 @@ func describe(units []Unit) string {
 			continue
 		}
 		name := "the gang of pod " + first
-		if group, ok := virtual.GroupOf(u.Pods[0]); ok {
+		if group, ok := engine.GroupOf(u.Pods[0]); ok {
 			name = display(group)
 		} else if job, owned := suspend.Of(u.Pods[0]); owned {
 			name = job.String()

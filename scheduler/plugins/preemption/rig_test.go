@@ -62,7 +62,7 @@ func startWith(t *testing.T, args string, plugins []enginetest.Plugin, jobs ...r
 		t.Fatal(err)
 	}
 	config.Profiles[0].SchedulerName = enginetest.Profile
-	planner := plannerplugin.New(&reasons.Board{}, []schedulerconfig.KubeSchedulerProfile{config.Profiles[0]}, clock.RealClock{})
+	planner := plannerplugin.New(reasons.New(clock.RealClock{}, nil), []schedulerconfig.KubeSchedulerProfile{config.Profiles[0]}, clock.RealClock{})
 	p := New(planner, clock.RealClock{})
 	p.Wake, p.Released = planner.Wake, planner.Released
 	p.Jobs = &suspend.Suspender{

@@ -18,7 +18,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/planner"
 )
 
@@ -44,7 +44,7 @@ const singlePrefix = "pod:"
 
 // keyOf is the name of the gang of a pod, or of the pod if it has none.
 func keyOf(pod *corev1.Pod) types.NamespacedName {
-	if group, ok := virtual.GroupOf(pod); ok {
+	if group, ok := engine.GroupOf(pod); ok {
 		return group
 	}
 	return types.NamespacedName{Namespace: pod.Namespace, Name: singlePrefix + pod.Name}

@@ -14,7 +14,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
 // Hold is a place that is kept for the replacement of a member.
@@ -45,7 +45,7 @@ func (h Hold) Why() string {
 
 // binds tells whether a pod has to leave the place alone.
 func (h Hold) binds(pod *corev1.Pod) bool {
-	group, ok := virtual.GroupOf(pod)
+	group, ok := engine.GroupOf(pod)
 	return (!ok || group != h.Group) && corev1helpers.PodPriority(pod) <= h.Priority
 }
 

@@ -10,7 +10,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/gangctl/gangctl/scheduler/engine/virtual"
+	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
 // Name is the plugin's name in a configuration file.
@@ -66,7 +66,7 @@ func (p *Plugin) Name() string { return Name }
 // PreFilter implements framework.PreFilterPlugin.
 func (p *Plugin) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	holds := p.holds(state)
-	if group, ok := virtual.GroupOf(pod); ok {
+	if group, ok := engine.GroupOf(pod); ok {
 		if own := holds.Of(group); own != nil {
 			state.Write(ownKey, own)
 		}
@@ -153,7 +153,7 @@ func read(state fwk.CycleState, key fwk.StateKey) Holds {
 // Reserve implements framework.ReservePlugin. A gang is first tried on the
 // snapshot; only what is meant is entered.
 func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
-	if group, ok := virtual.GroupOf(pod); ok && !state.IsPodGroupSchedulingCycle() {
+	if group, ok := engine.GroupOf(pod); ok && !state.IsPodGroupSchedulingCycle() {
 		p.ledger.reserve(group, pod, node)
 	}
 	return nil
@@ -161,7 +161,7 @@ func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Po
 
 // Unreserve implements framework.ReservePlugin.
 func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) {
-	if _, ok := virtual.GroupOf(pod); ok && !state.IsPodGroupSchedulingCycle() {
+	if _, ok := engine.GroupOf(pod); ok && !state.IsPodGroupSchedulingCycle() {
 		p.ledger.unreserve(pod)
 	}
 }
@@ -186,6 +186,6 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 // SignPod implements framework.SignPlugin: pods of one gang and one priority
 // have the same holds against them.
 func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	group, _ := virtual.GroupOf(pod)
+	group, _ := engine.GroupOf(pod)
 	return []fwk.SignFragment{{Key: Name, Value: fmt.Sprintf("%s %d", group, corev1helpers.PodPriority(pod))}}, nil
 }

@@ -1,4 +1,4 @@
-package retry
+package engine
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 
 // However long it failed, and whoever else did.
 func TestWhatFailsIsTriedAgainSoon(t *testing.T) {
-	l := limiter[int]()
+	l := retryLimiter[int]()
 	for failure := range 100 {
 		if after := l.When(0); after > 5*time.Second || failure > 10 && after < time.Second {
 			t.Fatalf("failure %d: tried again after %s", failure+1, after)
@@ -25,11 +25,11 @@ func TestWhatFailsIsTriedAgainSoon(t *testing.T) {
 }
 
 func TestAQueueTriesAgain(t *testing.T) {
-	q := Queue[string]()
+	q := NewRetryQueue[string]()
 	defer q.ShutDown()
 	start := time.Now()
 	q.AddRateLimited("a")
-	if item, _ := q.Get(); item != "a" || time.Since(start) < soonest {
-		t.Errorf("%q after %s, want a after %s", item, time.Since(start), soonest)
+	if item, _ := q.Get(); item != "a" || time.Since(start) < minRetryDelay {
+		t.Errorf("%q after %s, want a after %s", item, time.Since(start), minRetryDelay)
 	}
 }

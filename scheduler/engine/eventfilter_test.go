@@ -1,4 +1,4 @@
-package intercept
+package engine
 
 import (
 	"slices"
@@ -10,16 +10,16 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// reasons notes the reasons of the events that get through.
-type reasons struct{ list []string }
+// eventReasons records the reasons of the events that pass.
+type eventReasons struct{ list []string }
 
-func (r *reasons) Eventf(_, _ runtime.Object, _, reason, _, _ string, _ ...any) {
+func (r *eventReasons) Eventf(_, _ runtime.Object, _, reason, _, _ string, _ ...any) {
 	r.list = append(r.list, reason)
 }
 
-func (r *reasons) WithLogger(klog.Logger) events.EventRecorderLogger { return r }
+func (r *eventReasons) WithLogger(klog.Logger) events.EventRecorderLogger { return r }
 
-func TestRecorderSparesMembers(t *testing.T) {
+func TestFilterMemberEvents(t *testing.T) {
 	group := "labels:g"
 	single := &corev1.Pod{}
 	member := &corev1.Pod{Spec: corev1.PodSpec{SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: &group}}}
@@ -32,9 +32,9 @@ func TestRecorderSparesMembers(t *testing.T) {
 		{member, "Scheduled", false}, {member, "FailedScheduling", false},
 		{member, "Preempted", true}, {&corev1.ObjectReference{Kind: "PodGroup"}, "Scheduled", true},
 	} {
-		said := &reasons{}
-		Recorder(said).WithLogger(klog.Background()).Eventf(c.about, nil, corev1.EventTypeNormal, c.reason, "Scheduling", "note")
-		if got := slices.Contains(said.list, c.reason); got != c.passes {
+		passed := &eventReasons{}
+		FilterMemberEvents(passed).WithLogger(klog.Background()).Eventf(c.about, nil, corev1.EventTypeNormal, c.reason, "Scheduling", "note")
+		if got := slices.Contains(passed.list, c.reason); got != c.passes {
 			t.Errorf("%s about a %T (gang %v) passes: %t, want %t", c.reason, c.about, c.about == runtime.Object(member), got, c.passes)
 		}
 	}

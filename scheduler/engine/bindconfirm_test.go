@@ -1,4 +1,4 @@
-package unanswered
+package engine
 
 import (
 	"context"
@@ -25,13 +25,13 @@ import (
 )
 
 var (
-	resource = schema.GroupResource{Resource: "pods"}
-	errLost  = errors.New("EOF")
-	conflict = apierrors.NewConflict(resource, "a", errors.New("it is bound"))
-	broken   = apierrors.NewInternalError(errors.New("etcd: request timed out"))
+	podResource = schema.GroupResource{Resource: "pods"}
+	errLost     = errors.New("EOF")
+	errConflict = apierrors.NewConflict(podResource, "a", errors.New("it is bound"))
+	errInternal = apierrors.NewInternalError(errors.New("etcd: request timed out"))
 )
 
-func pod(uid, node string) *corev1.Pod {
+func bindPod(uid, node string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "a"}, Spec: corev1.PodSpec{NodeName: node}}
 	if uid != "" {
 		p.UID = "b"
@@ -39,7 +39,7 @@ func pod(uid, node string) *corev1.Pod {
 	return p
 }
 
-func bind(ctx context.Context, b *Binder, client kubernetes.Interface) error {
+func bindTo(ctx context.Context, b *BindConfirmer, client kubernetes.Interface) error {
 	return b.Client(client).CoreV1().Pods("ns").Bind(ctx, &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "a"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n1"},
 	}, metav1.CreateOptions{})
@@ -53,17 +53,17 @@ func TestBind(t *testing.T) {
 		fails  bool
 		asks   int
 	}{
-		{"it is bound", nil, pod("", ""), false, 0},
-		{"it is refused", apierrors.NewForbidden(resource, "a", errors.New("no")), pod("", "n1"), true, 0},
-		{"it is gone", apierrors.NewNotFound(resource, "a"), nil, true, 0},
-		{"the answer is lost and it is bound", errLost, pod("", "n1"), false, 1},
-		{"the answer is lost and it is not bound", errLost, pod("", ""), true, 1},
+		{"it is bound", nil, bindPod("", ""), false, 0},
+		{"it is refused", apierrors.NewForbidden(podResource, "a", errors.New("no")), bindPod("", "n1"), true, 0},
+		{"it is gone", apierrors.NewNotFound(podResource, "a"), nil, true, 0},
+		{"the answer is lost and it is bound", errLost, bindPod("", "n1"), false, 1},
+		{"the answer is lost and it is not bound", errLost, bindPod("", ""), true, 1},
 		{"the answer is lost and it is gone", errLost, nil, true, 1},
-		{"the answer is lost and there is another of its name", errLost, pod("b", "n1"), true, 1},
-		{"it is bound already, there", conflict, pod("", "n1"), false, 1},
-		{"it is bound already, elsewhere", conflict, pod("", "n2"), true, 1},
-		{"the server fails after it was bound", broken, pod("", "n1"), false, 1},
-		{"the server fails", broken, pod("", ""), true, 1},
+		{"the answer is lost and there is another of its name", errLost, bindPod("b", "n1"), true, 1},
+		{"it is bound already, there", errConflict, bindPod("", "n1"), false, 1},
+		{"it is bound already, elsewhere", errConflict, bindPod("", "n2"), true, 1},
+		{"the server fails after it was bound", errInternal, bindPod("", "n1"), false, 1},
+		{"the server fails", errInternal, bindPod("", ""), true, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			client := fake.NewClientset()
@@ -71,9 +71,9 @@ func TestBind(t *testing.T) {
 				client = fake.NewClientset(c.pod)
 			}
 			client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.answer })
-			b := New(clock.RealClock{})
+			b := NewBindConfirmer(clock.RealClock{})
 			b.Register(metrics.NewKubeRegistry().MustRegister)
-			if err := bind(t.Context(), b, client); (err != nil) != c.fails || c.fails && !errors.Is(err, c.answer) {
+			if err := bindTo(t.Context(), b, client); (err != nil) != c.fails || c.fails && !errors.Is(err, c.answer) {
 				t.Errorf("got %v", err)
 			}
 			asks := 0
@@ -92,9 +92,9 @@ func TestBind(t *testing.T) {
 	}
 }
 
-func (b *Binder) counted(t *testing.T, result string) int {
+func (b *BindConfirmer) counted(t *testing.T, result string) int {
 	t.Helper()
-	n, err := testutil.GetCounterMetricValue(b.count.unanswered.WithLabelValues(result))
+	n, err := testutil.GetCounterMetricValue(b.unanswered.WithLabelValues(result))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,21 +103,21 @@ func (b *Binder) counted(t *testing.T, result string) int {
 
 // While the server is away nothing is known, and the binding goes on.
 func TestTheServerIsAway(t *testing.T) {
-	client := fake.NewClientset(pod("", "n1"))
+	client := fake.NewClientset(bindPod("", "n1"))
 	client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errLost })
 	away := 3
 	client.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 		away--
 		return away >= 0, nil, fmt.Errorf("connection refused (%d)", away)
 	})
-	if err := bind(t.Context(), New(clock.RealClock{}), client); err != nil || away >= 0 {
+	if err := bindTo(t.Context(), NewBindConfirmer(clock.RealClock{}), client); err != nil || away >= 0 {
 		t.Errorf("got %v, and the server is away for %d more requests", err, away)
 	}
 
 	away = 1 << 30
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := bind(ctx, New(clock.RealClock{}), client); !errors.Is(err, errLost) {
+	if err := bindTo(ctx, NewBindConfirmer(clock.RealClock{}), client); !errors.Is(err, errLost) {
 		t.Errorf("a scheduler that ends is told %v, want the cause", err)
 	}
 }
@@ -138,9 +138,9 @@ func TestARequestThatHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := New(clock.RealClock{})
-	b.limit = 50 * time.Millisecond
-	if err := bind(t.Context(), b, client); !errors.Is(err, context.DeadlineExceeded) {
+	b := NewBindConfirmer(clock.RealClock{})
+	b.timeout = 50 * time.Millisecond
+	if err := bindTo(t.Context(), b, client); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want a timeout", err)
 	}
 }

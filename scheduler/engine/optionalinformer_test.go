@@ -1,4 +1,4 @@
-package absence
+package engine
 
 import (
 	"context"
@@ -19,10 +19,10 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 )
 
-var claims = resourcev1.SchemeGroupVersion.WithResource("resourceclaims")
+var claimResource = resourcev1.SchemeGroupVersion.WithResource("resourceclaims")
 
-// server is an API server that may begin and cease to serve claims.
-type server struct {
+// claimServer is an API server that may begin and cease to serve claims.
+type claimServer struct {
 	t     *testing.T
 	clock *testclock.FakeClock
 	store cache.SharedIndexInformer
@@ -30,17 +30,17 @@ type server struct {
 	mu      sync.Mutex
 	serves  bool
 	broken  error
-	asked   int
+	queries int
 	objects []string
 	watches []*watch.FakeWatcher
 }
 
-// List implements Source.
-func (s *server) List(context.Context, metav1.ListOptions) (*resourcev1.ResourceClaimList, error) {
+// List implements ListWatchClient.
+func (s *claimServer) List(context.Context, metav1.ListOptions) (*resourcev1.ResourceClaimList, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.serves {
-		return nil, apierrors.NewNotFound(claims.GroupResource(), "")
+		return nil, apierrors.NewNotFound(claimResource.GroupResource(), "")
 	}
 	list := &resourcev1.ResourceClaimList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
 	for _, name := range s.objects {
@@ -49,42 +49,42 @@ func (s *server) List(context.Context, metav1.ListOptions) (*resourcev1.Resource
 	return list, nil
 }
 
-// Watch implements Source.
-func (s *server) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+// Watch implements ListWatchClient.
+func (s *claimServer) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.serves {
-		return nil, apierrors.NewNotFound(claims.GroupResource(), "")
+		return nil, apierrors.NewNotFound(claimResource.GroupResource(), "")
 	}
 	w := watch.NewFake()
 	s.watches = append(s.watches, w)
 	return w, nil
 }
 
-func (s *server) served(_ context.Context, resource schema.GroupVersionResource) (bool, error) {
+func (s *claimServer) served(_ context.Context, resource schema.GroupVersionResource) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if resource != claims {
-		return false, fmt.Errorf("asked for %s", resource)
+	if resource != claimResource {
+		return false, fmt.Errorf("queried for %s", resource)
 	}
-	s.asked++
+	s.queries++
 	return s.serves, s.broken
 }
 
 // change does something to the server.
-func (s *server) change(do func()) {
+func (s *claimServer) change(do func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	do()
 }
 
 // start watches a server until the test ends.
-func start(t *testing.T, s *server) *server {
+func start(t *testing.T, s *claimServer) *claimServer {
 	t.Helper()
 	s.t, s.clock = t, testclock.NewFakeClock(time.Unix(1000, 0))
-	lister := &Lister[*resourcev1.ResourceClaimList]{
-		Resource: claims, Source: s, Served: s.served, Clock: s.clock,
-		None: func() *resourcev1.ResourceClaimList { return &resourcev1.ResourceClaimList{} },
+	lister := &OptionalLister[*resourcev1.ResourceClaimList]{
+		Resource: claimResource, Client: s, Served: s.served, Clock: s.clock,
+		NewList: func() *resourcev1.ResourceClaimList { return &resourcev1.ResourceClaimList{} },
 	}
 	s.store = cache.NewSharedIndexInformer(lister, &resourcev1.ResourceClaim{}, 0, cache.Indexers{})
 	var work sync.WaitGroup
@@ -94,7 +94,7 @@ func start(t *testing.T, s *server) *server {
 	return s
 }
 
-func (s *server) eventually(what string, done func() bool) {
+func (s *claimServer) eventually(what string, done func() bool) {
 	s.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -103,31 +103,31 @@ func (s *server) eventually(what string, done func() bool) {
 	}
 }
 
-func (s *server) knows(want ...string) {
+func (s *claimServer) knows(want ...string) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("%q are known", want), func() bool {
 		return s.store.HasSynced() && strings.Join(s.store.GetStore().ListKeys(), " ") == strings.Join(want, " ")
 	})
 }
 
-// recheck lets the time pass after which somebody asks again.
-func (s *server) recheck() {
+// recheck lets the time pass after which discovery is queried again.
+func (s *claimServer) recheck() {
 	s.t.Helper()
-	s.eventually("somebody waits to ask again", s.clock.HasWaiters)
-	s.clock.Step(recheck)
+	s.eventually("a query is due", s.clock.HasWaiters)
+	s.clock.Step(recheckServed)
 }
 
-// A server that does not serve the claims has none, at once; one that was made
+// A server that does not serve claims has none, at once; one that was made
 // to serve them since is listed.
 func TestNotServedThenServed(t *testing.T) {
-	s := start(t, &server{objects: []string{"a"}})
+	s := start(t, &claimServer{objects: []string{"a"}})
 	s.knows()
 	s.change(func() { s.broken = errors.New("away") })
 	s.recheck()
 	s.change(func() { s.broken = nil })
-	asked := s.asked
+	queries := s.queries
 	s.recheck()
-	s.eventually("it is asked again", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.asked > asked })
+	s.eventually("discovery is queried again", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.queries > queries })
 	s.knows()
 	s.change(func() { s.serves = true })
 	s.recheck()
@@ -139,7 +139,7 @@ func TestNotServedThenServed(t *testing.T) {
 
 // Claims that were served are gone when they are not any more.
 func TestServedThenNot(t *testing.T) {
-	s := start(t, &server{serves: true, objects: []string{"a"}})
+	s := start(t, &claimServer{serves: true, objects: []string{"a"}})
 	s.knows("n/a")
 	s.eventually("claims are watched", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.watches) == 1 })
 	s.change(func() { s.serves = false })
@@ -149,8 +149,8 @@ func TestServedThenNot(t *testing.T) {
 
 // Who cannot find out does not say that there is nothing.
 func TestUnknown(t *testing.T) {
-	s := start(t, &server{broken: errors.New("away")})
-	s.eventually("it is asked twice", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.asked >= 2 })
+	s := start(t, &claimServer{broken: errors.New("away")})
+	s.eventually("discovery is queried twice", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.queries >= 2 })
 	if s.store.HasSynced() {
 		t.Error("took an API for absent without knowing")
 	}
@@ -161,9 +161,9 @@ func TestUnknown(t *testing.T) {
 func TestDiscovery(t *testing.T) {
 	client := fake.NewClientset()
 	client.Resources = []*metav1.APIResourceList{{GroupVersion: "resource.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "resourceclaims"}, {Name: "resourceclaims/status"}}}}
-	served := Discovery(client.Discovery())
+	served := DiscoveryServed(client.Discovery())
 	for resource, want := range map[schema.GroupVersionResource]bool{
-		claims: true,
+		claimResource: true,
 		resourcev1.SchemeGroupVersion.WithResource("devicetaintrules"):                    false, // of a newer server
 		{Group: "resource.k8s.io", Version: "v1beta1", Resource: "resourceclaims"}:        false,
 		{Group: "composite.example.com", Version: "v1alpha3", Resource: "resourceclaims"}: false,

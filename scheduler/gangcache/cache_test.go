@@ -19,7 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 )
 
-// sink records what the roster publishes.
+// sink records what the cache publishes.
 type sink map[string]*schedulingv1beta1.PodGroup
 
 func (s sink) Set(group *schedulingv1beta1.PodGroup) { s[group.Namespace+"/"+group.Name] = group }
@@ -125,8 +125,8 @@ func TestAGangNeedsItsObjectAndAMember(t *testing.T) {
 		t.Errorf("still published without members: %v", published)
 	}
 	r.DeleteObjects(llama.GroupKind)
-	if len(r.gangs)+len(r.claimed)+len(r.owned) != 0 {
-		t.Errorf("left behind: %v %v %v", r.gangs, r.claimed, r.owned)
+	if len(r.gangs)+len(r.named)+len(r.owned) != 0 {
+		t.Errorf("left behind: %v %v %v", r.gangs, r.named, r.owned)
 	}
 }
 
@@ -188,8 +188,8 @@ func TestAnUnreadableObjectHasNoMinimum(t *testing.T) {
 		t.Errorf("Incomplete = %q", why)
 	}
 	r.SetPod(pod("a", ofObject, func(p *corev1.Pod) { p.Spec.NodeName = "n1" }))
-	if doubt := r.Doubt(objectGang); !strings.Contains(doubt, "cannot be read") {
-		t.Errorf("Doubt = %q about a gang that runs", doubt)
+	if ambiguous := r.Ambiguous(objectGang); !strings.Contains(ambiguous, "cannot be read") {
+		t.Errorf("Ambiguous = %q about a gang that runs", ambiguous)
 	}
 }
 

@@ -1,4 +1,4 @@
-package virtual
+package engine
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-func group(name string, minCount int32) *schedulingv1beta1.PodGroup {
+func virtualGroup(name string, minCount int32) *schedulingv1beta1.PodGroup {
 	return &schedulingv1beta1.PodGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: name, UID: "1"},
 		Spec: schedulingv1beta1.PodGroupSpec{SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{
@@ -22,7 +22,7 @@ func group(name string, minCount int32) *schedulingv1beta1.PodGroup {
 	}
 }
 
-func listed(t *testing.T, s *Store) *schedulingv1beta1.PodGroupList {
+func listed(t *testing.T, s *VirtualGroups) *schedulingv1beta1.PodGroupList {
 	t.Helper()
 	obj, err := s.ListWithContext(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -32,16 +32,16 @@ func listed(t *testing.T, s *Store) *schedulingv1beta1.PodGroupList {
 }
 
 func TestWatchSeesEveryChangeAfterTheList(t *testing.T) {
-	s := NewStore()
-	s.Set(group("a", 2))
+	s := NewVirtualGroups()
+	s.Set(virtualGroup("a", 2))
 	list := listed(t, s)
-	s.Set(group("b", 3)) // between the list and the watch
+	s.Set(virtualGroup("b", 3)) // between the list and the watch
 	w, err := s.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Stop()
-	s.Set(group("a", 1))
+	s.Set(virtualGroup("a", 1))
 	s.Delete("research", "b")
 	for _, want := range []string{"ADDED b", "MODIFIED a", "DELETED b"} {
 		select {
@@ -56,58 +56,58 @@ func TestWatchSeesEveryChangeAfterTheList(t *testing.T) {
 }
 
 func TestAnEqualSpecIsNoChange(t *testing.T) {
-	s := NewStore()
-	s.Set(group("a", 2))
+	s := NewVirtualGroups()
+	s.Set(virtualGroup("a", 2))
 	before := listed(t, s).ResourceVersion
-	s.Set(group("a", 2))
-	s.Delete("research", "nobody")
+	s.Set(virtualGroup("a", 2))
+	s.Delete("research", "absent")
 	if after := listed(t, s).ResourceVersion; after != before {
 		t.Errorf("resource version went from %s to %s for nothing", before, after)
 	}
 }
 
-func TestSetKeepsTheEnginesWord(t *testing.T) {
-	s := NewStore()
-	s.Set(group("a", 2))
+func TestSetKeepsTheEnginesConditions(t *testing.T) {
+	s := NewVirtualGroups()
+	s.Set(virtualGroup("a", 2))
 	condition := metav1.Condition{Type: schedulingv1beta1.PodGroupInitiallyScheduled, Status: metav1.ConditionFalse, Reason: "Unschedulable", Message: "m"}
-	if _, news := s.SetCondition("research", "a", condition); !news {
-		t.Error("the first condition is no news")
+	if _, changed := s.SetCondition("research", "a", condition); !changed {
+		t.Error("the first condition is no change")
 	}
-	if _, news := s.SetCondition("research", "a", condition); news {
-		t.Error("the same condition is news again")
+	if _, changed := s.SetCondition("research", "a", condition); changed {
+		t.Error("the same condition is a change again")
 	}
-	s.Set(group("a", 1))
+	s.Set(virtualGroup("a", 1))
 	got, ok := s.Get("research", "a")
 	if !ok || len(got.Status.Conditions) != 1 || got.Spec.SchedulingPolicy.Gang.MinCount != 1 {
 		t.Errorf("after a change of spec: %+v", got)
 	}
-	if got, _ := s.SetCondition("research", "nobody", condition); got != nil {
+	if got, _ := s.SetCondition("research", "absent", condition); got != nil {
 		t.Errorf("SetCondition on no group returned %v", got)
 	}
 }
 
 func TestScheduledIsFinal(t *testing.T) {
-	s := NewStore()
-	s.Set(group("a", 2))
+	s := NewVirtualGroups()
+	s.Set(virtualGroup("a", 2))
 	condition := func(status metav1.ConditionStatus) metav1.Condition {
 		return metav1.Condition{Type: schedulingv1beta1.PodGroupInitiallyScheduled, Status: status, Reason: "R"}
 	}
 	s.SetCondition("research", "a", condition(metav1.ConditionTrue))
-	if _, news := s.SetCondition("research", "a", condition(metav1.ConditionFalse)); news {
-		t.Error("a gang that was scheduled is news as unschedulable, because of a surplus member")
+	if _, changed := s.SetCondition("research", "a", condition(metav1.ConditionFalse)); changed {
+		t.Error("a gang that was scheduled is reported as unschedulable, because of a surplus member")
 	}
-	again := group("a", 2)
+	again := virtualGroup("a", 2)
 	again.UID = "2"
 	s.Set(again)
-	if _, news := s.SetCondition("research", "a", condition(metav1.ConditionFalse)); !news {
-		t.Error("a new group of that name inherits what was said of the old one")
+	if _, changed := s.SetCondition("research", "a", condition(metav1.ConditionFalse)); !changed {
+		t.Error("a new group of that name inherits the condition of the old one")
 	}
 }
 
 // The engine falls silent about a group that it finds to be scheduled.
-func TestTheEngineDoesNotSeeItsWord(t *testing.T) {
-	s := NewStore()
-	s.Set(group("a", 2))
+func TestTheEngineDoesNotSeeItsConditions(t *testing.T) {
+	s := NewVirtualGroups()
+	s.Set(virtualGroup("a", 2))
 	before := listed(t, s)
 	w, err := s.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: before.ResourceVersion})
 	if err != nil {
@@ -128,9 +128,9 @@ func TestTheEngineDoesNotSeeItsWord(t *testing.T) {
 }
 
 func TestWatchOfForgottenHistoryExpires(t *testing.T) {
-	s := NewStore()
+	s := NewVirtualGroups()
 	for i := range int32(historyLimit + 1) {
-		s.Set(group("a", i+1))
+		s.Set(virtualGroup("a", i+1))
 	}
 	_, err := s.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "1"})
 	if !apierrors.IsResourceExpired(err) {
@@ -143,7 +143,7 @@ func TestWatchOfForgottenHistoryExpires(t *testing.T) {
 }
 
 func TestStopEndsTheWatch(t *testing.T) {
-	s := NewStore()
+	s := NewVirtualGroups()
 	w, err := s.Watch(metav1.ListOptions{ResourceVersion: listed(t, s).ResourceVersion})
 	if err != nil {
 		t.Fatal(err)
@@ -163,8 +163,8 @@ func TestStopEndsTheWatch(t *testing.T) {
 // An informer is what the store is for: it must sync and follow, also where it
 // is too slow for the history.
 func TestInformerFollowsTheStore(t *testing.T) {
-	s := NewStore()
-	s.Set(group("first", 1))
+	s := NewVirtualGroups()
+	s.Set(virtualGroup("first", 1))
 	informer := cache.NewSharedIndexInformer(s, &schedulingv1beta1.PodGroup{}, 0, cache.Indexers{})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -173,7 +173,7 @@ func TestInformerFollowsTheStore(t *testing.T) {
 		t.Fatal("the informer does not sync")
 	}
 	for i := range 3 * historyLimit {
-		s.Set(group(fmt.Sprintf("g%d", i%7), int32(i+1)))
+		s.Set(virtualGroup(fmt.Sprintf("g%d", i%7), int32(i+1)))
 	}
 	s.Delete("research", "first")
 	want := len(listed(t, s).Items)
@@ -193,4 +193,4 @@ func TestInformerFollowsTheStore(t *testing.T) {
 	t.Errorf("the informer holds %d groups that differ from the store's %d", len(informer.GetStore().List()), want)
 }
 
-var _ watch.Interface = &watcher{}
+var _ watch.Interface = &groupWatch{}

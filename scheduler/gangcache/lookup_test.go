@@ -14,13 +14,13 @@ func TestPriority(t *testing.T) {
 		t.Errorf("priority %d of no gang", p)
 	}
 	r.SetPod(pod("a", ofObject, priority(7)))
-	if _, _, declared := r.Standing(objectGang); declared || r.Priority(objectGang) != 7 {
+	if _, _, declared := r.Required(objectGang); declared || r.Priority(objectGang) != 7 {
 		t.Errorf("without an object: declared %t, priority %d, want 7", declared, r.Priority(objectGang))
 	}
 	basic := object(objectGang, 0)
 	basic.Basic = true
 	r.SetObject(objectGang, basic)
-	if _, _, declared := r.Standing(objectGang); declared || r.Priority(objectGang) != 7 {
+	if _, _, declared := r.Required(objectGang); declared || r.Priority(objectGang) != 7 {
 		t.Errorf("with one that needs no number: declared %t, priority %d, want 7", declared, r.Priority(objectGang))
 	}
 }

@@ -1,6 +1,4 @@
-// Package intercept catches what the engine would write to PodGroups that
-// exist only inside the scheduler. Everything else passes through.
-package intercept
+package engine
 
 import (
 	"context"
@@ -15,54 +13,57 @@ import (
 	"k8s.io/client-go/util/watchlist"
 )
 
-// Conditions receives the conditions that the engine sets on virtual groups.
-type Conditions interface {
-	// GroupCondition returns the one of a type that a group has; nil for none.
+// ConditionSink receives the conditions that the engine sets on virtual groups.
+type ConditionSink interface {
+	// GroupCondition returns the condition of a type that a group has; nil for none.
 	GroupCondition(namespace, name, kind string) *metav1.Condition
-	SetCondition(namespace, name string, condition metav1.Condition) (group *schedulingv1beta1.PodGroup, news bool)
+	// SetCondition records a condition; group is nil where there is no such group.
+	SetCondition(namespace, name string, condition metav1.Condition) (group *schedulingv1beta1.PodGroup, changed bool)
 }
 
-// Client wraps a clientset so that status patches of PodGroups go to sink.
-func Client(client kubernetes.Interface, sink Conditions) kubernetes.Interface {
-	return &clientset{Interface: client, sink: sink}
+// StatusClient wraps a clientset so that status patches of PodGroups go to a sink:
+// virtual groups exist only inside the scheduler, and the API server knows none of
+// them. All other requests pass through.
+func StatusClient(client kubernetes.Interface, sink ConditionSink) kubernetes.Interface {
+	return &statusClientset{Interface: client, sink: sink}
 }
 
-type clientset struct {
+type statusClientset struct {
 	kubernetes.Interface
-	sink Conditions
+	sink ConditionSink
 }
 
-// IsWatchListSemanticsUnSupported passes on whether informers must list before
-// they watch. The name is client-go's, which looks for it in clients that keep
-// objects in memory.
-func (c *clientset) IsWatchListSemanticsUnSupported() bool {
+// IsWatchListSemanticsUnSupported reports what the wrapped client does: whether
+// informers must list before they watch. The name is client-go's, which looks for
+// it in clients that keep objects in memory.
+func (c *statusClientset) IsWatchListSemanticsUnSupported() bool {
 	return watchlist.DoesClientNotSupportWatchListSemantics(c.Interface)
 }
 
 // SchedulingV1beta1 implements kubernetes.Interface.
-func (c *clientset) SchedulingV1beta1() typedv1beta1.SchedulingV1beta1Interface {
-	return &scheduling{SchedulingV1beta1Interface: c.Interface.SchedulingV1beta1(), sink: c.sink}
+func (c *statusClientset) SchedulingV1beta1() typedv1beta1.SchedulingV1beta1Interface {
+	return &statusScheduling{SchedulingV1beta1Interface: c.Interface.SchedulingV1beta1(), sink: c.sink}
 }
 
-type scheduling struct {
+type statusScheduling struct {
 	typedv1beta1.SchedulingV1beta1Interface
-	sink Conditions
+	sink ConditionSink
 }
 
 // PodGroups implements typedv1beta1.SchedulingV1beta1Interface.
-func (s *scheduling) PodGroups(namespace string) typedv1beta1.PodGroupInterface {
-	return &podGroups{PodGroupInterface: s.SchedulingV1beta1Interface.PodGroups(namespace), namespace: namespace, sink: s.sink}
+func (s *statusScheduling) PodGroups(namespace string) typedv1beta1.PodGroupInterface {
+	return &statusPodGroups{PodGroupInterface: s.SchedulingV1beta1Interface.PodGroups(namespace), namespace: namespace, sink: s.sink}
 }
 
-type podGroups struct {
+type statusPodGroups struct {
 	typedv1beta1.PodGroupInterface
 	namespace string
-	sink      Conditions
+	sink      ConditionSink
 }
 
 // Patch implements typedv1beta1.PodGroupInterface. The engine patches nothing
 // but conditions; anything else is refused rather than dropped.
-func (p *podGroups) Patch(_ context.Context, name string, _ types.PatchType, data []byte, _ metav1.PatchOptions, subresources ...string) (*schedulingv1beta1.PodGroup, error) {
+func (p *statusPodGroups) Patch(_ context.Context, name string, _ types.PatchType, data []byte, _ metav1.PatchOptions, subresources ...string) (*schedulingv1beta1.PodGroup, error) {
 	if len(subresources) != 1 || subresources[0] != "status" {
 		return nil, fmt.Errorf("patch virtual PodGroup %s/%s: only its status can be patched, not %v", p.namespace, name, subresources)
 	}
@@ -79,9 +80,9 @@ func (p *podGroups) Patch(_ context.Context, name string, _ types.PatchType, dat
 	return group, nil
 }
 
-// patched are the conditions as a patch makes them. It is a strategic merge patch:
-// of a condition that the group has, it holds what is to change.
-func (p *podGroups) patched(name string, data []byte) ([]metav1.Condition, error) {
+// patched returns the conditions that a patch results in. It is a strategic merge
+// patch: of a condition that the group has, it holds the fields that change.
+func (p *statusPodGroups) patched(name string, data []byte) ([]metav1.Condition, error) {
 	var patch struct {
 		Status struct {
 			Conditions []json.RawMessage `json:"conditions"`

@@ -1,4 +1,4 @@
-package intercept
+package engine
 
 import (
 	"strings"
@@ -11,15 +11,15 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/util"
 )
 
-type recorder struct {
+type conditionRecorder struct {
 	got    []string
 	exists bool
 	has    *metav1.Condition
 }
 
-func (r *recorder) GroupCondition(string, string, string) *metav1.Condition { return r.has }
+func (r *conditionRecorder) GroupCondition(string, string, string) *metav1.Condition { return r.has }
 
-func (r *recorder) SetCondition(namespace, name string, c metav1.Condition) (*schedulingv1beta1.PodGroup, bool) {
+func (r *conditionRecorder) SetCondition(namespace, name string, c metav1.Condition) (*schedulingv1beta1.PodGroup, bool) {
 	r.got = append(r.got, namespace+"/"+name+" "+c.Type+"="+string(c.Status)+" "+c.Reason+": "+c.Message)
 	if !r.exists {
 		return nil, false
@@ -31,11 +31,11 @@ func (r *recorder) SetCondition(namespace, name string, c metav1.Condition) (*sc
 // so is noticed here.
 func TestConditionsAreCaught(t *testing.T) {
 	server := fake.NewClientset()
-	sink := &recorder{exists: true}
+	sink := &conditionRecorder{exists: true}
 	status := &schedulingv1beta1.PodGroupStatus{Conditions: []metav1.Condition{{
 		Type: schedulingv1beta1.PodGroupInitiallyScheduled, Status: metav1.ConditionFalse, Reason: "Unschedulable", Message: "minCount (9) cannot be satisfied",
 	}}}
-	if err := util.PatchPodGroupStatus(t.Context(), Client(server, sink), "labels:llama", "research", nil, status); err != nil {
+	if err := util.PatchPodGroupStatus(t.Context(), StatusClient(server, sink), "labels:llama", "research", nil, status); err != nil {
 		t.Fatal(err)
 	}
 	want := "research/labels:llama PodGroupInitiallyScheduled=False Unschedulable: minCount (9) cannot be satisfied"
@@ -50,7 +50,7 @@ func TestConditionsAreCaught(t *testing.T) {
 // Of a condition that the engine knows it sends what is different.
 func TestAPartOfAConditionIsTheWhole(t *testing.T) {
 	condition := metav1.Condition{Type: schedulingv1beta1.PodGroupInitiallyScheduled, Status: metav1.ConditionFalse, Reason: "Unschedulable", Message: "before"}
-	sink := &recorder{exists: true, has: condition.DeepCopy()}
+	sink := &conditionRecorder{exists: true, has: condition.DeepCopy()}
 	before := &schedulingv1beta1.PodGroupStatus{Conditions: []metav1.Condition{condition}}
 	for _, change := range []func(*metav1.Condition){
 		func(c *metav1.Condition) { c.Message = "after" },
@@ -59,7 +59,7 @@ func TestAPartOfAConditionIsTheWhole(t *testing.T) {
 	} {
 		after := before.DeepCopy()
 		change(&after.Conditions[0])
-		if err := util.PatchPodGroupStatus(t.Context(), Client(fake.NewClientset(), sink), "labels:llama", "research", before, after); err != nil {
+		if err := util.PatchPodGroupStatus(t.Context(), StatusClient(fake.NewClientset(), sink), "labels:llama", "research", before, after); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -74,8 +74,8 @@ func TestAPartOfAConditionIsTheWhole(t *testing.T) {
 }
 
 func TestOnlyStatusIsPatched(t *testing.T) {
-	sink := &recorder{}
-	groups := Client(fake.NewClientset(), sink).SchedulingV1beta1().PodGroups("research")
+	sink := &conditionRecorder{}
+	groups := StatusClient(fake.NewClientset(), sink).SchedulingV1beta1().PodGroups("research")
 	for _, tt := range []struct {
 		data         string
 		subresources []string
@@ -97,7 +97,7 @@ func TestOnlyStatusIsPatched(t *testing.T) {
 
 func TestEverythingElsePassesThrough(t *testing.T) {
 	server := fake.NewClientset()
-	client := Client(server, &recorder{})
+	client := StatusClient(server, &conditionRecorder{})
 	if _, err := client.CoreV1().Pods("research").List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,215 @@
+package gangcache
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// podInfo is one pod, with what compose needs of it.
+type podInfo struct {
+	pod    *corev1.Pod
+	phase  podPhase
+	claims claims
+	key    gang.Key
+	member bool // whether the pod is in a gang, the one of key
+
+	terms  Terms
+	min    int32 // as the pod declares it, 0 for none
+	minErr error
+	role   string
+}
+
+// podPhase is what a gang can expect of a pod.
+type podPhase int
+
+const (
+	live    podPhase = iota // it has a node or waits for one
+	leaving                 // it has a node and is being deleted
+	ended                   // it has succeeded or failed
+)
+
+// podSets are pods by phase and UID.
+type podSets [3]map[types.UID]*podInfo
+
+func newPodSets() podSets {
+	return podSets{map[types.UID]*podInfo{}, map[types.UID]*podInfo{}, map[types.UID]*podInfo{}}
+}
+
+func (s podSets) count() int { return len(s[live]) + len(s[leaving]) + len(s[ended]) }
+
+// isLeaving reports whether a member that has a node is being deleted. That may
+// take minutes, or never end on a node that is dead, and the member does not help
+// its gang any more.
+func isLeaving(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil && pod.Spec.NodeName != ""
+}
+
+func (c *Cache) newPodInfo(pod *corev1.Pod, phase podPhase) *podInfo {
+	info := &podInfo{pod: pod, phase: phase, claims: claimsOf(pod, c.readers(pod.Spec.SchedulerName)), terms: Terms{Priority: corev1helpers.PodPriority(pod)}}
+	if pod.Spec.PreemptionPolicy != nil {
+		info.terms.Policy = *pod.Spec.PreemptionPolicy
+	}
+	return info
+}
+
+// assign makes a pod a member of a gang.
+func (c *Cache) assign(info *podInfo, key gang.Key) {
+	info.key, info.member, info.min, info.minErr, info.role = key, true, 0, nil, ""
+	for _, reader := range c.readers(info.pod.Spec.SchedulerName) {
+		if reader.Dialect != key.Dialect {
+			continue
+		}
+		if reader.FromPods != nil {
+			d, err := reader.FromPods(key, []*corev1.Pod{info.pod})
+			if info.minErr = err; err == nil {
+				info.min = d.MinMember
+			}
+		}
+		if reader.RoleOf != nil {
+			info.role = reader.RoleOf(info.pod)
+		}
+	}
+}
+
+// index adds a pod to the indexes by what may change its gang.
+func (c *Cache) index(info *podInfo) {
+	for _, key := range info.claims.keys() {
+		if c.named[key] == nil {
+			c.named[key] = map[*podInfo]bool{}
+		}
+		c.named[key][info] = true
+	}
+	if info.claims.owner != "" {
+		owner := ownerKey{info.pod.Namespace, info.claims.owner}
+		if c.owned[owner] == nil {
+			c.owned[owner] = map[*podInfo]bool{}
+		}
+		c.owned[owner][info] = true
+	}
+}
+
+func (c *Cache) unindex(info *podInfo) {
+	for _, key := range info.claims.keys() {
+		if delete(c.named[key], info); len(c.named[key]) == 0 {
+			delete(c.named, key)
+		}
+	}
+	owner := ownerKey{info.pod.Namespace, info.claims.owner}
+	if delete(c.owned[owner], info); len(c.owned[owner]) == 0 {
+		delete(c.owned, owner)
+	}
+}
+
+// batch is one update of the cache, under its lock. The gangs that it touched are
+// published together at its end.
+type batch struct {
+	cache   *Cache
+	keys    []gang.Key
+	members []types.UID
+}
+
+func (b *batch) touch(key gang.Key) {
+	if !slices.Contains(b.keys, key) {
+		b.keys = append(b.keys, key)
+	}
+}
+
+// join puts a pod into the gang that counts for it now.
+func (b *batch) join(info *podInfo) {
+	key, ok := b.cache.resolve(info.claims, info.pod.Namespace)
+	if !ok {
+		info.key, info.member = gang.Key{}, false
+		return
+	}
+	b.cache.assign(info, key)
+	b.cache.entry(key).pods[info.phase][info.pod.UID] = info
+	b.touch(key)
+}
+
+func (b *batch) leave(info *podInfo) {
+	if !info.member {
+		return
+	}
+	delete(b.cache.entry(info.key).pods[info.phase], info.pod.UID)
+	b.touch(info.key)
+}
+
+// resolve moves the pods for which another gang counts than before.
+func (b *batch) resolve(pods map[*podInfo]bool) {
+	for info := range pods {
+		key, ok := b.cache.resolve(info.claims, info.pod.Namespace)
+		if ok == info.member && key == info.key {
+			continue
+		}
+		b.leave(info)
+		b.join(info)
+		if info.phase == live {
+			b.members = append(b.members, info.pod.UID)
+		}
+	}
+}
+
+func (b *batch) deleteObject(key gang.Key, kind schema.GroupKind) {
+	if e := b.cache.gangs[key]; e != nil {
+		delete(e.objects, kind)
+		b.touch(key)
+		b.resolve(b.cache.named[key])
+	}
+}
+
+func (b *batch) deleteBudget(key gang.Key, object Object) {
+	owner := ownerKey{key.Namespace, object.Owner}
+	if b.cache.budgets[owner] == key {
+		delete(b.cache.budgets, owner)
+	}
+	delete(b.cache.entry(key).objects, object.GroupKind)
+	b.touch(key)
+	b.resolve(b.cache.owned[owner])
+}
+
+// end publishes the gangs that were touched.
+func (b *batch) end() Change {
+	change := Change{Keys: b.keys, Members: b.members}
+	c := b.cache
+	for _, key := range b.keys {
+		e := c.entry(key)
+		terms := e.agree(c, key.Dialect)
+		changed := terms != e.terms
+		e.terms = terms
+		group, _ := e.compose(c, key)
+		if group == nil {
+			c.sink.Delete(key.Namespace, key.VirtualName())
+		} else {
+			c.sink.Set(group)
+		}
+		if len(e.objects)+e.pods.count() == 0 {
+			delete(c.gangs, key)
+			continue
+		}
+		if !changed {
+			continue
+		}
+		for uid := range e.pods[live] {
+			change.Members = append(change.Members, uid)
+		}
+		if group != nil {
+			change.TermsChanged = append(change.TermsChanged, types.NamespacedName{Namespace: group.Namespace, Name: group.Name})
+		}
+	}
+	slices.Sort(change.Members)
+	change.Members = slices.Compact(change.Members)
+	return change
+}
+
+// compare orders pods by name.
+func compare(a, b metav1.Object) int {
+	return cmp.Or(cmp.Compare(a.GetName(), b.GetName()), cmp.Compare(a.GetUID(), b.GetUID()))
+}

@@ -1,0 +1,92 @@
+package reasons
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+)
+
+// Reason is why a gang is not placed at this moment.
+type Reason struct {
+	// Finding has the codes and terms of why-pending. Its Message is complete and
+	// free of times and counters that change while nothing else does: a new message
+	// is a write.
+	Finding answer.Finding
+	// Required is how many members must have a node, those that have one included,
+	// and Fit how many of them do or could at once.
+	Required, Fit int32
+	// AboveMin means that the gang has its minimum, and Required is one more.
+	AboveMin bool
+	// Nodes is how many nodes were examined.
+	Nodes int
+	// Shortages are the resources of which there is too little.
+	Shortages []Shortage
+	// Blockers name the gangs, claims and reservations in the way, as NAMESPACE/NAME.
+	Blockers []string
+	// Reserved are the nodes on which resources are reserved for the gang itself.
+	Reserved []string
+	// Retry describes what has the gang tried again.
+	Retry string
+	// NextAttempt is when the gang is tried again whatever happens; zero where only a
+	// change in the cluster has it tried. It is for queries: a new one is not
+	// reported.
+	NextAttempt time.Time
+}
+
+// Shortage is one resource in Kubernetes' units.
+type Shortage struct {
+	Resource  string `json:"resource"`
+	Requested string `json:"requested"`
+	Available string `json:"available"`
+	Total     string `json:"total"`
+}
+
+// textLimit bounds the text of a reason, in bytes. The API takes 1024 in an event.
+const textLimit = 1000
+
+// Sentence is the part of the reason in the condition of every member.
+func (r *Reason) Sentence() string {
+	if r.AboveMin {
+		return fmt.Sprintf("its gang has the %d members that it needs, and there is no room for more: %s", r.Required-1, r.Finding.Message)
+	}
+	return fmt.Sprintf("%d of the %d members that its gang needs fit: %s", r.Fit, r.Required, r.Finding.Message)
+}
+
+// Unscheduled is the message of the condition of a member that was created after
+// the gang was tried, in the form that the engine writes for the others.
+func (r *Reason) Unscheduled() string {
+	if r.Required == 0 { // only the engine's message is known
+		return r.Finding.Message
+	}
+	return fmt.Sprintf("0/%d nodes are available: %s.", r.Nodes, r.Sentence())
+}
+
+// Text is the message on the gang: the code, how many members fit, why, the
+// shortages, the blockers, the reserved nodes, and when the gang is tried again.
+func (r *Reason) Text() string {
+	parts := []string{fmt.Sprintf("%s: %d of the %d members that the gang needs fit: %s", r.Finding.Code, r.Fit, r.Required, r.Finding.Message)}
+	if r.Required == 0 { // only the engine's message is known
+		parts[0] = fmt.Sprintf("%s: %s", r.Finding.Code, r.Finding.Message)
+	}
+	for _, s := range r.Shortages {
+		parts = append(parts, fmt.Sprintf("%s: %s requested, %s available, %s in total", s.Resource, s.Requested, s.Available, s.Total))
+	}
+	if len(r.Blockers) > 0 {
+		parts = append(parts, "blocked by "+strings.Join(r.Blockers, ", "))
+	}
+	if len(r.Reserved) > 0 {
+		parts = append(parts, "room is kept for it on "+strings.Join(r.Reserved, ", "))
+	}
+	if r.Retry != "" {
+		parts = append(parts, "tried again "+r.Retry)
+	}
+	return phrase.Shorten(strings.Join(parts, "; "), textLimit)
+}
+
+// equalText reports whether two reasons read the same.
+func (r *Reason) equalText(other *Reason) bool {
+	return r.Finding.Code == other.Finding.Code && r.Nodes == other.Nodes && r.Sentence() == other.Sentence() && r.Text() == other.Text()
+}
