@@ -15,11 +15,12 @@ import (
 
 	"github.com/gangctl/gangctl/sandbox/command"
 	"github.com/gangctl/gangctl/sandbox/component"
+	"github.com/gangctl/gangctl/sandbox/controlplane"
 )
 
 func main() {
 	if len(os.Args) > 2 && os.Args[1] == "component" && component.Known(os.Args[2]) {
-		os.Exit(component.Run(os.Args[2:], os.Stdin))
+		os.Exit(controlplane.Run(os.Args[2:], os.Stdin))
 	}
 	// The components that are linked in leave flags of theirs in this global set,
 	// which cobra would give to every command.

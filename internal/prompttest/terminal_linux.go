@@ -8,15 +8,17 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gangctl/gangctl/internal/prerequisite"
 )
 
-// OpenTerminal returns both ends of a terminal: what a person types and sees, and what the program has for its streams. The test is
-// skipped on a machine that has none to give.
+// OpenTerminal returns both ends of a terminal: what a person types and sees, and what the program has for its streams. On a
+// machine that has none to give the test is skipped.
 func OpenTerminal(t *testing.T) (person, program *os.File) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		t.Skipf("this machine has no terminals to give: %v", err)
+		prerequisite.Missing(t, fmt.Sprintf("this machine has no terminals to give: %v", err))
 	}
 	t.Cleanup(func() { _ = person.Close() })
 	fd := int(person.Fd())

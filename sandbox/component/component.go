@@ -1,27 +1,10 @@
-// Package component is what runs inside the child processes of a sandbox: each
-// one is this same program under the name of a Kubernetes component. They are
-// processes because the components keep feature gates, flags and metrics in
-// globals, and because a killed one must not take the others along.
+// Package component names the processes of a sandbox, for those who start them,
+// watch them and end them. Package controlplane is what runs in them.
 package component
 
 import (
-	"context"
-	"fmt"
-	"io"
-	"os"
-	"os/signal"
 	"slices"
-	"syscall"
-
-	"k8s.io/component-base/cli"
-	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
-	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
-	defaultscheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
-
-	gangscheduler "github.com/gangctl/gangctl/scheduler"
-
-	"github.com/gangctl/gangctl/sandbox/kubelet"
-	"github.com/gangctl/gangctl/sandbox/operator"
+	"time"
 )
 
 // The components, by the name that is the second word of their command line.
@@ -35,61 +18,15 @@ const (
 	Nodes             = "nodes"
 )
 
-// Run is `gangctl-sandbox component NAME --data-dir DIR ARG…`; args begin with
-// NAME. The data dir is there for people who read process lists. It returns the
-// exit code of the process; until then it ends the process itself when lifeline
-// closes, that is when the parent is gone, however it went.
-func Run(args []string, lifeline io.Reader) int {
-	if len(args) < 3 || args[1] != "--data-dir" {
-		fmt.Fprintln(os.Stderr, "error: the components of a sandbox are started by `gangctl-sandbox up`")
-		return 2
-	}
-	name, args := args[0], args[3:]
-	go followParent(lifeline)
-	// The components look at the command line of their process here and there.
-	os.Args = append([]string{name}, args...)
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	defer stop()
-	switch name {
-	case Etcd:
-		return report(runEtcd(ctx, args))
-	case APIServer:
-		stop() // it has a signal handler of its own
-		cmd := apiserver.NewAPIServerCommand()
-		cmd.SetArgs(args)
-		return cli.Run(cmd)
-	case ControllerManager:
-		stop()
-		cmd := controllermanager.NewControllerManagerCommand()
-		cmd.SetArgs(args)
-		return cli.Run(cmd)
-	case DefaultScheduler:
-		stop()
-		cmd := defaultscheduler.NewSchedulerCommand()
-		cmd.SetArgs(args)
-		return cli.Run(cmd)
-	case GangScheduler:
-		stop()
-		cmd := gangscheduler.NewCommand()
-		cmd.SetArgs(args)
-		return report(cmd.ExecuteContext(context.Background()))
-	case Operator:
-		return report(operator.Run(ctx, args))
-	case Nodes:
-		return report(kubelet.Run(ctx, args))
-	}
-	return report(fmt.Errorf("no component is called %q", name))
-}
+// EtcdSocket is etcd's address, relative to the data dir in which components
+// run: only who may enter that directory gets at the storage, and no path is
+// too long for a socket.
+const EtcdSocket = "unix://etcd.sock"
+
+// Grace is how long a component may take to end after its lifeline is cut.
+const Grace = 3 * time.Second
 
 // Known tells whether a name is a component's.
 func Known(name string) bool {
 	return slices.Contains([]string{Etcd, APIServer, ControllerManager, DefaultScheduler, GangScheduler, Operator, Nodes}, name)
-}
-
-func report(err error) int {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		return 1
-	}
-	return 0
 }

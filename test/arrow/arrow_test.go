@@ -6,8 +6,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"go/parser"
+	"go/token"
 	"io"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,20 +21,22 @@ const module = "github.com/gangctl/gangctl"
 
 type pkg struct {
 	ImportPath string
+	Dir        string
+	GoFiles    []string
 	Imports    []string
 	Deps       []string
 }
 
-// list asks the go command about packages of this module.
-func list(t *testing.T, pattern string) []pkg {
+// list runs `go list` for packages of this module.
+func list(t *testing.T, args ...string) []pkg {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Deps", pattern)
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Dir,GoFiles,Imports,Deps"}, args...)...)
 	cmd.Dir = "../.."
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go list %s: %v\n%s", pattern, err, stderr.String())
+		t.Fatalf("go list %q: %v\n%s", args, err, stderr.String())
 	}
 	var pkgs []pkg
 	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
@@ -43,7 +49,7 @@ func list(t *testing.T, pattern string) []pkg {
 		pkgs = append(pkgs, p)
 	}
 	if len(pkgs) == 0 {
-		t.Fatalf("go list %s: no packages", pattern)
+		t.Fatalf("go list %q: no packages", args)
 	}
 	return pkgs
 }
@@ -69,10 +75,10 @@ func TestImports(t *testing.T) {
 			if !under(p.ImportPath, rule.from) {
 				continue
 			}
-			for _, imported := range p.Imports {
+			for _, dep := range p.Deps {
 				for _, dir := range rule.never {
-					if under(imported, dir) {
-						t.Errorf("%s imports %s: %s", p.ImportPath, imported, rule.reason)
+					if under(dep, dir) {
+						t.Errorf("%s depends on %s: %s", p.ImportPath, dep, rule.reason)
 					}
 				}
 			}
@@ -80,33 +86,137 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// What explains and what renders are functions of values, so that any answer
-// can be replayed from a file.
-func TestPureCore(t *testing.T) {
-	pure := []string{"pkg/gang", "pkg/submit/render", "pkg/placement", "pkg/diagnose"}
-	impure := []string{"os", "os/exec", "net", "net/http", "k8s.io/client-go/kubernetes", "k8s.io/client-go/dynamic", "k8s.io/client-go/rest"}
-	for _, p := range list(t, "./pkg/...") {
-		if !slices.ContainsFunc(pure, func(dir string) bool { return under(p.ImportPath, dir) }) {
-			continue
+// pureTrees are pure as a whole, whatever the docs of their packages say.
+var pureTrees = []string{"pkg/gang", "pkg/placement", "pkg/diagnose"}
+
+// saysPure matches a package doc that promises it: values in, values out.
+var saysPure = regexp.MustCompile(`\b(?:is|are)\s+pure\b`)
+
+// isPure reports whether a package must not do I/O: by its place in the tree, or by its own doc.
+func isPure(t *testing.T, p pkg) bool {
+	t.Helper()
+	if slices.ContainsFunc(pureTrees, func(dir string) bool { return under(p.ImportPath, dir) }) {
+		return true
+	}
+	for _, name := range p.GoFiles {
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.PackageClauseOnly|parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for _, imported := range p.Imports {
-			for _, bad := range impure {
-				if imported == bad {
-					t.Errorf("%s imports %s, but takes values and returns values", p.ImportPath, bad)
+		if saysPure.MatchString(file.Doc.Text()) {
+			return true
+		}
+	}
+	return false
+}
+
+// doesIO reports whether a package of the standard library or of client-go talks to other processes or servers.
+func doesIO(path string) bool {
+	switch path {
+	case "os/exec", "os/signal", "net", "net/http", "net/rpc", "net/smtp":
+		return true
+	case "k8s.io/client-go/kubernetes/scheme": // types and codecs, no client
+		return false
+	}
+	for _, client := range []string{"kubernetes", "dynamic", "metadata", "rest", "discovery", "restmapper", "transport", "tools/clientcmd", "tools/portforward", "tools/remotecommand"} {
+		if dir := "k8s.io/client-go/" + client; path == dir || strings.HasPrefix(path, dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// findIO returns the chain of imports, within this module, from a package to the first one that does I/O; nil if there is none.
+// Imports of third parties are not followed: k8s.io/api itself links package net, and never calls it.
+func findIO(start string, module map[string]pkg) []string {
+	cameFrom := map[string]string{start: ""}
+	for queue := []string{start}; len(queue) > 0; queue = queue[1:] {
+		for _, imported := range module[queue[0]].Imports {
+			if _, seen := cameFrom[imported]; seen {
+				continue
+			}
+			cameFrom[imported] = queue[0]
+			if doesIO(imported) {
+				var chain []string
+				for at := imported; at != ""; at = cameFrom[at] {
+					chain = append(chain, at)
 				}
+				slices.Reverse(chain)
+				return chain
+			}
+			if _, ours := module[imported]; ours {
+				queue = append(queue, imported)
 			}
 		}
 	}
+	return nil
 }
 
+// What reads a gang, places it, explains it and renders it are functions of values, so that any answer can be replayed from a file.
+// The promise stands in package docs, and holds for what a package reaches as well as for what it imports itself. Only files may be
+// opened by a package that it reaches: package snapshot has the file format, and opens it.
+func TestPurePackagesDoNoIO(t *testing.T) {
+	module := map[string]pkg{}
+	for _, p := range list(t, "./...") {
+		module[p.ImportPath] = p
+	}
+	pure := 0
+	for _, p := range module {
+		if !isPure(t, p) {
+			continue
+		}
+		pure++
+		if chain := findIO(p.ImportPath, module); chain != nil {
+			t.Errorf("%s is pure, but does I/O by way of %s", p.ImportPath, strings.Join(chain, " > "))
+		}
+		if slices.Contains(p.Imports, "os") {
+			t.Errorf("%s is pure, but imports os", p.ImportPath)
+		}
+	}
+	if pure < 30 {
+		t.Errorf("%d packages are pure, want 30 or more: do their docs no longer say so?", pure)
+	}
+}
+
+func TestFindIO(t *testing.T) {
+	module := map[string]pkg{
+		"a": {Imports: []string{"strings", "b", "k8s.io/client-go/kubernetes/scheme"}},
+		"b": {Imports: []string{"a", "c", "k8s.io/api/core/v1"}},
+		"c": {Imports: []string{"os", "k8s.io/client-go/dynamic/dynamicinformer"}},
+		"d": {Imports: []string{"net/url", "d"}},
+	}
+	if got, want := findIO("a", module), []string{"a", "b", "c", "k8s.io/client-go/dynamic/dynamicinformer"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := findIO("d", module); got != nil {
+		t.Errorf("got %q for a package that does no I/O", got)
+	}
+}
+
+// linked returns a dependency that is one of some packages, or below one; empty if there is none.
+func linked(p pkg, dirs ...string) string {
+	for _, dep := range p.Deps {
+		if slices.ContainsFunc(dirs, func(dir string) bool { return dep == dir || strings.HasPrefix(dep, dir+"/") }) {
+			return dep
+		}
+	}
+	return ""
+}
+
+// A test that links a control plane takes half a minute to link, so only the package that runs one does, and its program. gangctl
+// is without simulated nodes as well.
 func TestOnlyTheSandboxLinksAControlPlane(t *testing.T) {
-	for _, p := range list(t, "./cmd/gangctl") {
-		for _, dep := range p.Deps {
-			for _, server := range []string{"k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/pkg/controlplane", "go.etcd.io/etcd/server", "sigs.k8s.io/kwok"} {
-				if dep == server || strings.HasPrefix(dep, server+"/") {
-					t.Errorf("%s links %s", p.ImportPath, dep)
-				}
-			}
+	servers := []string{"k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/pkg/controlplane", "go.etcd.io/etcd/server"}
+	for _, p := range list(t, "-test", "./...") {
+		path, _, _ := strings.Cut(strings.TrimSuffix(p.ImportPath, ".test"), " ")
+		if under(path, "cmd/gangctl-sandbox") || under(path, "sandbox/controlplane") {
+			continue
+		}
+		if dep := linked(p, servers...); dep != "" {
+			t.Errorf("%s links %s", p.ImportPath, dep)
+		}
+		if dep := linked(p, "sigs.k8s.io/kwok"); dep != "" && under(path, "cmd/gangctl") {
+			t.Errorf("%s links %s", p.ImportPath, dep)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gangctl/gangctl/internal/prerequisite"
 	"github.com/gangctl/gangctl/internal/sandboxtest"
 	"github.com/gangctl/gangctl/sandbox/demo"
 	"github.com/gangctl/gangctl/sandbox/scene"
@@ -52,9 +53,7 @@ spec:
 // TestAdviceForOthers pastes advice that needs more of a cluster than a patch: a Job whose template is immutable is made
 // again, an operator makes other members, and a pod of a service is evicted and finds another place.
 func TestAdviceForOthers(t *testing.T) {
-	if _, err := exec.LookPath("kubectl"); err != nil {
-		t.Skip("the advice is kubectl commands, and kubectl is not installed")
-	}
+	prerequisite.Program(t, "kubectl") // advice is given as kubectl commands
 	stage := newStage(t, gangScheduler("scheduler-plugins"))
 	must(t, stage.AddNodes(t.Context(), 2, 2))
 	t.Run("a Job is made again", func(t *testing.T) {

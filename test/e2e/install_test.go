@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/internal/prerequisite"
 	"github.com/gangctl/gangctl/internal/sandboxtest"
 	"github.com/gangctl/gangctl/pkg/cluster/apply"
 	"github.com/gangctl/gangctl/sandbox/crd"
@@ -141,15 +142,13 @@ func exportIsAccepted(t *testing.T, s *site) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}}
 	_, err := s.client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{})
 	must(t, err)
-	kubectl, err := exec.LookPath("kubectl")
-	if err != nil {
-		t.Log("there is no kubectl to apply the export with")
-		return
-	}
-	_, _, code = typed(t, append(os.Environ(), "KUBECONFIG="+s.kubeconfig), kubectl, "apply", "--server-side", "--dry-run=server", "-f", file)
-	if code != 0 {
-		t.Errorf("kubectl apply: exit code %d", code)
-	}
+	t.Run("kubectl applies it", func(t *testing.T) {
+		kubectl := prerequisite.Program(t, "kubectl")
+		_, _, code := typed(t, append(os.Environ(), "KUBECONFIG="+s.kubeconfig), kubectl, "apply", "--server-side", "--dry-run=server", "-f", file)
+		if code != 0 {
+			t.Errorf("kubectl apply: exit code %d", code)
+		}
+	})
 }
 
 // placeGang runs two members as a gang, which the installed scheduler has to place.

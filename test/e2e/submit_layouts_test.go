@@ -20,9 +20,6 @@ import (
 	"github.com/gangctl/gangctl/sandbox/kubelet"
 )
 
-// sharedSeeds are the manifests of five public guides, kept beside the source tree.
-const sharedSeeds = "../../../shared/seeds"
-
 // today is the version that needs no conversion.
 var today = regexp.MustCompile(`kubeflow\.org/v1"?\n`)
 
@@ -33,12 +30,7 @@ func TestSubmitLayouts(t *testing.T) {
 	c := newWorld(t, "--nodes=0", "--run-for=0", "--serve=kube-batch,volcano")
 	t.Run("what every flag makes", c.goldens)
 	t.Run("layouts", func(t *testing.T) { c.layouts(t, "testdata/layouts") })
-	t.Run("guides", func(t *testing.T) {
-		if _, err := os.Stat(sharedSeeds); err != nil {
-			t.Skipf("the guides are not beside this tree: %v", err)
-		}
-		c.layouts(t, sharedSeeds)
-	})
+	t.Run("guides", func(t *testing.T) { c.layouts(t, "testdata/guides") })
 }
 
 // layouts submits every file of a directory, each to a namespace of its own.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gangctl/gangctl/internal/prerequisite"
 	"github.com/gangctl/gangctl/sandbox/demo"
 	"github.com/gangctl/gangctl/sandbox/scene"
 )
@@ -16,9 +17,7 @@ import (
 // the answer says, to the letter: each piece of advice that is a command must
 // make the gang start.
 func TestWhyPending(t *testing.T) {
-	if _, err := exec.LookPath("kubectl"); err != nil {
-		t.Skip("the advice is kubectl commands, and kubectl is not installed")
-	}
+	prerequisite.Program(t, "kubectl") // advice is given as kubectl commands
 	stage := newStage(t, gangScheduler("scheduler-plugins"))
 	must(t, stage.AddNodes(t.Context(), 2, 2))
 	for _, kind := range commandsOffered(t, stage) {

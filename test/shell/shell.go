@@ -33,14 +33,6 @@ func Shells() []Shell {
 	return []Shell{{"bash", bash}, {"zsh", zsh}, {"fish", fish}}
 }
 
-// Missing says why a shell cannot be tested; it is empty if it can.
-func (s Shell) Missing() string {
-	if _, err := exec.LookPath(s.Name); err != nil {
-		return s.Name + " is not installed: apt-get install " + s.Name
-	}
-	return ""
-}
-
 // Complete completes the last word of a line and returns what the shell offers, with descriptions, and how long the shell was busy
 // with it. What reaches the terminal otherwise is part of it.
 func (s Shell) Complete(ctx context.Context, session Session, line string) (string, time.Duration, error) {

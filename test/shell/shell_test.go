@@ -12,6 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/gangctl/gangctl/internal/prerequisite"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/root"
@@ -39,9 +40,7 @@ func session(t *testing.T, kubeconfig string) Session {
 func each(t *testing.T, test func(t *testing.T, complete func(kubeconfig, line string) (string, time.Duration))) {
 	for _, s := range Shells() {
 		t.Run(s.Name, func(t *testing.T) {
-			if why := s.Missing(); why != "" {
-				t.Skip(why)
-			}
+			prerequisite.Program(t, s.Name)
 			test(t, func(kubeconfig, line string) (string, time.Duration) {
 				t.Helper()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -89,15 +88,13 @@ func TestScriptsAreClean(t *testing.T) {
 	for _, check := range [][]string{
 		{"bash", "-n", "gangctl.bash"}, {"sh", "-n", "kubectl_complete-gang"}, {"zsh", "-n", "_gangctl"}, {"fish", "--no-execute", "gangctl.fish"},
 	} {
-		if _, err := exec.LookPath(check[0]); err != nil {
-			t.Logf("skipped: %s is not installed", check[0])
-			continue
-		}
-		cmd := exec.Command(check[0], check[1:]...)
-		cmd.Dir = "../../completions"
-		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-			t.Errorf("%q: %v\n%s", check, err, out)
-		}
+		t.Run(check[0], func(t *testing.T) {
+			cmd := exec.Command(prerequisite.Program(t, check[0]), check[1:]...)
+			cmd.Dir = "../../completions"
+			if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+				t.Errorf("%q: %v\n%s", check, err, out)
+			}
+		})
 	}
 }
 

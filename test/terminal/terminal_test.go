@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gangctl/gangctl/internal/prerequisite"
 )
 
 func TestScreen(t *testing.T) {
@@ -78,7 +80,7 @@ func TestSVG(t *testing.T) {
 func TestTerminal(t *testing.T) {
 	term, err := Start(exec.Command("sh", "-c", `stty size; test -t 1 && read word && echo "got $word"`), 40, 10)
 	if err != nil {
-		t.Skip(err)
+		prerequisite.Missing(t, err.Error())
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
+
+	"github.com/gangctl/gangctl/pkg/cluster/container"
 )
 
 // Follower reads the logs of members as they are written. It is told of members and of what becomes of them; it opens no
@@ -95,7 +97,7 @@ func (f *Follower) Idle() int {
 	n := 0
 	for _, r := range f.readers {
 		pod := r.state()
-		if s := Status(pod, r.m.Container); !Over(pod) && (s == nil || Ended(s) == nil) {
+		if s := container.Status(pod, r.m.Container); !container.Over(pod) && (s == nil || container.Ended(s) == nil) {
 			n++
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/container"
 )
 
 // turn is how long a log rests that is read in turns.
@@ -44,7 +46,7 @@ func newReader(f *Follower, m Member) *reader {
 // update takes a newer state of the pod. The answer to a request can be newer than a watch.
 func (r *reader) update(pod *corev1.Pod) {
 	r.mu.Lock()
-	old, now := Status(r.pod, r.m.Container), Status(pod, r.m.Container)
+	old, now := container.Status(r.pod, r.m.Container), container.Status(pod, r.m.Container)
 	if old == nil || now != nil && now.RestartCount >= old.RestartCount {
 		r.pod = pod
 	}
@@ -90,22 +92,22 @@ func (r *reader) run(ctx context.Context) {
 			return
 		}
 		pod := r.state()
-		s := Status(pod, r.m.Container)
-		if !Started(s) {
-			if Over(pod) {
-				r.f.Sink.Note(r.m, neverStarted(pod))
+		s := container.Status(pod, r.m.Container)
+		if !container.Started(s) {
+			if container.Over(pod) {
+				r.f.Sink.Note(r.m, container.NeverStarted(pod))
 			}
-			if Over(pod) || !r.wait(ctx) {
+			if container.Over(pod) || !r.wait(ctx) {
 				return
 			}
 			continue
 		}
 		r.sweep(ctx)
-		end := Ended(s)
+		end := container.Ended(s)
 		var on bool
 		switch {
 		case end != nil && r.drained.Load() >= s.RestartCount:
-			on = !Over(pod) && r.wait(ctx)
+			on = !container.Over(pod) && r.wait(ctx)
 		case end != nil:
 			on = r.drain(ctx, p, s, end)
 		default:
@@ -135,19 +137,19 @@ func (r *reader) drain(ctx context.Context, p *patience, s *corev1.ContainerStat
 	if err != nil {
 		return r.settle(ctx, p, err) && r.look(ctx, p)
 	}
-	if pod := r.state(); !Over(pod) {
+	if pod := r.state(); !container.Over(pod) {
 		// It may have been the log of the next run already.
 		if !r.look(ctx, p) {
 			return false
 		}
 		pod = r.state()
-		if now := Status(pod, r.m.Container); now == nil || now.RestartCount != s.RestartCount {
+		if now := container.Status(pod, r.m.Container); now == nil || now.RestartCount != s.RestartCount {
 			return true
 		}
 	}
 	r.drained.Store(s.RestartCount)
 	if end.ExitCode != 0 {
-		r.f.Sink.Note(r.m, Exit(end))
+		r.f.Sink.Note(r.m, container.Exit(end))
 	}
 	return true
 }

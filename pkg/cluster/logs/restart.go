@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/gangctl/gangctl/pkg/cluster/container"
 )
 
 // restarts looks after restarts while a log is followed: the request may have met the run after the one that was meant.
@@ -18,8 +20,8 @@ func (r *reader) restarts(ctx context.Context) {
 func (r *reader) sweep(ctx context.Context) {
 	r.sweeping.Lock()
 	defer r.sweeping.Unlock()
-	s := Status(r.state(), r.m.Container)
-	if !Started(s) {
+	s := container.Status(r.state(), r.m.Container)
+	if !container.Started(s) {
 		return
 	}
 	if r.known < 0 || s.RestartCount <= r.known {
@@ -34,7 +36,7 @@ func (r *reader) sweep(ctx context.Context) {
 			return // ctx has ended: the next sweep reads it
 		}
 		if last := s.LastTerminationState.Terminated; last != nil {
-			r.f.Sink.Note(r.m, Exit(last)+", and was restarted")
+			r.f.Sink.Note(r.m, container.Exit(last)+", and was restarted")
 		}
 	}
 	r.known = s.RestartCount

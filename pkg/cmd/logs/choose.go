@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/container"
 	"github.com/gangctl/gangctl/pkg/cluster/logs"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
@@ -117,7 +118,7 @@ func roleOrder(all []summary.Member) []string {
 
 // bad is how the latest run of a member that failed ended, and whether that was the run before; nil for one that has not failed.
 func bad(m logs.Member) (t *corev1.ContainerStateTerminated, before bool) {
-	s := logs.Status(m.Pod, m.Container)
+	s := container.Status(m.Pod, m.Container)
 	switch {
 	case s == nil:
 		return nil, false

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/container"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/logs"
@@ -96,7 +97,7 @@ func (f *following) step(ctx context.Context, s watch.Snapshot) error {
 		if err != nil {
 			return err
 		}
-		f.started = f.started || logs.Started(logs.Status(m.Pod, member.Container))
+		f.started = f.started || container.Started(container.Status(m.Pod, member.Container))
 		f.logs.Update(ctx, member)
 	}
 	f.logs.Gone(exist)

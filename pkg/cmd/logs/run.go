@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/container"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/logs"
@@ -51,7 +52,7 @@ func (o *Options) once(ctx context.Context, client *kube.Client, job *jobs.Job, 
 		if err != nil {
 			return err
 		}
-		if logs.Started(logs.Status(m.Pod, member.Container)) {
+		if container.Started(container.Status(m.Pod, member.Container)) {
 			started = append(started, member)
 		}
 	}
@@ -73,7 +74,7 @@ func (o *Options) once(ctx context.Context, client *kube.Client, job *jobs.Job, 
 	}
 	for _, m := range wanted {
 		if t, _ := bad(m); t != nil {
-			s.Note(m, logs.Exit(t))
+			s.Note(m, container.Exit(t))
 		}
 	}
 	if ctx.Err() != nil {
@@ -95,7 +96,7 @@ func (o *Options) narrow(started []logs.Member, q *logs.Request) ([]logs.Member,
 	var wanted []logs.Member
 	for _, m := range started {
 		t, before := bad(m)
-		s := logs.Status(m.Pod, m.Container)
+		s := container.Status(m.Pod, m.Container)
 		switch {
 		case o.Failed && (t == nil || before && !o.Previous):
 		case o.Previous && s.LastTerminationState.Terminated == nil:

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/gangctl/gangctl/internal/prerequisite"
 )
 
 func TestCommands(t *testing.T) {
@@ -30,17 +32,16 @@ func TestCommands(t *testing.T) {
 func TestQuoting(t *testing.T) {
 	words := []string{"it's", "$HOME", "a b", `"x"`, "*", "~", "a;b", "{}", "plain", "a\nb", "\t", "`date`", "$(date)", "a&&b", "!x", "^y", "-n", "ümlaut", "a\\", "=ls", "<(x)", "%s", "'", "''", "a#b", "#"}
 	for _, shell := range []string{"sh", "bash", "dash", "zsh"} {
-		if _, err := exec.LookPath(shell); err != nil {
-			continue // it is not on this machine
-		}
-		parts := strings.TrimPrefix(Kubectl("", words...), "kubectl ")
-		out, err := exec.CommandContext(t.Context(), shell, "-c", "printf '%s\\0' "+parts).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.TrimSuffix(string(out), "\x00"); got != strings.Join(words, "\x00") {
-			t.Errorf("%s: got %q", shell, got)
-		}
+		t.Run(shell, func(t *testing.T) {
+			parts := strings.TrimPrefix(Kubectl("", words...), "kubectl ")
+			out, err := exec.CommandContext(t.Context(), prerequisite.Program(t, shell), "-c", "printf '%s\\0' "+parts).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.TrimSuffix(string(out), "\x00"); got != strings.Join(words, "\x00") {
+				t.Errorf("got %q", got)
+			}
+		})
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/internal/prerequisite"
 )
 
 func job(kind, version string) Job {
@@ -99,10 +101,7 @@ func TestChangeKeepsAnOwnSelector(t *testing.T) {
 // kubectl itself makes the Job that takes the place of the old one: without what the API server would refuse, and with the
 // change.
 func TestRecreateWithKubectl(t *testing.T) {
-	kubectl, err := exec.LookPath("kubectl")
-	if err != nil {
-		t.Skip("there is no kubectl to ask")
-	}
+	kubectl := prerequisite.Program(t, "kubectl")
 	old := batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: metav1.ObjectMeta{Name: "j", Namespace: "team", UID: "u"}}
 	old.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{batchv1.ControllerUidLabel: "u"}}
 	old.Spec.Template = *job("Job", "v1").Template

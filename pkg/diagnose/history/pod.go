@@ -6,12 +6,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gangctl/gangctl/pkg/cluster/logs"
+	"github.com/gangctl/gangctl/pkg/cluster/container"
 )
 
 // status finds the status of the container that does the work, or of the first one.
 func status(p *corev1.Pod, main string) *corev1.ContainerStatus {
-	if s := logs.Status(p, main); s != nil {
+	if s := container.Status(p, main); s != nil {
 		return s
 	}
 	if len(p.Status.ContainerStatuses) > 0 {
@@ -21,7 +21,7 @@ func status(p *corev1.Pod, main string) *corev1.ContainerStatus {
 }
 
 // began reports whether a container runs or has run.
-func began(s *corev1.ContainerStatus) bool { return logs.Started(s) }
+func began(s *corev1.ContainerStatus) bool { return container.Started(s) }
 
 // runOf is when the present run of a container began and ended; the end is zero while it goes on.
 func runOf(s *corev1.ContainerStatus) (started, ended time.Time) {
@@ -90,7 +90,7 @@ func waits(p *corev1.Pod) string {
 }
 
 // exit says how a run of a container ended.
-func exit(t *corev1.ContainerStateTerminated) string { return logs.Exit(t) }
+func exit(t *corev1.ContainerStateTerminated) string { return container.Exit(t) }
 
 // restartNote says how the run before ended, and of how many runs nothing is known any more.
 func restartNote(s *corev1.ContainerStatus, before *corev1.ContainerStateTerminated) string {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gangctl/gangctl/internal/prerequisite"
 	"github.com/gangctl/gangctl/test/shell"
 )
 
@@ -39,9 +40,7 @@ func shells(t *testing.T, w *world) {
 	}
 	for _, s := range shell.Shells() {
 		t.Run(s.Name, func(t *testing.T) {
-			if why := s.Missing(); why != "" {
-				t.Skip(why)
-			}
+			prerequisite.Program(t, s.Name)
 			for line, want := range map[string][]string{
 				"gangctl get llama-":                         {`llama-small\W+Running`, `llama-large\W+Pending`},
 				"gangctl delete llama-small llama-":          {`large`},

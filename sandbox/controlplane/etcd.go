@@ -1,4 +1,4 @@
-package component
+package controlplane
 
 import (
 	"context"
@@ -7,22 +7,19 @@ import (
 
 	"github.com/spf13/pflag"
 	"go.etcd.io/etcd/server/v3/embed"
-)
 
-// EtcdSocket is etcd's address, relative to the data dir in which components
-// run: only who may enter that directory gets at the storage, and no path is
-// too long for a socket.
-const EtcdSocket = "unix://etcd.sock"
+	"github.com/gangctl/gangctl/sandbox/component"
+)
 
 // runEtcd serves the storage on a socket until ctx ends. It trades durability
 // against power failures for speed; a killed process loses nothing.
 func runEtcd(ctx context.Context, args []string) error {
-	flags := pflag.NewFlagSet(Etcd, pflag.ContinueOnError)
+	flags := pflag.NewFlagSet(component.Etcd, pflag.ContinueOnError)
 	dir := flags.String("storage", "", "directory of the database")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	client, err := url.Parse(EtcdSocket)
+	client, err := url.Parse(component.EtcdSocket)
 	if err != nil {
 		return fmt.Errorf("address of etcd: %w", err)
 	}

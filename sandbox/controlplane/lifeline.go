@@ -1,14 +1,13 @@
-package component
+package controlplane
 
 import (
 	"io"
 	"os"
 	"syscall"
 	"time"
-)
 
-// Grace is how long a component may take to end after its lifeline is cut.
-const Grace = 3 * time.Second
+	"github.com/gangctl/gangctl/sandbox/component"
+)
 
 // followParent blocks until the lifeline closes; then the process asks itself to
 // end, and makes sure. A pipe tells of the parent's end on every system, even
@@ -20,6 +19,6 @@ func followParent(lifeline io.Reader) {
 		return
 	}
 	_ = self.Signal(syscall.SIGTERM)
-	<-time.After(Grace)
+	<-time.After(component.Grace)
 	_ = self.Kill()
 }

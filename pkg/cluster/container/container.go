@@ -1,4 +1,5 @@
-package logs
+// Package container reads the status of a pod's containers: which have run, which are over, and how they ended. It is pure.
+package container
 
 import (
 	"fmt"
@@ -70,8 +71,8 @@ func Waiting(pod *corev1.Pod, container string) string {
 	return ""
 }
 
-// neverStarted says why a pod is over whose container never ran.
-func neverStarted(pod *corev1.Pod) string {
+// NeverStarted says why a pod is over whose container never ran.
+func NeverStarted(pod *corev1.Pod) string {
 	text := "ended without having started"
 	if pod.Status.Reason != "" {
 		text += ": " + pod.Status.Reason
