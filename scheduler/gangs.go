@@ -45,7 +45,7 @@ type gangs struct {
 	feed    *groupinformer.Feed
 	status  *status.Controller
 	policy  *belowmin.Controller
-	slots   *replacement.Ledger // set by keepSlots
+	slots   *replacement.Tracker // set by trackPlaces
 	why     *explainer.Explainer
 	leads   atomic.Bool // whether this replica schedules
 	// touched are those who look at gangs that may have changed.

@@ -1,9 +1,6 @@
 package scheduler
 
 import (
-	"maps"
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -11,20 +8,22 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
 	"github.com/gangctl/gangctl/scheduler/plugins/belowmin"
-	"github.com/gangctl/gangctl/scheduler/plugins/planner"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
-// keepSlots has a ledger follow the members of all gangs. It must be called
-// before the engine is made: see slot.Ledger.Follow.
-func keepSlots(g *gangs) (*replacement.Ledger, error) {
-	g.slots = replacement.NewLedger(standing{g.roster, g.policy}, clock.RealClock{})
+// trackPlaces has a tracker follow the members of all gangs. It must be called
+// before the engine is made: see replacement.Tracker.Follow.
+func trackPlaces(g *gangs, handle *engine.Handle, ledger *claims.Ledger) (*replacement.Tracker, error) {
+	g.slots = replacement.NewTracker(standing{g.roster, g.policy}, handle, ledger, clock.RealClock{})
 	return g.slots, g.slots.Follow(g.members.live, g.members.ended)
 }
 
@@ -35,13 +34,13 @@ type standing struct {
 	policy *belowmin.Controller
 }
 
-// GroupOf implements slot.Gangs.
+// GroupOf implements replacement.Gangs.
 func (s standing) GroupOf(pod *corev1.Pod) (types.NamespacedName, bool) {
 	key, ok := s.roster.GangOf(pod.UID)
 	return types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()}, ok
 }
 
-// Standing implements slot.Gangs.
+// Standing implements replacement.Gangs.
 func (s standing) Standing(group types.NamespacedName) (need, priority int32, ok bool) {
 	key, err := gang.ParseVirtualName(group.Namespace, group.Name)
 	if err != nil {
@@ -83,25 +82,16 @@ func (g *gangs) owned(job suspend.Job) bool {
 	return false
 }
 
-// kept tells the planner what is held for and from a gang.
-type kept struct{ slots *replacement.Ledger }
-
-// KeptFrom implements plan.Claims. All members of a gang have one priority, so a
-// hold binds all of them or none.
-func (k kept) KeptFrom(_ types.NamespacedName, members []*corev1.Pod) []planner.Claim {
-	if len(members) == 0 {
-		return nil
+// GangOfForeign names the gang that a pod of another scheduler belongs to. The
+// engine's own view of such a pod is without Kubernetes' field for that.
+func (g *gangs) GangOfForeign(pod *corev1.Pod) (name string, ok bool) {
+	obj, exists, err := g.members.live.SharedIndexInformer.GetStore().GetByKey(cache.MetaObjectToName(pod).String())
+	if err != nil {
+		klog.Background().Error(err, "Cannot look up a pod", "pod", klog.KObj(pod)) // its keys are names
 	}
-	var claims []planner.Claim
-	for node, holds := range k.slots.Held().Against(members[0]) {
-		for _, hold := range holds {
-			claims = append(claims, planner.Claim{Node: node, Pod: hold.Pod(), For: hold.Group, Why: hold.Why()})
-		}
+	if raw, isPod := obj.(*corev1.Pod); exists && isPod && raw.UID == pod.UID {
+		pod = raw
 	}
-	return claims
-}
-
-// KeptFor implements plan.Claims.
-func (k kept) KeptFor(group types.NamespacedName) []string {
-	return slices.Sorted(maps.Keys(k.slots.Held().Of(group)))
+	key, ok := g.roster.NamedGang(pod)
+	return key.String(), ok
 }

@@ -45,10 +45,10 @@ func (r *rig) startWhole(disabled ...string) parts {
 	broadcaster := events.NewEventBroadcasterAdapterWithContext(ctx, r.client)
 	engine, err := upstream.New(ctx, r.client, r.factory, nil,
 		profile.RecorderFactory(func(name string) events.EventRecorderLogger { return broadcaster.NewRecorder(name) }),
-		upstream.WithFrameworkOutOfTreeRegistry(registry(plugins)),
+		upstream.WithFrameworkOutOfTreeRegistry(registry(p.engine, plugins)),
 		upstream.WithProfiles(r.profiles...), upstream.WithPodInitialBackoffSeconds(1), upstream.WithPodMaxBackoffSeconds(1))
 	r.must(err)
-	p.planner.Attach(engine)
+	p.planner.Attach(engine, p.preempt.Gone)
 	var work sync.WaitGroup
 	r.follow(ctx, &work, engine, func() { r.t.Error("the feed failed") })
 	r.factory.StartWithContext(ctx)
