@@ -24,7 +24,7 @@ type parts struct {
 	engine  *engine.Handle
 	planner *planner.Planner
 	claims  *claims.Ledger
-	slots   *replacement.Tracker
+	places  *replacement.Tracker
 	keeper  *aging.Keeper
 	policy  *belowmin.Controller
 	barrier *binding.Barrier
@@ -33,21 +33,15 @@ type parts struct {
 }
 
 // assemble makes the parts. It must be called before the engine is made.
-func assemble(g *gangs, profiles []schedulerconfig.KubeSchedulerProfile) (parts, error) {
-	handle := engine.NewHandle()
-	attempts := planner.NewAttempts(handle, clock.RealClock{})
-	ledger := claims.NewLedger(handle, attempts, clock.RealClock{})
-	slots, err := trackPlaces(g, handle, ledger)
-	if err != nil {
-		return parts{}, err
+func assemble(g *gangs, profiles []schedulerconfig.KubeSchedulerProfile) parts {
+	plans := planner.New(g.handle, g.attempts, g.claims, g.notes, profiles)
+	return parts{
+		engine: g.handle, planner: plans, claims: g.claims, places: g.places, policy: g.policy,
+		keeper:  aging.NewKeeper(aging.EngineGangs(g.handle), plans.View(), g.claims, g.attempts, clock.RealClock{}),
+		barrier: binding.New(g.attempts),
+		preempt: preemption.New(g.handle, plans, g.claims, g.attempts, g.policy.Jobs, g, clock.RealClock{}),
+		score:   packing.NewCounters(),
 	}
-	p := parts{engine: handle, claims: ledger, slots: slots, policy: g.policy, barrier: binding.New(), score: packing.NewCounters()}
-	p.planner = planner.New(handle, attempts, ledger, g.notes, profiles)
-	p.keeper = aging.NewKeeper(aging.EngineGangs(handle), p.planner.View(), ledger, attempts, clock.RealClock{})
-	p.preempt = preemption.New(handle, p.planner, ledger, attempts, g.policy.Jobs, g, clock.RealClock{})
-	g.policy.Jobs.Keep = ledger.Suspends
-	p.policy.Freed, p.barrier.Freed = attempts.Wake, attempts.Wake
-	return p, nil
 }
 
 // extension is one plugin of ours. A profile gets an instance of its own, so
@@ -67,7 +61,7 @@ func extensions(p parts) []extension {
 	return []extension{
 		{name: belowmin.Name, make: p.policy.New},
 		{name: binding.Name, make: p.barrier.NewPlugin},
-		{name: replacement.Name, make: p.slots.New, weight: replacement.Weight},
+		{name: replacement.Name, make: p.places.New, weight: replacement.Weight},
 		{name: aging.Name, make: p.keeper.New},
 		{name: claims.Name, make: p.claims.New},
 		{name: preemption.Name, make: p.preempt.NewPlugin, replaces: preemption.Replaces},

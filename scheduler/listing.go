@@ -14,7 +14,6 @@ import (
 // listing is what is known of all gangs; it is what is served at /gangs.
 type listing struct {
 	*gangs
-	claims *claims.Ledger
 	keeper *aging.Keeper
 }
 
@@ -25,7 +24,7 @@ func (l listing) Leading() bool { return l.leads.Load() }
 
 // Gangs implements gangsapi.Source.
 func (l listing) Gangs(namespace string) ([]api.Gang, error) {
-	if !l.status.Synced() {
+	if !l.synced.done() {
 		return nil, api.ErrNotReady
 	}
 	holds := map[types.NamespacedName][]api.Hold{}

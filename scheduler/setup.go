@@ -91,11 +91,8 @@ func setup(ctx context.Context, opts *settings) (*instance, error) {
 	}
 	binder := engine.NewBindConfirmer(clock.RealClock{})
 	c.Client, c.InformerFactory = binder.Client(g.client), g.factory
-	p, err := assemble(g, c.ComponentConfig.Profiles)
-	if err != nil {
-		return nil, err
-	}
-	counted := []measured{g.notes, g.why, binder, p.planner, p.claims, p.slots, p.keeper, g.policy, p.barrier, p.score, p.preempt}
+	p := assemble(g, c.ComponentConfig.Profiles)
+	counted := []measured{g.notes, g.why, binder, p.planner, p.claims, p.places, p.keeper, g.policy, p.barrier, p.score, p.preempt}
 	measure(legacyregistry.MustRegister, counted...)
 	plugins := extensions(p)
 	enable(c.ComponentConfig.Profiles, plugins)
@@ -110,7 +107,7 @@ func setup(ctx context.Context, opts *settings) (*instance, error) {
 	}
 	return &instance{
 		config: &cc, engine: engine, gangs: g, keeper: p.keeper, events: recorder, preemptor: p.preempt, counted: counted,
-		listing: listing{gangs: g, claims: p.claims, keeper: p.keeper},
+		listing: listing{gangs: g, keeper: p.keeper},
 	}, nil
 }
 

@@ -30,8 +30,7 @@ func (r *rig) startWhole(disabled ...string) parts {
 	gangCycle(r.t)
 	r.server.PrependReactor("patch", "pods", r.patch)
 	ctx, cancel := context.WithCancel(r.t.Context())
-	p, err := assemble(r.gangs, r.profiles)
-	r.must(err)
+	p := assemble(r.gangs, r.profiles)
 	plugins := extensions(p)
 	for i := range r.profiles {
 		for _, name := range disabled {
