@@ -48,6 +48,7 @@ type gangs struct {
 	slots   *replacement.Ledger // set by keepSlots
 	why     *explainer.Explainer
 	leads   atomic.Bool // whether this replica schedules
+	synced  []cache.InformerSynced
 	// touched are those who look at gangs that may have changed.
 	touched []func(gang.Key)
 }
@@ -61,12 +62,6 @@ func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, 
 		}
 	})
 	g.roster = gangcache.New(sink{g.store, g.notes})
-	g.status = &status.Controller{
-		Client: client, Dynamic: dyn, Gangs: g.roster, Word: g.store.Get,
-		Ours:     func(name string) bool { return slices.Contains(names, name) },
-		Said:     g.said,
-		Recorder: recorder, Clock: clock.RealClock{},
-	}
 	g.policy = watchPolicy(g, client, dyn, recorder)
 	var err error
 	if g.members, err = newMembers(client, names, g.roster, g.touch); err != nil {
@@ -76,7 +71,13 @@ func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, 
 	g.feed = &groupinformer.Feed{
 		Client: dyn, Custom: custom(), BuiltIn: []groupinformer.BuiltIn{builtIn(client.Discovery())}, Handler: handler, Clock: clock.RealClock{},
 	}
-	g.client = engine.StatusClient(client, &decisions{store: g.store, notes: g.notes, report: g.status.Decided, touch: g.status.Touch})
+	g.status = status.New(status.Config{
+		Client: client, Dynamic: dyn, Gangs: g.roster, Objects: objects{roster: g.roster, feed: g.feed},
+		VirtualGroup: g.store.Get, LastReported: g.lastReported, Synced: g.hasSynced,
+		Ours:     func(name string) bool { return slices.Contains(names, name) },
+		Recorder: recorder, Clock: clock.RealClock{},
+	})
+	g.client = engine.StatusClient(client, &decisions{store: g.store, notes: g.notes, report: g.status.ReportDecision, touch: g.status.Touch})
 	g.factory = informers.NewSharedInformerFactoryWithOptions(g.client, 0, informers.WithInformerName(informerName))
 	lacking(g.factory, g.client, informerName)
 	groups := newPaced(cache.NewSharedIndexInformer(g.store, &schedulingv1beta1.PodGroup{}, 0,
@@ -84,16 +85,10 @@ func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, 
 	g.members.live.settle = groups.settle
 	g.factory.InformerFor(&corev1.Pod{}, fixed(g.members.live))
 	g.factory.InformerFor(&schedulingv1beta1.PodGroup{}, fixed(groups))
-	synced, err := handler.watch(g.factory)
-	if err != nil {
+	if g.synced, err = handler.watch(g.factory); err != nil {
 		return nil, err
 	}
-	synced = append(synced, g.members.hasSynced, g.feed.HasSynced)
-	g.status.Objects = objects{roster: g.roster, feed: g.feed}
-	g.status.Synced = func() bool {
-		return !slices.ContainsFunc(synced, func(is cache.InformerSynced) bool { return !is() })
-	}
-	g.status.Complete()
+	g.synced = append(g.synced, g.members.hasSynced, g.feed.HasSynced)
 	g.why = explain(g, client, dyn, names[0])
 	g.policy.Objects, g.policy.Synced = g.status.Objects, g.status.Synced
 	g.touched = []func(gang.Key){g.status.Touch, g.policy.Touch, g.why.Touch}
@@ -122,8 +117,13 @@ func (g *gangs) lead() {
 	}
 }
 
-// said is what users were told of a gang that was tried and waits.
-func (g *gangs) said(namespace, name string) (reasons.Reason, bool) {
+// hasSynced reports whether every pod and object is known.
+func (g *gangs) hasSynced() bool {
+	return !slices.ContainsFunc(g.synced, func(is cache.InformerSynced) bool { return !is() })
+}
+
+// lastReported returns what was reported on a gang that was tried and waits.
+func (g *gangs) lastReported(namespace, name string) (reasons.Reason, bool) {
 	return g.notes.LastReported(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
