@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,7 +17,8 @@ import (
 	"github.com/gangctl/gangctl/internal/enginetest"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/engine"
-	plannerplugin "github.com/gangctl/gangctl/scheduler/plugins/planner"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
+	"github.com/gangctl/gangctl/scheduler/plugins/planner"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
@@ -27,7 +29,9 @@ func TestAGangThatLostAMemberIsTold(t *testing.T) {
 	var mu sync.Mutex
 	var told []string
 	notes := reasons.New(clock.RealClock{}, nil)
-	planner := plannerplugin.New(notes, nil, clock.RealClock{})
+	handle := engine.NewHandle()
+	attempts := planner.NewAttempts(handle, clock.RealClock{})
+	plans := planner.New(handle, attempts, claims.NewLedger(handle, attempts, clock.RealClock{}), notes, nil)
 	c := enginetest.Start(t, func(c *enginetest.Cluster) {
 		d := &decisions{store: c.Groups, notes: notes, touch: func(gang.Key) {}, report: func(group *schedulingv1beta1.PodGroup) {
 			condition := apimeta.FindStatusCondition(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
@@ -36,8 +40,8 @@ func TestAGangThatLostAMemberIsTold(t *testing.T) {
 			told = append(told, condition.Reason+" "+condition.Message)
 		}}
 		c.Through = func(kubernetes.Interface) kubernetes.Interface { return engine.StatusClient(c.Client, d) }
-		c.Attach = func(engine *upstream.Scheduler) { planner.Attach(engine) }
-	}, enginetest.Plugin{Name: plannerplugin.Name, New: planner.NewPlugin})
+		c.Attach = func(engine *upstream.Scheduler) { plans.Attach(engine, func(*corev1.Pod) {}) }
+	}, enginetest.Plugin{Name: planner.Name, New: handle.Binding(plans.NewPlugin)})
 	news := func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(told) }
 
 	c.Create(enginetest.Node("n1", 2), enginetest.Node("n2", 1))

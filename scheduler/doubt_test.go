@@ -37,8 +37,7 @@ func budgetOf(owner types.UID, min int) *policyv1.PodDisruptionBudget {
 
 // A pod is seen before the budget that makes it a member of a gang.
 func TestABudgetThatIsLate(t *testing.T) {
-	s := newShown(t)
-	s.patience = time.Hour
+	s := newShown(t, time.Hour)
 	budgets := &groupHandler{roster: s.gangs, apply: s.apply}
 	first, second := ownedPod("1", kubebatch.SchedulerName, 1), ownedPod("2", kubebatch.SchedulerName, 2)
 	s.OnAdd(first, false)
@@ -60,8 +59,7 @@ func TestABudgetThatIsLate(t *testing.T) {
 
 // What no budget may make a member is shown at once.
 func TestWhoIsNotInDoubt(t *testing.T) {
-	s := newShown(t)
-	s.patience = time.Hour
+	s := newShown(t, time.Hour)
 	s.OnAdd(ownedPod("1", kubebatch.SchedulerName, 1), true)
 	s.want(t, "at the start, when budgets are waited for", "add 1 ")
 	s.OnAdd(ownedPod("2", DefaultName, 2), false)
@@ -86,8 +84,7 @@ func TestWhoIsNotInDoubt(t *testing.T) {
 
 // A pod without a budget is a pod on its own after a while.
 func TestNoBudget(t *testing.T) {
-	s := newShown(t)
-	s.patience = time.Millisecond
+	s := newShown(t, time.Millisecond)
 	s.OnAdd(ownedPod("1", kubebatch.SchedulerName, 1), false)
 	until(t, "it is shown", func() bool {
 		s.mu.Lock()

@@ -30,7 +30,7 @@ func explain(g *gangs, client kubernetes.Interface, dyn dynamic.Interface, compo
 	}
 	publisher := &explainer.Publisher{Events: client.CoreV1(), Regarding: g.regarding, Component: component, Instance: instance}
 	cluster := &knowledge{
-		client: &kube.Client{Typed: client, Dynamic: dyn}, members: g.members,
+		client: &kube.Client{Typed: client, Dynamic: dyn}, pods: g.pods,
 		nodes: g.factory.Core().V1().Nodes().Lister(), clock: clock.RealClock{},
 	}
 	return (&explainer.Explainer{
@@ -41,10 +41,10 @@ func explain(g *gangs, client kubernetes.Interface, dyn dynamic.Interface, compo
 
 // knowledge is what the scheduler knows of the cluster, and the rest.
 type knowledge struct {
-	client  *kube.Client
-	members *members
-	nodes   corelisters.NodeLister
-	clock   clock.PassiveClock
+	client *kube.Client
+	pods   *podInformers
+	nodes  corelisters.NodeLister
+	clock  clock.PassiveClock
 }
 
 // snapshot leaves out the events: what schedulers say the pods' conditions say,
@@ -55,16 +55,7 @@ func (k *knowledge) snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 		return nil, err
 	}
 	// Not as the engine sees them, but as users do.
-	for _, obj := range k.members.live.SharedIndexInformer.GetStore().List() {
-		if pod, ok := obj.(*corev1.Pod); ok {
-			s.Pods = append(s.Pods, pod)
-		}
-	}
-	for _, obj := range k.members.ended.GetStore().List() {
-		if pod, ok := obj.(*corev1.Pod); ok {
-			s.Pods = append(s.Pods, pod)
-		}
-	}
+	s.Pods = append(s.Pods, k.pods.all()...)
 	if s.Nodes, err = k.nodes.List(labels.Everything()); err != nil {
 		return nil, err
 	}
@@ -74,7 +65,7 @@ func (k *knowledge) snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 
 // regarding refers to what users look at for a gang: its object, or a pod.
 func (g *gangs) regarding(key gang.Key) *corev1.ObjectReference {
-	if object, u, ok := g.status.Objects.Get(key); ok && u != nil {
+	if object, u, ok := (objects{roster: g.roster, feed: g.feed}).Get(key); ok && u != nil {
 		return &corev1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: object.GroupKind.Kind, Namespace: key.Namespace, Name: u.GetName(), UID: u.GetUID()}
 	}
 	for _, pod := range g.roster.Pods(key) {

@@ -7,22 +7,24 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/utils/clock"
 
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/aging"
 	"github.com/gangctl/gangctl/scheduler/plugins/belowmin"
 	"github.com/gangctl/gangctl/scheduler/plugins/binding"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/plugins/packing"
-	plannerplugin "github.com/gangctl/gangctl/scheduler/plugins/planner"
+	"github.com/gangctl/gangctl/scheduler/plugins/planner"
 	"github.com/gangctl/gangctl/scheduler/plugins/preemption"
 	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
-	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
 // parts are what our plugins share with the rest of the scheduler. There is one
 // of each, however many profiles there are.
 type parts struct {
-	board   *reasons.Store
-	planner *plannerplugin.Planner
-	slots   *replacement.Ledger
+	engine  *engine.Handle
+	planner *planner.Planner
+	claims  *claims.Ledger
+	places  *replacement.Tracker
 	keeper  *aging.Keeper
 	policy  *belowmin.Controller
 	barrier *binding.Barrier
@@ -30,23 +32,16 @@ type parts struct {
 	score   *packing.Counters
 }
 
-// assemble makes the parts and joins them. It must be called before the engine is
-// made.
-func assemble(g *gangs, profiles []schedulerconfig.KubeSchedulerProfile) (parts, error) {
-	slots, err := keepSlots(g)
-	if err != nil {
-		return parts{}, err
+// assemble makes the parts. It must be called before the engine is made.
+func assemble(g *gangs, profiles []schedulerconfig.KubeSchedulerProfile) parts {
+	plans := planner.New(g.handle, g.attempts, g.claims, g.notes, profiles)
+	return parts{
+		engine: g.handle, planner: plans, claims: g.claims, places: g.places, policy: g.policy,
+		keeper:  aging.NewKeeper(aging.EngineGangs(g.handle), plans.View(), g.claims, g.attempts, clock.RealClock{}),
+		barrier: binding.New(g.attempts),
+		preempt: preemption.New(g.handle, plans, g.claims, g.attempts, g.policy.Jobs, g, clock.RealClock{}),
+		score:   packing.NewCounters(),
 	}
-	planner := plannerplugin.New(g.notes, profiles, clock.RealClock{})
-	p := parts{
-		board: g.notes, planner: planner, slots: slots, keeper: newKeeper(planner), policy: g.policy, barrier: binding.New(), preempt: makeRoom(g, planner),
-		score: packing.NewCounters(),
-	}
-	slots.Released, p.keeper.Released, p.keeper.Reserved = planner.Released, planner.Released, planner.Wake
-	planner.Claims = allClaims{kept{slots}, reserved{p.keeper}, p.preempt}
-	p.keeper.Promises = promised{slots, p.preempt}
-	p.policy.Freed, p.barrier.Freed = planner.Wake, planner.Wake
-	return p, nil
 }
 
 // extension is one plugin of ours. A profile gets an instance of its own, so
@@ -60,23 +55,25 @@ type extension struct {
 }
 
 // extensions are our plugins, in the order in which the engine calls them,
-// after its own.
+// after its own. Those that derive claims from the snapshot come before the one
+// that enforces them.
 func extensions(p parts) []extension {
 	return []extension{
 		{name: belowmin.Name, make: p.policy.New},
 		{name: binding.Name, make: p.barrier.NewPlugin},
-		{name: replacement.Name, make: p.slots.New, weight: replacement.Weight},
+		{name: replacement.Name, make: p.places.New, weight: replacement.Weight},
 		{name: aging.Name, make: p.keeper.New},
+		{name: claims.Name, make: p.claims.New},
 		{name: preemption.Name, make: p.preempt.NewPlugin, replaces: preemption.Replaces},
 		{name: packing.Name, make: p.score.New, weight: packing.Weight},
-		{name: plannerplugin.Name, make: p.planner.NewPlugin}, // last: what it plans for others have let pass
+		{name: planner.Name, make: p.planner.NewPlugin}, // last: what it plans for others have let pass
 	}
 }
 
-func registry(plugins []extension) frameworkruntime.Registry {
+func registry(handle *engine.Handle, plugins []extension) frameworkruntime.Registry {
 	r := frameworkruntime.Registry{}
 	for _, p := range plugins {
-		r[p.name] = p.make
+		r[p.name] = handle.Binding(p.make)
 	}
 	return r
 }

@@ -26,6 +26,8 @@ import (
 	"github.com/gangctl/gangctl/scheduler/gangcache"
 	"github.com/gangctl/gangctl/scheduler/groupinformer"
 	"github.com/gangctl/gangctl/scheduler/plugins/belowmin"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
+	"github.com/gangctl/gangctl/scheduler/plugins/planner"
 	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 	"github.com/gangctl/gangctl/scheduler/status"
@@ -38,74 +40,142 @@ type gangs struct {
 	client  kubernetes.Interface
 	factory informers.SharedInformerFactory
 
+	handle   *engine.Handle
+	attempts *planner.Attempts
+	claims   *claims.Ledger
+
 	roster  *gangcache.Cache
 	store   *engine.VirtualGroups
 	notes   *reasons.Store
+	pods    *podInformers
 	members *members
 	feed    *groupinformer.Feed
 	status  *status.Controller
 	policy  *belowmin.Controller
-	slots   *replacement.Ledger // set by keepSlots
+	places  *replacement.Tracker
 	why     *explainer.Explainer
+
 	leads   atomic.Bool // whether this replica schedules
-	synced  []cache.InformerSynced
-	// touched are those who look at gangs that may have changed.
-	touched []func(gang.Key)
+	synced  *syncs
+	changes *topic // gangs that may have changed
+	// leading are the same, for those who look at gangs on the replica that leads.
+	leading *topic
+}
+
+// topic passes gangs on. Those who notice changes and those who look at them need
+// each other, so it is created before both.
+type topic struct {
+	mu          sync.Mutex
+	subscribers []func(gang.Key)
+}
+
+// subscribe has functions called with every gang from now on.
+func (t *topic) subscribe(subscribers ...func(gang.Key)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.subscribers = append(t.subscribers, subscribers...)
+}
+
+// publish passes a gang on.
+func (t *topic) publish(key gang.Key) {
+	t.mu.Lock()
+	subscribers := t.subscribers
+	t.mu.Unlock()
+	for _, subscriber := range subscribers {
+		subscriber(key)
+	}
+}
+
+// syncs are the informers that all have to have synced. Those who wait for them are
+// created before some of them.
+type syncs struct {
+	mu  sync.Mutex
+	all []cache.InformerSynced
+}
+
+func (s *syncs) add(more ...cache.InformerSynced) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, more...)
+}
+
+// done reports whether every pod and object is known.
+func (s *syncs) done() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.all) > 0 && !slices.ContainsFunc(s.all, func(synced cache.InformerSynced) bool { return !synced() })
 }
 
 // gather puts together the gangs of the pods that have one of our names.
 func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, recorder events.EventRecorder, informerName *cache.InformerName) (*gangs, error) {
-	g := &gangs{store: engine.NewVirtualGroups()}
+	g := &gangs{
+		store: engine.NewVirtualGroups(), handle: engine.NewHandle(), synced: &syncs{}, changes: &topic{}, leading: &topic{},
+	}
+	g.attempts = planner.NewAttempts(g.handle, clock.RealClock{})
+	g.claims = claims.NewLedger(g.handle, g.attempts, clock.RealClock{})
+	waits := &topic{}
 	g.notes = reasons.New(clock.RealClock{}, func(group types.NamespacedName) {
 		if key, ok := keyOf(group); ok {
-			g.why.Touch(key)
+			waits.publish(key)
 		}
 	})
 	g.roster = gangcache.New(sink{g.store, g.notes})
-	g.policy = watchPolicy(g, client, dyn, recorder)
+	groups := newPaced(cache.NewSharedIndexInformer(g.store, &schedulingv1beta1.PodGroup{}, 0,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}), g.store)
 	var err error
-	if g.members, err = newMembers(client, names, g.roster, g.touch); err != nil {
+	if g.pods, err = newPodInformers(client); err != nil {
+		return nil, err
+	}
+	if g.members, err = newMembers(g.pods, names, g.roster, g.changes.publish, groups.settle); err != nil {
 		return nil, err
 	}
 	handler := &groupHandler{roster: g.roster, apply: g.members.live.apply}
 	g.feed = &groupinformer.Feed{
 		Client: dyn, Custom: custom(), BuiltIn: []groupinformer.BuiltIn{builtIn(client.Discovery())}, Handler: handler, Clock: clock.RealClock{},
 	}
+	read := objects{roster: g.roster, feed: g.feed}
 	g.status = status.New(status.Config{
-		Client: client, Dynamic: dyn, Gangs: g.roster, Objects: objects{roster: g.roster, feed: g.feed},
-		VirtualGroup: g.store.Get, LastReported: g.lastReported, Synced: g.hasSynced,
+		Client: client, Dynamic: dyn, Gangs: g.roster, Objects: read,
+		VirtualGroup: g.store.Get, LastReported: g.lastReported, Synced: g.synced.done,
 		Ours:     func(name string) bool { return slices.Contains(names, name) },
 		Recorder: recorder, Clock: clock.RealClock{},
 	})
+	g.policy = (&belowmin.Controller{
+		Client: client, Dynamic: dyn, Gangs: g.roster, Objects: read, Synced: g.synced.done, Owned: g.pods.owned,
+		Freed: g.attempts.Wake, Keep: g.claims.Suspends, Recorder: recorder, Clock: clock.RealClock{},
+	}).Complete()
+	g.places = replacement.NewTracker(standing{g.roster, g.policy}, g.handle, g.claims, clock.RealClock{})
+	if err := g.places.Follow(g.members.live, g.pods.ended); err != nil {
+		return nil, err
+	}
 	g.client = engine.StatusClient(client, &decisions{store: g.store, notes: g.notes, report: g.status.ReportDecision, touch: g.status.Touch})
 	g.factory = informers.NewSharedInformerFactoryWithOptions(g.client, 0, informers.WithInformerName(informerName))
 	lacking(g.factory, g.client, informerName)
-	groups := newPaced(cache.NewSharedIndexInformer(g.store, &schedulingv1beta1.PodGroup{}, 0,
-		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}), g.store)
-	g.members.live.settle = groups.settle
 	g.factory.InformerFor(&corev1.Pod{}, fixed(g.members.live))
 	g.factory.InformerFor(&schedulingv1beta1.PodGroup{}, fixed(groups))
-	if g.synced, err = handler.watch(g.factory); err != nil {
+	synced, err := handler.watch(g.factory)
+	if err != nil {
 		return nil, err
 	}
-	g.synced = append(g.synced, g.members.hasSynced, g.feed.HasSynced)
+	g.synced.add(append(synced, g.members.hasSynced, g.feed.HasSynced)...)
 	g.why = explain(g, client, dyn, names[0])
-	g.policy.Objects, g.policy.Synced = g.status.Objects, g.status.Synced
-	g.touched = []func(gang.Key){g.status.Touch, g.policy.Touch, g.why.Touch}
+	waits.subscribe(g.why.Touch)
+	g.leading.subscribe(g.status.Touch, g.policy.Touch, g.why.Touch)
+	g.changes.subscribe(g.trackChange, g.lookAtChange)
 	return g, nil
 }
 
-// touch says that something about a gang may have changed. On a replica that does
-// not lead nobody looks, and what waited to be looked at would grow for ever.
-func (g *gangs) touch(key gang.Key) {
-	if g.slots != nil { // what it follows is the same on every replica
-		g.slots.Touch(types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()})
-	}
-	if !g.leads.Load() {
-		return
-	}
-	for _, touch := range g.touched {
-		touch(key)
+// trackChange has a gang's claims looked at: what they follow is the same on every
+// replica.
+func (g *gangs) trackChange(key gang.Key) {
+	g.places.Touch(types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()})
+}
+
+// lookAtChange has a gang looked at. On a replica that does not lead nobody looks,
+// and what waited to be looked at would grow indefinitely.
+func (g *gangs) lookAtChange(key gang.Key) {
+	if g.leads.Load() {
+		g.leading.publish(key)
 	}
 }
 
@@ -113,13 +183,8 @@ func (g *gangs) touch(key gang.Key) {
 func (g *gangs) lead() {
 	g.leads.Store(true)
 	for _, key := range g.roster.All() {
-		g.touch(key)
+		g.changes.publish(key)
 	}
-}
-
-// hasSynced reports whether every pod and object is known.
-func (g *gangs) hasSynced() bool {
-	return !slices.ContainsFunc(g.synced, func(is cache.InformerSynced) bool { return !is() })
 }
 
 // lastReported returns what was reported on a gang that was tried and waits.
@@ -135,7 +200,7 @@ func fixed(informer cache.SharedIndexInformer) func(kubernetes.Interface, time.D
 // fail if it cannot.
 func (g *gangs) follow(ctx context.Context, work *sync.WaitGroup, engine *upstream.Scheduler, fail func()) {
 	logger := klog.FromContext(ctx)
-	work.Go(func() { g.members.ended.RunWithContext(ctx) })
+	work.Go(func() { g.pods.ended.RunWithContext(ctx) })
 	work.Go(func() {
 		if err := g.feed.Run(ctx); err != nil {
 			logger.Error(err, "Cannot read PodGroups")
@@ -151,7 +216,7 @@ func (g *gangs) follow(ctx context.Context, work *sync.WaitGroup, engine *upstre
 	engine.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
 		leading.Do(func() {
 			g.lead()
-			if cache.WaitForCacheSync(ctx.Done(), g.status.Synced) {
+			if cache.WaitForCacheSync(ctx.Done(), g.synced.done) {
 				work.Go(func() { g.status.Run(ctx) })
 				work.Go(func() { g.policy.Run(ctx) })
 				work.Go(func() { g.why.Run(ctx) })

@@ -24,7 +24,7 @@ func TestAStandbyRemembersNoChanges(t *testing.T) {
 	r := newRig(t)
 	var mu sync.Mutex
 	var looked []string
-	r.touched = []func(gang.Key){func(key gang.Key) {
+	r.leading.subscribers = []func(gang.Key){func(key gang.Key) {
 		mu.Lock()
 		defer mu.Unlock()
 		looked = append(looked, key.String())

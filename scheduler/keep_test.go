@@ -39,12 +39,12 @@ func TestWhichPodsAJobWaitsFor(t *testing.T) {
 		if c.elsewhere {
 			job.UID = "other"
 		}
-		store := r.members.live.SharedIndexInformer.GetStore()
+		store := r.pods.live.GetStore()
 		if c.ended {
-			store = r.members.ended.GetStore()
+			store = r.pods.ended.GetStore()
 		}
 		r.must(store.Add(c.pod))
-		if got := r.owned(job); got != c.waits {
+		if got := r.pods.owned(job); got != c.waits {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}

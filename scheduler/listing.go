@@ -1,19 +1,19 @@
 package scheduler
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/scheduler/api"
 	"github.com/gangctl/gangctl/scheduler/plugins/aging"
-	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
 // listing is what is known of all gangs; it is what is served at /gangs.
 type listing struct {
 	*gangs
-	slots  *replacement.Ledger
 	keeper *aging.Keeper
 }
 
@@ -24,16 +24,16 @@ func (l listing) Leading() bool { return l.leads.Load() }
 
 // Gangs implements gangsapi.Source.
 func (l listing) Gangs(namespace string) ([]api.Gang, error) {
-	if !l.status.Synced() {
+	if !l.synced.done() {
 		return nil, api.ErrNotReady
 	}
 	holds := map[types.NamespacedName][]api.Hold{}
-	for _, h := range l.slots.List() {
-		holds[h.Group] = append(holds[h.Group], api.Hold{Node: h.Node, Member: h.Member, Until: h.Until})
+	for _, c := range l.claims.List(claims.Replacement) {
+		holds[c.For] = append(holds[c.For], api.Hold{Node: c.Node, Member: c.Pod.Name, Until: c.Until})
 	}
 	reserved := map[types.NamespacedName]*api.Reservation{}
 	for _, r := range l.keeper.Held() {
-		entry := &api.Reservation{Nodes: l.keeper.KeptFor(r.Group), Since: r.Since}
+		entry := &api.Reservation{Nodes: slices.Sorted(maps.Keys(r.Nodes)), Since: r.Since}
 		if start := r.Start; !start.IsZero() {
 			entry.Start = &start
 		}

@@ -44,10 +44,10 @@ type regrouped struct {
 // sight is a pod of ours, and the copy of it that the engine was shown last.
 type sight struct{ pod, view *corev1.Pod }
 
-func newRegrouped(pods cache.SharedIndexInformer, gangs *gangcache.Cache, ours func(*corev1.Pod) bool, touch func(gang.Key)) *regrouped {
+func newRegrouped(pods cache.SharedIndexInformer, gangs *gangcache.Cache, ours func(*corev1.Pod) bool, touch func(gang.Key), settle func([]types.NamespacedName), patience time.Duration) *regrouped {
 	return &regrouped{
 		SharedIndexInformer: pods, gangs: gangs, ours: ours, touch: touch,
-		settle: func([]types.NamespacedName) {}, sights: map[types.UID]sight{}, doubts: doubts{}, patience: doubtful,
+		settle: settle, sights: map[types.UID]sight{}, doubts: doubts{}, patience: patience,
 	}
 }
 

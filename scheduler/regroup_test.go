@@ -3,6 +3,7 @@ package scheduler
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,12 +22,12 @@ type shown struct {
 	got []string
 }
 
-func newShown(t *testing.T) *shown {
+func newShown(t *testing.T, patience time.Duration) *shown {
 	t.Helper()
 	s := &shown{}
 	pods := cache.NewSharedIndexInformer(&cache.ListWatch{}, &corev1.Pod{}, 0, cache.Indexers{})
 	ours := func(pod *corev1.Pod) bool { return pod.Spec.SchedulerName != corev1.DefaultSchedulerName }
-	s.podEvents = podEvents{newRegrouped(pods, gangcache.New(engine.NewVirtualGroups()), ours, func(gang.Key) {})}
+	s.podEvents = podEvents{newRegrouped(pods, gangcache.New(engine.NewVirtualGroups()), ours, func(gang.Key) {}, func([]types.NamespacedName) {}, patience)}
 	note := func(verb string, obj any) {
 		if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			verb, obj = verb+" (missed)", last.Obj
@@ -75,7 +76,7 @@ func TestRegroup(t *testing.T) {
 		}
 		return p
 	}
-	s := newShown(t)
+	s := newShown(t, doubtful)
 	a := pod("1", "a", "", 0)
 	s.OnAdd(a, true)
 	s.want(t, "a member comes", "add 1 labels:a")

@@ -19,6 +19,7 @@ import (
 	upstream "k8s.io/kubernetes/pkg/scheduler"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 	"k8s.io/utils/clock"
 
@@ -90,26 +91,23 @@ func setup(ctx context.Context, opts *settings) (*instance, error) {
 	}
 	binder := engine.NewBindConfirmer(clock.RealClock{})
 	c.Client, c.InformerFactory = binder.Client(g.client), g.factory
-	p, err := assemble(g, c.ComponentConfig.Profiles)
-	if err != nil {
-		return nil, err
-	}
-	counted := []measured{g.notes, g.why, binder, p.planner, p.slots, p.keeper, g.policy, p.barrier, p.score, p.preempt}
+	p := assemble(g, c.ComponentConfig.Profiles)
+	counted := []measured{g.notes, g.why, binder, p.planner, p.claims, p.places, p.keeper, g.policy, p.barrier, p.score, p.preempt}
 	measure(legacyregistry.MustRegister, counted...)
 	plugins := extensions(p)
 	enable(c.ComponentConfig.Profiles, plugins)
 	cc := c.Complete()
-	engine, err := newEngine(ctx, &cc, plugins)
+	engine, err := newEngine(ctx, &cc, registry(p.engine, plugins))
 	if err != nil {
 		return nil, err
 	}
-	p.planner.Attach(engine)
+	p.planner.Attach(engine, p.preempt.Gone)
 	if err := options.LogOrWriteConfig(klog.FromContext(ctx), opts.WriteConfigTo, &cc.ComponentConfig, nil); err != nil {
 		return nil, err
 	}
 	return &instance{
 		config: &cc, engine: engine, gangs: g, keeper: p.keeper, events: recorder, preemptor: p.preempt, counted: counted,
-		listing: listing{gangs: g, slots: p.slots, keeper: p.keeper},
+		listing: listing{gangs: g, keeper: p.keeper},
 	}, nil
 }
 
@@ -126,14 +124,14 @@ func clients(config *rest.Config) (kubernetes.Interface, dynamic.Interface, erro
 	return client, dyn, err
 }
 
-func newEngine(ctx context.Context, cc *schedulerserverconfig.CompletedConfig, plugins []extension) (*upstream.Scheduler, error) {
+func newEngine(ctx context.Context, cc *schedulerserverconfig.CompletedConfig, plugins frameworkruntime.Registry) (*upstream.Scheduler, error) {
 	recorders := profile.RecorderFactory(func(name string) events.EventRecorderLogger {
 		return engine.FilterMemberEvents(cc.EventBroadcaster.NewRecorder(name))
 	})
 	engine, err := upstream.New(ctx, cc.Client, cc.InformerFactory, cc.DynInformerFactory, recorders,
 		upstream.WithComponentConfigVersion(cc.ComponentConfig.APIVersion),
 		upstream.WithKubeConfig(cc.KubeConfig),
-		upstream.WithFrameworkOutOfTreeRegistry(registry(plugins)),
+		upstream.WithFrameworkOutOfTreeRegistry(plugins),
 		upstream.WithProfiles(cc.ComponentConfig.Profiles...),
 		upstream.WithPercentageOfNodesToScore(cc.ComponentConfig.PercentageOfNodesToScore),
 		upstream.WithPodMaxBackoffSeconds(cc.ComponentConfig.PodMaxBackoffSeconds),

@@ -30,8 +30,7 @@ func (r *rig) startWhole(disabled ...string) parts {
 	gangCycle(r.t)
 	r.server.PrependReactor("patch", "pods", r.patch)
 	ctx, cancel := context.WithCancel(r.t.Context())
-	p, err := assemble(r.gangs, r.profiles)
-	r.must(err)
+	p := assemble(r.gangs, r.profiles)
 	plugins := extensions(p)
 	for i := range r.profiles {
 		for _, name := range disabled {
@@ -45,10 +44,10 @@ func (r *rig) startWhole(disabled ...string) parts {
 	broadcaster := events.NewEventBroadcasterAdapterWithContext(ctx, r.client)
 	engine, err := upstream.New(ctx, r.client, r.factory, nil,
 		profile.RecorderFactory(func(name string) events.EventRecorderLogger { return broadcaster.NewRecorder(name) }),
-		upstream.WithFrameworkOutOfTreeRegistry(registry(plugins)),
+		upstream.WithFrameworkOutOfTreeRegistry(registry(p.engine, plugins)),
 		upstream.WithProfiles(r.profiles...), upstream.WithPodInitialBackoffSeconds(1), upstream.WithPodMaxBackoffSeconds(1))
 	r.must(err)
-	p.planner.Attach(engine)
+	p.planner.Attach(engine, p.preempt.Gone)
 	var work sync.WaitGroup
 	r.follow(ctx, &work, engine, func() { r.t.Error("the feed failed") })
 	r.factory.StartWithContext(ctx)

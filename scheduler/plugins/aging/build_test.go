@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -50,7 +51,7 @@ func endsIn(d time.Duration) func(*corev1.Pod) {
 // runsFor lets a pod that has not started run so long.
 func runsFor(d time.Duration) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		p.Annotations = map[string]string{RuntimeAnnotation: d.String()}
+		p.Annotations = map[string]string{claims.RuntimeAnnotation: d.String()}
 	}
 }
 

@@ -2,30 +2,22 @@ package aging
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/component-base/metrics"
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
-// Source is what a keeper is told of the cluster.
+// Source lists all gangs, without the roles of their members.
 type Source interface {
-	// Gangs lists all gangs, without what their members ask for.
 	Gangs() []Gang
-	// Partly tells whether a gang has places at this moment, and fewer than it
-	// needs.
-	Partly(group types.NamespacedName) bool
-	// Pending tells whether a pod still waits for a node.
-	Pending(pod *corev1.Pod) bool
-	// Wake has pods tried again at once; keys are NAMESPACE/NAME.
-	Wake(pods map[string]*corev1.Pod)
 }
 
 // View is the engine's snapshot. Its methods are called from the engine's
@@ -38,46 +30,48 @@ type View interface {
 	Roles(pods []*corev1.Pod) ([]placement.Role, error)
 }
 
-// Keeper holds the reservations. All profiles share one.
-type Keeper struct {
-	// Released is called, outside of any lock, after less is reserved than
-	// before. It may be nil, and is set before the engine runs.
-	Released func()
-	// Reserved is called in the same way for a gang that has places now that it
-	// had not, and tells its users.
-	Reserved func(group types.NamespacedName)
-	// Promises are heeded; they may be nil.
-	Promises Promises
+// ParkedGangs are gangs that the planner does not try until something helps them.
+type ParkedGangs interface {
+	// Wake has a gang tried again at once, so that its users read what it got.
+	Wake(group types.NamespacedName)
+}
 
-	count counters
-	open  func(fwk.Handle) View
-	clock clock.WithTicker
-	// Set when a profile is made, before the engine runs.
-	view  View
-	after map[string]time.Duration // by profile: how long its gangs wait first
+// Keeper makes the reservations. All profiles share one.
+type Keeper struct {
+	source Source
+	view   View
+	claims *claims.Ledger
+	parked ParkedGangs
+	clock  clock.WithTicker
+	count  *metrics.Gauge
 
 	// Touched by the engine's scheduling goroutine only.
 	next   time.Time                         // when reservations are looked at again
 	failed map[types.NamespacedName]*setback // gangs for which there were no places
 
-	mu     sync.Mutex
-	source Source
-	ages   map[types.NamespacedName]age
-	held   []Reservation // by falling priority, one each
-	turned map[types.NamespacedName]map[string]*corev1.Pod
+	mu    sync.Mutex
+	after map[string]time.Duration // by profile: how long its gangs wait first
+	ages  map[types.NamespacedName]age
+	held  []Reservation // by falling priority, one each
 }
 
-// NewKeeper returns a keeper without reservations. It opens its view with the
-// handle of a profile that has the plugin.
-func NewKeeper(open func(fwk.Handle) View, clock clock.WithTicker) *Keeper {
+// NewKeeper returns a keeper without reservations.
+func NewKeeper(source Source, view View, ledger *claims.Ledger, parked ParkedGangs, clock clock.WithTicker) *Keeper {
 	return &Keeper{
-		open: open, clock: clock, count: newCounters(), failed: map[types.NamespacedName]*setback{},
-		after: map[string]time.Duration{}, ages: map[types.NamespacedName]age{}, turned: map[types.NamespacedName]map[string]*corev1.Pod{},
+		source: source, view: view, claims: ledger, parked: parked, clock: clock,
+		failed: map[types.NamespacedName]*setback{}, after: map[string]time.Duration{}, ages: map[types.NamespacedName]age{},
+		count: metrics.NewGauge(&metrics.GaugeOpts{
+			Subsystem: "gangctl_scheduler", Name: "reservations", StabilityLevel: metrics.ALPHA,
+			Help: "Gangs that have waited long and for which places are reserved.",
+		}),
 	}
 }
 
+// Register registers the keeper's metrics.
+func (k *Keeper) Register(register func(...metrics.Registerable)) { register(k.count) }
+
 // Run ends the reservations of gangs that do not wait any more, until ctx does.
-// The engine tries nothing while all that is left was turned away, so it cannot
+// The engine tries nothing while all pods that are left were refused, so it cannot
 // be left to Review.
 func (k *Keeper) Run(ctx context.Context) {
 	ticker := k.clock.NewTicker(review)
@@ -88,47 +82,42 @@ func (k *Keeper) Run(ctx context.Context) {
 			return
 		case <-ticker.C():
 			k.sweep()
+			k.claims.Prune()
 		}
 	}
 }
 
 func (k *Keeper) sweep() {
-	held := k.Held()
-	if len(held) == 0 {
+	if len(k.Held()) == 0 {
 		return
 	}
 	waiting := k.waiting()
-	rest := slices.DeleteFunc(slices.Clone(held), func(r Reservation) bool {
+	k.end(func(r Reservation) bool {
 		return !slices.ContainsFunc(waiting, func(g Gang) bool { return g.Group == r.Group })
 	})
-	if len(rest) < len(held) {
+}
+
+// placed ends the reservation of a gang of which a member is placed. All members
+// are decided on before any other pod is.
+func (k *Keeper) placed(group types.NamespacedName) {
+	k.end(func(r Reservation) bool { return r.Group == group })
+}
+
+// end ends some of the reservations.
+func (k *Keeper) end(which func(Reservation) bool) {
+	held := k.Held()
+	if rest := slices.DeleteFunc(slices.Clone(held), which); len(rest) < len(held) {
 		k.replace(rest)
 	}
-	k.forget()
 }
 
-// forget drops those who were turned away and have a place now, or are gone.
-func (k *Keeper) forget() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, away := range k.turned {
-		maps.DeleteFunc(away, func(_ string, pod *corev1.Pod) bool { return k.source != nil && !k.source.Pending(pod) })
-	}
-}
-
-// replace sets the reservations, and wakes whom those that ended or moved
-// turned away.
+// replace sets the reservations and claims their places.
 func (k *Keeper) replace(held []Reservation) {
-	k.mu.Lock()
-	away := map[string]*corev1.Pod{}
-	less := false
-	for _, old := range k.held {
-		if !slices.ContainsFunc(held, old.equal) {
-			less = true
-			maps.Copy(away, k.turned[old.Group])
-			delete(k.turned, old.Group)
-		}
+	var all []claims.Claim
+	for _, r := range held {
+		all = append(all, r.claims()...)
 	}
+	k.mu.Lock()
 	var gained []types.NamespacedName
 	for _, r := range held {
 		if !slices.ContainsFunc(k.held, r.equal) {
@@ -136,23 +125,13 @@ func (k *Keeper) replace(held []Reservation) {
 		}
 	}
 	k.held = held
-	k.count.reservations.Set(float64(len(held)))
-	source := k.source
+	k.count.Set(float64(len(held)))
+	k.claims.Replace(claims.Reservation, all)
 	k.mu.Unlock()
 	for _, group := range gained {
-		if k.Reserved != nil {
-			k.Reserved(group)
-		}
+		k.parked.Wake(group)
 	}
-	if !less {
-		return
-	}
-	if k.Released != nil {
-		k.Released()
-	}
-	if len(away) > 0 && source != nil {
-		source.Wake(away)
-	}
+	k.claims.Wake()
 }
 
 // Held returns the reservations, by falling priority.
@@ -160,14 +139,4 @@ func (k *Keeper) Held() []Reservation {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.held)
-}
-
-// turnAway remembers a pod that a reservation keeps out.
-func (k *Keeper) turnAway(group types.NamespacedName, pod *corev1.Pod) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.turned[group] == nil {
-		k.turned[group] = map[string]*corev1.Pod{}
-	}
-	k.turned[group][pod.Namespace+"/"+pod.Name] = pod
 }

@@ -10,9 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
 func quantity(n int64) *resource.Quantity { return resource.NewQuantity(n, resource.DecimalSI) }
@@ -32,7 +35,6 @@ type yard struct {
 	idle    []Gang
 	partly  map[types.NamespacedName]bool
 	placed  map[types.UID]bool
-	rooms   room
 	asked   []*corev1.Pod // what Cluster was last asked for
 	roles   func([]*corev1.Pod)
 	woken   []string
@@ -42,9 +44,8 @@ type yard struct {
 
 func newYard(nodes ...*corev1.Node) *yard {
 	y := &yard{clock: clocktesting.NewFakeClock(noon), nodes: nodes}
-	y.Keeper = NewKeeper(nil, y.clock)
-	y.view, y.source, y.after[""], y.Promises = y, y, time.Minute, y
-	y.Released = func() { y.lifted++ }
+	y.Keeper = NewKeeper(y, y, claims.NewLedger(y, y, y.clock), y, y.clock)
+	y.after[""] = time.Minute
 	return y
 }
 
@@ -60,24 +61,56 @@ func (y *yard) Gangs() (all []Gang) {
 	return all
 }
 
-func (y *yard) Partly(group types.NamespacedName) bool { return y.partly[group] }
+// Released, Wake, Activate, Partial and Pod are what the ledger needs.
+func (y *yard) Released() { y.lifted++ }
 
-func (y *yard) Pending(pod *corev1.Pod) bool { return !y.placed[pod.UID] }
+func (y *yard) Wake(types.NamespacedName) {}
 
-// room is what has been promised to others.
-type room struct {
-	leave      []types.UID
-	come, dead []*corev1.Pod
-}
-
-func (y *yard) Cleared(types.NamespacedName, *corev1.Pod) ([]types.UID, []*corev1.Pod) {
-	return y.rooms.leave, y.rooms.come
-}
-
-func (y *yard) Replaced(types.NamespacedName, *corev1.Pod) []*corev1.Pod { return y.rooms.dead }
-
-func (y *yard) Wake(pods map[string]*corev1.Pod) {
+func (y *yard) Activate(pods map[string]*corev1.Pod) {
 	y.woken = append(y.woken, slices.Sorted(maps.Keys(pods))...)
+}
+
+func (y *yard) Partial(group types.NamespacedName) bool { return y.partly[group] }
+
+func (y *yard) Pod(pod *corev1.Pod) *corev1.Pod {
+	if y.placed[pod.UID] {
+		return nil
+	}
+	return pod
+}
+
+// others are claims for whom the gangs must leave their room.
+func (y *yard) others(kind claims.Kind, all ...claims.Claim) {
+	for i := range all {
+		all[i].For, all[i].Node = types.NamespacedName{Namespace: "team", Name: "labels:others"}, "a"
+	}
+	y.claims.Replace(kind, all)
+}
+
+// withheld are the claims on node a that a pod of another gang has to respect.
+func (y *yard) withheld(t *testing.T, pods ...*corev1.Pod) []claims.Claim {
+	t.Helper()
+	nodes := internalcache.NewSnapshot(y.pods, y.nodes).NodeInfos()
+	return y.claims.Withheld(nodes, types.NamespacedName{Name: "other"}, pods)
+}
+
+// refused has the filter refuse a pod on a node.
+func (y *yard) refused(t *testing.T, pod *corev1.Pod, node string) bool {
+	t.Helper()
+	plugin, err := y.claims.New(t.Context(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := internalcache.NewSnapshot(y.pods, y.nodes).NodeInfos().Get(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := framework.NewCycleState()
+	filter := plugin.(*claims.Plugin)
+	if _, status := filter.PreFilter(t.Context(), state, pod, nil); status.IsSkip() {
+		return false
+	}
+	return !filter.Filter(t.Context(), state, pod, info).IsSuccess()
 }
 
 func (y *yard) Cluster(pods []*corev1.Pod) (*placement.Cluster, error) {
@@ -165,8 +198,12 @@ func TestWhoWasTurnedAwayIsWoken(t *testing.T) {
 	g := aGang("g", 4, 1)
 	y.waiting = []Gang{g}
 	y.review(t, time.Minute)
-	y.turnAway(g.Group, aPod("p", "", 1))
-	y.turnAway(g.Group, aPod("p", "", 1))
+	y.pods = nil
+	for range 2 {
+		if !y.refused(t, aPod("p", "", 1), "a") {
+			t.Error("it may use reserved room")
+		}
+	}
 	y.sweep()
 	if len(y.woken) != 0 {
 		t.Errorf("woken %v while the gang waits", y.woken)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
 const (
@@ -66,18 +68,18 @@ func (k *Keeper) review(ctx context.Context, now time.Time) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, searchBudget)
 	defer cancel()
-	scene, searched := Scene{Cluster: cluster}, false
+	projected, searched := Projection{Cluster: cluster}, false
 	var held []Reservation
 	for _, g := range due {
 		if n := len(held); n > 0 && held[n-1].Priority == g.Priority || k.rests(g.Group, now) {
 			continue
 		}
 		if g.Members.Roles, err = k.view.Roles(g.Open); err != nil {
-			return fmt.Errorf("reserve for gang %s: %w", DisplayName(g.Group), err)
+			return fmt.Errorf("reserve for gang %s: %w", claims.GangName(g.Group), err)
 		}
-		r, ok := k.keep(ctx, scene, before, g, now)
+		r, ok := k.keep(ctx, projected, before, g, now)
 		if !ok && ctx.Err() == nil {
-			r, ok = Choose(ctx, k.choosing(scene, g), g, now)
+			r, ok = Choose(ctx, k.choosing(projected, g), g, now)
 			if !ok && (!searched || ctx.Err() == nil) { // and it had the time
 				k.setBack(g.Group, now)
 			}
@@ -86,7 +88,7 @@ func (k *Keeper) review(ctx context.Context, now time.Time) error {
 		if ok {
 			delete(k.failed, g.Group)
 			held = append(held, r)
-			scene = scene.fulfilled(r)
+			projected = projected.fulfilled(r)
 		}
 	}
 	k.replace(held)
@@ -97,7 +99,7 @@ func (k *Keeper) review(ctx context.Context, now time.Time) error {
 // priority the one first that has waited longest.
 func (k *Keeper) due(now time.Time) []Gang {
 	due := slices.DeleteFunc(k.waiting(), func(g Gang) bool {
-		after := k.after[g.Open[0].Spec.SchedulerName]
+		after := k.patience(g)
 		return after == 0 || now.Sub(g.Since) < after
 	})
 	slices.SortFunc(due, func(a, b Gang) int {
@@ -109,6 +111,13 @@ func (k *Keeper) due(now time.Time) []Gang {
 		}
 	}
 	return due
+}
+
+// patience is how long a gang waits first, by its profile.
+func (k *Keeper) patience(g Gang) time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.after[g.Open[0].Spec.SchedulerName]
 }
 
 func (k *Keeper) rests(group types.NamespacedName, now time.Time) bool {
@@ -127,29 +136,28 @@ func (k *Keeper) setBack(group types.NamespacedName, now time.Time) {
 	s.until = now.Add(s.wait)
 }
 
-// cleared is the scene when the room has been used that is being made for others
-// of the gang's priority or a higher one.
-func (k *Keeper) cleared(scene Scene, g Gang) Scene {
-	if k.Promises == nil {
-		return scene
+// cleared is the cluster when the room is used that is being cleared for others
+// whom the gang must not get in the way of.
+func (k *Keeper) cleared(p Projection, g Gang) Projection {
+	others := k.claims.Against(claims.Preemption, g.Group, g.Open[0])
+	var leaving []types.UID
+	for _, c := range others {
+		leaving = slices.AppendSeq(leaving, maps.Keys(c.Leaving))
 	}
-	return scene.after(k.Promises.Cleared(g.Group, g.Open[0]))
+	return p.after(leaving, claims.PlacedPods(others)...)
 }
 
-// choosing is the scene for a new reservation. The places of dead members are not
-// to be waited for.
-func (k *Keeper) choosing(scene Scene, g Gang) Scene {
-	scene = k.cleared(scene, g)
-	if k.Promises == nil {
-		return scene
-	}
-	return scene.after(nil, k.Promises.Replaced(g.Group, g.Open[0]))
+// choosing is the cluster for a new reservation. The places of dead members are
+// not to be waited for.
+func (k *Keeper) choosing(p Projection, g Gang) Projection {
+	dead := k.claims.Against(claims.Replacement, g.Group, g.Open[0])
+	return k.cleared(p, g).after(nil, claims.PlacedPods(dead)...)
 }
 
 // keep returns the reservation that a gang has, if its places are still good: a
 // reservation that moves about never comes true. A place on it that is held for a
 // short time does no harm.
-func (k *Keeper) keep(ctx context.Context, scene Scene, held []Reservation, g Gang, now time.Time) (Reservation, bool) {
+func (k *Keeper) keep(ctx context.Context, p Projection, held []Reservation, g Gang, now time.Time) (Reservation, bool) {
 	i := slices.IndexFunc(held, func(r Reservation) bool { return r.Group == g.Group && r.Priority == g.Priority })
 	if i < 0 {
 		return Reservation{}, false
@@ -158,7 +166,7 @@ func (k *Keeper) keep(ctx context.Context, scene Scene, held []Reservation, g Ga
 	overdue := !r.Start.IsZero() && now.Sub(r.Start) > late
 	var gone []types.UID
 	for name, place := range r.Nodes {
-		for _, pod := range scene.Cluster.PodsOn(name) {
+		for _, pod := range p.Cluster.PodsOn(name) {
 			leaves := place.Leaving[pod.UID]
 			if leaves && (overdue || hangs(pod, now)) {
 				return Reservation{}, false
@@ -169,6 +177,6 @@ func (k *Keeper) keep(ctx context.Context, scene Scene, held []Reservation, g Ga
 		}
 	}
 	on := func(n *corev1.Node) bool { _, reserved := r.Nodes[n.Name]; return reserved }
-	found := placement.Place(ctx, k.cleared(scene, g).Cluster.Without(gone...), g.Members, placement.Options{Budget: searchBudget, Node: on})
+	found := placement.Place(ctx, k.cleared(p, g).Cluster.Without(gone...), g.Members, placement.Options{Budget: searchBudget, Node: on})
 	return r, !found.Impossible()
 }

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
 // The members' claims are looked up with the cluster.
@@ -72,19 +74,22 @@ func TestAReviewRests(t *testing.T) {
 }
 
 // Places that are kept for others are not waited for: dead members are replaced, and room that is made for somebody is used.
-func TestPromisesAreHeeded(t *testing.T) {
+func TestClaimsOfOthersAreRespected(t *testing.T) {
 	filler := func() []*corev1.Pod { return append(onNode("a", 4, endsIn(time.Hour)), onNode("b", 4)...) }
+	all := map[types.UID]bool{"a-0": true, "a-1": true, "a-2": true, "a-3": true}
 	for name, c := range map[string]struct {
-		rooms room
-		want  string
+		kind   claims.Kind
+		claims []claims.Claim
+		want   string
 	}{
-		"nothing":      {room{}, "a"},
-		"dead members": {room{dead: []*corev1.Pod{aPod("held", "a", 2)}}, "b"},
-		"a preemptor":  {room{leave: []types.UID{"a-0", "a-1", "a-2", "a-3"}, come: []*corev1.Pod{aPod("preemptor", "a", 4)}}, "b"},
-		"a small one":  {room{leave: []types.UID{"a-0", "a-1", "a-2", "a-3"}, come: []*corev1.Pod{aPod("preemptor", "a", 1)}}, "a"},
+		"nothing":      {claims.Preemption, nil, "a"},
+		"dead members": {claims.Replacement, []claims.Claim{{Pod: aPod("held", "", 2)}}, "b"},
+		"a preemptor":  {claims.Preemption, []claims.Claim{{Pod: aPod("preemptor", "", 4), Leaving: all}}, "b"},
+		"a small one":  {claims.Preemption, []claims.Claim{{Pod: aPod("preemptor", "", 1), Leaving: all}}, "a"},
 	} {
 		y := newYard(aNode("a", 4), aNode("b", 4))
-		y.pods, y.rooms = filler(), c.rooms
+		y.pods = filler()
+		y.others(c.kind, c.claims...)
 		y.waiting = []Gang{aGang("g", 1, 3)}
 		held := y.review(t, time.Minute)
 		if len(held) != 1 || len(held[0].Nodes[c.want].Members) != 1 {
@@ -100,19 +105,20 @@ func TestPromisesAreHeeded(t *testing.T) {
 }
 
 // A reservation that stands is not lost because one of those whose end it waits for has died and is to be replaced; it is if
-// somebody makes room on its nodes.
-func TestWhatBecomesOfAReservationOnPromises(t *testing.T) {
+// room on its nodes is cleared for others.
+func TestWhatBecomesOfAReservationBesideOtherClaims(t *testing.T) {
 	for name, c := range map[string]struct {
-		rooms room
+		kind  claims.Kind
 		stays bool
 	}{
-		"a dead member": {room{dead: []*corev1.Pod{aPod("held", "a", 1)}}, true},
-		"a preemptor":   {room{come: []*corev1.Pod{aPod("preemptor", "a", 1)}}, false},
+		"a dead member": {claims.Replacement, true},
+		"a preemptor":   {claims.Preemption, false},
 	} {
 		y := newYard(aNode("a", 4))
 		y.pods, y.waiting = onNode("a", 4), []Gang{aGang("g", 4, 1)}
 		y.review(t, time.Minute)
-		y.pods, y.rooms = y.pods[1:], c.rooms
+		y.pods = y.pods[1:]
+		y.others(c.kind, claims.Claim{Pod: aPod("other", "", 1)})
 		if held := y.review(t, time.Second); (len(held) == 1) != c.stays {
 			t.Errorf("%s: held %+v", name, held)
 		}
@@ -214,13 +220,12 @@ func TestWhoIsPartlyPlacedIsNotBound(t *testing.T) {
 	y := newYard(aNode("a", 4))
 	y.pods, y.waiting = onNode("a", 3), []Gang{aGang("g", 4, 1)}
 	y.review(t, time.Minute)
-	other := types.NamespacedName{Namespace: "team", Name: "labels:other"}
-	if kept, err := y.KeptFrom(other, []*corev1.Pod{aPod("p", "", 1)}); err != nil || len(kept) != 1 {
-		t.Fatalf("kept %+v, %v", kept, err)
+	if kept := y.withheld(t, aPod("p", "", 1)); len(kept) != 1 {
+		t.Fatalf("kept %+v", kept)
 	}
-	y.partly = map[types.NamespacedName]bool{other: true}
-	if kept, err := y.KeptFrom(other, []*corev1.Pod{aPod("p", "", 1)}); err != nil || len(kept) != 0 {
-		t.Errorf("kept %+v, %v", kept, err)
+	y.partly = map[types.NamespacedName]bool{{Name: "other"}: true}
+	if kept := y.withheld(t, aPod("p", "", 1)); len(kept) != 0 {
+		t.Errorf("kept %+v", kept)
 	}
 }
 
@@ -236,15 +241,10 @@ func TestMembersThatRanBeforeCount(t *testing.T) {
 	if len(held) != 1 || !slices.Equal(leaving(held[0]), []string{"goes"}) {
 		t.Fatalf("held %+v", held)
 	}
-	group := func(p *corev1.Pod) (name types.NamespacedName) {
-		if p.UID == before.UID {
-			name = g.Group
-		}
-		return name
-	}
 	// Of 4, a member has 2 and the other one is to have 1.
+	y.pods = y.pods[:1]
 	for cpus, want := range map[int]bool{1: true, 2: false} {
-		if got := held[0].Admits(aPod("p", "", cpus), y.nodes[0], []*corev1.Pod{before}, group, noon); got != want {
+		if got := !y.refused(t, aPod("p", "", cpus), "a"); got != want {
 			t.Errorf("a pod of %d cpus is admitted: %v", cpus, got)
 		}
 	}
@@ -257,14 +257,15 @@ func TestThoseTurnedAwayAreForgotten(t *testing.T) {
 	g := aGang("g", 4, 1)
 	y.waiting, y.placed = []Gang{g}, map[types.UID]bool{}
 	y.review(t, time.Minute)
+	y.pods = nil
 	for i := range 10 {
 		pod := aPod(fmt.Sprint("p", i), "", 1)
-		y.turnAway(g.Group, pod)
+		if !y.refused(t, pod, "a") {
+			t.Errorf("%s may use reserved room", pod.Name)
+		}
 		y.placed[pod.UID] = i > 0
 	}
-	if y.sweep(); len(y.turned[g.Group]) != 1 {
-		t.Errorf("remembers %d", len(y.turned[g.Group]))
-	}
+	y.claims.Prune()
 	y.waiting = nil
 	if y.sweep(); !slices.Equal(y.woken, []string{"team/p0"}) {
 		t.Errorf("woken %v", y.woken)

@@ -7,10 +7,40 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+
+	"github.com/gangctl/gangctl/scheduler/engine"
 )
+
+// engineGangs are the gangs that the engine knows.
+type engineGangs struct{ engine *engine.Handle }
+
+// EngineGangs returns the gangs that the engine knows, once it runs.
+func EngineGangs(handle *engine.Handle) Source { return engineGangs{handle} }
+
+// Gangs implements Source.
+func (e engineGangs) Gangs() []Gang {
+	framework := e.engine.Framework()
+	if framework == nil {
+		return nil
+	}
+	groups, err := framework.SharedInformerFactory().Scheduling().V1beta1().PodGroups().Lister().List(labels.Everything())
+	if err != nil {
+		return nil // a lister of a cache cannot fail
+	}
+	var all []Gang
+	for _, group := range groups {
+		state, err := framework.PodGroupManager().PodGroupStates().Get(group.Namespace, group.Name)
+		if err != nil {
+			continue // the engine has not heard of its members yet
+		}
+		all = append(all, Read(group, state))
+	}
+	return all
+}
 
 // Read returns a gang. It waits for places if all the members that it needs are
 // there, none is held back by a gate, and the engine has found no place for one of
@@ -60,4 +90,44 @@ func refused(pod *corev1.Pod) (reason string, since time.Time) {
 		return "", time.Time{}
 	}
 	return condition.Reason, condition.LastTransitionTime.Time
+}
+
+// age is what was seen of a gang.
+type age struct {
+	// idle is when it was last seen not to want places, first when it was first
+	// seen to wait. Either is zero if it was not.
+	idle, first time.Time
+}
+
+// waiting lists the gangs that wait, with since when they do. Their pods say since
+// when they have no place, which they have not from the start: as long as they
+// were held back by a gate, or members were missing, does not count. That they
+// were is known to whoever saw it; a scheduler that takes over goes by the pods.
+func (k *Keeper) waiting() []Gang {
+	all, now := k.source.Gangs(), k.clock.Now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	ages := make(map[types.NamespacedName]age, len(all))
+	var waiting []Gang
+	for _, g := range all {
+		a := k.ages[g.Group]
+		switch {
+		case g.Idle:
+			a = age{idle: now}
+		case g.Waits:
+			if g.Since.Before(a.idle) {
+				g.Since = a.idle
+			}
+			if g.Since.IsZero() {
+				if a.first.IsZero() {
+					a.first = now
+				}
+				g.Since = a.first
+			}
+			waiting = append(waiting, g)
+		}
+		ages[g.Group] = a
+	}
+	k.ages = ages
+	return waiting
 }

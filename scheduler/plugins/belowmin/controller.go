@@ -84,6 +84,9 @@ type Controller struct {
 	// Freed is called when a gang holds nothing any more and may be tried as a
 	// whole; it may be nil.
 	Freed func(group types.NamespacedName)
+	// Keep reports whether a job stays suspended though its pods are gone; it may be
+	// nil.
+	Keep func(job types.UID) bool
 	// Jobs suspends and resumes jobs. Complete makes it; others may use it, too.
 	Jobs *suspend.Suspender
 
@@ -106,7 +109,7 @@ func (c *Controller) Complete() *Controller {
 	c.profiles, c.leaving, c.ways = map[string]Args{}, map[types.NamespacedName]bool{}, map[types.NamespacedName]*way{}
 	c.gangs = map[gang.Key]*state{}
 	c.Jobs = &suspend.Suspender{
-		Dynamic: c.Dynamic, Recorder: c.Recorder, Clock: c.Clock, Owned: c.Owned, Synced: func() bool { return c.Synced() },
+		Dynamic: c.Dynamic, Recorder: c.Recorder, Clock: c.Clock, Owned: c.Owned, Synced: c.Synced, Keep: c.Keep,
 	}
 	return c
 }

@@ -23,10 +23,12 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
+	"github.com/gangctl/gangctl/scheduler/plugins/planner"
 	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
 )
 
-// ledger and policy as the scheduler wires them: the engine's cluster tells what
+// places and policy as the scheduler wires them: the engine's cluster tells what
 // gangs there are.
 type known struct{ *enginetest.Cluster }
 
@@ -58,18 +60,20 @@ type outage struct {
 	sent atomic.Int32 // bindings
 }
 
-// start runs the engine with the policy and the ledger, and a gang of eight on
+// start runs the engine with the policy and the ledger of claims, and a gang of eight on
 // two nodes with room for eight. So many of them as bound says are before the server goes.
 func startOutage(t *testing.T, args string, bound int) *outage {
 	t.Helper()
 	o := &outage{}
 	o.away.Store(true)
-	var ledger *replacement.Ledger
+	handle := engine.NewHandle()
+	ledger := claims.NewLedger(handle, planner.NewAttempts(handle, clock.RealClock{}), clock.RealClock{})
+	var places *replacement.Tracker
 	prepare := func(c *enginetest.Cluster) {
 		o.Cluster = c
 		k := known{c}
-		ledger = replacement.NewLedger(c, clock.RealClock{})
-		if err := ledger.Follow(c.Pods, cache.NewSharedIndexInformer(&cache.ListWatch{}, &corev1.Pod{}, 0, nil)); err != nil {
+		places = replacement.NewTracker(c, handle, ledger, clock.RealClock{})
+		if err := places.Follow(c.Pods, cache.NewSharedIndexInformer(&cache.ListWatch{}, &corev1.Pod{}, 0, nil)); err != nil {
 			t.Fatal(err)
 		}
 		o.Controller = (&Controller{
@@ -102,9 +106,10 @@ func startOutage(t *testing.T, args string, bound int) *outage {
 		})
 	}
 	enginetest.Start(t, prepare,
-		enginetest.Plugin{Name: replacement.Name, New: func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-			return ledger.New(ctx, args, handle)
-		}},
+		enginetest.Plugin{Name: replacement.Name, New: handle.Binding(func(ctx context.Context, args runtime.Object, f fwk.Handle) (fwk.Plugin, error) {
+			return places.New(ctx, args, f)
+		})},
+		enginetest.Plugin{Name: claims.Name, New: ledger.New},
 		enginetest.Plugin{Name: Name, Args: args, New: func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 			return o.New(ctx, args, handle)
 		}})

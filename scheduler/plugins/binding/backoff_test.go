@@ -66,7 +66,7 @@ func TestBackoff(t *testing.T) {
 // A member that can never be bound is not tried as fast as can be, and its gang
 // comes together as soon as it can.
 func TestABindingThatFailsForAWhile(t *testing.T) {
-	b := New()
+	b := New(unparked{})
 	c := enginetest.Start(t, nil, enginetest.Plugin{Name: Name, New: b.NewPlugin})
 	var tries atomic.Int32
 	var mended atomic.Bool

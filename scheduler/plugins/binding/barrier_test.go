@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	clienttesting "k8s.io/client-go/testing"
@@ -39,7 +40,7 @@ type storage struct {
 // was decided on, and with gang a of three, of which a-1 wants such a volume.
 func start(t *testing.T, args string) *storage {
 	s := &storage{t: t, asked: make(chan string, 100)}
-	b := New()
+	b := New(unparked{})
 	s.Cluster = enginetest.Start(t, func(c *enginetest.Cluster) {
 		mode := storagev1.VolumeBindingWaitForFirstConsumer
 		class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "late"}, Provisioner: "test", VolumeBindingMode: &mode}
@@ -255,7 +256,7 @@ func TestANodeGoesWhileAVolumeIsMade(t *testing.T) {
 // Where nobody waits for anybody, the node is looked at, too.
 func TestANodeThatIsGone(t *testing.T) {
 	nodes := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	p := &Plugin{barrier: New(), nodes: corelisters.NewNodeLister(nodes)}
+	p := &Plugin{barrier: New(unparked{}), nodes: corelisters.NewNodeLister(nodes)}
 	pod := enginetest.Pod("a", "")
 	if status := p.PreBind(t.Context(), framework.NewCycleState(), pod, "n1"); status.IsSuccess() || status.Message() != "bind pod ns/a: node n1 is gone" {
 		t.Errorf("got %v", status)
@@ -270,7 +271,7 @@ func TestANodeThatIsGone(t *testing.T) {
 
 // A pod that was deleted while it was decided on keeps no place.
 func TestAPodThatIsGone(t *testing.T) {
-	p := &Plugin{barrier: New()}
+	p := &Plugin{barrier: New(unparked{})}
 	gone := enginetest.Pod("a", "g")
 	p.barrier.backoff.exists = func(pod *corev1.Pod) bool { return pod != gone }
 	if status := p.Reserve(t.Context(), framework.NewCycleState(), gone, "n1"); !status.IsRejected() {
@@ -306,3 +307,8 @@ func TestArgs(t *testing.T) {
 		}
 	}
 }
+
+// unparked are gangs of which none is parked.
+type unparked struct{}
+
+func (unparked) Wake(types.NamespacedName) {}

@@ -41,7 +41,7 @@ func TestTheOthersVanish(t *testing.T) {
 	for _, survivor := range members {
 		t.Run(survivor, func(t *testing.T) {
 			var c *enginetest.Cluster
-			b, reaped := New(), make(chan bool, 1)
+			b, reaped := New(unparked{}), make(chan bool, 1)
 			var gone sync.Map // the engine has heard of it
 			prepare := func(c *enginetest.Cluster) {
 				c.Attach = func(*upstream.Scheduler) { // after its own handlers

@@ -35,12 +35,15 @@ const Name = "GangBarrier"
 // is tried, and in each member's when it is on its own.
 const stateKey fwk.StateKey = Name
 
+// ParkedGangs are gangs that the planner does not try until something helps them.
+type ParkedGangs interface {
+	// Wake has a gang tried again at once.
+	Wake(group types.NamespacedName)
+}
+
 // Barrier is what the plugins of all profiles share.
 type Barrier struct {
-	// Freed is called when a gang that was kept waiting may be tried again; it may
-	// be nil. It is set once, before the engine runs.
-	Freed func(group types.NamespacedName)
-
+	parked  ParkedGangs
 	count   counters
 	backoff *backoff
 
@@ -53,9 +56,9 @@ type Barrier struct {
 }
 
 // New returns a barrier.
-func New() *Barrier {
+func New(parked ParkedGangs) *Barrier {
 	b := &Barrier{
-		count: newCounters(), held: map[types.NamespacedName]map[types.UID]bool{},
+		parked: parked, count: newCounters(), held: map[types.NamespacedName]map[types.UID]bool{},
 		waiting: map[types.NamespacedName]map[string]*corev1.Pod{},
 	}
 	b.backoff = newBackoff(clock.RealClock{}, func(group types.NamespacedName, pod *corev1.Pod) {
@@ -66,9 +69,7 @@ func New() *Barrier {
 
 // wake has a gang tried again.
 func (b *Barrier) wake(group types.NamespacedName, pods map[string]*corev1.Pod) {
-	if b.Freed != nil {
-		b.Freed(group)
-	}
+	b.parked.Wake(group)
 	b.activate(pods)
 }
 

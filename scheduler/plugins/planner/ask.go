@@ -9,6 +9,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
@@ -46,9 +47,7 @@ func (p *Planner) Ask(handle fwk.Handle, group types.NamespacedName, pods []*cor
 	p.cluster = placement.FromNodeInfos(p.cluster, nodes, objects)
 	q.Cluster = p.cluster
 	q.Gang = placement.Gang{Roles: q.party.roles, MinMember: minimum, Bound: bound}
-	if p.Claims != nil {
-		q.Kept = withheld(p.Claims.KeptFrom(group, q.party.examples()))
-	}
+	q.Kept = claims.PlacedPods(p.claims.Withheld(infos, group, q.party.examples()))
 	q.Kept = append(q.Kept, nominated(handle, nodes, group, priorityOf(pods[0]))...)
 	return q, nil
 }
@@ -65,10 +64,10 @@ func (q Question) Member(a placement.Assignment) *corev1.Pod {
 
 // foretell adds to a note that room is being made for the gang.
 func (p *Planner) foretell(group types.NamespacedName, note *reasons.Reason) *reasons.Reason {
-	if note == nil || p.Outlook == nil {
-		return note
+	if note == nil {
+		return nil
 	}
-	more := p.Outlook(group)
+	more := p.claims.Progress(group)
 	if more == "" {
 		return note
 	}

@@ -148,7 +148,7 @@ func (r *rig) play(number int, in instance) bool {
 		}
 		queued, ok := r.engine.SchedulingQueue.GetPodGroup(run, "default", fwk.PodGroupKeyType)
 		return ok && len(queued.QueuedPodInfos[fwk.PodGroupKey("default", run)]) == len(pods) &&
-			(r.planner.parked(types.NamespacedName{Namespace: "default", Name: run}) || r.planner.activate == nil && r.tried(run) >= tries)
+			(r.planner.parked(types.NamespacedName{Namespace: "default", Name: run}) || !r.planned && r.tried(run) >= tries)
 	})
 	// Without its group no member is tried any more.
 	r.must(r.client.SchedulingV1beta1().PodGroups("default").Delete(r.Context(), run, metav1.DeleteOptions{}))

@@ -3,7 +3,6 @@ package planner
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,47 +11,26 @@ import (
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
-// kept are claims on nodes, for a gang.
-type kept struct {
-	mu     sync.Mutex
-	by     types.NamespacedName
-	claims []Claim
-}
-
-func (k *kept) KeptFrom(group types.NamespacedName, _ []*corev1.Pod) []Claim {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if group == k.by {
-		return nil
-	}
-	return slices.Clone(k.claims)
-}
-
-func (k *kept) KeptFor(group types.NamespacedName) []string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	var nodes []string
-	for _, c := range k.claims {
-		if group == k.by {
-			nodes = append(nodes, c.Node)
-		}
-	}
-	return nodes
-}
-
 // withClaims keeps GPUs of a node for the gang "owner".
-func withClaims(node, gpus string) (*kept, change) {
+func withClaims(node, gpus string) change {
 	owner := types.NamespacedName{Namespace: "default", Name: "owner"}
-	k := &kept{by: owner, claims: []Claim{{Node: node, Pod: pod("lost", "owner", "nvidia.com/gpu", gpus), For: owner}}}
-	return k, func(r *rig, _ *schedulerconfig.KubeSchedulerProfile) { r.planner.Claims = k }
+	return func(r *rig, _ *schedulerconfig.KubeSchedulerProfile) {
+		r.claims.Replace(claims.Replacement, []claims.Claim{{Node: node, Pod: pod("lost", "owner", "nvidia.com/gpu", gpus), For: owner}})
+	}
+}
+
+// unclaim ends all claims.
+func (r *rig) unclaim() {
+	r.claims.Replace(claims.Replacement, nil)
+	r.claims.Wake()
 }
 
 // Plans leave alone what is kept for others, and fill what is kept for the gang.
 func TestClaims(t *testing.T) {
-	k, claimed := withClaims("n1", "2")
-	r := newRig(t, claimed)
+	r := newRig(t, withClaims("n1", "2"))
 	r.node("n1", "nvidia.com/gpu", "2")
 	r.node("n2", "nvidia.com/gpu", "4")
 	r.gang("a", 2)
@@ -80,20 +58,15 @@ func TestClaims(t *testing.T) {
 	if node := r.places()["owner-0"]; node != "n1" {
 		t.Errorf("the gang's member is on %s, its place is on n1", node)
 	}
-	_ = k
 }
 
 func TestReleasedClaimsHelp(t *testing.T) {
-	k, claimed := withClaims("n1", "2")
-	r := newRig(t, claimed)
+	r := newRig(t, withClaims("n1", "2"))
 	r.node("n1", "nvidia.com/gpu", "2")
 	r.gang("b", 1)
 	r.create(member("b", 0, "nvidia.com/gpu", "1"))
 	r.parked("b")
-	k.mu.Lock()
-	k.claims = nil
-	k.mu.Unlock()
-	r.planner.Released()
+	r.unclaim()
 	r.bound("b-0")
 }
 

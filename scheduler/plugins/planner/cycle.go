@@ -66,10 +66,10 @@ func (c *cycle) pods() []*corev1.Pod {
 	return pods
 }
 
-// Attach lets the planner see what the engine does. It must be called before the engine runs.
-func (p *Planner) Attach(engine *upstream.Scheduler) {
-	p.activate = engine.SchedulingQueue.Activate
-	engine.SchedulingQueue = &queue{SchedulingQueue: engine.SchedulingQueue, planner: p}
+// Attach lets the planner see what the engine does. It must be called before the engine runs. Gone is called with every pod that
+// leaves its node, when the engine's cache knows.
+func (p *Planner) Attach(engine *upstream.Scheduler, gone func(*corev1.Pod)) {
+	engine.SchedulingQueue = &queue{SchedulingQueue: engine.SchedulingQueue, planner: p, gone: gone}
 
 	next := engine.NextEntity
 	engine.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
@@ -149,10 +149,10 @@ func (p *Planner) failed(pod *corev1.Pod, status *fwk.Status, nominating *fwk.No
 
 // nodes is how many the engine has looked at.
 func (p *Planner) nodes() int {
-	if p.handle == nil {
+	if p.engine.Framework() == nil {
 		return 0
 	}
-	nodes, err := p.handle.SnapshotSharedLister().NodeInfos().List()
+	nodes, err := p.engine.Snapshot().NodeInfos().List()
 	if err != nil {
 		return 0
 	}

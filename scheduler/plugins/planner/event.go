@@ -76,20 +76,20 @@ func lessRequested(was, now *corev1.Pod) map[corev1.ResourceName]int64 {
 
 // observe finds the parked gangs that an event helps, and returns those that are to be tried again now. The engine's cache has
 // the change already.
-func (p *Planner) observe(event fwk.ClusterEvent, before, after any) []*memo {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.memos) == 0 && p.now == nil || event.Resource == fwk.UnscheduledPod || event.Resource == fwk.PodGroup {
+func (a *Attempts) observe(event fwk.ClusterEvent, before, after any) []*memo {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.memos) == 0 && a.now == nil || event.Resource == fwk.UnscheduledPod || event.Resource == fwk.PodGroup {
 		return nil // members of its own, and its own group, are looked after elsewhere
 	}
 	g := gainOf(event, before, after)
-	if p.now != nil {
-		p.now.stir, p.now.news = true, p.now.news || g.room
+	if a.now != nil {
+		a.now.stir, a.now.news = true, a.now.news || g.room
 	}
 	var woken []*memo
-	for group, m := range p.memos {
+	for group, m := range a.memos {
 		if !m.proven || m.helped(g) {
-			woken = append(woken, p.help(group, m, causeCluster)...)
+			woken = append(woken, a.help(group, m, causeCluster)...)
 		}
 	}
 	return woken

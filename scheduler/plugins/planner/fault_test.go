@@ -25,8 +25,7 @@ func TestABindingOfTheAttemptBeforeFails(t *testing.T) {
 // A gang that may have room when nothing is kept from it any more is tried then, whatever else it may wait for: here its volume is
 // where no node is, which may change without bringing room.
 func TestAClaimEndsAndAVolumeIsMissing(t *testing.T) {
-	kept, claims := withClaims("n1", "2")
-	r := newRig(t, claims)
+	r := newRig(t, withClaims("n1", "2"))
 	r.eventually("volumes are watched", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -46,9 +45,6 @@ func TestAClaimEndsAndAVolumeIsMissing(t *testing.T) {
 	r.create(lacking(member("g", 0, "nvidia.com/gpu", "2")))
 	r.parked("g")
 	tried := r.tried("g")
-	kept.mu.Lock()
-	kept.claims = nil
-	kept.mu.Unlock()
-	r.planner.Released()
+	r.unclaim()
 	r.eventually("the gang is tried", func() bool { return r.tried("g") > tried })
 }

@@ -19,7 +19,7 @@ import (
 // disagreements are how often the engine refused what was planned.
 func (r *rig) disagreements() int {
 	r.Helper()
-	n, err := testutil.GetCounterMetricValue(r.planner.count.disagreements)
+	n, err := testutil.GetCounterMetricValue(r.planner.plans.disagreements)
 	r.must(err)
 	return int(n)
 }
@@ -27,7 +27,7 @@ func (r *rig) disagreements() int {
 // results are how many plans had a result.
 func (r *rig) results(result string) int {
 	r.Helper()
-	n, err := testutil.GetCounterMetricValue(r.planner.count.plans.WithLabelValues(result))
+	n, err := testutil.GetCounterMetricValue(r.planner.plans.results.WithLabelValues(result))
 	r.must(err)
 	return int(n)
 }
@@ -152,7 +152,7 @@ func TestArgs(t *testing.T) {
 		`{"retryPeriods":"10s"}`:                     `unknown field "retryPeriods"`,
 		`{"searchBudget":"10s","retryPeriod":"10s"}`: "",
 	} {
-		_, err := New(nil, nil, nil).NewPlugin(t.Context(), &runtime.Unknown{Raw: []byte(args), ContentType: runtime.ContentTypeJSON}, nil)
+		_, err := New(nil, nil, nil, nil, nil).NewPlugin(t.Context(), &runtime.Unknown{Raw: []byte(args), ContentType: runtime.ContentTypeJSON}, nil)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", args, err, want)
 		}

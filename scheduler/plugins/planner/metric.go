@@ -2,15 +2,6 @@ package planner
 
 import "k8s.io/component-base/metrics"
 
-// counters are the planner's metrics.
-type counters struct {
-	plans         *metrics.CounterVec
-	duration      *metrics.Histogram
-	disagreements *metrics.Counter
-	parked        *metrics.Gauge
-	woken         *metrics.CounterVec
-}
-
 // The values of the label result of gangctl_scheduler_plans_total.
 const (
 	resultPlaced     = "placed"
@@ -18,9 +9,16 @@ const (
 	resultUnproven   = "unproven"
 )
 
-func newCounters() counters {
-	return counters{
-		plans: metrics.NewCounterVec(&metrics.CounterOpts{
+// planCounters are the metrics of plans.
+type planCounters struct {
+	results       *metrics.CounterVec
+	duration      *metrics.Histogram
+	disagreements *metrics.Counter
+}
+
+func newPlanCounters() planCounters {
+	return planCounters{
+		results: metrics.NewCounterVec(&metrics.CounterOpts{
 			Subsystem: "gangctl_scheduler", Name: "plans_total", StabilityLevel: metrics.ALPHA,
 			Help: "Plans for whole gangs by result: placed, impossible (proven), or unproven (the gang was left to the engine).",
 		}, []string{"result"}),
@@ -32,6 +30,17 @@ func newCounters() counters {
 			Subsystem: "gangctl_scheduler", Name: "plan_disagreements_total", StabilityLevel: metrics.ALPHA,
 			Help: "Members that the engine refused on the node that was planned for them.",
 		}),
+	}
+}
+
+// attemptCounters are the metrics of gangs that failed.
+type attemptCounters struct {
+	parked *metrics.Gauge
+	woken  *metrics.CounterVec
+}
+
+func newAttemptCounters() attemptCounters {
+	return attemptCounters{
 		parked: metrics.NewGauge(&metrics.GaugeOpts{
 			Subsystem: "gangctl_scheduler", Name: "parked_gangs", StabilityLevel: metrics.ALPHA,
 			Help: "Gangs that failed and wait for something that could help them.",
@@ -45,5 +54,5 @@ func newCounters() counters {
 
 // Register makes the planner's metrics known to a registry.
 func (p *Planner) Register(register func(...metrics.Registerable)) {
-	register(p.count.plans, p.count.duration, p.count.disagreements, p.count.parked, p.count.woken)
+	register(p.plans.results, p.plans.duration, p.plans.disagreements, p.count.parked, p.count.woken)
 }

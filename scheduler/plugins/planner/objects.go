@@ -61,15 +61,6 @@ func (p *Planner) objects(handle fwk.Handle, party *party) (*placement.Objects, 
 	return o, nil
 }
 
-// withheld are claims as pods on their nodes.
-func withheld(claims []Claim) []*corev1.Pod {
-	pods := make([]*corev1.Pod, 0, len(claims))
-	for i, c := range claims {
-		pods = append(pods, placedAs(c.Pod, c.Node, fmt.Sprintf("claim/%d", i)))
-	}
-	return pods
-}
-
 // placedAs is a pod like another, but on a node.
 func placedAs(like *corev1.Pod, node, uid string) *corev1.Pod {
 	pod := *like

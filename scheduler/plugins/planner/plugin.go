@@ -41,7 +41,6 @@ func (p *Planner) NewPlugin(_ context.Context, object runtime.Object, handle fwk
 	if err := a.validate(); err != nil {
 		return nil, err
 	}
-	p.handle = handle
 	return &Plugin{planner: p, handle: handle, args: a}, nil
 }
 
@@ -188,7 +187,7 @@ func (p *Planner) refused(ctx context.Context, state fwk.CycleState, pod *corev1
 		return false
 	}
 	klog.FromContext(ctx).V(2).Info("The engine refuses a member on the node planned for it", "pod", klog.KObj(pod), "node", string(at))
-	p.count.disagreements.Inc()
+	p.plans.disagreements.Inc()
 	state.Write(memberKey, place(""))
 	return true
 }

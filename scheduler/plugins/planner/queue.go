@@ -20,6 +20,7 @@ import (
 type queue struct {
 	internalqueue.SchedulingQueue
 	planner *Planner
+	gone    func(*corev1.Pod)
 }
 
 // MoveAllToActiveOrBackoffQueue implements internalqueue.SchedulingQueue.
@@ -27,8 +28,8 @@ func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 	woken := q.planner.observe(event, before, after)
 	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, before, after, check)
 	q.planner.wake(woken...)
-	if pod, ok := before.(*corev1.Pod); ok && after == nil && event.Resource == fwk.AssignedPod && q.planner.Gone != nil {
-		q.planner.Gone(pod)
+	if pod, ok := before.(*corev1.Pod); ok && after == nil && event.Resource == fwk.AssignedPod {
+		q.gone(pod)
 	}
 	// The group's status changes whenever the engine reports on it, which is no reason to try again.
 	if now, ok := after.(*schedulingv1beta1.PodGroup); ok {

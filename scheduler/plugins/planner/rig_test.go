@@ -37,6 +37,8 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"github.com/gangctl/gangctl/scheduler/engine"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
@@ -88,6 +90,8 @@ type rig struct {
 	api     clienttesting.ObjectTracker // what the client sees
 	engine  *upstream.Scheduler
 	planner *Planner
+	planned bool
+	claims  *claims.Ledger
 	notes   *reasons.Store
 
 	registry frameworkruntime.Registry
@@ -129,9 +133,12 @@ func startRig(t *testing.T, planned bool, reports clock.PassiveClock, changes ..
 	if planned {
 		multi.Enabled = append(multi.Enabled, schedulerconfig.Plugin{Name: Name})
 	}
-	r.planner = New(r.notes, config.Profiles, clock.RealClock{})
+	handle := engine.NewHandle()
+	attempts := NewAttempts(handle, clock.RealClock{})
+	r.claims = claims.NewLedger(handle, attempts, clock.RealClock{})
+	r.planner = New(handle, attempts, r.claims, r.notes, config.Profiles)
 	r.planner.Register(metrics.NewKubeRegistry().MustRegister)
-	r.registry = frameworkruntime.Registry{Name: r.planner.NewPlugin}
+	r.registry = frameworkruntime.Registry{Name: handle.Binding(r.planner.NewPlugin)}
 	for _, c := range changes {
 		c(r, &config.Profiles[0])
 	}
@@ -144,7 +151,8 @@ func startRig(t *testing.T, planned bool, reports clock.PassiveClock, changes ..
 	)
 	r.must(err)
 	if planned {
-		r.planner.Attach(r.engine)
+		r.planner.Attach(r.engine, func(*corev1.Pod) {})
+		r.planned = true
 	}
 	next := r.engine.NextEntity
 	r.engine.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
@@ -45,7 +46,7 @@ type inquiry struct {
 	party   *party
 	gang    placement.Gang
 	nodes   []fwk.NodeInfo
-	claims  []Claim
+	claims  []claims.Claim
 	// free is the cluster, kept the same less what is kept from the gang.
 	free, kept *placement.Cluster
 	opts       placement.Options
@@ -58,7 +59,7 @@ func (p *Planner) search(ctx context.Context, plugin *Plugin, c *cycle, asker *c
 	if err != nil {
 		return nil, err
 	}
-	p.count.duration.Observe(time.Since(start).Seconds())
+	p.plans.duration.Observe(time.Since(start).Seconds())
 	result := resultUnproven
 	switch {
 	case v.nodes != nil:
@@ -66,7 +67,7 @@ func (p *Planner) search(ctx context.Context, plugin *Plugin, c *cycle, asker *c
 	case v.proven:
 		result = resultImpossible
 	}
-	p.count.plans.WithLabelValues(result).Inc()
+	p.plans.results.WithLabelValues(result).Inc()
 	return v, nil
 }
 
@@ -130,10 +131,8 @@ func (p *Planner) inquire(plugin *Plugin, c *cycle, members []*corev1.Pod) (*inq
 	}
 	p.cluster = placement.FromNodeInfos(p.cluster, nodes, objects)
 	q.free, q.kept = p.cluster, p.cluster
-	if p.Claims != nil {
-		if q.claims = p.Claims.KeptFrom(c.group, q.party.examples()); len(q.claims) > 0 {
-			q.kept = q.free.With(withheld(q.claims)...)
-		}
+	if q.claims = p.claims.Withheld(lister.NodeInfos(), c.group, q.party.examples()); len(q.claims) > 0 {
+		q.kept = q.free.With(claims.PlacedPods(q.claims)...)
 	}
 	q.opts = placement.Options{Budget: c.args.SearchBudget.Duration, Pack: true}
 	return q, nil
@@ -199,9 +198,7 @@ func (q *inquiry) blank() *verdict {
 // complete adds to a note what does not depend on why there is no placement.
 func (q *inquiry) complete(v *verdict) {
 	v.note.Nodes, v.note.Retry, v.note.AboveMin = v.among, v.retry, v.bound >= v.need
-	if q.planner.Claims != nil {
-		v.note.Reserved = q.planner.Claims.KeptFor(q.cycle.group)
-	}
+	v.note.Reserved = q.planner.claims.Nodes(q.cycle.group)
 }
 
 // placed gives every member its node. Pods that are about to come to those nodes by preemption are let in first.

@@ -39,7 +39,7 @@ func TestAGangThatIsRefusedBeforeAllElse(t *testing.T) {
 }
 
 func TestSpurious(t *testing.T) {
-	p := &Planner{now: &cycle{group: types.NamespacedName{Name: "g"}}}
+	p := &Planner{Attempts: &Attempts{now: &cycle{group: types.NamespacedName{Name: "g"}}}}
 	fault := fwk.AsStatus(errors.New(spurious))
 	if got := p.cleared(p.now.group, fault); !got.IsRejected() || got.Message() != "members that its gang needs have gone" {
 		t.Errorf("fewer members than are needed: %v", got)

@@ -4,24 +4,20 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // View is the engine's snapshot as plans see it. Only the engine's scheduling goroutine may call its methods.
-type View struct {
-	planner *Planner
-	handle  fwk.Handle
-}
+type View struct{ planner *Planner }
 
-// View opens the snapshot. The handle may be that of another plugin, so that it can be had where the planner is switched off.
-func (p *Planner) View(handle fwk.Handle) View { return View{planner: p, handle: handle} }
+// View returns the snapshot. Another plugin may use it where the planner is switched off.
+func (p *Planner) View() View { return View{planner: p} }
 
 // Cluster returns the snapshot with what the volumes and claims of pods refer to that are to be placed. It costs what changed
 // since it was last asked for.
 func (v View) Cluster(pods []*corev1.Pod) (*placement.Cluster, error) {
-	nodes, err := v.handle.SnapshotSharedLister().NodeInfos().List()
+	nodes, err := v.planner.engine.Snapshot().NodeInfos().List()
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
@@ -29,7 +25,7 @@ func (v View) Cluster(pods []*corev1.Pod) (*placement.Cluster, error) {
 	for _, pod := range pods {
 		wants.look(pod)
 	}
-	objects, err := v.planner.objects(v.handle, wants)
+	objects, err := v.planner.objects(v.planner.engine.Framework(), wants)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +35,7 @@ func (v View) Cluster(pods []*corev1.Pod) (*placement.Cluster, error) {
 
 // Roles groups pods that no rule of the engine tells apart, as plans do.
 func (v View) Roles(pods []*corev1.Pod) ([]placement.Role, error) {
-	shy, err := v.handle.SnapshotSharedLister().NodeInfos().HavePodsWithRequiredAntiAffinityList()
+	shy, err := v.planner.engine.Snapshot().NodeInfos().HavePodsWithRequiredAntiAffinityList()
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}

@@ -19,10 +19,7 @@ var wished = []string{names.NodeAffinity, names.InterPodAffinity, names.PodTopol
 // no node is better than another.
 func (q *inquiry) preferred(ctx context.Context) func(*corev1.Node) int64 {
 	wishes := q.wishes(ctx)
-	var own []string
-	if q.planner.Claims != nil {
-		own = q.planner.Claims.KeptFor(q.cycle.group)
-	}
+	own := q.planner.claims.Nodes(q.cycle.group)
 	if len(own) == 0 {
 		return wishes
 	}

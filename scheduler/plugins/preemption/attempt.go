@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
 // cause is who wants room.
@@ -72,7 +72,7 @@ func (pl *Plugin) attempt(ctx context.Context, c cause) (makes bool, what string
 	start := time.Now()
 	result, what, err := pl.try(ctx, c)
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot make room", "for", display(c.key))
+		klog.FromContext(ctx).Error(err, "Cannot make room", "for", claims.Describe(c.key))
 		return false, "preemption failed"
 	}
 	if result != "" {
@@ -123,7 +123,7 @@ func (pl *Plugin) try(ctx context.Context, c cause) (result, what string, err er
 		if cleared {
 			how = endVain
 		}
-		p.end(logger, mine, how)
+		p.end(mine, how)
 		p.mu.Lock()
 		vain = p.vain[c.key]
 		p.mu.Unlock()
@@ -150,11 +150,11 @@ func (pl *Plugin) try(ctx context.Context, c cause) (result, what string, err er
 		return "", "", err
 	}
 	if seats == nil {
-		logger.V(2).Info("Preemption would help by the amounts, and the engine refuses", "for", display(c.key))
+		logger.V(2).Info("Preemption would help by the amounts, and the engine refuses", "for", claims.Describe(c.key))
 		return resultRefused, helpless, nil
 	}
 	what = "preempts " + describe(choice.Units)
-	logger.Info("Preempting", "for", display(c.key), "victims", describe(choice.Units), "cheapest", choice.Cheapest)
+	logger.Info("Preempting", "for", claims.Describe(c.key), "victims", describe(choice.Units), "cheapest", choice.Cheapest)
 	for _, u := range choice.Units {
 		p.count.victims.WithLabelValues(u.Kind.String()).Add(float64(len(u.Pods)))
 	}
@@ -166,17 +166,7 @@ func (pl *Plugin) try(ctx context.Context, c cause) (result, what string, err er
 func (pl *Plugin) keep(c cause, units []Unit, seats map[string][]*corev1.Pod, leaving []*corev1.Pod, text string) {
 	r := &room{
 		key: c.key, priority: c.priority, pods: c.pods, units: units, text: text, timeout: pl.args.TerminationTimeout.Duration,
-		seats: map[string][]fwk.PodInfo{}, victims: map[types.UID]*corev1.Pod{}, jobs: map[types.UID]bool{}, since: pl.preemptor.clock.Now(),
-	}
-	for node, pods := range seats {
-		for _, pod := range pods {
-			info, err := framework.NewPodInfo(pod)
-			if err != nil {
-				continue // its affinity cannot be read, and the engine would not have taken it
-			}
-			info.CalculateResource() // now, because several goroutines will read it
-			r.seats[node] = append(r.seats[node], info)
-		}
+		seats: seats, victims: map[types.UID]*corev1.Pod{}, jobs: map[types.UID]bool{}, since: pl.preemptor.clock.Now(),
 	}
 	for _, pod := range podsOf(units) {
 		r.victims[pod.UID] = pod
@@ -196,6 +186,6 @@ func (pl *Plugin) keep(c cause, units []Unit, seats map[string][]*corev1.Pod, le
 	select {
 	case pl.preemptor.orders <- r:
 	default: // the API cannot keep up; it is tried again
-		pl.preemptor.end(klog.Background(), r, endRefused)
+		pl.preemptor.end(r, endRefused)
 	}
 }

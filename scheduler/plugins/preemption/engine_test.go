@@ -81,7 +81,7 @@ func TestTheRoomIsKept(t *testing.T) {
 	r.says("filler", "Insufficient cpu")
 	b := r.members("b", 1, 1, 90, never)
 	r.leave("s-3")
-	r.says("filler", "room is being made for gang ns/a")
+	r.says("filler", "being cleared for gang ns/a")
 	r.quiet(1500 * time.Millisecond)
 	if n := r.Placed(append(append(a, b...), "filler")...); n != 0 {
 		t.Errorf("%d pods took the room before all of it was free", n)
@@ -138,7 +138,7 @@ func TestRoomIsKeptAcrossARestart(t *testing.T) {
 	r.Create(enginetest.Pod("filler", "", enginetest.Priority(50)))
 	r.says("filler", "Insufficient cpu")
 	r.leave("s-0")
-	r.says("filler", "room is being made for gang ns/a")
+	r.says("filler", "being cleared for gang ns/a")
 	r.leave("s-1")
 	r.WaitPlaced(a...)
 	if got := r.evicted(); got != "" {

@@ -13,11 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
@@ -42,7 +42,7 @@ func (p *Preemptor) execute(ctx context.Context, r *room) {
 	suspended := map[types.UID]bool{}
 	jobs := jobsOf(r.units)
 	for _, job := range jobs {
-		err := p.persist(func() error { return p.Jobs.Check(ctx, job) })
+		err := p.persist(func() error { return p.jobs.Check(ctx, job) })
 		if apierrors.IsForbidden(err) && !job.Brittle() || suspend.Singly(err) {
 			continue // its pods can be deleted one by one
 		}
@@ -57,10 +57,10 @@ func (p *Preemptor) execute(ctx context.Context, r *room) {
 			continue
 		}
 		order := suspend.Order{
-			Reason: ReasonJobPreempted, Annotate: true, Why: fmt.Sprintf("preempted by %s of priority %d", display(r.key), r.priority),
+			Reason: ReasonJobPreempted, Annotate: true, Why: fmt.Sprintf("preempted by %s of priority %d", claims.Describe(r.key), r.priority),
 			Until: "its pods are gone and the preemptor has its places",
 		}
-		if err := p.persist(func() error { return p.Jobs.Suspend(ctx, job, order) }); err != nil {
+		if err := p.persist(func() error { return p.jobs.Suspend(ctx, job, order) }); err != nil {
 			p.refuse(logger, r, job, err)
 			return
 		}
@@ -81,9 +81,9 @@ func (p *Preemptor) execute(ctx context.Context, r *room) {
 		}
 	})
 	if failed != nil && ctx.Err() == nil {
-		logger.Error(failed, "Cannot evict for preemption", "for", display(r.key))
-		p.end(logger, r, endVain)
-		p.retry(logger, r.key, r.pods)
+		logger.Error(failed, "Cannot evict for preemption", "for", claims.Describe(r.key))
+		p.end(r, endVain)
+		p.retry(r.key, r.pods)
 	}
 }
 
@@ -101,21 +101,18 @@ func (p *Preemptor) refuse(logger klog.Logger, r *room, job suspend.Job, err err
 	if apierrors.IsForbidden(err) {
 		hint = "the rights are in install/scheduler-policy-rbac.yaml"
 	}
-	logger.Info("A job cannot be suspended to make room", "job", job.String(), "for", display(r.key), "err", err, "hint", hint)
+	logger.Info("A job cannot be suspended to make room", "job", job.String(), "for", claims.Describe(r.key), "err", err, "hint", hint)
 	p.mu.Lock()
 	p.spared[job.UID] = p.clock.Now().Add(sparedFor)
 	p.mu.Unlock()
-	p.end(logger, r, endRefused)
-	p.retry(logger, r.key, r.pods)
+	p.end(r, endRefused)
+	p.retry(r.key, r.pods)
 }
 
 // evict deletes a pod as kube-scheduler does: one that is on its way to its node
 // is called back, another gets the condition DisruptionTarget first.
 func (p *Preemptor) evict(ctx context.Context, r *room, pod *corev1.Pod) error {
-	p.mu.Lock()
-	handle := p.handle
-	p.mu.Unlock()
-	called := false
+	handle, called := p.engine.Framework(), false
 	if waiting := handle.GetWaitingPod(pod.UID); waiting != nil {
 		called = waiting.Preempt(Name, "preempted")
 	} else if binding := handle.GetPodInPreBind(pod.UID); binding != nil {
@@ -127,7 +124,7 @@ func (p *Preemptor) evict(ctx context.Context, r *room, pod *corev1.Pod) error {
 		}
 	}
 	handle.EventRecorder().WithLogger(klog.FromContext(ctx)).Eventf(pod, r.pods[0], corev1.EventTypeNormal, ReasonPreempted, "Preempting",
-		"preempted by %s of priority %d", display(r.key), r.priority)
+		"preempted by %s of priority %d", claims.Describe(r.key), r.priority)
 	if called {
 		p.Gone(pod)
 	}
@@ -140,14 +137,14 @@ func (p *Preemptor) remove(ctx context.Context, r *room, pod *corev1.Pod) error 
 		"metadata": map[string]any{"uid": pod.UID},
 		"status": map[string]any{"conditions": []map[string]any{{
 			"type": corev1.DisruptionTarget, "status": corev1.ConditionTrue, "reason": corev1.PodReasonPreemptionByScheduler,
-			"message":            fmt.Sprintf("preempted by %s of priority %d", display(r.key), r.priority),
+			"message":            fmt.Sprintf("preempted by %s of priority %d", claims.Describe(r.key), r.priority),
 			"lastTransitionTime": metav1.NewTime(p.clock.Now()), "observedGeneration": pod.Generation,
 		}}},
 	})
 	if err != nil {
 		return err
 	}
-	pods := p.client().CoreV1().Pods(pod.Namespace)
+	pods := p.engine.Framework().ClientSet().CoreV1().Pods(pod.Namespace)
 	_, err = pods.Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err == nil {
 		err = pods.Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}})
@@ -160,10 +157,4 @@ func (p *Preemptor) remove(ctx context.Context, r *room, pod *corev1.Pod) error 
 		return fmt.Errorf("evict pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return nil
-}
-
-func (p *Preemptor) client() kubernetes.Interface {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.handle.ClientSet()
 }

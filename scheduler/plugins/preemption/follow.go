@@ -6,32 +6,34 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
-// open keeps room that is going to be free.
+// open claims room that is going to be free.
 func (p *Preemptor) open(r *room) {
 	p.mu.Lock()
-	if old := p.rooms[r.key]; old != nil {
+	if p.rooms[r.key] != nil {
 		p.count.ends.WithLabelValues(endReplaced).Inc()
-		r.turned = old.turned
 	}
 	p.rooms[r.key] = r
 	p.count.rooms.Set(float64(len(p.rooms)))
+	p.claims.ReplaceFor(claims.Preemption, r.key, r.claims())
 	var left []*corev1.Pod // since the snapshot was made
-	for uid, pod := range r.victims {
-		if now, err := p.pods.Pods(pod.Namespace).Get(pod.Name); err != nil || now.UID != uid {
+	for _, pod := range r.victims {
+		if p.engine.Pod(pod) == nil {
 			left = append(left, pod)
 		}
 	}
 	p.mu.Unlock()
+	p.claims.Wake()
 	for _, pod := range left {
 		p.Gone(pod)
 	}
 }
 
-// end gives room back to everybody, and has those tried again whom it turned
-// away. It does nothing if that has happened.
-func (p *Preemptor) end(logger klog.Logger, r *room, how string) {
+// end gives room back. It does nothing if that has happened.
+func (p *Preemptor) end(r *room, how string) {
 	p.mu.Lock()
 	if p.rooms[r.key] != r {
 		p.mu.Unlock()
@@ -40,6 +42,7 @@ func (p *Preemptor) end(logger klog.Logger, r *room, how string) {
 	delete(p.rooms, r.key)
 	p.count.rooms.Set(float64(len(p.rooms)))
 	p.count.ends.WithLabelValues(how).Inc()
+	p.claims.ReplaceFor(claims.Preemption, r.key, nil)
 	switch how {
 	case endUsed, endGone:
 		delete(p.vain, r.key)
@@ -52,39 +55,19 @@ func (p *Preemptor) end(logger klog.Logger, r *room, how string) {
 		b.until, b.pods = p.clock.Now().Add(min(firstBackoff<<min(b.times, 10), maxBackoff)), r.pods
 		b.times++
 	}
-	turned, handle := r.turned, p.handle
 	p.mu.Unlock()
-	if p.Released != nil {
-		p.Released()
-	}
-	if len(turned) > 0 && handle != nil {
-		handle.Activate(logger, turned)
-	}
-}
-
-// turnAway remembers a pod that has to keep off a room.
-func (p *Preemptor) turnAway(key types.NamespacedName, pod *corev1.Pod) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	r := p.rooms[key]
-	if r == nil {
-		return
-	}
-	if r.turned == nil {
-		r.turned = map[string]*corev1.Pod{}
-	}
-	r.turned[pod.Namespace+"/"+pod.Name] = pod
+	p.claims.Wake()
 }
 
 // used ends the room of a pod or a gang that is being placed.
-func (p *Preemptor) used(logger klog.Logger, pod *corev1.Pod) {
-	key := keyOf(pod)
+func (p *Preemptor) used(pod *corev1.Pod) {
+	key := claims.ConsumerOf(pod)
 	p.mu.Lock()
 	r := p.rooms[key]
 	delete(p.vain, key)
 	p.mu.Unlock()
 	if r != nil {
-		p.end(logger, r, endUsed)
+		p.end(r, endUsed)
 	}
 }
 
@@ -104,7 +87,7 @@ func (p *Preemptor) Gone(pod *corev1.Pod) {
 	}
 	p.mu.Unlock()
 	for _, r := range cleared {
-		p.retry(klog.Background(), r.key, r.pods)
+		p.retry(r.key, r.pods)
 	}
 }
 
@@ -119,8 +102,7 @@ func (p *Preemptor) sweep(logger klog.Logger) {
 	}
 	var ends []ending
 	p.mu.Lock()
-	for _, name := range p.names() {
-		r := p.rooms[name]
+	for _, r := range p.rooms {
 		switch {
 		case !p.waits(r.pods):
 			ends = append(ends, ending{r, endGone})
@@ -147,14 +129,14 @@ func (p *Preemptor) sweep(logger klog.Logger) {
 	}
 	p.mu.Unlock()
 	for _, e := range ends {
-		logger.V(2).Info("Room made by preemption ends", "for", display(e.key), "how", e.how)
-		p.end(logger, e.room, e.how)
+		logger.V(2).Info("Room made by preemption ends", "for", claims.Describe(e.key), "how", e.how)
+		p.end(e.room, e.how)
 		if e.how != endGone {
-			p.retry(logger, e.key, e.pods)
+			p.retry(e.key, e.pods)
 		}
 	}
 	for key, pods := range due {
-		p.retry(logger, key, pods)
+		p.retry(key, pods)
 	}
 }
 
@@ -165,8 +147,8 @@ func (p *Preemptor) stillWait(c cause) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, pod := range c.pods {
-		now, err := p.pods.Pods(pod.Namespace).Get(pod.Name)
-		if err != nil || now.UID != pod.UID || now.DeletionTimestamp != nil || now.Spec.NodeName != "" || keyOf(now) != c.key {
+		now := p.engine.Pod(pod)
+		if now == nil || now.DeletionTimestamp != nil || now.Spec.NodeName != "" || claims.ConsumerOf(now) != c.key {
 			return false
 		}
 	}
@@ -176,8 +158,7 @@ func (p *Preemptor) stillWait(c cause) bool {
 // waits tells whether one of the pods still waits for a place. The lock must be held.
 func (p *Preemptor) waits(pods []*corev1.Pod) bool {
 	for _, pod := range pods {
-		now, err := p.pods.Pods(pod.Namespace).Get(pod.Name)
-		if err == nil && now.UID == pod.UID && now.DeletionTimestamp == nil && now.Spec.NodeName == "" {
+		if now := p.engine.Pod(pod); now != nil && now.DeletionTimestamp == nil && now.Spec.NodeName == "" {
 			return true
 		}
 	}
@@ -188,7 +169,7 @@ func (p *Preemptor) waits(pods []*corev1.Pod) bool {
 func (p *Preemptor) overdue(r *room, now time.Time) bool {
 	for _, pod := range r.victims {
 		since := r.since
-		if seen, err := p.pods.Pods(pod.Namespace).Get(pod.Name); err == nil && seen.UID == pod.UID && seen.DeletionTimestamp != nil && seen.DeletionTimestamp.After(since) {
+		if seen := p.engine.Pod(pod); seen != nil && seen.DeletionTimestamp != nil && seen.DeletionTimestamp.After(since) {
 			since = seen.DeletionTimestamp.Time
 		}
 		if now.Sub(since) > r.timeout {

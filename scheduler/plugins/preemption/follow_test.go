@@ -7,12 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
+	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
 // watcher is a preemptor of which only the rooms are looked at.
@@ -27,11 +28,34 @@ type watcher struct {
 
 func watch(t *testing.T) *watcher {
 	w := &watcher{t: t, clock: clocktesting.NewFakeClock(noon), known: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
-	w.Preemptor = New(nil, w.clock)
-	w.pods = corelisters.NewPodLister(w.known)
-	w.Wake = func(group types.NamespacedName) { w.woken = append(w.woken, group.Name) }
-	w.Released = func() { w.released++ }
+	w.Preemptor = New(w, nil, claims.NewLedger(w, w, w.clock), w, nil, nil, w.clock)
 	return w
+}
+
+// Framework, Activate, Pod and Partial are what is needed of the engine; Wake and
+// Released of the planner.
+func (w *watcher) Framework() fwk.Handle { return nil }
+
+func (w *watcher) Activate(map[string]*corev1.Pod) {}
+
+func (w *watcher) Partial(types.NamespacedName) bool { return false }
+
+func (w *watcher) Pod(pod *corev1.Pod) *corev1.Pod {
+	obj, known, err := w.known.GetByKey(pod.Namespace + "/" + pod.Name)
+	if err != nil || !known || obj.(*corev1.Pod).UID != pod.UID {
+		return nil
+	}
+	return obj.(*corev1.Pod)
+}
+
+func (w *watcher) Wake(group types.NamespacedName) { w.woken = append(w.woken, group.Name) }
+
+func (w *watcher) Released() { w.released++ }
+
+// withheld is what a gang may not use while these pods are on n1.
+func (w *watcher) withheld(group types.NamespacedName, priority int32, running ...*corev1.Pod) []claims.Claim {
+	nodes := internalcache.NewSnapshot(running, []*corev1.Node{aNode("n1", 4)}).NodeInfos()
+	return w.claims.Withheld(nodes, group, []*corev1.Pod{aPod("o", "", 1, ranked(priority))})
 }
 
 func (w *watcher) knows(pods ...*corev1.Pod) {
@@ -48,12 +72,8 @@ func (w *watcher) room() *room {
 	w.t.Helper()
 	p, v := aPod("p", "", 2, ranked(100)), aPod("v", "n1", 1)
 	w.knows(p, v)
-	info, err := framework.NewPodInfo(aPod("p", "", 2, ranked(100)))
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	r := &room{
-		key: types.NamespacedName{Namespace: "ns", Name: "labels:a"}, priority: 100, pods: []*corev1.Pod{p}, seats: map[string][]fwk.PodInfo{"n1": {info}},
+		key: types.NamespacedName{Namespace: "ns", Name: "labels:a"}, priority: 100, pods: []*corev1.Pod{p}, seats: map[string][]*corev1.Pod{"n1": {p}},
 		victims: map[types.UID]*corev1.Pod{v.UID: v}, jobs: map[types.UID]bool{"job": true}, text: "preempts 1 pod", timeout: time.Minute, since: w.clock.Now(),
 	}
 	w.open(r)
@@ -75,24 +95,24 @@ func (w *watcher) isOpen(r *room) bool {
 func TestWhatIsKeptOfANode(t *testing.T) {
 	w := watch(t)
 	r := w.room()
-	ofPriority := func(priority int32) []*corev1.Pod { return []*corev1.Pod{aPod("o", "", 1, ranked(priority))} }
-	claims := w.KeptFrom(types.NamespacedName{Namespace: "ns", Name: "labels:b"}, ofPriority(100))
-	if len(claims) != 1 || claims[0].Node != "n1" || claims[0].Pod.Spec.Containers[0].Resources.Requests.Cpu().Value() != 1 || claims[0].Why != "being cleared for gang ns/a" {
-		t.Errorf("while v leaves, 1 of 2 cpus is kept: %+v", claims)
+	b, v := types.NamespacedName{Namespace: "ns", Name: "labels:b"}, r.victims["v"]
+	claimed := w.withheld(b, 100, v)
+	if len(claimed) != 1 || claimed[0].Node != "n1" || claimed[0].Pod.Spec.Containers[0].Resources.Requests.Cpu().Value() != 1 || claimed[0].Why != "being cleared for gang ns/a" {
+		t.Errorf("while v leaves, 1 of 2 cpus is kept: %+v", claimed)
 	}
-	if n := len(w.KeptFrom(r.key, ofPriority(100))) + len(w.KeptFrom(types.NamespacedName{}, ofPriority(101))); n != 0 {
+	if n := len(w.withheld(r.key, 100, v)) + len(w.withheld(types.NamespacedName{}, 101, v)); n != 0 {
 		t.Error("it is kept from whom it is for, or from a higher priority")
 	}
-	w.Gone(r.victims["v"])
-	claims = w.KeptFrom(types.NamespacedName{Namespace: "ns", Name: "labels:b"}, ofPriority(0))
-	if len(claims) != 1 || claims[0].Pod.Spec.Containers[0].Resources.Requests.Cpu().Value() != 2 {
-		t.Errorf("when v has left, 2 cpus are kept: %+v", claims)
+	w.Gone(v)
+	claimed = w.withheld(b, 0)
+	if len(claimed) != 1 || claimed[0].Pod.Spec.Containers[0].Resources.Requests.Cpu().Value() != 2 {
+		t.Errorf("when v has left, 2 cpus are kept: %+v", claimed)
 	}
-	if len(w.woken) != 1 || w.Outlook(r.key) != "preempts 1 pod" || len(w.KeptFor(r.key)) != 1 || !w.Keeps("job") {
+	if len(w.woken) != 1 || w.claims.Progress(r.key) != "preempts 1 pod" || len(w.claims.Nodes(r.key)) != 1 || !w.claims.Suspends("job") {
 		t.Errorf("woken %v", w.woken)
 	}
-	w.used(klog.Background(), aPod("p", "", 1, func(p *corev1.Pod) { p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &r.key.Name} }))
-	if w.isOpen(r) || w.released != 1 || w.Keeps("job") || w.Outlook(r.key) != "" {
+	w.used(aPod("p", "", 1, func(p *corev1.Pod) { p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &r.key.Name} }))
+	if w.isOpen(r) || w.released != 1 || w.claims.Suspends("job") || w.claims.Progress(r.key) != "" {
 		t.Error("it is still kept when it is used")
 	}
 }

@@ -73,13 +73,13 @@ func TestAJobIsSuspended(t *testing.T) {
 	if u := r.job("llama"); u.GetLabels()[suspend.Label] != suspend.Value || u.GetAnnotations()[suspend.BecauseAnnotation] != "preempted by gang ns/a of priority 100" {
 		t.Errorf("labels %v, annotations %v", u.GetLabels(), u.GetAnnotations())
 	}
-	if err := r.Jobs.Resume(t.Context()); err != nil || !isSuspended(r.job("llama")) {
+	if err := r.Preemptor.jobs.Resume(t.Context()); err != nil || !isSuspended(r.job("llama")) {
 		t.Errorf("resumed before its pods are gone: %v", err)
 	}
 	r.leave("l-0", "l-1", "l-2", "l-3") // as the operator does
 	r.WaitPlaced(a...)
 	r.Wait("the job is resumed", func() bool {
-		if err := r.Jobs.Resume(t.Context()); err != nil {
+		if err := r.Preemptor.jobs.Resume(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		return !isSuspended(r.job("llama"))

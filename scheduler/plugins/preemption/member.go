@@ -10,6 +10,7 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/gangctl/gangctl/scheduler/engine"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
@@ -24,14 +25,12 @@ func (pl *Plugin) membership() func(*corev1.Pod) (Membership, bool) {
 		job, owned := suspend.Of(pod)
 		brittle := owned && job.Brittle()
 		if brittle {
-			m.Gang, m.Spared = "job "+string(job.UID), p.Jobs == nil || !job.Possible() || p.isSpared(job.UID)
+			m.Gang, m.Spared = "job "+string(job.UID), !job.Possible() || p.isSpared(job.UID)
 		}
 		group, in := engine.GroupOf(pod)
 		if !in {
-			if p.Marked != nil {
-				if name, ok := p.Marked(pod); ok {
-					m.Gang = name
-				}
+			if name, ok := p.foreign.GangOfForeign(pod); ok {
+				m.Gang = name
 			}
 			return m, m.Gang != ""
 		}
@@ -65,14 +64,11 @@ func (p *Preemptor) isSpared(job types.UID) bool {
 // suspended tells since when a pod goes because its job was suspended; ok is
 // false for one of which we did not suspend the job.
 func (p *Preemptor) suspended(pod *corev1.Pod) (since time.Time, ok bool) {
-	if p.Jobs == nil {
-		return time.Time{}, false
-	}
 	job, owned := suspend.Of(pod)
 	if !owned {
 		return time.Time{}, false
 	}
-	return p.Jobs.Suspended(job.UID)
+	return p.jobs.Suspended(job.UID)
 }
 
 // jobsOf are the jobs that are suspended when these units are evicted, each once.
@@ -107,7 +103,7 @@ func describe(units []Unit) string {
 		}
 		name := "the gang of pod " + first
 		if group, ok := engine.GroupOf(u.Pods[0]); ok {
-			name = display(group)
+			name = claims.Describe(group)
 		} else if job, owned := suspend.Of(u.Pods[0]); owned {
 			name = job.String()
 		}

@@ -14,12 +14,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
 
-	plannerplugin "github.com/gangctl/gangctl/scheduler/plugins/planner"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
+	"github.com/gangctl/gangctl/scheduler/plugins/planner"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
@@ -36,29 +36,47 @@ const (
 	sparedFor = 5 * time.Minute
 )
 
+// Engine is what the preemptor needs of kube-scheduler; *engine.Handle is it.
+type Engine interface {
+	// Framework is that of any profile.
+	Framework() fwk.Handle
+	// Activate moves pods to the front of the queue; the keys are NAMESPACE/NAME.
+	Activate(pods map[string]*corev1.Pod)
+	// Pod returns a pod as it is now; nil if it is gone.
+	Pod(pod *corev1.Pod) *corev1.Pod
+}
+
+// Requests prepares placement requests; *planner.Planner does.
+type Requests interface {
+	Ask(handle fwk.Handle, group types.NamespacedName, pods []*corev1.Pod, bound []types.UID, minimum int32) (planner.Question, error)
+}
+
+// ParkedGangs are gangs that the planner does not try until something helps them.
+type ParkedGangs interface {
+	// Wake has a gang tried again at once.
+	Wake(group types.NamespacedName)
+}
+
+// ForeignGangs knows the gangs of other schedulers.
+type ForeignGangs interface {
+	// GangOfForeign names the gang that a pod of another scheduler belongs to.
+	GangOfForeign(pod *corev1.Pod) (name string, ok bool)
+}
+
 // Preemptor makes room. All profiles share one.
 type Preemptor struct {
-	// Released is called, outside of any lock, when less is kept than before. It
-	// may be nil. It and the others are set before the engine runs.
-	Released func()
-	// Wake has a gang tried again at once.
-	Wake func(group types.NamespacedName)
-	// Jobs suspends the jobs of victims. Jobs that fail without one of their pods
-	// are spared if it is nil.
-	Jobs *suspend.Suspender
-	// Marked returns the gang that a pod of another scheduler belongs to; it may
-	// be nil.
-	Marked func(pod *corev1.Pod) (name string, ok bool)
-
-	planner *plannerplugin.Planner
+	engine  Engine
+	planner Requests
+	claims  *claims.Ledger
+	parked  ParkedGangs
+	jobs    *suspend.Suspender
+	foreign ForeignGangs
 	clock   clock.WithTicker
 	count   counters
 	orders  chan *room
 
-	mu     sync.Mutex
-	handle fwk.Handle // of any profile
-	pods   corelisters.PodLister
-	rooms  map[types.NamespacedName]*room
+	mu    sync.Mutex
+	rooms map[types.NamespacedName]*room
 	// vain are preemptors that were not placed in the room made for them.
 	vain map[types.NamespacedName]*backoff
 	// spared are jobs that could not be suspended, and until when they are left alone.
@@ -74,10 +92,11 @@ type backoff struct {
 // ordersAtOnce is how many preemptions may wait for the API.
 const ordersAtOnce = 1000
 
-// New returns a preemptor. It must be run.
-func New(planner *plannerplugin.Planner, c clock.WithTicker) *Preemptor {
+// New returns a preemptor. It must be run. Jobs suspends the jobs of victims.
+func New(engine Engine, planner Requests, ledger *claims.Ledger, parked ParkedGangs, jobs *suspend.Suspender, foreign ForeignGangs, c clock.WithTicker) *Preemptor {
 	return &Preemptor{
-		planner: planner, clock: c, count: newCounters(), orders: make(chan *room, ordersAtOnce),
+		engine: engine, planner: planner, claims: ledger, parked: parked, jobs: jobs, foreign: foreign,
+		clock: c, count: newCounters(), orders: make(chan *room, ordersAtOnce),
 		rooms: map[types.NamespacedName]*room{}, vain: map[types.NamespacedName]*backoff{}, spared: map[types.UID]time.Time{},
 	}
 }
@@ -101,15 +120,10 @@ func (p *Preemptor) Run(ctx context.Context) {
 }
 
 // retry has a preemptor tried again at once.
-func (p *Preemptor) retry(logger klog.Logger, key types.NamespacedName, pods []*corev1.Pod) {
-	if p.Wake != nil {
-		p.Wake(key)
-	}
-	p.mu.Lock()
-	handle := p.handle
-	p.mu.Unlock()
-	if handle != nil && isSingle(key) {
-		handle.Activate(logger, named(pods))
+func (p *Preemptor) retry(key types.NamespacedName, pods []*corev1.Pod) {
+	p.parked.Wake(key)
+	if claims.IsSingle(key) {
+		p.engine.Activate(named(pods))
 	}
 }
 

@@ -17,12 +17,15 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
+	upstream "k8s.io/kubernetes/pkg/scheduler"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/internal/enginetest"
-	plannerplugin "github.com/gangctl/gangctl/scheduler/plugins/planner"
+	"github.com/gangctl/gangctl/scheduler/engine"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
+	"github.com/gangctl/gangctl/scheduler/plugins/planner"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
@@ -62,11 +65,12 @@ func startWith(t *testing.T, args string, plugins []enginetest.Plugin, jobs ...r
 		t.Fatal(err)
 	}
 	config.Profiles[0].SchedulerName = enginetest.Profile
-	planner := plannerplugin.New(reasons.New(clock.RealClock{}, nil), []schedulerconfig.KubeSchedulerProfile{config.Profiles[0]}, clock.RealClock{})
-	p := New(planner, clock.RealClock{})
-	p.Wake, p.Released = planner.Wake, planner.Released
-	p.Jobs = &suspend.Suspender{
-		Dynamic: r.jobs, Recorder: events.NewFakeRecorder(1000), Clock: clock.RealClock{}, Synced: func() bool { return true }, Keep: p.Keeps,
+	handle := engine.NewHandle()
+	attempts := planner.NewAttempts(handle, clock.RealClock{})
+	ledger := claims.NewLedger(handle, attempts, clock.RealClock{})
+	plans := planner.New(handle, attempts, ledger, reasons.New(clock.RealClock{}, nil), []schedulerconfig.KubeSchedulerProfile{config.Profiles[0]})
+	suspender := &suspend.Suspender{
+		Dynamic: r.jobs, Recorder: events.NewFakeRecorder(1000), Clock: clock.RealClock{}, Synced: func() bool { return true }, Keep: ledger.Suspends,
 		Owned: func(job suspend.Job) bool {
 			return slices.ContainsFunc(r.pods(), func(pod corev1.Pod) bool {
 				c := metav1.GetControllerOf(&pod)
@@ -74,20 +78,30 @@ func startWith(t *testing.T, args string, plugins []enginetest.Plugin, jobs ...r
 			})
 		},
 	}
-	p.Marked = func(pod *corev1.Pod) (string, bool) { return pod.Labels["foreign"], pod.Labels["foreign"] != "" }
-	planner.Claims, planner.Outlook, planner.Gone = p, p.Outlook, p.Gone
+	p := New(handle, plans, ledger, attempts, suspender, foreign{}, clock.RealClock{})
 	r.Preemptor = p
 	r.Cluster = enginetest.Start(t, func(c *enginetest.Cluster) {
-		c.Attach = planner.Attach
+		c.Attach = func(e *upstream.Scheduler) { plans.Attach(e, p.Gone) }
 		c.Client.PrependReactor("delete", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			return r.graceful(c, action.(clienttesting.DeleteAction).GetName())
 		})
-	}, append(plugins, enginetest.Plugin{Name: Name, New: p.NewPlugin, Args: args, Replaces: Replaces}, enginetest.Plugin{Name: plannerplugin.Name, New: planner.NewPlugin})...)
+	}, append(plugins,
+		enginetest.Plugin{Name: claims.Name, New: handle.Binding(ledger.New)},
+		enginetest.Plugin{Name: Name, New: p.NewPlugin, Args: args, Replaces: Replaces},
+		enginetest.Plugin{Name: planner.Name, New: plans.NewPlugin},
+	)...)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); p.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
 	return r
+}
+
+// foreign are gangs that a label names.
+type foreign struct{}
+
+func (foreign) GangOfForeign(pod *corev1.Pod) (string, bool) {
+	return pod.Labels["foreign"], pod.Labels["foreign"] != ""
 }
 
 // rehearsed keeps a patch that is only tried from being made.

@@ -16,7 +16,8 @@ import (
 // What every cycle pays while nobody is missing, on 5,000 nodes that are all
 // full of members.
 func BenchmarkNobodyIsMissing(b *testing.B) {
-	l := NewLedger(gangA{}, clock.RealClock{})
+	e := &cycle{}
+	l := newTracker(gangA{}, e, &unparked{}, clock.RealClock{})
 	var nodes []*corev1.Node
 	var pods []*corev1.Pod
 	for i := range 5000 {
@@ -28,14 +29,12 @@ func BenchmarkNobodyIsMissing(b *testing.B) {
 			l.see(pod)
 		}
 	}
-	l.view = view{
-		snapshot: internalcache.NewSnapshot(pods, nodes),
-		pods:     corelisters.NewPodLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})),
-	}
-	l.Held()
+	e.snapshot = internalcache.NewSnapshot(pods, nodes)
+	e.pods = corelisters.NewPodLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}))
+	l.Refresh()
 	for b.Loop() {
-		if l.Held() != nil {
-			b.Fatal("something is held")
+		if l.Refresh(); len(l.loose) > 0 {
+			b.Fatal("something is claimed")
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/internal/enginetest"
 )
 
-// counted makes the ledger's metrics count.
+// counted makes the tracker's metrics count.
 func (w *world) counted() *world {
 	w.Register(metrics.NewKubeRegistry().MustRegister)
 	return w
@@ -23,7 +23,7 @@ func (w *world) counted() *world {
 // holding compares the gauge of what is held.
 func (w *world) holding(want float64) {
 	w.t.Helper()
-	if got, err := testutil.GetGaugeMetricValue(w.count.holding); err != nil || got != want {
+	if got, err := testutil.GetGaugeMetricValue(w.claimed); err != nil || got != want {
 		w.t.Errorf("%v: %v holds are counted, want %v", err, got, want)
 	}
 }
@@ -146,30 +146,28 @@ func TestAGangThatNeedsLess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t).counted()
-			released := 0
-			w.Released = func() { released++ }
 			w.run("a-0", "n1")
 			w.run("a-1", "n1")
 			w.run("a-2", "n2")
 			w.die("a-2")
 			w.want("n2 for a-2 until 12:02")
 			w.Touch(groupA)
-			if released != 0 {
+			if w.parked.released != 0 {
 				t.Error("told though nothing has changed")
 			}
 			change(w)
 			w.Touch(groupA)
 			w.Touch(groupA)
-			if released != 1 {
-				t.Errorf("told %d times that the gang needs less, want once", released)
+			if w.parked.released != 1 {
+				t.Errorf("told %d times that the gang needs less, want once", w.parked.released)
 			}
 			w.want()
 			w.holding(0)
-			if released != 2 {
-				t.Errorf("told %d times, want once more when the hold has ended", released)
+			if w.parked.released != 2 {
+				t.Errorf("told %d times, want once more when the claim has ended", w.parked.released)
 			}
 			w.want()
-			if released != 2 {
+			if w.parked.released != 2 {
 				t.Error("told again, for nothing")
 			}
 		})

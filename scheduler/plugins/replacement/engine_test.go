@@ -1,6 +1,7 @@
 package replacement
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -8,28 +9,48 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/internal/enginetest"
+	"github.com/gangctl/gangctl/scheduler/engine"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
 // start runs an engine with the plugin. What has ended is told by the test.
-func start(t *testing.T, args string, prepare func(*enginetest.Cluster)) (*enginetest.Cluster, *Ledger) {
+func start(t *testing.T, args string, prepare func(*enginetest.Cluster)) (*enginetest.Cluster, *rig) {
 	t.Helper()
-	ledger := NewLedger(nil, clock.RealClock{})
+	handle, r := engine.NewHandle(), &rig{released: make(chan bool, 100)}
+	ledger := claims.NewLedger(handle, r, clock.RealClock{})
 	c := enginetest.Start(t, func(c *enginetest.Cluster) {
-		ledger.gangs = c
+		r.Tracker = NewTracker(c, handle, ledger, clock.RealClock{})
 		ended := informers.NewSharedInformerFactory(fake.NewClientset(), 0).Core().V1().Pods().Informer()
-		if err := ledger.Follow(c.Pods, ended); err != nil {
+		if err := r.Follow(c.Pods, ended); err != nil {
 			t.Fatal(err)
 		}
 		if prepare != nil {
 			prepare(c)
 		}
-	}, enginetest.Plugin{Name: Name, New: ledger.New, Args: args, Weight: 50})
-	return c, ledger
+	}, enginetest.Plugin{Name: Name, Args: args, Weight: 50, New: handle.Binding(func(ctx context.Context, object runtime.Object, f fwk.Handle) (fwk.Plugin, error) {
+		return r.New(ctx, object, f)
+	})}, enginetest.Plugin{Name: claims.Name, New: ledger.New})
+	return c, r
+}
+
+// rig is a tracker with an engine. It hears when less is claimed.
+type rig struct {
+	*Tracker
+	released chan bool
+}
+
+func (r *rig) Released() {
+	select {
+	case r.released <- true:
+	default:
+	}
 }
 
 // members returns the names of a gang's first pods.
@@ -60,9 +81,8 @@ func TestADeadMembersPlaceIsKept(t *testing.T) {
 	gangOf(c, "a", 8, 8, 0)
 	c.Create(enginetest.Pod("s", ""))
 	c.Wait("s finds no room", func() bool { return strings.Contains(c.Condition("s"), "Insufficient cpu") })
-	node := c.NodeOf("a-3")
 	c.Delete("a-3")
-	refusedFor(c, "s", "node "+node+" holds 1 cpu for the replacement of ns/a-3 (gang ns/a) until ")
+	refusedFor(c, "s", "1 held for the replacement of ns/a-3 (gang ns/a) until ")
 	c.Create(enginetest.Pod("a-3r", "a"))
 	c.WaitPlaced("a-3r")
 	if got := c.NodeOf("s"); got != "" {
@@ -74,9 +94,7 @@ func TestADeadMembersPlaceIsKept(t *testing.T) {
 }
 
 func TestAHoldEndsInTime(t *testing.T) {
-	c, ledger := start(t, `{"holdTTL":"1s"}`, nil)
-	released := make(chan bool, 10)
-	ledger.Released = func() { released <- true }
+	c, r := start(t, `{"holdTTL":"1s"}`, nil)
 	c.Create(enginetest.Node("n1", 2))
 	gangOf(c, "a", 2, 2, 0)
 	c.Create(enginetest.Pod("s", ""))
@@ -85,7 +103,7 @@ func TestAHoldEndsInTime(t *testing.T) {
 	refusedFor(c, "s", "for the replacement of ns/a-1")
 	c.WaitPlaced("s")
 	select {
-	case <-released:
+	case <-r.released:
 	default:
 		t.Error("nobody was told that the hold ended")
 	}
@@ -156,12 +174,12 @@ func cordon(t *testing.T, c *enginetest.Cluster, name string, unschedulable bool
 // What is not kept: the place of a member that the gang can do without, of one
 // that was preempted, of one that has completed, and of the last one.
 func TestWhatIsNotKept(t *testing.T) {
-	for name, lose := range map[string]func(c *enginetest.Cluster, l *Ledger){
-		"the gang does without it": func(c *enginetest.Cluster, _ *Ledger) {
+	for name, lose := range map[string]func(c *enginetest.Cluster, r *rig){
+		"the gang does without it": func(c *enginetest.Cluster, _ *rig) {
 			c.Group("a", 1, 0)
 			c.Delete("a-1")
 		},
-		"preempted": func(c *enginetest.Cluster, _ *Ledger) {
+		"preempted": func(c *enginetest.Cluster, _ *rig) {
 			change(c, "a-1", func(p *corev1.Pod) {
 				p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
 					Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
@@ -169,24 +187,24 @@ func TestWhatIsNotKept(t *testing.T) {
 			})
 			c.Delete("a-1")
 		},
-		"completed": func(c *enginetest.Cluster, l *Ledger) {
+		"completed": func(c *enginetest.Cluster, r *rig) {
 			pod := enginetest.Pod("a-1", "a")
 			pod.Status.Phase = corev1.PodSucceeded
 			c.Delete("a-1")
-			l.over(pod)
+			r.over(pod)
 		},
-		"nobody is left": func(c *enginetest.Cluster, _ *Ledger) {
+		"nobody is left": func(c *enginetest.Cluster, _ *rig) {
 			c.Delete("a-1")
 			c.Delete("a-0")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, ledger := start(t, "", nil)
+			c, r := start(t, "", nil)
 			c.Create(enginetest.Node("n1", 2))
 			gangOf(c, "a", 2, 2, 0)
 			c.Create(enginetest.Pod("s", ""))
 			c.Wait("s waits", func() bool { return c.Condition("s") != "" })
-			lose(c, ledger)
+			lose(c, r)
 			c.WaitPlaced("s")
 		})
 	}
@@ -229,7 +247,7 @@ func TestPlacesAreKeptAcrossARestart(t *testing.T) {
 		c.Create(enginetest.Pod("a-0", "a", enginetest.On("n1")), enginetest.Pod("a-1", "a", enginetest.On("n1")))
 		c.Create(enginetest.Pod("other", "", enginetest.On("n2")), enginetest.Pod("s", ""))
 	})
-	refusedFor(c, "s", "node n2 holds 1 cpu for the replacement of a lost member (gang ns/a)")
+	refusedFor(c, "s", "1 held for the replacement of a lost member (gang ns/a)")
 	c.Create(enginetest.Pod("a-2", "a"))
 	c.WaitPlaced("a-2")
 }

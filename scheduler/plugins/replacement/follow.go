@@ -18,23 +18,23 @@ const ReasonGiven = "GangRolledBack"
 // that have ended. Either informer may hold pods of anybody. The first must call
 // its handlers one after another in the order in which they were added, and the
 // engine must add its own later: what it has seen go, the ledger then knows of.
-func (l *Ledger) Follow(live, ended cache.SharedInformer) error {
+func (t *Tracker) Follow(live, ended cache.SharedInformer) error {
 	if _, err := live.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { l.see(podOf(obj)) },
+		AddFunc: func(obj any) { t.see(podOf(obj)) },
 		UpdateFunc: func(old, obj any) {
 			before, after := podOf(old), podOf(obj)
 			if before != nil && after != nil && before.UID != after.UID {
-				l.gone(before)
+				t.gone(before)
 			}
-			l.see(after)
+			t.see(after)
 		},
-		DeleteFunc: func(obj any) { l.gone(podOf(obj)) },
+		DeleteFunc: func(obj any) { t.gone(podOf(obj)) },
 	}); err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	if _, err := ended.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { l.over(podOf(obj)) },
-		UpdateFunc: func(_, obj any) { l.over(podOf(obj)) },
+		AddFunc:    func(obj any) { t.over(podOf(obj)) },
+		UpdateFunc: func(_, obj any) { t.over(podOf(obj)) },
 	}); err != nil {
 		return fmt.Errorf("watch ended pods: %w", err)
 	}
@@ -50,76 +50,67 @@ func podOf(obj any) *corev1.Pod {
 }
 
 // see enters a pod that has a node.
-func (l *Ledger) see(pod *corev1.Pod) {
+func (t *Tracker) see(pod *corev1.Pod) {
 	if pod == nil || pod.Spec.NodeName == "" {
 		return
 	}
-	group, member := l.gangs.GroupOf(pod)
+	group, member := t.gangs.GroupOf(pod)
 	if !member {
 		return
 	}
-	l.mu.Lock()
+	defer t.claims.Wake()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	// One that leaves without a place has been replaced already, or it is not known
 	// yet whether it has: see enterAll.
-	wake := func() {}
-	if (l.slots[pod.UID] != nil || pod.DeletionTimestamp == nil) && l.enter(group, pod) {
-		wake = l.wakeable()
+	if t.slots[pod.UID] != nil || pod.DeletionTimestamp == nil {
+		t.enter(group, pod)
 	}
-	l.mu.Unlock()
-	wake()
 }
 
-// enter notes where a pod is. It reports whether less is held than before.
-func (l *Ledger) enter(group types.NamespacedName, pod *corev1.Pod) (freed bool) {
-	s := l.slots[pod.UID]
+// enter notes where a pod is. The lock is held.
+func (t *Tracker) enter(group types.NamespacedName, pod *corev1.Pod) {
+	s := t.slots[pod.UID]
 	if s == nil || s.node != pod.Spec.NodeName || s.group != group {
-		s = &slot{pod: pod, group: group, node: pod.Spec.NodeName, name: pod.Name}
-		back := l.put(s)
-		freed = back != nil
+		s = &slot{pod: pod, group: group, node: pod.Spec.NodeName}
+		t.put(s)
 	}
 	s.pod = pod
-	delete(l.failing, pod.UID)
+	delete(t.failing, pod.UID)
 	s.given = takenOnPurpose(pod)
 	if pod.DeletionTimestamp != nil {
-		l.loosen(s)
+		t.loosen(s)
 	}
-	// A cycle may have seen the pod go before we were told why.
-	if s.given && s.held {
-		l.ended(s, endReleased)
-		freed = true
+	if s.given { // a cycle may have seen the pod go before the informer said why
+		t.end(s, endReleased)
 	}
-	return freed
 }
 
 // gone notes the time of death of a pod.
-func (l *Ledger) gone(pod *corev1.Pod) {
+func (t *Tracker) gone(pod *corev1.Pod) {
 	if pod == nil {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.failing, pod.UID)
-	if s := l.slots[pod.UID]; s != nil {
-		l.stale[s.node] = true
-		l.lose(s, l.clock.Now())
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.failing, pod.UID)
+	if s := t.slots[pod.UID]; s != nil {
+		t.stale[s.node] = true
+		t.lose(s, t.clock.Now())
 	}
 }
 
 // over strikes out a pod that has completed: it needs no replacement.
-func (l *Ledger) over(pod *corev1.Pod) {
+func (t *Tracker) over(pod *corev1.Pod) {
 	if pod == nil || pod.Status.Phase != corev1.PodSucceeded {
 		return
 	}
-	l.mu.Lock()
-	s := l.slots[pod.UID]
-	if s == nil {
-		l.mu.Unlock()
-		return
+	defer t.claims.Wake()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.slots[pod.UID]; s != nil {
+		t.remove(s, endCompleted)
 	}
-	l.remove(s, endCompleted)
-	wake := l.wakeable()
-	l.mu.Unlock()
-	wake()
 }
 
 // takenOnPurpose tells whether a pod is deleted to give its place to others.
@@ -134,59 +125,53 @@ func takenOnPurpose(pod *corev1.Pod) bool {
 
 // reserve enters the place that was decided on for a member, and strikes out
 // the one that it replaces.
-func (l *Ledger) reserve(group types.NamespacedName, pod *corev1.Pod, node string) {
-	l.mu.Lock()
-	s := &slot{pod: pod, group: group, node: node, name: pod.Name}
-	back := l.put(s)
-	freed := back != nil && back.node != node
-	if back == nil { // one that could not be bound before stands in for itself
-		if old := l.replacedBy(s); old != nil {
-			l.remove(old, endReplaced)
-			freed = true
-		}
+func (t *Tracker) reserve(group types.NamespacedName, pod *corev1.Pod, node string) {
+	defer t.claims.Wake()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := &slot{pod: pod, group: group, node: node}
+	if t.put(s) {
+		return // it could not be bound before, and stands in for itself
 	}
-	wake := func() {}
-	if freed {
-		wake = l.wakeable()
+	if old := t.replacedBy(s); old != nil {
+		t.remove(old, endReplaced)
 	}
-	l.mu.Unlock()
-	wake()
 }
 
 // unreserve notes that a member could not be bound. Its place is kept like that
 // of a dead member, but not over and over again.
-func (l *Ledger) unreserve(pod *corev1.Pod) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := l.slots[pod.UID]
+func (t *Tracker) unreserve(pod *corev1.Pod) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.slots[pod.UID]
 	if s == nil {
 		return
 	}
-	if l.view.find(pod) == nil { // it is not tried again
-		l.stale[s.node] = true
-		l.lose(s, l.clock.Now())
+	if t.view().find(pod) == nil { // it is not tried again
+		t.stale[s.node] = true
+		t.lose(s, t.clock.Now())
 		return
 	}
-	since, again := l.failing[pod.UID]
+	since, again := t.failing[pod.UID]
 	if !again {
-		since = l.clock.Now()
-		l.failing[pod.UID] = since
+		since = t.clock.Now()
+		t.failing[pod.UID] = since
 	}
-	if l.clock.Since(since) >= l.ttlOf(s) {
-		l.remove(s, endExpired)
+	if t.clock.Since(since) >= t.ttlOf(s) {
+		t.remove(s, endExpired)
 		return
 	}
-	l.stale[s.node] = true
-	l.lose(s, since)
+	t.stale[s.node] = true
+	t.lose(s, since)
 }
 
 // replacedBy finds the loose slot of the same gang that a new member stands in
 // for: the one of its name, or one of the same size, on the same node if there
 // is one there. None is nil.
-func (l *Ledger) replacedBy(s *slot) *slot {
+func (t *Tracker) replacedBy(s *slot) *slot {
 	var best *slot
 	bestScore := 0
-	for _, old := range l.loose[s.group] {
+	for _, old := range t.loose[s.group] {
 		if old == s {
 			continue
 		}
@@ -201,7 +186,7 @@ func (l *Ledger) replacedBy(s *slot) *slot {
 // not at all.
 func likeness(old, s *slot) int {
 	score := 0
-	if old.name == s.name {
+	if old.pod.Name == s.pod.Name {
 		score = 4
 	}
 	if sameRequests(old.pod, s.pod) {

@@ -15,38 +15,40 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
 // enterAll enters every pod that has a node, in case informers have not told of
 // all of them yet. Of those that leave, some have been replaced while another
 // scheduler led: only as many are entered as their gang lacks, those that were
 // deleted last.
-func (l *Ledger) enterAll(v view) {
+func (t *Tracker) enterAll(v view) {
 	pods, err := v.pods.List(labels.Everything())
 	if err != nil {
 		return // a lister that reads memory does not fail
 	}
 	leave := map[types.NamespacedName][]*corev1.Pod{}
 	for _, pod := range pods {
-		group, ok := l.gangs.GroupOf(pod)
+		group, ok := t.gangs.GroupOf(pod)
 		switch {
 		case !ok || pod.Spec.NodeName == "":
 		case pod.DeletionTimestamp != nil:
 			leave[group] = append(leave[group], pod)
 		default:
-			l.enter(group, pod)
+			t.enter(group, pod)
 		}
 	}
 	for group, pods := range leave {
 		slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 			return cmp.Or(b.DeletionTimestamp.Compare(a.DeletionTimestamp.Time), cmp.Compare(a.UID, b.UID))
 		})
-		lacking, _ := l.lacking(v, group)
+		lacking, _ := t.lacking(v, group)
 		for i, pod := range pods {
 			if i < lacking {
-				l.enter(group, pod)
-			} else if s := l.slots[pod.UID]; s != nil {
-				l.remove(s, endReplaced)
+				t.enter(group, pod)
+			} else if s := t.slots[pod.UID]; s != nil {
+				t.remove(s, endReplaced)
 			}
 		}
 	}
@@ -57,9 +59,9 @@ func (l *Ledger) enterAll(v view) {
 // even the node is known. But nobody else was placed meanwhile, so their places
 // are free still, and for each one that is missing a place is chosen that has
 // room for it now.
-func (l *Ledger) infer(v view, absent map[types.NamespacedName][]*slot, leaving map[types.NamespacedName]int) {
+func (t *Tracker) infer(v view, absent map[types.NamespacedName][]*slot, leaving map[types.NamespacedName]int) {
 	members := map[types.NamespacedName][]*slot{}
-	for _, s := range l.slots {
+	for _, s := range t.slots {
 		members[s.group] = append(members[s.group], s)
 	}
 	groups := slices.SortedFunc(maps.Keys(members), func(a, b types.NamespacedName) int {
@@ -67,16 +69,16 @@ func (l *Ledger) infer(v view, absent map[types.NamespacedName][]*slot, leaving 
 	})
 	taken := map[string]fwk.NodeInfo{}
 	for _, group := range groups {
-		lacking, _ := l.lacking(v, group)
+		lacking, _ := t.lacking(v, group)
 		for i, pod := range missing(v, group, members[group], lacking-leaving[group]-len(absent[group])) {
 			node := roomFor(v, pod, taken)
 			if node == "" {
 				continue
 			}
 			pod.UID = types.UID(fmt.Sprintf("missing:%s:%d", group, i))
-			s := &slot{pod: pod, group: group, node: node, name: pod.Name}
-			l.put(s)
-			l.lose(s, l.clock.Now())
+			s := &slot{pod: pod, group: group, node: node}
+			t.put(s)
+			t.lose(s, t.clock.Now())
 			absent[group] = append(absent[group], s)
 		}
 	}
@@ -137,7 +139,7 @@ func roomFor(v view, pod *corev1.Pod, taken map[string]fwk.NodeInfo) string {
 		if clone, ok := taken[node.Node().Name]; ok {
 			node = clone
 		}
-		if match, err := affinity.Match(node.Node()); err != nil || !match || !tolerates(pod, node.Node()) || !fits(pod, node) {
+		if match, err := affinity.Match(node.Node()); err != nil || !match || !tolerates(pod, node.Node()) || !claims.Fits(pod, node) {
 			continue
 		}
 		if left := slack(pod, node); best == nil || left < least {

@@ -3,14 +3,16 @@ package replacement
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/gangctl/gangctl/scheduler/engine"
+	"github.com/gangctl/gangctl/scheduler/plugins/args"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
 // Name is the plugin's name in a configuration file.
@@ -20,20 +22,33 @@ const Name = "GangSlots"
 // place is counts for more than how well nodes are used.
 const Weight = 50
 
-// Where a cycle keeps what is held from its pod, what is held for it, and what
-// a gang's cycle found for all its members.
-const (
-	againstKey fwk.StateKey = Name + "/against"
-	ownKey     fwk.StateKey = Name + "/own"
-	gangKey    fwk.StateKey = Name
-)
+// Args are the plugin's arguments in a KubeSchedulerConfiguration.
+type Args struct {
+	// HoldTTL is how long the place of a dead member is kept for its
+	// replacement, counted from its death. The default is two minutes.
+	HoldTTL metav1.Duration `json:"holdTTL"`
+}
 
-// Plugin keeps pods off the places that are held for others.
-type Plugin struct{ ledger *Ledger }
+// DefaultArgs are the arguments where a configuration does not say otherwise.
+func DefaultArgs() Args { return Args{HoldTTL: metav1.Duration{Duration: 2 * time.Minute}} }
+
+// ReadArgs returns the arguments in a configuration; errors name the field.
+func ReadArgs(object runtime.Object) (Args, error) {
+	a, err := args.Decode(object, DefaultArgs())
+	if err != nil {
+		return a, err
+	}
+	if a.HoldTTL.Duration <= 0 {
+		return a, fmt.Errorf("args.holdTTL: %s is not a positive duration (to hold nothing, disable plugin %s)", a.HoldTTL.Duration, Name)
+	}
+	return a, nil
+}
+
+// Plugin claims the places of dead members, and brings replacements there.
+type Plugin struct{ tracker *Tracker }
 
 var (
 	_ fwk.PreFilterPlugin   = &Plugin{}
-	_ fwk.FilterPlugin      = &Plugin{}
 	_ fwk.PreScorePlugin    = &Plugin{}
 	_ fwk.ScorePlugin       = &Plugin{}
 	_ fwk.ReservePlugin     = &Plugin{}
@@ -42,150 +57,120 @@ var (
 )
 
 // New makes the plugin of one profile; it is a frameworkruntime.PluginFactory.
-func (l *Ledger) New(ctx context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-	a, err := decode(object)
+func (t *Tracker) New(_ context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	a, err := ReadArgs(object)
 	if err != nil {
 		return nil, err
 	}
-	profile, ok := handle.(interface{ ProfileName() string })
-	if !ok {
-		return nil, fmt.Errorf("plugin %s needs to know its profile", Name)
-	}
-	logger := klog.FromContext(ctx)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ttl[profile.ProfileName()] = a.HoldTTL.Duration
-	l.view = view{snapshot: handle.SnapshotSharedLister(), pods: handle.SharedInformerFactory().Core().V1().Pods().Lister()}
-	l.activate = func(pods map[string]*corev1.Pod) { handle.Activate(logger, pods) }
-	return &Plugin{ledger: l}, nil
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ttl[handle.ProfileName()] = a.HoldTTL.Duration
+	return &Plugin{tracker: t}, nil
 }
 
-// Name implements framework.Plugin.
+// Name implements fwk.Plugin.
 func (p *Plugin) Name() string { return Name }
 
-// PreFilter implements framework.PreFilterPlugin.
-func (p *Plugin) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	holds := p.holds(state)
-	if group, ok := engine.GroupOf(pod); ok {
-		if own := holds.Of(group); own != nil {
-			state.Write(ownKey, own)
+// refreshed marks a gang's cycle in which the claims are up to date.
+type refreshed struct{}
+
+// Clone implements fwk.StateData.
+func (r refreshed) Clone() fwk.StateData { return r }
+
+// PreFilter derives the claims from the snapshot of this cycle, before GangClaims
+// reads them: no other extension point comes before every filter. A gang's cycle
+// does it once: the members that it has tried already are on the snapshot, and
+// would look as if they had their places.
+func (p *Plugin) PreFilter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	if state.IsPodGroupSchedulingCycle() {
+		cycle := state.GetPodGroupSchedulingCycle()
+		if _, err := cycle.Read(Name); err == nil {
+			return nil, fwk.NewStatus(fwk.Skip)
 		}
+		cycle.Write(Name, refreshed{})
 	}
-	against := holds.Against(pod)
-	if against == nil {
-		return nil, fwk.NewStatus(fwk.Skip)
-	}
-	state.Write(againstKey, against)
-	return nil, nil
+	p.tracker.Refresh()
+	return nil, fwk.NewStatus(fwk.Skip)
 }
 
-// holds looks once for all members of a gang.
-func (p *Plugin) holds(state fwk.CycleState) Holds {
-	if !state.IsPodGroupSchedulingCycle() {
-		return p.ledger.Held()
-	}
-	cycle := state.GetPodGroupSchedulingCycle()
-	if known, err := cycle.Read(gangKey); err == nil {
-		if holds, ok := known.(Holds); ok {
-			return holds
-		}
-	}
-	holds := p.ledger.Held()
-	cycle.Write(gangKey, holds)
-	return holds
-}
-
-// PreFilterExtensions implements framework.PreFilterPlugin: pods that come and
-// go in a dry run are seen on the node.
+// PreFilterExtensions implements fwk.PreFilterPlugin.
 func (p *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 
-// Filter implements framework.FilterPlugin. A node without room for the pod is
-// not ours to refuse, nor is one with room for the pod beside what is held. The
-// refusal can be resolved: it has to be asked again when others are evicted.
-func (p *Plugin) Filter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
-	holds := read(state, againstKey)[node.Node().Name]
-	if len(holds) == 0 || !fits(pod, node) || fits(pod, with(node, holds)) {
-		return nil
-	}
-	holds = p.ledger.standing(holds, pod)
-	what, ports := lacks(pod, with(node, holds))
-	if len(what) == 0 && !ports {
-		return nil
-	}
-	p.ledger.count.rejected.Inc()
-	return fwk.NewStatus(fwk.Unschedulable, describe(node.Node().Name, holds, what))
-}
+// own are the claims for the members of the pod's gang, by node.
+type own map[string][]claims.Claim
 
-// PreScore implements framework.PreScorePlugin.
-func (p *Plugin) PreScore(_ context.Context, state fwk.CycleState, _ *corev1.Pod, _ []fwk.NodeInfo) *fwk.Status {
-	if read(state, ownKey) == nil {
+// Clone implements fwk.StateData: claims do not change.
+func (o own) Clone() fwk.StateData { return o }
+
+// PreScore looks up what is claimed for the pod's gang, once for all nodes. Where
+// nothing is, there is nothing to score.
+func (p *Plugin) PreScore(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) *fwk.Status {
+	claimed := own{}
+	if group, ok := engine.GroupOf(pod); ok {
+		for _, c := range p.tracker.claims.For(group) {
+			if c.Kind == claims.Replacement {
+				claimed[c.Node] = append(claimed[c.Node], c)
+			}
+		}
+	}
+	if len(claimed) == 0 {
 		return fwk.NewStatus(fwk.Skip)
 	}
+	state.Write(Name, claimed)
 	return nil
 }
 
-// Score implements framework.ScorePlugin: a replacement goes where its place is.
+// Score brings a replacement where its place is: nodes are compared in no other
+// way than by scores.
 func (p *Plugin) Score(_ context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) (int64, *fwk.Status) {
+	data, err := state.Read(Name)
+	if err != nil {
+		return 0, fwk.AsStatus(err)
+	}
+	claimed, ok := data.(own)
+	if !ok {
+		return 0, fwk.AsStatus(fmt.Errorf("state of %s is a %T", Name, data))
+	}
 	score := fwk.MinScore
-	for _, hold := range read(state, ownKey)[node.Node().Name] {
+	for _, c := range claimed[node.Node().Name] {
 		switch {
-		case hold.Member == pod.Name:
+		case c.Pod.Name == pod.Name:
 			return fwk.MaxScore, nil
-		case sameRequests(hold.pod.GetPod(), pod):
+		case sameRequests(c.Pod, pod):
 			score = fwk.MaxScore * 3 / 4
 		}
 	}
 	return score, nil
 }
 
-// ScoreExtensions implements framework.ScorePlugin.
+// ScoreExtensions implements fwk.ScorePlugin: scores are comparable as they are.
 func (p *Plugin) ScoreExtensions() fwk.ScoreExtensions { return nil }
 
-func read(state fwk.CycleState, key fwk.StateKey) Holds {
-	known, err := state.Read(key)
-	if err != nil {
-		return nil
-	}
-	holds, _ := known.(Holds)
-	return holds
-}
-
-// Reserve implements framework.ReservePlugin. A gang is first tried on the
-// snapshot; only what is meant is entered.
+// Reserve enters the place that was decided on for a member: its claim ends, and
+// it is known before any informer shows the pod on its node. A gang is first tried
+// on the snapshot; that is not entered.
 func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	if group, ok := engine.GroupOf(pod); ok && !state.IsPodGroupSchedulingCycle() {
-		p.ledger.reserve(group, pod, node)
+		p.tracker.reserve(group, pod, node)
 	}
 	return nil
 }
 
-// Unreserve implements framework.ReservePlugin.
+// Unreserve keeps the place of a member that could not be bound.
 func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) {
 	if _, ok := engine.GroupOf(pod); ok && !state.IsPodGroupSchedulingCycle() {
-		p.ledger.unreserve(pod)
+		p.tracker.unreserve(pod)
 	}
 }
 
-// EventsToRegister implements framework.EnqueueExtensions. What ends a hold by
-// itself is told by Activate; these are the changes after which there may be
-// none, or room beside it.
+// EventsToRegister names no events: the plugin refuses no pod.
 func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
-	hint := func(klog.Logger, *corev1.Pod, any, any) (fwk.QueueingHint, error) {
-		if p.ledger.anyLoose() {
-			return fwk.Queue, nil
-		}
-		return fwk.QueueSkip, nil
-	}
-	return []fwk.ClusterEventWithHint{
-		{Event: fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Add | fwk.Delete}, QueueingHintFn: hint},
-		{Event: fwk.ClusterEvent{Resource: fwk.PodGroup, ActionType: fwk.Update | fwk.Delete}, QueueingHintFn: hint},
-		{Event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add | fwk.UpdateNodeAllocatable}},
-	}, nil
+	return nil, nil
 }
 
-// SignPod implements framework.SignPlugin: pods of one gang and one priority
-// have the same holds against them.
+// SignPod keeps scores from being reused for pods of other gangs, which have other
+// places claimed for them.
 func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 	group, _ := engine.GroupOf(pod)
-	return []fwk.SignFragment{{Key: Name, Value: fmt.Sprintf("%s %d", group, corev1helpers.PodPriority(pod))}}, nil
+	return []fwk.SignFragment{{Key: Name, Value: group.String()}}, nil
 }

@@ -6,11 +6,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
@@ -25,14 +25,24 @@ var group = types.NamespacedName{Namespace: "default", Name: "g"}
 
 func newDesk() *desk {
 	d := &desk{clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
-	d.Planner = New(reasons.New(d.clock, nil), nil, d.clock)
-	d.activate = func(_ klog.Logger, pods map[string]*corev1.Pod) {
-		for name := range pods {
-			d.woken = append(d.woken, name)
-		}
-	}
+	d.Planner = New(nil, NewAttempts(d, d.clock), unclaimed{}, reasons.New(d.clock, nil), nil)
 	return d
 }
+
+func (d *desk) Activate(pods map[string]*corev1.Pod) {
+	for name := range pods {
+		d.woken = append(d.woken, name)
+	}
+}
+
+// unclaimed is an empty ledger.
+type unclaimed struct{}
+
+func (unclaimed) Withheld(fwk.NodeInfoLister, types.NamespacedName, []*corev1.Pod) []claims.Claim {
+	return nil
+}
+func (unclaimed) Nodes(types.NamespacedName) []string  { return nil }
+func (unclaimed) Progress(types.NamespacedName) string { return "" }
 
 // try is an attempt that fails, with something happening meanwhile.
 func (d *desk) try(v *verdict, meanwhile func()) []*memo {

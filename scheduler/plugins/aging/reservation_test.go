@@ -6,7 +6,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
 // leaving lists all pods whose end a reservation waits for.
@@ -22,7 +25,7 @@ func leaving(r Reservation) (names []string) {
 
 func choose(t *testing.T, nodes []*corev1.Node, pods []*corev1.Pod, g Gang) (Reservation, bool) {
 	t.Helper()
-	return Choose(t.Context(), Scene{Cluster: cluster(nodes, pods...)}, g, noon)
+	return Choose(t.Context(), Projection{Cluster: cluster(nodes, pods...)}, g, noon)
 }
 
 func TestChooseTakesThoseThatEndFirst(t *testing.T) {
@@ -81,13 +84,20 @@ func TestFewest(t *testing.T) {
 	}
 }
 
-func TestAdmits(t *testing.T) {
-	node := aNode("a", 8)
-	running := []*corev1.Pod{aPod("stays", "a", 2), aPod("goes", "a", 4, endsIn(time.Hour))}
-	r := Reservation{
-		Group: types.NamespacedName{Namespace: "team", Name: "labels:g"}, Priority: 5, Start: noon.Add(time.Hour),
-		Nodes: map[string]Place{"a": {Members: []*corev1.Pod{aPod("g-0", "", 4)}, Leaving: map[types.UID]bool{"goes": true}}},
+// Which pods may run beside a reservation for a gang of priority 5 that starts in an
+// hour at the latest: two cpus are free, and four go to the gang when one pod leaves.
+func TestWhoMayUseReservedRoom(t *testing.T) {
+	reserve := func(start time.Time, nodes ...*corev1.Node) *yard {
+		y := newYard(nodes...)
+		y.pods = []*corev1.Pod{aPod("stays", "a", 2), aPod("goes", "a", 2, endsIn(time.Hour))}
+		y.replace([]Reservation{{
+			Group: types.NamespacedName{Namespace: "team", Name: "labels:g"}, Priority: 5, Start: start,
+			Nodes: map[string]Place{"a": {Members: []*corev1.Pod{aPod("g-0", "", 4)}, Leaving: map[types.UID]bool{"goes": true}}},
+		}})
+		return y
 	}
+	start := noon.Add(time.Hour)
+	y := reserve(start, aNode("a", 8), aNode("b", 8))
 	for name, c := range map[string]struct {
 		pod  *corev1.Pod
 		want bool
@@ -99,31 +109,45 @@ func TestAdmits(t *testing.T) {
 		"outranks the gang":     {aPod("p", "", 3, ranked(6)), true},
 		"is the gang's equal":   {aPod("p", "", 3, ranked(5)), false},
 	} {
-		if got := r.Admits(c.pod, node, running, groupOf, noon); got != c.want {
+		if got := !y.refused(t, c.pod, "a"); got != c.want {
 			t.Errorf("%s: admitted %v", name, got)
 		}
 	}
-	if !r.Admits(aPod("p", "", 9), aNode("b", 8), nil, groupOf, noon) {
-		t.Error("a node that is not reserved is none of its business")
+	if y.refused(t, aPod("p", "", 8), "b") {
+		t.Error("a node that is not reserved is refused")
 	}
 	full := aNode("a", 8)
 	full.Status.Allocatable[corev1.ResourcePods] = *quantity(3)
-	if !r.Admits(aPod("p", "", 1), full, running, groupOf, noon) || r.Admits(aPod("p", "", 1), full, append(running, aPod("more", "a", 0)), groupOf, noon) {
-		t.Error("the node's number of pods is not counted right")
+	y = reserve(start, full)
+	if y.refused(t, aPod("p", "", 1), "a") {
+		t.Error("the pod that leaves is counted")
 	}
-	r.Start = time.Time{}
-	if r.Admits(aPod("p", "", 3, runsFor(time.Second)), node, running, groupOf, noon) {
+	y.pods = append(y.pods[:1], aPod("more", "a", 0))
+	if !y.refused(t, aPod("p", "", 1), "a") {
+		t.Error("the member is not counted among the node's pods")
+	}
+	if y = reserve(time.Time{}, aNode("a", 8)); !y.refused(t, aPod("p", "", 3, runsFor(time.Second)), "a") {
 		t.Error("nothing ends before a start that is not known")
 	}
 }
 
-func TestMembersThatStartedDoNotCountTwice(t *testing.T) {
-	node := aNode("a", 4)
-	member := aPod("g-0", "a", 2, func(p *corev1.Pod) { p.Labels = map[string]string{"gang": "g"} })
-	r := Reservation{Group: types.NamespacedName{Name: "g"}, Nodes: map[string]Place{"a": {Members: []*corev1.Pod{member}}}}
-	group := func(p *corev1.Pod) types.NamespacedName { return types.NamespacedName{Name: p.Labels["gang"]} }
-	if !r.Admits(aPod("p", "", 2), node, []*corev1.Pod{member}, group, noon) {
-		t.Error("a member that runs on its place is charged twice")
+// A gang that is placed is not charged for its reservation, too.
+func TestAReservationEndsWhenTheGangIsPlaced(t *testing.T) {
+	y := newYard(aNode("a", 4))
+	y.pods = onNode("a", 4)
+	g := aGang("g", 1, 2)
+	y.waiting = []Gang{g}
+	y.review(t, time.Minute)
+	y.pods = y.pods[2:]
+	if !y.refused(t, aPod("p", "", 1), "a") {
+		t.Error("reserved room is given away")
+	}
+	plugin := &Plugin{keeper: y.Keeper}
+	member := aPod("g-0", "", 2)
+	member.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &g.Group.Name}
+	plugin.Reserve(t.Context(), framework.NewCycleState(), member, "a")
+	if y.refused(t, aPod("p", "", 2), "a") || len(y.Held()) != 0 || y.lifted != 1 {
+		t.Error("the reservation stands though the gang has its place")
 	}
 }
 
@@ -134,16 +158,17 @@ func TestWhatIsKept(t *testing.T) {
 	y.waiting = []Gang{g}
 	y.review(t, time.Minute)
 	cpus := func(members ...*corev1.Pod) string {
-		kept, err := y.KeptFrom(types.NamespacedName{Name: "other"}, members)
-		if err != nil || len(kept) > 1 {
-			t.Fatalf("%v, %v", kept, err)
-		}
+		kept := y.withheld(t, members...)
 		if len(kept) == 0 {
 			return "nothing"
 		}
-		return kept[0].Pod.Spec.Containers[0].Resources.Requests.Cpu().String()
+		var sum resource.Quantity
+		for _, c := range kept {
+			sum.Add(*c.Pod.Spec.Containers[0].Resources.Requests.Cpu())
+		}
+		return sum.String()
 	}
-	if got := cpus(aPod("p", "", 1)); got != "0" {
+	if got := cpus(aPod("p", "", 1)); got != "nothing" {
 		t.Errorf("%s kept while the one who has to leave uses it all", got)
 	}
 	y.pods = y.pods[:1]
@@ -156,7 +181,8 @@ func TestWhatIsKept(t *testing.T) {
 	if got := cpus(aPod("p", "", 1, runsFor(time.Minute))); got != "nothing" {
 		t.Errorf("%s kept from a pod that ends before", got)
 	}
-	if kept, _ := y.KeptFrom(g.Group, g.Open); len(kept) != 0 || !slices.Equal(y.KeptFor(g.Group), []string{"a"}) {
-		t.Errorf("%v kept from the gang itself, %v for it", kept, y.KeptFor(g.Group))
+	nodes := internalcache.NewSnapshot(y.pods, y.nodes).NodeInfos()
+	if kept := y.claims.Withheld(nodes, g.Group, g.Open); len(kept) != 0 || !slices.Equal(y.claims.Nodes(g.Group), []string{"a"}) {
+		t.Errorf("%v kept from the gang itself, %v for it", kept, y.claims.Nodes(g.Group))
 	}
 }

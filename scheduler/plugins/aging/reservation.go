@@ -7,6 +7,7 @@ package aging
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -14,14 +15,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gangctl/gangctl/pkg/gang"
 	fit "github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
-
-// RuntimeAnnotation on a pod says how long it runs at most, as a duration from
-// its start ("90m"), for pods that do not want activeDeadlineSeconds to kill
-// them. It is a promise that only the scheduler reads.
-const RuntimeAnnotation = "gangctl.dev/expected-runtime"
 
 // Gang is a gang that may wait.
 type Gang struct {
@@ -48,9 +44,21 @@ type Reservation struct {
 	Start time.Time
 	// Nodes are the reserved places by the name of their node.
 	Nodes map[string]Place
-	// Bound are the members that had a place before, which are not among those of
-	// the reservation.
-	Bound map[types.UID]bool
+}
+
+// claims are one for each reserved place. Their reason is without the node's name
+// and without an age, so that all nodes count together and the words stay the same.
+func (r Reservation) claims() (all []claims.Claim) {
+	why := fmt.Sprintf("reserved for gang %s, which has waited since %s", claims.GangName(r.Group), r.Since.UTC().Format(time.RFC3339))
+	for _, node := range slices.Sorted(maps.Keys(r.Nodes)) {
+		place := r.Nodes[node]
+		for _, member := range place.Members {
+			all = append(all, claims.Claim{
+				For: r.Group, Node: node, Pod: member, Why: why, Priority: r.Priority, Start: r.Start, Leaving: place.Leaving,
+			})
+		}
+	}
+	return all
 }
 
 // equal tells whether two reservations keep the same.
@@ -74,9 +82,9 @@ func (p Place) equal(q Place) bool {
 // as few and end as early as possible: those with a known end first, then those
 // that have run longest. ok is false where the gang would not even fit with
 // everybody gone, or where that could not be found out before ctx ends.
-func Choose(ctx context.Context, scene Scene, g Gang, now time.Time) (r Reservation, ok bool) {
-	cluster := scene.Cluster
-	running := scene.leavers(g, now)
+func Choose(ctx context.Context, p Projection, g Gang, now time.Time) (r Reservation, ok bool) {
+	cluster := p.Cluster
+	running := p.leavers(g, now)
 	slices.SortFunc(running, func(a, b *corev1.Pod) int { return soonest(a, b, now) })
 	after := func(n int64) fit.Result {
 		return fit.Place(ctx, cluster.Without(uids(running[:n])...), g.Members, fit.Options{Budget: searchBudget})
@@ -140,10 +148,7 @@ func necessary(leaving []*corev1.Pod, result fit.Result, without func([]*corev1.
 }
 
 func reserve(g Gang, placement []fit.Assignment, leaving []*corev1.Pod, now time.Time) Reservation {
-	r := Reservation{Group: g.Group, Priority: g.Priority, Since: g.Since, Start: now, Nodes: map[string]Place{}, Bound: map[types.UID]bool{}}
-	for _, uid := range g.Members.Bound {
-		r.Bound[uid] = true
-	}
+	r := Reservation{Group: g.Group, Priority: g.Priority, Since: g.Since, Start: now, Nodes: map[string]Place{}}
 	member := map[string]*corev1.Pod{}
 	for _, role := range g.Members.Roles {
 		member[role.Name] = role.Pod
@@ -196,7 +201,7 @@ func EndOf(pod *corev1.Pod, now time.Time) time.Time {
 	var end time.Time
 	if pod.DeletionTimestamp != nil {
 		end = pod.DeletionTimestamp.Time
-	} else if limit, ok := limitOf(pod); ok {
+	} else if limit, ok := claims.RuntimeLimit(pod); ok {
 		end = startOf(pod, now).Add(limit)
 	}
 	if now.Sub(end) > late {
@@ -208,15 +213,6 @@ func EndOf(pod *corev1.Pod, now time.Time) time.Time {
 // hangs tells whether a pod should have gone long ago: it is not to be waited for.
 func hangs(pod *corev1.Pod, now time.Time) bool {
 	return pod.DeletionTimestamp != nil && now.Sub(pod.DeletionTimestamp.Time) > late
-}
-
-// limitOf is how long a pod may run by its own word.
-func limitOf(pod *corev1.Pod) (time.Duration, bool) {
-	if seconds := pod.Spec.ActiveDeadlineSeconds; seconds != nil {
-		return time.Duration(*seconds) * time.Second, true
-	}
-	d, err := time.ParseDuration(pod.Annotations[RuntimeAnnotation])
-	return d, err == nil && d > 0
 }
 
 func startOf(pod *corev1.Pod, now time.Time) time.Time {
@@ -234,10 +230,53 @@ func uids(pods []*corev1.Pod) []types.UID {
 	return all
 }
 
-// DisplayName is a gang's name as its users know it.
-func DisplayName(group types.NamespacedName) string {
-	if key, err := gang.ParseVirtualName(group.Namespace, group.Name); err == nil {
-		return key.Namespace + "/" + key.Name
+// Projection is the cluster as it is when promises have come true.
+type Projection struct {
+	Cluster *fit.Cluster
+	// Promised are the pods on it that are not there yet. Nobody knows when they
+	// end.
+	Promised map[types.UID]bool
+}
+
+// after returns the cluster when some have left and others have come.
+func (p Projection) after(leave []types.UID, come ...*corev1.Pod) Projection {
+	if len(leave) == 0 && len(come) == 0 {
+		return p
 	}
-	return group.String()
+	next := Projection{Cluster: p.Cluster.Without(leave...).With(come...), Promised: map[types.UID]bool{}}
+	maps.Copy(next.Promised, p.Promised)
+	for _, pod := range come {
+		next.Promised[pod.UID] = true
+	}
+	return next
+}
+
+// leavers are the pods whose end a gang may wait for: not its own members.
+func (p Projection) leavers(g Gang, now time.Time) (pods []*corev1.Pod) {
+	for _, node := range p.Cluster.Nodes() {
+		for _, pod := range p.Cluster.PodsOn(node.Name) {
+			if !fit.DaemonSetPod(pod) && !p.Promised[pod.UID] && !hangs(pod, now) && !slices.Contains(g.Members.Bound, pod.UID) {
+				pods = append(pods, pod)
+			}
+		}
+	}
+	return pods
+}
+
+// fulfilled is the cluster when a reservation has come true.
+func (p Projection) fulfilled(r Reservation) Projection {
+	var leave []types.UID
+	var come []*corev1.Pod
+	for node, place := range r.Nodes {
+		for uid := range place.Leaving {
+			leave = append(leave, uid)
+		}
+		for i, pod := range place.Members {
+			member := pod.DeepCopy()
+			member.UID = types.UID(fmt.Sprintf("%s/%s/%d", r.Group, node, i))
+			member.Spec.NodeName = node
+			come = append(come, member)
+		}
+	}
+	return p.after(leave, come...)
 }

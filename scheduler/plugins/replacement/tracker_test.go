@@ -1,6 +1,7 @@
 package replacement
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,36 +15,63 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/features"
 	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/internal/enginetest"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 var groupA = types.NamespacedName{Namespace: enginetest.Namespace, Name: "labels:a"}
 
-// world is a ledger at noon, with gang a that needs three members, on nodes of
+// world is a tracker at noon, with gang a that needs three members, on nodes of
 // four CPUs each.
 type world struct {
-	*Ledger
-	t     *testing.T
-	clock *clocktesting.FakeClock
-	store cache.Indexer
-	nodes []*corev1.Node
-	pods  map[string]*corev1.Pod
+	*Tracker
+	t      *testing.T
+	clock  *clocktesting.FakeClock
+	cycle  *cycle
+	parked *unparked
+	store  cache.Indexer
+	nodes  []*corev1.Node
+	pods   map[string]*corev1.Pod
+}
+
+// cycle is an engine of which only the snapshot and the pods are looked at.
+type cycle struct {
+	snapshot fwk.SharedLister
+	pods     corelisters.PodLister
+}
+
+func (c *cycle) Snapshot() fwk.SharedLister        { return c.snapshot }
+func (c *cycle) Pods() corelisters.PodLister       { return c.pods }
+func (c *cycle) Activate(map[string]*corev1.Pod)   {}
+func (c *cycle) Pod(pod *corev1.Pod) *corev1.Pod   { return pod }
+func (c *cycle) Partial(types.NamespacedName) bool { return false }
+
+// unparked counts how often less is claimed.
+type unparked struct{ released int }
+
+func (u *unparked) Released() { u.released++ }
+
+func newTracker(gangs Gangs, e *cycle, parked *unparked, c clock.WithDelayedExecution) *Tracker {
+	return NewTracker(gangs, e, claims.NewLedger(e, parked, c), c)
 }
 
 func newWorld(t *testing.T) *world {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.GenericWorkload, true)
-	clock := clocktesting.NewFakeClock(noon)
 	w := &world{
-		Ledger: NewLedger(gangA{need: 3, priority: 7}, clock), t: t, clock: clock, store: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
+		t: t, clock: clocktesting.NewFakeClock(noon), cycle: &cycle{}, parked: &unparked{},
+		store: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
 		nodes: []*corev1.Node{enginetest.Node("n1", 4), enginetest.Node("n2", 4)}, pods: map[string]*corev1.Pod{},
 	}
+	w.Tracker = newTracker(gangA{need: 3, priority: 7}, w.cycle, w.parked, w.clock)
 	w.look() // nothing was there when it began
 	return w
 }
@@ -59,16 +87,21 @@ func (g gangA) Standing(types.NamespacedName) (need, priority int32, ok bool) {
 	return g.need, g.priority, true
 }
 
-// look is what the next cycle sees.
-func (w *world) look() Holds {
+// look is what the next cycle claims, by node.
+func (w *world) look() map[string][]claims.Claim {
 	group := &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: groupA.Namespace, Name: groupA.Name}}
 	var pods []*corev1.Pod
 	for _, pod := range w.pods {
 		pods = append(pods, pod)
 	}
-	snapshot := internalcache.NewTestSnapshotWithPodGroups(pods, w.nodes, []*schedulingv1beta1.PodGroup{group})
-	w.view = view{snapshot: snapshot, pods: corelisters.NewPodLister(w.store)}
-	return w.Held()
+	w.cycle.snapshot = internalcache.NewTestSnapshotWithPodGroups(pods, w.nodes, []*schedulingv1beta1.PodGroup{group})
+	w.cycle.pods = corelisters.NewPodLister(w.store)
+	w.Refresh()
+	byNode := map[string][]claims.Claim{}
+	for _, c := range w.claims.For(groupA) {
+		byNode[c.Node] = append(byNode[c.Node], c)
+	}
+	return byNode
 }
 
 // run places a member, as an informer tells it.
@@ -88,14 +121,14 @@ func (w *world) die(name string) {
 	delete(w.pods, name)
 }
 
-// want compares the holds with "NODE for MEMBER until TIME", by node.
+// want compares the claims with "NODE for MEMBER until TIME", by node.
 func (w *world) want(want ...string) {
 	w.t.Helper()
 	var got []string
-	holds := w.look()
+	claimed := w.look()
 	for _, node := range []string{"n1", "n2"} {
-		for _, h := range holds[node] {
-			got = append(got, node+" for "+h.Member+" until "+h.Until.Format("15:04"))
+		for _, c := range claimed[node] {
+			got = append(got, node+" for "+c.Pod.Name+" until "+c.Until.Format("15:04"))
 		}
 	}
 	if strings.Join(got, ", ") != strings.Join(want, ", ") {
@@ -111,12 +144,12 @@ func TestAHoldIsSeenInTheSnapshot(t *testing.T) {
 	w.want()
 	w.die("a-2")
 	w.want("n2 for a-2 until 12:02")
-	if got := w.look().Of(groupA)["n2"][0].Priority; got != 7 {
+	if got := w.look()["n2"][0].Priority; got != 7 {
 		t.Errorf("priority %d, want the gang's", got)
 	}
 	w.clock.Step(2 * time.Minute)
 	w.want()
-	if w.anyLoose() || len(w.slots) != 2 {
+	if len(w.loose) > 0 || len(w.slots) != 2 {
 		t.Errorf("%d slots are left, want those of the living", len(w.slots))
 	}
 }
@@ -175,7 +208,7 @@ func TestReplacements(t *testing.T) {
 	w.run("a-9", "n1")
 	w.reserve(groupA, w.pods["a-9"], "n1")
 	w.want()
-	if w.anyLoose() {
+	if len(w.loose) > 0 {
 		t.Error("a slot is left that was filled")
 	}
 }
@@ -205,7 +238,7 @@ func TestALeavingMemberKeepsItsPlaceItself(t *testing.T) {
 	w.reserve(groupA, w.pods["a-4"], "n1")
 	w.die("a-3")
 	w.want()
-	if w.anyLoose() {
+	if len(w.loose) > 0 {
 		t.Error("a slot is left that was filled")
 	}
 }
@@ -245,43 +278,25 @@ func TestANodeThatIsGoneHoldsNothing(t *testing.T) {
 	w.die("a-2")
 	w.want()
 	w.clock.Step(2 * time.Minute)
-	if w.anyLoose() {
+	if len(w.loose) > 0 {
 		t.Error("its slot is still there")
 	}
 }
 
-func TestWhatAHoldSays(t *testing.T) {
-	const gpu = "nvidia.com/gpu"
+func TestWhatAClaimSays(t *testing.T) {
 	w := newWorld(t)
-	four := func(p *corev1.Pod) {
-		p.Spec.Containers[0].Resources.Requests[gpu] = *ptr.To(p.Spec.Containers[0].Resources.Requests.Cpu().DeepCopy())
-		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80}}
-	}
 	w.run("a-0", "n1")
-	w.run("a-1", "n2", four)
-	w.run("a-2", "n2", four)
+	w.run("a-1", "n2")
+	w.run("a-2", "n2")
 	w.die("a-2")
 	w.die("a-1")
-	holds := w.look()["n2"]
-	for _, c := range []struct {
-		what []corev1.ResourceName
-		want string
-	}{
-		{[]corev1.ResourceName{gpu}, "node n2 holds 2 nvidia.com/gpu for the replacement of ns/a-1, ns/a-2 (gang ns/a) until 12:02:00 UTC"},
-		{[]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourcePods}, "node n2 holds 2 cpu, 2 pods for the replacement of ns/a-1, ns/a-2 (gang ns/a) until 12:02:00 UTC"},
-		{nil, "node n2 holds host ports for the replacement of ns/a-1, ns/a-2 (gang ns/a) until 12:02:00 UTC"},
-	} {
-		if got := describe("n2", holds, c.what); got != c.want {
-			t.Errorf("got  %s\nwant %s", got, c.want)
-		}
+	var whys []string
+	for _, c := range w.look()["n2"] {
+		whys = append(whys, c.Why)
 	}
-	stranger := enginetest.Pod("s", "", func(p *corev1.Pod) { p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80}} })
-	node, err := w.view.snapshot.NodeInfos().Get("n2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, ports := lacks(stranger, with(node, holds)); !ports {
-		t.Error("the host port is not held")
+	slices.Sort(whys)
+	if got, want := strings.Join(whys, ", "), "held for the replacement of ns/a-1 (gang ns/a) until 12:02:00 UTC, held for the replacement of ns/a-2 (gang ns/a) until 12:02:00 UTC"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
@@ -294,7 +309,7 @@ func TestArgs(t *testing.T) {
 		`{"holdTTTL":"5s"}`:   "holdTTTL",
 		`{"holdTTL":"-1m0s"}`: "args.holdTTL: -1m0s is not a positive duration",
 	} {
-		_, err := decode(&runtime.Unknown{Raw: []byte(text), ContentType: runtime.ContentTypeJSON})
+		_, err := ReadArgs(&runtime.Unknown{Raw: []byte(text), ContentType: runtime.ContentTypeJSON})
 		if (want == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}

@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+)
+
+// Handle is kube-scheduler as those parts see it that all profiles share. They
+// exist before kube-scheduler does, which makes the plugins, so the handle is
+// created first, empty, and bound when the first plugin is made: see [Handle.Binding].
+// The profiles share one snapshot, one queue and one set of informers, so it does
+// not matter whose framework handle it is.
+type Handle struct {
+	mu        sync.Mutex
+	framework fwk.Handle
+}
+
+// NewHandle returns a handle that is not bound.
+func NewHandle() *Handle { return &Handle{} }
+
+// Binding returns a plugin factory that binds the handle before it calls another.
+func (h *Handle) Binding(factory frameworkruntime.PluginFactory) frameworkruntime.PluginFactory {
+	return func(ctx context.Context, args runtime.Object, framework fwk.Handle) (fwk.Plugin, error) {
+		h.mu.Lock()
+		if h.framework == nil {
+			h.framework = framework
+		}
+		h.mu.Unlock()
+		return factory(ctx, args, framework)
+	}
+}
+
+// Framework returns the framework of a profile; nil before a plugin has bound it.
+func (h *Handle) Framework() fwk.Handle {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.framework
+}
+
+// Activate moves pods to the front of the scheduling queue; the keys are
+// NAMESPACE/NAME. Nothing waits in the queue before the handle is bound. The queue
+// calls plugins back, so no lock may be held that those take.
+func (h *Handle) Activate(pods map[string]*corev1.Pod) {
+	if framework := h.Framework(); framework != nil && len(pods) > 0 {
+		framework.Activate(klog.Background(), pods)
+	}
+}
+
+// Pod returns a pod as the informer knows it now; nil if it is gone. Another pod
+// of the same name is not returned.
+func (h *Handle) Pod(pod *corev1.Pod) *corev1.Pod {
+	framework := h.Framework()
+	if framework == nil {
+		return nil
+	}
+	now, err := framework.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
+	if err != nil || now.UID != pod.UID {
+		return nil
+	}
+	return now
+}
+
+// Pods returns the lister of all pods, as the informer knows them now.
+func (h *Handle) Pods() corelisters.PodLister {
+	return h.Framework().SharedInformerFactory().Core().V1().Pods().Lister()
+}
+
+// Snapshot returns what the current scheduling cycle sees. Only the scheduling
+// goroutine may read it.
+func (h *Handle) Snapshot() fwk.SharedLister { return h.Framework().SnapshotSharedLister() }
+
+// Partial reports whether a gang has places and fewer than it needs. What is only
+// tried does not count.
+func (h *Handle) Partial(group types.NamespacedName) bool {
+	framework := h.Framework()
+	if framework == nil || group.Name == "" {
+		return false
+	}
+	declared, err := framework.SharedInformerFactory().Scheduling().V1beta1().PodGroups().Lister().PodGroups(group.Namespace).Get(group.Name)
+	if err != nil || declared.Spec.SchedulingPolicy.Gang == nil {
+		return false
+	}
+	state, err := framework.PodGroupManager().PodGroupStates().Get(group.Namespace, group.Name)
+	if err != nil {
+		return false
+	}
+	n := state.ScheduledPodsCount()
+	return n > 0 && n < int(declared.Spec.SchedulingPolicy.Gang.MinCount)
+}

@@ -1,0 +1,134 @@
+// Package claims keeps room on nodes for gangs and pods that are to come.
+//
+// Three plugins make claims: replacement for members that died, aging for gangs
+// that have waited long, preemption for those for whom pods are evicted. They put
+// them into one [Ledger]. One plugin, [Plugin], enforces them: it refuses a pod
+// the nodes on which it would take what is claimed for another. The planner reads
+// the ledger, so that it does not plan what the filter would refuse.
+package claims
+
+import (
+	"maps"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/engine"
+)
+
+// Kind is what a claim is made for. It is a label value of metrics.
+type Kind string
+
+// The kinds of claims.
+const (
+	// Replacement: the room of a member that died, for the one that replaces it.
+	Replacement Kind = "replacement"
+	// Reservation: room that comes free by itself, for a gang that has waited long.
+	Reservation Kind = "reservation"
+	// Preemption: room that is being cleared of pods of a lower priority.
+	Preemption Kind = "preemption"
+)
+
+// kinds are in the order in which they are enforced.
+var kinds = []Kind{Replacement, Reservation, Preemption}
+
+// Claim is room on one node for one pod. A claim does not change.
+type Claim struct {
+	Kind Kind
+	// Node is the name of the node.
+	Node string
+	// Pod requests what is claimed: its resources, its host ports and one of the
+	// node's pods.
+	Pod *corev1.Pod
+	// For is the consumer, see [ConsumerOf].
+	For types.NamespacedName
+	// Why completes "room on n1 is …": held for the replacement of research/llama-3
+	// (gang research/llama) until 12:00:00 UTC. The filter says it of each node that
+	// it refuses, so it does not name the node: equal reasons are counted together.
+	Why string
+	// Priority is the consumer's. Pods of a higher one may use the room.
+	Priority int32
+	// Until is when the claim ends at the latest; zero where that is not known.
+	Until time.Time
+	// Start is when the consumer has all its room at the latest. A pod that ends
+	// before may use the room meanwhile. Where it is zero, none may.
+	Start time.Time
+	// Leaving are pods whose end the claim waits for, on any node. Those that are
+	// still on the claim's node use room that is claimed.
+	Leaving map[types.UID]bool
+	// Progress is what the consumer is told about how its room is cleared; empty
+	// where nothing is done for it.
+	Progress string
+	// Suspended are the jobs that stay suspended until the claim ends.
+	Suspended map[types.UID]bool
+}
+
+// binds reports whether a pod of a consumer has to leave the room alone. A partial
+// gang has places and fewer than it needs: a reservation may wait for the end of
+// that gang, which does not come before it is whole.
+func (c *Claim) binds(consumer types.NamespacedName, pod *corev1.Pod, partial bool, now time.Time) bool {
+	if c.For == consumer || corev1helpers.PodPriority(pod) > c.Priority || c.Kind == Reservation && partial {
+		return false
+	}
+	limit, limited := RuntimeLimit(pod)
+	return c.Start.IsZero() || !limited || now.Add(limit).After(c.Start)
+}
+
+// equal reports whether two claims keep the same room in the same way.
+func (c *Claim) equal(d *Claim) bool {
+	return c.For == d.For && c.Node == d.Node && c.Pod.UID == d.Pod.UID && c.Priority == d.Priority &&
+		c.Why == d.Why && c.Progress == d.Progress && c.Until.Equal(d.Until) && c.Start.Equal(d.Start) &&
+		maps.Equal(c.Leaving, d.Leaving) && maps.Equal(c.Suspended, d.Suspended)
+}
+
+// singlePrefix marks the consumer that is a pod on its own. It is no dialect.
+const singlePrefix = "pod:"
+
+// ConsumerOf returns the name under which room is claimed for a pod: that of its
+// gang's virtual PodGroup, or one that no gang has for a pod on its own.
+func ConsumerOf(pod *corev1.Pod) types.NamespacedName {
+	if group, ok := engine.GroupOf(pod); ok {
+		return group
+	}
+	return types.NamespacedName{Namespace: pod.Namespace, Name: singlePrefix + pod.Name}
+}
+
+// IsSingle reports whether a consumer is a pod on its own.
+func IsSingle(consumer types.NamespacedName) bool {
+	return strings.HasPrefix(consumer.Name, singlePrefix)
+}
+
+// GangName is the name that users know a gang by.
+func GangName(group types.NamespacedName) string {
+	key, err := gang.ParseVirtualName(group.Namespace, group.Name)
+	if err != nil {
+		return group.String()
+	}
+	return key.Namespace + "/" + key.Name
+}
+
+// Describe names a consumer: gang research/llama, or pod research/web-0.
+func Describe(consumer types.NamespacedName) string {
+	if name, single := strings.CutPrefix(consumer.Name, singlePrefix); single {
+		return "pod " + consumer.Namespace + "/" + name
+	}
+	return "gang " + GangName(consumer)
+}
+
+// RuntimeAnnotation on a pod says how long it runs at most, as a duration from
+// its start ("90m"), for pods that do not want activeDeadlineSeconds to kill
+// them. It is a promise that only the scheduler reads.
+const RuntimeAnnotation = "gangctl.dev/expected-runtime"
+
+// RuntimeLimit is how long a pod runs at most by its own declaration.
+func RuntimeLimit(pod *corev1.Pod) (limit time.Duration, limited bool) {
+	if seconds := pod.Spec.ActiveDeadlineSeconds; seconds != nil {
+		return time.Duration(*seconds) * time.Second, true
+	}
+	d, err := time.ParseDuration(pod.Annotations[RuntimeAnnotation])
+	return d, err == nil && d > 0
+}

@@ -1,0 +1,375 @@
+package claims
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-base/metrics"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/utils/clock"
+
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// Engine is what the ledger needs of kube-scheduler; *engine.Handle is it.
+type Engine interface {
+	// Activate moves pods to the front of the queue; the keys are NAMESPACE/NAME.
+	Activate(pods map[string]*corev1.Pod)
+	// Pod returns a pod as it is now; nil if it is gone.
+	Pod(pod *corev1.Pod) *corev1.Pod
+	// Partial reports whether a gang has places and fewer than it needs.
+	Partial(group types.NamespacedName) bool
+}
+
+// ParkedGangs are gangs that the planner does not try until something helps them.
+type ParkedGangs interface {
+	// Released notifies them that less is claimed than before.
+	Released()
+}
+
+// Ledger holds all claims. All profiles share one. Its methods may be called from
+// several goroutines; what makers find out about a gang they enter in the cycle
+// in which the filter reads it.
+type Ledger struct {
+	engine   Engine
+	parked   ParkedGangs
+	clock    clock.PassiveClock
+	rejected *metrics.CounterVec
+
+	mu      sync.Mutex
+	entries map[Kind][]*entry
+	// waiting are the pods that were refused, by whose claim that was.
+	waiting map[owner]map[string]*corev1.Pod
+	// woken are those that are to be tried again, released whether that is due.
+	woken    map[string]*corev1.Pod
+	released bool
+}
+
+// owner has the claims of one kind for one consumer.
+type owner struct {
+	kind     Kind
+	consumer types.NamespacedName
+}
+
+// entry is a claim in the ledger.
+type entry struct {
+	Claim
+	info  fwk.PodInfo // of the claim's pod, ready to be read by many goroutines
+	ended bool        // guarded by the ledger's lock
+}
+
+// NewLedger returns an empty ledger.
+func NewLedger(engine Engine, parked ParkedGangs, clock clock.PassiveClock) *Ledger {
+	return &Ledger{
+		engine: engine, parked: parked, clock: clock,
+		entries: map[Kind][]*entry{}, waiting: map[owner]map[string]*corev1.Pod{}, woken: map[string]*corev1.Pod{},
+		rejected: metrics.NewCounterVec(&metrics.CounterOpts{
+			Subsystem: "gangctl_scheduler", Name: "claim_rejections_total", StabilityLevel: metrics.ALPHA,
+			Help: "Nodes that pods were refused because of claims alone, by what these are for: replacement, reservation, or preemption.",
+		}, []string{"kind"}),
+	}
+}
+
+// Register registers the ledger's metrics.
+func (l *Ledger) Register(register func(...metrics.Registerable)) { register(l.rejected) }
+
+// Replace makes these the claims of a kind. Pods that waited for others are tried
+// again at the next [Ledger.Wake].
+func (l *Ledger) Replace(kind Kind, claims []Claim) {
+	l.replace(kind, claims, func(*entry) bool { return true })
+}
+
+// ReplaceFor makes these the claims of a kind for one consumer.
+func (l *Ledger) ReplaceFor(kind Kind, consumer types.NamespacedName, claims []Claim) {
+	l.replace(kind, claims, func(e *entry) bool { return e.For == consumer })
+}
+
+// Withdraw ends the claims of a kind for one pod.
+func (l *Ledger) Withdraw(kind Kind, pod types.UID) {
+	l.replace(kind, nil, func(e *entry) bool { return e.Pod.UID == pod })
+}
+
+// replace ends the claims of a kind that are among the old ones, but for those that
+// are made again.
+func (l *Ledger) replace(kind Kind, claims []Claim, old func(*entry) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.entries[kind]) == 0 && len(claims) == 0 {
+		return
+	}
+	type place struct {
+		consumer  types.NamespacedName
+		node, pod string
+	}
+	placeOf := func(c *Claim) place { return place{c.For, c.Node, string(c.Pod.UID)} }
+	var next []*entry
+	before := map[place][]*entry{}
+	for _, e := range l.entries[kind] {
+		if !old(e) {
+			next = append(next, e)
+			continue
+		}
+		at := placeOf(&e.Claim)
+		before[at] = append(before[at], e)
+	}
+	for i := range claims {
+		claims[i].Kind = kind
+		at := placeOf(&claims[i])
+		if same := slices.IndexFunc(before[at], func(e *entry) bool { return e.equal(&claims[i]) }); same >= 0 {
+			next = append(next, before[at][same])
+			before[at] = slices.Delete(before[at], same, same+1)
+			continue
+		}
+		info, err := framework.NewPodInfo(claims[i].Pod)
+		if err != nil {
+			continue // its affinity cannot be read, and the engine would not have placed it
+		}
+		info.CalculateResource() // now, because several goroutines will read it
+		next = append(next, &entry{Claim: claims[i], info: info})
+	}
+	l.entries[kind] = next
+	for _, ended := range before {
+		for _, e := range ended {
+			e.ended, l.released = true, true
+			l.release(owner{kind, e.For})
+		}
+	}
+}
+
+// release has those tried again who wait for the end of claims. The lock is held.
+func (l *Ledger) release(o owner) {
+	maps.Copy(l.woken, l.waiting[o])
+	delete(l.waiting, o)
+}
+
+// Retry has those tried again at the next [Ledger.Wake] whom claims of a kind for
+// one consumer keep waiting: some of these end when a cycle looks, and it may be
+// that nothing else starts one.
+func (l *Ledger) Retry(kind Kind, consumer types.NamespacedName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.released = true
+	l.release(owner{kind, consumer})
+}
+
+// Wake has those tried again who waited for what is free since it was called last.
+// The caller may hold no lock, because the queue calls plugins back.
+func (l *Ledger) Wake() {
+	l.mu.Lock()
+	woken, released := l.woken, l.released
+	l.woken, l.released = map[string]*corev1.Pod{}, false
+	l.mu.Unlock()
+	if len(woken) > 0 {
+		l.engine.Activate(woken)
+	}
+	if released {
+		l.parked.Released()
+	}
+}
+
+// Prune forgets those of the refused pods that do not wait any more.
+func (l *Ledger) Prune() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, pods := range l.waiting {
+		maps.DeleteFunc(pods, func(_ string, pod *corev1.Pod) bool {
+			now := l.engine.Pod(pod)
+			return now == nil || now.Spec.NodeName != "" || now.DeletionTimestamp != nil
+		})
+	}
+}
+
+// refuse returns those of the claims that did not end since the cycle began, and
+// remembers the pod that has to wait for them: when one ends it is tried again.
+func (l *Ledger) refuse(pod *corev1.Pod, claims []*entry) []*entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var standing []*entry
+	for _, e := range claims {
+		if e.ended {
+			continue
+		}
+		standing = append(standing, e)
+		o := owner{e.Kind, e.For}
+		if l.waiting[o] == nil {
+			l.waiting[o] = map[string]*corev1.Pod{}
+		}
+		l.waiting[o][pod.Namespace+"/"+pod.Name] = pod
+	}
+	return standing
+}
+
+// any reports whether there is a claim.
+func (l *Ledger) any() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(kinds, func(kind Kind) bool { return len(l.entries[kind]) > 0 })
+}
+
+// binding returns the claims that bind every one of some pods of a consumer.
+func (l *Ledger) binding(consumer types.NamespacedName, pods ...*corev1.Pod) []*entry {
+	if !l.any() {
+		return nil
+	}
+	partial, now := l.engine.Partial(consumer), l.clock.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var binding []*entry
+	for _, kind := range kinds {
+		for _, e := range l.entries[kind] {
+			if !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return !e.binds(consumer, pod, partial, now) }) {
+				binding = append(binding, e)
+			}
+		}
+	}
+	return binding
+}
+
+// Against returns the claims of a kind that a pod of a consumer has to leave alone.
+func (l *Ledger) Against(kind Kind, consumer types.NamespacedName, pod *corev1.Pod) []Claim {
+	var claims []Claim
+	for _, e := range l.binding(consumer, pod) {
+		if e.Kind == kind {
+			claims = append(claims, e.Claim)
+		}
+	}
+	return claims
+}
+
+// Withheld returns what no member of a gang may use now: what is claimed for
+// others, less what those still use whose end the claims wait for. Members are one
+// of each role; a claim that binds only some of them is left to the filter. Nodes
+// are those of the current cycle.
+func (l *Ledger) Withheld(nodes fwk.NodeInfoLister, group types.NamespacedName, members []*corev1.Pod) []Claim {
+	type on struct {
+		owner
+		node string
+	}
+	var order []on
+	claimed := map[on][]*entry{}
+	for _, e := range l.binding(group, members...) {
+		at := on{owner{e.Kind, e.For}, e.Node}
+		if len(claimed[at]) == 0 {
+			order = append(order, at)
+		}
+		claimed[at] = append(claimed[at], e)
+	}
+	var withheld []Claim
+	for _, at := range order {
+		node, err := nodes.Get(at.node)
+		if err != nil {
+			continue // the node is gone
+		}
+		withheld = append(withheld, remaining(claimed[at], node)...)
+	}
+	return withheld
+}
+
+// remaining is what is left of claims on a node beyond what leaves it.
+func remaining(entries []*entry, node fwk.NodeInfo) (claims []Claim) {
+	var leaving []*corev1.Pod
+	for _, info := range node.GetPods() {
+		if entries[0].Leaving[info.GetPod().UID] {
+			leaving = append(leaving, info.GetPod())
+		}
+	}
+	if len(leaving) == 0 {
+		for _, e := range entries {
+			claims = append(claims, e.Claim)
+		}
+		return claims
+	}
+	sum := corev1.ResourceList{}
+	for _, e := range entries {
+		for name, q := range placement.Request(e.Pod) {
+			total := sum[name]
+			total.Add(q)
+			sum[name] = total
+		}
+	}
+	for _, pod := range leaving {
+		requests := placement.Request(pod)
+		for name, rest := range sum {
+			if rest.Sub(requests[name]); rest.Sign() < 0 {
+				rest = resource.Quantity{}
+			}
+			sum[name] = rest
+		}
+	}
+	maps.DeleteFunc(sum, func(_ corev1.ResourceName, q resource.Quantity) bool { return q.IsZero() })
+	if len(sum) == 0 {
+		return nil
+	}
+	rest := entries[0].Claim
+	rest.Pod = &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+		Name: "claimed", Resources: corev1.ResourceRequirements{Requests: sum},
+	}}}}
+	return []Claim{rest}
+}
+
+// For returns all claims of a consumer.
+func (l *Ledger) For(consumer types.NamespacedName) []Claim {
+	return l.list(func(e *entry) bool { return e.For == consumer })
+}
+
+// List returns all claims of a kind.
+func (l *Ledger) List(kind Kind) []Claim {
+	return l.list(func(e *entry) bool { return e.Kind == kind })
+}
+
+func (l *Ledger) list(include func(*entry) bool) (claims []Claim) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, kind := range kinds {
+		for _, e := range l.entries[kind] {
+			if include(e) {
+				claims = append(claims, e.Claim)
+			}
+		}
+	}
+	return claims
+}
+
+// Nodes returns the names of the nodes on which room is claimed for a consumer.
+func (l *Ledger) Nodes(consumer types.NamespacedName) []string {
+	var nodes []string
+	for _, c := range l.For(consumer) {
+		nodes = append(nodes, c.Node)
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+// Progress is what a consumer is told about how room is cleared for it; empty where
+// nothing is done. It stays the same while that goes on.
+func (l *Ledger) Progress(consumer types.NamespacedName) string {
+	for _, c := range l.For(consumer) {
+		if c.Progress != "" {
+			return c.Progress
+		}
+	}
+	return ""
+}
+
+// Suspends reports whether a job stays suspended for room that is not used yet.
+func (l *Ledger) Suspends(job types.UID) bool {
+	return len(l.list(func(e *entry) bool { return e.Suspended[job] })) > 0
+}
+
+// PlacedPods returns pods that stand for claims, each on its node. Their UIDs are
+// unlike those of real pods.
+func PlacedPods(claims []Claim) []*corev1.Pod {
+	pods := make([]*corev1.Pod, 0, len(claims))
+	for i, c := range claims {
+		pod := *c.Pod
+		pod.UID, pod.Spec.NodeName, pod.Status = types.UID(fmt.Sprintf("claim/%s/%d", c.Kind, i)), c.Node, corev1.PodStatus{}
+		pods = append(pods, &pod)
+	}
+	return pods
+}
