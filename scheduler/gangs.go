@@ -134,11 +134,12 @@ func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, 
 		Client: dyn, Custom: custom(), BuiltIn: []groupinformer.BuiltIn{builtIn(client.Discovery())}, Handler: handler, Clock: clock.RealClock{},
 	}
 	read := objects{roster: g.roster, feed: g.feed}
-	g.status = (&status.Controller{
-		Client: client, Dynamic: dyn, Gangs: g.roster, Objects: read, Word: g.store.Get, Said: g.said, Synced: g.synced.done,
+	g.status = status.New(status.Config{
+		Client: client, Dynamic: dyn, Gangs: g.roster, Objects: read,
+		VirtualGroup: g.store.Get, LastReported: g.lastReported, Synced: g.synced.done,
 		Ours:     func(name string) bool { return slices.Contains(names, name) },
 		Recorder: recorder, Clock: clock.RealClock{},
-	}).Complete()
+	})
 	g.policy = (&belowmin.Controller{
 		Client: client, Dynamic: dyn, Gangs: g.roster, Objects: read, Synced: g.synced.done, Owned: g.pods.owned,
 		Freed: g.attempts.Wake, Keep: g.claims.Suspends, Recorder: recorder, Clock: clock.RealClock{},
@@ -147,7 +148,7 @@ func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, 
 	if err := g.places.Follow(g.members.live, g.pods.ended); err != nil {
 		return nil, err
 	}
-	g.client = engine.StatusClient(client, &decisions{store: g.store, notes: g.notes, report: g.status.Decided, touch: g.status.Touch})
+	g.client = engine.StatusClient(client, &decisions{store: g.store, notes: g.notes, report: g.status.ReportDecision, touch: g.status.Touch})
 	g.factory = informers.NewSharedInformerFactoryWithOptions(g.client, 0, informers.WithInformerName(informerName))
 	lacking(g.factory, g.client, informerName)
 	g.factory.InformerFor(&corev1.Pod{}, fixed(g.members.live))
@@ -186,8 +187,8 @@ func (g *gangs) lead() {
 	}
 }
 
-// said is what users were told of a gang that was tried and waits.
-func (g *gangs) said(namespace, name string) (reasons.Reason, bool) {
+// lastReported returns what was reported on a gang that was tried and waits.
+func (g *gangs) lastReported(namespace, name string) (reasons.Reason, bool) {
 	return g.notes.LastReported(types.NamespacedName{Namespace: namespace, Name: name})
 }
 

@@ -24,6 +24,14 @@ type Object struct {
 	Unreadable error
 }
 
+// Reference refers to the object of a gang, for events.
+func (o *Object) Reference(key gang.Key) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: o.Kind.GroupVersion().String(), Kind: o.Kind.Kind,
+		Namespace: key.Namespace, Name: key.Name, UID: o.UID,
+	}
+}
+
 // Terms are the priority and preemption policy of a gang. The engine refuses gangs
 // whose members differ in them.
 type Terms struct {

@@ -11,30 +11,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A member that comes while its gang waits for room is told what the others were,
+// A member that comes while its gang waits for room gets the condition that the others have,
 // and those are left alone.
 func TestAMemberThatComesLateIsTold(t *testing.T) {
 	const sentence = "0/2 nodes are available: 8 of the 9 members that its gang needs fit: no room."
 	b := newBench(t, pod("old", "", corev1.PodPending), pod("new", "", corev1.PodPending), pod("bound", "n1", corev1.PodPending))
-	b.pods[0].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "in the engine's words"}}
-	told := func() (told []string) {
+	b.pods[0].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "by the engine"}}
+	conditions := func() (conditions []string) {
 		for _, patch := range b.patches() {
 			if strings.HasPrefix(patch, "pods/") {
-				told = append(told, patch)
+				conditions = append(conditions, patch)
 			}
 		}
-		return told
+		return conditions
 	}
 	b.clock.Step(time.Hour)
 	b.reconcile()
-	if got := told(); len(got) > 0 {
-		t.Errorf("nothing is known of the gang, and it was told %q", got)
+	if got := conditions(); len(got) > 0 {
+		t.Errorf("nothing is known of the gang, and its members were patched: %q", got)
 	}
 	b.sentence = sentence
 	b.pods[1].CreationTimestamp = metav1.NewTime(b.clock.Now())
 	b.reconcile()
-	if got := told(); len(got) > 0 {
-		t.Errorf("the engine has had no time, and it was told %q", got)
+	if got := conditions(); len(got) > 0 {
+		t.Errorf("the engine has had no time, and its members were patched: %q", got)
 	}
 	for range 3 {
 		b.clock.Step(patience)
@@ -45,13 +45,13 @@ func TestAMemberThatComesLateIsTold(t *testing.T) {
 		}
 		b.pods[1] = explained
 	}
-	got := told()
+	got := conditions()
 	if len(got) != 1 || !strings.HasPrefix(got[0], "pods/new ") || !strings.Contains(got[0], sentence) || !strings.Contains(got[0], `"reason":"Unschedulable"`) {
-		t.Errorf("told %q, want the new member to be told once", got)
+		t.Errorf("patched %q, want the new member to be explained once", got)
 	}
 }
 
-// Who said nothing while the gang was being created has not been silent for long when the engine starts to tell its members.
+// Members that were bare while the gang was being created are not bare for long when the engine starts to write their conditions.
 func TestSilenceBeginsAnewWithAnAttempt(t *testing.T) {
 	b := newBench(t, pod("a", "", corev1.PodPending), pod("b", "", corev1.PodPending))
 	b.incomplete = "gang research/llama waits for its pods: 2/3 pods exist"
@@ -59,11 +59,11 @@ func TestSilenceBeginsAnewWithAnAttempt(t *testing.T) {
 	b.clock.Step(patience / 2)
 	b.incomplete = ""
 	b.reconcile() // complete, and not tried yet
-	b.clock.Step(forming)
+	b.clock.Step(maxBare)
 	b.sentence = "0/2 nodes are available: 1 of the 2 members that its gang needs fit: no room."
 	b.reconcile()
 	if slices.ContainsFunc(b.patches(), func(patch string) bool { return strings.HasPrefix(patch, "pods/") }) {
-		t.Errorf("told at once %q", b.patches())
+		t.Errorf("patched at once: %q", b.patches())
 	}
 }
 
@@ -71,7 +71,7 @@ func TestSilenceBeginsAnewWithAnAttempt(t *testing.T) {
 func TestWhoIsBeingToldIsLeftAlone(t *testing.T) {
 	b := newBench(t, pod("first", "", corev1.PodPending))
 	b.sentence = "0/2 nodes are available: 3 of the 9 members that its gang needs fit: no room."
-	told := func() bool {
+	explained := func() bool {
 		return slices.ContainsFunc(b.patches(), func(patch string) bool { return strings.HasPrefix(patch, "pods/") })
 	}
 	create := func(name string) {
@@ -90,12 +90,12 @@ func TestWhoIsBeingToldIsLeftAlone(t *testing.T) {
 		b.reconcile()
 		b.clock.Step(patience / 40)
 	}
-	if told() {
-		t.Errorf("told %q", b.patches())
+	if explained() {
+		t.Errorf("patched %q", b.patches())
 	}
-	for i := 0; !told(); i++ { // others come again and again: nobody says nothing for ever
-		if b.clock.Step(patience / 2); i > int(2*forming/patience) {
-			t.Fatal("it is told nothing")
+	for i := 0; !explained(); i++ { // others come again and again: none stays bare indefinitely
+		if b.clock.Step(patience / 2); i > int(2*maxBare/patience) {
+			t.Fatal("it is not explained")
 		}
 		create(fmt.Sprintf("endless-%d", i))
 		b.reconcile()

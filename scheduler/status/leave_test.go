@@ -25,12 +25,12 @@ func TestWhoLeavesCountsUntilItShouldBeGone(t *testing.T) {
 	b.reconcile()
 	b.pods = []*corev1.Pod{b.leaves("a"), b.leaves("b")}
 	b.reconcile()
-	b.clock.Step(30*time.Second + overdue/2)
+	b.clock.Step(30*time.Second + deletionSlack/2)
 	b.reconcile()
 	if got, n := b.status(), len(b.patches()); n != 1 || got != "Running running 2" {
 		t.Errorf("%d patches, status %s while it shuts down", n, got)
 	}
-	b.clock.Step(overdue / 2)
+	b.clock.Step(deletionSlack / 2)
 	for range 3 {
 		b.reconcile()
 	}
@@ -44,7 +44,7 @@ func TestAGangWaitsWhileAMemberLeaves(t *testing.T) {
 	b := benchOf(t, gang.Volcano, podGroups("scheduling.volcano.sh", "v1beta1"), pod("a", "n1", corev1.PodRunning), pod("b", "n1", corev1.PodRunning))
 	b.reconcile()
 	replacement := pod("b2", "", corev1.PodPending)
-	replacement.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}} // the engine told it
+	replacement.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}} // the engine wrote it
 	b.pods, b.sentence = []*corev1.Pod{b.pods[0], b.leaves("b"), replacement}, "no room"
 	b.reconcile()
 	if got := b.status(); !strings.Contains(got, "Unschedulable=True/NotEnoughResources") {

@@ -15,17 +15,17 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 )
 
-// facts is what the status of a gang's object is computed from. The phase that
-// is stored is never trusted.
+// facts are the inputs of the status of a gang's object. The stored phase is never
+// trusted.
 type facts struct {
 	group, version string // of the object's API
 	members        int    // pods, those that have ended included
-	need           int32
+	required       int32
 	counts         schedulerplugins.Counts
-	placed         int32              // members that have a place and keep it, or have succeeded
-	word           []metav1.Condition // the engine's
-	incomplete     string             // why it cannot be tried, when that is told
-	told           string             // why it waits for places, when that is told
+	placed         int32              // members that have a node and keep it, or have succeeded
+	engine         []metav1.Condition // the engine's conditions
+	incomplete     string             // why it cannot be tried, when that was reported
+	reported       string             // why it waits for nodes, when that was reported
 	now            metav1.Time
 }
 
@@ -33,7 +33,8 @@ type facts struct {
 // decoded JSON; nil if there is nothing to write.
 type shape func(status map[string]any, f facts) map[string]any
 
-// shapes are the dialects with a status of ours. KAI's is its own controller's.
+// shapes are the dialects whose status is ours to write. KAI's is its own
+// controller's.
 var shapes = map[gang.Dialect]shape{
 	gang.SchedulerPlugins: schedulerPlugins,
 	gang.Koordinator:      schedulerPlugins, // its PodGroup is an early form of the same
@@ -54,7 +55,7 @@ func schedulerPlugins(status map[string]any, f facts) map[string]any {
 		return nil // it ended, and its pods were cleaned up
 	}
 	fields := counts(f)
-	phase := schedulerplugins.Phase(f.need, f.counts)
+	phase := schedulerplugins.Phase(f.required, f.counts)
 	if f.group != schedulerplugins.GVR().Group {
 		// The form of scheduling.sigs.k8s.io has one phase and one count more.
 		fields["scheduled"] = int64(f.counts.Bound)
@@ -81,13 +82,13 @@ func volcanoStatus(status map[string]any, f facts) map[string]any {
 		return nil
 	}
 	fields := counts(f)
-	fields["phase"] = placed(f, volcano.PhaseInqueue)
-	if f.counts.Succeeded >= f.need && int(f.counts.Succeeded) == f.members {
+	fields["phase"] = phaseOf(f, volcano.PhaseInqueue)
+	if f.counts.Succeeded >= f.required && int(f.counts.Succeeded) == f.members {
 		fields["phase"] = phaseCompleted
 	}
 	conditions := list(status["conditions"])
-	conditions = explained(conditions, f)
-	if f.placed >= f.need {
+	conditions = setUnschedulable(conditions, f)
+	if f.placed >= f.required {
 		conditions = set(conditions, condition("Scheduled", metav1.ConditionTrue, "tasks in gang are ready to be scheduled", "", f))
 	}
 	if conditions != nil {
@@ -98,17 +99,17 @@ func volcanoStatus(status map[string]any, f facts) map[string]any {
 
 func kubeBatch(status map[string]any, f facts) map[string]any {
 	fields := counts(f)
-	fields["phase"] = placed(f, volcano.PhasePending)
-	if conditions := explained(list(status["conditions"]), f); conditions != nil {
+	fields["phase"] = phaseOf(f, volcano.PhasePending)
+	if conditions := setUnschedulable(list(status["conditions"]), f); conditions != nil {
 		fields["conditions"] = conditions
 	}
 	return fields
 }
 
-// placed is the phase by how many members have a node.
-func placed(f facts, none string) string {
+// phaseOf returns the phase by how many members have a node.
+func phaseOf(f facts, none string) string {
 	switch {
-	case f.counts.Bound+f.counts.Succeeded >= f.need:
+	case f.counts.Bound+f.counts.Succeeded >= f.required:
 		return phaseRunning
 	case f.counts.Bound > 0:
 		return phaseUnknown
@@ -116,32 +117,32 @@ func placed(f facts, none string) string {
 	return none
 }
 
-// explained sets the condition in which Volcano and kube-batch say why a group
-// waits, and takes it back when the group waits no more.
-func explained(conditions []any, f facts) []any {
+// setUnschedulable sets the condition with which Volcano and kube-batch explain why
+// a group waits, and clears it when the group waits no more.
+func setUnschedulable(conditions []any, f facts) []any {
 	const kind = "Unschedulable"
-	word := apimeta.FindStatusCondition(f.word, schedulingv1beta1.PodGroupInitiallyScheduled)
-	waiting := max(0, f.need-f.placed)
-	say := func(reason, why string) []any {
-		message := fmt.Sprintf("%d/%d tasks in gang unschedulable: %s", waiting, f.need, why)
+	decision := apimeta.FindStatusCondition(f.engine, schedulingv1beta1.PodGroupInitiallyScheduled)
+	waiting := max(0, f.required-f.placed)
+	unschedulable := func(reason, why string) []any {
+		message := fmt.Sprintf("%d/%d tasks in gang unschedulable: %s", waiting, f.required, why)
 		return set(conditions, condition(kind, metav1.ConditionTrue, reason, message, f))
 	}
 	switch {
 	case f.incomplete != "":
-		return say("NotEnoughTasks", f.incomplete)
-	case waiting > 0 && f.told != "": // of a gang that was whole once, too
-		return say("NotEnoughResources", f.told)
-	case waiting > 0 && word != nil && word.Status == metav1.ConditionFalse:
-		return say("NotEnoughResources", word.Message)
+		return unschedulable("NotEnoughTasks", f.incomplete)
+	case waiting > 0 && f.reported != "": // also of a gang that was complete before
+		return unschedulable("NotEnoughResources", f.reported)
+	case waiting > 0 && decision != nil && decision.Status == metav1.ConditionFalse:
+		return unschedulable("NotEnoughResources", decision.Message)
 	case waiting > 0 || find(conditions, kind) == nil:
 		return conditions
 	}
 	return set(conditions, condition(kind, metav1.ConditionFalse, "Scheduled", "", f))
 }
 
-// nativeStatus passes on what the engine says, under the name that the API's
-// version has for it. Once it was scheduled a group stays so. What an engine said
-// that has ended since, and was not written any more, the places of the members say.
+// nativeStatus passes on the engine's condition, under the name that the API's
+// version has for it. A group that was scheduled once stays so. A decision that a
+// former scheduler did not write any more is read off the nodes of the members.
 func nativeStatus(status map[string]any, f facts) map[string]any {
 	conditions := list(status["conditions"])
 	kind := native.ScheduledCondition(f.version)
@@ -149,12 +150,12 @@ func nativeStatus(status map[string]any, f facts) map[string]any {
 	if before != nil && before["status"] == string(metav1.ConditionTrue) {
 		return nil
 	}
-	word := apimeta.FindStatusCondition(f.word, schedulingv1beta1.PodGroupInitiallyScheduled)
+	decision := apimeta.FindStatusCondition(f.engine, schedulingv1beta1.PodGroupInitiallyScheduled)
 	switch {
-	case f.placed >= f.need && (word == nil || word.Status != metav1.ConditionTrue):
+	case f.placed >= f.required && (decision == nil || decision.Status != metav1.ConditionTrue):
 		conditions = set(conditions, condition(kind, metav1.ConditionTrue, ReasonScheduled, "", f))
-	case word != nil && (word.Status == metav1.ConditionTrue || f.incomplete == ""):
-		conditions = set(conditions, condition(kind, word.Status, word.Reason, word.Message, f))
+	case decision != nil && (decision.Status == metav1.ConditionTrue || f.incomplete == ""):
+		conditions = set(conditions, condition(kind, decision.Status, decision.Reason, decision.Message, f))
 	case f.incomplete != "":
 		conditions = set(conditions, condition(kind, metav1.ConditionFalse, schedulingv1beta1.PodGroupReasonUnschedulable, f.incomplete, f))
 	default:
@@ -170,8 +171,8 @@ func condition(kind string, status metav1.ConditionStatus, reason, message strin
 	}
 }
 
-// set replaces the condition of a type. One that says the same stays as it is,
-// and one of the same status keeps its time.
+// set replaces the condition of a type. An equal one stays as it is, and one of the
+// same status keeps its time.
 func set(conditions []any, next map[string]any) []any {
 	result := make([]any, 0, len(conditions)+1)
 	found := false

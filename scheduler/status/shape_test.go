@@ -46,7 +46,7 @@ func (b *bench) status() string {
 	return text
 }
 
-func word(status metav1.ConditionStatus) []metav1.Condition {
+func decided(status metav1.ConditionStatus) []metav1.Condition {
 	return []metav1.Condition{{
 		Type: schedulingv1beta1.PodGroupInitiallyScheduled, Status: status, Reason: "Engine", Message: "minCount (2) cannot be satisfied",
 	}}
@@ -124,9 +124,9 @@ func TestLifeOfAGang(t *testing.T) {
 				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: ReasonWaiting, Message: b.incomplete}}
 			}
 			want(created)
-			b.incomplete, b.word = "", word(metav1.ConditionFalse)
+			b.incomplete, b.engine = "", decided(metav1.ConditionFalse)
 			want(unschedulable)
-			b.word = word(metav1.ConditionTrue)
+			b.engine = decided(metav1.ConditionTrue)
 			b.pods = []*corev1.Pod{pod("a", "n1", corev1.PodPending), pod("b", "n2", corev1.PodPending)}
 			want(bound)
 			b.pods = []*corev1.Pod{pod("a", "n1", corev1.PodRunning), pod("b", "n2", corev1.PodRunning)}
@@ -145,7 +145,7 @@ func TestAGangThatWaitsAgainSaysWhy(t *testing.T) {
 	for dialect, group := range map[gang.Dialect]string{gang.Volcano: "scheduling.volcano.sh", gang.KubeBatch: "scheduling.incubator.k8s.io"} {
 		whole := []*corev1.Pod{pod("a", "n1", corev1.PodRunning), pod("b", "n2", corev1.PodRunning)}
 		b := benchOf(t, dialect, podGroups(group, "v1beta1"), whole...)
-		b.word, b.pods = word(metav1.ConditionTrue), whole
+		b.engine, b.pods = decided(metav1.ConditionTrue), whole
 		says := func(moment, want string) {
 			t.Helper()
 			b.reconcile()
@@ -161,7 +161,7 @@ func TestAGangThatWaitsAgainSaysWhy(t *testing.T) {
 		}
 		says("whole", "")
 		b.pods = []*corev1.Pod{whole[0], pod("b2", "", corev1.PodPending)}
-		b.pods[1].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}} // the engine told it
+		b.pods[1].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}} // the engine wrote it
 		says("nobody has tried the new member", "")
 		b.sentence = "no room"
 		says("it has no place", "True 1/2 tasks in gang unschedulable: NODES_BUSY: no room")
@@ -170,15 +170,15 @@ func TestAGangThatWaitsAgainSaysWhy(t *testing.T) {
 	}
 }
 
-// What the scheduler before said of a gang is lost if it ends before it is written.
+// What a former scheduler decided on a gang is lost if it ends before it is written.
 // That the gang was scheduled its members show.
 func TestANativeGangIsScheduledThoughNobodySaysSo(t *testing.T) {
-	for _, said := range [][]metav1.Condition{nil, word(metav1.ConditionFalse)} {
+	for _, engine := range [][]metav1.Condition{nil, decided(metav1.ConditionFalse)} {
 		b := benchOf(t, gang.Native, podGroups("scheduling.k8s.io", "v1beta1"), pod("a", "", corev1.PodPending), pod("b", "", corev1.PodPending))
-		b.word = word(metav1.ConditionFalse)
+		b.engine = decided(metav1.ConditionFalse)
 		b.reconcile()
-		b.Complete() // as after a restart
-		b.word = said
+		b.Controller = New(b.Config) // as after a restart
+		b.engine = engine
 		b.pods = []*corev1.Pod{pod("a", "n1", corev1.PodRunning), pod("b", "", corev1.PodPending)}
 		b.reconcile()
 		if got, want := b.status(), "- PodGroupInitiallyScheduled=False/Engine"; got != want {
@@ -229,7 +229,7 @@ func TestVolcanoGroupsWithoutPods(t *testing.T) {
 }
 
 // A field that a CustomResourceDefinition does not know is dropped without a
-// word. That must not make us write it for ever.
+// word. That must not make us write it indefinitely.
 func TestADroppedFieldIsWrittenOnce(t *testing.T) {
 	b := benchOf(t, gang.Koordinator, podGroups("scheduling.sigs.k8s.io", "v1alpha1"), pod("a", "n1", corev1.PodRunning))
 	_, server, _ := b.Objects.Get(b.key)
@@ -262,9 +262,9 @@ func TestADroppedFieldIsWrittenOnce(t *testing.T) {
 	}
 }
 
-func TestDoubtsAreToldOnce(t *testing.T) {
+func TestAmbiguityIsReportedOnce(t *testing.T) {
 	b := newBench(t, pod("a", "", corev1.PodPending))
-	b.doubt = "pod a names gangs in several ways"
+	b.ambiguous = "pod a names gangs in several ways"
 	for range 3 {
 		b.reconcile()
 		b.clock.Step(patience)
@@ -272,7 +272,7 @@ func TestDoubtsAreToldOnce(t *testing.T) {
 	if n := len(b.events); n != 1 {
 		t.Fatalf("%d events, want 1", n)
 	}
-	if event := <-b.events; !strings.Contains(event, ReasonDoubtful) || !strings.Contains(event, b.doubt) {
+	if event := <-b.events; !strings.Contains(event, ReasonAmbiguous) || !strings.Contains(event, b.ambiguous) {
 		t.Errorf("event %q", event)
 	}
 }

@@ -39,11 +39,11 @@ type bench struct {
 	key        gang.Key
 	pods       []*corev1.Pod
 	of         map[gang.Dialect][]*corev1.Pod // instead of pods
-	need       int32
+	required   int32
 	incomplete string
-	doubt      string
+	ambiguous  string
 	sentence   string
-	word       []metav1.Condition
+	engine     []metav1.Condition
 	object     gangcache.Object
 	synced     bool
 	names      []string
@@ -72,41 +72,41 @@ func benchOf(t *testing.T, dialect gang.Dialect, resource schema.GroupVersionRes
 	}
 	recorder := events.NewFakeRecorder(100)
 	b := &bench{
-		t: t, clock: testclock.NewFakeClock(start), pods: pods, need: 2, synced: true, events: recorder.Events,
+		t: t, clock: testclock.NewFakeClock(start), pods: pods, required: 2, synced: true, events: recorder.Events,
 		key:    gang.Key{Dialect: dialect, Namespace: key.Namespace, Name: key.Name},
 		object: gangcache.Object{Declaration: gang.Declaration{Kind: kind, UID: "g"}, GroupKind: kind.GroupKind(), Resource: resource},
 	}
-	b.Controller = (&Controller{
+	b.Controller = New(Config{
 		Client: fake.NewClientset(objects...),
 		Dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 			map[schema.GroupVersionResource]string{resource: "PodGroupList"}, group),
-		Gangs: said{b}, Objects: server{b},
-		Word: func(string, string) (*schedulingv1beta1.PodGroup, bool) {
-			return &schedulingv1beta1.PodGroup{Status: schedulingv1beta1.PodGroupStatus{Conditions: b.word}}, b.word != nil
+		Gangs: gangs{b}, Objects: server{b},
+		VirtualGroup: func(string, string) (*schedulingv1beta1.PodGroup, bool) {
+			return &schedulingv1beta1.PodGroup{Status: schedulingv1beta1.PodGroupStatus{Conditions: b.engine}}, b.engine != nil
 		},
-		Said: func(string, string) (reasons.Reason, bool) {
+		LastReported: func(string, string) (reasons.Reason, bool) {
 			return reasons.Reason{Finding: answer.Finding{Code: answer.NodesBusy, Message: b.sentence}}, b.sentence != ""
 		},
 		Synced:   func() bool { return b.synced },
 		Ours:     func(name string) bool { return slices.Contains(b.names, name) },
 		Recorder: recorder,
 		Clock:    b.clock,
-	}).Complete()
+	})
 	return b
 }
 
-// said is what the test says of the gang.
-type said struct{ *bench }
+// gangs is the cache, as the test sets it.
+type gangs struct{ *bench }
 
-func (s said) Pods(key gang.Key) []*corev1.Pod {
+func (s gangs) Pods(key gang.Key) []*corev1.Pod {
 	if s.of != nil {
 		return s.of[key.Dialect]
 	}
 	return s.pods
 }
-func (s said) MinCount(gang.Key) int32    { return s.need }
-func (s said) Incomplete(gang.Key) string { return s.incomplete }
-func (s said) Ambiguous(gang.Key) string  { return s.doubt }
+func (s gangs) MinCount(gang.Key) int32    { return s.required }
+func (s gangs) Incomplete(gang.Key) string { return s.incomplete }
+func (s gangs) Ambiguous(gang.Key) string  { return s.ambiguous }
 
 // server reads objects back, as the informer's cache would.
 type server struct{ *bench }
@@ -217,7 +217,7 @@ func TestTheLastPodOfOursGoes(t *testing.T) {
 	}
 }
 
-func TestNothingIsSaidBeforeAllIsKnown(t *testing.T) {
+func TestNothingIsReportedBeforeAllIsKnown(t *testing.T) {
 	b := newBench(t, pod("a", "", corev1.PodPending))
 	b.synced, b.incomplete = false, "PodGroup research/llama not found"
 	b.clock.Step(time.Hour)
@@ -297,9 +297,9 @@ func TestWhatFlapsIsToldAFewTimesAMinute(t *testing.T) {
 
 // Each time is an event of its own, so what says the same again and again, of pods
 // that come and go, is bounded, too: count based.
-func TestPodsThatComeAndGoAreToldOfAFewTimesAMinute(t *testing.T) {
+func TestPodsThatComeAndGoAreReportedAFewTimesAMinute(t *testing.T) {
 	for name, says := range map[string]func(*bench){
-		"doubt":      func(b *bench) { b.doubt = "pod a names gangs in several ways" },
+		"ambiguous":  func(b *bench) { b.ambiguous = "pod a names gangs in several ways" },
 		"incomplete": func(b *bench) { b.incomplete = "gang research/llama waits for its pods: 1/9 pods exist" },
 	} {
 		b := newBench(t)
@@ -318,14 +318,14 @@ func TestPodsThatComeAndGoAreToldOfAFewTimesAMinute(t *testing.T) {
 		b.pods = nil
 		b.clock.Step(time.Minute)
 		b.reconcile()
-		if len(b.told) > 0 {
+		if len(b.limiters) > 0 {
 			t.Errorf("%s: a gang without pods is remembered", name)
 		}
 	}
 }
 
 // A member that comes when its gang was told often enough says why it waits, too.
-func TestANewMemberIsTold(t *testing.T) {
+func TestANewMemberIsExplained(t *testing.T) {
 	b := newBench(t, pod("a", "", corev1.PodPending))
 	for i := range 2 * reasons.PerMinute {
 		b.incomplete = fmt.Sprintf("gang research/llama waits for its pods: %d/9 pods exist", i)
@@ -350,7 +350,7 @@ func TestANewMemberIsTold(t *testing.T) {
 	b.clock.Step(patience)
 	b.reconcile()
 	if !says() {
-		t.Error("it is told nothing")
+		t.Error("it is not explained")
 	}
 }
 
@@ -371,7 +371,7 @@ func TestDecisionsBecomeEvents(t *testing.T) {
 	decided := func(virtual string, status metav1.ConditionStatus) {
 		group := &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: virtual}}
 		group.Status.Conditions = []metav1.Condition{{Type: schedulingv1beta1.PodGroupInitiallyScheduled, Status: status, Reason: "Unschedulable", Message: "8 of 9"}}
-		b.Decided(group)
+		b.ReportDecision(group)
 	}
 	decided(key.VirtualName(), metav1.ConditionFalse)
 	decided(key.VirtualName(), metav1.ConditionTrue)

@@ -26,7 +26,7 @@ import (
 // checked is what tests read of the JSON of `gangctl check`.
 type checked struct {
 	APIVersion, Kind, Status, Grant string
-	Summary                         struct{ OK, Warn, Fail, CouldNotLook int }
+	Summary                         struct{ OK, Warn, Fail, Unknown int }
 	Checks                          []struct {
 		ID, Category, Title, Status string
 		Findings                    []struct{ Status, Message, Hint, Fix string }
@@ -63,7 +63,7 @@ func check(t *testing.T, types func(...string) (string, string, int), args ...st
 		t.Fatalf("%v\n%s%s", err, out, stderr)
 	}
 	want := 0
-	if c.Status == "fail" || c.Status == "could-not-look" {
+	if c.Status == "fail" || c.Status == "unknown" {
 		want = 5
 	}
 	if code != want || c.APIVersion != "gangctl.check/v1" || c.Kind != "CheckReport" {
@@ -133,7 +133,7 @@ func checksBlind(t *testing.T, stage *demo.Stage) {
 	types := func(args ...string) (string, string, int) { return a.types(t, args...) }
 	c := check(t, types)
 	for _, id := range []string{"scheduler-alive", "pods-unserved", "operator-alive", "rbac-scheduler", "rbac-operator", "crd-podgroups", "devices", "clock-nodes"} {
-		if status, text, _ := c.outcome(t, id); status != "could-not-look" || !strings.Contains(text, "could not look: you may not list ") {
+		if status, text, _ := c.outcome(t, id); status != "unknown" || !strings.Contains(text, "could not look: you may not list ") {
 			t.Errorf("%s: %s %s", id, status, text)
 		}
 	}
@@ -141,7 +141,7 @@ func checksBlind(t *testing.T, stage *demo.Stage) {
 		t.Errorf("rights: %s\n%s", status, fix)
 	}
 	text, _, code := types("check", "--smoke")
-	if code != 5 || !strings.Contains(text, "could-not-look  a gang of 2 pods is placed and runs: create PodGroup default/gangctl-smoke-") {
+	if code != 5 || !strings.Contains(text, "unknown  a gang of 2 pods is placed and runs: create PodGroup default/gangctl-smoke-") {
 		t.Errorf("smoke: exit code %d", code)
 	}
 	_, _, fix := c.outcome(t, "rights-submit")
@@ -149,7 +149,7 @@ func checksBlind(t *testing.T, stage *demo.Stage) {
 	grant(t, stage, c.Grant)
 	eventually(t, "with the grants everything is looked at", func(context.Context) bool {
 		c := check(t, types)
-		return c.Summary.CouldNotLook == 0 && c.Summary.Fail == 0
+		return c.Summary.Unknown == 0 && c.Summary.Fail == 0
 	})
 }
 
@@ -181,7 +181,7 @@ func checksBefore(t *testing.T, stage *demo.Stage) {
 	grant(t, stage, c.Grant)
 	eventually(t, "with the grants nothing is missing", func(context.Context) bool {
 		c := check(t, types, "--pre")
-		return c.Summary.Fail == 0 && c.Summary.CouldNotLook == 0
+		return c.Summary.Fail == 0 && c.Summary.Unknown == 0
 	})
 	if _, stderr, code = types("install", "scheduler", "--wait=false", "--image", "mirror.example/gangctl:v1"); code != 0 {
 		t.Errorf("with exactly the rights that were named it cannot be installed: %s", stderr)

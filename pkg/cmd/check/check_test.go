@@ -141,9 +141,9 @@ func TestCouldNotLook(t *testing.T) {
 		t.Fatalf("got %+v", failed)
 	}
 	for _, want := range []string{
-		"could-not-look  a gang scheduler is alive: could not look: you may not list deployments.apps\n",
-		"could-not-look  you may submit jobs and follow them: could not ask for your rights: ",
-		"could-not-look  the gang scheduler holds every right that it uses: could not look: you may not list deployments.apps; list clusterroles.rbac.authorization.k8s.io: ",
+		"unknown  a gang scheduler is alive: could not look: you may not list deployments.apps\n",
+		"unknown  you may submit jobs and follow them: could not ask for your rights: ",
+		"unknown  the gang scheduler holds every right that it uses: could not look: you may not list deployments.apps; list clusterroles.rbac.authorization.k8s.io: ",
 		"  - deployments\n", "To look at everything, you need:\n",
 	} {
 		if !strings.Contains(out, want) {

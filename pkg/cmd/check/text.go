@@ -11,7 +11,7 @@ import (
 
 // statusWidth is that of the longest status, and gap the space after it.
 const (
-	statusWidth = len(check.Unseen)
+	statusWidth = len(check.Unknown)
 	gap         = 2
 )
 
@@ -87,11 +87,11 @@ func color(s check.Status) iostreams.Style {
 
 func summary(r *check.Report) string {
 	s := r.Summary
-	parts := []string{phrase.Count(s.OK+s.Warn+s.Fail+s.CouldNotLook, "check"), fmt.Sprintf("%d ok", s.OK)}
+	parts := []string{phrase.Count(s.OK+s.Warn+s.Fail+s.Unknown, "check"), fmt.Sprintf("%d ok", s.OK)}
 	for _, part := range []struct {
 		n    int
 		word string
-	}{{s.Warn, "with warnings"}, {s.Fail, "failed"}, {s.CouldNotLook, "could not look"}} {
+	}{{s.Warn, "with warnings"}, {s.Fail, "failed"}, {s.Unknown, "unknown"}} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.word))
 		}

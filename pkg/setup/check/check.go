@@ -12,16 +12,16 @@ type Status string
 
 // The statuses, from good to bad. A check that could not look fails like one that found something.
 const (
-	OK     Status = "ok"
-	Warn   Status = "warn"
-	Fail   Status = "fail"
-	Unseen Status = "could-not-look"
+	OK      Status = "ok"
+	Warn    Status = "warn"
+	Fail    Status = "fail"
+	Unknown Status = "unknown"
 )
 
-var severity = []Status{OK, Warn, Fail, Unseen}
+var severity = []Status{OK, Warn, Fail, Unknown}
 
 // Failed reports whether the status makes the whole report one that failed.
-func (s Status) Failed() bool { return s == Fail || s == Unseen }
+func (s Status) Failed() bool { return s == Fail || s == Unknown }
 
 // worse is the worse of two statuses.
 func worse(a, b Status) Status {
@@ -125,7 +125,7 @@ func (c Check) unseen(f *Facts) []Finding {
 	if len(failed) == 0 {
 		return nil
 	}
-	return []Finding{{Status: Unseen, Message: "could not look: " + strings.Join(failed, "; ")}}
+	return []Finding{{Status: Unknown, Message: "could not look: " + strings.Join(failed, "; ")}}
 }
 
 func okf(format string, args ...any) Finding { return findf(OK, format, args...) }

@@ -50,13 +50,13 @@ func TestUnseen(t *testing.T) {
 			continue
 		}
 		o, _ := outcomeOf(t, Cluster(), c.ID, s.f)
-		if o.Status != Unseen || !o.Status.Failed() || !strings.Contains(o.Findings[0].Message, "could not look: you may not list ") {
+		if o.Status != Unknown || !o.Status.Failed() || !strings.Contains(o.Findings[0].Message, "could not look: you may not list ") {
 			t.Errorf("%s: %+v", c.ID, o)
 		}
 		looked++
 	}
-	if r.Summary.CouldNotLook != looked || r.Status != Unseen {
-		t.Errorf("%d could not look, want %d", r.Summary.CouldNotLook, looked)
+	if r.Summary.Unknown != looked || r.Status != Unknown {
+		t.Errorf("%d could not look, want %d", r.Summary.Unknown, looked)
 	}
 	for _, want := range []string{"name: ann", "- nodes\n", "- pods\n", "- customresourcedefinitions\n", "- clusterrolebindings\n", "- leases\n"} {
 		if !strings.Contains(r.Grant, want) {
@@ -71,7 +71,7 @@ func TestUnseen(t *testing.T) {
 	if o, _ := outcomeOf(t, Cluster(), "scheduler-alive", s.f); !strings.Contains(o.Findings[0].Message, "list pods: ") {
 		t.Errorf("got %+v", o)
 	}
-	if r := NewReport(Cluster(), s.f); r.Grant != "" || r.Status != Unseen {
+	if r := NewReport(Cluster(), s.f); r.Grant != "" || r.Status != Unknown {
 		t.Errorf("%s, grant %q", r.Status, r.Grant)
 	}
 }
@@ -96,7 +96,7 @@ func TestReport(t *testing.T) {
 }
 
 func TestWorse(t *testing.T) {
-	order := []Status{OK, Warn, Fail, Unseen}
+	order := []Status{OK, Warn, Fail, Unknown}
 	for i, a := range order {
 		for j, b := range order {
 			if got := worse(a, b); got != order[max(i, j)] {

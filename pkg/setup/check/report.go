@@ -28,10 +28,10 @@ type Report struct {
 
 // Summary counts checks by their status.
 type Summary struct {
-	OK           int `json:"ok"`
-	Warn         int `json:"warn"`
-	Fail         int `json:"fail"`
-	CouldNotLook int `json:"couldNotLook"`
+	OK      int `json:"ok"`
+	Warn    int `json:"warn"`
+	Fail    int `json:"fail"`
+	Unknown int `json:"unknown"`
 }
 
 // Placed is what a smoke test measured, in seconds from the creation of the gang; 0 for what was not reached.
@@ -58,8 +58,8 @@ func NewReport(checks []Check, f *Facts, further ...Outcome) *Report {
 			r.Summary.Warn++
 		case Fail:
 			r.Summary.Fail++
-		case Unseen:
-			r.Summary.CouldNotLook++
+		case Unknown:
+			r.Summary.Unknown++
 		}
 	}
 	return r

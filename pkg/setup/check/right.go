@@ -55,14 +55,14 @@ func submitRights(f *Facts) []Finding {
 		asked = append(asked, f.review(ask))
 	}
 	findings := reviewed(f, asked, "in namespace "+f.Namespace)
-	if findings[0].Status == Unseen {
+	if findings[0].Status == Unknown {
 		return findings
 	}
 	var refused []Ask
 	for _, ask := range KindAsks(f.Namespace, f.World.Snap) {
 		switch r := f.review(ask); {
 		case r.Failed != "":
-			return []Finding{{Status: Unseen, Message: "could not ask for your rights: " + r.Failed}}
+			return []Finding{{Status: Unknown, Message: "could not ask for your rights: " + r.Failed}}
 		case !r.Allowed:
 			refused = append(refused, ask)
 			findings = append(findings, warnf("you may not %s in namespace %s: %s", rbac.String(ask.Rule()), ask.Namespace, ask.For))
@@ -91,7 +91,7 @@ func reviewed(f *Facts, asked []Review, where string) []Finding {
 	for _, r := range asked {
 		switch {
 		case r.Failed != "":
-			return []Finding{{Status: Unseen, Message: "could not ask for your rights: " + r.Failed}}
+			return []Finding{{Status: Unknown, Message: "could not ask for your rights: " + r.Failed}}
 		case !r.Allowed:
 			refused = append(refused, r.Ask)
 			message := "you may not " + rbac.String(r.Rule())

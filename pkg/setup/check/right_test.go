@@ -32,9 +32,9 @@ func TestSubmitRights(t *testing.T) {
 				s.f.Reviews[i].Allowed = s.f.Reviews[i].Resource != "jobs" && s.f.Reviews[i].Resource != "services"
 			}
 		}, status: Warn, says: []string{"you may not create jobs.batch in namespace team: you cannot submit Jobs", "you may not create services in namespace team"}},
-		{name: "another kind could not be asked", change: func(s *site) { s.serves("mpijobs.kubeflow.org", "v2beta1", nil, nil) }, status: Unseen},
-		{name: "it could not be asked", change: func(s *site) { s.f.Reviews[0] = Review{Ask: s.f.Reviews[0].Ask, Failed: "no answer"} }, status: Unseen, says: []string{"could not ask for your rights: no answer"}},
-		{name: "it was not asked", change: func(s *site) { s.f.Reviews = nil }, status: Unseen},
+		{name: "another kind could not be asked", change: func(s *site) { s.serves("mpijobs.kubeflow.org", "v2beta1", nil, nil) }, status: Unknown},
+		{name: "it could not be asked", change: func(s *site) { s.f.Reviews[0] = Review{Ask: s.f.Reviews[0].Ask, Failed: "no answer"} }, status: Unknown, says: []string{"could not ask for your rights: no answer"}},
+		{name: "it was not asked", change: func(s *site) { s.f.Reviews = nil }, status: Unknown},
 	})
 }
 

@@ -131,7 +131,7 @@ func (a *attempt) drop(uid types.UID, why string) {
 	switch {
 	case a.open: // the others have gone
 	case a.count(chosen) < a.need:
-		a.end(fmt.Errorf("member %s of gang %s %s, and the gang needs it: nobody of it is bound", m.name, a.gang, why))
+		a.end(fmt.Errorf("member %s of gang %s %s, and the gang needs it: no member was bound", m.name, a.gang, why))
 	default:
 		a.tell()
 	}
@@ -227,7 +227,7 @@ func (a *attempt) wait(ctx context.Context, uid types.UID, timeout time.Duration
 		case <-timer.C:
 			a.mu.Lock()
 			n := a.count(ready)
-			a.end(fmt.Errorf("%w: after %s only %d of %d members that gang %s needs are ready: nobody of it is bound", errTimeout, timeout, n, a.need, a.gang))
+			a.end(fmt.Errorf("%w: after %s only %d of %d members that gang %s needs are ready: no member was bound", errTimeout, timeout, n, a.need, a.gang))
 		case <-ctx.Done():
 			a.mu.Lock()
 			return context.Cause(ctx)

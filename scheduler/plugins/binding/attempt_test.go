@@ -87,7 +87,7 @@ func TestANodeThatGoes(t *testing.T) {
 	for _, c := range []struct {
 		need int
 		want string // for the member that has a node
-	}{{2, "member a of gang ns/g was to go to node n1, which is gone, and the gang needs it: nobody of it is bound"}, {1, ""}} {
+	}{{2, "member a of gang ns/g was to go to node n1, which is gone, and the gang needs it: no member was bound"}, {1, ""}} {
 		var gone atomic.Bool
 		a := newAttempt("ns/g", c.need, func(types.UID, error) {}, func(node string) bool { return node != "n1" || !gone.Load() }, present)
 		a.join("a", "a", "n1", true)
@@ -181,7 +181,7 @@ func (c *crew) want(text string, uids ...types.UID) {
 	}
 }
 
-const nobody = "member x of gang ns/g is gone, and the gang needs it: nobody of it is bound"
+const nobody = "member x of gang ns/g is gone, and the gang needs it: no member was bound"
 
 func TestAMemberThatIsDeletedWhileItWaits(t *testing.T) {
 	c := newCrew(t, 4)

@@ -187,7 +187,7 @@ func TestAVolumeThatCannotBeMade(t *testing.T) {
 		s.next()
 		s.refuse()
 		s.Wait("a member says why it is not bound", func() bool {
-			return s.said("member a-1 of gang ns/a could not be made ready, and the gang needs it: nobody of it is bound")
+			return s.said("member a-1 of gang ns/a could not be made ready, and the gang needs it: no member was bound")
 		})
 		s.unbound(50 * time.Millisecond)
 		s.next() // another attempt
@@ -222,7 +222,7 @@ func TestAMemberGoesWhileAVolumeIsMade(t *testing.T) {
 			s.unbound(200 * time.Millisecond) // and the engine hears of it
 			s.provide()
 			s.Wait("a member says why it is not bound", func() bool {
-				return s.said("member a-2 of gang ns/a is gone, and the gang needs it: nobody of it is bound")
+				return s.said("member a-2 of gang ns/a is gone, and the gang needs it: no member was bound")
 			})
 			s.unbound(100 * time.Millisecond)
 			if name == "leaving" {

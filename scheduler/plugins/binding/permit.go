@@ -44,7 +44,7 @@ func (p *Plugin) enough(group types.NamespacedName, a *attempt) error {
 	case have >= need:
 		return a.complete()
 	case have+left < need:
-		return fmt.Errorf("%d of the %d members that gang %s needs are left: nobody of it is bound", have+left, need, nameOf(group))
+		return fmt.Errorf("%d of the %d members that gang %s needs are left: no member was bound", have+left, need, nameOf(group))
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ func TestLeft(t *testing.T) {
 
 // Those that are gone are counted by the engine until it lets go of them.
 func TestComplete(t *testing.T) {
-	for need, want := range map[int]string{1: "", 2: "member b of gang ns/g is gone, and the gang needs it: nobody of it is bound"} {
+	for need, want := range map[int]string{1: "", 2: "member b of gang ns/g is gone, and the gang needs it: no member was bound"} {
 		calledOff := 0
 		asked := 0
 		a := newAttempt("ns/g", need, func(types.UID, error) { calledOff++ }, always, func(_ types.UID, name string) bool { asked++; return name == "a" })

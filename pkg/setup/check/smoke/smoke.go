@@ -126,7 +126,7 @@ func refused(err error) check.Finding {
 	e := failure.From(err)
 	f := check.Finding{Status: check.Fail, Message: e.Message, Hint: e.Hint}
 	if apierrors.IsForbidden(err) && e.Hint != "" { // the hint is the rule that would allow it
-		f.Status = check.Unseen
+		f.Status = check.Unknown
 	}
 	return f
 }

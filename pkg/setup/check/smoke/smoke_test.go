@@ -104,8 +104,8 @@ func TestRun(t *testing.T) {
 		{name: "they fail", place: func(_ int, p *corev1.Pod) {
 			p.Spec.NodeName, p.Status.Phase, p.Status.Reason = "n1", corev1.PodFailed, "Evicted"
 		}, status: check.Fail, says: "a pod failed Evicted"},
-		{name: "no right to declare a gang", place: runs, change: func(c *cluster) { c.refuse("create", "podgroups", forbidden("podgroups")) }, status: check.Unseen, says: "create PodGroup team/gangctl-smoke-x: "},
-		{name: "no right to create pods", place: runs, change: func(c *cluster) { c.refuse("create", "pods", forbidden("pods")) }, status: check.Unseen, says: "create Pod team/gangctl-smoke-x-0: "},
+		{name: "no right to declare a gang", place: runs, change: func(c *cluster) { c.refuse("create", "podgroups", forbidden("podgroups")) }, status: check.Unknown, says: "create PodGroup team/gangctl-smoke-x: "},
+		{name: "no right to create pods", place: runs, change: func(c *cluster) { c.refuse("create", "pods", forbidden("pods")) }, status: check.Unknown, says: "create Pod team/gangctl-smoke-x-0: "},
 		{name: "a quota", place: runs, change: func(c *cluster) {
 			c.refuse("create", "pods", apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "x", errors.New("exceeded quota: q")))
 		}, status: check.Fail, says: "exceeded quota: q"},

@@ -18,7 +18,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
-// rival is somebody else who writes the status of the gang's object.
+// rival is another writer of the status of the gang's object.
 type rival struct {
 	object  *unstructured.Unstructured
 	patches int // of ours
@@ -77,7 +77,7 @@ func TestWritersThatDisagreeWriteAFewTimesAMinute(t *testing.T) {
 		if r.phase() != "Scheduling" {
 			r.write(map[string]any{"phase": "Scheduling"})
 		}
-		b.clock.Step(settle)
+		b.clock.Step(debounce)
 	}
 	// The first write is not one of a fight.
 	if limit := 5*reasons.PerMinute + 1; r.patches > limit || r.patches < 5 {
@@ -94,7 +94,7 @@ func TestWritersThatDisagreeWriteAFewTimesAMinute(t *testing.T) {
 // What nobody disputes is written at once, however often it changes.
 func TestOwnChangesAreNotPutOff(t *testing.T) {
 	b := newBench(t)
-	b.need = 1
+	b.required = 1
 	r := newRival(b)
 	for i := range 50 {
 		b.pods = append(b.pods, pod(fmt.Sprint(i), "n1", corev1.PodRunning))
@@ -118,7 +118,7 @@ func TestAnObjectOfTwoDialectsHasOneWriter(t *testing.T) {
 		t.Helper()
 		for _, b.key = range keys {
 			b.reconcile()
-			b.clock.Step(settle)
+			b.clock.Step(debounce)
 		}
 	}
 	b.of = map[gang.Dialect][]*corev1.Pod{gang.SchedulerPlugins: members}

@@ -1,0 +1,142 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// maxBare is how long members may be without a PodScheduled condition because others
+// are still being created, or get theirs from the engine.
+const maxBare = 10 * time.Second
+
+// bareMembers are the members of a gang without a PodScheduled condition: since when
+// there are as many, and since when there are any.
+type bareMembers struct {
+	count        int
+	since, first time.Time
+}
+
+// reportAmbiguous reports once what a gang's declaration leaves open.
+func (c *Controller) reportAmbiguous(key gang.Key, members []*corev1.Pod) {
+	text := c.Gangs.Ambiguous(key)
+	if text == "" || len(members) == 0 {
+		delete(c.ambiguous, key)
+		return
+	}
+	c.notify(c.ambiguous, key, members, ReasonAmbiguous, text)
+}
+
+// explainWait explains a gang that has been incomplete for longer than patience, by
+// an event and by the conditions of its members.
+func (c *Controller) explainWait(ctx context.Context, key gang.Key, members []*corev1.Pod) error {
+	var unbound []*corev1.Pod
+	for _, pod := range members {
+		if waits(pod) {
+			unbound = append(unbound, pod)
+		}
+	}
+	text := c.Gangs.Incomplete(key)
+	if len(members) == 0 {
+		c.dropLimiter(key)
+		delete(c.bare, key)
+	}
+	if text == "" || len(unbound) == 0 {
+		delete(c.incomplete, key)
+		return c.explainLate(ctx, key, unbound)
+	}
+	explained := unbound
+	if !c.notify(c.incomplete, key, unbound, ReasonWaiting, text) {
+		explained = c.takeBare(key, unbound)
+	}
+	for _, pod := range explained {
+		if err := c.patchCondition(ctx, pod, ReasonWaiting, text); err != nil {
+			return fmt.Errorf("explain pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		}
+	}
+	return nil
+}
+
+// explainLate explains a gang that was tried and waits to members that were created
+// afterwards. The engine would do so when it tries the gang again, which may take a
+// while.
+func (c *Controller) explainLate(ctx context.Context, key gang.Key, unbound []*corev1.Pod) error {
+	reason, waits := c.LastReported(key.Namespace, key.VirtualName())
+	if !waits {
+		delete(c.bare, key)
+		return nil
+	}
+	for _, pod := range c.takeBare(key, unbound) {
+		if err := c.patchCondition(ctx, pod, corev1.PodReasonUnschedulable, reason.Unscheduled()); err != nil {
+			return fmt.Errorf("explain pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		}
+	}
+	return nil
+}
+
+// takeBare returns the members without a PodScheduled condition, when their number
+// has been the same for a while, so that no other writer will set it. While it
+// grows, a controller is creating the gang, and a condition would soon be wrong;
+// while it shrinks, the engine, which has tried the gang, is writing the conditions
+// one after the other.
+func (c *Controller) takeBare(key gang.Key, members []*corev1.Pod) []*corev1.Pod {
+	var bare []*corev1.Pod
+	for _, pod := range members {
+		if _, condition := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled); condition == nil {
+			bare = append(bare, pod)
+		}
+	}
+	if len(bare) == 0 {
+		delete(c.bare, key)
+		return nil
+	}
+	now, b := c.Clock.Now(), c.bare[key]
+	if b.count == 0 {
+		b.first = now
+	}
+	if b.count != len(bare) {
+		b.count, b.since = len(bare), now
+		c.bare[key] = b
+	}
+	if left := min(b.since.Add(patience).Sub(now), b.first.Add(maxBare).Sub(now)); left > 0 {
+		c.queue.AddAfter(key, left)
+		return nil
+	}
+	delete(c.bare, key)
+	return bare
+}
+
+// patchCondition sets the PodScheduled condition of a pod, unless it is there.
+func (c *Controller) patchCondition(ctx context.Context, pod *corev1.Pod, reason, message string) error {
+	_, old := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled)
+	if old != nil && old.Status == corev1.ConditionFalse && old.Reason == reason && old.Message == message {
+		return nil
+	}
+	status := pod.Status.DeepCopy()
+	podutil.UpdatePodCondition(status, &corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message,
+		ObservedGeneration: pod.Generation,
+	})
+	_, condition := podutil.GetPodCondition(status, corev1.PodScheduled)
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID},
+		"status":   map[string]any{"conditions": []corev1.PodCondition{*condition}},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = c.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // deleted, or another pod of that name: its own event will come
+	}
+	return err
+}
