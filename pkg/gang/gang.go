@@ -40,6 +40,9 @@ func New(job *Job, members []Member, declared Declared, source any) *Gang {
 	return g
 }
 
+// Total is how many members the gang has or should have, those included that a Job of Kubernetes has completed.
+func (g *Gang) Total() int32 { return max(g.Job.Total(), int32(len(g.Members))) }
+
 // Count is the number of members in one of the states.
 func (g *Gang) Count(states ...State) int32 {
 	var n int32

@@ -1,41 +1,181 @@
 package gang
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// State is how a member is.
-type State string
-
-// The states of a member.
-const (
-	Missing     State = "Missing"     // no pod
-	Gated       State = "Gated"       // a scheduling gate holds it
-	Pending     State = "Pending"     // no node
-	Starting    State = "Starting"    // a node, but not up
-	Running     State = "Running"     // runs
-	Succeeded   State = "Succeeded"   // ended well; counts for ever
-	Failed      State = "Failed"      // ended badly, and was not replaced
-	Terminating State = "Terminating" // being deleted
-	Lost        State = "Lost"        // on a node that is gone or not Ready
-)
-
-// Member is one member that the job has or should have.
+// Member is one member that a job has or should have.
 type Member struct {
+	// Role is the role as the spec writes it: Worker, PS, Launcher.
 	Role  string
 	Index int
 	// Pod is nil if there is none.
-	Pod   *corev1.Pod
+	Pod *corev1.Pod
+	// State is one of the states of a member.
 	State State
 }
 
 // Name is ROLE-INDEX, as in the names of pods.
 func (m Member) Name() string { return fmt.Sprintf("%s-%d", strings.ToLower(m.Role), m.Index) }
 
+// Node is where the member is, or "".
+func (m Member) Node() string {
+	if m.Pod == nil {
+		return ""
+	}
+	return m.Pod.Spec.NodeName
+}
+
 // Bound reports whether the member holds room on a node.
 func (m Member) Bound() bool {
 	return m.State == Starting || m.State == Running || m.State == Terminating || m.State == Lost
 }
+
+// Owns reports whether a job controls a pod: by itself or, as the MPI Operator has it for the launcher, by a Job that is named
+// after it. The pods of a deleted job of the same name are not told apart in that one case.
+func (j Job) Owns(pod *corev1.Pod) bool {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil {
+		return false
+	}
+	return ref.UID == j.Meta.UID || j.Kind.Kind == "MPIJob" && ref.Kind == "Job" && ref.Name == j.Meta.Name+"-launcher" && pod.Namespace == j.Meta.Namespace
+}
+
+// Assemble returns the members that a job has or should have, in the order of its roles and of their indexes, each with its pod. The
+// pods are those of the job; pods beyond its replicas are left out. nodeLost reports whether a node is gone or not Ready; nil where
+// nodes are not known.
+//
+// Of two pods of one member, the one that has succeeded counts, then one that lives, then the younger. A Job of Kubernetes asks for
+// what is left to complete: pods that have succeeded are members beyond that.
+func Assemble(job *Job, pods []*corev1.Pod, nodeLost func(node string) bool) []Member {
+	a := assembly{job: job, placed: map[Place]*corev1.Pod{}}
+	for _, pod := range pods {
+		a.add(pod)
+	}
+	slices.SortStableFunc(a.loose, func(x, y *corev1.Pod) int {
+		return cmp.Or(cmp.Compare(worth(y), worth(x)), strings.Compare(x.Name, y.Name))
+	})
+	members := a.members()
+	for i := range members {
+		members[i].State = memberState(members[i].Pod, nodeLost)
+	}
+	return members
+}
+
+// assembly is one run of Assemble.
+type assembly struct {
+	job    *Job
+	placed map[Place]*corev1.Pod
+	// loose are the pods that do not say which member they are.
+	loose []*corev1.Pod
+}
+
+func (a *assembly) add(pod *corev1.Pod) {
+	if read := a.job.Reader.PlaceOf; read != nil {
+		if place, ok := read(pod); ok {
+			if other := a.placed[place]; other == nil || better(pod, other) {
+				a.placed[place] = pod
+			}
+			return
+		}
+	}
+	a.loose = append(a.loose, pod)
+}
+
+func (a *assembly) members() []Member {
+	var members []Member
+	for _, role := range a.job.Roles {
+		for _, i := range a.indexes(role) {
+			place := Place{Role: strings.ToLower(role.Name), Index: i}
+			m := Member{Role: role.Name, Index: i, Pod: a.placed[place]}
+			if m.Pod == nil && a.job.Reader.PodName != nil {
+				m.Pod = a.takeNamed(a.job.Reader.PodName(a.job.Meta.Name, place))
+			}
+			members = append(members, m)
+		}
+	}
+	if a.job.Reader.PodName == nil {
+		members = a.seat(members)
+	}
+	return members
+}
+
+// indexes are those of the members of a role.
+func (a *assembly) indexes(role Role) []int {
+	var all []int
+	batch := a.job.Kind.Group == "batch"
+	name := strings.ToLower(role.Name)
+	for i, left := 0, role.Replicas; left > 0; i++ {
+		if batch && succeeded(a.placed[Place{Role: name, Index: i}]) {
+			continue
+		}
+		all = append(all, i)
+		left--
+	}
+	if batch {
+		for place, pod := range a.placed {
+			if succeeded(pod) {
+				all = append(all, place.Index)
+			}
+		}
+		slices.Sort(all)
+	}
+	return all
+}
+
+// takeNamed takes the loose pod of a name. A Job that a controller makes for a member adds random letters to it.
+func (a *assembly) takeNamed(name string) *corev1.Pod {
+	i := slices.IndexFunc(a.loose, func(pod *corev1.Pod) bool {
+		return pod.Name == name || strings.HasPrefix(pod.Name, name+"-")
+	})
+	if i < 0 {
+		return nil
+	}
+	pod := a.loose[i]
+	a.loose = slices.Delete(a.loose, i, i+1)
+	return pod
+}
+
+// seat gives the pods of random names to the members without one, and adds members for those that have succeeded. The pods of a gang
+// that no job owns are its members, however they ended.
+func (a *assembly) seat(members []Member) []Member {
+	for _, pod := range a.loose {
+		i := slices.IndexFunc(members, func(m Member) bool { return m.Pod == nil })
+		extra := succeeded(pod) && a.job.Bare == nil
+		switch {
+		case i >= 0 && !extra:
+			members[i].Pod = pod
+		case extra && len(members) > 0:
+			members = append(members, Member{Role: members[0].Role, Index: len(members), Pod: pod})
+		case extra && len(a.job.Roles) > 0:
+			members = append(members, Member{Role: a.job.Roles[0].Name, Pod: pod})
+		}
+	}
+	return members
+}
+
+// better reports whether a pod counts for a member before another.
+func better(pod, other *corev1.Pod) bool {
+	return cmp.Or(cmp.Compare(worth(pod), worth(other)), pod.CreationTimestamp.Compare(other.CreationTimestamp.Time), strings.Compare(pod.Name, other.Name)) > 0
+}
+
+// worth is higher for a pod that does more for its gang.
+func worth(pod *corev1.Pod) int {
+	switch {
+	case succeeded(pod):
+		return 3
+	case pod.Status.Phase == corev1.PodFailed:
+		return 0
+	case pod.DeletionTimestamp != nil:
+		return 1
+	}
+	return 2
+}
+
+func succeeded(pod *corev1.Pod) bool { return pod != nil && pod.Status.Phase == corev1.PodSucceeded }

@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/watch"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
@@ -53,7 +54,7 @@ type Waiter struct {
 	// Timeout is how long; 0 is no limit.
 	Timeout time.Duration
 	// Why says in one line why a job waits, for one that has not come to its target in time; nil does not say it.
-	Why func(ctx context.Context, job *jobs.Job) (string, error)
+	Why func(ctx context.Context, job *gang.Job) (string, error)
 }
 
 // errTimedOut is why the context of a wait ended.
@@ -64,14 +65,14 @@ const whyBudget = 20 * time.Second
 
 // Wait returns nil when the job, which is told from a later one of its name by its uid, has reached the target, and a failure with
 // its own exit code when it ended otherwise, the time is over or the user interrupted.
-func (w *Waiter) Wait(ctx context.Context, job *jobs.Job) error {
+func (w *Waiter) Wait(ctx context.Context, job *gang.Job) error {
 	limited := ctx
 	if w.Timeout > 0 {
 		var cancel context.CancelFunc
 		limited, cancel = context.WithTimeoutCause(ctx, w.Timeout, errTimedOut)
 		defer cancel()
 	}
-	last, line := summary.Summary{State: summary.Pending}, ""
+	last, line := summary.Summary{State: gang.Pending}, ""
 	f := &watch.Follower{Client: w.Client, Job: job, PodSelector: w.PodSelector, Trouble: func(err error) {
 		fmt.Fprintf(w.IO.ErrOut, "note: %s; trying again\n", failure.From(err).Message)
 	}}
@@ -79,7 +80,7 @@ func (w *Waiter) Wait(ctx context.Context, job *jobs.Job) error {
 		if s.Job == nil || s.Job.Meta.UID != job.Meta.UID {
 			return false, w.checkGone(limited, job)
 		}
-		last = s.Job.Summary(s.Pods)
+		last = summary.Of(s.Job, s.Pods)
 		if l := progress(last); l != line {
 			line = l
 			fmt.Fprintf(w.IO.ErrOut, "%s: %s\n", job.Meta.Name, line)
@@ -99,29 +100,29 @@ func (w *Waiter) Wait(ctx context.Context, job *jobs.Job) error {
 }
 
 // judge tells whether the job has come to the target, or can come there no more.
-func (w *Waiter) judge(job *jobs.Job, s summary.Summary) (bool, error) {
+func (w *Waiter) judge(job *gang.Job, s summary.Summary) (bool, error) {
 	switch {
-	case s.State == summary.Failed && w.Target != Failed:
+	case s.State == gang.Failed && w.Target != Failed:
 		return false, failure.WithCode(failure.CodeJobFailed, "%s failed: %s", job, s.Reason).
 			WithHint("see its members with `gangctl get %s -n %s`", job.Meta.Name, job.Meta.Namespace)
-	case s.State == summary.Succeeded && w.Target == Failed:
+	case s.State == gang.Succeeded && w.Target == Failed:
 		return false, failure.Errorf("%s has succeeded, and fails no more", job)
 	}
 	switch w.Target {
 	case Scheduled:
-		return s.Bound == s.Total || s.State == summary.Succeeded, nil
+		return s.Bound == s.Total || s.State == gang.Succeeded, nil
 	case Running:
-		return s.Ready == s.Total || s.State == summary.Succeeded || (s.State == summary.Running && s.Bound == s.Total), nil
+		return s.Ready == s.Total || s.State == gang.Succeeded || (s.State == gang.Running && s.Bound == s.Total), nil
 	case Failed:
-		return s.State == summary.Failed, nil
+		return s.State == gang.Failed, nil
 	default:
-		return s.State == summary.Succeeded, nil
+		return s.State == gang.Succeeded, nil
 	}
 }
 
 // why is a line of a hint for a job that does not run, or nothing.
-func (w *Waiter) why(ctx context.Context, job *jobs.Job, s summary.Summary) string {
-	if w.Why == nil || s.State == summary.Running || s.Finished() {
+func (w *Waiter) why(ctx context.Context, job *gang.Job, s summary.Summary) string {
+	if w.Why == nil || s.State == gang.Running || s.Finished() {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, whyBudget)
@@ -134,12 +135,12 @@ func (w *Waiter) why(ctx context.Context, job *jobs.Job, s summary.Summary) stri
 }
 
 // checkGone asks the API server itself: the first list of a watch may come from a cache that does not know the job yet.
-func (w *Waiter) checkGone(ctx context.Context, job *jobs.Job) error {
-	stored, err := w.Client.Dynamic.Resource(job.Resource).Namespace(job.Meta.Namespace).Get(ctx, job.Meta.Name, metav1.GetOptions{})
+func (w *Waiter) checkGone(ctx context.Context, job *gang.Job) error {
+	stored, err := w.Client.Dynamic.Resource(job.Resource()).Namespace(job.Meta.Namespace).Get(ctx, job.Meta.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || (err == nil && stored.GetUID() != job.Meta.UID) {
 		return failure.WithCode(failure.CodeJobFailed, "%s was deleted while waiting for it", job)
 	}
-	return job.Op("get").Wrap(err)
+	return jobs.Op(job, "get").Wrap(err)
 }
 
 // progress is one line for each step that a user would tell a colleague about.

@@ -189,7 +189,7 @@ func TestWaitEndsOtherwise(t *testing.T) {
 			if tt.before != nil {
 				tt.before(c)
 			}
-			why := func(context.Context, *jobs.Job) (string, error) { return "BLOCKED  llama: no room", nil }
+			why := func(context.Context, *gang.Job) (string, error) { return "BLOCKED  llama: no room", nil }
 			stderr, err := waitFor(ctx, c, &Waiter{Target: Running, Timeout: tt.timeout, Why: why}, tt.steps(c, cancel)...)
 			got := failure.From(err)
 			if got == nil || got.Code != tt.code || got.Message != tt.message || !strings.Contains(got.Hint, tt.hint) {
@@ -218,16 +218,16 @@ func TestWaitForFailure(t *testing.T) {
 
 // What cannot be found out does not hide that the time is over, and a job that runs needs no such line.
 func TestWhyIsToldOfJobsThatWait(t *testing.T) {
-	w := &Waiter{Why: func(ctx context.Context, _ *jobs.Job) (string, error) {
+	w := &Waiter{Why: func(ctx context.Context, _ *gang.Job) (string, error) {
 		if _, limited := ctx.Deadline(); !limited {
 			t.Error("it may take for ever")
 		}
 		return "", apierrors.NewForbidden(corev1.Resource("nodes"), "", nil)
 	}}
-	if got := w.why(t.Context(), nil, summary.Summary{State: summary.Pending}); got != "why it waits cannot be told: nodes is forbidden: <nil>\n" {
+	if got := w.why(t.Context(), nil, summary.Summary{State: gang.Pending}); got != "why it waits cannot be told: nodes is forbidden: <nil>\n" {
 		t.Errorf("refused: %q", got)
 	}
-	for _, state := range []summary.State{summary.Running, summary.Succeeded, summary.Failed} {
+	for _, state := range []gang.State{gang.Running, gang.Succeeded, gang.Failed} {
 		if got := w.why(t.Context(), nil, summary.Summary{State: state}); got != "" {
 			t.Errorf("%s: %q", state, got)
 		}

@@ -5,16 +5,16 @@ import (
 	"strings"
 
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
-	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 	"github.com/gangctl/gangctl/pkg/diagnose"
 	answertext "github.com/gangctl/gangctl/pkg/diagnose/text"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // WhyPending returns the first line of what why-pending says of a job.
-func WhyPending(client *kube.Client, io *iostreams.IOStreams) func(ctx context.Context, job *jobs.Job) (string, error) {
-	return func(ctx context.Context, job *jobs.Job) (string, error) {
+func WhyPending(client *kube.Client, io *iostreams.IOStreams) func(ctx context.Context, job *gang.Job) (string, error) {
+	return func(ctx context.Context, job *gang.Job) (string, error) {
 		kind := job.Reader.Words[0]
 		s, err := collect.Collect(ctx, client, collect.Options{Namespace: job.Meta.Namespace, Kind: kind, Name: job.Meta.Name, Lean: true, Now: io.Clock.Now})
 		if err != nil {

@@ -14,10 +14,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
-func jobOf(t *testing.T, object runtime.Object) *jobs.Job {
+func jobOf(t *testing.T, object runtime.Object) *gang.Job {
 	t.Helper()
 	job, err := jobs.Read(kubetest.Stored(t, object))
 	if err != nil {

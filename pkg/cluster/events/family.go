@@ -15,7 +15,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
-	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
 // Family are the objects that belong to a job.
@@ -36,10 +35,10 @@ func NewFamily(kind schema.GroupKind, job metav1.Object, pods []*corev1.Pod) *Fa
 		uids: map[types.UID]bool{job.GetUID(): true}, groups: map[string]bool{job.GetName(): true}}
 	owner, indexed := gang.Job{Kind: kind.WithVersion(""), Meta: metav1.ObjectMeta{Namespace: job.GetNamespace(), Name: job.GetName(), UID: job.GetUID()}}, false
 	for _, pod := range pods {
-		if !summary.Owns(owner, pod) {
+		if !owner.Owns(pod) {
 			continue
 		}
-		f.uids[summary.Owner(pod)], f.uids[pod.UID] = true, true
+		f.uids[metav1.GetControllerOfNoCopy(pod).UID], f.uids[pod.UID] = true, true
 		_, has := pod.Annotations[batchv1.JobCompletionIndexAnnotation]
 		indexed = indexed || has
 		for _, r := range dialect.Readers() {

@@ -52,7 +52,7 @@ func Split(word string) (kind gang.JobReader, name string, err error) {
 
 // Find gets the job of a name, whatever its kind; KIND/NAME is one of that kind. The kinds are asked for at the same time, and
 // one that the cluster does not serve is passed over. The error is a [NotFoundError] if there is no such job.
-func Find(ctx context.Context, client *kube.Client, namespace, word string) (*Job, error) {
+func Find(ctx context.Context, client *kube.Client, namespace, word string) (*gang.Job, error) {
 	only, name, err := Split(word)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func Find(ctx context.Context, client *kube.Client, namespace, word string) (*Jo
 	if only.Read != nil {
 		readers = []gang.JobReader{only}
 	}
-	found := make([]*Job, len(readers))
+	found := make([]*gang.Job, len(readers))
 	refused := make([]error, len(readers))
 	atOnce(len(readers), func(i int) { found[i], refused[i] = get(ctx, client, readers[i], namespace, name) })
 	for _, err := range refused {
@@ -73,8 +73,8 @@ func Find(ctx context.Context, client *kube.Client, namespace, word string) (*Jo
 }
 
 // choose picks the one job that was found, or says why there is none.
-func choose(namespace, name string, readers []gang.JobReader, found []*Job, refused []error) (*Job, error) {
-	var job *Job
+func choose(namespace, name string, readers []gang.JobReader, found []*gang.Job, refused []error) (*gang.Job, error) {
+	var job *gang.Job
 	missing := &NotFoundError{Namespace: namespace, Name: name}
 	var forbidden, nowhere error
 	looked := false
@@ -125,7 +125,7 @@ func firstOf(a, b error) error {
 }
 
 // get gets the job of a kind, under the first version that is served. A Job that is no gang is none of ours: it is absent.
-func get(ctx context.Context, client *kube.Client, r gang.JobReader, namespace, name string) (*Job, error) {
+func get(ctx context.Context, client *kube.Client, r gang.JobReader, namespace, name string) (*gang.Job, error) {
 	var first error
 	for _, version := range versions(r) {
 		gvr := schema.GroupVersionResource{Group: r.Group, Version: version, Resource: r.Resource}
@@ -133,7 +133,7 @@ func get(ctx context.Context, client *kube.Client, r gang.JobReader, namespace, 
 		object, err := client.Dynamic.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err == nil {
 			job, err := Read(object)
-			if err == nil && !job.isGang() {
+			if err == nil && !isGang(job) {
 				err = op.Wrap(apierrors.NewNotFound(gvr.GroupResource(), name))
 				return nil, err
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 const (
@@ -211,10 +212,10 @@ func TestPodsOf(t *testing.T) {
 		if err != nil || len(pods) != 1 || pods[0].Name != "llama-worker-0" {
 			t.Errorf("%s: got %v, %v", label, pods, err)
 		}
-		if got := job.PodSelector(pods); got != label+"=llama" {
+		if got := PodSelector(job, pods); got != label+"=llama" {
 			t.Errorf("%s: selector %s", label, got)
 		}
-		many, err := PodsOfAll(t.Context(), client, "research", []*Job{job})
+		many, err := PodsOfAll(t.Context(), client, "research", []*gang.Job{job})
 		if err != nil || len(many[job.Meta.UID]) != 1 {
 			t.Errorf("%s: among all: %v, %v", label, many, err)
 		}

@@ -25,7 +25,7 @@ import (
 // Listed are the jobs of every kind.
 type Listed struct {
 	// Jobs are sorted by namespace, name and kind.
-	Jobs []*Job
+	Jobs []*gang.Job
 	// Refused are the failures of kinds that the user may not list. The jobs are not all there are.
 	Refused []error
 }
@@ -40,7 +40,7 @@ func fromCache(selector string) metav1.ListOptions {
 // is passed over, unless it serves none of an operator.
 func List(ctx context.Context, client *kube.Client, namespace, selector string) (*Listed, error) {
 	readers := kind.Readers()
-	found := make([][]*Job, len(readers))
+	found := make([][]*gang.Job, len(readers))
 	refused := make([]error, len(readers))
 	atOnce(len(readers), func(i int) { found[i], refused[i] = listKind(ctx, client, readers[i], namespace, selector) })
 	for _, err := range refused {
@@ -89,7 +89,7 @@ func serves(client *kube.Client, r gang.JobReader) (bool, error) {
 	return false, nil
 }
 
-func listKind(ctx context.Context, client *kube.Client, r gang.JobReader, namespace, selector string) ([]*Job, error) {
+func listKind(ctx context.Context, client *kube.Client, r gang.JobReader, namespace, selector string) ([]*gang.Job, error) {
 	if r.Group == batchv1.GroupName {
 		return listBatch(ctx, client, namespace, selector)
 	}
@@ -97,7 +97,7 @@ func listKind(ctx context.Context, client *kube.Client, r gang.JobReader, namesp
 	for _, version := range versions(r) {
 		gvr := schema.GroupVersionResource{Group: r.Group, Version: version, Resource: r.Resource}
 		resource := client.Dynamic.Resource(gvr).Namespace(namespace)
-		var all []*Job
+		var all []*gang.Job
 		err := each(ctx, fromCache(selector), func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
 			func(item runtime.Object) error {
 				object, ok := item.(*unstructured.Unstructured)
@@ -121,7 +121,7 @@ func listKind(ctx context.Context, client *kube.Client, r gang.JobReader, namesp
 }
 
 // listBatch lists the Jobs of Kubernetes that are gangs. Most are not, and what they do is nobody's business here.
-func listBatch(ctx context.Context, client *kube.Client, namespace, selector string) ([]*Job, error) {
+func listBatch(ctx context.Context, client *kube.Client, namespace, selector string) ([]*gang.Job, error) {
 	resource := client.Typed.BatchV1().Jobs(namespace)
 	gvk := batchv1.SchemeGroupVersion.WithKind("Job")
 	reader, ok := kind.ByKind(gvk.GroupKind())
@@ -129,16 +129,15 @@ func listBatch(ctx context.Context, client *kube.Client, namespace, selector str
 		return nil, errors.New("jobs of Kubernetes have no reader")
 	}
 	gvr := batchv1.SchemeGroupVersion.WithResource(reader.Resource)
-	var all []*Job
+	var all []*gang.Job
 	err := each(ctx, fromCache(selector), func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
 		func(item runtime.Object) error {
 			typed, ok := item.(*batchv1.Job)
 			if !ok {
 				return fmt.Errorf("unexpected %T", item)
 			}
-			job := &Job{Job: batchjob.Convert(typed), Reader: reader, Resource: gvr, Object: &unstructured.Unstructured{}}
-			job.Object.SetOwnerReferences(typed.OwnerReferences)
-			if !job.isGang() {
+			job := batchjob.Convert(typed)
+			if !isGang(&job) {
 				return nil
 			}
 			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
@@ -147,7 +146,7 @@ func listBatch(ctx context.Context, client *kube.Client, namespace, selector str
 			}
 			job.Object = &unstructured.Unstructured{Object: content}
 			job.Object.SetGroupVersionKind(gvk)
-			all = append(all, job)
+			all = append(all, &job)
 			return nil
 		})
 	return all, failure.Op{Verb: "list", Resource: gvr, Kind: gvk.Kind, Namespace: namespace}.Wrap(err)

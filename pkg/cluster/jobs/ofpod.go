@@ -10,6 +10,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/gang"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
 )
 
@@ -23,7 +24,7 @@ func PodName(word string) (name string, ok bool) {
 }
 
 // OfPod gets a pod, and the job that it is of. That it is of none is an error.
-func OfPod(ctx context.Context, client *kube.Client, namespace, name string) (*Job, *corev1.Pod, error) {
+func OfPod(ctx context.Context, client *kube.Client, namespace, name string) (*gang.Job, *corev1.Pod, error) {
 	op := failure.Op{Verb: "get", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "pod", Namespace: namespace, Name: name}
 	pod, err := client.Typed.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

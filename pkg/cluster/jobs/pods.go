@@ -12,7 +12,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-	"github.com/gangctl/gangctl/pkg/gang/summary"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // nameLabels are the labels that say which job of an operator a pod is of, newest first: of the Training Operator since 1.4, of its
@@ -20,7 +20,7 @@ import (
 var nameLabels = []string{"training.kubeflow.org/job-name", "job-name", "tf-job-name", "tf_job_name"}
 
 // nameLabel is the label that pods of a job are expected to have.
-func (j *Job) nameLabel() string {
+func nameLabel(j *gang.Job) string {
 	if j.Kind.Group == batchv1.GroupName {
 		return "job-name" // in every release of Kubernetes
 	}
@@ -29,10 +29,10 @@ func (j *Job) nameLabel() string {
 
 // PodSelector selects the pods of the job by label. An older operator's pods have another: it is read from the pods, if some are
 // given.
-func (j *Job) PodSelector(pods []*corev1.Pod) string {
-	key := j.nameLabel()
+func PodSelector(j *gang.Job, pods []*corev1.Pod) string {
+	key := nameLabel(j)
 	for _, pod := range pods {
-		if _, ok := pod.Labels[key]; ok || !summary.Owns(j.Job, pod) {
+		if _, ok := pod.Labels[key]; ok || !j.Owns(pod) {
 			continue
 		}
 		for _, old := range nameLabels {
@@ -47,24 +47,24 @@ func (j *Job) PodSelector(pods []*corev1.Pod) string {
 
 // PodsOf lists the pods that the job controls, from the API server's cache, under the label of its operator. Only if there are none
 // it asks for those of older operators, too.
-func PodsOf(ctx context.Context, client *kube.Client, job *Job) ([]*corev1.Pod, error) {
+func PodsOf(ctx context.Context, client *kube.Client, job *gang.Job) ([]*corev1.Pod, error) {
 	return podsOf(ctx, client, job, fromCache)
 }
 
 // PodsOfNow is PodsOf, as of now: where something hangs on it that there are none.
-func PodsOfNow(ctx context.Context, client *kube.Client, job *Job) ([]*corev1.Pod, error) {
+func PodsOfNow(ctx context.Context, client *kube.Client, job *gang.Job) ([]*corev1.Pod, error) {
 	return podsOf(ctx, client, job, func(selector string) metav1.ListOptions { return metav1.ListOptions{LabelSelector: selector} })
 }
 
-func podsOf(ctx context.Context, client *kube.Client, job *Job, options func(string) metav1.ListOptions) ([]*corev1.Pod, error) {
-	for _, label := range job.labels() {
+func podsOf(ctx context.Context, client *kube.Client, job *gang.Job, options func(string) metav1.ListOptions) ([]*corev1.Pod, error) {
+	for _, label := range labels(job) {
 		pods, err := listPods(ctx, client, job.Meta.Namespace, options(label+"="+job.Meta.Name))
 		if err != nil {
 			return nil, err
 		}
 		own := []*corev1.Pod{}
 		for _, pod := range pods {
-			if summary.Owns(job.Job, pod) {
+			if job.Owns(pod) {
 				own = append(own, pod)
 			}
 		}
@@ -76,27 +76,27 @@ func podsOf(ctx context.Context, client *kube.Client, job *Job, options func(str
 }
 
 // labels are those to look for pods under, in order.
-func (j *Job) labels() []string {
+func labels(j *gang.Job) []string {
 	if j.Kind.Group == batchv1.GroupName || !j.Seen {
-		return []string{j.nameLabel()}
+		return []string{nameLabel(j)}
 	}
 	return nameLabels
 }
 
 // PodsOfAll lists the pods of many jobs of a namespace, or of all if it is empty, with one request for each kind of label; what is
 // returned is by the uid of the job. Labels of older operators are asked for only if a job that has begun has no pods.
-func PodsOfAll(ctx context.Context, client *kube.Client, namespace string, all []*Job) (map[types.UID][]*corev1.Pod, error) {
-	byName := map[string][]*Job{}
+func PodsOfAll(ctx context.Context, client *kube.Client, namespace string, all []*gang.Job) (map[types.UID][]*corev1.Pod, error) {
+	byName := map[string][]*gang.Job{}
 	for _, j := range all {
 		byName[j.Name()] = append(byName[j.Name()], j)
 	}
 	owned := map[types.UID][]*corev1.Pod{}
 	asked, seen := map[string]bool{}, map[string]bool{}
-	for _, wanted := range []func(*Job) []string{func(j *Job) []string { return []string{j.nameLabel()} }, func(j *Job) []string {
+	for _, wanted := range []func(*gang.Job) []string{func(j *gang.Job) []string { return []string{nameLabel(j)} }, func(j *gang.Job) []string {
 		if len(owned[j.Meta.UID]) > 0 || j.End != nil || j.Suspended {
 			return nil
 		}
-		return j.labels()
+		return labels(j)
 	}} {
 		for _, j := range all {
 			for _, label := range wanted(j) {
@@ -110,7 +110,7 @@ func PodsOfAll(ctx context.Context, client *kube.Client, namespace string, all [
 				}
 				for _, pod := range pods {
 					for _, owner := range byName[pod.Namespace+"/"+pod.Labels[label]] {
-						if summary.Owns(owner.Job, pod) && !seen[pod.Namespace+"/"+pod.Name] { // some releases write two labels
+						if owner.Owns(pod) && !seen[pod.Namespace+"/"+pod.Name] { // some releases write two labels
 							seen[pod.Namespace+"/"+pod.Name] = true
 							owned[owner.Meta.UID] = append(owned[owner.Meta.UID], pod)
 						}

@@ -19,12 +19,13 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // Snapshot is a job and the pods that carry its name, at one time.
 type Snapshot struct {
 	// Job is nil if there is none.
-	Job  *jobs.Job
+	Job  *gang.Job
 	Pods []*corev1.Pod
 }
 
@@ -32,7 +33,7 @@ type Snapshot struct {
 type Follower struct {
 	Client *kube.Client
 	// Job is the one, as it was when it was found: its kind, its namespace and its name are what counts.
-	Job *jobs.Job
+	Job *gang.Job
 	// PodSelector selects the pods that may be the job's; empty is the label that its operator gives them today.
 	PodSelector string
 	// Trouble is told about a connection that is being mended, once an outage; it is called from several goroutines, but
@@ -76,7 +77,7 @@ func (f *Follower) reached(ctx context.Context, op failure.Op, err error) error 
 }
 
 func (f *Follower) jobOp() failure.Op {
-	return f.Job.Op("watch")
+	return jobs.Op(f.Job, "watch")
 }
 
 func (f *Follower) podOp() failure.Op {

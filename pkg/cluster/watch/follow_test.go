@@ -17,6 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 )
 
 // llama is the job that is followed.
-func llama(t *testing.T) *jobs.Job {
+func llama(t *testing.T) *gang.Job {
 	t.Helper()
 	job, err := jobs.Read(kubetest.Stored(t, kubetest.Job("research", "llama", 1)))
 	if err != nil {

@@ -119,7 +119,7 @@ func (o *Options) run(ctx context.Context) error {
 }
 
 // container is the one that is asked for, else the one that does the work, else the first.
-func (o *Options) container(m *summary.Member) (string, error) {
+func (o *Options) container(m *summary.Row) (string, error) {
 	pod := m.Pod
 	names := make([]string, 0, len(pod.Spec.Containers))
 	for _, c := range pod.Spec.Containers {

@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // JobOptions are what a command about one job works with.
@@ -47,7 +48,7 @@ func (o *JobOptions) Bind(cmd *cobra.Command, f *Factory, validate func(*cobra.C
 }
 
 // Job gets the job from the cluster.
-func (o *JobOptions) Job(ctx context.Context) (*kube.Client, *jobs.Job, error) {
+func (o *JobOptions) Job(ctx context.Context) (*kube.Client, *gang.Job, error) {
 	namespace, err := o.Namespace()
 	if err != nil {
 		return nil, nil, err
@@ -61,7 +62,7 @@ func (o *JobOptions) Job(ctx context.Context) (*kube.Client, *jobs.Job, error) {
 }
 
 // JobAndPods gets the job and its pods.
-func (o *JobOptions) JobAndPods(ctx context.Context) (*kube.Client, *jobs.Job, []*corev1.Pod, error) {
+func (o *JobOptions) JobAndPods(ctx context.Context) (*kube.Client, *gang.Job, []*corev1.Pod, error) {
 	client, job, err := o.Job(ctx)
 	if err != nil {
 		return nil, nil, nil, err
@@ -71,7 +72,7 @@ func (o *JobOptions) JobAndPods(ctx context.Context) (*kube.Client, *jobs.Job, [
 }
 
 // ReadJob gets the job of a name, or of KIND/NAME, as the cluster has it. That there is none is an error with names that resemble it.
-func ReadJob(ctx context.Context, client *kube.Client, namespace, name string) (*jobs.Job, error) {
+func ReadJob(ctx context.Context, client *kube.Client, namespace, name string) (*gang.Job, error) {
 	job, err := jobs.Find(ctx, client, namespace, name)
 	if err != nil {
 		return nil, explainNotFound(ctx, client, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
 // CompleteJobs completes job names that are not on the command line yet, with the state of each job; at most max names in all, 0 is
@@ -58,7 +59,7 @@ func findJobs(ctx context.Context, client *kube.Client, namespace string, args [
 		case unknown != nil:
 			found = append(found, name)
 		default:
-			found = append(found, cobra.CompletionWithDesc(name, string(job.Summary(pods[job.Meta.UID]).State)))
+			found = append(found, cobra.CompletionWithDesc(name, string(summary.Of(job, pods[job.Meta.UID]).State)))
 		}
 	}
 	return found, nil
@@ -87,7 +88,7 @@ func findMembers(ctx context.Context, client *kube.Client, namespace, prefix str
 		before = strings.TrimSuffix(prefix, name)
 	}
 	for _, job := range all.Jobs {
-		for _, m := range job.Members(pods[job.Meta.UID]) {
+		for _, m := range summary.Rows(job, pods[job.Meta.UID]) {
 			if m.Pod != nil {
 				found = append(found, cobra.CompletionWithDesc(before+m.Pod.Name, string(m.State)))
 			}

@@ -46,7 +46,7 @@ func (c *MemberFlags) Validate() error {
 
 // Running finds the member, whose pod runs, of the job that a word names; or the one that it names itself: pod/NAME. It is an error if
 // the member does not run.
-func (c *MemberFlags) Running(ctx context.Context, client *kube.Client, namespace, word string) (*summary.Member, error) {
+func (c *MemberFlags) Running(ctx context.Context, client *kube.Client, namespace, word string) (*summary.Row, error) {
 	meant, err := ResolveTarget(ctx, client, namespace, word)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (c *MemberFlags) Running(ctx context.Context, client *kube.Client, namespac
 	job, m := meant.Job.Meta.Name, meant.Member
 	switch {
 	case m == nil:
-		if m, err = c.pick(job, meant.Job.Members(meant.Pods)); err != nil {
+		if m, err = c.pick(job, summary.Rows(meant.Job, meant.Pods)); err != nil {
 			return nil, err
 		}
 	case c.typed("role") || c.typed("index"):
@@ -71,7 +71,7 @@ func (c *MemberFlags) Running(ctx context.Context, client *kube.Client, namespac
 }
 
 // pick finds the member among all.
-func (c *MemberFlags) pick(job string, members []summary.Member) (*summary.Member, error) {
+func (c *MemberFlags) pick(job string, members []summary.Row) (*summary.Row, error) {
 	var roles []string
 	for _, m := range members {
 		if !slices.Contains(roles, m.Role) {

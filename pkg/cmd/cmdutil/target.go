@@ -10,15 +10,16 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
 // Target is what a word on a command line means: a job, or one member of it.
 type Target struct {
-	Job  *jobs.Job
+	Job  *gang.Job
 	Pods []*corev1.Pod
 	// Member is nil where all of the job is meant.
-	Member *summary.Member
+	Member *summary.Row
 }
 
 // ResolveTarget reads what a word means: the name of a job, KIND/NAME of one, pod/NAME of a member, or the bare name of a member's pod, if no job
@@ -60,7 +61,7 @@ func resolvePod(ctx context.Context, client *kube.Client, namespace, name string
 	if err != nil {
 		return nil, err
 	}
-	members := job.Members(pods)
+	members := summary.Rows(job, pods)
 	for i := range members {
 		if members[i].Pod != nil && members[i].Pod.UID == pod.UID && members[i].Pod.Name == name {
 			return &Target{Job: job, Pods: pods, Member: &members[i]}, nil

@@ -18,6 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // Options are what the command works with.
@@ -99,7 +100,7 @@ func (o *Options) run(ctx context.Context) error {
 		return err
 	}
 	var failures []error
-	var deleted []*jobs.Job
+	var deleted []*gang.Job
 	who := &caller{o: o, client: client}
 	selectors := map[types.UID]string{}
 	for _, name := range o.Names {
@@ -128,7 +129,7 @@ func (o *Options) run(ctx context.Context) error {
 }
 
 // deleteOne deletes a job: the one that was seen, and no later one of its name. To wait for it, the label of its pods is found out.
-func (o *Options) deleteOne(ctx context.Context, who *caller, namespace, name string) (*jobs.Job, string, error) {
+func (o *Options) deleteOne(ctx context.Context, who *caller, namespace, name string) (*gang.Job, string, error) {
 	client := who.client
 	job, err := cmdutil.ReadJob(ctx, client, namespace, name)
 	if err != nil {
@@ -145,6 +146,6 @@ func (o *Options) deleteOne(ctx context.Context, who *caller, namespace, name st
 	}
 	background, uid := metav1.DeletePropagationBackground, job.Meta.UID
 	options := metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid}}
-	err = client.Dynamic.Resource(job.Resource).Namespace(job.Meta.Namespace).Delete(ctx, job.Meta.Name, options)
-	return job, job.PodSelector(pods), job.Op("delete").Wrap(err)
+	err = client.Dynamic.Resource(job.Resource()).Namespace(job.Meta.Namespace).Delete(ctx, job.Meta.Name, options)
+	return job, jobs.PodSelector(job, pods), jobs.Op(job, "delete").Wrap(err)
 }

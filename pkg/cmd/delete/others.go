@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
@@ -19,7 +19,7 @@ type caller struct {
 }
 
 // may asks before a job is deleted that somebody else submitted. Of a job that does not say who did, nobody is asked.
-func (c *caller) may(ctx context.Context, job *jobs.Job) error {
+func (c *caller) may(ctx context.Context, job *gang.Job) error {
 	user := provenance.User(job.Object)
 	if user == "" || c.o.Yes {
 		return nil

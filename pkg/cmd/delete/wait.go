@@ -6,17 +6,16 @@ import (
 	"fmt"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/watch"
-	"github.com/gangctl/gangctl/pkg/gang/summary"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // errTimedOut is why the context of a wait ended.
 var errTimedOut = errors.New("timed out")
 
 // waitGone returns when neither the job of the uid nor any pod of it is left. Only then are its resources free.
-func (o *Options) waitGone(ctx context.Context, client *kube.Client, job *jobs.Job, podSelector string) error {
+func (o *Options) waitGone(ctx context.Context, client *kube.Client, job *gang.Job, podSelector string) error {
 	if o.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, o.Timeout, errTimedOut)
@@ -45,10 +44,10 @@ func (o *Options) waitGone(ctx context.Context, client *kube.Client, job *jobs.J
 }
 
 // remains says what is left of the job, or nothing.
-func remains(s watch.Snapshot, job *jobs.Job) string {
+func remains(s watch.Snapshot, job *gang.Job) string {
 	pods := 0
 	for _, pod := range s.Pods {
-		if summary.Owns(job.Job, pod) {
+		if job.Owns(pod) {
 			pods++
 		}
 	}

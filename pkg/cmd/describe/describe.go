@@ -9,6 +9,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/events"
+	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
 // Options are what the command works with.
@@ -54,7 +55,7 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := job.Summary(pods)
+	s := summary.Of(job, pods)
 	if !o.Output.IsTable() {
 		return cmdutil.Encode(o.IO, &o.Output, newPage(job, s, happened))
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
 const (
@@ -133,7 +134,7 @@ func TestTimeline(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := timeline(stored, stored.Summary(tt.pods))
+		got := timeline(stored, summary.Of(stored, tt.pods))
 		if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(step{})); diff != "" {
 			t.Errorf("%s: -want +got\n%s", tt.name, diff)
 		}

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
@@ -82,7 +82,7 @@ type event struct {
 	Message string    `json:"message"`
 }
 
-func newPage(job *jobs.Job, s summary.Summary, happened []corev1.Event) page {
+func newPage(job *gang.Job, s summary.Summary, happened []corev1.Event) page {
 	p := page{APIVersion: apiVersion, State: string(s.State), Reason: s.Reason, Ready: s.Ready, Total: s.Total, Scheduler: s.Scheduler, GPUs: s.GPUs,
 		Job:   jobRef{job.Kind.Kind, job.Meta.Namespace, job.Meta.Name, string(job.Meta.UID), job.Meta.CreationTimestamp.UTC()},
 		Roles: roles(job), Timeline: []moment{}, Pods: []member{}, Events: []event{}, Command: provenance.CommandLine(job.Object)}
@@ -106,7 +106,7 @@ func newPage(job *jobs.Job, s summary.Summary, happened []corev1.Event) page {
 		}
 		p.Timeline = append(p.Timeline, m)
 	}
-	for _, m := range s.Members {
+	for _, m := range s.Rows {
 		one := member{Name: m.Name(), State: string(m.State), Node: m.Node(), GPUs: m.GPUs, Reason: m.Reason}
 		if m.Pod != nil {
 			one.Pod = m.Pod.Name

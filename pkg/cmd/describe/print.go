@@ -14,14 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gangctl/gangctl/pkg/cli/printer"
-	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cmd/events"
 	"github.com/gangctl/gangctl/pkg/cmd/get"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
-func (o *Options) print(job *jobs.Job, s summary.Summary, happened []corev1.Event) error {
+func (o *Options) print(job *gang.Job, s summary.Summary, happened []corev1.Event) error {
 	if err := get.Print(o.IO, job, s); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ var (
 	stepColumns = []printer.Column{{Name: "Step"}, {Name: "At"}, {Name: "After"}}
 )
 
-func specRows(job *jobs.Job) [][]string {
+func specRows(job *gang.Job) [][]string {
 	var rows [][]string
 	for _, r := range roles(job) {
 		var requests []string

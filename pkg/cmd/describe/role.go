@@ -7,11 +7,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // roles are those of a job: what each asks for in the container that does the work.
-func roles(job *jobs.Job) []role {
+func roles(job *gang.Job) []role {
 	all := []role{}
 	for _, r := range job.Roles {
 		one := role{Name: strings.ToLower(r.Name), Replicas: r.Replicas, Restart: restart(job, r.Name, r.Template.Spec.RestartPolicy)}
@@ -26,7 +26,7 @@ func roles(job *jobs.Job) []role {
 }
 
 // restart is what happens to a member that fails: operators have a policy of their own for each role, which the pods follow.
-func restart(job *jobs.Job, name string, pods corev1.RestartPolicy) string {
+func restart(job *gang.Job, name string, pods corev1.RestartPolicy) string {
 	for _, specs := range []string{"tfReplicaSpecs", "pytorchReplicaSpecs", "mpiReplicaSpecs"} {
 		if policy, ok, _ := unstructured.NestedString(job.Object.Object, "spec", specs, name, "restartPolicy"); ok {
 			return policy

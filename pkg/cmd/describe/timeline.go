@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
@@ -18,9 +18,9 @@ type step struct {
 
 // timeline is when the job was submitted, when the last of its pods was created, got its node and began to run, and when
 // the job ended. What only pods tell is not known of a member whose pod is gone.
-func timeline(job *jobs.Job, s summary.Summary) []step {
+func timeline(job *gang.Job, s summary.Summary) []step {
 	end := step{name: "done"}
-	if s.State == summary.Failed {
+	if s.State == gang.Failed {
 		end.name = "failed"
 	}
 	if job.End != nil {
@@ -38,7 +38,7 @@ func timeline(job *jobs.Job, s summary.Summary) []step {
 // whole is when the last member came so far; zero while one has not.
 func whole(s summary.Summary, when func(*corev1.Pod) time.Time) time.Time {
 	var last time.Time
-	for _, m := range s.Members {
+	for _, m := range s.Rows {
 		if m.Pod == nil {
 			return time.Time{}
 		}

@@ -17,9 +17,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	jobevents "github.com/gangctl/gangctl/pkg/cluster/events"
-	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // Options are what the command works with.
@@ -123,7 +123,7 @@ func regards(e *corev1.Event, pod *corev1.Pod) bool {
 }
 
 // pick are the events of the job that are of the wanted types; the latest is the last.
-func (o *Options) pick(all []*corev1.Event, job *jobs.Job, pods []*corev1.Pod) []corev1.Event {
+func (o *Options) pick(all []*corev1.Event, job *gang.Job, pods []*corev1.Pod) []corev1.Event {
 	var found []corev1.Event
 	for _, e := range jobevents.Pick(all, jobevents.NewFamily(job.Kind.GroupKind(), &job.Meta, pods)) {
 		if len(o.Types) == 0 || slices.Contains(o.Types, e.Type) {

@@ -8,12 +8,12 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	jobevents "github.com/gangctl/gangctl/pkg/cluster/events"
-	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // Of returns the events of a job, its gang and its pods, those that are gone included; the latest is the last.
-func Of(ctx context.Context, client *kube.Client, job *jobs.Job, pods []*corev1.Pod) ([]corev1.Event, error) {
+func Of(ctx context.Context, client *kube.Client, job *gang.Job, pods []*corev1.Pod) ([]corev1.Event, error) {
 	all, err := list(ctx, client, job.Meta.Namespace)
 	if err != nil {
 		return nil, err

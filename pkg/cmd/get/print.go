@@ -9,7 +9,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
-	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
@@ -19,25 +19,25 @@ var columns = []printer.Column{
 }
 
 // style says how a state looks; the word is there without it.
-func style(s summary.State) iostreams.Style {
+func style(s gang.State) iostreams.Style {
 	switch s {
-	case summary.Running, summary.Succeeded:
+	case gang.Running, gang.Succeeded:
 		return iostreams.Green
-	case summary.Failed, summary.Degraded:
+	case gang.Failed, gang.Degraded:
 		return iostreams.Red
 	default:
 		return iostreams.Yellow
 	}
 }
 
-func (o *Options) print(job *jobs.Job, s summary.Summary) error {
+func (o *Options) print(job *gang.Job, s summary.Summary) error {
 	now := o.IO.Clock.Now()
 	if !o.Output.NoHeaders {
 		o.printSummary(job, s, now)
 	}
-	rows := make([][]string, 0, len(s.Members))
+	rows := make([][]string, 0, len(s.Rows))
 	said := map[string]string{s.Reason: asAbove}
-	for _, m := range s.Members {
+	for _, m := range s.Rows {
 		pod, ip, since := "-", "-", "-"
 		if m.Pod != nil {
 			pod, since = m.Pod.Name, age(m.Pod.CreationTimestamp.Time, now)
@@ -63,7 +63,7 @@ const (
 
 // why is why a member does not run. What was said before is not said again: a gang that waits would fill the screen with one
 // sentence. Rows alone, as scripts read them, are each complete.
-func (o *Options) why(m summary.Member, said map[string]string) string {
+func (o *Options) why(m summary.Row, said map[string]string) string {
 	if o.Output.NoHeaders || len(m.Reason) <= shortReason {
 		return m.Reason
 	}
@@ -74,13 +74,13 @@ func (o *Options) why(m summary.Member, said map[string]string) string {
 	return m.Reason
 }
 
-func (o *Options) printSummary(job *jobs.Job, s summary.Summary, now time.Time) {
+func (o *Options) printSummary(job *gang.Job, s summary.Summary, now time.Time) {
 	line := func(label, value string) { fmt.Fprintf(o.IO.Out, "%-11s%s\n", label+":", value) }
 	line("Name", job.Name())
 	line("Kind", job.Kind.Kind)
 	line("State", o.IO.OutStyled(style(s.State), string(s.State)))
 	line("Ready", fmt.Sprintf("%d/%d", s.Ready, s.Total))
-	line("Gang", gang(s))
+	line("Gang", gangName(s))
 	line("Scheduler", s.Scheduler)
 	line("GPUs", strconv.FormatInt(s.GPUs, 10))
 	line("Age", age(job.Meta.CreationTimestamp.Time, now))
@@ -90,7 +90,7 @@ func (o *Options) printSummary(job *jobs.Job, s summary.Summary, now time.Time) 
 	fmt.Fprintln(o.IO.Out)
 }
 
-func gang(s summary.Summary) string {
+func gangName(s summary.Summary) string {
 	if s.Dialect == "" {
 		return "none: the job does not say that its members belong together"
 	}

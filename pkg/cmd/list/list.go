@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // Options are what the command works with.
@@ -105,7 +106,7 @@ func (o *Options) run(ctx context.Context) error {
 	return refused
 }
 
-func (o *Options) print(ctx context.Context, client *kube.Client, namespace string, all []*jobs.Job) error {
+func (o *Options) print(ctx context.Context, client *kube.Client, namespace string, all []*gang.Job) error {
 	if !o.Output.IsTable() {
 		return o.printObjects(all)
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gangctl/gangctl/pkg/cli/printer"
-	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
@@ -21,7 +21,7 @@ var columns = []printer.Column{
 	{Name: "Gang", Wide: true}, {Name: "Scheduler", Wide: true}, {Name: "Reason"},
 }
 
-func (o *Options) printTable(all []*jobs.Job, pods map[types.UID][]*corev1.Pod) error {
+func (o *Options) printTable(all []*gang.Job, pods map[types.UID][]*corev1.Pod) error {
 	shown := columns
 	if o.AllNamespaces {
 		shown = append([]printer.Column{{Name: "Namespace"}}, columns...)
@@ -29,9 +29,9 @@ func (o *Options) printTable(all []*jobs.Job, pods map[types.UID][]*corev1.Pod) 
 	now := o.IO.Clock.Now()
 	var rows [][]string
 	for _, job := range all {
-		s := job.Summary(pods[job.Meta.UID])
+		s := summary.Of(job, pods[job.Meta.UID])
 		cells := []string{job.Meta.Name, job.Kind.Kind, string(s.State), fmt.Sprintf("%d/%d", s.Ready, s.Total), strconv.FormatInt(s.GPUs, 10),
-			age(job.Meta.CreationTimestamp.Time, now), gang(s), s.Scheduler, s.Reason}
+			age(job.Meta.CreationTimestamp.Time, now), gangName(s), s.Scheduler, s.Reason}
 		if o.AllNamespaces {
 			cells = append([]string{job.Meta.Namespace}, cells...)
 		}
@@ -41,7 +41,7 @@ func (o *Options) printTable(all []*jobs.Job, pods map[types.UID][]*corev1.Pod) 
 }
 
 // gang reads like `3/4`: so many of so many members must start together.
-func gang(s summary.Summary) string {
+func gangName(s summary.Summary) string {
 	if s.Dialect == "" {
 		return "-"
 	}
@@ -56,7 +56,7 @@ func age(since, now time.Time) string {
 }
 
 // printObjects prints the jobs as stored. Names come one a line, and nothing for no jobs; the other formats get a list.
-func (o *Options) printObjects(all []*jobs.Job) error {
+func (o *Options) printObjects(all []*gang.Job) error {
 	p, err := o.Output.Printer()
 	if err != nil {
 		return err

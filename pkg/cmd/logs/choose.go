@@ -57,7 +57,7 @@ func (o *Options) only(meant *cmdutil.Target) error {
 }
 
 // choose picks the members that are wanted. It is an error if the job has none of them.
-func (o *Options) choose(all []summary.Member) ([]summary.Member, error) {
+func (o *Options) choose(all []summary.Row) ([]summary.Row, error) {
 	var roles []string
 	for _, m := range all {
 		if !slices.Contains(roles, m.Role) {
@@ -72,7 +72,7 @@ func (o *Options) choose(all []summary.Member) ([]summary.Member, error) {
 	wanted := func(role string) bool {
 		return len(o.Roles) == 0 || slices.ContainsFunc(o.Roles, func(r string) bool { return strings.EqualFold(r, role) })
 	}
-	chosen := slices.DeleteFunc(slices.Clone(all), func(m summary.Member) bool { return !wanted(m.Role) || !o.indexes(m.Index) })
+	chosen := slices.DeleteFunc(slices.Clone(all), func(m summary.Row) bool { return !wanted(m.Role) || !o.indexes(m.Index) })
 	if len(chosen) == 0 && len(all) > 0 {
 		return nil, failure.Errorf("%s has no member with index %s", o.Name, o.Index).WithHint("see its members: gangctl get %s", o.Name)
 	}
@@ -80,13 +80,13 @@ func (o *Options) choose(all []summary.Member) ([]summary.Member, error) {
 }
 
 // member is one whose pod exists.
-func (o *Options) member(m summary.Member, order []string) (logs.Member, error) {
+func (o *Options) member(m summary.Row, order []string) (logs.Member, error) {
 	name, err := o.container(m)
 	return logs.Member{Role: m.Role, Index: m.Index, Order: slices.Index(order, m.Role), Pod: m.Pod, Container: name}, err
 }
 
 // container is the one that is asked for, else the one that does the work, else the first.
-func (o *Options) container(m summary.Member) (string, error) {
+func (o *Options) container(m summary.Row) (string, error) {
 	pod := m.Pod
 	var names []string
 	for _, c := range append(slices.Clone(pod.Spec.Containers), pod.Spec.InitContainers...) {
@@ -106,7 +106,7 @@ func (o *Options) container(m summary.Member) (string, error) {
 }
 
 // roleOrder are the roles in the order in which members are shown.
-func roleOrder(all []summary.Member) []string {
+func roleOrder(all []summary.Row) []string {
 	var roles []string
 	for _, m := range all {
 		if !slices.Contains(roles, m.Role) {

@@ -13,12 +13,13 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/container"
-	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/logs"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 	"github.com/gangctl/gangctl/pkg/cluster/watch"
 	"github.com/gangctl/gangctl/pkg/diagnose"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
 // lastWords is how long members that run on when their job is over are listened to.
@@ -31,7 +32,7 @@ var errDone = errors.New("done")
 type following struct {
 	o      *Options
 	client *kube.Client
-	job    *jobs.Job
+	job    *gang.Job
 	sink   *sink
 	logs   *logs.Follower
 
@@ -44,7 +45,7 @@ type following struct {
 }
 
 // follow prints what members print until the job ends.
-func (o *Options) follow(ctx context.Context, client *kube.Client, job *jobs.Job, podSelector string, members int) error {
+func (o *Options) follow(ctx context.Context, client *kube.Client, job *gang.Job, podSelector string, members int) error {
 	s := o.sink()
 	f := &following{o: o, client: client, job: job, sink: s, logs: &logs.Follower{
 		Client: client.Typed, Sink: s, Clock: o.IO.Clock, Request: o.request(), MaxStreams: o.MaxStreams, TakeTurns: members > o.MaxStreams}}
@@ -80,7 +81,7 @@ func (f *following) step(ctx context.Context, s watch.Snapshot) error {
 	if s.Job == nil || s.Job.Meta.UID != uid {
 		return f.vanished(ctx, uid)
 	}
-	all := s.Job.Members(s.Pods)
+	all := summary.Rows(s.Job, s.Pods)
 	chosen, err := f.o.choose(all)
 	if err != nil {
 		return err
@@ -101,7 +102,7 @@ func (f *following) step(ctx context.Context, s watch.Snapshot) error {
 		f.logs.Update(ctx, member)
 	}
 	f.logs.Gone(exist)
-	state := s.Job.Summary(s.Pods)
+	state := summary.Of(s.Job, s.Pods)
 	if state.Finished() {
 		f.finish(string(state.State))
 	} else if !f.started {
@@ -112,7 +113,7 @@ func (f *following) step(ctx context.Context, s watch.Snapshot) error {
 
 // vanished looks whether the job is there no more: the list of a server that has just started may lack it.
 func (f *following) vanished(ctx context.Context, uid types.UID) error {
-	job, err := f.client.Dynamic.Resource(f.job.Resource).Namespace(f.job.Meta.Namespace).Get(ctx, f.job.Meta.Name, metav1.GetOptions{})
+	job, err := f.client.Dynamic.Resource(f.job.Resource()).Namespace(f.job.Meta.Namespace).Get(ctx, f.job.Meta.Name, metav1.GetOptions{})
 	var status apierrors.APIStatus
 	switch {
 	case err == nil && job.GetUID() != uid && uid != "":
@@ -186,7 +187,7 @@ func (f *following) explain(ctx context.Context) {
 }
 
 // why is why-pending's first line; empty if it cannot be found out, or the job runs.
-func (o *Options) why(ctx context.Context, client *kube.Client, job *jobs.Job) string {
+func (o *Options) why(ctx context.Context, client *kube.Client, job *gang.Job) string {
 	namespace, kind, name := job.Meta.Namespace, job.Reader.Words[0], job.Meta.Name
 	s, err := collect.Collect(ctx, client, collect.Options{Namespace: namespace, Kind: kind, Name: name, Now: o.IO.Clock.Now})
 	if err != nil {

@@ -60,8 +60,8 @@ func ended(code int32, reason string, after time.Duration) *corev1.ContainerStat
 	return &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, FinishedAt: metav1.NewTime(kubetest.Created.Add(after))}
 }
 
-// gang serves a job of four: two run, of which one was restarted, one has failed, one has not started.
-func gang(t *testing.T) *kubetest.Server {
+// gangServer serves a job of four: two run, of which one was restarted, one has failed, one has not started.
+func gangServer(t *testing.T) *kubetest.Server {
 	t.Helper()
 	s := kubetest.New(t)
 	s.Answer("GET "+jobPath, 200, kubetest.Job("research", "llama", 4))
@@ -109,7 +109,7 @@ func TestLogs(t *testing.T) {
 	}
 	for args, want := range tests {
 		t.Run(args, func(t *testing.T) {
-			stdout, stderr, failed := run(t, gang(t).Client, 0, append([]string{"llama"}, strings.Fields(args)...)...)
+			stdout, stderr, failed := run(t, gangServer(t).Client, 0, append([]string{"llama"}, strings.Fields(args)...)...)
 			if diff := cmp.Diff(want.stdout, stdout); failed != nil || diff != "" {
 				t.Errorf("got %+v, -want +got\n%s", failed, diff)
 			}
@@ -122,7 +122,7 @@ func TestLogs(t *testing.T) {
 
 // What is asked of the API server: only what is wanted.
 func TestRequests(t *testing.T) {
-	s := gang(t)
+	s := gangServer(t)
 	if _, _, failed := run(t, s.Client, 0, "llama", "--index", "0", "--tail", "5", "--since", "90s"); failed != nil {
 		t.Fatal(failed)
 	}
@@ -134,7 +134,7 @@ func TestRequests(t *testing.T) {
 }
 
 func TestJSON(t *testing.T) {
-	stdout, _, failed := run(t, gang(t).Client, 0, "llama", "-o", "json", "--index", "2")
+	stdout, _, failed := run(t, gangServer(t).Client, 0, "llama", "-o", "json", "--index", "2")
 	var got map[string]any
 	if err := json.Unmarshal([]byte(stdout), &got); failed != nil || err != nil {
 		t.Fatal(failed, err)
@@ -147,8 +147,8 @@ func TestJSON(t *testing.T) {
 
 // Members keep their colour whatever else is printed.
 func TestColours(t *testing.T) {
-	all, _, _ := run(t, gang(t).Client, 80, "llama")
-	one, _, _ := run(t, gang(t).Client, 80, "llama", "--index", "1")
+	all, _, _ := run(t, gangServer(t).Client, 80, "llama")
+	one, _, _ := run(t, gangServer(t).Client, 80, "llama", "--index", "1")
 	if one != "\x1b[33m[worker-1]\x1b[0m two\n" || !strings.Contains(all, one) || !strings.Contains(all, "\x1b[36m[worker-0]\x1b[0m one\n") {
 		t.Errorf("got %q, %q", all, one)
 	}

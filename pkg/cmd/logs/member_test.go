@@ -11,7 +11,7 @@ import (
 
 // The name of a member's pod stands for that member, and takes no other choice.
 func TestOneMember(t *testing.T) {
-	s := gang(t)
+	s := gangServer(t)
 	s.Answer("GET "+podsPath+"/llama-worker-1", 200, worker(1, running(), nil))
 	s.Refuse("GET "+strings.Replace(jobPath, "llama", "llama-worker-1", 1), 404, metav1.StatusReasonNotFound, "not found", &metav1.StatusDetails{Name: "llama-worker-1", Kind: "tfjobs"})
 	for _, word := range []string{"pod/llama-worker-1", "llama-worker-1"} {

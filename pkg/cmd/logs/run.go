@@ -10,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/logs"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
@@ -30,18 +31,18 @@ func (o *Options) run(ctx context.Context) error {
 		return err
 	}
 	job, pods := meant.Job, meant.Pods
-	members, err := o.choose(job.Members(pods))
+	members, err := o.choose(summary.Rows(job, pods))
 	if err != nil {
 		return err
 	}
 	if o.Follow {
-		return o.follow(ctx, client, job, job.PodSelector(pods), len(members))
+		return o.follow(ctx, client, job, jobs.PodSelector(job, pods), len(members))
 	}
 	return o.once(ctx, client, job, members)
 }
 
 // once prints what has been printed so far.
-func (o *Options) once(ctx context.Context, client *kube.Client, job *jobs.Job, members []summary.Member) error {
+func (o *Options) once(ctx context.Context, client *kube.Client, job *gang.Job, members []summary.Row) error {
 	s := o.sink()
 	var started []logs.Member
 	for _, m := range members {
@@ -114,7 +115,7 @@ func (o *Options) narrow(started []logs.Member, q *logs.Request) ([]logs.Member,
 }
 
 // notStarted says why there is no log yet.
-func (o *Options) notStarted(ctx context.Context, client *kube.Client, job *jobs.Job) error {
+func (o *Options) notStarted(ctx context.Context, client *kube.Client, job *gang.Job) error {
 	text := fmt.Sprintf("no member of %s has started", o.Name)
 	if line := o.why(ctx, client, job); line != "" {
 		text += ": " + line

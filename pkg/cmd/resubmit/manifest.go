@@ -9,18 +9,16 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
-	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 	"github.com/gangctl/gangctl/pkg/submit/setpath"
 )
 
 // typeOf is a value of the Go type of a job, by which --set is checked.
-func typeOf(job *jobs.Job) any {
+func typeOf(job *gang.Job) any {
 	switch job.Kind.Kind {
 	case "PyTorchJob":
 		return kubeflowv1.PyTorchJob{}
@@ -34,7 +32,7 @@ func typeOf(job *jobs.Job) any {
 }
 
 // manifest is the job as a file would have it, under its new name, and the words that submit it.
-func (o *Options) manifest(job *jobs.Job) ([]string, *bytes.Buffer, error) {
+func (o *Options) manifest(job *gang.Job) ([]string, *bytes.Buffer, error) {
 	if o.NewName == "" {
 		return nil, nil, o.taken(job)
 	}
@@ -45,15 +43,15 @@ func (o *Options) manifest(job *jobs.Job) ([]string, *bytes.Buffer, error) {
 	}
 	bare.Object = content
 	bare.SetName(o.NewName)
-	d, _ := summary.GangOf(job.Job)
+	key, _ := dialect.OfTemplate(job)
 	unmark(bare, job.Meta.Name)
 	text, err := yaml.Marshal(bare.Object)
 	if err != nil {
 		return nil, nil, err
 	}
 	words := []string{"submit", "-f", "-", "--namespace=" + job.Meta.Namespace}
-	if w, ok := dialect.WriterOf(d); ok && w.Dialect != gang.SchedulerPlugins {
-		words = append(words, "--dialect="+string(d))
+	if w, ok := dialect.WriterOf(key.Dialect); ok && w.Dialect != gang.SchedulerPlugins {
+		words = append(words, "--dialect="+string(key.Dialect))
 	}
 	return append(words, o.passed...), bytes.NewBuffer(text), nil
 }

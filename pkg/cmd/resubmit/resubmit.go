@@ -12,10 +12,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/submit"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
@@ -108,7 +109,7 @@ func (o *Options) run(ctx context.Context) error {
 }
 
 // words are those of the command line that the job keeps, or nil if there is none that says what it is.
-func (o *Options) words(job *jobs.Job) ([]string, error) {
+func (o *Options) words(job *gang.Job) ([]string, error) {
 	line := provenance.CommandLine(job.Object)
 	if line == "" {
 		return nil, nil
@@ -135,9 +136,9 @@ func (o *Options) words(job *jobs.Job) ([]string, error) {
 }
 
 // taken says that the name of a job is its own, and what to do.
-func (o *Options) taken(job *jobs.Job) error {
+func (o *Options) taken(job *gang.Job) error {
 	state := "still runs"
-	if s := job.Summary(nil); s.Finished() {
+	if s := summary.Of(job, nil); s.Finished() {
 		state = "has ended, but is still there"
 	}
 	return failure.Errorf("resubmit %s: it %s, and no other job can have its name", job, state).

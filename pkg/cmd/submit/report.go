@@ -116,7 +116,7 @@ func (s *Submission) follow(ctx context.Context, client *kube.Client, object *un
 		return err
 	}
 	// The logs end with the job, and its status holds how.
-	stored, err := client.Dynamic.Resource(job.Resource).Namespace(job.Meta.Namespace).Get(ctx, job.Meta.Name, metav1.GetOptions{})
+	stored, err := client.Dynamic.Resource(job.Resource()).Namespace(job.Meta.Namespace).Get(ctx, job.Meta.Name, metav1.GetOptions{})
 	if err == nil && stored.GetUID() == job.Meta.UID {
 		if now, err := jobs.Read(stored); err == nil && now.End != nil && !now.End.Failed {
 			return nil

@@ -16,7 +16,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 )
 
@@ -29,12 +31,12 @@ func (o *Options) verb() string {
 }
 
 // change suspends or resumes one job and returns what became of it, in one word.
-func (o *Options) change(ctx context.Context, client *kube.Client, namespace, name string) (*jobs.Job, string, error) {
+func (o *Options) change(ctx context.Context, client *kube.Client, namespace, name string) (*gang.Job, string, error) {
 	job, err := cmdutil.ReadJob(ctx, client, namespace, name)
 	if err != nil {
 		return nil, "", err
 	}
-	op := job.Op(o.verb())
+	op := jobs.Op(job, o.verb())
 	if refused := o.refuse(op, job); refused != nil {
 		return nil, "", refused
 	}
@@ -53,7 +55,7 @@ func (o *Options) change(ctx context.Context, client *kube.Client, namespace, na
 	if err != nil {
 		return nil, "", failure.Errorf("%s: %w", op, err)
 	}
-	changed, err := client.Dynamic.Resource(job.Resource).Namespace(job.Meta.Namespace).Patch(ctx, job.Meta.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	changed, err := client.Dynamic.Resource(job.Resource()).Namespace(job.Meta.Namespace).Patch(ctx, job.Meta.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return nil, "", op.Wrap(err)
 	}
@@ -71,7 +73,7 @@ func (o *Options) change(ctx context.Context, client *kube.Client, namespace, na
 }
 
 // refuse says why the job is not ours to suspend or resume; nil if it is.
-func (o *Options) refuse(op failure.Op, job *jobs.Job) error {
+func (o *Options) refuse(op failure.Op, job *gang.Job) error {
 	if job.Meta.DeletionTimestamp != nil {
 		return failure.Errorf("%s: it is being deleted", op)
 	}
@@ -85,14 +87,14 @@ func (o *Options) refuse(op failure.Op, job *jobs.Job) error {
 			return failure.Errorf("%s: it is managed by %s, not by its own operator (%s)", op, by, strings.Join(field, "."))
 		}
 	}
-	if s := job.Summary(nil); s.Finished() {
+	if s := summary.Of(job, nil); s.Finished() {
 		return failure.Errorf("%s: it has finished: %s", op, s.State).WithHint("see how with `gangctl get %s -n %s`", job.Meta.Name, job.Meta.Namespace)
 	}
 	return nil
 }
 
 // patch is bound to the job that was seen by its uid, and to nothing else of it: whoever writes to it meanwhile is not in the way.
-func (o *Options) patch(job *jobs.Job) ([]byte, error) {
+func (o *Options) patch(job *gang.Job) ([]byte, error) {
 	metadata := map[string]any{"uid": string(job.Meta.UID)}
 	if _, ok := job.Meta.Labels[suspension.Label]; ok && !o.Suspend {
 		metadata["labels"] = map[string]any{suspension.Label: nil}
@@ -114,7 +116,7 @@ func suspended(job *unstructured.Unstructured) bool {
 }
 
 // because is why a scheduler has suspended the job.
-func because(job *jobs.Job) string {
+func because(job *gang.Job) string {
 	if why := job.Meta.Annotations[suspension.BecauseAnnotation]; why != "" {
 		return why
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
 	"github.com/gangctl/gangctl/pkg/cluster/await"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
@@ -60,6 +61,6 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w := &await.Waiter{Client: client, IO: o.IO, Target: o.For, Timeout: o.Timeout, PodSelector: job.PodSelector(pods), Why: await.WhyPending(client, o.IO)}
+	w := &await.Waiter{Client: client, IO: o.IO, Target: o.For, Timeout: o.Timeout, PodSelector: jobs.PodSelector(job, pods), Why: await.WhyPending(client, o.IO)}
 	return w.Wait(ctx, job)
 }

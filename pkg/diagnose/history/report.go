@@ -10,9 +10,7 @@ import (
 	jobevents "github.com/gangctl/gangctl/pkg/cluster/events"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
 // APIVersion is that of the JSON form, which only ever grows.
@@ -48,12 +46,12 @@ type Report struct {
 
 // Job is what there is to say of the job as a whole.
 type Job struct {
-	Kind      string        `json:"kind"`
-	Namespace string        `json:"namespace"`
-	Name      string        `json:"name"`
-	UID       string        `json:"uid,omitempty"`
-	State     summary.State `json:"state"`
-	Created   *time.Time    `json:"created,omitempty"`
+	Kind      string     `json:"kind"`
+	Namespace string     `json:"namespace"`
+	Name      string     `json:"name"`
+	UID       string     `json:"uid,omitempty"`
+	State     gang.State `json:"state"`
+	Created   *time.Time `json:"created,omitempty"`
 	// Ended is when it ended; nil while it has not, or where that is unknown. EndReason is how, in the controller's words.
 	Ended     *time.Time `json:"ended,omitempty"`
 	EndReason string     `json:"endReason,omitempty"`
@@ -97,7 +95,7 @@ func Build(w *view.View, subject *gang.Job, now *answer.Answer) *Report {
 }
 
 func job(g *gang.Gang, lanes []Lane) Job {
-	j := Job{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID), State: usage.StateOf(g),
+	j := Job{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID), State: gang.StateOf(g),
 		Created: known(g.Meta.CreationTimestamp.Time), Ready: g.Count(gang.Running, gang.Succeeded), Min: g.Min, Total: g.Total(),
 		Scheduler: g.Scheduler, Command: masked(g.Meta.Annotations)}
 	if g.Decl != nil {

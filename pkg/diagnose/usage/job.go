@@ -6,16 +6,15 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
 // Job is one job and what it holds.
 type Job struct {
-	Kind      string        `json:"kind"`
-	Namespace string        `json:"namespace"`
-	Name      string        `json:"name"`
-	UID       string        `json:"uid,omitempty"`
-	State     summary.State `json:"state"`
+	Kind      string     `json:"kind"`
+	Namespace string     `json:"namespace"`
+	Name      string     `json:"name"`
+	UID       string     `json:"uid,omitempty"`
+	State     gang.State `json:"state"`
 	// Ready members run or have succeeded; Min of Total are needed.
 	Ready int32 `json:"ready"`
 	Min   int32 `json:"minMember"`
@@ -96,12 +95,12 @@ func (l *ledger) each(visit func(*gang.Gang, Job)) {
 }
 
 func (l *ledger) job(g *gang.Gang, held Held) Job {
-	state := StateOf(g)
+	state := gang.StateOf(g)
 	j := Job{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID), State: state,
 		Ready: g.Count(gang.Running, gang.Succeeded), Min: g.Min, Total: g.Total(), Asks: l.demand(g), Held: held, Queue: queueName(g)}
-	if state == summary.Pending || state == summary.Starting || state == summary.Degraded {
+	if state == gang.Pending || state == gang.Starting || state == gang.Degraded {
 		since := g.Meta.CreationTimestamp.Time
-		if lost := l.brokenSince(g); state == summary.Degraded && !lost.IsZero() {
+		if lost := l.brokenSince(g); state == gang.Degraded && !lost.IsZero() {
 			since = lost
 		}
 		j.WaitSeconds = l.since(since)

@@ -10,12 +10,12 @@ import (
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
-	"github.com/gangctl/gangctl/pkg/gang/summary"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // row is what a test compares of a job.
 type row struct {
-	State             summary.State
+	State             gang.State
 	Ready, Min, Total int32
 	Asks, Held        int64
 	Idle, Wait        float64 // minutes
@@ -26,20 +26,20 @@ func rowOf(j usage.Job) row {
 }
 
 func TestJobs(t *testing.T) {
-	gang := clustertest.Gang{Name: "llama", Workers: 4, GPUs: 2, Age: 10 * time.Minute}
-	with := func(change func(*clustertest.Gang)) clustertest.Gang { g := gang; change(&g); return g }
+	llama := clustertest.Gang{Name: "llama", Workers: 4, GPUs: 2, Age: 10 * time.Minute}
+	with := func(change func(*clustertest.Gang)) clustertest.Gang { g := llama; change(&g); return g }
 	tests := map[string]struct {
 		gang clustertest.Gang
 		want row
 	}{
-		"waits":     {gang, row{summary.Pending, 0, 4, 4, 8, 0, 0, 10}},
-		"runs":      {with(func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n1", "n2", "n2"} }), row{summary.Running, 4, 4, 4, 8, 8, 0, 0}},
-		"no pods":   {with(func(g *clustertest.Gang) { g.Missing = 4 }), row{summary.Pending, 0, 4, 4, 8, 0, 0, 10}},
-		"suspended": {with(func(g *clustertest.Gang) { g.Missing = 4; g.Job = suspend }), row{summary.Suspended, 0, 4, 4, 8, 0, 0, 0}},
+		"waits":     {llama, row{gang.Pending, 0, 4, 4, 8, 0, 0, 10}},
+		"runs":      {with(func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n1", "n2", "n2"} }), row{gang.Running, 4, 4, 4, 8, 8, 0, 0}},
+		"no pods":   {with(func(g *clustertest.Gang) { g.Missing = 4 }), row{gang.Pending, 0, 4, 4, 8, 0, 0, 10}},
+		"suspended": {with(func(g *clustertest.Gang) { g.Missing = 4; g.Job = suspend }), row{gang.Suspended, 0, 4, 4, 8, 0, 0, 0}},
 		"elastic": {with(func(g *clustertest.Gang) { g.Min = 2; g.Nodes = []string{"n1", "n1", "n2"} }),
-			row{summary.Running, 3, 2, 4, 8, 6, 0, 0}},
+			row{gang.Running, 3, 2, 4, 8, 6, 0, 0}},
 		// Half of it runs since the pods started, 9m58s ago: 2 members, 2 GPUs each.
-		"half": {with(func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n1"} }), row{summary.Degraded, 2, 4, 4, 8, 4, 4 * 598. / 60, 9 + 59./60}},
+		"half": {with(func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n1"} }), row{gang.Degraded, 2, 4, 4, 8, 4, 4 * 598. / 60, 9 + 59./60}},
 		// It was whole until two minutes ago, when a member was replaced.
 		"lost a member": {with(func(g *clustertest.Gang) {
 			g.Nodes = []string{"n1", "n1", "n2"}
@@ -48,7 +48,7 @@ func TestJobs(t *testing.T) {
 					p.CreationTimestamp = clustertest.Ago(2 * time.Minute)
 				}
 			}
-		}), row{summary.Degraded, 3, 4, 4, 8, 6, 12, 2}},
+		}), row{gang.Degraded, 3, 4, 4, 8, 6, 12, 2}},
 		"a member failed": {with(func(g *clustertest.Gang) {
 			g.Nodes = []string{"n1", "n1", "n2", "n2"}
 			g.Pod = func(i int, p *corev1.Pod) {
@@ -57,7 +57,7 @@ func TestJobs(t *testing.T) {
 					p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, FinishedAt: clustertest.Ago(3 * time.Minute)}}
 				}
 			}
-		}), row{summary.Degraded, 3, 4, 4, 8, 6, 18, 3}},
+		}), row{gang.Degraded, 3, 4, 4, 8, 6, 18, 3}},
 		// The one that leaves still holds.
 		"a member is leaving": {with(func(g *clustertest.Gang) {
 			g.Nodes = []string{"n1", "n1", "n2", "n2"}
@@ -66,16 +66,16 @@ func TestJobs(t *testing.T) {
 					leaving(p, time.Minute)
 				}
 			}
-		}), row{summary.Degraded, 3, 4, 4, 8, 8, 8, 1}},
-		"a member's node is away": {with(func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n1", "n2", "away"} }), row{summary.Degraded, 3, 4, 4, 8, 8, 8 * 5, 5}},
+		}), row{gang.Degraded, 3, 4, 4, 8, 8, 8, 1}},
+		"a member's node is away": {with(func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n1", "n2", "away"} }), row{gang.Degraded, 3, 4, 4, 8, 8, 8 * 5, 5}},
 		"starts": {with(func(g *clustertest.Gang) {
 			g.Nodes = []string{"n1", "n1", "n2", "n2"}
 			g.Pod = func(_ int, p *corev1.Pod) {
 				p.Status.Phase = corev1.PodPending
 				p.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}
 			}
-		}), row{summary.Starting, 0, 4, 4, 8, 8, 0, 10}},
-		"a batch job": {clustertest.Gang{Name: "llama", Kind: "Job", Workers: 2, GPUs: 2, NoGroup: true, Nodes: []string{"n1"}}, row{summary.Running, 1, 1, 2, 4, 2, 0, 0}},
+		}), row{gang.Starting, 0, 4, 4, 8, 8, 0, 10}},
+		"a batch job": {clustertest.Gang{Name: "llama", Kind: "Job", Workers: 2, GPUs: 2, NoGroup: true, Nodes: []string{"n1"}}, row{gang.Running, 1, 1, 2, 4, 2, 0, 0}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestEndedJobs(t *testing.T) {
 	if r := ended(); len(r.Jobs) != 0 {
 		t.Errorf("got %+v", r)
 	}
-	if r := ended("n1"); len(r.Jobs) != 1 || r.Jobs[0].State != summary.Succeeded || r.Jobs[0].Held.AllDevices() != 2 {
+	if r := ended("n1"); len(r.Jobs) != 1 || r.Jobs[0].State != gang.Succeeded || r.Jobs[0].Held.AllDevices() != 2 {
 		t.Errorf("got %+v", r)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kubebatch"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
-	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
 // Queue is one queue: an object of Volcano, kube-batch or Kueue, or no more than a name that jobs give.
@@ -106,7 +105,7 @@ func compareBools(a, b bool) int {
 func (q *Queue) count(g *gang.Gang, j Job) {
 	q.Held.Add(j.Held)
 	switch {
-	case g.End != nil, j.State == summary.Suspended && j.Held.Pods == 0 && j.Queue == "":
+	case g.End != nil, j.State == gang.Suspended && j.Held.Pods == 0 && j.Queue == "":
 	case whole(g):
 		q.Running++
 	default:

@@ -135,10 +135,9 @@ func of(t *testing.T, job *kubeflowv1.TFJob, pods []*corev1.Pod) Summary {
 	}
 	u := &unstructured.Unstructured{Object: content}
 	u.SetGroupVersionKind(kubeflowv1.GroupVersion.WithKind("TFJob"))
-	r := tfjob.Reader()
-	read, err := r.Read(u)
+	read, err := tfjob.Reader().Job(u)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Of(r, read, pods)
+	return Of(read, pods)
 }

@@ -1,40 +1,22 @@
-// Package summary says, in users' words, how a job of any kind and its members are. It is pure.
+// Package summary is a gang at a glance, as commands show it: how it is, how many of its members run, and why the others do not, in
+// the words of whoever decided. It is pure.
 package summary
 
 import (
 	"cmp"
 	"regexp"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
-	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
-)
-
-// State is how a job or a member is, in users' words.
-type State string
-
-// The states of a job; all but Suspended and Degraded are also states of a member.
-const (
-	Pending   State = "Pending"   // no member has a node
-	Starting  State = "Starting"  // members have nodes, but do not all run yet
-	Running   State = "Running"   // the gang runs: all of its members, or the minimum it asked for
-	Degraded  State = "Degraded"  // some members run while others cannot
-	Succeeded State = "Succeeded" // ended well
-	Failed    State = "Failed"    // ended badly
-	Suspended State = "Suspended" // set aside by its owner or a queue
-)
-
-// Further states of a member.
-const (
-	Terminating State = "Terminating" // its pod is being deleted
-	Missing     State = "Missing"     // it has no pod
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // Summary is one job at a glance.
 type Summary struct {
-	State State
+	State gang.State
 	// Ready members run; Bound ones have a node, run or have ended well; Total is how many the spec asks for.
 	Ready, Bound, Total int
 	// MinAvailable is how many members must start together; Total unless the job says otherwise.
@@ -48,142 +30,135 @@ type Summary struct {
 	// GPUs is what all members ask for together.
 	GPUs int64
 	// Reason says why the job does not run, in the words of whoever decided; empty if it does.
-	Reason  string
-	Members []Member
+	Reason string
+	// Rows are the members.
+	Rows []Row
 }
 
 // Finished reports whether the job has come to its end.
-func (s Summary) Finished() bool { return s.State == Succeeded || s.State == Failed }
+func (s Summary) Finished() bool { return s.State == gang.Succeeded || s.State == gang.Failed }
 
-// Of looks at a job, read by the reader of its kind, and at pods, of which it picks those of the job. A job's own condition
-// Running=True is not enough for the state Running: operators set it as soon as one worker runs.
-func Of(r gang.JobReader, job gang.Job, pods []*corev1.Pod) Summary {
-	s := Summary{Members: Members(r, job, pods)}
-	s.Total = len(s.Members)
-	counts := map[State]int{}
-	for _, m := range s.Members {
-		counts[m.State]++
-		s.GPUs += m.GPUs
-		if m.Node() != "" || m.State == Succeeded {
+// Row is one member at a glance.
+type Row struct {
+	gang.Member
+	// GPUs is what the member requests.
+	GPUs int64
+	// Reason says why the member does not run; empty if it does.
+	Reason string
+	// Main is the container that does the work.
+	Main string
+}
+
+// Rows are the members of a job with pods, of which it picks those of the job. Their roles are in lower case, as pods' names and labels have
+// them.
+func Rows(job *gang.Job, pods []*corev1.Pod) []Row { return rows(gangOf(job, pods)) }
+
+func rows(g *gang.Gang) []Row {
+	all := make([]Row, 0, len(g.Members))
+	for _, m := range g.Members {
+		r := Row{Member: m, Reason: reasonOf(m)}
+		if role := g.RoleByName(m.Role); role != nil {
+			r.GPUs, r.Main = request.GPUs(request.Of(role.Template.Spec)), role.Main
+		}
+		r.Role = strings.ToLower(m.Role)
+		all = append(all, r)
+	}
+	return all
+}
+
+// Of is the summary of a job with pods, of which it picks those of the job.
+func Of(job *gang.Job, pods []*corev1.Pod) Summary {
+	g := gangOf(job, pods)
+	s := Summary{
+		State: gang.StateOf(g), Rows: rows(g), Ready: int(g.Count(gang.Running)), Total: len(g.Members), MinAvailable: int(g.Min),
+		Dialect: g.Named.Dialect, Group: g.Named.Name, Scheduler: schedulerOf(job),
+	}
+	for _, r := range s.Rows {
+		s.GPUs += r.GPUs
+		if r.Node() != "" || r.State == gang.Succeeded {
 			s.Bound++
 		}
 	}
-	s.Ready = counts[Running]
-	s.gang(job)
-	s.judge(job, counts)
+	s.Reason = s.reason(job)
 	return s
 }
 
-// gang reads how the job is to be scheduled from the template of its first role: operators and gangctl mark all alike.
-func (s *Summary) gang(job gang.Job) {
-	s.MinAvailable = s.Total
-	s.Scheduler = corev1.DefaultSchedulerName
-	if job.MinMember != nil {
-		s.MinAvailable = int(*job.MinMember)
-	}
-	if len(job.Roles) == 0 {
-		return
-	}
-	template := &job.Roles[0].Template
-	s.Scheduler = cmp.Or(template.Spec.SchedulerName, s.Scheduler)
-	s.Dialect, s.Group = GangOf(job)
-	if s.Dialect == gang.Labels {
-		if n, err := labels.MinAvailable(template); err == nil {
-			s.MinAvailable = int(n)
+// gangOf is the gang of a job as far as the job and its pods tell: group objects are not read.
+func gangOf(job *gang.Job, pods []*corev1.Pod) *gang.Gang {
+	var own []*corev1.Pod
+	for _, pod := range pods {
+		if job.Owns(pod) {
+			own = append(own, pod)
 		}
 	}
+	members := gang.Assemble(job, own, nil)
+	return gang.New(job, members, declared(job), nil)
 }
 
-// GangOf is the gang that the members of a job are in, and the dialect that says so; both are empty if none does. Where several
-// dialects read the same marks, it is the one that the job's scheduler reads, or else the one that has no other.
-func GangOf(job gang.Job) (d gang.Dialect, name string) {
-	if len(job.Roles) == 0 {
-		return "", ""
+// declared is what the template of a job says of its gang: operators and gangctl label and annotate the pods of all roles alike.
+func declared(job *gang.Job) gang.Declared {
+	key, ok := dialect.OfTemplate(job)
+	if !ok {
+		return gang.Declared{}
 	}
-	template := job.Roles[0].Template
-	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
-	best := -2
-	for _, r := range dialect.Readers() {
-		group, ok := r.GroupOf(pod)
-		affinity := dialect.Affinity(r, pod.Spec.SchedulerName)
-		if ok && (affinity > best || affinity == best && r.Dialect == gang.Labels) {
-			d, name, best = r.Dialect, group, affinity
+	d := gang.Declared{Named: key}
+	if reader, ok := dialect.ReaderOf(key.Dialect); ok && reader.FromPods != nil {
+		if declaration, err := reader.FromPods(key, gang.PodsOf(job, nil)); err == nil {
+			d.Decl = &declaration
 		}
 	}
-	return d, name
+	return d
 }
 
-func (s *Summary) judge(job gang.Job, counts map[State]int) {
+// schedulerOf is the schedulerName in the template of the first role.
+func schedulerOf(job *gang.Job) string {
+	if len(job.Roles) == 0 {
+		return corev1.DefaultSchedulerName
+	}
+	return cmp.Or(job.Roles[0].Template.Spec.SchedulerName, corev1.DefaultSchedulerName)
+}
+
+// reason says why a job does not run; empty if it does.
+func (s *Summary) reason(job *gang.Job) string {
 	switch {
 	case job.End != nil && job.End.Failed:
-		s.State, s.Reason = Failed, cmp.Or(job.End.Message, job.End.Reason)
-		return
+		return cmp.Or(job.End.Message, job.End.Reason)
 	case job.End != nil:
-		s.State = Succeeded
-		return
-	case job.Suspended:
-		s.State, s.Reason = Suspended, "suspended"
-		return
+		return ""
+	case s.State == gang.Suspended:
+		return "suspended"
+	case s.State == gang.Running && s.alive() == s.Total:
+		return ""
 	}
-	alive := counts[Running] + counts[Succeeded]
-	troubled := counts[Failed] + counts[Terminating]
-	switch {
-	case s.Total > 0 && alive == s.Total:
-		s.State = Running
-		return
-	case s.MinAvailable < s.Total && alive >= s.MinAvailable && troubled == 0:
-		s.State = Running // an elastic gang above its minimum; the reason says what the others wait for
-	case s.Bound == 0 && troubled == 0:
-		s.State = Pending
-	case s.Bound == s.Total && troubled == 0 && !s.crashing():
-		s.State = Starting
-	case troubled > 0 || s.crashing() || (alive > 0 && s.stuck()):
-		s.State = Degraded
-	default:
-		s.State = Starting
-	}
-	s.Reason = s.firstReason(counts)
+	return s.firstReason()
 }
 
-// crashing reports whether a member has run before and is waiting to be started again.
-func (s *Summary) crashing() bool {
-	for _, m := range s.Members {
-		if m.State != Starting {
-			continue
-		}
-		for _, c := range m.Pod.Status.ContainerStatuses {
-			if c.RestartCount > 0 {
-				return true
-			}
-		}
-	}
-	return false
-}
+// alive is how many members run or have succeeded.
+func (s *Summary) alive() int { return s.count(gang.Running) + s.count(gang.Succeeded) }
 
-// stuck reports whether a member has no pod, or one that its scheduler has refused. One that no scheduler has looked at is
-// on its way: members of a gang get their nodes together, but not in the same instant.
-func (s *Summary) stuck() bool {
-	for _, m := range s.Members {
-		if m.State == Missing || (m.State == Pending && refusal(m.Pod) != nil) {
-			return true
+func (s *Summary) count(state gang.State) int {
+	n := 0
+	for _, r := range s.Rows {
+		if r.State == state {
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 // firstReason is that of the member in the worst state, named unless the whole gang shares it.
-func (s *Summary) firstReason(counts map[State]int) string {
+func (s *Summary) firstReason() string {
 	if s.Total == 0 {
 		return "the job asks for no members"
 	}
-	if counts[Missing] == s.Total {
+	if s.count(gang.Missing) == s.Total {
 		return "no pods yet"
 	}
-	if s.Bound == 0 && counts[Pending] > 0 {
+	if s.Bound == 0 && s.count(gang.Pending)+s.count(gang.Gated) > 0 {
 		return s.pendingReason()
 	}
-	for _, state := range []State{Failed, Terminating, Pending, Starting, Missing} {
-		for _, m := range s.Members {
+	for _, state := range []gang.State{gang.Failed, gang.Terminating, gang.Pending, gang.Gated, gang.Starting, gang.Missing} {
+		for _, m := range s.Rows {
 			if m.State == state && m.Reason != "" {
 				return m.Name() + ": " + m.Reason
 			}
@@ -195,11 +170,11 @@ func (s *Summary) firstReason(counts map[State]int) string {
 // pendingReason is what the scheduler says of a gang of which no member has a place. It says the same of all members, or of
 // most that their gang cannot start, and of the one that did not fit what the nodes lack: that one is worth reading.
 func (s *Summary) pendingReason() string {
-	var first, telling *Member
+	var first, telling *Row
 	same := true
-	for i := range s.Members {
-		m := &s.Members[i]
-		if m.State != Pending {
+	for i := range s.Rows {
+		m := &s.Rows[i]
+		if m.State != gang.Pending && m.State != gang.Gated {
 			continue
 		}
 		if first == nil {

@@ -114,7 +114,7 @@ func TestMembersAreSorted(t *testing.T) {
 	job := &kubeflowv1.TFJob{}
 	job.Spec.TFReplicaSpecs = map[kubeflowv1.ReplicaType]*kubeflowv1.ReplicaSpec{"Evaluator": {}, "Worker": {Replicas: &two}, "PS": {}, "Chief": {}, "Zebra": {}, "Ape": nil}
 	var names []string
-	for _, m := range of(t, job, nil).Members {
+	for _, m := range of(t, job, nil).Rows {
 		names = append(names, m.Name())
 	}
 	if got, want := fmt.Sprint(names), "[chief-0 ps-0 worker-0 worker-1 evaluator-0 zebra-0]"; got != want {

@@ -7,42 +7,33 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// memberState says how one member is, and why it does not run.
-func memberState(pod *corev1.Pod) (State, string) {
-	switch {
-	case pod == nil:
-		return Missing, "no pod"
-	case pod.Status.Phase == corev1.PodSucceeded:
-		return Succeeded, ""
-	case pod.Status.Phase == corev1.PodFailed:
-		return Failed, failedReason(pod)
-	case pod.DeletionTimestamp != nil:
-		return Terminating, "being deleted"
-	case pod.Spec.NodeName == "":
-		return Pending, unscheduledReason(pod)
-	case pod.Status.Phase == corev1.PodRunning && isReady(pod):
-		return Running, ""
-	case pod.Status.Phase == corev1.PodRunning:
-		return Starting, cmp.Or(waitingReason(pod), "not ready")
-	default:
-		return Starting, waitingReason(pod)
-	}
-}
-
-func isReady(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
+// reasonOf says why a member does not run; empty if it does, or has.
+func reasonOf(m gang.Member) string {
+	switch m.State {
+	case gang.Missing:
+		return "no pod"
+	case gang.Failed:
+		return failedReason(m.Pod)
+	case gang.Terminating:
+		return "being deleted"
+	case gang.Pending, gang.Gated:
+		return unscheduledReason(m.Pod)
+	case gang.Starting:
+		if m.Pod.Status.Phase == corev1.PodRunning {
+			return cmp.Or(waitingReason(m.Pod), "not ready")
 		}
+		return waitingReason(m.Pod)
 	}
-	return true // no kubelet leaves it out, but a simulated one may
+	return ""
 }
 
 // unscheduledReason is what the scheduler wrote on a pod that has no node.
 func unscheduledReason(pod *corev1.Pod) string {
-	if c := refusal(pod); c != nil {
+	if c := gang.Refusal(pod); c != nil {
 		return cmp.Or(ownWords(c.Message), c.Reason)
 	}
 	return fmt.Sprintf("no word from scheduler %q yet", cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName))
@@ -58,16 +49,6 @@ func ownWords(message string) string {
 		return strings.TrimSuffix(m[1], ".")
 	}
 	return message
-}
-
-// refusal is the condition in which a scheduler says that it has no place for the pod, or nil.
-func refusal(pod *corev1.Pod) *corev1.PodCondition {
-	for i, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return &pod.Status.Conditions[i]
-		}
-	}
-	return nil
 }
 
 // waitingReason is why the first container that waits does so: ContainerCreating, ImagePullBackOff, CrashLoopBackOff, …

@@ -1,0 +1,116 @@
+package gang
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// State is how a gang or one of its members is, written as pods' phases are.
+type State string
+
+// The states of a gang; all but Suspended and Degraded are also states of a member.
+const (
+	Pending   State = "Pending"   // no member has a node; a member has none
+	Starting  State = "Starting"  // members have nodes, but do not all run and are Ready yet
+	Running   State = "Running"   // the gang runs: all of its members, or its minimum; a member runs and is Ready
+	Degraded  State = "Degraded"  // some members run while others cannot
+	Succeeded State = "Succeeded" // ended well
+	Failed    State = "Failed"    // ended badly; of a member: and was not replaced
+	Suspended State = "Suspended" // set aside by its owner or a queue
+)
+
+// Further states of a member.
+const (
+	Missing     State = "Missing"     // it has no pod
+	Gated       State = "Gated"       // a scheduling gate holds its pod
+	Terminating State = "Terminating" // its pod is being deleted
+	Lost        State = "Lost"        // its node is gone or not Ready
+)
+
+func memberState(pod *corev1.Pod, nodeLost func(string) bool) State {
+	switch {
+	case pod == nil:
+		return Missing
+	case pod.Status.Phase == corev1.PodSucceeded:
+		return Succeeded
+	case pod.Status.Phase == corev1.PodFailed:
+		return Failed
+	case pod.DeletionTimestamp != nil:
+		return Terminating
+	case pod.Spec.NodeName == "" && len(pod.Spec.SchedulingGates) > 0:
+		return Gated
+	case pod.Spec.NodeName == "":
+		return Pending
+	case nodeLost != nil && nodeLost(pod.Spec.NodeName):
+		return Lost
+	case pod.Status.Phase == corev1.PodRunning && ready(pod):
+		return Running
+	}
+	return Starting
+}
+
+// ready reports the Ready condition. A simulated kubelet may leave it out; then a pod is ready whose containers neither wait nor have
+// ended badly.
+func ready(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return !slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+		return s.State.Waiting != nil || s.State.Terminated != nil && s.State.Terminated.ExitCode != 0
+	})
+}
+
+// StateOf is how a gang is. A job's own condition Running=True is not enough for Running: operators set it as soon as one worker
+// runs. Members of a gang get their nodes together, but not in the same instant: a gang of which some run is Degraded only if
+// something stands in the way of the others.
+func StateOf(g *Gang) State {
+	switch {
+	case g.End != nil && g.End.Failed:
+		return Failed
+	case g.End != nil:
+		return Succeeded
+	case g.Suspended:
+		return Suspended
+	}
+	total := int32(len(g.Members))
+	alive, bound := g.Count(Running, Succeeded), g.Count(Starting, Running, Succeeded)
+	troubled := g.Count(Failed, Terminating, Lost) > 0
+	switch {
+	case total > 0 && alive == total:
+		return Running
+	case g.Min < total && alive >= g.Min && alive > 0 && !troubled:
+		return Running // an elastic gang above its minimum
+	case bound == 0 && !troubled:
+		return Pending
+	case troubled || g.crashing() || alive > 0 && g.stuck():
+		return Degraded
+	}
+	return Starting
+}
+
+// crashing reports whether a member has run before and is waiting to be started again.
+func (g *Gang) crashing() bool {
+	return slices.ContainsFunc(g.Members, func(m Member) bool {
+		return m.State == Starting && slices.ContainsFunc(m.Pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.RestartCount > 0 })
+	})
+}
+
+// stuck reports whether a member has no pod, or one that its scheduler has refused. One that no scheduler has looked at is on its way.
+func (g *Gang) stuck() bool {
+	return slices.ContainsFunc(g.Members, func(m Member) bool {
+		return m.State == Missing || m.State == Gated || m.State == Pending && Refusal(m.Pod) != nil
+	})
+}
+
+// Refusal is the condition in which a scheduler reports that it has no place for a pod; nil without one.
+func Refusal(pod *corev1.Pod) *corev1.PodCondition {
+	for i, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
