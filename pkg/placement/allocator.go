@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
@@ -39,7 +38,7 @@ func (c *Cluster) allocator() (structured.Allocator, error) {
 		for _, n := range c.nodes {
 			for _, p := range n.info.Pods {
 				if pod := p.GetPod(); a.err == nil && len(pod.Spec.ResourceClaims) > 0 && strings.HasPrefix(string(pod.UID), memberUID) {
-					a.settle(c, n.obj, pod)
+					a.allocateFor(c, n.obj, pod)
 				}
 			}
 		}
@@ -60,9 +59,9 @@ func (c *Cluster) newAllocator(taken sets.Set[structured.DeviceID]) (structured.
 	return allocator, nil
 }
 
-// settle takes the devices of a member that a what-if has placed.
-func (a *allocation) settle(c *Cluster, n *corev1.Node, pod *corev1.Pod) {
-	results, err := a.allocator.Allocate(context.Background(), n, numbered(c.devices(pod).own, pod.Name))
+// allocateFor takes the devices of a member that a what-if has placed.
+func (a *allocation) allocateFor(c *Cluster, n *corev1.Node, pod *corev1.Pod) {
+	results, err := a.allocator.Allocate(context.Background(), n, copiesFor(c.devicesOf(pod).own, pod.Name))
 	if err != nil {
 		return // the check of the next pod meets the same error and reports it
 	}
@@ -109,21 +108,4 @@ func (l deviceClasses) Get(name string) (*resourceapi.DeviceClass, error) {
 		return class, nil
 	}
 	return nil, fmt.Errorf("DeviceClass %s not found", name)
-}
-
-// claimsNotModelled names what the resource claims of a pod ask for and this package does not evaluate.
-func (c *Cluster) claimsNotModelled(pod *corev1.Pod) []string {
-	d := c.devices(pod)
-	var out []string
-	if len(d.own) > 0 && slices.ContainsFunc(c.objects.ResourceSlices, func(s *resourceapi.ResourceSlice) bool { return s.Spec.NodeName == nil }) {
-		out = append(out, "devices that several nodes share")
-	}
-	return out
-}
-
-// limitsVolumes tells whether a node limits the volumes of some driver.
-func limitsVolumes(n *storagev1.CSINode) bool {
-	return slices.ContainsFunc(n.Spec.Drivers, func(d storagev1.CSINodeDriver) bool {
-		return d.Allocatable != nil && d.Allocatable.Count != nil
-	})
 }

@@ -7,34 +7,55 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
+// Objects are the API objects of a snapshot. Their order does not matter and they are never changed. A Cluster keeps
+// pointers to them, so the caller must not change them either.
+type Objects struct {
+	// Nodes are all nodes; of two with the same name the last counts.
+	Nodes []*corev1.Node
+	// Pods are the pods of all namespaces. Those that are bound (spec.nodeName) and neither Succeeded nor Failed use
+	// resources, also while they terminate; the others are ignored.
+	Pods []*corev1.Pod
+	// Namespaces are needed for pod affinity terms with a namespaceSelector.
+	Namespaces []*corev1.Namespace
+
+	PersistentVolumes      []*corev1.PersistentVolume
+	PersistentVolumeClaims []*corev1.PersistentVolumeClaim
+	StorageClasses         []*storagev1.StorageClass
+	CSINodes               []*storagev1.CSINode
+	CSIDrivers             []*storagev1.CSIDriver
+	VolumeAttachments      []*storagev1.VolumeAttachment
+
+	ResourceClaims         []*resourceapi.ResourceClaim
+	ResourceClaimTemplates []*resourceapi.ResourceClaimTemplate
+	ResourceSlices         []*resourceapi.ResourceSlice
+	DeviceClasses          []*resourceapi.DeviceClass
+}
+
 // Cluster is an immutable snapshot of nodes, the pods on them and what their placement depends on. It is safe for
 // concurrent use.
 type Cluster struct {
-	objects *Objects // everything but nodes and pods, which are in nodes
-	names   *names
-	nodes   []*node // ordered by name
-	byName  map[string]int
-	where   where
-	store   *store
+	objects  *Objects // everything but nodes and pods, which are in nodes
+	names    *names
+	nodes    []*node // ordered by name
+	byName   map[string]int
+	podNodes podNodes
+	store    *store
 
 	allocation allocation
 }
 
-// node is one node with its pods. It is never changed once it is in a Cluster, so copies of a Cluster share it.
-type node struct {
-	obj         *corev1.Node
-	info        *framework.NodeInfo
-	alloc, used vector
-}
-
 // NewCluster builds a snapshot.
 func NewCluster(objects Objects) *Cluster {
-	c := &Cluster{objects: &objects, names: newNames(), byName: map[string]int{}, where: where{all: make(map[types.UID]string, len(objects.Pods))}, store: &store{}}
+	c := &Cluster{objects: &objects, names: newNames(), byName: map[string]int{}, podNodes: podNodes{all: make(map[types.UID]string, len(objects.Pods))}, store: &store{}}
 	unique := map[string]*corev1.Node{}
 	for _, n := range objects.Nodes {
 		unique[n.Name] = n
@@ -54,7 +75,7 @@ func NewCluster(objects Objects) *Cluster {
 		infos = infos[:0] // a node copies them
 		for _, p := range on {
 			infos = append(infos, parsed.of(p))
-			c.where.all[podID(p)] = name
+			c.podNodes.all[podID(p)] = name
 		}
 		c.byName[name] = len(c.nodes)
 		n := newNode(unique[name], infos)
@@ -68,6 +89,69 @@ func NewCluster(objects Objects) *Cluster {
 	}
 	c.number()
 	return c
+}
+
+// FromNodeInfos builds a snapshot from that of a running scheduler, with the pods that it has assumed. Nodes whose generation is
+// that of the previous snapshot are taken over from there, so that the cost is that of what changed; previous may be nil. rest
+// holds what a pod's volumes and claims refer to (its Nodes and Pods are not looked at); passing the same pointer again keeps what
+// was prepared from it.
+//
+// The NodeInfos are copied: the scheduler may go on changing its own.
+func FromNodeInfos(previous *Cluster, nodes []fwk.NodeInfo, rest *Objects) *Cluster {
+	c := &Cluster{objects: rest, names: newNames(), podNodes: podNodes{all: map[types.UID]string{}}, byName: map[string]int{}, store: &store{}}
+	if previous != nil {
+		c.names = previous.names
+		if previous.objects == rest {
+			c.store = previous.store
+		}
+	}
+	sorted := slices.Clone(nodes)
+	slices.SortFunc(sorted, func(a, b fwk.NodeInfo) int { return cmp.Compare(a.Node().Name, b.Node().Name) })
+	same := previous != nil && len(previous.nodes) == len(sorted)
+	for i, info := range sorted {
+		name := info.Node().Name
+		same = same && previous.nodes[i].obj.Name == name
+		c.byName[name] = i
+		c.nodes = append(c.nodes, previous.reuse(info))
+	}
+	if same { // positions are as before, so only pods of changed nodes move
+		c.byName, c.podNodes.all = previous.byName, maps.Clone(previous.podNodes.all)
+		maps.Copy(c.podNodes.all, previous.podNodes.more)
+	}
+	for i, n := range c.nodes {
+		if same && n == previous.nodes[i] {
+			continue
+		}
+		if same {
+			for _, p := range previous.nodes[i].info.Pods {
+				delete(c.podNodes.all, podID(p.GetPod()))
+			}
+		}
+	}
+	for i, n := range c.nodes {
+		if same && n == previous.nodes[i] {
+			continue
+		}
+		for _, p := range n.info.Pods {
+			c.podNodes.all[podID(p.GetPod())] = n.obj.Name
+		}
+	}
+	c.number()
+	return c
+}
+
+// reuse returns the node of the snapshot for a NodeInfo that has not changed since, or a new one.
+func (c *Cluster) reuse(info fwk.NodeInfo) *node {
+	if c != nil {
+		if i, ok := c.byName[info.Node().Name]; ok && c.nodes[i].info.Generation == info.GetGeneration() {
+			return c.nodes[i]
+		}
+	}
+	copied, _ := info.Snapshot().(*framework.NodeInfo)
+	if copied == nil { // another implementation of the interface: build ours from its pods
+		return newNode(info.Node(), info.GetPods())
+	}
+	return &node{obj: info.Node(), info: copied}
 }
 
 // number gives every resource of the nodes a position and fills the vectors of the nodes that have none yet.
@@ -86,50 +170,13 @@ func (c *Cluster) number() {
 	}
 }
 
-func newNode(obj *corev1.Node, pods []fwk.PodInfo) *node {
-	info := framework.NewNodeInfo()
-	info.SetNode(obj)
-	info.Pods = make([]fwk.PodInfo, 0, len(pods))
-	for _, p := range pods {
-		info.AddPodInfo(p)
+// place gives the nodes their positions, by name.
+func (c *Cluster) place() {
+	slices.SortFunc(c.nodes, func(a, b *node) int { return cmp.Compare(a.obj.Name, b.obj.Name) })
+	c.byName = make(map[string]int, len(c.nodes))
+	for i, n := range c.nodes {
+		c.byName[n.obj.Name] = i
 	}
-	return &node{obj: obj, info: info}
-}
-
-// holding is the same node with other pods: what depends on the node alone is not worked out again.
-func (n *node) holding(pods []fwk.PodInfo) *node {
-	info := *n.info
-	info.Pods = make([]fwk.PodInfo, 0, len(pods))
-	info.PodsWithAffinity, info.PodsWithRequiredAntiAffinity, info.PodsWithRequiredNonHostScopedAntiAffinity = nil, nil, nil
-	info.Requested, info.NonZeroRequested = &framework.Resource{}, &framework.Resource{}
-	info.UsedPorts, info.PVCRefCounts = fwk.HostPortInfo{}, map[string]int{}
-	for _, p := range pods {
-		info.AddPodInfo(p)
-	}
-	return &node{obj: n.obj, info: &info}
-}
-
-// podInfo parses a pod. Affinity terms that do not parse are left out, as in the scheduler.
-func podInfo(p *corev1.Pod) *framework.PodInfo {
-	info, _ := framework.NewPodInfo(p)
-	return info
-}
-
-// Holds tells whether a pod uses resources of a node: it is bound and has neither succeeded nor failed.
-func Holds(p *corev1.Pod) bool {
-	return p.Spec.NodeName != "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
-}
-
-// podID is the pod's UID, or its namespace and name where it has none.
-func podID(p *corev1.Pod) types.UID {
-	if p.UID != "" {
-		return p.UID
-	}
-	return types.UID(p.Namespace + "/" + p.Name)
-}
-
-func comparePods(a, b *corev1.Pod) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
 // Nodes returns the nodes, ordered by name.
@@ -161,4 +208,120 @@ func (c *Cluster) PodsOn(name string) []*corev1.Pod {
 	}
 	slices.SortFunc(out, comparePods)
 	return out
+}
+
+// Free returns what is left of a node: allocatable less what its pods are charged, `pods` included. Amounts are negative
+// on an overcommitted node. It is nil for an unknown node.
+func (c *Cluster) Free(node string) corev1.ResourceList {
+	i, ok := c.byName[node]
+	if !ok {
+		return nil
+	}
+	n := c.nodes[i]
+	out := corev1.ResourceList{}
+	for pos, name := range c.names.list {
+		if alloc, used := n.alloc.at(pos), n.used.at(pos); alloc != 0 || used != 0 {
+			out[name] = Quantity(name, alloc-used)
+		}
+	}
+	return out
+}
+
+// Total returns what a node has in all, allocatable of the resources that this package counts. It is nil for an unknown node.
+func (c *Cluster) Total(node string) corev1.ResourceList {
+	i, ok := c.byName[node]
+	if !ok {
+		return nil
+	}
+	out := corev1.ResourceList{}
+	for pos, name := range c.names.list {
+		if alloc := c.nodes[i].alloc.at(pos); alloc != 0 {
+			out[name] = Quantity(name, alloc)
+		}
+	}
+	return out
+}
+
+// Unused is how much of a resource is left on all nodes together, whether or not any pod may use them, in the unit of Quantity.
+// Nodes that are overcommitted count as full.
+func (c *Cluster) Unused(name corev1.ResourceName) int64 {
+	pos, known := c.names.index[name]
+	if !known {
+		return 0
+	}
+	var sum int64
+	for _, n := range c.nodes {
+		sum += max(0, n.alloc.at(pos)-n.used.at(pos))
+	}
+	return sum
+}
+
+// podNodes tells the node of each bound pod, by name: positions change when nodes come and go, names do not, so that what-if
+// copies of a Cluster share it. Pods that a what-if took away, alone or with their node, stay known.
+type podNodes struct {
+	all map[types.UID]string
+	// more are the pods that what-ifs added, or put elsewhere; few.
+	more map[types.UID]string
+}
+
+// of returns the name of the node that a pod is or was on.
+func (w podNodes) of(uid types.UID) (node string, known bool) {
+	if node, known = w.more[uid]; known {
+		return node, true
+	}
+	node, known = w.all[uid]
+	return node, known
+}
+
+// with returns a copy with the pods on the nodes of their spec.
+func (w podNodes) with(pods []*corev1.Pod) podNodes {
+	more := make(map[types.UID]string, len(w.more)+len(pods))
+	maps.Copy(more, w.more)
+	for _, p := range pods {
+		more[podID(p)] = p.Spec.NodeName
+	}
+	return podNodes{all: w.all, more: more}
+}
+
+// position returns the position of the node that a pod is or was on; ok is false for a pod that is not known, or whose node a
+// what-if took away.
+func (c *Cluster) position(uid types.UID) (at int, ok bool) {
+	node, known := c.podNodes.of(uid)
+	if !known {
+		return 0, false
+	}
+	at, ok = c.byName[node]
+	return at, ok
+}
+
+// gone reports whether a pod was bound and is not any more.
+func (c *Cluster) gone(uid types.UID) bool {
+	if _, known := c.podNodes.of(uid); !known {
+		return false
+	}
+	at, ok := c.position(uid)
+	return !ok || !c.nodes[at].holds(uid)
+}
+
+// namespaceLabels returns the labels of a namespace, nil if it is not known.
+func (c *Cluster) namespaceLabels(name string) labels.Set {
+	for _, ns := range c.objects.Namespaces {
+		if ns.Name == name {
+			return ns.Labels
+		}
+	}
+	return nil
+}
+
+// find returns the object of that name, nil if there is none.
+func find[T any, P interface {
+	*T
+	metav1.Object
+}](list []P, namespace, name string) P {
+	for _, o := range list {
+		if o.GetName() == name && o.GetNamespace() == namespace {
+			return o
+		}
+	}
+	return nil
 }

@@ -67,7 +67,7 @@ func TestMatrixAgreesWithUpstreamPlugins(t *testing.T) {
 			pod := randomPod(r, role.Pod)
 			m := c.Matrix(pod)
 			for words, plugin := range plugins {
-				ask := c.asked(plugin, pod)
+				ask := c.filterFor(plugin, pod)
 				for at, n := range c.nodes {
 					reason := ""
 					if ask != nil {
@@ -82,7 +82,7 @@ func TestMatrixAgreesWithUpstreamPlugins(t *testing.T) {
 				}
 			}
 			// Cordon, NotReady and Taint split what two plugins say together.
-			cordon, taints := c.asked(plugins["unschedulable"], pod), c.asked(plugins["taints"], pod)
+			cordon, taints := c.filterFor(plugins["unschedulable"], pod), c.filterFor(plugins["taints"], pod)
 			for at, n := range c.nodes {
 				want := cordon(n) != "" || taints(n) != ""
 				if got := judged(m.Rows[at], "cordon notReady taint"); got != want {

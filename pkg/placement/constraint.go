@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Constraint is the stable, lower-case word for one rule by which a node rejects a pod. A shortage is `resource:<name>`.
+// Constraint is the stable, lower-case name of one rule by which a node rejects a pod. A shortage is `resource:<name>`.
 type Constraint string
 
 // Constraints are a set of constraints, for example those that a what-if ignores.
 type Constraints = sets.Set[Constraint]
 
-// The constraints. Resource gives the word for a resource.
+// The constraints. Resource gives that of a resource.
 const (
 	// Pods: the node's pod slots (allocatable `pods`) are used up.
 	Pods Constraint = "pods"
@@ -50,7 +50,7 @@ const (
 	// VolumeClaim: a claim is missing, lost, unbound in class mode Immediate, or a ReadWriteOncePod one in use. It rejects
 	// the pod from every node.
 	VolumeClaim Constraint = "volumeClaim"
-	// DRADevices: the devices that the pod's resource claims ask for cannot be allocated on the node.
+	// DRADevices: the devices that the pod's resource claims request cannot be allocated on the node.
 	DRADevices Constraint = "draDevices"
 	// Topology: the node is outside the topology domain that the gang must share. Place uses it, Matrix does not.
 	Topology Constraint = "topology"
@@ -58,7 +58,7 @@ const (
 
 const resourcePrefix = "resource:"
 
-// Resource returns the constraint word of a shortage of a resource; of `pods`, which is a resource too, it is Pods.
+// Resource returns the constraint of a shortage of a resource; of `pods`, which is a resource too, it is Pods.
 func Resource(name corev1.ResourceName) Constraint {
 	if name == corev1.ResourcePods {
 		return Pods

@@ -3,20 +3,103 @@ package placement
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// allocated rejects nodes on which the pod's devices cannot be had.
-func (c *Cluster) allocated(pod *corev1.Pod) check {
-	d := c.devices(pod)
+// podDevices is what a pod requests by resource claims.
+type podDevices struct {
+	own     []*resourceapi.ResourceClaim // not allocated; every member has its own
+	shared  []*resourceapi.ResourceClaim // not allocated; all members use the same one
+	fixed   []*resourceapi.ResourceClaim // allocated already
+	problem string                       // why no device can be allocated at all
+}
+
+func (d podDevices) none() bool {
+	return len(d.own)+len(d.shared)+len(d.fixed) == 0 && d.problem == ""
+}
+
+// devicesOf looks up the resource claims of a pod. A claim that is not made yet is as its template says.
+func (c *Cluster) devicesOf(pod *corev1.Pod) podDevices {
+	var d podDevices
+	for _, ref := range pod.Spec.ResourceClaims {
+		name, made := "", ref.ResourceClaimName != nil
+		if made {
+			name = *ref.ResourceClaimName
+		}
+		for _, s := range pod.Status.ResourceClaimStatuses {
+			if s.Name == ref.Name && s.ResourceClaimName != nil && !made {
+				name = *s.ResourceClaimName
+			}
+		}
+		claim := find(c.objects.ResourceClaims, pod.Namespace, name)
+		switch {
+		case claim != nil && claim.DeletionTimestamp != nil:
+			d.problem = fmt.Sprintf("ResourceClaim %s is being deleted", name)
+		case claim != nil && claim.Status.Allocation != nil && c.inUse(claim):
+			d.fixed = append(d.fixed, claim)
+		case claim != nil && made:
+			d.shared = append(d.shared, claim)
+		case claim != nil:
+			d.own = append(d.own, claim)
+		case made:
+			d.problem = fmt.Sprintf("ResourceClaim %s not found", name)
+		case ref.ResourceClaimTemplateName != nil:
+			template := find(c.objects.ResourceClaimTemplates, pod.Namespace, *ref.ResourceClaimTemplateName)
+			if template == nil {
+				d.problem = fmt.Sprintf("ResourceClaimTemplate %s not found", *ref.ResourceClaimTemplateName)
+				continue
+			}
+			own := &resourceapi.ResourceClaim{Spec: template.Spec.Spec}
+			own.Namespace, own.Name = pod.Namespace, pod.Name+"-"+ref.Name
+			d.own = append(d.own, own)
+		}
+	}
+	return d
+}
+
+// inUse reports whether the devices of an allocated claim are taken: not if all pods that it is reserved for are gone by a what-if.
+func (c *Cluster) inUse(claim *resourceapi.ResourceClaim) bool {
+	return len(claim.Status.ReservedFor) == 0 || slices.ContainsFunc(claim.Status.ReservedFor, func(r resourceapi.ResourceClaimConsumerReference) bool {
+		return !c.gone(r.UID)
+	})
+}
+
+// copiesFor returns copies of claims that the allocator tells apart.
+func copiesFor(claims []*resourceapi.ResourceClaim, member string) []*resourceapi.ResourceClaim {
+	out := make([]*resourceapi.ResourceClaim, 0, len(claims))
+	for i, k := range claims {
+		k = k.DeepCopy()
+		k.Name = fmt.Sprintf("%s-%s-%d", k.Name, member, i)
+		k.UID = types.UID(k.Namespace + "/" + k.Name)
+		k.Status = resourceapi.ResourceClaimStatus{}
+		out = append(out, k)
+	}
+	return out
+}
+
+// unmodelledClaims names what the resource claims of a pod request and this package does not evaluate.
+func (c *Cluster) unmodelledClaims(pod *corev1.Pod) []string {
+	d := c.devicesOf(pod)
+	var out []string
+	if len(d.own) > 0 && slices.ContainsFunc(c.objects.ResourceSlices, func(s *resourceapi.ResourceSlice) bool { return s.Spec.NodeName == nil }) {
+		out = append(out, "devices that several nodes share")
+	}
+	return out
+}
+
+// deviceCheck rejects nodes on which the pod's devices cannot be had.
+func (c *Cluster) deviceCheck(pod *corev1.Pod) check {
+	d := c.devicesOf(pod)
 	if d.none() {
 		return nil
 	}
-	wanted := append(numbered(d.own, "0"), numbered(d.shared, "shared")...)
+	wanted := append(copiesFor(d.own, "0"), copiesFor(d.shared, "shared")...)
 	return func(n *node) []Violation {
 		reason := d.problem
 		if reason == "" {
@@ -29,7 +112,7 @@ func (c *Cluster) allocated(pod *corev1.Pod) check {
 			return nil
 		}
 		total, free := c.devicesOn(n.obj.Name)
-		return []Violation{{Constraint: DRADevices, Requested: asked(wanted), Available: free, Total: total, Detail: reason}}
+		return []Violation{{Constraint: DRADevices, Requested: deviceCount(wanted), Available: free, Total: total, Detail: reason}}
 	}
 }
 
@@ -73,8 +156,8 @@ func describeClaims(claims []*resourceapi.ResourceClaim) string {
 	return strings.Join(out, ", ")
 }
 
-// asked is how many devices claims ask for; requests for all devices, or for the first of several kinds, count as one.
-func asked(claims []*resourceapi.ResourceClaim) int64 {
+// deviceCount is how many devices claims request; requests for all devices, or for the first of several kinds, count as one.
+func deviceCount(claims []*resourceapi.ResourceClaim) int64 {
 	var sum int64
 	for _, k := range claims {
 		for _, r := range k.Spec.Devices.Requests {
@@ -86,4 +169,86 @@ func asked(claims []*resourceapi.ResourceClaim) int64 {
 		}
 	}
 	return sum
+}
+
+// deviceFit decides for how many members a candidate has devices, with the allocator of kube-scheduler.
+type deviceFit struct {
+	c      *Cluster
+	claims [][]*resourceapi.ResourceClaim // by role: those that every member has for itself
+	known  map[string]bool
+}
+
+// newDeviceFit looks up what the members request by resource claims; it is nil if they request nothing. A claim that exists by
+// name is for one member if only one uses it; what it means that several do is not modelled.
+func newDeviceFit(t *task) *deviceFit {
+	if t.opts.Ignore.Has(DRADevices) {
+		return nil
+	}
+	d := &deviceFit{c: t.c, claims: make([][]*resourceapi.ResourceClaim, len(t.roles)), known: map[string]bool{}}
+	pods, users := make([]podDevices, len(t.roles)), map[*resourceapi.ResourceClaim]int{}
+	for i, k := range t.roles {
+		pods[i] = t.c.devicesOf(k.rules.pod)
+		for _, claim := range pods[i].shared {
+			users[claim] += k.count
+		}
+	}
+	found := false
+	for i, of := range pods {
+		d.claims[i] = of.own
+		for _, claim := range of.shared {
+			if users[claim] == 1 {
+				d.claims[i] = append(d.claims[i], claim)
+			} else {
+				t.unmodelled[fmt.Sprintf("ResourceClaim %s, which members share, is not allocated yet", claim.Name)] = true
+			}
+		}
+		found = found || len(d.claims[i]) > 0
+	}
+	if !found {
+		return nil
+	}
+	return d
+}
+
+// limit limits the slots of a candidate to the devices that can be allocated.
+func (d *deviceFit) limit(s *candidate) {
+	if d == nil {
+		return
+	}
+	for i := range s.slots {
+		if len(d.claims[i]) == 0 || !s.ok[i] {
+			continue
+		}
+		counts := make(combination, len(s.slots))
+		n, _ := Largest(1, int64(s.slots[i]), func(n int64) bool {
+			counts[i] = int(n) - 1
+			return d.fits(s, counts, i)
+		})
+		if s.slots[i] = int(n); n == 0 {
+			s.ok[i] = false
+		}
+	}
+}
+
+// fits reports whether the devices of the members on a candidate and of one more of role i can be allocated together.
+func (d *deviceFit) fits(s *candidate, counts combination, i int) bool {
+	if d == nil || len(d.claims[i]) == 0 {
+		return true
+	}
+	key := fmt.Sprint(s.pos, counts, i)
+	if known, ok := d.known[key]; ok {
+		return known
+	}
+	var claims []*resourceapi.ResourceClaim
+	for j, n := range counts {
+		if j == i {
+			n++
+		}
+		for m := range n {
+			claims = append(claims, copiesFor(d.claims[j], fmt.Sprintf("%d-%d", j, m))...)
+		}
+	}
+	ok := d.c.refused(s.n, claims) == ""
+	d.known[key] = ok
+	return ok
 }

@@ -3,7 +3,8 @@
 //
 // It is pure: API objects in, values out; no I/O, no clock but the time budget of a search. A Cluster is an immutable
 // snapshot with cheap what-if copies. Matrix evaluates every constraint of every node independently, never stopping at the
-// first. Place finds a placement of the whole gang, or proves that there is none, and says which kind of proof it has.
+// first. Place finds a placement of the whole gang, or proves that there is none, and says which kind of proof it has. Lacking
+// measures what the role that is hardest to place does not find.
 //
 // The rules are those of the kube-scheduler plugins of the k8s.io/kubernetes version that the module requires: where an
 // upstream plugin or helper can be called, it is called, so that what explains is the code that schedules. Two rules are
@@ -12,10 +13,15 @@
 //
 // # How a gang is placed
 //
-// Members that matter to each other only by what they use of a node (amounts, host ports, anti-affinity by host name, devices)
-// are packed exactly: the counts that fit on several nodes are the sums of what fits on each, and a table over all counts holds
-// them. A required topology key, or affinity that ties all members to each other, makes that one packing a domain. Other
-// affinity, anti-affinity and spread across nodes is searched: members are placed one after the other, each where the scheduler
-// would accept it after the ones before, in every order that can make a difference; nodes and members that are alike count
-// once. Counting bounds prove most gangs too large before any search.
+//  1. newTask parses the roles, and findConstraints the constraints between members: on one node (samenode.go) and across nodes
+//     (crossnode.go, interpodaffinity.go, spread.go). Most gangs have none.
+//  2. findCandidates evaluates every node on its own: which roles it takes, and how many members of each.
+//  3. Volumes that members share are tried one after the other (sharedvolumes.go), and so are the domains of a topology key that
+//     all members have to share (place.go).
+//  4. countingBound compares what the candidates have with the least that the gang needs. It rules most gangs out that do not fit.
+//  5. pack looks at each node alone: greedily at first, then exactly. What fits on several nodes is the sum of what fits on each,
+//     and a table over all counts of members holds these sums (dp.go).
+//  6. Only if members matter to each other across nodes, search places them one after the other, each where the scheduler would
+//     accept it after the ones before (partial.go), in every order that can make a difference. Candidates and members that are
+//     alike count once.
 package placement

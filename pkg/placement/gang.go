@@ -1,13 +1,16 @@
 package placement
 
 import (
+	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
-// Role is a class of identical members that have no node yet.
+// Role is a role of identical members that have no node yet.
 type Role struct {
 	// Name tells the roles of a gang apart.
 	Name string
@@ -68,3 +71,22 @@ type Options struct {
 
 // DefaultBudget is the time that a search may take if Options do not say.
 const DefaultBudget = 200 * time.Millisecond
+
+// Hardest returns the role that is hardest to place: the one of which the smallest share of members found a place, and of several
+// the one whose members request most devices. placed is how many members of each role found one.
+func (g Gang) Hardest(placed map[string]int32) Role {
+	role, _ := g.hardest(placed, func(Role) bool { return true })
+	return role
+}
+
+// hardest is Hardest among some of the roles; ok is false without any.
+func (g Gang) hardest(placed map[string]int32, among func(Role) bool) (role Role, ok bool) {
+	share := func(r Role) int64 { return int64(placed[r.Name]) * 1000 / int64(max(r.Count, 1)) }
+	devices := func(r Role) int64 { return Asked(r.Pod, request.Device(Request(r.Pod))) }
+	for _, r := range g.Roles {
+		if among(r) && (!ok || cmp.Or(cmp.Compare(share(r), share(role)), cmp.Compare(devices(role), devices(r)), cmp.Compare(r.Name, role.Name)) < 0) {
+			role, ok = r, true
+		}
+	}
+	return role, ok
+}

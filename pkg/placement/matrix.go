@@ -3,6 +3,7 @@ package placement
 import (
 	"cmp"
 	"maps"
+	"math/bits"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,14 +15,14 @@ type Violation struct {
 	Constraint Constraint
 	// Resource is what is short; empty for a rule that is not about an amount.
 	Resource corev1.ResourceName
-	// Requested, Available and Total are what the pod asks for, what is left of the node, and what the node has in all
+	// Requested, Available and Total are what the pod requests, what is left of the node, and what the node has in all
 	// (allocatable), in the unit of Quantity. Available is negative on an overcommitted node.
 	Requested, Available, Total int64
 	// Detail names the label, taint, port, claim or term, for people. Its wording is not stable.
 	Detail string
 }
 
-// Never tells whether the pod asks for more than the whole node has.
+// Never reports whether the pod requests more than the whole node has.
 func (v Violation) Never() bool { return v.Resource != "" && v.Requested > v.Total }
 
 // Row is the verdict of one node.
@@ -45,14 +46,14 @@ type Matrix struct {
 	Rows []Row
 	// Constraints are the ones that reject the pod somewhere, in a fixed order.
 	Constraints []Constraint
-	// Unmodelled names what the pod asks for and this package does not model, ordered.
+	// Unmodelled names what the pod requests and this package does not model, ordered.
 	Unmodelled []string
 }
 
 // Matrix evaluates a pod that has no node yet against every node.
 func (c *Cluster) Matrix(pod *corev1.Pod) Matrix {
 	r := c.rules(pod, nil)
-	r.checks = append(r.checks, c.social(r)...)
+	r.checks = append(r.checks, c.interPodChecks(r)...)
 	m := Matrix{Rows: make([]Row, 0, len(c.nodes)), Unmodelled: r.unmodelled}
 	seen := map[Constraint]bool{}
 	for _, n := range c.nodes {
@@ -64,8 +65,8 @@ func (c *Cluster) Matrix(pod *corev1.Pod) Matrix {
 	}
 	m.Constraints = slices.SortedFunc(maps.Keys(seen), compareConstraints)
 	bit := map[Constraint]int{}
-	for i, word := range m.Constraints {
-		bit[word] = min(i, 63) // a mask is only short of bits with dozens of resources
+	for i, constraint := range m.Constraints {
+		bit[constraint] = min(i, 63) // a mask is only short of bits with dozens of resources
 	}
 	for i := range m.Rows {
 		for _, v := range m.Rows[i].Violations {
@@ -123,4 +124,17 @@ func (m Matrix) names(match func(uint64) bool) []string {
 		}
 	}
 	return out
+}
+
+// OnlyBlocker returns the nodes that would take the pod if this one constraint did not count.
+func (m Matrix) OnlyBlocker(c Constraint) []string { return m.Relaxed(c) }
+
+// Relaxed returns the nodes that would take the pod if all these constraints did not count, and which reject it by every
+// one of them: the nodes for which the set is exactly what has to go.
+func (m Matrix) Relaxed(set ...Constraint) []string {
+	want := m.maskOf(set...)
+	if want == 0 || bits.OnesCount64(want) != len(set) {
+		return nil
+	}
+	return m.names(func(mask uint64) bool { return mask == want })
 }

@@ -66,7 +66,7 @@ func TestTaintWord(t *testing.T) {
 		corev1.TaintNodeUnschedulable: Cordon, corev1.TaintNodeNotReady: NotReady, corev1.TaintNodeDiskPressure: NotReady,
 		"node.cloudprovider.kubernetes.io/shutdown": NotReady, "nvidia.com/gpu": Taint, "node.example.com/x": Taint,
 	} {
-		if got := taintWord(corev1.Taint{Key: key}); got != want {
+		if got := taintConstraint(corev1.Taint{Key: key}); got != want {
 			t.Errorf("%s: %s, want %s", key, got, want)
 		}
 	}

@@ -1,19 +1,24 @@
 package placement
 
-// packing is how many members of each class go to which site.
+import (
+	"slices"
+)
+
+// packing is how many members of each role go to which candidate.
 type packing struct {
-	sites  []*site
-	counts []pattern // one a site
-	placed pattern   // sum by class
-	path   []step    // the order in which members have to come, if that matters
+	candidates []*candidate
+	counts     []combination // one a candidate
+	placed     combination   // sum by role
+	path       []step        // the order in which members have to come, if that matters
 }
 
-// step is one member that comes to a site.
+// step is one member that comes to a candidate.
 type step struct {
-	site  *site
-	class int
+	candidate *candidate
+	role      int
 }
 
+// total is how many members are placed.
 func (p packing) total() int {
 	sum := 0
 	for _, n := range p.placed {
@@ -22,73 +27,113 @@ func (p packing) total() int {
 	return sum
 }
 
-// enough tells whether the placed members make the gang start.
-func (t *task) enough(placed pattern) bool {
-	sum := 0
-	for i, n := range placed {
-		if n < t.classes[i].min {
-			return false
-		}
-		sum += n
-	}
-	return sum >= t.required
-}
+// combination is how many members of each role a candidate takes together.
+type combination []int
 
-func (t *task) full(placed pattern) bool {
-	for i, n := range placed {
-		if n < t.classes[i].count {
-			return false
-		}
-	}
-	return true
-}
-
-// pack finds the largest part of the gang that fits on the sites if only what happens on each node matters, preferring
+// pack finds the largest part of the gang that fits on the candidates if only what happens on each node matters, preferring
 // parts that make the gang start. exact is false if the budget ended it.
 //
 // Nodes do not depend on each other here, so the numbers of members that fit on a set of nodes are the sums of what fits on
-// each. pack builds these sums node by node: for all counts of the other classes, the largest count of the widest class.
-func (t *task) pack(sites []*site) (best packing, exact bool) {
-	if len(t.classes) == 0 {
-		return t.nothing(), true
+// each. pack builds these sums node by node: for all counts of the other roles, the largest count of the widest role.
+func (t *task) pack(candidates []*candidate) (best packing, exact bool) {
+	if len(t.roles) == 0 {
+		return t.emptyPacking(), true
 	}
-	if len(t.classes) == 1 {
-		return t.packOne(sites), true
+	if len(t.roles) == 1 {
+		return t.packOne(candidates), true
 	}
-	sites = t.useful(sites)
-	if p := t.greedy(sites); t.full(p.placed) {
+	candidates = t.useful(candidates)
+	if p := t.greedy(candidates); t.full(p.placed) {
 		return p, true
 	}
-	table := newTable(t)
+	table := newDPTable(t)
 	if table == nil {
-		return t.greedy(sites), false
+		return t.greedy(candidates), false
 	}
-	byKind := map[int][]pattern{}
-	for _, s := range sites {
-		patterns, ok := byKind[s.kind]
+	byKind := map[int][]combination{}
+	for _, s := range candidates {
+		combinations, ok := byKind[s.kind]
 		if !ok {
-			patterns = t.patterns(s)
-			byKind[s.kind] = patterns
+			combinations = t.combinations(s)
+			byKind[s.kind] = combinations
 		}
-		if !table.add(patterns) {
-			return t.greedy(sites), false
+		if !table.add(combinations) {
+			return t.greedy(candidates), false
 		}
 		if table.complete() {
 			break
 		}
 	}
-	return table.best(sites), true
+	return table.best(candidates), true
 }
 
-// useful leaves out sites beyond the number that the gang could use of each kind.
-func (t *task) useful(sites []*site) []*site {
+// packOne fills the candidates in order with one role; what is left for the last candidate goes to the one that it fills best.
+func (t *task) packOne(candidates []*candidate) packing {
+	p := packing{placed: make(combination, 1)}
+	left := t.roles[0].count
+	for at, s := range candidates {
+		if left == 0 {
+			break
+		}
+		n := s.slots[0]
+		if n >= left {
+			for _, other := range candidates[at+1:] {
+				if other.slots[0] >= left && other.slots[0] < s.slots[0] && other.preference == s.preference {
+					s = other
+				}
+			}
+			n = left
+		}
+		p.candidates = append(p.candidates, s)
+		p.counts = append(p.counts, combination{n})
+		left -= n
+	}
+	p.placed[0] = t.roles[0].count - left
+	return p
+}
+
+// greedy places the roles one after the other, the one that fills most of a node first, each first on candidates where it wastes
+// nothing that others may want more. It proves nothing if it fails.
+func (t *task) greedy(candidates []*candidate) packing {
+	p := packing{candidates: candidates, counts: make([]combination, len(candidates)), placed: make(combination, len(t.roles))}
+	free := make([][]int64, len(candidates))
+	for _, i := range t.bySize(candidates) {
+		for _, wasting := range []bool{false, true} {
+			for j, s := range candidates {
+				if p.placed[i] == t.roles[i].count {
+					break
+				}
+				if s.slots[i] == 0 || t.wastes(i, s) != wasting {
+					continue
+				}
+				if p.counts[j] == nil {
+					p.counts[j], free[j] = make(combination, len(t.roles)), slices.Clone(s.free)
+				}
+				for p.placed[i] < t.roles[i].count && t.addable(s, p.counts[j], free[j], i) {
+					p.counts[j][i]++
+					p.placed[i]++
+					t.roles[i].take(free[j], 1)
+				}
+			}
+		}
+	}
+	for j := range p.counts {
+		if p.counts[j] == nil {
+			p.counts[j] = make(combination, len(t.roles))
+		}
+	}
+	return p
+}
+
+// useful leaves out candidates beyond the number that the gang could use of each kind.
+func (t *task) useful(candidates []*candidate) []*candidate {
 	members := 0
-	for i := range t.classes {
-		members += t.classes[i].count
+	for i := range t.roles {
+		members += t.roles[i].count
 	}
 	seen := map[int]int{}
-	var out []*site
-	for _, s := range sites {
+	var out []*candidate
+	for _, s := range candidates {
 		if seen[s.kind]++; seen[s.kind] <= members {
 			out = append(out, s)
 		}
@@ -96,27 +141,62 @@ func (t *task) useful(sites []*site) []*site {
 	return out
 }
 
-// packOne fills the sites in order with one class; what is left for the last site goes to the one that it fills best.
-func (t *task) packOne(sites []*site) packing {
-	p := packing{placed: make(pattern, 1)}
-	left := t.classes[0].count
-	for at, s := range sites {
-		if left == 0 {
-			break
+// combinations returns the combinations of members that a candidate takes and to which no member can be added.
+func (t *task) combinations(s *candidate) []combination {
+	var out []combination
+	counts := make(combination, len(t.roles))
+	free := slices.Clone(s.free)
+	var fill func(i int)
+	fill = func(i int) {
+		if t.expired() {
+			return
 		}
-		n := s.slots[0]
-		if n >= left {
-			for _, other := range sites[at+1:] {
-				if other.slots[0] >= left && other.slots[0] < s.slots[0] && other.liked == s.liked {
-					s = other
-				}
+		if i == len(t.roles) {
+			if t.maximal(s, counts, free) {
+				out = append(out, slices.Clone(counts))
 			}
-			n = left
+			return
 		}
-		p.sites = append(p.sites, s)
-		p.counts = append(p.counts, pattern{n})
-		left -= n
+		k := &t.roles[i]
+		fill(i + 1)
+		for n := 1; n <= s.slots[i] && t.addable(s, counts, free, i); n++ {
+			counts[i] = n
+			k.take(free, 1)
+			fill(i + 1)
+		}
+		k.take(free, -int64(counts[i]))
+		counts[i] = 0
 	}
-	p.placed[0] = t.classes[0].count - left
-	return p
+	fill(0)
+	return out
+}
+
+// addable reports whether one more member of role i fits alongside the others.
+func (t *task) addable(s *candidate, counts combination, free []int64, i int) bool {
+	if !s.ok[i] || counts[i] >= s.slots[i] {
+		return false
+	}
+	if conflicts := s.conflictsWith(i); conflicts != 0 {
+		for j, n := range counts {
+			if n > 0 && conflicts&(1<<j) != 0 {
+				return false
+			}
+		}
+	}
+	for _, c := range t.roles[i].charges {
+		if free[c.pos] < c.amount {
+			return false
+		}
+	}
+	return t.devices.fits(s, counts, i)
+}
+
+// maximal reports whether no member can be added.
+func (t *task) maximal(s *candidate, counts combination, free []int64) bool {
+	for i := range counts {
+		if t.addable(s, counts, free, i) {
+			return false
+		}
+	}
+	return true
 }

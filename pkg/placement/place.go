@@ -1,58 +1,109 @@
 package placement
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
-
-	corev1 "k8s.io/api/core/v1"
+	"strings"
 )
 
 // Place finds a placement of the whole gang on what is free, or proves that there is none. The result depends only on the
 // cluster and the gang, not on the order of either, unless the budget is hit. It does not read the clock but for the budget.
 func Place(ctx context.Context, c *Cluster, g Gang, opts Options) Result {
 	t := newTask(ctx, c, g, opts)
-	if len(t.classes) > maxClasses {
-		r := t.result(g, answer{packing: t.nothing(), proof: BudgetHit})
-		r.Unmodelled = []string{fmt.Sprintf("more than %d roles", maxClasses)}
+	if len(t.roles) > maxRoles {
+		r := t.result(g, solution{packing: t.emptyPacking(), proof: BudgetHit})
+		r.Unmodelled = []string{fmt.Sprintf("more than %d roles", maxRoles)}
 		return r
 	}
-	t.note()
-	t.relate() //nolint:contextcheck // here and below: plugins that work on values take a context and have no use for one
-	t.survey() //nolint:contextcheck // as above
-	if len(t.classes) > 1 || t.far != nil || len(t.shared) > 0 {
-		t.classify(t.sites)
+	t.noteUnmodelled()
+	t.findConstraints() //nolint:contextcheck // here and below: plugins that work on values take a context and have no use for one
+	t.findCandidates()  //nolint:contextcheck // as above
+	if len(t.roles) > 1 || t.crossNode != nil || len(t.sharedVolumes) > 0 {
+		t.assignKinds(t.candidates)
 	}
-	t.sort(t.sites)
-	answer := t.solveAll(g) //nolint:contextcheck // as above; the budget ends it
-	r := t.result(g, answer)
-	r.Unmodelled = slices.Sorted(maps.Keys(t.notes))
+	t.rank(t.candidates)
+	r := t.result(g, t.solve(g)) //nolint:contextcheck // as above; the budget ends it
+	r.Unmodelled = slices.Sorted(maps.Keys(t.unmodelled))
 	return r
 }
 
-// maxClasses is how many roles a gang may have: sets of roles are kept in the bits of a word.
-const maxClasses = 64
+// maxRoles is how many roles a gang may have: sets of them are kept in the bits of a uint64.
+const maxRoles = 64
 
-// answer is what a search found on some of the sites.
-type answer struct {
+// solution is what is known of some of the candidates: the best packing on them, and what the answer is worth.
+type solution struct {
 	packing packing
 	proof   Proof
 	bound   *Bound
 	domain  string
 }
 
-// solveOn answers for a set of sites, whatever members share.
-func (t *task) solveOn(sites []*site) answer {
-	bound := t.bound(sites)
-	p, exact := t.pack(sites)
-	if t.far != nil {
+// solve solves the gang on the cluster: on the best domain of the topology key that the gang must share, if there is one.
+func (t *task) solve(g Gang) solution {
+	key := g.TopologyKey
+	if key == "" || t.opts.Ignore.Has(Topology) {
+		return t.solveAffinityGroup(t.candidates)
+	}
+	fixed := t.boundDomains(g)
+	if len(fixed) > 1 { // the members that have a node are in two domains already
+		return solution{packing: t.emptyPacking(), proof: Exhausted}
+	}
+	domains := map[string][]*candidate{}
+	for _, s := range t.candidates {
+		if value, ok := s.n.obj.Labels[key]; ok && (len(fixed) == 0 || fixed[value]) {
+			domains[value] = append(domains[value], s)
+		}
+	}
+	return t.solveEach(domains, t.solveAffinityGroup)
+}
+
+// solveAffinityGroup solves a gang whose members all have affinity to each other, which go to one domain.
+func (t *task) solveAffinityGroup(candidates []*candidate) solution {
+	if len(t.sharedKeys) == 0 {
+		return t.solveDomain(candidates)
+	}
+	domains := map[string][]*candidate{}
+	for _, s := range candidates {
+		values := make([]string, 0, len(t.sharedKeys))
+		for _, key := range t.sharedKeys {
+			if value, ok := s.n.obj.Labels[key]; ok {
+				values = append(values, value)
+			}
+		}
+		if len(values) == len(t.sharedKeys) {
+			name := strings.Join(values, "/")
+			domains[name] = append(domains[name], s)
+		}
+	}
+	return t.solveEach(domains, t.solveDomain)
+}
+
+// solveEach solves the gang on each domain and chooses the best solution.
+func (t *task) solveEach(domains map[string][]*candidate, solve func([]*candidate) solution) solution {
+	return t.bestOf(t.byFreeSlots(domains), func(value string) solution {
+		a := solve(domains[value])
+		a.domain = value
+		if a.bound != nil {
+			a.bound.Domain = value
+		}
+		return a
+	})
+}
+
+// solveCandidates solves the gang on some candidates.
+func (t *task) solveCandidates(candidates []*candidate) solution {
+	bound := t.countingBound(candidates)
+	p, exact := t.pack(candidates)
+	if t.crossNode != nil {
 		// Without a placement where members do not matter to each other across nodes there is none where they do.
 		impossible := bound != nil || exact && !t.enough(p.placed)
-		p, exact = t.search(sites, impossible)
+		p, exact = t.search(candidates, impossible)
 		exact = exact || impossible
 	}
-	a := answer{packing: p, bound: bound}
+	a := solution{packing: p, bound: bound}
 	switch {
 	case t.enough(p.placed):
 		a.proof, a.bound = Witness, nil
@@ -66,16 +117,64 @@ func (t *task) solveOn(sites []*site) answer {
 	return a
 }
 
-// nothing is a packing of no member.
-func (t *task) nothing() packing { return packing{placed: make(pattern, len(t.classes))} }
-
-// Pods returns the placement as pods that are bound to their nodes, for Cluster.With. Their names and UIDs tell the
-// members apart and are not those of real pods.
-func (r Result) Pods(g Gang) []*corev1.Pod {
-	var out []*corev1.Pod
-	for _, a := range r.Placement {
-		i := slices.IndexFunc(g.Roles, func(role Role) bool { return role.Name == a.Role })
-		out = append(out, member(g.Roles[i].Pod, a))
+// bestOf chooses the best of several solutions; it stops at one that places the whole gang.
+func (t *task) bestOf(names []string, solve func(string) solution) solution {
+	best := solution{packing: t.emptyPacking(), proof: CountingBound, bound: &Bound{Need: int64(t.required)}}
+	if t.enough(best.packing.placed) {
+		best.proof, best.bound = Witness, nil
 	}
-	return out
+	unproven, counted, first := false, true, true
+	for _, name := range names {
+		a := solve(name)
+		unproven = unproven || a.proof == BudgetHit
+		counted = counted && a.proof == CountingBound
+		if first || t.preferred(a, best) {
+			best, first = a, false
+		}
+		if t.full(best.packing.placed) {
+			break
+		}
+	}
+	switch {
+	case best.proof == Witness:
+	case unproven:
+		best.proof, best.bound = BudgetHit, nil
+	case !counted:
+		best.proof, best.bound = Exhausted, nil
+	}
+	return best
+}
+
+// preferred reports whether solution a is better than b: a witness before none, then more members.
+func (t *task) preferred(a, b solution) bool {
+	if (a.proof == Witness) != (b.proof == Witness) {
+		return a.proof == Witness
+	}
+	return a.packing.total() > b.packing.total()
+}
+
+// boundDomains returns the domains of the members that have a node.
+func (t *task) boundDomains(g Gang) map[string]bool {
+	domains := map[string]bool{}
+	for _, uid := range g.Bound {
+		if i, ok := t.c.position(uid); ok {
+			domains[t.c.nodes[i].obj.Labels[g.TopologyKey]] = true
+		}
+	}
+	return domains
+}
+
+// byFreeSlots orders domains by slots, those with the fewest first, so that the gang goes where it leaves the least behind.
+func (t *task) byFreeSlots(domains map[string][]*candidate) []string {
+	slots := map[string]int{}
+	for value, candidates := range domains {
+		for _, s := range candidates {
+			for _, n := range s.slots {
+				slots[value] += n
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(domains), func(a, b string) int {
+		return cmp.Or(cmp.Compare(slots[a], slots[b]), cmp.Compare(a, b))
+	})
 }

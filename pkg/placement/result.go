@@ -1,7 +1,12 @@
 package placement
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Proof is how sure a Result is, and of what.
@@ -63,12 +68,85 @@ type Result struct {
 	// Domain is the value of the required topology key that Placement uses, or of the topology keys of the affinity that ties all
 	// members to each other (joined by "/"); empty without either.
 	Domain string
-	// Unmodelled names what the pods ask for and this package does not model, ordered; empty if the model is complete.
+	// Unmodelled names what the pods request and this package does not model, ordered; empty if the model is complete.
 	Unmodelled []string
 }
 
-// Fits tells whether the gang has a placement.
+// Fits reports whether the gang has a placement.
 func (r Result) Fits() bool { return r.Proof == Witness }
 
-// Impossible tells whether it is proven that the gang has none.
+// Impossible reports whether it is proven that the gang has none.
 func (r Result) Impossible() bool { return r.Proof == CountingBound || r.Proof == Exhausted }
+
+// Pods returns the placement as pods that are bound to their nodes, for Cluster.With. Their names and UIDs tell the
+// members apart and are not those of real pods.
+func (r Result) Pods(g Gang) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, a := range r.Placement {
+		i := slices.IndexFunc(g.Roles, func(role Role) bool { return role.Name == a.Role })
+		out = append(out, member(g.Roles[i].Pod, a))
+	}
+	return out
+}
+
+// memberUID begins the UIDs of pods that stand for members.
+const memberUID = "fit/"
+
+// member makes the pod of an assignment: like the role's pod, but bound.
+func member(like *corev1.Pod, a Assignment) *corev1.Pod {
+	p := *like
+	p.Name = fmt.Sprintf("%s-%s-%d", like.Name, a.Role, a.Member)
+	p.UID = types.UID(memberUID + like.Namespace + "/" + p.Name)
+	p.Spec.NodeName = a.Node
+	p.Status = corev1.PodStatus{}
+	return &p
+}
+
+// result numbers the members of a packing.
+func (t *task) result(g Gang, a solution) Result {
+	r := Result{Proof: a.proof, Bound: a.bound, Domain: a.domain, Placed: map[string]int32{}}
+	for _, role := range g.Roles {
+		r.Placed[role.Name] += 0
+	}
+	order := make([]int, len(a.packing.candidates))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(x, y int) int {
+		return cmp.Compare(a.packing.candidates[x].n.obj.Name, a.packing.candidates[y].n.obj.Name)
+	})
+	for i, k := range t.roles {
+		member := int32(0)
+		for _, at := range order {
+			for range a.packing.counts[at][i] {
+				r.Placement = append(r.Placement, Assignment{Role: k.name, Member: member, Node: a.packing.candidates[at].n.obj.Name})
+				member++
+			}
+		}
+		r.Placed[k.name] += member
+	}
+	position := map[string]int{}
+	for i, role := range g.Roles {
+		position[role.Name] = i
+	}
+	slices.SortStableFunc(r.Placement, func(x, y Assignment) int { return cmp.Compare(position[x.Role], position[y.Role]) })
+	r.Sequence = t.sequence(a.packing.path, r.Placement)
+	return r
+}
+
+// sequence finds the members of a placement that the steps of its search stand for.
+func (t *task) sequence(path []step, placement []Assignment) []Assignment {
+	type spot struct{ role, node string }
+	members := map[spot][]Assignment{}
+	for _, a := range placement {
+		at := spot{a.Role, a.Node}
+		members[at] = append(members[at], a)
+	}
+	var out []Assignment
+	for _, s := range path {
+		at := spot{t.roles[s.role].name, s.candidate.n.obj.Name}
+		out = append(out, members[at][0])
+		members[at] = members[at][1:]
+	}
+	return out
+}

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"slices"
 
@@ -144,21 +145,40 @@ func (r Room) Gaps() []int64 {
 	return gaps
 }
 
-// Hardest returns the role that is hardest to place: the one of which the smallest share of members found a place, and of several
-// the one whose members request most devices. placed is how many members of each role found one.
-func (g Gang) Hardest(placed map[string]int32) Role {
-	role, _ := g.hardest(placed, func(Role) bool { return true })
-	return role
+// NodeSlots is how many members of a role fit on a node alone.
+type NodeSlots struct {
+	// Node is the name of the node.
+	Node string
+	// Slots is how many members fit there together, with nothing else added.
+	Slots int64
 }
 
-// hardest is Hardest among some of the roles; ok is false without any.
-func (g Gang) hardest(placed map[string]int32, among func(Role) bool) (role Role, ok bool) {
-	share := func(r Role) int64 { return int64(placed[r.Name]) * 1000 / int64(max(r.Count, 1)) }
-	devices := func(r Role) int64 { return Asked(r.Pod, request.Device(Request(r.Pod))) }
-	for _, r := range g.Roles {
-		if among(r) && (!ok || cmp.Or(cmp.Compare(share(r), share(role)), cmp.Compare(devices(role), devices(r)), cmp.Compare(r.Name, role.Name)) < 0) {
-			role, ok = r, true
+// Slots returns the nodes that take at least one such pod and how many of them each takes at most limit, ordered by name. It
+// looks at each node alone: spread and affinity across nodes do not limit the number.
+func Slots(c *Cluster, pod *corev1.Pod, limit int32, opts Options) []NodeSlots {
+	t := newTask(context.Background(), c, Gang{Roles: []Role{{Pod: pod, Count: limit}}}, opts)
+	t.findConstraints()
+	t.findCandidates()
+	out := make([]NodeSlots, 0, len(t.candidates))
+	for _, s := range t.candidates {
+		out = append(out, NodeSlots{Node: s.n.obj.Name, Slots: int64(s.slots[0])})
+	}
+	return out
+}
+
+// Largest returns the largest value from lo to hi for which fits is true, if fits is true up to some value and false above.
+// ok is false if it is false even for lo.
+func Largest(lo, hi int64, fits func(int64) bool) (value int64, ok bool) {
+	if lo > hi || !fits(lo) {
+		return 0, false
+	}
+	for lo < hi {
+		mid := lo + (hi-lo+1)/2
+		if fits(mid) {
+			lo = mid
+		} else {
+			hi = mid - 1
 		}
 	}
-	return role, ok
+	return lo, true
 }

@@ -1,82 +1,87 @@
 package placement
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/features"
+	"k8s.io/utils/ptr"
 )
 
-// rules is what one pod asks of a node, parsed once.
+// rules is what one pod requires of a node, parsed once.
 type rules struct {
-	pod        *corev1.Pod
-	ignore     Constraints
-	names      []corev1.ResourceName // what the positions of need are
-	need       vector
-	absent     []Violation // resources that no node of the cluster has
-	selector   nodeaffinity.RequiredNodeAffinity
-	affinity   nodeaffinity.RequiredNodeAffinity
-	compare    bool // toleration operators Lt and Gt are on
-	unmodelled []string
-	checks     []check // the rules that look at more than the node object
+	pod                 *corev1.Pod
+	ignore              Constraints
+	names               []corev1.ResourceName // what the positions of need are
+	requests            vector
+	absent              []Violation // resources that no node of the cluster has
+	selector            nodeaffinity.RequiredNodeAffinity
+	affinity            nodeaffinity.RequiredNodeAffinity
+	comparisonOperators bool // toleration operators Lt and Gt are on
+	unmodelled          []string
+	checks              []check // the rules that look at more than the node object
 }
 
 // check is a rule of its own; it returns the violations of one node.
 type check func(n *node) []Violation
 
-// rules parses what the pod asks for. Constraints in ignore are not evaluated.
+// rules parses what the pod requests. Constraints in ignore are not evaluated.
 func (c *Cluster) rules(pod *corev1.Pod, ignore Constraints) *rules {
-	r := &rules{pod: pod, ignore: ignore, names: c.names.list, compare: utilfeature.DefaultFeatureGate.Enabled(features.TaintTolerationComparisonOperators)}
+	r := &rules{pod: pod, ignore: ignore, names: c.names.list, comparisonOperators: utilfeature.DefaultFeatureGate.Enabled(features.TaintTolerationComparisonOperators)}
 	r.selector = nodeaffinity.NewRequiredNodeAffinity(pod.Spec.NodeSelector, nil)
 	r.affinity = nodeaffinity.NewRequiredNodeAffinity(nil, pod.Spec.Affinity)
 	charged := chargedTo(pod)
-	r.need = make(vector, len(c.names.list))
+	r.requests = make(vector, len(c.names.list))
 	for name, amount := range charged.ScalarResources {
 		if i, ok := c.names.index[name]; ok {
-			r.need[i] = amount
+			r.requests[i] = amount
 		} else if amount > 0 && !ignore.Has(Resource(name)) {
 			r.absent = append(r.absent, Violation{Constraint: Resource(name), Resource: name, Requested: amount})
 		}
 	}
 	slices.SortFunc(r.absent, func(a, b Violation) int { return compareConstraints(a.Constraint, b.Constraint) })
-	r.need[posPods], r.need[posCPU], r.need[posMemory], r.need[posEphemeral] = 1, charged.MilliCPU, charged.Memory, charged.EphemeralStorage
+	r.requests[posPods], r.requests[posCPU], r.requests[posMemory], r.requests[posEphemeral] = 1, charged.MilliCPU, charged.Memory, charged.EphemeralStorage
 	for i, name := range c.names.list {
 		if ignore.Has(Resource(name)) {
-			r.need[i] = 0
+			r.requests[i] = 0
 		}
 	}
 	r.checks = c.checks(r)
-	r.unmodelled = c.notModelled(pod)
+	r.unmodelled = c.unmodelled(pod)
 	return r
 }
 
 // checks returns the rules that look at more than the node object and its amounts, and that members of the same gang can
 // only make stricter.
 func (c *Cluster) checks(r *rules) []check {
-	return r.wanted(
-		rule{VolumeClaim, c.usable}, rule{VolumeZone, c.zones}, rule{VolumeNode, c.reached}, rule{VolumeLimits, c.attachable},
-		rule{HostPort, c.ports}, rule{PodAntiAffinity, c.apart}, rule{DRADevices, c.allocated},
+	return r.checksOf(
+		rule{VolumeClaim, c.claimCheck}, rule{VolumeZone, c.volumeZoneCheck}, rule{VolumeNode, c.volumeNodeCheck}, rule{VolumeLimits, c.volumeLimitCheck},
+		rule{HostPort, c.hostPortCheck}, rule{PodAntiAffinity, c.antiAffinityCheck}, rule{DRADevices, c.deviceCheck},
 	)
 }
 
-// social returns the rules that members of the same gang can make stricter or laxer.
-func (c *Cluster) social(r *rules) []check {
-	return r.wanted(rule{PodAffinity, c.together}, rule{TopologySpread, c.evenly})
+// interPodChecks returns the rules that members of the same gang can make stricter or laxer.
+func (c *Cluster) interPodChecks(r *rules) []check {
+	return r.checksOf(rule{PodAffinity, c.podAffinityCheck}, rule{TopologySpread, c.spreadCheck})
 }
 
 // rule makes a check for a pod, nil if the rule has nothing to say about it.
 type rule struct {
-	word Constraint
-	make func(*corev1.Pod) check
+	constraint Constraint
+	make       func(*corev1.Pod) check
 }
 
-// wanted makes the checks of the rules that are not ignored.
-func (r *rules) wanted(list ...rule) []check {
+// checksOf makes the checks of the rules that are not ignored.
+func (r *rules) checksOf(list ...rule) []check {
 	var out []check
 	for _, l := range list {
-		if r.ignore.Has(l.word) {
+		if r.ignore.Has(l.constraint) {
 			continue
 		}
 		if check := l.make(r.pod); check != nil {
@@ -89,16 +94,16 @@ func (r *rules) wanted(list ...rule) []check {
 // violations evaluates every rule for a node.
 func (r *rules) violations(n *node) []Violation {
 	var out []Violation
-	out = r.object(n.obj, out)
+	out = r.objectViolations(n.obj, out)
 	for _, check := range r.checks {
 		out = append(out, check(n)...)
 	}
-	return r.amounts(n, out)
+	return r.shortages(n, out)
 }
 
-// amounts evaluates what the pod is charged against what is left of the node.
-func (r *rules) amounts(n *node, out []Violation) []Violation {
-	for i, need := range r.need {
+// shortages evaluates what the pod is charged against what is left of the node.
+func (r *rules) shortages(n *node, out []Violation) []Violation {
+	for i, need := range r.requests {
 		have := n.alloc.at(i) - n.used.at(i)
 		if need == 0 || need <= have {
 			continue
@@ -109,9 +114,9 @@ func (r *rules) amounts(n *node, out []Violation) []Violation {
 	return append(out, r.absent...)
 }
 
-// admits tells whether nothing but amounts and other members of the gang keeps the pod off the node.
+// admits reports whether nothing but amounts and other members of the gang keeps the pod off the node.
 func (r *rules) admits(n *node) bool {
-	if len(r.object(n.obj, nil)) > 0 {
+	if len(r.objectViolations(n.obj, nil)) > 0 {
 		return false
 	}
 	for _, check := range r.checks {
@@ -120,4 +125,108 @@ func (r *rules) admits(n *node) bool {
 		}
 	}
 	return true
+}
+
+// objectViolations evaluates the rules that look only at the node object.
+func (r *rules) objectViolations(n *corev1.Node, out []Violation) []Violation {
+	add := func(c Constraint, detail string) {
+		if !r.ignore.Has(c) {
+			out = append(out, Violation{Constraint: c, Detail: detail})
+		}
+	}
+	if name := r.pod.Spec.NodeName; name != "" && name != n.Name {
+		add(NodeName, name)
+	}
+	if ok, _ := r.selector.Match(n); !ok {
+		add(NodeSelector, r.selectorDetail(n))
+	}
+	if ok, _ := r.affinity.Match(n); !ok {
+		add(NodeAffinity, "")
+	}
+	if n.DeletionTimestamp != nil {
+		add(Deleting, "")
+	}
+	if r.cordoned(n) {
+		add(Cordon, "")
+	}
+	if reason := r.notReadyReason(n); reason != "" {
+		add(NotReady, reason)
+	}
+	if taint, found := r.untolerated(n.Spec.Taints, func(t *corev1.Taint) bool { return !cordonTaint(*t) && !problemTaint(*t) }); found {
+		add(Taint, taint.ToString())
+	}
+	return out
+}
+
+func (r *rules) selectorDetail(n *corev1.Node) string {
+	for _, key := range slices.Sorted(maps.Keys(r.pod.Spec.NodeSelector)) {
+		want := r.pod.Spec.NodeSelector[key]
+		if have, ok := n.Labels[key]; !ok || have != want {
+			return fmt.Sprintf("%s=%s", key, want)
+		}
+	}
+	return ""
+}
+
+func (r *rules) cordoned(n *corev1.Node) bool {
+	if n.Spec.Unschedulable && !r.tolerates(corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
+		return true
+	}
+	_, found := r.untolerated(n.Spec.Taints, func(t *corev1.Taint) bool { return cordonTaint(*t) })
+	return found
+}
+
+// notReadyReason says why the node counts as not Ready, if it does. A Ready condition that is not True is held against the pod as
+// the taint would be that Kubernetes sets for it within seconds.
+func (r *rules) notReadyReason(n *corev1.Node) string {
+	if t, found := r.untolerated(n.Spec.Taints, func(t *corev1.Taint) bool { return problemTaint(*t) }); found {
+		return t.Key
+	}
+	status := ready(n)
+	taint := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
+	if status == corev1.ConditionUnknown {
+		taint.Key = corev1.TaintNodeUnreachable
+	}
+	if status == corev1.ConditionTrue || r.tolerates(taint) {
+		return ""
+	}
+	return "Ready=" + string(status)
+}
+
+func (r *rules) tolerates(t corev1.Taint) bool {
+	return corev1helpers.TolerationsTolerateTaint(klog.Background(), r.pod.Spec.Tolerations, &t, r.comparisonOperators)
+}
+
+func (r *rules) untolerated(taints []corev1.Taint, which func(*corev1.Taint) bool) (corev1.Taint, bool) {
+	if len(taints) == 0 {
+		return corev1.Taint{}, false
+	}
+	return corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), taints, r.pod.Spec.Tolerations, func(t *corev1.Taint) bool {
+		return (t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute) && which(t)
+	}, r.comparisonOperators)
+}
+
+// unmodelled names what a pod requests and this package does not evaluate.
+func (c *Cluster) unmodelled(pod *corev1.Pod) []string {
+	var out []string
+	for _, k := range c.claims(pod) {
+		if k.class == nil || k.problem != "" {
+			continue
+		}
+		driver := find(c.objects.CSIDrivers, "", k.class.Provisioner)
+		if driver != nil && ptr.Deref(driver.Spec.StorageCapacity, false) {
+			out = append(out, fmt.Sprintf("storage capacity of CSI driver %s for claim %s", driver.Name, k.pvc.Name))
+		}
+	}
+	for name, amount := range chargedTo(pod).ScalarResources {
+		for _, class := range c.objects.DeviceClasses {
+			backed := ptr.Deref(class.Spec.ExtendedResourceName, "") == string(name) || "deviceclass.resource.kubernetes.io/"+class.Name == string(name)
+			if _, offered := c.names.index[name]; backed && amount > 0 && !offered {
+				out = append(out, fmt.Sprintf("resource %s from DeviceClass %s", name, class.Name))
+			}
+		}
+	}
+	out = append(out, c.unmodelledClaims(pod)...)
+	slices.Sort(out)
+	return slices.Compact(out)
 }

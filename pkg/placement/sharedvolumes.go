@@ -14,56 +14,58 @@ import (
 // that node, and the others have to go where that volume is.
 type sharedVolume struct {
 	claim
-	users []bool // by class
+	users []bool // by role
 }
 
-// shareVolumes finds the claims that tie members to each other.
-func (t *task) shareVolumes() {
+// findSharedVolumes finds the claims that tie members to each other.
+func (t *task) findSharedVolumes() {
 	if t.opts.Ignore.Has(VolumeNode) {
 		return
 	}
 	shared, members, rivals := map[string]*sharedVolume{}, map[string]int{}, map[string]int{}
-	for i := range t.classes {
-		pod := t.classes[i].rules.pod
+	for i := range t.roles {
+		pod := t.roles[i].rules.pod
 		for _, k := range t.c.claims(pod) {
 			if k.own || k.problem != "" || k.pv != nil || k.pvc.Annotations[volume.AnnSelectedNode] != "" {
 				continue
 			}
 			name := k.pvc.Namespace + "/" + k.pvc.Name
 			if shared[name] == nil {
-				shared[name] = &sharedVolume{claim: k, users: make([]bool, len(t.classes))}
+				shared[name] = &sharedVolume{claim: k, users: make([]bool, len(t.roles))}
 				if len(t.c.offered(k.class.Name)) > 0 {
 					rivals[k.class.Name]++
 				}
 			}
 			shared[name].users[i] = true
-			members[name] += t.classes[i].count
+			members[name] += t.roles[i].count
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(shared)) {
 		if members[name] > 1 || rivals[shared[name].class.Name] > 1 {
-			t.shared = append(t.shared, shared[name])
+			t.sharedVolumes = append(t.sharedVolumes, shared[name])
 		}
 	}
 }
 
-// solve answers for a set of sites: for the best of the volumes that the members can share.
-func (t *task) solve(sites []*site) answer { return t.solveShared(t.shared, sites, nil) }
+// solveDomain solves the gang on some candidates: with the best of the volumes that the members can share.
+func (t *task) solveDomain(candidates []*candidate) solution {
+	return t.solveVolumes(t.sharedVolumes, candidates, nil)
+}
 
-// solveShared tries, for one claim after the other, every volume that it can get; taken are those that other claims got.
-func (t *task) solveShared(left []*sharedVolume, sites []*site, taken map[string]*corev1.PersistentVolume) answer {
+// solveVolumes tries, for one claim after the other, every volume that it can get; taken are those that other claims got.
+func (t *task) solveVolumes(left []*sharedVolume, candidates []*candidate, taken map[string]*corev1.PersistentVolume) solution {
 	if len(left) == 0 {
-		return t.solveOn(sites)
+		return t.solveCandidates(candidates)
 	}
 	if t.overdue() {
-		return answer{packing: t.nothing(), proof: BudgetHit}
+		return solution{packing: t.emptyPacking(), proof: BudgetHit}
 	}
 	k := left[0]
-	ways := map[string]func() answer{"": func() answer { // a gang may start without the members that use it
-		return t.solveShared(left[1:], t.without(k.users, sites, func(*corev1.Node) bool { return false }), taken)
+	ways := map[string]func() solution{"": func() solution { // a gang may start without the members that use it
+		return t.solveVolumes(left[1:], t.withoutRoles(k.users, candidates, func(*corev1.Node) bool { return false }), taken)
 	}}
 	order := []string{}
-	for _, s := range sites {
+	for _, s := range candidates {
 		if !k.usedOn(s) {
 			continue
 		}
@@ -75,17 +77,17 @@ func (t *task) solveShared(left []*sharedVolume, sites []*site, taken map[string
 		if t.c.provisionable(k.claim, s.n.obj, chosen) != "" {
 			continue
 		}
-		name, reach := t.likes(s), func(n *corev1.Node) bool { return n.Name == s.n.obj.Name }
+		name, reach := t.interchangeable(s), func(n *corev1.Node) bool { return n.Name == s.n.obj.Name }
 		if len(chosen) > before {
-			pv := added(chosen, taken)
+			pv := newVolume(chosen, taken)
 			name, reach = "volume/"+pv.Name, func(n *corev1.Node) bool { return volume.CheckNodeAffinity(pv, n.Labels) == nil }
 		}
 		if ways[name] == nil {
 			order = append(order, name)
-			ways[name] = func() answer { return t.solveShared(left[1:], t.without(k.users, sites, reach), chosen) }
+			ways[name] = func() solution { return t.solveVolumes(left[1:], t.withoutRoles(k.users, candidates, reach), chosen) }
 		}
 	}
-	return t.bestOf(append(order, ""), func(name string) answer {
+	return t.bestOf(append(order, ""), func(name string) solution {
 		a := ways[name]()
 		if a.bound != nil && a.bound.Role != "" && a.bound.Constraint == "" {
 			a.bound.Constraint = VolumeNode
@@ -94,16 +96,16 @@ func (t *task) solveShared(left []*sharedVolume, sites []*site, taken map[string
 	})
 }
 
-// likes names the sites of which one is as good as the other for all members together.
-func (t *task) likes(s *site) string {
-	if t.far != nil {
+// interchangeable names the candidates of which one is as good as the other for all members together.
+func (t *task) interchangeable(s *candidate) string {
+	if t.crossNode != nil {
 		return "node/" + s.n.obj.Name
 	}
 	return fmt.Sprint("kind/", s.kind)
 }
 
-// usedOn tells whether a site takes a member that uses the claim.
-func (k *sharedVolume) usedOn(s *site) bool {
+// usedOn reports whether a candidate takes a member that uses the claim.
+func (k *sharedVolume) usedOn(s *candidate) bool {
 	for i, uses := range k.users {
 		if uses && s.slots[i] > 0 {
 			return true
@@ -112,8 +114,8 @@ func (k *sharedVolume) usedOn(s *site) bool {
 	return false
 }
 
-// added is the volume that is in one set and not in the other.
-func added(with, without map[string]*corev1.PersistentVolume) *corev1.PersistentVolume {
+// newVolume is the volume that is in one set and not in the other.
+func newVolume(with, without map[string]*corev1.PersistentVolume) *corev1.PersistentVolume {
 	for name, pv := range with {
 		if without[name] == nil {
 			return pv
@@ -122,29 +124,17 @@ func added(with, without map[string]*corev1.PersistentVolume) *corev1.Persistent
 	return nil
 }
 
-// without takes classes off the sites from which their volume cannot be reached.
-func (t *task) without(classes []bool, sites []*site, reach func(*corev1.Node) bool) []*site {
-	out := make([]*site, 0, len(sites))
-	for _, s := range sites {
+// withoutRoles takes roles off the candidates from which their volume cannot be reached.
+func (t *task) withoutRoles(roles []bool, candidates []*candidate, reach func(*corev1.Node) bool) []*candidate {
+	out := make([]*candidate, 0, len(candidates))
+	for _, s := range candidates {
 		if !reach(s.n.obj) {
-			s = s.unslotted(classes)
+			s = s.without(roles)
 		}
 		if slices.ContainsFunc(s.slots, func(n int) bool { return n > 0 }) {
 			out = append(out, s)
 		}
 	}
-	t.classify(out)
+	t.assignKinds(out)
 	return out
-}
-
-// unslotted is the site for the other classes only.
-func (s *site) unslotted(classes []bool) *site {
-	other := *s
-	other.ok, other.slots = slices.Clone(s.ok), slices.Clone(s.slots)
-	for i, off := range classes {
-		if off {
-			other.ok[i], other.slots[i] = false, 0
-		}
-	}
-	return &other
 }

@@ -1,27 +1,42 @@
 package placement
 
 import (
+	"context"
+	"math"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/podtopologyspread"
 	"k8s.io/utils/ptr"
 )
 
-// spreadRule is one topology spread constraint with DoNotSchedule of a class, and what it counts before any member is placed.
+// spreadCheck rejects nodes by the pod's topology spread constraints.
+func (c *Cluster) spreadCheck(pod *corev1.Pod) check {
+	if len(pod.Spec.TopologySpreadConstraints) == 0 {
+		return nil
+	}
+	_, features := c.store.get(c.objects)
+	p, err := podtopologyspread.New(context.Background(), &config.PodTopologySpreadArgs{DefaultingType: config.ListDefaulting}, c.handle(), features)
+	return checkOf(TopologySpread, c.filterFor(mustFilter(p, err), pod))
+}
+
+// spreadRule is one topology spread constraint with DoNotSchedule of a role, and what it counts before any member is placed.
 type spreadRule struct {
 	key     int
 	skew    int
 	min     int    // domains below which the least count is taken as 0
-	match   []bool // by class: its members are counted
-	self    bool   // members of the class itself match the selector
+	match   []bool // by role: its members are counted
+	self    bool   // members of the role itself match the selector
 	counted []bool // by node: its pods and its domain count
 	base    []int  // by domain; -1 for a domain without a counted node
 }
 
-// relateSpread records the spread constraints of a class.
-func (f *far) relateSpread(i int) {
-	pod := f.t.classes[i].rules.pod
-	if f.t.opts.Ignore.Has(TopologySpread) {
+// addSpread records the spread constraints of a role.
+func (x *crossNode) addSpread(i int) {
+	pod := x.t.roles[i].rules.pod
+	if x.t.opts.Ignore.Has(TopologySpread) {
 		return
 	}
 	var all []corev1.TopologySpreadConstraint
@@ -35,24 +50,24 @@ func (f *far) relateSpread(i int) {
 	for _, c := range all {
 		selector, err := spreadSelector(c, pod)
 		if err != nil { // the plugin rejects the pod everywhere
-			f.fixed(i, f.t.c.evenly)
+			x.addCheck(i, x.t.c.spreadCheck)
 			return
 		}
-		r := &spreadRule{key: f.key(c.TopologyKey), skew: int(c.MaxSkew), min: int(ptr.Deref(c.MinDomains, 1)), match: make([]bool, len(f.t.classes))}
+		r := &spreadRule{key: x.key(c.TopologyKey), skew: int(c.MaxSkew), min: int(ptr.Deref(c.MinDomains, 1)), match: make([]bool, len(x.t.roles))}
 		r.self = selector.Matches(labels.Set(pod.Labels))
-		for b := range f.t.classes {
-			other := f.t.classes[b].rules.pod
+		for b := range x.t.roles {
+			other := x.t.roles[b].rules.pod
 			r.match[b] = !selector.Empty() && other.Namespace == pod.Namespace && selector.Matches(labels.Set(other.Labels))
 			moves = moves || r.match[b]
 		}
-		r.count(f, i, all, c, selector)
+		r.count(x, i, all, c, selector)
 		out = append(out, r)
 	}
 	if !moves { // no member changes what is counted
-		f.fixed(i, f.t.c.evenly)
+		x.addCheck(i, x.t.c.spreadCheck)
 		return
 	}
-	f.spread[i] = out
+	x.spread[i] = out
 }
 
 func spreadSelector(c corev1.TopologySpreadConstraint, pod *corev1.Pod) (labels.Selector, error) {
@@ -70,19 +85,19 @@ func spreadSelector(c corev1.TopologySpreadConstraint, pod *corev1.Pod) (labels.
 }
 
 // count counts the matching pods of every domain on the nodes that the constraint includes.
-func (r *spreadRule) count(f *far, i int, all []corev1.TopologySpreadConstraint, c corev1.TopologySpreadConstraint, selector labels.Selector) {
-	rules := f.t.classes[i].rules
-	r.counted = make([]bool, len(f.t.c.nodes))
-	r.base = make([]int, f.domains[r.key])
+func (r *spreadRule) count(x *crossNode, i int, all []corev1.TopologySpreadConstraint, c corev1.TopologySpreadConstraint, selector labels.Selector) {
+	rules := x.t.roles[i].rules
+	r.counted = make([]bool, len(x.t.c.nodes))
+	r.base = make([]int, x.domains[r.key])
 	for d := range r.base {
 		r.base[d] = -1
 	}
-	for at, n := range f.t.c.nodes {
+	for at, n := range x.t.c.nodes {
 		if !hasKeys(n.obj, all) || !rules.includes(c, n.obj) {
 			continue
 		}
 		r.counted[at] = true
-		d := f.domain[r.key][at]
+		d := x.domain[r.key][at]
 		r.base[d] = max(r.base[d], 0)
 		for _, p := range n.info.Pods {
 			pod := p.GetPod()
@@ -102,7 +117,7 @@ func hasKeys(n *corev1.Node, all []corev1.TopologySpreadConstraint) bool {
 	return true
 }
 
-// includes tells whether a constraint counts a node, by its inclusion policies. Rules that are ignored do not take a node out.
+// includes reports whether a constraint counts a node, by its inclusion policies. Rules that are ignored do not take a node out.
 func (r *rules) includes(c corev1.TopologySpreadConstraint, n *corev1.Node) bool {
 	if ptr.Deref(c.NodeAffinityPolicy, corev1.NodeInclusionPolicyHonor) == corev1.NodeInclusionPolicyHonor {
 		selected, _ := r.selector.Match(n)
@@ -112,9 +127,55 @@ func (r *rules) includes(c corev1.TopologySpreadConstraint, n *corev1.Node) bool
 		}
 	}
 	if ptr.Deref(c.NodeTaintsPolicy, corev1.NodeInclusionPolicyIgnore) == corev1.NodeInclusionPolicyHonor {
-		if _, found := r.untolerated(n.Spec.Taints, func(t *corev1.Taint) bool { return !r.ignore.Has(taintWord(*t)) }); found {
+		if _, found := r.untolerated(n.Spec.Taints, func(t *corev1.Taint) bool { return !r.ignore.Has(taintConstraint(*t)) }); found {
 			return false
 		}
 	}
 	return true
+}
+
+// least is the count that the skew is measured from.
+func (r *spreadRule) least(counts []int) int {
+	domains, least := 0, math.MaxInt32
+	for d, n := range counts {
+		if r.base[d] >= 0 {
+			domains++
+			least = min(least, n)
+		}
+	}
+	if domains < r.min {
+		return 0
+	}
+	return least
+}
+
+// maxMembers is how many members of role i the rule lets onto the candidates at most: no domain gets further ahead than the skew of the
+// domain that stays behind most when everything that counts is filled in.
+func (r *spreadRule) maxMembers(x *crossNode, candidates []*candidate, i int) int64 {
+	if !r.self || !r.match[i] {
+		return math.MaxInt64
+	}
+	mine, filled := make([]int, len(r.base)), make([]int, len(r.base))
+	for d := range filled {
+		filled[d] = max(r.base[d], 0)
+	}
+	for _, s := range candidates {
+		d := x.domain[r.key][s.pos]
+		if d < 0 {
+			continue
+		}
+		mine[d] += s.slots[i]
+		for b, counts := range r.match {
+			if counts && r.counted[s.pos] {
+				filled[d] += s.slots[b]
+			}
+		}
+	}
+	// Every pod of the gang counts at most once; more than all of them cannot be ahead.
+	most := r.least(filled) + r.skew
+	var sum int64
+	for d := range mine {
+		sum += int64(min(mine[d], max(0, most-max(r.base[d], 0))))
+	}
+	return sum
 }

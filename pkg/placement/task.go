@@ -6,52 +6,51 @@ import (
 	"slices"
 	"time"
 
-	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// class is a role inside a search: identical members that differ only by number.
-type class struct {
-	role   int // position in the gang
-	name   string
-	count  int // members to place
-	min    int // members that must be placed
-	rules  *rules
-	needs  []need
-	claims []*resourceapi.ResourceClaim // that every member has for itself
+// task is one gang to be placed on one cluster. It is used by one goroutine.
+type task struct {
+	cancelled     func() bool // the caller does not wait any more
+	c             *Cluster
+	opts          Options
+	roles         []searchRole   // ordered by name, so that the order of roles in the gang does not matter
+	required      int            // members that must be placed, less those that are bound
+	sameNode      []sameNodeRule // what keeps members off each other's node
+	crossNode     *crossNode     // what ties members to each other across nodes; nil if nothing does
+	sharedKeys    []string       // topology keys of which all members must share the values
+	sharedVolumes []*sharedVolume
+	candidates    []*candidate
+	deadline      time.Time
+	steps         int
+	overBudget    bool
+	unmodelled    map[string]bool // names of constraints
+	devices       *deviceFit      // nil if no member has resource claims
 }
 
-// need is one resource that a class asks for.
-type need struct {
+// searchRole is a role of the gang, parsed for a search.
+type searchRole struct {
+	index   int // position in the gang
+	name    string
+	count   int // members to place
+	min     int // members that must be placed
+	rules   *rules
+	charges []charge
+}
+
+// charge is what a member is charged of one resource; pos is its position in the names of the cluster.
+type charge struct {
 	pos    int
 	amount int64
 }
 
-// task is one gang to be placed on one cluster. It is used by one goroutine.
-type task struct {
-	ended    func() bool // nobody waits for the answer any more
-	c        *Cluster
-	opts     Options
-	classes  []class // ordered by name, so that the order of roles in the gang does not matter
-	required int     // members that must be placed, less those that are bound
-	near     []nearRule
-	far      *far     // nil if members do not matter to each other across nodes
-	group    []string // topology keys of which all members must share the values
-	shared   []*sharedVolume
-	sites    []*site
-	deadline time.Time
-	steps    int
-	late     bool
-	notes    map[string]bool // what is not modelled
-	claiming bool            // some class has claims
-	tried    map[string]bool // what is known of devices
-}
-
+// newTask parses the gang and starts the clock of its budget.
 func newTask(ctx context.Context, c *Cluster, g Gang, opts Options) *task {
 	budget := opts.Budget
 	if budget <= 0 {
 		budget = DefaultBudget
 	}
-	t := &task{ended: func() bool { return ctx.Err() != nil }, c: c, opts: opts, deadline: time.Now().Add(budget), notes: map[string]bool{}, tried: map[string]bool{}}
+	t := &task{cancelled: func() bool { return ctx.Err() != nil }, c: c, opts: opts, deadline: time.Now().Add(budget), unmodelled: map[string]bool{}}
 	if d, ok := ctx.Deadline(); ok && d.Before(t.deadline) {
 		t.deadline = d
 	}
@@ -59,29 +58,143 @@ func newTask(ctx context.Context, c *Cluster, g Gang, opts Options) *task {
 		if r.Count <= 0 {
 			continue
 		}
-		k := class{role: i, name: r.Name, count: int(r.Count), min: int(min(max(r.Min, 0), r.Count)), rules: c.rules(r.Pod, opts.Ignore)}
-		for pos, amount := range k.rules.need {
+		k := searchRole{index: i, name: r.Name, count: int(r.Count), min: int(min(max(r.Min, 0), r.Count)), rules: c.rules(r.Pod, opts.Ignore)}
+		for pos, amount := range k.rules.requests {
 			if amount > 0 {
-				k.needs = append(k.needs, need{pos, amount})
+				k.charges = append(k.charges, charge{pos, amount})
 			}
 		}
-		t.classes = append(t.classes, k)
+		t.roles = append(t.roles, k)
 	}
-	slices.SortFunc(t.classes, func(a, b class) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.role, b.role)) })
+	slices.SortFunc(t.roles, func(a, b searchRole) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.index, b.index)) })
 	t.required = int(g.required())
 	return t
 }
 
-// expired tells whether the budget is used up. It looks at the clock only now and then.
+// findConstraints finds the constraints between members: those on one node, and those across nodes. Most gangs have neither.
+func (t *task) findConstraints() {
+	infos := make([]*framework.PodInfo, len(t.roles))
+	for i := range t.roles {
+		infos[i] = podInfo(t.roles[i].rules.pod)
+	}
+	t.devices = newDeviceFit(t)
+	t.addHostPorts()
+	t.addDisks()
+	t.findSharedVolumes()
+	x := &crossNode{t: t, keyIndex: map[string]int{}, affinity: make([]*affinityRule, len(t.roles)), spread: make([][]*spreadRule, len(t.roles))}
+	x.addExclusiveClaims()
+	if !t.opts.Ignore.Has(PodAntiAffinity) {
+		for a := range infos {
+			for _, term := range infos[a].RequiredAntiAffinityTerms {
+				for b := range infos {
+					if t.matches(term, b) {
+						x.addAntiAffinity(term.TopologyKey, a, b)
+					}
+				}
+			}
+		}
+	}
+	for i := range infos {
+		x.addAffinity(infos, i)
+		x.addSpread(i)
+	}
+	x.simplifyAffinity(infos)
+	if !x.empty() {
+		t.crossNode = x
+	}
+}
+
+// noteUnmodelled names the constraints of the members, and between them, that this package does not evaluate.
+func (t *task) noteUnmodelled() {
+	withVolumes := 0
+	for i := range t.roles {
+		for _, note := range t.roles[i].rules.unmodelled {
+			t.unmodelled[note] = true
+		}
+		if len(t.c.claims(t.roles[i].rules.pod)) > 0 {
+			withVolumes++
+		}
+	}
+	limited := slices.ContainsFunc(t.c.objects.CSINodes, limitsVolumes)
+	if withVolumes > 1 && limited {
+		t.unmodelled["volume limits for members of different roles on one node"] = true
+	}
+	for i := range t.roles {
+		if k := &t.roles[i]; limited && k.count > 1 && hasEphemeral(k.rules.pod) {
+			t.unmodelled["volume limits for ephemeral volumes of several members on one node"] = true
+		}
+	}
+}
+
+// take charges n members of the role; a negative n gives them back.
+func (k *searchRole) take(free []int64, n int64) {
+	for _, c := range k.charges {
+		free[c.pos] -= c.amount * n
+	}
+}
+
+// alone returns how many members fit on a node by amounts, at most count.
+func (k *searchRole) alone(n *node) int {
+	if len(k.rules.absent) > 0 {
+		return 0
+	}
+	slots := int64(k.count)
+	for _, c := range k.charges {
+		slots = min(slots, (n.alloc.at(c.pos)-n.used.at(c.pos))/c.amount)
+	}
+	return int(max(slots, 0))
+}
+
+// enough reports whether the placed members make the gang start.
+func (t *task) enough(placed combination) bool {
+	sum := 0
+	for i, n := range placed {
+		if n < t.roles[i].min {
+			return false
+		}
+		sum += n
+	}
+	return sum >= t.required
+}
+
+// full reports whether all members are placed.
+func (t *task) full(placed combination) bool {
+	for i, n := range placed {
+		if n < t.roles[i].count {
+			return false
+		}
+	}
+	return true
+}
+
+// betterThan reports whether placing a is better than placing b.
+func (t *task) betterThan(a, b combination) bool {
+	if x, y := t.enough(a), t.enough(b); x != y {
+		return x
+	}
+	sum := 0
+	for i := range a {
+		sum += a[i] - b[i]
+	}
+	if sum != 0 {
+		return sum > 0
+	}
+	return slices.Compare(a, b) > 0
+}
+
+// emptyPacking is a packing of no member.
+func (t *task) emptyPacking() packing { return packing{placed: make(combination, len(t.roles))} }
+
+// expired reports whether the budget is used up. It looks at the clock only now and then.
 func (t *task) expired() bool {
 	if t.steps++; t.steps%256 == 0 {
 		return t.overdue()
 	}
-	return t.late
+	return t.overBudget
 }
 
 // overdue looks at the clock.
 func (t *task) overdue() bool {
-	t.late = t.late || t.ended() || !time.Now().Before(t.deadline)
-	return t.late
+	t.overBudget = t.overBudget || t.cancelled() || !time.Now().Before(t.deadline)
+	return t.overBudget
 }

@@ -1,16 +1,21 @@
 package placement
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/storage/ephemeral"
 	"k8s.io/component-helpers/storage/volume"
+	v1helper "k8s.io/kubernetes/pkg/apis/core/v1/helper"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumerestrictions"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumezone"
 )
 
 // claim is a PersistentVolumeClaim that a pod uses.
@@ -111,21 +116,8 @@ func (c *Cluster) claim(name string, pvc *corev1.PersistentVolumeClaim) claim {
 	return k
 }
 
-// find returns the object of that name, nil if there is none.
-func find[T any, P interface {
-	*T
-	metav1.Object
-}](list []P, namespace, name string) P {
-	for _, o := range list {
-		if o.GetName() == name && o.GetNamespace() == namespace {
-			return o
-		}
-	}
-	return nil
-}
-
-// usable rejects every node if a claim of the pod cannot be used at all.
-func (c *Cluster) usable(pod *corev1.Pod) check {
+// claimCheck rejects every node if a claim of the pod cannot be used at all.
+func (c *Cluster) claimCheck(pod *corev1.Pod) check {
 	var problems []string
 	for _, k := range c.claims(pod) {
 		if k.problem != "" {
@@ -158,4 +150,153 @@ func (c *Cluster) exclusiveClaims(pod *corev1.Pod) sets.Set[string] {
 		}
 	}
 	return out
+}
+
+// volumeZoneCheck rejects nodes in another zone or region than a bound volume.
+func (c *Cluster) volumeZoneCheck(pod *corev1.Pod) check {
+	claims := c.claims(pod)
+	if len(claims) == 0 {
+		return nil
+	}
+	var byLabel func(*node) string
+	if c.claimCheck(pod) == nil { // else the plugin rejects the pod for that
+		_, features := c.store.get(c.objects)
+		byLabel = c.filterFor(mustFilter(volumezone.New(context.Background(), nil, c.handle(), features)), pod)
+	}
+	return func(n *node) []Violation {
+		for _, k := range claims {
+			if k.pv != nil && zonal(k.pv) && volume.CheckNodeAffinity(k.pv, n.obj.Labels) != nil {
+				return []Violation{{Constraint: VolumeZone, Detail: "claim " + k.pvc.Name + " is bound to volume " + k.pv.Name}}
+			}
+		}
+		if byLabel != nil {
+			if reason := byLabel(n); reason != "" {
+				return []Violation{{Constraint: VolumeZone, Detail: reason}}
+			}
+		}
+		return nil
+	}
+}
+
+// zonal reports whether a volume's node affinity is only about zones and regions.
+func zonal(pv *corev1.PersistentVolume) bool {
+	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
+		return false
+	}
+	found := false
+	for _, term := range pv.Spec.NodeAffinity.Required.NodeSelectorTerms {
+		for _, e := range term.MatchExpressions {
+			if !strings.HasSuffix(e.Key, "/zone") && !strings.HasSuffix(e.Key, "/region") {
+				return false
+			}
+			found = true
+		}
+	}
+	return found
+}
+
+// volumeNodeCheck rejects nodes from which a bound volume cannot be reached, or for which an unbound one cannot be had.
+func (c *Cluster) volumeNodeCheck(pod *corev1.Pod) check {
+	claims := c.claims(pod)
+	if len(claims) == 0 {
+		return c.diskCheck(pod)
+	}
+	disks := c.diskCheck(pod)
+	return func(n *node) []Violation {
+		taken := map[string]*corev1.PersistentVolume{}
+		for _, k := range claims {
+			reason := ""
+			switch {
+			case k.problem != "":
+			case k.pv != nil:
+				if !zonal(k.pv) && volume.CheckNodeAffinity(k.pv, n.obj.Labels) != nil {
+					reason = "is bound to volume " + k.pv.Name
+				}
+			default:
+				reason = c.provisionable(k, n.obj, taken)
+			}
+			if reason != "" {
+				return []Violation{{Constraint: VolumeNode, Detail: "claim " + k.pvc.Name + " " + reason}}
+			}
+		}
+		if disks != nil {
+			return disks(n)
+		}
+		return nil
+	}
+}
+
+// provisionable says why an unbound claim can get no volume on a node; empty if it can. taken are volumes that other claims of
+// the pod would get.
+func (c *Cluster) provisionable(k claim, n *corev1.Node, taken map[string]*corev1.PersistentVolume) string {
+	selected, already := k.pvc.Annotations[volume.AnnSelectedNode]
+	if already && selected != n.Name {
+		return "is being provisioned for node " + selected
+	}
+	if !already {
+		if pv, err := volume.FindMatchingVolume(k.pvc, c.offered(k.class.Name), n, taken, true, true); err == nil && pv != nil {
+			taken[pv.Name] = pv
+			return ""
+		}
+	}
+	if k.class.Provisioner == "" || k.class.Provisioner == volume.NotSupportedProvisioner {
+		return "finds no volume of class " + k.class.Name
+	}
+	if !v1helper.MatchTopologySelectorTerms(k.class.AllowedTopologies, labels.Set(n.Labels)) {
+		return "of class " + k.class.Name + " may not be provisioned there"
+	}
+	return ""
+}
+
+// offered are the volumes of a class, bound or not.
+func (c *Cluster) offered(class string) []*corev1.PersistentVolume {
+	var out []*corev1.PersistentVolume
+	for _, pv := range c.objects.PersistentVolumes {
+		if volume.GetPersistentVolumeClass(pv) == class {
+			out = append(out, pv)
+		}
+	}
+	return out
+}
+
+// diskCheck rejects nodes on which another pod has mounted a disk that only one may.
+func (c *Cluster) diskCheck(pod *corev1.Pod) check {
+	inline := false
+	for _, v := range pod.Spec.Volumes {
+		inline = inline || v.GCEPersistentDisk != nil || v.AWSElasticBlockStore != nil || v.RBD != nil || v.ISCSI != nil
+	}
+	if !inline {
+		return nil
+	}
+	_, features := c.store.get(c.objects)
+	only := *pod
+	only.Spec.Volumes = nil
+	for _, v := range pod.Spec.Volumes {
+		if v.PersistentVolumeClaim == nil { // these are judged by usable
+			only.Spec.Volumes = append(only.Spec.Volumes, v)
+		}
+	}
+	return checkOf(VolumeNode, c.filterFor(mustFilter(volumerestrictions.New(context.Background(), nil, c.handle(), features)), &only))
+}
+
+// volumeLimitCheck rejects nodes that have reached the number of volumes that a CSI driver can attach.
+func (c *Cluster) volumeLimitCheck(pod *corev1.Pod) check {
+	claims := c.claims(pod)
+	planned := slices.ContainsFunc(claims, func(k claim) bool { return k.planned })
+	if len(claims) == 0 || planned || c.claimCheck(pod) != nil {
+		return nil
+	}
+	_, features := c.store.get(c.objects)
+	return checkOf(VolumeLimits, c.filterFor(mustFilter(nodevolumelimits.NewCSI(context.Background(), nil, c.handle(), features)), pod))
+}
+
+// limitsVolumes reports whether a node limits the volumes of some driver.
+func limitsVolumes(n *storagev1.CSINode) bool {
+	return slices.ContainsFunc(n.Spec.Drivers, func(d storagev1.CSINodeDriver) bool {
+		return d.Allocatable != nil && d.Allocatable.Count != nil
+	})
+}
+
+func hasEphemeral(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Ephemeral != nil })
 }

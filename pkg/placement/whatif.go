@@ -1,16 +1,18 @@
 package placement
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
+	v1helper "k8s.io/kubernetes/pkg/apis/core/v1/helper"
 )
 
 // copy returns a Cluster that shares all nodes with c.
 func (c *Cluster) copy() *Cluster {
-	return &Cluster{objects: c.objects, names: c.names, nodes: slices.Clone(c.nodes), byName: c.byName, where: c.where, store: c.store}
+	return &Cluster{objects: c.objects, names: c.names, nodes: slices.Clone(c.nodes), byName: c.byName, podNodes: c.podNodes, store: c.store}
 }
 
 // Without returns the cluster as if the pods were gone. UIDs that hold nothing are ignored. A pod without a UID is known
@@ -19,7 +21,7 @@ func (c *Cluster) Without(pods ...types.UID) *Cluster {
 	gone := make(map[types.UID]bool, len(pods))
 	touched := make([]bool, len(c.nodes))
 	for _, uid := range pods {
-		if i, ok := c.find(uid); ok {
+		if i, ok := c.position(uid); ok {
 			gone[uid], touched[i] = true, true
 		}
 	}
@@ -43,25 +45,6 @@ func (c *Cluster) Emptied(keep func(*corev1.Pod) bool) *Cluster {
 	return out
 }
 
-// holds tells whether a pod is on the node.
-func (n *node) holds(uid types.UID) bool {
-	return slices.ContainsFunc(n.info.Pods, func(p fwk.PodInfo) bool { return podID(p.GetPod()) == uid })
-}
-
-// keep returns the node with only the pods that f accepts; n itself if these are all.
-func (n *node) keep(f func(*corev1.Pod) bool) *node {
-	left := make([]fwk.PodInfo, 0, len(n.info.Pods))
-	for _, p := range n.info.Pods {
-		if f(p.GetPod()) {
-			left = append(left, p)
-		}
-	}
-	if len(left) == len(n.info.Pods) {
-		return n
-	}
-	return n.holding(left)
-}
-
 // With returns the cluster with more pods on it, each on the node of its spec.nodeName. Pods that hold nothing, that are
 // there already, or whose node is unknown, are ignored.
 func (c *Cluster) With(pods ...*corev1.Pod) *Cluster {
@@ -72,7 +55,7 @@ func (c *Cluster) With(pods ...*corev1.Pod) *Cluster {
 	for _, p := range pods {
 		id := podID(p)
 		at, known := c.byName[p.Spec.NodeName]
-		was, seen := c.find(id)
+		was, seen := c.position(id)
 		if !known || !Holds(p) || done[id] || seen && c.nodes[was].holds(id) {
 			continue
 		}
@@ -80,10 +63,133 @@ func (c *Cluster) With(pods ...*corev1.Pod) *Cluster {
 		fresh = append(fresh, p)
 		added[at] = append(added[at], podInfo(p))
 	}
-	out.where = c.where.with(fresh)
+	out.podNodes = c.podNodes.with(fresh)
 	for i, more := range added {
-		out.nodes[i] = c.nodes[i].holding(slices.Concat(c.nodes[i].info.Pods, more))
+		out.nodes[i] = c.nodes[i].withPods(slices.Concat(c.nodes[i].info.Pods, more))
 	}
 	out.number()
 	return out
+}
+
+// WithNodes returns the cluster with the given nodes: one of a known name replaces the node and keeps its pods, the others
+// are new and empty.
+func (c *Cluster) WithNodes(nodes ...*corev1.Node) *Cluster {
+	out := c.copy()
+	fresh := map[string]*node{}
+	for _, obj := range nodes {
+		if at, known := c.byName[obj.Name]; known {
+			out.nodes[at] = newNode(obj, c.nodes[at].info.Pods)
+		} else {
+			fresh[obj.Name] = newNode(obj, nil)
+		}
+	}
+	if len(fresh) > 0 {
+		out.nodes = slices.AppendSeq(out.nodes, maps.Values(fresh))
+		out.place()
+	}
+	out.number()
+	return out
+}
+
+// WithoutNodes returns the cluster without the nodes of these names and without the pods on them.
+func (c *Cluster) WithoutNodes(names ...string) *Cluster {
+	out := c.copy()
+	out.nodes = slices.DeleteFunc(out.nodes, func(n *node) bool { return slices.Contains(names, n.obj.Name) })
+	out.place()
+	out.number()
+	return out
+}
+
+// MapNodes returns the cluster with every node replaced by what f makes of it; f returns its argument for a node that
+// stays as it is, and must not change the argument itself. See Uncordoned, Repaired and AtCapacity.
+func (c *Cluster) MapNodes(f func(*corev1.Node) *corev1.Node) *Cluster {
+	out := c.copy()
+	for i, n := range c.nodes {
+		if obj := f(n.obj); obj != n.obj {
+			out.nodes[i] = newNode(obj, n.info.Pods)
+		}
+	}
+	out.number()
+	return out
+}
+
+// Ideal returns the cluster at its best: only the pods that keep accepts, every node uncordoned, Ready and with all devices
+// of its capacity. A gang without a placement there is too big for the cluster.
+func (c *Cluster) Ideal(keep func(*corev1.Pod) bool) *Cluster {
+	return c.Emptied(keep).MapNodes(func(n *corev1.Node) *corev1.Node { return AtCapacity(Repaired(Uncordoned(n))) })
+}
+
+// AsScheduled returns the cluster as kube-scheduler judges it, which looks at neither the Ready condition nor the deletion of
+// a node, only at its taints. What is impossible there is impossible for it; c itself if no node makes a difference.
+func (c *Cluster) AsScheduled() *Cluster {
+	strict := func(n *node) bool { return n.obj.DeletionTimestamp != nil || ready(n.obj) != corev1.ConditionTrue }
+	if !slices.ContainsFunc(c.nodes, strict) {
+		return c
+	}
+	return c.MapNodes(func(n *corev1.Node) *corev1.Node {
+		if n.DeletionTimestamp == nil && ready(n) == corev1.ConditionTrue {
+			return n
+		}
+		n = n.DeepCopy()
+		n.DeletionTimestamp = nil
+		n.Status.Conditions = slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+		return n
+	})
+}
+
+// Uncordoned returns the node without spec.unschedulable and its taint; n itself if it is not cordoned.
+func Uncordoned(n *corev1.Node) *corev1.Node {
+	cordoned := n.Spec.Unschedulable || slices.ContainsFunc(n.Spec.Taints, cordonTaint)
+	if !cordoned {
+		return n
+	}
+	n = n.DeepCopy()
+	n.Spec.Unschedulable = false
+	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, cordonTaint)
+	return n
+}
+
+// Repaired returns the node with a Ready condition of True and without the taints that say that it has a problem; n itself
+// if it has none.
+func Repaired(n *corev1.Node) *corev1.Node {
+	if ready(n) == corev1.ConditionTrue && !slices.ContainsFunc(n.Spec.Taints, problemTaint) {
+		return n
+	}
+	n = n.DeepCopy()
+	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, problemTaint)
+	for i := range n.Status.Conditions {
+		if n.Status.Conditions[i].Type == corev1.NodeReady {
+			n.Status.Conditions[i].Status = corev1.ConditionTrue
+		}
+	}
+	return n
+}
+
+// AtCapacity returns the node with every extended resource (devices) allocatable up to its capacity; n itself if it is.
+// CPU, memory and storage keep what the system reserves.
+func AtCapacity(n *corev1.Node) *corev1.Node {
+	out := n
+	for name, capacity := range n.Status.Capacity {
+		if v1helper.IsExtendedResourceName(name) && capacity.Cmp(n.Status.Allocatable[name]) > 0 {
+			if out == n {
+				out = n.DeepCopy()
+			}
+			if out.Status.Allocatable == nil {
+				out.Status.Allocatable = corev1.ResourceList{}
+			}
+			out.Status.Allocatable[name] = capacity
+		}
+	}
+	return out
+}
+
+// DaemonSetPod reports whether a DaemonSet owns the pod; such pods stay for ever. Mirror pods of static manifests, owned by
+// their Node, count too.
+func DaemonSetPod(p *corev1.Pod) bool {
+	for _, o := range p.OwnerReferences {
+		if o.Kind == "DaemonSet" || o.Kind == "Node" {
+			return true
+		}
+	}
+	return false
 }

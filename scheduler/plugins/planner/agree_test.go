@@ -42,14 +42,10 @@ func TestAgreesWithDiagnosis(t *testing.T) {
 		},
 		"cpu": {
 			build: func(c *clustertest.Cluster) {
-				c.Nodes(2, 8)
-				for _, n := range []string{"n1", "n2"} {
-					c.ServesWith("web-"+n, 0, "64", n)
-				}
-				c.Runs("a", 0, "n1") // ends, and that is not enough
+				c.Nodes(2, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 2, CPU: "64", Nodes: []string{"n1", "n2"}})
 			},
 			gang: func() clustertest.Gang { g := gang(2, 0); g.CPU = "40"; return g }(),
-			code: answer.InsufficientCPU, facts: "worker: 2 x 40000 cpu, 80000 requested, 56000 of 192000 free, at most 32000",
+			code: answer.InsufficientCPU, facts: "worker: 2 x 40000 cpu, 80000 requested, 64000 of 192000 free, at most 32000",
 		},
 		"devices and another one, of which there is too little": {
 			build: func(c *clustertest.Cluster) {

@@ -1,0 +1,178 @@
+package placement
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+)
+
+// candidate is a node that takes at least one member of some role.
+type candidate struct {
+	n          *node
+	pos        int      // position of the node in the cluster
+	ok         []bool   // by role: the node takes a member, amounts and other members aside
+	slots      []int    // by role: how many members fit alone; at most the role's count
+	free       []int64  // by resource, what members can use
+	conflicts  []uint64 // by role: the roles that it does not take together with it, as bits; nil without any
+	kind       int      // candidates of the same kind take the same members
+	preference int64    // by how much the candidate is preferred
+}
+
+// findCandidates evaluates every node on its own.
+func (t *task) findCandidates() {
+	width := len(t.c.names.list)
+	for pos, n := range t.c.nodes {
+		if t.opts.Node != nil && !t.opts.Node(n.obj) {
+			continue
+		}
+		var s *candidate
+		for i := range t.roles {
+			k := &t.roles[i]
+			slots := k.alone(n)
+			if slots == 0 || !k.rules.admits(n) {
+				continue
+			}
+			if s == nil {
+				s = &candidate{n: n, pos: pos, ok: make([]bool, len(t.roles)), slots: make([]int, len(t.roles))}
+			}
+			s.ok[i], s.slots[i] = true, slots
+		}
+		if s != nil {
+			s.free = make([]int64, width)
+			for i := range s.free {
+				s.free[i] = max(0, n.alloc.at(i)-n.used.at(i))
+			}
+			t.findConflicts(s)
+			t.devices.limit(s)
+			t.candidates = append(t.candidates, s)
+		}
+	}
+}
+
+// assignKinds gives candidates that take the same members the same kind. Amounts beyond what the whole gang requests do not matter.
+func (t *task) assignKinds(candidates []*candidate) {
+	limit := make([]int64, len(t.c.names.list))
+	for i := range t.roles {
+		for _, c := range t.roles[i].charges {
+			limit[c.pos] += c.amount * int64(t.roles[i].count)
+		}
+	}
+	kinds := map[string]int{}
+	var key []byte
+	for _, s := range candidates {
+		key = key[:0]
+		for i := range t.roles {
+			key = binary.AppendUvarint(key, uint64(s.slots[i]))
+			key = binary.AppendUvarint(key, s.conflictsWith(i))
+		}
+		for pos, most := range limit {
+			if most > 0 {
+				key = binary.AppendUvarint(key, uint64(min(s.free[pos], most)))
+			}
+		}
+		if t.devices != nil { // devices are allocated one by one, so that no two candidates are known to be alike
+			key = append(key, s.n.obj.Name...)
+		}
+		kind, ok := kinds[string(key)]
+		if !ok {
+			kind = len(kinds)
+			kinds[string(key)] = kind
+		}
+		s.kind = kind
+	}
+}
+
+// rank brings candidates into the order in which they are filled: those preferred, those on which no role wastes devices, then the
+// ones with the most slots, so that few nodes are used; then the fuller ones, if so wanted; names last.
+func (t *task) rank(candidates []*candidate) {
+	type rank struct {
+		waste, slots int
+		full         float64
+	}
+	ranks := make(map[*candidate]rank, len(candidates))
+	for _, s := range candidates {
+		var r rank
+		for i, n := range s.slots {
+			r.slots += n
+			if n > 0 && t.wastes(i, s) {
+				r.waste = 1
+			}
+		}
+		if t.opts.Pack {
+			r.full = t.fullness(s)
+		}
+		if t.opts.Prefer != nil {
+			s.preference = t.opts.Prefer(s.n.obj)
+		}
+		ranks[s] = r
+	}
+	slices.SortFunc(candidates, func(a, b *candidate) int {
+		x, y := ranks[a], ranks[b]
+		return cmp.Or(cmp.Compare(b.preference, a.preference), cmp.Compare(x.waste, y.waste), cmp.Compare(y.slots, x.slots),
+			cmp.Compare(y.full, x.full), cmp.Compare(a.pos, b.pos))
+	})
+}
+
+// fullness is how much of a node is in use, from 0 to 1, in the devices that the gang requests; in cpu if it requests none.
+func (t *task) fullness(s *candidate) float64 {
+	var sum float64
+	kinds := 0
+	share := func(pos int) {
+		if total := s.n.alloc.at(pos); total > 0 {
+			sum += float64(s.n.used.at(pos)) / float64(total)
+			kinds++
+		}
+	}
+	for pos := posScalars; pos < len(s.free); pos++ {
+		for i := range t.roles {
+			if t.roles[i].rules.requests[pos] > 0 {
+				share(pos)
+				break
+			}
+		}
+	}
+	if kinds == 0 {
+		share(posCPU)
+	}
+	if kinds == 0 {
+		return 0
+	}
+	return sum / float64(kinds)
+}
+
+// wastes reports whether a candidate has free devices that a role does not request.
+func (t *task) wastes(i int, s *candidate) bool {
+	requests := t.roles[i].rules.requests
+	for pos := posScalars; pos < len(s.free); pos++ {
+		if s.free[pos] > 0 && requests[pos] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// bySize orders the roles by how few of them a candidate holds at most, large members first.
+func (t *task) bySize(candidates []*candidate) []int {
+	most := make([]int, len(t.roles))
+	roles := make([]int, len(t.roles))
+	for i := range t.roles {
+		roles[i] = i
+		for _, s := range candidates {
+			most[i] = max(most[i], s.slots[i])
+		}
+	}
+	slices.SortStableFunc(roles, func(a, b int) int { return most[a] - most[b] })
+	return roles
+}
+
+// without is the candidate for the other roles only.
+func (s *candidate) without(roles []bool) *candidate {
+	other := *s
+	other.ok, other.slots = slices.Clone(s.ok), slices.Clone(s.slots)
+	for i, off := range roles {
+		if off {
+			other.ok[i], other.slots[i] = false, 0
+		}
+	}
+	return &other
+}

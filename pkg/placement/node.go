@@ -1,0 +1,167 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// node is one node with its pods. It is never changed once it is in a Cluster, so copies of a Cluster share it.
+type node struct {
+	obj         *corev1.Node
+	info        *framework.NodeInfo
+	alloc, used vector
+}
+
+func newNode(obj *corev1.Node, pods []fwk.PodInfo) *node {
+	info := framework.NewNodeInfo()
+	info.SetNode(obj)
+	info.Pods = make([]fwk.PodInfo, 0, len(pods))
+	for _, p := range pods {
+		info.AddPodInfo(p)
+	}
+	return &node{obj: obj, info: info}
+}
+
+// withPods is the same node with other pods: what depends on the node alone is not worked out again.
+func (n *node) withPods(pods []fwk.PodInfo) *node {
+	info := *n.info
+	info.Pods = make([]fwk.PodInfo, 0, len(pods))
+	info.PodsWithAffinity, info.PodsWithRequiredAntiAffinity, info.PodsWithRequiredNonHostScopedAntiAffinity = nil, nil, nil
+	info.Requested, info.NonZeroRequested = &framework.Resource{}, &framework.Resource{}
+	info.UsedPorts, info.PVCRefCounts = fwk.HostPortInfo{}, map[string]int{}
+	for _, p := range pods {
+		info.AddPodInfo(p)
+	}
+	return &node{obj: n.obj, info: &info}
+}
+
+// keep returns the node with only the pods that f accepts; n itself if these are all.
+func (n *node) keep(f func(*corev1.Pod) bool) *node {
+	left := make([]fwk.PodInfo, 0, len(n.info.Pods))
+	for _, p := range n.info.Pods {
+		if f(p.GetPod()) {
+			left = append(left, p)
+		}
+	}
+	if len(left) == len(n.info.Pods) {
+		return n
+	}
+	return n.withPods(left)
+}
+
+// holds reports whether a pod is on the node.
+func (n *node) holds(uid types.UID) bool {
+	return slices.ContainsFunc(n.info.Pods, func(p fwk.PodInfo) bool { return podID(p.GetPod()) == uid })
+}
+
+// Holds reports whether a pod uses resources of a node: it is bound and has neither succeeded nor failed.
+func Holds(p *corev1.Pod) bool {
+	return p.Spec.NodeName != "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+}
+
+// podID is the pod's UID, or its namespace and name where it has none.
+func podID(p *corev1.Pod) types.UID {
+	if p.UID != "" {
+		return p.UID
+	}
+	return types.UID(p.Namespace + "/" + p.Name)
+}
+
+func comparePods(a, b *corev1.Pod) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+}
+
+// podInfo parses a pod. Affinity terms that do not parse are left out, as in the scheduler.
+func podInfo(p *corev1.Pod) *framework.PodInfo {
+	info, _ := framework.NewPodInfo(p)
+	return info
+}
+
+// podInfos parses pods. What is the same for several pods, because they point to the same containers, is worked out once: in a
+// snapshot of a large cluster most pods are one of a few kinds.
+type podInfos map[podKind]*framework.PodInfo
+
+// podKind is all that the amounts of a pod are computed from, for a pod without affinity and without overhead.
+type podKind struct {
+	containers, inits     *corev1.Container
+	statuses, initsStatus *corev1.ContainerStatus
+	conditions            *corev1.PodCondition
+	resources             *corev1.ResourceRequirements
+	statusResources       *corev1.ResourceRequirements
+	lengths               [5]int
+}
+
+// of returns the parsed pod.
+func (k podInfos) of(p *corev1.Pod) *framework.PodInfo {
+	kind, ok := kindOf(p)
+	if !ok {
+		return podInfo(p)
+	}
+	like := k[kind]
+	if like == nil {
+		like = podInfo(p)
+		like.CalculateResource() // it keeps the result, for those that are copied from it
+		k[kind] = like
+		return like
+	}
+	info := *like
+	info.Pod = p
+	return &info
+}
+
+// kindOf returns the kind of a pod; ok is false for one whose amounts depend on more than that.
+func kindOf(p *corev1.Pod) (kind podKind, ok bool) {
+	spec, status := &p.Spec, &p.Status
+	if spec.Affinity != nil || len(spec.Overhead) > 0 || len(spec.Containers) == 0 || len(status.AllocatedResources) > 0 || status.ExtendedResourceClaimStatus != nil ||
+		len(status.NodeAllocatableResourceClaimStatuses) > 0 {
+		return podKind{}, false
+	}
+	return podKind{
+		containers: first(spec.Containers), inits: first(spec.InitContainers), statuses: first(status.ContainerStatuses), initsStatus: first(status.InitContainerStatuses),
+		conditions: first(status.Conditions), resources: spec.Resources, statusResources: status.Resources,
+		lengths: [5]int{len(spec.Containers), len(spec.InitContainers), len(status.ContainerStatuses), len(status.InitContainerStatuses), len(status.Conditions)},
+	}, true
+}
+
+// first is the address of the first element, which reports whether two slices share their elements.
+func first[T any](list []T) *T {
+	if len(list) == 0 {
+		return nil
+	}
+	return &list[0]
+}
+
+// ready is the status of the Ready condition; a node that does not report one counts as ready, as for the scheduler.
+func ready(n *corev1.Node) corev1.ConditionStatus {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status
+		}
+	}
+	return corev1.ConditionTrue
+}
+
+func cordonTaint(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable }
+
+// problemTaint recognises the taints by which Kubernetes and cloud providers mark a node that is not fit for use.
+func problemTaint(t corev1.Taint) bool {
+	return !cordonTaint(t) &&
+		(strings.HasPrefix(t.Key, "node.kubernetes.io/") || strings.HasPrefix(t.Key, "node.cloudprovider.kubernetes.io/"))
+}
+
+// taintConstraint is the constraint that a taint is reported as.
+func taintConstraint(t corev1.Taint) Constraint {
+	switch {
+	case cordonTaint(t):
+		return Cordon
+	case problemTaint(t):
+		return NotReady
+	}
+	return Taint
+}
