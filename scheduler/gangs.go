@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
@@ -119,17 +118,17 @@ func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, 
 			waits.publish(key)
 		}
 	})
-	g.roster = gangcache.New(sink{g.store, g.notes})
-	groups := newPaced(cache.NewSharedIndexInformer(g.store, &schedulingv1beta1.PodGroup{}, 0,
+	g.roster = gangcache.New(planner.GroupSink{VirtualGroups: g.store, Reasons: g.notes})
+	groups := engine.NewGroupView(cache.NewSharedIndexInformer(g.store, &schedulingv1beta1.PodGroup{}, 0,
 		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}), g.store)
 	var err error
 	if g.pods, err = newPodInformers(client); err != nil {
 		return nil, err
 	}
-	if g.members, err = newMembers(g.pods, names, g.roster, g.changes.publish, groups.settle); err != nil {
+	if g.members, err = newMembers(g.pods, names, g.roster, g.changes.publish, groups.Settle); err != nil {
 		return nil, err
 	}
-	handler := &groupHandler{roster: g.roster, apply: g.members.live.apply}
+	handler := &groupHandler{roster: g.roster, apply: g.members.live.Apply}
 	g.feed = &groupinformer.Feed{
 		Client: dyn, Custom: custom(), BuiltIn: []groupinformer.BuiltIn{builtIn(client.Discovery())}, Handler: handler, Clock: clock.RealClock{},
 	}
@@ -148,11 +147,11 @@ func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, 
 	if err := g.places.Follow(g.members.live, g.pods.ended); err != nil {
 		return nil, err
 	}
-	g.client = engine.StatusClient(client, &decisions{store: g.store, notes: g.notes, report: g.status.ReportDecision, touch: g.status.Touch})
+	g.client = engine.StatusClient(client, planner.NewConditions(g.store, g.notes, g.status.ReportDecision, g.status.Touch))
 	g.factory = informers.NewSharedInformerFactoryWithOptions(g.client, 0, informers.WithInformerName(informerName))
-	lacking(g.factory, g.client, informerName)
-	g.factory.InformerFor(&corev1.Pod{}, fixed(g.members.live))
-	g.factory.InformerFor(&schedulingv1beta1.PodGroup{}, fixed(groups))
+	engine.WatchDevices(g.factory, g.client, informerName)
+	g.factory.InformerFor(&corev1.Pod{}, engine.Informer(g.members.live))
+	g.factory.InformerFor(&schedulingv1beta1.PodGroup{}, engine.Informer(groups))
 	synced, err := handler.watch(g.factory)
 	if err != nil {
 		return nil, err
@@ -190,10 +189,6 @@ func (g *gangs) lead() {
 // lastReported returns what was reported on a gang that was tried and waits.
 func (g *gangs) lastReported(namespace, name string) (reasons.Reason, bool) {
 	return g.notes.LastReported(types.NamespacedName{Namespace: namespace, Name: name})
-}
-
-func fixed(informer cache.SharedIndexInformer) func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {
-	return func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return informer }
 }
 
 // follow keeps the gangs current and reports on them while ctx lasts. It calls

@@ -36,11 +36,11 @@ func TestAStandbyRemembersNoChanges(t *testing.T) {
 	kind := volcano.Reader().Kinds[0].GroupKind
 	for range 3 {
 		pod := member("a-0")
-		r.members.live.apply(func() gangcache.Change { return r.roster.SetPod(pod) })
-		r.members.live.apply(func() gangcache.Change { return r.roster.DeletePod(pod.UID) })
+		r.members.live.Apply(func() gangcache.Change { return r.roster.SetPod(pod) })
+		r.members.live.Apply(func() gangcache.Change { return r.roster.DeletePod(pod.UID) })
 	}
-	r.members.live.apply(func() gangcache.Change { return r.roster.SetPod(member("a-0")) })
-	r.members.live.apply(func() gangcache.Change { return r.roster.SetObject(bare, gangcache.Object{GroupKind: kind}) })
+	r.members.live.Apply(func() gangcache.Change { return r.roster.SetPod(member("a-0")) })
+	r.members.live.Apply(func() gangcache.Change { return r.roster.SetObject(bare, gangcache.Object{GroupKind: kind}) })
 	if len(looked) > 0 {
 		t.Errorf("it does not lead, and remembers %q", looked)
 	}
@@ -62,7 +62,7 @@ func TestAStandbyRemembersNoChanges(t *testing.T) {
 			t.Errorf("it leads, and does not look at %s: %q", key, first)
 		}
 	}
-	r.members.live.apply(func() gangcache.Change { return r.roster.SetPod(member("a-1")) })
+	r.members.live.Apply(func() gangcache.Change { return r.roster.SetPod(member("a-1")) })
 	mu.Lock()
 	defer mu.Unlock()
 	if len(looked) != len(first)+1 {

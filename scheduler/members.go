@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
@@ -75,7 +76,7 @@ func (p *podInformers) owned(job suspend.Job) bool {
 // those that have ended, which count towards a gang's minimum and its status.
 type members struct {
 	names []string // the scheduler names that are ours
-	live  *regrouped
+	live  *engine.PodView
 	// known is true when the roster has every pod that had ended at the start.
 	known cache.InformerSynced
 }
@@ -84,10 +85,10 @@ type members struct {
 // gangs that changed; settle waits until the engine knows virtual groups.
 func newMembers(pods *podInformers, names []string, gangs *gangcache.Cache, touch func(gang.Key), settle func([]types.NamespacedName)) (*members, error) {
 	m := &members{names: names}
-	m.live = newRegrouped(pods.live, gangs, m.ours, touch, settle, doubtful)
+	m.live = engine.NewPodView(pods.live, gangs, m.ours, touch, settle, engine.AmbiguousDelay)
 	set := func(obj any) {
 		if pod, ok := m.pod(obj); ok {
-			m.live.apply(func() gangcache.Change { return gangs.SetEnded(pod) })
+			m.live.Apply(func() gangcache.Change { return gangs.SetEnded(pod) })
 		}
 	}
 	registration, err := pods.ended.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -95,14 +96,14 @@ func newMembers(pods *podInformers, names []string, gangs *gangcache.Cache, touc
 		UpdateFunc: func(old, obj any) {
 			if before, ok := m.pod(old); ok {
 				if pod, is := m.pod(obj); !is || pod.UID != before.UID {
-					m.live.apply(func() gangcache.Change { return gangs.DeleteEnded(before.UID) })
+					m.live.Apply(func() gangcache.Change { return gangs.DeleteEnded(before.UID) })
 				}
 			}
 			set(obj)
 		},
 		DeleteFunc: func(obj any) {
 			if pod, ok := m.pod(obj); ok {
-				m.live.apply(func() gangcache.Change { return gangs.DeleteEnded(pod.UID) })
+				m.live.Apply(func() gangcache.Change { return gangs.DeleteEnded(pod.UID) })
 			}
 		},
 	})
@@ -161,4 +162,4 @@ func trimEnded(obj any) (any, error) {
 }
 
 // hasSynced reports whether every pod that existed at the start is known.
-func (m *members) hasSynced() bool { return m.live.known() && m.known() }
+func (m *members) hasSynced() bool { return m.live.Known() && m.known() }

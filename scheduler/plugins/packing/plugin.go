@@ -1,17 +1,90 @@
+// Package packing keeps gangs together and accelerators free for those who ask for them.
+//
+// The engine's own scoring spreads pods, so that the next one finds some room everywhere. Gangs need the opposite: large gaps on
+// few nodes. The plugin GangScore prefers the fullest nodes in terms of the accelerators that a pod asks for; keeps pods that ask
+// for none off nodes that have some, as long as others do; and puts members of a gang beside each other. What users prefer (node
+// affinity, taints to avoid) still counts more. The planner chooses among the placements of a gang by the same preference; this
+// plugin decides for pods on their own and for members that no plan covers.
 package packing
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-base/metrics"
 	fwk "k8s.io/kube-scheduler/framework"
+	v1helper "k8s.io/kubernetes/pkg/apis/core/v1/helper"
 
 	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/args"
 )
+
+// Name is the name of the plugin in a configuration file.
+const Name = "GangScore"
+
+// Weight is how much the plugin counts unless a configuration says otherwise: more than the engine's preference for empty nodes,
+// no more than what users prefer.
+const Weight = 2
+
+// Args are the arguments of the plugin GangScore.
+type Args struct {
+	// Accelerators are the names of the resources that are scarce, such as nvidia.com/gpu. By default these are all extended
+	// resources.
+	Accelerators []string `json:"accelerators,omitempty"`
+}
+
+func (a Args) validate() error {
+	for i, name := range a.Accelerators {
+		if !v1helper.IsExtendedResourceName(corev1.ResourceName(name)) {
+			return fmt.Errorf("args.accelerators[%d]: %q is not the name of an extended resource, such as nvidia.com/gpu", i, name)
+		}
+		if slices.Contains(a.Accelerators[:i], name) {
+			return fmt.Errorf("args.accelerators[%d]: %q is there twice", i, name)
+		}
+	}
+	return nil
+}
+
+// accelerator tells whether a resource is scarce.
+func (a Args) accelerator(name corev1.ResourceName) bool {
+	if len(a.Accelerators) > 0 {
+		return slices.Contains(a.Accelerators, string(name))
+	}
+	return v1helper.IsExtendedResourceName(name)
+}
+
+// What pods ask for: the values of the label asks.
+const (
+	asksAccelerators = "accelerators"
+	asksNone         = "none"
+)
+
+// Counters are the plugin's metrics, one set for all profiles.
+type Counters struct{ pods *metrics.CounterVec }
+
+// NewCounters returns metrics that count nothing until they are registered.
+func NewCounters() *Counters {
+	return &Counters{pods: metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem: "gangctl_scheduler", Name: "scored_pods_total", StabilityLevel: metrics.ALPHA,
+		Help: "Pods for which nodes were compared by how they are packed, by what they ask for: accelerators (full nodes first) or none (off the nodes that have some).",
+	}, []string{"asks"})}
+}
+
+// Register makes the metrics known to a registry.
+func (c *Counters) Register(register func(...metrics.Registerable)) { register(c.pods) }
+
+func (c *Counters) count(w *wants) {
+	asks := asksNone
+	if len(w.accelerators) > 0 {
+		asks = asksAccelerators
+	}
+	c.pods.WithLabelValues(asks).Inc()
+}
 
 // Plugin is GangScore in one profile.
 type Plugin struct {

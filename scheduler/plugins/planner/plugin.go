@@ -1,9 +1,26 @@
+// Package planner finds a place for every member of a gang at once, before the engine tries the members one by one.
+//
+// The engine places the members of a gang greedily, each where it scores best beside those before it. For members that differ
+// that may fail although the gang has a placement. When the engine begins with a gang, the plugin GangPlanner asks package fit
+// for a placement of the whole gang and answers for each member with the one node that it has there; the engine's own filters
+// then look at that node alone and stay the judge. A member that they refuse is placed as if there were no plan, and counted.
+//
+// A gang that provably has no placement fails at once, with the numbers that prove it on the board, whatever it would have cost
+// the engine to find out. Where package fit is stricter than the engine, or does not know all that the engine knows, that is no
+// proof, and the engine tries by itself.
+//
+// A gang that failed is parked: it is tried again when something happened that could help it, not by the clock. See memo.
 package planner
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -11,10 +28,93 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/features"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
+	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/args"
 )
+
+// Name is the name of the plugin in a configuration file.
+const Name = "GangPlanner"
+
+// Args are the arguments of the plugin GangPlanner.
+type Args struct {
+	// SearchBudget is how long the search for a placement of one gang may take, by default 200ms. A search that hits it
+	// proves nothing: the engine tries the gang by itself.
+	SearchBudget metav1.Duration `json:"searchBudget"`
+	// RetryPeriod is after how long a gang is tried again of which it is not proven that it has no placement, though nothing
+	// has changed in the cluster; by default 10s.
+	RetryPeriod metav1.Duration `json:"retryPeriod"`
+}
+
+func defaultArgs() Args {
+	return Args{SearchBudget: metav1.Duration{Duration: placement.DefaultBudget}, RetryPeriod: metav1.Duration{Duration: 10 * time.Second}}
+}
+
+// The least and the most that the arguments may be. While a search runs no other pod is scheduled.
+const (
+	minBudget = time.Millisecond
+	maxBudget = 10 * time.Second
+	minRetry  = time.Second
+	maxRetry  = parkedAtMost
+)
+
+func (a Args) validate() error {
+	if d := a.SearchBudget.Duration; d < minBudget || d > maxBudget {
+		return fmt.Errorf("args.searchBudget: %s is not from %s to %s", d, minBudget, maxBudget)
+	}
+	if d := a.RetryPeriod.Duration; d < minRetry || d > maxRetry {
+		return fmt.Errorf("args.retryPeriod: %s is not from %s to %s", d, minRetry, maxRetry)
+	}
+	return nil
+}
+
+// judge remembers whether the engine enforces every rule that a proof rests on.
+type judge struct {
+	once     sync.Once
+	complete bool
+}
+
+// enforced are the filters that a proof rests on.
+var enforced = []string{
+	names.NodeUnschedulable, names.NodeName, names.TaintToleration, names.NodeAffinity, names.NodePorts, names.NodeResourcesFit, names.InterPodAffinity,
+}
+
+// complete tells whether the profile enforces every rule that a proof rests on. A configuration may switch filters off, and have
+// resources ignored; what is impossible under the rules may then be possible for the engine.
+func (pl *Plugin) complete() bool {
+	pl.judge.once.Do(func() {
+		lister, ok := pl.handle.(interface {
+			ListPlugins() *schedulerconfig.Plugins
+		})
+		if !ok {
+			return
+		}
+		on := sets.New[string]()
+		for _, f := range lister.ListPlugins().Filter.Enabled {
+			on.Insert(f.Name)
+		}
+		pl.judge.complete = on.HasAll(enforced...) && !pl.planner.ignoresResources(pl.handle.ProfileName())
+	})
+	return pl.judge.complete
+}
+
+// ignoresResources tells whether a profile is configured not to look at some resources. The engine adds those that an extender
+// takes care of to the same configuration.
+func (p *Planner) ignoresResources(profile string) bool {
+	at := slices.IndexFunc(p.profiles, func(s schedulerconfig.KubeSchedulerProfile) bool { return s.SchedulerName == profile })
+	if at < 0 {
+		return true // not known, so nothing is certain
+	}
+	for _, c := range p.profiles[at].PluginConfig {
+		if a, ok := c.Args.(*schedulerconfig.NodeResourcesFitArgs); ok && len(a.IgnoredResources)+len(a.IgnoredResourceGroups) > 0 {
+			return true
+		}
+	}
+	return false
+}
 
 // Plugin is GangPlanner in one profile.
 type Plugin struct {

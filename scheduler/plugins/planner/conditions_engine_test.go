@@ -1,4 +1,4 @@
-package scheduler
+package planner
 
 import (
 	"slices"
@@ -18,7 +18,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
-	"github.com/gangctl/gangctl/scheduler/plugins/planner"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
@@ -30,10 +29,10 @@ func TestAGangThatLostAMemberIsTold(t *testing.T) {
 	var told []string
 	notes := reasons.New(clock.RealClock{}, nil)
 	handle := engine.NewHandle()
-	attempts := planner.NewAttempts(handle, clock.RealClock{})
-	plans := planner.New(handle, attempts, claims.NewLedger(handle, attempts, clock.RealClock{}), notes, nil)
+	attempts := NewAttempts(handle, clock.RealClock{})
+	plans := New(handle, attempts, claims.NewLedger(handle, attempts, clock.RealClock{}), notes, nil)
 	c := enginetest.Start(t, func(c *enginetest.Cluster) {
-		d := &decisions{store: c.Groups, notes: notes, touch: func(gang.Key) {}, report: func(group *schedulingv1beta1.PodGroup) {
+		d := &Conditions{store: c.Groups, notes: notes, touch: func(gang.Key) {}, report: func(group *schedulingv1beta1.PodGroup) {
 			condition := apimeta.FindStatusCondition(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
 			mu.Lock()
 			defer mu.Unlock()
@@ -41,7 +40,7 @@ func TestAGangThatLostAMemberIsTold(t *testing.T) {
 		}}
 		c.Through = func(kubernetes.Interface) kubernetes.Interface { return engine.StatusClient(c.Client, d) }
 		c.Attach = func(engine *upstream.Scheduler) { plans.Attach(engine, func(*corev1.Pod) {}) }
-	}, enginetest.Plugin{Name: planner.Name, New: handle.Binding(plans.NewPlugin)})
+	}, enginetest.Plugin{Name: Name, New: handle.Binding(plans.NewPlugin)})
 	news := func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(told) }
 
 	c.Create(enginetest.Node("n1", 2), enginetest.Node("n2", 1))

@@ -1,4 +1,4 @@
-package scheduler
+package engine
 
 import (
 	"fmt"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
-	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
 )
 
@@ -27,13 +26,13 @@ func newShown(t *testing.T, patience time.Duration) *shown {
 	s := &shown{}
 	pods := cache.NewSharedIndexInformer(&cache.ListWatch{}, &corev1.Pod{}, 0, cache.Indexers{})
 	ours := func(pod *corev1.Pod) bool { return pod.Spec.SchedulerName != corev1.DefaultSchedulerName }
-	s.podEvents = podEvents{newRegrouped(pods, gangcache.New(engine.NewVirtualGroups()), ours, func(gang.Key) {}, func([]types.NamespacedName) {}, patience)}
+	s.podEvents = podEvents{NewPodView(pods, gangcache.New(NewVirtualGroups()), ours, func(gang.Key) {}, func([]types.NamespacedName) {}, patience)}
 	note := func(verb string, obj any) {
 		if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			verb, obj = verb+" (missed)", last.Obj
 		}
 		pod := obj.(*corev1.Pod)
-		group, _ := engine.GroupOf(pod)
+		group, _ := GroupOf(pod)
 		if pod.Spec.Priority != nil && *pod.Spec.Priority != 0 {
 			group.Name += fmt.Sprintf("@%d", *pod.Spec.Priority)
 		}
@@ -68,15 +67,15 @@ func TestRegroup(t *testing.T) {
 	pod := func(uid, group, node string, priority int32) *corev1.Pod {
 		serial++
 		p := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: uid, UID: types.UID(uid), ResourceVersion: fmt.Sprint(serial)},
-			Spec:       corev1.PodSpec{NodeName: node, SchedulerName: DefaultName, Priority: &priority},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: uid, UID: types.UID(uid), ResourceVersion: fmt.Sprint(serial)},
+			Spec:       corev1.PodSpec{NodeName: node, SchedulerName: "gang-scheduler", Priority: &priority},
 		}
 		if group != "" {
 			labels.Mark(&p.ObjectMeta, group, 2)
 		}
 		return p
 	}
-	s := newShown(t, doubtful)
+	s := newShown(t, AmbiguousDelay)
 	a := pod("1", "a", "", 0)
 	s.OnAdd(a, true)
 	s.want(t, "a member comes", "add 1 labels:a")
@@ -123,7 +122,7 @@ func TestRegroup(t *testing.T) {
 	s.OnUpdate(theirs, bare)
 	s.OnDelete(bare)
 	s.want(t, "a pod of another scheduler", "add 5 ", "update 5 ", "delete 5 ")
-	if s.gangs.Pods(gang.Key{Dialect: gang.Labels, Namespace: namespace, Name: "b"})[0].UID != "4" {
+	if s.gangs.Pods(gang.Key{Dialect: gang.Labels, Namespace: "research", Name: "b"})[0].UID != "4" {
 		t.Error("the roster and the engine saw different things")
 	}
 }

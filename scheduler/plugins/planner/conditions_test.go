@@ -1,4 +1,4 @@
-package scheduler
+package planner
 
 import (
 	"fmt"
@@ -18,9 +18,9 @@ import (
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
-// scribe is decisions whose events and touches are taken down.
+// scribe is conditions whose events and touches are taken down.
 type scribe struct {
-	*decisions
+	*Conditions
 	t       *testing.T
 	id      types.NamespacedName
 	clock   *testclock.FakePassiveClock
@@ -31,8 +31,8 @@ type scribe struct {
 
 func newScribe(t *testing.T) *scribe {
 	t.Helper()
-	s := &scribe{t: t, id: types.NamespacedName{Namespace: namespace, Name: llama.VirtualName()}, clock: testclock.NewFakePassiveClock(time.Unix(1e9, 0))}
-	s.decisions = &decisions{
+	s := &scribe{t: t, id: types.NamespacedName{Namespace: "research", Name: "labels:llama"}, clock: testclock.NewFakePassiveClock(time.Unix(1e9, 0))}
+	s.Conditions = &Conditions{
 		store: engine.NewVirtualGroups(), notes: reasons.New(s.clock, nil), touch: func(gang.Key) { s.touched++ },
 		report: func(group *schedulingv1beta1.PodGroup) {
 			c := apimeta.FindStatusCondition(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
@@ -147,7 +147,7 @@ func TestAGangThatIsNotWholeHasNoNote(t *testing.T) {
 	n := note(answer.NodesBusy, "m")
 	s.notes.Set(s.id, n)
 	s.fails(&n, "minCount")
-	sink{s.store, s.notes}.Delete(s.id.Namespace, s.id.Name)
+	GroupSink{s.store, s.notes}.Delete(s.id.Namespace, s.id.Name)
 	if _, ok := s.notes.Get(s.id); ok {
 		t.Error("the note is still there")
 	}

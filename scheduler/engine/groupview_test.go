@@ -1,4 +1,4 @@
-package scheduler
+package engine
 
 import (
 	"sync/atomic"
@@ -9,15 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
 func TestPace(t *testing.T) {
-	store := engine.NewVirtualGroups()
-	groups := newPaced(cache.NewSharedIndexInformer(store, &schedulingv1beta1.PodGroup{}, 0, cache.Indexers{}), store)
+	store := NewVirtualGroups()
+	groups := NewGroupView(cache.NewSharedIndexInformer(store, &schedulingv1beta1.PodGroup{}, 0, cache.Indexers{}), store)
 	set := func(priority int32) {
-		store.Set(&schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "g"}, Spec: schedulingv1beta1.PodGroupSpec{Priority: &priority}})
+		store.Set(&schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: "g"}, Spec: schedulingv1beta1.PodGroupSpec{Priority: &priority}})
 	}
 	var seen atomic.Int32
 	release := make(chan struct{}, 10)
@@ -34,24 +32,24 @@ func TestPace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	names := []types.NamespacedName{{Namespace: namespace, Name: "g"}}
-	groups.settle(names) // before it runs there is nothing to wait for
+	names := []types.NamespacedName{{Namespace: "research", Name: "g"}}
+	groups.Settle(names) // before it runs there is nothing to wait for
 	set(5)
 	go groups.RunWithContext(t.Context())
-	until(t, "it has synced", groups.HasSynced)
-	groups.settle(names)
+	eventually(t, "it has synced", groups.HasSynced)
+	groups.Settle(names)
 
 	set(6)
 	time.AfterFunc(50*time.Millisecond, func() { release <- struct{}{} })
-	groups.settle(names)
+	groups.Settle(names)
 	if got := seen.Load(); got != 6 {
 		t.Errorf("the handler had seen priority %d, want 6", got)
 	}
-	groups.settle([]types.NamespacedName{{Namespace: namespace, Name: "unknown"}})
+	groups.Settle([]types.NamespacedName{{Namespace: "research", Name: "unknown"}})
 
 	set(7)
 	start := time.Now()
-	groups.settle(names) // nobody releases the handler
+	groups.Settle(names) // nobody releases the handler
 	if waited := time.Since(start); waited < paceLimit || waited > 10*paceLimit {
 		t.Errorf("gave up after %s, want %s", waited, paceLimit)
 	}

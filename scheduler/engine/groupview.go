@@ -1,4 +1,4 @@
-package scheduler
+package engine
 
 import (
 	"math"
@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
-
-	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
 // paceLimit is how long the members of a gang are kept from the engine because
@@ -20,30 +18,31 @@ import (
 // limit is there so that a mistake costs one failed attempt and not the scheduler.
 const paceLimit = time.Second
 
-// paced is the informer of virtual groups as the engine sees it. It tells which
+// GroupView is the informer of virtual groups as the engine sees it. It knows which
 // version of them every handler has seen.
-type paced struct {
+type GroupView struct {
 	cache.SharedIndexInformer
-	store *engine.VirtualGroups
+	store *VirtualGroups
 
 	mu       sync.Mutex
 	advanced *sync.Cond
 	seen     []int64 // by handler
 }
 
-func newPaced(groups cache.SharedIndexInformer, store *engine.VirtualGroups) *paced {
-	p := &paced{SharedIndexInformer: groups, store: store}
+// NewGroupView returns the view of the groups in a store, which the informer reads.
+func NewGroupView(groups cache.SharedIndexInformer, store *VirtualGroups) *GroupView {
+	p := &GroupView{SharedIndexInformer: groups, store: store}
 	p.advanced = sync.NewCond(&p.mu)
 	return p
 }
 
 // AddEventHandler implements cache.SharedInformer.
-func (p *paced) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+func (p *GroupView) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	return p.AddEventHandlerWithOptions(handler, cache.HandlerOptions{})
 }
 
 // AddEventHandlerWithOptions implements cache.SharedInformer.
-func (p *paced) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+func (p *GroupView) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	p.mu.Lock()
 	number := len(p.seen)
 	p.seen = append(p.seen, 0)
@@ -56,7 +55,7 @@ func (p *paced) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, o
 	}, options)
 }
 
-func (p *paced) saw(number int, obj any) {
+func (p *GroupView) saw(number int, obj any) {
 	object, err := meta.Accessor(obj)
 	if err != nil {
 		return
@@ -68,8 +67,8 @@ func (p *paced) saw(number int, obj any) {
 	p.advanced.Broadcast()
 }
 
-// settle waits until every handler knows these groups as they are now.
-func (p *paced) settle(groups []types.NamespacedName) {
+// Settle waits until every handler knows these groups as they are now.
+func (p *GroupView) Settle(groups []types.NamespacedName) {
 	if !p.HasSynced() {
 		return
 	}
@@ -94,7 +93,7 @@ func (p *paced) settle(groups []types.NamespacedName) {
 }
 
 // least is the version that every handler has seen. The caller holds the lock.
-func (p *paced) least() int64 {
+func (p *GroupView) least() int64 {
 	if len(p.seen) == 0 {
 		return math.MaxInt64
 	}

@@ -1,0 +1,335 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
+)
+
+// PodView is the pod informer as the engine sees it: each pod of ours points to the
+// virtual PodGroup of its gang and has the gang's priority.
+//
+// Which gang that is may change without the pod: an object appears that it names, a
+// member with a higher priority joins. So events come from two sides, and the engine
+// sees them in one order: the gang cache first, then the engine, under one lock. A
+// pod whose gang changed while it waits is shown as deleted and added; in the API
+// that the engine was made for, that never happens, and its caches lose such a pod.
+type PodView struct {
+	cache.SharedIndexInformer
+	gangs  *gangcache.Cache
+	ours   func(*corev1.Pod) bool
+	touch  func(gang.Key)
+	settle func([]types.NamespacedName)
+
+	mu           sync.Mutex
+	handlers     []cache.ResourceEventHandler
+	registration cache.ResourceEventHandlerRegistration
+	shown        map[types.UID]shownPod
+	withheld     map[types.UID]*withheldPod
+	delay        time.Duration // for which a pod is withheld
+}
+
+// shownPod is a pod of ours, and the copy of it that the engine was shown last.
+type shownPod struct{ pod, view *corev1.Pod }
+
+// NewPodView returns the view of pods. Ours are those that the scheduler places.
+// Touch is called with the gangs that changed. Settle waits until the engine knows
+// the newest of these virtual groups. Delay is how long a pod is withheld that may
+// become a member of a gang.
+func NewPodView(pods cache.SharedIndexInformer, gangs *gangcache.Cache, ours func(*corev1.Pod) bool, touch func(gang.Key), settle func([]types.NamespacedName), delay time.Duration) *PodView {
+	return &PodView{
+		SharedIndexInformer: pods, gangs: gangs, ours: ours, touch: touch,
+		settle: settle, shown: map[types.UID]shownPod{}, withheld: map[types.UID]*withheldPod{}, delay: delay,
+	}
+}
+
+// AddEventHandler implements cache.SharedInformer. All handlers must be there
+// before the informer runs.
+func (v *PodView) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	return v.AddEventHandlerWithOptions(handler, cache.HandlerOptions{})
+}
+
+// AddEventHandlerWithOptions implements cache.SharedInformer.
+func (v *PodView) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.HasSynced() {
+		return nil, errors.New("watch pods: a handler was added after the start")
+	}
+	if v.registration == nil {
+		registration, err := v.SharedIndexInformer.AddEventHandlerWithOptions(podEvents{v}, options)
+		if err != nil {
+			return nil, err
+		}
+		v.registration = registration
+	}
+	v.handlers = append(v.handlers, handler)
+	return v.registration, nil
+}
+
+// GetIndexer implements cache.SharedIndexInformer; the engine's listers read it.
+func (v *PodView) GetIndexer() cache.Indexer {
+	return viewIndexer{v.SharedIndexInformer.GetIndexer(), v.gangs}
+}
+
+// GetStore implements cache.SharedInformer.
+func (v *PodView) GetStore() cache.Store { return v.GetIndexer() }
+
+// Known reports whether the gang cache has every pod that existed at the start.
+func (v *PodView) Known() bool {
+	v.mu.Lock()
+	registration := v.registration
+	v.mu.Unlock()
+	return registration != nil && registration.HasSynced()
+}
+
+// Apply makes a change to the gang cache that no event of a live pod brings about,
+// and shows the engine what came of it.
+func (v *PodView) Apply(change func() gangcache.Change) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.follow(change(), "")
+}
+
+// follow shows the members anew that a change concerns, but for one whose own
+// event is under way. The caller holds the lock.
+func (v *PodView) follow(change gangcache.Change, but types.UID) {
+	others := slices.ContainsFunc(change.Members, func(uid types.UID) bool { return uid != but })
+	if others && len(change.TermsChanged) > 0 {
+		v.settle(change.TermsChanged)
+	}
+	for _, uid := range change.Members {
+		if uid == but || v.clear(uid) {
+			continue
+		}
+		if s, ok := v.shown[uid]; ok {
+			before := *s.view
+			// The engine takes an update of the same version for none.
+			before.ResourceVersion += ", seen otherwise"
+			v.show(&before, s.pod)
+		}
+	}
+	for _, key := range change.Keys {
+		v.touch(key)
+	}
+}
+
+// show tells the engine of a pod in the place of what it saw of it before.
+func (v *PodView) show(before, pod *corev1.Pod) {
+	view := v.gangs.View(pod)
+	v.shown[pod.UID] = shownPod{pod, view}
+	was, _ := GroupOf(before)
+	now, _ := GroupOf(view)
+	for _, handler := range v.handlers {
+		// A pod with a node is not in the queue, and the cache copes by itself.
+		if before.Spec.NodeName != "" || was == now {
+			handler.OnUpdate(before, view)
+			continue
+		}
+		handler.OnDelete(before)
+		handler.OnAdd(view, false)
+	}
+}
+
+// podEvents are the pods' own, as the API server sends them.
+type podEvents struct{ *PodView }
+
+// OnAdd implements cache.ResourceEventHandler.
+func (e podEvents) OnAdd(obj any, initial bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if pod, ok := obj.(*corev1.Pod); ok && e.ours(pod) {
+		e.follow(e.gangs.SetPod(pod), pod.UID)
+		if !initial && e.gangs.MayJoin(pod) {
+			e.withhold(pod)
+			return
+		}
+		view := e.gangs.View(pod)
+		e.shown[pod.UID] = shownPod{pod, view}
+		obj = view
+	} else if ok {
+		e.follow(e.gangs.SetForeign(pod), "")
+	}
+	for _, handler := range e.handlers {
+		handler.OnAdd(obj, initial)
+	}
+}
+
+// OnUpdate implements cache.ResourceEventHandler. It may stand for two pods of
+// one name, as after a watch that was interrupted.
+func (e podEvents) OnUpdate(old, obj any) {
+	before, _ := old.(*corev1.Pod)
+	pod, ok := obj.(*corev1.Pod)
+	if before == nil || !ok {
+		return
+	}
+	if before.UID != pod.UID {
+		e.OnDelete(old)
+		e.OnAdd(obj, false)
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.ours(pod) {
+		for _, handler := range e.handlers {
+			handler.OnUpdate(old, obj)
+		}
+		if !equality.Semantic.DeepEqual(before.Labels, pod.Labels) || !equality.Semantic.DeepEqual(before.Annotations, pod.Annotations) {
+			e.follow(e.gangs.DeleteForeign(before), "")
+			e.follow(e.gangs.SetForeign(pod), "")
+		}
+		return
+	}
+	e.follow(e.gangs.SetPod(pod), pod.UID)
+	if e.withheld[pod.UID] != nil {
+		e.withheld[pod.UID].pod = pod
+		if !e.gangs.MayJoin(pod) {
+			e.clear(pod.UID)
+		}
+		return
+	}
+	if s, ok := e.shown[pod.UID]; ok {
+		before = s.view
+	}
+	e.show(before, pod)
+}
+
+// OnDelete implements cache.ResourceEventHandler.
+func (e podEvents) OnDelete(obj any) {
+	pod, ok := obj.(*corev1.Pod)
+	last, missed := obj.(cache.DeletedFinalStateUnknown)
+	if missed {
+		pod, ok = last.Obj.(*corev1.Pod)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if ok && e.drop(pod.UID) { // nobody was shown it
+		e.follow(e.gangs.DeletePod(pod.UID), pod.UID)
+		return
+	}
+	if ok && e.ours(pod) {
+		view := e.gangs.View(pod)
+		delete(e.shown, pod.UID)
+		if obj = view; missed {
+			obj = cache.DeletedFinalStateUnknown{Key: last.Key, Obj: view}
+		}
+	}
+	for _, handler := range e.handlers {
+		handler.OnDelete(obj)
+	}
+	switch {
+	case ok && e.ours(pod):
+		e.follow(e.gangs.DeletePod(pod.UID), pod.UID)
+	case ok:
+		e.follow(e.gangs.DeleteForeign(pod), "")
+	}
+}
+
+// AmbiguousDelay is how long a pod is withheld that a budget would make a member
+// of a gang. Budgets and pods are two watches, and whoever creates a budget before
+// its pods, as operators do, may rely on it.
+const AmbiguousDelay = 500 * time.Millisecond
+
+// withheldPod is a pod that the engine is not shown yet.
+type withheldPod struct {
+	pod   *corev1.Pod
+	timer *time.Timer
+}
+
+// withhold keeps a pod from the engine for a while. The caller holds the lock.
+func (v *PodView) withhold(pod *corev1.Pod) {
+	d := &withheldPod{pod: pod}
+	v.withheld[pod.UID] = d
+	d.timer = time.AfterFunc(v.delay, func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if v.withheld[pod.UID] == d {
+			v.clear(pod.UID)
+		}
+	})
+}
+
+// clear shows the engine a pod that was kept from it, and reports whether it was.
+// The caller holds the lock.
+func (v *PodView) clear(uid types.UID) bool {
+	d := v.withheld[uid]
+	if !v.drop(uid) {
+		return false
+	}
+	view := v.gangs.View(d.pod)
+	v.shown[uid] = shownPod{d.pod, view}
+	for _, handler := range v.handlers {
+		handler.OnAdd(view, false)
+	}
+	return true
+}
+
+// drop forgets that a pod was kept from the engine, and reports whether it was. The
+// caller holds the lock.
+func (v *PodView) drop(uid types.UID) bool {
+	d := v.withheld[uid]
+	if d == nil {
+		return false
+	}
+	d.timer.Stop()
+	delete(v.withheld, uid)
+	return true
+}
+
+// viewIndexer is the cache of pods as the engine's listers see it. What is stored is
+// what the API server said; the rest is added on the way out.
+type viewIndexer struct {
+	cache.Indexer
+	gangs *gangcache.Cache
+}
+
+func (v viewIndexer) view(obj any) any {
+	if pod, ok := obj.(*corev1.Pod); ok {
+		return v.gangs.View(pod)
+	}
+	return obj
+}
+
+func (v viewIndexer) all(objs []any) []any {
+	views := make([]any, len(objs))
+	for i, obj := range objs {
+		views[i] = v.view(obj)
+	}
+	return views
+}
+
+// List implements cache.Store.
+func (v viewIndexer) List() []any { return v.all(v.Indexer.List()) }
+
+// Get implements cache.Store.
+func (v viewIndexer) Get(obj any) (item any, exists bool, err error) {
+	item, exists, err = v.Indexer.Get(obj)
+	return v.view(item), exists, err
+}
+
+// GetByKey implements cache.Store.
+func (v viewIndexer) GetByKey(key string) (item any, exists bool, err error) {
+	item, exists, err = v.Indexer.GetByKey(key)
+	return v.view(item), exists, err
+}
+
+// Index implements cache.Indexer.
+func (v viewIndexer) Index(indexName string, obj any) ([]any, error) {
+	objs, err := v.Indexer.Index(indexName, obj)
+	return v.all(objs), err
+}
+
+// ByIndex implements cache.Indexer.
+func (v viewIndexer) ByIndex(indexName, indexedValue string) ([]any, error) {
+	objs, err := v.Indexer.ByIndex(indexName, indexedValue)
+	return v.all(objs), err
+}
