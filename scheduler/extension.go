@@ -38,7 +38,7 @@ func assemble(g *gangs, profiles []schedulerconfig.KubeSchedulerProfile) parts {
 	return parts{
 		engine: g.handle, planner: plans, claims: g.claims, places: g.places, policy: g.policy,
 		keeper:  aging.NewKeeper(aging.EngineGangs(g.handle), plans.View(), g.claims, g.attempts, clock.RealClock{}),
-		barrier: binding.New(g.attempts),
+		barrier: binding.New(g.handle, g.attempts),
 		preempt: preemption.New(g.handle, plans, g.claims, g.attempts, g.policy.Jobs, g, clock.RealClock{}),
 		score:   packing.NewCounters(),
 	}
