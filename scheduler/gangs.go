@@ -50,7 +50,7 @@ type gangs struct {
 	notes   *reasons.Store
 	pods    *podInformers
 	members *members
-	feed    *groupinformer.Feed
+	feed    *groupinformer.Informer
 	status  *status.Controller
 	jobs    *suspend.Suspender
 	policy  *belowmin.Controller
@@ -132,7 +132,7 @@ func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, 
 		return nil, err
 	}
 	handler := &groupHandler{roster: g.roster, apply: g.members.live.apply}
-	g.feed = &groupinformer.Feed{
+	g.feed = &groupinformer.Informer{
 		Client: dyn, Custom: custom(), BuiltIn: []groupinformer.BuiltIn{builtIn(client.Discovery())}, Handler: handler, Clock: clock.RealClock{},
 	}
 	read := objects{roster: g.roster, feed: g.feed}
