@@ -4,9 +4,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Asked returns what Request charges a pod of one resource, in the unit of Quantity. For most pods, whose containers start at
+// Asked returns what Request charges a pod of one resource, in the unit of Quantity; of the places that a node has for pods it is
+// one. For most pods, whose containers start at
 // once and of which one asks for the resource, it takes no sum: that is worth it for the pods of a whole cluster.
 func Asked(pod *corev1.Pod, name corev1.ResourceName) int64 {
+	if name == corev1.ResourcePods {
+		return 1
+	}
 	spec := &pod.Spec
 	if len(spec.InitContainers) == 0 && len(spec.Overhead) == 0 && spec.Resources == nil {
 		asking, at := 0, 0

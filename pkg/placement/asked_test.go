@@ -37,5 +37,8 @@ func TestAskedIsRequest(t *testing.T) {
 				t.Errorf("%s: %d of %s, want %d", name, got, of, want)
 			}
 		}
+		if got := Asked(pod, corev1.ResourcePods); got != 1 {
+			t.Errorf("%s: %d of a node's places for pods, want 1", name, got)
+		}
 	}
 }

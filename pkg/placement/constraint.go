@@ -75,6 +75,16 @@ func (c Constraint) ResourceName() (corev1.ResourceName, bool) {
 	return corev1.ResourceName(name), ok
 }
 
+// Static reports whether a constraint keeps a member off a node whatever else runs there.
+func (c Constraint) Static() bool {
+	switch c {
+	case NodeName, NodeSelector, NodeAffinity, Taint, Cordon, NotReady, Deleting, VolumeZone, VolumeNode:
+		return true
+	default:
+		return false
+	}
+}
+
 // order is how constraints are listed: what no placement changes first, then what is used up.
 var order = []Constraint{
 	NodeName, NodeSelector, NodeAffinity, Taint, Cordon, NotReady, Deleting, VolumeClaim, VolumeZone, VolumeNode, VolumeLimits,

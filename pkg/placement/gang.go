@@ -40,6 +40,18 @@ func (g Gang) Total() int32 {
 	return n
 }
 
+// required is how many members must be placed for the gang to start, beyond those that are bound.
+func (g Gang) required() int32 {
+	var unbound int32
+	for _, r := range g.Roles {
+		unbound += max(r.Count, 0)
+	}
+	if g.MinMember <= 0 {
+		return unbound
+	}
+	return min(unbound, max(0, g.MinMember-int32(len(g.Bound))))
+}
+
 // Options say how to place.
 type Options struct {
 	// Budget limits the time of a search, DefaultBudget if zero. The deadline of the context counts too.

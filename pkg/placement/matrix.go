@@ -34,6 +34,11 @@ type Row struct {
 	mask uint64
 }
 
+// Usable reports whether the pod may use the node: nothing but the load of the node keeps it off.
+func (r Row) Usable() bool {
+	return !slices.ContainsFunc(r.Violations, func(v Violation) bool { return v.Constraint.Static() })
+}
+
 // Matrix holds every constraint of every node for one pod, each evaluated independently of the others.
 type Matrix struct {
 	// Rows are the nodes, ordered by name.
@@ -73,6 +78,17 @@ func (c *Cluster) Matrix(pod *corev1.Pod) Matrix {
 
 // Eligible returns the nodes that take the pod.
 func (m Matrix) Eligible() []string { return m.names(func(mask uint64) bool { return mask == 0 }) }
+
+// Usable returns the nodes that the pod may use, whether or not they take it now.
+func (m Matrix) Usable() []string {
+	var out []string
+	for _, r := range m.Rows {
+		if r.Usable() {
+			out = append(out, r.Node)
+		}
+	}
+	return out
+}
 
 // Rejected returns the nodes that reject the pod by a constraint, whatever else they reject it by.
 func (m Matrix) Rejected(by Constraint) []string {

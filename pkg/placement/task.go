@@ -55,7 +55,6 @@ func newTask(ctx context.Context, c *Cluster, g Gang, opts Options) *task {
 	if d, ok := ctx.Deadline(); ok && d.Before(t.deadline) {
 		t.deadline = d
 	}
-	total := 0
 	for i, r := range g.Roles {
 		if r.Count <= 0 {
 			continue
@@ -66,14 +65,10 @@ func newTask(ctx context.Context, c *Cluster, g Gang, opts Options) *task {
 				k.needs = append(k.needs, need{pos, amount})
 			}
 		}
-		total += k.count
 		t.classes = append(t.classes, k)
 	}
 	slices.SortFunc(t.classes, func(a, b class) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.role, b.role)) })
-	t.required = total
-	if g.MinMember > 0 {
-		t.required = min(total, max(0, int(g.MinMember)-len(g.Bound)))
-	}
+	t.required = int(g.required())
 	return t
 }
 

@@ -42,6 +42,11 @@ func (s *Stage) Up(ctx context.Context) error {
 	if err := s.RunSandbox(ctx, "up", "--nodes", "0", "--run-for", "0", "--scheduler", s.Scheduler.Name); err != nil {
 		return err
 	}
+	return s.Connect()
+}
+
+// Connect makes the clients of a sandbox that is up.
+func (s *Stage) Connect() error {
 	var err error
 	if s.config, err = clientcmd.BuildConfigFromFlags("", s.Kubeconfig()); err != nil {
 		return fmt.Errorf("read the sandbox's kubeconfig: %w", err)

@@ -15,6 +15,7 @@ import (
 // A component that was killed is no reason to lose anything: `up` starts the
 // sandbox again, and it schedules.
 func TestUpAfterComponentEnds(t *testing.T) {
+	t.Parallel()
 	c := sandboxtest.Start(t, sandboxtest.Options{Args: []string{"--nodes=1", "--operator=false", "--run-for=0"}})
 	cs := client(t, c)
 	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}
@@ -60,6 +61,7 @@ func TestUpAfterComponentEnds(t *testing.T) {
 
 // What a sandbox was made with holds until something else is typed.
 func TestUpKeepsSettings(t *testing.T) {
+	t.Parallel()
 	c := sandboxtest.Start(t, sandboxtest.Options{Args: bare("--nodes=2", "--gpus=2")})
 	if _, stderr, err := c.Run("up"); err != nil || !strings.Contains(stderr, "runs already") {
 		t.Errorf("up of a sandbox that runs: %v\n%s", err, stderr)

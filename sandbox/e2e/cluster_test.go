@@ -24,6 +24,7 @@ const eventually = time.Minute
 
 // TestCluster shares one sandbox: what pods, nodes and TFJobs do on it.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	c := sandboxtest.Start(t, sandboxtest.Options{Args: []string{"--scheduler=default", "--nodes=3", "--run-for=1s"}})
 	t.Run("pods", func(t *testing.T) { testPods(t, client(t, c)) })
 	t.Run("tfjob", func(t *testing.T) { testTFJob(t, c) })

@@ -17,6 +17,7 @@ import (
 // Nodes from a file, a kubeconfig elsewhere, the bundled scheduler, and an
 // operator that makes PodGroups for it.
 func TestGangFlags(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	nodes, kubeconfig := filepath.Join(dir, "nodes.yaml"), filepath.Join(dir, "kubeconfig")
 	write(t, nodes, `

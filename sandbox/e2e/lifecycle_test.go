@@ -30,6 +30,7 @@ func client(t *testing.T, c *sandboxtest.Cluster) kubernetes.Interface {
 }
 
 func TestLifecycle(t *testing.T) {
+	t.Parallel()
 	c := sandboxtest.Start(t, sandboxtest.Options{Args: bare()})
 	cs := client(t, c)
 	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}
@@ -54,7 +55,7 @@ func TestLifecycle(t *testing.T) {
 	}
 
 	kill(t, c)
-	sandboxtest.Eventually(t, 20*time.Second, func() error { return gone(t, c) })
+	sandboxtest.Eventually(t, eventually, func() error { return gone(t, c) })
 	wantError(t, c, 1, []string{"does not run", "hint: start it again: gangctl-sandbox up"}, "status")
 	if _, stderr, err := c.Run("up", bare()...); err != nil {
 		t.Fatalf("up after the supervisor was killed: %v\n%s", err, stderr)
@@ -88,9 +89,10 @@ func TestLifecycle(t *testing.T) {
 
 // A component that ends while the sandbox runs is reported, and nothing hides it.
 func TestComponentEnds(t *testing.T) {
+	t.Parallel()
 	c := sandboxtest.Start(t, sandboxtest.Options{Args: bare()})
 	killComponent(t, c, "controller-manager")
-	sandboxtest.Eventually(t, 5*time.Second, func() error {
+	sandboxtest.Eventually(t, eventually, func() error {
 		out, stderr, err := c.Run("status")
 		if err == nil || !strings.Contains(out, "ended: signal: killed") || !strings.Contains(stderr, "[controller-manager]") {
 			return fmt.Errorf("status: %w\n%s%s", err, out, stderr)
@@ -100,6 +102,7 @@ func TestComponentEnds(t *testing.T) {
 }
 
 func TestTwoSideBySide(t *testing.T) {
+	t.Parallel()
 	a := sandboxtest.Start(t, sandboxtest.Options{Args: bare()})
 	b := sandboxtest.Start(t, sandboxtest.Options{Args: bare("--nodes=2")})
 	for c, want := range map[*sandboxtest.Cluster]int{a: 1, b: 2} {
@@ -118,6 +121,7 @@ func TestTwoSideBySide(t *testing.T) {
 
 // Ctrl-C while it starts leaves nothing behind; so does one on a foreground sandbox.
 func TestInterrupt(t *testing.T) {
+	t.Parallel()
 	c := &sandboxtest.Cluster{Binary: sandboxtest.Binary(t), DataDir: filepath.Join(t.TempDir(), "sandbox")}
 	for _, foreground := range []bool{false, true} {
 		args := bare()

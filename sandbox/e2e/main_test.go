@@ -1,5 +1,8 @@
 // Package e2e shows that a sandbox does what its commands say: it starts, lives
 // through a crash, is left without a trace, and behaves like a cluster.
+//
+// Each test has a sandbox of its own: it is about how one starts and ends. They
+// run side by side, which sandboxes must bear anyway.
 package e2e
 
 import (

@@ -13,6 +13,7 @@ import (
 )
 
 func TestRefuses(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -68,6 +69,7 @@ func TestRefuses(t *testing.T) {
 
 // A stale sandbox can be removed, as the hint says.
 func TestDownOfAnotherVersion(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	write(t, filepath.Join(dir, "sandbox.json"), `{"format": 0, "kubernetes": "v1.20.0"}`)
 	c := &sandboxtest.Cluster{Binary: sandboxtest.Binary(t), DataDir: dir}
@@ -81,6 +83,7 @@ func TestDownOfAnotherVersion(t *testing.T) {
 
 // A disk that is full from the start, and one that fills up while etcd starts.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	for name, size := range map[string]string{"before anything": "4k", "under the storage": "400k"} {
 		t.Run(name, func(t *testing.T) {
 			mount := t.TempDir()

@@ -15,11 +15,12 @@ import (
 
 // podInfo is one pod, with what compose needs of it.
 type podInfo struct {
-	pod    *corev1.Pod
-	phase  podPhase
-	claims claims
-	key    gang.Key
-	member bool // whether the pod is in a gang, the one of key
+	pod        *corev1.Pod
+	phase      podPhase
+	membership gang.Membership
+	owner      ownerKey // the controller, by which budgets find the pod
+	key        gang.Key
+	member     bool // whether the pod is in a gang, the one of key
 
 	terms  Terms
 	min    int32 // as the pod declares it, 0 for none
@@ -53,7 +54,7 @@ func isLeaving(pod *corev1.Pod) bool {
 }
 
 func (c *Cache) newPodInfo(pod *corev1.Pod, phase podPhase) *podInfo {
-	info := &podInfo{pod: pod, phase: phase, claims: claimsOf(pod, c.readers(pod.Spec.SchedulerName)), terms: Terms{Priority: corev1helpers.PodPriority(pod)}}
+	info := &podInfo{pod: pod, phase: phase, membership: gang.MembershipOf(pod, c.precedence(pod.Spec.SchedulerName)), owner: ownerOf(pod), terms: Terms{Priority: corev1helpers.PodPriority(pod)}}
 	if pod.Spec.PreemptionPolicy != nil {
 		info.terms.Policy = *pod.Spec.PreemptionPolicy
 	}
@@ -63,7 +64,7 @@ func (c *Cache) newPodInfo(pod *corev1.Pod, phase podPhase) *podInfo {
 // assign makes a pod a member of a gang.
 func (c *Cache) assign(info *podInfo, key gang.Key) {
 	info.key, info.member, info.min, info.minErr, info.role = key, true, 0, nil, ""
-	for _, reader := range c.readers(info.pod.Spec.SchedulerName) {
+	for _, reader := range c.precedence(info.pod.Spec.SchedulerName).Readers() {
 		if reader.Dialect != key.Dialect {
 			continue
 		}
@@ -81,30 +82,28 @@ func (c *Cache) assign(info *podInfo, key gang.Key) {
 
 // index adds a pod to the indexes by what may change its gang.
 func (c *Cache) index(info *podInfo) {
-	for _, key := range info.claims.keys() {
+	for _, key := range info.membership.Keys() {
 		if c.named[key] == nil {
 			c.named[key] = map[*podInfo]bool{}
 		}
 		c.named[key][info] = true
 	}
-	if info.claims.owner != "" {
-		owner := ownerKey{info.pod.Namespace, info.claims.owner}
-		if c.owned[owner] == nil {
-			c.owned[owner] = map[*podInfo]bool{}
+	if info.owner.uid != "" {
+		if c.owned[info.owner] == nil {
+			c.owned[info.owner] = map[*podInfo]bool{}
 		}
-		c.owned[owner][info] = true
+		c.owned[info.owner][info] = true
 	}
 }
 
 func (c *Cache) unindex(info *podInfo) {
-	for _, key := range info.claims.keys() {
+	for _, key := range info.membership.Keys() {
 		if delete(c.named[key], info); len(c.named[key]) == 0 {
 			delete(c.named, key)
 		}
 	}
-	owner := ownerKey{info.pod.Namespace, info.claims.owner}
-	if delete(c.owned[owner], info); len(c.owned[owner]) == 0 {
-		delete(c.owned, owner)
+	if delete(c.owned[info.owner], info); len(c.owned[info.owner]) == 0 {
+		delete(c.owned, info.owner)
 	}
 }
 
@@ -124,7 +123,7 @@ func (b *batch) touch(key gang.Key) {
 
 // join puts a pod into the gang that counts for it now.
 func (b *batch) join(info *podInfo) {
-	key, ok := b.cache.resolve(info.claims, info.pod.Namespace)
+	key, ok := b.cache.resolve(info.membership, info.owner)
 	if !ok {
 		info.key, info.member = gang.Key{}, false
 		return
@@ -145,7 +144,7 @@ func (b *batch) leave(info *podInfo) {
 // resolve moves the pods for which another gang counts than before.
 func (b *batch) resolve(pods map[*podInfo]bool) {
 	for info := range pods {
-		key, ok := b.cache.resolve(info.claims, info.pod.Namespace)
+		key, ok := b.cache.resolve(info.membership, info.owner)
 		if ok == info.member && key == info.key {
 			continue
 		}

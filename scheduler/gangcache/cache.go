@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
 )
 
 // Sink receives the virtual PodGroups; *engine.VirtualGroups is one.
@@ -41,17 +42,17 @@ type Change struct {
 // Cache joins pods and objects into gangs. Its methods may be called from
 // several goroutines; the sink sees the changes of one gang in order.
 type Cache struct {
-	mu       sync.RWMutex
-	sink     Sink
-	orders   map[string][]gang.Reader // by schedulerName
-	pods     podSets
-	named    map[gang.Key]map[*podInfo]bool // the pods that name a gang, whether or not it counts for them
-	owned    map[ownerKey]map[*podInfo]bool // the pods of a controller
-	budgets  map[ownerKey]gang.Key
-	gangs    map[gang.Key]*entry
-	classes  map[string]Terms
-	problems map[schema.GroupKind]string
-	foreign  map[gang.Key]map[types.UID]*corev1.Pod // pods that name a gang and are another scheduler's
+	mu          sync.RWMutex
+	sink        Sink
+	precedences map[string]gang.Precedence // by schedulerName
+	pods        podSets
+	named       map[gang.Key]map[*podInfo]bool // the pods that name a gang, whether or not it counts for them
+	owned       map[ownerKey]map[*podInfo]bool // the pods of a controller
+	budgets     map[ownerKey]gang.Key
+	gangs       map[gang.Key]*entry
+	classes     map[string]Terms
+	problems    map[schema.GroupKind]string
+	foreign     map[gang.Key]map[types.UID]*corev1.Pod // pods that name a gang and are another scheduler's
 }
 
 // ownerKey identifies the controller of pods. UIDs are unique, but a budget must
@@ -71,7 +72,7 @@ type entry struct {
 // New returns an empty cache that feeds the sink.
 func New(sink Sink) *Cache {
 	return &Cache{
-		sink: sink, orders: map[string][]gang.Reader{},
+		sink: sink, precedences: map[string]gang.Precedence{},
 		pods: newPodSets(), named: map[gang.Key]map[*podInfo]bool{}, owned: map[ownerKey]map[*podInfo]bool{},
 		budgets: map[ownerKey]gang.Key{}, gangs: map[gang.Key]*entry{},
 		classes: map[string]Terms{}, problems: map[schema.GroupKind]string{},
@@ -221,7 +222,7 @@ func (c *Cache) SetProblem(kind schema.GroupKind, problem string) {
 func (c *Cache) SetForeign(pod *corev1.Pod) Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	keys := claimsOf(pod, c.readers(pod.Spec.SchedulerName)).keys()
+	keys := gang.MembershipOf(pod, c.precedence(pod.Spec.SchedulerName)).Keys()
 	for _, key := range keys {
 		if c.foreign[key] == nil {
 			c.foreign[key] = map[types.UID]*corev1.Pod{}
@@ -235,7 +236,7 @@ func (c *Cache) SetForeign(pod *corev1.Pod) Change {
 func (c *Cache) DeleteForeign(pod *corev1.Pod) Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	keys := claimsOf(pod, c.readers(pod.Spec.SchedulerName)).keys()
+	keys := gang.MembershipOf(pod, c.precedence(pod.Spec.SchedulerName)).Keys()
 	for _, key := range keys {
 		if delete(c.foreign[key], pod.UID); len(c.foreign[key]) == 0 {
 			delete(c.foreign, key)
@@ -278,12 +279,12 @@ func (c *Cache) entry(key gang.Key) *entry {
 	return e
 }
 
-// readers returns the dialects in the order that counts for a schedulerName.
-func (c *Cache) readers(schedulerName string) []gang.Reader {
-	readers, ok := c.orders[schedulerName]
+// precedence returns that of the dialects for pods of a schedulerName.
+func (c *Cache) precedence(schedulerName string) gang.Precedence {
+	p, ok := c.precedences[schedulerName]
 	if !ok {
-		readers = order(schedulerName)
-		c.orders[schedulerName] = readers
+		p = dialect.Precedence(Readers(), schedulerName)
+		c.precedences[schedulerName] = p
 	}
-	return readers
+	return p
 }

@@ -145,11 +145,11 @@ func (e *entry) completed() int32 {
 	}
 	owners := map[types.UID]bool{}
 	for _, m := range e.pods[live] {
-		owners[m.claims.owner] = true
+		owners[m.owner.uid] = true
 	}
 	n := int32(0)
 	for _, info := range e.pods[ended] {
-		if e.isCompleted(info) && (len(e.objects) > 0 || owners[info.claims.owner]) {
+		if e.isCompleted(info) && (len(e.objects) > 0 || owners[info.owner.uid]) {
 			n++
 		}
 	}

@@ -114,9 +114,9 @@ func (e *entry) waiting() bool {
 // rival returns another gang that a member names. Dialects that share a label or
 // annotation do not contradict each other unless two objects exist.
 func (c *Cache) rival(m *podInfo) (gang.Key, bool) {
-	named := m.claims.keys()
-	if m.claims.native != (gang.Key{}) {
-		named = claimsOf(withoutField(m.pod), c.orders[m.pod.Spec.SchedulerName]).keys()
+	named := m.membership.Keys()
+	if m.membership.Field != (gang.Key{}) {
+		named = gang.MembershipOf(withoutField(m.pod), c.precedences[m.pod.Spec.SchedulerName]).Keys()
 	}
 	mine := c.gangs[m.key].object(m.key.Dialect)
 	_, light := labels.NameOf(m.pod)

@@ -148,9 +148,9 @@ func (c *Cache) GangOf(uid types.UID) (key gang.Key, ok bool) {
 // too often than not often enough.
 func (c *Cache) NamedGang(pod *corev1.Pod) (key gang.Key, ok bool) {
 	c.mu.Lock()
-	readers := c.readers(pod.Spec.SchedulerName)
+	precedence := c.precedence(pod.Spec.SchedulerName)
 	c.mu.Unlock()
-	keys := claimsOf(pod, readers).keys()
+	keys := gang.MembershipOf(pod, precedence).Keys()
 	if len(keys) == 0 {
 		return gang.Key{}, false
 	}
@@ -195,6 +195,6 @@ func (c *Cache) MayJoin(pod *corev1.Pod) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	info := c.pods[live][pod.UID]
-	return info != nil && !info.member && info.claims.owner != "" && pod.Spec.NodeName == "" &&
+	return info != nil && !info.member && info.owner.uid != "" && pod.Spec.NodeName == "" &&
 		(pod.Spec.SchedulerName == kubebatch.SchedulerName || len(c.budgets) > 0)
 }

@@ -53,6 +53,7 @@ spec:
 // TestAdviceForOthers pastes advice that needs more of a cluster than a patch: a Job whose template is immutable is made
 // again, an operator makes other members, and a pod of a service is evicted and finds another place.
 func TestAdviceForOthers(t *testing.T) {
+	t.Parallel()
 	prerequisite.Program(t, "kubectl") // advice is given as kubectl commands
 	stage := newStage(t, gangScheduler("scheduler-plugins"))
 	must(t, stage.AddNodes(t.Context(), 2, 2))

@@ -20,6 +20,7 @@ import (
 //	GANGCTL_AGREEMENT_TRAPS  0 leaves out gangs of which a scheduler may miss a placement because it places one member after the
 //	                         other
 func TestAgreement(t *testing.T) {
+	t.Parallel()
 	want, next := number(t, "GANGCTL_AGREEMENT", 30), uint64(number(t, "GANGCTL_AGREEMENT_SEED", 1))
 	options := agreement.Options{Gangs: 6, NoTraps: number(t, "GANGCTL_AGREEMENT_TRAPS", 1) == 0}
 	stage := newStage(t, gangScheduler("scheduler-plugins"))

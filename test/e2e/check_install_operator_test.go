@@ -17,6 +17,7 @@ import (
 // TestInstallOperator installs the operator on a cluster that has none, and has one that somebody else installed make gangs.
 func TestInstallOperator(t *testing.T) {
 	t.Parallel()
+	// A cluster of its own: it is without an operator until one is installed.
 	cluster := sandboxtest.Start(t, sandboxtest.Options{Args: []string{"--nodes=2", "--run-for=0", "--operator=false"}})
 	client, err := kubernetes.NewForConfig(cluster.Config)
 	must(t, err)

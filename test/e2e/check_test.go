@@ -219,6 +219,7 @@ func define(t *testing.T, stage *demo.Stage, group, version string, annotations 
 // stays without pods; check prints the rule; with it, to the letter, the job runs (F5).
 func TestCheckOperatorRights(t *testing.T) {
 	t.Parallel()
+	// A cluster of its own: its operator makes gangs, and loses a right.
 	cluster := sandboxtest.Start(t, sandboxtest.Options{Args: []string{"--nodes=2", "--gpus=8", "--run-for=0", "--operator-gang-scheduler=gang-scheduler"}})
 	client, err := kubernetes.NewForConfig(cluster.Config)
 	must(t, err)

@@ -3,9 +3,8 @@
 package e2e
 
 import (
-	"context"
+	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -20,8 +19,16 @@ const stepTimeout = 90 * time.Second
 // programs are the paths of gangctl and gangctl-sandbox.
 var programs struct{ gangctl, sandbox string }
 
+// sandboxes are what tests take turns with.
+var sandboxes sandboxtest.Pool
+
 func TestMain(m *testing.M) {
-	os.Exit(sandboxtest.Main(m, func(gangctl, sandbox string) { programs.gangctl, programs.sandbox = gangctl, sandbox }))
+	code := sandboxtest.Main(m, func(gangctl, sandbox string) { programs.gangctl, programs.sandbox = gangctl, sandbox })
+	if err := sandboxes.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // long tells whether tests may take minutes, for all dialects and at full size,
@@ -35,24 +42,14 @@ func gangScheduler(dialect string) demo.Scheduler {
 
 func defaultScheduler() demo.Scheduler { return demo.Schedulers()[0] }
 
-// newStage brings up a sandbox without nodes, and takes it down with the test.
+// newStage returns a sandbox without nodes that has one scheduler, and is the test's until its end.
 func newStage(t *testing.T, scheduler demo.Scheduler) *demo.Stage {
 	t.Helper()
 	stage := &demo.Stage{
-		Gangctl: programs.gangctl, Sandbox: programs.sandbox,
-		DataDir: filepath.Join(t.TempDir(), "sandbox"), Log: logger{t}, Timeout: stepTimeout, Scheduler: scheduler,
+		Gangctl: programs.gangctl, Sandbox: programs.sandbox, DataDir: sandboxes.Take(t, "--run-for=0", "--scheduler="+scheduler.Name).DataDir,
+		Log: logger{t}, Timeout: stepTimeout, Scheduler: scheduler,
 	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			(&sandboxtest.Cluster{DataDir: stage.DataDir}).DumpLogs(t)
-		}
-		if err := stage.Down(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := stage.Up(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, stage.Connect())
 	return stage
 }
 

@@ -50,6 +50,7 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
+	// A cluster of its own: the scheduler is what is installed, and runs as a pod.
 	s := &site{Cluster: sandboxtest.Start(t, sandboxtest.Options{Args: []string{
 		"--scheduler=default", "--nodes=2", "--gpus=2", "--run-for=0", "--run-image=gangctl=" + programs.gangctl,
 	}})}

@@ -29,9 +29,10 @@ import (
 const (
 	logWorkers = 63
 	logSteps   = 150
-	logRunFor  = 45 * time.Second
+	// A worker is restarted when it has run for so long, and by then the API server is back.
+	logRunFor = 30 * time.Second
 	// The evaluator is killed, and replaced by the operator, whenever it has run for so long.
-	evaluatorRunFor = 12 * time.Second
+	evaluatorRunFor = 8 * time.Second
 	evaluator       = "numbers-evaluator-0"
 	// restarted is the worker that fails once, and is restarted in its place.
 	restarted = "numbers-worker-9"
@@ -85,6 +86,7 @@ func TestLogsFollow(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)
 	up := []string{"--nodes=1", "--scheduler=default", "--cpu=64", "--port=" + port}
+	// A cluster of its own: its API server is killed and started again.
 	cluster := sandboxtest.Start(t, sandboxtest.Options{Args: up})
 	client, err := kubernetes.NewForConfig(cluster.Config)
 	must(t, err)

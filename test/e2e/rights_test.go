@@ -12,6 +12,7 @@ import (
 // TestRights asks why a gang waits for GPUs, as people who may not see everything. What they are told to ask for is given to
 // them, to the letter, and must be enough.
 func TestRights(t *testing.T) {
+	t.Parallel()
 	stage := newStage(t, gangScheduler("scheduler-plugins"))
 	must(t, stage.AddNodes(t.Context(), 2, 2))
 	pendingJob(t, stage)

@@ -27,7 +27,7 @@ var (
 
 // TestBindings breaks the requests by which the scheduler binds pods (T21).
 func TestBindings(t *testing.T) {
-	c := newWorld(t, "--scheduler=none", "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0", "--native-gangs")
+	c := newSharedCluster(t, twoNodes(), "--native-gangs")
 	must(t, (&sandboxmanifest.Applier{Client: c.dynamic}).Apply(t.Context(), install.SchedulerPolicyRBAC()))
 	proxy, err := faultproxy.Start(c.Config)
 	must(t, err)

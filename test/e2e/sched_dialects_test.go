@@ -85,7 +85,8 @@ func ownedByJob(pod *corev1.Pod, name string, _ int) {
 // names, under exactly the rights that are shipped.
 func TestDialects(t *testing.T) {
 	t.Parallel()
-	c := newWorld(t, "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0", "--native-gangs", "--operator-gang-scheduler=volcano", served)
+	// A cluster of its own: definitions of gangs go and return, and the operator makes gangs for Volcano.
+	c := newCluster(t, "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0", "--native-gangs", "--operator-gang-scheduler=volcano", served)
 	for _, w := range wires() {
 		t.Run(w.name, func(t *testing.T) { c.with(t, w).secondGangWaitsWhole() })
 	}

@@ -17,7 +17,8 @@ import (
 // TestExplanations: in every dialect users find why their gang waits where they
 // look, in the words of its shortage, once for each change.
 func TestExplanations(t *testing.T) {
-	c := newWorld(t, "--scheduler=none", "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0", "--native-gangs")
+	t.Parallel()
+	c := newSharedCluster(t, twoNodes(), "--native-gangs")
 	scheduler := startScheduler(t, c.DataDir, nil, map[string]string{"GangSlots": "{holdTTL: 60s}"}, allNames)
 	for _, w := range some("native", "volcano", "labels") {
 		t.Run(w.name, func(t *testing.T) { c.with(t, w).saysWhyItWaits() })

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/internal/sandboxtest"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
 	sandboxmanifest "github.com/gangctl/gangctl/sandbox/manifest"
 	"github.com/gangctl/gangctl/test/faultproxy"
@@ -21,7 +22,7 @@ import (
 // knows alone it must come to where it would have been, with no gang in parts, no
 // place given twice, and none lost that was kept.
 func TestFaults(t *testing.T) {
-	c := newWorld(t, "--scheduler=none", "--nodes=0", "--operator=false", "--run-for=0")
+	c := newSharedCluster(t, nil, "--operator=false")
 	must(t, (&sandboxmanifest.Applier{Client: c.dynamic}).Apply(t.Context(), install.SchedulerPolicyRBAC()))
 	c.audit(t, 4)
 	after := 5 * time.Second
@@ -246,9 +247,16 @@ func (c *cluster) nodeDies(t *testing.T) {
 	must(t, a.client.CoreV1().Nodes().Delete(ctx, lost, now()))
 	slow()
 	a.placed(t, a.names("node-g", 8)...)
-	time.Sleep(time.Second) // nobody deletes such pods at once
-	orphans := 0
 	pods := a.client.CoreV1().Pods(space)
+	sandboxtest.Consistently(t, time.Second, func() error { // no controller deletes such pods at once
+		for _, name := range a.names("node-g", 8) {
+			if _, err := pods.Get(ctx, name, metav1.GetOptions{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	orphans := 0
 	for _, name := range a.names("node-g", 8) {
 		pod, err := pods.Get(ctx, name, metav1.GetOptions{})
 		must(t, err)

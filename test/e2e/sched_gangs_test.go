@@ -25,7 +25,8 @@ import (
 // TestGangsAreServed: whoever has the right sees all gangs and why they wait,
 // and nobody else does.
 func TestGangsAreServed(t *testing.T) {
-	c := newWorld(t, "--scheduler=none", "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0")
+	t.Parallel()
+	c := newSharedCluster(t, twoNodes(), "--native-gangs")
 	s := startScheduler(t, c.DataDir, nil, map[string]string{"GangAging": "{after: 3s}", "GangSlots": "{holdTTL: 60s}"})
 	g := c.with(t, labelsWire(t))
 	g.members("runs", 2, 2)

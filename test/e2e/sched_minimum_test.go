@@ -18,7 +18,8 @@ import (
 // TestMinimums holds the scheduler to heed a minimum as it is now, in every
 // dialect.
 func TestMinimums(t *testing.T) {
-	c := newWorld(t, "--scheduler=none", "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0", "--operator=false", "--native-gangs")
+	t.Parallel()
+	c := newSharedCluster(t, twoNodes(), "--native-gangs")
 	startScheduler(t, c.DataDir, nil, nil, allNames)
 	t.Run("T18, incomplete", c.incomplete)
 	for _, w := range some("native", "volcano", "pdb", "labels") {

@@ -18,7 +18,8 @@ const served = "--serve=volcano,kube-batch,scheduler-plugins-scheduler,koord-sch
 // TestSchedulerPlaces holds the scheduler's placement to what other schedulers were reported to get wrong, on two nodes of 4 cpu
 // and 8 GPUs.
 func TestSchedulerPlaces(t *testing.T) {
-	c := newWorld(t, "--nodes=2", "--cpu=4", "--gpus=8", "--run-for=0", "--operator=false", "--native-gangs", served)
+	// A cluster of its own: the scheduler's log is read from its first line.
+	c := newCluster(t, "--nodes=2", "--cpu=4", "--gpus=8", "--run-for=0", "--operator=false", "--native-gangs", served)
 	for _, w := range some("scheduler-plugins", "labels") {
 		t.Run(w.name, func(t *testing.T) {
 			c.with(t, w).defined()

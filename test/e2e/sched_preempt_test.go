@@ -21,7 +21,7 @@ import (
 // every dialect: what a gang's priority is, its members say.
 func TestPreemption(t *testing.T) {
 	t.Parallel()
-	c := newWorld(t, "--scheduler=none", "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0", "--native-gangs")
+	c := newSharedCluster(t, twoNodes(), "--native-gangs")
 	must(t, (&sandboxmanifest.Applier{Client: c.dynamic}).Apply(t.Context(), install.SchedulerPolicyRBAC()))
 	for name, value := range map[string]int32{"urgent": 100, "vital": 200} {
 		_, err := c.client.SchedulingV1().PriorityClasses().Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}, metav1.CreateOptions{})

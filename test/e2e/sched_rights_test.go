@@ -38,7 +38,7 @@ import (
 func TestRightsOfTheScheduler(t *testing.T) {
 	t.Parallel()
 	rules := shipped(t)
-	c := newWorld(t, "--scheduler=none", "--operator=false", "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0", "--native-gangs")
+	c := newSharedCluster(t, twoNodes(), "--native-gangs")
 	must(t, (&sandboxmanifest.Applier{Client: c.dynamic}).Apply(t.Context(), install.SchedulerPolicyRBAC()))
 	for _, kind := range thirdParty() {
 		c.serveKind(t, kind)

@@ -23,7 +23,7 @@ const allNames = "--serve=volcano,kube-batch,scheduler-plugins-scheduler,koord-s
 // dialect.
 func TestSlots(t *testing.T) {
 	t.Parallel()
-	c := newWorld(t, "--scheduler=none", "--nodes=2", "--cpu=4", "--gpus=0", "--run-for=0", "--native-gangs")
+	c := newSharedCluster(t, twoNodes(), "--native-gangs")
 	sched := startScheduler(t, c.DataDir, nil, map[string]string{"GangSlots": "{holdTTL: 8s}"}, allNames)
 	for _, w := range wires() {
 		t.Run("T07, "+w.name, func(t *testing.T) { c.with(t, w).memberDies() })

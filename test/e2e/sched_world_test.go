@@ -31,10 +31,31 @@ type cluster struct {
 	dynamic dynamic.Interface
 }
 
-// newWorld brings up a sandbox with flags of `up`, and takes it down with the test.
-func newWorld(t *testing.T, args ...string) *cluster {
+// twoNodes are the flags of `node add` for eight CPUs on two nodes.
+func twoNodes() []string { return []string{"--count=2", "--cpu=4", "--gpus=0"} }
+
+// newSharedCluster returns a sandbox without a scheduler of its own, in which pods run until they are told to end. It has the nodes
+// that flags of `node add` say, and is the test's until its end.
+func newSharedCluster(t *testing.T, nodes []string, args ...string) *cluster {
 	t.Helper()
-	c := &cluster{Cluster: sandboxtest.Start(t, sandboxtest.Options{Args: args})}
+	c := newClients(t, sandboxes.Take(t, append([]string{"--scheduler=none", "--run-for=0"}, args...)...))
+	if nodes != nil {
+		if _, stderr, err := c.Run("node", append([]string{"add"}, nodes...)...); err != nil {
+			t.Fatalf("node add: %v\n%s", err, stderr)
+		}
+	}
+	return c
+}
+
+// newCluster brings up a sandbox with flags of `up`, and takes it down with the test.
+func newCluster(t *testing.T, args ...string) *cluster {
+	t.Helper()
+	return newClients(t, sandboxtest.Start(t, sandboxtest.Options{Args: args}))
+}
+
+func newClients(t *testing.T, sandbox *sandboxtest.Cluster) *cluster {
+	t.Helper()
+	c := &cluster{Cluster: sandbox}
 	var err error
 	c.client, err = kubernetes.NewForConfig(c.Config)
 	must(t, err)

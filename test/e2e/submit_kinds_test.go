@@ -42,7 +42,8 @@ func submittedKinds() []submitted {
 // TestSubmitKinds runs every kind of job on the operator's own controllers, those of Kubernetes, and gangctl's scheduler.
 func TestSubmitKinds(t *testing.T) {
 	t.Parallel()
-	c := newWorld(t, "--nodes=2", "--cpu=16", "--gpus=8", "--run-for=2s", "--native-gangs", "--serve=volcano,kube-batch")
+	// A cluster of its own: its pods end by themselves.
+	c := newCluster(t, "--nodes=2", "--cpu=16", "--gpus=8", "--run-for=2s", "--native-gangs", "--serve=volcano,kube-batch")
 	t.Run("a cluster without Volcano", c.withoutVolcano)
 	applier := &sandboxmanifest.Applier{Client: c.dynamic}
 	must(t, applier.Apply(t.Context(), crd.VolcanoPodGroups()))

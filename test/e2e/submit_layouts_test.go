@@ -27,7 +27,8 @@ var today = regexp.MustCompile(`kubeflow\.org/v1"?\n`)
 // and finishes. Room comes in steps, and at each of them a gang runs as a whole or holds nothing at all.
 func TestSubmitLayouts(t *testing.T) {
 	t.Parallel()
-	c := newWorld(t, "--nodes=0", "--run-for=0", "--serve=kube-batch,volcano")
+	// A cluster of its own: its scheduler answers to the names that old manifests ask for.
+	c := newCluster(t, "--nodes=0", "--run-for=0", "--serve=kube-batch,volcano")
 	t.Run("what every flag makes", c.goldens)
 	t.Run("layouts", func(t *testing.T) { c.layouts(t, "testdata/layouts") })
 	t.Run("guides", func(t *testing.T) { c.layouts(t, "testdata/guides") })

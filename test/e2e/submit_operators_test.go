@@ -23,7 +23,8 @@ func TestOtherOperators(t *testing.T) {
 	if program == "" || mpi == "" || kueue == "" {
 		t.Skip("needs GANGCTL_MPI_OPERATOR, GANGCTL_MPI_OPERATOR_MODULE and GANGCTL_KUEUE_MODULE")
 	}
-	c := newWorld(t, "--nodes=2", "--cpu=16", "--gpus=8", "--run-for=2s", "--operator=false")
+	// A cluster of its own: other operators run in it.
+	c := newCluster(t, "--nodes=2", "--cpu=16", "--gpus=8", "--run-for=2s", "--operator=false")
 	t.Run("MPIJob v2beta1", func(t *testing.T) {
 		c.undefine(t, submittedKinds()[2].resource) // the Training Operator's, which serves v1
 		eventually(t, "the other MPIJobs are gone", func(ctx context.Context) bool {

@@ -17,6 +17,7 @@ import (
 // the answer says, to the letter: each piece of advice that is a command must
 // make the gang start.
 func TestWhyPending(t *testing.T) {
+	t.Parallel()
 	prerequisite.Program(t, "kubectl") // advice is given as kubectl commands
 	stage := newStage(t, gangScheduler("scheduler-plugins"))
 	must(t, stage.AddNodes(t.Context(), 2, 2))
@@ -99,6 +100,7 @@ func why(t *testing.T, stage *demo.Stage) answer {
 // TestTheSchedulerAnswers holds the scheduler to publish why a gang waits, and
 // to take it back when it starts. What it says is what the cluster says.
 func TestTheSchedulerAnswers(t *testing.T) {
+	t.Parallel()
 	stage := newStage(t, gangScheduler("scheduler-plugins"))
 	must(t, stage.AddNodes(t.Context(), 2, 2))
 	must(t, stage.Submit(t.Context(), "llama", "--workers", "4", "--gpus", "2"))

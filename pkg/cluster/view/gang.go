@@ -89,75 +89,72 @@ func (w *View) readGroups() []gang.Declaration {
 	return all
 }
 
-// candidate is one dialect in which a job may be a gang.
-type candidate struct {
-	reader gang.Reader
-	key    gang.Key
-	decl   *gang.Declaration
-	marked bool
-}
-
-// score orders candidates: what the pods' scheduler is known to read, then marks on pods, then an object with a status.
-func (c candidate) score(scheduler string) int {
-	score := 16 * dialect.Affinity(c.reader, scheduler)
-	if c.marked {
-		score += 4
-	}
-	if c.decl != nil {
-		score += 2
-		if c.decl.Phase != "" || len(c.decl.Words) > 0 {
-			score++
-		}
-	}
-	return score
-}
-
 // declared finds the declaration that counts, and those that do not.
 func (w *View) declared(job *gang.Job, members []gang.Member) gang.Declared {
-	var found []candidate
 	pods := gang.PodsOf(job, members)
-	for _, r := range dialect.Readers() {
-		if c, ok := w.candidate(job, r, pods); ok {
-			found = append(found, c)
+	precedence := dialect.Precedence(dialect.Readers(), gang.SchedulerOf(job, members))
+	membership := firstMembership(pods, precedence)
+	found := w.objectsOf(job, membership, precedence)
+	var owned []gang.Key
+	for _, d := range found {
+		if !slices.Contains(membership.Keys(), d.Key) {
+			owned = append(owned, d.Key)
 		}
 	}
-	scheduler := gang.SchedulerOf(job, members)
-	slices.SortStableFunc(found, func(a, b candidate) int { return b.score(scheduler) - a.score(scheduler) })
-	if len(found) == 0 {
+	exists := func(key gang.Key) bool { return w.byKey().named[key] != nil }
+	key, named := membership.WithOwned(owned, precedence).Resolve(exists)
+	if !named {
 		return w.declaredByBudget(pods)
 	}
-	best := found[0]
-	all := gang.Declared{Named: best.key, Decl: best.decl}
-	if all.Decl == nil && best.reader.FromPods != nil {
-		d, err := best.reader.FromPods(best.key, pods)
+	all := gang.Declared{Named: key}
+	for _, d := range found {
+		if d.Key == key {
+			all.Decl = d
+			break
+		}
+	}
+	if reader, ok := dialect.ReaderOf(key.Dialect); ok && all.Decl == nil && reader.FromPods != nil {
+		d, err := reader.FromPods(key, pods)
 		all.Decl, all.Problem = &d, err
 	}
-	for _, c := range found[1:] {
-		if c.decl != nil && (all.Decl == nil || c.decl.UID != all.Decl.UID) {
-			all.Ignored = append(all.Ignored, *c.decl)
+	for _, d := range found {
+		if d.Key != key && (all.Decl == nil || d.UID != all.Decl.UID) {
+			all.Ignored = append(all.Ignored, *d)
 		}
 	}
 	return all
 }
 
-// candidate looks for marks on the pods, and for an object that the job owns.
-func (w *View) candidate(job *gang.Job, r gang.Reader, pods []*corev1.Pod) (candidate, bool) {
-	c := candidate{reader: r}
+// firstMembership is that of the first pod that names a gang.
+func firstMembership(pods []*corev1.Pod, precedence gang.Precedence) gang.Membership {
 	for _, pod := range pods {
-		if name, ok := r.GroupOf(pod); ok {
-			c.marked, c.key = true, gang.Key{Dialect: r.Dialect, Namespace: job.Meta.Namespace, Name: name}
-			break
+		if m := gang.MembershipOf(pod, precedence); len(m.Keys()) > 0 {
+			return m
 		}
 	}
-	if c.marked {
-		c.decl = w.byKey().named[c.key]
-	} else if job.Meta.UID != "" {
-		c.decl = w.byKey().owned[ownedGroup{r.Dialect, job.Meta.Namespace, job.Meta.UID}]
+	return gang.Membership{}
+}
+
+// objectsOf are the group objects of a job, in the order of the dialects: those that its pods name and, in dialects in which they name
+// none, those that the job owns.
+func (w *View) objectsOf(job *gang.Job, membership gang.Membership, precedence gang.Precedence) []*gang.Declaration {
+	named := map[gang.Dialect]gang.Key{}
+	for _, key := range membership.Keys() {
+		named[key.Dialect] = key
 	}
-	if c.decl != nil {
-		c.key = c.decl.Key
+	var found []*gang.Declaration
+	for _, r := range precedence.Readers() {
+		key, ok := named[r.Dialect]
+		switch {
+		case ok && w.byKey().named[key] != nil:
+			found = append(found, w.byKey().named[key])
+		case !ok && job.Meta.UID != "":
+			if d := w.byKey().owned[ownedGroup{r.Dialect, job.Meta.Namespace, job.Meta.UID}]; d != nil {
+				found = append(found, d)
+			}
+		}
 	}
-	return c, c.marked || c.decl != nil
+	return found
 }
 
 func (w *View) declaredByBudget(pods []*corev1.Pod) gang.Declared {

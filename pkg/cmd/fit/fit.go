@@ -23,7 +23,7 @@ type Options struct {
 	WhatFits bool
 	Output   printer.Flags
 
-	would *submit.Would
+	flags *submit.FitFlags
 	// gpus is true if --gpus was typed.
 	gpus bool
 }
@@ -31,12 +31,12 @@ type Options struct {
 // NewCommand returns the command, which asks about a TFJob, with a subcommand for each kind of job; runF replaces the run in
 // tests.
 func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	all := submit.Words()
-	var words []string
+	all := submit.KindNames()
+	var names []string
 	for _, w := range all {
-		words = append(words, w.Word)
+		names = append(names, w.Name)
 	}
-	cmd := newCommand(f, all[0].Word, runF)
+	cmd := newCommand(f, all[0].Name, runF)
 	cmd.Use = "fit [KIND] --workers N --gpus G | --what-fits"
 	cmd.Short = "Ask whether a gang would start now, or what would"
 	cmd.Long = `Say whether a gang of these flags, which mean what they mean to submit tf, would start now: the API server looks at the job and at
@@ -62,20 +62,20 @@ smallest gang's answer.`
 	cmd.SuggestFor = []string{"showbf", "sinfo-free", "capacity"}
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return failure.Usagef("fit %q: the kinds of job are: %s", args[0], strings.Join(words, ", ")).WithHint("of a job that is there: gangctl why-pending %s", args[0])
+			return failure.Usagef("fit %q: the kinds of job are: %s", args[0], strings.Join(names, ", ")).WithHint("of a job that is there: gangctl why-pending %s", args[0])
 		}
 		return nil
 	}
 	for _, w := range all {
-		sub := newCommand(f, w.Word, runF)
-		sub.Use = w.Word + " --workers N --gpus G | --what-fits"
+		sub := newCommand(f, w.Name, runF)
+		sub.Use = w.Name + " --workers N --gpus G | --what-fits"
 		sub.Short = "Ask whether a " + w.Kind + " would start now, or what would"
-		sub.Long = "Say whether a " + w.Kind + " of these flags, which mean what they mean to submit " + w.Word + `, would start now, or with --what-fits,
+		sub.Long = "Say whether a " + w.Kind + " of these flags, which mean what they mean to submit " + w.Name + `, would start now, or with --what-fits,
 which would. Nothing is created. See gangctl fit --help for what the answers mean.`
-		sub.Example = "  # would 4 workers with 2 GPUs each start now?\n  gangctl fit " + w.Word + " --workers 4 --gpus 2\n\n  # what would?\n  gangctl fit " + w.Word + " --what-fits"
+		sub.Example = "  # would 4 workers with 2 GPUs each start now?\n  gangctl fit " + w.Name + " --workers 4 --gpus 2\n\n  # what would?\n  gangctl fit " + w.Name + " --what-fits"
 		sub.Args = func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return failure.Usagef("fit %s takes no arguments, got %q", w.Word, args[0]).WithHint("of a job that is there: gangctl why-pending %s", args[0])
+				return failure.Usagef("fit %s takes no arguments, got %q", w.Name, args[0]).WithHint("of a job that is there: gangctl why-pending %s", args[0])
 			}
 			return nil
 		}
@@ -84,8 +84,8 @@ which would. Nothing is created. See gangctl fit --help for what the answers mea
 	return cmd
 }
 
-// newCommand returns a command that asks about a kind of job, by the word that submit has for it.
-func newCommand(f *cmdutil.Factory, word string, runF func(context.Context, *Options) error) *cobra.Command {
+// newCommand returns a command that asks about a kind of job, by the name that submit has for it.
+func newCommand(f *cmdutil.Factory, kind string, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{IO: f.IO}
 	cmd := &cobra.Command{
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -97,7 +97,7 @@ func newCommand(f *cmdutil.Factory, word string, runF func(context.Context, *Opt
 			if err := o.Output.Validate(); err != nil {
 				return err
 			}
-			if err := o.would.Prepare(f); err != nil {
+			if err := o.flags.Prepare(f); err != nil {
 				return err
 			}
 			if runF != nil {
@@ -106,21 +106,21 @@ func newCommand(f *cmdutil.Factory, word string, runF func(context.Context, *Opt
 			return o.run(cmd.Context())
 		},
 	}
-	o.would = submit.NewWould(f, cmd, word)
+	o.flags = submit.NewFitFlags(f, cmd, kind)
 	cmd.Flags().BoolVar(&o.WhatFits, "what-fits", false, "Say what would start now, by the size of a worker")
 	o.Output.AddFlags(cmd, printer.JSON, printer.YAML)
 	return cmd
 }
 
 func (o *Options) run(ctx context.Context) error {
-	stage, err := o.would.Stage(ctx)
+	check, err := o.flags.NewCheck(ctx)
 	if err != nil {
 		return err
 	}
 	if o.WhatFits {
-		return o.whatFits(ctx, stage)
+		return o.whatFits(ctx, check)
 	}
-	a, err := stage.Try(ctx, submit.Shape{}, diagnose.Options{})
+	a, err := check.Answer(ctx, submit.Shape{}, diagnose.Options{})
 	if err != nil {
 		return err
 	}

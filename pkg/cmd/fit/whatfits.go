@@ -54,9 +54,9 @@ type Size struct {
 }
 
 // whatFits finds the largest gang for each size of a worker.
-func (o *Options) whatFits(ctx context.Context, stage *submit.Stage) error {
-	w := view.New(stage.Snapshot)
-	t := Table{APIVersion: apiVersion, At: w.Now, Resource: o.would.GPUResource(), Sizes: []Size{}}
+func (o *Options) whatFits(ctx context.Context, check *submit.FitCheck) error {
+	w := view.New(check.Snapshot)
+	t := Table{APIVersion: apiVersion, At: w.Now, Resource: o.flags.GPUResource(), Sizes: []Size{}}
 	sizes := []int64{}
 	for _, total := range usage.OfNodes(w).Totals {
 		if total.Kind == t.Resource {
@@ -67,7 +67,7 @@ func (o *Options) whatFits(ctx context.Context, stage *submit.Stage) error {
 		}
 	}
 	if o.gpus {
-		sizes = []int64{o.would.GPUs()}
+		sizes = []int64{o.flags.GPUs()}
 	}
 	if len(sizes) == 0 {
 		return failure.WithCode(failure.Code(answer.ExitNever), "no node of the cluster offers %s", t.Resource).
@@ -75,7 +75,7 @@ func (o *Options) whatFits(ctx context.Context, stage *submit.Stage) error {
 	}
 	slices.Reverse(sizes)
 	for _, gpus := range sizes {
-		size, err := largest(ctx, stage, w, submit.Shape{GPUs: gpus, CPU: t.Usual.CPU, Memory: t.Usual.Memory})
+		size, err := largest(ctx, check, w, submit.Shape{GPUs: gpus, CPU: t.Usual.CPU, Memory: t.Usual.Memory})
 		if err != nil {
 			return err
 		}
@@ -90,10 +90,10 @@ func (o *Options) whatFits(ctx context.Context, stage *submit.Stage) error {
 
 // largest searches the number of workers: up from what nodes have room for, each by itself, there is no need to look; below it,
 // whatever fits would with fewer, too.
-func largest(ctx context.Context, stage *submit.Stage, w *view.View, shape submit.Shape) (Size, error) {
+func largest(ctx context.Context, check *submit.FitCheck, w *view.View, shape submit.Shape) (Size, error) {
 	size := Size{GPUs: shape.GPUs, Nodes: []string{}}
 	shape.Workers = 1
-	pod, err := stage.Worker(shape)
+	pod, err := check.Worker(shape)
 	if err != nil {
 		return size, err
 	}
@@ -107,7 +107,7 @@ func largest(ctx context.Context, stage *submit.Stage, w *view.View, shape submi
 			return false
 		}
 		shape.Workers = int32(workers) //nolint:gosec // at most maxWorkers
-		answers[workers], failed = stage.Try(ctx, shape, diagnose.Options{NoAdvice: true})
+		answers[workers], failed = check.Answer(ctx, shape, diagnose.Options{NoAdvice: true})
 		return failed == nil && answers[workers].Verdict == answer.FitsNow
 	}
 	most := min(max(size.Room, 1), maxWorkers)

@@ -51,9 +51,9 @@ func TestSchedulerOfAFile(t *testing.T) {
 			for _, g := range append(tt.groups, "apps") {
 				version := metav1.GroupVersionForDiscovery{GroupVersion: g + "/v1", Version: "v1"}
 				groups.Groups = append(groups.Groups, metav1.APIGroup{Name: g, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version})
+				s.Answer("GET /apis/"+g+"/v1", 200, &metav1.APIResourceList{GroupVersion: g + "/v1", APIResources: []metav1.APIResource{{Name: "podgroups", Kind: "PodGroup"}}})
 			}
 			s.Answer("GET /apis", 200, groups)
-			s.Answer("GET /api", 200, &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
 			s.HandleFunc("GET /apis/apps/v1/deployments", func(w http.ResponseWriter, _ *http.Request) {
 				if tt.denied {
 					kubetest.Write(w, 403, kubetest.Status(403, metav1.StatusReasonForbidden, "not for you", nil))

@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
 
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
@@ -49,7 +50,8 @@ func offering(t *testing.T, resources ...string) *cluster {
 		name, version, _ := strings.Cut(r, "/")
 		resource, group, _ := strings.Cut(name, ".")
 		list.Items = append(list.Items, apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: group},
-			Versions: []apidiscoveryv2.APIVersionDiscovery{{Version: version, Resources: []apidiscoveryv2.APIResourceDiscovery{{Resource: resource}}}}})
+			Versions: []apidiscoveryv2.APIVersionDiscovery{{Version: version, Resources: []apidiscoveryv2.APIResourceDiscovery{
+				{Resource: resource, Scope: apidiscoveryv2.ScopeNamespace, ResponseKind: &metav1.GroupVersionKind{Kind: kindOf[resource]}}}}}})
 		s.on("POST /apis/"+group+"/"+version+"/namespaces/research/"+resource, echo("uid-2"))
 	}
 	s.on("POST "+jobsPath, echo("uid-1"))
@@ -57,10 +59,16 @@ func offering(t *testing.T, resources ...string) *cluster {
 		if !strings.Contains(r.Header.Get("Accept"), "APIGroupDiscoveryList") {
 			t.Errorf("asked for groups only: %s", r.Header.Get("Accept"))
 		}
-		kubetest.Write(w, 200, list)
+		w.Header().Set("Content-Type", discovery.AcceptV2)
+		if err := json.NewEncoder(w).Encode(list); err != nil {
+			t.Error(err)
+		}
 	})
 	return s
 }
+
+// kindOf are the kinds of the resources that servers offer here.
+var kindOf = map[string]string{"podgroups": "PodGroup", "localqueues": "LocalQueue", "mpijobs": "MPIJob"}
 
 // running adds Deployments to a server, each as NAME=IMAGE.
 func running(s *cluster, deployments ...string) {
@@ -212,26 +220,6 @@ func TestAutoFails(t *testing.T) {
 		if failed == nil || !strings.HasPrefix(failed.Message, want) || !strings.Contains(failed.Message, "etcd is gone") {
 			t.Errorf("%s: got %+v", path, failed)
 		}
-	}
-}
-
-// Servers before 1.26 name their groups, and are asked for each that matters.
-func TestDiscoverGroups(t *testing.T) {
-	s := kubetest.New(t)
-	gv := func(group, version string) metav1.APIGroup {
-		v := metav1.GroupVersionForDiscovery{GroupVersion: group + "/" + version, Version: version}
-		return metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v}
-	}
-	s.Answer("GET /apis", 200, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList"}, Groups: []metav1.APIGroup{gv("apps", "v1"), gv("kubeflow.org", "v2beta1"), gv("scheduling.x-k8s.io", "v1alpha1")}})
-	s.Answer("GET /apis/kubeflow.org/v2beta1", 200, metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "mpijobs"}, {Name: "mpijobs/status"}}})
-	s.Answer("GET /apis/scheduling.x-k8s.io/v1alpha1", 200, metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "podgroups"}}})
-	client, err := s.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := discover(t.Context(), client)
-	if want := "mpijobs.kubeflow.org/v2beta1 " + spGroups; err != nil || strings.Join(got, " ") != want {
-		t.Errorf("got %q, %v", got, err)
 	}
 }
 

@@ -1,178 +1,81 @@
 package submit
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"strings"
+	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/submit/choose"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
-// batch is what one command creates: all of it, or nothing. What the jobs need comes first.
+// batch is what one command submits: all of it, or nothing.
 type batch struct {
+	jobs []*desiredJob
+	// others are created first, as jobs may need them.
 	others []*unstructured.Unstructured
-	plans  []plan
-	// namespace is that of objects for which only the API server knows that they have one.
+	// namespace is that of others for which only the API server knows that they have one.
 	namespace string
 }
 
-// runBatch submits several jobs, or one with other objects beside it.
-func (s *Submission) runBatch(ctx context.Context, b batch) error {
-	if len(b.plans) == 1 && len(b.others) == 0 {
-		return s.run(ctx, b.plans[0])
-	}
-	if s.DryRun == dryRunFit {
-		return s.fit(ctx, b)
-	}
-	if s.Follow && len(b.plans) > 1 {
-		return failure.Usagef("--follow is for one job, and the file holds %d", len(b.plans)).WithHint("leave it out, and read each with `gangctl logs NAME -f`")
-	}
-	wanted, err := s.offline(b.plans...)
-	if err != nil {
-		return err
-	}
-	if s.DryRun == dryRunClient {
-		return s.printAll(everything(b.others, wanted))
-	}
-	client, err := s.Client()
-	if err != nil {
-		return err
-	}
-	m := &maker{besides: besides{creator: &creator{client: client, io: s.IO, dryRun: s.DryRun == dryRunServer}}}
-	if wanted, err = s.choose(ctx, m.creator, b.plans...); err != nil {
-		return err
-	}
-	if err := m.make(ctx, b, wanted); err != nil {
-		return m.undo(ctx, err)
-	}
-	shown := m.others
-	for _, u := range m.unchanged {
-		fmt.Fprintf(s.IO.ErrOut, "note: %s is there already, as the file has it\n", named(u))
-	}
-	if !s.Output.IsTable() { // which says what was created
-		shown = append(m.unchanged, shown...)
-	}
-	if err := s.printAll(everything(shown, m.stored)); err != nil {
-		return s.unseen(err, m.stored[0].Job)
-	}
-	if s.Follow {
-		return s.follow(ctx, client, m.stored[0].Job)
-	}
-	return s.waitForAll(ctx, client, m.stored)
+// desiredJob is a job as it was described, before anything is known of the cluster.
+type desiredJob struct {
+	namespace string
+	// source is what errors call the file that describes the job; empty for flags.
+	source  string
+	kind    gang.JobReader
+	request choose.Request
+	// schedulers are those that its members ask for by a name that is neither Kubernetes' own nor gangctl's.
+	schedulers []string
+	// foreign is true if the file declares the gang for another scheduler, which the cluster may lack.
+	foreign bool
+	// objects renders the job as decided, with notes on what is not as the file has it. serves reports whether the cluster serves
+	// group objects of an API group; it is nil where that is not known.
+	objects func(d choose.Decision, serves func(group string) bool) (*render.Objects, []string, error)
 }
 
-// everything is all there is, in the order of creation.
-func everything(others []*unstructured.Unstructured, jobs []*render.Objects) []*unstructured.Unstructured {
-	all := append([]*unstructured.Unstructured{}, others...)
-	for _, o := range jobs {
-		all = append(all, o.All()...)
-	}
-	return all
+// needsDiscovery reports whether a decision on the job depends on what the cluster serves.
+func (j *desiredJob) needsDiscovery() bool {
+	return j.foreign || len(j.schedulers) > 0 || j.request.NeedsCluster()
 }
 
-// maker creates a batch, and knows how far it came.
-type maker struct {
-	besides
-	// others are those that were created, unchanged those that were there.
-	others, unchanged []*unstructured.Unstructured
-	stored            []*render.Objects
-	// made are the objects that were not there before, the last one first.
-	made []made
-}
-
-// made is an object that exists because of this command.
-type made struct {
-	*unstructured.Unstructured
-	gvr schema.GroupVersionResource
-}
-
-func (m made) String() string { return named(m.Unstructured) }
-
-// named reads like `ConfigMap research/settings`.
-func named(u *unstructured.Unstructured) string {
-	return u.GetKind() + " " + strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/")
-}
-
-func (m *maker) make(ctx context.Context, b batch, wanted []*render.Objects) error {
-	for _, other := range b.others {
-		stored, gvr, existed, err := m.create(ctx, other, b.namespace)
-		if err != nil {
+// check renders every job without a cluster: what is wrong with flags or files is reported before any request.
+func (b *batch) check() error {
+	for _, j := range b.jobs {
+		if _, _, err := j.objects(j.request.Offline(), nil); err != nil {
 			return err
 		}
-		if existed {
-			m.unchanged = append(m.unchanged, stored)
-			continue
-		}
-		m.others = append(m.others, stored)
-		m.made = append([]made{{stored, gvr}}, m.made...)
-	}
-	for _, o := range wanted {
-		stored, err := m.creator.create(ctx, o)
-		if err != nil {
-			return err
-		}
-		m.stored = append(m.stored, stored)
-		m.made = append([]made{{stored.Job, resourceOf(stored.Job)}}, m.made...) // what the job owns goes with it
 	}
 	return nil
 }
 
-// undo deletes what was made before something failed: cause. It does so even if ctx was cancelled in between, and only what is
-// still the object that was made.
-func (m *maker) undo(ctx context.Context, cause error) error {
-	why := failure.From(cause)
-	if m.dryRun || len(m.made) == 0 {
-		return why
+// jobsNamespace is the namespace of all jobs, or "" for all namespaces if there are several.
+func (b *batch) jobsNamespace() string {
+	namespace := b.jobs[0].namespace
+	if slices.ContainsFunc(b.jobs, func(j *desiredJob) bool { return j.namespace != namespace }) {
+		return ""
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
-	defer cancel()
-	var gone, left []string
-	var errs []error
-	for _, object := range m.made {
-		uid, background := object.GetUID(), metav1.DeletePropagationBackground
-		err := m.at(object.gvr, object.Unstructured).Delete(ctx, object.GetName(),
-			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background})
-		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			gone = append(gone, object.String())
-			continue
-		}
-		left, errs = append(left, object.String()), append(errs, failure.From(err))
-	}
-	if len(left) == 0 {
-		return failure.WithCode(why.Code, "%w; deleted again: %s", why, strings.Join(gone, ", ")).WithHint("%s", why.Hint)
-	}
-	hint := "remove what is left with kubectl, or submit what is missing in a file of its own"
-	if why.Hint != "" {
-		hint += "\n" + why.Hint
-	}
-	return failure.WithCode(why.Code, "%w; left behind, because deleting failed as well: %s: %w", why, strings.Join(left, ", "), errors.Join(errs...)).WithHint("%s", hint)
+	return namespace
 }
 
-// waitForAll waits for one job after the other; --timeout is for all of them.
-func (s *Submission) waitForAll(ctx context.Context, client *kube.Client, stored []*render.Objects) error {
-	if s.Wait == "" {
-		return nil
+// addOthers is the cluster once it has what the jobs need.
+func (b *batch) addOthers(snap *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+	if len(b.others) == 0 {
+		return snap, nil
 	}
-	start := s.IO.Clock.Now()
-	var errs []error
-	for _, o := range stored {
-		left := s.Timeout
-		if left > 0 {
-			left = max(1, left-s.IO.Clock.Since(start))
+	c := snap.Clone()
+	for _, other := range b.others {
+		other = other.DeepCopy()
+		if namespaced, known := namespacedKind(other.GroupVersionKind().GroupKind()); other.GetNamespace() == "" && (namespaced || !known) {
+			other.SetNamespace(b.namespace)
 		}
-		err := s.wait(ctx, client, o.Job, left)
-		errs = append(errs, err)
-		if failure.From(err) != nil && failure.From(err).Code == failure.CodeInterrupted {
-			break
+		if err := c.PutUntyped(other); err != nil {
+			return nil, failure.Errorf("read %s: %w", named(other), err)
 		}
 	}
-	return failure.All(errs...)
+	c.Finish()
+	return c, nil
 }

@@ -185,7 +185,7 @@ func TestBatchAsksWhatIsServed(t *testing.T) {
 	}
 	s.Refuse("GET /apis/example.com/v1", 404, metav1.StatusReasonNotFound, "not found", nil)
 	_, _, failed := typeLine(t.Context(), s.Client, "", "submit", "--dialect=scheduler-plugins", "-f", file(t, jobFile+"---\napiVersion: example.com/v1\nkind: Volume\nmetadata: {name: a}\n"))
-	if failed == nil || failed.Message != "create Volume a: the cluster does not serve Volume of example.com/v1" {
-		t.Errorf("got %+v", failed)
+	if failed == nil || failed.Message != "create Volume a: the cluster does not serve Volume of example.com/v1" || len(creates(s)) > 0 {
+		t.Errorf("got %+v, %q", failed, creates(s))
 	}
 }

@@ -23,7 +23,7 @@ func kept(t *testing.T, args ...string) string {
 	line := ""
 	submit := &cobra.Command{Use: "submit"}
 	submit.AddCommand(NewTFCommand(f, func(_ context.Context, o *Options) error {
-		spec, err := o.spec("research", plan{gang: o.gangFlags}.usual())
+		spec, err := o.spec("research", o.request().Default())
 		line = spec.CommandLine
 		return err
 	}))

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,86 +19,138 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/submit/provenance"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
 // fieldManager is the name under which the API server records what gangctl wrote.
 const fieldManager = "gangctl"
 
-// creator creates a job and what belongs to it: everything, or nothing.
+// rollbackTimeout bounds the clean-up after a failed or interrupted submit.
+const rollbackTimeout = 30 * time.Second
+
+// creator creates what a batch holds: everything, or nothing.
 type creator struct {
 	client *kube.Client
 	io     *iostreams.IOStreams
+	// dryRun lets the server check everything and store nothing.
 	dryRun bool
-	// tried are the jobs that the server has looked at in a dry run, as it would store them.
-	tried map[*unstructured.Unstructured]*unstructured.Unstructured
-	// user is who submits, once the server was asked.
+	// user is who submits; nil until the server was asked.
 	user *string
 }
 
-// create returns the objects as the server stored them. The job comes first, because the others carry its uid; members of a
-// PodGroup that is not there yet just wait.
-func (c *creator) create(ctx context.Context, wanted *render.Objects) (*render.Objects, error) {
-	if err := c.rehearse(ctx, wanted); err != nil {
+// created is a batch as the server stored it.
+type created struct {
+	// others are the objects that were created, unchanged those that existed.
+	others, unchanged []*unstructured.Unstructured
+	jobs              []*render.Objects
+	// stored are the objects that did not exist before, the last one first.
+	stored []storedObject
+}
+
+// storedObject is an object that exists because of this command.
+type storedObject struct {
+	*unstructured.Unstructured
+	gvr schema.GroupVersionResource
+}
+
+// create creates the other objects of a batch and then its jobs. If one fails, those before it are deleted again.
+func (c *creator) create(ctx context.Context, b *batch, d *decisions, jobs []*rehearsal) (*created, error) {
+	done := &created{}
+	if err := c.createAll(ctx, b, d, jobs, done); err != nil {
+		return nil, c.rollBack(ctx, done.stored, err)
+	}
+	return done, nil
+}
+
+func (c *creator) createAll(ctx context.Context, b *batch, d *decisions, jobs []*rehearsal, done *created) error {
+	for i, other := range b.others {
+		stored, existed, err := c.createOther(ctx, d.others[i], other, b.namespace)
+		if err != nil {
+			return err
+		}
+		if existed {
+			done.unchanged = append(done.unchanged, stored)
+			continue
+		}
+		done.others = append(done.others, stored)
+		done.stored = append([]storedObject{{stored, d.others[i].Resource}}, done.stored...)
+	}
+	for _, r := range jobs {
+		stored, err := c.createJob(ctx, r)
+		if err != nil {
+			return err
+		}
+		done.jobs = append(done.jobs, stored)
+		done.stored = append([]storedObject{{stored.Job, resourceOf(stored.Job)}}, done.stored...) // what the job owns goes with it
+	}
+	return nil
+}
+
+// createJob returns the objects of a job as the server stored them. The job comes first, because the others carry its uid; members
+// of a PodGroup that does not exist yet just wait.
+func (c *creator) createJob(ctx context.Context, r *rehearsal) (*render.Objects, error) {
+	if err := c.check(ctx, r); err != nil {
 		return nil, err
 	}
-	if err := c.stamp(ctx, wanted.Job); err != nil {
-		return nil, explainJob(err, wanted.Job)
-	}
-	c.sign(ctx, wanted.Job)
-	job, err := c.post(ctx, wanted.Job, c.dryRun)
+	c.sign(ctx, r.Job)
+	job, err := c.post(ctx, r.Job, c.dryRun)
 	if err != nil {
-		return nil, explainJob(err, wanted.Job)
+		return nil, explainJob(err, r.Job)
 	}
 	stored := &render.Objects{Job: job}
-	for _, object := range wanted.Owned {
+	for _, object := range r.Owned {
 		owned := object.DeepCopy()
 		render.Own(owned, job)
-		created, err := c.post(ctx, owned, c.dryRun)
+		result, err := c.post(ctx, owned, c.dryRun)
 		if apierrors.IsAlreadyExists(err) {
-			if created = c.madeByOperator(ctx, job, owned); created != nil {
-				fmt.Fprintf(c.io.ErrOut, "note: the training operator made PodGroup %s/%s itself\n", created.GetNamespace(), created.GetName())
+			if result = c.madeByOperator(ctx, job, owned); result != nil {
+				fmt.Fprintf(c.io.ErrOut, "note: the training operator made PodGroup %s/%s itself\n", result.GetNamespace(), result.GetName())
 				err = nil
 			}
 		}
 		if err != nil {
-			return nil, c.rollBack(ctx, job, owned, err)
+			return nil, c.rollBackJob(ctx, job, owned, err)
 		}
-		stored.Owned = append(stored.Owned, created)
+		stored.Owned = append(stored.Owned, result)
 	}
 	return stored, nil
 }
 
-// rehearse lets the server check the group of the gang while nothing exists yet: a right or a resource that is missing, an
-// admission webhook, or a PodGroup of the name, which cannot be the job's. A dry run is its own rehearsal.
-func (c *creator) rehearse(ctx context.Context, wanted *render.Objects) error {
-	if c.dryRun || len(wanted.Owned) == 0 || render.DialectOf(wanted.Owned[0]) == "" {
-		return nil
+// sign keeps on a job who submits it, for those who want to delete it.
+func (c *creator) sign(ctx context.Context, job *unstructured.Unstructured) {
+	if c.dryRun {
+		return
 	}
-	group := wanted.Owned[0]
-	_, err := c.post(ctx, group, true)
-	if !apierrors.IsAlreadyExists(err) {
-		return err
+	if c.user == nil {
+		c.user = new(c.client.User(ctx))
 	}
-	// Most often the name is taken as a whole, by a job and its PodGroup. Then the job is what to talk about.
-	if _, taken := c.post(ctx, wanted.Job, true); apierrors.IsAlreadyExists(taken) {
-		return explainJob(taken, wanted.Job)
-	}
-	return explainOwned(err, group)
+	provenance.SetUser(job, *c.user)
 }
 
+// madeByOperator returns the PodGroup of a name if the training operator, configured to manage gangs, made it for the job and was
+// faster. One of another controller is not the job's.
+func (c *creator) madeByOperator(ctx context.Context, job, wanted *unstructured.Unstructured) *unstructured.Unstructured {
+	found, err := c.at(resourceOf(wanted), wanted).Get(ctx, wanted.GetName(), metav1.GetOptions{})
+	if err != nil || !metav1.IsControlledBy(found, job) {
+		return nil
+	}
+	return found
+}
+
+// post creates an object of a job.
 func (c *creator) post(ctx context.Context, obj *unstructured.Unstructured, dryRun bool) (*unstructured.Unstructured, error) {
 	return c.postAs(ctx, resourceOf(obj), obj, dryRun)
 }
 
-// postAs creates an object of which it is known how it is served.
+// postAs creates an object under a resource.
 func (c *creator) postAs(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, dryRun bool) (*unstructured.Unstructured, error) {
 	options := metav1.CreateOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict}
 	if dryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
-	created, err := c.at(gvr, obj).Create(ctx, obj, options)
-	return created, operation("create", gvr, obj).Wrap(err)
+	stored, err := c.at(gvr, obj).Create(ctx, obj, options)
+	return stored, operation("create", gvr, obj).Wrap(err)
 }
 
 // at is where an object is, or goes.
@@ -107,20 +161,69 @@ func (c *creator) at(gvr schema.GroupVersionResource, obj *unstructured.Unstruct
 	return c.client.Dynamic.Resource(gvr).Namespace(obj.GetNamespace())
 }
 
-// madeByOperator returns the PodGroup of a name if the training operator, told to manage gangs, made it for the job and was
-// faster. Anybody else's is none of ours.
-func (c *creator) madeByOperator(ctx context.Context, job, wanted *unstructured.Unstructured) *unstructured.Unstructured {
-	found, err := c.client.Dynamic.Resource(resourceOf(wanted)).Namespace(job.GetNamespace()).Get(ctx, wanted.GetName(), metav1.GetOptions{})
-	if err != nil || !metav1.IsControlledBy(found, job) {
-		return nil
-	}
-	return found
+// resourceOf is the resource under which an object of a job is served: the guess is right for every kind that gangctl renders, and
+// costs no request.
+func resourceOf(obj *unstructured.Unstructured) schema.GroupVersionResource {
+	gvr, _ := meta.UnsafeGuessKindToResource(obj.GroupVersionKind())
+	return gvr
 }
 
-// resourceOf is the resource under which an object is served.
-func resourceOf(obj *unstructured.Unstructured) schema.GroupVersionResource {
-	gvr, _ := meta.UnsafeGuessKindToResource(obj.GroupVersionKind()) // it is right for every kind that is submitted
-	return gvr
+// rollBack deletes what was stored before something failed: cause. It does so even if ctx was cancelled in between.
+func (c *creator) rollBack(ctx context.Context, stored []storedObject, cause error) error {
+	why := failure.From(cause)
+	if c.dryRun || len(stored) == 0 {
+		return why
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+	defer cancel()
+	var gone, left []string
+	var errs []error
+	for _, object := range stored {
+		if err := c.delete(ctx, object); err != nil {
+			left, errs = append(left, named(object.Unstructured)), append(errs, failure.From(err))
+			continue
+		}
+		gone = append(gone, named(object.Unstructured))
+	}
+	if len(left) == 0 {
+		return failure.WithCode(why.Code, "%w; deleted again: %s", why, strings.Join(gone, ", ")).WithHint("%s", why.Hint)
+	}
+	hint := "remove what is left with kubectl, or submit what is missing in a file of its own"
+	if why.Hint != "" {
+		hint += "\n" + why.Hint
+	}
+	return failure.WithCode(why.Code, "%w; left behind, because deleting failed as well: %s: %w", why, strings.Join(left, ", "), errors.Join(errs...)).WithHint("%s", hint)
+}
+
+// rollBackJob deletes a job, and with it what it owns already, because an object that it owns could not be created: cause. It does
+// so even if ctx was cancelled in between.
+func (c *creator) rollBackJob(ctx context.Context, job, owned *unstructured.Unstructured, cause error) error {
+	why := explainOwned(cause, owned)
+	if c.dryRun {
+		return why
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+	defer cancel()
+	err := c.delete(ctx, storedObject{job, resourceOf(job)})
+	if err == nil {
+		return failure.WithCode(why.Code, "%w; %s was deleted again", why, named(job)).WithHint("%s", why.Hint)
+	}
+	hint := fmt.Sprintf("it may wait for its %s indefinitely; remove it with `gangctl delete %s -n %s`", owned.GetKind(), job.GetName(), job.GetNamespace())
+	if why.Hint != "" {
+		hint += "\n" + why.Hint
+	}
+	return failure.WithCode(why.Code, "%w; %s is left behind, because deleting it failed as well: %v", why, named(job), failure.From(err)).WithHint("%s", hint)
+}
+
+// delete deletes an object if it is still the one that was stored; one that is gone or was replaced is no error.
+func (c *creator) delete(ctx context.Context, object storedObject) error {
+	background, uid := metav1.DeletePropagationBackground, object.GetUID()
+	err := c.at(object.gvr, object.Unstructured).
+		Delete(ctx, object.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
 }
 
 // explainJob adds what is known about a job that could not be created.
@@ -132,10 +235,10 @@ func explainJob(err error, job *unstructured.Unstructured) error {
 	var dial *net.OpError
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return failure.Errorf("create %s %s/%s: a %s of this name exists", kind, namespace, name, kind).
+		return failure.Errorf("create %s: a %s of this name exists", named(job), kind).
 			WithHint("see it with %s, remove it with %s, or choose another name", see, remove)
 	case errors.Is(err, context.Canceled):
-		return failure.WithCode(failure.CodeInterrupted, "interrupted while creating %s %s/%s: it may exist", kind, namespace, name).
+		return failure.WithCode(failure.CodeInterrupted, "interrupted while creating %s: it may exist", named(job)).
 			WithHint("see whether it does with %s, and remove it with %s", see, remove)
 	case errors.As(err, &lost) && !(errors.As(err, &dial) && dial.Op == "dial"):
 		return failure.From(err).WithHint("the request was sent, so the job may exist all the same: see %s", see)
@@ -143,6 +246,21 @@ func explainJob(err error, job *unstructured.Unstructured) error {
 	return err
 }
 
+// explainOwned adds what is known about an object of a job that could not be created. Its name and namespace are those of obj.
+func explainOwned(err error, obj *unstructured.Unstructured) *failure.Error {
+	why := failure.From(err)
+	if apierrors.IsAlreadyExists(err) {
+		return why.WithHint("a %s of this name belongs to something else: choose another name, or remove it with "+
+			"`kubectl -n %s delete %s %s`", obj.GetKind(), obj.GetNamespace(), resourceOf(obj).GroupResource(), obj.GetName())
+	}
+	return why
+}
+
 func operation(verb string, gvr schema.GroupVersionResource, obj *unstructured.Unstructured) failure.Op {
 	return failure.Op{Verb: verb, Resource: gvr, Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+// named reads like `ConfigMap research/settings`.
+func named(u *unstructured.Unstructured) string {
+	return u.GetKind() + " " + strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/")
 }

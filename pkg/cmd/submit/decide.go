@@ -1,128 +1,237 @@
 package submit
 
 import (
-	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/gang/dialect"
-	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
-	"github.com/gangctl/gangctl/pkg/gang/kind/mpijob"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/submit/choose"
-	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
-// auto is the dialect that the cluster decides on.
-const auto gang.Dialect = "auto"
-
-// plan makes the objects of one submission.
-type plan struct {
-	namespace string
-	reader    gang.JobReader
-	gang      gangFlags
-	// declared is true for a job that says itself in which dialect it is a gang.
-	declared bool
-	// make renders the objects as decided.
-	make func(decision) (*render.Objects, error)
+// decisions are what about a batch depends on the cluster.
+type decisions struct {
+	// jobs are the ways to submit each job, the best one first.
+	jobs [][]choose.Decision
+	// others are how the kinds of the other objects are served; nil where nothing is created.
+	others []*meta.RESTMapping
+	// serves reports whether the cluster serves group objects of an API group; nil if it was not asked.
+	serves func(group string) bool
 }
 
-// decision is what depends on the cluster.
-type decision struct {
-	dialect gang.Dialect
-	// version is the API version of the group object; the zero value is the one that the dialect prefers.
-	version schema.GroupVersion
-	// scheduler is the schedulerName of members; empty is the cluster's default.
-	scheduler string
-	// queue is the queue of the group object, local the LocalQueue in which the job waits for Kueue; empty for none.
-	queue, local string
-	// jobVersion is the API version of the job; empty for the usual one.
-	jobVersion string
-}
-
-// usual is what is decided without a cluster.
-func (p plan) usual() decision {
-	d := decision{dialect: p.gang.Dialect, scheduler: p.gang.Scheduler, queue: p.gang.Queue}
-	if d.dialect == auto {
-		d.dialect = gang.SchedulerPlugins
-	}
-	w, _ := dialect.WriterOf(d.dialect)
-	d.scheduler = cmp.Or(d.scheduler, w.Scheduler)
-	return d
-}
-
-// auto reports whether the dialect is the cluster's to decide.
-func (p plan) auto() bool { return p.gang.Dialect == auto && !p.declared }
-
-// asks reports whether a cluster has to be asked what it serves.
-func (p plan) asks() bool {
-	w, _ := dialect.WriterOf(p.usual().dialect)
-	return p.auto() || len(w.Versions) > 1 || p.gang.Queue != "" && !w.Queues || p.reader.GroupKind == mpijob.Reader().GroupKind
-}
-
-// settle fills in what follows from what the cluster serves: versions, and who reads the queue.
-func (p plan) settle(d decision, served []string) (decision, error) {
-	w, _ := dialect.WriterOf(d.dialect)
-	if i := slices.IndexFunc(w.Versions, func(gv schema.GroupVersion) bool { return serves(served, "podgroups", gv) }); d.version.Empty() && i >= 0 {
-		d.version = w.Versions[i]
-	}
-	if p.reader.GroupKind == mpijob.Reader().GroupKind {
-		for _, version := range mpijob.Versions() {
-			if d.jobVersion == "" && serves(served, p.reader.Resource, schema.GroupVersion{Group: p.reader.Group, Version: version}) {
-				d.jobVersion = version
-			}
+// decide finds out how each job becomes a gang in the target. It asks for no more than one of the jobs needs.
+func (s *Submission) decide(ctx context.Context, t *target, b *batch) (*decisions, error) {
+	d := &decisions{}
+	if s.DryRun == dryRunClient {
+		for _, j := range b.jobs {
+			d.jobs = append(d.jobs, []choose.Decision{j.request.Offline()})
 		}
-	}
-	if d.queue == "" || w.Queues {
 		return d, nil
 	}
-	if !slices.ContainsFunc(served, func(s string) bool { return strings.HasPrefix(s, "localqueues."+kueue.Group+"/") }) {
-		return d, failure.Usagef("--queue %s: nothing here reads it: dialect %s has no queues, and the cluster does not serve those of Kueue", d.queue, d.dialect).
-			WithHint("leave out --queue, or add --dialect volcano where Volcano runs")
+	facts, err := s.facts(ctx, t, b)
+	if err != nil {
+		return nil, err
 	}
-	d.queue, d.local = "", d.queue
-	return d, nil
+	if t.client != nil && facts.Mapper != nil {
+		d.serves = facts.Serves
+		if err := s.refuseUnanswered(ctx, t.client, b); err != nil {
+			return nil, err
+		}
+	}
+	for _, j := range b.jobs {
+		decided, err := s.decideJob(facts, j.request)
+		if err != nil {
+			return nil, err
+		}
+		d.jobs = append(d.jobs, decided)
+	}
+	if s.DryRun != dryRunFit {
+		d.others, err = mapOthers(facts.Mapper, b.others)
+	}
+	return d, err
 }
 
-func serves(served []string, resource string, gv schema.GroupVersion) bool {
-	return slices.Contains(served, resource+"."+gv.Group+"/"+gv.Version)
-}
-
-// candidates are the decisions for a cluster of which so much is known, the best one first, each with what is to be said of it.
-func (p plan) candidates(f choose.Facts) ([]decision, []string, error) {
-	usual := p.usual()
-	if !p.auto() {
-		d, err := p.settle(usual, f.Served)
-		return []decision{d}, []string{""}, err
+// decideJob decides on one job. With --dry-run=fit there is one way, and what the cluster lacks is part of the answer.
+func (s *Submission) decideJob(facts choose.Facts, r choose.Request) ([]choose.Decision, error) {
+	switch {
+	case r.NeedsCluster():
+	case s.DryRun == dryRunFit:
+		return []choose.Decision{facts.Serving(r)}, nil
+	default:
+		return []choose.Decision{r.Default()}, nil
 	}
-	choices, err := choose.Candidates(f, p.gang.Scheduler)
+	decided, err := facts.Decide(r)
 	var nothing *choose.NothingError
-	if errors.As(err, &nothing) {
-		return nil, nil, failure.Errorf("nothing here would start the members together: %w", err).
+	var unread *choose.UnreadQueueError
+	switch {
+	case errors.As(err, &nothing) && s.DryRun == dryRunFit:
+		return []choose.Decision{r.Default()}, nil
+	case errors.As(err, &nothing):
+		return nil, failure.Errorf("nothing here would start the members together: %w", err).
 			WithHint("ask an administrator to install a scheduler of gangs, such as with `gangctl install scheduler`; "+
 				"or add --dialect none to let members start one by one, or --dialect %s to declare the gang all the same", gang.SchedulerPlugins)
+	case errors.As(err, &unread):
+		return nil, failure.Usagef("--queue %s: nothing here reads it: dialect %s has no queues, and the cluster does not serve those of Kueue", unread.Queue, unread.Dialect).
+			WithHint("leave out --queue, or add --dialect volcano where Volcano runs")
+	case err != nil:
+		return nil, err
+	case s.DryRun == dryRunFit:
+		return decided[:1], nil
 	}
-	var decisions []decision
-	var notes []string
-	var refused error
-	for _, c := range choices {
-		d := usual
-		d.dialect, d.version, d.scheduler = c.Dialect, c.Version, c.Scheduler
-		if d, err = p.settle(d, f.Served); err != nil {
-			if refused == nil {
-				refused = err
-			}
-			continue
+	return decided, nil
+}
+
+// facts collects what decisions depend on: what is served and, where the cluster decides on a dialect, which schedulers run.
+func (s *Submission) facts(ctx context.Context, t *target, b *batch) (choose.Facts, error) {
+	var f choose.Facts
+	var groups []string
+	if slices.ContainsFunc(b.jobs, (*desiredJob).needsDiscovery) {
+		groups = choose.Groups()
+	}
+	if s.DryRun != dryRunFit {
+		for _, other := range b.others {
+			groups = append(groups, other.GroupVersionKind().Group)
 		}
-		decisions, notes = append(decisions, d), append(notes, fmt.Sprintf("dialect %s: %s", c.Dialect, c.Why))
 	}
-	if len(decisions) == 0 {
-		return nil, nil, refused
+	switch {
+	case t.client == nil:
+		f.Mapper = choose.Recorded(t.snapshot.Server.Resources)
+	case len(groups) > 0: // first and alone: it opens the connection, and reports best why there is none
+		var err error
+		if f.Mapper, err = t.client.RESTMapper(ctx, groups...); err != nil {
+			return f, err
+		}
 	}
-	return decisions, notes, nil
+	switch {
+	case t.snapshot != nil:
+		f.World = view.New(t.snapshot)
+		if !t.snapshot.CanList("deployments.apps", "") {
+			f.Blind = "deployments may not be listed"
+		}
+	case slices.ContainsFunc(b.jobs, func(j *desiredJob) bool { return j.request.Auto() }):
+		return f, s.addSchedulers(ctx, t.client, &f)
+	}
+	return f, nil
+}
+
+// addSchedulers lists what shows which schedulers run.
+func (s *Submission) addSchedulers(ctx context.Context, client *kube.Client, f *choose.Facts) error {
+	snap := &snapshot.Snapshot{At: s.IO.Clock.Now()}
+	blind := make([]string, 2)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		list, err := client.Typed.AppsV1().Deployments("").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err == nil {
+			snap.Deployments = pointers(list.Items)
+		}
+		blind[0], err = visible("Deployment", err)
+		return err
+	})
+	group.Go(func() (err error) {
+		// Not of nodes: there is one a node, and none belongs to a scheduler.
+		options := metav1.ListOptions{ResourceVersion: "0", FieldSelector: "metadata.namespace!=" + corev1.NamespaceNodeLease}
+		list, err := client.Typed.CoordinationV1().Leases("").List(ctx, options)
+		if err == nil {
+			snap.Leases = pointers(list.Items)
+		}
+		blind[1], err = visible("Lease", err)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	f.Blind = strings.Join(slices.DeleteFunc(blind, func(s string) bool { return s == "" }), ", ")
+	snap.Finish()
+	f.World = view.New(snap)
+	return nil
+}
+
+func pointers[T appsv1.Deployment | coordinationv1.Lease](items []T) []*T {
+	all := make([]*T, len(items))
+	for i := range items {
+		all[i] = &items[i]
+	}
+	return all
+}
+
+// visible reports why a list cannot be seen: one that may not be read is no error, only less to go by.
+func visible(kind string, err error) (blind string, failed error) {
+	if apierrors.IsForbidden(err) {
+		return strings.ToLower(kind) + "s may not be listed", nil
+	}
+	return "", failure.Op{Verb: "list", Kind: kind}.Wrap(err)
+}
+
+// refuseUnanswered refuses jobs whose members ask for a scheduler that is not there: they would be pending indefinitely, with
+// nothing to report why. What may not be seen is not taken for absent, nor is a name to which a scheduler outside of the cluster
+// may answer: there is nothing of it but a lease, or no Deployment at all.
+func (s *Submission) refuseUnanswered(ctx context.Context, client *kube.Client, b *batch) error {
+	seen := map[string]bool{}
+	for _, j := range b.jobs {
+		for _, name := range j.schedulers {
+			if seen[name] {
+				continue
+			}
+			seen[name] = true
+			answered, err := s.answers(ctx, client, name)
+			if err != nil {
+				return err
+			}
+			if !answered {
+				return failure.Errorf("%s: its members ask for scheduler %s, and nobody answers to that name", j.source, name).
+					WithHint("let gangctl's scheduler answer to it: gangctl install scheduler --serve %s\nor leave schedulerName out of the file", name)
+			}
+		}
+	}
+	return nil
+}
+
+// answers reports whether a scheduler answers to a name, or may.
+func (s *Submission) answers(ctx context.Context, client *kube.Client, name string) (bool, error) {
+	snap := &snapshot.Snapshot{At: s.IO.Clock.Now()}
+	deployments, err := client.Typed.AppsV1().Deployments("").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err == nil {
+		snap.Deployments = pointers(deployments.Items)
+		for _, lease := range []string{name, schedulerplugins.DefaultScheduler} {
+			selector := fields.OneTermEqualSelector("metadata.name", lease).String()
+			var leases *coordinationv1.LeaseList
+			if leases, err = client.Typed.CoordinationV1().Leases("").List(ctx, metav1.ListOptions{FieldSelector: selector}); err != nil {
+				break
+			}
+			snap.Leases = append(snap.Leases, pointers(leases.Items)...)
+		}
+	}
+	switch {
+	case apierrors.IsForbidden(err):
+		fmt.Fprintf(s.IO.ErrOut, "note: whether a scheduler answers to %s could not be seen: %s\n", name, failure.From(err).Message)
+		return true, nil
+	case err != nil:
+		return false, failure.Op{Verb: "list", Kind: "Deployment"}.Wrap(err)
+	}
+	found := stages.FindScheduler(view.New(snap), name)
+	return len(found.Deployments)+len(found.Leases) > 0 || len(snap.Deployments) == 0 || outside(snap), nil
+}
+
+// outside reports whether gangctl's scheduler runs where it cannot be seen: it holds its lease, and no Deployment is its.
+func outside(snap *snapshot.Snapshot) bool {
+	own := func(d *appsv1.Deployment) bool { return d.Name == schedulerplugins.DefaultScheduler }
+	return slices.ContainsFunc(snap.Leases, func(l *coordinationv1.Lease) bool { return l.Name == schedulerplugins.DefaultScheduler }) &&
+		!slices.ContainsFunc(snap.Deployments, own)
 }

@@ -97,7 +97,7 @@ func flagsOf(t testing.TB, kind string) []string {
 	streams, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(clustertest.Now))
 	var names []string
 	for _, k := range kinds() {
-		if k.word != kind {
+		if k.name != kind {
 			continue
 		}
 		newKindCommand(&cmdutil.Factory{IO: streams, Suffix: func() string { return "abcde" }}, k, nil).Flags().VisitAll(func(f *pflag.Flag) {
@@ -112,25 +112,25 @@ func flagsOf(t testing.TB, kind string) []string {
 // Every flag of every kind changes what is submitted, and what it makes is kept under testdata.
 func TestEveryFlag(t *testing.T) {
 	for _, k := range kinds() {
-		all := wishes(k.word)
-		bare, err := shown(t, k.word)
+		all := wishes(k.name)
+		bare, err := shown(t, k.name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range flagsOf(t, k.word) {
-			t.Run(k.word+"/"+name, func(t *testing.T) {
+		for _, name := range flagsOf(t, k.name) {
+			t.Run(k.name+"/"+name, func(t *testing.T) {
 				words, ok := all[name]
 				if !ok {
 					t.Fatalf("nobody says what --%s is good for", name)
 				}
-				got, err := shown(t, k.word, words...)
+				got, err := shown(t, k.name, words...)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if got == bare {
 					t.Error("it changes nothing")
 				}
-				if k.word != "tf" {
+				if k.name != "tf" {
 					return // the same flag means the same; that it acts is what counts
 				}
 				path := filepath.Join("testdata", "flag", name+".yaml")
@@ -155,7 +155,7 @@ func TestEveryFlag(t *testing.T) {
 func TestFlagsTogether(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same in every run
 	for _, k := range kinds() {
-		all, names := wishes(k.word), flagsOf(t, k.word)
+		all, names := wishes(k.name), flagsOf(t, k.name)
 		for range 60 {
 			var words []string
 			used := map[string]bool{}
@@ -180,13 +180,13 @@ func TestFlagsTogether(t *testing.T) {
 			if name == "" {
 				continue
 			}
-			before, err := shown(t, k.word, words...)
+			before, err := shown(t, k.name, words...)
 			if err != nil {
 				continue // they contradict each other already
 			}
-			after, err := shown(t, k.word, append(slices.Clone(words), more...)...)
+			after, err := shown(t, k.name, append(slices.Clone(words), more...)...)
 			if err == nil && after == before && !overruled(name, words) {
-				t.Errorf("%s: %q changes nothing after %q", k.word, more, words)
+				t.Errorf("%s: %q changes nothing after %q", k.name, more, words)
 			}
 		}
 	}

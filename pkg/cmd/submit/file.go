@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -12,12 +11,14 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/gang"
-	jobkinds "github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/pkg/submit/choose"
 	"github.com/gangctl/gangctl/pkg/submit/manifest"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
@@ -35,8 +36,6 @@ type FileOptions struct {
 
 	// typed tells a flag that was typed from a default.
 	typed func(flag string) bool
-	// serves reports whether the cluster serves group objects of an API group; nil if it was not asked.
-	serves func(group string) bool
 	// several says that the file holds more than one job, so that errors name it.
 	several bool
 }
@@ -49,7 +48,7 @@ func (o *FileOptions) submit(cmd *cobra.Command, args []string) error {
 	if err := o.validate(cmd, args); err != nil {
 		return err
 	}
-	return o.run(cmd.Context())
+	return o.run(cmd.Context(), func(context.Context) (*batch, error) { return o.batch() })
 }
 
 func (o *FileOptions) validate(cmd *cobra.Command, args []string) error {
@@ -101,68 +100,80 @@ func (o *FileOptions) refuseOthers(flags *pflag.FlagSet) error {
 		WithHint("change the file, or leave out --%s", strings.Join(refused, " and --"))
 }
 
-func (o *FileOptions) run(ctx context.Context) error {
+// batch is what the file holds.
+func (o *FileOptions) batch() (*batch, error) {
 	m, err := o.read()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	namespace, err := o.Namespace()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, job := range m.Jobs {
 		if kind := job.GroupVersionKind().GroupKind(); !o.Kind.Empty() && kind != o.Kind {
-			return failure.Usagef("%s holds a %s, not a %s", o.name(), kind.Kind, o.Kind.Kind).WithHint("leave out the kind: gangctl submit -f %s", o.File)
+			return nil, failure.Usagef("%s holds a %s, not a %s", o.name(), kind.Kind, o.Kind.Kind).WithHint("leave out the kind: gangctl submit -f %s", o.File)
 		}
 	}
-	parts, err := o.settle(m, namespace)
+	parts, err := o.applyDefaults(m, namespace)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	o.say(m)
-	o.several = len(parts) > 1
-	if o.serves, err = o.look(ctx, parts); err != nil {
-		return err
+	if len(m.Dropped) > 0 {
+		o.note("left out what only API servers write: " + strings.Join(m.Dropped, ", "))
 	}
-	b := batch{others: m.Others, namespace: namespace}
+	o.note(m.Notes...)
+	if o.several = len(parts) > 1; o.several && o.Follow {
+		return nil, failure.Usagef("--follow is for one job, and the file holds %d", len(parts)).WithHint("leave it out, and read each with `gangctl logs NAME -f`")
+	}
+	b := &batch{others: m.Others, namespace: namespace}
 	for _, p := range parts {
-		planned, err := o.plan(p)
+		j, err := o.job(p)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		b.plans = append(b.plans, planned)
+		b.jobs = append(b.jobs, j)
 	}
-	return o.runBatch(ctx, b)
+	return b, b.check()
 }
 
-// plan makes a gang of a job of the file. One that names a scheduler, or declares a gang itself, is not for the cluster to decide on.
-func (o *FileOptions) plan(p part) (plan, error) {
-	said := false
-	scheduler, marked, err := render.Declared(p.job)
+// job makes a gang of a job of the file. One that names a scheduler, or declares a gang itself, is not for the cluster to decide on.
+func (o *FileOptions) job(p part) (*desiredJob, error) {
+	scheduler, member, err := render.Declared(p.job)
 	if err != nil {
-		return plan{}, o.explain(p.job, err)
+		return nil, o.explain(p.job, err)
 	}
-	reader, _ := jobkinds.ByKind(p.job.GroupVersionKind().GroupKind())
-	return plan{
-		namespace: p.job.GetNamespace(), reader: reader, gang: o.gangFlags, declared: p.group != nil || marked || scheduler != "",
-		make: func(d decision) (*render.Objects, error) {
+	j := &desiredJob{
+		namespace: p.job.GetNamespace(), source: o.name(), kind: p.kind, request: o.request(p.kind.GroupKind), schedulers: o.schedulers(p.read),
+		foreign: p.group != nil && slices.Contains([]gang.Dialect{gang.Volcano, gang.KubeBatch}, render.DialectOf(p.group)),
+		objects: func(d choose.Decision, serves func(string) bool) (*render.Objects, []string, error) {
 			c, err := render.Complete(p.job, p.group, render.FileSpec{
-				Dialect: d.dialect, Version: d.version, Queue: d.queue, Scheduler: d.scheduler, MinAvailable: o.MinAvailable,
-				DialectTyped: o.typed("dialect") && o.Dialect != auto, SchedulerTyped: o.typed("scheduler"), Serves: o.serves, CommandLine: o.CommandLine,
+				Dialect: d.Dialect, Version: d.Version, Queue: d.Queue, Scheduler: d.Scheduler, MinAvailable: o.MinAvailable,
+				DialectTyped: o.typed("dialect") && o.Dialect != choose.Auto, SchedulerTyped: o.typed("scheduler"), Serves: serves, CommandLine: o.CommandLine,
 			})
 			if err != nil {
-				return nil, o.explain(p.job, err)
+				return nil, nil, o.explain(p.job, err)
 			}
-			if d.local != "" {
-				inQueue(c.Job, d.local)
-			}
-			if !said {
-				said = true
-				o.note(c.Notes)
-			}
-			return c.Objects(), nil
+			enqueue(c.Job, d.LocalQueue)
+			return c.Objects(), c.Notes, nil
 		},
-	}, nil
+	}
+	j.request.Declared = p.group != nil || member || scheduler != ""
+	return j, nil
+}
+
+// schedulers are those that the members of a job ask for by a name that is neither Kubernetes' own nor gangctl's. A name that
+// contradicts --scheduler is left out: it is refused.
+func (o *FileOptions) schedulers(job gang.Job) []string {
+	var names []string
+	for _, role := range job.Roles {
+		name := role.Template.Spec.SchedulerName
+		contradicts := o.typed("scheduler") && name != o.Scheduler
+		if !contradicts && !slices.Contains([]string{"", corev1.DefaultSchedulerName, schedulerplugins.DefaultScheduler}, name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // read reads the file.
@@ -187,21 +198,7 @@ func (o *FileOptions) read() (*manifest.Manifest, error) {
 	return m, nil
 }
 
-// say tells on standard error what is not as the file has it, or as one would expect.
-func (o *FileOptions) say(m *manifest.Manifest) {
-	if len(m.Dropped) > 0 {
-		o.note([]string{"left out what only API servers write: " + strings.Join(m.Dropped, ", ")})
-	}
-	o.note(m.Notes)
-}
-
-func (o *FileOptions) note(notes []string) {
-	for _, note := range notes {
-		fmt.Fprintf(o.IO.ErrOut, "note: %s\n", note)
-	}
-}
-
-// explain says of a job of the file that cannot be made a gang what to do.
+// explain adds to an error of a job that cannot be made a gang what to do.
 func (o *FileOptions) explain(job *unstructured.Unstructured, err error) error {
 	name := o.name()
 	if o.several {

@@ -20,7 +20,7 @@ import (
 // parseKind returns what `gangctl submit KIND ARGS` would work with.
 func parseKind(t *testing.T, word string, args ...string) (*Options, *pflag.FlagSet, error) {
 	t.Helper()
-	i := slices.IndexFunc(kinds(), func(k kind) bool { return k.word == word })
+	i := slices.IndexFunc(kinds(), func(k kind) bool { return k.name == word })
 	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
 	var got *Options
 	cmd := newKindCommand(&cmdutil.Factory{IO: io, Args: args, Suffix: func() string { return "abcde" }}, kinds()[i], func(_ context.Context, o *Options) error {
@@ -52,14 +52,14 @@ func TestRolesOfKinds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			spec, err := o.spec("research", plan{gang: o.gangFlags}.usual())
+			spec, err := o.spec("research", o.request().Default())
 			if err != nil || spec.Gang.MinAvailable != tt.minimum {
 				t.Errorf("minimum %d, %v", spec.Gang.MinAvailable, err)
 			}
 			if diff := cmp.Diff(tt.want, spec.Roles); diff != "" {
 				t.Error(diff)
 			}
-			if _, err := o.render("research", plan{gang: o.gangFlags}.usual()); err != nil {
+			if _, err := o.objects("research", o.request().Default()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -86,7 +86,7 @@ func TestFlagsAreTheSame(t *testing.T) {
 	}
 	help := map[string]string{}
 	for _, k := range kinds() {
-		_, flags, err := parseKind(t, k.word, "a", "--image", "i")
+		_, flags, err := parseKind(t, k.name, "a", "--image", "i")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,23 +99,23 @@ func TestFlagsAreTheSame(t *testing.T) {
 					}
 				}
 			}
-			if slices.Contains(own[k.word], f.Name) || f.Name == "help" {
+			if slices.Contains(own[k.name], f.Name) || f.Name == "help" {
 				return
 			}
 			common = append(common, f.Name+" "+f.Shorthand)
 			// How many members --workers are, and which of them --gpus is about, is for the kind to say.
 			if usage, ok := help[f.Name]; ok && usage != f.Usage && !slices.Contains([]string{"workers", "gpus", "name", "restart-policy"}, f.Name) {
-				t.Errorf("--%s: %q of one kind is %q of %s", f.Name, usage, f.Usage, k.word)
+				t.Errorf("--%s: %q of one kind is %q of %s", f.Name, usage, f.Usage, k.name)
 			}
 			help[f.Name] = f.Usage
 		})
-		for _, name := range own[k.word] {
+		for _, name := range own[k.name] {
 			if flags.Lookup(name) == nil {
-				t.Errorf("submit %s has no --%s", k.word, name)
+				t.Errorf("submit %s has no --%s", k.name, name)
 			}
 		}
 		if want := help["common"]; want != "" && want != strings.Join(common, ",") {
-			t.Errorf("submit %s: %v\nothers: %s", k.word, common, want)
+			t.Errorf("submit %s: %v\nothers: %s", k.name, common, want)
 		}
 		help["common"] = strings.Join(common, ",")
 	}

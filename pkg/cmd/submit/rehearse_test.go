@@ -1,6 +1,9 @@
 package submit
 
 import (
+	"bytes"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -60,5 +63,58 @@ func TestNoRehearsalWithoutPodGroup(t *testing.T) {
 	s.HandleFunc("POST "+jobsPath, echo("uid-1"))
 	if _, _, err := submit(t.Context(), s, "--dialect", "labels"); err != nil || len(s.Requests()) != 3 {
 		t.Errorf("got %v, %q", err, s.Requests())
+	}
+}
+
+// Every job of a file is rehearsed before the first is created.
+func TestRehearsalOfABatch(t *testing.T) {
+	s := kubetest.New(t)
+	s.HandleFunc("POST "+jobsPath, echo("uid-1"))
+	s.HandleFunc("POST "+groupsPath, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if strings.Contains(string(body), `"name":"bert"`) {
+			kubetest.Write(w, 403, kubetest.Status(403, metav1.StatusReasonForbidden, "no more", nil))
+			return
+		}
+		echo("uid-2")(w, r)
+	})
+	_, _, failed := typeLine(t.Context(), s.Client, "", "submit", "--dialect=scheduler-plugins", "-f", file(t, jobFile+second()))
+	if failed == nil || failed.Message != "create PodGroup research/bert: no more" {
+		t.Errorf("got %+v", failed)
+	}
+	if got := creates(s); len(got) > 0 {
+		t.Errorf("created: %q", got)
+	}
+}
+
+// A job that needs what its file has beside it is rehearsed once that exists.
+func TestRehearsalAfterOthers(t *testing.T) {
+	s := kubetest.New(t)
+	s.Answer("GET /api/v1", 200, &metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "namespaces", Kind: "Namespace"}}})
+	exists := false
+	s.HandleFunc("POST /api/v1/namespaces", func(w http.ResponseWriter, r *http.Request) {
+		exists = true
+		echo("uid-0")(w, r)
+	})
+	for _, path := range []string{jobsPath, groupsPath} {
+		s.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+			if !exists {
+				kubetest.Write(w, 404, kubetest.Status(404, metav1.StatusReasonNotFound, `namespaces "research" not found`, &metav1.StatusDetails{Name: "research", Kind: "namespaces"}))
+				return
+			}
+			echo("uid-1")(w, r)
+		})
+	}
+	namespace := "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: research}\n"
+	out, _, failed := typeLine(t.Context(), s.Client, "", "submit", "--dialect=scheduler-plugins", "-f", file(t, jobFile+namespace))
+	if failed != nil || !strings.HasPrefix(out, "namespace/research created\ntfjob.kubeflow.org/llama created\n") {
+		t.Errorf("got %+v, %s", failed, out)
+	}
+	if requests := s.Requests(); !strings.Contains(requests[2], "/podgroups?dryRun=All") {
+		t.Errorf("not rehearsed: %q", requests)
 	}
 }

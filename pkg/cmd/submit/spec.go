@@ -14,11 +14,12 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/submit/choose"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
-// render makes the objects that the options ask for.
-func (o *Options) render(namespace string, d decision) (*render.Objects, error) {
+// objects renders what the flags describe.
+func (o *Options) objects(namespace string, d choose.Decision) (*render.Objects, error) {
 	spec, err := o.spec(namespace, d)
 	if err != nil {
 		return nil, err
@@ -27,19 +28,20 @@ func (o *Options) render(namespace string, d decision) (*render.Objects, error) 
 	if preset == nil {
 		preset = o.kind.preset()
 	}
-	objects, err := o.kind.write(d.jobVersion).Render(preset, spec)
+	objects, err := o.kind.write(d.JobVersion).Render(preset, spec)
 	switch {
 	case err != nil && len(o.Set) > 0:
 		return nil, failure.Usagef("--set %w", err)
 	case err != nil && o.preset != nil:
 		return nil, failure.Errorf("template %s: %w", o.Template, err)
-	case err == nil && d.local != "":
-		inQueue(objects.Job, d.local)
+	case err != nil:
+		return nil, err
 	}
-	return objects, err
+	enqueue(objects.Job, d.LocalQueue)
+	return objects, nil
 }
 
-func (o *Options) spec(namespace string, d decision) (render.Spec, error) {
+func (o *Options) spec(namespace string, d choose.Decision) (render.Spec, error) {
 	env, err := o.environment()
 	if err != nil {
 		return render.Spec{}, err
@@ -64,9 +66,9 @@ func (o *Options) spec(namespace string, d decision) (render.Spec, error) {
 		Name: o.Name, Namespace: namespace, Roles: o.jobRoles(),
 		Pod: render.Pod{
 			GPUResource: corev1.ResourceName(o.GPUResource), Command: o.Command, Env: env, WorkingDir: o.WorkingDir,
-			PriorityClass: o.PriorityClass, Scheduler: d.scheduler,
+			PriorityClass: o.PriorityClass, Scheduler: d.Scheduler,
 		},
-		Gang:          render.Gang{Dialect: d.dialect, Version: d.version, MinAvailable: o.MinAvailable, Queue: d.queue},
+		Gang:          render.Gang{Dialect: d.Dialect, Version: d.Version, MinAvailable: o.MinAvailable, Queue: d.Queue},
 		RestartPolicy: o.RestartPolicy, CleanPodPolicy: o.CleanPodPolicy,
 		SlotsPerWorker: o.SlotsPerWorker, ProcessesPerNode: o.ProcessesPerNode, Framework: o.Framework,
 		Labels: labels, Annotations: annotations, Set: o.Set,

@@ -1,18 +1,32 @@
 // Package submit is `gangctl submit`: it renders a job and its gang, or completes those of a file, and creates both or neither.
+//
+// Every submission is a batch, one job is a batch of one, and run takes it through five steps, each with a file of its name:
+// parse flags, a file or the answers of the wizard into desired jobs; decide what depends on the cluster; render objects; rehearse
+// them with dry runs; create them.
 package submit
 
 import (
+	"context"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/printer"
+	"github.com/gangctl/gangctl/pkg/cluster/await"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
 // NewCommand returns the command, with one subcommand for each kind of job that flags can describe.
 func NewCommand(f *cmdutil.Factory) *cobra.Command {
-	var words []string
+	var names []string
 	o := &FileOptions{Submission: Submission{IO: f.IO}, Suffix: f.Suffix}
 	cmd := &cobra.Command{
 		Use:   "submit KIND | -f FILE",
@@ -54,7 +68,7 @@ quota and its share of a queue. The exit code is then the worst.`,
 			if len(args) == 0 {
 				return failure.Usagef("submit needs the kind of job, or a file").WithHint("gangctl submit tf --help, or gangctl submit -f FILE")
 			}
-			return failure.Usagef("submit %q: the kinds of job are: %s", args[0], strings.Join(words, ", ")).WithHint("gangctl submit tf --help")
+			return failure.Usagef("submit %q: the kinds of job are: %s", args[0], strings.Join(names, ", ")).WithHint("gangctl submit tf --help")
 		},
 	}
 	flags := cmd.Flags()
@@ -63,9 +77,128 @@ quota and its share of a queue. The exit code is then the worst.`,
 	o.add(cmd)
 	o.addFlags(cmd)
 	for _, k := range kinds() {
-		words = append(words, k.word)
+		names = append(names, k.name)
 		cmd.AddCommand(newKindCommand(f, k, nil))
 	}
 	cmd.AddCommand(newTemplatesCommand(f))
 	return cmd
+}
+
+// dryRun is the value of --dry-run.
+type dryRun string
+
+const (
+	dryRunNone   dryRun = "none"   // create
+	dryRunClient dryRun = "client" // show what would be sent; talk to no cluster
+	dryRunServer dryRun = "server" // let the server check everything and store nothing
+	dryRunFit    dryRun = "fit"    // report whether the gang would start now
+)
+
+// Submission are the options of every way to submit a job.
+type Submission struct {
+	IO        *iostreams.IOStreams
+	Namespace func() (string, error)
+	Client    func() (*kube.Client, error)
+
+	DryRun  dryRun
+	From    string
+	Wait    await.Target
+	Timeout time.Duration
+	Follow  bool
+	Output  printer.Flags
+}
+
+func (s *Submission) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flagvalue.Enum(cmd, flags, &s.DryRun, "dry-run", dryRunNone, "Create nothing", dryRunNone, dryRunClient, dryRunServer, dryRunFit)
+	flags.StringVar(&s.From, "from", "", "With --dry-run=fit: answer from a saved file instead of the cluster; - is standard input")
+	flagvalue.Enum(cmd, flags, &s.Wait, "wait", "", "Return when the job has come so far", await.Scheduled, await.Running, await.Done).
+		NoOptDefVal = string(await.Running)
+	flags.DurationVar(&s.Timeout, "timeout", 0, "How long --wait waits, such as 10m (default: no limit)")
+	flags.BoolVar(&s.Follow, "follow", false, "Print what all members print until the job ends; the exit code is 9 if it fails")
+	s.Output.AddFlags(cmd, printer.YAML, printer.JSON, printer.Name)
+}
+
+// validate refuses flags that contradict each other.
+func (s *Submission) validate(flags *pflag.FlagSet) error {
+	switch {
+	case s.Timeout < 0:
+		return failure.Usagef("--timeout %s: must be greater than zero, such as 10m", s.Timeout)
+	case flags.Changed("timeout") && s.Wait == "":
+		return failure.Usagef("--timeout has no effect without --wait").WithHint("add --wait, or leave out --timeout")
+	case flags.Changed("timeout") && s.Timeout == 0:
+		return failure.Usagef("--timeout 0: must be greater than zero, such as 10m").WithHint("leave out --timeout to wait without limit")
+	case s.Wait != "" && s.DryRun != dryRunNone:
+		return failure.Usagef("--wait has no effect with --dry-run=%s: nothing is created", s.DryRun).WithHint("leave out one of the two flags")
+	case s.Follow && s.DryRun != dryRunNone:
+		return failure.Usagef("--follow has no effect with --dry-run=%s: nothing is created", s.DryRun).WithHint("leave out one of the two flags")
+	case s.Follow && s.Wait != "":
+		return failure.Usagef("--wait has no effect with --follow, which goes on until the job ends").WithHint("leave out one of the two flags")
+	case s.From != "" && s.DryRun != dryRunFit:
+		return failure.Usagef("--from has no effect without --dry-run=fit: nothing is created in a file").WithHint("add --dry-run=fit, or leave out --from")
+	case s.DryRun == dryRunFit && s.Output.Output == printer.Name:
+		return failure.Usagef("--output name: the answer of --dry-run=fit is no object").WithHint("use -o json or -o yaml, or leave it out")
+	}
+	return s.Output.Validate()
+}
+
+// run is every submission. It ends after rendering with --dry-run=client, and after rehearsing with --dry-run=fit.
+func (s *Submission) run(ctx context.Context, parse func(context.Context) (*batch, error)) error {
+	desired, err := parse(ctx)
+	if err != nil || desired == nil {
+		return err
+	}
+	t, err := s.connect(ctx, desired)
+	if err != nil {
+		return err
+	}
+	decided, err := s.decide(ctx, t, desired)
+	if err != nil {
+		return err
+	}
+	candidates, err := s.render(desired, decided)
+	if err != nil {
+		return err
+	}
+	switch s.DryRun {
+	case dryRunClient:
+		return s.print(manifests(desired.others, first(candidates)))
+	case dryRunFit:
+		return s.rehearseFit(ctx, t, desired, candidates)
+	}
+	c := &creator{client: t.client, io: s.IO, dryRun: s.DryRun == dryRunServer}
+	rehearsed, err := c.rehearse(ctx, desired, candidates)
+	if err != nil {
+		return err
+	}
+	created, err := c.create(ctx, desired, decided, rehearsed)
+	if err != nil {
+		return err
+	}
+	return s.report(ctx, t.client, created)
+}
+
+// target is what a submission is made to.
+type target struct {
+	// client is nil where there is no API server: with --dry-run=client and --from.
+	client *kube.Client
+	// snapshot is the cluster that --dry-run=fit answers from; nil otherwise.
+	snapshot *snapshot.Snapshot
+}
+
+// connect opens the cluster that --dry-run leaves to the submission.
+func (s *Submission) connect(ctx context.Context, b *batch) (*target, error) {
+	t := &target{}
+	var err error
+	switch s.DryRun {
+	case dryRunClient:
+	case dryRunFit:
+		t.snapshot, t.client, err = collect.Read(ctx, s.From, s.IO.In, s.Client, collect.Options{Namespace: b.jobsNamespace(), Now: s.IO.Clock.Now})
+		if err == nil {
+			t.snapshot, err = b.addOthers(t.snapshot)
+		}
+	default:
+		t.client, err = s.Client()
+	}
+	return t, err
 }

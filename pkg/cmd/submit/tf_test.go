@@ -81,7 +81,7 @@ func TestSpec(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := o.spec("research", plan{gang: o.gangFlags}.usual())
+			got, err := o.spec("research", o.request().Default())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/submit/choose"
 )
 
 // maxNameLength is that of a label value and of a service name (RFC 1035): the operator makes both from a member's name.
@@ -193,7 +194,7 @@ func (o *Options) validateGang(flags *pflag.FlagSet) error {
 }
 
 func (o *Options) validateMetadata(*pflag.FlagSet) error {
-	_, err := o.spec("", decision{})
+	_, err := o.spec("", choose.Decision{})
 	return err
 }
 

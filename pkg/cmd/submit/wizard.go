@@ -11,10 +11,15 @@ import (
 
 	shellquote "github.com/kballard/go-shellquote"
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cli/prompt"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 )
 
 // wizard asks a person for what the command line does not say.
@@ -30,8 +35,8 @@ type wizard struct {
 	free func(context.Context) (string, []string)
 }
 
-// wantsWizard reports whether there is somebody to ask, and something that only they know: the image, which has no default.
-func (o *Options) wantsWizard(cmd *cobra.Command, p prompt.Prompter) bool {
+// needsWizard reports whether there is somebody to ask, and something that only they know: the image, which has no default.
+func (o *Options) needsWizard(cmd *cobra.Command, p prompt.Prompter) bool {
 	if !p.Available() || o.DryRun != dryRunNone || cmd.Flags().Changed("filename") || o.Image != "" {
 		return false
 	}
@@ -63,7 +68,7 @@ func (o *Options) laid(cmd *cobra.Command) (*Options, error) {
 func (w *wizard) ask(ctx context.Context, args []string) ([]string, error) {
 	named := len(args) > 0 && w.cmd.ArgsLenAtDash() != 0 || w.cmd.Flags().Changed("name")
 	if !named {
-		if err := w.flag("name", "Name of the job:", w.o.kind.word+"-"+w.o.Suffix(), ""); err != nil {
+		if err := w.flag("name", "Name of the job:", w.o.kind.name+"-"+w.o.Suffix(), ""); err != nil {
 			return nil, err
 		}
 	}
@@ -241,24 +246,25 @@ func (w *wizard) decide(text string) (bool, error) {
 	return false, nil
 }
 
-// wizard asks for what is missing, and returns the words that are no flags.
-func (o *Options) wizard(cmd *cobra.Command, args []string, p prompt.Prompter, words []string) (rest []string, w *wizard, err error) {
-	w = &wizard{Prompter: p, o: o, cmd: cmd, words: append([]string{}, words...), dash: cmd.ArgsLenAtDash() >= 0, free: o.free}
-	rest, err = w.ask(cmd.Context(), args)
+// wizard prompts for what is missing, shows what it makes, and returns it if that is to be submitted, else nil.
+func (o *Options) wizard(ctx context.Context, cmd *cobra.Command, args []string, p prompt.Prompter, words []string) (*batch, error) {
+	w := &wizard{Prompter: p, o: o, cmd: cmd, words: append([]string{}, words...), dash: cmd.ArgsLenAtDash() >= 0, free: o.free}
+	rest, err := w.ask(ctx, args)
 	o.CommandLine = cmp.Or(commandLine(w.words, cmd.Flags(), cmd.InheritedFlags()), o.CommandLine)
-	return rest, w, err
-}
-
-// runAsked submits what a person was asked for, if that is what they want to do with it.
-func (o *Options) runAsked(ctx context.Context, w *wizard) error {
+	if err != nil {
+		return nil, err
+	}
+	if err := o.parse(cmd, rest); err != nil {
+		return nil, err
+	}
 	text, err := o.preview(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if yes, err := w.decide(text); err != nil || !yes {
-		return err
+		return nil, err
 	}
-	return o.run(ctx)
+	return o.batch()
 }
 
 // preview is what would be submitted, as --dry-run=client -o yaml shows it.
@@ -267,6 +273,49 @@ func (o *Options) preview(ctx context.Context) (string, error) {
 	shown, streams := *o, *o.IO
 	streams.Out = &text
 	shown.IO, shown.DryRun, shown.Wait, shown.Follow, shown.Output = &streams, dryRunClient, "", false, printer.Flags{Output: printer.YAML}
-	err := shown.run(ctx)
+	err := shown.run(ctx, func(context.Context) (*batch, error) { return shown.batch() })
 	return text.String(), err
+}
+
+// free says what would start now in the cluster, and which queues there are. Who asks can do without: that it cannot be found out is a
+// note.
+func (o *Options) free(ctx context.Context) (text string, queues []string) {
+	note := func(err error) {
+		fmt.Fprintf(o.IO.ErrOut, "note: what is free now is not known: %s\n", failure.From(err).Message)
+	}
+	namespace, err := o.Namespace()
+	if err != nil {
+		note(err)
+		return "", nil
+	}
+	client, err := o.Client()
+	if err != nil {
+		note(err)
+		return "", nil
+	}
+	snap, err := collect.Collect(ctx, client, collect.Options{Namespace: namespace, Lean: true, Now: o.IO.Clock.Now})
+	if err != nil {
+		note(err)
+		return "", nil
+	}
+	var sizes []string
+	for _, total := range usage.OfNodes(view.New(snap)).Totals {
+		for _, l := range total.Largest {
+			if total.Kind == corev1.ResourceName(o.GPUResource) && l.Members > 0 {
+				sizes = append(sizes, fmt.Sprintf("%d x %d", l.Members, l.Devices))
+			}
+		}
+	}
+	for _, kind := range []schema.GroupKind{{Group: "scheduling.volcano.sh", Kind: "Queue"}, {Group: "kueue.x-k8s.io", Kind: "LocalQueue"}} {
+		for _, queue := range snap.Custom[kind] {
+			if queue.GetNamespace() == "" || queue.GetNamespace() == namespace {
+				queues = append(queues, queue.GetName())
+			}
+		}
+	}
+	slices.Sort(queues)
+	if len(sizes) == 0 {
+		return "no worker with a GPU", queues
+	}
+	return strings.Join(sizes, ", or ") + " (workers x GPUs)", queues
 }

@@ -23,9 +23,6 @@ func (o *Options) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if o.From == "" {
-		defer sparing()()
-	}
 	if o.Watch {
 		return o.watch(ctx, namespace)
 	}

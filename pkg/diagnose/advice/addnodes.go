@@ -11,6 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -159,7 +160,7 @@ func (s *search) more(model *corev1.Node, count int64) stages.Fix {
 
 // size is what a node has, in a word.
 func size(n *corev1.Node) string {
-	name := phrase.Device(n.Status.Allocatable)
+	name := podrequest.Device(n.Status.Allocatable)
 	if name == "" {
 		name = corev1.ResourceCPU
 	}

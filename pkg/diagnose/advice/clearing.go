@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -32,7 +32,7 @@ type clearing struct {
 // Only amounts count here: where another rule keeps members off, no pod that moves changes that.
 func (s *search) clearings(role placement.Role) []clearing {
 	request := placement.Request(role.Pod)
-	name := phrase.Device(request)
+	name := podrequest.Device(request)
 	if name == "" {
 		name = corev1.ResourceCPU
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
-	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // others are the holders that are not this gang.
@@ -59,11 +58,11 @@ func (s *search) relevant(all []*view.Holder) []*view.Holder {
 	other := false
 	for _, m := range s.base.Matrices {
 		for _, row := range m.Rows {
-			usable[row.Node] = usable[row.Node] || !slices.ContainsFunc(row.Violations, func(v placement.Violation) bool { return fixed(v.Constraint) })
+			usable[row.Node] = usable[row.Node] || row.Usable()
 			for _, v := range row.Violations {
 				if v.Resource != "" {
 					short[v.Resource] = true
-				} else if !fixed(v.Constraint) {
+				} else if !v.Constraint.Static() {
 					other = true // a rule about other pods: any of them may matter
 				}
 			}
@@ -99,19 +98,6 @@ func asks(p *corev1.Pod, names map[corev1.ResourceName]bool) bool {
 		return false
 	}
 	return has(p.Spec.Overhead) || some(p.Spec.InitContainers) || some(p.Spec.Containers)
-}
-
-// fixed reports whether a constraint stands whatever runs on the node.
-func fixed(c placement.Constraint) bool {
-	if _, amount := c.ResourceName(); amount {
-		return false
-	}
-	switch c {
-	case placement.PodAffinity, placement.PodAntiAffinity, placement.TopologySpread, placement.HostPort, placement.DRADevices, placement.VolumeLimits, placement.VolumeClaim:
-		return false
-	default:
-		return true
-	}
 }
 
 // soonest puts first what has a known end, the earliest first; and then what shares its node with the fewest others, so that

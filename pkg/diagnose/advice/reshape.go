@@ -10,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
+	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // maxReshape is into how many members a job is split at most.
@@ -27,7 +28,7 @@ func request(role gang.Role) corev1.ResourceList {
 func (s *search) reshape() {
 	for _, role := range s.g.Roles {
 		req := request(role)
-		device := phrase.Device(req)
+		device := podrequest.Device(req)
 		q := req[device]
 		per := q.Value()
 		if device == "" || per < 2 || !onlyMain(role, device) || mainOf(role) < 0 || slices.Contains(single, phrase.Member(role.Name)) {

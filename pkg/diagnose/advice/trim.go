@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
+	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/pkg/placement/quota"
 )
@@ -21,7 +22,7 @@ import (
 func (s *search) trim() {
 	short := s.short()
 	for _, role := range s.g.Roles {
-		device := phrase.Device(request(role))
+		device := podrequest.Device(request(role))
 		for _, c := range slices.Concat(role.Template.Spec.Containers, role.Template.Spec.InitContainers) {
 			for _, name := range short {
 				if name == device && c.Name == role.Main && s.base.Primary.Code != answer.TooBig {

@@ -3,8 +3,6 @@ package phrase
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -102,26 +100,15 @@ func Clock(t, now time.Time) string {
 	return t.Format("2006-01-02 15:04")
 }
 
-// Device is the accelerator in a request: the GPU if there is one, else the first other extended resource; "" without.
-func Device(request corev1.ResourceList) corev1.ResourceName {
-	var other corev1.ResourceName
-	for _, name := range slices.Sorted(maps.Keys(request)) {
-		q := request[name]
-		if q.IsZero() || !strings.Contains(string(name), "/") {
-			continue
-		}
-		if podrequest.IsGPU(name) {
-			return name
-		}
-		if other == "" {
-			other = name
-		}
-	}
-	return other
+// Role is what users call a simulated role. A role whose members differ is simulated as several, which are numbered: Worker#2.
+func Role(simulated string) string {
+	name, _, _ := strings.Cut(simulated, "#")
+	return name
 }
 
 // Member is how a role's members are called in a sentence: worker, PS.
 func Member(role string) string {
+	role = Role(role)
 	if strings.EqualFold(role, "ps") {
 		return "PS"
 	}

@@ -61,7 +61,7 @@ func (c *climb) kueueQuota(queue, wl *unstructured.Unstructured) *Finding {
 func (c *climb) narrow(role string, labels map[string]string) {
 	for i := range c.Party.Roles {
 		r := &c.Party.Roles[i]
-		if len(labels) == 0 || roleName(r.Name) != role {
+		if len(labels) == 0 || phrase.Role(r.Name) != role {
 			continue
 		}
 		r.Pod = r.Pod.DeepCopy()

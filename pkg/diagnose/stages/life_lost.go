@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -195,8 +196,8 @@ func (c *climb) thieves(lost []lostMember) []*view.Holder {
 	if since.IsZero() || role == nil || c.Matrices[role.Name].Rows == nil {
 		return nil
 	}
-	nodes := sets.New(mayUse(c.Matrices[role.Name])...)
-	device := phrase.Device(placement.Request(role.Pod))
+	nodes := sets.New(c.Matrices[role.Name].Usable()...)
+	device := request.Device(placement.Request(role.Pod))
 	came := func(p *corev1.Pod) bool {
 		return p.Status.StartTime != nil && p.Status.StartTime.After(since) && nodes.Has(p.Spec.NodeName) && (device == "" || placement.Asked(p, device) > 0)
 	}

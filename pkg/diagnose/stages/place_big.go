@@ -11,6 +11,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -20,18 +21,16 @@ func (c *climb) tooBig(ideal placement.Result) *Finding {
 	if len(cluster.Nodes()) == 0 {
 		return found(answer.StagePlacement, answer.TooBig, answer.Blocked, answer.Admin, "the cluster has no node").never().fact("nodes", 0)
 	}
-	role := c.hardest(&ideal)
-	name := roleName(role.Name)
-	r := c.look(cluster, role)
-	if short, ok := c.tooLarge(cluster, role, r.nodes); ok {
-		r = c.lookFor(cluster, role, short.name)
+	r := cluster.Lacking(c.Party.Gang, ideal)
+	role := r.Role
+	if short, ok := c.tooLarge(cluster, role, r.NodeNames()); ok {
+		r = cluster.Room(c.Party.Gang, role, short.name)
 	}
 	f := found(answer.StagePlacement, answer.TooBig, answer.Blocked, answer.User, "%s", c.ceiling(cluster, role, r, ideal)).never().
-		fact("role", name).fact("resource", string(r.name)).fact("requested", r.per).fact("largest", r.largest).
-		fact("members", r.count).fact("slots", r.slots).fact("placed", ideal.Placed[role.Name])
+		describeRoom(cluster, r).fact("placed", ideal.Placed[role.Name])
 	f.detail("even with every node empty, open and healthy %d of %d members find a place", c.placedOf(ideal), c.g.Total())
-	if r.largest >= r.per && r.need <= r.sum && !hasAntiAffinity(role.Pod) {
-		f.detail("%s are there in all, %s asked for", phrase.Amount(r.name, r.sum), phrase.Quantity(r.name, r.need))
+	if r.LargestFree >= r.PerMember && r.Requested <= r.Free && !hasAntiAffinity(role.Pod) {
+		f.detail("%s are there in all, %s asked for", phrase.Amount(r.Resource, r.Free), phrase.Quantity(r.Resource, r.Requested))
 	}
 	for _, line := range c.byContainer(role, r) {
 		f.detail("%s", line)
@@ -71,41 +70,41 @@ func (c *climb) placedOf(r placement.Result) int32 {
 }
 
 // ceiling is the sentence: one member is larger than any node, or there are too few nodes for all.
-func (c *climb) ceiling(cluster *placement.Cluster, role placement.Role, r room, ideal placement.Result) string {
-	member := phrase.Member(roleName(role.Name))
+func (c *climb) ceiling(cluster *placement.Cluster, role placement.Role, r placement.Room, ideal placement.Result) string {
+	member := phrase.Member(role.Name)
 	if text := c.tooFewDevices(role.Pod, c.placedOf(ideal)); text != "" {
 		return text
 	}
-	if short, ok := c.tooLarge(cluster, role, r.nodes); ok {
+	if short, ok := c.tooLarge(cluster, role, r.NodeNames()); ok {
 		largest := "the largest node"
-		if len(r.nodes) < len(cluster.Nodes()) {
+		if len(r.Nodes) < len(cluster.Nodes()) {
 			largest += " that it may use"
 		}
 		return fmt.Sprintf("each %s asks for %s, and %s has %s%s", member, phrase.Amount(short.name, short.want), largest, phrase.Quantity(short.name, short.most), short.why)
 	}
-	if claim, key, values := c.boundPlace(role); len(r.nodes) == 0 && len(values) > 0 {
+	if claim, key, values := c.boundPlace(role); len(r.Nodes) == 0 && len(values) > 0 {
 		return fmt.Sprintf("the volume of claim %s is in %s (%s), and there is no node that takes a %s", claim.Name, phrase.Or(values), key, member)
 	}
-	if len(r.nodes) == 0 {
+	if len(r.Nodes) == 0 {
 		return fmt.Sprintf("no node takes a %s: %s", member, strings.Join(c.reasons(cluster, role), ", "))
 	}
 	apart := ""
 	switch {
-	case hasAntiAffinity(role.Pod) && ideal.Placed[role.Name] <= int32(len(r.nodes)):
-		apart = fmt.Sprintf("pod anti-affinity asks for %d nodes, one for each %s, and there are %d", r.count, member, len(r.nodes))
-		if r.slots > int64(len(r.nodes)) || r.per > 0 && r.sum >= r.need {
-			apart += fmt.Sprintf(" (%s are there, %s asked for)", phrase.Amount(r.name, r.sum), phrase.Quantity(r.name, r.need))
+	case hasAntiAffinity(role.Pod) && ideal.Placed[role.Name] <= int32(len(r.Nodes)):
+		apart = fmt.Sprintf("pod anti-affinity asks for %d nodes, one for each %s, and there are %d", r.Members, member, len(r.Nodes))
+		if slots(cluster, role) > int64(len(r.Nodes)) || r.PerMember > 0 && r.Free >= r.Requested {
+			apart += fmt.Sprintf(" (%s are there, %s asked for)", phrase.Amount(r.Resource, r.Free), phrase.Quantity(r.Resource, r.Requested))
 		}
 		return apart
 	case hasHostPort(role.Pod):
-		return fmt.Sprintf("a host port allows one %s a node: %d are needed, %d nodes may be used", member, r.count, len(r.nodes))
+		return fmt.Sprintf("a host port allows one %s a node: %d are needed, %d nodes may be used", member, r.Members, len(r.Nodes))
 	case ideal.Bound != nil && ideal.Bound.Domain != "" || c.Party.TopologyKey != "" || hasAffinity(role.Pod):
 		return fmt.Sprintf("all %d members must share one value of %s, and the largest has room for %d", c.g.Min, cmp.Or(c.topologyKey(role), "their topology label"), c.placedOf(ideal))
 	}
-	if r.total < r.need {
-		return fmt.Sprintf("it needs %s, %s in all, and the whole cluster has %s on %s", r.wants(), phrase.Quantity(r.name, r.need), phrase.Amount(r.name, r.total), phrase.Count(len(r.nodes), "node"))
+	if r.Total < r.Requested {
+		return fmt.Sprintf("it needs %s, %s in all, and the whole cluster has %s on %s", phrase.Wants(r), phrase.Quantity(r.Resource, r.Requested), phrase.Amount(r.Resource, r.Total), phrase.Count(len(r.Nodes), "node"))
 	}
-	return fmt.Sprintf("it needs %s, and the whole cluster has room for %d (%s on %s)", r.wants(), c.placedOf(ideal), phrase.Amount(r.name, r.total), phrase.Count(len(r.nodes), "node"))
+	return fmt.Sprintf("it needs %s, and the whole cluster has room for %d (%s on %s)", phrase.Wants(r), c.placedOf(ideal), phrase.Amount(r.Resource, r.Total), phrase.Count(len(r.Nodes), "node"))
 }
 
 // oversize is a resource of which one member asks more than any node has.
@@ -121,7 +120,7 @@ func (c *climb) tooLarge(cluster *placement.Cluster, role placement.Role, nodes 
 	if len(nodes) == 0 {
 		return oversize{}, false
 	}
-	device := phrase.Device(request)
+	device := podrequest.Device(request)
 	names := slices.SortedFunc(maps.Keys(request), func(a, b corev1.ResourceName) int {
 		if (a == device) != (b == device) {
 			if a == device {
@@ -181,7 +180,7 @@ func (c *climb) excluded(cluster *placement.Cluster, role placement.Role) string
 	m := cluster.Matrix(role.Pod)
 	var parts []string
 	for _, constraint := range m.Constraints {
-		if static.Has(constraint) {
+		if constraint.Static() {
 			nodes := m.Rejected(constraint)
 			parts = append(parts, fmt.Sprintf("%s (%s)", phrase.Names(nodes), c.describe(m, constraint, nodes[0])))
 		}
@@ -193,22 +192,22 @@ func (c *climb) excluded(cluster *placement.Cluster, role placement.Role) string
 }
 
 // byContainer says which container asks for how much of the resource, where more than one does.
-func (c *climb) byContainer(role placement.Role, r room) []string {
+func (c *climb) byContainer(role placement.Role, r placement.Room) []string {
 	var parts []string
 	for _, container := range role.Pod.Spec.Containers {
-		if q, ok := container.Resources.Requests[r.name]; ok && !q.IsZero() {
+		if q, ok := container.Resources.Requests[r.Resource]; ok && !q.IsZero() {
 			parts = append(parts, fmt.Sprintf("container %s asks for %s", container.Name, q.String()))
 		}
 	}
 	for _, container := range role.Pod.Spec.InitContainers {
-		if q, ok := container.Resources.Requests[r.name]; ok && !q.IsZero() {
+		if q, ok := container.Resources.Requests[r.Resource]; ok && !q.IsZero() {
 			parts = append(parts, fmt.Sprintf("init container %s asks for %s", container.Name, q.String()))
 		}
 	}
 	if len(parts) < 2 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s: %s", r.name, strings.Join(parts, ", "))}
+	return []string{fmt.Sprintf("%s: %s", r.Resource, strings.Join(parts, ", "))}
 }
 
 func hasAntiAffinity(p *corev1.Pod) bool {

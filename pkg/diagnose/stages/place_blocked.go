@@ -93,23 +93,23 @@ func (c *climb) notFound() *Finding {
 
 // base is a finding about the room on nodes at hand and what stands in the way.
 func (c *climb) base(code answer.Code, message string, args ...any) *Finding {
-	r := c.look(c.w.Cluster(), c.hardest(c.Place))
-	f := found(answer.StagePlacement, code, answer.Blocked, answer.Admin, message, args...).describeRoom(r)
-	return f.detail("it needs %s; %d/%d members fit without", r.wants(), c.placedOf(*c.Place), c.g.Total())
+	r := c.lacking()
+	f := found(answer.StagePlacement, code, answer.Blocked, answer.Admin, message, args...).describeRoom(c.w.Cluster(), r)
+	return f.detail("it needs %s; %d/%d members fit without", phrase.Wants(r), c.placedOf(*c.Place), c.g.Total())
 }
 
 // services: what holds the room never ends.
 func (c *climb) services() *Finding {
-	r := c.look(c.w.Cluster(), c.hardest(c.Place))
+	r := c.lacking()
 	f := c.busy(r, answer.Blocked, answer.Admin)
 	var names []string
 	for _, h := range c.others() {
-		if !h.Ends && h.Total(r.name) > 0 {
+		if !h.Ends && h.Total(r.Resource) > 0 {
 			names = append(names, h.Kind+" "+h.String())
 		}
 	}
 	if len(names) > 0 {
-		f.Message = fmt.Sprintf("%s %s the room and never %s: %s of %s free, and it needs %s", phrase.Names(names), phrase.Verb(len(names), "holds", "hold"), phrase.Verb(len(names), "ends", "end"), phrase.Quantity(r.name, r.sum), phrase.Amount(r.name, r.total), r.wants())
+		f.Message = fmt.Sprintf("%s %s the room and never %s: %s of %s free, and it needs %s", phrase.Names(names), phrase.Verb(len(names), "holds", "hold"), phrase.Verb(len(names), "ends", "end"), phrase.Quantity(r.Resource, r.Free), phrase.Amount(r.Resource, r.Total), phrase.Wants(r))
 		service := func(h *view.Holder, p *corev1.Pod) bool { return !h.Ends && !view.Stuck(p, c.w.Now) }
 		if after := c.without(func(h *view.Holder, p *corev1.Pod) bool { return service(h, p) || c.endsAlone(h, p) }); !c.fitOn(c.without(service), nil).Fits() && c.fitOn(after, nil).Fits() {
 			f.detail("without %s it would start when jobs end, with nobody doing anything", phrase.Names(names))

@@ -89,7 +89,7 @@ func (c *climb) deviceClasses(role placement.Role, wanted []string) {
 	}
 	if len(wanted) > 0 && len(s.ResourceSlices) == 0 {
 		c.add(*found(answer.StagePlacement, answer.DRAUnallocatable, answer.Blocked, answer.Admin, "no node publishes devices that a resource claim could get: the driver of class %s does not run", wanted[0]).
-			fact("class", wanted[0]).fact("role", roleName(role.Name)).run("kubectl get resourceslices"))
+			fact("class", wanted[0]).fact("role", phrase.Role(role.Name)).run("kubectl get resourceslices"))
 	}
 }
 
@@ -99,8 +99,8 @@ func (c *climb) claimsNothing(role placement.Role, kind, name string, have []str
 	if kind == "DeviceClass" {
 		where = ""
 	}
-	f := found(answer.StagePlacement, answer.DRAUnallocatable, answer.Blocked, answer.User, "%s %q does not exist%s, so no %s gets its devices; there are: %s", kind, name, where, phrase.Member(roleName(role.Name)), phrase.Names(have)).
-		fact("kind", kind).fact("name", name).fact("role", roleName(role.Name)).fact("have", have)
+	f := found(answer.StagePlacement, answer.DRAUnallocatable, answer.Blocked, answer.User, "%s %q does not exist%s, so no %s gets its devices; there are: %s", kind, name, where, phrase.Member(role.Name), phrase.Names(have)).
+		fact("kind", kind).fact("name", name).fact("role", phrase.Role(role.Name)).fact("have", have)
 	if nearest := suggest.Nearest(name, have); nearest != "" {
 		f.detail("did you mean %s?", nearest)
 		if kind != "DeviceClass" { // which the claim names, not the job

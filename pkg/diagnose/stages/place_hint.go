@@ -9,6 +9,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -61,7 +62,7 @@ func (c *climb) otherToleration(role placement.Role, was corev1.Toleration, tain
 	if to.Effect != "" {
 		to.Effect = taint.Effect
 	}
-	name, agrees := roleName(role.Name), ""
+	name, agrees := phrase.Role(role.Name), ""
 	if was.Key == to.Key && was.Value != to.Value && suggest.Nearest(was.Value, []string{to.Value}) == "" {
 		agrees = ", if the owner of the nodes agrees"
 	}

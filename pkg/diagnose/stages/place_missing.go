@@ -29,12 +29,6 @@ func (c *climb) cannotExist() bool {
 	return len(c.findings) > before
 }
 
-// roleName is the role of the job that a simulated role stands for.
-func roleName(simulated string) string {
-	name, _, _ := strings.Cut(simulated, "#")
-	return name
-}
-
 // resources: every resource that is asked for must be offered by some node. One that nodes have and do not offer is sick, or
 // its plugin is.
 func (c *climb) resources(role placement.Role) {
@@ -115,7 +109,7 @@ func (c *climb) devices() []string {
 func (c *climb) notOffered(role placement.Role, name corev1.ResourceName) *Finding {
 	have := c.devices()
 	f := found(answer.StagePlacement, answer.ResourceNotOffered, answer.Blocked, answer.User, "no node offers %s; there are: %s", name, phrase.Names(c.countOffers(have))).
-		fact("resource", string(name)).fact("have", have).fact("role", roleName(role.Name))
+		fact("resource", string(name)).fact("have", have).fact("role", phrase.Role(role.Name))
 	nearest := c.nearestResource(name)
 	if nearest == "" {
 		gpus := slices.DeleteFunc(slices.Clone(have), func(n string) bool { return vendor(corev1.ResourceName(n)) != vendor(name) })
@@ -126,7 +120,7 @@ func (c *climb) notOffered(role placement.Role, name corev1.ResourceName) *Findi
 	}
 	to := corev1.ResourceName(nearest)
 	return f.detail("did you mean %s?", nearest).
-		fix(c.edited(answer.Fix, fmt.Sprintf("ask for %s instead of %s", nearest, name), map[string]any{"resource": nearest, "role": roleName(role.Name)}, func(spec *whatif.Spec) {
+		fix(c.edited(answer.Fix, fmt.Sprintf("ask for %s instead of %s", nearest, name), map[string]any{"resource": nearest, "role": phrase.Role(role.Name)}, func(spec *whatif.Spec) {
 			for i := range spec.Roles {
 				template := &spec.Roles[i].Template.Spec
 				for _, list := range [][]corev1.Container{template.InitContainers, template.Containers} {

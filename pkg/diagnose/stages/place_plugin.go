@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -101,14 +102,14 @@ func (c *climb) devicePlugin(role placement.Role, name corev1.ResourceName) *Fin
 	if len(nodes) == 0 && !unready(plugin) {
 		return nil
 	}
-	return c.noPlugin(roleName(role.Name), name, nodes, plugin)
+	return c.noPlugin(phrase.Role(role.Name), name, nodes, plugin)
 }
 
 // unplugged: some nodes do not advertise devices that their labels count, and with them the gang would fit. It is nil if
 // that is not so.
 func (c *climb) unplugged() *Finding {
-	role := c.hardest(c.Place)
-	name := phrase.Device(placement.Request(role.Pod))
+	role := c.Party.Hardest(c.Place.Placed)
+	name := request.Device(placement.Request(role.Pod))
 	var nodes []string
 	plugged := func(n *corev1.Node) *corev1.Node {
 		count, err := resource.ParseQuantity(n.Labels[string(name)+".count"])
@@ -123,7 +124,7 @@ func (c *climb) unplugged() *Finding {
 	if name == "" || !c.fitOn(c.best().MapNodes(plugged), nil).Fits() || len(nodes) == 0 {
 		return nil
 	}
-	return c.noPlugin(roleName(role.Name), name, nodes, c.pluginOf(name)).detail("with them it would fit an empty cluster")
+	return c.noPlugin(phrase.Role(role.Name), name, nodes, c.pluginOf(name)).detail("with them it would fit an empty cluster")
 }
 
 func (c *climb) noPlugin(role string, name corev1.ResourceName, nodes []string, plugin *appsv1.DaemonSet) *Finding {

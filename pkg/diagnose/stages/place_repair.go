@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -44,8 +45,8 @@ func (c *climb) useful(repair func(*corev1.Node) *corev1.Node) []*corev1.Node {
 func (c *climb) usable(cluster *placement.Cluster) []string {
 	var all []string
 	for _, role := range c.Party.Roles {
-		device := phrase.Device(placement.Request(role.Pod))
-		for _, name := range mayUse(cluster.Matrix(role.Pod)) {
+		device := request.Device(placement.Request(role.Pod))
+		for _, name := range cluster.Matrix(role.Pod).Usable() {
 			if device == "" || offers(cluster.Node(name), device) {
 				all = append(all, name)
 			}
@@ -114,7 +115,7 @@ func isAre(names []string) string {
 func (c *climb) unhealthy() *Finding {
 	nodes := c.useful(placement.AtCapacity)
 	names := nodeNames(nodes)
-	device := phrase.Device(placement.Request(c.hardest(c.Place).Pod))
+	device := request.Device(placement.Request(c.Party.Hardest(c.Place.Placed).Pod))
 	var lines []string
 	for _, n := range nodes {
 		for _, name := range slices.Sorted(maps.Keys(n.Status.Capacity)) {
@@ -144,7 +145,7 @@ func (c *climb) cordoned() *Finding {
 func (c *climb) inTheWay(match func(*corev1.Pod) bool) []*corev1.Pod {
 	var all, relevant []*corev1.Pod
 	usable := c.usable(c.best())
-	device := phrase.Device(placement.Request(c.hardest(c.Place).Pod))
+	device := request.Device(placement.Request(c.Party.Hardest(c.Place.Placed).Pod))
 	for _, h := range c.others() {
 		for _, p := range h.Pods {
 			if !match(p) {
@@ -164,7 +165,7 @@ func (c *climb) inTheWay(match func(*corev1.Pod) bool) []*corev1.Pod {
 
 // stuck: pods that should have been gone for long hold the room.
 func (c *climb) stuck() *Finding {
-	r := c.look(c.w.Cluster(), c.hardest(c.Place))
+	r := c.lacking()
 	var names, lines, commands []string
 	all := c.inTheWay(func(p *corev1.Pod) bool { return view.Stuck(p, c.w.Now) })
 	for _, p := range all {
@@ -177,7 +178,7 @@ func (c *climb) stuck() *Finding {
 			why += ", its node is not ready"
 		}
 		lines = append(lines, fmt.Sprintf("pod %s/%s holds %s on %s and should have been gone %s ago%s", p.Namespace, p.Name,
-			phrase.Amount(r.name, placement.Amount(r.name, placement.Request(p)[r.name])), p.Spec.NodeName, phrase.Age(c.w.Age(p.DeletionTimestamp.Time)), why))
+			phrase.Amount(r.Resource, placement.Amount(r.Resource, placement.Request(p)[r.Resource])), p.Spec.NodeName, phrase.Age(c.w.Age(p.DeletionTimestamp.Time)), why))
 		if len(p.Finalizers) > 0 {
 			commands = append(commands, command.MergePatch(p.Namespace, "pod", p.Name, map[string]any{"metadata": map[string]any{"finalizers": []string{}}}))
 		} else {

@@ -8,14 +8,15 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // ruled: there is room, but a rule about where members may be together, or where their data is, keeps them from it.
 func (c *climb) ruled(code answer.Code) *Finding {
-	role := c.hardest(c.Place)
-	r := c.look(c.w.Cluster(), role)
-	f := found(answer.StagePlacement, code, answer.Waiting, answer.Nobody, "").describeRoom(r)
+	r := c.lacking()
+	role := r.Role
+	f := found(answer.StagePlacement, code, answer.Waiting, answer.Nobody, "").describeRoom(c.w.Cluster(), r)
 	switch code {
 	case answer.TopologyFragmented:
 		c.rack(f, role)
@@ -28,7 +29,7 @@ func (c *climb) ruled(code answer.Code) *Finding {
 	}
 	lines := c.claimHolders()
 	if code != answer.DRAUnallocatable {
-		lines = c.holdersOn(c.relevant(code, r), r.name)
+		lines = c.holdersOn(c.relevant(code, r), r.Resource)
 	}
 	for _, line := range lines {
 		f.detail("%s", line)
@@ -37,11 +38,11 @@ func (c *climb) ruled(code answer.Code) *Finding {
 }
 
 // relevant are the nodes on which somebody stands in the way.
-func (c *climb) relevant(code answer.Code, r room) []string {
+func (c *climb) relevant(code answer.Code, r placement.Room) []string {
 	if code != answer.VolumeZone {
-		return r.nodes
+		return r.NodeNames()
 	}
-	m := c.Matrices[r.role.Name]
+	m := c.Matrices[r.Role.Name]
 	zone := slices.Concat(m.Rejected(placement.VolumeZone), m.Rejected(placement.VolumeNode))
 	var nodes []string
 	for _, row := range m.Rows {
@@ -114,7 +115,7 @@ func (c *climb) volumeZone(f *Finding, role placement.Role) {
 		f.fact("claim", claim.Name).fact("volume", claim.Spec.VolumeName).fact("zone", values).
 			see("v1", "PersistentVolumeClaim", claim, ".spec.volumeName")
 	}
-	device := phrase.Device(placement.Request(role.Pod))
+	device := request.Device(placement.Request(role.Pod))
 	free := map[string]int64{}
 	m := c.Matrices[role.Name]
 	for _, node := range slices.Concat(m.OnlyBlocker(placement.VolumeZone), m.OnlyBlocker(placement.VolumeNode), m.Relaxed(placement.VolumeZone, placement.VolumeNode)) {

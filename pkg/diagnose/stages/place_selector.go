@@ -81,8 +81,8 @@ func (c *climb) selector(role placement.Role) {
 	}) {
 		return
 	}
-	c.add(*found(answer.StagePlacement, answer.SelectorNoMatch, answer.Blocked, answer.User, "no node has all the labels that %s asks for together: %s", roleName(role.Name), asked(role.Pod.Spec)).
-		fact("role", roleName(role.Name)))
+	c.add(*found(answer.StagePlacement, answer.SelectorNoMatch, answer.Blocked, answer.User, "no node has all the labels that %s asks for together: %s", phrase.Role(role.Name), asked(role.Pod.Spec)).
+		fact("role", phrase.Role(role.Name)))
 }
 
 // asked is all that a pod asks of its node's labels: class=h100, disk=ssd, zone=z1|z2 or !spot.
@@ -138,7 +138,7 @@ func (c *climb) selectorNoMatch(role placement.Role, w want) *Finding {
 		have = append(have, fmt.Sprintf("%s (%s)", v, phrase.Count(values[v], "node")))
 	}
 	f := found(answer.StagePlacement, answer.SelectorNoMatch, answer.Blocked, answer.User, "no node has the label %s", w).
-		fact("role", roleName(role.Name)).fact("key", w.key).fact("values", w.values).fact("have", values)
+		fact("role", phrase.Role(role.Name)).fact("key", w.key).fact("values", w.values).fact("have", values)
 	if len(have) == 0 {
 		f.detail("no node has a label %s at all", w.key)
 		if nearest := suggest.Nearest(w.key, sortedKeys(keys)); nearest != "" {
@@ -165,7 +165,7 @@ func (c *climb) selectorNoMatch(role placement.Role, w want) *Finding {
 
 // otherLabel asks for another value of a label, or for the label no longer if the value is empty.
 func (c *climb) otherLabel(role placement.Role, w want, value string) Fix {
-	name := roleName(role.Name)
+	name := phrase.Role(role.Name)
 	text := fmt.Sprintf("ask for %s=%s", w.key, value)
 	if value == "" {
 		text = "do not ask for " + w.String()
@@ -176,7 +176,7 @@ func (c *climb) otherLabel(role placement.Role, w want, value string) Fix {
 
 // otherKey asks for the same of another label.
 func (c *climb) otherKey(role placement.Role, w want, key string) Fix {
-	name := roleName(role.Name)
+	name := phrase.Role(role.Name)
 	to := want{key, w.values, w.field}
 	return c.edited(answer.Relax, fmt.Sprintf("ask for %s instead of %s", to, w), map[string]any{name + "." + w.field + "." + w.key: "", name + "." + w.field + "." + key: strings.Join(w.values, "|")},
 		inRole(name, func(spec *corev1.PodSpec) {

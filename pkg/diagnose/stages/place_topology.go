@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -48,8 +49,8 @@ func (c *climb) topology(role placement.Role) {
 		if labels[key] || len(c.w.Cluster().Nodes()) == 0 {
 			continue
 		}
-		f := found(answer.StagePlacement, answer.SelectorNoMatch, answer.Blocked, answer.User, "no node has the label %s, by which %s asks for its topology", key, roleName(role.Name)).
-			fact("role", roleName(role.Name)).fact("key", key)
+		f := found(answer.StagePlacement, answer.SelectorNoMatch, answer.Blocked, answer.User, "no node has the label %s, by which %s asks for its topology", key, phrase.Role(role.Name)).
+			fact("role", phrase.Role(role.Name)).fact("key", key)
 		if nearest := suggest.Nearest(key, sortedKeys(labels)); nearest != "" {
 			f.detail("did you mean the label %s?", nearest)
 			f.fix(c.otherTopology(role, key, nearest))
@@ -61,7 +62,7 @@ func (c *climb) topology(role placement.Role) {
 
 // otherTopology asks for a topology by another label, or no longer if there is none.
 func (c *climb) otherTopology(role placement.Role, key, to string) Fix {
-	name, change := roleName(role.Name), map[string]any{}
+	name, change := phrase.Role(role.Name), map[string]any{}
 	text := fmt.Sprintf("write %s for %s", to, key)
 	if to == "" {
 		text = "do without the rule about " + key

@@ -124,7 +124,7 @@ func (c *climb) freeVolume(claim *corev1.PersistentVolumeClaim, class string) bo
 
 func (c *climb) unbound(role placement.Role, name string, claim *corev1.PersistentVolumeClaim, problem string) *Finding {
 	f := found(answer.StagePlacement, answer.PVCUnbound, answer.Blocked, answer.User, "%s", problem).
-		fact("claim", name).fact("role", roleName(role.Name)).run(c.kubectl("describe", "pvc", name))
+		fact("claim", name).fact("role", phrase.Role(role.Name)).run(c.kubectl("describe", "pvc", name))
 	if claim == nil {
 		var have []string
 		for _, other := range c.w.Snap.Claims {

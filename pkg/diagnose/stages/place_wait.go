@@ -43,44 +43,44 @@ func (c *climb) waiting() *Finding {
 			return c.insufficient(name)
 		}
 	}
-	r := c.look(c.w.Cluster(), c.hardest(c.Place))
-	if strings.Contains(string(r.name), "/") && r.sum >= r.need {
+	r := c.lacking()
+	if strings.Contains(string(r.Resource), "/") && r.Free >= r.Requested {
 		return c.fragmented(r)
 	}
 	return c.busy(r, answer.Waiting, answer.Nobody)
 }
 
-// describeRoom adds the numbers of a room.
-func (f *Finding) describeRoom(r room) *Finding {
-	return f.fact("role", roleName(r.role.Name)).fact("resource", string(r.name)).fact("perMember", r.per).fact("members", r.count).
-		fact("requested", r.need).fact("free", r.sum).fact("largestHole", r.largest).fact("slots", r.slots).fact("total", r.total)
+// describeRoom adds the numbers of a room, and how many members of its role fit.
+func (f *Finding) describeRoom(cluster *placement.Cluster, r placement.Room) *Finding {
+	for key, value := range phrase.RoomFacts(r) {
+		f.fact(key, value)
+	}
+	return f.fact("slots", slots(cluster, r.Role))
 }
 
-func (c *climb) busy(r room, verdict answer.Verdict, who answer.Who) *Finding {
-	free := phrase.Quantity(r.name, r.sum)
-	f := found(answer.StagePlacement, answer.NodesBusy, verdict, who, "%s of %s free on the %s that %s may use, and it needs %s", free,
-		phrase.Amount(r.name, r.total), phrase.Count(len(r.nodes), "node"), c.g.Meta.Name, r.wants()).describeRoom(r)
-	if r.sum > 0 && r.shape() != "" {
-		f.detail("free now: %s", r.shape())
+func (c *climb) busy(r placement.Room, verdict answer.Verdict, who answer.Who) *Finding {
+	f := found(answer.StagePlacement, answer.NodesBusy, verdict, who, "%s", phrase.Busy(r, c.g.Meta.Name)).describeRoom(c.w.Cluster(), r)
+	if r.Free > 0 {
+		f.detail("free now: %s", phrase.Gaps(r))
 	}
-	for _, line := range c.holdersOn(r.nodes, r.name) {
+	for _, line := range c.holdersOn(r.NodeNames(), r.Resource) {
 		f.detail("%s", line)
 	}
-	c.tolerationHints(f, r.role)
+	c.tolerationHints(f, r.Role)
 	c.preemption(f)
 	c.autoscaler(f)
 	return f
 }
 
-func (c *climb) fragmented(r room) *Finding {
-	f := found(answer.StagePlacement, answer.Fragmented, answer.Waiting, answer.Nobody, "needs %s on one node; %s are free but as %s", r.wants(), phrase.Amount(r.name, r.sum), r.shape()).describeRoom(r)
-	if what := c.crowded(r.role); what != "" {
-		f.Message = fmt.Sprintf("%s keeps it from the room that there is: %d of %d members fit with it, all without; %s are free", what, c.placedOf(*c.Place), c.g.Total(), phrase.Amount(r.name, r.sum))
-	} else if hasAntiAffinity(r.role.Pod) {
-		f.Message = fmt.Sprintf("needs %s, each on a node of its own; %s are free but as %s", r.wants(), phrase.Amount(r.name, r.sum), r.shape())
+func (c *climb) fragmented(r placement.Room) *Finding {
+	f := found(answer.StagePlacement, answer.Fragmented, answer.Waiting, answer.Nobody, "%s", phrase.Fragmented(r)).describeRoom(c.w.Cluster(), r)
+	if what := c.crowded(r.Role); what != "" {
+		f.Message = fmt.Sprintf("%s keeps it from the room that there is: %d of %d members fit with it, all without; %s are free", what, c.placedOf(*c.Place), c.g.Total(), phrase.Amount(r.Resource, r.Free))
+	} else if hasAntiAffinity(r.Role.Pod) {
+		f.Message = fmt.Sprintf("needs %s, each on a node of its own; %s are free but as %s", phrase.Wants(r), phrase.Amount(r.Resource, r.Free), phrase.Gaps(r))
 	}
 	f.detail("%d of %d members fit now", c.placedOf(*c.Place), c.g.Total())
-	for _, line := range c.holdersOn(r.nodes, r.name) {
+	for _, line := range c.holdersOn(r.NodeNames(), r.Resource) {
 		f.detail("%s", line)
 	}
 	c.autoscaler(f)
@@ -102,34 +102,33 @@ func (c *climb) crowded(role placement.Role) string {
 // insufficient: devices are free; something that people do not look at is not.
 func (c *climb) insufficient(name corev1.ResourceName) *Finding {
 	r := c.shortOf(name)
-	role := r.role
-	member := phrase.Member(roleName(role.Name))
+	role := r.Role
+	member := phrase.Member(role.Name)
 	var short []string
 	var total int64
-	for _, node := range r.nodes {
-		if r.free[node] < r.per || r.per <= r.largest {
-			short = append(short, node)
+	for _, n := range r.Nodes {
+		if n.Free < r.PerMember || r.PerMember <= r.LargestFree {
+			short = append(short, n.Node)
 		}
-		if r.free[node] == r.largest {
-			q := c.w.Cluster().Node(node).Status.Allocatable[name]
-			total = max(total, placement.Amount(name, q))
+		if n.Free == r.LargestFree {
+			total = max(total, n.Total)
 		}
 	}
 	text := func(n int64) string { return phrase.Quantity(name, n) }
 	f := found(answer.StagePlacement, answer.Insufficient(string(name)), answer.Waiting, answer.Nobody, "%s is short, all else would fit: each %s asks for %s, and nodes have at most %s of %s left",
-		shortName(name), member, text(r.per), text(r.largest), text(total)).
-		fact("resource", string(name)).fact("role", roleName(role.Name)).fact("requested", r.per).fact("available", r.largest).fact("total", total).fact("nodes", short)
+		shortName(name), member, text(r.PerMember), text(r.LargestFree), text(total)).
+		describeRoom(c.w.Cluster(), r).fact("nodes", short)
 	switch {
 	case name == corev1.ResourcePods:
-		f.Message = fmt.Sprintf("pod slots are used up, all else would fit: %d of %d pods on %s", total-r.largest, total, phrase.Names(short))
-	case r.per <= r.largest:
+		f.Message = fmt.Sprintf("pod slots are used up, all else would fit: %d of %d pods on %s", total-r.LargestFree, total, phrase.Names(short))
+	case r.PerMember <= r.LargestFree:
 		f.Message = fmt.Sprintf("%s is short, all else would fit: each %s asks for %s, the gang for %s in all, and nodes have %s of %s left (%s)",
-			shortName(name), member, text(r.per), text(r.need), text(r.sum), text(r.total), r.shape())
+			shortName(name), member, text(r.PerMember), text(r.Requested), text(r.Free), text(r.Total), phrase.Gaps(r))
 	case len(short) > 0:
 		f.detail("short on %s", phrase.Names(short))
 	}
-	if device := c.look(c.w.Cluster(), role); strings.Contains(string(device.name), "/") {
-		f.detail("%s are free there", phrase.Amount(device.name, device.sum))
+	if device := c.w.Cluster().RoomFor(c.Party.Gang, role); strings.Contains(string(device.Resource), "/") {
+		f.detail("%s are free there", phrase.Amount(device.Resource, device.Free))
 	}
 	for _, line := range c.holdersOn(short, name) {
 		f.detail("%s", line)
@@ -140,15 +139,17 @@ func (c *climb) insufficient(name corev1.ResourceName) *Finding {
 
 // shortOf is the room for the role that is the matter: the one that asks for most of a resource, and of those the one that is
 // hardest to place; or one that found no place and would find none alone either.
-func (c *climb) shortOf(name corev1.ResourceName) room {
-	roles := append([]placement.Role{c.hardest(c.Place)}, c.Party.Roles...)
-	slices.SortStableFunc(roles, func(a, b placement.Role) int { return cmp.Compare(amountAsked(b.Pod, name), amountAsked(a.Pod, name)) })
+func (c *climb) shortOf(name corev1.ResourceName) placement.Room {
+	roles := append([]placement.Role{c.Party.Hardest(c.Place.Placed)}, c.Party.Roles...)
+	slices.SortStableFunc(roles, func(a, b placement.Role) int {
+		return cmp.Compare(placement.Asked(b.Pod, name), placement.Asked(a.Pod, name))
+	})
 	for _, role := range roles {
-		if r := c.lookFor(c.w.Cluster(), role, name); c.Place.Placed[role.Name] < role.Count && r.per > r.largest {
+		if r := c.w.Cluster().Room(c.Party.Gang, role, name); c.Place.Placed[role.Name] < role.Count && r.PerMember > r.LargestFree {
 			return r
 		}
 	}
-	return c.lookFor(c.w.Cluster(), roles[0], name)
+	return c.w.Cluster().Room(c.Party.Gang, roles[0], name)
 }
 
 func shortName(name corev1.ResourceName) string {

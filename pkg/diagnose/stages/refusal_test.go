@@ -50,7 +50,7 @@ func TestWords(t *testing.T) {
 	tests := []struct{ got, want string }{
 		{joinAnd(nil), ""}, {joinAnd([]string{"a"}), "a"}, {joinAnd([]string{"a", "b", "c"}), "a, b and c"}, {fraction(1, 2), "1/2"},
 		{line("a\n\n  b\r\nc  "), "a b c"}, {line("  indented\n"), "  indented"}, {line("%d%%", 5), "5%"},
-		{roleName("Worker#2"), "Worker"}, {roleName("PS"), "PS"}, {repository("reg.example.com:5000/kubeflow/training-operator:v1@sha256:0"), "training-operator"}, {repository("busybox"), "busybox"},
+		{repository("reg.example.com:5000/kubeflow/training-operator:v1@sha256:0"), "training-operator"}, {repository("busybox"), "busybox"},
 		{vendor("nvidia.com/gpu"), "nvidia.com"}, {isComing(1), "1 node is"}, {isComing(2), "2 nodes are"}, {isAre([]string{"n1"}), "n1 is"}, {isAre([]string{"n1", "n2"}), "n1, n2 are"},
 		{pointer([]string{"spec", "capability", "nvidia.com/gpu"}), "/spec/capability/nvidia.com~1gpu"}, {jsonPath([]any{"spec", 0, "a/b"}), "/spec/0/a~1b"},
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -57,7 +58,7 @@ func Held(g *gang.Gang) (int64, time.Time) {
 			continue
 		}
 		request := placement.Request(m.Pod)
-		device := phrase.Device(request)
+		device := podrequest.Device(request)
 		n += placement.Amount(device, request[device])
 		if m.Pod.Status.StartTime != nil {
 			since = latest(since, m.Pod.Status.StartTime.Time)
@@ -115,8 +116,8 @@ func (c *climb) gangBypassed() *Finding {
 		fact("scheduler", g.Scheduler).fact("gangScheduler", gangScheduler).fact("waiting", waiting).fact("idleGPUs", idle).since(since).
 		detail("leave schedulerName out, or set it to %s, and submit again", gangScheduler)
 	if c.Place != nil && len(c.Party.Roles) > 0 {
-		r := c.look(c.w.Cluster(), c.hardest(c.Place))
-		for _, line := range c.holdersOn(r.nodes, r.name) {
+		r := c.lacking()
+		for _, line := range c.holdersOn(r.NodeNames(), r.Resource) {
 			f.detail("%s", line)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // order looks who comes first, and says that the gang fits if nothing is in its way.
@@ -99,7 +100,7 @@ func (c *climb) roomBeside(first []*Result) bool {
 
 func (c *climb) behind(queue string, r rival, why *Result) *Finding {
 	needs := whatif.Needs(r.job.Roles, r.job.Total())
-	device := phrase.Device(needs)
+	device := request.Device(needs)
 	q := needs[device]
 	fits := "it is not known to fit"
 	if c.Place != nil && c.Place.Fits() {

@@ -4,7 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -17,7 +16,7 @@ func TrimKey(role gang.Role, container string, name corev1.ResourceName) string 
 	if container != role.Main {
 		key += container + "."
 	}
-	if name == phrase.Device(placement.Request(&corev1.Pod{Spec: role.Template.Spec})) || podrequest.IsGPU(name) {
+	if name == podrequest.Device(placement.Request(&corev1.Pod{Spec: role.Template.Spec})) || podrequest.IsGPU(name) {
 		return key + "gpu"
 	}
 	return key + string(name)

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
-	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // Commands do in the real cluster what Resubmit does in a snapshot. Where no command can, how says in words who has to do
@@ -89,7 +89,7 @@ func processes(g *gang.Gang, spec *Spec) []command.Patch {
 // devices is how many devices one member of a role asks for.
 func devices(r gang.Role) int64 {
 	list := Needs([]gang.Role{{Replicas: 1, Template: r.Template}}, 1)
-	q := list[phrase.Device(list)]
+	q := list[request.Device(list)]
 	return q.Value()
 }
 

@@ -2,6 +2,7 @@
 package dialect
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,12 +19,39 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/yunikorn"
 )
 
-// Readers are the dialects, the more specific ones first.
+// Readers are the dialects in the order in which they count for a pod that names gangs in several. PodDisruptionBudgets, which
+// pods do not name, come after them.
 func Readers() []gang.Reader {
 	return []gang.Reader{
-		native.Reader(), schedulerplugins.Reader(), volcano.Reader(), kubebatch.Reader(), koordinator.Reader(), kai.Reader(),
-		yunikorn.Reader(), labels.Reader(), kueue.Reader(),
+		native.Reader(), schedulerplugins.Reader(), volcano.Reader(), kubebatch.Reader(), labels.Reader(), koordinator.Reader(), kai.Reader(),
+		yunikorn.Reader(), kueue.Reader(),
 	}
+}
+
+// Precedence is the order of some dialects for the pods of a scheduler: where dialects share a label or an annotation, the one that
+// the scheduler is known for comes first.
+func Precedence(readers []gang.Reader, schedulerName string) gang.Precedence {
+	ordered := slices.Clone(readers)
+	slices.SortStableFunc(ordered, func(a, b gang.Reader) int {
+		return cmp.Compare(Affinity(b, schedulerName), Affinity(a, schedulerName))
+	})
+	unread := slices.IndexFunc(ordered, func(r gang.Reader) bool { return Affinity(r, schedulerName) < 0 })
+	if unread < 0 {
+		unread = len(ordered)
+	}
+	return gang.Precedence{Read: ordered[:unread:unread], Unread: ordered[unread:]}
+}
+
+// OfTemplate is the gang that the pods of a job name, as far as their template tells; ok is false if it names none. Which objects
+// exist is not known here.
+func OfTemplate(job *gang.Job) (key gang.Key, ok bool) {
+	if len(job.Roles) == 0 {
+		return gang.Key{}, false
+	}
+	template := job.Roles[0].Template
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	pod.Namespace = job.Meta.Namespace
+	return gang.MembershipOf(pod, Precedence(Readers(), pod.Spec.SchedulerName)).Resolve(func(gang.Key) bool { return false })
 }
 
 // Affinity says how likely a scheduler reads a dialect: 1 if it is known to, -1 if it is known to read another one only, 0

@@ -2,6 +2,8 @@
 package request
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,4 +51,22 @@ func GPUs(list corev1.ResourceList) int64 {
 func IsGPU(name corev1.ResourceName) bool {
 	s := strings.ToLower(string(name))
 	return strings.Contains(s, "/") && strings.Contains(s, "gpu")
+}
+
+// Device is the accelerator in a list: the GPU if there is one, else the first other extended resource; "" without.
+func Device(list corev1.ResourceList) corev1.ResourceName {
+	var other corev1.ResourceName
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		q := list[name]
+		if q.IsZero() || !strings.Contains(string(name), "/") {
+			continue
+		}
+		if IsGPU(name) {
+			return name
+		}
+		if other == "" {
+			other = name
+		}
+	}
+	return other
 }

@@ -45,3 +45,16 @@ func TestIsGPU(t *testing.T) {
 		}
 	}
 }
+
+func TestDevice(t *testing.T) {
+	one := resource.MustParse("1")
+	for want, list := range map[corev1.ResourceName]corev1.ResourceList{
+		"nvidia.com/gpu": {"cpu": one, "a.com/rdma": one, "nvidia.com/gpu": one},
+		"google.com/tpu": {"google.com/tpu": one},
+		"":               {"cpu": one, "nvidia.com/gpu": resource.MustParse("0")},
+	} {
+		if got := Device(list); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,8 +44,9 @@ func TestFollowFile(t *testing.T) {
 	}
 	p := running()
 	client := fake.NewClientset(p)
+	follower := &lineWriter{ResponseRecorder: httptest.NewRecorder(), lines: make(chan string, 10)}
 	go func() {
-		time.Sleep(2 * pollEvery)
+		<-follower.lines // the first line has arrived: from here on it waits for more
 		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600)
 		if err == nil {
 			_, err = f.WriteString("two\n")
@@ -55,15 +55,28 @@ func TestFollowFile(t *testing.T) {
 			t.Error(err)
 		}
 		_ = f.Close()
-		time.Sleep(4 * pollEvery)
+		<-follower.lines
 		p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
 		if _, err := client.CoreV1().Pods(p.Namespace).UpdateStatus(t.Context(), p, metav1.UpdateOptions{}); err != nil {
 			t.Error(err)
 		}
 	}()
-	if w := serve(t, fileServer(client, dir), "?follow=true"); w.Body.String() != "one\ntwo\n" {
-		t.Errorf("got %q", w.Body)
+	fileServer(client, dir).handler().ServeHTTP(follower, newRequest(t, "?follow=true"))
+	if follower.Body.String() != "one\ntwo\n" {
+		t.Errorf("got %q", follower.Body)
 	}
+}
+
+// lineWriter passes on what a server writes, as it is written.
+type lineWriter struct {
+	*httptest.ResponseRecorder
+	lines chan string
+}
+
+func (w *lineWriter) Write(p []byte) (int, error) {
+	n, err := w.ResponseRecorder.Write(p)
+	w.lines <- string(p)
+	return n, err
 }
 
 func fileServer(client *fake.Clientset, dir string) Server {
@@ -82,9 +95,15 @@ func serveFile(t *testing.T, dir string, p *corev1.Pod, query string) *httptest.
 
 func serve(t *testing.T, s Server, query string) *httptest.ResponseRecorder {
 	t.Helper()
+	w := httptest.NewRecorder()
+	s.handler().ServeHTTP(w, newRequest(t, query))
+	return w
+}
+
+// newRequest asks for the log as the API server does.
+func newRequest(t *testing.T, query string) *http.Request {
+	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/containerLogs/ns/p/tensorflow"+query, nil)
 	r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{}}}
-	w := httptest.NewRecorder()
-	s.handler().ServeHTTP(w, r)
-	return w
+	return r
 }

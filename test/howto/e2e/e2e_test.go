@@ -25,7 +25,13 @@ func must(t *testing.T, err error) {
 // TestDocumentation shares one sandbox among all that looks at what users are told.
 func TestDocumentation(t *testing.T) {
 	w := newWorld(t)
-	t.Run("shells", func(t *testing.T) { shells(t, w) })
-	t.Run("played pages", played)
-	t.Run("documented lines", func(t *testing.T) { documented(t, w) })
+	t.Run("played pages", func(t *testing.T) {
+		t.Parallel() // they have sandboxes of their own, as their readers have
+		played(t)
+	})
+	t.Run("on one sandbox", func(t *testing.T) {
+		t.Parallel()
+		t.Run("shells", func(t *testing.T) { shells(t, w) })
+		t.Run("documented lines", func(t *testing.T) { documented(t, w) })
+	})
 }

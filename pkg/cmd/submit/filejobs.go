@@ -6,22 +6,24 @@ import (
 	"strings"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	jobkinds "github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/submit/manifest"
 )
 
-// settle gives the objects of a file their namespaces and names, finds the gang of each job, and refuses jobs that the operator
+// applyDefaults gives the objects of a file their namespaces and names, finds the gang of each job, and refuses jobs that the operator
 // would not run.
-func (o *FileOptions) settle(m *manifest.Manifest, namespace string) ([]part, error) {
-	var jobs []gang.Job
+func (o *FileOptions) applyDefaults(m *manifest.Manifest, namespace string) ([]part, error) {
+	var parts []part
 	taken := map[string]bool{}
 	for _, u := range m.Jobs {
-		if err := o.settleNamespace(u, namespace); err != nil {
+		if err := o.defaultNamespace(u, namespace); err != nil {
 			return nil, err
 		}
 		if u.GetName() == "" {
@@ -43,7 +45,7 @@ func (o *FileOptions) settle(m *manifest.Manifest, namespace string) ([]part, er
 			return nil, failure.Errorf("%s: it holds %s twice", o.name(), named(u))
 		}
 		taken[named(u)] = true
-		jobs = append(jobs, job)
+		parts = append(parts, part{job: u, kind: reader, read: job})
 	}
 	for _, group := range m.Groups {
 		if group.GetName() == "" {
@@ -52,19 +54,18 @@ func (o *FileOptions) settle(m *manifest.Manifest, namespace string) ([]part, er
 		group.SetOwnerReferences(nil) // it will be owned by its job
 	}
 	for _, other := range m.Others {
-		if err := o.settleOther(other, namespace); err != nil {
+		if err := o.defaultOtherNamespace(other, namespace); err != nil {
 			return nil, err
 		}
 	}
-	parts, err := pair(m.Jobs, jobs, m.Groups)
-	if err != nil {
+	if err := pair(parts, m.Groups); err != nil {
 		return nil, failure.Errorf("%s: %w", o.name(), err)
 	}
 	return parts, nil
 }
 
-// settleNamespace gives an object that has none the namespace of the command line, and refuses another one where that was typed.
-func (o *FileOptions) settleNamespace(u *unstructured.Unstructured, namespace string) error {
+// defaultNamespace gives an object that has none the namespace of the command line, and refuses another one where that was typed.
+func (o *FileOptions) defaultNamespace(u *unstructured.Unstructured, namespace string) error {
 	switch own := u.GetNamespace(); {
 	case own == "":
 		u.SetNamespace(namespace)
@@ -75,12 +76,12 @@ func (o *FileOptions) settleNamespace(u *unstructured.Unstructured, namespace st
 	return nil
 }
 
-// settleOther does so for an object beside the jobs. Which kinds have a namespace is known of those of Kubernetes itself; what is
-// not known here is asked of the API server before anything is created.
-func (o *FileOptions) settleOther(u *unstructured.Unstructured, namespace string) error {
+// defaultOtherNamespace does so for an object that is no job. Only the kinds of Kubernetes itself are known here; the API server
+// reports of others whether they have a namespace before anything is created.
+func (o *FileOptions) defaultOtherNamespace(u *unstructured.Unstructured, namespace string) error {
 	switch namespaced, known := namespacedKind(u.GroupVersionKind().GroupKind()); {
 	case known && namespaced, !known && u.GetNamespace() != "":
-		return o.settleNamespace(u, namespace)
+		return o.defaultNamespace(u, namespace)
 	case known && u.GetNamespace() != "":
 		return failure.Errorf("%s: %s %s has a namespace, which its kind has not", o.name(), u.GetKind(), u.GetName()).WithHint("leave metadata.namespace out of it")
 	}
@@ -129,4 +130,81 @@ func jobProblem(reader gang.JobReader, job gang.Job) (problem, hint string) {
 		return "", "" // the API server checks what it makes itself
 	}
 	return nameProblem(reader, job.Meta.Name, replicas)
+}
+
+// part is a job of a file.
+type part struct {
+	job  *unstructured.Unstructured
+	kind gang.JobReader
+	read gang.Job
+	// group is the object in the file that declares its gang; nil without.
+	group *unstructured.Unstructured
+}
+
+// pair finds the job of each group: the one whose pods name it, or that is called like it, or the only one there is. A gang is
+// one job's.
+func pair(parts []part, groups []*unstructured.Unstructured) error {
+	for _, group := range groups {
+		p, err := ownerOf(group, parts)
+		if err != nil {
+			return err
+		}
+		if other := p.group; other != nil {
+			return fmt.Errorf("%s has two PodGroups, %s and %s", named(p.job), other.GetName(), group.GetName())
+		}
+		if own := group.GetNamespace(); own != "" && own != p.read.Meta.Namespace {
+			return fmt.Errorf("PodGroup %s is in namespace %s, but its %s in %s", group.GetName(), own, p.read.Kind.Kind, p.read.Meta.Namespace)
+		}
+		group.SetNamespace(p.read.Meta.Namespace)
+		p.group = group
+	}
+	return refuseShared(parts)
+}
+
+// ownerOf is the job whose gang a group declares.
+func ownerOf(group *unstructured.Unstructured, parts []part) (*part, error) {
+	namesIt := func(j gang.Job) bool { return slices.Contains(gangsOf(j), group.GetName()) }
+	sameName := func(j gang.Job) bool { return j.Meta.Name == group.GetName() }
+	for _, is := range []func(gang.Job) bool{namesIt, sameName} {
+		for i, p := range parts {
+			here := len(parts) == 1 || group.GetNamespace() == "" || group.GetNamespace() == p.read.Meta.Namespace
+			if here && is(p.read) {
+				return &parts[i], nil
+			}
+		}
+	}
+	if len(parts) == 1 {
+		return &parts[0], nil
+	}
+	return nil, fmt.Errorf("PodGroup %s is of none of the jobs: none has its name, and no pods name it", group.GetName())
+}
+
+// gangsOf are the gangs that the pods of a job name, in any dialect.
+func gangsOf(job gang.Job) []string {
+	var names []string
+	for _, role := range job.Roles {
+		pod := &corev1.Pod{ObjectMeta: role.Template.ObjectMeta, Spec: role.Template.Spec}
+		for _, reader := range dialect.Readers() {
+			if name, ok := reader.GroupOf(pod); ok && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// refuseShared refuses two jobs in one gang: its object is owned by one of them, and would go when that goes.
+func refuseShared(parts []part) error {
+	owners := map[string]string{}
+	for _, p := range parts {
+		job := p.read
+		for _, name := range gangsOf(job) {
+			key := job.Meta.Namespace + "/" + name
+			if other := owners[key]; other != "" {
+				return fmt.Errorf("the pods of %s and of %s are in one gang, %s: each job is a gang of its own", other, job.Kind.Kind+" "+job.Meta.Name, name)
+			}
+			owners[key] = job.Kind.Kind + " " + job.Meta.Name
+		}
+	}
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -20,8 +21,8 @@ import (
 
 // Facts are what is known of a cluster.
 type Facts struct {
-	// Served are the resources that it serves, in the form RESOURCE.GROUP/VERSION.
-	Served []string
+	// Mapper maps the kinds of [Groups] that the cluster serves; nil if that is not known.
+	Mapper meta.RESTMapper
 	// World holds the Deployments and Leases of all namespaces.
 	World *view.View
 	// Blind says why schedulers cannot be seen; empty if they can.
@@ -113,12 +114,10 @@ func affinity(w gang.Writer, scheduler string) int {
 func (f Facts) judge(w gang.Writer, scheduler string) (Choice, state) {
 	c := Choice{Dialect: w.Dialect, Scheduler: cmp.Or(scheduler, w.Scheduler)}
 	if len(w.Versions) > 0 {
-		i := slices.IndexFunc(w.Versions, func(gv schema.GroupVersion) bool { return f.serves("podgroups", gv) })
-		if i < 0 {
+		if c.Version = f.groupVersion(w); c.Version.Empty() {
 			c.Why = fmt.Sprintf("podgroups.%s are not served", w.Versions[0].Group)
 			return c, absent
 		}
-		c.Version = w.Versions[i]
 	}
 	if scheduler != "" && affinity(w, scheduler) < 0 {
 		c.Why = fmt.Sprintf("%s does not read dialect %s", scheduler, w.Dialect)
@@ -156,11 +155,6 @@ func (f Facts) because() string {
 		return ""
 	}
 	return " (" + f.Blind + ")"
-}
-
-// serves reports whether a resource is served in a version.
-func (f Facts) serves(resource string, gv schema.GroupVersion) bool {
-	return slices.Contains(f.Served, resource+"."+gv.Group+"/"+gv.Version)
 }
 
 // scheduler is the schedulerName for members of gangs of a dialect, and what is known of its scheduler.

@@ -1,0 +1,156 @@
+package submit
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+)
+
+// namespacedKind reports whether objects of a kind have a namespace; known is false for a kind that is not Kubernetes' own.
+func namespacedKind(kind schema.GroupKind) (namespaced, known bool) {
+	clusterWide := map[string][]string{
+		"":                          {"Namespace", "Node", "PersistentVolume"},
+		"storage.k8s.io":            {"StorageClass", "CSIDriver", "CSINode", "VolumeAttachment", "VolumeAttributesClass"},
+		"scheduling.k8s.io":         {"PriorityClass"},
+		"rbac.authorization.k8s.io": {"ClusterRole", "ClusterRoleBinding"},
+		"node.k8s.io":               {"RuntimeClass"},
+		"networking.k8s.io":         {"IngressClass"},
+		"apps":                      {}, "batch": {}, "autoscaling": {}, "policy": {}, "coordination.k8s.io": {},
+	}
+	kinds, known := clusterWide[kind.Group]
+	return known && !slices.Contains(kinds, kind.Kind), known
+}
+
+// mapOthers finds how the cluster serves the kinds of objects.
+func mapOthers(mapper meta.RESTMapper, others []*unstructured.Unstructured) ([]*meta.RESTMapping, error) {
+	var all []*meta.RESTMapping
+	for _, u := range others {
+		gvk := u.GroupVersionKind()
+		mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		switch {
+		case meta.IsNoMatchError(err):
+			return nil, failure.Errorf("create %s %s: the cluster does not serve %s of %s", u.GetKind(), u.GetName(), u.GetKind(), u.GetAPIVersion()).
+				WithHint("see what it serves with `kubectl api-resources`")
+		case err != nil:
+			return nil, failure.Errorf("create %s %s: %w", u.GetKind(), u.GetName(), err)
+		}
+		all = append(all, mapping)
+	}
+	return all, nil
+}
+
+// createOther returns an object that is neither a job nor its gang as it is stored. One that exists and does not differ is left
+// as it is: existed is true then.
+func (c *creator) createOther(ctx context.Context, mapping *meta.RESTMapping, wanted *unstructured.Unstructured, namespace string) (stored *unstructured.Unstructured, existed bool, err error) {
+	wanted = wanted.DeepCopy()
+	switch {
+	case mapping.Scope.Name() == meta.RESTScopeNameRoot:
+		wanted.SetNamespace("")
+	case wanted.GetNamespace() == "":
+		wanted.SetNamespace(namespace)
+	}
+	stored, err = c.postAs(ctx, mapping.Resource, wanted, c.dryRun)
+	if !apierrors.IsAlreadyExists(err) {
+		return stored, false, err
+	}
+	found, getErr := c.at(mapping.Resource, wanted).Get(ctx, wanted.GetName(), metav1.GetOptions{})
+	if getErr != nil {
+		return nil, false, operation("get", mapping.Resource, wanted).Wrap(getErr)
+	}
+	if path := difference(wanted.Object, found.Object, ""); path != "" {
+		return nil, false, failure.From(err).WithHint("the one that exists differs in %s: see it with `kubectl get %s -o yaml`, remove it from the file to use it, or choose another name",
+			path, kubectlArgs(mapping.Resource, wanted))
+	}
+	return found, true, nil
+}
+
+// kubectlArgs name an object for kubectl.
+func kubectlArgs(gvr schema.GroupVersionResource, u *unstructured.Unstructured) string {
+	args := fmt.Sprintf("%s %s", gvr.GroupResource(), u.GetName())
+	if u.GetNamespace() == "" {
+		return args
+	}
+	return "-n " + u.GetNamespace() + " " + args
+}
+
+// difference is the path of the first thing that is wanted and not there as it is wanted; empty if all is. What is there and
+// not wanted, such as the defaults of the API server, makes no difference.
+func difference(wanted, there any, path string) string {
+	switch w := wanted.(type) {
+	case map[string]any:
+		t, ok := there.(map[string]any)
+		if !ok && len(w) > 0 {
+			return path
+		}
+		return differenceOfMaps(w, t, path)
+	case []any:
+		t, ok := there.([]any)
+		if !ok && len(w) == 0 {
+			return ""
+		}
+		if !ok || len(t) != len(w) {
+			return path
+		}
+		for i := range w {
+			if at := difference(w[i], t[i], fmt.Sprintf("%s[%d]", path, i)); at != "" {
+				return at
+			}
+		}
+		return ""
+	case nil:
+		return ""
+	}
+	if reflect.DeepEqual(wanted, there) || sameQuantity(wanted, there) {
+		return ""
+	}
+	return path
+}
+
+func differenceOfMaps(wanted, there map[string]any, path string) string {
+	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+		at := strings.TrimPrefix(path+"."+key, ".")
+		switch {
+		case at == "stringData": // of a Secret, which API servers keep in data
+			texts, _ := wanted[key].(map[string]any)
+			data, _ := there["data"].(map[string]any)
+			for _, name := range slices.Sorted(maps.Keys(texts)) {
+				if text, _ := texts[name].(string); data[name] != base64.StdEncoding.EncodeToString([]byte(text)) {
+					return at + "." + name
+				}
+			}
+			continue
+		case wanted[key] == nil:
+			continue
+		}
+		if found := difference(wanted[key], there[key], at); found != "" {
+			return found
+		}
+	}
+	return ""
+}
+
+// sameQuantity reports whether two values are one quantity, which API servers write in their own way.
+func sameQuantity(a, b any) bool {
+	if reflect.TypeOf(b) != reflect.TypeFor[string]() {
+		return false
+	}
+	x, err := resource.ParseQuantity(fmt.Sprint(a))
+	if err != nil {
+		return false
+	}
+	y, err := resource.ParseQuantity(fmt.Sprint(b))
+	return err == nil && x.Cmp(y) == 0
+}

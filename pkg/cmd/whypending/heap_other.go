@@ -1,6 +1,0 @@
-//go:build !linux
-
-package whypending
-
-// giveBack does nothing where it is not known how.
-func giveBack() {}

@@ -1,0 +1,128 @@
+package gang
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Precedence is the order in which dialects count for the pods of one scheduler.
+type Precedence struct {
+	// Read are the dialects that the scheduler is known to read, then those that it may read.
+	Read []Reader
+	// Unread are the dialects that it is known not to read. They count where nothing else does: somebody meant a gang.
+	Unread []Reader
+}
+
+// Readers are all dialects in their order.
+func (p Precedence) Readers() []Reader { return slices.Concat(p.Read, p.Unread) }
+
+// Membership is what a pod says of the gangs that it may be a member of, in the order of the dialects.
+type Membership struct {
+	// Field is the gang that Kubernetes' own field names; zero without it.
+	Field Key
+	// Named are the gangs whose objects the pod names, Declared those that its own labels and annotations declare.
+	Named, Declared []Key
+	// Owned are the gangs whose objects the pod's job owns, where that is known: they count for pods that name none.
+	Owned []Key
+	// unread is the same for the dialects that the scheduler is known not to read.
+	unread *Membership
+}
+
+// MembershipOf reads a pod.
+func MembershipOf(pod *corev1.Pod, precedence Precedence) Membership {
+	m := membershipOf(pod, precedence.Read)
+	if m.Field == (Key{}) {
+		if unread := membershipOf(pod, precedence.Unread); !unread.empty() {
+			m.unread = &unread
+		}
+	}
+	return m
+}
+
+func membershipOf(pod *corev1.Pod, readers []Reader) Membership {
+	var m Membership
+	for _, r := range readers {
+		name, ok := r.GroupOf(pod)
+		if !ok {
+			continue
+		}
+		key := Key{Dialect: r.Dialect, Namespace: pod.Namespace, Name: name}
+		if r.Dialect == Native {
+			return Membership{Field: key}
+		}
+		if len(r.Kinds) > 0 {
+			m.Named = append(m.Named, key)
+		}
+		if r.FromPods == nil {
+			continue
+		}
+		if _, err := r.FromPods(key, []*corev1.Pod{pod}); err == nil || len(r.Kinds) == 0 {
+			m.Declared = append(m.Declared, key)
+		}
+	}
+	return m
+}
+
+// WithOwned adds the gangs whose objects the pod's job owns.
+func (m Membership) WithOwned(owned []Key, precedence Precedence) Membership {
+	for _, key := range owned {
+		if slices.ContainsFunc(precedence.Read, func(r Reader) bool { return r.Dialect == key.Dialect }) {
+			m.Owned = append(slices.Clip(m.Owned), key)
+			continue
+		}
+		unread := Membership{}
+		if m.unread != nil {
+			unread = *m.unread
+		}
+		unread.Owned = append(slices.Clip(unread.Owned), key)
+		m.unread = &unread
+	}
+	return m
+}
+
+func (m Membership) empty() bool { return m.Field == (Key{}) && len(m.Named)+len(m.Declared) == 0 }
+
+// Keys are all gangs that the pod may be in.
+func (m Membership) Keys() []Key {
+	if m.Field != (Key{}) {
+		return []Key{m.Field}
+	}
+	keys := slices.Clone(m.Named)
+	for _, key := range m.Declared {
+		if !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	if m.unread != nil {
+		keys = append(keys, m.unread.Keys()...)
+	}
+	return keys
+}
+
+// Resolve returns the gang that counts: that of Kubernetes' own field, then one whose object exists, then one that labels and
+// annotations declare by themselves, then one whose object is missing yet, then one whose object the pod's job owns; and the same of
+// dialects that the pod's scheduler is known not to read. It depends on which objects there are, so it may change. ok is false for a pod that names no gang.
+//
+// This is the one precedence of dialects: the scheduler, the explanation and every command resolve by it.
+func (m Membership) Resolve(exists func(Key) bool) (key Key, ok bool) {
+	if m.Field != (Key{}) {
+		return m.Field, true
+	}
+	for _, key := range m.Named {
+		if exists(key) {
+			return key, true
+		}
+	}
+	switch {
+	case len(m.Declared) > 0:
+		return m.Declared[0], true
+	case len(m.Named) > 0:
+		return m.Named[0], true
+	case len(m.Owned) > 0:
+		return m.Owned[0], true
+	case m.unread != nil:
+		return m.unread.Resolve(exists)
+	}
+	return Key{}, false
+}

@@ -1,0 +1,164 @@
+package placement
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/gang/request"
+)
+
+// Room is what the nodes that a role may use have of one resource, against what is requested of it. It holds the numbers by which a
+// gang without a placement is explained, the same ones in the scheduler and in the diagnosis. Amounts are in the unit of Quantity.
+type Room struct {
+	// Role is the role, Resource the resource.
+	Role     Role
+	Resource corev1.ResourceName
+	// Members is how many members of the role are to be placed, PerMember what each of them requests. Requested is what all these
+	// request, together with the members of other roles that may use none but the same nodes.
+	Members              int32
+	PerMember, Requested int64
+	// Nodes are the nodes that the role may use, ordered by name.
+	Nodes []NodeRoom
+	// Free and Total are the sums over Nodes, LargestFree and LargestTotal the most on one of them.
+	Free, Total               int64
+	LargestFree, LargestTotal int64
+}
+
+// NodeRoom is what one node has of a resource. Free is 0 on an overcommitted node.
+type NodeRoom struct {
+	Node        string
+	Free, Total int64
+}
+
+// Lacking measures the room for the role of a gang that is hardest to place, given what a search found. The resource is the device
+// that the role requests, cpu if it requests none. If there is enough of that it is the one that the search proved to be short, or
+// another that the role requests and does not find.
+func (c *Cluster) Lacking(g Gang, found Result) Room {
+	role := g.Hardest(found.Placed)
+	room := c.RoomFor(g, role)
+	if room.Requested > room.Free || room.short() {
+		return room
+	}
+	if found.Bound != nil && found.Bound.Resource != "" {
+		proven := found.Bound.Resource
+		if role, ok := g.hardest(found.Placed, func(r Role) bool { return Asked(r.Pod, proven) > 0 }); ok {
+			return c.Room(g, role, proven)
+		}
+	}
+	for _, name := range append(slices.Sorted(maps.Keys(Request(role.Pod))), corev1.ResourcePods) {
+		if other := c.Room(g, role, name); other.short() {
+			return other
+		}
+	}
+	return room
+}
+
+// RoomFor measures the room for a role of the device that it requests, or else of cpu.
+func (c *Cluster) RoomFor(g Gang, role Role) Room {
+	return c.Room(g, role, cmp.Or(request.Device(Request(role.Pod)), corev1.ResourceCPU))
+}
+
+// Room measures the room for a role of one resource.
+func (c *Cluster) Room(g Gang, role Role, resource corev1.ResourceName) Room {
+	r := Room{Role: role, Resource: resource, Members: role.Count, PerMember: Asked(role.Pod, resource)}
+	if len(g.Roles) == 1 { // any of the members will do, so that no more count than the gang needs
+		r.Members = min(role.Count, g.required())
+	}
+	usable := c.usableBy(role.Pod)
+	pos, offered := c.names.index[resource]
+	for i, n := range c.nodes {
+		if !usable[i] {
+			continue
+		}
+		node := NodeRoom{Node: n.obj.Name}
+		if offered {
+			node.Free, node.Total = max(0, n.alloc.at(pos)-n.used.at(pos)), n.alloc.at(pos)
+		}
+		r.Nodes = append(r.Nodes, node)
+		r.Free += node.Free
+		r.Total += node.Total
+		r.LargestFree = max(r.LargestFree, node.Free)
+		r.LargestTotal = max(r.LargestTotal, node.Total)
+	}
+	r.Requested = int64(r.Members) * r.PerMember
+	for _, other := range g.Roles {
+		if amount := Asked(other.Pod, resource); other.Name != role.Name && amount > 0 && within(c.usableBy(other.Pod), usable) {
+			r.Requested += int64(other.Count) * amount
+		}
+	}
+	return r
+}
+
+// usableBy reports for every node whether a pod may use it, whatever runs there: it is Row.Usable without the rest of the matrix.
+func (c *Cluster) usableBy(pod *corev1.Pod) []bool {
+	passing := Constraints{}
+	for _, constraint := range order {
+		if !constraint.Static() {
+			passing.Insert(constraint)
+		}
+	}
+	rules := c.rules(pod, passing)
+	usable := make([]bool, len(c.nodes))
+	for i, n := range c.nodes {
+		usable[i] = rules.admits(n)
+	}
+	return usable
+}
+
+// within reports whether all nodes of one set are in the other.
+func within(a, b []bool) bool {
+	for i := range a {
+		if a[i] && !b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// short reports whether the members of the role alone are too many or too large for what is free.
+func (r Room) short() bool {
+	return int64(r.Members)*r.PerMember > r.Free || r.PerMember > r.LargestFree
+}
+
+// NodeNames returns the names of the nodes.
+func (r Room) NodeNames() []string {
+	names := make([]string, 0, len(r.Nodes))
+	for _, n := range r.Nodes {
+		names = append(names, n.Node)
+	}
+	return names
+}
+
+// Gaps returns what is free node by node, largest first, without the nodes that have nothing free.
+func (r Room) Gaps() []int64 {
+	var gaps []int64
+	for _, n := range r.Nodes {
+		if n.Free > 0 {
+			gaps = append(gaps, n.Free)
+		}
+	}
+	slices.SortFunc(gaps, func(a, b int64) int { return cmp.Compare(b, a) })
+	return gaps
+}
+
+// Hardest returns the role that is hardest to place: the one of which the smallest share of members found a place, and of several
+// the one whose members request most devices. placed is how many members of each role found one.
+func (g Gang) Hardest(placed map[string]int32) Role {
+	role, _ := g.hardest(placed, func(Role) bool { return true })
+	return role
+}
+
+// hardest is Hardest among some of the roles; ok is false without any.
+func (g Gang) hardest(placed map[string]int32, among func(Role) bool) (role Role, ok bool) {
+	share := func(r Role) int64 { return int64(placed[r.Name]) * 1000 / int64(max(r.Count, 1)) }
+	devices := func(r Role) int64 { return Asked(r.Pod, request.Device(Request(r.Pod))) }
+	for _, r := range g.Roles {
+		if among(r) && (!ok || cmp.Or(cmp.Compare(share(r), share(role)), cmp.Compare(devices(role), devices(r)), cmp.Compare(r.Name, role.Name)) < 0) {
+			role, ok = r, true
+		}
+	}
+	return role, ok
+}
