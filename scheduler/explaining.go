@@ -33,10 +33,10 @@ func explain(g *gangs, client kubernetes.Interface, dyn dynamic.Interface, compo
 		client: &kube.Client{Typed: client, Dynamic: dyn}, pods: g.pods,
 		nodes: g.factory.Core().V1().Nodes().Lister(), clock: clock.RealClock{},
 	}
-	return (&explainer.Explainer{
-		Snapshot: cluster.snapshot, Members: g.roster.Pods, Publish: publisher.Publish, Standing: publisher.Standing,
+	return explainer.New(explainer.Config{
+		Snapshot: cluster.snapshot, Members: g.roster.Pods, Publish: publisher.Publish, Published: publisher.Published,
 		Same: published.Same, Clock: clock.RealClock{},
-	}).Complete()
+	})
 }
 
 // knowledge is what the scheduler knows of the cluster, and the rest.

@@ -38,8 +38,8 @@ func assemble(g *gangs, profiles []schedulerconfig.KubeSchedulerProfile) parts {
 	return parts{
 		engine: g.handle, planner: plans, claims: g.claims, places: g.places, policy: g.policy,
 		keeper:  aging.NewKeeper(aging.EngineGangs(g.handle), plans.View(), g.claims, g.attempts, clock.RealClock{}),
-		barrier: binding.New(g.attempts),
-		preempt: preemption.New(g.handle, plans, g.claims, g.attempts, g.policy.Jobs, g, clock.RealClock{}),
+		barrier: binding.New(g.handle, g.attempts),
+		preempt: preemption.New(g.handle, plans, g.claims, g.attempts, g.jobs, g, clock.RealClock{}),
 		score:   packing.NewCounters(),
 	}
 }
@@ -59,7 +59,7 @@ type extension struct {
 // that enforces them.
 func extensions(p parts) []extension {
 	return []extension{
-		{name: belowmin.Name, make: p.policy.New},
+		{name: belowmin.Name, make: p.policy.NewPlugin},
 		{name: binding.Name, make: p.barrier.NewPlugin},
 		{name: replacement.Name, make: p.places.New, weight: replacement.Weight},
 		{name: aging.Name, make: p.keeper.New},

@@ -30,6 +30,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 	"github.com/gangctl/gangctl/scheduler/status"
+	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
 // gangs is all that the engine is given beyond kube-scheduler: the client
@@ -48,8 +49,9 @@ type gangs struct {
 	notes   *reasons.Store
 	pods    *podInformers
 	members *members
-	feed    *groupinformer.Feed
+	feed    *groupinformer.Informer
 	status  *status.Controller
+	jobs    *suspend.Suspender
 	policy  *belowmin.Controller
 	places  *replacement.Tracker
 	why     *explainer.Explainer
@@ -129,7 +131,7 @@ func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, 
 		return nil, err
 	}
 	handler := &groupHandler{roster: g.roster, apply: g.members.live.Apply}
-	g.feed = &groupinformer.Feed{
+	g.feed = &groupinformer.Informer{
 		Client: dyn, Custom: custom(), BuiltIn: []groupinformer.BuiltIn{builtIn(client.Discovery())}, Handler: handler, Clock: clock.RealClock{},
 	}
 	read := objects{roster: g.roster, feed: g.feed}
@@ -139,10 +141,13 @@ func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, 
 		Ours:     func(name string) bool { return slices.Contains(names, name) },
 		Recorder: recorder, Clock: clock.RealClock{},
 	})
-	g.policy = (&belowmin.Controller{
-		Client: client, Dynamic: dyn, Gangs: g.roster, Objects: read, Synced: g.synced.done, Owned: g.pods.owned,
-		Freed: g.attempts.Wake, Keep: g.claims.Suspends, Recorder: recorder, Clock: clock.RealClock{},
-	}).Complete()
+	g.jobs = &suspend.Suspender{
+		Dynamic: dyn, Recorder: recorder, Clock: clock.RealClock{}, Owned: g.pods.owned, Synced: g.synced.done, Keep: g.claims.Suspends,
+	}
+	g.policy = belowmin.New(belowmin.Config{
+		Client: client, Gangs: g.roster, Objects: read, Jobs: g.jobs, Synced: g.synced.done,
+		Freed: g.attempts.Wake, Recorder: recorder, Clock: clock.RealClock{},
+	})
 	g.places = replacement.NewTracker(standing{g.roster, g.policy}, g.handle, g.claims, clock.RealClock{})
 	if err := g.places.Follow(g.members.live, g.pods.ended); err != nil {
 		return nil, err

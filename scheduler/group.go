@@ -77,7 +77,7 @@ func readersOf(resource schema.GroupVersionResource, each func(gang.Reader, sche
 	}
 }
 
-// SetObject implements feed.Handler.
+// SetObject implements groupinformer.Handler.
 func (h *groupHandler) SetObject(resource schema.GroupVersionResource, u *unstructured.Unstructured) {
 	readersOf(resource, func(reader gang.Reader, kind schema.GroupKind) {
 		d, err := reader.Decode(u)
@@ -87,7 +87,7 @@ func (h *groupHandler) SetObject(resource schema.GroupVersionResource, u *unstru
 	})
 }
 
-// DeleteObject implements feed.Handler.
+// DeleteObject implements groupinformer.Handler.
 func (h *groupHandler) DeleteObject(resource schema.GroupVersionResource, namespace, name string) {
 	readersOf(resource, func(reader gang.Reader, kind schema.GroupKind) {
 		key := gang.Key{Dialect: reader.Dialect, Namespace: namespace, Name: name}
@@ -95,14 +95,14 @@ func (h *groupHandler) DeleteObject(resource schema.GroupVersionResource, namesp
 	})
 }
 
-// Reset implements feed.Handler.
+// Reset implements groupinformer.Handler.
 func (h *groupHandler) Reset(resource schema.GroupVersionResource) {
 	readersOf(resource, func(_ gang.Reader, kind schema.GroupKind) {
 		h.apply(func() gangcache.Change { return h.roster.DeleteObjects(kind) })
 	})
 }
 
-// Problem implements feed.Handler.
+// Problem implements groupinformer.Handler.
 func (h *groupHandler) Problem(resource schema.GroupVersionResource, err error) {
 	text := ""
 	if err != nil {
@@ -177,7 +177,7 @@ func (h *groupHandler) setClass(obj any, exists bool) {
 // objects are the group objects as the status of gangs is written to them.
 type objects struct {
 	roster *gangcache.Cache
-	feed   *groupinformer.Feed
+	feed   *groupinformer.Informer
 }
 
 // Get implements status.Objects.

@@ -30,7 +30,7 @@ func (s standing) Standing(group types.NamespacedName) (need, priority int32, ok
 	if err != nil {
 		return 0, 0, false
 	}
-	if choice, _ := s.policy.Of(key); choice == belowmin.Ignore {
+	if policy, _ := s.policy.PolicyOf(key); policy == belowmin.Ignore {
 		return 0, 0, false
 	}
 	return s.roster.Required(key)

@@ -19,7 +19,7 @@ var ErrNotReady = errors.New("the scheduler does not know all pods and gangs yet
 type Source interface {
 	// Gangs lists the gangs of a namespace, all if it is empty, in order.
 	Gangs(namespace string) ([]Gang, error)
-	// Leading tells whether this replica schedules.
+	// Leading reports whether this replica schedules.
 	Leading() bool
 }
 

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -22,66 +23,78 @@ import (
 )
 
 const (
-	// settle is how long changes of a gang are gathered before anything is
+	// debounce is how long changes of a gang are gathered before anything is
 	// computed: a gang that starts within it is never explained.
-	settle = 5 * time.Second
+	debounce = 5 * time.Second
 	// share bounds the explainer to one part in share of one core: after a
-	// round it rests share times as long as the round took.
+	// round it sleeps share times as long as the round took.
 	share = 20
-	// refresh is how often a gang that goes on waiting is looked at again, for
-	// what keeps it waiting may have changed without an attempt of its own.
+	// refresh is how often a gang that continues to wait is explained again: the reason
+	// may have changed without an attempt of its own.
 	refresh = 5 * time.Minute
-	// renewal is the age at which an answer is published again though it says
+	// renewal is the age at which an answer is published again though it is
 	// the same, because API servers forget events after an hour.
 	renewal = 30 * time.Minute
-	// gap is how long an answer stands at least, so that what changes every second
+	// minInterval is the time between two answers about a gang at least, so that what changes every second
 	// is not published every second.
-	gap = 15 * time.Second
-	// adviceBudget is the time to look for what would help one gang.
+	minInterval = 15 * time.Second
+	// adviceBudget is the time to search for advice on one gang.
 	adviceBudget = time.Second
 )
 
-// Explainer keeps a published answer for every gang that waits.
-type Explainer struct {
-	// Snapshot is the cluster as it is now.
+// Config is what an explainer needs.
+type Config struct {
+	// Snapshot returns the cluster as it is now.
 	Snapshot func(context.Context) (*snapshot.Snapshot, error)
 	// Members lists the pods of a gang.
 	Members func(gang.Key) []*corev1.Pod
-	// Publish writes an answer about the gang where its users find it.
+	// Publish writes an answer about a gang where its users find it.
 	Publish func(context.Context, gang.Key, *answer.Answer) error
-	// Standing reads the answers that were published before, by another leader or
-	// another run, and were not taken back.
-	Standing func(context.Context) (map[gang.Key]*answer.Answer, error)
-	// Same tells whether an answer says nothing that the other did not.
+	// Published reads the answers that another leader or another run published and
+	// did not withdraw.
+	Published func(context.Context) (map[gang.Key]*answer.Answer, error)
+	// Same reports whether two answers say the same.
 	Same  func(a, b *answer.Answer) bool
 	Clock clock.WithTicker
-
-	mu    sync.Mutex
-	dirty map[gang.Key]time.Time // gangs to look at, and since when
-	wake  chan struct{}
-
-	// Touched by Run only.
-	said  map[gang.Key]statement
-	waits sync.WaitGroup
-	count counters
 }
 
-// statement is the answer that stands, when it was published, and when it was
-// last found to be true.
-type statement struct {
+// Explainer keeps a published answer for every gang that waits.
+type Explainer struct {
+	Config
+
+	mu    sync.Mutex
+	dirty map[gang.Key]time.Time // gangs to explain, and since when
+	wake  chan struct{}
+
+	// The fields below are touched by Run only.
+
+	current map[gang.Key]publication
+	delayed sync.WaitGroup
+	count   *metrics.Counter
+}
+
+// publication is the current answer, when it was published, and when it was last
+// found to be true.
+type publication struct {
 	answer          *answer.Answer
 	published, seen time.Time
 }
 
-// Complete readies the explainer. It must be called before any other method.
-func (e *Explainer) Complete() *Explainer {
-	e.dirty, e.said = map[gang.Key]time.Time{}, map[gang.Key]statement{}
-	e.wake = make(chan struct{}, 1)
-	e.count = newCounters()
-	return e
+// New returns an explainer, which does nothing before [Explainer.Run].
+func New(config Config) *Explainer {
+	return &Explainer{
+		Config: config, dirty: map[gang.Key]time.Time{}, wake: make(chan struct{}, 1), current: map[gang.Key]publication{},
+		count: metrics.NewCounter(&metrics.CounterOpts{
+			Subsystem: "gangctl_scheduler", Name: "published_answers_total", StabilityLevel: metrics.ALPHA,
+			Help: "Answers to why-pending that were written as events of jobs.",
+		}),
+	}
 }
 
-// Touch says that the reason why a gang waits may have changed.
+// Register adds the explainer's metrics to a registry.
+func (e *Explainer) Register(register func(...metrics.Registerable)) { register(e.count) }
+
+// Touch marks a gang whose reason to wait may have changed.
 func (e *Explainer) Touch(key gang.Key) {
 	e.mu.Lock()
 	if _, known := e.dirty[key]; !known {
@@ -101,7 +114,7 @@ func (e *Explainer) awake() {
 // Run works until ctx ends. Only the replica that schedules may run it.
 func (e *Explainer) Run(ctx context.Context) {
 	logger := klog.FromContext(ctx)
-	defer e.waits.Wait()
+	defer e.delayed.Wait()
 	ticker := e.Clock.NewTicker(refresh / 5)
 	defer ticker.Stop()
 	recalled := e.recall(ctx)
@@ -114,45 +127,45 @@ func (e *Explainer) Run(ctx context.Context) {
 			e.touchStale()
 		}
 		recalled = recalled || e.recall(ctx)
-		if !e.rest(ctx, settle) {
+		if !e.sleep(ctx, debounce) {
 			return
 		}
 		start := e.Clock.Now()
 		if err := e.round(ctx); err != nil && ctx.Err() == nil {
 			logger.Error(err, "Cannot explain why gangs wait; retrying")
 		}
-		if !e.rest(ctx, share*e.Clock.Since(start)) {
+		if !e.sleep(ctx, share*e.Clock.Since(start)) {
 			return
 		}
 	}
 }
 
-// recall goes on with the answers that stand: those that are true still are not
-// published again, and those that are not are taken back. It reports whether that is
-// settled: without the right to read them they stand until they are too old.
+// recall adopts the answers that were published before: those that are still true are
+// not published again, and the others are withdrawn. It reports whether that is done:
+// without the right to read them they remain until they expire.
 func (e *Explainer) recall(ctx context.Context) bool {
-	standing, err := e.Standing(ctx)
+	known, err := e.Published(ctx)
 	if apierrors.IsForbidden(err) {
-		klog.FromContext(ctx).Info("Cannot tell which answers an earlier scheduler published; they stand until they are too old", "err", err)
+		klog.FromContext(ctx).Info("Cannot determine which answers an earlier scheduler published; they remain until they expire", "err", err)
 		return true
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Cannot tell which published answers to take back; retrying")
+			klog.FromContext(ctx).Error(err, "Cannot determine which published answers to withdraw; retrying")
 		}
 		return false
 	}
-	for key, a := range standing {
-		if _, known := e.said[key]; !known {
-			e.said[key] = statement{answer: a, published: *a.Snapshot.At, seen: *a.Snapshot.At}
+	for key, a := range known {
+		if _, adopted := e.current[key]; !adopted {
+			e.current[key] = publication{answer: a, published: *a.Snapshot.At, seen: *a.Snapshot.At}
 			e.Touch(key)
 		}
 	}
 	return true
 }
 
-// rest waits, and reports whether there is work to be done after that.
-func (e *Explainer) rest(ctx context.Context, d time.Duration) bool {
+// sleep reports whether it slept for d, and ctx did not end.
+func (e *Explainer) sleep(ctx context.Context, d time.Duration) bool {
 	timer := e.Clock.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -163,24 +176,24 @@ func (e *Explainer) rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// touchStale marks the gangs that go on waiting, after a while.
+// touchStale marks the gangs that were not explained for the refresh interval.
 func (e *Explainer) touchStale() {
 	now := e.Clock.Now()
-	for key, s := range e.said {
+	for key, s := range e.current {
 		if now.Sub(s.seen) >= refresh {
 			e.Touch(key)
 		}
 	}
 }
 
-// take removes from the gangs to look at those that have been among them for long
-// enough. The others have their turn in another round.
+// take removes the dirty gangs that have been so for the debounce interval. The others
+// are left for another round.
 func (e *Explainer) take() []gang.Key {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var taken []gang.Key
 	for key, since := range e.dirty {
-		if e.Clock.Since(since) >= settle {
+		if e.Clock.Since(since) >= debounce {
 			taken = append(taken, key)
 			delete(e.dirty, key)
 		}
@@ -191,14 +204,14 @@ func (e *Explainer) take() []gang.Key {
 	return taken
 }
 
-// round answers for every gang that was touched. Gangs for which that failed
-// are touched again.
+// round explains every gang that was touched. Gangs for which that failed are
+// touched again.
 func (e *Explainer) round(ctx context.Context) error {
 	questions := map[gang.Key]diagnose.Question{}
 	for _, key := range e.take() {
 		if pod := waiting(e.Members(key)); pod != nil {
 			questions[key] = diagnose.Question{Kind: "pod", Namespace: pod.Namespace, Name: pod.Name}
-		} else if _, known := e.said[key]; known {
+		} else if _, known := e.current[key]; known {
 			questions[key] = diagnose.Question{}
 		}
 	}
@@ -223,15 +236,15 @@ func (e *Explainer) round(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// answer explains one gang and publishes what is new. A gang that does not wait
-// any more has its answer taken back.
+// answer explains one gang and publishes a new answer. The answer about a gang that
+// does not wait any more is withdrawn.
 func (e *Explainer) answer(ctx context.Context, asker *diagnose.Asker, key gang.Key, q diagnose.Question) error {
-	last, known := e.said[key]
+	last, known := e.current[key]
 	if q.Name == "" {
-		if err := e.Publish(ctx, key, over(last.answer, e.Clock.Now())); err != nil {
+		if err := e.Publish(ctx, key, withdrawn(last.answer, e.Clock.Now())); err != nil {
 			return err
 		}
-		delete(e.said, key)
+		delete(e.current, key)
 		return nil
 	}
 	a, err := asker.Ask(ctx, q, diagnose.Options{AdviceBudget: adviceBudget})
@@ -244,32 +257,32 @@ func (e *Explainer) answer(ctx context.Context, asker *diagnose.Asker, key gang.
 	now := e.Clock.Now()
 	if known && e.Same(last.answer, a) && now.Sub(last.published) < renewal {
 		last.seen = now
-		e.said[key] = last
+		e.current[key] = last
 		return nil
 	}
-	if left := gap - now.Sub(last.published); known && left > 0 {
+	if left := minInterval - now.Sub(last.published); known && left > 0 {
 		e.later(ctx, key, left)
 		return nil
 	}
 	if err := e.Publish(ctx, key, a); err != nil {
 		return err
 	}
-	e.count.published.Inc()
-	e.said[key] = statement{answer: a, published: now, seen: now}
+	e.count.Inc()
+	e.current[key] = publication{answer: a, published: now, seen: now}
 	return nil
 }
 
-// later has a gang looked at again.
+// later touches a gang after a while.
 func (e *Explainer) later(ctx context.Context, key gang.Key, after time.Duration) {
-	e.waits.Go(func() {
-		if e.rest(ctx, after) {
+	e.delayed.Go(func() {
+		if e.sleep(ctx, after) {
 			e.Touch(key)
 		}
 	})
 }
 
-// waiting returns a member that has no place, the first by name; nil where all
-// have one.
+// waiting returns a member that has no node, the first by name; nil where all have
+// one.
 func waiting(members []*corev1.Pod) *corev1.Pod {
 	var first *corev1.Pod
 	for _, pod := range members {
@@ -281,8 +294,9 @@ func waiting(members []*corev1.Pod) *corev1.Pod {
 	return first
 }
 
-// over is the answer for a gang that was explained and does not wait any more.
-func over(last *answer.Answer, now time.Time) *answer.Answer {
+// withdrawn returns the answer for a gang that was explained and does not wait any
+// more.
+func withdrawn(last *answer.Answer, now time.Time) *answer.Answer {
 	return &answer.Answer{
 		APIVersion: last.APIVersion, Job: last.Job, Verdict: answer.Running, Who: answer.Nobody,
 		Headline: last.Job.Name + ": no member waits for a place any more", AlsoBlocking: []answer.Finding{},

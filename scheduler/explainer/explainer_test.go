@@ -22,22 +22,22 @@ import (
 
 var key = gang.Key{Dialect: gang.SchedulerPlugins, Namespace: "team", Name: "gang"}
 
-// stage is an explainer for a cluster with one gang that waits for GPUs.
-type stage struct {
+// fixture is an explainer for a cluster with one gang that waits for GPUs.
+type fixture struct {
 	*Explainer
 	snap      *snapshot.Snapshot
 	taken     int
 	published []*answer.Answer
 	fail      error
-	// standing is what was published before, once it can be read.
-	standing map[gang.Key]*answer.Answer
-	deaf     error
-	asked    int
+	// recalled is what was published before, once it can be read.
+	recalled  map[gang.Key]*answer.Answer
+	recallErr error
+	queries   int
 }
 
-func newStage() *stage {
-	s := &stage{snap: clustertest.New().Nodes(1, 4).Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 4}).Done()}
-	s.Explainer = (&Explainer{
+func newFixture() *fixture {
+	s := &fixture{snap: clustertest.New().Nodes(1, 4).Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 4}).Done()}
+	s.Explainer = New(Config{
 		Snapshot: func(context.Context) (*snapshot.Snapshot, error) { s.taken++; return s.snap, nil },
 		Members: func(k gang.Key) (pods []*corev1.Pod) {
 			for _, pod := range s.snap.Pods {
@@ -53,17 +53,20 @@ func newStage() *stage {
 			}
 			return s.fail
 		},
-		Standing: func(context.Context) (map[gang.Key]*answer.Answer, error) { s.asked++; return s.standing, s.deaf },
-		Same:     published.Same,
-		Clock:    clock.RealClock{},
-	}).Complete()
+		Published: func(context.Context) (map[gang.Key]*answer.Answer, error) {
+			s.queries++
+			return s.recalled, s.recallErr
+		},
+		Same:  published.Same,
+		Clock: clock.RealClock{},
+	})
 	return s
 }
 
 // play runs the explainer in virtual time.
-func play(t *testing.T, script func(t *testing.T, s *stage), prepare ...func(*stage)) {
+func play(t *testing.T, script func(t *testing.T, s *fixture), prepare ...func(*fixture)) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage()
+		s := newFixture()
 		for _, p := range prepare {
 			p(s)
 		}
@@ -82,12 +85,12 @@ func pass(d time.Duration) {
 }
 
 func TestAWaitingGangIsExplainedOnce(t *testing.T) {
-	play(t, func(t *testing.T, s *stage) {
+	play(t, func(t *testing.T, s *fixture) {
 		for range 5 {
 			s.Touch(key)
-			pass(settle / 10)
+			pass(debounce / 10)
 		}
-		pass(settle)
+		pass(debounce)
 		if len(s.published) != 1 || s.taken != 1 {
 			t.Fatalf("%d answers from %d snapshots", len(s.published), s.taken)
 		}
@@ -95,7 +98,7 @@ func TestAWaitingGangIsExplainedOnce(t *testing.T) {
 			t.Errorf("published %+v", a)
 		}
 		s.Touch(key)
-		pass(2 * settle)
+		pass(2 * debounce)
 		if len(s.published) != 1 {
 			t.Errorf("the same answer was published %d times", len(s.published))
 		}
@@ -111,16 +114,16 @@ func TestAWaitingGangIsExplainedOnce(t *testing.T) {
 }
 
 func TestANewReasonIsPublished(t *testing.T) {
-	play(t, func(t *testing.T, s *stage) {
+	play(t, func(t *testing.T, s *fixture) {
 		s.Touch(key)
-		pass(2 * settle)
+		pass(2 * debounce)
 		s.snap = clustertest.New().Nodes(1, 4).Runs("other", 4, "n1").Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 4}).Done()
 		s.Touch(key)
-		pass(2 * settle)
+		pass(2 * debounce)
 		if len(s.published) != 1 {
-			t.Errorf("published %d times within %s", len(s.published), gap)
+			t.Errorf("published %d times within %s", len(s.published), minInterval)
 		}
-		pass(gap)
+		pass(minInterval)
 		if len(s.published) != 2 || published.Same(s.published[0], s.published[1]) {
 			t.Errorf("published %d times", len(s.published))
 		}
@@ -129,7 +132,7 @@ func TestANewReasonIsPublished(t *testing.T) {
 
 // What changes every second is not published every second.
 func TestPublishingIsBounded(t *testing.T) {
-	play(t, func(t *testing.T, s *stage) {
+	play(t, func(t *testing.T, s *fixture) {
 		for second := range 300 {
 			b := clustertest.New().Nodes(1, 4).Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 4})
 			if second%2 == 0 {
@@ -139,24 +142,24 @@ func TestPublishingIsBounded(t *testing.T) {
 			s.Touch(key)
 			pass(time.Second)
 		}
-		if n, limit := len(s.published), 1+int(300*time.Second/gap); n > limit || n < 3 {
+		if n, limit := len(s.published), 1+int(300*time.Second/minInterval); n > limit || n < 3 {
 			t.Errorf("published %d times in five minutes, want at most %d", n, limit)
 		}
 	})
 }
 
 func TestAGangThatStartsTakesItsAnswerBack(t *testing.T) {
-	play(t, func(t *testing.T, s *stage) {
+	play(t, func(t *testing.T, s *fixture) {
 		s.Touch(key)
-		pass(2 * settle)
+		pass(2 * debounce)
 		s.snap = clustertest.New().Nodes(1, 4).Done()
 		s.Touch(key)
-		pass(2 * settle)
+		pass(2 * debounce)
 		if len(s.published) != 2 || s.published[1].Verdict != answer.Running || s.published[1].Job != s.published[0].Job {
 			t.Errorf("published %+v", s.published)
 		}
 		s.Touch(key)
-		pass(2 * settle)
+		pass(2 * debounce)
 		if len(s.published) != 2 {
 			t.Error("it was taken back twice")
 		}
@@ -164,10 +167,10 @@ func TestAGangThatStartsTakesItsAnswerBack(t *testing.T) {
 }
 
 func TestAGangThatStartsAtOnceCostsNothing(t *testing.T) {
-	play(t, func(t *testing.T, s *stage) {
+	play(t, func(t *testing.T, s *fixture) {
 		s.Touch(key)
 		s.snap = clustertest.New().Nodes(1, 4).Done()
-		pass(2 * settle)
+		pass(2 * debounce)
 		if s.taken+len(s.published) != 0 {
 			t.Errorf("%d snapshots and %d answers for a gang that runs", s.taken, len(s.published))
 		}
@@ -176,15 +179,15 @@ func TestAGangThatStartsAtOnceCostsNothing(t *testing.T) {
 
 // A gang has its own time to start, whoever else is about to be explained.
 func TestAGangThatComesWhileOthersWaitHasItsTime(t *testing.T) {
-	play(t, func(t *testing.T, s *stage) {
+	play(t, func(t *testing.T, s *fixture) {
 		s.Touch(gang.Key{Dialect: gang.SchedulerPlugins, Namespace: "team", Name: "another"})
-		pass(settle * 9 / 10)
+		pass(debounce * 9 / 10)
 		s.Touch(key)
-		pass(settle * 9 / 10)
+		pass(debounce * 9 / 10)
 		if len(s.published) != 0 {
-			t.Errorf("explained after less than %s", settle)
+			t.Errorf("explained after less than %s", debounce)
 		}
-		pass(settle)
+		pass(debounce)
 		if len(s.published) != 1 {
 			t.Errorf("%d answers, want the one about the gang that still waits", len(s.published))
 		}
@@ -192,12 +195,12 @@ func TestAGangThatComesWhileOthersWaitHasItsTime(t *testing.T) {
 }
 
 func TestAFailedWriteIsTriedAgain(t *testing.T) {
-	play(t, func(t *testing.T, s *stage) {
+	play(t, func(t *testing.T, s *fixture) {
 		s.fail = errors.New("the API server is away")
 		s.Touch(key)
-		pass(5 * settle)
+		pass(5 * debounce)
 		s.fail = nil
-		pass(5 * settle)
+		pass(5 * debounce)
 		if len(s.published) != 1 {
 			t.Errorf("published %d times after the failure", len(s.published))
 		}
@@ -205,15 +208,15 @@ func TestAFailedWriteIsTriedAgain(t *testing.T) {
 }
 
 func TestAFailureToTakeBackIsTriedAgain(t *testing.T) {
-	play(t, func(t *testing.T, s *stage) {
+	play(t, func(t *testing.T, s *fixture) {
 		s.Touch(key)
-		pass(2 * settle)
+		pass(2 * debounce)
 		s.snap = clustertest.New().Nodes(1, 4).Done()
 		s.fail = errors.New("the API server is away")
 		s.Touch(key)
-		pass(5 * settle)
+		pass(5 * debounce)
 		s.fail = nil
-		pass(5 * settle)
+		pass(5 * debounce)
 		if len(s.published) != 2 || s.published[1].Verdict != answer.Running {
 			t.Errorf("published %+v, want that nobody waits any more", s.published)
 		}
@@ -223,29 +226,29 @@ func TestAFailureToTakeBackIsTriedAgain(t *testing.T) {
 // An answer that another leader published is gone on with: nothing is written while
 // it is true, and it is taken back when it is not, though this one never gave it.
 func TestWhatAnotherPublished(t *testing.T) {
-	before := func(s *stage) {
+	before := func(s *fixture) {
 		a, err := diagnose.NewAsker(s.snap).Ask(context.Background(), diagnose.Question{Namespace: "team", Name: "gang"}, diagnose.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		at := time.Now().Add(-time.Minute)
 		a.Snapshot.At = &at
-		s.standing = map[gang.Key]*answer.Answer{key: a}
+		s.recalled = map[gang.Key]*answer.Answer{key: a}
 	}
-	starts := func(s *stage) { before(s); s.snap = clustertest.New().Nodes(1, 4).Done() }
-	play(t, func(t *testing.T, s *stage) {
-		pass(3 * settle)
+	starts := func(s *fixture) { before(s); s.snap = clustertest.New().Nodes(1, 4).Done() }
+	play(t, func(t *testing.T, s *fixture) {
+		pass(3 * debounce)
 		if len(s.published) != 0 || s.taken != 1 {
 			t.Errorf("published %+v from %d snapshots, though it is true still", s.published, s.taken)
 		}
 		pass(10 * time.Minute)
-		if s.asked != 1 {
-			t.Errorf("read %d times what was published before", s.asked)
+		if s.queries != 1 {
+			t.Errorf("read %d times what was published before", s.queries)
 		}
 	}, before)
-	play(t, func(t *testing.T, s *stage) {
-		pass(3 * settle)
-		if len(s.published) != 1 || s.published[0].Verdict != answer.Running || s.published[0].Job != s.standing[key].Job {
+	play(t, func(t *testing.T, s *fixture) {
+		pass(3 * debounce)
+		if len(s.published) != 1 || s.published[0].Verdict != answer.Running || s.published[0].Job != s.recalled[key].Job {
 			t.Errorf("published %+v, want that nobody waits any more", s.published)
 		}
 		pass(refresh)
@@ -253,18 +256,20 @@ func TestWhatAnotherPublished(t *testing.T) {
 			t.Error("it was taken back twice")
 		}
 	}, starts)
-	play(t, func(t *testing.T, s *stage) {
-		pass(3 * settle)
-		s.deaf = nil
+	play(t, func(t *testing.T, s *fixture) {
+		pass(3 * debounce)
+		s.recallErr = nil
 		pass(refresh)
-		if len(s.published) != 1 || s.asked < 2 {
+		if len(s.published) != 1 || s.queries < 2 {
 			t.Errorf("published %+v though it can be read now", s.published)
 		}
-	}, starts, func(s *stage) { s.deaf = errors.New("the API server is away") })
-	play(t, func(t *testing.T, s *stage) {
+	}, starts, func(s *fixture) { s.recallErr = errors.New("the API server is away") })
+	play(t, func(t *testing.T, s *fixture) {
 		pass(10 * time.Minute)
-		if s.asked != 1 {
-			t.Errorf("asked %d times for what it may not read", s.asked)
+		if s.queries != 1 {
+			t.Errorf("queries %d times for what it may not read", s.queries)
 		}
-	}, starts, func(s *stage) { s.deaf = apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "", nil) })
+	}, starts, func(s *fixture) {
+		s.recallErr = apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "", nil)
+	})
 }

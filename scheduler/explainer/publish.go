@@ -21,7 +21,7 @@ import (
 // gangAnnotation names the gang that an answer is about, by its dialect and name.
 const gangAnnotation = "gangctl.dev/gang"
 
-// page is how many events are read at once.
+// page is the number of events of one list request.
 const page = 500
 
 // Publisher writes answers as events.
@@ -30,11 +30,11 @@ type Publisher struct {
 	// Regarding refers to what users look at: the gang's object, or one of its
 	// pods in a dialect without objects; nil where there is neither any more.
 	Regarding func(gang.Key) *corev1.ObjectReference
-	// Component and Instance say who speaks.
+	// Component and Instance identify the reporter.
 	Component, Instance string
 }
 
-// Publish implements [Explainer.Publish]. It makes one write: the event is
+// Publish implements [Config.Publish]. It makes one write: the event is
 // created, or the one that is there is changed.
 func (p *Publisher) Publish(ctx context.Context, key gang.Key, a *answer.Answer) error {
 	subject := p.Regarding(key)
@@ -63,16 +63,16 @@ func (p *Publisher) Publish(ctx context.Context, key gang.Key, a *answer.Answer)
 	if apierrors.IsAlreadyExists(err) {
 		err = p.change(ctx, e)
 	}
-	// A namespace that is being deleted takes no events, and nobody will ask.
+	// A namespace that is being deleted takes no events, and has no users any more.
 	if err != nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("publish why gang %s waits: %w", key, err)
 	}
 	return nil
 }
 
-// change brings the event that is there to what e says.
+// change patches the event of that name to be e.
 func (p *Publisher) change(ctx context.Context, e *corev1.Event) error {
-	var answer any // null takes it away
+	var answer any // null removes it
 	if text, ok := e.Annotations[published.Annotation]; ok {
 		answer = text
 	}
@@ -87,10 +87,10 @@ func (p *Publisher) change(ctx context.Context, e *corev1.Event) error {
 	return err
 }
 
-// Standing implements [Explainer.Standing]. What cannot be read is left alone: it is
-// of another version.
-func (p *Publisher) Standing(ctx context.Context) (map[gang.Key]*answer.Answer, error) {
-	standing := map[gang.Key]*answer.Answer{}
+// Published implements [Config.Published]. Answers that cannot be decoded are of
+// another version, and are left alone.
+func (p *Publisher) Published(ctx context.Context) (map[gang.Key]*answer.Answer, error) {
+	found := map[gang.Key]*answer.Answer{}
 	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("reportingComponent", p.Component).String(), Limit: page}
 	for {
 		events, err := p.Events.Events(metav1.NamespaceAll).List(ctx, options)
@@ -104,17 +104,17 @@ func (p *Publisher) Standing(ctx context.Context) (map[gang.Key]*answer.Answer, 
 				continue
 			}
 			if a, err := published.Get(e); err == nil {
-				standing[key] = a
+				found[key] = a
 			}
 		}
 		if options.Continue = events.Continue; options.Continue == "" {
-			return standing, nil
+			return found, nil
 		}
 	}
 }
 
-// nameOf is by the job, which is what users ask about; pods that no job owns are
-// found by their gang.
+// nameOf returns the name of the event: by the job, which is what users query; by the
+// gang for pods that no job owns.
 func nameOf(key gang.Key, a *answer.Answer) string {
 	// Pods without an owner have a made-up UID, which is no part of a name.
 	if a.Job.UID != "" && !strings.Contains(a.Job.UID, "/") {
@@ -132,8 +132,8 @@ func kindOf(a *answer.Answer) string {
 	}
 }
 
-// reasonOf is the code of the first finding, which is stable and documented, as
-// events want it: in camel case.
+// reasonOf returns the code of the first finding, which is stable and documented, in
+// the camel case of event reasons.
 func reasonOf(a *answer.Answer) string {
 	code := string(a.Verdict)
 	if a.Primary != nil {

@@ -33,7 +33,7 @@ func publisher(client *fake.Clientset) *Publisher {
 
 func TestOneEventAJob(t *testing.T) {
 	client := fake.NewClientset()
-	p, s := publisher(client), newStage()
+	p, s := publisher(client), newFixture()
 	a, err := diagnose.NewAsker(s.snap).Ask(t.Context(), diagnose.Question{Namespace: "team", Name: "gang"}, diagnose.Options{NoAdvice: true})
 	if err != nil {
 		t.Fatal(err)
@@ -53,13 +53,13 @@ func TestOneEventAJob(t *testing.T) {
 	}
 	stands := func(want int) {
 		t.Helper()
-		standing, err := p.Standing(t.Context())
-		if err != nil || len(standing) != want || want > 0 && standing[key].Job.UID != a.Job.UID {
-			t.Errorf("%v: %d answers stand, want %d: %v", err, len(standing), want, standing)
+		recalled, err := p.Published(t.Context())
+		if err != nil || len(recalled) != want || want > 0 && recalled[key].Job.UID != a.Job.UID {
+			t.Errorf("%v: %d answers stand, want %d: %v", err, len(recalled), want, recalled)
 		}
 	}
 	stands(1)
-	if err := p.Publish(t.Context(), key, over(a, *a.Snapshot.At)); err != nil {
+	if err := p.Publish(t.Context(), key, withdrawn(a, *a.Snapshot.At)); err != nil {
 		t.Fatal(err)
 	}
 	stands(0)
@@ -114,7 +114,7 @@ func TestAGangWithoutAJobHasAName(t *testing.T) {
 }
 
 // The API server selects, and gives them in pages.
-func TestStandingIsReadInPages(t *testing.T) {
+func TestPublishedAnswersAreReadInPages(t *testing.T) {
 	client := fake.NewClientset()
 	first := true
 	client.PrependReactor("list", "events", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -135,11 +135,11 @@ func TestStandingIsReadInPages(t *testing.T) {
 		first = false
 		return true, list, nil
 	})
-	if standing, err := publisher(client).Standing(t.Context()); err != nil || len(standing) != 1 || standing[key] == nil {
-		t.Errorf("%v, %v", standing, err)
+	if recalled, err := publisher(client).Published(t.Context()); err != nil || len(recalled) != 1 || recalled[key] == nil {
+		t.Errorf("%v, %v", recalled, err)
 	}
 	client.PrependReactor("list", "events", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("no") })
-	if _, err := publisher(client).Standing(t.Context()); err == nil {
+	if _, err := publisher(client).Published(t.Context()); err == nil {
 		t.Error("a list that failed is no error")
 	}
 }

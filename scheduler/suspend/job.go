@@ -62,7 +62,7 @@ func jobOf(owner *metav1.OwnerReference, namespace string) (j Job, ok bool) {
 	return j, j.field != nil
 }
 
-// leavesAlone tells controllers that create jobs and do not look at whether these
+// leavesAlone reports whether a controller creates jobs and does not reconcile whether these
 // are suspended: CronJobs, and Katib's Trials. Others, JobSets for one, resume
 // their jobs at once.
 func leavesAlone(owner *metav1.OwnerReference) bool {
@@ -92,10 +92,10 @@ func Resources() []schema.GroupVersionResource {
 	}
 }
 
-// Possible tells whether the job is of a kind that is known to give its pods back.
+// Possible reports whether the job is of a kind that is known to give its pods back.
 func (j Job) Possible() bool { return slices.Contains(Resources(), j.resource) }
 
-// Brittle tells whether the job fails if one of its pods is deleted.
+// Brittle reports whether the job fails if one of its pods is deleted.
 func (j Job) Brittle() bool { return j.resource.Group == operatorGroup }
 
 func (j Job) isSuspended(object *unstructured.Unstructured) bool {

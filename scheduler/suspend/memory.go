@@ -1,27 +1,34 @@
 package suspend
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 )
 
-// lookEvery is after how many calls of Resume a job is looked at that is not to
-// be resumed yet: somebody else may resume it meanwhile.
-const lookEvery = 5
+// readEvery is after how many calls of Resume a job is read that is not to be resumed
+// yet: another client may resume it meanwhile.
+const readEvery = 5
 
-// entry is what is remembered of a job that we suspended.
+// entry is one job that we suspended.
 type entry struct {
 	Job
 	since time.Time
 	parts map[types.UID]Job // the jobs through which it has pods, if not itself
-	looks int               // how often Resume passed it by
+	skips int               // how often Resume skipped it
 }
 
-// Suspended tells since when a job, or the whole of which it is a part, is
+// Suspended returns since when a job, or the whole of which it is a part, is
 // suspended by us; ok is false for one that is not.
 func (s *Suspender) Suspended(uid types.UID) (since time.Time, ok bool) {
 	e := s.entry(uid)
@@ -57,7 +64,7 @@ func (s *Suspender) add(whole, part Job) (fresh bool) {
 	return fresh
 }
 
-// forget drops what is remembered of a job, unless it was suspended anew.
+// forget drops the entry of a job, unless the job was suspended again.
 func (s *Suspender) forget(known *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,10 +92,81 @@ func (s *Suspender) jobs(e *entry) []Job {
 	return slices.AppendSeq([]Job{e.Job}, maps.Values(e.parts))
 }
 
-// passBy tells whether Resume may leave a job unread this time.
-func (s *Suspender) passBy(e *entry) bool {
+// skip reports whether Resume may leave a job unread this time.
+func (s *Suspender) skip(e *entry) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e.looks++
-	return e.looks%lookEvery != 0
+	e.skips++
+	return e.skips%readEvery != 0
+}
+
+const (
+	// recallRefused is after how long a kind of job is looked at again that may not be.
+	recallRefused = 5 * time.Minute
+	// recallUnanswered is how long after a suspension whose answer was lost the
+	// jobs of its kind are looked at.
+	recallUnanswered = 5 * time.Second
+)
+
+// Recall finds the jobs that an earlier scheduler suspended, or we without
+// knowing. It looks at each kind once; after an error it is to be called again,
+// and looks at what it has not seen. What it may not see it says, and tries again
+// after a while: those who may suspend need not have the right to list. It must
+// not be called by two at once.
+func (s *Suspender) Recall(ctx context.Context) error {
+	var failed []error
+	for _, resource := range Resources() {
+		first, due := s.recallDue(resource)
+		if !due {
+			continue
+		}
+		list, err := s.Dynamic.Resource(resource).List(ctx, metav1.ListOptions{LabelSelector: Label + "=" + Value})
+		switch {
+		case apierrors.IsForbidden(err):
+			s.recallAt(resource, s.Clock.Now().Add(recallRefused))
+			if first {
+				klog.FromContext(ctx).Info("Cannot tell which jobs an earlier scheduler suspended; they stay suspended", "resource", resource.GroupResource().String(), "err", err,
+					"hint", "the rights are in install/scheduler-policy-rbac.yaml; it is tried again every "+recallRefused.String())
+			}
+			continue
+		case err != nil && !apierrors.IsNotFound(err):
+			failed = append(failed, fmt.Errorf("list %s that an earlier scheduler suspended: %w", resource.GroupResource(), err))
+			continue
+		}
+		s.recallAt(resource, time.Time{})
+		if err != nil {
+			continue // nobody serves it
+		}
+		for _, object := range list.Items {
+			j := Job{
+				resource: resource, Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
+				UID: object.GetUID(), field: fieldOf(resource.Group),
+			}
+			s.add(j, j)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// recallDue reports whether a kind is to be looked at, and whether for the first time.
+func (s *Suspender) recallDue(resource schema.GroupVersionResource) (first, due bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, seen := s.recalled[resource]
+	return !seen, !seen || !at.IsZero() && !s.Clock.Now().Before(at)
+}
+
+func (s *Suspender) recallAt(resource schema.GroupVersionResource, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.recalled == nil {
+		s.recalled = map[schema.GroupVersionResource]time.Time{}
+	}
+	s.recalled[resource] = at
+}
+
+// recallSoon has a kind looked at again, of which a job may be suspended without
+// our knowing.
+func (s *Suspender) recallSoon(resource schema.GroupVersionResource) {
+	s.recallAt(resource, s.Clock.Now().Add(recallUnanswered))
 }

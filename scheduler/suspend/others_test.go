@@ -42,7 +42,7 @@ func (b *bench) edit(t *testing.T, suspended bool, labels map[string]string) {
 
 func (b *bench) resume(t *testing.T) {
 	t.Helper()
-	for range lookEvery {
+	for range readEvery {
 		if err := b.Resume(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,14 +33,14 @@ type Refusal struct {
 // Error implements error.
 func (r *Refusal) Error() string { return r.why }
 
-// Singly tells that a job cannot be suspended, and that its pods can be deleted
-// one by one: its controller creates them again, and it does not fail for that.
+// Singly reports whether a job cannot be suspended, but its pods can be deleted one by
+// one: its controller creates them again, and it does not fail for that.
 func Singly(err error) bool {
 	var refused *Refusal
 	return errors.As(err, &refused) && refused.singly
 }
 
-// Order is why and until when a job is suspended.
+// Order describes why and until when a job is suspended.
 type Order struct {
 	// Reason is that of the event on the job.
 	Reason string
@@ -57,11 +58,11 @@ type Suspender struct {
 	Dynamic  dynamic.Interface
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
-	// Owned tells whether pods exist because of which a job cannot be resumed yet.
+	// Owned reports whether pods exist because of which a job cannot be resumed yet.
 	Owned func(Job) bool
-	// Synced tells whether every pod is known.
+	// Synced reports whether every pod is known.
 	Synced func() bool
-	// Keep tells whether a job stays suspended though its pods are gone. It may be
+	// Keep reports whether a job stays suspended though its pods are gone. It may be
 	// nil, and is set before anybody suspends.
 	Keep func(job types.UID) bool
 
@@ -71,15 +72,15 @@ type Suspender struct {
 	recalled map[schema.GroupVersionResource]time.Time
 }
 
-// Check tells whether a job can be suspended, without doing it: nil, a
+// Check reports whether a job can be suspended, without doing it: nil, a
 // [Refusal], or what the API server said.
 func (s *Suspender) Check(ctx context.Context, j Job) error {
 	_, _, err := s.try(ctx, j, Order{}, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
 }
 
-// Suspend has the controller of a job delete its pods. A job that somebody else
-// has suspended is left as it is. One that is part of another is suspended with
+// Suspend has the controller of a job delete its pods. A job that is suspended
+// already is left as it is. One that is part of another is suspended with
 // that one.
 func (s *Suspender) Suspend(ctx context.Context, j Job, o Order) error {
 	whole, ours, err := s.try(ctx, j, o, metav1.PatchOptions{})
@@ -99,8 +100,8 @@ func (s *Suspender) Suspend(ctx context.Context, j Job, o Order) error {
 
 // try suspends a job, or the whole of which it is a part, and returns which. ours
 // says that it is suspended by us, be it now or earlier: the answer may have been
-// lost. Otherwise its pods are on their way out without us. What is remembered of
-// the job is not asked, because others may have resumed it.
+// lost. Otherwise its pods are on their way out without us. The memory is not
+// consulted, because the job may have been resumed by another client.
 func (s *Suspender) try(ctx context.Context, j Job, o Order, options metav1.PatchOptions) (whole Job, ours bool, err error) {
 	if !j.Possible() {
 		return j, false, &Refusal{why: fmt.Sprintf("%s is of a kind that is not known to give its pods back", j)}
@@ -127,7 +128,7 @@ func (s *Suspender) try(ctx context.Context, j Job, o Order, options metav1.Patc
 	case owner != nil && !leavesAlone(owner):
 		return j, false, &Refusal{why: fmt.Sprintf("%s belongs to %s %s, which may resume it at any time", j, owner.Kind, owner.Name), singly: !j.Brittle()}
 	}
-	mark := marks{label: Value, version: object.GetResourceVersion()}
+	mark := markers{label: Value, version: object.GetResourceVersion()}
 	if o.Annotate {
 		mark.annotate, mark.because = true, o.Why
 	}
@@ -136,7 +137,7 @@ func (s *Suspender) try(ctx context.Context, j Job, o Order, options metav1.Patc
 	}
 	if !j.isSuspended(object) {
 		if len(options.DryRun) == 0 {
-			if _, err := s.patch(ctx, j, true, marks{annotate: o.Annotate}, options); err != nil {
+			if _, err := s.patch(ctx, j, true, markers{annotate: o.Annotate}, options); err != nil {
 				return j, false, fmt.Errorf("unmark %s: %w", j, err)
 			}
 		}
@@ -145,7 +146,7 @@ func (s *Suspender) try(ctx context.Context, j Job, o Order, options metav1.Patc
 	return j, true, nil
 }
 
-// unanswered tells whether a write may have been done though it failed.
+// unanswered reports whether a write may have been done though it failed.
 func unanswered(err error) bool {
 	var refused *Refusal
 	return err != nil && !errors.As(err, &refused) && !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err)
@@ -155,8 +156,8 @@ func (s *Suspender) get(ctx context.Context, j Job) (*unstructured.Unstructured,
 	return s.Dynamic.Resource(j.resource).Namespace(j.Namespace).Get(ctx, j.Name, metav1.GetOptions{})
 }
 
-// marks are what tells who suspended a job; nil takes one away.
-type marks struct {
+// markers are the label and annotation of a job that we suspended; nil removes one.
+type markers struct {
 	label    any
 	annotate bool
 	because  any
@@ -164,8 +165,8 @@ type marks struct {
 	version string
 }
 
-// patch suspends a job or ends that, and marks it.
-func (s *Suspender) patch(ctx context.Context, j Job, suspend bool, m marks, options metav1.PatchOptions) (*unstructured.Unstructured, error) {
+// patch suspends or resumes a job, and sets its markers.
+func (s *Suspender) patch(ctx context.Context, j Job, suspend bool, m markers, options metav1.PatchOptions) (*unstructured.Unstructured, error) {
 	metadata := map[string]any{"uid": j.UID, "labels": map[string]any{Label: m.label}}
 	if m.version != "" {
 		metadata["resourceVersion"] = m.version
@@ -182,4 +183,51 @@ func (s *Suspender) patch(ctx context.Context, j Job, suspend bool, m marks, opt
 		return nil, err
 	}
 	return s.Dynamic.Resource(j.resource).Namespace(j.Namespace).Patch(ctx, j.Name, types.MergePatchType, data, options)
+}
+
+// Resume lets the jobs create their pods again that have none left. Earlier they
+// must not: the operator would take the old pods for new ones that failed. A job
+// that another client resumed, or suspended again, is not ours any more.
+func (s *Suspender) Resume(ctx context.Context) error {
+	var failed []error
+	for _, e := range s.entries() {
+		if !s.Synced() {
+			continue
+		}
+		waits := slices.ContainsFunc(s.jobs(e), func(j Job) bool { return s.Owned(j) || s.Keep != nil && s.Keep(j.UID) })
+		if waits && s.skip(e) {
+			continue
+		}
+		if err := s.resume(ctx, e, waits); err != nil {
+			failed = append(failed, fmt.Errorf("resume %s: %w", e.Job, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// resume lets one job create its pods again, unless it has to wait.
+func (s *Suspender) resume(ctx context.Context, e *entry, waits bool) error {
+	object, err := s.get(ctx, e.Job)
+	if apierrors.IsNotFound(err) || err == nil && (object.GetUID() != e.UID || object.GetLabels()[Label] != Value) {
+		s.forget(e)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	suspended := e.isSuspended(object)
+	if suspended && waits {
+		return nil
+	}
+	// The label must not outlast the suspension: with it, one by a user would be
+	// taken for ours.
+	_, annotated := object.GetAnnotations()[BecauseAnnotation]
+	if _, err := s.patch(ctx, e.Job, false, markers{annotate: annotated, version: object.GetResourceVersion()}, metav1.PatchOptions{}); err != nil {
+		return err
+	}
+	s.forget(e)
+	if suspended {
+		s.Recorder.Eventf(e.reference(), nil, corev1.EventTypeNormal, ReasonResumed, "Scheduling", "its pods are gone: resumed, to be scheduled as a whole")
+	}
+	return nil
 }

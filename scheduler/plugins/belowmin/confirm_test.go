@@ -13,23 +13,23 @@ import (
 
 // The watch is late: the API server knows that no member waits any more.
 func TestPlacesAreNotTakenOnHearsay(t *testing.T) {
-	for name, change := range map[string]func(*testing.T, *world){
-		"it is bound by now": func(t *testing.T, w *world) {
+	for name, change := range map[string]func(*testing.T, *fixture){
+		"it is bound by now": func(t *testing.T, w *fixture) {
 			bound := w.pods[2].DeepCopy()
 			bound.Spec.NodeName = "n1"
 			if _, err := w.client.CoreV1().Pods("ns").Update(t.Context(), bound, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		},
-		"it is gone": func(t *testing.T, w *world) {
+		"it is gone": func(t *testing.T, w *fixture) {
 			if err := w.client.CoreV1().Pods("ns").Delete(t.Context(), "a-2", metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		},
-		"it is another one": func(_ *testing.T, w *world) { w.pods[2] = w.pods[2].DeepCopy(); w.pods[2].UID = "older" },
+		"it is another one": func(_ *testing.T, w *fixture) { w.pods[2] = w.pods[2].DeepCopy(); w.pods[2].UID = "older" },
 	} {
 		for _, args := range []string{short, `{"grace":"10s","startGrace":"10s","belowMin":"evict"}`} {
-			w := newWorld(t, args)
+			w := newFixture(t, args)
 			w.pod("a-0", 0, 1)
 			w.pod("a-1", 0, 1)
 			w.pod("a-2", 0, -1)
@@ -37,7 +37,7 @@ func TestPlacesAreNotTakenOnHearsay(t *testing.T) {
 			w.did()
 			w.after(0)
 			w.after(10 * time.Second)
-			if did, said := w.did(), w.said(); len(did) > 0 || len(said) > 0 || w.isLeaving(member("a-2")) {
+			if did, said := w.did(), w.said(); len(did) > 0 || len(said) > 0 || w.isEvicting(groupA) {
 				t.Errorf("%s: did %q, said %q", name, did, said)
 			}
 		}
@@ -46,7 +46,7 @@ func TestPlacesAreNotTakenOnHearsay(t *testing.T) {
 
 // Nothing is begun while the API server is away; when it is back, it is done.
 func TestPlacesAreTakenWhenTheServerIsBack(t *testing.T) {
-	w := newWorld(t, short)
+	w := newFixture(t, short)
 	w.pod("a-0", 0, 1)
 	w.pod("a-1", 0, 1)
 	w.pod("a-2", 0, -1)
@@ -60,7 +60,7 @@ func TestPlacesAreTakenWhenTheServerIsBack(t *testing.T) {
 		t.Error("it does not say that the server is away")
 	}
 	w.wantDid()
-	if w.isLeaving(member("a-2")) {
+	if w.isEvicting(groupA) {
 		t.Error("members are kept out though nothing was begun")
 	}
 	away = false
@@ -75,7 +75,7 @@ func TestWhyAMemberIsNotBoundIsSaid(t *testing.T) {
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message}}
 		}
 	}
-	w := newWorld(t, short)
+	w := newFixture(t, short)
 	w.pod("a-0", 0, 1)
 	w.pod("a-1", 0, -1, says(corev1.PodReasonUnschedulable, "other members come first"))
 	w.pod("a-2", 0, -1, says(corev1.PodReasonSchedulerError, "the server says no"))

@@ -1,11 +1,11 @@
-// Package belowmin deals with gangs of which too few members have places, for too
-// long: members that wait for others that do not come hold their places for
-// nothing.
+// Package belowmin handles gangs of which fewer members have nodes than the gang
+// requires, for too long: members that wait for others that do not come hold their
+// nodes for nothing.
 //
-// There are two such cases. A gang that ran and lost members is treated as it
-// chose ([Choice]). One that was never whole, because a member that was decided
-// on could not be bound, is no gang at all; what there is of it is taken back,
-// unless the gang is to be ignored.
+// There are two such cases. A gang that ran and lost members is treated by its
+// policy ([Policy]). One that was never whole, because a member that had a node
+// could not be bound, is no gang at all; what there is of it is rolled back, unless
+// its policy is to be ignored.
 package belowmin
 
 import (
@@ -18,10 +18,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -32,15 +32,15 @@ import (
 )
 
 const (
-	// settle is how long changes of a gang are gathered before they are looked at.
-	settle = 200 * time.Millisecond
-	// longest bounds the grace of a gang that was taken back again and again.
-	longest = time.Hour
-	// recently is how old the first binding of a gang that was never whole may be
+	// debounce is how long changes of a gang are gathered before it is reconciled.
+	debounce = 200 * time.Millisecond
+	// maxGrace bounds the grace of a gang that was evicted again and again.
+	maxGrace = time.Hour
+	// recentGraces is how old the first binding of a gang that was never whole may be
 	// when it is first seen below its minimum, in multiples of its grace.
-	recently = 10
-	// look is how often a job that was suspended is looked at.
-	look = time.Second
+	recentGraces = 10
+	// pollInterval is how often a job that was suspended is read.
+	pollInterval = time.Second
 )
 
 // Reasons of the events on gangs and jobs.
@@ -49,17 +49,25 @@ const (
 	ReasonRolledBack = "GangRolledBack"      // it was never whole
 	ReasonEvicted    = "GangEvicted"         // it was whole once
 	ReasonResumed    = suspend.ReasonResumed // its job may create pods again
-	ReasonFailed     = "GangPolicyFailed"    // its places cannot be taken
+	ReasonFailed     = "GangPolicyFailed"    // its members cannot be evicted
 )
 
-// Gangs is what is known of gangs; *gangcache.Cache is it.
+// Actions on a gang below its minimum: the values of the label action.
+const (
+	actionRolledBack = "rolled-back"
+	actionEvicted    = "evicted"
+	actionHeld       = "held"
+	actionRefused    = "refused"
+)
+
+// Gangs is the cache of gangs; *gangcache.Cache implements it.
 type Gangs interface {
 	// Pods lists the pods of a gang, those that have ended included.
 	Pods(key gang.Key) []*corev1.Pod
-	// Completed is how many members of it need no place any more.
+	// Completed returns the number of its members that have succeeded.
 	Completed(key gang.Key) int32
-	// Required returns how many members must have a place now; ok is false for a gang
-	// that is not declared.
+	// Required returns the number of members that must have a node now; ok is false
+	// for a gang that is not declared.
 	Required(key gang.Key) (count, priority int32, ok bool)
 }
 
@@ -69,58 +77,61 @@ type Objects interface {
 	Get(key gang.Key) (object gangcache.Object, u *unstructured.Unstructured, ok bool)
 }
 
-// Controller watches over gangs below their minimum.
-type Controller struct {
+// Config is what a controller needs.
+type Config struct {
 	Client  kubernetes.Interface
-	Dynamic dynamic.Interface
 	Gangs   Gangs
 	Objects Objects
-	// Owned tells whether pods exist because of which a job cannot be resumed yet.
-	Owned func(suspend.Job) bool
-	// Synced tells whether every pod and object is known.
+	// Jobs suspends and resumes jobs.
+	Jobs *suspend.Suspender
+	// Synced reports whether every pod and object is known.
 	Synced   func() bool
 	Recorder events.EventRecorder
 	Clock    clock.WithTicker
-	// Freed is called when a gang holds nothing any more and may be tried as a
-	// whole; it may be nil.
+	// Freed is called when no member of a gang has a node any more and the gang may be
+	// tried as a whole; it may be nil.
 	Freed func(group types.NamespacedName)
-	// Keep reports whether a job stays suspended though its pods are gone; it may be
-	// nil.
-	Keep func(job types.UID) bool
-	// Jobs suspends and resumes jobs. Complete makes it; others may use it, too.
-	Jobs *suspend.Suspender
+}
 
-	queue workqueue.TypedRateLimitingInterface[gang.Key]
-	count counters
+// Controller applies the policy to gangs below their minimum.
+type Controller struct {
+	Config
+
+	queue   workqueue.TypedRateLimitingInterface[gang.Key]
+	actions *metrics.CounterVec
 
 	mu       sync.Mutex
 	profiles map[string]Args
-	leaving  map[types.NamespacedName]bool // gangs whose places are being taken
-	ways     map[types.NamespacedName]*way
+	evicting map[types.NamespacedName]bool // gangs that are being evicted
+	inFlight map[types.NamespacedName]*inFlight
 
-	// Touched by the one worker only.
+	// The one worker's.
 	gangs map[gang.Key]*state
 }
 
-// Complete readies the controller. It must be called before any other method.
-func (c *Controller) Complete() *Controller {
-	c.queue = engine.NewRetryQueue[gang.Key]()
-	c.count = newCounters()
-	c.profiles, c.leaving, c.ways = map[string]Args{}, map[types.NamespacedName]bool{}, map[types.NamespacedName]*way{}
-	c.gangs = map[gang.Key]*state{}
-	c.Jobs = &suspend.Suspender{
-		Dynamic: c.Dynamic, Recorder: c.Recorder, Clock: c.Clock, Owned: c.Owned, Synced: c.Synced, Keep: c.Keep,
+// New returns a controller, which does nothing before [Controller.Run].
+func New(config Config) *Controller {
+	return &Controller{
+		Config: config, queue: engine.NewRetryQueue[gang.Key](),
+		actions: metrics.NewCounterVec(&metrics.CounterOpts{
+			Subsystem: "gangctl_scheduler", Name: "below_min_actions_total", StabilityLevel: metrics.ALPHA,
+			Help: "Gangs that stayed below their minimum, by what was done: rolled-back (never whole), evicted, held, or refused (could not be evicted).",
+		}, []string{"action"}),
+		profiles: map[string]Args{}, evicting: map[types.NamespacedName]bool{}, inFlight: map[types.NamespacedName]*inFlight{},
+		gangs: map[gang.Key]*state{},
 	}
-	return c
 }
 
-// Touch says that something about a gang may have changed.
-func (c *Controller) Touch(key gang.Key) { c.queue.AddAfter(key, settle) }
+// Register adds the controller's metrics to a registry.
+func (c *Controller) Register(register func(...metrics.Registerable)) { register(c.actions) }
+
+// Touch enqueues a gang that may have changed.
+func (c *Controller) Touch(key gang.Key) { c.queue.AddAfter(key, debounce) }
 
 // Run works until ctx ends. Only the replica that schedules may run it.
 func (c *Controller) Run(ctx context.Context) {
 	if err := c.Jobs.Recall(ctx); err != nil && ctx.Err() == nil {
-		klog.FromContext(ctx).Error(err, "Cannot tell which jobs to resume; retrying")
+		klog.FromContext(ctx).Error(err, "Cannot determine which jobs to resume; retrying")
 		c.queue.AddRateLimited(gang.Key{})
 	}
 	var work sync.WaitGroup
@@ -129,7 +140,7 @@ func (c *Controller) Run(ctx context.Context) {
 		<-ctx.Done()
 		c.queue.ShutDown()
 	})
-	work.Go(func() { c.tick(ctx) })
+	work.Go(func() { c.pollJobs(ctx) })
 	for {
 		key, shutdown := c.queue.Get()
 		if shutdown {
@@ -146,10 +157,10 @@ func (c *Controller) Run(ctx context.Context) {
 	}
 }
 
-// tick has suspended jobs looked at. No event may tell that the last pod of a
-// job is gone, if a scheduler before this one suspended it.
-func (c *Controller) tick(ctx context.Context) {
-	ticker := c.Clock.NewTicker(look)
+// pollJobs enqueues the suspended jobs, as the zero key. There may be no event when
+// the last pod of a job is gone, if a former scheduler suspended the job.
+func (c *Controller) pollJobs(ctx context.Context) {
+	ticker := c.Clock.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -166,148 +177,161 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 		return errors.Join(c.Jobs.Recall(ctx), c.Jobs.Resume(ctx))
 	}
 	if !c.Synced() {
-		c.queue.AddAfter(key, look)
+		c.queue.AddAfter(key, pollInterval)
 		return nil
 	}
 	pods := c.Gangs.Pods(key)
-	need, _, declared := c.Gangs.Required(key)
+	required, _, declared := c.Gangs.Required(key)
 	s := c.gangs[key]
 	if s == nil {
 		s = &state{}
 		c.gangs[key] = s
 	}
-	t := count(pods, need)
+	m := membersOf(pods, required)
 	s.adopt(pods)
 	switch {
-	case len(t.placed) == 0:
+	case len(m.placed) == 0:
 		c.free(key, s)
 		if len(pods) == 0 {
-			c.remember(key, s)
+			c.retain(key, s)
 		}
 		return nil
-	case s.taking: // whatever it is now: half of its places are gone
-	case !declared || len(t.placed) >= t.need:
-		*s = state{whole: uids(t.placed)}
-		c.forget(groupOf(key))
+	case s.evicting: // to the end, whatever its state is now: half of its members are gone
+	case !declared || len(m.placed) >= m.required:
+		*s = state{whole: uids(m.placed)}
+		c.dropInFlight(groupOf(key))
 		return nil
 	case c.Gangs.Completed(key) > 0:
-		// It is on its way out. Whoever has not completed may still work.
+		// It is about to end. Members that have not completed may still work.
 		s.below = time.Time{}
-		c.forget(groupOf(key))
+		c.dropInFlight(groupOf(key))
 		return nil
 	}
-	return c.belowMin(ctx, key, s, t, pods)
+	return c.reconcileBelowMin(ctx, key, s, m, pods)
 }
 
-// belowMin waits for the grace to pass, and then does what is to be done. While
-// members are on their way nothing is, and the time does not count: it says
-// nothing about the gang if an API server takes long.
-func (c *Controller) belowMin(ctx context.Context, key gang.Key, s *state, t tally, pods []*corev1.Pod) error {
+// reconcileBelowMin applies the policy when the grace has passed. While members are in
+// flight nothing is done, and the time does not count: it proves nothing about the
+// gang if the API server is slow.
+func (c *Controller) reconcileBelowMin(ctx context.Context, key gang.Key, s *state, m members, pods []*corev1.Pod) error {
 	a, ok := c.args(pods)
 	if !ok {
 		return nil // the plugin is disabled
 	}
 	now := c.Clock.Now()
-	spent, onTheWay := c.onTheWay(groupOf(key))
+	spent, flying := c.inFlightTime(groupOf(key))
 	if s.below.IsZero() {
 		s.below, s.first, s.spent = now, now, spent
 	}
-	never := s.neverWhole(t, pods, onTheWay, recently*a.StartGrace.Duration)
+	never := s.neverWhole(m, pods, flying, recentGraces*a.StartGrace.Duration)
 	grace := a.Grace.Duration
 	if never {
 		grace = a.StartGrace.Duration
 	}
-	grace = min(grace<<min(s.taken, 10), max(longest, grace))
-	if !s.taking {
-		if onTheWay {
-			return nil // with the last one that arrives it is looked at again
+	grace = min(grace<<min(s.evictions, 10), max(maxGrace, grace))
+	if !s.evicting {
+		if flying {
+			return nil // it is reconciled again when the last one is not in flight any more
 		}
 		if left := grace - (now.Sub(s.below) - (spent - s.spent)); left > 0 {
 			c.queue.AddAfter(key, left)
 			return nil
 		}
 	}
-	choice, doubt := c.Of(key)
-	if doubt != "" {
-		c.tell(key, s, pods, ReasonFailed, fmt.Sprintf("annotation %s: %q is none of %s, %s and %s; taking it for %s", Annotation, doubt, Hold, Evict, Ignore, choice))
+	policy, invalid := c.PolicyOf(key)
+	if invalid != "" {
+		c.report(key, s, pods, ReasonFailed, fmt.Sprintf("annotation %s: %q is none of %s, %s and %s; taking it for %s", Annotation, invalid, Hold, Evict, Ignore, policy))
 	}
-	if !s.taking && choice != Ignore && (never || choice == Evict) {
-		if sure, err := c.confirmed(ctx, t); err != nil {
+	if !s.evicting && policy != Ignore && (never || policy == Evict) {
+		if sure, err := c.confirmed(ctx, m); err != nil {
 			return err
 		} else if !sure {
-			c.queue.AddAfter(key, look)
+			c.queue.AddAfter(key, pollInterval)
 			return nil
 		}
-		if _, onTheWay = c.onTheWay(groupOf(key)); onTheWay {
-			return nil // one has set out meanwhile
+		if _, flying = c.inFlightTime(groupOf(key)); flying {
+			return nil // one was assigned a node meanwhile
 		}
 	}
-	state := fmt.Sprintf("%d of %d members that the gang needs have places", len(t.placed), t.need)
+	state := fmt.Sprintf("%d of %d members that the gang needs have places", len(m.placed), m.required)
 	switch {
-	case s.taking:
-		return c.take(ctx, key, s, t)
-	case choice == Ignore:
+	case s.evicting:
+		return c.evictAll(ctx, key, s, m)
+	case policy == Ignore:
 		return nil
 	case never:
-		c.begin(key, s, t.placed, actionRolledBack)
-		c.tell(key, s, pods, ReasonRolledBack,
-			fmt.Sprintf("%s, and it was never whole: for %s, %s. All give their places back, and the gang waits as a whole", state, grace, t.unbound()))
-		return c.take(ctx, key, s, t)
-	case choice == Evict:
-		c.begin(key, s, t.placed, actionEvicted)
-		c.tell(key, s, pods, ReasonEvicted,
+		c.begin(key, s, m.placed, actionRolledBack)
+		c.report(key, s, pods, ReasonRolledBack,
+			fmt.Sprintf("%s, and it was never whole: for %s, %s. All give their places back, and the gang waits as a whole", state, grace, m.unbound()))
+		return c.evictAll(ctx, key, s, m)
+	case policy == Evict:
+		c.begin(key, s, m.placed, actionEvicted)
+		c.report(key, s, pods, ReasonEvicted,
 			fmt.Sprintf("%s, for %s. By policy %s all give their places back, and the gang waits as a whole", state, grace, Evict))
-		return c.take(ctx, key, s, t)
+		return c.evictAll(ctx, key, s, m)
 	}
-	if doubt == "" && c.tell(key, s, pods, ReasonBelowMin,
+	if invalid == "" && c.report(key, s, pods, ReasonBelowMin,
 		fmt.Sprintf("%s, for %s. By policy %s they keep them; annotation %s: %s would give them back", state, grace, Hold, Annotation, Evict)) {
-		c.count.actions.WithLabelValues(actionHeld).Inc()
+		c.actions.WithLabelValues(actionHeld).Inc()
 	}
 	return nil
 }
 
-// begin keeps new members from joining those that are to leave.
+// begin starts an eviction: from now on no member joins those that are to leave.
 func (c *Controller) begin(key gang.Key, s *state, placed []*corev1.Pod, action string) {
-	s.taking, s.begun, s.rolls = true, false, action == actionRolledBack
-	s.taken++
+	s.evicting, s.begun, s.rollback = true, false, action == actionRolledBack
+	s.evictions++
 	s.owners = owners(placed)
-	c.count.actions.WithLabelValues(action).Inc()
+	c.actions.WithLabelValues(action).Inc()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.leaving[groupOf(key)] = true
+	c.evicting[groupOf(key)] = true
 }
 
-// free notes that nobody of a gang has a place.
+// free records that no member of a gang has a node.
 func (c *Controller) free(key gang.Key, s *state) {
 	group := groupOf(key)
 	c.mu.Lock()
-	was := c.leaving[group]
-	delete(c.leaving, group)
+	was := c.evicting[group]
+	delete(c.evicting, group)
 	c.mu.Unlock()
-	c.forget(group)
-	*s = state{taken: s.taken, owners: s.owners, gone: s.gone}
+	c.dropInFlight(group)
+	*s = state{evictions: s.evictions, owners: s.owners, gone: s.gone}
 	if was && c.Freed != nil {
 		c.Freed(group)
 	}
 }
 
-func groupOf(key gang.Key) types.NamespacedName {
-	return types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()}
+// retain keeps the number of evictions of a gang that has no pods now: those of a job
+// that is suspended are deleted before it is resumed.
+func (c *Controller) retain(key gang.Key, s *state) {
+	now := c.Clock.Now()
+	if s.gone.IsZero() {
+		s.gone = now
+	}
+	left := maxGrace - now.Sub(s.gone)
+	if s.evictions == 0 || left <= 0 {
+		delete(c.gangs, key)
+		return
+	}
+	c.queue.AddAfter(key, left)
 }
 
-// tell writes an event on the object of a gang, or where it has none on its
-// first pod, unless it says what was said already.
-func (c *Controller) tell(key gang.Key, s *state, pods []*corev1.Pod, reason, text string) bool {
-	if s.told == reason+text {
+// report writes an event on the object of a gang, or where it has none on its first
+// pod, unless it equals the last one. It returns whether it did.
+func (c *Controller) report(key gang.Key, s *state, pods []*corev1.Pod, reason, text string) bool {
+	if s.lastReported == reason+text {
 		return false
 	}
-	s.told = reason + text
+	s.lastReported = reason + text
 	if object, _, ok := c.Objects.Get(key); ok {
-		c.Recorder.Eventf(&corev1.ObjectReference{
-			APIVersion: object.Kind.GroupVersion().String(), Kind: object.Kind.Kind, Namespace: key.Namespace, Name: object.Key.Name, UID: object.UID,
-		}, nil, corev1.EventTypeWarning, reason, "Scheduling", "%s", text)
+		c.Recorder.Eventf(object.Reference(key), nil, corev1.EventTypeWarning, reason, "Scheduling", "%s", text)
 	} else if len(pods) > 0 {
 		c.Recorder.Eventf(pods[0], nil, corev1.EventTypeWarning, reason, "Scheduling", "%s", text)
 	}
 	return true
+}
+
+func groupOf(key gang.Key) types.NamespacedName {
+	return types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/plugins/planner"
 	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
+	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
 // places and policy as the scheduler wires them: the engine's cluster tells what
@@ -76,10 +77,11 @@ func startOutage(t *testing.T, args string, bound int) *outage {
 		if err := places.Follow(c.Pods, cache.NewSharedIndexInformer(&cache.ListWatch{}, &corev1.Pod{}, 0, nil)); err != nil {
 			t.Fatal(err)
 		}
-		o.Controller = (&Controller{
-			Client: c.Client, Dynamic: jobsClient(), Gangs: k, Objects: k,
-			Recorder: events.NewFakeRecorder(100), Clock: clock.RealClock{}, Synced: func() bool { return true },
-		}).Complete()
+		recorder, synced := events.NewFakeRecorder(100), func() bool { return true }
+		o.Controller = New(Config{
+			Client: c.Client, Gangs: k, Objects: k, Recorder: recorder, Clock: clock.RealClock{}, Synced: synced,
+			Jobs: &suspend.Suspender{Dynamic: jobsClient(), Recorder: recorder, Clock: clock.RealClock{}, Synced: synced},
+		})
 		touch := func(any) { o.Touch(keyA) }
 		if _, err := c.Pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: touch, UpdateFunc: func(any, any) { o.Touch(keyA) }, DeleteFunc: touch,
@@ -111,7 +113,7 @@ func startOutage(t *testing.T, args string, bound int) *outage {
 		})},
 		enginetest.Plugin{Name: claims.Name, New: ledger.New},
 		enginetest.Plugin{Name: Name, Args: args, New: func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-			return o.New(ctx, args, handle)
+			return o.NewPlugin(ctx, args, handle)
 		}})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

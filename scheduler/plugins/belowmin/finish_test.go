@@ -27,7 +27,7 @@ func isReady(pod *corev1.Pod) {
 // about that one alone.
 func TestABudgetForSomeOfTheMembers(t *testing.T) {
 	for allowed, want := range map[int32]string{1: "its places cannot be taken: PodDisruptionBudget ns/b allows 1 of 2 evictions", 2: ""} {
-		w := newWorld(t, evicting)
+		w := newFixture(t, evicting)
 		if err := w.client.Tracker().Add(&policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b"},
 			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}},
@@ -45,7 +45,7 @@ func TestABudgetForSomeOfTheMembers(t *testing.T) {
 		}
 		w.wantDid()
 		w.wantSaid("GangEvicted", want)
-		if w.isLeaving(member("a-2")) {
+		if w.isEvicting(groupA) {
 			t.Error("nobody may join a gang that stays")
 		}
 	}
@@ -53,7 +53,7 @@ func TestABudgetForSomeOfTheMembers(t *testing.T) {
 
 // What is refused after some were taken is tried until it is done.
 func TestWhatHasBegunIsFinished(t *testing.T) {
-	w := newWorld(t, evicting)
+	w := newFixture(t, evicting)
 	refusing, asked := true, 0
 	w.client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		eviction := action.(clienttesting.CreateAction).GetObject().(*policyv1.Eviction)
@@ -76,7 +76,7 @@ func TestWhatHasBegunIsFinished(t *testing.T) {
 		leaving(w.pods[0])
 	}
 	w.wantSaid("GangEvicted", "some of its places are taken, and others cannot be yet") // once
-	if !w.isLeaving(member("a-2")) {
+	if !w.isEvicting(groupA) {
 		t.Error("a member may join those that leave")
 	}
 	refusing = false
@@ -87,7 +87,7 @@ func TestWhatHasBegunIsFinished(t *testing.T) {
 
 // Of several jobs a later one cannot be suspended. So the first is not, either.
 func TestAllJobsOfAGangAreAskedFirst(t *testing.T) {
-	w := newWorld(t, evicting, tfjob("first", nil), tfjob("second", map[string]string{suspend.KueueLabel: "q"}))
+	w := newFixture(t, evicting, tfjob("first", nil), tfjob("second", map[string]string{suspend.KueueLabel: "q"}))
 	w.pod("a-0", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "first"))
 	w.pod("a-1", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "second"))
 	w.after(0)
@@ -103,7 +103,7 @@ func TestAJobOfAJobSet(t *testing.T) {
 	job.SetAPIVersion("batch/v1")
 	job.SetKind("Job")
 	job.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "s", UID: "uid-s", Controller: &yes}})
-	w := newWorld(t, evicting, job, tfjob("llama", nil))
+	w := newFixture(t, evicting, job, tfjob("llama", nil))
 	w.pod("a-0", 0, 1, ownedBy("batch/v1", "Job", "j"))
 	w.pod("a-1", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "llama"))
 	w.after(0)
@@ -114,7 +114,7 @@ func TestAJobOfAJobSet(t *testing.T) {
 // However many members a job has, it is read as often.
 func TestAJobIsAskedOnce(t *testing.T) {
 	reads := func(members int) (n int) {
-		w := newWorld(t, evicting, tfjob("llama", nil))
+		w := newFixture(t, evicting, tfjob("llama", nil))
 		w.need = 100
 		for i := range members {
 			w.pod(fmt.Sprintf("a-%d", i), 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "llama"))

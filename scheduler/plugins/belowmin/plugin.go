@@ -3,9 +3,11 @@ package belowmin
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -15,9 +17,8 @@ import (
 // Name is the plugin's name in a configuration file.
 const Name = "GangPolicy"
 
-// Plugin takes the policy's arguments, keeps members from joining a gang whose
-// places are being taken, and follows those that were decided on until it is
-// known whether they are bound.
+// Plugin reads the policy's arguments, keeps members from joining a gang that is being
+// evicted, and tracks those that have a node until it is known whether they are bound.
 type Plugin struct{ controller *Controller }
 
 var (
@@ -28,8 +29,8 @@ var (
 	_ fwk.SignPlugin        = &Plugin{}
 )
 
-// New makes the plugin of one profile; it is a frameworkruntime.PluginFactory.
-func (c *Controller) New(_ context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+// NewPlugin returns the plugin of one profile; it is a frameworkruntime.PluginFactory.
+func (c *Controller) NewPlugin(_ context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 	a, err := decode(object)
 	if err != nil {
 		return nil, err
@@ -47,10 +48,11 @@ func (c *Controller) New(_ context.Context, object runtime.Object, handle fwk.Ha
 // Name implements framework.Plugin.
 func (p *Plugin) Name() string { return Name }
 
-// PreFilter implements framework.PreFilterPlugin.
+// PreFilter implements framework.PreFilterPlugin. It rejects members of a gang that
+// is being evicted: they wait for the gang as a whole.
 func (p *Plugin) PreFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	group, ok := engine.GroupOf(pod)
-	if !ok || !p.controller.isLeaving(pod) {
+	if !ok || !p.controller.isEvicting(group) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	name := group.String()
@@ -61,22 +63,21 @@ func (p *Plugin) PreFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod,
 		fmt.Sprintf("gang %s gives its places back, and waits as a whole when all of its members have", name))
 }
 
-// isLeaving tells whether the places of a pod's gang are being taken.
-func (c *Controller) isLeaving(pod *corev1.Pod) bool {
-	group, _ := engine.GroupOf(pod)
+// isEvicting reports whether a gang is being evicted.
+func (c *Controller) isEvicting(group types.NamespacedName) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.leaving[group]
+	return c.evicting[group]
 }
 
 // PreFilterExtensions implements framework.PreFilterPlugin.
 func (p *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 
-// Reserve implements framework.ReservePlugin. While a gang is tried it means
-// nothing: nobody sets out before all are decided on.
+// Reserve implements framework.ReservePlugin. In the pod group cycle it has no
+// meaning: no member is bound before all have a node.
 func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
 	if group, ok := engine.GroupOf(pod); ok && !state.IsPodGroupSchedulingCycle() {
-		p.controller.setOut(group, pod.UID)
+		p.controller.bindingStarted(group, pod.UID)
 	}
 	return nil
 }
@@ -85,18 +86,19 @@ func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Po
 // engine's client has made sure of it.
 func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) {
 	if group, ok := engine.GroupOf(pod); ok && !state.IsPodGroupSchedulingCycle() {
-		p.controller.arrive(group, pod.UID)
+		p.controller.bindingEnded(group, pod.UID)
 	}
 }
 
 // PostBind implements framework.PostBindPlugin: the member is bound.
 func (p *Plugin) PostBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
 	if group, ok := engine.GroupOf(pod); ok {
-		p.controller.arrive(group, pod.UID)
+		p.controller.bindingEnded(group, pod.UID)
 	}
 }
 
-// EventsToRegister implements framework.EnqueueExtensions.
+// EventsToRegister implements framework.EnqueueExtensions. A gang is evicted when its
+// last member is deleted.
 func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	return []fwk.ClusterEventWithHint{{Event: fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Delete}}}, nil
 }
@@ -105,4 +107,73 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 	group, _ := engine.GroupOf(pod)
 	return []fwk.SignFragment{{Key: Name, Value: group.String()}}, nil
+}
+
+// inFlight is the members of a gang that have a node and of which it is not known yet
+// whether they are bound: they wait for others, for a volume, or for the answer of an
+// API server that may not be reachable. As long as there is one, the number of members
+// that are bound cannot be determined.
+type inFlight struct {
+	members map[types.UID]bool
+	since   time.Time     // when the first of the members got its node
+	spent   time.Duration // for how long members were in flight before
+}
+
+// bindingStarted records that a member has a node and is to be bound.
+func (c *Controller) bindingStarted(group types.NamespacedName, uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := c.inFlight[group]
+	if f == nil {
+		f = &inFlight{members: map[types.UID]bool{}}
+		c.inFlight[group] = f
+	}
+	if len(f.members) == 0 {
+		f.since = c.Clock.Now()
+	}
+	f.members[uid] = true
+}
+
+// bindingEnded records that it is known whether a member is bound. After the last one the gang
+// is reconciled.
+func (c *Controller) bindingEnded(group types.NamespacedName, uid types.UID) {
+	c.mu.Lock()
+	f := c.inFlight[group]
+	if f == nil || !f.members[uid] {
+		c.mu.Unlock()
+		return
+	}
+	delete(f.members, uid)
+	last := len(f.members) == 0
+	if last {
+		f.spent += c.Clock.Now().Sub(f.since)
+	}
+	c.mu.Unlock()
+	if key, err := gang.ParseVirtualName(group.Namespace, group.Name); last && err == nil {
+		c.Touch(key)
+	}
+}
+
+// inFlightTime returns for how long members of a gang were in flight in all, and
+// whether any are now.
+func (c *Controller) inFlightTime(group types.NamespacedName) (spent time.Duration, now bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := c.inFlight[group]
+	if f == nil {
+		return 0, false
+	}
+	if now = len(f.members) > 0; now {
+		return f.spent + c.Clock.Now().Sub(f.since), now
+	}
+	return f.spent, now
+}
+
+// dropInFlight drops the record of a gang, unless members are in flight.
+func (c *Controller) dropInFlight(group types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f := c.inFlight[group]; f != nil && len(f.members) == 0 {
+		delete(c.inFlight, group)
+	}
 }

@@ -15,7 +15,7 @@ import (
 const short = `{"grace":"30s","startGrace":"10s"}`
 
 func TestAGangThatWasNeverWholeIsTakenBack(t *testing.T) {
-	w := newWorld(t, short)
+	w := newFixture(t, short)
 	w.pod("a-0", 0, 1)
 	w.pod("a-1", 0, 1)
 	w.pod("a-2", 0, -1)
@@ -25,12 +25,12 @@ func TestAGangThatWasNeverWholeIsTakenBack(t *testing.T) {
 	w.after(time.Second)
 	w.wantDid("patch pods/status a-0", "delete pods a-0", "patch pods/status a-1", "delete pods a-1")
 	w.wantSaid("GangRolledBack 2 of 3 members that the gang needs have places, and it was never whole: for 10s, pod a-2 could not be bound")
-	if !w.isLeaving(member("a-2")) {
+	if !w.isEvicting(groupA) {
 		t.Error("a member may join those that leave")
 	}
 	w.pods = w.pods[2:]
 	w.after(time.Second)
-	if w.isLeaving(member("a-2")) || w.freed != 1 {
+	if w.isEvicting(groupA) || w.freed != 1 {
 		t.Error("nobody may join though nobody is left")
 	}
 	// The next time it gets twice as long.
@@ -44,39 +44,34 @@ func TestAGangThatWasNeverWholeIsTakenBack(t *testing.T) {
 	w.wantDid("patch pods/status a-3", "delete pods a-3")
 }
 
-func member(name string) *corev1.Pod {
-	group := keyA.VirtualName()
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: corev1.PodSpec{SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: &group}}}
-}
-
-func TestTellingAGangThatWasNeverWhole(t *testing.T) {
+func TestNeverWhole(t *testing.T) {
 	for name, c := range map[string]struct {
-		set  func(*world)
+		set  func(*fixture)
 		want bool
 	}{
-		"one could not be bound":                {func(w *world) { w.pod("a-1", 0, 1); w.pod("a-2", 0, -1) }, true},
-		"one died, and has a replacement":       {func(w *world) { w.pod("a-1", 0, 1); w.pod("a-2", 9, -1) }, false},
-		"one died, and has none":                {func(w *world) { w.pod("a-1", 0, 1) }, false},
-		"one failed, another was never bound":   {func(w *world) { w.pod("a-1", 0, 1, phase(corev1.PodFailed)); w.pod("a-2", 0, -1) }, true},
-		"one leaves, another was never bound":   {func(w *world) { w.pod("a-1", 0, 1, leaving); w.pod("a-2", 0, -1) }, true},
-		"one was replaced, another never bound": {func(w *world) { w.pod("a-1", 9, -1); w.pod("a-2", 0, -1) }, true},
-		"its surplus waits, and one died": {func(w *world) {
+		"one could not be bound":                {func(w *fixture) { w.pod("a-1", 0, 1); w.pod("a-2", 0, -1) }, true},
+		"one died, and has a replacement":       {func(w *fixture) { w.pod("a-1", 0, 1); w.pod("a-2", 9, -1) }, false},
+		"one died, and has none":                {func(w *fixture) { w.pod("a-1", 0, 1) }, false},
+		"one failed, another was never bound":   {func(w *fixture) { w.pod("a-1", 0, 1, phase(corev1.PodFailed)); w.pod("a-2", 0, -1) }, true},
+		"one leaves, another was never bound":   {func(w *fixture) { w.pod("a-1", 0, 1, leaving); w.pod("a-2", 0, -1) }, true},
+		"one was replaced, another never bound": {func(w *fixture) { w.pod("a-1", 9, -1); w.pod("a-2", 0, -1) }, true},
+		"its surplus waits, and one died": {func(w *fixture) {
 			w.pod("a-1", 0, 1)
 			w.pod("a-2", 9, -1)
 			w.pod("a-3", 0, -1)
 		}, false},
 	} {
-		w := newWorld(t, short)
+		w := newFixture(t, short)
 		w.pod("a-0", 0, 2)
 		c.set(w)
-		if got := count(w.pods, 3).neverWhole(noon, time.Minute); got != c.want {
+		if got := membersOf(w.pods, 3).neverWhole(noon, time.Minute); got != c.want {
 			t.Errorf("%s: never whole is %v", name, got)
 		}
 	}
-	w := newWorld(t, short)
+	w := newFixture(t, short)
 	w.pod("a-0", 0, 2)
 	w.pod("a-1", 0, -1)
-	if count(w.pods, 3).neverWhole(noon.Add(time.Hour), time.Minute) {
+	if membersOf(w.pods, 3).neverWhole(noon.Add(time.Hour), time.Minute) {
 		t.Error("one of long ago is taken for one that was never whole: its minimum may have been raised")
 	}
 }
@@ -97,7 +92,7 @@ func TestPolicies(t *testing.T) {
 		{"a slip of the pen", short, "evcit", nil, []string{`GangPolicyFailed annotation gangctl.dev/below-min-policy: "evcit" is none of hold, evict and ignore; taking it for hold`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, c.args)
+			w := newFixture(t, c.args)
 			w.note = c.note
 			w.pod("a-0", 0, 1)
 			w.pod("a-1", 0, 1)
@@ -116,14 +111,19 @@ func TestPolicies(t *testing.T) {
 }
 
 func TestWhomThePolicyLeavesAlone(t *testing.T) {
-	for name, change := range map[string]func(*world){
-		"whole again in time":      func(w *world) { w.clock.Step(20 * time.Second); w.pod("a-2", 20, 20); w.after(0); w.pods = w.pods[:2] },
-		"on its way out":           func(w *world) { w.pod("a-2", 0, 1, phase(corev1.PodSucceeded)); w.completed = 1 },
-		"not declared any more":    func(w *world) { w.need = 0 },
-		"its minimum was lowered":  func(w *world) { w.need = 2 },
-		"nobody of it has a place": func(w *world) { w.pods = nil; w.pod("a-3", 0, -1) },
+	for name, change := range map[string]func(*fixture){
+		"whole again in time": func(w *fixture) {
+			w.clock.Step(20 * time.Second)
+			w.pod("a-2", 20, 20)
+			w.after(0)
+			w.pods = w.pods[:2]
+		},
+		"on its way out":          func(w *fixture) { w.pod("a-2", 0, 1, phase(corev1.PodSucceeded)); w.completed = 1 },
+		"not declared any more":   func(w *fixture) { w.need = 0 },
+		"its minimum was lowered": func(w *fixture) { w.need = 2 },
+		"no member has a node":    func(w *fixture) { w.pods = nil; w.pod("a-3", 0, -1) },
 	} {
-		w := newWorld(t, `{"grace":"30s","startGrace":"10s","belowMin":"evict"}`)
+		w := newFixture(t, `{"grace":"30s","startGrace":"10s","belowMin":"evict"}`)
 		w.pod("a-0", 0, 1)
 		w.pod("a-1", 0, 1)
 		w.after(0)
@@ -138,7 +138,7 @@ func TestWhomThePolicyLeavesAlone(t *testing.T) {
 
 // A gang that ran, and whose minimum was raised, ran.
 func TestARaisedMinimumTakesNothingBack(t *testing.T) {
-	w := newWorld(t, short)
+	w := newFixture(t, short)
 	w.need = 2
 	w.pod("a-0", 0, 1)
 	w.pod("a-1", 0, 1)
@@ -170,7 +170,7 @@ func TestArgs(t *testing.T) {
 
 // Run works off what it is told of, and ends.
 func TestRun(t *testing.T) {
-	w := newWorld(t, short)
+	w := newFixture(t, short)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	looked := make(chan bool, 1)

@@ -1,41 +1,125 @@
 package belowmin
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// state is what is remembered of a gang.
-type state struct {
-	whole []types.UID // the members that had places when it was last seen whole
-	// parts are the members that had places when it was found that it was never
-	// whole. What told so may be gone later: a member that could not be bound is
-	// replaced by a younger one, and all become old.
-	parts []types.UID
-	below time.Time // since when it is below its minimum, or was looked at in vain; zero if it is not
-	first time.Time // since when it is below its minimum
-	// spent is how long members had been on their way by below.
-	spent  time.Duration
-	told   string      // the newest event on it
-	taking bool        // its places are being taken
-	begun  bool        // some of them have been
-	rolls  bool        // because it was never whole
-	taken  int         // how often they were, since it was whole
-	owners []types.UID // of its pods then
-	gone   time.Time   // since when it has no pods; zero if it has
+// members are the pods of a gang below its minimum, by whether they have a node.
+type members struct {
+	required int
+	placed   []*corev1.Pod // have a node, and are not being deleted
+	waiting  []*corev1.Pod // have none
+	others   int           // are being deleted, or have failed
 }
 
-// neverWhole tells whether a gang has not been whole since its first member was
-// bound; see [tally.neverWhole]. Once that was seen while nobody was on the way it
-// stays so until the gang is whole, has no places, or another member got one: then
+func membersOf(pods []*corev1.Pod, required int32) members {
+	m := members{required: int(required)}
+	for _, pod := range pods {
+		switch {
+		case pod.Status.Phase == corev1.PodSucceeded: // perhaps of an earlier gang of that name
+		case pod.Status.Phase == corev1.PodFailed, pod.DeletionTimestamp != nil:
+			m.others++
+		case pod.Spec.NodeName == "":
+			m.waiting = append(m.waiting, pod)
+		default:
+			m.placed = append(m.placed, pod)
+		}
+	}
+	return m
+}
+
+// neverWhole reports whether a gang has not been whole since its first member was
+// bound, by the pods alone, so that it holds after a restart, too. A gang is
+// bound only when as many members exist as it requires. One that exists since
+// before the first was bound, and has no node, has never had one; a replacement
+// is younger. So if all that may ever have had nodes are too few, the gang was
+// never whole. The exception is a gang whose minimum was raised, so none is
+// counted that has been there for long: it is not of today.
+func (m members) neverWhole(seen time.Time, recently time.Duration) bool {
+	var first *metav1.Time
+	for _, pod := range m.placed {
+		if at := boundAt(pod); at != nil && (first == nil || at.Before(first)) {
+			first = at
+		}
+	}
+	if first == nil || seen.Sub(first.Time) > recently {
+		return false
+	}
+	left := 0
+	for _, pod := range m.waiting {
+		if !first.Before(&pod.CreationTimestamp) {
+			left++
+		}
+	}
+	ever := len(m.placed) + len(m.waiting) + m.others - left
+	return left > 0 && ever < m.required
+}
+
+// unbound names the member that could not be bound, and why, by the condition that
+// the engine set on it; others wait because of that one. By now it may not exist any
+// more.
+func (m members) unbound() string {
+	if len(m.waiting) == 0 {
+		return "a member could not be bound, and is gone"
+	}
+	pod := m.waiting[0]
+	for _, other := range m.waiting {
+		if c := scheduled(other); c != nil && c.Reason == corev1.PodReasonSchedulerError {
+			return fmt.Sprintf("pod %s could not be bound: %s", other.Name, c.Message)
+		}
+	}
+	return fmt.Sprintf("pod %s could not be bound", pod.Name)
+}
+
+// scheduled returns the PodScheduled condition of a pod; nil where it has none.
+func scheduled(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled {
+			return c
+		}
+	}
+	return nil
+}
+
+// boundAt returns when a pod was bound; nil where its conditions do not tell.
+func boundAt(pod *corev1.Pod) *metav1.Time {
+	if c := scheduled(pod); c != nil && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
+		return &c.LastTransitionTime
+	}
+	return nil
+}
+
+// state is what the controller keeps of a gang.
+type state struct {
+	whole []types.UID // the members that had nodes when it was last seen whole
+	// parts are the members that had nodes when it was found that it was never
+	// whole. The evidence may be gone later: a member that could not be bound is
+	// replaced by a younger one, and all become old.
+	parts []types.UID
+	below time.Time // since when it is below its minimum, or could not be evicted; zero if it is not
+	first time.Time // since when it is below its minimum
+	// spent is for how long members had been in flight by below.
+	spent        time.Duration
+	lastReported string      // the newest event on it
+	evicting     bool        // its members are being evicted
+	begun        bool        // some of them were
+	rollback     bool        // because it was never whole
+	evictions    int         // how often it was evicted since it was whole
+	owners       []types.UID // of its pods then
+	gone         time.Time   // since when it has no pods; zero if it has
+}
+
+// neverWhole reports whether a gang has not been whole since its first member was
+// bound; see [members.neverWhole]. Once that was seen while no member was in flight it
+// stays so until the gang is whole, has no nodes, or another member got one: then
 // it may have been whole for a moment.
-func (s *state) neverWhole(t tally, pods []*corev1.Pod, onTheWay bool, recently time.Duration) bool {
+func (s *state) neverWhole(m members, pods []*corev1.Pod, flying bool, recently time.Duration) bool {
 	among := func(those []types.UID) func(*corev1.Pod) bool {
 		return func(pod *corev1.Pod) bool { return slices.Contains(those, pod.UID) }
 	}
@@ -43,41 +127,26 @@ func (s *state) neverWhole(t tally, pods []*corev1.Pod, onTheWay bool, recently 
 	if slices.ContainsFunc(pods, among(s.whole)) {
 		return false
 	}
-	if t.neverWhole(s.first, recently) {
-		if !onTheWay {
-			s.parts = uids(t.placed)
+	if m.neverWhole(s.first, recently) {
+		if !flying {
+			s.parts = uids(m.placed)
 		}
 		return true
 	}
-	strangers := slices.DeleteFunc(slices.Clone(t.placed), among(s.parts))
+	strangers := slices.DeleteFunc(slices.Clone(m.placed), among(s.parts))
 	return len(strangers) == 0
 }
 
-// adopt notes of which job the pods of a gang are. A job of the same name starts
-// without what was counted of an earlier one.
+// adopt compares the owners of the pods with those of the last eviction. A job of the
+// same name does not inherit the evictions of an earlier one.
 func (s *state) adopt(pods []*corev1.Pod) {
 	if len(pods) == 0 {
 		return
 	}
 	s.gone = time.Time{}
-	if now := owners(pods); s.taken > 0 && !s.taking && len(now) > 0 && !slices.ContainsFunc(now, func(uid types.UID) bool { return slices.Contains(s.owners, uid) }) {
-		s.taken = 0
+	if now := owners(pods); s.evictions > 0 && !s.evicting && len(now) > 0 && !slices.ContainsFunc(now, func(uid types.UID) bool { return slices.Contains(s.owners, uid) }) {
+		s.evictions = 0
 	}
-}
-
-// remember keeps how often the places of a gang were taken that has no pods now:
-// those of a job that is suspended are deleted before it is resumed.
-func (c *Controller) remember(key gang.Key, s *state) {
-	now := c.Clock.Now()
-	if s.gone.IsZero() {
-		s.gone = now
-	}
-	left := longest - now.Sub(s.gone)
-	if s.taken == 0 || left <= 0 {
-		delete(c.gangs, key)
-		return
-	}
-	c.queue.AddAfter(key, left)
 }
 
 func uids(pods []*corev1.Pod) []types.UID {
@@ -88,8 +157,8 @@ func uids(pods []*corev1.Pod) []types.UID {
 	return all
 }
 
-// owners are the controllers of those pods that have not ended, each once; empty
-// for none.
+// owners returns the controllers of the pods that have not ended, each once; a pod
+// without one has the empty UID.
 func owners(pods []*corev1.Pod) []types.UID {
 	var all []types.UID
 	for _, pod := range pods {

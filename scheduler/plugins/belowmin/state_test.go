@@ -14,13 +14,13 @@ import (
 // told that the gang was never whole is gone, and it still was not.
 func TestAGangThatWasNeverWholeStaysSo(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*world)
+		change func(*fixture)
 		said   string
 	}{
-		"replaced": {func(w *world) { w.pods = w.pods[:2]; w.pod("a-2-again", 5, -1) }, "for 10s, pod a-2-again could not be bound"},
-		"gone":     {func(w *world) { w.pods = w.pods[:2] }, "for 10s, a member could not be bound, and is gone"},
+		"replaced": {func(w *fixture) { w.pods = w.pods[:2]; w.pod("a-2-again", 5, -1) }, "for 10s, pod a-2-again could not be bound"},
+		"gone":     {func(w *fixture) { w.pods = w.pods[:2] }, "for 10s, a member could not be bound, and is gone"},
 	} {
-		w := newWorld(t, short)
+		w := newFixture(t, short)
 		w.pod("a-0", 0, 1)
 		w.pod("a-1", 0, 1)
 		w.pod("a-2", 0, -1)
@@ -39,17 +39,17 @@ func TestAGangThatWasNeverWholeStaysSo(t *testing.T) {
 // It is forgotten when the gang is whole, when another member got a place since,
 // and where members were on their way when it seemed so: it may have been whole.
 func TestAGangThatWasWholeAfterAll(t *testing.T) {
-	for name, change := range map[string]func(*world){
-		"whole":       func(w *world) { w.pod("a-3", 2, 3); w.after(0); w.pods = w.pods[:2] },
-		"another":     func(w *world) { w.pods = w.pods[1:2]; w.pod("a-3", 2, 3) },
-		"on its ways": func(w *world) { w.pods = w.pods[:2]; w.arrive(groupA, "a-2") },
+	for name, change := range map[string]func(*fixture){
+		"whole":       func(w *fixture) { w.pod("a-3", 2, 3); w.after(0); w.pods = w.pods[:2] },
+		"another":     func(w *fixture) { w.pods = w.pods[1:2]; w.pod("a-3", 2, 3) },
+		"on its ways": func(w *fixture) { w.pods = w.pods[:2]; w.bindingEnded(groupA, "a-2") },
 	} {
-		w := newWorld(t, `{"grace":"1h","startGrace":"10s"}`)
+		w := newFixture(t, `{"grace":"1h","startGrace":"10s"}`)
 		w.pod("a-0", 0, 1)
 		w.pod("a-1", 0, 1)
 		w.pod("a-2", 0, -1)
 		if name == "on its ways" {
-			w.setOut(groupA, "a-2")
+			w.bindingStarted(groupA, "a-2")
 		}
 		w.after(0)
 		change(w)
@@ -64,7 +64,7 @@ func TestAGangThatWasWholeAfterAll(t *testing.T) {
 
 // The right to take its places is given an hour later.
 func TestARollBackThatWasRefusedIsMadeUpFor(t *testing.T) {
-	w := newWorld(t, short, tfjob("llama", nil))
+	w := newFixture(t, short, tfjob("llama", nil))
 	refused := true
 	w.dynamic.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return refused, nil, apierrors.NewForbidden(tfjobs.GroupResource(), "llama", nil)
@@ -86,7 +86,7 @@ func TestARollBackThatWasRefusedIsMadeUpFor(t *testing.T) {
 // Members of an earlier job completed and are kept for their logs. They are not
 // members of today's gang.
 func TestCompletedPodsOfAnEarlierJob(t *testing.T) {
-	w := newWorld(t, short)
+	w := newFixture(t, short)
 	w.pod("old-0", -100, -90, phase(corev1.PodSucceeded))
 	w.pod("a-0", 0, 1)
 	w.pod("a-1", 0, 1)
@@ -109,7 +109,7 @@ func TestTheGraceGrowsThoughAllPodsGo(t *testing.T) {
 		{"after long", time.Hour, "llama", 10 * time.Second},
 		{"another", time.Minute, "opt", 10 * time.Second},
 	} {
-		w := newWorld(t, short, tfjob("llama", nil), tfjob("opt", nil))
+		w := newFixture(t, short, tfjob("llama", nil), tfjob("opt", nil))
 		members := func(job string) {
 			at := int(w.clock.Now().Sub(noon).Seconds())
 			w.pods = nil
@@ -138,7 +138,7 @@ func TestTheGraceGrowsThoughAllPodsGo(t *testing.T) {
 
 // Of a gang that is gone for good nothing is kept.
 func TestGangsAreForgotten(t *testing.T) {
-	w := newWorld(t, short)
+	w := newFixture(t, short)
 	w.pod("a-0", 0, 1)
 	w.pod("a-1", 0, -1)
 	w.after(0)

@@ -13,28 +13,27 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// attempt is the members of one gang that are decided on in one cycle, and how
-// far each of them has come.
+// attempt is the members of one gang that got a node in one cycle, and the stage that
+// each of them has reached.
 type attempt struct {
-	gang string // as its users call it
-	need int    // how many of the members must be bound
-	// cancel calls off what is being done for a member before it is bound.
-	cancel func(types.UID, error)
-	// stands tells whether a node is still there.
-	stands func(node string) bool
-	// exists tells whether a pod is still there, and is to stay.
-	exists func(uid types.UID, name string) bool
+	gang     string // as users know it
+	required int    // how many of the members must be bound
+	// cancel ends the preparation of a member.
+	cancel     func(types.UID, error)
+	nodeExists func(node string) bool
+	// podExists reports whether a pod exists and is not being deleted.
+	podExists func(uid types.UID, name string) bool
 
-	mu      sync.Mutex
-	work    bool // somebody has something to do before
-	members map[types.UID]*member
-	met     bool          // as many have set out as the gang needs
-	open    bool          // as many were ready: who is ready may go
-	changed chan struct{} // closed and replaced when something happened
-	err     error         // why nobody may go; nil as long as all may
+	mu       sync.Mutex
+	prepares bool // some member needs preparation
+	members  map[types.UID]*member
+	checked  bool          // the members were checked when as many had started as the gang requires
+	open     bool          // as many were ready: those that are ready may be bound
+	changed  chan struct{} // closed and replaced at every change
+	err      error         // why no member may be bound; nil as long as all may
 }
 
-// member is one of them: the node that was decided on, and how far it has come.
+// member is one of them: the node that it was assigned, and its stage.
 type member struct {
 	name, node string
 	stage      stage
@@ -44,162 +43,85 @@ type member struct {
 type stage int
 
 const (
-	chosen stage = iota // has a node, and has not set out
-	coming              // has set out, and may have something to do
-	ready               // has done it
+	assigned stage = iota // has a node, and its own cycle has not started
+	started               // its own cycle has started, and it may be in preparation
+	ready                 // it is prepared
 	failed
 )
 
 // Clone implements fwk.StateData: all members share one attempt.
 func (a *attempt) Clone() fwk.StateData { return a }
 
-func newAttempt(gang string, need int, cancel func(types.UID, error), stands func(string) bool, exists func(types.UID, string) bool) *attempt {
+func newAttempt(gang string, required int, cancel func(types.UID, error), nodeExists func(string) bool, podExists func(types.UID, string) bool) *attempt {
 	return &attempt{
-		gang: gang, need: need, cancel: cancel, stands: stands, exists: exists,
+		gang: gang, required: required, cancel: cancel, nodeExists: nodeExists, podExists: podExists,
 		members: map[types.UID]*member{}, changed: make(chan struct{}),
 	}
 }
 
-// join adds a member that has a node.
-func (a *attempt) join(uid types.UID, name, node string, work bool) {
+// join adds a member that got a node.
+func (a *attempt) join(uid types.UID, name, node string, prepares bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.members[uid] = &member{name: name, node: node}
-	a.work = a.work || work
+	a.prepares = a.prepares || prepares
 }
 
-// start notes that a member that was decided on goes its own way now.
+// start records that a member's own cycle has started.
 func (a *attempt) start(uid types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if m := a.members[uid]; m != nil && m.stage == chosen {
-		m.stage = coming
+	if m := a.members[uid]; m != nil && m.stage == assigned {
+		m.stage = started
 	}
 }
 
-// left is how many are still to go theirs.
-func (a *attempt) left() int {
+// assignedCount returns the number of members whose own cycle is still to start.
+func (a *attempt) assignedCount() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.count(chosen) - a.count(coming)
+	return a.count(assigned) - a.count(started)
 }
 
-// complete notes that as many have set out as the gang needs, and drops those that
-// are gone meanwhile. It returns why nobody may go, if so.
+// complete records that as many have started as the gang requires, and drops those
+// that are gone meanwhile. It returns why no member may be bound, if so.
 func (a *attempt) complete() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.met {
-		a.met = true
-		a.look()
+	if !a.checked {
+		a.checked = true
+		a.dropGone()
 	}
 	return a.err
 }
 
-// waits tells whether the members have to wait for each other: somebody has
-// something to do, and one alone would not be enough.
-func (a *attempt) waits() bool {
+// mustWait reports whether the members have to wait for each other: some member
+// needs preparation, and one alone would not be enough.
+func (a *attempt) mustWait() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.work && a.need > 1
+	return a.prepares && a.required > 1
 }
 
-// count is how many members are at a stage or further. The lock is held.
-func (a *attempt) count(at stage) (n int) {
-	for _, m := range a.members {
-		if m.stage >= at && m.stage != failed {
-			n++
-		}
-	}
-	return n
+// aborted returns why no member may be bound.
+func (a *attempt) aborted() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.err
 }
 
-// fail notes that a member will not be bound. If too few are left, nobody is.
+// fail records that a member will not be bound. If too few are left, none is.
 func (a *attempt) fail(uid types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.drop(uid, "could not be made ready")
 }
 
-// drop does that. The lock is held.
-func (a *attempt) drop(uid types.UID, why string) {
-	m := a.members[uid]
-	if m == nil || m.stage == failed {
-		return
-	}
-	m.stage, m.why = failed, why
-	switch {
-	case a.open: // the others have gone
-	case a.count(chosen) < a.need:
-		a.end(fmt.Errorf("member %s of gang %s %s, and the gang needs it: no member was bound", m.name, a.gang, why))
-	default:
-		a.tell()
-	}
-}
-
-// look drops those who are gone by now, and those who are ready to go to nodes that
-// are: the engine does not call off what is done for a pod because it was deleted.
-// The lock is held.
-func (a *attempt) look() {
-	for _, uid := range slices.Sorted(maps.Keys(a.members)) {
-		m := a.members[uid]
-		switch {
-		case !a.exists(uid, m.name):
-			a.drop(uid, "is gone")
-		case m.stage == ready && !a.stands(m.node):
-			a.drop(uid, fmt.Sprintf("was to go to node %s, which is gone", m.node))
-		}
-	}
-}
-
-// pass lets those go who are ready if they are as many as the gang needs, and still
-// there. That is decided once: who is ready later goes after them. The lock is held.
-func (a *attempt) pass() {
-	if a.open || a.err != nil || a.count(ready) < a.need {
-		return
-	}
-	a.look()
-	if a.err == nil && a.count(ready) >= a.need {
-		a.open = true
-		a.tell()
-	}
-}
-
-// end has everybody fail that was not let go. Those that are still at it are
-// called off: while they are, the engine takes them for placed.
-func (a *attempt) end(err error) {
-	if a.err != nil {
-		return
-	}
-	a.err = err
-	for uid, m := range a.members {
-		if m.stage <= coming {
-			a.cancel(uid, err)
-		}
-	}
-	a.tell()
-}
-
-func (a *attempt) tell() {
-	close(a.changed)
-	a.changed = make(chan struct{})
-}
-
-// ended is why nobody may go.
-func (a *attempt) ended() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.err
-}
-
-// errGone is why a member is not bound that was decided on.
-func errGone(node string) error { return fmt.Errorf("node %s is gone", node) }
-
 // errTimeout is why an attempt took too long.
 var errTimeout = errors.New("timeout")
 
-// wait notes that a member is ready, and returns when as many are as the gang
-// needs, or an error when they cannot be any more or it takes too long.
+// wait records that a member is ready, and returns when as many are as the gang
+// requires, or an error when they cannot be any more or it takes too long.
 func (a *attempt) wait(ctx context.Context, uid types.UID, timeout time.Duration) error {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
@@ -210,7 +132,7 @@ func (a *attempt) wait(ctx context.Context, uid types.UID, timeout time.Duration
 		own.stage = ready
 	}
 	for {
-		a.pass()
+		a.tryOpen()
 		switch {
 		case a.err != nil:
 			return a.err
@@ -227,10 +149,86 @@ func (a *attempt) wait(ctx context.Context, uid types.UID, timeout time.Duration
 		case <-timer.C:
 			a.mu.Lock()
 			n := a.count(ready)
-			a.end(fmt.Errorf("%w: after %s only %d of %d members that gang %s needs are ready: no member was bound", errTimeout, timeout, n, a.need, a.gang))
+			a.abort(fmt.Errorf("%w: after %s only %d of %d members that gang %s needs are ready: no member was bound", errTimeout, timeout, n, a.required, a.gang))
 		case <-ctx.Done():
 			a.mu.Lock()
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// The lock is held in the methods below.
+
+// count returns the number of members at a stage or further.
+func (a *attempt) count(at stage) (n int) {
+	for _, m := range a.members {
+		if m.stage >= at && m.stage != failed {
+			n++
+		}
+	}
+	return n
+}
+
+// tryOpen opens the barrier if as many members are ready as the gang requires, and
+// still exist. That is decided once: members that are ready later follow.
+func (a *attempt) tryOpen() {
+	if a.open || a.err != nil || a.count(ready) < a.required {
+		return
+	}
+	a.dropGone()
+	if a.err == nil && a.count(ready) >= a.required {
+		a.open = true
+		a.notify()
+	}
+}
+
+// dropGone drops the members that are gone by now, and those that are ready for nodes
+// that are: the engine does not cancel the preparation of a pod that is deleted.
+func (a *attempt) dropGone() {
+	for _, uid := range slices.Sorted(maps.Keys(a.members)) {
+		m := a.members[uid]
+		switch {
+		case !a.podExists(uid, m.name):
+			a.drop(uid, "is gone")
+		case m.stage == ready && !a.nodeExists(m.node):
+			a.drop(uid, fmt.Sprintf("was to go to node %s, which is gone", m.node))
+		}
+	}
+}
+
+// drop records that a member will not be bound.
+func (a *attempt) drop(uid types.UID, why string) {
+	m := a.members[uid]
+	if m == nil || m.stage == failed {
+		return
+	}
+	m.stage, m.why = failed, why
+	switch {
+	case a.open: // the others are being bound
+	case a.count(assigned) < a.required:
+		a.abort(fmt.Errorf("member %s of gang %s %s, and the gang needs it: no member was bound", m.name, a.gang, why))
+	default:
+		a.notify()
+	}
+}
+
+// abort fails every member that was not let through. Those in preparation are
+// cancelled: as long as they are, the engine counts them as scheduled.
+func (a *attempt) abort(err error) {
+	if a.err != nil {
+		return
+	}
+	a.err = err
+	for uid, m := range a.members {
+		if m.stage <= started {
+			a.cancel(uid, err)
+		}
+	}
+	a.notify()
+}
+
+// notify wakes the members that wait.
+func (a *attempt) notify() {
+	close(a.changed)
+	a.changed = make(chan struct{})
 }

@@ -19,10 +19,10 @@ func present(types.UID, string) bool { return true }
 func TestAttempt(t *testing.T) {
 	uids := []types.UID{"a", "b", "c", "d"}
 	for _, c := range []struct {
-		name    string
-		need    int
-		ready   int // of four members; the others fail
-		wantErr string
+		name     string
+		required int
+		ready    int // of four members; the others fail
+		wantErr  string
 	}{
 		{"all are ready", 4, 4, ""},
 		{"as many as are needed", 2, 2, ""},
@@ -30,7 +30,7 @@ func TestAttempt(t *testing.T) {
 		{"none is needed any more", 0, 1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := newAttempt("ns/g", c.need, func(types.UID, error) {}, always, present)
+			a := newAttempt("ns/g", c.required, func(types.UID, error) {}, always, present)
 			for _, uid := range uids {
 				a.join(uid, string(uid), "n1", true)
 			}
@@ -65,7 +65,7 @@ func TestAttemptThatTakesTooLong(t *testing.T) {
 		}
 	}
 	if len(called) != 1 || !called["c"] {
-		t.Errorf("called off %v, want the one that is not ready", called)
+		t.Errorf("cancelled %v, want the one that is not ready", called)
 	}
 	if err := a.wait(t.Context(), "c", time.Hour); !errors.Is(err, errTimeout) {
 		t.Errorf("the last one was let go alone: %v", err)
@@ -78,22 +78,22 @@ func TestAttemptThatTakesTooLong(t *testing.T) {
 	preempted := errors.New("preempted")
 	cancel(preempted)
 	if err := a.wait(ctx, "a", time.Hour); !errors.Is(err, preempted) {
-		t.Errorf("got %v, want the reason why it was called off", err)
+		t.Errorf("got %v, want the reason why it was cancelled", err)
 	}
 }
 
 // A node goes while one member waits for the other.
 func TestANodeThatGoes(t *testing.T) {
 	for _, c := range []struct {
-		need int
-		want string // for the member that has a node
+		required int
+		want     string // for the member that has a node
 	}{{2, "member a of gang ns/g was to go to node n1, which is gone, and the gang needs it: no member was bound"}, {1, ""}} {
 		var gone atomic.Bool
-		a := newAttempt("ns/g", c.need, func(types.UID, error) {}, func(node string) bool { return node != "n1" || !gone.Load() }, present)
+		a := newAttempt("ns/g", c.required, func(types.UID, error) {}, func(node string) bool { return node != "n1" || !gone.Load() }, present)
 		a.join("a", "a", "n1", true)
 		a.join("b", "b", "n2", true)
 		first := make(chan error, 1)
-		if c.need == 2 {
+		if c.required == 2 {
 			go func() { first <- a.wait(t.Context(), "a", time.Minute) }()
 			for n := 0; n == 0; time.Sleep(time.Millisecond) {
 				a.mu.Lock()
@@ -102,30 +102,30 @@ func TestANodeThatGoes(t *testing.T) {
 			}
 		}
 		gone.Store(true)
-		if c.need == 1 {
+		if c.required == 1 {
 			first <- a.wait(t.Context(), "a", time.Minute)
 		}
 		err := a.wait(t.Context(), "b", time.Minute)
 		if (c.want == "") != (err == nil) || err != nil && err.Error() != c.want {
-			t.Errorf("need %d: the other member is told %v, want %q", c.need, err, c.want)
+			t.Errorf("need %d: the other member gets %v, want %q", c.required, err, c.want)
 		}
 		if err := <-first; err == nil {
-			t.Errorf("need %d: the member was let go to a node that is gone", c.need)
+			t.Errorf("need %d: the member was let go to a node that is gone", c.required)
 		}
 	}
 }
 
 func TestWhoWaits(t *testing.T) {
 	for _, c := range []struct {
-		need int
-		work bool
-		want bool
+		required int
+		prepares bool
+		want     bool
 	}{{3, true, true}, {3, false, false}, {1, true, false}, {-1, true, false}} {
-		a := newAttempt("ns/g", c.need, func(types.UID, error) {}, always, present)
+		a := newAttempt("ns/g", c.required, func(types.UID, error) {}, always, present)
 		a.join("a", "a", "n1", false)
-		a.join("b", "b", "n1", c.work)
-		if got := a.waits(); got != c.want {
-			t.Errorf("need %d, work %v: waits is %v", c.need, c.work, got)
+		a.join("b", "b", "n1", c.prepares)
+		if got := a.mustWait(); got != c.want {
+			t.Errorf("required %d, prepares %v: waits is %v", c.required, c.prepares, got)
 		}
 	}
 }
@@ -138,9 +138,9 @@ type crew struct {
 	results map[types.UID]chan error
 }
 
-func newCrew(t *testing.T, need int) *crew {
+func newCrew(t *testing.T, required int) *crew {
 	c := &crew{t: t, results: map[types.UID]chan error{}}
-	c.attempt = newAttempt("ns/g", need, func(types.UID, error) {}, always, func(uid types.UID, _ string) bool { return !slices.Contains(c.gone, uid) })
+	c.attempt = newAttempt("ns/g", required, func(types.UID, error) {}, always, func(uid types.UID, _ string) bool { return !slices.Contains(c.gone, uid) })
 	for _, uid := range []types.UID{"a", "b", "c", "x"} {
 		c.join(uid, string(uid), "n1", true)
 		c.results[uid] = make(chan error, 1)
@@ -166,14 +166,14 @@ func (c *crew) leave(uid types.UID) {
 	c.gone = append(c.gone, uid)
 }
 
-// want checks what members are told: text, or that they may go if it is empty.
+// want checks what members get: text, or that they may go if it is empty.
 func (c *crew) want(text string, uids ...types.UID) {
 	c.t.Helper()
 	for _, uid := range uids {
 		select {
 		case err := <-c.results[uid]:
 			if (text == "") != (err == nil) || err != nil && !strings.HasSuffix(err.Error(), text) {
-				c.t.Errorf("member %s is told %v, want %q", uid, err, text)
+				c.t.Errorf("member %s gets %v, want %q", uid, err, text)
 			}
 		case <-time.After(10 * time.Second):
 			c.t.Fatalf("member %s waits on", uid)
@@ -181,14 +181,14 @@ func (c *crew) want(text string, uids ...types.UID) {
 	}
 }
 
-const nobody = "member x of gang ns/g is gone, and the gang needs it: no member was bound"
+const noMember = "member x of gang ns/g is gone, and the gang needs it: no member was bound"
 
 func TestAMemberThatIsDeletedWhileItWaits(t *testing.T) {
 	c := newCrew(t, 4)
 	c.arrive("a", "b", "x")
 	c.leave("x")
 	c.arrive("c")
-	c.want(nobody, "a", "b", "c", "x")
+	c.want(noMember, "a", "b", "c", "x")
 
 	c = newCrew(t, 3) // the others are enough
 	c.arrive("x", "a")

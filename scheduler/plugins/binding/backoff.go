@@ -10,33 +10,27 @@ import (
 )
 
 const (
-	// firstBackoff is how long a member waits whose binding failed twice; each
-	// further failure doubles that, up to longestBackoff. The first failure costs
-	// nothing: most are of the moment.
-	firstBackoff   = time.Second
-	longestBackoff = 10 * time.Second
-	// memory is how long a failure is remembered.
-	memory = 10 * time.Minute
+	// minBackoff follows the second failure of a member's binding; each further one
+	// doubles it, up to maxBackoff. The first failure has no backoff: most are
+	// transient.
+	minBackoff = time.Second
+	maxBackoff = 10 * time.Second
+	// failureTTL is how long a failure is remembered.
+	failureTTL = 10 * time.Minute
 )
 
-// backoff keeps a gang from being tried again and again as fast as an API server
-// can refuse to bind its members: the engine has no such thing for them.
+// backoff keeps a gang from being tried again as fast as the API server can refuse to
+// bind its members. The engine has no backoff for them.
 type backoff struct {
 	clock clock.WithDelayedExecution
-	// over is called when a gang may be tried again; pod is the member.
-	over func(group types.NamespacedName, pod *corev1.Pod)
-	// exists tells whether a pod is still there, and is to stay.
+	// exists reports whether a pod exists and is not being deleted.
 	exists func(pod *corev1.Pod) bool
+	// over is called when a gang may be tried again; pod is the member that failed.
+	over func(group types.NamespacedName, pod *corev1.Pod)
 
-	mu     sync.Mutex
-	failed map[types.UID]failure
-	rests  map[types.NamespacedName]rest
-}
-
-// rest is until when a gang is left alone, and the member on whose account.
-type rest struct {
-	until time.Time
-	pod   *corev1.Pod
+	mu       sync.Mutex
+	failures map[types.UID]failure
+	delays   map[types.NamespacedName]delay
 }
 
 type failure struct {
@@ -44,43 +38,49 @@ type failure struct {
 	last  time.Time
 }
 
-func newBackoff(clock clock.WithDelayedExecution, over func(types.NamespacedName, *corev1.Pod)) *backoff {
+// delay is until when a gang is not tried, and the member that failed.
+type delay struct {
+	until time.Time
+	pod   *corev1.Pod
+}
+
+func newBackoff(clock clock.WithDelayedExecution, exists func(*corev1.Pod) bool, over func(types.NamespacedName, *corev1.Pod)) *backoff {
 	return &backoff{
-		clock: clock, over: over, exists: func(*corev1.Pod) bool { return true },
-		failed: map[types.UID]failure{}, rests: map[types.NamespacedName]rest{},
+		clock: clock, exists: exists, over: over,
+		failures: map[types.UID]failure{}, delays: map[types.NamespacedName]delay{},
 	}
 }
 
-// fail notes that a member was decided on and could not be bound.
+// fail records that a member that had a node was not bound.
 func (b *backoff) fail(group types.NamespacedName, pod *corev1.Pod) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.clock.Now()
-	for uid, f := range b.failed {
-		if now.Sub(f.last) > memory {
-			delete(b.failed, uid)
+	for uid, f := range b.failures {
+		if now.Sub(f.last) > failureTTL {
+			delete(b.failures, uid)
 		}
 	}
-	f := failure{times: b.failed[pod.UID].times + 1, last: now}
-	b.failed[pod.UID] = f
+	f := failure{times: b.failures[pod.UID].times + 1, last: now}
+	b.failures[pod.UID] = f
 	if f.times == 1 {
 		return
 	}
-	wait := min(firstBackoff<<min(f.times-2, 10), longestBackoff)
+	wait := min(minBackoff<<min(f.times-2, 10), maxBackoff)
 	until := now.Add(wait)
-	if !until.After(b.rests[group].until) {
+	if !until.After(b.delays[group].until) {
 		return
 	}
-	b.rests[group] = rest{until: until, pod: pod}
+	b.delays[group] = delay{until: until, pod: pod}
 	b.clock.AfterFunc(wait, func() { b.end(group, until, pod) })
 }
 
-// end ends a backoff that was not made longer meanwhile.
+// end ends a delay that was not prolonged meanwhile.
 func (b *backoff) end(group types.NamespacedName, until time.Time, pod *corev1.Pod) {
 	b.mu.Lock()
-	current := b.rests[group].until.Equal(until)
+	current := b.delays[group].until.Equal(until)
 	if current {
-		delete(b.rests, group)
+		delete(b.delays, group)
 	}
 	b.mu.Unlock()
 	if current {
@@ -88,22 +88,22 @@ func (b *backoff) end(group types.NamespacedName, until time.Time, pod *corev1.P
 	}
 }
 
-// succeed notes that a member is bound.
+// succeed records that a member is bound.
 func (b *backoff) succeed(uid types.UID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.failed, uid)
+	delete(b.failures, uid)
 }
 
-// waits tells whether a gang is to be left alone for now. It is not any more if
-// the member is gone: another gang of its name may have come.
-func (b *backoff) waits(group types.NamespacedName) bool {
+// active reports whether a gang is not to be tried for now. A delay ends with the
+// member that failed: another gang of its name may have come.
+func (b *backoff) active(group types.NamespacedName) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r, waits := b.rests[group]
-	if waits && !b.exists(r.pod) {
-		delete(b.rests, group)
+	d, active := b.delays[group]
+	if active && !b.exists(d.pod) {
+		delete(b.delays, group)
 		return false
 	}
-	return waits
+	return active
 }

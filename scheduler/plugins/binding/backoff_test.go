@@ -13,26 +13,28 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/internal/enginetest"
+	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
 func TestBackoff(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	group := types.NamespacedName{Namespace: "ns", Name: "labels:a"}
 	over := 0
-	b := newBackoff(clock, func(types.NamespacedName, *corev1.Pod) { over++ })
+	var gone *corev1.Pod
+	b := newBackoff(clock, func(pod *corev1.Pod) bool { return pod != gone }, func(types.NamespacedName, *corev1.Pod) { over++ })
 	pod := enginetest.Pod("a-0", "a")
 	b.fail(group, pod)
-	if b.waits(group) {
+	if b.active(group) {
 		t.Error("it waits after the first failure")
 	}
 	for i, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 10 * time.Second, 10 * time.Second} {
 		b.fail(group, pod)
 		clock.Step(want - time.Millisecond)
-		if !b.waits(group) || over != i {
+		if !b.active(group) || over != i {
 			t.Errorf("after failure %d it does not wait for %s", i+2, want)
 		}
 		clock.Step(time.Millisecond)
-		if b.waits(group) || over != i+1 {
+		if b.active(group) || over != i+1 {
 			t.Errorf("after failure %d it waits for longer than %s", i+2, want)
 		}
 	}
@@ -42,32 +44,33 @@ func TestBackoff(t *testing.T) {
 	b.fail(group, other)
 	b.fail(group, other)
 	clock.Step(5 * time.Second)
-	if !b.waits(group) {
+	if !b.active(group) {
 		t.Error("it does not wait for the longest of two")
 	}
 	clock.Step(5 * time.Second)
 	b.succeed(pod.UID)
 	b.fail(group, pod)
-	if b.waits(group) {
+	if b.active(group) {
 		t.Error("a failure counts after a success")
 	}
-	b.exists = func(pod *corev1.Pod) bool { return pod != other }
+	gone = other
 	b.fail(group, other)
-	if b.waits(group) {
+	if b.active(group) {
 		t.Error("it waits for a member that is gone")
 	}
-	clock.Step(memory + time.Second)
+	clock.Step(failureTTL + time.Second)
 	b.fail(group, other)
-	if len(b.failed) != 1 {
-		t.Errorf("%d failures are remembered for ever", len(b.failed)-1)
+	if len(b.failures) != 1 {
+		t.Errorf("%d failures are remembered indefinitely", len(b.failures)-1)
 	}
 }
 
 // A member that can never be bound is not tried as fast as can be, and its gang
 // comes together as soon as it can.
 func TestABindingThatFailsForAWhile(t *testing.T) {
-	b := New(unparked{})
-	c := enginetest.Start(t, nil, enginetest.Plugin{Name: Name, New: b.NewPlugin})
+	handle := engine.NewHandle()
+	b := New(handle, unparked{})
+	c := enginetest.Start(t, nil, enginetest.Plugin{Name: Name, New: handle.Binding(b.NewPlugin)})
 	var tries atomic.Int32
 	var mended atomic.Bool
 	c.Client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {

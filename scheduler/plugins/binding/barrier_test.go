@@ -27,6 +27,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/gangctl/gangctl/internal/enginetest"
+	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
 // storage makes volumes as a provisioner does, when it is told to.
@@ -40,7 +41,8 @@ type storage struct {
 // was decided on, and with gang a of three, of which a-1 wants such a volume.
 func start(t *testing.T, args string) *storage {
 	s := &storage{t: t, asked: make(chan string, 100)}
-	b := New(unparked{})
+	handle := engine.NewHandle()
+	b := New(handle, unparked{})
 	s.Cluster = enginetest.Start(t, func(c *enginetest.Cluster) {
 		mode := storagev1.VolumeBindingWaitForFirstConsumer
 		class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "late"}, Provisioner: "test", VolumeBindingMode: &mode}
@@ -76,7 +78,7 @@ func start(t *testing.T, args string) *storage {
 			}
 			return false, nil, nil
 		})
-	}, enginetest.Plugin{Name: Name, New: b.NewPlugin, Args: args})
+	}, enginetest.Plugin{Name: Name, New: handle.Binding(b.NewPlugin), Args: args})
 	s.Create(enginetest.Node("n1", 3))
 	s.Group("a", 3, 0)
 	s.Create(enginetest.Pod("a-0", "a"), enginetest.Pod("a-1", "a", func(p *corev1.Pod) {
@@ -256,7 +258,7 @@ func TestANodeGoesWhileAVolumeIsMade(t *testing.T) {
 // Where nobody waits for anybody, the node is looked at, too.
 func TestANodeThatIsGone(t *testing.T) {
 	nodes := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	p := &Plugin{barrier: New(unparked{}), nodes: corelisters.NewNodeLister(nodes)}
+	p := &Plugin{barrier: New(informer{}, unparked{}), nodes: corelisters.NewNodeLister(nodes)}
 	pod := enginetest.Pod("a", "")
 	if status := p.PreBind(t.Context(), framework.NewCycleState(), pod, "n1"); status.IsSuccess() || status.Message() != "bind pod ns/a: node n1 is gone" {
 		t.Errorf("got %v", status)
@@ -271,9 +273,8 @@ func TestANodeThatIsGone(t *testing.T) {
 
 // A pod that was deleted while it was decided on keeps no place.
 func TestAPodThatIsGone(t *testing.T) {
-	p := &Plugin{barrier: New(unparked{})}
 	gone := enginetest.Pod("a", "g")
-	p.barrier.backoff.exists = func(pod *corev1.Pod) bool { return pod != gone }
+	p := &Plugin{barrier: New(informer{gone: gone}, unparked{})}
 	if status := p.Reserve(t.Context(), framework.NewCycleState(), gone, "n1"); !status.IsRejected() {
 		t.Errorf("got %v, want that it is refused", status)
 	}
@@ -312,3 +313,15 @@ func TestArgs(t *testing.T) {
 type unparked struct{}
 
 func (unparked) Wake(types.NamespacedName) {}
+
+// informer knows every pod but one.
+type informer struct{ gone *corev1.Pod }
+
+func (informer) Activate(map[string]*corev1.Pod) {}
+
+func (i informer) Pod(pod *corev1.Pod) *corev1.Pod {
+	if pod == i.gone {
+		return nil
+	}
+	return pod
+}

@@ -15,6 +15,7 @@ import (
 	upstream "k8s.io/kubernetes/pkg/scheduler"
 
 	"github.com/gangctl/gangctl/internal/enginetest"
+	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
 // reaper does something when a pod that was decided on sets out.
@@ -41,7 +42,8 @@ func TestTheOthersVanish(t *testing.T) {
 	for _, survivor := range members {
 		t.Run(survivor, func(t *testing.T) {
 			var c *enginetest.Cluster
-			b, reaped := New(unparked{}), make(chan bool, 1)
+			handle, reaped := engine.NewHandle(), make(chan bool, 1)
+			b := New(handle, unparked{})
 			var gone sync.Map // the engine has heard of it
 			prepare := func(c *enginetest.Cluster) {
 				c.Attach = func(*upstream.Scheduler) { // after its own handlers
@@ -72,7 +74,7 @@ func TestTheOthersVanish(t *testing.T) {
 				}
 				reaped <- true
 			}}
-			c = enginetest.Start(t, prepare, enginetest.Plugin{Name: Name, New: b.NewPlugin},
+			c = enginetest.Start(t, prepare, enginetest.Plugin{Name: Name, New: handle.Binding(b.NewPlugin)},
 				enginetest.Plugin{Name: r.Name(), New: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return r, nil }})
 			c.Create(enginetest.Node("n1", 3))
 			c.Group("a", 3, 0)
@@ -89,12 +91,12 @@ func TestTheOthersVanish(t *testing.T) {
 	}
 }
 
-func TestLeft(t *testing.T) {
+func TestAssignedCount(t *testing.T) {
 	a := newAttempt("ns/g", 2, nil, always, present)
 	a.join("a", "a", "n1", false)
 	a.join("b", "b", "n1", false)
 	for want, do := range []func(){func() { a.start("b") }, func() { a.start("a") }, func() {}} {
-		if got := a.left(); got != 2-want {
+		if got := a.assignedCount(); got != 2-want {
 			t.Errorf("%d are left, want %d", got, 2-want)
 		}
 		do()
@@ -104,9 +106,9 @@ func TestLeft(t *testing.T) {
 // Those that are gone are counted by the engine until it lets go of them.
 func TestComplete(t *testing.T) {
 	for need, want := range map[int]string{1: "", 2: "member b of gang ns/g is gone, and the gang needs it: no member was bound"} {
-		calledOff := 0
-		asked := 0
-		a := newAttempt("ns/g", need, func(types.UID, error) { calledOff++ }, always, func(_ types.UID, name string) bool { asked++; return name == "a" })
+		cancelled := 0
+		checks := 0
+		a := newAttempt("ns/g", need, func(types.UID, error) { cancelled++ }, always, func(_ types.UID, name string) bool { checks++; return name == "a" })
 		a.join("a", "a", "n1", false)
 		a.join("b", "b", "n1", false)
 		a.start("a")
@@ -120,8 +122,8 @@ func TestComplete(t *testing.T) {
 				t.Errorf("of two, one is gone and %d are needed: %q, want %q", need, got, want)
 			}
 		}
-		if asked != 2 || (calledOff == 1) != (want != "") {
-			t.Errorf("asked %d times, and %d were called off", asked, calledOff)
+		if checks != 2 || (cancelled == 1) != (want != "") {
+			t.Errorf("%d checks, and %d were cancelled", checks, cancelled)
 		}
 	}
 }

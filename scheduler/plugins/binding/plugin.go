@@ -1,18 +1,10 @@
-// Package binding has the members of a gang bound together or not at all, where
-// something must be done for them first that may fail: volumes, claims.
-//
-// The engine decides on all members at once, and then each goes its own way.
-// Those that are done first would be bound, and stay alone if another's volume
-// cannot be made. So in a gang of which any member has such work, each waits,
-// when its own is done, until as many are as the gang needs. A gang without such
-// work does not wait: there is nothing to wait for.
 package binding
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,102 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/klog/v2"
+	"k8s.io/component-helpers/storage/ephemeral"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
-// Name is the plugin's name in a configuration file.
-const Name = "GangBarrier"
-
-// stateKey is where the attempt of a cycle is kept: in the gang's state while it
-// is tried, and in each member's when it is on its own.
+// stateKey is where the attempt of a cycle is kept: in the gang's state during the
+// pod group cycle, and in each member's state afterwards.
 const stateKey fwk.StateKey = Name
 
-// ParkedGangs are gangs that the planner does not try until something helps them.
-type ParkedGangs interface {
-	// Wake has a gang tried again at once.
-	Wake(group types.NamespacedName)
-}
-
-// Barrier is what the plugins of all profiles share.
-type Barrier struct {
-	parked  ParkedGangs
-	count   counters
-	backoff *backoff
-
-	mu sync.Mutex
-	// held are the members, by gang, that were decided on and are not let go yet.
-	held map[types.NamespacedName]map[types.UID]bool
-	// waiting are members that came in the meantime.
-	waiting  map[types.NamespacedName]map[string]*corev1.Pod
-	activate func(map[string]*corev1.Pod)
-}
-
-// New returns a barrier.
-func New(parked ParkedGangs) *Barrier {
-	b := &Barrier{
-		parked: parked, count: newCounters(), held: map[types.NamespacedName]map[types.UID]bool{},
-		waiting: map[types.NamespacedName]map[string]*corev1.Pod{},
-	}
-	b.backoff = newBackoff(clock.RealClock{}, func(group types.NamespacedName, pod *corev1.Pod) {
-		b.wake(group, map[string]*corev1.Pod{pod.Namespace + "/" + pod.Name: pod})
-	})
-	return b
-}
-
-// wake has a gang tried again.
-func (b *Barrier) wake(group types.NamespacedName, pods map[string]*corev1.Pod) {
-	b.parked.Wake(group)
-	b.activate(pods)
-}
-
-// hold notes that a member was decided on.
-func (b *Barrier) hold(group types.NamespacedName, uid types.UID) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.held[group] == nil {
-		b.held[group] = map[types.UID]bool{}
-	}
-	b.held[group][uid] = true
-}
-
-// release notes that a member was let go, or failed. With the last one the gang
-// may be tried again.
-func (b *Barrier) release(group types.NamespacedName, uid types.UID) {
-	b.mu.Lock()
-	delete(b.held[group], uid)
-	var waiting map[string]*corev1.Pod
-	if len(b.held[group]) == 0 {
-		waiting = b.waiting[group]
-		delete(b.held, group)
-		delete(b.waiting, group)
-	}
-	b.mu.Unlock()
-	if len(waiting) > 0 {
-		b.wake(group, waiting)
-	}
-}
-
-// busy tells whether members of a gang are on their way, and if so remembers the
-// one that asks.
-func (b *Barrier) busy(group types.NamespacedName, pod *corev1.Pod) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.held[group]) == 0 {
-		return false
-	}
-	if b.waiting[group] == nil {
-		b.waiting[group] = map[string]*corev1.Pod{}
-	}
-	b.waiting[group][pod.Namespace+"/"+pod.Name] = pod
-	return true
-}
-
-// Plugin holds members up until their gang can be bound.
+// Plugin delays the binding of members until their gang can be bound.
 type Plugin struct {
 	barrier *Barrier
 	args    Args
@@ -135,23 +44,13 @@ var (
 	_ fwk.SignPlugin        = &Plugin{}
 )
 
-// NewPlugin makes the plugin of one profile; it is a frameworkruntime.PluginFactory.
-func (b *Barrier) NewPlugin(ctx context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+// NewPlugin returns the plugin of one profile; it is a frameworkruntime.PluginFactory.
+func (b *Barrier) NewPlugin(_ context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 	a, err := decode(object)
 	if err != nil {
 		return nil, err
 	}
-	logger := klog.FromContext(ctx)
 	core := handle.SharedInformerFactory().Core().V1()
-	pods := core.Pods().Lister()
-	b.backoff.exists = func(pod *corev1.Pod) bool {
-		known, err := pods.Pods(pod.Namespace).Get(pod.Name)
-		// One that leaves is never bound any more.
-		return err == nil && known.UID == pod.UID && known.DeletionTimestamp == nil
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.activate = func(pods map[string]*corev1.Pod) { handle.Activate(logger, pods) }
 	return &Plugin{
 		barrier: b, args: a, handle: handle, claims: core.PersistentVolumeClaims().Lister(), nodes: core.Nodes().Lister(),
 	}, nil
@@ -160,31 +59,8 @@ func (b *Barrier) NewPlugin(ctx context.Context, object runtime.Object, handle f
 // Name implements framework.Plugin.
 func (p *Plugin) Name() string { return Name }
 
-// PreEnqueue implements framework.PreEnqueuePlugin.
-func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
-	if group, ok := engine.GroupOf(pod); ok && p.barrier.backoff.waits(group) {
-		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "a member of the gang could not be bound; it is tried again after a while")
-	}
-	return nil
-}
-
-// PreFilter implements framework.PreFilterPlugin. The engine counts members that
-// are on their way as placed. If they fail, those that it places beside them now
-// would be alone; so a gang is tried again when the last one has come or failed.
-func (p *Plugin) PreFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	group, ok := engine.GroupOf(pod)
-	if !ok || !p.barrier.busy(group, pod) {
-		return nil, fwk.NewStatus(fwk.Skip)
-	}
-	return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
-		fmt.Sprintf("gang %s waits for what is being made ready for members that have places", nameOf(group)))
-}
-
-// PreFilterExtensions implements framework.PreFilterPlugin.
-func (p *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
-
-// EventsToRegister implements framework.EnqueueExtensions. No event of the
-// cluster helps; whom PreFilter turned away is activated.
+// EventsToRegister implements framework.EnqueueExtensions. No event of the cluster
+// helps: the members that PreFilter rejected are activated.
 func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	return nil, nil
 }
@@ -195,13 +71,37 @@ func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment
 	return []fwk.SignFragment{{Key: Name, Value: group.String()}}, nil
 }
 
-// Reserve implements framework.ReservePlugin. While a gang is tried it gathers
-// the members that have a node; all of them are known before the first goes its
-// own way. A pod that was deleted before it was decided on goes no way at all: the
-// engine has heard of that already, and would let a member wait for minutes, in
-// its place, for others that are gone, too.
+// PreEnqueue implements framework.PreEnqueuePlugin. It keeps a gang out of the queue
+// while it backs off.
+func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
+	if group, ok := engine.GroupOf(pod); ok && p.barrier.backoff.active(group) {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "a member of the gang could not be bound; it is tried again after a while")
+	}
+	return nil
+}
+
+// PreFilter implements framework.PreFilterPlugin. It rejects members while others of
+// their gang are in flight. The engine counts those as scheduled: if they failed,
+// the members that it schedules now would be alone.
+func (p *Plugin) PreFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	group, ok := engine.GroupOf(pod)
+	if !ok || !p.barrier.deferMember(group, pod) {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
+		fmt.Sprintf("gang %s waits for what is being made ready for members that have places", nameOf(group)))
+}
+
+// PreFilterExtensions implements framework.PreFilterPlugin.
+func (p *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
+
+// Reserve implements framework.ReservePlugin. In the pod group cycle it gathers the
+// members that get a node, so that all of them are known before the first is bound.
+// In a pod's own cycle it rejects a pod that was deleted since: the engine has
+// handled the deletion already, and would have the member wait for minutes, with its
+// node, for others that are gone, too.
 func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
-	if !state.IsPodGroupSchedulingCycle() && !p.barrier.backoff.exists(pod) {
+	if !state.IsPodGroupSchedulingCycle() && !p.barrier.exists(pod) {
 		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the pod is gone")
 	}
 	group, ok := engine.GroupOf(pod)
@@ -211,8 +111,8 @@ func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Po
 	if !state.IsPodGroupSchedulingCycle() {
 		if a := attemptOf(state); a != nil {
 			a.start(pod.UID)
-			if a.waits() {
-				p.barrier.hold(group, pod.UID)
+			if a.mustWait() {
+				p.barrier.begin(group, pod.UID)
 			}
 		}
 		return nil
@@ -223,50 +123,60 @@ func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Po
 		a, _ = known.(*attempt)
 	}
 	if a == nil {
-		if a = p.begin(group); a == nil {
+		if a = p.newAttempt(group); a == nil {
 			return nil
 		}
 		cycle.Write(stateKey, a)
 	}
-	a.join(pod.UID, pod.Name, node, hasWork(p.claims, pod))
+	a.join(pod.UID, pod.Name, node, needsPreparation(p.claims, pod))
 	state.Write(stateKey, a)
 	return nil
 }
 
-// begin returns the attempt of a cycle when its first member has a node; nil for
-// a group that is no gang.
-func (p *Plugin) begin(group types.NamespacedName) *attempt {
+// newAttempt returns the attempt of a cycle when its first member gets a node; nil
+// for a group that is no gang.
+func (p *Plugin) newAttempt(group types.NamespacedName) *attempt {
 	object, err := p.handle.SnapshotSharedLister().PodGroups().Get(group.Namespace, group.Name)
 	if err != nil || object.Spec.SchedulingPolicy.Gang == nil {
 		return nil
 	}
-	need := int(object.Spec.SchedulingPolicy.Gang.MinCount)
+	required := int(object.Spec.SchedulingPolicy.Gang.MinCount)
 	if members, err := p.handle.SnapshotSharedLister().PodGroupStates().Get(group.Namespace, group.Name); err == nil {
-		need -= members.ScheduledPodsCount() - 1 // the first one is counted already
+		required -= members.ScheduledPodsCount() - 1 // the first one is counted already
 	}
-	exists := func(uid types.UID, name string) bool {
-		return p.barrier.backoff.exists(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: group.Namespace, Name: name, UID: uid}})
+	podExists := func(uid types.UID, name string) bool {
+		return p.barrier.exists(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: group.Namespace, Name: name, UID: uid}})
 	}
-	return newAttempt(nameOf(group), need, p.callOff, p.stands, exists)
+	return newAttempt(nameOf(group), required, p.cancel, p.nodeExists, podExists)
 }
 
-// stands tells whether a node is still there, as far as is known.
-func (p *Plugin) stands(node string) bool {
-	_, err := p.nodes.Get(node)
-	return !apierrors.IsNotFound(err)
-}
-
-// nameOf is what users call a gang.
-func nameOf(group types.NamespacedName) string {
-	key, err := gang.ParseVirtualName(group.Namespace, group.Name)
-	if err != nil {
-		return group.String()
+// needsPreparation reports whether something precedes the binding of a pod: a volume
+// to be provisioned or bound, devices to be allocated.
+func needsPreparation(claims corelisters.PersistentVolumeClaimLister, pod *corev1.Pod) bool {
+	if len(pod.Spec.ResourceClaims) > 0 {
+		return true
 	}
-	return key.Namespace + "/" + key.Name
+	for i := range pod.Spec.Volumes {
+		volume := &pod.Spec.Volumes[i]
+		name := ""
+		switch {
+		case volume.PersistentVolumeClaim != nil:
+			name = volume.PersistentVolumeClaim.ClaimName
+		case volume.Ephemeral != nil:
+			name = ephemeral.VolumeClaimName(pod, volume)
+		default:
+			continue
+		}
+		claim, err := claims.PersistentVolumeClaims(pod.Namespace).Get(name)
+		if err != nil || claim.Spec.VolumeName == "" || claim.Annotations[storagehelpers.AnnBindCompleted] == "" {
+			return true
+		}
+	}
+	return false
 }
 
-// Unreserve implements framework.ReservePlugin. While a gang is tried it means
-// nothing: everything that is tried is taken back.
+// Unreserve implements framework.ReservePlugin. In the pod group cycle it has no
+// meaning: every assignment of that cycle is taken back.
 func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) {
 	group, ok := engine.GroupOf(pod)
 	if !ok || state.IsPodGroupSchedulingCycle() {
@@ -276,32 +186,79 @@ func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.
 		a.fail(pod.UID)
 	}
 	p.barrier.backoff.fail(group, pod)
-	p.barrier.release(group, pod.UID)
+	p.barrier.finish(group, pod.UID)
 }
 
-// PostBind implements framework.PostBindPlugin.
-func (p *Plugin) PostBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
-	p.barrier.backoff.succeed(pod.UID)
+// Permit implements framework.PermitPlugin. The engine has a member wait, for
+// minutes and with its node, for as many as its gang requires. If those have failed
+// or are gone meanwhile, they do not come: the member is rejected, and the gang is
+// tried again as a whole when it has enough members.
+func (p *Plugin) Permit(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) (*fwk.Status, time.Duration) {
+	a := attemptOf(state)
+	group, ok := engine.GroupOf(pod)
+	if !ok || a == nil || state.IsPodGroupSchedulingCycle() {
+		return nil, 0
+	}
+	err := a.aborted()
+	if err == nil {
+		err = p.checkRequired(group, a)
+	}
+	if err != nil {
+		return fwk.NewStatus(fwk.Unschedulable, err.Error()), 0
+	}
+	return nil, 0
+}
+
+// checkRequired returns an error unless the scheduled members, and those of the
+// attempt that are still to come, are as many as the gang requires. The engine may
+// still count members that are gone: the one that completes the gang would be bound
+// alone.
+func (p *Plugin) checkRequired(group types.NamespacedName, a *attempt) error {
+	scheduled, required, ok := p.scheduledOf(group)
+	assigned := a.assignedCount()
+	switch {
+	case !ok: // the engine reports that
+	case scheduled >= required:
+		return a.complete()
+	case scheduled+assigned < required:
+		return fmt.Errorf("%d of the %d members that gang %s needs are left: no member was bound", scheduled+assigned, required, nameOf(group))
+	}
+	return nil
+}
+
+// scheduledOf returns the numbers of members of a gang that the engine counts as
+// scheduled and requires; ok is false for a gang that the engine does not know.
+func (p *Plugin) scheduledOf(group types.NamespacedName) (scheduled, required int, ok bool) {
+	object, err := p.handle.SnapshotSharedLister().PodGroups().Get(group.Namespace, group.Name)
+	if err != nil || object.Spec.SchedulingPolicy.Gang == nil {
+		return 0, 0, false
+	}
+	members, err := p.handle.PodGroupManager().PodGroupStates().Get(group.Namespace, group.Name)
+	if err != nil {
+		return 0, 0, false
+	}
+	return members.ScheduledPodsCount(), int(object.Spec.SchedulingPolicy.Gang.MinCount), true
 }
 
 // PreBindPreFlight implements framework.PreBindPlugin.
 func (p *Plugin) PreBindPreFlight(_ context.Context, state fwk.CycleState, _ *corev1.Pod, _ string) (*fwk.PreBindPreFlightResult, *fwk.Status) {
 	a := attemptOf(state)
-	if a == nil || !a.waits() {
+	if a == nil || !a.mustWait() {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	if err := a.ended(); err != nil {
-		return nil, fwk.AsStatus(err) // nothing need be done for it any more
+	if err := a.aborted(); err != nil {
+		return nil, fwk.AsStatus(err) // its preparation is not needed any more
 	}
-	return nil, nil // after the others, and not beside them
+	return nil, nil // after the other plugins, and not in parallel with them
 }
 
-// PreBind implements framework.PreBindPlugin. The node may be gone by now, which
-// an API server does not look at: the pod would be bound to nothing.
+// PreBind implements framework.PreBindPlugin. It waits for the other members, and
+// then checks the node, which the API server does not: the pod would be bound to
+// nothing.
 func (p *Plugin) PreBind(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
-	err := p.pass(ctx, state, pod)
-	if err == nil && !p.stands(node) {
-		err = errGone(node)
+	err := p.waitForMembers(ctx, state, pod)
+	if err == nil && !p.nodeExists(node) {
+		err = fmt.Errorf("node %s is gone", node)
 	}
 	if err != nil {
 		return fwk.AsStatus(fmt.Errorf("bind pod %s/%s: %w", pod.Namespace, pod.Name, err))
@@ -309,12 +266,12 @@ func (p *Plugin) PreBind(ctx context.Context, state fwk.CycleState, pod *corev1.
 	return nil
 }
 
-// pass waits until the rest of a pod's gang is ready, too.
-func (p *Plugin) pass(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) error {
+// waitForMembers waits until the rest of a pod's gang is ready, too.
+func (p *Plugin) waitForMembers(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) error {
 	a := attemptOf(state)
 	group, ok := engine.GroupOf(pod)
-	// PreBindPreFlight is not asked where members are not nominated.
-	if !ok || a == nil || !a.waits() {
+	// PreBindPreFlight is not called where members are not nominated.
+	if !ok || a == nil || !a.mustWait() {
 		return nil
 	}
 	result := resultPassed
@@ -325,11 +282,42 @@ func (p *Plugin) pass(ctx context.Context, state fwk.CycleState, pod *corev1.Pod
 	case err != nil:
 		result = resultFailed
 	}
-	p.barrier.count.members.WithLabelValues(result).Inc()
+	p.barrier.members.WithLabelValues(result).Inc()
 	if err == nil {
-		p.barrier.release(group, pod.UID)
+		p.barrier.finish(group, pod.UID)
 	}
 	return err
+}
+
+// PostBind implements framework.PostBindPlugin.
+func (p *Plugin) PostBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
+	p.barrier.backoff.succeed(pod.UID)
+}
+
+// cancel ends the binding cycle of a member, whether it is being prepared or the
+// engine has it wait for others.
+func (p *Plugin) cancel(uid types.UID, why error) {
+	if member := p.handle.GetPodInPreBind(uid); member != nil {
+		member.CancelPod(why.Error())
+	}
+	if member := p.handle.GetWaitingPod(uid); member != nil {
+		member.Reject(Name, why.Error())
+	}
+}
+
+// nodeExists reports whether a node exists, as far as the informer knows.
+func (p *Plugin) nodeExists(node string) bool {
+	_, err := p.nodes.Get(node)
+	return !apierrors.IsNotFound(err)
+}
+
+// nameOf returns the name of a gang as users know it.
+func nameOf(group types.NamespacedName) string {
+	key, err := gang.ParseVirtualName(group.Namespace, group.Name)
+	if err != nil {
+		return group.String()
+	}
+	return key.Namespace + "/" + key.Name
 }
 
 func attemptOf(state fwk.CycleState) *attempt {

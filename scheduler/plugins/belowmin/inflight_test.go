@@ -14,22 +14,22 @@ var groupA = types.NamespacedName{Namespace: "ns", Name: keyA.VirtualName()}
 // A gang whose members are being bound, or may have been, is left alone until
 // that is over, and the time does not count.
 func TestAGangOnTheWayIsLeftAlone(t *testing.T) {
-	w := newWorld(t, short)
-	w.setOut(groupA, "a-0")
-	w.setOut(groupA, "a-2")
+	w := newFixture(t, short)
+	w.bindingStarted(groupA, "a-0")
+	w.bindingStarted(groupA, "a-2")
 	w.clock.Step(time.Minute)
 	w.pod("a-0", 0, 60)
 	w.pod("a-1", 0, 60)
 	w.pod("a-2", 0, -1)
-	w.arrive(groupA, "a-0")
+	w.bindingEnded(groupA, "a-0")
 	w.after(0)
 	w.after(20 * time.Second)
 	w.wantDid()
-	w.arrive(groupA, "a-2")
+	w.bindingEnded(groupA, "a-2")
 	w.after(4 * time.Second)
-	w.setOut(groupA, "a-2") // again
+	w.bindingStarted(groupA, "a-2") // again
 	w.after(20 * time.Second)
-	w.arrive(groupA, "a-2")
+	w.bindingEnded(groupA, "a-2")
 	w.after(5 * time.Second)
 	w.wantDid()
 	w.after(time.Second)
@@ -38,12 +38,12 @@ func TestAGangOnTheWayIsLeftAlone(t *testing.T) {
 
 // A member sets out while the API server is asked about it.
 func TestAMemberSetsOutAtTheLastMoment(t *testing.T) {
-	w := newWorld(t, short)
+	w := newFixture(t, short)
 	w.pod("a-0", 0, 1)
 	w.pod("a-1", 0, 1)
 	w.pod("a-2", 0, -1)
 	w.client.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-		w.setOut(groupA, "a-2")
+		w.bindingStarted(groupA, "a-2")
 		return false, nil, nil
 	})
 	w.after(0)
@@ -54,38 +54,38 @@ func TestAMemberSetsOutAtTheLastMoment(t *testing.T) {
 
 // Of gangs that are well nothing is kept.
 func TestWaysAreForgotten(t *testing.T) {
-	for name, change := range map[string]func(*world){
-		"whole":   func(w *world) { w.pod("a-2", 0, 1) },
-		"gone":    func(w *world) { w.pods = nil },
-		"waiting": func(w *world) { w.pods = nil; w.pod("a-3", 0, -1) },
+	for name, change := range map[string]func(*fixture){
+		"whole":   func(w *fixture) { w.pod("a-2", 0, 1) },
+		"gone":    func(w *fixture) { w.pods = nil },
+		"waiting": func(w *fixture) { w.pods = nil; w.pod("a-3", 0, -1) },
 	} {
-		w := newWorld(t, short)
-		w.setOut(groupA, "a-0")
-		w.arrive(groupA, "a-0")
-		w.arrive(groupA, "a-0")
+		w := newFixture(t, short)
+		w.bindingStarted(groupA, "a-0")
+		w.bindingEnded(groupA, "a-0")
+		w.bindingEnded(groupA, "a-0")
 		w.pod("a-0", 0, 1)
 		w.pod("a-1", 0, 1)
 		w.after(0)
-		if len(w.ways) != 1 {
+		if len(w.inFlight) != 1 {
 			t.Errorf("%s: what was on its way counts while the gang is below its minimum", name)
 		}
 		change(w)
-		w.setOut(groupA, "a-4")
+		w.bindingStarted(groupA, "a-4")
 		w.after(0)
-		if _, now := w.onTheWay(groupA); !now {
+		if _, now := w.inFlightTime(groupA); !now {
 			t.Errorf("%s: one that is on its way was forgotten", name)
 		}
-		w.arrive(groupA, "a-4")
+		w.bindingEnded(groupA, "a-4")
 		w.after(0)
-		if len(w.ways) != 0 {
-			t.Errorf("%s: %d ways are kept for ever", name, len(w.ways))
+		if len(w.inFlight) != 0 {
+			t.Errorf("%s: %d gangs are tracked indefinitely", name, len(w.inFlight))
 		}
 	}
 }
 
 // Where the plugin is disabled nothing is done, and nobody is told of.
 func TestWithoutThePlugin(t *testing.T) {
-	w := newWorld(t, short)
+	w := newFixture(t, short)
 	clear(w.profiles)
 	w.pod("a-0", 0, 1)
 	w.pod("a-1", 0, 1)

@@ -1,6 +1,7 @@
 package belowmin
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,8 +30,8 @@ var (
 	tfjobs = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "tfjobs"}
 )
 
-// world is gang a, which needs three members, and its controller at noon.
-type world struct {
+// fixture is gang a, which needs three members, and its controller at noon.
+type fixture struct {
 	*Controller
 	t        *testing.T
 	clock    *clocktesting.FakeClock
@@ -45,27 +46,29 @@ type world struct {
 	completed int32
 }
 
-func newWorld(t *testing.T, args string, jobs ...runtime.Object) *world {
-	w := &world{t: t, clock: clocktesting.NewFakeClock(noon), client: fake.NewClientset(), recorder: events.NewFakeRecorder(100), need: 3}
+func newFixture(t *testing.T, args string, jobs ...runtime.Object) *fixture {
+	w := &fixture{t: t, clock: clocktesting.NewFakeClock(noon), client: fake.NewClientset(), recorder: events.NewFakeRecorder(100), need: 3}
 	w.dynamic = jobsClient(jobs...)
-	w.Controller = (&Controller{
-		Client: w.client, Dynamic: w.dynamic, Gangs: w, Objects: w, Recorder: w.recorder, Clock: w.clock,
-		Synced: func() bool { return true }, Freed: func(types.NamespacedName) { w.freed++ },
-		Owned: func(job suspend.Job) bool {
-			for _, pod := range w.pods {
-				if c := metav1.GetControllerOf(pod); c != nil && c.UID == job.UID {
-					return true
-				}
-			}
-			return false
-		},
-	}).Complete()
+	synced := func() bool { return true }
+	w.Controller = New(Config{
+		Client: w.client, Gangs: w, Objects: w, Recorder: w.recorder, Clock: w.clock, Synced: synced,
+		Freed: func(types.NamespacedName) { w.freed++ },
+		Jobs:  &suspend.Suspender{Dynamic: w.dynamic, Recorder: w.recorder, Clock: w.clock, Owned: w.owned, Synced: synced},
+	})
 	a, err := decode(&runtime.Unknown{Raw: []byte(args), ContentType: runtime.ContentTypeJSON})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.profiles["gang-scheduler"] = a
 	return w
+}
+
+// owned reports whether a job has pods.
+func (w *fixture) owned(job suspend.Job) bool {
+	return slices.ContainsFunc(w.pods, func(pod *corev1.Pod) bool {
+		controller := metav1.GetControllerOf(pod)
+		return controller != nil && controller.UID == job.UID
+	})
 }
 
 func jobsClient(jobs ...runtime.Object) *dynamicfake.FakeDynamicClient {
@@ -86,13 +89,13 @@ func jobsClient(jobs ...runtime.Object) *dynamicfake.FakeDynamicClient {
 }
 
 // Pods, Required, Completed and Get implement Gangs and Objects.
-func (w *world) Pods(gang.Key) []*corev1.Pod { return w.pods }
+func (w *fixture) Pods(gang.Key) []*corev1.Pod { return w.pods }
 
-func (w *world) Required(gang.Key) (count, priority int32, ok bool) { return w.need, 0, w.need > 0 }
+func (w *fixture) Required(gang.Key) (count, priority int32, ok bool) { return w.need, 0, w.need > 0 }
 
-func (w *world) Completed(gang.Key) int32 { return w.completed }
+func (w *fixture) Completed(gang.Key) int32 { return w.completed }
 
-func (w *world) Get(gang.Key) (gangcache.Object, *unstructured.Unstructured, bool) {
+func (w *fixture) Get(gang.Key) (gangcache.Object, *unstructured.Unstructured, bool) {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	if w.note != "" {
 		u.SetAnnotations(map[string]string{Annotation: w.note})
@@ -102,7 +105,7 @@ func (w *world) Get(gang.Key) (gangcache.Object, *unstructured.Unstructured, boo
 
 // pod adds a member that was created, and bound unless that is negative, so many
 // seconds after noon.
-func (w *world) pod(name string, created, bound int, change ...func(*corev1.Pod)) *corev1.Pod {
+func (w *fixture) pod(name string, created, bound int, change ...func(*corev1.Pod)) *corev1.Pod {
 	at := func(seconds int) metav1.Time { return metav1.NewTime(noon.Add(time.Duration(seconds) * time.Second)) }
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), CreationTimestamp: at(created)},
@@ -147,7 +150,7 @@ func tfjob(name string, labels map[string]string) *unstructured.Unstructured {
 }
 
 // after lets time pass, and the controller look.
-func (w *world) after(d time.Duration) {
+func (w *fixture) after(d time.Duration) {
 	w.t.Helper()
 	w.clock.Step(d)
 	if err := w.reconcile(w.t.Context(), keyA); err != nil {
@@ -160,7 +163,7 @@ func (w *world) after(d time.Duration) {
 
 // did lists what was written, in order, as VERB RESOURCE[/SUBRESOURCE] NAME. What
 // was only tried is left out.
-func (w *world) did() (did []string) {
+func (w *fixture) did() (did []string) {
 	for _, fake := range []*clienttesting.Fake{&w.client.Fake, &w.dynamic.Fake} {
 		for _, action := range fake.Actions() {
 			name := ""
@@ -190,7 +193,7 @@ func (w *world) did() (did []string) {
 }
 
 // said returns the events since it was asked last.
-func (w *world) said() (said []string) {
+func (w *fixture) said() (said []string) {
 	for {
 		select {
 		case e := <-w.recorder.Events:
@@ -201,7 +204,7 @@ func (w *world) said() (said []string) {
 	}
 }
 
-func (w *world) wantSaid(texts ...string) {
+func (w *fixture) wantSaid(texts ...string) {
 	w.t.Helper()
 	said := w.said()
 	ok := len(said) == len(texts)
@@ -213,7 +216,7 @@ func (w *world) wantSaid(texts ...string) {
 	}
 }
 
-func (w *world) wantDid(texts ...string) {
+func (w *fixture) wantDid(texts ...string) {
 	w.t.Helper()
 	did := w.did()
 	ok := len(did) == len(texts)

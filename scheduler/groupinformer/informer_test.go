@@ -50,7 +50,7 @@ func object(name string) *unstructured.Unstructured {
 
 const crdName = "podgroups.scheduling.x-k8s.io"
 
-// log records the calls of a feed.
+// log records the calls of an informer.
 type log struct {
 	mu    sync.Mutex
 	calls []string
@@ -87,15 +87,15 @@ func (l *log) waitFor(t *testing.T, want ...string) {
 	t.Fatalf("calls %q, want %q", got, want)
 }
 
-// rig is a feed of an API server in memory.
+// rig is an informer on an API server in memory.
 type rig struct {
-	*Feed
+	*Informer
 	t       *testing.T
 	client  *dynamicfake.FakeDynamicClient
 	calls   *log
 	clock   *testclock.FakeClock
 	version atomic.Value // of what is built in
-	asked   atomic.Int32 // how often it was asked for
+	queries atomic.Int32 // for what is built in
 }
 
 func newRig(t *testing.T, objects ...runtime.Object) *rig {
@@ -104,11 +104,11 @@ func newRig(t *testing.T, objects ...runtime.Object) *rig {
 	}, objects...)
 	r := &rig{t: t, client: client, calls: &log{}, clock: testclock.NewFakeClock(time.Unix(1e9, 0))}
 	r.version.Store("")
-	r.Feed = &Feed{
+	r.Informer = &Informer{
 		Client: client, Custom: []schema.GroupResource{groups.GroupResource()}, Handler: r.calls, Clock: r.clock,
 		BuiltIn: []BuiltIn{{GroupResource: native.GroupResource(), Version: func(context.Context) (string, error) {
 			version := r.version.Load().(string)
-			defer r.asked.Add(1)
+			defer r.queries.Add(1)
 			if version == "error" {
 				return "", errors.New("no answer")
 			}
@@ -118,7 +118,7 @@ func newRig(t *testing.T, objects ...runtime.Object) *rig {
 	return r
 }
 
-// run runs the feed until the test ends.
+// run runs the informer until the test ends.
 func (r *rig) run() {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(r.t.Context())
@@ -193,7 +193,7 @@ func TestFeedFollowsItsAPI(t *testing.T) {
 	}
 }
 
-// pass lets time pass when the feed waits for it, and returns when it waits again.
+// pass lets time pass when the informer waits for it, and returns when it waits again.
 func (r *rig) pass(d time.Duration) {
 	r.t.Helper()
 	waits := func() {
@@ -215,22 +215,22 @@ func TestBuiltInAPIs(t *testing.T) {
 	r.version.Store("error")
 	r.run()
 	r.calls.waitFor(t, "problem scheduling.k8s.io")
-	r.pass(again) // and the definitions are long known
-	if n := r.asked.Load(); n != 2 || r.HasSynced() {
-		t.Errorf("asked %d times, want 2; synced %v though nobody knows whether there are gangs", n, r.HasSynced())
+	r.pass(retryPeriod) // and the definitions are long known
+	if n := r.queries.Load(); n != 2 || r.HasSynced() {
+		t.Errorf("%d queries, want 2; synced %v though it is not known whether there are gangs", n, r.HasSynced())
 	}
 	r.version.Store("v1beta1")
-	r.pass(again)
+	r.pass(retryPeriod)
 	r.synced("with an answer")
 	r.calls.waitFor(t, "problem scheduling.k8s.io", "problem scheduling.k8s.io", "set v1beta1 early")
 	r.version.Store("error")
-	r.pass(recheck)
-	r.pass(recheck)
+	r.pass(recheckPeriod)
+	r.pass(recheckPeriod)
 	r.version.Store("")
-	r.pass(recheck)
+	r.pass(recheckPeriod)
 	r.calls.waitFor(t, "problem scheduling.k8s.io", "problem scheduling.k8s.io", "set v1beta1 early", "reset scheduling.k8s.io")
-	if n := r.asked.Load(); n != 6 {
-		t.Errorf("asked %d times, want 6: once a minute", n)
+	if n := r.queries.Load(); n != 6 {
+		t.Errorf("%d queries, want 6: once a minute", n)
 	}
 }
 
@@ -252,15 +252,15 @@ func TestABuiltInAPIThatNobodyKnowsOf(t *testing.T) {
 			t.Fatal("the definitions are not read")
 		}
 	}
-	r.pass(again) // now it is noticed
-	r.pass(patience - again)
+	r.pass(retryPeriod) // now it is noticed
+	r.pass(patience - retryPeriod)
 	if r.HasSynced() {
 		t.Error("it was given up too soon")
 	}
-	r.pass(again)
+	r.pass(retryPeriod)
 	r.synced("though the others are known for long")
 	r.version.Store("v1beta1")
-	r.pass(again)
+	r.pass(retryPeriod)
 	r.synced("when it is known after all")
 	if _, ok := r.Get(native, "research", "early"); !ok {
 		t.Error("it is not read when it is known after all")

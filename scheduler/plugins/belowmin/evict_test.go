@@ -18,7 +18,7 @@ import (
 
 func TestAJobIsSuspendedAndResumed(t *testing.T) {
 	for _, never := range []bool{true, false} {
-		w := newWorld(t, `{"grace":"10s","startGrace":"10s","belowMin":"evict"}`, tfjob("llama", nil))
+		w := newFixture(t, `{"grace":"10s","startGrace":"10s","belowMin":"evict"}`, tfjob("llama", nil))
 		w.pod("a-0", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "llama"))
 		w.pod("a-1", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "llama"))
 		if never {
@@ -51,7 +51,7 @@ func TestTheNextSchedulerResumes(t *testing.T) {
 	_ = unstructured.SetNestedField(mine.Object, true, "spec", "runPolicy", "suspend")
 	theirs := tfjob("theirs", nil)
 	_ = unstructured.SetNestedField(theirs.Object, true, "spec", "runPolicy", "suspend")
-	w := newWorld(t, short, mine, theirs)
+	w := newFixture(t, short, mine, theirs)
 	w.pod("left", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "mine"))
 	away := true
 	w.dynamic.PrependReactor("list", "tfjobs", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -99,7 +99,7 @@ func TestWhenPlacesCannotBeTaken(t *testing.T) {
 			if errors.Is(c.err, errUnknownKind) {
 				owned = ownedBy("kubeflow.org/v1", "XGBoostJob", "llama")
 			}
-			w := newWorld(t, `{"grace":"10s","belowMin":"evict"}`, jobs...)
+			w := newFixture(t, `{"grace":"10s","belowMin":"evict"}`, jobs...)
 			asked := 0
 			refuse := func(action clienttesting.Action) (bool, runtime.Object, error) {
 				asked++
@@ -112,7 +112,7 @@ func TestWhenPlacesCannotBeTaken(t *testing.T) {
 			w.after(0)
 			w.after(10 * time.Second)
 			w.wantSaid("GangEvicted", c.want)
-			if w.isLeaving(member("a-2")) {
+			if w.isEvicting(groupA) {
 				t.Error("nobody may join a gang that stays")
 			}
 			if did := w.did(); len(did) > 0 {
@@ -134,7 +134,7 @@ func TestWhenPlacesCannotBeTaken(t *testing.T) {
 // A gang that was never whole has the name of one that was, and came without a
 // moment in between.
 func TestAGangOfTheSameName(t *testing.T) {
-	w := newWorld(t, short)
+	w := newFixture(t, short)
 	for _, name := range []string{"old-0", "old-1", "old-2"} {
 		w.pod(name, 0, 1)
 	}

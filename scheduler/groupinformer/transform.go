@@ -21,7 +21,7 @@ func established(u *unstructured.Unstructured) bool {
 }
 
 // onlyFields keeps of an object its identity and the named top-level fields,
-// so that a cache holds nothing that nobody reads.
+// so that a cache holds no field that is not read.
 func onlyFields(keep ...string) cache.TransformFunc {
 	keep = append([]string{"apiVersion", "kind", "metadata"}, keep...)
 	return func(obj any) (any, error) {
@@ -39,15 +39,15 @@ func onlyFields(keep ...string) cache.TransformFunc {
 	}
 }
 
-// onlyServed keeps of a definition in which versions it is served, and of those
-// that nobody asks for the name. The schema is the bulk of a definition.
-func onlyServed(wanted map[string]schema.GroupResource) cache.TransformFunc {
+// onlyServed keeps the versions of a definition of custom resources, and the name of
+// any other definition. The schema is the bulk of a definition.
+func onlyServed(custom map[string]schema.GroupResource) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		u, ok := obj.(*unstructured.Unstructured)
 		if !ok {
 			return obj, nil
 		}
-		if _, ok := wanted[u.GetName()]; !ok {
+		if _, ok := custom[u.GetName()]; !ok {
 			bare := &unstructured.Unstructured{}
 			bare.SetGroupVersionKind(u.GroupVersionKind())
 			bare.SetName(u.GetName())

@@ -1,0 +1,239 @@
+package belowmin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
+	"github.com/gangctl/gangctl/scheduler/suspend"
+)
+
+// confirmed reports whether the members of a gang that have no node by the informers
+// have none by the API server. After an outage of the API server the informers are
+// late: the gang may be whole by now, and must not be evicted then.
+func (c *Controller) confirmed(ctx context.Context, m members) (bool, error) {
+	for _, pod := range m.waiting {
+		now, err := c.Client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return false, nil
+		case err != nil:
+			return false, fmt.Errorf("look at pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		case now.UID != pod.UID || now.Spec.NodeName != "":
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// evictAll evicts the members of a gang that have a node: by suspending their job, or
+// where they have none that can be suspended, one by one. A dry run of all comes first:
+// if one cannot be evicted, none is. What has begun is finished.
+func (c *Controller) evictAll(ctx context.Context, key gang.Key, s *state, m members) error {
+	why := fmt.Sprintf("%d of %d members that gang %s/%s needs have places", len(m.placed), m.required, key.Namespace, key.Name)
+	jobs, pods := byJob(m.placed)
+	if !s.begun {
+		err := c.rehearse(ctx, s, m, jobs, pods)
+		var refused *suspend.Refusal
+		switch {
+		case errors.As(err, &refused), apierrors.IsForbidden(err), apierrors.IsTooManyRequests(err):
+			c.giveUp(key, s, err)
+			return nil
+		case err != nil:
+			return err
+		}
+		s.begun = true
+	}
+	for _, j := range jobs {
+		err := c.Jobs.Suspend(ctx, j, suspend.Order{Reason: ReasonEvicted, Why: why})
+		if suspend.Singly(err) {
+			pods = append(pods, ofJob(m.placed, j)...)
+		} else if err != nil {
+			return c.unfinished(key, s, err)
+		}
+	}
+	for _, pod := range pods {
+		if err := c.remove(ctx, pod, s.rollback, why); err != nil {
+			return c.unfinished(key, s, err)
+		}
+	}
+	c.queue.AddAfter(key, pollInterval)
+	return nil
+}
+
+// byJob returns the jobs of pods, each once, and the pods that have none that can be
+// suspended.
+func byJob(pods []*corev1.Pod) (jobs []suspend.Job, others []*corev1.Pod) {
+	seen := map[types.UID]bool{}
+	for _, pod := range pods {
+		j, ok := suspend.Of(pod)
+		switch {
+		case !ok:
+			others = append(others, pod)
+		case !seen[j.UID]:
+			seen[j.UID] = true
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs, others
+}
+
+// ofJob returns those of the pods that a job has created.
+func ofJob(pods []*corev1.Pod, job suspend.Job) (its []*corev1.Pod) {
+	for _, pod := range pods {
+		if j, ok := suspend.Of(pod); ok && j.UID == job.UID {
+			its = append(its, pod)
+		}
+	}
+	return its
+}
+
+// rehearse returns why not all members can be evicted, and evicts none. The pods are
+// those that have no job.
+func (c *Controller) rehearse(ctx context.Context, s *state, m members, jobs []suspend.Job, pods []*corev1.Pod) error {
+	for _, j := range jobs {
+		err := c.Jobs.Check(ctx, j)
+		if suspend.Singly(err) {
+			pods = append(pods, ofJob(m.placed, j)...)
+		} else if err != nil {
+			return err
+		}
+	}
+	if s.rollback { // no budget guards pods that are deleted
+		return nil
+	}
+	if err := c.checkBudgets(ctx, pods); err != nil {
+		return err
+	}
+	for _, pod := range pods {
+		if err := c.evict(ctx, pod, metav1.DryRunAll); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unfinished reports that members are still to be evicted, and has it tried again.
+func (c *Controller) unfinished(key gang.Key, s *state, err error) error {
+	c.report(key, s, c.Gangs.Pods(key), ReasonFailed, fmt.Sprintf("some of its places are taken, and others cannot be yet: %v", err))
+	return err
+}
+
+// giveUp leaves a gang as it is until its grace, which grows, has passed again.
+func (c *Controller) giveUp(key gang.Key, s *state, err error) {
+	c.actions.WithLabelValues(actionRefused).Inc()
+	hint := ""
+	if apierrors.IsForbidden(err) {
+		hint = "; the rights are in install/scheduler-policy-rbac.yaml"
+	}
+	c.report(key, s, c.Gangs.Pods(key), ReasonFailed, fmt.Sprintf("its places cannot be taken: %v%s", err, hint))
+	s.evicting, s.begun, s.below = false, false, c.Clock.Now()
+	s.spent, _ = c.inFlightTime(groupOf(key))
+	c.mu.Lock()
+	delete(c.evicting, groupOf(key))
+	c.mu.Unlock()
+	c.queue.AddAfter(key, debounce)
+}
+
+// remove deletes or evicts one pod. A gang that was never whole did no work, and its
+// pods are deleted like those that a scheduler preempts. One that ran is evicted,
+// which a PodDisruptionBudget may refuse.
+func (c *Controller) remove(ctx context.Context, pod *corev1.Pod, rollback bool, why string) error {
+	if err := c.setDisruptionTarget(ctx, pod, why); err != nil {
+		return ignoreGone(err, "mark", pod)
+	}
+	if rollback {
+		options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}
+		return ignoreGone(c.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, options), "delete", pod)
+	}
+	return c.evict(ctx, pod)
+}
+
+// evict evicts a pod, or with a dry run checks that it can be evicted.
+func (c *Controller) evict(ctx context.Context, pod *corev1.Pod, dryRun ...string) error {
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}, DryRun: dryRun}
+	return ignoreGone(c.Client.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, DeleteOptions: &options,
+	}), "evict", pod)
+}
+
+// ignoreGone returns an error, unless it means that the pod does not exist any more.
+func ignoreGone(err error, what string, pod *corev1.Pod) error {
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return fmt.Errorf("%s pod %s/%s: %w", what, pod.Namespace, pod.Name, err)
+}
+
+// setDisruptionTarget sets the condition by which controllers tell an eviction from a
+// failure of the pod.
+func (c *Controller) setDisruptionTarget(ctx context.Context, pod *corev1.Pod, why string) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID},
+		"status": map[string]any{"conditions": []map[string]any{{
+			"type": corev1.DisruptionTarget, "status": corev1.ConditionTrue, "reason": replacement.ReasonGiven, "message": why,
+			"lastTransitionTime": metav1.NewTime(c.Clock.Now()), "observedGeneration": pod.Generation,
+		}}},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = c.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	return err
+}
+
+// checkBudgets returns an error unless the PodDisruptionBudgets allow the eviction of
+// all of these pods. A dry run checks each alone, and a budget for three allows every
+// one of eight.
+func (c *Controller) checkBudgets(ctx context.Context, pods []*corev1.Pod) error {
+	if len(pods) == 0 {
+		return nil
+	}
+	namespace := pods[0].Namespace
+	list, err := c.Client.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return fmt.Errorf("list PodDisruptionBudgets in namespace %s: %w", namespace, err)
+	}
+	for i := range list.Items {
+		budget := &list.Items[i]
+		if n := guarded(budget, pods); n > budget.Status.DisruptionsAllowed {
+			return apierrors.NewTooManyRequests(fmt.Sprintf("PodDisruptionBudget %s/%s allows %d of %d evictions",
+				namespace, budget.Name, budget.Status.DisruptionsAllowed, n), 0)
+		}
+	}
+	return nil
+}
+
+// guarded returns the number of pods that count against a budget when they are
+// evicted: those that are ready. The dry run checks the others one by one.
+func guarded(budget *policyv1.PodDisruptionBudget, pods []*corev1.Pod) (n int32) {
+	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+	if err != nil {
+		return 0 // the API server does not understand it, either
+	}
+	for _, pod := range pods {
+		if selector.Matches(labels.Set(pod.Labels)) && ready(pod) {
+			n++
+		}
+	}
+	return n
+}
+
+func ready(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

@@ -1,0 +1,117 @@
+package belowmin
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/plugins/args"
+)
+
+// Annotation is the policy of a gang that stays below its minimum, on its object, or
+// where it has none on its pods.
+const Annotation = "gangctl.dev/below-min-policy"
+
+// Policy is how a gang is treated that ran and stays below its minimum.
+type Policy string
+
+const (
+	// Hold lets the members that are left continue. The nodes of the others are
+	// reserved for a time.
+	Hold Policy = "hold"
+	// Evict evicts all members, and has the gang wait as a whole.
+	Evict Policy = "evict"
+	// Ignore treats the members as if they were in no gang: no node is reserved and no
+	// member is evicted.
+	Ignore Policy = "ignore"
+)
+
+func (p Policy) valid() bool { return p == Hold || p == Evict || p == Ignore }
+
+// Args are the plugin's arguments in a KubeSchedulerConfiguration.
+type Args struct {
+	// BelowMin is the policy of a gang without the annotation: hold (the default),
+	// evict or ignore.
+	BelowMin Policy `json:"belowMin"`
+	// Grace is how long a gang may stay below its minimum; by default five minutes.
+	Grace metav1.Duration `json:"grace"`
+	// StartGrace is how long a gang may take from its first member's binding to
+	// that of as many as it requires; by default one minute. What there is of it is
+	// then rolled back.
+	StartGrace metav1.Duration `json:"startGrace"`
+}
+
+// DefaultArgs returns the arguments where a configuration sets none.
+func DefaultArgs() Args {
+	return Args{
+		BelowMin: Hold,
+		Grace:    metav1.Duration{Duration: 5 * time.Minute}, StartGrace: metav1.Duration{Duration: time.Minute},
+	}
+}
+
+func decode(object runtime.Object) (Args, error) {
+	a, err := args.Decode(object, DefaultArgs())
+	if err != nil {
+		return a, err
+	}
+	if !a.BelowMin.valid() {
+		return a, fmt.Errorf("args.belowMin: %q is none of %s, %s and %s", a.BelowMin, Hold, Evict, Ignore)
+	}
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{{"grace", a.Grace.Duration}, {"startGrace", a.StartGrace.Duration}} {
+		if d.value <= 0 {
+			return a, fmt.Errorf("args.%s: %s is not a positive duration", d.field, d.value)
+		}
+	}
+	return a, nil
+}
+
+// PolicyOf returns the policy of a gang, its own or that of the configuration. An
+// annotation that is not valid is returned, too, and does not count.
+func (c *Controller) PolicyOf(key gang.Key) (policy Policy, invalid string) {
+	pods := c.Gangs.Pods(key)
+	a, _ := c.args(pods)
+	policy = a.BelowMin
+	text, ok := c.annotation(key, pods)
+	switch {
+	case !ok:
+		return policy, ""
+	case Policy(text).valid():
+		return Policy(text), ""
+	}
+	return policy, text
+}
+
+// annotation returns the annotation of the object, or of the first pod that has one.
+func (c *Controller) annotation(key gang.Key, pods []*corev1.Pod) (value string, ok bool) {
+	if _, u, exists := c.Objects.Get(key); exists && u != nil {
+		if value, ok = u.GetAnnotations()[Annotation]; ok {
+			return value, true
+		}
+	}
+	for _, pod := range pods {
+		if value, ok = pod.Annotations[Annotation]; ok {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// args returns the arguments of the profile of a gang's pods; ok is false, with the
+// defaults, where the profile is without the plugin.
+func (c *Controller) args(pods []*corev1.Pod) (a Args, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, pod := range pods {
+		if a, ok = c.profiles[pod.Spec.SchedulerName]; ok {
+			return a, true
+		}
+	}
+	return DefaultArgs(), false
+}
