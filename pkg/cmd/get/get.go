@@ -58,5 +58,5 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return o.print(job, job.Summary(pods))
+	return Print(o.IO, o.Output, job, job.Summary(pods))
 }
