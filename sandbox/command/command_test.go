@@ -87,14 +87,6 @@ func TestDownOfNothing(t *testing.T) {
 	}
 }
 
-func TestShellQuote(t *testing.T) {
-	for text, want := range map[string]string{"/a/b-1.c": "/a/b-1.c", "/a b": "'/a b'", "/it's": `'/it'\''s'`, "": "''", "$HOME": "'$HOME'"} {
-		if got := shellQuote(text); got != want {
-			t.Errorf("%q: got %s, want %s", text, got, want)
-		}
-	}
-}
-
 func TestParse(t *testing.T) {
 	labels, err := parseLabels([]string{"a=b", "c="})
 	if err != nil || labels["a"] != "b" || len(labels) != 2 {

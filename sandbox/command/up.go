@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/sandbox/credential"
 	"github.com/gangctl/gangctl/sandbox/datadir"
 	"github.com/gangctl/gangctl/sandbox/node"
@@ -221,7 +221,7 @@ func (o *upOptions) print(dir datadir.Dir) {
 	fmt.Fprintf(out, "data dir:   %s\n", dir)
 	fmt.Fprintf(out, "kubeconfig: %s\n", o.settings.Kubeconfig)
 	fmt.Fprintf(out, "context:    %s\n", credential.Context)
-	fmt.Fprintf(out, "export KUBECONFIG=%s\n", shellQuote(o.settings.Kubeconfig))
+	fmt.Fprintf(out, "export KUBECONFIG=%s\n", shell.Quote(o.settings.Kubeconfig))
 }
 
 // requireProgram refuses a file that cannot be run.

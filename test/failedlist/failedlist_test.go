@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	shellquote "github.com/kballard/go-shellquote"
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/root"
@@ -149,7 +149,7 @@ const patience = 10 * time.Second
 
 func fails(t *testing.T, client func() (*kube.Client, error), says *regexp.Regexp, name string, line reader) {
 	t.Helper()
-	words, err := shellquote.Split(name + " " + line.args)
+	words, err := shell.Split(name + " " + line.args)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kballard/go-shellquote"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/root"
 )
@@ -31,7 +31,7 @@ type Command struct {
 func Commands(line string) ([]Command, error) {
 	var all []Command
 	for _, part := range simple(line) {
-		words, err := shellquote.Split(part)
+		words, err := shell.Split(part)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", part, err)
 		}

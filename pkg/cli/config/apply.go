@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/suggest"
 )
 
 // typedOnly are flags that mean something else in another command, so that a default meant for one would change the others, and
@@ -87,7 +88,7 @@ func (c *Config) Check(root *cobra.Command, warnings io.Writer) {
 			continue
 		}
 		hint := ""
-		if near := nearest(name, known); near != "" {
+		if near := suggest.Nearest(name, known); near != "" {
 			hint = fmt.Sprintf(": did you mean %q?", near)
 		}
 		fmt.Fprintf(warnings, "warning: settings %s: unknown key %q%s\n", c.path, shown, hint)

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/suggest"
 )
 
 // Edit is a settings file that is about to change. Comments and the order of keys stay as they are.
@@ -97,7 +98,7 @@ func (e *Edit) Unset(profile, key string) error {
 			names = append(names, section.Content[at].Value)
 		}
 		missing := failure.Errorf("settings %s: %s is not set", e.path, where)
-		if near := nearest(key, names); near != "" {
+		if near := suggest.Nearest(key, names); near != "" {
 			return missing.WithHint("did you mean %q?", near)
 		}
 		return missing.WithHint("see 'gangctl config view --show-origin'")

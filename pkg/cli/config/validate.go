@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/suggest"
 )
 
 // Keys are what can be set: the flags of every command under root that is in the help, sorted.
@@ -36,7 +37,7 @@ func Validate(root *cobra.Command, key string, values []string) error {
 		return failure.Usagef("%q is no flag's default", key).WithHint("choose a profile with 'gangctl config use-profile NAME'")
 	case !slices.Contains(known, key):
 		err := failure.Usagef("unknown key %q", key)
-		if near := nearest(key, known); near != "" {
+		if near := suggest.Nearest(key, known); near != "" {
 			return err.WithHint("did you mean %q?", near)
 		}
 		return err.WithHint("a key is a flag of any command without its dashes, such as image for --image")

@@ -88,3 +88,13 @@ func TestPrintTable(t *testing.T) {
 		})
 	}
 }
+
+func TestPrintFields(t *testing.T) {
+	var out strings.Builder
+	if err := PrintFields(&out, "  ", Field{"Name", "llama"}, Field{"Scheduler", "gang"}, Field{"A longer one", ""}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "  Name:         llama\n  Scheduler:    gang\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}

@@ -8,21 +8,27 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/gangctl/gangctl/pkg/cli/wrap"
 )
 
-// columnGap is the space that cli-runtime's table printer puts between columns, and minColumn the width it gives a column
-// at least, gap included.
+// columnGap is the space between columns, which is that of cli-runtime's table printer, and minColumn the width that the
+// printer gives a column at least, gap included.
 const (
 	columnGap = 3
 	minColumn = 6
-	// minLast is what is left of the last column at least: less says nothing, so the line wraps instead.
+	// minLast is what is left of the last column at least: less says nothing, so the line of a table wraps instead, and a grid spares
+	// other columns.
 	minLast = 20
 )
 
-// Column is a column of a table. A wide column is shown by -o wide only.
+// Column is a column of a table or a grid.
 type Column struct {
 	Name string
+	// Wide columns of a table are shown by -o wide only.
 	Wide bool
+	// Spare is the order in which columns of a grid are left out on a narrow screen, the highest first; 0 always stays.
+	Spare int
 }
 
 // PrintTable prints rows under columns. Width is that of the terminal: the last column is cut to fit; 0 cuts nothing.
@@ -41,7 +47,7 @@ func PrintTable(out io.Writer, f Flags, width int, columns []Column, rows [][]st
 		for i, cell := range row {
 			cell = strings.Join(strings.Fields(cell), " ")
 			if room > 0 && i == len(row)-1 {
-				cell = cut(cell, room)
+				cell = wrap.Cut(cell, room)
 			}
 			cells[i] = cell
 		}
@@ -76,9 +82,22 @@ func lastRoom(f Flags, width int, columns []Column, rows [][]string) int {
 	return max(width-used, minLast)
 }
 
-func cut(s string, room int) string {
-	if utf8.RuneCountInString(s) <= room {
-		return s
+// Field is a line of a description: a label and its value.
+type Field struct{ Label, Value string }
+
+// PrintFields prints fields, each on a line of its own that begins with the indent, with the values below each other. A field
+// without a value is left out.
+func PrintFields(out io.Writer, indent string, fields ...Field) error {
+	widest := 0
+	for _, f := range fields {
+		widest = max(widest, utf8.RuneCountInString(f.Label))
 	}
-	return string([]rune(s)[:room-1]) + "…"
+	var b strings.Builder
+	for _, f := range fields {
+		if f.Value != "" {
+			fmt.Fprintf(&b, "%s%-*s %s\n", indent, widest+1, f.Label+":", f.Value)
+		}
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
 }

@@ -17,7 +17,7 @@ func Shell(text string, width int) string {
 		case columns(line) <= width:
 			out = append(out, line)
 		case strings.HasPrefix(rest, "# "):
-			out = append(out, fill(indent+"# ", indent+"# ", rest[2:], width)...)
+			out = append(out, Fill(indent+"# ", indent+"# ", rest[2:], width)...)
 		default:
 			out = append(out, command(indent, rest, width)...)
 		}

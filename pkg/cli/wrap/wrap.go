@@ -18,7 +18,7 @@ func Prose(text string, width int) string {
 	var paragraph []string
 	flush := func() {
 		if len(paragraph) > 0 {
-			out = append(out, fill("", "", strings.Join(paragraph, " "), width)...)
+			out = append(out, Fill("", "", strings.Join(paragraph, " "), width)...)
 			paragraph = nil
 		}
 	}
@@ -54,29 +54,45 @@ func column(line string, width int) []string {
 	if found := gaps.FindAllStringIndex(line, -1); len(found) > 0 {
 		at := found[len(found)-1][1]
 		if head := line[:at]; columns(head) <= width*2/3 {
-			return fill(head, strings.Repeat(" ", columns(head)), line[at:], width)
+			return Fill(head, strings.Repeat(" ", columns(head)), line[at:], width)
 		}
 	}
-	return fill(indent, indent, line[len(indent):], width)
+	return Fill(indent, indent, line[len(indent):], width)
 }
 
-// fill puts words on lines: the first begins with head, the others with indent.
-func fill(head, indent, text string, width int) []string {
+// Fill breaks a text at blanks: the first line begins with head, the others with indent. A text that fits keeps its blanks.
+func Fill(head, indent, text string, width int) []string {
+	if width <= 0 || columns(head)+columns(text) <= width {
+		return []string{head + text}
+	}
+	return Parts(head, indent, " ", strings.Fields(text), width)
+}
+
+// Parts puts as many parts on a line as fit, with a separator between them: the first line begins with head, the others with
+// indent.
+func Parts(head, indent, separator string, parts []string, width int) []string {
 	var lines []string
-	at, empty := head, true
-	for word := range strings.FieldsSeq(text) {
-		switch {
-		case empty:
-			at += word
-		case columns(at)+1+columns(word) <= width:
-			at += " " + word
+	at := head
+	for i, part := range parts {
+		switch next := at + separator + part; {
+		case i == 0:
+			at += part
+		case width <= 0 || columns(next) <= width:
+			at = next
 		default:
 			lines = append(lines, at)
-			at = indent + word
+			at = indent + part
 		}
-		empty = false
 	}
 	return append(lines, at)
+}
+
+// Cut shortens a line to a width; what is cut off becomes an ellipsis.
+func Cut(line string, width int) string {
+	if width <= 0 || columns(line) <= width {
+		return line
+	}
+	return string([]rune(line)[:width-1]) + "…"
 }
 
 func columns(s string) int { return utf8.RuneCountInString(s) }

@@ -5,7 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/kballard/go-shellquote"
+
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 )
 
 func TestProse(t *testing.T) {
@@ -60,11 +61,11 @@ func TestShell(t *testing.T) {
 		if strings.Join(strings.Fields(strings.ReplaceAll(comment, "#", "")), " ") != "what it does, in a few more words than fit" {
 			t.Errorf("width %d: %q", width, comment)
 		}
-		want, err := shellquote.Split(strings.TrimSpace(line))
+		want, err := shell.Split(strings.TrimSpace(line))
 		if err != nil {
 			t.Fatal(err)
 		}
-		words, err := shellquote.Split("gangctl" + strings.ReplaceAll(broken, "\\\n", "\n"))
+		words, err := shell.Split("gangctl" + strings.ReplaceAll(broken, "\\\n", "\n"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,20 +9,20 @@ import (
 	"strings"
 	"time"
 
-	shellquote "github.com/kballard/go-shellquote"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gangctl/gangctl/pkg/cli/printer"
+	"github.com/gangctl/gangctl/pkg/cli/shell"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cmd/events"
 	"github.com/gangctl/gangctl/pkg/cmd/get"
-	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
 func (o *Options) print(job *gang.Job, s summary.Summary, happened []corev1.Event) error {
-	if err := get.Print(o.IO, job, s); err != nil {
+	if err := get.Print(o.IO, printer.Flags{}, job, s); err != nil {
 		return err
 	}
 	o.title("Spec")
@@ -68,7 +68,7 @@ func specRows(job *gang.Job) [][]string {
 			requests = append(requests, name+"="+r.Requests[name])
 		}
 		rows = append(rows, []string{r.Name, strconv.Itoa(int(r.Replicas)), cmp.Or(r.Restart, "-"), cmp.Or(strings.Join(requests, ","), "-"), cmp.Or(r.Image, "-"),
-			cmp.Or(shellquote.Join(r.Command...), "-")})
+			cmp.Or(shell.Join(r.Command...), "-")})
 	}
 	return rows
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
-	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
 // Options are what the command works with.
@@ -59,5 +58,5 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return o.print(job, summary.Of(job, pods))
+	return Print(o.IO, o.Output, job, job.Summary(pods))
 }

@@ -1,6 +1,7 @@
 package get
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -9,7 +10,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
-	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
@@ -30,67 +31,69 @@ func style(s gang.State) iostreams.Style {
 	}
 }
 
-func (o *Options) print(job *gang.Job, s summary.Summary) error {
-	now := o.IO.Clock.Now()
-	if !o.Output.NoHeaders {
-		o.printSummary(job, s, now)
+// Print prints a job and its members. Without headers only the rows of the members are left.
+func Print(io *iostreams.IOStreams, output printer.Flags, job *gang.Job, s summary.Summary) error {
+	now := io.Clock.Now()
+	if !output.NoHeaders {
+		if err := printSummary(io, job, s, now); err != nil {
+			return err
+		}
 	}
 	rows := make([][]string, 0, len(s.Rows))
-	said := map[string]string{s.Reason: asAbove}
+	shown := map[string]string{s.Reason: asAbove}
 	for _, m := range s.Rows {
-		pod, ip, since := "-", "-", "-"
+		pod, ip, since, reason := "-", "-", "-", m.Reason
 		if m.Pod != nil {
-			pod, since = m.Pod.Name, age(m.Pod.CreationTimestamp.Time, now)
-			if m.Pod.Status.PodIP != "" {
-				ip = m.Pod.Status.PodIP
-			}
+			pod, since, ip = m.Pod.Name, age(m.Pod.CreationTimestamp.Time, now), cmp.Or(m.Pod.Status.PodIP, "-")
 		}
-		node := m.Node()
-		if node == "" {
-			node = "-"
+		if !output.NoHeaders { // rows alone, as scripts read them, are each complete
+			reason = once(m, shown)
 		}
-		rows = append(rows, []string{m.Name(), pod, string(m.State), node, strconv.FormatInt(m.GPUs, 10), since, ip, o.why(m, said)})
+		rows = append(rows, []string{m.Name(), pod, string(m.State), cmp.Or(m.Node(), "-"), strconv.FormatInt(m.GPUs, 10), since, ip, reason})
 	}
-	return printer.PrintTable(o.IO.Out, o.Output, o.IO.Width(), columns, rows)
+	return printer.PrintTable(io.Out, output, io.Width(), columns, rows)
 }
 
 const (
-	// asAbove stands for what the summary says of the whole gang.
+	// asAbove stands for the reason in the summary of the whole gang.
 	asAbove = "as above"
-	// shortReason is how long a reason may be to be said of each member.
+	// shortReason is the length up to which a reason is repeated for each member.
 	shortReason = 40
 )
 
-// why is why a member does not run. What was said before is not said again: a gang that waits would fill the screen with one
-// sentence. Rows alone, as scripts read them, are each complete.
-func (o *Options) why(m summary.Row, said map[string]string) string {
-	if o.Output.NoHeaders || len(m.Reason) <= shortReason {
+// once returns why a member does not run, or where the same reason is shown already: a gang that waits would fill the screen with
+// one sentence.
+func once(m summary.Row, shown map[string]string) string {
+	if len(m.Reason) <= shortReason {
 		return m.Reason
 	}
-	if before := said[m.Reason]; before != "" {
+	if before := shown[m.Reason]; before != "" {
 		return before
 	}
-	said[m.Reason] = "as " + m.Name()
+	shown[m.Reason] = "as " + m.Name()
 	return m.Reason
 }
 
-func (o *Options) printSummary(job *gang.Job, s summary.Summary, now time.Time) {
-	line := func(label, value string) { fmt.Fprintf(o.IO.Out, "%-11s%s\n", label+":", value) }
-	line("Name", job.Name())
-	line("Kind", job.Kind.Kind)
-	line("State", o.IO.OutStyled(style(s.State), string(s.State)))
-	line("Ready", fmt.Sprintf("%d/%d", s.Ready, s.Total))
-	line("Gang", gangName(s))
-	line("Scheduler", s.Scheduler)
-	line("GPUs", strconv.FormatInt(s.GPUs, 10))
-	line("Age", age(job.Meta.CreationTimestamp.Time, now))
-	if s.Reason != "" {
-		line("Reason", s.Reason)
+func printSummary(io *iostreams.IOStreams, job *gang.Job, s summary.Summary, now time.Time) error {
+	err := printer.PrintFields(io.Out, "", []printer.Field{
+		{Label: "Name", Value: job.Name()},
+		{Label: "Kind", Value: job.Kind.Kind},
+		{Label: "State", Value: io.OutStyled(style(s.State), string(s.State))},
+		{Label: "Ready", Value: fmt.Sprintf("%d/%d", s.Ready, s.Total)},
+		{Label: "Gang", Value: gang(s)},
+		{Label: "Scheduler", Value: s.Scheduler},
+		{Label: "GPUs", Value: strconv.FormatInt(s.GPUs, 10)},
+		{Label: "Age", Value: age(job.Meta.CreationTimestamp.Time, now)},
+		{Label: "Reason", Value: s.Reason},
+	}...)
+	if err != nil {
+		return err
 	}
-	fmt.Fprintln(o.IO.Out)
+	_, err = fmt.Fprintln(io.Out)
+	return err
 }
 
-func gangName(s summary.Summary) string {
+func gang(s summary.Summary) string {
 	if s.Dialect == "" {
 		return "none: the job does not say that its members belong together"
 	}

@@ -7,16 +7,15 @@ import (
 	"fmt"
 	"strings"
 
-	shellquote "github.com/kballard/go-shellquote"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/shell"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/submit"
-	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
@@ -114,7 +113,7 @@ func (o *Options) words(job *gang.Job) ([]string, error) {
 	if line == "" {
 		return nil, nil
 	}
-	kept, err := shellquote.Split(line)
+	kept, err := shell.Split(line)
 	if err != nil {
 		return nil, failure.Errorf("%s keeps the command line %q: %w", job, line, err)
 	}

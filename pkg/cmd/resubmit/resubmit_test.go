@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	shellquote "github.com/kballard/go-shellquote"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
@@ -30,7 +30,7 @@ func run(t *testing.T, s *kubetest.Server, args ...string) (did ran, stderr stri
 	f := &cmdutil.Factory{IO: streams, Client: s.Client, Namespace: func() (string, error) { return "research", nil }, Suffix: func() string { return "abcde" }}
 	cmd := NewCommand(f, func(f *cmdutil.Factory) *cobra.Command {
 		return &cobra.Command{RunE: func(*cobra.Command, []string) error {
-			did.words = shellquote.Join(f.Args...)
+			did.words = shell.Join(f.Args...)
 			if buffer, ok := f.IO.In.(*bytes.Buffer); ok {
 				text, err := io.ReadAll(buffer)
 				did.input = string(text)

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	shellquote "github.com/kballard/go-shellquote"
 	"github.com/spf13/cobra"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
@@ -45,7 +45,7 @@ func TestExamples(t *testing.T) {
 				continue
 			}
 			examples++
-			words, err := shellquote.Split(line)
+			words, err := shell.Split(line)
 			if err != nil {
 				t.Errorf("%s: %s: %v", cmd.CommandPath(), line, err)
 				continue

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	shellquote "github.com/kballard/go-shellquote"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
@@ -28,7 +28,7 @@ func commandLine(words []string, all, inherited *pflag.FlagSet) string {
 		keep, size := r.next(words)
 		kept, words = append(kept, keep...), words[size:]
 	}
-	line := shellquote.Join(kept...)
+	line := shell.Join(kept...)
 	if len(line) > maxCommandLine {
 		return ""
 	}

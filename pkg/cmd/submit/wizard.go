@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	shellquote "github.com/kballard/go-shellquote"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cli/prompt"
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
@@ -190,13 +190,13 @@ func (w *wizard) set(name, value string) error {
 // command asks for the command of the members, which is read as a shell reads words, and no further.
 func (w *wizard) command() error {
 	line, err := w.Ask("Command (empty: the image's own):", "", func(text string) error {
-		_, err := shellquote.Split(text)
+		_, err := shell.Split(text)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	words, err := shellquote.Split(line)
+	words, err := shell.Split(line)
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (w *wizard) command() error {
 }
 
 // line is the command line that does the same.
-func (w *wizard) line() string { return shellquote.Join(append([]string{"gangctl"}, w.words...)...) }
+func (w *wizard) line() string { return shell.Join(append([]string{"gangctl"}, w.words...)...) }
 
 // What can be done with what was asked for.
 const (
@@ -241,7 +241,7 @@ func (w *wizard) decide(text string) (bool, error) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return false, failure.Errorf("save the job: %w", err)
 		}
-		fmt.Fprintf(errOut, "saved; submit it with: gangctl submit -f %s\n", shellquote.Join(path))
+		fmt.Fprintf(errOut, "saved; submit it with: gangctl submit -f %s\n", shell.Join(path))
 	}
 	return false, nil
 }

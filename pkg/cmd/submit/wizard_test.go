@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	shellquote "github.com/kballard/go-shellquote"
 	"github.com/spf13/cobra"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/internal/prompttest"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 )
 
 // asking is a wizard that is asked about `submit tf` and typed words, with answers.
@@ -67,7 +67,7 @@ func TestWizardsLine(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 2026)) //nolint:gosec // the same answers each time
 	pick := func(words ...string) string { return words[random.IntN(len(words))] }
 	for i := range 300 {
-		command := shellquote.Join(pick("python", "sh"), pick("-c", "", "a b", "--image"), pick("echo \"q\" 'x'", "$HOME", "ü\n", "--", "-n"))
+		command := shell.Join(pick("python", "sh"), pick("-c", "", "a b", "--image"), pick("echo \"q\" 'x'", "$HOME", "ü\n", "--", "-n"))
 		typed := pick("", "--cpu 4", "--ps 1 --min-available 1", "--env A=b=c --gpus 2", "--workers 3")
 		answers := answered(t, typed, [8]string{fmt.Sprintf("%s-%d", pick("a", "llama", "x1"), i), pick("", "", "parameter-server", "all-reduce", "chief-evaluator"), pick("1", "2", "40", ""), pick("0", "3", ""), pick("0", "1", "8", ""),
 			pick("", "vision"), pick("i", "repo.example/a:1", "a@sha256:0"), pick(command, "")})
@@ -79,7 +79,7 @@ func TestWizardsLine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		words, err := shellquote.Split(w.line())
+		words, err := shell.Split(w.line())
 		if err != nil || words[0] != "gangctl" {
 			t.Fatalf("%s: %v", w.line(), err)
 		}

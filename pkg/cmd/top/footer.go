@@ -25,9 +25,9 @@ func nodeFooter(r usage.Nodes, l layout) []string {
 			}
 			text += fmt.Sprintf(", %d of them unusable: %s", n, strings.Join(why, ", "))
 		}
-		lines = append(lines, wrap(text, l.width)...)
+		lines = append(lines, fold(text, l.width)...)
 		if len(t.Largest) > 0 {
-			lines = append(lines, wrap(largest(t), l.width)...)
+			lines = append(lines, fold(largest(t), l.width)...)
 		}
 	}
 	if len(lines) == 0 {

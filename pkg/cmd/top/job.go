@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 )
@@ -16,20 +17,20 @@ import (
 // jobFrame shows jobs, those that hold the most first.
 func jobFrame(r usage.Jobs, l layout) []string {
 	kinds := heldKinds(r)
-	columns := []column{{name: "JOB"}, {name: "STATE"}, {name: "READY", spare: 2}, {name: "GPUS", spare: 4}, {name: "HELD"}, {name: "IDLE-HELD", spare: 1}, {name: "WAIT", spare: 3}}
+	columns := []printer.Column{{Name: "JOB"}, {Name: "STATE"}, {Name: "READY", Spare: 2}, {Name: "GPUS", Spare: 4}, {Name: "HELD"}, {Name: "IDLE-HELD", Spare: 1}, {Name: "WAIT", Spare: 3}}
 	if l.wide {
-		columns = append(columns, column{name: "KIND", spare: 8}, column{name: "QUEUE", spare: 5})
+		columns = append(columns, printer.Column{Name: "KIND", Spare: 8}, printer.Column{Name: "QUEUE", Spare: 5})
 	}
 	measured := slices.ContainsFunc(r.Jobs, func(j usage.Job) bool { return j.Measured != nil })
 	if l.wide || measured {
-		columns = append(columns, column{name: "CPU", spare: 7}, column{name: "MEM", spare: 6})
+		columns = append(columns, printer.Column{Name: "CPU", Spare: 7}, printer.Column{Name: "MEM", Spare: 6})
 	}
 	if measured {
-		columns = append(columns, column{name: "CPU-NOW", spare: 9}, column{name: "MEM-NOW", spare: 10})
+		columns = append(columns, printer.Column{Name: "CPU-NOW", Spare: 9}, printer.Column{Name: "MEM-NOW", Spare: 10})
 	}
-	columns = append(columns, column{name: "WHY"})
+	columns = append(columns, printer.Column{Name: "WHY"})
 	if l.all {
-		columns = append([]column{{name: "NAMESPACE"}}, columns...)
+		columns = append([]printer.Column{{Name: "NAMESPACE"}}, columns...)
 	}
 	var rows [][]string
 	for _, j := range byHeld(r.Jobs) {
@@ -49,11 +50,11 @@ func jobFrame(r usage.Jobs, l layout) []string {
 		}
 		rows = append(rows, row)
 	}
-	lines := grid(columns, rows, l.width, l.headers)
+	lines := printer.Grid(columns, rows, l.width, l.headers)
 	if !l.headers {
 		return lines
 	}
-	return append(append(lines, ""), wrap(jobFooter(r, kinds), l.width)...)
+	return append(append(lines, ""), fold(jobFooter(r, kinds), l.width)...)
 }
 
 // byHeld sorts jobs by what they hold, then by how long they wait.

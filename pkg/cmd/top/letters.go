@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gangctl/gangctl/pkg/cli/wrap"
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 )
 
@@ -84,7 +85,7 @@ func (l letters) cells(n usage.Node) string {
 		}
 		put(cellUnusable, d.Idle-d.Free-unhealthy)
 		put(cellUnhealthy, unhealthy)
-		kinds = append(kinds, cut(b.String(), mostCells))
+		kinds = append(kinds, wrap.Cut(b.String(), mostCells))
 	}
 	if len(kinds) == 0 {
 		return none
@@ -108,7 +109,7 @@ func (l letters) legend(r usage.Nodes, width int) []string {
 		parts = append(parts, string(cellOther)+"=others")
 	}
 	parts = append(parts, string(cellFree)+"=free", string(cellUnusable)+"=idle-but-unusable", string(cellUnhealthy)+"=unhealthy")
-	return wrap(strings.Join(parts, " "), width)
+	return fold(strings.Join(parts, " "), width)
 }
 
 // others reports whether somebody has no letter.

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 )
@@ -33,16 +34,16 @@ func nodeFrame(r usage.Nodes, l layout) []string {
 	for _, t := range r.Totals {
 		kinds = append(kinds, t.Kind)
 	}
-	columns := []column{{name: "NODE"}, {name: "STATE", spare: 1}, {name: "GPU"}, {name: "FREE"}}
+	columns := []printer.Column{{Name: "NODE"}, {Name: "STATE", Spare: 1}, {Name: "GPU"}, {Name: "FREE"}}
 	if l.wide {
-		columns = append(columns, column{name: "CELLS"})
+		columns = append(columns, printer.Column{Name: "CELLS"})
 	}
-	columns = append(columns, column{name: "CPU", spare: 2}, column{name: "MEM", spare: 3})
+	columns = append(columns, printer.Column{Name: "CPU", Spare: 2}, printer.Column{Name: "MEM", Spare: 3})
 	measured := slices.ContainsFunc(r.Nodes, func(n usage.Node) bool { return n.Measured != nil })
 	if measured {
-		columns = append(columns, column{name: "CPU-NOW", spare: 6}, column{name: "MEM-NOW", spare: 7})
+		columns = append(columns, printer.Column{Name: "CPU-NOW", Spare: 6}, printer.Column{Name: "MEM-NOW", Spare: 7})
 	}
-	columns = append(columns, column{name: "PODS", spare: 5}, column{name: "GANGS", spare: 4}, column{name: "NOTE"})
+	columns = append(columns, printer.Column{Name: "PODS", Spare: 5}, printer.Column{Name: "GANGS", Spare: 4}, printer.Column{Name: "NOTE"})
 	rows := make([][]string, 0, len(r.Nodes))
 	for _, n := range r.Nodes {
 		row := []string{n.Name, strings.Join(n.States, ","), used(n, kinds), free(n, kinds)}
@@ -55,7 +56,7 @@ func nodeFrame(r usage.Nodes, l layout) []string {
 		}
 		rows = append(rows, append(row, fmt.Sprintf("%d/%d", n.Pods.Used, n.Pods.Total), jobs(n, l.width), note(n)))
 	}
-	lines := grid(columns, rows, l.width, l.headers)
+	lines := printer.Grid(columns, rows, l.width, l.headers)
 	if !l.headers {
 		return lines
 	}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 )
 
@@ -16,11 +17,11 @@ const outside = "(none)"
 
 // queueFrame shows queues.
 func queueFrame(r usage.Queues, l layout) []string {
-	columns := []column{{name: "QUEUE"}, {name: "STATE", spare: 3}, {name: "GPUS"}, {name: "CPU", spare: 4}, {name: "MEM", spare: 5}, {name: "RUNNING", spare: 1}, {name: "WAITING"}}
+	columns := []printer.Column{{Name: "QUEUE"}, {Name: "STATE", Spare: 3}, {Name: "GPUS"}, {Name: "CPU", Spare: 4}, {Name: "MEM", Spare: 5}, {Name: "RUNNING", Spare: 1}, {Name: "WAITING"}}
 	if l.wide {
-		columns = append(columns, column{name: "KIND", spare: 7}, column{name: "PARENT", spare: 6})
+		columns = append(columns, printer.Column{Name: "KIND", Spare: 7}, printer.Column{Name: "PARENT", Spare: 6})
 	}
-	columns = append(columns, column{name: "WAITING-GPUS"})
+	columns = append(columns, printer.Column{Name: "WAITING-GPUS"})
 	kinds := queueKinds(r)
 	var rows [][]string
 	for _, q := range r.Queues {
@@ -32,7 +33,7 @@ func queueFrame(r usage.Queues, l layout) []string {
 		}
 		rows = append(rows, append(row, strconv.FormatInt(max(0, q.Asked), 10)))
 	}
-	return grid(columns, rows, l.width, l.headers)
+	return printer.Grid(columns, rows, l.width, l.headers)
 }
 
 func queueKinds(r usage.Queues) []corev1.ResourceName {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/wrap"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 )
@@ -64,9 +65,9 @@ func watchFrame(v *view, l layout, s status) []string {
 		}
 		head += fmt.Sprintf("  (%s, q quits)", how)
 	}
-	lines := []string{cut(head, l.width)}
+	lines := []string{wrap.Cut(head, l.width)}
 	for _, note := range slices.Concat(s.notes, v.notes) {
-		lines = append(lines, wrap(note, l.width)...)
+		lines = append(lines, fold(note, l.width)...)
 	}
 	lines = append(lines, "")
 	if v.empty != "" {

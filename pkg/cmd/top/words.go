@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/gangctl/gangctl/pkg/cli/wrap"
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
@@ -74,4 +75,13 @@ func noun(kind corev1.ResourceName) string {
 		return "GPU"
 	}
 	return "device"
+}
+
+// fold breaks a text at blanks; what follows the first line is indented.
+func fold(text string, width int) []string {
+	lines := wrap.Fill("", "  ", text, width)
+	for i, line := range lines {
+		lines[i] = wrap.Cut(line, width)
+	}
+	return lines
 }

@@ -4,7 +4,6 @@ package version
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -12,6 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cli/version"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
@@ -76,7 +76,7 @@ func (o *Options) run() error {
 	case asYAML:
 		out, err = yaml.Marshal(o.Info)
 	default:
-		out = []byte(describe(o.Info))
+		return o.print()
 	}
 	if err != nil {
 		return fmt.Errorf("print version: %w", err)
@@ -85,15 +85,11 @@ func (o *Options) run() error {
 	return err
 }
 
-func describe(i version.Info) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "gangctl %s\n", i.Version)
-	for _, line := range [][2]string{
-		{"commit", i.Commit}, {"date", i.Date}, {"go", i.GoVersion}, {"platform", i.Platform}, {"kubernetes client", i.Kubernetes},
-	} {
-		if line[1] != "" {
-			fmt.Fprintf(&b, "  %-18s %s\n", line[0]+":", line[1])
-		}
+// print writes the version as text.
+func (o *Options) print() error {
+	if _, err := fmt.Fprintf(o.IO.Out, "gangctl %s\n", o.Info.Version); err != nil {
+		return err
 	}
-	return b.String()
+	return printer.PrintFields(o.IO.Out, "  ", printer.Field{Label: "commit", Value: o.Info.Commit}, printer.Field{Label: "date", Value: o.Info.Date},
+		printer.Field{Label: "go", Value: o.Info.GoVersion}, printer.Field{Label: "platform", Value: o.Info.Platform}, printer.Field{Label: "kubernetes client", Value: o.Info.Kubernetes})
 }

@@ -5,19 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 )
 
-// Kubectl is a kubectl command in a namespace; an empty namespace is a cluster-wide object. Words that a shell would read
-// otherwise are quoted.
-func Kubectl(namespace string, words ...string) string {
-	parts := []string{"kubectl"}
+// Kubectl is a kubectl command in a namespace; an empty namespace is a cluster-wide object. Arguments are quoted for the shell.
+func Kubectl(namespace string, args ...string) string {
+	argv := []string{"kubectl"}
 	if namespace != "" {
-		parts = append(parts, "-n", Quote(namespace))
+		argv = append(argv, "-n", namespace)
 	}
-	for _, w := range words {
-		parts = append(parts, Quote(w))
-	}
-	return strings.Join(parts, " ")
+	return shell.Join(append(argv, args...)...)
 }
 
 // Patch is a step of a JSON patch.
@@ -64,19 +62,8 @@ func encode(v any) string {
 	return string(text)
 }
 
-// plain are the characters that no shell gives a meaning to, wherever they stand in a word.
-const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%"
-
-// Quote writes a word such that every POSIX shell reads it as it is.
-func Quote(word string) string {
-	if word != "" && strings.Trim(word, plain) == "" && word[0] != '=' {
-		return word // zsh replaces a word that begins with = by the path of a program
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// Evict asks the API server to evict a pod. Unlike a deletion that heeds PodDisruptionBudgets.
+// Evict asks the API server to evict a pod. Unlike a deletion, that respects PodDisruptionBudgets.
 func Evict(namespace, pod string) string {
 	body := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"namespace":%q,"name":%q}}`, namespace, pod)
-	return Pipe("echo "+Quote(body), Kubectl("", "create", "--raw", "/api/v1/namespaces/"+namespace+"/pods/"+pod+"/eviction", "-f", "-"))
+	return Pipe("echo "+shell.Quote(body), Kubectl("", "create", "--raw", "/api/v1/namespaces/"+namespace+"/pods/"+pod+"/eviction", "-f", "-"))
 }

@@ -5,8 +5,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-
-	"github.com/gangctl/gangctl/internal/prerequisite"
 )
 
 func TestCommands(t *testing.T) {
@@ -25,23 +23,6 @@ func TestCommands(t *testing.T) {
 		if tt.got != tt.want {
 			t.Errorf("got  %s\nwant %s", tt.got, tt.want)
 		}
-	}
-}
-
-// A shell hands every word over as it was: values of labels, taints and annotations are anything.
-func TestQuoting(t *testing.T) {
-	words := []string{"it's", "$HOME", "a b", `"x"`, "*", "~", "a;b", "{}", "plain", "a\nb", "\t", "`date`", "$(date)", "a&&b", "!x", "^y", "-n", "ümlaut", "a\\", "=ls", "<(x)", "%s", "'", "''", "a#b", "#"}
-	for _, shell := range []string{"sh", "bash", "dash", "zsh"} {
-		t.Run(shell, func(t *testing.T) {
-			parts := strings.TrimPrefix(Kubectl("", words...), "kubectl ")
-			out, err := exec.CommandContext(t.Context(), prerequisite.Program(t, shell), "-c", "printf '%s\\0' "+parts).Output()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := strings.TrimSuffix(string(out), "\x00"); got != strings.Join(words, "\x00") {
-				t.Errorf("got %q", got)
-			}
-		})
 	}
 }
 

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	shellquote "github.com/kballard/go-shellquote"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/submit/render"
@@ -33,7 +33,7 @@ const hidden = "…"
 // masked is the command line that submitted a job, without the values of environment variables.
 func masked(annotations map[string]string) string {
 	line := annotations[render.CommandAnnotation]
-	words, err := shellquote.Split(line)
+	words, err := shell.Split(line)
 	if err != nil {
 		return "" // nothing that gangctl wrote: what it holds is not known
 	}
@@ -41,14 +41,14 @@ func masked(annotations map[string]string) string {
 		name, value, joined := strings.Cut(word, "=")
 		switch {
 		case word == "--":
-			return shellquote.Join(words...)
+			return shell.Join(words...)
 		case name == "--env" && joined:
 			words[i] = name + "=" + withoutValue(value)
 		case word == "--env" && i+1 < len(words):
 			words[i+1] = withoutValue(words[i+1])
 		}
 	}
-	return shellquote.Join(words...)
+	return shell.Join(words...)
 }
 
 func withoutValue(variable string) string {

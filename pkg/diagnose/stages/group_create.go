@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
@@ -43,7 +44,7 @@ func (c *climb) createGroup(f *Finding) *Finding {
 	}
 	return f.fix(Fix{
 		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: fmt.Sprintf("create PodGroup %s for %d members", g.Named.Name, n), Change: map[string]any{"podGroup": g.Named.Name, "minMember": n},
-			Command: command.Pipe("echo "+command.Quote(strings.TrimSpace(string(text))), c.kubectl("create", "-f", "-"))},
+			Command: command.Pipe("echo "+shell.Quote(strings.TrimSpace(string(text))), c.kubectl("create", "-f", "-"))},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
 			changed := s.Clone()
 			changed.Custom[kind.GroupKind()] = append(slices.Clone(changed.Custom[kind.GroupKind()]), u.DeepCopy())

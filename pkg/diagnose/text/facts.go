@@ -30,7 +30,7 @@ func (w *writer) stages() {
 		parts = append(parts, text)
 	}
 	if len(parts) > 0 {
-		w.wrap("Stages  ", parts)
+		w.list("Stages  ", parts)
 	}
 }
 

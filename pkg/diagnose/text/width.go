@@ -3,6 +3,8 @@ package text
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/gangctl/gangctl/pkg/cli/wrap"
 )
 
 // first writes the verdict with its sentence.
@@ -35,39 +37,12 @@ func (w *writer) foldUnder(label, indent, text string) {
 
 // broken breaks a text between words. A word that is too long for any line, such as a name, stays whole.
 func (w *writer) broken(label, indent, text string) []string {
-	if w.fits(label + text) {
-		return []string{label + text}
-	}
-	var lines []string
-	line, begun := label, false
-	for _, word := range strings.Fields(text) {
-		switch {
-		case !begun:
-			line += word
-		case w.fits(line + " " + word):
-			line += " " + word
-		default:
-			lines = append(lines, line)
-			line = indent + word
-		}
-		begun = true
-	}
-	return append(lines, line)
+	return wrap.Fill(label, indent, text, w.o.Width)
 }
 
-// wrap writes parts under a label, as many on a line as fit.
-func (w *writer) wrap(label string, parts []string) {
-	line := label
-	for i, p := range parts {
-		switch {
-		case i == 0:
-			line += p
-		case w.fits(line + " · " + p):
-			line += " · " + p
-		default:
-			w.line("%s", line)
-			line = strings.Repeat(" ", len(label)) + p
-		}
+// list writes parts under a label, as many on a line as fit.
+func (w *writer) list(label string, parts []string) {
+	for _, line := range wrap.Parts(label, strings.Repeat(" ", len(label)), " · ", parts, w.o.Width) {
+		w.line("%s", line)
 	}
-	w.line("%s", line)
 }

@@ -1,13 +1,14 @@
-// Package suggest finds what somebody probably meant: the known name that takes the fewest edits to make from the one typed.
+// Package suggest finds the known names that were probably meant by one that is not known.
 package suggest
 
 import "slices"
 
-// Nearest is the name among names that resembles word most, or "" if none is close enough to have been meant.
-func Nearest(word string, names []string) string {
-	best, distance := "", max(2, len(word)/3)+1
+// Nearest returns the name that takes the fewest edits to make from the one typed, or "" if none is close enough to have been
+// meant.
+func Nearest(typed string, names []string) string {
+	best, distance := "", max(2, len(typed)/3)+1
 	for _, name := range slices.Sorted(slices.Values(names)) {
-		if d := edits(word, name); d < distance && name != word {
+		if d := edits(typed, name); d < distance && name != typed {
 			best, distance = name, d
 		}
 	}
