@@ -9,7 +9,7 @@ import (
 //go:embed job/*.yaml
 var jobs embed.FS
 
-// Jobs are the templates that are built in, by name: jobs in YAML, which begin with a comment that says what they are for.
+// Jobs are the templates that are built in, by name: jobs in YAML, which begin with a comment on their purpose.
 func Jobs() map[string][]byte {
 	entries, err := jobs.ReadDir("job")
 	if err != nil {

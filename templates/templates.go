@@ -1,4 +1,4 @@
-// Package templates holds the job presets that are built into gangctl: plain YAML objects that flags are laid over.
+// Package templates holds the job presets that are built into gangctl: plain YAML objects that flags override.
 package templates
 
 import _ "embed"

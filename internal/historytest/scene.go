@@ -10,7 +10,7 @@ import (
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/submit/render"
+	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
 // Job is the name of the gang that every scene is about, in namespace team.
@@ -24,7 +24,7 @@ const (
 
 func command(job map[string]any) {
 	job["metadata"].(map[string]any)["annotations"] = map[string]any{
-		render.CommandAnnotation: "gangctl submit tf llama --image train:v1 --workers 4 --gpus 8 --env TOKEN=" + Secret + " --env=OTHER=" + Secret + " -- python train.py --env '" + Markup + "'"}
+		provenance.CommandAnnotation: "gangctl submit tf llama --image train:v1 --workers 4 --gpus 8 --env TOKEN=" + Secret + " --env=OTHER=" + Secret + " -- python train.py --env '" + Markup + "'"}
 }
 
 // Pending is a gang that does not fit, and what was said of that.

@@ -24,11 +24,11 @@ type Options struct {
 	Output   printer.Flags
 
 	flags *submit.FitFlags
-	// gpus is true if --gpus was typed.
+	// gpus is true if --gpus was set.
 	gpus bool
 }
 
-// NewCommand returns the command, which asks about a TFJob, with a subcommand for each kind of job; runF replaces the run in
+// NewCommand returns the command, which answers for a TFJob, with a subcommand for each kind of job; runF replaces the run in
 // tests.
 func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	all := submit.KindNames()
@@ -54,7 +54,7 @@ smallest gang's answer.`
   # what would?
   gangctl fit --what-fits
 
-  # how many workers with 8 GPUs each, beside a parameter server?
+  # how many workers with 8 GPUs each, with a parameter server?
   gangctl fit --what-fits --gpus 8 --ps 1
 
   # and as a PyTorchJob?
@@ -84,7 +84,7 @@ which would. Nothing is created. See gangctl fit --help for what the answers mea
 	return cmd
 }
 
-// newCommand returns a command that asks about a kind of job, by the name that submit has for it.
+// newCommand returns a command that answers for a kind of job, by the name that submit has for it.
 func newCommand(f *cmdutil.Factory, kind string, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{IO: f.IO}
 	cmd := &cobra.Command{

@@ -2,13 +2,19 @@ package fit
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/submit"
 	"github.com/gangctl/gangctl/pkg/diagnose"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -28,7 +34,7 @@ type Table struct {
 	At         time.Time `json:"at"`
 	// Resource is what the GPUs of a worker are counted in.
 	Resource corev1.ResourceName `json:"resource"`
-	// Usual is what comes with one GPU where the flags do not say it.
+	// Usual is what comes with one GPU where the flags do not set it.
 	Usual usage.Usual `json:"usualPerDevice"`
 	Sizes []Size      `json:"sizes"`
 	// Exit is the exit code.
@@ -42,7 +48,7 @@ type Size struct {
 	// Workers is how many would start now as one gang, and Total their GPUs.
 	Workers int32 `json:"workers"`
 	Total   int64 `json:"totalGPUs"`
-	// Room is how many such workers the nodes have room for, each node by itself, whatever quotas and queues say.
+	// Room is how many such workers the nodes have room for, each node by itself, whatever quotas and queues allow.
 	Room int64 `json:"room"`
 	// Nodes are those where the largest gang would be placed.
 	Nodes []string `json:"nodes"`
@@ -139,4 +145,63 @@ func largest(ctx context.Context, check *submit.FitCheck, w *view.View, shape su
 		}
 	}
 	return size, nil
+}
+
+var columns = []printer.Column{{Name: "GPUs/worker"}, {Name: "Workers"}, {Name: "GPUs"}, {Name: "Nodes"}, {Name: "Limited by"}}
+
+// shownNodes is how many nodes are named.
+const shownNodes = 4
+
+func (o *Options) print(t Table) error {
+	if !o.Output.IsTable() {
+		if err := cmdutil.Encode(o.IO, &o.Output, t); err != nil {
+			return err
+		}
+		return cmdutil.ExitError(t.Exit)
+	}
+	var rows [][]string
+	missing := ""
+	for _, s := range t.Sizes {
+		limit := "-"
+		if s.Limit != nil {
+			limit = fmt.Sprintf("%s: %s", s.Limit.Code, s.Limit.Message)
+		}
+		rows = append(rows, []string{strconv.FormatInt(s.GPUs, 10), strconv.Itoa(int(s.Workers)), strconv.FormatInt(s.Total, 10), names(s.Nodes), limit})
+		if len(s.Missing) > 0 {
+			missing = strings.Join(s.Missing, "; ")
+		}
+	}
+	if err := printer.PrintTable(o.IO.Out, printer.Flags{}, o.IO.Width(), columns, rows); err != nil {
+		return err
+	}
+	if text := perGPU(t.Usual); text != "" {
+		fmt.Fprintf(o.IO.ErrOut, "note: with each %s come%s, which is usual here, unless --cpu and --memory say otherwise\n", usage.Short(t.Resource), text)
+	}
+	if missing != "" {
+		fmt.Fprintf(o.IO.ErrOut, "note: not seen: %s\n", missing)
+	}
+	return cmdutil.ExitError(t.Exit)
+}
+
+// perGPU is what comes with one GPU.
+func perGPU(u usage.Usual) string {
+	text := ""
+	if u.CPU > 0 {
+		text += " " + resource.NewMilliQuantity(u.CPU, resource.DecimalSI).String() + " CPU"
+	}
+	if u.Memory > 0 {
+		text += " " + resource.NewQuantity(u.Memory, resource.BinarySI).String() + " memory"
+	}
+	return text
+}
+
+// names are the first nodes by name.
+func names(nodes []string) string {
+	switch {
+	case len(nodes) == 0:
+		return "-"
+	case len(nodes) <= shownNodes:
+		return strings.Join(nodes, ",")
+	}
+	return fmt.Sprintf("%s,+%d", strings.Join(nodes[:shownNodes], ","), len(nodes)-shownNodes)
 }

@@ -9,10 +9,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 	"github.com/gangctl/gangctl/pkg/submit/setpath"
 )
@@ -31,7 +33,7 @@ func typeOf(job *gang.Job) any {
 	}
 }
 
-// manifest is the job as a file would have it, under its new name, and the words that submit it.
+// manifest is the job as a file would have it, under its new name, and the arguments that submit it.
 func (o *Options) manifest(job *gang.Job) ([]string, *bytes.Buffer, error) {
 	if o.NewName == "" {
 		return nil, nil, o.taken(job)
@@ -44,20 +46,20 @@ func (o *Options) manifest(job *gang.Job) ([]string, *bytes.Buffer, error) {
 	bare.Object = content
 	bare.SetName(o.NewName)
 	key, _ := dialect.OfTemplate(job)
-	unmark(bare, job.Meta.Name)
+	leaveGang(bare, job.Meta.Name)
 	text, err := yaml.Marshal(bare.Object)
 	if err != nil {
 		return nil, nil, err
 	}
-	words := []string{"submit", "-f", "-", "--namespace=" + job.Meta.Namespace}
-	if w, ok := dialect.WriterOf(key.Dialect); ok && w.Dialect != gang.SchedulerPlugins {
-		words = append(words, "--dialect="+string(key.Dialect))
+	args := []string{"submit", "-f", "-", "--namespace=" + job.Meta.Namespace}
+	if w, ok := dialect.WriterOf(d); ok && w.Dialect != gang.SchedulerPlugins {
+		args = append(args, "--dialect="+string(d))
 	}
-	return append(words, o.passed...), bytes.NewBuffer(text), nil
+	return append(args, o.passed...), bytes.NewBuffer(text), nil
 }
 
-// unmark takes pods out of the gang of the old job: the new one has its own. What the operator of a Job wrote on its pods goes, too.
-func unmark(job *unstructured.Unstructured, old string) {
+// leaveGang takes pods out of the gang of the old job: the new one has its own. What the operator of a Job wrote on its pods goes, too.
+func leaveGang(job *unstructured.Unstructured, old string) {
 	spec, _, _ := unstructured.NestedMap(job.Object, "spec")
 	delete(spec, "selector")
 	visit(spec, func(template map[string]any) {
@@ -71,8 +73,8 @@ func unmark(job *unstructured.Unstructured, old string) {
 				continue
 			}
 			for key, value := range values {
-				mark := key == labels.MinAvailableLabel || value == old
-				if mark && marks[key] || provenance.Written(key) {
+				reference := key == labels.MinAvailableLabel || value == old
+				if reference && groupReferences[key] || provenance.Written(key) {
 					delete(values, key)
 				}
 			}
@@ -84,8 +86,8 @@ func unmark(job *unstructured.Unstructured, old string) {
 	job.Object["spec"] = spec
 }
 
-// marks are the labels and annotations that put a pod into a gang.
-var marks = map[string]bool{
+// groupReferences are the labels and annotations that put a pod into a gang.
+var groupReferences = map[string]bool{
 	schedulerplugins.PodGroupLabel: true, labels.NameLabel: true, labels.MinAvailableLabel: true,
 	"scheduling.k8s.io/group-name": true, "pod-group.scheduling.sigs.k8s.io": true,
 }

@@ -5,13 +5,15 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 
+	shellquote "github.com/kballard/go-shellquote"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
@@ -26,7 +28,7 @@ type Options struct {
 	NewName string
 	Set     []string
 
-	// passed are the words of the flags that go to submit as they are.
+	// passed are the flags that go to submit as they are.
 	passed []string
 	f      *cmdutil.Factory
 	fresh  func(*cmdutil.Factory) *cobra.Command
@@ -86,17 +88,17 @@ func (o *Options) run(ctx context.Context) error {
 		return err
 	}
 	var in *bytes.Buffer
-	words, err := o.words(job) //nolint:contextcheck // the command line is read, and no command runs
+	args, err := o.args(job) //nolint:contextcheck // the command line is read, and no command runs
 	if err != nil {
 		return err
 	}
-	if words == nil {
-		if words, in, err = o.manifest(job); err != nil {
+	if args == nil {
+		if args, in, err = o.manifest(job); err != nil {
 			return err
 		}
 	}
 	f := *o.f
-	f.Args = words
+	f.Args = args
 	f.Namespace = func() (string, error) { return job.Meta.Namespace, nil }
 	f.Client = func() (*kube.Client, error) { return client, nil }
 	if in != nil {
@@ -107,19 +109,19 @@ func (o *Options) run(ctx context.Context) error {
 	return o.fresh(&f).ExecuteContext(ctx)
 }
 
-// words are those of the command line that the job keeps, or nil if there is none that says what it is.
-func (o *Options) words(job *gang.Job) ([]string, error) {
+// args are those of the command line that the job keeps, or nil if none describes the job.
+func (o *Options) args(job *gang.Job) ([]string, error) {
 	line := provenance.CommandLine(job.Object)
 	if line == "" {
 		return nil, nil
 	}
-	kept, err := shell.Split(line)
+	kept, err := shellquote.Split(line)
 	if err != nil {
 		return nil, failure.Errorf("%s keeps the command line %q: %w", job, line, err)
 	}
 	more := append([]string{"--namespace=" + job.Meta.Namespace}, o.passed...)
 	for _, set := range o.Set {
-		more = append(more, word(set))
+		more = append(more, argument(set))
 	}
 	r := submit.Repeat(kept, o.NewName, more...)
 	if r == nil || r.File {
@@ -131,10 +133,10 @@ func (o *Options) words(job *gang.Job) ([]string, error) {
 	if changed, known := provenance.Changed(job.Object); known && changed {
 		fmt.Fprintf(o.IO.ErrOut, "note: %s was changed since it was submitted; what is repeated is its command line\n", job)
 	}
-	return r.Words, nil
+	return r.Args, nil
 }
 
-// taken says that the name of a job is its own, and what to do.
+// taken is the error that the name of a job is taken, and what to do.
 func (o *Options) taken(job *gang.Job) error {
 	state := "still runs"
 	if s := summary.Of(job, nil); s.Finished() {
@@ -147,14 +149,14 @@ func (o *Options) taken(job *gang.Job) error {
 
 // next is a name like llama-2 after llama, and llama-3 after llama-2.
 func next(name string) string {
-	stem, number, ok := cutLast(name)
+	prefix, number, ok := cutLast(name)
 	if !ok {
 		return name + "-2"
 	}
-	return fmt.Sprintf("%s-%d", stem, number+1)
+	return fmt.Sprintf("%s-%d", prefix, number+1)
 }
 
-func cutLast(name string) (stem string, number int, ok bool) {
+func cutLast(name string) (prefix string, number int, ok bool) {
 	i := strings.LastIndexByte(name, '-')
 	if i < 1 || len(name)-i > 5 {
 		return "", 0, false
@@ -163,4 +165,33 @@ func cutLast(name string) (stem string, number int, ok bool) {
 		return "", 0, false
 	}
 	return name[:i], number, true
+}
+
+// counts are the fields for how many members a job has, the flag of submit for it, and how many more members that counts.
+var counts = []struct {
+	field *regexp.Regexp
+	flag  string
+	more  int
+}{
+	{regexp.MustCompile(`^spec\.(?:tf|mpi)ReplicaSpecs\.Worker\.replicas=(\d+)$`), "workers", 0},
+	{regexp.MustCompile(`^spec\.tfReplicaSpecs\.PS\.replicas=(\d+)$`), "ps", 0},
+	{regexp.MustCompile(`^spec\.tfReplicaSpecs\.Chief\.replicas=(\d+)$`), "chief", 0},
+	{regexp.MustCompile(`^spec\.tfReplicaSpecs\.Evaluator\.replicas=(\d+)$`), "evaluator", 0},
+	{regexp.MustCompile(`^spec\.pytorchReplicaSpecs\.Worker\.replicas=(\d+)$`), "workers", 1}, // submit counts the Master
+	{regexp.MustCompile(`^spec\.(?:parallelism|completions)=(\d+)$`), "workers", 0},
+}
+
+// argument is the one of submit's command line that changes a field: a number of members has a flag of its own there, because the
+// gang's minimum and its sums go by it.
+func argument(set string) string {
+	for _, c := range counts {
+		m := c.field.FindStringSubmatch(set)
+		if m == nil {
+			continue
+		}
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			return "--" + c.flag + "=" + strconv.Itoa(n+c.more)
+		}
+	}
+	return "--set=" + set
 }

@@ -72,7 +72,7 @@ func TestSchedulerOfAFile(t *testing.T) {
 			path := file(t, old())
 			out, errOut, failed := typeLine(t.Context(), s.Client, "", "submit", "-f", path, "-o", "yaml")
 			if tt.kind == "" {
-				if failed == nil || failed.Message != path+": its members ask for scheduler kube-batch, and nobody answers to that name" || !strings.Contains(failed.Hint, "gangctl install scheduler --serve kube-batch") {
+				if failed == nil || failed.Message != path+": its members request scheduler kube-batch, and no scheduler answers to that name" || !strings.Contains(failed.Hint, "gangctl install scheduler --serve kube-batch") {
 					t.Errorf("got %+v", failed)
 				}
 				if got := creates(s); len(got) > 0 {

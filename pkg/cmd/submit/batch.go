@@ -28,7 +28,7 @@ type desiredJob struct {
 	source  string
 	kind    gang.JobReader
 	request choose.Request
-	// schedulers are those that its members ask for by a name that is neither Kubernetes' own nor gangctl's.
+	// schedulers are those that its members request scheduler by a name that is neither Kubernetes' own nor gangctl's.
 	schedulers []string
 	// foreign is true if the file declares the gang for another scheduler, which the cluster may lack.
 	foreign bool

@@ -35,7 +35,7 @@ type creator struct {
 	io     *iostreams.IOStreams
 	// dryRun lets the server check everything and store nothing.
 	dryRun bool
-	// user is who submits; nil until the server was asked.
+	// user is who submits; nil until the server reported it.
 	user *string
 }
 
@@ -130,8 +130,8 @@ func (c *creator) sign(ctx context.Context, job *unstructured.Unstructured) {
 
 // madeByOperator returns the PodGroup of a name if the training operator, configured to manage gangs, made it for the job and was
 // faster. One of another controller is not the job's.
-func (c *creator) madeByOperator(ctx context.Context, job, wanted *unstructured.Unstructured) *unstructured.Unstructured {
-	found, err := c.at(resourceOf(wanted), wanted).Get(ctx, wanted.GetName(), metav1.GetOptions{})
+func (c *creator) madeByOperator(ctx context.Context, job, owned *unstructured.Unstructured) *unstructured.Unstructured {
+	found, err := c.at(resourceOf(owned), owned).Get(ctx, owned.GetName(), metav1.GetOptions{})
 	if err != nil || !metav1.IsControlledBy(found, job) {
 		return nil
 	}

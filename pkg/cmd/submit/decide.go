@@ -32,11 +32,11 @@ type decisions struct {
 	jobs [][]choose.Decision
 	// others are how the kinds of the other objects are served; nil where nothing is created.
 	others []*meta.RESTMapping
-	// serves reports whether the cluster serves group objects of an API group; nil if it was not asked.
+	// serves reports whether the cluster serves group objects of an API group; nil if that is not known.
 	serves func(group string) bool
 }
 
-// decide finds out how each job becomes a gang in the target. It asks for no more than one of the jobs needs.
+// decide finds out how each job becomes a gang in the target. It sends no request that none of the jobs needs.
 func (s *Submission) decide(ctx context.Context, t *target, b *batch) (*decisions, error) {
 	d := &decisions{}
 	if s.DryRun == dryRunClient {
@@ -179,7 +179,7 @@ func visible(kind string, err error) (blind string, failed error) {
 	return "", failure.Op{Verb: "list", Kind: kind}.Wrap(err)
 }
 
-// refuseUnanswered refuses jobs whose members ask for a scheduler that is not there: they would be pending indefinitely, with
+// refuseUnanswered refuses jobs whose members request a scheduler that is not there: they would be pending indefinitely, with
 // nothing to report why. What may not be seen is not taken for absent, nor is a name to which a scheduler outside of the cluster
 // may answer: there is nothing of it but a lease, or no Deployment at all.
 func (s *Submission) refuseUnanswered(ctx context.Context, client *kube.Client, b *batch) error {
@@ -195,7 +195,7 @@ func (s *Submission) refuseUnanswered(ctx context.Context, client *kube.Client, 
 				return err
 			}
 			if !answered {
-				return failure.Errorf("%s: its members ask for scheduler %s, and nobody answers to that name", j.source, name).
+				return failure.Errorf("%s: its members request scheduler %s, and no scheduler answers to that name", j.source, name).
 					WithHint("let gangctl's scheduler answer to it: gangctl install scheduler --serve %s\nor leave schedulerName out of the file", name)
 			}
 		}

@@ -121,7 +121,7 @@ func TestEveryFlag(t *testing.T) {
 			t.Run(k.name+"/"+name, func(t *testing.T) {
 				words, ok := all[name]
 				if !ok {
-					t.Fatalf("nobody says what --%s is good for", name)
+					t.Fatalf("no test says what --%s is good for", name)
 				}
 				got, err := shown(t, k.name, words...)
 				if err != nil {

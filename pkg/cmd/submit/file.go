@@ -34,13 +34,13 @@ type FileOptions struct {
 	// Kind is the kind of job that the command line names; empty for any.
 	Kind schema.GroupKind
 
-	// typed tells a flag that was typed from a default.
-	typed func(flag string) bool
-	// several says that the file holds more than one job, so that errors name it.
+	// changed reports whether the user set a flag, rather than a default.
+	changed func(flag string) bool
+	// several is true if the file holds more than one job, so that errors name it.
 	several bool
 }
 
-// fileFlags are the flags that say something of a job whose file says the rest.
+// fileFlags are the flags that a job of a file takes.
 var fileFlags = []string{"filename", "scheduler", "min-available", "dialect", "queue", "dry-run", "from", "wait", "timeout", "follow", "output"}
 
 // submit checks the command line of `gangctl submit -f` or `gangctl submit tf -f`, and runs it.
@@ -53,7 +53,7 @@ func (o *FileOptions) submit(cmd *cobra.Command, args []string) error {
 
 func (o *FileOptions) validate(cmd *cobra.Command, args []string) error {
 	flags := cmd.Flags()
-	o.typed = flags.Changed
+	o.changed = flags.Changed
 	if o.File == "" {
 		return failure.Usagef("--filename is empty").WithHint("give it a path, or - for standard input")
 	}
@@ -71,21 +71,21 @@ func (o *FileOptions) validate(cmd *cobra.Command, args []string) error {
 		return failure.Usagef("-f - and --from - both read standard input").WithHint("give one of them a path")
 	}
 	for name, value := range map[string]string{"scheduler": o.Scheduler, "queue": o.Queue} {
-		if o.typed(name) && strings.TrimSpace(value) == "" {
+		if o.changed(name) && strings.TrimSpace(value) == "" {
 			return failure.Usagef("--%s is empty", name).WithHint("give it a value, or leave it out")
 		}
 		if err := validateObjectName(name, value); err != nil {
 			return err
 		}
 	}
-	if o.Dialect == gang.None && o.typed("min-available") {
+	if o.Dialect == gang.None && o.changed("min-available") {
 		return failure.Usagef("--min-available has no effect with --dialect none: its members are scheduled one by one").
 			WithHint("leave out one of the two flags")
 	}
 	return o.Submission.validate(flags)
 }
 
-// refuseOthers refuses the flags that say what the file says.
+// refuseOthers refuses the flags whose values the file has.
 func (o *FileOptions) refuseOthers(flags *pflag.FlagSet) error {
 	var refused []string
 	flags.VisitAll(func(flag *pflag.Flag) {
@@ -149,7 +149,7 @@ func (o *FileOptions) job(p part) (*desiredJob, error) {
 		objects: func(d choose.Decision, serves func(string) bool) (*render.Objects, []string, error) {
 			c, err := render.Complete(p.job, p.group, render.FileSpec{
 				Dialect: d.Dialect, Version: d.Version, Queue: d.Queue, Scheduler: d.Scheduler, MinAvailable: o.MinAvailable,
-				DialectTyped: o.typed("dialect") && o.Dialect != choose.Auto, SchedulerTyped: o.typed("scheduler"), Serves: serves, CommandLine: o.CommandLine,
+				DialectSet: o.changed("dialect") && o.Dialect != choose.Auto, SchedulerSet: o.changed("scheduler"), Serves: serves, CommandLine: o.CommandLine,
 			})
 			if err != nil {
 				return nil, nil, o.explain(p.job, err)
@@ -162,13 +162,13 @@ func (o *FileOptions) job(p part) (*desiredJob, error) {
 	return j, nil
 }
 
-// schedulers are those that the members of a job ask for by a name that is neither Kubernetes' own nor gangctl's. A name that
+// schedulers are those that the members of a job request by a name that is neither Kubernetes' own nor gangctl's. A name that
 // contradicts --scheduler is left out: it is refused.
 func (o *FileOptions) schedulers(job gang.Job) []string {
 	var names []string
 	for _, role := range job.Roles {
 		name := role.Template.Spec.SchedulerName
-		contradicts := o.typed("scheduler") && name != o.Scheduler
+		contradicts := o.changed("scheduler") && name != o.Scheduler
 		if !contradicts && !slices.Contains([]string{"", corev1.DefaultSchedulerName, schedulerplugins.DefaultScheduler}, name) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}

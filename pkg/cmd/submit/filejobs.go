@@ -69,7 +69,7 @@ func (o *FileOptions) defaultNamespace(u *unstructured.Unstructured, namespace s
 	switch own := u.GetNamespace(); {
 	case own == "":
 		u.SetNamespace(namespace)
-	case o.typed("namespace") && own != namespace:
+	case o.changed("namespace") && own != namespace:
 		return failure.Usagef("--namespace %s contradicts %s, whose %s is in namespace %s", namespace, o.name(), u.GetKind(), own).
 			WithHint("leave out --namespace, or change the file")
 	}
@@ -102,7 +102,7 @@ func roleNames(kind string) []string {
 	return nil
 }
 
-// jobProblem says why the operator would not run a job, or make none of its pods; it is empty if it would.
+// jobProblem is why the operator would not run a job, or make none of its pods; it is empty if it would.
 func jobProblem(reader gang.JobReader, job gang.Job) (problem, hint string) {
 	if len(job.Problems) > 0 {
 		return strings.Join(job.Problems, "; "), ""
@@ -115,7 +115,7 @@ func jobProblem(reader gang.JobReader, job gang.Job) (problem, hint string) {
 			return fmt.Sprintf("%s: %d: must be 0 or more", strings.TrimSuffix(path, "template")+"replicas", r.Replicas), ""
 		}
 		if len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, r.Name) }) {
-			problem = fmt.Sprintf("%s: no role of a %s: must be one of %s", strings.TrimSuffix(path, ".template"), job.Kind.Kind, strings.Join(names, ", "))
+			problem = fmt.Sprintf("%s: not a role of a %s: must be one of %s", strings.TrimSuffix(path, ".template"), job.Kind.Kind, strings.Join(names, ", "))
 			if nearest := suggest.Nearest(r.Name, names); nearest != "" {
 				hint = "did you mean " + nearest + "?"
 			}
@@ -124,7 +124,7 @@ func jobProblem(reader gang.JobReader, job gang.Job) (problem, hint string) {
 		replicas[strings.ToLower(r.Name)] += r.Replicas
 	}
 	if job.Total() == 0 {
-		return "it asks for no members: every role has 0 replicas", ""
+		return "it has no members: every role has 0 replicas", ""
 	}
 	if reader.Controller.Name == "" {
 		return "", "" // the API server checks what it makes itself

@@ -58,7 +58,7 @@ func (s *Submission) printAnswers(answers []*answer.Answer) error {
 // fits answers for one job on a snapshot; the client is nil where there is no API server to check it.
 func fits(ctx context.Context, snap *snapshot.Snapshot, client *kube.Client, namespace string, c candidate, options diagnose.Options) (*diagnose.Trial, error) {
 	if client != nil {
-		if err := rehearse(ctx, client, snap, c.objects); err != nil {
+		if err := rehearseObjects(ctx, client, snap, c.objects); err != nil {
 			return nil, err
 		}
 	}
@@ -76,10 +76,10 @@ func fits(ctx context.Context, snap *snapshot.Snapshot, client *kube.Client, nam
 	return trial, nil
 }
 
-// rehearse lets the API server check the objects, and a pod of each role.
-func rehearse(ctx context.Context, client *kube.Client, snap *snapshot.Snapshot, wanted *render.Objects) error {
+// rehearseObjects lets the API server check the objects, and a pod of each role.
+func rehearseObjects(ctx context.Context, client *kube.Client, snap *snapshot.Snapshot, objects *render.Objects) error {
 	var all []collect.Object
-	for _, u := range append([]*unstructured.Unstructured{wanted.Job}, groups(wanted)...) {
+	for _, u := range append([]*unstructured.Unstructured{objects.Job}, groups(objects)...) {
 		all = append(all, collect.Object{Unstructured: u, Resource: resourceOf(u)})
 	}
 	failed, err := collect.Rehearse(ctx, client, snap, all...)
@@ -88,13 +88,13 @@ func rehearse(ctx context.Context, client *kube.Client, snap *snapshot.Snapshot,
 		return nil
 	case failed == nil:
 		return err
-	case failed.Unstructured == wanted.Job:
+	case failed.Unstructured == objects.Job:
 		return explainJob(operation("create", failed.Resource, failed.Unstructured).Wrap(err), failed.Unstructured)
 	}
 	return explainOwned(operation("create", failed.Resource, failed.Unstructured).Wrap(err), failed.Unstructured)
 }
 
 // groups are the objects that are submitted with the job and matter to its scheduling.
-func groups(wanted *render.Objects) []*unstructured.Unstructured {
-	return slices.DeleteFunc(slices.Clone(wanted.Owned), func(u *unstructured.Unstructured) bool { return render.DialectOf(u) == "" })
+func groups(objects *render.Objects) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(objects.Owned), func(u *unstructured.Unstructured) bool { return render.DialectOf(u) == "" })
 }

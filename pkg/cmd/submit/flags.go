@@ -29,7 +29,7 @@ const (
 	maxProcesses = 4096
 )
 
-// gangFlags say how the members are to start together.
+// gangFlags are how the members are to start together.
 type gangFlags struct {
 	Scheduler    string
 	MinAvailable int32
@@ -46,7 +46,7 @@ func (g *gangFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&g.Queue, "queue", "", "Queue in which the gang waits: one of Volcano or kube-batch, or a LocalQueue of Kueue")
 }
 
-// request is what the flags say about the gang of a job of a kind.
+// request is what the flags specify about the gang of a job of a kind.
 func (g *gangFlags) request(kind schema.GroupKind) choose.Request {
 	return choose.Request{Kind: kind, Dialect: g.Dialect, Scheduler: g.Scheduler, Queue: g.Queue}
 }
@@ -68,7 +68,7 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	flags.SortFlags = false
 	flags.StringVar(&o.Name, "name", "", "Name of the job, instead of NAME (default: "+o.kind.name+"- and five random characters)")
 	flags.StringVar(&o.Image, "image", "", "Container image of every role")
-	flags.StringVar(&o.Template, "template", "", "Job to start from: one of submit templates list, or the path of a file; flags are laid over it")
+	flags.StringVar(&o.Template, "template", "", "Job to start from: one of submit templates list, or the path of a file; flags override it")
 	flags.StringVarP(&o.File, "filename", "f", "", "File that holds the job, instead of flags; - is standard input")
 	var training []string
 	for _, r := range o.shown() {
@@ -103,7 +103,7 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	}
 	for _, r := range o.Roles {
 		r.GPUs = unset
-		if len(o.Roles) > 1 { // of the only role, the flags of all members say it
+		if len(o.Roles) > 1 { // the only role has the flags of all members
 			addRoleFlags(flags, r)
 		}
 	}
@@ -134,7 +134,7 @@ const gitSyncImage = "registry.k8s.io/git-sync/git-sync:v4.4.0"
 // rdmaResource is how the usual device plugin for RDMA calls what it hands out.
 const rdmaResource = "rdma/hca"
 
-// podFlags say what the pods of every kind of job are made of, besides their roles.
+// podFlags are what the pods of every kind of job have in common.
 type podFlags struct {
 	LimitCPU, LimitMemory *resource.Quantity
 	Devices               []string
@@ -172,7 +172,7 @@ type podFlags struct {
 	files map[string][]byte
 }
 
-// constraint says whether an affinity is a wish or a rule.
+// constraint is whether an affinity is a preference or a requirement.
 type constraint string
 
 const (
@@ -200,8 +200,8 @@ func (p *podFlags) addPodFlags(cmd *cobra.Command) {
 	flags.StringArrayVar(&p.Tolerations, "toleration", nil, "Taint that members tolerate: KEY[=VALUE][:EFFECT], or all (repeatable)")
 	flags.StringArrayVar(&p.AffinityNodes, "affinity-node", nil, "What the labels of nodes must be, as a selector: 'KEY in (A,B)', '!KEY', 'KEY>5' (repeatable)")
 	flagvalue.Enum(cmd, flags, &p.Affinity, "affinity-policy", "", "How members are placed by each other", render.Spread, render.Pack)
-	flagvalue.Enum(cmd, flags, &p.Constraint, "affinity-constraint", preferred, "Whether --affinity-policy is a wish or a rule", preferred, required)
-	flags.StringVar(&p.Domain, "affinity-domain", corev1.LabelHostname, "Node label that tells apart what --affinity-policy spreads over or packs into")
+	flagvalue.Enum(cmd, flags, &p.Constraint, "affinity-constraint", preferred, "How strict --affinity-policy is", preferred, required)
+	flags.StringVar(&p.Domain, "affinity-domain", corev1.LabelHostname, "Node label whose values are what --affinity-policy spreads over or packs into")
 	flags.StringVar(&p.Topology, "topology", "", "Node label of which all members must have the same value, such as topology.kubernetes.io/zone")
 	flags.BoolVar(&p.HostNetwork, "host-network", false, "Give members the network of their node")
 
@@ -270,7 +270,7 @@ func seconds(to *optional[time.Duration], low time.Duration) value[time.Duration
 	}}
 }
 
-// optionalCount is a count that is unset until it is given, so that 0 can be asked for.
+// optionalCount is a count that is unset until it is given, so that 0 is a value.
 type optionalCount struct {
 	p    *int64
 	high int64

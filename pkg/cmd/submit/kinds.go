@@ -27,14 +27,14 @@ type kind struct {
 	short, long, example string
 	// reader reads what is submitted.
 	reader gang.JobReader
-	// preset is the job that flags are laid over.
+	// preset is the job that flags override.
 	preset func() []byte
 	// write returns the writer of a job in an API version; an empty one is that of the preset.
 	write func(version string) render.Kind
 	// roles are those that flags speak of, in the order in which members are shown.
 	roles func() []*role
-	// spread turns the roles of the flags into those of the job; nil where they are the same.
-	spread func([]render.Role) []render.Role
+	// splitRoles turns the roles of the flags into those of the job; nil where they are the same.
+	splitRoles func([]render.Role) []render.Role
 	// restart are the restart policies that the kind knows.
 	restart []kubeflowv1.RestartPolicy
 	// cleans reports whether the kind knows which pods to delete when the job ends.
@@ -42,13 +42,13 @@ type kind struct {
 	// flags adds the flags that only this kind has; nil without.
 	flags func(o *Options, cmd *cobra.Command)
 	// check refuses what flags of the kind cannot mean; nil without.
-	check func(o *Options, typed func(string) bool) error
+	check func(o *Options, changed func(string) bool) error
 }
 
 // kinds are the kinds of job that flags can describe, the most usual first.
 func kinds() []kind { return []kind{tfKind(), pytorchKind(), mpiKind(), jobKind()} }
 
-// role is what the command line says about one role.
+// role is what the command line specifies about one role.
 type role struct {
 	resources
 	// Name is the role as the kind spells it.
@@ -56,7 +56,7 @@ type role struct {
 	Replicas int32
 	Image    string
 
-	// count is the flag that says how many members the role has, and usage its help; empty where that is not for the user to say.
+	// count is the flag for how many members the role has, and usage its help; empty where that is fixed.
 	count, usage string
 	// fallback, low and high are the number without the flag, and the range.
 	fallback, low, high int32
@@ -104,7 +104,7 @@ func pytorchKind() kind {
 			return []*role{{Name: string(kubeflowv1.PyTorchJobReplicaTypeWorker), count: "workers", usage: "Number of members; the first is the master, which trains like the others",
 				fallback: 1, low: 1, high: maxReplicas, trains: true}}
 		},
-		spread: func(roles []render.Role) []render.Role {
+		splitRoles: func(roles []render.Role) []render.Role {
 			master, workers := roles[0], roles[0]
 			master.Name, master.Replicas = string(kubeflowv1.PyTorchJobReplicaTypeMaster), 1
 			workers.Replicas--
@@ -117,7 +117,7 @@ func pytorchKind() kind {
 		long: `Submit a PyTorch job: a PyTorchJob of the Kubeflow Training Operator whose members are one gang. Either as many as
 --min-available (default: all) get a place together, or none holds any.
 
-The first of the --workers is the job's Master, with rank 0. The operator tells every member where it is: MASTER_ADDR,
+The first of the --workers is the job's Master, with rank 0. The operator sets for every member MASTER_ADDR,
 MASTER_PORT, WORLD_SIZE and RANK for the program, PET_… for torchrun.`,
 		example: `  # 4 members with 8 GPUs each, and as many processes as GPUs on each of them
   gangctl submit pytorch llama --image pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime --workers 4 --gpus 8 --nproc-per-node 8 -- torchrun train.py
@@ -184,8 +184,8 @@ func jobKind() kind {
 				render.TensorFlow, render.Torch, render.NoFramework)
 			o.addProcessesFlag(cmd, ", with --framework torch")
 		},
-		check: func(o *Options, typed func(string) bool) error {
-			if typed("nproc-per-node") && o.Framework != render.Torch {
+		check: func(o *Options, changed func(string) bool) error {
+			if changed("nproc-per-node") && o.Framework != render.Torch {
 				return failure.Usagef("--nproc-per-node has no effect with --framework %s", o.Framework).WithHint("add --framework torch, or leave out --nproc-per-node")
 			}
 			return o.validateProcesses()

@@ -21,21 +21,21 @@ const maxFiles = 1 << 20
 // shmPath is where programs expect shared memory.
 const shmPath = "/dev/shm"
 
-// mounts are the volumes that flags ask for.
+// mounts are the volumes of the flags.
 func (p *podFlags) mounts(job string) ([]render.Mount, error) {
 	m := &mounting{at: map[string]string{}}
-	for i, word := range p.Data {
-		if err := m.claim(fmt.Sprintf("data-%d", i), word); err != nil {
+	for i, text := range p.Data {
+		if err := m.claim(fmt.Sprintf("data-%d", i), text); err != nil {
 			return nil, err
 		}
 	}
-	for i, word := range p.HostPaths {
-		if err := m.hostPath(fmt.Sprintf("host-%d", i), word); err != nil {
+	for i, text := range p.HostPaths {
+		if err := m.hostPath(fmt.Sprintf("host-%d", i), text); err != nil {
 			return nil, err
 		}
 	}
-	for i, word := range p.ConfigFiles {
-		if err := m.file(render.FilesName(job), fileKey(i, word), word); err != nil {
+	for i, text := range p.ConfigFiles {
+		if err := m.file(render.FilesName(job), fileKey(i, text), text); err != nil {
 			return nil, err
 		}
 	}
@@ -65,16 +65,16 @@ func (m *mounting) add(flag string, volume corev1.Volume, mount corev1.VolumeMou
 }
 
 // claim reads CLAIM:/PATH[:ro][:SUBPATH].
-func (m *mounting) claim(volume, word string) error {
+func (m *mounting) claim(volume, text string) error {
 	bad := func(why string) error {
-		return failure.Usagef("--data %q: %s", word, why).WithHint("it is CLAIM:/PATH[:ro][:SUBPATH], for example: --data imagenet:/data:ro")
+		return failure.Usagef("--data %q: %s", text, why).WithHint("it is CLAIM:/PATH[:ro][:SUBPATH], for example: --data imagenet:/data:ro")
 	}
-	parts := strings.Split(word, ":")
+	parts := strings.Split(text, ":")
 	if len(parts) < 2 {
 		return bad("there is no path")
 	}
 	if len(validation.IsDNS1123Subdomain(parts[0])) > 0 {
-		return bad(fmt.Sprintf("%q is no name of a volume claim", parts[0]))
+		return bad(fmt.Sprintf("%q is not the name of a volume claim", parts[0]))
 	}
 	if why := pathProblem(parts[1]); why != "" {
 		return bad(why)
@@ -86,20 +86,20 @@ func (m *mounting) claim(volume, word string) error {
 	subPath := strings.Join(rest, ":")
 	switch {
 	case len(rest) > 1:
-		return bad("there is too much in it")
+		return bad("it has too many parts")
 	case len(rest) == 1 && (subPath == "" || path.IsAbs(subPath) || !filepath.IsLocal(subPath)):
-		return bad(fmt.Sprintf("%q is no path below the volume's own", subPath))
+		return bad(fmt.Sprintf("%q is not a path below the volume's own", subPath))
 	}
 	source := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: parts[0]}}
-	return m.add("--data "+word, corev1.Volume{Name: volume, VolumeSource: source}, corev1.VolumeMount{MountPath: parts[1], ReadOnly: readOnly, SubPath: subPath})
+	return m.add("--data "+text, corev1.Volume{Name: volume, VolumeSource: source}, corev1.VolumeMount{MountPath: parts[1], ReadOnly: readOnly, SubPath: subPath})
 }
 
 // hostPath reads /HOST:/PATH[:ro].
-func (m *mounting) hostPath(volume, word string) error {
+func (m *mounting) hostPath(volume, text string) error {
 	bad := func(why string) error {
-		return failure.Usagef("--host-path %q: %s", word, why).WithHint("it is /HOST:/PATH[:ro], for example: --host-path /mnt/nvme:/scratch")
+		return failure.Usagef("--host-path %q: %s", text, why).WithHint("it is /HOST:/PATH[:ro], for example: --host-path /mnt/nvme:/scratch")
 	}
-	parts := strings.Split(word, ":")
+	parts := strings.Split(text, ":")
 	switch {
 	case len(parts) < 2:
 		return bad("there is no path in the member")
@@ -112,24 +112,24 @@ func (m *mounting) hostPath(volume, word string) error {
 		}
 	}
 	source := corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: parts[0]}}
-	return m.add("--host-path "+word, corev1.Volume{Name: volume, VolumeSource: source}, corev1.VolumeMount{MountPath: parts[1], ReadOnly: len(parts) == 3 && parts[2] == "ro"})
+	return m.add("--host-path "+text, corev1.Volume{Name: volume, VolumeSource: source}, corev1.VolumeMount{MountPath: parts[1], ReadOnly: len(parts) == 3 && parts[2] == "ro"})
 }
 
 // file reads FILE:/PATH; the file itself is read elsewhere.
-func (m *mounting) file(configMap, key, word string) error {
-	_, at := cutFile(word)
+func (m *mounting) file(configMap, key, text string) error {
+	_, at := cutFile(text)
 	if why := pathProblem(at); why != "" {
-		return failure.Usagef("--config-file %q: %s", word, why).WithHint("it is FILE:/PATH, for example: --config-file train.yaml:/etc/train.yaml")
+		return failure.Usagef("--config-file %q: %s", text, why).WithHint("it is FILE:/PATH, for example: --config-file train.yaml:/etc/train.yaml")
 	}
 	source := corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: configMap}}}
-	return m.add("--config-file "+word, corev1.Volume{Name: "files", VolumeSource: source}, corev1.VolumeMount{MountPath: at, SubPath: key, ReadOnly: true})
+	return m.add("--config-file "+text, corev1.Volume{Name: "files", VolumeSource: source}, corev1.VolumeMount{MountPath: at, SubPath: key, ReadOnly: true})
 }
 
-// pathProblem says why something is no path in a container; it is empty if it is.
+// pathProblem is why something is not a path in a container; it is empty if it is one.
 func pathProblem(p string) string {
 	switch {
 	case !path.IsAbs(p):
-		return fmt.Sprintf("%q is no absolute path", p)
+		return fmt.Sprintf("%q is not an absolute path", p)
 	case path.Clean(p) == "/":
 		return "the root cannot be mounted"
 	case strings.Contains(p+"/", "/../"):
@@ -139,19 +139,19 @@ func pathProblem(p string) string {
 }
 
 // cutFile cuts FILE:/PATH at the last colon, as names of files may have one.
-func cutFile(word string) (name, at string) {
-	i := strings.LastIndexByte(word, ':')
+func cutFile(text string) (name, at string) {
+	i := strings.LastIndexByte(text, ':')
 	if i < 0 {
-		return word, ""
+		return text, ""
 	}
-	return word[:i], word[i+1:]
+	return text[:i], text[i+1:]
 }
 
 var notInKeys = regexp.MustCompile(`[^-._a-zA-Z0-9]`)
 
 // fileKey is the key of the i-th file in the ConfigMap.
-func fileKey(i int, word string) string {
-	name, _ := cutFile(word)
+func fileKey(i int, text string) string {
+	name, _ := cutFile(text)
 	base := notInKeys.ReplaceAllString(filepath.Base(name), "_")
 	return fmt.Sprintf("%d-%s", i, base[max(0, len(base)-maxNameLength):])
 }
@@ -160,8 +160,8 @@ func fileKey(i int, word string) string {
 func (p *podFlags) readFiles() error {
 	total := 0
 	p.files = map[string][]byte{}
-	for i, word := range p.ConfigFiles {
-		name, _ := cutFile(word)
+	for i, text := range p.ConfigFiles {
+		name, _ := cutFile(text)
 		info, err := os.Stat(name)
 		if err == nil && info.Mode().IsRegular() && info.Size() > maxFiles {
 			return failure.Usagef("--config-file %s: it has %d bytes, and all files together may have %d (1 MiB)", name, info.Size(), maxFiles).
@@ -172,12 +172,12 @@ func (p *podFlags) readFiles() error {
 			content, err = os.ReadFile(name)
 		}
 		if err != nil {
-			return failure.Usagef("--config-file %q: %w", word, err)
+			return failure.Usagef("--config-file %q: %w", text, err)
 		}
 		if total += len(content); total > maxFiles {
 			return failure.Usagef("--config-file: the files have more than %d bytes (1 MiB) together", maxFiles).WithHint("put them on a volume: --data CLAIM:/PATH")
 		}
-		p.files[fileKey(i, word)] = content
+		p.files[fileKey(i, text)] = content
 	}
 	return nil
 }

@@ -54,25 +54,25 @@ func mapOthers(mapper meta.RESTMapper, others []*unstructured.Unstructured) ([]*
 
 // createOther returns an object that is neither a job nor its gang as it is stored. One that exists and does not differ is left
 // as it is: existed is true then.
-func (c *creator) createOther(ctx context.Context, mapping *meta.RESTMapping, wanted *unstructured.Unstructured, namespace string) (stored *unstructured.Unstructured, existed bool, err error) {
-	wanted = wanted.DeepCopy()
+func (c *creator) createOther(ctx context.Context, mapping *meta.RESTMapping, desired *unstructured.Unstructured, namespace string) (stored *unstructured.Unstructured, existed bool, err error) {
+	desired = desired.DeepCopy()
 	switch {
 	case mapping.Scope.Name() == meta.RESTScopeNameRoot:
-		wanted.SetNamespace("")
-	case wanted.GetNamespace() == "":
-		wanted.SetNamespace(namespace)
+		desired.SetNamespace("")
+	case desired.GetNamespace() == "":
+		desired.SetNamespace(namespace)
 	}
-	stored, err = c.postAs(ctx, mapping.Resource, wanted, c.dryRun)
+	stored, err = c.postAs(ctx, mapping.Resource, desired, c.dryRun)
 	if !apierrors.IsAlreadyExists(err) {
 		return stored, false, err
 	}
-	found, getErr := c.at(mapping.Resource, wanted).Get(ctx, wanted.GetName(), metav1.GetOptions{})
+	found, getErr := c.at(mapping.Resource, desired).Get(ctx, desired.GetName(), metav1.GetOptions{})
 	if getErr != nil {
-		return nil, false, operation("get", mapping.Resource, wanted).Wrap(getErr)
+		return nil, false, operation("get", mapping.Resource, desired).Wrap(getErr)
 	}
-	if path := difference(wanted.Object, found.Object, ""); path != "" {
+	if path := difference(desired.Object, found.Object, ""); path != "" {
 		return nil, false, failure.From(err).WithHint("the one that exists differs in %s: see it with `kubectl get %s -o yaml`, remove it from the file to use it, or choose another name",
-			path, kubectlArgs(mapping.Resource, wanted))
+			path, kubectlArgs(mapping.Resource, desired))
 	}
 	return found, true, nil
 }
@@ -86,18 +86,18 @@ func kubectlArgs(gvr schema.GroupVersionResource, u *unstructured.Unstructured) 
 	return "-n " + u.GetNamespace() + " " + args
 }
 
-// difference is the path of the first thing that is wanted and not there as it is wanted; empty if all is. What is there and
-// not wanted, such as the defaults of the API server, makes no difference.
-func difference(wanted, there any, path string) string {
-	switch w := wanted.(type) {
+// difference is the path of the first value that is desired and differs from what is live; empty if none does. What is live and
+// not desired, such as the defaults of the API server, makes no difference.
+func difference(desired, live any, path string) string {
+	switch w := desired.(type) {
 	case map[string]any:
-		t, ok := there.(map[string]any)
+		t, ok := live.(map[string]any)
 		if !ok && len(w) > 0 {
 			return path
 		}
 		return differenceOfMaps(w, t, path)
 	case []any:
-		t, ok := there.([]any)
+		t, ok := live.([]any)
 		if !ok && len(w) == 0 {
 			return ""
 		}
@@ -113,29 +113,29 @@ func difference(wanted, there any, path string) string {
 	case nil:
 		return ""
 	}
-	if reflect.DeepEqual(wanted, there) || sameQuantity(wanted, there) {
+	if reflect.DeepEqual(desired, live) || sameQuantity(desired, live) {
 		return ""
 	}
 	return path
 }
 
-func differenceOfMaps(wanted, there map[string]any, path string) string {
-	for _, key := range slices.Sorted(maps.Keys(wanted)) {
+func differenceOfMaps(desired, live map[string]any, path string) string {
+	for _, key := range slices.Sorted(maps.Keys(desired)) {
 		at := strings.TrimPrefix(path+"."+key, ".")
 		switch {
 		case at == "stringData": // of a Secret, which API servers keep in data
-			texts, _ := wanted[key].(map[string]any)
-			data, _ := there["data"].(map[string]any)
+			texts, _ := desired[key].(map[string]any)
+			data, _ := live["data"].(map[string]any)
 			for _, name := range slices.Sorted(maps.Keys(texts)) {
 				if text, _ := texts[name].(string); data[name] != base64.StdEncoding.EncodeToString([]byte(text)) {
 					return at + "." + name
 				}
 			}
 			continue
-		case wanted[key] == nil:
+		case desired[key] == nil:
 			continue
 		}
-		if found := difference(wanted[key], there[key], at); found != "" {
+		if found := difference(desired[key], live[key], at); found != "" {
 			return found
 		}
 	}

@@ -45,7 +45,7 @@ type Options struct {
 	SlotsPerWorker   int32
 	ProcessesPerNode string
 	Framework        render.Framework
-	// Template is the name or path of a job that the flags are laid over; empty for the kind's own.
+	// Template is the name or path of a job that the flags override; empty for the kind's own.
 	Template string
 	// Set are assignments PATH=VALUE to fields of the job.
 	Set []string
@@ -55,12 +55,12 @@ type Options struct {
 	kind kind
 	// preset is the job of the template; nil without one.
 	preset []byte
-	// typed tells a flag that was typed from a default.
-	typed func(flag string) bool
+	// changed reports whether the user set a flag, rather than a default.
+	changed func(flag string) bool
 }
 
-// everyKind is the help that all kinds share.
-const everyKind = `
+// commonHelp is the help that all kinds share.
+const commonHelp = `
 
 The words after -- are %s, exactly as typed: no shell reads them, and no $(NAME) is replaced.
 With --shell, sh -c reads them: --shell -- 'python train.py && touch /done'.
@@ -79,7 +79,7 @@ func newKindCommand(f *cmdutil.Factory, k kind, runF func(context.Context, *Opti
 	}
 	cmd := &cobra.Command{
 		Use:   k.name + " [NAME] [flags] [-- COMMAND [ARGUMENT…]]",
-		Short: k.short, Long: k.long + fmt.Sprintf(everyKind, whose), Example: k.example,
+		Short: k.short, Long: k.long + fmt.Sprintf(commonHelp, whose), Example: k.example,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Namespace, o.Client = f.Namespace, f.Client
@@ -142,7 +142,7 @@ func (o *Options) request() choose.Request { return o.gangFlags.request(o.kind.r
 
 // complete reads NAME and the command after --, and fills in the defaults that depend on other flags.
 func (o *Options) complete(cmd *cobra.Command, args []string) error {
-	o.typed = cmd.Flags().Changed
+	o.changed = cmd.Flags().Changed
 	if err := refuseEmpty(cmd.Flags()); err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (o *Options) complete(cmd *cobra.Command, args []string) error {
 	if o.Name == "" {
 		o.Name = o.kind.name + "-" + o.Suffix()
 	}
-	if err := o.layTemplate(); err != nil {
+	if err := o.applyTemplate(); err != nil {
 		return err
 	}
 	for _, r := range o.Roles {

@@ -15,8 +15,8 @@ import (
 )
 
 // place is where members may run.
-func (p *podFlags) place(typed func(string) bool) (render.Place, error) {
-	place := render.Place{Affinity: p.Affinity}
+func (p *podFlags) place(changed func(string) bool) (render.Placement, error) {
+	place := render.Placement{Affinity: p.Affinity}
 	if p.Affinity != "" {
 		place.Required, place.Domain = p.Constraint == required, p.Domain
 	}
@@ -30,15 +30,15 @@ func (p *podFlags) place(typed func(string) bool) (render.Place, error) {
 	if len(place.NodeSelector) == 0 {
 		place.NodeSelector = nil
 	}
-	for _, word := range p.Tolerations {
-		toleration, err := tolerationOf(word)
+	for _, text := range p.Tolerations {
+		toleration, err := tolerationOf(text)
 		if err != nil {
 			return place, err
 		}
 		place.Tolerations = append(place.Tolerations, toleration)
 	}
-	for _, word := range p.AffinityNodes {
-		requirements, err := requirementsOf(word)
+	for _, text := range p.AffinityNodes {
+		requirements, err := requirementsOf(text)
 		if err != nil {
 			return place, err
 		}
@@ -50,7 +50,7 @@ func (p *podFlags) place(typed func(string) bool) (render.Place, error) {
 		}
 	}
 	for _, flag := range []string{"affinity-constraint", "affinity-domain"} {
-		if typed(flag) && p.Affinity == "" {
+		if changed(flag) && p.Affinity == "" {
 			return place, failure.Usagef("--%s has no effect without --affinity-policy", flag).WithHint("add --affinity-policy spread or --affinity-policy pack, or leave out --%s", flag)
 		}
 	}
@@ -62,11 +62,11 @@ func (p *podFlags) place(typed func(string) bool) (render.Place, error) {
 }
 
 // tolerationOf reads KEY[=VALUE][:EFFECT], as taints are written; all tolerates everything.
-func tolerationOf(word string) (corev1.Toleration, error) {
-	if word == "all" {
+func tolerationOf(text string) (corev1.Toleration, error) {
+	if text == "all" {
 		return corev1.Toleration{Operator: corev1.TolerationOpExists}, nil
 	}
-	rest, effect, hasEffect := strings.Cut(word, ":")
+	rest, effect, hasEffect := strings.Cut(text, ":")
 	key, value, hasValue := strings.Cut(rest, "=")
 	t := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffect(effect)}
 	if hasValue {
@@ -81,19 +81,19 @@ func tolerationOf(word string) (corev1.Toleration, error) {
 		}
 	}
 	if len(problems) > 0 {
-		return t, failure.Usagef("--toleration %q: %s", word, strings.Join(problems, "; ")).WithHint("for example: --toleration nvidia.com/gpu=present:NoSchedule, or --toleration dedicated")
+		return t, failure.Usagef("--toleration %q: %s", text, strings.Join(problems, "; ")).WithHint("for example: --toleration nvidia.com/gpu=present:NoSchedule, or --toleration dedicated")
 	}
 	return t, nil
 }
 
 // requirementsOf reads a selector of labels, as `kubectl -l` takes it.
-func requirementsOf(word string) ([]corev1.NodeSelectorRequirement, error) {
-	selector, err := labels.Parse(word)
-	if err != nil || strings.TrimSpace(word) == "" {
+func requirementsOf(text string) ([]corev1.NodeSelectorRequirement, error) {
+	selector, err := labels.Parse(text)
+	if err != nil || strings.TrimSpace(text) == "" {
 		if err == nil {
 			err = fmt.Errorf("it is empty")
 		}
-		return nil, failure.Usagef("--affinity-node %q: %w", word, err).WithHint("for example: --affinity-node 'gpu-model in (a100,h100)', --affinity-node '!spot'")
+		return nil, failure.Usagef("--affinity-node %q: %w", text, err).WithHint("for example: --affinity-node 'gpu-model in (a100,h100)', --affinity-node '!spot'")
 	}
 	requirements, _ := selector.Requirements()
 	var all []corev1.NodeSelectorRequirement
@@ -121,14 +121,14 @@ func requirementsOf(word string) ([]corev1.NodeSelectorRequirement, error) {
 // devices are the extended resources of a member that trains.
 func (p *podFlags) devices(gpu string) (corev1.ResourceList, error) {
 	list := corev1.ResourceList{}
-	for _, word := range p.Devices {
-		name, number, ok := strings.Cut(word, "=")
+	for _, text := range p.Devices {
+		name, number, ok := strings.Cut(text, "=")
 		quantity, err := resource.ParseQuantity(number)
 		switch {
 		case !ok || err != nil || quantity.Sign() <= 0 || !quantity.Equal(*resource.NewQuantity(quantity.Value(), resource.DecimalSI)):
-			return nil, failure.Usagef("--device %q: must be DOMAIN/NAME=COUNT, with a whole number from 1 on", word).WithHint("for example: --device rdma/hca=1")
+			return nil, failure.Usagef("--device %q: must be DOMAIN/NAME=COUNT, with a whole number from 1 on", text).WithHint("for example: --device rdma/hca=1")
 		case len(content.IsLabelKey(name)) > 0 || !strings.Contains(name, "/"):
-			return nil, failure.Usagef("--device %q: %q is no extended resource, DOMAIN/NAME", word, name).WithHint("for example: --device rdma/hca=1")
+			return nil, failure.Usagef("--device %q: %q is not an extended resource, DOMAIN/NAME", text, name).WithHint("for example: --device rdma/hca=1")
 		case name == gpu:
 			return nil, failure.Usagef("--device %s: this resource is what --gpus counts", name).WithHint("use --gpus %s", number)
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
-// fill lays the flags over a spec; trains are the roles that --gpus is for.
-func (p *podFlags) fill(s *render.Spec, trains []string, typed func(string) bool) error {
+// apply sets in a spec what the flags say; trains are the roles that --gpus is for.
+func (p *podFlags) apply(s *render.Spec, trains []string, changed func(string) bool) error {
 	var err error
 	if s.Pod.Mounts, err = p.mounts(s.Name); err != nil {
 		return err
@@ -25,13 +25,13 @@ func (p *podFlags) fill(s *render.Spec, trains []string, typed func(string) bool
 	if s.Pod.EnvFrom, err = p.envFrom(); err != nil {
 		return err
 	}
-	if s.Pod.Place, err = p.place(typed); err != nil {
+	if s.Pod.Placement, err = p.place(changed); err != nil {
 		return err
 	}
-	if s.Pod.Code, err = p.code(typed); err != nil {
+	if s.Pod.Code, err = p.code(changed); err != nil {
 		return err
 	}
-	if s.TensorBoard, err = p.tensorBoard(s, typed); err != nil {
+	if s.TensorBoard, err = p.tensorBoard(s, changed); err != nil {
 		return err
 	}
 	s.Pod.PullSecrets, s.Pod.PullPolicy, s.Pod.ServiceAccount = p.PullSecrets, p.PullPolicy, p.ServiceAccount
@@ -64,7 +64,7 @@ func (p *podFlags) limits(s *render.Spec, trains []string) error {
 				continue
 			}
 			if l.request != nil && l.limit.Cmp(*l.request) < 0 {
-				return failure.Usagef("--limit-%s %s: less than each %s asks for, %s", l.flag, l.limit, strings.ToLower(r.Name), l.request)
+				return failure.Usagef("--limit-%s %s: less than each %s requests, %s", l.flag, l.limit, strings.ToLower(r.Name), l.request)
 			}
 			if r.Limits == nil {
 				r.Limits = corev1.ResourceList{}
@@ -78,14 +78,14 @@ func (p *podFlags) limits(s *render.Spec, trains []string) error {
 // envFrom reads secret/NAME and configmap/NAME.
 func (p *podFlags) envFrom() ([]corev1.EnvFromSource, error) {
 	var all []corev1.EnvFromSource
-	for i, word := range p.EnvFrom {
-		kind, name, _ := strings.Cut(word, "/")
+	for i, text := range p.EnvFrom {
+		kind, name, _ := strings.Cut(text, "/")
 		ref := corev1.LocalObjectReference{Name: name}
 		switch {
 		case len(validation.IsDNS1123Subdomain(name)) > 0 || kind != "secret" && kind != "configmap":
-			return nil, failure.Usagef("--env-from %q: must be secret/NAME or configmap/NAME", word)
-		case slices.Contains(p.EnvFrom[:i], word):
-			return nil, failure.Usagef("--env-from %s is given twice", word)
+			return nil, failure.Usagef("--env-from %q: must be secret/NAME or configmap/NAME", text)
+		case slices.Contains(p.EnvFrom[:i], text):
+			return nil, failure.Usagef("--env-from %s is given twice", text)
 		case kind == "secret":
 			all = append(all, corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: ref}})
 		default:
@@ -96,9 +96,9 @@ func (p *podFlags) envFrom() ([]corev1.EnvFromSource, error) {
 }
 
 // code reads URL[@REF]. The @ of a user comes before the path of the repository, the one of a ref in it.
-func (p *podFlags) code(typed func(string) bool) (*render.Code, error) {
+func (p *podFlags) code(changed func(string) bool) (*render.Code, error) {
 	if p.SyncGit == "" {
-		if typed("sync-image") {
+		if changed("sync-image") {
 			return nil, failure.Usagef("--sync-image has no effect without --sync-git")
 		}
 		return nil, nil //nolint:nilnil // no code is no mistake
@@ -114,7 +114,7 @@ func (p *podFlags) code(typed func(string) bool) (*render.Code, error) {
 	}
 	repository, ref, hasRef := strings.Cut(rest[slash:], "@")
 	if hasRef && ref == "" || strings.HasPrefix(ref, "-") {
-		return nil, failure.Usagef("--sync-git %q: %q is no branch, tag or commit", p.SyncGit, ref).WithHint("%s", hint)
+		return nil, failure.Usagef("--sync-git %q: %q is not a branch, tag or commit", p.SyncGit, ref).WithHint("%s", hint)
 	}
 	code := &render.Code{URL: head + rest[:slash] + repository, Ref: ref, Image: p.SyncImage}
 	if u, err := url.Parse(code.URL); err == nil && u.User != nil {
@@ -127,10 +127,10 @@ func (p *podFlags) code(typed func(string) bool) (*render.Code, error) {
 }
 
 // tensorBoard refuses a directory that its pod could not see.
-func (p *podFlags) tensorBoard(s *render.Spec, typed func(string) bool) (*render.TensorBoard, error) {
+func (p *podFlags) tensorBoard(s *render.Spec, changed func(string) bool) (*render.TensorBoard, error) {
 	dir := p.TensorBoard
 	if dir == "" {
-		if typed("tensorboard-image") {
+		if changed("tensorboard-image") {
 			return nil, failure.Usagef("--tensorboard-image has no effect without --tensorboard")
 		}
 		return nil, nil //nolint:nilnil // none is no mistake
@@ -181,7 +181,7 @@ func (o *Options) validatePod(flags *pflag.FlagSet) error {
 	case o.Shell && len(o.Command) == 0:
 		return failure.Usagef("--shell has no effect without a command").WithHint("add one after --, for example: --shell -- 'python train.py > /logs/out'")
 	case o.Retries.p != nil && o.kind.cleans && o.RestartPolicy == kubeflowv1.RestartPolicyExitCode && *o.Retries.p > 0:
-		return failure.Usagef("--retries has no effect with --restart-policy ExitCode: its members are made anew, and the operator counts restarts in place")
+		return failure.Usagef("--retries has no effect with --restart-policy ExitCode: its members are created again, and the operator counts restarts in place")
 	case o.Retries.p != nil && o.kind.cleans && o.RestartPolicy == kubeflowv1.RestartPolicyNever && *o.Retries.p > 0:
 		return failure.Usagef("--retries has no effect with --restart-policy Never: the first member that fails ends the job")
 	case len(o.ConfigFiles) > 0 && flags.Changed("config-file"):

@@ -17,7 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
-// report prints what was created, and follows or awaits the jobs if that was asked for.
+// report prints what was created, and follows or awaits the jobs if a flag says so.
 func (s *Submission) report(ctx context.Context, client *kube.Client, c *created) error {
 	for _, u := range c.unchanged {
 		s.note(named(u) + " is there already, as the file has it")

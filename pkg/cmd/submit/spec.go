@@ -74,7 +74,7 @@ func (o *Options) spec(namespace string, d choose.Decision) (render.Spec, error)
 		Labels: labels, Annotations: annotations, Set: o.Set,
 		CommandLine: o.CommandLine,
 	}
-	if err := o.fill(&spec, o.training(spec.Roles), o.typed); err != nil {
+	if err := o.podFlags.apply(&spec, o.training(spec.Roles), o.changed); err != nil {
 		return render.Spec{}, err
 	}
 	for _, e := range env {
@@ -93,7 +93,7 @@ func (o *Options) training(roles []render.Role) []string {
 			names = append(names, r.Name)
 		}
 	}
-	if o.kind.spread != nil { // into roles that do the same
+	if o.kind.splitRoles != nil { // into roles that do the same
 		for _, r := range roles {
 			names = append(names, r.Name)
 		}
@@ -107,8 +107,8 @@ func (o *Options) jobRoles() []render.Role {
 	for _, r := range o.Roles {
 		roles = append(roles, render.Role{Name: r.Name, Replicas: r.Replicas, Image: r.Image, GPUs: r.GPUs, CPU: r.CPU, Memory: r.Memory})
 	}
-	if o.kind.spread != nil {
-		return o.kind.spread(roles)
+	if o.kind.splitRoles != nil {
+		return o.kind.splitRoles(roles)
 	}
 	return roles
 }
@@ -125,13 +125,13 @@ func (o *Options) setter() string {
 func (o *Options) environment() ([]corev1.EnvVar, error) {
 	var env []corev1.EnvVar
 	seen := map[string]bool{}
-	for _, word := range o.Env {
-		name, value, ok := strings.Cut(word, "=")
+	for _, text := range o.Env {
+		name, value, ok := strings.Cut(text, "=")
 		switch {
 		case !ok || name == "":
-			return nil, failure.Usagef("--env %q: must be NAME=VALUE", word)
+			return nil, failure.Usagef("--env %q: must be NAME=VALUE", text)
 		case len(validation.IsRelaxedEnvVarName(name)) > 0:
-			return nil, failure.Usagef("--env %q: the name %q may hold printable ASCII characters other than '=' only", word, name)
+			return nil, failure.Usagef("--env %q: the name %q may hold printable ASCII characters other than '=' only", text, name)
 		case seen[name]:
 			return nil, failure.Usagef("--env %s is given twice", name)
 		}
@@ -141,9 +141,9 @@ func (o *Options) environment() ([]corev1.EnvVar, error) {
 	return env, nil
 }
 
-// pairs reads the KEY=VALUE words of a repeatable flag that sets metadata.
-func pairs(flag string, words []string, problems func(key, value string) []string) (map[string]string, error) {
-	out, err := keyValues(flag, words, problems)
+// pairs reads the KEY=VALUE arguments of a repeatable flag that sets metadata.
+func pairs(flag string, texts []string, problems func(key, value string) []string) (map[string]string, error) {
+	out, err := keyValues(flag, texts, problems)
 	for _, key := range slices.Sorted(maps.Keys(out)) {
 		if owner := reserved(key); owner != "" {
 			return nil, failure.Usagef("--%s %s: this key is set by %s", flag, key, owner)
@@ -152,16 +152,16 @@ func pairs(flag string, words []string, problems func(key, value string) []strin
 	return out, err
 }
 
-// keyValues reads the KEY=VALUE words of a repeatable flag.
-func keyValues(flag string, words []string, problems func(key, value string) []string) (map[string]string, error) {
+// keyValues reads the KEY=VALUE arguments of a repeatable flag.
+func keyValues(flag string, texts []string, problems func(key, value string) []string) (map[string]string, error) {
 	out := map[string]string{}
-	for _, word := range words {
-		key, value, ok := strings.Cut(word, "=")
+	for _, text := range texts {
+		key, value, ok := strings.Cut(text, "=")
 		if !ok || key == "" {
-			return nil, failure.Usagef("--%s %q: must be KEY=VALUE", flag, word)
+			return nil, failure.Usagef("--%s %q: must be KEY=VALUE", flag, text)
 		}
 		if p := problems(key, value); len(p) > 0 {
-			return nil, failure.Usagef("--%s %q: %s", flag, word, strings.Join(p, "; "))
+			return nil, failure.Usagef("--%s %q: %s", flag, text, strings.Join(p, "; "))
 		}
 		if _, ok := out[key]; ok {
 			return nil, failure.Usagef("--%s %s is given twice", flag, key)
@@ -171,7 +171,7 @@ func keyValues(flag string, words []string, problems func(key, value string) []s
 	return out, nil
 }
 
-// reserved says who writes a metadata key, or "" if it is free. What a user wrote there would be lost.
+// reserved is who writes a metadata key, or "" if it is free. What a user wrote there would be lost.
 func reserved(key string) string {
 	domain, _, _ := strings.Cut(key, "/")
 	switch {

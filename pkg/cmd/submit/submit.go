@@ -33,11 +33,11 @@ func NewCommand(f *cmdutil.Factory) *cobra.Command {
 		Short: "Submit a gang job",
 		Long: `Submit a job whose members start together or not at all: described by flags, or by a file.
 
-A file holds TFJobs in YAML or JSON, of any version from v1alpha2 on, the PodGroups of their gangs if you wish, and what they
-need beside: ConfigMaps, Services, volume claims. Old versions and layouts are converted, and what changed is told. What the
-file says stays. What a job lacks to be a gang is added: the PodGroup, or in --dialect labels the labels that stand for it, the
-marks on the pods, the scheduler and the job's scheduling policy. A field that gangctl does not know is told, with its line, and
-left to the API server, which takes it or refuses it.
+A file holds TFJobs in YAML or JSON, of any version from v1alpha2 on, the PodGroups of their gangs, and other objects
+that they need: ConfigMaps, Services, volume claims. Old versions and layouts are converted, and what changed is noted. What the
+file has stays. What a job lacks to be a gang is added: the PodGroup, or in --dialect labels the labels that stand for it, the
+group reference of the pods, the scheduler and the job's scheduling policy. A field that gangctl does not know is noted with its
+line, and left to the API server, which takes it or refuses it.
 
 All that a file holds is created, or nothing: what the jobs need first, then each job and its gang. An object that is there
 already, and is as the file has it, is used.
@@ -137,7 +137,7 @@ func (s *Submission) validate(flags *pflag.FlagSet) error {
 	case s.From != "" && s.DryRun != dryRunFit:
 		return failure.Usagef("--from has no effect without --dry-run=fit: nothing is created in a file").WithHint("add --dry-run=fit, or leave out --from")
 	case s.DryRun == dryRunFit && s.Output.Output == printer.Name:
-		return failure.Usagef("--output name: the answer of --dry-run=fit is no object").WithHint("use -o json or -o yaml, or leave it out")
+		return failure.Usagef("--output name: the answer of --dry-run=fit is not an object").WithHint("use -o json or -o yaml, or leave it out")
 	}
 	return s.Output.Validate()
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/gangctl/gangctl/templates"
 )
 
-// template is a job that flags are laid over.
+// template is a job that flags override.
 type template struct {
 	name string
 	// path is the file; empty for one that is built in.
@@ -34,7 +34,7 @@ type template struct {
 	text []byte
 }
 
-// templatesIn are the templates of a user, in a directory beside the settings, and those that are built in, by name. A user's own
+// templatesIn are the templates of a user, in a directory next to the settings, and those that are built in, by name. A user's own
 // hides a built-in one.
 func templatesIn(configPath string) (map[string]template, error) {
 	all := map[string]template{}
@@ -113,9 +113,9 @@ func (t template) read(k kind) (*unstructured.Unstructured, gang.Job, error) {
 	return u, job, nil
 }
 
-// lay makes what a template says the default of the flags that speak of it. Everything else of it stays in the job. It must see
+// applyTemplate makes the values of a template the defaults of the flags that set them. All else of it stays in the job. It must see
 // the flags before their own defaults fill them in.
-func (o *Options) layTemplate() error {
+func (o *Options) applyTemplate() error {
 	if o.Template == "" {
 		return nil
 	}
@@ -145,12 +145,12 @@ func (o *Options) layTemplate() error {
 			o.Scheduler = cmp.Or(firstOf(job, func(s corev1.PodSpec) string { return s.SchedulerName }), o.Scheduler)
 		}},
 	} {
-		if !o.typed(p.flag) {
+		if !o.changed(p.flag) {
 			p.take()
 		}
 	}
 	for _, r := range o.Roles {
-		o.layRole(r, job)
+		o.applyTemplateRole(r, job)
 	}
 	o.preset, err = o.merge(u)
 	if err != nil {
@@ -169,17 +169,17 @@ func firstOf(job gang.Job, field func(corev1.PodSpec) string) string {
 	return ""
 }
 
-// layRole takes over what a template says of a role.
-func (o *Options) layRole(r *role, job gang.Job) {
+// applyTemplateRole takes over what a template has for a role.
+func (o *Options) applyTemplateRole(r *role, job gang.Job) {
 	i := slices.IndexFunc(job.Roles, func(have gang.Role) bool { return strings.EqualFold(have.Name, r.Name) })
 	replicas := int32(0)
 	if i >= 0 {
 		replicas = job.Roles[i].Replicas
 	}
-	if o.kind.spread != nil { // the template's roles are one on the command line
+	if o.kind.splitRoles != nil { // the template's roles are one on the command line
 		replicas, i = job.Total(), max(i, 0)
 	}
-	if r.count != "" && !o.typed(r.count) {
+	if r.count != "" && !o.changed(r.count) {
 		r.Replicas = replicas
 	}
 	if i < 0 || i >= len(job.Roles) {
@@ -190,17 +190,17 @@ func (o *Options) layRole(r *role, job gang.Job) {
 		if c.Name != have.Main && len(have.Template.Spec.Containers) > 1 {
 			continue
 		}
-		if !o.typed("image") {
+		if !o.changed("image") {
 			r.Image = cmp.Or(r.Image, c.Image)
 		}
-		if gpus, found := c.Resources.Limits[corev1.ResourceName(o.GPUResource)]; found && r.GPUs == unset && !(r.trains && o.typed("gpus")) {
+		if gpus, found := c.Resources.Limits[corev1.ResourceName(o.GPUResource)]; found && r.GPUs == unset && !(r.trains && o.changed("gpus")) {
 			r.GPUs = gpus.Value()
 		}
 	}
 }
 
-// merge is a template with those roles of the kind's own preset that it lacks, so that flags can ask for them, and with the
-// policies that gangctl sets where nobody says otherwise.
+// merge is a template with those roles of the kind's own preset that it lacks, so that flags can set them, and with the
+// policies that gangctl sets by default.
 func (o *Options) merge(u *unstructured.Unstructured) ([]byte, error) {
 	preset := &unstructured.Unstructured{}
 	raw, err := yaml.YAMLToJSON(o.kind.preset())
@@ -231,7 +231,7 @@ func (o *Options) merge(u *unstructured.Unstructured) ([]byte, error) {
 			}
 		}
 		for name := range roles {
-			return nil, fmt.Errorf("%s.%s: no role that gangctl knows: there are %s", strings.Join(path, "."), name, strings.Join(slices.Sorted(maps.Keys(own)), ", "))
+			return nil, fmt.Errorf("%s.%s: unknown role: must be one of %s", strings.Join(path, "."), name, strings.Join(slices.Sorted(maps.Keys(own)), ", "))
 		}
 		if err := unstructured.SetNestedMap(u.Object, merged, path...); err != nil {
 			return nil, err
@@ -280,7 +280,7 @@ templates beside the settings (gangctl config path). One of yours hides a built-
 		RunE: func(*cobra.Command, []string) error { return listTemplates(f) },
 	}, &cobra.Command{
 		Use: "show NAME", Short: "Show a template",
-		Long: `Show the YAML of a template, comments and all. Flags of submit are laid over it.`,
+		Long: `Show the YAML of a template, comments and all. Flags of submit override it.`,
 		Example: `  gangctl submit templates show parameter-server
 
   # make one of your own
@@ -336,7 +336,7 @@ func listTemplates(f *cmdutil.Factory) error {
 	return printer.PrintTable(f.IO.Out, printer.Flags{}, f.IO.Width(), columns, rows)
 }
 
-// kind is that of the template's job; a question mark if it cannot be read, which `submit` tells of.
+// kind is that of the template's job; a question mark if it cannot be read, which `submit` reports.
 func (t template) kind() string {
 	var job struct{ Kind string }
 	if err := yaml.Unmarshal(t.text, &job); err != nil || job.Kind == "" {

@@ -96,17 +96,17 @@ func TestTemplateRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, words := range map[string][]string{
-		`--template "all-reduse": there is no template of this name`:                               {"--template", "all-reduse"},
-		"read the template: open absent.yaml":                                                      {"--template", "absent.yaml"},
-		"is a PyTorchJob, not a TFJob":                                                             {"--template", "testdata/template-pytorch.yaml"},
-		"spec.tfReplicaSpecs.Helper: no role that gangctl knows":                                   {"--template", broken, "--image", "i"},
-		`json: unknown field "imag"`:                                                               {"--template", slip, "--image", "i"},
-		"--template is empty":                                                                      {"--template="},
+		`--template "all-reduse": there is no template of this name`: {"--template", "all-reduse"},
+		"read the template: open absent.yaml":                        {"--template", "absent.yaml"},
+		"is a PyTorchJob, not a TFJob":                               {"--template", "testdata/template-pytorch.yaml"},
+		"spec.tfReplicaSpecs.Helper: unknown role":                   {"--template", broken, "--image", "i"},
+		`json: unknown field "imag"`:                                 {"--template", slip, "--image", "i"},
+		"--template is empty":                                        {"--template="},
 		"--set spec.tfReplicaSpecs.Worker.replcas: there is no such field; did you mean replicas?": {"--image", "i", "--set", "spec.tfReplicaSpecs.Worker.replcas=2"},
 		"--set the number of members has flags of its own":                                         {"--image", "i", "--set", "spec.tfReplicaSpecs.Worker.replicas=2"},
 		"--set the scheduler has a flag of its own, --scheduler":                                   {"--image", "i", "--set", "spec.tfReplicaSpecs.Worker.template.spec.schedulerName=x"},
 		"--set status.x": {"--image", "i", "--set", "status.x=1"},
-		"--set the marks of the gang are gangctl's to write": {"--image", "i", "--set", `spec.tfReplicaSpecs.Worker.template.metadata.labels.scheduling\.x-k8s\.io/pod-group=x`},
+		"--set the group reference of pods has a flag of its own, --dialect": {"--image", "i", "--set", `spec.tfReplicaSpecs.Worker.template.metadata.labels.scheduling\.x-k8s\.io/pod-group=x`},
 	} {
 		_, _, err := fromTemplate(t, words...)
 		if err == nil || !strings.Contains(err.Error(), want) {

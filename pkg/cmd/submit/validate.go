@@ -32,8 +32,8 @@ func (o *Options) validate(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// refuseEmpty refuses an empty value where somebody typed one: an unset variable of a script, rather than the wish for a
-// default. It must see the flags before defaults fill them in.
+// refuseEmpty refuses an empty value that was typed: an unset variable of a script, rather than a default.
+// It must see the flags before defaults fill them in.
 func refuseEmpty(flags *pflag.FlagSet) error {
 	for _, name := range []string{"name", "working-dir", "scheduler", "priority-class", "queue", "service-account", "topology", "sync-git", "sync-image", "tensorboard",
 		"tensorboard-image", "affinity-domain", "template"} {
@@ -44,26 +44,26 @@ func refuseEmpty(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// refuseBytes refuses words that are no UTF-8: objects cannot hold them, and would have something else in their place.
+// refuseBytes refuses arguments that are not valid UTF-8: objects cannot hold them, and would have something else in their place.
 func refuseBytes(flags *pflag.FlagSet, args []string) error {
-	refuse := func(what, word string) error {
-		return failure.Usagef("%s %q: is no UTF-8, which is all that an object of the API holds", what, word).
+	refuse := func(what, text string) error {
+		return failure.Usagef("%s %q: is not valid UTF-8", what, text).
 			WithHint("put the bytes into a Secret or a file that members read")
 	}
-	for _, word := range args {
-		if !utf8.ValidString(word) {
-			return refuse("argument", word)
+	for _, text := range args {
+		if !utf8.ValidString(text) {
+			return refuse("argument", text)
 		}
 	}
 	var err error
 	flags.VisitAll(func(flag *pflag.Flag) {
-		words := []string{flag.Value.String()}
+		texts := []string{flag.Value.String()}
 		if list, ok := flag.Value.(pflag.SliceValue); ok {
-			words = list.GetSlice()
+			texts = list.GetSlice()
 		}
-		for _, word := range words {
-			if err == nil && !utf8.ValidString(word) {
-				err = refuse("--"+flag.Name, word)
+		for _, text := range texts {
+			if err == nil && !utf8.ValidString(text) {
+				err = refuse("--"+flag.Name, text)
 			}
 		}
 	})
@@ -102,7 +102,7 @@ func (o *Options) validateName(*pflag.FlagSet) error {
 	return failure.Usagef("%s", problem).WithHint("%s", hint)
 }
 
-// nameProblem says what is wrong with the name of a job, whose roles are given in lower case with their numbers of members; it
+// nameProblem is what is wrong with the name of a job, whose roles are given in lower case with their numbers of members; it
 // is empty if nothing is.
 func nameProblem(reader gang.JobReader, name string, replicas map[string]int32) (problem, hint string) {
 	if problems := validation.IsDNS1035Label(name); len(problems) > 0 {
@@ -177,7 +177,7 @@ func (o *Options) validateGPUs(flags *pflag.FlagSet) error {
 		gpus += r.GPUs * int64(r.Replicas)
 	}
 	if gpus == 0 && flags.Changed("gpu-resource") {
-		return failure.Usagef("--gpu-resource has no effect: no member asks for GPUs").WithHint("add --gpus N, or leave out --gpu-resource")
+		return failure.Usagef("--gpu-resource has no effect: no member requests GPUs").WithHint("add --gpus N, or leave out --gpu-resource")
 	}
 	return nil
 }
@@ -188,7 +188,7 @@ func (o *Options) validateGang(flags *pflag.FlagSet) error {
 			WithHint("leave out one of the two flags")
 	}
 	if members := o.members(); o.MinAvailable > members {
-		return failure.Usagef("--min-available %d: the job has %s; must be from 1 to %d", o.MinAvailable, o.census(), members)
+		return failure.Usagef("--min-available %d: the job has %s; must be from 1 to %d", o.MinAvailable, o.memberCounts(), members)
 	}
 	return nil
 }
@@ -198,8 +198,8 @@ func (o *Options) validateMetadata(*pflag.FlagSet) error {
 	return err
 }
 
-// census reads like `4 members (1 ps, 3 worker)`.
-func (o *Options) census() string {
+// memberCounts reads like `4 members (1 ps, 3 worker)`.
+func (o *Options) memberCounts() string {
 	var parts []string
 	for _, r := range o.Roles {
 		if r.Replicas > 0 {

@@ -22,29 +22,29 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 )
 
-// wizard asks a person for what the command line does not say.
+// wizard prompts for what the command line lacks.
 type wizard struct {
 	prompt.Prompter
 	o   *Options
 	cmd *cobra.Command
-	// words are the command line so far, without the program's name.
-	words []string
+	// argv is the command line so far, without the program's name.
+	argv []string
 	// dash is true if the command of the job was typed.
 	dash bool
-	// free says what would start now, for each size of a worker; empty if nobody knows.
-	free func(context.Context) (string, []string)
+	// capacity returns what would start now, for each size of a worker, and the queues; empty if that is not known.
+	capacity func(context.Context) (string, []string)
 }
 
-// needsWizard reports whether there is somebody to ask, and something that only they know: the image, which has no default.
+// needsWizard reports whether there is a terminal to prompt on, and something that only the user knows: the image, which has no default.
 func (o *Options) needsWizard(cmd *cobra.Command, p prompt.Prompter) bool {
 	if !p.Available() || o.DryRun != dryRunNone || cmd.Flags().Changed("filename") || o.Image != "" {
 		return false
 	}
-	laid, err := o.laid(cmd)
+	full, err := o.withTemplate(cmd)
 	if err != nil {
-		return false // which is said when the template is used
+		return false // which is reported when the template is used
 	}
-	for _, r := range laid.Roles {
+	for _, r := range full.Roles {
 		if r.Image == "" && (r.Replicas > 0 || r.count == "") {
 			return true
 		}
@@ -52,20 +52,20 @@ func (o *Options) needsWizard(cmd *cobra.Command, p prompt.Prompter) bool {
 	return false
 }
 
-// laid are the options as they are with what was typed and its template. They are a copy.
-func (o *Options) laid(cmd *cobra.Command) (*Options, error) {
-	laid := *o
-	laid.typed, laid.Roles = cmd.Flags().Changed, nil
+// withTemplate is a copy of the options with what was typed and its template.
+func (o *Options) withTemplate(cmd *cobra.Command) (*Options, error) {
+	full := *o
+	full.changed, full.Roles = cmd.Flags().Changed, nil
 	for _, r := range o.Roles {
 		own := *r
-		laid.Roles = append(laid.Roles, &own)
+		full.Roles = append(full.Roles, &own)
 	}
-	return &laid, laid.layTemplate()
+	return &full, full.applyTemplate()
 }
 
-// ask asks everything that was not typed, in the order in which one thinks of it, and sets the flags by the answers. args are the
-// words that are no flags; what it returns takes their place.
-func (w *wizard) ask(ctx context.Context, args []string) ([]string, error) {
+// promptAll prompts for everything that was not typed, in the order in which users think of it, and sets the flags by the answers.
+// args are the positional arguments; what it returns takes their place.
+func (w *wizard) promptAll(ctx context.Context, args []string) ([]string, error) {
 	named := len(args) > 0 && w.cmd.ArgsLenAtDash() != 0 || w.cmd.Flags().Changed("name")
 	if !named {
 		if err := w.flag("name", "Name of the job:", w.o.kind.name+"-"+w.o.Suffix(), ""); err != nil {
@@ -75,13 +75,13 @@ func (w *wizard) ask(ctx context.Context, args []string) ([]string, error) {
 	if err := w.template(); err != nil {
 		return nil, err
 	}
-	laid, err := w.o.laid(w.cmd)
+	full, err := w.o.withTemplate(w.cmd)
 	if err != nil {
 		return nil, err
 	}
-	text, queues := w.free(ctx)
-	gpus, image := laid.All.GPUs, laid.Image
-	for _, r := range laid.shown() {
+	text, queues := w.capacity(ctx)
+	gpus, image := full.All.GPUs, full.Image
+	for _, r := range full.shown() {
 		if r.count != "" && r.high > 1 && (r.count == "workers" || r.count == "ps") {
 			if err := w.flag(r.count, r.usage+":", fmt.Sprint(r.Replicas), fmt.Sprint(r.Replicas)); err != nil {
 				return nil, err
@@ -123,7 +123,7 @@ func (w *wizard) ask(ctx context.Context, args []string) ([]string, error) {
 // none is what is chosen where nothing has to be.
 const none = "(none)"
 
-// template asks which job to start from, unless that was typed.
+// template prompts for the job to start from, unless that was typed.
 func (w *wizard) template() error {
 	if flag := w.cmd.Flags().Lookup("template"); flag == nil || flag.Changed {
 		return nil
@@ -148,7 +148,7 @@ func (w *wizard) template() error {
 	return w.set("template", name)
 }
 
-// flag asks for the value of a flag, unless it was typed. holds is what counts without the flag: it is not set for that.
+// flag prompts for the value of a flag, unless it was typed. holds is what counts without the flag: it is not set for that.
 func (w *wizard) flag(name, question, fallback, holds string) error {
 	flag := w.cmd.Flags().Lookup(name)
 	if flag.Changed {
@@ -176,18 +176,18 @@ func (w *wizard) set(name, value string) error {
 	if err := w.cmd.Flags().Set(name, value); err != nil {
 		return failure.Usagef("--%s: %w", name, err)
 	}
-	word := "--" + name + "=" + value
-	for i, before := range w.words {
+	arg := "--" + name + "=" + value
+	for i, before := range w.argv {
 		if before == "--" {
-			w.words = append(w.words[:i:i], append([]string{word}, w.words[i:]...)...)
+			w.argv = append(w.argv[:i:i], append([]string{arg}, w.argv[i:]...)...)
 			return nil
 		}
 	}
-	w.words = append(w.words, word)
+	w.argv = append(w.argv, arg)
 	return nil
 }
 
-// command asks for the command of the members, which is read as a shell reads words, and no further.
+// command prompts for the command of the members, which is split as a shell splits it, and no further.
 func (w *wizard) command() error {
 	line, err := w.Ask("Command (empty: the image's own):", "", func(text string) error {
 		_, err := shell.Split(text)
@@ -196,29 +196,29 @@ func (w *wizard) command() error {
 	if err != nil {
 		return err
 	}
-	words, err := shell.Split(line)
+	command, err := shell.Split(line)
 	if err != nil {
 		return err
 	}
-	w.o.Command = words
-	if len(words) > 0 {
-		w.words = append(append(w.words, "--"), words...)
+	w.o.Command = command
+	if len(command) > 0 {
+		w.argv = append(append(w.argv, "--"), command...)
 	}
 	return nil
 }
 
 // line is the command line that does the same.
-func (w *wizard) line() string { return shell.Join(append([]string{"gangctl"}, w.words...)...) }
+func (w *wizard) line() string { return shell.Join(append([]string{"gangctl"}, w.argv...)...) }
 
-// What can be done with what was asked for.
+// What can be done with the job.
 const (
 	doSubmit = "submit it"
 	doSave   = "save it to a file"
 	doStop   = "stop"
 )
 
-// decide shows the objects, as YAML, and asks what to do with them. It returns whether to submit them.
-func (w *wizard) decide(text string) (bool, error) {
+// review shows the objects, as YAML, and prompts for what to do with them. It returns whether to submit them.
+func (w *wizard) review(text string) (bool, error) {
 	errOut := w.o.IO.ErrOut
 	fmt.Fprintf(errOut, "\n%s\nThe same in one line:\n  %s\n\n", text, w.line())
 	what, err := w.Choose("What now?", []string{doSubmit, doSave, doStop})
@@ -247,10 +247,10 @@ func (w *wizard) decide(text string) (bool, error) {
 }
 
 // wizard prompts for what is missing, shows what it makes, and returns it if that is to be submitted, else nil.
-func (o *Options) wizard(ctx context.Context, cmd *cobra.Command, args []string, p prompt.Prompter, words []string) (*batch, error) {
-	w := &wizard{Prompter: p, o: o, cmd: cmd, words: append([]string{}, words...), dash: cmd.ArgsLenAtDash() >= 0, free: o.free}
-	rest, err := w.ask(ctx, args)
-	o.CommandLine = cmp.Or(commandLine(w.words, cmd.Flags(), cmd.InheritedFlags()), o.CommandLine)
+func (o *Options) wizard(ctx context.Context, cmd *cobra.Command, args []string, p prompt.Prompter, argv []string) (*batch, error) {
+	w := &wizard{Prompter: p, o: o, cmd: cmd, argv: append([]string{}, argv...), dash: cmd.ArgsLenAtDash() >= 0, capacity: o.capacity}
+	rest, err := w.promptAll(ctx, args)
+	o.CommandLine = cmp.Or(commandLine(w.argv, cmd.Flags(), cmd.InheritedFlags()), o.CommandLine)
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +261,7 @@ func (o *Options) wizard(ctx context.Context, cmd *cobra.Command, args []string,
 	if err != nil {
 		return nil, err
 	}
-	if yes, err := w.decide(text); err != nil || !yes {
+	if yes, err := w.review(text); err != nil || !yes {
 		return nil, err
 	}
 	return o.batch()
@@ -277,9 +277,8 @@ func (o *Options) preview(ctx context.Context) (string, error) {
 	return text.String(), err
 }
 
-// free says what would start now in the cluster, and which queues there are. Who asks can do without: that it cannot be found out is a
-// note.
-func (o *Options) free(ctx context.Context) (text string, queues []string) {
+// capacity returns what would start now in the cluster, and which queues there are. The wizard can do without: an error is a note.
+func (o *Options) capacity(ctx context.Context) (text string, queues []string) {
 	note := func(err error) {
 		fmt.Fprintf(o.IO.ErrOut, "note: what is free now is not known: %s\n", failure.From(err).Message)
 	}

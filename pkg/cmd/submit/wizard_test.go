@@ -25,15 +25,15 @@ import (
 func asking(t *testing.T, typed []string, answers ...string) (w *wizard, p *prompttest.Answers, stderr func() string, err error) {
 	t.Helper()
 	io, _, _, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	words := append([]string{"submit", "tf"}, typed...)
+	argv := append([]string{"submit", "tf"}, typed...)
 	o := &Options{Submission: Submission{IO: io, Namespace: func() (string, error) { return "research", nil }}, Suffix: func() string { return "abcde" }, kind: tfKind(), Roles: tfKind().roles()}
 	cmd := &cobra.Command{Use: "tf", SilenceErrors: true, SilenceUsage: true}
 	o.addFlags(cmd)
 	p = &prompttest.Answers{Texts: answers}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		w = &wizard{Prompter: p, o: o, cmd: cmd, words: words, dash: cmd.ArgsLenAtDash() >= 0,
-			free: func(context.Context) (string, []string) { return "2 x 8 (workers x GPUs)", []string{"vision"} }}
-		rest, err := w.ask(cmd.Context(), args)
+		w = &wizard{Prompter: p, o: o, cmd: cmd, argv: argv, dash: cmd.ArgsLenAtDash() >= 0,
+			capacity: func(context.Context) (string, []string) { return "2 x 8 (workers x GPUs)", []string{"vision"} }}
+		rest, err := w.promptAll(cmd.Context(), args)
 		if err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func bare(text string) string {
 	return regexp.MustCompile(`(?m)^  annotations:\n    gangctl.dev/command: (.*\n)(      .*\n|\n)*`).ReplaceAllString(text, "")
 }
 
-// What was typed is not asked, and free room is told before GPUs are.
+// What was typed is not prompted for, and free capacity is printed before the prompt for GPUs.
 func TestWizardAsksWhatIsMissing(t *testing.T) {
 	typed := "llama --workers 2 --ps 0 --gpus 8 -- python x"
 	w, p, stderr, err := asking(t, strings.Fields(typed), answered(t, typed+" --name --command ", [8]string{"", "", "", "", "", "", "i", ""})...)
@@ -140,7 +140,7 @@ func TestWizardDecides(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		submits, err := w.decide(text)
+		submits, err := w.review(text)
 		if err != nil || submits != tt.submits || !strings.Contains(stderr(), "kind: TFJob") || !strings.Contains(stderr(), "\nThe same in one line:\n  gangctl submit tf llama") {
 			t.Errorf("%q: got %v, %v\n%s", tt.answers, submits, err, stderr())
 		}

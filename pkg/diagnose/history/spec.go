@@ -9,7 +9,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/request"
-	"github.com/gangctl/gangctl/pkg/submit/render"
+	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
 // roles are what the spec asks for.
@@ -32,7 +32,7 @@ const hidden = "…"
 
 // masked is the command line that submitted a job, without the values of environment variables.
 func masked(annotations map[string]string) string {
-	line := annotations[render.CommandAnnotation]
+	line := annotations[provenance.CommandAnnotation]
 	words, err := shell.Split(line)
 	if err != nil {
 		return "" // nothing that gangctl wrote: what it holds is not known

@@ -1,4 +1,4 @@
-// Package choose says in which dialects a gang that is declared will be enforced by a cluster: which group objects it serves,
+// Package choose decides how a gang is declared so that a cluster enforces it: which group objects the cluster serves,
 // and which schedulers that read them run, as far as can be seen. It is pure.
 package choose
 
@@ -25,7 +25,7 @@ type Facts struct {
 	Mapper meta.RESTMapper
 	// World holds the Deployments and Leases of all namespaces.
 	World *view.View
-	// Blind says why schedulers cannot be seen; empty if they can.
+	// Blind is why schedulers cannot be seen; empty if they can.
 	Blind string
 }
 
@@ -40,9 +40,9 @@ type Choice struct {
 	Why string
 }
 
-// NothingError says that no dialect would be enforced.
+// NothingError reports that no dialect would be enforced.
 type NothingError struct {
-	// Reasons say so dialect by dialect.
+	// Reasons are why, dialect by dialect.
 	Reasons []string
 }
 
@@ -60,8 +60,8 @@ const (
 )
 
 // Candidates are the dialects in which members would start together, the best one first: those whose scheduler is seen to run,
-// then those of which that cannot be seen. scheduler is the schedulerName that members are to have, if somebody chose it; then
-// only dialects that it may read are looked at. Without any it is a NothingError.
+// then those of which that cannot be seen. scheduler is the schedulerName that members are to have, if the user chose one; then
+// only dialects that it may read are considered. Without any it is a NothingError.
 //
 // PodGroups of scheduler-plugins come first: gangctl's own scheduler, which reads every dialect, reads them best.
 func Candidates(f Facts, scheduler string) ([]Choice, error) {
@@ -70,7 +70,7 @@ func Candidates(f Facts, scheduler string) ([]Choice, error) {
 	for _, w := range inOrder(scheduler) {
 		c, s := f.judge(w, scheduler)
 		if w.Dialect == gang.Labels && len(seen)+len(unseen) > 0 {
-			continue // whoever reads labels reads objects, too, which say more
+			continue // a scheduler that reads labels reads objects too, which hold more
 		}
 		switch s {
 		case alive:
@@ -110,7 +110,7 @@ func affinity(w gang.Writer, scheduler string) int {
 	return dialect.Affinity(r, scheduler)
 }
 
-// judge says how a dialect would do; of one that would not, Why says why not.
+// judge reports how well a dialect would be enforced; of one that would not, Why is the reason.
 func (f Facts) judge(w gang.Writer, scheduler string) (Choice, state) {
 	c := Choice{Dialect: w.Dialect, Scheduler: cmp.Or(scheduler, w.Scheduler)}
 	if len(w.Versions) > 0 {
@@ -144,7 +144,7 @@ func (f Facts) judge(w gang.Writer, scheduler string) (Choice, state) {
 		c.Why = fmt.Sprintf("no scheduler that reads dialect %s runs", w.Dialect)
 	}
 	if w.Dialect == gang.Labels && s != alive {
-		// Any scheduler may read labels, and nothing in a cluster tells.
+		// Any scheduler may read labels, and nothing in a cluster shows which.
 		return c, absent
 	}
 	return c, s
@@ -158,12 +158,12 @@ func (f Facts) because() string {
 }
 
 // scheduler is the schedulerName for members of gangs of a dialect, and what is known of its scheduler.
-func (f Facts) scheduler(w gang.Writer, wanted string) (string, state) {
-	if wanted != "" {
-		if s := f.find(wanted); s != absent {
-			return wanted, s
+func (f Facts) scheduler(w gang.Writer, requested string) (string, state) {
+	if requested != "" {
+		if s := f.find(requested); s != absent {
+			return requested, s
 		}
-		return wanted, unknown // a name that a scheduler answers to need not show anywhere
+		return requested, unknown // a name that a scheduler answers to need not show anywhere
 	}
 	if w.Dialect == gang.Native {
 		if s := f.find(corev1.DefaultSchedulerName); s != absent {
@@ -186,7 +186,7 @@ func (f Facts) scheduler(w gang.Writer, wanted string) (string, state) {
 	return best, state
 }
 
-// find says what is known of the scheduler of a name.
+// find returns what is known of the scheduler of a name.
 func (f Facts) find(name string) state {
 	if f.Blind != "" || f.World == nil {
 		return unknown

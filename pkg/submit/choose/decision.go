@@ -19,7 +19,7 @@ import (
 // Auto is the dialect that the cluster decides on.
 const Auto gang.Dialect = "auto"
 
-// Request is what a user says about the gang of one job.
+// Request is what a user specifies about the gang of one job.
 type Request struct {
 	// Kind is the kind of the job.
 	Kind schema.GroupKind
@@ -44,11 +44,11 @@ type Decision struct {
 	Queue, LocalQueue string
 	// JobVersion is the API version of the job; empty for the usual one.
 	JobVersion string
-	// Note says what was decided and why; empty if the user did.
+	// Note is what was decided and why; empty if the user decided.
 	Note string
 }
 
-// UnreadQueueError says that nothing in the cluster reads the queue of a request.
+// UnreadQueueError reports that nothing in the cluster reads the queue of a request.
 type UnreadQueueError struct {
 	Queue   string
 	Dialect gang.Dialect
@@ -148,7 +148,7 @@ func (r Request) Default() Decision {
 	return d
 }
 
-// Offline is Default where no cluster can say who reads the queue: it is one of Kueue unless the dialect has queues.
+// Offline is Default where no cluster shows what reads the queue: it is one of Kueue unless the dialect has queues.
 func (r Request) Offline() Decision {
 	d := r.Default()
 	if !d.writer().Queues {

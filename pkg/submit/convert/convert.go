@@ -10,12 +10,13 @@ import (
 	"strings"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ErrTooOld is the cause of an error about v1alpha1, whose jobs list their replicas and say their image once for all. Nothing
-// in it tells which of today's fields a default of that time stands for.
+// ErrTooOld is the cause of an error about v1alpha1, whose jobs list their replicas and have one image for all. Nothing
+// in it shows which of today's fields a default of that time stands for.
 var ErrTooOld = errors.New("gangctl converts TFJobs from v1alpha2 on")
 
 // oldVersions are those that today's operator does not read, the oldest first.
@@ -24,7 +25,7 @@ func oldVersions() []string { return []string{"v1alpha2", "v1beta1", "v1beta2"} 
 // Converted is a TFJob in today's form.
 type Converted struct {
 	Job *unstructured.Unstructured
-	// Changes say what is not where the file has it, and Notes what the file says in vain; each is a sentence without a stop.
+	// Changes are what moved from where the file has it, and Notes what has no effect; each is a sentence without a stop.
 	Changes, Notes []string
 }
 
@@ -62,7 +63,7 @@ func (c *conversion) changed(format string, args ...any) {
 }
 
 // policies moves what was directly under spec up to v1.0 into spec.runPolicy, where operators since v1.1 look for it: API
-// servers drop it from its old place without a word.
+// servers drop it from its old place silently.
 func (c *conversion) policies(old bool) error {
 	spec, ok := c.Job.Object["spec"].(map[string]any)
 	if !ok {
@@ -145,4 +146,26 @@ func (c *conversion) restartPolicies() {
 				path, inVain, path, counts))
 		}
 	}
+}
+
+// Known has every field that a TFJob had in any version from v1alpha2 on. To find unknown fields, compare
+// with it, as what is written in a file has not been converted yet.
+type Known struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              KnownSpec `json:"spec,omitempty"`
+	// Status is only written by operators, and differs between them.
+	Status map[string]any `json:"status,omitempty"`
+}
+
+// KnownSpec is the spec of a [Known].
+type KnownSpec struct {
+	kubeflowv1.TFJobSpec `json:",inline"`
+
+	ActiveDeadlineSeconds   *int64                     `json:"activeDeadlineSeconds,omitempty"`
+	BackoffLimit            *int32                     `json:"backoffLimit,omitempty"`
+	CleanPodPolicy          *kubeflowv1.CleanPodPolicy `json:"cleanPodPolicy,omitempty"`
+	TTLSecondsAfterFinished *int32                     `json:"ttlSecondsAfterFinished,omitempty"`
+	// CleanPodDelay is a duration that only v1alpha2 had.
+	CleanPodDelay *string `json:"cleanPodDelay,omitempty"`
 }

@@ -1,4 +1,4 @@
-// Package jsontype says how Go types read JSON: the fields of a struct by the names that they have in a document, and which types
+// Package jsontype describes how Go types read JSON: the fields of a struct by the names that they have in a document, and which types
 // take a value as a whole. It is for those who walk a document along its type to name what does not fit. It is pure.
 package jsontype
 

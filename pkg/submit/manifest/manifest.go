@@ -1,12 +1,13 @@
 // Package manifest reads jobs from a file as users keep them, TFJobs of any version from v1alpha2 on, the PodGroups of their
-// gangs, and whatever they need beside: ConfigMaps, Secrets, Services, volume claims. What cannot be meant is refused, with the
-// place where it stands; a field that is not known is kept and told, for the API server to judge.
+// gangs, and the other objects that they need: ConfigMaps, Secrets, Services, volume claims. What cannot be meant is refused, with its
+// place in the file; an unknown field is kept and noted, for the API server to validate.
 package manifest
 
 import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,12 +29,12 @@ type Manifest struct {
 	Others []*unstructured.Unstructured
 	// Dropped are the fields that only API servers write and that the file had, as an object read from a cluster has them.
 	Dropped []string
-	// Notes say what was converted, what has no effect, and what is not known; each is a sentence without a stop.
+	// Notes are what was converted, what has no effect, and what is not known; each is a sentence without a stop.
 	Notes []string
 }
 
 // ErrUnsupported is the cause of an error about a kind or version that cannot be submitted.
-var ErrUnsupported = errors.New("gangctl submits TFJobs, PyTorchJobs and MPIJobs of kubeflow.org and Jobs of several members, with what the file has beside them")
+var ErrUnsupported = errors.New("gangctl submits TFJobs, PyTorchJobs and MPIJobs of kubeflow.org and Jobs of several members, with the other objects of the file")
 
 // Parse reads a stream of YAML or JSON. Errors name the document, the line, the object and the field.
 func Parse(data []byte) (*Manifest, error) {
@@ -144,4 +145,47 @@ func nameOf(u *unstructured.Unstructured) string {
 		return u.GetGenerateName()
 	}
 	return u.GetName()
+}
+
+// serverFields are written by API servers only; a create that carries them is refused or misleads.
+func serverFields() [][]string {
+	return [][]string{{"status"}, {"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"},
+		{"metadata", "creationTimestamp"}, {"metadata", "deletionTimestamp"}, {"metadata", "deletionGracePeriodSeconds"},
+		{"metadata", "managedFields"}, {"metadata", "selfLink"}}
+}
+
+// drop removes what only API servers write, and returns what that was. An empty creationTimestamp or status, as generators leave
+// them behind, is not reported.
+func drop(u *unstructured.Unstructured) []string {
+	var dropped []string
+	for _, path := range serverFields() {
+		value, found, _ := unstructured.NestedFieldNoCopy(u.Object, path...)
+		if !found {
+			continue
+		}
+		unstructured.RemoveNestedField(u.Object, path...)
+		if m, isMap := value.(map[string]any); value != nil && !(isMap && len(m) == 0) {
+			dropped = append(dropped, strings.Join(path, "."))
+		}
+	}
+	dropEmptyTimes(u.Object)
+	return dropped
+}
+
+// dropEmptyTimes removes the empty creationTimestamp that generators leave in the metadata of pod templates, too: an API server
+// that validates strictly refuses it there, as its schema does not know it.
+func dropEmptyTimes(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		if at, found := v["creationTimestamp"]; found && at == nil {
+			delete(v, "creationTimestamp")
+		}
+		for _, item := range v {
+			dropEmptyTimes(item)
+		}
+	case []any:
+		for _, item := range v {
+			dropEmptyTimes(item)
+		}
+	}
 }

@@ -2,7 +2,9 @@ package render
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,9 +17,10 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
-// FileSpec is what a command line adds to the job of a file. What the file says itself stays.
+// FileSpec is what a command line adds to the job of a file. What the file has itself stays.
 type FileSpec struct {
 	// Dialect is how a gang is declared that the file does not declare.
 	Dialect gang.Dialect
@@ -29,15 +32,15 @@ type FileSpec struct {
 	Scheduler string
 	// MinAvailable is how many members must start together; 0 leaves it to the file, and that to all.
 	MinAvailable int32
-	// DialectTyped and SchedulerTyped tell a demand from a default.
-	DialectTyped, SchedulerTyped bool
-	// Serves reports whether the cluster serves group objects of an API group; nil if it was not asked.
+	// DialectSet and SchedulerSet report whether the user set the flag; a default yields to the file.
+	DialectSet, SchedulerSet bool
+	// Serves reports whether the cluster serves group objects of an API group; nil if that is not known.
 	Serves func(group string) bool
-	// CommandLine is kept in CommandAnnotation; empty keeps none.
+	// CommandLine is kept in provenance.CommandAnnotation; empty keeps none.
 	CommandLine string
 }
 
-// Completed is a job of a file that is a gang, with what is to be said of it.
+// Completed is a job of a file that is a gang, with notes for the user.
 type Completed struct {
 	Job *unstructured.Unstructured
 	// PodGroup is nil where the gang needs no object, or none is declared.
@@ -53,7 +56,7 @@ func (c *Completed) Objects() *Objects {
 	return &Objects{Job: c.Job, Owned: []*unstructured.Unstructured{c.PodGroup}}
 }
 
-// ContradictionError says that a typed flag and the file want different things.
+// ContradictionError says that a flag and the file contradict each other.
 type ContradictionError struct{ Flag, File string }
 
 // Error implements error.
@@ -62,7 +65,7 @@ func (e *ContradictionError) Error() string {
 }
 
 // Complete makes a gang of a job of any kind with at least one member, if the file has not done so: with the PodGroup of the
-// file if there is one, of whatever dialect, else in the dialect of the marks on its pods, else in that of the command line.
+// file if there is one, of whatever dialect, else in the dialect of the group reference of its pods, else in that of the command line.
 // The objects given are not changed.
 func Complete(job, podGroup *unstructured.Unstructured, s FileSpec) (*Completed, error) {
 	reader, ok := kind.ByKind(job.GroupVersionKind().GroupKind())
@@ -81,7 +84,7 @@ func Complete(job, podGroup *unstructured.Unstructured, s FileSpec) (*Completed,
 		return nil, err
 	}
 	if s.CommandLine != "" {
-		set(c.Job, s.CommandLine, "metadata", "annotations", CommandAnnotation)
+		set(c.Job, s.CommandLine, "metadata", "annotations", provenance.CommandAnnotation)
 	}
 	declare, err := c.decide()
 	if err == nil && declare {
@@ -90,7 +93,7 @@ func Complete(job, podGroup *unstructured.Unstructured, s FileSpec) (*Completed,
 	if err != nil {
 		return nil, err
 	}
-	if scheduler := cmp.Or(c.scheduler, c.wantedScheduler()); scheduler != "" && (declare || s.SchedulerTyped) {
+	if scheduler := cmp.Or(c.scheduler, c.wantedScheduler()); scheduler != "" && (declare || s.SchedulerSet) {
 		for _, role := range c.roles {
 			set(c.Job, scheduler, append(reader.Template(role.Name), "spec", "schedulerName")...)
 		}
@@ -98,9 +101,9 @@ func Complete(job, podGroup *unstructured.Unstructured, s FileSpec) (*Completed,
 	return &c.Completed, nil
 }
 
-// Declared reads from a job whom its members ask to schedule them, empty if the job names nobody, and whether they are marked as
+// Declared returns the scheduler that the members of a job request, empty if the job names none, and whether they are labelled as
 // members of a gang.
-func Declared(job *unstructured.Unstructured) (scheduler string, marked bool, err error) {
+func Declared(job *unstructured.Unstructured) (scheduler string, member bool, err error) {
 	reader, ok := kind.ByKind(job.GroupVersionKind().GroupKind())
 	if !ok {
 		return "", false, fmt.Errorf("gangctl does not know jobs of kind %s", job.GroupVersionKind())
@@ -117,7 +120,7 @@ func Declared(job *unstructured.Unstructured) (scheduler string, marked bool, er
 // wantedScheduler is that of the command line, unless that is a default and the file declares its gang for another one.
 func (c *completion) wantedScheduler() string {
 	ours := c.dialect == c.s.Dialect || c.dialect == gang.SchedulerPlugins || c.dialect == gang.Labels
-	if w, ok := dialect.WriterOf(c.dialect); ok && !ours && !c.s.SchedulerTyped {
+	if w, ok := dialect.WriterOf(c.dialect); ok && !ours && !c.s.SchedulerSet {
 		return w.Scheduler
 	}
 	return c.s.Scheduler
@@ -127,17 +130,17 @@ func (c *completion) wantedScheduler() string {
 type completion struct {
 	Completed
 	reader gang.JobReader
-	// declared is what the file says of the job.
+	// declared is the job as the file has it.
 	declared gang.Job
 	// roles are those of the job; once the gang is being declared, those that are in it only.
 	roles []gang.Role
 	s     FileSpec
 
-	// dialect and name are those of the gang that pods are marked with; name is empty if none is.
+	// dialect and name are those of the gang that pods refer to; name is empty if none does.
 	dialect gang.Dialect
 	name    string
-	// unmarked are the roles whose pods are in no gang.
-	unmarked []string
+	// ungrouped are the roles whose pods are in no gang.
+	ungrouped []string
 	// scheduler is the schedulerName that the file gives to members, or "".
 	scheduler string
 }
@@ -152,19 +155,19 @@ func set(u *unstructured.Unstructured, value any, path ...string) {
 	}
 }
 
-// read finds out how the pods of the file are marked and who schedules them.
+// read finds out which gang the pods of the file refer to and which scheduler they request.
 func (c *completion) read() error {
 	first := ""
 	for i, role := range c.roles {
 		template := &c.roles[i].Template
 		if name := template.Spec.SchedulerName; name != "" && c.scheduler != "" && name != c.scheduler {
-			return fmt.Errorf("its members ask for two schedulers, %s and %s: a gang has one", c.scheduler, name)
+			return fmt.Errorf("its members request two schedulers, %s and %s: a gang has one", c.scheduler, name)
 		}
 		c.scheduler = cmp.Or(c.scheduler, template.Spec.SchedulerName)
-		d, name := markOf(template)
+		d, name := groupReference(template)
 		switch {
 		case name == "":
-			c.unmarked = append(c.unmarked, role.Name)
+			c.ungrouped = append(c.ungrouped, role.Name)
 		case c.name == "":
 			c.dialect, c.name, first = d, name, role.Name
 		case c.dialect != d || c.name != name:
@@ -174,9 +177,9 @@ func (c *completion) read() error {
 	return nil
 }
 
-// markOf is the gang that pods of a template are in, and the dialect that says so. The annotation of Volcano and of kube-batch is
-// the same: their schedulers tell them apart.
-func markOf(template *corev1.PodTemplateSpec) (gang.Dialect, string) {
+// groupReference is the gang that pods of a template are in, and the dialect that declares it. The annotation of Volcano and of
+// kube-batch is the same: schedulerName distinguishes them.
+func groupReference(template *corev1.PodTemplateSpec) (gang.Dialect, string) {
 	if name, ok := schedulerplugins.NameOf(template); ok {
 		return gang.SchedulerPlugins, name
 	}
@@ -193,4 +196,164 @@ func markOf(template *corev1.PodTemplateSpec) (gang.Dialect, string) {
 		}
 	}
 	return "", ""
+}
+
+// ErrNotEnforced is the cause of an error about members that would start one by one.
+var ErrNotEnforced = errors.New("no scheduler would start its members together")
+
+// decide reports whether something is to be added to make the job a gang. c.dialect is the one in which, then.
+func (c *completion) decide() (bool, error) {
+	if c.s.SchedulerSet && c.scheduler != "" && c.scheduler != c.s.Scheduler {
+		return false, &ContradictionError{Flag: "scheduler", File: "its members request scheduler " + c.scheduler}
+	}
+	switch {
+	case c.PodGroup != nil:
+		return true, c.checkPodGroup()
+	case c.name == "":
+		return c.decideUndeclared()
+	case c.s.DialectSet && c.s.Dialect == gang.None:
+		return false, nil
+	case c.s.DialectSet && !sameReference(c.s.Dialect, c.dialect):
+		return false, &ContradictionError{Flag: "dialect", File: fmt.Sprintf("its pods are labelled as gang %s in dialect %s", c.name, c.dialect)}
+	case c.dialect == gang.SchedulerPlugins, c.dialect == gang.Labels:
+		return true, nil
+	case sameReference(c.s.Dialect, c.dialect):
+		c.dialect = c.s.Dialect
+		return true, nil
+	case sameReference(c.dialect, gang.Volcano) && c.adopt():
+		return true, nil
+	case c.s.MinAvailable > 0:
+		return false, &ContradictionError{Flag: "min-available", File: fmt.Sprintf("it declares its gang itself, in dialect %s", c.dialect)}
+	}
+	// The group may be made by an operator, or be there already.
+	c.Notes = append(c.Notes, fmt.Sprintf("the file declares gang %s in dialect %s itself: nothing is added", c.name, c.dialect))
+	return false, nil
+}
+
+// sameReference reports whether pods of two dialects refer to their gang alike, as those of Volcano and of kube-batch do.
+func sameReference(a, b gang.Dialect) bool {
+	annotated := func(d gang.Dialect) bool { return d == gang.Volcano || d == gang.KubeBatch }
+	return a == b || annotated(a) && annotated(b)
+}
+
+// checkPodGroup holds the PodGroup of the file against the pods and the command line.
+func (c *completion) checkPodGroup() error {
+	own, name := DialectOf(c.PodGroup), c.PodGroup.GetName()
+	switch {
+	case own == "":
+		return fmt.Errorf("it holds PodGroup %s of %s, which gangctl does not know", name, c.PodGroup.GetAPIVersion())
+	case c.name != "" && !sameReference(own, c.dialect):
+		return fmt.Errorf("it holds PodGroup %s, but its pods are labelled as gang %s in dialect %s", name, c.name, c.dialect)
+	case c.name != "" && c.name != name:
+		return fmt.Errorf("it holds PodGroup %s, but its pods name PodGroup %s", name, c.name)
+	case c.s.DialectSet && c.s.Dialect != own:
+		return &ContradictionError{Flag: "dialect", File: "it holds PodGroup " + name}
+	case c.s.MinAvailable > 0:
+		return &ContradictionError{Flag: "min-available", File: fmt.Sprintf("it holds PodGroup %s, whose minimum counts", name)}
+	}
+	c.dialect = own
+	return c.replace()
+}
+
+// DialectOf is the dialect of a group object; empty for one that is not known.
+func DialectOf(group *unstructured.Unstructured) gang.Dialect {
+	for _, r := range dialect.Readers() {
+		for _, kind := range r.Kinds {
+			if kind.GroupKind == group.GroupVersionKind().GroupKind() {
+				return r.Dialect
+			}
+		}
+	}
+	return ""
+}
+
+// decideUndeclared decides for a file that declares no gang. gangctl's own scheduler reads every dialect.
+func (c *completion) decideUndeclared() (bool, error) {
+	if c.s.Dialect == gang.None {
+		return false, nil
+	}
+	reader, _ := dialect.ReaderOf(c.s.Dialect)
+	switch {
+	case c.scheduler == corev1.DefaultSchedulerName && c.s.Dialect != gang.Native:
+		return false, fmt.Errorf("its members request scheduler %s: %w", c.scheduler, ErrNotEnforced)
+	case c.scheduler != "" && c.scheduler != schedulerplugins.DefaultScheduler && dialect.Affinity(reader, c.scheduler) < 0:
+		if c.s.DialectSet {
+			return false, &ContradictionError{Flag: "dialect", File: fmt.Sprintf("its members request scheduler %s, which reads gangs of another dialect", c.scheduler)}
+		}
+		if c.adopt() {
+			return true, nil
+		}
+		if c.s.MinAvailable > 0 {
+			return false, &ContradictionError{Flag: "min-available", File: fmt.Sprintf("its members request scheduler %s, for which gangctl declares no gang", c.scheduler)}
+		}
+		c.Notes = append(c.Notes, fmt.Sprintf("scheduler %s reads gangs of another dialect than %s: nothing is added", c.scheduler, c.s.Dialect))
+		return false, nil
+	}
+	c.dialect = c.s.Dialect
+	return true, nil
+}
+
+// adopt decides how a gang is declared that a file leaves to an operator: its pods request a scheduler by name, or carry a group
+// reference, and the operator was to make the group object. schedulerName and reference stay. The object is one of the kind
+// that the scheduler of that name was made for, where the cluster serves it; elsewhere it is one of scheduling.x-k8s.io, which
+// gangctl's scheduler reads for every name that it answers to. It reports whether there is a way.
+func (c *completion) adopt() bool {
+	own := dialectOf(c.scheduler)
+	if c.scheduler == "" {
+		own = c.dialect
+	}
+	if own != gang.Volcano && own != gang.KubeBatch {
+		return false
+	}
+	writer, _ := dialect.WriterOf(own)
+	version := slices.IndexFunc(writer.Versions, func(v schema.GroupVersion) bool { return c.serves(v.Group) })
+	if version >= 0 && c.scheduler != "" {
+		c.dialect, c.s.Version = own, writer.Versions[version]
+		return true
+	}
+	c.dialect, c.s.Version = gang.SchedulerPlugins, schema.GroupVersion{}
+	if c.scheduler != "" {
+		c.Notes = append(c.Notes, fmt.Sprintf("its PodGroup is one of scheduling.x-k8s.io, as there are none of %s: gangctl's scheduler reads it if it answers to %s",
+			own, c.scheduler))
+	}
+	return true
+}
+
+// replace gives a gang whose PodGroup the cluster does not serve one of scheduling.x-k8s.io.
+func (c *completion) replace() error {
+	group := c.PodGroup.GroupVersionKind().Group
+	if c.s.Serves == nil || c.s.Serves(group) || (c.dialect != gang.Volcano && c.dialect != gang.KubeBatch) {
+		return nil
+	}
+	reader, _ := dialect.ReaderOf(c.dialect)
+	d, err := reader.Decode(c.PodGroup)
+	if err != nil {
+		return err
+	}
+	note := fmt.Sprintf("PodGroup %s is one of scheduling.x-k8s.io now, as the cluster serves none of %s", c.PodGroup.GetName(), group)
+	if queue, _, _ := unstructured.NestedString(c.PodGroup.Object, "spec", "queue"); queue != "" {
+		note += fmt.Sprintf("; its queue, %s, is left out", queue)
+	}
+	c.Notes = append(c.Notes, note)
+	c.dialect, c.s.Version, c.s.MinAvailable, c.PodGroup = gang.SchedulerPlugins, schema.GroupVersion{}, d.MinMember, nil
+	return nil
+}
+
+// serves reports whether the cluster serves group objects of an API group. Where that is not known, kube-batch's are taken for
+// absent: their definitions install on no Kubernetes since 1.22.
+func (c *completion) serves(group string) bool {
+	if c.s.Serves == nil {
+		return !slices.Contains(kubebatch.Groups(), group)
+	}
+	return c.s.Serves(group)
+}
+
+// dialectOf is the dialect for which a scheduler is known; empty if it is not known for one.
+func dialectOf(scheduler string) gang.Dialect {
+	for _, r := range dialect.Readers() {
+		if slices.Contains(r.Schedulers, scheduler) {
+			return r.Dialect
+		}
+	}
+	return ""
 }

@@ -110,11 +110,11 @@ func TestComplete(t *testing.T) {
 		notes      []string
 	}{
 		"plain":  {job: object(t, file), s: fileSpec(func(s *FileSpec) { s.CommandLine = "gangctl submit -f job.yaml" })},
-		"labels": {job: object(t, file), s: fileSpec(func(s *FileSpec) { s.Dialect, s.DialectTyped, s.MinAvailable = gang.Labels, true, 2 })},
-		"none":   {job: object(t, file), s: fileSpec(func(s *FileSpec) { s.Dialect, s.DialectTyped, s.Scheduler = gang.None, true, "" })},
-		"native": {job: object(t, file), s: fileSpec(func(s *FileSpec) { s.Dialect, s.DialectTyped, s.Scheduler = gang.Native, true, "" })},
+		"labels": {job: object(t, file), s: fileSpec(func(s *FileSpec) { s.Dialect, s.DialectSet, s.MinAvailable = gang.Labels, true, 2 })},
+		"none":   {job: object(t, file), s: fileSpec(func(s *FileSpec) { s.Dialect, s.DialectSet, s.Scheduler = gang.None, true, "" })},
+		"native": {job: object(t, file), s: fileSpec(func(s *FileSpec) { s.Dialect, s.DialectSet, s.Scheduler = gang.Native, true, "" })},
 		"volcano, wanted": {job: object(t, file), s: fileSpec(func(s *FileSpec) {
-			s.Dialect, s.DialectTyped, s.Scheduler, s.Queue = gang.Volcano, true, "volcano", "research"
+			s.Dialect, s.DialectSet, s.Scheduler, s.Queue = gang.Volcano, true, "volcano", "research"
 		})},
 		"volcano, marked": {job: edited(t, "mine", "metadata|annotations|scheduling.k8s.io/group-name", "PS", "Worker"), s: fileSpec(func(s *FileSpec) { s.Dialect, s.Scheduler = gang.Volcano, "volcano" })},
 		"kube-batch, marked": {job: edited(t, "mine", "metadata|annotations|scheduling.k8s.io/group-name", "PS", "Worker"), s: fileSpec(func(s *FileSpec) {
@@ -195,9 +195,9 @@ func TestCompleteRefuses(t *testing.T) {
 		return fileSpec(func(s *FileSpec) {
 			switch flag {
 			case "dialect":
-				s.Dialect, s.DialectTyped = gang.Dialect(value), true
+				s.Dialect, s.DialectSet = gang.Dialect(value), true
 			case "scheduler":
-				s.Scheduler, s.SchedulerTyped = value, true
+				s.Scheduler, s.SchedulerSet = value, true
 			default:
 				s.MinAvailable = int32(len(value))
 			}
@@ -222,20 +222,20 @@ func TestCompleteRefuses(t *testing.T) {
 		s          FileSpec
 		want       string
 	}{
-		"another scheduler":     {job: edited(t, "gang", "spec|schedulerName", "PS"), s: typed("scheduler", "mine"), want: "--scheduler contradicts the file: its members ask for gang"},
-		"two schedulers":        {job: twoSchedulers, s: fileSpec(), want: "its members ask for two schedulers, a and b: a gang has one"},
+		"another scheduler":     {job: edited(t, "gang", "spec|schedulerName", "PS"), s: typed("scheduler", "mine"), want: "--scheduler contradicts the file: its members request scheduler gang"},
+		"two schedulers":        {job: twoSchedulers, s: fileSpec(), want: "its members request two schedulers, a and b: a gang has one"},
 		"two gangs":             {job: twoNames, s: fileSpec(), want: "the pods of PS are in the gang a (scheduler-plugins), those of Worker in b (scheduler-plugins)"},
-		"default scheduler":     {job: edited(t, "default-scheduler", "spec|schedulerName", "PS"), s: fileSpec(), want: "its members ask for default-scheduler: nobody would start its members together"},
-		"volcano, dialect":      {job: volcano, s: typed("dialect", "labels"), want: "--dialect contradicts the file: its pods are marked as gang mine in dialect volcano"},
-		"volcano's, dialect":    {job: edited(t, "volcano", "spec|schedulerName", "PS"), s: typed("dialect", "labels"), want: "--dialect contradicts the file: its members ask for volcano"},
-		"labels, dialect":       {job: labelled, s: typed("dialect", "scheduler-plugins"), want: "--dialect contradicts the file: its pods are marked as gang mine in dialect labels"},
+		"default scheduler":     {job: edited(t, "default-scheduler", "spec|schedulerName", "PS"), s: fileSpec(), want: "its members request scheduler default-scheduler: no scheduler would start its members together"},
+		"volcano, dialect":      {job: volcano, s: typed("dialect", "labels"), want: "--dialect contradicts the file: its pods are labelled as gang mine in dialect volcano"},
+		"volcano's, dialect":    {job: edited(t, "volcano", "spec|schedulerName", "PS"), s: typed("dialect", "labels"), want: "--dialect contradicts the file: its members request scheduler volcano"},
+		"labels, dialect":       {job: labelled, s: typed("dialect", "scheduler-plugins"), want: "--dialect contradicts the file: its pods are labelled as gang mine in dialect labels"},
 		"labels, minimum":       {job: counted, s: typed("min-available", "xxx"), want: "the pods of Worker: --min-available contradicts the file: label pod-group.scheduling.sigs.k8s.io/min-available is 2"},
 		"labels, nonsense":      {job: nonsense, s: fileSpec(), want: `the pods of Worker: label pod-group.scheduling.sigs.k8s.io/min-available="two" is not a whole number`},
 		"policy, minimum":       {job: policy, s: typed("min-available", "x"), want: "--min-available contradicts the file: spec.runPolicy.schedulingPolicy.minAvailable is 2"},
 		"group, minimum":        {job: object(t, file), group: podGroupNamed(t, "mine"), s: typed("min-available", "x"), want: "--min-available contradicts the file: it holds PodGroup mine, whose minimum counts"},
 		"group, dialect":        {job: object(t, file), group: podGroupNamed(t, "mine"), s: typed("dialect", "none"), want: "--dialect contradicts the file: it holds PodGroup mine"},
 		"group of another name": {job: edited(t, "b", groupLabel, "PS"), group: podGroupNamed(t, "mine"), s: fileSpec(), want: "it holds PodGroup mine, but its pods name PodGroup b"},
-		"group and labels":      {job: labelled, group: podGroupNamed(t, "mine"), s: fileSpec(), want: "it holds PodGroup mine, but its pods are marked as gang mine in dialect labels"},
+		"group and labels":      {job: labelled, group: podGroupNamed(t, "mine"), s: fileSpec(), want: "it holds PodGroup mine, but its pods are labelled as gang mine in dialect labels"},
 		"more than there are":   {job: object(t, file), group: tooMany, s: fileSpec(), want: "its gang needs 4 members, but has 3"},
 		"more than typed":       {job: object(t, file), s: typed("min-available", "xxxx"), want: "its gang needs 4 members, but has 3"},
 	}

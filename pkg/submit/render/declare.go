@@ -15,7 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
 )
 
-// declare adds what the job lacks to be a gang of c.dialect: marks on the pods, the scheduling policy, the PodGroup.
+// declare adds what the job lacks to be a gang of c.dialect: group references of the pods, the scheduling policy, the PodGroup.
 func (c *completion) declare() error {
 	c.leaveOut()
 	n, err := c.minimum()
@@ -36,7 +36,7 @@ func (c *completion) declare() error {
 	if c.PodGroup != nil {
 		d.Key.Name = c.PodGroup.GetName()
 	}
-	if err := c.mark(writer, d); err != nil {
+	if err := c.refer(writer, d); err != nil {
 		return err
 	}
 	c.policy(d)
@@ -50,7 +50,7 @@ func (c *completion) declare() error {
 // total is the number of members over all roles that are in the gang.
 func (c *completion) total() int32 { return gang.Job{Roles: c.roles}.Total() }
 
-// timeout takes over what the job's policy says of the time in which the gang is to be placed.
+// timeout takes over what the job's policy has for the time in which the gang is to be placed.
 func (c *completion) timeout() {
 	seconds, found, _ := unstructured.NestedFieldNoCopy(c.Job.Object, append(slices.Clone(c.reader.Policy), "scheduleTimeoutSeconds")...)
 	if c.dialect == gang.SchedulerPlugins && len(c.reader.Policy) > 0 && found && seconds != nil {
@@ -58,7 +58,7 @@ func (c *completion) timeout() {
 	}
 }
 
-// minimum is how many members must start together: as the PodGroup says, the marks, the command line, the job's policy, or all.
+// minimum is how many members must start together: as the PodGroup has it, the labels, the command line, the job's policy, or all.
 func (c *completion) minimum() (int32, error) {
 	if c.PodGroup != nil {
 		reader, _ := dialect.ReaderOf(c.dialect)
@@ -66,22 +66,22 @@ func (c *completion) minimum() (int32, error) {
 		return d.MinMember, err
 	}
 	n := c.s.MinAvailable
-	check := func(said int32, where string) error {
-		if n > 0 && n != said {
-			return &ContradictionError{Flag: "min-available", File: fmt.Sprintf("%s is %d", where, said)}
+	check := func(found int32, where string) error {
+		if n > 0 && n != found {
+			return &ContradictionError{Flag: "min-available", File: fmt.Sprintf("%s is %d", where, found)}
 		}
-		n = said
+		n = found
 		return nil
 	}
 	if c.dialect == gang.Labels && c.name != "" {
 		for _, role := range c.roles {
 			template := &role.Template
-			said, err := labels.MinAvailable(template)
+			found, err := labels.MinAvailable(template)
 			if err != nil && template.Labels[labels.MinAvailableLabel] == "" {
 				continue
 			}
 			if err == nil {
-				err = check(said, "label "+labels.MinAvailableLabel)
+				err = check(found, "label "+labels.MinAvailableLabel)
 			}
 			if err != nil {
 				return 0, fmt.Errorf("the pods of %s: %w", role.Name, err)
@@ -91,9 +91,9 @@ func (c *completion) minimum() (int32, error) {
 			return n, nil
 		}
 	}
-	if said := c.declared.MinMember; said != nil {
+	if declared := c.declared.MinMember; declared != nil {
 		where := strings.Join(c.reader.Policy, ".") + ".minAvailable"
-		if err := check(*said, where); err != nil {
+		if err := check(*declared, where); err != nil {
 			return 0, err
 		}
 		if n < 1 {
@@ -105,21 +105,21 @@ func (c *completion) minimum() (int32, error) {
 
 // leaveOut: if the file puts some pods into a gang, it left the others out on purpose.
 func (c *completion) leaveOut() {
-	if c.name == "" || len(c.unmarked) == 0 {
+	if c.name == "" || len(c.ungrouped) == 0 {
 		return
 	}
-	c.roles = slices.DeleteFunc(slices.Clone(c.roles), func(r gang.Role) bool { return slices.Contains(c.unmarked, r.Name) })
-	c.Notes = append(c.Notes, fmt.Sprintf("the pods of %s are in no gang, as the file has it", strings.Join(c.unmarked, ", ")))
+	c.roles = slices.DeleteFunc(slices.Clone(c.roles), func(r gang.Role) bool { return slices.Contains(c.ungrouped, r.Name) })
+	c.Notes = append(c.Notes, fmt.Sprintf("the pods of %s are in no gang, as the file has it", strings.Join(c.ungrouped, ", ")))
 }
 
-// mark puts the pods into the gang.
-func (c *completion) mark(w gang.Writer, d gang.Declaration) error {
+// refer puts the pods into the gang.
+func (c *completion) refer(w gang.Writer, d gang.Declaration) error {
 	for _, role := range c.roles {
-		marks := &corev1.PodTemplateSpec{}
-		w.Mark(marks, d, strings.ToLower(role.Name))
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(marks)
+		reference := &corev1.PodTemplateSpec{}
+		w.Mark(reference, d, strings.ToLower(role.Name))
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(reference)
 		if err != nil {
-			return fmt.Errorf("convert marks: %w", err)
+			return fmt.Errorf("convert group reference: %w", err)
 		}
 		prune(content)
 		c.merge(content, c.reader.Template(role.Name))
@@ -127,7 +127,7 @@ func (c *completion) mark(w gang.Writer, d gang.Declaration) error {
 	return nil
 }
 
-// merge writes every value of a tree, and leaves what is beside it.
+// merge writes every value of a tree, and leaves the other values.
 func (c *completion) merge(tree map[string]any, path []string) {
 	for key, value := range tree {
 		at := append(slices.Clone(path), key)
@@ -139,27 +139,27 @@ func (c *completion) merge(tree map[string]any, path []string) {
 	}
 }
 
-// policy tells an operator that manages gangs itself the same numbers, where the file does not.
+// policy sets the same numbers for an operator that manages gangs itself, where the file does not.
 func (c *completion) policy(d gang.Declaration) {
 	if len(c.reader.Policy) == 0 {
 		return
 	}
-	at := func(words ...string) []string { return append(slices.Clone(c.reader.Policy), words...) }
+	at := func(fields ...string) []string { return append(slices.Clone(c.reader.Policy), fields...) }
 	if c.declared.MinMember == nil {
 		set(c.Job, int64(d.MinMember), at("minAvailable")...)
 	}
 	if c.s.Queue != "" && c.declared.Queue == "" {
 		set(c.Job, c.s.Queue, at("queue")...)
 	}
-	if c.said() == nil {
+	if c.policyResources() == nil {
 		for name, quantity := range d.MinResources {
 			set(c.Job, quantity.String(), at("minResources", string(name))...)
 		}
 	}
 }
 
-// said are the resources that the job's policy says; nil if it says none.
-func (c *completion) said() corev1.ResourceList {
+// policyResources are the minResources of the job's policy; nil if it has none.
+func (c *completion) policyResources() corev1.ResourceList {
 	if len(c.reader.Policy) == 0 {
 		return nil
 	}
@@ -167,10 +167,10 @@ func (c *completion) said() corev1.ResourceList {
 	return f.Resources(append(slices.Clone(c.reader.Policy), "minResources")...)
 }
 
-// minResources are those that the job's policy says, or what so many members ask for.
+// minResources are those of the job's policy, or what so many members request.
 func (c *completion) minResources(minAvailable int32) corev1.ResourceList {
-	if said := c.said(); said != nil {
-		return said
+	if declared := c.policyResources(); declared != nil {
+		return declared
 	}
 	return gangResources(c.roles, minAvailable)
 }

@@ -99,7 +99,7 @@ func TestKindsAreReadBack(t *testing.T) {
 				}
 				gangs := map[string]bool{}
 				for _, role := range job.Roles {
-					d, name := markOf(&role.Template)
+					d, name := groupReference(&role.Template)
 					if want := w.Dialect; d != want && want != gang.None || name != "llama" && want != gang.None {
 						t.Errorf("pods of %s are in %q of dialect %q", role.Name, name, d)
 					}

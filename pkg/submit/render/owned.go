@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// lay writes the limits of a job where operators look for them; what is not said stays as the preset has it.
-func (l Lifetime) lay(policy *kubeflowv1.RunPolicy) {
+// apply writes the limits of a job where operators look for them; what is nil stays as the preset has it.
+func (l Lifetime) apply(policy *kubeflowv1.RunPolicy) {
 	if l.Retries != nil {
 		policy.BackoffLimit = l.Retries
 	}
@@ -43,7 +43,7 @@ type TensorBoard struct {
 // tensorBoardPort is TensorBoard's own.
 const tensorBoardPort = 6006
 
-// extras are the objects of a spec that no kind asks for: they go when the job goes.
+// extras are the objects of a spec that no kind needs: they go when the job goes.
 func extras(s Spec) ([]*unstructured.Unstructured, error) {
 	var all []runtime.Object
 	if len(s.Files) > 0 {
@@ -82,7 +82,7 @@ func files(s Spec) *corev1.ConfigMap {
 	return m
 }
 
-// tensorBoard is one pod that shows the logs, and a name for it. It has the volumes of the members, and asks for little: it must
+// tensorBoard is one pod that shows the logs, and a name for it. It has the volumes of the members, and requests little: it must
 // not keep the gang from starting, so no scheduler of gangs places it, and it has no GPU.
 func tensorBoard(s Spec) []runtime.Object {
 	name := TensorBoardName(s.Name)
@@ -99,7 +99,7 @@ func tensorBoard(s Spec) []runtime.Object {
 		},
 	}
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: selector}, Spec: corev1.PodSpec{
-		Containers: []corev1.Container{c}, NodeSelector: s.Pod.Place.NodeSelector, Tolerations: s.Pod.Place.Tolerations,
+		Containers: []corev1.Container{c}, NodeSelector: s.Pod.Placement.NodeSelector, Tolerations: s.Pod.Placement.Tolerations,
 	}}
 	rest := s
 	rest.Pod.HostNetwork = false

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
@@ -13,6 +14,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	"github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/submit/provenance"
+	"github.com/gangctl/gangctl/pkg/submit/setpath"
 )
 
 // Objects are what one submit creates.
@@ -49,16 +54,16 @@ type Kind struct {
 	main string
 	// waiting is a role whose members do not run the command; empty if all do.
 	waiting string
-	// lay lays what only this kind has over the job, and says where its pods are.
-	lay func(s Spec) (*laid, error)
+	// overlay merges what only this kind has into the job, and returns where its pods are.
+	overlay func(s Spec) (*overlaid, error)
 	// finish is called with every main container once it is filled; nil if there is nothing left to do.
 	finish func(c *corev1.Container, role Role, s Spec)
 	// further makes an object that the job needs besides its group; nil without.
 	further func(s Spec) (*unstructured.Unstructured, error)
 }
 
-// laid is a job over which a spec is being laid.
-type laid struct {
+// overlaid is a job into which a spec is being merged.
+type overlaid struct {
 	// roles are those that the job has members of.
 	roles []placed
 	// policy is where an operator looks for how the gang is to be scheduled; nil for kinds without.
@@ -71,7 +76,7 @@ type placed struct {
 	template *corev1.PodTemplateSpec
 }
 
-// Render lays the spec over a preset, a job of the kind in YAML. It fails if the preset is not one, or lacks a role of the spec.
+// Render merges the spec into a preset, a job of the kind in YAML. It fails if the preset is not one, or lacks a role of the spec.
 func (k Kind) Render(preset []byte, s Spec) (*Objects, error) {
 	writer, err := writerOf(s.Gang.Dialect)
 	if err != nil {
@@ -83,7 +88,7 @@ func (k Kind) Render(preset []byte, s Spec) (*Objects, error) {
 	k.job.SetName(s.Name)
 	k.job.SetNamespace(s.Namespace)
 	keep(k.job, s)
-	l, err := k.lay(s)
+	l, err := k.overlay(s)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +100,7 @@ func (k Kind) Render(preset []byte, s Spec) (*Objects, error) {
 		roles = append(roles, gang.Role{Name: r.Name, Replicas: r.Replicas, Template: *r.template})
 	}
 	if l.policy != nil {
-		s.Lifetime.lay(l.policy)
+		s.Lifetime.apply(l.policy)
 	}
 	d := declaration(s, roles)
 	for _, r := range l.roles {
@@ -152,18 +157,18 @@ func (k Kind) objects(group *unstructured.Unstructured, s Spec) (*Objects, error
 	return objects, nil
 }
 
-// keep puts what users said of the job, and that they said it, into its metadata.
+// keep puts the labels and annotations of the spec, and its command line, into the metadata of the job.
 func keep(job metav1.Object, s Spec) {
 	meta := &metav1.ObjectMeta{Labels: job.GetLabels(), Annotations: job.GetAnnotations()}
 	decorate(meta, s)
 	if s.CommandLine != "" {
-		metav1.SetMetaDataAnnotation(meta, CommandAnnotation, s.CommandLine)
+		metav1.SetMetaDataAnnotation(meta, provenance.CommandAnnotation, s.CommandLine)
 	}
 	job.SetLabels(meta.Labels)
 	job.SetAnnotations(meta.Annotations)
 }
 
-// schedulingPolicy tells an operator that manages gangs itself the numbers of the gang. It is set in every dialect, so that both
+// schedulingPolicy is the gang for an operator that manages gangs itself. It is set in every dialect, so that both
 // come to the same.
 func schedulingPolicy(d gang.Declaration) *kubeflowv1.SchedulingPolicy {
 	minAvailable := d.MinMember
@@ -172,4 +177,111 @@ func schedulingPolicy(d gang.Declaration) *kubeflowv1.SchedulingPolicy {
 		policy.MinResources = (*map[corev1.ResourceName]resource.Quantity)(&d.MinResources)
 	}
 	return policy
+}
+
+// Unstructured is an object as it goes over the wire and to a file: without its status, which is not ours to write, and
+// without the empty values that Go structs leave behind (`resources: {}`, `creationTimestamp: null`).
+func Unstructured(obj runtime.Object) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, fmt.Errorf("convert %T: %w", obj, err)
+	}
+	delete(content, "status")
+	prune(content)
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// prune removes nulls and empty maps at any depth, but no empty string and no zero: those may be meant. An empty
+// emptyDir is what makes a volume one.
+func prune(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, item := range v {
+			prune(item)
+			if m, ok := item.(map[string]any); item == nil || (ok && len(m) == 0 && key != "emptyDir") {
+				delete(v, key)
+			}
+		}
+	case []any:
+		for _, item := range v {
+			prune(item)
+		}
+	}
+}
+
+// assign sets the paths of a spec in a job that is rendered, and updates its gang: what members request counts for the whole.
+// What the gang is made of cannot be set: it has flags, and the gang would not be updated.
+func (k Kind) assign(o *Objects, w gang.Writer, s Spec) error {
+	changed, err := setpath.Apply(o.Job.Object, k.job, s.Set...)
+	if err != nil {
+		return err
+	}
+	reader, _ := kind.ByKind(o.Job.GroupVersionKind().GroupKind())
+	job := &unstructured.Unstructured{Object: changed}
+	before, err := reader.Read(o.Job)
+	if err != nil {
+		return err
+	}
+	after, err := reader.Read(job)
+	if err != nil {
+		return err
+	}
+	if err := sameGang(before, after); err != nil {
+		return err
+	}
+	o.Job = job
+	if s.Gang.Dialect == gang.None {
+		return nil
+	}
+	return updateGang(o, w, reader, declaration(s, after.Roles), s)
+}
+
+// updateGang gives the job's policy and the group the resources of the members as they are now.
+func updateGang(o *Objects, w gang.Writer, reader gang.JobReader, d gang.Declaration, s Spec) error {
+	if len(reader.Policy) > 0 && len(d.MinResources) > 0 {
+		resources := map[string]any{}
+		for name, quantity := range d.MinResources {
+			resources[string(name)] = quantity.String()
+		}
+		if err := unstructured.SetNestedMap(o.Job.Object, resources, append(slices.Clone(reader.Policy), "minResources")...); err != nil {
+			return fmt.Errorf("spec.runPolicy.schedulingPolicy: %w", err)
+		}
+	}
+	if group := groupObject(w, d, s); group != nil {
+		o.Owned[0] = group
+	}
+	return nil
+}
+
+// sameGang refuses a change of what a gang is made of.
+func sameGang(before, after gang.Job) error {
+	if len(before.Roles) != len(after.Roles) {
+		return fmt.Errorf("the roles of a job have flags of their own, such as --workers and --ps")
+	}
+	for i, role := range after.Roles {
+		was := before.Roles[i]
+		switch {
+		case role.Name != was.Name || role.Replicas != was.Replicas:
+			return fmt.Errorf("the number of members has flags of its own, such as --workers and --ps")
+		case role.Template.Spec.SchedulerName != was.Template.Spec.SchedulerName:
+			return fmt.Errorf("the scheduler has a flag of its own, --scheduler")
+		case role.Template.Spec.PriorityClassName != was.Template.Spec.PriorityClassName:
+			return fmt.Errorf("the priority class has a flag of its own, --priority-class")
+		case !slices.Equal(groupReferences(role.Template), groupReferences(was.Template)):
+			return fmt.Errorf("the group reference of pods has a flag of its own, --dialect")
+		}
+	}
+	return nil
+}
+
+// groupReferences are the gangs that a pod is in.
+func groupReferences(template corev1.PodTemplateSpec) []string {
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	var all []string
+	for _, r := range dialect.Readers() {
+		if name, ok := r.GroupOf(pod); ok {
+			all = append(all, string(r.Dialect)+"/"+name)
+		}
+	}
+	return all
 }

@@ -1,4 +1,4 @@
-// Package render turns the wishes of a command line into API objects, laid over a preset. Kinds of job, dialects of gangs and
+// Package render turns the spec of a command line into API objects, merged into a preset. Kinds of job, dialects of gangs and
 // the contents of pods are independent of each other: any kind is written in any dialect. It is pure: no cluster, no terminal,
 // and never text that is parsed again.
 package render
@@ -12,10 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// CommandAnnotation keeps, on the job, the shell-quoted command line that made it.
-const CommandAnnotation = "gangctl.dev/command"
-
-// Role is what is wished for the members of one role, besides what all members have in common.
+// Role specifies the members of one role, besides what all members have in common.
 type Role struct {
 	// Name is the role as the kind spells it: Worker, PS, Master, Launcher.
 	Name     string
@@ -51,8 +48,8 @@ type Pod struct {
 	Mounts []Mount
 	// Code is what is cloned before the container starts; nil for nothing.
 	Code *Code
-	// Place is where members may run.
-	Place Place
+	// Placement is where members may run.
+	Placement Placement
 
 	PullSecrets    []string
 	PullPolicy     corev1.PullPolicy
@@ -109,7 +106,7 @@ type Spec struct {
 
 	// RestartPolicy is empty to leave that of the preset.
 	RestartPolicy kubeflowv1.RestartPolicy
-	// CleanPodPolicy says which pods are deleted when the job ends. Jobs of Kubernetes itself have none.
+	// CleanPodPolicy is which pods are deleted when the job ends. Jobs of Kubernetes itself have none.
 	CleanPodPolicy kubeflowv1.CleanPodPolicy
 	// SlotsPerWorker is how many processes of an MPIJob each worker runs; 0 leaves it to the operator.
 	SlotsPerWorker int32
@@ -124,7 +121,7 @@ type Spec struct {
 
 	// Labels and Annotations go on the job and on its pods.
 	Labels, Annotations map[string]string
-	// CommandLine is kept in CommandAnnotation; empty keeps none.
+	// CommandLine is kept in [provenance.CommandAnnotation]; empty keeps none.
 	CommandLine string
 }
 

@@ -1,4 +1,4 @@
-// Package setpath sets fields of an API object by words such as spec.runPolicy.backoffLimit=3, typed against the Go type of the
+// Package setpath sets fields of an API object by assignments such as spec.runPolicy.backoffLimit=3, typed against the Go type of the
 // object: a number becomes a number, a quantity is checked, and a field that the type does not have is an error that names it.
 // It is pure.
 package setpath
@@ -19,7 +19,7 @@ type Step struct {
 // Path leads to one field of an object.
 type Path []Step
 
-// Assignment is what one word says.
+// Assignment is one parsed PATH=VALUE or PATH-.
 type Assignment struct {
 	Path Path
 	// Value is everything behind the first "=" that is not escaped, byte for byte.
@@ -54,10 +54,10 @@ func (p Path) String() string {
 
 // Parse reads PATH=VALUE, or PATH- to take a field away. A path is a.b[0].c; a dot, a bracket, an equals sign or a backslash
 // that belongs to a key has a backslash before it: metadata.annotations.example\.com/team=vision.
-func Parse(word string) (Assignment, error) {
-	path, rest, err := parsePath(word)
+func Parse(text string) (Assignment, error) {
+	path, rest, err := parsePath(text)
 	if err != nil {
-		return Assignment{}, fmt.Errorf("%q: %w", word, err)
+		return Assignment{}, fmt.Errorf("%q: %w", text, err)
 	}
 	if value, ok := strings.CutPrefix(rest, "="); ok {
 		return Assignment{Path: path, Value: value}, nil
@@ -67,19 +67,19 @@ func Parse(word string) (Assignment, error) {
 	case last.Index >= 0 && rest == "-":
 		return Assignment{Path: path, Remove: true}, nil
 	case rest != "":
-		return Assignment{}, fmt.Errorf("%q: after ] comes a dot, another [ or an equals sign", word)
+		return Assignment{}, fmt.Errorf("%q: after ] comes a dot, another [ or an equals sign", text)
 	case last.Index < 0 && len(last.Key) > 1 && strings.HasSuffix(last.Key, "-"):
 		last.Key = strings.TrimSuffix(last.Key, "-")
 		return Assignment{Path: path, Remove: true}, nil
 	}
-	return Assignment{}, fmt.Errorf("%q: must be PATH=VALUE, or PATH- to take the field away", word)
+	return Assignment{}, fmt.Errorf("%q: must be PATH=VALUE, or PATH- to take the field away", text)
 }
 
 // parsePath reads a path up to the "=" behind it, or to the end; rest begins where it stopped.
-func parsePath(word string) (path Path, rest string, err error) {
+func parsePath(text string) (path Path, rest string, err error) {
 	key, open := "", true // open: a key has to come, or goes on
 	for i := 0; ; i++ {
-		if i == len(word) || word[i] == '=' || word[i] == '.' || word[i] == '[' {
+		if i == len(text) || text[i] == '=' || text[i] == '.' || text[i] == '[' {
 			if open && key == "" {
 				return nil, "", fmt.Errorf("the path lacks a key at character %d", i+1)
 			}
@@ -89,15 +89,15 @@ func parsePath(word string) (path Path, rest string, err error) {
 			key, open = "", false
 		}
 		switch {
-		case i == len(word) || word[i] == '=':
-			return path, word[i:], nil
-		case word[i] == '.':
+		case i == len(text) || text[i] == '=':
+			return path, text[i:], nil
+		case text[i] == '.':
 			open = true
-		case word[i] == '[':
-			end := strings.IndexByte(word[i:], ']')
+		case text[i] == '[':
+			end := strings.IndexByte(text[i:], ']')
 			index := -1
 			if end > 0 {
-				index = number(word[i+1 : i+end])
+				index = number(text[i+1 : i+end])
 			}
 			if index < 0 {
 				return nil, "", fmt.Errorf("what stands in [] at character %d must be a number from 0", i+1)
@@ -105,16 +105,16 @@ func parsePath(word string) (path Path, rest string, err error) {
 			path = append(path, Step{Index: index})
 			i += end
 		case !open:
-			return path, word[i:], nil
-		case word[i] == '\\':
-			if i++; i == len(word) {
+			return path, text[i:], nil
+		case text[i] == '\\':
+			if i++; i == len(text) {
 				return nil, "", fmt.Errorf("nothing comes after the last backslash")
 			}
-			key += word[i : i+1]
-		case word[i] == ']':
+			key += text[i : i+1]
+		case text[i] == ']':
 			return nil, "", fmt.Errorf("] at character %d has no [ before it", i+1)
 		default:
-			key += word[i : i+1]
+			key += text[i : i+1]
 		}
 	}
 }
@@ -122,7 +122,7 @@ func parsePath(word string) (path Path, rest string, err error) {
 // maxIndex is more items than any list of a job has.
 const maxIndex = 1 << 16
 
-// number is the index that digits say, or -1.
+// number is the index in decimal digits, or -1.
 func number(digits string) int {
 	n, err := strconv.ParseUint(digits, 10, 32)
 	if err != nil || n > maxIndex || digits != strconv.FormatUint(n, 10) {

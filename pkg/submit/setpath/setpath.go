@@ -13,14 +13,14 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/jsontype"
 )
 
-// Apply returns a copy of an object in which every word has been set, in order. The object is as JSON has it; kind is a value of its
+// Apply returns a copy of an object with every assignment made, in order. The object is as JSON has it; kind is a value of its
 // Go type. Only the spec, labels and annotations can be set: the rest of an object is not the user's to write. Errors name the
-// word and what is wrong with it.
-func Apply(object map[string]any, kind any, words ...string) (map[string]any, error) {
+// assignment and what is wrong with it.
+func Apply(object map[string]any, kind any, assignments ...string) (map[string]any, error) {
 	changed := runtime.DeepCopyJSON(object)
 	seen := map[string]bool{}
-	for _, word := range words {
-		a, err := Parse(word)
+	for _, text := range assignments {
+		a, err := Parse(text)
 		if err != nil {
 			return nil, err
 		}
@@ -116,7 +116,7 @@ func (w walk) set(value any, t reflect.Type, i int) (any, error) {
 }
 
 // typeOf is the type of a field of a struct, or of an entry of a map. An entry that holds fields of its own must be there already,
-// or be given as a whole: half a role of a job helps nobody.
+// or be given as a whole: half a role of a job is of no use.
 func (w walk) typeOf(key string, fields map[string]any, t reflect.Type, i int) (reflect.Type, error) {
 	if t.Kind() == reflect.Map {
 		_, there := fields[key]

@@ -3,6 +3,8 @@ package render
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
@@ -15,14 +17,99 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 )
 
-// Framework is what the members of an Indexed Job learn of each other from their environment, as an operator would tell them.
+// replicaSpecs are the roles of the jobs of the Training Operator.
+type replicaSpecs = map[kubeflowv1.ReplicaType]*kubeflowv1.ReplicaSpec
+
+// overlayReplicas merges the roles of the spec into those of a job of the Training Operator; field is where it keeps them. Roles that
+// are not in the spec are left out.
+func overlayReplicas(field string, specs replicaSpecs, policy *kubeflowv1.RunPolicy, s Spec) (*overlaid, error) {
+	l := &overlaid{policy: policy}
+	if s.CleanPodPolicy != "" {
+		policy.CleanPodPolicy = &s.CleanPodPolicy
+	}
+	wanted := map[kubeflowv1.ReplicaType]bool{}
+	for _, role := range s.Roles {
+		if role.Replicas == 0 {
+			continue
+		}
+		name := kubeflowv1.ReplicaType(role.Name)
+		wanted[name] = true
+		replica := specs[name]
+		if replica == nil {
+			return nil, fmt.Errorf("preset: no role %s in spec.%s", role.Name, field)
+		}
+		replica.Replicas = &role.Replicas
+		if s.RestartPolicy != "" {
+			replica.RestartPolicy = s.RestartPolicy
+		}
+		l.roles = append(l.roles, placed{role, &replica.Template})
+	}
+	maps.DeleteFunc(specs, func(t kubeflowv1.ReplicaType, _ *kubeflowv1.ReplicaSpec) bool { return !wanted[t] })
+	return l, nil
+}
+
+// TFJob writes TFJobs (kubeflow.org/v1).
+func TFJob() Kind {
+	job := &kubeflowv1.TFJob{}
+	return Kind{
+		job: job, main: kubeflowv1.TFJobDefaultContainerName,
+		Sets: func(s Spec) []string {
+			if s.members() < 2 {
+				return nil
+			}
+			return []string{"TF_CONFIG"}
+		},
+		overlay: func(s Spec) (*overlaid, error) {
+			return overlayReplicas("tfReplicaSpecs", job.Spec.TFReplicaSpecs, &job.Spec.RunPolicy, s)
+		},
+	}
+}
+
+// torchEnv are the variables from which PyTorch, and torchrun, learn where they are.
+var torchEnv = []string{"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK",
+	"PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NNODES", "PET_NODE_RANK", "PET_NPROC_PER_NODE"}
+
+// PyTorchJob writes PyTorchJobs (kubeflow.org/v1).
+func PyTorchJob() Kind {
+	job := &kubeflowv1.PyTorchJob{}
+	return Kind{
+		job: job, main: kubeflowv1.PyTorchJobDefaultContainerName,
+		Sets: func(Spec) []string { return append(slices.Clone(torchEnv), "PYTHONUNBUFFERED") },
+		overlay: func(s Spec) (*overlaid, error) {
+			if s.ProcessesPerNode != "" {
+				job.Spec.NprocPerNode = &s.ProcessesPerNode
+			}
+			return overlayReplicas("pytorchReplicaSpecs", job.Spec.PyTorchReplicaSpecs, &job.Spec.RunPolicy, s)
+		},
+	}
+}
+
+// MPIJob writes MPIJobs (kubeflow.org), in the version of the Training Operator (v1) or of the MPI Operator (v2beta1): what is
+// written of them is the same. Only the launcher has a command; workers wait for it.
+func MPIJob(version string) Kind {
+	job := &kubeflowv1.MPIJob{}
+	return Kind{
+		job: job, version: version, main: kubeflowv1.MPIJobDefaultContainerName, waiting: string(kubeflowv1.MPIJobReplicaTypeWorker),
+		Sets: func(Spec) []string {
+			return []string{"OMPI_MCA_plm_rsh_agent", "OMPI_MCA_orte_default_hostfile", "I_MPI_HYDRA_BOOTSTRAP", "I_MPI_HYDRA_BOOTSTRAP_EXEC"}
+		},
+		overlay: func(s Spec) (*overlaid, error) {
+			if s.SlotsPerWorker > 0 {
+				job.Spec.SlotsPerWorker = &s.SlotsPerWorker
+			}
+			return overlayReplicas("mpiReplicaSpecs", job.Spec.MPIReplicaSpecs, &job.Spec.RunPolicy, s)
+		},
+	}
+}
+
+// Framework is what the members of an Indexed Job learn of each other from their environment, as an operator would set it.
 type Framework string
 
 // The frameworks.
 const (
-	// TensorFlow is told in TF_CONFIG.
+	// TensorFlow reads TF_CONFIG.
 	TensorFlow Framework = "tensorflow"
-	// Torch is told in MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK, and in the variables PET_… of torchrun.
+	// Torch reads MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK, and in the variables PET_… of torchrun.
 	Torch Framework = "torch"
 	// NoFramework leaves it to the program, which has JOB_COMPLETION_INDEX and the names of the others.
 	NoFramework Framework = "none"
@@ -34,7 +121,7 @@ const (
 	torchPort      = 29500
 )
 
-// indexEnv is the variable in which a Job tells a pod its index.
+// indexEnv is the variable in which a Job gives a pod its index.
 const indexEnv = "JOB_COMPLETION_INDEX"
 
 // indexAnnotation is where a Job writes the index on a pod, in every release that has indices.
@@ -45,8 +132,8 @@ const indexAnnotation = "metadata.annotations['" + batchv1.JobCompletionIndexAnn
 func IndexedJob() Kind {
 	job := &batchv1.Job{}
 	return Kind{
-		job: job, main: "worker", Sets: indexedEnv, finish: tellIndexed, further: service,
-		lay: func(s Spec) (*laid, error) {
+		job: job, main: "worker", Sets: indexedEnv, finish: setIndexedEnv, further: service,
+		overlay: func(s Spec) (*overlaid, error) {
 			if len(s.Roles) != 1 || s.Roles[0].Name != batchjob.Role {
 				return nil, fmt.Errorf("an Indexed Job has one role, %s", batchjob.Role)
 			}
@@ -54,17 +141,17 @@ func IndexedJob() Kind {
 			job.Spec.Parallelism, job.Spec.Completions, job.Spec.CompletionMode = &role.Replicas, &role.Replicas, &mode
 			job.Spec.Template.Spec.Subdomain = s.Name
 			limits := &kubeflowv1.RunPolicy{BackoffLimit: job.Spec.BackoffLimit, ActiveDeadlineSeconds: job.Spec.ActiveDeadlineSeconds, TTLSecondsAfterFinished: job.Spec.TTLSecondsAfterFinished}
-			s.Lifetime.lay(limits)
+			s.Lifetime.apply(limits)
 			job.Spec.BackoffLimit, job.Spec.ActiveDeadlineSeconds, job.Spec.TTLSecondsAfterFinished = limits.BackoffLimit, limits.ActiveDeadlineSeconds, limits.TTLSecondsAfterFinished
 			if s.RestartPolicy != "" {
 				job.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicy(s.RestartPolicy)
 			}
-			return &laid{roles: []placed{{role, &job.Spec.Template}}}, nil
+			return &overlaid{roles: []placed{{role, &job.Spec.Template}}}, nil
 		},
 	}
 }
 
-// indexedEnv are the variables that tellIndexed sets.
+// indexedEnv are the variables that setIndexedEnv sets.
 func indexedEnv(s Spec) []string {
 	switch {
 	case s.Framework == TensorFlow && s.members() > 1:
@@ -80,8 +167,8 @@ func host(s Spec, index int) string {
 	return fmt.Sprintf("%s-%d.%s.%s.svc", s.Name, index, s.Name, s.Namespace)
 }
 
-// tellIndexed tells members where they are. The kubelet puts the index into what comes after it.
-func tellIndexed(c *corev1.Container, role Role, s Spec) {
+// setIndexedEnv gives members their place in the job. The kubelet puts the index into what comes after it.
+func setIndexedEnv(c *corev1.Container, role Role, s Spec) {
 	index := func(name string) corev1.EnvVar {
 		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: indexAnnotation}}}
 	}
@@ -107,7 +194,7 @@ func tellIndexed(c *corev1.Container, role Role, s Spec) {
 		}
 		c.Env = append(c.Env, number("WORLD_SIZE", nodes*processes), index("RANK"),
 			number("PET_NNODES", nodes), index("PET_NODE_RANK"), corev1.EnvVar{Name: "PET_NPROC_PER_NODE", Value: perNode})
-	case NoFramework: // the Job itself tells the index
+	case NoFramework: // the Job itself sets the index
 	}
 }
 

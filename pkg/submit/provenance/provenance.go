@@ -9,9 +9,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/gangctl/gangctl/pkg/submit/render"
 )
+
+// CommandAnnotation keeps, on the job, the shell-quoted command line that submitted it.
+const CommandAnnotation = "gangctl.dev/command"
 
 // HashAnnotation keeps, on the job, the hash of its spec as the API server was going to store it, with its defaults.
 const HashAnnotation = "gangctl.dev/spec-hash"
@@ -20,10 +21,10 @@ const HashAnnotation = "gangctl.dev/spec-hash"
 // is no proof.
 const UserAnnotation = "gangctl.dev/submitted-by"
 
-// User is who submitted the job, or "" if it does not say.
+// User is who submitted the job, or "" if that was not kept.
 func User(job *unstructured.Unstructured) string { return job.GetAnnotations()[UserAnnotation] }
 
-// SetUser keeps who submits the job; nothing for somebody of whom it is not known.
+// SetUser keeps who submits the job; an unknown user, "", is not kept.
 func SetUser(job *unstructured.Unstructured, user string) {
 	if user != "" {
 		annotate(job, UserAnnotation, user)
@@ -32,7 +33,7 @@ func SetUser(job *unstructured.Unstructured, user string) {
 
 // CommandLine is the shell-quoted command line that submitted the job, or "" if it does not keep one.
 func CommandLine(job *unstructured.Unstructured) string {
-	return job.GetAnnotations()[render.CommandAnnotation]
+	return job.GetAnnotations()[CommandAnnotation]
 }
 
 // Stamp puts the hash of the spec of stored, which is what the API server makes of the job, on the job.
@@ -83,7 +84,7 @@ func hash(job *unstructured.Unstructured) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Bare is a copy of a job as somebody could have written it: without its status, and without what the API server, controllers and
+// Bare is a copy of a job as a user could have written it: without its status, and without what the API server, controllers and
 // kubectl wrote into its metadata.
 func Bare(job *unstructured.Unstructured) *unstructured.Unstructured {
 	bare := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(job.Object)}
@@ -116,7 +117,7 @@ func Bare(job *unstructured.Unstructured) *unstructured.Unstructured {
 // Written reports whether a key of labels or annotations is written by programs about one object, and means nothing on another.
 func Written(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
-	return key == render.CommandAnnotation || key == HashAnnotation || key == UserAnnotation || key == "kubectl.kubernetes.io/last-applied-configuration" ||
+	return key == CommandAnnotation || key == HashAnnotation || key == UserAnnotation || key == "kubectl.kubernetes.io/last-applied-configuration" ||
 		strings.HasPrefix(key, "gangctl.dev/suspended-") || domain == "batch.kubernetes.io" || domain == "deployment.kubernetes.io" ||
 		key == "job-name" || key == "controller-uid"
 }
