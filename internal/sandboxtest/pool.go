@@ -16,7 +16,7 @@ import (
 const restoreTimeout = time.Minute
 
 // maxIdle is how many sandboxes of a pool may wait for a test: an idle control plane still takes some processor time.
-const maxIdle = 3
+const maxIdle = 4
 
 // Pool lends the tests of a package sandboxes, which take several seconds of processor time to start. One test has a sandbox at a
 // time, so tests need not know of each other; what a test made is removed before the next one gets the sandbox. The zero value is

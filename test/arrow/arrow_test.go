@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"go/parser"
 	"go/token"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -21,37 +23,57 @@ const module = "github.com/gangctl/gangctl"
 
 type pkg struct {
 	ImportPath string
-	Dir        string
-	GoFiles    []string
-	Imports    []string
-	Deps       []string
+	// ForTest is the package of which this is a variant, or the tests.
+	ForTest string
+	Dir     string
+	GoFiles []string
+	Imports []string
+	Deps    []string
 }
 
-// list runs `go list` for packages of this module.
-func list(t *testing.T, args ...string) []pkg {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Dir,GoFiles,Imports,Deps"}, args...)...)
+// load runs `go list` once for all tests: it takes seconds.
+var load = sync.OnceValues(func() ([]pkg, error) {
+	cmd := exec.Command("go", "list", "-test", "-json=ImportPath,ForTest,Dir,GoFiles,Imports,Deps", "./...")
 	cmd.Dir = "../.."
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go list %q: %v\n%s", args, err, stderr.String())
+		return nil, fmt.Errorf("go list: %w\n%s", err, stderr.String())
 	}
-	var pkgs []pkg
+	var all []pkg
 	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p pkg
 		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
-			break
+			return all, nil
 		} else if err != nil {
-			t.Fatal(err)
+			return nil, fmt.Errorf("go list: %w", err)
 		}
-		pkgs = append(pkgs, p)
+		all = append(all, p)
 	}
-	if len(pkgs) == 0 {
-		t.Fatalf("go list %q: no packages", args)
+})
+
+// list returns the packages of this module at or below a directory, without tests.
+func list(t *testing.T, dir string) []pkg {
+	t.Helper()
+	all := listWithTests(t)
+	found := slices.DeleteFunc(slices.Clone(all), func(p pkg) bool {
+		return p.ForTest != "" || strings.HasSuffix(p.ImportPath, ".test") || dir != "" && !under(p.ImportPath, dir)
+	})
+	if len(found) == 0 {
+		t.Fatalf("no packages below %q", dir)
 	}
-	return pkgs
+	return found
+}
+
+// listWithTests returns all packages of this module, those that tests are compiled to as well.
+func listWithTests(t *testing.T) []pkg {
+	t.Helper()
+	all, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // under reports whether path is the package dir of this module or below it.
@@ -70,7 +92,7 @@ func TestImports(t *testing.T) {
 		{"sandbox", []string{"pkg/cmd", "cmd", "test"}, "the sandbox serves the commands, not the other way round"},
 		{"install", []string{"pkg", "cmd", "scheduler", "sandbox", "test"}, "manifests are data"},
 	}
-	for _, p := range list(t, "./...") {
+	for _, p := range list(t, "") {
 		for _, rule := range rules {
 			if !under(p.ImportPath, rule.from) {
 				continue
@@ -157,7 +179,7 @@ func findIO(start string, module map[string]pkg) []string {
 // opened by a package that it reaches: package snapshot has the file format, and opens it.
 func TestPurePackagesDoNoIO(t *testing.T) {
 	module := map[string]pkg{}
-	for _, p := range list(t, "./...") {
+	for _, p := range list(t, "") {
 		module[p.ImportPath] = p
 	}
 	pure := 0
@@ -207,7 +229,7 @@ func linked(p pkg, dirs ...string) string {
 // is without simulated nodes as well.
 func TestOnlyTheSandboxLinksAControlPlane(t *testing.T) {
 	servers := []string{"k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/pkg/controlplane", "go.etcd.io/etcd/server"}
-	for _, p := range list(t, "-test", "./...") {
+	for _, p := range listWithTests(t) {
 		path, _, _ := strings.Cut(strings.TrimSuffix(p.ImportPath, ".test"), " ")
 		if under(path, "cmd/gangctl-sandbox") || under(path, "sandbox/controlplane") {
 			continue
@@ -224,7 +246,7 @@ func TestOnlyTheSandboxLinksAControlPlane(t *testing.T) {
 // With the package plugin in it the linker keeps all that could be called by
 // name: a third more on disk, and in memory.
 func TestGangctlLoadsNoPlugins(t *testing.T) {
-	for _, p := range list(t, "./cmd/gangctl") {
+	for _, p := range list(t, "cmd/gangctl") {
 		if slices.Contains(p.Deps, "plugin") {
 			t.Errorf("%s links plugin; see who does: go list -deps -json ./cmd/gangctl", p.ImportPath)
 		}

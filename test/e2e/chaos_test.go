@@ -27,7 +27,7 @@ func TestChaos(t *testing.T) {
 	seeds, first := number(t, "GANGCTL_CHAOS_SEEDS", 1), number(t, "GANGCTL_CHAOS_SEED", 1)
 	length, err := time.ParseDuration(cmp.Or(os.Getenv("GANGCTL_CHAOS_TIME"), "20s"))
 	must(t, err)
-	c := newSharedCluster(t, nil, "--native-gangs")
+	c := newSharedCluster(t, nil, "--native-gangs", "--operator=false")
 	must(t, (&sandboxmanifest.Applier{Client: c.dynamic}).Apply(t.Context(), install.SchedulerPolicyRBAC()))
 	c.priorities(t, 100, 200)
 	for _, w := range wires() {

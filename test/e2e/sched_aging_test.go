@@ -13,7 +13,7 @@ import (
 // TestAging holds the scheduler to start a large gang though small pods keep
 // coming (T05), and the control to starve it, or the test would prove nothing.
 func TestAging(t *testing.T) {
-	c := newSharedCluster(t, twoNodes(), "--native-gangs")
+	c := newSharedCluster(t, twoNodes(), "--native-gangs", "--operator=false")
 	for name, after := range map[string]string{"aging": "6s", "off": "0s"} {
 		t.Run(name, func(t *testing.T) {
 			sched := startScheduler(t, c.DataDir, nil, map[string]string{"GangAging": fmt.Sprintf("{after: %s}", after)}, allNames)

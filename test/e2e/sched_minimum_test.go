@@ -19,7 +19,7 @@ import (
 // dialect.
 func TestMinimums(t *testing.T) {
 	t.Parallel()
-	c := newSharedCluster(t, twoNodes(), "--native-gangs")
+	c := newSharedCluster(t, twoNodes(), "--native-gangs", "--operator=false")
 	startScheduler(t, c.DataDir, nil, nil, allNames)
 	t.Run("T18, incomplete", c.incomplete)
 	for _, w := range some("native", "volcano", "pdb", "labels") {

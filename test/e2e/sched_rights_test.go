@@ -38,7 +38,7 @@ import (
 func TestRightsOfTheScheduler(t *testing.T) {
 	t.Parallel()
 	rules := shipped(t)
-	c := newSharedCluster(t, twoNodes(), "--native-gangs")
+	c := newSharedCluster(t, twoNodes(), "--native-gangs", "--operator=false")
 	must(t, (&sandboxmanifest.Applier{Client: c.dynamic}).Apply(t.Context(), install.SchedulerPolicyRBAC()))
 	for _, kind := range thirdParty() {
 		c.serveKind(t, kind)

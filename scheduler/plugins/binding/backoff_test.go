@@ -85,9 +85,10 @@ func TestABindingThatFailsForAWhile(t *testing.T) {
 	c.Group("a", 2, 0)
 	c.Create(enginetest.Pod("a-0", "a"), enginetest.Pod("a-1", "a"))
 	c.Wait("it was tried three times", func() bool { return tries.Load() == 3 })
-	time.Sleep(500 * time.Millisecond)
-	if n := tries.Load(); n > 3 {
-		t.Errorf("tried %d times: it does not wait", n)
+	for deadline := time.Now().Add(500 * time.Millisecond); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if n := tries.Load(); n > 3 {
+			t.Fatalf("tried %d times: it does not wait", n)
+		}
 	}
 	mended.Store(true)
 	c.WaitPlaced("a-0", "a-1")

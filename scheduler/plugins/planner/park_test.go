@@ -19,10 +19,18 @@ func member(gang string, i int, amounts ...string) *corev1.Pod {
 // quiet fails if the engine tries a gang again, or writes anything, in a time in which it used to do so often.
 func (r *rig) quiet(what string) {
 	r.Helper()
+	r.quietFor(300*time.Millisecond, what)
+}
+
+// quietFor is quiet for a time of the test's choice.
+func (r *rig) quietFor(during time.Duration, what string) {
+	r.Helper()
 	attempts, writes := r.counted()
-	time.Sleep(300 * time.Millisecond) // there is nothing to wait for: nothing may happen
-	if a, w := r.counted(); a != attempts || w != writes {
-		r.Errorf("%s: %d attempts and %d writes", what, a-attempts, w-writes)
+	for deadline := time.Now().Add(during); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if a, w := r.counted(); a != attempts || w != writes {
+			r.Errorf("%s: %d attempts and %d writes", what, a-attempts, w-writes)
+			return
+		}
 	}
 }
 
@@ -91,9 +99,10 @@ func TestGangChanges(t *testing.T) {
 	g, err = groups.Update(t.Context(), g, metav1.UpdateOptions{})
 	r.must(err)
 	attempts := r.tried("g")
-	time.Sleep(100 * time.Millisecond)
-	if n := r.tried("g"); n != attempts {
-		t.Errorf("%d attempts after a change of the group's status", n-attempts)
+	for deadline := time.Now().Add(100 * time.Millisecond); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if n := r.tried("g"); n != attempts {
+			t.Fatalf("%d attempts after a change of the group's status", n-attempts)
+		}
 	}
 	g.Spec.SchedulingPolicy.Gang.MinCount = 2
 	_, err = groups.Update(t.Context(), g, metav1.UpdateOptions{})
@@ -134,19 +143,18 @@ func TestWaitingCostsNothing(t *testing.T) {
 	for g := range gangs {
 		r.parked(fmt.Sprint("g", g))
 	}
-	r.eventually("all is said", func() bool {
-		_, before := r.counted()
-		time.Sleep(100 * time.Millisecond)
-		_, after := r.counted()
-		return before == after
+	_, last := r.counted()
+	since := time.Now()
+	r.eventually("everything is reported", func() bool {
+		if _, writes := r.counted(); writes != last {
+			last, since = writes, time.Now()
+		}
+		return time.Since(since) > 100*time.Millisecond
 	})
 	attempts, writes := r.counted()
 	t.Logf("until they are parked: %d attempts, %d writes", attempts, writes)
 	if attempts > 3*gangs {
 		t.Errorf("%d attempts to find that %d gangs do not fit", attempts, gangs)
 	}
-	time.Sleep(3 * time.Second) // the engine by itself tries each gang some hundred times
-	if a, w := r.counted(); a != attempts || w != writes {
-		t.Errorf("while nothing happened: %d attempts and %d writes", a-attempts, w-writes)
-	}
+	r.quietFor(3*time.Second, "while nothing happened") // the engine by itself tries each gang some hundred times
 }
