@@ -14,9 +14,9 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cli/shell"
-	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cmd/events"
 	"github.com/gangctl/gangctl/pkg/cmd/get"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
 // Options are what the command works with.
@@ -58,5 +59,5 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return Print(o.IO, o.Output, job, job.Summary(pods))
+	return Print(o.IO, o.Output, job, summary.Of(job, pods))
 }

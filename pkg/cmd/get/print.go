@@ -10,7 +10,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
-	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
@@ -80,7 +80,7 @@ func printSummary(io *iostreams.IOStreams, job *gang.Job, s summary.Summary, now
 		{Label: "Kind", Value: job.Kind.Kind},
 		{Label: "State", Value: io.OutStyled(style(s.State), string(s.State))},
 		{Label: "Ready", Value: fmt.Sprintf("%d/%d", s.Ready, s.Total)},
-		{Label: "Gang", Value: gang(s)},
+		{Label: "Gang", Value: gangName(s)},
 		{Label: "Scheduler", Value: s.Scheduler},
 		{Label: "GPUs", Value: strconv.FormatInt(s.GPUs, 10)},
 		{Label: "Age", Value: age(job.Meta.CreationTimestamp.Time, now)},
@@ -93,7 +93,7 @@ func printSummary(io *iostreams.IOStreams, job *gang.Job, s summary.Summary, now
 	return err
 }
 
-func gang(s summary.Summary) string {
+func gangName(s summary.Summary) string {
 	if s.Dialect == "" {
 		return "none: the job does not say that its members belong together"
 	}

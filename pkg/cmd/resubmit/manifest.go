@@ -9,12 +9,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
-	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 	"github.com/gangctl/gangctl/pkg/submit/setpath"
 )
@@ -52,8 +50,8 @@ func (o *Options) manifest(job *gang.Job) ([]string, *bytes.Buffer, error) {
 		return nil, nil, err
 	}
 	args := []string{"submit", "-f", "-", "--namespace=" + job.Meta.Namespace}
-	if w, ok := dialect.WriterOf(d); ok && w.Dialect != gang.SchedulerPlugins {
-		args = append(args, "--dialect="+string(d))
+	if w, ok := dialect.WriterOf(key.Dialect); ok && w.Dialect != gang.SchedulerPlugins {
+		args = append(args, "--dialect="+string(key.Dialect))
 	}
 	return append(args, o.passed...), bytes.NewBuffer(text), nil
 }

@@ -9,15 +9,16 @@ import (
 	"strconv"
 	"strings"
 
-	shellquote "github.com/kballard/go-shellquote"
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/submit"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
@@ -115,7 +116,7 @@ func (o *Options) args(job *gang.Job) ([]string, error) {
 	if line == "" {
 		return nil, nil
 	}
-	kept, err := shellquote.Split(line)
+	kept, err := shell.Split(line)
 	if err != nil {
 		return nil, failure.Errorf("%s keeps the command line %q: %w", job, line, err)
 	}
