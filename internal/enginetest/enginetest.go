@@ -42,7 +42,7 @@ const Profile = "gang-scheduler"
 // Namespace is where helpers put pods and gangs.
 const Namespace = "ns"
 
-// Plugin is one that is enabled beside the engine's own.
+// Plugin is one that is enabled alongside the engine's own.
 type Plugin struct {
 	Name string
 	New  frameworkruntime.PluginFactory
@@ -204,8 +204,8 @@ func (c *Cluster) Bind(action clienttesting.Action) (bool, runtime.Object, error
 	return true, binding, c.Client.Tracker().Update(pods, pod, pod.Namespace)
 }
 
-// FailBindings refuses the binding of a pod, as often as times says; for ever
-// if it is negative.
+// FailBindings refuses the binding of a pod, so many times; indefinitely if times
+// is negative.
 func (c *Cluster) FailBindings(pod string, times int, err error) {
 	c.Client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if action.GetSubresource() != "binding" || times == 0 {

@@ -64,7 +64,7 @@ func Priority(priority int32) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Spec.Priority = &priority }
 }
 
-// CPUs has a pod ask for so many.
+// CPUs sets the CPU request of a pod.
 func CPUs(n int64) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(n, resource.DecimalSI)}

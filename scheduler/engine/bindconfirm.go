@@ -17,8 +17,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// bindTimeout is how long the API server may take to answer a binding before it is
-// asked where the pod is.
+// bindTimeout is how long the API server may take to answer a binding before the pod
+// is read.
 const bindTimeout = 30 * time.Second
 
 // Results of an unanswered binding: the values of the label result.
@@ -33,8 +33,8 @@ const (
 // the server is too slow, its storage times out. The engine takes that for a
 // failure and assigns the node to other pods, also to other members of the gang,
 // until a watch shows otherwise, which may be late for the same reason. So before
-// the engine is given an error, the API server is asked where the pod is, for as
-// long as it takes. Meanwhile the engine keeps the node. It is safe for concurrent
+// the engine is given an error, the pod is read, for as long as it takes to get an
+// answer. Meanwhile the engine keeps the node. It is safe for concurrent
 // use.
 type BindConfirmer struct {
 	clock      clock.Clock
@@ -111,11 +111,11 @@ func refused(err error) bool {
 	return code < http.StatusInternalServerError && code != http.StatusConflict
 }
 
-// bound reports whether a pod is on the node of its binding. It asks until there
-// is an answer or ctx ends.
+// bound reports whether a pod is on the node of its binding. It reads the
+// pod until there is an answer or ctx ends.
 func (p *bindPods) bound(ctx context.Context, binding *corev1.Binding, cause error) bool {
 	pause := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 7, Cap: 5 * time.Second}
-	for asked := 0; ; asked++ {
+	for reads := 0; ; reads++ {
 		limited, cancel := context.WithTimeout(ctx, p.confirmer.timeout)
 		pod, err := p.Get(limited, binding.Name, metav1.GetOptions{})
 		cancel()
@@ -124,7 +124,7 @@ func (p *bindPods) bound(ctx context.Context, binding *corev1.Binding, cause err
 			return pod.UID == binding.UID && pod.Spec.NodeName == binding.Target.Name
 		case refused(err):
 			return false
-		case asked == 0:
+		case reads == 0:
 			klog.FromContext(ctx).Info("A binding was not answered; its node is kept until it is known what became of it",
 				"pod", klog.KRef(binding.Namespace, binding.Name), "node", binding.Target.Name, "cause", cause, "err", err)
 		}

@@ -48,7 +48,7 @@ func DiscoveryServed(client discovery.DiscoveryInterface) ServedFunc {
 		if apierrors.IsNotFound(err) {
 			return false, nil
 		} else if err != nil {
-			return false, fmt.Errorf("ask for %s: %w", resource.GroupVersion(), err)
+			return false, fmt.Errorf("discover %s: %w", resource.GroupVersion(), err)
 		}
 		return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }), nil
 	}
@@ -56,7 +56,7 @@ func DiscoveryServed(client discovery.DiscoveryInterface) ServedFunc {
 
 // OptionalLister lists and watches a resource that the API server may not serve; a
 // resource that is not served has no objects. A plain informer of such a resource
-// would list indefinitely, and whoever waits for all informers to sync would never
+// would list indefinitely, and what waits for all informers to sync would never
 // begin. It implements [cache.ListerWatcherWithContext].
 type OptionalLister[L ListObject] struct {
 	// Resource is the resource that Client reads.

@@ -1,6 +1,6 @@
 // Package explainer answers why-pending for the gangs that wait, in the
 // scheduler, which has most of the cluster in memory anyway, and publishes the
-// answers. Whoever asks afterwards reads one object instead of every pod.
+// answers. A later query reads one object instead of every pod.
 package explainer
 
 import (

@@ -137,7 +137,7 @@ func (c *Cache) missing(key gang.Key) string {
 }
 
 // completed returns the number of members that have succeeded. A gang without an
-// object can be told from an earlier one of the same name by the controller of its
+// object can be distinguished from an earlier one of the same name by the controller of its
 // pods only, so there only the pods of live members' controllers count.
 func (e *entry) completed() int32 {
 	if len(e.pods[ended]) == 0 {

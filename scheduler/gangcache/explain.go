@@ -92,7 +92,7 @@ func (e *entry) ambiguousObject(c *Cache, key gang.Key) string {
 		_, why := e.minCount(c, key)
 		return why + "; members to come will wait"
 	case object.Unreadable != nil:
-		return "" // Incomplete says so
+		return "" // Incomplete reports it
 	case object.Priority == nil && object.PriorityClass != "" && !classed:
 		return fmt.Sprintf("PriorityClass %s not found: the gang has the highest priority of its pods, %d", object.PriorityClass, e.terms.Priority)
 	case object.TopologyKey != "":

@@ -1,9 +1,9 @@
 // Package record writes the events by which users are notified about their gangs.
 //
-// The recorder of client-go takes two events with the same reason about the same
-// object for one that happened twice, whatever they say, and only counts the
-// second. Why a gang waits is in what they say. Here each event is an object of
-// its own; how many there are is for those to bound who make them.
+// The recorder of client-go aggregates two events with the same reason about the same
+// object, whatever their notes are, and only counts the second. Why a gang waits is in
+// the note. Here each event is an object of its own; the callers bound how many there
+// are.
 package record
 
 import (
@@ -199,7 +199,7 @@ func (r *Recorder) create(ctx context.Context, event *eventsv1.Event, try int) e
 }
 
 // transient reports whether a request may succeed after an error: there was no answer,
-// or one that says so.
+// or a transient one.
 func transient(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -20,11 +20,12 @@ import (
 )
 
 const (
-	// Label marks a job that we suspended, so that whoever schedules next resumes it.
+	// Label is on a job that we suspended, so that the next scheduler resumes it.
 	Label = suspension.Label
 	// Value is our value of it.
 	Value = "gang-scheduler"
-	// BecauseAnnotation says why, for the job's users; it goes when the job is resumed.
+	// BecauseAnnotation explains why, for the job's users; it is removed when the job is
+	// resumed.
 	BecauseAnnotation = suspension.BecauseAnnotation
 	// KueueLabel is on jobs whose suspension is Kueue's to decide.
 	KueueLabel = "kueue.x-k8s.io/queue-name"

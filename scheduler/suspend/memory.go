@@ -44,8 +44,8 @@ func (s *Suspender) entry(uid types.UID) *entry {
 	return s.suspended[uid]
 }
 
-// add remembers a job with one of its parts, which may be itself; fresh says that
-// the job was not known.
+// add records a job with one of its parts, which may be itself; fresh means that the
+// job was not known.
 func (s *Suspender) add(whole, part Job) (fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ const (
 
 // Recall finds the jobs that an earlier scheduler suspended, or we without
 // knowing. It looks at each kind once; after an error it is to be called again,
-// and looks at what it has not seen. What it may not see it says, and tries again
+// and lists the kinds that failed. Kinds that it may not list it logs, and tries again
 // after a while: those who may suspend need not have the right to list. It must
 // not be called by two at once.
 func (s *Suspender) Recall(ctx context.Context) error {
@@ -125,7 +125,7 @@ func (s *Suspender) Recall(ctx context.Context) error {
 		case apierrors.IsForbidden(err):
 			s.recallAt(resource, s.Clock.Now().Add(recallRefused))
 			if first {
-				klog.FromContext(ctx).Info("Cannot tell which jobs an earlier scheduler suspended; they stay suspended", "resource", resource.GroupResource().String(), "err", err,
+				klog.FromContext(ctx).Info("Cannot determine which jobs an earlier scheduler suspended; they stay suspended", "resource", resource.GroupResource().String(), "err", err,
 					"hint", "the rights are in install/scheduler-policy-rbac.yaml; it is tried again every "+recallRefused.String())
 			}
 			continue
@@ -135,7 +135,7 @@ func (s *Suspender) Recall(ctx context.Context) error {
 		}
 		s.recallAt(resource, time.Time{})
 		if err != nil {
-			continue // nobody serves it
+			continue // not served
 		}
 		for _, object := range list.Items {
 			j := Job{

@@ -73,7 +73,7 @@ type Suspender struct {
 }
 
 // Check reports whether a job can be suspended, without doing it: nil, a
-// [Refusal], or what the API server said.
+// [Refusal], or the error of the API server.
 func (s *Suspender) Check(ctx context.Context, j Job) error {
 	_, _, err := s.try(ctx, j, Order{}, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
@@ -99,7 +99,7 @@ func (s *Suspender) Suspend(ctx context.Context, j Job, o Order) error {
 }
 
 // try suspends a job, or the whole of which it is a part, and returns which. ours
-// says that it is suspended by us, be it now or earlier: the answer may have been
+// means that it is suspended by us, be it now or earlier: the answer may have been
 // lost. Otherwise its pods are on their way out without us. The memory is not
 // consulted, because the job may have been resumed by another client.
 func (s *Suspender) try(ctx context.Context, j Job, o Order, options metav1.PatchOptions) (whole Job, ours bool, err error) {
@@ -128,11 +128,11 @@ func (s *Suspender) try(ctx context.Context, j Job, o Order, options metav1.Patc
 	case owner != nil && !leavesAlone(owner):
 		return j, false, &Refusal{why: fmt.Sprintf("%s belongs to %s %s, which may resume it at any time", j, owner.Kind, owner.Name), singly: !j.Brittle()}
 	}
-	mark := markers{label: Value, version: object.GetResourceVersion()}
+	set := markers{label: Value, version: object.GetResourceVersion()}
 	if o.Annotate {
-		mark.annotate, mark.because = true, o.Why
+		set.annotate, set.because = true, o.Why
 	}
-	if object, err = s.patch(ctx, j, true, mark, options); err != nil {
+	if object, err = s.patch(ctx, j, true, set, options); err != nil {
 		return j, false, fmt.Errorf("suspend %s: %w", j, err)
 	}
 	if !j.isSuspended(object) {

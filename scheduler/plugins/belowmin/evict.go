@@ -150,7 +150,7 @@ func (c *Controller) giveUp(key gang.Key, s *state, err error) {
 // which a PodDisruptionBudget may refuse.
 func (c *Controller) remove(ctx context.Context, pod *corev1.Pod, rollback bool, why string) error {
 	if err := c.setDisruptionTarget(ctx, pod, why); err != nil {
-		return ignoreGone(err, "mark", pod)
+		return ignoreGone(err, "set the condition of", pod)
 	}
 	if rollback {
 		options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}

@@ -87,7 +87,7 @@ func scheduled(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// boundAt returns when a pod was bound; nil where its conditions do not tell.
+// boundAt returns when a pod was bound; nil where it has no such condition.
 func boundAt(pod *corev1.Pod) *metav1.Time {
 	if c := scheduled(pod); c != nil && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
 		return &c.LastTransitionTime

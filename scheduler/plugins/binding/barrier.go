@@ -42,7 +42,7 @@ func decode(object runtime.Object) (Args, error) {
 		return a, err
 	}
 	if a.Timeout.Duration <= 0 {
-		return a, fmt.Errorf("args.timeout: %s is not a positive duration (to wait for nobody, disable plugin %s)", a.Timeout.Duration, Name)
+		return a, fmt.Errorf("args.timeout: %s is not a positive duration (to wait for no member, disable plugin %s)", a.Timeout.Duration, Name)
 	}
 	return a, nil
 }
