@@ -31,7 +31,7 @@ type kind struct {
 	preset func() []byte
 	// write returns the writer of a job in an API version; an empty one is that of the preset.
 	write func(version string) render.Kind
-	// roles are those that flags speak of, in the order in which members are shown.
+	// roles are those that have flags, in the order in which members are shown.
 	roles func() []*role
 	// splitRoles turns the roles of the flags into those of the job; nil where they are the same.
 	splitRoles func([]render.Role) []render.Role
@@ -127,7 +127,7 @@ MASTER_PORT, WORLD_SIZE and RANK for the program, PET_… for torchrun.`,
 	}
 }
 
-// addProcessesFlag adds the flag that says how many processes of PyTorch a member has; condition ends its help.
+// addProcessesFlag adds the flag for how many processes of PyTorch a member has; condition ends its help.
 func (o *Options) addProcessesFlag(cmd *cobra.Command, condition string) {
 	cmd.Flags().StringVar(&o.ProcessesPerNode, "nproc-per-node", "", "Processes of each member: a number, auto, gpu or cpu"+condition)
 }

@@ -49,7 +49,7 @@ type Options struct {
 	Template string
 	// Set are assignments PATH=VALUE to fields of the job.
 	Set []string
-	// File is the path of a manifest that says what the job is; the flags above then say nothing.
+	// File is the path of a manifest that describes the job; the flags above then have no effect.
 	File string
 
 	kind kind

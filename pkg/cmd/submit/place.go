@@ -144,7 +144,7 @@ func (p *podFlags) devices(gpu string) (corev1.ResourceList, error) {
 		return nil, failure.Usagef("--rdma %q: must be an extended resource, DOMAIN/NAME", p.RDMA).WithHint("for example: --rdma=rdma/hca")
 	}
 	if _, twice := list[corev1.ResourceName(p.RDMA)]; twice {
-		return nil, failure.Usagef("--rdma and --device both ask for %s", p.RDMA).WithHint("leave out --device %s", p.RDMA)
+		return nil, failure.Usagef("--rdma and --device both request %s", p.RDMA).WithHint("leave out --device %s", p.RDMA)
 	}
 	list[corev1.ResourceName(p.RDMA)] = *resource.NewQuantity(1, resource.DecimalSI)
 	return list, nil

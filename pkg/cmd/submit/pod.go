@@ -43,7 +43,7 @@ func (p *podFlags) apply(s *render.Spec, trains []string, changed func(string) b
 	return p.limits(s, trains)
 }
 
-// limits are those of CPU and memory, above what the members of each role ask for.
+// limits are those of CPU and memory, above what the members of each role request.
 func (p *podFlags) limits(s *render.Spec, trains []string) error {
 	devices, err := p.devices(string(s.Pod.GPUResource))
 	if err != nil {

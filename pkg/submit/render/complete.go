@@ -56,7 +56,7 @@ func (c *Completed) Objects() *Objects {
 	return &Objects{Job: c.Job, Owned: []*unstructured.Unstructured{c.PodGroup}}
 }
 
-// ContradictionError says that a flag and the file contradict each other.
+// ContradictionError reports that a flag and the file contradict each other.
 type ContradictionError struct{ Flag, File string }
 
 // Error implements error.

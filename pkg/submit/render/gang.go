@@ -50,7 +50,7 @@ func groupObject(w gang.Writer, d gang.Declaration, s Spec) *unstructured.Unstru
 }
 
 // Own makes a stored job the owner of an object, so that deleting the job deletes both. It is not the controller, which is
-// whoever creates the job's members. blockOwnerDeletion is false because setting it to true needs the right to update
+// whatever creates the members of the job. blockOwnerDeletion is false because setting it to true needs the right to update
 // finalizers of jobs, which a user rarely has.
 func Own(object *unstructured.Unstructured, job *unstructured.Unstructured) {
 	block := false

@@ -27,13 +27,13 @@ func overlayReplicas(field string, specs replicaSpecs, policy *kubeflowv1.RunPol
 	if s.CleanPodPolicy != "" {
 		policy.CleanPodPolicy = &s.CleanPodPolicy
 	}
-	wanted := map[kubeflowv1.ReplicaType]bool{}
+	kept := map[kubeflowv1.ReplicaType]bool{}
 	for _, role := range s.Roles {
 		if role.Replicas == 0 {
 			continue
 		}
 		name := kubeflowv1.ReplicaType(role.Name)
-		wanted[name] = true
+		kept[name] = true
 		replica := specs[name]
 		if replica == nil {
 			return nil, fmt.Errorf("preset: no role %s in spec.%s", role.Name, field)
@@ -44,7 +44,7 @@ func overlayReplicas(field string, specs replicaSpecs, policy *kubeflowv1.RunPol
 		}
 		l.roles = append(l.roles, placed{role, &replica.Template})
 	}
-	maps.DeleteFunc(specs, func(t kubeflowv1.ReplicaType, _ *kubeflowv1.ReplicaSpec) bool { return !wanted[t] })
+	maps.DeleteFunc(specs, func(t kubeflowv1.ReplicaType, _ *kubeflowv1.ReplicaSpec) bool { return !kept[t] })
 	return l, nil
 }
 
