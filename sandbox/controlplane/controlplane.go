@@ -14,17 +14,17 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"k8s.io/component-base/cli"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	defaultscheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 
-	gangscheduler "github.com/gangctl/gangctl/scheduler"
-
 	"github.com/gangctl/gangctl/sandbox/component"
 	"github.com/gangctl/gangctl/sandbox/kubelet"
 	"github.com/gangctl/gangctl/sandbox/operator"
+	gangscheduler "github.com/gangctl/gangctl/scheduler"
 )
 
 // Run is `gangctl-sandbox component NAME --data-dir DIR ARG…`; args begin with
@@ -79,4 +79,18 @@ func report(err error) int {
 		return 1
 	}
 	return 0
+}
+
+// followParent blocks until the lifeline closes; then the process asks itself to
+// end, and makes sure. A pipe tells of the parent's end on every system, even
+// when the parent is killed.
+func followParent(lifeline io.Reader) {
+	_, _ = io.Copy(io.Discard, lifeline)
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		return
+	}
+	_ = self.Signal(syscall.SIGTERM)
+	<-time.After(component.Grace)
+	_ = self.Kill()
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -27,6 +28,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	schedulingv1alpha1 "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
@@ -127,4 +129,19 @@ func setup(mgr ctrl.Manager, gangScheduler string) error {
 		return fmt.Errorf("set up webhooks: %w", err)
 	}
 	return mgr.AddReadyzCheck("readyz", readyz(mgr))
+}
+
+// readyz is true once the webhook serves and every cache has been filled.
+func readyz(mgr ctrl.Manager) healthz.Checker {
+	return func(r *http.Request) error {
+		if err := mgr.GetWebhookServer().StartedChecker()(r); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), syncTimeout)
+		defer cancel()
+		if !mgr.GetCache().WaitForCacheSync(ctx) {
+			return errors.New("caches have not synced")
+		}
+		return nil
+	}
 }

@@ -116,3 +116,68 @@ func (s Settings) Validate() error {
 	}
 	return nil
 }
+
+// Diff lists the flags in which b differs from a, as `--nodes 8 (running: 4)`;
+// it is empty when b asks for what a is. A port of 0 asks for nothing.
+func Diff(a, b Settings) string {
+	var out []string
+	compare := func(flag string, have, want any) {
+		if have != want {
+			out = append(out, fmt.Sprintf("--%s %v (running: %v)", flag, want, have))
+		}
+	}
+	compare("nodes", a.Nodes, b.Nodes)
+	compare("cpu", a.CPU.String(), b.CPU.String())
+	compare("memory", a.Memory.String(), b.Memory.String())
+	compare("gpus", a.GPUs, b.GPUs)
+	compare("gpu-resource", a.GPUResource, b.GPUResource)
+	compare("node-file", a.NodeFile, b.NodeFile)
+	compare("scheduler", a.Scheduler, b.Scheduler)
+	compare("serve", a.Serve, b.Serve)
+	compare("native-gangs", a.NativeGangs, b.NativeGangs)
+	compare("operator", a.Operator, b.Operator)
+	compare("operator-gang-scheduler", a.OperatorGangScheduler, b.OperatorGangScheduler)
+	compare("run-image", a.RunImage, b.RunImage)
+	compare("kubeconfig", a.Kubeconfig, b.Kubeconfig)
+	if b.Port != 0 {
+		compare("port", a.Port, b.Port)
+	}
+	compare("run-for", a.RunFor, b.RunFor)
+	compare("fail-rate", a.FailRate, b.FailRate)
+	return strings.Join(out, ", ")
+}
+
+// Overlay returns s with what was typed on the command line in its place. typed
+// holds the values of all flags, isTyped tells which of them were given.
+func (s Settings) Overlay(typed Settings, isTyped func(flag string) bool) Settings {
+	for flag, take := range map[string]func(){
+		"nodes":                   func() { s.Nodes = typed.Nodes },
+		"cpu":                     func() { s.CPU = typed.CPU },
+		"memory":                  func() { s.Memory = typed.Memory },
+		"gpus":                    func() { s.GPUs = typed.GPUs },
+		"gpu-resource":            func() { s.GPUResource = typed.GPUResource },
+		"node-file":               func() { s.NodeFile = typed.NodeFile },
+		"scheduler":               func() { s.Scheduler = typed.Scheduler },
+		"serve":                   func() { s.Serve = typed.Serve },
+		"native-gangs":            func() { s.NativeGangs = typed.NativeGangs },
+		"operator":                func() { s.Operator = typed.Operator },
+		"operator-gang-scheduler": func() { s.OperatorGangScheduler = typed.OperatorGangScheduler },
+		"run-image":               func() { s.RunImage = typed.RunImage },
+		"kubeconfig":              func() { s.Kubeconfig = typed.Kubeconfig },
+		"port":                    func() { s.Port = typed.Port },
+		"run-for":                 func() { s.RunFor = typed.RunFor },
+		"fail-rate":               func() { s.FailRate = typed.FailRate },
+	} {
+		if isTyped(flag) {
+			take()
+		}
+	}
+	// A flag that was typed acts: what was asked for earlier gives way to it.
+	if isTyped("nodes") && !isTyped("node-file") {
+		s.NodeFile = ""
+	}
+	if isTyped("operator") && !s.Operator && !isTyped("operator-gang-scheduler") {
+		s.OperatorGangScheduler = ""
+	}
+	return s
+}

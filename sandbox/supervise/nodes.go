@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/sandbox/component"
 	"github.com/gangctl/gangctl/sandbox/kubelet"
 	"github.com/gangctl/gangctl/sandbox/node"
+	"github.com/gangctl/gangctl/sandbox/setting"
 )
 
 // bringUpNodes creates the nodes, starts their kubelets and waits until pods can
@@ -82,4 +84,33 @@ func (s *supervisor) ready(ctx context.Context, name, url string) error {
 		return context.Cause(ctx)
 	}
 	return err
+}
+
+// Wanted returns the nodes that settings ask for.
+func Wanted(s setting.Settings, m node.Machine, now time.Time) ([]*corev1.Node, error) {
+	if s.NodeFile != "" {
+		return m.Read(s.NodeFile, now)
+	}
+	var out []*corev1.Node
+	for i := range s.Nodes {
+		out = append(out, m.New(fmt.Sprintf("node-%d", i+1), node.ShapeOf(s), now))
+	}
+	return out, nil
+}
+
+// Machine is what the nodes of a sandbox with these ports are like.
+func Machine(ports map[string]int) node.Machine {
+	return node.Machine{KubeletPort: ports[portKubelet], KubernetesVersion: KubernetesVersion()}
+}
+
+// KubernetesVersion is the release of Kubernetes that is linked in.
+func KubernetesVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, dep := range info.Deps {
+			if dep.Path == "k8s.io/kubernetes" {
+				return dep.Version
+			}
+		}
+	}
+	return "v0.0.0"
 }
