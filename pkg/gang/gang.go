@@ -101,7 +101,9 @@ func PodsOf(job *Job, members []Member) []*corev1.Pod {
 		return pods
 	}
 	for _, r := range job.Roles {
-		pods = append(pods, &corev1.Pod{ObjectMeta: *r.Template.ObjectMeta.DeepCopy(), Spec: r.Template.Spec})
+		pod := &corev1.Pod{ObjectMeta: *r.Template.ObjectMeta.DeepCopy(), Spec: r.Template.Spec}
+		pod.Namespace = job.Meta.Namespace
+		pods = append(pods, pod)
 	}
 	return pods
 }

@@ -44,7 +44,7 @@ func isGang(j *gang.Job) bool {
 	if j.Kind.Group != batchv1.GroupName {
 		return true
 	}
-	if owner := metav1.GetControllerOfNoCopy(j.Object); owner != nil {
+	if owner := metav1.GetControllerOfNoCopy(&j.Meta); owner != nil {
 		if group, _, ok := strings.Cut(owner.APIVersion, "/"); ok {
 			if _, known := kind.ByKind(schema.GroupKind{Group: group, Kind: owner.Kind}); known {
 				return false
