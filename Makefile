@@ -67,7 +67,7 @@ lint: ## style and correctness; builds golangci-lint the first time
 	$(GO) run $(GOLANGCI_LINT) run ./...
 
 generate: docs completions ## everything in the tree that is made from code
-	$(GO) generate ./sandbox/...
+	$(GO) generate ./sandbox/... ./pkg/diagnose/answer
 
 docs: build ## the command reference, from the command tree
 	rm -rf docs/reference

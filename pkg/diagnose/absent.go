@@ -10,7 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	jobkinds "github.com/gangctl/gangctl/pkg/gang/kind"
 )
@@ -60,7 +60,7 @@ func Unlisted(s *snapshot.Snapshot, q Question) *answer.Answer {
 		if d == nil {
 			continue
 		}
-		r := stages.RightOf("list", name, q.Namespace)
+		r := stage.RightOf("list", name, q.Namespace)
 		r.Stage, r.Lost, r.Decisive = answer.StageRequest, "whether there is such a job is unknown", true
 		if missing = append(missing, r); first == "" {
 			first = fmt.Sprintf("list %ss %s: %s", kind.Kind, r.Where(), reason(*d))
@@ -79,18 +79,18 @@ func Unlisted(s *snapshot.Snapshot, q Question) *answer.Answer {
 	return a
 }
 
-// nextNeeded are the rights in a namespace that an answer would lack next: nobody wants to ask for one right at a time.
+// nextNeeded are the rights in a namespace that an answer would lack next: rights are best requested together.
 func nextNeeded(s *snapshot.Snapshot, namespace string, missing []answer.Right) []answer.Right {
 	var more []answer.Right
 	for _, d := range s.Denied {
-		r := stages.RightOf("list", d.Resource, namespace)
+		r := stage.RightOf("list", d.Resource, namespace)
 		known := slices.ContainsFunc(missing, func(m answer.Right) bool { return m.Name() == r.Name() })
 		if d.Verb != "" || r.OfCluster() || known || s.CanList(d.Resource, namespace) {
 			continue
 		}
 		switch r.Resource {
 		case "pods", "events", "podgroups", "resourcequotas", "limitranges":
-			r.Stage, r.Lost, r.Decisive = answer.StageRequest, stages.Lost(r, ""), true
+			r.Stage, r.Lost, r.Decisive = answer.StageRequest, stage.Lost(r, ""), true
 			more = append(more, r)
 		}
 	}
@@ -103,7 +103,7 @@ type listed struct {
 	resource string
 }
 
-// asked are the kinds that a question may be about.
+// queried are the kinds that a query may be about.
 func asked(q Question) []listed {
 	readers := jobkinds.Readers()
 	if reader, ok := jobkinds.ByWord(q.Kind); ok {

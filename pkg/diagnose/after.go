@@ -9,7 +9,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 )
 
@@ -32,7 +33,7 @@ func (t *Trial) After() *snapshot.Snapshot {
 	}
 	c := whatif.Come(t.w.Snap, pods)
 	if t.result.Starts() {
-		if workload := stages.Reserve(t.w, g); workload != nil {
+		if workload := queueing.Reserve(t.w, g); workload != nil {
 			kind := workload.GroupVersionKind().GroupKind()
 			c.Custom[kind] = append(c.Custom[kind], workload)
 		}
@@ -42,9 +43,9 @@ func (t *Trial) After() *snapshot.Snapshot {
 }
 
 // held reports whether what stands in a gang's way comes before its pods, or before they may exist.
-func held(r *stages.Result) bool {
+func held(r *stage.Diagnosis) bool {
 	before := []answer.Stage{answer.StageRequest, answer.StageJob, answer.StageController, answer.StagePods, answer.StageQueue}
-	return slices.ContainsFunc(r.Findings(), func(f stages.Finding) bool { return slices.Contains(before, f.Stage) })
+	return slices.ContainsFunc(r.Findings(), func(f stage.Finding) bool { return slices.Contains(before, f.Stage) })
 }
 
 // places are the nodes of the members of a gang that starts, by the members' names.

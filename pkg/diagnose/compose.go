@@ -12,13 +12,13 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/advice"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// compose turns a climb into an answer.
-func compose(w *view.View, r *stages.Result, found advice.Found) *answer.Answer {
+// compose turns a diagnosis into an answer.
+func compose(w *view.View, r *stage.Diagnosis, found advice.Found) *answer.Answer {
 	g := r.Gang
 	a := &answer.Answer{
 		APIVersion: answer.APIVersion, Verdict: r.Verdict, Who: r.Who, Never: r.Never, Exit: answer.ExitCode(r.Verdict, r.Who, r.Never),
@@ -45,7 +45,7 @@ func compose(w *view.View, r *stages.Result, found advice.Found) *answer.Answer 
 		a.Nodes = nodes(w, r)
 	}
 	a.Placement = advice.Placement(r)
-	if n, since := stages.Held(g); n > 0 && r.Verdict != answer.Running {
+	if n, since := stage.IdleDevices(g); n > 0 && r.Verdict != answer.Running {
 		a.Holding.GPUs = n
 		if r.Primary != nil && r.Primary.Since != nil && r.Primary.Since.After(since) {
 			since = *r.Primary.Since // they worked until then
@@ -76,7 +76,7 @@ func stamp(a *answer.Answer, s *snapshot.Snapshot) {
 }
 
 // headline is the first line without the verdict.
-func headline(r *stages.Result) string {
+func headline(r *stage.Diagnosis) string {
 	g := r.Gang
 	up := g.Count(gang.Running, gang.Succeeded)
 	switch {
@@ -93,7 +93,7 @@ func headline(r *stages.Result) string {
 	return fmt.Sprintf("%s: %d/%d members run, at least the %d that it needs", g.Meta.Name, up, g.Total(), g.Min)
 }
 
-// notInNames tells what stands around names of jobs.
+// notInNames reports whether a character stands around names of jobs.
 func notInNames(r rune) bool { return r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
 func theGang(w *view.View, g *gang.Gang) answer.Gang {
@@ -128,12 +128,12 @@ func theGang(w *view.View, g *gang.Gang) answer.Gang {
 	return out
 }
 
-// confidence says how sure the answer is: a field that says so beats a computation, and that beats words.
-func confidence(r *stages.Result, a *answer.Answer) answer.Confidence {
+// confidence is how sure the answer is: a field that shows it beats a computation, and that beats a message.
+func confidence(r *stage.Diagnosis, a *answer.Answer) answer.Confidence {
 	c := answer.Confidence{Level: answer.Proven, Unmodelled: []string{}, MissingPermissions: []string{}}
 	c.Unmodelled = append(c.Unmodelled, r.Unmodelled...)
-	if r.Place != nil {
-		c.Unmodelled = append(c.Unmodelled, r.Place.Unmodelled...)
+	if r.Placement != nil {
+		c.Unmodelled = append(c.Unmodelled, r.Placement.Unmodelled...)
 	}
 	for _, right := range r.Missing {
 		c.MissingPermissions = append(c.MissingPermissions, right.String())
@@ -149,7 +149,7 @@ func confidence(r *stages.Result, a *answer.Answer) answer.Confidence {
 			c.Level = answer.Inferred
 		}
 	case !computed:
-	case len(c.Unmodelled) > 0 || r.Place != nil && r.Place.Proof == placement.BudgetHit || r.Ideal != nil && r.Ideal.Proof == placement.BudgetHit,
+	case len(c.Unmodelled) > 0 || r.Placement != nil && r.Placement.Proof == placement.BudgetHit || r.Ideal != nil && r.Ideal.Proof == placement.BudgetHit,
 		a.Scheduler != nil && a.Scheduler.Agrees != nil && !*a.Scheduler.Agrees && !a.Scheduler.Stale:
 		c.Level = answer.Heuristic
 	default:
@@ -159,9 +159,9 @@ func confidence(r *stages.Result, a *answer.Answer) answer.Confidence {
 }
 
 // nodes is the matrix, summed up and row by row.
-func nodes(w *view.View, r *stages.Result) *answer.Nodes {
+func nodes(w *view.View, r *stage.Diagnosis) *answer.Nodes {
 	n := &answer.Nodes{Total: len(w.Cluster().Nodes()), Excluded: []answer.Excluded{}, Slots: slots(w, r)}
-	for _, role := range r.Party.Roles {
+	for _, role := range r.Request.Roles {
 		m := r.Matrices[role.Name]
 		n.Eligible = max(n.Eligible, len(m.Eligible()))
 		for _, constraint := range m.Constraints {

@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
@@ -24,11 +25,11 @@ type Trial struct {
 
 	w *view.View
 	// result is nil for a job that cannot be stored.
-	result *stages.Result
+	result *stage.Diagnosis
 }
 
 // DryRun answers "would this job start now?" for one that has not been submitted: the same stages on a snapshot to which the
-// job is added, and the same answer, with exit code 0 where it would start. The snapshot may hold what the API server said
+// job is added, and the same answer, with exit code 0 where it would start. The snapshot may hold what the API server answered
 // to dry-run creates of the job and of its pods. further are objects that are submitted with the job, such as its PodGroup.
 func DryRun(ctx context.Context, s *snapshot.Snapshot, job *unstructured.Unstructured, namespace string, o Options, further ...*unstructured.Unstructured) (*Trial, error) {
 	kind := job.GroupVersionKind()
@@ -63,7 +64,7 @@ func DryRun(ctx context.Context, s *snapshot.Snapshot, job *unstructured.Unstruc
 		return nil, err
 	}
 	opts := stages.Options{Budget: o.Budget}
-	r := stages.Climb(ctx, w, subject, opts)
+	r := stages.Evaluate(ctx, w, subject, opts)
 	a := compose(w, r, advise(ctx, w, r, opts, o)) //nolint:contextcheck // plugins that work on values take a context and have no use for one
 	if a.Verdict == answer.FitsNow {
 		a.Exit = answer.ExitOK
@@ -71,7 +72,7 @@ func DryRun(ctx context.Context, s *snapshot.Snapshot, job *unstructured.Unstruc
 	return &Trial{Answer: a, w: w, result: r}, nil
 }
 
-// ExistsError says that a job of the name is there already.
+// ExistsError reports that a job of the name is there already.
 type ExistsError struct{ Kind, Namespace, Name string }
 
 // Error implements error.

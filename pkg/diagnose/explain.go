@@ -11,6 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/advice"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -59,12 +60,12 @@ func Pending(ctx context.Context, s *snapshot.Snapshot, namespace string, o Opti
 
 func explainSubject(ctx context.Context, w *view.View, subject *gang.Job, o Options) *answer.Answer {
 	opts := stages.Options{Budget: o.Budget}
-	r := stages.Climb(ctx, w, subject, opts)
+	r := stages.Evaluate(ctx, w, subject, opts)
 	return compose(w, r, advise(ctx, w, r, opts, o)) //nolint:contextcheck // plugins that work on values take a context and have no use for one
 }
 
 // advise searches for what would help, if that is wanted.
-func advise(ctx context.Context, w *view.View, r *stages.Result, opts stages.Options, o Options) advice.Found {
+func advise(ctx context.Context, w *view.View, r *stage.Diagnosis, opts stages.Options, o Options) advice.Found {
 	if o.NoAdvice {
 		return advice.Found{}
 	}

@@ -5,11 +5,11 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/setup/rights"
 )
 
-// rightsOf are what the caller was refused: what the climb would have needed comes first, then the rest. It is nil if nothing
+// rightsOf are what the caller was refused: what the stages would have needed comes first, then the rest. It is nil if nothing
 // was refused.
 func rightsOf(s *snapshot.Snapshot, needed []answer.Right, namespace string) *answer.Rights {
 	if len(s.Denied) == 0 {
@@ -17,11 +17,11 @@ func rightsOf(s *snapshot.Snapshot, needed []answer.Right, namespace string) *an
 	}
 	all := slices.Clone(needed)
 	for _, d := range s.Denied {
-		r := stages.RightOf(verbOf(d), d.Resource, "")
+		r := stage.RightOf(verbOf(d), d.Resource, "")
 		if ownOnly(r) {
 			r.Namespace = namespace
 		}
-		r.Lost = stages.Lost(r, "")
+		r.Lost = stage.Lost(r, "")
 		if !slices.ContainsFunc(all, func(other answer.Right) bool { return other.Verb == r.Verb && other.Name() == r.Name() }) {
 			all = append(all, r)
 		}

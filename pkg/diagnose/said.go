@@ -9,7 +9,8 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -18,10 +19,10 @@ const fresh = 2 * time.Minute
 
 // scheduler is what the gang's scheduler said last, and whether it agrees. Words that only pass the refusal of a sibling on
 // say nothing.
-func scheduler(w *view.View, r *stages.Result) *answer.Scheduler {
+func scheduler(w *view.View, r *stage.Diagnosis) *answer.Scheduler {
 	g := r.Gang
 	s := &answer.Scheduler{Name: g.Scheduler}
-	if seen := stages.FindScheduler(w, g.Scheduler).LastSeen; !seen.IsZero() {
+	if seen := component.FindScheduler(w, g.Scheduler).LastSeen; !seen.IsZero() {
 		s.LastSeen = &seen
 	}
 	said, at := words(w, g)
@@ -34,7 +35,7 @@ func scheduler(w *view.View, r *stages.Result) *answer.Scheduler {
 	}
 	s.SaidAt, s.LastAttempt = &at, &at
 	s.Stale = changedSince(w, at)
-	room := r.Place != nil && r.Place.Fits() && r.Primary != nil && r.Primary.Code != answer.Fits && r.Primary.Code != answer.FitsNotPlaced
+	room := r.Placement != nil && r.Placement.Fits() && r.Primary != nil && r.Primary.Code != answer.Fits && r.Primary.Code != answer.FitsNotPlaced
 	switch {
 	case !unschedulable.MatchString(said) || r.Verdict == answer.Uncertain:
 	case room && ofNodes.MatchString(said): // about what is not the reason here, and perhaps about a part of the gang

@@ -10,17 +10,17 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// slots groups nodes that have the same room, by what members ask for.
-func slots(w *view.View, r *stages.Result) []answer.Slot {
+// slots groups nodes that have the same room, by what members request.
+func slots(w *view.View, r *stage.Diagnosis) []answer.Slot {
 	asked := map[corev1.ResourceName]bool{}
 	fits := map[string]map[string]int64{}
-	for _, role := range r.Party.Roles {
+	for _, role := range r.Request.Roles {
 		for name := range placement.Request(role.Pod) {
 			asked[name] = true
 		}
@@ -42,7 +42,7 @@ func slots(w *view.View, r *stages.Result) []answer.Slot {
 			slot.Free[name] = placement.Quantity(name, amount)
 			key += phrase.Quantity(name, amount) + " "
 		}
-		for _, role := range r.Party.Roles {
+		for _, role := range r.Request.Roles {
 			slot.Fits[role.Name] = fits[n.Name][role.Name]
 			key += phrase.Count(slot.Fits[role.Name], role.Name)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/version"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/root"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
 const hint = "make generate, and look at what changed"
@@ -76,6 +77,16 @@ func TestCompletions(t *testing.T) {
 		if diff := cmp.Diff(gangctl(t, "completion", shell), string(got)); diff != "" {
 			t.Errorf("completions/%s is not what the command prints (%s):\n%s", file, hint, diff)
 		}
+	}
+}
+
+func TestReasons(t *testing.T) {
+	got, err := os.ReadFile("../../docs/why-pending/codes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(answer.Reference(), string(got)); diff != "" {
+		t.Errorf("docs/why-pending/codes.md is not what the table of codes says (%s):\n%s", hint, diff)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/submit/choose"
@@ -225,7 +225,7 @@ func (s *Submission) answers(ctx context.Context, client *kube.Client, name stri
 	case err != nil:
 		return false, failure.Op{Verb: "list", Kind: "Deployment"}.Wrap(err)
 	}
-	found := stages.FindScheduler(view.New(snap), name)
+	found := component.FindScheduler(view.New(snap), name)
 	return len(found.Deployments)+len(found.Leases) > 0 || len(snap.Deployments) == 0 || outside(snap), nil
 }
 

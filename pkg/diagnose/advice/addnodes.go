@@ -9,7 +9,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -25,13 +25,13 @@ const (
 // addNodes offers the fewest more nodes of each shape that exists. Shapes that do not help are left out, and of those that
 // do only the smallest number is offered, once for those that look alike to whoever adds them.
 func (s *search) addNodes() {
-	var best []stages.Fix
+	var best []stage.Fix
 	var offered map[string]bool
 	fewest := int64(maxNew)
 	for _, model := range s.shapes() {
 		n, ok := smallest(1, min(int64(s.g.Total()), fewest), func(n int64) bool {
 			nodes, daemons := whatif.NewNodes(model, s.daemons(model), int(n))
-			return s.room(s.w.Cluster().WithNodes(nodes...).With(daemons...), s.base.Party.Gang)
+			return s.room(s.w.Cluster().WithNodes(nodes...).With(daemons...), s.base.Request.Gang)
 		})
 		if !ok || s.spent() {
 			continue
@@ -81,13 +81,13 @@ func (s *search) shapes() []*corev1.Node {
 
 // labels are those by which members choose nodes; that of the host is each node's own.
 func (s *search) labels() map[string]bool {
-	told := map[string]bool{s.base.Party.TopologyKey: true}
+	told := map[string]bool{s.base.Request.TopologyKey: true}
 	terms := func(list []corev1.PodAffinityTerm) {
 		for _, t := range list {
 			told[t.TopologyKey] = true
 		}
 	}
-	for _, r := range s.base.Party.Roles {
+	for _, r := range s.base.Request.Roles {
 		spec := r.Pod.Spec
 		for key := range spec.NodeSelector {
 			told[key] = true
@@ -144,12 +144,12 @@ func poolOf(n *corev1.Node) string {
 	return ""
 }
 
-func (s *search) more(model *corev1.Node, count int64) stages.Fix {
+func (s *search) more(model *corev1.Node, count int64) stage.Fix {
 	how := "kubectl cannot: whoever runs the cluster adds " + map[bool]string{true: "it", false: "them"}[count == 1]
 	if pool := poolOf(model); pool != "" {
 		how += ", with " + pool
 	}
-	return stages.Fix{
+	return stage.Fix{
 		Action: answer.Action{Kind: answer.AddNodes, By: answer.Admin, Text: fmt.Sprintf("add %s like %s (%s)", phrase.Count(count, "node"), model.Name, size(model)),
 			Change: map[string]any{"count": count, "like": model.Name}, How: how},
 		Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot {

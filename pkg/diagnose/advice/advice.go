@@ -11,6 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -39,7 +40,7 @@ type search struct {
 	tools
 	w    *view.View
 	g    *gang.Gang
-	base *stages.Result
+	base *stage.Diagnosis
 	// owned is found when it is first needed.
 	owned *whatif.Owned
 	// depth counts searches on behalf of gangs that are ahead.
@@ -53,7 +54,7 @@ type search struct {
 // tools are what a search tries things with, for as long as whoever asked is there.
 type tools struct {
 	place func(*placement.Cluster, placement.Gang, time.Duration) placement.Result
-	climb func(*view.View, *gang.Job) *stages.Result
+	climb func(*view.View, *gang.Job) *stage.Diagnosis
 	// usual is the time that one placement may take.
 	usual time.Duration
 }
@@ -68,7 +69,7 @@ var resizable = []answer.Code{
 }
 
 // Search returns what would make the gang of a result start.
-func Search(ctx context.Context, w *view.View, base *stages.Result, opts Options) Found {
+func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Options) Found {
 	if base.Primary == nil || base.Verdict.Starts() || base.Verdict == answer.Uncertain || base.Verdict == answer.Failed {
 		return Found{}
 	}
@@ -76,8 +77,8 @@ func Search(ctx context.Context, w *view.View, base *stages.Result, opts Options
 		place: func(c *placement.Cluster, g placement.Gang, d time.Duration) placement.Result {
 			return placement.Place(ctx, c, g, placement.Options{Budget: d})
 		},
-		climb: func(w *view.View, subject *gang.Job) *stages.Result {
-			return stages.Climb(ctx, w, subject, opts.Options)
+		climb: func(w *view.View, subject *gang.Job) *stage.Diagnosis {
+			return stages.Evaluate(ctx, w, subject, opts.Options)
 		},
 		usual: opts.Budget,
 	}}
@@ -118,7 +119,7 @@ func rank(a answer.Action) int {
 }
 
 // try climbs all stages again in the cluster that apply makes.
-func (s *search) try(apply func(*snapshot.Snapshot) *snapshot.Snapshot) (*stages.Result, bool) {
+func (s *search) try(apply func(*snapshot.Snapshot) *snapshot.Snapshot) (*stage.Diagnosis, bool) {
 	if s.spent() {
 		return nil, false
 	}
@@ -164,7 +165,7 @@ func (s *search) same(w *view.View) *gang.Job {
 }
 
 // offer adds an action if the gang starts after it.
-func (s *search) offer(fix stages.Fix) bool {
+func (s *search) offer(fix stage.Fix) bool {
 	r, ok := s.try(fix.Apply)
 	if ok {
 		s.add(fix.Action, r)
@@ -173,7 +174,7 @@ func (s *search) offer(fix stages.Fix) bool {
 }
 
 // add adds an action that was found to work.
-func (s *search) add(a answer.Action, r *stages.Result) {
+func (s *search) add(a answer.Action, r *stage.Diagnosis) {
 	a.Verified = true
 	a.Placement = Placement(r)
 	if s.unsubmitted(a.Command) {
@@ -186,13 +187,13 @@ func (s *search) add(a answer.Action, r *stages.Result) {
 }
 
 // Placement names the members of a result's placement.
-func Placement(r *stages.Result) []answer.Placed {
-	if r.Place == nil || !r.Place.Fits() {
+func Placement(r *stage.Diagnosis) []answer.Placed {
+	if r.Placement == nil || !r.Placement.Fits() {
 		return nil
 	}
 	var placed []answer.Placed
-	for _, a := range r.Place.Placement {
-		if members := r.Party.Members[a.Role]; int(a.Member) < len(members) {
+	for _, a := range r.Placement.Placement {
+		if members := r.Request.Members[a.Role]; int(a.Member) < len(members) {
 			placed = append(placed, answer.Placed{Member: members[a.Member].Name(), Node: a.Node})
 		}
 	}

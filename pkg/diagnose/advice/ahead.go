@@ -8,7 +8,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -54,7 +54,7 @@ func podsOf(g *gang.Gang) []*corev1.Pod {
 
 // startOf is when another gang starts at the earliest, and what says so: now, or when the first of what it waits for ends. It
 // is not known where any link of that chain is not.
-func (s *search) startOf(r *stages.Result) (start time.Time, source string, ok bool) {
+func (s *search) startOf(r *stage.Diagnosis) (start time.Time, source string, ok bool) {
 	if r.Starts() {
 		return s.w.Now, "", true
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -46,8 +46,8 @@ func (s *search) vacated() *placement.Cluster {
 func ids(pods []*corev1.Pod) []types.UID { return (&view.Holder{Pods: pods}).UIDs() }
 
 // fix is an edit as a change of the cluster.
-func (s *search) fix(e edit) stages.Fix {
-	return stages.Fix{Action: e.Action, Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Resubmit(snap, s.g, e.apply) }}
+func (s *search) fix(e edit) stage.Fix {
+	return stage.Fix{Action: e.Action, Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Resubmit(snap, s.g, e.apply) }}
 }
 
 // offerEdit adds an edit if the gang starts after it.

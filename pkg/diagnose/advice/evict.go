@@ -16,7 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
@@ -38,7 +38,7 @@ func (s *search) evict() {
 
 // priority is that of the gang's pods, and whether they may push others aside.
 func (s *search) priority() (value int32, preempts bool) {
-	for _, r := range s.base.Party.Roles {
+	for _, r := range s.base.Request.Roles {
 		if r.Pod.Spec.Priority != nil {
 			policy := r.Pod.Spec.PreemptionPolicy
 			return *r.Pod.Spec.Priority, policy == nil || *policy != corev1.PreemptNever
@@ -61,7 +61,7 @@ func cheapest(all []*view.Holder) []*view.Holder {
 	return all
 }
 
-func (s *search) eviction(set []*view.Holder) stages.Fix {
+func (s *search) eviction(set []*view.Holder) stage.Fix {
 	var names, texts, costs, commands []string
 	for _, h := range set {
 		names = append(names, h.String())
@@ -69,7 +69,7 @@ func (s *search) eviction(set []*view.Holder) stages.Fix {
 		cmd, cost := s.evictCommand(h)
 		commands, costs = append(commands, cmd), append(costs, fmt.Sprintf("%s %s", h, cost))
 	}
-	return stages.Fix{
+	return stage.Fix{
 		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: "take the room of " + phrase.Names(texts), Cost: phrase.Names(costs),
 			Change: map[string]any{"jobs": names}, Command: command.Then(commands...)},
 		Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot { return s.gone(snap, set) },

@@ -4,7 +4,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 )
 
 // fixes are what the findings themselves know; where no single one is enough, all of them together.
@@ -16,7 +16,7 @@ func (s *search) fixes() {
 			one = s.offer(fix) || one
 		}
 	}
-	var steps []stages.Fix
+	var steps []stage.Fix
 	for _, f := range findings {
 		if len(f.Fixes) > 0 {
 			steps = append(steps, f.Fixes[0])
@@ -29,8 +29,8 @@ func (s *search) fixes() {
 }
 
 // together does one step after the other.
-func together(kind answer.ActionKind, steps []stages.Fix) stages.Fix {
-	all := stages.Fix{Action: answer.Action{Kind: kind, By: answer.User, Change: map[string]any{}}}
+func together(kind answer.ActionKind, steps []stage.Fix) stage.Fix {
+	all := stage.Fix{Action: answer.Action{Kind: kind, By: answer.User, Change: map[string]any{}}}
 	for i, step := range steps {
 		if i > 0 {
 			all.Text += ", and "

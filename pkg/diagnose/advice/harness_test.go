@@ -15,18 +15,19 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/advice"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 )
 
 // look searches for what would make team/gang start.
-func look(t *testing.T, c *clustertest.Cluster, o advice.Options) (*stages.Result, advice.Found) {
+func look(t *testing.T, c *clustertest.Cluster, o advice.Options) (*stage.Diagnosis, advice.Found) {
 	t.Helper()
 	w := view.New(c.Done())
 	subject, err := w.Find(view.Query{Namespace: "team", Name: "gang"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := stages.Climb(context.Background(), w, subject, o.Options)
+	r := stages.Evaluate(context.Background(), w, subject, o.Options)
 	return r, advice.Search(context.Background(), w, r, o)
 }
 

@@ -35,7 +35,7 @@ func (s *search) frees(set []*view.Holder) bool {
 		return false
 	}
 	cleared := s.cleared(set)
-	frees := s.room(cleared, s.base.Party.Gang)
+	frees := s.room(cleared, s.base.Request.Gang)
 	if !frees && len(set) > len(s.few.set) {
 		s.few = few{slices.Clone(set), cleared}
 	}
@@ -132,7 +132,7 @@ func (s *search) shrink(all []*view.Holder) []*view.Holder {
 // members would be.
 func (s *search) narrowed(set []*view.Holder) []*view.Holder {
 	used := map[string]bool{}
-	if placed := s.placed(s.cleared(set), s.base.Party.Gang); placed != nil {
+	if placed := s.placed(s.cleared(set), s.base.Request.Gang); placed != nil {
 		for _, a := range placed.Placement {
 			used[a.Node] = true
 		}

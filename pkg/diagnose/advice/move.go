@@ -11,7 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -21,7 +21,7 @@ const maxMoves = 16
 
 // move offers to evict a few pods that find a place elsewhere, so that what they leave is enough.
 func (s *search) move() {
-	if s.base.Place == nil || s.base.Place.Fits() {
+	if s.base.Placement == nil || s.base.Placement.Fits() {
 		return
 	}
 	lack := s.lacking()
@@ -47,12 +47,12 @@ func (s *search) move() {
 
 // lacking are the roles of which members find no place, each with how many.
 func (s *search) lacking() []placement.Role {
-	place := s.base.Place
+	place := s.base.Placement
 	var all []placement.Role
-	for _, r := range s.base.Party.Roles {
+	for _, r := range s.base.Request.Roles {
 		want := r.Count
-		if len(s.base.Party.Roles) == 1 {
-			want = min(want, s.base.Party.MinMember-int32(len(s.base.Party.Bound)))
+		if len(s.base.Request.Roles) == 1 {
+			want = min(want, s.base.Request.MinMember-int32(len(s.base.Request.Bound)))
 		}
 		if r.Count = want - place.Placed[r.Name]; r.Count > 0 {
 			all = append(all, r)
@@ -87,13 +87,13 @@ func pick(lack []placement.Role, options map[string][]clearing, from int) []*cor
 
 // offerMove adds the eviction of pods, less those that need not move, if the gang starts and all of them have a place again.
 func (s *search) offerMove(pods []*corev1.Pod) bool {
-	enough := func(pods []*corev1.Pod) bool { return s.room(s.w.Cluster().Without(ids(pods)...), s.base.Party.Gang) }
+	enough := func(pods []*corev1.Pod) bool { return s.room(s.w.Cluster().Without(ids(pods)...), s.base.Request.Gang) }
 	if !enough(pods) {
 		return false
 	}
 	pods = least(pods, enough)
 	without := s.w.Cluster().Without(ids(pods)...)
-	ours := s.placed(without, s.base.Party.Gang)
+	ours := s.placed(without, s.base.Request.Gang)
 	if !ours.Fits() {
 		return false
 	}
@@ -148,7 +148,7 @@ func nodesOfPlacement(r *placement.Result) []string {
 }
 
 // moving is the action: the gang's nodes are closed while the pods look for another place.
-func (s *search) moving(pods []*corev1.Pod, to map[*corev1.Pod]string, kept []string) stages.Fix {
+func (s *search) moving(pods []*corev1.Pod, to map[*corev1.Pod]string, kept []string) stage.Fix {
 	kept = slices.DeleteFunc(kept, func(name string) bool { return s.w.Cluster().Node(name).Spec.Unschedulable })
 	var names, from, dest, texts []string
 	var evictions, waits, again []string
@@ -163,7 +163,7 @@ func (s *search) moving(pods []*corev1.Pod, to map[*corev1.Pod]string, kept []st
 		waits = append(waits, command.Kubectl(p.Namespace, "wait", "--for=delete", "pod/"+p.Name, "--timeout=10m"))
 		switch {
 		case h.Job != nil:
-			again = append(again, command.Kubectl(p.Namespace, "wait", "--for=condition=PodScheduled", "pod", "-l", stages.PodSelector(h.Job), "--timeout=10m"))
+			again = append(again, command.Kubectl(p.Namespace, "wait", "--for=condition=PodScheduled", "pod", "-l", stage.PodSelector(h.Job), "--timeout=10m"))
 		case h.Kind != "ReplicaSet":
 			again = append(again, command.Kubectl(p.Namespace, "rollout", "status", service(h), "--timeout=10m"))
 		}
@@ -183,7 +183,7 @@ func (s *search) moving(pods []*corev1.Pod, to map[*corev1.Pod]string, kept []st
 	if len(kept) > 0 {
 		commands = append(append([]string{command.Kubectl("", append([]string{"cordon"}, kept...)...)}, commands...), command.Kubectl("", append([]string{"uncordon"}, kept...)...))
 	}
-	return stages.Fix{
+	return stage.Fix{
 		Action: answer.Action{Kind: answer.Move, By: answer.Admin, Text: "move " + phrase.Names(texts), Cost: phrase.Names(losers), Nodes: kept,
 			Change:  map[string]any{"pods": names, "from": from, "to": dest},
 			Command: command.Then(commands...)},

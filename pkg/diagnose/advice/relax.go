@@ -8,8 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/place"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 )
 
@@ -106,7 +107,7 @@ func (s *search) taints(has []corev1.Toleration) []rule {
 	for _, m := range s.base.Matrices {
 		for _, name := range m.Rejected("taint") {
 			for _, t := range s.w.Cluster().Node(name).Spec.Taints {
-				if strings.HasPrefix(t.Key, "node.kubernetes.io/") || t.Effect == corev1.TaintEffectPreferNoSchedule || stages.Slip(s.w.Cluster().Nodes(), has, t) >= 0 {
+				if strings.HasPrefix(t.Key, "node.kubernetes.io/") || t.Effect == corev1.TaintEffectPreferNoSchedule || place.Slip(s.w.Cluster().Nodes(), has, t) >= 0 {
 					continue
 				}
 				if r := toleration(t); !seen[r.text] {
@@ -126,9 +127,9 @@ func (s *search) topology() bool {
 	if d == nil || d.TopologyKey == "" {
 		return false
 	}
-	party := s.base.Party.Gang
+	party := s.base.Request.Gang
 	if party.TopologyKey = ""; !s.room(s.w.Cluster(), party) {
 		return false
 	}
-	return s.offer(stages.GroupTopology(d, ""))
+	return s.offer(patch.GroupTopology(d, ""))
 }

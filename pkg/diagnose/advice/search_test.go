@@ -132,7 +132,7 @@ func TestCancelled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := stages.Climb(context.Background(), w, subject, stages.Options{})
+	r := stages.Evaluate(context.Background(), w, subject, stages.Options{})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if found := advice.Search(ctx, w, r, advice.Options{}); len(found.Actions) != 0 {
@@ -148,7 +148,7 @@ func TestUnsubmitted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := advice.Search(context.Background(), w, stages.Climb(context.Background(), w, subject, stages.Options{}), advice.Options{})
+	found := advice.Search(context.Background(), w, stages.Evaluate(context.Background(), w, subject, stages.Options{}), advice.Options{})
 	if !slices.ContainsFunc(found.Actions, func(a answer.Action) bool { return a.Kind == answer.Reshape && a.How == "submit it like that" }) {
 		t.Errorf("got %+v", found.Actions)
 	}
@@ -175,7 +175,7 @@ func TestBareGang(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := advice.Search(context.Background(), w, stages.Climb(context.Background(), w, subject, stages.Options{}), advice.Options{})
+	found := advice.Search(context.Background(), w, stages.Evaluate(context.Background(), w, subject, stages.Options{}), advice.Options{})
 	var kinds []string
 	for _, a := range found.Actions {
 		kinds = append(kinds, string(a.Kind))

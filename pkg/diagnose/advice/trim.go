@@ -9,8 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
@@ -54,7 +55,7 @@ func (s *search) short() []corev1.ResourceName {
 
 // rationed reports whether a quota or a queue is among the reasons.
 func (s *search) rationed() bool {
-	return slices.ContainsFunc(s.base.Findings(), func(f stages.Finding) bool {
+	return slices.ContainsFunc(s.base.Findings(), func(f stage.Finding) bool {
 		return f.Stage == answer.StageQueue || f.Stage == answer.StagePods || f.Code == answer.QueueOrder
 	})
 }
@@ -87,7 +88,7 @@ func (s *search) trimOne(role gang.Role, c corev1.Container, name corev1.Resourc
 
 func trimmed(role gang.Role, c corev1.Container, name corev1.ResourceName, amount int64) edit {
 	q := placement.Quantity(name, amount)
-	key := stages.TrimKey(role, c.Name, name)
+	key := patch.Key(role, c.Name, name)
 	var value any = q.String()
 	if strings.HasSuffix(key, ".gpu") {
 		value = amount
@@ -98,5 +99,5 @@ func trimmed(role gang.Role, c corev1.Container, name corev1.ResourceName, amoun
 	}
 	return edit{answer.Action{
 		Kind: answer.Trim, By: answer.User, Change: map[string]any{key: value}, Text: fmt.Sprintf("%s for %s", phrase.Amount(name, amount), who),
-	}, func(spec *whatif.Spec) { stages.Lower(spec.Role(role.Name), c.Name, name, q) }}
+	}, func(spec *whatif.Spec) { patch.Lower(spec.Role(role.Name), c.Name, name, q) }}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
@@ -23,7 +23,7 @@ func (s *search) uncordon() {
 		}
 	}
 	enough := func(names []string) bool {
-		return s.room(s.w.Cluster().MapNodes(opened(names)), s.base.Party.Gang)
+		return s.room(s.w.Cluster().MapNodes(opened(names)), s.base.Request.Gang)
 	}
 	if len(names) == 0 || !enough(names) {
 		return
@@ -32,7 +32,7 @@ func (s *search) uncordon() {
 	if s.spent() {
 		return
 	}
-	s.offer(stages.Fix{
+	s.offer(stage.Fix{
 		Action: answer.Action{Kind: answer.Uncordon, By: answer.Admin, Text: "uncordon " + phrase.Names(names), Change: map[string]any{"nodes": names}, Nodes: names,
 			Command: command.Kubectl("", append([]string{"uncordon"}, names...)...)},
 		Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Nodes(snap, opened(names)) },

@@ -26,7 +26,7 @@ type Answer struct {
 	Headline string `json:"headline"`
 	// Primary is the earliest finding that definitely blocks; nil where nothing is to be explained.
 	Primary *Finding `json:"primary"`
-	// AlsoBlocking are the later ones, in the order of the ladder.
+	// AlsoBlocking are the later ones, in the order of the stages.
 	AlsoBlocking []Finding    `json:"alsoBlocking"`
 	Stages       []StageState `json:"stages"`
 	Gang         Gang         `json:"gang"`

@@ -1,6 +1,6 @@
 package answer
 
-// Stage is one rung of the ladder from the request to the running gang.
+// Stage is one step on the way from the request to the running gang.
 type Stage string
 
 // The stages in their order, which is the precedence of findings.
@@ -107,19 +107,3 @@ const (
 
 // Insufficient is the code for a shortage of one resource.
 func Insufficient(resource string) Code { return Code(insufficientPrefix + resource) }
-
-// Codes are all codes, in the order of the ladder.
-func Codes() []Code {
-	return []Code{
-		CRDNotInstalled, NamespaceGone, NoPermission, JobInvalid, JobSuspended, JobFailed, OperatorMissing, OperatorDown, OperatorRBAC,
-		NSQuota, NSQuotaTooSmall, QuotaNeedsField, LimitRange, AdmissionDenied, WebhookDown, PriorityMissing, AccountMissing, RuntimeMissing,
-		PodGroupMissing, PodGroupForeign, MinMemberTooHigh, BelowQuorum,
-		QueueNotFound, QueueClosed, QueueNotLeaf, QueueQuota, QueueTooSmall, KueueQuota, KueueCheck, KueueInactive, ReservedByStuck, ReservedByOthers,
-		SchedulerNotFound, SchedulerDown, GangBypassed, SchedulingGated, Fits, FitsNotPlaced,
-		NoDevicePlugin, ResourceNotOffered, SelectorNoMatch, PVCUnbound, TooBig, NodeNotReady, GPUUnhealthy, StuckTerminating,
-		NodesBusy, Fragmented, InsufficientCPU, InsufficientMemory, InsufficientStorage, InsufficientPods, TopologyFragmented, TopologySpread,
-		VolumeZone, DRAUnallocatable, SearchIncomplete, QueueOrder, VictimsTerminating, ScalingUp,
-		ImagePulling, ImagePull, ConfigMissing, InitRunning, InitFailing, CrashLoop, NodeRefused, SandboxFailed, VolumeMultiAttach, VolumeMount,
-		ContainersStarting, SlotStolen, MemberLost, MutualDeadlock,
-	}
-}

@@ -66,6 +66,37 @@ func TestCodes(t *testing.T) {
 	}
 }
 
+// Every entry says all that findings and the reference need.
+func TestEntries(t *testing.T) {
+	last := 0
+	for _, e := range Entries() {
+		if e.Meaning == "" || e.Remedy == "" || len(e.Stages) == 0 || len(e.Outcomes) == 0 {
+			t.Errorf("%s lacks something: %+v", e.Code, e)
+			continue
+		}
+		at := slices.Index(Stages(), e.Stages[0])
+		if at < last {
+			t.Errorf("%s is listed after codes of later stages", e.Code)
+		}
+		last = at
+		for i, o := range e.Outcomes {
+			if (i == 0) != (o.When == "") || o.Verdict == "" || o.Who == "" || o.Never && o.Verdict != Blocked {
+				t.Errorf("%s: outcome %+v", e.Code, o)
+			}
+		}
+	}
+}
+
+// A code without an entry claims nothing.
+func TestLookup(t *testing.T) {
+	if e := Lookup(TooBig); e.Code != TooBig || e.Outcomes[0].Exit() != ExitNever {
+		t.Errorf("got %+v", e)
+	}
+	if e := Lookup("NO_CODE"); e.Code != "NO_CODE" || e.Outcomes[0].Verdict != Uncertain {
+		t.Errorf("got %+v", e)
+	}
+}
+
 func TestInsufficient(t *testing.T) {
 	for resource, want := range map[string]Code{"cpu": InsufficientCPU, "memory": InsufficientMemory, "ephemeral-storage": InsufficientStorage, "pods": InsufficientPods} {
 		if got := Insufficient(resource); got != want {

@@ -1,8 +1,8 @@
 package answer
 
-// Rights are what whoever asked may not do, and what would grant it. An answer has them only where something was refused.
+// Rights are what the caller may not do, and what would grant it. An answer has them only where something was refused.
 type Rights struct {
-	// User is who asked, in the API server's words; empty if that is not known.
+	// User is the caller, as the API server names it; empty if that is not known.
 	User string `json:"user,omitempty"`
 	// Missing are the rights that were refused, those that changed the answer first.
 	Missing []Right `json:"missing"`
@@ -20,7 +20,7 @@ type Right struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Stage is that which would have needed it first; empty if none did.
 	Stage Stage `json:"stage,omitempty"`
-	// Lost is what the answer cannot say without it.
+	// Lost is what the answer cannot determine without it.
 	Lost string `json:"lost"`
 	// Decisive is true if the answer could be another one with it.
 	Decisive bool `json:"decisive"`

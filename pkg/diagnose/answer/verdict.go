@@ -8,8 +8,8 @@ const (
 	Running   Verdict = "RUNNING"  // nothing to explain; at least minMember members run
 	Done      Verdict = "DONE"     // the job has succeeded
 	FitsNow   Verdict = "FITS_NOW" // a full placement exists and nothing stands in the way
-	Waiting   Verdict = "WAITING"  // starts with nobody doing anything
-	Starting  Verdict = "STARTING" // is placed, and starts with nobody doing anything
+	Waiting   Verdict = "WAITING"  // starts without any action
+	Starting  Verdict = "STARTING" // is placed, and starts without any action
 	Blocked   Verdict = "BLOCKED"  // waiting is useless
 	Degraded  Verdict = "DEGRADED" // members hold resources, but the gang cannot run
 	Uncertain Verdict = "UNKNOWN"  // evidence or permission is missing
@@ -63,7 +63,7 @@ func ExitCode(v Verdict, who Who, never bool) int {
 	}
 }
 
-// Starts reports whether the gang starts, or runs, without anybody's help and without waiting for something else to end.
+// Starts reports whether the gang starts, or runs, without help and without waiting for something else to end.
 func (v Verdict) Starts() bool {
 	return v == Running || v == FitsNow || v == Starting || v == Done
 }

@@ -49,6 +49,15 @@ func Then(commands ...string) string {
 // Pipe joins commands of which each reads what the one before wrote.
 func Pipe(commands ...string) string { return strings.Join(commands, " | ") }
 
+// Pointer is a path through an object as a JSON pointer.
+func Pointer[T any](path []T) string {
+	p := ""
+	for _, part := range path {
+		p += "/" + Escape(fmt.Sprint(part))
+	}
+	return p
+}
+
 // Escape makes one part of a JSON pointer.
 func Escape(part string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(part)

@@ -18,6 +18,8 @@ func TestCommands(t *testing.T) {
 		{JSONPatch("", "q", "j", Patch{Op: "add", Path: "/n", Value: 0}, Patch{Op: "remove", Path: "/m"}), `kubectl patch q j --type=json -p '[{"op":"add","path":"/n","value":0},{"op":"remove","path":"/m"}]'`},
 		{Then("a", "", "b"), "a\nb"},
 		{Pipe("a", "b"), "a | b"},
+		{Pointer([]string{"spec", "capability", "nvidia.com/gpu"}), "/spec/capability/nvidia.com~1gpu"},
+		{Pointer([]any{"spec", 0, "a/b"}), "/spec/0/a~1b"},
 	}
 	for _, tt := range tests {
 		if tt.got != tt.want {

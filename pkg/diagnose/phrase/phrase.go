@@ -36,6 +36,30 @@ func Or(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 }
 
+// And joins all names, however many there are: a, b and c.
+func And(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+// AreNames joins names and their verb: a is, or a, b are.
+func AreNames(names []string) string {
+	return Names(names) + " " + Verb(len(names), "is", "are")
+}
+
+// Fraction reads like 1/2.
+func Fraction(n, of int32) string { return fmt.Sprintf("%d/%d", n, of) }
+
+// Ending reads like: exit code 137 (OOMKilled).
+func Ending(t *corev1.ContainerStateTerminated) string {
+	if t.Reason == "" || t.Reason == "Error" {
+		return fmt.Sprintf("exit code %d", t.ExitCode)
+	}
+	return fmt.Sprintf("exit code %d (%s)", t.ExitCode, t.Reason)
+}
+
 // Count is a number with its noun: 1 worker, 2 workers.
 func Count[N int | int32 | int64](n N, noun string) string {
 	switch {

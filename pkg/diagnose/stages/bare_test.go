@@ -9,6 +9,7 @@ import (
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -66,7 +67,7 @@ func TestBarePods(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := stages.Climb(context.Background(), w, subject, stages.Options{})
+			got := stages.Evaluate(context.Background(), w, subject, stages.Options{})
 			r.check(t, got)
 			sound(t, "", got)
 		})
@@ -81,15 +82,15 @@ func TestHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, since := stages.Held(w.Gang(subject))
+	n, since := stage.IdleDevices(w.Gang(subject))
 	if n != 16 || since.IsZero() || !since.Equal(c.S.Pods[1].Status.StartTime.Time) {
 		t.Errorf("got %d GPUs since %v", n, since)
 	}
 	for kind, want := range map[string]string{"TFJob": "training.kubeflow.org/job-name=gang", "Job": "job-name=gang"} {
 		c := clustertest.New().Add(gangOf(1, 1, func(g *clustertest.Gang) { g.Kind = kind }))
 		subject, err := view.New(c.Done()).Find(view.Query{Namespace: "team", Name: "gang"})
-		if err != nil || stages.PodSelector(subject) != want {
-			t.Errorf("%s: got %s %v", kind, stages.PodSelector(subject), err)
+		if err != nil || stage.PodSelector(subject) != want {
+			t.Errorf("%s: got %s %v", kind, stage.PodSelector(subject), err)
 		}
 	}
 }

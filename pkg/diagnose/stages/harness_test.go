@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 )
 
@@ -31,7 +32,7 @@ type rung struct {
 	fix string
 }
 
-func climb(t *testing.T, build func(*clustertest.Cluster), opts stages.Options) *stages.Result {
+func climb(t *testing.T, build func(*clustertest.Cluster), opts stages.Options) *stage.Diagnosis {
 	t.Helper()
 	c := clustertest.New()
 	build(c)
@@ -40,7 +41,7 @@ func climb(t *testing.T, build func(*clustertest.Cluster), opts stages.Options) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return stages.Climb(context.Background(), w, subject, opts)
+	return stages.Evaluate(context.Background(), w, subject, opts)
 }
 
 func check(t *testing.T, rungs []rung) {
@@ -55,7 +56,7 @@ func check(t *testing.T, rungs []rung) {
 	}
 }
 
-func (r rung) check(t *testing.T, got *stages.Result) {
+func (r rung) check(t *testing.T, got *stage.Diagnosis) {
 	t.Helper()
 	code, first := answer.Code(""), ""
 	if got.Primary != nil {
@@ -79,16 +80,16 @@ func (r rung) check(t *testing.T, got *stages.Result) {
 		}
 	}
 	for _, want := range r.also {
-		if !slices.ContainsFunc(got.Others, func(f stages.Finding) bool { return f.Code == want }) {
+		if !slices.ContainsFunc(got.Others, func(f stage.Finding) bool { return f.Code == want }) {
 			t.Errorf("%s is not among the other findings", want)
 		}
 	}
 	for _, unwanted := range r.never {
-		if slices.ContainsFunc(got.Findings(), func(f stages.Finding) bool { return f.Code == unwanted }) {
+		if slices.ContainsFunc(got.Findings(), func(f stage.Finding) bool { return f.Code == unwanted }) {
 			t.Errorf("%s is among the findings", unwanted)
 		}
 	}
-	if r.fix != "" && (got.Primary == nil || !slices.ContainsFunc(got.Primary.Fixes, func(f stages.Fix) bool { return strings.Contains(f.Text, r.fix) })) {
+	if r.fix != "" && (got.Primary == nil || !slices.ContainsFunc(got.Primary.Fixes, func(f stage.Fix) bool { return strings.Contains(f.Text, r.fix) })) {
 		t.Errorf("no fix says %q", r.fix)
 	}
 	if strings.Contains(first, "\n") {
@@ -100,7 +101,7 @@ func (r rung) check(t *testing.T, got *stages.Result) {
 }
 
 // everything is all that a climb says, a line each.
-func everything(r *stages.Result) string {
+func everything(r *stage.Diagnosis) string {
 	var lines []string
 	for _, f := range r.Findings() {
 		lines = append(lines, string(f.Code)+" "+f.Message)

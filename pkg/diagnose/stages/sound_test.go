@@ -14,11 +14,12 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 )
 
 // sound checks what holds for every climb.
-func sound(t *testing.T, what string, r *stages.Result) {
+func sound(t *testing.T, what string, r *stage.Diagnosis) {
 	t.Helper()
 	wrong := func(format string, args ...any) { t.Helper(); t.Errorf(what+format, args...) }
 	switch {
@@ -34,6 +35,12 @@ func sound(t *testing.T, what string, r *stages.Result) {
 	for _, f := range r.Findings() {
 		if !slices.Contains(answer.Codes(), f.Code) {
 			wrong("%s is no code", f.Code)
+		}
+		entry := answer.Lookup(f.Code)
+		if !slices.Contains(entry.Stages, f.Stage) || !slices.ContainsFunc(entry.Outcomes, func(o answer.Outcome) bool {
+			return o.Verdict == f.Verdict && o.Who == f.Who && o.Never == f.Never
+		}) {
+			wrong("%s: the table of codes has no stage %s, or no %s %s %v", f.Code, f.Stage, f.Verdict, f.Who, f.Never)
 		}
 		if !slices.Contains(answer.Stages(), f.Stage) || f.Who == "" {
 			wrong("%s: stage %q, who %q", f.Code, f.Stage, f.Who)
@@ -108,7 +115,7 @@ func climbOrNotFound(t *testing.T, what string, s *snapshot.Snapshot) {
 	case err != nil:
 		t.Errorf("%s%v", what, err)
 	default:
-		sound(t, what, stages.Climb(context.Background(), w, subject, stages.Options{}))
+		sound(t, what, stages.Evaluate(context.Background(), w, subject, stages.Options{}))
 	}
 }
 
@@ -192,7 +199,7 @@ func TestFixes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			before := stages.Climb(context.Background(), w, subject, stages.Options{})
+			before := stages.Evaluate(context.Background(), w, subject, stages.Options{})
 			if before.Primary == nil || len(before.Primary.Fixes) == 0 {
 				t.Fatalf("nothing to fix: %+v", before.Primary)
 			}
@@ -200,12 +207,12 @@ func TestFixes(t *testing.T) {
 			if subject, err = fixed.Find(question); err != nil {
 				t.Fatal(err)
 			}
-			for _, f := range stages.Climb(context.Background(), fixed, subject, stages.Options{}).Findings() {
+			for _, f := range stages.Evaluate(context.Background(), fixed, subject, stages.Options{}).Findings() {
 				if f.Code == before.Primary.Code {
 					t.Errorf("still %s: %s", f.Code, f.Message)
 				}
 			}
-			if again := stages.Climb(context.Background(), w, subject, stages.Options{}); again.Verdict != before.Verdict {
+			if again := stages.Evaluate(context.Background(), w, subject, stages.Options{}); again.Verdict != before.Verdict {
 				t.Error("the fix has changed the cluster that it was found in")
 			}
 		})

@@ -12,7 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 )
 
 func scheduledBy(name string) func(*clustertest.Gang) {
@@ -190,13 +190,13 @@ func TestFindScheduler(t *testing.T) {
 			if tt.args != "" {
 				d.Spec.Template.Spec.Containers[0].Command = append([]string{"/scheduler"}, strings.Fields(tt.args)...)
 			}
-			s := stages.FindScheduler(view.New(c.Done()), tt.scheduler)
+			s := component.FindScheduler(view.New(c.Done()), tt.scheduler)
 			if (len(s.Deployments) > 0) != tt.served {
 				t.Errorf("got %v", s.Deployments)
 			}
 		})
 	}
-	if s := stages.FindScheduler(view.New(clustertest.New().Done()), clustertest.Scheduler); s.Down(clustertest.Now) || s.LastSeen.IsZero() || s.BoundBefore {
+	if s := component.FindScheduler(view.New(clustertest.New().Done()), clustertest.Scheduler); s.Down(clustertest.Now) || s.LastSeen.IsZero() || s.BoundBefore {
 		t.Errorf("got %+v", s)
 	}
 }

@@ -49,8 +49,8 @@ func (s scheduler) state(f *Facts) Finding {
 	switch age := f.World.Age(s.bound); {
 	case !s.bound.IsZero() && age <= lately:
 		signs = append(signs, fmt.Sprintf("bound a pod %s ago", phrase.Age(age)))
-	case !s.LastWord.IsZero():
-		signs = append(signs, fmt.Sprintf("last event %s ago", phrase.Age(f.World.Age(s.LastWord))))
+	case !s.LastEvent.IsZero():
+		signs = append(signs, fmt.Sprintf("last event %s ago", phrase.Age(f.World.Age(s.LastEvent))))
 	case s.BoundBefore && len(signs) == 0:
 		signs = append(signs, "has bound pods")
 	}

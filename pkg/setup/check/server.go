@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/install"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/setup/argv"
@@ -31,7 +31,7 @@ func ours(f *Facts) []*appsv1.Deployment {
 
 // served are the Deployments that answer to a schedulerName: by what tells of any scheduler, and by --serve of ours.
 func served(f *Facts, name string) []*appsv1.Deployment {
-	all := slices.Clone(stages.FindScheduler(f.World, name).Deployments)
+	all := slices.Clone(component.FindScheduler(f.World, name).Deployments)
 	for _, d := range ours(f) {
 		serves := slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return slices.Contains(argv.List(c, "serve"), name) })
 		if serves && !slices.Contains(all, d) {
@@ -43,7 +43,7 @@ func served(f *Facts, name string) []*appsv1.Deployment {
 
 // scheduler is what is known of one schedulerName.
 type scheduler struct {
-	stages.Scheduler
+	component.Scheduler
 	name string
 	// bound is when it last bound a pod, as far as events tell; zero if they do not.
 	bound time.Time
@@ -51,11 +51,11 @@ type scheduler struct {
 
 // find collects the signs of a scheduler.
 func find(f *Facts, name string) scheduler {
-	s := scheduler{Scheduler: stages.FindScheduler(f.World, name), name: name}
+	s := scheduler{Scheduler: component.FindScheduler(f.World, name), name: name}
 	for _, d := range served(f, name) {
 		if !slices.Contains(s.Deployments, d) {
 			s.Deployments = append(s.Deployments, d)
-			ownLease := stages.FindScheduler(f.World, d.Name)
+			ownLease := component.FindScheduler(f.World, d.Name)
 			s.Leases = append(s.Leases, ownLease.Leases...)
 			s.LastSeen = later(s.LastSeen, ownLease.LastSeen)
 		}

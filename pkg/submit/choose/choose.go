@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
-	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
@@ -174,7 +174,7 @@ func (f Facts) scheduler(w gang.Writer, requested string) (string, state) {
 	names := []string{w.Scheduler}
 	if f.World != nil && w.Dialect == gang.SchedulerPlugins {
 		// First: a lease may be called like the program, whatever name that serves.
-		names = append([]string{stages.GangScheduler(f.World, w.Dialect, w.Scheduler)}, names...)
+		names = append([]string{component.GangScheduler(f.World, w.Dialect, w.Scheduler)}, names...)
 	}
 	r, _ := dialect.ReaderOf(w.Dialect)
 	best, state := w.Scheduler, absent
@@ -191,7 +191,7 @@ func (f Facts) find(name string) state {
 	if f.Blind != "" || f.World == nil {
 		return unknown
 	}
-	s := stages.FindScheduler(f.World, name)
+	s := component.FindScheduler(f.World, name)
 	switch {
 	case len(s.Deployments)+len(s.Leases) > 0 && s.Down(f.World.Now):
 		return down

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
@@ -217,7 +217,7 @@ func (f Facts) Serving(r Request) Decision {
 		return d
 	}
 	usual := d.Scheduler
-	if d.Scheduler = stages.GangScheduler(f.World, d.Dialect, usual); d.Scheduler != usual {
+	if d.Scheduler = component.GangScheduler(f.World, d.Dialect, usual); d.Scheduler != usual {
 		d.Note = fmt.Sprintf("the answer is for scheduler %s, which serves here; %s does not: submit with --scheduler %s", d.Scheduler, usual, d.Scheduler)
 	}
 	return d

@@ -1,0 +1,498 @@
+package answer
+
+import "slices"
+
+// Entry is what is fixed about a code: findings take it from here, and so does the reference in docs/why-pending/codes.md.
+type Entry struct {
+	Code Code
+	// Stages are those that report it. It is listed under the first, which a finding has unless it sets another.
+	Stages []Stage
+	// Outcomes are what it means for the gang: the usual one first, then the others.
+	Outcomes []Outcome
+	// Meaning, Evidence and Remedy are the text of the reference, in Markdown. Evidence is empty where there is none.
+	Meaning, Evidence, Remedy string
+}
+
+// Outcome is a verdict with who has to act.
+type Outcome struct {
+	Verdict Verdict
+	Who     Who
+	// Never is true where a hard ceiling is exceeded.
+	Never bool
+	// When completes "if ..."; empty for the usual outcome.
+	When string
+}
+
+// Exit is the exit code of the outcome.
+func (o Outcome) Exit() int { return ExitCode(o.Verdict, o.Who, o.Never) }
+
+// Entries are the entries of all codes, in the order of the stages.
+func Entries() []Entry { return slices.Clone(entries) }
+
+// Lookup returns the entry of a code. Of a code that has none it is that of [SearchIncomplete], under the other name: nothing is
+// claimed of such a gang.
+func Lookup(code Code) Entry {
+	i := slices.IndexFunc(entries, func(e Entry) bool { return e.Code == code })
+	if i < 0 {
+		e := Lookup(SearchIncomplete)
+		e.Code = code
+		return e
+	}
+	return entries[i]
+}
+
+// Codes are all codes, in the order of the stages.
+func Codes() []Code {
+	codes := make([]Code, 0, len(entries))
+	for _, e := range entries {
+		codes = append(codes, e.Code)
+	}
+	return codes
+}
+
+// entries is the table of codes.
+var entries = []Entry{
+	{
+		Code: CRDNotInstalled, Stages: []Stage{StageRequest}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
+		Meaning:  "The cluster does not know the kind of the job.",
+		Evidence: "discovery",
+		Remedy:   "Install the operator.",
+	},
+	{
+		Code: NamespaceGone, Stages: []Stage{StageRequest}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Meaning:  "The namespace is being deleted; nothing new is created in it.",
+		Evidence: "`Namespace.status.phase`",
+		Remedy:   "Use another namespace.",
+	},
+	{
+		Code: NoPermission, Stages: []Stage{StageRequest, StagePods}, Outcomes: []Outcome{{Verdict: Uncertain, Who: Admin}},
+		Meaning:  "What would have to be computed cannot be seen, most often because nodes or the pods of other namespaces may not be listed.",
+		Evidence: "the API server's refusal to list, or to create with `dryRun=All`",
+		Remedy:   "Let an administrator apply the rule that the answer prints; `kubectl auth can-i --list` shows what you have.",
+	},
+	{
+		Code: JobInvalid, Stages: []Stage{StageJob}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Meaning:  "The controller, or the API server, does not accept the spec: no container of the expected name, no roles, no members.",
+		Evidence: "the spec; a condition `Failed` with reason `Invalid…`; a dry-run create",
+		Remedy:   "Change the spec as the message says, and submit again.",
+	},
+	{
+		Code: JobSuspended, Stages: []Stage{StageJob}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Meaning:  "`suspend` is set, and no queue manager did that.",
+		Evidence: "`spec.runPolicy.suspend`",
+		Remedy:   "Resume it.",
+	},
+	{
+		Code: JobFailed, Stages: []Stage{StageJob}, Outcomes: []Outcome{{Verdict: Failed, Who: User}},
+		Meaning:  "The job has ended badly. It is not pending.",
+		Evidence: "condition `Failed`",
+		Remedy:   "Read the logs of the failed member.",
+	},
+	{
+		Code: OperatorMissing, Stages: []Stage{StageController}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
+		Meaning:  "No operator for this kind of job runs in the cluster, or those that run look at other namespaces or other kinds only.",
+		Evidence: "no Deployment with the operator's image; its flags `--namespace` and `--enable-scheme`; an empty status",
+		Remedy:   "Install the operator.",
+	},
+	{
+		Code: OperatorDown, Stages: []Stage{StageController}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
+		Meaning:  "The operator's pods are not ready, its lease has run out, or it has not looked at the job for minutes. For a job that Kueue suspends, the same of Kueue's controller.",
+		Evidence: "`Deployment.status.readyReplicas`, the pods' container states, `Lease.spec.renewTime`",
+		Remedy:   "Read the operator's log; get its Deployment ready.",
+	},
+	{
+		Code: OperatorRBAC, Stages: []Stage{StageController}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
+		Meaning:  "The operator may not create pods, or services, in the namespace.",
+		Evidence: "event `FailedCreatePod` or `FailedCreateService` \"User … cannot create resource …\"",
+		Remedy:   "Bind a role that may.",
+	},
+	{
+		Code: NSQuota, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
+		Meaning:  "A ResourceQuota of the namespace is used up for now. The whole gang is counted, not the pod that was refused.",
+		Evidence: "`ResourceQuota.status.used` plus what the missing members would be charged; where quotas may not be read, the amounts in the refusal",
+		Remedy:   "Wait for the jobs that are named, ask for less, or raise the limit to the number given.",
+	},
+	{
+		Code: NSQuotaTooSmall, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: User, Never: true}},
+		Meaning:  "The gang alone is larger than the quota.",
+		Evidence: "`ResourceQuota` and the requests of all members",
+		Remedy:   "Fewer or smaller members, or a larger quota.",
+	},
+	{
+		Code: QuotaNeedsField, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Meaning:  "A quota makes a request or limit mandatory that the pods lack.",
+		Evidence: `event "failed quota: … must specify …"`,
+		Remedy:   "Set the field.",
+	},
+	{
+		Code: LimitRange, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Meaning:  "A container asks for more, or less, than a LimitRange allows, or its limit is too many times its request.",
+		Evidence: "`LimitRange.spec.limits` and the template",
+		Remedy:   "Ask for the value that is allowed.",
+	},
+	{
+		Code: AdmissionDenied, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Meaning:  "A policy denies the pods: a webhook, a ValidatingAdmissionPolicy, Pod Security.",
+		Evidence: "event or dry-run create with the policy's words",
+		Remedy:   "Change the pods as the policy asks.",
+	},
+	{
+		Code: WebhookDown, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
+		Meaning:  "A webhook that has to be asked does not answer.",
+		Evidence: `event "failed calling webhook …"`,
+		Remedy:   "Get its Service to answer again.",
+	},
+	{
+		Code: PriorityMissing, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Meaning:  "The PriorityClass does not exist.",
+		Evidence: "the template, or an event, and the classes that exist now",
+		Remedy:   "Name one that exists, or have it created.",
+	},
+	{
+		Code: AccountMissing, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Meaning:  "The ServiceAccount does not exist in the namespace.",
+		Evidence: "event or dry-run create, and the accounts that exist now",
+		Remedy:   "Create it.",
+	},
+	{
+		Code: RuntimeMissing, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Meaning:  "The RuntimeClass does not exist.",
+		Evidence: "event, and the classes that exist now",
+		Remedy:   "Name one that exists.",
+	},
+	{
+		Code: PodGroupMissing, Stages: []Stage{StageGang}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Blocked, Who: Admin, When: "the operator should have made it and could not"}},
+		Meaning:  "The pods name a gang object that is not there, or the operator should have made one and could not.",
+		Evidence: "the objects of the dialect; a dry-run create of the PodGroup",
+		Remedy:   "Create it with the command that is given, or see why it is refused.",
+	},
+	{
+		Code: PodGroupForeign, Stages: []Stage{StageGang}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Meaning:  "The gang object belongs to an earlier job of the same name.",
+		Evidence: "`metadata.ownerReferences`",
+		Remedy:   "Delete it; it is made again.",
+	},
+	{
+		Code: MinMemberTooHigh, Stages: []Stage{StageGang}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Meaning:  "The gang asks for more members than the job makes.",
+		Evidence: "`minMember` against the replicas of all roles",
+		Remedy:   "Set `minMember` to at most the number of replicas.",
+	},
+	{
+		Code: BelowQuorum, Stages: []Stage{StageGang}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
+		Meaning:  "Fewer pods exist than the gang needs; the controller is making them, or does not say why not. Jobs whose pods name one group, as those of a JobSet may, are one gang.",
+		Evidence: "pods against `minMember`",
+		Remedy:   "Wait; after a minute read the operator's log.",
+	},
+	{
+		Code: QueueNotFound, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Blocked, Who: Admin, When: "it is a ClusterQueue"}},
+		Meaning:  "The queue does not exist. Schedulers ignore such a gang without a word.",
+		Evidence: "the queues that exist",
+		Remedy:   "Name one that exists.",
+	},
+	{
+		Code: QueueClosed, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
+		Meaning:  "The queue admits nothing new, or nothing of this namespace.",
+		Evidence: "`Queue.status.state`, `stopPolicy`, condition `Active`, `namespaceSelector`",
+		Remedy:   "Open it.",
+	},
+	{
+		Code: QueueNotLeaf, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Meaning:  "The queue has queues below it and takes no gangs itself.",
+		Evidence: "`spec.parent` of other queues",
+		Remedy:   "Use one of its leaves.",
+	},
+	{
+		Code: QueueQuota, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
+		Meaning:  "What the queue may use is used by other gangs for now.",
+		Evidence: "`capability` or limit, against the bound pods and reservations of the queue's gangs; for an ElasticQuota of scheduler-plugins or Koordinator, which is not computed, what the scheduler says",
+		Remedy:   "Wait for the gangs that are named, or raise the limit to the number given.",
+	},
+	{
+		Code: QueueTooSmall, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Blocked, Who: User, Never: true}},
+		Meaning:  "The gang alone is larger than the queue, or than its ClusterQueue with all that it may borrow.",
+		Evidence: "the queue's limit and the requests of all members",
+		Remedy:   "Fewer or smaller members, or a larger limit.",
+	},
+	{
+		Code: KueueQuota, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
+		Meaning:  "Kueue holds the job: its ClusterQueue has too little left in the flavors that suit the pods, or Kueue pauses after an eviction. Do not resume it by hand.",
+		Evidence: "`nominalQuota`, `borrowingLimit`, `lendingLimit` and the cohorts, against admitted Workloads; `requeueState`",
+		Remedy:   "Wait for the jobs that are named, or raise the quota.",
+	},
+	{
+		Code: KueueCheck, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "the check has rejected the job"}},
+		Meaning:  "Kueue waits for an admission check.",
+		Evidence: "`Workload.status.admissionChecks`",
+		Remedy:   "Ask the check's controller.",
+	},
+	{
+		Code: KueueInactive, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Meaning:  "The Workload is switched off.",
+		Evidence: "`Workload.spec.active`",
+		Remedy:   "Switch it on.",
+	},
+	{
+		Code: ReservedByStuck, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
+		Meaning:  `Idle resources are reserved for an admitted gang that can never start. The scheduler only says "overused".`,
+		Evidence: "`minResources` of PodGroups in phase `Inqueue`, and the reason why each does not start",
+		Remedy:   "Fix or delete that gang.",
+	},
+	{
+		Code: ReservedByOthers, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
+		Meaning:  "Idle resources are promised to a gang that was admitted first and is starting.",
+		Evidence: "`minResources` of PodGroups in phase `Inqueue`",
+		Remedy:   "Wait.",
+	},
+	{
+		Code: SchedulerNotFound, Stages: []Stage{StageScheduler}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Meaning:  "Nobody answers to the pods' schedulerName. There is no event about that.",
+		Evidence: "leases, Deployments, events of that name",
+		Remedy:   "Write the name of a scheduler that runs.",
+	},
+	{
+		Code: SchedulerDown, Stages: []Stage{StageScheduler}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
+		Meaning:  "The scheduler gives no sign of life.",
+		Evidence: "`Lease.spec.renewTime`, ready pods, its last event",
+		Remedy:   "Get it to run again.",
+	},
+	{
+		Code: GangBypassed, Stages: []Stage{StageScheduler}, Outcomes: []Outcome{{Verdict: Degraded, Who: User}},
+		Meaning:  "The pods use a scheduler that does not read their gang, and were placed one by one.",
+		Evidence: "schedulerName against the operator's flag and the dialect",
+		Remedy:   "Leave schedulerName out, or write the gang's scheduler.",
+	},
+	{
+		Code: SchedulingGated, Stages: []Stage{StageScheduler}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
+		Meaning:  "A scheduling gate that no queue manager owns holds the pods.",
+		Evidence: "`spec.schedulingGates`",
+		Remedy:   "Its owner has to lift it.",
+	},
+	{
+		Code: Fits, Stages: []Stage{StageScheduler}, Outcomes: []Outcome{{Verdict: FitsNow, Who: Nobody}},
+		Meaning:  "All members have a place now and nothing stands in the way.",
+		Evidence: "a placement",
+		Remedy:   "Nothing; the answer says when the scheduler last tried.",
+	},
+	{
+		Code: FitsNotPlaced, Stages: []Stage{StageScheduler}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
+		Meaning:  "The gang has fitted for minutes and the scheduler did not try.",
+		Evidence: "a placement, the age of the last attempt, the age of everything that could have changed",
+		Remedy:   "Read the scheduler's log.",
+	},
+	{
+		Code: NoDevicePlugin, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
+		Meaning:  "Nodes look like they have devices and advertise none: all of them, or those that are needed.",
+		Evidence: "labels of the hardware, `allocatable`, the plugin's DaemonSet",
+		Remedy:   "Repair the device plugin.",
+	},
+	{
+		Code: ResourceNotOffered, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Meaning:  "No node has the resource that is asked for.",
+		Evidence: "`allocatable` and `capacity` of all nodes",
+		Remedy:   "Correct the name; the nearest one that exists is named.",
+	},
+	{
+		Code: SelectorNoMatch, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Meaning:  "No node has the label, or all labels together, that the pods ask for, or by which they ask to be together or spread.",
+		Evidence: "node labels against nodeSelector, node affinity and topology keys",
+		Remedy:   "Ask for a value that exists; all are listed with counts.",
+	},
+	{
+		Code: PVCUnbound, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Meaning:  "A volume claim is missing, lost, or will not be bound; or it gets its volume where the first member goes, and the others that share it do not fit there.",
+		Evidence: "`PersistentVolumeClaim.status`, the StorageClasses, event `ProvisioningFailed`",
+		Remedy:   "Repair the claim or its class.",
+	},
+	{
+		Code: TooBig, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User, Never: true}, {Verdict: Blocked, Who: Admin, Never: true, When: "the cluster has no node"}},
+		Meaning:  "No placement even on the cluster at its best.",
+		Evidence: "a proof: one member is larger than any node, or there are fewer places than members",
+		Remedy:   "Another shape, fewer members, or more nodes.",
+	},
+	{
+		Code: NodeNotReady, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
+		Meaning:  "Without the nodes that take no pods there are too few: they are not Ready, under pressure, being deleted, or cordoned, as the message says.",
+		Evidence: "condition `Ready`, taints, `deletionTimestamp`, `spec.unschedulable`",
+		Remedy:   "Repair or uncordon the node; fewer members may fit meanwhile.",
+	},
+	{
+		Code: GPUUnhealthy, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
+		Meaning:  "A node has fewer healthy devices than it should, and they would be enough.",
+		Evidence: "`capacity` above `allocatable`",
+		Remedy:   "Drain and repair the node.",
+	},
+	{
+		Code: StuckTerminating, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
+		Meaning:  "A pod that should be gone for long holds the room.",
+		Evidence: "`deletionTimestamp`, finalizers, its node",
+		Remedy:   "Clear the finalizer or force the deletion.",
+	},
+	{
+		Code: NodesBusy, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "services that never end hold the room"}},
+		Meaning:  "The nodes that members may use are taken.",
+		Evidence: "what is free against what is needed; who holds what",
+		Remedy:   "Wait for the jobs that are named; other options are listed.",
+	},
+	{
+		Code: Fragmented, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
+		Meaning:  "Enough is free in total, but not on single nodes; or others have taken the host port, or the volume attachments, of the nodes where it is free.",
+		Evidence: "free devices node by node",
+		Remedy:   "Reshape to the size of the holes, or wait for the jobs that are named.",
+	},
+	{
+		Code: InsufficientCPU, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
+		Meaning:  "Everything would fit if cpu did not count. Devices are free.",
+		Evidence: "the matrix of nodes and constraints",
+		Remedy:   "Trim the request to the number given, or wait.",
+	},
+	{
+		Code: InsufficientMemory, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
+		Meaning:  "The same for memory.",
+		Evidence: "as above",
+		Remedy:   "as above",
+	},
+	{
+		Code: InsufficientStorage, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
+		Meaning:  "The same for local disk.",
+		Evidence: "as above",
+		Remedy:   "as above",
+	},
+	{
+		Code: InsufficientPods, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
+		Meaning:  "The same for the number of pods a node takes.",
+		Evidence: "`allocatable.pods`",
+		Remedy:   "Wait for small pods to end.",
+	},
+	{
+		Code: TopologyFragmented, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
+		Meaning:  "All members must share a rack or zone, and no single one has room.",
+		Evidence: "places domain by domain",
+		Remedy:   "Wait, take fewer members, or make the rule a wish.",
+	},
+	{
+		Code: TopologySpread, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
+		Meaning:  "A spread constraint keeps members from the room that there is.",
+		Evidence: "`topologySpreadConstraints`",
+		Remedy:   "Wait, or make the rule a wish.",
+	},
+	{
+		Code: VolumeZone, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
+		Meaning:  "The data is in one zone, the free room in another.",
+		Evidence: "the volume's node affinity",
+		Remedy:   "Wait for room where the data is.",
+	},
+	{
+		Code: DRAUnallocatable, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: User, When: "a claim, template or class does not exist"}, {Verdict: Blocked, Who: Admin, When: "no driver publishes devices"}},
+		Meaning:  "The devices that resource claims ask for are allocated to others, or cannot be claimed.",
+		Evidence: "`ResourceClaim.status`, ResourceSlices, DeviceClasses",
+		Remedy:   "Wait for the jobs that are named.",
+	},
+	{
+		Code: SearchIncomplete, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Uncertain, Who: Nobody}},
+		Meaning: "The search found neither a placement nor a proof that there is none, in its time.",
+		Remedy:  "Ask again; a smaller or more uniform gang is decided faster.",
+	},
+	{
+		Code: QueueOrder, Stages: []Stage{StageOrder}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
+		Meaning:  "The gang fits, but an older one is ahead in a strictly ordered queue.",
+		Evidence: "`StrictFIFO`, `dequeueStrategy: fifo`, creation times",
+		Remedy:   "See why the gang ahead waits: the answer says so.",
+	},
+	{
+		Code: VictimsTerminating, Stages: []Stage{StageOrder}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
+		Meaning:  "Pods are being deleted or preempted, and their room is enough.",
+		Evidence: "`deletionTimestamp` within the grace period",
+		Remedy:   "Wait; the time left is given.",
+	},
+	{
+		Code: ScalingUp, Stages: []Stage{StageOrder}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
+		Meaning:  "The autoscaler has ordered nodes, and they will be enough.",
+		Evidence: "event `TriggeredScaleUp`, nodes of the same group; event `Nominated` with a NodeClaim",
+		Remedy:   "Wait.",
+	},
+	{
+		Code: ImagePulling, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Starting, Who: Nobody}},
+		Meaning:  "Members are placed, and the image is being pulled.",
+		Evidence: "event `Pulling` without `Pulled`",
+		Remedy:   "Wait.",
+	},
+	{
+		Code: ImagePull, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Meaning:  "The image cannot be pulled.",
+		Evidence: "container state `ErrImagePull`, `ImagePullBackOff`",
+		Remedy:   "Correct the name, or give a pull secret.",
+	},
+	{
+		Code: ConfigMissing, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Meaning:  "A Secret or ConfigMap that the pods use does not exist.",
+		Evidence: "container state `CreateContainerConfigError`, event `FailedMount`",
+		Remedy:   "Create it.",
+	},
+	{
+		Code: InitRunning, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Starting, Who: Nobody}},
+		Meaning:  "An init container runs.",
+		Evidence: "`initContainerStatuses`",
+		Remedy:   "Wait, or read its log.",
+	},
+	{
+		Code: InitFailing, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Meaning:  "An init container fails.",
+		Evidence: "exit code and restarts",
+		Remedy:   "Read its log.",
+	},
+	{
+		Code: CrashLoop, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Meaning:  "A member starts and ends again and again, out of memory or with an exit code, or cannot be started.",
+		Evidence: "`lastState.terminated`, `RunContainerError`",
+		Remedy:   "Read the log of its last run; ask for more memory.",
+	},
+	{
+		Code: NodeRefused, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
+		Meaning:  "The kubelet refused a pod that the scheduler had placed.",
+		Evidence: "reason `UnexpectedAdmissionError`, `OutOf…`",
+		Remedy:   "Keep new pods off the node until it is repaired.",
+	},
+	{
+		Code: SandboxFailed, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
+		Meaning:  "The node cannot set the pod up: no address, network or runtime trouble.",
+		Evidence: "event `FailedCreatePodSandBox`",
+		Remedy:   "Repair the node's network or runtime.",
+	},
+	{
+		Code: VolumeMultiAttach, Stages: []Stage{StageStart, StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Waiting, Who: Nobody, When: "a job that ends uses the volume"}},
+		Meaning:  "A volume for one node is wanted on two, or one for a single pod by several.",
+		Evidence: "event `FailedAttachVolume`, access modes, attachments",
+		Remedy:   "Use a ReadWriteMany volume, or one claim per member.",
+	},
+	{
+		Code: VolumeMount, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
+		Meaning:  "A volume does not mount.",
+		Evidence: "event `FailedMount`",
+		Remedy:   "See the message.",
+	},
+	{
+		Code: ContainersStarting, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Starting, Who: Nobody}},
+		Meaning:  "Containers are being started.",
+		Evidence: "container state `ContainerCreating`",
+		Remedy:   "Wait.",
+	},
+	{
+		Code: SlotStolen, Stages: []Stage{StageLife}, Outcomes: []Outcome{{Verdict: Degraded, Who: Nobody}},
+		Meaning:  "A member was lost, and another job took the room before it came back. What the others hold idles.",
+		Evidence: "creation and start times; nodes that went away",
+		Remedy:   "Wait for the job that is named, or let it give way.",
+	},
+	{
+		Code: MemberLost, Stages: []Stage{StageLife}, Outcomes: []Outcome{{Verdict: Degraded, Who: Nobody}},
+		Meaning:  "A member was lost or never placed, and nothing has room for it.",
+		Evidence: "as above",
+		Remedy:   "Repair the node, or add one.",
+	},
+	{
+		Code: MutualDeadlock, Stages: []Stage{StageLife}, Outcomes: []Outcome{{Verdict: Degraded, Who: User}},
+		Meaning:  "Two gangs hold a part each, and each waits for the other's.",
+		Evidence: "each would fit without the other",
+		Remedy:   "One has to give way.",
+	},
+}

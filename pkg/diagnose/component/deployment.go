@@ -1,0 +1,133 @@
+// Package component finds the components that a gang depends on, by their Deployments, leases and flags: the operator of its job
+// and the schedulers; and reports how they are.
+package component
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/setup/argv"
+)
+
+// Start brings all pods of a Deployment up.
+func Start(d *appsv1.Deployment) stage.Fix {
+	text := fmt.Sprintf("get Deployment %s/%s to run again", d.Namespace, d.Name)
+	return stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: text, Change: map[string]any{"deployment": d.Namespace + "/" + d.Name},
+			Command: command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--previous", "--tail=50")},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+			c := s.Clone()
+			for i, other := range c.Deployments {
+				if other.Namespace == d.Namespace && other.Name == d.Name {
+					up := other.DeepCopy()
+					up.Status.ReadyReplicas = max(1, Replicas(d))
+					c.Deployments[i] = up
+				}
+			}
+			return freshLeases(c)
+		},
+	}
+}
+
+// freshLeases lets every component that holds a lease have renewed it just now.
+func freshLeases(c *snapshot.Snapshot) *snapshot.Snapshot {
+	for i, l := range c.Leases {
+		l = l.DeepCopy()
+		now := metav1.NewMicroTime(c.At)
+		l.Spec.RenewTime = &now
+		c.Leases[i] = l
+	}
+	return c
+}
+
+// Repository is the last part of an image's name, without tag and digest.
+func Repository(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	image = image[strings.LastIndexByte(image, '/')+1:]
+	name, _, _ := strings.Cut(image, ":")
+	return name
+}
+
+// AllDown reports whether none of the Deployments has a ready pod.
+func AllDown(deployments []*appsv1.Deployment) bool {
+	return !slices.ContainsFunc(deployments, func(d *appsv1.Deployment) bool { return d.Status.ReadyReplicas > 0 })
+}
+
+// Replicas is how many pods a Deployment is to have.
+func Replicas(d *appsv1.Deployment) int32 {
+	if d.Spec.Replicas == nil {
+		return 1
+	}
+	return *d.Spec.Replicas
+}
+
+// Flag is the value that counts of a flag of a container; "" without.
+func Flag(container corev1.Container, name string) string {
+	value, _ := argv.Last(container, name)
+	return value
+}
+
+// DeadAfter is how long a scheduler may be silent before it counts as down: several times the usual lease of 15 s.
+const DeadAfter = time.Minute
+
+// Problems are what the pods of a Deployment suffer from, a line each.
+func Problems(v *view.View, d *appsv1.Deployment) []string {
+	var lines []string
+	for _, pod := range Selected(v, d.Namespace, d.Spec.Selector) {
+		for _, s := range pod.Status.ContainerStatuses {
+			if s.State.Waiting == nil {
+				continue
+			}
+			line := fmt.Sprintf("pod %s: %s, %s", pod.Name, s.State.Waiting.Reason, phrase.Count(s.RestartCount, "restart"))
+			if t := s.LastTerminationState.Terminated; t != nil {
+				line += fmt.Sprintf("; last exit code %d: %s", t.ExitCode, cmp.Or(t.Message, t.Reason))
+			}
+			lines = append(lines, line)
+		}
+		if len(pod.Status.ContainerStatuses) == 0 {
+			lines = append(lines, fmt.Sprintf("pod %s: %s", pod.Name, pod.Status.Phase))
+		}
+	}
+	return lines
+}
+
+// Selected are the pods of a namespace that a selector matches.
+func Selected(v *view.View, namespace string, selector *metav1.LabelSelector) []*corev1.Pod {
+	sel, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil // the API server would not have accepted it
+	}
+	return slices.DeleteFunc(slices.Clone(v.Snap.Pods), func(p *corev1.Pod) bool { return p.Namespace != namespace || !sel.Matches(labels.Set(p.Labels)) })
+}
+
+// WaitingReasons are what the pods that a selector matches suffer from: one line for each reason.
+func WaitingReasons(v *view.View, namespace string, selector *metav1.LabelSelector) []string {
+	reasons := map[string]int{}
+	for _, pod := range Selected(v, namespace, selector) {
+		for _, s := range pod.Status.ContainerStatuses {
+			if s.State.Waiting != nil {
+				reasons[s.State.Waiting.Reason]++
+			}
+		}
+	}
+	var lines []string
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		lines = append(lines, fmt.Sprintf("%s of it: %s", phrase.Count(reasons[reason], "pod"), reason))
+	}
+	return lines
+}

@@ -1,0 +1,82 @@
+package component
+
+import (
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	"github.com/gangctl/gangctl/pkg/setup/argv"
+)
+
+// Operators are the Deployments of the job's controller.
+func Operators(v *view.View, g *gang.Gang) []*appsv1.Deployment {
+	var all []*appsv1.Deployment
+	for _, d := range v.Snap.Deployments {
+		for _, container := range d.Spec.Template.Spec.Containers {
+			if slices.ContainsFunc(g.Reader.Controller.Images, func(part string) bool { return strings.Contains(Repository(container.Image), part) }) {
+				all = append(all, d)
+				break
+			}
+		}
+	}
+	return all
+}
+
+// OperatorLog is the command that shows the log of the job's operator.
+func OperatorLog(v *view.View, g *gang.Gang) string {
+	for _, d := range Operators(v, g) {
+		return command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--tail=100")
+	}
+	return command.Kubectl("", "get", "deployments", "-A")
+}
+
+// MakesGroups reports whether the operator's flags switch gang scheduling on.
+func MakesGroups(v *view.View, g *gang.Gang) bool { return OperatorScheduler(v, g) != "" }
+
+// OperatorScheduler is the scheduler that the operator gives to gangs; "" if it leaves them alone.
+func OperatorScheduler(v *view.View, g *gang.Gang) string {
+	for _, d := range Operators(v, g) {
+		for _, container := range d.Spec.Template.Spec.Containers {
+			if name := Flag(container, "gang-scheduler-name"); name != "" && name != "none" {
+				return name
+			}
+			// A boolean that is only named is true.
+			if on, given := argv.Last(container, "enable-gang-scheduling"); given && (on == "" || on == "true") {
+				return "volcano"
+			}
+		}
+	}
+	return ""
+}
+
+// Bypassed reports whether the pods use a scheduler that does not read what declares their gang.
+func Bypassed(v *view.View, g *gang.Gang) bool {
+	d := g.Decl
+	flag := OperatorScheduler(v, g)
+	if d == nil || d.Key.Dialect == gang.Kueue {
+		return false
+	}
+	if d.Key.Dialect == gang.Native {
+		return flag != "" && flag != g.Scheduler // the default scheduler reads this dialect where that is switched on
+	}
+	for _, r := range dialect.Readers() {
+		if r.Dialect == d.Key.Dialect && dialect.Affinity(r, g.Scheduler) > 0 {
+			return false
+		}
+	}
+	if flag != "" {
+		return flag != g.Scheduler
+	}
+	for _, e := range v.Events(g.Kind.Kind, g.Meta.Namespace, g.Meta.Name) {
+		if strings.HasSuffix(e.Reason, "PodTemplateSchedulerName") {
+			return true
+		}
+	}
+	return g.Scheduler == corev1.DefaultSchedulerName && d.Kind.Kind != "" && d.Key.Dialect != gang.SchedulerPlugins
+}

@@ -1,0 +1,179 @@
+package component
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	"github.com/gangctl/gangctl/pkg/setup/argv"
+)
+
+// Scheduler is what is known of the scheduler behind a schedulerName.
+type Scheduler struct {
+	Deployments []*appsv1.Deployment
+	Leases      []*coordinationv1.Lease
+	// LastSeen is its last sign of life: a lease renewed or an event. LastWord is the latest event alone.
+	LastSeen, LastEvent time.Time
+	// BoundBefore is true if pods of this schedulerName have a node.
+	BoundBefore bool
+}
+
+// Down reports whether the scheduler gives no sign of life: its lease has run out, or none of its pods is ready and nothing
+// else shows that it lives.
+func (s Scheduler) Down(now time.Time) bool {
+	if !s.LastSeen.IsZero() && now.Sub(s.LastSeen) <= DeadAfter {
+		return false
+	}
+	if len(s.Deployments) > 0 && AllDown(s.Deployments) {
+		return true
+	}
+	return len(s.Leases) > 0
+}
+
+// products are schedulers that need no flag to have a name: a part of the image's name with its path, and the schedulerName.
+var products = []product{
+	{"vc-scheduler", "volcano"}, {"kube-batch", "kube-batch"}, {"koord-scheduler", "koord-scheduler"}, {"yunikorn", "yunikorn"},
+	{"kai-scheduler/scheduler", "kai-scheduler"},
+}
+
+// product is a scheduler that people know by its image.
+type product struct{ image, name string }
+
+func (p product) is(container corev1.Container) bool {
+	path, _, _ := strings.Cut(container.Image, "@")
+	return strings.Contains(path, p.image)
+}
+
+// FindScheduler collects the signs of a scheduler.
+func FindScheduler(w *view.View, name string) Scheduler {
+	s := Scheduler{}
+	leases := map[string]bool{name: true}
+	if name == corev1.DefaultSchedulerName {
+		leases["kube-scheduler"] = true
+	}
+	for _, d := range w.Snap.Deployments {
+		for _, container := range d.Spec.Template.Spec.Containers {
+			if serves(d, container, name) {
+				s.Deployments = append(s.Deployments, d)
+				leases[d.Name], leases[Flag(container, "leader-elect-resource-name")] = true, true
+				break
+			}
+		}
+	}
+	for _, l := range w.Snap.Leases {
+		if leases[l.Name] && l.Spec.RenewTime != nil {
+			s.Leases = append(s.Leases, l)
+			s.LastSeen = stage.Later(s.LastSeen, l.Spec.RenewTime.Time)
+		}
+	}
+	for _, e := range w.Snap.Events {
+		if e.ReportingController == name || e.Source.Component == name {
+			at := stage.Later(e.LastTimestamp.Time, e.EventTime.Time)
+			if e.Series != nil {
+				at = stage.Later(at, e.Series.LastObservedTime.Time)
+			}
+			s.LastEvent = stage.Later(s.LastEvent, at)
+		}
+	}
+	s.LastSeen = stage.Later(s.LastSeen, s.LastEvent)
+	s.BoundBefore = slices.ContainsFunc(w.Snap.Pods, func(p *corev1.Pod) bool { return p.Spec.SchedulerName == name && p.Spec.NodeName != "" })
+	return s
+}
+
+// serves reports whether a container is the scheduler of that name.
+func serves(d *appsv1.Deployment, container corev1.Container, name string) bool {
+	if slices.Contains(argv.List(container, "serve"), name) { // gangctl's own, which answers to further names
+		return true
+	}
+	if given := Flag(container, "scheduler-name"); given != "" {
+		return given == name
+	}
+	for _, k := range products {
+		if k.name == name && (k.is(container) || d.Name == k.name) {
+			return true
+		}
+	}
+	return d.Name == name || container.Name == name
+}
+
+// GangScheduler is the name under which a scheduler serves gangs of a dialect here: preferred, unless no Deployment serves that
+// name while one serves another. That is the one that an operator gives to its gangs, or one of the program called preferred.
+func GangScheduler(w *view.View, d gang.Dialect, preferred string) string {
+	for _, name := range append([]string{preferred}, gangSchedulers(w.Snap.Deployments, preferred)...) {
+		// Not by its lease, which may be called like the program, whatever name that serves.
+		if reads(d, name) && len(FindScheduler(w, name).Deployments) > 0 {
+			return name
+		}
+	}
+	return preferred
+}
+
+// reads reports whether a scheduler is not known to read another dialect.
+func reads(d gang.Dialect, scheduler string) bool {
+	for _, r := range dialect.Readers() {
+		if r.Dialect == d {
+			return dialect.Affinity(r, scheduler) >= 0
+		}
+	}
+	return false
+}
+
+// gangSchedulers are the names that Deployments give to schedulers of gangs: operators first.
+func gangSchedulers(deployments []*appsv1.Deployment, preferred string) []string {
+	var byOperator, deployed []string
+	for _, d := range deployments {
+		for _, container := range d.Spec.Template.Spec.Containers {
+			if name := Flag(container, "gang-scheduler-name"); name != "" && name != "none" {
+				byOperator = append(byOperator, name)
+			}
+			if name := Flag(container, "scheduler-name"); name != "" && runs(d, container, preferred) {
+				deployed = append(deployed, name)
+			}
+		}
+	}
+	return append(byOperator, deployed...)
+}
+
+// runs reports whether a container runs the program of a name.
+func runs(d *appsv1.Deployment, container corev1.Container, name string) bool {
+	return d.Name == name || container.Name == name || strings.Contains(Repository(container.Image), name)
+}
+
+// SchedulerNames are the schedulers that give a sign of life, sorted.
+func SchedulerNames(v *view.View) []string {
+	names := map[string]bool{}
+	for _, d := range v.Snap.Deployments {
+		for _, container := range d.Spec.Template.Spec.Containers {
+			if name := Flag(container, "scheduler-name"); name != "" {
+				names[name] = true
+			}
+			for _, k := range products {
+				if k.is(container) {
+					names[k.name] = true
+				}
+			}
+		}
+	}
+	for _, l := range v.Snap.Leases {
+		if l.Name == "kube-scheduler" {
+			names[corev1.DefaultSchedulerName] = true
+		}
+	}
+	for _, e := range v.Snap.Events {
+		if e.Reason == "FailedScheduling" || e.Reason == "Scheduled" {
+			names[cmp.Or(e.ReportingController, e.Source.Component)] = true
+		}
+	}
+	delete(names, "")
+	return slices.Sorted(maps.Keys(names))
+}

@@ -1,0 +1,130 @@
+package queueing
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/placement/cohort"
+)
+
+// QuotaTree is what Kueue's queues have and use.
+func QuotaTree(v *view.View) *cohort.Tree {
+	objects := v.Snap.Custom
+	return cohort.New(cohort.Objects{Queues: objects[kueue.Kind("ClusterQueue")], Cohorts: objects[kueue.Kind("Cohort")],
+		Workloads: objects[kueue.Kind("Workload")], Flavors: objects[kueue.Kind("ResourceFlavor")]})
+}
+
+// Requests are what the roles of a gang request of their queue.
+func Requests(g *gang.Gang) []cohort.Ask {
+	var all []cohort.Ask
+	for _, role := range g.Roles {
+		need := whatif.Needs([]gang.Role{role}, role.Replicas)
+		need[corev1.ResourcePods] = *resource.NewQuantity(int64(role.Replicas), resource.DecimalSI)
+		all = append(all, cohort.Ask{Role: role.Name, Pod: role.Template.Spec, Need: need})
+	}
+	return all
+}
+
+// Admitted reports whether Kueue has admitted a Workload.
+func Admitted(u *unstructured.Unstructured) bool {
+	_, status := stage.Condition(u, "Admitted")
+	return status == "True"
+}
+
+// Reserve is the Workload in which Kueue would keep what it gives to a gang that it admits; nil for a gang that waits in none of
+// its queues, or that it has admitted already.
+func Reserve(v *view.View, g *gang.Gang) *unstructured.Unstructured {
+	if !Managed(v, g) || Workload(v, g) != nil {
+		return nil
+	}
+	name := LocalQueue(v, g, nil)
+	local := Object(v, "LocalQueue", g.Meta.Namespace, name)
+	if local == nil {
+		return nil
+	}
+	f := gang.Fields{Object: local}
+	admission := QuotaTree(v).Admission(f.String("spec", "clusterQueue"), Requests(g)...)
+	if admission == nil {
+		return nil
+	}
+	var conditions []any
+	for _, kind := range []string{"QuotaReserved", "Admitted"} {
+		conditions = append(conditions, map[string]any{"type": kind, "status": "True", "reason": kind})
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": kueue.Group + "/v1beta1", "kind": "Workload",
+		"metadata": map[string]any{"namespace": g.Meta.Namespace, "name": "of-" + g.Meta.Name, "ownerReferences": []any{
+			map[string]any{"apiVersion": g.Kind.GroupVersion().String(), "kind": g.Kind.Kind, "name": g.Meta.Name, "uid": string(g.Meta.UID), "controller": true},
+		}},
+		"spec":   map[string]any{"queueName": name},
+		"status": map[string]any{"admission": admission, "conditions": conditions},
+	}}
+}
+
+// Workload is Kueue's view of the job. That of a group of pods is owned by each of them.
+func Workload(v *view.View, g *gang.Gang) *unstructured.Unstructured {
+	mine := map[types.UID]bool{g.Meta.UID: true}
+	if g.Bare != nil {
+		for _, p := range g.Bare {
+			mine[p.UID] = true
+		}
+	}
+	delete(mine, "")
+	for _, u := range v.Snap.Custom[kueue.Kind("Workload")] {
+		if slices.ContainsFunc(u.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return mine[ref.UID] }) {
+			return u
+		}
+	}
+	return nil
+}
+
+// Managed reports whether Kueue suspends the job. Nobody should resume such a job by hand. Kueue may manage jobs that
+// name no queue: its Workload shows it.
+func Managed(v *view.View, g *gang.Gang) bool {
+	_, managed := kueue.QueueOf(&g.Meta)
+	return managed || Workload(v, g) != nil
+}
+
+// LocalQueue is the name of the LocalQueue in which the job waits.
+func LocalQueue(v *view.View, g *gang.Gang, wl *unstructured.Unstructured) string {
+	if name, ok := kueue.QueueOf(&g.Meta); ok {
+		return name
+	}
+	if wl != nil {
+		f := gang.Fields{Object: wl}
+		return f.String("spec", "queueName")
+	}
+	if g.Decl != nil {
+		return g.Decl.Queue
+	}
+	return ""
+}
+
+// ClusterQueue is the ClusterQueue behind a Workload's LocalQueue.
+func ClusterQueue(v *view.View, g *gang.Gang, wl *unstructured.Unstructured) string {
+	f := gang.Fields{Object: wl}
+	local := Object(v, "LocalQueue", wl.GetNamespace(), f.String("spec", "queueName"))
+	if local == nil {
+		return ""
+	}
+	l := gang.Fields{Object: local}
+	if policy := l.String("spec", "stopPolicy"); policy != "" && policy != "None" && wl != Workload(v, g) {
+		return ""
+	}
+	return l.String("spec", "clusterQueue")
+}
+
+// Object is an object of a kind of Kueue's; nil if there is none of the name.
+func Object(v *view.View, kind, namespace, name string) *unstructured.Unstructured {
+	return v.Snap.Object(kueue.Kind(kind), namespace, name)
+}

@@ -1,0 +1,183 @@
+// Package refusal reads why the API server did not accept the pods of a gang.
+package refusal
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// Kind is why the API server did not accept an object.
+type Kind string
+
+// The kinds of refusal.
+const (
+	Quota          Kind = "quota"
+	QuotaField     Kind = "quotaNeedsField"
+	LimitRange     Kind = "limitRange"
+	Webhook        Kind = "webhook"
+	WebhookDown    Kind = "webhookDown"
+	PriorityClass  Kind = "priorityClass"
+	ServiceAccount Kind = "serviceAccount"
+	RuntimeClass   Kind = "runtimeClass"
+	Forbidden      Kind = "rights"
+	Namespace      Kind = "namespace"
+	Other          Kind = "other"
+)
+
+// Refusal is one answer of the API server to the create of a pod, seen in an event of the job or by asking it.
+type Refusal struct {
+	Kind Kind
+	// Object is what the refusal names: a quota, a webhook, a class, an account.
+	Object string
+	// Pod is the name of the pod, if the message has it.
+	Pod string
+	// Role is the role of the pod, if it is known by other means than the pod's name.
+	Role string
+	// Message is the reason without the text around it; Raw is the text as it was.
+	Message, Raw string
+	First, Last  time.Time
+	Count        int32
+	Probed       bool
+}
+
+// Resource is what could not be created for lack of rights.
+func (r Refusal) Resource() string {
+	if _, after, ok := strings.Cut(r.Message, "cannot create resource \""); ok {
+		name, _, _ := strings.Cut(after, "\"")
+		return name
+	}
+	return "pods"
+}
+
+// patterns recognise the kinds of refusal by the API server's messages. The first group, where there is one, is the object.
+var patterns = []struct {
+	kind Kind
+	expr *regexp.Regexp
+}{
+	{Quota, regexp.MustCompile(`exceeded quota: ([^,\s]+)`)},
+	{QuotaField, regexp.MustCompile(`failed quota: ([^:\s]+): must specify`)},
+	{WebhookDown, regexp.MustCompile(`failed calling (?:admission )?webhook "?([^\s":]+)"?`)},
+	{Webhook, regexp.MustCompile(`admission webhook "([^"]+)" denied the request`)},
+	{Webhook, regexp.MustCompile(`(?i)(ValidatingAdmissionPolicy '[^']+')`)},
+	{Webhook, regexp.MustCompile(`violates (PodSecurity "[^"]+")`)},
+	{PriorityClass, regexp.MustCompile(`no PriorityClass with name (\S+) was found`)},
+	{ServiceAccount, regexp.MustCompile(`serviceaccount "([^"]+)" not found`)},
+	{ServiceAccount, regexp.MustCompile(`error looking up service account [^/\s]+/([^\s:]+)`)},
+	{RuntimeClass, regexp.MustCompile(`RuntimeClass "?([^\s"]+)"? not found`)},
+	{Namespace, regexp.MustCompile(`because it is being (terminated)`)},
+	{Forbidden, regexp.MustCompile(`User "([^"]+)" cannot create resource "([^"]+)"`)},
+	{LimitRange, regexp.MustCompile(`(?:maximum|minimum) (\S+) usage per (?:Container|Pod)|limit to request ratio`)},
+}
+
+// refusedPod is the pod in the API server's message, and what came before it.
+var refusedPod = regexp.MustCompile(`^.*?pods "([^"]+)" is forbidden: `)
+
+// Parse reads a refusal from a message of the API server.
+func Parse(text string) Refusal {
+	r := Refusal{Kind: Other, Raw: text, Message: strings.TrimPrefix(text, "Error creating: ")}
+	if m := refusedPod.FindStringSubmatch(text); m != nil {
+		r.Pod, r.Message = m[1], strings.TrimPrefix(text, m[0])
+	}
+	for _, p := range patterns {
+		if m := p.expr.FindStringSubmatch(text); m != nil {
+			r.Kind = p.kind
+			if len(m) > 1 {
+				r.Object = m[1]
+			}
+			break
+		}
+	}
+	if r.Kind == Webhook {
+		if _, after, ok := strings.Cut(r.Message, "denied the request: "); ok {
+			r.Message = after
+		}
+	}
+	r.Message = strings.Join(strings.Fields(r.Message), " ") // policies write several lines
+	return r
+}
+
+// Of are the creates of pods that failed and were not followed by one that did not, the latest first. Where every pod
+// exists there is nothing to explain.
+func Of(v *view.View, g *gang.Gang) []Refusal {
+	if g.Count(gang.Missing) == 0 {
+		return nil
+	}
+	var all []Refusal
+	asked := false
+	for _, p := range v.Snap.Probes {
+		if p.Kind != "Pod" || p.Namespace != g.Meta.Namespace || !ownPod(g, p.Name) {
+			continue
+		}
+		asked = true
+		if !p.Accepted() {
+			r := Parse(p.Message)
+			r.First, r.Last, r.Count, r.Probed = v.Now, v.Now, 1, true
+			all = append(all, r)
+		}
+	}
+	for _, e := range v.Events(g.Kind.Kind, g.Meta.Namespace, g.Meta.Name) {
+		if !strings.HasPrefix(e.Reason, "FailedCreate") && !strings.Contains(e.Message, "Error creating: ") {
+			continue
+		}
+		r := Parse(e.Message)
+		if asked && r.Kind != Forbidden {
+			continue // the create was tried again: that answer counts, but it was not the controller who tried
+		}
+		r.First, r.Last, r.Count = e.First, e.Last, e.Count
+		if !slices.ContainsFunc(all, func(o Refusal) bool { return o.Kind == r.Kind && o.Object == r.Object && o.Message == r.Message }) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// ownPod reports whether a name is that of a pod of this job.
+func ownPod(g *gang.Gang, name string) bool { return strings.HasPrefix(name, g.Meta.Name+"-") }
+
+// RoleOf is the role of the pod that a refusal is about, or "".
+func RoleOf(g *gang.Gang, r Refusal) string {
+	if r.Role != "" {
+		return r.Role
+	}
+	for _, role := range g.Roles {
+		if strings.HasPrefix(r.Pod, g.Meta.Name+"-"+strings.ToLower(role.Name)+"-") {
+			return role.Name
+		}
+	}
+	if len(g.Roles) == 1 {
+		return g.Roles[0].Name
+	}
+	return ""
+}
+
+// exceeded are the amounts in a refusal by a quota: what is used, and the limit.
+var exceeded = regexp.MustCompile(`used: (\S+), limited: (\S+)`)
+
+// amountsIn reads cpu=4,memory=8Gi. What is no quantity is left out.
+func amountsIn(text string) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for _, part := range strings.Split(text, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		if q, err := resource.ParseQuantity(value); err == nil {
+			list[corev1.ResourceName(name)] = q
+		}
+	}
+	return list
+}
+
+// Amounts are what is used and what is allowed, of a refusal by a quota; ok is false where they were not reported.
+func (r Refusal) Amounts() (used, limit corev1.ResourceList, ok bool) {
+	m := exceeded.FindStringSubmatch(r.Message)
+	if r.Kind != Quota || m == nil {
+		return nil, nil, false
+	}
+	return amountsIn(m[1]), amountsIn(m[2]), true
+}

@@ -1,0 +1,139 @@
+package stage
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// Others are the consumers of nodes that are not the gang itself and not DaemonSets.
+func (c *Context) Others() []*view.Holder {
+	own := map[*corev1.Pod]bool{}
+	for _, m := range c.Gang.Members {
+		own[m.Pod] = true
+	}
+	return slices.DeleteFunc(slices.Clone(c.View.Holders()), func(h *view.Holder) bool {
+		return h.DaemonSet || own[h.Pods[0]] || h.Job != nil && h.Job.Meta.UID == c.Gang.Meta.UID && c.Gang.Meta.UID != ""
+	})
+}
+
+// EndsAlone reports whether a pod goes without help: it belongs to a job that ends, or is on its way out; but not
+// if it is stuck there.
+func (c *Context) EndsAlone(h *view.Holder, pod *corev1.Pod) bool {
+	if view.Stuck(pod, c.View.Now) {
+		return false
+	}
+	return h.Ends || pod.DeletionTimestamp != nil
+}
+
+// AfterEnds is the cluster when every job that is running has ended, and what the gang itself is leaving is free.
+func (c *Context) AfterEnds() *placement.Cluster {
+	own := c.leaving()
+	if c.Gang.Count(gang.Missing, gang.Gated, gang.Pending) == c.Gang.Total() { // it holds nothing: so it is for all such gangs
+		return view.Once(c.View, "after the ends", func() *placement.Cluster { return c.Without(c.EndsAlone) })
+	}
+	after := c.Without(c.EndsAlone)
+	if len(own) == 0 {
+		return after
+	}
+	return after.Emptied(func(p *corev1.Pod) bool { return !own[p] || view.Stuck(p, c.View.Now) })
+}
+
+// leaving are the gang's own pods that are being deleted: those that replace them need capacity of their own until then.
+func (c *Context) leaving() map[*corev1.Pod]bool {
+	own := map[*corev1.Pod]bool{}
+	for _, m := range c.Gang.Members {
+		if m.State == gang.Terminating || m.State == gang.Lost {
+			own[m.Pod] = true
+		}
+	}
+	return own
+}
+
+// Without is the cluster after pods of other consumers that match are gone.
+func (c *Context) Without(match func(*view.Holder, *corev1.Pod) bool) *placement.Cluster {
+	var gone []*corev1.Pod
+	for _, h := range c.Others() {
+		for _, p := range h.Pods {
+			if match(h, p) {
+				gone = append(gone, p)
+			}
+		}
+	}
+	return c.View.Without(gone)
+}
+
+// maxConsumers is how many consumers are named. More than that nobody reads.
+const maxConsumers = 12
+
+// ConsumersOn reports who uses how much of a resource on nodes, a line each. If there are many, those that use the most are
+// named, and the others are summed up.
+func (c *Context) ConsumersOn(nodes []string, name corev1.ResourceName) []string {
+	type line struct {
+		amount int64
+		text   string
+	}
+	var lines []line
+	among := sets.New(nodes...)
+	for _, h := range c.Others() {
+		var amount int64
+		var on []string
+		for _, p := range h.Pods {
+			if !among.Has(p.Spec.NodeName) {
+				continue
+			}
+			if n := placement.Asked(p, name); n > 0 {
+				amount += n
+				on = append(on, p.Spec.NodeName)
+			}
+		}
+		if amount > 0 {
+			slices.Sort(on)
+			lines = append(lines, line{amount, fmt.Sprintf("%s %s holds %s on %s%s", h.Kind, h, phrase.Amount(name, amount), phrase.Names(slices.Compact(on)), c.Prospects(h))})
+		}
+	}
+	more := ""
+	if len(lines) > maxConsumers {
+		slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(b.amount, a.amount) })
+		var rest int64
+		for _, l := range lines[maxConsumers:] {
+			rest += l.amount
+		}
+		more = fmt.Sprintf("%d others hold %s", len(lines)-maxConsumers, phrase.Amount(name, rest))
+		lines = lines[:maxConsumers]
+	}
+	texts := make([]string, 0, len(lines)+1)
+	for _, l := range lines {
+		texts = append(texts, l.text)
+	}
+	if more != "" {
+		texts = append(texts, more)
+	}
+	return texts
+}
+
+// Prospects ends a sentence about a consumer: whether and when it will go.
+func (c *Context) Prospects(h *view.Holder) string {
+	now := c.View.Now
+	switch {
+	case len(h.Stuck(now)) > 0:
+		return ", stuck in Terminating"
+	case h.Going(now):
+		return ", is going"
+	case h.Leftover():
+		return ", left over by a job that has ended"
+	case !h.Deadline.IsZero():
+		return ", ends about " + phrase.Clock(h.Deadline, now)
+	case !h.Ends:
+		return ", never ends"
+	}
+	return ""
+}

@@ -1,0 +1,136 @@
+// Package stage is what the stages of a diagnosis share: the Context that each is given, the Result that each returns, and the
+// findings in it. It is pure.
+package stage
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// Context is what a stage evaluates. A stage only reads it: what later stages need of a stage is in its Result, and reaches them
+// by [Context.With].
+type Context struct {
+	// View is the cluster, and Gang the gang in it.
+	View *view.View
+	Gang *gang.Gang
+	// Request is the placement that the members without a node need.
+	Request view.Party
+	// Findings are those of the stages before.
+	Findings []Finding
+	// Missing are the rights that the stages before would have needed.
+	Missing []answer.Right
+	// NoPods is true once a stage has found why pods are missing: their absence needs no further reason.
+	NoPods bool
+	// Placement is what the search found on the cluster as it is; nil before the placement stage, and where nothing was searched.
+	Placement *placement.Result
+	// Matrices are the constraints of every node, by role of the Request.
+	Matrices map[string]placement.Matrix
+	// Unreadable are constraints that no placement can be held to, because the objects behind them may not be read.
+	Unreadable placement.Constraints
+	// Diagnose diagnoses another gang on behalf of this one. It is nil once that went deep enough.
+	Diagnose func(*gang.Job) *Diagnosis
+
+	search Search
+}
+
+// Search looks for a placement of a gang on a cluster, held to all but some constraints.
+type Search func(cluster *placement.Cluster, g placement.Gang, ignore placement.Constraints) placement.Result
+
+// NewContext returns the context of the first stage.
+func NewContext(v *view.View, g *gang.Gang, search Search, diagnose func(*gang.Job) *Diagnosis) *Context {
+	return &Context{View: v, Gang: g, Request: v.Party(g), search: search, Diagnose: diagnose}
+}
+
+// With returns the context of the next stage, which knows the result of the one before.
+func (c *Context) With(r Result) *Context {
+	next := *c
+	next.Findings = slices.Concat(c.Findings, r.Findings)
+	next.Missing = slices.Concat(c.Missing, r.Missing)
+	next.NoPods = c.NoPods || r.NoPods
+	if r.Placement != nil {
+		next.Placement = r.Placement
+	}
+	if r.Matrices != nil {
+		next.Matrices = r.Matrices
+	}
+	if r.Unreadable != nil {
+		next.Unreadable = r.Unreadable
+	}
+	if len(r.NodeLabels) > 0 {
+		next.Request = labelled(c.Request, r.NodeLabels)
+	}
+	return &next
+}
+
+// For returns the context of another placement request of the same gang.
+func (c *Context) For(request view.Party) *Context {
+	other := *c
+	other.Request = request
+	return &other
+}
+
+// labelled is a request whose members need further labels on their nodes.
+func labelled(request view.Party, byRole map[string]map[string]string) view.Party {
+	request.Roles = slices.Clone(request.Roles)
+	for i := range request.Roles {
+		r := &request.Roles[i]
+		labels := byRole[phrase.Role(r.Name)]
+		if len(labels) == 0 {
+			continue
+		}
+		r.Pod = r.Pod.DeepCopy()
+		if r.Pod.Spec.NodeSelector == nil {
+			r.Pod.Spec.NodeSelector = map[string]string{}
+		}
+		maps.Copy(r.Pod.Spec.NodeSelector, labels)
+	}
+	return request
+}
+
+// Has reports whether a stage before has found one of the codes.
+func (c *Context) Has(codes ...answer.Code) bool { return has(c.Findings, codes) }
+
+// Search looks for a placement of a gang on a cluster, without some constraints and without those that are unreadable.
+func (c *Context) Search(cluster *placement.Cluster, g placement.Gang, ignore placement.Constraints) placement.Result {
+	return c.search(cluster, g, c.Unreadable.Union(ignore))
+}
+
+// Fit looks for a placement of this gang on a cluster, without some constraints.
+func (c *Context) Fit(cluster *placement.Cluster, ignore placement.Constraints) placement.Result {
+	return c.Search(cluster, c.Request.Gang, ignore)
+}
+
+// Best is the cluster at its best, with what the gang has bound.
+func (c *Context) Best() *placement.Cluster { return c.View.Best(c.Request.Bound) }
+
+// Fitted reads like 1/2: members that have or would find a node.
+func (c *Context) Fitted() string {
+	n := c.Gang.Count(gang.Succeeded)
+	if c.Placement != nil {
+		n += c.Placed(*c.Placement)
+	} else {
+		n += int32(len(c.Request.Bound))
+	}
+	return phrase.Fraction(n, c.Gang.Total())
+}
+
+// Placed is how many members have a node, or find one by a placement.
+func (c *Context) Placed(r placement.Result) int32 {
+	n := int32(len(c.Request.Bound))
+	for _, placed := range r.Placed {
+		n += placed
+	}
+	return n
+}
+
+// Kubectl is a kubectl command in the namespace of the gang.
+func (c *Context) Kubectl(args ...string) string {
+	return command.Kubectl(c.Gang.Meta.Namespace, args...)
+}

@@ -1,0 +1,111 @@
+package stage
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+)
+
+// Finding is a reason, with the ways to remove it.
+type Finding struct {
+	answer.Finding
+	// Fixes remove exactly this finding. Whether the gang starts then is for others to find out.
+	Fixes []Fix
+}
+
+// Fix is an action and what the cluster is like after it.
+type Fix struct {
+	answer.Action
+	Apply func(*snapshot.Snapshot) *snapshot.Snapshot
+}
+
+// Found begins a finding; the methods below add to it. Its stage, verdict and who has to act are those of its code.
+func Found(code answer.Code, format string, args ...any) *Finding {
+	f := &Finding{Finding: answer.Finding{Message: line(format, args...)}}
+	return f.Become(code)
+}
+
+// line is a text on one line: what others wrote may have several.
+func line(format string, args ...any) string {
+	parts := strings.FieldsFunc(fmt.Sprintf(format, args...), func(r rune) bool { return r == '\n' || r == '\r' })
+	for i := 1; i < len(parts); i++ {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	return strings.TrimRight(strings.Join(parts, " "), " ")
+}
+
+// Become gives the finding a code, with the stage and the usual outcome of that.
+func (f *Finding) Become(code answer.Code) *Finding {
+	e := answer.Lookup(code)
+	o := e.Outcomes[0]
+	f.Code, f.Stage, f.Verdict, f.Who, f.Never = code, e.Stages[0], o.Verdict, o.Who, o.Never
+	return f
+}
+
+// As gives the finding another outcome of its code than the usual one.
+func (f *Finding) As(verdict answer.Verdict, who answer.Who) *Finding {
+	f.Verdict, f.Who = verdict, who
+	return f
+}
+
+// At gives the finding another stage of its code than the usual one.
+func (f *Finding) At(stage answer.Stage) *Finding {
+	f.Stage = stage
+	return f
+}
+
+// Detail adds a further line.
+func (f *Finding) Detail(format string, args ...any) *Finding {
+	f.Details = append(f.Details, line(format, args...))
+	return f
+}
+
+// Fact adds a value for programs.
+func (f *Finding) Fact(key string, value any) *Finding {
+	if f.Facts == nil {
+		f.Facts = map[string]any{}
+	}
+	f.Facts[key] = value
+	return f
+}
+
+// See adds a field of an object as evidence.
+func (f *Finding) See(apiVersion, kind string, obj metav1.Object, path string) *Finding {
+	ref := apiVersion + "/" + kind + "/"
+	if ns := obj.GetNamespace(); ns != "" {
+		ref += ns + "/"
+	}
+	f.Evidence = append(f.Evidence, answer.Evidence{Ref: ref + obj.GetName(), Path: path, RV: obj.GetResourceVersion()})
+	return f
+}
+
+// SeeRef adds a field of an object that is only known by its reference as evidence.
+func (f *Finding) SeeRef(ref, path string) *Finding {
+	f.Evidence = append(f.Evidence, answer.Evidence{Ref: ref, Path: path})
+	return f
+}
+
+// SinceTime sets since when it has been so, if that is known.
+func (f *Finding) SinceTime(t time.Time) *Finding {
+	if !t.IsZero() {
+		f.Since = &t
+	}
+	return f
+}
+
+// Run adds a command that shows more, or is the next step.
+func (f *Finding) Run(command string) *Finding {
+	f.Commands = append(f.Commands, command)
+	return f
+}
+
+// Fix adds a way to remove the finding.
+func (f *Finding) Fix(x Fix) *Finding {
+	f.Fixes = append(f.Fixes, x)
+	return f
+}

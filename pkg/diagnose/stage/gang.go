@@ -1,0 +1,100 @@
+package stage
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/gang"
+	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// CreationGrace is how long a controller may take between one pod of a job and the next.
+const CreationGrace = time.Minute
+
+// Created reads like 2/4: the pods that exist.
+func (c *Context) Created() string {
+	return phrase.Fraction(c.Gang.Total()-c.Gang.Count(gang.Missing), c.Gang.Total())
+}
+
+// CreatedOf is how many pods of a role exist.
+func (c *Context) CreatedOf(role string) (n int32) {
+	for _, m := range c.Gang.Members {
+		if m.Role == role && m.State != gang.Missing {
+			n++
+		}
+	}
+	return n
+}
+
+// CreatedByRole reads like: Chief 1/1, Worker 0/2.
+func (c *Context) CreatedByRole() string {
+	var parts []string
+	for _, r := range c.Gang.Roles {
+		parts = append(parts, fmt.Sprintf("%s %d/%d", r.Name, c.CreatedOf(r.Name), r.Replicas))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// FailedPods are the pods of a job with random pod names that have failed, the latest first: its controller makes others under
+// other names, and waits longer each time. Nil where every member has a pod, or a pod has its name for good.
+func (c *Context) FailedPods() []*corev1.Pod {
+	if c.Gang.Reader.PodName != nil || c.Gang.Bare != nil || c.Gang.Count(gang.Missing) == 0 || c.Gang.End != nil {
+		return nil
+	}
+	var failed []*corev1.Pod
+	for _, p := range c.View.Snap.Pods {
+		ref := metav1.GetControllerOf(p)
+		if p.Status.Phase != corev1.PodFailed || ref == nil || ref.UID != c.Gang.Meta.UID || c.Gang.Meta.UID == "" {
+			continue
+		}
+		if len(failed) > 0 && !p.CreationTimestamp.After(failed[0].CreationTimestamp.Time) {
+			failed = append(failed, p)
+			continue
+		}
+		failed = append([]*corev1.Pod{p}, failed...)
+	}
+	return failed
+}
+
+// IdleDevices is how many devices the members of a gang hold that have a node, and since when the last of them is up.
+func IdleDevices(g *gang.Gang) (int64, time.Time) {
+	var n int64
+	var since time.Time
+	for _, m := range g.Members {
+		if m.State != gang.Starting && m.State != gang.Running {
+			continue
+		}
+		request := placement.Request(m.Pod)
+		device := podrequest.Device(request)
+		n += placement.Amount(device, request[device])
+		if m.Pod.Status.StartTime != nil {
+			since = Later(since, m.Pod.Status.StartTime.Time)
+		}
+	}
+	return n, since
+}
+
+// GroupKind names the kind of a declaration in a sentence.
+func GroupKind(d gang.Declaration) string {
+	if d.Kind.Kind == "" {
+		return string(d.Key.Dialect) + " group"
+	}
+	return d.Kind.Kind + "." + d.Kind.Group
+}
+
+// DescribeGroup names a declaration in a sentence.
+func DescribeGroup(d gang.Declaration) string { return GroupKind(d) + " " + d.Key.Name }
+
+// PodSelector selects the pods of a job by label.
+func PodSelector(j *gang.Job) string {
+	if j.Kind.Group == "kubeflow.org" {
+		return "training.kubeflow.org/job-name=" + j.Meta.Name
+	}
+	return "job-name=" + j.Meta.Name
+}

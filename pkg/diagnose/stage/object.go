@@ -1,0 +1,29 @@
+package stage
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// Condition is a condition of an object, and its status; both are empty if there is none of the type.
+func Condition(u *unstructured.Unstructured, kind string) (gang.Word, string) {
+	f := gang.Fields{Object: u}
+	for _, cond := range f.List("status", "conditions") {
+		if cond["type"] == kind {
+			status, _ := cond["status"].(string)
+			return gang.WordOf(cond), status
+		}
+	}
+	return gang.Word{}, ""
+}
+
+// Mounts reports whether a pod mounts a claim.
+func Mounts(p *corev1.Pod, claim string) bool {
+	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
+	})
+}

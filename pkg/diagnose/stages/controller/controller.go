@@ -1,0 +1,127 @@
+// Package controller is the stage of a diagnosis that evaluates whether the controller that turns the job into pods runs.
+package controller
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/setup/argv"
+)
+
+// Evaluate finds out whether a controller turns the job into pods.
+func Evaluate(c *stage.Context) stage.Result {
+	var r stage.Result
+	r.State = evaluate(c, &r)
+	return r
+}
+
+func evaluate(c *stage.Context, out *stage.Result) stage.State {
+	g := c.Gang
+	kueueController(c, out)
+	if len(g.Reader.Controller.Images) == 0 {
+		return stage.OK("run by Kubernetes itself")
+	}
+	pending := !g.Seen || g.Count(gang.Missing) > 0 && !g.Suspended
+	if !pending || c.NoPods {
+		return stage.OK("")
+	}
+	age := c.View.Age(g.Meta.CreationTimestamp.Time)
+	all := component.Operators(c.View, c.Gang)
+	operators, others := handling(c, all)
+	switch {
+	case c.View.Assumed && !g.Seen:
+		// A job that was only just assumed to be submitted: what counts is that its controller is there.
+		switch {
+		case len(operators) > 0 && component.AllDown(operators):
+			out.Add(down(c, operators[0], age))
+		case len(operators) == 0 && len(c.View.Snap.Deployments) > 0 && c.View.Snap.CanList("deployments.apps", ""):
+			out.Add(missing(c, age, others))
+		}
+	case len(all) == 0 && out.Denied(c, "deployments.apps", ""):
+		return stage.Unknown("deployments may not be listed")
+	case len(operators) == 0 && age > operatorNotices:
+		out.NoPods = true
+		out.Add(missing(c, age, others))
+	case len(operators) > 0 && component.AllDown(operators):
+		out.NoPods = true
+		out.Add(down(c, operators[0], age))
+	case len(operators) > 0 && !g.Seen && age > operatorNotices && staleLease(c, operators[0]) != nil:
+		out.NoPods = true
+		out.Add(leaderLost(c, operators[0], staleLease(c, operators[0])))
+	case len(operators) > 0 && !g.Seen && age > operatorSilent:
+		out.NoPods = true
+		out.Add(inactive(c, operators[0], age))
+	}
+	forbidden(c, out)
+	return stage.OK("")
+}
+
+// kueueController: a job that Kueue suspends waits for a controller that may be down itself.
+func kueueController(c *stage.Context, out *stage.Result) {
+	if !c.Gang.Suspended || !queueing.Managed(c.View, c.Gang) {
+		return
+	}
+	var all []*appsv1.Deployment
+	for _, d := range c.View.Snap.Deployments {
+		if slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(container corev1.Container) bool { return component.Repository(container.Image) == "kueue" }) {
+			all = append(all, d)
+		}
+	}
+	if len(all) > 0 && component.AllDown(all) {
+		out.Add(down(c, all[0], c.View.Age(c.Gang.Meta.CreationTimestamp.Time)))
+	}
+}
+
+// handling are the operators that may look at the job, and why the others do not: their flags keep them to another
+// namespace, or to other kinds.
+func handling(c *stage.Context, all []*appsv1.Deployment) (operators []*appsv1.Deployment, others []string) {
+	for _, d := range all {
+		why := ""
+		for _, container := range d.Spec.Template.Spec.Containers {
+			if ns := component.Flag(container, "namespace"); ns != "" && ns != c.Gang.Meta.Namespace {
+				why = fmt.Sprintf("%s/%s looks at only namespace %s (--namespace=%s)", d.Namespace, d.Name, ns, ns)
+			}
+			kinds := argv.Values(container, "enable-scheme")
+			if len(kinds) > 0 && !slices.ContainsFunc(kinds, func(k string) bool { return strings.EqualFold(k, c.Gang.Kind.Kind) }) {
+				why = fmt.Sprintf("%s/%s handles only %s (--enable-scheme)", d.Namespace, d.Name, strings.Join(kinds, ", "))
+			}
+			for _, part := range slices.Sorted(maps.Keys(c.Gang.Reader.Controller.Versions)) {
+				versions := c.Gang.Reader.Controller.Versions[part]
+				if strings.Contains(component.Repository(container.Image), part) && !slices.Contains(versions, c.Gang.Kind.Version) {
+					why = fmt.Sprintf("%s/%s handles %ss of %s only, and this one is of %s, for the %s", d.Namespace, d.Name, c.Gang.Kind.Kind, strings.Join(versions, ", "), c.Gang.Kind.Version, c.Gang.Reader.Controller.Name)
+				}
+			}
+		}
+		if why == "" {
+			operators = append(operators, d)
+		} else {
+			others = append(others, why)
+		}
+	}
+	return operators, others
+}
+
+// staleLease is the lease by which the operator elects its leader, if it has not been renewed for long.
+func staleLease(c *stage.Context, d *appsv1.Deployment) *coordinationv1.Lease {
+	var newest *coordinationv1.Lease
+	for _, l := range c.View.Snap.Leases {
+		its := l.Name == d.Name || slices.ContainsFunc(c.Gang.Reader.Controller.Images, func(part string) bool { return strings.Contains(l.Name, part) })
+		if l.Namespace == d.Namespace && its && l.Spec.RenewTime != nil && (newest == nil || newest.Spec.RenewTime.Before(l.Spec.RenewTime)) {
+			newest = l
+		}
+	}
+	if newest == nil || c.View.Age(newest.Spec.RenewTime.Time) <= component.DeadAfter {
+		return nil
+	}
+	return newest
+}

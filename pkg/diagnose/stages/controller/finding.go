@@ -1,0 +1,110 @@
+package controller
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+const (
+	// operatorNotices is how long an operator may take to see a new job.
+	operatorNotices = time.Minute
+	// operatorSilent is after how long an operator that seems well is taken not to look at the job.
+	operatorSilent = 5 * time.Minute
+)
+
+// missing: there is no operator, or others are the reasons why those that there are do not look at the job.
+func missing(c *stage.Context, age time.Duration, others []string) *stage.Finding {
+	g := c.Gang
+	f := stage.Found(answer.OperatorMissing,
+		"nobody turns %ss into pods: no %s runs in this cluster, and %s has waited for %s", g.Kind.Kind, g.Reader.Controller.Name, g.Meta.Name, phrase.Age(age)).
+		See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".status").
+		Run(command.Kubectl("", "get", "deployments", "-A"))
+	if len(others) > 0 {
+		f.Message = fmt.Sprintf("nobody turns %ss like %s/%s into pods: %s", g.Kind.Kind, g.Meta.Namespace, g.Meta.Name, phrase.And(others))
+	}
+	for _, d := range c.View.Snap.Deployments {
+		for _, container := range d.Spec.Template.Spec.Containers {
+			if component.Repository(container.Image) == "trainer-controller-manager" {
+				f.Detail("%s/%s (trainer-controller-manager) runs TrainJobs only, no %ss", d.Namespace, d.Name, g.Kind.Kind)
+			}
+		}
+	}
+	return f
+}
+
+// leaderLost: the operator's pods look well, but none of them leads.
+func leaderLost(c *stage.Context, d *appsv1.Deployment, l *coordinationv1.Lease) *stage.Finding {
+	at := l.Spec.RenewTime.Time
+	return stage.Found(answer.OperatorDown,
+		"%s gives no sign of life: its lease was last renewed %s ago", d.Name, phrase.Age(c.View.Age(at))).
+		See("coordination.k8s.io/v1", "Lease", l, ".spec.renewTime").SinceTime(at).
+		Detail("Lease %s/%s; Deployment %s/%s: %d/%d ready", l.Namespace, l.Name, d.Namespace, d.Name, d.Status.ReadyReplicas, component.Replicas(d)).
+		Run(command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--tail=100")).Fix(component.Start(d))
+}
+
+func down(c *stage.Context, d *appsv1.Deployment, age time.Duration) *stage.Finding {
+	f := stage.Found(answer.OperatorDown,
+		"%s is down: %d/%d pods of Deployment %s/%s are ready, so nobody has acted on %s for %s",
+		d.Name, d.Status.ReadyReplicas, component.Replicas(d), d.Namespace, d.Name, c.Gang.Meta.Name, phrase.Age(age)).
+		See("apps/v1", "Deployment", d, ".status.readyReplicas").
+		Fact("ready", d.Status.ReadyReplicas).Fact("wanted", component.Replicas(d))
+	for _, cond := range d.Status.Conditions {
+		if cond.Type == appsv1.DeploymentAvailable && cond.Status == corev1.ConditionFalse {
+			f.SinceTime(cond.LastTransitionTime.Time).Detail("not available for %s", phrase.Age(c.View.Age(cond.LastTransitionTime.Time)))
+		}
+	}
+	if component.Replicas(d) == 0 {
+		return f.Detail("it is scaled to 0").Run(command.Kubectl(d.Namespace, "scale", "deployment/"+d.Name, "--replicas=1")).Fix(component.Start(d))
+	}
+	for _, line := range component.Problems(c.View, d) {
+		f.Detail("%s", line)
+	}
+	return f.Run(command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--previous", "--tail=50")).
+		Run(command.Kubectl(d.Namespace, "rollout", "status", "deployment/"+d.Name)).Fix(component.Start(d))
+}
+
+func inactive(c *stage.Context, d *appsv1.Deployment, age time.Duration) *stage.Finding {
+	f := stage.Found(answer.OperatorDown,
+		"%s runs (Deployment %s/%s, %d/%d ready) but has not looked at %s for %s: it may not handle this kind or namespace",
+		d.Name, d.Namespace, d.Name, d.Status.ReadyReplicas, component.Replicas(d), c.Gang.Meta.Name, phrase.Age(age)).
+		See("apps/v1", "Deployment", d, ".spec.template.spec.containers").
+		Run(command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--tail=100"))
+	if u := c.View.Snap.Object(c.Gang.Kind.GroupKind(), c.Gang.Meta.Namespace, c.Gang.Meta.Name); u != nil {
+		fields := gang.Fields{Object: u}
+		if by := fields.String("spec", "runPolicy", "managedBy"); by != "" && by != "kubeflow.org/training-operator" {
+			f.Detail("spec.runPolicy.managedBy is %s: the operator leaves it to that", by)
+		}
+	}
+	return f
+}
+
+// forbidden looks for refusals that are about the operator's own rights.
+func forbidden(c *stage.Context, out *stage.Result) {
+	for _, r := range refusal.Of(c.View, c.Gang) {
+		if r.Kind != refusal.Forbidden {
+			continue
+		}
+		out.NoPods = true
+		out.Add(stage.Found(answer.OperatorRBAC,
+			"the operator may not create %s in namespace %s: %s", r.Resource(), c.Gang.Meta.Namespace, r.Message).
+			SeeRef("v1/Event/"+c.Gang.Meta.Namespace, ".message").SinceTime(r.First).
+			Fact("subject", r.Object).
+			Run(c.Kubectl("auth", "can-i", "create", r.Resource(), "--as", r.Object)).
+			Fix(refusal.Lift(c.Gang, r, answer.Admin, "let "+r.Object+" create "+r.Resource()+" in "+c.Gang.Meta.Namespace,
+				c.Kubectl("create", "rolebinding", "operator-"+r.Resource(), "--clusterrole=edit", "--serviceaccount="+strings.TrimPrefix(r.Object, "system:serviceaccount:")))))
+		return
+	}
+}

@@ -1,0 +1,184 @@
+// Package stages diagnoses a gang: it evaluates every stage from the request to the running members, whatever the earlier ones
+// found, and picks the finding that counts. It is pure.
+package stages
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/controller"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/job"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/life"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/order"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/place"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/podgroup"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/pods"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/queue"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/request"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/scheduler"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages/start"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// Options bound the work.
+type Options struct {
+	// Budget is the time for one search for a placement; 0 is the default.
+	Budget time.Duration
+	// depth counts diagnoses on behalf of other gangs.
+	depth int
+}
+
+// maxDepth is how many gangs deep others are diagnosed to explain one.
+const maxDepth = 2
+
+// evaluator is one stage.
+type evaluator struct {
+	name     answer.Stage
+	evaluate func(*stage.Context) stage.Result
+}
+
+// evaluators are the stages in their order, which is the precedence of findings.
+func evaluators() []evaluator {
+	return []evaluator{
+		{answer.StageRequest, request.Evaluate},
+		{answer.StageJob, job.Evaluate},
+		{answer.StageController, controller.Evaluate},
+		{answer.StagePods, pods.Evaluate},
+		{answer.StageGang, podgroup.Evaluate},
+		{answer.StageQueue, queue.Evaluate},
+		{answer.StageScheduler, scheduler.Evaluate},
+		{answer.StagePlacement, place.Evaluate},
+		{answer.StageOrder, order.Evaluate},
+		{answer.StageStart, start.Evaluate},
+		{answer.StageLife, life.Evaluate},
+	}
+}
+
+// Evaluate diagnoses the gang of a job, stage by stage.
+func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *stage.Diagnosis {
+	g := v.Gang(j)
+	d := &stage.Diagnosis{Gang: g, Who: answer.Nobody}
+	switch {
+	case j.End != nil && !j.End.Failed:
+		d.Verdict = answer.Done
+		return d
+	case g.Min > 0 && g.Count(gang.Running, gang.Succeeded) >= g.Min && j.End == nil:
+		d.Verdict, d.Notes = answer.Running, runningNotes(v, g)
+		return d
+	}
+	d.Gang = withScheduler(v, g)
+	c := stage.NewContext(v, d.Gang, search(ctx, opts), diagnoser(ctx, v, opts))
+	all := evaluators()
+	if r := podsUnreadable(c); len(r.Findings) > 0 {
+		c = record(d, c, answer.StagePods, r)
+		all = all[:2] // the namespace and the job can still be evaluated
+	}
+	for _, e := range all {
+		r := e.evaluate(c)
+		d.Stages = append(d.Stages, r.Summary(e.name))
+		c = record(d, c, e.name, r)
+	}
+	d.Request, d.Placement, d.Matrices, d.Missing = c.Request, c.Placement, c.Matrices, c.Missing
+	conclude(d, c.Findings)
+	return d
+}
+
+// search is the placement search of one diagnosis.
+func search(ctx context.Context, opts Options) stage.Search {
+	return func(cluster *placement.Cluster, g placement.Gang, ignore placement.Constraints) placement.Result {
+		return placement.Place(ctx, cluster, g, placement.Options{Budget: opts.Budget, Ignore: ignore})
+	}
+}
+
+// diagnosed is the key of a diagnosis on behalf of another gang.
+type diagnosed struct {
+	job   *gang.Job
+	depth int
+}
+
+// diagnoser diagnoses other gangs on behalf of one, each once for a view; nil where that went deep enough.
+func diagnoser(ctx context.Context, v *view.View, opts Options) func(*gang.Job) *stage.Diagnosis {
+	if opts.depth >= maxDepth {
+		return nil
+	}
+	opts.depth++
+	return func(other *gang.Job) *stage.Diagnosis {
+		return view.Once(v, diagnosed{other, opts.depth}, func() *stage.Diagnosis { return Evaluate(ctx, v, other, opts) })
+	}
+}
+
+// record adds the result of a stage to a diagnosis, and returns the context of the next stage. A right counts for the first stage
+// that would have needed it.
+func record(d *stage.Diagnosis, c *stage.Context, name answer.Stage, r stage.Result) *stage.Context {
+	var missing []answer.Right
+	for _, right := range r.Missing {
+		if !slices.ContainsFunc(c.Missing, func(m answer.Right) bool { return m.String() == right.String() }) {
+			right.Stage, right.Lost = name, stage.Lost(right, name)
+			missing = append(missing, right)
+		}
+	}
+	r.Missing = missing
+	if r.Ideal != nil {
+		d.Ideal = r.Ideal
+	}
+	d.Ahead = append(d.Ahead, r.Ahead...)
+	d.Notes = append(d.Notes, r.Notes...)
+	d.Unmodelled = append(d.Unmodelled, r.Unmodelled...)
+	return c.With(r)
+}
+
+// withScheduler is the gang with the scheduler that it will have: pods that do not exist yet, of a template that names no
+// scheduler, get the one that the flags of the operator name.
+func withScheduler(v *view.View, g *gang.Gang) *gang.Gang {
+	if g.Count(gang.Missing) < g.Total() || slices.ContainsFunc(g.Roles, func(r gang.Role) bool { return r.Template.Spec.SchedulerName != "" }) {
+		return g
+	}
+	name := component.OperatorScheduler(v, g)
+	if name == "" {
+		return g
+	}
+	adopted := *g
+	adopted.Scheduler = name
+	return &adopted
+}
+
+// podsUnreadable finds that the gang's own pods may not be listed: nothing that is reported of members holds then.
+func podsUnreadable(c *stage.Context) stage.Result {
+	var r stage.Result
+	if r.Denied(c, "pods", c.Gang.Meta.Namespace) {
+		missing := stage.RightNames(r.Missing)
+		r.Add(stage.Found(answer.NoPermission, "how %s is cannot be determined: you may not %s", c.Gang.Meta.Name, phrase.And(missing)).At(answer.StagePods).
+			Fact("missing", missing).Run(command.Kubectl(c.Gang.Meta.Namespace, "auth", "can-i", "list", "pods")))
+	}
+	return r
+}
+
+// runningNotes are what is worth a remark in a gang that runs.
+func runningNotes(v *view.View, g *gang.Gang) []string {
+	var r stage.Result
+	if n := g.Total() - g.Count(gang.Running, gang.Succeeded); n > 0 {
+		r.Note("%d of %d members are not up; the gang needs %d", n, g.Total(), g.Min)
+	}
+	for _, m := range g.Members {
+		if m.State != gang.Running {
+			continue
+		}
+		for _, s := range m.Pod.Status.ContainerStatuses {
+			if t := s.LastTerminationState.Terminated; s.RestartCount > 0 && t != nil {
+				r.Note("%s: container %s has restarted %s, last %s ago: %s", m.Name(), s.Name, phrase.Count(s.RestartCount, "time"), phrase.Age(v.Age(t.FinishedAt.Time)), phrase.Ending(t))
+			}
+		}
+	}
+	if e := stage.LatestEvent(v.Events(g.Kind.Kind, g.Meta.Namespace, g.Meta.Name), "FailedCreateService"); e != nil {
+		r.Note("a Service by which members find each other could not be made, said %s ago: %s", phrase.Age(v.Age(e.Last)), e.Message)
+	}
+	return r.Notes
+}

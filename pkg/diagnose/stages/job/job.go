@@ -1,0 +1,138 @@
+// Package job is the stage of a diagnosis that evaluates the spec of a job and what its controller reports of it.
+package job
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// Evaluate looks at the spec and at what the controller made of it.
+func Evaluate(c *stage.Context) stage.Result {
+	var r stage.Result
+	r.State = evaluate(c, &r)
+	return r
+}
+
+func evaluate(c *stage.Context, out *stage.Result) stage.State {
+	g := c.Gang
+	for _, p := range c.View.Snap.Probes {
+		if p.Kind == g.Kind.Kind && p.Namespace == g.Meta.Namespace && p.Name == g.Meta.Name && !p.Accepted() {
+			out.NoPods = true
+			out.Add(stage.Found(answer.JobInvalid, "the API server does not accept %s %s: %s", g.Kind.Kind, g.Meta.Name, p.Message).
+				Fact("code", p.Code).Fact("message", p.Message))
+			return stage.OK("")
+		}
+	}
+	switch {
+	case len(g.Problems) > 0:
+		out.NoPods = true
+		out.Add(invalid(c))
+	case g.End != nil && g.End.Failed:
+		out.NoPods = true
+		out.Add(failed(c))
+	case g.Suspended && !queueing.Managed(c.View, c.Gang):
+		out.NoPods = true
+		out.Add(suspended(c))
+	case g.Total() == 0:
+		out.NoPods = true
+		out.Add(stage.Found(answer.JobInvalid, "%s asks for no members: every role has 0 replicas", g.Meta.Name).
+			See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".spec").Fact("replicas", 0))
+	}
+	return stage.OK("")
+}
+
+func invalid(c *stage.Context) *stage.Finding {
+	g := c.Gang
+	problem := g.Problems[0]
+	f := stage.Found(answer.JobInvalid, "the spec of %s is not valid: %s", g.Meta.Name, problem).
+		See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".spec").
+		Fact("problems", g.Problems)
+	for _, p := range g.Problems[1:] {
+		f.Detail("%s", p)
+	}
+	if g.End != nil {
+		f.Detail("the operator said %q %s ago", g.End.Message, phrase.Age(c.View.Age(g.End.At))).SinceTime(g.End.At)
+	}
+	return renameContainers(c, f)
+}
+
+// expectedContainer is the name that the operator looks for.
+func expectedContainer(kind string) string {
+	switch kind {
+	case "TFJob":
+		return "tensorflow"
+	case "PyTorchJob":
+		return "pytorch"
+	}
+	return ""
+}
+
+// renameContainers gives the main container of every role the name that the operator looks for.
+func renameContainers(c *stage.Context, f *stage.Finding) *stage.Finding {
+	want := expectedContainer(c.Gang.Kind.Kind)
+	change, main := map[string]any{}, map[string]string{}
+	for _, r := range c.Gang.Roles {
+		if want != "" && r.Main != want && len(r.Template.Spec.Containers) > 0 {
+			f.Detail("rename container %q of %s to %q", r.Main, r.Name, want)
+			change[r.Name+".container"], main[r.Name] = want, r.Main
+		}
+	}
+	if len(change) == 0 {
+		return f
+	}
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(main)) {
+		texts = append(texts, fmt.Sprintf("rename container %q of %s to %q", main[name], name, want))
+	}
+	return f.Fix(patch.Job(c.Gang, answer.Fix, phrase.And(texts)+" and submit again", change, func(spec *whatif.Spec) {
+		for i, r := range spec.Roles {
+			if _, wrong := main[r.Name]; wrong {
+				spec.Roles[i].Template.Spec.Containers[0].Name = want
+			}
+		}
+	}))
+}
+
+func failed(c *stage.Context) *stage.Finding {
+	g := c.Gang
+	f := stage.Found(answer.JobFailed, "%s has failed %s ago: %s", g.Meta.Name,
+		phrase.Age(c.View.Age(g.End.At)), cmp.Or(g.End.Message, g.End.Reason, "no reason was given")).
+		See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".status.conditions").SinceTime(g.End.At)
+	member, s := firstToFail(c)
+	if member == nil {
+		return f.Run(c.Kubectl("logs", "-l", stage.PodSelector(c.Gang.Job), "--all-containers", "--tail=20", "--prefix"))
+	}
+	t := s.State.Terminated
+	return f.Detail("%s ended first, %s ago: container %s, %s", member.Name(), phrase.Age(c.View.Age(t.FinishedAt.Time)), s.Name, phrase.Ending(t)).
+		Fact("member", member.Name()).Fact("exitCode", t.ExitCode).Run(c.Kubectl("logs", member.Pod.Name, "-c", s.Name, "--tail=50"))
+}
+
+// firstToFail is the member whose container ended badly first, and that container; nil if no pod shows it.
+func firstToFail(c *stage.Context) (*gang.Member, corev1.ContainerStatus) {
+	var first *gang.Member
+	var status corev1.ContainerStatus
+	for i, m := range c.Gang.Members {
+		if m.Pod == nil {
+			continue
+		}
+		for _, s := range slices.Concat(m.Pod.Status.InitContainerStatuses, m.Pod.Status.ContainerStatuses) {
+			t := s.State.Terminated
+			if t != nil && t.ExitCode != 0 && (first == nil || t.FinishedAt.Before(&status.State.Terminated.FinishedAt)) {
+				first, status = &c.Gang.Members[i], s
+			}
+		}
+	}
+	return first, status
+}

@@ -1,0 +1,135 @@
+// Package life is the stage of a diagnosis that evaluates what became of a gang of which some members hold nodes and others cannot.
+package life
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// Evaluate looks at a gang of which some members hold nodes while others cannot: what was lost, who took it, and what idles.
+func Evaluate(c *stage.Context) stage.Result {
+	var r stage.Result
+	r.State = evaluate(c, &r)
+	return r
+}
+
+func evaluate(c *stage.Context, out *stage.Result) stage.State {
+	g := c.Gang
+	holding := g.Count(gang.Starting, gang.Running, gang.Lost, gang.Terminating)
+	if holding == 0 {
+		history(c, out)
+	}
+	if holding == 0 || g.Count(gang.Starting, gang.Running, gang.Succeeded) >= g.Min || c.Has(answer.Fits) || g.End != nil {
+		return stage.Skipped("")
+	}
+	if startsBadly(c) {
+		return stage.OK("see start")
+	}
+	switch lost := lostMembers(c); {
+	case component.Bypassed(c.View, c.Gang):
+		out.Add(gangBypassed(c))
+	case len(lost) == 0 && deadlocked(c, out):
+	case len(lost) == 0:
+		out.Add(incomplete(c))
+	default:
+		out.Add(memberLost(c, lost))
+	}
+	return stage.OK("")
+}
+
+// startsBadly reports whether a placed member has a trouble that needs action.
+func startsBadly(c *stage.Context) bool {
+	return slices.ContainsFunc(c.Findings, func(f stage.Finding) bool { return f.Stage == answer.StageStart && f.Verdict == answer.Blocked })
+}
+
+func holdingLine(c *stage.Context) string {
+	n, _ := stage.IdleDevices(c.Gang)
+	return fmt.Sprintf("%s of %d members have a node and hold %s for nothing", fmt.Sprint(c.Gang.Count(gang.Starting, gang.Running)), c.Gang.Total(), phrase.Count(n, "GPU"))
+}
+
+func gangBypassed(c *stage.Context) *stage.Finding {
+	g := c.Gang
+	var waiting []string
+	for _, m := range g.Members {
+		if !m.Bound() && m.State != gang.Succeeded {
+			waiting = append(waiting, m.Name())
+		}
+	}
+	idle, since := stage.IdleDevices(c.Gang)
+	gangScheduler := component.OperatorScheduler(c.View, c.Gang)
+	if gangScheduler == "" {
+		gangScheduler = string(g.Decl.Key.Dialect)
+	}
+	f := stage.Found(answer.GangBypassed, "%s members were placed one by one by %s, which does not read their %s: they hold %s while %s waits",
+		phrase.Fraction(g.Count(gang.Starting, gang.Running), g.Total()), g.Scheduler, stage.DescribeGroup(*g.Decl), phrase.Count(idle, "GPU"), phrase.Names(waiting)).
+		Fact("scheduler", g.Scheduler).Fact("gangScheduler", gangScheduler).Fact("waiting", waiting).Fact("idleGPUs", idle).SinceTime(since).
+		Detail("leave schedulerName out, or set it to %s, and submit again", gangScheduler)
+	if c.Placement != nil && len(c.Request.Roles) > 0 {
+		r := c.Lacking()
+		for _, line := range c.ConsumersOn(r.NodeNames(), r.Resource) {
+			f.Detail("%s", line)
+		}
+	}
+	return f
+}
+
+// incomplete: some members have a node, the others never had one.
+func incomplete(c *stage.Context) *stage.Finding {
+	idle, since := stage.IdleDevices(c.Gang)
+	tail := "the others find none"
+	if c.Placement != nil && c.Placement.Fits() {
+		tail = "the others have room, but are not placed"
+	}
+	return stage.Found(answer.MemberLost, "%s members have a node and %s: %s idle",
+		phrase.Fraction(c.Gang.Count(gang.Starting, gang.Running), c.Gang.Total()), tail, phrase.Count(idle, "GPU")).
+		Fact("idleGPUs", idle).SinceTime(since).Detail("%s", holdingLine(c))
+}
+
+// deadlocked looks for gangs that hold a part each and wait for each other's: this one would be complete without the other,
+// and the other without this one.
+func deadlocked(c *stage.Context, out *stage.Result) bool {
+	for _, h := range c.Others() {
+		if h.Job == nil {
+			continue
+		}
+		g := c.View.Gang(h.Job)
+		if g.Count(gang.Starting, gang.Running, gang.Succeeded) >= g.Min || g.Count(gang.Pending) == 0 {
+			continue
+		}
+		if !c.Search(c.View.Cluster().Without(h.UIDs()...), c.Request.Gang, nil).Fits() {
+			continue
+		}
+		theirs := c.View.Party(g)
+		if !c.Search(c.View.Cluster().Without(c.Request.Bound...), theirs.Gang, nil).Fits() {
+			continue
+		}
+		out.Add(deadlock(c, h, g))
+		return true
+	}
+	return false
+}
+
+func deadlock(c *stage.Context, h *view.Holder, g *gang.Gang) *stage.Finding {
+	mine, since := stage.IdleDevices(c.Gang)
+	theirs, _ := stage.IdleDevices(g)
+	f := stage.Found(answer.MutualDeadlock, "%s and %s wait for each other: they hold %s and %s members, and neither can finish",
+		c.Gang.Meta.Name, h, phrase.Fraction(c.Gang.Count(gang.Starting, gang.Running), c.Gang.Total()), phrase.Fraction(g.Count(gang.Starting, gang.Running), g.Total())).
+		Fact("with", h.String()).Fact("idleGPUs", mine).SinceTime(since).
+		Detail("%s idle in %s, %s in %s: one of them has to give way", phrase.Count(mine, "GPU"), c.Gang.Meta.Name, phrase.Count(theirs, "GPU"), h)
+	uid := h.Job.Meta.UID
+	return f.Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: fmt.Sprintf("suspend or delete %s", h), Cost: h.String() + " starts over", Change: map[string]any{"jobs": []string{h.String()}},
+			Command: command.Kubectl(h.Namespace, "delete", h.Job.Reader.Words[0], h.Name)},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, h.Pods, uid) },
+	})
+}

@@ -1,0 +1,237 @@
+package life
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// lostMember is a member that was there once.
+type lostMember struct {
+	gang.Member
+	// node is where it was, if that is known; since when it is gone; how it went.
+	node  string
+	since time.Time
+	how   string
+}
+
+// lostMembers are those without a node that had one, as their siblings have: they were made, or lost their node, after the
+// first of the others had started.
+func lostMembers(c *stage.Context) []lostMember {
+	started := firstStart(c)
+	var all []lostMember
+	for _, m := range c.Gang.Members {
+		l := lostMember{Member: m}
+		switch {
+		case m.State == gang.Lost:
+			l.node, l.how = m.Pod.Spec.NodeName, "its node is not ready"
+		case m.State == gang.Terminating:
+			l.node, l.since, l.how = m.Pod.Spec.NodeName, deletedAt(m.Pod), "it is being deleted"
+			for _, cond := range m.Pod.Status.Conditions {
+				if cond.Type == corev1.DisruptionTarget && cond.Status == corev1.ConditionTrue {
+					l.how = strings.TrimSpace(cond.Reason + " " + cond.Message)
+				}
+			}
+		case m.State == gang.Failed:
+			l.node, l.how = m.Pod.Spec.NodeName, strings.TrimSpace(strings.ToLower(m.Pod.Status.Reason)+" "+m.Pod.Status.Message)
+		case started.IsZero():
+			continue
+		case m.Pod == nil:
+			l.how = "no pod replaces it"
+			remember(c, &l)
+		case (m.State == gang.Pending || m.State == gang.Gated) && m.Pod.CreationTimestamp.After(started.Add(stage.CreationGrace)):
+			l.since = m.Pod.CreationTimestamp.Time
+			remember(c, &l)
+		default:
+			continue
+		}
+		whereWas(c, &l, started)
+		all = append(all, l)
+	}
+	return all
+}
+
+// firstStart is when the first of the members that run did start; zero if none runs.
+func firstStart(c *stage.Context) time.Time {
+	var first time.Time
+	for _, m := range c.Gang.Members {
+		if at := m.Pod; m.State == gang.Running && at.Status.StartTime != nil && (first.IsZero() || at.Status.StartTime.Time.Before(first)) {
+			first = at.Status.StartTime.Time
+		}
+	}
+	return first
+}
+
+// deletedAt is when the deletion of a pod was requested: its timestamp is when the grace period ends.
+func deletedAt(p *corev1.Pod) time.Time {
+	at := p.DeletionTimestamp.Time
+	if p.DeletionGracePeriodSeconds != nil {
+		at = at.Add(-time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
+	}
+	return at
+}
+
+// departures are the reasons of events that report how a pod went.
+var departures = []string{"Preempted", "Preempting", "Evicted", "Evict", "TaintManagerEviction", "NodeNotReady", "NodeShutdown", "DeletingPod", "ExitedWithCode"}
+
+// boundTo is how a scheduler reports which node a pod got.
+var boundTo = regexp.MustCompile(`assigned \S+ to (\S+)`)
+
+// remember takes from the events of the pod that a member had before, which was of the same name, where it was and how it went.
+func remember(c *stage.Context, l *lostMember) {
+	name := podName(c, l.Member)
+	if l.Pod != nil {
+		name = l.Pod.Name
+	}
+	for _, e := range c.View.Events("Pod", c.Gang.Meta.Namespace, name) {
+		if l.Pod != nil && !e.Last.Before(l.Pod.CreationTimestamp.Time) {
+			continue // about the pod that is there now
+		}
+		if m := boundTo.FindStringSubmatch(e.Message); m != nil && l.node == "" && e.Reason == "Scheduled" {
+			l.node = m[1]
+		}
+		if slices.Contains(departures, e.Reason) && (l.how == "" || l.Pod == nil && l.since.IsZero()) {
+			l.how, l.since = strings.ToLower(e.Reason)+": "+e.Message, e.Last
+		}
+	}
+}
+
+// podName is the name of a member's pod; "" where names are random.
+func podName(c *stage.Context, m gang.Member) string {
+	if c.Gang.Reader.PodName == nil {
+		return ""
+	}
+	return c.Gang.Reader.PodName(c.Gang.Meta.Name, gang.Place{Role: strings.ToLower(m.Role), Index: m.Index})
+}
+
+// whereWas guesses the node of a member that was replaced: one that went away while the gang ran and where no sibling is.
+func whereWas(c *stage.Context, l *lostMember, started time.Time) {
+	taken := map[string]bool{}
+	for _, m := range c.Gang.Members {
+		if m.Bound() && m.Name() != l.Name() {
+			taken[m.Pod.Spec.NodeName] = true
+		}
+	}
+	for _, n := range c.View.Cluster().Nodes() {
+		if l.node != "" && n.Name != l.node || l.node == "" && (view.NodeReady(n) || taken[n.Name]) {
+			continue
+		}
+		for _, cond := range n.Status.Conditions {
+			if cond.Type == corev1.NodeReady && cond.Status != corev1.ConditionTrue && !cond.LastTransitionTime.Time.Before(started) {
+				l.node, l.since = n.Name, cond.LastTransitionTime.Time
+				l.how = fmt.Sprintf("node %s is not ready", n.Name)
+				return
+			}
+		}
+	}
+	if l.node != "" && c.View.Cluster().Node(l.node) == nil {
+		l.how = strings.TrimPrefix(l.how+"; its node "+l.node+" is gone", "; ")
+	}
+}
+
+// memberLost: members that ran are gone, and the gang cannot run without them.
+func memberLost(c *stage.Context, lost []lostMember) *stage.Finding {
+	l := lost[0]
+	var names []string
+	for _, x := range lost {
+		names = append(names, x.Name())
+	}
+	up := phrase.Fraction(c.Gang.Count(gang.Running, gang.Succeeded), c.Gang.Total())
+	idle, _ := stage.IdleDevices(c.Gang)
+	idling := ""
+	if idle > 0 {
+		idling = fmt.Sprintf("; %s idle", phrase.Count(idle, "GPU"))
+	}
+	thieves := thieves(c, lost)
+	code, tail := answer.MemberLost, ", and there is no room for "+phrase.Verb(len(names), "it", "them")
+	switch {
+	case len(thieves) > 0:
+		code, tail = answer.SlotStolen, ", and "+thieves[0].String()+" took the room"
+	case c.Placement == nil:
+		tail = ""
+	case c.Placement.Fits():
+		tail = ", and there is room again"
+	}
+	when := ""
+	if !l.since.IsZero() {
+		when = fmt.Sprintf(" %s ago", phrase.Age(c.View.Age(l.since)))
+	}
+	where := ""
+	if l.node != "" {
+		where = " on " + l.node
+	}
+	f := stage.Found(code, "%s run: %s %s lost%s%s%s%s", up, phrase.Names(names), phrase.Verb(len(names), "was", "were"), where, when, tail, idling).
+		Fact("lost", names).Fact("idleGPUs", idle).SinceTime(l.since)
+	for _, x := range lost {
+		if x.how != "" {
+			f.Detail("%s: %s", x.Name(), x.how)
+		}
+	}
+	for _, h := range thieves {
+		for _, p := range h.Pods {
+			if p.Status.StartTime != nil {
+				f.Detail("%s took %s %s ago", h, p.Spec.NodeName, phrase.Age(c.View.Age(p.Status.StartTime.Time)))
+			}
+		}
+	}
+	return f
+}
+
+// thieves are the consumers that came after the loss onto nodes that the member may use, if without them there would be room.
+func thieves(c *stage.Context, lost []lostMember) []*view.Holder {
+	since := lost[0].since
+	role := simulated(c, lost[0].Member)
+	if since.IsZero() || role == nil || c.Matrices[role.Name].Rows == nil {
+		return nil
+	}
+	nodes := sets.New(c.Matrices[role.Name].Usable()...)
+	device := request.Device(placement.Request(role.Pod))
+	came := func(p *corev1.Pod) bool {
+		return p.Status.StartTime != nil && p.Status.StartTime.After(since) && nodes.Has(p.Spec.NodeName) && (device == "" || placement.Asked(p, device) > 0)
+	}
+	if !c.Fit(c.Without(func(_ *view.Holder, p *corev1.Pod) bool { return came(p) }), nil).Fits() {
+		return nil
+	}
+	return slices.DeleteFunc(c.Others(), func(h *view.Holder) bool { return !slices.ContainsFunc(h.Pods, came) })
+}
+
+// simulated is the role that stands for a member in the simulation; nil if it is not to be placed.
+func simulated(c *stage.Context, m gang.Member) *placement.Role {
+	for i, r := range c.Request.Roles {
+		if slices.ContainsFunc(c.Request.Members[r.Name], func(other gang.Member) bool { return other.Name() == m.Name() }) {
+			return &c.Request.Roles[i]
+		}
+	}
+	return nil
+}
+
+// history remarks how members of a gang that holds nothing were lost before: it waits for the second time.
+func history(c *stage.Context, out *stage.Result) {
+	var names []string
+	var last lostMember
+	for _, m := range c.Gang.Members {
+		l := lostMember{Member: m}
+		if m.Pod == nil {
+			continue
+		}
+		if remember(c, &l); l.how != "" {
+			names, last = append(names, m.Name()), l
+		}
+	}
+	if len(names) > 0 {
+		out.Note("it ran before: %s %s lost, %s ago: %s", phrase.Names(names), phrase.Verb(len(names), "was", "were"), phrase.Age(c.View.Age(last.since)), last.how)
+	}
+}

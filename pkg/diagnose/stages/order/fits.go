@@ -1,0 +1,125 @@
+package order
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// notPlacedAfter is how long a gang may fit, and its scheduler not try, before that is strange.
+const notPlacedAfter = 5 * time.Minute
+
+// fits: nothing stands in the way. Whether the scheduler has noticed is another matter.
+func fits(c *stage.Context) *stage.Finding {
+	nodes := map[string]bool{}
+	for _, a := range c.Placement.Placement {
+		nodes[a.Node] = true
+	}
+	what := "all " + phrase.Count(c.Gang.Total(), "member")
+	if c.Gang.Total() == 1 {
+		what = "its 1 member"
+	} else if int32(len(c.Placement.Placement)) < c.Gang.Total()-c.Gang.Count(gang.Starting, gang.Running, gang.Succeeded) {
+		what = fmt.Sprintf("%d of %d members (it needs %d)", c.Placed(*c.Placement), c.Gang.Total(), c.Gang.Min)
+	}
+	if n := len(c.Request.Bound); n > 0 {
+		what = fmt.Sprintf("the other %d of %d members", len(c.Placement.Placement), c.Gang.Total())
+	}
+	f := stage.Found(answer.Fits, "fits now: room for %s on %s", what, phrase.Names(slices.Sorted(maps.Keys(nodes)))).
+		Fact("members", len(c.Placement.Placement)).Fact("nodes", slices.Sorted(maps.Keys(nodes)))
+	if c.View.Assumed {
+		return f
+	}
+	since, attempt := fitsSince(c), lastAttempt(c)
+	switch {
+	case !attempt.IsZero():
+		f.Detail("the scheduler last tried %s ago", phrase.Age(c.View.Age(attempt)))
+	case !c.Gang.Meta.CreationTimestamp.IsZero():
+		f.Detail("submitted %s ago; the scheduler has not said anything yet", phrase.Age(c.View.Age(c.Gang.Meta.CreationTimestamp.Time)))
+	}
+	silent := attempt.IsZero() || c.View.Age(attempt) > notPlacedAfter
+	absent := c.Gang.Count(gang.Missing, gang.Gated)
+	if queueing.Gated(c.Gang) {
+		absent = 0 // no pods are made before the scheduler has admitted the gang, and that is its turn
+	}
+	if silent && absent == 0 && c.View.Age(since) > notPlacedAfter {
+		f.Become(answer.FitsNotPlaced)
+		f.Message += fmt.Sprintf(", and has for %s, but scheduler %s does not place it", phrase.Age(c.View.Age(since)), c.Gang.Scheduler)
+		f.SinceTime(since)
+		for _, d := range component.FindScheduler(c.View, c.Gang.Scheduler).Deployments {
+			f.Run("kubectl -n " + d.Namespace + " logs deployment/" + d.Name + " --tail=100")
+		}
+	}
+	return f
+}
+
+// lastAttempt is when the scheduler last reported that it tried.
+func lastAttempt(c *stage.Context) time.Time {
+	var last time.Time
+	for _, e := range c.View.PodEvents(c.Gang) {
+		if e.Reason == "FailedScheduling" || e.Reason == "Unschedulable" {
+			last = stage.Later(last, e.Last)
+		}
+	}
+	if d := c.Gang.Decl; d != nil {
+		for _, w := range d.Words {
+			last = stage.Later(last, w.At)
+		}
+		for _, e := range c.View.Events("PodGroup", d.Key.Namespace, d.Key.Name) {
+			last = stage.Later(last, e.Last)
+		}
+	}
+	if !last.IsZero() {
+		return last
+	}
+	for _, m := range c.Gang.Members {
+		if m.Pod == nil {
+			continue
+		}
+		for _, cond := range m.Pod.Status.Conditions {
+			if cond.Type == corev1.PodScheduled && cond.Status == corev1.ConditionFalse {
+				last = stage.Later(last, cond.LastTransitionTime.Time)
+			}
+		}
+	}
+	return last
+}
+
+// fitsSince is the latest moment at which the cluster became what it is, as far as objects show: pods made or ended, nodes
+// made or become ready.
+func fitsSince(c *stage.Context) time.Time {
+	last := c.Gang.Meta.CreationTimestamp.Time
+	for _, m := range c.Gang.Members {
+		if m.Pod != nil {
+			last = stage.Later(last, m.Pod.CreationTimestamp.Time)
+		}
+	}
+	if d := c.Gang.Decl; d != nil {
+		last = stage.Later(last, d.Created)
+	}
+	for _, n := range c.View.Cluster().Nodes() {
+		last = stage.Later(last, n.CreationTimestamp.Time)
+		for _, cond := range n.Status.Conditions {
+			if cond.Type == corev1.NodeReady {
+				last = stage.Later(last, cond.LastTransitionTime.Time)
+			}
+		}
+	}
+	for _, p := range c.View.Snap.Pods {
+		for _, s := range p.Status.ContainerStatuses {
+			if s.State.Terminated != nil && p.Spec.NodeName != "" {
+				last = stage.Later(last, s.State.Terminated.FinishedAt.Time)
+			}
+		}
+	}
+	return last
+}

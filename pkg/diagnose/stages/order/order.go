@@ -1,0 +1,171 @@
+// Package order is the stage of a diagnosis that evaluates who comes first in a queue.
+package order
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+	"github.com/gangctl/gangctl/pkg/gang/request"
+)
+
+// Evaluate finds out which gangs come first, and finds that the gang fits if nothing is in its way.
+func Evaluate(c *stage.Context) stage.Result {
+	var r stage.Result
+	r.State = evaluate(c, &r)
+	return r
+}
+
+func evaluate(c *stage.Context, out *stage.Result) stage.State {
+	if c.Placement == nil && slices.ContainsFunc(c.Missing, func(r answer.Right) bool { return r.Stage == answer.StagePlacement }) {
+		return stage.Skipped("without a placement there is no order")
+	}
+	before := len(out.Findings)
+	queueOrder(c, out)
+	if len(c.Findings)+len(out.Findings) == 0 && c.Placement != nil && c.Placement.Fits() && c.Gang.Count(gang.Failed) == 0 {
+		out.Add(fits(c))
+		return stage.OK("nobody ahead")
+	}
+	if len(out.Findings) > before {
+		return stage.OK("")
+	}
+	return stage.OK("nobody ahead")
+}
+
+// queueOrder: in a strictly ordered queue an older gang keeps the younger ones waiting, if it cannot start, or if it takes
+// the room if it does.
+func queueOrder(c *stage.Context, out *stage.Result) {
+	queue, rivals := ahead(c)
+	var first []*stage.Diagnosis
+	for _, r := range rivals {
+		if c.Diagnose == nil {
+			return
+		}
+		why := c.Diagnose(r.Job)
+		if why.Verdict == answer.Failed {
+			continue
+		}
+		if why.Starts() {
+			if first = append(first, why); fitsAfter(c, first) {
+				continue
+			}
+		}
+		out.Ahead = append(out.Ahead, answer.Ahead{Job: r.Job.Name(), Reason: "fifo", Needs: whatif.Needs(r.Job.Roles, r.Job.Total())})
+		if !out.Has(answer.QueueOrder) {
+			out.Add(behind(c, queue, r, why))
+		}
+	}
+}
+
+// fitsAfter reports whether the gang still fits, on nodes and in its queue, when others have started before it.
+func fitsAfter(c *stage.Context, first []*stage.Diagnosis) bool {
+	cluster := c.View.Cluster()
+	for _, r := range first {
+		if r.Placement == nil {
+			continue
+		}
+		for _, a := range r.Placement.Placement {
+			m := r.Request.Members[a.Role][a.Member]
+			pod := c.View.Virtual(r.Gang, m)
+			pod.Spec.NodeName = a.Node
+			cluster = cluster.With(pod)
+		}
+	}
+	if !c.Fit(cluster, nil).Fits() {
+		return false
+	}
+	wl := queueing.Workload(c.View, c.Gang)
+	if wl == nil {
+		return true
+	}
+	queue := queueing.Object(c.View, "ClusterQueue", "", queueing.ClusterQueue(c.View, c.Gang, wl))
+	if queue == nil {
+		return true
+	}
+	room := queueing.QuotaTree(c.View).Room(queue.GetName())
+	for _, r := range first {
+		room.Assign(queueing.Requests(r.Gang)...)
+	}
+	_, short := room.Assign(queueing.Requests(c.Gang)...)
+	return short == nil
+}
+
+func behind(c *stage.Context, queue string, r queueing.Entry, why *stage.Diagnosis) *stage.Finding {
+	needs := whatif.Needs(r.Job.Roles, r.Job.Total())
+	device := request.Device(needs)
+	q := needs[device]
+	fits := "it is not known to fit"
+	if c.Placement != nil && c.Placement.Fits() {
+		fits = "it fits, with room for all members now"
+	}
+	f := stage.Found(answer.QueueOrder, "%s, but %s is ahead (older, needs %s) in queue %s, which is strictly first in, first out",
+		fits, r.Job.Name(), phrase.Amount(device, q.Value()), queue).
+		Fact("queue", queue).Fact("ahead", r.Job.Name()).SinceTime(r.Created)
+	if why.Starts() {
+		f.Detail("%s starts first, and takes the room", r.Job.Meta.Name)
+	} else if why.Primary != nil {
+		f.Detail("why %s waits: %s", r.Job.Meta.Name, why.Primary.Message)
+		for _, line := range why.Primary.Details {
+			f.Detail("  %s", line)
+		}
+	}
+	return f
+}
+
+// ahead are the waiting gangs before this one, in order, if the queue is strict; and the queue's name.
+func ahead(c *stage.Context) (string, []queueing.Entry) {
+	if wl := queueing.Workload(c.View, c.Gang); wl != nil && !queueing.Admitted(wl) {
+		return kueueAhead(c, wl)
+	}
+	kind, name, ok := queueing.Queue(c.View, c.Gang)
+	if !ok || kind != volcano.QueueKind() || c.Gang.Decl == nil {
+		return "", nil
+	}
+	for _, q := range c.View.Snap.Custom[kind] {
+		f := gang.Fields{Object: q}
+		if q.GetName() == name && f.String("spec", "dequeueStrategy") == "fifo" {
+			return name, volcanoAhead(c, name)
+		}
+	}
+	return "", nil
+}
+
+func volcanoAhead(c *stage.Context, queue string) []queueing.Entry {
+	mine := queueing.Entry{Priority: int64(queueing.PriorityOf(c.View, c.Gang.Decl.PriorityClass)), Created: c.Gang.Decl.Created}
+	var all []queueing.Entry
+	for _, d := range c.View.Groups() {
+		job := c.View.JobOfGroup(d)
+		if d.Key.Dialect != gang.Volcano || d.Queue != queue || d.Key == c.Gang.Decl.Key || job == nil || !pending(c, job) {
+			continue
+		}
+		all = append(all, queueing.Entry{Job: job, Priority: int64(queueing.PriorityOf(c.View, d.PriorityClass)), Created: d.Created})
+	}
+	return queueing.Ahead(all, mine)
+}
+
+// pending reports whether a gang still waits for its members to get nodes.
+func pending(c *stage.Context, s *gang.Job) bool {
+	g := c.View.Gang(s)
+	return s.End == nil && g.Count(gang.Starting, gang.Running, gang.Succeeded) < g.Min
+}
+
+func kueueAhead(c *stage.Context, wl *unstructured.Unstructured) (string, []queueing.Entry) {
+	queue := queueing.ClusterQueue(c.View, c.Gang, wl)
+	q := queueing.Object(c.View, "ClusterQueue", "", queue)
+	if q == nil {
+		return "", nil
+	}
+	f := gang.Fields{Object: q}
+	if f.String("spec", "queueingStrategy") != "StrictFIFO" {
+		return "", nil
+	}
+	all, mine := queueing.Waiting(c.View, c.Gang, queue, wl)
+	return queue, queueing.Ahead(all, mine)
+}

@@ -1,0 +1,169 @@
+package place
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/gangctl/gangctl/pkg/cli/suggest"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// deviceClaims: what a role names to claim devices by must exist, and a driver must publish devices at all.
+func deviceClaims(c *stage.Context, out *stage.Result, role placement.Role) {
+	s, ns := c.View.Snap, c.Gang.Meta.Namespace
+	if len(role.Pod.Spec.ResourceClaims) == 0 || !s.CanList("resourceclaims.resource.k8s.io", ns) || !s.CanList("resourceclaimtemplates.resource.k8s.io", ns) {
+		return
+	}
+	var classes []string
+	for _, ref := range role.Pod.Spec.ResourceClaims {
+		var spec *resourcev1.ResourceClaimSpec
+		switch {
+		case ref.ResourceClaimName != nil:
+			var have []string
+			for _, claim := range s.ResourceClaims {
+				if claim.Namespace == ns {
+					have = append(have, claim.Name)
+				}
+				if claim.Namespace == ns && claim.Name == *ref.ResourceClaimName {
+					spec = &claim.Spec
+				}
+			}
+			if spec == nil {
+				out.Add(claimsNothing(c, role, "ResourceClaim", *ref.ResourceClaimName, have))
+				return
+			}
+		case ref.ResourceClaimTemplateName != nil:
+			var have []string
+			for _, template := range s.ResourceClaimTemplates {
+				if template.Namespace == ns {
+					have = append(have, template.Name)
+				}
+				if template.Namespace == ns && template.Name == *ref.ResourceClaimTemplateName {
+					spec = &template.Spec.Spec
+				}
+			}
+			if spec == nil {
+				out.Add(claimsNothing(c, role, "ResourceClaimTemplate", *ref.ResourceClaimTemplateName, have))
+				return
+			}
+		default:
+			continue
+		}
+		classes = append(classes, classesOf(spec)...)
+	}
+	deviceClasses(c, out, role, classes)
+}
+
+// classesOf are the device classes that a claim requests.
+func classesOf(spec *resourcev1.ResourceClaimSpec) []string {
+	var all []string
+	for _, r := range spec.Devices.Requests {
+		if r.Exactly != nil {
+			all = append(all, r.Exactly.DeviceClassName)
+		}
+	}
+	return all
+}
+
+func deviceClasses(c *stage.Context, out *stage.Result, role placement.Role, wanted []string) {
+	s := c.View.Snap
+	if !s.CanList("deviceclasses.resource.k8s.io", "") || !s.CanList("resourceslices.resource.k8s.io", "") {
+		return
+	}
+	var have []string
+	known := map[string]bool{}
+	for _, class := range s.DeviceClasses {
+		have = append(have, class.Name)
+		known[class.Name] = true
+	}
+	for _, name := range wanted {
+		if !known[name] {
+			out.Add(claimsNothing(c, role, "DeviceClass", name, have))
+			return
+		}
+	}
+	if len(wanted) > 0 && len(s.ResourceSlices) == 0 {
+		out.Add(stage.Found(answer.DRAUnallocatable, "no node publishes devices that a resource claim could get: the driver of class %s does not run", wanted[0]).As(answer.Blocked, answer.Admin).
+			Fact("class", wanted[0]).Fact("role", phrase.Role(role.Name)).Run("kubectl get resourceslices"))
+	}
+}
+
+// claimsNothing: something that leads to devices is not there.
+func claimsNothing(c *stage.Context, role placement.Role, kind, name string, have []string) *stage.Finding {
+	where := " in namespace " + c.Gang.Meta.Namespace
+	if kind == "DeviceClass" {
+		where = ""
+	}
+	f := stage.Found(answer.DRAUnallocatable, "%s %q does not exist%s, so no %s gets its devices; there are: %s", kind, name, where, phrase.Member(role.Name), phrase.Names(have)).As(answer.Blocked, answer.User).
+		Fact("kind", kind).Fact("name", name).Fact("role", phrase.Role(role.Name)).Fact("have", have)
+	if nearest := suggest.Nearest(name, have); nearest != "" {
+		f.Detail("did you mean %s?", nearest)
+		if kind != "DeviceClass" { // which the claim names, not the job
+			f.Fix(otherDeviceClaim(c, name, nearest))
+		}
+	}
+	return f
+}
+
+// otherDeviceClaim names another ResourceClaim, or template of one, in place of one.
+func otherDeviceClaim(c *stage.Context, name, to string) stage.Fix {
+	return patch.Job(c.Gang, answer.Fix, fmt.Sprintf("name %s instead of %s", to, name), map[string]any{"resourceClaim": to}, func(spec *whatif.Spec) {
+		for i := range spec.Roles {
+			claims := spec.Roles[i].Template.Spec.ResourceClaims
+			for j := range claims {
+				for _, field := range []**string{&claims[j].ResourceClaimName, &claims[j].ResourceClaimTemplateName} {
+					if ptr.Deref(*field, "") == name {
+						*field = &to
+					}
+				}
+			}
+		}
+	})
+}
+
+// tooFewDevices is the sentence for a gang that would fit the cluster at its best, did it not claim devices; "" for any other.
+func tooFewDevices(c *stage.Context, role *corev1.Pod, placed int32) string {
+	if len(role.Spec.ResourceClaims) == 0 || !c.Fit(c.Best(), placement.Constraints{}.Insert(placement.DRADevices)).Fits() {
+		return ""
+	}
+	return fmt.Sprintf("the whole cluster has too few of the devices that its resource claims ask for: %d of %d members could have theirs", placed, c.Gang.Total())
+}
+
+// claimConsumers are those that have devices by resource claims, a line each.
+func claimConsumers(c *stage.Context) []string {
+	devices := map[string]int{}
+	for _, claim := range c.View.Snap.ResourceClaims {
+		if claim.Status.Allocation == nil {
+			continue
+		}
+		for _, user := range claim.Status.ReservedFor {
+			if user.Resource == "pods" {
+				devices[claim.Namespace+"/"+user.Name] += len(claim.Status.Allocation.Devices.Results)
+			}
+		}
+	}
+	var lines []string
+	for _, h := range c.Others() {
+		n, on := 0, map[string]bool{}
+		for _, p := range h.Pods {
+			if has := devices[p.Namespace+"/"+p.Name]; has > 0 {
+				n += has
+				on[p.Spec.NodeName] = true
+			}
+		}
+		if n > 0 {
+			lines = append(lines, fmt.Sprintf("%s %s has %s on %s%s", h.Kind, h, phrase.Count(n, "device"), phrase.Names(slices.Sorted(maps.Keys(on))), c.Prospects(h)))
+		}
+	}
+	return lines
+}

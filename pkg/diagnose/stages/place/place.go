@@ -1,0 +1,107 @@
+// Package place is the stage of a diagnosis that evaluates whether the members without a node have a place together: the placement stage.
+package place
+
+import (
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// Evaluate looks whether the members that have no node yet have a place together, now, later, or never.
+func Evaluate(c *stage.Context) stage.Result {
+	var r stage.Result
+	r.State = evaluate(c, &r)
+	return r
+}
+
+func evaluate(c *stage.Context, out *stage.Result) stage.State {
+	switch {
+	case c.Gang.End != nil || c.Has(answer.JobInvalid):
+		return stage.Skipped("there is nothing to place")
+	case len(c.Request.Roles) == 0:
+		return stage.OK("every member has a node")
+	case out.DeniedAny(c, "", "nodes", "pods"):
+		out.Add(noPermission(c, out))
+		return stage.Unknown("nodes or pods may not be listed")
+	}
+	out.Unreadable = unreadable(c, out)
+	out.Matrices = map[string]placement.Matrix{}
+	for _, r := range c.Request.Roles {
+		out.Matrices[r.Name] = c.View.Cluster().Matrix(r.Pod)
+	}
+	now := c.With(*out).Fit(c.View.Cluster(), nil)
+	out.Placement = &now
+	c = c.With(*out) // what follows starts from the placement on the cluster as it is
+	if now.Fits() {
+		for _, r := range c.Request.Roles {
+			volumes(c, out, r) // a place is not all: a volume may be refused once its node is known
+		}
+		apart(c, out)
+		return stage.OK(c.Fitted())
+	}
+	if cannotExist(c, out) {
+		tooBigAnyway(c, out)
+		return stage.OK(c.Fitted())
+	}
+	if passes(c, out) || exclusive(c, out) {
+		return stage.OK(c.Fitted())
+	}
+	ideal := c.Fit(c.Best(), nil)
+	out.Ideal = &ideal
+	switch {
+	case ideal.Impossible():
+		switch plugs, shares := unplugged(c), sharedClaim(c); {
+		case plugs != nil:
+			out.Add(plugs)
+		case shares != nil:
+			out.Add(shares)
+		default:
+			out.Add(tooBig(c, ideal))
+		}
+	case c.Fit(c.AfterEnds(), nil).Fits():
+		out.Add(waiting(c))
+	default:
+		blocked(c, out, ideal)
+	}
+	return stage.OK(c.Fitted())
+}
+
+// noPermission: what would be computed cannot be seen.
+func noPermission(c *stage.Context, out *stage.Result) *stage.Finding {
+	missing := stage.RightNames(out.Missing)
+	f := stage.Found(answer.NoPermission,
+		"whether there is room cannot be told: you may not %s", phrase.And(missing)).Fact("missing", missing)
+	if c.Gang.Decl != nil {
+		for _, w := range c.Gang.Decl.Words {
+			f.Detail("what the scheduler wrote is all there is: %s", w.Message)
+		}
+	}
+	return f.Run("kubectl auth can-i list nodes").Run("kubectl auth can-i list pods --all-namespaces")
+}
+
+// unreadable are the constraints behind lists that may not be read: those that placement needs for the volumes and the claimed devices of the gang's pods. What cannot be
+// seen must not count as missing.
+func unreadable(c *stage.Context, out *stage.Result) placement.Constraints {
+	volumes, devices := false, false
+	for _, r := range c.Request.Roles {
+		devices = devices || len(r.Pod.Spec.ResourceClaims) > 0
+		for _, v := range r.Pod.Spec.Volumes {
+			volumes = volumes || v.PersistentVolumeClaim != nil || v.Ephemeral != nil
+		}
+	}
+	all := placement.Constraints{}
+	if volumes {
+		own := out.Denied(c, "persistentvolumeclaims", c.Gang.Meta.Namespace)
+		if out.DeniedAny(c, "", "persistentvolumes", "storageclasses.storage.k8s.io") || own {
+			all.Insert(placement.VolumeClaim, placement.VolumeZone, placement.VolumeNode, placement.VolumeLimits)
+		}
+	}
+	if devices {
+		own := out.Denied(c, "resourceclaimtemplates.resource.k8s.io", c.Gang.Meta.Namespace)
+		if out.DeniedAny(c, "", "resourceclaims.resource.k8s.io", "resourceslices.resource.k8s.io", "deviceclasses.resource.k8s.io") || own {
+			all.Insert(placement.DRADevices)
+		}
+	}
+	return all
+}

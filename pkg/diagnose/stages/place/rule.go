@@ -1,0 +1,168 @@
+package place
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// ruled: there is room, but a rule about where members may be together, or where their data is, keeps them from it.
+func ruled(c *stage.Context, code answer.Code) *stage.Finding {
+	r := c.Lacking()
+	role := r.Role
+	f := stage.Found(code, "").DescribeRoom(c.View.Cluster(), r)
+	switch code {
+	case answer.TopologyFragmented:
+		rack(c, f, role)
+	case answer.TopologySpread:
+		spread(c, f, role)
+	case answer.VolumeZone:
+		volumeZone(c, f, role)
+	default:
+		f.Message = fmt.Sprintf("the devices that its resource claims ask for are allocated to others; %d of %d members could have theirs", c.Placed(*c.Placement), c.Gang.Total())
+	}
+	lines := claimConsumers(c)
+	if code != answer.DRAUnallocatable {
+		lines = c.ConsumersOn(relevant(c, code, r), r.Resource)
+	}
+	for _, line := range lines {
+		f.Detail("%s", line)
+	}
+	return f
+}
+
+// relevant are the nodes on which other pods stand in the way.
+func relevant(c *stage.Context, code answer.Code, r placement.Room) []string {
+	if code != answer.VolumeZone {
+		return r.NodeNames()
+	}
+	m := c.Matrices[r.Role.Name]
+	zone := slices.Concat(m.Rejected(placement.VolumeZone), m.Rejected(placement.VolumeNode))
+	var nodes []string
+	for _, row := range m.Rows {
+		if !slices.Contains(zone, row.Node) {
+			nodes = append(nodes, row.Node)
+		}
+	}
+	return nodes
+}
+
+// topologyKey is the node label of the rule that members share a domain.
+func topologyKey(c *stage.Context, role placement.Role) string {
+	if c.Request.TopologyKey != "" {
+		return c.Request.TopologyKey
+	}
+	if hasAffinity(role.Pod) {
+		return role.Pod.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey
+	}
+	return ""
+}
+
+// rack: enough nodes are free, but not in one domain.
+func rack(c *stage.Context, f *stage.Finding, role placement.Role) {
+	key := topologyKey(c, role)
+	slots := map[string]int64{}
+	var free int64
+	for _, s := range placement.Slots(c.View.Cluster(), withoutAffinity(role.Pod), role.Count, placement.Options{}) {
+		slots[c.View.Cluster().Node(s.Node).Labels[key]] += s.Slots
+		free += s.Slots
+	}
+	best, most := "", int64(-1)
+	var parts []string
+	for _, domain := range slices.Sorted(maps.Keys(slots)) {
+		if slots[domain] > most {
+			best, most = domain, slots[domain]
+		}
+		parts = append(parts, fmt.Sprintf("%s %d", domain, slots[domain]))
+	}
+	need := c.Request.MinMember
+	f.Message = fmt.Sprintf("all members must share one value of %s: the best, %s, has room for %d/%d, while %d would fit in all", key, best, most, need, free)
+	f.Detail("places by %s: %s", key, phrase.Names(parts)).Fact("topologyKey", key).Fact("bestDomain", best).Fact("bestFits", most).Fact("fitsAnywhere", free)
+}
+
+// withoutAffinity is the pod without rules about other pods.
+func withoutAffinity(pod *corev1.Pod) *corev1.Pod {
+	p := pod.DeepCopy()
+	if p.Spec.Affinity != nil {
+		p.Spec.Affinity.PodAffinity = nil
+	}
+	return p
+}
+
+// spread: a topology spread constraint keeps members from the room that there is.
+func spread(c *stage.Context, f *stage.Finding, role placement.Role) {
+	f.Message = "a topology spread constraint keeps it from the room that there is"
+	for _, s := range role.Pod.Spec.TopologySpreadConstraints {
+		if s.WhenUnsatisfiable == corev1.DoNotSchedule {
+			f.Message = fmt.Sprintf("the spread over %s (maxSkew %d) keeps it from the room that there is: %d of %d members fit with it, all without", s.TopologyKey, s.MaxSkew, c.Placed(*c.Placement), c.Gang.Total())
+			f.Fact("topologyKey", s.TopologyKey).Fact("maxSkew", s.MaxSkew)
+			break
+		}
+	}
+}
+
+// volumeZone: the data is in one place, the room in another.
+func volumeZone(c *stage.Context, f *stage.Finding, role placement.Role) {
+	claimName, where, key := "a volume", "elsewhere", corev1.LabelTopologyZone
+	if claim, k, values := boundPlace(c, role); claim != nil {
+		claimName, key, where = claim.Name, k, phrase.Or(values)
+		f.Fact("claim", claim.Name).Fact("volume", claim.Spec.VolumeName).Fact("zone", values).
+			See("v1", "PersistentVolumeClaim", claim, ".spec.volumeName")
+	}
+	device := request.Device(placement.Request(role.Pod))
+	free := map[string]int64{}
+	m := c.Matrices[role.Name]
+	for _, node := range slices.Concat(m.OnlyBlocker(placement.VolumeZone), m.OnlyBlocker(placement.VolumeNode), m.Relaxed(placement.VolumeZone, placement.VolumeNode)) {
+		free[c.View.Cluster().Node(node).Labels[key]] += placement.Amount(device, c.View.Cluster().Free(node)[device])
+	}
+	var parts []string
+	for _, zone := range slices.Sorted(maps.Keys(free)) {
+		parts = append(parts, fmt.Sprintf("%s in %s", phrase.Amount(device, free[zone]), zone))
+	}
+	f.Message = fmt.Sprintf("the volume of claim %s is in %s, and what is free is elsewhere: %s", claimName, where, phrase.Names(parts))
+}
+
+// boundPlace is the first claim of a role whose volume is somewhere, and the label and its values that place it.
+func boundPlace(c *stage.Context, role placement.Role) (*corev1.PersistentVolumeClaim, string, []string) {
+	for _, v := range role.Pod.Spec.Volumes {
+		if v.PersistentVolumeClaim == nil {
+			continue
+		}
+		if claim := claim(c, v.PersistentVolumeClaim.ClaimName); claim != nil {
+			if key, values := volumePlace(c, claim.Spec.VolumeName); len(values) > 0 {
+				return claim, key, values
+			}
+		}
+	}
+	return nil, "", nil
+}
+
+// volumePlace is the label and its values that a volume needs on a node.
+func volumePlace(c *stage.Context, name string) (string, []string) {
+	for _, v := range c.View.Snap.Volumes {
+		if v.Name != name {
+			continue
+		}
+		if v.Spec.NodeAffinity != nil && v.Spec.NodeAffinity.Required != nil {
+			for _, term := range v.Spec.NodeAffinity.Required.NodeSelectorTerms {
+				for _, e := range term.MatchExpressions {
+					return e.Key, e.Values
+				}
+			}
+		}
+		for _, key := range []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone} {
+			if zone := v.Labels[key]; zone != "" {
+				return key, []string{zone}
+			}
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,109 @@
+package place
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/gangctl/gangctl/pkg/cli/suggest"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// topologyKeys are the labels that a node must have for the role's rules about places to be met there.
+func topologyKeys(c *stage.Context, role placement.Role) []string {
+	var keys []string
+	if c.Request.TopologyKey != "" {
+		keys = append(keys, c.Request.TopologyKey)
+	}
+	if hasAffinity(role.Pod) {
+		for _, term := range role.Pod.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+			keys = append(keys, term.TopologyKey)
+		}
+	}
+	for _, s := range role.Pod.Spec.TopologySpreadConstraints {
+		if s.WhenUnsatisfiable == corev1.DoNotSchedule {
+			keys = append(keys, s.TopologyKey)
+		}
+	}
+	return keys
+}
+
+// topology: a rule that members share a place, or are spread over places, needs a label that some node has.
+func topology(c *stage.Context, out *stage.Result, role placement.Role) {
+	labels := map[string]bool{}
+	for _, n := range c.View.Cluster().Nodes() {
+		for key := range n.Labels {
+			labels[key] = true
+		}
+	}
+	for _, key := range topologyKeys(c, role) {
+		if labels[key] || len(c.View.Cluster().Nodes()) == 0 {
+			continue
+		}
+		f := stage.Found(answer.SelectorNoMatch, "no node has the label %s, by which %s asks for its topology", key, phrase.Role(role.Name)).
+			Fact("role", phrase.Role(role.Name)).Fact("key", key)
+		if nearest := suggest.Nearest(key, slices.Sorted(maps.Keys(labels))); nearest != "" {
+			f.Detail("did you mean the label %s?", nearest)
+			f.Fix(otherTopology(c, role, key, nearest))
+		}
+		out.Add(f.Fix(otherTopology(c, role, key, "")))
+		return
+	}
+}
+
+// otherTopology names another label for the topology, or no longer if there is none.
+func otherTopology(c *stage.Context, role placement.Role, key, to string) stage.Fix {
+	name, change := phrase.Role(role.Name), map[string]any{}
+	text := fmt.Sprintf("write %s for %s", to, key)
+	if to == "" {
+		text = "do without the rule about " + key
+	}
+	if c.Request.TopologyKey == key {
+		return patch.GroupTopology(c.Gang.Decl, to)
+	}
+	spec := role.Pod.Spec.DeepCopy()
+	if a := spec.Affinity; a != nil && a.PodAffinity != nil {
+		if terms := retopologized(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, key, to); !equality.Semantic.DeepEqual(terms, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) {
+			change[name+".podAffinity"] = to
+		}
+	}
+	if slices.ContainsFunc(spec.TopologySpreadConstraints, func(s corev1.TopologySpreadConstraint) bool { return s.TopologyKey == key }) {
+		change[name+".topologySpread"] = to
+	}
+	return patch.Job(c.Gang, answer.Relax, text, change, patch.InRole(name, func(spec *corev1.PodSpec) {
+		if a := spec.Affinity; a != nil && a.PodAffinity != nil {
+			a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution = retopologized(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, key, to)
+		}
+		var kept []corev1.TopologySpreadConstraint
+		for _, s := range spec.TopologySpreadConstraints {
+			if s.TopologyKey == key {
+				if s.TopologyKey = to; to == "" {
+					continue
+				}
+			}
+			kept = append(kept, s)
+		}
+		spec.TopologySpreadConstraints = kept
+	}))
+}
+
+// retopologized writes another topology key into terms, or leaves those with the key out.
+func retopologized(terms []corev1.PodAffinityTerm, key, to string) []corev1.PodAffinityTerm {
+	var kept []corev1.PodAffinityTerm
+	for _, term := range terms {
+		if term.TopologyKey == key {
+			if term.TopologyKey = to; to == "" {
+				continue
+			}
+		}
+		kept = append(kept, term)
+	}
+	return kept
+}

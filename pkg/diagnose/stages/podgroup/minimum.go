@@ -1,0 +1,172 @@
+package podgroup
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// minimum: more members are needed than the job makes.
+func minimum(c *stage.Context, out *stage.Result) {
+	g := c.Gang
+	total := g.Total() + succeeded(c)
+	if g.Min > total && growing(c) {
+		out.Add(stage.Found(answer.BelowQuorum, "%s %s, and the gang needs %d: pods of other Jobs may follow", phrase.Count(total, "pod"), phrase.Verb(int(total), "exists", "exist"), g.Min).
+			Fact("exist", total).Fact("needed", g.Min))
+		return
+	}
+	if g.Min > total {
+		out.Add(minTooHigh(c, fmt.Sprintf("%s wants %s, but the job makes %d", stage.DescribeGroup(*g.Decl), phrase.Count(g.Min, "member"), total), total))
+		return
+	}
+	for _, role := range slices.Sorted(maps.Keys(g.Decl.RoleMin)) {
+		n := g.Decl.RoleMin[role]
+		if r := g.RoleByName(role); r != nil && n > r.Replicas {
+			out.Add(minTooHigh(c, fmt.Sprintf("%s wants %d members of %s, but the job makes %d", stage.DescribeGroup(*g.Decl), n, r.Name, r.Replicas), total))
+			return
+		}
+	}
+}
+
+// growing reports whether other Jobs may be about to add members: those that a JobSet, say, makes one after the other.
+func growing(c *stage.Context) bool {
+	kept := c.Gang.Kind.Group == batchv1.GroupName && metav1.GetControllerOf(&c.Gang.Meta) != nil
+	return (kept || len(c.Gang.Parts) > 0) && c.View.Age(lastCreated(c)) < stage.CreationGrace
+}
+
+// succeeded is how many pods of a Job of Kubernetes have ended well: it needs so many fewer.
+func succeeded(c *stage.Context) int32 {
+	for _, j := range c.View.Snap.Jobs {
+		if j.UID == c.Gang.Meta.UID && c.Gang.Meta.UID != "" {
+			return j.Status.Succeeded
+		}
+	}
+	return 0
+}
+
+// minimumOfJob: no object declares the minimum, but the one that the operator will make is to have that of the job.
+func minimumOfJob(c *stage.Context, out *stage.Result) {
+	g := c.Gang
+	total := g.Total()
+	if g.MinMember == nil || *g.MinMember <= total || c.NoPods {
+		return
+	}
+	n := *g.MinMember
+	out.Add(stage.Found(answer.MinMemberTooHigh, "spec.runPolicy.schedulingPolicy.minAvailable wants %s, but the job makes %d: so many can never run", phrase.Count(n, "member"), total).
+		See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".spec.runPolicy.schedulingPolicy.minAvailable").Fact("minMember", n).Fact("replicas", total).
+		Fix(stage.Fix{
+			Action: answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{"minMember": int64(total)}, Text: fmt.Sprintf("set minAvailable to %d", total), Command: patch.MinMember(g, total)},
+			Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+				return whatif.Edit(s, g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name, func(u *unstructured.Unstructured) {
+					whatif.Set(u, int64(total), "spec", "runPolicy", "schedulingPolicy", "minAvailable")
+				})
+			},
+		}))
+}
+
+func minTooHigh(c *stage.Context, message string, total int32) *stage.Finding {
+	g := c.Gang
+	d := g.Decl
+	f := stage.Found(answer.MinMemberTooHigh, "%s: so many can never run", message).
+		Fact("minMember", g.Min).Fact("replicas", total)
+	if d.Kind.Kind == "" || d.Key.Dialect == gang.PDB {
+		// The minimum is written on the pods, or in what their operator makes with them: it takes new ones.
+		return f.Fix(stage.Fix{
+			Action: answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{"minMember": int64(total)}, Text: fmt.Sprintf("submit it again with a minimum of %d", total), Command: patch.MinMember(g, total)},
+			Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+				return whatif.Resubmit(s, g, func(spec *whatif.Spec) { spec.Min = total })
+			},
+		})
+	}
+	f.SeeRef(d.Kind.GroupVersion().String()+"/"+d.Kind.Kind+"/"+d.Key.Namespace+"/"+d.Key.Name, ".spec.minMember")
+	if g.MinMember != nil {
+		f.Detail("the job asks for it: spec.runPolicy.schedulingPolicy.minAvailable is %d", *g.MinMember)
+	}
+	return f.Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{"minMember": int64(total)}, Text: fmt.Sprintf("set minMember to %d", total), Command: patch.MinMember(g, total)},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+			n := whatif.Edit(s, d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name, func(u *unstructured.Unstructured) {
+				if d.Key.Dialect == gang.Native {
+					whatif.Set(u, int64(total), "spec", "schedulingPolicy", "gang", "minCount")
+					return
+				}
+				whatif.Set(u, int64(total), "spec", "minMember")
+				unstructured.RemoveNestedField(u.Object, "spec", "minTaskMember")
+			})
+			return whatif.Edit(n, g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name, func(u *unstructured.Unstructured) {
+				if g.MinMember != nil {
+					whatif.Set(u, int64(total), "spec", "runPolicy", "schedulingPolicy", "minAvailable")
+				}
+			})
+		},
+	})
+}
+
+// lastCreated is when the youngest of the pods was made, or the job if there is none.
+func lastCreated(c *stage.Context) time.Time {
+	var last time.Time
+	for _, m := range c.Gang.Members {
+		if m.Pod != nil {
+			last = stage.Later(last, m.Pod.CreationTimestamp.Time)
+		}
+	}
+	if last.IsZero() {
+		return c.Gang.Meta.CreationTimestamp.Time
+	}
+	return last
+}
+
+// quorum: fewer pods exist than the gang, or one of its roles, needs, and no earlier stage found why.
+func quorum(c *stage.Context, out *stage.Result) {
+	g := c.Gang
+	exist, of, need, what := g.Total()-g.Count(gang.Missing), g.Total(), g.Min, "pods"
+	if exist >= need {
+		r, least := shortRole(c)
+		if r == nil {
+			return
+		}
+		exist, of, need, what = c.CreatedOf(r.Name), r.Replicas, least, "pods of "+r.Name
+	}
+	if c.NoPods || len(c.FailedPods()) > 0 || need > of || c.View.Assumed || queueing.Gated(c.Gang) || g.Suspended {
+		return
+	}
+	age := c.View.Age(g.Meta.CreationTimestamp.Time)
+	if exist == 0 && what == "pods" && age < stage.CreationGrace {
+		return // the operator is about to begin; what follows is computed from the templates
+	}
+	f := stage.Found(answer.BelowQuorum, "%d of %d %s exist, and the gang needs %d: the controller is creating them", exist, of, what, need).
+		Fact("exist", exist).Fact("needed", need).Detail("%s", c.CreatedByRole())
+	if age > stage.CreationGrace && c.View.Age(lastCreated(c)) > stage.CreationGrace {
+		f.Message = fmt.Sprintf("%d of %d %s exist, and the gang needs %d: the controller has not made the others in %s and does not say why", exist, of, what, need, phrase.Age(age))
+		f.Run(component.OperatorLog(c.View, c.Gang))
+	}
+	out.Add(f)
+}
+
+// shortRole is the first role of which fewer pods exist than its own minimum; nil if there is none.
+func shortRole(c *stage.Context) (short *gang.Role, least int32) {
+	if c.Gang.Decl == nil {
+		return nil, 0
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Gang.Decl.RoleMin)) {
+		if r, n := c.Gang.RoleByName(name), c.Gang.Decl.RoleMin[name]; r != nil && c.CreatedOf(r.Name) < n {
+			return r, n
+		}
+	}
+	return nil, 0
+}

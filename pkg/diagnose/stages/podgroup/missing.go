@@ -1,0 +1,148 @@
+package podgroup
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/cli/shell"
+	"github.com/gangctl/gangctl/pkg/cli/suggest"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
+)
+
+// missing: the pods name a group that is not there, or the operator should have made one and did not. A refusal that
+// is about the queue is left to the queue stage.
+func missing(c *stage.Context, out *stage.Result) {
+	g := c.Gang
+	probe, asked := queueing.GroupProbe(c.View, c.Gang)
+	expected, byOperator := g.Named.Name != "" && needsObject(g.Named.Dialect), component.MakesGroups(c.View, c.Gang)
+	switch {
+	case asked && !probe.Accepted():
+		out.NoPods = true
+		if queueing.RefusedForQueue(probe) {
+			return
+		}
+		out.Add(stage.Found(answer.PodGroupMissing, "the PodGroup of %s cannot be created: %s", g.Meta.Name, probe.Message).As(answer.Blocked, answer.Admin).
+			Fact("code", probe.Code).Fact("message", probe.Message))
+	case expected:
+		f := stage.Found(answer.PodGroupMissing, "the pods name PodGroup %s, which does not exist in namespace %s", g.Named.Name, g.Named.Namespace).
+			Fact("podGroup", g.Named.Name).Fact("dialect", string(g.Named.Dialect)).
+			Run(c.Kubectl("get", "podgroups", "-o", "wide"))
+		likeNamed(c, f)
+		out.Add(createGroup(c, f))
+	case byOperator && !c.View.Assumed && g.Count(gang.Missing) > 0 && c.View.Age(g.Meta.CreationTimestamp.Time) > stage.CreationGrace:
+		out.NoPods = true
+		out.Add(stage.Found(answer.PodGroupMissing,
+			"the operator makes a PodGroup first and has made none for %s in %s: only its log says why", g.Meta.Name, phrase.Age(c.View.Age(g.Meta.CreationTimestamp.Time))).As(answer.Blocked, answer.Admin).
+			See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".metadata.creationTimestamp").Fact("gangScheduler", component.OperatorScheduler(c.View, c.Gang)).Run(component.OperatorLog(c.View, c.Gang)))
+	}
+}
+
+// needsObject reports whether a dialect needs more than labels on pods.
+func needsObject(d gang.Dialect) bool {
+	for _, r := range dialect.Readers() {
+		if r.Dialect == d {
+			return len(r.Kinds) > 0 && r.FromPods == nil
+		}
+	}
+	return false
+}
+
+// createGroup offers to make the gang object that the pods name, for as many members as the job needs, and leaves it to the
+// job to take it away again. Nothing is offered where the cluster does not serve such objects.
+func createGroup(c *stage.Context, f *stage.Finding) *stage.Finding {
+	g := c.Gang
+	kind, ok := groupServed(c)
+	if !ok || g.Bare != nil {
+		return f
+	}
+	n := int64(g.Total())
+	if g.MinMember != nil {
+		n = int64(*g.MinMember)
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetGroupVersionKind(kind)
+	u.SetNamespace(g.Named.Namespace)
+	u.SetName(g.Named.Name)
+	owner := map[string]any{"apiVersion": g.Kind.GroupVersion().String(), "kind": g.Kind.Kind, "name": g.Meta.Name, "uid": string(g.Meta.UID)}
+	u.Object["metadata"].(map[string]any)["ownerReferences"] = []any{owner}
+	u.Object["spec"] = map[string]any{"minMember": n}
+	if g.Named.Dialect == gang.Native {
+		u.Object["spec"] = map[string]any{"schedulingPolicy": map[string]any{"gang": map[string]any{"minCount": n}}}
+	}
+	text, err := u.MarshalJSON()
+	if err != nil {
+		return f
+	}
+	return f.Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: fmt.Sprintf("create PodGroup %s for %d members", g.Named.Name, n), Change: map[string]any{"podGroup": g.Named.Name, "minMember": n},
+			Command: command.Pipe("echo "+shell.Quote(strings.TrimSpace(string(text))), c.Kubectl("create", "-f", "-"))},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+			changed := s.Clone()
+			changed.Custom[kind.GroupKind()] = append(slices.Clone(changed.Custom[kind.GroupKind()]), u.DeepCopy())
+			return changed
+		},
+	})
+}
+
+// groupServed is the kind of the gang object that the pods name, in the version that the cluster serves.
+func groupServed(c *stage.Context) (schema.GroupVersionKind, bool) {
+	for _, reader := range dialect.Readers() {
+		if reader.Dialect != c.Gang.Named.Dialect {
+			continue
+		}
+		for _, kind := range reader.Kinds {
+			for _, resource := range c.View.Snap.Server.Resources {
+				if version, ok := strings.CutPrefix(resource, kind.Resource+"."+kind.Group+"/"); ok && kind.Kind == "PodGroup" {
+					return kind.WithVersion(version), true
+				}
+			}
+		}
+	}
+	return schema.GroupVersionKind{}, false
+}
+
+// likeNamed looks for the group that was meant, where the one that is named does not exist.
+func likeNamed(c *stage.Context, f *stage.Finding) {
+	named := c.Gang.Named
+	var here, elsewhere []string
+	for _, d := range c.View.Groups() {
+		switch {
+		case d.Key.Namespace == named.Namespace:
+			here = append(here, d.Key.Name)
+		case d.Key.Name == named.Name:
+			elsewhere = append(elsewhere, d.Key.Namespace)
+		}
+	}
+	for _, ns := range slices.Compact(elsewhere) {
+		f.Detail("there is one of that name in namespace %s: a group and its pods must be in the same", ns)
+	}
+	if nearest := suggest.Nearest(named.Name, here); nearest != "" {
+		f.Detail("did you mean %s?", nearest)
+	}
+}
+
+// deniedGroups notes the lists of group objects, one of which may be this gang's.
+func deniedGroups(c *stage.Context, out *stage.Result) bool {
+	some := false
+	for _, r := range dialect.Readers() {
+		if r.Dialect != c.Gang.Named.Dialect && !(c.Gang.Named.Name == "" && component.MakesGroups(c.View, c.Gang)) {
+			continue
+		}
+		for _, kind := range r.Kinds {
+			some = out.Denied(c, schema.GroupResource{Group: kind.Group, Resource: kind.Resource}.String(), c.Gang.Meta.Namespace) || some
+		}
+	}
+	return some
+}

@@ -1,0 +1,102 @@
+// Package podgroup is the stage of a diagnosis that evaluates what declares the gang.
+package podgroup
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// Evaluate looks at what declares the gang: is it there, is it this job's, can its minimum be reached, do enough pods exist.
+func Evaluate(c *stage.Context) stage.Result {
+	var r stage.Result
+	r.State = evaluate(c, &r)
+	return r
+}
+
+func evaluate(c *stage.Context, out *stage.Result) stage.State {
+	g := c.Gang
+	switch {
+	case c.NoPods && g.Decl == nil:
+		return stage.Skipped("the stages before come first")
+	case g.Suspended && queueing.Managed(c.View, c.Gang) && g.Decl == nil:
+		return stage.Skipped("made when Kueue admits the job")
+	case g.Decl == nil && deniedGroups(c, out):
+		return stage.Unknown("PodGroups may not be listed")
+	case g.Decl == nil:
+		minimumOfJob(c, out)
+		missing(c, out)
+		unlabelled(c, out)
+		return stage.OK("no gang is declared")
+	}
+	notes(c, out)
+	if undeclared(c, out) {
+		return stage.OK("")
+	}
+	unmodelled(c, out)
+	foreign(c, out)
+	minimum(c, out)
+	quorum(c, out)
+	return stage.OK(c.Created())
+}
+
+// undeclared: the pods name a group that does not exist, in a dialect in which pods can declare all by themselves, and do not.
+func undeclared(c *stage.Context, out *stage.Result) bool {
+	g := c.Gang
+	byName := slices.ContainsFunc(g.Members, func(m gang.Member) bool { return m.Pod != nil && m.Pod.Labels[koordinatorGroup] != "" })
+	if g.Problem == nil || g.Decl.Kind.Kind != "" || g.Decl.Key.Dialect != gang.Koordinator || !byName {
+		return false
+	}
+	f := stage.Found(answer.PodGroupMissing, "the pods name PodGroup %s, which does not exist in namespace %s, and do not say themselves how many are needed", g.Named.Name, g.Named.Namespace).
+		Fact("podGroup", g.Named.Name).Fact("dialect", string(g.Named.Dialect)).Run(c.Kubectl("get", "podgroups", "-o", "wide"))
+	likeNamed(c, f)
+	out.Add(createGroup(c, f))
+	return true
+}
+
+// notes are remarks on the declaration that block nothing.
+func notes(c *stage.Context, out *stage.Result) {
+	for _, d := range c.Gang.Ignored {
+		out.Note("%s %s is not read by scheduler %s: %s counts", stage.GroupKind(d), d.Key.Name, c.Gang.Scheduler, stage.DescribeGroup(*c.Gang.Decl))
+	}
+	g := c.Gang
+	if len(g.Parts) > 0 {
+		out.Note("%s has pods of several Jobs, which start together: %s", g.Named.Name, phrase.Names(g.Parts))
+	}
+	if g.Problem != nil {
+		out.Note("%s", g.Problem.Error())
+	}
+	if d := g.Decl; g.MinMember != nil && *g.MinMember != d.MinMember && d.Kind.Kind != "" && d.Owner == g.Meta.UID {
+		out.Note("the job asks for a minimum of %d, but %s says %d, and that counts", *g.MinMember, stage.DescribeGroup(*d), d.MinMember)
+	}
+	if g.Count(gang.Starting, gang.Running) == 0 && g.Count(gang.Pending) > 0 && component.Bypassed(c.View, c.Gang) {
+		out.Note("scheduler %s does not read %s: it places members one by one", g.Scheduler, stage.DescribeGroup(*g.Decl))
+	}
+}
+
+// foreign: the object belongs to an earlier job of the same name.
+func foreign(c *stage.Context, out *stage.Result) {
+	d := c.Gang.Decl
+	if d.Owner == "" || d.Owner == c.Gang.Meta.UID || d.Key.Dialect == gang.Kueue || c.Gang.Bare != nil {
+		return
+	}
+	u := c.View.Snap.Object(d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name)
+	if u == nil {
+		return
+	}
+	// Pods may join the group of something else on purpose. An owner of this job's kind and name was this job's predecessor.
+	if ref := metav1.GetControllerOf(u); ref == nil || ref.Kind != c.Gang.Kind.Kind || ref.Name != c.Gang.Meta.Name {
+		return
+	}
+	out.Add(stage.Found(answer.PodGroupForeign, "%s belongs to a job that is gone: %s is another one of the same name", stage.DescribeGroup(*d), c.Gang.Meta.Name).
+		SeeRef(d.Kind.GroupVersion().String()+"/"+d.Kind.Kind+"/"+d.Key.Namespace+"/"+d.Key.Name, ".metadata.ownerReferences").
+		Run(c.Kubectl("delete", strings.ToLower(d.Kind.Kind)+"."+d.Kind.Group, d.Key.Name)))
+}

@@ -1,0 +1,97 @@
+package podgroup
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gangctl/gangctl/pkg/cli/suggest"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// koordinatorGroup is the label by which Koordinator's pods name a PodGroup; their other labels may stand alone.
+const koordinatorGroup = "pod-group.scheduling.sigs.k8s.io"
+
+// koordinatorGroups is the annotation by which Koordinator places several gangs together, on pods or on their PodGroup.
+const koordinatorGroups = "gang.scheduling.koordinator.sh/groups"
+
+// membershipKeys are the labels and annotations by which pods name their gang, in all dialects.
+var membershipKeys = []string{
+	"scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/name", "scheduling.k8s.io/group-name",
+	"pod-group-name", "kueue.x-k8s.io/pod-group-name", "gang.scheduling.koordinator.sh/name",
+}
+
+// unlabelled: the pods name no gang, but look as if they were meant to.
+func unlabelled(c *stage.Context, out *stage.Result) {
+	g := c.Gang
+	if g.Named.Name != "" {
+		return
+	}
+	for _, m := range g.Members {
+		if m.Pod == nil {
+			continue
+		}
+		for _, key := range slices.Concat(slices.Sorted(maps.Keys(m.Pod.Labels)), slices.Sorted(maps.Keys(m.Pod.Annotations))) {
+			meant := suggest.Nearest(key, membershipKeys)
+			switch {
+			case slices.Contains(membershipKeys, key):
+				out.Note("the pods carry %s in the wrong place, or empty: as a label where an annotation is read, or the other way round", key)
+				return
+			case meant != "" && strings.Contains(key, "group"):
+				out.Note("the pods carry %s, which no scheduler reads as a gang; did you mean %s?", key, meant)
+				return
+			}
+		}
+	}
+	for _, d := range c.View.Groups() {
+		if d.Key.Namespace == g.Meta.Namespace && d.Key.Name == g.Meta.Name {
+			out.Note("there is a %s, but no pod of the job names it: the pods are placed one by one", stage.DescribeGroup(d))
+			return
+		}
+	}
+}
+
+// unmodelled records what the gang object specifies and no stage evaluates.
+func unmodelled(c *stage.Context, out *stage.Result) {
+	d := c.Gang.Decl
+	lacks := func(format string, args ...any) {
+		out.Unmodelled = append(out.Unmodelled, fmt.Sprintf(format, args...))
+	}
+	if d.Key.Dialect == gang.YuniKorn && d.Queue != "" {
+		lacks("the limits of YuniKorn's queue %s", d.Queue)
+	}
+	for _, quota := range queueing.ElasticQuotas(c.View, c.Gang) {
+		lacks("the limits of %s", quota)
+	}
+	for _, m := range c.Gang.Members {
+		if m.Pod != nil && d.Key.Dialect == gang.Koordinator && m.Pod.Annotations[koordinatorGroups] != "" {
+			lacks("gangs that are placed together with this one: %s", m.Pod.Annotations[koordinatorGroups])
+			break
+		}
+	}
+	u := c.View.Snap.Object(d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name)
+	if u == nil {
+		return
+	}
+	f := gang.Fields{Object: u}
+	if f.String("spec", "networkTopology", "mode") == "hard" {
+		lacks("the network topology of %s (hard, at most tier %d)", stage.DescribeGroup(*d), f.Int32("spec", "networkTopology", "highestTierAllowed"))
+	}
+	for _, field := range []string{"subGroups", "subGroupPolicy"} {
+		for _, part := range f.List("spec", field) {
+			if name, _ := part["name"].(string); c.Gang.RoleByName(name) == nil {
+				lacks("the minimums of parts of the gang in spec.%s of %s", field, stage.DescribeGroup(*d))
+				break
+			}
+		}
+	}
+	if parent := f.String("spec", "parentCompositePodGroupName"); parent != "" {
+		lacks("gangs that are placed together with this one in CompositePodGroup %s", parent)
+	}
+	if groups := u.GetAnnotations()[koordinatorGroups]; groups != "" && !strings.Contains(strings.Join(out.Unmodelled, " "), groups) {
+		lacks("gangs that are placed together with this one: %s", groups)
+	}
+}

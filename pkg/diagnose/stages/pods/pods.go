@@ -1,0 +1,163 @@
+// Package pods is the stage of a diagnosis that evaluates whether the API server accepts the pods of a gang.
+package pods
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// Evaluate looks whether the API server accepts the gang's pods. What can be computed is computed from the objects as they are
+// now; a refusal that was seen counts only where nothing shows that its cause is gone.
+func Evaluate(c *stage.Context) stage.Result {
+	var r stage.Result
+	r.State = evaluate(c, &r)
+	return r
+}
+
+func evaluate(c *stage.Context, out *stage.Result) stage.State {
+	missing := missing(c)
+	if c.NoPods || len(missing) == 0 {
+		return stage.OK(c.Created())
+	}
+	before := len(out.Findings)
+	quotas(c, out, missing)
+	limitRanges(c, out, missing)
+	for _, r := range slices.Concat(refusal.Of(c.View, c.Gang), implied(c, missing)) {
+		refused(c, out, r)
+	}
+	if len(out.Findings) > before {
+		out.NoPods = true
+		return stage.OK(c.Created())
+	}
+	return unreadable(c, out)
+}
+
+// missing are the members without a pod that the gang cannot do without.
+func missing(c *stage.Context) []gang.Member {
+	var missing []gang.Member
+	for _, m := range c.Gang.Members {
+		if m.State == gang.Missing {
+			missing = append(missing, m)
+		}
+	}
+	spare := c.Gang.Total() - c.Gang.Min
+	if keep := int32(len(missing)) - spare; spare > 0 && keep < int32(len(missing)) {
+		missing = missing[:max(0, keep)]
+	}
+	return missing
+}
+
+// refused adds the finding for a refusal whose cause is still there, as far as can be determined.
+func refused(c *stage.Context, out *stage.Result, r refusal.Refusal) {
+	var f *stage.Finding
+	switch r.Kind {
+	case refusal.Quota, refusal.Forbidden, refusal.Namespace:
+		return // computed from objects, or reported by another stage
+	case refusal.LimitRange:
+		f = limitRefused(c, out, r)
+	case refusal.PriorityClass, refusal.ServiceAccount, refusal.RuntimeClass:
+		f = classMissing(c, r)
+	case refusal.QuotaField:
+		f = quotaNeedsField(c, r)
+	case refusal.WebhookDown:
+		f = webhookDown(c, r)
+	default:
+		f = admissionDenied(c, r)
+	}
+	if f == nil {
+		return
+	}
+	if out.Has(f.Code) && f.Code != answer.AdmissionDenied {
+		return
+	}
+	role := refusal.RoleOf(c.Gang, r)
+	if role != "" {
+		f.Fact("role", role)
+	}
+	f.Detail("%d/%d pods exist; %s %s", c.Gang.Total()-c.Gang.Count(gang.Missing), c.Gang.Total(), ofRole(role), times(c, r)).SinceTime(r.First)
+	out.Add(f)
+}
+
+func ofRole(role string) string {
+	if role == "" {
+		return "the others"
+	}
+	return "those of " + role
+}
+
+// times reads like: were refused 3 times, last 4s ago.
+func times(c *stage.Context, r refusal.Refusal) string {
+	switch {
+	case r.Probed:
+		return "were refused, asked just now"
+	case r.Count == 0:
+		return "are not accepted"
+	}
+	return fmt.Sprintf("were refused %s, last %s ago", phrase.Count(r.Count, "time"), phrase.Age(c.View.Age(r.Last)))
+}
+
+func admissionDenied(c *stage.Context, r refusal.Refusal) *stage.Finding {
+	by := r.Object
+	if by == "" {
+		by = "the API server"
+	}
+	return stage.Found(answer.AdmissionDenied, "%s denies the pods: %s", by, r.Message).
+		Fact("webhook", r.Object).Fact("message", r.Message).
+		Fix(refusal.Lift(c.Gang, r, answer.User, "change the pods as "+by+" asks, and submit again", ""))
+}
+
+func webhookDown(c *stage.Context, r refusal.Refusal) *stage.Finding {
+	f := stage.Found(answer.WebhookDown, "webhook %s does not answer, and without it no pod is accepted", r.Object).
+		Fact("webhook", r.Object).Detail("%s", r.Message)
+	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
+		for _, u := range c.View.Snap.Custom[schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: kind}] {
+			service, namespace := webhookService(u.Object, r.Object)
+			if service == "" {
+				continue
+			}
+			f.See("admissionregistration.k8s.io/v1", kind, u, ".webhooks").Detail("it is served by Service %s/%s", namespace, service).
+				Run(command.Kubectl(namespace, "get", "endpointslices", "-l", "kubernetes.io/service-name="+service))
+		}
+	}
+	return f.Fix(refusal.Lift(c.Gang, r, answer.Admin, "get webhook "+r.Object+" to answer again", ""))
+}
+
+// webhookService finds the service behind a webhook.
+func webhookService(config map[string]any, webhook string) (name, namespace string) {
+	hooks, _ := config["webhooks"].([]any)
+	for _, item := range hooks {
+		hook, _ := item.(map[string]any)
+		if hook["name"] != webhook {
+			continue
+		}
+		client, _ := hook["clientConfig"].(map[string]any)
+		service, _ := client["service"].(map[string]any)
+		name, _ = service["name"].(string)
+		namespace, _ = service["namespace"].(string)
+	}
+	return name, namespace
+}
+
+// unreadable is the state of the stage of pods where none was found to be refused: that means little if it could not be looked for.
+func unreadable(c *stage.Context, out *stage.Result) stage.State {
+	ns := c.Gang.Meta.Namespace
+	unseen := out.DeniedAny(c, ns, "resourcequotas", "limitranges", "events")
+	if c.View.Snap.Denial(snapshot.VerbCreate, "pods", ns) != nil {
+		out.Lack(snapshot.VerbCreate, "pods", ns)
+		unseen = true
+	}
+	if unseen {
+		return stage.Unknown(c.Created())
+	}
+	return stage.OK(c.Created())
+}

@@ -1,0 +1,153 @@
+package queue
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/placement/cohort"
+)
+
+// kueueQuota assigns each role a flavor with enough left, as Kueue does, and reports the first role without one. Pods get
+// the labels of their flavors' nodes, so the placement must too.
+func kueueQuota(c *stage.Context, out *stage.Result, queue, wl *unstructured.Unstructured) *stage.Finding {
+	tree := queueing.QuotaTree(c.View)
+	if _, short := tree.Empty(queue.GetName()).Assign(queueing.Requests(c.Gang)...); short != nil {
+		return kueueNever(c, queue, *short)
+	}
+	flavors, short := tree.Room(queue.GetName()).Assign(queueing.Requests(c.Gang)...)
+	if short != nil {
+		return kueueShort(c, tree, queue, wl, *short)
+	}
+	out.NodeLabels = map[string]map[string]string{}
+	for role, names := range flavors {
+		out.NodeLabels[role] = map[string]string{}
+		for _, name := range names {
+			maps.Copy(out.NodeLabels[role], tree.Labels(name))
+		}
+	}
+	return nil
+}
+
+// kueueNever: the gang is more than the queue can ever give.
+func kueueNever(c *stage.Context, queue *unstructured.Unstructured, s cohort.Shortage) *stage.Finding {
+	name := queue.GetName()
+	f := stage.Found(answer.QueueTooSmall, "Kueue can never admit it: ClusterQueue %s allows %s in all (flavor %s), and the gang needs %s",
+		name, phrase.Amount(s.Name, s.Most), s.Flavor, phrase.Quantity(s.Name, s.Want)).Fact("queue", name).Fact("role", s.Role).
+		See(queue.GetAPIVersion(), queue.GetKind(), queue, ".spec.resourceGroups")
+	switch {
+	case s.Uncovered:
+		f.Message = fmt.Sprintf("Kueue can never admit it: ClusterQueue %s has no quota for %s at all, and %s asks for %s", name, s.Name, s.Role, phrase.Amount(s.Name, s.Want))
+		return f.Fact("resource", string(s.Name)).Fact("requested", s.Want).Fact("limit", int64(0))
+	case s.Unsuited:
+		f.Message = fmt.Sprintf("Kueue can never admit it: %s may use none of the flavors of ClusterQueue %s (%s): its nodeSelector, affinity or tolerations do not match them", s.Role, name, s.Flavor)
+		for _, flavor := range strings.Split(s.Flavor, ", ") {
+			if u := queueing.Object(c.View, "ResourceFlavor", "", flavor); u != nil {
+				f.See(u.GetAPIVersion(), u.GetKind(), u, ".spec")
+			}
+		}
+		return f
+	}
+	return quotaFacts(f, s).Fix(raiseNominal(queue, s, s.Nominal+s.Want-s.Most))
+}
+
+// kueueShort: others use what the gang needs.
+func kueueShort(c *stage.Context, tree *cohort.Tree, queue, wl *unstructured.Unstructured, s cohort.Shortage) *stage.Finding {
+	text := func(n int64) string { return phrase.Quantity(s.Name, n) }
+	name := queue.GetName()
+	f := stage.Found(answer.KueueQuota, "Kueue holds it: ClusterQueue %s has %s of %s left (flavor %s), and the gang needs %s, %s more",
+		name, text(max(0, s.Left)), phrase.Amount(s.Name, s.Most), s.Flavor, text(s.Want), text(s.Want-s.Left)).
+		See(queue.GetAPIVersion(), queue.GetKind(), queue, ".spec.resourceGroups").Fact("queue", name)
+	quotaFacts(f, s)
+	lenders := tree.Lenders(name)
+	for _, u := range c.View.Snap.Custom[kueue.Kind("Workload")] {
+		if at := cohort.AdmittedTo(u); slices.Contains(lenders, at) {
+			if n := cohort.Uses(u, s.Flavor, s.Name); n > 0 {
+				f.Detail("%s uses %s%s", jobOfWorkload(u), text(n), elsewhere(at, name))
+			}
+		}
+	}
+	if wl != nil {
+		position(c, f, wl, name)
+		if word, status := stage.Condition(wl, "QuotaReserved"); status == "False" {
+			f.SinceTime(word.At).Detail("Kueue said %s ago: %s", phrase.Age(c.View.Age(word.At)), word.Message)
+		}
+	}
+	return f.Fix(raiseNominal(queue, s, s.Nominal+s.Want-s.Left))
+}
+
+func elsewhere(queue, own string) string {
+	if queue == own {
+		return ""
+	}
+	return " in ClusterQueue " + queue
+}
+
+func quotaFacts(f *stage.Finding, s cohort.Shortage) *stage.Finding {
+	text := func(n int64) string { return phrase.Quantity(s.Name, n) }
+	f.Detail("requested %s, used %s, limit %s (%s)", text(s.Want), text(s.Used), text(s.Most), s.Name)
+	if s.Most != s.Nominal {
+		f.Detail("of the limit %s are the queue's own quota, the rest its cohort lends", text(s.Nominal))
+	}
+	return f.Fact("flavor", s.Flavor).Fact("resource", string(s.Name)).Fact("requested", s.Want).Fact("used", s.Used).Fact("limit", s.Most)
+}
+
+// position adds how many wait before the job in its ClusterQueue.
+func position(c *stage.Context, f *stage.Finding, wl *unstructured.Unstructured, queue string) {
+	all, mine := queueing.Waiting(c.View, c.Gang, queue, wl)
+	if len(all) > 0 {
+		ahead := len(queueing.Ahead(all, mine))
+		f.Detail("position %d of %d that wait in ClusterQueue %s", ahead+1, len(all)+1, queue).Fact("position", ahead+1)
+	}
+}
+
+// raiseNominal is the least quota of the queue's own that is enough.
+func raiseNominal(queue *unstructured.Unstructured, s cohort.Shortage, limit int64) stage.Fix {
+	name, text := queue.GetName(), phrase.Quantity(s.Name, limit)
+	return stage.Fix{
+		Action: answer.Action{Kind: answer.Quota, By: answer.Admin, Text: fmt.Sprintf("raise nominalQuota of %s in flavor %s of ClusterQueue %s to %s", s.Name, s.Flavor, name, text),
+			Change:  map[string]any{"limit": text, "object": "ClusterQueue/" + name, "resource": string(s.Name)},
+			Command: command.JSONPatch("", "clusterqueue."+kueue.Group, name, command.Patch{Op: "replace", Path: command.Pointer(s.Path), Value: text})},
+		Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot {
+			return whatif.Edit(snap, kueue.Kind("ClusterQueue"), "", name, func(u *unstructured.Unstructured) { setNominal(u, s.Path, text) })
+		},
+	}
+}
+
+// setNominal writes a quota at a path through objects and lists.
+func setNominal(u *unstructured.Unstructured, path []any, text string) {
+	var at any = u.Object
+	for i, step := range path {
+		switch key := step.(type) {
+		case string:
+			object, _ := at.(map[string]any)
+			if i == len(path)-1 {
+				object[key] = text
+				return
+			}
+			at = object[key]
+		case int:
+			list, _ := at.([]any)
+			at = list[key]
+		}
+	}
+}
+
+// jobOfWorkload names the job behind a Workload.
+func jobOfWorkload(u *unstructured.Unstructured) string {
+	for _, ref := range u.GetOwnerReferences() {
+		return u.GetNamespace() + "/" + ref.Name
+	}
+	return u.GetNamespace() + "/" + u.GetName()
+}

@@ -1,0 +1,74 @@
+package queue
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+)
+
+// workloadChecks: switched off, or waiting for an admission check.
+func workloadChecks(out *stage.Result, u *unstructured.Unstructured) {
+	f := gang.Fields{Object: u}
+	if active, found2, _ := unstructured.NestedBool(u.Object, "spec", "active"); found2 && !active {
+		out.Add(stage.Found(answer.KueueInactive, "Workload %s is switched off (spec.active is false): Kueue will not admit it", u.GetName()).
+			See(u.GetAPIVersion(), u.GetKind(), u, ".spec.active").Fix(stage.Fix{
+			Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "switch the Workload on", Change: map[string]any{"active": true},
+				Command: command.MergePatch(u.GetNamespace(), "workload."+kueue.Group, u.GetName(), map[string]any{"spec": map[string]any{"active": true}})},
+			Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+				return whatif.Edit(s, kueue.Kind("Workload"), u.GetNamespace(), u.GetName(), func(w *unstructured.Unstructured) { whatif.Set(w, true, "spec", "active") })
+			},
+		}))
+	}
+	for _, check := range f.List("status", "admissionChecks") {
+		state := fmt.Sprint(check["state"])
+		if state == "Ready" {
+			continue
+		}
+		verdict, who := answer.Waiting, answer.Nobody
+		if state == "Rejected" {
+			verdict, who = answer.Blocked, answer.Admin // Kueue does not check again
+		}
+		out.Add(stage.Found(answer.KueueCheck, "admission check %v is %s: %v", check["name"], state, check["message"]).As(verdict, who).
+			See(u.GetAPIVersion(), u.GetKind(), u, ".status.admissionChecks").Fact("check", check["name"]).Fact("state", state))
+	}
+}
+
+// quotaMessage is how Kueue reports that there is too little quota now. It may be about a state that is history.
+var quotaMessage = regexp.MustCompile(`insufficient (unused )?quota|more needed`)
+
+// kueueReported: by the numbers there is quota, but Kueue has not admitted the job. It may know more: topology, preemption under
+// way, a limit on how many may start at once, a pause after an eviction.
+func kueueReported(c *stage.Context, out *stage.Result, u *unstructured.Unstructured) {
+	f := gang.Fields{Object: u}
+	name := u.GetName()
+	if at, err := time.Parse(time.RFC3339, f.String("status", "requeueState", "requeueAt")); err == nil && at.After(c.View.Now) {
+		x := stage.Found(answer.KueueQuota, "Kueue tries again at %s, in %s: it has put Workload %s back %d times", phrase.Clock(at, c.View.Now), phrase.Age(at.Sub(c.View.Now)), name, f.Int32("status", "requeueState", "count")).
+			See(u.GetAPIVersion(), u.GetKind(), u, ".status.requeueState").Fact("requeueAt", at.UTC().Format(time.RFC3339))
+		if word, status := stage.Condition(u, "Evicted"); status == "True" {
+			x.Detail("evicted %s ago (%s): %s", phrase.Age(c.View.Age(word.At)), word.Reason, word.Message)
+		}
+		out.Add(x)
+		return
+	}
+	word, status := stage.Condition(u, "QuotaReserved")
+	switch {
+	case status != "False" || word.Message == "" || word.Reason == "PendingEvaluation" || strings.Contains(word.Message, "evicted"):
+	case quotaMessage.MatchString(word.Message):
+		out.Note("Kueue said %s ago: %s; by the quotas and Workloads of now there is enough", phrase.Age(c.View.Age(word.At)), word.Message)
+	default:
+		out.Add(stage.Found(answer.KueueQuota, "Kueue has not admitted it: %s", word.Message).
+			See(u.GetAPIVersion(), u.GetKind(), u, ".status.conditions").SinceTime(word.At).Fact("reason", word.Reason))
+	}
+}

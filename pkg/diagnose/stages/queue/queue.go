@@ -1,0 +1,168 @@
+// Package queue is the stage of a diagnosis that evaluates whether the queue admits the gang.
+package queue
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gangctl/gangctl/pkg/cli/suggest"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+)
+
+// Evaluate looks at the queue that admits the gang before any scheduler does.
+func Evaluate(c *stage.Context) stage.Result {
+	var r stage.Result
+	r.State = evaluate(c, &r)
+	return r
+}
+
+func evaluate(c *stage.Context, out *stage.Result) stage.State {
+	var s stage.State
+	if queueing.Managed(c.View, c.Gang) || hasKueueGate(c) {
+		s = kueueQueue(c, out)
+	}
+	kind, name, ok := queueing.Queue(c.View, c.Gang)
+	if !ok {
+		quotaReported(c, out)
+		if s.Word != "" {
+			return s
+		}
+		return stage.Skipped("no queue")
+	}
+	return objectQueue(c, out, kind, name)
+}
+
+func objectQueue(c *stage.Context, out *stage.Result, kind schema.GroupKind, name string) stage.State {
+	if out.Denied(c, "queues."+kind.Group, "") {
+		queueRefused(c, out, name)
+		return stage.Unknown("queues may not be listed")
+	}
+	queues := c.View.Snap.Custom[kind]
+	if len(queues) == 0 {
+		queueRefused(c, out, name)
+		return stage.Unknown("no queue was seen at all") // every such scheduler has at least its default one
+	}
+	i := slices.IndexFunc(queues, func(u *unstructured.Unstructured) bool { return u.GetName() == name })
+	if i < 0 {
+		out.Add(queueNotFound(c, name, queues))
+		return stage.OK("")
+	}
+	q := queues[i]
+	f := gang.Fields{Object: q}
+	if status := f.String("status", "state"); status != "" && status != "Open" {
+		out.Add(queueClosed(c, kind, q, status))
+	}
+	var children []string
+	for _, other := range queues {
+		o := gang.Fields{Object: other}
+		if parent := o.String("spec", "parent"); parent == name || o.String("spec", "parentQueue") == name {
+			children = append(children, other.GetName())
+		}
+	}
+	if len(children) > 0 && name != "root" {
+		out.Add(queueNotLeaf(c, q, children))
+	}
+	capacity(c, out, kind, q)
+	if kind == volcano.QueueKind() && queueing.Gated(c.Gang) && !out.Has(answer.QueueClosed, answer.QueueQuota, answer.QueueTooSmall) {
+		before := len(out.Findings)
+		if reserved(c, out); len(out.Findings) == before {
+			reported(c, out, name)
+		}
+	}
+	return stage.OK(name)
+}
+
+// queueRefused: the queue cannot be seen, but the API server refused the gang's object for its sake.
+func queueRefused(c *stage.Context, out *stage.Result, name string) {
+	probe, asked := queueing.GroupProbe(c.View, c.Gang)
+	if !asked || probe.Accepted() || !queueing.RefusedForQueue(probe) {
+		return
+	}
+	code := answer.QueueClosed
+	if strings.Contains(probe.Message, "not found") || strings.Contains(probe.Message, "not exist") {
+		code = answer.QueueNotFound
+	}
+	out.Add(stage.Found(code, "the PodGroup of %s cannot be created in queue %s: %s", c.Gang.Meta.Name, name, strings.TrimSpace(probe.Message)).
+		Fact("queue", name).Fact("code", probe.Code))
+}
+
+func queueNotFound(c *stage.Context, name string, queues []*unstructured.Unstructured) *stage.Finding {
+	var have []string
+	for _, q := range queues {
+		have = append(have, q.GetName())
+	}
+	f := stage.Found(answer.QueueNotFound, "queue %q does not exist, and the scheduler ignores the gang without a word; there are: %s", name, phrase.Names(have)).
+		Fact("queue", name).Fact("have", have)
+	nearest := suggest.Nearest(name, have)
+	if nearest == "" && len(have) == 1 {
+		nearest = have[0]
+	}
+	if nearest == "" {
+		return f
+	}
+	return f.Detail("did you mean %s?", nearest).Fix(moveTo(c, nearest))
+}
+
+// moveTo puts the gang into another queue.
+func moveTo(c *stage.Context, queue string) stage.Fix {
+	g := c.Gang
+	fix := stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "use queue " + queue, Change: map[string]any{"queue": queue}},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+			n := s
+			if d := g.Decl; d != nil {
+				n = whatif.Edit(n, d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name, func(u *unstructured.Unstructured) {
+					whatif.Set(u, queue, "spec", "queue")
+				})
+			}
+			return whatif.Edit(n, g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name, func(u *unstructured.Unstructured) {
+				if g.Queue != "" {
+					whatif.Set(u, queue, "spec", "runPolicy", "schedulingPolicy", "queue")
+				}
+			})
+		},
+	}
+	if d := g.Decl; d != nil {
+		fix.Command = command.MergePatch(d.Key.Namespace, strings.ToLower(d.Kind.Kind)+"."+d.Kind.Group, d.Key.Name, map[string]any{"spec": map[string]any{"queue": queue}})
+	}
+	return fix
+}
+
+func queueClosed(c *stage.Context, kind schema.GroupKind, q *unstructured.Unstructured, status string) *stage.Finding {
+	name := q.GetName()
+	f := stage.Found(answer.QueueClosed, "queue %s is %s: nothing new is admitted", name, status).
+		See(q.GetAPIVersion(), q.GetKind(), q, ".status.state").Fact("queue", name).Fact("state", status)
+	if probe, asked := queueing.GroupProbe(c.View, c.Gang); asked && !probe.Accepted() && c.Gang.Decl == nil {
+		f.Message = fmt.Sprintf("queue %s is %s, so the PodGroup of %s cannot be created", name, status, c.Gang.Meta.Name)
+		f.Detail("the API server, asked just now: %s", strings.TrimSpace(probe.Message))
+	}
+	return f.Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "open queue " + name, Change: map[string]any{"queue": name, "state": "Open"},
+			Command: "vcctl queue operate -n " + name + " -a open"},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+			n := whatif.Edit(s, kind, "", name, func(u *unstructured.Unstructured) { whatif.Set(u, "Open", "status", "state") })
+			return whatif.WithoutProbes(n, "PodGroup")
+		},
+	})
+}
+
+func queueNotLeaf(c *stage.Context, q *unstructured.Unstructured, children []string) *stage.Finding {
+	f := stage.Found(answer.QueueNotLeaf, "queue %s has queues below it (%s) and takes no gangs itself", q.GetName(), phrase.Names(children)).
+		See(q.GetAPIVersion(), q.GetKind(), q, ".metadata.name").Fact("queue", q.GetName()).Fact("children", children)
+	for _, child := range children[:min(len(children), 3)] {
+		f.Fix(moveTo(c, child))
+	}
+	return f
+}

@@ -1,0 +1,142 @@
+package queue
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// overcommit is by how much Volcano admits more than the cluster has, unless configured otherwise.
+const overcommit = 1.2
+
+// reservation is an admitted gang that reserves resources without using them.
+type reservation struct {
+	d      gang.Declaration
+	job    *gang.Job
+	amount int64
+	why    *stage.Diagnosis
+}
+
+// reserved looks for gangs that were admitted, hold their minResources against everybody else, and do not start. Volcano
+// counts them as used, and reports no more than "resource in cluster is overused".
+func reserved(c *stage.Context, out *stage.Result) {
+	need := needs(c)
+	for _, name := range slices.SortedFunc(maps.Keys(need), devicesFirst) {
+		want := placement.Amount(name, need[name])
+		var total, used int64
+		for _, n := range c.View.Cluster().Nodes() {
+			q := n.Status.Allocatable[name]
+			total += placement.Amount(name, q)
+		}
+		for _, h := range c.View.Holders() {
+			used += h.Total(name)
+		}
+		reservations := reservations(c, name)
+		var held int64
+		for _, r := range reservations {
+			held += r.amount
+		}
+		if held == 0 || float64(used+held+want) <= overcommit*float64(total) || float64(used+want) > overcommit*float64(total) {
+			continue
+		}
+		out.Add(reservedBy(c, name, want, total-used, reservations))
+		return
+	}
+}
+
+// reservations are the admitted gangs that hold more than their pods use, and why each does not start.
+func reservations(c *stage.Context, name corev1.ResourceName) []reservation {
+	var all []reservation
+	for _, d := range c.View.Groups() {
+		if d.Key.Dialect != gang.Volcano || d.Phase != volcano.PhaseInqueue || c.Gang.Decl != nil && d.Key == c.Gang.Decl.Key {
+			continue
+		}
+		amount := placement.Amount(name, d.MinResources[name])
+		for _, pod := range c.View.GroupPods(d) {
+			if placement.Holds(pod) {
+				amount -= placement.Amount(name, placement.Request(pod)[name])
+			}
+		}
+		if amount <= 0 {
+			continue
+		}
+		r := reservation{d: d, amount: amount, job: c.View.JobOfGroup(d)}
+		if r.job != nil && c.Diagnose != nil {
+			r.why = c.Diagnose(r.job)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func reservedBy(c *stage.Context, name corev1.ResourceName, want, idle int64, reservations []reservation) *stage.Finding {
+	var stuck []reservation
+	for _, r := range reservations {
+		if r.job == nil || r.job.End != nil || r.why != nil && r.why.Verdict == answer.Blocked {
+			stuck = append(stuck, r)
+		}
+	}
+	if len(stuck) == 0 {
+		var names []string
+		for _, r := range reservations {
+			names = append(names, r.d.Key.Namespace+"/"+r.d.Key.Name)
+		}
+		return stage.Found(answer.ReservedByOthers,
+			"%s are idle but promised to %s, which was admitted first", phrase.Amount(name, idle), phrase.Names(names)).
+			Fact("resource", string(name)).Fact("idle", idle).Fact("reservedBy", names)
+	}
+	r := stuck[0]
+	holder := r.d.Key.Namespace + "/" + r.d.Key.Name
+	f := stage.Found(answer.ReservedByStuck,
+		"%s are idle but reserved for %s, which can never start", phrase.Amount(name, idle), holder).
+		SeeRef(r.d.Kind.GroupVersion().String()+"/"+r.d.Kind.Kind+"/"+holder, ".spec.minResources").
+		Fact("resource", string(name)).Fact("requested", want).Fact("idle", idle).Fact("reservedBy", holder).Fact("reserved", r.amount)
+	switch {
+	case r.job == nil:
+		f.Detail("no job stands behind it any more")
+	case r.job.End != nil:
+		f.Detail("%s has ended", r.job.Meta.Name)
+	case r.why != nil && r.why.Primary != nil:
+		f.Detail("why %s does not start: %s", r.d.Key.Name, r.why.Primary.Message).Fact("because", string(r.why.Primary.Code))
+	}
+	f.Detail("the scheduler says no more than that resources are overused")
+	for _, s := range stuck {
+		f.Fix(dropGang(c, s))
+	}
+	return f
+}
+
+// dropGang removes a gang that holds a reservation.
+func dropGang(c *stage.Context, r reservation) stage.Fix {
+	name := r.d.Key.Namespace + "/" + r.d.Key.Name
+	pods := c.View.GroupPods(r.d)
+	kind, uid := "podgroup."+r.d.Kind.Group, r.d.UID
+	if r.job != nil {
+		kind, uid = resourceName(r.job), r.job.Meta.UID
+	}
+	return stage.Fix{
+		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: fmt.Sprintf("fix or delete %s", name), Cost: name + " loses its place; it cannot start anyway",
+			Change: map[string]any{"jobs": []string{name}}, Command: command.Kubectl(r.d.Key.Namespace, "delete", kind, r.d.Key.Name)},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, pods, uid) },
+	}
+}
+
+// resourceName is how kubectl calls the kind of a job.
+func resourceName(s *gang.Job) string {
+	if s.Reader.Resource == "" {
+		return "pod"
+	}
+	return s.Reader.Words[0]
+}

@@ -1,0 +1,131 @@
+// Package scheduler is the stage of a diagnosis that evaluates whether the scheduler of the pods runs.
+package scheduler
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cli/suggest"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+)
+
+// Evaluate finds out whether a scheduler looks for nodes for the gang's pods.
+func Evaluate(c *stage.Context) stage.Result {
+	var r stage.Result
+	r.State = evaluate(c, &r)
+	return r
+}
+
+func evaluate(c *stage.Context, out *stage.Result) stage.State {
+	s := served(c, out)
+	gates(c, out)
+	return s
+}
+
+// served finds out whether the scheduler that the pods name exists, and whether it lives.
+func served(c *stage.Context, out *stage.Result) stage.State {
+	name := c.Gang.Scheduler
+	if c.Gang.Count(gang.Pending, gang.Gated, gang.Missing) == 0 {
+		return stage.OK(name)
+	}
+	s := component.FindScheduler(c.View, name)
+	switch {
+	case len(s.Deployments) == 0 && len(s.Leases) == 0 && s.LastSeen.IsZero() && !s.BoundBefore && !judged(c):
+		if out.DeniedAny(c, "", "deployments.apps", "leases.coordination.k8s.io") {
+			return stage.Unknown("deployments or leases may not be listed")
+		}
+		if name != corev1.DefaultSchedulerName && len(c.View.Snap.Deployments)+len(c.View.Snap.Leases) > 0 {
+			out.Add(notFound(c, name))
+		}
+	case s.Down(c.View.Now):
+		out.Add(down(c, name, s))
+	}
+	if s.LastSeen.IsZero() {
+		return stage.OK(name)
+	}
+	return stage.OK(fmt.Sprintf("%s, seen %s ago", name, phrase.Age(c.View.Age(s.LastSeen))))
+}
+
+// judged reports whether some scheduler has written into one of the pods that it found no place.
+func judged(c *stage.Context) bool {
+	for _, m := range c.Gang.Members {
+		if m.Pod != nil && slices.ContainsFunc(m.Pod.Status.Conditions, func(cond corev1.PodCondition) bool {
+			return cond.Type == corev1.PodScheduled && cond.Status == corev1.ConditionFalse && cond.Reason != corev1.PodReasonSchedulingGated
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+func notFound(c *stage.Context, name string) *stage.Finding {
+	have := component.SchedulerNames(c.View)
+	f := stage.Found(answer.SchedulerNotFound, "no scheduler answers to schedulerName %q; there are: %s", name, phrase.Names(have)).
+		Fact("schedulerName", name).Fact("have", have)
+	nearest := suggest.Nearest(name, have)
+	if nearest == "" {
+		nearest = component.OperatorScheduler(c.View, c.Gang)
+	}
+	if nearest == "" || nearest == name {
+		return f
+	}
+	return f.Detail("did you mean %s?", nearest).
+		Fix(refusal.Rename(c.Gang, "schedulerName", name, nearest, func(spec *corev1.PodSpec) { spec.SchedulerName = nearest }, refusal.Refusal{}))
+}
+
+func down(c *stage.Context, name string, s component.Scheduler) *stage.Finding {
+	f := stage.Found(answer.SchedulerDown, "scheduler %s is down: last sign of life %s ago", name, phrase.Age(c.View.Age(s.LastSeen))).
+		Fact("scheduler", name).SinceTime(s.LastSeen)
+	if s.LastSeen.IsZero() {
+		f.Message = fmt.Sprintf("scheduler %s is down, and there is no sign that it ever ran", name)
+	}
+	for _, l := range s.Leases {
+		f.See("coordination.k8s.io/v1", "Lease", l, ".spec.renewTime").
+			Detail("Lease %s/%s was last renewed %s ago", l.Namespace, l.Name, phrase.Age(c.View.Age(l.Spec.RenewTime.Time)))
+	}
+	for _, d := range s.Deployments {
+		f.See("apps/v1", "Deployment", d, ".status.readyReplicas").
+			Detail("Deployment %s/%s: %d/%d ready", d.Namespace, d.Name, d.Status.ReadyReplicas, component.Replicas(d)).
+			Run(command.Kubectl(d.Namespace, "rollout", "status", "deployment/"+d.Name)).Fix(component.Start(d))
+		if component.Replicas(d) == 0 {
+			f.Detail("it is scaled to 0").Run(command.Kubectl(d.Namespace, "scale", "deployment/"+d.Name, "--replicas=1"))
+		}
+		for _, line := range component.Problems(c.View, d) {
+			f.Detail("%s", line)
+		}
+	}
+	return f
+}
+
+// volcanoGate is lifted by Volcano itself once the queue has enough.
+const volcanoGate = "scheduling.volcano.sh/queue-allocation-gate"
+
+// gates finds scheduling gates of owners that are not known: those of Kueue and Volcano are left to the queue stage.
+func gates(c *stage.Context, out *stage.Result) {
+	held := map[string]int{}
+	for _, m := range c.Gang.Members {
+		if m.State != gang.Gated {
+			continue
+		}
+		for _, g := range m.Pod.Spec.SchedulingGates {
+			if !strings.HasPrefix(g.Name, kueue.Group+"/") && g.Name != volcanoGate {
+				held[g.Name]++
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(held)) {
+		out.Add(stage.Found(answer.SchedulingGated, "scheduling gate %s holds %d of %d pods: its owner has to lift it", name, held[name], c.Gang.Total()).
+			SeeRef("v1/Pod/"+c.Gang.Meta.Namespace, ".spec.schedulingGates").Fact("gate", name).Fact("pods", held[name]))
+	}
+}

@@ -1,0 +1,169 @@
+package start
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// initContainer finds what keeps an init container from ending; nil if nothing does.
+func initContainer(c *stage.Context, m gang.Member, index int, s corev1.ContainerStatus) *stage.Finding {
+	failed := s.State.Terminated
+	if failed == nil {
+		failed = s.LastTerminationState.Terminated
+	}
+	switch {
+	case failed != nil && failed.ExitCode != 0 && (s.State.Running == nil || s.RestartCount > 1):
+		f := stage.Found(answer.InitFailing, "init container %s exits with code %d, %s", s.Name, failed.ExitCode, phrase.Count(s.RestartCount, "restart"))
+		return details(f, failed.Message, failed.Reason).SinceTime(failed.FinishedAt.Time).
+			Fact("container", s.Name).Fact("exitCode", failed.ExitCode).Fact("restarts", s.RestartCount).
+			Run(c.Kubectl("logs", m.Pod.Name, "-c", s.Name))
+	case s.State.Running != nil && !s.Ready && index < len(m.Pod.Spec.InitContainers) && m.Pod.Spec.InitContainers[index].RestartPolicy == nil:
+		at := s.State.Running.StartedAt.Time
+		return stage.Found(answer.InitRunning, "init container %s has run for %s", s.Name, phrase.Age(c.View.Age(at))).SinceTime(at).
+			Run(c.Kubectl("logs", m.Pod.Name, "-c", s.Name, "-f"))
+	case s.State.Waiting != nil:
+		return waitingContainer(c, m, s, nil)
+	}
+	return nil
+}
+
+// details adds the texts that are not empty, a line each.
+func details(f *stage.Finding, texts ...string) *stage.Finding {
+	for _, text := range texts {
+		if text != "" {
+			f.Detail("%s", text)
+		}
+	}
+	return f
+}
+
+// container finds what keeps a container from running; nil if nothing does.
+func container(c *stage.Context, m gang.Member, s corev1.ContainerStatus, events []view.Event) *stage.Finding {
+	if s.State.Waiting != nil {
+		return waitingContainer(c, m, s, events)
+	}
+	if t := s.State.Terminated; t != nil && t.ExitCode != 0 {
+		return crash(c, m, s, t)
+	}
+	return nil
+}
+
+// waitingContainer finds why the kubelet does not start a container; nil if it is about to.
+func waitingContainer(c *stage.Context, m gang.Member, s corev1.ContainerStatus, events []view.Event) *stage.Finding {
+	w := s.State.Waiting
+	switch w.Reason {
+	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ErrImageInspect", "RegistryUnavailable":
+		f := stage.Found(answer.ImagePull, "image %s of container %s cannot be pulled: %s", s.Image, s.Name, cmp.Or(w.Message, w.Reason)).
+			Fact("image", s.Image).Fact("container", s.Name).Run(c.Kubectl("describe", "pod", m.Pod.Name))
+		if e := stage.LatestEvent(events, "Failed"); e != nil {
+			details(f, e.Message).SinceTime(e.First)
+		}
+		return f
+	case "CreateContainerConfigError":
+		return configMissing(c, w.Message, fmt.Sprintf("container %s cannot be made: %s", s.Name, cmp.Or(w.Message, w.Reason)))
+	case "CreateContainerError", "RunContainerError", "StartError", "PostStartHookError":
+		return stage.Found(answer.CrashLoop, "container %s cannot be started (%s): %s", s.Name, w.Reason, cmp.Or(w.Message, "no reason was given")).
+			Fact("container", s.Name).Fact("restarts", s.RestartCount).Run(c.Kubectl("describe", "pod", m.Pod.Name))
+	case "CrashLoopBackOff":
+		return crash(c, m, s, s.LastTerminationState.Terminated)
+	}
+	return nil
+}
+
+// missingObject is how the kubelet names what it did not find, missingKey how it names a part of it.
+var (
+	missingObject = regexp.MustCompile(`(?i)(secret|configmap) "?(?:[^/"\s]+/)?([^"\s]+?)"? not found`)
+	missingKey    = regexp.MustCompile(`(?i)couldn't find key (\S+) in (secret|configmap) (?:[^/\s]+/)?(\S+)`)
+)
+
+// configMissing finds that a Secret or ConfigMap is missing, by what the kubelet reports; message stands for a report that cannot be
+// read.
+func configMissing(c *stage.Context, report, message string) *stage.Finding {
+	f := stage.Found(answer.ConfigMissing, "%s", message)
+	if key := missingKey.FindStringSubmatch(report); key != nil {
+		kind, name := strings.ToLower(key[2]), key[3]
+		f.Message = fmt.Sprintf("%s %q in namespace %s has no key %s", kind, name, c.Gang.Meta.Namespace, key[1])
+		return f.Fact("kind", kind).Fact("name", name).Fact("key", key[1]).Run(c.Kubectl("describe", kind, name))
+	}
+	object := missingObject.FindStringSubmatch(report)
+	if object == nil {
+		return f
+	}
+	kind, name := strings.ToLower(object[1]), object[2]
+	f.Message = fmt.Sprintf("%s %q does not exist in namespace %s", kind, name, c.Gang.Meta.Namespace)
+	create := []string{"create", kind}
+	if kind == "secret" {
+		create = append(create, "generic")
+	}
+	return f.Fact("kind", kind).Fact("name", name).Run(c.Kubectl(append(create, name, "--from-literal=KEY=VALUE")...))
+}
+
+// crash finds that a container ends again and again; last is how it ended last, if that is known.
+func crash(c *stage.Context, m gang.Member, s corev1.ContainerStatus, last *corev1.ContainerStateTerminated) *stage.Finding {
+	restarts := phrase.Count(s.RestartCount, "restart")
+	f := stage.Found(answer.CrashLoop, "container %s crashes again and again, %s", s.Name, restarts).
+		Fact("container", s.Name).Fact("restarts", s.RestartCount).Run(c.Kubectl("logs", m.Pod.Name, "-c", s.Name, "--previous"))
+	if last == nil {
+		return f
+	}
+	f.SinceTime(last.FinishedAt.Time).Fact("exitCode", last.ExitCode)
+	if last.Reason != "OOMKilled" {
+		f.Message = fmt.Sprintf("container %s exits with code %d (%s), %s", s.Name, last.ExitCode, cmp.Or(last.Reason, "Error"), restarts)
+		return details(f, last.Message)
+	}
+	limit := "its limit"
+	for _, container := range m.Pod.Spec.Containers {
+		if q, ok := container.Resources.Limits[corev1.ResourceMemory]; ok && container.Name == s.Name {
+			limit = "its memory limit of " + q.String()
+		}
+	}
+	f.Message = fmt.Sprintf("container %s is out of memory (OOMKilled) at %s, %s", s.Name, limit, restarts)
+	return f.Detail("last killed %s ago; the logs before it show how far it came", phrase.Age(c.View.Age(last.FinishedAt.Time)))
+}
+
+// pulling: nothing is wrong yet; the image is on its way, or the kubelet has not begun.
+func pulling(c *stage.Context, m gang.Member, events []view.Event) *stage.Finding {
+	pull, done := stage.LatestEvent(events, "Pulling"), stage.LatestEvent(events, "Pulled", "Started")
+	if pull != nil && (done == nil || done.Last.Before(pull.Last)) {
+		image := strings.Trim(strings.TrimPrefix(pull.Message, "Pulling image "), `"`)
+		return stage.Found(answer.ImagePulling, "image %s has been pulled for %s", image, phrase.Age(c.View.Age(pull.Last))).SinceTime(pull.Last).Fact("image", image)
+	}
+	at := m.Pod.CreationTimestamp.Time
+	if m.Pod.Status.StartTime != nil {
+		at = m.Pod.Status.StartTime.Time
+	}
+	return stage.Found(answer.ContainersStarting, "containers are being started, for %s", phrase.Age(c.View.Age(at))).SinceTime(at)
+}
+
+// refusalReasons are the reasons of failed pods that a kubelet gives when it does not take a pod at all.
+var refusalReasons = []string{"UnexpectedAdmissionError", "OutOf", "TopologyAffinityError", "NodeAffinity", "NodePorts", "NodeShutdown", "Taint"}
+
+// refusedByNode: the pod has ended badly. Either its node did not take it, or its container failed.
+func refusedByNode(c *stage.Context, m gang.Member) *stage.Finding {
+	pod := m.Pod
+	for _, reason := range refusalReasons {
+		if strings.HasPrefix(pod.Status.Reason, reason) {
+			node := pod.Spec.NodeName
+			return stage.Found(answer.NodeRefused, "the kubelet of %s refused the pod (%s): %s", node, pod.Status.Reason, cmp.Or(pod.Status.Message, "no reason was given")).
+				Detail("the scheduler counts on more than %s has: keep new pods off it until it is repaired", node).
+				Fact("node", node).Fact("reason", pod.Status.Reason).Run(command.Kubectl("", "cordon", node))
+		}
+	}
+	for _, s := range pod.Status.ContainerStatuses {
+		if t := s.State.Terminated; t != nil && t.ExitCode != 0 {
+			return crash(c, m, s, t)
+		}
+	}
+	return nil // evicted or preempted: that is for the stage of lost members
+}
