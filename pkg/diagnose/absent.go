@@ -17,7 +17,7 @@ import (
 
 // absent explains why a job cannot even be looked for: its kind is not served, or may not be listed. It is nil if neither is
 // the case.
-func absent(w *view.View, q Question) *answer.Answer {
+func absent(w *view.View, q Query) *answer.Answer {
 	if a := Unlisted(w.Snap, q); a != nil {
 		return a
 	}
@@ -25,7 +25,7 @@ func absent(w *view.View, q Question) *answer.Answer {
 }
 
 // notServed answers for a kind of job, or all of them, that the cluster does not know; nil if it does.
-func notServed(s *snapshot.Snapshot, q Question) *answer.Answer {
+func notServed(s *snapshot.Snapshot, q Query) *answer.Answer {
 	kinds := custom()
 	if reader, ok := jobkinds.ByWord(q.Kind); ok {
 		kinds = []gang.JobReader{reader}
@@ -51,7 +51,7 @@ func custom() []gang.JobReader {
 
 // Unlisted answers for jobs that the caller may not list, of the kind that the question names or of any: what cannot be seen
 // must not pass for what is not there. It is nil if all may be listed.
-func Unlisted(s *snapshot.Snapshot, q Question) *answer.Answer {
+func Unlisted(s *snapshot.Snapshot, q Query) *answer.Answer {
 	var missing []answer.Right
 	first := ""
 	for _, kind := range asked(q) {
@@ -104,7 +104,7 @@ type listed struct {
 }
 
 // queried are the kinds that a query may be about.
-func asked(q Question) []listed {
+func asked(q Query) []listed {
 	readers := jobkinds.Readers()
 	if reader, ok := jobkinds.ByWord(q.Kind); ok {
 		readers = []gang.JobReader{reader}
@@ -134,7 +134,7 @@ func reason(d snapshot.Denial) string {
 	return d.Message
 }
 
-func refusal(s *snapshot.Snapshot, q Question, code answer.Code, verdict answer.Verdict, message, command string) *answer.Answer {
+func refusal(s *snapshot.Snapshot, q Query, code answer.Code, verdict answer.Verdict, message, command string) *answer.Answer {
 	f := answer.Finding{Code: code, Stage: answer.StageRequest, Verdict: verdict, Who: answer.Admin, Message: message, Commands: []string{command}}
 	a := &answer.Answer{
 		APIVersion: answer.APIVersion, Job: answer.Job{Kind: q.Kind, Namespace: q.Namespace, Name: q.Name}, Verdict: verdict, Who: answer.Admin,

@@ -32,7 +32,7 @@ func paste(t *testing.T, s *snapshot.Snapshot, actions []answer.Action, known ma
 			continue
 		}
 		known[x.Kind]++
-		a, err := Explain(context.Background(), after, Question{Namespace: "team", Name: "gang"}, Options{NoAdvice: true})
+		a, err := Explain(context.Background(), after, Query{Namespace: "team", Name: "gang"}, Options{NoAdvice: true})
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", x.Text, err, x.Command)
 		}
@@ -110,7 +110,7 @@ func TestCommandsWorkForEveryKind(t *testing.T) {
 					g := clustertest.Gang{Name: "gang", Kind: kind, Workers: 2, GPUs: 8, Age: 40 * time.Second, Dialect: dialect, NoGroup: dialect == "", BatchJob: asCreated}
 					build(c, &g)
 					s := c.Add(g).Done()
-					a, err := Explain(context.Background(), s, Question{Namespace: "team", Name: "gang"}, Options{})
+					a, err := Explain(context.Background(), s, Query{Namespace: "team", Name: "gang"}, Options{})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -110,7 +110,7 @@ func BenchmarkExplain(b *testing.B) {
 			runtime.GC()
 			start := cpu(b)
 			for b.Loop() {
-				a, err := Explain(context.Background(), s, Question{Namespace: "team", Name: "gang"}, Options{})
+				a, err := Explain(context.Background(), s, Query{Namespace: "team", Name: "gang"}, Options{})
 				if err != nil {
 					b.Fatal(err)
 				}

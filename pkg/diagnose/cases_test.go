@@ -95,7 +95,7 @@ func ask(t *testing.T, dir string, args []string) (a *answer.Answer, node string
 		}
 		return trial.Answer, ""
 	}
-	if a, err = Explain(context.Background(), s, Question{Namespace: value("-n"), Name: args[2]}, Options{}); err != nil {
+	if a, err = Explain(context.Background(), s, Query{Namespace: value("-n"), Name: args[2]}, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return a, value("--node")

@@ -11,7 +11,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/advice"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
@@ -145,7 +144,7 @@ func confidence(r *stage.Diagnosis, a *answer.Answer) answer.Confidence {
 	switch {
 	case r.Verdict == answer.Uncertain:
 		c.Level = answer.Unknown
-		if a.Scheduler != nil && a.Scheduler.Said != "" {
+		if a.Scheduler != nil && a.Scheduler.Message != "" {
 			c.Level = answer.Inferred
 		}
 	case !computed:
@@ -156,68 +155,4 @@ func confidence(r *stage.Diagnosis, a *answer.Answer) answer.Confidence {
 		c.Level = answer.Exact
 	}
 	return c
-}
-
-// nodes is the matrix, summed up and row by row.
-func nodes(w *view.View, r *stage.Diagnosis) *answer.Nodes {
-	n := &answer.Nodes{Total: len(w.Cluster().Nodes()), Excluded: []answer.Excluded{}, Slots: slots(w, r)}
-	for _, role := range r.Request.Roles {
-		m := r.Matrices[role.Name]
-		n.Eligible = max(n.Eligible, len(m.Eligible()))
-		for _, constraint := range m.Constraints {
-			byText := map[string][]string{}
-			for _, row := range m.Rows {
-				for _, v := range row.Violations {
-					if v.Constraint == constraint {
-						text := constraintText(v)
-						byText[text] = append(byText[text], row.Node)
-					}
-				}
-			}
-			only := m.OnlyBlocker(constraint)
-			for _, text := range sortedKeys(byText) {
-				sole := 0
-				for _, node := range byText[text] {
-					if slices.Contains(only, node) {
-						sole++
-					}
-				}
-				n.Excluded = append(n.Excluded, answer.Excluded{Role: role.Name, Constraint: text, Rejects: len(byText[text]), OnlyBlocker: sole, Nodes: byText[text]})
-			}
-		}
-		for _, row := range m.Rows {
-			out := answer.NodeRow{Node: row.Node, Role: role.Name, Holders: holdersOf(w, row.Node)}
-			for _, v := range row.Violations {
-				out.Violations = append(out.Violations, violation(v))
-			}
-			n.Rows = append(n.Rows, out)
-		}
-	}
-	return n
-}
-
-func constraintText(v placement.Violation) string {
-	if v.Resource != "" || v.Detail == "" {
-		return string(v.Constraint)
-	}
-	return string(v.Constraint) + " " + v.Detail
-}
-
-func violation(v placement.Violation) answer.Violation {
-	out := answer.Violation{Constraint: string(v.Constraint), Detail: v.Detail, Never: v.Never()}
-	if v.Resource != "" {
-		out.Requested, out.Available, out.Total = phrase.Quantity(v.Resource, v.Requested), phrase.Quantity(v.Resource, v.Available), phrase.Quantity(v.Resource, v.Total)
-	}
-	return out
-}
-
-func holdersOf(w *view.View, node string) []string {
-	var names []string
-	for _, p := range w.Cluster().PodsOn(node) {
-		if h := w.HolderOf(p); h != nil && !h.DaemonSet {
-			names = append(names, h.Kind+" "+h.String())
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }

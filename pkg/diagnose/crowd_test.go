@@ -19,7 +19,7 @@ func TestManyHolders(t *testing.T) {
 	for i := range 20 {
 		c.Runs(fmt.Sprintf("job-%02d", i), int64(1+6*(i%2)), fmt.Sprintf("n%d", 1+i/2)) // 1 and 7 GPUs on each node
 	}
-	a, err := Explain(t.Context(), c.Add(waiting(2, 8)).Done(), Question{Namespace: "team", Name: "gang"}, Options{NoAdvice: true})
+	a, err := Explain(t.Context(), c.Add(waiting(2, 8)).Done(), Query{Namespace: "team", Name: "gang"}, Options{NoAdvice: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestNodesThatLookAlike(t *testing.T) {
 	g.Spec = func(p *corev1.PodSpec) {
 		p.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 5, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule}}
 	}
-	a, err := Explain(t.Context(), c.Add(g).Done(), Question{Namespace: "team", Name: "gang"}, Options{})
+	a, err := Explain(t.Context(), c.Add(g).Done(), Query{Namespace: "team", Name: "gang"}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ package diagnose
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -15,9 +16,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
-
-// Question names what is asked about.
-type Question = view.Query
 
 // Options bound the work.
 type Options struct {
@@ -36,9 +34,31 @@ type Options struct {
 // clusters of a few thousand nodes.
 const defaultAdviceBudget = time.Second
 
+// Explainer answers several queries about one snapshot; what they have in common is computed once. It is not safe for
+// concurrent use.
+type Explainer struct{ view *view.View }
+
+// NewExplainer returns an explainer of a snapshot, which must not change any more.
+func NewExplainer(s *snapshot.Snapshot) *Explainer { return &Explainer{view: view.New(s)} }
+
 // Explain answers for one job. Errors are of the kinds [view.NotFoundError] and [view.AmbiguousError].
-func Explain(ctx context.Context, s *snapshot.Snapshot, q Question, o Options) (*answer.Answer, error) {
-	return NewAsker(s).Ask(ctx, q, o)
+func (e *Explainer) Explain(ctx context.Context, q Query, o Options) (*answer.Answer, error) {
+	subject, err := e.view.Find(q)
+	var missing *view.NotFoundError
+	if errors.As(err, &missing) && len(missing.Near) == 0 {
+		if found := absent(e.view, q); found != nil {
+			return found, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return explainSubject(ctx, e.view, subject, o), nil
+}
+
+// Explain answers for one job. Errors are of the kinds [view.NotFoundError] and [view.AmbiguousError].
+func Explain(ctx context.Context, s *snapshot.Snapshot, q Query, o Options) (*answer.Answer, error) {
+	return NewExplainer(s).Explain(ctx, q, o)
 }
 
 // Pending answers for every gang of a namespace, or of all if it is empty, that does not run and has not ended, without
@@ -64,7 +84,7 @@ func explainSubject(ctx context.Context, w *view.View, subject *gang.Job, o Opti
 	return compose(w, r, advise(ctx, w, r, opts, o)) //nolint:contextcheck // plugins that work on values take a context and have no use for one
 }
 
-// advise searches for what would help, if that is wanted.
+// advise searches for what would help, unless that is turned off.
 func advise(ctx context.Context, w *view.View, r *stage.Diagnosis, opts stages.Options, o Options) advice.Found {
 	if o.NoAdvice {
 		return advice.Found{}

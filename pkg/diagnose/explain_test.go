@@ -19,7 +19,7 @@ func TestAbsent(t *testing.T) {
 	}
 	c := clustertest.New()
 	c.S.Denied = []snapshot.Denial{{Resource: "tfjobs.kubeflow.org"}}
-	a, err := Explain(context.Background(), c.Done(), Question{Kind: "tfjob", Namespace: "team", Name: "gang"}, Options{})
+	a, err := Explain(context.Background(), c.Done(), Query{Kind: "tfjob", Namespace: "team", Name: "gang"}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestNotFound(t *testing.T) {
 	c := clustertest.New().Nodes(2, 8).Add(clustertest.Gang{Name: "resnet", Workers: 1}).Add(clustertest.Gang{Namespace: "other", Name: "llama", Workers: 1})
 	s := c.Done()
 	for _, tt := range []struct{ name, near, elsewhere string }{{"resnt", "resnet", ""}, {"llama", "", "other"}, {"zzz", "", ""}} {
-		_, err := Explain(context.Background(), s, Question{Namespace: "team", Name: tt.name}, Options{})
+		_, err := Explain(context.Background(), s, Query{Namespace: "team", Name: tt.name}, Options{})
 		var missing *view.NotFoundError
 		if !errors.As(err, &missing) {
 			t.Fatalf("%s: got %v", tt.name, err)
@@ -51,7 +51,7 @@ func TestNotFound(t *testing.T) {
 
 func TestByPod(t *testing.T) {
 	c := clustertest.New().Nodes(1, 8).Add(waiting(2, 8))
-	a, err := Explain(context.Background(), c.Done(), Question{Kind: "pod", Namespace: "team", Name: "gang-worker-1"}, Options{NoAdvice: true})
+	a, err := Explain(context.Background(), c.Done(), Query{Kind: "pod", Namespace: "team", Name: "gang-worker-1"}, Options{NoAdvice: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestBareGang(t *testing.T) {
 	for _, p := range c.S.Pods {
 		p.OwnerReferences = nil
 	}
-	a, err := Explain(context.Background(), c.Done(), Question{Kind: "pod", Namespace: "team", Name: "gang-worker-0"}, Options{})
+	a, err := Explain(context.Background(), c.Done(), Query{Kind: "pod", Namespace: "team", Name: "gang-worker-0"}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestBareGang(t *testing.T) {
 func TestAmbiguous(t *testing.T) {
 	c := clustertest.New().Add(waiting(1, 1))
 	c.Object(map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": map[string]any{"name": "gang", "namespace": "team", "uid": "p"}, "spec": map[string]any{"pytorchReplicaSpecs": map[string]any{}}})
-	_, err := Explain(context.Background(), c.Done(), Question{Namespace: "team", Name: "gang"}, Options{})
+	_, err := Explain(context.Background(), c.Done(), Query{Namespace: "team", Name: "gang"}, Options{})
 	var several *view.AmbiguousError
 	if !errors.As(err, &several) || len(several.Choices) != 2 || several.Choices[1] != "tfjob/gang" {
 		t.Errorf("got %v", err)

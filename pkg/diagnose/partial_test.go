@@ -41,7 +41,7 @@ func answerOrNotFound(t *testing.T, text, what string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := Explain(context.Background(), s, Question{Namespace: "team", Name: "gang"}, Options{NoAdvice: true})
+	a, err := Explain(context.Background(), s, Query{Namespace: "team", Name: "gang"}, Options{NoAdvice: true})
 	var missing *view.NotFoundError
 	if errors.As(err, &missing) {
 		return

@@ -37,7 +37,7 @@ func forRandom(t *testing.T, f func(t *testing.T, r *rand.Rand, w worldSpec)) {
 
 func askRandom(t *testing.T, s *snapshot.Snapshot, o Options) *answer.Answer {
 	t.Helper()
-	a, err := Explain(context.Background(), s, Question{Namespace: "team", Name: "gang"}, o)
+	a, err := Explain(context.Background(), s, Query{Namespace: "team", Name: "gang"}, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func TestRights(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := clustertest.New()
 			tt.build(c)
-			a, err := Explain(context.Background(), c.Done(), Question{Namespace: "team", Name: "gang"}, Options{NoAdvice: true})
+			a, err := Explain(context.Background(), c.Done(), Query{Namespace: "team", Name: "gang"}, Options{NoAdvice: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,7 +127,7 @@ func TestUnlisted(t *testing.T) {
 	c.S.Caller, c.S.Denied = "eve", []snapshot.Denial{{Resource: "tfjobs.kubeflow.org", Message: words}, {Resource: "pods", ExceptNamespaces: []string{"team"}}}
 	s := c.Done()
 	for _, kind := range []string{"", "tfjob", "pod"} {
-		a, err := Explain(context.Background(), s, Question{Kind: kind, Namespace: "team", Name: "lama"}, Options{})
+		a, err := Explain(context.Background(), s, Query{Kind: kind, Namespace: "team", Name: "lama"}, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,10 +138,10 @@ func TestUnlisted(t *testing.T) {
 			t.Errorf("%s: %+v", kind, a.Rights)
 		}
 	}
-	if a := Unlisted(s, Question{Namespace: "team", Kind: "pytorchjob"}); a != nil {
+	if a := Unlisted(s, Query{Namespace: "team", Kind: "pytorchjob"}); a != nil {
 		t.Errorf("PyTorchJobs may be listed, got %s", a.Headline)
 	}
-	if a := Unlisted(s, Question{Kind: "pod", Namespace: "other"}); a == nil || !strings.HasPrefix(a.Primary.Message, "list Pods in namespace other: forbidden") {
+	if a := Unlisted(s, Query{Kind: "pod", Namespace: "other"}); a == nil || !strings.HasPrefix(a.Primary.Message, "list Pods in namespace other: forbidden") {
 		t.Errorf("got %+v", a)
 	}
 }
@@ -158,7 +158,7 @@ func TestRightsAreInTheSchema(t *testing.T) {
 	}
 	c := clustertest.New().Nodes(2, 8).Add(hopeful(2, false))
 	c.S.Denied, c.S.Caller = namespaceOnly(), "eve"
-	for _, q := range []Question{{Namespace: "team", Name: "gang"}, {Namespace: "other", Name: "gone"}} {
+	for _, q := range []Query{{Namespace: "team", Name: "gang"}, {Namespace: "other", Name: "gone"}} {
 		a, err := Explain(context.Background(), c.Done(), q, Options{})
 		if err != nil {
 			t.Fatal(err)

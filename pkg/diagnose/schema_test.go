@@ -150,7 +150,7 @@ func TestSchema(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			c := clustertest.New()
 			s.build(c)
-			a, err := Explain(context.Background(), c.Done(), Question{Namespace: "team", Name: "gang"}, Options{})
+			a, err := Explain(context.Background(), c.Done(), Query{Namespace: "team", Name: "gang"}, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -186,7 +186,7 @@ func absentAnswer(t *testing.T) *answer.Answer {
 	t.Helper()
 	c := clustertest.New()
 	c.S.Server.Resources = []string{}
-	a, err := Explain(context.Background(), c.Done(), Question{Kind: "tfjob", Namespace: "team", Name: "gang"}, Options{})
+	a, err := Explain(context.Background(), c.Done(), Query{Kind: "tfjob", Namespace: "team", Name: "gang"}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
-// What one can do about it is offered only if the whole climb says that the gang starts then; these are ways that must pass.
+// What one can do about it is offered only if a whole diagnosis finds that the gang starts then; these are ways that must pass.
 func TestWaysOut(t *testing.T) {
 	gpus := func(flavor, n string) clustertest.Quota {
 		return clustertest.Quota{Flavor: flavor, Resource: "nvidia.com/gpu", Nominal: n}
@@ -103,7 +103,7 @@ func TestWaysOut(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			c := clustertest.New()
 			s.build(c)
-			a, err := Explain(context.Background(), c.Done(), Question{Namespace: "team", Name: "gang"}, Options{})
+			a, err := Explain(context.Background(), c.Done(), Query{Namespace: "team", Name: "gang"}, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -123,7 +123,7 @@ func TestUnmodelledIsSaid(t *testing.T) {
 				g.Group = set(map[string]any{"mode": "hard", "highestTierAllowed": int64(1)}, "spec", "networkTopology")
 			}
 		}))
-		a, err := Explain(context.Background(), c.Done(), Question{Namespace: "team", Name: "gang"}, Options{NoAdvice: true})
+		a, err := Explain(context.Background(), c.Done(), Query{Namespace: "team", Name: "gang"}, Options{NoAdvice: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ func TestSituations(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			c := clustertest.New()
 			s.build(c)
-			a, err := Explain(context.Background(), c.Done(), Question{Namespace: "team", Name: "gang"}, Options{})
+			a, err := Explain(context.Background(), c.Done(), Query{Namespace: "team", Name: "gang"}, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

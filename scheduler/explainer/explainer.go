@@ -207,12 +207,12 @@ func (e *Explainer) take() []gang.Key {
 // round explains every gang that was touched. Gangs for which that failed are
 // touched again.
 func (e *Explainer) round(ctx context.Context) error {
-	questions := map[gang.Key]diagnose.Question{}
+	questions := map[gang.Key]diagnose.Query{}
 	for _, key := range e.take() {
 		if pod := waiting(e.Members(key)); pod != nil {
-			questions[key] = diagnose.Question{Kind: "pod", Namespace: pod.Namespace, Name: pod.Name}
+			questions[key] = diagnose.Query{Kind: "pod", Namespace: pod.Namespace, Name: pod.Name}
 		} else if _, known := e.current[key]; known {
-			questions[key] = diagnose.Question{}
+			questions[key] = diagnose.Query{}
 		}
 	}
 	if len(questions) == 0 {
@@ -225,7 +225,7 @@ func (e *Explainer) round(ctx context.Context) error {
 		}
 		return err
 	}
-	asker := diagnose.NewAsker(s)
+	asker := diagnose.NewExplainer(s)
 	var failed []error
 	for key, q := range questions {
 		if err := e.answer(ctx, asker, key, q); err != nil {
@@ -238,7 +238,7 @@ func (e *Explainer) round(ctx context.Context) error {
 
 // answer explains one gang and publishes a new answer. The answer about a gang that
 // does not wait any more is withdrawn.
-func (e *Explainer) answer(ctx context.Context, asker *diagnose.Asker, key gang.Key, q diagnose.Question) error {
+func (e *Explainer) answer(ctx context.Context, asker *diagnose.Explainer, key gang.Key, q diagnose.Query) error {
 	last, known := e.current[key]
 	if q.Name == "" {
 		if err := e.Publish(ctx, key, withdrawn(last.answer, e.Clock.Now())); err != nil {
@@ -247,7 +247,7 @@ func (e *Explainer) answer(ctx context.Context, asker *diagnose.Asker, key gang.
 		delete(e.current, key)
 		return nil
 	}
-	a, err := asker.Ask(ctx, q, diagnose.Options{AdviceBudget: adviceBudget})
+	a, err := asker.Explain(ctx, q, diagnose.Options{AdviceBudget: adviceBudget})
 	var gone *view.NotFoundError
 	if errors.As(err, &gone) {
 		return nil // deleted since; its next event comes

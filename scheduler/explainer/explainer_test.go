@@ -227,7 +227,7 @@ func TestAFailureToTakeBackIsTriedAgain(t *testing.T) {
 // it is true, and it is taken back when it is not, though this one never gave it.
 func TestWhatAnotherPublished(t *testing.T) {
 	before := func(s *fixture) {
-		a, err := diagnose.NewAsker(s.snap).Ask(context.Background(), diagnose.Question{Namespace: "team", Name: "gang"}, diagnose.Options{})
+		a, err := diagnose.NewExplainer(s.snap).Explain(context.Background(), diagnose.Query{Namespace: "team", Name: "gang"}, diagnose.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

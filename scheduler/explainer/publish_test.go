@@ -34,7 +34,7 @@ func publisher(client *fake.Clientset) *Publisher {
 func TestOneEventAJob(t *testing.T) {
 	client := fake.NewClientset()
 	p, s := publisher(client), newFixture()
-	a, err := diagnose.NewAsker(s.snap).Ask(t.Context(), diagnose.Question{Namespace: "team", Name: "gang"}, diagnose.Options{NoAdvice: true})
+	a, err := diagnose.NewExplainer(s.snap).Explain(t.Context(), diagnose.Query{Namespace: "team", Name: "gang"}, diagnose.Options{NoAdvice: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func (c *scene) released(s *snapshot.Snapshot, g *Gang) (*snapshot.Snapshot, err
 // ask asks gangctl about a gang.
 func (c *scene) ask(ctx context.Context, s *snapshot.Snapshot, g *Gang) (*answer.Answer, error) {
 	kind, name, _ := strings.Cut(g.question(), "/")
-	q := diagnose.Question{Kind: kind, Namespace: c.namespace, Name: name}
+	q := diagnose.Query{Kind: kind, Namespace: c.namespace, Name: name}
 	a, err := diagnose.Explain(ctx, s, q, diagnose.Options{NoAdvice: true})
 	if err != nil {
 		return nil, fmt.Errorf("explain %s: %w", g.Name, err)

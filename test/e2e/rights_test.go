@@ -56,7 +56,7 @@ func readsOneNamespace(t *testing.T, stage *demo.Stage, wanted told) {
 	a.reads(t, stage, false)
 	text, stderr, code := a.types(t, "why-pending", "tf-smoke-gpu")
 	if code != 8 || stderr != "" || !strings.HasPrefix(text, "UNKNOWN  ") {
-		t.Fatalf("exit code %d, want 8: whether there is room cannot be told\n%s", code, stderr)
+		t.Fatalf("exit code %d, want 8: whether there is room cannot be determined\n%s", code, stderr)
 	}
 	for _, want := range []string{
 		"nodes: you may not list; placement is unknown\n", "pods in all namespaces: you may not list; what holds the nodes is unknown\n", // what is lost
@@ -101,7 +101,7 @@ func readsNothing(t *testing.T, stage *demo.Stage, wanted told) {
 	grant(t, stage, pasted(t, stderr))
 	eventually(t, "the job is seen", func(context.Context) bool {
 		text, _, code = a.types(t, "why-pending", "tf-smoke-gpu")
-		return code == 8 && strings.HasPrefix(text, "UNKNOWN  tf-smoke-gpu: whether there is room cannot be told")
+		return code == 8 && strings.HasPrefix(text, "UNKNOWN  tf-smoke-gpu: whether there is room cannot be determined")
 	})
 	grant(t, stage, pasted(t, text))
 	eventually(t, "the answer is that of an administrator", func(context.Context) bool {

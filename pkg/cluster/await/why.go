@@ -20,7 +20,7 @@ func WhyPending(client *kube.Client, io *iostreams.IOStreams) func(ctx context.C
 		if err != nil {
 			return "", err
 		}
-		a, err := diagnose.Explain(ctx, s, diagnose.Question{Kind: kind, Namespace: job.Meta.Namespace, Name: job.Meta.Name}, diagnose.Options{})
+		a, err := diagnose.Explain(ctx, s, diagnose.Query{Kind: kind, Namespace: job.Meta.Namespace, Name: job.Meta.Name}, diagnose.Options{})
 		if err != nil {
 			return "", err
 		}

@@ -193,7 +193,7 @@ func (o *Options) why(ctx context.Context, client *kube.Client, job *gang.Job) s
 	if err != nil {
 		return ""
 	}
-	a, err := diagnose.Explain(ctx, s, diagnose.Question{Kind: kind, Namespace: namespace, Name: name}, diagnose.Options{NoAdvice: true})
+	a, err := diagnose.Explain(ctx, s, diagnose.Query{Kind: kind, Namespace: namespace, Name: name}, diagnose.Options{NoAdvice: true})
 	if err != nil || a.Primary == nil {
 		return ""
 	}

@@ -90,7 +90,7 @@ func (o *Options) validate() error {
 			return failure.Usagef("%q: want KIND/NAME", o.Name)
 		}
 		if !diagnose.KnownKind(kind) {
-			return failure.Usagef("unknown kind %q: must be one of %s", kind, strings.Join(diagnose.KindWords(), ", "))
+			return failure.Usagef("unknown kind %q: must be one of %s", kind, strings.Join(diagnose.KindNames(), ", "))
 		}
 		o.Kind, o.Name = kind, name
 	}

@@ -65,7 +65,7 @@ func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Sna
 
 // report asks why the job waits, and puts it together with the rest.
 func (o *Options) report(ctx context.Context, s *snapshot.Snapshot, namespace string) (*history.Report, error) {
-	q := diagnose.Question{Kind: o.Kind, Namespace: namespace, Name: o.Name}
+	q := diagnose.Query{Kind: o.Kind, Namespace: namespace, Name: o.Name}
 	now, err := diagnose.Explain(ctx, s, q, diagnose.Options{Clock: o.IO.Clock.Now})
 	if err != nil {
 		return nil, o.notFound(s, err)

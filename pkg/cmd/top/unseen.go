@@ -15,7 +15,7 @@ import (
 // unseen is the error for what the view needs and the caller may not list, or the cluster does not know.
 func (o *Options) unseen(s *snapshot.Snapshot, namespace string) error {
 	if o.What != Node {
-		if refused := cmdutil.ForbiddenError(diagnose.Unlisted(s, diagnose.Question{Namespace: namespace})); refused != nil {
+		if refused := cmdutil.ForbiddenError(diagnose.Unlisted(s, diagnose.Query{Namespace: namespace})); refused != nil {
 			refused.Code = failure.CodeError
 			return refused
 		}

@@ -39,7 +39,7 @@ func (o *Options) list(ctx context.Context, s *snapshot.Snapshot, namespace stri
 		worst = max(worst, a.Exit)
 	}
 	// Jobs that may not be listed must not pass for jobs that are not there.
-	unlisted := cmdutil.ForbiddenError(diagnose.Unlisted(s, diagnose.Question{Namespace: namespace}))
+	unlisted := cmdutil.ForbiddenError(diagnose.Unlisted(s, diagnose.Query{Namespace: namespace}))
 	if err := o.rows(s, all, namespace, unlisted != nil); err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ const getLease = "GET /apis/coordination.k8s.io/v1/namespaces/gangctl-system/lea
 func publishOnly(t *testing.T, nodes int, said, renewed time.Duration) (*cluster, *coordinationv1.Lease) {
 	t.Helper()
 	s := busy().Done()
-	a, err := diagnose.Explain(t.Context(), s, diagnose.Question{Namespace: "team", Name: "llama"}, diagnose.Options{NoAdvice: true})
+	a, err := diagnose.Explain(t.Context(), s, diagnose.Query{Namespace: "team", Name: "llama"}, diagnose.Options{NoAdvice: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Sna
 }
 
 func (o *Options) explain(ctx context.Context, s *snapshot.Snapshot, namespace string) (*answer.Answer, error) {
-	a, err := diagnose.Explain(ctx, s, diagnose.Question{Kind: o.Kind, Namespace: namespace, Name: o.Name}, diagnose.Options{})
+	a, err := diagnose.Explain(ctx, s, diagnose.Query{Kind: o.Kind, Namespace: namespace, Name: o.Name}, diagnose.Options{})
 	if err != nil {
 		return nil, notFound(err)
 	}

@@ -113,7 +113,7 @@ func (o *Options) parse(args []string) error {
 		}
 	}
 	if o.Kind != "" && !diagnose.KnownKind(o.Kind) {
-		return failure.Usagef("unknown kind %q: must be one of %s", o.Kind, strings.Join(diagnose.KindWords(), ", "))
+		return failure.Usagef("unknown kind %q: must be one of %s", o.Kind, strings.Join(diagnose.KindNames(), ", "))
 	}
 	return nil
 }

@@ -53,8 +53,8 @@ type search struct {
 
 // tools are what a search tries things with, for as long as whoever asked is there.
 type tools struct {
-	place func(*placement.Cluster, placement.Gang, time.Duration) placement.Result
-	climb func(*view.View, *gang.Job) *stage.Diagnosis
+	place    func(*placement.Cluster, placement.Gang, time.Duration) placement.Result
+	diagnose func(*view.View, *gang.Job) *stage.Diagnosis
 	// usual is the time that one placement may take.
 	usual time.Duration
 }
@@ -77,7 +77,7 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 		place: func(c *placement.Cluster, g placement.Gang, d time.Duration) placement.Result {
 			return placement.Place(ctx, c, g, placement.Options{Budget: d})
 		},
-		climb: func(w *view.View, subject *gang.Job) *stage.Diagnosis {
+		diagnose: func(w *view.View, subject *gang.Job) *stage.Diagnosis {
 			return stages.Evaluate(ctx, w, subject, opts.Options)
 		},
 		usual: opts.Budget,
@@ -118,7 +118,7 @@ func rank(a answer.Action) int {
 	return slices.Index(usersOrder, a.Kind)
 }
 
-// try climbs all stages again in the cluster that apply makes.
+// try evaluates all stages again in the cluster that apply makes.
 func (s *search) try(apply func(*snapshot.Snapshot) *snapshot.Snapshot) (*stage.Diagnosis, bool) {
 	if s.spent() {
 		return nil, false
@@ -132,12 +132,12 @@ func (s *search) try(apply func(*snapshot.Snapshot) *snapshot.Snapshot) (*stage.
 	if subject == nil {
 		return nil, false
 	}
-	r := s.climb(w, subject)
+	r := s.diagnose(w, subject)
 	return r, r.Starts()
 }
 
 // room reports whether a gang has a placement on a cluster, or none is known not to exist. That is quick, and true wherever
-// a climb would say that the gang starts: what it refuses need not be climbed for.
+// a diagnosis would find that the gang starts: what it refuses needs no diagnosis.
 func (s *search) room(cluster *placement.Cluster, gang placement.Gang) bool {
 	return !s.spent() && !s.placed(cluster, gang).Impossible()
 }

@@ -27,7 +27,7 @@ func (s *search) ahead(known []*view.Holder) []*view.Holder {
 		if !first || subject.Meta.UID == s.g.Meta.UID || slices.ContainsFunc(known, func(h *view.Holder) bool { return h.Job == subject }) || s.spent() {
 			continue
 		}
-		r := s.climb(s.w, subject)
+		r := s.diagnose(s.w, subject)
 		if !r.Starts() && r.Verdict != answer.Waiting {
 			continue
 		}

@@ -153,8 +153,8 @@ type NodeRow struct {
 	Node       string      `json:"node"`
 	Role       string      `json:"role"`
 	Violations []Violation `json:"violations,omitempty"`
-	// Holders name the jobs and services that use devices of the node.
-	Holders []string `json:"holders,omitempty"`
+	// Consumers name the jobs and services that use devices of the node.
+	Consumers []string `json:"consumers,omitempty"`
 }
 
 // Violation is one constraint that rejects a pod on one node. The amounts are those of a resource.
@@ -187,14 +187,14 @@ type Holding struct {
 	Since *time.Time `json:"since,omitempty"`
 }
 
-// Scheduler is what the gang's scheduler said.
+// Scheduler is what is known of the gang's scheduler, and what it reported last.
 type Scheduler struct {
 	Name        string     `json:"name"`
 	LastSeen    *time.Time `json:"lastSeen,omitempty"`
 	LastAttempt *time.Time `json:"lastAttempt,omitempty"`
-	Said        string     `json:"said,omitempty"`
-	SaidAt      *time.Time `json:"saidAt,omitempty"`
-	// Agrees is whether its words match the verdict; nil where they say nothing that can be compared.
+	Message     string     `json:"message,omitempty"`
+	MessageAt   *time.Time `json:"messageAt,omitempty"`
+	// Agrees is whether its message matches the verdict; nil where there is nothing that can be compared.
 	Agrees *bool `json:"agrees,omitempty"`
 	// Stale is true if the cluster has changed since in a way that matters.
 	Stale bool `json:"stale,omitempty"`
@@ -209,10 +209,10 @@ type Confidence struct {
 
 // The levels of confidence, the surest first.
 const (
-	Proven    = "proven"    // a field of an object says so
+	Proven    = "proven"    // a field of an object shows it
 	Exact     = "exact"     // computed, the search was complete, nothing is unmodelled
 	Heuristic = "heuristic" // computed, with a gap
-	Inferred  = "inferred"  // from a scheduler's words alone
+	Inferred  = "inferred"  // from a scheduler's message alone
 	Unknown   = "unknown"
 )
 

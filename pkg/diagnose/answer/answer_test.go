@@ -25,7 +25,7 @@ func full() Answer {
 		Placement: []Placed{{"worker-0", "n1"}}, Ahead: []Ahead{{Job: "team/first", Reason: "fifo"}},
 		Unblock: []Action{{Kind: Wait, Change: map[string]any{"count": float64(1)}, Text: "t", Cost: "c", Verified: true, By: Nobody, Command: "c", How: "h", Nodes: []string{"n1"}, ETA: &at, ETASource: "s",
 			Placement: []Placed{{"worker-0", "n1"}}}},
-		Cut: []ActionKind{Evict}, Holding: Holding{GPUs: 8, Since: &at}, Scheduler: &Scheduler{Name: "gang", Said: "no", SaidAt: &at, Agrees: &yes, Stale: true},
+		Cut: []ActionKind{Evict}, Holding: Holding{GPUs: 8, Since: &at}, Scheduler: &Scheduler{Name: "gang", Message: "no", MessageAt: &at, Agrees: &yes, Stale: true},
 		Confidence: Confidence{Level: Exact, Unmodelled: []string{"x"}, MissingPermissions: []string{"y"}}, Notes: []string{"n"}, Snapshot: SnapshotStamp{RV: "7", At: &at},
 	}
 }

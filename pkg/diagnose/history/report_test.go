@@ -21,7 +21,7 @@ import (
 
 func build(t *testing.T, s *snapshot.Snapshot) *history.Report {
 	t.Helper()
-	q := diagnose.Question{Namespace: "team", Name: historytest.Job}
+	q := diagnose.Query{Namespace: "team", Name: historytest.Job}
 	a, err := diagnose.Explain(context.Background(), s, q, diagnose.Options{NoAdvice: true})
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ func TestBarePods(t *testing.T) {
 			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}}
 		}
 	}
-	for _, r := range []rung{
+	for _, r := range []testCase{
 		{name: "fits", code: answer.Fits, exit: 3, first: "all 2 members", never: []answer.Code{answer.OperatorMissing, answer.BelowQuorum}, build: func(c *clustertest.Cluster) { c.Nodes(2, 8).Add(gangOf(2, 8, young)) }},
 		{name: "busy", code: answer.NodesBusy, exit: 3, first: "2 members with 8 GPUs each", build: func(c *clustertest.Cluster) { c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(2, 8)) }},
 		{name: "its group is not there", code: answer.PodGroupMissing, exit: 4, build: func(c *clustertest.Cluster) {

@@ -17,8 +17,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 )
 
-// rung is a cluster, and what is found about the gang team/gang in it.
-type rung struct {
+// testCase is a cluster, and what is found about the gang team/gang in it.
+type testCase struct {
 	name  string
 	build func(c *clustertest.Cluster)
 	code  answer.Code
@@ -32,7 +32,7 @@ type rung struct {
 	fix string
 }
 
-func climb(t *testing.T, build func(*clustertest.Cluster), opts stages.Options) *stage.Diagnosis {
+func diagnose(t *testing.T, build func(*clustertest.Cluster), opts stages.Options) *stage.Diagnosis {
 	t.Helper()
 	c := clustertest.New()
 	build(c)
@@ -44,11 +44,11 @@ func climb(t *testing.T, build func(*clustertest.Cluster), opts stages.Options) 
 	return stages.Evaluate(context.Background(), w, subject, opts)
 }
 
-func check(t *testing.T, rungs []rung) {
+func check(t *testing.T, cases []testCase) {
 	t.Helper()
-	for _, r := range rungs {
+	for _, r := range cases {
 		t.Run(r.name, func(t *testing.T) {
-			got := climb(t, r.build, stages.Options{})
+			got := diagnose(t, r.build, stages.Options{})
 			r.check(t, got)
 			sound(t, "", got)
 			lacking(t, r.build)
@@ -56,7 +56,7 @@ func check(t *testing.T, rungs []rung) {
 	}
 }
 
-func (r rung) check(t *testing.T, got *stage.Diagnosis) {
+func (r testCase) check(t *testing.T, got *stage.Diagnosis) {
 	t.Helper()
 	code, first := answer.Code(""), ""
 	if got.Primary != nil {
@@ -100,7 +100,7 @@ func (r rung) check(t *testing.T, got *stage.Diagnosis) {
 	}
 }
 
-// everything is all that a climb says, a line each.
+// everything is all that a diagnosis says, a line each.
 func everything(r *stage.Diagnosis) string {
 	var lines []string
 	for _, f := range r.Findings() {

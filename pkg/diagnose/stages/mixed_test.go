@@ -17,7 +17,7 @@ import (
 // Nobody wants to repair one thing after the other: whatever the first reason is, the later ones are told too.
 func TestSeveralReasons(t *testing.T) {
 	nowhere := spec(selects("class", "b200"))
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "suspended, and too big", code: answer.JobSuspended, exit: 4, also: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(2, 8, none, job(set(true, "spec", "runPolicy", "suspend"))))
 		}},
@@ -77,7 +77,7 @@ func TestOddGangs(t *testing.T) {
 		c.Object(map[string]any{"apiVersion": "kubeflow.org/" + version, "kind": "TFJob", "spec": spec, "status": map[string]any{"startTime": "2026-11-21T13:59:40Z"},
 			"metadata": map[string]any{"name": "gang", "namespace": "team", "uid": "TFJob:team/gang", "creationTimestamp": "2026-11-21T13:59:40Z"}})
 	}
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "the object of the pods' scheduler counts", code: answer.Fits, exit: 3, first: "all 2 members", says: []string{"PodGroup.scheduling.volcano.sh gang is not read by scheduler gang: PodGroup.scheduling.x-k8s.io gang counts"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, young))
 			u := c.S.Custom[kindOf("scheduling.x-k8s.io", "PodGroup")][0].DeepCopy()

@@ -12,7 +12,7 @@ import (
 )
 
 func TestTooBig(t *testing.T) {
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "one member", code: answer.TooBig, exit: 6, first: "each worker asks for 16 GPUs, and the largest node has 8", build: func(c *clustertest.Cluster) { c.Nodes(4, 8).Add(gangOf(1, 16)) }},
 		{name: "all members", code: answer.TooBig, exit: 6, first: "it needs 6 workers with 8 GPUs each, 48 in all, and the whole cluster has 32 GPUs on 4 nodes", says: []string{"4 of 6 members"}, build: func(c *clustertest.Cluster) { c.Nodes(4, 8).Add(gangOf(6, 8)) }},
 		{name: "what DaemonSets use does not come back", code: answer.TooBig, exit: 6, first: "asks for 96 cpu, and the largest node has 94 left: of 96, DaemonSets use 2", build: func(c *clustertest.Cluster) {
@@ -71,9 +71,9 @@ func TestOutOfTime(t *testing.T) {
 		}
 		c.Add(g)
 	}
-	got := climb(t, build, stages.Options{Budget: time.Nanosecond})
-	rung{code: answer.SearchIncomplete, exit: 8, first: "no placement was found in time", never: []answer.Code{answer.TooBig, answer.NodesBusy}}.check(t, got)
-	if slow := climb(t, build, stages.Options{Budget: 5 * time.Second}); slow.Primary.Code == answer.SearchIncomplete {
+	got := diagnose(t, build, stages.Options{Budget: time.Nanosecond})
+	testCase{code: answer.SearchIncomplete, exit: 8, first: "no placement was found in time", never: []answer.Code{answer.TooBig, answer.NodesBusy}}.check(t, got)
+	if slow := diagnose(t, build, stages.Options{Budget: 5 * time.Second}); slow.Primary.Code == answer.SearchIncomplete {
 		t.Error("not even time helps: the test proves nothing")
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func TestBlocked(t *testing.T) {
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "a node is away: only those that matter are named", code: answer.NodeNotReady, exit: 5, first: "^n2 is not ready", not: []string{"cpu1"}, says: []string{"n2 is not ready for 26m"}, fix: "repair n2", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			clustertest.NotReady(c.S.Nodes[1], 26*time.Minute)

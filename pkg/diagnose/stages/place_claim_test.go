@@ -52,7 +52,7 @@ func taken(c *clustertest.Cluster, node, device, pod string) {
 }
 
 func TestDeviceClaims(t *testing.T) {
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "free", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0)
 			devices(c, 1)

@@ -39,7 +39,7 @@ func plugin(c *clustertest.Cluster, name string, ready, wanted int32) {
 }
 
 func TestDevices(t *testing.T) {
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "a slip", code: answer.ResourceNotOffered, exit: 4, first: `no node offers nvidia.com/gpus; there are: nvidia.com/gpu .2 nodes.`, says: []string{"did you mean nvidia.com/gpu"}, fix: "ask for nvidia.com/gpu", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 0, asksFor("nvidia.com/gpus", "8")))
 		}},

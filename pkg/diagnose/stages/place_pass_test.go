@@ -25,7 +25,7 @@ func TestPasses(t *testing.T) {
 			node.Labels["nodegroup"] = "ng"
 		}
 	}
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "victims leave", code: answer.VictimsTerminating, exit: 3, first: "research/a is being deleted, and then it fits: at most 4m40s left", build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(going(280 * time.Second)).Add(gangOf(1, 8))
 		}},
@@ -62,12 +62,12 @@ func TestPasses(t *testing.T) {
 			c.Add(gangOf(3, 8))
 			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{ng 1->3 (max: 8)}]", time.Hour)
 		}},
-		{name: "of a group without a node", code: answer.ScalingUp, exit: 3, says: []string{"cannot be told"}, build: func(c *clustertest.Cluster) {
+		{name: "of a group without a node", code: answer.ScalingUp, exit: 3, says: []string{"cannot be determined"}, build: func(c *clustertest.Cluster) {
 			group(c, 1)
 			c.Add(gangOf(3, 8))
 			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{fresh 0->3 (max: 8)}]", time.Minute)
 		}},
-		{name: "of a group that no node names", code: answer.ScalingUp, exit: 3, first: "1 node is coming: the autoscaler ordered it", says: []string{"whether it is enough cannot be told: no node carries the name of group fresh"}, build: func(c *clustertest.Cluster) {
+		{name: "of a group that no node names", code: answer.ScalingUp, exit: 3, first: "1 node is coming: the autoscaler ordered it", says: []string{"whether it is enough cannot be determined: no node carries the name of group fresh"}, build: func(c *clustertest.Cluster) {
 			group(c, 1)
 			c.Add(gangOf(3, 8))
 			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{fresh 1->2 (max: 8)}]", time.Minute)

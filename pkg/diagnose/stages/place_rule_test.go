@@ -18,7 +18,7 @@ func TestRules(t *testing.T) {
 				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"training.kubeflow.org/job-name": "gang"}}}}
 		})
 	}
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "one rack, by affinity", code: answer.TopologyFragmented, exit: 3, first: "one value of zone: the best, z1, has room for 1/2, while 2 would fit in all", says: []string{"places by zone: z1 1, z2 1"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Runs("a", 8, "n1").Runs("b", 8, "n3").Add(gangOf(2, 8, spec(func(p *corev1.PodSpec) { p.Affinity = clustertest.Together("gang", "zone") })))
 			zone(c)

@@ -29,7 +29,7 @@ func TestSelector(t *testing.T) {
 	term := func(key string, op corev1.NodeSelectorOperator, values ...string) corev1.NodeSelectorTerm {
 		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: op, Values: values}}}
 	}
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "a value with a slip", code: answer.SelectorNoMatch, exit: 4, first: "no node has the label class=h1oo", says: []string{"class: a100 .1 node., h100 .1 node.", "did you mean h100"}, fix: "ask for class=h100", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, spec(selects("class", "h1oo"))))
 			label(c, "class", "h100", "a100")

@@ -46,7 +46,7 @@ func TestVolumes(t *testing.T) {
 			p.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: template}}}}
 		})
 	}
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "no claim of the name", code: answer.PVCUnbound, exit: 4, first: "PersistentVolumeClaim daat does not exist in namespace team", says: []string{"did you mean data"}, fix: "mount claim data instead of daat", build: func(c *clustertest.Cluster) {
 			pvc(c, "data", "", corev1.ClaimBound)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("daat")))

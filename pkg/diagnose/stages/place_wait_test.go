@@ -25,7 +25,7 @@ func other(name string, gpus int64, nodes ...string) clustertest.Gang {
 }
 
 func TestBusy(t *testing.T) {
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "all of it", code: answer.NodesBusy, exit: 3, first: "0 of 16 GPUs free on the 2 nodes that gang may use, and it needs 2 workers with 8 GPUs each", says: []string{"TFJob research/a holds 8 GPUs on n1", "TFJob research/b holds 8 GPUs on n2"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Runs("b", 8, "n2").Add(gangOf(2, 8))
 		}},

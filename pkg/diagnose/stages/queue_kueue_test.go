@@ -34,7 +34,7 @@ func TestKueue(t *testing.T) {
 	no := func(reason, message string) any {
 		return clustertest.Condition("QuotaReserved", "False", reason, message, 3*time.Minute)
 	}
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "used by others", code: answer.KueueQuota, exit: 3, first: "cq has 8 of 16 GPUs left .flavor f., and the gang needs 16, 8 more", says: []string{"team/other uses 8", "Kueue said 3m ago: insufficient unused quota"}, fix: "to 24", not: []string{"resume"}, build: func(c *clustertest.Cluster) {
 			pool(c, "16")
 			uses(c, "other", "cq", "8")
@@ -227,7 +227,7 @@ func TestKueuePods(t *testing.T) {
 			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}, {Name: "kueue.x-k8s.io/topology"}}
 		}
 	}
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "quota is used", code: answer.KueueQuota, exit: 3, first: "cq has 8 of 16", never: []answer.Code{answer.SchedulingGated, answer.BelowQuorum}, build: func(c *clustertest.Cluster) {
 			pool(c, "16")
 			uses(c, "other", "cq", "8")

@@ -18,7 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 )
 
-// sound checks what holds for every climb.
+// sound checks what holds for every diagnosis.
 func sound(t *testing.T, what string, r *stage.Diagnosis) {
 	t.Helper()
 	wrong := func(format string, args ...any) { t.Helper(); t.Errorf(what+format, args...) }
@@ -77,7 +77,7 @@ func sound(t *testing.T, what string, r *stage.Diagnosis) {
 	}
 }
 
-// lacking climbs again without one object after the other: whoever made the snapshot may not have been allowed to see it.
+// lacking diagnoses again without one object after the other: whoever made the snapshot may not have been allowed to see it.
 func lacking(t *testing.T, build func(*clustertest.Cluster)) {
 	t.Helper()
 	c := clustertest.New()
@@ -93,19 +93,19 @@ func lacking(t *testing.T, build func(*clustertest.Cluster)) {
 			part := whole.Clone()
 			left := reflect.ValueOf(part).Elem().Field(i)
 			left.Set(reflect.AppendSlice(left.Slice3(0, j, j), left.Slice(j+1, left.Len())))
-			climbOrNotFound(t, fmt.Sprintf("without %s %d: ", fields.Field(i).Name, j), part)
+			diagnoseOrNotFound(t, fmt.Sprintf("without %s %d: ", fields.Field(i).Name, j), part)
 		}
 	}
 	for kind, list := range whole.Custom {
 		for j := range list {
 			part := whole.Clone()
 			part.Custom[kind] = slices.Delete(slices.Clone(list), j, j+1)
-			climbOrNotFound(t, fmt.Sprintf("without %s %s: ", kind.Kind, list[j].GetName()), part)
+			diagnoseOrNotFound(t, fmt.Sprintf("without %s %s: ", kind.Kind, list[j].GetName()), part)
 		}
 	}
 }
 
-func climbOrNotFound(t *testing.T, what string, s *snapshot.Snapshot) {
+func diagnoseOrNotFound(t *testing.T, what string, s *snapshot.Snapshot) {
 	t.Helper()
 	w := view.New(s)
 	subject, err := w.Find(view.Query{Namespace: "team", Name: "gang"})

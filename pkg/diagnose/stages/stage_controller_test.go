@@ -21,7 +21,7 @@ func TestController(t *testing.T) {
 	args := func(c *clustertest.Cluster, args ...string) {
 		c.S.Deployments[0].Spec.Template.Spec.Containers[0].Args = args
 	}
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "a job of some seconds is not worth a word", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.S.Deployments = c.S.Deployments[1:]
 			c.Nodes(2, 8).Add(gangOf(2, 8, unseen, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))

@@ -46,7 +46,7 @@ func speaks(c *clustertest.Cluster, d gang.Dialect, scheduler string) func(*clus
 func TestDialects(t *testing.T) {
 	for _, d := range dialects {
 		young := func(g *clustertest.Gang) { g.Age = 20 * time.Second }
-		check(t, []rung{
+		check(t, []testCase{
 			{name: string(d.dialect) + ": fits", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 				c.Nodes(2, 8).Add(gangOf(2, 8, speaks(c, d.dialect, d.scheduler), young))
 			}},
@@ -73,7 +73,7 @@ func TestDialects(t *testing.T) {
 		if d.object == "" {
 			continue
 		}
-		check(t, []rung{
+		check(t, []testCase{
 			{name: string(d.dialect) + ": the object is not there", code: answer.PodGroupMissing, exit: 4, first: "PodGroup gang, which does not exist in namespace team", fix: "create PodGroup gang for 2 members", build: func(c *clustertest.Cluster) {
 				c.Nodes(2, 8).Add(gangOf(2, 8, speaks(c, d.dialect, d.scheduler)))
 				c.S.Server.Resources = append(c.S.Server.Resources, "podgroups."+d.object+"/v1")
@@ -102,7 +102,7 @@ func TestKinds(t *testing.T) {
 		if kind == "MPIJob" {
 			total = "3"
 		}
-		check(t, []rung{
+		check(t, []testCase{
 			{name: kind + ": fits", code: answer.Fits, exit: 3, first: "all " + total + " members", build: func(c *clustertest.Cluster) {
 				c.Nodes(2, 8).Add(gangOf(2, 8, of, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
 			}},
@@ -123,7 +123,7 @@ func TestKinds(t *testing.T) {
 			{name: kind + ": too big", code: answer.TooBig, exit: 6, build: func(c *clustertest.Cluster) { c.Nodes(2, 8).Add(gangOf(3, 8, of)) }},
 		})
 	}
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "the launcher waits for its own kind of node", code: answer.SelectorNoMatch, exit: 4, first: "pool=head", says: []string{"nodes have pool: gpu"}, build: func(c *clustertest.Cluster) {
 			c.Node("n1", 8).Labels["pool"] = "gpu"
 			c.Add(gangOf(1, 8, func(g *clustertest.Gang) {
@@ -142,7 +142,7 @@ func TestKinds(t *testing.T) {
 }
 
 func TestGroup(t *testing.T) {
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "the group is in another namespace", code: answer.PodGroupMissing, exit: 4, says: []string{"one of that name in namespace research"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			c.S.Custom[kindOf("scheduling.x-k8s.io", "PodGroup")][0].SetNamespace("research")
@@ -253,7 +253,7 @@ func TestJobsOfOneGang(t *testing.T) {
 	group := func(c *clustertest.Cluster, n int64) {
 		c.Object(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": map[string]any{"namespace": "team", "name": "set"}, "spec": map[string]any{"minMember": n}})
 	}
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "all fit together", code: answer.Fits, exit: 3, first: "all 2 members", says: []string{"set has pods of several Jobs, which start together: gang, gang-2"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8)
 			part(c, "gang", "", 20*time.Second)
@@ -287,7 +287,7 @@ func TestJobsOfOneGang(t *testing.T) {
 
 func TestUnmodelled(t *testing.T) {
 	young := func(g *clustertest.Gang) { g.Age = 20 * time.Second }
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "network topology of Volcano", code: answer.Fits, exit: 3, says: []string{"network topology of PodGroup.scheduling.volcano.sh gang .hard, at most tier 2."}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(2, 8).Add(gangOf(2, 8, young, func(g *clustertest.Gang) {

@@ -13,7 +13,7 @@ import (
 )
 
 func TestRequest(t *testing.T) {
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "namespace is being deleted, and says what is left", code: answer.NamespaceGone, exit: 4, first: "namespace team is being deleted", says: []string{"Some resources are remaining: pods. has 2"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			ns := c.S.Namespaces[0]
@@ -54,7 +54,7 @@ func TestJob(t *testing.T) {
 	failed := func(reason, message string) func(map[string]any) {
 		return set([]any{clustertest.Condition("Failed", "True", reason, message, 2*time.Hour)}, "status", "conditions")
 	}
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "PyTorchJob suspended by hand", code: answer.JobSuspended, exit: 4, fix: "resume", not: []string{"Kueue"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, suspended, func(g *clustertest.Gang) { g.Kind = "PyTorchJob" }))
 		}},

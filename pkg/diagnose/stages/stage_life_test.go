@@ -33,7 +33,7 @@ func thief(name, node string, age time.Duration) clustertest.Gang {
 }
 
 func TestLost(t *testing.T) {
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "a node went away, and somebody took the other", code: answer.SlotStolen, exit: 7, first: "1/2 run: worker-1 was lost on n2 37m ago, and research/basalt took the room; 8 GPUs idle", says: []string{"node n2 is not ready", "research/basalt took n3 20m|research/basalt took n3 19m"}, build: func(c *clustertest.Cluster) {
 			lost(c).Add(thief("basalt", "n3", 20*time.Minute))
 		}},
@@ -109,7 +109,7 @@ func TestLife(t *testing.T) {
 	half := func(node string) func(*clustertest.Gang) {
 		return func(g *clustertest.Gang) { g.Nodes = []string{node} }
 	}
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "deadlock", code: answer.MutualDeadlock, exit: 7, first: "gang and research/other wait for each other: they hold 1/2 and 1/2 members", says: []string{"8 GPUs idle in gang, 8 GPUs in research/other"}, fix: "suspend or delete research/other", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(clustertest.Gang{Namespace: "research", Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n2"}}).Add(gangOf(2, 8, half("n1")))
 		}},

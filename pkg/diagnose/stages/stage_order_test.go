@@ -19,7 +19,7 @@ func TestVolcanoOrder(t *testing.T) {
 	older := func(workers int) clustertest.Gang {
 		return clustertest.Gang{Name: "older", Workers: workers, GPUs: 8, Volcano: "q", Missing: workers, Age: time.Hour}
 	}
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "an older one that cannot start is in the way", code: answer.QueueOrder, exit: 3, first: "it fits, with room for all members now, but team/older is ahead .older, needs 32 GPUs. in queue q", says: []string{"why older waits: .*24 of 32 GPUs free", "research/a holds 8 GPUs on n1"}, build: func(c *clustertest.Cluster) {
 			strict(c)
 			c.Nodes(4, 8).Runs("a", 8, "n1").Add(older(4)).Add(gangOf(1, 8, inQueue("q")))
@@ -75,7 +75,7 @@ func TestVolcanoOrder(t *testing.T) {
 
 // Those ahead are listed with what they need, and looking at them ends.
 func TestAhead(t *testing.T) {
-	r := climb(t, func(c *clustertest.Cluster) {
+	r := diagnose(t, func(c *clustertest.Cluster) {
 		set("fifo", "spec", "dequeueStrategy")(c.Queue("q", "Open", nil).Object)
 		c.Nodes(1, 8).Runs("a", 8, "n1")
 		for i, name := range []string{"first", "second", "third"} {

@@ -25,7 +25,7 @@ func quota(c *clustertest.Cluster, name string, hard, used corev1.ResourceList) 
 func TestQuota(t *testing.T) {
 	list := clustertest.List
 	asJob := func(g *clustertest.Gang) { g.Kind, g.NoGroup = "Job", true }
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "the whole gang counts, not one pod", code: answer.NSQuota, exit: 3, first: "16 of 24 GPUs used", says: []string{"TFJob other is charged 16", "requested 16, used 16, limit 24", "0/2 pods"}, fix: "to 32", build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}})
 			quota(c, "gpus", list("requests.nvidia.com/gpu", "24"), list("requests.nvidia.com/gpu", "16"))
@@ -114,7 +114,7 @@ func TestLimitRange(t *testing.T) {
 		c.Put(&corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "caps"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{item}}})
 	}
 	list := clustertest.List
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "above the maximum", code: answer.LimitRange, exit: 4, first: "at most 4 cpu a container, tensorflow has a limit of 8", fix: "ask for 4 cpu", build: func(c *clustertest.Cluster) {
 			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: list("cpu", "4")})
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))
@@ -173,7 +173,7 @@ func TestLimitRange(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "a webhook of several lines", code: answer.AdmissionDenied, exit: 4, first: "validate.kyverno.svc-fail denies the pods: resource Pod/team/gang-worker-0 was blocked.*require-team", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))
 			refuse(c, "admission webhook \"validate.kyverno.svc-fail\" denied the request: \n\nresource Pod/team/gang-worker-0 was blocked due to the following policies\n\nrequire-team:\n  autogen: label team is required\n")

@@ -21,7 +21,7 @@ func young(g *clustertest.Gang) { g.Age = 20 * time.Second }
 
 func TestVolcanoQueue(t *testing.T) {
 	gpus := func(n string) map[string]any { return map[string]any{"nvidia.com/gpu": n} }
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "no queue of the name", code: answer.QueueNotFound, exit: 4, first: `"visoin" does not exist.*default, vision`, says: []string{"did you mean vision"}, fix: "use queue vision", build: func(c *clustertest.Cluster) {
 			c.Queue("vision", "Open", nil)
 			c.Queue("default", "Open", nil)
@@ -107,7 +107,7 @@ func TestReserved(t *testing.T) {
 			c.Nodes(2, 8).Add(other).Add(gangOf(2, 8, inQueue("q")))
 		}
 	}
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "for a gang that asks for nodes that are not there", code: answer.ReservedByStuck, exit: 5, first: "16 GPUs are idle but reserved for team/stuck", says: []string{"class=b200"}, fix: "fix or delete team/stuck",
 			build: stuck(func(g *clustertest.Gang) {
 				g.Spec = func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "b200"} }
@@ -143,7 +143,7 @@ func TestKAIQueue(t *testing.T) {
 		c.Add(clustertest.Gang{Name: "other", Workers: 1, GPUs: 8, Nodes: []string{"n1"}, Dialect: gang.KAI, Scheduler: "kai-scheduler", Queue: "q", Group: group})
 	}
 	firm := set("non-preemptible", "spec", "preemptibility")
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "above the limit", code: answer.QueueTooSmall, exit: 6, first: "queue q allows 8 GPUs in all", fix: "to 16", build: func(c *clustertest.Cluster) {
 			queue(c, "q", "", map[string]any{"quota": int64(4), "limit": int64(8)})
 			c.Nodes(4, 8).Add(gangOf(2, 8, speaks(c, gang.KAI, "kai-scheduler")))
@@ -186,7 +186,7 @@ func TestKAIQueue(t *testing.T) {
 }
 
 func TestKubeBatchQueue(t *testing.T) {
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "no such queue", code: answer.QueueNotFound, exit: 4, first: `"q" does not exist.*default`, build: func(c *clustertest.Cluster) {
 			c.Object(map[string]any{"apiVersion": "scheduling.incubator.k8s.io/v1alpha1", "kind": "Queue", "metadata": map[string]any{"name": "default"}})
 			c.Nodes(2, 8).Add(gangOf(2, 8, speaks(c, gang.KubeBatch, "kube-batch")))

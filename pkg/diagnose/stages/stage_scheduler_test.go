@@ -28,7 +28,7 @@ func gate(names ...string) func(*clustertest.Gang) {
 }
 
 func TestScheduler(t *testing.T) {
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "nobody answers to the name", code: answer.SchedulerNotFound, exit: 4, first: `"volcanoo".*gang, volcano`, says: []string{"did you mean volcano"}, fix: "schedulerName: volcano", build: func(c *clustertest.Cluster) {
 			c.Deployment("volcano-system", "volcano-scheduler", "volcanosh/vc-scheduler:v1.12")
 			c.Nodes(2, 8).Add(gangOf(2, 8, scheduledBy("volcanoo")))
@@ -121,7 +121,7 @@ func TestFits(t *testing.T) {
 	tried := func(c *clustertest.Cluster, ago time.Duration) {
 		c.Event("Pod", "team", "gang-worker-0", clustertest.Scheduler, "FailedScheduling", "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.", ago)
 	}
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "some seconds old", code: answer.Fits, exit: 3, first: "room for all 2 members on n1, n2", says: []string{"submitted 4s ago"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = 4 * time.Second }))
 		}},

@@ -51,7 +51,7 @@ func TestStart(t *testing.T) {
 	}
 	always := corev1.ContainerRestartPolicyAlways
 	runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: clustertest.Ago(5 * time.Minute)}}
-	check(t, []rung{
+	check(t, []testCase{
 		{name: "being started", code: answer.ContainersStarting, exit: 3, first: "2/2 have a node: containers are being started", build: func(c *clustertest.Cluster) { second(c, creating) }},
 		{name: "too few have a node: that it starts does not matter", code: answer.MemberLost, exit: 7, never: []answer.Code{answer.ContainersStarting}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1"} }, pods(func(i int, p *corev1.Pod) {

@@ -9,7 +9,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 )
 
-// stages is the ladder on a line: what stopped it stands in capitals.
+// stages are on one line: what stopped it stands in capitals.
 func (w *writer) stages() {
 	var parts []string
 	for _, s := range w.a.Stages {
@@ -104,8 +104,8 @@ func (w *writer) row(row answer.NodeRow) {
 		text = strings.Join(parts, "; ")
 	}
 	w.foldUnder("  ", "      ", fmt.Sprintf("%s  %s: %s", row.Node, row.Role, text))
-	if len(row.Holders) > 0 {
-		w.fold("      ", "held by "+phrase.Names(row.Holders))
+	if len(row.Consumers) > 0 {
+		w.fold("      ", "held by "+phrase.Names(row.Consumers))
 	}
 }
 
@@ -151,12 +151,12 @@ func (w *writer) why() {
 // scheduler has the last word, with its age.
 func (w *writer) scheduler() {
 	s := w.a.Scheduler
-	if s == nil || s.Said == "" {
+	if s == nil || s.Message == "" {
 		return
 	}
 	var remarks []string
-	if s.SaidAt != nil && w.a.Snapshot.At != nil {
-		remarks = append(remarks, phrase.Age(w.a.Snapshot.At.Sub(*s.SaidAt))+" ago")
+	if s.MessageAt != nil && w.a.Snapshot.At != nil {
+		remarks = append(remarks, phrase.Age(w.a.Snapshot.At.Sub(*s.MessageAt))+" ago")
 	}
 	if s.Agrees != nil {
 		remarks = append(remarks, map[bool]string{true: "agrees", false: "disagrees"}[*s.Agrees])
@@ -164,7 +164,7 @@ func (w *writer) scheduler() {
 	if s.Stale {
 		remarks = append(remarks, "stale")
 	}
-	w.foldUnder("", "  ", fmt.Sprintf("Scheduler %s said (%s): %s", s.Name, strings.Join(remarks, ", "), s.Said))
+	w.foldUnder("", "  ", fmt.Sprintf("Scheduler %s said (%s): %s", s.Name, strings.Join(remarks, ", "), s.Message))
 }
 
 func (w *writer) confidence() {

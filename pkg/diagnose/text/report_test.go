@@ -89,7 +89,7 @@ func TestGolden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := clustertest.New()
 			tt.build(c)
-			a, err := diagnose.Explain(context.Background(), c.Done(), diagnose.Question{Namespace: "team", Name: "llama"}, diagnose.Options{})
+			a, err := diagnose.Explain(context.Background(), c.Done(), diagnose.Query{Namespace: "team", Name: "llama"}, diagnose.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

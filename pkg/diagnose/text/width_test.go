@@ -40,7 +40,7 @@ func TestWidth(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := clustertest.New()
 			build(c)
-			a, err := diagnose.Explain(context.Background(), c.Done(), diagnose.Question{Namespace: "team", Name: "llama"}, diagnose.Options{})
+			a, err := diagnose.Explain(context.Background(), c.Done(), diagnose.Query{Namespace: "team", Name: "llama"}, diagnose.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

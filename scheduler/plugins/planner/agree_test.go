@@ -66,7 +66,7 @@ func TestAgreesWithDiagnosis(t *testing.T) {
 			cluster.Add(c.gang)
 			s := cluster.Done()
 
-			why, err := diagnose.Explain(t.Context(), s, diagnose.Question{Namespace: "default", Name: "g"}, diagnose.Options{NoAdvice: true})
+			why, err := diagnose.Explain(t.Context(), s, diagnose.Query{Namespace: "default", Name: "g"}, diagnose.Options{NoAdvice: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 func write(t *testing.T, s *snapshot.Snapshot) string {
 	t.Helper()
-	q := diagnose.Question{Namespace: "team", Name: historytest.Job}
+	q := diagnose.Query{Namespace: "team", Name: historytest.Job}
 	a, err := diagnose.Explain(context.Background(), s, q, diagnose.Options{Clock: func() time.Time { return clustertest.Now }})
 	if err != nil {
 		t.Fatal(err)

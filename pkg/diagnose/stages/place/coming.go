@@ -107,7 +107,7 @@ func scalingUp(c *stage.Context, out *stage.Result) bool {
 		f := stage.Found(answer.ScalingUp, "%s coming: the autoscaler ordered %s %s ago (%s)", isComing(coming), phrase.Verb(coming, "it", "them"), phrase.Age(c.View.Age(e.Last)), e.Message).
 			SinceTime(e.Last).Fact("coming", coming)
 		if unknown != "" {
-			f.Detail("whether %s enough cannot be told: %s", phrase.Verb(coming, "it is", "they are"), unknown)
+			f.Detail("whether %s enough cannot be determined: %s", phrase.Verb(coming, "it is", "they are"), unknown)
 		}
 		out.Add(f)
 		return true
@@ -132,7 +132,7 @@ func nodeClaimed(c *stage.Context, e view.Event, claim string) *stage.Finding {
 		}
 	}
 	return stage.Found(answer.ScalingUp, "%s coming: %s ordered %s ago (%s)", isComing(len(claims)), e.By, phrase.Age(c.View.Age(e.Last)), phrase.Names(slices.Sorted(maps.Keys(claims)))).
-		SinceTime(e.Last).Fact("coming", len(claims)).Detail("whether they are enough cannot be told before they are there")
+		SinceTime(e.Last).Fact("coming", len(claims)).Detail("whether they are enough cannot be determined before they are there")
 }
 
 func isComing(nodes int) string {

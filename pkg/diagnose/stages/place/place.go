@@ -71,7 +71,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 func noPermission(c *stage.Context, out *stage.Result) *stage.Finding {
 	missing := stage.RightNames(out.Missing)
 	f := stage.Found(answer.NoPermission,
-		"whether there is room cannot be told: you may not %s", phrase.And(missing)).Fact("missing", missing)
+		"whether there is room cannot be determined: you may not %s", phrase.And(missing)).Fact("missing", missing)
 	if c.Gang.Decl != nil {
 		for _, w := range c.Gang.Decl.Words {
 			f.Detail("what the scheduler wrote is all there is: %s", w.Message)

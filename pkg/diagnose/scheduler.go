@@ -14,31 +14,31 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// fresh is how old a scheduler's words may be to count against a computation.
+// fresh is how old a scheduler's message may be to count against a computation.
 const fresh = 2 * time.Minute
 
-// scheduler is what the gang's scheduler said last, and whether it agrees. Words that only pass the refusal of a sibling on
-// say nothing.
+// scheduler is what the gang's scheduler reported last, and whether it agrees. A message that only passes on the refusal of a sibling
+// does not count.
 func scheduler(w *view.View, r *stage.Diagnosis) *answer.Scheduler {
 	g := r.Gang
 	s := &answer.Scheduler{Name: g.Scheduler}
 	if seen := component.FindScheduler(w, g.Scheduler).LastSeen; !seen.IsZero() {
 		s.LastSeen = &seen
 	}
-	said, at := words(w, g)
-	if said == "" {
+	message, at := lastMessage(w, g)
+	if message == "" {
 		return s
 	}
-	s.Said = said
+	s.Message = message
 	if at.IsZero() {
 		return s
 	}
-	s.SaidAt, s.LastAttempt = &at, &at
+	s.MessageAt, s.LastAttempt = &at, &at
 	s.Stale = changedSince(w, at)
 	room := r.Placement != nil && r.Placement.Fits() && r.Primary != nil && r.Primary.Code != answer.Fits && r.Primary.Code != answer.FitsNotPlaced
 	switch {
-	case !unschedulable.MatchString(said) || r.Verdict == answer.Uncertain:
-	case room && ofNodes.MatchString(said): // about what is not the reason here, and perhaps about a part of the gang
+	case !unschedulable.MatchString(message) || r.Verdict == answer.Uncertain:
+	case room && ofNodes.MatchString(message): // about what is not the reason here, and perhaps about a part of the gang
 	default:
 		agrees := r.Primary != nil && r.Primary.Code != answer.Fits && r.Primary.Code != answer.FitsNotPlaced
 		s.Agrees = &agrees
@@ -52,11 +52,11 @@ var unschedulable = regexp.MustCompile(`(?i)insufficient|\b0/\d+ nodes|unschedul
 // ofNodes recognises that it was for lack of room on nodes.
 var ofNodes = regexp.MustCompile(`(?i)\b0/\d+ nodes`)
 
-// echo recognises words that only pass on what befell a sibling.
+// echo recognises messages that only pass on what befell a sibling.
 var echo = regexp.MustCompile(`failed recently|optimistic rejection|rejection in Unreserve|gets rejected due to`)
 
-// words are the most telling ones: of the latest about the pods or their group, one that is no echo.
-func words(w *view.View, g *gang.Gang) (string, time.Time) {
+// lastMessage is the message that explains most: the latest about the pods or their group that is no echo.
+func lastMessage(w *view.View, g *gang.Gang) (string, time.Time) {
 	best, at := "", time.Time{}
 	consider := func(text string, when time.Time) {
 		text = strings.TrimSpace(text)

@@ -1,0 +1,124 @@
+package diagnose
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// nodes is the matrix, summed up and row by row.
+func nodes(w *view.View, r *stage.Diagnosis) *answer.Nodes {
+	n := &answer.Nodes{Total: len(w.Cluster().Nodes()), Excluded: []answer.Excluded{}, Slots: slots(w, r)}
+	for _, role := range r.Request.Roles {
+		m := r.Matrices[role.Name]
+		n.Eligible = max(n.Eligible, len(m.Eligible()))
+		for _, constraint := range m.Constraints {
+			byText := map[string][]string{}
+			for _, row := range m.Rows {
+				for _, v := range row.Violations {
+					if v.Constraint == constraint {
+						text := constraintText(v)
+						byText[text] = append(byText[text], row.Node)
+					}
+				}
+			}
+			only := m.OnlyBlocker(constraint)
+			for _, text := range sortedKeys(byText) {
+				sole := 0
+				for _, node := range byText[text] {
+					if slices.Contains(only, node) {
+						sole++
+					}
+				}
+				n.Excluded = append(n.Excluded, answer.Excluded{Role: role.Name, Constraint: text, Rejects: len(byText[text]), OnlyBlocker: sole, Nodes: byText[text]})
+			}
+		}
+		for _, row := range m.Rows {
+			out := answer.NodeRow{Node: row.Node, Role: role.Name, Consumers: consumersOn(w, row.Node)}
+			for _, v := range row.Violations {
+				out.Violations = append(out.Violations, violation(v))
+			}
+			n.Rows = append(n.Rows, out)
+		}
+	}
+	return n
+}
+
+func constraintText(v placement.Violation) string {
+	if v.Resource != "" || v.Detail == "" {
+		return string(v.Constraint)
+	}
+	return string(v.Constraint) + " " + v.Detail
+}
+
+func violation(v placement.Violation) answer.Violation {
+	out := answer.Violation{Constraint: string(v.Constraint), Detail: v.Detail, Never: v.Never()}
+	if v.Resource != "" {
+		out.Requested, out.Available, out.Total = phrase.Quantity(v.Resource, v.Requested), phrase.Quantity(v.Resource, v.Available), phrase.Quantity(v.Resource, v.Total)
+	}
+	return out
+}
+
+func consumersOn(w *view.View, node string) []string {
+	var names []string
+	for _, p := range w.Cluster().PodsOn(node) {
+		if h := w.HolderOf(p); h != nil && !h.DaemonSet {
+			names = append(names, h.Kind+" "+h.String())
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// slots groups nodes that have the same room, by what members request.
+func slots(w *view.View, r *stage.Diagnosis) []answer.Slot {
+	asked := map[corev1.ResourceName]bool{}
+	fits := map[string]map[string]int64{}
+	for _, role := range r.Request.Roles {
+		for name := range placement.Request(role.Pod) {
+			asked[name] = true
+		}
+		for _, s := range placement.Slots(w.Cluster(), role.Pod, role.Count, placement.Options{}) {
+			if fits[s.Node] == nil {
+				fits[s.Node] = map[string]int64{}
+			}
+			fits[s.Node][role.Name] = s.Slots
+		}
+	}
+	names := slices.Sorted(maps.Keys(asked))
+	byShape := map[string]*answer.Slot{}
+	for _, n := range w.Cluster().Nodes() {
+		free := w.Cluster().Free(n.Name)
+		slot := answer.Slot{Free: corev1.ResourceList{}, Fits: map[string]int64{}}
+		key := ""
+		for _, name := range names {
+			amount := placement.Amount(name, free[name])
+			slot.Free[name] = placement.Quantity(name, amount)
+			key += phrase.Quantity(name, amount) + " "
+		}
+		for _, role := range r.Request.Roles {
+			slot.Fits[role.Name] = fits[n.Name][role.Name]
+			key += phrase.Count(slot.Fits[role.Name], role.Name)
+		}
+		if byShape[key] == nil {
+			byShape[key] = &slot
+		}
+		byShape[key].Nodes = append(byShape[key].Nodes, n.Name)
+	}
+	all := make([]answer.Slot, 0, len(byShape))
+	for _, s := range byShape {
+		all = append(all, *s)
+	}
+	slices.SortFunc(all, func(a, b answer.Slot) int { return strings.Compare(a.Nodes[0], b.Nodes[0]) })
+	return all
+}
