@@ -42,9 +42,9 @@ func (c *Context) CreatedByRole() string {
 }
 
 // FailedPods are the pods of a job with random pod names that have failed, the latest first: its controller makes others under
-// other names, and waits longer each time. Nil where every member has a pod, or a pod has its name for good.
+// other names, and waits longer each time. Nil where every member has a pod that has not failed, or a pod has its name for good.
 func (c *Context) FailedPods() []*corev1.Pod {
-	if c.Gang.Reader.PodName != nil || c.Gang.Bare != nil || c.Gang.Count(gang.Missing) == 0 || c.Gang.End != nil {
+	if c.Gang.Reader.PodName != nil || c.Gang.Bare != nil || c.Gang.Count(gang.Missing, gang.Failed) == 0 || c.Gang.End != nil {
 		return nil
 	}
 	var failed []*corev1.Pod
