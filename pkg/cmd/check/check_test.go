@@ -86,15 +86,15 @@ func TestText(t *testing.T) {
 		check.NewOutcome("c", check.Schedule, "none fights", facts(check.Warn, "hm")),
 	}}
 	const want = `API
-ok              it answers: v1
+ok       it answers: v1
 
 SCHEDULERS
-fail            all live
-                - ok: a lives
-                - b is down
-                hint: look
-                again
-warn            none fights: hm
+fail     all live
+         - ok: a lives
+         - b is down
+         hint: look
+         again
+warn     none fights: hm
 
 3 checks: 1 ok, 1 with warnings, 1 failed
 
@@ -113,7 +113,7 @@ EOF
 		t.Errorf("got\n%s", got)
 	}
 	colored := Text(r, func(s iostreams.Style, text string) string { return "<" + string(s) + ">" + text + "</>" })
-	for _, part := range []string{"<32>ok</>              it answers", "<1;31>fail</>            all live", "- <32>ok</>: a lives", "<36>hint:</> look"} {
+	for _, part := range []string{"<32>ok</>       it answers", "<1;31>fail</>     all live", "- <32>ok</>: a lives", "<36>hint:</> look"} {
 		if !strings.Contains(colored, part) {
 			t.Errorf("%q is not in\n%s", part, colored)
 		}
