@@ -33,7 +33,7 @@ type version struct{ uid, resourceVersion string }
 type inventory struct{ objects map[object]version }
 
 // untouched are namespaces in which the cluster keeps house: controllers make objects there when they first need them.
-var untouched = []string{metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"}
+var untouched = []string{metav1.NamespaceSystem, metav1.NamespacePublic}
 
 // derived are resources that the API server makes and removes along with others.
 var derived = []schema.GroupResource{
