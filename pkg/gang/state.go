@@ -2,6 +2,7 @@ package gang
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -66,7 +67,7 @@ func ready(pod *corev1.Pod) bool {
 // StateOf is how a gang is. A job's own condition Running=True is not enough for Running: operators set it as soon as one worker
 // runs. Members of a gang get their nodes together, but not in the same instant: a gang of which some run is Degraded only if
 // something stands in the way of the others.
-func StateOf(g *Gang) State {
+func StateOf(g *Gang, now time.Time) State {
 	switch {
 	case g.End != nil && g.End.Failed:
 		return Failed
@@ -85,7 +86,7 @@ func StateOf(g *Gang) State {
 		return Running // an elastic gang above its minimum
 	case bound == 0 && !troubled:
 		return Pending
-	case troubled || g.crashing() || alive > 0 && g.stuck():
+	case troubled || g.crashing() || alive > 0 && g.stuck(now):
 		return Degraded
 	}
 	return Starting
@@ -98,10 +99,22 @@ func (g *Gang) crashing() bool {
 	})
 }
 
-// stuck reports whether a member has no pod, or one that its scheduler has refused. One that no scheduler has looked at is on its way.
-func (g *Gang) stuck() bool {
+// bindingGrace is how long a pod may be without a node before it counts as left behind by members of its gang that run. A gang of a
+// thousand members takes some seconds to be bound.
+const bindingGrace = 10 * time.Second
+
+// stuck reports whether a member has no pod, or one that a gate holds, that its scheduler has refused or that has waited for longer than
+// members of a gang wait for each other.
+func (g *Gang) stuck(now time.Time) bool {
 	return slices.ContainsFunc(g.Members, func(m Member) bool {
-		return m.State == Missing || m.State == Gated || m.State == Pending && Refusal(m.Pod) != nil
+		switch m.State {
+		case Missing, Gated:
+			return true
+		case Pending:
+			created := m.Pod.CreationTimestamp.Time
+			return Refusal(m.Pod) != nil || !created.IsZero() && now.Sub(created) > bindingGrace
+		}
+		return false
 	})
 }
 

@@ -80,7 +80,7 @@ func (w *Waiter) Wait(ctx context.Context, job *gang.Job) error {
 		if s.Job == nil || s.Job.Meta.UID != job.Meta.UID {
 			return false, w.checkGone(limited, job)
 		}
-		last = summary.Of(s.Job, s.Pods)
+		last = summary.Of(s.Job, s.Pods, w.IO.Clock.Now())
 		if l := progress(last); l != line {
 			line = l
 			fmt.Fprintf(w.IO.ErrOut, "%s: %s\n", job.Meta.Name, line)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,7 +44,7 @@ func CompleteRoles(f *Factory) cobra.CompletionFunc {
 	return completeFromCluster(f, findRoles)
 }
 
-// findJobs are the names of the jobs that args lack, each with its state. Without the pods the names alone are worth having.
+// findJobs are the names of the jobs that args lack, each with its state, whatever the time is. Without the pods the names alone are worth having.
 func findJobs(ctx context.Context, client *kube.Client, namespace string, args []string) ([]cobra.Completion, error) {
 	all, err := jobs.List(ctx, client, namespace, "")
 	if err != nil {
@@ -59,7 +60,7 @@ func findJobs(ctx context.Context, client *kube.Client, namespace string, args [
 		case unknown != nil:
 			found = append(found, name)
 		default:
-			found = append(found, cobra.CompletionWithDesc(name, string(summary.Of(job, pods[job.Meta.UID]).State)))
+			found = append(found, cobra.CompletionWithDesc(name, string(summary.Of(job, pods[job.Meta.UID], time.Time{}).State)))
 		}
 	}
 	return found, nil

@@ -55,7 +55,7 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := summary.Of(job, pods)
+	s := summary.Of(job, pods, o.IO.Clock.Now())
 	if !o.Output.IsTable() {
 		return cmdutil.Encode(o.IO, &o.Output, newPage(job, s, happened))
 	}

@@ -134,7 +134,7 @@ func TestTimeline(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := timeline(stored, summary.Of(stored, tt.pods))
+		got := timeline(stored, summary.Of(stored, tt.pods, kubetest.Created.Time))
 		if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(step{})); diff != "" {
 			t.Errorf("%s: -want +got\n%s", tt.name, diff)
 		}

@@ -59,5 +59,5 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return Print(o.IO, o.Output, job, summary.Of(job, pods))
+	return Print(o.IO, o.Output, job, summary.Of(job, pods, o.IO.Clock.Now()))
 }

@@ -29,7 +29,7 @@ func (o *Options) printTable(all []*gang.Job, pods map[types.UID][]*corev1.Pod) 
 	now := o.IO.Clock.Now()
 	var rows [][]string
 	for _, job := range all {
-		s := summary.Of(job, pods[job.Meta.UID])
+		s := summary.Of(job, pods[job.Meta.UID], now)
 		cells := []string{job.Meta.Name, job.Kind.Kind, string(s.State), fmt.Sprintf("%d/%d", s.Ready, s.Total), strconv.FormatInt(s.GPUs, 10),
 			age(job.Meta.CreationTimestamp.Time, now), gangName(s), s.Scheduler, s.Reason}
 		if o.AllNamespaces {

@@ -102,7 +102,7 @@ func (f *following) step(ctx context.Context, s watch.Snapshot) error {
 		f.logs.Update(ctx, member)
 	}
 	f.logs.Gone(exist)
-	state := summary.Of(s.Job, s.Pods)
+	state := summary.Of(s.Job, s.Pods, f.o.IO.Clock.Now())
 	if state.Finished() {
 		f.finish(string(state.State))
 	} else if !f.started {

@@ -140,7 +140,7 @@ func (o *Options) args(job *gang.Job) ([]string, error) {
 // taken is the error that the name of a job is taken, and what to do.
 func (o *Options) taken(job *gang.Job) error {
 	state := "still runs"
-	if s := summary.Of(job, nil); s.Finished() {
+	if s := summary.Of(job, nil, o.IO.Clock.Now()); s.Finished() {
 		state = "has ended, but is still there"
 	}
 	return failure.Errorf("resubmit %s: it %s, and no other job can have its name", job, state).

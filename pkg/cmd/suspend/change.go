@@ -87,7 +87,7 @@ func (o *Options) refuse(op failure.Op, job *gang.Job) error {
 			return failure.Errorf("%s: it is managed by %s, not by its own operator (%s)", op, by, strings.Join(field, "."))
 		}
 	}
-	if s := summary.Of(job, nil); s.Finished() {
+	if s := summary.Of(job, nil, o.IO.Clock.Now()); s.Finished() {
 		return failure.Errorf("%s: it has finished: %s", op, s.State).WithHint("see how with `gangctl get %s -n %s`", job.Meta.Name, job.Meta.Namespace)
 	}
 	return nil

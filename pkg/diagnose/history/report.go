@@ -85,7 +85,7 @@ func Build(w *view.View, subject *gang.Job, now *answer.Answer) *Report {
 	events := jobevents.Pick(w.Snap.Events, family)
 	r := &Report{APIVersion: APIVersion, At: w.Now.UTC(), Server: w.Snap.Server.Version, Now: now,
 		Lanes: lanes(w, g, events), Conditions: conditions(w, g), Roles: roles(g)}
-	r.Job = job(g, r.Lanes)
+	r.Job = job(g, r.Lanes, w.Now)
 	r.Steps = steps(g, r)
 	r.Nodes, r.Left = nodes(w, g)
 	r.Said = said(w, g, family, events)
@@ -94,8 +94,8 @@ func Build(w *view.View, subject *gang.Job, now *answer.Answer) *Report {
 	return r
 }
 
-func job(g *gang.Gang, lanes []Lane) Job {
-	j := Job{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID), State: gang.StateOf(g),
+func job(g *gang.Gang, lanes []Lane, at time.Time) Job {
+	j := Job{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID), State: gang.StateOf(g, at),
 		Created: known(g.Meta.CreationTimestamp.Time), Ready: g.Count(gang.Running, gang.Succeeded), Min: g.Min, Total: g.Total(),
 		Scheduler: g.Scheduler, Command: masked(g.Meta.Annotations)}
 	if g.Decl != nil {

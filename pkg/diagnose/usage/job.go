@@ -95,7 +95,7 @@ func (l *ledger) each(visit func(*gang.Gang, Job)) {
 }
 
 func (l *ledger) job(g *gang.Gang, held Held) Job {
-	state := gang.StateOf(g)
+	state := gang.StateOf(g, l.w.Now)
 	j := Job{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID), State: state,
 		Ready: g.Count(gang.Running, gang.Succeeded), Min: g.Min, Total: g.Total(), Asks: l.demand(g), Held: held, Queue: queueName(g)}
 	if state == gang.Pending || state == gang.Starting || state == gang.Degraded {

@@ -2,6 +2,7 @@ package summary
 
 import (
 	"testing"
+	"time"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -139,5 +140,5 @@ func of(t *testing.T, job *kubeflowv1.TFJob, pods []*corev1.Pod) Summary {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Of(read, pods)
+	return Of(read, pods, time.Time{})
 }

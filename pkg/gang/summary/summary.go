@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"regexp"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -67,10 +68,10 @@ func rows(g *gang.Gang) []Row {
 }
 
 // Of is the summary of a job with pods, of which it picks those of the job.
-func Of(job *gang.Job, pods []*corev1.Pod) Summary {
+func Of(job *gang.Job, pods []*corev1.Pod, now time.Time) Summary {
 	g := gangOf(job, pods)
 	s := Summary{
-		State: gang.StateOf(g), Rows: rows(g), Ready: int(g.Count(gang.Running)), Total: len(g.Members), MinAvailable: int(g.Min),
+		State: gang.StateOf(g, now), Rows: rows(g), Ready: int(g.Count(gang.Running)), Total: len(g.Members), MinAvailable: int(g.Min),
 		Dialect: g.Named.Dialect, Group: g.Named.Name, Scheduler: schedulerOf(job),
 	}
 	for _, r := range s.Rows {
