@@ -121,13 +121,7 @@ func GrantAsks(user string, asks []Ask) string {
 	for _, a := range asks {
 		byNamespace[a.Namespace] = append(byNamespace[a.Namespace], a.Rule())
 	}
-	subject := rbac.User(cmp.Or(user, "USER"))
-	var objects []any
-	for _, namespace := range sortedKeys(byNamespace) {
-		rules := rbac.Compact(byNamespace[namespace])
-		objects = append(objects, rbac.Objects(rbac.Name("gangctl-check", subject, namespace, rules), subject, namespace, rules)...)
-	}
-	return rbac.YAML(objects...)
+	return rbac.YAML(rbac.Grant("gangctl-check", cmp.Or(user, "USER"), byNamespace)...)
 }
 
 // unseenGrant is the YAML that lets a user list what checks need and could not list for want of rights; empty if there is nothing.

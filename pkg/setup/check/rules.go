@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,10 +47,8 @@ func judge(f *Facts, who string, account rbac.Account, needs []need) []Finding {
 		if n.namespace != "" {
 			where = " in namespace " + n.namespace
 		}
-		subject := account.Subject()
-		name := rbac.Name("gangctl-repair-"+account.Name, subject, n.namespace, missing)
 		finding := findf(status, "%s (account %s/%s) may not %s%s: %s", who, account.Namespace, account.Name, strings.Join(words, "; "), where, n.purpose)
-		finding.Fix = rbac.YAML(rbac.Objects(name, subject, n.namespace, missing)...)
+		finding.Fix = rbac.YAML(rbac.Grant("gangctl-repair-"+account.Name, account.String(), map[string][]rbacv1.PolicyRule{n.namespace: missing})...)
 		findings = append(findings, finding)
 	}
 	if len(findings) == 0 {
@@ -74,7 +71,7 @@ func schedulerRules(f *Facts) []Finding {
 func schedulerAccounts(f *Facts) []rbac.Account {
 	var all []rbac.Account
 	for _, d := range ours(f) {
-		all = append(all, accountOf(d))
+		all = append(all, rbac.AccountOf(d.Namespace, &d.Spec.Template.Spec))
 	}
 	if len(all) > 0 {
 		return all
@@ -85,14 +82,6 @@ func schedulerAccounts(f *Facts) []rbac.Account {
 		}
 	}
 	return all
-}
-
-func accountOf(d *appsv1.Deployment) rbac.Account {
-	name := d.Spec.Template.Spec.ServiceAccountName
-	if name == "" {
-		name = "default"
-	}
-	return rbac.Account{Namespace: d.Namespace, Name: name}
 }
 
 // schedulerNeeds are the rules that the shipped bindings grant, in their own words.

@@ -3,9 +3,11 @@
 package rbac
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +17,11 @@ import (
 type Account struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
+}
+
+// AccountOf is the account that pods of a spec in a namespace run as.
+func AccountOf(namespace string, pod *corev1.PodSpec) Account {
+	return Account{Namespace: namespace, Name: cmp.Or(pod.ServiceAccountName, "default")}
 }
 
 // String is what the API server calls the account.
