@@ -127,7 +127,7 @@ func TestObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b := &Book{ClusterRoles: []*rbacv1.ClusterRole{&role}, ClusterRoleBindings: []*rbacv1.ClusterRoleBinding{&binding}}
+	b := &Policy{ClusterRoles: []*rbacv1.ClusterRole{&role}, ClusterRoleBindings: []*rbacv1.ClusterRoleBinding{&binding}}
 	if rest := Missing(b.Rules(operator, ""), needed); len(rest) > 0 {
 		t.Errorf("%q is still missing", words(rest))
 	}

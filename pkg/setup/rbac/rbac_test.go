@@ -59,12 +59,12 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-func book(subject rbacv1.Subject) *Book {
+func policy(subject rbacv1.Subject) *Policy {
 	meta := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name}
 	}
 	ref := func(kind, name string) rbacv1.RoleRef { return rbacv1.RoleRef{Kind: kind, Name: name} }
-	return &Book{
+	return &Policy{
 		ClusterRoles: []*rbacv1.ClusterRole{
 			{ObjectMeta: meta("", "cluster"), Rules: []rbacv1.PolicyRule{rule("list", "nodes", "")}},
 			{ObjectMeta: meta("", "shared"), Rules: []rbacv1.PolicyRule{rule("list", "pods", "")}},
@@ -100,7 +100,7 @@ func TestRules(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			everywhere, there := words(book(tt.subject).Rules(operator, "")), words(book(tt.subject).Rules(operator, "kubeflow"))
+			everywhere, there := words(policy(tt.subject).Rules(operator, "")), words(policy(tt.subject).Rules(operator, "kubeflow"))
 			if !tt.holds && len(everywhere)+len(there) > 0 {
 				t.Errorf("got %q and %q", everywhere, there)
 			}
