@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gangctl/gangctl/pkg/setup/rbac"
 )
 
 // rules are those of the release that the installation uses. What it needs for
@@ -54,18 +56,13 @@ func (o Operator) uses(r rbacv1.PolicyRule) bool {
 
 // certificate is the empty Secret that the operator fills, and the right to do so.
 func (o Operator) certificate() ([]*unstructured.Unstructured, error) {
-	meta := metav1.ObjectMeta{Namespace: o.Namespace, Name: Name + "-webhook-cert"}
-	api := rbacv1.SchemeGroupVersion.String()
-	objects := []any{
+	account := rbac.Account{Namespace: o.Namespace, Name: Name}
+	objects := append([]any{
 		&corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: secretName}},
-		&rbacv1.Role{TypeMeta: metav1.TypeMeta{APIVersion: api, Kind: "Role"}, ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "watch"}},
-			{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "update"}, ResourceNames: []string{secretName}},
-		}},
-		&rbacv1.RoleBinding{TypeMeta: metav1.TypeMeta{APIVersion: api, Kind: "RoleBinding"}, ObjectMeta: meta,
-			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: o.Namespace, Name: Name}}},
-	}
+	}, rbac.Objects(Name+"-webhook-cert", account.Subject(), o.Namespace, []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "watch"}},
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "update"}, ResourceNames: []string{secretName}},
+	})...)
 	var all []*unstructured.Unstructured
 	for _, object := range objects {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)

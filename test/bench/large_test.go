@@ -55,8 +55,8 @@ func installed(b *testing.B, program string) string {
 }
 
 // repeat runs a command b.N times. An exit code below least means that it did
-// not do what is measured.
-func repeat(b *testing.B, kubeconfig string, least int, command ...string) {
+// not do what is measured. It returns what the last run printed.
+func repeat(b *testing.B, kubeconfig string, least int, command ...string) (output string) {
 	var sum cost
 	for b.Loop() {
 		c := measure(b, kubeconfig, command...)
@@ -65,6 +65,7 @@ func repeat(b *testing.B, kubeconfig string, least int, command ...string) {
 		}
 		sum.Wall, sum.CPU, sum.Written = sum.Wall+c.Wall, sum.CPU+c.CPU, c.Written
 		sum.Resident = max(sum.Resident, c.Resident)
+		output = c.Output
 	}
 	n := float64(b.N)
 	b.ReportMetric(0, "ns/op") // the process that measures is in it
@@ -72,6 +73,7 @@ func repeat(b *testing.B, kubeconfig string, least int, command ...string) {
 	b.ReportMetric(float64(sum.CPU)/n/float64(time.Millisecond), "ms-cpu")
 	b.ReportMetric(float64(sum.Resident)/1e6, "MB-resident")
 	b.ReportMetric(float64(sum.Written)/1e6, "MB-printed")
+	return output
 }
 
 // pods is how many pods the cluster gets.

@@ -87,7 +87,7 @@ func changesOperator(t *testing.T, client kubernetes.Interface, types func(...st
 			t.Errorf("exit code %d, the diff lacks %q", code, want)
 		}
 	}
-	if _, stderr, code := types("install", "operator", "--gang-scheduler", "gang-scheduler"); code != 1 || !strings.Contains(stderr, "there is nobody to ask") || !strings.Contains(stderr, "--yes") {
+	if _, stderr, code := types("install", "operator", "--gang-scheduler", "gang-scheduler"); code != 1 || !strings.Contains(stderr, "cannot prompt: stdin and stderr must be terminals") || !strings.Contains(stderr, "--yes") {
 		t.Errorf("without consent: exit code %d, %s", code, stderr)
 	}
 	if d, err := deployments.Get(ctx, "training-operator", metav1.GetOptions{}); err != nil || len(d.Spec.Template.Spec.Containers[0].Args) != 1 {

@@ -133,7 +133,7 @@ func checksBlind(t *testing.T, stage *demo.Stage) {
 	types := func(args ...string) (string, string, int) { return a.types(t, args...) }
 	c := check(t, types)
 	for _, id := range []string{"scheduler-alive", "pods-unserved", "operator-alive", "rbac-scheduler", "rbac-operator", "crd-podgroups", "devices", "clock-nodes"} {
-		if status, text, _ := c.outcome(t, id); status != "unknown" || !strings.Contains(text, "could not look: you may not list ") {
+		if status, text, _ := c.outcome(t, id); status != "unknown" || !strings.Contains(text, "could not check: you may not list ") {
 			t.Errorf("%s: %s %s", id, status, text)
 		}
 	}

@@ -237,7 +237,7 @@ func uninstalls(t *testing.T, s *site) {
 	must(t, err)
 
 	_, stderr, code := s.types(t, "uninstall", "--delete-crds")
-	if code != 1 || !strings.Contains(stderr, " PodGroups in all namespaces, and there is nobody to ask") || !strings.Contains(stderr, "--confirm podgroups.scheduling.x-k8s.io") {
+	if code != 1 || !strings.Contains(stderr, " PodGroups in all namespaces; cannot prompt: stdin and stderr must be terminals") || !strings.Contains(stderr, "--confirm podgroups.scheduling.x-k8s.io") {
 		t.Errorf("exit code %d: PodGroups are deleted without asking", code)
 	}
 	_, _, code = s.types(t, "uninstall", "--delete-crds", "--confirm", "podgroups.scheduling.x-k8s.io")

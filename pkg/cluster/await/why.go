@@ -16,7 +16,7 @@ import (
 func WhyPending(client *kube.Client, io *iostreams.IOStreams) func(ctx context.Context, job *gang.Job) (string, error) {
 	return func(ctx context.Context, job *gang.Job) (string, error) {
 		kind := job.Reader.Words[0]
-		s, err := collect.Collect(ctx, client, collect.Options{Namespace: job.Meta.Namespace, Kind: kind, Name: job.Meta.Name, Lean: true, Now: io.Clock.Now})
+		s, err := collect.Collect(ctx, client, collect.Options{Namespace: job.Meta.Namespace, Kind: kind, Name: job.Meta.Name, Now: io.Clock.Now})
 		if err != nil {
 			return "", err
 		}

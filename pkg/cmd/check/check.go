@@ -46,7 +46,7 @@ func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 		Short: "Check that gangs can run on a cluster, or that gangctl can be installed there",
 		Long: `Check what has to be true so that gangs run: the API server, versions, your rights, custom resources and whose they are,
 schedulers and operators that live, their rights rule by rule, devices, clocks. Nothing is changed. What a component may not do
-is printed as the YAML that grants it, and no more than it. A check that could not look says so, and counts as failed.
+is printed as the YAML that grants it, and no more than it. A check that could not be made says so, and counts as failed.
 
 --pre looks at what matters before 'gangctl install scheduler': above all whether you may write everything that it writes; all
 that you may not is told at once, with the YAML that an administrator can apply.
@@ -99,7 +99,7 @@ func (o *Options) validate(cmd *cobra.Command) error {
 	o.Target = install.DefaultNamespace
 	switch {
 	case o.Before && o.Smoke:
-		return failure.Usagef("--pre and --smoke exclude each other: before the installation nobody places gangs").WithHint("leave out one of them")
+		return failure.Usagef("--pre and --smoke cannot be used together: before the installation no scheduler places gangs").WithHint("leave out one of them")
 	case typed("timeout") && !o.Smoke:
 		return failure.Usagef("--timeout has no effect without --smoke").WithHint("add --smoke, or leave out --timeout")
 	case typed("smoke-image") && !o.Smoke:

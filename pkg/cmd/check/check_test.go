@@ -38,7 +38,7 @@ func TestOptions(t *testing.T) {
 		{args: "-n ml", want: Options{Target: "gangctl-system", Scheduler: "gang-scheduler"}},
 		{args: "--smoke --scheduler volcano --timeout 5s", want: Options{Smoke: true, Target: "gangctl-system", Scheduler: "volcano", Timeout: 5 * time.Second}},
 		{args: "x", wrong: `check takes no arguments, got "x"`},
-		{args: "--pre --smoke", wrong: "--pre and --smoke exclude each other"},
+		{args: "--pre --smoke", wrong: "--pre and --smoke cannot be used together"},
 		{args: "--timeout 5s", wrong: "--timeout has no effect without --smoke"},
 		{args: "--smoke-image x", wrong: "--smoke-image has no effect without --smoke"},
 		{args: "--scheduler x", wrong: "--scheduler has no effect without --smoke"},
@@ -103,7 +103,7 @@ kubectl apply -f - <<'EOF'
 kind: Role
 EOF
 
-To look at everything, ann needs:
+To check everything, ann needs:
 kubectl apply -f - <<'EOF'
 kind: ClusterRole
 EOF
@@ -141,10 +141,10 @@ func TestCouldNotLook(t *testing.T) {
 		t.Fatalf("got %+v", failed)
 	}
 	for _, want := range []string{
-		"unknown  a gang scheduler is alive: could not look: you may not list deployments.apps\n",
-		"unknown  you may submit jobs and follow them: could not ask for your rights: ",
-		"unknown  the gang scheduler holds every right that it uses: could not look: you may not list deployments.apps; list clusterroles.rbac.authorization.k8s.io: ",
-		"  - deployments\n", "To look at everything, you need:\n",
+		"unknown  a gang scheduler is alive: could not check: you may not list deployments.apps\n",
+		"unknown  you may submit jobs and follow them: could not query your rights: ",
+		"unknown  the gang scheduler holds every right that it uses: could not check: you may not list deployments.apps; list clusterroles.rbac.authorization.k8s.io: ",
+		"  - deployments\n", "To check everything, you need:\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not said:\n%s", want, out)

@@ -7,7 +7,7 @@ import (
 	"github.com/gangctl/gangctl/install"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/setup/check"
-	"github.com/gangctl/gangctl/pkg/setup/check/look"
+	"github.com/gangctl/gangctl/pkg/setup/check/facts"
 	"github.com/gangctl/gangctl/pkg/setup/check/smoke"
 )
 
@@ -40,7 +40,7 @@ func (o *Options) run(ctx context.Context) error {
 		}
 		further, placed = append(further, outcome), measured
 	}
-	facts, err := look.Look(ctx, client, look.Options{Namespace: namespace, Version: o.Version, Shipped: shipped, Before: o.Before, Now: o.IO.Clock.Now})
+	collected, err := facts.Collect(ctx, client, facts.Options{Namespace: namespace, Version: o.Version, Shipped: shipped, Before: o.Before, Now: o.IO.Clock.Now})
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (o *Options) run(ctx context.Context) error {
 	if o.Before {
 		checks = check.Before()
 	}
-	report := check.NewReport(checks, facts, further...)
+	report := check.NewReport(checks, collected, further...)
 	report.Smoke = placed
 	if err := o.print(report); err != nil {
 		return err

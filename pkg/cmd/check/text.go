@@ -45,7 +45,7 @@ func Text(r *check.Report, style func(iostreams.Style, string) string) string {
 		if r.User != "" {
 			who = r.User + " needs"
 		}
-		fmt.Fprintf(&b, "\nTo look at everything, %s:\nkubectl apply -f - <<'EOF'\n%sEOF\n", who, r.Grant)
+		fmt.Fprintf(&b, "\nTo check everything, %s:\nkubectl apply -f - <<'EOF'\n%sEOF\n", who, r.Grant)
 	}
 	return b.String()
 }

@@ -33,7 +33,7 @@ func meanings() []meaning {
 	say(answer.ExitWaiting, answering+verdicts(answer.ExitWaiting, answer.FitsNow)+": it starts with nobody doing anything", "why-pending: "+string(answer.FitsNow)+": there is room, and nothing in the way")
 	say(answer.ExitUser, answering+verdicts(answer.ExitUser)+": you can remove what is in the way")
 	say(answer.ExitAdmin, answering+verdicts(answer.ExitAdmin)+": somebody else has to remove what is in the way")
-	say(answer.ExitAdmin, "check: a check failed, or could not look")
+	say(answer.ExitAdmin, "check: a check failed, or could not be made")
 	say(answer.ExitNever, answering+verdicts(answer.ExitNever)+": it exceeds a hard limit and never starts as it is")
 	say(answer.ExitDegraded, answering+verdicts(answer.ExitDegraded)+": members hold resources, but the gang cannot run")
 	say(answer.ExitUnknown, answering+verdicts(answer.ExitUnknown)+": evidence or a right is missing, and the answer says which")

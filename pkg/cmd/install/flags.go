@@ -66,11 +66,11 @@ func (f *Flags) Complete(cmd *cobra.Command, base Settings) (Settings, error) {
 	changed := cmd.Flags().Changed
 	switch {
 	case changed("registry") && changed("image"):
-		return base, failure.Usagef("--registry and --image exclude each other").WithHint("--image is the full name, with its registry")
+		return base, failure.Usagef("--registry and --image cannot be used together").WithHint("--image is the full name, with its registry")
 	case changed("ha") && changed("replicas"):
-		return base, failure.Usagef("--ha and --replicas exclude each other").WithHint("--ha is --replicas %d", highAvailability)
+		return base, failure.Usagef("--ha and --replicas cannot be used together").WithHint("--ha is --replicas %d", highAvailability)
 	case f.diff && f.dryRun != dryRunNone:
-		return base, failure.Usagef("--diff and --dry-run exclude each other").WithHint("--diff changes nothing either")
+		return base, failure.Usagef("--diff and --dry-run cannot be used together").WithHint("--diff changes nothing either")
 	case changed("timeout") && !f.wait:
 		return base, failure.Usagef("--timeout has no effect with --wait=false").WithHint("leave out one of the two flags")
 	case f.timeout <= 0:

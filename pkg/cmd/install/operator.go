@@ -127,7 +127,7 @@ func (o *OperatorOptions) complete(cmd *cobra.Command, kinds []string) error {
 	case len(o.Settings.Kinds) == 0:
 		return failure.Usagef("--kinds: must name a kind of job")
 	case o.Flags.diff && o.Flags.dryRun != dryRunNone:
-		return failure.Usagef("--diff and --dry-run exclude each other").WithHint("--diff changes nothing either")
+		return failure.Usagef("--diff and --dry-run cannot be used together").WithHint("--diff changes nothing either")
 	case typed("timeout") && !o.Flags.wait:
 		return failure.Usagef("--timeout has no effect with --wait=false").WithHint("leave out one of the two flags")
 	case o.Flags.timeout <= 0:

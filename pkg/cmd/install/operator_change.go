@@ -85,16 +85,16 @@ func describe(m operator.Mode) string {
 // missingRights are a role and its binding with what the operator lacks; none if it lacks nothing. They are objects of their own:
 // its own role is overwritten by its next upgrade.
 func (o *OperatorOptions) missingRights(ctx context.Context, client *kube.Client, there operator.Operator) ([]*unstructured.Unstructured, error) {
-	book, err := clusterBook(ctx, client)
+	policy, err := clusterPolicy(ctx, client)
 	if err != nil {
 		return nil, err
 	}
 	need := operator.GangNeed(there.Render(o.Settings.GangScheduler).Group)
-	missing := roles.Missing(book.Rules(there.Account(), ""), need.Rules)
+	missing := roles.Missing(policy.Rules(there.Account(), ""), need.Rules)
 	if len(missing) == 0 {
 		return nil, nil
 	}
-	if role := book.ClusterRole(gangRole); role != nil { // what an earlier run granted stays granted
+	if role := policy.ClusterRole(gangRole); role != nil { // what an earlier run granted stays granted
 		missing = roles.Compact(append(missing, role.Rules...))
 	}
 	var objects []*unstructured.Unstructured
@@ -111,9 +111,9 @@ func (o *OperatorOptions) missingRights(ctx context.Context, client *kube.Client
 	return objects, nil
 }
 
-// clusterBook reads who may do what in the whole cluster.
-func clusterBook(ctx context.Context, client *kube.Client) (*roles.Book, error) {
-	book, rbac := &roles.Book{}, client.Typed.RbacV1()
+// clusterPolicy reads who may do what in the whole cluster.
+func clusterPolicy(ctx context.Context, client *kube.Client) (*roles.Policy, error) {
+	policy, rbac := &roles.Policy{}, client.Typed.RbacV1()
 	roles, err := rbac.ClusterRoles().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, failure.Op{Verb: "list", Resource: rbacv1.SchemeGroupVersion.WithResource("clusterroles"), Kind: "ClusterRole"}.Wrap(err)
@@ -123,12 +123,12 @@ func clusterBook(ctx context.Context, client *kube.Client) (*roles.Book, error) 
 		return nil, failure.Op{Verb: "list", Resource: rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"), Kind: "ClusterRoleBinding"}.Wrap(err)
 	}
 	for i := range roles.Items {
-		book.ClusterRoles = append(book.ClusterRoles, &roles.Items[i])
+		policy.ClusterRoles = append(policy.ClusterRoles, &roles.Items[i])
 	}
 	for i := range bindings.Items {
-		book.ClusterRoleBindings = append(book.ClusterRoleBindings, &bindings.Items[i])
+		policy.ClusterRoleBindings = append(policy.ClusterRoleBindings, &bindings.Items[i])
 	}
-	return book, nil
+	return policy, nil
 }
 
 // show prints what would change as a diff.
@@ -170,7 +170,7 @@ func (o *OperatorOptions) consent(there operator.Operator) error {
 		return nil
 	}
 	if !o.Prompter.Available() {
-		return failure.Errorf("Deployment %s is somebody else's, and there is nobody to ask", there.Name()).WithHint("to say that this is meant: --yes")
+		return failure.Errorf("Deployment %s is not managed by gangctl; cannot prompt: stdin and stderr must be terminals", there.Name()).WithHint("to say that this is meant: --yes")
 	}
 	yes, err := o.Prompter.Confirm(fmt.Sprintf("Change Deployment %s?", there.Name()))
 	if err != nil {

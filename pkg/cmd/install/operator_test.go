@@ -52,7 +52,7 @@ func TestOperatorRefused(t *testing.T) {
 	for line, want := range map[string]string{
 		"x":                         "operator takes no arguments",
 		"--kinds sparkjobs":         `--kinds "sparkjobs": must be all, or some of tfjobs, `,
-		"--diff --dry-run server":   "--diff and --dry-run exclude each other",
+		"--diff --dry-run server":   "--diff and --dry-run cannot be used together",
 		"--release newest":          `--release: release "newest": want MAJOR.MINOR`,
 		"--export --yes":            "--yes has no effect with --export",
 		"--export --diff":           "--diff has no effect with --export",

@@ -10,17 +10,17 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	checkcmd "github.com/gangctl/gangctl/pkg/cmd/check"
 	"github.com/gangctl/gangctl/pkg/setup/check"
-	"github.com/gangctl/gangctl/pkg/setup/check/look"
+	"github.com/gangctl/gangctl/pkg/setup/check/facts"
 )
 
 // precheck looks at what has to be true before these objects are written, and refuses if something is not: half an installation
 // is worse than none. What it may not look at is no reason to refuse.
 func (o *SchedulerOptions) precheck(ctx context.Context, client *kube.Client, objects []*unstructured.Unstructured) error {
-	facts, err := look.Look(ctx, client, look.Options{Namespace: o.Namespace, Version: o.Version, Shipped: objects, Before: true, Now: o.IO.Clock.Now})
+	collected, err := facts.Collect(ctx, client, facts.Options{Namespace: o.Namespace, Version: o.Version, Shipped: objects, Before: true, Now: o.IO.Clock.Now})
 	if err != nil {
 		return fmt.Errorf("check the cluster: %w", err)
 	}
-	all := check.NewReport(check.Before(), facts)
+	all := check.NewReport(check.Before(), collected)
 	if all.Summary.Fail == 0 {
 		return nil
 	}

@@ -70,8 +70,8 @@ func TestSettings(t *testing.T) {
 func TestSettingsRefused(t *testing.T) {
 	for args, want := range map[string]string{
 		"x":                                "scheduler takes no arguments, got \"x\"",
-		"--ha --replicas 3":                "--ha and --replicas exclude each other",
-		"--registry r --image i":           "--registry and --image exclude each other",
+		"--ha --replicas 3":                "--ha and --replicas cannot be used together",
+		"--registry r --image i":           "--registry and --image cannot be used together",
 		"--registry https://r":             `--registry "https://r": must be a name`,
 		"--image-pull-secret A":            `--image-pull-secret "A": `,
 		"--serve default-scheduler":        "--serve default-scheduler: kube-scheduler answers to that name",
@@ -81,7 +81,7 @@ func TestSettingsRefused(t *testing.T) {
 		"--toleration a:Never":             `--toleration "a:Never": effect "Never": must be`,
 		"--replicas 0":                     `must be a whole number from 1 to 9`,
 		"--cpu 0":                          "must be a quantity greater than zero",
-		"--diff --dry-run server":          "--diff and --dry-run exclude each other",
+		"--diff --dry-run server":          "--diff and --dry-run cannot be used together",
 		"--dry-run client":                 "must be one of none, server",
 		"--wait=false --timeout 1m":        "--timeout has no effect with --wait=false",
 		"--timeout 0s":                     "--timeout 0s: must be greater than zero",

@@ -292,7 +292,7 @@ func (o *Options) capacity(ctx context.Context) (text string, queues []string) {
 		note(err)
 		return "", nil
 	}
-	snap, err := collect.Collect(ctx, client, collect.Options{Namespace: namespace, Lean: true, Now: o.IO.Clock.Now})
+	snap, err := collect.Collect(ctx, client, collect.Options{Namespace: namespace, Now: o.IO.Clock.Now})
 	if err != nil {
 		note(err)
 		return "", nil

@@ -41,7 +41,7 @@ func (o *Options) confirm(ctx context.Context, client *kube.Client, definition *
 	}
 	what := fmt.Sprintf("deleting %s deletes %s in all namespaces", apply.Describe(definition), count)
 	if !o.Prompter.Available() {
-		return failure.Errorf("%s, and there is nobody to ask", what).WithHint("to say that this is meant: gangctl uninstall --delete-crds --confirm %s", name)
+		return failure.Errorf("%s; cannot prompt: stdin and stderr must be terminals", what).WithHint("to say that this is meant: gangctl uninstall --delete-crds --confirm %s", name)
 	}
 	typed, err := o.Prompter.Input(what + "; type its name to go on:")
 	if err != nil {

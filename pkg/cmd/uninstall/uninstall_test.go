@@ -137,7 +137,7 @@ func TestDeletesDefinition(t *testing.T) {
 	}{
 		{"by flag", nil, []string{"--confirm", name}, ""},
 		{"typed", &prompttest.Answers{Texts: []string{name}}, nil, ""},
-		{"nobody to ask", nil, nil, "deleting CustomResourceDefinition " + name + " deletes 1 PodGroups in all namespaces, and there is nobody to ask"},
+		{"nobody to ask", nil, nil, "deleting CustomResourceDefinition " + name + " deletes 1 PodGroups in all namespaces; cannot prompt: stdin and stderr must be terminals"},
 		{"another name", nil, []string{"--confirm", "yes"}, `--confirm "yes": the definition that would be deleted is ` + name},
 		{"typed wrong", &prompttest.Answers{Texts: []string{"yes"}}, nil, `"yes" is not ` + name + ": nothing was deleted"},
 	}

@@ -59,7 +59,7 @@ func (o *Options) run(ctx context.Context) error {
 
 // snapshot reads the file, or the cluster.
 func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Snapshot, error) {
-	s, _, err := collect.Read(ctx, o.From, o.IO.In, o.Client, collect.Options{Namespace: namespace, Kind: o.Kind, Name: o.Name, Probe: !o.NoProbe && o.Name != "", Lean: o.Save == "", Now: o.IO.Clock.Now})
+	s, _, err := collect.Read(ctx, o.From, o.IO.In, o.Client, collect.Options{Namespace: namespace, Kind: o.Kind, Name: o.Name, Probe: !o.NoProbe && o.Name != "", Now: o.IO.Clock.Now})
 	return s, err
 }
 

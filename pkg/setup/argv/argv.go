@@ -1,4 +1,4 @@
-// Package argv reads the flags that a container is started with: from outside, they are all that tells how a component was
+// Package argv reads the flags that a container is started with: from outside, they are all that shows how a component was
 // set up. It is pure.
 package argv
 
@@ -13,15 +13,15 @@ import (
 // flag without a value, such as a boolean that is only named, has the value "".
 func Values(c corev1.Container, name string) []string {
 	var values []string
-	words := slices.Concat(c.Command, c.Args)
-	for i, word := range words {
-		key, value, joined := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	all := slices.Concat(c.Command, c.Args)
+	for i, arg := range all {
+		key, value, joined := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 		switch {
-		case key != name || !strings.HasPrefix(word, "-"):
+		case key != name || !strings.HasPrefix(arg, "-"):
 		case joined:
 			values = append(values, value)
-		case i+1 < len(words) && !strings.HasPrefix(words[i+1], "-"):
-			values = append(values, words[i+1])
+		case i+1 < len(all) && !strings.HasPrefix(all[i+1], "-"):
+			values = append(values, all[i+1])
 		default:
 			values = append(values, "")
 		}
@@ -42,9 +42,9 @@ func Last(c corev1.Container, name string) (value string, ok bool) {
 func List(c corev1.Container, name string) []string {
 	var all []string
 	for _, value := range Values(c, name) {
-		for word := range strings.SplitSeq(value, ",") {
-			if word = strings.TrimSpace(word); word != "" {
-				all = append(all, word)
+		for part := range strings.SplitSeq(value, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				all = append(all, part)
 			}
 		}
 	}

@@ -17,20 +17,20 @@ const (
 	verbEscalate = "escalate"
 )
 
-// InstallAsks are the rights to write the objects by server-side apply: for each, to look at it, to make it and to change it, and
+// InstallAccess is the rights to write the objects by server-side apply: for each, to get it, to create it and to patch it, and
 // for roles and bindings to hand out what they hold.
-func InstallAsks(objects []*unstructured.Unstructured, resourceOf func(schema.GroupVersionKind) string) []Ask {
-	var asks []Ask
-	add := func(a Ask) {
-		if !slices.Contains(asks, a) {
-			asks = append(asks, a)
+func InstallAccess(objects []*unstructured.Unstructured, resourceOf func(schema.GroupVersionKind) string) []Access {
+	var accesses []Access
+	add := func(a Access) {
+		if !slices.Contains(accesses, a) {
+			accesses = append(accesses, a)
 		}
 	}
 	for _, o := range objects {
 		gvk := o.GroupVersionKind()
-		ask := Ask{Group: gvk.Group, Resource: resourceOf(gvk), Namespace: o.GetNamespace(), Name: o.GetName()}
+		access := Access{Group: gvk.Group, Resource: resourceOf(gvk), Namespace: o.GetNamespace(), Name: o.GetName()}
 		for _, verb := range []string{"get", "create", "patch"} {
-			a := ask
+			a := access
 			a.Verb = verb
 			if verb == "create" {
 				a.Name = ""
@@ -39,20 +39,20 @@ func InstallAsks(objects []*unstructured.Unstructured, resourceOf func(schema.Gr
 		}
 		switch o.GetKind() {
 		case "ClusterRole", "Role":
-			a := ask
-			a.Verb, a.For = verbEscalate, "the API server lets nobody grant rights that they do not hold"
+			a := access
+			a.Verb, a.For = verbEscalate, "the API server lets no user grant rights that they do not hold"
 			add(a)
 		case "ClusterRoleBinding", "RoleBinding":
 			kind, _, _ := unstructured.NestedString(o.Object, "roleRef", "kind")
 			name, _, _ := unstructured.NestedString(o.Object, "roleRef", "name")
-			a := Ask{Verb: verbBind, Group: gvk.Group, Resource: "clusterroles", Namespace: o.GetNamespace(), Name: name, For: "the API server lets nobody grant rights that they do not hold"}
+			a := Access{Verb: verbBind, Group: gvk.Group, Resource: "clusterroles", Namespace: o.GetNamespace(), Name: name, For: "the API server lets no user grant rights that they do not hold"}
 			if kind == "Role" {
 				a.Resource = "roles"
 			}
 			add(a)
 		}
 	}
-	return asks
+	return accesses
 }
 
 func installRights(f *Facts) []Finding {
@@ -77,7 +77,7 @@ func namesTaken(f *Facts) []Finding {
 		}
 	}
 	if len(findings) == 0 {
-		findings = append(findings, okf("nobody answers to %s", joined(wanted)))
+		findings = append(findings, okf("no scheduler answers to %s", joined(wanted)))
 	}
 	return findings
 }
@@ -110,7 +110,7 @@ func elsewhere(f *Facts, d *appsv1.Deployment) bool { return d.Namespace != targ
 
 func targetNamespace(f *Facts) []Finding {
 	name := target(f)
-	for _, ns := range f.World.Snap.Namespaces {
+	for _, ns := range f.View.Snap.Namespaces {
 		if ns.Name != name {
 			continue
 		}

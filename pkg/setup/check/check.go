@@ -1,16 +1,17 @@
 // Package check knows what has to be true of a cluster so that gangs run on it: each check as data, judged by a pure function
-// over facts that were collected once (package look). What could not be looked at is never taken for well.
+// over facts that were collected once (package facts). A check whose facts are incomplete is never ok.
 package check
 
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // Status is what a check found, as it is written in JSON and in the table.
 type Status string
 
-// The statuses, from good to bad. A check that could not look fails like one that found something.
+// The statuses, from good to bad. A check that could not be made fails like one that found something.
 const (
 	OK      Status = "ok"
 	Warn    Status = "warn"
@@ -42,7 +43,7 @@ type Finding struct {
 	Fix string `json:"fix,omitempty"`
 }
 
-// Category groups checks. Its words are the headings of the table.
+// Category groups checks. Its values are the headings of the table.
 type Category string
 
 // The categories, in the order in which they are shown.
@@ -69,7 +70,7 @@ type Check struct {
 	Title string
 	// Needs are the resources that must have been listed for it: RESOURCE or RESOURCE.GROUP.
 	Needs []string
-	// Judge looks at the facts. No findings mean that there is nothing to judge here.
+	// Judge evaluates the facts. No findings mean that there is nothing to judge here.
 	Judge func(*Facts) []Finding
 }
 
@@ -86,7 +87,7 @@ type Outcome struct {
 func Run(checks []Check, f *Facts) []Outcome {
 	var all []Outcome
 	for _, c := range checks {
-		findings := c.unseen(f)
+		findings := c.unlisted(f)
 		if findings == nil {
 			findings = c.Judge(f)
 		}
@@ -106,13 +107,13 @@ func NewOutcome(id string, category Category, title string, findings ...Finding)
 	return o
 }
 
-// unseen is the finding for what the check needs and nobody could list; nil if all is there.
-func (c Check) unseen(f *Facts) []Finding {
+// unlisted is the finding for lists that the check needs and that failed; nil if all are there.
+func (c Check) unlisted(f *Facts) []Finding {
 	var denied, failed []string
 	for _, resource := range c.Needs {
-		why, unseen := f.Unseen[resource]
+		why, unlisted := f.Unlisted[resource]
 		switch {
-		case !unseen:
+		case !unlisted:
 		case f.Denied[resource]:
 			denied = append(denied, resource)
 		default:
@@ -125,7 +126,7 @@ func (c Check) unseen(f *Facts) []Finding {
 	if len(failed) == 0 {
 		return nil
 	}
-	return []Finding{{Status: Unknown, Message: "could not look: " + strings.Join(failed, "; ")}}
+	return []Finding{{Status: Unknown, Message: "could not check: " + strings.Join(failed, "; ")}}
 }
 
 func okf(format string, args ...any) Finding { return findf(OK, format, args...) }
@@ -133,3 +134,65 @@ func okf(format string, args ...any) Finding { return findf(OK, format, args...)
 func warnf(format string, args ...any) Finding { return findf(Warn, format, args...) }
 
 func failf(format string, args ...any) Finding { return findf(Fail, format, args...) }
+
+// APIVersion is that of the report in JSON; fields are only added.
+const APIVersion = "gangctl.check/v1"
+
+// Report is what all checks found.
+type Report struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Time       time.Time `json:"time"`
+	// Server is the version of the API server, User the caller; both as it reports them.
+	Server string `json:"server"`
+	User   string `json:"user,omitempty"`
+	// Status is that of the worst check.
+	Status  Status    `json:"status"`
+	Summary Summary   `json:"summary"`
+	Checks  []Outcome `json:"checks"`
+	// Grant is YAML for `kubectl apply -f -` with which checks that could not be made can; empty if all could.
+	Grant string `json:"grant,omitempty"`
+	// Smoke is the gang that was placed, if one was.
+	Smoke *Placed `json:"smoke,omitempty"`
+}
+
+// Summary counts checks by their status.
+type Summary struct {
+	OK      int `json:"ok"`
+	Warn    int `json:"warn"`
+	Fail    int `json:"fail"`
+	Unknown int `json:"unknown"`
+}
+
+// Placed is what a smoke test measured, in seconds from the creation of the gang; 0 for what was not reached.
+type Placed struct {
+	Namespace string  `json:"namespace"`
+	Scheduler string  `json:"scheduler"`
+	Dialect   string  `json:"dialect"`
+	Bound     float64 `json:"boundSeconds"`
+	Running   float64 `json:"runningSeconds"`
+	Deleted   float64 `json:"deletedSeconds"`
+}
+
+// NewReport sums up what the checks found, and further outcomes that were found elsewhere.
+func NewReport(checks []Check, f *Facts, further ...Outcome) *Report {
+	outcomes := append(Run(checks, f), further...)
+	r := &Report{APIVersion: APIVersion, Kind: "CheckReport", Time: f.View.Now.UTC(), Server: f.View.Snap.Server.Version, User: f.User,
+		Status: OK, Checks: outcomes, Grant: unlistedGrant(checks, f)}
+	for _, o := range outcomes {
+		r.Status = worse(r.Status, o.Status)
+		switch o.Status {
+		case OK:
+			r.Summary.OK++
+		case Warn:
+			r.Summary.Warn++
+		case Fail:
+			r.Summary.Fail++
+		case Unknown:
+			r.Summary.Unknown++
+		}
+	}
+	return r
+}
+
+func joined(words []string) string { return strings.Join(words, ", ") }

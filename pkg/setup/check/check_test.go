@@ -39,10 +39,10 @@ func TestUnseen(t *testing.T) {
 	s := healthy(t)
 	for _, c := range Cluster() {
 		for _, resource := range c.Needs {
-			s.f.Unseen[resource], s.f.Denied[resource] = `User "ann" cannot list it`, true
+			s.f.Unlisted[resource], s.f.Denied[resource] = `User "ann" cannot list it`, true
 		}
 	}
-	s.f.Unseen["volumeattachments.storage.k8s.io"], s.f.Denied["volumeattachments.storage.k8s.io"] = "nobody asks for it", true
+	s.f.Unlisted["volumeattachments.storage.k8s.io"], s.f.Denied["volumeattachments.storage.k8s.io"] = "nobody asks for it", true
 	r := NewReport(Cluster(), s.facts())
 	looked := 0
 	for _, c := range Cluster() {
@@ -50,13 +50,13 @@ func TestUnseen(t *testing.T) {
 			continue
 		}
 		o, _ := outcomeOf(t, Cluster(), c.ID, s.f)
-		if o.Status != Unknown || !o.Status.Failed() || !strings.Contains(o.Findings[0].Message, "could not look: you may not list ") {
+		if o.Status != Unknown || !o.Status.Failed() || !strings.Contains(o.Findings[0].Message, "could not check: you may not list ") {
 			t.Errorf("%s: %+v", c.ID, o)
 		}
 		looked++
 	}
 	if r.Summary.Unknown != looked || r.Status != Unknown {
-		t.Errorf("%d could not look, want %d", r.Summary.Unknown, looked)
+		t.Errorf("%d could not check, want %d", r.Summary.Unknown, looked)
 	}
 	for _, want := range []string{"name: ann", "- nodes\n", "- pods\n", "- customresourcedefinitions\n", "- clusterrolebindings\n", "- leases\n"} {
 		if !strings.Contains(r.Grant, want) {

@@ -27,8 +27,8 @@ func callerClock(f *Facts) []Finding {
 	switch latest := f.ServerTime.Add(time.Second); {
 	case f.ServerTime.After(f.AnsweredAt):
 		off = f.ServerTime.Sub(f.AnsweredAt)
-	case latest.Before(f.AskedAt):
-		off, word = f.AskedAt.Sub(latest), "ahead of"
+	case latest.Before(f.QueriedAt):
+		off, word = f.QueriedAt.Sub(latest), "ahead of"
 	}
 	text := fmt.Sprintf("your clock is %s %s the API server's", phrase.Age(off), word)
 	switch {
@@ -43,9 +43,9 @@ func callerClock(f *Facts) []Finding {
 // componentClocks: a lease that was renewed in the future was written by somebody whose clock is ahead. One that is behind cannot
 // be told from one that is late.
 func componentClocks(f *Facts) []Finding {
-	now := f.World.Now
+	now := f.View.Now
 	if !f.ServerTime.IsZero() {
-		now = f.ServerTime.Add(f.World.Now.Sub(f.AskedAt) + time.Second)
+		now = f.ServerTime.Add(f.View.Now.Sub(f.QueriedAt) + time.Second)
 	}
 	ahead := map[string]time.Duration{}
 	look := func(l *coordinationv1.Lease, who string) {
@@ -56,7 +56,7 @@ func componentClocks(f *Facts) []Finding {
 	for _, l := range f.NodeLeases {
 		look(l, "node "+l.Name)
 	}
-	for _, l := range f.World.Snap.Leases {
+	for _, l := range f.View.Snap.Leases {
 		holder := ""
 		if l.Spec.HolderIdentity != nil {
 			holder, _, _ = strings.Cut(*l.Spec.HolderIdentity, "_")
@@ -68,7 +68,7 @@ func componentClocks(f *Facts) []Finding {
 		findings = append(findings, warnf("%s is %s ahead", who, phrase.Age(ahead[who])).hint("set its clock (NTP)"))
 	}
 	if len(findings) == 0 {
-		findings = append(findings, okf("%s looked at", phrase.Count(len(f.NodeLeases)+len(f.World.Snap.Leases), "lease")))
+		findings = append(findings, okf("%s checked", phrase.Count(len(f.NodeLeases)+len(f.View.Snap.Leases), "lease")))
 	}
 	return findings
 }

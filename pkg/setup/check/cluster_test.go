@@ -132,8 +132,8 @@ func TestClocks(t *testing.T) {
 		{name: "ten seconds ahead", change: server(-11 * time.Second), status: Warn, says: []string{"your clock is 10s ahead of the API server's"}},
 		{name: "far behind", change: server(5 * time.Minute), status: Fail, says: []string{"look dead"}},
 		{name: "a slow answer is no skew", change: func(s *site) {
-			s.f.AnsweredAt = s.f.AskedAt.Add(20 * time.Second)
-			s.f.ServerTime = s.f.AskedAt.Add(15 * time.Second)
+			s.f.AnsweredAt = s.f.QueriedAt.Add(20 * time.Second)
+			s.f.ServerTime = s.f.QueriedAt.Add(15 * time.Second)
 		}, status: OK},
 		{name: "it does not tell", change: func(s *site) { s.f.ServerTime = time.Time{} }, status: Warn},
 	})
@@ -142,7 +142,7 @@ func TestClocks(t *testing.T) {
 		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-node-lease", Name: "n1"}, Spec: coordinationv1.LeaseSpec{RenewTime: &at}}
 	}
 	test(t, Cluster(), "clock-nodes", []expected{
-		{name: "nobody is ahead", status: OK, says: []string{"1 lease looked at"}},
+		{name: "nobody is ahead", status: OK, says: []string{"1 lease checked"}},
 		{name: "a node that is late is not ahead", change: func(s *site) { s.f.NodeLeases = append(s.f.NodeLeases, lease(time.Hour)) }, status: OK, says: []string{"2 leases"}},
 		{name: "a node is", change: func(s *site) { s.f.NodeLeases = append(s.f.NodeLeases, lease(-90*time.Second)) }, status: Warn, says: []string{"node n1 is 89s ahead"}},
 		{name: "a component is", change: func(s *site) {

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gangctl/gangctl/install"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
@@ -29,7 +31,7 @@ func definition(f *Facts, name string) *metav1.PartialObjectMetadata {
 // versions are those in which a resource is served.
 func versions(f *Facts, r schema.GroupResource) []string {
 	var all []string
-	for _, served := range f.World.Snap.Server.Resources {
+	for _, served := range f.View.Snap.Server.Resources {
 		if name, v, _ := strings.Cut(served, "/"); name == r.String() {
 			all = append(all, v)
 		}
@@ -141,4 +143,64 @@ func foreignGroups(f *Facts) []Finding {
 		}
 	}
 	return findings
+}
+
+// products are who made a group of custom resources, by the API group.
+var products = map[string]string{
+	"scheduling.x-k8s.io":         "scheduler-plugins",
+	"scheduling.sigs.k8s.io":      "Koordinator, or scheduler-plugins of old",
+	"scheduling.volcano.sh":       "Volcano",
+	"batch.volcano.sh":            "Volcano",
+	"scheduling.incubator.k8s.io": "kube-batch",
+	"scheduling.sigs.dev":         "kube-batch",
+	"scheduling.run.ai":           "KAI",
+	"kueue.x-k8s.io":              "Kueue",
+	"kubeflow.org":                "the Training Operator",
+	"trainer.kubeflow.org":        "Kubeflow Trainer",
+}
+
+// owner is who put an object there, and mine whether that was gangctl: by its labels, else by what deployment tools write, else by
+// who wrote its fields.
+func owner(o *metav1.PartialObjectMetadata) (by string, mine bool) {
+	labels, annotations := o.Labels, o.Annotations
+	if labels[install.LabelPartOf] == install.PartOf {
+		return "gangctl", true
+	}
+	switch {
+	case annotations["meta.helm.sh/release-name"] != "":
+		return "Helm release " + annotations["meta.helm.sh/release-namespace"] + "/" + annotations["meta.helm.sh/release-name"], false
+	case annotations["argocd.argoproj.io/tracking-id"] != "":
+		return "Argo CD (" + annotations["argocd.argoproj.io/tracking-id"] + ")", false
+	case labels["kustomize.toolkit.fluxcd.io/name"] != "":
+		return "Flux (" + labels["kustomize.toolkit.fluxcd.io/namespace"] + "/" + labels["kustomize.toolkit.fluxcd.io/name"] + ")", false
+	case hasLabelPrefix(labels, "operators.coreos.com/"):
+		return "an OLM operator", false
+	case labels[install.LabelPartOf] != "":
+		return labels[install.LabelPartOf], false
+	}
+	return cmp.Or(writers(o), "somebody"), false
+}
+
+// writers are those who wrote the object's spec: the API server and others that write conditions do not count.
+func writers(o *metav1.PartialObjectMetadata) string {
+	var all []string
+	for _, m := range o.ManagedFields {
+		if m.Subresource == "" && m.Manager != "kube-apiserver" && !slices.Contains(all, m.Manager) {
+			all = append(all, m.Manager)
+		}
+	}
+	slices.Sort(all)
+	if len(all) == 0 {
+		return ""
+	}
+	return all[0]
+}
+
+func hasLabelPrefix(labels map[string]string, prefix string) bool {
+	for key := range labels {
+		if len(key) > len(prefix) && key[:len(prefix)] == prefix {
+			return true
+		}
+	}
+	return false
 }

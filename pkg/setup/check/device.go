@@ -29,7 +29,7 @@ func devicePlugins(f *Facts) []Finding {
 	total, unhealthy := map[corev1.ResourceName]int64{}, map[corev1.ResourceName][]string{}
 	nodesWith := map[corev1.ResourceName]int{}
 	silent := map[string][]string{}
-	for _, n := range f.World.Snap.Nodes {
+	for _, n := range f.View.Snap.Nodes {
 		for name, capacity := range n.Status.Capacity {
 			allocatable := n.Status.Allocatable[name]
 			if !isDevice(name) || capacity.IsZero() {
@@ -54,7 +54,7 @@ func devicePlugins(f *Facts) []Finding {
 	for _, name := range sortedNames(unhealthy) {
 		findings = append(findings, warnf("%s that are not healthy: %s", name, phrase.Names(unhealthy[name])).hint("see the device plugin's log on these nodes"))
 	}
-	for _, d := range f.World.Snap.DaemonSets {
+	for _, d := range f.View.Snap.DaemonSets {
 		if plugin(d) && d.Status.NumberReady < d.Status.DesiredNumberScheduled {
 			findings = append(findings, warnf("DaemonSet %s/%s: %d/%d ready", d.Namespace, d.Name, d.Status.NumberReady, d.Status.DesiredNumberScheduled).
 				hint("kubectl -n %s describe daemonset/%s", d.Namespace, d.Name))
@@ -67,7 +67,7 @@ func devicePlugins(f *Facts) []Finding {
 	switch {
 	case len(offers) > 0:
 		findings = append(findings, okf("%s", strings.Join(offers, ", ")))
-	case len(f.World.Snap.Nodes) == 0:
+	case len(f.View.Snap.Nodes) == 0:
 		findings = append(findings, warnf("the cluster has no nodes"))
 	case len(findings) == 0:
 		findings = append(findings, okf("no node offers GPUs or other devices, and none says that it has some"))

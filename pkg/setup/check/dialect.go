@@ -24,7 +24,7 @@ func unservedDialects(f *Facts) []Finding {
 		for _, k := range r.Kinds {
 			if servesKind(f, k) {
 				groups++
-				count += len(f.World.Snap.Custom[k.GroupKind])
+				count += len(f.View.Snap.Custom[k.GroupKind])
 			}
 		}
 		if groups == 0 || r.Dialect == gang.Kueue { // Kueue admits jobs; it places nothing
@@ -50,7 +50,7 @@ func unservedDialects(f *Facts) []Finding {
 
 // servesKind reports whether a kind is served. Kubernetes' own is not among what was discovered unless it is used.
 func servesKind(f *Facts, k gang.Served) bool {
-	return f.World.Snap.Serves(schema.GroupResource{Group: k.Group, Resource: k.Resource}, k.Kind)
+	return f.View.Snap.Serves(schema.GroupResource{Group: k.Group, Resource: k.Resource}, k.Kind)
 }
 
 // readers are the schedulers alive that are known for a dialect.
@@ -88,7 +88,7 @@ func schedulersFight(f *Facts) []Finding {
 		}
 	}
 	findings = append(findings, tornGangs(f)...)
-	for _, d := range f.World.Snap.Deployments {
+	for _, d := range f.View.Snap.Deployments {
 		for _, c := range d.Spec.Template.Spec.Containers {
 			if strings.Contains(c.Image, "scheduler-plugins/controller") && find(f, install.SchedulerInstance).known() {
 				findings = append(findings, warnf("Deployment %s/%s (scheduler-plugins' controller) writes the status of PodGroups, which the gang scheduler writes, too", d.Namespace, d.Name).
@@ -105,7 +105,7 @@ func schedulersFight(f *Facts) []Finding {
 // tornGangs are gangs whose members name more than one scheduler.
 func tornGangs(f *Facts) []Finding {
 	asked := map[gang.Key]map[string]bool{}
-	for _, p := range f.World.Snap.Pods {
+	for _, p := range f.View.Snap.Pods {
 		if p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" {
 			continue
 		}

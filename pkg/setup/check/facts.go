@@ -15,49 +15,49 @@ import (
 	"github.com/gangctl/gangctl/pkg/setup/rbac"
 )
 
-// Facts are what the checks judge: a cluster at one moment, and who looked.
+// Facts are what the checks judge: a cluster at one moment, and the caller.
 type Facts struct {
-	// World is the cluster's state. Its snapshot holds nodes with their nodeInfo.
-	World *view.View
-	// Version is the gangctl that looks.
+	// View is the cluster's state. Its snapshot holds nodes with their nodeInfo.
+	View *view.View
+	// Version is that of this gangctl.
 	Version version.Info
 	// Namespace is where the caller wants to run jobs.
 	Namespace string
-	// User is the caller, as the API server calls them; empty if it does not tell.
+	// User is the caller, as the API server calls them; empty if it does not say.
 	User string
-	// Unready is what the API server says of itself where it is not ready; empty if it is, or does not tell.
+	// Unready are the checks of the API server that fail; empty if it is ready, or does not report.
 	Unready string
-	// ServerTime is the API server's clock, in whole seconds; zero if it does not tell. AskedAt and AnsweredAt are the caller's
+	// ServerTime is the API server's clock, in whole seconds; zero if it does not report it. QueriedAt and AnsweredAt are the caller's
 	// clock before and after.
-	ServerTime          time.Time
-	AskedAt, AnsweredAt time.Time
-	// NodeLeases are those by which kubelets say that they live.
+	ServerTime            time.Time
+	QueriedAt, AnsweredAt time.Time
+	// NodeLeases are the heartbeats of kubelets.
 	NodeLeases []*coordinationv1.Lease
 	// Definitions are the CustomResourceDefinitions, without their schemas.
 	Definitions []*metav1.PartialObjectMetadata
-	// Book holds who may do what.
-	Book rbac.Book
+	// Policy is who may do what.
+	Policy rbac.Policy
 	// Reviews are the API server's answers to whether the caller may do something.
 	Reviews []Review
 	// Shipped are the objects that install would write; those of the scheduler's rights are what it needs.
 	Shipped []*unstructured.Unstructured
-	// Unseen are the resources that could not be listed, with the reason.
-	Unseen map[string]string
+	// Unlisted are the resources that could not be listed, with the reason.
+	Unlisted map[string]string
 	// Denied are those of them for which a right is missing.
 	Denied map[string]bool
 }
 
 // Review is the answer to whether the caller may do something.
 type Review struct {
-	Ask
+	Access
 	Allowed bool
-	// Reason is how the API server put it; Failed that it could not be asked.
+	// Reason is how the API server put it; Failed that the review itself failed.
 	Reason string
 	Failed string
 }
 
-// Ask is a right that the caller is asked for.
-type Ask struct {
+// Access is a right that the caller needs.
+type Access struct {
 	Verb, Group, Resource, Subresource string
 	// Namespace is empty for the cluster; Name for all objects.
 	Namespace, Name string
@@ -66,7 +66,7 @@ type Ask struct {
 }
 
 // Rule is the right as an RBAC rule.
-func (a Ask) Rule() rbacv1.PolicyRule {
+func (a Access) Rule() rbacv1.PolicyRule {
 	resource := a.Resource
 	if a.Subresource != "" {
 		resource += "/" + a.Subresource
@@ -79,7 +79,7 @@ func (a Ask) Rule() rbacv1.PolicyRule {
 }
 
 // operators are those that run as Deployments.
-func (f *Facts) operators() []operator.Operator { return operator.Find(f.World.Snap.Deployments) }
+func (f *Facts) operators() []operator.Operator { return operator.Find(f.View.Snap.Deployments) }
 
 func findf(s Status, format string, args ...any) Finding {
 	return Finding{Status: s, Message: fmt.Sprintf(format, args...)}

@@ -34,7 +34,7 @@ func healthy(t *testing.T) *site {
 	}
 	s := &site{Cluster: &clustertest.Cluster{S: &snapshot.Snapshot{At: clustertest.Now}}, f: &Facts{
 		Version: version.Info{Version: "v1.2.3", Kubernetes: "v0.37.1"}, Namespace: "team", User: "ann", Shipped: shipped,
-		AskedAt: clustertest.Now, AnsweredAt: clustertest.Now, ServerTime: clustertest.Now, Unseen: map[string]string{}, Denied: map[string]bool{},
+		QueriedAt: clustertest.Now, AnsweredAt: clustertest.Now, ServerTime: clustertest.Now, Unlisted: map[string]string{}, Denied: map[string]bool{},
 	}}
 	s.S.Server = snapshot.Server{Version: "v1.37.1", Resources: []string{"podgroups.scheduling.x-k8s.io/v1alpha1", "tfjobs.kubeflow.org/v1"}}
 	d := s.Deployment(install.DefaultNamespace, install.SchedulerInstance, "x/gangctl:v1.2.3")
@@ -49,8 +49,8 @@ func healthy(t *testing.T) *site {
 	}
 	s.defines("podgroups.scheduling.x-k8s.io", map[string]string{install.LabelPartOf: install.PartOf}, nil)
 	s.defines("tfjobs.kubeflow.org", nil, nil)
-	for _, ask := range append(SubmitAsks("team"), KindAsks("team", s.S)...) {
-		s.f.Reviews = append(s.f.Reviews, Review{Ask: ask, Allowed: true})
+	for _, access := range append(SubmitAccess("team"), KindAccess("team", s.S)...) {
+		s.f.Reviews = append(s.f.Reviews, Review{Access: access, Allowed: true})
 	}
 	s.book()
 	return s
@@ -58,7 +58,7 @@ func healthy(t *testing.T) *site {
 
 // book gives out what the manifests, and Kubernetes and the operator's own, give out.
 func (s *site) book() {
-	b := &s.f.Book
+	b := &s.f.Policy
 	for _, o := range s.f.Shipped {
 		switch o.GetKind() {
 		case "ClusterRole":
@@ -147,7 +147,7 @@ func (s *site) remove(name string) {
 }
 
 func (s *site) facts() *Facts {
-	s.f.World = view.New(s.Done())
+	s.f.View = view.New(s.Done())
 	return s.f
 }
 

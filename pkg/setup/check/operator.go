@@ -17,7 +17,7 @@ import (
 const operatorNotices = time.Minute
 
 func operatorsAlive(f *Facts) []Finding {
-	if !f.World.Snap.Serves(tfjob.GVR().GroupResource(), tfjob.Kind) {
+	if !f.View.Snap.Serves(tfjob.GVR().GroupResource(), tfjob.Kind) {
 		return nil // said by crd-jobs
 	}
 	operators := f.operators()
@@ -38,14 +38,14 @@ func operatorsAlive(f *Facts) []Finding {
 		findings = append(findings, failf("%d operators act on the same TFJobs", len(operators)).hint("keep one of them, or limit each to a namespace (--namespace)"))
 	}
 	if untouched := untouchedJobs(f); len(untouched) > 0 {
-		findings = append(findings, failf("nobody has looked at %s for over %s: %s", phrase.Count(len(untouched), "TFJob"), phrase.Age(operatorNotices), phrase.Names(untouched)).
+		findings = append(findings, failf("no controller has handled %s for over %s: %s", phrase.Count(len(untouched), "TFJob"), phrase.Age(operatorNotices), phrase.Names(untouched)).
 			hint("see the operator's log for what it is refused"))
 	}
 	if len(findings) > 0 {
 		return findings
 	}
-	if at := lastTouched(f); !at.IsZero() && f.World.Age(at) <= lately {
-		return []Finding{okf("no Deployment, but a TFJob's status was written %s ago", phrase.Age(f.World.Age(at)))}
+	if at := lastTouched(f); !at.IsZero() && f.View.Age(at) <= lately {
+		return []Finding{okf("no Deployment, but a TFJob's status was written %s ago", phrase.Age(f.View.Age(at)))}
 	}
 	if validated(f) {
 		return []Finding{okf("no Deployment, but TFJobs are validated by its webhook")}
@@ -57,7 +57,7 @@ func operatorsBefore(f *Facts) []Finding {
 	if all := f.operators(); len(all) > 0 {
 		return operatorsAlive(f)
 	}
-	if f.World.Snap.Serves(tfjob.GVR().GroupResource(), tfjob.Kind) {
+	if f.View.Snap.Serves(tfjob.GVR().GroupResource(), tfjob.Kind) {
 		return []Finding{okf("TFJobs are served; their operator does not run as a Deployment")}
 	}
 	return []Finding{warnf("no training operator: TFJobs need one, other pods do not").hint("gangctl install operator")}
@@ -65,7 +65,7 @@ func operatorsBefore(f *Facts) []Finding {
 
 // jobs are all TFJobs.
 func jobs(f *Facts) []*unstructured.Unstructured {
-	return f.World.Snap.Custom[schema.GroupKind{Group: tfjob.GVR().Group, Kind: tfjob.Kind}]
+	return f.View.Snap.Custom[schema.GroupKind{Group: tfjob.GVR().Group, Kind: tfjob.Kind}]
 }
 
 // untouchedJobs are TFJobs old enough that an operator would have written a condition.
@@ -75,7 +75,7 @@ func untouchedJobs(f *Facts) []string {
 		conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
 		by, _, _ := unstructured.NestedString(job.Object, "spec", "runPolicy", "managedBy")
 		elsewhere := by != "" && by != "kubeflow.org/training-operator"
-		if len(conditions) == 0 && !elsewhere && f.World.Age(job.GetCreationTimestamp().Time) > operatorNotices {
+		if len(conditions) == 0 && !elsewhere && f.View.Age(job.GetCreationTimestamp().Time) > operatorNotices {
 			all = append(all, job.GetNamespace()+"/"+job.GetName())
 		}
 	}
@@ -100,7 +100,7 @@ func lastTouched(f *Facts) time.Time {
 
 // validated reports whether a webhook of the operator looks at TFJobs.
 func validated(f *Facts) bool {
-	for _, w := range f.World.Snap.Custom[schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}] {
+	for _, w := range f.View.Snap.Custom[schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}] {
 		if strings.Contains(w.GetName(), "training-operator") {
 			return true
 		}
@@ -130,7 +130,7 @@ func gangMode(f *Facts, o operator.Operator, m operator.Mode) Finding {
 	if m.Group == "policy" {
 		return okf("Deployment %s makes a PodDisruptionBudget for each job", o.Name())
 	}
-	if !f.World.Snap.Serves(schema.GroupResource{Group: m.Group, Resource: "podgroups"}, kind) {
+	if !f.View.Snap.Serves(schema.GroupResource{Group: m.Group, Resource: "podgroups"}, kind) {
 		return failf("%s, and the cluster does not serve them", text).hint("install the CustomResourceDefinition podgroups.%s, or take the gang flag out of the operator", m.Group)
 	}
 	if m.Scheduler != "" && !find(f, m.Scheduler).alive(f) {

@@ -44,7 +44,7 @@ func TestOperatorsAlive(t *testing.T) {
 			s.job("young", 10*time.Second, false)
 			s.job("old", 10*time.Minute, false)
 			s.job("elsewhere", 10*time.Minute, false)["spec"].(map[string]any)["runPolicy"] = map[string]any{"managedBy": "kueue.x-k8s.io/multikueue"}
-		}, status: Fail, says: []string{"nobody has looked at 1 TFJob for over 60s: team/old"}},
+		}, status: Fail, says: []string{"no controller has handled 1 TFJob for over 60s: team/old"}},
 		{name: "two", change: func(s *site) { s.Deployment("other", "training-operator", v194) }, status: Fail, says: []string{"2 operators act on the same TFJobs"}},
 		{name: "no TFJobs", change: func(s *site) { s.S.Server.Resources = []string{} }},
 	})
@@ -79,7 +79,7 @@ func TestOperatorVersion(t *testing.T) {
 		{name: "known", status: OK, says: []string{"training operator v1.9.4"}},
 		{name: "old", change: image("kubeflow/training-operator:v1-e1434f6"), status: Warn, says: []string{"v1.5", "cannot suspend jobs"}},
 		{name: "of old", change: image("gcr.io/kubeflow-images-public/tf_operator:v0.5.0"), status: Fail, says: []string{"gangctl install operator"}},
-		{name: "unknown", change: image("mirror.example/training-operator:prod"), status: Warn, says: []string{"cannot be told"}},
+		{name: "unknown", change: image("mirror.example/training-operator:prod"), status: Warn, says: []string{"cannot be determined"}},
 		{name: "none", change: func(s *site) { s.remove("training-operator") }},
 	})
 }

@@ -44,21 +44,21 @@ func (s scheduler) state(f *Facts) Finding {
 		signs = append(signs, fmt.Sprintf("Deployment %s/%s %d/%d ready", d.Namespace, d.Name, d.Status.ReadyReplicas, wanted(d)))
 	}
 	for _, l := range s.Leases {
-		signs = append(signs, fmt.Sprintf("lease %s/%s renewed %s ago", l.Namespace, l.Name, phrase.Age(f.World.Age(l.Spec.RenewTime.Time))))
+		signs = append(signs, fmt.Sprintf("lease %s/%s renewed %s ago", l.Namespace, l.Name, phrase.Age(f.View.Age(l.Spec.RenewTime.Time))))
 	}
-	switch age := f.World.Age(s.bound); {
+	switch age := f.View.Age(s.bound); {
 	case !s.bound.IsZero() && age <= lately:
 		signs = append(signs, fmt.Sprintf("bound a pod %s ago", phrase.Age(age)))
 	case !s.LastEvent.IsZero():
-		signs = append(signs, fmt.Sprintf("last event %s ago", phrase.Age(f.World.Age(s.LastEvent))))
+		signs = append(signs, fmt.Sprintf("last event %s ago", phrase.Age(f.View.Age(s.LastEvent))))
 	case s.BoundBefore && len(signs) == 0:
 		signs = append(signs, "has bound pods")
 	}
 	text := s.name + ": " + strings.Join(signs, ", ")
 	switch {
-	case s.Down(f.World.Now):
+	case s.Down(f.View.Now):
 		return failf("%s is down: %s", s.name, strings.Join(signs, ", ")).hint("%s", s.look())
-	case len(s.Deployments)+len(s.Leases) == 0 && (s.LastSeen.IsZero() || f.World.Age(s.LastSeen) > lately):
+	case len(s.Deployments)+len(s.Leases) == 0 && (s.LastSeen.IsZero() || f.View.Age(s.LastSeen) > lately):
 		return warnf("%s, and nothing since: whether it lives is unknown", text).hint("place a gang: gangctl check --smoke")
 	}
 	return okf("%s", text)
@@ -85,7 +85,7 @@ func wanted(d *appsv1.Deployment) int32 {
 
 func unservedPods(f *Facts) []Finding {
 	waiting, where := map[string]int{}, map[string]map[string]bool{}
-	for _, p := range f.World.Snap.Pods {
+	for _, p := range f.View.Snap.Pods {
 		if p.Spec.NodeName != "" || p.Status.Phase != corev1.PodPending || p.DeletionTimestamp != nil {
 			continue
 		}
@@ -108,7 +108,7 @@ func unservedPods(f *Facts) []Finding {
 			findings = append(findings, failf("%s, which is down", what).hint("%s", s.look()))
 			continue
 		}
-		finding := failf("%s, and nobody answers to that name; there are: %s", what, phrase.Names(have))
+		finding := failf("%s, and no scheduler answers to that name; there are: %s", what, phrase.Names(have))
 		switch nearest := suggest.Nearest(name, have); {
 		case nearest != "":
 			finding = finding.hint("did you mean %s?", nearest)

@@ -65,7 +65,7 @@ func TestUnservedPods(t *testing.T) {
 			s.pod("team", "a", "gang-schedulr", "")
 			s.pod("team", "b", "gang-schedulr", "")
 			s.pod("other", "c", "gang-schedulr", "")
-		}, status: Fail, says: []string{`3 pods wait for scheduler "gang-schedulr" in other, team, and nobody answers to that name; there are: gang-scheduler`, "did you mean gang-scheduler?"}},
+		}, status: Fail, says: []string{`3 pods wait for scheduler "gang-schedulr" in other, team, and no scheduler answers to that name; there are: gang-scheduler`, "did you mean gang-scheduler?"}},
 		{name: "a scheduler that is gone", change: func(s *site) { s.pod("team", "a", "kube-batch", "") }, status: Fail, says: []string{"--serve kube-batch"}},
 		{name: "a scheduler that is down", change: func(s *site) {
 			s.S.Leases = nil

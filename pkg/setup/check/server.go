@@ -20,7 +20,7 @@ const lately = time.Hour
 // ours are the Deployments of gangctl's own scheduler: those that carry its labels, or its name.
 func ours(f *Facts) []*appsv1.Deployment {
 	var all []*appsv1.Deployment
-	for _, d := range f.World.Snap.Deployments {
+	for _, d := range f.View.Snap.Deployments {
 		labelled := d.Labels[install.LabelPartOf] == install.PartOf && d.Labels[install.LabelInstance] == install.SchedulerInstance
 		if (labelled || d.Name == install.SchedulerInstance) && len(d.Spec.Template.Spec.Containers) > 0 {
 			all = append(all, d)
@@ -31,7 +31,7 @@ func ours(f *Facts) []*appsv1.Deployment {
 
 // served are the Deployments that answer to a schedulerName: by what tells of any scheduler, and by --serve of ours.
 func served(f *Facts, name string) []*appsv1.Deployment {
-	all := slices.Clone(component.FindScheduler(f.World, name).Deployments)
+	all := slices.Clone(component.FindScheduler(f.View, name).Deployments)
 	for _, d := range ours(f) {
 		serves := slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return slices.Contains(argv.List(c, "serve"), name) })
 		if serves && !slices.Contains(all, d) {
@@ -51,16 +51,16 @@ type scheduler struct {
 
 // find collects the signs of a scheduler.
 func find(f *Facts, name string) scheduler {
-	s := scheduler{Scheduler: component.FindScheduler(f.World, name), name: name}
+	s := scheduler{Scheduler: component.FindScheduler(f.View, name), name: name}
 	for _, d := range served(f, name) {
 		if !slices.Contains(s.Deployments, d) {
 			s.Deployments = append(s.Deployments, d)
-			ownLease := component.FindScheduler(f.World, d.Name)
+			ownLease := component.FindScheduler(f.View, d.Name)
 			s.Leases = append(s.Leases, ownLease.Leases...)
 			s.LastSeen = later(s.LastSeen, ownLease.LastSeen)
 		}
 	}
-	for _, e := range f.World.Snap.Events {
+	for _, e := range f.View.Snap.Events {
 		if e.Reason == "Scheduled" && (e.ReportingController == name || e.Source.Component == name) {
 			s.bound = later(s.bound, later(e.EventTime.Time, e.LastTimestamp.Time))
 		}
@@ -81,7 +81,7 @@ func (s scheduler) known() bool {
 }
 
 // alive reports whether it is there and nothing says that it is down.
-func (s scheduler) alive(f *Facts) bool { return s.known() && !s.Down(f.World.Now) }
+func (s scheduler) alive(f *Facts) bool { return s.known() && !s.Down(f.View.Now) }
 
 // names are all schedulerNames that anything in the cluster mentions, and those that are known to read gangs; sorted.
 func names(f *Facts) []string {
@@ -91,7 +91,7 @@ func names(f *Facts) []string {
 			all[name] = true
 		}
 	}
-	for _, d := range f.World.Snap.Deployments {
+	for _, d := range f.View.Snap.Deployments {
 		for _, c := range d.Spec.Template.Spec.Containers {
 			if name, ok := argv.Last(c, "scheduler-name"); ok {
 				all[name] = true
@@ -108,7 +108,7 @@ func names(f *Facts) []string {
 	for _, o := range f.operators() {
 		all[o.Mode().Scheduler] = true
 	}
-	for _, p := range f.World.Snap.Pods {
+	for _, p := range f.View.Snap.Pods {
 		all[p.Spec.SchedulerName] = true
 	}
 	delete(all, "")

@@ -26,18 +26,18 @@ func apiReady(f *Facts) []Finding {
 	if f.Unready != "" {
 		return []Finding{failf("the API server is not ready: %s", f.Unready).hint("kubectl get --raw '/readyz?verbose'")}
 	}
-	return []Finding{okf("Kubernetes %s", f.World.Snap.Server.Version)}
+	return []Finding{okf("Kubernetes %s", f.View.Snap.Server.Version)}
 }
 
 func serverVersion(f *Facts) []Finding {
-	server, err := version.ParseGeneric(f.World.Snap.Server.Version)
+	server, err := version.ParseGeneric(f.View.Snap.Server.Version)
 	if err != nil {
-		return []Finding{warnf("the API server's version %q cannot be read", f.World.Snap.Server.Version)}
+		return []Finding{warnf("the API server's version %q cannot be read", f.View.Snap.Server.Version)}
 	}
 	built, known := builtFor(f)
 	switch {
 	case unreleased(server):
-		return []Finding{okf("Kubernetes %s: a build that does not say of which release it is", f.World.Snap.Server.Version)}
+		return []Finding{okf("Kubernetes %s: a build that does not say of which release it is", f.View.Snap.Server.Version)}
 	case server.Minor() < oldestForScheduler:
 		return []Finding{warnf("Kubernetes %s is too old for the gang scheduler, which needs v1.%d or later; gangctl's other commands work", server, oldestForScheduler).
 			hint("gang scheduling here needs another scheduler that reads PodGroups: gangctl submit --scheduler NAME")}
@@ -62,12 +62,12 @@ func builtFor(f *Facts) (minor uint, known bool) {
 }
 
 func kubeletVersions(f *Facts) []Finding {
-	server, err := version.ParseGeneric(f.World.Snap.Server.Version)
+	server, err := version.ParseGeneric(f.View.Snap.Server.Version)
 	if err != nil {
-		return []Finding{warnf("the API server's version %q cannot be read", f.World.Snap.Server.Version)}
+		return []Finding{warnf("the API server's version %q cannot be read", f.View.Snap.Server.Version)}
 	}
 	older, newer, seen := map[string][]string{}, map[string][]string{}, []string{}
-	for _, n := range f.World.Snap.Nodes {
+	for _, n := range f.View.Snap.Nodes {
 		kubelet, err := version.ParseGeneric(n.Status.NodeInfo.KubeletVersion)
 		if err != nil {
 			continue // a node whose kubelet has not reported yet
@@ -128,7 +128,7 @@ func operatorVersion(f *Facts) []Finding {
 		image := o.Container().Image
 		switch r := o.Release; {
 		case !r.Known():
-			findings = append(findings, warnf("the release of Deployment %s cannot be told by its image %s", o.Name(), image).
+			findings = append(findings, warnf("the release of Deployment %s cannot be determined from its image %s", o.Name(), image).
 				hint("gangctl works with v1.7 to v1.9"))
 		case r.Before(1, 0):
 			findings = append(findings, failf("Deployment %s is tf-operator %s, which speaks APIs that Kubernetes no longer has", o.Name(), r).

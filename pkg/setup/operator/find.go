@@ -77,9 +77,5 @@ func (o Operator) Name() string { return o.Deployment.Namespace + "/" + o.Deploy
 
 // Account is the ServiceAccount that it acts as.
 func (o Operator) Account() rbac.Account {
-	name := o.Deployment.Spec.Template.Spec.ServiceAccountName
-	if name == "" {
-		name = "default"
-	}
-	return rbac.Account{Namespace: o.Deployment.Namespace, Name: name}
+	return rbac.AccountOf(o.Deployment.Namespace, &o.Deployment.Spec.Template.Spec)
 }

@@ -3,6 +3,8 @@ package rbac
 import (
 	"fmt"
 	"hash/fnv"
+	"maps"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -29,6 +31,26 @@ func Name(prefix string, subject rbacv1.Subject, namespace string, rules []rbacv
 		fmt.Fprintf(hash, " %q", key(r))
 	}
 	return fmt.Sprintf("%s-%08x", prefix, hash.Sum32())
+}
+
+// Grant returns the smallest roles that hold rules, and a binding of each to a user as the API server calls them: a ClusterRole for
+// what is needed in all namespaces, which have an empty name, and a Role for each other one. Names begin with prefix. Without a
+// user there are no bindings.
+func Grant(prefix, user string, rules map[string][]rbacv1.PolicyRule) []any {
+	subject := rbacv1.Subject{}
+	if user != "" {
+		subject = User(user)
+	}
+	var all []any
+	for _, namespace := range slices.Sorted(maps.Keys(rules)) {
+		compact := Compact(rules[namespace])
+		objects := Objects(Name(prefix, subject, namespace, compact), subject, namespace, compact)
+		if user == "" {
+			objects = objects[:1]
+		}
+		all = append(all, objects...)
+	}
+	return all
 }
 
 // Objects are a role of that name with the rules, and its binding: for one namespace, or, if it is empty, for the cluster.

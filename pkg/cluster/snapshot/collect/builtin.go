@@ -27,9 +27,9 @@ const notOfNodes = "metadata.namespace!=" + corev1.NamespaceNodeLease
 // job's own members count when they have succeeded, so they are read too.
 func builtin() []resource {
 	return []resource{
-		of("", "v1", "pods", "Pod", everywhere, podFields(), readPods),
-		of("", "v1", "nodes", "Node", cluster, nodeFields(), readNodes),
-		of("batch", "v1", "jobs", "Job", everywhere, nothingMore(), readBatchJobs),
+		of("", "v1", "pods", "Pod", everywhere, readPods),
+		of("", "v1", "nodes", "Node", cluster, readNodes),
+		of("batch", "v1", "jobs", "Job", everywhere, readBatchJobs),
 		typed[appsv1.ReplicaSet]("apps", "v1", "replicasets", everywhere, ownerFields()),
 		typed[appsv1.Deployment]("apps", "v1", "deployments", everywhere, controllerFields()),
 		typed[appsv1.DaemonSet]("apps", "v1", "daemonsets", everywhere, controllerFields()),
@@ -42,7 +42,7 @@ func builtin() []resource {
 		typed[corev1.PersistentVolume]("", "v1", "persistentvolumes", cluster, nothingMore()),
 		typed[coordinationv1.Lease]("coordination.k8s.io", "v1", "leases", everywhere, nothingMore()).where(notOfNodes),
 		typed[storagev1.StorageClass]("storage.k8s.io", "v1", "storageclasses", cluster, nothingMore()),
-		of("storage.k8s.io", "v1", "csinodes", "CSINode", cluster, csiNodeFields(), alike[storagev1.CSINode](csiNodeFields())),
+		typed[storagev1.CSINode]("storage.k8s.io", "v1", "csinodes", cluster, csiNodeFields()),
 		typed[storagev1.CSIDriver]("storage.k8s.io", "v1", "csidrivers", cluster, nothingMore()),
 		typed[storagev1.VolumeAttachment]("storage.k8s.io", "v1", "volumeattachments", cluster, nothingMore()),
 		typed[schedulingv1.PriorityClass]("scheduling.k8s.io", "v1", "priorityclasses", cluster, nothingMore()),
@@ -55,15 +55,15 @@ func builtin() []resource {
 	}
 }
 
-func of(group, version, name, kind string, scope scope, without prune.Fields, decode func(Options) (decoder, error)) resource {
+func of(group, version, name, kind string, scope scope, decode func(Options) (decoder, error)) resource {
 	return resource{
 		gvr: schema.GroupVersionResource{Group: group, Version: version, Resource: name}, kind: kind, accept: protobufOrJSON,
-		namespaced: scope != cluster, own: scope == own, without: without, decode: decode,
+		namespaced: scope != cluster, own: scope == own, decode: decode,
 	}
 }
 
 func typed[T any, P message[T]](group, version, name string, scope scope, without prune.Fields) resource {
-	return of(group, version, name, reflect.TypeFor[T]().Name(), scope, without, kindOf[T, P](without))
+	return of(group, version, name, reflect.TypeFor[T]().Name(), scope, kindOf[T, P](without))
 }
 
 // where adds a field selector.
@@ -81,7 +81,7 @@ func readNodes(Options) (decoder, error) {
 	pool, kept := intern.NewPool(), intern.Kept{Annotation: keptOfNode, Condition: tellsOfNode}
 	return func(item page.Item) (runtime.Object, error) {
 		if !item.Protobuf {
-			return fromJSON(item.Raw, &corev1.Node{})
+			return fromJSON(item.Raw, nodeFields(), &corev1.Node{})
 		}
 		raw, err := fields.Apply(item.Raw)
 		if err != nil {

@@ -31,14 +31,8 @@ type Options struct {
 	Probe bool
 	// Without are resources that are not read, by plural name: the caller has them already, or can do without.
 	Without []string
-	// Lean leaves out what can be left out without another answer: the snapshot is smaller, but not fit to be saved, nor to be
-	// asked what an object would mean that is not in it.
-	Lean bool
 	// Now is the clock.
 	Now func() time.Time
-
-	// numbering is nil unless Lean is set.
-	numbering *numbering
 }
 
 // Collect takes the snapshot. An unreachable server, or one that does not accept the caller, is an error.
@@ -50,15 +44,10 @@ func Collect(ctx context.Context, client *kube.Client, o Options) (*snapshot.Sna
 		return nil, err
 	}
 	s.Server.Version = release
-	if o.Lean {
-		o.numbering = newNumbering()
-	}
 	c := &collector{client: client, o: o, s: s}
 	if err := c.lists(ctx); err != nil {
 		return nil, err
 	}
-	o.numbering.finish()
-	c.o.numbering = nil
 	if o.Probe {
 		probePods(ctx, client, s, missing(s, view.Query{Namespace: o.Namespace, Name: o.Name}))
 	}

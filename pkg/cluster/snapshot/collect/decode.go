@@ -1,9 +1,6 @@
 package collect
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"reflect"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -11,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/intern"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/page"
@@ -30,7 +28,7 @@ type message[T any] interface {
 
 // kindOf decodes a built-in kind without some fields.
 func kindOf[T any, P message[T]](without prune.Fields) func(Options) (decoder, error) {
-	return func(o Options) (decoder, error) {
+	return func(Options) (decoder, error) {
 		numbers, err := without.ForType(reflect.TypeFor[T]())
 		if err != nil {
 			return nil, err
@@ -39,46 +37,28 @@ func kindOf[T any, P message[T]](without prune.Fields) func(Options) (decoder, e
 		return func(item page.Item) (runtime.Object, error) {
 			obj := P(new(T))
 			if !item.Protobuf {
-				o.numbering.look(item.Raw)
-				return fromJSON(item.Raw, obj)
+				return fromJSON(item.Raw, without, obj)
 			}
 			raw, err := numbers.Apply(item.Raw)
 			if err != nil {
 				return nil, err
 			}
-			o.numbering.look(raw)
 			return obj, pool.Object(raw, obj)
 		}, nil
 	}
 }
 
-// alike is kindOf for objects of which most differ only in their metadata: what else they hold is shared.
-func alike[T any, P message[T]](without prune.Fields) func(Options) (decoder, error) {
-	return func(Options) (decoder, error) {
-		numbers, err := without.ForType(reflect.TypeFor[T]())
-		if err != nil {
-			return nil, err
-		}
-		pool, seen := intern.NewPool(), map[string]T{}
-		return func(item page.Item) (runtime.Object, error) {
-			if !item.Protobuf {
-				return fromJSON(item.Raw, P(new(T)))
-			}
-			raw, err := numbers.Apply(item.Raw)
-			if err != nil {
-				return nil, err
-			}
-			return intern.Alike[T, P](pool, raw, seen)
-		}, nil
-	}
-}
-
-// fromJSON decodes an object whose server, or one between, speaks no protobuf.
+// fromJSON decodes an object whose server, or a proxy before it, speaks no protobuf, without some fields.
 func fromJSON[P interface {
 	runtime.Object
 	metav1.Object
-}](raw []byte, into P) (runtime.Object, error) {
-	err := json.Unmarshal(raw, into)
+}](raw []byte, without prune.Fields, into P) (runtime.Object, error) {
+	var content map[string]any
+	if err := utiljson.Unmarshal(raw, &content); err != nil {
+		return nil, err
+	}
+	without.Object(content)
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, into)
 	if annotations := into.GetAnnotations(); annotations[lastApplied] != "" {
 		delete(annotations, lastApplied)
 	}
@@ -128,38 +108,28 @@ func namespaceOf(item page.Item) (namespace string, err error) {
 
 // untyped decodes a kind that has no type here. The items of a list of a kind of Kubernetes itself do not say what they are.
 func untyped(version string, kind schema.GroupKind) func(Options) (decoder, error) {
-	gvk := kind.WithVersion(version)
-	return func(o Options) (decoder, error) { return readUntyped(o, gvk) }
-}
-
-// trainingGroup is the API group of training jobs.
-const trainingGroup = "kubeflow.org"
-
-func readUntyped(o Options, gvk schema.GroupVersionKind) (decoder, error) {
-	pool, far := intern.NewPool(), farJobFields()
-	states := conditions{}
-	var apiVersion, name any = gvk.GroupVersion().String(), gvk.Kind
-	own := []byte(`"namespace":"` + o.Namespace + `"`)
-	scanner := prune.NewScanner(bufio.NewReader(nil))
-	return func(item page.Item) (runtime.Object, error) {
-		raw := item.Raw
-		near := bytes.Contains(raw, own)
-		if !near {
-			var err error
-			scanner.Reset(raw)
-			if raw, err = scanner.Value(far); err != nil {
+	return func(o Options) (decoder, error) {
+		without, far, pool := customFields(), farJobFields(), intern.NewPool()
+		return func(item page.Item) (runtime.Object, error) {
+			u := &unstructured.Unstructured{}
+			if err := utiljson.Unmarshal(item.Raw, &u.Object); err != nil {
 				return nil, err
 			}
-		}
-		o.numbering.look(raw)
-		content, err := pool.JSON(raw)
-		if err != nil {
-			return nil, err
-		}
-		if o.Lean && !near && gvk.Group == trainingGroup {
-			states.shorten(content)
-		}
-		content["apiVersion"], content["kind"] = apiVersion, name
-		return &unstructured.Unstructured{Object: content}, nil
-	}, nil
+			without.Object(u.Object)
+			if o.Namespace == "" || u.GetNamespace() != o.Namespace {
+				far.Object(u.Object)
+			}
+			for _, part := range []string{"spec", "status"} {
+				shared, err := pool.Tree(u.Object[part])
+				if err != nil {
+					return nil, err
+				}
+				if shared != nil {
+					u.Object[part] = shared
+				}
+			}
+			u.SetGroupVersionKind(kind.WithVersion(version))
+			return u, nil
+		}, nil
+	}
 }

@@ -53,7 +53,7 @@ func custom(served []metav1.APIResource) []resource {
 		}
 		seen[kind] = true
 		all = append(all, resource{gvr: schema.GroupVersionResource{Group: r.Group, Version: r.Version, Resource: r.Name}, kind: r.Kind,
-			namespaced: r.Namespaced, accept: runtime.ContentTypeJSON, without: customFields(), decode: untyped(r.Version, kind)})
+			namespaced: r.Namespaced, accept: runtime.ContentTypeJSON, decode: untyped(r.Version, kind)})
 	}
 	return all
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/page"
-	"github.com/gangctl/gangctl/pkg/cluster/snapshot/prune"
 )
 
 const (
@@ -39,8 +38,6 @@ type resource struct {
 	selector string
 	// accept is the encoding that is asked for.
 	accept string
-	// without is left out of objects in JSON, before they are decoded.
-	without prune.Fields
 	// decode returns what decodes the objects of one list.
 	decode func(Options) (decoder, error)
 }
@@ -170,5 +167,5 @@ func (c *collector) page(ctx context.Context, r resource, namespace string, o me
 		return metav1.ListMeta{}, err
 	}
 	defer body.Close()
-	return page.Read(body, r.without, f)
+	return page.Read(body, f)
 }

@@ -43,22 +43,15 @@ func readPods(o Options) (decoder, error) {
 	}
 	pool, stem := intern.NewPool(), []byte(o.stem())
 	kept := intern.Kept{Annotation: keptOfSettled, Volume: needsNode, Condition: tells}
-	if o.numbering != nil {
-		kept.Labels = o.numbering.strip
-	}
 	return func(item page.Item) (runtime.Object, error) {
 		if !item.Protobuf {
-			o.numbering.look(item.Raw)
-			return fromJSON(item.Raw, &corev1.Pod{})
+			return fromJSON(item.Raw, podFields(), &corev1.Pod{})
 		}
 		small, err := settled(item.Raw, o.Namespace, stem)
 		if err != nil {
 			return nil, err
 		}
 		raw, err := fields.Apply(item.Raw)
-		if err == nil {
-			err = o.numbering.lookAtPod(raw)
-		}
 		if err != nil {
 			return nil, err
 		}
@@ -68,9 +61,7 @@ func readPods(o Options) (decoder, error) {
 		if raw, err = more.Apply(raw); err != nil {
 			return nil, err
 		}
-		pod, err := pool.Pod(raw, kept)
-		o.numbering.note(pod)
-		return pod, err
+		return pool.Pod(raw, kept)
 	}, nil
 }
 

@@ -1,7 +1,6 @@
 package collect
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"net/http"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/page"
-	"github.com/gangctl/gangctl/pkg/cluster/snapshot/prune"
 )
 
 // source is what a reflector asks.
@@ -75,8 +73,7 @@ func (s source) watch(ctx context.Context, o metav1.ListOptions) (watch.Interfac
 		return nil, err
 	}
 	s.hear()
-	again := rereader{decode: decode, without: s.r.without, scanner: prune.NewScanner(bufio.NewReader(nil))}
-	return watch.Filter(w, again.event), nil
+	return watch.Filter(w, rereader(decode).event), nil
 }
 
 // open opens the watch: typed kinds in protobuf, others in JSON.
@@ -122,20 +119,16 @@ func (w expiring) Stop() { w.cancel() }
 func (w expiring) ResultChan() <-chan watch.Event { return w.events }
 
 // rereader makes of objects of a watch what the same objects of a list would be.
-type rereader struct {
-	decode  decoder
-	without prune.Fields
-	scanner *prune.Scanner
-}
+type rereader decoder
 
 // event is a [watch.FilterFunc].
 func (r rereader) event(e watch.Event) (watch.Event, bool) {
 	if e.Type != watch.Added && e.Type != watch.Modified && e.Type != watch.Deleted {
 		return e, true
 	}
-	item, err := r.item(e.Object)
+	item, err := encode(e.Object)
 	if err == nil {
-		e.Object, err = r.decode(item)
+		e.Object, err = r(item)
 	}
 	if err != nil {
 		status := apierrors.NewInternalError(fmt.Errorf("read an object of a watch: %w", err)).Status()
@@ -144,16 +137,11 @@ func (r rereader) event(e watch.Event) (watch.Event, bool) {
 	return e, true
 }
 
-// item encodes an object again.
-func (r rereader) item(obj runtime.Object) (page.Item, error) {
+// encode encodes an object again.
+func encode(obj runtime.Object) (page.Item, error) {
 	switch typed := obj.(type) {
 	case *unstructured.Unstructured:
 		raw, err := typed.MarshalJSON()
-		if err != nil {
-			return page.Item{}, err
-		}
-		r.scanner.Reset(raw)
-		raw, err = r.scanner.Value(r.without)
 		return page.Item{Raw: raw}, err
 	case interface{ Marshal() ([]byte, error) }:
 		raw, err := typed.Marshal()

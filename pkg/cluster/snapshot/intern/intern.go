@@ -5,8 +5,6 @@ package intern
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/gangctl/gangctl/pkg/cluster/snapshot/prune"
 )
 
 // Pool holds what was decoded before. It is not safe for concurrent use: each list has its own.
@@ -19,13 +17,9 @@ type Pool struct {
 	statuses cache[corev1.PodStatus]
 	times    cache[*metav1.Time]
 	trees    cache[any]
-	boxes    map[string]any
 
 	// scratch are buffers that are used again.
-	scratch  [4][]byte
-	entries  Entries
-	scanners []*prune.Scanner
-	pods     []corev1.Pod
+	scratch [4][]byte
 }
 
 // How many values are remembered. Lists come sorted by name, so that what is equal is mostly near; a large cache would hold

@@ -1,7 +1,6 @@
 package intern
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -10,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,7 +81,7 @@ func encode(t *testing.T, obj interface{ Marshal() ([]byte, error) }) []byte {
 func TestPods(t *testing.T) {
 	pool := NewPool()
 	var got []*corev1.Pod
-	for i := range 3 * podsAtOnce {
+	for i := range 200 {
 		p, err := pool.Pod(encode(t, pod(i)), Kept{})
 		if err != nil {
 			t.Fatal(err)
@@ -150,49 +148,31 @@ func TestObjects(t *testing.T) {
 	if err := NewPool().Object(encode(t, want), got); err != nil || !equality.Semantic.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	limit := int32(25)
-	seen, pool := map[string]storagev1.CSINode{}, NewPool()
-	for i := range 3 {
-		want := &storagev1.CSINode{ObjectMeta: meta(i), Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: "d", Allocatable: &storagev1.VolumeNodeResources{Count: &limit}}}}}
-		got, err := Alike[storagev1.CSINode](pool, encode(t, want), seen)
-		if err != nil || !equality.Semantic.DeepEqual(got, want) {
-			t.Errorf("got %+v, %v", got, err)
-		}
-	}
-	if len(seen) != 1 {
-		t.Errorf("%d specs are kept for three that are equal", len(seen))
-	}
 	for _, broken := range [][]byte{{0xff}, {0x0a, 0x7f}, nil} {
-		if _, err := Alike[storagev1.CSINode](pool, broken, seen); err == nil {
+		if err := NewPool().Object(broken, &appsv1.Deployment{}); err == nil {
 			t.Errorf("%x: no error", broken)
 		}
 	}
 }
 
-func TestJSONShares(t *testing.T) {
-	pool := NewPool()
-	job := func(name string, replicas int64) map[string]any {
-		return map[string]any{"metadata": map[string]any{"name": name, "labels": map[string]any{"team": "a"}}, "spec": map[string]any{"replicas": replicas,
-			"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "args": []any{"a", true, 1.5}}}}}}}
+func TestTreesShare(t *testing.T) {
+	spec := func(replicas int64) any {
+		return map[string]any{"replicas": replicas, "containers": []any{map[string]any{"name": "c", "args": []any{"a", true, 1.5}}}}
 	}
-	var got []map[string]any
-	for i, replicas := range []int64{4, 4, 8} {
-		encoded, err := json.Marshal(job(fmt.Sprint(i), replicas))
-		if err != nil {
-			t.Fatal(err)
-		}
-		tree, err := pool.JSON(encoded)
-		if err != nil || !reflect.DeepEqual(tree, job(fmt.Sprint(i), replicas)) {
+	pool := NewPool()
+	var got []any
+	for _, replicas := range []int64{4, 4, 8} {
+		tree, err := pool.Tree(spec(replicas))
+		if err != nil || !reflect.DeepEqual(tree, spec(replicas)) {
 			t.Fatalf("got %v, %v", tree, err)
 		}
 		got = append(got, tree)
 	}
-	at := func(i int, key string) uintptr { return reflect.ValueOf(got[i][key]).Pointer() }
-	template := func(i int) uintptr {
-		spec, _ := got[i]["spec"].(map[string]any)
-		return reflect.ValueOf(spec["template"]).Pointer()
+	at := func(i int) uintptr { return reflect.ValueOf(got[i]).Pointer() }
+	if at(0) != at(1) || at(0) == at(2) {
+		t.Error("equal values are not shared, or values that differ are")
 	}
-	if at(0, "spec") != at(1, "spec") || at(0, "spec") == at(2, "spec") || template(0) != template(2) {
-		t.Error("equal parts are not shared, or parts that differ are")
+	if nothing, err := pool.Tree(nil); nothing != nil || err != nil {
+		t.Errorf("nothing is %v, %v", nothing, err)
 	}
 }

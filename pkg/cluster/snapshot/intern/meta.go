@@ -25,7 +25,6 @@ const (
 func (p *Pool) Meta(data []byte, m *metav1.ObjectMeta, kept Kept) error {
 	labels, annotations, owners, rest := p.scratch[0][:0], p.scratch[1][:0], p.scratch[2][:0], p.scratch[3][:0]
 	var name, uid, version []byte
-	p.entries.all = p.entries.all[:0]
 	err := prune.Each(data, func(number int, whole, content []byte) error {
 		switch number {
 		case metaName:
@@ -37,9 +36,6 @@ func (p *Pool) Meta(data []byte, m *metav1.ObjectMeta, kept Kept) error {
 		case metaNamespace:
 			m.Namespace = p.String(content)
 		case metaLabels:
-			if kept.Labels != nil {
-				return p.entries.add(whole, content)
-			}
 			labels = append(labels, whole...)
 		case metaAnnotations:
 			if key, _, err := entry(content); err != nil {
@@ -55,12 +51,6 @@ func (p *Pool) Meta(data []byte, m *metav1.ObjectMeta, kept Kept) error {
 		}
 		return nil
 	})
-	if err == nil && kept.Labels != nil {
-		kept.Labels(name, &p.entries)
-		for _, e := range p.entries.all {
-			labels = append(labels, e.whole...)
-		}
-	}
 	p.scratch = [4][]byte{labels, annotations, owners, rest}
 	if err != nil {
 		return err

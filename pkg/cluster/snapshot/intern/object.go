@@ -1,6 +1,8 @@
 package intern
 
 import (
+	"encoding/json"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/prune"
@@ -34,28 +36,15 @@ func (p *Pool) Object(data []byte, into Message) error {
 	return into.Unmarshal(rest)
 }
 
-// Alike decodes an object of a kind in which most objects differ only in their metadata. What else they hold they share; seen
-// is what has occurred.
-func Alike[T any, P interface {
-	*T
-	Message
-}](p *Pool, data []byte, seen map[string]T) (P, error) {
-	first, content, rest, err := prune.First(data)
+// Tree returns the value that is equal to one that was decoded from JSON: jobs of one shape share their spec, and groups their
+// status.
+func (p *Pool) Tree(value any) (any, error) {
+	if value == nil {
+		return nil, nil
+	}
+	key, err := json.Marshal(value)
 	if err != nil {
 		return nil, err
 	}
-	obj := P(new(T))
-	meta, ok := obj.GetObjectMeta().(*metav1.ObjectMeta)
-	if !ok || first != objectMeta {
-		return obj, obj.Unmarshal(data)
-	}
-	like, known := seen[string(rest)]
-	if !known {
-		if err := P(&like).Unmarshal(rest); err != nil {
-			return nil, err
-		}
-		seen[string(rest)] = like
-	}
-	*obj = like
-	return obj, p.Meta(content, meta, Kept{})
+	return p.trees.get(key, smallCache, func([]byte) (any, error) { return value, nil })
 }

@@ -17,15 +17,10 @@ const (
 	statusStartTime  = 7
 )
 
-// podsAtOnce is how many pods are allocated together: one by one they would take 3 % more.
-const podsAtOnce = 66
-
 // Kept says which parts of a pod or a node are kept, by their encoding; a nil function keeps all.
 type Kept struct {
 	// Annotation is asked with a key.
 	Annotation func(key []byte) bool
-	// Labels leaves out labels of an object of some name.
-	Labels func(name []byte, labels *Entries)
 	// Volume and Condition are asked with an encoded volume of the spec, or condition of the status.
 	Volume, Condition func(data []byte) bool
 }
@@ -33,11 +28,7 @@ type Kept struct {
 // Pod decodes a pod. Pods whose specs are equal but for the node share what the spec points to, and so it is for their status
 // but for the start.
 func (p *Pool) Pod(data []byte, kept Kept) (*corev1.Pod, error) {
-	if len(p.pods) == 0 {
-		p.pods = make([]corev1.Pod, podsAtOnce)
-	}
-	pod := &p.pods[0]
-	p.pods = p.pods[1:]
+	pod := &corev1.Pod{}
 	return pod, prune.Each(data, func(number int, _, content []byte) (err error) {
 		switch number {
 		case objectMeta:

@@ -11,8 +11,6 @@ import (
 	"io"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/gangctl/gangctl/pkg/cluster/snapshot/prune"
 )
 
 // bufferSize is how much is read from the connection at a time.
@@ -25,9 +23,9 @@ type Item struct {
 	Protobuf bool
 }
 
-// Read calls f with each object of a page in JSON or protobuf, and returns the metadata of the list. From objects in JSON
-// the fields are left out. A page that ends in the middle is io.ErrUnexpectedEOF.
-func Read(in io.Reader, without prune.Fields, f func(Item) error) (metav1.ListMeta, error) {
+// Read calls f with each object of a page in JSON or protobuf, and returns the metadata of the list. A page that ends in the
+// middle is io.ErrUnexpectedEOF.
+func Read(in io.Reader, f func(Item) error) (metav1.ListMeta, error) {
 	buffered := bufio.NewReaderSize(in, bufferSize)
 	start, err := buffered.Peek(len(magic))
 	if err != nil && len(start) == 0 {
@@ -37,36 +35,66 @@ func Read(in io.Reader, without prune.Fields, f func(Item) error) (metav1.ListMe
 	if bytes.Equal(start, magic) {
 		meta, err = readProtobuf(buffered, f)
 	} else {
-		meta, err = readJSON(buffered, without, f)
+		meta, err = readJSON(buffered, f)
 	}
 	if err != nil {
-		return meta, fmt.Errorf("read list: %w", err)
+		return meta, fmt.Errorf("read list: %w", truncated(err))
 	}
 	return meta, nil
 }
 
-func readJSON(in *bufio.Reader, without prune.Fields, f func(Item) error) (meta metav1.ListMeta, err error) {
-	s := prune.NewScanner(in)
-	err = s.Object(func(key string) error {
+func readJSON(in io.Reader, f func(Item) error) (meta metav1.ListMeta, err error) {
+	decoder := json.NewDecoder(in)
+	if err := expect(decoder, '{'); err != nil {
+		return meta, err
+	}
+	for decoder.More() {
+		key, err := decoder.Token()
+		if err != nil {
+			return meta, err
+		}
 		switch key {
 		case "metadata":
-			raw, err := s.Value(nil)
-			if err != nil {
-				return err
-			}
-			return json.Unmarshal(raw, &meta)
+			err = decoder.Decode(&meta)
 		case "items":
-			return s.Array(func() error {
-				raw, err := s.Value(without)
-				if err != nil {
-					return err
-				}
-				return f(Item{Raw: raw})
-			})
+			err = readItems(decoder, f)
+		default:
+			err = decoder.Decode(&json.RawMessage{})
 		}
-		return s.Skip()
-	})
-	return meta, err
+		if err != nil {
+			return meta, err
+		}
+	}
+	return meta, expect(decoder, '}')
+}
+
+// readItems reads the objects of a list, which may be null.
+func readItems(decoder *json.Decoder, f func(Item) error) error {
+	open, err := decoder.Token()
+	if err != nil || open == nil {
+		return err
+	}
+	if open != json.Delim('[') {
+		return fmt.Errorf("invalid list: items are %v", open)
+	}
+	var raw json.RawMessage
+	for decoder.More() {
+		if err := decoder.Decode(&raw); err != nil {
+			return err
+		}
+		if err := f(Item{Raw: raw}); err != nil {
+			return err
+		}
+	}
+	return expect(decoder, ']')
+}
+
+func expect(decoder *json.Decoder, want json.Delim) error {
+	got, err := decoder.Token()
+	if err == nil && got != want {
+		err = fmt.Errorf("invalid JSON: %v where %v should be", got, want)
+	}
+	return err
 }
 
 func truncated(err error) error {

@@ -16,8 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/kubernetes/scheme"
-
-	"github.com/gangctl/gangctl/pkg/cluster/snapshot/prune"
 )
 
 func list(count int) *corev1.PodList {
@@ -51,13 +49,13 @@ func encoders(t *testing.T) map[string]func(runtime.Object) []byte {
 }
 
 func read(in io.Reader) (names []string, meta metav1.ListMeta, err error) {
-	meta, err = Read(in, prune.Drop("metadata.managedFields"), func(item Item) error {
+	meta, err = Read(in, func(item Item) error {
 		p := corev1.Pod{}
 		var err error
 		if item.Protobuf {
 			err = p.Unmarshal(item.Raw)
-		} else if err = json.Unmarshal(item.Raw, &p); err == nil && p.ManagedFields != nil {
-			err = errors.New("managedFields are there")
+		} else {
+			err = json.Unmarshal(item.Raw, &p)
 		}
 		names = append(names, p.Name)
 		return err
@@ -106,7 +104,7 @@ func TestReadStops(t *testing.T) {
 	want := errors.New("enough")
 	for name, encode := range encoders(t) {
 		seen := 0
-		_, err := Read(bytes.NewReader(encode(list(5))), nil, func(Item) error {
+		_, err := Read(bytes.NewReader(encode(list(5))), func(Item) error {
 			if seen++; seen == 2 {
 				return want
 			}
@@ -121,5 +119,14 @@ func TestReadStops(t *testing.T) {
 	}
 	if _, _, err := read(strings.NewReader("<html>not found</html>")); err == nil {
 		t.Error("not a list: no error")
+	}
+}
+
+func TestReadBrokenJSON(t *testing.T) {
+	for _, in := range []string{"", "[]", `{"items": {}}`, `{"items": 1}`, `{"items": [1 2]}`, `{"items": [1,]}`, `{"items" [1]}`, `{items: [1]}`, `{"items": [], }`, `{"items": [] "metadata": {}}`,
+		`{"items": [tr"e]}`, `{"other": tr"e}`, `{"items": [{"a": "\q"}]}`, `{"metadata": []}`, `{"items": [` + strings.Repeat("[", 20000)} {
+		if _, err := Read(strings.NewReader(in), func(Item) error { return nil }); err == nil {
+			t.Errorf("%.20s: no error", in)
+		}
 	}
 }

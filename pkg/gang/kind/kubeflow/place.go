@@ -2,7 +2,6 @@ package kubeflow
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -35,20 +34,17 @@ func PlaceOf(pod *corev1.Pod) (gang.Place, bool) {
 	return gang.Place{}, false
 }
 
-// IndexDigits is how long an index is at most that is read from a name: a random suffix, which may be of digits only, is longer.
-const IndexDigits = 4
+// indexDigits is how long an index is at most that is read from a name: a random suffix, which may be of digits only, is longer.
+const indexDigits = 4
 
 // named is the index in a name of the form JOB-ROLE-INDEX; "" in any other.
 func named(name, role string) string {
 	at := strings.LastIndexByte(name, '-')
-	if at < 0 || len(name)-at-1 > IndexDigits || role == "" || !strings.HasSuffix(name[:at], "-"+strings.ToLower(role)) {
+	if at < 0 || len(name)-at-1 > indexDigits || role == "" || !strings.HasSuffix(name[:at], "-"+strings.ToLower(role)) {
 		return ""
 	}
 	return name[at+1:]
 }
-
-// LabelPairs are the keys of the labels from which PlaceOf reads: role and index, in every release.
-func LabelPairs() [][2]string { return slices.Clone(labelPairs) }
 
 // PodName is JOB-ROLE-INDEX, from v1alpha2 on.
 func PodName(job string, p gang.Place) string {

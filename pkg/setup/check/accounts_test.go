@@ -15,7 +15,7 @@ import (
 
 // without takes verbs on a resource out of a role.
 func (s *site) without(role, resource string) {
-	r := s.f.Book.ClusterRole(role)
+	r := s.f.Policy.ClusterRole(role)
 	var kept []rbacv1.PolicyRule
 	for _, rule := range rbac.Atoms(r.Rules) {
 		if rule.Resources[0] != resource {
@@ -27,12 +27,12 @@ func (s *site) without(role, resource string) {
 
 func (s *site) unbind(name string) {
 	var kept []*rbacv1.ClusterRoleBinding
-	for _, b := range s.f.Book.ClusterRoleBindings {
+	for _, b := range s.f.Policy.ClusterRoleBindings {
 		if b.Name != name {
 			kept = append(kept, b)
 		}
 	}
-	s.f.Book.ClusterRoleBindings = kept
+	s.f.Policy.ClusterRoleBindings = kept
 }
 
 func TestSchedulerRules(t *testing.T) {
@@ -43,9 +43,9 @@ func TestSchedulerRules(t *testing.T) {
 		{name: "a binding is missing", change: func(s *site) { s.unbind("gangctl:gang-scheduler:kube-scheduler") }, status: Fail, says: []string{"it cannot place pods", "pods/binding"}},
 		{name: "what is for explanations only is a warning", change: func(s *site) { s.unbind("gangctl:gang-scheduler:explain") }, status: Warn, says: []string{"says less"}},
 		{name: "what only takes places back is a warning", change: func(s *site) { s.unbind("gangctl:gang-scheduler:policy") }, status: Warn, says: []string{"gangs that are not whole"}},
-		{name: "its lease", change: func(s *site) { s.f.Book.Roles = nil }, status: Fail, says: []string{"it cannot elect a leader", "kind: Role\n", "namespace: gangctl-system"}},
+		{name: "its lease", change: func(s *site) { s.f.Policy.Roles = nil }, status: Fail, says: []string{"it cannot elect a leader", "kind: Role\n", "namespace: gangctl-system"}},
 		{name: "it may do everything", change: func(s *site) {
-			s.f.Book = rbac.Book{ClusterRoles: append(s.f.Book.ClusterRoles, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "cluster-admin"}, Rules: []rbacv1.PolicyRule{rule("*", "*", "*")}}),
+			s.f.Policy = rbac.Policy{ClusterRoles: append(s.f.Policy.ClusterRoles, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "cluster-admin"}, Rules: []rbacv1.PolicyRule{rule("*", "*", "*")}}),
 				ClusterRoleBindings: []*rbacv1.ClusterRoleBinding{{RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "cluster-admin"}, Subjects: []rbacv1.Subject{{Kind: "Group", Name: "system:serviceaccounts"}}}}}
 		}, status: OK},
 		{name: "it runs under another account", change: func(s *site) { s.deployment("gang-scheduler").Spec.Template.Spec.ServiceAccountName = "" }, status: Fail, says: []string{"account gangctl-system/default"}},
@@ -82,12 +82,12 @@ func TestFixesFix(t *testing.T) {
 	s.operatorArgs("--gang-scheduler-name=gang-scheduler")
 	s.without("training-operator", "podgroups")
 	s.unbind("gangctl:gang-scheduler:kube-scheduler")
-	s.f.Book.Roles = nil
+	s.f.Policy.Roles = nil
 	f := s.facts()
 	for _, id := range []string{"rbac-operator", "rbac-scheduler"} {
 		o, _ := outcomeOf(t, Cluster(), id, f)
 		for _, finding := range o.Findings {
-			applied(t, &f.Book, finding.Fix)
+			applied(t, &f.Policy, finding.Fix)
 		}
 		// Kubernetes' own role, of which only the binding was looked for.
 		if again, _ := outcomeOf(t, Cluster(), id, f); again.Status != OK {
@@ -97,7 +97,7 @@ func TestFixesFix(t *testing.T) {
 }
 
 // applied puts the objects of a fix into the book.
-func applied(t *testing.T, book *rbac.Book, fix string) {
+func applied(t *testing.T, book *rbac.Policy, fix string) {
 	t.Helper()
 	for doc := range strings.SplitSeq(fix, "---\n") {
 		var kind metav1.TypeMeta

@@ -7,7 +7,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 )
 
 var operator = Account{Namespace: "kubeflow", Name: "training-operator"}
@@ -60,12 +59,12 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-func book(subject rbacv1.Subject) *Book {
+func policy(subject rbacv1.Subject) *Policy {
 	meta := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name}
 	}
 	ref := func(kind, name string) rbacv1.RoleRef { return rbacv1.RoleRef{Kind: kind, Name: name} }
-	return &Book{
+	return &Policy{
 		ClusterRoles: []*rbacv1.ClusterRole{
 			{ObjectMeta: meta("", "cluster"), Rules: []rbacv1.PolicyRule{rule("list", "nodes", "")}},
 			{ObjectMeta: meta("", "shared"), Rules: []rbacv1.PolicyRule{rule("list", "pods", "")}},
@@ -101,7 +100,7 @@ func TestRules(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			everywhere, there := words(book(tt.subject).Rules(operator, "")), words(book(tt.subject).Rules(operator, "kubeflow"))
+			everywhere, there := words(policy(tt.subject).Rules(operator, "")), words(policy(tt.subject).Rules(operator, "kubeflow"))
 			if !tt.holds && len(everywhere)+len(there) > 0 {
 				t.Errorf("got %q and %q", everywhere, there)
 			}
@@ -109,43 +108,5 @@ func TestRules(t *testing.T) {
 				t.Errorf("got %q and %q", everywhere, there)
 			}
 		})
-	}
-}
-
-// What is written grants what was missing, to the letter.
-func TestObjects(t *testing.T) {
-	needed := []rbacv1.PolicyRule{rule("create,delete", "podgroups", "scheduling.x-k8s.io")}
-	docs := strings.Split(YAML(Objects("x", operator.Subject(), "", needed)...), "---\n")
-	var role rbacv1.ClusterRole
-	var binding rbacv1.ClusterRoleBinding
-	for i, into := range []any{&role, &binding} {
-		if err := yaml.UnmarshalStrict([]byte(docs[i]), into); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b := &Book{ClusterRoles: []*rbacv1.ClusterRole{&role}, ClusterRoleBindings: []*rbacv1.ClusterRoleBinding{&binding}}
-	if rest := Missing(b.Rules(operator, ""), needed); len(rest) > 0 {
-		t.Errorf("%q is still missing", words(rest))
-	}
-	if strings.Contains(docs[0], "*") || role.Kind != "ClusterRole" || binding.APIVersion != "rbac.authorization.k8s.io/v1" {
-		t.Errorf("got\n%s", docs[0])
-	}
-	docs = strings.Split(YAML(Objects("x", User("bob"), "team", needed)...), "---\n")
-	var local rbacv1.RoleBinding
-	if err := yaml.UnmarshalStrict([]byte(docs[1]), &local); err != nil || local.Kind != "RoleBinding" || local.Namespace != "team" || local.Subjects[0].Name != "bob" || local.Subjects[0].APIGroup == "" {
-		t.Errorf("%v\n%s", err, docs[1])
-	}
-}
-
-func TestName(t *testing.T) {
-	names := map[string]bool{}
-	for _, n := range []string{
-		Name("p", User("a"), "", nil), Name("p", User("b"), "", nil), Name("p", User("a"), "x", nil), Name("p", User("a"), "", []rbacv1.PolicyRule{rule("get", "pods", "")}),
-		Name("p", User(operator.String()), "", nil),
-	} {
-		names[n] = true
-	}
-	if names[Name("p", User("a"), "", nil)] = true; len(names) != 5 { // the same again is no other
-		t.Errorf("got %v", names)
 	}
 }

@@ -1,4 +1,4 @@
-package look
+package facts
 
 import (
 	"io"
@@ -67,7 +67,7 @@ func lookAt(t *testing.T, c *kubetest.Cluster, before bool) (*check.Facts, error
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Look(t.Context(), client, Options{Namespace: "team", Shipped: shipped, Before: before, Now: func() time.Time { return clustertest.Now }})
+	return Collect(t.Context(), client, Options{Namespace: "team", Shipped: shipped, Before: before, Now: func() time.Time { return clustertest.Now }})
 }
 
 func everything(*authorizationv1.ResourceAttributes) bool { return true }
@@ -81,11 +81,11 @@ func TestLook(t *testing.T) {
 	if f.User != "ann" || f.ServerTime.Sub(clustertest.Now) != 7*time.Second || len(f.Definitions) != 1 || f.Definitions[0].Name != "tfjobs.kubeflow.org" {
 		t.Errorf("got %q %v %v", f.User, f.ServerTime, f.Definitions)
 	}
-	s := f.World.Snap
-	if len(s.Nodes) != 2 || len(s.Deployments) != 2 || len(s.Leases) != 1 || len(f.Book.ClusterRoles) != 1 || len(f.Book.Roles) != 1 {
-		t.Errorf("%d nodes, %d deployments, %d leases, book %+v", len(s.Nodes), len(s.Deployments), len(s.Leases), f.Book)
+	s := f.View.Snap
+	if len(s.Nodes) != 2 || len(s.Deployments) != 2 || len(s.Leases) != 1 || len(f.Policy.ClusterRoles) != 1 || len(f.Policy.Roles) != 1 {
+		t.Errorf("%d nodes, %d deployments, %d leases, book %+v", len(s.Nodes), len(s.Deployments), len(s.Leases), f.Policy)
 	}
-	if len(f.Denied) > 0 || len(f.Reviews) != len(check.SubmitAsks("team"))+len(check.KindAsks("team", f.World.Snap)) {
+	if len(f.Denied) > 0 || len(f.Reviews) != len(check.SubmitAccess("team"))+len(check.KindAccess("team", f.View.Snap)) {
 		t.Errorf("denied %v, %d reviews", f.Denied, len(f.Reviews))
 	}
 	seen := map[string]int{}
@@ -108,8 +108,8 @@ func TestNodeLeasesStandApart(t *testing.T) {
 	c := cluster(t, everything)
 	c.Set(e.Done())
 	f, err := lookAt(t, c, false)
-	if err != nil || len(f.NodeLeases) != 1 || len(f.World.Snap.Leases) != 1 {
-		t.Errorf("%v: %d and %d", err, len(f.NodeLeases), len(f.World.Snap.Leases))
+	if err != nil || len(f.NodeLeases) != 1 || len(f.View.Snap.Leases) != 1 {
+		t.Errorf("%v: %d and %d", err, len(f.NodeLeases), len(f.View.Snap.Leases))
 	}
 }
 
@@ -123,8 +123,8 @@ func TestUnseen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for resource, denied := range map[string]bool{"deployments.apps": true, "leases.coordination.k8s.io": true, "nodes": false} {
-		if why, unseen := f.Unseen[resource]; !unseen || why == "" || f.Denied[resource] != denied {
-			t.Errorf("%s: unseen %v (%s), denied %v", resource, unseen, why, f.Denied[resource])
+		if why, unlisted := f.Unlisted[resource]; !unlisted || why == "" || f.Denied[resource] != denied {
+			t.Errorf("%s: unseen %v (%s), denied %v", resource, unlisted, why, f.Denied[resource])
 		}
 	}
 }

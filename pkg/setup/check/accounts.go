@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,7 +31,7 @@ func judge(f *Facts, who string, account rbac.Account, needs []need) []Finding {
 	count := 0
 	for _, n := range needs {
 		count += len(rbac.Atoms(n.rules))
-		missing := rbac.Missing(f.Book.Rules(account, n.namespace), n.rules)
+		missing := rbac.Missing(f.Policy.Rules(account, n.namespace), n.rules)
 		if len(missing) == 0 {
 			continue
 		}
@@ -48,10 +47,8 @@ func judge(f *Facts, who string, account rbac.Account, needs []need) []Finding {
 		if n.namespace != "" {
 			where = " in namespace " + n.namespace
 		}
-		subject := account.Subject()
-		name := rbac.Name("gangctl-repair-"+account.Name, subject, n.namespace, missing)
 		finding := findf(status, "%s (account %s/%s) may not %s%s: %s", who, account.Namespace, account.Name, strings.Join(words, "; "), where, n.purpose)
-		finding.Fix = rbac.YAML(rbac.Objects(name, subject, n.namespace, missing)...)
+		finding.Fix = rbac.YAML(rbac.Grant("gangctl-repair-"+account.Name, account.String(), map[string][]rbacv1.PolicyRule{n.namespace: missing})...)
 		findings = append(findings, finding)
 	}
 	if len(findings) == 0 {
@@ -74,12 +71,12 @@ func schedulerRules(f *Facts) []Finding {
 func schedulerAccounts(f *Facts) []rbac.Account {
 	var all []rbac.Account
 	for _, d := range ours(f) {
-		all = append(all, accountOf(d))
+		all = append(all, rbac.AccountOf(d.Namespace, &d.Spec.Template.Spec))
 	}
 	if len(all) > 0 {
 		return all
 	}
-	for _, a := range f.World.Snap.ServiceAccounts {
+	for _, a := range f.View.Snap.ServiceAccounts {
 		if a.Name == install.SchedulerInstance && a.Labels[install.LabelPartOf] == install.PartOf {
 			all = append(all, rbac.Account{Namespace: a.Namespace, Name: a.Name})
 		}
@@ -87,17 +84,9 @@ func schedulerAccounts(f *Facts) []rbac.Account {
 	return all
 }
 
-func accountOf(d *appsv1.Deployment) rbac.Account {
-	name := d.Spec.Template.Spec.ServiceAccountName
-	if name == "" {
-		name = "default"
-	}
-	return rbac.Account{Namespace: d.Namespace, Name: name}
-}
-
 // schedulerNeeds are the rules that the shipped bindings grant, in their own words.
 func schedulerNeeds(f *Facts, namespace string) []need {
-	shipped := rbac.Book{}
+	shipped := rbac.Policy{}
 	var bindings []*unstructured.Unstructured
 	for _, o := range f.Shipped {
 		switch o.GetKind() {
@@ -112,7 +101,7 @@ func schedulerNeeds(f *Facts, namespace string) []need {
 	var needs []need
 	for _, o := range bindings {
 		b := typed[rbacv1.RoleBinding](o) // of the fields that are read, both kinds have the same
-		if b.RoleRef.Name == policyRole && f.Book.ClusterRole(policyRole) == nil {
+		if b.RoleRef.Name == policyRole && f.Policy.ClusterRole(policyRole) == nil {
 			continue // not wanted here: it is installed on request
 		}
 		n := need{purpose: purposes[b.RoleRef.Name], namespace: b.Namespace, optional: b.RoleRef.Name == explainRole || b.RoleRef.Name == policyRole}
@@ -125,13 +114,13 @@ func schedulerNeeds(f *Facts, namespace string) []need {
 		if b.RoleRef.Kind == "ClusterRole" {
 			role := shipped.ClusterRole(b.RoleRef.Name)
 			if role == nil {
-				role = f.Book.ClusterRole(b.RoleRef.Name) // one of Kubernetes' own
+				role = f.Policy.ClusterRole(b.RoleRef.Name) // one of Kubernetes' own
 			}
 			if role != nil {
 				n.rules = role.Rules
 			}
 		}
-		for _, role := range slices.Concat(shipped.Roles, f.Book.Roles) {
+		for _, role := range slices.Concat(shipped.Roles, f.Policy.Roles) {
 			if b.RoleRef.Kind == "Role" && role.Name == b.RoleRef.Name && role.Namespace == b.Namespace && n.rules == nil {
 				n.rules = role.Rules
 			}
@@ -172,7 +161,7 @@ func operatorRules(f *Facts) []Finding {
 		return findings
 	}
 	// Without a Deployment it is not known whether it makes gangs: rights for that may be wanted.
-	for _, a := range f.World.Snap.ServiceAccounts {
+	for _, a := range f.View.Snap.ServiceAccounts {
 		if a.Name == "training-operator" || a.Name == "tf-job-operator" {
 			account := rbac.Account{Namespace: a.Namespace, Name: a.Name}
 			needs := append(operatorNeeds(operator.JobNeeds(), a.Namespace, false),

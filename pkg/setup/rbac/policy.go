@@ -3,9 +3,11 @@
 package rbac
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +17,11 @@ import (
 type Account struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
+}
+
+// AccountOf is the account that pods of a spec in a namespace run as.
+func AccountOf(namespace string, pod *corev1.PodSpec) Account {
+	return Account{Namespace: namespace, Name: cmp.Or(pod.ServiceAccountName, "default")}
 }
 
 // String is what the API server calls the account.
@@ -43,8 +50,8 @@ func (a Account) is(s rbacv1.Subject, namespace string) bool {
 	return false
 }
 
-// Book is every role and binding of a cluster.
-type Book struct {
+// Policy is every role and binding of a cluster.
+type Policy struct {
 	ClusterRoles        []*rbacv1.ClusterRole
 	ClusterRoleBindings []*rbacv1.ClusterRoleBinding
 	Roles               []*rbacv1.Role
@@ -52,7 +59,7 @@ type Book struct {
 }
 
 // Rules are those that an account holds in a namespace; with an empty namespace, those that it holds everywhere.
-func (b *Book) Rules(a Account, namespace string) []rbacv1.PolicyRule {
+func (b *Policy) Rules(a Account, namespace string) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for _, binding := range b.ClusterRoleBindings {
 		if binds(binding.Subjects, a, "") {
@@ -84,7 +91,7 @@ func binds(subjects []rbacv1.Subject, a Account, namespace string) bool {
 }
 
 // ClusterRole finds a role by its name; nil if there is none.
-func (b *Book) ClusterRole(name string) *rbacv1.ClusterRole {
+func (b *Policy) ClusterRole(name string) *rbacv1.ClusterRole {
 	i := slices.IndexFunc(b.ClusterRoles, func(r *rbacv1.ClusterRole) bool { return r.Name == name })
 	if i < 0 {
 		return nil
@@ -92,7 +99,7 @@ func (b *Book) ClusterRole(name string) *rbacv1.ClusterRole {
 	return b.ClusterRoles[i]
 }
 
-func (b *Book) clusterRole(name string) []rbacv1.PolicyRule {
+func (b *Policy) clusterRole(name string) []rbacv1.PolicyRule {
 	if role := b.ClusterRole(name); role != nil {
 		return role.Rules
 	}

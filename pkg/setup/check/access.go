@@ -16,10 +16,10 @@ import (
 	"github.com/gangctl/gangctl/pkg/setup/rbac"
 )
 
-// SubmitAsks are the rights of somebody who runs jobs in a namespace.
-func SubmitAsks(namespace string) []Ask {
+// SubmitAccess is the rights of somebody who runs jobs in a namespace.
+func SubmitAccess(namespace string) []Access {
 	jobs, groups := tfjob.GVR(), schedulerplugins.GVR()
-	asks := []Ask{
+	accesses := []Access{
 		{Verb: "create", Group: jobs.Group, Resource: jobs.Resource, For: "you cannot submit jobs"},
 		{Verb: "create", Group: groups.Group, Resource: groups.Resource, For: "you cannot declare gangs"},
 		{Verb: "delete", Group: jobs.Group, Resource: jobs.Resource, For: "you cannot delete jobs"},
@@ -29,71 +29,71 @@ func SubmitAsks(namespace string) []Ask {
 		{Verb: "list", Resource: "pods", For: "you do not see the members of jobs"},
 		{Verb: "watch", Resource: "pods", For: "you cannot wait for the members of jobs"},
 	}
-	for i := range asks {
-		asks[i].Namespace = namespace
+	for i := range accesses {
+		accesses[i].Namespace = namespace
 	}
-	return asks
+	return accesses
 }
 
-// KindAsks are the rights to submit the other kinds of job, of those that the cluster serves.
-func KindAsks(namespace string, s *snapshot.Snapshot) []Ask {
-	var asks []Ask
+// KindAccess is the rights to submit the other kinds of job, of those that the cluster serves.
+func KindAccess(namespace string, s *snapshot.Snapshot) []Access {
+	var accesses []Access
 	for _, r := range kind.Readers() {
 		resource := schema.GroupResource{Group: r.Group, Resource: r.Resource}
 		if r.GroupKind == tfjob.Reader().GroupKind || r.Group != batchv1.GroupName && !s.Serves(resource, r.Kind) {
 			continue
 		}
-		asks = append(asks, Ask{Verb: "create", Group: r.Group, Resource: r.Resource, Namespace: namespace, For: "you cannot submit " + r.Kind + "s"})
+		accesses = append(accesses, Access{Verb: "create", Group: r.Group, Resource: r.Resource, Namespace: namespace, For: "you cannot submit " + r.Kind + "s"})
 	}
-	return append(asks, Ask{Verb: "create", Resource: "services", Namespace: namespace, For: "members of Jobs would not find each other"})
+	return append(accesses, Access{Verb: "create", Resource: "services", Namespace: namespace, For: "members of Jobs would not find each other"})
 }
 
 // submitRights: who cannot submit TFJobs is stuck; of the other kinds nobody needs all.
 func submitRights(f *Facts) []Finding {
 	var asked []Review
-	for _, ask := range SubmitAsks(f.Namespace) {
-		asked = append(asked, f.review(ask))
+	for _, access := range SubmitAccess(f.Namespace) {
+		asked = append(asked, f.review(access))
 	}
 	findings := reviewed(f, asked, "in namespace "+f.Namespace)
 	if findings[0].Status == Unknown {
 		return findings
 	}
-	var refused []Ask
-	for _, ask := range KindAsks(f.Namespace, f.World.Snap) {
-		switch r := f.review(ask); {
+	var refused []Access
+	for _, access := range KindAccess(f.Namespace, f.View.Snap) {
+		switch r := f.review(access); {
 		case r.Failed != "":
-			return []Finding{{Status: Unknown, Message: "could not ask for your rights: " + r.Failed}}
+			return []Finding{{Status: Unknown, Message: "could not query your rights: " + r.Failed}}
 		case !r.Allowed:
-			refused = append(refused, ask)
-			findings = append(findings, warnf("you may not %s in namespace %s: %s", rbac.String(ask.Rule()), ask.Namespace, ask.For))
+			refused = append(refused, access)
+			findings = append(findings, warnf("you may not %s in namespace %s: %s", rbac.String(access.Rule()), access.Namespace, access.For))
 		}
 	}
 	if len(refused) > 0 {
 		last := &findings[len(findings)-1]
-		last.Hint, last.Fix = "an administrator can grant what is missing", GrantAsks(f.User, refused)
+		last.Hint, last.Fix = "an administrator can grant what is missing", GrantAccess(f.User, refused)
 	}
 	return findings
 }
 
-// review is the answer to a question; that nobody asked counts as one that failed.
-func (f *Facts) review(ask Ask) Review {
-	i := slices.IndexFunc(f.Reviews, func(r Review) bool { return r.Ask == ask })
+// review is the API server's answer about a right; one that was not queried counts as failed.
+func (f *Facts) review(access Access) Review {
+	i := slices.IndexFunc(f.Reviews, func(r Review) bool { return r.Access == access })
 	if i < 0 {
-		return Review{Ask: ask, Failed: "it was not asked"}
+		return Review{Access: access, Failed: "it was not queried"}
 	}
 	return f.Reviews[i]
 }
 
-// reviewed turns answers into findings: one for what was refused, with what grants all of it, and one for what could not be asked.
+// reviewed turns answers into findings: one for each refusal, the last with what grants all of them, or one for a review that failed.
 func reviewed(f *Facts, asked []Review, where string) []Finding {
 	var findings []Finding
-	var refused []Ask
+	var refused []Access
 	for _, r := range asked {
 		switch {
 		case r.Failed != "":
-			return []Finding{{Status: Unknown, Message: "could not ask for your rights: " + r.Failed}}
+			return []Finding{{Status: Unknown, Message: "could not query your rights: " + r.Failed}}
 		case !r.Allowed:
-			refused = append(refused, r.Ask)
+			refused = append(refused, r.Access)
 			message := "you may not " + rbac.String(r.Rule())
 			if r.Namespace != "" {
 				message += " in namespace " + r.Namespace
@@ -111,37 +111,31 @@ func reviewed(f *Facts, asked []Review, where string) []Finding {
 		return []Finding{okf("%d rights %s", len(asked), where)}
 	}
 	last := &findings[len(findings)-1]
-	last.Hint, last.Fix = "an administrator can grant what is missing", GrantAsks(f.User, refused)
+	last.Hint, last.Fix = "an administrator can grant what is missing", GrantAccess(f.User, refused)
 	return findings
 }
 
-// GrantAsks is the YAML that grants rights to a user: one role and binding for the cluster, and one for each namespace.
-func GrantAsks(user string, asks []Ask) string {
+// GrantAccess is the YAML that grants rights to a user: one role and binding for the cluster, and one for each namespace.
+func GrantAccess(user string, accesses []Access) string {
 	byNamespace := map[string][]rbacv1.PolicyRule{}
-	for _, a := range asks {
+	for _, a := range accesses {
 		byNamespace[a.Namespace] = append(byNamespace[a.Namespace], a.Rule())
 	}
-	subject := rbac.User(cmp.Or(user, "USER"))
-	var objects []any
-	for _, namespace := range sortedKeys(byNamespace) {
-		rules := rbac.Compact(byNamespace[namespace])
-		objects = append(objects, rbac.Objects(rbac.Name("gangctl-check", subject, namespace, rules), subject, namespace, rules)...)
-	}
-	return rbac.YAML(objects...)
+	return rbac.YAML(rbac.Grant("gangctl-check", cmp.Or(user, "USER"), byNamespace)...)
 }
 
-// unseenGrant is the YAML that lets a user list what checks need and could not list for want of rights; empty if there is nothing.
-func unseenGrant(checks []Check, f *Facts) string {
-	var asks []Ask
-	for _, name := range sortedKeys(f.Unseen) {
+// unlistedGrant is the YAML that lets a user list what checks need and could not list for want of rights; empty if there is nothing.
+func unlistedGrant(checks []Check, f *Facts) string {
+	var accesses []Access
+	for _, name := range sortedKeys(f.Unlisted) {
 		needed := slices.ContainsFunc(checks, func(c Check) bool { return slices.Contains(c.Needs, name) })
 		if f.Denied[name] && needed {
 			resource, group, _ := strings.Cut(name, ".")
-			asks = append(asks, Ask{Verb: "list", Group: group, Resource: resource})
+			accesses = append(accesses, Access{Verb: "list", Group: group, Resource: resource})
 		}
 	}
-	if len(asks) == 0 {
+	if len(accesses) == 0 {
 		return ""
 	}
-	return GrantAsks(f.User, asks)
+	return GrantAccess(f.User, accesses)
 }

@@ -24,8 +24,8 @@ func TestSubmitRights(t *testing.T) {
 			"kind: Role\n", "name: ann\n", "- podgroups\n", "- tfjobs\n"}, never: []string{"ClusterRole", "*", "- pods"}},
 		{name: "another kind: whoever does not use it needs no right", change: func(s *site) {
 			s.serves("pytorchjobs.kubeflow.org", "v1", nil, nil)
-			asks := KindAsks("team", s.S)
-			s.f.Reviews = append(s.f.Reviews, Review{Ask: asks[0]})
+			accesses := KindAccess("team", s.S)
+			s.f.Reviews = append(s.f.Reviews, Review{Access: accesses[0]})
 		}, status: Warn, says: []string{"8 rights in namespace team", "you may not create pytorchjobs.kubeflow.org in namespace team: you cannot submit PyTorchJobs", "- pytorchjobs\n"}, never: []string{"mpijobs", "- tfjobs", "create jobs.batch"}},
 		{name: "no right to Jobs, which every cluster serves", change: func(s *site) {
 			for i := range s.f.Reviews {
@@ -33,17 +33,17 @@ func TestSubmitRights(t *testing.T) {
 			}
 		}, status: Warn, says: []string{"you may not create jobs.batch in namespace team: you cannot submit Jobs", "you may not create services in namespace team"}},
 		{name: "another kind could not be asked", change: func(s *site) { s.serves("mpijobs.kubeflow.org", "v2beta1", nil, nil) }, status: Unknown},
-		{name: "it could not be asked", change: func(s *site) { s.f.Reviews[0] = Review{Ask: s.f.Reviews[0].Ask, Failed: "no answer"} }, status: Unknown, says: []string{"could not ask for your rights: no answer"}},
-		{name: "it was not asked", change: func(s *site) { s.f.Reviews = nil }, status: Unknown},
+		{name: "it could not be asked", change: func(s *site) { s.f.Reviews[0] = Review{Access: s.f.Reviews[0].Access, Failed: "no answer"} }, status: Unknown, says: []string{"could not query your rights: no answer"}},
+		{name: "it was not queried", change: func(s *site) { s.f.Reviews = nil }, status: Unknown},
 	})
 }
 
 // Whatever is written must be asked for, and the two rights that RBAC wants of those who grant rights.
 func TestInstallAsks(t *testing.T) {
 	s := healthy(t)
-	asks := InstallAsks(s.f.Shipped, plural)
+	accesses := InstallAccess(s.f.Shipped, plural)
 	has := func(verb, resource, namespace, name string) bool {
-		for _, a := range asks {
+		for _, a := range accesses {
 			if a.Verb == verb && a.Resource == resource && a.Namespace == namespace && a.Name == name {
 				return true
 			}
@@ -70,8 +70,8 @@ func TestInstallAsks(t *testing.T) {
 			t.Errorf("nobody asks whether you may %v", want)
 		}
 	}
-	seen := map[Ask]bool{}
-	for _, a := range asks {
+	seen := map[Access]bool{}
+	for _, a := range accesses {
 		if seen[a] {
 			t.Errorf("asked twice: %+v", a)
 		}
@@ -83,8 +83,8 @@ func TestInstallRights(t *testing.T) {
 	review := func(allowed bool) func(*site) {
 		return func(s *site) {
 			s.f.Reviews = nil
-			for _, a := range InstallAsks(s.f.Shipped, plural) {
-				s.f.Reviews = append(s.f.Reviews, Review{Ask: a, Allowed: allowed})
+			for _, a := range InstallAccess(s.f.Shipped, plural) {
+				s.f.Reviews = append(s.f.Reviews, Review{Access: a, Allowed: allowed})
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func TestInstallRights(t *testing.T) {
 		{name: "an administrator", change: review(true), status: OK},
 		{name: "nobody in particular: all is told at once", change: review(false), status: Fail, says: []string{
 			"you may not patch deployments.apps named gang-scheduler in namespace gangctl-system", "you may not create customresourcedefinitions.apiextensions.k8s.io",
-			"you may not escalate clusterroles.rbac.authorization.k8s.io named gangctl:gang-scheduler: the API server lets nobody grant rights that they do not hold",
+			"you may not escalate clusterroles.rbac.authorization.k8s.io named gangctl:gang-scheduler: the API server lets no user grant rights that they do not hold",
 			"kind: ClusterRole\n", "kind: Role\n", "namespace: kube-system\n", "namespace: gangctl-system\n", "- escalate\n", "- bind\n", "name: ann\n"}, never: []string{"'*'"}},
 	})
 }
@@ -100,7 +100,7 @@ func TestInstallRights(t *testing.T) {
 func TestBefore(t *testing.T) {
 	fresh := func(s *site) { s.remove("gang-scheduler") }
 	test(t, Before(), "install-name", []expected{
-		{name: "nobody", change: fresh, status: OK, says: []string{"nobody answers to gang-scheduler"}},
+		{name: "nobody", change: fresh, status: OK, says: []string{"no scheduler answers to gang-scheduler"}},
 		{name: "installed before", status: OK},
 		{name: "installed elsewhere", change: func(s *site) {
 			fresh(s)
