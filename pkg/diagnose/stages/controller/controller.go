@@ -66,7 +66,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	return stage.OK("")
 }
 
-// kueueController: a job that Kueue suspends waits for a controller that may be down itself.
+// kueueController finds that a job that Kueue suspends waits for a controller that may be down itself.
 func kueueController(c *stage.Context, out *stage.Result) {
 	if !c.Gang.Suspended || !queueing.Managed(c.View, c.Gang) {
 		return

@@ -25,7 +25,7 @@ const (
 	operatorSilent = 5 * time.Minute
 )
 
-// missing: there is no operator, or others are the reasons why those that there are do not look at the job.
+// missing finds that there is no operator, or others are the reasons why those that there are do not look at the job.
 func missing(c *stage.Context, age time.Duration, others []string) *stage.Finding {
 	g := c.Gang
 	f := stage.Found(answer.OperatorMissing,
@@ -45,7 +45,7 @@ func missing(c *stage.Context, age time.Duration, others []string) *stage.Findin
 	return f
 }
 
-// leaderLost: the operator's pods look well, but none of them leads.
+// leaderLost finds that the operator's pods look well, but none of them leads.
 func leaderLost(c *stage.Context, d *appsv1.Deployment, l *coordinationv1.Lease) *stage.Finding {
 	at := l.Spec.RenewTime.Time
 	return stage.Found(answer.OperatorDown,

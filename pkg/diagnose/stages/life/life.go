@@ -83,7 +83,7 @@ func gangBypassed(c *stage.Context) *stage.Finding {
 	return f
 }
 
-// incomplete: some members have a node, the others never had one.
+// incomplete finds that some members have a node, the others never had one.
 func incomplete(c *stage.Context) *stage.Finding {
 	idle, since := stage.IdleDevices(c.Gang)
 	tail := "the others find none"

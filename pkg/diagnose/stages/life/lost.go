@@ -142,7 +142,7 @@ func whereWas(c *stage.Context, l *lostMember, started time.Time) {
 	}
 }
 
-// memberLost: members that ran are gone, and the gang cannot run without them.
+// memberLost finds that members that ran are gone, and the gang cannot run without them.
 func memberLost(c *stage.Context, lost []lostMember) *stage.Finding {
 	l := lost[0]
 	var names []string

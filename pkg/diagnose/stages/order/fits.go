@@ -19,7 +19,7 @@ import (
 // notPlacedAfter is how long a gang may fit, and its scheduler not try, before that is strange.
 const notPlacedAfter = 5 * time.Minute
 
-// fits: nothing stands in the way. Whether the scheduler has noticed is another matter.
+// fits finds that nothing stands in the way. Whether the scheduler has noticed is another matter.
 func fits(c *stage.Context) *stage.Finding {
 	nodes := map[string]bool{}
 	for _, a := range c.Placement.Placement {

@@ -39,7 +39,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	return stage.OK("nobody ahead")
 }
 
-// queueOrder: in a strictly ordered queue an older gang keeps the younger ones waiting, if it cannot start, or if it takes
+// queueOrder finds that in a strictly ordered queue an older gang keeps the younger ones waiting, if it cannot start, or if it takes
 // the room if it does.
 func queueOrder(c *stage.Context, out *stage.Result) {
 	queue, rivals := ahead(c)

@@ -20,7 +20,7 @@ type repair struct {
 	say func(*stage.Context) *stage.Finding
 }
 
-// blocked: the ends of running jobs are not enough, but the cluster at its best would be. One repair may do; if none does
+// blocked finds that the ends of running jobs are not enough, but the cluster at its best would be. One repair may do; if none does
 // alone, all that are needed together are reported.
 func blocked(c *stage.Context, out *stage.Result, ideal placement.Result) {
 	if !ideal.Fits() {
@@ -87,7 +87,7 @@ func contains(cluster *placement.Cluster, pod *corev1.Pod) bool {
 	return false
 }
 
-// notFound: neither a placement nor a proof that there is none.
+// notFound finds neither a placement nor a proof that there is none.
 func notFound(c *stage.Context) *stage.Finding {
 	return stage.Found(answer.SearchIncomplete, "no placement was found in time, which does not mean that there is none: %s members fit so far", c.Fitted())
 }
@@ -99,7 +99,7 @@ func base(c *stage.Context, code answer.Code, message string, args ...any) *stag
 	return f.Detail("it needs %s; %d/%d members fit without", phrase.Wants(r), c.Placed(*c.Placement), c.Gang.Total())
 }
 
-// services: what holds the room never ends.
+// services finds that what holds the room never ends.
 func services(c *stage.Context) *stage.Finding {
 	r := c.Lacking()
 	f := busy(c, r, answer.Blocked, answer.Admin)

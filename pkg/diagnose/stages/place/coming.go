@@ -34,7 +34,7 @@ func passes(c *stage.Context, out *stage.Result) bool {
 	return scalingUp(c, out)
 }
 
-// victims: pods are being deleted, and the room that they leave is enough.
+// victims finds that pods are being deleted, and the room that they leave is enough.
 func victims(c *stage.Context) *stage.Finding {
 	var names, lines []string
 	var last time.Time
@@ -69,7 +69,7 @@ func victims(c *stage.Context) *stage.Finding {
 // scaled is how the cluster autoscaler announces nodes: [{ng-gpu 1->3 (max: 8)}].
 var scaled = regexp.MustCompile(`\{(\S+) (\d+)->(\d+) \(max: (\d+)\)\}`)
 
-// scalingUp: the autoscaler has ordered nodes for the gang.
+// scalingUp finds that the autoscaler has ordered nodes for the gang.
 func scalingUp(c *stage.Context, out *stage.Result) bool {
 	for _, e := range c.View.PodEvents(c.Gang) {
 		if refusesToScale(e) {
@@ -123,7 +123,7 @@ func refusesToScale(e view.Event) bool {
 // nominated is how Karpenter announces a node for a pod: one that it has ordered, or one that is there.
 var nominated = regexp.MustCompile(`nodeclaim/([^\s,]+)(?:.*\bnode/([^\s,]+))?`)
 
-// nodeClaimed: Karpenter has ordered a node for a member. What the node will have is not known.
+// nodeClaimed finds that Karpenter has ordered a node for a member. What the node will have is not known.
 func nodeClaimed(c *stage.Context, e view.Event, claim string) *stage.Finding {
 	claims := map[string]bool{claim: true}
 	for _, other := range c.View.PodEvents(c.Gang) {

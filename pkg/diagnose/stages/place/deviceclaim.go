@@ -18,7 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// deviceClaims: what a role names to claim devices by must exist, and a driver must publish devices at all.
+// deviceClaims checks that what a role names to claim devices by exists, and that a driver publishes devices at all.
 func deviceClaims(c *stage.Context, out *stage.Result, role placement.Role) {
 	s, ns := c.View.Snap, c.Gang.Meta.Namespace
 	if len(role.Pod.Spec.ResourceClaims) == 0 || !s.CanList("resourceclaims.resource.k8s.io", ns) || !s.CanList("resourceclaimtemplates.resource.k8s.io", ns) {
@@ -98,7 +98,7 @@ func deviceClasses(c *stage.Context, out *stage.Result, role placement.Role, wan
 	}
 }
 
-// claimsNothing: something that leads to devices is not there.
+// claimsNothing finds that something that leads to devices is not there.
 func claimsNothing(c *stage.Context, role placement.Role, kind, name string, have []string) *stage.Finding {
 	where := " in namespace " + c.Gang.Meta.Namespace
 	if kind == "DeviceClass" {

@@ -79,7 +79,7 @@ func devicePlugin(c *stage.Context, role placement.Role, name corev1.ResourceNam
 	return noPlugin(c, phrase.Role(role.Name), name, nodes, plugin)
 }
 
-// unplugged: some nodes do not advertise devices that their labels count, and with them the gang would fit. It is nil if
+// unplugged finds that some nodes do not advertise devices that their labels count, and with them the gang would fit. It is nil if
 // that is not so.
 func unplugged(c *stage.Context) *stage.Finding {
 	role := c.Request.Hardest(c.Placement.Placed)

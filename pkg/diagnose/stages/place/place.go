@@ -67,7 +67,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	return stage.OK(c.Fitted())
 }
 
-// noPermission: what would be computed cannot be seen.
+// noPermission finds that what would be computed cannot be seen.
 func noPermission(c *stage.Context, out *stage.Result) *stage.Finding {
 	missing := stage.RightNames(out.Missing)
 	f := stage.Found(answer.NoPermission,

@@ -105,7 +105,7 @@ func unfit(c *stage.Context, n *corev1.Node) string {
 	return fmt.Sprintf("%s is marked as unfit: %s", n.Name, strings.Join(taints, ", "))
 }
 
-// unhealthy: a device that a node has is not allocatable.
+// unhealthy finds that a device that a node has is not allocatable.
 func unhealthy(c *stage.Context) *stage.Finding {
 	nodes := useful(c, placement.AtCapacity)
 	names := nodeNames(nodes)
@@ -157,7 +157,7 @@ func inTheWay(c *stage.Context, match func(*corev1.Pod) bool) []*corev1.Pod {
 	return relevant
 }
 
-// stuck: pods that should have been gone for long hold the room.
+// stuck finds that pods that should have been gone for long hold the room.
 func stuck(c *stage.Context) *stage.Finding {
 	r := c.Lacking()
 	var names, lines, commands []string

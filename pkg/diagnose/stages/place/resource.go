@@ -31,7 +31,7 @@ func cannotExist(c *stage.Context, out *stage.Result) bool {
 	return len(out.Findings) > before
 }
 
-// resources: every resource that is requested must be offered by some node. One that nodes have and do not offer is sick, or
+// resources checks that every resource that is requested is offered by some node. One that nodes have and do not offer is sick, or
 // its plugin is.
 func resources(c *stage.Context, out *stage.Result, role placement.Role) {
 	request := placement.Request(role.Pod)

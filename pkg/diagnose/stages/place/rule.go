@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// ruled: there is room, but a rule about where members may be together, or where their data is, keeps them from it.
+// ruled finds that there is room, but that a rule about where members may be together, or where their data is, keeps them from it.
 func ruled(c *stage.Context, code answer.Code) *stage.Finding {
 	r := c.Lacking()
 	role := r.Role
@@ -66,7 +66,7 @@ func topologyKey(c *stage.Context, role placement.Role) string {
 	return ""
 }
 
-// rack: enough nodes are free, but not in one domain.
+// rack finds that enough nodes are free, but not in one domain.
 func rack(c *stage.Context, f *stage.Finding, role placement.Role) {
 	key := topologyKey(c, role)
 	slots := map[string]int64{}
@@ -97,7 +97,7 @@ func withoutAffinity(pod *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// spread: a topology spread constraint keeps members from the room that there is.
+// spread finds that a topology spread constraint keeps members from the room that there is.
 func spread(c *stage.Context, f *stage.Finding, role placement.Role) {
 	f.Message = "a topology spread constraint keeps it from the room that there is"
 	for _, s := range role.Pod.Spec.TopologySpreadConstraints {
@@ -109,7 +109,7 @@ func spread(c *stage.Context, f *stage.Finding, role placement.Role) {
 	}
 }
 
-// volumeZone: the data is in one place, the room in another.
+// volumeZone finds that the data is in one place, the room in another.
 func volumeZone(c *stage.Context, f *stage.Finding, role placement.Role) {
 	claimName, where, key := "a volume", "elsewhere", corev1.LabelTopologyZone
 	if claim, k, values := boundPlace(c, role); claim != nil {

@@ -36,7 +36,7 @@ func (w labelRequirement) matches(n *corev1.Node) bool {
 	return ok && (len(w.values) == 0 || slices.Contains(w.values, value))
 }
 
-// selector: some node must carry each label that is selected, and some node all of them.
+// selector checks that some node carries each label that is selected, and some node all of them.
 func selector(c *stage.Context, out *stage.Result, role placement.Role) {
 	nodes := c.View.Cluster().Nodes()
 	if len(nodes) == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// exclusive: a volume that only one pod may use is in use, or mounted by several members. It reports whether that is all
+// exclusive finds that a volume that only one pod may use is in use, or mounted by several members. It reports whether that is all
 // that keeps the gang from its place.
 func exclusive(c *stage.Context, out *stage.Result) bool {
 	for _, claim := range claimsOf(c, corev1.ReadWriteOncePod) {
@@ -90,7 +90,7 @@ func apart(c *stage.Context, out *stage.Result) {
 	}
 }
 
-// sharedClaim: members share a claim that is bound when the first of them has a node. All of them have to go where its volume
+// sharedClaim finds that members share a claim that is bound when the first of them has a node. All of them have to go where its volume
 // is made then, and do not fit there. It is nil if that is not what keeps them from an empty cluster.
 func sharedClaim(c *stage.Context) *stage.Finding {
 	ignore := placement.Constraints{}.Insert(placement.VolumeNode)

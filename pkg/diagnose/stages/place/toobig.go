@@ -16,7 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// tooBig: no placement, not even on the cluster at its best.
+// tooBig finds no placement, not even on the cluster at its best.
 func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 	cluster := c.Best()
 	if len(cluster.Nodes()) == 0 {

@@ -35,7 +35,7 @@ func topologyKeys(c *stage.Context, role placement.Role) []string {
 	return keys
 }
 
-// topology: a rule that members share a place, or are spread over places, needs a label that some node has.
+// topology checks that some node has the labels by which members are to share a place, or to be spread over places.
 func topology(c *stage.Context, out *stage.Result, role placement.Role) {
 	labels := map[string]bool{}
 	for _, n := range c.View.Cluster().Nodes() {

@@ -19,7 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// volumes: every claim that a role mounts must be bound, or be one that is bound when its first pod has a node.
+// volumes checks that every claim that a role mounts is bound, or is one that is bound when its first pod has a node.
 func volumes(c *stage.Context, out *stage.Result, role placement.Role) {
 	ns := c.Gang.Meta.Namespace
 	if out.Denied(c, "persistentvolumeclaims", ns) {

@@ -33,7 +33,7 @@ var rules = []rule{
 // amounts are the resources that users look at last.
 var amounts = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods}
 
-// waiting: the ends of running jobs are enough. Which shortage it is follows from what the gang would fit without.
+// waiting finds that the ends of running jobs are enough. Which shortage it is follows from what the gang would fit without.
 func waiting(c *stage.Context) *stage.Finding {
 	for _, r := range rules {
 		if c.Fit(c.View.Cluster(), r.ignore).Fits() {
@@ -93,7 +93,7 @@ func crowded(c *stage.Context, role placement.Role) string {
 	return ""
 }
 
-// insufficient: devices are free; something that people do not look at is not.
+// insufficient finds that devices are free; something that people do not look at is not.
 func insufficient(c *stage.Context, name corev1.ResourceName) *stage.Finding {
 	r := shortOf(c, name)
 	role := r.Role

@@ -21,7 +21,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// minimum: more members are needed than the job makes.
+// minimum finds that more members are needed than the job makes.
 func minimum(c *stage.Context, out *stage.Result) {
 	g := c.Gang
 	total := g.Total() + succeeded(c)
@@ -59,7 +59,7 @@ func succeeded(c *stage.Context) int32 {
 	return 0
 }
 
-// minimumOfJob: no object declares the minimum, but the one that the operator will make is to have that of the job.
+// minimumOfJob finds that the job itself needs more members than it makes, where no object declares the gang yet.
 func minimumOfJob(c *stage.Context, out *stage.Result) {
 	g := c.Gang
 	total := g.Total()
@@ -131,7 +131,7 @@ func lastCreated(c *stage.Context) time.Time {
 	return last
 }
 
-// quorum: fewer pods exist than the gang, or one of its roles, needs, and no earlier stage found why.
+// quorum finds that fewer pods exist than the gang, or one of its roles, needs, and no earlier stage found why.
 func quorum(c *stage.Context, out *stage.Result) {
 	g := c.Gang
 	exist, of, need, what := g.Total()-g.Count(gang.Missing), g.Total(), g.Min, "pods"

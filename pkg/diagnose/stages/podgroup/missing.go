@@ -21,7 +21,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 )
 
-// missing: the pods name a group that is not there, or the operator should have made one and did not. A refusal that
+// missing finds that the pods name a group that is not there, or the operator should have made one and did not. A refusal that
 // is about the queue is left to the queue stage.
 func missing(c *stage.Context, out *stage.Result) {
 	g := c.Gang

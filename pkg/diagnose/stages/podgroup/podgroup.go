@@ -48,7 +48,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	return stage.OK(c.Created())
 }
 
-// undeclared: the pods name a group that does not exist, in a dialect in which pods can declare all by themselves, and do not.
+// undeclared finds that the pods name a group that does not exist, in a dialect in which pods can declare all by themselves, and do not.
 func undeclared(c *stage.Context, out *stage.Result) bool {
 	g := c.Gang
 	byName := slices.ContainsFunc(g.Members, func(m gang.Member) bool { return m.Pod != nil && m.Pod.Labels[koordinatorGroup] != "" })
@@ -82,7 +82,7 @@ func notes(c *stage.Context, out *stage.Result) {
 	}
 }
 
-// foreign: the object belongs to an earlier job of the same name.
+// foreign finds that the object belongs to an earlier job of the same name.
 func foreign(c *stage.Context, out *stage.Result) {
 	d := c.Gang.Decl
 	if d.Owner == "" || d.Owner == c.Gang.Meta.UID || d.Key.Dialect == gang.Kueue || c.Gang.Bare != nil {

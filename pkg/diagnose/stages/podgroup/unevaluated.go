@@ -24,7 +24,7 @@ var membershipKeys = []string{
 	"pod-group-name", "kueue.x-k8s.io/pod-group-name", "gang.scheduling.koordinator.sh/name",
 }
 
-// unlabelled: the pods name no gang, but look as if they were meant to.
+// unlabelled finds that the pods name no gang, but look as if they were meant to.
 func unlabelled(c *stage.Context, out *stage.Result) {
 	g := c.Gang
 	if g.Named.Name != "" {

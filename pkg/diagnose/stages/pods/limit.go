@@ -177,7 +177,7 @@ func compare(item corev1.LimitRangeItem, have corev1.ResourceRequirements, pod b
 	return all
 }
 
-// limitRefused: the LimitRanges may not be read, so the API server's message is all there is.
+// limitRefused is the finding where the LimitRanges may not be read: the API server's message is all there is.
 func limitRefused(c *stage.Context, out *stage.Result, r refusal.Refusal) *stage.Finding {
 	if out.Has(answer.LimitRange) || c.View.Snap.CanList("limitranges", c.Gang.Meta.Namespace) {
 		return nil // computed from the objects

@@ -43,7 +43,7 @@ func existing(c *stage.Context, kind refusal.Kind) []string {
 	return have
 }
 
-// classMissing: what a refusal names does not exist. It is nil if it has been made since.
+// classMissing finds that what a refusal names does not exist. It is nil if it has been made since.
 func classMissing(c *stage.Context, r refusal.Refusal) *stage.Finding {
 	have := existing(c, r.Kind)
 	if slices.Contains(have, r.Object) {

@@ -118,7 +118,7 @@ func noKueueQueue(c *stage.Context, kind, namespace, name string) *stage.Finding
 	})
 }
 
-// kueueStopped: the queue was stopped, or Kueue finds it unusable.
+// kueueStopped finds that the queue was stopped, or Kueue finds it unusable.
 func kueueStopped(q *unstructured.Unstructured) *stage.Finding {
 	f := gang.Fields{Object: q}
 	policy := f.String("spec", "stopPolicy")
@@ -158,7 +158,7 @@ func ref(c *stage.Context) string {
 	return strings.ToLower(c.Gang.Kind.Kind) + "/" + c.Gang.Meta.Name
 }
 
-// namespaceNotSelected: the ClusterQueue takes Workloads of some namespaces only.
+// namespaceNotSelected finds that the ClusterQueue takes Workloads of some namespaces only.
 func namespaceNotSelected(c *stage.Context, queue *unstructured.Unstructured) *stage.Finding {
 	f := gang.Fields{Object: queue}
 	raw := f.Map("spec", "namespaceSelector")

@@ -40,7 +40,7 @@ func kueueQuota(c *stage.Context, out *stage.Result, queue, wl *unstructured.Uns
 	return nil
 }
 
-// kueueNever: the gang is more than the queue can ever give.
+// kueueNever finds that the gang is more than the queue can ever give.
 func kueueNever(c *stage.Context, queue *unstructured.Unstructured, s cohort.Shortage) *stage.Finding {
 	name := queue.GetName()
 	f := stage.Found(answer.QueueTooSmall, "Kueue can never admit it: ClusterQueue %s allows %s in all (flavor %s), and the gang needs %s",
@@ -62,7 +62,7 @@ func kueueNever(c *stage.Context, queue *unstructured.Unstructured, s cohort.Sho
 	return quotaFacts(f, s).Fix(raiseNominal(queue, s, s.Nominal+s.Want-s.Most))
 }
 
-// kueueShort: others use what the gang needs.
+// kueueShort finds that others use what the gang needs.
 func kueueShort(c *stage.Context, tree *cohort.Tree, queue, wl *unstructured.Unstructured, s cohort.Shortage) *stage.Finding {
 	text := func(n int64) string { return phrase.Quantity(s.Name, n) }
 	name := queue.GetName()

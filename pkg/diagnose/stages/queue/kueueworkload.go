@@ -18,7 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
 
-// workloadChecks: switched off, or waiting for an admission check.
+// workloadChecks finds that the Workload is switched off, or waits for an admission check.
 func workloadChecks(out *stage.Result, u *unstructured.Unstructured) {
 	f := gang.Fields{Object: u}
 	if active, found2, _ := unstructured.NestedBool(u.Object, "spec", "active"); found2 && !active {
@@ -48,7 +48,7 @@ func workloadChecks(out *stage.Result, u *unstructured.Unstructured) {
 // quotaMessage is how Kueue reports that there is too little quota now. It may be about a state that is history.
 var quotaMessage = regexp.MustCompile(`insufficient (unused )?quota|more needed`)
 
-// kueueReported: by the numbers there is quota, but Kueue has not admitted the job. It may know more: topology, preemption under
+// kueueReported finds that by the numbers there is quota, but Kueue has not admitted the job. It may know more: topology, preemption under
 // way, a limit on how many may start at once, a pause after an eviction.
 func kueueReported(c *stage.Context, out *stage.Result, u *unstructured.Unstructured) {
 	f := gang.Fields{Object: u}

@@ -84,7 +84,7 @@ func objectQueue(c *stage.Context, out *stage.Result, kind schema.GroupKind, nam
 	return stage.OK(name)
 }
 
-// queueRefused: the queue cannot be seen, but the API server refused the gang's object for its sake.
+// queueRefused finds that the queue cannot be seen, but the API server refused the gang's object for its sake.
 func queueRefused(c *stage.Context, out *stage.Result, name string) {
 	probe, asked := queueing.GroupProbe(c.View, c.Gang)
 	if !asked || probe.Accepted() || !queueing.RefusedForQueue(probe) {

@@ -11,7 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 )
 
-// reported: by the numbers the queue has enough, but it has not admitted the gang, and its scheduler reports that it is short of
+// reported finds that by the numbers the queue has enough, but it has not admitted the gang, and its scheduler reports that it is short of
 // something. It counts more than capabilities: shares by weight, what is guaranteed to others.
 func reported(c *stage.Context, out *stage.Result, queue string) {
 	d := c.Gang.Decl
@@ -34,7 +34,7 @@ const fresh = 2 * time.Minute
 // shortQueue is how Volcano reports that a queue is short.
 var shortQueue = regexp.MustCompile(`overused|queue resource quota insufficient`)
 
-// quotaReported: a quota of the scheduler's own holds the gang, whose arithmetic is not known here: only the scheduler reports it.
+// quotaReported finds that a quota of the scheduler's own holds the gang, whose arithmetic is not known here: only the scheduler reports it.
 func quotaReported(c *stage.Context, out *stage.Result) {
 	quotas := queueing.ElasticQuotas(c.View, c.Gang)
 	if len(quotas) == 0 {

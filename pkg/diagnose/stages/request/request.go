@@ -42,7 +42,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	return stage.OK("")
 }
 
-// namespaceTerminating: the namespace cannot be seen, but the refusal of a pod shows that it is being deleted.
+// namespaceTerminating finds that the namespace cannot be seen, but the refusal of a pod shows that it is being deleted.
 func namespaceTerminating(c *stage.Context, out *stage.Result) {
 	for _, r := range refusal.Of(c.View, c.Gang) {
 		if r.Kind == refusal.Namespace {

@@ -132,7 +132,7 @@ func crash(c *stage.Context, m gang.Member, s corev1.ContainerStatus, last *core
 	return f.Detail("last killed %s ago; the logs before it show how far it came", phrase.Age(c.View.Age(last.FinishedAt.Time)))
 }
 
-// pulling: nothing is wrong yet; the image is on its way, or the kubelet has not begun.
+// pulling finds that nothing is wrong yet; the image is on its way, or the kubelet has not begun.
 func pulling(c *stage.Context, m gang.Member, events []view.Event) *stage.Finding {
 	pull, done := stage.LatestEvent(events, "Pulling"), stage.LatestEvent(events, "Pulled", "Started")
 	if pull != nil && (done == nil || done.Last.Before(pull.Last)) {
@@ -149,7 +149,7 @@ func pulling(c *stage.Context, m gang.Member, events []view.Event) *stage.Findin
 // refusalReasons are the reasons of failed pods that a kubelet gives when it does not take a pod at all.
 var refusalReasons = []string{"UnexpectedAdmissionError", "OutOf", "TopologyAffinityError", "NodeAffinity", "NodePorts", "NodeShutdown", "Taint"}
 
-// refusedByNode: the pod has ended badly. Either its node did not take it, or its container failed.
+// refusedByNode finds that the pod has ended badly. Either its node did not take it, or its container failed.
 func refusedByNode(c *stage.Context, m gang.Member) *stage.Finding {
 	pod := m.Pod
 	for _, reason := range refusalReasons {
