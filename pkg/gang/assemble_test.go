@@ -1,0 +1,149 @@
+package gang_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
+	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
+)
+
+var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+// pod is NAME: a member's pod of the job llama, which has no node.
+func pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: "llama-" + name, CreationTimestamp: metav1.NewTime(now)}}
+	p.Status.Phase = corev1.PodPending
+	if role, index, ok := strings.Cut(name, "-"); ok && role == "worker" {
+		p.Labels = map[string]string{"training.kubeflow.org/replica-type": role, "training.kubeflow.org/replica-index": index}
+	}
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+func on(node string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.NodeName = node } }
+func phase(phase corev1.PodPhase) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Status.Phase = phase }
+}
+func created(before time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(now.Add(-before)) }
+}
+
+func condition(kind corev1.PodConditionType, status corev1.ConditionStatus) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: kind, Status: status})
+	}
+}
+
+func runs(p *corev1.Pod) {
+	on("n1")(p)
+	phase(corev1.PodRunning)(p)
+	condition(corev1.PodReady, corev1.ConditionTrue)(p)
+}
+
+func notReady(p *corev1.Pod) {
+	on("n1")(p)
+	phase(corev1.PodRunning)(p)
+	condition(corev1.PodReady, corev1.ConditionFalse)(p)
+}
+
+func refused(p *corev1.Pod) { condition(corev1.PodScheduled, corev1.ConditionFalse)(p) }
+func gated(p *corev1.Pod) {
+	p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}}
+}
+
+func leaving(p *corev1.Pod) {
+	at := metav1.NewTime(now)
+	p.DeletionTimestamp = &at
+}
+
+func crashes(p *corev1.Pod) {
+	on("n1")(p)
+	phase(corev1.PodRunning)(p)
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: 2, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
+}
+
+func tf(workers int32) *gang.Job {
+	return &gang.Job{Reader: tfjob.Reader(), Meta: metav1.ObjectMeta{Namespace: "research", Name: "llama"}, Roles: []gang.Role{{Name: "Worker", Replicas: workers}}}
+}
+
+func batch(parallelism, completions, done int32) *gang.Job {
+	j := batchjob.Convert(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: "llama"},
+		Spec: batchv1.JobSpec{Parallelism: &parallelism, Completions: &completions}, Status: batchv1.JobStatus{Succeeded: done}})
+	return &j
+}
+
+func bare(pods ...*corev1.Pod) *gang.Job {
+	return &gang.Job{Bare: pods, Roles: []gang.Role{{Name: "Member", Replicas: int32(len(pods))}}}
+}
+
+// The members and the state of a gang are what this table says, in every command and in the explanation: there is one model.
+func TestMembersAndStates(t *testing.T) {
+	min2 := func(j *gang.Job) *gang.Job { n := int32(2); j.MinMember = &n; return j }
+	ended := func(j *gang.Job, failed bool) *gang.Job { j.End = &gang.End{Failed: failed}; return j }
+	suspended := func(j *gang.Job) *gang.Job { j.Suspended = true; return j }
+	tests := []struct {
+		name string
+		job  *gang.Job
+		pods []*corev1.Pod
+		want string // STATE: MEMBER=STATE …
+	}{
+		{"no pods", tf(2), nil, "Pending: worker-0=Missing worker-1=Missing"},
+		{"both wait", tf(2), []*corev1.Pod{pod("worker-0"), pod("worker-1", refused)}, "Pending: worker-0=Pending worker-1=Pending"},
+		{"gated", tf(2), []*corev1.Pod{pod("worker-0", gated), pod("worker-1", gated)}, "Pending: worker-0=Gated worker-1=Gated"},
+		{"both bound", tf(2), []*corev1.Pod{pod("worker-0", on("n1")), pod("worker-1", on("n1"))}, "Starting: worker-0=Starting worker-1=Starting"},
+		{"being bound", tf(2), []*corev1.Pod{pod("worker-0", runs), pod("worker-1")}, "Starting: worker-0=Running worker-1=Pending"},
+		{"left behind", tf(2), []*corev1.Pod{pod("worker-0", runs), pod("worker-1", created(time.Minute))}, "Degraded: worker-0=Running worker-1=Pending"},
+		{"refused", tf(2), []*corev1.Pod{pod("worker-0", runs), pod("worker-1", refused)}, "Degraded: worker-0=Running worker-1=Pending"},
+		{"one is gated", tf(2), []*corev1.Pod{pod("worker-0", runs), pod("worker-1", gated)}, "Degraded: worker-0=Running worker-1=Gated"},
+		{"one is missing", tf(2), []*corev1.Pod{pod("worker-0", runs)}, "Degraded: worker-0=Running worker-1=Missing"},
+		{"both run", tf(2), []*corev1.Pod{pod("worker-0", runs), pod("worker-1", runs)}, "Running: worker-0=Running worker-1=Running"},
+		{"one is not Ready", tf(2), []*corev1.Pod{pod("worker-0", runs), pod("worker-1", notReady)}, "Starting: worker-0=Running worker-1=Starting"},
+		{"one crashes", tf(2), []*corev1.Pod{pod("worker-0", runs), pod("worker-1", crashes)}, "Degraded: worker-0=Running worker-1=Starting"},
+		{"one has succeeded", tf(2), []*corev1.Pod{pod("worker-0", runs), pod("worker-1", phase(corev1.PodSucceeded))}, "Running: worker-0=Running worker-1=Succeeded"},
+		{"one has failed", tf(2), []*corev1.Pod{pod("worker-0", runs), pod("worker-1", phase(corev1.PodFailed))}, "Degraded: worker-0=Running worker-1=Failed"},
+		{"one leaves", tf(2), []*corev1.Pod{pod("worker-0", runs), pod("worker-1", runs, leaving)}, "Degraded: worker-0=Running worker-1=Terminating"},
+		{"one's node is lost", tf(2), []*corev1.Pod{pod("worker-0", runs), pod("worker-1", runs, on("lost"))}, "Degraded: worker-0=Running worker-1=Lost"},
+		{"all leave", tf(1), []*corev1.Pod{pod("worker-0", leaving)}, "Degraded: worker-0=Terminating"},
+		{"elastic", min2(tf(3)), []*corev1.Pod{pod("worker-0", runs), pod("worker-1", runs), pod("worker-2", refused)}, "Running: worker-0=Running worker-1=Running worker-2=Pending"},
+		{"elastic, one leaves", min2(tf(3)), []*corev1.Pod{pod("worker-0", runs), pod("worker-1", runs), pod("worker-2", leaving)}, "Degraded: worker-0=Running worker-1=Running worker-2=Terminating"},
+		{"a pod too many", tf(1), []*corev1.Pod{pod("worker-0", runs), pod("worker-1", runs)}, "Running: worker-0=Running"},
+		{"replaced", tf(1), []*corev1.Pod{pod("worker-0", phase(corev1.PodFailed)), pod("worker-0", runs)}, "Running: worker-0=Running"},
+		{"succeeded beats a replacement", tf(1), []*corev1.Pod{pod("worker-0", phase(corev1.PodSucceeded)), pod("worker-0")}, "Running: worker-0=Succeeded"},
+		{"the job failed", ended(tf(1), true), []*corev1.Pod{pod("worker-0", runs)}, "Failed: worker-0=Running"},
+		{"the job succeeded", ended(tf(1), false), nil, "Succeeded: worker-0=Missing"},
+		{"suspended", suspended(tf(1)), []*corev1.Pod{pod("worker-0", runs)}, "Suspended: worker-0=Running"},
+		{"no members", tf(0), nil, "Pending:"},
+		{"a Job, half done", batch(2, 4, 2), []*corev1.Pod{pod("a", phase(corev1.PodSucceeded)), pod("b", phase(corev1.PodSucceeded)), pod("c", runs), pod("d")},
+			"Running: worker-0=Running worker-1=Pending worker-2=Succeeded worker-3=Succeeded"},
+		{"a Job's pod failed", batch(1, 1, 0), []*corev1.Pod{pod("a", phase(corev1.PodFailed))}, "Degraded: worker-0=Failed"},
+		{"a Job's pod was replaced", batch(1, 1, 0), []*corev1.Pod{pod("a", phase(corev1.PodFailed)), pod("b", runs)}, "Running: worker-0=Running"},
+		{"pods without a job", bare(pod("a", phase(corev1.PodSucceeded)), pod("b", runs)), nil, "Running: member-0=Succeeded member-1=Running"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			pods := tt.pods
+			if tt.job.Bare != nil {
+				pods = tt.job.Bare
+			}
+			members := gang.Assemble(tt.job, pods, func(node string) bool { return node == "lost" })
+			g := gang.New(tt.job, members, gang.Declared{}, nil)
+			got := string(gang.StateOf(g, now)) + ":"
+			for _, m := range g.Members {
+				got += fmt.Sprintf(" %s=%s", m.Name(), m.State)
+			}
+			if got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
