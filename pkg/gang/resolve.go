@@ -100,29 +100,42 @@ func (m Membership) Keys() []Key {
 	return keys
 }
 
-// Resolve returns the gang that counts: that of Kubernetes' own field, then one whose object exists, then one that labels and
-// annotations declare by themselves, then one whose object is missing yet, then one whose object the pod's job owns; and the same of
-// dialects that the pod's scheduler is known not to read. It depends on which objects there are, so it may change. ok is false for a pod that names no gang.
+// Resolve returns the gang that counts. In this order:
 //
-// This is the one precedence of dialects: the scheduler, the explanation and every command resolve by it.
+//   - that of Kubernetes' own field;
+//   - one whose object exists, of a dialect that the pod's scheduler reads, or may read;
+//   - one that labels and annotations declare by themselves;
+//   - one whose object the pod's job owns, for a pod that names none;
+//   - one whose object exists, of a dialect that the scheduler is known not to read: another one may have its name;
+//   - one whose object is missing yet.
+//
+// It depends on which objects there are, so it may change. ok is false for a pod that names no gang. This is the one precedence of
+// dialects: the scheduler, the explanation and every command resolve by it.
 func (m Membership) Resolve(exists func(Key) bool) (key Key, ok bool) {
 	if m.Field != (Key{}) {
 		return m.Field, true
 	}
-	for _, key := range m.Named {
-		if exists(key) {
-			return key, true
-		}
+	if i := slices.IndexFunc(m.Named, exists); i >= 0 {
+		return m.Named[i], true
 	}
-	switch {
-	case len(m.Declared) > 0:
+	if len(m.Declared) > 0 {
 		return m.Declared[0], true
-	case len(m.Named) > 0:
-		return m.Named[0], true
-	case len(m.Owned) > 0:
+	}
+	if len(m.Named) == 0 && len(m.Owned) > 0 {
 		return m.Owned[0], true
-	case m.unread != nil:
+	}
+	if m.unread == nil {
+		return first(m.Named)
+	}
+	if i := slices.IndexFunc(m.unread.Named, exists); i >= 0 || len(m.Named) == 0 {
 		return m.unread.Resolve(exists)
 	}
-	return Key{}, false
+	return first(m.Named)
+}
+
+func first(keys []Key) (Key, bool) {
+	if len(keys) == 0 {
+		return Key{}, false
+	}
+	return keys[0], true
 }
