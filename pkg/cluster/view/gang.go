@@ -92,12 +92,13 @@ func (w *View) readGroups() []gang.Declaration {
 // declared finds the declaration that counts, and those that do not.
 func (w *View) declared(job *gang.Job, members []gang.Member) gang.Declared {
 	pods := gang.PodsOf(job, members)
-	precedence := dialect.Precedence(dialect.Readers(), gang.SchedulerOf(job, members))
+	precedence := w.precedence(gang.SchedulerOf(job, members))
 	membership := firstMembership(pods, precedence)
 	found := w.objectsOf(job, membership, precedence)
 	var owned []gang.Key
+	names := membership.Keys()
 	for _, d := range found {
-		if !slices.Contains(membership.Keys(), d.Key) {
+		if !slices.Contains(names, d.Key) {
 			owned = append(owned, d.Key)
 		}
 	}
@@ -123,6 +124,12 @@ func (w *View) declared(job *gang.Job, members []gang.Member) gang.Declared {
 		}
 	}
 	return all
+}
+
+// precedence is that of the dialects for pods of a scheduler. A cluster has few schedulers and many gangs.
+func (w *View) precedence(schedulerName string) gang.Precedence {
+	type ofScheduler string
+	return Once(w, ofScheduler(schedulerName), func() gang.Precedence { return dialect.Precedence(dialect.Readers(), schedulerName) })
 }
 
 // firstMembership is that of the first pod that names a gang.

@@ -2,7 +2,6 @@
 package dialect
 
 import (
-	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,15 +30,18 @@ func Readers() []gang.Reader {
 // Precedence is the order of some dialects for the pods of a scheduler: where dialects share a label or an annotation, the one that
 // the scheduler is known for comes first.
 func Precedence(readers []gang.Reader, schedulerName string) gang.Precedence {
-	ordered := slices.Clone(readers)
-	slices.SortStableFunc(ordered, func(a, b gang.Reader) int {
-		return cmp.Compare(Affinity(b, schedulerName), Affinity(a, schedulerName))
-	})
-	unread := slices.IndexFunc(ordered, func(r gang.Reader) bool { return Affinity(r, schedulerName) < 0 })
-	if unread < 0 {
-		unread = len(ordered)
+	var known, possible, unread []gang.Reader
+	for _, r := range readers {
+		switch affinity := Affinity(r, schedulerName); {
+		case affinity > 0:
+			known = append(known, r)
+		case affinity == 0:
+			possible = append(possible, r)
+		default:
+			unread = append(unread, r)
+		}
 	}
-	return gang.Precedence{Read: ordered[:unread:unread], Unread: ordered[unread:]}
+	return gang.Precedence{Read: append(known, possible...), Unread: unread}
 }
 
 // OfTemplate is the gang that the pods of a job name, as far as their template tells; ok is false if it names none. Which objects
