@@ -16,8 +16,9 @@ func PodGroupCRD() []byte { return podGroupCRD }
 func SchedulerRBAC() []byte { return join(namespace, serviceAccount, schedulerRBAC) }
 
 // SchedulerPolicyRBAC returns the further rights with which the bundled scheduler
-// can take the places of gangs back that stay below their minimum.
-func SchedulerPolicyRBAC() []byte { return schedulerPolicyRBAC }
+// can take the places of gangs back that stay below their minimum, and what limits
+// them to that.
+func SchedulerPolicyRBAC() []byte { return join(schedulerPolicyAdmission, schedulerPolicyRBAC) }
 
 // join makes one stream of documents.
 func join(documents ...[]byte) []byte { return bytes.Join(documents, []byte("---\n")) }
@@ -36,6 +37,9 @@ var schedulerRBAC []byte
 
 //go:embed scheduler-policy-rbac.yaml
 var schedulerPolicyRBAC []byte
+
+//go:embed scheduler-policy-admission.yaml
+var schedulerPolicyAdmission []byte
 
 //go:embed user-roles.yaml
 var userRoles []byte

@@ -5,11 +5,15 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	psapi "k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
@@ -175,13 +179,17 @@ func TestOverrides(t *testing.T) {
 	if c.Resources.Requests.Cpu().String() != "2" || c.Resources.Requests.Memory().String() != "1Gi" {
 		t.Errorf("requests: %v", c.Resources.Requests)
 	}
+	limit := typed[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", SchedulerLimit)
+	if c := limit.Spec.MatchConditions; len(c) != 1 || c[0].Expression != "request.userInfo.username == 'system:serviceaccount:ml:gang-scheduler'" {
+		t.Errorf("the policy is about %v", c)
+	}
 	for _, o := range objects {
 		if o.GetNamespace() == DefaultNamespace || o.GetName() == DefaultNamespace {
 			t.Errorf("%s %s is left in the other namespace", o.GetKind(), o.GetName())
 		}
 		if o.GetKind() == "ClusterRoleBinding" || o.GetKind() == "RoleBinding" {
 			b := typed[rbacv1.ClusterRoleBinding](t, objects, o.GetKind(), o.GetName())
-			if b.Subjects[0].Namespace != "ml" || b.Subjects[0].Name != "gang-scheduler" {
+			if b.Subjects[0].Kind == rbacv1.ServiceAccountKind && (b.Subjects[0].Namespace != "ml" || b.Subjects[0].Name != "gang-scheduler") {
 				t.Errorf("%s %s is for %v", o.GetKind(), o.GetName(), b.Subjects)
 			}
 		}
@@ -200,12 +208,28 @@ func TestOptional(t *testing.T) {
 		return names
 	}
 	s := scheduler()
-	if all := names(s); slices.Contains(all, "PodDisruptionBudget gang-scheduler") || !slices.Contains(all, "ClusterRole gangctl:gang-scheduler:policy") {
+	if all := names(s); slices.Contains(all, "PodDisruptionBudget gang-scheduler") || !slices.Contains(all, "ClusterRole gangctl:gang-scheduler:policy") || !slices.Contains(all, "ValidatingAdmissionPolicy "+SchedulerLimit) {
 		t.Errorf("got %q", all)
 	}
 	s.Replicas, s.TakeBack = 2, false
-	if all := names(s); !slices.Contains(all, "PodDisruptionBudget gang-scheduler") || slices.Contains(all, "ClusterRole gangctl:gang-scheduler:policy") {
+	if all := names(s); !slices.Contains(all, "PodDisruptionBudget gang-scheduler") || slices.Contains(all, "ClusterRole gangctl:gang-scheduler:policy") || slices.Contains(all, "ValidatingAdmissionPolicy "+SchedulerLimit) {
 		t.Errorf("got %q", all)
+	}
+}
+
+// Its memory has a limit that follows what is requested, and the collector knows of it.
+func TestMemoryLimit(t *testing.T) {
+	for request, want := range map[string][2]string{"": {"4Gi", "3865470480"}, "1Gi": {"4Gi", "3865470480"}, "3Gi": {"12Gi", "11596411620"}} {
+		s := scheduler()
+		if s.Memory = nil; request != "" {
+			q := resource.MustParse(request)
+			s.Memory = &q
+		}
+		c := typed[appsv1.Deployment](t, objectsOf(t, s), "Deployment", "gang-scheduler").Spec.Template.Spec.Containers[0]
+		i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "GOMEMLIMIT" })
+		if got := c.Resources.Limits.Memory().String(); got != want[0] || i < 0 || c.Env[i].Value != want[1] {
+			t.Errorf("%s: limit %s, environment %v", request, got, c.Env)
+		}
 	}
 }
 
@@ -228,5 +252,29 @@ func TestDecodeRefuses(t *testing.T) {
 		if _, err := Decode([]byte(text)); err == nil {
 			t.Errorf("%q is taken", text)
 		}
+	}
+}
+
+// Who reads metrics reaches the secure port, and nobody else.
+func TestIngress(t *testing.T) {
+	s := scheduler()
+	s.MetricsFrom = []string{"monitoring", "grafana"}
+	policy := typed[networkingv1.NetworkPolicy](t, objectsOf(t, s), "NetworkPolicy", "gang-scheduler").Spec
+	if len(policy.Ingress) != 1 || len(policy.Ingress[0].From) != 1 || len(policy.Ingress[0].Ports) != 1 || policy.Ingress[0].Ports[0].Port.StrVal != "https" {
+		t.Fatalf("ingress: %v", policy.Ingress)
+	}
+	from, err := metav1.LabelSelectorAsSelector(policy.Ingress[0].From[0].NamespaceSelector)
+	if err != nil || policy.Ingress[0].From[0].PodSelector != nil || policy.Ingress[0].From[0].IPBlock != nil {
+		t.Fatalf("from %v, %v", policy.Ingress[0].From, err)
+	}
+	for namespace, want := range map[string]bool{"monitoring": true, "grafana": true, "research": false, "gangctl-system": false} {
+		if from.Matches(labels.Set{corev1.LabelMetadataName: namespace}) != want {
+			t.Errorf("namespace %s gets in: %v", namespace, !want)
+		}
+	}
+	s.MetricsFrom = nil
+	policy = typed[networkingv1.NetworkPolicy](t, objectsOf(t, s), "NetworkPolicy", "gang-scheduler").Spec
+	if len(policy.Ingress) != 0 || !slices.Contains(policy.PolicyTypes, networkingv1.PolicyTypeIngress) {
+		t.Errorf("not everybody is kept out: %v", policy)
 	}
 }

@@ -3,19 +3,30 @@ package install
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strconv"
 	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/setup/rbac"
 )
 
 const (
 	// SchedulerInstance is the value of LabelInstance of the scheduler's objects,
 	// the name of its Deployment and the schedulerName that it answers to.
 	SchedulerInstance = "gang-scheduler"
+	// SchedulerBinding is the ClusterRoleBinding that grants the scheduler its rights. Its subject identifies the scheduler's namespace.
+	// Unlike the labels of a Deployment, it can be written only by users with cluster-wide rights.
+	SchedulerBinding = "gangctl:gang-scheduler"
+	// SchedulerLimit is the ValidatingAdmissionPolicy, and its binding, by which the scheduler's account may suspend jobs and change
+	// nothing else of them.
+	SchedulerLimit = "gang-scheduler.gangctl.dev"
 	// DefaultNamespace is where it runs unless told otherwise.
 	DefaultNamespace = "gangctl-system"
 	// ConfigAnnotation is on the scheduler's pods: a digest of its configuration,
@@ -37,13 +48,15 @@ type Scheduler struct {
 	Replicas int32
 	// Serve are further scheduler names that it answers to.
 	Serve []string
-	// CPU and Memory are what each replica asks for; nil for what the manifest says.
+	// CPU and Memory are what each replica requests; nil for the manifest's values.
 	CPU, Memory *resource.Quantity
 	// Tolerations are added to those of the manifest.
 	Tolerations []corev1.Toleration
 	// TakeBack gives it the rights to take back what there is of a gang that is
 	// not whole: to suspend jobs and to evict pods.
 	TakeBack bool
+	// MetricsFrom are the namespaces whose pods reach its secure port.
+	MetricsFrom []string
 	// Annotations are put on the Deployment.
 	Annotations map[string]string
 }
@@ -53,7 +66,7 @@ type Scheduler struct {
 func (s Scheduler) Objects() ([]*unstructured.Unstructured, error) {
 	manifests := [][]byte{namespace, podGroupCRD, priorityClass, serviceAccount, schedulerRBAC, userRoles, config, service, networkPolicy, deployment}
 	if s.TakeBack {
-		manifests = append(manifests, schedulerPolicyRBAC)
+		manifests = append(manifests, SchedulerPolicyRBAC())
 	}
 	if s.Replicas > 1 {
 		manifests = append(manifests, podDisruptionBudget)
@@ -83,6 +96,10 @@ func (s Scheduler) set(object *unstructured.Unstructured, configDigest string) e
 		return edit(object, func(b *rbacv1.ClusterRoleBinding) { s.subjects(b.Subjects) })
 	case "RoleBinding":
 		return edit(object, func(b *rbacv1.RoleBinding) { s.subjects(b.Subjects) })
+	case "ValidatingAdmissionPolicy":
+		return edit(object, func(p *admissionv1.ValidatingAdmissionPolicy) { s.limitedAccount(p) })
+	case "NetworkPolicy":
+		return edit(object, func(p *networkingv1.NetworkPolicy) { s.ingress(p) })
 	case "Deployment":
 		return edit(object, func(d *appsv1.Deployment) { s.deployment(d, configDigest) })
 	}
@@ -95,6 +112,27 @@ func (s Scheduler) subjects(subjects []rbacv1.Subject) {
 			subjects[i].Namespace = s.Namespace
 		}
 	}
+}
+
+// limitedAccount has a policy limit the account of this installation.
+func (s Scheduler) limitedAccount(p *admissionv1.ValidatingAdmissionPolicy) {
+	for i := range p.Spec.MatchConditions {
+		c := &p.Spec.MatchConditions[i]
+		c.Expression = strings.ReplaceAll(c.Expression, account(DefaultNamespace).String(), account(s.Namespace).String())
+	}
+}
+
+// ingress lets in who reads metrics; without a rule nobody.
+func (s Scheduler) ingress(p *networkingv1.NetworkPolicy) {
+	if len(s.MetricsFrom) == 0 {
+		p.Spec.Ingress = nil
+		return
+	}
+	p.Spec.Ingress[0].From[0].NamespaceSelector.MatchExpressions[0].Values = s.MetricsFrom
+}
+
+func account(namespace string) rbac.Account {
+	return rbac.Account{Namespace: namespace, Name: SchedulerInstance}
 }
 
 func (s Scheduler) deployment(d *appsv1.Deployment, configDigest string) {
@@ -118,6 +156,21 @@ func (s Scheduler) deployment(d *appsv1.Deployment, configDigest string) {
 	if s.Memory != nil {
 		c.Resources.Requests[corev1.ResourceMemory] = *s.Memory
 	}
+	s.limitMemory(c)
+}
+
+// memoryShare is how much of its memory limit, in percent, the program's heap may take before it is collected harder.
+const memoryShare = 90
+
+// limitMemory keeps the scheduler from taking a node's memory, whatever tenants have it read: its limit is that of the manifest, or
+// four times what is requested if that is more. The collector knows of it, so that it is reached only by what is really in use.
+func (s Scheduler) limitMemory(c *corev1.Container) {
+	limit := c.Resources.Limits[corev1.ResourceMemory]
+	if s.Memory != nil && 4*s.Memory.Value() > limit.Value() {
+		limit = *resource.NewQuantity(4*s.Memory.Value(), resource.BinarySI)
+		c.Resources.Limits[corev1.ResourceMemory] = limit
+	}
+	c.Env = append(c.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: strconv.FormatInt(limit.Value()/100*memoryShare, 10)})
 }
 
 // digest is that of the configuration among the objects.

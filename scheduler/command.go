@@ -14,16 +14,18 @@ import (
 	"github.com/spf13/pflag"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/featuregate"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	"k8s.io/kubernetes/pkg/features"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
 )
 
 const (
 	// DefaultName is the schedulerName that the scheduler answers to unless its
-	// configuration says otherwise, and the name of its lease.
+	// configuration sets another, and the name of its lease.
 	DefaultName = "gang-scheduler"
 	// DefaultNamespace is where its lease lives.
 	DefaultNamespace = "gangctl-system"
@@ -37,7 +39,7 @@ func NewCommand() *cobra.Command {
 		Short: "Run the gang scheduler (what its image runs)",
 		Long: `Run the gang scheduler: kube-scheduler's PodGroup cycle, fed with the gangs of
 every dialect that gangctl reads. Flags and configuration file are those of
-kube-scheduler, and --serve; unless told otherwise it serves schedulerName
+kube-scheduler, --serve and --group-priority; by default it serves schedulerName
 ` + DefaultName + ` and takes its lease in namespace ` + DefaultNamespace + `.
 
 With --serve it answers to the names of other schedulers, too, so that manifests
@@ -63,40 +65,18 @@ two schedulers of one name bind the same pods.`,
 // settings are kube-scheduler's options and our own.
 type settings struct {
 	*options.Options
-	serve []string // scheduler names beyond those of the configuration
+	serve    []string           // scheduler names beyond those of the configuration
+	priority gangcache.Priority // what the priority of a gang is taken from
 }
 
-// parse reads the flags; nil settings mean that help was asked for and printed.
+// parse reads the flags; nil settings mean that help was requested and printed.
 func parse(cmd *cobra.Command, args []string) (*settings, error) {
 	gate := utilfeature.DefaultMutableFeatureGate
-	// The engine's gangs are behind a gate that is off by default upstream. It
-	// says nothing about the API server: the groups never leave this process.
-	if !gate.Enabled(features.GenericWorkload) {
-		if err := gate.OverrideDefault(features.GenericWorkload, true); err != nil {
-			return nil, fmt.Errorf("enable gang scheduling: %w", err)
-		}
+	if err := setDefaultGates(gate); err != nil {
+		return nil, err
 	}
-	// A member whose siblings are still to be decided on would be nominated for
-	// its node, one more write for each, milliseconds before it is bound there.
-	if gate.Enabled(features.NominatedNodeNameForExpectation) {
-		if err := gate.OverrideDefault(features.NominatedNodeNameForExpectation, false); err != nil {
-			return nil, fmt.Errorf("spare nominations: %w", err)
-		}
-	}
-	opts := &settings{Options: options.NewOptions()}
-	opts.Flags.FlagSet("gangs").StringSliceVar(&opts.serve, "serve", nil,
-		"further scheduler names to answer to, such as volcano or kube-batch; each gets the plugins of the first profile")
-	// A set of its own, because gangctl has flags for every command, some of
-	// which have the name of one of kube-scheduler's.
-	flags := pflag.NewFlagSet(cmd.CommandPath(), pflag.ContinueOnError)
-	flags.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
-	for _, section := range opts.Flags.Order {
-		flags.AddFlagSet(opts.Flags.FlagSets[section])
-	}
-	flags.Usage = func() {
-		fmt.Fprintf(cmd.OutOrStdout(), "%s\n\nUsage:\n  %s [flags]\n", cmd.Long, cmd.CommandPath())
-		cliflag.PrintSections(cmd.OutOrStdout(), *opts.Flags, 0)
-	}
+	opts := &settings{Options: options.NewOptions(), priority: gangcache.MemberPriority}
+	flags := opts.flags(cmd)
 	if err := flags.Parse(args); errors.Is(err, pflag.ErrHelp) {
 		return nil, nil
 	} else if err != nil {
@@ -105,7 +85,10 @@ func parse(cmd *cobra.Command, args []string) (*settings, error) {
 	if rest := flags.Args(); len(rest) > 0 {
 		return nil, usage(cmd, "%s takes no arguments, got %q", cmd.CommandPath(), rest)
 	}
-	if _, err := serve(nil, opts.serve); err != nil {
+	if opts.priority != gangcache.MemberPriority && opts.priority != gangcache.ObjectPriority {
+		return nil, usage(cmd, "--group-priority: %q is neither %s nor %s", opts.priority, gangcache.MemberPriority, gangcache.ObjectPriority)
+	}
+	if _, err := addProfiles(nil, opts.serve); err != nil {
 		return nil, usage(cmd, "%w", err)
 	}
 	if err := opts.ComponentGlobalsRegistry.Set(); err != nil {
@@ -123,6 +106,45 @@ func parse(cmd *cobra.Command, args []string) (*settings, error) {
 	return opts, nil
 }
 
+// setDefaultGates sets the defaults that differ from those of kube-scheduler.
+func setDefaultGates(gate featuregate.MutableFeatureGate) error {
+	// The engine's gangs are behind a gate that is off by default upstream. It
+	// needs nothing of the API server: the groups never leave this process.
+	if !gate.Enabled(features.GenericWorkload) {
+		if err := gate.OverrideDefault(features.GenericWorkload, true); err != nil {
+			return fmt.Errorf("enable gang scheduling: %w", err)
+		}
+	}
+	// A member whose siblings are still to be decided on would be nominated for
+	// its node, one more write for each, milliseconds before it is bound there.
+	if gate.Enabled(features.NominatedNodeNameForExpectation) {
+		if err := gate.OverrideDefault(features.NominatedNodeNameForExpectation, false); err != nil {
+			return fmt.Errorf("spare nominations: %w", err)
+		}
+	}
+	return nil
+}
+
+// flags are kube-scheduler's and our own, in a set apart from the command's: gangctl has flags for every command, some of which
+// have the name of one of kube-scheduler's.
+func (s *settings) flags(cmd *cobra.Command) *pflag.FlagSet {
+	own := s.Flags.FlagSet("gangs")
+	own.StringSliceVar(&s.serve, "serve", nil,
+		"further scheduler names to answer to, such as volcano or kube-batch; each gets the plugins of the first profile")
+	own.StringVar((*string)(&s.priority), "group-priority", string(s.priority),
+		"what the priority of a gang is taken from: members, or object for the PriorityClass that its group object names, which no quota or admission of pods checks")
+	flags := pflag.NewFlagSet(cmd.CommandPath(), pflag.ContinueOnError)
+	flags.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
+	for _, section := range s.Flags.Order {
+		flags.AddFlagSet(s.Flags.FlagSets[section])
+	}
+	flags.Usage = func() {
+		fmt.Fprintf(cmd.OutOrStdout(), "%s\n\nUsage:\n  %s [flags]\n", cmd.Long, cmd.CommandPath())
+		cliflag.PrintSections(cmd.OutOrStdout(), *s.Flags, 0)
+	}
+	return flags
+}
+
 func usage(cmd *cobra.Command, format string, args ...any) error {
 	return failure.Usagef(format, args...).WithHint("see '%s --help'", cmd.CommandPath())
 }
@@ -136,5 +158,5 @@ func run(ctx context.Context, opts *settings) error {
 	if err := s.run(ctx); ctx.Err() == nil {
 		return err
 	}
-	return nil // it was asked to stop
+	return nil // it was stopped
 }

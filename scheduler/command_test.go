@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
 )
 
 // under returns the command below a root that has flags of its own, as in
@@ -33,7 +35,7 @@ func under(t *testing.T) (*cobra.Command, *bytes.Buffer) {
 
 func TestFlags(t *testing.T) {
 	cmd, out := under(t)
-	opts, err := parse(cmd, []string{"--kubeconfig", "/theirs", "--leader-elect=false", "--serve", "volcano,kube-batch", "--serve", "koord-scheduler"})
+	opts, err := parse(cmd, []string{"--kubeconfig", "/theirs", "--leader-elect=false", "--serve", "volcano,kube-batch", "--serve", "koord-scheduler", "--group-priority", "object"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,6 +47,9 @@ func TestFlags(t *testing.T) {
 	}
 	if got := strings.Join(opts.serve, " "); got != "volcano kube-batch koord-scheduler" {
 		t.Errorf("--serve is %s", got)
+	}
+	if opts.priority != gangcache.ObjectPriority {
+		t.Errorf("--group-priority is %s", opts.priority)
 	}
 	config, err := defaultConfig()
 	if err != nil {
@@ -66,7 +71,7 @@ func TestFlags(t *testing.T) {
 }
 
 func TestBadUsage(t *testing.T) {
-	for _, args := range [][]string{{"--no-such-flag"}, {"word"}, {"--leader-elect=perhaps"}} {
+	for _, args := range [][]string{{"--no-such-flag"}, {"word"}, {"--leader-elect=perhaps"}, {"--group-priority=highest"}} {
 		cmd, _ := under(t)
 		_, err := parse(cmd, args)
 		if got := failure.From(err); got == nil || got.Code != failure.CodeUsage || got.Hint == "" {
@@ -81,7 +86,7 @@ func TestHelp(t *testing.T) {
 	if err := cmd.Root().Execute(); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"gangctl scheduler [flags]", "--leader-elect", "--config", "--serve", DefaultName} {
+	for _, want := range []string{"gangctl scheduler [flags]", "--leader-elect", "--config", "--serve", "--group-priority", `(default "members")`, DefaultName} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("help lacks %q:\n%s", want, out)
 		}
@@ -126,6 +131,41 @@ func TestOwnLease(t *testing.T) {
 	opts.ConfigFile = "/does/not/exist"
 	if err := ownLease(klog.Background(), opts); err == nil || !strings.Contains(err.Error(), opts.ConfigFile) {
 		t.Errorf("missing file: %v, want an error that names it", err)
+	}
+}
+
+// A file that names no profile is about our name, not about kube-scheduler's.
+func TestOwnProfile(t *testing.T) {
+	const header = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+	for _, tt := range []struct {
+		name, file string
+		want       []string
+	}{
+		{"no profiles", header, []string{DefaultName}},
+		{"an empty list", header + "profiles: []\n", []string{DefaultName}},
+		{"a profile without a name", header + "profiles:\n- plugins: {}\n", []string{DefaultName}},
+		{"a name", header + "profiles:\n- schedulerName: mine\n", []string{"mine"}},
+		{"kube-scheduler's name", header + "profiles:\n- schedulerName: default-scheduler\n- schedulerName: mine\n", []string{"default-scheduler", "mine"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "config.yaml")
+			if err := os.WriteFile(file, []byte(tt.file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cfg, err := options.LoadConfigFromFile(klog.Background(), file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := ownProfile(klog.Background(), file, cfg.Profiles); err != nil {
+				t.Fatal(err)
+			}
+			if got := profileNames(cfg.Profiles); !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+	if err := ownProfile(klog.Background(), "", nil); err != nil {
+		t.Error(err)
 	}
 }
 

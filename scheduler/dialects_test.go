@@ -269,8 +269,8 @@ func (g team) written(name string) string {
 func (g team) anyLeft(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		key := gang.Key{Dialect: g.dialect, Namespace: namespace, Name: name}
-		_, published := g.store.Get(namespace, key.VirtualName())
-		return published || len(g.roster.Pods(key)) > 0
+		_, published := g.virtualGroups.Get(namespace, key.VirtualName())
+		return published || len(g.cache.Pods(key)) > 0
 	})
 }
 

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,9 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/utils/clock"
 
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/pkg/diagnose/published"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/explainer"
@@ -28,14 +32,28 @@ import (
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/plugins/planner"
 	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
+	"github.com/gangctl/gangctl/scheduler/podinformer"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 	"github.com/gangctl/gangctl/scheduler/status"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
+// cluster is where gangs are read and reported.
+type cluster struct {
+	client       kubernetes.Interface
+	dynamic      dynamic.Interface
+	collect      explainer.Collector
+	names        []string // the scheduler names that are ours
+	namespace    string   // where the scheduler has its lease, and the key with which it signs
+	recorder     events.EventRecorder
+	informerName *cache.InformerName // nil in tests
+	priority     gangcache.Priority  // what that of a gang is taken from
+	foreignNames audience.Policy     // whether texts in one namespace name what is in others
+}
+
 // gangs is all that the engine is given beyond kube-scheduler: the client
 // through which it reports on gangs, the informers that show it pods (each
-// pointed to its gang) and gangs, and those who keep them.
+// pointed to its gang) and gangs, and the controllers that keep them current.
 type gangs struct {
 	client  kubernetes.Interface
 	factory informers.SharedInformerFactory
@@ -44,140 +62,124 @@ type gangs struct {
 	attempts *planner.Attempts
 	claims   *claims.Ledger
 
-	roster  *gangcache.Cache
-	store   *engine.VirtualGroups
-	notes   *reasons.Store
-	pods    *podInformers
-	members *members
-	feed    *groupinformer.Informer
-	status  *status.Controller
-	jobs    *suspend.Suspender
-	policy  *belowmin.Controller
-	places  *replacement.Tracker
-	why     *explainer.Explainer
+	cache         *gangcache.Cache
+	virtualGroups *engine.VirtualGroups
+	reasons       *reasons.Store
+	pods          *podinformer.Informers
+	members       *podinformer.Members
+	objects       *groupinformer.Informer
+	status        *status.Controller
+	suspender     *suspend.Suspender
+	policy        *belowmin.Controller
+	places        *replacement.Tracker
+	explainer     *explainer.Explainer
+	panics        *engine.Panics // of the controllers and the planner, over one gang
 
 	leads   atomic.Bool // whether this replica schedules
 	synced  *syncs
 	changes *topic // gangs that may have changed
-	// leading are the same, for those who look at gangs on the replica that leads.
+	// leading are the same, for the controllers that run on the replica that leads.
 	leading *topic
 }
 
-// topic passes gangs on. Those who notice changes and those who look at them need
-// each other, so it is created before both.
-type topic struct {
-	mu          sync.Mutex
-	subscribers []func(gang.Key)
-}
-
-// subscribe has functions called with every gang from now on.
-func (t *topic) subscribe(subscribers ...func(gang.Key)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.subscribers = append(t.subscribers, subscribers...)
-}
-
-// publish passes a gang on.
-func (t *topic) publish(key gang.Key) {
-	t.mu.Lock()
-	subscribers := t.subscribers
-	t.mu.Unlock()
-	for _, subscriber := range subscribers {
-		subscriber(key)
-	}
-}
-
-// syncs are the informers that all have to have synced. Those who wait for them are
-// created before some of them.
-type syncs struct {
-	mu  sync.Mutex
-	all []cache.InformerSynced
-}
-
-func (s *syncs) add(more ...cache.InformerSynced) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all = append(s.all, more...)
-}
-
-// done reports whether every pod and object is known.
-func (s *syncs) done() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.all) > 0 && !slices.ContainsFunc(s.all, func(synced cache.InformerSynced) bool { return !synced() })
-}
-
-// gather puts together the gangs of the pods that have one of our names.
-func gather(client kubernetes.Interface, dyn dynamic.Interface, names []string, recorder events.EventRecorder, informerName *cache.InformerName) (*gangs, error) {
-	g := &gangs{
-		store: engine.NewVirtualGroups(), handle: engine.NewHandle(), synced: &syncs{}, changes: &topic{}, leading: &topic{},
-	}
-	g.attempts = planner.NewAttempts(g.handle, clock.RealClock{})
-	g.claims = claims.NewLedger(g.handle, g.attempts, clock.RealClock{})
-	waits := &topic{}
-	g.notes = reasons.New(clock.RealClock{}, func(group types.NamespacedName) {
+// newGangs puts together the gangs of the pods that have one of our names. Its order is that of the arrows of data: claims and
+// reasons, the cache, what fills it, what reads it.
+func newGangs(c cluster) (*gangs, error) {
+	handle, synced, changes, leading, refused := engine.NewHandle(), &syncs{}, &topic{}, &topic{}, &topic{}
+	attempts := planner.NewAttempts(handle, clock.RealClock{})
+	ledger := claims.NewLedger(handle, attempts, clock.RealClock{}, c.foreignNames)
+	why := reasons.New(clock.RealClock{}, func(group types.NamespacedName) {
 		if key, ok := keyOf(group); ok {
-			waits.publish(key)
+			refused.publish(key)
 		}
 	})
-	g.roster = gangcache.New(planner.GroupSink{VirtualGroups: g.store, Reasons: g.notes})
-	groups := engine.NewGroupView(cache.NewSharedIndexInformer(g.store, &schedulingv1beta1.PodGroup{}, 0,
-		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}), g.store)
-	var err error
-	if g.pods, err = newPodInformers(client); err != nil {
-		return nil, err
-	}
-	if g.members, err = newMembers(g.pods, names, g.roster, g.changes.publish, groups.Settle); err != nil {
-		return nil, err
-	}
-	handler := &groupHandler{roster: g.roster, apply: g.members.live.Apply}
-	g.feed = &groupinformer.Informer{
-		Client: dyn, Custom: custom(), BuiltIn: []groupinformer.BuiltIn{builtIn(client.Discovery())}, Handler: handler, Clock: clock.RealClock{},
-	}
-	read := objects{roster: g.roster, feed: g.feed}
-	g.status = status.New(status.Config{
-		Client: client, Dynamic: dyn, Gangs: g.roster, Objects: read,
-		VirtualGroup: g.store.Get, LastReported: g.lastReported, Synced: g.synced.done,
-		Ours:     func(name string) bool { return slices.Contains(names, name) },
-		Recorder: recorder, Clock: clock.RealClock{},
-	})
-	g.jobs = &suspend.Suspender{
-		Dynamic: dyn, Recorder: recorder, Clock: clock.RealClock{}, Owned: g.pods.owned, Synced: g.synced.done, Keep: g.claims.Suspends,
-	}
-	g.policy = belowmin.New(belowmin.Config{
-		Client: client, Gangs: g.roster, Objects: read, Jobs: g.jobs, Synced: g.synced.done,
-		Freed: g.attempts.Wake, Recorder: recorder, Clock: clock.RealClock{},
-	})
-	g.places = replacement.NewTracker(standing{g.roster, g.policy}, g.handle, g.claims, clock.RealClock{})
-	if err := g.places.Follow(g.members.live, g.pods.ended); err != nil {
-		return nil, err
-	}
-	g.client = engine.StatusClient(client, planner.NewConditions(g.store, g.notes, g.status.ReportDecision, g.status.Touch))
-	g.factory = informers.NewSharedInformerFactoryWithOptions(g.client, 0, informers.WithInformerName(informerName))
-	engine.WatchDevices(g.factory, g.client, informerName)
-	g.factory.InformerFor(&corev1.Pod{}, engine.Informer(g.members.live))
-	g.factory.InformerFor(&schedulingv1beta1.PodGroup{}, engine.Informer(groups))
-	synced, err := handler.watch(g.factory)
+
+	virtualGroups, panics := engine.NewVirtualGroups(), engine.NewPanics()
+	known := gangcache.New(planner.GroupSink{VirtualGroups: virtualGroups, Reasons: why}, c.priority)
+	groupView := engine.NewGroupView(cache.NewSharedIndexInformer(virtualGroups, &schedulingv1beta1.PodGroup{}, 0,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}), virtualGroups)
+	pods, err := podinformer.New(c.client)
 	if err != nil {
 		return nil, err
 	}
-	g.synced.add(append(synced, g.members.hasSynced, g.feed.HasSynced)...)
-	g.why = explain(g, client, dyn, names[0])
-	waits.subscribe(g.why.Touch)
-	g.leading.subscribe(g.status.Touch, g.policy.Touch, g.why.Touch)
-	g.changes.subscribe(g.trackChange, g.lookAtChange)
+	members, err := podinformer.NewMembers(pods, c.names, known, changes.publish, groupView.WaitHandled)
+	if err != nil {
+		return nil, err
+	}
+	handler := groupinformer.NewGangHandler(known, members.Live.Apply)
+	objects := groupinformer.Objects{Cache: known, Informer: &groupinformer.Informer{
+		Client: c.dynamic, Custom: groupinformer.CustomResources(), Handler: handler, Clock: clock.RealClock{},
+		BuiltIn: []groupinformer.BuiltIn{groupinformer.NativePodGroup(c.client.Discovery())},
+	}}
+
+	controller := status.New(status.Config{
+		Client: c.client, Dynamic: c.dynamic, Gangs: known, Objects: objects, VirtualGroup: virtualGroups.Get, LastReported: why.LastReported,
+		Synced: synced.done, Ours: func(name string) bool { return slices.Contains(c.names, name) },
+		Recorder: c.recorder, Clock: clock.RealClock{}, Panics: panics,
+	})
+	suspender := suspend.New(suspend.Config{
+		Dynamic: c.dynamic, Recorder: c.recorder, Clock: clock.RealClock{}, Owned: pods.OwnedBy, Synced: synced.done, Keep: ledger.Suspends,
+	})
+	policy := belowmin.New(belowmin.Config{
+		Client: c.client, Gangs: known, Objects: objects, Jobs: suspender, Synced: synced.done,
+		NodeExists: handle.NodeExists, Shortfall: attempts.Shortfall, Freed: attempts.Wake, Recorder: c.recorder, Clock: clock.RealClock{}, Panics: panics,
+	})
+	// Before the engine: what it has seen go, the tracker then knows of.
+	replaced := replaceable{cache: known, policy: policy}
+	places, err := replacement.NewTracker(replaced, handle, ledger, members.Live, pods.Ended, clock.RealClock{})
+	if err != nil {
+		return nil, err
+	}
+
+	client := engine.StatusClient(c.client, planner.NewConditions(virtualGroups, why, controller.ReportDecision, controller.Touch))
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithInformerName(c.informerName))
+	engine.WatchDevices(factory, client, c.informerName)
+	factory.InformerFor(&corev1.Pod{}, engine.Informer(members.Live))
+	factory.InformerFor(&schedulingv1beta1.PodGroup{}, engine.Informer(groupView))
+	watched, err := handler.Watch(factory)
+	if err != nil {
+		return nil, err
+	}
+	synced.add(append(watched, members.HasSynced, objects.Informer.HasSynced)...)
+
+	g := &gangs{
+		client: client, factory: factory, handle: handle, attempts: attempts, claims: ledger,
+		cache: known, virtualGroups: virtualGroups, reasons: why, pods: pods, members: members, objects: objects.Informer,
+		status: controller, suspender: suspender, policy: policy, places: places, explainer: c.explainer(objects, pods, factory, panics),
+		synced: synced, changes: changes, leading: leading, panics: panics,
+	}
+	refused.subscribe(g.explainer.Touch)
+	leading.subscribe(g.status.Touch, g.policy.Touch, g.explainer.Touch)
+	changes.subscribe(func(key gang.Key) { places.Touch(groupOf(key)) }, g.passToLeader)
 	return g, nil
 }
 
-// trackChange has a gang's claims looked at: what they follow is the same on every
-// replica.
-func (g *gangs) trackChange(key gang.Key) {
-	g.places.Touch(types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()})
+// explainer returns one that looks at the gangs.
+func (c cluster) explainer(
+	objects groupinformer.Objects, pods *podinformer.Informers, factory informers.SharedInformerFactory, panics *engine.Panics,
+) *explainer.Explainer {
+	instance, err := os.Hostname()
+	if err != nil || instance == "" {
+		instance = c.names[0]
+	}
+	publisher := &explainer.Publisher{
+		Events: c.client.CoreV1(), Component: c.names[0], Instance: instance,
+		Key:       explainer.NewSigningKey(c.client.CoreV1(), c.namespace, clock.RealClock{}).Get,
+		Regarding: func(key gang.Key) *corev1.ObjectReference { return regarding(objects, key) },
+	}
+	source := &explainer.Cluster{
+		Client: &kube.Client{Typed: c.client, Dynamic: c.dynamic}, Collect: c.collect,
+		Pods: pods.All, Nodes: factory.Core().V1().Nodes().Lister(), Clock: clock.RealClock{},
+	}
+	return explainer.New(explainer.Config{
+		Snapshot: source.Snapshot, Members: objects.Cache.Pods, Publish: publisher.Publish, Published: publisher.Published,
+		Same: published.Same, Names: c.foreignNames, Clock: clock.RealClock{}, Panics: panics,
+	})
 }
 
-// lookAtChange has a gang looked at. On a replica that does not lead nobody looks,
+// passToLeader has a gang looked at where this replica leads. On another no controller looks,
 // and what waited to be looked at would grow indefinitely.
-func (g *gangs) lookAtChange(key gang.Key) {
+func (g *gangs) passToLeader(key gang.Key) {
 	if g.leads.Load() {
 		g.leading.publish(key)
 	}
@@ -186,29 +188,24 @@ func (g *gangs) lookAtChange(key gang.Key) {
 // lead has every gang looked at, once and from now on.
 func (g *gangs) lead() {
 	g.leads.Store(true)
-	for _, key := range g.roster.All() {
+	for _, key := range g.cache.All() {
 		g.changes.publish(key)
 	}
-}
-
-// lastReported returns what was reported on a gang that was tried and waits.
-func (g *gangs) lastReported(namespace, name string) (reasons.Reason, bool) {
-	return g.notes.LastReported(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
 // follow keeps the gangs current and reports on them while ctx lasts. It calls
 // fail if it cannot.
 func (g *gangs) follow(ctx context.Context, work *sync.WaitGroup, engine *upstream.Scheduler, fail func()) {
 	logger := klog.FromContext(ctx)
-	work.Go(func() { g.pods.ended.RunWithContext(ctx) })
+	work.Go(func() { g.pods.Ended.RunWithContext(ctx) })
 	work.Go(func() {
-		if err := g.feed.Run(ctx); err != nil {
+		if err := g.objects.Run(ctx); err != nil {
 			logger.Error(err, "Cannot read PodGroups")
 			fail()
 		}
 	})
 	// Reports are written by the replica that schedules, and by no other. The
-	// engine asks for its first gang when it has the lease, and not before. What
+	// engine takes its first gang when it has the lease, and not before. What
 	// a pod is a member of may depend on objects that are still to be read, and a
 	// gang that is tried without them may be tried in pieces.
 	var leading sync.Once
@@ -219,7 +216,7 @@ func (g *gangs) follow(ctx context.Context, work *sync.WaitGroup, engine *upstre
 			if cache.WaitForCacheSync(ctx.Done(), g.synced.done) {
 				work.Go(func() { g.status.Run(ctx) })
 				work.Go(func() { g.policy.Run(ctx) })
-				work.Go(func() { g.why.Run(ctx) })
+				work.Go(func() { g.explainer.Run(ctx) })
 			}
 		})
 		return next(logger)

@@ -30,17 +30,17 @@ func TestAStandbyRemembersNoChanges(t *testing.T) {
 		looked = append(looked, key.String())
 	}}
 	member := func(name string) *corev1.Pod {
-		return r.pod(name, DefaultName, func(pod *corev1.Pod) { labels.Mark(&pod.ObjectMeta, llama.Name, 2) })
+		return r.pod(name, DefaultName, func(pod *corev1.Pod) { labels.SetGroup(&pod.ObjectMeta, llama.Name, 2) })
 	}
 	bare := gang.Key{Dialect: gang.Volcano, Namespace: namespace, Name: "bare"}
 	kind := volcano.Reader().Kinds[0].GroupKind
 	for range 3 {
 		pod := member("a-0")
-		r.members.live.Apply(func() gangcache.Change { return r.roster.SetPod(pod) })
-		r.members.live.Apply(func() gangcache.Change { return r.roster.DeletePod(pod.UID) })
+		r.members.Live.Apply(func() gangcache.Change { return r.cache.SetPod(pod) })
+		r.members.Live.Apply(func() gangcache.Change { return r.cache.DeletePod(pod.UID) })
 	}
-	r.members.live.Apply(func() gangcache.Change { return r.roster.SetPod(member("a-0")) })
-	r.members.live.Apply(func() gangcache.Change { return r.roster.SetObject(bare, gangcache.Object{GroupKind: kind}) })
+	r.members.Live.Apply(func() gangcache.Change { return r.cache.SetPod(member("a-0")) })
+	r.members.Live.Apply(func() gangcache.Change { return r.cache.SetObject(bare, gangcache.Object{GroupKind: kind}) })
 	if len(looked) > 0 {
 		t.Errorf("it does not lead, and remembers %q", looked)
 	}
@@ -62,7 +62,7 @@ func TestAStandbyRemembersNoChanges(t *testing.T) {
 			t.Errorf("it leads, and does not look at %s: %q", key, first)
 		}
 	}
-	r.members.live.Apply(func() gangcache.Change { return r.roster.SetPod(member("a-1")) })
+	r.members.Live.Apply(func() gangcache.Change { return r.cache.SetPod(member("a-1")) })
 	mu.Lock()
 	defer mu.Unlock()
 	if len(looked) != len(first)+1 {

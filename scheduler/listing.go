@@ -19,17 +19,17 @@ type listing struct {
 
 var _ api.Source = listing{}
 
-// Leading implements gangsapi.Source.
+// Leading implements api.Source.
 func (l listing) Leading() bool { return l.leads.Load() }
 
-// Gangs implements gangsapi.Source.
+// Gangs implements api.Source.
 func (l listing) Gangs(namespace string) ([]api.Gang, error) {
 	if !l.synced.done() {
 		return nil, api.ErrNotReady
 	}
-	holds := map[types.NamespacedName][]api.Hold{}
+	replacements := map[types.NamespacedName][]api.Claim{}
 	for _, c := range l.claims.List(claims.Replacement) {
-		holds[c.For] = append(holds[c.For], api.Hold{Node: c.Node, Member: c.Pod.Name, Until: c.Until})
+		replacements[c.For] = append(replacements[c.For], api.Claim{Node: c.Node, Member: c.Pod.Name, Until: c.Until})
 	}
 	reserved := map[types.NamespacedName]*api.Reservation{}
 	for _, r := range l.keeper.Held() {
@@ -40,32 +40,32 @@ func (l listing) Gangs(namespace string) ([]api.Gang, error) {
 		reserved[r.Group] = entry
 	}
 	var list []api.Gang
-	for _, key := range l.roster.Keys() {
+	for _, key := range l.cache.Keys() {
 		if namespace != "" && key.Namespace != namespace {
 			continue
 		}
-		group := types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()}
+		group := groupOf(key)
 		f := api.Facts{
-			Key: key, Pods: l.roster.Pods(key), MinMember: l.roster.MinCount(key), Incomplete: l.roster.Incomplete(key),
-			Priority: l.roster.Priority(key), Holds: sorted(holds[group]), Reservation: reserved[group],
+			Key: key, Pods: l.cache.Pods(key), MinMember: l.cache.MinCount(key), Incomplete: l.cache.Incomplete(key),
+			Priority: l.cache.Priority(key), Claims: sorted(replacements[group]), Reservation: reserved[group],
 		}
-		if need, _, ok := l.roster.Required(key); ok {
+		if need, _, ok := l.cache.Required(key); ok {
 			f.Need = need
 		}
-		if object, ok := l.roster.Object(key); ok {
+		if object, ok := l.cache.Object(key); ok {
 			f.Object = &api.Object{
 				APIVersion: object.Kind.GroupVersion().String(), Kind: object.Kind.Kind, Name: object.Key.Name, UID: string(object.UID),
 			}
 		}
-		if note, ok := l.notes.Get(group); ok {
-			f.Note = &note
+		if reason, ok := l.reasons.Get(group); ok {
+			f.Reason = &reason
 		}
 		list = append(list, api.Describe(f))
 	}
 	return list, nil
 }
 
-func sorted(holds []api.Hold) []api.Hold {
-	slices.SortFunc(holds, func(a, b api.Hold) int { return a.Until.Compare(b.Until) })
-	return holds
+func sorted(claims []api.Claim) []api.Claim {
+	slices.SortFunc(claims, func(a, b api.Claim) int { return a.Until.Compare(b.Until) })
+	return claims
 }

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
@@ -14,39 +13,12 @@ import (
 
 var llama = gang.Key{Dialect: gang.Labels, Namespace: namespace, Name: "llama"}
 
-func TestTrimEnded(t *testing.T) {
-	yes, name := true, "native"
-	now := metav1.Now()
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: "a", UID: "u", DeletionTimestamp: &now, CreationTimestamp: now,
-			OwnerReferences: []metav1.OwnerReference{{UID: types.UID("job"), Controller: &yes}},
-			Annotations:     map[string]string{"pod-group-name": "g", "kubectl.kubernetes.io/last-applied-configuration": "large"},
-		},
-		Spec:   corev1.PodSpec{SchedulerName: DefaultName, Containers: []corev1.Container{{Name: "main"}}, SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: &name}},
-		Status: corev1.PodStatus{Phase: corev1.PodSucceeded, Message: "long"},
-	}
-	labels.Mark(&pod.ObjectMeta, llama.Name, 2)
-	obj, err := trimEnded(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kept := obj.(*corev1.Pod)
-	if len(kept.Spec.Containers) != 0 || kept.Status.Message != "" || len(kept.Annotations) != 1 {
-		t.Errorf("kept %+v: more than its gang needs", kept)
-	}
-	if got, ok := labels.NameOf(kept); !ok || got != llama.Name || metav1.GetControllerOf(kept) == nil || kept.Annotations["pod-group-name"] != "g" ||
-		kept.Spec.SchedulingGroup == nil || kept.DeletionTimestamp == nil || kept.Status.Phase != corev1.PodSucceeded || kept.Spec.SchedulerName != DefaultName {
-		t.Errorf("kept %+v: less than its gang needs", kept)
-	}
-}
-
 func TestPodsOfOtherSchedulersAreNoMembers(t *testing.T) {
 	gangCycle(t)
 	r := newRig(t)
 	r.node("n1", 4)
 	r.start()
-	mark := func(pod *corev1.Pod) { labels.Mark(&pod.ObjectMeta, llama.Name, 2) }
+	mark := func(pod *corev1.Pod) { labels.SetGroup(&pod.ObjectMeta, llama.Name, 2) }
 	r.create(r.pod("theirs", "default-scheduler", mark, func(pod *corev1.Pod) { byField(pod, "native", 0) }), r.pod("ours", DefaultName, mark))
 	r.waitSaid("ours", "1/2 pods exist")
 	lister := r.factory.Core().V1().Pods().Lister().Pods(namespace)
@@ -95,11 +67,11 @@ func TestObjectsComeAndGo(t *testing.T) {
 	r.waitPlaced(append(names, "g-3")...)
 }
 
-// Members of different priorities run together, at the highest.
+// Members of different priorities run together, at the lowest.
 func TestMixedPriorities(t *testing.T) {
 	gangCycle(t)
 	priority := func(n int32) func(*corev1.Pod) { return func(pod *corev1.Pod) { pod.Spec.Priority = &n } }
-	mark := func(pod *corev1.Pod) { labels.Mark(&pod.ObjectMeta, llama.Name, 3) }
+	mark := func(pod *corev1.Pod) { labels.SetGroup(&pod.ObjectMeta, llama.Name, 3) }
 	for _, launcherFirst := range []bool{true, false} {
 		r := newRig(t)
 		r.node("n1", 4)
@@ -111,13 +83,13 @@ func TestMixedPriorities(t *testing.T) {
 		}
 		r.create(workers...)
 		r.create(r.pod("single", DefaultName, func(pod *corev1.Pod) { pod.Spec.NodeName = "n1" }))
-		until(t, "the workers are known", func() bool { return len(r.roster.Pods(llama)) >= 2 })
+		until(t, "the workers are known", func() bool { return len(r.cache.Pods(llama)) >= 2 })
 		if !launcherFirst {
 			r.create(launcher)
 		}
 		r.waitPlaced("launcher", "w-0", "w-1")
-		group, _ := r.store.Get(namespace, llama.VirtualName())
-		if got := *group.Spec.Priority; got != 100 {
+		group, _ := r.virtualGroups.Get(namespace, llama.VirtualName())
+		if got := *group.Spec.Priority; got != 0 {
 			t.Errorf("the gang has priority %d", got)
 		}
 		for _, c := range group.Status.Conditions {
@@ -146,7 +118,7 @@ func TestVolcanoGroupsAreAdmittedBeforeTheirPods(t *testing.T) {
 			g.create(g.pod("single", DefaultName))
 			g.waitPlaced("single") // it does work
 			until(t, "the group is known", func() bool {
-				return g.roster.MinCount(gang.Key{Dialect: gang.Volcano, Namespace: namespace, Name: "g"}) == 2
+				return g.cache.MinCount(gang.Key{Dialect: gang.Volcano, Namespace: namespace, Name: "g"}) == 2
 			})
 			if phase := g.written("g"); phase != "" {
 				t.Errorf("wrote %q to a group of another scheduler", phase)

@@ -31,7 +31,10 @@ import (
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
+	"github.com/gangctl/gangctl/scheduler/gangcache"
 )
 
 const namespace = "research"
@@ -75,15 +78,18 @@ func newRig(t *testing.T, serving ...string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.profiles, err = serve(config.Profiles, serving); err != nil {
-		t.Fatal(err)
-	}
-	if r.gangs, err = gather(r.server, r.groups, profileNames(r.profiles), recorder, nil); err != nil {
+	if r.profiles, err = addProfiles(config.Profiles, serving); err != nil {
 		t.Fatal(err)
 	}
 	// Explanations are read from a real API server only; they have tests of their own.
-	r.why.Snapshot = func(context.Context) (*snapshot.Snapshot, error) {
+	noSnapshot := func(context.Context, *kube.Client, collect.Options) (*snapshot.Snapshot, error) {
 		return nil, errors.New("an API server in memory has no snapshot")
+	}
+	if r.gangs, err = newGangs(cluster{
+		client: r.server, dynamic: r.groups, collect: noSnapshot, namespace: DefaultNamespace, names: profileNames(r.profiles), recorder: recorder,
+		priority: gangcache.MemberPriority,
+	}); err != nil {
+		t.Fatal(err)
 	}
 	return r
 }
@@ -100,7 +106,7 @@ func (r *rig) start() {
 		r.t.Fatal(err)
 	}
 	var work sync.WaitGroup
-	r.follow(ctx, &work, engine, func() { r.t.Error("the feed failed") })
+	r.follow(ctx, &work, engine, func() { r.t.Error("the group objects cannot be read") })
 	r.factory.StartWithContext(ctx)
 	r.factory.WaitForCacheSyncWithContext(ctx)
 	if err := engine.WaitForHandlersSync(ctx); err != nil {

@@ -30,8 +30,7 @@ func (r *rig) startWhole(disabled ...string) parts {
 	gangCycle(r.t)
 	r.server.PrependReactor("patch", "pods", r.patch)
 	ctx, cancel := context.WithCancel(r.t.Context())
-	p := assemble(r.gangs, r.profiles)
-	plugins := extensions(p)
+	p := newParts(r.gangs, r.profiles)
 	for i := range r.profiles {
 		for _, name := range disabled {
 			r.profiles[i].Plugins.MultiPoint.Disabled = append(r.profiles[i].Plugins.MultiPoint.Disabled, schedulerconfig.Plugin{Name: name})
@@ -40,16 +39,14 @@ func (r *rig) startWhole(disabled ...string) parts {
 			Name: aging.Name, Args: &runtime.Unknown{Raw: []byte(`{"after":"1s"}`), ContentType: runtime.ContentTypeJSON},
 		})
 	}
-	enable(r.profiles, plugins)
+	enable(r.profiles, extensions(p))
 	broadcaster := events.NewEventBroadcasterAdapterWithContext(ctx, r.client)
-	engine, err := upstream.New(ctx, r.client, r.factory, nil,
+	engine, err := newEngine(ctx, p, r.client, r.factory, nil,
 		profile.RecorderFactory(func(name string) events.EventRecorderLogger { return broadcaster.NewRecorder(name) }),
-		upstream.WithFrameworkOutOfTreeRegistry(registry(p.engine, plugins)),
 		upstream.WithProfiles(r.profiles...), upstream.WithPodInitialBackoffSeconds(1), upstream.WithPodMaxBackoffSeconds(1))
 	r.must(err)
-	p.planner.Attach(engine, p.preempt.Gone)
 	var work sync.WaitGroup
-	r.follow(ctx, &work, engine, func() { r.t.Error("the feed failed") })
+	r.follow(ctx, &work, engine, func() { r.t.Error("the group objects cannot be read") })
 	r.factory.StartWithContext(ctx)
 	r.factory.WaitForCacheSyncWithContext(ctx)
 	r.must(engine.WaitForHandlersSync(ctx))
@@ -108,7 +105,7 @@ func (r *rig) comer(what string, done func() bool) {
 	})
 }
 
-// reserved tells whether a gang has a reservation.
+// reserved reports whether a gang has a reservation.
 func (p parts) reserved(gang string) bool {
 	return slices.ContainsFunc(p.keeper.Held(), func(r aging.Reservation) bool { return r.Group.Name == "labels:"+gang })
 }
@@ -138,7 +135,7 @@ func TestEachPluginCanBeDisabled(t *testing.T) {
 	}
 }
 
-// A gang may wait for the end of one whose member has died: the replacement must come in, or both wait for ever.
+// A gang may wait for the end of one whose member has died: the replacement must come in, or both wait indefinitely.
 func TestAReservationLetsAReplacementIn(t *testing.T) {
 	for name, disabled := range map[string][]string{"its place is held": nil, "nothing is held": {replacement.Name}} {
 		t.Run(name, func(t *testing.T) {

@@ -21,11 +21,12 @@ func main() {
 	// Libraries of the scheduler put flags of theirs there, and cobra would show them as gangctl's.
 	pflag.CommandLine = pflag.NewFlagSet("gangctl", pflag.ContinueOnError)
 	f := &cmdutil.Factory{IO: iostreams.System(os.Getenv), Program: os.Args[0], Args: os.Args[1:], Getenv: os.Getenv, Version: version.Get()}
-	os.Exit(int(root.Execute(interruptible(), f, root.NewCommand(f, scheduler.NewCommand()))))
+	os.Exit(int(root.Execute(interruptible(f.IO), f, root.NewCommand(f, scheduler.NewCommand()))))
 }
 
-// interruptible ends with the first Ctrl-C, so that a command can say what keeps running; the second ends the program.
-func interruptible() context.Context {
+// interruptible ends with the first Ctrl-C, so that a command can report what keeps running; the second ends the program,
+// and leaves the terminal as it was.
+func interruptible(io *iostreams.IOStreams) context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -33,6 +34,7 @@ func interruptible() context.Context {
 		<-signals
 		cancel()
 		<-signals
+		io.Restore()
 		os.Exit(int(failure.CodeInterrupted))
 	}()
 	return ctx

@@ -223,7 +223,7 @@ func TestIsGenerated(t *testing.T) {
 		}
 		got, err := manifests.ReadFile(filepath.Base(path))
 		if err != nil || string(got) != string(want) {
-			t.Errorf("%s is stale: run go generate ./install/operator", filepath.Base(path))
+			t.Errorf("%s is stale: make generate", filepath.Base(path))
 		}
 	}
 }

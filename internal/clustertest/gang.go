@@ -23,7 +23,7 @@ type Gang struct {
 	GPUs    int64
 	// CPU and Memory are those of one worker; 8 and 64Gi if empty.
 	CPU, Memory string
-	// More are the roles beside the workers.
+	// More are the roles other than the workers.
 	More []Role
 	// Min is the minimum of the gang; all members if 0.
 	Min int
@@ -45,14 +45,14 @@ type Gang struct {
 	Dialect gang.Dialect
 	// Scheduler is the schedulerName of the pods; if empty the one that is alive in every cluster.
 	Scheduler string
-	// NoGroup leaves the PodGroup and the marks on pods out; Volcano uses Volcano's format and the queue named.
+	// NoGroup leaves the PodGroup and the membership labels and annotations of pods out; Volcano uses Volcano's format and the queue named.
 	NoGroup bool
 	Volcano string
 	// Queue is the queue that the group object names in a dialect that has queues.
 	Queue string
 }
 
-// Role is one role beside the workers. Its fields are those of Gang.
+// Role is one role other than the workers. Its fields are those of Gang.
 type Role struct {
 	Name        string
 	Replicas    int
@@ -117,7 +117,7 @@ func (g Gang) roles() []Role {
 
 func (g Gang) uid() types.UID { return uid(g.Kind, g.Namespace, g.Name) }
 
-// resources are what one member asks for.
+// resources are what one member requests.
 func (r Role) resources() corev1.ResourceList {
 	cpu, memory := r.CPU, r.Memory
 	if cpu == "" {

@@ -87,7 +87,7 @@ func (c *Cluster) addGroup(g Gang) {
 	c.put(u)
 }
 
-// total is what the first members ask for together, as many as the minimum.
+// total is what the first members request together, as many as the minimum.
 func (g Gang) total() map[string]any {
 	sum, left := corev1.ResourceList{}, g.Min
 	for _, r := range g.roles() {

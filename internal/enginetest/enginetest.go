@@ -165,8 +165,8 @@ func (c *Cluster) GroupOf(pod *corev1.Pod) (group types.NamespacedName, ok bool)
 	return types.NamespacedName{Namespace: pod.Namespace, Name: name}, ok
 }
 
-// Standing is the minimum and the priority of a gang.
-func (c *Cluster) Standing(group types.NamespacedName) (need, priority int32, ok bool) {
+// Required is the minimum and the priority of a gang.
+func (c *Cluster) Required(group types.NamespacedName) (count, priority int32, ok bool) {
 	object, ok := c.Groups.Get(group.Namespace, group.Name)
 	if !ok {
 		return 0, 0, false

@@ -1,4 +1,4 @@
-// Package historytest builds clusters whose gangs have something to tell, for the tests of reports and of what they look like.
+// Package historytest builds clusters whose gangs have events in their history, for the tests of reports and of their layout.
 package historytest
 
 import (
@@ -27,7 +27,7 @@ func command(job map[string]any) {
 		provenance.CommandAnnotation: "gangctl submit tf llama --image train:v1 --workers 4 --gpus 8 --env TOKEN=" + Secret + " --env=OTHER=" + Secret + " -- python train.py --env '" + Markup + "'"}
 }
 
-// Pending is a gang that does not fit, and what was said of that.
+// Pending is a gang that does not fit, and its events.
 func Pending() *snapshot.Snapshot {
 	const refusal = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu"
 	c := clustertest.New().Nodes(3, 8)

@@ -24,7 +24,7 @@ type Cluster struct {
 	broken map[string]*metav1.Status // by path
 	// unwatched are the paths that may be listed, and not watched.
 	unwatched map[string]bool
-	// muted, if it is not nil, is closed when the version is told again; versions is how often it was asked for.
+	// muted, if it is not nil, is closed when the version is to be served again; versions counts the requests for it.
 	muted    chan struct{}
 	versions int
 	// changed is closed, and made again, when something changes.
@@ -104,7 +104,7 @@ func (l *Cluster) list(root, resource string, pick picker) {
 	l.HandleFunc("GET "+root+"/namespaces/{namespace}/"+resource, answer)
 }
 
-// change changes something, and tells those who watch.
+// change makes a change and notifies the watchers.
 func (l *Cluster) change(what func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,7 +124,8 @@ func (l *Cluster) Fail(path string, status *metav1.Status) {
 // Unwatch makes watches of a path forbidden, and ends those that there are; lists are still answered.
 func (l *Cluster) Unwatch(path string) { l.change(func() { l.unwatched[path] = true }) }
 
-// Mute makes the server tell its version once, and then not at all until it is released; watches say nothing anyway, as nothing changes.
+// Mute makes the server answer only the first request for its version, and the others when it is released. Watches have no events anyway,
+// as nothing changes.
 func (l *Cluster) Mute() (release func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,7 +149,7 @@ func (l *Cluster) version(w http.ResponseWriter, r *http.Request) {
 	Write(w, 200, version.Info{GitVersion: "v1.37.1"})
 }
 
-// Deny makes lists forbidden, as an authorizer words it.
+// Deny makes lists forbidden, with an authorizer's message.
 func (l *Cluster) Deny(user string, paths ...string) {
 	for _, path := range paths {
 		parts := strings.Split(path, "/")

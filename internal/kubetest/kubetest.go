@@ -20,7 +20,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 )
 
-// Server answers as it is told. A path that nobody told it about is a 404 of the path, as for a missing CRD.
+// Server serves the answers that a test configures. A path without one is a 404, as for a missing CRD.
 type Server struct {
 	*http.ServeMux
 
@@ -88,7 +88,7 @@ func (s *Server) Refuse(pattern string, code int, reason metav1.StatusReason, me
 	s.Answer(pattern, code, Status(code, reason, message, details))
 }
 
-// Status is a failure in the words of an API server.
+// Status is a failure as an API server reports it.
 func Status(code int, reason metav1.StatusReason, message string, details *metav1.StatusDetails) *metav1.Status {
 	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
 		Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message, Details: details}

@@ -35,7 +35,7 @@ func Job(namespace, name string, workers int32) *kubeflowv1.TFJob {
 	}
 }
 
-// Pod is the pod of a worker of the job. Without a node it is pending and says why: reason; with one it runs.
+// Pod is the pod of a worker of the job. Without a node it is pending for this reason; with one it runs.
 func Pod(namespace, job string, index int, node, reason string) *corev1.Pod {
 	controller := true
 	pod := &corev1.Pod{

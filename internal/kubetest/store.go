@@ -42,14 +42,14 @@ func NewStore(t *testing.T) *Store {
 	return s
 }
 
-// Hook sees each request first, and tells whether it has answered it; nil for none.
+// Hook sees each request first, and reports whether it has answered it; nil for none.
 func (s *Store) Hook(answer func(w http.ResponseWriter, r *http.Request) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hook = answer
 }
 
-// Put keeps an object at a path, as if somebody had created it.
+// Put stores an object at a path, as if another client had created it.
 func (s *Store) Put(at string, object *unstructured.Unstructured) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,7 +24,7 @@ func (l *Cluster) endWatches(t *testing.T) {
 	t.Cleanup(func() { l.change(func() { l.states = nil }) })
 }
 
-// watch tells what changes, from the resource version on that is asked for, until the path fails or the test ends.
+// watch sends what changes from the requested resource version on, until the path fails or the test ends.
 func (l *Cluster) watch(w http.ResponseWriter, r *http.Request, pick picker) {
 	at, err := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	if err != nil {
@@ -54,7 +54,7 @@ func (l *Cluster) watch(w http.ResponseWriter, r *http.Request, pick picker) {
 		for ; at < len(states); at++ {
 			namespace := r.PathValue("namespace")
 			if _, err := w.Write(events(pick(states[at-1], namespace), pick(states[at], namespace), at+1)); err != nil {
-				return // nobody listens any more
+				return // the client is gone
 			}
 		}
 		w.(http.Flusher).Flush()
@@ -66,7 +66,7 @@ func (l *Cluster) watch(w http.ResponseWriter, r *http.Request, pick picker) {
 	}
 }
 
-// events are what a watch tells of what came between two lists.
+// events are those of a watch for the changes between two lists.
 func events(before, after map[string]any, version int) []byte {
 	then, now := byName(before), byName(after)
 	var told bytes.Buffer

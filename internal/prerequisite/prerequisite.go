@@ -1,5 +1,5 @@
-// Package prerequisite skips tests for want of what a machine may lack. In CI, which installs all of it, they fail instead: a test
-// that is skipped there is a test that nobody runs.
+// Package prerequisite skips tests for want of what a machine may lack. In CI, which installs all of it, they fail instead: a test that is
+// skipped there never runs.
 package prerequisite
 
 import (

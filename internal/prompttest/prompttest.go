@@ -7,16 +7,16 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
-// Answers is a Prompter that gives prepared answers in their order. One without answers is nobody.
+// Answers is a Prompter that gives prepared answers in their order. One without answers is no terminal.
 type Answers struct {
 	// Texts answer Input; Choices answer Confirm.
 	Texts   []string
 	Choices []bool
-	// Asked are the questions so far.
+	// Asked are the prompts so far.
 	Asked []string
 }
 
-// Available tells whether there are answers left.
+// Available reports whether there are answers left.
 func (a *Answers) Available() bool { return a != nil && len(a.Texts)+len(a.Choices) > 0 }
 
 // Confirm gives the next choice.
@@ -41,9 +41,9 @@ func (a *Answers) Input(question string) (string, error) {
 	return answer, nil
 }
 
-// Ask gives the next text, or the fallback for an empty one. A text that check does not take is an error: a person would be asked
+// InputValid gives the next text, or the fallback for an empty one. A text that check does not take is an error: a person would be prompted
 // again.
-func (a *Answers) Ask(question, fallback string, check func(string) error) (string, error) {
+func (a *Answers) InputValid(question, fallback string, check func(string) error) (string, error) {
 	answer, err := a.Input(question)
 	if err != nil {
 		return "", err

@@ -37,7 +37,7 @@ func OpenTerminal(t *testing.T) (person, program *os.File) {
 	return person, program
 }
 
-// cursor is how a program asks a terminal where the cursor is; place is the answer.
+// cursor is a program's query for the position of the cursor; place is the terminal's answer.
 const cursor, place = "\x1b[6n", "\x1b[1;1R"
 
 // patience is how long a person waits before they type the same again. What follows a question may take a while.
@@ -46,9 +46,9 @@ const patience = 5 * time.Second
 // Reply is what a person types when a question is on the screen.
 type Reply struct{ Question, Answer string }
 
-// Play is the terminal and the person in front of it, who gives one reply after the other, each when its question is on the screen
-// and the screen is quiet: what is typed while the program talks with the terminal is lost, and then it is typed again. The last
-// reply is repeated until the terminal is closed. What is returned is told of everything on the screen.
+// Play is the terminal and the person in front of it, who gives one reply after the other, each when its question is on the screen and the
+// screen is quiet: what is typed while the program talks with the terminal is lost, and then it is typed again. The last reply is repeated
+// until the terminal is closed. The function returned reports everything on the screen.
 func Play(person *os.File, replies ...Reply) (screen func() string) {
 	pages, all := make(chan string), make(chan string, 1)
 	all <- ""

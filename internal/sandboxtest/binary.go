@@ -15,7 +15,7 @@ const (
 	program  = commands + "gangctl-sandbox"
 )
 
-// build is the one build of a test binary, however many tests ask for it.
+// build is the one build of a test binary, however many tests request it.
 type build struct {
 	once sync.Once
 	path string
@@ -36,7 +36,7 @@ func (b *build) make() {
 	}
 }
 
-// Binary returns the path of gangctl-sandbox: what BinaryEnv says, or a build.
+// Binary returns the path of gangctl-sandbox: the value of BinaryEnv, or a build.
 func Binary(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv(BinaryEnv); path != "" {

@@ -26,7 +26,7 @@ func (o object) String() string {
 	return strings.TrimPrefix(o.namespace+"/", "/") + o.GroupResource().String() + "/" + o.name
 }
 
-// version tells an object from another one of its name.
+// version distinguishes an object from an earlier one of the same name.
 type version struct{ uid, resourceVersion string }
 
 // inventory is everything that tests may see of a cluster.
@@ -115,7 +115,7 @@ func (i *inventory) restore(ctx context.Context, config *rest.Config) error {
 			return i.requireUnchanged(now)
 		}
 		for _, o := range surplus {
-			// Pods do not get the time to end that they asked for.
+			// Pods do not get their termination grace period.
 			none, background := int64(0), metav1.DeletePropagationBackground
 			options := metav1.DeleteOptions{GracePeriodSeconds: &none, PropagationPolicy: &background}
 			err := client.Resource(o.GroupVersionResource).Namespace(o.namespace).Delete(ctx, o.name, options)

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"k8s.io/client-go/rest"
 )
 
 // GangctlEnv names the environment variable with a ready-built gangctl, as BinaryEnv does for gangctl-sandbox.
@@ -34,6 +36,7 @@ func Main(m *testing.M, use func(gangctl, sandbox string)) int {
 			return 1
 		}
 	}
+	rest.SetDefaultWarningHandler(rest.NoWarnings{}) // collecting garbage lists Endpoints: 250 warnings bury a test's own output
 	use(gangctl, sandbox)
 	return m.Run()
 }

@@ -103,8 +103,8 @@ func (c *Cluster) Command(command string, args ...string) (*exec.Cmd, *Output) {
 // logLines and logWidth bound what DumpLogs prints of each component, in lines and bytes.
 const logLines, logWidth = 30, 300
 
-// DumpLogs prints the last lines of every component. They go to standard error at once, before what the test itself says: a log of
-// hundreds of lines after that would hide it.
+// DumpLogs prints the last lines of every component. They go to standard error at once, before the test's own messages: a log of hundreds
+// of lines after those would hide them.
 func (c *Cluster) DumpLogs(t testing.TB) {
 	t.Helper()
 	paths, _ := filepath.Glob(filepath.Join(c.DataDir, "log", "*.log"))

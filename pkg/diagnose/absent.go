@@ -27,7 +27,7 @@ func absent(w *view.View, q Query) *answer.Answer {
 // notServed answers for a kind of job, or all of them, that the cluster does not know; nil if it does.
 func notServed(s *snapshot.Snapshot, q Query) *answer.Answer {
 	kinds := custom()
-	if reader, ok := jobkinds.ByWord(q.Kind); ok {
+	if reader, ok := jobkinds.ByName(q.Kind); ok {
 		kinds = []gang.JobReader{reader}
 	}
 	var unserved []string
@@ -54,7 +54,7 @@ func custom() []gang.JobReader {
 func Unlisted(s *snapshot.Snapshot, q Query) *answer.Answer {
 	var missing []answer.Right
 	first := ""
-	for _, kind := range asked(q) {
+	for _, kind := range listedKinds(q) {
 		name := schema.GroupResource{Group: kind.Group, Resource: kind.resource}.String()
 		d := s.Denial("", name, q.Namespace)
 		if d == nil {
@@ -104,9 +104,9 @@ type listed struct {
 }
 
 // queried are the kinds that a query may be about.
-func asked(q Query) []listed {
+func listedKinds(q Query) []listed {
 	readers := jobkinds.Readers()
-	if reader, ok := jobkinds.ByWord(q.Kind); ok {
+	if reader, ok := jobkinds.ByName(q.Kind); ok {
 		readers = []gang.JobReader{reader}
 	}
 	var all []listed

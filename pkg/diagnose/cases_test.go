@@ -44,6 +44,15 @@ type expectedAction struct {
 }
 
 func TestAcceptanceCases(t *testing.T) {
+	eachCase(t, func(t *testing.T, dir string, e expectation) {
+		a, node := ask(t, dir, e.Args)
+		checkCase(t, e, a, node)
+	})
+}
+
+// eachCase runs a subtest for each acceptance case, with its directory and what is expected of it.
+func eachCase(t *testing.T, check func(t *testing.T, dir string, e expectation)) {
+	t.Helper()
 	dirs, err := filepath.Glob(filepath.Join(acceptanceCases, "[0-9]*"))
 	if err != nil {
 		t.Fatal(err)
@@ -61,8 +70,7 @@ func TestAcceptanceCases(t *testing.T) {
 			if err := json.Unmarshal(raw, &e); err != nil {
 				t.Fatal(err)
 			}
-			a, node := ask(t, dir, e.Args)
-			checkCase(t, e, a, node)
+			check(t, dir, e)
 		})
 	}
 }
@@ -206,11 +214,11 @@ func sameJobs(want, got any) bool {
 		short = append(short, n[strings.LastIndexByte(n, '/')+1:])
 	}
 	slices.Sort(short)
-	var wanted []string
+	var desired []string
 	list, _ := want.([]any)
 	for _, n := range list {
-		wanted = append(wanted, fmt.Sprint(n))
+		desired = append(desired, fmt.Sprint(n))
 	}
-	slices.Sort(wanted)
-	return slices.Equal(wanted, short)
+	slices.Sort(desired)
+	return slices.Equal(desired, short)
 }

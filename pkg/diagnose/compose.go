@@ -3,6 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -11,18 +12,22 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/advice"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
 
-// compose turns a diagnosis into an answer.
-func compose(w *view.View, r *stage.Diagnosis, found advice.Found) *answer.Answer {
+// compose turns a diagnosis into an answer for a reader.
+func compose(w *view.View, r *stage.Diagnosis, found advice.Found, reader audience.Reader) *answer.Answer {
 	g := r.Gang
 	a := &answer.Answer{
 		APIVersion: answer.APIVersion, Verdict: r.Verdict, Who: r.Who, Never: r.Never, Exit: answer.ExitCode(r.Verdict, r.Who, r.Never),
 		Job:          answer.Job{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID)},
-		AlsoBlocking: []answer.Finding{}, Stages: r.Stages, Unblock: found.Actions, Cut: found.Cut, Ahead: r.Ahead, Notes: append(r.Notes, w.Problems()...),
+		AlsoBlocking: []answer.Finding{}, Stages: r.Stages, Unblock: found.Actions, Cut: found.Cut, Notes: append(r.Notes, w.Problems(reader.Sees)...),
 		Gang: theGang(w, g), Scheduler: scheduler(w, r),
 	}
 	if a.Stages == nil {
@@ -35,13 +40,17 @@ func compose(w *view.View, r *stage.Diagnosis, found advice.Found) *answer.Answe
 		a.Job.Created = &t
 	}
 	if r.Primary != nil {
-		a.Primary = &r.Primary.Finding
+		primary := visible(r.Primary.Finding, reader)
+		a.Primary = &primary
 	}
 	for _, f := range r.Others {
-		a.AlsoBlocking = append(a.AlsoBlocking, f.Finding)
+		a.AlsoBlocking = append(a.AlsoBlocking, visible(f.Finding, reader))
+	}
+	for _, first := range r.Ahead {
+		a.Ahead = append(a.Ahead, first.Ahead)
 	}
 	if len(r.Matrices) > 0 {
-		a.Nodes = nodes(w, r)
+		a.Nodes = nodes(w, r, reader)
 	}
 	a.Placement = advice.Placement(r)
 	if n, since := stage.IdleDevices(g); n > 0 && r.Verdict != answer.Running {
@@ -57,7 +66,55 @@ func compose(w *view.View, r *stage.Diagnosis, found advice.Found) *answer.Answe
 	a.Confidence = confidence(r, a)
 	a.Rights = rightsOf(w.Snap, r.Missing, g.Meta.Namespace)
 	stamp(a, w.Snap)
+	withoutCredentials(a)
 	return a
+}
+
+// withoutCredentials takes out of an answer what programs reported on the job and may have been given: it is published as an event, and
+// sent to people who may not read the job.
+func withoutCredentials(a *answer.Answer) {
+	a.Headline = redact.Text(a.Headline)
+	if a.Primary != nil {
+		primary := redacted(*a.Primary)
+		a.Primary = &primary
+	}
+	for i, f := range a.AlsoBlocking {
+		a.AlsoBlocking[i] = redacted(f)
+	}
+	a.Stages = slices.Clone(a.Stages) // they are the diagnosis's, too
+	for i, s := range a.Stages {
+		a.Stages[i].Note = redact.Text(s.Note)
+	}
+	a.Notes = texts(a.Notes)
+	if a.Scheduler != nil {
+		a.Scheduler.Message = redact.Text(a.Scheduler.Message)
+	}
+}
+
+// redacted is a finding without credentials. What it is made of is the snapshot's, and stays.
+func redacted(f answer.Finding) answer.Finding {
+	f.Message, f.Details, f.Facts = redact.Text(f.Message), texts(f.Details), maps.Clone(f.Facts)
+	for name, fact := range f.Facts {
+		if text, ok := fact.(string); ok {
+			f.Facts[name] = redact.Text(text)
+		}
+	}
+	return f
+}
+
+func texts(all []string) []string {
+	all = slices.Clone(all)
+	for i, text := range all {
+		all[i] = redact.Text(text)
+	}
+	return all
+}
+
+// visible is a finding without the evidence and the commands that are about objects which the reader does not see.
+func visible(f answer.Finding, reader audience.Reader) answer.Finding {
+	f.Evidence = slices.DeleteFunc(slices.Clone(f.Evidence), func(e answer.Evidence) bool { return !reader.Sees(e.Namespace()) })
+	f.Commands = slices.DeleteFunc(slices.Clone(f.Commands), func(c string) bool { return !command.Within(c, reader.Sees) })
+	return f
 }
 
 func stamp(a *answer.Answer, s *snapshot.Snapshot) {
@@ -107,7 +164,7 @@ func theGang(w *view.View, g *gang.Gang) answer.Gang {
 		out.Ignored = append(out.Ignored, d.Kind.Kind+"."+d.Kind.Group+"/"+d.Key.Name)
 	}
 	for _, role := range g.Roles {
-		x := answer.Role{Name: role.Name, Replicas: role.Replicas, Request: placement.Request(w.Sample(g, role))}
+		x := answer.Role{Name: role.Name, Replicas: role.Replicas, Request: request.Of(w.Sample(g, role))}
 		for _, m := range g.Members {
 			if m.Role != role.Name {
 				continue

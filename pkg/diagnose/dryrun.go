@@ -43,7 +43,7 @@ func DryRun(ctx context.Context, s *snapshot.Snapshot, job *unstructured.Unstruc
 	c := s.Clone()
 	job = submitted(job, namespace, s)
 	if kind.Group != "batch" && s.Server.Resources != nil && !s.Serves(schema.GroupResource{Group: reader.Group, Resource: reader.Resource}, reader.Kind) {
-		q := Query{Kind: reader.Words[0], Namespace: namespace, Name: job.GetName()}
+		q := Query{Kind: reader.Names[0], Namespace: namespace, Name: job.GetName()}
 		return &Trial{Answer: notServed(s, q), w: view.New(s)}, nil
 	}
 	if exists(s, job) {
@@ -62,13 +62,13 @@ func DryRun(ctx context.Context, s *snapshot.Snapshot, job *unstructured.Unstruc
 	c.Finish()
 	w := view.New(c)
 	w.Assumed = true
-	subject, err := w.Find(Query{Kind: reader.Words[0], Namespace: job.GetNamespace(), Name: job.GetName()})
+	subject, err := w.Find(Query{Kind: reader.Names[0], Namespace: job.GetNamespace(), Name: job.GetName()})
 	if err != nil {
 		return nil, err
 	}
-	opts := stages.Options{Budget: o.Budget}
+	opts := stages.Options{Budget: o.Budget, Reader: o.Reader}
 	r := stages.Evaluate(ctx, w, subject, opts)
-	a := compose(w, r, advise(ctx, w, r, opts, o)) //nolint:contextcheck // plugins that work on values take a context and have no use for one
+	a := compose(w, r, advise(ctx, w, r, opts, o), o.Reader) //nolint:contextcheck // plugins that work on values take a context and have no use for one
 	if a.Verdict == answer.FitsNow {
 		a.Exit = answer.ExitOK
 	}

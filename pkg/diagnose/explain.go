@@ -8,10 +8,12 @@ import (
 	"errors"
 	"time"
 
+	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/advice"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -28,6 +30,8 @@ type Options struct {
 	Clock func() time.Time
 	// NoAdvice leaves the search for what would help out.
 	NoAdvice bool
+	// Reader is whom the answer is for. The zero value is the caller, who has read the snapshot.
+	Reader audience.Reader
 }
 
 // defaultAdviceBudget is the time in which a person at a prompt has not begun to wait. It is enough for all that is looked for in
@@ -41,11 +45,11 @@ type Explainer struct{ view *view.View }
 // NewExplainer returns an explainer of a snapshot, which must not change any more.
 func NewExplainer(s *snapshot.Snapshot) *Explainer { return &Explainer{view: view.New(s)} }
 
-// Explain answers for one job. Errors are of the kinds [view.NotFoundError] and [view.AmbiguousError].
+// Explain answers for one job. Errors are of the kinds [gang.JobNotFoundError] and [gang.AmbiguousJobError].
 func (e *Explainer) Explain(ctx context.Context, q Query, o Options) (*answer.Answer, error) {
 	subject, err := e.view.Find(q)
-	var missing *view.NotFoundError
-	if errors.As(err, &missing) && len(missing.Near) == 0 {
+	var missing *gang.JobNotFoundError
+	if errors.As(err, &missing) && suggest.Nearest(missing.Name, missing.Nearest) == "" { // a slip explains more than a missing right
 		if found := absent(e.view, q); found != nil {
 			return found, nil
 		}
@@ -53,10 +57,10 @@ func (e *Explainer) Explain(ctx context.Context, q Query, o Options) (*answer.An
 	if err != nil {
 		return nil, err
 	}
-	return explainSubject(ctx, e.view, subject, o), nil
+	return explainJob(ctx, e.view, subject, o), nil
 }
 
-// Explain answers for one job. Errors are of the kinds [view.NotFoundError] and [view.AmbiguousError].
+// Explain answers for one job. Errors are of the kinds [gang.JobNotFoundError] and [gang.AmbiguousJobError].
 func Explain(ctx context.Context, s *snapshot.Snapshot, q Query, o Options) (*answer.Answer, error) {
 	return NewExplainer(s).Explain(ctx, q, o)
 }
@@ -71,17 +75,17 @@ func Pending(ctx context.Context, s *snapshot.Snapshot, namespace string, o Opti
 		if namespace != "" && subject.Meta.Namespace != namespace || subject.End != nil {
 			continue
 		}
-		if a := explainSubject(ctx, w, subject, o); a.Verdict != answer.Running && a.Verdict != answer.Done {
+		if a := explainJob(ctx, w, subject, o); a.Verdict != answer.Running && a.Verdict != answer.Done {
 			all = append(all, a)
 		}
 	}
 	return all
 }
 
-func explainSubject(ctx context.Context, w *view.View, subject *gang.Job, o Options) *answer.Answer {
-	opts := stages.Options{Budget: o.Budget}
+func explainJob(ctx context.Context, w *view.View, subject *gang.Job, o Options) *answer.Answer {
+	opts := stages.Options{Budget: o.Budget, Reader: o.Reader}
 	r := stages.Evaluate(ctx, w, subject, opts)
-	return compose(w, r, advise(ctx, w, r, opts, o)) //nolint:contextcheck // plugins that work on values take a context and have no use for one
+	return compose(w, r, advise(ctx, w, r, opts, o), o.Reader) //nolint:contextcheck // plugins that work on values take a context and have no use for one
 }
 
 // advise searches for what would help, unless that is turned off.

@@ -11,6 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 func TestAbsent(t *testing.T) {
@@ -33,7 +34,7 @@ func TestNotFound(t *testing.T) {
 	s := c.Done()
 	for _, tt := range []struct{ name, near, elsewhere string }{{"resnt", "resnet", ""}, {"llama", "", "other"}, {"zzz", "", ""}} {
 		_, err := Explain(context.Background(), s, Query{Namespace: "team", Name: tt.name}, Options{})
-		var missing *view.NotFoundError
+		var missing *gang.JobNotFoundError
 		if !errors.As(err, &missing) {
 			t.Fatalf("%s: got %v", tt.name, err)
 		}
@@ -43,8 +44,8 @@ func TestNotFound(t *testing.T) {
 			}
 			return list[0]
 		}
-		if first(missing.Near) != tt.near || first(missing.Elsewhere) != tt.elsewhere {
-			t.Errorf("%s: near %v, elsewhere %v", tt.name, missing.Near, missing.Elsewhere)
+		if first(missing.Nearest) != tt.near || first(missing.Elsewhere) != tt.elsewhere {
+			t.Errorf("%s: near %v, elsewhere %v", tt.name, missing.Nearest, missing.Elsewhere)
 		}
 	}
 }
@@ -82,8 +83,8 @@ func TestAmbiguous(t *testing.T) {
 	c := clustertest.New().Add(waiting(1, 1))
 	c.Object(map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": map[string]any{"name": "gang", "namespace": "team", "uid": "p"}, "spec": map[string]any{"pytorchReplicaSpecs": map[string]any{}}})
 	_, err := Explain(context.Background(), c.Done(), Query{Namespace: "team", Name: "gang"}, Options{})
-	var several *view.AmbiguousError
-	if !errors.As(err, &several) || len(several.Choices) != 2 || several.Choices[1] != "tfjob/gang" {
+	var several *gang.AmbiguousJobError
+	if !errors.As(err, &several) || len(several.Choices()) != 2 || several.Choices()[1] != "tfjob/gang" {
 		t.Errorf("got %v", err)
 	}
 }

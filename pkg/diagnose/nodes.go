@@ -9,13 +9,15 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // nodes is the matrix, summed up and row by row.
-func nodes(w *view.View, r *stage.Diagnosis) *answer.Nodes {
+func nodes(w *view.View, r *stage.Diagnosis, reader audience.Reader) *answer.Nodes {
 	n := &answer.Nodes{Total: len(w.Cluster().Nodes()), Excluded: []answer.Excluded{}, Slots: slots(w, r)}
 	for _, role := range r.Request.Roles {
 		m := r.Matrices[role.Name]
@@ -42,7 +44,7 @@ func nodes(w *view.View, r *stage.Diagnosis) *answer.Nodes {
 			}
 		}
 		for _, row := range m.Rows {
-			out := answer.NodeRow{Node: row.Node, Role: role.Name, Consumers: consumersOn(w, row.Node)}
+			out := answer.NodeRow{Node: row.Node, Role: role.Name, Consumers: consumersOn(w, row.Node, reader)}
 			for _, v := range row.Violations {
 				out.Violations = append(out.Violations, violation(v))
 			}
@@ -67,26 +69,28 @@ func violation(v placement.Violation) answer.Violation {
 	return out
 }
 
-func consumersOn(w *view.View, node string) []string {
+func consumersOn(w *view.View, node string, reader audience.Reader) []string {
 	var names []string
+	seen := map[*view.Consumer]bool{}
 	for _, p := range w.Cluster().PodsOn(node) {
-		if h := w.HolderOf(p); h != nil && !h.DaemonSet {
-			names = append(names, h.Kind+" "+h.String())
+		if h := w.ConsumerOf(p); h != nil && !h.DaemonSet && !seen[h] {
+			seen[h] = true
+			names = append(names, stage.Title(w, reader, h))
 		}
 	}
 	slices.Sort(names)
-	return slices.Compact(names)
+	return names
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // slots groups nodes that have the same room, by what members request.
 func slots(w *view.View, r *stage.Diagnosis) []answer.Slot {
-	asked := map[corev1.ResourceName]bool{}
+	requested := map[corev1.ResourceName]bool{}
 	fits := map[string]map[string]int64{}
 	for _, role := range r.Request.Roles {
-		for name := range placement.Request(role.Pod) {
-			asked[name] = true
+		for name := range request.Of(role.Pod) {
+			requested[name] = true
 		}
 		for _, s := range placement.Slots(w.Cluster(), role.Pod, role.Count, placement.Options{}) {
 			if fits[s.Node] == nil {
@@ -95,15 +99,15 @@ func slots(w *view.View, r *stage.Diagnosis) []answer.Slot {
 			fits[s.Node][role.Name] = s.Slots
 		}
 	}
-	names := slices.Sorted(maps.Keys(asked))
+	names := slices.Sorted(maps.Keys(requested))
 	byShape := map[string]*answer.Slot{}
 	for _, n := range w.Cluster().Nodes() {
 		free := w.Cluster().Free(n.Name)
 		slot := answer.Slot{Free: corev1.ResourceList{}, Fits: map[string]int64{}}
 		key := ""
 		for _, name := range names {
-			amount := placement.Amount(name, free[name])
-			slot.Free[name] = placement.Quantity(name, amount)
+			amount := request.Amount(name, free[name])
+			slot.Free[name] = request.Quantity(name, amount)
 			key += phrase.Quantity(name, amount) + " "
 		}
 		for _, role := range r.Request.Roles {

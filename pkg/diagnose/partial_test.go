@@ -11,8 +11,8 @@ import (
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // A snapshot may lack anything: whoever made it may not have been allowed to see it, or cut it out. Whatever single object is
@@ -42,7 +42,7 @@ func answerOrNotFound(t *testing.T, text, what string) {
 		t.Fatal(err)
 	}
 	a, err := Explain(context.Background(), s, Query{Namespace: "team", Name: "gang"}, Options{NoAdvice: true})
-	var missing *view.NotFoundError
+	var missing *gang.JobNotFoundError
 	if errors.As(err, &missing) {
 		return
 	}

@@ -14,7 +14,7 @@ type Query = view.Query
 func KindNames() []string {
 	names := []string{"job", "pod"}
 	for _, r := range kind.Readers() {
-		names = append(names, r.Words[0])
+		names = append(names, r.Names[0])
 	}
 	return names
 }
@@ -24,6 +24,6 @@ func KnownKind(name string) bool {
 	if slices.Contains([]string{"job", "jobs", "pod", "pods", "po"}, name) {
 		return true
 	}
-	_, ok := kind.ByWord(name)
+	_, ok := kind.ByName(name)
 	return ok
 }

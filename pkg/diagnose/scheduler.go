@@ -74,7 +74,7 @@ func lastMessage(w *view.View, g *gang.Gang) (string, time.Time) {
 		}
 	}
 	if d := g.Decl; d != nil {
-		for _, word := range d.Words {
+		for _, word := range d.Conditions {
 			consider(word.Message, word.At)
 		}
 		for _, e := range w.Events("PodGroup", d.Key.Namespace, d.Key.Name) {

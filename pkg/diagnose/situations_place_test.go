@@ -177,7 +177,7 @@ func placeSituations() []situation {
 	}
 }
 
-// buildDRA has one device of a driver, allocated to the claim of a running job, and a gang whose claim asks for one too.
+// buildDRA has one device of a driver, allocated to the claim of a running job, and a gang whose claim requests one too.
 func buildDRA(c *clustertest.Cluster) {
 	node := "n1"
 	c.Nodes(1, 8)
@@ -195,12 +195,12 @@ func buildDRA(c *clustertest.Cluster) {
 		}
 		c.Put(rc)
 	}
-	claim("research", "theirs", "a-worker-0", true)
+	claim("research", "their-claim", "a-worker-0", true)
 	claim("team", "mine", "", false)
 	uses := func(name string) func(*corev1.PodSpec) {
 		return func(p *corev1.PodSpec) {
 			p.ResourceClaims = []corev1.PodResourceClaim{{Name: "r", ResourceClaimName: &name}}
 		}
 	}
-	c.Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, Nodes: []string{"n1"}, Age: time.Hour, Spec: uses("theirs")}).Add(with(waiting(1, 0), spec(uses("mine"))))
+	c.Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, Nodes: []string{"n1"}, Age: time.Hour, Spec: uses("their-claim")}).Add(with(waiting(1, 0), spec(uses("mine"))))
 }

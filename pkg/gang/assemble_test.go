@@ -2,6 +2,7 @@ package gang_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -86,7 +87,7 @@ func bare(pods ...*corev1.Pod) *gang.Job {
 	return &gang.Job{Bare: pods, Roles: []gang.Role{{Name: "Member", Replicas: int32(len(pods))}}}
 }
 
-// The members and the state of a gang are what this table says, in every command and in the explanation: there is one model.
+// The members and the state of a gang are those of this table, in every command and in the explanation: there is one model.
 func TestMembersAndStates(t *testing.T) {
 	min2 := func(j *gang.Job) *gang.Job { n := int32(2); j.MinMember = &n; return j }
 	ended := func(j *gang.Job, failed bool) *gang.Job { j.End = &gang.End{Failed: failed}; return j }
@@ -135,8 +136,8 @@ func TestMembersAndStates(t *testing.T) {
 			if tt.job.Bare != nil {
 				pods = tt.job.Bare
 			}
-			members := gang.Assemble(tt.job, pods, func(node string) bool { return node == "lost" })
-			g := gang.New(tt.job, members, gang.Declared{}, nil)
+			members, unlisted := gang.Assemble(tt.job, pods, func(node string) bool { return node == "lost" })
+			g := gang.New(tt.job, members, unlisted, gang.Declared{}, nil)
 			got := string(gang.StateOf(g, now)) + ":"
 			for _, m := range g.Members {
 				got += fmt.Sprintf(" %s=%s", m.Name(), m.State)
@@ -145,5 +146,42 @@ func TestMembersAndStates(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// Whatever number of members a user writes, few are listed and all are counted.
+func TestAnyNumberOfMembers(t *testing.T) {
+	many := make([]gang.Role, 500)
+	for i := range many {
+		many[i] = gang.Role{Name: fmt.Sprintf("Role%d", i), Replicas: math.MaxInt32}
+	}
+	empty := make([]gang.Role, len(many))
+	for i := range empty {
+		empty[i] = gang.Role{Name: many[i].Name}
+	}
+	if _, unlisted := gang.Assemble(&gang.Job{Reader: tf(1).Reader, Roles: empty}, nil, nil); len(unlisted) > 0 {
+		t.Errorf("roles without replicas have members: %v", unlisted)
+	}
+	for name, tt := range map[string]struct {
+		job              *gang.Job
+		pods             []*corev1.Pod
+		total, gone, min int32
+	}{
+		"replicas":                {tf(math.MaxInt32), []*corev1.Pod{pod("worker-0", runs), pod("worker-2147483646", runs)}, math.MaxInt32, math.MaxInt32 - 2, math.MaxInt32},
+		"parallelism":             {batch(math.MaxInt32, math.MaxInt32, 0), []*corev1.Pod{pod("a", runs), pod("b")}, math.MaxInt32, math.MaxInt32 - 2, 1},
+		"a role that is negative": {tf(math.MinInt32), nil, 0, 0, 0},
+		"roles":                   {&gang.Job{Reader: tf(1).Reader, Roles: many}, nil, math.MaxInt32, math.MaxInt32, math.MaxInt32},
+	} {
+		members, unlisted := gang.Assemble(tt.job, tt.pods, nil)
+		g := gang.New(tt.job, members, unlisted, gang.Declared{}, nil)
+		if len(members) > 1100 {
+			t.Errorf("%s: %d members are listed", name, len(members))
+		}
+		if g.Total() != tt.total || g.Count(gang.Missing) != tt.gone || g.Min != tt.min {
+			t.Errorf("%s: total %d, missing %d, min %d, want %d, %d, %d", name, g.Total(), g.Count(gang.Missing), g.Min, tt.total, tt.gone, tt.min)
+		}
+		if bound := g.Count(gang.Running, gang.Pending); bound != int32(len(tt.pods)) && tt.total > 0 {
+			t.Errorf("%s: %d pods are members, want %d", name, bound, len(tt.pods))
+		}
 	}
 }

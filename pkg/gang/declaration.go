@@ -10,19 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The other dialects that gangctl reads. It writes none of them.
-const (
-	Volcano     Dialect = "volcano"
-	KubeBatch   Dialect = "kube-batch"
-	PDB         Dialect = "pdb"
-	Koordinator Dialect = "koordinator"
-	KAI         Dialect = "kai"
-	Native      Dialect = "native"
-	Kueue       Dialect = "kueue"
-	YuniKorn    Dialect = "yunikorn"
-)
-
-// Declaration is what a group object, or the marks on pods alone, say of one gang.
+// Declaration is what a group object, or the labels and annotations of pods alone, state about one
+// gang.
 type Declaration struct {
 	Key Key
 	// Kind is that of the group object; empty where the dialect has none.
@@ -47,14 +36,14 @@ type Declaration struct {
 	MinResources corev1.ResourceList
 	// TopologyKey is the node label of which all members need the same value; empty without such a rule.
 	TopologyKey string
-	// Phase is what the controller or scheduler wrote, in its own words.
+	// Phase is what the controller or scheduler wrote, verbatim.
 	Phase string
-	// Words are the conditions in which a scheduler says why the gang waits.
-	Words []Word
+	// Conditions are those in which a scheduler reports why the gang waits.
+	Conditions []Condition
 }
 
-// Word is one thing that a scheduler said.
-type Word struct {
+// Condition is one message of a scheduler.
+type Condition struct {
 	Reason, Message string
 	At              time.Time
 }
@@ -66,7 +55,7 @@ type Reader struct {
 	Kinds []Served
 	// Schedulers are the schedulerNames that are known to read this dialect and no other.
 	Schedulers []string
-	// NameOf returns the group that a pod says it is in.
+	// NameOf returns the group that a pod references.
 	NameOf func(pod metav1.Object) (string, bool)
 	// NameOfPod is NameOf for a dialect that uses a field of the pod rather than metadata; nil otherwise.
 	NameOfPod func(pod *corev1.Pod) (string, bool)
@@ -74,7 +63,8 @@ type Reader struct {
 	RoleOf func(pod metav1.Object) string
 	// Decode reads a group object; nil without objects.
 	Decode func(*unstructured.Unstructured) (Declaration, error)
-	// FromPods declares a gang from the marks of its pods, in a dialect where they say all; nil otherwise.
+	// FromPods declares a gang from the labels and annotations of its pods, in a dialect where pods carry the whole declaration; nil
+	// otherwise.
 	FromPods func(key Key, pods []*corev1.Pod) (Declaration, error)
 }
 
@@ -84,7 +74,7 @@ type Served struct {
 	Resource string
 }
 
-// GroupOf returns the group that a pod says it is in.
+// GroupOf returns the group that a pod references.
 func (r Reader) GroupOf(pod *corev1.Pod) (string, bool) {
 	if r.NameOfPod != nil {
 		return r.NameOfPod(pod)

@@ -35,7 +35,7 @@ func DecodeGroup(dialect Dialect, u *unstructured.Unstructured) (Declaration, er
 		}
 		d.RoleMin[strings.ToLower(role)] = spec.Int32("spec", "minTaskMember", role)
 	}
-	d.Words = spec.Conditions("Unschedulable", "True")
+	d.Conditions = spec.Conditions("Unschedulable", "True")
 	return d, spec.Err
 }
 
@@ -126,20 +126,20 @@ func (f *Fields) Resources(path ...string) corev1.ResourceList {
 	return list
 }
 
-// Conditions are the conditions of a type and status as words.
-func (f *Fields) Conditions(kind, status string) []Word {
-	var words []Word
+// Conditions are the reasons and messages of the conditions of a type and status.
+func (f *Fields) Conditions(kind, status string) []Condition {
+	var words []Condition
 	for _, c := range f.List("status", "conditions") {
 		if c["type"] == kind && c["status"] == status {
-			words = append(words, WordOf(c))
+			words = append(words, ConditionOf(c))
 		}
 	}
 	return words
 }
 
-// WordOf reads reason, message and lastTransitionTime of a condition.
-func WordOf(condition map[string]any) Word {
-	w := Word{}
+// ConditionOf reads reason, message and lastTransitionTime of a condition.
+func ConditionOf(condition map[string]any) Condition {
+	w := Condition{}
 	w.Reason, _ = condition["reason"].(string)
 	w.Message, _ = condition["message"].(string)
 	if at, ok := condition["lastTransitionTime"].(string); ok {

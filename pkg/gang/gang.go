@@ -12,6 +12,8 @@ import (
 type Gang struct {
 	*Job
 	Members []Member
+	// Unlisted are, by role, members that have no pod and are not among Members, because they are too many.
+	Unlisted map[string]int32
 	Declared
 	// Min is how many members must run for the gang to be of use.
 	Min int32
@@ -29,13 +31,13 @@ type Declared struct {
 	Named Key
 	// Ignored are further group objects of the job, which the pods' scheduler does not read.
 	Ignored []Declaration
-	// Problem says what is wrong with the labels and annotations of the pods; usually nil.
+	// Problem is what is wrong with the labels and annotations of the pods; usually nil.
 	Problem error
 }
 
-// New puts a gang together from what was read of it.
-func New(job *Job, members []Member, declared Declared, source any) *Gang {
-	g := &Gang{Job: job, Members: members, Declared: declared, Scheduler: SchedulerOf(job, members), Source: source}
+// New puts a gang together from what was read of it: members and unlisted are what [Assemble] returns.
+func New(job *Job, members []Member, unlisted map[string]int32, declared Declared, source any) *Gang {
+	g := &Gang{Job: job, Members: members, Unlisted: unlisted, Declared: declared, Scheduler: SchedulerOf(job, members), Source: source}
 	g.Min = g.minimum()
 	return g
 }
@@ -51,11 +53,16 @@ func (g *Gang) Count(states ...State) int32 {
 			n++
 		}
 	}
+	if slices.Contains(states, Missing) {
+		for _, unlisted := range g.Unlisted {
+			n = Sum(n, unlisted)
+		}
+	}
 	return n
 }
 
-// minimum is what the declaration says. Without one, operators of training jobs need every member, while the pods of a batch
-// Job are worth something alone.
+// minimum is that of the declaration. Without one, operators of training jobs need every member, while the pods of a batch Job are worth
+// something alone.
 func (g *Gang) minimum() int32 {
 	switch {
 	case g.Decl != nil:

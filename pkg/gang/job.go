@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Job is a job of any kind, as its object says, or as it is made up from pods that no object owns.
+// Job is a job of any kind, as read from its object, or as made up from pods that no object owns.
 type Job struct {
 	Kind schema.GroupVersionKind
 	Meta metav1.ObjectMeta
@@ -28,11 +28,11 @@ type Job struct {
 	Parts []string
 	// Roles are in the order in which members are shown.
 	Roles []Role
-	// Suspended is the wish in the spec, whoever expressed it.
+	// Suspended is the desired state in the spec, whoever set it.
 	Suspended bool
-	// Unsuspendable reports that the job's controller is too old to know suspend: its API drops the field without a word.
+	// Unsuspendable reports that the job's controller is too old to know suspend: its API drops the field without an error.
 	Unsuspendable bool
-	// MinMember is the minimum that the job's own scheduling policy asks for; nil means all members.
+	// MinMember is the minimum that the job's own scheduling policy requests; nil means all members.
 	MinMember *int32
 	// Queue and PriorityClass are those of the scheduling policy; usually empty.
 	Queue, PriorityClass string
@@ -41,9 +41,9 @@ type Job struct {
 	Started  time.Time
 	// Seen reports whether a controller has written a status.
 	Seen bool
-	// End says how the job ended; nil while it has not.
+	// End is how the job ended; nil while it has not.
 	End *End
-	// Problems are what is wrong in the spec, in words, such that the controller will not run it.
+	// Problems are messages about the spec's faults for which the controller will not run it.
 	Problems []string
 }
 
@@ -64,11 +64,11 @@ type End struct {
 	At              time.Time
 }
 
-// Total is the number of members that the spec asks for.
+// Total is the number of members that the spec requests.
 func (j Job) Total() int32 {
 	var n int32
 	for _, r := range j.Roles {
-		n += r.Replicas
+		n = Sum(n, r.Replicas)
 	}
 	return n
 }
@@ -100,8 +100,8 @@ type JobReader struct {
 	schema.GroupKind
 	// Resource is the plural under which the kind is served.
 	Resource string
-	// Words are what people type for the kind, in lower case: tfjob, tfjobs, tf.
-	Words []string
+	// Names are what people type for the kind, in lower case: tfjob, tfjobs, tf.
+	Names []string
 	// Read reads an object of the kind.
 	Read func(*unstructured.Unstructured) (Job, error)
 	// PlaceOf reads a pod's role and index; ok is false where it carries neither.
@@ -110,7 +110,7 @@ type JobReader struct {
 	PodName func(job string, p Place) string
 	// Template is the path of the pod template of a role in the newest version of the kind.
 	Template func(role string) []string
-	// Policy is the path of the policy in which a job says how its gang is to be scheduled; nil for kinds without.
+	// Policy is the path of the field with the gang's scheduling policy; nil for kinds without.
 	Policy []string
 	// Controller finds the controller's Deployment. It is empty for kinds that Kubernetes itself runs.
 	Controller Controller
@@ -126,7 +126,7 @@ func (r JobReader) Job(object *unstructured.Unstructured) (*Job, error) {
 	return &job, nil
 }
 
-// Controller says how the Deployment of a controller is recognised.
+// Controller is how the Deployment of a controller is recognised.
 type Controller struct {
 	// Name is what people call it.
 	Name string

@@ -9,15 +9,26 @@ import (
 )
 
 // Dialect names the wire format in which a gang was declared. Its values are
-// the words of the --dialect flag.
+// those of the --dialect flag.
 type Dialect string
 
+// The dialects that gangctl reads; package dialect knows which of them it writes.
 const (
 	// SchedulerPlugins is the PodGroup object of scheduling.x-k8s.io/v1alpha1
 	// and the pod label that points to it.
 	SchedulerPlugins Dialect = "scheduler-plugins"
 	// Labels is the pair of pod labels that Alibaba's ACK reads; no object.
-	Labels Dialect = "labels"
+	Labels      Dialect = "labels"
+	Volcano     Dialect = "volcano"
+	KubeBatch   Dialect = "kube-batch"
+	PDB         Dialect = "pdb"
+	Koordinator Dialect = "koordinator"
+	KAI         Dialect = "kai"
+	Native      Dialect = "native"
+	Kueue       Dialect = "kueue"
+	YuniKorn    Dialect = "yunikorn"
+	// None is the dialect of a job whose members are scheduled one by one.
+	None Dialect = "none"
 )
 
 // Key identifies one gang in a cluster. Two dialects may use the same name in

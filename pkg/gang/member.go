@@ -38,42 +38,48 @@ func (m Member) Bound() bool {
 }
 
 // Owns reports whether a job controls a pod: by itself or, as the MPI Operator has it for the launcher, by a Job that is named
-// after it. The pods of a deleted job of the same name are not told apart in that one case.
+// after it. The pods of a deleted job of the same name are not distinguished in that one case.
 func (j Job) Owns(pod *corev1.Pod) bool {
 	ref := metav1.GetControllerOfNoCopy(pod)
-	if ref == nil {
+	if ref == nil || pod.Namespace != j.Meta.Namespace {
 		return false
 	}
-	return ref.UID == j.Meta.UID || j.Kind.Kind == "MPIJob" && ref.Kind == "Job" && ref.Name == j.Meta.Name+"-launcher" && pod.Namespace == j.Meta.Namespace
+	return ref.UID == j.Meta.UID || j.Kind.Kind == "MPIJob" && ref.Kind == "Job" && ref.Name == j.Meta.Name+"-launcher"
 }
 
 // Assemble returns the members that a job has or should have, in the order of its roles and of their indexes, each with its pod. The
 // pods are those of the job; pods beyond its replicas are left out. nodeLost reports whether a node is gone or not Ready; nil where
 // nodes are not known.
 //
-// Of two pods of one member, the one that has succeeded counts, then one that lives, then the younger. A Job of Kubernetes asks for
+// Of two pods of one member, the one that has succeeded counts, then one that lives, then the younger. A Job of Kubernetes requests
 // what is left to complete: pods that have succeeded are members beyond that.
-func Assemble(job *Job, pods []*corev1.Pod, nodeLost func(node string) bool) []Member {
-	a := assembly{job: job, placed: map[Place]*corev1.Pod{}}
+//
+// A job may request any number of members. Those without a pod are listed up to a limit; unlisted are, by role, how many there are
+// beyond.
+func Assemble(job *Job, pods []*corev1.Pod, nodeLost func(node string) bool) (members []Member, unlisted map[string]int32) {
+	a := assembly{job: job, placed: map[Place]*corev1.Pod{}, missing: maxListed, unlisted: map[string]int32{}}
 	for _, pod := range pods {
 		a.add(pod)
 	}
 	slices.SortStableFunc(a.loose, func(x, y *corev1.Pod) int {
 		return cmp.Or(cmp.Compare(worth(y), worth(x)), strings.Compare(x.Name, y.Name))
 	})
-	members := a.members()
+	members = a.members()
 	for i := range members {
 		members[i].State = memberState(members[i].Pod, nodeLost)
 	}
-	return members
+	return members, a.unlisted
 }
 
 // assembly is one run of Assemble.
 type assembly struct {
 	job    *Job
 	placed map[Place]*corev1.Pod
-	// loose are the pods that do not say which member they are.
+	// loose are the pods without a role and index.
 	loose []*corev1.Pod
+	// missing is how many members without a pod may be listed still.
+	missing  int
+	unlisted map[string]int32
 }
 
 func (a *assembly) add(pod *corev1.Pod) {
@@ -90,42 +96,73 @@ func (a *assembly) add(pod *corev1.Pod) {
 
 func (a *assembly) members() []Member {
 	var members []Member
-	for _, role := range a.job.Roles {
+	for n, role := range a.job.Roles {
+		if n >= maxRoles {
+			if role.Replicas > 0 {
+				a.unlisted[role.Name] = role.Replicas
+			}
+			continue
+		}
 		for _, i := range a.indexes(role) {
 			place := Place{Role: strings.ToLower(role.Name), Index: i}
 			m := Member{Role: role.Name, Index: i, Pod: a.placed[place]}
 			if m.Pod == nil && a.job.Reader.PodName != nil {
 				m.Pod = a.takeNamed(a.job.Reader.PodName(a.job.Meta.Name, place))
 			}
+			if m.Pod == nil {
+				a.missing--
+			}
 			members = append(members, m)
 		}
 	}
 	if a.job.Reader.PodName == nil {
-		members = a.seat(members)
+		members = a.assign(members)
 	}
 	return members
 }
 
-// indexes are those of the members of a role.
+// indexes are those of the members of a role that are listed: of the first ones, with or without a pod, and of all that have one. It
+// looks at no more indexes than there are pods and members without one to list, whatever the spec requests.
 func (a *assembly) indexes(role Role) []int {
 	var all []int
 	batch := a.job.Kind.Group == "batch"
+	left, reach := max(role.Replicas, 0), len(a.loose)+max(a.missing, 0)
 	name := strings.ToLower(role.Name)
-	for i, left := 0, role.Replicas; left > 0; i++ {
-		if batch && succeeded(a.placed[Place{Role: name, Index: i}]) {
+	done := func(index int) bool { return batch && succeeded(a.placed[Place{Role: name, Index: index}]) }
+	placed := a.placedIndexes(name)
+	i := 0
+	for ; left > 0 && len(all) < reach+len(placed); i++ {
+		if done(i) {
 			continue
 		}
 		all = append(all, i)
 		left--
 	}
-	if batch {
-		for place, pod := range a.placed {
-			if succeeded(pod) {
-				all = append(all, place.Index)
-			}
+	for _, index := range placed {
+		switch {
+		case done(index):
+			all = append(all, index)
+		case index >= i && left > 0 && (batch || int64(index) < int64(role.Replicas)):
+			all = append(all, index)
+			left--
 		}
-		slices.Sort(all)
 	}
+	if left > 0 {
+		a.unlisted[role.Name] = left
+	}
+	slices.Sort(all)
+	return all
+}
+
+// placedIndexes are those of a role's pods, sorted. The role is in lower case.
+func (a *assembly) placedIndexes(role string) []int {
+	var all []int
+	for place := range a.placed {
+		if place.Role == role {
+			all = append(all, place.Index)
+		}
+	}
+	slices.Sort(all)
 	return all
 }
 
@@ -142,9 +179,9 @@ func (a *assembly) takeNamed(name string) *corev1.Pod {
 	return pod
 }
 
-// seat gives the pods of random names to the members without one, and adds members for those that have succeeded. The pods of a gang
+// assign gives the pods of random names to the members without one, and adds members for those that have succeeded. The pods of a gang
 // that no job owns are its members, however they ended.
-func (a *assembly) seat(members []Member) []Member {
+func (a *assembly) assign(members []Member) []Member {
 	for _, pod := range a.loose {
 		i := slices.IndexFunc(members, func(m Member) bool { return m.Pod == nil })
 		extra := succeeded(pod) && a.job.Bare == nil

@@ -10,14 +10,14 @@ import (
 type Precedence struct {
 	// Read are the dialects that the scheduler is known to read, then those that it may read.
 	Read []Reader
-	// Unread are the dialects that it is known not to read. They count where nothing else does: somebody meant a gang.
+	// Unread are the dialects that it is known not to read. They count where no other dialect does: the pod's author meant a gang.
 	Unread []Reader
 }
 
 // Readers are all dialects in their order.
 func (p Precedence) Readers() []Reader { return slices.Concat(p.Read, p.Unread) }
 
-// Membership is what a pod says of the gangs that it may be a member of, in the order of the dialects.
+// Membership is the gangs that a pod references, in the order of the dialects.
 type Membership struct {
 	// Field is the gang that Kubernetes' own field names; zero without it.
 	Field Key

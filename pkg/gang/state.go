@@ -76,7 +76,7 @@ func StateOf(g *Gang, now time.Time) State {
 	case g.Suspended:
 		return Suspended
 	}
-	total := int32(len(g.Members))
+	total := g.Total()
 	alive, bound := g.Count(Running, Succeeded), g.Count(Starting, Running, Succeeded)
 	troubled := g.Count(Failed, Terminating, Lost) > 0
 	switch {
@@ -106,7 +106,7 @@ const bindingGrace = 10 * time.Second
 // stuck reports whether a member has no pod, or one that a gate holds, that its scheduler has refused or that has waited for longer than
 // members of a gang wait for each other.
 func (g *Gang) stuck(now time.Time) bool {
-	return slices.ContainsFunc(g.Members, func(m Member) bool {
+	return len(g.Unlisted) > 0 || slices.ContainsFunc(g.Members, func(m Member) bool {
 		switch m.State {
 		case Missing, Gated:
 			return true

@@ -6,22 +6,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// None is the dialect of a job whose members are scheduled one by one.
-const None Dialect = "none"
-
 // Writer writes one dialect. What it writes, the dialect's [Reader] reads as the same gang.
 type Writer struct {
 	Dialect Dialect
 	// Versions are the API versions in which the group object is written, the preferred one first. Nil without objects.
 	Versions []schema.GroupVersion
-	// Scheduler is the schedulerName of members for which nobody chose one; empty leaves them to the cluster's default.
+	// Scheduler is the schedulerName of members whose template has none; empty leaves them to the cluster's default.
 	Scheduler string
-	// Queues reports whether the group object says in which queue the gang waits.
+	// Queues reports whether the group object names the queue in which the gang waits.
 	Queues bool
 	// Object makes the group object, in one of Versions; nil without objects.
 	Object func(d Declaration, version schema.GroupVersion) *unstructured.Unstructured
-	// Mark makes the pods of a template, those of a role, members of the gang.
-	Mark func(pod *corev1.PodTemplateSpec, d Declaration, role string)
+	// SetGroup makes the pods of a template, those of a role, members of the gang.
+	SetGroup func(pod *corev1.PodTemplateSpec, d Declaration, role string)
 }
 
 // NewGroup is a group object with what those of most dialects have in common: metadata, spec.minMember, spec.minResources,

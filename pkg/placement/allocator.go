@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -24,6 +25,9 @@ type allocation struct {
 	err       error
 }
 
+// projectionBudget is how long devices are looked for of all the members that what-ifs have placed on a cluster.
+const projectionBudget = 100 * time.Millisecond
+
 // allocator returns the allocator that kube-scheduler uses, set up with the claims of the cluster.
 func (c *Cluster) allocator() (structured.Allocator, error) {
 	a := &c.allocation
@@ -35,10 +39,12 @@ func (c *Cluster) allocator() (structured.Allocator, error) {
 			}
 		}
 		a.allocator, a.err = c.newAllocator(a.taken)
+		ctx, cancel := context.WithTimeout(context.Background(), projectionBudget)
+		defer cancel()
 		for _, n := range c.nodes {
 			for _, p := range n.info.Pods {
 				if pod := p.GetPod(); a.err == nil && len(pod.Spec.ResourceClaims) > 0 && strings.HasPrefix(string(pod.UID), memberUID) {
-					a.allocateFor(c, n.obj, pod)
+					a.allocateFor(ctx, c, n.obj, pod)
 				}
 			}
 		}
@@ -59,11 +65,12 @@ func (c *Cluster) newAllocator(taken sets.Set[structured.DeviceID]) (structured.
 	return allocator, nil
 }
 
-// allocateFor takes the devices of a member that a what-if has placed.
-func (a *allocation) allocateFor(c *Cluster, n *corev1.Node, pod *corev1.Pod) {
-	results, err := a.allocator.Allocate(context.Background(), n, copiesFor(c.devicesOf(pod).own, pod.Name))
+// allocateFor takes the devices of a member that a what-if has placed. They stay free if they are not found in time: nothing is
+// refused for that.
+func (a *allocation) allocateFor(ctx context.Context, c *Cluster, n *corev1.Node, pod *corev1.Pod) {
+	results, err := a.allocator.Allocate(ctx, n, copiesFor(c.devicesOf(pod).own, pod.Name))
 	if err != nil {
-		return // the check of the next pod meets the same error and reports it
+		return // the check of the next pod meets the same error and reports it, or the time is over
 	}
 	for _, r := range results {
 		a.take(r.Devices.Results)

@@ -25,6 +25,9 @@ func (t *task) findCandidates() {
 		if t.opts.Node != nil && !t.opts.Node(n.obj) {
 			continue
 		}
+		if t.undecided() || t.expired() {
+			return
+		}
 		var s *candidate
 		for i := range t.roles {
 			k := &t.roles[i]
@@ -82,8 +85,8 @@ func (t *task) assignKinds(candidates []*candidate) {
 	}
 }
 
-// rank brings candidates into the order in which they are filled: those preferred, those on which no role wastes devices, then the
-// ones with the most slots, so that few nodes are used; then the fuller ones, if so wanted; names last.
+// rank brings candidates into the order in which they are filled: those preferred, those on which no role wastes devices, then the ones
+// with the most slots, so that few nodes are used; then the fuller ones, if the options prefer them; names last.
 func (t *task) rank(candidates []*candidate) {
 	type rank struct {
 		waste, slots int

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // Objects are the API objects of a snapshot. Their order does not matter and they are never changed. A Cluster keeps
@@ -221,7 +223,7 @@ func (c *Cluster) Free(node string) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for pos, name := range c.names.list {
 		if alloc, used := n.alloc.at(pos), n.used.at(pos); alloc != 0 || used != 0 {
-			out[name] = Quantity(name, alloc-used)
+			out[name] = request.Quantity(name, alloc-used)
 		}
 	}
 	return out
@@ -236,7 +238,7 @@ func (c *Cluster) Total(node string) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for pos, name := range c.names.list {
 		if alloc := c.nodes[i].alloc.at(pos); alloc != 0 {
-			out[name] = Quantity(name, alloc)
+			out[name] = request.Quantity(name, alloc)
 		}
 	}
 	return out
@@ -256,8 +258,8 @@ func (c *Cluster) Unused(name corev1.ResourceName) int64 {
 	return sum
 }
 
-// podNodes tells the node of each bound pod, by name: positions change when nodes come and go, names do not, so that what-if
-// copies of a Cluster share it. Pods that a what-if took away, alone or with their node, stay known.
+// podNodes maps each bound pod to its node, by name: positions change when nodes come and go, names do not, so that what-if copies of a
+// Cluster share it. Pods that a what-if took away, alone or with their node, stay known.
 type podNodes struct {
 	all map[types.UID]string
 	// more are the pods that what-ifs added, or put elsewhere; few.

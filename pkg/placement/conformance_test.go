@@ -27,7 +27,7 @@ func upstream(t *testing.T, c *Cluster) map[string]filter {
 	fitArgs := &config.NodeResourcesFitArgs{ScoringStrategy: &config.ScoringStrategy{
 		Type: config.LeastAllocated, Resources: []config.ResourceSpec{{Name: "cpu", Weight: 1}},
 	}}
-	fts.EnableDRAExtendedResource = false // needs a DRA manager; no test world has device classes
+	fts.EnableDRAExtendedResource = false // needs a DRA manager; no test cluster has device classes
 	out := map[string]filter{}
 	add := func(words string, plugin any, err error) {
 		if err != nil {
@@ -81,7 +81,7 @@ func TestMatrixAgreesWithUpstreamPlugins(t *testing.T) {
 					}
 				}
 			}
-			// Cordon, NotReady and Taint split what two plugins say together.
+			// Cordon, NotReady and Taint split what two plugins report together.
 			cordon, taints := c.filterFor(plugins["unschedulable"], pod), c.filterFor(plugins["taints"], pod)
 			for at, n := range c.nodes {
 				want := cordon(n) != "" || taints(n) != ""

@@ -29,7 +29,7 @@ const (
 	Taint Constraint = "taint"
 	// Cordon: spec.unschedulable is set and not tolerated.
 	Cordon Constraint = "cordon"
-	// NotReady: the Ready condition is not True, or a taint node.kubernetes.io/* says that the node has a problem.
+	// NotReady: the Ready condition is not True, or a taint node.kubernetes.io/* reports a problem of the node.
 	NotReady Constraint = "notReady"
 	// Deleting: the node is being deleted.
 	Deleting Constraint = "deleting"

@@ -24,7 +24,7 @@ func (d podDevices) none() bool {
 	return len(d.own)+len(d.shared)+len(d.fixed) == 0 && d.problem == ""
 }
 
-// devicesOf looks up the resource claims of a pod. A claim that is not made yet is as its template says.
+// devicesOf looks up the resource claims of a pod. A claim that is not made yet is as in its template.
 func (c *Cluster) devicesOf(pod *corev1.Pod) podDevices {
 	var d podDevices
 	for _, ref := range pod.Spec.ResourceClaims {
@@ -70,7 +70,7 @@ func (c *Cluster) inUse(claim *resourceapi.ResourceClaim) bool {
 	})
 }
 
-// copiesFor returns copies of claims that the allocator tells apart.
+// copiesFor returns copies of claims that the allocator treats as different claims.
 func copiesFor(claims []*resourceapi.ResourceClaim, member string) []*resourceapi.ResourceClaim {
 	out := make([]*resourceapi.ResourceClaim, 0, len(claims))
 	for i, k := range claims {
@@ -93,30 +93,34 @@ func (c *Cluster) unmodelledClaims(pod *corev1.Pod) []string {
 	return out
 }
 
-// deviceCheck rejects nodes on which the pod's devices cannot be had.
-func (c *Cluster) deviceCheck(pod *corev1.Pod) check {
+// deviceCheck rejects nodes on which the pod's devices cannot be had. It sets undecided where ctx ended first.
+func (c *Cluster) deviceCheck(ctx context.Context, pod *corev1.Pod, undecided *bool) check {
 	d := c.devicesOf(pod)
 	if d.none() {
 		return nil
 	}
-	wanted := append(copiesFor(d.own, "0"), copiesFor(d.shared, "shared")...)
+	desired := append(copiesFor(d.own, "0"), copiesFor(d.shared, "shared")...)
 	return func(n *node) []Violation {
 		reason := d.problem
 		if reason == "" {
 			reason = elsewhere(d.fixed, n.obj)
 		}
-		if reason == "" && len(wanted) > 0 {
-			reason = c.refused(n, wanted)
+		if reason == "" && len(desired) > 0 {
+			var known bool
+			if reason, known = c.refused(ctx, n, desired); !known {
+				*undecided = true
+				return nil
+			}
 		}
 		if reason == "" {
 			return nil
 		}
 		total, free := c.devicesOn(n.obj.Name)
-		return []Violation{{Constraint: DRADevices, Requested: deviceCount(wanted), Available: free, Total: total, Detail: reason}}
+		return []Violation{{Constraint: DRADevices, Requested: deviceCount(desired), Available: free, Total: total, Detail: reason}}
 	}
 }
 
-// elsewhere says which allocated claim is not available on a node, if one is not.
+// elsewhere names the allocated claim that is not available on a node; empty if all are.
 func elsewhere(claims []*resourceapi.ResourceClaim, n *corev1.Node) string {
 	for _, k := range claims {
 		if where := k.Status.Allocation.NodeSelector; where != nil {
@@ -128,20 +132,37 @@ func elsewhere(claims []*resourceapi.ResourceClaim, n *corev1.Node) string {
 	return ""
 }
 
-// refused says why the claims cannot be allocated together on a node; empty if they can.
-func (c *Cluster) refused(n *node, claims []*resourceapi.ResourceClaim) string {
+// maxRequests is how many requests a claim may have for its devices to be looked for. Kubernetes allows 32, and the time that the search
+// takes may grow with their permutations. Pods in use have one for each class of device.
+const maxRequests = 16
+
+func tooManyRequests(claim *resourceapi.ResourceClaim) bool {
+	return len(claim.Spec.Devices.Requests) > maxRequests
+}
+
+// refused says why the claims cannot be allocated together on a node; empty if they can. known is false if ctx ended first, or a claim
+// has too many requests: these are the users' to write, and a search for their devices may take for ever.
+func (c *Cluster) refused(ctx context.Context, n *node, claims []*resourceapi.ResourceClaim) (reason string, known bool) {
+	if slices.ContainsFunc(claims, tooManyRequests) {
+		return "", false
+	}
 	allocator, err := c.allocator()
 	if err != nil {
-		return err.Error()
+		return err.Error(), true
 	}
-	results, err := allocator.Allocate(context.Background(), n.obj, claims)
-	if err != nil {
-		return err.Error()
+	if ctx.Err() != nil {
+		return "", false
 	}
-	if results == nil {
-		return "devices cannot be allocated: " + describeClaims(claims)
+	results, err := allocator.Allocate(ctx, n.obj, claims)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return "", false
+	case err != nil:
+		return err.Error(), true
+	case results == nil:
+		return "devices cannot be allocated: " + describeClaims(claims), true
 	}
-	return ""
+	return "", true
 }
 
 func describeClaims(claims []*resourceapi.ResourceClaim) string {
@@ -173,18 +194,21 @@ func deviceCount(claims []*resourceapi.ResourceClaim) int64 {
 
 // deviceFit decides for how many members a candidate has devices, with the allocator of kube-scheduler.
 type deviceFit struct {
-	c      *Cluster
 	claims [][]*resourceapi.ResourceClaim // by role: those that every member has for itself
 	known  map[string]bool
+	// refused is that of the cluster, within the budget; undecided reports that the budget ended it.
+	refused   func(*node, []*resourceapi.ResourceClaim) (reason string, known bool)
+	undecided bool
 }
 
 // newDeviceFit looks up what the members request by resource claims; it is nil if they request nothing. A claim that exists by
 // name is for one member if only one uses it; what it means that several do is not modelled.
-func newDeviceFit(t *task) *deviceFit {
+func newDeviceFit(ctx context.Context, t *task) *deviceFit {
 	if t.opts.Ignore.Has(DRADevices) {
 		return nil
 	}
-	d := &deviceFit{c: t.c, claims: make([][]*resourceapi.ResourceClaim, len(t.roles)), known: map[string]bool{}}
+	d := &deviceFit{claims: make([][]*resourceapi.ResourceClaim, len(t.roles)), known: map[string]bool{}}
+	d.refused = func(n *node, claims []*resourceapi.ResourceClaim) (string, bool) { return t.c.refused(ctx, n, claims) }
 	pods, users := make([]podDevices, len(t.roles)), map[*resourceapi.ResourceClaim]int{}
 	for i, k := range t.roles {
 		pods[i] = t.c.devicesOf(k.rules.pod)
@@ -248,7 +272,11 @@ func (d *deviceFit) fits(s *candidate, counts combination, i int) bool {
 			claims = append(claims, copiesFor(d.claims[j], fmt.Sprintf("%d-%d", j, m))...)
 		}
 	}
-	ok := d.c.refused(s.n, claims) == ""
-	d.known[key] = ok
-	return ok
+	reason, decided := d.refused(s.n, claims)
+	if !decided {
+		d.undecided = true
+		return false
+	}
+	d.known[key] = reason == ""
+	return reason == ""
 }

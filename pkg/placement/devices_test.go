@@ -1,8 +1,10 @@
 package placement
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -107,6 +109,51 @@ func TestPlaceDevices(t *testing.T) {
 	}
 }
 
+// hostile requests n devices that have to agree on their size: where there are fewer of each size, that is found by trying all
+// combinations.
+func hostile(n int) resourceapi.ResourceClaimSpec {
+	var spec resourceapi.ResourceClaimSpec
+	attribute := resourceapi.FullyQualifiedName(gpuDriver + "/size")
+	for i := range n {
+		request := asking(1, "").Devices.Requests[0]
+		request.Name = fmt.Sprint("r", i)
+		spec.Devices.Requests = append(spec.Devices.Requests, request)
+	}
+	spec.Devices.Constraints = []resourceapi.DeviceConstraint{{MatchAttribute: &attribute}}
+	return spec
+}
+
+// A claim may make the search for devices endless. The search is cut off, proves nothing, and delays no other gang.
+func TestASearchForDevicesEnds(t *testing.T) {
+	o := Objects{DeviceClasses: deviceWorld().DeviceClasses, ResourceClaimTemplates: []*resourceapi.ResourceClaimTemplate{aTemplate("hostile", hostile(maxRequests))}}
+	for i := range 8 {
+		name := fmt.Sprint("n", i)
+		o.Nodes = append(o.Nodes, big(name))
+		o.ResourceSlices = append(o.ResourceSlices, aSlice(name, 2*maxRequests-2)) // of each size one too few
+	}
+	c, pod := NewCluster(o), aPod("w", nil, claiming("hostile"))
+	ended := make(chan Result, 1)
+	start := time.Now()
+	go func() {
+		ended <- Place(context.Background(), c, Gang{Roles: []Role{role("Worker", 2, pod)}}, Options{Budget: 100 * time.Millisecond})
+	}()
+	select {
+	case r := <-ended:
+		if r.Proof != BudgetHit || len(r.Unmodelled) != 1 {
+			t.Errorf("got %s %v after %s", r.Proof, r.Unmodelled, time.Since(start))
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("it does not end")
+	}
+	if m := c.Matrix(pod); len(m.Unmodelled) != 1 || len(m.Rejected(DRADevices)) > 0 {
+		t.Errorf("matrix: %v, rejected by %v", m.Unmodelled, m.Rejected(DRADevices))
+	}
+	Slots(c, pod, 2, Options{})
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
 func TestPlaceSharedClaim(t *testing.T) {
 	o := deviceWorld()
 	name := "shared"
@@ -129,5 +176,21 @@ func TestPlaceSharedClaim(t *testing.T) {
 	c = NewCluster(o)
 	if got := c.Matrix(pod).Eligible(); !cmp.Equal(got, []string{"n2"}) {
 		t.Errorf("allocated: eligible %v, want n2", got)
+	}
+}
+
+// Claims with more requests than anybody needs are not looked for at all: whether their devices can be had is not known, and costs nothing.
+func TestTooManyDeviceRequests(t *testing.T) {
+	for requests, want := range map[int]Proof{maxRequests: Witness, maxRequests + 1: BudgetHit, 32: BudgetHit} {
+		o := Objects{Nodes: []*corev1.Node{big("n1")}, DeviceClasses: deviceWorld().DeviceClasses, ResourceSlices: []*resourceapi.ResourceSlice{aSlice("n1", 64)},
+			ResourceClaimTemplates: []*resourceapi.ResourceClaimTemplate{aTemplate("many", hostile(requests))}}
+		c, pod := NewCluster(o), aPod("w", nil, claiming("many"))
+		r := Place(t.Context(), c, Gang{Roles: []Role{role("Worker", 1, pod)}}, Options{Budget: budgetForTests})
+		if unproven := r.Proof == BudgetHit; r.Proof != want || unproven != (len(r.Unmodelled) == 1) {
+			t.Errorf("%d requests: got %s %v, want %s", requests, r.Proof, r.Unmodelled, want)
+		}
+		if m := c.Matrix(pod); len(m.Rejected(DRADevices)) > 0 || len(m.Unmodelled) != len(r.Unmodelled) {
+			t.Errorf("%d requests: matrix: %v, rejected by %v", requests, m.Unmodelled, m.Rejected(DRADevices))
+		}
 	}
 }

@@ -1,10 +1,10 @@
 // Package placement answers two questions exactly: which constraint of which node rejects a pod, and whether a whole gang has a
 // placement.
 //
-// It is pure: API objects in, values out; no I/O, no clock but the time budget of a search. A Cluster is an immutable
-// snapshot with cheap what-if copies. Matrix evaluates every constraint of every node independently, never stopping at the
-// first. Place finds a placement of the whole gang, or proves that there is none, and says which kind of proof it has. Lacking
-// measures what the role that is hardest to place does not find.
+// It is pure: API objects in, values out; no I/O, no clock but the time budget of a search. A Cluster is an immutable snapshot with cheap
+// what-if copies. Matrix evaluates every constraint of every node independently, never stopping at the first. Place finds a placement of
+// the whole gang, or proves that there is none, and reports the kind of proof. Lacking measures what the role that is hardest to place does
+// not find.
 //
 // The rules are those of the kube-scheduler plugins of the k8s.io/kubernetes version that the module requires: where an
 // upstream plugin or helper can be called, it is called, so that what explains is the code that schedules. Two rules are

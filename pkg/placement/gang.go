@@ -12,7 +12,7 @@ import (
 
 // Role is a role of identical members that have no node yet.
 type Role struct {
-	// Name tells the roles of a gang apart.
+	// Name identifies the role within its gang.
 	Name string
 	// Pod is one member, unbound; all members of the role are like it.
 	Pod *corev1.Pod
@@ -55,7 +55,7 @@ func (g Gang) required() int32 {
 	return min(unbound, max(0, g.MinMember-int32(len(g.Bound))))
 }
 
-// Options say how to place.
+// Options are how to place.
 type Options struct {
 	// Budget limits the time of a search, DefaultBudget if zero. The deadline of the context counts too.
 	Budget time.Duration
@@ -69,8 +69,15 @@ type Options struct {
 	Pack bool
 }
 
-// DefaultBudget is the time that a search may take if Options do not say.
+// DefaultBudget is the time that a search may take if Options have none.
 const DefaultBudget = 200 * time.Millisecond
+
+func (o Options) budget() time.Duration {
+	if o.Budget <= 0 {
+		return DefaultBudget
+	}
+	return o.Budget
+}
 
 // Hardest returns the role that is hardest to place: the one of which the smallest share of members found a place, and of several
 // the one whose members request most devices. placed is how many members of each role found one.
@@ -82,7 +89,7 @@ func (g Gang) Hardest(placed map[string]int32) Role {
 // hardest is Hardest among some of the roles; ok is false without any.
 func (g Gang) hardest(placed map[string]int32, among func(Role) bool) (role Role, ok bool) {
 	share := func(r Role) int64 { return int64(placed[r.Name]) * 1000 / int64(max(r.Count, 1)) }
-	devices := func(r Role) int64 { return Asked(r.Pod, request.Device(Request(r.Pod))) }
+	devices := func(r Role) int64 { return request.OfResource(r.Pod, request.Device(request.Of(r.Pod))) }
 	for _, r := range g.Roles {
 		if among(r) && (!ok || cmp.Or(cmp.Compare(share(r), share(role)), cmp.Compare(devices(role), devices(r)), cmp.Compare(r.Name, role.Name)) < 0) {
 			role, ok = r, true

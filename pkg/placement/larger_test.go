@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// randomLarger makes a world that is too large for brute force, with roles that matter to each other.
+// randomLarger makes a cluster and gang that are too large for brute force, with constraints between roles.
 func randomLarger(r *rand.Rand) world {
 	var w world
 	for i := range 8 + r.IntN(8) {

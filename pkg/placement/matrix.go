@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"math/bits"
 	"slices"
@@ -50,9 +51,14 @@ type Matrix struct {
 	Unmodelled []string
 }
 
+// devicesUndecided names devices for which the search was not ended in time.
+const devicesUndecided = "devices that take too long to be looked for"
+
 // Matrix evaluates a pod that has no node yet against every node.
 func (c *Cluster) Matrix(pod *corev1.Pod) Matrix {
-	r := c.rules(pod, nil)
+	ctx, cancel := context.WithTimeout(context.Background(), DefaultBudget)
+	defer cancel()
+	r := c.rules(ctx, pod, nil)
 	r.checks = append(r.checks, c.interPodChecks(r)...)
 	m := Matrix{Rows: make([]Row, 0, len(c.nodes)), Unmodelled: r.unmodelled}
 	seen := map[Constraint]bool{}
@@ -62,6 +68,10 @@ func (c *Cluster) Matrix(pod *corev1.Pod) Matrix {
 			seen[v.Constraint] = true
 		}
 		m.Rows = append(m.Rows, row)
+	}
+	if r.undecided {
+		m.Unmodelled = append(slices.Clone(m.Unmodelled), devicesUndecided)
+		slices.Sort(m.Unmodelled)
 	}
 	m.Constraints = slices.SortedFunc(maps.Keys(seen), compareConstraints)
 	bit := map[Constraint]int{}

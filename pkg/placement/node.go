@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -149,7 +150,7 @@ func ready(n *corev1.Node) corev1.ConditionStatus {
 
 func cordonTaint(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable }
 
-// problemTaint recognises the taints by which Kubernetes and cloud providers mark a node that is not fit for use.
+// problemTaint recognises the taints that Kubernetes and cloud providers set on a node that is not fit for use.
 func problemTaint(t corev1.Taint) bool {
 	return !cordonTaint(t) &&
 		(strings.HasPrefix(t.Key, "node.kubernetes.io/") || strings.HasPrefix(t.Key, "node.cloudprovider.kubernetes.io/"))
@@ -164,4 +165,15 @@ func taintConstraint(t corev1.Taint) Constraint {
 		return NotReady
 	}
 	return Taint
+}
+
+// ReadyChangedAt is when a node became Ready or ceased to be, or when it was created, whichever is later.
+func ReadyChangedAt(n *corev1.Node) time.Time {
+	at := n.CreationTimestamp.Time
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.LastTransitionTime.After(at) {
+			at = c.LastTransitionTime.Time
+		}
+	}
+	return at
 }

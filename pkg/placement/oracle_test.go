@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// oracle tells by trying everything whether the gang has a placement: members are placed one by one, in any order, each on a node
-// whose row of the matrix is clean with the ones before it on the cluster.
+// oracle reports, by exhaustive search, whether the gang has a placement: members are placed one by one, in any order, each on a node whose
+// row of the matrix is clean with the ones before it on the cluster.
 func oracle(c *Cluster, g Gang) bool {
 	keys := []string{""}
 	if g.TopologyKey != "" {
@@ -86,7 +86,7 @@ func tryAll(c *Cluster, g Gang, domain string, placed []int32, seen map[string]b
 	return false
 }
 
-// inOrder tells whether the members of a placement can be placed one by one where it says, in some order.
+// inOrder reports whether the members of a placement can be placed one by one on its nodes, in some order.
 func inOrder(c *Cluster, g Gang, left []Assignment) bool {
 	return inSomeOrder(c, g, left, map[string]bool{})
 }
@@ -119,7 +119,7 @@ func inSomeOrder(c *Cluster, g Gang, left []Assignment, dead map[string]bool) bo
 	return false
 }
 
-// inThisOrder tells whether all members of a placement can be placed one by one in the sequence that the result names.
+// inThisOrder reports whether all members of a placement can be placed one by one in the sequence that the result names.
 func inThisOrder(c *Cluster, g Gang, r Result) bool {
 	if len(r.Sequence) != len(r.Placement) {
 		return false

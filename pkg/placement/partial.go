@@ -4,8 +4,8 @@ import (
 	"slices"
 )
 
-// partialPlacement is a placement of some members, with what the constraints across nodes count in it, so that it is cheap to tell
-// whether one more member is accepted where.
+// partialPlacement is a placement of some members, with the counts of the cross-node constraints in it, so that it is cheap to check
+// whether a node accepts one more member.
 type partialPlacement struct {
 	t          *task
 	crossNode  *crossNode

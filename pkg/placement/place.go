@@ -12,22 +12,45 @@ import (
 // Place finds a placement of the whole gang on what is free, or proves that there is none. The result depends only on the
 // cluster and the gang, not on the order of either, unless the budget is hit. It does not read the clock but for the budget.
 func Place(ctx context.Context, c *Cluster, g Gang, opts Options) Result {
-	t := newTask(ctx, c, g, opts)
-	if len(t.roles) > maxRoles {
+	ctx, cancel := context.WithTimeout(ctx, opts.budget())
+	defer cancel()
+	if desired(g.Roles) > maxRoles {
+		t := newTask(ctx, c, Gang{}, opts)
 		r := t.result(g, solution{packing: t.emptyPacking(), proof: BudgetHit})
 		r.Unmodelled = []string{fmt.Sprintf("more than %d roles", maxRoles)}
 		return r
 	}
+	t := newTask(ctx, c, g, opts)
 	t.noteUnmodelled()
-	t.findConstraints() //nolint:contextcheck // here and below: plugins that work on values take a context and have no use for one
-	t.findCandidates()  //nolint:contextcheck // as above
+	t.findConstraints(ctx) //nolint:contextcheck // here and below: plugins that work on values take a context and have no use for one
+	t.findCandidates()     //nolint:contextcheck // as above
 	if len(t.roles) > 1 || t.crossNode != nil || len(t.sharedVolumes) > 0 {
 		t.assignKinds(t.candidates)
 	}
 	t.rank(t.candidates)
-	r := t.result(g, t.solve(g)) //nolint:contextcheck // as above; the budget ends it
+	found := solution{packing: t.emptyPacking(), proof: BudgetHit}
+	if !t.overBudget && !t.undecided() { // else not every candidate is known, and what is proven of some is not of all
+		found = t.solve(g) //nolint:contextcheck // as above; the budget ends it
+	}
+	if found.proof != Witness && t.undecided() {
+		found.proof, found.bound = BudgetHit, nil
+	}
+	r := t.result(g, found)
+	if t.undecided() {
+		t.unmodelled[devicesUndecided] = true
+	}
 	r.Unmodelled = slices.Sorted(maps.Keys(t.unmodelled))
 	return r
+}
+
+// desired counts the roles of which members are to be placed.
+func desired(roles []Role) (n int) {
+	for _, r := range roles {
+		if r.Count > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // maxRoles is how many roles a gang may have: sets of them are kept in the bits of a uint64.

@@ -30,8 +30,8 @@ func mustFilter(p fwk.Plugin, err error) filter {
 	return p.(filter)
 }
 
-// filterFor prepares a plugin for a pod. The result is nil if the plugin has nothing to say about the pod; otherwise it gives the
-// reason of a rejection, empty if the node passes.
+// filterFor prepares a plugin for a pod. The result is nil if the plugin has no rule for the pod; otherwise it gives the reason of a
+// rejection, empty if the node passes.
 func (c *Cluster) filterFor(plugin filter, pod *corev1.Pod) func(n *node) string {
 	ctx := context.Background()
 	nodes, _ := snapshot{c: c}.List()

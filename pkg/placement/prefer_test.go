@@ -71,7 +71,7 @@ func TestAsScheduled(t *testing.T) {
 	r := Place(t.Context(), c.AsScheduled(), g, Options{})
 	for _, a := range r.Placement {
 		if a.Node == "out" {
-			t.Error("the taint of a node that is not Ready is not heeded")
+			t.Error("the taint of a node that is not Ready is not respected")
 		}
 	}
 	if len(r.Placement) != 3 {

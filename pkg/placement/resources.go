@@ -5,11 +5,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
-	resourcehelper "k8s.io/component-helpers/resource"
-	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // vector holds one amount a resource, by its position in the cluster's names. Missing positions are zero.
@@ -77,62 +75,8 @@ func (n *names) vector(r *framework.Resource, pods int) vector {
 	return v
 }
 
-// Request returns what Kubernetes charges a pod that is to be placed: its containers plus restartable init containers, or the
-// largest init container with the restartable ones before it, whichever is more; plus overhead.
-func Request(pod *corev1.Pod) corev1.ResourceList {
-	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
-		SkipPodLevelResources: !utilfeature.DefaultFeatureGate.Enabled(features.PodLevelResources),
-	})
-}
-
 func chargedTo(pod *corev1.Pod) *framework.Resource {
 	r := &framework.Resource{}
-	r.SetMaxResource(Request(pod))
+	r.SetMaxResource(request.Of(pod))
 	return r
-}
-
-// Quantity turns an amount of this package into an API quantity: thousandths of a core for cpu, the resource's own unit
-// otherwise, written in powers of 1024 where Kubernetes does.
-func Quantity(name corev1.ResourceName, amount int64) resource.Quantity {
-	switch name {
-	case corev1.ResourceCPU:
-		return *resource.NewMilliQuantity(amount, resource.DecimalSI)
-	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
-		return *resource.NewQuantity(amount, resource.BinarySI)
-	default:
-		return *resource.NewQuantity(amount, resource.DecimalSI)
-	}
-}
-
-// Amount is the reverse of Quantity.
-func Amount(name corev1.ResourceName, q resource.Quantity) int64 {
-	if name == corev1.ResourceCPU {
-		return q.MilliValue()
-	}
-	return q.Value()
-}
-
-// Asked returns what Request charges a pod of one resource, in the unit of Quantity; of the places that a node has for pods it is
-// one. For most pods, whose containers start at
-// once and of which one requests the resource, it takes no sum: that is worth it for the pods of a whole cluster.
-func Asked(pod *corev1.Pod, name corev1.ResourceName) int64 {
-	if name == corev1.ResourcePods {
-		return 1
-	}
-	spec := &pod.Spec
-	if len(spec.InitContainers) == 0 && len(spec.Overhead) == 0 && spec.Resources == nil {
-		asking, at := 0, 0
-		for i := range spec.Containers {
-			if _, ok := spec.Containers[i].Resources.Requests[name]; ok {
-				asking, at = asking+1, i
-			}
-		}
-		switch asking {
-		case 0:
-			return 0
-		case 1:
-			return Amount(name, spec.Containers[at].Resources.Requests[name])
-		}
-	}
-	return Amount(name, Request(pod)[name])
 }

@@ -53,7 +53,7 @@ type Bound struct {
 
 // Result is the answer of Place.
 type Result struct {
-	// Proof tells what the answer is worth.
+	// Proof is how the answer was proved.
 	Proof Proof
 	// Placement is the witness, ordered by role as in the gang, then member. If the gang does not fit it is the largest part
 	// of the gang for which a placement was found (it may be smaller than the largest there is if Proof is BudgetHit).
@@ -78,8 +78,8 @@ func (r Result) Fits() bool { return r.Proof == Witness }
 // Impossible reports whether it is proven that the gang has none.
 func (r Result) Impossible() bool { return r.Proof == CountingBound || r.Proof == Exhausted }
 
-// Pods returns the placement as pods that are bound to their nodes, for Cluster.With. Their names and UIDs tell the
-// members apart and are not those of real pods.
+// Pods returns the placement as pods that are bound to their nodes, for Cluster.With. Their names and UIDs are unique, and are not those of
+// real pods.
 func (r Result) Pods(g Gang) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, a := range r.Placement {

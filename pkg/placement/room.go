@@ -45,11 +45,11 @@ func (c *Cluster) Lacking(g Gang, found Result) Room {
 	}
 	if found.Bound != nil && found.Bound.Resource != "" {
 		proven := found.Bound.Resource
-		if role, ok := g.hardest(found.Placed, func(r Role) bool { return Asked(r.Pod, proven) > 0 }); ok {
+		if role, ok := g.hardest(found.Placed, func(r Role) bool { return request.OfResource(r.Pod, proven) > 0 }); ok {
 			return c.Room(g, role, proven)
 		}
 	}
-	for _, name := range append(slices.Sorted(maps.Keys(Request(role.Pod))), corev1.ResourcePods) {
+	for _, name := range append(slices.Sorted(maps.Keys(request.Of(role.Pod))), corev1.ResourcePods) {
 		if other := c.Room(g, role, name); other.short() {
 			return other
 		}
@@ -59,12 +59,12 @@ func (c *Cluster) Lacking(g Gang, found Result) Room {
 
 // RoomFor measures the room for a role of the device that it requests, or else of cpu.
 func (c *Cluster) RoomFor(g Gang, role Role) Room {
-	return c.Room(g, role, cmp.Or(request.Device(Request(role.Pod)), corev1.ResourceCPU))
+	return c.Room(g, role, cmp.Or(request.Device(request.Of(role.Pod)), corev1.ResourceCPU))
 }
 
 // Room measures the room for a role of one resource.
 func (c *Cluster) Room(g Gang, role Role, resource corev1.ResourceName) Room {
-	r := Room{Role: role, Resource: resource, Members: role.Count, PerMember: Asked(role.Pod, resource)}
+	r := Room{Role: role, Resource: resource, Members: role.Count, PerMember: request.OfResource(role.Pod, resource)}
 	if len(g.Roles) == 1 { // any of the members will do, so that no more count than the gang needs
 		r.Members = min(role.Count, g.required())
 	}
@@ -86,7 +86,7 @@ func (c *Cluster) Room(g Gang, role Role, resource corev1.ResourceName) Room {
 	}
 	r.Requested = int64(r.Members) * r.PerMember
 	for _, other := range g.Roles {
-		if amount := Asked(other.Pod, resource); other.Name != role.Name && amount > 0 && within(c.usableBy(other.Pod), usable) {
+		if amount := request.OfResource(other.Pod, resource); other.Name != role.Name && amount > 0 && within(c.usableBy(other.Pod), usable) {
 			r.Requested += int64(other.Count) * amount
 		}
 	}
@@ -101,7 +101,7 @@ func (c *Cluster) usableBy(pod *corev1.Pod) []bool {
 			passing.Insert(constraint)
 		}
 	}
-	rules := c.rules(pod, passing)
+	rules := c.rules(context.Background(), pod, passing) // what is passed over is all that would take time
 	usable := make([]bool, len(c.nodes))
 	for i, n := range c.nodes {
 		usable[i] = rules.admits(n)
@@ -156,8 +156,10 @@ type NodeSlots struct {
 // Slots returns the nodes that take at least one such pod and how many of them each takes at most limit, ordered by name. It
 // looks at each node alone: spread and affinity across nodes do not limit the number.
 func Slots(c *Cluster, pod *corev1.Pod, limit int32, opts Options) []NodeSlots {
-	t := newTask(context.Background(), c, Gang{Roles: []Role{{Pod: pod, Count: limit}}}, opts)
-	t.findConstraints()
+	ctx, cancel := context.WithTimeout(context.Background(), opts.budget())
+	defer cancel()
+	t := newTask(ctx, c, Gang{Roles: []Role{{Pod: pod, Count: limit}}}, opts)
+	t.findConstraints(ctx)
 	t.findCandidates()
 	out := make([]NodeSlots, 0, len(t.candidates))
 	for _, s := range t.candidates {

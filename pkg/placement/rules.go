@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,13 +27,15 @@ type rules struct {
 	comparisonOperators bool // toleration operators Lt and Gt are on
 	unmodelled          []string
 	checks              []check // the rules that look at more than the node object
+	undecided           bool    // the time ended before it was known whether some node has the devices
 }
 
 // check is a rule of its own; it returns the violations of one node.
 type check func(n *node) []Violation
 
-// rules parses what the pod requests. Constraints in ignore are not evaluated.
-func (c *Cluster) rules(pod *corev1.Pod, ignore Constraints) *rules {
+// rules parses what the pod requests. Constraints in ignore are not evaluated. A search for devices that takes longer than ctx leaves
+// the rules undecided, and a node that it was about without a violation.
+func (c *Cluster) rules(ctx context.Context, pod *corev1.Pod, ignore Constraints) *rules {
 	r := &rules{pod: pod, ignore: ignore, names: c.names.list, comparisonOperators: utilfeature.DefaultFeatureGate.Enabled(features.TaintTolerationComparisonOperators)}
 	r.selector = nodeaffinity.NewRequiredNodeAffinity(pod.Spec.NodeSelector, nil)
 	r.affinity = nodeaffinity.NewRequiredNodeAffinity(nil, pod.Spec.Affinity)
@@ -52,17 +55,18 @@ func (c *Cluster) rules(pod *corev1.Pod, ignore Constraints) *rules {
 			r.requests[i] = 0
 		}
 	}
-	r.checks = c.checks(r)
+	r.checks = c.checks(ctx, r)
 	r.unmodelled = c.unmodelled(pod)
 	return r
 }
 
 // checks returns the rules that look at more than the node object and its amounts, and that members of the same gang can
 // only make stricter.
-func (c *Cluster) checks(r *rules) []check {
+func (c *Cluster) checks(ctx context.Context, r *rules) []check {
+	devices := func(pod *corev1.Pod) check { return c.deviceCheck(ctx, pod, &r.undecided) }
 	return r.checksOf(
 		rule{VolumeClaim, c.claimCheck}, rule{VolumeZone, c.volumeZoneCheck}, rule{VolumeNode, c.volumeNodeCheck}, rule{VolumeLimits, c.volumeLimitCheck},
-		rule{HostPort, c.hostPortCheck}, rule{PodAntiAffinity, c.antiAffinityCheck}, rule{DRADevices, c.deviceCheck},
+		rule{HostPort, c.hostPortCheck}, rule{PodAntiAffinity, c.antiAffinityCheck}, rule{DRADevices, devices},
 	)
 }
 
@@ -71,7 +75,7 @@ func (c *Cluster) interPodChecks(r *rules) []check {
 	return r.checksOf(rule{PodAffinity, c.podAffinityCheck}, rule{TopologySpread, c.spreadCheck})
 }
 
-// rule makes a check for a pod, nil if the rule has nothing to say about it.
+// rule makes a check for a pod, nil if the rule does not apply to it.
 type rule struct {
 	constraint Constraint
 	make       func(*corev1.Pod) check
@@ -176,8 +180,8 @@ func (r *rules) cordoned(n *corev1.Node) bool {
 	return found
 }
 
-// notReadyReason says why the node counts as not Ready, if it does. A Ready condition that is not True is held against the pod as
-// the taint would be that Kubernetes sets for it within seconds.
+// notReadyReason is why the node counts as not Ready; empty if it is. A Ready condition that is not True is held against the pod as the
+// taint would be that Kubernetes sets for it within seconds.
 func (r *rules) notReadyReason(n *corev1.Node) string {
 	if t, found := r.untolerated(n.Spec.Taints, func(t *corev1.Taint) bool { return problemTaint(*t) }); found {
 		return t.Key

@@ -20,8 +20,8 @@ type sameNodeRule struct {
 
 // hostPortCheck rejects nodes on which a host port of the pod is taken.
 func (c *Cluster) hostPortCheck(pod *corev1.Pod) check {
-	wanted := util.GetHostPorts(pod)
-	if len(wanted) == 0 {
+	desired := util.GetHostPorts(pod)
+	if len(desired) == 0 {
 		return nil
 	}
 	return func(n *node) []Violation {
@@ -29,7 +29,7 @@ func (c *Cluster) hostPortCheck(pod *corev1.Pod) check {
 			return nil
 		}
 		var taken []string
-		for _, p := range wanted {
+		for _, p := range desired {
 			if n.info.UsedPorts.CheckConflict(p.HostIP, string(p.Protocol), p.HostPort) {
 				taken = append(taken, fmt.Sprintf("%d/%s", p.HostPort, p.Protocol))
 			}

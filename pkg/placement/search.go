@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// search places members one after the other, each where the ones before it let it, until the gang is placed or every order
-// and place was tried. hopeless says that the gang is known not to fit: then one try is enough, to have something to show.
+// search places members one after the other, each where the ones before it let it, until the gang is placed or every order and place was
+// tried. hopeless means that the gang is known not to fit: then one try is enough, to have something to show.
 func (t *task) search(candidates []*candidate, hopeless bool) (best packing, exact bool) {
 	best = t.emptyPacking()
 	if !hopeless {

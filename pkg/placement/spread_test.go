@@ -46,7 +46,7 @@ func TestPlaceSpreads(t *testing.T) {
 		"a key that the pod does not have":         {nodes: nodes(), pods: old("a1", "a1", "a2"), pod: w(constraint(matchKeys("nope"))), most: 14},
 		"a node less in one zone":                  {nodes: nodes(cordoned), pod: w(), most: 9},
 		"a zone is lost":                           {nodes: nodes()[:2], pod: w(), most: 8},
-		"two zones are asked for, one is there":    {nodes: nodes()[:2], pod: w(constraint(minDomains(2))), most: 1},
+		"two zones are requested, one is there":    {nodes: nodes()[:2], pod: w(constraint(minDomains(2))), most: 1},
 		"an unusable zone holds the others back":   {nodes: append(nodes()[:2], big("b1", label("zone", "b"), cordoned)), pod: w(), most: 1},
 		"unless taints are honoured":               {nodes: append(nodes()[:2], big("b1", label("zone", "b"), cordoned)), pod: w(constraint(taints(&honor))), most: 8},
 		"a zone that is not selected":              {nodes: nodes(), pod: w(selecting("zone", "a")), most: 8},

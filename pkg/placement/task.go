@@ -46,19 +46,15 @@ type charge struct {
 
 // newTask parses the gang and starts the clock of its budget.
 func newTask(ctx context.Context, c *Cluster, g Gang, opts Options) *task {
-	budget := opts.Budget
-	if budget <= 0 {
-		budget = DefaultBudget
-	}
-	t := &task{cancelled: func() bool { return ctx.Err() != nil }, c: c, opts: opts, deadline: time.Now().Add(budget), unmodelled: map[string]bool{}}
+	t := &task{cancelled: func() bool { return ctx.Err() != nil }, c: c, opts: opts, deadline: time.Now().Add(opts.budget()), unmodelled: map[string]bool{}}
 	if d, ok := ctx.Deadline(); ok && d.Before(t.deadline) {
 		t.deadline = d
 	}
 	for i, r := range g.Roles {
-		if r.Count <= 0 {
+		if r.Count <= 0 || t.overdue() {
 			continue
 		}
-		k := searchRole{index: i, name: r.Name, count: int(r.Count), min: int(min(max(r.Min, 0), r.Count)), rules: c.rules(r.Pod, opts.Ignore)}
+		k := searchRole{index: i, name: r.Name, count: int(r.Count), min: int(min(max(r.Min, 0), r.Count)), rules: c.rules(ctx, r.Pod, opts.Ignore)}
 		for pos, amount := range k.rules.requests {
 			if amount > 0 {
 				k.charges = append(k.charges, charge{pos, amount})
@@ -72,12 +68,12 @@ func newTask(ctx context.Context, c *Cluster, g Gang, opts Options) *task {
 }
 
 // findConstraints finds the constraints between members: those on one node, and those across nodes. Most gangs have neither.
-func (t *task) findConstraints() {
+func (t *task) findConstraints(ctx context.Context) {
 	infos := make([]*framework.PodInfo, len(t.roles))
 	for i := range t.roles {
 		infos[i] = podInfo(t.roles[i].rules.pod)
 	}
-	t.devices = newDeviceFit(t)
+	t.devices = newDeviceFit(ctx, t)
 	t.addHostPorts()
 	t.addDisks()
 	t.findSharedVolumes()
@@ -86,6 +82,9 @@ func (t *task) findConstraints() {
 	if !t.opts.Ignore.Has(PodAntiAffinity) {
 		for a := range infos {
 			for _, term := range infos[a].RequiredAntiAffinityTerms {
+				if t.overdue() {
+					return
+				}
 				for b := range infos {
 					if t.matches(term, b) {
 						x.addAntiAffinity(term.TopologyKey, a, b)
@@ -95,6 +94,9 @@ func (t *task) findConstraints() {
 		}
 	}
 	for i := range infos {
+		if t.overdue() {
+			return
+		}
 		x.addAffinity(infos, i)
 		x.addSpread(i)
 	}
@@ -197,4 +199,9 @@ func (t *task) expired() bool {
 func (t *task) overdue() bool {
 	t.overBudget = t.overBudget || t.cancelled() || !time.Now().Before(t.deadline)
 	return t.overBudget
+}
+
+// undecided reports whether the time ended before it was known whether some node has the devices that members request.
+func (t *task) undecided() bool {
+	return t.devices != nil && t.devices.undecided || slices.ContainsFunc(t.roles, func(k searchRole) bool { return k.rules.undecided })
 }

@@ -28,7 +28,7 @@ type claim struct {
 	own     bool                          // it is of this pod alone, made from a template in the pod
 }
 
-// claims looks up the claims of a pod. A generic ephemeral claim that does not exist yet is as its template says.
+// claims looks up the claims of a pod. A generic ephemeral claim that does not exist yet is as in its template.
 func (c *Cluster) claims(pod *corev1.Pod) []claim {
 	var out []claim
 	for i := range pod.Spec.Volumes {
@@ -52,8 +52,8 @@ func (c *Cluster) claims(pod *corev1.Pod) []claim {
 	return out
 }
 
-// plan judges a claim that will be made when its pod is there: of the default class if it names none, and of a class that does not
-// wait for a consumer it will have a volume by the time the pod is placed.
+// plan judges a claim that will be made when its pod is there: of the default StorageClass if it names none. With a StorageClass that does
+// not wait for a consumer it will have a volume by the time the pod is placed.
 func (c *Cluster) plan(name, namespace string, spec corev1.PersistentVolumeClaimSpec) claim {
 	pvc := &corev1.PersistentVolumeClaim{Spec: *spec.DeepCopy()}
 	pvc.Namespace, pvc.Name = namespace, name
@@ -68,7 +68,7 @@ func (c *Cluster) plan(name, namespace string, spec corev1.PersistentVolumeClaim
 	return k
 }
 
-// defaultClass is the newest StorageClass that is marked as the default one, nil if there is none.
+// defaultClass is the newest StorageClass that is annotated as the default one, nil if there is none.
 func (c *Cluster) defaultClass() *string {
 	var best *storagev1.StorageClass
 	for _, class := range c.objects.StorageClasses {
@@ -226,8 +226,8 @@ func (c *Cluster) volumeNodeCheck(pod *corev1.Pod) check {
 	}
 }
 
-// provisionable says why an unbound claim can get no volume on a node; empty if it can. taken are volumes that other claims of
-// the pod would get.
+// provisionable is why an unbound claim can get no volume on a node; empty if it can. taken are volumes that other claims of the pod would
+// get.
 func (c *Cluster) provisionable(k claim, n *corev1.Node, taken map[string]*corev1.PersistentVolume) string {
 	selected, already := k.pvc.Annotations[volume.AnnSelectedNode]
 	if already && selected != n.Name {
@@ -248,7 +248,7 @@ func (c *Cluster) provisionable(k claim, n *corev1.Node, taken map[string]*corev
 	return ""
 }
 
-// offered are the volumes of a class, bound or not.
+// offered are the volumes of a StorageClass, bound or not.
 func (c *Cluster) offered(class string) []*corev1.PersistentVolume {
 	var out []*corev1.PersistentVolume
 	for _, pv := range c.objects.PersistentVolumes {

@@ -149,8 +149,7 @@ func Uncordoned(n *corev1.Node) *corev1.Node {
 	return n
 }
 
-// Repaired returns the node with a Ready condition of True and without the taints that say that it has a problem; n itself
-// if it has none.
+// Repaired returns the node with a Ready condition of True and without the taints that report a problem; n itself if it has none.
 func Repaired(n *corev1.Node) *corev1.Node {
 	if ready(n) == corev1.ConditionTrue && !slices.ContainsFunc(n.Spec.Taints, problemTaint) {
 		return n
@@ -183,7 +182,7 @@ func AtCapacity(n *corev1.Node) *corev1.Node {
 	return out
 }
 
-// DaemonSetPod reports whether a DaemonSet owns the pod; such pods stay for ever. Mirror pods of static manifests, owned by
+// DaemonSetPod reports whether a DaemonSet owns the pod; such pods stay indefinitely. Mirror pods of static manifests, owned by
 // their Node, count too.
 func DaemonSetPod(p *corev1.Pod) bool {
 	for _, o := range p.OwnerReferences {

@@ -13,7 +13,7 @@ type world struct {
 	gang    Gang
 }
 
-// randomAmounts makes a world in which members matter to each other only by amounts and taints.
+// randomAmounts makes a cluster and a gang whose members have no constraints between them: only amounts and taints count.
 func randomAmounts(r *rand.Rand) world {
 	var w world
 	for i := range 1 + r.IntN(4) {
@@ -63,7 +63,7 @@ func randomAmounts(r *rand.Rand) world {
 	return w
 }
 
-// randomSocial makes a smaller world in which members matter to each other by affinity, anti-affinity, spread and ports.
+// randomSocial makes a smaller cluster, and a gang with constraints between its members: affinity, anti-affinity, spread and ports.
 func randomSocial(r *rand.Rand) world {
 	var w world
 	for i := range 1 + r.IntN(4) {

@@ -45,7 +45,7 @@ Each scheduler gets a sandbox of its own, which is gone afterwards.`,
 	return cmd
 }
 
-// beside finds a program in the directory of another, else on the PATH.
+// beside finds a program in the directory of another one, else on the PATH.
 func beside(program, name string) (string, error) {
 	path := filepath.Join(filepath.Dir(program), name)
 	if _, err := os.Stat(path); err == nil {

@@ -17,13 +17,13 @@ type existing struct {
 	session.Session
 	// marker is nil if no sandbox was made there yet.
 	marker *datadir.Marker
-	// running tells whether a supervisor has it; ended are the components that it
+	// running reports whether a supervisor has it; ended are the components that it
 	// lost.
 	running bool
 	ended   []string
 }
 
-// whole tells whether there is nothing to start.
+// whole reports whether there is nothing to start.
 func (e *existing) whole() bool { return e.running && len(e.ended) == 0 }
 
 // look finds out what there is, and refuses what this program cannot start.

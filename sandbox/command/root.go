@@ -12,7 +12,7 @@ import (
 	"github.com/gangctl/gangctl/sandbox/session"
 )
 
-// Env is what the commands know of the world.
+// Env is the commands' environment.
 type Env struct {
 	IO     *iostreams.IOStreams
 	Getenv func(string) string

@@ -3,14 +3,15 @@ package command
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"strconv"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-
+	"github.com/gangctl/gangctl/pkg/cli/printer"
+	"github.com/gangctl/gangctl/sandbox/datadir"
 	"github.com/gangctl/gangctl/sandbox/session"
 	"github.com/gangctl/gangctl/sandbox/supervise"
 )
@@ -51,21 +52,7 @@ func status(env Env, sess session.Session) error {
 		return failure.Errorf("the sandbox in %s does not run", sess.Dir).
 			WithHint("start it again: gangctl-sandbox up --data-dir %s; or remove it: gangctl-sandbox down --data-dir %s", sess.Dir, sess.Dir)
 	}
-	w := tabwriter.NewWriter(env.IO.Out, 0, 8, 3, ' ', 0)
-	fmt.Fprintf(w, "phase:\t%s\n", state.Phase)
-	fmt.Fprintf(w, "data dir:\t%s\n", sess.Dir)
-	fmt.Fprintf(w, "kubeconfig:\t%s\n", marker.Settings.Kubeconfig)
-	fmt.Fprintf(w, "kubernetes:\t%s\n", marker.Kubernetes)
-	fmt.Fprintf(w, "supervisor:\t%d\n\n", state.PID)
-	fmt.Fprintln(w, "COMPONENT\tPID\tSTATE\tLOG")
-	for _, c := range state.Components {
-		what := "running"
-		if c.Exit != "" {
-			what = "ended: " + c.Exit
-		}
-		fmt.Fprintln(w, c.Name+"\t"+strconv.Itoa(c.PID)+"\t"+what+"\t"+sess.Dir.Log(c.Name))
-	}
-	if err := w.Flush(); err != nil {
+	if err := printStatus(env.IO.Out, sess, marker, state); err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
 	dead := state.Ended()
@@ -77,4 +64,23 @@ func status(env Env, sess session.Session) error {
 		return failure.Errorf("the sandbox is not ready: %s", state.Phase)
 	}
 	return nil
+}
+
+func printStatus(out io.Writer, sess session.Session, marker *datadir.Marker, state *supervise.State) error {
+	err := printer.PrintFields(out, "", printer.Field{Label: "phase", Value: string(state.Phase)}, printer.Field{Label: "data dir", Value: string(sess.Dir)},
+		printer.Field{Label: "kubeconfig", Value: marker.Settings.Kubeconfig}, printer.Field{Label: "kubernetes", Value: marker.Kubernetes},
+		printer.Field{Label: "supervisor", Value: strconv.Itoa(state.PID)})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	var rows [][]string
+	for _, c := range state.Components {
+		what := "running"
+		if c.Exit != "" {
+			what = "ended: " + c.Exit
+		}
+		rows = append(rows, []string{c.Name, strconv.Itoa(c.PID), what, sess.Dir.Log(c.Name)})
+	}
+	return printer.PrintTable(out, printer.Flags{}, 0, []printer.Column{{Name: "Component"}, {Name: "PID"}, {Name: "State"}, {Name: "Log"}}, rows)
 }

@@ -28,7 +28,7 @@ func newSupervise(env Env) *cobra.Command {
 			log := slog.New(slog.NewTextHandler(env.IO.ErrOut, nil))
 			ready := false
 			err = supervise.Run(cmd.Context(), sess.Dir, log, func() { ready = true })
-			if err != nil && !ready { // later nobody listens
+			if err != nil && !ready { // later the reader is gone
 				f := failure.From(err)
 				_ = json.NewEncoder(env.IO.Out).Encode(session.Report{Error: f.Message, Hint: f.Hint})
 			}

@@ -169,8 +169,8 @@ func (o *upOptions) complete(found *existing, isTyped func(flag string) bool) er
 	if err := s.Validate(); err != nil {
 		return failure.Usagef("%w", err)
 	}
-	// Mistakes in the file are told before anything is started.
-	if _, err := supervise.Wanted(*s, node.Machine{}, time.Time{}); err != nil {
+	// Mistakes in the file are reported before anything is started.
+	if _, err := supervise.Desired(*s, node.Machine{}, time.Time{}); err != nil {
 		return failure.Errorf("--node-file: %w", err)
 	}
 	return nil
@@ -215,7 +215,7 @@ func (o *upOptions) join(ctx context.Context, found *existing) error {
 
 func (o *upOptions) progress(step string) { fmt.Fprintf(o.env.IO.ErrOut, "%s …\n", step) }
 
-// print tells how to use the cluster; the last line is one for a shell.
+// print explains how to use the cluster; the last line is one for a shell.
 func (o *upOptions) print(dir datadir.Dir) {
 	out := o.env.IO.Out
 	fmt.Fprintf(out, "data dir:   %s\n", dir)
@@ -236,8 +236,8 @@ func requireProgram(path string) error {
 	return nil
 }
 
-// shellQuote returns a word that a POSIX shell reads back as text; plain paths
-// stay as they are.
+// shellQuote quotes text so that a POSIX shell reads it back as one argument;
+// plain paths stay as they are.
 func shellQuote(text string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%", r)

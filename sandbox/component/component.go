@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The components, by the name that is the second word of their command line.
+// The components, by the name that is the second argument of their command line.
 const (
 	Etcd              = "etcd"
 	APIServer         = "apiserver"
@@ -26,7 +26,7 @@ const EtcdSocket = "unix://etcd.sock"
 // Grace is how long a component may take to end after its lifeline is cut.
 const Grace = 3 * time.Second
 
-// Known tells whether a name is a component's.
+// Known reports whether a name is a component's.
 func Known(name string) bool {
 	return slices.Contains([]string{Etcd, APIServer, ControllerManager, DefaultScheduler, GangScheduler, Operator, Nodes}, name)
 }

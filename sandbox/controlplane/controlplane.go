@@ -81,9 +81,9 @@ func report(err error) int {
 	return 0
 }
 
-// followParent blocks until the lifeline closes; then the process asks itself to
-// end, and makes sure. A pipe tells of the parent's end on every system, even
-// when the parent is killed.
+// followParent blocks until the lifeline closes; then the process sends itself
+// SIGTERM, and SIGKILL after the grace period. A pipe shows the parent's end on
+// every system, even when the parent is killed.
 func followParent(lifeline io.Reader) {
 	_, _ = io.Copy(io.Discard, lifeline)
 	self, err := os.FindProcess(os.Getpid())

@@ -18,7 +18,7 @@ import (
 	"github.com/gangctl/gangctl/sandbox/datadir"
 )
 
-// lifetime of certificates; nobody keeps a sandbox that long.
+// lifetime of certificates; no sandbox is kept that long.
 const lifetime = 10 * 365 * 24 * time.Hour
 
 // CA is the certificate that signs the others.
@@ -38,7 +38,7 @@ func KubeletClient(dir datadir.Dir) (cert, key string) {
 func ServiceAccountKey(dir datadir.Dir) string { return dir.Path("pki", "service-account.key") }
 
 func ensureCertificates(dir datadir.Dir) error {
-	// The last file to be written tells that all are there.
+	// The last file to be written shows that all are there.
 	if _, err := os.Stat(ServiceAccountKey(dir)); err == nil {
 		return nil
 	}

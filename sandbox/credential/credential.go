@@ -16,7 +16,7 @@ import (
 	"github.com/gangctl/gangctl/sandbox/datadir"
 )
 
-// User is somebody who talks to the API server.
+// User is a client identity of the API server.
 type User struct {
 	// Key is the short name, by which Set finds the token.
 	Key string
@@ -109,6 +109,6 @@ func (s *Set) tokenFile() string {
 
 func randomToken() string {
 	var b [24]byte
-	_, _ = rand.Read(b[:]) // never fails, says its documentation
+	_, _ = rand.Read(b[:]) // never fails, as documented
 	return hex.EncodeToString(b[:])
 }

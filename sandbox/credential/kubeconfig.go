@@ -91,23 +91,23 @@ func LoadAdmin(dir datadir.Dir) (*rest.Config, error) {
 	return config, nil
 }
 
-// SameAccess tells whether the file at path is a sandbox's kubeconfig, and only
+// SameAccess reports whether the file at path is a sandbox's kubeconfig, and only
 // that, with the server, certificate authority and token of want.
 func SameAccess(path string, want []byte) bool {
 	have, err := clientcmd.LoadFromFile(path)
 	if err != nil || !own(have) {
 		return false
 	}
-	wanted, err := clientcmd.Load(want)
-	if err != nil || !own(wanted) {
+	desired, err := clientcmd.Load(want)
+	if err != nil || !own(desired) {
 		return false
 	}
-	a, b := have.Clusters[Context], wanted.Clusters[Context]
+	a, b := have.Clusters[Context], desired.Clusters[Context]
 	return a.Server == b.Server && bytes.Equal(a.CertificateAuthorityData, b.CertificateAuthorityData) &&
-		have.AuthInfos[Context].Token == wanted.AuthInfos[Context].Token
+		have.AuthInfos[Context].Token == desired.AuthInfos[Context].Token
 }
 
-// own tells whether a kubeconfig holds a sandbox and nothing else.
+// own reports whether a kubeconfig holds a sandbox and nothing else.
 func own(c *clientcmdapi.Config) bool {
 	return len(c.Contexts) == 1 && c.Contexts[Context] != nil &&
 		len(c.Clusters) == 1 && c.Clusters[Context] != nil &&

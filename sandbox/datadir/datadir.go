@@ -15,9 +15,9 @@ import (
 // Dir is the absolute path of a data dir.
 type Dir string
 
-// DefaultPath is where a sandbox lives unless told otherwise:
-// $XDG_STATE_HOME/gangctl/sandbox, or ~/.local/state/gangctl/sandbox
-// (XDG Base Directory Specification).
+// DefaultPath is a sandbox's directory by default:
+// $XDG_STATE_HOME/gangctl/sandbox, or ~/.local/state/gangctl/sandbox (XDG Base
+// Directory Specification).
 func DefaultPath(getenv func(string) string) string {
 	state := getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) {
@@ -54,6 +54,9 @@ func (d Dir) Kubeconfig() string { return d.Path("kubeconfig") }
 // anything else is refused untouched. It returns the marker that was found, or
 // nil for a new one.
 func (d Dir) Claim(now Marker) (*Marker, error) {
+	if err := d.requireOwn(); err != nil {
+		return nil, err
+	}
 	found, err := d.Marker()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -70,6 +73,9 @@ func (d Dir) Claim(now Marker) (*Marker, error) {
 	}
 	for _, sub := range []string{"", "log", "pki"} {
 		if err := os.MkdirAll(d.Path(sub), 0o700); err != nil {
+			return nil, explain(fmt.Errorf("create data dir: %w", err))
+		}
+		if err := os.Chmod(d.Path(sub), 0o700); err != nil { // one that was there keeps its mode
 			return nil, explain(fmt.Errorf("create data dir: %w", err))
 		}
 	}

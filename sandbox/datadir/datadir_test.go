@@ -27,7 +27,7 @@ func TestDefaultPath(t *testing.T) {
 	if got := DefaultPath(get); got != "/s/gangctl/sandbox" {
 		t.Error(got)
 	}
-	env["XDG_STATE_HOME"] = "relative" // the specification says to ignore it
+	env["XDG_STATE_HOME"] = "relative" // the specification requires that it is ignored
 	if got := DefaultPath(get); got != "/home/u/.local/state/gangctl/sandbox" {
 		t.Error(got)
 	}
@@ -52,6 +52,36 @@ func TestClaim(t *testing.T) {
 	}
 	if _, err := Dir(t.TempDir()).Claim(marker); err != nil {
 		t.Errorf("an empty directory: %v", err)
+	}
+}
+
+// Keys are in it: one that is there is closed to others, and one of another user is not used.
+func TestClaimClosesToOthers(t *testing.T) {
+	open := Dir(t.TempDir())
+	if err := os.Chmod(string(open), 0o777); err != nil { //nolint:gosec // on purpose
+		t.Fatal(err)
+	}
+	if _, err := open.Claim(marker); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(string(open)); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("got %v, %v", info.Mode(), err)
+	}
+	if os.Getuid() != 0 {
+		t.Skip("only root can give a directory away")
+	}
+	foreign := t.TempDir()
+	if err := os.Chown(foreign, 12345, -1); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(foreign, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{foreign, link} {
+		if _, err := Dir(dir).Claim(marker); err == nil || !strings.Contains(err.Error(), "belongs to another user, with id 12345") {
+			t.Errorf("%s: got %v", dir, err)
+		}
 	}
 }
 

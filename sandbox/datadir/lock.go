@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ErrLocked says that another process holds a lock.
+// ErrLocked means that another process holds a lock.
 var ErrLocked = errors.New("locked by another process")
 
 // Lock is a lock on a file of the data dir. The kernel drops it when the last
@@ -56,7 +56,7 @@ func (d Dir) WaitLock(ctx context.Context, name string) (*Lock, error) {
 	}
 }
 
-// Held tells whether somebody holds a lock.
+// Held reports whether a process holds a lock.
 func (d Dir) Held(name string) (bool, error) {
 	if _, err := os.Stat(d.Path(name)); errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return false, nil

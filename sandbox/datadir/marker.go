@@ -15,8 +15,8 @@ import (
 // format counts incompatible layouts of the data dir.
 const format = 1
 
-// Marker is sandbox.json: it says that a directory is a sandbox's, of which
-// version, and as what it was started last.
+// Marker is sandbox.json: it identifies the directory as a sandbox's, with the
+// version and the settings of the last start.
 type Marker struct {
 	// Format is the layout of the data dir.
 	Format int `json:"format"`
@@ -24,7 +24,7 @@ type Marker struct {
 	Kubernetes string `json:"kubernetes"`
 	// Gangctl is the version of the program; for people, it is not compared.
 	Gangctl string `json:"gangctl"`
-	// Settings is what `up` was asked for.
+	// Settings are those of the last `up`.
 	Settings setting.Settings `json:"settings"`
 	// Ports are what the components listen on, on 127.0.0.1, by component.
 	Ports map[string]int `json:"ports,omitempty"`

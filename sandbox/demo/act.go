@@ -6,7 +6,7 @@ import (
 	"github.com/gangctl/gangctl/sandbox/scene"
 )
 
-// Act is one scene to play: a set of nodes, jobs, and moments to look.
+// Act is one part of the demo: a set of nodes, jobs, and moments to look.
 type Act struct {
 	Title string
 	// Moments are the captions of what Play returns, in order.

@@ -1,4 +1,4 @@
-// Package demo plays two scenes that every guide to gang scheduling tells, with
+// Package demo plays the two examples of every guide to gang scheduling, with
 // the commands that users type, first with the default scheduler and then with
 // the gang scheduler, and shows what each makes of them side by side.
 package demo
@@ -14,11 +14,11 @@ import (
 	"github.com/gangctl/gangctl/sandbox/scene"
 )
 
-// Options say with what to play and where to show it.
+// Options are what the demo runs with and where it prints.
 type Options struct {
 	// Gangctl and Sandbox are the paths of the two programs.
 	Gangctl, Sandbox string
-	// Out gets the tables; Err the commands as they are typed, and what they say.
+	// Out gets the tables; Err the commands as they are typed, and their output.
 	Out, Err io.Writer
 	// GPUHourPrice is what a GPU costs an hour, in dollars, for the last line.
 	GPUHourPrice float64
@@ -29,7 +29,7 @@ type Options struct {
 // Scheduler is one of the two that the demo compares.
 type Scheduler struct {
 	Title string
-	// Name is the word for gangctl-sandbox up --scheduler.
+	// Name is the value of gangctl-sandbox up --scheduler.
 	Name string
 	// Submit are the flags that send a job to it.
 	Submit []string
@@ -43,7 +43,7 @@ func Schedulers() []Scheduler {
 	}
 }
 
-// Run plays every scene under every scheduler and prints the tables.
+// Run plays every act under every scheduler and prints the tables.
 func Run(ctx context.Context, o Options) error {
 	acts := Acts()
 	tables := make([]table, len(acts))

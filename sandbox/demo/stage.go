@@ -112,11 +112,11 @@ func (s *Stage) Settled(ctx context.Context, n int) (scene.Scene, error) {
 	return s.WaitFor(ctx, func(seen scene.Scene) bool { return seen.Settled(n) })
 }
 
-// WaitFor waits until the scene is as wanted.
-func (s *Stage) WaitFor(ctx context.Context, wanted func(scene.Scene) bool) (scene.Scene, error) {
+// WaitFor waits until the scene meets a condition.
+func (s *Stage) WaitFor(ctx context.Context, desired func(scene.Scene) bool) (scene.Scene, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	return scene.WaitFor(ctx, s.client, Namespace, wanted)
+	return scene.WaitFor(ctx, s.client, Namespace, desired)
 }
 
 // Kubeconfig is the path of the file that gives access to the cluster.
@@ -134,7 +134,7 @@ func (s *Stage) RunGangctl(ctx context.Context, args ...string) error {
 	return s.run(ctx, s.Gangctl, append([]string{"--kubeconfig", s.Kubeconfig()}, args...)...)
 }
 
-// run types a command: it shows it, runs it, and shows what it says.
+// run types a command: it shows it, runs it, and shows its output.
 func (s *Stage) run(ctx context.Context, program string, args ...string) error {
 	line := filepath.Base(program) + " " + strings.Join(args, " ")
 	fmt.Fprintf(s.Log, "$ %s\n", line)

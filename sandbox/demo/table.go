@@ -25,8 +25,8 @@ func (t *table) add(title string, moments []scene.Scene) {
 	t.columns = append(t.columns, column{title: title, moments: moments})
 }
 
-// print writes the act's moments one below the other, the schedulers beside
-// each other.
+// print writes the act's moments one below the other, the schedulers side by
+// side.
 func (t *table) print(w io.Writer, act Act) error {
 	fmt.Fprintf(w, "\n%s\n", act.Title)
 	for moment, caption := range act.Moments {
@@ -76,7 +76,7 @@ func Idle(s scene.Scene) (gpus int64) {
 	return gpus
 }
 
-// printCost says what the idle GPUs of the first moment of each act cost.
+// printCost prints what the idle GPUs of the first moment of each act cost.
 func printCost(w io.Writer, gpuHourPrice float64, tables []table) {
 	fmt.Fprintf(w, "\nAn idle GPU-minute costs $%.3f at $%.2f a GPU-hour (--gpu-hour-price).\nWhile GPUs were short, every minute of the two scenes cost:\n", gpuHourPrice/60, gpuHourPrice)
 	for c := range tables[0].columns {

@@ -84,7 +84,7 @@ func TestUpKeepsSettings(t *testing.T) {
 			}
 		}
 		var out string
-		sandboxtest.Eventually(t, eventually, func() error { // on a busy machine a component may be slow to say that it runs
+		sandboxtest.Eventually(t, eventually, func() error { // on a busy machine a component may be slow to report that it runs
 			var stderr string
 			if out, stderr, err = c.Run("status"); err != nil {
 				return fmt.Errorf("status: %w\n%s%s", err, out, stderr)

@@ -1,5 +1,5 @@
-// Package e2e shows that a sandbox does what its commands say: it starts, lives
-// through a crash, is left without a trace, and behaves like a cluster.
+// Package e2e tests that a sandbox does what its commands promise: it starts,
+// lives through a crash, is left without a trace, and behaves like a cluster.
 //
 // Each test has a sandbox of its own: it is about how one starts and ends. They
 // run side by side, which sandboxes must bear anyway.
@@ -46,7 +46,7 @@ func processes(t *testing.T, path string) []string {
 	return found
 }
 
-// wantError runs a command that must fail with an exit code and these words.
+// wantError runs a command that must fail with an exit code and these texts.
 func wantError(t *testing.T, c *sandboxtest.Cluster, code int, words []string, command string, args ...string) {
 	t.Helper()
 	stdout, stderr, err := c.Run(command, args...)

@@ -67,7 +67,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// A stale sandbox can be removed, as the hint says.
+// A stale sandbox can be removed with the command of the hint.
 func TestDownOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")

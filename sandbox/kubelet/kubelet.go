@@ -135,8 +135,8 @@ func (o options) startNodes(ctx context.Context, config *rest.Config, client kub
 		NodeLeaseParallelism:         2,
 		PodsOnNodeSyncParallelism:    2,
 		FuncMap:                      t.functions(),
-		// The name of the holder of the leases: the next run of the same sandbox
-		// must be let on with the nodes at once.
+		// The holderIdentity of the leases: the next run of the same sandbox
+		// must be able to take over the nodes at once.
 		ID: "gangctl-sandbox",
 	})
 	if err != nil {
@@ -151,8 +151,8 @@ func (o options) startNodes(ctx context.Context, config *rest.Config, client kub
 	return nil
 }
 
-// adopt tells the API server where the kubelets of nodes answer now: the port may
-// have changed since they were created.
+// adopt writes the current kubelet endpoints of nodes to the API server: the
+// port may have changed since they were created.
 func (o options) adopt(ctx context.Context, client kubernetes.Interface) error {
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

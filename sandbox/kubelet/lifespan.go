@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Annotations of a pod that say how its simulated containers behave.
+// Annotations of a pod for the behaviour of its simulated containers.
 const (
-	// RunForAnnotation is how long they run, as a Go duration; 0 for ever.
+	// RunForAnnotation is how long they run, as a Go duration; 0 for no end.
 	RunForAnnotation = "sandbox.gangctl.dev/run-for"
 	// ExitCodeAnnotation is what they end with, 0 to 255.
 	ExitCodeAnnotation = "sandbox.gangctl.dev/exit-code"
@@ -27,15 +27,15 @@ const (
 // replicaTypeLabel is the Training Operator's; parameter servers have "ps".
 const replicaTypeLabel = "training.kubeflow.org/replica-type"
 
-// Behaviour is how pods behave that say nothing themselves.
+// Behaviour is that of pods without these annotations.
 type Behaviour struct {
-	// RunFor is how long containers run; 0 for ever.
+	// RunFor is how long containers run; 0 for no end.
 	RunFor time.Duration
 	// FailRate is the share of runs, 0 to 1, that end with exit code 1.
 	FailRate float64
 }
 
-// lifespan returns how long this run of a pod lasts; 0 for ever. A parameter
+// lifespan returns how long this run of a pod lasts; 0 for no end. A parameter
 // server serves until it is deleted, as the program it stands for does.
 func (b Behaviour) lifespan(pod *corev1.Pod) (time.Duration, error) {
 	text, ok := pod.Annotations[RunForAnnotation]
@@ -53,8 +53,8 @@ func (b Behaviour) lifespan(pod *corev1.Pod) (time.Duration, error) {
 }
 
 // exitCode returns what this run of a pod ends with. Whether an unlucky pod
-// fails depends on its uid and on how often it was restarted, so that the same
-// pod gives the same answer whoever asks.
+// fails depends on its uid and on how often it was restarted, so that every
+// caller gets the same answer for a pod.
 func (b Behaviour) exitCode(pod *corev1.Pod, restarts int32) (int32, error) {
 	if text, ok := pod.Annotations[ExitCodeAnnotation]; ok {
 		code, err := strconv.ParseUint(text, 10, 8)

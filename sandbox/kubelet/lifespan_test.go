@@ -64,7 +64,7 @@ func TestExitCode(t *testing.T) {
 	}
 }
 
-// The share of pods that fail is what was asked for, and the same pods each time.
+// The share of pods that fail is the one requested, and the same pods each time.
 func TestFailRate(t *testing.T) {
 	const pods = 4000
 	for _, rate := range []float64{0, 0.25, 1} {

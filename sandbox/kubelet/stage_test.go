@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/kwok/pkg/utils/lifecycle"
 )
 
-// The stages are KWOK's to interpret: this asks KWOK which one comes next.
+// The stages are KWOK's to interpret: the test has KWOK compute which one comes next.
 func TestStages(t *testing.T) {
 	all, err := stages("gangctl")
 	if err != nil {

@@ -53,8 +53,8 @@ func (b Behaviour) started(pod *corev1.Pod, podIP string, now time.Time) patch {
 	return patch{Metadata: end, Status: status}
 }
 
-// ended is a pod whose containers all exited: it is over, or, if they failed and
-// its restart policy says so, they run again in place.
+// ended is a pod whose containers all exited: it is over, or, if they failed
+// and its restart policy requires it, they run again in place.
 func (b Behaviour) ended(pod *corev1.Pod, now time.Time) patch {
 	restarts := restartCount(pod)
 	code, err := b.exitCode(pod, restarts)
@@ -110,7 +110,7 @@ func refused(pod *corev1.Pod, why error) patch {
 	return patch{Status: status}
 }
 
-// end says when the run that begins now is over.
+// end is when the run that begins now is over.
 func (b Behaviour) end(pod *corev1.Pod, restarts int32, now time.Time) (patchMeta, error) {
 	if _, err := b.exitCode(pod, restarts); err != nil {
 		return patchMeta{}, err

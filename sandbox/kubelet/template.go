@@ -13,7 +13,7 @@ import (
 type templates struct {
 	behaviour Behaviour
 	clock     clock.PassiveClock
-	// alive tells whether a node's kubelet runs.
+	// alive reports whether a node's kubelet runs.
 	alive func(node string) bool
 }
 

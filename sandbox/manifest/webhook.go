@@ -46,7 +46,7 @@ webhooks:
 	return text
 }
 
-// RemoveWebhook lets jobs pass unchecked: without an operator nobody answers.
+// RemoveWebhook lets jobs pass unchecked: without an operator the webhook has no server.
 func (a *Applier) RemoveWebhook(ctx context.Context) error {
 	gvr := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
 	err := a.Client.Resource(gvr).Delete(ctx, webhookName, metav1.DeleteOptions{})

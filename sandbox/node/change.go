@@ -95,7 +95,7 @@ func (c Changer) patch(ctx context.Context, verb, name string, change map[string
 	return nil
 }
 
-// explain says what could not be done to a node.
+// explain is the error for what could not be done to a node.
 func explain(verb, name string, err error) error {
 	if apierrors.IsNotFound(err) {
 		return failure.Errorf("%s node %s: not found", verb, name).WithHint("see which nodes there are: kubectl get nodes")

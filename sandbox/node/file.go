@@ -14,8 +14,8 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// Read returns the Node objects of a file of YAML documents: their names, labels,
-// taints and sizes. Their state is made anew.
+// Read returns the Node objects of a file of YAML documents: their names,
+// labels, taints and sizes. Their state is made again.
 func (m Machine) Read(path string, now time.Time) ([]*corev1.Node, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/gangctl/gangctl/sandbox/setting"
 )
 
-// podsPerNode is what kubelets allow unless told otherwise.
+// podsPerNode is what kubelets allow by default.
 const podsPerNode = 110
 
 // Shape is what a node offers.
@@ -53,7 +53,7 @@ func (m Machine) New(name string, s Shape, now time.Time) *corev1.Node {
 		corev1.ResourceCPU:    s.CPU,
 		corev1.ResourceMemory: s.Memory,
 		corev1.ResourcePods:   *resource.NewQuantity(podsPerNode, resource.DecimalSI),
-		// The launcher of an MPIJob asks for 5Gi.
+		// The launcher of an MPIJob requests 5Gi.
 		corev1.ResourceEphemeralStorage: resource.MustParse(diskPerNode),
 	}
 	if s.GPUs > 0 {
@@ -114,7 +114,7 @@ func nextNames(taken []string, count int) []string {
 }
 
 // Ensure creates the nodes that are missing and gives those that are there the
-// size that is asked for. Other nodes are left alone.
+// requested size. Other nodes are left alone.
 func Ensure(ctx context.Context, client kubernetes.Interface, nodes []*corev1.Node) error {
 	for _, want := range nodes {
 		_, err := client.CoreV1().Nodes().Create(ctx, want, metav1.CreateOptions{})

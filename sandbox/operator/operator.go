@@ -73,7 +73,7 @@ func Run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("read kubeconfig: %w", err)
 	}
-	config.QPS = -1 // a sandbox has nobody to be fair to
+	config.QPS = -1 // a sandbox has no other client to be fair to
 	config.UserAgent = "training-operator"
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), kubeflowv1.AddToScheme(scheme), schedulingv1alpha1.AddToScheme(scheme), volcanov1beta1.AddToScheme(scheme)); err != nil {

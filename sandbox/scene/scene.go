@@ -1,6 +1,7 @@
-// Package scene looks at the training jobs of one namespace until their
-// scheduler has decided about every pod, and says who runs and who waits.
-// The demo shows what it sees; the tests compare it with what they expect.
+// Package scene watches the training jobs of one namespace until their
+// scheduler has decided about every pod, and reports which pods run and which
+// wait. The demo shows what it sees; the tests compare it with what they
+// expect.
 package scene
 
 import (
@@ -34,9 +35,9 @@ type Member struct {
 	Index     int
 	Pod       string
 	State     State
-	// GPUs is how many accelerators the pod asks for, of any kind.
+	// GPUs is how many accelerators the pod requests, of any kind.
 	GPUs int64
-	// Reason is the scheduler's own word on a pod that waits.
+	// Reason is the scheduler's message on a pod that waits.
 	Reason string
 }
 
@@ -44,7 +45,7 @@ type Member struct {
 type State string
 
 const (
-	// Undecided pods have neither a node nor a word from a scheduler.
+	// Undecided pods have neither a node nor a condition from a scheduler.
 	Undecided State = "Undecided"
 	// Pending pods were looked at by a scheduler, which found no node for them.
 	Pending State = "Pending"
@@ -72,7 +73,7 @@ func Of(pods []corev1.Pod) Scene {
 		if err != nil {
 			index = -1
 		}
-		member := Member{Job: pod.Labels[JobLabel], Role: pod.Labels[RoleLabel], Index: index, Pod: pod.Name, GPUs: request.GPUs(request.Of(pod.Spec))}
+		member := Member{Job: pod.Labels[JobLabel], Role: pod.Labels[RoleLabel], Index: index, Pod: pod.Name, GPUs: request.GPUs(request.OfTemplate(pod.Spec))}
 		member.State, member.Reason = state(pod)
 		s = append(s, member)
 	}
@@ -137,9 +138,9 @@ func state(pod *corev1.Pod) (State, string) {
 	return Undecided, ""
 }
 
-// WaitFor watches the pods of a namespace until the scene is as wanted, and
-// returns it. When ctx ends first, the error shows the last scene.
-func WaitFor(ctx context.Context, client kubernetes.Interface, namespace string, wanted func(Scene) bool) (Scene, error) {
+// WaitFor watches the pods of a namespace until the scene meets a condition,
+// and returns it. When ctx ends first, the error shows the last scene.
+func WaitFor(ctx context.Context, client kubernetes.Interface, namespace string, desired func(Scene) bool) (Scene, error) {
 	source := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", namespace, fields.Everything())
 	pods := map[string]corev1.Pod{}
 	var last Scene
@@ -149,7 +150,7 @@ func WaitFor(ctx context.Context, client kubernetes.Interface, namespace string,
 			all = append(all, pod)
 		}
 		last = Of(all)
-		return wanted(last)
+		return desired(last)
 	}
 	synced := func(store cache.Store) (bool, error) {
 		for _, obj := range store.List() {

@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/sandbox/datadir"
 )
 
-// ErrNone says that a directory holds no sandbox.
+// ErrNone means that a directory holds no sandbox.
 var ErrNone = errors.New("no sandbox")
 
 // Down ends the sandbox, waits until every process of it is gone, and removes
@@ -67,7 +67,7 @@ func (s Session) end(ctx context.Context) (*datadir.Lock, error) {
 	return lock, nil
 }
 
-// endSupervisor asks the supervisor to end, and makes sure.
+// endSupervisor terminates the supervisor, and kills it if it does not end.
 func (s Session) endSupervisor(ctx context.Context) error {
 	running, err := s.Running()
 	if err != nil || !running {

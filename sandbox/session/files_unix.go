@@ -11,16 +11,16 @@ import (
 	"syscall"
 )
 
-// openFiles is where the system lists the open files of the process that asks.
+// openFiles is where the system lists the open files of the calling process.
 const openFiles = "/dev/fd"
 
-// CloseFilesOnExec keeps the files that this process inherited, beside its
-// standard streams, from those that it starts. A lock that somebody holds by
-// such a file would last as long as the sandbox.
+// CloseFilesOnExec keeps the files that this process inherited, except for its
+// standard streams, from the processes that it starts. A lock that another
+// process holds by such a file would last as long as the sandbox.
 func CloseFilesOnExec() error {
 	entries, err := os.ReadDir(openFiles)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // a system that does not tell
+		return nil // a system without that list
 	}
 	if err != nil {
 		return fmt.Errorf("list open files: %w", err)

@@ -1,5 +1,5 @@
 // Package session is a sandbox as seen from outside its supervisor: start it,
-// ask for it, end it.
+// query it, end it.
 package session
 
 import (
@@ -22,11 +22,11 @@ const pollEvery = 30 * time.Millisecond
 // Session is one data dir.
 type Session struct{ Dir datadir.Dir }
 
-// Running tells whether a supervisor has the data dir.
+// Running reports whether a supervisor has the data dir.
 func (s Session) Running() (bool, error) { return s.Dir.Held(datadir.SupervisorLock) }
 
-// State is what the running supervisor says; nil if none runs or it has not
-// spoken yet.
+// State is what the running supervisor reports; nil if none runs or it has not
+// reported yet.
 func (s Session) State() (*supervise.State, error) {
 	running, err := s.Running()
 	if err != nil || !running {
@@ -75,22 +75,22 @@ func (s Session) WaitReady(ctx context.Context, dead <-chan struct{}, onStep fun
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-dead:
-			return nil, s.lastWords()
+			return nil, s.lastLines()
 		case <-tick.C:
 		}
 		if dead == nil {
 			if running, err := s.Running(); err != nil || !running {
-				return nil, errors.Join(err, s.lastWords())
+				return nil, errors.Join(err, s.lastLines())
 			}
 		}
 	}
 }
 
-// lastWords is why the supervisor ended before it was ready.
-func (s Session) lastWords() error {
+// lastLines is why the supervisor ended before it was ready.
+func (s Session) lastLines() error {
 	if state, err := supervise.ReadState(s.Dir); err == nil && state.Phase == supervise.Failed {
 		return failure.Errorf("%s", state.Error).WithHint("%s", state.Hint)
 	}
 	log := s.Dir.Log(supervisorLog)
-	return fmt.Errorf("the supervisor ended before the sandbox was ready; its last words in %s:\n%s", log, supervise.LastWords(log, 8))
+	return fmt.Errorf("the supervisor ended before the sandbox was ready; its last words in %s:\n%s", log, supervise.LastLines(log, 8))
 }

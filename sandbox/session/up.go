@@ -38,7 +38,7 @@ func (s Session) Start(ctx context.Context, onStep func(string)) (*supervise.Sta
 	cmd := exec.Command(exe, "supervise", "--data-dir", string(s.Dir))
 	cmd.Dir = string(s.Dir)
 	cmd.Stderr = log
-	// What ends it goes through a pipe: on a full disk no file would tell.
+	// What ends it goes through a pipe: on a full disk no file could be written.
 	report, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start supervisor: %w", err)

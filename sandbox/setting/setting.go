@@ -1,5 +1,5 @@
-// Package setting holds what a sandbox was asked to be: the values of the flags
-// of `gangctl-sandbox up`, in the form in which they are kept in the data dir.
+// Package setting holds the spec of a sandbox: the values of the flags of
+// `gangctl-sandbox up`, in the form in which they are kept in the data dir.
 package setting
 
 import (
@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Scheduler says what schedules pods in a sandbox.
+// Scheduler is what schedules pods in a sandbox.
 type Scheduler string
 
 // The schedulers.
@@ -21,7 +21,7 @@ const (
 	Gang Scheduler = "gang"
 	// Default is kube-scheduler as it comes with Kubernetes.
 	Default Scheduler = "default"
-	// None leaves every pod pending, for somebody who runs a scheduler of their own.
+	// None leaves every pod pending, for users who run a scheduler of their own.
 	None Scheduler = "none"
 )
 
@@ -29,8 +29,8 @@ const (
 // PodGroups of another kind than for all others.
 const Volcano = "volcano"
 
-// Settings is one sandbox as asked for. Its JSON form is kept in the data dir,
-// so that a second `up` can tell whether the same is asked again.
+// Settings is the spec of one sandbox. Its JSON form is kept in the data dir,
+// so that a second `up` can compare it with its own.
 type Settings struct {
 	// Nodes is how many nodes of the same shape there are, named node-1 to node-N.
 	Nodes int `json:"nodes"`
@@ -42,7 +42,7 @@ type Settings struct {
 	GPUResource string `json:"gpuResource"`
 	// NodeFile holds Node objects to create instead of Nodes; absolute, or empty.
 	NodeFile string `json:"nodeFile,omitempty"`
-	// Scheduler says who schedules.
+	// Scheduler is what schedules.
 	Scheduler Scheduler `json:"scheduler"`
 	// Serve are further names that the gang scheduler answers to, with commas between them.
 	Serve string `json:"serve,omitempty"`
@@ -59,7 +59,7 @@ type Settings struct {
 	Kubeconfig string `json:"kubeconfig"`
 	// Port is the API server's; 0 for any free one.
 	Port int `json:"port"`
-	// RunFor is how long a simulated pod runs; 0 for ever.
+	// RunFor is how long a simulated pod runs; 0 for no end.
 	RunFor time.Duration `json:"runFor"`
 	// FailRate is the share of pods, 0 to 1, that fail with exit code 1.
 	FailRate float64 `json:"failRate"`
@@ -104,7 +104,7 @@ func (s Settings) Validate() error {
 	case s.Serve != "" && s.Scheduler != Gang:
 		return fmt.Errorf("--serve %s: only the gang scheduler answers to other names, and --scheduler is %s", s.Serve, s.Scheduler)
 	case s.OperatorGangScheduler == Volcano && s.Scheduler == Gang && !slices.Contains(strings.Split(s.Serve, ","), Volcano):
-		return fmt.Errorf("--operator-gang-scheduler %s: nobody would schedule those pods; add --serve %s", Volcano, Volcano)
+		return fmt.Errorf("--operator-gang-scheduler %s: no scheduler would serve those pods; add --serve %s", Volcano, Volcano)
 	case s.OperatorGangScheduler != "" && !s.Operator:
 		return fmt.Errorf("--operator-gang-scheduler %s: there is no operator with --operator=false", s.OperatorGangScheduler)
 	}
@@ -118,7 +118,7 @@ func (s Settings) Validate() error {
 }
 
 // Diff lists the flags in which b differs from a, as `--nodes 8 (running: 4)`;
-// it is empty when b asks for what a is. A port of 0 asks for nothing.
+// it is empty when b is met by a. A port of 0 is met by any.
 func Diff(a, b Settings) string {
 	var out []string
 	compare := func(flag string, have, want any) {
@@ -148,7 +148,7 @@ func Diff(a, b Settings) string {
 }
 
 // Overlay returns s with what was typed on the command line in its place. typed
-// holds the values of all flags, isTyped tells which of them were given.
+// holds the values of all flags, isTyped reports which of them were given.
 func (s Settings) Overlay(typed Settings, isTyped func(flag string) bool) Settings {
 	for flag, take := range map[string]func(){
 		"nodes":                   func() { s.Nodes = typed.Nodes },
@@ -172,7 +172,7 @@ func (s Settings) Overlay(typed Settings, isTyped func(flag string) bool) Settin
 			take()
 		}
 	}
-	// A flag that was typed acts: what was asked for earlier gives way to it.
+	// A flag that was typed overrides a conflicting earlier setting.
 	if isTyped("nodes") && !isTyped("node-file") {
 		s.NodeFile = ""
 	}

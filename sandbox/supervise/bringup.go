@@ -25,7 +25,8 @@ import (
 	"github.com/gangctl/gangctl/sandbox/setting"
 )
 
-// apiReadyz is the path that needs the administrator's token to say why not.
+// apiReadyz is the path that, with the administrator's token, reports why the API server is not
+// ready.
 const apiReadyz = "/readyz?verbose"
 
 // startTimeout is how long a sandbox may take to become ready. It is long: slow

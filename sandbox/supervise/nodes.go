@@ -21,7 +21,7 @@ import (
 // bringUpNodes creates the nodes, starts their kubelets and waits until pods can
 // be put on them.
 func (s *supervisor) bringUpNodes(ctx context.Context, client kubernetes.Interface) error {
-	nodes, err := Wanted(s.plan.settings, Machine(s.plan.ports), time.Now())
+	nodes, err := Desired(s.plan.settings, Machine(s.plan.ports), time.Now())
 	if err != nil {
 		return err
 	}
@@ -86,8 +86,8 @@ func (s *supervisor) ready(ctx context.Context, name, url string) error {
 	return err
 }
 
-// Wanted returns the nodes that settings ask for.
-func Wanted(s setting.Settings, m node.Machine, now time.Time) ([]*corev1.Node, error) {
+// Desired returns the nodes of the settings.
+func Desired(s setting.Settings, m node.Machine, now time.Time) ([]*corev1.Node, error) {
 	if s.NodeFile != "" {
 		return m.Read(s.NodeFile, now)
 	}

@@ -172,7 +172,7 @@ func (p plan) nodes() spec {
 	return s
 }
 
-// memory asks the Go runtime to collect garbage harder near a size. It is no
+// memory makes the Go runtime collect garbage harder close to a size. It is no
 // hard limit: a large cluster gets what it needs.
 func memory(limit string) []string {
 	return []string{"GOMEMLIMIT=" + limit, "GOGC=75"}

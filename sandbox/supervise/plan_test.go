@@ -52,7 +52,7 @@ func TestPlanScheduler(t *testing.T) {
 	}
 }
 
-// Somebody lets PodGroups go that are deleted, where there are any.
+// A controller removes the finalizers of deleted PodGroups, where there are any.
 func TestPlanNativeGangs(t *testing.T) {
 	for _, native := range []bool{true, false} {
 		p := testPlan()
@@ -81,7 +81,7 @@ func TestPlanOperator(t *testing.T) {
 	}
 }
 
-// Pods are simulated unless somebody says which are not.
+// Pods are simulated except those that the settings select to run.
 func TestPlanNodes(t *testing.T) {
 	p := testPlan()
 	if s := p.nodes(); slices.ContainsFunc(s.args, func(a string) bool { return strings.HasPrefix(a, "--run-image") }) {
@@ -138,11 +138,11 @@ func TestLastWords(t *testing.T) {
 		if err := os.WriteFile(path, []byte(tt.log), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := LastWords(path, 3); got != tt.want {
+		if got := LastLines(path, 3); got != tt.want {
 			t.Errorf("%s: got %q, want %q", name, got, tt.want)
 		}
 	}
-	if got := LastWords("/does/not/exist", 3); got != "" {
+	if got := LastLines("/does/not/exist", 3); got != "" {
 		t.Errorf("got %q", got)
 	}
 }

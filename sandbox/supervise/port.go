@@ -18,7 +18,7 @@ const (
 	portWebhook       = "operator-webhook"
 )
 
-// RequireFree refuses a port that somebody listens on.
+// RequireFree refuses a port that another process listens on.
 func RequireFree(port int) error {
 	l, err := listen(port)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // pollEvery is how often a condition of the start is looked at.
 const pollEvery = 50 * time.Millisecond
 
-// prober asks components whether they are ready.
+// prober checks whether components are ready.
 type prober struct {
 	client *http.Client
 	token  string
@@ -40,7 +40,7 @@ func newProber(dir datadir.Dir, set *credential.Set) (*prober, error) {
 	}, nil
 }
 
-// answers returns why a URL does not say OK, or nil.
+// answers returns why a URL does not answer with OK, or nil.
 func (p *prober) answers(ctx context.Context, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

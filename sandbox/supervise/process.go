@@ -18,7 +18,7 @@ type process struct {
 	cmd  *exec.Cmd
 	// lifeline is the child's standard input: it ends when this closes.
 	lifeline io.Closer
-	// done closes when the child is gone; exit then says how.
+	// done closes when the child is gone; exit then is how it ended.
 	done chan struct{}
 	exit string
 }
@@ -34,7 +34,7 @@ func start(dir datadir.Dir, exe string, lock *datadir.Lock, s spec) (*process, e
 	args := append([]string{"component", s.name, "--data-dir", string(dir)}, s.args...)
 	cmd := exec.Command(exe, args...)
 	cmd.Dir = string(dir)
-	cmd.Env = append(slices.Clone(s.env), os.Environ()...) // of two the last counts: what the user says about memory
+	cmd.Env = append(slices.Clone(s.env), os.Environ()...) // of two the last counts: the user's setting for memory
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{lock.File()}
 	cmd.SysProcAttr = ownGroup()

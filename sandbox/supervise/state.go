@@ -23,14 +23,14 @@ const (
 	Failed   Phase = "failed"
 )
 
-// State is state.json: what a supervisor tells those who ask.
+// State is state.json: what a supervisor reports.
 type State struct {
 	// PID is the supervisor that wrote it; it means nothing once that is gone.
 	PID   int   `json:"pid"`
 	Phase Phase `json:"phase"`
 	// Step is what is being done or waited for while starting.
 	Step string `json:"step,omitempty"`
-	// Error and Hint say why the sandbox failed.
+	// Error and Hint are why the sandbox failed.
 	Error string `json:"error,omitempty"`
 	Hint  string `json:"hint,omitempty"`
 	// Started is when the supervisor began; Took is how long until Ready.
@@ -44,7 +44,7 @@ type State struct {
 type Component struct {
 	Name string `json:"name"`
 	PID  int    `json:"pid"`
-	// Exit says how it ended; empty while it runs.
+	// Exit is how it ended; empty while it runs.
 	Exit string `json:"exit,omitempty"`
 }
 
@@ -59,14 +59,14 @@ func (s *State) Ended() []string {
 	return out
 }
 
-// settle is what a component's end makes of a sandbox that is ready.
+// settle makes a ready sandbox degraded when one of its components has ended.
 func (s *State) settle() {
 	if s.Phase == Ready && len(s.Ended()) > 0 {
 		s.Phase = Degraded
 	}
 }
 
-// ReadState returns the last words of the data dir's supervisor.
+// ReadState returns the last report of the data dir's supervisor.
 func ReadState(dir datadir.Dir) (*State, error) {
 	data, err := os.ReadFile(dir.Path("state.json"))
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package supervise is the process that keeps a sandbox's components: it starts
-// them in the order of their needs, tells how far things are, and ends them all
+// them in the order of their dependencies, reports progress, and ends them all
 // when it ends, whichever way.
 package supervise
 
@@ -42,6 +42,8 @@ type supervisor struct {
 	mu        sync.Mutex
 	processes []*process
 	stopping  bool
+	// watchers write state.json when their component ends.
+	watchers sync.WaitGroup
 }
 
 // Run supervises the sandbox of a claimed data dir until ctx ends. onReady is
@@ -79,7 +81,7 @@ func (s *supervisor) run(ctx context.Context, onReady func()) error {
 	defer cancel()
 	if err := s.bringUp(limited); err != nil {
 		if ctx.Err() != nil {
-			return nil // asked to stop before it was up
+			return nil // stopped before it was up
 		}
 		if cause := context.Cause(starting); cause != nil {
 			return cause
@@ -164,7 +166,7 @@ func (s *supervisor) start(sp spec) error {
 		return err
 	}
 	s.processes = append(s.processes, p)
-	go s.watch(p)
+	s.watchers.Go(func() { s.watch(p) })
 	return s.board.change(func(st *State) {
 		st.Components = append(st.Components, Component{Name: p.name, PID: p.cmd.Process.Pid})
 	})
@@ -199,7 +201,7 @@ func (s *supervisor) watch(p *process) {
 
 func (s *supervisor) deathOf(p *process) error {
 	log := s.dir.Log(p.name)
-	words := LastWords(log, 8)
+	words := LastLines(log, 8)
 	f := failure.Errorf("%w: %s: %s; its last words in %s:\n%s", errDied, p.name, p.exit, log, words)
 	if strings.Contains(words, syscall.ENOSPC.Error()) {
 		return f.WithHint("free some space, or choose a directory on another disk with --data-dir")
@@ -207,7 +209,8 @@ func (s *supervisor) deathOf(p *process) error {
 	return f.WithHint("start again, or start afresh after: gangctl-sandbox down --data-dir %s", s.dir)
 }
 
-// stopAll ends the components: first the clients, then what they talk to.
+// stopAll ends the components: first the clients, then what they talk to. Nothing writes to the data dir after it: whoever
+// waits for the locks may remove it.
 func (s *supervisor) stopAll() {
 	s.mu.Lock()
 	s.stopping = true
@@ -231,5 +234,6 @@ func (s *supervisor) stopAll() {
 			p.stop()
 		}
 	}
+	s.watchers.Wait()
 	s.log.Info("stopped")
 }

@@ -15,12 +15,12 @@ const window = 256 << 10
 // longest is how long a line of a log may be in a message.
 const longest = 300
 
-// crash is how a Go program, klog or cobra begin to say what ended them.
+// crash matches the first line of a crash report of a Go program, klog or cobra.
 var crash = regexp.MustCompile(`^(panic: |fatal error: |F\d{4} |[Ee]rror: )`)
 
-// LastWords returns the lines of a log that say what ended its writer: where the
-// crash begins, or else the last lines. It is empty if there is no log.
-func LastWords(path string, lines int) string {
+// LastLines returns the lines of a log that show what ended its writer: where
+// the crash begins, or else the last lines. It is empty if there is no log.
+func LastLines(path string, lines int) string {
 	all := tail(path)
 	for i, line := range all {
 		if text, ok := zapCrash(line); ok {
@@ -45,7 +45,7 @@ func LastWords(path string, lines int) string {
 	return strings.Join(out, "\n")
 }
 
-// zapCrash reads etcd's way to say it: JSON with a level.
+// zapCrash reads etcd's crash reports: JSON with a level.
 func zapCrash(line string) (string, bool) {
 	var entry struct{ Level, Msg, Error string }
 	if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &entry) != nil {

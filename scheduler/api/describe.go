@@ -22,11 +22,11 @@ type Facts struct {
 	// MinMember is what it declares, Need what it needs at this moment; both are 0
 	// where that is not known.
 	MinMember, Need, Priority int32
-	// Incomplete says why it cannot be tried; empty where it can.
+	// Incomplete is why it cannot be tried; empty where it can.
 	Incomplete string
-	// Note is why it was not placed; nil where nothing is known.
-	Note        *reasons.Reason
-	Holds       []Hold
+	// Reason is why it was not placed; nil where nothing is known.
+	Reason      *reasons.Reason
+	Claims      []Claim
 	Reservation *Reservation
 }
 
@@ -35,7 +35,7 @@ func Describe(f Facts) Gang {
 	counts := schedulerplugins.CountPods(schedulerplugins.Staying(f.Pods))
 	g := Gang{
 		Namespace: f.Key.Namespace, Name: f.Key.Name, Dialect: f.Key.Dialect, Object: f.Object,
-		MinMember: f.MinMember, Priority: f.Priority, Need: f.Need, Holds: f.Holds, Reservation: f.Reservation,
+		MinMember: f.MinMember, Priority: f.Priority, Need: f.Need, Claims: f.Claims, Reservation: f.Reservation,
 		Pods: Pods{Total: int32(len(f.Pods)), Bound: counts.Bound, Running: counts.Running, Succeeded: counts.Succeeded, Failed: counts.Failed},
 	}
 	if len(f.Pods) > 0 {
@@ -47,10 +47,13 @@ func Describe(f Facts) Gang {
 	case !waits:
 	case f.Incomplete != "":
 		g.Code, g.Message = codeOf(f), f.Incomplete
-	case f.Note != nil:
-		g.Code, g.Message, g.Shortages, g.Blockers = f.Note.Finding.Code, f.Note.Finding.Message, f.Note.Shortages, f.Note.Blockers
-		g.Need, g.Fit, g.Retry = f.Note.Required, &f.Note.Fit, f.Note.Retry
-		if next := f.Note.NextAttempt; !next.IsZero() {
+	case f.Reason != nil:
+		g.Code, g.Message, g.Shortages = f.Reason.Finding.Code, f.Reason.Finding.Message, f.Reason.Shortages
+		for _, b := range f.Reason.Blockers {
+			g.Blockers = append(g.Blockers, b.Name)
+		}
+		g.Need, g.Fit, g.Retry = f.Reason.Required, &f.Reason.Fit, f.Reason.Retry
+		if next := f.Reason.NextAttempt; !next.IsZero() {
 			g.NextAttempt = &next
 		}
 	}
@@ -63,17 +66,17 @@ func stateOf(f Facts, pods Pods) State {
 	enough := pods.Bound > 0 && pods.Bound >= f.Need
 	switch {
 	case pods.Total > 0 && pods.Succeeded+pods.Failed == pods.Total && pods.Succeeded >= max(1, f.MinMember):
-		return Finished
+		return gang.Succeeded
 	case pods.Total > 0 && pods.Succeeded+pods.Failed == pods.Total:
-		return Failed
+		return gang.Failed
 	case enough:
-		return Running
+		return gang.Running
 	case pods.Bound > 0:
 		return BelowMinimum
 	case f.Incomplete != "":
 		return Incomplete
 	}
-	return Waiting
+	return gang.Pending
 }
 
 // codeOf is the code for a gang that cannot be tried.
@@ -87,7 +90,7 @@ func codeOf(f Facts) answer.Code {
 	return answer.BelowQuorum
 }
 
-// open tells a member that wants a place.
+// open reports whether a member waits for a node.
 func open(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !podutil.IsPodTerminal(pod)
 }
@@ -113,13 +116,13 @@ func since(pods []*corev1.Pod, state State) *time.Time {
 		}
 		later := false
 		switch state {
-		case Running:
+		case gang.Running:
 			if pod.Spec.NodeName == "" {
 				continue
 			}
 			later = true
-		case Finished, Failed:
-			return nil // pods do not say when they ended, and their containers are not kept
+		case gang.Succeeded, gang.Failed:
+			return nil // pods do not record when they ended, and their containers are not kept
 		default:
 			if !open(pod) {
 				continue

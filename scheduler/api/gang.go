@@ -27,7 +27,7 @@ const (
 type List struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Leading tells whether this replica schedules. One that does not knows the
+	// Leading reports whether this replica schedules. One that does not knows the
 	// gangs, and not why they wait.
 	Leading bool `json:"leading"`
 	// At is when the list was made.
@@ -36,17 +36,16 @@ type List struct {
 	Items []Gang `json:"items"`
 }
 
-// State is how a gang stands, in one word.
-type State string
+// State is how a gang stands, in the words of [gang.State] where the scheduler means the same: Pending, Running, Succeeded and
+// Failed. It goes by nodes alone, which is what a scheduler decides on: a gang is Running when as many members as it needs have
+// one, be their containers ready or not. Whether a gang that has fewer is Starting or Degraded depends on its job, which the
+// scheduler does not read; so there are two states of its own.
+type State = gang.State
 
-// The states.
+// The states that only the scheduler has.
 const (
 	Incomplete   State = "Incomplete"   // cannot be tried: members or its object are missing, or members are gated
-	Waiting      State = "Waiting"      // has no places
-	BelowMinimum State = "BelowMinimum" // has fewer places than it needs: it starts, or it lost members
-	Running      State = "Running"      // has all the places that it needs
-	Finished     State = "Finished"     // all its members have ended, enough of them well
-	Failed       State = "Failed"       // all its members have ended, too many of them badly
+	BelowMinimum State = "BelowMinimum" // fewer members have nodes than it needs: it starts, or it lost members
 )
 
 // Gang is one gang as the scheduler sees it.
@@ -62,10 +61,10 @@ type Gang struct {
 	Priority  int32 `json:"priority"`
 	Pods      Pods  `json:"pods"`
 	State     State `json:"state"`
-	// Since is when the gang came to this state, as its pods say.
+	// Since is when the gang came to this state, as its pods have it.
 	Since *time.Time `json:"since,omitempty"`
 
-	// Code, in the words of why-pending, and Message say why it waits.
+	// Code, one of those of why-pending, and Message are why it waits.
 	Code    answer.Code `json:"code,omitempty"`
 	Message string      `json:"message,omitempty"`
 	// Need is how many members must have a place now, completed ones not counted,
@@ -76,8 +75,8 @@ type Gang struct {
 	Shortages []reasons.Shortage `json:"shortages,omitempty"`
 	// Blockers name the gangs in the way, as NAMESPACE/NAME.
 	Blockers []string `json:"blockers,omitempty"`
-	// Holds are the places that are kept for the replacements of dead members.
-	Holds []Hold `json:"holds,omitempty"`
+	// Claims are the places that are kept for the replacements of dead members.
+	Claims []Claim `json:"claims,omitempty"`
 	// Reservation is what a gang has that has waited long.
 	Reservation *Reservation `json:"reservation,omitempty"`
 	// NextAttempt is when it is tried at the latest, Retry what has it tried sooner.
@@ -103,8 +102,8 @@ type Pods struct {
 	Failed    int32 `json:"failed"`
 }
 
-// Hold is a place that is kept for a replacement.
-type Hold struct {
+// Claim is a place that is kept for a replacement.
+type Claim struct {
 	Node string `json:"node"`
 	// Member is the pod that had the place; empty where it died unseen.
 	Member string    `json:"member,omitempty"`
@@ -116,6 +115,6 @@ type Reservation struct {
 	Nodes []string  `json:"nodes"`
 	Since time.Time `json:"since"`
 	// Start is when the last of the places is free at the latest; absent where
-	// somebody on them runs without a limit.
+	// a pod on them runs without a limit.
 	Start *time.Time `json:"start,omitempty"`
 }

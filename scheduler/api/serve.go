@@ -23,10 +23,10 @@ type Source interface {
 	Leading() bool
 }
 
-// Handler serves the gangs. Who may ask is for the handlers before it to say.
+// Handler serves the gangs. Who may query them the handlers before it decide.
 func Handler(source Source) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		namespace, code, err := asked(r)
+		namespace, code, err := parse(r)
 		if err != nil {
 			refuse(w, code, err)
 			return
@@ -47,9 +47,9 @@ func Handler(source Source) http.Handler {
 	})
 }
 
-// asked reads a request. What it does not understand it refuses: a filter that
+// parse reads a request. What it does not understand it refuses: a filter that
 // is ignored shows too much.
-func asked(r *http.Request) (namespace string, code int, err error) {
+func parse(r *http.Request) (namespace string, code int, err error) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return "", http.StatusMethodNotAllowed, fmt.Errorf("%s is not supported: gangs can only be read", r.Method)
 	}

@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // source has two gangs.
@@ -22,7 +24,7 @@ func (s source) Gangs(namespace string) ([]Gang, error) {
 		return nil, s.err
 	}
 	var list []Gang
-	for _, g := range []Gang{{Namespace: "research", Name: "llama", State: Waiting}, {Namespace: "vision", Name: "resnet", State: Running}} {
+	for _, g := range []Gang{{Namespace: "research", Name: "llama", State: gang.Pending}, {Namespace: "vision", Name: "resnet", State: gang.Running}} {
 		if namespace == "" || namespace == g.Namespace {
 			list = append(list, g)
 		}

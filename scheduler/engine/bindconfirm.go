@@ -46,7 +46,7 @@ type BindConfirmer struct {
 func NewBindConfirmer(c clock.Clock) *BindConfirmer {
 	return &BindConfirmer{clock: c, timeout: bindTimeout, unanswered: metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "gangctl_scheduler", Name: "unanswered_bindings_total", StabilityLevel: metrics.ALPHA,
-		Help: "Bindings of which the API server did not say whether it made them, by what was found: bound, or unbound.",
+		Help: "Bindings of which the API server did not confirm, by what was found: bound, or unbound.",
 	}, []string{"result"})}
 }
 

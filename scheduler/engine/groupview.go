@@ -67,8 +67,8 @@ func (p *GroupView) saw(number int, obj any) {
 	p.advanced.Broadcast()
 }
 
-// Settle waits until every handler knows these groups as they are now.
-func (p *GroupView) Settle(groups []types.NamespacedName) {
+// WaitHandled waits until every handler knows these groups as they are now.
+func (p *GroupView) WaitHandled(groups []types.NamespacedName) {
 	if !p.HasSynced() {
 		return
 	}

@@ -33,23 +33,23 @@ func TestPace(t *testing.T) {
 		}
 	}
 	names := []types.NamespacedName{{Namespace: "research", Name: "g"}}
-	groups.Settle(names) // before it runs there is nothing to wait for
+	groups.WaitHandled(names) // before it runs there is nothing to wait for
 	set(5)
 	go groups.RunWithContext(t.Context())
 	eventually(t, "it has synced", groups.HasSynced)
-	groups.Settle(names)
+	groups.WaitHandled(names)
 
 	set(6)
 	time.AfterFunc(50*time.Millisecond, func() { release <- struct{}{} })
-	groups.Settle(names)
+	groups.WaitHandled(names)
 	if got := seen.Load(); got != 6 {
 		t.Errorf("the handler had seen priority %d, want 6", got)
 	}
-	groups.Settle([]types.NamespacedName{{Namespace: "research", Name: "unknown"}})
+	groups.WaitHandled([]types.NamespacedName{{Namespace: "research", Name: "unknown"}})
 
 	set(7)
 	start := time.Now()
-	groups.Settle(names) // nobody releases the handler
+	groups.WaitHandled(names) // nobody releases the handler
 	if waited := time.Since(start); waited < paceLimit || waited > 10*paceLimit {
 		t.Errorf("gave up after %s, want %s", waited, paceLimit)
 	}

@@ -1,3 +1,8 @@
+// Package engine is the seam to kube-scheduler, the engine that places pods. It
+// holds what the engine is given instead of what a kube-scheduler has: a store of
+// virtual PodGroups that looks like an API server, a client that keeps the status
+// of those groups in the process, a client that confirms bindings, informers of
+// APIs that may not be served, and watches that reconnect.
 package engine
 
 import (
@@ -5,6 +10,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -71,6 +77,17 @@ func (h *Handle) Pod(pod *corev1.Pod) *corev1.Pod {
 // Pods returns the lister of all pods, as the informer knows them now.
 func (h *Handle) Pods() corelisters.PodLister {
 	return h.Framework().SharedInformerFactory().Core().V1().Pods().Lister()
+}
+
+// NodeExists reports whether a node exists, as far as the informer knows. Before the
+// handle is bound all do.
+func (h *Handle) NodeExists(name string) bool {
+	framework := h.Framework()
+	if framework == nil {
+		return true
+	}
+	_, err := framework.SharedInformerFactory().Core().V1().Nodes().Lister().Get(name)
+	return !apierrors.IsNotFound(err)
 }
 
 // Snapshot returns what the current scheduling cycle sees. Only the scheduling

@@ -25,10 +25,10 @@ import (
 // that the engine was made for, that never happens, and its caches lose such a pod.
 type PodView struct {
 	cache.SharedIndexInformer
-	gangs  *gangcache.Cache
-	ours   func(*corev1.Pod) bool
-	touch  func(gang.Key)
-	settle func([]types.NamespacedName)
+	gangs       *gangcache.Cache
+	ours        func(*corev1.Pod) bool
+	touch       func(gang.Key)
+	waitHandled func([]types.NamespacedName)
 
 	mu           sync.Mutex
 	handlers     []cache.ResourceEventHandler
@@ -42,13 +42,13 @@ type PodView struct {
 type shownPod struct{ pod, view *corev1.Pod }
 
 // NewPodView returns the view of pods. Ours are those that the scheduler places.
-// Touch is called with the gangs that changed. Settle waits until the engine knows
+// Touch is called with the gangs that changed. WaitHandled waits until the engine knows
 // the newest of these virtual groups. Delay is how long a pod is withheld that may
 // become a member of a gang.
-func NewPodView(pods cache.SharedIndexInformer, gangs *gangcache.Cache, ours func(*corev1.Pod) bool, touch func(gang.Key), settle func([]types.NamespacedName), delay time.Duration) *PodView {
+func NewPodView(pods cache.SharedIndexInformer, gangs *gangcache.Cache, ours func(*corev1.Pod) bool, touch func(gang.Key), waitHandled func([]types.NamespacedName), delay time.Duration) *PodView {
 	return &PodView{
 		SharedIndexInformer: pods, gangs: gangs, ours: ours, touch: touch,
-		settle: settle, shown: map[types.UID]shownPod{}, withheld: map[types.UID]*withheldPod{}, delay: delay,
+		waitHandled: waitHandled, shown: map[types.UID]shownPod{}, withheld: map[types.UID]*withheldPod{}, delay: delay,
 	}
 }
 
@@ -100,12 +100,12 @@ func (v *PodView) Apply(change func() gangcache.Change) {
 	v.follow(change(), "")
 }
 
-// follow shows the members anew that a change concerns, but for one whose own
+// follow shows the members again that a change concerns, but for one whose own
 // event is under way. The caller holds the lock.
 func (v *PodView) follow(change gangcache.Change, but types.UID) {
 	others := slices.ContainsFunc(change.Members, func(uid types.UID) bool { return uid != but })
 	if others && len(change.TermsChanged) > 0 {
-		v.settle(change.TermsChanged)
+		v.waitHandled(change.TermsChanged)
 	}
 	for _, uid := range change.Members {
 		if uid == but || v.clear(uid) {
@@ -123,7 +123,7 @@ func (v *PodView) follow(change gangcache.Change, but types.UID) {
 	}
 }
 
-// show tells the engine of a pod in the place of what it saw of it before.
+// show notifies the engine of a pod in place of what it saw of it before.
 func (v *PodView) show(before, pod *corev1.Pod) {
 	view := v.gangs.View(pod)
 	v.shown[pod.UID] = shownPod{pod, view}
@@ -212,7 +212,7 @@ func (e podEvents) OnDelete(obj any) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if ok && e.drop(pod.UID) { // nobody was shown it
+	if ok && e.drop(pod.UID) { // it was not shown
 		e.follow(e.gangs.DeletePod(pod.UID), pod.UID)
 		return
 	}
@@ -286,7 +286,7 @@ func (v *PodView) drop(uid types.UID) bool {
 }
 
 // viewIndexer is the cache of pods as the engine's listers see it. What is stored is
-// what the API server said; the rest is added on the way out.
+// what the API server sent; the rest is added on the way out.
 type viewIndexer struct {
 	cache.Indexer
 	gangs *gangcache.Cache

@@ -26,7 +26,7 @@ func newShown(t *testing.T, patience time.Duration) *shown {
 	s := &shown{}
 	pods := cache.NewSharedIndexInformer(&cache.ListWatch{}, &corev1.Pod{}, 0, cache.Indexers{})
 	ours := func(pod *corev1.Pod) bool { return pod.Spec.SchedulerName != corev1.DefaultSchedulerName }
-	s.podEvents = podEvents{NewPodView(pods, gangcache.New(NewVirtualGroups()), ours, func(gang.Key) {}, func([]types.NamespacedName) {}, patience)}
+	s.podEvents = podEvents{NewPodView(pods, gangcache.New(NewVirtualGroups(), gangcache.MemberPriority), ours, func(gang.Key) {}, func([]types.NamespacedName) {}, patience)}
 	note := func(verb string, obj any) {
 		if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			verb, obj = verb+" (missed)", last.Obj
@@ -71,7 +71,7 @@ func TestRegroup(t *testing.T) {
 			Spec:       corev1.PodSpec{NodeName: node, SchedulerName: "gang-scheduler", Priority: &priority},
 		}
 		if group != "" {
-			labels.Mark(&p.ObjectMeta, group, 2)
+			labels.SetGroup(&p.ObjectMeta, group, 2)
 		}
 		return p
 	}
@@ -82,14 +82,14 @@ func TestRegroup(t *testing.T) {
 	next := pod("1", "a", "", 0)
 	s.OnUpdate(a, next)
 	s.want(t, "nothing of it changes", "update 1 labels:a")
-	high := pod("2", "a", "", 7)
-	s.OnAdd(high, false)
-	s.want(t, "a member of a higher priority comes", "update 1 labels:a@7", "add 2 labels:a@7")
+	low := pod("2", "a", "", -7)
+	s.OnAdd(low, false)
+	s.want(t, "a member of a lower priority comes", "update 1 labels:a@-7", "add 2 labels:a@-7")
 	bound := pod("1", "a", "n1", 0)
 	s.OnUpdate(next, bound)
-	s.want(t, "it is bound", "update 1 labels:a@7")
-	s.OnDelete(cache.DeletedFinalStateUnknown{Key: "research/2", Obj: high})
-	s.want(t, "the higher one goes", "delete (missed) 2 labels:a@7", "update 1 labels:a")
+	s.want(t, "it is bound", "update 1 labels:a@-7")
+	s.OnDelete(cache.DeletedFinalStateUnknown{Key: "research/2", Obj: low})
+	s.want(t, "the lower one goes", "delete (missed) 2 labels:a@-7", "update 1 labels:a")
 	moved := pod("1", "b", "n1", 0)
 	s.OnUpdate(bound, moved)
 	s.want(t, "another gang, with a node already", "update 1 labels:b")

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	fwk "k8s.io/kube-scheduler/framework"
 )
 
 // historyLimit is the number of changes that a watch may lag behind before it has
@@ -61,6 +62,12 @@ func GroupOf(pod *corev1.Pod) (group types.NamespacedName, ok bool) {
 		return types.NamespacedName{}, false
 	}
 	return types.NamespacedName{Namespace: pod.Namespace, Name: *pod.Spec.SchedulingGroup.PodGroupName}, true
+}
+
+// SignByGang implements fwk.SignPlugin for a plugin whose results hold for the members of one gang only.
+func SignByGang(plugin string, pod *corev1.Pod) []fwk.SignFragment {
+	group, _ := GroupOf(pod)
+	return []fwk.SignFragment{{Key: plugin, Value: group.String()}}
 }
 
 // Set adds a group or replaces its spec. The stored status is kept, because it

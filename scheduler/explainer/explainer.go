@@ -6,7 +6,6 @@ package explainer
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,10 +15,11 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
 const (
@@ -29,6 +29,9 @@ const (
 	// share bounds the explainer to one part in share of one core: after a
 	// round it sleeps share times as long as the round took.
 	share = 20
+	// roundBudget is the time after which a round explains no further gang, so
+	// that the sleep that follows is short. The rest is for the next round.
+	roundBudget = 2 * time.Second
 	// refresh is how often a gang that continues to wait is explained again: the reason
 	// may have changed without an attempt of its own.
 	refresh = 5 * time.Minute
@@ -53,24 +56,25 @@ type Config struct {
 	// Published reads the answers that another leader or another run published and
 	// did not withdraw.
 	Published func(context.Context) (map[gang.Key]*answer.Answer, error)
-	// Same reports whether two answers say the same.
-	Same  func(a, b *answer.Answer) bool
+	// Same reports whether two answers are the same.
+	Same func(a, b *answer.Answer) bool
+	// Names is whether an answer names what is in other namespaces than its gang.
+	Names audience.Policy
 	Clock clock.WithTicker
+	// Panics counts the gangs over whose data the explanation panicked.
+	Panics *engine.Panics
 }
 
 // Explainer keeps a published answer for every gang that waits.
 type Explainer struct {
 	Config
 
-	mu    sync.Mutex
-	dirty map[gang.Key]time.Time // gangs to explain, and since when
-	wake  chan struct{}
+	queue *queue
+	guard *engine.Guard
+	count *metrics.Counter
 
-	// The fields below are touched by Run only.
-
+	// current is touched by Run only.
 	current map[gang.Key]publication
-	delayed sync.WaitGroup
-	count   *metrics.Counter
 }
 
 // publication is the current answer, when it was published, and when it was last
@@ -83,7 +87,7 @@ type publication struct {
 // New returns an explainer, which does nothing before [Explainer.Run].
 func New(config Config) *Explainer {
 	return &Explainer{
-		Config: config, dirty: map[gang.Key]time.Time{}, wake: make(chan struct{}, 1), current: map[gang.Key]publication{},
+		Config: config, queue: newQueue(config.Clock), guard: config.Panics.Guard("explainer"), current: map[gang.Key]publication{},
 		count: metrics.NewCounter(&metrics.CounterOpts{
 			Subsystem: "gangctl_scheduler", Name: "published_answers_total", StabilityLevel: metrics.ALPHA,
 			Help: "Answers to why-pending that were written as events of jobs.",
@@ -95,40 +99,24 @@ func New(config Config) *Explainer {
 func (e *Explainer) Register(register func(...metrics.Registerable)) { register(e.count) }
 
 // Touch marks a gang whose reason to wait may have changed.
-func (e *Explainer) Touch(key gang.Key) {
-	e.mu.Lock()
-	if _, known := e.dirty[key]; !known {
-		e.dirty[key] = e.Clock.Now()
-	}
-	e.mu.Unlock()
-	e.awake()
-}
-
-func (e *Explainer) awake() {
-	select {
-	case e.wake <- struct{}{}:
-	default:
-	}
-}
+func (e *Explainer) Touch(key gang.Key) { e.queue.add(key, debounce) }
 
 // Run works until ctx ends. Only the replica that schedules may run it.
 func (e *Explainer) Run(ctx context.Context) {
 	logger := klog.FromContext(ctx)
-	defer e.delayed.Wait()
 	ticker := e.Clock.NewTicker(refresh / 5)
 	defer ticker.Stop()
 	recalled := e.recall(ctx)
 	for {
-		select {
-		case <-ctx.Done():
+		switch e.await(ctx, ticker) {
+		case ended:
 			return
-		case <-e.wake:
-		case <-ticker.C():
+		case stale:
 			e.touchStale()
-		}
-		recalled = recalled || e.recall(ctx)
-		if !e.sleep(ctx, debounce) {
-			return
+			recalled = recalled || e.recall(ctx)
+			continue
+		case changed:
+			continue
 		}
 		start := e.Clock.Now()
 		if err := e.round(ctx); err != nil && ctx.Err() == nil {
@@ -137,6 +125,36 @@ func (e *Explainer) Run(ctx context.Context) {
 		if !e.sleep(ctx, share*e.Clock.Since(start)) {
 			return
 		}
+	}
+}
+
+// occasion is what Run waits for.
+type occasion int
+
+const (
+	due     occasion = iota // a gang is to be explained
+	changed                 // there is a new gang in the queue
+	stale                   // answers may have become old
+	ended                   // the context has ended
+)
+
+// await returns the next occasion.
+func (e *Explainer) await(ctx context.Context, ticker clock.Ticker) occasion {
+	var timer <-chan time.Time
+	if d, ok := e.queue.wait(); ok {
+		t := e.Clock.NewTimer(d)
+		defer t.Stop()
+		timer = t.C()
+	}
+	select {
+	case <-ctx.Done():
+		return ended
+	case <-e.queue.wake:
+		return changed
+	case <-ticker.C():
+		return stale
+	case <-timer:
+		return due
 	}
 }
 
@@ -186,69 +204,67 @@ func (e *Explainer) touchStale() {
 	}
 }
 
-// take removes the dirty gangs that have been so for the debounce interval. The others
-// are left for another round.
-func (e *Explainer) take() []gang.Key {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var taken []gang.Key
-	for key, since := range e.dirty {
-		if e.Clock.Since(since) >= debounce {
-			taken = append(taken, key)
-			delete(e.dirty, key)
-		}
-	}
-	if len(e.dirty) > 0 {
-		e.awake()
-	}
-	return taken
-}
-
-// round explains every gang that was touched. Gangs for which that failed are
-// touched again.
+// round explains the gangs that are due: it withdraws answers first, which costs little, and then explains as many as its budget
+// allows, those first that are due for longest. Gangs for which that failed are tried again later.
 func (e *Explainer) round(ctx context.Context) error {
-	questions := map[gang.Key]diagnose.Query{}
-	for _, key := range e.take() {
-		if pod := waiting(e.Members(key)); pod != nil {
-			questions[key] = diagnose.Query{Kind: "pod", Namespace: pod.Namespace, Name: pod.Name}
-		} else if _, known := e.current[key]; known {
-			questions[key] = diagnose.Query{}
+	start := e.Clock.Now()
+	var waits []entry
+	var queries []diagnose.Query
+	var failed []error
+	for _, due := range e.queue.take() {
+		if pod := waiting(e.Members(due.key)); pod != nil {
+			waits, queries = append(waits, due), append(queries, diagnose.Query{Kind: "pod", Namespace: pod.Namespace, Name: pod.Name})
+		} else if _, known := e.current[due.key]; known {
+			failed = append(failed, e.settle(ctx, due.key, func() error { return e.withdraw(ctx, due.key) }))
 		}
 	}
-	if len(questions) == 0 {
-		return nil
+	if len(waits) == 0 {
+		return errors.Join(failed...)
 	}
 	s, err := e.Snapshot(ctx)
 	if err != nil {
-		for key := range questions {
-			e.Touch(key)
+		for _, w := range waits {
+			e.queue.putBack(w, debounce)
 		}
-		return err
+		return errors.Join(append(failed, err)...)
 	}
-	asker := diagnose.NewExplainer(s)
-	var failed []error
-	for key, q := range questions {
-		if err := e.answer(ctx, asker, key, q); err != nil {
-			failed = append(failed, err)
-			e.Touch(key)
+	explainer := diagnose.NewExplainer(s)
+	for i, w := range waits {
+		if i > 0 && e.Clock.Since(start) > roundBudget {
+			e.queue.putBack(w, 0)
+			continue
 		}
+		failed = append(failed, e.settle(ctx, w.key, func() error { return e.answer(ctx, explainer, w.key, queries[i]) }))
 	}
 	return errors.Join(failed...)
 }
 
-// answer explains one gang and publishes a new answer. The answer about a gang that
-// does not wait any more is withdrawn.
-func (e *Explainer) answer(ctx context.Context, asker *diagnose.Explainer, key gang.Key, q diagnose.Query) error {
-	last, known := e.current[key]
-	if q.Name == "" {
-		if err := e.Publish(ctx, key, withdrawn(last.answer, e.Clock.Now())); err != nil {
-			return err
-		}
-		delete(e.current, key)
-		return nil
+// settle does the work for one gang. What a tenant wrote may make it fail, or even panic: then this gang is tried again later, and less
+// often each time, and all others go on.
+func (e *Explainer) settle(ctx context.Context, key gang.Key, work func() error) error {
+	done, err := e.guard.Do(klog.FromContext(ctx), key.String(), func() string { return engine.VersionOf(e.Members(key)...) }, work)
+	if !done || err != nil {
+		e.queue.failed(key)
+	} else {
+		e.queue.succeeded(key)
 	}
-	a, err := asker.Explain(ctx, q, diagnose.Options{AdviceBudget: adviceBudget})
-	var gone *view.NotFoundError
+	return err
+}
+
+// withdraw replaces the answer about a gang that does not wait any more.
+func (e *Explainer) withdraw(ctx context.Context, key gang.Key) error {
+	if err := e.Publish(ctx, key, withdrawn(e.current[key].answer, e.Clock.Now())); err != nil {
+		return err
+	}
+	delete(e.current, key)
+	return nil
+}
+
+// answer explains one gang that waits, and publishes a new answer.
+func (e *Explainer) answer(ctx context.Context, explainer *diagnose.Explainer, key gang.Key, q diagnose.Query) error {
+	last, known := e.current[key]
+	a, err := explainer.Explain(ctx, q, diagnose.Options{AdviceBudget: adviceBudget, Reader: e.Names.Reader(key.Namespace)})
+	var gone *gang.JobNotFoundError
 	if errors.As(err, &gone) {
 		return nil // deleted since; its next event comes
 	} else if err != nil {
@@ -261,7 +277,7 @@ func (e *Explainer) answer(ctx context.Context, asker *diagnose.Explainer, key g
 		return nil
 	}
 	if left := minInterval - now.Sub(last.published); known && left > 0 {
-		e.later(ctx, key, left)
+		e.queue.add(key, left)
 		return nil
 	}
 	if err := e.Publish(ctx, key, a); err != nil {
@@ -270,15 +286,6 @@ func (e *Explainer) answer(ctx context.Context, asker *diagnose.Explainer, key g
 	e.count.Inc()
 	e.current[key] = publication{answer: a, published: now, seen: now}
 	return nil
-}
-
-// later touches a gang after a while.
-func (e *Explainer) later(ctx context.Context, key gang.Key, after time.Duration) {
-	e.delayed.Go(func() {
-		if e.sleep(ctx, after) {
-			e.Touch(key)
-		}
-	})
 }
 
 // waiting returns a member that has no node, the first by name; nil where all have

@@ -3,6 +3,8 @@ package explainer
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -119,7 +121,7 @@ func TestANewReasonIsPublished(t *testing.T) {
 		pass(2 * debounce)
 		s.snap = clustertest.New().Nodes(1, 4).Runs("other", 4, "n1").Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 4}).Done()
 		s.Touch(key)
-		pass(2 * debounce)
+		pass(debounce + debounce/2)
 		if len(s.published) != 1 {
 			t.Errorf("published %d times within %s", len(s.published), minInterval)
 		}
@@ -190,6 +192,122 @@ func TestAGangThatComesWhileOthersWaitHasItsTime(t *testing.T) {
 		pass(debounce)
 		if len(s.published) != 1 {
 			t.Errorf("%d answers, want the one about the gang that still waits", len(s.published))
+		}
+	})
+}
+
+// Many gangs wait, each of which takes a while to explain. They are explained in small rounds, oldest first, with rests between, and an
+// answer that became wrong is withdrawn before them.
+func TestRoundsAreShort(t *testing.T) {
+	const gangs = 20
+	name := func(i int) gang.Key {
+		return gang.Key{Dialect: gang.SchedulerPlugins, Namespace: "team", Name: fmt.Sprintf("gang-%02d", i)}
+	}
+	var order []string
+	play(t, func(t *testing.T, s *fixture) {
+		for i := range gangs {
+			s.Touch(name(i))
+			pass(time.Millisecond)
+		}
+		s.Touch(key)
+		pass(debounce + time.Millisecond)
+		if len(order) == 0 || order[0] != "withdrawn" {
+			t.Errorf("first came %v, want the answer that became wrong", order)
+			return
+		}
+		pass(time.Hour)
+		if want := gangs + 1; len(order) < want || order[1] != "gang-00" || order[gangs] != fmt.Sprintf("gang-%02d", gangs-1) {
+			t.Errorf("order %v, want by age", order)
+		}
+	}, func(s *fixture) {
+		b := clustertest.New().Nodes(1, 4)
+		for i := range gangs {
+			b.Add(clustertest.Gang{Name: name(i).Name, Workers: 1, GPUs: 8})
+		}
+		s.snap = b.Done()
+		at := time.Now()
+		s.recalled = map[gang.Key]*answer.Answer{key: {Job: answer.Job{Name: "gang"}, Snapshot: answer.SnapshotStamp{At: &at}}}
+		s.Members = func(k gang.Key) (pods []*corev1.Pod) {
+			for _, pod := range s.snap.Pods {
+				if k != key && strings.HasPrefix(pod.Name, k.Name+"-") {
+					pods = append(pods, pod)
+				}
+			}
+			return pods
+		}
+		s.Publish = func(_ context.Context, k gang.Key, a *answer.Answer) error {
+			if a.Verdict == answer.Running {
+				order = append(order, "withdrawn")
+				return nil
+			}
+			order = append(order, k.Name)
+			time.Sleep(roundBudget / 2)
+			return nil
+		}
+	})
+}
+
+// What a tenant wrote makes the explanation of his gang panic, or its answer unwritable. The others are explained, and his is not tried
+// again before it changes, or ever less often.
+func TestOneGangThatFailsStopsNoOther(t *testing.T) {
+	evil := gang.Key{Dialect: gang.SchedulerPlugins, Namespace: "evil", Name: "gang"}
+	for name, tt := range map[string]struct {
+		fail        func() error
+		least, most int // tries
+	}{
+		"panic":   {func() error { panic("a nil map") }, 1, 1},
+		"invalid": {func() error { return apierrors.NewInvalid(schema.GroupKind{Kind: "Event"}, "My_Gang", nil) }, 5, 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tries, good := 0, 0
+			play(t, func(t *testing.T, s *fixture) {
+				for range 60 * 60 {
+					s.Touch(evil)
+					s.Touch(key)
+					pass(time.Second)
+				}
+				if good == 0 || s.current[key].answer == nil {
+					t.Error("another gang has no answer")
+				}
+				if tries < tt.least || tries > tt.most {
+					t.Errorf("%d tries in an hour", tries)
+				}
+			}, func(s *fixture) {
+				members := s.Members
+				s.Members = func(gang.Key) []*corev1.Pod { return members(key) }
+				s.Publish = func(_ context.Context, k gang.Key, a *answer.Answer) error {
+					if k == evil {
+						tries++
+						return tt.fail()
+					}
+					good++
+					return nil
+				}
+			})
+		})
+	}
+}
+
+// An API server that is away is not asked again and again.
+func TestASnapshotThatFailsIsTakenAgainLater(t *testing.T) {
+	play(t, func(t *testing.T, s *fixture) {
+		tries, away := 0, true
+		take := s.Snapshot
+		s.Snapshot = func(ctx context.Context) (*snapshot.Snapshot, error) {
+			if tries++; away {
+				return nil, errors.New("the API server is away")
+			}
+			return take(ctx)
+		}
+		s.Touch(key)
+		pass(time.Minute)
+		if want := int(time.Minute / debounce); tries == 0 || tries > want {
+			t.Errorf("%d snapshots were tried in a minute, %d at most", tries, want)
+		}
+		away = false
+		pass(2 * debounce)
+		if len(s.published) != 1 {
+			t.Errorf("published %d times after the failure", len(s.published))
 		}
 	})
 }

@@ -2,6 +2,9 @@ package explainer
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -11,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -32,6 +36,8 @@ type Publisher struct {
 	Regarding func(gang.Key) *corev1.ObjectReference
 	// Component and Instance identify the reporter.
 	Component, Instance string
+	// Key returns the key with which answers are signed.
+	Key func(context.Context) (ed25519.PrivateKey, error)
 }
 
 // Publish implements [Config.Publish]. It makes one write: the event is
@@ -52,11 +58,12 @@ func (p *Publisher) Publish(ctx context.Context, key gang.Key, a *answer.Answer)
 		EventTime: now, FirstTimestamp: metav1.NewTime(now.Time), LastTimestamp: metav1.NewTime(now.Time), Count: 1,
 		ReportingController: p.Component, ReportingInstance: p.Instance,
 	}
-	if err := published.Put(e, a); err != nil {
-		return err
+	var private ed25519.PrivateKey
+	if a.Verdict != answer.Running {
+		private, _ = p.Key(ctx) // it reports itself what is wrong; without it there is the note for kubectl describe
 	}
-	if a.Verdict == answer.Running {
-		delete(e.Annotations, published.Annotation)
+	if err := published.Put(e, a, private); err != nil {
+		return err
 	}
 	metav1.SetMetaDataAnnotation(&e.ObjectMeta, gangAnnotation, key.VirtualName())
 	_, err := p.Events.Events(key.Namespace).Create(ctx, e, metav1.CreateOptions{})
@@ -72,12 +79,12 @@ func (p *Publisher) Publish(ctx context.Context, key gang.Key, a *answer.Answer)
 
 // change patches the event of that name to be e.
 func (p *Publisher) change(ctx context.Context, e *corev1.Event) error {
-	var answer any // null removes it
-	if text, ok := e.Annotations[published.Annotation]; ok {
-		answer = text
+	annotations := map[string]any{published.Annotation: nil, published.SignatureAnnotation: nil} // null removes it
+	for name, value := range e.Annotations {
+		annotations[name] = value
 	}
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{published.Annotation: answer, gangAnnotation: e.Annotations[gangAnnotation]}},
+		"metadata": map[string]any{"annotations": annotations},
 		"message":  e.Message, "type": e.Type, "reason": e.Reason, "lastTimestamp": e.LastTimestamp,
 	})
 	if err != nil {
@@ -88,8 +95,14 @@ func (p *Publisher) change(ctx context.Context, e *corev1.Event) error {
 }
 
 // Published implements [Config.Published]. Answers that cannot be decoded are of
-// another version, and are left alone.
+// another version, and those that are not signed are not the scheduler's: both are
+// left alone.
 func (p *Publisher) Published(ctx context.Context) (map[gang.Key]*answer.Answer, error) {
+	private, err := p.Key(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list published answers: %w", err)
+	}
+	public, _ := private.Public().(ed25519.PublicKey)
 	found := map[gang.Key]*answer.Answer{}
 	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("reportingComponent", p.Component).String(), Limit: page}
 	for {
@@ -103,7 +116,7 @@ func (p *Publisher) Published(ctx context.Context) (map[gang.Key]*answer.Answer,
 			if err != nil || e.ReportingController != p.Component {
 				continue
 			}
-			if a, err := published.Get(e); err == nil {
+			if a, err := published.Get(e, public); err == nil {
 				found[key] = a
 			}
 		}
@@ -120,7 +133,13 @@ func nameOf(key gang.Key, a *answer.Answer) string {
 	if a.Job.UID != "" && !strings.Contains(a.Job.UID, "/") {
 		return published.EventName(types.UID(a.Job.UID))
 	}
-	return published.EventName(types.UID(strings.ToLower(string(key.Dialect) + "." + key.Name)))
+	name := published.EventName(types.UID(strings.ToLower(string(key.Dialect) + "." + key.Name)))
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		// Labels and annotations that name gangs take more than names of objects do.
+		sum := sha256.Sum256([]byte(key.String()))
+		return published.EventName(types.UID("gang-" + hex.EncodeToString(sum[:16])))
+	}
+	return name
 }
 
 func kindOf(a *answer.Answer) string {
@@ -140,9 +159,9 @@ func reasonOf(a *answer.Answer) string {
 		code = string(a.Primary.Code)
 	}
 	var reason strings.Builder
-	for _, word := range strings.Split(code, "_") {
-		if word != "" {
-			reason.WriteString(word[:1] + strings.ToLower(word[1:]))
+	for _, part := range strings.Split(code, "_") {
+		if part != "" {
+			reason.WriteString(part[:1] + strings.ToLower(part[1:]))
 		}
 	}
 	return "Gang" + reason.String()

@@ -1,6 +1,8 @@
 package explainer
 
 import (
+	"context"
+	"crypto/ed25519"
 	"errors"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -19,9 +22,15 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
+var (
+	signingKey = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	publicKey  = signingKey.Public().(ed25519.PublicKey)
+)
+
 func publisher(client *fake.Clientset) *Publisher {
 	return &Publisher{
 		Events: client.CoreV1(), Component: "gang-scheduler", Instance: "gang-scheduler-0",
+		Key: func(context.Context) (ed25519.PrivateKey, error) { return signingKey, nil },
 		Regarding: func(k gang.Key) *corev1.ObjectReference {
 			if k != key {
 				return nil
@@ -47,7 +56,7 @@ func TestOneEventAJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read, err := published.Get(got)
+	read, err := published.Get(got, publicKey)
 	if err != nil || read.Headline != a.Headline || got.InvolvedObject.Kind != "PodGroup" || got.Reason != "GangTooBig" {
 		t.Errorf("%v: event %+v", err, got)
 	}
@@ -67,7 +76,7 @@ func TestOneEventAJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := published.Get(got); !errors.Is(err, published.ErrNone) || got.Type != corev1.EventTypeNormal || strings.Contains(got.Message, "Insufficient") {
+	if _, err := published.Get(got, publicKey); !errors.Is(err, published.ErrNone) || got.Type != corev1.EventTypeNormal || strings.Contains(got.Message, "Insufficient") {
 		t.Errorf("taken back: %v, %+v", err, got)
 	}
 }
@@ -111,6 +120,12 @@ func TestAGangWithoutAJobHasAName(t *testing.T) {
 	if name != "why-pending.labels.bare" {
 		t.Errorf("got %q", name)
 	}
+	for _, odd := range []string{"My_Gang", "a b", strings.Repeat("x", 300), "-", "größe"} {
+		name := nameOf(gang.Key{Dialect: gang.Volcano, Namespace: "team", Name: odd}, &answer.Answer{})
+		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+			t.Errorf("%q is published as %q: %v", odd, name, problems)
+		}
+	}
 }
 
 // The API server selects, and gives them in pages.
@@ -127,7 +142,7 @@ func TestPublishedAnswersAreReadInPages(t *testing.T) {
 		} else {
 			e := corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "why-pending.u", Annotations: map[string]string{gangAnnotation: key.VirtualName()}}, ReportingController: "gang-scheduler"}
 			at := time.Now()
-			if err := published.Put(&e, &answer.Answer{APIVersion: answer.APIVersion, Snapshot: answer.SnapshotStamp{At: &at}}); err != nil {
+			if err := published.Put(&e, &answer.Answer{APIVersion: answer.APIVersion, Snapshot: answer.SnapshotStamp{At: &at}}, signingKey); err != nil {
 				t.Fatal(err)
 			}
 			list.Items = append(list.Items, e)

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -22,7 +21,6 @@ type podInfo struct {
 	key        gang.Key
 	member     bool // whether the pod is in a gang, the one of key
 
-	terms  Terms
 	min    int32 // as the pod declares it, 0 for none
 	minErr error
 	role   string
@@ -54,10 +52,7 @@ func isLeaving(pod *corev1.Pod) bool {
 }
 
 func (c *Cache) newPodInfo(pod *corev1.Pod, phase podPhase) *podInfo {
-	info := &podInfo{pod: pod, phase: phase, membership: gang.MembershipOf(pod, c.precedence(pod.Spec.SchedulerName)), owner: ownerOf(pod), terms: Terms{Priority: corev1helpers.PodPriority(pod)}}
-	if pod.Spec.PreemptionPolicy != nil {
-		info.terms.Policy = *pod.Spec.PreemptionPolicy
-	}
+	info := &podInfo{pod: pod, phase: phase, membership: gang.MembershipOf(pod, c.precedence(pod.Spec.SchedulerName)), owner: ownerOf(pod)}
 	return info
 }
 

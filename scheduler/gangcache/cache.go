@@ -17,6 +17,7 @@ import (
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
@@ -44,13 +45,15 @@ type Change struct {
 type Cache struct {
 	mu          sync.RWMutex
 	sink        Sink
-	precedences map[string]gang.Precedence // by schedulerName
+	precedences map[string]gang.Precedence // by schedulerName; that of all names that no dialect knows is under the empty one
+	schedulers  sets.Set[string]           // the scheduler names that dialects know
 	pods        podSets
 	named       map[gang.Key]map[*podInfo]bool // the pods that name a gang, whether or not it counts for them
 	owned       map[ownerKey]map[*podInfo]bool // the pods of a controller
 	budgets     map[ownerKey]gang.Key
 	gangs       map[gang.Key]*entry
-	classes     map[string]Terms
+	classes     map[string]gang.Terms
+	priority    Priority
 	problems    map[schema.GroupKind]string
 	foreign     map[gang.Key]map[types.UID]*corev1.Pod // pods that name a gang and are another scheduler's
 }
@@ -66,16 +69,26 @@ type ownerKey struct {
 type entry struct {
 	objects map[schema.GroupKind]Object
 	pods    podSets
-	terms   Terms
+	terms   gang.Terms
 }
 
+// Priority is what the priority of a gang with a group object is taken from.
+type Priority string
+
+// The sources of a gang's priority. No admission checks the PriorityClass that a group object of an operator names, so it counts only
+// where the administrator trusts whoever may write such objects.
+const (
+	MemberPriority Priority = "members"
+	ObjectPriority Priority = "object"
+)
+
 // New returns an empty cache that feeds the sink.
-func New(sink Sink) *Cache {
+func New(sink Sink, priority Priority) *Cache {
 	return &Cache{
-		sink: sink, precedences: map[string]gang.Precedence{},
+		sink: sink, precedences: map[string]gang.Precedence{}, schedulers: knownSchedulers(),
 		pods: newPodSets(), named: map[gang.Key]map[*podInfo]bool{}, owned: map[ownerKey]map[*podInfo]bool{},
 		budgets: map[ownerKey]gang.Key{}, gangs: map[gang.Key]*entry{},
-		classes: map[string]Terms{}, problems: map[schema.GroupKind]string{},
+		classes: map[string]gang.Terms{}, priority: priority, problems: map[schema.GroupKind]string{},
 		foreign: map[gang.Key]map[types.UID]*corev1.Pod{},
 	}
 }
@@ -188,7 +201,7 @@ func (c *Cache) DeleteBudget(key gang.Key, kind schema.GroupKind) Change {
 
 // SetClass records a PriorityClass, or with ok false that there is none of that
 // name.
-func (c *Cache) SetClass(name string, terms Terms, ok bool) Change {
+func (c *Cache) SetClass(name string, terms gang.Terms, ok bool) Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if ok {
@@ -279,8 +292,20 @@ func (c *Cache) entry(key gang.Key) *entry {
 	return e
 }
 
+// knownSchedulers are the scheduler names that some dialect is read by.
+func knownSchedulers() sets.Set[string] {
+	known := sets.New[string]()
+	for _, r := range dialect.Readers() {
+		known.Insert(r.Schedulers...)
+	}
+	return known
+}
+
 // precedence returns that of the dialects for pods of a schedulerName.
 func (c *Cache) precedence(schedulerName string) gang.Precedence {
+	if !c.schedulers.Has(schedulerName) {
+		schedulerName = "" // names are the users' to write, and not to be remembered one by one
+	}
 	p, ok := c.precedences[schedulerName]
 	if !ok {
 		p = dialect.Precedence(Readers(), schedulerName)

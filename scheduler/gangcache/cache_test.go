@@ -85,7 +85,7 @@ func object(key gang.Key, minMember int32) Object {
 
 func TestAGangNeedsItsObjectAndAMember(t *testing.T) {
 	published := sink{}
-	r := New(published)
+	r := New(published, MemberPriority)
 	r.SetPod(pod("a", ofObject, priority(7)))
 	if len(published) != 0 {
 		t.Fatalf("published without an object: %v", published)
@@ -132,7 +132,7 @@ func TestAGangNeedsItsObjectAndAMember(t *testing.T) {
 
 func TestResetForgetsTheObjectsOfOneKind(t *testing.T) {
 	published := sink{}
-	r := New(published)
+	r := New(published, MemberPriority)
 	r.SetObject(objectGang, object(objectGang, 1))
 	r.SetPod(pod("a", ofObject))
 	r.SetPod(pod("b", ofLabels, needs("1")))
@@ -149,7 +149,7 @@ func TestResetForgetsTheObjectsOfOneKind(t *testing.T) {
 
 func TestLabelledGangs(t *testing.T) {
 	published := sink{}
-	r := New(published)
+	r := New(published, MemberPriority)
 	r.SetPod(pod("a", ofLabels, needs("3")))
 	r.SetPod(pod("b", ofLabels, needs("5")))
 	r.SetPod(pod("c", ofLabels))
@@ -172,7 +172,7 @@ func TestLabelledGangs(t *testing.T) {
 
 func TestAnUnreadableObjectHasNoMinimum(t *testing.T) {
 	published := sink{}
-	r := New(published)
+	r := New(published, MemberPriority)
 	r.SetPod(pod("a", ofObject))
 	r.SetObject(objectGang, object(objectGang, 1))
 	if published.min(objectGang) != 1 {
@@ -195,7 +195,7 @@ func TestAnUnreadableObjectHasNoMinimum(t *testing.T) {
 
 func TestCompletedMembersCount(t *testing.T) {
 	published := sink{}
-	r := New(published)
+	r := New(published, MemberPriority)
 	r.SetObject(objectGang, object(objectGang, 3))
 	for _, uid := range []string{"a", "b", "c"} {
 		r.SetPod(pod(uid, ofObject))
@@ -232,7 +232,7 @@ func TestCompletedMembersCount(t *testing.T) {
 
 func TestAnEarlierRunDoesNotCount(t *testing.T) {
 	published := sink{}
-	r := New(published)
+	r := New(published, MemberPriority)
 	for _, uid := range []string{"old-0", "old-1"} {
 		r.SetEnded(pod(uid, ofLabels, needs("3"), succeeded, owned("first run")))
 	}
@@ -270,7 +270,7 @@ func taskGroup(t *testing.T, key gang.Key, minMember int32, tasks map[string]int
 
 func TestRolesHaveMinimums(t *testing.T) {
 	published := sink{}
-	r := New(published)
+	r := New(published, MemberPriority)
 	key := gang.Key{Dialect: gang.Volcano, Namespace: "research", Name: "llama"}
 	r.SetObject(key, taskGroup(t, key, 3, map[string]int32{"ps": 1, "worker": 2}))
 	member := func(uid, role string) *corev1.Pod {
@@ -296,7 +296,7 @@ func TestRolesHaveMinimums(t *testing.T) {
 // In KAI each subgroup has to be there, whatever the group as a whole asks for.
 func TestRolesOfKAI(t *testing.T) {
 	published := sink{}
-	r := New(published)
+	r := New(published, MemberPriority)
 	key := gang.Key{Dialect: gang.KAI, Namespace: "research", Name: "llama"}
 	o := object(key, 2)
 	o.RoleMin = map[string]int32{"ps": 1, "worker": 2}
@@ -315,7 +315,7 @@ func TestRolesOfKAI(t *testing.T) {
 
 func TestBasicGroupsAreNoGangs(t *testing.T) {
 	published := sink{}
-	r := New(published)
+	r := New(published, MemberPriority)
 	key := gang.Key{Dialect: gang.Native, Namespace: "research", Name: "llama"}
 	o := object(key, 1)
 	o.Basic = true
@@ -332,3 +332,35 @@ func TestBasicGroupsAreNoGangs(t *testing.T) {
 }
 
 var podGroups = func(group string) schema.GroupKind { return schema.GroupKind{Group: group, Kind: "PodGroup"} }
+
+// A gang that needs no number of members, or of which that is not known any more,
+// has a priority all the same.
+func TestPriority(t *testing.T) {
+	r := New(sink{}, MemberPriority)
+	if p := r.Priority(objectGang); p != 0 {
+		t.Errorf("priority %d of no gang", p)
+	}
+	r.SetPod(pod("a", ofObject, priority(7)))
+	if _, _, declared := r.Required(objectGang); declared || r.Priority(objectGang) != 7 {
+		t.Errorf("without an object: declared %t, priority %d, want 7", declared, r.Priority(objectGang))
+	}
+	basic := object(objectGang, 0)
+	basic.Basic = true
+	r.SetObject(objectGang, basic)
+	if _, _, declared := r.Required(objectGang); declared || r.Priority(objectGang) != 7 {
+		t.Errorf("with one that needs no number: declared %t, priority %d, want 7", declared, r.Priority(objectGang))
+	}
+}
+
+func TestAllAreThoseWithoutPodsToo(t *testing.T) {
+	r := New(sink{}, MemberPriority)
+	bare := gang.Key{Dialect: gang.Volcano, Namespace: "research", Name: "bare"}
+	r.SetObject(bare, object(bare, 2))
+	r.SetPod(pod("a", ofObject))
+	if keys := r.Keys(); len(keys) != 1 || keys[0] != objectGang {
+		t.Errorf("with pods: %v", keys)
+	}
+	if keys := r.All(); len(keys) != 2 || keys[0] != bare || keys[1] != objectGang {
+		t.Errorf("all: %v", keys)
+	}
+}

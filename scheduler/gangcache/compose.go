@@ -32,14 +32,6 @@ func (o *Object) Reference(key gang.Key) *corev1.ObjectReference {
 	}
 }
 
-// Terms are the priority and preemption policy of a gang. The engine refuses gangs
-// whose members differ in them.
-type Terms struct {
-	Priority int32
-	// Policy is empty for the default, which is to preempt.
-	Policy corev1.PreemptionPolicy
-}
-
 // object returns the object that declares the gang; nil where there is none.
 func (e *entry) object(dialect gang.Dialect) *Object {
 	if len(e.objects) == 0 {
@@ -61,34 +53,24 @@ func (e *entry) object(dialect gang.Dialect) *Object {
 	return nil
 }
 
-// agree derives the terms of the gang: the object's, or the highest priority of a member and the policy that goes with it.
-func (e *entry) agree(c *Cache, dialect gang.Dialect) Terms {
+// agree derives the terms of the gang: those of its members. The API admits the priority of a Kubernetes PodGroup as it does a
+// pod's, so that one counts instead; the class of any other group object does only if the administrator says so.
+func (e *entry) agree(c *Cache, dialect gang.Dialect) gang.Terms {
 	if object := e.object(dialect); object != nil {
 		if object.Priority != nil {
-			return normal(Terms{Priority: *object.Priority, Policy: object.PreemptionPolicy})
+			return gang.NewTerms(*object.Priority, object.PreemptionPolicy)
 		}
-		if terms, ok := c.classes[object.PriorityClass]; ok && object.PriorityClass != "" {
-			return normal(terms)
-		}
-	}
-	var agreed Terms
-	first := true
-	for _, m := range e.pods[live] {
-		switch {
-		case first || m.terms.Priority > agreed.Priority:
-			first, agreed = false, normal(m.terms)
-		case m.terms.Priority == agreed.Priority && normal(m.terms).Policy == "":
-			agreed.Policy = ""
+		if terms, ok := c.classes[object.PriorityClass]; ok && c.priority == ObjectPriority {
+			return terms
 		}
 	}
-	return agreed
-}
-
-func normal(t Terms) Terms {
-	if t.Policy == corev1.PreemptLowerPriority {
-		t.Policy = ""
-	}
-	return t
+	return gang.TermsOf(func(yield func(*corev1.Pod) bool) {
+		for _, m := range e.pods[live] {
+			if !yield(m.pod) {
+				return
+			}
+		}
+	})
 }
 
 // minCount returns the number of members that the gang declares as its minimum; 0

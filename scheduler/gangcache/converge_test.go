@@ -18,13 +18,13 @@ type state struct {
 	live, ended map[types.UID]*corev1.Pod
 	objects     map[gang.Key]Object
 	budget      *Object
-	classes     map[string]Terms
+	classes     map[string]gang.Terms
 }
 
 // listed is a cache that learns everything at once, as after a restart.
 func (s *state) listed() (*Cache, sink) {
 	published := sink{}
-	r := New(published)
+	r := New(published, MemberPriority)
 	for _, p := range s.live {
 		r.SetPod(p)
 	}
@@ -48,9 +48,9 @@ func (s *state) listed() (*Cache, sink) {
 func TestOrderDoesNotMatter(t *testing.T) {
 	for seed := range int64(40) {
 		random := rand.New(rand.NewSource(seed))
-		s := &state{live: map[types.UID]*corev1.Pod{}, ended: map[types.UID]*corev1.Pod{}, objects: map[gang.Key]Object{}, classes: map[string]Terms{}}
+		s := &state{live: map[types.UID]*corev1.Pod{}, ended: map[types.UID]*corev1.Pod{}, objects: map[gang.Key]Object{}, classes: map[string]gang.Terms{}}
 		published := sink{}
-		r := New(published)
+		r := New(published, MemberPriority)
 		views := map[types.UID]*corev1.Pod{} // what the engine was shown last
 		for step := range 120 {
 			change := s.step(random, r)
@@ -137,10 +137,10 @@ func (s *state) step(random *rand.Rand, r *Cache) Change {
 		s.budget = &o
 		return r.SetBudget(o)
 	default:
-		terms := Terms{Priority: int32(random.Intn(5))}
+		terms := gang.Terms{Priority: int32(random.Intn(5))}
 		if random.Intn(2) == 0 {
 			delete(s.classes, "gold")
-			return r.SetClass("gold", Terms{}, false)
+			return r.SetClass("gold", gang.Terms{}, false)
 		}
 		s.classes["gold"] = terms
 		return r.SetClass("gold", terms, true)

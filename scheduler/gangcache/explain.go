@@ -86,17 +86,32 @@ func (e *entry) ambiguousObject(c *Cache, key gang.Key) string {
 	if object == nil || len(e.pods[live]) == 0 {
 		return ""
 	}
-	_, classed := c.classes[object.PriorityClass]
 	switch {
 	case object.Unreadable != nil && !e.waiting():
 		_, why := e.minCount(c, key)
 		return why + "; members to come will wait"
 	case object.Unreadable != nil:
 		return "" // Incomplete reports it
-	case object.Priority == nil && object.PriorityClass != "" && !classed:
-		return fmt.Sprintf("PriorityClass %s not found: the gang has the highest priority of its pods, %d", object.PriorityClass, e.terms.Priority)
-	case object.TopologyKey != "":
+	}
+	if object.Priority == nil && object.PriorityClass != "" {
+		if why := e.ambiguousPriority(c, object); why != "" {
+			return why
+		}
+	}
+	if object.TopologyKey != "" {
 		return fmt.Sprintf("the rule that all members share one value of node label %s is not applied", object.TopologyKey)
+	}
+	return ""
+}
+
+// ambiguousPriority reports a PriorityClass of a group object that does not give the gang its priority.
+func (e *entry) ambiguousPriority(c *Cache, object *Object) string {
+	terms, exists := c.classes[object.PriorityClass]
+	switch {
+	case !exists:
+		return fmt.Sprintf("PriorityClass %s not found: the gang has the lowest priority of its pods, %d", object.PriorityClass, e.terms.Priority)
+	case terms.Priority != e.terms.Priority:
+		return fmt.Sprintf("PriorityClass %s of the %s is not applied: the gang has the lowest priority of its pods, %d", object.PriorityClass, object.GroupKind.Kind, e.terms.Priority)
 	}
 	return ""
 }
@@ -116,7 +131,7 @@ func (e *entry) waiting() bool {
 func (c *Cache) rival(m *podInfo) (gang.Key, bool) {
 	named := m.membership.Keys()
 	if m.membership.Field != (gang.Key{}) {
-		named = gang.MembershipOf(withoutField(m.pod), c.precedences[m.pod.Spec.SchedulerName]).Keys()
+		named = gang.MembershipOf(withoutField(m.pod), c.precedence(m.pod.Spec.SchedulerName)).Keys()
 	}
 	mine := c.gangs[m.key].object(m.key.Dialect)
 	_, light := labels.NameOf(m.pod)

@@ -1,6 +1,7 @@
 package gangcache
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,7 +11,7 @@ import (
 
 // A member that names another scheduler never comes, and is named.
 func TestStrangersAreNamed(t *testing.T) {
-	r := New(sink{})
+	r := New(sink{}, MemberPriority)
 	r.SetObject(objectGang, object(objectGang, 3))
 	r.SetPod(pod("a", ofObject, scheduler("gang-scheduler")))
 	c, b := pod("c", ofObject, scheduler("default-scheduler")), pod("b", ofObject, scheduler("volcano"))
@@ -33,7 +34,7 @@ func TestStrangersAreNamed(t *testing.T) {
 }
 
 func TestStrangersOfNobodyAreNoChange(t *testing.T) {
-	r := New(sink{})
+	r := New(sink{}, MemberPriority)
 	if change := r.SetForeign(pod("a", ofObject)); len(change.Keys) != 0 {
 		t.Errorf("a gang that is none of ours changes: %v", change.Keys)
 	}
@@ -47,8 +48,26 @@ func TestStrangersOfNobodyAreNoChange(t *testing.T) {
 	}
 }
 
+// Anybody may write any number of scheduler names.
+func TestSchedulerNamesAreNotRemembered(t *testing.T) {
+	r := New(sink{}, MemberPriority)
+	for i := range 1000 {
+		stranger := pod("a", ofObject, scheduler(fmt.Sprint("mine-", i)))
+		r.SetForeign(stranger)
+		r.NamedGang(stranger)
+		r.DeleteForeign(stranger)
+	}
+	r.SetForeign(pod("b", ofObject, scheduler("volcano")))
+	if n := len(r.precedences); n > 2 {
+		t.Errorf("remembers %d", n)
+	}
+	if unknown, volcano := r.precedence("mine"), r.precedence("volcano"); len(unknown.Read) == len(volcano.Read) {
+		t.Errorf("%d dialects are read of both", len(unknown.Read))
+	}
+}
+
 func TestKeysAreThoseWithPods(t *testing.T) {
-	r := New(sink{})
+	r := New(sink{}, MemberPriority)
 	r.SetObject(objectGang, object(objectGang, 3)) // maybe another scheduler's
 	if keys := r.Keys(); len(keys) != 0 {
 		t.Errorf("keys %v", keys)

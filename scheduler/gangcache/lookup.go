@@ -165,7 +165,7 @@ func (c *Cache) NamedGang(pod *corev1.Pod) (key gang.Key, ok bool) {
 func (c *Cache) View(pod *corev1.Pod) *corev1.Pod {
 	c.mu.RLock()
 	info := c.pods[live][pod.UID]
-	var terms Terms
+	var terms gang.Terms
 	member := info != nil && info.member
 	name := ""
 	if member {

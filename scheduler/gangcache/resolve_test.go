@@ -52,7 +52,7 @@ func TestWhichGangCounts(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := New(sink{})
+			r := New(sink{}, MemberPriority)
 			r.SetPod(tt.pod) // before the objects, and they must move it
 			for _, d := range tt.objects {
 				key := gang.Key{Dialect: d, Namespace: "research", Name: "g"}
@@ -78,7 +78,7 @@ func TestWhichGangCounts(t *testing.T) {
 
 // replay has a new cache see the objects of another one first, then the pod.
 func replay(pod *corev1.Pod, old *Cache) *Cache {
-	r := New(sink{})
+	r := New(sink{}, MemberPriority)
 	for key, e := range old.gangs {
 		for _, o := range e.objects {
 			if key.Dialect == gang.PDB {
@@ -101,7 +101,7 @@ func budget(owner types.UID) Object {
 
 func TestMembersMoveWithObjects(t *testing.T) {
 	published := sink{}
-	r := New(published)
+	r := New(published, MemberPriority)
 	both := pod("a", label("scheduling.x-k8s.io/pod-group", "llama"), ofLabels, needs("4"))
 	r.SetPod(both)
 	if published.min(labelGang) != 4 {
@@ -136,7 +136,7 @@ func TestMembersMoveWithObjects(t *testing.T) {
 }
 
 func TestDoubts(t *testing.T) {
-	r := New(sink{})
+	r := New(sink{}, MemberPriority)
 	r.SetObject(objectGang, object(objectGang, 1))
 	r.SetPod(pod("a", ofObject, priority(3)))
 	if ambiguous := r.Ambiguous(objectGang); ambiguous != "" {
@@ -148,9 +148,13 @@ func TestDoubts(t *testing.T) {
 	if ambiguous := r.Ambiguous(objectGang); !strings.Contains(ambiguous, "PriorityClass gold not found") || !strings.Contains(ambiguous, "3") {
 		t.Errorf("Ambiguous = %q", ambiguous)
 	}
-	r.SetClass("gold", Terms{Priority: 9}, true)
+	r.SetClass("gold", gang.Terms{Priority: 9}, true)
+	if ambiguous := r.Ambiguous(objectGang); !strings.Contains(ambiguous, "PriorityClass gold of the PodGroup is not applied") {
+		t.Errorf("Ambiguous = %q", ambiguous)
+	}
+	r.SetClass("gold", gang.Terms{Priority: 3}, true)
 	if ambiguous := r.Ambiguous(objectGang); ambiguous != "" {
-		t.Errorf("Ambiguous = %q though the class exists", ambiguous)
+		t.Errorf("Ambiguous = %q though the class says what the pods say", ambiguous)
 	}
 	classy.TopologyKey = "rack"
 	r.SetObject(objectGang, classy)
@@ -169,18 +173,17 @@ func TestDoubts(t *testing.T) {
 
 func TestTerms(t *testing.T) {
 	published := sink{}
-	r := New(published)
+	r := New(published, ObjectPriority)
 	never := func(p *corev1.Pod) {
 		policy := corev1.PreemptNever
 		p.Spec.PreemptionPolicy = &policy
 	}
 	r.SetObject(objectGang, object(objectGang, 3))
-	r.SetPod(pod("w0", ofObject))
-	worker := pod("w1", ofObject, never)
-	r.SetPod(worker)
-	change := r.SetPod(pod("launcher", ofObject, priority(100), never))
-	if len(change.Members) != 3 || len(change.TermsChanged) != 1 {
-		t.Errorf("change %+v: the workers' priority rose with the launcher's", change)
+	worker := pod("w1", ofObject)
+	r.SetPod(pod("launcher", ofObject, priority(100), never))
+	change := r.SetPod(worker)
+	if len(change.Members) != 2 || len(change.TermsChanged) != 1 {
+		t.Errorf("change %+v: the launcher's priority fell with the worker's", change)
 	}
 	want := func(p int32, policy corev1.PreemptionPolicy) {
 		t.Helper()
@@ -195,19 +198,17 @@ func TestTerms(t *testing.T) {
 			t.Error("what the API server said was changed")
 		}
 	}
-	want(100, corev1.PreemptNever)
-	r.SetPod(pod("chief", ofObject, priority(100))) // of the same priority, and it may preempt
-	want(100, "")
+	want(0, corev1.PreemptNever)
 	r.DeletePod("launcher")
-	r.DeletePod("chief")
 	want(0, "")
+	r.SetPod(pod("w0", ofObject))
 	if change := r.SetPod(pod("w0", ofObject, func(p *corev1.Pod) { p.ResourceVersion = "2" })); len(change.Members) != 0 {
 		t.Errorf("shown %v though nothing in common changed", change.Members)
 	}
 	o := object(objectGang, 3)
 	o.PriorityClass = "gold"
 	r.SetObject(objectGang, o)
-	if change := r.SetClass("gold", Terms{Priority: 7, Policy: corev1.PreemptNever}, true); len(change.Members) != 2 {
+	if change := r.SetClass("gold", gang.Terms{Priority: 7, Policy: corev1.PreemptNever}, true); len(change.Members) != 2 {
 		t.Errorf("shown %v: the class of the gang appeared", change.Members)
 	}
 	want(7, corev1.PreemptNever)
@@ -217,17 +218,37 @@ func TestTerms(t *testing.T) {
 	want(8, "")
 	o.Priority = nil
 	r.SetObject(objectGang, o)
-	r.SetClass("gold", Terms{}, false)
+	r.SetClass("gold", gang.Terms{}, false)
 	want(0, "")
 	if policy := published["research/scheduler-plugins:llama"].Spec.PreemptionPolicy; policy != nil {
 		t.Errorf("policy of the group: %v", *policy)
 	}
 }
 
+// A class that a group object of an operator names was admitted by nobody, unlike that of a PodGroup of Kubernetes itself.
+func TestTheClassOfAnObjectIsNotTrusted(t *testing.T) {
+	published := sink{}
+	r := New(published, MemberPriority)
+	r.SetClass("gold", gang.Terms{Priority: 1000}, true)
+	o := object(objectGang, 1)
+	o.PriorityClass = "gold"
+	r.SetObject(objectGang, o)
+	r.SetPod(pod("a", ofObject, priority(3)))
+	if got := *published["research/scheduler-plugins:llama"].Spec.Priority; got != 3 {
+		t.Errorf("priority %d, want the pod's", got)
+	}
+	admitted := int32(1000)
+	o.Priority = &admitted
+	r.SetObject(objectGang, o)
+	if got := *published["research/scheduler-plugins:llama"].Spec.Priority; got != 1000 {
+		t.Errorf("priority %d, want the one that was admitted", got)
+	}
+}
+
 // A pod that is on its way out has its place still, and no part in the gang.
 func TestLeavingMembers(t *testing.T) {
 	published := sink{}
-	r := New(published)
+	r := New(published, MemberPriority)
 	r.SetPod(pod("a", ofLabels, needs("1")))
 	now := metav1.Now()
 	out := pod("a", ofLabels, needs("1"), func(p *corev1.Pod) { p.DeletionTimestamp, p.Spec.NodeName = &now, "n1" })

@@ -20,9 +20,9 @@ import (
 )
 
 var (
-	crds   = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	groups = schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}
-	native = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1beta1", Resource: "podgroups"}
+	crds         = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	groups       = schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}
+	nativeGroups = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1beta1", Resource: "podgroups"}
 )
 
 func definition(name, established string) *unstructured.Unstructured {
@@ -100,13 +100,13 @@ type rig struct {
 
 func newRig(t *testing.T, objects ...runtime.Object) *rig {
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		crds: "CustomResourceDefinitionList", groups: "PodGroupList", native: "PodGroupList",
+		crds: "CustomResourceDefinitionList", groups: "PodGroupList", nativeGroups: "PodGroupList",
 	}, objects...)
 	r := &rig{t: t, client: client, calls: &log{}, clock: testclock.NewFakeClock(time.Unix(1e9, 0))}
 	r.version.Store("")
 	r.Informer = &Informer{
 		Client: client, Custom: []schema.GroupResource{groups.GroupResource()}, Handler: r.calls, Clock: r.clock,
-		BuiltIn: []BuiltIn{{GroupResource: native.GroupResource(), Version: func(context.Context) (string, error) {
+		BuiltIn: []BuiltIn{{GroupResource: nativeGroups.GroupResource(), Version: func(context.Context) (string, error) {
 			version := r.version.Load().(string)
 			defer r.queries.Add(1)
 			if version == "error" {
@@ -262,7 +262,7 @@ func TestABuiltInAPIThatNobodyKnowsOf(t *testing.T) {
 	r.version.Store("v1beta1")
 	r.pass(retryPeriod)
 	r.synced("when it is known after all")
-	if _, ok := r.Get(native, "research", "early"); !ok {
+	if _, ok := r.Get(nativeGroups, "research", "early"); !ok {
 		t.Error("it is not read when it is known after all")
 	}
 }

@@ -24,8 +24,8 @@ type Reason struct {
 	Nodes int
 	// Shortages are the resources of which there is too little.
 	Shortages []Shortage
-	// Blockers name the gangs, claims and reservations in the way, as NAMESPACE/NAME.
-	Blockers []string
+	// Blockers are the gangs and pods that claims and reservations in the way are for.
+	Blockers []Blocker
 	// Reserved are the nodes on which resources are reserved for the gang itself.
 	Reserved []string
 	// Retry describes what has the gang tried again.
@@ -34,6 +34,14 @@ type Reason struct {
 	// change in the cluster has it tried. It is for queries: a new one is not
 	// reported.
 	NextAttempt time.Time
+}
+
+// Blocker is who is in the way of a gang.
+type Blocker struct {
+	// Name is NAMESPACE/NAME, for those who may see all gangs.
+	Name string
+	// Text is what the users of the gang that waits are told.
+	Text string
 }
 
 // Shortage is one resource in Kubernetes' units.
@@ -75,7 +83,11 @@ func (r *Reason) Text() string {
 		parts = append(parts, fmt.Sprintf("%s: %s requested, %s available, %s in total", s.Resource, s.Requested, s.Available, s.Total))
 	}
 	if len(r.Blockers) > 0 {
-		parts = append(parts, "blocked by "+strings.Join(r.Blockers, ", "))
+		var texts []string
+		for _, b := range r.Blockers {
+			texts = append(texts, b.Text)
+		}
+		parts = append(parts, "blocked by "+strings.Join(texts, ", "))
 	}
 	if len(r.Reserved) > 0 {
 		parts = append(parts, "room is kept for it on "+strings.Join(r.Reserved, ", "))

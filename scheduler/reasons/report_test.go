@@ -21,7 +21,7 @@ func reasonOf(code answer.Code, free int) Reason {
 	return Reason{
 		Finding: answer.Finding{Code: code, Message: fmt.Sprintf("%d of 8 GPUs free", free)}, Required: 4, Fit: 2, Nodes: 3,
 		Shortages: []Shortage{{Resource: "nvidia.com/gpu", Requested: "8", Available: fmt.Sprint(free), Total: "8"}},
-		Blockers:  []string{"research/bert"}, Reserved: []string{"n1"}, Retry: "when room comes free",
+		Blockers:  []Blocker{{Name: "research/bert", Text: "a gang of another namespace (4 GPUs, priority 0)"}}, Reserved: []string{"n1"}, Retry: "when room comes free",
 	}
 }
 
@@ -33,7 +33,7 @@ func newStore() (*Store, *testclock.FakePassiveClock) {
 func TestTextsHoldEverything(t *testing.T) {
 	reason := reasonOf(answer.NodesBusy, 4)
 	if got, want := reason.Text(), "NODES_BUSY: 2 of the 4 members that the gang needs fit: 4 of 8 GPUs free; "+
-		"nvidia.com/gpu: 8 requested, 4 available, 8 in total; blocked by research/bert; room is kept for it on n1; tried again when room comes free"; got != want {
+		"nvidia.com/gpu: 8 requested, 4 available, 8 in total; blocked by a gang of another namespace (4 GPUs, priority 0); room is kept for it on n1; tried again when room comes free"; got != want {
 		t.Errorf("of the gang is said\n%q, want\n%q", got, want)
 	}
 	if got, want := reason.Sentence(), "2 of the 4 members that its gang needs fit: 4 of 8 GPUs free"; got != want {

@@ -1,7 +1,7 @@
 // Package record writes the events by which users are notified about their gangs.
 //
 // The recorder of client-go aggregates two events with the same reason about the same
-// object, whatever their notes are, and only counts the second. Why a gang waits is in
+// object, whatever their messages are, and only counts the second. Why a gang waits is in
 // the note. Here each event is an object of its own; the callers bound how many there
 // are.
 package record

@@ -21,7 +21,7 @@ const (
 	// ReasonScheduled is the reason of the event when all members that the gang
 	// needs have a node. When they have not, the reason is the engine's.
 	ReasonScheduled = "Scheduled"
-	// ReasonAmbiguous is the reason of the event when a gang's declaration says more
+	// ReasonAmbiguous is the reason of the event when a gang's declaration has more
 	// than what is applied.
 	ReasonAmbiguous = "AmbiguousGang"
 )

@@ -112,7 +112,7 @@ func (c *Controller) facts(key gang.Key, object gangcache.Object, members []*cor
 	if group, ok := c.VirtualGroup(key.Namespace, key.VirtualName()); ok {
 		f.engine = group.Status.Conditions
 	}
-	if reason, ok := c.LastReported(key.Namespace, key.VirtualName()); ok && !reason.AboveMin {
+	if reason, ok := c.LastReported(types.NamespacedName{Namespace: key.Namespace, Name: key.VirtualName()}); ok && !reason.AboveMin {
 		f.reported = reason.Text()
 	}
 	return f

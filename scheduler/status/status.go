@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
@@ -61,13 +62,15 @@ type Config struct {
 	VirtualGroup func(namespace, name string) (*schedulingv1beta1.PodGroup, bool)
 	// LastReported returns what was reported on a gang that was tried and waits; ok
 	// is false for any other.
-	LastReported func(namespace, name string) (reason reasons.Reason, ok bool)
+	LastReported func(group types.NamespacedName) (reason reasons.Reason, ok bool)
 	// Synced reports whether every pod and object is known.
 	Synced func() bool
 	// Ours reports whether a scheduler name is ours.
 	Ours     func(schedulerName string) bool
 	Recorder events.EventRecorder
 	Clock    clock.Clock
+	// Panics counts the gangs over which the controller panics; nil for nobody.
+	Panics *engine.Panics
 }
 
 // Controller keeps the users' view of every gang current. Its writes are
@@ -76,6 +79,7 @@ type Config struct {
 type Controller struct {
 	Config
 
+	guard *engine.Guard
 	queue workqueue.TypedRateLimitingInterface[gang.Key]
 
 	// The fields below belong to the one worker.
@@ -100,7 +104,7 @@ type pending struct {
 // New returns a controller, which does nothing before [Controller.Run].
 func New(config Config) *Controller {
 	return &Controller{
-		Config: config, queue: engine.NewRetryQueue[gang.Key](),
+		Config: config, guard: config.Panics.Guard("status"), queue: engine.NewRetryQueue[gang.Key](),
 		incomplete: map[gang.Key]pending{}, ambiguous: map[gang.Key]pending{}, limiters: map[gang.Key]*reasons.Limiter{},
 		bare: map[gang.Key]bareMembers{}, phases: map[gang.Key]pending{}, ours: map[gang.Key]bool{},
 		written: map[gang.Key]written{}, rewrites: map[gang.Key]*reasons.Limiter{},
@@ -122,7 +126,7 @@ func (c *Controller) Run(ctx context.Context) {
 		if shutdown {
 			return
 		}
-		if err := c.reconcile(ctx, key); err != nil {
+		if _, err := c.guard.Do(logger, key.String(), func() string { return c.version(key) }, func() error { return c.reconcile(ctx, key) }); err != nil {
 			logger.Error(err, "Cannot report the state of a gang; retrying", "gang", key.String())
 			c.queue.AddRateLimited(key)
 		} else {
@@ -130,6 +134,15 @@ func (c *Controller) Run(ctx context.Context) {
 		}
 		c.queue.Done(key)
 	}
+}
+
+// version is that of what a gang is reported from.
+func (c *Controller) version(key gang.Key) string {
+	version := engine.VersionOf(c.Gangs.Pods(key)...)
+	if _, u, ok := c.Objects.Get(key); ok && u != nil {
+		version += " " + u.GetResourceVersion()
+	}
+	return version
 }
 
 func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {

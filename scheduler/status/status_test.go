@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -84,7 +85,7 @@ func benchOf(t *testing.T, dialect gang.Dialect, resource schema.GroupVersionRes
 		VirtualGroup: func(string, string) (*schedulingv1beta1.PodGroup, bool) {
 			return &schedulingv1beta1.PodGroup{Status: schedulingv1beta1.PodGroupStatus{Conditions: b.engine}}, b.engine != nil
 		},
-		LastReported: func(string, string) (reasons.Reason, bool) {
+		LastReported: func(types.NamespacedName) (reasons.Reason, bool) {
 			return reasons.Reason{Finding: answer.Finding{Code: answer.NodesBusy, Message: b.sentence}}, b.sentence != ""
 		},
 		Synced:   func() bool { return b.synced },

@@ -27,15 +27,13 @@ const (
 	// BecauseAnnotation explains why, for the job's users; it is removed when the job is
 	// resumed.
 	BecauseAnnotation = suspension.BecauseAnnotation
-	// KueueLabel is on jobs whose suspension is Kueue's to decide.
-	KueueLabel = "kueue.x-k8s.io/queue-name"
 
 	operatorGroup = "kubeflow.org"
 )
 
-// Job is an object that creates the pods of a gang and takes them back if it is
+// Target is an object that creates the pods of a gang and takes them back if it is
 // suspended.
-type Job struct {
+type Target struct {
 	Kind            string
 	Namespace, Name string
 	UID             types.UID
@@ -45,18 +43,20 @@ type Job struct {
 }
 
 // Of returns the job of a pod; ok is false for one that has none.
-func Of(pod *corev1.Pod) (j Job, ok bool) { return jobOf(metav1.GetControllerOf(pod), pod.Namespace) }
+func Of(pod *corev1.Pod) (j Target, ok bool) {
+	return jobOf(metav1.GetControllerOf(pod), pod.Namespace)
+}
 
 // jobOf is the job that a controller is, if it is one; the controller may be nil.
-func jobOf(owner *metav1.OwnerReference, namespace string) (j Job, ok bool) {
+func jobOf(owner *metav1.OwnerReference, namespace string) (j Target, ok bool) {
 	if owner == nil {
-		return Job{}, false
+		return Target{}, false
 	}
 	group, err := schema.ParseGroupVersion(owner.APIVersion)
 	if err != nil {
-		return Job{}, false
+		return Target{}, false
 	}
-	j = Job{
+	j = Target{
 		resource: group.WithResource(strings.ToLower(owner.Kind) + "s"), Kind: owner.Kind,
 		Namespace: namespace, Name: owner.Name, UID: owner.UID, field: fieldOf(group.Group),
 	}
@@ -73,13 +73,10 @@ func leavesAlone(owner *metav1.OwnerReference) bool {
 
 // fieldOf is where the jobs of an API group are suspended; nil where they are not.
 func fieldOf(group string) []string {
-	switch group {
-	case operatorGroup:
-		return suspension.Field()
-	case "batch":
-		return []string{"spec", "suspend"}
+	if group != operatorGroup && group != "batch" {
+		return nil
 	}
-	return nil
+	return suspension.FieldOf(group)
 }
 
 // Resources are the jobs that can be suspended: those that our rights name.
@@ -94,20 +91,20 @@ func Resources() []schema.GroupVersionResource {
 }
 
 // Possible reports whether the job is of a kind that is known to give its pods back.
-func (j Job) Possible() bool { return slices.Contains(Resources(), j.resource) }
+func (j Target) Possible() bool { return slices.Contains(Resources(), j.resource) }
 
 // Brittle reports whether the job fails if one of its pods is deleted.
-func (j Job) Brittle() bool { return j.resource.Group == operatorGroup }
+func (j Target) Brittle() bool { return j.resource.Group == operatorGroup }
 
-func (j Job) isSuspended(object *unstructured.Unstructured) bool {
+func (j Target) isSuspended(object *unstructured.Unstructured) bool {
 	suspended, _, _ := unstructured.NestedBool(object.Object, j.field...)
 	return suspended
 }
 
 // String reads like: TFJob research/llama.
-func (j Job) String() string { return fmt.Sprintf("%s %s/%s", j.Kind, j.Namespace, j.Name) }
+func (j Target) String() string { return fmt.Sprintf("%s %s/%s", j.Kind, j.Namespace, j.Name) }
 
-func (j Job) reference() *corev1.ObjectReference {
+func (j Target) reference() *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: j.resource.GroupVersion().String(), Kind: j.Kind, Namespace: j.Namespace, Name: j.Name, UID: j.UID,
 	}

@@ -22,10 +22,10 @@ const readEvery = 5
 
 // entry is one job that we suspended.
 type entry struct {
-	Job
+	Target
 	since time.Time
-	parts map[types.UID]Job // the jobs through which it has pods, if not itself
-	skips int               // how often Resume skipped it
+	parts map[types.UID]Target // the jobs through which it has pods, if not itself
+	skips int                  // how often Resume skipped it
 }
 
 // Suspended returns since when a job, or the whole of which it is a part, is
@@ -46,15 +46,12 @@ func (s *Suspender) entry(uid types.UID) *entry {
 
 // add records a job with one of its parts, which may be itself; fresh means that the
 // job was not known.
-func (s *Suspender) add(whole, part Job) (fresh bool) {
+func (s *Suspender) add(whole, part Target) (fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.suspended == nil {
-		s.suspended = map[types.UID]*entry{}
-	}
 	e := s.suspended[whole.UID]
 	if fresh = e == nil; fresh {
-		e = &entry{Job: whole, since: s.Clock.Now(), parts: map[types.UID]Job{}}
+		e = &entry{Target: whole, since: s.Clock.Now(), parts: map[types.UID]Target{}}
 		s.suspended[whole.UID] = e
 	}
 	if part.UID != whole.UID {
@@ -86,10 +83,10 @@ func (s *Suspender) entries() []*entry {
 }
 
 // jobs are a job and its parts.
-func (s *Suspender) jobs(e *entry) []Job {
+func (s *Suspender) jobs(e *entry) []Target {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.AppendSeq([]Job{e.Job}, maps.Values(e.parts))
+	return slices.AppendSeq([]Target{e.Target}, maps.Values(e.parts))
 }
 
 // skip reports whether Resume may leave a job unread this time.
@@ -138,7 +135,7 @@ func (s *Suspender) Recall(ctx context.Context) error {
 			continue // not served
 		}
 		for _, object := range list.Items {
-			j := Job{
+			j := Target{
 				resource: resource, Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
 				UID: object.GetUID(), field: fieldOf(resource.Group),
 			}
@@ -159,9 +156,6 @@ func (s *Suspender) recallDue(resource schema.GroupVersionResource) (first, due 
 func (s *Suspender) recallAt(resource schema.GroupVersionResource, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.recalled == nil {
-		s.recalled = map[schema.GroupVersionResource]time.Time{}
-	}
 	s.recalled[resource] = at
 }
 

@@ -29,7 +29,8 @@ func TestJobsOfControllers(t *testing.T) {
 		{"batch/v1", "CronJob", ""},
 		{"kubeflow.org/v1beta1", "Trial", ""},
 	} {
-		b := newBench(jobOfKind("batch/v1", "Job", "j", jobOfKind(c.apiVersion, c.kind, "owner", nil)))
+		owner := jobOfKind(c.apiVersion, c.kind, "owner", nil)
+		b := newBench(owner, jobOfKind("batch/v1", "Job", "j", owner))
 		j, _ := Of(owned("batch/v1", "Job", "j"))
 		err := b.Suspend(t.Context(), j, Order{})
 		var refused *Refusal
@@ -45,10 +46,10 @@ func TestAPartIsSuspendedWithItsWhole(t *testing.T) {
 	whole := jobOfKind("kubeflow.org/v2beta1", "MPIJob", "m", nil)
 	b := newBench(whole, jobOfKind("batch/v1", "Job", "m-launcher", whole))
 	pods := map[types.UID]bool{"uid-m": true, "uid-m-launcher": true}
-	b.Owned = func(j Job) bool { return pods[j.UID] }
+	b.pods, b.podsOf = false, pods
 	launcher, _ := Of(owned("batch/v1", "Job", "m-launcher"))
 	worker, _ := Of(owned("kubeflow.org/v2beta1", "MPIJob", "m"))
-	for _, j := range []Job{launcher, worker, launcher} {
+	for _, j := range []Target{launcher, worker, launcher} {
 		if err := b.Suspend(t.Context(), j, Order{Reason: "Why"}); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +57,7 @@ func TestAPartIsSuspendedWithItsWhole(t *testing.T) {
 	if n := b.said("Why"); n != 1 || !b.ours(worker.UID) || !b.ours(launcher.UID) {
 		t.Errorf("told %d times, whole %v, part %v", n, b.ours(worker.UID), b.ours(launcher.UID))
 	}
-	state := func(j Job) bool {
+	state := func(j Target) bool {
 		u, err := b.jobs.Resource(j.resource).Namespace("ns").Get(t.Context(), j.Name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)

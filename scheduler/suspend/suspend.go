@@ -52,19 +52,23 @@ type Order struct {
 	Annotate bool
 }
 
-// Suspender suspends jobs, and remembers which to resume. Its methods may be
-// called from several goroutines.
-type Suspender struct {
+// Config is what a suspender needs.
+type Config struct {
 	Dynamic  dynamic.Interface
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
 	// Owned reports whether pods exist because of which a job cannot be resumed yet.
-	Owned func(Job) bool
+	Owned func(Target) bool
 	// Synced reports whether every pod is known.
 	Synced func() bool
-	// Keep reports whether a job stays suspended though its pods are gone. It may be
-	// nil, and is set before anybody suspends.
+	// Keep reports whether a job stays suspended though its pods are gone; nil for none.
 	Keep func(job types.UID) bool
+}
+
+// Suspender suspends jobs, and remembers which to resume. Its methods may be
+// called from several goroutines.
+type Suspender struct {
+	Config
 
 	mu        sync.Mutex
 	suspended map[types.UID]*entry // by the job, and by those that are its parts
@@ -72,9 +76,14 @@ type Suspender struct {
 	recalled map[schema.GroupVersionResource]time.Time
 }
 
+// New returns a suspender that remembers no jobs.
+func New(config Config) *Suspender {
+	return &Suspender{Config: config, suspended: map[types.UID]*entry{}, recalled: map[schema.GroupVersionResource]time.Time{}}
+}
+
 // Check reports whether a job can be suspended, without doing it: nil, a
 // [Refusal], or the error of the API server.
-func (s *Suspender) Check(ctx context.Context, j Job) error {
+func (s *Suspender) Check(ctx context.Context, j Target) error {
 	_, _, err := s.try(ctx, j, Order{}, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
 }
@@ -82,7 +91,7 @@ func (s *Suspender) Check(ctx context.Context, j Job) error {
 // Suspend has the controller of a job delete its pods. A job that is suspended
 // already is left as it is. One that is part of another is suspended with
 // that one.
-func (s *Suspender) Suspend(ctx context.Context, j Job, o Order) error {
+func (s *Suspender) Suspend(ctx context.Context, j Target, o Order) error {
 	whole, ours, err := s.try(ctx, j, o, metav1.PatchOptions{})
 	if unanswered(err) {
 		s.recallSoon(whole.resource)
@@ -102,30 +111,27 @@ func (s *Suspender) Suspend(ctx context.Context, j Job, o Order) error {
 // means that it is suspended by us, be it now or earlier: the answer may have been
 // lost. Otherwise its pods are on their way out without us. The memory is not
 // consulted, because the job may have been resumed by another client.
-func (s *Suspender) try(ctx context.Context, j Job, o Order, options metav1.PatchOptions) (whole Job, ours bool, err error) {
+func (s *Suspender) try(ctx context.Context, j Target, o Order, options metav1.PatchOptions) (whole Target, ours bool, err error) {
 	if !j.Possible() {
 		return j, false, &Refusal{why: fmt.Sprintf("%s is of a kind that is not known to give its pods back", j)}
 	}
-	known := s.entry(j.UID)
-	object, err := s.get(ctx, j)
-	switch {
-	case err != nil:
-		return j, false, fmt.Errorf("get %s: %w", j, err)
-	case object.GetUID() != j.UID:
-		return j, false, nil
+	j, object, err := s.whole(ctx, j)
+	if err != nil || object == nil {
+		return j, false, err
 	}
-	owner := metav1.GetControllerOf(object)
-	if whole, ok := jobOf(owner, j.Namespace); ok && whole.Possible() {
-		return s.try(ctx, whole, o, options)
-	}
+	known, owner := s.entry(j.UID), metav1.GetControllerOf(object)
 	if j.isSuspended(object) {
 		return j, object.GetLabels()[Label] == Value, nil
 	}
 	s.forget(known)
-	switch {
-	case object.GetLabels()[KueueLabel] != "":
+	if managed, err := s.managedByKueue(ctx, object); err != nil {
+		return j, false, err
+	} else if managed {
 		return j, false, &Refusal{why: fmt.Sprintf("%s is Kueue's to suspend", j)}
-	case owner != nil && !leavesAlone(owner):
+	}
+	if resumes, err := s.resumedBy(ctx, j, owner); err != nil {
+		return j, false, err
+	} else if resumes {
 		return j, false, &Refusal{why: fmt.Sprintf("%s belongs to %s %s, which may resume it at any time", j, owner.Kind, owner.Name), singly: !j.Brittle()}
 	}
 	set := markers{label: Value, version: object.GetResourceVersion()}
@@ -152,7 +158,7 @@ func unanswered(err error) bool {
 	return err != nil && !errors.As(err, &refused) && !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err)
 }
 
-func (s *Suspender) get(ctx context.Context, j Job) (*unstructured.Unstructured, error) {
+func (s *Suspender) get(ctx context.Context, j Target) (*unstructured.Unstructured, error) {
 	return s.Dynamic.Resource(j.resource).Namespace(j.Namespace).Get(ctx, j.Name, metav1.GetOptions{})
 }
 
@@ -166,7 +172,7 @@ type markers struct {
 }
 
 // patch suspends or resumes a job, and sets its markers.
-func (s *Suspender) patch(ctx context.Context, j Job, suspend bool, m markers, options metav1.PatchOptions) (*unstructured.Unstructured, error) {
+func (s *Suspender) patch(ctx context.Context, j Target, suspend bool, m markers, options metav1.PatchOptions) (*unstructured.Unstructured, error) {
 	metadata := map[string]any{"uid": j.UID, "labels": map[string]any{Label: m.label}}
 	if m.version != "" {
 		metadata["resourceVersion"] = m.version
@@ -194,12 +200,12 @@ func (s *Suspender) Resume(ctx context.Context) error {
 		if !s.Synced() {
 			continue
 		}
-		waits := slices.ContainsFunc(s.jobs(e), func(j Job) bool { return s.Owned(j) || s.Keep != nil && s.Keep(j.UID) })
+		waits := slices.ContainsFunc(s.jobs(e), func(j Target) bool { return s.Owned(j) || s.Keep != nil && s.Keep(j.UID) })
 		if waits && s.skip(e) {
 			continue
 		}
 		if err := s.resume(ctx, e, waits); err != nil {
-			failed = append(failed, fmt.Errorf("resume %s: %w", e.Job, err))
+			failed = append(failed, fmt.Errorf("resume %s: %w", e.Target, err))
 		}
 	}
 	return errors.Join(failed...)
@@ -207,7 +213,7 @@ func (s *Suspender) Resume(ctx context.Context) error {
 
 // resume lets one job create its pods again, unless it has to wait.
 func (s *Suspender) resume(ctx context.Context, e *entry, waits bool) error {
-	object, err := s.get(ctx, e.Job)
+	object, err := s.get(ctx, e.Target)
 	if apierrors.IsNotFound(err) || err == nil && (object.GetUID() != e.UID || object.GetLabels()[Label] != Value) {
 		s.forget(e)
 		return nil
@@ -222,7 +228,7 @@ func (s *Suspender) resume(ctx context.Context, e *entry, waits bool) error {
 	// The label must not outlast the suspension: with it, one by a user would be
 	// taken for ours.
 	_, annotated := object.GetAnnotations()[BecauseAnnotation]
-	if _, err := s.patch(ctx, e.Job, false, markers{annotate: annotated, version: object.GetResourceVersion()}, metav1.PatchOptions{}); err != nil {
+	if _, err := s.patch(ctx, e.Target, false, markers{annotate: annotated, version: object.GetResourceVersion()}, metav1.PatchOptions{}); err != nil {
 		return err
 	}
 	s.forget(e)

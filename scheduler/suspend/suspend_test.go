@@ -17,6 +17,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
 
 // bench is a suspender and the jobs that it sees.
@@ -24,7 +26,8 @@ type bench struct {
 	*Suspender
 	jobs     *dynamicfake.FakeDynamicClient
 	recorder *events.FakeRecorder
-	pods     bool // whether the jobs have some
+	pods     bool               // whether all jobs have some
+	podsOf   map[types.UID]bool // the jobs that have some
 	kept     bool
 	dryRuns  int
 	clock    *clocktesting.FakeClock
@@ -37,6 +40,9 @@ func newBench(jobs ...runtime.Object) *bench {
 	for _, resource := range Resources() {
 		kinds[resource] = "JobList"
 	}
+	for _, version := range []string{"v1beta1", "v1beta2"} {
+		kinds[schema.GroupVersionResource{Group: kueue.Group, Version: version, Resource: "workloads"}] = "WorkloadList"
+	}
 	b := &bench{jobs: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, jobs...), recorder: events.NewFakeRecorder(100), pods: true, clock: clocktesting.NewFakeClock(time.Now())}
 	b.jobs.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		patch := action.(clienttesting.PatchActionImpl)
@@ -47,10 +53,10 @@ func newBench(jobs ...runtime.Object) *bench {
 		u := tfjob(patch.Name, nil)
 		return true, u, unstructured.SetNestedField(u.Object, true, "spec", "runPolicy", "suspend")
 	})
-	b.Suspender = &Suspender{
+	b.Suspender = New(Config{
 		Dynamic: b.jobs, Recorder: b.recorder, Clock: b.clock, Synced: func() bool { return true },
-		Owned: func(Job) bool { return b.pods }, Keep: func(types.UID) bool { return b.kept },
-	}
+		Owned: func(j Target) bool { return b.pods || b.podsOf[j.UID] }, Keep: func(types.UID) bool { return b.kept },
+	})
 	return b
 }
 
@@ -78,6 +84,18 @@ func (b *bench) get(t *testing.T) *unstructured.Unstructured {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return u
+}
+
+// workload is Kueue's of a job; owner is whom it belongs to.
+func workload(job string, owner types.UID) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetAPIVersion(kueue.Group + "/v1beta2")
+	u.SetKind("Workload")
+	u.SetNamespace("ns")
+	u.SetName("of-" + job)
+	u.SetLabels(map[string]string{kueueJobLabel: "uid-" + job})
+	u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "kubeflow.org/v1", Kind: "TFJob", Name: job, UID: owner}})
 	return u
 }
 
@@ -143,13 +161,13 @@ func TestUntilAJobIsResumed(t *testing.T) {
 
 func TestWhatIsNotSuspended(t *testing.T) {
 	var refused *Refusal
-	kueue := newBench(tfjob("llama", map[string]string{KueueLabel: "q"}))
+	queued := newBench(tfjob("llama", map[string]string{kueue.QueueLabel: "q"}), workload("llama", "uid-llama"))
 	j, _ := Of(owned("kubeflow.org/v1", "TFJob", "llama"))
-	if err := kueue.Check(t.Context(), j); !errors.As(err, &refused) || !strings.Contains(err.Error(), "TFJob ns/llama is Kueue's to suspend") {
+	if err := queued.Check(t.Context(), j); !errors.As(err, &refused) || !strings.Contains(err.Error(), "TFJob ns/llama is Kueue's to suspend") {
 		t.Errorf("Kueue's: %v", err)
 	}
 	unknown, _ := Of(owned("kubeflow.org/v1", "XGBoostJob", "llama"))
-	if err := kueue.Suspend(t.Context(), unknown, Order{}); !errors.As(err, &refused) {
+	if err := queued.Suspend(t.Context(), unknown, Order{}); !errors.As(err, &refused) {
 		t.Errorf("of an unknown kind: %v", err)
 	}
 	// One of the same name, and one that somebody else has suspended.
@@ -160,14 +178,14 @@ func TestWhatIsNotSuspended(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := newBench(theirs)
-	for _, job := range []Job{other, j} {
+	for _, job := range []Target{other, j} {
 		if err := b.Suspend(t.Context(), job, Order{}); err != nil || b.ours(job.UID) || len(b.get(t).GetLabels()) > 0 {
 			t.Errorf("%s: %v", job.UID, err)
 		}
 	}
 }
 
-// What cannot be listed is listed when it can, and not for ever.
+// What cannot be listed is listed when it can, and not indefinitely.
 func TestRecall(t *testing.T) {
 	mine := tfjob("llama", map[string]string{Label: Value})
 	b := newBench(mine)

@@ -103,7 +103,7 @@ func (c *scene) view(ctx context.Context) (view, error) {
 	return v, nil
 }
 
-// rests tells whether nothing more is to be expected: what waits does not fit, and the scheduler has said why.
+// rests reports whether nothing more is to be expected: what waits does not fit, and the scheduler has said why.
 func (v view) rests() bool {
 	for i, g := range v.gangs {
 		w := v.words[i]

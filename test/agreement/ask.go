@@ -35,7 +35,7 @@ func (c *scene) snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 	return s, err
 }
 
-// current tells whether a snapshot has the pods as listed, and the nodes of the situation.
+// current reports whether a snapshot has the pods as listed, and the nodes of the situation.
 func (c *scene) current(s *snapshot.Snapshot, pods []corev1.Pod) bool {
 	type state struct {
 		node  string

@@ -61,9 +61,9 @@ func (g *generator) gang(name string) Gang {
 	for _, p := range out.Pods {
 		switch out.Form {
 		case ByObject, ByJob:
-			schedulerplugins.Mark(&p.ObjectMeta, name)
+			schedulerplugins.SetGroup(&p.ObjectMeta, name)
 		case ByLabels:
-			labels.Mark(&p.ObjectMeta, name, out.Min)
+			labels.SetGroup(&p.ObjectMeta, name, out.Min)
 		case Alone:
 		}
 		if out.Hold == Gate {

@@ -62,7 +62,7 @@ func (d Decision) Replay() []string {
 	return []string{"why-pending", d.Question, "-n", d.Answer.Job.Namespace, "--from", d.Snapshot}
 }
 
-// Starts tells whether an answer says that the gang starts by itself, now.
+// Starts reports whether an answer says that the gang starts by itself, now.
 func Starts(a *answer.Answer) bool { return a.Verdict.Starts() }
 
 // Judge compares an answer with the scheduler's final word on a gang with this minimum.

@@ -79,5 +79,5 @@ func (g *generator) node(name string, s shape) *corev1.Node {
 	return n
 }
 
-// failed tells whether a node's kubelet is dead.
+// failed reports whether a node's kubelet is dead.
 func failed(n *corev1.Node) bool { return n.Labels[kubelet.FailedLabel] != "" }

@@ -155,7 +155,7 @@ func (c *scene) nodesKnown(ctx context.Context) error {
 	return c.remove(ctx, scout.Name)
 }
 
-// settledNode tells whether the taints of a node are those that its state asks for.
+// settledNode reports whether the taints of a node are those that its state asks for.
 func settledNode(n *corev1.Node) bool {
 	has := func(key string) bool {
 		return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
@@ -194,7 +194,7 @@ func (c *scene) reside(ctx context.Context) error {
 	})
 }
 
-// rests tells whether nothing more will happen to a resident by itself.
+// rests reports whether nothing more will happen to a resident by itself.
 func (r Resident) rests(p *corev1.Pod, nodes []*corev1.Node) bool {
 	switch {
 	case p == nil:

@@ -91,7 +91,7 @@ func (g *Gang) question() string {
 	return "pod/" + g.Pods[0].Name
 }
 
-// hasObject tells whether there is a PodGroup for the gang, or should be.
+// hasObject reports whether there is a PodGroup for the gang, or should be.
 func (g *Gang) hasObject() bool { return g.Form == ByObject || g.Form == ByJob }
 
 // object is the PodGroup of a gang.

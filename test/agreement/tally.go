@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 
+	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
@@ -43,9 +44,11 @@ func (t Tally) Share(strict bool) float64 {
 
 // Print writes the figures, and everything that does not agree.
 func Print(w io.Writer, all []Decision) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "\tdecided\tstart\tagree\tmissed\tunsure\twrong\tagreement\twithout missed")
-	rows := []struct {
+	var columns []printer.Column
+	for _, name := range []string{"", "decided", "start", "agree", "missed", "unsure", "wrong", "agreement", "without missed"} {
+		columns = append(columns, printer.Column{Name: name})
+	}
+	groups := []struct {
 		name  string
 		match func(Decision) bool
 	}{
@@ -59,13 +62,17 @@ func Print(w io.Writer, all []Decision) error {
 		{"labels", func(d Decision) bool { return d.Form == ByLabels }},
 		{"single pods", func(d Decision) bool { return d.Form == Alone }},
 	}
-	for _, r := range rows {
+	var rows [][]string
+	for _, r := range groups {
 		t := Count(all, r.match)
 		started := Count(all, func(d Decision) bool { return r.match(d) && d.Word.Bound > 0 })
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%.1f %%\t%.1f %%\n", r.name, t.Total, started.Total, t.Count[Agree], t.Count[Missed], t.Count[Unsure], t.Count[Wrong],
-			t.Share(true), t.Share(false))
+		row := []string{r.name}
+		for _, n := range []int{t.Total, started.Total, t.Count[Agree], t.Count[Missed], t.Count[Unsure], t.Count[Wrong]} {
+			row = append(row, strconv.Itoa(n))
+		}
+		rows = append(rows, append(row, fmt.Sprintf("%.1f %%", t.Share(true)), fmt.Sprintf("%.1f %%", t.Share(false))))
 	}
-	if err := table.Flush(); err != nil {
+	if _, err := fmt.Fprintln(w, strings.Join(printer.Grid(columns, rows, 0, true), "\n")); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "\nreasons of those that wait: %s\n", strings.Join(reasons(all), ", "))

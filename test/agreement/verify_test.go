@@ -28,7 +28,7 @@ func TestPin(t *testing.T) {
 	member := named("m")
 	member.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gateName}}
 	member.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{TopologyKey: zoneLabel}}
-	schedulerplugins.Mark(&member.ObjectMeta, "g")
+	schedulerplugins.SetGroup(&member.ObjectMeta, "g")
 	p := pin(member, "n7")
 	if _, grouped := schedulerplugins.NameOf(p); grouped || p.Name == "m" || p.Spec.SchedulingGates != nil {
 		t.Errorf("it is still held, or of the gang: %+v", p)

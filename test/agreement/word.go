@@ -49,7 +49,7 @@ func Hear(pods []*corev1.Pod) Word {
 	return w
 }
 
-// Final tells whether the scheduler has spoken of every pod, and not bound a part that is of no use.
+// Final reports whether the scheduler has spoken of every pod, and not bound a part that is of no use.
 func (w Word) Final(minimum int32) bool {
 	return w.Bound+w.Refused == w.Members && (w.Bound == 0 || int32(w.Bound) >= minimum)
 }

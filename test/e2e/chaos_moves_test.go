@@ -103,7 +103,7 @@ func (m *mayhem) blind(why chaos.Kind, pods, nodes int, within time.Duration) {
 	}
 }
 
-// kept tells whether the scheduler is kept from its work now.
+// kept reports whether the scheduler is kept from its work now.
 func (m *mayhem) kept(now time.Time) bool {
 	switch {
 	case m.sees == nil:

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// long tells whether tests may take minutes, for all dialects and at full size,
+// long reports whether tests may take minutes, for all dialects and at full size,
 // as with make e2e-long. Otherwise they do the same with less.
 func long() bool { return os.Getenv("GANGCTL_LONG") != "" }
 

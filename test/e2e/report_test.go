@@ -30,7 +30,7 @@ func reports(t *testing.T, stage *demo.Stage) {
 	var cells int64
 	for _, n := range runs.Nodes {
 		for _, d := range n.Devices {
-			for _, h := range d.Holders {
+			for _, h := range d.Consumers {
 				if h.Member != "" {
 					cells += h.Amount
 				}
@@ -49,7 +49,7 @@ func reports(t *testing.T, stage *demo.Stage) {
 	if waits.Now.Verdict != verdict.Waiting || waits.Lanes[0].Phases[len(waits.Lanes[0].Phases)-1].Kind != history.Pending {
 		t.Errorf("%s, %+v", waits.Now.Verdict, waits.Lanes)
 	}
-	eventually(t, "what the scheduler said", func(context.Context) bool { return len(reportOn(t, stage, "waits").Said) > 0 })
+	eventually(t, "what the scheduler said", func(context.Context) bool { return len(reportOn(t, stage, "waits").Messages) > 0 })
 
 	saved, page := filepath.Join(t.TempDir(), "waits.yaml"), filepath.Join(t.TempDir(), "waits.html")
 	gangctl(t, stage, "why-pending", "waits", "--save", saved)

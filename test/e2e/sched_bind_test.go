@@ -256,7 +256,7 @@ func (c *cluster) jobFails(t *testing.T, proxy *faultproxy.Proxy, sched *ownSche
 	})
 }
 
-// has tells whether a job has a condition.
+// has reports whether a job has a condition.
 func has(job *unstructured.Unstructured, kind string) bool {
 	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
 	for _, c := range conditions {

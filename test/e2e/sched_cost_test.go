@@ -225,7 +225,7 @@ func (b *bill) submit(prefix string, gangs, members int, cpu string) {
 	each(b, gangs*members, func(ctx context.Context, i int) error {
 		name := fmt.Sprintf("%s-%d", prefix, i/members)
 		p := plain(fmt.Sprintf("%s-%d", name, i%members), "gang-scheduler", cpu)
-		schedulerplugins.Mark(&p.ObjectMeta, name)
+		schedulerplugins.SetGroup(&p.ObjectMeta, name)
 		_, err := client.CoreV1().Pods(space).Create(ctx, p, metav1.CreateOptions{})
 		return err
 	})

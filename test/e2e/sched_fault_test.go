@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/install"
-	"github.com/gangctl/gangctl/internal/sandboxtest"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
 	sandboxmanifest "github.com/gangctl/gangctl/sandbox/manifest"
 	"github.com/gangctl/gangctl/test/faultproxy"
@@ -232,11 +231,11 @@ func (c *cluster) restarts(t *testing.T) {
 }
 
 // nodeDies: the node is deleted when its pods are decided on, and before they are
-// bound to it. Then it is as for any node that is lost: what was bound to it is
-// deleted, by the test here, the rest is dealt with by policy, and the gang starts
-// as a whole when there is room again.
+// bound to it. Nobody moves them, so what is bound of the gang is taken back, and it
+// starts as a whole when there is room again. What was bound to the node no kubelet
+// deletes: the test here does.
 func (c *cluster) nodeDies(t *testing.T) {
-	a := c.arena(t, "node", func(p *process) { p.plugins = map[string]string{"GangPolicy": "{belowMin: evict, grace: 3s}"} })
+	a := c.arena(t, "node")
 	ctx := t.Context()
 	nodes, err := a.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: "arena=node"})
 	must(t, err)
@@ -246,42 +245,25 @@ func (c *cluster) nodeDies(t *testing.T) {
 	eventually(t, "all bindings are on their way", func(context.Context) bool { return a.proxy.Count(faultproxy.Bindings(space)) == 8 })
 	must(t, a.client.CoreV1().Nodes().Delete(ctx, lost, now()))
 	slow()
-	a.placed(t, a.names("node-g", 8)...)
 	pods := a.client.CoreV1().Pods(space)
-	sandboxtest.Consistently(t, time.Second, func() error { // no controller deletes such pods at once
-		for _, name := range a.names("node-g", 8) {
-			if _, err := pods.Get(ctx, name, metav1.GetOptions{}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	orphans := 0
-	for _, name := range a.names("node-g", 8) {
-		pod, err := pods.Get(ctx, name, metav1.GetOptions{})
-		must(t, err)
-		if pod.Spec.NodeName == lost {
-			orphans++
-			a.clear(name)
-			a.member("node-g", 8, name)
-		}
-	}
-	if orphans != 4 {
-		t.Errorf("%d pods were bound to the node that is gone, want 4", orphans)
-	}
-	a.event(t, "GangEvicted", "4 of 8 members that the gang needs have places")
+	a.event(t, "GangRolledBack", "4 of 8 members that the gang needs have places, and it was never whole: "+
+		"the others cannot have any now: 4 of the 8 that are bound are on nodes that are gone: "+lost)
 	eventually(t, "nobody has a place", func(ctx context.Context) bool {
 		list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: labels.NameLabel + "=node-g"})
 		if err != nil {
 			return false
 		}
 		for i := range list.Items {
-			if list.Items[i].Spec.NodeName != "" {
+			if pod := &list.Items[i]; pod.DeletionTimestamp == nil || pod.Spec.NodeName != lost {
 				return false
 			}
 		}
 		return len(list.Items) == 4
 	})
+	a.clear(a.names("node-g", 8)...)
+	for _, name := range a.names("node-g", 8) {
+		a.member("node-g", 8, name)
+	}
 	eventually(t, "the gang waits as a whole", func(ctx context.Context) bool {
 		waiting := 0
 		for _, name := range a.names("node-g", 8) {

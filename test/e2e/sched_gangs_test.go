@@ -76,10 +76,10 @@ func TestGangsAreServed(t *testing.T) {
 	}
 	gangs := list(api.Path)
 	runs, large, few := gangs["runs"], gangs["large"], gangs["few"]
-	if len(gangs) != 3 || runs.State != api.Running || runs.Pods.Bound != 2 || runs.Need != 2 || runs.Code != "" || runs.Since == nil || runs.Dialect != gang.Labels {
+	if len(gangs) != 3 || runs.State != gang.Running || runs.Pods.Bound != 2 || runs.Need != 2 || runs.Code != "" || runs.Since == nil || runs.Dialect != gang.Labels {
 		t.Errorf("runs: %+v", runs)
 	}
-	if large.State != api.Waiting || large.Code != "INSUFFICIENT_cpu" || large.Need != 8 || large.Fit == nil || *large.Fit != 6 || len(large.Shortages) != 1 ||
+	if large.State != gang.Pending || large.Code != "INSUFFICIENT_cpu" || large.Need != 8 || large.Fit == nil || *large.Fit != 6 || len(large.Shortages) != 1 ||
 		large.Shortages[0].Requested != "8" || large.Shortages[0].Available != "6" || large.Shortages[0].Total != "8" || large.NextAttempt == nil || large.Since == nil {
 		t.Errorf("large: %+v", large)
 	}
@@ -107,7 +107,7 @@ func TestGangsAreServed(t *testing.T) {
 	c.kill(t, "runs-1")
 	eventually(t, "the place of a dead member is held", func(context.Context) bool {
 		runs := list(api.Path)["runs"]
-		return runs.State == api.BelowMinimum && len(runs.Holds) == 1 && runs.Holds[0].Member == "runs-1" && runs.Holds[0].Until.After(time.Now())
+		return runs.State == api.BelowMinimum && len(runs.Claims) == 1 && runs.Claims[0].Member == "runs-1" && runs.Claims[0].Until.After(time.Now())
 	})
 }
 

@@ -10,6 +10,7 @@ package e2e
 //	T11 T12 T19        TestPreemption: useless preemption, preemption that breaks a gang, mixed priorities
 //	T17 T18            TestMinimums: the minimum changes, incomplete
 //	T21                TestBindings: a binding fails; with volumes, package barrier
+//	T23                TestPartialGangs: a node goes while a gang is being bound
 //	T33                TestRecordedFacts, TestDialects: labels only
 //	faults             TestFaults: server away, watches expired, leader change, restarts, node death
 //	cost               TestSchedulerWrites, TestWaitingGangsCostNothing

@@ -35,21 +35,21 @@ func TestScheduler(t *testing.T) {
 		bound(t, stage, "single")
 	})
 	t.Run("incomplete, by labels", func(t *testing.T) {
-		mark := func(meta *metav1.ObjectMeta) { labels.Mark(meta, "l", 3) }
+		mark := func(meta *metav1.ObjectMeta) { labels.SetGroup(meta, "l", 3) }
 		create(t, stage, pod("l-0", mark), pod("l-1", mark))
 		explained(t, stage, "l-0", "2/3 pods exist")
 		create(t, stage, pod("l-2", mark))
 		bound(t, stage, "l-0", "l-1", "l-2")
 	})
 	t.Run("no object, then one", func(t *testing.T) {
-		mark := func(meta *metav1.ObjectMeta) { schedulerplugins.Mark(meta, "o") }
+		mark := func(meta *metav1.ObjectMeta) { schedulerplugins.SetGroup(meta, "o") }
 		create(t, stage, pod("o-0", mark), pod("o-1", mark))
 		explained(t, stage, "o-0", "PodGroup default/o not found")
 		createGroup(t, stage, "o", 2)
 		bound(t, stage, "o-0", "o-1")
 	})
 	t.Run("the minimum is lowered", func(t *testing.T) {
-		mark := func(meta *metav1.ObjectMeta) { schedulerplugins.Mark(meta, "m") }
+		mark := func(meta *metav1.ObjectMeta) { schedulerplugins.SetGroup(meta, "m") }
 		createGroup(t, stage, "m", 5)
 		for i := range 3 {
 			create(t, stage, pod(fmt.Sprintf("m-%d", i), mark))
@@ -63,7 +63,7 @@ func TestScheduler(t *testing.T) {
 		bound(t, stage, "m-0", "m-1")
 	})
 	t.Run("a waiting pod changes its gang", func(t *testing.T) {
-		mark := func(meta *metav1.ObjectMeta) { labels.Mark(meta, "before", 3) }
+		mark := func(meta *metav1.ObjectMeta) { labels.SetGroup(meta, "before", 3) }
 		create(t, stage, pod("r-0", mark), pod("r-1", mark))
 		explained(t, stage, "r-0", "2/3 pods exist")
 		for _, name := range []string{"r-0", "r-1"} {
@@ -82,7 +82,7 @@ func apiGoesAndReturns(t *testing.T, stage *demo.Stage) {
 	ctx := t.Context()
 	client, err := dynamic.NewForConfig(stage.Config())
 	must(t, err)
-	mark := func(meta *metav1.ObjectMeta) { schedulerplugins.Mark(meta, "crd") }
+	mark := func(meta *metav1.ObjectMeta) { schedulerplugins.SetGroup(meta, "crd") }
 	createGroup(t, stage, "crd", 3)
 	create(t, stage, pod("crd-0", mark), pod("crd-1", mark))
 	explained(t, stage, "crd-0", "2/3 pods exist")
@@ -113,7 +113,7 @@ func apiGoesAndReturns(t *testing.T, stage *demo.Stage) {
 func deadMembersDoNotCount(t *testing.T, stage *demo.Stage) {
 	ctx := t.Context()
 	pods := stage.Client().CoreV1().Pods(demo.Namespace)
-	mark := func(meta *metav1.ObjectMeta) { labels.Mark(meta, "dead", 2) }
+	mark := func(meta *metav1.ObjectMeta) { labels.SetGroup(meta, "dead", 2) }
 	large := func(name string) *corev1.Pod {
 		p := pod(name, mark)
 		p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("2500m")

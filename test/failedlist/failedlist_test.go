@@ -104,7 +104,7 @@ type fault struct {
 var faults = map[string]fault{
 	"401":             {client: refusing(401, metav1.StatusReasonUnauthorized), says: regexp.MustCompile(`401 Unauthorized`)},
 	"403":             {client: refusing(403, metav1.StatusReasonForbidden), says: regexp.MustCompile(`User "bob" cannot [a-z]+|may not|no right`)},
-	"404 of the kind": {client: kindless, says: regexp.MustCompile(`does not serve|0 jobs are called|are not served`), kinds: true},
+	"404 of the kind": {client: kindless, says: regexp.MustCompile(`does not serve|get job [a-z/-]+: not found|are not served`), kinds: true},
 	"timeout":         {client: away("no answer from the API server"), says: regexp.MustCompile(`no answer from the API server`)},
 	"refused":         {client: away("cannot reach the API server"), says: regexp.MustCompile(`cannot reach the API server`)},
 }

@@ -1,7 +1,7 @@
-// Command generate writes the manifests beside it from the Training Operator's
-// module in the module cache: what `kubectl apply -k manifests/overlays/standalone`
-// would apply, one file a concern, definitions without the descriptions that make
-// nine tenths of them. It needs no network.
+// Command generate writes the manifests in its directory from the Training
+// Operator's module in the module cache: what `kubectl apply -k
+// manifests/overlays/standalone` would apply, one file a concern, definitions
+// without the descriptions that make nine tenths of them. It needs no network.
 package main
 
 import (

@@ -22,7 +22,7 @@ var typedOnly = []string{"all-namespaces", "dry-run", "file", "filename", "for",
 var notSettings = append([]string{"help", "profile"}, typedOnly...)
 
 // Apply sets the flags of cmd that were not typed. They do not count as changed: a default is not a demand. A value that a
-// flag refuses is an error that says where it stands.
+// flag refuses is an error with its place.
 func (c *Config) Apply(cmd *cobra.Command) error {
 	var failed error
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
@@ -43,14 +43,14 @@ func (c *Config) Apply(cmd *cobra.Command) error {
 func set(flag *pflag.Flag, value any) error {
 	list, repeatable := flag.Value.(pflag.SliceValue)
 	if repeatable {
-		words, err := cast.ToStringSliceE(value)
+		items, err := cast.ToStringSliceE(value)
 		if text, ok := value.(string); ok {
-			words, err = []string{text}, nil // cast would split at blanks, which a value may hold
+			items, err = []string{text}, nil // cast would split at blanks, which a value may hold
 		}
 		if err != nil {
 			return fmt.Errorf("must be a text or a list of texts")
 		}
-		return list.Replace(words)
+		return list.Replace(items)
 	}
 	text, err := cast.ToStringE(value)
 	if err != nil {

@@ -30,7 +30,7 @@ const (
 // Specification names, ~/.config.
 func Path(getenv func(string) string) string {
 	dir := getenv("XDG_CONFIG_HOME")
-	if dir == "" || !filepath.IsAbs(dir) { // the specification tells to ignore a relative path
+	if dir == "" || !filepath.IsAbs(dir) { // the specification ignores relative paths
 		dir = filepath.Join(getenv("HOME"), ".config")
 	}
 	return filepath.Join(dir, "gangctl", "config.yaml")
@@ -155,7 +155,7 @@ func variable(flag string) string {
 	return "GANGCTL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// lookup finds the value for a flag, and says where it comes from.
+// lookup finds the value for a flag, and where it comes from.
 func (c *Config) lookup(flag string) (value any, source string) {
 	name := variable(flag)
 	if v := c.getenv(name); v != "" {

@@ -92,7 +92,7 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// A near miss is told.
+// A near miss is reported.
 func TestUnsetHints(t *testing.T) {
 	_, err := edited(t, "imgae: i\n", unsetOf("", "image"))
 	if got := failure.From(err); got == nil || got.Hint != `did you mean "imgae"?` {
@@ -123,7 +123,7 @@ func TestSaveKeepsLinks(t *testing.T) {
 	}
 }
 
-// A file that cannot be written stays, and nothing is left beside it.
+// A file that cannot be written stays, and nothing is left next to it.
 func TestSaveFails(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "gangctl"), nil, 0o600); err != nil {

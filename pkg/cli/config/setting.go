@@ -20,12 +20,12 @@ type Setting struct {
 	Key string `json:"key"`
 	// Values are one text, or those of a flag that can be repeated. A secret reads REDACTED.
 	Values []string `json:"values"`
-	// Origin says where it was found: --FLAG, GANGCTL_VARIABLE, or the file and the place in it.
+	// Origin is where it was found: --FLAG, GANGCTL_VARIABLE, or the file and the place in it.
 	Origin string `json:"origin,omitempty"`
 }
 
 // Settings are the settings that count in a run of cmd, a command under root: for every flag of any command what was typed
-// for cmd, if it is a flag of every command, else what the environment, the profile or the file says. They are sorted by key.
+// for cmd, if it is a flag of every command, else what the environment, the profile or the file sets. They are sorted by key.
 func (c *Config) Settings(root, cmd *cobra.Command) []Setting {
 	all := []Setting{}
 	for _, key := range flagNames(root) {
@@ -59,11 +59,11 @@ func texts(value any) []string {
 		return []string{text}
 	}
 	if list, ok := value.([]any); ok {
-		words := make([]string, len(list))
+		items := make([]string, len(list))
 		for i, item := range list {
-			words[i] = cast.ToString(item)
+			items[i] = cast.ToString(item)
 		}
-		return words
+		return items
 	}
 	return []string{inline(value)}
 }

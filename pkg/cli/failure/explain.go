@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// rbacDenial is how the API server's authorizer words a refusal. Other 403s (quota, admission) are not about rights.
+// rbacDenial is the message of the API server's authorizer for a refusal. Other 403s (quota, admission) are not about rights.
 var rbacDenial = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)"`)
 
 // pathDenial is the same for a path that is no resource.
@@ -74,7 +74,7 @@ func explainNetwork(e *Error, op *opError) {
 	}
 }
 
-// isResourceAbsent tells a 404 on the resource path (no such CRD) from a 404 on an object: only the latter names one.
+// isResourceAbsent distinguishes a 404 on the resource path (no such CRD) from a 404 on an object: only the latter names one.
 func isResourceAbsent(err error) bool {
 	if !apierrors.IsNotFound(err) {
 		return false

@@ -1,4 +1,4 @@
-// Package failure turns whatever stops a command into one sentence that says what failed on which object and why, a hint
+// Package failure turns whatever stops a command into one sentence with what failed on which object and why, a hint
 // with the next command to type, and an exit code.
 package failure
 
@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 )
 
 // Code is an exit code of gangctl.
@@ -107,4 +110,18 @@ func All(errs ...error) error {
 		return nil
 	}
 	return all
+}
+
+// Print writes `error: …` and `hint: …` to standard error. A message of several lines gets one `error:` a line. An error
+// without a message only carries an exit code: the answer has been printed.
+func Print(s *iostreams.IOStreams, e *Error) {
+	if e.Message == "" {
+		return
+	}
+	for line := range strings.SplitSeq(e.Message, "\n") {
+		fmt.Fprintf(s.ErrOut, "%s %s\n", s.ErrStyled(iostreams.Red, "error:"), line)
+	}
+	if e.Hint != "" {
+		fmt.Fprintf(s.ErrOut, "%s %s\n", s.ErrStyled(iostreams.Cyan, "hint:"), e.Hint)
+	}
 }

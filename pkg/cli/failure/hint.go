@@ -10,7 +10,7 @@ func served(op Op) string {
 	return fmt.Sprintf("%s (%s)", op.Resource.GroupResource(), op.Resource.Version)
 }
 
-// installHint says what brings a missing resource into the cluster.
+// installHint is what brings a missing resource into the cluster.
 func installHint(op Op) string {
 	switch op.Resource.Group {
 	case "kubeflow.org":

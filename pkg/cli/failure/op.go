@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Op is one request to an API server, in the words of an RBAC rule.
+// Op is one request to an API server, in the terms of an RBAC rule.
 type Op struct {
 	// Verb is the API verb: get, list, watch, create, delete.
 	Verb string
@@ -34,7 +34,7 @@ func (o Op) String() string {
 	}
 }
 
-// Wrap says that the request failed; From then explains why. Wrap(nil) is nil.
+// Wrap names the request that failed; From then explains why. Wrap(nil) is nil.
 func (o Op) Wrap(err error) error {
 	if err == nil {
 		return nil

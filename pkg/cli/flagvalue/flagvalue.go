@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Enum adds a flag that takes one of the allowed words, and completes them. The flags are a set of cmd's.
+// Enum adds a flag that takes one of the allowed values, and completes them. The flags are a set of cmd's.
 func Enum[T ~string](cmd *cobra.Command, flags *pflag.FlagSet, p *T, name string, value T, usage string, allowed ...T) *pflag.Flag {
 	return EnumP(cmd, flags, p, name, "", value, usage, allowed...)
 }
@@ -23,12 +23,12 @@ func EnumP[T ~string](cmd *cobra.Command, flags *pflag.FlagSet, p *T, name, shor
 	*p = value
 	v := &enum[T]{p: p, allowed: allowed}
 	flag := flags.VarPF(v, name, shorthand, usage+": "+v.list("|"))
-	words := make([]cobra.Completion, len(allowed))
+	values := make([]cobra.Completion, len(allowed))
 	for i, a := range allowed {
-		words[i] = string(a)
+		values[i] = string(a)
 	}
 	// Fails only for a flag that does not exist or is registered twice: a mistake in the program, seen by every test.
-	if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err)
 	}
 	return flag
@@ -52,11 +52,11 @@ func (e *enum[T]) Set(s string) error {
 }
 
 func (e *enum[T]) list(separator string) string {
-	words := make([]string, len(e.allowed))
+	values := make([]string, len(e.allowed))
 	for i, a := range e.allowed {
-		words[i] = string(a)
+		values[i] = string(a)
 	}
-	return strings.Join(words, separator)
+	return strings.Join(values, separator)
 }
 
 // Count adds a flag that takes a whole number from low to high.

@@ -19,7 +19,12 @@ const (
 	Yellow Style = "33"
 	Green  Style = "32"
 	Cyan   Style = "36"
+
+	plain Style = "0" // ends every other style
 )
+
+// sequence is what makes a terminal use the style.
+func (s Style) sequence() string { return "\x1b[" + string(s) + "m" }
 
 // SetColor decides for both output streams; the empty mode is ColorAuto.
 func (s *IOStreams) SetColor(mode ColorMode) { s.color = mode }
@@ -38,7 +43,7 @@ func (s *IOStreams) styled(tty bool, style Style, text string) string {
 	if !s.colored(tty) || style == "" || text == "" {
 		return text
 	}
-	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
+	return style.sequence() + text + plain.sequence()
 }
 
 func (s *IOStreams) colored(tty bool) bool {

@@ -11,10 +11,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// fallbackWidth is used for a terminal that does not tell its size (columns).
+// fallbackWidth is used for a terminal without a size (columns).
 const fallbackWidth = 80
 
 // IOStreams are the streams and the clock of one run of gangctl. Data goes to Out; progress, notes and errors to ErrOut.
+// Both escape what a terminal would take for a command.
 type IOStreams struct {
 	In     io.Reader
 	Out    io.Writer // set with SetOut
@@ -24,7 +25,8 @@ type IOStreams struct {
 	inTTY, outTTY, errTTY bool
 
 	width, height func() int
-	raw           func() (restore func() error, err error) // nil where nobody can type
+	raw           func() (restore func() error, err error) // nil without a keyboard
+	held          *held
 	color         ColorMode
 	noColor       bool
 }
@@ -33,8 +35,8 @@ type IOStreams struct {
 func System(getenv func(string) string) *IOStreams {
 	return &IOStreams{
 		In:     os.Stdin,
-		Out:    &recorder{w: os.Stdout},
-		ErrOut: os.Stderr,
+		Out:    &escaper{w: &recorder{w: os.Stdout}},
+		ErrOut: &escaper{w: os.Stderr},
 		Clock:  clock.RealClock{},
 		inTTY:  isTerminal(os.Stdin),
 		outTTY: isTerminal(os.Stdout),
@@ -53,6 +55,7 @@ func System(getenv func(string) string) *IOStreams {
 			return h
 		},
 		raw:     rawTerminal(int(os.Stdin.Fd())),
+		held:    &held{},
 		noColor: noColor(getenv),
 	}
 }
@@ -60,10 +63,10 @@ func System(getenv func(string) string) *IOStreams {
 // Test returns streams over buffers that look like pipes, with the given clock.
 func Test(c clock.WithTicker) (s *IOStreams, in, out, errOut *bytes.Buffer) {
 	in, out, errOut = &bytes.Buffer{}, &bytes.Buffer{}, &bytes.Buffer{}
-	return &IOStreams{In: in, Out: &recorder{w: out}, ErrOut: errOut, Clock: c, width: func() int { return fallbackWidth }}, in, out, errOut
+	return &IOStreams{In: in, Out: &escaper{w: &recorder{w: out}}, ErrOut: &escaper{w: errOut}, Clock: c, held: &held{}, width: func() int { return fallbackWidth }}, in, out, errOut
 }
 
-// CanPrompt tells whether somebody can be asked: standard input and standard error are terminals.
+// CanPrompt reports whether the user can be prompted: standard input and standard error are terminals.
 func (s *IOStreams) CanPrompt() bool { return s.inTTY && s.errTTY }
 
 // SetTerminal makes both output streams a terminal of the given width in columns; for tests.

@@ -10,12 +10,12 @@ import (
 )
 
 // SetOut makes w standard output; for tests.
-func (s *IOStreams) SetOut(w io.Writer) { s.Out = &recorder{w: w} }
+func (s *IOStreams) SetOut(w io.Writer) { s.Out = &escaper{w: &recorder{w: w}} }
 
-// OutErr is the first error of writing to Out, or nil. A reader that went away, such as head(1), is none: it has what it
-// wanted. Who prints need not check every line then: what is lost shows here.
+// OutErr is the first error of writing to Out, or nil. A reader that went away, such as head(1), is none: it has what it needs. Who prints
+// need not check every line then: what is lost shows here.
 func (s *IOStreams) OutErr() error {
-	r, ok := s.Out.(*recorder)
+	r, ok := s.VerbatimOut().(*recorder)
 	if !ok {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (r *recorder) Write(p []byte) (int, error) {
 		return n, nil
 	}
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
-		err = path.Err // the name of the file is the system's, and says less than ours
+		err = path.Err // the name of the file is the system's, and means less than ours
 	}
 	err = fmt.Errorf("write standard output: %w", err)
 	r.mu.Lock()

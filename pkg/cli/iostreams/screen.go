@@ -9,7 +9,7 @@ import (
 	"golang.org/x/term"
 )
 
-// What a terminal is told: another screen than that of the shell, without a cursor; home, and the rest of a line or the screen
+// What a terminal is sent: another screen than that of the shell, without a cursor; home, and the rest of a line or the screen
 // cleared. The sequences are those of xterm, which every terminal knows that has a second screen.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l"
@@ -38,10 +38,11 @@ func (s *IOStreams) TakeScreen() (*Screen, error) {
 	if err != nil {
 		return nil, err
 	}
-	screen := &Screen{out: s.Out, height: s.height, keys: make(chan byte), restore: restore}
-	if _, err := io.WriteString(s.Out, enterScreen); err != nil {
+	screen := &Screen{out: s.VerbatimOut(), height: s.height, keys: make(chan byte), restore: restore}
+	if _, err := io.WriteString(s.VerbatimOut(), enterScreen); err != nil {
 		return nil, errors.Join(err, restore())
 	}
+	s.held.set(screen.Restore)
 	go screen.read(s.In)
 	return screen, nil
 }
@@ -79,7 +80,7 @@ func (s *Screen) Draw(lines []string) {
 		if i > 0 {
 			b.WriteString("\r\n")
 		}
-		b.WriteString(line + clearLine)
+		b.WriteString(Escape(line) + clearLine)
 	}
 	b.WriteString(clearBelow)
 	_, _ = s.out.Write(b.Bytes()) // OutErr keeps what went wrong
@@ -89,7 +90,7 @@ func (s *Screen) Draw(lines []string) {
 func (s *Screen) Restore() {
 	s.once.Do(func() {
 		_, _ = io.WriteString(s.out, leaveScreen) // as above
-		_ = s.restore()                           // there is nobody left to tell
+		_ = s.restore()                           // the error has no reader any more
 	})
 }
 
@@ -113,7 +114,34 @@ func (s *IOStreams) Raw() (restore func() error, err error) {
 	if !s.outTTY || s.raw == nil {
 		return nil, nil
 	}
-	return s.raw()
+	restore, err = s.raw()
+	if err != nil {
+		return nil, err
+	}
+	s.held.set(func() { _ = restore() }) // the program ends
+	return restore, nil
+}
+
+// held is how to give back a terminal that was taken over.
+type held struct {
+	mu      sync.Mutex
+	restore func()
+}
+
+func (h *held) set(restore func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.restore = restore
+}
+
+// Restore gives a terminal back that was taken over, for a program that ends at once. Where it was given back already it does nothing
+// that shows.
+func (s *IOStreams) Restore() {
+	s.held.mu.Lock()
+	defer s.held.mu.Unlock()
+	if s.held.restore != nil {
+		s.held.restore()
+	}
 }
 
 // Size is the number of columns and rows of the terminal behind Out; zero where there is none.
@@ -124,5 +152,5 @@ func (s *IOStreams) Size() (columns, rows int) {
 	return s.width(), s.height()
 }
 
-// IsTerminal reports whether somebody can look and type.
+// IsTerminal reports whether a user can look and type.
 func (s *IOStreams) IsTerminal() bool { return s.outTTY && s.raw != nil }

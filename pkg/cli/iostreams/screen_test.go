@@ -61,3 +61,24 @@ func TestScreenThatFails(t *testing.T) {
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("broken") }
+
+// A program that ends at once leaves no terminal that shows nothing of what is typed.
+func TestRestoreAtOnce(t *testing.T) {
+	for name, take := range map[string]func(*IOStreams) error{
+		"screen": func(s *IOStreams) error { _, err := s.TakeScreen(); return err },
+		"raw":    func(s *IOStreams) error { _, err := s.Raw(); return err },
+	} {
+		s, _, out, _ := Test(clocktesting.NewFakeClock(time.Time{}))
+		s.Restore() // nothing was taken
+		s.SetTerminal(40)
+		restored := 0
+		s.raw = func() (func() error, error) { return func() error { restored++; return nil }, nil }
+		if err := take(s); err != nil {
+			t.Fatal(err)
+		}
+		of := *s // as commands copy it
+		if of.Restore(); restored != 1 || name == "screen" && !strings.HasSuffix(out.String(), leaveScreen) {
+			t.Errorf("%s: restored %d times, got %q", name, restored, out)
+		}
+	}
+}

@@ -77,14 +77,14 @@ func (c *customColumns) row(obj runtime.Object) ([]string, error) {
 }
 
 func joined(results [][]reflect.Value) string {
-	var words []string
+	var cells []string
 	for _, result := range results {
 		for _, value := range result {
-			words = append(words, printers.EscapeTerminal(fmt.Sprint(value.Interface())))
+			cells = append(cells, printers.EscapeTerminal(fmt.Sprint(value.Interface())))
 		}
 	}
-	if len(words) == 0 {
+	if len(cells) == 0 {
 		return "<none>"
 	}
-	return strings.Join(words, ",")
+	return strings.Join(cells, ",")
 }

@@ -1,4 +1,4 @@
-// Package printer writes answers to standard output in the form -o asks for. The formats are kubectl's.
+// Package printer writes answers to standard output in the form of -o. The formats are kubectl's.
 package printer
 
 import (
@@ -35,7 +35,7 @@ type Flags struct {
 // AddFlags adds -o for the given formats, which completion offers, and checks nothing: Validate does.
 func (f *Flags) AddFlags(cmd *cobra.Command, formats ...string) {
 	f.formats = formats
-	cmd.Flags().StringVarP(&f.Output, "output", "o", "", "Output format: "+strings.Join(f.words(), "|"))
+	cmd.Flags().StringVarP(&f.Output, "output", "o", "", "Output format: "+strings.Join(f.names(), "|"))
 	// Fails only for a flag that does not exist: a mistake in the program.
 	if err := cmd.RegisterFlagCompletionFunc("output", f.complete); err != nil {
 		panic(err)
@@ -57,7 +57,7 @@ func (f *Flags) Validate() error {
 	takesArgument := slices.Contains(templated, format)
 	switch {
 	case !slices.Contains(f.formats, format), hasArgument && !takesArgument:
-		return failure.Usagef("--output %q: must be one of %s", f.Output, strings.Join(f.words(), ", "))
+		return failure.Usagef("--output %q: must be one of %s", f.Output, strings.Join(f.names(), ", "))
 	case takesArgument && argument == "":
 		return failure.Usagef("--output %s needs a template: %s=TEMPLATE", format, format)
 	}
@@ -117,19 +117,19 @@ func (f *Flags) jsonPath(template string, asJSON bool) (printers.ResourcePrinter
 
 // complete offers the formats. No blank follows one that ends in "=": its argument does.
 func (f *Flags) complete(_ *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	words := slices.DeleteFunc(f.words(), func(word string) bool { return !strings.HasPrefix(word, prefix) })
-	if slices.ContainsFunc(words, func(word string) bool { return !strings.HasSuffix(word, "=") }) {
-		return words, cobra.ShellCompDirectiveNoFileComp
+	names := slices.DeleteFunc(f.names(), func(name string) bool { return !strings.HasPrefix(name, prefix) })
+	if slices.ContainsFunc(names, func(name string) bool { return !strings.HasSuffix(name, "=") }) {
+		return names, cobra.ShellCompDirectiveNoFileComp
 	}
-	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-func (f *Flags) words() []string {
-	words := slices.Clone(f.formats)
-	for i, w := range words {
+func (f *Flags) names() []string {
+	names := slices.Clone(f.formats)
+	for i, w := range names {
 		if slices.Contains(templated, w) {
-			words[i] = fmt.Sprintf("%s=", w)
+			names[i] = fmt.Sprintf("%s=", w)
 		}
 	}
-	return words
+	return names
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/cli/wrap"
 )
 
 func TestValidate(t *testing.T) {
@@ -86,6 +88,20 @@ func TestPrintTable(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", out.String(), tt.want)
 			}
 		})
+	}
+}
+
+// The width of a table is that of what is seen: bytes and characters are more or fewer.
+func TestTableOfWideText(t *testing.T) {
+	long := strings.Repeat("x", 60)
+	for _, name := range []string{"ü-ü-ü-ü", "日本-日本"} {
+		var out bytes.Buffer
+		if err := PrintTable(&out, Flags{NoHeaders: true}, 40, []Column{{Name: "A"}, {Name: "B"}}, [][]string{{name, long}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := wrap.Columns(strings.TrimSuffix(out.String(), "\n")); got > 40 || got < 39 {
+			t.Errorf("%q: a line of %d columns: %s", name, got, out.String())
+		}
 	}
 }
 

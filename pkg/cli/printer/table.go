@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -17,7 +16,7 @@ import (
 const (
 	columnGap = 3
 	minColumn = 6
-	// minLast is what is left of the last column at least: less says nothing, so the line of a table wraps instead, and a grid spares
+	// minLast is what is left of the last column at least: less is of no use, so the line of a table wraps instead, and a grid spares
 	// other columns.
 	minLast = 20
 )
@@ -41,13 +40,13 @@ func PrintTable(out io.Writer, f Flags, width int, columns []Column, rows [][]st
 		}
 		table.ColumnDefinitions = append(table.ColumnDefinitions, d)
 	}
-	room := lastRoom(f, width, columns, rows)
+	lastWidth := widthOfLast(f, width, columns, rows)
 	for _, row := range rows {
 		cells := make([]any, len(row))
 		for i, cell := range row {
 			cell = strings.Join(strings.Fields(cell), " ")
-			if room > 0 && i == len(row)-1 {
-				cell = wrap.Cut(cell, room)
+			if lastWidth > 0 && i == len(row)-1 {
+				cell = wrap.Cut(cell, lastWidth)
 			}
 			cells[i] = cell
 		}
@@ -60,8 +59,8 @@ func PrintTable(out io.Writer, f Flags, width int, columns []Column, rows [][]st
 	return nil
 }
 
-// lastRoom is how many characters the last column may have; 0 is no limit.
-func lastRoom(f Flags, width int, columns []Column, rows [][]string) int {
+// widthOfLast is how many characters the last column may have; 0 is no limit.
+func widthOfLast(f Flags, width int, columns []Column, rows [][]string) int {
 	if width <= 0 {
 		return 0
 	}
@@ -72,10 +71,10 @@ func lastRoom(f Flags, width int, columns []Column, rows [][]string) int {
 		}
 		widest := 0
 		if !f.NoHeaders {
-			widest = len(c.Name)
+			widest = wrap.Columns(c.Name)
 		}
 		for _, row := range rows {
-			widest = max(widest, len(row[i]))
+			widest = max(widest, wrap.Columns(row[i]))
 		}
 		used += max(widest+columnGap, minColumn)
 	}
@@ -90,7 +89,7 @@ type Field struct{ Label, Value string }
 func PrintFields(out io.Writer, indent string, fields ...Field) error {
 	widest := 0
 	for _, f := range fields {
-		widest = max(widest, utf8.RuneCountInString(f.Label))
+		widest = max(widest, wrap.Columns(f.Label))
 	}
 	var b strings.Builder
 	for _, f := range fields {

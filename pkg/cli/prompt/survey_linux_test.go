@@ -55,14 +55,14 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// A line is asked for until it is one that is taken, and enter alone is the fallback.
+// A line is requested until it is accepted, and enter alone is the fallback.
 func TestAsk(t *testing.T) {
 	for answer, want := range map[string]string{"7\r": "7", "\r": "1"} {
 		person, program := prompttest.OpenTerminal(t)
 		p := New(onTerminal(program))
 		typing(person, "how many:", answer)
 		refused := false
-		got, err := p.Ask("how many:", "1", func(text string) error {
+		got, err := p.InputValid("how many:", "1", func(text string) error {
 			if text == "7" && !refused {
 				refused = true
 				return errors.New("not yet")

@@ -11,13 +11,13 @@ import (
 
 // Quote returns an argument such that every POSIX shell reads it as it is. One without special characters stays bare.
 func Quote(arg string) string {
-	if arg != "" && strings.IndexFunc(arg, special) < 0 && arg[0] != '=' { // zsh replaces a word that begins with = by the path of a program
+	if arg != "" && strings.IndexFunc(arg, special) < 0 && arg[0] != '=' { // zsh replaces an argument that begins with = by the path of a program
 		return arg
 	}
 	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 }
 
-// special reports whether a character may mean something to a shell, wherever it stands in a word. Shells take what is not ASCII
+// special reports whether a character may mean something to a shell, wherever it stands in an argument. Shells take what is not ASCII
 // as it is, but for spaces.
 func special(r rune) bool {
 	if r > unicode.MaxASCII {

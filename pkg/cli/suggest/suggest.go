@@ -1,7 +1,10 @@
 // Package suggest finds the known names that were probably meant by one that is not known.
 package suggest
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Nearest returns the name that takes the fewest edits to make from the one typed, or "" if none is close enough to have been
 // meant.
@@ -13,6 +16,27 @@ func Nearest(typed string, names []string) string {
 		}
 	}
 	return best
+}
+
+// maxSimilar is how many names [Similar] returns at most: a hint is one line.
+const maxSimilar = 3
+
+// Similar returns up to three names that may have been meant by the one typed: the nearest, then those that contain it, are contained
+// in it or start alike, sorted. The typed name itself is not among them.
+func Similar(typed string, names []string) []string {
+	var similar []string
+	nearest := Nearest(typed, names)
+	if nearest != "" {
+		similar = append(similar, nearest)
+	}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		start := min(len(typed), len(name), 3)
+		alike := strings.Contains(name, typed) || strings.Contains(typed, name) || strings.HasPrefix(name, typed[:start])
+		if alike && name != typed && name != nearest {
+			similar = append(similar, name)
+		}
+	}
+	return similar[:min(len(similar), maxSimilar)]
 }
 
 // edits is the optimal string alignment distance in bytes: insertions, deletions, substitutions, swaps of neighbours. One digit

@@ -1,10 +1,13 @@
 package suggest
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestNearest(t *testing.T) {
 	tests := []struct {
-		word  string
+		typed string
 		names []string
 		want  string
 	}{
@@ -27,8 +30,27 @@ func TestNearest(t *testing.T) {
 		{"same", []string{"same", "some", "sbme"}, "sbme"},
 	}
 	for _, tt := range tests {
-		if got := Nearest(tt.word, tt.names); got != tt.want {
-			t.Errorf("%s: got %q, want %q", tt.word, got, tt.want)
+		if got := Nearest(tt.typed, tt.names); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.typed, got, tt.want)
+		}
+	}
+}
+
+// The nearest comes first, then at most two others that have the name in them, or begin like it.
+func TestSimilar(t *testing.T) {
+	for typed, want := range map[string][]string{
+		"llama":    {"llama-70b", "llama-7b", "llama-test"},
+		"lama":     {"llama", "llama-70b", "llama-7b"},
+		"lla":      {"llama", "llama-70b", "llama-7b"},
+		"mistral7": {"mistral"},
+		"zephyr":   nil,
+	} {
+		names := []string{"mistral", "llama-test", "llama-7b", "llama-70b", "resnet"}
+		if typed != "llama" {
+			names = append(names, "llama")
+		}
+		if got := Similar(typed, names); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", typed, got, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package version says which gangctl this is.
+// Package version is the version of this gangctl.
 package version
 
 import (

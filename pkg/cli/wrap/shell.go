@@ -14,7 +14,7 @@ func Shell(text string, width int) string {
 	for line := range strings.SplitSeq(text, "\n") {
 		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
 		switch rest := line[len(indent):]; {
-		case columns(line) <= width:
+		case Columns(line) <= width:
 			out = append(out, line)
 		case strings.HasPrefix(rest, "# "):
 			out = append(out, Fill(indent+"# ", indent+"# ", rest[2:], width)...)
@@ -31,31 +31,31 @@ const onward = ` \`
 func command(indent, text string, width int) []string {
 	var lines []string
 	at := indent
-	for i, word := range shellWords(text) {
+	for i, arg := range shellArgs(text) {
 		switch {
 		case i == 0:
-			at += word
-		case columns(at)+1+columns(word)+len(onward) <= width:
-			at += " " + word
+			at += arg
+		case Columns(at)+1+Columns(arg)+len(onward) <= width:
+			at += " " + arg
 		default:
 			lines = append(lines, at+onward)
-			at = indent + "    " + word
+			at = indent + "    " + arg
 		}
 	}
 	return append(lines, at)
 }
 
-// shellWords splits at blanks outside of quotes. Quotes stay.
-func shellWords(text string) []string {
-	var words []string
-	var word strings.Builder
+// shellArgs splits at blanks outside of quotes. Quotes stay.
+func shellArgs(text string) []string {
+	var args []string
+	var arg strings.Builder
 	var quote rune
 	for _, r := range text {
 		switch {
 		case quote == 0 && r == ' ':
-			if word.Len() > 0 {
-				words = append(words, word.String())
-				word.Reset()
+			if arg.Len() > 0 {
+				args = append(args, arg.String())
+				arg.Reset()
 			}
 			continue
 		case quote == 0 && (r == '\'' || r == '"'):
@@ -63,10 +63,10 @@ func shellWords(text string) []string {
 		case r == quote:
 			quote = 0
 		}
-		word.WriteRune(r)
+		arg.WriteRune(r)
 	}
-	if word.Len() > 0 {
-		words = append(words, word.String())
+	if arg.Len() > 0 {
+		args = append(args, arg.String())
 	}
-	return words
+	return args
 }

@@ -1,11 +1,12 @@
-// Package wrap fits text to a width in columns. It breaks at blanks only: a word that is longer than a line stays whole. A width of
-// 0 is no limit and changes nothing.
+// Package wrap fits text to a width in columns. It breaks at blanks only: text without a blank that is longer than a line stays whole. A
+// width of 0 is no limit and changes nothing.
 package wrap
 
 import (
 	"regexp"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/mattn/go-runewidth"
 )
 
 // Prose fits paragraphs and tables. Lines that begin at the margin and follow each other are one paragraph. A line that is indented
@@ -47,14 +48,14 @@ var gaps = regexp.MustCompile(`\S {2,}`)
 // column fits one indented line.
 func column(line string, width int) []string {
 	line = strings.TrimRight(line, " ")
-	if columns(line) <= width {
+	if Columns(line) <= width {
 		return []string{line}
 	}
 	indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 	if found := gaps.FindAllStringIndex(line, -1); len(found) > 0 {
 		at := found[len(found)-1][1]
-		if head := line[:at]; columns(head) <= width*2/3 {
-			return Fill(head, strings.Repeat(" ", columns(head)), line[at:], width)
+		if head := line[:at]; Columns(head) <= width*2/3 {
+			return Fill(head, strings.Repeat(" ", Columns(head)), line[at:], width)
 		}
 	}
 	return Fill(indent, indent, line[len(indent):], width)
@@ -62,7 +63,7 @@ func column(line string, width int) []string {
 
 // Fill breaks a text at blanks: the first line begins with head, the others with indent. A text that fits keeps its blanks.
 func Fill(head, indent, text string, width int) []string {
-	if width <= 0 || columns(head)+columns(text) <= width {
+	if width <= 0 || Columns(head)+Columns(text) <= width {
 		return []string{head + text}
 	}
 	return Parts(head, indent, " ", strings.Fields(text), width)
@@ -77,7 +78,7 @@ func Parts(head, indent, separator string, parts []string, width int) []string {
 		switch next := at + separator + part; {
 		case i == 0:
 			at += part
-		case width <= 0 || columns(next) <= width:
+		case width <= 0 || Columns(next) <= width:
 			at = next
 		default:
 			lines = append(lines, at)
@@ -89,10 +90,15 @@ func Parts(head, indent, separator string, parts []string, width int) []string {
 
 // Cut shortens a line to a width; what is cut off becomes an ellipsis.
 func Cut(line string, width int) string {
-	if width <= 0 || columns(line) <= width {
+	if width <= 0 || Columns(line) <= width {
 		return line
 	}
-	return string([]rune(line)[:width-1]) + "…"
+	return terminal().Truncate(line, width, "…")
 }
 
-func columns(s string) int { return utf8.RuneCountInString(s) }
+// terminal is how terminals outside of East Asia measure: characters of which Unicode leaves the width open, such as the ellipsis, take one
+// column, whatever the environment is.
+func terminal() *runewidth.Condition { return &runewidth.Condition{StrictEmojiNeutral: true} }
+
+// Columns is how many columns of a terminal a text takes: East Asian characters take two, and combining characters none.
+func Columns(s string) int { return terminal().StringWidth(s) }

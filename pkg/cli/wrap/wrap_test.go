@@ -37,16 +37,16 @@ func TestProse(t *testing.T) {
 	}
 }
 
-// However a text is filled, it has the same words in the same order.
+// However a text is filled, it has the same fields in the same order.
 func TestNoWordIsLost(t *testing.T) {
-	text := "The words after -- are the command, exactly as typed.\n\n    0  all: what was asked for is done\n    130  interrupted by Ctrl-C\n\nEnd."
+	text := "The arguments after -- are the command, exactly as typed.\n\n    0  all: what was requested is done\n    130  interrupted by Ctrl-C\n\nEnd."
 	for width := 1; width < 80; width++ {
 		got := Prose(text, width)
 		if diff := cmp.Diff(strings.Fields(text), strings.Fields(got)); diff != "" {
 			t.Fatalf("width %d: %s", width, diff)
 		}
 		for line := range strings.SplitSeq(got, "\n") {
-			if columns(line) > width && len(strings.Fields(line)) > 2 {
+			if Columns(line) > width && len(strings.Fields(line)) > 2 {
 				t.Errorf("width %d: %q could be broken", width, line)
 			}
 		}
@@ -78,5 +78,19 @@ func TestShell(t *testing.T) {
 	}
 	if got := Shell(line, 200); got != line {
 		t.Errorf("got %q", got)
+	}
+}
+
+// East Asian characters take two columns, and combining characters none.
+func TestColumns(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "abc": 3, "…": 1, "日本": 4, "u\u0308ml": 3} {
+		if got := Columns(text); got != want {
+			t.Errorf("%q takes %d columns, want %d", text, got, want)
+		}
+	}
+	for text, want := range map[string]string{"日本語": "日…", "abcdef": "abc…", "abcd": "abcd"} {
+		if got := Cut(text, 4); got != want {
+			t.Errorf("%q is cut to %q, want %q", text, got, want)
+		}
 	}
 }

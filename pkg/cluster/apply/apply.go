@@ -34,21 +34,21 @@ const (
 
 // Result is what became of one object, or would in a dry run.
 type Result struct {
-	// Object is as it was asked for, or as it was found where it was taken away.
+	// Object is as it was requested, or as it was found where it was taken away.
 	Object *unstructured.Unstructured
 	Action Action
 	// Before and After are the object in the cluster; nil where there is none.
 	Before, After *unstructured.Unstructured
 }
 
-// Applier applies objects. Errors do not end its work, except that of a server that cannot be reached: all of them are told.
+// Applier applies objects. Errors do not end its work, except that of a server that cannot be reached: all of them are reported.
 type Applier struct {
 	Client dynamic.Interface
 	// Force takes over fields that others own.
 	Force bool
 	// DryRun has the server do everything but keep it.
 	DryRun bool
-	// Report is told of each object when it is done.
+	// Report is called with each object when it is done.
 	Report func(Result)
 }
 
@@ -123,7 +123,7 @@ func (a *Applier) report(r Result) {
 	}
 }
 
-// missingNamespace tells whether an object was refused because its namespace is not there.
+// missingNamespace reports whether an object was refused because its namespace is not there.
 func missingNamespace(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {

@@ -75,7 +75,7 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// One object that is refused is told, and the others are done all the same.
+// One object that is refused is reported, and the others are done all the same.
 func TestOneIsRefused(t *testing.T) {
 	s := kubetest.NewStore(t)
 	s.Hook(func(w http.ResponseWriter, r *http.Request) bool {
@@ -115,7 +115,7 @@ func TestNamespaceIsRefused(t *testing.T) {
 	equal(t, *lines, []string{"customresourcedefinition.apiextensions.k8s.io/things.example.com created", "clusterrole.rbac.authorization.k8s.io/role created"})
 }
 
-// A server that goes away ends the work: its loss is told once, and how to go on.
+// A server that goes away ends the work: its loss is reported once, and how to go on.
 func TestServerGoesAway(t *testing.T) {
 	s := kubetest.NewStore(t)
 	s.Hook(func(_ http.ResponseWriter, r *http.Request) bool {

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -8,11 +9,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
-// explain says of an object that could not be applied who else has a hand in it.
+// explain reports who else manages an object that could not be applied.
 func explain(object *unstructured.Unstructured, err error) error {
 	var status apierrors.APIStatus
 	if !apierrors.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil {
@@ -31,11 +33,41 @@ func explain(object *unstructured.Unstructured, err error) error {
 		WithHint("leave it to them, or take it over with --force-conflicts")
 }
 
-// owner is who holds a field, in the server's words `conflict with "NAME" using VERSION`.
+// owner is who holds a field, in the server's message `conflict with "NAME" using VERSION`.
 func owner(message string) string {
 	message = strings.TrimPrefix(message, "conflict with ")
 	if name, _, found := strings.Cut(strings.TrimPrefix(message, `"`), `"`); found {
 		return name
 	}
 	return message
+}
+
+// Get returns the object of that kind and name as it is in the cluster; nil if it is not there.
+func Get(ctx context.Context, client dynamic.Interface, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	there, err := resourceOf(client, object).Get(ctx, object.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return there, operation("get", object).Wrap(err)
+}
+
+// Owner is who made an object, as far as the object has it: its Helm release, its Argo CD application, the tool that it is labelled
+// as managed by, or the first that wrote it.
+func Owner(object *unstructured.Unstructured) string {
+	annotations, labels := object.GetAnnotations(), object.GetLabels()
+	if name := annotations["meta.helm.sh/release-name"]; name != "" {
+		return "Helm release " + annotations["meta.helm.sh/release-namespace"] + "/" + name
+	}
+	if name := annotations["argocd.argoproj.io/tracking-id"]; name != "" {
+		return "Argo CD (" + name + ")"
+	}
+	if name := labels["app.kubernetes.io/managed-by"]; name != "" {
+		return name
+	}
+	for _, fields := range object.GetManagedFields() {
+		if fields.Subresource == "" && fields.Manager != "" {
+			return fields.Manager
+		}
+	}
+	return "another user"
 }

@@ -17,9 +17,9 @@ import (
 
 // Prune deletes those of the found objects that are not among the wanted ones. Definitions and namespaces stay: with them, what
 // others made would go.
-func (a *Applier) Prune(ctx context.Context, found, wanted []*unstructured.Unstructured) error {
+func (a *Applier) Prune(ctx context.Context, found, desired []*unstructured.Unstructured) error {
 	keep := map[string]bool{}
-	for _, object := range wanted {
+	for _, object := range desired {
 		keep[key(object)] = true
 	}
 	var gone []*unstructured.Unstructured
@@ -36,7 +36,7 @@ func (a *Applier) Delete(ctx context.Context, objects []*unstructured.Unstructur
 	return a.remove(ctx, objects, Deleted)
 }
 
-// remove deletes exactly the objects that were found: none of the same name that somebody made since.
+// remove deletes exactly the objects that were found: none of the same name that was created since.
 func (a *Applier) remove(ctx context.Context, objects []*unstructured.Unstructured, action Action) error {
 	failed := &failures{total: len(objects)}
 	for _, object := range slices.Backward(Ordered(objects)) {
@@ -59,7 +59,7 @@ func (a *Applier) remove(ctx context.Context, objects []*unstructured.Unstructur
 	return failed.err()
 }
 
-// WaitGone waits until none of the objects is there any more, and says of those that stay what holds them.
+// WaitGone waits until none of the objects is there any more, and reports what holds those that stay.
 func (a *Applier) WaitGone(ctx context.Context, objects []*unstructured.Unstructured, timeout time.Duration) error {
 	left := slices.Clone(objects)
 	err := wait.PollUntilContextTimeout(ctx, pollEvery, timeout, true, func(ctx context.Context) (bool, error) {
@@ -87,7 +87,7 @@ func (a *Applier) WaitGone(ctx context.Context, objects []*unstructured.Unstruct
 	return failure.All(errs...)
 }
 
-// stays says why an object that was deleted is still there.
+// stays reports why an object that was deleted is still there.
 func stays(object *unstructured.Unstructured, timeout time.Duration) error {
 	why := ""
 	if finalizers := object.GetFinalizers(); len(finalizers) > 0 {

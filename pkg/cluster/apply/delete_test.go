@@ -105,7 +105,7 @@ func TestWaitGone(t *testing.T) {
 	if got := failure.From(err); got == nil || got.Message != want || !strings.Contains(got.Hint, "kubectl get namespace ns -o yaml") {
 		t.Errorf("got %+v", got)
 	}
-	found[0].SetUID("another") // what is there was made anew by somebody
+	found[0].SetUID("another") // another user has created it again
 	if err := a.WaitGone(t.Context(), found, time.Minute); err != nil {
 		t.Error(err)
 	}

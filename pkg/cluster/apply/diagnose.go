@@ -25,7 +25,7 @@ type trouble struct {
 	log []string
 }
 
-// diagnose says why the pods of a Deployment do not get ready. What it cannot look at, it says.
+// diagnose reports why the pods of a Deployment do not get ready. What it cannot look at, it reports.
 func diagnose(ctx context.Context, client kubernetes.Interface, d *appsv1.Deployment) trouble {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
@@ -44,7 +44,7 @@ func diagnose(ctx context.Context, client kubernetes.Interface, d *appsv1.Deploy
 		return trouble{hint: fmt.Sprintf("see why: kubectl -n %s describe deployment %s", d.Namespace, d.Name)}
 	}
 	why, hint := podTrouble(pod)
-	return trouble{why: fmt.Sprintf("pod %s: %s", pod.Name, why), hint: hint, log: lastWords(ctx, client, pod)}
+	return trouble{why: fmt.Sprintf("pod %s: %s", pod.Name, why), hint: hint, log: lastLines(ctx, client, pod)}
 }
 
 // newest is the pod that was created last of those that are not ready; nil if there are none.
@@ -62,7 +62,7 @@ func newest(pods []corev1.Pod) *corev1.Pod {
 	}))
 }
 
-// podTrouble says what keeps a pod from being ready.
+// podTrouble reports what keeps a pod from being ready.
 func podTrouble(pod *corev1.Pod) (why, hint string) {
 	describe := fmt.Sprintf("see more: kubectl -n %s describe pod %s", pod.Namespace, pod.Name)
 	for _, c := range pod.Status.Conditions {
@@ -71,7 +71,7 @@ func podTrouble(pod *corev1.Pod) (why, hint string) {
 		}
 	}
 	if pod.Spec.NodeName == "" {
-		return "nobody has scheduled it", "it waits for the cluster's own scheduler: kubectl -n kube-system get pods"
+		return "no scheduler has bound it", "it waits for the cluster's own scheduler: kubectl -n kube-system get pods"
 	}
 	for _, c := range pod.Status.ContainerStatuses {
 		switch {
@@ -90,8 +90,8 @@ func podTrouble(pod *corev1.Pod) (why, hint string) {
 	return "it is " + strings.ToLower(string(pod.Status.Phase)), describe
 }
 
-// lastWords are the last lines that the pod's first container logged: in the run that ended, if it was started again.
-func lastWords(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) []string {
+// lastLines are the last lines that the pod's first container logged: in the run that ended, if it was started again.
+func lastLines(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) []string {
 	if len(pod.Status.ContainerStatuses) == 0 {
 		return nil
 	}

@@ -54,7 +54,7 @@ func text(object *unstructured.Unstructured, without []string) (string, error) {
 	return string(data), nil
 }
 
-// same tells whether what people and programs write of an object is the same.
+// same reports whether what people and programs write of an object is the same.
 func same(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(content(a), content(b))
 }

@@ -75,7 +75,7 @@ func TestOwner(t *testing.T) {
 	argo.SetAnnotations(map[string]string{"argocd.argoproj.io/tracking-id": "app:x"})
 	tests := []struct{ got, want string }{
 		{Owner(fields), "kubectl-create"}, {Owner(helm), "Helm release ml/volcano"}, {Owner(managed), "Helm"}, {Owner(argo), "Argo CD (app:x)"},
-		{Owner(object("ConfigMap", "ns", "a")), "somebody else"},
+		{Owner(object("ConfigMap", "ns", "a")), "another user"},
 	}
 	for _, tt := range tests {
 		if tt.got != tt.want {

@@ -47,7 +47,7 @@ func (a *Applier) established(ctx context.Context, objects []*unstructured.Unstr
 	return errors.Join(errs...)
 }
 
-// notServed says why a definition is not served.
+// notServed reports why a definition is not served.
 func notServed(definition *unstructured.Unstructured) error {
 	what := fmt.Sprintf("%s is not served after %s", Describe(definition), establishTimeout)
 	if status, why := condition(definition, "NamesAccepted"); status == "False" {

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,7 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
-// pageSize is how many objects a list asks for at once.
+// pageSize is how many objects a list requests at once.
 const pageSize = 500
 
 // Kind is a kind of object by its resource, as lists need it.
@@ -30,6 +31,8 @@ func ShippedKinds() []Kind {
 		kind("apiextensions.k8s.io", "customresourcedefinitions", kindDefinition),
 		kind("scheduling.k8s.io", "priorityclasses", "PriorityClass"),
 		kind("", "serviceaccounts", "ServiceAccount"),
+		kind("admissionregistration.k8s.io", "validatingadmissionpolicies", kindAdmission),
+		kind("admissionregistration.k8s.io", "validatingadmissionpolicybindings", kindAdmissionBinding),
 		kind("rbac.authorization.k8s.io", "clusterroles", "ClusterRole"),
 		kind("rbac.authorization.k8s.io", "roles", "Role"),
 		kind("rbac.authorization.k8s.io", "clusterrolebindings", "ClusterRoleBinding"),
@@ -70,6 +73,23 @@ func Find(ctx context.Context, client dynamic.Interface, selector string, kinds 
 		found = append(found, objects...)
 	}
 	return Ordered(found), failure.All(errs...)
+}
+
+// Served reports whether the cluster serves a kind. The caller needs the right to list it, as for Find.
+func Served(ctx context.Context, client dynamic.Interface, k Kind) (bool, error) {
+	_, err := client.Resource(k.Resource).List(ctx, metav1.ListOptions{Limit: 1})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, failure.Op{Verb: "list", Resource: k.Resource, Kind: k.Kind}.Wrap(err)
+	}
+	return true, nil
+}
+
+// Optional are the shipped kinds without which what is installed works: servers that do not serve them need none.
+func Optional() []Kind {
+	return slices.DeleteFunc(ShippedKinds(), func(k Kind) bool { return k.Kind != kindAdmission && k.Kind != kindAdmissionBinding })
 }
 
 func list(ctx context.Context, client dynamic.Interface, selector string, k Kind) ([]*unstructured.Unstructured, error) {

@@ -14,10 +14,16 @@ const (
 	kindDefinition = "CustomResourceDefinition"
 )
 
+// The kinds that limit what an account may do with its rights: there before the rights, and gone after them.
+const (
+	kindAdmission        = "ValidatingAdmissionPolicy"
+	kindAdmissionBinding = "ValidatingAdmissionPolicyBinding"
+)
+
 // kinds are in the order in which objects are applied; those that are not named come before the workloads. What uses something
 // comes after it, and what decides about others comes last.
 var kinds = []string{
-	kindNamespace, kindDefinition, "PriorityClass", "ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding",
+	kindNamespace, kindDefinition, "PriorityClass", "ServiceAccount", kindAdmission, kindAdmissionBinding, "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding",
 	"Secret", "ConfigMap", "Service", "NetworkPolicy", "PodDisruptionBudget", "", "Deployment",
 	"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
 }
@@ -47,4 +53,27 @@ func split(sorted []*unstructured.Unstructured) (first, rest []*unstructured.Uns
 		}
 	}
 	return sorted, nil
+}
+
+// Name is how kubectl writes an object: deployment.apps/gang-scheduler.
+func Name(object *unstructured.Unstructured) string {
+	gvk := object.GroupVersionKind()
+	name := strings.ToLower(gvk.Kind)
+	if gvk.Group != "" {
+		name += "." + gvk.Group
+	}
+	return name + "/" + object.GetName()
+}
+
+// Describe is how messages write an object: Deployment gangctl-system/gang-scheduler.
+func Describe(object *unstructured.Unstructured) string {
+	if namespace := object.GetNamespace(); namespace != "" {
+		return object.GetKind() + " " + namespace + "/" + object.GetName()
+	}
+	return object.GetKind() + " " + object.GetName()
+}
+
+// key distinguishes objects, whatever version of their API they are written in.
+func key(object *unstructured.Unstructured) string {
+	return object.GroupVersionKind().GroupKind().String() + " " + object.GetNamespace() + "/" + object.GetName()
 }

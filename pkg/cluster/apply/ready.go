@@ -22,15 +22,15 @@ import (
 // errLate is why a wait ended.
 var errLate = errors.New("timed out")
 
-// WaitReady returns when the controller has seen the Deployment as it was applied and every replica of it is available. progress
-// is told of each step, and of a pod's last words. If it does not get ready in time, the error has exit code 4 and says what the
-// pods lack.
+// WaitReady returns when the controller has seen the Deployment as it was applied and every replica of it is available. progress is
+// called with each step, and with the last lines of a pod's log. If it does not get ready in time, the error has exit code 4 and
+// reports what the pods lack.
 func WaitReady(ctx context.Context, client kubernetes.Interface, namespace, name string, timeout time.Duration, progress func(string)) error {
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, errLate)
 	defer cancel()
 	op := failure.Op{Verb: "get", Resource: appsv1.SchemeGroupVersion.WithResource("deployments"), Kind: "Deployment", Namespace: namespace, Name: name}
 	deployments := client.AppsV1().Deployments(namespace)
-	// A watch would try again for ever what this is told no for.
+	// A watch would retry indefinitely what is refused here.
 	if _, err := deployments.Get(limited, name, metav1.GetOptions{}); err != nil {
 		return op.Wrap(err)
 	}
@@ -68,7 +68,7 @@ func WaitReady(ctx context.Context, client kubernetes.Interface, namespace, name
 	return err
 }
 
-// rollout says how far the controller has come with a Deployment.
+// rollout reports how far the controller has come with a Deployment.
 func rollout(d *appsv1.Deployment) (step string, ready bool) {
 	want := int32(1)
 	if d.Spec.Replicas != nil {
@@ -88,15 +88,15 @@ func rollout(d *appsv1.Deployment) (step string, ready bool) {
 	return "", true
 }
 
-// notReady says what kept the Deployment from getting ready, after the last lines that its pod logged.
-func notReady(ctx context.Context, client kubernetes.Interface, d *appsv1.Deployment, op failure.Op, timeout time.Duration, step string, say func(string)) error {
+// notReady reports what kept the Deployment from getting ready, after the last lines that its pod logged.
+func notReady(ctx context.Context, client kubernetes.Interface, d *appsv1.Deployment, op failure.Op, timeout time.Duration, step string, progress func(string)) error {
 	message := fmt.Sprintf("Deployment %s/%s is not ready after %s", op.Namespace, op.Name, timeout)
 	if d == nil {
-		return failure.WithCode(failure.CodeTimedOut, "%s: the API server does not tell how it is", message)
+		return failure.WithCode(failure.CodeTimedOut, "%s: the API server does not report its state", message)
 	}
 	found := diagnose(ctx, client, d)
 	for _, line := range found.log {
-		say("log: " + line)
+		progress("log: " + line)
 	}
 	return failure.WithCode(failure.CodeTimedOut, "%s: %s", message, cmp.Or(found.why, step)).
 		WithHint("%s", cmp.Or(found.hint, fmt.Sprintf("see its pods: kubectl -n %s get pods,events", d.Namespace)))

@@ -41,7 +41,7 @@ func Over(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// Exit says how a run ended: `exited with code 137 (OOMKilled)`.
+// Exit reports how a run ended: `exited with code 137 (OOMKilled)`.
 func Exit(t *corev1.ContainerStateTerminated) string {
 	text := fmt.Sprintf("exited with code %d", t.ExitCode)
 	if t.Signal != 0 {
@@ -71,7 +71,7 @@ func Waiting(pod *corev1.Pod, container string) string {
 	return ""
 }
 
-// NeverStarted says why a pod is over whose container never ran.
+// NeverStarted reports why a pod is over whose container never ran.
 func NeverStarted(pod *corev1.Pod) string {
 	text := "ended without having started"
 	if pod.Status.Reason != "" {

@@ -18,7 +18,7 @@ import (
 type Document struct {
 	// Number counts from 1; Line is where the document begins.
 	Number, Line int
-	// Text is the document as it was written, JSON what it says.
+	// Text is the document as it was written, JSON its content.
 	Text, JSON []byte
 }
 
@@ -65,7 +65,7 @@ func jsonDocuments(data []byte) ([]Document, error) {
 	}
 }
 
-// yamlLine is where the YAML parser says that an error is, counted from the start of the document.
+// yamlLine is the line that the YAML parser reports for an error, counted from the start of the document.
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
 func yamlDocuments(data []byte) ([]Document, error) {
@@ -110,8 +110,8 @@ func yamlDocuments(data []byte) ([]Document, error) {
 
 // separator reports whether a line ends a document: three dashes, or three dots, alone or before a comment.
 func separator(line []byte) bool {
-	for _, mark := range []string{"---", "..."} {
-		if rest, ok := bytes.CutPrefix(line, []byte(mark)); ok && (blank(rest) || rest[0] == ' ' && blank(rest)) {
+	for _, marker := range []string{"---", "..."} {
+		if rest, ok := bytes.CutPrefix(line, []byte(marker)); ok && (blank(rest) || rest[0] == ' ' && blank(rest)) {
 			return true
 		}
 	}

@@ -67,7 +67,7 @@ func memberNames(kind schema.GroupKind, job string, indexed bool) *regexp.Regexp
 	return regexp.MustCompile("^" + regexp.QuoteMeta(job) + pattern)
 }
 
-// random is the suffix of generated names: five letters, of which none makes a word.
+// random is the suffix of generated names: five letters, none of them a vowel.
 const random = `[bcdfghjklmnpqrstvwxz2456789]{5}`
 
 // Published is the name of the event that is no event, but holds the answer that a scheduler published.

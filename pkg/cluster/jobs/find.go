@@ -1,9 +1,10 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -17,43 +18,28 @@ import (
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
 )
 
-// NotFoundError says that no job has the name.
-type NotFoundError struct {
-	Namespace, Name string
-	// Unseen are the kinds, in the plural, among which the user may not look.
-	Unseen []string
-}
-
-// Error implements error.
-func (e *NotFoundError) Error() string {
-	text := fmt.Sprintf("get job %s/%s: not found", e.Namespace, e.Name)
-	if len(e.Unseen) > 0 {
-		text += "; you may not look for it among " + strings.Join(e.Unseen, ", ")
-	}
-	return text
-}
-
 // Split takes KIND/NAME apart; kind is empty for a NAME alone, and for job/NAME.
-func Split(word string) (kind gang.JobReader, name string, err error) {
-	typed, name, ok := strings.Cut(word, "/")
+func Split(arg string) (kind gang.JobReader, name string, err error) {
+	typed, name, ok := strings.Cut(arg, "/")
 	if !ok {
-		return gang.JobReader{}, word, nil
+		return gang.JobReader{}, arg, nil
 	}
 	if typed == "job" || typed == "jobs" {
 		return gang.JobReader{}, name, nil
 	}
-	kind, known := kinds.ByWord(typed)
+	kind, known := kinds.ByName(typed)
 	if !known {
-		return gang.JobReader{}, "", failure.Usagef("%s: gangctl knows no kind of job %q", word, typed).
+		return gang.JobReader{}, "", failure.Usagef("%s: gangctl knows no kind of job %q", arg, typed).
 			WithHint("the kinds are: tfjob, pytorchjob, mpijob, batchjob")
 	}
 	return kind, name, nil
 }
 
-// Find gets the job of a name, whatever its kind; KIND/NAME is one of that kind. The kinds are asked for at the same time, and
-// one that the cluster does not serve is passed over. The error is a [NotFoundError] if there is no such job.
-func Find(ctx context.Context, client *kube.Client, namespace, word string) (*gang.Job, error) {
-	only, name, err := Split(word)
+// Find gets the job of a name, whatever its kind; KIND/NAME is one of that kind. The kinds are read at the same time, and one
+// that the cluster does not serve is passed over. The error is a [gang.JobNotFoundError] if there is no such job, and a
+// [gang.AmbiguousJobError] if several kinds have one.
+func Find(ctx context.Context, client *kube.Client, namespace, arg string) (*gang.Job, error) {
+	only, name, err := Split(arg)
 	if err != nil {
 		return nil, err
 	}
@@ -69,59 +55,57 @@ func Find(ctx context.Context, client *kube.Client, namespace, word string) (*ga
 			return nil, err
 		}
 	}
-	return choose(namespace, name, readers, found, refused)
+	missing := &gang.JobNotFoundError{Kind: only.Kind, Namespace: namespace, Name: name, Unreadable: unreadable(readers, refused)}
+	return choose(missing, readers, found, refused)
 }
 
-// choose picks the one job that was found, or says why there is none.
-func choose(namespace, name string, readers []gang.JobReader, found []*gang.Job, refused []error) (*gang.Job, error) {
-	var job *gang.Job
-	missing := &NotFoundError{Namespace: namespace, Name: name}
+// unreadable are the kinds, in the plural, that the user may not get.
+func unreadable(readers []gang.JobReader, refused []error) []string {
+	var names []string
+	for i, r := range readers {
+		if apierrors.IsForbidden(refused[i]) {
+			names = append(names, r.Kind+"s")
+		}
+	}
+	return names
+}
+
+// choose picks the one job that was found, or reports why there is none. A cluster without any of the kinds, or a user without a
+// right to any, is reported as such: nothing was looked up, so nothing is missing.
+func choose(missing *gang.JobNotFoundError, readers []gang.JobReader, found []*gang.Job, refused []error) (*gang.Job, error) {
 	var forbidden, nowhere error
 	looked := false
 	for i, r := range readers {
 		switch err := refused[i]; {
-		case found[i] != nil && job != nil:
-			return nil, failure.Usagef("%s/%s is the name of a %s and of a %s", namespace, name, job.Kind.Kind, r.Kind).
-				WithHint("say which: %s/%s or %s/%s", job.Reader.Words[0], name, r.Words[0], name)
 		case found[i] != nil:
-			job = found[i]
 		case apierrors.IsForbidden(err):
-			missing.Unseen = append(missing.Unseen, r.Kind+"s")
-			forbidden = firstOf(forbidden, err)
+			forbidden = cmp.Or(forbidden, err)
 		case unserved(err):
-			nowhere = firstOf(nowhere, err)
-		case r.Group == "batch" && len(readers) > 1: // served by every cluster: it says nothing of the others
+			nowhere = cmp.Or(nowhere, err)
+		case r.Group == "batch" && len(readers) > 1: // served by every cluster: its absence shows nothing about the others
 		default:
 			looked = true
 		}
 	}
+	all := slices.DeleteFunc(found, func(job *gang.Job) bool { return job == nil })
 	switch {
-	case job != nil:
-		return job, nil
+	case len(all) > 1:
+		return nil, &gang.AmbiguousJobError{Jobs: all}
+	case len(all) == 1:
+		return all[0], nil
 	case looked:
 		return nil, missing
-	case forbidden != nil:
-		return nil, forbidden
-	case nowhere != nil:
-		return nil, nowhere
 	}
-	return nil, missing
+	return nil, cmp.Or(forbidden, nowhere, error(missing))
 }
 
-// atOnce does n things at the same time, and returns when all are done: which of them fails first says nothing.
+// atOnce does n things at the same time, and returns when all are done: which of them fails first has no meaning.
 func atOnce(n int, do func(i int)) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() { do(i) })
 	}
 	all.Wait()
-}
-
-func firstOf(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // get gets the job of a kind, under the first version that is served. A Job that is no gang is none of ours: it is absent.
@@ -139,7 +123,7 @@ func get(ctx context.Context, client *kube.Client, r gang.JobReader, namespace, 
 			}
 			return job, err
 		}
-		first = firstOf(first, op.Wrap(err))
+		first = cmp.Or(first, op.Wrap(err))
 		if !unserved(err) {
 			return nil, op.Wrap(err)
 		}
@@ -147,10 +131,10 @@ func get(ctx context.Context, client *kube.Client, r gang.JobReader, namespace, 
 	return nil, first
 }
 
-// unserved reports whether an error says that the cluster does not have a resource: a 404 that names no object.
+// unserved reports whether an error means that the cluster does not have a resource: a 404 that names no object.
 func unserved(err error) bool { return apierrors.IsNotFound(err) && !absent(err) }
 
-// absent reports whether an error says that an object is not there.
+// absent reports whether an error means that an object is not there.
 func absent(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {

@@ -39,7 +39,7 @@ func Read(object *unstructured.Unstructured) (*gang.Job, error) {
 }
 
 // isGang reports whether a job is one of gangctl's: any kind of job whose operator makes gangs, and a Job of Kubernetes itself if
-// its pods say that they are one. Those of other jobs, as an MPIJob's launcher, are not.
+// its pods declare that they are one. Those of other jobs, as an MPIJob's launcher, are not.
 func isGang(j *gang.Job) bool {
 	if j.Kind.Group != batchv1.GroupName {
 		return true

@@ -34,7 +34,7 @@ func of(version, kind, name string) map[string]any {
 	}
 }
 
-// batch is a Job of Kubernetes itself; marked says whether its pods are a gang.
+// batch is a Job of Kubernetes itself; marked reports whether its pods have a group reference.
 func batch(name string, marked bool, owner *metav1.OwnerReference) *batchv1.Job {
 	two := int32(2)
 	j := &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: name, UID: types.UID("Job-" + name)}}
@@ -67,7 +67,7 @@ func forbid(s *kubetest.Server, paths ...string) {
 // A name is enough, whatever the kind, whoever made it, and whatever else the cluster serves.
 func TestFind(t *testing.T) {
 	tests := map[string]struct {
-		word    string
+		arg     string
 		serve   func(*kubetest.Server)
 		want    string
 		message string
@@ -85,7 +85,7 @@ func TestFind(t *testing.T) {
 			s.Answer("GET "+batchPath+"/llama", 200, batch("llama", false, nil))
 			notFound(s, kubeflowPath+"tfjobs/llama")
 		}, "", "get job research/llama: not found", 1},
-		"of two kinds":            {"llama", both, "", "research/llama is the name of a TFJob and of a PyTorchJob", 2},
+		"of two kinds":            {"llama", both, "", "research/llama is the name of several jobs: TFJob, PyTorchJob", 1},
 		"of two kinds, one named": {"pytorch/llama", both, "pytorchjob.kubeflow.org/llama", "", 0},
 		"job/ is any kind": {"job/llama", func(s *kubetest.Server) {
 			s.Answer("GET "+kubeflowPath+"tfjobs/llama", 200, of("v1", "TFJob", "llama"))
@@ -116,7 +116,7 @@ func TestFind(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			job, err := Find(t.Context(), client, "research", tt.word)
+			job, err := Find(t.Context(), client, "research", tt.arg)
 			if tt.message != "" {
 				if f := failure.From(err); f == nil || f.Message != tt.message || f.Code != tt.code {
 					t.Errorf("got %v, %+v", job, f)
@@ -165,7 +165,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// A kind that may not be listed is told, unless it is not there.
+// A kind that may not be listed is reported, unless it is not there.
 func TestListWithoutRights(t *testing.T) {
 	for served, want := range map[string]int{"tfjobs pytorchjobs": 1, "tfjobs": 0} {
 		s := kubetest.New(t)

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ type Listed struct {
 }
 
 // fromCache lets the API server answer from its watch cache. A server that does not will answer in pages, which the pager
-// asks for and follows.
+// requests and follows.
 func fromCache(selector string) metav1.ListOptions {
 	return metav1.ListOptions{ResourceVersion: "0", LabelSelector: selector}
 }
@@ -60,7 +61,7 @@ func List(ctx context.Context, client *kube.Client, namespace, selector string) 
 				served++
 			}
 		case unserved(refused[i]):
-			nowhere = firstOf(nowhere, refused[i])
+			nowhere = cmp.Or(nowhere, refused[i])
 		case r.Group != batchv1.GroupName || len(found[i]) > 0:
 			served++
 		}
@@ -72,7 +73,7 @@ func List(ctx context.Context, client *kube.Client, namespace, selector string) 
 	return all, nil
 }
 
-// serves asks whether the cluster has a kind at all: a right may be missing for what is not there.
+// serves reports whether the cluster has a kind at all: a right may be missing for what is not there.
 func serves(client *kube.Client, r gang.JobReader) (bool, error) {
 	for _, version := range versions(r) {
 		list, err := client.Typed.Discovery().ServerResourcesForGroupVersion(schema.GroupVersion{Group: r.Group, Version: version}.String())
@@ -115,12 +116,12 @@ func listKind(ctx context.Context, client *kube.Client, r gang.JobReader, namesp
 		if !unserved(err) {
 			return all, err
 		}
-		first = firstOf(first, err)
+		first = cmp.Or(first, err)
 	}
 	return nil, first
 }
 
-// listBatch lists the Jobs of Kubernetes that are gangs. Most are not, and what they do is nobody's business here.
+// listBatch lists the Jobs of Kubernetes that are gangs. Most are not, and what they do is of no interest here.
 func listBatch(ctx context.Context, client *kube.Client, namespace, selector string) ([]*gang.Job, error) {
 	resource := client.Typed.BatchV1().Jobs(namespace)
 	gvk := batchv1.SchemeGroupVersion.WithKind("Job")

@@ -15,8 +15,8 @@ import (
 )
 
 // PodName is the name of the pod in pod/NAME.
-func PodName(word string) (name string, ok bool) {
-	kind, name, found := strings.Cut(word, "/")
+func PodName(arg string) (name string, ok bool) {
+	kind, name, found := strings.Cut(arg, "/")
 	if !found || !kinds.MeansPod(kind) {
 		return "", false
 	}
@@ -50,7 +50,7 @@ func OfPod(ctx context.Context, client *kube.Client, namespace, name string) (*g
 		}
 		return nil, nil, failure.Errorf("pod %s/%s is no member of a job: %s", namespace, name, text).WithHint("see the jobs: gangctl list -n %s", namespace)
 	}
-	job, err := Find(ctx, client, namespace, reader.Words[0]+"/"+owner)
+	job, err := Find(ctx, client, namespace, reader.Names[0]+"/"+owner)
 	return job, pod, err
 }
 

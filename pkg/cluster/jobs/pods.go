@@ -15,8 +15,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// nameLabels are the labels that say which job of an operator a pod is of, newest first: of the Training Operator since 1.4, of its
-// releases before that, of the TFJob operator 0.5 to 1.0, and of the first ones.
+// nameLabels are the labels that name the job of an operator that a pod is of, newest first: of the Training Operator since 1.4, of
+// its releases before that, of the TFJob operator 0.5 to 1.0, and of the first ones.
 var nameLabels = []string{"training.kubeflow.org/job-name", "job-name", "tf-job-name", "tf_job_name"}
 
 // nameLabel is the label that pods of a job are expected to have.
@@ -46,7 +46,7 @@ func PodSelector(j *gang.Job, pods []*corev1.Pod) string {
 }
 
 // PodsOf lists the pods that the job controls, from the API server's cache, under the label of its operator. Only if there are none
-// it asks for those of older operators, too.
+// it lists those of older operators, too.
 func PodsOf(ctx context.Context, client *kube.Client, job *gang.Job) ([]*corev1.Pod, error) {
 	return podsOf(ctx, client, job, fromCache)
 }
@@ -84,26 +84,26 @@ func labels(j *gang.Job) []string {
 }
 
 // PodsOfAll lists the pods of many jobs of a namespace, or of all if it is empty, with one request for each kind of label; what is
-// returned is by the uid of the job. Labels of older operators are asked for only if a job that has begun has no pods.
+// returned is by the uid of the job. Pods with labels of older operators are listed only if a job that has begun has no pods.
 func PodsOfAll(ctx context.Context, client *kube.Client, namespace string, all []*gang.Job) (map[types.UID][]*corev1.Pod, error) {
 	byName := map[string][]*gang.Job{}
 	for _, j := range all {
 		byName[j.Name()] = append(byName[j.Name()], j)
 	}
 	owned := map[types.UID][]*corev1.Pod{}
-	asked, seen := map[string]bool{}, map[string]bool{}
-	for _, wanted := range []func(*gang.Job) []string{func(j *gang.Job) []string { return []string{nameLabel(j)} }, func(j *gang.Job) []string {
+	listed, seen := map[string]bool{}, map[string]bool{}
+	for _, desired := range []func(*gang.Job) []string{func(j *gang.Job) []string { return []string{nameLabel(j)} }, func(j *gang.Job) []string {
 		if len(owned[j.Meta.UID]) > 0 || j.End != nil || j.Suspended {
 			return nil
 		}
 		return labels(j)
 	}} {
 		for _, j := range all {
-			for _, label := range wanted(j) {
-				if asked[label] {
+			for _, label := range desired(j) {
+				if listed[label] {
 					continue
 				}
-				asked[label] = true
+				listed[label] = true
 				pods, err := listPods(ctx, client, namespace, fromCache(label))
 				if err != nil {
 					return nil, err

@@ -102,7 +102,7 @@ func TestNoCluster(t *testing.T) {
 	}
 }
 
-// What goes over the wire: who asks, as whom, and that pods come in protobuf.
+// What goes over the wire: who requests, as whom, and that pods come in protobuf.
 func TestRequests(t *testing.T) {
 	var got http.Header
 	// client-go sends credentials over TLS only.
@@ -129,7 +129,7 @@ func TestRequests(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", key, got.Get(key), value)
 		}
 	}
-	if warnings.String() != "warning: the API server says: v1 is old\n" {
+	if warnings.String() != "warning: the API server reports: v1 is old\n" {
 		t.Errorf("warnings: %q", warnings)
 	}
 }

@@ -20,7 +20,7 @@ func newConnection() *connection {
 	return c
 }
 
-// addFlags adds the flags, in kubectl's words but for those that gangctl has something to say about.
+// addFlags adds the flags, with kubectl's descriptions but for those that mean more in gangctl.
 func (c *connection) addFlags(flags *pflag.FlagSet) {
 	auth, cluster, context := &c.overrides.AuthInfo, &c.overrides.ClusterInfo, &c.overrides.Context
 	flags.StringVar(&c.rules.ExplicitPath, "kubeconfig", "", "Path to the kubeconfig file; default is $KUBECONFIG, a list, then ~/.kube/config")

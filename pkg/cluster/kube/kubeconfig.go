@@ -17,7 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
-// requireConfig fails if nothing says where the cluster is. client-go would silently try localhost:8080 instead.
+// requireConfig fails if nothing configures where the cluster is. client-go would silently try localhost:8080 instead.
 func (f *Factory) requireConfig() error {
 	loader := f.flags.loader()
 	raw, err := loader.RawConfig()
@@ -28,12 +28,12 @@ func (f *Factory) requireConfig() error {
 		return nil
 	}
 	if _, err := rest.InClusterConfig(); !errors.Is(err, rest.ErrNotInCluster) {
-		return nil // in a pod; ToRESTConfig uses its service account, or says what is wrong with it
+		return nil // in a pod; ToRESTConfig uses its service account, or reports what is wrong with it
 	}
 	return f.noKubeconfig()
 }
 
-// newCluster is what somebody without a kubeconfig can do.
+// newCluster is the hint for a user without a kubeconfig.
 const newCluster = "name a kubeconfig with --kubeconfig or KUBECONFIG, or start a local cluster: gangctl-sandbox up"
 
 func (f *Factory) noKubeconfig() error {
@@ -94,6 +94,6 @@ type warningWriter struct{ out io.Writer }
 // HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
 func (w warningWriter) HandleWarningHeaderWithContext(_ context.Context, code int, _, text string) {
 	if code == 299 && text != "" && !strings.Contains(text, " is deprecated in v") {
-		fmt.Fprintf(w.out, "warning: the API server says: %s\n", text)
+		fmt.Fprintf(w.out, "warning: the API server reports: %s\n", text)
 	}
 }

@@ -20,9 +20,9 @@ import (
 // RESTMapper maps the kinds of some API groups to the resources under which the API server serves them. A group that is not
 // served maps nothing. An error names the discovery request that failed.
 //
-// It sends as few requests as discovery allows, unlike the cached discovery client, which always reads all groups and the core
-// group as well: one for all groups where the server aggregates discovery, which those since 1.30 do, else one for the names of
-// the groups and one for each version of those that are wanted. The core group, "", takes one of its own.
+// It sends as few requests as discovery allows, unlike the cached discovery client, which always reads all groups and the core group as
+// well: one for all groups where the server aggregates discovery, which those since 1.30 do, else one for the names of the groups and one
+// for each version of those that are needed. The core group, "", takes one of its own.
 func (c *Client) RESTMapper(ctx context.Context, groups ...string) (meta.RESTMapper, error) {
 	var found []*restmapper.APIGroupResources
 	if slices.Contains(groups, "") {
@@ -64,7 +64,7 @@ func (c *Client) namedGroups(ctx context.Context, groups []string) ([]*restmappe
 		return nil, listResources().Wrap(fmt.Errorf("content type %q: %w", contentType, err))
 	}
 	var list metav1.APIGroupList
-	var resources map[schema.GroupVersion]*metav1.APIResourceList // nil where each group has to be asked
+	var resources map[schema.GroupVersion]*metav1.APIResourceList // nil where each group has to be queried
 	if aggregated {
 		var all apidiscoveryv2.APIGroupDiscoveryList
 		if err := json.Unmarshal(raw, &all); err != nil {
@@ -99,7 +99,7 @@ func (c *Client) namedGroups(ctx context.Context, groups []string) ([]*restmappe
 	return found, nil
 }
 
-// groupResources asks for the resources of each version of a group.
+// groupResources gets the resources of each version of a group.
 func (c *Client) groupResources(ctx context.Context, group metav1.APIGroup) (*restmapper.APIGroupResources, error) {
 	found := &restmapper.APIGroupResources{Group: group, VersionedResources: map[string][]metav1.APIResource{}}
 	client := discovery.ToDiscoveryInterfaceWithContext(c.Typed.Discovery())

@@ -17,10 +17,10 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
-// discovered serves discovery in one of its formats, and records what is asked for.
+// discovered serves discovery in one of its formats, and records what is requested.
 func discovered(t *testing.T, aggregated bool) (*Client, *[]string) {
 	t.Helper()
-	var asked []string
+	var requested []string
 	version := func(group, version string) metav1.APIGroup {
 		v := metav1.GroupVersionForDiscovery{GroupVersion: group + "/" + version, Version: version}
 		return metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v}
@@ -38,7 +38,7 @@ func discovered(t *testing.T, aggregated bool) (*Client, *[]string) {
 				{Resource: "mpijobs", Scope: apidiscoveryv2.ScopeNamespace, ResponseKind: &metav1.GroupVersionKind{Group: "kubeflow.org", Version: "v2beta1", Kind: "MPIJob"}}}}}}}}
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, r.URL.Path)
+		requested = append(requested, r.URL.Path)
 		w.Header().Set("Content-Type", "application/json")
 		answer, ok := answers[r.URL.Path]
 		switch {
@@ -57,7 +57,7 @@ func discovered(t *testing.T, aggregated bool) (*Client, *[]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client, &asked
+	return client, &requested
 }
 
 // A kind is found in both formats of discovery, with as few requests as each takes.
@@ -75,12 +75,12 @@ func TestRESTMapper(t *testing.T) {
 		"nothing":              {true, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client, asked := discovered(t, tt.aggregated)
+			client, requested := discovered(t, tt.aggregated)
 			mapper, err := client.RESTMapper(t.Context(), tt.groups...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.Join(*asked, " "); got != tt.requests {
+			if got := strings.Join(*requested, " "); got != tt.requests {
 				t.Errorf("requests: %s", got)
 			}
 			for _, kind := range []schema.GroupKind{mpi, node} {

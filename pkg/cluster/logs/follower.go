@@ -12,8 +12,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/container"
 )
 
-// Follower reads the logs of members as they are written. It is told of members and of what becomes of them; it opens no
-// connection but to logs, and to ask for a pod whose log broke off.
+// Follower reads the logs of members as they are written. It is notified of members and of what becomes of them; it opens no
+// connection but to logs, and to get a pod whose log broke off.
 type Follower struct {
 	Client  kubernetes.Interface
 	Sink    Sink
@@ -24,14 +24,14 @@ type Follower struct {
 	// TakeTurns is set where there are more members than connections: none is kept open then, and each log is read again and again.
 	TakeTurns bool
 
-	once    sync.Once
-	slots   chan struct{}
-	failed  chan error
-	mu      sync.Mutex
-	readers map[types.UID]*reader
-	done    map[types.UID]bool
-	changed chan struct{}
-	told    time.Time // when a lost connection was told last
+	once         sync.Once
+	slots        chan struct{}
+	failed       chan error
+	mu           sync.Mutex
+	readers      map[types.UID]*reader
+	done         map[types.UID]bool
+	changed      chan struct{}
+	lostReported time.Time // when a lost connection was reported last
 }
 
 func (f *Follower) init() {
@@ -41,27 +41,27 @@ func (f *Follower) init() {
 	})
 }
 
-// Update tells how a member is. A pod that is new is read from now on; what was read of a pod that it replaces is read to its
+// Update takes the state of a source. A pod that is new is read from now on; what was read of a pod that it replaces is read to its
 // end. Readers end with ctx.
-func (f *Follower) Update(ctx context.Context, m Member) {
+func (f *Follower) Update(ctx context.Context, source Source) {
 	f.init()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.done[m.Pod.UID] {
+	if f.done[source.Pod.UID] {
 		return
 	}
-	if r := f.readers[m.Pod.UID]; r != nil {
-		r.update(m.Pod)
+	if r := f.readers[source.Pod.UID]; r != nil {
+		r.update(source.Pod)
 		return
 	}
-	r := newReader(f, m)
-	f.readers[m.Pod.UID] = r
+	r := newReader(f, source)
+	f.readers[source.Pod.UID] = r
 	go func() {
 		r.run(ctx)
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		delete(f.readers, m.Pod.UID)
-		f.done[m.Pod.UID] = true
+		delete(f.readers, source.Pod.UID)
+		f.done[source.Pod.UID] = true
 		select {
 		case f.changed <- struct{}{}:
 		default:
@@ -69,7 +69,7 @@ func (f *Follower) Update(ctx context.Context, m Member) {
 	}()
 }
 
-// Gone tells which pods there are. The others are asked for, and where they are no more their readers end.
+// Gone takes the pods that exist. The others are looked up, and where they are no more their readers end.
 func (f *Follower) Gone(exist map[types.UID]bool) {
 	f.init()
 	f.mu.Lock()
@@ -97,14 +97,14 @@ func (f *Follower) Idle() int {
 	n := 0
 	for _, r := range f.readers {
 		pod := r.state()
-		if s := container.Status(pod, r.m.Container); !container.Over(pod) && (s == nil || container.Ended(s) == nil) {
+		if s := container.Status(pod, r.source.Container); !container.Over(pod) && (s == nil || container.Ended(s) == nil) {
 			n++
 		}
 	}
 	return n
 }
 
-// Ended tells whenever a reader has ended.
+// Ended signals whenever a reader has ended.
 func (f *Follower) Ended() <-chan struct{} {
 	f.init()
 	return f.changed
@@ -119,7 +119,7 @@ func (f *Follower) Failed() <-chan error {
 func (f *Follower) fail(err error) {
 	select {
 	case f.failed <- err:
-	default: // the first says it
+	default: // the first is reported
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/logs"
 )
 
-// hasty is a clock whose pauses are a hundredth of what was asked for.
+// hasty is a clock whose pauses are a hundredth of what was requested.
 type hasty struct{ clock.RealClock }
 
 func (hasty) After(d time.Duration) <-chan time.Time { return time.After(d / 100) }

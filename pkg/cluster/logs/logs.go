@@ -1,7 +1,7 @@
 // Package logs reads what the members of a gang print, each line once: across containers that are restarted, pods that are
 // replaced, and connections and API servers that go away and come back.
 //
-// Every request asks for the server's timestamps. After a break a log is read again from a little before the newest line, and
+// Every request sets timestamps. After a break a log is read again from a little before the newest line, and
 // the lines that were there are left out: those of the same time and text, as often as they were seen. Nothing rests on clocks
 // of the machines that print or read.
 package logs
@@ -13,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Member is a container whose log is read.
-type Member struct {
+// Source is a container whose log is read.
+type Source struct {
 	// Role and Index are its place in the gang.
 	Role  string
 	Index int
@@ -26,12 +26,12 @@ type Member struct {
 }
 
 // Name is ROLE-INDEX.
-func (m Member) Name() string { return fmt.Sprintf("%s-%d", m.Role, m.Index) }
+func (s Source) Name() string { return fmt.Sprintf("%s-%d", s.Role, s.Index) }
 
 // Line is one line of a log, without its end.
 type Line struct {
-	Member Member
-	// Stamp is the time as the server wrote it (RFC 3339 with nanoseconds), and Time what it says.
+	Source Source
+	// Stamp is the time as the server wrote it (RFC 3339 with nanoseconds), and Time the parsed one.
 	Stamp string
 	Time  time.Time
 	Text  string
@@ -41,19 +41,19 @@ type Line struct {
 type Sink interface {
 	// Line takes a line.
 	Line(Line)
-	// Note takes a remark that is no part of any log, about a member; its name is not in the text.
-	Note(m Member, text string)
-	// Lost tells that connections are lost, once for all of them; what they missed is read as soon as there are new ones.
+	// Note takes a remark that is no part of any log, about a source; its name is not in the text.
+	Note(source Source, text string)
+	// Lost reports that connections are lost, once for all of them; what they missed is read as soon as there are new ones.
 	Lost(err error)
 }
 
-// Request says which part of a log is wanted at first.
+// Request is the part of a log to read at first.
 type Request struct {
 	// Previous is the run of the container before this one.
 	Previous bool
 	// Since is how old the oldest line may be; 0 for any age.
 	Since time.Duration
-	// Tail is how many of the last lines are wanted; nil for all.
+	// Tail is the number of last lines to read; nil for all.
 	Tail *int64
 }
 

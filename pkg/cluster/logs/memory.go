@@ -16,8 +16,8 @@ const (
 	remembered = overlap + 2*time.Second
 )
 
-// mark stands for a line.
-type mark struct {
+// lineKey stands for a line.
+type lineKey struct {
 	at  int64
 	sum uint64
 }
@@ -27,12 +27,12 @@ type memory struct {
 	mu     sync.Mutex
 	seed   maphash.Seed
 	newest time.Time
-	// seen counts the lines that were given on; marks are its keys in the order in which they came.
-	seen  map[mark]int
-	marks []mark
+	// seen counts the lines that were given on; keys are its keys in the order in which they came.
+	seen map[lineKey]int
+	keys []lineKey
 }
 
-func newMemory() *memory { return &memory{seed: maphash.MakeSeed(), seen: map[mark]int{}} }
+func newMemory() *memory { return &memory{seed: maphash.MakeSeed(), seen: map[lineKey]int{}} }
 
 // since is from when on to read again; nil if nothing was read yet.
 func (m *memory) since() *metav1.Time {
@@ -48,11 +48,11 @@ func (m *memory) since() *metav1.Time {
 // pass is one reading of a log, which gives lines in their order.
 type pass struct {
 	memory *memory
-	counts map[mark]int
-	marks  []mark
+	counts map[lineKey]int
+	keys   []lineKey
 }
 
-func (m *memory) begin() *pass { return &pass{memory: m, counts: map[mark]int{}} }
+func (m *memory) begin() *pass { return &pass{memory: m, counts: map[lineKey]int{}} }
 
 // isNew reports whether a line was not given on before, and remembers it. A line that is there twice, at the same time, is new
 // twice.
@@ -60,33 +60,33 @@ func (p *pass) isNew(at time.Time, text string) bool {
 	m := p.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k := mark{at.UnixNano(), maphash.String(m.seed, text)}
+	k := lineKey{at.UnixNano(), maphash.String(m.seed, text)}
 	if at.After(m.newest) {
 		m.newest = at
 	}
 	floor := m.newest.Add(-remembered).UnixNano()
-	m.marks = forget(m.seen, m.marks, floor)
-	p.marks = forget(p.counts, p.marks, floor)
+	m.keys = forget(m.seen, m.keys, floor)
+	p.keys = forget(p.counts, p.keys, floor)
 	if p.counts[k] == 0 {
-		p.marks = append(p.marks, k)
+		p.keys = append(p.keys, k)
 	}
 	p.counts[k]++
 	if p.counts[k] <= m.seen[k] {
 		return false
 	}
 	if m.seen[k] == 0 {
-		m.marks = append(m.marks, k)
+		m.keys = append(m.keys, k)
 	}
 	m.seen[k] = p.counts[k]
 	return true
 }
 
-// forget drops the oldest marks from before a moment.
-func forget(counts map[mark]int, marks []mark, floor int64) []mark {
+// forget drops the oldest keys from before a moment.
+func forget(counts map[lineKey]int, keys []lineKey, floor int64) []lineKey {
 	n := 0
-	for n < len(marks) && marks[n].at < floor {
-		delete(counts, marks[n])
+	for n < len(keys) && keys[n].at < floor {
+		delete(counts, keys[n])
 		n++
 	}
-	return marks[n:]
+	return keys[n:]
 }

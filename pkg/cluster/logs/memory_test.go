@@ -51,7 +51,7 @@ func TestMemory(t *testing.T) {
 		if got != len(log) || fmt.Sprint(given) != fmt.Sprint(want) {
 			t.Fatalf("seed %d: %d lines of %d", seed, got, len(log))
 		}
-		if len(m.seen) > 80 || len(m.seen) != len(m.marks) {
+		if len(m.seen) > 80 || len(m.seen) != len(m.keys) {
 			t.Errorf("seed %d: %d lines are remembered", seed, len(m.seen))
 		}
 	}

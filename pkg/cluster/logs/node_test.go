@@ -136,13 +136,13 @@ func (n *node) ends(name string, code int32) {
 	})
 }
 
-func (n *node) member(name string, index int) logs.Member {
+func (n *node) member(name string, index int) logs.Source {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return logs.Member{Role: "worker", Index: index, Pod: n.pods[name], Container: "main"}
+	return logs.Source{Role: "worker", Index: index, Pod: n.pods[name], Container: "main"}
 }
 
-// log serves a log, as a kubelet does: what is asked for, then what comes until the run ends.
+// log serves a log, as a kubelet does: what is requested, then what comes until the run ends.
 func (n *node) log(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
 	if n.open++; n.open > n.most {
@@ -228,16 +228,16 @@ func (t *tape) Line(l logs.Line) {
 	if t.lines == nil {
 		t.lines = map[string][]string{}
 	}
-	t.lines[string(l.Member.Pod.UID)] = append(t.lines[string(l.Member.Pod.UID)], l.Text)
+	t.lines[string(l.Source.Pod.UID)] = append(t.lines[string(l.Source.Pod.UID)], l.Text)
 }
 
-func (t *tape) Note(m logs.Member, text string) {
+func (t *tape) Note(m logs.Source, text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.notes = append(t.notes, fmt.Sprintf("[%s] %s", m.Name(), text))
 }
 
-func (t *tape) Lost(err error) { t.Note(logs.Member{}, err.Error()) }
+func (t *tape) Lost(err error) { t.Note(logs.Source{}, err.Error()) }
 
 // has waits until a line was read.
 func (t *tape) has(ctx context.Context, uid, text string) bool {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Once reads what members have printed so far. With as many connections as members, lines come in the order of their times;
-// otherwise one member comes after the other. What cannot be read of one member does not keep back the others.
+// Once reads what containers have printed so far. With as many connections as sources, lines come in the order of their times;
+// otherwise one source comes after the other. What cannot be read of one does not keep back the others.
 type Once struct {
 	Client     kubernetes.Interface
 	Sink       Sink
@@ -18,13 +18,13 @@ type Once struct {
 	MaxStreams int
 }
 
-// Read reads the members' logs. The errors are those of single members, in their order.
-func (o Once) Read(ctx context.Context, members []Member) []error {
+// Read reads the sources' logs. The errors are those of single sources, in their order.
+func (o Once) Read(ctx context.Context, sources []Source) []error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	opened := o.open(ctx, members)
-	if o.Merges(len(members)) {
-		return o.merge(members, opened)
+	opened := o.open(ctx, sources)
+	if o.Merges(len(sources)) {
+		return o.merge(sources, opened)
 	}
 	var errs []error
 	for i := range opened {
@@ -38,35 +38,35 @@ func (o Once) Read(ctx context.Context, members []Member) []error {
 		}
 		s.finish()
 		if !errors.Is(err, io.EOF) {
-			errs = append(errs, Op(members[i]).Wrap(err))
+			errs = append(errs, Op(sources[i]).Wrap(err))
 		}
 	}
 	return errs
 }
 
-// Merges reports whether the lines of so many members come in the order of their times.
-func (o Once) Merges(members int) bool { return members <= o.MaxStreams }
+// Merges reports whether the lines of so many sources come in the order of their times.
+func (o Once) Merges(sources int) bool { return sources <= o.MaxStreams }
 
-// source is a log that is being opened.
-type source struct {
-	member Member
+// openLog is a log that is being opened.
+type openLog struct {
+	source Source
 	order  int
-	ready  chan *source
+	ready  chan *openLog
 	stream *stream
 	err    error
 	line   Line
 	free   func()
 }
 
-// open sends the requests, as many at a time as there are connections, in the order of the members.
-func (o Once) open(ctx context.Context, members []Member) []*source {
+// open sends the requests, as many at a time as there are connections, in the order of the sources.
+func (o Once) open(ctx context.Context, sources []Source) []*openLog {
 	slots := make(chan struct{}, max(1, o.MaxStreams))
-	sources := make([]*source, len(members))
-	for i, m := range members {
-		sources[i] = &source{member: m, order: i, ready: make(chan *source, 1), free: func() { <-slots }}
+	logs := make([]*openLog, len(sources))
+	for i, source := range sources {
+		logs[i] = &openLog{source: source, order: i, ready: make(chan *openLog, 1), free: func() { <-slots }}
 	}
 	go func() {
-		for _, s := range sources {
+		for _, s := range logs {
 			select {
 			case slots <- struct{}{}:
 			case <-ctx.Done():
@@ -76,7 +76,7 @@ func (o Once) open(ctx context.Context, members []Member) []*source {
 				continue
 			}
 			go func() {
-				s.stream, s.err = open(ctx, o.Client, s.member.Pod.Namespace, s.member.Pod.Name, o.Request.options(s.member.Container))
+				s.stream, s.err = open(ctx, o.Client, s.source.Pod.Namespace, s.source.Pod.Name, o.Request.options(s.source.Container))
 				if s.err == nil {
 					s.stream.rest = true
 				}
@@ -84,31 +84,31 @@ func (o Once) open(ctx context.Context, members []Member) []*source {
 			}()
 		}
 	}()
-	return sources
+	return logs
 }
 
 // advance reads the next line.
-func (s *source) advance() error {
+func (s *openLog) advance() error {
 	stamp, at, text, err := s.stream.next()
-	s.line = Line{Member: s.member, Stamp: stamp, Time: at, Text: text}
+	s.line = Line{Source: s.source, Stamp: stamp, Time: at, Text: text}
 	return err
 }
 
-func (s *source) finish() {
+func (s *openLog) finish() {
 	if s.stream != nil {
 		s.stream.close()
 	}
 	s.free()
 }
 
-// merge gives lines on in the order of their times, and of the members for the same time.
-func (o Once) merge(members []Member, opened []*source) []error {
-	failed := make([]error, len(members))
+// merge gives lines on in the order of their times, and of the sources for the same time.
+func (o Once) merge(sources []Source, opened []*openLog) []error {
+	failed := make([]error, len(sources))
 	var next byTime
-	end := func(s *source, err error) {
+	end := func(s *openLog, err error) {
 		s.finish()
 		if !errors.Is(err, io.EOF) {
-			failed[s.order] = Op(s.member).Wrap(err)
+			failed[s.order] = Op(s.source).Wrap(err)
 		}
 	}
 	for i := range opened {
@@ -144,7 +144,7 @@ func (o Once) merge(members []Member, opened []*source) []error {
 }
 
 // byTime implements heap.Interface.
-type byTime []*source
+type byTime []*openLog
 
 func (h byTime) Len() int      { return len(h) }
 func (h byTime) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
@@ -156,7 +156,7 @@ func (h byTime) Less(i, j int) bool {
 }
 
 // Push implements heap.Interface.
-func (h *byTime) Push(x any) { *h = append(*h, x.(*source)) }
+func (h *byTime) Push(x any) { *h = append(*h, x.(*openLog)) }
 
 // Pop implements heap.Interface.
 func (h *byTime) Pop() any {

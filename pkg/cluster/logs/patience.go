@@ -20,8 +20,8 @@ const (
 
 // patience is how one who tries again waits between tries.
 type patience struct {
-	pause time.Duration
-	told  bool
+	pause    time.Duration
+	reported bool
 }
 
 func (p *patience) reset() { *p = patience{} }
@@ -31,35 +31,35 @@ func (p *patience) next() time.Duration {
 	return p.pause
 }
 
-// settle decides after a request whether to go on. A missing right ends everything; all else is trouble that passes.
-func (r *reader) settle(ctx context.Context, p *patience, err error) bool {
+// carryOn decides after a request whether to go on. A missing right ends everything; all else is trouble that passes.
+func (r *reader) carryOn(ctx context.Context, p *patience, err error) bool {
 	switch {
 	case ctx.Err() != nil:
 		return false
 	case err == nil:
 		return true
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		r.f.fail(Op(r.m).Wrap(err))
+		r.f.fail(Op(r.source).Wrap(err))
 		return false
 	}
-	if !p.told && !apierrors.IsBadRequest(err) && !apierrors.IsNotFound(err) { // those are about a container that changes
-		p.told = true
-		r.f.trouble(r.m, reason(err))
+	if !p.reported && !apierrors.IsBadRequest(err) && !apierrors.IsNotFound(err) { // those are about a container that changes
+		p.reported = true
+		r.f.trouble(r.source, reason(err))
 	}
 	return r.rest(ctx, p.next())
 }
 
-// trouble tells that a log broke off. An answer is about one member; a connection that is lost is lost for all, and told once.
-func (f *Follower) trouble(m Member, err error) {
+// trouble reports that a log broke off. An answer is about one member; a connection that is lost is lost for all, and reported once.
+func (f *Follower) trouble(source Source, err error) {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
-		f.Sink.Note(m, fmt.Sprintf("the log broke off (%v); reading on as soon as it can be reached", err))
+		f.Sink.Note(source, fmt.Sprintf("the log broke off (%v); reading on as soon as it can be reached", err))
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if now := f.Clock.Now(); now.Sub(f.told) > longPause {
-		f.told = now
+	if now := f.Clock.Now(); now.Sub(f.lostReported) > longPause {
+		f.lostReported = now
 		f.Sink.Lost(err)
 	}
 }
@@ -78,6 +78,6 @@ func reason(err error) error {
 }
 
 // Op is the request for the log of a member, for errors.
-func Op(m Member) failure.Op {
-	return failure.Op{Verb: "get", Resource: corev1.SchemeGroupVersion.WithResource("pods/log"), Kind: "log of pod", Namespace: m.Pod.Namespace, Name: m.Pod.Name}
+func Op(source Source) failure.Op {
+	return failure.Op{Verb: "get", Resource: corev1.SchemeGroupVersion.WithResource("pods/log"), Kind: "log of pod", Namespace: source.Pod.Namespace, Name: source.Pod.Name}
 }

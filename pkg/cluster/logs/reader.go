@@ -15,13 +15,13 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/container"
 )
 
-// turn is how long a log rests that is read in turns.
+// turn is the pause between two reads of a log, where there are fewer connections than logs.
 const turn = time.Second
 
 // reader reads the log of one container of one pod.
 type reader struct {
 	f       *Follower
-	m       Member
+	source  Source
 	memory  *memory
 	changed chan struct{}
 
@@ -37,8 +37,8 @@ type reader struct {
 	drained atomic.Int32
 }
 
-func newReader(f *Follower, m Member) *reader {
-	r := &reader{f: f, m: m, memory: newMemory(), changed: make(chan struct{}, 1), pod: m.Pod, known: -1}
+func newReader(f *Follower, source Source) *reader {
+	r := &reader{f: f, source: source, memory: newMemory(), changed: make(chan struct{}, 1), pod: source.Pod, known: -1}
 	r.drained.Store(-1)
 	return r
 }
@@ -46,7 +46,7 @@ func newReader(f *Follower, m Member) *reader {
 // update takes a newer state of the pod. The answer to a request can be newer than a watch.
 func (r *reader) update(pod *corev1.Pod) {
 	r.mu.Lock()
-	old, now := container.Status(r.pod, r.m.Container), container.Status(pod, r.m.Container)
+	old, now := container.Status(r.pod, r.source.Container), container.Status(pod, r.source.Container)
 	if old == nil || now != nil && now.RestartCount >= old.RestartCount {
 		r.pod = pod
 	}
@@ -54,7 +54,8 @@ func (r *reader) update(pod *corev1.Pod) {
 	r.poke()
 }
 
-// suspect says that the pod is in no list any more. The list of a server that has just started may lack much: it is asked again.
+// suspect reports that the pod is in no list any more. The list of a server that has just started may lack much: the pod is looked up
+// again.
 func (r *reader) suspect() {
 	r.mu.Lock()
 	r.suspected = true
@@ -92,10 +93,10 @@ func (r *reader) run(ctx context.Context) {
 			return
 		}
 		pod := r.state()
-		s := container.Status(pod, r.m.Container)
+		s := container.Status(pod, r.source.Container)
 		if !container.Started(s) {
 			if container.Over(pod) {
-				r.f.Sink.Note(r.m, container.NeverStarted(pod))
+				r.f.Sink.Note(r.source, container.NeverStarted(pod))
 			}
 			if container.Over(pod) || !r.wait(ctx) {
 				return
@@ -122,7 +123,7 @@ func (r *reader) run(ctx context.Context) {
 // readOn reads what a container prints that runs. It is false where reading is of no use any more.
 func (r *reader) readOn(ctx context.Context, p *patience) bool {
 	n, err := r.read(ctx, p, Request{}, !r.f.TakeTurns, false)
-	if !r.settle(ctx, p, err) || !r.look(ctx, p) {
+	if !r.carryOn(ctx, p, err) || !r.look(ctx, p) {
 		return false
 	}
 	if r.f.TakeTurns {
@@ -135,7 +136,7 @@ func (r *reader) readOn(ctx context.Context, p *patience) bool {
 func (r *reader) drain(ctx context.Context, p *patience, s *corev1.ContainerStatus, end *corev1.ContainerStateTerminated) bool {
 	_, err := r.read(ctx, p, Request{}, false, true)
 	if err != nil {
-		return r.settle(ctx, p, err) && r.look(ctx, p)
+		return r.carryOn(ctx, p, err) && r.look(ctx, p)
 	}
 	if pod := r.state(); !container.Over(pod) {
 		// It may have been the log of the next run already.
@@ -143,13 +144,13 @@ func (r *reader) drain(ctx context.Context, p *patience, s *corev1.ContainerStat
 			return false
 		}
 		pod = r.state()
-		if now := container.Status(pod, r.m.Container); now == nil || now.RestartCount != s.RestartCount {
+		if now := container.Status(pod, r.source.Container); now == nil || now.RestartCount != s.RestartCount {
 			return true
 		}
 	}
 	r.drained.Store(s.RestartCount)
 	if end.ExitCode != 0 {
-		r.f.Sink.Note(r.m, container.Exit(end))
+		r.f.Sink.Note(r.source, container.Exit(end))
 	}
 	return true
 }
@@ -173,7 +174,7 @@ func (r *reader) rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// look asks for the pod, which may be another one by now. It is false where reading is of no use any more.
+// look gets the pod, which may be another one by now. It is false where reading is of no use any more.
 func (r *reader) look(ctx context.Context, p *patience) bool {
 	for ctx.Err() == nil {
 		old := r.state()
@@ -185,7 +186,7 @@ func (r *reader) look(ctx context.Context, p *patience) bool {
 			r.update(pod)
 			return true
 		}
-		if !r.settle(ctx, p, err) {
+		if !r.carryOn(ctx, p, err) {
 			return false
 		}
 	}
@@ -205,7 +206,7 @@ func (r *reader) read(ctx context.Context, p *patience, q Request, follow, compl
 		q = r.f.Request
 	}
 	pod := r.state()
-	o := q.options(r.m.Container)
+	o := q.options(r.source.Container)
 	o.Follow = follow
 	if since != nil {
 		o.SinceTime, o.SinceSeconds, o.TailLines = since, nil, nil
@@ -233,7 +234,7 @@ func (r *reader) read(ctx context.Context, p *patience, q Request, follow, compl
 		if pass.isNew(at, text) {
 			p.reset()
 			n++
-			r.f.Sink.Line(Line{Member: r.m, Stamp: stamp, Time: at, Text: text})
+			r.f.Sink.Line(Line{Source: r.source, Stamp: stamp, Time: at, Text: text})
 		}
 	}
 }

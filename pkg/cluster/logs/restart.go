@@ -20,7 +20,7 @@ func (r *reader) restarts(ctx context.Context) {
 func (r *reader) sweep(ctx context.Context) {
 	r.sweeping.Lock()
 	defer r.sweeping.Unlock()
-	s := container.Status(r.state(), r.m.Container)
+	s := container.Status(r.state(), r.source.Container)
 	if !container.Started(s) {
 		return
 	}
@@ -29,14 +29,14 @@ func (r *reader) sweep(ctx context.Context) {
 		return
 	}
 	if more := s.RestartCount - r.known; more > 1 {
-		r.f.Sink.Note(r.m, fmt.Sprintf("restarted %d times between two looks: lines of the runs between may be missing", more))
+		r.f.Sink.Note(r.source, fmt.Sprintf("restarted %d times between two looks: lines of the runs between may be missing", more))
 	}
 	if r.drained.Load() < s.RestartCount-1 {
 		if s.State.Waiting == nil && !r.previous(ctx) {
 			return // ctx has ended: the next sweep reads it
 		}
 		if last := s.LastTerminationState.Terminated; last != nil {
-			r.f.Sink.Note(r.m, container.Exit(last)+", and was restarted")
+			r.f.Sink.Note(r.source, container.Exit(last)+", and was restarted")
 		}
 	}
 	r.known = s.RestartCount
@@ -51,9 +51,9 @@ func (r *reader) previous(ctx context.Context) bool {
 		case err == nil:
 			return true
 		case apierrors.IsBadRequest(err), apierrors.IsNotFound(err):
-			r.f.Sink.Note(r.m, "restarted, and the end of its log is gone")
+			r.f.Sink.Note(r.source, "restarted, and the end of its log is gone")
 			return true
-		case !r.settle(ctx, p, err):
+		case !r.carryOn(ctx, p, err):
 			return false
 		}
 	}

@@ -34,9 +34,9 @@ func open(ctx context.Context, client kubernetes.Interface, namespace, pod strin
 
 func (s *stream) close() { _ = s.body.Close() } // it was only read from
 
-// next returns the next line. The error is io.EOF where the server says that there is no more.
+// next returns the next line. The error is io.EOF at the end of the log.
 func (s *stream) next() (stamp string, at time.Time, text string, err error) {
-	raw, err := s.reader.ReadString('\n')
+	raw, err := s.line()
 	if errors.Is(err, io.EOF) && raw != "" && s.rest {
 		err = nil
 	}
@@ -45,6 +45,31 @@ func (s *stream) next() (stamp string, at time.Time, text string, err error) {
 	}
 	stamp, at, text = split(strings.TrimSuffix(strings.TrimSuffix(raw, "\n"), "\r"))
 	return stamp, at, text, nil
+}
+
+// maxLine is how much of a line is kept, in bytes. A program that writes no newlines would otherwise fill the memory.
+const maxLine = 1 << 20
+
+// line reads up to the next newline. The rest of a line that is too long is skipped, and an ellipsis stands for it.
+func (s *stream) line() (string, error) {
+	var b strings.Builder
+	for cut := false; ; {
+		part, err := s.reader.ReadSlice('\n')
+		ends := err == nil
+		if room := maxLine - b.Len(); !cut && len(part) > room {
+			b.Write(part[:room])
+			b.WriteString("…")
+			cut = true
+		} else if !cut {
+			b.Write(part)
+		}
+		switch {
+		case ends && cut:
+			return b.String() + "\n", nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return b.String(), err
+		}
+	}
 }
 
 // split takes a line apart that begins with its time. One that does not, which no kubelet writes, has none.

@@ -65,7 +65,7 @@ func Open(path string, in io.Reader) (*Snapshot, error) {
 
 // Read reads a stream of YAML or JSON documents. Kinds that gangctl does not know are kept.
 func Read(in io.Reader) (*Snapshot, error) {
-	data, err := io.ReadAll(in)
+	data, err := readAll(in, maxSize)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,19 @@ func Read(in io.Reader) (*Snapshot, error) {
 	return s, nil
 }
 
-// typeMeta is what tells a list, a header and an object apart.
+// maxSize is how large a snapshot may be, in bytes and decompressed: 50,000 pods of 5 KiB are a quarter of it. A kilobyte of gzip
+// can become a megabyte.
+const maxSize = 1 << 30
+
+func readAll(in io.Reader, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(in, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		return nil, fmt.Errorf("it has more than %d MiB", limit>>20)
+	}
+	return data, err
+}
+
+// typeMeta distinguishes a list, a header and an object.
 type typeMeta struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -99,7 +111,7 @@ type typeMeta struct {
 	Items *[]json.RawMessage `json:"items"`
 }
 
-// add takes one object, or the objects of a list. item says where in a list the object is, for errors.
+// add takes one object, or the objects of a list. item is the object's place in a list, for errors.
 func (s *Snapshot) add(d document.Document, raw []byte, item string) error {
 	var t typeMeta
 	if err := json.Unmarshal(raw, &t); err != nil {

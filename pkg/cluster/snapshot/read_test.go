@@ -174,3 +174,18 @@ func TestOpen(t *testing.T) {
 		}
 	}
 }
+
+// endless is a file that has no end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+// A file that is too large is refused before it is in memory.
+func TestTooLarge(t *testing.T) {
+	if _, err := readAll(endless{}, 1<<20); err == nil || err.Error() != "it has more than 1 MiB" {
+		t.Errorf("got %v", err)
+	}
+	if data, err := readAll(strings.NewReader("abc"), 3); err != nil || string(data) != "abc" {
+		t.Errorf("got %q, %v", data, err)
+	}
+}

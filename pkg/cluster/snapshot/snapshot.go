@@ -72,7 +72,7 @@ type Server struct {
 	Resources []string `json:"resources,omitempty"`
 }
 
-// Denial is a request that the caller was not allowed to make: a list, unless Verb says otherwise.
+// Denial is a request that the caller was not allowed to make: a list, unless Verb names another one.
 type Denial struct {
 	// Resource is RESOURCE or RESOURCE.GROUP.
 	Resource string `json:"resource"`
@@ -101,8 +101,8 @@ type Probe struct {
 // Accepted reports whether the object would have been created.
 func (p Probe) Accepted() bool { return p.Code >= 200 && p.Code < 300 }
 
-// CanList reports whether objects of a resource (RESOURCE or RESOURCE.GROUP) in the namespace are in the snapshot, if
-// there are any. An empty namespace asks for all of them.
+// CanList reports whether objects of a resource (RESOURCE or RESOURCE.GROUP) in the namespace are in the snapshot, if there are any. An
+// empty namespace means all of them.
 func (s *Snapshot) CanList(resource, namespace string) bool {
 	return s.Denial("", resource, namespace) == nil
 }

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
 
 // Save writes the snapshot to a file, redacted; a path that ends in .gz is compressed. The file appears whole or not at
@@ -56,8 +58,8 @@ func (s *Snapshot) saveTo(f io.Writer, compress bool) error {
 // as JSON: a minute for 50,000 pods.
 const readable = 2000
 
-// Write writes a stream without what must not leave the cluster: Secrets, the data of ConfigMaps, values of environment
-// variables, managedFields and the last-applied annotation. It is YAML, or JSON with one object a line for a large snapshot.
+// Write writes a stream without what must not leave the cluster: Secrets, managedFields, and what package redact takes out of
+// objects. It is YAML, or JSON with one object a line for a large snapshot.
 func (s *Snapshot) Write(out io.Writer) error {
 	w := &stream{Writer: bufio.NewWriter(out), yaml: s.count() <= readable}
 	h := header{APIVersion: APIVersion, Kind: Kind, Server: s.Server, Caller: s.Caller, Denied: s.Denied, Probes: s.Probes}
@@ -113,37 +115,8 @@ type stream struct {
 }
 
 func (w *stream) object(content map[string]any) error {
-	if content["kind"] == "ConfigMap" {
-		delete(content, "data")
-		delete(content, "binaryData")
-	}
-	redact(content)
+	redact.Object(content)
 	return w.document(content)
-}
-
-// redact removes what is secret or of no use, wherever it is: pod templates occur in many kinds.
-func redact(value any) {
-	switch v := value.(type) {
-	case map[string]any:
-		delete(v, "managedFields")
-		if annotations, ok := v["annotations"].(map[string]any); ok {
-			delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
-		}
-		if env, ok := v["env"].([]any); ok {
-			for _, e := range env {
-				if variable, ok := e.(map[string]any); ok {
-					delete(variable, "value")
-				}
-			}
-		}
-		for _, child := range v {
-			redact(child)
-		}
-	case []any:
-		for _, child := range v {
-			redact(child)
-		}
-	}
 }
 
 func (w *stream) document(value any) error {

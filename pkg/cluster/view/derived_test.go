@@ -84,7 +84,7 @@ func change(r *rand.Rand, before *snapshot.Snapshot) *snapshot.Snapshot {
 	return s
 }
 
-// A world that is derived from another says what it would say if it were made from nothing.
+// A view that is derived from another equals one that is made from nothing.
 func TestDerivedWorlds(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -100,7 +100,7 @@ func TestDerivedWorlds(t *testing.T) {
 	}
 }
 
-// describe says what a world knows.
+// describe writes what a view holds.
 func describe(w *View) string {
 	text := ""
 	names := func(pods []*corev1.Pod) (all []string) {
@@ -115,7 +115,7 @@ func describe(w *View) string {
 	}
 	for i := range 8 {
 		uid := types.UID(fmt.Sprintf("job%d", i))
-		text += fmt.Sprintf("%s: %v\n", uid, names(w.byController().of(uid)))
+		text += fmt.Sprintf("%s: %v\n", uid, names(w.byController().of(controller{"team", uid})))
 	}
 	for _, d := range w.Groups() {
 		job := "none"

@@ -11,13 +11,13 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// Event is something that was said about an object, however it is encoded.
+// Event is a message about an object, however it is encoded.
 type Event struct {
 	Kind, Namespace, Name string
 	// Warning is true for the type Warning.
 	Warning         bool
 	Reason, Message string
-	// By is the component that said it.
+	// By is the component that reported it.
 	By          string
 	First, Last time.Time
 	Count       int32
@@ -73,12 +73,12 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// Events are what was said about an object, the latest first.
+// Events are the messages about an object, the latest first.
 func (w *View) Events(kind, namespace, name string) []Event {
 	return w.events()[eventKey{kind, namespace, name}]
 }
 
-// PodEvents are what was said about the present pods of a gang, the latest first. What was said of an earlier pod of the
+// PodEvents are the messages about the present pods of a gang, the latest first. Those about an earlier pod of the
 // same name is left out.
 func (w *View) PodEvents(g *gang.Gang) []Event {
 	var all []Event

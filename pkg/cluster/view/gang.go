@@ -30,8 +30,8 @@ func (w *View) Gang(s *gang.Job) *gang.Gang {
 }
 
 func (w *View) assemble(job *gang.Job) *gang.Gang {
-	members := w.members(job)
-	return gang.New(job, members, w.declared(job, members), w.Snap)
+	members, unlisted := w.members(job)
+	return gang.New(job, members, unlisted, w.declared(job, members), w.Snap)
 }
 
 // whole is a gang of which a Job is only a part: its pods name a group that pods of other Jobs name too. It is nil for one
@@ -41,7 +41,7 @@ func (w *View) whole(g *gang.Gang) *gang.Job {
 		return nil
 	}
 	owners := map[string]bool{}
-	pods := w.byMark()[g.Named]
+	pods := w.byReference()[g.Named]
 	for _, pod := range pods {
 		if ref := metav1.GetControllerOf(pod); ref != nil {
 			owners[ref.Name] = true
@@ -77,7 +77,7 @@ func (w *View) readGroups() []gang.Declaration {
 				if !known {
 					var err error
 					if d, err = r.Decode(u); err != nil {
-						w.problem(err)
+						w.problem(u, err)
 						continue
 					}
 					w.decoded.groups[key] = d
@@ -189,7 +189,7 @@ func (w *View) bare(pod *corev1.Pod) *gang.Job {
 		}
 		break
 	}
-	s := &gang.Job{Bare: pods, Reader: gang.JobReader{Words: []string{"pod"}}}
+	s := &gang.Job{Bare: pods, Reader: gang.JobReader{Names: []string{"pod"}}}
 	s.Kind = corev1.SchemeGroupVersion.WithKind("Pod")
 	s.Meta = *pod.ObjectMeta.DeepCopy()
 	s.Meta.Name, s.Meta.UID, s.Seen = name, types.UID("bare:"+pod.Namespace+"/"+name), true
@@ -202,7 +202,7 @@ func (w *View) bare(pod *corev1.Pod) *gang.Job {
 }
 
 // GroupPods are the pods that name a group object.
-func (w *View) GroupPods(d gang.Declaration) []*corev1.Pod { return w.byMark()[d.Key] }
+func (w *View) GroupPods(d gang.Declaration) []*corev1.Pod { return w.byReference()[d.Key] }
 
 // JobOfGroup is the job that owns a group object or whose pods name it; nil if none does.
 func (w *View) JobOfGroup(d gang.Declaration) *gang.Job {

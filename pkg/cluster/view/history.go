@@ -12,7 +12,7 @@ import (
 // enoughRuns is how many earlier runs make a habit.
 const enoughRuns = 5
 
-// runSuffix is what tells one run of a job from the next: a number, or the random letters of a generated name.
+// runSuffix is what distinguishes one run of a job from the next: a number, or the random letters of a generated name.
 var runSuffix = regexp.MustCompile(`-(\d+|[bcdfghjklmnpqrstvwxz2456789]{5})$`)
 
 // family is the name that the runs of one job share.
@@ -44,7 +44,7 @@ type habit struct {
 	runs   int
 }
 
-// expect estimates the end of a job that runs from those before it. A run that takes longer than they did tells nothing.
+// expect estimates the end of a job that runs from those before it. A run that takes longer than they did gives no estimate.
 func (h habit) expect(s *gang.Job, now time.Time) (time.Time, string) {
 	if h.runs == 0 || s.Started.IsZero() {
 		return time.Time{}, ""
@@ -56,7 +56,24 @@ func (h habit) expect(s *gang.Job, now time.Time) (time.Time, string) {
 	return end, h.source(s)
 }
 
-// source says where an estimate of a job's end comes from.
+// source is where an estimate of a job's end comes from.
 func (h habit) source(s *gang.Job) string {
 	return fmt.Sprintf("median of %d earlier runs of %s", h.runs, runSuffix.ReplaceAllString(s.Meta.Name, ""))
+}
+
+// Expect is when a job that starts at a moment ends: at the latest, where it declares a limit, or usually, where enough runs
+// before it suffice for an estimate; and which of them it is. It is zero where nothing does.
+func (w *View) Expect(s *gang.Job, start time.Time) (time.Time, string) {
+	if s.Deadline > 0 {
+		from := start
+		if !s.Started.IsZero() {
+			from = s.Started // the limit counts from when its controller first saw it, pending or not
+		}
+		return later(from.Add(s.Deadline), start), "activeDeadlineSeconds of " + s.Kind.Kind + " " + s.Name()
+	}
+	h := w.habits()[family(s)]
+	if h.runs == 0 {
+		return time.Time{}, ""
+	}
+	return start.Add(h.median), h.source(s)
 }

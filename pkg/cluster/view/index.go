@@ -14,78 +14,93 @@ import (
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
 )
 
-// podIndex finds pods by the uid of their controller.
-type podIndex struct {
-	all map[types.UID][]*corev1.Pod
-	// changed are the controllers whose pods are others than in all.
-	changed map[types.UID][]*corev1.Pod
+// controller is the controller of pods. An owner is of the namespace of what it owns: a UID that a user copies from a job of another
+// namespace makes his pods no members of it.
+type controller struct {
+	namespace string
+	uid       types.UID
 }
 
-func (x podIndex) of(uid types.UID) []*corev1.Pod {
-	if pods, ok := x.changed[uid]; ok {
+// controllerOf is the controller of a pod; ok is false for a pod without.
+func controllerOf(pod *corev1.Pod) (c controller, ok bool) {
+	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
+		return controller{pod.Namespace, ref.UID}, true
+	}
+	return controller{}, false
+}
+
+// podIndex finds pods by their controller.
+type podIndex struct {
+	all map[controller][]*corev1.Pod
+	// changed are the controllers whose pods are others than in all.
+	changed map[controller][]*corev1.Pod
+}
+
+func (x podIndex) of(c controller) []*corev1.Pod {
+	if pods, ok := x.changed[c]; ok {
 		return pods
 	}
-	return x.all[uid]
+	return x.all[c]
 }
 
-// indexPods takes over what did not change since the world that this one is derived from: that is nearly all.
+// indexPods takes over what did not change since the view that this one is derived from: that is nearly all.
 func (w *View) indexPods() podIndex {
 	if w.base == nil {
-		owned := map[types.UID][]*corev1.Pod{}
+		owned := map[controller][]*corev1.Pod{}
 		for _, pod := range w.Snap.Pods {
-			if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
-				owned[ref.UID] = append(owned[ref.UID], pod)
+			if c, ok := controllerOf(pod); ok {
+				owned[c] = append(owned[c], pod)
 			}
 		}
 		return podIndex{all: owned}
 	}
 	before := w.base.byController()
 	gone, more := difference(w.base.Snap.Pods, w.Snap.Pods)
-	changed := map[types.UID][]*corev1.Pod{}
-	for uid, pods := range before.changed {
-		changed[uid] = pods
+	changed := map[controller][]*corev1.Pod{}
+	for c, pods := range before.changed {
+		changed[c] = pods
 	}
-	lost := map[types.UID]map[*corev1.Pod]bool{}
+	lost := map[controller]map[*corev1.Pod]bool{}
 	for _, pod := range gone {
-		if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
-			if lost[ref.UID] == nil {
-				lost[ref.UID] = map[*corev1.Pod]bool{}
+		if c, ok := controllerOf(pod); ok {
+			if lost[c] == nil {
+				lost[c] = map[*corev1.Pod]bool{}
 			}
-			lost[ref.UID][pod] = true
+			lost[c][pod] = true
 		}
 	}
-	for uid, pods := range lost {
-		changed[uid] = slices.DeleteFunc(slices.Clone(before.of(uid)), func(p *corev1.Pod) bool { return pods[p] })
+	for c, pods := range lost {
+		changed[c] = slices.DeleteFunc(slices.Clone(before.of(c)), func(p *corev1.Pod) bool { return pods[p] })
 	}
 	for _, pod := range more {
-		if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
-			pods, known := changed[ref.UID]
+		if c, ok := controllerOf(pod); ok {
+			pods, known := changed[c]
 			if !known {
-				pods = before.of(ref.UID)
+				pods = before.of(c)
 			}
-			changed[ref.UID] = append(slices.Clip(pods), pod)
+			changed[c] = append(slices.Clip(pods), pod)
 		}
 	}
 	return podIndex{all: before.all, changed: changed}
 }
 
-// indexMarks finds pods by the group that they name.
-func (w *View) indexMarks() map[gang.Key][]*corev1.Pod {
+// indexReferences finds pods by the group that they name.
+func (w *View) indexReferences() map[gang.Key][]*corev1.Pod {
 	if w.base != nil {
 		if gone, more := difference(w.base.Snap.Pods, w.Snap.Pods); len(gone)+len(more) == 0 {
-			return w.base.byMark()
+			return w.base.byReference()
 		}
 	}
-	marked := map[gang.Key][]*corev1.Pod{}
+	named := map[gang.Key][]*corev1.Pod{}
 	for _, r := range dialect.Readers() {
 		for _, pod := range w.Snap.Pods {
 			if name, ok := r.GroupOf(pod); ok {
 				key := gang.Key{Dialect: r.Dialect, Namespace: pod.Namespace, Name: name}
-				marked[key] = append(marked[key], pod)
+				named[key] = append(named[key], pod)
 			}
 		}
 	}
-	return marked
+	return named
 }
 
 // groupIndex finds group objects by their name, and by the job that owns them. Of two the first counts.
@@ -147,7 +162,7 @@ func (w *View) indexBatchJobs() batchIndex {
 	return x
 }
 
-// sameJobs reports whether the jobs are those of the world that this one is derived from.
+// sameJobs reports whether the jobs are those of the view that this one is derived from.
 func (w *View) sameJobs() bool {
 	if w.base == nil || !slices.Equal(w.base.Snap.Jobs, w.Snap.Jobs) {
 		return false
@@ -160,7 +175,7 @@ func (w *View) sameJobs() bool {
 	return true
 }
 
-// sameGroups reports whether the group objects are those of the world that this one is derived from.
+// sameGroups reports whether the group objects are those of the view that this one is derived from.
 func (w *View) sameGroups() bool {
 	if w.base == nil {
 		return false

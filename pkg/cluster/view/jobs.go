@@ -2,12 +2,12 @@ package view
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
@@ -30,7 +30,7 @@ func (w *View) readJobs() []*gang.Job {
 			if !known {
 				var err error
 				if s, err = reader.Job(u); err != nil {
-					w.problem(err)
+					w.problem(u, err)
 					continue
 				}
 				w.decoded.share(s, u)
@@ -57,7 +57,7 @@ func (w *View) readJobs() []*gang.Job {
 	return all
 }
 
-// Query names what is asked about.
+// Query names a job.
 type Query struct {
 	// Kind is what was typed before the slash; empty or "job" for any kind.
 	Kind string
@@ -65,35 +65,8 @@ type Query struct {
 	Namespace, Name string
 }
 
-// NotFoundError says that there is no such job, and what resembles its name.
-type NotFoundError struct {
-	Query
-	// Near are names that resemble the one asked for; Elsewhere are namespaces that hold one of that name.
-	Near, Elsewhere []string
-}
-
-// Error implements error.
-func (e *NotFoundError) Error() string {
-	kind := e.Kind
-	if kind == "" {
-		kind = "job"
-	}
-	return fmt.Sprintf("no %s %q in namespace %s", kind, e.Name, e.Namespace)
-}
-
-// AmbiguousError says that several jobs of different kinds have the name.
-type AmbiguousError struct {
-	Query
-	// Choices are what to type instead: tfjob/x, pytorchjob/x.
-	Choices []string
-}
-
-// Error implements error.
-func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%d jobs in namespace %s are called %q: %s", len(e.Choices), e.Namespace, e.Name, strings.Join(e.Choices, ", "))
-}
-
-// Find returns the job that the question is about: by name, or as the owner of a pod.
+// Find returns the job of a query: by name, or as the owner of a pod. The error is a [gang.JobNotFoundError] or a
+// [gang.AmbiguousJobError].
 func (w *View) Find(q Query) (*gang.Job, error) {
 	if kinds.MeansPod(q.Kind) {
 		return w.findByPod(q)
@@ -110,21 +83,28 @@ func (w *View) Find(q Query) (*gang.Job, error) {
 	case 1:
 		return found[0], nil
 	}
-	e := &AmbiguousError{Query: q}
-	for _, s := range found {
-		e.Choices = append(e.Choices, s.Reader.Words[0]+"/"+q.Name)
-	}
-	return nil, e
+	return nil, &gang.AmbiguousJobError{Jobs: found}
 }
 
-// matches reports whether a word means the kind of a job.
-func matches(s *gang.Job, word string) bool {
-	word = strings.ToLower(word)
-	return word == "" || word == "job" || word == "jobs" || slices.Contains(s.Reader.Words, word)
+// matches reports whether a typed kind is that of a job.
+func matches(s *gang.Job, typed string) bool {
+	typed = strings.ToLower(typed)
+	return typed == "" || typed == "job" || typed == "jobs" || slices.Contains(s.Reader.Names, typed)
 }
 
 func (w *View) notFound(q Query) error {
-	e := &NotFoundError{Query: q}
+	e := &gang.JobNotFoundError{Namespace: q.Namespace, Name: q.Name}
+	readers := kinds.Readers()
+	if reader, ok := kinds.ByName(q.Kind); ok {
+		e.Kind, readers = reader.Kind, []gang.JobReader{reader}
+	} else if kinds.MeansPod(q.Kind) {
+		e.Kind, readers = "pod", nil
+	}
+	for _, r := range readers {
+		if w.Snap.Denial("", schema.GroupResource{Group: r.Group, Resource: r.Resource}.String(), q.Namespace) != nil {
+			e.Unreadable = append(e.Unreadable, r.Kind+"s")
+		}
+	}
 	var names []string
 	for _, s := range w.Jobs() {
 		switch {
@@ -134,10 +114,7 @@ func (w *View) notFound(q Query) error {
 			e.Elsewhere = append(e.Elsewhere, s.Meta.Namespace)
 		}
 	}
-	e.Elsewhere = slices.Compact(e.Elsewhere)
-	if n := suggest.Nearest(q.Name, names); n != "" {
-		e.Near = []string{n}
-	}
+	e.Nearest, e.Elsewhere = suggest.Similar(q.Name, names), slices.Compact(e.Elsewhere)
 	return e
 }
 
@@ -166,4 +143,52 @@ func (w *View) root(pod *corev1.Pod) types.UID {
 		}
 	}
 	return ref.UID
+}
+
+// ownerKind is the kind of an object's controller; empty without one.
+func ownerKind(obj metav1.Object) schema.GroupKind {
+	ref := metav1.GetControllerOf(obj)
+	if ref == nil {
+		return schema.GroupKind{}
+	}
+	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
+}
+
+// Lookup reads one job, without reading all others; nil if there is none that can be read.
+func (w *View) Lookup(kind schema.GroupKind, namespace, name string) *gang.Job {
+	if reader := batchjob.Reader(); kind == reader.GroupKind {
+		for _, j := range w.Snap.Jobs {
+			if j.Namespace != namespace || j.Name != name {
+				continue
+			}
+			s, known := w.decoded.jobs[j]
+			if !known {
+				job := batchjob.Convert(j)
+				s = &job
+				w.decoded.jobs[j] = s
+			}
+			return s
+		}
+		return nil
+	}
+	reader, ok := kinds.ByKind(kind)
+	if !ok {
+		return nil
+	}
+	for _, u := range w.Snap.Custom[kind] {
+		if u.GetNamespace() != namespace || u.GetName() != name {
+			continue
+		}
+		s, known := w.decoded.jobs[u]
+		if !known {
+			var err error
+			if s, err = reader.Job(u); err != nil {
+				w.problem(u, err)
+				return nil
+			}
+			w.decoded.jobs[u] = s
+		}
+		return s
+	}
+	return nil
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// members are those of a job, with the states of their pods.
-func (w *View) members(job *gang.Job) []gang.Member {
+// members are those of a job, with the states of their pods, as [gang.Assemble] returns them.
+func (w *View) members(job *gang.Job) ([]gang.Member, map[string]int32) {
 	pods := job.Bare
 	if pods == nil {
 		pods = w.podsOf(job)
@@ -24,7 +24,7 @@ func (w *View) podsOf(s *gang.Job) []*corev1.Pod {
 	}
 	var pods []*corev1.Pod
 	for _, uid := range uids {
-		pods = append(pods, w.byController().of(uid)...)
+		pods = append(pods, w.byController().of(controller{s.Meta.Namespace, uid})...)
 	}
 	return pods
 }

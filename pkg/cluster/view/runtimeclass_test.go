@@ -13,7 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// Admission gives a pod what its RuntimeClass asks of nodes; a pod that does not exist yet has to be judged with it.
+// Admission gives a pod what its RuntimeClass requires of nodes; a pod that does not exist yet has to be judged with it.
 func TestVirtualPodsHaveWhatTheirRuntimeClassAsksFor(t *testing.T) {
 	class := "sandboxed"
 	overhead := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")}

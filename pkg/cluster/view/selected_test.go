@@ -21,7 +21,7 @@ func about(key, value string) []corev1.PodAffinityTerm {
 	return []corev1.PodAffinityTerm{{TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}}}
 }
 
-// Two members that ask for the same are two roles where a rule tells their labels apart, and one where none does.
+// Two members that request the same are two roles where a rule distinguishes their labels, and one where none does.
 func TestMembersThatRulesTellApart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rule  func(member *corev1.Pod)
@@ -49,7 +49,7 @@ func TestMembersThatRulesTellApart(t *testing.T) {
 			s := &snapshot.Snapshot{}
 			for _, role := range []string{"ps", "worker", "worker"} {
 				p := labelled("g-"+role+string(rune('0'+len(s.Pods))), map[string]string{"role": role, "job": "j"})
-				labels.Mark(&p.ObjectMeta, "g", 3)
+				labels.SetGroup(&p.ObjectMeta, "g", 3)
 				if tc.rule != nil {
 					tc.rule(p)
 				}
@@ -66,7 +66,7 @@ func TestMembersThatRulesTellApart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			party := w.Party(w.Gang(subject))
+			party := w.PlacementRequest(w.Gang(subject))
 			if len(party.Roles) != tc.roles || party.Total() != 3 {
 				t.Errorf("%d roles of %d members, want %d", len(party.Roles), party.Total(), tc.roles)
 			}

@@ -1,8 +1,9 @@
-// Package watch watches one job and its pods. It lists once and then watches; connections that break and resource versions
-// that expire are client-go's business, and mended by it.
+// Package watch watches one job and its pods, and waits until the job has come so far; it does nothing to the job. It lists once and
+// then watches; connections that break and resource versions that expire are client-go's business, and mended by it.
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -12,7 +13,11 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -36,7 +41,7 @@ type Follower struct {
 	Job *gang.Job
 	// PodSelector selects the pods that may be the job's; empty is the label that its operator gives them today.
 	PodSelector string
-	// Trouble is told about a connection that is being mended, once an outage; it is called from several goroutines, but
+	// Trouble is called about a connection that is being restored, once an outage; it is called from several goroutines, but
 	// from one at a time.
 	Trouble func(error)
 
@@ -52,15 +57,15 @@ func (f *Follower) close(cancel context.CancelFunc) {
 	f.closed = true
 }
 
-// tell calls Trouble; f.mu must be held.
-func (f *Follower) tell(err error) {
+// report calls Trouble; f.mu must be held.
+func (f *Follower) report(err error) {
 	if !f.closed {
 		f.Trouble(err)
 	}
 }
 
-// reached takes note of whether a request reached the server, and tells Trouble when the first does not. The reflectors of
-// client-go try again without a word when a connection is refused. It returns err.
+// reached takes note of whether a request reached the server, and calls Trouble when the first does not. The reflectors of
+// client-go try again without a message when a connection is refused. It returns err.
 func (f *Follower) reached(ctx context.Context, op failure.Op, err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -71,7 +76,7 @@ func (f *Follower) reached(ctx context.Context, op failure.Op, err error) error 
 	}
 	if !f.down && ctx.Err() == nil {
 		f.down = true
-		f.tell(op.Wrap(err))
+		f.report(op.Wrap(err))
 	}
 	return err
 }
@@ -93,7 +98,7 @@ func (f *Follower) Run(ctx context.Context, step func(Snapshot) (done bool, err 
 	stored := cache.NewSharedIndexInformer(f.jobs(), &unstructured.Unstructured{}, 0, nil)
 	pods := cache.NewSharedIndexInformer(f.pods(), &corev1.Pod{}, 0, nil)
 
-	// The informers end with ctx. They are not waited for: one may sleep out its back-off first, and somebody who presses
+	// The informers end with ctx. They are not waited for: one may sleep out its back-off first, and a user who presses
 	// Ctrl-C while the server is down shall not.
 	defer f.close(cancel)
 	for _, source := range []struct {
@@ -153,10 +158,10 @@ func (f *Follower) snapshot(stored, pods cache.Store) (Snapshot, error) {
 	return s, nil
 }
 
-// onError tells a refusal from a hiccup. An expired version and a closed stream are the daily life of a watch.
+// onError separates a refusal from a hiccup. An expired version and a closed stream are the daily life of a watch.
 func (f *Follower) onError(op failure.Op, refused chan<- error) cache.WatchErrorHandlerWithContext {
 	return func(ctx context.Context, _ *cache.Reflector, err error) {
-		// The reflector says `failed to list *v1.Pod: …`; the server's own words are for users.
+		// The reflector's message is `failed to list *v1.Pod: …`; the server's own message is for users.
 		var status *apierrors.StatusError
 		if errors.As(err, &status) {
 			err = status
@@ -168,10 +173,10 @@ func (f *Follower) onError(op failure.Op, refused chan<- error) cache.WatchError
 			case refused <- op.Wrap(err):
 			default:
 			}
-		case status != nil: // a lost connection has been told by reached
+		case status != nil: // reached has reported a lost connection
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.tell(op.Wrap(err))
+			f.report(op.Wrap(err))
 		}
 	}
 }
@@ -189,4 +194,40 @@ func notify(changed chan<- struct{}) {
 	case changed <- struct{}{}:
 	default: // a look is due already
 	}
+}
+
+// jobs lists and watches the one job.
+func (f *Follower) jobs() cache.ListerWatcher {
+	client := f.Client.Dynamic.Resource(f.Job.Resource()).Namespace(f.Job.Meta.Namespace)
+	only := fields.OneTermEqualSelector(metav1.ObjectNameField, f.Job.Meta.Name).String()
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = only
+			list, err := client.List(ctx, o)
+			return list, f.reached(ctx, f.jobOp(), err)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = only
+			w, err := client.Watch(ctx, o)
+			return w, f.reached(ctx, f.jobOp(), err)
+		},
+	}, f.Client.Dynamic)
+}
+
+// pods lists and watches the pods that carry the job's name. An older job of the same name may still have some.
+func (f *Follower) pods() cache.ListerWatcher {
+	client := f.Client.Typed.CoreV1().Pods(f.Job.Meta.Namespace)
+	only := cmp.Or(f.PodSelector, jobs.PodSelector(f.Job, nil))
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = only
+			list, err := client.List(ctx, o)
+			return list, f.reached(ctx, f.podOp(), err)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = only
+			w, err := client.Watch(ctx, o)
+			return w, f.reached(ctx, f.podOp(), err)
+		},
+	}, f.Client.Typed)
 }

@@ -44,7 +44,7 @@ func follower(t *testing.T, s *kubetest.Server, trouble func(error)) *Follower {
 	return &Follower{Client: client, Job: llama(t), Trouble: trouble}
 }
 
-// A right that is missing does not come by waiting: Run ends at once and says which.
+// A right that is missing does not come by waiting: Run ends at once and reports which.
 func TestRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name, path string
@@ -71,7 +71,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A server that has trouble is asked again, and the user hears of it.
+// A server that has trouble is tried again, and the user hears of it.
 func TestTrouble(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -95,7 +95,7 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// A server that is not there is told once, and not for every attempt.
+// A server that is not there is reported once, and not for every attempt.
 func TestDown(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
@@ -105,11 +105,11 @@ func TestDown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told []error
-	f := &Follower{Client: client, Job: llama(t), Trouble: func(err error) { told = append(told, err) }}
+	var reported []error
+	f := &Follower{Client: client, Job: llama(t), Trouble: func(err error) { reported = append(reported, err) }}
 	err = f.Run(ctx, func(Snapshot) (bool, error) { return true, nil })
-	if !errors.Is(err, context.DeadlineExceeded) || len(told) != 1 || !strings.Contains(failure.From(told[0]).Message, "cannot reach the API server at "+gone.URL) {
-		t.Errorf("got %v, told %v", err, told)
+	if !errors.Is(err, context.DeadlineExceeded) || len(reported) != 1 || !strings.Contains(failure.From(reported[0]).Message, "cannot reach the API server at "+gone.URL) {
+		t.Errorf("got %v, reported %v", err, reported)
 	}
 }
 

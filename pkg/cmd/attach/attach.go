@@ -111,14 +111,14 @@ func (o *Options) run(ctx context.Context) error {
 	var exit exec.CodeExitError
 	switch {
 	case errors.As(err, &exit):
-		return &failure.Error{Code: failure.Code(exit.Code)} // what there was to say, the command has said
+		return &failure.Error{Code: failure.Code(exit.Code)} // the command itself has reported it
 	case ctx.Err() != nil:
 		return failure.WithCode(failure.CodeInterrupted, "interrupted")
 	}
 	return failure.Op{Verb: "create", Resource: corev1.SchemeGroupVersion.WithResource("pods/exec"), Kind: "exec in pod", Namespace: namespace, Name: pod.Name}.Wrap(cmdutil.StreamError(err))
 }
 
-// container is the one that is asked for, else the one that does the work, else the first.
+// container is the requested one, else the one that does the work, else the first.
 func (o *Options) container(m *summary.Row) (string, error) {
 	pod := m.Pod
 	names := make([]string, 0, len(pod.Spec.Containers))

@@ -94,13 +94,13 @@ func gang(t *testing.T, container func(r *http.Request, in string) (out, errOut,
 
 const success = `{"metadata":{},"status":"Success"}`
 
-// What is asked for arrives in the right container, and what it prints comes back.
+// What is requested arrives in the right container, and what it prints comes back.
 func TestCommand(t *testing.T) {
-	asked := map[string][]string{}
+	requested := map[string][]string{}
 	s := gang(t, func(r *http.Request, in string) (string, string, string) {
 		_ = r.ParseForm()
-		asked = r.Form
-		asked["pod"] = []string{r.PathValue("pod")}
+		requested = r.Form
+		requested["pod"] = []string{r.PathValue("pod")}
 		return "out " + in, "err", success
 	})
 	out, errOut, failed := run(t, s.Client, 0, "hello", "llama", "--index", "1", "-i", "--", "cat", "-n", "--", "a b")
@@ -108,24 +108,24 @@ func TestCommand(t *testing.T) {
 		t.Errorf("got %+v, %q, %q", failed, out, errOut)
 	}
 	want := map[string][]string{"pod": {"llama-worker-1"}, "container": {"tensorflow"}, "command": {"cat", "-n", "--", "a b"}, "stdin": {"true"}, "stdout": {"true"}, "stderr": {"true"}}
-	if diff := cmp.Diff(want, asked); diff != "" {
+	if diff := cmp.Diff(want, requested); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if _, _, failed := run(t, s.Client, 0, "ignored", "llama", "-c", "sidecar", "--", "date"); failed != nil || asked["container"][0] != "sidecar" || asked["stdin"] != nil {
-		t.Errorf("got %+v, %v", failed, asked)
+	if _, _, failed := run(t, s.Client, 0, "ignored", "llama", "-c", "sidecar", "--", "date"); failed != nil || requested["container"][0] != "sidecar" || requested["stdin"] != nil {
+		t.Errorf("got %+v, %v", failed, requested)
 	}
 }
 
 // On a terminal there is one on the other side too, and a shell without a command.
 func TestShell(t *testing.T) {
-	var asked *http.Request
+	var requested *http.Request
 	s := gang(t, func(r *http.Request, in string) (string, string, string) {
-		asked = r
+		requested = r
 		return "bash$ " + in, "", success
 	})
 	out, _, failed := run(t, s.Client, 80, "exit\n", "llama")
-	if failed != nil || out != "bash$ exit\n" || asked.FormValue("tty") != "true" || asked.FormValue("command") != "sh" || asked.FormValue("stderr") == "true" {
-		t.Errorf("got %+v, %q, %v", failed, out, asked.URL)
+	if failed != nil || out != "bash$ exit\n" || requested.FormValue("tty") != "true" || requested.FormValue("command") != "sh" || requested.FormValue("stderr") == "true" {
+		t.Errorf("got %+v, %q, %v", failed, out, requested.URL)
 	}
 }
 

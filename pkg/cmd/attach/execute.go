@@ -35,19 +35,19 @@ func (o *Options) execute(ctx context.Context, client *kube.Client, pod *corev1.
 	if err != nil {
 		return err
 	}
-	streams := remotecommand.StreamOptions{Stdout: o.IO.Out, Tty: tty}
+	streams := remotecommand.StreamOptions{Stdout: o.IO.VerbatimOut(), Tty: tty}
 	if tty || o.Stdin {
 		streams.Stdin = o.IO.In
 	}
 	if !tty {
-		streams.Stderr = o.IO.ErrOut
+		streams.Stderr = o.IO.VerbatimErrOut()
 		return executor.StreamWithContext(ctx, streams)
 	}
 	restore, err := o.IO.Raw()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = restore() }() // there is nobody left to tell
+	defer func() { _ = restore() }() // the error has no reader any more
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	streams.TerminalSizeQueue = &sizes{ended: ctx.Done(), io: o.IO}
@@ -57,7 +57,7 @@ func (o *Options) execute(ctx context.Context, client *kube.Client, pod *corev1.
 // lookAgain is how often the size of the terminal is looked at.
 const lookAgain = 250 * time.Millisecond
 
-// sizes tells of each new size of the terminal.
+// sizes reports each new size of the terminal.
 type sizes struct {
 	ended <-chan struct{}
 	io    *iostreams.IOStreams

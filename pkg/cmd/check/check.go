@@ -46,12 +46,12 @@ func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 		Short: "Check that gangs can run on a cluster, or that gangctl can be installed there",
 		Long: `Check what has to be true so that gangs run: the API server, versions, your rights, custom resources and whose they are,
 schedulers and operators that live, their rights rule by rule, devices, clocks. Nothing is changed. What a component may not do
-is printed as the YAML that grants it, and no more than it. A check that could not be made says so, and counts as failed.
+is printed as the YAML that grants it, and no more than it. A check that could not be made is reported, and counts as failed.
 
 --pre looks at what matters before 'gangctl install scheduler': above all whether you may write everything that it writes; all
-that you may not is told at once, with the YAML that an administrator can apply.
+that you may not is reported at once, with the YAML that an administrator can apply.
 
---smoke places a gang of two small pods in the namespace of -n, waits until both run, says how long that took, and deletes it.
+--smoke places a gang of two small pods in the namespace of -n, waits until both run, reports how long that took, and deletes it.
 
 The exit code is 5 if a check failed.`,
 		Example: `  # is everything there that gangs need?

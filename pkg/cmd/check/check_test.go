@@ -134,7 +134,7 @@ func run(t *testing.T, change func(*kubetest.Cluster), args ...string) (stdout s
 	return out.String(), failed
 }
 
-// A server that does not even know some kinds, and one that says no: nothing passes for well that was not seen.
+// A server that does not even know some kinds, and one that refuses: nothing passes for well that was not seen.
 func TestCouldNotLook(t *testing.T) {
 	out, failed := run(t, func(c *kubetest.Cluster) { c.Deny("ann", "/apis/apps/v1/deployments") })
 	if failed == nil || failed.Code != CodeFailed || failed.Message != "" {

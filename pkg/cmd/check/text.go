@@ -61,11 +61,11 @@ func outcome(b *strings.Builder, o check.Outcome, style func(iostreams.Style, st
 	}
 	for _, f := range o.Findings {
 		if len(o.Findings) > 1 {
-			word := ""
+			name := ""
 			if f.Status != o.Status {
-				word = style(color(f.Status), string(f.Status)) + ": "
+				name = style(color(f.Status), string(f.Status)) + ": "
 			}
-			fmt.Fprintf(b, "%s- %s%s\n", indent, word, f.Message)
+			fmt.Fprintf(b, "%s- %s%s\n", indent, name, f.Message)
 		}
 		if f.Hint != "" {
 			fmt.Fprintf(b, "%s%s %s\n", indent, style(iostreams.Cyan, "hint:"), strings.ReplaceAll(f.Hint, "\n", "\n"+indent))
@@ -73,7 +73,7 @@ func outcome(b *strings.Builder, o check.Outcome, style func(iostreams.Style, st
 	}
 }
 
-// color is how a status looks; its word is there without it.
+// color is how a status looks; its name is there without it.
 func color(s check.Status) iostreams.Style {
 	switch s {
 	case check.OK:
@@ -90,10 +90,10 @@ func summary(r *check.Report) string {
 	parts := []string{phrase.Count(s.OK+s.Warn+s.Fail+s.Unknown, "check"), fmt.Sprintf("%d ok", s.OK)}
 	for _, part := range []struct {
 		n    int
-		word string
+		name string
 	}{{s.Warn, "with warnings"}, {s.Fail, "failed"}, {s.Unknown, "unknown"}} {
 		if part.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.word))
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.name))
 		}
 	}
 	return parts[0] + ": " + strings.Join(parts[1:], ", ")

@@ -1,22 +1,28 @@
 package cmdutil
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
+	"github.com/gangctl/gangctl/pkg/diagnose"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	answertext "github.com/gangctl/gangctl/pkg/diagnose/text"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
 )
 
-// PrintAnswer writes an answer in the form that -o asks for. A text is broken at the width of the terminal; style and width of the
+// PrintAnswer writes an answer in the form of -o. A text is broken at the width of the terminal; style and width of the
 // options are filled in.
 func PrintAnswer(io *iostreams.IOStreams, output *printer.Flags, a *answer.Answer, o answertext.Options) error {
 	if !output.IsTable() {
@@ -27,7 +33,33 @@ func PrintAnswer(io *iostreams.IOStreams, output *printer.Flags, a *answer.Answe
 	return answertext.Write(io.Out, a, o)
 }
 
-// colour is how a verdict looks; its word is there without it.
+// WhyPending explains one job from the cluster, without advice: for the commands that remark in a line what why-pending would print.
+func WhyPending(ctx context.Context, client *kube.Client, now func() time.Time, job *gang.Job) (*answer.Answer, error) {
+	q := diagnose.Query{Kind: job.Reader.Names[0], Namespace: job.Meta.Namespace, Name: job.Meta.Name}
+	s, err := collect.Collect(ctx, client, collect.Options{Namespace: q.Namespace, Kind: q.Kind, Name: q.Name, Now: now})
+	if err != nil {
+		return nil, err
+	}
+	return diagnose.Explain(ctx, s, q, diagnose.Options{NoAdvice: true})
+}
+
+// WhyPendingLine returns a function that writes the first line of what why-pending prints about a job.
+func WhyPendingLine(client *kube.Client, now func() time.Time) func(context.Context, *gang.Job) (string, error) {
+	return func(ctx context.Context, job *gang.Job) (string, error) {
+		a, err := WhyPending(ctx, client, now, job)
+		if err != nil {
+			return "", err
+		}
+		return FirstLine(a), nil
+	}
+}
+
+// FirstLine is the verdict and the headline of an answer.
+func FirstLine(a *answer.Answer) string {
+	return string(a.Verdict) + "  " + strings.TrimSpace(a.Headline)
+}
+
+// colour is how a verdict looks; its name is there without it.
 func colour(v answer.Verdict) iostreams.Style {
 	switch v {
 	case answer.Running, answer.Done, answer.FitsNow:
@@ -63,8 +95,8 @@ func ExitError(code int) error {
 	return &failure.Error{Code: failure.Code(code)}
 }
 
-// ForbiddenError is the error for an answer that says no more than that its job may not be looked for: it names the first right that
-// is missing, and the hint what grants all that are needed to begin with. It is nil for any other answer.
+// ForbiddenError is the error for an answer without a diagnosis, because its job may not be read: it names the first right that is missing,
+// and the hint what grants all that are needed to begin with. It is nil for any other answer.
 func ForbiddenError(a *answer.Answer) *failure.Error {
 	if a == nil || a.Primary == nil || a.Primary.Code != answer.NoPermission || a.Job.UID != "" || a.Rights == nil || len(a.Stages) > 0 {
 		return nil

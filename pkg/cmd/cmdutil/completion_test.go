@@ -46,7 +46,7 @@ func command(t *testing.T) *cobra.Command {
 	return cmd
 }
 
-// What goes wrong is not told, whatever it is.
+// What goes wrong is not reported, whatever it is.
 func TestClusterIsSilent(t *testing.T) {
 	client := func() (*kube.Client, error) { return &kube.Client{}, nil }
 	namespace := func() (string, error) { return "research", nil }
@@ -63,9 +63,9 @@ func TestClusterIsSilent(t *testing.T) {
 		"no client":    {&Factory{Client: func() (*kube.Client, error) { return nil, failed }, Namespace: namespace}, finds, 0},
 		"failed":       {&Factory{Client: client, Namespace: namespace}, fails, 0},
 	} {
-		words, directive := completeFromCluster(tt.f, tt.find)(command(t), nil, "")
-		if len(words) != tt.want || directive != cobra.ShellCompDirectiveNoFileComp {
-			t.Errorf("%s: got %q, %v", name, words, directive)
+		names, directive := completeFromCluster(tt.f, tt.find)(command(t), nil, "")
+		if len(names) != tt.want || directive != cobra.ShellCompDirectiveNoFileComp {
+			t.Errorf("%s: got %q, %v", name, names, directive)
 		}
 	}
 }
@@ -76,9 +76,9 @@ func TestClusterIsBrief(t *testing.T) {
 	defer close(released)
 	f := &Factory{Namespace: func() (string, error) { return "", nil }, Client: func() (*kube.Client, error) { <-released; return nil, errors.New("late") }}
 	start := time.Now()
-	words, _ := completeFromCluster(f, nil)(command(t), nil, "")
-	if took := time.Since(start); words != nil || took > completionBudget+time.Second {
-		t.Errorf("got %q after %v", words, took)
+	names, _ := completeFromCluster(f, nil)(command(t), nil, "")
+	if took := time.Since(start); names != nil || took > completionBudget+time.Second {
+		t.Errorf("got %q after %v", names, took)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/suggest"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -80,8 +81,7 @@ func ReadJob(ctx context.Context, client *kube.Client, namespace, name string) (
 	return job, nil
 }
 
-// similarJobs are at most three names of jobs in the namespace that resemble name: one contains the other, or they start alike. It
-// is nil if there are none or the cluster does not tell.
+// similarJobs are names of jobs in the namespace that resemble name. It is nil if the cluster does not list them in time.
 func similarJobs(ctx context.Context, client *kube.Client, namespace, name string) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionBudget)
 	defer cancel()
@@ -89,27 +89,40 @@ func similarJobs(ctx context.Context, client *kube.Client, namespace, name strin
 	if err != nil {
 		return nil
 	}
-	names = slices.DeleteFunc(names, func(other string) bool {
-		start := min(len(name), len(other), 3)
-		return !strings.Contains(other, name) && !strings.Contains(name, other) && !strings.HasPrefix(other, name[:start])
-	})
-	return names[:min(len(names), 3)]
+	return suggest.Similar(name, names)
 }
 
-// explainNotFound adds, to the error of a job that is not there, names that resemble its own.
+// explainNotFound adds, to the error of a job that is not there, names that resemble its own, and what to type instead.
 func explainNotFound(ctx context.Context, client *kube.Client, err error) error {
-	var missing *jobs.NotFoundError
-	if !errors.As(err, &missing) {
-		return err
+	var missing *gang.JobNotFoundError
+	if errors.As(err, &missing) && missing.Nearest == nil {
+		similar := *missing
+		similar.Nearest = similarJobs(ctx, client, missing.Namespace, missing.Name)
+		err = &similar
 	}
-	explained := failure.Errorf("%w", err)
-	if near := similarJobs(ctx, client, missing.Namespace, missing.Name); len(near) > 0 {
-		return explained.WithHint("did you mean %s?", strings.Join(near, " or "))
-	}
-	return explained.WithHint("see the jobs of every namespace with `gangctl list -A`, or choose one with -n")
+	return ExplainName(err)
 }
 
-// jobNames returns the names of all jobs that may be seen, sorted, from the API server's cache. It gets whole jobs: to ask for their
+// ExplainName adds a hint to the error for a name that no job has, or jobs of several kinds: what to type instead. Other errors are
+// returned as they are.
+func ExplainName(err error) error {
+	var missing *gang.JobNotFoundError
+	var ambiguous *gang.AmbiguousJobError
+	switch {
+	case errors.As(err, &ambiguous):
+		return failure.Usagef("%w", err).WithHint("name one: %s", strings.Join(ambiguous.Choices(), " or "))
+	case !errors.As(err, &missing):
+		return err
+	case len(missing.Nearest) > 0:
+		return failure.Errorf("%w", err).WithHint("did you mean %s?", strings.Join(missing.Nearest, " or "))
+	case len(missing.Elsewhere) > 0:
+		return failure.Errorf("%w", err).WithHint("there is one in namespace %s: add -n %s", strings.Join(missing.Elsewhere, ", "), missing.Elsewhere[0])
+	default:
+		return failure.Errorf("%w", err).WithHint("see the jobs of every namespace with `gangctl list -A`, or choose one with -n")
+	}
+}
+
+// jobNames returns the names of all jobs that may be seen, sorted, from the API server's cache. It gets whole jobs: to request their
 // metadata alone takes a client of its own, and completionBudget bounds what they may cost.
 func jobNames(ctx context.Context, client *kube.Client, namespace string) ([]string, error) {
 	all, err := jobs.List(ctx, client, namespace, "")

@@ -14,7 +14,7 @@ import (
 
 const jobsPath = "/apis/kubeflow.org/v1/namespaces/research/tfjobs"
 
-// completions asks for completions of prefix after args.
+// completions requests completions of prefix after args.
 func completions(t *testing.T, s *kubetest.Server, max int, args []string, prefix string) []string {
 	t.Helper()
 	f := &Factory{Client: s.Client, Namespace: func() (string, error) { return "research", nil }}

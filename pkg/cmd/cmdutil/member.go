@@ -44,10 +44,10 @@ func (c *MemberFlags) Validate() error {
 	return nil
 }
 
-// Running finds the member, whose pod runs, of the job that a word names; or the one that it names itself: pod/NAME. It is an error if
-// the member does not run.
-func (c *MemberFlags) Running(ctx context.Context, client *kube.Client, namespace, word string) (*summary.Row, error) {
-	meant, err := ResolveTarget(ctx, client, namespace, word)
+// Running finds the member, whose pod runs, of the job that an argument names; or the one that it names itself: pod/NAME. It is an
+// error if the member does not run.
+func (c *MemberFlags) Running(ctx context.Context, client *kube.Client, namespace, arg string) (*summary.Row, error) {
+	meant, err := ResolveTarget(ctx, client, namespace, arg)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (c *MemberFlags) Running(ctx context.Context, client *kube.Client, namespac
 			return nil, err
 		}
 	case c.typed("role") || c.typed("index"):
-		return nil, meant.ChosenTwice(word)
+		return nil, meant.ChosenTwice(arg)
 	}
 	if m.Pod == nil || m.Pod.Status.Phase != corev1.PodRunning {
 		text := fmt.Sprintf("%s of %s does not run: it is %s", m.Name(), job, m.State)
@@ -96,10 +96,10 @@ func (c *MemberFlags) pick(job string, members []summary.Row) (*summary.Row, err
 	return nil, failure.Errorf("%s has no member %s-%d", job, role, c.Index).WithHint("see its members: gangctl get %s", job)
 }
 
-// upgrading stands before what a server said that did not open a stream.
+// upgrading stands before the message of a server that did not open a stream.
 const upgrading = "unable to upgrade connection: "
 
-// StreamError gives an error its meaning back that a server answered to the wish for a stream: client-go keeps the words only.
+// StreamError restores the status of a server that refused a stream: client-go keeps the message only.
 func StreamError(err error) error {
 	if err == nil {
 		return nil

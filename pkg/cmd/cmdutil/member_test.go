@@ -25,7 +25,7 @@ func TestRunningMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		word  string
+		arg   string
 		flags []string
 		want  string
 		code  failure.Code
@@ -33,7 +33,7 @@ func TestRunningMember(t *testing.T) {
 		{"llama", nil, "worker-0", 0},
 		{"llama", []string{"--index", "1"}, "worker-1", 0},
 		{"pod/llama-worker-1", nil, "worker-1", 0},
-		{"llama-worker-1", nil, "", failure.CodeError}, // the server does not say that there is no such job
+		{"llama-worker-1", nil, "", failure.CodeError}, // the server does not report that there is no such job
 		{"pod/llama-worker-2", nil, "worker-2 of llama does not run: it is Pending: no room", failure.CodeError},
 		{"pod/llama-worker-1", []string{"--index", "1"}, "pod/llama-worker-1 is a member already: --role and --index have no effect", failure.CodeUsage},
 		{"pod/llama-worker-1", []string{"--role", "worker"}, "pod/llama-worker-1 is a member already: --role and --index have no effect", failure.CodeUsage},
@@ -45,10 +45,10 @@ func TestRunningMember(t *testing.T) {
 		if err := cmd.ParseFlags(tt.flags); err != nil {
 			t.Fatal(err)
 		}
-		m, err := c.Running(t.Context(), client, "research", tt.word)
+		m, err := c.Running(t.Context(), client, "research", tt.arg)
 		switch failed := failure.From(err); {
 		case failed != nil && (failed.Code != tt.code || tt.want != "" && failed.Message != tt.want), failed == nil && (tt.code != 0 || m.Name() != tt.want):
-			t.Errorf("%s %q: got %v, %+v", tt.word, tt.flags, m, failed)
+			t.Errorf("%s %q: got %v, %+v", tt.arg, tt.flags, m, failed)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
-// Target is what a word on a command line means: a job, or one member of it.
+// Target is what an argument names: a job, or one member of it.
 type Target struct {
 	Job  *gang.Job
 	Pods []*corev1.Pod
@@ -22,16 +22,16 @@ type Target struct {
 	Member *summary.Row
 }
 
-// ResolveTarget reads what a word means: the name of a job, KIND/NAME of one, pod/NAME of a member, or the bare name of a member's pod, if no job
-// has that name.
-func ResolveTarget(ctx context.Context, client *kube.Client, namespace, word string) (*Target, error) {
-	if name, ok := jobs.PodName(word); ok {
+// ResolveTarget finds what an argument names: the name of a job, KIND/NAME of one, pod/NAME of a member, or the bare name of a
+// member's pod, if no job has that name.
+func ResolveTarget(ctx context.Context, client *kube.Client, namespace, arg string) (*Target, error) {
+	if name, ok := jobs.PodName(arg); ok {
 		return resolvePod(ctx, client, namespace, name)
 	}
-	job, err := jobs.Find(ctx, client, namespace, word)
-	var missing *jobs.NotFoundError
-	if errors.As(err, &missing) && missing.Name == word {
-		m, podErr := resolvePod(ctx, client, namespace, word)
+	job, err := jobs.Find(ctx, client, namespace, arg)
+	var missing *gang.JobNotFoundError
+	if errors.As(err, &missing) && missing.Name == arg {
+		m, podErr := resolvePod(ctx, client, namespace, arg)
 		if podErr == nil {
 			return m, nil
 		}
@@ -47,9 +47,9 @@ func ResolveTarget(ctx context.Context, client *kube.Client, namespace, word str
 	return &Target{Job: job, Pods: pods}, err
 }
 
-// ChosenTwice is the usage error of a word that means a member, beside flags that choose one.
-func (m *Target) ChosenTwice(word string) error {
-	return failure.Usagef("%s is a member already: --role and --index have no effect", word).WithHint("leave them out, or name the job: %s", m.Job.Meta.Name)
+// ChosenTwice is the usage error of an argument that names a member, with flags that choose one.
+func (m *Target) ChosenTwice(arg string) error {
+	return failure.Usagef("%s is a member already: --role and --index have no effect", arg).WithHint("leave them out, or name the job: %s", m.Job.Meta.Name)
 }
 
 func resolvePod(ctx context.Context, client *kube.Client, namespace, name string) (*Target, error) {

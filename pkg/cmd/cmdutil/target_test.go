@@ -49,10 +49,10 @@ func TestResolveTarget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for word, want := range map[string]string{"llama": "", "tfjob/llama": "", "pod/llama-worker-0": "worker-0", "pods/llama-worker-1": "worker-1", "po/llama-worker-1": "worker-1", "llama-worker-1": "worker-1"} {
-		m, err := ResolveTarget(t.Context(), client, "research", word)
+	for arg, want := range map[string]string{"llama": "", "tfjob/llama": "", "pod/llama-worker-0": "worker-0", "pods/llama-worker-1": "worker-1", "po/llama-worker-1": "worker-1", "llama-worker-1": "worker-1"} {
+		m, err := ResolveTarget(t.Context(), client, "research", arg)
 		if err != nil {
-			t.Errorf("%s: %v", word, err)
+			t.Errorf("%s: %v", arg, err)
 			continue
 		}
 		got := ""
@@ -60,10 +60,10 @@ func TestResolveTarget(t *testing.T) {
 			got = m.Member.Name()
 		}
 		if got != want || m.Job.Meta.Name != "llama" || len(m.Pods) != 2 {
-			t.Errorf("%s: got %q of %s with %d pods", word, got, m.Job, len(m.Pods))
+			t.Errorf("%s: got %q of %s with %d pods", arg, got, m.Job, len(m.Pods))
 		}
 	}
-	for word, want := range map[string][2]string{
+	for arg, want := range map[string][2]string{
 		"pod/lonely":             {"pod research/lonely is no member of a job: it has no owner", "gangctl list -n research"},
 		"lonely":                 {"pod research/lonely is no member of a job: it has no owner", "gangctl list -n research"},
 		"pod/api-1":              {"pod research/api-1 is no member of a job: its owner is ReplicaSet api", "gangctl list -n research"},
@@ -74,9 +74,9 @@ func TestResolveTarget(t *testing.T) {
 		"pod/secret":             {`get pod research/secret: User "bob" cannot get resource "pods"`, ""},
 		"secret":                 {"get job research/secret: not found", "gangctl list -A"},
 	} {
-		_, err := ResolveTarget(t.Context(), client, "research", word)
+		_, err := ResolveTarget(t.Context(), client, "research", arg)
 		if got := failure.From(err); got == nil || got.Message != want[0] || !strings.Contains(got.Hint, want[1]) {
-			t.Errorf("%s: got %+v", word, got)
+			t.Errorf("%s: got %+v", arg, got)
 		}
 	}
 }

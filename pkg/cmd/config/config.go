@@ -24,7 +24,7 @@ type Options struct {
 // verbs are the commands.
 const verbs = "view, set, unset, use-profile, path"
 
-// NewCommand returns the command with its verbs. None of them asks a cluster, and none needs settings that are whole.
+// NewCommand returns the command with its verbs. None of them reads a cluster, and none needs settings that are whole.
 func NewCommand(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
@@ -82,7 +82,7 @@ func shown(profile, key string) string {
 	return "profiles." + profile + "." + key
 }
 
-// noteOverride says what keeps a setting that has just been made from counting.
+// noteOverride reports what keeps a setting that has just been made from counting.
 func (o *Options) noteOverride(profile, key string) {
 	c, err := config.Load(o.Path, o.Getenv, "")
 	if err != nil {

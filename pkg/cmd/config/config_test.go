@@ -75,7 +75,7 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// Every command warns of a key that is no flag, and says which was probably meant; it works all the same.
+// Every command warns of a key that is no flag, and reports which was probably meant; it works all the same.
 func TestUnknownKey(t *testing.T) {
 	for _, args := range []string{"config view", "submit tf a --image i --dialect none --dry-run=client -o name -n x"} {
 		_, stderr, code := newHome(t, "imgae: x\nprofiles: {big: {wokers: 2}}\n", nil).run(args)

@@ -33,7 +33,7 @@ func newView(options func() *Options) *cobra.Command {
 		Use:   "view",
 		Short: "Show the settings that count",
 		Long: `Show the settings that count here: of each flag with a default of yours, the value that wins. What is typed with this
-command counts, too. A token is not shown. Keys that are no flag are told on standard error.`,
+command counts, too. A token is not shown. Keys that are no flag are reported on standard error.`,
 		Example: `  # what counts, and where it comes from
   gangctl config view --show-origin
 
@@ -116,4 +116,24 @@ func (o *Options) list(a answer, origin bool) error {
 		}
 	}
 	return nil
+}
+
+func newPath(options func() *Options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "path",
+		Short: "Print where the settings file is",
+		Long:  "Print the path of the settings file, whether it exists or not: $XDG_CONFIG_HOME/gangctl/config.yaml, or ~/.config/gangctl/config.yaml.",
+		Example: `  # edit it by hand
+  "${EDITOR:-vi}" "$(gangctl config path)"
+
+  # is there one?
+  gangctl config path | xargs ls -l`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(*cobra.Command, []string) error {
+			o := options()
+			_, err := fmt.Fprintln(o.IO.Out, o.Path)
+			return err
+		},
+	}
 }

@@ -26,7 +26,7 @@ type Options struct {
 	IO        *iostreams.IOStreams
 	Namespace func() (string, error)
 	Client    func() (*kube.Client, error)
-	// Prompter asks before a job of somebody else is deleted.
+	// Prompter confirms the deletion of another user's job.
 	Prompter prompt.Prompter
 
 	Names []string
@@ -46,7 +46,7 @@ func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 		Long: `Delete jobs of any kind, whoever created them, and wait until their pods are gone. A PodGroup that gangctl made goes with its job.
 Every name is tried; the exit code is 1 if any failed.
 
-A job keeps who submitted it with gangctl. Before one is deleted that somebody else submitted, you are asked; --yes answers.`,
+A job keeps who submitted it with gangctl. Before another user's job is deleted, you have to confirm it, at a prompt or with --yes.`,
 		Example: `  # one job, and wait until its GPUs are free
   gangctl delete llama
 
@@ -73,7 +73,7 @@ A job keeps who submitted it with gangctl. Before one is deleted that somebody e
 			return o.run(cmd.Context())
 		},
 	}
-	cmd.Flags().BoolVarP(&o.Yes, "yes", "y", false, "Delete jobs that somebody else submitted without asking")
+	cmd.Flags().BoolVarP(&o.Yes, "yes", "y", false, "Delete jobs of other users without confirmation")
 	cmd.Flags().BoolVar(&o.Wait, "wait", true, "Return when the job and its pods are gone")
 	cmd.Flags().DurationVar(&o.Timeout, "timeout", 0, "How long --wait waits for each job, such as 2m (default: no limit)")
 	return cmd

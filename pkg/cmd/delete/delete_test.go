@@ -38,7 +38,7 @@ func run(ctx context.Context, client func() (*kube.Client, error), args ...strin
 	return out.String(), errOut.String(), err
 }
 
-// Every name is tried, and the failures are told together.
+// Every name is tried, and the failures are reported together.
 func TestEachIsTried(t *testing.T) {
 	s := kubetest.New(t)
 	for _, name := range []string{"a", "c"} {
@@ -83,7 +83,7 @@ func TestMissingJob(t *testing.T) {
 	}
 }
 
-// What is deleted is what was seen: not a job of the same name that somebody made in between.
+// What is deleted is what was seen: not a job of the same name that was created in between.
 func TestDeletesWhatItSaw(t *testing.T) {
 	s := kubetest.New(t)
 	s.Answer("GET "+jobsPath+"/a", 200, kubetest.Job("research", "a", 1))

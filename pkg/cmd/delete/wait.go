@@ -21,16 +21,16 @@ func (o *Options) waitGone(ctx context.Context, client *kube.Client, job *gang.J
 		ctx, cancel = context.WithTimeoutCause(ctx, o.Timeout, errTimedOut)
 		defer cancel()
 	}
-	left, told := "", ""
+	left, reported := "", ""
 	f := &watch.Follower{Client: client, Job: job, PodSelector: podSelector, Trouble: func(err error) {
 		fmt.Fprintf(o.IO.ErrOut, "note: %s; trying again\n", failure.From(err).Message)
 	}}
 	err := f.Run(ctx, func(s watch.Snapshot) (bool, error) {
 		left = remains(s, job)
-		if left != "" && left != told && told != "" {
+		if left != "" && left != reported && reported != "" {
 			fmt.Fprintf(o.IO.ErrOut, "%s: waiting for %s\n", job.Meta.Name, left)
 		}
-		told = left
+		reported = left
 		return left == "", nil
 	})
 	hint := fmt.Sprintf("it goes on in the cluster; see what is left with `kubectl -n %s get %s,pods -l %s`", job.Meta.Namespace, job.Reader.Resource+"."+job.Kind.Group, podSelector)
@@ -43,7 +43,7 @@ func (o *Options) waitGone(ctx context.Context, client *kube.Client, job *gang.J
 	return err
 }
 
-// remains says what is left of the job, or nothing.
+// remains reports what is left of the job, or nothing.
 func remains(s watch.Snapshot, job *gang.Job) string {
 	pods := 0
 	for _, pod := range s.Pods {

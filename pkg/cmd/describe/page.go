@@ -5,9 +5,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/cmd/events"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
+	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
 
 // apiVersion is that of a page; it only grows.
@@ -28,7 +30,7 @@ type page struct {
 	Timeline   []moment `json:"timeline"`
 	Pods       []member `json:"pods"`
 	Events     []event  `json:"events"`
-	// Command is the command line that submitted the job, and Changed whether its spec is another by now; null if nobody can tell.
+	// Command is the command line that submitted the job, and Changed whether its spec is another by now; null if unknown.
 	Command string `json:"command,omitempty"`
 	Changed *bool  `json:"changed"`
 }
@@ -85,7 +87,7 @@ type event struct {
 func newPage(job *gang.Job, s summary.Summary, happened []corev1.Event) page {
 	p := page{APIVersion: apiVersion, State: string(s.State), Reason: s.Reason, Ready: s.Ready, Total: s.Total, Scheduler: s.Scheduler, GPUs: s.GPUs,
 		Job:   jobRef{job.Kind.Kind, job.Meta.Namespace, job.Meta.Name, string(job.Meta.UID), job.Meta.CreationTimestamp.UTC()},
-		Roles: roles(job), Timeline: []moment{}, Pods: []member{}, Events: []event{}, Command: provenance.CommandLine(job.Object)}
+		Roles: roles(job), Timeline: []moment{}, Pods: []member{}, Events: []event{}, Command: redact.CommandLine(provenance.CommandLine(job.Object))}
 	if changed, known := provenance.Changed(job.Object); known {
 		p.Changed = &changed
 	}
@@ -117,4 +119,8 @@ func newPage(job *gang.Job, s summary.Summary, happened []corev1.Event) page {
 		p.Events = append(p.Events, newEvent(&happened[i]))
 	}
 	return p
+}
+
+func newEvent(e *corev1.Event) event {
+	return event{At: events.Last(e).UTC(), Type: e.Type, Object: e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name, Reason: e.Reason, Count: events.Count(e), Message: e.Message}
 }

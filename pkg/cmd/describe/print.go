@@ -19,6 +19,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
+	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
 
 func (o *Options) print(job *gang.Job, s summary.Summary, happened []corev1.Event) error {
@@ -39,9 +40,9 @@ func (o *Options) print(job *gang.Job, s summary.Summary, happened []corev1.Even
 	} else if err := events.Print(o.IO, happened); err != nil {
 		return err
 	}
-	if command := provenance.CommandLine(job.Object); command != "" {
+	if kept := provenance.CommandLine(job.Object); kept != "" {
 		o.title("Submitted with")
-		fmt.Fprintln(o.IO.Out, command)
+		fmt.Fprintln(o.IO.Out, cmp.Or(redact.CommandLine(kept), "not shown: annotation "+provenance.CommandAnnotation+" holds no command line of gangctl submit"))
 	}
 	if changed, known := provenance.Changed(job.Object); known && changed {
 		fmt.Fprintln(o.IO.Out, "\nIts spec was changed since: what gangctl resubmit repeats is the command line")

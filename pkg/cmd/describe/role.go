@@ -8,16 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
 
-// roles are those of a job: what each asks for in the container that does the work.
+// roles are those of a job: what each requests in the container that does the work.
 func roles(job *gang.Job) []role {
 	all := []role{}
 	for _, r := range job.Roles {
 		one := role{Name: strings.ToLower(r.Name), Replicas: r.Replicas, Restart: restart(job, r.Name, r.Template.Spec.RestartPolicy)}
 		for _, c := range r.Template.Spec.Containers {
 			if c.Name == r.Main {
-				one.Image, one.Command, one.Requests = c.Image, append(slices.Clone(c.Command), c.Args...), requests(c.Resources)
+				one.Image, one.Command, one.Requests = c.Image, redact.Args(slices.Concat(c.Command, c.Args)), requests(c.Resources)
 			}
 		}
 		all = append(all, one)
@@ -35,7 +36,7 @@ func restart(job *gang.Job, name string, pods corev1.RestartPolicy) string {
 	return string(pods)
 }
 
-// requests are what a container asks for; a limit without a request is one.
+// requests are what a container requests; a limit without a request is one.
 func requests(r corev1.ResourceRequirements) map[string]string {
 	all := map[string]string{}
 	for _, list := range []corev1.ResourceList{r.Limits, r.Requests} {

@@ -17,7 +17,7 @@ type step struct {
 }
 
 // timeline is when the job was submitted, when the last of its pods was created, got its node and began to run, and when
-// the job ended. What only pods tell is not known of a member whose pod is gone.
+// the job ended. What only pods record is not known of a member whose pod is gone.
 func timeline(job *gang.Job, s summary.Summary) []step {
 	end := step{name: "done"}
 	if s.State == gang.Failed {

@@ -1,5 +1,5 @@
 // Package docs is `gangctl docs`: the command reference, made from the command
-// tree, so that it cannot say anything else than the help does.
+// tree, so that it cannot differ from the help.
 package docs
 
 import (
@@ -97,7 +97,7 @@ func (o *Options) topic(topic *cobra.Command) error {
 // manColumns is how wide tables of topics are in man pages, which do not break them.
 const manColumns = 72
 
-// manTopic lets cobra write the page of a command of the topic's name, and says how one really gets to it.
+// manTopic lets cobra write the page of a command of the topic's name, and names how to get to it.
 func (o *Options) manTopic(topic *cobra.Command) error {
 	name := o.Root.Name() + "-" + topic.Name()
 	alone := &cobra.Command{Use: name, Short: topic.Short, Long: wrap.Prose(topic.Long, manColumns), DisableAutoGenTag: true, DisableFlagsInUseLine: true}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
 
 // Options are what the command works with.
@@ -41,7 +43,8 @@ func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 		Use:   "events NAME",
 		Short: "Show what happened to a job, its gang and its pods",
 		Long: `Show the events of a job, of the objects that declare its gang, and of its pods, those that are gone included, in the order in
-which they happened; with pod/NAME, or the name of a member's pod, only those of that pod. The API server keeps events for an hour, unless it was told otherwise.`,
+which they happened; with pod/NAME, or the name of a member's pod, only those of that pod.
+The API server keeps events for an hour, unless it is configured otherwise.`,
 		Example: `  # what happened, the latest last
   gangctl events llama
 
@@ -122,12 +125,14 @@ func regards(e *corev1.Event, pod *corev1.Pod) bool {
 	return about.Kind == "Pod" && about.Name == pod.Name && (about.UID == "" || about.UID == pod.UID)
 }
 
-// pick are the events of the job that are of the wanted types; the latest is the last.
+// pick are the events of the job of the selected types, without what reads like a credential; the latest is the last.
 func (o *Options) pick(all []*corev1.Event, job *gang.Job, pods []*corev1.Pod) []corev1.Event {
 	var found []corev1.Event
 	for _, e := range jobevents.Pick(all, jobevents.NewFamily(job.Kind.GroupKind(), &job.Meta, pods)) {
 		if len(o.Types) == 0 || slices.Contains(o.Types, e.Type) {
-			found = append(found, *e)
+			shown := *e
+			shown.Message = redact.Text(e.Message)
+			found = append(found, shown)
 		}
 	}
 	return found
@@ -154,3 +159,23 @@ func list(ctx context.Context, client *kube.Client, namespace string) ([]*corev1
 	}
 	return events, nil
 }
+
+// Of returns the events of a job, its gang and its pods, those that are gone included; the latest is the last.
+func Of(ctx context.Context, client *kube.Client, job *gang.Job, pods []*corev1.Pod) ([]corev1.Event, error) {
+	all, err := list(ctx, client, job.Meta.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return (&Options{}).pick(all, job, pods), nil
+}
+
+// Print prints events as the table of `gangctl events`.
+func Print(io *iostreams.IOStreams, events []corev1.Event) error {
+	return (&Options{IO: io}).printTable(events)
+}
+
+// Last is when an event happened the last time.
+func Last(e *corev1.Event) time.Time { return jobevents.Last(e) }
+
+// Count is how often an event happened.
+func Count(e *corev1.Event) int32 { return jobevents.Count(e) }

@@ -17,10 +17,10 @@ func TestOneMember(t *testing.T) {
 	pod.UID = "pod-0"
 	s.Answer("GET "+podsPath+"/llama-worker-0", 200, pod)
 	s.Refuse("GET "+strings.Replace(jobPath, "llama", "llama-worker-0", 1), 404, metav1.StatusReasonNotFound, "not found", &metav1.StatusDetails{Name: "llama-worker-0", Kind: "tfjobs"})
-	for _, word := range []string{"pod/llama-worker-0", "llama-worker-0"} {
-		stdout, _, failed := run(t, s.Client, 0, word, "--no-headers")
+	for _, arg := range []string{"pod/llama-worker-0", "llama-worker-0"} {
+		stdout, _, failed := run(t, s.Client, 0, arg, "--no-headers")
 		if failed != nil || strings.Count(stdout, "\n") != 1 || !strings.Contains(stdout, "Started") {
-			t.Errorf("%s: got %+v\n%s", word, failed, stdout)
+			t.Errorf("%s: got %+v\n%s", arg, failed, stdout)
 		}
 	}
 }

@@ -38,15 +38,15 @@ func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 	}
 	cmd := newCommand(f, all[0].Name, runF)
 	cmd.Use = "fit [KIND] --workers N --gpus G | --what-fits"
-	cmd.Short = "Ask whether a gang would start now, or what would"
-	cmd.Long = `Say whether a gang of these flags, which mean what they mean to submit tf, would start now: the API server looks at the job and at
+	cmd.Short = "Check whether a gang would start now, or what would"
+	cmd.Long = `Report whether a gang of these flags, which mean what they mean to submit tf, would start now: the API server looks at the job and at
 a pod of each role, and then quota, queue and room for all members are reckoned. Nothing is created, and neither a name nor an
 image is needed. The answer and the exit code are those of why-pending, but 0 where it would start. For the other kinds of job
 that submit makes, put the kind first: fit pytorch, fit mpi, fit job.
 
---what-fits says for each size of a worker how many of them would start now as one gang, and what limits the number: room, or
-what why-pending would say of one more. With --gpus it does so for workers of that size only. Unless --cpu and --memory say
-otherwise, with each GPU comes what is usual in the cluster. The exit code is 0 if anything would start, else that of the
+--what-fits reports for each size of a worker how many of them would start now as one gang, and what limits the number: room, or
+what why-pending would report of one more. With --gpus it does so for workers of that size only. Unless --cpu and --memory are
+set, with each GPU comes what is usual in the cluster. The exit code is 0 if anything would start, else that of the
 smallest gang's answer.`
 	cmd.Example = `  # would 4 workers with 2 GPUs each start now?
   gangctl fit --workers 4 --gpus 2
@@ -69,8 +69,8 @@ smallest gang's answer.`
 	for _, w := range all {
 		sub := newCommand(f, w.Name, runF)
 		sub.Use = w.Name + " --workers N --gpus G | --what-fits"
-		sub.Short = "Ask whether a " + w.Kind + " would start now, or what would"
-		sub.Long = "Say whether a " + w.Kind + " of these flags, which mean what they mean to submit " + w.Name + `, would start now, or with --what-fits,
+		sub.Short = "Check whether a " + w.Kind + " would start now, or what would"
+		sub.Long = "Report whether a " + w.Kind + " of these flags, which mean what they mean to submit " + w.Name + `, would start now, or with --what-fits,
 which would. Nothing is created. See gangctl fit --help for what the answers mean.`
 		sub.Example = "  # would 4 workers with 2 GPUs each start now?\n  gangctl fit " + w.Name + " --workers 4 --gpus 2\n\n  # what would?\n  gangctl fit " + w.Name + " --what-fits"
 		sub.Args = func(_ *cobra.Command, args []string) error {
@@ -107,7 +107,7 @@ func newCommand(f *cmdutil.Factory, kind string, runF func(context.Context, *Opt
 		},
 	}
 	o.flags = submit.NewFitFlags(f, cmd, kind)
-	cmd.Flags().BoolVar(&o.WhatFits, "what-fits", false, "Say what would start now, by the size of a worker")
+	cmd.Flags().BoolVar(&o.WhatFits, "what-fits", false, "Report what would start now, by the size of a worker")
 	o.Output.AddFlags(cmd, printer.JSON, printer.YAML)
 	return cmd
 }

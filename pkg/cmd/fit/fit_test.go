@@ -20,14 +20,14 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
-// ask runs the command on a cluster that is a file.
-func ask(t *testing.T, c *clustertest.Cluster, args ...string) (stdout, stderr string, failed *failure.Error) {
+// query runs the command on a cluster that is a file.
+func query(t *testing.T, c *clustertest.Cluster, args ...string) (stdout, stderr string, failed *failure.Error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s.yaml")
 	if err := c.Done().Save(path); err != nil {
 		t.Fatal(err)
 	}
-	return run(t, func() (*kube.Client, error) { t.Error("a cluster is asked"); return nil, nil }, append(args, "--from", path)...)
+	return run(t, func() (*kube.Client, error) { t.Error("a cluster is contacted"); return nil, nil }, append(args, "--from", path)...)
 }
 
 func run(t *testing.T, client func() (*kube.Client, error), args ...string) (stdout, stderr string, failed *failure.Error) {
@@ -67,14 +67,14 @@ func TestFit(t *testing.T) {
 		"--workers 2 --gpu-resource a/b": {2, ""},
 		"--workers 2 --cpu 4000":         {6, "BLOCKED"},
 	} {
-		out, _, failed := ask(t, clustertest.New().Nodes(2, 8), strings.Fields(args)...)
+		out, _, failed := query(t, clustertest.New().Nodes(2, 8), strings.Fields(args)...)
 		if code(failed) != want.code || !strings.HasPrefix(out, want.text) {
 			t.Errorf("%s: got %+v\n%s", args, failed, out)
 		}
 	}
 }
 
-// Every kind of job is asked about with the flags that submit has for it, and needs what it is made of.
+// Every kind of job is queried with the flags that submit has for it, and needs what it is made of.
 func TestKinds(t *testing.T) {
 	for args, want := range map[string]struct {
 		code failure.Code
@@ -87,14 +87,14 @@ func TestKinds(t *testing.T) {
 		"mpi --workers 2 --gpus 8":                   {0, "FITS_NOW  gang-abcde: fits now: room for all 3 members on n1, n2\n"},
 		"mpi --workers 2 --gpus 8 --launcher-cpu 97": {6, "BLOCKED  gang-abcde"},
 	} {
-		out, _, failed := ask(t, clustertest.New().Nodes(2, 8), strings.Fields(args)...)
+		out, _, failed := query(t, clustertest.New().Nodes(2, 8), strings.Fields(args)...)
 		if code(failed) != want.code || !strings.HasPrefix(out, want.text) {
 			t.Errorf("%s: got %+v\n%s", args, failed, out)
 		}
 	}
 	// The master of PyTorch is one of the workers; the launcher of MPI is besides them.
 	for args, want := range map[string]string{"pytorch": "8             2         16     n1,n2", "mpi --launcher-gpus 1": "8             1         8 ", "job": "8             2         16     n1,n2"} {
-		out, _, failed := ask(t, clustertest.New().Nodes(2, 8), append(strings.Fields(args), "--what-fits")...)
+		out, _, failed := query(t, clustertest.New().Nodes(2, 8), append(strings.Fields(args), "--what-fits")...)
 		if failed != nil || !strings.Contains(out, want) {
 			t.Errorf("%s: got %+v\n%s", args, failed, out)
 		}
@@ -102,7 +102,7 @@ func TestKinds(t *testing.T) {
 	// A cluster that does not know the kind is no place for it.
 	c := clustertest.New().Nodes(2, 8)
 	c.S.Server.Resources = []string{"tfjobs.kubeflow.org/v1", "podgroups.scheduling.x-k8s.io/v1alpha1"}
-	if out, _, failed := ask(t, c, "pytorch", "--workers", "2"); code(failed) != 5 || !strings.Contains(out, "this cluster does not know pytorchjobs.kubeflow.org") {
+	if out, _, failed := query(t, c, "pytorch", "--workers", "2"); code(failed) != 5 || !strings.Contains(out, "this cluster does not know pytorchjobs.kubeflow.org") {
 		t.Errorf("got %+v\n%s", failed, out)
 	}
 }
@@ -110,7 +110,7 @@ func TestKinds(t *testing.T) {
 // The largest gang is by what nodes have room for together, and not by the sum of what is free.
 func TestWhatFits(t *testing.T) {
 	c := clustertest.New().Nodes(3, 8).Runs("other", 6, "n1")
-	out, _, failed := ask(t, c, "--what-fits")
+	out, _, failed := query(t, c, "--what-fits")
 	for _, want := range []string{"GPUS/WORKER   WORKERS   GPUS   NODES", "8             2         16     n2,n3", "4             4         16     n2,n3", "2             9         18     n1,n2,n3", "1             18        18     n1,n2,n3"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -125,7 +125,7 @@ func TestWhatFits(t *testing.T) {
 func TestWhatFitsAgrees(t *testing.T) {
 	for _, args := range []string{"", "--ps 1 --ps-gpus 4", "--gpus 3", "--gpus 2 --memory 100Gi"} {
 		c := quota(clustertest.New().Nodes(3, 8).Runs("other", 5, "n2"), "13")
-		out, _, failed := ask(t, c, append(strings.Fields(args), "--what-fits", "-o", "json")...)
+		out, _, failed := query(t, c, append(strings.Fields(args), "--what-fits", "-o", "json")...)
 		var table Table
 		if err := json.Unmarshal([]byte(out), &table); err != nil || failed != nil || len(table.Sizes) == 0 || table.APIVersion != "gangctl.fit/v1" {
 			t.Fatalf("%s: %v, %+v\n%s", args, err, failed, out)
@@ -135,14 +135,14 @@ func TestWhatFitsAgrees(t *testing.T) {
 				if workers == 0 {
 					continue
 				}
-				words := append(strings.Fields(args), "--gpus", resource.NewQuantity(size.GPUs, resource.DecimalSI).String(), "--workers", resource.NewQuantity(int64(workers), resource.DecimalSI).String())
+				line := append(strings.Fields(args), "--gpus", resource.NewQuantity(size.GPUs, resource.DecimalSI).String(), "--workers", resource.NewQuantity(int64(workers), resource.DecimalSI).String())
 				if args == "" {
-					words = append(words, "--cpu", resource.NewMilliQuantity(table.Usual.CPU*size.GPUs, resource.DecimalSI).String(), "--memory", resource.NewQuantity(table.Usual.Memory*size.GPUs, resource.BinarySI).String())
+					line = append(line, "--cpu", resource.NewMilliQuantity(table.Usual.CPU*size.GPUs, resource.DecimalSI).String(), "--memory", resource.NewQuantity(table.Usual.Memory*size.GPUs, resource.BinarySI).String())
 				}
 				if table.Usual.CPU == 0 && args == "" {
-					words = words[:len(words)-4]
+					line = line[:len(line)-4]
 				}
-				out, _, failed := ask(t, c, words...)
+				out, _, failed := query(t, c, line...)
 				if (code(failed) == 0) != starts {
 					t.Errorf("%s: %d workers of %d GPUs: %+v\n%s", args, workers, size.GPUs, failed, out)
 				}
@@ -153,20 +153,20 @@ func TestWhatFitsAgrees(t *testing.T) {
 
 // Where room is not what limits the number, what does is named.
 func TestLimits(t *testing.T) {
-	out, _, failed := ask(t, quota(clustertest.New().Nodes(2, 8), "6"), "--what-fits", "--gpus", "2")
+	out, _, failed := query(t, quota(clustertest.New().Nodes(2, 8), "6"), "--what-fits", "--gpus", "2")
 	if failed != nil || !strings.Contains(out, "2             3         6 ") || !strings.Contains(out, "QUOTA") {
 		t.Errorf("got %+v\n%s", failed, out)
 	}
-	out, _, failed = ask(t, clustertest.New().Nodes(1, 8).Runs("other", 8, "n1"), "--what-fits", "--gpus", "8")
+	out, _, failed = query(t, clustertest.New().Nodes(1, 8).Runs("other", 8, "n1"), "--what-fits", "--gpus", "8")
 	if code(failed) != 3 && code(failed) != 5 || !strings.Contains(out, "8             0         0 ") {
 		t.Errorf("nothing fits: %+v\n%s", failed, out)
 	}
-	if _, _, failed = ask(t, clustertest.New().Nodes(1, 8), "--what-fits", "--gpu-resource", "amd.com/gpu", "--gpus", "1"); failed == nil {
+	if _, _, failed = query(t, clustertest.New().Nodes(1, 8), "--what-fits", "--gpu-resource", "amd.com/gpu", "--gpus", "1"); failed == nil {
 		t.Error("amd.com/gpu is found where there is none")
 	}
 }
 
-// The cluster is asked once about the job, with dry runs; nothing is created.
+// The cluster is queried once about the job, with dry runs; nothing is created.
 func TestAsksTheServer(t *testing.T) {
 	l := kubetest.Serve(t, clustertest.New().Nodes(2, 8).Done())
 	for _, path := range []string{"/apis/kubeflow.org/v1/namespaces/research/tfjobs", "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/research/podgroups", "/api/v1/namespaces/research/pods"} {

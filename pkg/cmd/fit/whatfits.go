@@ -175,7 +175,7 @@ func (o *Options) print(t Table) error {
 		return err
 	}
 	if text := perGPU(t.Usual); text != "" {
-		fmt.Fprintf(o.IO.ErrOut, "note: with each %s come%s, which is usual here, unless --cpu and --memory say otherwise\n", usage.Short(t.Resource), text)
+		fmt.Fprintf(o.IO.ErrOut, "note: with each %s come%s, which is usual here, unless --cpu and --memory are set\n", usage.Short(t.Resource), text)
 	}
 	if missing != "" {
 		fmt.Fprintf(o.IO.ErrOut, "note: not seen: %s\n", missing)

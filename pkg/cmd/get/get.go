@@ -25,7 +25,7 @@ func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 		Use:   "get NAME",
 		Short: "Show one job and its members",
 		Long: `Show one job of any kind, whoever created it: its state, its gang, and each member with its node or with why it has none.
-If jobs of several kinds have the name, say KIND/NAME: tfjob/llama.`,
+If jobs of several kinds have the name, use KIND/NAME: tfjob/llama.`,
 		Example: `  # the job and its members
   gangctl get llama
 

@@ -19,7 +19,7 @@ var columns = []printer.Column{
 	{Name: "IP", Wide: true}, {Name: "Reason"},
 }
 
-// style says how a state looks; the word is there without it.
+// style is how a state looks; its name is there without it.
 func style(s gang.State) iostreams.Style {
 	switch s {
 	case gang.Running, gang.Succeeded:
@@ -95,7 +95,7 @@ func printSummary(io *iostreams.IOStreams, job *gang.Job, s summary.Summary, now
 
 func gangName(s summary.Summary) string {
 	if s.Dialect == "" {
-		return "none: the job does not say that its members belong together"
+		return "none: the job does not declare that its members belong together"
 	}
 	return fmt.Sprintf("%d of %d members start together (%s)", s.MinAvailable, s.Total, s.Dialect)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 )
 
-// mark says how a pod tells which gang it is in.
-func mark(d gang.Dialect) string {
+// membership is how a pod names its gang.
+func membership(d gang.Dialect) string {
 	return map[gang.Dialect]string{
 		gang.Native:           "field spec.schedulingGroup.podGroupName",
 		gang.SchedulerPlugins: "label scheduling.x-k8s.io/pod-group, of old pod-group.scheduling.sigs.k8s.io",
@@ -29,11 +29,11 @@ func mark(d gang.Dialect) string {
 
 func newDialects() *cobra.Command {
 	var long strings.Builder
-	long.WriteString(`A dialect is the form in which a gang is declared: which object holds its minimum, and how pods say that they belong to it. Every
+	long.WriteString(`A dialect is the form in which a gang is declared: which object holds its minimum, and how pods declare that they belong to it. Every
 gang scheduler has its own. gangctl reads all of these, whoever wrote them; which of them submit writes is the choice of --dialect.
 `)
 	add := func(d gang.Dialect, groups, schedulers []string) {
-		fmt.Fprintf(&long, "\n    %s\n        pods:    %s\n", d, mark(d))
+		fmt.Fprintf(&long, "\n    %s\n        pods:    %s\n", d, membership(d))
 		if len(groups) > 0 {
 			fmt.Fprintf(&long, "        object:  PodGroup of %s\n", strings.Join(groups, ", "))
 		}
@@ -54,7 +54,7 @@ gang scheduler has its own. gangctl reads all of these, whoever wrote them; whic
 	long.WriteString(`
 With none, submit declares no gang, and members start one by one.
 
-A dialect that nobody reads keeps a gang waiting for ever: gangctl check says which schedulers and definitions a cluster has, and
+A dialect that no scheduler reads keeps a gang waiting indefinitely: gangctl check reports which schedulers and definitions a cluster has, and
 gangctl install scheduler --serve NAME lets the gang scheduler answer to the name of another.`)
 	return &cobra.Command{Use: "dialects", Short: "How gangs are declared, and who reads it", Long: long.String()}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// variables are the environment variables that gangctl heeds, and what each does.
+// variables are the environment variables that gangctl respects, and what each does.
 var variables = [][2]string{
 	{"KUBECONFIG", "kubeconfig files, parted as in PATH, that are read as one; --kubeconfig wins. Without either: ~/.kube/config. Without a kubeconfig, in a pod, the service account counts"},
 	{"GANGCTL_FLAG", "default of --flag, with underscores for dashes: GANGCTL_IMAGE for --image, GANGCTL_GPU_RESOURCE for --gpu-resource. It wins over the settings file; what is typed wins over it"},
@@ -22,7 +22,7 @@ var variables = [][2]string{
 
 func newEnvironment() *cobra.Command {
 	var long strings.Builder
-	long.WriteString("The environment variables that gangctl heeds. `gangctl config view --show-origin` says which one counts and why.\n")
+	long.WriteString("The environment variables that gangctl respects. `gangctl config view --show-origin` shows which one counts and why.\n")
 	for _, v := range variables {
 		fmt.Fprintf(&long, "\n    %s\n        %s\n", v[0], v[1])
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
-// meaning is what an exit code says.
+// meaning is what an exit code means.
 type meaning struct {
 	Code int
 	// Lines are COMMANDS: MEANING.
@@ -25,22 +25,22 @@ const answering = "why-pending, fit, submit --dry-run=fit: "
 func meanings() []meaning {
 	code := func(c failure.Code) int { return int(c) }
 	m := map[int][]string{}
-	say := func(code int, lines ...string) { m[code] = append(m[code], lines...) }
-	say(code(failure.CodeOK), "all: what was asked for is done",
+	add := func(code int, lines ...string) { m[code] = append(m[code], lines...) }
+	add(code(failure.CodeOK), "all: what was requested is done",
 		"why-pending: "+verdicts(answer.ExitOK)+"; without a name: no gang waits", "fit, submit --dry-run=fit: "+string(answer.FitsNow)+": the gang would start now")
-	say(code(failure.CodeError), "all: an error, told on standard error")
-	say(code(failure.CodeUsage), "all: a mistake on the command line; nothing was done")
-	say(answer.ExitWaiting, answering+verdicts(answer.ExitWaiting, answer.FitsNow)+": it starts with nobody doing anything", "why-pending: "+string(answer.FitsNow)+": there is room, and nothing in the way")
-	say(answer.ExitUser, answering+verdicts(answer.ExitUser)+": you can remove what is in the way")
-	say(answer.ExitAdmin, answering+verdicts(answer.ExitAdmin)+": somebody else has to remove what is in the way")
-	say(answer.ExitAdmin, "check: a check failed, or could not be made")
-	say(answer.ExitNever, answering+verdicts(answer.ExitNever)+": it exceeds a hard limit and never starts as it is")
-	say(answer.ExitDegraded, answering+verdicts(answer.ExitDegraded)+": members hold resources, but the gang cannot run")
-	say(answer.ExitUnknown, answering+verdicts(answer.ExitUnknown)+": evidence or a right is missing, and the answer says which")
-	say(answer.ExitFailed, answering+verdicts(answer.ExitFailed)+": the job has failed")
-	say(code(failure.CodeTimedOut), "wait, submit --wait, delete: the time of --timeout is over; what was begun goes on")
-	say(code(failure.CodeJobFailed), "wait, submit --wait, --follow: the job failed, or was deleted meanwhile")
-	say(code(failure.CodeInterrupted), "all: interrupted by Ctrl-C; what goes on in the cluster is told")
+	add(code(failure.CodeError), "all: an error, reported on standard error")
+	add(code(failure.CodeUsage), "all: a mistake on the command line; nothing was done")
+	add(answer.ExitWaiting, answering+verdicts(answer.ExitWaiting, answer.FitsNow)+": it starts by itself", "why-pending: "+string(answer.FitsNow)+": there is room, and nothing in the way")
+	add(answer.ExitUser, answering+verdicts(answer.ExitUser)+": you can remove what is in the way")
+	add(answer.ExitAdmin, answering+verdicts(answer.ExitAdmin)+": an administrator or another user has to remove what is in the way")
+	add(answer.ExitAdmin, "check: a check failed, or could not be made")
+	add(answer.ExitNever, answering+verdicts(answer.ExitNever)+": it exceeds a hard limit and never starts as it is")
+	add(answer.ExitDegraded, answering+verdicts(answer.ExitDegraded)+": members hold resources, but the gang cannot run")
+	add(answer.ExitUnknown, answering+verdicts(answer.ExitUnknown)+": evidence or a right is missing, and the answer names it")
+	add(answer.ExitFailed, answering+verdicts(answer.ExitFailed)+": the job has failed")
+	add(code(failure.CodeTimedOut), "wait, submit --wait, delete: the time of --timeout is over; what was begun goes on")
+	add(code(failure.CodeJobFailed), "wait, submit --wait, --follow: the job failed, or was deleted meanwhile")
+	add(code(failure.CodeInterrupted), "all: interrupted by Ctrl-C; what goes on in the cluster is reported")
 	var all []meaning
 	for c, lines := range m {
 		all = append(all, meaning{Code: c, Lines: lines})
@@ -49,22 +49,22 @@ func meanings() []meaning {
 	return all
 }
 
-// verdicts are those with an exit code, as words, without some.
+// verdicts are the names of those with an exit code, without some.
 func verdicts(code int, without ...answer.Verdict) string {
-	var words []string
+	var names []string
 	for _, v := range allVerdicts() {
 		if slices.Contains(without, v) {
 			continue
 		}
 		for _, who := range []answer.Who{answer.Nobody, answer.User, answer.Admin} {
 			for _, never := range []bool{false, true} {
-				if answer.ExitCode(v, who, never) == code && !slices.Contains(words, string(v)) {
-					words = append(words, string(v))
+				if answer.ExitCode(v, who, never) == code && !slices.Contains(names, string(v)) {
+					names = append(names, string(v))
 				}
 			}
 		}
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(names, ", ")
 }
 
 // allVerdicts are the verdicts of answers.

@@ -77,9 +77,9 @@ func TestAllCodesAreListed(t *testing.T) {
 }
 
 func TestAllVerdictsAreListed(t *testing.T) {
-	for name, word := range constants(t, "../../diagnose/answer/verdict.go", "", "Verdict") {
-		if !slices.Contains(allVerdicts(), answer.Verdict(word)) || !strings.Contains(newExitCodes().Long, word) {
-			t.Errorf("%s (%s) is not listed", name, word)
+	for name, verdict := range constants(t, "../../diagnose/answer/verdict.go", "", "Verdict") {
+		if !slices.Contains(allVerdicts(), answer.Verdict(verdict)) || !strings.Contains(newExitCodes().Long, verdict) {
+			t.Errorf("%s (%s) is not listed", name, verdict)
 		}
 	}
 }
@@ -99,9 +99,9 @@ func TestReferenceAgrees(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, word := range strings.Split(row[1], ", ") {
-			if !slices.Contains(strings.Split(verdicts(code), ", "), word) {
-				t.Errorf("%s has exit code %d in the reference, not in the code", word, code)
+		for _, verdict := range strings.Split(row[1], ", ") {
+			if !slices.Contains(strings.Split(verdicts(code), ", "), verdict) {
+				t.Errorf("%s has exit code %d in the reference, not in the code", verdict, code)
 			}
 		}
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 func newFormatting() *cobra.Command {
-	return &cobra.Command{Use: "formatting", Short: "What is printed, where, and in which form", Long: `What is asked for goes to standard output: tables, logs, objects, answers. Everything else goes to standard error: progress, notes,
+	return &cobra.Command{Use: "formatting", Short: "What is printed, where, and in which form", Long: `What is requested goes to standard output: tables, logs, objects, answers. Everything else goes to standard error: progress, notes,
 questions, and errors, as "error: …" with "hint: …" below it. A list that failed is an error, never an empty table.
 
 On a terminal, the last column of a table is cut to the width, and messages have colours. Into a pipe or a file nothing is cut and

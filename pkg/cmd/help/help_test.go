@@ -62,7 +62,7 @@ func TestEveryVariableIsNamed(t *testing.T) {
 func TestEveryDialectIsNamed(t *testing.T) {
 	text := newDialects().Long
 	for _, r := range dialect.Readers() {
-		if mark(r.Dialect) == "" || !strings.Contains(text, "\n    "+string(r.Dialect)+"\n        pods:    "+mark(r.Dialect)+"\n") {
+		if membership(r.Dialect) == "" || !strings.Contains(text, "\n    "+string(r.Dialect)+"\n        pods:    "+membership(r.Dialect)+"\n") {
 			t.Errorf("%s is missing", r.Dialect)
 		}
 		for _, kind := range r.Kinds {

@@ -4,9 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gangctl/gangctl/install"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
@@ -16,12 +20,19 @@ import (
 
 // Installation is what is on a cluster of the scheduler.
 type Installation struct {
-	// Objects are all that are labelled as the scheduler's, in the order in which they are applied.
+	// Objects are all that are labelled as the scheduler's and are where only administrators write, in the order in which they are
+	// applied.
 	Objects []*unstructured.Unstructured
+	// Foreign are those with its labels in other namespaces. Whoever may write there may have made them: nothing is read from them.
+	Foreign []*unstructured.Unstructured
 	// Namespace, Version and Settings are those of its Deployment; Namespace is empty if there is none.
 	Namespace string
 	Version   string
 	Settings  Settings
+
+	// bound is the namespace that our ClusterRoleBinding names; empty without one. made are the namespaces that gangctl made.
+	bound string
+	made  []string
 }
 
 // Find looks for what any version of gangctl has installed of the scheduler.
@@ -30,14 +41,14 @@ func Find(ctx context.Context, client *kube.Client) (*Installation, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := &Installation{Objects: objects, Settings: Defaults()}
-	for _, object := range objects {
-		if object.GetKind() != "Deployment" || object.GetName() != install.SchedulerInstance {
+	found := &Installation{Settings: Defaults()}
+	if err := found.locate(objects); err != nil {
+		return nil, err
+	}
+	found.Objects, found.Foreign = found.Part(objects)
+	for _, object := range found.Objects {
+		if object.GetKind() != "Deployment" || object.GetName() != install.SchedulerInstance || object.GetNamespace() != found.bound {
 			continue
-		}
-		if found.Namespace != "" {
-			return nil, failure.Errorf("there are two installations of the scheduler: in namespace %s and in namespace %s", found.Namespace, object.GetNamespace()).
-				WithHint("delete the Deployment of one of them: kubectl -n NAMESPACE delete deployment %s", install.SchedulerInstance)
 		}
 		found.Namespace, found.Version = object.GetNamespace(), object.GetLabels()[install.LabelVersion]
 		kept := object.GetAnnotations()[SettingsAnnotation]
@@ -49,6 +60,54 @@ func Find(ctx context.Context, client *kube.Client) (*Installation, error) {
 		}
 	}
 	return found, nil
+}
+
+// locate reads where the scheduler is from objects of the whole cluster.
+func (i *Installation) locate(objects []*unstructured.Unstructured) error {
+	for _, object := range objects {
+		switch {
+		case object.GetKind() == "Namespace":
+			i.made = append(i.made, object.GetName())
+		case object.GetKind() == "ClusterRoleBinding" && object.GetName() == install.SchedulerBinding:
+			b := &rbacv1.ClusterRoleBinding{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, b); err != nil {
+				return fmt.Errorf("read %s: %w", apply.Describe(object), err)
+			}
+			for _, s := range b.Subjects {
+				if s.Kind != rbacv1.ServiceAccountKind || s.Namespace == i.bound {
+					continue
+				}
+				if i.bound != "" {
+					return failure.Errorf("there are two installations of the scheduler: in namespace %s and in namespace %s", i.bound, s.Namespace).
+						WithHint("take the subject of one of them out: kubectl edit clusterrolebinding %s", install.SchedulerBinding)
+				}
+				i.bound = s.Namespace
+			}
+		}
+	}
+	return nil
+}
+
+// Part parts objects with the labels of the scheduler into its own and those that any user may have made: those of the whole cluster, of
+// kube-system, and of the namespaces that are bound or were made for it are its own.
+func (i *Installation) Part(objects []*unstructured.Unstructured) (own, foreign []*unstructured.Unstructured) {
+	for _, object := range objects {
+		switch namespace := object.GetNamespace(); {
+		case namespace == "", namespace == metav1.NamespaceSystem, namespace == i.bound, slices.Contains(i.made, namespace):
+			own = append(own, object)
+		default:
+			foreign = append(foreign, object)
+		}
+	}
+	return own, foreign
+}
+
+// Warn names what has the labels of the scheduler and is not part of it.
+func (i *Installation) Warn(out io.Writer) {
+	for _, object := range i.Foreign {
+		fmt.Fprintf(out, "note: %s has the labels of the scheduler and is left alone: ClusterRoleBinding %s does not name its namespace\n",
+			apply.Describe(object), install.SchedulerBinding)
+	}
 }
 
 // Names are all scheduler names that it answers to.

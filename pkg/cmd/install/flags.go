@@ -49,11 +49,12 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	flags.BoolVar(&f.ha, "ha", false, "Two replicas, spread over nodes, of which one schedules, and a disruption budget")
 	flagvalue.Count(flags, &f.settings.Replicas, "replicas", 1, 1, 9, "How many replicas there are, of which one schedules")
 	flags.StringSliceVar(&f.settings.Serve, "serve", nil, "Further scheduler names to answer to, such as volcano,kube-batch, so that existing manifests run unchanged")
-	flagvalue.Quantity(flags, &f.cpu, "cpu", "CPU that each replica asks for, instead of 100m")
-	flagvalue.Quantity(flags, &f.memory, "memory", "Memory that each replica asks for, instead of 256Mi")
-	flags.StringSliceVar(&f.settings.Tolerations, "toleration", nil, "Taint of nodes that its pods tolerate, beside that of control planes: KEY[=VALUE][:EFFECT] (repeatable)")
-	flags.BoolVar(&f.settings.TakeBack, "take-back", true, "Let it suspend jobs and evict pods of gangs that are not whole or are preempted; without the rights it leaves them, and says so")
-	flagvalue.Enum(cmd, flags, &f.dryRun, "dry-run", dryRunNone, "Ask the API server what would happen, and change nothing", dryRunNone, dryRunServer)
+	flagvalue.Quantity(flags, &f.cpu, "cpu", "CPU that each replica requests, instead of 100m")
+	flagvalue.Quantity(flags, &f.memory, "memory", "Memory that each replica requests, instead of 256Mi")
+	flags.StringSliceVar(&f.settings.Tolerations, "toleration", nil, "Taint of nodes that its pods tolerate, besides that of control planes: KEY[=VALUE][:EFFECT] (repeatable)")
+	flags.BoolVar(&f.settings.TakeBack, "take-back", true, "Let it suspend jobs and evict pods of gangs that are not whole or are preempted; without the rights it leaves them, and reports it")
+	flags.StringSliceVar(&f.settings.MetricsFrom, "metrics-from", []string{monitoring}, "Namespace whose pods may reach its metrics (repeatable); empty for none")
+	flagvalue.Enum(cmd, flags, &f.dryRun, "dry-run", dryRunNone, "Have the API server try it, and change nothing", dryRunNone, dryRunServer)
 	flags.BoolVar(&f.diff, "diff", false, "Show field by field what would change, and change nothing")
 	flags.BoolVar(&f.force, "force-conflicts", false, "Take over fields that others own")
 	flags.BoolVar(&f.wait, "wait", true, "Return when the scheduler is ready")
@@ -90,6 +91,7 @@ func (f *Flags) Complete(cmd *cobra.Command, base Settings) (Settings, error) {
 		{"cpu", func() { base.CPU = f.cpu.String() }},
 		{"memory", func() { base.Memory = f.memory.String() }},
 		{"toleration", func() { base.Tolerations = typed.Tolerations }},
+		{"metrics-from", func() { base.MetricsFrom = typed.MetricsFrom }},
 		{"take-back", func() { base.TakeBack = typed.TakeBack }},
 	} {
 		if changed(take.flag) {
@@ -115,4 +117,6 @@ func (f *Flags) Namespace(flags *pflag.FlagSet) string {
 }
 
 // Defaults are the settings of an install without flags.
-func Defaults() Settings { return Settings{Registry: DefaultRegistry, Replicas: 1, TakeBack: true} }
+func Defaults() Settings {
+	return Settings{Registry: DefaultRegistry, Replicas: 1, TakeBack: true, MetricsFrom: []string{monitoring}}
+}

@@ -2,9 +2,17 @@
 package install
 
 import (
-	"github.com/spf13/cobra"
+	"fmt"
+	"strings"
 
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gangctl/gangctl/install"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cluster/apply"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
@@ -32,10 +40,52 @@ func NewCommand(f *cmdutil.Factory) *cobra.Command {
 	return cmd
 }
 
-// noArguments is what commands take that are told everything by flags.
+// scheduler is the name of what can be upgraded and taken away, as `install scheduler` has it.
+const scheduler = "scheduler"
+
+// OnlyScheduler takes the arguments of a command that is about the scheduler, which may name it.
+func OnlyScheduler(verb string, args []string) error {
+	if len(args) == 0 || len(args) == 1 && args[0] == scheduler {
+		return nil
+	}
+	return failure.Usagef("%s %q: only the scheduler can be named", verb, strings.Join(args, " ")).WithHint("see 'gangctl %s --help'", verb)
+}
+
+// CompleteScheduler completes the arguments that [OnlyScheduler] takes.
+func CompleteScheduler(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return []string{scheduler}, cobra.ShellCompDirectiveNoFileComp
+}
+
+// noArguments is the validation of commands that take everything by flags.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return failure.Usagef("%s takes no arguments, got %q", cmd.CommandPath(), args[0]).WithHint("see '%s --help'", cmd.CommandPath())
+	}
+	return nil
+}
+
+// export prints the objects as they would be applied, in that order.
+func export(io *iostreams.IOStreams, scheduler install.Scheduler) error {
+	objects, err := scheduler.Objects()
+	if err != nil {
+		return err
+	}
+	return printYAML(io, objects)
+}
+
+func printYAML(io *iostreams.IOStreams, objects []*unstructured.Unstructured) error {
+	for i, object := range apply.Ordered(objects) {
+		data, err := yaml.Marshal(object.Object)
+		if err != nil {
+			return fmt.Errorf("write %s: %w", apply.Describe(object), err)
+		}
+		if i > 0 {
+			fmt.Fprintln(io.Out, "---")
+		}
+		fmt.Fprintf(io.Out, "%s", data)
 	}
 	return nil
 }

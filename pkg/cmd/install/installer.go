@@ -3,6 +3,7 @@ package install
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,7 +23,7 @@ type Installer struct {
 	Flags  *Flags
 	// Before, if there is one, may refuse the objects that are to be written, before any is.
 	Before func(context.Context, []*unstructured.Unstructured) error
-	// Show prints what changes in each object beside its line, as upgrades do.
+	// Show prints what changes in each object with its line, as upgrades do.
 	Show bool
 
 	counts map[apply.Action]int
@@ -32,6 +33,7 @@ type Installer struct {
 // Apply applies the objects of a scheduler, prunes what was found and is no longer among them, and waits until it is ready. If
 // an object could not be applied, nothing is pruned and nothing waited for: what is there may still be needed.
 func (i *Installer) Apply(ctx context.Context, scheduler install.Scheduler, found *Installation) error {
+	found.Warn(i.IO.ErrOut)
 	if err := found.allows(scheduler); err != nil {
 		return err
 	}
@@ -40,6 +42,9 @@ func (i *Installer) Apply(ctx context.Context, scheduler install.Scheduler, foun
 		return err
 	}
 	if objects, err = i.leaveOthers(ctx, objects); err != nil {
+		return err
+	}
+	if objects, err = i.leaveUnserved(ctx, objects); err != nil {
 		return err
 	}
 	if err := i.nameNeighbours(ctx, scheduler.Serve); err != nil {
@@ -65,7 +70,7 @@ func (i *Installer) Apply(ctx context.Context, scheduler install.Scheduler, foun
 	return i.wait(ctx, scheduler)
 }
 
-// pointToCheck adds where all missing rights are told at once, of which an error names the first.
+// pointToCheck adds where all missing rights are listed at once, of which an error names the first.
 func pointToCheck(err error) error {
 	f := failure.From(err)
 	if f == nil || f.Hint == "" || !apierrors.IsForbidden(err) {
@@ -75,15 +80,15 @@ func pointToCheck(err error) error {
 }
 
 func (i *Installer) wait(ctx context.Context, scheduler install.Scheduler) error {
-	say := func(step string) { fmt.Fprintf(i.IO.ErrOut, "%s: %s\n", install.SchedulerInstance, step) }
-	err := apply.WaitReady(ctx, i.Client.Typed, scheduler.Namespace, install.SchedulerInstance, i.Flags.timeout, say)
+	progress := func(step string) { fmt.Fprintf(i.IO.ErrOut, "%s: %s\n", install.SchedulerInstance, step) }
+	err := apply.WaitReady(ctx, i.Client.Typed, scheduler.Namespace, install.SchedulerInstance, i.Flags.timeout, progress)
 	if err == nil {
 		fmt.Fprintf(i.IO.ErrOut, "%s %s is ready in namespace %s\n", install.SchedulerInstance, scheduler.Version, scheduler.Namespace)
 	}
 	return err
 }
 
-// dry tells whether nothing is to change.
+// dry reports whether nothing is to change.
 func (i *Installer) dry() bool { return i.Flags.diff || i.Flags.dryRun == dryRunServer }
 
 func (i *Installer) suffix() string {
@@ -108,7 +113,7 @@ func (i *Installer) report(r apply.Result) {
 	}
 	out := i.IO.Out
 	if !i.Flags.diff {
-		out = i.IO.ErrOut // beside the lines, for the reader
+		out = i.IO.ErrOut // apart from the lines, for the reader
 	}
 	fmt.Fprint(out, diff)
 }
@@ -121,8 +126,8 @@ func (i *Installer) summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// leaveOthers takes out what somebody else made before, and says so: the namespace and the PodGroup definition are used as they
-// are. Everything else has names of ours.
+// leaveOthers takes out what another tool or user created before, and reports it: the namespace and the PodGroup definition are used
+// as they are. Everything else has names of ours.
 func (i *Installer) leaveOthers(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var ours []*unstructured.Unstructured
 	for _, object := range objects {
@@ -145,3 +150,26 @@ func (i *Installer) leaveOthers(ctx context.Context, objects []*unstructured.Uns
 	}
 	return ours, nil
 }
+
+// leaveUnserved takes out what the API server does not serve and the scheduler works without, and reports it.
+func (i *Installer) leaveUnserved(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	for _, kind := range apply.Optional() {
+		is := func(o *unstructured.Unstructured) bool { return o.GetKind() == kind.Kind }
+		at := slices.IndexFunc(objects, is)
+		if at < 0 {
+			continue
+		}
+		served, err := apply.Served(ctx, i.Client.Dynamic, kind)
+		if err != nil {
+			return nil, err
+		}
+		if !served {
+			fmt.Fprintf(i.IO.ErrOut, "note: %s is left out: the API server does not serve its kind, %s\n", apply.Describe(objects[at]), unlimited)
+			objects = slices.DeleteFunc(objects, is)
+		}
+	}
+	return objects, nil
+}
+
+// unlimited is what it means that the policy of the scheduler's account is not there.
+const unlimited = "so what the scheduler may change of jobs is limited by its role only"

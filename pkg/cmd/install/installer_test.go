@@ -48,7 +48,7 @@ func installed(t *testing.T, gangctl string, args ...string) *kubetest.Store {
 	return s
 }
 
-// other is a definition or namespace that somebody else made.
+// other is a definition or namespace that gangctl did not make.
 func other(kind, name string, content map[string]any) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, "spec": content}}
 	o.SetName(name)
@@ -60,7 +60,7 @@ func serving(version string) map[string]any {
 	return map[string]any{"versions": []any{map[string]any{"name": version, "served": true}}}
 }
 
-// What somebody else made is used and not touched, and its owner is named.
+// What gangctl did not make is used and not touched, and its owner is named.
 func TestLeavesOthers(t *testing.T) {
 	s := kubetest.NewStore(t)
 	s.Put(crdPath, other("CustomResourceDefinition", "podgroups.scheduling.x-k8s.io", serving("v1alpha1")))
@@ -74,7 +74,7 @@ func TestLeavesOthers(t *testing.T) {
 		"note: CustomResourceDefinition podgroups.scheduling.x-k8s.io is there already, made by Helm release kube-system/sched: it is used as it is\n",
 	} {
 		if !strings.Contains(stderr, want) {
-			t.Errorf("not said: %s", want)
+			t.Errorf("missing: %s", want)
 		}
 	}
 	s.Put(crdPath, other("CustomResourceDefinition", "podgroups.scheduling.x-k8s.io", serving("v2")))
@@ -103,7 +103,7 @@ func TestNamesNeighbours(t *testing.T) {
 		"note: the cluster has the PodGroups of Volcano (scheduling.volcano.sh): its pods stay its own; to take over those with schedulerName volcano: --serve volcano\n",
 	} {
 		if !strings.Contains(stderr, want) {
-			t.Errorf("not said: %s\n%s", want, stderr)
+			t.Errorf("missing: %s\n%s", want, stderr)
 		}
 	}
 }
@@ -134,12 +134,12 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// What a flag asked for and the next run does not is taken away again.
+// What a flag requested and the next run does not is removed again.
 func TestPrunes(t *testing.T) {
 	s := installed(t, "v1.2.3", "--ha")
 	out, stderr, failed := run(t, s, "v1.2.3")
 	if failed != nil || !strings.Contains(out, "poddisruptionbudget.policy/gang-scheduler pruned\n") || !strings.Contains(out, "deployment.apps/gang-scheduler configured\n") ||
-		!strings.Contains(stderr, "0 created, 1 configured, 21 unchanged, 1 pruned\n") {
+		!strings.Contains(stderr, "0 created, 1 configured, 27 unchanged, 1 pruned\n") {
 		t.Errorf("%v\n%s%s", failed, out, stderr)
 	}
 }
@@ -149,19 +149,19 @@ func TestDiff(t *testing.T) {
 	s := installed(t, "v1.2.3")
 	out, stderr, failed := run(t, s, "v1.2.3", "--diff", "--serve", "volcano")
 	if failed != nil || !strings.Contains(out, "\n+        - --serve=volcano\n") || strings.Contains(out, "configmap/") || strings.Contains(out, "unchanged") ||
-		!strings.Contains(stderr, "0 created, 1 configured, 21 unchanged, 0 pruned (server dry run)\n") {
+		!strings.Contains(stderr, "0 created, 1 configured, 27 unchanged, 0 pruned (server dry run)\n") {
 		t.Errorf("%v\n%s%s", failed, out, stderr)
 	}
 	out, _, failed = run(t, s, "v1.2.3", "--dry-run=server", "--serve", "volcano")
 	if failed != nil || !strings.Contains(out, "deployment.apps/gang-scheduler configured (server dry run)\n") {
 		t.Errorf("%v\n%s", failed, out)
 	}
-	if out, _, failed = run(t, s, "v1.2.3"); failed != nil || strings.Count(out, " unchanged\n") != 22 {
+	if out, _, failed = run(t, s, "v1.2.3"); failed != nil || strings.Count(out, " unchanged\n") != 28 {
 		t.Errorf("something was changed: %v\n%s", failed, out)
 	}
 }
 
-// Who lacks a right is told of it, and where to see all that are missing; a refusal of another sort is no matter of rights.
+// A user who lacks a right gets it named, and where to see all that are missing; a refusal of another sort is no matter of rights.
 func TestForbidden(t *testing.T) {
 	for message, want := range map[string]bool{
 		`User "bob" cannot patch resource "clusterroles" in API group "rbac.authorization.k8s.io" at the cluster scope`: true,
@@ -183,7 +183,7 @@ func TestForbidden(t *testing.T) {
 	}
 }
 
-// What it was told is found again.
+// Its settings are found again.
 func TestFind(t *testing.T) {
 	s := installed(t, "v1.2.3", "--serve", "volcano", "--replicas", "3", "--memory", "1Gi", "--namespace", "ml")
 	client, err := s.Client()
@@ -200,8 +200,43 @@ func TestFind(t *testing.T) {
 	second := found.Objects[len(found.Objects)-1].DeepCopy()
 	second.SetNamespace("elsewhere")
 	s.Put("/apis/apps/v1/namespaces/elsewhere/deployments/gang-scheduler", second)
+	if found, err = Find(context.Background(), client); err != nil || found.Namespace != "ml" || len(found.Foreign) != 1 {
+		t.Errorf("one that nobody bound: got %+v, %v", found, err)
+	}
+	for _, o := range found.Objects {
+		if o.GetKind() != "ClusterRoleBinding" || o.GetName() != install.SchedulerBinding {
+			continue
+		}
+		subjects, _, _ := unstructured.NestedSlice(o.Object, "subjects")
+		subjects = append(subjects, map[string]any{"kind": "ServiceAccount", "name": "gang-scheduler", "namespace": "elsewhere"})
+		if err := unstructured.SetNestedSlice(o.Object, subjects, "subjects"); err != nil {
+			t.Fatal(err)
+		}
+		s.Put("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/"+install.SchedulerBinding, o)
+	}
 	if _, err := Find(context.Background(), client); err == nil || !strings.Contains(err.Error(), "two installations of the scheduler") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A server that does not serve what limits the scheduler's account gets the rest, and a note.
+func TestLeavesUnserved(t *testing.T) {
+	s := kubetest.NewStore(t)
+	s.Hook(func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasPrefix(r.URL.Path, "/apis/admissionregistration.k8s.io/") {
+			return false
+		}
+		kubetest.Write(w, 404, kubetest.Status(404, metav1.StatusReasonNotFound, "the server could not find the requested resource", nil))
+		return true
+	})
+	out, stderr, failed := run(t, s, "v1.2.3")
+	if failed != nil || strings.Contains(out, "validatingadmission") || !strings.Contains(out, "deployment.apps/gang-scheduler created\n") {
+		t.Fatalf("%v\n%s", failed, out)
+	}
+	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
+		if !strings.Contains(stderr, "note: "+kind+" gang-scheduler.gangctl.dev is left out: the API server does not serve its kind, so what the scheduler may change of jobs") {
+			t.Errorf("%s is not reported:\n%s", kind, stderr)
+		}
 	}
 }
 

@@ -21,11 +21,11 @@ var neighbours = []struct{ group, scheduler, name string }{
 	{"scheduling.run.ai", "KAI", "kai-scheduler"},
 }
 
-// nameNeighbours says which other gang schedulers have definitions on the cluster, and what becomes of their pods.
+// nameNeighbours reports which other gang schedulers have definitions on the cluster, and what becomes of their pods.
 func (i *Installer) nameNeighbours(ctx context.Context, serve []string) error {
 	groups, err := i.Client.Typed.Discovery().ServerGroups()
 	if err != nil {
-		return fmt.Errorf("ask which APIs are served: %w", err)
+		return fmt.Errorf("list the served APIs: %w", err)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -48,7 +48,7 @@ func (i *Installer) nameNeighbours(ctx context.Context, serve []string) error {
 	return nil
 }
 
-// usable returns why a definition that somebody else made cannot be used for ours: it must serve the version that is written.
+// usable returns why a definition that gangctl did not make cannot be used for ours: it must serve the version that is written.
 func usable(there, ours *unstructured.Unstructured) error {
 	if ours.GetKind() != "CustomResourceDefinition" {
 		return nil

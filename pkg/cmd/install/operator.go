@@ -18,7 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/setup/operator"
 )
 
-// allKinds is the word for every kind that the operator handles.
+// allKinds is the name for every kind that the operator handles.
 const allKinds = "all"
 
 // OperatorOptions are what `install operator` works with.
@@ -30,7 +30,7 @@ type OperatorOptions struct {
 	Settings manifests.Operator
 	// OfNew are the flags that were typed and are about a new operator only.
 	OfNew []string
-	// Release is that of an operator that is there, where its image does not tell.
+	// Release is that of an operator that is there, where its image does not have it.
 	Release string
 	Yes     bool
 	Export  bool
@@ -45,7 +45,7 @@ func NewOperatorCommand(f *cmdutil.Factory, runF func(context.Context, *Operator
 		Use:   "operator",
 		Short: "Install the Kubeflow Training Operator, or let the one that is there make gangs",
 		Long: `Install the Kubeflow Training Operator ` + manifests.Version + `, which turns TFJobs into pods: its release's own manifests, for TFJobs
-only unless --kinds says more, with the rights that these need and no others.
+only unless --kinds names more, with the rights that these need and no others.
 
 An operator that is there already is left alone, and that is the advice: 'gangctl submit' makes the gang of each job
 itself. Where jobs are submitted by other means, too, --gang-scheduler has the operator make gangs, for every kind of
@@ -84,9 +84,9 @@ of the operator leaves that role, and may take the flag away again.`,
 	flags.StringVar(&o.Settings.Image, "image", "", "Full name of a new operator's image, instead of the release's")
 	flags.StringSliceVar(&o.Settings.PullSecrets, "image-pull-secret", nil, "Secret in the namespace to pull the image with (repeatable)")
 	flags.StringVar(&o.Settings.GangScheduler, "gang-scheduler", "", "Have the operator make the gang of every job, for this scheduler")
-	flags.StringVar(&o.Release, "release", "", "Release of the operator that is there, such as 1.8, where its image does not tell")
+	flags.StringVar(&o.Release, "release", "", "Release of the operator that is there, such as 1.8, where its image does not name it")
 	flags.BoolVarP(&o.Yes, "yes", "y", false, "Change an operator that is there without asking")
-	flagvalue.Enum(cmd, flags, &o.Flags.dryRun, "dry-run", dryRunNone, "Ask the API server what would happen, and change nothing", dryRunNone, dryRunServer)
+	flagvalue.Enum(cmd, flags, &o.Flags.dryRun, "dry-run", dryRunNone, "Have the API server try it, and change nothing", dryRunNone, dryRunServer)
 	flags.BoolVar(&o.Flags.diff, "diff", false, "Show what would change, and change nothing")
 	flags.BoolVar(&o.Flags.force, "force-conflicts", false, "Take over fields that others own")
 	flags.BoolVar(&o.Flags.wait, "wait", true, "Return when the operator is ready")
@@ -123,6 +123,9 @@ func (o *OperatorOptions) complete(cmd *cobra.Command, kinds []string) error {
 			o.OfNew = append(o.OfNew, "--"+flag)
 		}
 	}
+	if err := validateImage(o.Settings.Image); err != nil {
+		return err
+	}
 	switch {
 	case len(o.Settings.Kinds) == 0:
 		return failure.Usagef("--kinds: must name a kind of job")
@@ -143,7 +146,7 @@ func (o *OperatorOptions) complete(cmd *cobra.Command, kinds []string) error {
 	}
 	for _, flag := range []string{"dry-run", "diff", "wait", "timeout", "force-conflicts", "yes", "release"} {
 		if typed(flag) {
-			return failure.Usagef("--%s has no effect with --export, which asks no cluster", flag).WithHint("leave out one of the two flags")
+			return failure.Usagef("--%s has no effect with --export, which contacts no cluster", flag).WithHint("leave out one of the two flags")
 		}
 	}
 	return nil

@@ -24,7 +24,7 @@ import (
 // gangRole is the name of the role and the binding, and the instance label, of the rights that an operator lacks for gangs.
 const gangRole = "gangctl:training-operator:gangs"
 
-// change has an operator that somebody else installed make gangs, or says why that need not be.
+// change has an operator that another tool installed make gangs, or reports why that need not be.
 func (o *OperatorOptions) change(ctx context.Context, client *kube.Client, there operator.Operator) error {
 	if len(o.OfNew) > 0 {
 		return failure.Usagef("%s has no effect: Deployment %s, which gangctl did not install, runs the operator already", strings.Join(o.OfNew, ", "), there.Name()).
@@ -44,7 +44,7 @@ func (o *OperatorOptions) change(ctx context.Context, client *kube.Client, there
 	}
 	flags, err := there.Flags(o.Settings.GangScheduler)
 	if err != nil {
-		return failure.Errorf("%w", err).WithHint("leave it alone: gangctl submit makes the gang of each job itself; or say its release: --release 1.8")
+		return failure.Errorf("%w", err).WithHint("leave it alone: gangctl submit makes the gang of each job itself; or give its release: --release 1.8")
 	}
 	if err := served(ctx, client, there.Render(o.Settings.GangScheduler).Group); err != nil {
 		return err
@@ -114,19 +114,21 @@ func (o *OperatorOptions) missingRights(ctx context.Context, client *kube.Client
 // clusterPolicy reads who may do what in the whole cluster.
 func clusterPolicy(ctx context.Context, client *kube.Client) (*roles.Policy, error) {
 	policy, rbac := &roles.Policy{}, client.Typed.RbacV1()
-	roles, err := rbac.ClusterRoles().List(ctx, metav1.ListOptions{})
+	err := eachPage(ctx, func(o metav1.ListOptions) (runtime.Object, error) { return rbac.ClusterRoles().List(ctx, o) }, func(object runtime.Object) {
+		if r, ok := object.(*rbacv1.ClusterRole); ok {
+			policy.ClusterRoles = append(policy.ClusterRoles, r)
+		}
+	})
 	if err != nil {
 		return nil, failure.Op{Verb: "list", Resource: rbacv1.SchemeGroupVersion.WithResource("clusterroles"), Kind: "ClusterRole"}.Wrap(err)
 	}
-	bindings, err := rbac.ClusterRoleBindings().List(ctx, metav1.ListOptions{})
+	err = eachPage(ctx, func(o metav1.ListOptions) (runtime.Object, error) { return rbac.ClusterRoleBindings().List(ctx, o) }, func(object runtime.Object) {
+		if b, ok := object.(*rbacv1.ClusterRoleBinding); ok {
+			policy.ClusterRoleBindings = append(policy.ClusterRoleBindings, b)
+		}
+	})
 	if err != nil {
 		return nil, failure.Op{Verb: "list", Resource: rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"), Kind: "ClusterRoleBinding"}.Wrap(err)
-	}
-	for i := range roles.Items {
-		policy.ClusterRoles = append(policy.ClusterRoles, &roles.Items[i])
-	}
-	for i := range bindings.Items {
-		policy.ClusterRoleBindings = append(policy.ClusterRoleBindings, &bindings.Items[i])
 	}
 	return policy, nil
 }
@@ -170,7 +172,7 @@ func (o *OperatorOptions) consent(there operator.Operator) error {
 		return nil
 	}
 	if !o.Prompter.Available() {
-		return failure.Errorf("Deployment %s is not managed by gangctl; cannot prompt: stdin and stderr must be terminals", there.Name()).WithHint("to say that this is meant: --yes")
+		return failure.Errorf("Deployment %s is not managed by gangctl; cannot prompt: stdin and stderr must be terminals", there.Name()).WithHint("to confirm: --yes")
 	}
 	yes, err := o.Prompter.Confirm(fmt.Sprintf("Change Deployment %s?", there.Name()))
 	if err != nil {
@@ -182,7 +184,7 @@ func (o *OperatorOptions) consent(there operator.Operator) error {
 	return nil
 }
 
-// carryOut grants the rights first: the operator starts anew with the flag.
+// carryOut grants the rights first: the operator restarts with the flag.
 func (o *OperatorOptions) carryOut(ctx context.Context, client *kube.Client, there operator.Operator, changed *appsv1.Deployment, rights []*unstructured.Unstructured) error {
 	i := &Installer{IO: o.IO, Client: client, Flags: &o.Flags, counts: map[apply.Action]int{}}
 	a := &apply.Applier{Client: client.Dynamic, Force: o.Flags.force, DryRun: i.dry(), Report: i.report}

@@ -3,9 +3,12 @@ package install
 import (
 	"context"
 	"fmt"
+	"io"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/pager"
 
 	"github.com/gangctl/gangctl/install"
 	manifests "github.com/gangctl/gangctl/install/operator"
@@ -27,7 +30,7 @@ func (o *OperatorOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := findOperators(ctx, client)
+	found, err := findOperators(ctx, client, o.IO.ErrOut)
 	if err != nil {
 		return err
 	}
@@ -45,20 +48,42 @@ func (o *OperatorOptions) run(ctx context.Context) error {
 }
 
 // findOperators finds those that run as Deployments. Some that cannot be seen must not pass for none: two would act on the same
-// jobs.
-func findOperators(ctx context.Context, client *kube.Client) ([]operator.Operator, error) {
-	list, err := client.Typed.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+// jobs. Those that anybody may have made are named and left out: they would keep administrators from installing one, and be granted rights.
+func findOperators(ctx context.Context, client *kube.Client, out io.Writer) ([]operator.Operator, error) {
+	var all []*appsv1.Deployment
+	deployments := client.Typed.AppsV1().Deployments(metav1.NamespaceAll)
+	err := eachPage(ctx, func(o metav1.ListOptions) (runtime.Object, error) { return deployments.List(ctx, o) }, func(object runtime.Object) {
+		if d, ok := object.(*appsv1.Deployment); ok {
+			all = append(all, d)
+		}
+	})
 	if err != nil {
 		return nil, failure.Op{Verb: "list", Resource: appsv1.SchemeGroupVersion.WithResource("deployments"), Kind: "Deployment"}.Wrap(err)
 	}
-	var all []*appsv1.Deployment
-	for i := range list.Items {
-		all = append(all, &list.Items[i])
+	found := operator.Find(all)
+	if len(found) == 0 {
+		return nil, nil
 	}
-	return operator.Find(all), nil
+	policy, err := clusterPolicy(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	trusted, others := operator.Trusted(found, policy, manifests.DefaultNamespace)
+	for _, other := range others {
+		fmt.Fprintf(out, "note: Deployment %s looks like a training operator and is left alone: no ClusterRoleBinding lets its account act on the cluster's TFJobs\n", other.Name())
+	}
+	return trusted, nil
 }
 
-// ours tells whether gangctl installed the operator.
+// eachPage lists page by page: a cluster may have more than an API server gives at once in time.
+func eachPage(ctx context.Context, list func(metav1.ListOptions) (runtime.Object, error), see func(runtime.Object)) error {
+	return pager.New(pager.SimplePageFunc(list)).EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+		see(object)
+		return nil
+	})
+}
+
+// ours reports whether gangctl installed the operator.
 func ours(o operator.Operator) bool {
 	labels := o.Deployment.Labels
 	return labels[install.LabelPartOf] == install.PartOf && labels[install.LabelInstance] == manifests.Name
@@ -103,7 +128,7 @@ func (o *OperatorOptions) needsGroups(ctx context.Context, client *kube.Client, 
 func served(ctx context.Context, client *kube.Client, group string) error {
 	groups, err := client.Typed.Discovery().ServerGroups()
 	if err != nil {
-		return fmt.Errorf("ask which APIs are served: %w", err)
+		return fmt.Errorf("list the served APIs: %w", err)
 	}
 	for _, g := range groups.Groups {
 		if g.Name == group {
@@ -115,8 +140,8 @@ func served(ctx context.Context, client *kube.Client, group string) error {
 }
 
 func (o *OperatorOptions) await(ctx context.Context, client *kube.Client, namespace, name string) error {
-	say := func(step string) { fmt.Fprintf(o.IO.ErrOut, "%s: %s\n", name, step) }
-	err := apply.WaitReady(ctx, client.Typed, namespace, name, o.Flags.timeout, say)
+	progress := func(step string) { fmt.Fprintf(o.IO.ErrOut, "%s: %s\n", name, step) }
+	err := apply.WaitReady(ctx, client.Typed, namespace, name, o.Flags.timeout, progress)
 	if err == nil {
 		fmt.Fprintf(o.IO.ErrOut, "%s is ready in namespace %s\n", name, namespace)
 	}

@@ -2,12 +2,16 @@ package install
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/internal/kubetest"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
@@ -52,6 +56,7 @@ func TestOperatorRefused(t *testing.T) {
 	for line, want := range map[string]string{
 		"x":                         "operator takes no arguments",
 		"--kinds sparkjobs":         `--kinds "sparkjobs": must be all, or some of tfjobs, `,
+		"--image x@sha256:0":        `--image "x@sha256:0": invalid reference format`,
 		"--diff --dry-run server":   "--diff and --dry-run cannot be used together",
 		"--release newest":          `--release: release "newest": want MAJOR.MINOR`,
 		"--export --yes":            "--yes has no effect with --export",
@@ -63,6 +68,39 @@ func TestOperatorRefused(t *testing.T) {
 		e := failure.From(err)
 		if e == nil || e.Code != failure.CodeUsage || !strings.HasPrefix(e.Message, want) {
 			t.Errorf("%q: got %v, want %q", line, err, want)
+		}
+	}
+}
+
+// A Deployment that anybody may make who has a namespace neither keeps an administrator from installing the operator nor is granted rights.
+func TestTenantsOperator(t *testing.T) {
+	for _, args := range []string{"", "--gang-scheduler gang-scheduler --yes"} {
+		s := kubetest.NewStore(t)
+		theirs := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "team-a", "name": "training-operator"},
+			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "training-operator", "image": "x/training-operator:v1-93c5489"}}}}}}}
+		const at = "/apis/apps/v1/namespaces/team-a/deployments/training-operator"
+		s.Put(at, theirs)
+		s.Hook(func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != "/apis" {
+				return false
+			}
+			kubetest.Write(w, 200, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroupList"}, Groups: []metav1.APIGroup{{Name: "scheduling.x-k8s.io"}}})
+			return true
+		})
+		io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
+		cmd := NewOperatorCommand(&cmdutil.Factory{IO: io, Client: s.Client}, nil)
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		cmd.SetArgs(append(strings.Fields(args), "--wait=false"))
+		if err := cmd.ExecuteContext(t.Context()); err != nil || !strings.Contains(out.String(), "deployment.apps/training-operator created\n") {
+			t.Errorf("%q: %v\n%s", args, err, out)
+		}
+		if !strings.Contains(errOut.String(), "note: Deployment team-a/training-operator looks like a training operator and is left alone") {
+			t.Errorf("%q: it is not reported:\n%s", args, errOut)
+		}
+		for _, request := range s.Requests() {
+			if strings.Contains(request, at) && !strings.HasPrefix(request, "GET ") || strings.Contains(request, "gangctl:training-operator:gangs") {
+				t.Errorf("%q: %s", args, request)
+			}
 		}
 	}
 }

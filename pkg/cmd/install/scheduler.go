@@ -3,6 +3,7 @@ package install
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,7 +13,10 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/version"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	checkcmd "github.com/gangctl/gangctl/pkg/cmd/check"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/setup/check"
+	"github.com/gangctl/gangctl/pkg/setup/check/facts"
 )
 
 // SchedulerOptions are what `install scheduler` works with.
@@ -25,7 +29,7 @@ type SchedulerOptions struct {
 	Settings  Settings
 	Flags     Flags
 	Export    bool
-	// SkipChecks installs whatever `check --pre` says.
+	// SkipChecks installs whatever `check --pre` reports.
 	SkipChecks bool
 }
 
@@ -35,7 +39,7 @@ func NewSchedulerCommand(f *cmdutil.Factory, runF func(context.Context, *Schedul
 	cmd := &cobra.Command{
 		Use:   "scheduler",
 		Short: "Install the gang scheduler",
-		Long: `Install the gang scheduler beside the cluster's own: a Deployment of 'gangctl scheduler' under the strictest pod
+		Long: `Install the gang scheduler alongside the cluster's own: a Deployment of 'gangctl scheduler' under the strictest pod
 security, exactly the rights that it uses, and roles that let users of view, edit and admin work with gangs.
 Pods are scheduled by it whose schedulerName is gang-scheduler.
 
@@ -43,7 +47,7 @@ First it looks at what 'gangctl check --pre' looks at, and changes nothing if a 
 missing are named at once, with the YAML that grants them.
 
 Each object is a line: created, configured, unchanged or pruned. To run it again with the same flags changes
-nothing. What somebody else made stays theirs: a namespace or a PodGroup definition that is there already is used
+nothing. What gangctl did not make stays its owner's: a namespace or a PodGroup definition that is there already is used
 and not touched.`,
 		Example: `  # one replica, and wait until it is ready
   gangctl install scheduler
@@ -68,7 +72,7 @@ and not touched.`,
 	}
 	o.Flags.Add(cmd)
 	cmd.Flags().BoolVar(&o.Export, "export", false, "Print the objects as YAML; needs no cluster")
-	cmd.Flags().BoolVar(&o.SkipChecks, "skip-checks", false, "Install whatever the checks say")
+	cmd.Flags().BoolVar(&o.SkipChecks, "skip-checks", false, "Install whatever the checks report")
 	return cmd
 }
 
@@ -83,7 +87,7 @@ func (o *SchedulerOptions) complete(cmd *cobra.Command) error {
 	}
 	for _, flag := range []string{"dry-run", "diff", "wait", "timeout", "force-conflicts", "skip-checks"} {
 		if cmd.Flags().Changed(flag) {
-			return failure.Usagef("--%s has no effect with --export, which asks no cluster", flag).WithHint("leave out one of the two flags")
+			return failure.Usagef("--%s has no effect with --export, which contacts no cluster", flag).WithHint("leave out one of the two flags")
 		}
 	}
 	return nil
@@ -116,4 +120,26 @@ func (o *SchedulerOptions) run(ctx context.Context) error {
 		}
 	}
 	return i.Apply(ctx, scheduler, found)
+}
+
+// precheck looks at what has to be true before these objects are written, and refuses if something is not: half an installation
+// is worse than none. What it may not look at is no reason to refuse.
+func (o *SchedulerOptions) precheck(ctx context.Context, client *kube.Client, objects []*unstructured.Unstructured) error {
+	collected, err := facts.Collect(ctx, client, facts.Options{Namespace: o.Namespace, Version: o.Version, Shipped: objects, Before: true, Now: o.IO.Clock.Now})
+	if err != nil {
+		return fmt.Errorf("check the cluster: %w", err)
+	}
+	all := check.NewReport(check.Before(), collected)
+	if all.Summary.Fail == 0 {
+		return nil
+	}
+	failed := &check.Report{Summary: all.Summary}
+	for _, outcome := range all.Checks {
+		if outcome.Status == check.Fail {
+			failed.Checks = append(failed.Checks, outcome)
+		}
+	}
+	fmt.Fprint(o.IO.ErrOut, checkcmd.Text(failed, o.IO.ErrStyled))
+	return failure.Errorf("the gang scheduler is not installed: %d of %d checks failed", all.Summary.Fail, len(all.Checks)).
+		WithHint("see all of them: gangctl check --pre; install it all the same: --skip-checks")
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
+const someDigest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 // parse runs `install scheduler` up to its options.
 func parse(t *testing.T, args ...string) (*SchedulerOptions, error) {
 	t.Helper()
@@ -30,7 +32,7 @@ func parse(t *testing.T, args ...string) (*SchedulerOptions, error) {
 }
 
 func TestSettings(t *testing.T) {
-	plain := Settings{Registry: DefaultRegistry, Replicas: 1, TakeBack: true}
+	plain := Settings{Registry: DefaultRegistry, Replicas: 1, TakeBack: true, MetricsFrom: []string{"monitoring"}}
 	with := func(change func(*Settings)) Settings {
 		s := plain
 		change(&s)
@@ -44,7 +46,10 @@ func TestSettings(t *testing.T) {
 		{[]string{"--ha"}, with(func(s *Settings) { s.Replicas = 2 })},
 		{[]string{"--replicas", "3", "--take-back=false"}, with(func(s *Settings) { s.Replicas, s.TakeBack = 3, false })},
 		{[]string{"--registry", "r.example.com/ml/"}, with(func(s *Settings) { s.Registry = "r.example.com/ml/" })},
-		{[]string{"--image", "x@sha256:0"}, with(func(s *Settings) { s.Image = "x@sha256:0" })},
+		{[]string{"--image", "r.example.com:5000/ml/x@" + someDigest}, with(func(s *Settings) { s.Image = "r.example.com:5000/ml/x@" + someDigest })},
+		{[]string{"--image", "x:v1@" + someDigest}, with(func(s *Settings) { s.Image = "x:v1@" + someDigest })},
+		{[]string{"--metrics-from", "prometheus,grafana"}, with(func(s *Settings) { s.MetricsFrom = []string{"prometheus", "grafana"} })},
+		{[]string{"--metrics-from", ""}, with(func(s *Settings) { s.MetricsFrom = []string{} })},
 		{[]string{"--serve", "volcano,kube-batch", "--serve", "a"}, with(func(s *Settings) { s.Serve = []string{"volcano", "kube-batch", "a"} })},
 		{[]string{"--image-pull-secret", "a", "--cpu", "2", "--memory", "1Gi"},
 			with(func(s *Settings) { s.PullSecrets, s.CPU, s.Memory = []string{"a"}, "2", "1Gi" })},
@@ -73,7 +78,13 @@ func TestSettingsRefused(t *testing.T) {
 		"--ha --replicas 3":                "--ha and --replicas cannot be used together",
 		"--registry r --image i":           "--registry and --image cannot be used together",
 		"--registry https://r":             `--registry "https://r": must be a name`,
+		"--image x@sha256:0":               `--image "x@sha256:0": invalid reference format`,
+		"--image x@" + someDigest[:70]:     `--image "x@` + someDigest[:70] + `": invalid checksum digest length`,
+		"--image x@md5:" + someDigest[7:]:  `unsupported digest algorithm`,
+		"--image x/Team":                   `--image "x/Team": `,
+		"--image x:":                       `--image "x:": invalid reference format`,
 		"--image-pull-secret A":            `--image-pull-secret "A": `,
+		"--metrics-from a/b":               `--metrics-from "a/b": `,
 		"--serve default-scheduler":        "--serve default-scheduler: kube-scheduler answers to that name",
 		"--serve gang-scheduler":           "--serve gang-scheduler: it answers to that name anyway",
 		"--serve a,a":                      "--serve a: given twice",

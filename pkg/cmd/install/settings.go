@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -21,13 +22,15 @@ const (
 	DefaultRegistry = "ghcr.io/gangctl"
 	// imageName is the image's name in any registry.
 	imageName = "gangctl"
-	// SettingsAnnotation is on the Deployment: the Settings as JSON, so that an upgrade keeps what an install was told.
+	// monitoring is the namespace of Prometheus where nothing else is said.
+	monitoring = "monitoring"
+	// SettingsAnnotation is on the Deployment: the Settings as JSON, so that an upgrade keeps the settings of an install.
 	SettingsAnnotation = "gangctl.dev/install-settings"
 	// highAvailability is how many replicas --ha stands for: one schedules, one waits.
 	highAvailability = 2
 )
 
-// Settings is what an installation of the scheduler was told. Its JSON form is kept on the cluster; fields are only added.
+// Settings are the settings of an installation of the scheduler. Its JSON form is kept on the cluster; fields are only added.
 type Settings struct {
 	Registry    string   `json:"registry,omitempty"`
 	Image       string   `json:"image,omitempty"`
@@ -38,6 +41,8 @@ type Settings struct {
 	CPU         string   `json:"cpu,omitempty"`
 	Memory      string   `json:"memory,omitempty"`
 	TakeBack    bool     `json:"takeBack"`
+	// MetricsFrom may be empty on purpose, and is written then, too.
+	MetricsFrom []string `json:"metricsFrom"`
 }
 
 // release is what a build must be called for there to be an image of it: no pseudo-version, no modified tree.
@@ -67,9 +72,17 @@ func (s Settings) validate() error {
 			return failure.Usagef("--%s %q: must be a name such as registry.example.com/team, without scheme or blanks", given.flag, given.name)
 		}
 	}
+	if err := validateImage(s.Image); err != nil {
+		return err
+	}
 	for _, name := range s.PullSecrets {
 		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 			return failure.Usagef("--image-pull-secret %q: %s", name, problems[0])
+		}
+	}
+	for _, name := range s.MetricsFrom {
+		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+			return failure.Usagef("--metrics-from %q: %s", name, problems[0])
 		}
 	}
 	for _, text := range s.Tolerations {
@@ -89,6 +102,18 @@ func (s Settings) validate() error {
 		case slices.Contains(s.Serve[:i], name):
 			return failure.Usagef("--serve %s: given twice", name)
 		}
+	}
+	return nil
+}
+
+// validateImage refuses a name that no kubelet can pull: a digest that lost a digit shows when pods do not start, and only then. An
+// empty name is that of the version.
+func validateImage(name string) error {
+	if name == "" {
+		return nil
+	}
+	if _, err := reference.ParseNormalizedNamed(name); err != nil {
+		return failure.Usagef("--image %q: %w", name, err).WithHint("for example: --image registry.example.com/ml/gangctl:v1.2.3, or with a digest, gangctl@sha256: and 64 hexadecimal digits")
 	}
 	return nil
 }
@@ -116,7 +141,7 @@ func (s Settings) Scheduler(namespace, gangctlVersion string) (install.Scheduler
 	}
 	return install.Scheduler{
 		Version: gangctlVersion, Namespace: namespace, Image: image, PullSecrets: s.PullSecrets, Replicas: s.Replicas, Serve: s.Serve,
-		CPU: quantity(s.CPU), Memory: quantity(s.Memory), TakeBack: s.TakeBack, Tolerations: tolerations,
+		CPU: quantity(s.CPU), Memory: quantity(s.Memory), TakeBack: s.TakeBack, Tolerations: tolerations, MetricsFrom: s.MetricsFrom,
 		Annotations: map[string]string{SettingsAnnotation: string(kept)},
 	}, nil
 }
@@ -130,7 +155,7 @@ func quantity(text string) *resource.Quantity {
 	return &q
 }
 
-// olderThan tells whether one version is older than another, and whether that can be told at all.
+// olderThan reports whether one version is older than another, and whether that can be determined at all.
 func olderThan(a, b string) (older, known bool) {
 	if !isRelease(a) || !isRelease(b) {
 		return false, false
@@ -145,3 +170,28 @@ func olderThan(a, b string) (older, known bool) {
 
 // Version is how a version stands in the label of an object.
 func Version(of string) string { return install.LabelValue(of) }
+
+// toleration reads KEY[=VALUE][:EFFECT], as `kubectl taint` writes taints: without a value every value is tolerated, without an
+// effect every effect.
+func toleration(text string) (corev1.Toleration, error) {
+	taint, effect, hasEffect := strings.Cut(text, ":")
+	key, value, hasValue := strings.Cut(taint, "=")
+	t := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffect(effect)}
+	if hasValue {
+		t.Operator, t.Value = corev1.TolerationOpEqual, value
+	}
+	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
+		return t, fmt.Errorf("key %q: %s", key, problems[0])
+	}
+	if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+		return t, fmt.Errorf("value %q: %s", value, problems[0])
+	}
+	switch t.Effect {
+	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+	default:
+		if hasEffect {
+			return t, fmt.Errorf("effect %q: must be NoSchedule, PreferNoSchedule or NoExecute", effect)
+		}
+	}
+	return t, nil
+}

@@ -38,7 +38,7 @@ func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 		Long: `List the jobs of a namespace, whoever created them: TFJobs, PyTorchJobs, MPIJobs, and Jobs of Kubernetes whose pods are a gang.
 
 STATE is how the gang is: Pending, Starting, Running, Degraded (some members run while others cannot), Succeeded, Failed or
-Suspended. READY counts the members that run. REASON is what the scheduler says of a job that waits.`,
+Suspended. READY counts the members that run. REASON is the scheduler's message on a job that waits.`,
 		Example: `  # the jobs of the context's namespace
   gangctl list
 
@@ -71,7 +71,7 @@ Suspended. READY counts the members that run. REASON is what the scheduler says 
 
 func (o *Options) validate(cmd *cobra.Command) error {
 	if o.AllNamespaces && cmd.Flags().Changed("namespace") {
-		return failure.Usagef("--all-namespaces and --namespace exclude each other").WithHint("leave out one of them")
+		return failure.Usagef("--all-namespaces and --namespace cannot be used together").WithHint("leave out one of them")
 	}
 	if _, err := labels.Parse(o.Selector); err != nil {
 		return failure.Usagef("--selector %q: %w", o.Selector, err).WithHint("for example: -l team=vision,env!=test")

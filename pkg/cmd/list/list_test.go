@@ -101,7 +101,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// A server that answers in pages is asked for all of them.
+// A server that answers in pages is queried for all of them.
 func TestPages(t *testing.T) {
 	s := kubetest.New(t)
 	s.HandleFunc("GET "+jobsPath, func(w http.ResponseWriter, r *http.Request) {

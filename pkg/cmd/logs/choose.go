@@ -42,21 +42,21 @@ func indexes(text string) (func(int) bool, error) {
 
 // only narrows the choice down to the one member that was named, pod/NAME; from then on the job is named by its own name.
 func (o *Options) only(meant *cmdutil.Target) error {
-	word := o.Name
+	arg := o.Name
 	o.Name = meant.Job.Meta.Name
 	m := meant.Member
 	switch {
 	case m == nil:
 		return nil
 	case len(o.Roles) > 0 || o.Index != "":
-		return meant.ChosenTwice(word)
+		return meant.ChosenTwice(arg)
 	}
 	o.Roles, o.Index = []string{m.Role}, strconv.Itoa(m.Index)
 	o.indexes = func(i int) bool { return i == m.Index }
 	return nil
 }
 
-// choose picks the members that are wanted. It is an error if the job has none of them.
+// choose picks the members that the flags select. It is an error if the job has none of them.
 func (o *Options) choose(all []summary.Row) ([]summary.Row, error) {
 	var roles []string
 	for _, m := range all {
@@ -69,23 +69,23 @@ func (o *Options) choose(all []summary.Row) ([]summary.Row, error) {
 			return nil, failure.Errorf("%s has no role %q", o.Name, role).WithHint("its roles are: %s", strings.Join(roles, ", "))
 		}
 	}
-	wanted := func(role string) bool {
+	desired := func(role string) bool {
 		return len(o.Roles) == 0 || slices.ContainsFunc(o.Roles, func(r string) bool { return strings.EqualFold(r, role) })
 	}
-	chosen := slices.DeleteFunc(slices.Clone(all), func(m summary.Row) bool { return !wanted(m.Role) || !o.indexes(m.Index) })
+	chosen := slices.DeleteFunc(slices.Clone(all), func(m summary.Row) bool { return !desired(m.Role) || !o.indexes(m.Index) })
 	if len(chosen) == 0 && len(all) > 0 {
 		return nil, failure.Errorf("%s has no member with index %s", o.Name, o.Index).WithHint("see its members: gangctl get %s", o.Name)
 	}
 	return chosen, nil
 }
 
-// member is one whose pod exists.
-func (o *Options) member(m summary.Row, order []string) (logs.Member, error) {
+// source is the container to read of a member whose pod exists.
+func (o *Options) source(m summary.Row, order []string) (logs.Source, error) {
 	name, err := o.container(m)
-	return logs.Member{Role: m.Role, Index: m.Index, Order: slices.Index(order, m.Role), Pod: m.Pod, Container: name}, err
+	return logs.Source{Role: m.Role, Index: m.Index, Order: slices.Index(order, m.Role), Pod: m.Pod, Container: name}, err
 }
 
-// container is the one that is asked for, else the one that does the work, else the first.
+// container is the requested one, else the one that does the work, else the first.
 func (o *Options) container(m summary.Row) (string, error) {
 	pod := m.Pod
 	var names []string
@@ -117,7 +117,7 @@ func roleOrder(all []summary.Row) []string {
 }
 
 // bad is how the latest run of a member that failed ended, and whether that was the run before; nil for one that has not failed.
-func bad(m logs.Member) (t *corev1.ContainerStateTerminated, before bool) {
+func bad(m logs.Source) (t *corev1.ContainerStateTerminated, before bool) {
 	s := container.Status(m.Pod, m.Container)
 	switch {
 	case s == nil:
@@ -131,15 +131,15 @@ func bad(m logs.Member) (t *corev1.ContainerStateTerminated, before bool) {
 }
 
 // first finds the member whose run failed first.
-func first(members []logs.Member) (m logs.Member, t *corev1.ContainerStateTerminated, before bool) {
-	failed := slices.DeleteFunc(slices.Clone(members), func(m logs.Member) bool {
+func first(members []logs.Source) (m logs.Source, t *corev1.ContainerStateTerminated, before bool) {
+	failed := slices.DeleteFunc(slices.Clone(members), func(m logs.Source) bool {
 		t, _ := bad(m)
 		return t == nil
 	})
 	if len(failed) == 0 {
-		return logs.Member{}, nil, false
+		return logs.Source{}, nil, false
 	}
-	m = slices.MinFunc(failed, func(a, b logs.Member) int {
+	m = slices.MinFunc(failed, func(a, b logs.Source) int {
 		x, _ := bad(a)
 		y, _ := bad(b)
 		return cmp.Or(x.FinishedAt.Compare(y.FinishedAt.Time), cmp.Compare(a.Order, b.Order), cmp.Compare(a.Index, b.Index))

@@ -3,7 +3,6 @@ package logs
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
@@ -12,18 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/container"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/logs"
-	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 	"github.com/gangctl/gangctl/pkg/cluster/watch"
-	"github.com/gangctl/gangctl/pkg/diagnose"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
-// lastWords is how long members that run on when their job is over are listened to.
-const lastWords = 3 * time.Second
+// drainTime is how long members that run on when their job is over are listened to.
+const drainTime = 3 * time.Second
 
 // errDone ends a watch that has nothing left to do.
 var errDone = errors.New("done")
@@ -36,12 +35,12 @@ type following struct {
 	sink   *sink
 	logs   *logs.Follower
 
-	mu       sync.Mutex
-	uid      types.UID
-	finished time.Time
-	asked    time.Time
-	told     string
-	started  bool
+	mu        sync.Mutex
+	uid       types.UID
+	finished  time.Time
+	explained time.Time
+	reported  string
+	started   bool
 }
 
 // follow prints what members print until the job ends.
@@ -50,13 +49,13 @@ func (o *Options) follow(ctx context.Context, client *kube.Client, job *gang.Job
 	f := &following{o: o, client: client, job: job, sink: s, logs: &logs.Follower{
 		Client: client.Typed, Sink: s, Clock: o.IO.Clock, Request: o.request(), MaxStreams: o.MaxStreams, TakeTurns: members > o.MaxStreams}}
 	if f.logs.TakeTurns {
-		s.say("note: %d members take turns on %d connections (--max-streams)", members, o.MaxStreams)
+		s.note("note: %d members take turns on %d connections (--max-streams)", members, o.MaxStreams)
 	}
 	watched, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go f.end(watched, cancel)
 	watcher := &watch.Follower{Client: client, Job: job, PodSelector: podSelector, Trouble: func(err error) {
-		s.say("note: %s; trying again", failure.From(err).Message)
+		s.note("note: %s; trying again", failure.From(err).Message)
 	}}
 	err := watcher.Run(watched, func(snapshot watch.Snapshot) (bool, error) { return false, f.step(watched, snapshot) })
 	switch cause := context.Cause(watched); {
@@ -94,12 +93,12 @@ func (f *following) step(ctx context.Context, s watch.Snapshot) error {
 		if m.Pod == nil {
 			continue
 		}
-		member, err := f.o.member(m, roleOrder(all))
+		source, err := f.o.source(m, roleOrder(all))
 		if err != nil {
 			return err
 		}
-		f.started = f.started || container.Started(container.Status(m.Pod, member.Container))
-		f.logs.Update(ctx, member)
+		f.started = f.started || container.Started(container.Status(m.Pod, source.Container))
+		f.logs.Update(ctx, source)
 	}
 	f.logs.Gone(exist)
 	state := summary.Of(s.Job, s.Pods, f.o.IO.Clock.Now())
@@ -133,7 +132,7 @@ func (f *following) finish(how string) {
 	defer f.mu.Unlock()
 	if f.finished.IsZero() {
 		f.finished = f.o.IO.Clock.Now()
-		f.sink.say("%s has ended: %s", f.o.Name, how)
+		f.sink.note("%s has ended: %s", f.o.Name, how)
 	}
 }
 
@@ -157,8 +156,8 @@ func (f *following) end(ctx context.Context, cancel context.CancelCauseFunc) {
 		if finished.IsZero() {
 			continue
 		}
-		// Parameter servers may outlive their job, for ever: they get a moment to say what is left.
-		over := f.o.IO.Clock.Since(finished) > lastWords
+		// Parameter servers may outlive their job, indefinitely: they get a moment to print what is left.
+		over := f.o.IO.Clock.Since(finished) > drainTime
 		if active := f.logs.Active(); active == 0 || over && active == f.logs.Idle() {
 			cancel(errDone)
 			return
@@ -166,36 +165,43 @@ func (f *following) end(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// explain says why members wait, now and then, if there is something new to say.
+// explain reports why members wait, now and then, if there is something new to report.
 func (f *following) explain(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.o.IO.Clock.Now()
-	if !f.asked.IsZero() && now.Sub(f.asked) < askAgain {
+	if !f.explained.IsZero() && now.Sub(f.explained) < whyInterval {
 		return
 	}
-	f.asked = now
+	f.explained = now
 	go func() {
 		line := f.o.why(ctx, f.client, f.job)
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if line != "" && line != f.told && ctx.Err() == nil {
-			f.told = line
-			f.sink.say("waiting: %s", line)
+		if line != "" && line != f.reported && ctx.Err() == nil {
+			f.reported = line
+			f.sink.note("waiting: %s", line)
 		}
 	}()
 }
 
 // why is why-pending's first line; empty if it cannot be found out, or the job runs.
 func (o *Options) why(ctx context.Context, client *kube.Client, job *gang.Job) string {
-	namespace, kind, name := job.Meta.Namespace, job.Reader.Words[0], job.Meta.Name
-	s, err := collect.Collect(ctx, client, collect.Options{Namespace: namespace, Kind: kind, Name: name, Now: o.IO.Clock.Now})
-	if err != nil {
-		return ""
-	}
-	a, err := diagnose.Explain(ctx, s, diagnose.Query{Kind: kind, Namespace: namespace, Name: name}, diagnose.Options{NoAdvice: true})
+	a, err := cmdutil.WhyPending(ctx, client, o.IO.Clock.Now, job)
 	if err != nil || a.Primary == nil {
 		return ""
 	}
-	return string(a.Verdict) + "  " + strings.TrimSpace(a.Headline)
+	return cmdutil.FirstLine(a)
+}
+
+// maxStreams is how many connections are opened at a time unless the flag is given.
+const maxStreams = 50
+
+// Follow prints what all members of a job print until it ends, as `gangctl logs -f` does.
+func Follow(ctx context.Context, io *iostreams.IOStreams, client *kube.Client, job *gang.Job) error {
+	o := &Options{IO: io, Name: job.Meta.Name, Follow: true, Tail: -1, MaxStreams: maxStreams}
+	if err := o.validate(); err != nil {
+		return err
+	}
+	return o.follow(ctx, client, job, "", int(job.Total()))
 }

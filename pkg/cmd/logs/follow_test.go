@@ -3,7 +3,6 @@ package logs
 import (
 	"context"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,37 +24,19 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
 )
 
-// screen is a buffer that can be read while a command writes to it.
-type screen struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (s *screen) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
-}
-
-func (s *screen) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
 // followed is a `logs llama -f` of a job of one worker on fake clients, whose logs read "fake logs".
 type followed struct {
 	t           *testing.T
 	typed       *fake.Clientset
 	dyn         *dynamicfake.FakeDynamicClient
-	out, errOut *screen
+	out, errOut *kubetest.Screen
 	stop        context.CancelFunc
 	ended       chan *failure.Error
 }
 
 func startFollow(t *testing.T, pod *corev1.Pod) *followed {
 	t.Helper()
-	f := &followed{t: t, typed: fake.NewClientset(pod), out: &screen{}, errOut: &screen{}, ended: make(chan *failure.Error, 1),
+	f := &followed{t: t, typed: fake.NewClientset(pod), out: &kubetest.Screen{}, errOut: &kubetest.Screen{}, ended: make(chan *failure.Error, 1),
 		dyn: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{tfjob.GVR(): "TFJobList"}, object(t, kubetest.Job("research", "llama", 1)))}
 	io, _, _, _ := iostreams.Test(clock.RealClock{})
 	io.SetOut(f.out)
@@ -125,7 +106,7 @@ func TestFollowEndsWithItsJob(t *testing.T) {
 	}
 }
 
-// A member that runs on when its job is over does not keep it for ever.
+// A member that runs on when its job is over does not keep it indefinitely.
 func TestFollowLeavesServersAlone(t *testing.T) {
 	f := startFollow(t, worker(0, running(), nil))
 	f.succeed()

@@ -57,10 +57,10 @@ pod, it is the log of that member.
 
 Without -f, lines come in the order of their times; with more members than --max-streams, one member comes after the other. With
 -f, lines come as they are written, each of them once: over containers that are restarted, members that are replaced, and
-connections that break. Where members have not started yet it waits for them, and says what they wait for. With more members than
+connections that break. Where members have not started yet it waits for them, and reports what they wait for. With more members than
 --max-streams, connections take turns.
 
-How a member ended that failed is told on standard error: its exit code and the reason.`,
+How a member ended that failed is reported on standard error: its exit code and the reason.`,
 		Example: `  # what all workers print, until the job ends
   gangctl logs llama -f --role worker
 
@@ -117,7 +117,7 @@ func (o *Options) validate() error {
 	case o.Follow && (o.Failed || o.FirstError):
 		return failure.Usagef("--failed and --first-error are for what has happened, not for --follow").WithHint("leave out one of them")
 	case o.Failed && o.FirstError:
-		return failure.Usagef("--failed and --first-error exclude each other").WithHint("leave out one of them")
+		return failure.Usagef("--failed and --first-error cannot be used together").WithHint("leave out one of them")
 	case o.FirstError && o.Previous:
 		return failure.Usagef("--first-error finds the right run itself").WithHint("leave out --previous")
 	case o.Since < 0:

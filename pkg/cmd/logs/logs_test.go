@@ -120,7 +120,7 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// What is asked of the API server: only what is wanted.
+// What is requested of the API server: only what is needed.
 func TestRequests(t *testing.T) {
 	s := gangServer(t)
 	if _, _, failed := run(t, s.Client, 0, "llama", "--index", "0", "--tail", "5", "--since", "90s"); failed != nil {
@@ -160,7 +160,7 @@ func TestValidate(t *testing.T) {
 		"a b":                        "logs needs the name of one job, got 2",
 		"a -f --previous":            "--previous is over: it cannot be followed",
 		"a -f --failed":              "--failed and --first-error are for what has happened, not for --follow",
-		"a --failed --first-error":   "--failed and --first-error exclude each other",
+		"a --failed --first-error":   "--failed and --first-error cannot be used together",
 		"a --previous --first-error": "--first-error finds the right run itself",
 		"a --since -1s":              "--since -1s: must not be negative",
 		"a --since 1ms":              "--since 1ms: must be 1s or more",
@@ -184,7 +184,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// Where nothing was printed, it is said why.
+// Where nothing was printed, the error has the reason.
 func TestNothing(t *testing.T) {
 	waits := kubetest.New(t)
 	waits.Answer("GET "+jobPath, 200, kubetest.Job("research", "llama", 1))

@@ -14,13 +14,13 @@ func TestOneMember(t *testing.T) {
 	s := gangServer(t)
 	s.Answer("GET "+podsPath+"/llama-worker-1", 200, worker(1, running(), nil))
 	s.Refuse("GET "+strings.Replace(jobPath, "llama", "llama-worker-1", 1), 404, metav1.StatusReasonNotFound, "not found", &metav1.StatusDetails{Name: "llama-worker-1", Kind: "tfjobs"})
-	for _, word := range []string{"pod/llama-worker-1", "llama-worker-1"} {
-		stdout, stderr, failed := run(t, s.Client, 0, word)
+	for _, arg := range []string{"pod/llama-worker-1", "llama-worker-1"} {
+		stdout, stderr, failed := run(t, s.Client, 0, arg)
 		if failed != nil || stdout != "[worker-1] two\n" {
-			t.Errorf("%s: got %+v, %q, %q", word, failed, stdout, stderr)
+			t.Errorf("%s: got %+v, %q, %q", arg, failed, stdout, stderr)
 		}
 		if strings.Contains(stderr, "have not started") {
-			t.Errorf("%s: others are spoken of: %s", word, stderr)
+			t.Errorf("%s: others are spoken of: %s", arg, stderr)
 		}
 	}
 	for _, flag := range []string{"--role=worker", "--index=0"} {

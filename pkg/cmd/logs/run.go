@@ -44,36 +44,36 @@ func (o *Options) run(ctx context.Context) error {
 // once prints what has been printed so far.
 func (o *Options) once(ctx context.Context, client *kube.Client, job *gang.Job, members []summary.Row) error {
 	s := o.sink()
-	var started []logs.Member
+	var started []logs.Source
 	for _, m := range members {
 		if m.Pod == nil {
 			continue
 		}
-		member, err := o.member(m, roleOrder(members))
+		source, err := o.source(m, roleOrder(members))
 		if err != nil {
 			return err
 		}
-		if container.Started(container.Status(m.Pod, member.Container)) {
-			started = append(started, member)
+		if container.Started(container.Status(m.Pod, source.Container)) {
+			started = append(started, source)
 		}
 	}
 	if len(started) == 0 {
 		return o.notStarted(ctx, client, job)
 	}
 	request := o.request()
-	wanted, err := o.narrow(started, &request)
+	desired, err := o.narrow(started, &request)
 	if err != nil {
 		return err
 	}
 	reader := logs.Once{Client: client.Typed, Sink: s, Request: request, MaxStreams: o.MaxStreams}
-	if !reader.Merges(len(wanted)) {
-		s.say("note: %d members share %d connections: they come one after the other, not in the order of time (--max-streams)", len(wanted), o.MaxStreams)
+	if !reader.Merges(len(desired)) {
+		s.note("note: %d members share %d connections: they come one after the other, not in the order of time (--max-streams)", len(desired), o.MaxStreams)
 	}
-	errs := reader.Read(ctx, wanted)
+	errs := reader.Read(ctx, desired)
 	if len(started) < len(members) && !o.Failed && !o.FirstError && !o.Previous {
-		s.say("note: %d of %d members have not started", len(members)-len(started), len(members))
+		s.note("note: %d of %d members have not started", len(members)-len(started), len(members))
 	}
-	for _, m := range wanted {
+	for _, m := range desired {
 		if t, _ := bad(m); t != nil {
 			s.Note(m, container.Exit(t))
 		}
@@ -84,17 +84,17 @@ func (o *Options) once(ctx context.Context, client *kube.Client, job *gang.Job, 
 	return failure.All(errs...)
 }
 
-// narrow picks the members that have failed, or were restarted, where that is asked for.
-func (o *Options) narrow(started []logs.Member, q *logs.Request) ([]logs.Member, error) {
+// narrow picks the members that have failed, or were restarted, where that is requested.
+func (o *Options) narrow(started []logs.Source, q *logs.Request) ([]logs.Source, error) {
 	if o.FirstError {
 		m, t, before := first(started)
 		if t == nil {
 			return nil, failure.Errorf("no member of %s has failed", o.Name).WithHint("see how its members are: gangctl get %s", o.Name)
 		}
 		q.Previous = before
-		return []logs.Member{m}, nil
+		return []logs.Source{m}, nil
 	}
-	var wanted []logs.Member
+	var desired []logs.Source
 	for _, m := range started {
 		t, before := bad(m)
 		s := container.Status(m.Pod, m.Container)
@@ -102,19 +102,19 @@ func (o *Options) narrow(started []logs.Member, q *logs.Request) ([]logs.Member,
 		case o.Failed && (t == nil || before && !o.Previous):
 		case o.Previous && s.LastTerminationState.Terminated == nil:
 		default:
-			wanted = append(wanted, m)
+			desired = append(desired, m)
 		}
 	}
 	switch {
-	case len(wanted) > 0:
-		return wanted, nil
+	case len(desired) > 0:
+		return desired, nil
 	case o.Failed:
 		return nil, failure.Errorf("no member of %s has failed", o.Name).WithHint("a member that was restarted and runs now: add --previous, or use --first-error")
 	}
 	return nil, failure.Errorf("no member of %s was restarted: there is no run before", o.Name).WithHint("leave out --previous")
 }
 
-// notStarted says why there is no log yet.
+// notStarted reports why there is no log yet.
 func (o *Options) notStarted(ctx context.Context, client *kube.Client, job *gang.Job) error {
 	text := fmt.Sprintf("no member of %s has started", o.Name)
 	if line := o.why(ctx, client, job); line != "" {

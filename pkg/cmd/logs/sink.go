@@ -49,12 +49,12 @@ func (s *sink) Line(l logs.Line) {
 	text := s.text(l) + "\n"
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fmt.Fprint(s.io.Out, text)
+	fmt.Fprint(s.io.VerbatimOut(), text) // as kubectl: progress bars and colours are a part of logs
 }
 
 func (s *sink) text(l logs.Line) string {
 	if s.format == printer.JSON {
-		data, err := json.Marshal(entry{l.Stamp, l.Member.Pod.Namespace, l.Member.Pod.Name, string(l.Member.Pod.UID), l.Member.Role, l.Member.Index, l.Member.Container, l.Text})
+		data, err := json.Marshal(entry{l.Stamp, l.Source.Pod.Namespace, l.Source.Pod.Name, string(l.Source.Pod.UID), l.Source.Role, l.Source.Index, l.Source.Container, l.Text})
 		if err != nil {
 			return fmt.Sprintf("%q", l.Text) // strings always encode
 		}
@@ -67,16 +67,16 @@ func (s *sink) text(l logs.Line) string {
 	if s.format == raw {
 		return text
 	}
-	return s.prefix(l.Member, s.io.OutStyled) + " " + text
+	return s.prefix(l.Source, s.io.OutStyled) + " " + text
 }
 
 // prefix is [ROLE-INDEX], in a colour that depends on nothing else.
-func (s *sink) prefix(m logs.Member, styled func(iostreams.Style, string) string) string {
+func (s *sink) prefix(m logs.Source, styled func(iostreams.Style, string) string) string {
 	return styled(palette[(7*m.Order+m.Index)%len(palette)], "["+m.Name()+"]")
 }
 
 // Note implements logs.Sink.
-func (s *sink) Note(m logs.Member, text string) {
+func (s *sink) Note(m logs.Source, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fmt.Fprintf(s.io.ErrOut, "%s %s\n", s.prefix(m, s.io.ErrStyled), text)
@@ -84,15 +84,15 @@ func (s *sink) Note(m logs.Member, text string) {
 
 // Lost implements logs.Sink.
 func (s *sink) Lost(err error) {
-	s.say("note: the connection broke (%v); reading on as soon as the API server can be reached", err)
+	s.note("note: the connection broke (%v); reading on as soon as the API server can be reached", err)
 }
 
-// say prints a remark about the whole.
-func (s *sink) say(format string, args ...any) {
+// note prints a remark about the whole.
+func (s *sink) note(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fmt.Fprintf(s.io.ErrOut, format+"\n", args...)
 }
 
-// askAgain is how often somebody who waits is told why.
-const askAgain = 15 * time.Second
+// whyInterval is how often a user who waits gets a reason.
+const whyInterval = 15 * time.Second

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -30,24 +29,6 @@ const (
 	jobPath  = "/apis/kubeflow.org/v1/namespaces/research/tfjobs/llama"
 	podsPath = "/api/v1/namespaces/research/pods"
 )
-
-// screen is a buffer that can be read while a command writes to it.
-type screen struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (s *screen) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
-}
-
-func (s *screen) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
 
 // run runs the command line.
 func run(ctx context.Context, client func() (*kube.Client, error), notes io.Writer, args ...string) *failure.Error {
@@ -71,7 +52,7 @@ func gang(t *testing.T) *kubetest.Server {
 	return s
 }
 
-// forward answers on every port of the pod with the number of the port and what it was told.
+// forward answers on every port of the pod with the number of the port and what it received.
 func forward(t *testing.T, w http.ResponseWriter, r *http.Request) {
 	if _, err := httpstream.Handshake(r, w, []string{"portforward.k8s.io"}); err != nil {
 		t.Error(err)
@@ -94,7 +75,7 @@ func forward(t *testing.T, w http.ResponseWriter, r *http.Request) {
 	<-conn.CloseChan()
 }
 
-// What is said to the local port arrives at that of the pod, and the answer comes back.
+// What is sent to the local port arrives at that of the pod, and the answer comes back.
 func TestForward(t *testing.T) {
 	s := gang(t)
 	s.HandleFunc("GET "+podsPath+"/llama-worker-0/portforward", func(w http.ResponseWriter, _ *http.Request) {
@@ -103,7 +84,7 @@ func TestForward(t *testing.T) {
 	s.HandleFunc("POST "+podsPath+"/llama-worker-0/portforward", func(w http.ResponseWriter, r *http.Request) { forward(t, w, r) })
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	notes, ended := &screen{}, make(chan *failure.Error, 1)
+	notes, ended := &kubetest.Screen{}, make(chan *failure.Error, 1)
 	go func() { ended <- run(ctx, s.Client, notes, "llama", "0:6006") }()
 	address := regexp.MustCompile(`Forwarding from (127\.0\.0\.1:\d+) -> 6006`)
 	for deadline := time.Now().Add(10 * time.Second); !address.MatchString(notes.String()); time.Sleep(time.Millisecond) {

@@ -24,7 +24,7 @@ type Options struct {
 	Namespace func() (string, error)
 	Client    func() (*kube.Client, error)
 
-	// Kind and Name are what is asked about.
+	// Kind and Name are the job of the query.
 	Kind, Name string
 	From       string
 	// File is where the report goes; empty for standard output. Overwrite allows a file that is there.
@@ -40,7 +40,7 @@ func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 		Use:   "report NAME | KIND/NAME",
 		Short: "Write the life of a job as a page to look at and to pass on",
 		Long: `Write what is known of the life of a job as one HTML page: when each member was created, got its node, started, was ready, was
-restarted and ended; where the members are, and who has the other accelerators; what why-pending says now, and what was said before;
+restarted and ended; where the members are, and who has the other accelerators; what why-pending reports now, and what was reported before;
 what was submitted; and what of all that could not be seen.
 
 The page needs nothing from elsewhere, neither scripts nor styles, and holds no values of environment variables that were given with
@@ -98,7 +98,7 @@ func (o *Options) validate() error {
 	case o.Overwrite && o.File == "":
 		return failure.Usagef("--overwrite has no effect without --file").WithHint("leave it out, or name a file: --file %s.html", o.Name)
 	case o.File == "" && o.Output.Output == html && o.IO.Width() > 0:
-		return failure.Usagef("a page is no reading for a terminal").WithHint("write it to a file: gangctl report %s --file %s.html", o.Name, o.Name)
+		return failure.Usagef("refusing to write HTML to a terminal").WithHint("write it to a file: gangctl report %s --file %s.html", o.Name, o.Name)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,6 +61,26 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// A report is looked at in terminals and browsers, and what tenants wrote must not command the one or mislead in the other.
+func TestNoControlCharacters(t *testing.T) {
+	const evil = "\x1b]52;c;cm0gLXJm\a\u009b2J\u202e"
+	s := historytest.Pending()
+	for _, groups := range s.Custom {
+		for _, u := range groups {
+			if spec, ok := u.Object["spec"].(map[string]any); ok && u.GetKind() == "PodGroup" {
+				spec["queue"] = "evil" + evil
+			}
+		}
+	}
+	for _, args := range [][]string{{historytest.Job}, {historytest.Job, "-o", "json"}} {
+		stdout, _, failed := run(t, kubetest.Serve(t, s).Client, 0, args...)
+		if failed != nil || !strings.Contains(stdout, "evil") || strings.ContainsAny(stdout, "\x1b\a\u009b\u202e") {
+			i := strings.Index(stdout, "evil")
+			t.Errorf("%v: %v, %q", args, failed, stdout[max(i, 0):min(len(stdout), i+60)])
+		}
+	}
+}
+
 func TestJSON(t *testing.T) {
 	stdout, _, failed := run(t, nil, 80, historytest.Job, "-o", "json", "--from", saved(t))
 	var r history.Report
@@ -78,6 +99,9 @@ func TestFile(t *testing.T) {
 	first, err := os.ReadFile(file)
 	if err != nil || !strings.HasSuffix(string(first), "</html>\n") {
 		t.Fatalf("got %v, %.100s", err, first)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("others may read it: %v, %v", info, err)
 	}
 	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
@@ -106,12 +130,30 @@ func TestFile(t *testing.T) {
 	}
 }
 
+// A name that another user could foresee is not written to: a link there would lead the report over another file.
+func TestTemporaryFile(t *testing.T) {
+	from, dir := saved(t), t.TempDir()
+	victim := filepath.Join(t.TempDir(), "victim")
+	if err := os.WriteFile(victim, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(victim, filepath.Join(dir, fmt.Sprintf(".llama.html.%d", os.Getpid()))); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, failed := run(t, nil, 80, historytest.Job, "--from", from, "--file", filepath.Join(dir, "llama.html")); failed != nil {
+		t.Fatal(failed)
+	}
+	if text, err := os.ReadFile(victim); err != nil || string(text) != "mine" {
+		t.Errorf("got %v, %.50s", err, text)
+	}
+}
+
 func TestValidate(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                   "report needs the name of one job, got 0",
 		"a b":                "report needs the name of one job, got 2",
 		"a -o yaml":          `--output "yaml": must be one of html, json`,
-		"a":                  "a page is no reading for a terminal",
+		"a":                  "refusing to write HTML to a terminal",
 		"a --overwrite":      "--overwrite has no effect without --file",
 		"x/a --file f":       `unknown kind "x": must be one of`,
 		"tfjob/ --file f":    `"tfjob/": want KIND/NAME`,
@@ -126,8 +168,8 @@ func TestValidate(t *testing.T) {
 
 func TestNotFound(t *testing.T) {
 	for args, want := range map[string][2]string{
-		"lama":            {`no job "lama" in namespace team`, "did you mean llama?"},
-		"pytorchjob/zzzz": {`no pytorchjob "zzzz" in namespace team`, "gangctl list -A"},
+		"lama":            {`get job team/lama: not found`, "did you mean llama?"},
+		"pytorchjob/zzzz": {`get PyTorchJob team/zzzz: not found`, "gangctl list -A"},
 	} {
 		stdout, _, failed := run(t, nil, 0, args, "--from", saved(t))
 		if stdout != "" || failed == nil || failed.Message != want[0] || !strings.Contains(failed.Hint, want[1]) || failed.Code != failure.CodeError {

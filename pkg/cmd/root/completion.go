@@ -72,8 +72,8 @@ var fileFlags = []string{"kubeconfig", "certificate-authority", "client-certific
 // values are what completes the flags, of any command, whose values the cluster, the kubeconfig or the settings know.
 func values(f *cmdutil.Factory, cluster *kube.Factory) map[string]cobra.CompletionFunc {
 	all := map[string]cobra.CompletionFunc{
-		"context": words(cluster.Contexts), "cluster": words(cluster.Clusters), "user": words(cluster.Users),
-		"profile": words(func() ([]string, error) {
+		"context": localNames(cluster.Contexts), "cluster": localNames(cluster.Clusters), "user": localNames(cluster.Users),
+		"profile": localNames(func() ([]string, error) {
 			c, err := config.Read(f.ConfigPath)
 			if err != nil {
 				return nil, err
@@ -92,8 +92,8 @@ func values(f *cmdutil.Factory, cluster *kube.Factory) map[string]cobra.Completi
 	return all
 }
 
-// words completes with words that are found without the cluster.
-func words(find func() ([]string, error)) cobra.CompletionFunc {
+// localNames completes with names that are found without the cluster.
+func localNames(find func() ([]string, error)) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		all, err := find()
 		if err != nil {
@@ -120,20 +120,20 @@ func completeValues(cmd *cobra.Command, values map[string]cobra.CompletionFunc, 
 
 // withSettings lets completion see the user's settings: they may name the cluster.
 func withSettings(complete cobra.CompletionFunc, settings func(*cobra.Command) error) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, words []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if err := settings(cmd); err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return complete(cmd, words, prefix)
+		return complete(cmd, args, prefix)
 	}
 }
 
-// finish walks the whole tree: bad arguments become usage errors, every usage error says where to read on, and completion
+// finish walks the whole tree: bad arguments become usage errors, every usage error reports where to read on, and completion
 // sees the user's settings.
 func finish(cmd *cobra.Command, settings func(*cobra.Command) error) {
-	if args := cmd.Args; args != nil {
-		cmd.Args = func(cmd *cobra.Command, words []string) error {
-			err := args(cmd, words)
+	if validate := cmd.Args; validate != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			err := validate(cmd, args)
 			if err == nil || failure.From(err).Code == failure.CodeUsage {
 				return err
 			}
@@ -154,8 +154,8 @@ func finish(cmd *cobra.Command, settings func(*cobra.Command) error) {
 
 // pointToHelp adds a hint to usage errors that have none.
 func pointToHelp(do func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, words []string) error {
-		err := do(cmd, words)
+	return func(cmd *cobra.Command, args []string) error {
+		err := do(cmd, args)
 		if e := failure.From(err); e != nil && e.Code == failure.CodeUsage && e.Hint == "" {
 			return e.WithHint("see '%s --help'", cmd.CommandPath())
 		}

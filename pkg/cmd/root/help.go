@@ -12,7 +12,7 @@ import (
 // mostColumns is how wide help gets: longer lines are hard to read.
 const mostColumns = 120
 
-// addHelp makes the help fit the terminal, whose width in columns is asked for when it is printed; 0 is no limit. It replaces
+// addHelp makes the help fit the terminal, whose width in columns is read when it is printed; 0 is no limit. It replaces
 // cobra's own help command by one that has an error for a command that is not there.
 func addHelp(root *cobra.Command, width func() int) {
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
@@ -33,10 +33,10 @@ func addHelp(root *cobra.Command, width func() int) {
 	help.Example = "  # of a command\n  gangctl help submit tf\n\n  # of a topic: what exit codes mean\n  gangctl help exit-codes"
 	help.ValidArgsFunction = withTopics(root, help.ValidArgsFunction)
 	help.Run = nil
-	help.RunE = func(_ *cobra.Command, words []string) error {
-		target, rest, err := root.Find(words)
+	help.RunE = func(_ *cobra.Command, args []string) error {
+		target, rest, err := root.Find(args)
 		if err != nil || len(rest) > 0 {
-			return unknownCommand(target, words[len(words)-1])
+			return unknownCommand(target, args[len(args)-1])
 		}
 		target.InitDefaultHelpFlag()
 		return target.Help()
@@ -104,10 +104,10 @@ func commands(cmd *cobra.Command, width int, shown func(*cobra.Command) bool) st
 
 // withTopics adds the help topics, which are no commands, to what completes.
 func withTopics(root *cobra.Command, complete cobra.CompletionFunc) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, words []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		all, directive := complete(cmd, words, prefix)
+	return func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		all, directive := complete(cmd, args, prefix)
 		for _, topic := range root.Commands() {
-			if len(words) == 0 && topic.IsAdditionalHelpTopicCommand() && strings.HasPrefix(topic.Name(), prefix) {
+			if len(args) == 0 && topic.IsAdditionalHelpTopicCommand() && strings.HasPrefix(topic.Name(), prefix) {
 				all = append(all, cobra.CompletionWithDesc(topic.Name(), topic.Short))
 			}
 		}

@@ -25,7 +25,7 @@ func helpOf(t *testing.T, width int, path ...string) string {
 	return text
 }
 
-// Whatever the width, help has the same words, and no line is wider than the terminal that could be broken.
+// Whatever the width, help has the same text, and no line is wider than the terminal that could be broken.
 func TestHelpFits(t *testing.T) {
 	root, _, _ := newRoot(t)
 	walk(root, func(cmd *cobra.Command) {
@@ -37,29 +37,29 @@ func TestHelpFits(t *testing.T) {
 		for _, width := range []int{60, 80, 120} {
 			text := helpOf(t, width, path...)
 			for line := range strings.Lines(text) {
-				line = strings.TrimRight(line, "\n") // what is quoted is one word
-				if words := strings.Fields(line); utf8.RuneCountInString(line) > width && len(words) > 2 && !strings.HasPrefix(words[0], "'") {
+				line = strings.TrimRight(line, "\n") // what is quoted is one argument
+				if fields := strings.Fields(line); utf8.RuneCountInString(line) > width && len(fields) > 2 && !strings.HasPrefix(fields[0], "'") {
 					t.Errorf("%s at %d: %q is %d wide", cmd.CommandPath(), width, line, utf8.RuneCountInString(line))
 				}
 			}
 			if width == 80 {
 				if diff := cmp.Diff(plain(whole), plain(text)); diff != "" {
-					t.Errorf("%s at %d says something else: %s", cmd.CommandPath(), width, diff)
+					t.Errorf("%s at %d differs: %s", cmd.CommandPath(), width, diff)
 				}
 			}
 		}
 	})
 }
 
-// plain are the words of help without the marks of broken lines.
+// plain is the text of help, split at blanks, without the signs of broken lines.
 func plain(text string) []string {
-	var words []string
-	for _, word := range strings.Fields(text) {
-		if word != `\` && word != "#" {
-			words = append(words, word)
+	var fields []string
+	for _, field := range strings.Fields(text) {
+		if field != `\` && field != "#" {
+			fields = append(fields, field)
 		}
 	}
-	return words
+	return fields
 }
 
 // A wide terminal is not filled: lines of 300 letters are hard to read.

@@ -16,7 +16,7 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// A command whose answer nobody can read has failed, whichever way it prints.
+// A command whose output cannot be written has failed, whichever way it prints.
 func TestLostOutputIsAnError(t *testing.T) {
 	const jobs, pods = "/apis/kubeflow.org/v1/namespaces/default/tfjobs", "/api/v1/namespaces/default/pods"
 	job := kubetest.Job("default", "llama", 1)

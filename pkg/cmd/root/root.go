@@ -2,6 +2,8 @@
 package root
 
 import (
+	"context"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -51,6 +53,46 @@ const (
 func NewCommand(f *cmdutil.Factory, further ...*cobra.Command) *cobra.Command {
 	var profile string
 	var color iostreams.ColorMode
+	cmd := rootCommand(f)
+	flags := cmd.PersistentFlags()
+	cluster := connect(f, cmd)
+	flags.StringVar(&profile, "profile", "", "Profile of the settings file (default: $GANGCTL_PROFILE, then the file's own choice)")
+	flagvalue.Enum(cmd, flags, &color, "color", iostreams.ColorAuto, "Colour of messages",
+		iostreams.ColorAuto, iostreams.ColorAlways, iostreams.ColorNever)
+
+	addCommands(cmd, f, further)
+	addCompletion(cmd)
+	addHelp(cmd, f.IO.Width)
+	cmd.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	for _, c := range further { // their flags are their own affair
+		c.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveDefault)
+	}
+	settings := func(run *cobra.Command) error {
+		c, err := config.Load(f.ConfigPath, f.Getenv, profile)
+		if err != nil {
+			return err
+		}
+		if err := c.Apply(run); err != nil {
+			return err
+		}
+		f.IO.SetColor(color)
+		c.Check(cmd, f.IO.ErrOut)
+		return nil
+	}
+	cmd.PersistentPreRunE = func(run *cobra.Command, _ []string) error {
+		f.IO.SetColor(color)
+		if toleratesSettings(run) {
+			return nil
+		}
+		return settings(run)
+	}
+	completeValues(cmd, values(f, cluster), settings)
+	finish(cmd, settings)
+	return cmd
+}
+
+// rootCommand returns the root without flags and commands.
+func rootCommand(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gangctl",
 		Short: "Submit gang jobs on Kubernetes, and see why they wait",
@@ -82,13 +124,10 @@ run, or differ between commands, can only be typed: --all-namespaces, --dry-run,
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return failure.Usagef("%w", err).WithHint("see '%s --help'", cmd.CommandPath())
 	})
+	return cmd
+}
 
-	flags := cmd.PersistentFlags()
-	cluster := connect(f, cmd)
-	flags.StringVar(&profile, "profile", "", "Profile of the settings file (default: $GANGCTL_PROFILE, then the file's own choice)")
-	flagvalue.Enum(cmd, flags, &color, "color", iostreams.ColorAuto, "Colour of messages",
-		iostreams.ColorAuto, iostreams.ColorAlways, iostreams.ColorNever)
-
+func addCommands(cmd *cobra.Command, f *cmdutil.Factory, further []*cobra.Command) {
 	cmd.AddGroup(&cobra.Group{ID: groupJobs, Title: "Jobs:"}, &cobra.Group{ID: groupCluster, Title: "Cluster:"}, &cobra.Group{ID: groupSettings, Title: "Settings:"})
 	add(cmd, groupJobs, submit.NewCommand(f), list.NewCommand(f, nil), get.NewCommand(f, nil), describe.NewCommand(f, nil), deletecmd.NewCommand(f, nil),
 		suspend.NewCommand(f, nil), suspend.NewResumeCommand(f, nil), wait.NewCommand(f, nil), whypending.NewCommand(f, nil), reportcmd.NewCommand(f, nil),
@@ -99,34 +138,6 @@ run, or differ between commands, can only be typed: --all-namespaces, --dry-run,
 	cmd.AddCommand(docs.NewCommand(nil))
 	cmd.AddCommand(help.Topics()...)
 	cmd.AddCommand(further...)
-	addCompletion(cmd)
-	addHelp(cmd, f.IO.Width)
-	cmd.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
-	for _, c := range further { // their flags are their own affair
-		c.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveDefault)
-	}
-	settings := func(run *cobra.Command) error {
-		c, err := config.Load(f.ConfigPath, f.Getenv, profile)
-		if err != nil {
-			return err
-		}
-		if err := c.Apply(run); err != nil {
-			return err
-		}
-		f.IO.SetColor(color)
-		c.Check(cmd, f.IO.ErrOut)
-		return nil
-	}
-	cmd.PersistentPreRunE = func(run *cobra.Command, _ []string) error {
-		f.IO.SetColor(color)
-		if toleratesSettings(run) {
-			return nil
-		}
-		return settings(run)
-	}
-	completeValues(cmd, values(f, cluster), settings)
-	finish(cmd, settings)
-	return cmd
 }
 
 // connect adds the connection flags, and fills in what the factory lacks.
@@ -161,4 +172,28 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 		return err.WithHint("did you mean '%s %s'?", cmd.CommandPath(), strings.Join(near, "' or '"+cmd.CommandPath()+" "))
 	}
 	return err.WithHint("see '%s --help'", cmd.CommandPath())
+}
+
+// plugin is the program that kubectl looks for when a user types `kubectl gang`.
+const plugin = "kubectl-gang"
+
+// nameAs makes the help call the program what the user called it: `kubectl gang` if it runs as kubectl's plugin.
+func nameAs(cmd *cobra.Command, program string) {
+	if strings.TrimSuffix(filepath.Base(program), ".exe") == plugin {
+		cmd.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl gang"}
+	}
+}
+
+// Execute runs a command tree and returns the exit code. What stopped it is on standard error. A command whose output is lost
+// has not succeeded.
+func Execute(ctx context.Context, f *cmdutil.Factory, cmd *cobra.Command) failure.Code {
+	failed := failure.From(cmd.ExecuteContext(ctx))
+	if failed == nil {
+		failed = failure.From(f.IO.OutErr())
+	}
+	if failed == nil {
+		return failure.CodeOK
+	}
+	failure.Print(f.IO, failed)
+	return failed.Code
 }

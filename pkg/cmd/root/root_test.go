@@ -45,19 +45,19 @@ func TestExamples(t *testing.T) {
 				continue
 			}
 			examples++
-			words, err := shell.Split(line)
+			args, err := shell.Split(line)
 			if err != nil {
 				t.Errorf("%s: %s: %v", cmd.CommandPath(), line, err)
 				continue
 			}
-			if words[0] != "gangctl" {
+			if args[0] != "gangctl" {
 				continue // inside a construct of the shell
 			}
-			if pipe := slices.Index(words, "|"); pipe > 0 {
-				words = words[:pipe] // what follows is another program's
+			if pipe := slices.Index(args, "|"); pipe > 0 {
+				args = args[:pipe] // what follows is another program's
 			}
 			fresh, _, _ := newRoot(t)
-			target, rest, err := fresh.Find(words[1:])
+			target, rest, err := fresh.Find(args[1:])
 			if err != nil || target == fresh {
 				t.Errorf("%s: %s: no such command: %v", cmd.CommandPath(), line, err)
 				continue

@@ -14,12 +14,12 @@ import (
 	"github.com/gangctl/gangctl/internal/kubetest"
 )
 
-// old is a job that asks for kube-batch by name.
+// old is a job that names kube-batch.
 func old() string {
 	return strings.Replace(jobFile, "        spec:\n", "        spec:\n          schedulerName: kube-batch\n", 1)
 }
 
-// A job that asks for a scheduler is taken if somebody answers to the name, and refused if it is certain that nobody does.
+// A job that names a scheduler is accepted if a scheduler of the name runs, and refused if it is certain that none does.
 func TestSchedulerOfAFile(t *testing.T) {
 	deployment := func(name string, args ...string) appsv1.Deployment {
 		d := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "gangctl-system", Name: name}}

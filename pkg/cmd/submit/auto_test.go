@@ -90,7 +90,7 @@ const (
 	localQueues   = "localqueues.kueue.x-k8s.io/v1beta2"
 )
 
-// The cluster decides, says so in one line, and is asked no more than it must.
+// The cluster decides, one line reports it, and no more requests are sent than necessary.
 func TestAuto(t *testing.T) {
 	tests := map[string]struct {
 		served, running []string
@@ -115,8 +115,8 @@ func TestAuto(t *testing.T) {
 				name := "llama"
 				kubetest.Write(w, 201, corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Spec: corev1.PodSpec{SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: &name}}})
 			})
-			words := append([]string{"submit", "tf", "llama", "--image", "i"}, strings.Fields(tt.args)...)
-			out, errOut, failed := typeLine(t.Context(), s.Client, "", words...)
+			args := append([]string{"submit", "tf", "llama", "--image", "i"}, strings.Fields(tt.args)...)
+			out, errOut, failed := typeLine(t.Context(), s.Client, "", args...)
 			if failed != nil || errOut != tt.note || out != "tfjob.kubeflow.org/llama created\n"+tt.created {
 				t.Errorf("got %v\n%s%s", failed, out, errOut)
 			}
@@ -127,7 +127,7 @@ func TestAuto(t *testing.T) {
 	}
 }
 
-// Nothing is created where nobody would start the members together, and the way out is told.
+// Nothing is created where no scheduler would start the members together, and the hint has the way out.
 func TestAutoRefuses(t *testing.T) {
 	tests := map[string]struct {
 		served, running []string
@@ -147,8 +147,8 @@ func TestAutoRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := offering(t, tt.served...)
 			running(s, tt.running...)
-			words := append([]string{"submit", "tf", "llama", "--image", "i"}, strings.Fields(tt.args)...)
-			out, _, failed := typeLine(t.Context(), s.Client, "", words...)
+			args := append([]string{"submit", "tf", "llama", "--image", "i"}, strings.Fields(tt.args)...)
+			out, _, failed := typeLine(t.Context(), s.Client, "", args...)
 			if failed == nil || failed.Code != tt.code || !strings.HasPrefix(failed.Message, tt.message) || !strings.Contains(failed.Hint, tt.hint) || out != "" {
 				t.Errorf("got %+v", failed)
 			}
@@ -208,7 +208,7 @@ func TestFieldIsDropped(t *testing.T) {
 	}
 }
 
-// What cannot be asked is an error, never a guess.
+// What cannot be read is an error, never a guess.
 func TestAutoFails(t *testing.T) {
 	for path, want := range map[string]string{"GET /apis": "list API resources", deploymentsPath: "list Deployments", leasesPath: "list Leases"} {
 		s := offering(t, spGroups)

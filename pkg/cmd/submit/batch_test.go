@@ -103,7 +103,7 @@ func TestBatchIsRolledBack(t *testing.T) {
 	}{
 		"the second job":   {jobFile + settingsFile + second(), "tfjobs/bert", "create TFJob research/bert: no more; deleted again: TFJob research/llama, ConfigMap research/settings", undone},
 		"its group":        {jobFile + settingsFile + second(), "podgroups/bert", "create PodGroup research/bert: no more; TFJob research/bert was deleted again; deleted again: TFJob research/llama, ConfigMap research/settings", append([]string{"DELETE " + jobsPath + "/bert"}, undone...)},
-		"what is beside":   {jobFile + settingsFile, "configmaps/settings", "create ConfigMap research/settings: no more", nil},
+		"what is besides":  {jobFile + settingsFile, "configmaps/settings", "create ConfigMap research/settings: no more", nil},
 		"the first object": {jobFile + settingsFile, "tfjobs/llama", "create TFJob research/llama: no more; deleted again: ConfigMap research/settings", undone[1:]},
 	}
 	for name, tt := range tests {

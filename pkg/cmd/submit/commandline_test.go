@@ -49,10 +49,14 @@ func TestCommandLineKeepsNoCredentials(t *testing.T) {
 		{"submit tf a --insecure-skip-tls-verify --image i --insecure-skip-tls-verify=false", "gangctl submit tf a --image i"},
 		{"submit tf a --token -- --image i -- x", "gangctl submit tf a --image i -- x"}, // pflag takes the first -- for the token
 		{"submit tf a --token --image --image i", "gangctl submit tf a --image i"},
-		{"submit tf a --image --token --env --as=x", "gangctl submit tf a --image --token --env --as=x"}, // values that look like flags
+		{"submit tf a --image --token --env --as=x", "gangctl submit tf a --image --token --env --as=…"}, // values that look like flags
 		{"submit tf a --image i -n ml -o yaml --wait", "gangctl submit tf a --image i -n ml -o yaml --wait"},
 		{"submit tf a --image i -nml -oyaml", "gangctl submit tf a --image i -nml -oyaml"},
 		{"submit tf a --image i --namespace=ml", "gangctl submit tf a --image i --namespace=ml"},
+		{"submit tf a --image i --env A=secret --env=B=secret --env C= -- x --env D=arg", "gangctl submit tf a --image i --env A=… --env=B=… --env C=… -- x --env D=arg"},
+		{"submit tf a --image i --sync-git https://u:secret@e.com/a", "gangctl submit tf a --image i --sync-git https://…@e.com/a"},
+		{"submit tf a --image i --set spec.tfReplicaSpecs.Worker.template.spec.containers[0].env[0].value=secret --set=spec.successPolicy=AllWorkers",
+			"gangctl submit tf a --image i --set 'spec.tfReplicaSpecs.Worker.template.spec.containers[0].env[0].value=…' --set=spec.successPolicy=AllWorkers"},
 		{"submit tf a --image i --token secret -- run --token mine -s x -- --as me",
 			"gangctl submit tf a --image i -- run --token mine -s x -- --as me"},
 	}

@@ -53,16 +53,16 @@ func submit(ctx context.Context, s *kubetest.Server, args ...string) (stdout, st
 		Namespace: func() (string, error) { return "research", nil }}
 	cmd := NewTFCommand(f, nil)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	words := []string{"llama", "--image", "i"}
+	line := []string{"llama", "--image", "i"}
 	if !slices.Contains(args, "--dialect") {
-		words = append(words, "--dialect", "scheduler-plugins")
+		line = append(line, "--dialect", "scheduler-plugins")
 	}
-	cmd.SetArgs(append(words, args...))
+	cmd.SetArgs(append(line, args...))
 	err = cmd.ExecuteContext(ctx)
 	return out.String(), errOut.String(), err
 }
 
-// whoAmI is where the server says who the caller is.
+// whoAmI is where the server reports who the caller is.
 const whoAmI = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 func TestCreate(t *testing.T) {

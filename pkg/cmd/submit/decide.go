@@ -121,7 +121,7 @@ func (s *Submission) facts(ctx context.Context, t *target, b *batch) (choose.Fac
 	}
 	switch {
 	case t.snapshot != nil:
-		f.World = view.New(t.snapshot)
+		f.Cluster = view.New(t.snapshot)
 		if !t.snapshot.CanList("deployments.apps", "") {
 			f.Blind = "deployments may not be listed"
 		}
@@ -159,7 +159,7 @@ func (s *Submission) addSchedulers(ctx context.Context, client *kube.Client, f *
 	}
 	f.Blind = strings.Join(slices.DeleteFunc(blind, func(s string) bool { return s == "" }), ", ")
 	snap.Finish()
-	f.World = view.New(snap)
+	f.Cluster = view.New(snap)
 	return nil
 }
 

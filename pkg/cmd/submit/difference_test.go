@@ -7,7 +7,7 @@ import (
 )
 
 func TestDifference(t *testing.T) {
-	tests := map[string]struct{ wanted, there, path string }{
+	tests := map[string]struct{ desired, there, path string }{
 		"the same":           {"{a: {b: [1, x]}}", "{a: {b: [1, x]}}", ""},
 		"defaults":           {"{a: {b: [{c: 1}]}}", "{a: {b: [{c: 1, d: 2}], e: 3}, status: {}}", ""},
 		"a null":             {"{a: null}", "{b: 1}", ""},
@@ -26,16 +26,16 @@ func TestDifference(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			var wanted, there map[string]any
-			for text, into := range map[string]*map[string]any{tt.wanted: &wanted, tt.there: &there} {
+			var desired, there map[string]any
+			for text, into := range map[string]*map[string]any{tt.desired: &desired, tt.there: &there} {
 				if err := yaml.Unmarshal([]byte(text), into); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if tt.wanted == tt.there {
-				wanted = there
+			if tt.desired == tt.there {
+				desired = there
 			}
-			if got := difference(wanted, there, ""); got != tt.path {
+			if got := difference(desired, there, ""); got != tt.path {
 				t.Errorf("got %q, want %q", got, tt.path)
 			}
 		})

@@ -22,9 +22,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// wishes are words for every flag of a kind that changes what is submitted, each with what it needs to have an effect. The
-// numbers are none that a template, or another wish, comes to as well.
-func wishes(kind string) map[string][]string {
+// flagValues are arguments for every flag of a kind that changes what is submitted, each with what it needs to have an effect. The
+// numbers are none that a template, or another flag, comes to as well.
+func flagValues(kind string) map[string][]string {
 	all := map[string][]string{
 		"name": {"--name", "bert"}, "image": {"--image", "other:2"}, "workers": {"--workers", "5"}, "ps": {"--ps", "1"}, "chief": {"--chief", "1"},
 		"evaluator": {"--evaluator", "1"}, "gpus": {"--gpus", "3"}, "cpu": {"--cpu", "4"}, "memory": {"--memory", "8Gi"},
@@ -62,19 +62,19 @@ func wishes(kind string) map[string][]string {
 	return all
 }
 
-// others are the flags that say what to do with the objects rather than what they are.
+// others are the flags about what to do with the objects rather than what they are.
 func others() []string {
 	return []string{"filename", "dry-run", "from", "wait", "timeout", "output", "show-managed-fields", "allow-missing-template-keys", "no-headers", "sort-by", "help", "follow"}
 }
 
 // shown is what a command line makes, without the line that is kept on the job; or the error.
-func shown(t testing.TB, kind string, words ...string) (string, error) {
+func shown(t testing.TB, kind string, args ...string) (string, error) {
 	t.Helper()
-	line := append([]string{"submit", kind, "--dry-run=client", "-o", "yaml"}, words...)
-	if !slices.Contains(words, "--name") {
+	line := append([]string{"submit", kind, "--dry-run=client", "-o", "yaml"}, args...)
+	if !slices.Contains(args, "--name") {
 		line = append(line, "--name", "llama")
 	}
-	if !slices.Contains(words, "--image") {
+	if !slices.Contains(args, "--image") {
 		line = append(line, "--image", "i:1")
 	}
 	out, _, failed := typeLine(t.Context(), noCluster, "", append(line, "--", "python", "train.py")...)
@@ -112,18 +112,18 @@ func flagsOf(t testing.TB, kind string) []string {
 // Every flag of every kind changes what is submitted, and what it makes is kept under testdata.
 func TestEveryFlag(t *testing.T) {
 	for _, k := range kinds() {
-		all := wishes(k.name)
+		all := flagValues(k.name)
 		bare, err := shown(t, k.name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range flagsOf(t, k.name) {
 			t.Run(k.name+"/"+name, func(t *testing.T) {
-				words, ok := all[name]
+				args, ok := all[name]
 				if !ok {
 					t.Fatalf("no test says what --%s is good for", name)
 				}
-				got, err := shown(t, k.name, words...)
+				got, err := shown(t, k.name, args...)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -155,9 +155,9 @@ func TestEveryFlag(t *testing.T) {
 func TestFlagsTogether(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same in every run
 	for _, k := range kinds() {
-		all, names := wishes(k.name), flagsOf(t, k.name)
+		all, names := flagValues(k.name), flagsOf(t, k.name)
 		for range 60 {
-			var words []string
+			var args []string
 			used := map[string]bool{}
 			pick := func() (string, []string) {
 				name := names[random.IntN(len(names))]
@@ -167,34 +167,34 @@ func TestFlagsTogether(t *testing.T) {
 						return "", nil // a value that is given twice: the last one counts
 					}
 				}
-				for _, word := range more {
-					used[word] = used[word] || strings.HasPrefix(word, "--")
+				for _, arg := range more {
+					used[arg] = used[arg] || strings.HasPrefix(arg, "--")
 				}
 				return name, more
 			}
 			for range random.IntN(8) {
 				_, more := pick()
-				words = append(words, more...)
+				args = append(args, more...)
 			}
 			name, more := pick()
 			if name == "" {
 				continue
 			}
-			before, err := shown(t, k.name, words...)
+			before, err := shown(t, k.name, args...)
 			if err != nil {
 				continue // they contradict each other already
 			}
-			after, err := shown(t, k.name, append(slices.Clone(words), more...)...)
-			if err == nil && after == before && !overruled(name, words) {
-				t.Errorf("%s: %q changes nothing after %q", k.name, more, words)
+			after, err := shown(t, k.name, append(slices.Clone(args), more...)...)
+			if err == nil && after == before && !overruled(name, args) {
+				t.Errorf("%s: %q changes nothing after %q", k.name, more, args)
 			}
 		}
 	}
 }
 
-// overruled reports whether a flag for all is hidden behind those for each: the job has one role with members, and that says it.
-func overruled(name string, words []string) bool {
-	return slices.Contains([]string{"image", "gpus", "cpu", "memory"}, name) && slices.ContainsFunc(words, func(w string) bool { return strings.HasSuffix(w, "-"+name) })
+// overruled reports whether a flag for all is hidden behind those for each: the job has one role with members, and those set it.
+func overruled(name string, args []string) bool {
+	return slices.Contains([]string{"image", "gpus", "cpu", "memory"}, name) && slices.ContainsFunc(args, func(w string) bool { return strings.HasSuffix(w, "-"+name) })
 }
 
 // What people type into free text arrives as it is, and breaks nothing.
@@ -203,8 +203,8 @@ func FuzzValues(f *testing.F) {
 	f.Add("A", "$(B) $$ \n\t", "", "'", "a-b")
 	f.Add("x y", "{{.}}", "ü", "--", "1")
 	f.Add("A", "", "", "\xc3\xfc", "a") // is no text
-	f.Fuzz(func(t *testing.T, name, value, label, word, job string) {
-		line := []string{"submit", "tf", "--name=" + job, "--image", "i", "--dry-run=client", "-o", "yaml", "--env", name + "=" + value, "--label", "team=" + label, "--", "run", word}
+	f.Fuzz(func(t *testing.T, name, value, label, arg, job string) {
+		line := []string{"submit", "tf", "--name=" + job, "--image", "i", "--dry-run=client", "-o", "yaml", "--env", name + "=" + value, "--label", "team=" + label, "--", "run", arg}
 		out, _, failed := typeLine(t.Context(), noCluster, "", line...)
 		if failed != nil {
 			return
@@ -216,8 +216,8 @@ func FuzzValues(f *testing.F) {
 		read := func(v any) string { return expansion.Expand(v.(string), func(string) string { return "replaced" }) }
 		env := c["env"].([]any)[0].(map[string]any)
 		set, _ := env["value"].(string)
-		if env["name"] != name || read(set) != value || read(c["command"].([]any)[1]) != word {
-			t.Errorf("%q=%q %q became %v %v", name, value, word, env, c["command"])
+		if env["name"] != name || read(set) != value || read(c["command"].([]any)[1]) != arg {
+			t.Errorf("%q=%q %q became %v %v", name, value, arg, env, c["command"])
 		}
 		labels := maps.Clone(at(t, template, "metadata", "labels").(map[string]any))
 		if labels["team"] != label || at(t, rendered, "metadata", "name") != job || at(t, group, "metadata", "name") != job {

@@ -96,7 +96,7 @@ func (o *FileOptions) refuseOthers(flags *pflag.FlagSet) error {
 	if len(refused) == 0 {
 		return nil
 	}
-	return failure.Usagef("--%s has no effect with -f: the file says what the job is", refused[0]).
+	return failure.Usagef("--%s has no effect with -f: the file defines the job", refused[0]).
 		WithHint("change the file, or leave out --%s", strings.Join(refused, " and --"))
 }
 
@@ -176,6 +176,9 @@ func (o *FileOptions) schedulers(job gang.Job) []string {
 	return names
 }
 
+// maxFile is how large a file with jobs may be, in bytes: ten times what the API server takes for one object.
+const maxFile = 16 << 20
+
 // read reads the file.
 func (o *FileOptions) read() (*manifest.Manifest, error) {
 	in, name := o.IO.In, "standard input"
@@ -187,9 +190,12 @@ func (o *FileOptions) read() (*manifest.Manifest, error) {
 		defer file.Close()
 		in, name = file, o.File
 	}
-	data, err := io.ReadAll(in)
+	data, err := io.ReadAll(io.LimitReader(in, maxFile+1))
 	if err != nil {
 		return nil, failure.Errorf("read the job from %s: %w", name, err)
+	}
+	if len(data) > maxFile {
+		return nil, failure.Errorf("%s: it has more than %d MiB", name, maxFile>>20)
 	}
 	m, err := manifest.Parse(data)
 	if err != nil {

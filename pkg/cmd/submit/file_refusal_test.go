@@ -7,12 +7,12 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
-// marked is a job whose pods are in the gang g.
-func marked(name string) string {
+// inGang is a job whose pods are in the gang g.
+func inGang(name string) string {
 	return strings.Replace(strings.Replace(jobFile, "llama", name, 1), "        spec:\n", "        metadata: {labels: {scheduling.x-k8s.io/pod-group: g}}\n        spec:\n", 1)
 }
 
-// What a file or the flags beside it cannot mean is refused before anything is sent.
+// What a file or the flags with it cannot mean is refused before anything is sent.
 func TestFileRefusals(t *testing.T) {
 	with := func(from, to string) string {
 		if !strings.Contains(jobFile, from) {
@@ -26,7 +26,7 @@ func TestFileRefusals(t *testing.T) {
 		message    string
 		hint       string
 	}{
-		"workers":            {jobFile, "submit tf -f FILE --workers 3", 2, "--workers has no effect with -f: the file says what the job is", "change the file, or leave out --workers"},
+		"workers":            {jobFile, "submit tf -f FILE --workers 3", 2, "--workers has no effect with -f: the file defines the job", "change the file, or leave out --workers"},
 		"several flags":      {jobFile, "submit tf -f FILE --gpus 1 --image i", 2, "--image has no effect with -f", "leave out --image and --gpus"},
 		"a name":             {jobFile, "submit tf -f FILE bert", 2, `"bert" has no effect with -f: the name of the job is in the file`, "leave it out"},
 		"--name":             {jobFile, "submit tf -f FILE --name bert", 2, "--name has no effect with -f", ""},
@@ -50,12 +50,12 @@ func TestFileRefusals(t *testing.T) {
 		"of another kind":    {jobFile, "submit pytorch -f FILE", 2, "FILE holds a TFJob, not a PyTorchJob", "leave out the kind"},
 		"first version":      {with("kubeflow.org/v1", "kubeflow.org/v1alpha1"), "submit -f FILE", 1, "FILE: document 1, line 1: TFJob llama: kubeflow.org/v1alpha1 cannot be converted", ""},
 		"the same twice":     {jobFile + "---\n" + jobFile, "submit -f FILE", 1, "FILE: it holds TFJob research/llama twice", ""},
-		"two in one gang":    {marked("a") + "---\n" + marked("b"), "submit -f FILE", 1, "FILE: the pods of TFJob a and of TFJob b are in one gang, g: each job is a gang of its own", ""},
+		"two in one gang":    {inGang("a") + "---\n" + inGang("b"), "submit -f FILE", 1, "FILE: the pods of TFJob a and of TFJob b are in one gang, g: each job is a gang of its own", ""},
 		"group of nobody":    {jobFile + "---\n" + with("llama", "bert") + groupFile, "submit -f FILE", 1, "FILE: PodGroup mine is of none of the jobs: none has its name, and no pods name it", ""},
 		"two groups":         {jobFile + groupFile + groupFile, "submit -f FILE", 1, "FILE: TFJob research/llama has two PodGroups, mine and mine", ""},
 		"the second is not":  {jobFile + "---\n" + strings.Replace(with("llama", "bert"), "        spec:\n", "        spec:\n          schedulerName: default-scheduler\n", 1), "submit -f FILE", 1, "FILE: TFJob research/bert: its members request scheduler default-scheduler", "--dialect none"},
-		"beside, elsewhere":  {jobFile + strings.Replace(settingsFile, "{name: settings}", "{name: settings, namespace: ml}", 1), "submit -f FILE -n other", 2, "--namespace other contradicts FILE, whose ConfigMap is in namespace ml", "leave out --namespace"},
-		"beside, nowhere":    {jobFile + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a, namespace: b}\n", "submit -f FILE", 1, "FILE: Namespace a has a namespace, which its kind has not", ""},
+		"besides, elsewhere": {jobFile + strings.Replace(settingsFile, "{name: settings}", "{name: settings, namespace: ml}", 1), "submit -f FILE -n other", 2, "--namespace other contradicts FILE, whose ConfigMap is in namespace ml", "leave out --namespace"},
+		"besides, nowhere":   {jobFile + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a, namespace: b}\n", "submit -f FILE", 1, "FILE: Namespace a has a namespace, which its kind has not", ""},
 		"default scheduler":  {with("        spec:\n", "        spec:\n          schedulerName: default-scheduler\n"), "submit -f FILE", 1, "FILE: its members request scheduler default-scheduler: no scheduler would start its members together", "--dialect none"},
 		"contradiction":      {with("        spec:\n", "        spec:\n          schedulerName: gang\n"), "submit -f FILE --scheduler mine", 2, "FILE: --scheduler contradicts the file: its members request scheduler gang", "leave out --scheduler, or change the file"},
 		"too many":           {jobFile, "submit -f FILE --min-available 3", 1, "FILE: its gang needs 3 members, but has 2", ""},

@@ -52,20 +52,20 @@ func file(t *testing.T, text string) string {
 }
 
 // typeLine types `gangctl LINE` in namespace research, with the connection flags of a real root.
-func typeLine(ctx context.Context, client func() (*kube.Client, error), stdin string, words ...string) (stdout, stderr string, failed *failure.Error) {
+func typeLine(ctx context.Context, client func() (*kube.Client, error), stdin string, args ...string) (stdout, stderr string, failed *failure.Error) {
 	streams, in, out, errOut := iostreams.Test(clocktesting.NewFakeClock(clustertest.Now))
 	in.WriteString(stdin)
 	root := &cobra.Command{Use: "gangctl", SilenceErrors: true, SilenceUsage: true}
 	cluster := kube.NewFactory("test", io.Discard)
 	cluster.AddFlags(root.PersistentFlags())
-	f := &cmdutil.Factory{IO: streams, Args: words, Suffix: func() string { return "abcde" }, Client: client, Namespace: func() (string, error) {
+	f := &cmdutil.Factory{IO: streams, Args: args, Suffix: func() string { return "abcde" }, Client: client, Namespace: func() (string, error) {
 		if n := root.PersistentFlags().Lookup("namespace"); n.Changed {
 			return n.Value.String(), nil
 		}
 		return "research", nil
 	}}
 	root.AddCommand(NewCommand(f))
-	root.SetArgs(words)
+	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	return out.String(), errOut.String(), failure.From(err)
 }
@@ -103,11 +103,11 @@ func at(t *testing.T, obj map[string]any, path ...string) any {
 // What is missing to be a gang is added, whichever way the file comes.
 func TestFileBecomesAGang(t *testing.T) {
 	path := file(t, jobFile)
-	for name, words := range map[string][]string{
+	for name, args := range map[string][]string{
 		"submit": {"submit", "-f", path}, "submit tf": {"submit", "tf", "-f", path}, "standard input": {"submit", "--filename=-"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, errOut, failed := typeLine(t.Context(), noCluster, jobFile, append(words, "--dry-run=client", "-o", "yaml")...)
+			out, errOut, failed := typeLine(t.Context(), noCluster, jobFile, append(args, "--dry-run=client", "-o", "yaml")...)
 			if failed != nil || errOut != "" {
 				t.Fatalf("got %v, %s", failed, errOut)
 			}
@@ -119,7 +119,7 @@ func TestFileBecomesAGang(t *testing.T) {
 			if at(t, group, "metadata", "name") != "llama" || at(t, group, "metadata", "namespace") != "research" || at(t, group, "spec", "minMember") != 2.0 {
 				t.Errorf("group: %v", group)
 			}
-			want := "gangctl " + strings.Join(words, " ") + " --dry-run=client -o yaml"
+			want := "gangctl " + strings.Join(args, " ") + " --dry-run=client -o yaml"
 			if got := at(t, job, "metadata", "annotations", "gangctl.dev/command"); got != want {
 				t.Errorf("the job keeps %q, want %q", got, want)
 			}
@@ -179,8 +179,8 @@ func TestFileDetails(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			words := append([]string{"submit", "-f", file(t, tt.text), "--dry-run=client", "-o", "yaml"}, strings.Fields(tt.flags)...)
-			out, errOut, failed := typeLine(t.Context(), noCluster, "", words...)
+			args := append([]string{"submit", "-f", file(t, tt.text), "--dry-run=client", "-o", "yaml"}, strings.Fields(tt.flags)...)
+			out, errOut, failed := typeLine(t.Context(), noCluster, "", args...)
 			if failed != nil {
 				t.Fatal(failed)
 			}

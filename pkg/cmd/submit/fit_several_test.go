@@ -24,14 +24,14 @@ func jobsOf(names ...string) string {
 	return strings.Join(docs, "---\n")
 }
 
-// inTeam is a line that asks of a file in namespace team, where the cluster of explaintest has its queues.
-func inTeam(t *testing.T, c *clustertest.Cluster, text string, words ...string) (string, *failure.Error) {
+// inTeam is a command line for a file in namespace team, where the cluster of explaintest has its queues.
+func inTeam(t *testing.T, c *clustertest.Cluster, text string, args ...string) (string, *failure.Error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s.yaml")
 	if err := c.Done().Save(path); err != nil {
 		t.Fatal(err)
 	}
-	out, _, failed := typeLine(t.Context(), noCluster, "", append([]string{"submit", "-f", file(t, strings.ReplaceAll(text, "{name: ", "{namespace: team, name: ")), "--dry-run=fit", "--from", path, "--scheduler", clustertest.Scheduler}, words...)...)
+	out, _, failed := typeLine(t.Context(), noCluster, "", append([]string{"submit", "-f", file(t, strings.ReplaceAll(text, "{name: ", "{namespace: team, name: ")), "--dry-run=fit", "--from", path, "--scheduler", clustertest.Scheduler}, args...)...)
 	return out, failed
 }
 
@@ -73,7 +73,7 @@ func TestFitSeveral(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := room(tt.nodes)
+			c := nodesOf8(tt.nodes)
 			if tt.build != nil {
 				tt.build(c)
 			}
@@ -102,7 +102,7 @@ func code(f *failure.Error) failure.Code {
 
 // For programs it is a list, as that of why-pending; one job alone is no list.
 func TestFitSeveralJSON(t *testing.T) {
-	out, failed := inTeam(t, room(3), jobsOf("a", "b"), "-o", "json")
+	out, failed := inTeam(t, nodesOf8(3), jobsOf("a", "b"), "-o", "json")
 	var list struct {
 		APIVersion, Kind string
 		Items            []struct {
@@ -121,22 +121,22 @@ func TestFitSeveralJSON(t *testing.T) {
 
 const accountFile = "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: trainer}\n"
 
-// What the file has beside the jobs is there when they are.
+// What the file has besides the jobs is there when they are.
 func TestFitWithWhatIsBeside(t *testing.T) {
 	claim := "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteMany], storageClassName: late, resources: {requests: {storage: 1Gi}}}\n"
 	job := strings.Replace(jobFile, "          containers: [{", "          volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]\n          containers: [{", 1)
 	job = strings.Replace(job, "replicas: 2", "replicas: 1", 1)
 	for text, want := range map[string]string{job: "BLOCKED  llama: PersistentVolumeClaim data does not exist", job + claim: "FITS_NOW  llama"} {
 		late := storagev1.VolumeBindingWaitForFirstConsumer
-		c := room(2).Put(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "late"}, Provisioner: "example.com/disks", VolumeBindingMode: &late})
+		c := nodesOf8(2).Put(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "late"}, Provisioner: "example.com/disks", VolumeBindingMode: &late})
 		if out, _ := inTeam(t, c, text); !strings.HasPrefix(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	// The API server does not know of it, and refuses pods that ask for it.
+	// The API server does not know of it, and refuses pods that name it.
 	account := strings.Replace(jobFile, "          containers: [{", "          serviceAccountName: trainer\n          containers: [{", 1)
 	for text, want := range map[string]string{account: `BLOCKED  llama: ServiceAccount "trainer" does not exist`, account + accountFile: "FITS_NOW  llama"} {
-		l := kubetest.Serve(t, room(2).Done())
+		l := kubetest.Serve(t, nodesOf8(2).Done())
 		for _, path := range []string{jobsPath, groupsPath} {
 			l.Answer("POST "+path, 201, map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p"}})
 		}

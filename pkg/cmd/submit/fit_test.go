@@ -35,13 +35,13 @@ func accepting(t *testing.T, c *clustertest.Cluster) *kubetest.Cluster {
 	return l
 }
 
-// room is a cluster with as many nodes of 8 GPUs each.
-func room(nodes int) *clustertest.Cluster { return clustertest.New().Nodes(nodes, 8) }
+// nodesOf8 is a cluster with as many nodes of 8 GPUs each.
+func nodesOf8(nodes int) *clustertest.Cluster { return clustertest.New().Nodes(nodes, 8) }
 
-// Whether the job would start is told by the same words and codes as why it does not, and 0 if it would. Nothing is created.
+// Whether the job would start is reported with the texts and codes of why it does not, and 0 if it would. Nothing is created.
 func TestFit(t *testing.T) {
 	path := file(t, jobFile)
-	for _, words := range [][]string{
+	for _, args := range [][]string{
 		{"submit", "-f", path}, {"submit", "tf", "-f", path}, {"submit", "tf", "llama", "--image", "i", "--workers", "2", "--gpus", "8"},
 	} {
 		for _, tt := range []struct {
@@ -49,18 +49,18 @@ func TestFit(t *testing.T) {
 			code  failure.Code
 			want  string
 		}{{2, 0, "FITS_NOW  llama: fits now: room for all 2 members on n1, n2\n"}, {1, 6, "BLOCKED  llama"}} {
-			l := accepting(t, room(tt.nodes))
-			out, _, failed := typeLine(t.Context(), l.Client, "", append(words, "--dry-run=fit")...)
+			l := accepting(t, nodesOf8(tt.nodes))
+			out, _, failed := typeLine(t.Context(), l.Client, "", append(args, "--dry-run=fit")...)
 			code := failure.CodeOK
 			if failed != nil {
 				code = failed.Code
 			}
 			if code != tt.code || failed != nil && failed.Message != "" || !strings.HasPrefix(out, tt.want) {
-				t.Errorf("%v, %d nodes: got %v\n%s", words, tt.nodes, failed, out)
+				t.Errorf("%v, %d nodes: got %v\n%s", args, tt.nodes, failed, out)
 			}
-			// The operator's scheduler is called gang here, not what gangctl would ask for by itself.
+			// The operator's scheduler is called gang here, not what gangctl would set by itself.
 			if !strings.Contains(out, "Note  dialect scheduler-plugins: scheduler gang runs here and reads it\n") {
-				t.Errorf("%v: nothing is said of the scheduler:\n%s", words, out)
+				t.Errorf("%v: nothing is said of the scheduler:\n%s", args, out)
 			}
 			posted := map[string]int{}
 			for _, r := range l.Requests() {
@@ -69,14 +69,14 @@ func TestFit(t *testing.T) {
 				}
 			}
 			if posted["POST "+jobsPath] != 1 || posted["POST "+groupsPath] != 1 || posted["POST "+podsPath] != 1 {
-				t.Errorf("%v: probed %v", words, posted)
+				t.Errorf("%v: probed %v", args, posted)
 			}
 		}
 	}
 }
 
 func TestFitJSON(t *testing.T) {
-	l := accepting(t, room(2))
+	l := accepting(t, nodesOf8(2))
 	out, _, failed := typeLine(t.Context(), l.Client, jobFile, "submit", "-f", "-", "--dry-run=fit", "-o", "json", "--scheduler", "gang")
 	var a struct {
 		Verdict   string
@@ -89,7 +89,7 @@ func TestFitJSON(t *testing.T) {
 	}
 }
 
-// What the API server says of the objects, and of a pod of the job, is part of the answer.
+// The API server's answer to the objects, and to a pod of the job, is part of the answer.
 func TestFitAsksTheServer(t *testing.T) {
 	denied := func(resource string) string {
 		return resource + ` is forbidden: User "eve" cannot create resource "` + resource + `" in API group "x" in the namespace "research"`
@@ -111,7 +111,7 @@ func TestFitAsksTheServer(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			l := kubetest.Serve(t, room(2).Done())
+			l := kubetest.Serve(t, nodesOf8(2).Done())
 			for _, path := range []string{jobsPath, groupsPath, podsPath} {
 				if path == tt.path {
 					l.Refuse("POST "+path, tt.status, tt.reason, tt.message, nil)
@@ -137,7 +137,7 @@ func TestFitAsksTheServer(t *testing.T) {
 }
 
 func TestFitErrors(t *testing.T) {
-	taken := room(2).Add(clustertest.Gang{Namespace: "research", Name: "llama", Workers: 1})
+	taken := nodesOf8(2).Add(clustertest.Gang{Namespace: "research", Name: "llama", Workers: 1})
 	path := filepath.Join(t.TempDir(), "s.yaml")
 	if err := taken.Done().Save(path); err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestFitErrors(t *testing.T) {
 		"overloaded":   {kubetest.Status(503, metav1.StatusReasonServiceUnavailable, "try later", nil), "create TFJob research/llama: try later"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := kubetest.Serve(t, room(2).Done())
+			l := kubetest.Serve(t, nodesOf8(2).Done())
 			l.Answer("POST "+jobsPath, int(tt.status.Code), tt.status)
 			out, _, failed := typeLine(t.Context(), l.Client, "", "submit", "-f", file(t, jobFile), "--dry-run=fit")
 			if failed == nil || failed.Message != tt.want || failed.Code != 1 || out != "" {
@@ -168,10 +168,10 @@ func TestFitErrors(t *testing.T) {
 	}
 }
 
-// A cluster without PodGroups, or without TFJobs, is no place for the job, and the answer says which.
+// A cluster without PodGroups, or without TFJobs, is no place for the job, and the answer reports which.
 func TestFitWhereNothingServes(t *testing.T) {
 	for missing, want := range map[string]string{"podgroups.scheduling.x-k8s.io/v1alpha1": "the PodGroup of llama cannot be created: the cluster does not serve podgroups.scheduling.x-k8s.io", "tfjobs.kubeflow.org/v1": "this cluster does not know tfjobs.kubeflow.org"} {
-		c := room(2)
+		c := nodesOf8(2)
 		var served []string
 		for _, r := range c.S.Server.Resources {
 			if r != missing {

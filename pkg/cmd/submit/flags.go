@@ -25,6 +25,7 @@ import (
 // The largest counts that are taken for an intention rather than a slip of the finger.
 const (
 	maxReplicas  = 10000
+	maxMinimum   = 4 * maxReplicas
 	maxGPUs      = 1024
 	maxProcesses = 4096
 )
@@ -40,7 +41,7 @@ type gangFlags struct {
 func (g *gangFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&g.Scheduler, "scheduler", "", "Scheduler of the members (default: the one that reads the dialect, such as "+schedulerplugins.DefaultScheduler+")")
-	flagvalue.Count(flags, &g.MinAvailable, "min-available", 0, 1, 4*maxReplicas, "Members that must start together (default: all)")
+	flagvalue.Count(flags, &g.MinAvailable, "min-available", 0, 1, maxMinimum, "Members that must start together (default: all)")
 	flagvalue.Enum(cmd, flags, &g.Dialect, "dialect", choose.Auto, "How the gang is declared; auto is what the cluster enforces",
 		choose.Auto, gang.Native, gang.SchedulerPlugins, gang.Volcano, gang.KubeBatch, gang.Labels, gang.None)
 	flags.StringVar(&g.Queue, "queue", "", "Queue in which the gang waits: one of Volcano or kube-batch, or a LocalQueue of Kueue")
@@ -192,9 +193,9 @@ func (p *podFlags) addPodFlags(cmd *cobra.Command) {
 	flags.StringArrayVar(&p.HostPaths, "host-path", nil, "Mount a directory or file of the node: /HOST:/PATH[:ro] (repeatable)")
 	flags.StringArrayVar(&p.ConfigFiles, "config-file", nil, "Give members a local file: FILE:/PATH, kept in a ConfigMap of the job, 1 MiB in all (repeatable)")
 	flagvalue.Quantity(flags, &p.Shm, "shm", "Size of /dev/shm, in memory, such as 2Gi; it counts as memory of the member")
-	flags.StringVar(&p.SyncGit, "sync-git", "", "Clone URL[@REF] before members start; they start in "+render.CodeDir+" unless --working-dir says otherwise")
+	flags.StringVar(&p.SyncGit, "sync-git", "", "Clone URL[@REF] before members start; they start in "+render.CodeDir+" unless --working-dir is set")
 	flags.StringVar(&p.SyncImage, "sync-image", gitSyncImage, "Image of git-sync for --sync-git")
-	flags.BoolVar(&p.Shell, "shell", false, "Let sh -c read the words after --")
+	flags.BoolVar(&p.Shell, "shell", false, "Let sh -c read the arguments after --")
 
 	flags.StringArrayVar(&p.NodeSelector, "node-selector", nil, "Label KEY=VALUE that nodes must have (repeatable)")
 	flags.StringArrayVar(&p.Tolerations, "toleration", nil, "Taint that members tolerate: KEY[=VALUE][:EFFECT], or all (repeatable)")

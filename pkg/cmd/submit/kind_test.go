@@ -18,9 +18,9 @@ import (
 )
 
 // parseKind returns what `gangctl submit KIND ARGS` would work with.
-func parseKind(t *testing.T, word string, args ...string) (*Options, *pflag.FlagSet, error) {
+func parseKind(t *testing.T, arg string, args ...string) (*Options, *pflag.FlagSet, error) {
 	t.Helper()
-	i := slices.IndexFunc(kinds(), func(k kind) bool { return k.name == word })
+	i := slices.IndexFunc(kinds(), func(k kind) bool { return k.name == arg })
 	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
 	var got *Options
 	cmd := newKindCommand(&cmdutil.Factory{IO: io, Args: args, Suffix: func() string { return "abcde" }}, kinds()[i], func(_ context.Context, o *Options) error {
@@ -66,7 +66,7 @@ func TestRolesOfKinds(t *testing.T) {
 	}
 }
 
-// Slots follow GPUs unless they are said.
+// Slots follow GPUs unless they are set.
 func TestSlots(t *testing.T) {
 	for args, want := range map[string]int32{"": 1, "--gpus 8": 8, "--gpus 8 --slots-per-worker 2": 2} {
 		o, _, err := parseKind(t, "mpi", append([]string{"a", "--image", "i"}, strings.Fields(args)...)...)
@@ -103,7 +103,7 @@ func TestFlagsAreTheSame(t *testing.T) {
 				return
 			}
 			common = append(common, f.Name+" "+f.Shorthand)
-			// How many members --workers are, and which of them --gpus is about, is for the kind to say.
+			// How many members --workers are, and which of them --gpus is about, depends on the kind.
 			if usage, ok := help[f.Name]; ok && usage != f.Usage && !slices.Contains([]string{"workers", "gpus", "name", "restart-policy"}, f.Name) {
 				t.Errorf("--%s: %q of one kind is %q of %s", f.Name, usage, f.Usage, k.name)
 			}

@@ -162,7 +162,7 @@ func mpiKind() kind {
 serves. The launcher and the workers are one gang: either as many as --min-available (default: all) get a place together, or
 none holds any.
 
-The words after -- are the command of the launcher; workers wait for it.`,
+The arguments after -- are the command of the launcher; workers wait for it.`,
 		example: `  # 4 workers with 8 GPUs each, a process a GPU
   gangctl submit mpi allreduce --image horovod/horovod:0.28.1 --workers 4 --gpus 8 -- mpirun python train.py
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/prompt"
-	"github.com/gangctl/gangctl/pkg/cluster/await"
+	"github.com/gangctl/gangctl/pkg/cluster/watch"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/submit/choose"
 	"github.com/gangctl/gangctl/pkg/submit/render"
@@ -62,10 +62,10 @@ type Options struct {
 // commonHelp is the help that all kinds share.
 const commonHelp = `
 
-The words after -- are %s, exactly as typed: no shell reads them, and no $(NAME) is replaced.
+The arguments after -- are %s, exactly as typed: no shell reads them, and no $(NAME) is replaced.
 With --shell, sh -c reads them: --shell -- 'python train.py && touch /done'.
 
---dry-run=fit says whether the gang would start now, and if not, why, with the answer and the exit code of why-pending, but
+--dry-run=fit reports whether the gang would start now, and if not, why, with the answer and the exit code of why-pending, but
 0 where it would.
 
 CPU and memory become requests and equal limits. A failed member is restarted in place (--restart-policy OnFailure).`
@@ -162,7 +162,7 @@ func (o *Options) complete(cmd *cobra.Command, args []string) error {
 		switch {
 		case o.Name != "" && cmd.Flags().Changed("name"):
 			return failure.Usagef("the name is given twice: %q and --name %q", name, o.Name).WithHint("leave out one of them")
-		case o.Wait != "" && slices.Contains([]await.Target{await.Scheduled, await.Running, await.Done}, await.Target(name)):
+		case o.Wait != "" && slices.Contains([]watch.Target{watch.Scheduled, watch.Running, watch.Done}, watch.Target(name)):
 			// pflag gives a flag with an optional value nothing but what follows "=".
 			return failure.Usagef("--wait %s: the value goes after an equals sign", name).WithHint("--wait=%s", name)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
-// apply sets in a spec what the flags say; trains are the roles that --gpus is for.
+// apply sets the flags' values in a spec; trains are the roles that --gpus is for.
 func (p *podFlags) apply(s *render.Spec, trains []string, changed func(string) bool) error {
 	var err error
 	if s.Pod.Mounts, err = p.mounts(s.Name); err != nil {

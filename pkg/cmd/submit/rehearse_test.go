@@ -91,7 +91,7 @@ func TestRehearsalOfABatch(t *testing.T) {
 	}
 }
 
-// A job that needs what its file has beside it is rehearsed once that exists.
+// A job that needs what its file has besides is rehearsed once that exists.
 func TestRehearsalAfterOthers(t *testing.T) {
 	s := kubetest.New(t)
 	s.Answer("GET /api/v1", 200, &metav1.APIResourceList{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "namespaces", Kind: "Namespace"}}})

@@ -10,14 +10,15 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
-	"github.com/gangctl/gangctl/pkg/cluster/await"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/watch"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/cmd/logs"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
-// report prints what was created, and follows or awaits the jobs if a flag says so.
+// report prints what was created, and follows or awaits the jobs if a flag is set.
 func (s *Submission) report(ctx context.Context, client *kube.Client, c *created) error {
 	for _, u := range c.unchanged {
 		s.note(named(u) + " is there already, as the file has it")
@@ -74,7 +75,7 @@ func (s *Submission) printer() (printers.ResourcePrinter, error) {
 	return &printers.NamePrinter{Operation: done[s.DryRun]}, nil
 }
 
-// await waits until one job after the other has come as far as --wait says; --timeout is for all of them.
+// await waits until one job after the other has come as far as --wait requests; --timeout is for all of them.
 func (s *Submission) await(ctx context.Context, client *kube.Client, stored []*render.Objects) error {
 	if s.Wait == "" {
 		return nil
@@ -84,7 +85,7 @@ func (s *Submission) await(ctx context.Context, client *kube.Client, stored []*r
 	for i, o := range stored {
 		job, err := jobs.Read(o.Job)
 		if err == nil {
-			w := &await.Waiter{Client: client, IO: s.IO, Target: s.Wait, Timeout: s.Timeout, Why: await.WhyPending(client, s.IO)}
+			w := &watch.Waiter{Client: client, IO: s.IO, Target: s.Wait, Timeout: s.Timeout, Why: cmdutil.WhyPendingLine(client, s.IO.Clock.Now)}
 			if s.Timeout > 0 && i > 0 {
 				w.Timeout = max(1, s.Timeout-s.IO.Clock.Since(start))
 			}
@@ -122,6 +123,6 @@ func (s *Submission) follow(ctx context.Context, client *kube.Client, object *un
 			return nil
 		}
 	}
-	w := &await.Waiter{Client: client, IO: s.IO, Target: await.Done, Timeout: endTimeout}
+	w := &watch.Waiter{Client: client, IO: s.IO, Target: watch.Done, Timeout: endTimeout}
 	return w.Wait(ctx, job)
 }

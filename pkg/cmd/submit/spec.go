@@ -68,7 +68,7 @@ func (o *Options) spec(namespace string, d choose.Decision) (render.Spec, error)
 			GPUResource: corev1.ResourceName(o.GPUResource), Command: o.Command, Env: env, WorkingDir: o.WorkingDir,
 			PriorityClass: o.PriorityClass, Scheduler: d.Scheduler,
 		},
-		Gang:          render.Gang{Dialect: d.Dialect, Version: d.Version, MinAvailable: o.MinAvailable, Queue: d.Queue},
+		Gang:          render.GangSpec{Dialect: d.Dialect, Version: d.Version, MinAvailable: o.MinAvailable, Queue: d.Queue},
 		RestartPolicy: o.RestartPolicy, CleanPodPolicy: o.CleanPodPolicy,
 		SlotsPerWorker: o.SlotsPerWorker, ProcessesPerNode: o.ProcessesPerNode, Framework: o.Framework,
 		Labels: labels, Annotations: annotations, Set: o.Set,

@@ -17,10 +17,10 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
-	"github.com/gangctl/gangctl/pkg/cluster/await"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
+	"github.com/gangctl/gangctl/pkg/cluster/watch"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
@@ -42,7 +42,7 @@ line, and left to the API server, which takes it or refuses it.
 All that a file holds is created, or nothing: what the jobs need first, then each job and its gang. An object that is there
 already, and is as the file has it, is used.
 
---dry-run=fit says whether the gang would start now, and if not, why, with the answer and the exit code of why-pending, but
+--dry-run=fit reports whether the gang would start now, and if not, why, with the answer and the exit code of why-pending, but
 0 where it would. Of several jobs each is judged as if those before it had been submitted: one that starts takes its room, its
 quota and its share of a queue. The exit code is then the worst.`,
 		SuggestFor: []string{"sbatch", "srun", "qsub", "create", "run"},
@@ -102,7 +102,7 @@ type Submission struct {
 
 	DryRun  dryRun
 	From    string
-	Wait    await.Target
+	Wait    watch.Target
 	Timeout time.Duration
 	Follow  bool
 	Output  printer.Flags
@@ -112,8 +112,8 @@ func (s *Submission) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flagvalue.Enum(cmd, flags, &s.DryRun, "dry-run", dryRunNone, "Create nothing", dryRunNone, dryRunClient, dryRunServer, dryRunFit)
 	flags.StringVar(&s.From, "from", "", "With --dry-run=fit: answer from a saved file instead of the cluster; - is standard input")
-	flagvalue.Enum(cmd, flags, &s.Wait, "wait", "", "Return when the job has come so far", await.Scheduled, await.Running, await.Done).
-		NoOptDefVal = string(await.Running)
+	flagvalue.Enum(cmd, flags, &s.Wait, "wait", "", "Return when the job has come so far", watch.Scheduled, watch.Running, watch.Done).
+		NoOptDefVal = string(watch.Running)
 	flags.DurationVar(&s.Timeout, "timeout", 0, "How long --wait waits, such as 10m (default: no limit)")
 	flags.BoolVar(&s.Follow, "follow", false, "Print what all members print until the job ends; the exit code is 9 if it fails")
 	s.Output.AddFlags(cmd, printer.YAML, printer.JSON, printer.Name)

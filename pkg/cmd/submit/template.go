@@ -251,7 +251,7 @@ func newTemplatesCommand(f *cmdutil.Factory) *cobra.Command {
 		Use:   "templates",
 		Short: "Show the jobs that --template can start from",
 		Long: `Show the jobs that --template can start from: those that are built in, and your own, which are YAML files in the directory
-templates beside the settings (gangctl config path). One of yours hides a built-in one of the same name.`,
+templates next to the settings (gangctl config path). One of yours hides a built-in one of the same name.`,
 		Example: `  gangctl submit templates list
 
   # start from one
@@ -336,7 +336,7 @@ func listTemplates(f *cmdutil.Factory) error {
 	return printer.PrintTable(f.IO.Out, printer.Flags{}, f.IO.Width(), columns, rows)
 }
 
-// kind is that of the template's job; a question mark if it cannot be read, which `submit` reports.
+// kind is that of the template's job; "?" if it cannot be read, which `submit` reports.
 func (t template) kind() string {
 	var job struct{ Kind string }
 	if err := yaml.Unmarshal(t.text, &job); err != nil || job.Kind == "" {

@@ -12,9 +12,9 @@ import (
 )
 
 // fromTemplate is what flags make of a template; no command is typed.
-func fromTemplate(t *testing.T, words ...string) (map[string]any, string, error) {
+func fromTemplate(t *testing.T, args ...string) (map[string]any, string, error) {
 	t.Helper()
-	line := append([]string{"submit", "tf", "llama", "--dry-run=client", "-o", "yaml"}, words...)
+	line := append([]string{"submit", "tf", "llama", "--dry-run=client", "-o", "yaml"}, args...)
 	out, _, failed := typeLine(t.Context(), noCluster, "", line...)
 	if failed != nil {
 		return nil, "", failed
@@ -23,7 +23,7 @@ func fromTemplate(t *testing.T, words ...string) (map[string]any, string, error)
 	return job, out, nil
 }
 
-// Every built-in template is a gang without another word, and says what it is for.
+// Every built-in template is a gang without further flags, and has a description.
 func TestBuiltInTemplates(t *testing.T) {
 	for name, text := range templates.Jobs() {
 		t.Run(name, func(t *testing.T) {
@@ -51,11 +51,11 @@ func TestBuiltInTemplates(t *testing.T) {
 	}
 }
 
-// What a template says stays, unless a flag says otherwise.
+// What a template sets stays, unless a flag sets it.
 func TestTemplateAndFlags(t *testing.T) {
 	const ours = "testdata/template.yaml"
 	tests := map[string]struct {
-		words      []string
+		args       []string
 		have, lack []string
 	}{
 		"as it is": {nil, []string{"replicas: 3", "image: ours:1", "- $(DATA)", "cleanPodPolicy: All", "backoffLimit: 5", "restartPolicy: ExitCode", "cpu: \"2\"", "cpu: \"4\"",
@@ -68,7 +68,7 @@ func TestTemplateAndFlags(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, out, err := fromTemplate(t, append([]string{"--template", ours}, tt.words...)...)
+			_, out, err := fromTemplate(t, append([]string{"--template", ours}, tt.args...)...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestTemplateRefusals(t *testing.T) {
 	if err := os.WriteFile(slip, []byte(strings.Replace(jobFile, "image: i", "imag: i", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for want, words := range map[string][]string{
+	for want, args := range map[string][]string{
 		`--template "all-reduse": there is no template of this name`: {"--template", "all-reduse"},
 		"read the template: open absent.yaml":                        {"--template", "absent.yaml"},
 		"is a PyTorchJob, not a TFJob":                               {"--template", "testdata/template-pytorch.yaml"},
@@ -108,14 +108,14 @@ func TestTemplateRefusals(t *testing.T) {
 		"--set status.x": {"--image", "i", "--set", "status.x=1"},
 		"--set the group reference of pods has a flag of its own, --dialect": {"--image", "i", "--set", `spec.tfReplicaSpecs.Worker.template.metadata.labels.scheduling\.x-k8s\.io/pod-group=x`},
 	} {
-		_, _, err := fromTemplate(t, words...)
+		_, _, err := fromTemplate(t, args...)
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got  %v\nwant %s", words, err, want)
+			t.Errorf("%q: got  %v\nwant %s", args, err, want)
 		}
 	}
 }
 
-// The gang counts what --set has its members ask for.
+// The gang counts what --set has its members request.
 func TestSetCounts(t *testing.T) {
 	_, out, err := fromTemplate(t, "--image", "i", "--workers", "3", "--set", "spec.tfReplicaSpecs.Worker.template.spec.containers[0].resources.limits.cpu=2",
 		"--set", "spec.tfReplicaSpecs.Worker.template.spec.terminationGracePeriodSeconds=60")
@@ -146,9 +146,9 @@ func TestTemplatesCommand(t *testing.T) {
 	if failed != nil || out != string(templates.Jobs()["chief-evaluator"]) {
 		t.Errorf("got %v, %s", failed, out)
 	}
-	for _, words := range [][]string{{"submit", "templates", "shw"}, {"submit", "templates", "list", "x"}, {"submit", "templates", "show"}, {"submit", "templates", "show", "absent"}} {
-		if _, _, failed := typeLine(t.Context(), noCluster, "", words...); failed == nil || failed.Code != 2 {
-			t.Errorf("%q: got %v", words, failed)
+	for _, args := range [][]string{{"submit", "templates", "shw"}, {"submit", "templates", "list", "x"}, {"submit", "templates", "show"}, {"submit", "templates", "show", "absent"}} {
+		if _, _, failed := typeLine(t.Context(), noCluster, "", args...); failed == nil || failed.Code != 2 {
+			t.Errorf("%q: got %v", args, failed)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
-	"github.com/gangctl/gangctl/pkg/cluster/await"
+	"github.com/gangctl/gangctl/pkg/cluster/watch"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/submit/render"
@@ -87,10 +87,10 @@ func TestSpec(t *testing.T) {
 			}
 			want := render.Spec{
 				Name: "a", Namespace: "research", Pod: render.Pod{GPUResource: "nvidia.com/gpu", Scheduler: "gang-scheduler"},
-				Gang:          render.Gang{Dialect: gang.SchedulerPlugins, MinAvailable: 1},
+				Gang:          render.GangSpec{Dialect: gang.SchedulerPlugins, MinAvailable: 1},
 				Roles:         []render.Role{{Name: "Chief", Image: "i"}, {Name: "PS", Image: "i"}, worker(render.Role{Image: "i"}), {Name: "Evaluator", Image: "i"}},
 				RestartPolicy: kubeflowv1.RestartPolicyOnFailure, CleanPodPolicy: kubeflowv1.CleanPodPolicyRunning,
-				Labels: map[string]string{}, Annotations: map[string]string{}, CommandLine: "gangctl " + tt.args,
+				Labels: map[string]string{}, Annotations: map[string]string{}, CommandLine: strings.ReplaceAll(strings.ReplaceAll("gangctl "+tt.args, "--env A=b=c", "--env A=…"), "--env Z=", "--env Z=…"),
 			}
 			tt.want(&want)
 			for i := range want.Roles { // a role that is not there needs nothing
@@ -109,7 +109,7 @@ func TestSpec(t *testing.T) {
 }
 
 func TestWaitFlag(t *testing.T) {
-	for args, want := range map[string]await.Target{"": "", "--wait": await.Running, "--wait=scheduled": await.Scheduled, "--wait=done --timeout 5m": await.Done} {
+	for args, want := range map[string]watch.Target{"": "", "--wait": watch.Running, "--wait=scheduled": watch.Scheduled, "--wait=done --timeout 5m": watch.Done} {
 		o, err := parse(t, append([]string{"a", "--image", "i"}, strings.Fields(args)...)...)
 		if err != nil || o.Wait != want {
 			t.Errorf("%q: got %+v, %v", args, o, err)

@@ -155,7 +155,7 @@ func (w *wizard) flag(name, question, fallback, holds string) error {
 		return nil
 	}
 	was := flag.Value.String()
-	answer, err := w.Ask(question, fallback, func(text string) error {
+	answer, err := w.InputValid(question, fallback, func(text string) error {
 		text = strings.TrimSpace(text)
 		if text == "" {
 			return fmt.Errorf("it needs an answer")
@@ -189,7 +189,7 @@ func (w *wizard) set(name, value string) error {
 
 // command prompts for the command of the members, which is split as a shell splits it, and no further.
 func (w *wizard) command() error {
-	line, err := w.Ask("Command (empty: the image's own):", "", func(text string) error {
+	line, err := w.InputValid("Command (empty: the image's own):", "", func(text string) error {
 		_, err := shell.Split(text)
 		return err
 	})
@@ -229,7 +229,7 @@ func (w *wizard) review(text string) (bool, error) {
 	case doSubmit:
 		return true, nil
 	case doSave:
-		path, err := w.Ask("File:", w.o.Name+".yaml", func(path string) error {
+		path, err := w.InputValid("File:", w.o.Name+".yaml", func(path string) error {
 			if _, err := os.Lstat(path); err == nil {
 				return fmt.Errorf("%s exists", path)
 			}

@@ -21,8 +21,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/shell"
 )
 
-// asking is a wizard that is asked about `submit tf` and typed words, with answers.
-func asking(t *testing.T, typed []string, answers ...string) (w *wizard, p *prompttest.Answers, stderr func() string, err error) {
+// prompted is a wizard for `submit tf` and typed arguments, with answers.
+func prompted(t *testing.T, typed []string, answers ...string) (w *wizard, p *prompttest.Answers, stderr func() string, err error) {
 	t.Helper()
 	io, _, _, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
 	argv := append([]string{"submit", "tf"}, typed...)
@@ -47,7 +47,7 @@ func asking(t *testing.T, typed []string, answers ...string) (w *wizard, p *prom
 	return w, p, errOut.String, err
 }
 
-// answered are the answers to what is asked, in the order of the questions, but for what was typed.
+// answered are the answers to the prompts, in the order of the questions, but for what was typed.
 func answered(t *testing.T, typed string, answers [8]string) []string {
 	t.Helper()
 	o := &Options{kind: tfKind(), Roles: tfKind().roles()}
@@ -65,13 +65,13 @@ func answered(t *testing.T, typed string, answers [8]string) []string {
 // The line that the wizard prints makes the very objects that it shows, whatever the answers are.
 func TestWizardsLine(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 2026)) //nolint:gosec // the same answers each time
-	pick := func(words ...string) string { return words[random.IntN(len(words))] }
+	pick := func(args ...string) string { return args[random.IntN(len(args))] }
 	for i := range 300 {
 		command := shell.Join(pick("python", "sh"), pick("-c", "", "a b", "--image"), pick("echo \"q\" 'x'", "$HOME", "ü\n", "--", "-n"))
 		typed := pick("", "--cpu 4", "--ps 1 --min-available 1", "--env A=b=c --gpus 2", "--workers 3")
 		answers := answered(t, typed, [8]string{fmt.Sprintf("%s-%d", pick("a", "llama", "x1"), i), pick("", "", "parameter-server", "all-reduce", "chief-evaluator"), pick("1", "2", "40", ""), pick("0", "3", ""), pick("0", "1", "8", ""),
 			pick("", "vision"), pick("i", "repo.example/a:1", "a@sha256:0"), pick(command, "")})
-		w, p, _, err := asking(t, strings.Fields(typed), answers...)
+		w, p, _, err := prompted(t, strings.Fields(typed), answers...)
 		if err != nil || len(p.Texts) > 0 {
 			t.Fatalf("%q, %q: %v, left %q", typed, answers, err, p.Texts)
 		}
@@ -79,15 +79,15 @@ func TestWizardsLine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		words, err := shell.Split(w.line())
-		if err != nil || words[0] != "gangctl" {
+		args, err := shell.Split(w.line())
+		if err != nil || args[0] != "gangctl" {
 			t.Fatalf("%s: %v", w.line(), err)
 		}
-		end := slices.Index(words, "--")
+		end := slices.Index(args, "--")
 		if end < 0 {
-			end = len(words)
+			end = len(args)
 		}
-		out, _, failed := typeLine(t.Context(), noCluster, "", slices.Concat(words[1:end], []string{"--dry-run=client", "--output=yaml"}, words[end:])...)
+		out, _, failed := typeLine(t.Context(), noCluster, "", slices.Concat(args[1:end], []string{"--dry-run=client", "--output=yaml"}, args[end:])...)
 		if failed != nil {
 			t.Fatalf("%s: %+v", w.line(), failed)
 		}
@@ -105,19 +105,19 @@ func bare(text string) string {
 // What was typed is not prompted for, and free capacity is printed before the prompt for GPUs.
 func TestWizardAsksWhatIsMissing(t *testing.T) {
 	typed := "llama --workers 2 --ps 0 --gpus 8 -- python x"
-	w, p, stderr, err := asking(t, strings.Fields(typed), answered(t, typed+" --name --command ", [8]string{"", "", "", "", "", "", "i", ""})...)
+	w, p, stderr, err := prompted(t, strings.Fields(typed), answered(t, typed+" --name --command ", [8]string{"", "", "", "", "", "", "i", ""})...)
 	if err != nil || w.line() != "gangctl submit tf llama --workers 2 --ps 0 --gpus 8 --image=i -- python x" {
-		t.Errorf("got %v, %s, asked %q", err, w.line(), p.Asked)
+		t.Errorf("got %v, %s, prompts %q", err, w.line(), p.Asked)
 	}
 	if stderr() != "Would start now: 2 x 8 (workers x GPUs)\n" {
-		t.Errorf("told %q", stderr())
+		t.Errorf("notes %q", stderr())
 	}
 }
 
-// A bad answer is not taken, and says what is.
+// A bad answer is refused, with what is accepted.
 func TestWizardRefuses(t *testing.T) {
 	for i, answers := range [][]string{{"a", "", "0"}, {"a", "", "x"}, {"a", "", "1", "0", "-1"}} {
-		if _, _, _, err := asking(t, nil, answers...); err == nil || !strings.Contains(err.Error(), "must be a whole number from") {
+		if _, _, _, err := prompted(t, nil, answers...); err == nil || !strings.Contains(err.Error(), "must be a whole number from") {
 			t.Errorf("%d: got %v", i, err)
 		}
 	}
@@ -131,7 +131,7 @@ func TestWizardDecides(t *testing.T) {
 		submits bool
 	}{{[]string{doSubmit}, true}, {[]string{doStop}, false}, {[]string{doSave, path}, false}} {
 		typed := "llama --image i --workers 1 --ps 0 --gpus 0"
-		w, _, stderr, err := asking(t, strings.Fields(typed), answered(t, typed+" --name ", [8]string{})...)
+		w, _, stderr, err := prompted(t, strings.Fields(typed), answered(t, typed+" --name ", [8]string{})...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ func (o *Options) verb() string {
 	return "resume"
 }
 
-// change suspends or resumes one job and returns what became of it, in one word.
+// change suspends or resumes one job and returns what became of it, in one adjective.
 func (o *Options) change(ctx context.Context, client *kube.Client, namespace, name string) (*gang.Job, string, error) {
 	job, err := cmdutil.ReadJob(ctx, client, namespace, name)
 	if err != nil {
@@ -67,12 +67,12 @@ func (o *Options) change(ctx context.Context, client *kube.Client, namespace, na
 		return nil, "", failure.Errorf("%s: the cluster does not keep %s, and nothing is changed: its Training Operator is older than 1.7", op, field).
 			WithHint("ask an administrator for the Training Operator 1.7 to 1.9; until then only `gangctl delete %s -n %s` frees what it holds", job.Meta.Name, job.Meta.Namespace)
 	default:
-		return nil, "", failure.Errorf("%s: the cluster keeps %s: true, whatever is asked for: something in it, such as Kueue, decides on the job", op, field).
+		return nil, "", failure.Errorf("%s: the cluster keeps %s: true, whatever is requested: something in it, such as Kueue, decides on the job", op, field).
 			WithHint("see what changes jobs when they are written: kubectl get mutatingwebhookconfigurations,mutatingadmissionpolicies")
 	}
 }
 
-// refuse says why the job is not ours to suspend or resume; nil if it is.
+// refuse reports why the job is not ours to suspend or resume; nil if it is.
 func (o *Options) refuse(op failure.Op, job *gang.Job) error {
 	if job.Meta.DeletionTimestamp != nil {
 		return failure.Errorf("%s: it is being deleted", op)
@@ -121,4 +121,18 @@ func because(job *gang.Job) string {
 		return why
 	}
 	return "its members made room for others"
+}
+
+// leftover refuses to resume a job that still has pods from before: the operator would take those that end for new ones that
+// failed, and fail the job.
+func leftover(ctx context.Context, client *kube.Client, op failure.Op, job *gang.Job) error {
+	pods, err := jobs.PodsOfNow(ctx, client, job)
+	if err != nil {
+		return err
+	}
+	if n := len(pods); n > 0 {
+		return failure.Errorf("%s: pods of it that still end: %d; resumed now it would fail", op, n).
+			WithHint("try again when they are gone: kubectl -n %s wait --for=delete pod -l %s", job.Meta.Namespace, jobs.PodSelector(job, pods))
+	}
+	return nil
 }

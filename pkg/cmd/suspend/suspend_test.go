@@ -53,7 +53,7 @@ func preempted(j *kubeflowv1.TFJob) {
 	j.Annotations = map[string]string{"gangctl.dev/suspended-because": "it made room for mistral"}
 }
 
-// keep serves a job; before and after a patch it is as the changes say.
+// keep serves a job; before and after a patch it is as the changes make it.
 func keep(s *kubetest.Server, name string, before, after change) {
 	stored, patched := kubetest.Job("research", name, 2), kubetest.Job("research", name, 2)
 	before(stored)
@@ -98,7 +98,7 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// condition makes the job's operator say something.
+// condition adds a condition of the job's operator.
 func condition(kind kubeflowv1.JobConditionType) change {
 	return func(j *kubeflowv1.TFJob) {
 		j.Status.Conditions = []kubeflowv1.JobCondition{{Type: kind, Status: corev1.ConditionTrue}}
@@ -125,7 +125,7 @@ func TestRefusals(t *testing.T) {
 		{"succeeded", "suspend", condition(kubeflowv1.JobSucceeded), asIs, 1, "it has finished: Succeeded", "gangctl get llama -n research"},
 		{"failed", "resume", condition(kubeflowv1.JobFailed), asIs, 1, "it has finished: Failed", "gangctl get llama -n research"},
 		{"no such field", "suspend", asIs, asIs, 2, "the cluster does not keep spec.runPolicy.suspend, and nothing is changed: its Training Operator is older than 1.7", "gangctl delete llama"},
-		{"set back", "resume", set(true), set(true), 3, "the cluster keeps spec.runPolicy.suspend: true, whatever is asked for: something in it, such as Kueue, decides on the job", "mutatingwebhook"},
+		{"set back", "resume", set(true), set(true), 3, "the cluster keeps spec.runPolicy.suspend: true, whatever is requested: something in it, such as Kueue, decides on the job", "mutatingwebhook"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Every name is tried, once, and the failures are told together.
+// Every name is tried, once, and the failures are reported together.
 func TestEachIsTried(t *testing.T) {
 	s := kubetest.New(t)
 	keep(s, "c", asIs, set(true))
@@ -179,7 +179,7 @@ func TestAnotherJobOfTheName(t *testing.T) {
 	}
 }
 
-// What was not tried is told.
+// What was not tried is reported.
 func TestInterrupted(t *testing.T) {
 	s := kubetest.New(t)
 	ctx, interrupt := context.WithCancel(t.Context())

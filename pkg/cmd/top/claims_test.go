@@ -30,7 +30,7 @@ func claim(name string, admin bool, devices ...string) *resourcev1.ResourceClaim
 	return c
 }
 
-// Devices that pods have by ResourceClaims are in no number: that is said wherever there are some.
+// Devices that pods have by ResourceClaims are in no number: a note is shown wherever there are some.
 func TestClaimsAreNotCounted(t *testing.T) {
 	extended := claim("extended", false, "gpu-7")
 	extended.Annotations = map[string]string{resourcev1.ExtendedResourceClaimAnnotation: "true"}
@@ -43,9 +43,9 @@ func TestClaimsAreNotCounted(t *testing.T) {
 		if err := c.Done().Save(file); err != nil {
 			t.Fatal(err)
 		}
-		said := map[int]string{0: "", 1: "note: 1 ResourceClaim has devices that are not counted here\n", 2: "note: 2 ResourceClaims have devices that are not counted here\n"}[want]
+		note := map[int]string{0: "", 1: "note: 1 ResourceClaim has devices that are not counted here\n", 2: "note: 2 ResourceClaims have devices that are not counted here\n"}[want]
 		for _, view := range []string{"node", "job", "queue"} {
-			if stdout, stderr, failed := run(t, nil, 0, view, "--from", file); failed != nil || stderr != said || stdout == "" {
+			if stdout, stderr, failed := run(t, nil, 0, view, "--from", file); failed != nil || stderr != note || stdout == "" {
 				t.Errorf("%d, %s: got %+v, %q", want, view, failed, stderr)
 			}
 		}
@@ -56,7 +56,7 @@ func TestClaimsAreNotCounted(t *testing.T) {
 	}
 }
 
-// Who may not see whether there are claims is told, too, on the frame of a watch as well.
+// A user who may not see whether there are claims gets a note, too, on the frame of a watch as well.
 func TestClaimsUnseen(t *testing.T) {
 	s := shop().Done()
 	s.Denied = append(s.Denied, snapshot.Denial{Resource: "resourceclaims.resource.k8s.io"})

@@ -17,7 +17,7 @@ var views = []string{"node", "job", "job -A", "queue", "node -o json", "job -o j
 func TestFailures(t *testing.T) {
 	tests := map[string]struct {
 		prepare       func(*kubetest.Cluster)
-		only          string // the views that need it, by their first word; empty: all
+		only          string // the views that need it, by their name; empty: all
 		message, hint string
 	}{
 		"401": {func(l *kubetest.Cluster) {

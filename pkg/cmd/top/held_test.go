@@ -16,7 +16,7 @@ import (
 )
 
 // odd is a cluster in which what is held is easily counted wrong, one case a node: unhealthy GPUs of which some are used, pods that
-// are being deleted, slices of a GPU, another vendor's, init containers that ask for more than the rest, sidecars that add up.
+// are being deleted, slices of a GPU, another vendor's, init containers that request more than the rest, sidecars that add up.
 func odd() *clustertest.Cluster {
 	c := clustertest.New()
 	device(c.Node("amd", 0), "amd.com/gpu", 8, 0)
@@ -71,7 +71,7 @@ func TestGoldenOdd(t *testing.T) {
 	}
 }
 
-// What the command says in its two views agrees: the sum over nodes is the sum over jobs and others.
+// The two views of the command agree: the sum over nodes is the sum over jobs and others.
 func TestViewsAgree(t *testing.T) {
 	for name, c := range map[string]*clustertest.Cluster{"odd": odd(), "shop": shop()} {
 		cluster := kubetest.Serve(t, c.Done())

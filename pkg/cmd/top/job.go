@@ -21,7 +21,7 @@ func jobFrame(r usage.Jobs, l layout) []string {
 	if l.wide {
 		columns = append(columns, printer.Column{Name: "KIND", Spare: 8}, printer.Column{Name: "QUEUE", Spare: 5})
 	}
-	measured := slices.ContainsFunc(r.Jobs, func(j usage.Job) bool { return j.Measured != nil })
+	measured := slices.ContainsFunc(r.Jobs, func(j usage.JobUsage) bool { return j.Measured != nil })
 	if l.wide || measured {
 		columns = append(columns, printer.Column{Name: "CPU", Spare: 7}, printer.Column{Name: "MEM", Spare: 6})
 	}
@@ -34,7 +34,7 @@ func jobFrame(r usage.Jobs, l layout) []string {
 	}
 	var rows [][]string
 	for _, j := range byHeld(r.Jobs) {
-		row := []string{j.Name, string(j.State), fmt.Sprintf("%d/%d", j.Ready, j.Total), strconv.FormatInt(j.Asks.AllDevices(), 10), held(j.Held, kinds), idle(j.IdleMinutes), wait(j)}
+		row := []string{j.Name, string(j.State), fmt.Sprintf("%d/%d", j.Ready, j.Total), strconv.FormatInt(j.Requests.AllDevices(), 10), held(j.Held, kinds), idle(j.IdleMinutes), wait(j)}
 		if l.wide {
 			row = append(row, j.Kind, cmp.Or(j.Queue, none))
 		}
@@ -58,15 +58,15 @@ func jobFrame(r usage.Jobs, l layout) []string {
 }
 
 // byHeld sorts jobs by what they hold, then by how long they wait.
-func byHeld(jobs []usage.Job) []usage.Job {
+func byHeld(jobs []usage.JobUsage) []usage.JobUsage {
 	jobs = slices.Clone(jobs)
-	slices.SortStableFunc(jobs, func(a, b usage.Job) int {
+	slices.SortStableFunc(jobs, func(a, b usage.JobUsage) int {
 		return cmp.Or(cmp.Compare(b.Held.AllDevices(), a.Held.AllDevices()), cmp.Compare(b.WaitSeconds, a.WaitSeconds), cmp.Compare(a.String(), b.String()))
 	})
 	return jobs
 }
 
-// heldKinds are the kinds of device that anybody holds or asks for.
+// heldKinds are the kinds of device that any pod holds or requests.
 func heldKinds(r usage.Jobs) []corev1.ResourceName {
 	var kinds []corev1.ResourceName
 	add := func(h usage.Held) {
@@ -78,7 +78,7 @@ func heldKinds(r usage.Jobs) []corev1.ResourceName {
 	}
 	for _, j := range r.Jobs {
 		add(j.Held)
-		add(j.Asks)
+		add(j.Requests)
 	}
 	for _, o := range r.Others {
 		add(o.Held)
@@ -99,14 +99,14 @@ func held(h usage.Held, kinds []corev1.ResourceName) string {
 	})
 }
 
-func wait(j usage.Job) string {
+func wait(j usage.JobUsage) string {
 	if j.WaitSeconds <= 0 {
 		return none
 	}
 	return age(j.WaitSeconds)
 }
 
-func why(j usage.Job) string {
+func why(j usage.JobUsage) string {
 	if j.Code == "" || j.Why == "" {
 		return j.Why + j.Code
 	}

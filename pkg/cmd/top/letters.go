@@ -10,7 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 )
 
-// The cells of devices that nobody uses, and of those whose holder has no letter any more.
+// The cells of devices that no pod uses, and of those whose consumer has no letter any more.
 const (
 	cellFree      = '.'
 	cellUnusable  = '#'
@@ -24,24 +24,24 @@ const alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 // mostCells is how many cells a node gets for one kind: some plugins count megabytes.
 const mostCells = 64
 
-// letters are those of holders, by their name.
+// letters are those of consumers, by their name.
 type letters map[string]rune
 
-// assign gives letters to the holders of a report. Who has one keeps it, so that they stand still in a view that is redrawn;
+// assign gives letters to the consumers of a report. Who has one keeps it, so that they stand still in a view that is redrawn;
 // the others get those that are free, who holds the most first.
 func (l letters) assign(r usage.Nodes) letters {
 	held := map[string]int64{}
 	for _, n := range r.Nodes {
 		for _, d := range n.Devices {
 			for _, s := range d.Shares {
-				held[s.Holder] += s.Amount
+				held[s.Consumer] += s.Amount
 			}
 		}
 	}
 	given, taken := letters{}, map[rune]bool{}
-	for holder := range held {
-		if letter, ok := l[holder]; ok {
-			given[holder], taken[letter] = letter, true
+	for consumer := range held {
+		if letter, ok := l[consumer]; ok {
+			given[consumer], taken[letter] = letter, true
 		}
 	}
 	order := slices.SortedFunc(maps.Keys(held), func(a, b string) int { return cmp.Or(cmp.Compare(held[b], held[a]), cmp.Compare(a, b)) })
@@ -51,11 +51,11 @@ func (l letters) assign(r usage.Nodes) letters {
 		}
 		return c
 	}, alphabet)
-	for _, holder := range order {
-		if _, known := given[holder]; known || left == "" {
+	for _, consumer := range order {
+		if _, known := given[consumer]; known || left == "" {
 			continue
 		}
-		given[holder] = rune(left[0])
+		given[consumer] = rune(left[0])
 		left = left[1:]
 	}
 	return given
@@ -70,7 +70,7 @@ func (l letters) cells(n usage.Node) string {
 			b.WriteString(strings.Repeat(string(c), int(max(0, min(times, mostCells)))))
 		}
 		for _, s := range d.Shares {
-			letter, ok := l[s.Holder]
+			letter, ok := l[s.Consumer]
 			if !ok {
 				letter = cellOther
 			}
@@ -93,16 +93,16 @@ func (l letters) cells(n usage.Node) string {
 	return strings.Join(kinds, " ")
 }
 
-// legend says whose the letters are.
+// legend names the consumers of the letters.
 func (l letters) legend(r usage.Nodes, width int) []string {
 	byLetter := map[rune]string{}
-	for holder, letter := range l {
-		byLetter[letter] = holder
+	for consumer, letter := range l {
+		byLetter[letter] = consumer
 	}
 	var parts []string
 	for _, letter := range alphabet {
-		if holder := byLetter[letter]; holder != "" {
-			parts = append(parts, string(letter)+"="+strings.ReplaceAll(holder, " ", ":"))
+		if consumer := byLetter[letter]; consumer != "" {
+			parts = append(parts, string(letter)+"="+strings.ReplaceAll(consumer, " ", ":"))
 		}
 	}
 	if others := l.others(r); others {
@@ -112,12 +112,12 @@ func (l letters) legend(r usage.Nodes, width int) []string {
 	return fold(strings.Join(parts, " "), width)
 }
 
-// others reports whether somebody has no letter.
+// others reports whether a consumer has no letter.
 func (l letters) others(r usage.Nodes) bool {
 	for _, n := range r.Nodes {
 		for _, d := range n.Devices {
 			for _, s := range d.Shares {
-				if _, ok := l[s.Holder]; !ok {
+				if _, ok := l[s.Consumer]; !ok {
 					return true
 				}
 			}

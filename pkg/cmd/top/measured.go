@@ -20,7 +20,7 @@ import (
 const (
 	// measuredBudget is how long the metrics API may take: what is measured is an extra, and no reason to wait.
 	measuredBudget = 2 * time.Second
-	// measuredEvery is how often a view that is kept up to date asks: metrics-server looks no more often itself.
+	// measuredEvery is how often a view that is kept up to date queries metrics: metrics-server looks no more often itself.
 	measuredEvery = 15 * time.Second
 )
 
@@ -48,19 +48,19 @@ type gauge struct {
 	// what is nodes or pods, those of namespace, or of all.
 	what, namespace string
 
-	asked time.Time
+	readAt time.Time
 	// used is by the name of a node, or by NAMESPACE/NAME of a pod; nil where nothing is measured.
 	used map[string]usage.Measured
-	// trouble is why it is not known in a cluster that serves it, in words.
+	// trouble is why it is not known in a cluster that serves it, as sentences.
 	trouble string
 }
 
-// read asks, unless it has asked not long ago. A cluster that does not serve metrics.k8s.io has nothing to say.
+// read queries metrics, unless it has done so not long ago. A cluster that does not serve metrics.k8s.io has none.
 func (g *gauge) read(ctx context.Context, now time.Time) {
-	if g.client == nil || !g.asked.IsZero() && now.Sub(g.asked) < measuredEvery {
+	if g.client == nil || !g.readAt.IsZero() && now.Sub(g.readAt) < measuredEvery {
 		return
 	}
-	g.asked, g.used, g.trouble = now, nil, ""
+	g.readAt, g.used, g.trouble = now, nil, ""
 	ctx, cancel := context.WithTimeout(ctx, measuredBudget)
 	defer cancel()
 	gvr := schema.GroupVersionResource{Group: "metrics.k8s.io", Version: "v1beta1", Resource: g.what}
@@ -105,7 +105,7 @@ func (list metrics) byName() map[string]usage.Measured {
 	return used
 }
 
-// note says what is missing, or nothing.
+// note reports what is missing, or nothing.
 func (g *gauge) note() string {
 	if g.trouble == "" {
 		return ""

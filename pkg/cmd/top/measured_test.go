@@ -47,7 +47,7 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
-// That it cannot be had is said, and keeps nothing else back.
+// That it cannot be had is reported, and keeps nothing else back.
 func TestNotMeasured(t *testing.T) {
 	for want, answer := range map[string]http.HandlerFunc{
 		`User "bob" cannot list resource "nodes"`: func(w http.ResponseWriter, _ *http.Request) {
@@ -78,7 +78,7 @@ func TestNotMeasured(t *testing.T) {
 	}
 }
 
-// What the pods of jobs really use stands beside what they asked for; of how many it is the sum is told where it is not all of them.
+// What the pods of jobs really use stands alongside what they request; of how many it is the sum is shown where it is not all of them.
 func TestMeasuredJobs(t *testing.T) {
 	c := kubetest.Serve(t, shop().Done())
 	pod := func(namespace, name string) string {
@@ -112,7 +112,7 @@ func TestMeasuredJobs(t *testing.T) {
 	}
 }
 
-// Who may not read metrics is told, and sees the jobs.
+// A user who may not read metrics gets a note, and sees the jobs.
 func TestNotMeasuredJobs(t *testing.T) {
 	c := kubetest.Serve(t, shop().Done())
 	c.HandleFunc("GET /apis/metrics.k8s.io/v1beta1/namespaces/team/pods", func(w http.ResponseWriter, _ *http.Request) {

@@ -13,7 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 )
 
-// layout says how a frame looks. A frame is a function of it and of a report alone.
+// layout is how a frame looks. A frame is a function of it and of a report alone.
 type layout struct {
 	// width is that of the screen in columns, 0 for a pipe: nothing is cut.
 	width   int
@@ -21,7 +21,7 @@ type layout struct {
 	headers bool
 	// all is set where the jobs of all namespaces are shown.
 	all bool
-	// letters are those of the holders in the view with one cell for each device.
+	// letters are those of the consumers in the view with one cell for each device.
 	letters letters
 }
 
@@ -78,16 +78,16 @@ func now(m *usage.Measured, pods int64) []string {
 	return []string{least + cores(m.CPU), least + gibi(m.Memory) + "Gi"}
 }
 
-// used reads 6/8, with a mark where devices are unhealthy.
+// used reads 6/8, with a ! where devices are unhealthy.
 func used(n usage.Node, kinds []corev1.ResourceName) string {
 	return labelled(kinds, len(kinds) > 1, func(kind corev1.ResourceName) string {
 		for _, d := range n.Devices {
 			if d.Kind == kind {
-				mark := ""
+				sign := ""
 				if d.Unhealthy > 0 {
-					mark = "!"
+					sign = "!"
 				}
-				return fmt.Sprintf("%d/%d%s", d.Used, d.Total, mark)
+				return fmt.Sprintf("%d/%d%s", d.Used, d.Total, sign)
 			}
 		}
 		return ""
@@ -116,7 +116,7 @@ func jobs(n usage.Node, width int) string {
 	return phrase.Names(n.Jobs)
 }
 
-// note says what cannot be used and why, and what is about to change.
+// note reports what cannot be used and why, and what is about to change.
 func note(n usage.Node) string {
 	var parts []string
 	for _, d := range n.Devices {
@@ -154,4 +154,61 @@ func leaving(n usage.Node) string {
 		return text
 	}
 	return text + ", still " + phrase.Verb(int(n.Leaving), "holds ", "hold ") + strings.Join(holds, ", ")
+}
+
+// nodeFooter sums up each kind of device.
+func nodeFooter(r usage.Nodes, l layout) []string {
+	var lines []string
+	for _, t := range r.Totals {
+		text := fmt.Sprintf("%s: %d total, %d used", t.Kind, t.Total, t.Used)
+		if t.Leaving > 0 {
+			text += fmt.Sprintf(" (%d by terminating pods)", t.Leaving)
+		}
+		text += fmt.Sprintf(", %d idle", t.Idle)
+		if len(t.Unusable) > 0 {
+			var why []string
+			var n int64
+			for _, u := range t.Unusable {
+				why = append(why, fmt.Sprintf("%d %s", u.Amount, u.Reason))
+				n += u.Amount
+			}
+			text += fmt.Sprintf(", %d of them unusable: %s", n, strings.Join(why, ", "))
+		}
+		lines = append(lines, fold(text, l.width)...)
+		if len(t.Largest) > 0 {
+			lines = append(lines, fold(largest(t), l.width)...)
+		}
+	}
+	if len(lines) == 0 {
+		lines = append(lines, "no accelerators")
+	}
+	return lines
+}
+
+// largest reads like: largest gang that starts now: 5×1 GPU, 2×2; none with 4 or more a member.
+func largest(t usage.Total) string {
+	var sizes []string
+	for _, g := range t.Largest {
+		if g.Members == 0 {
+			break // what does not fit does not fit with more devices either
+		}
+		size := fmt.Sprintf("%d×%d", g.Members, g.Devices)
+		if len(sizes) == 0 {
+			size += " " + noun(t.Kind)
+		}
+		sizes = append(sizes, size)
+	}
+	text := "largest gang that starts now: " + strings.Join(sizes, ", ")
+	switch more := t.Largest[len(sizes):]; {
+	case len(sizes) == 0:
+		text = fmt.Sprintf("no gang with %ss starts now", noun(t.Kind))
+	case len(more) == 1:
+		text += fmt.Sprintf("; none with %d a member", more[0].Devices)
+	case len(more) > 1:
+		text += fmt.Sprintf("; none with %d or more a member", more[0].Devices)
+	}
+	if t.Usual.CPU > 0 || t.Usual.Memory > 0 {
+		text += fmt.Sprintf(" (with %s cpu, %sGi a %s, the median)", cores(t.Usual.CPU), gibi(t.Usual.Memory), noun(t.Kind))
+	}
+	return text
 }

@@ -54,16 +54,16 @@ func (o *Options) print(lines []string) error {
 	return err
 }
 
-// view is one look at the cluster; of the reports that one is set that was asked for.
+// view is one look at the cluster; of the reports the requested one is set.
 type view struct {
 	// at is when the cluster was like that.
 	at     time.Time
 	nodes  *usage.Nodes
 	jobs   *usage.Jobs
 	queues *usage.Queues
-	// notes say what else could not be had, or is not in the numbers.
+	// notes are what else could not be had, or is not in the numbers.
 	notes []string
-	// empty says that there is nothing to show.
+	// empty is the text where there is nothing to show.
 	empty string
 }
 
@@ -95,7 +95,7 @@ func (o *Options) layout(v *view, before letters) layout {
 	return l
 }
 
-// reads says what of a cluster is read.
+// reads is what of a cluster is read.
 func (o *Options) reads(namespace string) collect.Options {
 	return collect.Options{Namespace: namespace, Now: o.IO.Clock.Now}
 }

@@ -44,7 +44,7 @@ func (w *watching) status(now time.Time) status {
 	return s
 }
 
-// unheard says of what nothing is heard, since when, and why.
+// unheard lists of what nothing is heard, since when, and why.
 func unheard(lost []collect.Loss, now time.Time) string {
 	var names []string
 	for _, l := range lost {

@@ -43,7 +43,7 @@ func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Show who holds what, what is idle, and what is unusable and why",
-		Long: `Show who holds which nodes, GPUs and queues, what is idle, and what of that nobody can use and why.
+		Long: `Show who holds which nodes, GPUs and queues, what is idle, and what of that cannot be used and why.
 
 Amounts are what the scheduler charges: the requests of pods, those that are being deleted included. The sum over nodes is the
 sum over jobs and others.`,
@@ -73,7 +73,7 @@ func newNode(f *cmdutil.Factory, runF func(context.Context, *Options) error) *co
 		Long: `Show for each node its accelerators, used of all (those that went unhealthy stay in the total, marked with !), CPU, memory and
 pod slots as requested, the gangs on it, and in NOTE what cannot be used and why.
 
-FREE are the GPUs that a pod could get now that asks for one, with the CPU and memory that pods here usually ask for with a GPU
+FREE are the GPUs that a pod could get now that requests one, with the CPU and memory that pods here usually request with a GPU
 (the median), and that tolerates no taints. The lines below the table sum up each kind of accelerator, and give the largest gang
 that starts now for each number of GPUs a member. -o wide shows a cell for each accelerator, with the letter of its holder.`,
 		Example: `  # the nodes, and what the cluster has free
@@ -89,7 +89,7 @@ func newJob(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cob
 	cmd := o.complete(f, runF, &cobra.Command{
 		Use: "job", Aliases: []string{"jobs"},
 		Short: "Show what each job holds, for how long it has held it idle, and why it waits",
-		Long: `Show for each job that has not ended how many GPUs its members ask for and hold, and why it waits.
+		Long: `Show for each job that has not ended how many GPUs its members request and hold, and why it waits.
 
 IDLE-HELD is how long its members have held GPUs so far while their gang was not whole, in GPU-minutes. WHY is why-pending's code
 and first line.`,
@@ -152,7 +152,7 @@ func (o *Options) validate(cmd *cobra.Command) error {
 	typed := cmd.Flags().Changed // a default from the settings that does not apply is no mistake
 	switch {
 	case o.AllNamespaces && typed("namespace"):
-		return failure.Usagef("--all-namespaces and --namespace exclude each other").WithHint("leave out one of them")
+		return failure.Usagef("--all-namespaces and --namespace cannot be used together").WithHint("leave out one of them")
 	case o.What != Job && typed("namespace"):
 		return failure.Usagef("--namespace has no effect: %ss have none", o.What).WithHint("leave it out")
 	case o.Watch && o.From != "":

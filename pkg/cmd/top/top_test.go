@@ -151,7 +151,7 @@ func TestValidate(t *testing.T) {
 		"pods":                         `top "pods": must be one of node, job, queue`,
 		"node n1":                      `top node takes no arguments, got "n1"`,
 		"node -n team":                 "--namespace has no effect: nodes have none",
-		"job -A -n team":               "--all-namespaces and --namespace exclude each other",
+		"job -A -n team":               "--all-namespaces and --namespace cannot be used together",
 		"node -w --from x":             "--watch needs a cluster: a saved file does not change",
 		"node -w -o json":              "--watch shows tables, not -o json",
 		"node --interval 2s":           "--interval has no effect without --watch",

@@ -27,7 +27,7 @@ type looked struct {
 }
 
 // watch follows the cluster. On a terminal it redraws the screen, which is restored however the watch ends; elsewhere it prints
-// one frame after the other. The first look must succeed; trouble later is told in the frame.
+// one frame after the other. The first look must succeed; trouble later is shown in the frame.
 func (o *Options) watch(ctx context.Context, namespace string) error {
 	client, err := o.Client()
 	if err != nil {

@@ -1,14 +1,12 @@
 package top
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,30 +23,12 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 )
 
-// screen is a buffer that can be read while a command writes to it.
-type screen struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (s *screen) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
-}
-
-func (s *screen) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
 // watched is a `top -w` that goes on.
 type watched struct {
 	t       *testing.T
 	cluster *kubetest.Cluster
 	clock   *clocktesting.FakeClock
-	out     *screen
+	out     *kubetest.Screen
 	keys    io.Writer
 	stop    context.CancelFunc
 	ended   chan *failure.Error
@@ -56,7 +36,7 @@ type watched struct {
 
 func startWatch(t *testing.T, width int, args ...string) *watched {
 	t.Helper()
-	w := &watched{t: t, cluster: kubetest.Serve(t, shop().Done()), clock: clocktesting.NewFakeClock(clustertest.Now), out: &screen{}, ended: make(chan *failure.Error, 1)}
+	w := &watched{t: t, cluster: kubetest.Serve(t, shop().Done()), clock: clocktesting.NewFakeClock(clustertest.Now), out: &kubetest.Screen{}, ended: make(chan *failure.Error, 1)}
 	streams, _, _, _ := iostreams.Test(w.clock)
 	streams.SetOut(w.out)
 	keys, typed := io.Pipe()
@@ -158,7 +138,7 @@ func TestWatchRestores(t *testing.T) {
 	}
 }
 
-// A watch that is lost is told in the frame, with the age of what is shown; when it is back, what happened meanwhile is shown.
+// A watch that is lost is shown in the frame, with the age of what is shown; when it is back, what happened meanwhile is shown.
 func TestWatchTrouble(t *testing.T) {
 	w := startWatch(t, 200, "node", "-w")
 	w.shows("live, q quits)")
@@ -173,7 +153,7 @@ func TestWatchTrouble(t *testing.T) {
 	w.end()
 }
 
-// That a list is refused later is told too, and what was seen before is kept.
+// That a list is refused later is shown too, and what was seen before is kept.
 func TestWatchRefusedLater(t *testing.T) {
 	w := startWatch(t, 200, "node", "-w")
 	w.shows("live, q quits)")
@@ -183,7 +163,7 @@ func TestWatchRefusedLater(t *testing.T) {
 	w.end()
 }
 
-// What may be listed and not watched is said, and shown all the same.
+// What may be listed and not watched is noted, and shown all the same.
 func TestWatchMayNotWatch(t *testing.T) {
 	w := startWatch(t, 120, "node", "-w")
 	w.shows("live, q quits)")
@@ -193,7 +173,7 @@ func TestWatchMayNotWatch(t *testing.T) {
 	w.end()
 }
 
-// However many frames there are, each kind is listed once, and metrics are asked for every quarter of a minute at most.
+// However many frames there are, each kind is listed once, and metrics are requested every quarter of a minute at most.
 func TestWatchAsksLittle(t *testing.T) {
 	w := startWatch(t, 200, "node", "-w", "--interval", "1s")
 	w.cluster.HandleFunc("GET "+metricsPath, func(rw http.ResponseWriter, _ *http.Request) {
@@ -203,16 +183,16 @@ func TestWatchAsksLittle(t *testing.T) {
 	w.shows("T14:03:")
 	w.stop()
 	w.end()
-	asked := map[string]int{}
+	requested := map[string]int{}
 	for _, r := range w.cluster.Requests() {
 		if !strings.Contains(r, "watch=true") {
 			path, _, _ := strings.Cut(r, "?")
-			asked[path]++
+			requested[path]++
 		}
 	}
 	most := int(w.clock.Since(clustertest.Now)/measuredEvery) + 1
-	if asked["GET /api/v1/nodes"] != 1 || asked["GET /api/v1/pods"] != 1 || asked["GET "+metricsPath] > most || asked["GET "+metricsPath] < 2 {
-		t.Errorf("got %v in %s", asked, w.clock.Since(clustertest.Now))
+	if requested["GET /api/v1/nodes"] != 1 || requested["GET /api/v1/pods"] != 1 || requested["GET "+metricsPath] > most || requested["GET "+metricsPath] < 2 {
+		t.Errorf("got %v in %s", requested, w.clock.Since(clustertest.Now))
 	}
 }
 
@@ -273,15 +253,15 @@ func TestWatchPiped(t *testing.T) {
 	}
 }
 
-// Letters stay with their holders while a view is redrawn.
+// Letters stay with their consumers while a view is redrawn.
 func TestLettersStay(t *testing.T) {
 	first := letters(nil).assign(usage.OfNodes(clusterview.New(shop().Done())))
 	c := shop()
 	c.Runs("newcomer", 8, "gpu-5")
 	second := first.assign(usage.OfNodes(clusterview.New(c.Done())))
-	for holder, letter := range first {
-		if second[holder] != letter {
-			t.Errorf("%s was %c and is %c", holder, letter, second[holder])
+	for consumer, letter := range first {
+		if second[consumer] != letter {
+			t.Errorf("%s was %c and is %c", consumer, letter, second[consumer])
 		}
 	}
 	if len(second) != len(first)+1 {

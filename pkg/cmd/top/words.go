@@ -50,7 +50,7 @@ func idle(minutes float64) string {
 	return fmt.Sprintf("%.1f GPU-h", minutes/60)
 }
 
-// labelled says how many of each kind there are; the kind is named where there are several.
+// labelled reports how many of each kind there are; the kind is named where there are several.
 func labelled(kinds []corev1.ResourceName, several bool, text func(corev1.ResourceName) string) string {
 	var parts []string
 	for _, kind := range kinds {

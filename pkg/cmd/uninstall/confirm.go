@@ -41,7 +41,7 @@ func (o *Options) confirm(ctx context.Context, client *kube.Client, definition *
 	}
 	what := fmt.Sprintf("deleting %s deletes %s in all namespaces", apply.Describe(definition), count)
 	if !o.Prompter.Available() {
-		return failure.Errorf("%s; cannot prompt: stdin and stderr must be terminals", what).WithHint("to say that this is meant: gangctl uninstall --delete-crds --confirm %s", name)
+		return failure.Errorf("%s; cannot prompt: stdin and stderr must be terminals", what).WithHint("to confirm: gangctl uninstall --delete-crds --confirm %s", name)
 	}
 	typed, err := o.Prompter.Input(what + "; type its name to go on:")
 	if err != nil {
@@ -53,7 +53,7 @@ func (o *Options) confirm(ctx context.Context, client *kube.Client, definition *
 	return nil
 }
 
-// instances says how many objects of a definition there are: the first page, and what the server says that remains.
+// instances is how many objects of a definition there are: the first page, and what the server reports as remaining.
 func instances(ctx context.Context, client *kube.Client, definition *unstructured.Unstructured) (string, error) {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	resource, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
@@ -78,7 +78,7 @@ func instances(ctx context.Context, client *kube.Client, definition *unstructure
 	return fmt.Sprintf("%d %ss", count, kind), nil
 }
 
-// foreign says whose definition it is that --delete-crds does not find among ours.
+// foreign names whose definition it is that --delete-crds does not find among ours.
 func (o *Options) foreign(ctx context.Context, client *kube.Client) error {
 	objects, err := installer.Decode(installer.PodGroupCRD())
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// pageSize is how many pods a list asks for at once.
+	// pageSize is how many pods a list requests at once.
 	pageSize = 500
 	// shown is how many pods a refusal names.
 	shown = 10

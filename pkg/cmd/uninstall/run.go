@@ -22,6 +22,7 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	found.Warn(o.IO.ErrOut)
 	gone, definitions := part(found.Objects)
 	if len(gone) == 0 && (len(definitions) == 0 || !o.DeleteCRDs) {
 		fmt.Fprintln(o.IO.ErrOut, "nothing of gangctl is installed on this cluster"+stay(definitions))
@@ -40,11 +41,11 @@ func (o *Options) run(ctx context.Context) error {
 		}
 		gone = append(gone, definitions...)
 	}
-	return o.delete(ctx, client, gone, spared, definitions)
+	return o.delete(ctx, client, found, gone, spared, definitions)
 }
 
-// delete deletes the objects, says of each that it is gone, and proves that no other is left.
-func (o *Options) delete(ctx context.Context, client *kube.Client, gone, spared, definitions []*unstructured.Unstructured) error {
+// delete deletes the objects, reports each as gone, and proves that no other is left.
+func (o *Options) delete(ctx context.Context, client *kube.Client, found *install.Installation, gone, spared, definitions []*unstructured.Unstructured) error {
 	suffix := ""
 	dry := o.DryRun == dryRunServer
 	if dry {
@@ -64,7 +65,7 @@ func (o *Options) delete(ctx context.Context, client *kube.Client, gone, spared,
 	if err != nil {
 		return err
 	}
-	left, err := o.remains(ctx, client)
+	left, err := o.remains(ctx, client, found)
 	if err != nil {
 		return err
 	}
@@ -86,21 +87,24 @@ func (o *Options) delete(ctx context.Context, client *kube.Client, gone, spared,
 	return nil
 }
 
-// remains looks for everything with the labels, that which controllers derive included.
-func (o *Options) remains(ctx context.Context, client *kube.Client) ([]*unstructured.Unstructured, error) {
+// remains looks for everything of the scheduler with the labels, that which controllers derive included.
+func (o *Options) remains(ctx context.Context, client *kube.Client, found *install.Installation) ([]*unstructured.Unstructured, error) {
 	selector := installer.Selector(installer.SchedulerInstance)
 	derived, err := apply.Find(ctx, client.Dynamic, selector, apply.DerivedKinds())
 	if err != nil {
 		return nil, err
 	}
+	derived, _ = found.Part(derived)
 	a := &apply.Applier{Client: client.Dynamic}
 	if err := a.WaitGone(ctx, derived, o.Timeout); err != nil {
 		return nil, err
 	}
-	return apply.Find(ctx, client.Dynamic, selector, append(apply.ShippedKinds(), apply.DerivedKinds()...))
+	left, err := apply.Find(ctx, client.Dynamic, selector, append(apply.ShippedKinds(), apply.DerivedKinds()...))
+	left, _ = found.Part(left)
+	return left, err
 }
 
-// part parts definitions, which only go when that is asked for, from the rest.
+// part parts definitions, which are deleted on request only, from the rest.
 func part(objects []*unstructured.Unstructured) (rest, definitions []*unstructured.Unstructured) {
 	for _, object := range objects {
 		if isDefinition(object) {
@@ -116,7 +120,7 @@ func isDefinition(object *unstructured.Unstructured) bool {
 	return object.GetKind() == "CustomResourceDefinition"
 }
 
-// stay is what the message says of definitions that stay.
+// stay is the message's part on definitions that stay.
 func stay(definitions []*unstructured.Unstructured) string {
 	if len(definitions) == 0 {
 		return ""

@@ -13,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/prompt"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/cmd/install"
 )
 
 // defaultTimeout is how long the objects may take to be gone.
@@ -30,7 +31,7 @@ const (
 type Options struct {
 	IO     *iostreams.IOStreams
 	Client func() (*kube.Client, error)
-	// Prompter asks the user.
+	// Prompter prompts the user.
 	Prompter prompt.Prompter
 
 	DryRun     dryRun
@@ -47,25 +48,22 @@ func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 func newCommand(f *cmdutil.Factory, prompter prompt.Prompter, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{IO: f.IO, Prompter: prompter}
 	cmd := &cobra.Command{
-		Use:   "uninstall",
+		Use:   "uninstall [scheduler]",
 		Short: "Take the gang scheduler away",
 		Long: `Take everything away that any version of gangctl has installed of the gang scheduler: found by its labels,
 deleted in reverse order, and looked for again at the end. It is refused while pods use the scheduler.
 
 PodGroups and their definition stay, because other programs may use them. With --delete-crds they go, too, all of
-them; to say that this is meant, type the definition's name or give it with --confirm.`,
+them; to confirm, type the definition's name or give it with --confirm.`,
 		Example: `  # what would be deleted
   gangctl uninstall --dry-run=server
 
   # everything, with all PodGroups of all namespaces
   gangctl uninstall --delete-crds --confirm podgroups.scheduling.x-k8s.io`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return failure.Usagef("uninstall takes no arguments, got %q", args[0]).WithHint("see 'gangctl uninstall --help'")
-			}
-			return nil
+			return install.OnlyScheduler("uninstall", args)
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: install.CompleteScheduler,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Client = f.Client
 			if err := o.validate(cmd); err != nil {
@@ -79,7 +77,7 @@ them; to say that this is meant, type the definition's name or give it with --co
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flagvalue.Enum(cmd, flags, &o.DryRun, "dry-run", dryRunNone, "Ask the API server what would happen, and delete nothing", dryRunNone, dryRunServer)
+	flagvalue.Enum(cmd, flags, &o.DryRun, "dry-run", dryRunNone, "Have the API server try it, and delete nothing", dryRunNone, dryRunServer)
 	flags.BoolVar(&o.DeleteCRDs, "delete-crds", false, "Delete the PodGroup definition, too, and with it every PodGroup")
 	flags.StringVar(&o.Confirm, "confirm", "", "Name of the definition that --delete-crds may delete, instead of typing it")
 	flags.DurationVar(&o.Timeout, "timeout", defaultTimeout, "How long the objects may take to be gone")

@@ -36,7 +36,7 @@ func installed(t *testing.T, args ...string) *kubetest.Store {
 	return s
 }
 
-// run types `uninstall` against a store, with somebody who answers; no answers are nobody.
+// run types `uninstall` against a store, with a user who answers; without answers there is none.
 func run(t *testing.T, s *kubetest.Store, answers *prompttest.Answers, args ...string) (stdout, stderr string, failed *failure.Error) {
 	t.Helper()
 	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
@@ -73,13 +73,13 @@ func TestUninstall(t *testing.T) {
 		t.Fatal(failed)
 	}
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	if lines[0] != "deployment.apps/gang-scheduler deleted" || lines[len(lines)-1] != "namespace/gangctl-system deleted" || len(lines) != 21 {
+	if lines[0] != "deployment.apps/gang-scheduler deleted" || lines[len(lines)-1] != "namespace/gangctl-system deleted" || len(lines) != 27 {
 		t.Errorf("got %q", lines)
 	}
 	if want := []string{"/api/v1/namespaces/ml/pods/over", "/api/v1/namespaces/ml/pods/theirs", crdPath}; !slices.Equal(s.Paths(), want) {
 		t.Errorf("left: %q", s.Paths())
 	}
-	if !strings.Contains(stderr, "stay; to delete them: gangctl uninstall --delete-crds\n21 objects deleted; nothing labelled ") {
+	if !strings.Contains(stderr, "stay; to delete them: gangctl uninstall --delete-crds\n27 objects deleted; nothing labelled ") {
 		t.Errorf("stderr: %s", stderr)
 	}
 	out, stderr, failed = run(t, s, nil)
@@ -92,7 +92,7 @@ func TestDryRun(t *testing.T) {
 	s := installed(t)
 	before := s.Paths()
 	out, _, failed := run(t, s, nil, "--dry-run=server", "--delete-crds")
-	if failed != nil || strings.Count(out, " deleted (server dry run)\n") != 22 || !slices.Equal(before, s.Paths()) {
+	if failed != nil || strings.Count(out, " deleted (server dry run)\n") != 28 || !slices.Equal(before, s.Paths()) {
 		t.Errorf("%v\n%s", failed, out)
 	}
 }
@@ -126,7 +126,7 @@ func TestRefusesWhileInUse(t *testing.T) {
 	}
 }
 
-// Of the definition, its name must be typed: on the command line or when asked.
+// Of the definition, its name must be typed: on the command line or at the prompt.
 func TestDeletesDefinition(t *testing.T) {
 	const name = "podgroups.scheduling.x-k8s.io"
 	tests := []struct {
@@ -137,7 +137,7 @@ func TestDeletesDefinition(t *testing.T) {
 	}{
 		{"by flag", nil, []string{"--confirm", name}, ""},
 		{"typed", &prompttest.Answers{Texts: []string{name}}, nil, ""},
-		{"nobody to ask", nil, nil, "deleting CustomResourceDefinition " + name + " deletes 1 PodGroups in all namespaces; cannot prompt: stdin and stderr must be terminals"},
+		{"no terminal", nil, nil, "deleting CustomResourceDefinition " + name + " deletes 1 PodGroups in all namespaces; cannot prompt: stdin and stderr must be terminals"},
 		{"another name", nil, []string{"--confirm", "yes"}, `--confirm "yes": the definition that would be deleted is ` + name},
 		{"typed wrong", &prompttest.Answers{Texts: []string{"yes"}}, nil, `"yes" is not ` + name + ": nothing was deleted"},
 	}
@@ -162,7 +162,7 @@ func TestDeletesDefinition(t *testing.T) {
 	}
 }
 
-// A definition that somebody else made is not ours to delete, whatever the flags say.
+// A definition that gangctl did not make is not deleted, whatever the flags.
 func TestForeignDefinitionStays(t *testing.T) {
 	s := installed(t)
 	s.Remove(crdPath)
@@ -175,7 +175,7 @@ func TestForeignDefinitionStays(t *testing.T) {
 	}
 }
 
-// A namespace in which somebody else keeps things is left, and is said to be left.
+// A namespace that holds other objects is left, and is reported as left.
 func TestSparesNamespace(t *testing.T) {
 	s := installed(t)
 	for _, name := range []string{"kube-root-ca.crt", "thesis"} {
@@ -191,7 +191,35 @@ func TestSparesNamespace(t *testing.T) {
 	}
 }
 
-// Every object is tried, and every failure told.
+// Whatever kind it is of: what is served is looked through.
+func TestSparesWhateverIsServed(t *testing.T) {
+	s := installed(t)
+	s.Put("/apis/example.com/v1/namespaces/gangctl-system/trainings/thesis", thing("example.com/v1", "Training", "thesis", nil))
+	s.Hook(func(w http.ResponseWriter, r *http.Request) bool {
+		switch r.URL.Path {
+		case "/apis":
+			v := metav1.GroupVersionForDiscovery{GroupVersion: "example.com/v1", Version: "v1"}
+			kubetest.Write(w, 200, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroupList"},
+				Groups: []metav1.APIGroup{{Name: "example.com", Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v}}})
+		case "/apis/example.com/v1":
+			kubetest.Write(w, 200, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, GroupVersion: "example.com/v1",
+				APIResources: []metav1.APIResource{{Name: "trainings", Kind: "Training", Namespaced: true, Verbs: metav1.Verbs{"list", "delete"}},
+					{Name: "reports", Kind: "Report", Namespaced: true, Verbs: metav1.Verbs{"create"}}, {Name: "sites", Kind: "Site", Verbs: metav1.Verbs{"list", "delete"}}}})
+		default:
+			return false
+		}
+		return true
+	})
+	_, stderr, failed := run(t, s, nil)
+	if failed == nil || !strings.Contains(stderr, "note: Namespace gangctl-system stays: it holds what gangctl did not make: Training thesis\n") {
+		t.Errorf("%+v\n%s", failed, stderr)
+	}
+	if slices.ContainsFunc(s.Requests(), func(r string) bool { return strings.Contains(r, "/reports") || strings.Contains(r, "/sites") }) {
+		t.Error("kinds are listed that cannot be, or that no namespace holds")
+	}
+}
+
+// Every object is tried, and every failure reported.
 func TestAllFailuresAreTold(t *testing.T) {
 	s := installed(t)
 	s.Hook(func(w http.ResponseWriter, r *http.Request) bool {
@@ -209,7 +237,7 @@ func TestAllFailuresAreTold(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	for args, want := range map[string]string{
-		"scheduler":          `uninstall takes no arguments, got "scheduler"`,
+		"operator":           `uninstall "operator": only the scheduler can be named`,
 		"--confirm x":        "--confirm has no effect without --delete-crds",
 		"--timeout 0s":       "--timeout 0s: must be greater than zero",
 		"--dry-run nonsense": "must be one of none, server",

@@ -27,10 +27,10 @@ type Options struct {
 func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{IO: f.IO, Version: f.Version.Version}
 	cmd := &cobra.Command{
-		Use:   "upgrade",
+		Use:   "upgrade [scheduler]",
 		Short: "Bring the installed scheduler to the version of this gangctl",
 		Long: `Bring the installed gang scheduler to the version of this gangctl, and show what changes in each object. What it
-was installed with stays, except for flags that are given anew; objects that are no longer shipped are pruned.
+was installed with stays, except for flags that are given again; objects that are no longer shipped are pruned.
 
 While the new pod takes over, gangs that run are untouched, and those that wait go on waiting. A gangctl that is
 older than the scheduler is refused.`,
@@ -40,12 +40,9 @@ older than the scheduler is refused.`,
   # upgrade, and wait until the new version is ready
   gangctl upgrade`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return failure.Usagef("upgrade takes no arguments, got %q", args[0]).WithHint("see 'gangctl upgrade --help'")
-			}
-			return nil
+			return install.OnlyScheduler("upgrade", args)
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		ValidArgsFunction: install.CompleteScheduler,
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		o.Client = f.Client
@@ -59,7 +56,7 @@ older than the scheduler is refused.`,
 }
 
 func (o *Options) run(cmd *cobra.Command) error {
-	// Mistakes on the command line are told before the cluster is asked.
+	// Mistakes on the command line are reported before the cluster is read.
 	if _, err := o.Flags.Complete(cmd, install.Defaults()); err != nil {
 		return err
 	}

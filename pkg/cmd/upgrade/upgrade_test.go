@@ -1,11 +1,13 @@
 package upgrade
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/internal/kubetest"
@@ -40,7 +42,7 @@ func installed(t *testing.T, gangctl string, args ...string) *kubetest.Store {
 	return s
 }
 
-// An upgrade keeps what the installation was told, in the namespace where it is.
+// An upgrade keeps the settings of the installation, in the namespace where it is.
 func TestKeepsSettings(t *testing.T) {
 	s := installed(t, "v1.2.3", "--registry", "r.example.com/ml", "--serve", "volcano", "--ha", "--namespace", "ml")
 	out, stderr, failed := types(t, s, "v1.3.0", upgrade, "--memory", "1Gi")
@@ -63,6 +65,41 @@ func TestKeepsSettings(t *testing.T) {
 	}
 }
 
+// The scheduler is named as it is in `install scheduler`.
+func TestNamesTheScheduler(t *testing.T) {
+	s := installed(t, "v1.2.3")
+	if out, _, failed := types(t, s, "v1.3.0", upgrade, "scheduler"); failed != nil || !strings.Contains(out, "deployment.apps/gang-scheduler configured\n") {
+		t.Errorf("%v\n%s", failed, out)
+	}
+}
+
+// forged is a Deployment that a tenant made to look like the scheduler's.
+func forged() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{
+		"name": "gang-scheduler", "namespace": "team-a", "labels": map[string]any{"app.kubernetes.io/part-of": "gangctl", "app.kubernetes.io/instance": "gang-scheduler", "app.kubernetes.io/version": "v9.9.9"},
+		"annotations": map[string]any{install.SettingsAnnotation: `{"registry":"evil.example.com","replicas":1}`}}}}
+}
+
+// Whoever may write Deployments in a namespace neither has the scheduler's rights bound to it nor keeps others from installing.
+func TestLooksOnlyWhereTheBindingSays(t *testing.T) {
+	const at = "/apis/apps/v1/namespaces/team-a/deployments/gang-scheduler"
+	s := kubetest.NewStore(t)
+	s.Put(at, forged())
+	if _, _, failed := types(t, s, "v1.2.3", upgrade); failed == nil || failed.Message != "the scheduler is not installed on this cluster" {
+		t.Errorf("an upgrade of what a tenant made: %+v", failed)
+	}
+	if _, stderr, failed := types(t, s, "v1.2.3", scheduler, "--skip-checks"); failed != nil || !strings.Contains(stderr, "note: Deployment team-a/gang-scheduler has the labels of the scheduler and is left alone") {
+		t.Errorf("beside what a tenant made: %v\n%s", failed, stderr)
+	}
+	out, stderr, failed := types(t, s, "v1.3.0", upgrade)
+	if failed != nil || !strings.HasPrefix(stderr, "upgrading gang-scheduler in namespace gangctl-system from v1.2.3 to v1.3.0\n") || strings.Contains(out+stderr, "evil") || strings.Contains(out, "pruned") {
+		t.Errorf("%v\n%s%s", failed, out, stderr)
+	}
+	if !slices.Contains(s.Paths(), at) {
+		t.Error("what the tenant made is gone")
+	}
+}
+
 func TestRefuses(t *testing.T) {
 	tests := []struct {
 		name          string
@@ -77,7 +114,8 @@ func TestRefuses(t *testing.T) {
 			"the scheduler was installed with --image r/gangctl:v1.2.3, and which image is that of v1.3.0 is not known", "gangctl upgrade --image"},
 		{"no release", []string{}, "dev", nil, "there is no image of this gangctl", "--image"},
 		{"another namespace", []string{}, "v1.3.0", []string{"-n", "ml"}, "the scheduler is installed in namespace gangctl-system already", ""},
-		{"an argument", []string{}, "v1.3.0", []string{"scheduler"}, `upgrade takes no arguments, got "scheduler"`, "--help"},
+		{"an argument", []string{}, "v1.3.0", []string{"operator"}, `upgrade "operator": only the scheduler can be named`, "--help"},
+		{"two arguments", []string{}, "v1.3.0", []string{"scheduler", "x"}, `upgrade "scheduler x": only the scheduler can be named`, "--help"},
 		{"a bad flag", nil, "v1.3.0", []string{"--serve", "a,a"}, "--serve a: given twice", ""},
 	}
 	for _, tt := range tests {

@@ -40,7 +40,7 @@ func NewCommand(f *cmdutil.Factory, runF func(*Options) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Show the version of gangctl",
-		Long:  "Show which gangctl this is, and for which Kubernetes API it was built. No cluster is asked.",
+		Long:  "Show which gangctl this is, and for which Kubernetes API it was built. No cluster is contacted.",
 		Example: `  # for a bug report
   gangctl version
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
-	"github.com/gangctl/gangctl/pkg/cluster/await"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/cluster/watch"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
 
@@ -18,7 +18,7 @@ import (
 type Options struct {
 	cmdutil.JobOptions
 
-	For     await.Target
+	For     watch.Target
 	Timeout time.Duration
 }
 
@@ -29,7 +29,7 @@ func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 		Use:   "wait NAME",
 		Short: "Wait until a job is scheduled, runs, is done or has failed",
 		Long: `Wait until every member of a job of any kind has a node (scheduled) or runs (running), or until the job has succeeded (done) or
-failed (failed), whoever created it. Each step on the way is told on standard error. The exit code is 0 when the job has come so
+failed (failed), whoever created it. Each step on the way is reported on standard error. The exit code is 0 when the job has come so
 far, 4 when the time is over, 9 when the job failed or was deleted meanwhile, and 130 after Ctrl-C. The job is left as it is.`,
 		Example: `  # until all of it runs
   gangctl wait llama
@@ -38,7 +38,7 @@ far, 4 when the time is over, 9 when the job failed or was deleted meanwhile, an
   gangctl wait llama --for done --timeout 24h`,
 		SuggestFor: []string{"await", "swait"},
 	}
-	flagvalue.Enum(cmd, cmd.Flags(), &o.For, "for", await.Running, "How far the job has to come", await.Scheduled, await.Running, await.Done, await.Failed)
+	flagvalue.Enum(cmd, cmd.Flags(), &o.For, "for", watch.Running, "How far the job has to come", watch.Scheduled, watch.Running, watch.Done, watch.Failed)
 	cmd.Flags().DurationVar(&o.Timeout, "timeout", 0, "How long to wait, such as 2m (default: no limit)")
 	o.Bind(cmd, f, o.validate, func(ctx context.Context) error {
 		if runF != nil {
@@ -61,6 +61,6 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w := &await.Waiter{Client: client, IO: o.IO, Target: o.For, Timeout: o.Timeout, PodSelector: jobs.PodSelector(job, pods), Why: await.WhyPending(client, o.IO)}
+	w := &watch.Waiter{Client: client, IO: o.IO, Target: o.For, Timeout: o.Timeout, PodSelector: jobs.PodSelector(job, pods), Why: cmdutil.WhyPendingLine(client, o.IO.Clock.Now)}
 	return w.Wait(ctx, job)
 }

@@ -38,7 +38,7 @@ func run(t *testing.T, s *kubetest.Server, args ...string) (stderr string, faile
 	return errOut.String(), failed
 }
 
-// serve makes lists and watches of a path: list is asked for each list, and the first watch ends with an expired version,
+// serve makes lists and watches of a path: list is called for each list, and the first watch ends with an expired version,
 // so that who watches has to list again.
 func serve(s *kubetest.Server, path string, list func(n int32) any) *atomic.Int32 {
 	lists, watches := &atomic.Int32{}, &atomic.Int32{}
@@ -96,7 +96,7 @@ func TestWaitsOverAnExpiredWatch(t *testing.T) {
 	}
 }
 
-// Without --for it is until all of it runs; when the time is over, the answer says how far it came.
+// Without --for it is until all of it runs; when the time is over, the error has how far it came.
 func TestTimeout(t *testing.T) {
 	s := kubetest.New(t)
 	s.Answer("GET "+jobsPath+"/llama", 200, kubetest.Job("research", "llama", 2))

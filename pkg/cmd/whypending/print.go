@@ -13,8 +13,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/text"
 )
 
-// print shows one answer. One that says no more than that the job may not be looked for is an error, for people; programs get
-// it in the form that they asked for, and the error besides.
+// print shows one answer. One that has no more than that the job may not be looked for is an error, for people; programs get
+// it in the form of -o, and the error besides.
 func (o *Options) print(a *answer.Answer) error {
 	refused := cmdutil.ForbiddenError(a)
 	if refused == nil || !o.Output.IsTable() {

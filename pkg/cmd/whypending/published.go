@@ -34,7 +34,7 @@ const (
 	// looks at a gang that waits again and again, publishes what has changed at
 	// once, and what has not every half hour.
 	publishedFor = 40 * time.Minute
-	// unleasedFor is the same where nobody can tell whether the scheduler still
+	// unleasedFor is the same where it is unknown whether the scheduler still
 	// works: it has no lease if it runs without leader election.
 	unleasedFor = time.Minute
 
@@ -58,7 +58,7 @@ func (o *Options) fromScheduler(ctx context.Context, namespace string) (*answer.
 	case err != nil && o.Source == sourceScheduler:
 		return nil, unpublished(err)
 	case err != nil:
-		return nil, nil //nolint:nilerr // it was not asked for: the cluster itself is
+		return nil, nil //nolint:nilerr // it was not requested: the cluster itself is
 	case o.Source == sourceAuto && (a.Nodes == nil || a.Nodes.Total < largeCluster):
 		return nil, nil
 	}
@@ -67,7 +67,7 @@ func (o *Options) fromScheduler(ctx context.Context, namespace string) (*answer.
 	return a, nil
 }
 
-// unpublished says why there is no answer of the scheduler; what ails the API server or the caller comes with its own hint.
+// unpublished reports why there is no answer of the scheduler; what ails the API server or the caller comes with its own hint.
 func unpublished(err error) error {
 	explained := failure.From(err)
 	if explained.Hint == "" {
@@ -77,7 +77,7 @@ func unpublished(err error) error {
 }
 
 // published reads the answer. It trusts a scheduler that works, and no other. Who
-// may not see whether it works is told so, if he insists on what it said.
+// may not see whether it works gets a note, with --source=scheduler.
 func (o *Options) published(ctx context.Context, client *kube.Client, namespace string) (*answer.Answer, error) {
 	uid, err := o.jobUID(ctx, client, namespace)
 	if err != nil {
@@ -87,7 +87,18 @@ func (o *Options) published(ctx context.Context, client *kube.Client, namespace 
 	if err != nil {
 		return nil, err
 	}
-	a, err := published.Get(event)
+	if !published.Carries(event) {
+		return nil, published.ErrNone
+	}
+	key, err := client.Typed.CoreV1().ConfigMaps(schedulerNamespace).Get(ctx, published.KeyName, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("it cannot be checked who wrote the answer: %w", err)
+	}
+	public, err := published.DecodePublicKey(key)
+	if err != nil {
+		return nil, err
+	}
+	a, err := published.Get(event, public)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +125,7 @@ func (o *Options) published(ctx context.Context, client *kube.Client, namespace 
 // jobUID finds the one job of the name.
 func (o *Options) jobUID(ctx context.Context, client *kube.Client, namespace string) (types.UID, error) {
 	readers := kind.Readers()
-	if reader, ok := kind.ByWord(o.Kind); ok {
+	if reader, ok := kind.ByName(o.Kind); ok {
 		readers = []gang.JobReader{reader}
 	} else if o.Kind != "" && o.Kind != "job" && o.Kind != "jobs" {
 		return "", fmt.Errorf("answers are published for jobs, not for a %s", o.Kind)
@@ -130,8 +141,12 @@ func (o *Options) jobUID(ctx context.Context, client *kube.Client, namespace str
 			return "", failure.Op{Verb: "get", Resource: gvr, Kind: reader.Kind, Namespace: namespace, Name: o.Name}.Wrap(err)
 		}
 	}
-	if len(found) != 1 {
-		return "", fmt.Errorf("%d jobs are called %s", len(found), o.Name)
+	switch len(found) {
+	case 0:
+		return "", &gang.JobNotFoundError{Namespace: namespace, Name: o.Name}
+	case 1:
+		return found[0], nil
+	default:
+		return "", fmt.Errorf("%s/%s is the name of %d jobs", namespace, o.Name, len(found))
 	}
-	return found[0], nil
 }

@@ -1,6 +1,8 @@
 package whypending
 
 import (
+	"crypto/ed25519"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,17 +21,27 @@ import (
 
 // publish is a busy cluster of so many nodes, whose scheduler has published why
 // llama waits, and renewed its lease, so long ago.
-func publish(t *testing.T, nodes int, said, renewed time.Duration) *cluster {
+func publish(t *testing.T, nodes int, publishedAgo, renewed time.Duration) *cluster {
 	t.Helper()
-	l, lease := publishOnly(t, nodes, said, renewed)
+	l, lease := publishOnly(t, nodes, publishedAgo, renewed)
 	l.Answer(getLease, 200, lease)
 	return l
 }
 
 const getLease = "GET /apis/coordination.k8s.io/v1/namespaces/gangctl-system/leases/gang-scheduler"
 
+const getKey = "GET /api/v1/namespaces/gangctl-system/configmaps/gang-scheduler-answers"
+
+var signingKey = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+
 // publishOnly leaves it to the caller to serve the lease.
-func publishOnly(t *testing.T, nodes int, said, renewed time.Duration) (*cluster, *coordinationv1.Lease) {
+func publishOnly(t *testing.T, nodes int, publishedAgo, renewed time.Duration) (*cluster, *coordinationv1.Lease) {
+	t.Helper()
+	return publishSigned(t, nodes, publishedAgo, renewed, signingKey)
+}
+
+// publishSigned is publishOnly by a user whose key is not the scheduler's.
+func publishSigned(t *testing.T, nodes int, publishedAgo, renewed time.Duration, key ed25519.PrivateKey) (*cluster, *coordinationv1.Lease) {
 	t.Helper()
 	s := busy().Done()
 	a, err := diagnose.Explain(t.Context(), s, diagnose.Query{Namespace: "team", Name: "llama"}, diagnose.Options{NoAdvice: true})
@@ -38,10 +50,10 @@ func publishOnly(t *testing.T, nodes int, said, renewed time.Duration) (*cluster
 	}
 	a.Job.UID = "u1"
 	a.Headline, a.Nodes.Total = "as the scheduler sees it", nodes
-	at := clustertest.Now.Add(-said)
+	at := clustertest.Now.Add(-publishedAgo)
 	a.Snapshot.At = &at
 	event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: published.EventName(types.UID(a.Job.UID))}}
-	if err := published.Put(event, a); err != nil {
+	if err := published.Put(event, a, key); err != nil {
 		t.Fatal(err)
 	}
 	last := metav1.NewMicroTime(clustertest.Now.Add(-renewed))
@@ -55,6 +67,10 @@ func publishOnly(t *testing.T, nodes int, said, renewed time.Duration) (*cluster
 		"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": map[string]any{"namespace": "team", "name": "llama", "uid": a.Job.UID},
 	})
 	l.Answer("GET /api/v1/namespaces/team/events/"+event.Name, 200, event)
+	public, _ := signingKey.Public().(ed25519.PublicKey)
+	l.Answer(getKey, 200, &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, Data: map[string]string{published.PublicKeyField: published.EncodePublicKey(public)},
+	})
 	return l, lease
 }
 
@@ -62,7 +78,7 @@ const theirs = "WAITING  as the scheduler sees it"
 
 func TestALargeClusterIsNotReadWhereTheSchedulerHasAnswered(t *testing.T) {
 	l := publish(t, largeCluster, 90*time.Second, time.Second)
-	out, _, failed := l.ask(t.Context(), "llama")
+	out, _, failed := l.query(t.Context(), "llama")
 	if failed == nil || failed.Code != answer.ExitWaiting || !strings.HasPrefix(out, theirs) || !strings.Contains(out, "gang-scheduler found this out 90s ago; --source=cluster looks") {
 		t.Errorf("%v\n%s", failed, out)
 	}
@@ -72,28 +88,28 @@ func TestALargeClusterIsNotReadWhereTheSchedulerHasAnswered(t *testing.T) {
 			t.Errorf("a list was made: %s", r)
 		}
 	}
-	if len(gets) > 6 {
+	if len(gets) > 7 {
 		t.Errorf("%d requests: %v", len(gets), gets)
 	}
 }
 
 func TestWhoseAnswerItIs(t *testing.T) {
 	for name, c := range map[string]struct {
-		nodes         int
-		said, renewed time.Duration
-		args          []string
-		theirs        bool
+		nodes                 int
+		publishedAgo, renewed time.Duration
+		args                  []string
+		theirs                bool
 	}{
 		"a small cluster":          {2, time.Second, time.Second, nil, false},
-		"asked for":                {2, time.Second, time.Second, []string{"--source=scheduler"}, true},
-		"asked for, by kind":       {2, time.Second, time.Second, []string{"--source=scheduler", "-q"}, true},
+		"requested":                {2, time.Second, time.Second, []string{"--source=scheduler"}, true},
+		"requested, by kind":       {2, time.Second, time.Second, []string{"--source=scheduler", "-q"}, true},
 		"refused":                  {largeCluster, time.Second, time.Second, []string{"--source=cluster"}, false},
 		"nodes are wanted":         {largeCluster, time.Second, time.Second, []string{"-v"}, false},
 		"an old answer":            {largeCluster, 41 * time.Minute, time.Second, nil, false},
 		"a scheduler that is gone": {largeCluster, time.Second, time.Minute, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, _, _ := publish(t, c.nodes, c.said, c.renewed).ask(t.Context(), append([]string{"tfjob/llama"}, c.args...)...)
+			out, _, _ := publish(t, c.nodes, c.publishedAgo, c.renewed).query(t.Context(), append([]string{"tfjob/llama"}, c.args...)...)
 			if strings.HasPrefix(out, theirs) != c.theirs || out == "" {
 				t.Errorf("got\n%s", out)
 			}
@@ -101,23 +117,48 @@ func TestWhoseAnswerItIs(t *testing.T) {
 	}
 }
 
+// Whoever may write events writes an answer that looks like the scheduler's.
+func TestAForgedAnswerIsNotPrinted(t *testing.T) {
+	l, lease := publishSigned(t, largeCluster, time.Second, time.Second, ed25519.NewKeyFromSeed([]byte(strings.Repeat("x", ed25519.SeedSize))))
+	l.Answer(getLease, 200, lease)
+	if out, _, _ := l.query(t.Context(), "llama"); out == "" || strings.HasPrefix(out, theirs) {
+		t.Errorf("got\n%s", out)
+	}
+	out, stderr, failed := l.query(t.Context(), "llama", "--source=scheduler")
+	if failed == nil || strings.HasPrefix(out, theirs) || !strings.Contains(failed.Error()+stderr, "not signed by the scheduler") {
+		t.Errorf("%v\n%s%s", failed, out, stderr)
+	}
+}
+
+// Who wrote an answer is looked up only where there is one: it was taken back, or could not be signed.
+func TestWithoutAnAnswerNoKeyIsRead(t *testing.T) {
+	l, lease := publishSigned(t, largeCluster, time.Second, time.Second, nil)
+	l.Answer(getLease, 200, lease)
+	if out, _, _ := l.query(t.Context(), "llama"); out == "" || strings.HasPrefix(out, theirs) {
+		t.Errorf("got\n%s", out)
+	}
+	if requests := l.Requests(); slices.Contains(requests, getKey) {
+		t.Errorf("requests: %v", requests)
+	}
+}
+
 // Whoever may read his own namespace only does not see the scheduler's lease.
 func TestWhoMayNotSeeTheLease(t *testing.T) {
 	forbidden := map[string]any{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "no"}
 	for name, c := range map[string]struct {
-		said   time.Duration
-		args   []string
-		theirs bool
-		note   string
+		publishedAgo time.Duration
+		args         []string
+		theirs       bool
+		note         string
 	}{
 		"insists":                   {30 * time.Minute, []string{"--source=scheduler"}, true, "no right to get lease gang-scheduler in namespace gangctl-system"},
 		"does not, and it is fresh": {30 * time.Second, nil, true, "found this out 30s ago"},
 		"does not, and it is old":   {30 * time.Minute, nil, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, _ := publishOnly(t, largeCluster, c.said, time.Second)
+			l, _ := publishOnly(t, largeCluster, c.publishedAgo, time.Second)
 			l.Answer(getLease, 403, forbidden)
-			out, _, _ := l.ask(t.Context(), append([]string{"tfjob/llama"}, c.args...)...)
+			out, _, _ := l.query(t.Context(), append([]string{"tfjob/llama"}, c.args...)...)
 			if strings.HasPrefix(out, theirs) != c.theirs || !strings.Contains(out, c.note) || out == "" {
 				t.Errorf("got\n%s", out)
 			}
@@ -131,20 +172,20 @@ func TestTheSchedulersWordMayBeMissing(t *testing.T) {
 		args    []string
 		want    string
 	}{
-		"nothing was published": {serve(t, busy()), []string{"llama"}, "0 jobs are called llama"},
+		"nothing was published": {serve(t, busy()), []string{"llama"}, "get job team/llama: not found"},
 		"it is too old":         {publish(t, 2, time.Hour, time.Second), []string{"llama"}, "is 60m old"},
 		"the scheduler is gone": {publish(t, 2, time.Second, time.Minute), []string{"llama"}, "does not renew lease gangctl-system/gang-scheduler"},
 		"it is about a pod":     {publish(t, 2, time.Second, time.Second), []string{"pod/llama-worker-0"}, "not for a pod"},
 		"without a name":        {publish(t, 2, time.Second, time.Second), nil, "needs the name of a job"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, failed := c.cluster.ask(t.Context(), append(c.args, "--source=scheduler")...)
+			_, _, failed := c.cluster.query(t.Context(), append(c.args, "--source=scheduler")...)
 			if failed == nil || !strings.Contains(failed.Error(), c.want) || failed.Hint == "" {
 				t.Errorf("got %+v, want %s", failed, c.want)
 			}
 		})
 	}
-	_, _, failed := serve(t, busy()).ask(t.Context(), "llama", "--source=heaven")
+	_, _, failed := serve(t, busy()).query(t.Context(), "llama", "--source=heaven")
 	if failed == nil || !strings.Contains(failed.Error(), "must be auto, cluster or scheduler") {
 		t.Errorf("got %v", failed)
 	}

@@ -2,14 +2,11 @@ package whypending
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -66,7 +63,7 @@ func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Sna
 func (o *Options) explain(ctx context.Context, s *snapshot.Snapshot, namespace string) (*answer.Answer, error) {
 	a, err := diagnose.Explain(ctx, s, diagnose.Query{Kind: o.Kind, Namespace: namespace, Name: o.Name}, diagnose.Options{})
 	if err != nil {
-		return nil, notFound(err)
+		return nil, cmdutil.ExplainName(err)
 	}
 	if o.Node != "" && a.Nodes != nil && !knowsNode(a, o.Node) {
 		return nil, failure.Errorf("no node %q", o.Node).WithHint("see the nodes: kubectl get nodes")
@@ -81,21 +78,4 @@ func knowsNode(a *answer.Answer, node string) bool {
 		}
 	}
 	return false
-}
-
-// notFound adds what was probably meant.
-func notFound(err error) error {
-	var missing *view.NotFoundError
-	var several *view.AmbiguousError
-	switch {
-	case errors.As(err, &missing) && len(missing.Near) > 0:
-		return failure.Errorf("%w", err).WithHint("did you mean %s?", strings.Join(missing.Near, " or "))
-	case errors.As(err, &missing) && len(missing.Elsewhere) > 0:
-		return failure.Errorf("%w", err).WithHint("there is one in namespace %s: add -n %s", strings.Join(missing.Elsewhere, ", "), missing.Elsewhere[0])
-	case errors.As(err, &missing):
-		return failure.Errorf("%w", err).WithHint("see what waits: gangctl why-pending -n %s", missing.Namespace)
-	case errors.As(err, &several):
-		return failure.Errorf("%w", err).WithHint("say which: gangctl why-pending %s", several.Choices[0])
-	}
-	return failure.Errorf("%w", err)
 }

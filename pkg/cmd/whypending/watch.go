@@ -10,13 +10,13 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // watch answers again whenever the first line of the answer changes, and ends when the gang runs or has ended. Trouble with the
-// API server after the first answer is told once, and the next look tried in time.
+// API server after the first answer is reported once, and the next look tried in time.
 func (o *Options) watch(ctx context.Context, namespace string) error {
 	last, trouble := "", ""
 	ticker := o.IO.Clock.NewTicker(o.Interval)
@@ -55,7 +55,7 @@ func (o *Options) watch(ctx context.Context, namespace string) error {
 // whether there is nothing left to watch.
 func (o *Options) look(ctx context.Context, s *snapshot.Snapshot, namespace, last string) (gist string, ended bool, err error) {
 	a, err := o.explain(ctx, s, namespace)
-	var missing *view.NotFoundError
+	var missing *gang.JobNotFoundError
 	switch {
 	case errors.As(err, &missing) && last != "":
 		return last, true, failure.Errorf("%s is gone: it was deleted while it was watched", o.Name).WithHint("see what is there: gangctl list -n %s", namespace)

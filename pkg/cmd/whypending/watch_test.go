@@ -19,7 +19,7 @@ import (
 type watched struct {
 	*cluster
 	t           *testing.T
-	out, errOut *screen
+	out, errOut *kubetest.Screen
 	ended       chan *failure.Error
 	interrupt   context.CancelFunc
 	looks       int
@@ -27,7 +27,7 @@ type watched struct {
 
 func startWatch(t *testing.T, c *clustertest.Cluster, args ...string) *watched {
 	t.Helper()
-	w := &watched{cluster: serve(t, c), t: t, out: &screen{}, errOut: &screen{}, ended: make(chan *failure.Error, 1)}
+	w := &watched{cluster: serve(t, c), t: t, out: &kubetest.Screen{}, errOut: &kubetest.Screen{}, ended: make(chan *failure.Error, 1)}
 	ctx, cancel := context.WithCancel(t.Context())
 	w.interrupt = cancel
 	go func() { w.ended <- w.askOn(ctx, w.out, w.errOut, append([]string{"llama", "--watch"}, args...)...) }()
@@ -121,7 +121,7 @@ func TestWatchShowsWholeAnswers(t *testing.T) {
 	}
 }
 
-// Trouble in between is told once, and does not end the watch.
+// Trouble in between is reported once, and does not end the watch.
 func TestWatchSurvivesTrouble(t *testing.T) {
 	w := startWatch(t, busy(), "-q")
 	w.eventually("the first answer", func() bool { return w.out.String() != "" })
@@ -164,7 +164,7 @@ func TestWatchEnds(t *testing.T) {
 	t.Run("with the first error", func(t *testing.T) {
 		l := serve(t, busy())
 		l.Fail("/api/v1/nodes", kubetest.Status(500, metav1.StatusReasonInternalError, "etcd is gone", nil))
-		if _, stderr, failed := l.ask(t.Context(), "llama", "-w"); failed == nil || failed.Code != 1 || !strings.Contains(failed.Message, "etcd is gone") || stderr != "" {
+		if _, stderr, failed := l.query(t.Context(), "llama", "-w"); failed == nil || failed.Code != 1 || !strings.Contains(failed.Message, "etcd is gone") || stderr != "" {
 			t.Errorf("got %+v, %q", failed, stderr)
 		}
 	})
@@ -174,7 +174,7 @@ func TestWatchEnds(t *testing.T) {
 		g.Job = func(job map[string]any) {
 			job["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Failed", "status": "True", "reason": "TFJobFailed", "message": "worker-1 failed", "lastTransitionTime": "2026-11-21T13:00:00Z"}}}
 		}
-		out, _, failed := serve(t, c.Add(g)).ask(t.Context(), "llama", "-w")
+		out, _, failed := serve(t, c.Add(g)).query(t.Context(), "llama", "-w")
 		if failed == nil || failed.Code != 9 || failed.Message != "" || !strings.HasPrefix(out, "FAILED") {
 			t.Errorf("got %+v\n%s", failed, out)
 		}

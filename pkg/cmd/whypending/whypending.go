@@ -23,7 +23,7 @@ type Options struct {
 	Namespace func() (string, error)
 	Client    func() (*kube.Client, error)
 
-	// Kind and Name are what is asked about; an empty name asks for every pending gang.
+	// Kind and Name are the job of the query; an empty name lists every pending gang.
 	Kind, Name    string
 	AllNamespaces bool
 	Quiet         bool
@@ -43,17 +43,17 @@ func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) 
 	o := &Options{IO: f.IO}
 	cmd := &cobra.Command{
 		Use:   "why-pending [job] [NAME | KIND/NAME]",
-		Short: "Say why a gang does not run, and what would make it",
-		Long: `Say why a gang does not run: from its admission to its first step, every reason at once, who can remove it, and what would
+		Short: "Explain why a gang does not run, and what would make it",
+		Long: `Explain why a gang does not run: from its admission to its first step, every reason at once, who can remove it, and what would
 make the gang start now. Everything that is offered was tried on a copy of the cluster's state first; nothing is changed.
 
 NAME is a job of any kind. KIND/NAME is a tfjob/, pytorchjob/, mpijob/, job/ or pod/. Without a name, every gang of the
 namespace that waits is listed with its reason.
 
-The exit code is part of the answer: 0 it runs, 3 it starts by itself, 4 you can fix it, 5 somebody else has to, 6 never,
+The exit code is part of the answer: 0 it runs, 3 it starts by itself, 4 you can fix it, 5 another user has to, 6 never,
 7 it holds resources without running, 8 unknown, 9 it has failed. See also gangctl help exit-codes.
 
-What you may not see is said by name, with what the answer loses by it and the rule that an administrator can apply.`,
+What you may not see is named, with what the answer loses by it and the rule that an administrator can apply.`,
 		Example: `  # why does it wait?
   gangctl why-pending llama
 
@@ -83,13 +83,13 @@ What you may not see is said by name, with what the answer loses by it and the r
 	flags.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "Without a name: the gangs of all namespaces")
 	flags.BoolVarP(&o.Quiet, "quiet", "q", false, "Print the first line only")
 	flags.BoolVarP(&o.Verbose, "verbose", "v", false, "Print every node with every reason")
-	flags.StringVar(&o.Node, "node", "", "Say also why not this node")
+	flags.StringVar(&o.Node, "node", "", "Explain also why not this node")
 	flags.BoolVarP(&o.Watch, "watch", "w", false, "Answer again whenever the answer changes, until the gang runs")
 	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "With --watch: how often to look")
 	flags.StringVar(&o.Save, "save", "", "Save what was seen to this file, without secrets; .gz is compressed")
 	flags.StringVar(&o.From, "from", "", "Answer from a saved file instead of the cluster; - is standard input")
 	flags.StringVar(&o.Source, "source", sourceAuto, "Where the answer comes from: cluster, scheduler (what the gang scheduler published) or auto (scheduler on 500 nodes or more)")
-	flags.BoolVar(&o.NoProbe, "no-probe", false, "Do not ask the API server whether it would accept missing pods (create with dry-run)")
+	flags.BoolVar(&o.NoProbe, "no-probe", false, "Do not try whether the API server would accept missing pods (create with dry-run)")
 	o.Output.AddFlags(cmd, printer.JSON, printer.YAML)
 	return cmd
 }
@@ -122,13 +122,13 @@ func (o *Options) validate(cmd *cobra.Command) error {
 	typed := cmd.Flags().Changed // a default from the settings that does not apply is no mistake
 	switch {
 	case o.AllNamespaces && typed("namespace"):
-		return failure.Usagef("--all-namespaces and --namespace exclude each other").WithHint("leave out one of them")
+		return failure.Usagef("--all-namespaces and --namespace cannot be used together").WithHint("leave out one of them")
 	case o.AllNamespaces && o.Name != "":
 		return failure.Usagef("--all-namespaces is for the list of all gangs; %q is one", o.Name).WithHint("name its namespace with -n")
 	case o.Name == "" && (o.Node != "" || o.Verbose):
 		return failure.Usagef("--node and --verbose need the name of a job").WithHint("gangctl why-pending NAME --node NODE")
 	case o.Quiet && o.Verbose:
-		return failure.Usagef("--quiet and --verbose exclude each other").WithHint("leave out one of them")
+		return failure.Usagef("--quiet and --verbose cannot be used together").WithHint("leave out one of them")
 	case typed("quiet") && (o.Name == "" || !o.Output.IsTable()):
 		return failure.Usagef("--quiet is for the text about one job").WithHint("name a job, without -o: gangctl why-pending NAME -q")
 	case typed("verbose") && !o.Output.IsTable():

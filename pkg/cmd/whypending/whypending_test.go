@@ -122,7 +122,7 @@ func TestErrors(t *testing.T) {
 		code failure.Code
 		want string
 	}{
-		{[]string{"lama", "--from", file}, 1, `no job "lama" in namespace team`},
+		{[]string{"lama", "--from", file}, 1, `get job team/lama: not found`},
 		{[]string{"llama", "--from", "absent.yaml"}, 1, "read snapshot: open absent.yaml"},
 		{[]string{"llama", "--from", file, "--node", "n9"}, 1, `no node "n9"`},
 		{[]string{"llama"}, 1, "no cluster"},
@@ -130,9 +130,9 @@ func TestErrors(t *testing.T) {
 		{[]string{"widget/x"}, 2, `unknown kind "widget"`},
 		{[]string{"tfjob/"}, 2, "want KIND/NAME"},
 		{[]string{"llama", "-A"}, 2, "--all-namespaces"},
-		{[]string{"-A", "-n", "x"}, 2, "exclude each other"},
+		{[]string{"-A", "-n", "x"}, 2, "cannot be used together"},
 		{[]string{"--node", "n1"}, 2, "need the name of a job"},
-		{[]string{"llama", "-q", "-v"}, 2, "exclude each other"},
+		{[]string{"llama", "-q", "-v"}, 2, "cannot be used together"},
 		{[]string{"llama", "-w", "--from", file}, 2, "--watch needs a cluster"},
 		{[]string{"-w"}, 2, "--watch needs the name"},
 		{[]string{"llama", "-w", "--interval", "1ms"}, 2, "--interval 1ms"},

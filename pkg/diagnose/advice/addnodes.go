@@ -164,5 +164,5 @@ func size(n *corev1.Node) string {
 	if name == "" {
 		name = corev1.ResourceCPU
 	}
-	return phrase.Amount(name, placement.Amount(name, n.Status.Allocatable[name]))
+	return phrase.Amount(name, podrequest.Amount(name, n.Status.Allocatable[name]))
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
@@ -43,6 +45,8 @@ type search struct {
 	base *stage.Diagnosis
 	// owned is found when it is first needed.
 	owned *whatif.Owned
+	// reader is whom the actions are written for.
+	reader audience.Reader
 	// depth counts searches on behalf of gangs that are ahead.
 	depth int
 	// few is what the search for minimal sets knows already.
@@ -73,7 +77,7 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 	if base.Primary == nil || base.Verdict.Starts() || base.Verdict == answer.Uncertain || base.Verdict == answer.Failed {
 		return Found{}
 	}
-	s := &search{budget: budget{now: opts.Clock, stopped: func() bool { return ctx.Err() != nil }}, w: w, g: base.Gang, base: base, tools: tools{
+	s := &search{budget: budget{now: opts.Clock, stopped: func() bool { return ctx.Err() != nil }}, w: w, g: base.Gang, base: base, reader: opts.Reader, tools: tools{
 		place: func(c *placement.Cluster, g placement.Gang, d time.Duration) placement.Result {
 			return placement.Place(ctx, c, g, placement.Options{Budget: d})
 		},
@@ -177,6 +181,9 @@ func (s *search) offer(fix stage.Fix) bool {
 func (s *search) add(a answer.Action, r *stage.Diagnosis) {
 	a.Verified = true
 	a.Placement = Placement(r)
+	if !command.Within(a.Command, s.reader.Sees) {
+		a.Command = ""
+	}
 	if s.unsubmitted(a.Command) {
 		a.Command, a.How = "", "submit it like that"
 	}
@@ -193,9 +200,7 @@ func Placement(r *stage.Diagnosis) []answer.Placed {
 	}
 	var placed []answer.Placed
 	for _, a := range r.Placement.Placement {
-		if members := r.Request.Members[a.Role]; int(a.Member) < len(members) {
-			placed = append(placed, answer.Placed{Member: members[a.Member].Name(), Node: a.Node})
-		}
+		placed = append(placed, answer.Placed{Member: r.Request.Member(a.Role, a.Member).Name(), Node: a.Node})
 	}
 	slices.SortFunc(placed, func(a, b answer.Placed) int { return cmp.Compare(a.Member, b.Member) })
 	return placed

@@ -17,24 +17,24 @@ const maxDepth = 3
 
 // ahead are the gangs that come first in the queue, as if they held room: they will, and then they end. Gangs that never
 // start do not end either. known are holders already.
-func (s *search) ahead(known []*view.Holder) []*view.Holder {
+func (s *search) ahead(known []*view.Consumer) []*view.Consumer {
 	if len(s.base.Ahead) == 0 {
 		return nil
 	}
-	var all []*view.Holder
+	var all []*view.Consumer
 	for _, subject := range s.w.Jobs() {
-		first := slices.ContainsFunc(s.base.Ahead, func(a answer.Ahead) bool { return a.Job == subject.Name() })
-		if !first || subject.Meta.UID == s.g.Meta.UID || slices.ContainsFunc(known, func(h *view.Holder) bool { return h.Job == subject }) || s.spent() {
+		first := slices.ContainsFunc(s.base.Ahead, func(a stage.Ahead) bool { return a.Rival.Name() == subject.Name() })
+		if !first || subject.Meta.UID == s.g.Meta.UID || slices.ContainsFunc(known, func(h *view.Consumer) bool { return h.Job == subject }) || s.spent() {
 			continue
 		}
 		r := s.diagnose(s.w, subject)
 		if !r.Starts() && r.Verdict != answer.Waiting {
 			continue
 		}
-		h := &view.Holder{Kind: subject.Kind.Kind, Namespace: subject.Meta.Namespace, Name: subject.Meta.Name, Ends: true, Job: subject, Pods: podsOf(r.Gang)}
+		h := &view.Consumer{Kind: subject.Kind.Kind, Namespace: subject.Meta.Namespace, Name: subject.Meta.Name, Ends: true, Job: subject, Pods: podsOf(r.Gang)}
 		if start, source, ok := s.startOf(r); ok {
 			if h.Deadline, h.Source = s.w.Expect(subject, start); source != "" {
-				h.Source = source + ", then " + h.Source
+				h.Source = source + ", then " + s.source(h)
 			}
 		}
 		all = append(all, h)
@@ -61,7 +61,7 @@ func (s *search) startOf(r *stage.Diagnosis) (start time.Time, source string, ok
 	if s.depth == maxDepth {
 		return time.Time{}, "", false
 	}
-	theirs := &search{budget: s.budget, tools: s.tools, w: s.w, g: r.Gang, base: r, owned: s.owned, depth: s.depth + 1}
+	theirs := &search{budget: s.budget, tools: s.tools, w: s.w, g: r.Gang, base: r, reader: s.reader, owned: s.owned, depth: s.depth + 1}
 	for _, a := range theirs.waits() {
 		if a.ETA != nil && (!ok || a.ETA.Before(start)) {
 			start, source, ok = *a.ETA, a.ETASource, true

@@ -31,7 +31,7 @@ type clearing struct {
 // clearings are the nodes that become of use for one more member of a role by moving few pods, the fewest and smallest first.
 // Only amounts count here: where another rule keeps members off, no pod that moves changes that.
 func (s *search) clearings(role placement.Role) []clearing {
-	request := placement.Request(role.Pod)
+	request := podrequest.Of(role.Pod)
 	name := podrequest.Device(request)
 	if name == "" {
 		name = corev1.ResourceCPU
@@ -44,7 +44,7 @@ func (s *search) clearings(role placement.Role) []clearing {
 		if pods := s.smallestSet(node.name, node.lack); pods != nil {
 			c := clearing{node: node.name, pods: pods}
 			for _, p := range pods {
-				c.size += placement.Amount(name, placement.Request(p)[name])
+				c.size += podrequest.Amount(name, podrequest.Of(p)[name])
 			}
 			all = append(all, c)
 		}
@@ -73,8 +73,8 @@ func (s *search) near(role placement.Role, request corev1.ResourceList) []lackin
 		free := cluster.Free(row.Node)
 		slots := int64(-1)
 		for name, q := range request {
-			if per := placement.Amount(name, q); per > 0 {
-				n := max(0, placement.Amount(name, free[name])) / per
+			if per := podrequest.Amount(name, q); per > 0 {
+				n := max(0, podrequest.Amount(name, free[name])) / per
 				if slots < 0 || n < slots {
 					slots = n
 				}
@@ -82,8 +82,8 @@ func (s *search) near(role placement.Role, request corev1.ResourceList) []lackin
 		}
 		n := lacking{name: row.Node, lack: map[corev1.ResourceName]int64{}}
 		for name, q := range request {
-			per := placement.Amount(name, q)
-			if lack := per*(slots+1) - placement.Amount(name, free[name]); lack > 0 {
+			per := podrequest.Amount(name, q)
+			if lack := per*(slots+1) - podrequest.Amount(name, free[name]); lack > 0 {
 				n.lack[name] = lack
 				n.most = max(n.most, lack*1000/per)
 			}
@@ -97,18 +97,18 @@ func (s *search) near(role placement.Role, request corev1.ResourceList) []lackin
 // smallestSet are the fewest movable pods of a node that hold at least so much; nil if none do.
 func (s *search) smallestSet(node string, lack map[corev1.ResourceName]int64) []*corev1.Pod {
 	type candidate struct {
-		pod  *corev1.Pod
-		asks corev1.ResourceList
-		part int64
+		pod      *corev1.Pod
+		requests corev1.ResourceList
+		part     int64
 	}
 	var all []candidate
 	for _, p := range s.w.Cluster().PodsOn(node) {
-		if !s.movable(p, s.w.HolderOf(p)) || !s.permitted([]*corev1.Pod{p}) {
+		if !s.movable(p, s.w.ConsumerOf(p)) || !s.permitted([]*corev1.Pod{p}) {
 			continue
 		}
-		c := candidate{pod: p, asks: placement.Request(p)}
+		c := candidate{pod: p, requests: podrequest.Of(p)}
 		for name, need := range lack {
-			c.part += min(1000, placement.Amount(name, c.asks[name])*1000/need)
+			c.part += min(1000, podrequest.Amount(name, c.requests[name])*1000/need)
 		}
 		if c.part > 0 {
 			all = append(all, c)
@@ -124,7 +124,7 @@ func (s *search) smallestSet(node string, lack map[corev1.ResourceName]int64) []
 			for name, need := range lack {
 				var sum int64
 				for _, c := range set {
-					sum += placement.Amount(name, c.asks[name])
+					sum += podrequest.Amount(name, c.requests[name])
 				}
 				enough = enough && sum >= need
 			}

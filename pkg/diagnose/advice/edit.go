@@ -27,8 +27,8 @@ func change(role, key string) string { return fmt.Sprintf("%s.%s", role, key) }
 
 // hasRoom reports whether the members as edited have a placement on the nodes, once those that are there are gone.
 func (s *search) hasRoom(e edit) bool {
-	party, ok := whatif.Party(s.w, s.g, e.apply)
-	return ok && s.room(s.vacated(), party)
+	request, ok := whatif.PlacementRequest(s.w, s.g, e.apply)
+	return ok && s.room(s.vacated(), request)
 }
 
 // vacated is the cluster without the gang's own members.
@@ -43,7 +43,7 @@ func (s *search) vacated() *placement.Cluster {
 }
 
 // ids are how the simulation knows pods.
-func ids(pods []*corev1.Pod) []types.UID { return (&view.Holder{Pods: pods}).UIDs() }
+func ids(pods []*corev1.Pod) []types.UID { return (&view.Consumer{Pods: pods}).UIDs() }
 
 // fix is an edit as a change of the cluster.
 func (s *search) fix(e edit) stage.Fix {

@@ -18,6 +18,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
 
@@ -25,7 +26,7 @@ import (
 // people to settle.
 func (s *search) evict() {
 	mine, preempts := s.priority()
-	victims := s.others(func(h *view.Holder) bool {
+	victims := s.others(func(h *view.Consumer) bool {
 		return len(h.Stuck(s.w.Now)) == 0 && (!h.Ends || preempts && h.Priority() < mine)
 	})
 	for i, set := range s.minimal(victims, cheapest) {
@@ -36,20 +37,21 @@ func (s *search) evict() {
 	}
 }
 
-// priority is that of the gang's pods, and whether they may push others aside.
+// priority is that of the gang, and whether it may preempt.
 func (s *search) priority() (value int32, preempts bool) {
-	for _, r := range s.base.Request.Roles {
-		if r.Pod.Spec.Priority != nil {
-			policy := r.Pod.Spec.PreemptionPolicy
-			return *r.Pod.Spec.Priority, policy == nil || *policy != corev1.PreemptNever
+	terms := gang.TermsOf(func(yield func(*corev1.Pod) bool) {
+		for _, r := range s.base.Request.Roles {
+			if !yield(r.Pod) {
+				return
+			}
 		}
-	}
-	return 0, true
+	})
+	return terms.Priority, terms.Policy == ""
 }
 
 // cheapest puts first what is left over or matters least, and of equals what has fewer pods.
-func cheapest(all []*view.Holder) []*view.Holder {
-	slices.SortStableFunc(all, func(a, b *view.Holder) int {
+func cheapest(all []*view.Consumer) []*view.Consumer {
+	slices.SortStableFunc(all, func(a, b *view.Consumer) int {
 		if a.Leftover() != b.Leftover() {
 			if a.Leftover() {
 				return -1
@@ -61,13 +63,13 @@ func cheapest(all []*view.Holder) []*view.Holder {
 	return all
 }
 
-func (s *search) eviction(set []*view.Holder) stage.Fix {
+func (s *search) eviction(set []*view.Consumer) stage.Fix {
 	var names, texts, costs, commands []string
 	for _, h := range set {
-		names = append(names, h.String())
-		texts = append(texts, h.Kind+" "+h.String())
+		names = append(names, stage.Name(s.w, s.reader, h))
+		texts = append(texts, stage.Title(s.w, s.reader, h))
 		cmd, cost := s.evictCommand(h)
-		commands, costs = append(commands, cmd), append(costs, fmt.Sprintf("%s %s", h, cost))
+		commands, costs = append(commands, cmd), append(costs, fmt.Sprintf("%s %s", stage.Name(s.w, s.reader, h), cost))
 	}
 	return stage.Fix{
 		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: "take the room of " + phrase.Names(texts), Cost: phrase.Names(costs),
@@ -77,7 +79,7 @@ func (s *search) eviction(set []*view.Holder) stage.Fix {
 }
 
 // evictCommand takes the room of a holder in the gentlest way that its kind has, and says what that costs.
-func (s *search) evictCommand(h *view.Holder) (cmd, cost string) {
+func (s *search) evictCommand(h *view.Consumer) (cmd, cost string) {
 	kind := kindOf(h)
 	resource := strings.ToLower(kind.Kind)
 	switch {
@@ -100,7 +102,7 @@ func (s *search) evictCommand(h *view.Holder) (cmd, cost string) {
 }
 
 // admission is Kueue's Workload for a job that Kueue runs; "" for others.
-func (s *search) admission(h *view.Holder) string {
+func (s *search) admission(h *view.Consumer) string {
 	for _, u := range s.w.Snap.Custom[kueue.Kind("Workload")] {
 		if ref := metav1.GetControllerOf(u); ref != nil && ref.UID == h.Job.Meta.UID {
 			return u.GetName()
@@ -110,7 +112,7 @@ func (s *search) admission(h *view.Holder) string {
 }
 
 // kindOf is the kind of a holder with its group, which the controllers of its pods tell.
-func kindOf(h *view.Holder) schema.GroupKind {
+func kindOf(h *view.Consumer) schema.GroupKind {
 	if h.Job != nil {
 		return h.Job.Kind.GroupKind()
 	}
@@ -125,7 +127,7 @@ func kindOf(h *view.Holder) schema.GroupKind {
 	return schema.GroupKind{Kind: h.Kind}
 }
 
-func podNames(h *view.Holder) []string {
+func podNames(h *view.Consumer) []string {
 	var names []string
 	for _, p := range h.Pods {
 		names = append(names, p.Name)

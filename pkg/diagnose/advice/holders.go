@@ -14,13 +14,13 @@ import (
 )
 
 // others are the holders that are not this gang.
-func (s *search) others(match func(*view.Holder) bool) []*view.Holder {
-	var all []*view.Holder
+func (s *search) others(match func(*view.Consumer) bool) []*view.Consumer {
+	var all []*view.Consumer
 	own := map[*corev1.Pod]bool{}
 	for _, m := range s.g.Members {
 		own[m.Pod] = true
 	}
-	for _, h := range s.w.Holders() {
+	for _, h := range s.w.Consumers() {
 		if !h.DaemonSet && !own[h.Pods[0]] && (h.Job == nil || h.Job.Meta.UID != s.g.Meta.UID) && match(h) {
 			all = append(all, h)
 		}
@@ -29,7 +29,7 @@ func (s *search) others(match func(*view.Holder) bool) []*view.Holder {
 }
 
 // gone is the cluster after holders are gone as a whole.
-func (s *search) gone(snap *snapshot.Snapshot, set []*view.Holder) *snapshot.Snapshot {
+func (s *search) gone(snap *snapshot.Snapshot, set []*view.Consumer) *snapshot.Snapshot {
 	var pods []*corev1.Pod
 	var uids []types.UID
 	for _, h := range set {
@@ -49,7 +49,7 @@ func (s *search) gone(snap *snapshot.Snapshot, set []*view.Holder) *snapshot.Sna
 
 // relevant leaves out holders whose end frees nothing that the gang could use: they hold nothing of what is short on nodes
 // that it may use, and no queue or quota is among the reasons.
-func (s *search) relevant(all []*view.Holder) []*view.Holder {
+func (s *search) relevant(all []*view.Consumer) []*view.Consumer {
 	if s.rationed() || len(s.base.Matrices) == 0 {
 		return all
 	}
@@ -74,13 +74,13 @@ func (s *search) relevant(all []*view.Holder) []*view.Holder {
 		}
 	}
 	other = other || short[corev1.ResourcePods]
-	return slices.DeleteFunc(slices.Clone(all), func(h *view.Holder) bool {
-		return !slices.ContainsFunc(h.Pods, func(p *corev1.Pod) bool { return usable[p.Spec.NodeName] && (other || asks(p, short)) })
+	return slices.DeleteFunc(slices.Clone(all), func(h *view.Consumer) bool {
+		return !slices.ContainsFunc(h.Pods, func(p *corev1.Pod) bool { return usable[p.Spec.NodeName] && (other || requestsAny(p, short)) })
 	})
 }
 
-// asks reports whether a pod asks for any of some resources.
-func asks(p *corev1.Pod, names map[corev1.ResourceName]bool) bool {
+// requestsAny reports whether a pod requests any of some resources.
+func requestsAny(p *corev1.Pod, names map[corev1.ResourceName]bool) bool {
 	has := func(list corev1.ResourceList) bool {
 		for name, q := range list {
 			if names[name] && !q.IsZero() {
@@ -102,14 +102,14 @@ func asks(p *corev1.Pod, names map[corev1.ResourceName]bool) bool {
 
 // soonest puts first what has a known end, the earliest first; and then what shares its node with the fewest others, so that
 // a few ends empty whole nodes.
-func soonest(all []*view.Holder) []*view.Holder {
+func soonest(all []*view.Consumer) []*view.Consumer {
 	onNode := map[string]int{}
 	for _, h := range all {
 		for node := range nodesOf(h) {
 			onNode[node]++
 		}
 	}
-	best := map[*view.Holder]string{}
+	best := map[*view.Consumer]string{}
 	for _, h := range all {
 		for node := range nodesOf(h) {
 			if b := best[h]; b == "" || onNode[node] < onNode[b] || onNode[node] == onNode[b] && node < b {
@@ -117,13 +117,13 @@ func soonest(all []*view.Holder) []*view.Holder {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b *view.Holder) int {
+	slices.SortFunc(all, func(a, b *view.Consumer) int {
 		return cmp.Or(compareEnd(a, b), cmp.Compare(onNode[best[a]], onNode[best[b]]), cmp.Compare(best[a], best[b]), strings.Compare(a.String(), b.String()))
 	})
 	return all
 }
 
-func nodesOf(h *view.Holder) map[string]bool {
+func nodesOf(h *view.Consumer) map[string]bool {
 	nodes := map[string]bool{}
 	for _, p := range h.Pods {
 		if p.Spec.NodeName != "" {
@@ -134,7 +134,7 @@ func nodesOf(h *view.Holder) map[string]bool {
 }
 
 // compareEnd puts known ends first, the earliest before all.
-func compareEnd(a, b *view.Holder) int {
+func compareEnd(a, b *view.Consumer) int {
 	if a.Deadline.IsZero() != b.Deadline.IsZero() {
 		if a.Deadline.IsZero() {
 			return 1

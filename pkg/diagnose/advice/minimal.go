@@ -24,13 +24,13 @@ const (
 )
 
 // enough reports whether the gang starts once the holders are gone.
-func (s *search) enough(set []*view.Holder) bool {
+func (s *search) enough(set []*view.Consumer) bool {
 	_, starts := s.try(func(snap *snapshot.Snapshot) *snapshot.Snapshot { return s.gone(snap, set) })
 	return starts
 }
 
 // frees reports whether the holders leave enough room: true wherever enough is.
-func (s *search) frees(set []*view.Holder) bool {
+func (s *search) frees(set []*view.Consumer) bool {
 	if s.spent() {
 		return false
 	}
@@ -44,12 +44,12 @@ func (s *search) frees(set []*view.Holder) bool {
 
 // few are the most holders that were found to be too few, and the cluster without them.
 type few struct {
-	set     []*view.Holder
+	set     []*view.Consumer
 	cluster *placement.Cluster
 }
 
 // cleared is the cluster without the holders. A larger set is tried after one that is too small, of which it begins with.
-func (s *search) cleared(set []*view.Holder) *placement.Cluster {
+func (s *search) cleared(set []*view.Consumer) *placement.Cluster {
 	cluster, n := s.w.Cluster(), len(s.few.set)
 	if n > 0 && n <= len(set) && slices.Equal(s.few.set, set[:n]) {
 		cluster, set = s.few.cluster, set[n:]
@@ -63,7 +63,7 @@ func (s *search) cleared(set []*view.Holder) *placement.Cluster {
 
 // minimal are the sets of which no part would do: all small ones where there are few holders, else some. They are tried in
 // the order that is given.
-func (s *search) minimal(all []*view.Holder, order func([]*view.Holder) []*view.Holder) [][]*view.Holder {
+func (s *search) minimal(all []*view.Consumer, order func([]*view.Consumer) []*view.Consumer) [][]*view.Consumer {
 	s.few = few{}
 	defer func() { s.few = few{} }() // a cluster is large
 	if len(all) == 0 || !s.frees(all) || !s.enough(all) {
@@ -72,9 +72,9 @@ func (s *search) minimal(all []*view.Holder, order func([]*view.Holder) []*view.
 	if all = order(s.relevant(all)); len(all) == 0 || !s.frees(all) {
 		return nil
 	}
-	var sets [][]*view.Holder
-	try := func(set []*view.Holder) {
-		covered := slices.ContainsFunc(sets, func(known []*view.Holder) bool { return within(known, set) })
+	var sets [][]*view.Consumer
+	try := func(set []*view.Consumer) {
+		covered := slices.ContainsFunc(sets, func(known []*view.Consumer) bool { return within(known, set) })
 		if !covered && s.frees(set) && s.enough(set) {
 			sets = append(sets, set)
 		}
@@ -84,7 +84,7 @@ func (s *search) minimal(all []*view.Holder, order func([]*view.Holder) []*view.
 		size, among, singles = maxPair, maxFew, maxFew
 	}
 	for _, h := range all[:min(singles, len(all))] {
-		try([]*view.Holder{h})
+		try([]*view.Consumer{h})
 	}
 	some := all[:min(among, len(all))]
 	if len(sets) < len(some) && s.frees(some) {
@@ -106,7 +106,7 @@ func (s *search) minimal(all []*view.Holder, order func([]*view.Holder) []*view.
 }
 
 // shrink finds one minimal set among many holders.
-func (s *search) shrink(all []*view.Holder) []*view.Holder {
+func (s *search) shrink(all []*view.Consumer) []*view.Consumer {
 	set := all
 	if len(all) > maxSingles {
 		n, _ := smallest(1, int64(len(all)), func(n int64) bool { return n == int64(len(all)) || s.frees(all[:n]) })
@@ -130,7 +130,7 @@ func (s *search) shrink(all []*view.Holder) []*view.Holder {
 
 // narrowed leaves out holders that the first placement found does without: of thousands that leaves those of the nodes where
 // members would be.
-func (s *search) narrowed(set []*view.Holder) []*view.Holder {
+func (s *search) narrowed(set []*view.Consumer) []*view.Consumer {
 	used := map[string]bool{}
 	if placed := s.placed(s.cleared(set), s.base.Request.Gang); placed != nil {
 		for _, a := range placed.Placement {
@@ -138,7 +138,7 @@ func (s *search) narrowed(set []*view.Holder) []*view.Holder {
 		}
 	}
 	there := func(p *corev1.Pod) bool { return used[p.Spec.NodeName] }
-	narrow := slices.DeleteFunc(slices.Clone(set), func(h *view.Holder) bool { return !slices.ContainsFunc(h.Pods, there) })
+	narrow := slices.DeleteFunc(slices.Clone(set), func(h *view.Consumer) bool { return !slices.ContainsFunc(h.Pods, there) })
 	if len(narrow) > 0 && s.frees(narrow) {
 		return narrow
 	}
@@ -164,19 +164,19 @@ func combinations[T any](all []T, size int) func(yield func([]T) bool) {
 	}
 }
 
-func within(part, whole []*view.Holder) bool {
-	return !slices.ContainsFunc(part, func(h *view.Holder) bool { return !slices.Contains(whole, h) })
+func within(part, whole []*view.Consumer) bool {
+	return !slices.ContainsFunc(part, func(h *view.Consumer) bool { return !slices.Contains(whole, h) })
 }
 
 // family is any count of members.
 type family struct {
-	members []*view.Holder
+	members []*view.Consumer
 	count   int
 }
 
 // families puts sets of one size together where any choice among their members is one of them.
-func families(sets [][]*view.Holder) []family {
-	bySize := map[int][][]*view.Holder{}
+func families(sets [][]*view.Consumer) []family {
+	bySize := map[int][][]*view.Consumer{}
 	var sizes []int
 	for _, set := range sets {
 		if bySize[len(set)] == nil {
@@ -187,7 +187,7 @@ func families(sets [][]*view.Holder) []family {
 	slices.Sort(sizes)
 	var all []family
 	for _, size := range sizes {
-		var union []*view.Holder
+		var union []*view.Consumer
 		for _, set := range bySize[size] {
 			for _, h := range set {
 				if !slices.Contains(union, h) {

@@ -23,7 +23,7 @@ const criticalPriority = 2000000000
 
 // movable reports whether a pod can be evicted by itself without anything being lost but the time in which it starts again:
 // its controller makes another one, and it is no member of a gang that stands or falls as a whole.
-func (s *search) movable(p *corev1.Pod, h *view.Holder) bool {
+func (s *search) movable(p *corev1.Pod, h *view.Consumer) bool {
 	switch {
 	case h == nil, h.DaemonSet, p.DeletionTimestamp != nil, len(p.Spec.ResourceClaims) > 0, p.Annotations[corev1.MirrorPodAnnotationKey] != "",
 		p.Spec.Priority != nil && *p.Spec.Priority >= criticalPriority:
@@ -53,7 +53,7 @@ func marked(p *corev1.Pod) bool {
 }
 
 // restarts reports whether the job of a pod survives that the pod is evicted.
-func (s *search) restarts(p *corev1.Pod, h *view.Holder) bool {
+func (s *search) restarts(p *corev1.Pod, h *view.Consumer) bool {
 	if h.Job.Kind.Group == "kubeflow.org" {
 		return p.Spec.RestartPolicy != corev1.RestartPolicyNever // its operator would take the eviction for a failure
 	}
@@ -95,4 +95,4 @@ func (s *search) permitted(pods []*corev1.Pod) bool {
 }
 
 // service is how kubectl names what makes a pod of a service again.
-func service(h *view.Holder) string { return strings.ToLower(h.Kind) + "/" + h.Name }
+func service(h *view.Consumer) string { return strings.ToLower(h.Kind) + "/" + h.Name }

@@ -9,10 +9,12 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -116,14 +118,14 @@ func (s *search) elsewhere(cluster *placement.Cluster, pods []*corev1.Pod, kept 
 		n.Spec.Unschedulable = true
 		return n
 	})
-	var party placement.Gang
+	var request placement.Gang
 	for i, p := range pods {
 		again := p.DeepCopy()
 		again.Spec.NodeName, again.UID = "", ""
 		again.Name += "-again"
-		party.Roles = append(party.Roles, placement.Role{Name: fmt.Sprint(i), Pod: again, Count: 1})
+		request.Roles = append(request.Roles, placement.Role{Name: fmt.Sprint(i), Pod: again, Count: 1})
 	}
-	r := s.placed(closed, party)
+	r := s.placed(closed, request)
 	if !r.Fits() {
 		return nil
 	}
@@ -152,13 +154,14 @@ func (s *search) moving(pods []*corev1.Pod, to map[*corev1.Pod]string, kept []st
 	kept = slices.DeleteFunc(kept, func(name string) bool { return s.w.Cluster().Node(name).Spec.Unschedulable })
 	var names, from, dest, texts []string
 	var evictions, waits, again []string
-	lose := map[*view.Holder]int64{}
+	lose := map[*view.Consumer]int64{}
 	for _, p := range pods {
-		h := s.w.HolderOf(p)
+		h := s.w.ConsumerOf(p)
 		lose[h]++
-		names = append(names, p.Namespace+"/"+p.Name)
+		name := s.reader.Name(audience.New("pod", p.Namespace, p.Name).Sized(podrequest.Of(p), h.Priority()))
+		names = append(names, name)
 		from, dest = append(from, p.Spec.NodeName), append(dest, to[p])
-		texts = append(texts, fmt.Sprintf("%s/%s from %s to %s", p.Namespace, p.Name, p.Spec.NodeName, to[p]))
+		texts = append(texts, fmt.Sprintf("%s from %s to %s", name, p.Spec.NodeName, to[p]))
 		evictions = append(evictions, command.Evict(p.Namespace, p.Name))
 		waits = append(waits, command.Kubectl(p.Namespace, "wait", "--for=delete", "pod/"+p.Name, "--timeout=10m"))
 		switch {
@@ -173,10 +176,10 @@ func (s *search) moving(pods []*corev1.Pod, to map[*corev1.Pod]string, kept []st
 	var losers []string
 	for h, n := range lose {
 		if h.Job != nil {
-			losers = append(losers, h.String()+" starts again from its last checkpoint")
+			losers = append(losers, stage.Name(s.w, s.reader, h)+" starts again from its last checkpoint")
 			continue
 		}
-		losers = append(losers, fmt.Sprintf("%s starts %s again", h, phrase.Count(n, "pod")))
+		losers = append(losers, fmt.Sprintf("%s starts %s again", stage.Name(s.w, s.reader, h), phrase.Count(n, "pod")))
 	}
 	slices.Sort(losers)
 	commands := append(evictions, waits...)

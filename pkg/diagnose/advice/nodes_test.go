@@ -67,7 +67,7 @@ func TestAddNodes(t *testing.T) {
 			cordon(c, 2)
 			c.Add(gangOf(1, 8))
 		}, []string{"count=1 like=n1"}},
-		{"labels that members ask for tell shapes apart", func(c *clustertest.Cluster) {
+		{"labels that members request tell shapes apart", func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1", "n2")
 			label(c, "class", "a", "b")
 			c.Add(gangOf(1, 8, selects("class", "b")))

@@ -127,8 +127,8 @@ func (s *search) topology() bool {
 	if d == nil || d.TopologyKey == "" {
 		return false
 	}
-	party := s.base.Request.Gang
-	if party.TopologyKey = ""; !s.room(s.w.Cluster(), party) {
+	request := s.base.Request.Gang
+	if request.TopologyKey = ""; !s.room(s.w.Cluster(), request) {
 		return false
 	}
 	return s.offer(patch.GroupTopology(d, ""))

@@ -19,7 +19,7 @@ const maxReshape = 512
 // single are the roles of which an operator accepts one member only.
 var single = []string{"chief", "master", "launcher", "evaluator"}
 
-// request is what a role's containers ask for, with limits where they give no request.
+// request is what a role's containers request, with limits where they give no request.
 func request(role gang.Role) corev1.ResourceList {
 	return whatif.Needs([]gang.Role{{Replicas: 1, Template: role.Template}}, 1)
 }
@@ -43,12 +43,12 @@ func (s *search) reshape() {
 	}
 }
 
-// onlyMain reports whether no other container asks for the device.
+// onlyMain reports whether no other container requests the device.
 func onlyMain(role gang.Role, device corev1.ResourceName) bool {
 	return !slices.ContainsFunc(role.Template.Spec.Containers, func(c corev1.Container) bool {
-		_, asks := c.Resources.Requests[device]
+		_, requested := c.Resources.Requests[device]
 		_, limited := c.Resources.Limits[device]
-		return (asks || limited) && c.Name != role.Main
+		return (requested || limited) && c.Name != role.Main
 	})
 }
 
@@ -57,7 +57,7 @@ func mainOf(role gang.Role) int {
 	return slices.IndexFunc(role.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == role.Main })
 }
 
-// reshaped splits a role into k members with fewer devices each. What else they ask for shrinks in proportion, and a minimum
+// reshaped splits a role into k members with fewer devices each. What else they request shrinks in proportion, and a minimum
 // below all members grows in proportion.
 func (s *search) reshaped(role gang.Role, device corev1.ResourceName, k, gpus, per int64) edit {
 	i := mainOf(role)

@@ -75,7 +75,7 @@ func TestTrim(t *testing.T) {
 				p.Containers = append(p.Containers, corev1.Container{Name: "side", Resources: corev1.ResourceRequirements{Requests: one, Limits: one}})
 			})))
 		}, []string{"Worker.gpu=7", "Worker.side.gpu=0"}},
-		{"an init container asks for the most", func(c *clustertest.Cluster) {
+		{"an init container requests the most", func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(uses("48", "1Gi")).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
 				p.InitContainers = []corev1.Container{{Name: "fetch", Resources: corev1.ResourceRequirements{Requests: clustertest.List("cpu", "64")}}}
 			})))

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// rule is something that a pod spec asks for and could do without, or the reverse.
+// rule is something that a pod spec requests and could do without, or the reverse.
 type rule struct {
 	// key and value are the stable form of the change, text is the same in words.
 	key, text string
@@ -20,12 +20,12 @@ type rule struct {
 func rules(spec corev1.PodSpec) []rule {
 	var all []rule
 	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
-		all = append(all, rule{key: "nodeSelector." + key, value: "", text: fmt.Sprintf("do not ask for nodes with %s=%s", key, spec.NodeSelector[key]),
+		all = append(all, rule{key: "nodeSelector." + key, value: "", text: fmt.Sprintf("do not require nodes with %s=%s", key, spec.NodeSelector[key]),
 			edit: func(p *corev1.PodSpec) { delete(p.NodeSelector, key) }})
 	}
 	all = append(all, affinities(spec.Affinity)...)
 	if slices.ContainsFunc(spec.TopologySpreadConstraints, must) {
-		all = append(all, rule{key: "topologySpread", value: "ScheduleAnyway", text: "make the topology spread a wish (ScheduleAnyway)",
+		all = append(all, rule{key: "topologySpread", value: "ScheduleAnyway", text: "make the topology spread a preference (ScheduleAnyway)",
 			edit: func(p *corev1.PodSpec) {
 				for i := range p.TopologySpreadConstraints {
 					p.TopologySpreadConstraints[i].WhenUnsatisfiable = corev1.ScheduleAnyway
@@ -46,7 +46,7 @@ func affinities(a *corev1.Affinity) []rule {
 	}
 	var all []rule
 	if a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-		all = append(all, rule{key: "nodeAffinity", value: "preferred", text: "make the node affinity a wish instead of a must", edit: func(p *corev1.PodSpec) {
+		all = append(all, rule{key: "nodeAffinity", value: "preferred", text: "make the node affinity preferred instead of required", edit: func(p *corev1.PodSpec) {
 			n := p.Affinity.NodeAffinity
 			for _, term := range n.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
 				n.PreferredDuringSchedulingIgnoredDuringExecution = append(n.PreferredDuringSchedulingIgnoredDuringExecution, corev1.PreferredSchedulingTerm{Weight: 100, Preference: term})
@@ -56,24 +56,24 @@ func affinities(a *corev1.Affinity) []rule {
 	}
 	if a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
 		key := a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].TopologyKey
-		all = append(all, rule{key: "podAffinity", value: "preferred", text: fmt.Sprintf("make the pod affinity (%s) a wish instead of a must", key), edit: func(p *corev1.PodSpec) {
+		all = append(all, rule{key: "podAffinity", value: "preferred", text: fmt.Sprintf("make the pod affinity (%s) preferred instead of required", key), edit: func(p *corev1.PodSpec) {
 			n := p.Affinity.PodAffinity
-			n.PreferredDuringSchedulingIgnoredDuringExecution = wishes(n.PreferredDuringSchedulingIgnoredDuringExecution, n.RequiredDuringSchedulingIgnoredDuringExecution)
+			n.PreferredDuringSchedulingIgnoredDuringExecution = asPreferred(n.PreferredDuringSchedulingIgnoredDuringExecution, n.RequiredDuringSchedulingIgnoredDuringExecution)
 			n.RequiredDuringSchedulingIgnoredDuringExecution = nil
 		}})
 	}
 	if a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
-		all = append(all, rule{key: "podAntiAffinity", value: "preferred", text: "make the pod anti-affinity a wish instead of a must", edit: func(p *corev1.PodSpec) {
+		all = append(all, rule{key: "podAntiAffinity", value: "preferred", text: "make the pod anti-affinity preferred instead of required", edit: func(p *corev1.PodSpec) {
 			n := p.Affinity.PodAntiAffinity
-			n.PreferredDuringSchedulingIgnoredDuringExecution = wishes(n.PreferredDuringSchedulingIgnoredDuringExecution, n.RequiredDuringSchedulingIgnoredDuringExecution)
+			n.PreferredDuringSchedulingIgnoredDuringExecution = asPreferred(n.PreferredDuringSchedulingIgnoredDuringExecution, n.RequiredDuringSchedulingIgnoredDuringExecution)
 			n.RequiredDuringSchedulingIgnoredDuringExecution = nil
 		}})
 	}
 	return all
 }
 
-// wishes adds terms to those that are preferred, as strongly as can be.
-func wishes(preferred []corev1.WeightedPodAffinityTerm, musts []corev1.PodAffinityTerm) []corev1.WeightedPodAffinityTerm {
+// asPreferred adds terms to those that are preferred, as strongly as can be.
+func asPreferred(preferred []corev1.WeightedPodAffinityTerm, musts []corev1.PodAffinityTerm) []corev1.WeightedPodAffinityTerm {
 	for _, term := range musts {
 		preferred = append(preferred, corev1.WeightedPodAffinityTerm{Weight: 100, PodAffinityTerm: term})
 	}
@@ -85,7 +85,7 @@ func hostPorts(spec corev1.PodSpec) []rule {
 	for _, c := range spec.Containers {
 		for _, port := range c.Ports {
 			if port.HostPort != 0 {
-				text := fmt.Sprintf("do not ask for host port %d", port.HostPort)
+				text := fmt.Sprintf("do not require host port %d", port.HostPort)
 				if spec.HostNetwork {
 					text += ", nor for the host's network"
 				}

@@ -15,7 +15,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
-	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/pkg/placement/quota"
 )
 
@@ -83,11 +82,11 @@ func (s *search) trimOne(role gang.Role, c corev1.Container, name corev1.Resourc
 	if c.Name != role.Main {
 		least = 0 // a sidecar may do without
 	}
-	s.offerLargest(least, (placement.Amount(name, have)-1)/step, func(n int64) edit { return trimmed(role, c, name, n*step) })
+	s.offerLargest(least, (podrequest.Amount(name, have)-1)/step, func(n int64) edit { return trimmed(role, c, name, n*step) })
 }
 
 func trimmed(role gang.Role, c corev1.Container, name corev1.ResourceName, amount int64) edit {
-	q := placement.Quantity(name, amount)
+	q := podrequest.Quantity(name, amount)
 	key := patch.Key(role, c.Name, name)
 	var value any = q.String()
 	if strings.HasSuffix(key, ".gpu") {

@@ -8,6 +8,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 )
 
 // wait offers the minimal sets of jobs whose end lets the gang start, those with a known end first.
@@ -40,26 +41,26 @@ func (s *search) waits() []answer.Action {
 }
 
 // ending are the jobs that end without anybody's help. A gang that waits for this one does not.
-func (s *search) ending() []*view.Holder {
-	partner, _ := s.base.Primary.Facts["with"].(string)
-	return s.others(func(h *view.Holder) bool {
-		deadlocked := s.base.Primary.Code == answer.MutualDeadlock && h.String() == partner
+func (s *search) ending() []*view.Consumer {
+	partner := s.base.Primary.Partner
+	return s.others(func(h *view.Consumer) bool {
+		deadlocked := partner != nil && h.String() == partner.String()
 		return h.Ends && !deadlocked && len(h.Stuck(s.w.Now)) == 0
 	})
 }
 
 // waitFor is the action that any count of some jobs end. The gang starts with the end of the last of the first of them: when
 // that is, is known if so many have a known end.
-func (s *search) waitFor(f family, ahead []*view.Holder) (answer.Action, bool) {
+func (s *search) waitFor(f family, ahead []*view.Consumer) (answer.Action, bool) {
 	slices.SortStableFunc(f.members, compareEnd)
 	var names, texts []string
 	for _, h := range f.members {
-		names = append(names, h.String())
+		name := stage.Name(s.w, s.reader, h)
+		names = append(names, name)
 		if slices.Contains(ahead, h) {
-			texts = append(texts, h.String()+", which is ahead,")
-		} else {
-			texts = append(texts, h.String())
+			name += ", which is ahead,"
 		}
+		texts = append(texts, name)
 	}
 	a := answer.Action{Kind: answer.Wait, By: answer.Nobody, Change: map[string]any{"jobs": names, "count": f.count}, Text: waitText(texts, f.count)}
 	first := f.members[:f.count]
@@ -68,7 +69,7 @@ func (s *search) waitFor(f family, ahead []*view.Holder) (answer.Action, bool) {
 		if eta.Before(s.w.Now) {
 			eta = s.w.Now // it is over its limit, and its controller is about to end it
 		}
-		a.ETA, a.ETASource = &eta, last.Source
+		a.ETA, a.ETASource = &eta, s.source(last)
 	}
 	r, ok := s.try(func(snap *snapshot.Snapshot) *snapshot.Snapshot { return s.gone(snap, first) })
 	if !ok {
@@ -76,6 +77,14 @@ func (s *search) waitFor(f family, ahead []*view.Holder) (answer.Action, bool) {
 	}
 	a.Verified, a.Placement = true, Placement(r)
 	return a, true
+}
+
+// source is where the time comes from at which a job ends. It names the job, or those before it.
+func (s *search) source(h *view.Consumer) string {
+	if !s.reader.Sees(h.Namespace) {
+		return "what " + stage.Name(s.w, s.reader, h) + " declares, or its earlier runs"
+	}
+	return h.Source
 }
 
 func waitText(names []string, count int) string {

@@ -3,6 +3,8 @@
 package answer
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -80,6 +82,16 @@ type Evidence struct {
 	Ref  string `json:"ref"`
 	Path string `json:"path,omitempty"`
 	RV   string `json:"rv,omitempty"`
+}
+
+// Namespace is that of the object; empty where it has none. The kind is what begins with a capital.
+func (e Evidence) Namespace() string {
+	parts := strings.Split(e.Ref, "/")
+	kind := slices.IndexFunc(parts, func(part string) bool { return part != "" && part[0] >= 'A' && part[0] <= 'Z' })
+	if kind < 0 || len(parts) != kind+3 {
+		return ""
+	}
+	return parts[kind+1]
 }
 
 // StageState is what became of one stage.

@@ -86,3 +86,14 @@ func TestEmptyLists(t *testing.T) {
 		}
 	}
 }
+
+func TestEvidenceNamespace(t *testing.T) {
+	for ref, want := range map[string]string{
+		"v1/Node/n1": "", "v1/Pod/team/a-0": "team", "apps/v1/Deployment/kubeflow/training-operator": "kubeflow", "v1/Event/team": "",
+		"kueue.x-k8s.io/v1beta1/ClusterQueue/all": "", "": "", "scheduling.volcano.sh/v1beta1/PodGroup/b/c": "b",
+	} {
+		if got := (Evidence{Ref: ref}).Namespace(); got != want {
+			t.Errorf("%q is in %q, want %q", ref, got, want)
+		}
+	}
+}

@@ -110,7 +110,7 @@ var entries = []Entry{
 		Code: NSQuota, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
 		Meaning:  "A ResourceQuota of the namespace is used up for now. The whole gang is counted, not the pod that was refused.",
 		Evidence: "`ResourceQuota.status.used` plus what the missing members would be charged; where quotas may not be read, the amounts in the refusal",
-		Remedy:   "Wait for the jobs that are named, ask for less, or raise the limit to the number given.",
+		Remedy:   "Wait for the jobs that are named, request less, or raise the limit to the number given.",
 	},
 	{
 		Code: NSQuotaTooSmall, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: User, Never: true}},
@@ -126,15 +126,15 @@ var entries = []Entry{
 	},
 	{
 		Code: LimitRange, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
-		Meaning:  "A container asks for more, or less, than a LimitRange allows, or its limit is too many times its request.",
+		Meaning:  "A container requests more, or less, than a LimitRange allows, or its limit is too many times its request.",
 		Evidence: "`LimitRange.spec.limits` and the template",
-		Remedy:   "Ask for the value that is allowed.",
+		Remedy:   "Request the value that is allowed.",
 	},
 	{
 		Code: AdmissionDenied, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
 		Meaning:  "A policy denies the pods: a webhook, a ValidatingAdmissionPolicy, Pod Security.",
 		Evidence: "event or dry-run create with the policy's words",
-		Remedy:   "Change the pods as the policy asks.",
+		Remedy:   "Change the pods as the policy requires.",
 	},
 	{
 		Code: WebhookDown, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
@@ -174,7 +174,7 @@ var entries = []Entry{
 	},
 	{
 		Code: MinMemberTooHigh, Stages: []Stage{StageGang}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
-		Meaning:  "The gang asks for more members than the job makes.",
+		Meaning:  "The gang requests more members than the job makes.",
 		Evidence: "`minMember` against the replicas of all roles",
 		Remedy:   "Set `minMember` to at most the number of replicas.",
 	},
@@ -288,15 +288,15 @@ var entries = []Entry{
 	},
 	{
 		Code: ResourceNotOffered, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
-		Meaning:  "No node has the resource that is asked for.",
+		Meaning:  "No node has the requested resource.",
 		Evidence: "`allocatable` and `capacity` of all nodes",
 		Remedy:   "Correct the name; the nearest one that exists is named.",
 	},
 	{
 		Code: SelectorNoMatch, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
-		Meaning:  "No node has the label, or all labels together, that the pods ask for, or by which they ask to be together or spread.",
+		Meaning:  "No node has the label, or all labels together, that the pods require, or by which they are to be together or spread.",
 		Evidence: "node labels against nodeSelector, node affinity and topology keys",
-		Remedy:   "Ask for a value that exists; all are listed with counts.",
+		Remedy:   "Choose a value that exists; all are listed with counts.",
 	},
 	{
 		Code: PVCUnbound, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
@@ -368,13 +368,13 @@ var entries = []Entry{
 		Code: TopologyFragmented, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
 		Meaning:  "All members must share a rack or zone, and no single one has room.",
 		Evidence: "places domain by domain",
-		Remedy:   "Wait, take fewer members, or make the rule a wish.",
+		Remedy:   "Wait, take fewer members, or make the rule a preference.",
 	},
 	{
 		Code: TopologySpread, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
 		Meaning:  "A spread constraint keeps members from the room that there is.",
 		Evidence: "`topologySpreadConstraints`",
-		Remedy:   "Wait, or make the rule a wish.",
+		Remedy:   "Wait, or make the rule a preference.",
 	},
 	{
 		Code: VolumeZone, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
@@ -384,7 +384,7 @@ var entries = []Entry{
 	},
 	{
 		Code: DRAUnallocatable, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: User, When: "a claim, template or class does not exist"}, {Verdict: Blocked, Who: Admin, When: "no driver publishes devices"}},
-		Meaning:  "The devices that resource claims ask for are allocated to others, or cannot be claimed.",
+		Meaning:  "The devices that resource claims request are allocated to others, or cannot be claimed.",
 		Evidence: "`ResourceClaim.status`, ResourceSlices, DeviceClasses",
 		Remedy:   "Wait for the jobs that are named.",
 	},
@@ -445,7 +445,7 @@ var entries = []Entry{
 		Code: CrashLoop, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
 		Meaning:  "A member starts and ends again and again, out of memory or with an exit code, or cannot be started.",
 		Evidence: "`lastState.terminated`, `RunContainerError`",
-		Remedy:   "Read the log of its last run; ask for more memory.",
+		Remedy:   "Read the log of its last run; request more memory.",
 	},
 	{
 		Code: NodeRefused, Stages: []Stage{StageStart}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},

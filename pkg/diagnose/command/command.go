@@ -4,6 +4,7 @@ package command
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/gangctl/gangctl/pkg/cli/shell"
@@ -16,6 +17,19 @@ func Kubectl(namespace string, args ...string) string {
 		argv = append(argv, "-n", namespace)
 	}
 	return shell.Join(append(argv, args...)...)
+}
+
+// within finds the namespaces that commands of this package are about: those of kubectl, and of the paths of the API.
+var within = regexp.MustCompile(`\bkubectl -n (\S+)|/namespaces/([^/\s]+)`)
+
+// Within reports whether all namespaces that a command is about match.
+func Within(command string, match func(namespace string) bool) bool {
+	for _, found := range within.FindAllStringSubmatch(command, -1) {
+		if !match(found[1] + found[2]) {
+			return false
+		}
+	}
+	return true
 }
 
 // Patch is a step of a JSON patch.

@@ -50,3 +50,22 @@ func TestEvict(t *testing.T) {
 		t.Errorf("got %+v", body)
 	}
 }
+
+func TestWithin(t *testing.T) {
+	mine := func(namespace string) bool { return namespace == "team" }
+	for command, want := range map[string]bool{
+		"":                            true,
+		Kubectl("", "get", "nodes"):   true,
+		Kubectl("team", "logs", "x"):  true,
+		Kubectl("other", "logs", "x"): false,
+		Kubectl("teams", "logs", "x"): false,
+		Evict("team", "x-0"):          true,
+		Evict("other", "x-0"):         false,
+		Then(Kubectl("team", "get", "a"), Kubectl("other", "get", "a")): false,
+		Pipe(Kubectl("team", "get", "a"), Kubectl("other", "get", "a")): false,
+	} {
+		if got := Within(command, mine); got != want {
+			t.Errorf("%q: %v, want %v", command, got, want)
+		}
+	}
+}

@@ -25,21 +25,21 @@ import (
 )
 
 // Start brings all pods of a Deployment up.
-func Start(d *appsv1.Deployment) stage.Fix {
-	text := fmt.Sprintf("get Deployment %s/%s to run again", d.Namespace, d.Name)
+func Start(c *stage.Context, d *appsv1.Deployment) stage.Fix {
+	text := fmt.Sprintf("get %s to run again", c.TitleOf("Deployment", d))
 	return stage.Fix{
-		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: text, Change: map[string]any{"deployment": d.Namespace + "/" + d.Name},
+		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: text, Change: map[string]any{"deployment": c.NameOf("Deployment", d)},
 			Command: command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--previous", "--tail=50")},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-			c := s.Clone()
-			for i, other := range c.Deployments {
+			n := s.Clone()
+			for i, other := range n.Deployments {
 				if other.Namespace == d.Namespace && other.Name == d.Name {
 					up := other.DeepCopy()
 					up.Status.ReadyReplicas = max(1, Replicas(d))
-					c.Deployments[i] = up
+					n.Deployments[i] = up
 				}
 			}
-			return freshLeases(c)
+			return freshLeases(n)
 		},
 	}
 }
@@ -85,10 +85,13 @@ func Flag(container corev1.Container, name string) string {
 // DeadAfter is how long a scheduler may be silent before it counts as down: several times the usual lease of 15 s.
 const DeadAfter = time.Minute
 
-// Problems are what the pods of a Deployment suffer from, a line each.
-func Problems(v *view.View, d *appsv1.Deployment) []string {
+// Problems are what the pods of a Deployment suffer from, a line each. A reader who does not see them is not told: messages are theirs.
+func Problems(c *stage.Context, d *appsv1.Deployment) []string {
+	if !c.Reader.Sees(d.Namespace) {
+		return nil
+	}
 	var lines []string
-	for _, pod := range Selected(v, d.Namespace, d.Spec.Selector) {
+	for _, pod := range Selected(c.View, d.Namespace, d.Spec.Selector) {
 		for _, s := range pod.Status.ContainerStatuses {
 			if s.State.Waiting == nil {
 				continue

@@ -18,7 +18,7 @@ type Lane struct {
 	Pod    string     `json:"pod,omitempty"`
 	Node   string     `json:"node,omitempty"`
 	State  gang.State `json:"state"`
-	// Devices is how many GPUs it asks for.
+	// Devices is how many GPUs it requests.
 	Devices  int64 `json:"gpus"`
 	Restarts int32 `json:"restarts"`
 	// Phases follow each other; Marks are moments.

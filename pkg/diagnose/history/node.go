@@ -9,7 +9,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // maxIdle is how many nodes without a member are shown: those where one could go are what matters.
@@ -30,18 +30,18 @@ type Node struct {
 // Devices are the accelerators of one kind on one node.
 type Devices struct {
 	Kind corev1.ResourceName `json:"kind"`
-	// Holders are who holds how many, this gang's members first; what nobody holds is Free or, if no pod can get it now, Idle.
-	Holders   []Holder `json:"holders"`
-	Free      int64    `json:"free"`
-	Idle      int64    `json:"idleUnusable"`
-	Unhealthy int64    `json:"unhealthy"`
+	// Consumers are who holds how many, this gang's members first; what nobody holds is Free or, if no pod can get it now, Idle.
+	Consumers []Consumer `json:"consumers"`
+	Free      int64      `json:"free"`
+	Idle      int64      `json:"idleUnusable"`
+	Unhealthy int64      `json:"unhealthy"`
 	// Why is why idle ones cannot be used; empty if they can.
 	Why   string `json:"why,omitempty"`
 	Total int64  `json:"total"`
 }
 
-// Holder holds accelerators.
-type Holder struct {
+// Consumer holds accelerators.
+type Consumer struct {
 	// Member is set for a member of this gang, and Other names anybody else.
 	Member string `json:"member,omitempty"`
 	Other  string `json:"other,omitempty"`
@@ -101,20 +101,20 @@ func placed(n usage.Node, g *gang.Gang, members []gang.Member) Node {
 	self := g.Kind.Kind + " " + g.Name()
 	for _, d := range n.Devices {
 		sick := min(d.Unhealthy, d.Idle) // a device that is held shows its holder
-		out := Devices{Kind: d.Kind, Holders: []Holder{}, Free: d.Free, Idle: max(0, d.Idle-d.Free-sick), Unhealthy: sick, Total: d.Total}
+		out := Devices{Kind: d.Kind, Consumers: []Consumer{}, Free: d.Free, Idle: max(0, d.Idle-d.Free-sick), Unhealthy: sick, Total: d.Total}
 		own := int64(0)
 		for _, m := range members {
-			if n := placement.Asked(m.Pod, d.Kind); n > 0 {
-				out.Holders = append(out.Holders, Holder{Member: m.Name(), Amount: n})
+			if n := request.OfResource(m.Pod, d.Kind); n > 0 {
+				out.Consumers = append(out.Consumers, Consumer{Member: m.Name(), Amount: n})
 				own += n
 			}
 		}
 		for _, s := range d.Shares {
-			if s.Holder == self {
+			if s.Consumer == self {
 				s.Amount -= own // pods of the job that are no members any more
 			}
 			if s.Amount > 0 {
-				out.Holders = append(out.Holders, Holder{Other: s.Holder, Amount: s.Amount})
+				out.Consumers = append(out.Consumers, Consumer{Other: s.Consumer, Amount: s.Amount})
 			}
 		}
 		for _, u := range d.Unusable {

@@ -12,26 +12,26 @@ import (
 
 // What a scheduler left on pods is still told when the events that said it are gone, with the time since when it stands there; while
 // they are there, it is told once.
-func TestSaidWithoutEvents(t *testing.T) {
+func TestMessagesWithoutEvents(t *testing.T) {
 	s := historytest.Pending()
 	s.Events = nil
 	r := build(t, s)
-	if len(r.Said) != 1 {
-		t.Fatalf("got %+v", r.Said)
+	if len(r.Messages) != 1 {
+		t.Fatalf("got %+v", r.Messages)
 	}
-	got := r.Said[0]
+	got := r.Messages[0]
 	if got.Code != corev1.PodReasonUnschedulable || len(got.About) != 4 || got.From == nil || !got.From.Equal(clustertest.Now.Add(-24*time.Minute)) || !got.To.Equal(clustertest.Now) || got.By == "" {
 		t.Errorf("got %+v", got)
 	}
 	s = historytest.Pending()
-	before := len(build(t, s).Said)
+	before := len(build(t, s).Messages)
 	for _, p := range s.Pods {
 		if p.Name == historytest.Job+"-worker-3" {
 			p.Status.Conditions[0].LastTransitionTime = clustertest.Ago(time.Hour)
 		}
 	}
 	r = build(t, s)
-	if len(r.Said) != before || !r.Said[0].From.Equal(clustertest.Now.Add(-time.Hour)) {
-		t.Errorf("got %+v", r.Said)
+	if len(r.Messages) != before || !r.Messages[0].From.Equal(clustertest.Now.Add(-time.Hour)) {
+		t.Errorf("got %+v", r.Messages)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/submit/provenance"
+	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
 
 // APIVersion is that of the JSON form, which only ever grows.
@@ -36,8 +38,8 @@ type Report struct {
 	Left  int    `json:"nodesLeftOut,omitempty"`
 	// Now is why-pending's answer at the moment of the report.
 	Now *answer.Answer `json:"whyNow"`
-	// Said is what was said before about why the gang waits, the earliest first.
-	Said []Said `json:"whySaid"`
+	// Messages are those of the past about why the gang waits, the earliest first.
+	Messages []Message `json:"messages"`
 	// Events are those of the job, its gang and its pods, the earliest first.
 	Events []Event `json:"events"`
 	// Unseen is what could not be seen, a sentence each.
@@ -59,7 +61,7 @@ type Job struct {
 	Ready int32 `json:"ready"`
 	Min   int32 `json:"minMember"`
 	Total int32 `json:"total"`
-	// GPUs is what all members ask for together.
+	// GPUs is what all members request together.
 	GPUs      int64  `json:"gpus"`
 	Restarts  int32  `json:"restarts"`
 	Dialect   string `json:"dialect,omitempty"`
@@ -88,8 +90,8 @@ func Build(w *view.View, subject *gang.Job, now *answer.Answer) *Report {
 	r.Job = job(g, r.Lanes, w.Now)
 	r.Steps = steps(g, r)
 	r.Nodes, r.Left = nodes(w, g)
-	r.Said = said(w, g, family, events)
-	r.Events = told(events)
+	r.Messages = messages(w, g, family, events)
+	r.Events = eventsOf(events)
 	r.Unseen = unseen(w, g, r, events)
 	return r
 }
@@ -97,7 +99,7 @@ func Build(w *view.View, subject *gang.Job, now *answer.Answer) *Report {
 func job(g *gang.Gang, lanes []Lane, at time.Time) Job {
 	j := Job{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID), State: gang.StateOf(g, at),
 		Created: known(g.Meta.CreationTimestamp.Time), Ready: g.Count(gang.Running, gang.Succeeded), Min: g.Min, Total: g.Total(),
-		Scheduler: g.Scheduler, Command: masked(g.Meta.Annotations)}
+		Scheduler: g.Scheduler, Command: redact.CommandLine(g.Meta.Annotations[provenance.CommandAnnotation])}
 	if g.Decl != nil {
 		j.Dialect, j.Queue = string(g.Decl.Key.Dialect), g.Decl.Queue
 	}

@@ -121,16 +121,16 @@ func TestHowPodsEnd(t *testing.T) {
 }
 
 // What several pods were told is one line, with how often and since when.
-func TestSaid(t *testing.T) {
+func TestMessages(t *testing.T) {
 	r := build(t, historytest.Pending())
 	var got []string
-	for _, s := range r.Said {
+	for _, s := range r.Messages {
 		got = append(got, s.From.Format("15:04")+" "+s.To.Format("15:04")+" "+s.Code)
 	}
 	if diff := cmp.Diff([]string{"13:36 13:39 FailedScheduling", "13:40 13:40 Unschedulable"}, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if s := r.Said[0]; s.Times != 4 || len(s.About) != 4 || s.By != clustertest.Scheduler {
+	if s := r.Messages[0]; s.Times != 4 || len(s.About) != 4 || s.By != clustertest.Scheduler {
 		t.Errorf("got %+v", s)
 	}
 	if r.Lanes[0].Phases[1].Note == "" || r.Now == nil || r.Job.State != "Pending" {
@@ -144,7 +144,7 @@ func TestNodes(t *testing.T) {
 	for _, n := range r.Nodes {
 		for _, d := range n.Devices {
 			text := n.Name
-			for _, h := range d.Holders {
+			for _, h := range d.Consumers {
 				text += " " + h.Member + h.Other + "=" + string(rune('0'+h.Amount))
 			}
 			got = append(got, text+" free="+string(rune('0'+d.Free))+" sick="+string(rune('0'+d.Unhealthy)))

@@ -86,7 +86,7 @@ func conditions(w *view.View, g *gang.Gang) []Condition {
 		}
 		fields := gang.Fields{Object: u}
 		for _, c := range fields.List("status", "conditions") {
-			word := gang.WordOf(c)
+			word := gang.ConditionOf(c)
 			kind, _ := c["type"].(string)
 			state, _ := c["status"].(string)
 			all = append(all, Condition{kind, state, known(word.At), word.Reason, word.Message})

@@ -12,7 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// eventsKept is how long API servers keep events, unless they were told otherwise.
+// eventsKept is how long API servers keep events, unless configured otherwise.
 const eventsKept = time.Hour
 
 // unseen says what could not be seen, and so is missing from the report.
@@ -64,7 +64,7 @@ func missing(resource string, some bool) string {
 		}
 		return ": what became of the members is not known"
 	case "events":
-		return ": what was said, and when, is not known"
+		return ": the messages and their times are not known"
 	}
 	return ""
 }
@@ -94,10 +94,10 @@ func eventsGone(w *view.View, g *gang.Gang, events []*corev1.Event, note func(st
 		}
 	}
 	if oldest.IsZero() {
-		note("events: there are none left in the namespace; an API server keeps them for an hour, unless it was told otherwise")
+		note("events: there are none left in the namespace; an API server keeps them for an hour, unless configured otherwise")
 		return
 	}
 	if oldest.After(created) {
-		note("events before %s: an API server keeps them for an hour, unless it was told otherwise", oldest.UTC().Format(time.RFC3339))
+		note("events before %s: an API server keeps them for an hour, unless configured otherwise", oldest.UTC().Format(time.RFC3339))
 	}
 }

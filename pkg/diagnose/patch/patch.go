@@ -11,7 +11,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
-	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // MinMember is the command that changes a gang's minimum wherever it is written: in its object, in the job for an operator
@@ -37,7 +36,7 @@ func Key(role gang.Role, container string, name corev1.ResourceName) string {
 	if container != role.Main {
 		key += container + "."
 	}
-	if name == podrequest.Device(placement.Request(&corev1.Pod{Spec: role.Template.Spec})) || podrequest.IsGPU(name) {
+	if name == podrequest.Device(podrequest.Of(&corev1.Pod{Spec: role.Template.Spec})) || podrequest.IsGPU(name) {
 		return key + "gpu"
 	}
 	return key + string(name)

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
-	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // maxNames is how many names a sentence can carry.
@@ -97,7 +96,7 @@ func Quantity(name corev1.ResourceName, n int64) string {
 	if strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
 		return resource.NewQuantity(n, resource.BinarySI).String()
 	}
-	q := placement.Quantity(name, n)
+	q := podrequest.Quantity(name, n)
 	return q.String()
 }
 
@@ -137,4 +136,21 @@ func Member(role string) string {
 		return "PS"
 	}
 	return strings.ToLower(role)
+}
+
+// Shorten cuts a text to a limit in bytes, as APIs have it, between two characters, and
+// shows that it did. The limit is 3 or more.
+func Shorten(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	const dots = "…"
+	cut := 0
+	for i := range text {
+		if i > limit-len(dots) {
+			break
+		}
+		cut = i
+	}
+	return text[:cut] + dots
 }

@@ -4,6 +4,7 @@
 package published
 
 import (
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,8 +30,12 @@ var ErrNone = errors.New("no published answer")
 // EventName is the name of the event for the job (or, for a gang without a job, the group object) of this uid.
 func EventName(uid types.UID) string { return "why-pending." + string(uid) }
 
-// Put writes the answer into the event.
-func Put(e *corev1.Event, a *answer.Answer) error {
+// Put writes the answer into the event, which has its name and namespace, and signs it. Without a key it writes only the note.
+func Put(e *corev1.Event, a *answer.Answer, key ed25519.PrivateKey) error {
+	e.Message = phrase.Shorten(string(a.Verdict)+"  "+a.Headline, noteLimit)
+	if key == nil {
+		return nil
+	}
 	brief := *a
 	if brief.Nodes != nil {
 		// A row for every node is what makes an answer large.
@@ -46,19 +51,27 @@ func Put(e *corev1.Event, a *answer.Answer) error {
 		e.Annotations = map[string]string{}
 	}
 	e.Annotations[Annotation] = string(raw)
-	e.Message = phrase.Shorten(string(a.Verdict)+"  "+a.Headline, noteLimit)
+	sign(e, key)
 	return nil
 }
 
+// Carries reports whether an event has an answer, of whomever: an answer that was taken back leaves the event.
+func Carries(e *corev1.Event) bool {
+	_, ok := e.Annotations[Annotation]
+	return ok
+}
+
 // Get reads the answer of an event. The error is ErrNone where there is none, or says why it cannot be read: it may be of a
-// version to come.
-func Get(e *corev1.Event) (*answer.Answer, error) {
-	raw, ok := e.Annotations[Annotation]
-	if !ok {
+// version to come, or [ErrForged].
+func Get(e *corev1.Event, key ed25519.PublicKey) (*answer.Answer, error) {
+	if !Carries(e) {
 		return nil, ErrNone
 	}
+	if !isSigned(e, key) {
+		return nil, fmt.Errorf("read answer in event %s/%s: %w", e.Namespace, e.Name, ErrForged)
+	}
 	var a answer.Answer
-	if err := json.Unmarshal([]byte(raw), &a); err != nil {
+	if err := json.Unmarshal([]byte(e.Annotations[Annotation]), &a); err != nil {
 		return nil, fmt.Errorf("read answer in event %s/%s: %w", e.Namespace, e.Name, err)
 	}
 	if a.APIVersion != answer.APIVersion {
@@ -70,7 +83,7 @@ func Get(e *corev1.Event) (*answer.Answer, error) {
 	return &a, nil
 }
 
-// Same tells whether two answers say the same to somebody who reads them, whatever time has passed in between.
+// Same reports whether two answers say the same to somebody who reads them, whatever time has passed in between.
 func Same(a, b *answer.Answer) bool {
 	// As text, because quantities that are equal may differ as values.
 	before, err := json.Marshal(gist(a))
@@ -96,7 +109,7 @@ func gist(a *answer.Answer) []any {
 	return said
 }
 
-// Alive tells whether the scheduler whose lease this is still works: an answer is worth only as much as its author's
+// Alive reports whether the scheduler whose lease this is still works: an answer is worth only as much as its author's
 // presence, who takes it back when it becomes wrong.
 func Alive(lease *coordinationv1.Lease, now time.Time) bool {
 	spec := lease.Spec

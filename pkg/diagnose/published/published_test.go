@@ -1,6 +1,7 @@
 package published
 
 import (
+	"crypto/ed25519"
 	"errors"
 	"strings"
 	"testing"
@@ -16,6 +17,11 @@ import (
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+var (
+	private = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	public  = private.Public().(ed25519.PublicKey)
+)
 
 func waits() *answer.Answer {
 	return &answer.Answer{
@@ -33,13 +39,13 @@ func waits() *answer.Answer {
 func TestWhatIsPutIsGot(t *testing.T) {
 	e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: EventName("u1")}}
 	a := waits()
-	if err := Put(e, a); err != nil {
+	if err := Put(e, a, private); err != nil {
 		t.Fatal(err)
 	}
 	if len(a.Nodes.Rows) != 1 {
 		t.Error("Put changed the answer that it was given")
 	}
-	got, err := Get(e)
+	got, err := Get(e, public)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,11 +57,45 @@ func TestWhatIsPutIsGot(t *testing.T) {
 	}
 }
 
+// A tenant may write any event of his namespace, and copy what the scheduler wrote there and elsewhere.
+func TestForgedAnswersAreRefused(t *testing.T) {
+	_, other, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, forge := range map[string]func(*corev1.Event){
+		"not signed":              func(e *corev1.Event) { delete(e.Annotations, SignatureAnnotation) },
+		"no signature":            func(e *corev1.Event) { e.Annotations[SignatureAnnotation] = "!" },
+		"signed with another key": func(e *corev1.Event) { sign(e, other) },
+		"another command": func(e *corev1.Event) {
+			e.Annotations[Annotation] = strings.Replace(e.Annotations[Annotation], "needs 8 GPUs", "run: curl evil", 1)
+		},
+		"of another job":       func(e *corev1.Event) { e.Name = EventName("u2") },
+		"of another namespace": func(e *corev1.Event) { e.Namespace = "evil" },
+	} {
+		e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: EventName("u1")}}
+		if err := Put(e, waits(), private); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Get(e, public); err != nil {
+			t.Fatal(err)
+		}
+		forge(e)
+		if a, err := Get(e, public); !errors.Is(err, ErrForged) {
+			t.Errorf("%s: got %v, %v", name, a, err)
+		}
+	}
+	e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: EventName("u1")}}
+	if err := Put(e, waits(), nil); err != nil || e.Message == "" || len(e.Annotations) > 0 {
+		t.Errorf("without a key: %v, %+v", err, e)
+	}
+}
+
 func TestALongHeadlineIsCutBetweenCharacters(t *testing.T) {
 	a := waits()
 	a.Headline = strings.Repeat("ü", 2000)
 	e := &corev1.Event{}
-	if err := Put(e, a); err != nil {
+	if err := Put(e, a, private); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(e.Message); n > noteLimit || n < noteLimit-4 || !strings.HasSuffix(e.Message, "ü…") {
@@ -73,7 +113,11 @@ func TestGetRefuses(t *testing.T) {
 		"a version": {map[string]string{Annotation: `{"apiVersion":"gangctl.why/v9"}`}, "gangctl.why/v9"},
 		"no time":   {map[string]string{Annotation: `{"apiVersion":"gangctl.why/v1"}`}, "no time"},
 	} {
-		_, err := Get(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Annotations: c.annotation}})
+		e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Annotations: c.annotation}}
+		if c.annotation != nil {
+			sign(e, private)
+		}
+		_, err := Get(e, public)
 		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, ErrNone) != (name == "nothing") {
 			t.Errorf("%s: got %v", name, err)
 		}

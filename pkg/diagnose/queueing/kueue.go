@@ -17,20 +17,20 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement/cohort"
 )
 
-// QuotaTree is what Kueue's queues have and use.
+// QuotaTree is the quotas of Kueue's queues, and their usage.
 func QuotaTree(v *view.View) *cohort.Tree {
 	objects := v.Snap.Custom
 	return cohort.New(cohort.Objects{Queues: objects[kueue.Kind("ClusterQueue")], Cohorts: objects[kueue.Kind("Cohort")],
 		Workloads: objects[kueue.Kind("Workload")], Flavors: objects[kueue.Kind("ResourceFlavor")]})
 }
 
-// Requests are what the roles of a gang request of their queue.
-func Requests(g *gang.Gang) []cohort.Ask {
-	var all []cohort.Ask
+// PodSets are the roles of a gang, with what they request of their queue.
+func PodSets(g *gang.Gang) []cohort.PodSet {
+	var all []cohort.PodSet
 	for _, role := range g.Roles {
-		need := whatif.Needs([]gang.Role{role}, role.Replicas)
-		need[corev1.ResourcePods] = *resource.NewQuantity(int64(role.Replicas), resource.DecimalSI)
-		all = append(all, cohort.Ask{Role: role.Name, Pod: role.Template.Spec, Need: need})
+		requests := whatif.Needs([]gang.Role{role}, role.Replicas)
+		requests[corev1.ResourcePods] = *resource.NewQuantity(int64(role.Replicas), resource.DecimalSI)
+		all = append(all, cohort.PodSet{Name: role.Name, Spec: role.Template.Spec, Requests: requests})
 	}
 	return all
 }
@@ -53,7 +53,7 @@ func Reserve(v *view.View, g *gang.Gang) *unstructured.Unstructured {
 		return nil
 	}
 	f := gang.Fields{Object: local}
-	admission := QuotaTree(v).Admission(f.String("spec", "clusterQueue"), Requests(g)...)
+	admission := QuotaTree(v).Admission(f.String("spec", "clusterQueue"), PodSets(g)...)
 	if admission == nil {
 		return nil
 	}

@@ -20,7 +20,7 @@ import (
 func Queue(v *view.View, g *gang.Gang) (schema.GroupKind, string, bool) {
 	d := g.Decl
 	if d == nil {
-		if _, asked := GroupProbe(v, g); !asked && g.Named.Dialect != gang.Volcano || !v.Snap.Serves(schema.GroupResource{Group: volcano.Group, Resource: "queues"}, "Queue") {
+		if _, probed := GroupProbe(v, g); !probed && g.Named.Dialect != gang.Volcano || !v.Snap.Serves(schema.GroupResource{Group: volcano.Group, Resource: "queues"}, "Queue") {
 			return schema.GroupKind{}, "", false
 		}
 		name := g.Queue

@@ -11,23 +11,24 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // Others are the consumers of nodes that are not the gang itself and not DaemonSets.
-func (c *Context) Others() []*view.Holder {
+func (c *Context) Others() []*view.Consumer {
 	own := map[*corev1.Pod]bool{}
 	for _, m := range c.Gang.Members {
 		own[m.Pod] = true
 	}
-	return slices.DeleteFunc(slices.Clone(c.View.Holders()), func(h *view.Holder) bool {
+	return slices.DeleteFunc(slices.Clone(c.View.Consumers()), func(h *view.Consumer) bool {
 		return h.DaemonSet || own[h.Pods[0]] || h.Job != nil && h.Job.Meta.UID == c.Gang.Meta.UID && c.Gang.Meta.UID != ""
 	})
 }
 
 // EndsAlone reports whether a pod goes without help: it belongs to a job that ends, or is on its way out; but not
 // if it is stuck there.
-func (c *Context) EndsAlone(h *view.Holder, pod *corev1.Pod) bool {
+func (c *Context) EndsAlone(h *view.Consumer, pod *corev1.Pod) bool {
 	if view.Stuck(pod, c.View.Now) {
 		return false
 	}
@@ -59,7 +60,7 @@ func (c *Context) leaving() map[*corev1.Pod]bool {
 }
 
 // Without is the cluster after pods of other consumers that match are gone.
-func (c *Context) Without(match func(*view.Holder, *corev1.Pod) bool) *placement.Cluster {
+func (c *Context) Without(match func(*view.Consumer, *corev1.Pod) bool) *placement.Cluster {
 	var gone []*corev1.Pod
 	for _, h := range c.Others() {
 		for _, p := range h.Pods {
@@ -79,7 +80,8 @@ const maxConsumers = 12
 func (c *Context) ConsumersOn(nodes []string, name corev1.ResourceName) []string {
 	type line struct {
 		amount int64
-		text   string
+		holder *view.Consumer
+		on     []string
 	}
 	var lines []line
 	among := sets.New(nodes...)
@@ -90,14 +92,14 @@ func (c *Context) ConsumersOn(nodes []string, name corev1.ResourceName) []string
 			if !among.Has(p.Spec.NodeName) {
 				continue
 			}
-			if n := placement.Asked(p, name); n > 0 {
+			if n := request.OfResource(p, name); n > 0 {
 				amount += n
 				on = append(on, p.Spec.NodeName)
 			}
 		}
 		if amount > 0 {
 			slices.Sort(on)
-			lines = append(lines, line{amount, fmt.Sprintf("%s %s holds %s on %s%s", h.Kind, h, phrase.Amount(name, amount), phrase.Names(slices.Compact(on)), c.Prospects(h))})
+			lines = append(lines, line{amount, h, slices.Compact(on)})
 		}
 	}
 	more := ""
@@ -112,7 +114,7 @@ func (c *Context) ConsumersOn(nodes []string, name corev1.ResourceName) []string
 	}
 	texts := make([]string, 0, len(lines)+1)
 	for _, l := range lines {
-		texts = append(texts, l.text)
+		texts = append(texts, fmt.Sprintf("%s holds %s on %s%s", c.Title(l.holder), phrase.Amount(name, l.amount), phrase.Names(l.on), c.Prospects(l.holder)))
 	}
 	if more != "" {
 		texts = append(texts, more)
@@ -121,7 +123,7 @@ func (c *Context) ConsumersOn(nodes []string, name corev1.ResourceName) []string
 }
 
 // Prospects ends a sentence about a consumer: whether and when it will go.
-func (c *Context) Prospects(h *view.Holder) string {
+func (c *Context) Prospects(h *view.Consumer) string {
 	now := c.View.Now
 	switch {
 	case len(h.Stuck(now)) > 0:

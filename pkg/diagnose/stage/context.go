@@ -8,6 +8,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -21,7 +22,7 @@ type Context struct {
 	View *view.View
 	Gang *gang.Gang
 	// Request is the placement that the members without a node need.
-	Request view.Party
+	Request view.PlacementRequest
 	// Findings are those of the stages before.
 	Findings []Finding
 	// Missing are the rights that the stages before would have needed.
@@ -34,6 +35,8 @@ type Context struct {
 	Matrices map[string]placement.Matrix
 	// Unreadable are constraints that no placement can be held to, because the objects behind them may not be read.
 	Unreadable placement.Constraints
+	// Reader is whom the findings are written for: what is not in the gang's own namespace is named through it alone.
+	Reader audience.Reader
 	// Diagnose diagnoses another gang on behalf of this one. It is nil once that went deep enough.
 	Diagnose func(*gang.Job) *Diagnosis
 
@@ -44,8 +47,8 @@ type Context struct {
 type Search func(cluster *placement.Cluster, g placement.Gang, ignore placement.Constraints) placement.Result
 
 // NewContext returns the context of the first stage.
-func NewContext(v *view.View, g *gang.Gang, search Search, diagnose func(*gang.Job) *Diagnosis) *Context {
-	return &Context{View: v, Gang: g, Request: v.Party(g), search: search, Diagnose: diagnose}
+func NewContext(v *view.View, g *gang.Gang, reader audience.Reader, search Search, diagnose func(*gang.Job) *Diagnosis) *Context {
+	return &Context{View: v, Gang: g, Request: v.PlacementRequest(g), Reader: reader, search: search, Diagnose: diagnose}
 }
 
 // With returns the context of the next stage, which knows the result of the one before.
@@ -70,14 +73,14 @@ func (c *Context) With(r Result) *Context {
 }
 
 // For returns the context of another placement request of the same gang.
-func (c *Context) For(request view.Party) *Context {
+func (c *Context) For(request view.PlacementRequest) *Context {
 	other := *c
 	other.Request = request
 	return &other
 }
 
 // labelled is a request whose members need further labels on their nodes.
-func labelled(request view.Party, byRole map[string]map[string]string) view.Party {
+func labelled(request view.PlacementRequest, byRole map[string]map[string]string) view.PlacementRequest {
 	request.Roles = slices.Clone(request.Roles)
 	for i := range request.Roles {
 		r := &request.Roles[i]

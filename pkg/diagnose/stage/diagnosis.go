@@ -11,7 +11,7 @@ import (
 type Diagnosis struct {
 	Gang *gang.Gang
 	// Request is the placement that the members without a node need.
-	Request view.Party
+	Request view.PlacementRequest
 	// Verdict, Who and Never follow from the primary finding, or from the absence of one.
 	Verdict answer.Verdict
 	Who     answer.Who
@@ -27,7 +27,7 @@ type Diagnosis struct {
 	// Matrices are the constraints of every node, by role of the request.
 	Matrices map[string]placement.Matrix
 	// Ahead are gangs that come first.
-	Ahead []answer.Ahead
+	Ahead []Ahead
 	// Unmodelled is what the gang specifies and no stage evaluates.
 	Unmodelled []string
 	// Notes are remarks that block nothing.

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
@@ -16,6 +17,8 @@ type Finding struct {
 	answer.Finding
 	// Fixes remove exactly this finding. Whether the gang starts then is for others to find out.
 	Fixes []Fix
+	// Partner is the other one of two that wait for each other; nil for any other finding.
+	Partner *view.Consumer
 }
 
 // Fix is an action and what the cluster is like after it.

@@ -11,7 +11,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
-	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // CreationGrace is how long a controller may take between one pod of a job and the next.
@@ -70,9 +69,9 @@ func IdleDevices(g *gang.Gang) (int64, time.Time) {
 		if m.State != gang.Starting && m.State != gang.Running {
 			continue
 		}
-		request := placement.Request(m.Pod)
+		request := podrequest.Of(m.Pod)
 		device := podrequest.Device(request)
-		n += placement.Amount(device, request[device])
+		n += podrequest.Amount(device, request[device])
 		if m.Pod.Status.StartTime != nil {
 			since = Later(since, m.Pod.Status.StartTime.Time)
 		}

@@ -10,15 +10,15 @@ import (
 )
 
 // Condition is a condition of an object, and its status; both are empty if there is none of the type.
-func Condition(u *unstructured.Unstructured, kind string) (gang.Word, string) {
+func Condition(u *unstructured.Unstructured, kind string) (gang.Condition, string) {
 	f := gang.Fields{Object: u}
 	for _, cond := range f.List("status", "conditions") {
 		if cond["type"] == kind {
 			status, _ := cond["status"].(string)
-			return gang.WordOf(cond), status
+			return gang.ConditionOf(cond), status
 		}
 	}
-	return gang.Word{}, ""
+	return gang.Condition{}, ""
 }
 
 // Mounts reports whether a pod mounts a claim.

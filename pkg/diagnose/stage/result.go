@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -27,7 +28,7 @@ type Result struct {
 	// Unreadable are constraints that no placement can be held to, because the objects behind them may not be read.
 	Unreadable placement.Constraints
 	// Ahead are gangs that come first.
-	Ahead []answer.Ahead
+	Ahead []Ahead
 	// Unmodelled is what the gang specifies and no stage evaluates.
 	Unmodelled []string
 	// Notes are remarks that block nothing.
@@ -36,8 +37,14 @@ type Result struct {
 	Missing []answer.Right
 }
 
+// Ahead is a gang that comes first, and what is reported of it.
+type Ahead struct {
+	answer.Ahead
+	Rival *gang.Job
+}
+
 // State is what a stage reports of itself where it has no finding: one of the states of an [answer.StageState], and a note.
-type State struct{ Word, Note string }
+type State struct{ Name, Note string }
 
 // OK is the state of a stage that lets the gang pass.
 func OK(note string) State { return State{answer.StateOK, note} }
@@ -50,7 +57,7 @@ func Skipped(note string) State { return State{answer.StateSkipped, note} }
 
 // Summary is the state of the stage in the answer, which follows from its findings if it has any.
 func (r *Result) Summary(name answer.Stage) answer.StageState {
-	s := answer.StageState{Name: name, State: r.State.Word, Note: r.State.Note}
+	s := answer.StageState{Name: name, State: r.State.Name, Note: r.State.Note}
 	is := func(verdicts ...answer.Verdict) func(Finding) bool {
 		return func(f Finding) bool { return slices.Contains(verdicts, f.Verdict) }
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -32,6 +33,8 @@ import (
 type Options struct {
 	// Budget is the time for one search for a placement; 0 is the default.
 	Budget time.Duration
+	// Reader is whom the findings are written for.
+	Reader audience.Reader
 	// depth counts diagnoses on behalf of other gangs.
 	depth int
 }
@@ -75,7 +78,7 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 		return d
 	}
 	d.Gang = withScheduler(v, g)
-	c := stage.NewContext(v, d.Gang, search(ctx, opts), diagnoser(ctx, v, opts))
+	c := stage.NewContext(v, d.Gang, opts.Reader, search(ctx, opts), diagnoser(ctx, v, opts))
 	all := evaluators()
 	if r := podsUnreadable(c); len(r.Findings) > 0 {
 		c = record(d, c, answer.StagePods, r)
@@ -100,8 +103,9 @@ func search(ctx context.Context, opts Options) stage.Search {
 
 // diagnosed is the key of a diagnosis on behalf of another gang.
 type diagnosed struct {
-	job   *gang.Job
-	depth int
+	job    *gang.Job
+	reader audience.Reader
+	depth  int
 }
 
 // diagnoser diagnoses other gangs on behalf of one, each once for a view; nil where that went deep enough.
@@ -111,7 +115,7 @@ func diagnoser(ctx context.Context, v *view.View, opts Options) func(*gang.Job) 
 	}
 	opts.depth++
 	return func(other *gang.Job) *stage.Diagnosis {
-		return view.Once(v, diagnosed{other, opts.depth}, func() *stage.Diagnosis { return Evaluate(ctx, v, other, opts) })
+		return view.Once(v, diagnosed{other, opts.Reader, opts.depth}, func() *stage.Diagnosis { return Evaluate(ctx, v, other, opts) })
 	}
 }
 

@@ -37,7 +37,7 @@ func TestPatchKey(t *testing.T) {
 		{worker, "side", "memory", "Worker.side.memory"},
 		{worker, "side", "nvidia.com/gpu", "Worker.side.gpu"},
 		{worker, "tensorflow", "ephemeral-storage", "Worker.ephemeral-storage"},
-		{rdma, "ps", "rdma/hca", "PS.gpu"}, // the device that the role asks for, whatever it is
+		{rdma, "ps", "rdma/hca", "PS.gpu"}, // the device that the role requests, whatever it is
 		{rdma, "ps", "amd.com/gpu", "PS.gpu"},
 	}
 	for _, tt := range tests {

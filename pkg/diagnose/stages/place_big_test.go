@@ -13,25 +13,25 @@ import (
 
 func TestTooBig(t *testing.T) {
 	check(t, []testCase{
-		{name: "one member", code: answer.TooBig, exit: 6, first: "each worker asks for 16 GPUs, and the largest node has 8", build: func(c *clustertest.Cluster) { c.Nodes(4, 8).Add(gangOf(1, 16)) }},
+		{name: "one member", code: answer.TooBig, exit: 6, first: "each worker requests 16 GPUs, and the largest node has 8", build: func(c *clustertest.Cluster) { c.Nodes(4, 8).Add(gangOf(1, 16)) }},
 		{name: "all members", code: answer.TooBig, exit: 6, first: "it needs 6 workers with 8 GPUs each, 48 in all, and the whole cluster has 32 GPUs on 4 nodes", says: []string{"4 of 6 members"}, build: func(c *clustertest.Cluster) { c.Nodes(4, 8).Add(gangOf(6, 8)) }},
-		{name: "what DaemonSets use does not come back", code: answer.TooBig, exit: 6, first: "asks for 96 cpu, and the largest node has 94 left: of 96, DaemonSets use 2", build: func(c *clustertest.Cluster) {
+		{name: "what DaemonSets use does not come back", code: answer.TooBig, exit: 6, first: "requests 96 cpu, and the largest node has 94 left: of 96, DaemonSets use 2", build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Daemon("agent", "n1", "2")
 			c.Add(gangOf(1, 8, func(g *clustertest.Gang) { g.CPU = "96" }))
 		}},
-		{name: "a side-car asks too", code: answer.TooBig, exit: 6, first: "16 GPUs", says: []string{"container tensorflow asks for 8, container side asks for 8"}, build: func(c *clustertest.Cluster) {
+		{name: "a side-car asks too", code: answer.TooBig, exit: 6, first: "16 GPUs", says: []string{"container tensorflow requests 8, container side requests 8"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
 				r := clustertest.List("nvidia.com/gpu", "8")
 				p.Containers = append(p.Containers, corev1.Container{Name: "side", Resources: corev1.ResourceRequirements{Requests: r, Limits: r}})
 			})))
 		}},
-		{name: "an init container that stays asks too, and not for GPUs", code: answer.TooBig, exit: 6, first: "each worker asks for 98 cpu, and the largest node has 96", says: []string{"cpu: container tensorflow asks for 90, init container proxy asks for 8"}, not: []string{"GPUs are there"}, build: func(c *clustertest.Cluster) {
+		{name: "an init container that stays asks too, and not for GPUs", code: answer.TooBig, exit: 6, first: "each worker requests 98 cpu, and the largest node has 96", says: []string{"cpu: container tensorflow requests 90, init container proxy requests 8"}, not: []string{"GPUs are there"}, build: func(c *clustertest.Cluster) {
 			always := corev1.ContainerRestartPolicyAlways
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.CPU = "90" }, spec(func(p *corev1.PodSpec) {
 				p.InitContainers = []corev1.Container{{Name: "proxy", RestartPolicy: &always, Resources: corev1.ResourceRequirements{Requests: clustertest.List("cpu", "8")}}}
 			})))
 		}},
-		{name: "the nodes that it may use have none", code: answer.TooBig, exit: 6, first: "each worker asks for 8 GPUs, and the largest node that it may use has 0", build: func(c *clustertest.Cluster) {
+		{name: "the nodes that it may use have none", code: answer.TooBig, exit: 6, first: "each worker requests 8 GPUs, and the largest node that it may use has 0", build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Node("n2", 0)
 			label(c, "pool", "gpu", "cpu")
 			c.Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"pool": "cpu"} })))
@@ -48,10 +48,10 @@ func TestTooBig(t *testing.T) {
 		}},
 		{name: "packing", code: answer.TooBig, exit: 6, first: "room for 2", build: func(c *clustertest.Cluster) { c.Nodes(2, 8).Add(gangOf(3, 5)) }},
 		{name: "no node", code: answer.TooBig, exit: 6, first: "no node", build: func(c *clustertest.Cluster) { c.Add(gangOf(1, 1)) }},
-		{name: "one role of two", code: answer.TooBig, exit: 6, first: "each PS asks for 200 cpu", build: func(c *clustertest.Cluster) {
+		{name: "one role of two", code: answer.TooBig, exit: 6, first: "each PS requests 200 cpu", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(1, 8, func(g *clustertest.Gang) { g.More = []clustertest.Role{{Name: "PS", Replicas: 1, CPU: "200"}} }))
 		}},
-		{name: "cards of another maker", code: answer.TooBig, exit: 6, first: "each worker asks for 16 GPUs", build: func(c *clustertest.Cluster) {
+		{name: "cards of another maker", code: answer.TooBig, exit: 6, first: "each worker requests 16 GPUs", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0)
 			offers(c, "amd.com/gpu", "8")
 			c.Add(gangOf(1, 0, asksFor("amd.com/gpu", "16")))

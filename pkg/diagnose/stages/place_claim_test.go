@@ -72,7 +72,7 @@ func TestDeviceClaims(t *testing.T) {
 			taken(c, "n1", "d0", "a-worker-0")
 			c.Add(gangOf(2, 0, claims("one")))
 		}},
-		{name: "too few in the whole cluster", code: answer.TooBig, exit: 6, first: "too few of the devices that its resource claims ask for: 2 of 3", build: func(c *clustertest.Cluster) {
+		{name: "too few in the whole cluster", code: answer.TooBig, exit: 6, first: "too few of the devices that its resource claims request: 2 of 3", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0)
 			devices(c, 1)
 			template(c, "one", "gpu")

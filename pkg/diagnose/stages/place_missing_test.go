@@ -12,7 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
-// asksFor lets each member ask for some of a device.
+// asksFor lets each member request some of a device.
 func asksFor(name corev1.ResourceName, n string) func(*clustertest.Gang) {
 	return spec(func(p *corev1.PodSpec) {
 		r := p.Containers[0].Resources
@@ -33,14 +33,14 @@ func label(c *clustertest.Cluster, key string, values ...string) {
 	}
 }
 
-func plugin(c *clustertest.Cluster, name string, ready, wanted int32) {
+func plugin(c *clustertest.Cluster, name string, ready, desired int32) {
 	c.Put(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name}, Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"ds": name}}},
-		Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: wanted, NumberReady: ready}})
+		Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: desired, NumberReady: ready}})
 }
 
 func TestDevices(t *testing.T) {
 	check(t, []testCase{
-		{name: "a slip", code: answer.ResourceNotOffered, exit: 4, first: `no node offers nvidia.com/gpus; there are: nvidia.com/gpu .2 nodes.`, says: []string{"did you mean nvidia.com/gpu"}, fix: "ask for nvidia.com/gpu", build: func(c *clustertest.Cluster) {
+		{name: "a slip", code: answer.ResourceNotOffered, exit: 4, first: `no node offers nvidia.com/gpus; there are: nvidia.com/gpu .2 nodes.`, says: []string{"did you mean nvidia.com/gpu"}, fix: "request nvidia.com/gpu", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 0, asksFor("nvidia.com/gpus", "8")))
 		}},
 		{name: "another vendor, whose plugin is not there", code: answer.ResourceNotOffered, exit: 4, first: "no node offers amd.com/gpu", never: []answer.Code{answer.NoDevicePlugin}, not: []string{"did you mean"}, build: func(c *clustertest.Cluster) {

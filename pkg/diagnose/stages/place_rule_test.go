@@ -29,7 +29,7 @@ func TestRules(t *testing.T) {
 			}))
 			zone(c)
 		}},
-		{name: "a rack by a label that no node has", code: answer.SelectorNoMatch, exit: 4, first: "no node has the label zones, by which Worker asks for its topology", says: []string{"did you mean the label zone"}, fix: "write zone for zones", build: func(c *clustertest.Cluster) {
+		{name: "a rack by a label that no node has", code: answer.SelectorNoMatch, exit: 4, first: "no node has the label zones, by which Worker requests its topology", says: []string{"did you mean the label zone"}, fix: "write zone for zones", build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Add(gangOf(2, 8, spec(func(p *corev1.PodSpec) { p.Affinity = clustertest.Together("gang", "zones") })))
 			zone(c)
 		}},
@@ -52,7 +52,7 @@ func TestRules(t *testing.T) {
 			c.Nodes(4, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8, young, spread(2, corev1.DoNotSchedule)))
 			zone(c)
 		}},
-		{name: "apart, and too few nodes", code: answer.TooBig, exit: 6, first: "anti-affinity asks for 3 nodes, one for each worker, and there are 2", build: func(c *clustertest.Cluster) {
+		{name: "apart, and too few nodes", code: answer.TooBig, exit: 6, first: "anti-affinity requires 3 nodes, one for each worker, and there are 2", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(3, 2, spec(func(p *corev1.PodSpec) { p.Affinity = clustertest.Apart("gang") })))
 		}},
 		{name: "apart, and the nodes are busy", code: answer.Fragmented, exit: 3, first: "each on a node of its own", build: func(c *clustertest.Cluster) {

@@ -10,7 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
-// selects asks for nodes with labels, given as pairs of key and value.
+// selects requests nodes with labels, given as pairs of key and value.
 func selects(pairs ...string) func(*corev1.PodSpec) {
 	return func(p *corev1.PodSpec) {
 		p.NodeSelector = map[string]string{}
@@ -30,11 +30,11 @@ func TestSelector(t *testing.T) {
 		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: op, Values: values}}}
 	}
 	check(t, []testCase{
-		{name: "a value with a slip", code: answer.SelectorNoMatch, exit: 4, first: "no node has the label class=h1oo", says: []string{"class: a100 .1 node., h100 .1 node.", "did you mean h100"}, fix: "ask for class=h100", build: func(c *clustertest.Cluster) {
+		{name: "a value with a slip", code: answer.SelectorNoMatch, exit: 4, first: "no node has the label class=h1oo", says: []string{"class: a100 .1 node., h100 .1 node.", "did you mean h100"}, fix: "require class=h100", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, spec(selects("class", "h1oo"))))
 			label(c, "class", "h100", "a100")
 		}},
-		{name: "a key with a slip", code: answer.SelectorNoMatch, exit: 4, says: []string{"no node has a label gpu-tpye at all", "did you mean the label gpu-type"}, fix: "ask for gpu-type=", build: func(c *clustertest.Cluster) {
+		{name: "a key with a slip", code: answer.SelectorNoMatch, exit: 4, says: []string{"no node has a label gpu-tpye at all", "did you mean the label gpu-type"}, fix: "require gpu-type=", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, spec(selects("gpu-tpye", "h100"))))
 			label(c, "gpu-type", "h100", "h100")
 		}},

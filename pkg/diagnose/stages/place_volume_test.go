@@ -51,7 +51,7 @@ func TestVolumes(t *testing.T) {
 			pvc(c, "data", "", corev1.ClaimBound)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("daat")))
 		}},
-		{name: "no claim, and too big whatever it mounts", code: answer.PVCUnbound, exit: 4, also: []answer.Code{answer.TooBig}, says: []string{"each worker asks for 16 GPUs, and the largest node has 8"}, build: func(c *clustertest.Cluster) {
+		{name: "no claim, and too big whatever it mounts", code: answer.PVCUnbound, exit: 4, also: []answer.Code{answer.TooBig}, says: []string{"each worker requests 16 GPUs, and the largest node has 8"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(1, 16, mounts("data")))
 		}},
 		{name: "no claim, and it would fit", code: answer.PVCUnbound, exit: 4, never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {

@@ -93,7 +93,7 @@ func TestBusy(t *testing.T) {
 		{name: "pods that wait hold nothing", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, GPUs: 8}).Add(gangOf(1, 8, young))
 		}},
-		{name: "an init container asks for more than the others", code: answer.InsufficientCPU, exit: 3, build: func(c *clustertest.Cluster) {
+		{name: "an init container requests more than the others", code: answer.InsufficientCPU, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, CPU: "60", Nodes: []string{"n1"}}).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
 				p.InitContainers = []corev1.Container{{Name: "fetch", Resources: corev1.ResourceRequirements{Requests: clustertest.List("cpu", "40")}}}
 			})))
@@ -104,15 +104,15 @@ func TestBusy(t *testing.T) {
 		{name: "fragments of which all but one would do", code: answer.Fragmented, exit: 3, says: []string{"1 of 2 members fit now"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Runs("a", 4, "n1").Runs("b", 4, "n2").Add(gangOf(2, 8))
 		}},
-		{name: "cpu is short", code: answer.InsufficientCPU, exit: 3, first: "cpu is short, all else would fit: each worker asks for 32, and nodes have at most 16 of 96 left", says: []string{"8 GPUs are free there", "research/a holds 80 cpu on n1"}, build: func(c *clustertest.Cluster) {
+		{name: "cpu is short", code: answer.InsufficientCPU, exit: 3, first: "cpu is short, all else would fit: each worker requests 32, and nodes have at most 16 of 96 left", says: []string{"8 GPUs are free there", "research/a holds 80 cpu on n1"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, CPU: "80", Nodes: []string{"n1"}}).Add(gangOf(1, 8, func(g *clustertest.Gang) { g.CPU = "32" }))
 		}},
-		{name: "memory is short for one of two roles", code: answer.InsufficientMemory, exit: 3, first: "each PS asks for 100Gi", build: func(c *clustertest.Cluster) {
+		{name: "memory is short for one of two roles", code: answer.InsufficientMemory, exit: 3, first: "each PS requests 100Gi", build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, Memory: "640Gi", Nodes: []string{"n1"}}).Add(gangOf(1, 8, func(g *clustertest.Gang) {
 				g.More = []clustertest.Role{{Name: "PS", Replicas: 1, Memory: "100Gi"}}
 			}))
 		}},
-		{name: "cpu is short for the role that asks for less, on nodes of its own", code: answer.InsufficientCPU, exit: 3, first: "each PS asks for 16, and nodes have at most 0 of 96 left", says: []string{"short on n3"}, not: []string{"each worker"}, build: func(c *clustertest.Cluster) {
+		{name: "cpu is short for the role that requests less, on nodes of its own", code: answer.InsufficientCPU, exit: 3, first: "each PS requests 16, and nodes have at most 0 of 96 left", says: []string{"short on n3"}, not: []string{"each worker"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Node("n3", 0)
 			label(c, "class", "gpu", "gpu", "cpu")
 			c.Add(clustertest.Gang{Namespace: "research", Name: "etl", Workers: 1, CPU: "96", Nodes: []string{"n3"}}).Add(gangOf(2, 8, func(g *clustertest.Gang) {

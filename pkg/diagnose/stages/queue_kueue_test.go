@@ -1,6 +1,8 @@
 package stages_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +11,8 @@ import (
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/pkg/diagnose/stages"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -81,7 +85,7 @@ func TestKueue(t *testing.T) {
 			uses(c, "other", "sister", "24")
 			c.Add(gangOf(2, 8, kueued))
 		}},
-		{name: "the flavor that the pods ask for is used up, another is free", code: answer.KueueQuota, exit: 3, first: "flavor h100", build: func(c *clustertest.Cluster) {
+		{name: "the flavor that the pods request is used up, another is free", code: answer.KueueQuota, exit: 3, first: "flavor h100", build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).LocalQueue("lq", "cq")
 			c.Flavor("h100", "class", "h100")
 			c.Flavor("a100", "class", "a100")
@@ -238,4 +242,21 @@ func TestKueuePods(t *testing.T) {
 			c.Add(gangOf(2, 8, gated))
 		}},
 	})
+}
+
+// A ClusterQueue may select namespaces by their names, which readers of another one are not told.
+func TestNamespacesOfAClusterQueueAreNotNamed(t *testing.T) {
+	build := func(c *clustertest.Cluster) {
+		set(map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": "secret"}}, "spec", "namespaceSelector")(pool(c, "16").Object)
+		c.Add(gangOf(2, 8, kueued))
+	}
+	for names, want := range map[audience.Policy]bool{audience.Hidden: false, audience.Named: true} {
+		got := diagnose(t, build, stages.Options{Reader: names.Reader("team")})
+		if got.Primary == nil || got.Primary.Code != answer.QueueClosed {
+			t.Fatalf("found %+v", got.Primary)
+		}
+		if text := fmt.Sprint(got.Primary.Message, got.Primary.Facts); strings.Contains(text, "secret") != want {
+			t.Errorf("foreignNames %v: %s", names, text)
+		}
+	}
 }

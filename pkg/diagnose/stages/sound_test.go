@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/stages"
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // sound checks what holds for every diagnosis.
@@ -109,7 +110,7 @@ func diagnoseOrNotFound(t *testing.T, what string, s *snapshot.Snapshot) {
 	t.Helper()
 	w := view.New(s)
 	subject, err := w.Find(view.Query{Namespace: "team", Name: "gang"})
-	var missing *view.NotFoundError
+	var missing *gang.JobNotFoundError
 	switch {
 	case errors.As(err, &missing):
 	case err != nil:

@@ -115,7 +115,7 @@ func TestLimitRange(t *testing.T) {
 	}
 	list := clustertest.List
 	check(t, []testCase{
-		{name: "above the maximum", code: answer.LimitRange, exit: 4, first: "at most 4 cpu a container, tensorflow has a limit of 8", fix: "ask for 4 cpu", build: func(c *clustertest.Cluster) {
+		{name: "above the maximum", code: answer.LimitRange, exit: 4, first: "at most 4 cpu a container, tensorflow has a limit of 8", fix: "request 4 cpu", build: func(c *clustertest.Cluster) {
 			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: list("cpu", "4")})
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))
 		}},
@@ -128,11 +128,11 @@ func TestLimitRange(t *testing.T) {
 			c.S.LimitRanges[0].Namespace = "other"
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
 		}},
-		{name: "below the minimum", code: answer.LimitRange, exit: 4, first: "no less than 16 cpu a container, tensorflow has a request of 8", fix: "ask for 16 cpu in each worker", build: func(c *clustertest.Cluster) {
+		{name: "below the minimum", code: answer.LimitRange, exit: 4, first: "no less than 16 cpu a container, tensorflow has a request of 8", fix: "request 16 cpu in each worker", build: func(c *clustertest.Cluster) {
 			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Min: list("cpu", "16")})
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))
 		}},
-		{name: "nothing is asked for: the minimum is the default", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+		{name: "nothing is requested: the minimum is the default", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Min: list("ephemeral-storage", "1Gi")})
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
 		}},
@@ -147,7 +147,7 @@ func TestLimitRange(t *testing.T) {
 				p.InitContainers = []corev1.Container{{Name: "fetch", Resources: corev1.ResourceRequirements{Requests: r, Limits: r}}}
 			})))
 		}},
-		{name: "an init container", code: answer.LimitRange, exit: 4, first: "fetch", fix: "ask for 8 cpu in container fetch of each worker", build: func(c *clustertest.Cluster) {
+		{name: "an init container", code: answer.LimitRange, exit: 4, first: "fetch", fix: "request 8 cpu in container fetch of each worker", build: func(c *clustertest.Cluster) {
 			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: list("cpu", "8")})
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) {
 				r := list("cpu", "16")

@@ -108,7 +108,7 @@ func TestReserved(t *testing.T) {
 		}
 	}
 	check(t, []testCase{
-		{name: "for a gang that asks for nodes that are not there", code: answer.ReservedByStuck, exit: 5, first: "16 GPUs are idle but reserved for team/stuck", says: []string{"class=b200"}, fix: "fix or delete team/stuck",
+		{name: "for a gang that requests nodes that are not there", code: answer.ReservedByStuck, exit: 5, first: "16 GPUs are idle but reserved for team/stuck", says: []string{"class=b200"}, fix: "fix or delete team/stuck",
 			build: stuck(func(g *clustertest.Gang) {
 				g.Spec = func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "b200"} }
 			})},

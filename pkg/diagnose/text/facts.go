@@ -2,6 +2,8 @@ package text
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,7 +76,8 @@ func free(s answer.Slot) string {
 	for name, q := range s.Free {
 		parts = append(parts, fmt.Sprintf("%s %s", q.String(), name))
 	}
-	return strings.Join(sorted(parts), ", ")
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
 }
 
 // placementLines say where the members would go.
@@ -84,7 +87,7 @@ func placementLines(placed []answer.Placed) []string {
 		byNode[p.Node] = append(byNode[p.Node], p.Member)
 	}
 	var lines []string
-	for _, node := range keys(byNode) {
+	for _, node := range slices.Sorted(maps.Keys(byNode)) {
 		lines = append(lines, fmt.Sprintf("%s would take %s", node, phrase.Names(byNode[node])))
 	}
 	if len(lines) > 8 {

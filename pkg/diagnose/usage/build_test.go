@@ -30,7 +30,7 @@ func has(n *corev1.Node, kind corev1.ResourceName, total, unhealthy int64) *core
 	return n
 }
 
-// asks replaces what the first container of a pod asks for.
+// asks replaces what the first container of a pod requests.
 func asks(p *corev1.Pod, pairs ...string) *corev1.Pod {
 	list := clustertest.List(pairs...)
 	p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: list, Limits: list}

@@ -50,7 +50,7 @@ func kindsOf(w *view.View) []corev1.ResourceName {
 			}
 		}
 	}
-	for _, h := range w.Holders() {
+	for _, h := range w.Consumers() {
 		for _, p := range h.Pods {
 			for _, list := range [][]corev1.Container{p.Spec.Containers, p.Spec.InitContainers} {
 				for i := range list {

@@ -5,14 +5,14 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // charge is what one pod holds.
 func (l *ledger) charge(pod *corev1.Pod) Held {
-	h := Held{CPU: placement.Asked(pod, corev1.ResourceCPU), Memory: placement.Asked(pod, corev1.ResourceMemory), Pods: 1}
+	h := Held{CPU: request.OfResource(pod, corev1.ResourceCPU), Memory: request.OfResource(pod, corev1.ResourceMemory), Pods: 1}
 	for _, kind := range l.kinds {
-		if n := placement.Asked(pod, kind); n > 0 {
+		if n := request.OfResource(pod, kind); n > 0 {
 			if h.Devices == nil {
 				h.Devices = map[corev1.ResourceName]int64{}
 			}
@@ -23,7 +23,7 @@ func (l *ledger) charge(pod *corev1.Pod) Held {
 }
 
 // held is what a holder has on nodes that exist. Pods that are being deleted count: their room is not free yet.
-func (l *ledger) held(h *view.Holder) Held {
+func (l *ledger) held(h *view.Consumer) Held {
 	sum := Held{Devices: map[corev1.ResourceName]int64{}}
 	for _, p := range h.Pods {
 		if l.w.Cluster().Node(p.Spec.NodeName) != nil {
@@ -33,7 +33,7 @@ func (l *ledger) held(h *view.Holder) Held {
 	return sum
 }
 
-// demand is what pods ask for that are, or would be, members of a job: one sample a role.
+// demand is what pods request that are, or would be, members of a job: one sample a role.
 func (l *ledger) demand(g *gang.Gang) Held {
 	sum := Held{Devices: map[corev1.ResourceName]int64{}}
 	for _, role := range g.Roles {

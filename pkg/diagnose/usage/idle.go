@@ -100,3 +100,8 @@ func (l *ledger) awaySince(node string) time.Time {
 	}
 	return time.Time{}
 }
+
+// whole reports whether as many members as the gang needs have a node that works, or are done.
+func whole(g *gang.Gang) bool {
+	return g.Count(gang.Starting, gang.Running, gang.Succeeded) >= min(g.Min, g.Total())
+}

@@ -8,8 +8,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// Job is one job and what it holds.
-type Job struct {
+// JobUsage is the usage of one job.
+type JobUsage struct {
 	Kind      string     `json:"kind"`
 	Namespace string     `json:"namespace"`
 	Name      string     `json:"name"`
@@ -19,23 +19,23 @@ type Job struct {
 	Ready int32 `json:"ready"`
 	Min   int32 `json:"minMember"`
 	Total int32 `json:"members"`
-	// Asks is what all its members ask for; Held what its pods hold of nodes.
-	Asks Held `json:"asks"`
-	Held Held `json:"held"`
-	// Measured is what its pods really use; nil where nobody measures it. Who asks fills it in.
+	// Requests is what all its members request; Held what its pods hold of nodes.
+	Requests Held `json:"requests"`
+	Held     Held `json:"held"`
+	// Measured is what its pods really use; nil where nobody measures it. The caller fills it in.
 	Measured *Measured `json:"measured,omitempty"`
 	// IdleMinutes are device-minutes that members have held so far while their gang was not whole.
 	IdleMinutes float64 `json:"idleHeldMinutes"`
 	// WaitSeconds is how long it has waited to run, 0 for one that does not wait.
 	WaitSeconds float64 `json:"waitSeconds"`
 	Queue       string  `json:"queue,omitempty"`
-	// Code and Why are why-pending's code and sentence, for a job that does not run. Who asks fills them in.
+	// Code and Why are why-pending's code and sentence, for a job that does not run. The caller fills them in.
 	Code string `json:"code,omitempty"`
 	Why  string `json:"why,omitempty"`
 }
 
 // String is NAMESPACE/NAME.
-func (j Job) String() string { return j.Namespace + "/" + j.Name }
+func (j JobUsage) String() string { return j.Namespace + "/" + j.Name }
 
 // Other is something that holds room on nodes and is no job: a service, a DaemonSet, a pod of its own.
 type Other struct {
@@ -47,10 +47,10 @@ type Other struct {
 
 // Jobs are all jobs of a world that have not ended, or still hold something, and all others that hold room.
 type Jobs struct {
-	APIVersion string    `json:"apiVersion"`
-	At         time.Time `json:"at"`
-	Jobs       []Job     `json:"jobs"`
-	Others     []Other   `json:"others"`
+	APIVersion string     `json:"apiVersion"`
+	At         time.Time  `json:"at"`
+	Jobs       []JobUsage `json:"jobs"`
+	Others     []Other    `json:"others"`
 	// Uncounted is how many ResourceClaims, of these jobs and others, have devices allocated, which are in no number here.
 	Uncounted int `json:"claimsNotCounted,omitempty"`
 }
@@ -58,14 +58,14 @@ type Jobs struct {
 // OfJobs reports on the jobs of a world, sorted by namespace and name. What jobs and others hold together is what the nodes use.
 func OfJobs(w *view.View) Jobs {
 	l := newLedger(w)
-	report := Jobs{APIVersion: APIVersion, At: w.Now, Jobs: []Job{}, Others: l.others(), Uncounted: Uncounted(w.Snap)}
-	l.each(func(_ *gang.Gang, j Job) { report.Jobs = append(report.Jobs, j) })
+	report := Jobs{APIVersion: APIVersion, At: w.Now, Jobs: []JobUsage{}, Others: l.others(), Uncounted: Uncounted(w.Snap)}
+	l.each(func(_ *gang.Gang, j JobUsage) { report.Jobs = append(report.Jobs, j) })
 	return report
 }
 
 func (l *ledger) others() []Other {
 	all := []Other{}
-	for _, h := range l.w.Holders() {
+	for _, h := range l.w.Consumers() {
 		if h.Job == nil {
 			all = append(all, Other{h.Kind, h.Namespace, h.Name, l.held(h)})
 		}
@@ -74,17 +74,17 @@ func (l *ledger) others() []Other {
 }
 
 // each visits every job that has not ended, or still holds something.
-func (l *ledger) each(visit func(*gang.Gang, Job)) {
-	holders := map[*gang.Job]Held{}
-	for _, h := range l.w.Holders() {
+func (l *ledger) each(visit func(*gang.Gang, JobUsage)) {
+	consumers := map[*gang.Job]Held{}
+	for _, h := range l.w.Consumers() {
 		if h.Job != nil {
-			sum := holders[h.Job]
+			sum := consumers[h.Job]
 			sum.Add(l.held(h))
-			holders[h.Job] = sum
+			consumers[h.Job] = sum
 		}
 	}
 	for _, s := range l.w.Jobs() {
-		held := holders[s]
+		held := consumers[s]
 		if s.End != nil && held.Pods == 0 {
 			continue
 		}
@@ -94,10 +94,10 @@ func (l *ledger) each(visit func(*gang.Gang, Job)) {
 	}
 }
 
-func (l *ledger) job(g *gang.Gang, held Held) Job {
+func (l *ledger) job(g *gang.Gang, held Held) JobUsage {
 	state := gang.StateOf(g, l.w.Now)
-	j := Job{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID), State: state,
-		Ready: g.Count(gang.Running, gang.Succeeded), Min: g.Min, Total: g.Total(), Asks: l.demand(g), Held: held, Queue: queueName(g)}
+	j := JobUsage{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID), State: state,
+		Ready: g.Count(gang.Running, gang.Succeeded), Min: g.Min, Total: g.Total(), Requests: l.demand(g), Held: held, Queue: queueName(g)}
 	if state == gang.Pending || state == gang.Starting || state == gang.Degraded {
 		since := g.Meta.CreationTimestamp.Time
 		if lost := l.brokenSince(g); state == gang.Degraded && !lost.IsZero() {
@@ -111,7 +111,7 @@ func (l *ledger) job(g *gang.Gang, held Held) Job {
 
 // In are the jobs and others of one namespace.
 func (r Jobs) In(namespace string) Jobs {
-	r.Jobs = slices.DeleteFunc(slices.Clone(r.Jobs), func(j Job) bool { return j.Namespace != namespace })
+	r.Jobs = slices.DeleteFunc(slices.Clone(r.Jobs), func(j JobUsage) bool { return j.Namespace != namespace })
 	r.Others = slices.DeleteFunc(slices.Clone(r.Others), func(o Other) bool { return o.Namespace != namespace })
 	return r
 }

@@ -21,8 +21,8 @@ type row struct {
 	Idle, Wait        float64 // minutes
 }
 
-func rowOf(j usage.Job) row {
-	return row{j.State, j.Ready, j.Min, j.Total, j.Asks.AllDevices(), j.Held.AllDevices(), j.IdleMinutes, j.WaitSeconds / 60}
+func rowOf(j usage.JobUsage) row {
+	return row{j.State, j.Ready, j.Min, j.Total, j.Requests.AllDevices(), j.Held.AllDevices(), j.IdleMinutes, j.WaitSeconds / 60}
 }
 
 func TestJobs(t *testing.T) {

@@ -10,11 +10,9 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
-	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement/cohort"
 )
-
-func amountOf(name corev1.ResourceName, q resource.Quantity) int64 { return placement.Amount(name, q) }
 
 // admitted are the quotas of a ClusterQueue, nominal and over all flavors, with what its admitted Workloads use. A queue that
 // borrows uses more than its quota.
@@ -29,7 +27,7 @@ func (l *ledger) admitted(u *unstructured.Unstructured) []Quota {
 					sums[name] = &Quota{Resource: name}
 				}
 				if q, err := resource.ParseQuantity(fmt.Sprint(res["nominalQuota"])); err == nil {
-					sums[name].Limit += amountOf(name, q)
+					sums[name].Limit += request.Amount(name, q)
 				}
 				sums[name].Used += l.admittedTo(u.GetName(), fmt.Sprint(flavor["name"]), name)
 			}
@@ -48,7 +46,7 @@ func (l *ledger) admittedTo(queue, flavor string, name corev1.ResourceName) int6
 	var used int64
 	for _, w := range l.w.Snap.Custom[kueue.Kind("Workload")] {
 		if cohort.AdmittedTo(w) == queue {
-			used += cohort.Uses(w, flavor, name)
+			used += cohort.Usage(w, flavor, name)
 		}
 	}
 	return used

@@ -23,11 +23,11 @@ func (r Nodes) Measure(used map[string]Measured) {
 // Measure fills in what the pods of jobs really use, by NAMESPACE/NAME of the pod. A job none of whose pods is measured stays without.
 func (r Jobs) Measure(w *view.View, used map[string]Measured) {
 	type key struct{ kind, namespace, name string }
-	at := make(map[key]*Job, len(r.Jobs))
+	at := make(map[key]*JobUsage, len(r.Jobs))
 	for i := range r.Jobs {
 		at[key{r.Jobs[i].Kind, r.Jobs[i].Namespace, r.Jobs[i].Name}] = &r.Jobs[i]
 	}
-	for _, h := range w.Holders() {
+	for _, h := range w.Consumers() {
 		if h.Job == nil {
 			continue
 		}

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
-	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // The states of a node.
@@ -30,7 +30,7 @@ type Node struct {
 	CPU    Amount `json:"cpuMilli"`
 	Memory Amount `json:"memoryBytes"`
 	Pods   Amount `json:"pods"`
-	// Measured is what it really uses; nil where nobody measures it. Who asks fills it in.
+	// Measured is what it really uses; nil where nobody measures it. The caller fills it in.
 	Measured *Measured `json:"measured,omitempty"`
 	// Jobs are those that hold something of the node, as NAMESPACE/NAME.
 	Jobs []string `json:"jobs"`
@@ -44,7 +44,7 @@ type Node struct {
 type Devices struct {
 	Kind corev1.ResourceName `json:"kind"`
 	// Used of Total; Total counts devices that went unhealthy too. Idle are the others, and Free are the idle ones that a pod could
-	// get now that asks for one, with the CPU and memory that is usual.
+	// get now that requests one, with the CPU and memory that is usual.
 	Used  int64 `json:"used"`
 	Total int64 `json:"total"`
 	Idle  int64 `json:"idle"`
@@ -61,8 +61,8 @@ type Devices struct {
 
 // Share is what one job or service holds of the devices of one kind on one node.
 type Share struct {
-	// Holder is KIND NAMESPACE/NAME.
-	Holder string `json:"holder"`
+	// Consumer is KIND NAMESPACE/NAME.
+	Consumer string `json:"consumer"`
 	// Job is false for services and others that are no job that gangctl knows.
 	Job    bool  `json:"job"`
 	Amount int64 `json:"amount"`
@@ -75,8 +75,8 @@ func (l *ledger) nodes(free map[corev1.ResourceName]map[string]room) []Node {
 	for _, obj := range cluster.Nodes() {
 		total, left := cluster.Total(obj.Name), cluster.Free(obj.Name)
 		amount := func(name corev1.ResourceName) Amount {
-			t := placement.Amount(name, total[name])
-			return Amount{Used: t - placement.Amount(name, left[name]), Total: t}
+			t := request.Amount(name, total[name])
+			return Amount{Used: t - request.Amount(name, left[name]), Total: t}
 		}
 		n := Node{Name: obj.Name, States: states(obj), CPU: amount(corev1.ResourceCPU), Memory: amount(corev1.ResourceMemory),
 			Pods: amount(corev1.ResourcePods), Devices: []Devices{}, Jobs: []string{}, Taints: taints(obj)}
@@ -107,8 +107,8 @@ func devices(obj *corev1.Node, kind corev1.ResourceName, a Amount) Devices {
 // shares finds who uses the devices of a node and what of them is held by pods that leave, and notes the jobs on it and those pods.
 func (l *ledger) shares(node string, n *Node) (shares map[corev1.ResourceName][]Share, leaving Held) {
 	type key struct {
-		kind   corev1.ResourceName
-		holder *view.Holder
+		kind     corev1.ResourceName
+		consumer *view.Consumer
 	}
 	sums := map[key]int64{}
 	var order []key
@@ -117,7 +117,7 @@ func (l *ledger) shares(node string, n *Node) (shares map[corev1.ResourceName][]
 			n.Leaving++
 			leaving.Add(l.charge(p))
 		}
-		h := l.w.HolderOf(p)
+		h := l.w.ConsumerOf(p)
 		if h == nil {
 			continue
 		}
@@ -135,15 +135,15 @@ func (l *ledger) shares(node string, n *Node) (shares map[corev1.ResourceName][]
 	slices.Sort(n.Jobs)
 	shares = map[corev1.ResourceName][]Share{}
 	for _, k := range order {
-		shares[k.kind] = append(shares[k.kind], Share{Holder: holderName(k.holder), Job: k.holder.Job != nil, Amount: sums[k]})
+		shares[k.kind] = append(shares[k.kind], Share{Consumer: consumerName(k.consumer), Job: k.consumer.Job != nil, Amount: sums[k]})
 	}
 	for _, list := range shares {
-		slices.SortFunc(list, func(a, b Share) int { return cmp.Compare(a.Holder, b.Holder) })
+		slices.SortFunc(list, func(a, b Share) int { return cmp.Compare(a.Consumer, b.Consumer) })
 	}
 	return shares, leaving
 }
 
-func holderName(h *view.Holder) string { return h.Kind + " " + h.String() }
+func consumerName(h *view.Consumer) string { return h.Kind + " " + h.String() }
 
 func states(n *corev1.Node) []string {
 	s := []string{StateReady}

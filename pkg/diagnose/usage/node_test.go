@@ -48,7 +48,7 @@ func TestNodes(t *testing.T) {
 			c.Node("n1", 8)
 			c.Put(leaving(bare("p", "n1", "nvidia.com/gpu", "5"), time.Minute))
 		}, "n1 [Ready] nvidia 5/8 free 3 leaving 5"},
-		"terminating holds as much as its init container asked for": {func(c *clustertest.Cluster) {
+		"terminating holds as much as its init container requested": {func(c *clustertest.Cluster) {
 			c.Node("n1", 8)
 			p := leaving(bare("p", "n1", "nvidia.com/gpu", "1"), time.Minute)
 			p.Spec.InitContainers = []corev1.Container{{Name: "i", Resources: corev1.ResourceRequirements{Requests: clustertest.List("nvidia.com/gpu", "4")}}}
@@ -67,7 +67,7 @@ func TestNodes(t *testing.T) {
 			p.Status.Phase = corev1.PodFailed
 			c.Put(p)
 		}, "n1 [Ready] nvidia 0/8 free 8"},
-		"an init container that asks for more": {func(c *clustertest.Cluster) {
+		"an init container that requests more": {func(c *clustertest.Cluster) {
 			c.Node("n1", 8)
 			p := bare("p", "n1", "nvidia.com/gpu", "2")
 			p.Spec.InitContainers = []corev1.Container{{Name: "i", Resources: corev1.ResourceRequirements{Requests: clustertest.List("nvidia.com/gpu", "6")}}}
@@ -135,7 +135,7 @@ func TestShares(t *testing.T) {
 	c := clustertest.New().Nodes(1, 8).Runs("a", 2, "n1").Serves("api", 1, "n1")
 	c.Put(bare("p", "n1", "nvidia.com/gpu", "3"))
 	n := nodesOf(c).Nodes[0]
-	want := []usage.Share{{Holder: "Deployment serving/api", Amount: 1}, {Holder: "Pod team/p", Amount: 3}, {Holder: "TFJob research/a", Job: true, Amount: 2}}
+	want := []usage.Share{{Consumer: "Deployment serving/api", Amount: 1}, {Consumer: "Pod team/p", Amount: 3}, {Consumer: "TFJob research/a", Job: true, Amount: 2}}
 	if diff := cmp.Diff(want, n.Devices[0].Shares); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

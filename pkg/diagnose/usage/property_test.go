@@ -30,22 +30,22 @@ type load struct {
 // the same time.
 func randomPod(r *rand.Rand, p *corev1.Pod, kind corev1.ResourceName) (devices, cpu, memory int64) {
 	devices, cpu, memory = int64(r.IntN(5)), int64(r.IntN(9)), int64(r.IntN(33))
-	ask := func(n, cpu, memory int64) corev1.ResourceRequirements {
+	requests := func(n, cpu, memory int64) corev1.ResourceRequirements {
 		list := clustertest.List("cpu", fmt.Sprint(cpu), "memory", fmt.Sprintf("%dGi", memory))
 		if n > 0 {
 			list[kind] = *resource.NewQuantity(n, resource.DecimalSI)
 		}
 		return corev1.ResourceRequirements{Requests: list, Limits: list}
 	}
-	p.Spec.Containers[0].Resources = ask(devices, cpu, memory)
+	p.Spec.Containers[0].Resources = requests(devices, cpu, memory)
 	switch r.IntN(4) {
 	case 0:
 		n, c, m := int64(r.IntN(6)), int64(r.IntN(12)), int64(r.IntN(40))
-		p.Spec.InitContainers = []corev1.Container{{Name: "init", Resources: ask(n, c, m)}}
+		p.Spec.InitContainers = []corev1.Container{{Name: "init", Resources: requests(n, c, m)}}
 		devices, cpu, memory = max(devices, n), max(cpu, c), max(memory, m)
 	case 1:
 		always := corev1.ContainerRestartPolicyAlways
-		p.Spec.InitContainers = []corev1.Container{{Name: "sidecar", RestartPolicy: &always, Resources: ask(1, 1, 1)}}
+		p.Spec.InitContainers = []corev1.Container{{Name: "sidecar", RestartPolicy: &always, Resources: requests(1, 1, 1)}}
 		devices, cpu, memory = devices+1, cpu+1, memory+1
 	}
 	if r.IntN(6) == 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kubebatch"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // Queue is one queue: an object of Volcano, kube-batch or Kueue, or no more than a name that jobs give.
@@ -30,7 +31,7 @@ type Queue struct {
 	Held Held `json:"held"`
 	// Quotas are what it may use, for the resources that it limits; GPUs first.
 	Quotas []Quota `json:"quotas"`
-	// Running jobs have all members that they need; Waiting ones do not, and ask for Asked devices.
+	// Running jobs have all members that they need; Waiting ones do not, and request Asked devices.
 	Running int   `json:"running"`
 	Waiting int   `json:"waiting"`
 	Asked   int64 `json:"waitingDevices"`
@@ -65,7 +66,7 @@ func OfQueues(w *view.View) Queues {
 			all[queueKey{kind, u.GetName()}] = l.queue(u)
 		}
 	}
-	l.each(func(g *gang.Gang, j Job) {
+	l.each(func(g *gang.Gang, j JobUsage) {
 		key := l.queueOf(g)
 		q := all[key]
 		if q == nil {
@@ -102,7 +103,7 @@ func compareBools(a, b bool) int {
 }
 
 // count adds a job.
-func (q *Queue) count(g *gang.Gang, j Job) {
+func (q *Queue) count(g *gang.Gang, j JobUsage) {
 	q.Held.Add(j.Held)
 	switch {
 	case g.End != nil, j.State == gang.Suspended && j.Held.Pods == 0 && j.Queue == "":
@@ -110,7 +111,7 @@ func (q *Queue) count(g *gang.Gang, j Job) {
 		q.Running++
 	default:
 		q.Waiting++
-		q.Asked += j.Asks.AllDevices() - j.Held.AllDevices()
+		q.Asked += j.Requests.AllDevices() - j.Held.AllDevices()
 	}
 }
 
@@ -175,7 +176,7 @@ func (l *ledger) queue(u *unstructured.Unstructured) *Queue {
 	q.Parent, q.State = f.String("spec", "parent"), f.String("status", "state")
 	list := f.Resources("spec", "capability")
 	for name, limit := range list {
-		q.Quotas = append(q.Quotas, Quota{Resource: name, Limit: amountOf(name, limit)})
+		q.Quotas = append(q.Quotas, Quota{Resource: name, Limit: request.Amount(name, limit)})
 	}
 	slices.SortFunc(q.Quotas, byResource)
 	return q

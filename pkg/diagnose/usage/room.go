@@ -11,7 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// Usual is what pods usually ask for with one device: the median of those in the cluster that run or wait.
+// Usual is what pods usually request with one device: the median of those in the cluster that run or wait.
 type Usual struct {
 	CPU    int64 `json:"cpuMilli"`
 	Memory int64 `json:"memoryBytes"`
@@ -20,7 +20,7 @@ type Usual struct {
 // unlimited is more members than any cluster takes.
 const unlimited = 1 << 20
 
-// room is what one node has left for pods that ask for one device and what is usual with it.
+// room is what one node has left for pods that request one device and what is usual with it.
 type room struct {
 	// slots is how many such pods fit.
 	slots int64
@@ -37,8 +37,8 @@ func (l *ledger) rooms(kind corev1.ResourceName, usual Usual) map[string]room {
 	all := map[string]room{}
 	for _, row := range cluster.Matrix(pod).Rows {
 		left := cluster.Free(row.Node)
-		r := room{usual: usual, cpu: placement.Amount(corev1.ResourceCPU, left[corev1.ResourceCPU]),
-			memory: placement.Amount(corev1.ResourceMemory, left[corev1.ResourceMemory]), pods: placement.Amount(corev1.ResourcePods, left[corev1.ResourcePods])}
+		r := room{usual: usual, cpu: request.Amount(corev1.ResourceCPU, left[corev1.ResourceCPU]),
+			memory: request.Amount(corev1.ResourceMemory, left[corev1.ResourceMemory]), pods: request.Amount(corev1.ResourcePods, left[corev1.ResourcePods])}
 		for _, v := range row.Violations {
 			if _, amount := v.Constraint.ResourceName(); !amount && r.rule == "" {
 				r.rule = reasonOf(v.Constraint)
@@ -54,19 +54,19 @@ func (l *ledger) rooms(kind corev1.ResourceName, usual Usual) map[string]room {
 	return all
 }
 
-// plain is a pod that asks for devices and nothing in particular: no labels, no tolerations but the one that admission adds.
+// plain is a pod that requests devices and nothing in particular: no labels, no tolerations but the one that admission adds.
 func plain(kind corev1.ResourceName, devices int64, usual Usual) *corev1.Pod {
-	ask := corev1.ResourceList{kind: placement.Quantity(kind, devices)}
+	requests := corev1.ResourceList{kind: request.Quantity(kind, devices)}
 	if usual.CPU > 0 {
-		ask[corev1.ResourceCPU] = placement.Quantity(corev1.ResourceCPU, usual.CPU*devices)
+		requests[corev1.ResourceCPU] = request.Quantity(corev1.ResourceCPU, usual.CPU*devices)
 	}
 	if usual.Memory > 0 {
-		ask[corev1.ResourceMemory] = placement.Quantity(corev1.ResourceMemory, usual.Memory*devices)
+		requests[corev1.ResourceMemory] = request.Quantity(corev1.ResourceMemory, usual.Memory*devices)
 	}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "plain"},
 		Spec: corev1.PodSpec{
-			Containers:  []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: ask, Limits: ask}}},
+			Containers:  []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: requests, Limits: requests}}},
 			Tolerations: []corev1.Toleration{{Key: string(kind), Operator: corev1.TolerationOpExists}},
 		},
 	}
@@ -79,9 +79,9 @@ func (l *ledger) usual(kind corev1.ResourceName) Usual {
 		if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 			continue
 		}
-		if n := placement.Asked(p, kind); n > 0 {
-			cpu = append(cpu, placement.Asked(p, corev1.ResourceCPU)/n)
-			memory = append(memory, placement.Asked(p, corev1.ResourceMemory)/n)
+		if n := request.OfResource(p, kind); n > 0 {
+			cpu = append(cpu, request.OfResource(p, corev1.ResourceCPU)/n)
+			memory = append(memory, request.OfResource(p, corev1.ResourceMemory)/n)
 		}
 	}
 	return Usual{CPU: median(cpu), Memory: median(memory)}
@@ -98,12 +98,12 @@ func median(values []int64) int64 {
 
 // Largest is the largest gang that starts now.
 type Largest struct {
-	// Devices is how many devices each member asks for, and Members how many such members there may be.
+	// Devices is how many devices each member requests, and Members how many such members there may be.
 	Devices int64 `json:"devices"`
 	Members int64 `json:"members"`
 }
 
-// largest are the largest gangs of a kind, one for each usual size of a member. Members ask for what is usual with a device, and
+// largest are the largest gangs of a kind, one for each usual size of a member. Members request what is usual with a device, and
 // go anywhere; single devices, as slices of GPUs are, come alone.
 func (l *ledger) largest(kind corev1.ResourceName, usual Usual) []Largest {
 	var most int64

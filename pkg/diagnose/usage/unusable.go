@@ -36,7 +36,7 @@ func reasonOf(c placement.Constraint) string {
 		return ReasonDeleting
 	case placement.Taint:
 		return ReasonTaint
-	default: // a plain pod asks for nothing that the others are about
+	default: // a plain pod requests nothing that the others are about
 		return ReasonOther
 	}
 }

@@ -45,7 +45,7 @@ func Commands(g *gang.Gang, edit func(*Spec)) (commands, how string) {
 		further = append(further, command.Patch{Op: "add", Path: "/" + strings.Join(f.path, "/"), Value: f.value})
 	}
 	further = append(further, processes(g, spec)...)
-	job := command.Job{Kind: g.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name}
+	job := command.Target{Kind: g.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name}
 	if _, managed := kueue.QueueOf(&g.Meta); !managed { // Kueue takes a job that has changed back by itself
 		job.Pods, job.Unsuspendable = Selector(g), !Suspends(g.Job, podsOf(g))
 	}
@@ -86,7 +86,7 @@ func processes(g *gang.Gang, spec *Spec) []command.Patch {
 	return nil
 }
 
-// devices is how many devices one member of a role asks for.
+// devices is how many devices one member of a role requests.
 func devices(r gang.Role) int64 {
 	list := Needs([]gang.Role{{Replicas: 1, Template: r.Template}}, 1)
 	q := list[request.Device(list)]

@@ -129,7 +129,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// A merge keeps what it is not told to remove: what nobody asks for any more is removed from what is reserved.
+// A merge keeps what it is not told to remove: what nobody requests any more is removed from what is reserved.
 func TestCommandsReserveNoMore(t *testing.T) {
 	s := clustertest.New().Nodes(2, 8).Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 1}).Done()
 	got, _ := whatif.Commands(gangOf(t, s, "gang"), func(spec *whatif.Spec) {

@@ -89,3 +89,11 @@ func minus[T comparable](list, some []T) []T {
 	}
 	return slices.DeleteFunc(list, func(item T) bool { return gone[item] })
 }
+
+// Come is the cluster after more pods were made, with the quota that they are charged.
+func Come(s *snapshot.Snapshot, pods []*corev1.Pod) *snapshot.Snapshot {
+	c := s.Clone()
+	c.Pods = append(c.Pods, pods...)
+	c.ResourceQuotas = quota.Take(c.ResourceQuotas, pods)
+	return c
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // Resubmit is the cluster after the job was deleted and submitted again with another spec. The schedulerName that its pods
@@ -147,4 +148,35 @@ func editWorkload(s *snapshot.Snapshot, g *gang.Gang, spec *Spec) *snapshot.Snap
 		list[i] = u
 	}
 	return c
+}
+
+// PlacementRequest is what would have to be placed if a gang were submitted again with another spec: the result of Resubmit as far
+// as nodes are concerned, without the rest of a snapshot. ok is false where Resubmit would be nil.
+func PlacementRequest(w *view.View, g *gang.Gang, edit func(*Spec)) (request placement.Gang, ok bool) {
+	if g.Bare != nil {
+		return placement.Gang{}, false
+	}
+	spec := revise(g, edit)
+	job := *g.Job
+	job.Roles = spec.Roles
+	again := &gang.Gang{Job: &job, Scheduler: g.Scheduler}
+	request.MinMember = min(spec.Min, spec.total())
+	for _, r := range spec.Roles {
+		if r.Replicas == 0 {
+			continue
+		}
+		role := placement.Role{Name: r.Name, Pod: w.Virtual(again, gang.Member{Role: r.Name}), Count: r.Replicas}
+		if g.Decl != nil {
+			for name, n := range g.Decl.RoleMin {
+				if strings.EqualFold(name, r.Name) {
+					role.Min = min(n, r.Replicas)
+				}
+			}
+		}
+		request.Roles = append(request.Roles, role)
+	}
+	if g.Decl != nil {
+		request.TopologyKey = g.Decl.TopologyKey
+	}
+	return request, true
 }

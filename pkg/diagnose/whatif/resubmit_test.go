@@ -62,9 +62,9 @@ func TestResubmitMinimum(t *testing.T) {
 			if after.Total() != 2 || after.Min != tt.want || after.Count(gang.Missing) != 2 {
 				t.Errorf("%d members, minimum %d, %d without a pod; want minimum %d", after.Total(), after.Min, after.Count(gang.Missing), tt.want)
 			}
-			party, ok := whatif.Party(view.New(s), g, edit)
-			if !ok || party.MinMember != tt.want || party.Total() != 2 {
-				t.Errorf("Party disagrees: %d members, minimum %d", party.Total(), party.MinMember)
+			request, ok := whatif.PlacementRequest(view.New(s), g, edit)
+			if !ok || request.MinMember != tt.want || request.Total() != 2 {
+				t.Errorf("PlacementRequest disagrees: %d members, minimum %d", request.Total(), request.MinMember)
 			}
 			if after.Scheduler != g.Scheduler {
 				t.Errorf("the scheduler is %s, was %s", after.Scheduler, g.Scheduler)
@@ -117,7 +117,7 @@ func TestResubmitWithoutJob(t *testing.T) {
 	if whatif.Resubmit(s, g, same) != nil {
 		t.Error("something was submitted")
 	}
-	if _, ok := whatif.Party(w, g, same); ok {
+	if _, ok := whatif.PlacementRequest(w, g, same); ok {
 		t.Error("something has to be placed")
 	}
 	if commands, how := whatif.Commands(g, same); commands != "" || how == "" {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // Spec is what can be changed about a job by submitting it again.
@@ -89,7 +89,7 @@ func taskGroups(text string, g *gang.Gang, spec *Spec) string {
 	return string(out)
 }
 
-// Needs is what the first min members ask for together, in the order of the roles.
+// Needs are the requests of the first min members together, in the order of the roles.
 func Needs(roles []gang.Role, min int32) corev1.ResourceList {
 	sum := corev1.ResourceList{}
 	for _, r := range roles {
@@ -98,7 +98,7 @@ func Needs(roles []gang.Role, min int32) corev1.ResourceList {
 			count = min
 		}
 		min -= count
-		for name, q := range placement.Request(&corev1.Pod{Spec: *defaulted(r.Template.Spec)}) {
+		for name, q := range request.OfTemplate(r.Template.Spec) {
 			q.Mul(int64(count))
 			total := sum[name]
 			total.Add(q)
@@ -108,25 +108,6 @@ func Needs(roles []gang.Role, min int32) corev1.ResourceList {
 		}
 	}
 	return sum
-}
-
-// defaulted fills in requests from limits, as the API server does.
-func defaulted(spec corev1.PodSpec) *corev1.PodSpec {
-	c := spec.DeepCopy()
-	for _, list := range [][]corev1.Container{c.InitContainers, c.Containers} {
-		for i := range list {
-			r := &list[i].Resources
-			for name, q := range r.Limits {
-				if _, ok := r.Requests[name]; !ok {
-					if r.Requests == nil {
-						r.Requests = corev1.ResourceList{}
-					}
-					r.Requests[name] = q
-				}
-			}
-		}
-	}
-	return c
 }
 
 // batchCounts are the counts of a batch Job that is to have so many pods at a time. How much there is to do stays, unless

@@ -9,11 +9,12 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
-	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // release takes pods off the claims that are reserved for them; a claim that nobody uses any more gives its devices back.
@@ -102,11 +103,18 @@ func Edit(s *snapshot.Snapshot, kind schema.GroupKind, namespace, name string, f
 	return c
 }
 
-// Set sets a field; the path must lead through objects.
+// Set sets a field. What stands in the way of the path, a null that a user wrote say, makes room for an object.
 func Set(u *unstructured.Unstructured, value any, path ...string) {
-	if err := unstructured.SetNestedField(u.Object, value, path...); err != nil {
-		panic(fmt.Sprintf("set %v: %v", path, err)) // the caller read the same path
+	object := u.Object
+	for _, field := range path[:len(path)-1] {
+		next, ok := object[field].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			object[field] = next
+		}
+		object = next
 	}
+	object[path[len(path)-1]] = runtime.DeepCopyJSONValue(value)
 }
 
 // QuotaLimit is the cluster in which a ResourceQuota has another limit.
@@ -144,8 +152,8 @@ func WithoutProbes(s *snapshot.Snapshot, kind string) *snapshot.Snapshot {
 // Scale multiplies every amount of a list by num/den, rounded up to whole units of the resource.
 func Scale(list corev1.ResourceList, num, den int64) {
 	for name, q := range list {
-		amount := placement.Amount(name, q)
-		list[name] = placement.Quantity(name, (amount*num+den-1)/den)
+		amount := request.Amount(name, q)
+		list[name] = request.Quantity(name, (amount*num+den-1)/den)
 	}
 }
 

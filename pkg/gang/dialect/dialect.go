@@ -44,7 +44,7 @@ func Precedence(readers []gang.Reader, schedulerName string) gang.Precedence {
 	return gang.Precedence{Read: append(known, possible...), Unread: unread}
 }
 
-// OfTemplate is the gang that the pods of a job name, as far as their template tells; ok is false if it names none. Which objects
+// OfTemplate is the gang that the pods of a job reference, as far as their template shows; ok is false if it names none. Which objects
 // exist is not known here.
 func OfTemplate(job *gang.Job) (key gang.Key, ok bool) {
 	if len(job.Roles) == 0 {
@@ -56,8 +56,8 @@ func OfTemplate(job *gang.Job) (key gang.Key, ok bool) {
 	return gang.MembershipOf(pod, Precedence(Readers(), pod.Spec.SchedulerName)).Resolve(func(gang.Key) bool { return false })
 }
 
-// Affinity says how likely a scheduler reads a dialect: 1 if it is known to, -1 if it is known to read another one only, 0
-// if nothing is known.
+// Affinity is how likely a scheduler reads a dialect: 1 if it is known to, -1 if it is known to read another one only, 0 if nothing is
+// known.
 func Affinity(r gang.Reader, schedulerName string) int {
 	if slices.Contains(r.Schedulers, schedulerName) {
 		return 1

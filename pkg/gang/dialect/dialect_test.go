@@ -75,7 +75,7 @@ func object(apiVersion string, spec, status map[string]any) *unstructured.Unstru
 		"ownerReferences": []any{map[string]any{"uid": "job", "controller": true}}}, "spec": spec, "status": status}}
 }
 
-// What a group object says, dialect by dialect.
+// What a group object declares, dialect by dialect.
 func TestDecode(t *testing.T) {
 	condition := func(kind, status string) map[string]any {
 		return map[string]any{"conditions": []any{map[string]any{"type": kind, "status": status, "reason": "NotEnoughResources", "message": "no room", "lastTransitionTime": "2026-11-21T13:00:00Z"}}}
@@ -88,7 +88,7 @@ func TestDecode(t *testing.T) {
 		{gang.SchedulerPlugins, object("scheduling.x-k8s.io/v1alpha1", map[string]any{"minMember": int64(4)}, map[string]any{"phase": "Scheduling"}), gang.Declaration{MinMember: 4, Phase: "Scheduling"}},
 		{gang.SchedulerPlugins, object("scheduling.sigs.k8s.io/v1alpha1", map[string]any{}, nil), gang.Declaration{MinMember: 1}},
 		{gang.Volcano, object("scheduling.volcano.sh/v1beta1", map[string]any{"minMember": int64(2), "minTaskMember": map[string]any{"worker": int64(1)}}, condition("Unschedulable", "True")),
-			gang.Declaration{MinMember: 2, Queue: "default", Phase: "Pending", RoleMin: map[string]int32{"worker": 1}, Words: []gang.Word{{Reason: "NotEnoughResources", Message: "no room"}}}},
+			gang.Declaration{MinMember: 2, Queue: "default", Phase: "Pending", RoleMin: map[string]int32{"worker": 1}, Conditions: []gang.Condition{{Reason: "NotEnoughResources", Message: "no room"}}}},
 		{gang.Volcano, object("scheduling.volcano.sh/v1beta1", map[string]any{"minMember": int64(6), "minTaskMember": map[string]any{"master": int64(1), "worker": int64(5)}}, nil),
 			gang.Declaration{MinMember: 6, Queue: "default", Phase: "Pending", RoleMin: map[string]int32{"master": 1, "worker": 5}}},
 		{gang.Volcano, object("scheduling.volcano.sh/v1beta1", map[string]any{"minMember": int64(3), "minTaskMember": map[string]any{"master": int64(1), "worker": int64(5)}}, nil), // elastic
@@ -96,10 +96,10 @@ func TestDecode(t *testing.T) {
 		{gang.KubeBatch, object("scheduling.incubator.k8s.io/v1alpha1", map[string]any{"minMember": int64(3), "queue": "q"}, nil), gang.Declaration{MinMember: 3, Queue: "q"}},
 		{gang.KAI, object("scheduling.run.ai/v2alpha2", map[string]any{"minMember": int64(2), "queue": "q", "topologyConstraint": map[string]any{"requiredTopologyLevel": "rack"}},
 			map[string]any{"schedulingConditions": []any{map[string]any{"status": "True", "reasons": []any{map[string]any{"reason": "OverLimit", "message": "over"}}}}}),
-			gang.Declaration{MinMember: 2, Queue: "q", TopologyKey: "rack", Words: []gang.Word{{Reason: "OverLimit", Message: "over"}}}},
+			gang.Declaration{MinMember: 2, Queue: "q", TopologyKey: "rack", Conditions: []gang.Condition{{Reason: "OverLimit", Message: "over"}}}},
 		{gang.Native, object("scheduling.k8s.io/v1beta1", map[string]any{"schedulingPolicy": map[string]any{"gang": map[string]any{"minCount": int64(9)}},
 			"schedulingConstraints": map[string]any{"topology": []any{map[string]any{"key": "zone"}}}}, condition("PodGroupInitiallyScheduled", "False")),
-			gang.Declaration{MinMember: 9, TopologyKey: "zone", Words: []gang.Word{{Reason: "NotEnoughResources", Message: "no room"}}}},
+			gang.Declaration{MinMember: 9, TopologyKey: "zone", Conditions: []gang.Condition{{Reason: "NotEnoughResources", Message: "no room"}}}},
 		{gang.Native, object("scheduling.k8s.io/v1beta1", map[string]any{"schedulingPolicy": map[string]any{"basic": map[string]any{}}}, nil), gang.Declaration{MinMember: 1}},
 	}
 	for _, tt := range tests {
@@ -108,12 +108,12 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%s: %v", tt.dialect, err)
 			continue
 		}
-		if d.MinMember != tt.want.MinMember || d.Queue != tt.want.Queue || d.Phase != tt.want.Phase || d.TopologyKey != tt.want.TopologyKey || len(d.Words) != len(tt.want.Words) || len(d.RoleMin) != len(tt.want.RoleMin) {
+		if d.MinMember != tt.want.MinMember || d.Queue != tt.want.Queue || d.Phase != tt.want.Phase || d.TopologyKey != tt.want.TopologyKey || len(d.Conditions) != len(tt.want.Conditions) || len(d.RoleMin) != len(tt.want.RoleMin) {
 			t.Errorf("%s: got %+v", tt.dialect, d)
 		}
-		for i, w := range tt.want.Words {
-			if d.Words[i].Reason != w.Reason || d.Words[i].Message != w.Message {
-				t.Errorf("%s: got %+v", tt.dialect, d.Words[i])
+		for i, w := range tt.want.Conditions {
+			if d.Conditions[i].Reason != w.Reason || d.Conditions[i].Message != w.Message {
+				t.Errorf("%s: got %+v", tt.dialect, d.Conditions[i])
 			}
 		}
 		if d.Owner != "job" || d.Key != (gang.Key{Dialect: tt.dialect, Namespace: "team", Name: "g"}) {
@@ -125,7 +125,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// What pods alone say, in the dialects without objects.
+// What pods alone declare, in the dialects without objects.
 func TestFromPods(t *testing.T) {
 	groups := noted("yunikorn.apache.org/task-groups", `[{"name": "a", "minMember": 2}, {"name": "b", "minMember": 3}]`)
 	tests := []struct {

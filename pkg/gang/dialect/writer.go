@@ -11,11 +11,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
 )
 
-// Writers are the dialects in which gangctl declares gangs, those that say most first, and the one that declares none.
+// Writers are the dialects in which gangctl declares gangs, the most expressive first, and the one that declares none.
 func Writers() []gang.Writer {
 	return []gang.Writer{
 		native.Writer(), schedulerplugins.Writer(), volcano.Writer(), kubebatch.Writer(), labels.Writer(),
-		{Dialect: gang.None, Mark: func(*corev1.PodTemplateSpec, gang.Declaration, string) {}},
+		{Dialect: gang.None, SetGroup: func(*corev1.PodTemplateSpec, gang.Declaration, string) {}},
 	}
 }
 

@@ -13,10 +13,10 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 )
 
-// What a writer writes, its reader reads as the same gang, in every version of its object; and no other dialect that is asked
-// before it takes the pods for its own.
+// What a writer writes, its reader reads as the same gang, in every version of its object; and no other dialect that is evaluated before it
+// takes the pods for its own.
 func TestWrittenIsReadBack(t *testing.T) {
-	wanted := gang.Declaration{
+	desired := gang.Declaration{
 		MinMember: 5, Queue: "research", PriorityClass: "high",
 		MinResources: corev1.ResourceList{"cpu": resource.MustParse("2500m"), "nvidia.com/gpu": resource.MustParse("8")},
 	}
@@ -27,10 +27,10 @@ func TestWrittenIsReadBack(t *testing.T) {
 		}
 		for _, version := range versions {
 			t.Run(string(w.Dialect)+" "+version.String(), func(t *testing.T) {
-				d := wanted
+				d := desired
 				d.Key = gang.Key{Dialect: w.Dialect, Namespace: "team", Name: "llama"}
 				template := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"mine": "x"}, Annotations: map[string]string{"mine": "y"}}}
-				w.Mark(template, d, "worker")
+				w.SetGroup(template, d, "worker")
 				if template.Labels["mine"] != "x" || template.Annotations["mine"] != "y" {
 					t.Errorf("marks replaced what was there: %v %v", template.Labels, template.Annotations)
 				}

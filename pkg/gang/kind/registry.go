@@ -24,12 +24,12 @@ func ByKind(kind schema.GroupKind) (gang.JobReader, bool) {
 	return find(func(r gang.JobReader) bool { return r.GroupKind == kind })
 }
 
-// ByWord finds the reader that somebody means by a word such as tfjob, tfjobs or tf.
-func ByWord(word string) (gang.JobReader, bool) {
-	return find(func(r gang.JobReader) bool { return slices.Contains(r.Words, strings.ToLower(word)) })
+// ByName finds the reader of a kind by a name that users type, such as tfjob, tfjobs or tf.
+func ByName(word string) (gang.JobReader, bool) {
+	return find(func(r gang.JobReader) bool { return slices.Contains(r.Names, strings.ToLower(word)) })
 }
 
-// MeansPod reports whether a word means pods rather than a kind of job.
+// MeansPod reports whether a name means pods rather than a kind of job.
 func MeansPod(word string) bool { return word == "pod" || word == "pods" || word == "po" }
 
 func find(match func(gang.JobReader) bool) (gang.JobReader, bool) {

@@ -172,11 +172,11 @@ func TestPlaceOf(t *testing.T) {
 
 func TestByWord(t *testing.T) {
 	for word, kind := range map[string]string{"tf": "TFJob", "TFJobs": "TFJob", "pytorch": "PyTorchJob", "mpijob": "MPIJob"} {
-		if r, ok := ByWord(word); !ok || r.Kind != kind {
+		if r, ok := ByName(word); !ok || r.Kind != kind {
 			t.Errorf("%s: got %s", word, r.Kind)
 		}
 	}
-	if _, ok := ByWord("pod"); ok {
+	if _, ok := ByName("pod"); ok {
 		t.Error("a pod is no job")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// reasonOf says why a member does not run; empty if it does, or has.
+// reasonOf is why a member does not run; empty if it does, or has.
 func reasonOf(m gang.Member) string {
 	switch m.State {
 	case gang.Missing:
@@ -34,17 +34,17 @@ func reasonOf(m gang.Member) string {
 // unscheduledReason is what the scheduler wrote on a pod that has no node.
 func unscheduledReason(pod *corev1.Pod) string {
 	if c := gang.Refusal(pod); c != nil {
-		return cmp.Or(ownWords(c.Message), c.Reason)
+		return cmp.Or(ownMessage(c.Message), c.Reason)
 	}
 	return fmt.Sprintf("no word from scheduler %q yet", cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName))
 }
 
-// explained is how the gang scheduler says why a gang has no place. The framework that it is built on puts a count of nodes before
-// that, which says nothing: it is how a message of kube-scheduler begins.
+// explained matches the gang scheduler's message on why a gang has no place. The framework that it is built on prefixes a count of nodes,
+// as in every message of kube-scheduler; here the count means nothing.
 var explained = regexp.MustCompile(`^\d+/\d+ nodes are available: ((?:\d+ of the \d+ members that its gang needs fit|its gang has the \d+ members that it needs)\b.*)$`)
 
-// ownWords are those of the gang scheduler, without what stands before them; what other schedulers say is left as it is.
-func ownWords(message string) string {
+// ownMessage is a message of the gang scheduler without that prefix; messages of other schedulers are left as they are.
+func ownMessage(message string) string {
 	if m := explained.FindStringSubmatch(message); m != nil {
 		return strings.TrimSuffix(m[1], ".")
 	}

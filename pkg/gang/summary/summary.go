@@ -1,5 +1,5 @@
 // Package summary is a gang at a glance, as commands show it: how it is, how many of its members run, and why the others do not, in
-// the words of whoever decided. It is pure.
+// the words of whoever decided, less what reads like a credential. It is pure.
 package summary
 
 import (
@@ -13,26 +13,27 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
 
 // Summary is one job at a glance.
 type Summary struct {
 	State gang.State
-	// Ready members run; Bound ones have a node, run or have ended well; Total is how many the spec asks for.
+	// Ready members run; Bound ones have a node, run or have ended well; Total is how many the spec requests.
 	Ready, Bound, Total int
-	// MinAvailable is how many members must start together; Total unless the job says otherwise.
+	// MinAvailable is how many members must start together; Total unless the job has a minimum.
 	MinAvailable int
-	// Dialect says how the gang is declared; empty if gangctl knows of no gang.
+	// Dialect is how the gang is declared; empty if gangctl knows of no gang.
 	Dialect gang.Dialect
 	// Group is the name of the gang in that dialect.
 	Group string
 	// Scheduler is the schedulerName of the members.
 	Scheduler string
-	// GPUs is what all members ask for together.
+	// GPUs is what all members request together.
 	GPUs int64
-	// Reason says why the job does not run, in the words of whoever decided; empty if it does.
+	// Reason is why the job does not run, in the message of the component that decided; empty if it does.
 	Reason string
-	// Rows are the members.
+	// Rows are the members that are listed.
 	Rows []Row
 }
 
@@ -44,7 +45,7 @@ type Row struct {
 	gang.Member
 	// GPUs is what the member requests.
 	GPUs int64
-	// Reason says why the member does not run; empty if it does.
+	// Reason is why the member does not run; empty if it does.
 	Reason string
 	// Main is the container that does the work.
 	Main string
@@ -57,9 +58,9 @@ func Rows(job *gang.Job, pods []*corev1.Pod) []Row { return rows(gangOf(job, pod
 func rows(g *gang.Gang) []Row {
 	all := make([]Row, 0, len(g.Members))
 	for _, m := range g.Members {
-		r := Row{Member: m, Reason: reasonOf(m)}
+		r := Row{Member: m, Reason: redact.Text(reasonOf(m))}
 		if role := g.RoleByName(m.Role); role != nil {
-			r.GPUs, r.Main = request.GPUs(request.Of(role.Template.Spec)), role.Main
+			r.GPUs, r.Main = request.GPUs(request.OfTemplate(role.Template.Spec)), role.Main
 		}
 		r.Role = strings.ToLower(m.Role)
 		all = append(all, r)
@@ -71,20 +72,23 @@ func rows(g *gang.Gang) []Row {
 func Of(job *gang.Job, pods []*corev1.Pod, now time.Time) Summary {
 	g := gangOf(job, pods)
 	s := Summary{
-		State: gang.StateOf(g, now), Rows: rows(g), Ready: int(g.Count(gang.Running)), Total: len(g.Members), MinAvailable: int(g.Min),
+		State: gang.StateOf(g, now), Rows: rows(g), Ready: int(g.Count(gang.Running)), Total: int(g.Total()), MinAvailable: int(g.Min),
 		Dialect: g.Named.Dialect, Group: g.Named.Name, Scheduler: schedulerOf(job),
 	}
+	for _, role := range job.Roles {
+		s.GPUs = request.Sum(s.GPUs, request.Times(request.GPUs(request.OfTemplate(role.Template.Spec)), g.Unlisted[role.Name]))
+	}
 	for _, r := range s.Rows {
-		s.GPUs += r.GPUs
+		s.GPUs = request.Sum(s.GPUs, r.GPUs)
 		if r.Node() != "" || r.State == gang.Succeeded {
 			s.Bound++
 		}
 	}
-	s.Reason = s.reason(job)
+	s.Reason = redact.Text(s.reason(job))
 	return s
 }
 
-// gangOf is the gang of a job as far as the job and its pods tell: group objects are not read.
+// gangOf is the gang of a job as far as the job and its pods declare it: group objects are not read.
 func gangOf(job *gang.Job, pods []*corev1.Pod) *gang.Gang {
 	var own []*corev1.Pod
 	for _, pod := range pods {
@@ -92,11 +96,11 @@ func gangOf(job *gang.Job, pods []*corev1.Pod) *gang.Gang {
 			own = append(own, pod)
 		}
 	}
-	members := gang.Assemble(job, own, nil)
-	return gang.New(job, members, declared(job), nil)
+	members, unlisted := gang.Assemble(job, own, nil)
+	return gang.New(job, members, unlisted, declared(job), nil)
 }
 
-// declared is what the template of a job says of its gang: operators and gangctl label and annotate the pods of all roles alike.
+// declared is what the template of a job states about its gang: operators and gangctl label and annotate the pods of all roles alike.
 func declared(job *gang.Job) gang.Declared {
 	key, ok := dialect.OfTemplate(job)
 	if !ok {
@@ -119,7 +123,7 @@ func schedulerOf(job *gang.Job) string {
 	return cmp.Or(job.Roles[0].Template.Spec.SchedulerName, corev1.DefaultSchedulerName)
 }
 
-// reason says why a job does not run; empty if it does.
+// reason is why a job does not run; empty if it does.
 func (s *Summary) reason(job *gang.Job) string {
 	switch {
 	case job.End != nil && job.End.Failed:
@@ -150,9 +154,9 @@ func (s *Summary) count(state gang.State) int {
 // firstReason is that of the member in the worst state, named unless the whole gang shares it.
 func (s *Summary) firstReason() string {
 	if s.Total == 0 {
-		return "the job asks for no members"
+		return "the job requests no members"
 	}
-	if s.count(gang.Missing) == s.Total {
+	if s.count(gang.Missing) == len(s.Rows) { // and so are those that are not listed
 		return "no pods yet"
 	}
 	if s.Bound == 0 && s.count(gang.Pending)+s.count(gang.Gated) > 0 {
@@ -168,8 +172,8 @@ func (s *Summary) firstReason() string {
 	return ""
 }
 
-// pendingReason is what the scheduler says of a gang of which no member has a place. It says the same of all members, or of
-// most that their gang cannot start, and of the one that did not fit what the nodes lack: that one is worth reading.
+// pendingReason is the scheduler's message on a gang of which no member has a place. Either all members have the same message, or most have
+// one that their gang cannot start, while the one that did not fit has what the nodes lack: that one is worth reading.
 func (s *Summary) pendingReason() string {
 	var first, telling *Row
 	same := true
@@ -195,6 +199,6 @@ func (s *Summary) pendingReason() string {
 	return first.Name() + ": " + first.Reason
 }
 
-// nodesLack is how kube-scheduler, and every scheduler built on its framework, starts to count what each node lacks, and how the gang
-// scheduler starts to say it of all members.
+// nodesLack matches the start of the messages of kube-scheduler, and of every scheduler built on its framework, that count what each node
+// lacks, and of the gang scheduler's messages that count it for all members.
 var nodesLack = regexp.MustCompile(`^(\d+/\d+ nodes are available|\d+ of the \d+ members that its gang needs|its gang has the )`)

@@ -70,7 +70,7 @@ func TestSummarize(t *testing.T) {
 			"Pending 0/2 0 no pods yet"},
 		{"labels of v1.3, and none", makeJob(1), []*corev1.Pod{makePod("ps", "0", running, oldLabels), makePod("worker", "0", running, noLabels)}, "Running 2/2 2 "},
 		{"a pod beyond the replicas", makeJob(1), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", running), makePod("worker", "1")}, "Running 2/2 2 "},
-		{"no members", &kubeflowv1.TFJob{}, nil, "Pending 0/0 0 the job asks for no members"},
+		{"no members", &kubeflowv1.TFJob{}, nil, "Pending 0/0 0 the job requests no members"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -2,17 +2,16 @@
 package suspension
 
 const (
-	// Label marks a job that a scheduler suspended, so that whoever schedules next resumes it. A job that a user suspends
-	// never has it.
+	// Label is on a job that a scheduler suspended, so that the next active scheduler resumes it. A job that a user suspends never has it.
 	Label = "gangctl.dev/suspended-by"
-	// BecauseAnnotation says why a scheduler suspended a job, for the job's users; it goes when the job is resumed.
+	// BecauseAnnotation is why a scheduler suspended a job, for the job's users; it goes when the job is resumed.
 	BecauseAnnotation = "gangctl.dev/suspended-because"
 )
 
-// Field is where a job of the Training Operator, from its release 1.7 on, says that it is suspended.
+// Field is the path of the suspend field in a job of the Training Operator, from its release 1.7 on.
 func Field() []string { return []string{"spec", "runPolicy", "suspend"} }
 
-// FieldOf is where a job of any kind says that it is suspended, by the API group of the kind.
+// FieldOf is the path of the suspend field in a job of any kind, by the API group of the kind.
 func FieldOf(group string) []string {
 	if group == "batch" {
 		return []string{"spec", "suspend"}

@@ -40,10 +40,10 @@ func uses(c *clustertest.Cluster, queue, n string) {
 
 func TestAmounts(t *testing.T) {
 	tests := []struct {
-		name       string
-		build      func(*clustertest.Cluster)
-		left, most int64
-		lenders    int
+		name                 string
+		build                func(*clustertest.Cluster)
+		available, potential int64
+		lenders              int
 	}{
 		{"alone", func(c *clustertest.Cluster) { c.ClusterQueue("q", "", gpus("16")); uses(c, "q", "6") }, 10, 16, 1},
 		{"another queue's use does not count", func(c *clustertest.Cluster) {
@@ -109,9 +109,9 @@ func TestAmounts(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			tr := tree(tt.build)
-			room := tr.Room("q")
-			if len(room.all) != 1 || room.all[0].Left != tt.left || room.all[0].Most != tt.most {
-				t.Errorf("got %+v, want %d left of %d", room.all, tt.left, tt.most)
+			got := tr.Available("q")
+			if len(got.quotas) != 1 || got.quotas[0].Available != tt.available || got.quotas[0].Potential != tt.potential {
+				t.Errorf("got %+v, want %d available of %d", got.quotas, tt.available, tt.potential)
 			}
 			if got := tr.Lenders("q"); len(got) != tt.lenders {
 				t.Errorf("lenders: got %v", got)
@@ -120,12 +120,12 @@ func TestAmounts(t *testing.T) {
 	}
 }
 
-func ask(role string, need corev1.ResourceList, change ...func(*corev1.PodSpec)) Ask {
-	a := Ask{Role: role, Need: need}
+func podSet(name string, requests corev1.ResourceList, change ...func(*corev1.PodSpec)) PodSet {
+	set := PodSet{Name: name, Requests: requests}
 	for _, f := range change {
-		f(&a.Pod)
+		f(&set.Spec)
 	}
-	return a
+	return set
 }
 
 func TestAssign(t *testing.T) {
@@ -146,51 +146,51 @@ func TestAssign(t *testing.T) {
 	}
 	list := clustertest.List
 	tests := []struct {
-		name  string
-		build func(*clustertest.Cluster)
-		asks  []Ask
-		want  string
+		name    string
+		build   func(*clustertest.Cluster)
+		podSets []PodSet
+		want    string
 	}{
-		{"the first flavor that has enough", two, []Ask{ask("w", list(gpu, "8"))}, "map[w:[h100]]"},
-		{"the next one", two, []Ask{ask("w", list(gpu, "16"))}, "map[w:[a100]]"},
-		{"each role its own", two, []Ask{ask("a", list(gpu, "8")), ask("b", list(gpu, "8"))}, "map[a:[h100] b:[a100]]"},
-		{"none", two, []Ask{ask("w", list(gpu, "24"))}, "w wants 24 of 16 a100 (never)"},
-		{"the nodes that the pods ask for", two, []Ask{ask("w", list(gpu, "8"), want("a100"))}, "map[w:[a100]]"},
-		{"and these have not enough", two, []Ask{ask("w", list(gpu, "16"), want("h100"))}, "w wants 16 of 8 h100 (never)"},
-		{"nodes that no flavor has", two, []Ask{ask("w", list(gpu, "1"), want("b200"))}, "w suits none of h100, a100"},
-		{"an affinity", two, []Ask{ask("w", list(gpu, "8"), either)}, "map[w:[a100]]"},
-		{"two roles together", two, []Ask{ask("a", list(gpu, "8"), want("h100")), ask("b", list(gpu, "1"), want("h100"))}, "b wants 9 of 8 h100 (never)"},
-		{"a flavor of each group", grouped, []Ask{ask("w", list("cpu", "4", gpu, "8"))}, "map[w:[any f]]"},
-		{"one group is short", grouped, []Ask{ask("w", list("cpu", "4", gpu, "9"))}, "w wants 9 of 8 f (never)"},
-		{"nothing of a group", grouped, []Ask{ask("w", list("cpu", "4"))}, "map[w:[any]]"},
-		{"a device without a quota", grouped, []Ask{ask("w", list("amd.com/gpu", "1"))}, "w is not covered: amd.com/gpu"},
-		{"a common resource without a quota", grouped, []Ask{ask("w", list("cpu", "1", "ephemeral-storage", "1Gi"))}, "map[w:[any]]"},
+		{"the first flavor that has enough", two, []PodSet{podSet("w", list(gpu, "8"))}, "map[w:[h100]]"},
+		{"the next one", two, []PodSet{podSet("w", list(gpu, "16"))}, "map[w:[a100]]"},
+		{"each role its own", two, []PodSet{podSet("a", list(gpu, "8")), podSet("b", list(gpu, "8"))}, "map[a:[h100] b:[a100]]"},
+		{"none", two, []PodSet{podSet("w", list(gpu, "24"))}, "w requests 24 of 16 a100 (never)"},
+		{"the nodes that the pods select", two, []PodSet{podSet("w", list(gpu, "8"), want("a100"))}, "map[w:[a100]]"},
+		{"and these have not enough", two, []PodSet{podSet("w", list(gpu, "16"), want("h100"))}, "w requests 16 of 8 h100 (never)"},
+		{"nodes that no flavor has", two, []PodSet{podSet("w", list(gpu, "1"), want("b200"))}, "w suits none of h100, a100"},
+		{"an affinity", two, []PodSet{podSet("w", list(gpu, "8"), either)}, "map[w:[a100]]"},
+		{"two roles together", two, []PodSet{podSet("a", list(gpu, "8"), want("h100")), podSet("b", list(gpu, "1"), want("h100"))}, "b requests 9 of 8 h100 (never)"},
+		{"a flavor of each group", grouped, []PodSet{podSet("w", list("cpu", "4", gpu, "8"))}, "map[w:[any f]]"},
+		{"one group is short", grouped, []PodSet{podSet("w", list("cpu", "4", gpu, "9"))}, "w requests 9 of 8 f (never)"},
+		{"nothing of a group", grouped, []PodSet{podSet("w", list("cpu", "4"))}, "map[w:[any]]"},
+		{"a device without a quota", grouped, []PodSet{podSet("w", list("amd.com/gpu", "1"))}, "w is not covered: amd.com/gpu"},
+		{"a common resource without a quota", grouped, []PodSet{podSet("w", list("cpu", "1", "ephemeral-storage", "1Gi"))}, "map[w:[any]]"},
 		{"a taint", func(c *clustertest.Cluster) {
 			set := c.Flavor("f", "", "")
 			set.Object["spec"] = map[string]any{"nodeTaints": []any{map[string]any{"key": "spot", "value": "true", "effect": "NoSchedule"}}}
 			c.ClusterQueue("q", "", gpus("8"))
-		}, []Ask{ask("w", list(gpu, "1"))}, "w suits none of f"},
+		}, []PodSet{podSet("w", list(gpu, "1"))}, "w suits none of f"},
 		{"a taint that is tolerated", func(c *clustertest.Cluster) {
 			set := c.Flavor("f", "", "")
 			set.Object["spec"] = map[string]any{"nodeTaints": []any{map[string]any{"key": "spot", "value": "true", "effect": "NoSchedule"}}}
 			c.ClusterQueue("q", "", gpus("8"))
-		}, []Ask{ask("w", list(gpu, "1"), func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} })}, "map[w:[f]]"},
-		{"in use", func(c *clustertest.Cluster) { c.ClusterQueue("q", "", gpus("16")); uses(c, "q", "12") }, []Ask{ask("w", list(gpu, "8"))}, "w wants 8 of 16 f (4 left)"},
+		}, []PodSet{podSet("w", list(gpu, "1"), func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} })}, "map[w:[f]]"},
+		{"in use", func(c *clustertest.Cluster) { c.ClusterQueue("q", "", gpus("16")); uses(c, "q", "12") }, []PodSet{podSet("w", list(gpu, "8"))}, "w requests 8 of 16 f (4 available)"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			flavors, short := tree(tt.build).Room("q").Assign(tt.asks...)
+			flavors, short := tree(tt.build).Available("q").Assign(tt.podSets...)
 			got := fmt.Sprint(flavors)
 			switch {
 			case short == nil:
 			case short.Uncovered:
-				got = fmt.Sprintf("%s is not covered: %s", short.Role, short.Name)
+				got = fmt.Sprintf("%s is not covered: %s", short.PodSet, short.Name)
 			case short.Unsuited:
-				got = fmt.Sprintf("%s suits none of %s", short.Role, short.Flavor)
+				got = fmt.Sprintf("%s suits none of %s", short.PodSet, short.Flavor)
 			case short.Never:
-				got = fmt.Sprintf("%s wants %d of %d %s (never)", short.Role, short.Want, short.Most, short.Flavor)
+				got = fmt.Sprintf("%s requests %d of %d %s (never)", short.PodSet, short.Requested, short.Potential, short.Flavor)
 			default:
-				got = fmt.Sprintf("%s wants %d of %d %s (%d left)", short.Role, short.Want, short.Most, short.Flavor, short.Left)
+				got = fmt.Sprintf("%s requests %d of %d %s (%d available)", short.PodSet, short.Requested, short.Potential, short.Flavor, short.Available)
 			}
 			if got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
@@ -199,19 +199,19 @@ func TestAssign(t *testing.T) {
 	}
 }
 
-// What is in use does not count where nobody uses anything, and taking leaves the tree as it was.
-func TestEmpty(t *testing.T) {
+// What is in use does not count for the potential, and taking leaves the tree as it was.
+func TestPotential(t *testing.T) {
 	tr := tree(func(c *clustertest.Cluster) { c.ClusterQueue("q", "", gpus("16")); uses(c, "q", "12") })
 	for range 2 {
-		if _, short := tr.Empty("q").Assign(ask("w", clustertest.List(gpu, "16"))); short != nil {
+		if _, short := tr.Potential("q").Assign(podSet("w", clustertest.List(gpu, "16"))); short != nil {
 			t.Errorf("got %+v", short)
 		}
-		if flavors, short := tr.Room("q").Assign(ask("w", clustertest.List(gpu, "4"))); short != nil || flavors["w"][0] != "f" {
+		if flavors, short := tr.Available("q").Assign(podSet("w", clustertest.List(gpu, "4"))); short != nil || flavors["w"][0] != "f" {
 			t.Errorf("got %v %+v", flavors, short)
 		}
 	}
-	if room := tr.Room("unknown"); len(room.all) != 0 {
-		t.Errorf("got %+v", room.all)
+	if got := tr.Available("unknown"); len(got.quotas) != 0 {
+		t.Errorf("got %+v", got.quotas)
 	}
 }
 
@@ -222,14 +222,14 @@ func TestAdmission(t *testing.T) {
 		clustertest.Quota{Flavor: "any", Resource: "cpu", Nominal: "100", Group: 1})
 	objects := c.S.Custom
 	all := Objects{Queues: objects[kueue.Kind("ClusterQueue")]}
-	asks := []Ask{ask("Chief", clustertest.List(gpu, "2", "cpu", "4")), ask("Worker", clustertest.List(gpu, "8", "cpu", "500m", "memory", "1Gi"))}
+	podSets := []PodSet{podSet("Chief", clustertest.List(gpu, "2", "cpu", "4")), podSet("Worker", clustertest.List(gpu, "8", "cpu", "500m", "memory", "1Gi"))}
 	u := c.Workload("gang", "lq", 0)
-	u.Object["status"] = map[string]any{"admission": New(all).Admission("q", asks...)}
-	if AdmittedTo(u) != "q" || Uses(u, "small", gpu) != 2 || Uses(u, "large", gpu) != 8 || Uses(u, "any", "cpu") != 4500 {
+	u.Object["status"] = map[string]any{"admission": New(all).Admission("q", podSets...)}
+	if AdmittedTo(u) != "q" || Usage(u, "small", gpu) != 2 || Usage(u, "large", gpu) != 8 || Usage(u, "any", "cpu") != 4500 {
 		t.Errorf("got %v", u.Object["status"])
 	}
 	all.Workloads = append(all.Workloads, u)
-	if got := New(all).Admission("q", ask("Worker", clustertest.List(gpu, "9"))); got != nil {
+	if got := New(all).Admission("q", podSet("Worker", clustertest.List(gpu, "9"))); got != nil {
 		t.Errorf("admitted to what is used: %v", got)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// flavorSpec is what a ResourceFlavor says of its nodes.
+// flavorSpec is the spec of a ResourceFlavor.
 type flavorSpec struct {
 	NodeLabels  map[string]string   `json:"nodeLabels"`
 	NodeTaints  []corev1.Taint      `json:"nodeTaints"`
@@ -37,8 +37,8 @@ func specOf(flavor *unstructured.Unstructured) flavorSpec {
 // Labels are the node labels that Kueue gives to pods that it admits to a flavor.
 func (t *Tree) Labels(flavor string) map[string]string { return specOf(t.flavors[flavor]).NodeLabels }
 
-// suits reports whether a pod may use a flavor. Of what it asks of its nodes only the labels count by which the flavors of
-// the resource group are told apart; keys are those.
+// suits reports whether a pod may use a flavor. Its node selectors count only for keys: the labels in which the flavors of the
+// resource group differ.
 func (t *Tree) suits(pod corev1.PodSpec, flavor string, keys map[string]bool) bool {
 	spec := specOf(t.flavors[flavor])
 	tolerated := slices.Concat(pod.Tolerations, spec.Tolerations)
@@ -63,7 +63,7 @@ func (t *Tree) keys(flavors []string) map[string]bool {
 	return keys
 }
 
-// narrowed is what a pod asks of the labels with some keys.
+// narrowed is a pod with only those of its node selectors that select labels with some keys.
 func narrowed(pod corev1.PodSpec, keys map[string]bool) corev1.PodSpec {
 	out := corev1.PodSpec{NodeSelector: map[string]string{}}
 	for key, value := range pod.NodeSelector {
@@ -78,7 +78,7 @@ func narrowed(pod corev1.PodSpec, keys map[string]bool) corev1.PodSpec {
 	for _, term := range pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
 		kept := slices.DeleteFunc(slices.Clone(term.MatchExpressions), func(e corev1.NodeSelectorRequirement) bool { return !keys[e.Key] })
 		if len(kept) == 0 {
-			return out // terms are alternatives, and this one asks for nothing that counts
+			return out // terms are alternatives, and this one requires nothing that counts
 		}
 		selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, corev1.NodeSelectorTerm{MatchExpressions: kept})
 	}

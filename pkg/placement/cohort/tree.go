@@ -13,35 +13,35 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
-// deepest is how far cohorts may be nested; a cycle must not hang.
-const deepest = 16
+// maxDepth is how far cohorts may be nested; a cycle must not hang.
+const maxDepth = 16
 
-// cell is one resource in one flavor.
-type cell struct {
+// flavorResource is one resource in one flavor.
+type flavorResource struct {
 	flavor string
 	name   corev1.ResourceName
 }
 
-// share is what a queue or a cohort has of a cell. Amounts are in the unit of [placement.Amount].
-type share struct {
+// resourceQuota is the quota of a queue or a cohort. Amounts are in the unit of [request.Amount].
+type resourceQuota struct {
 	nominal int64
-	// borrow and lend are the limits; nil without.
-	borrow, lend *int64
+	// The limits are nil without one.
+	borrowingLimit, lendingLimit *int64
 }
 
 // node is a queue or a cohort.
 type node struct {
 	parent   *node
 	children []*node
-	shares   map[cell]share
-	// used is what Workloads use that were admitted to this very queue.
-	used map[cell]int64
+	quotas   map[flavorResource]resourceQuota
+	// usage is that of the Workloads that were admitted to this very queue.
+	usage map[flavorResource]int64
 }
 
-// Tree is what queues and cohorts have, and what is used of it.
+// Tree is the quotas of queues and cohorts, and their usage.
 type Tree struct {
 	queues  map[string]*unstructured.Unstructured
 	nodes   map[string]*node // of queues
@@ -61,21 +61,21 @@ func New(o Objects) *Tree {
 		t.flavors[u.GetName()] = u
 	}
 	for _, u := range o.Cohorts {
-		t.cohort(u.GetName()).shares = sharesOf(u)
+		t.cohort(u.GetName()).quotas = quotasOf(u)
 	}
 	for _, u := range o.Cohorts {
 		f := gang.Fields{Object: u}
 		t.join(t.cohort(u.GetName()), cmp.Or(f.String("spec", "parentName"), f.String("spec", "parent")))
 	}
 	for _, u := range o.Queues {
-		n := &node{shares: sharesOf(u), used: map[cell]int64{}}
+		n := &node{quotas: quotasOf(u), usage: map[flavorResource]int64{}}
 		t.queues[u.GetName()], t.nodes[u.GetName()] = u, n
 		t.join(n, cohortOf(u))
 	}
 	for _, u := range o.Workloads {
 		if n := t.nodes[AdmittedTo(u)]; n != nil {
-			for at, amount := range usage(u) {
-				n.used[at] += amount
+			for at, amount := range usageOf(u) {
+				n.usage[at] += amount
 			}
 		}
 	}
@@ -102,7 +102,7 @@ func cohortOf(queue *unstructured.Unstructured) string {
 	return cmp.Or(f.String("spec", "cohortName"), f.String("spec", "cohort"))
 }
 
-// Lenders are the queues that a queue may borrow from, itself included.
+// Lenders are the ClusterQueues that a queue may borrow from, itself included.
 func (t *Tree) Lenders(queue string) []string {
 	n := t.nodes[queue]
 	if n == nil {
@@ -118,7 +118,7 @@ func (t *Tree) Lenders(queue string) []string {
 }
 
 func top(n *node) *node {
-	for range deepest {
+	for range maxDepth {
 		if n.parent == nil {
 			break
 		}
@@ -127,26 +127,26 @@ func top(n *node) *node {
 	return n
 }
 
-// sharesOf reads the quotas of a queue or cohort.
-func sharesOf(u *unstructured.Unstructured) map[cell]share {
-	shares := map[cell]share{}
-	each(u, func(at cell, _ int, res map[string]any, _ []any) {
-		s := share{nominal: amount(at.name, res["nominalQuota"])}
+// quotasOf reads the quotas of a queue or cohort.
+func quotasOf(u *unstructured.Unstructured) map[flavorResource]resourceQuota {
+	quotas := map[flavorResource]resourceQuota{}
+	each(u, func(at flavorResource, _ int, res map[string]any, _ []any) {
+		q := resourceQuota{nominal: amount(at.name, res["nominalQuota"])}
 		if limit, ok := res["borrowingLimit"]; ok {
 			n := amount(at.name, limit)
-			s.borrow = &n
+			q.borrowingLimit = &n
 		}
 		if limit, ok := res["lendingLimit"]; ok {
 			n := amount(at.name, limit)
-			s.lend = &n
+			q.lendingLimit = &n
 		}
-		shares[at] = s
+		quotas[at] = q
 	})
-	return shares
+	return quotas
 }
 
 // each visits every resource of every flavor, with the number of its resource group and the path of its nominalQuota.
-func each(u *unstructured.Unstructured, visit func(at cell, group int, res map[string]any, path []any)) {
+func each(u *unstructured.Unstructured, visit func(at flavorResource, group int, res map[string]any, path []any)) {
 	f := gang.Fields{Object: u}
 	for gi, group := range f.List("spec", "resourceGroups") {
 		flavors, _ := group["flavors"].([]any)
@@ -155,7 +155,7 @@ func each(u *unstructured.Unstructured, visit func(at cell, group int, res map[s
 			resources, _ := flavor["resources"].([]any)
 			for ri, r := range resources {
 				if res, ok := r.(map[string]any); ok {
-					visit(cell{fmt.Sprint(flavor["name"]), corev1.ResourceName(fmt.Sprint(res["name"]))}, gi, res,
+					visit(flavorResource{fmt.Sprint(flavor["name"]), corev1.ResourceName(fmt.Sprint(res["name"]))}, gi, res,
 						[]any{"spec", "resourceGroups", gi, "flavors", fi, "resources", ri, "nominalQuota"})
 				}
 			}
@@ -168,7 +168,7 @@ func amount(name corev1.ResourceName, value any) int64 {
 	if err != nil {
 		return 0 // the API server would not have accepted it
 	}
-	return placement.Amount(name, q)
+	return request.Amount(name, q)
 }
 
 // AdmittedTo is the ClusterQueue in which a Workload uses quota; "" if it uses none.
@@ -182,40 +182,40 @@ func AdmittedTo(workload *unstructured.Unstructured) string {
 	return f.String("status", "admission", "clusterQueue")
 }
 
-func usage(workload *unstructured.Unstructured) map[cell]int64 {
+func usageOf(workload *unstructured.Unstructured) map[flavorResource]int64 {
 	f := gang.Fields{Object: workload}
-	used := map[cell]int64{}
+	used := map[flavorResource]int64{}
 	for _, set := range f.List("status", "admission", "podSetAssignments") {
 		flavors, _ := set["flavors"].(map[string]any)
 		amounts, _ := set["resourceUsage"].(map[string]any)
 		for name, flavor := range flavors {
-			used[cell{fmt.Sprint(flavor), corev1.ResourceName(name)}] += amount(corev1.ResourceName(name), amounts[name])
+			used[flavorResource{fmt.Sprint(flavor), corev1.ResourceName(name)}] += amount(corev1.ResourceName(name), amounts[name])
 		}
 	}
 	return used
 }
 
 // Admission is what Kueue writes into the status of a Workload that it admits to a queue; nil if there is not enough for it.
-func (t *Tree) Admission(queue string, asks ...Ask) map[string]any {
-	room := t.Room(queue)
-	flavors, short := room.Assign(asks...)
+func (t *Tree) Admission(queue string, podSets ...PodSet) map[string]any {
+	availability := t.Available(queue)
+	flavors, short := availability.Assign(podSets...)
 	if short != nil {
 		return nil
 	}
-	var sets []any
-	for _, ask := range asks {
+	var assignments []any
+	for _, set := range podSets {
 		of, amounts := map[string]any{}, map[string]any{}
-		for _, a := range room.all {
-			if need, ok := ask.Need[a.Name]; ok && slices.Contains(flavors[ask.Role], a.Flavor) {
-				of[string(a.Name)], amounts[string(a.Name)] = a.Flavor, need.String()
+		for _, q := range availability.quotas {
+			if requested, ok := set.Requests[q.Name]; ok && slices.Contains(flavors[set.Name], q.Flavor) {
+				of[string(q.Name)], amounts[string(q.Name)] = q.Flavor, requested.String()
 			}
 		}
-		sets = append(sets, map[string]any{"name": strings.ToLower(ask.Role), "flavors": of, "resourceUsage": amounts})
+		assignments = append(assignments, map[string]any{"name": strings.ToLower(set.Name), "flavors": of, "resourceUsage": amounts})
 	}
-	return map[string]any{"clusterQueue": queue, "podSetAssignments": sets}
+	return map[string]any{"clusterQueue": queue, "podSetAssignments": assignments}
 }
 
-// Uses is what a Workload uses of a resource in a flavor.
-func Uses(workload *unstructured.Unstructured, flavor string, name corev1.ResourceName) int64 {
-	return usage(workload)[cell{flavor, name}]
+// Usage is what a Workload uses of a resource in a flavor.
+func Usage(workload *unstructured.Unstructured, flavor string, name corev1.ResourceName) int64 {
+	return usageOf(workload)[flavorResource{flavor, name}]
 }

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
 
-	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // Charge is what one pod adds to the keys of a quota.
 func Charge(pod *corev1.Pod) corev1.ResourceList {
 	one := *resource.NewQuantity(1, resource.DecimalSI)
 	charge := corev1.ResourceList{corev1.ResourcePods: one, "count/pods": one}
-	for name, q := range placement.Request(pod) {
+	for name, q := range request.Of(pod) {
 		charge[corev1.ResourceName(corev1.DefaultResourceRequestsPrefix+string(name))] = q
 		if !strings.Contains(string(name), "/") {
 			charge[name] = q // cpu is short for requests.cpu
@@ -55,9 +55,9 @@ func inScope(r corev1.ScopedResourceSelectorRequirement, pod *corev1.Pod) bool {
 	case corev1.ResourceQuotaScopeNotTerminating:
 		return pod.Spec.ActiveDeadlineSeconds == nil
 	case corev1.ResourceQuotaScopeBestEffort:
-		return len(placement.Request(pod)) == 0
+		return len(request.Of(pod)) == 0
 	case corev1.ResourceQuotaScopeNotBestEffort:
-		return len(placement.Request(pod)) > 0
+		return len(request.Of(pod)) > 0
 	case corev1.ResourceQuotaScopePriorityClass:
 		class := pod.Spec.PriorityClassName
 		switch r.Operator {

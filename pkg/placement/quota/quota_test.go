@@ -87,7 +87,7 @@ func TestApplies(t *testing.T) {
 		{"not terminating", scope(corev1.ResourceQuotaScopeNotTerminating), class(""), true},
 		{"not terminating, and has an end", scope(corev1.ResourceQuotaScopeNotTerminating), limited, false},
 		{"best effort", scope(corev1.ResourceQuotaScopeBestEffort), none, true},
-		{"best effort, and asks for something", scope(corev1.ResourceQuotaScopeBestEffort), class(""), false},
+		{"best effort, and requests something", scope(corev1.ResourceQuotaScopeBestEffort), class(""), false},
 		{"not best effort", scope(corev1.ResourceQuotaScopeNotBestEffort), class(""), true},
 		{"both must hold", scope(corev1.ResourceQuotaScopeNotBestEffort, corev1.ResourceQuotaScopeTerminating), class(""), false},
 		{"affinity to other namespaces", scope(corev1.ResourceQuotaScopeCrossNamespacePodAffinity), crossing, true},

@@ -16,7 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/setup/rbac"
 )
 
-// SubmitAccess is the rights of somebody who runs jobs in a namespace.
+// SubmitAccess is the rights of a user who runs jobs in a namespace.
 func SubmitAccess(namespace string) []Access {
 	jobs, groups := tfjob.GVR(), schedulerplugins.GVR()
 	accesses := []Access{
@@ -48,13 +48,13 @@ func KindAccess(namespace string, s *snapshot.Snapshot) []Access {
 	return append(accesses, Access{Verb: "create", Resource: "services", Namespace: namespace, For: "members of Jobs would not find each other"})
 }
 
-// submitRights: who cannot submit TFJobs is stuck; of the other kinds nobody needs all.
+// submitRights fails where the caller cannot submit TFJobs. Refusals of other kinds are warnings, as no user needs all kinds.
 func submitRights(f *Facts) []Finding {
-	var asked []Review
+	var reviews []Review
 	for _, access := range SubmitAccess(f.Namespace) {
-		asked = append(asked, f.review(access))
+		reviews = append(reviews, f.review(access))
 	}
-	findings := reviewed(f, asked, "in namespace "+f.Namespace)
+	findings := reviewed(f, reviews, "in namespace "+f.Namespace)
 	if findings[0].Status == Unknown {
 		return findings
 	}
@@ -85,10 +85,10 @@ func (f *Facts) review(access Access) Review {
 }
 
 // reviewed turns answers into findings: one for each refusal, the last with what grants all of them, or one for a review that failed.
-func reviewed(f *Facts, asked []Review, where string) []Finding {
+func reviewed(f *Facts, reviews []Review, where string) []Finding {
 	var findings []Finding
 	var refused []Access
-	for _, r := range asked {
+	for _, r := range reviews {
 		switch {
 		case r.Failed != "":
 			return []Finding{{Status: Unknown, Message: "could not query your rights: " + r.Failed}}
@@ -108,7 +108,7 @@ func reviewed(f *Facts, asked []Review, where string) []Finding {
 		}
 	}
 	if len(refused) == 0 {
-		return []Finding{okf("%d rights %s", len(asked), where)}
+		return []Finding{okf("%d rights %s", len(reviews), where)}
 	}
 	last := &findings[len(findings)-1]
 	last.Hint, last.Fix = "an administrator can grant what is missing", GrantAccess(f.User, refused)

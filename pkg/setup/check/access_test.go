@@ -38,7 +38,7 @@ func TestSubmitRights(t *testing.T) {
 	})
 }
 
-// Whatever is written must be asked for, and the two rights that RBAC wants of those who grant rights.
+// Whatever is written must be requested, and the two rights that RBAC wants of those who grant rights.
 func TestInstallAsks(t *testing.T) {
 	s := healthy(t)
 	accesses := InstallAccess(s.f.Shipped, plural)
@@ -105,7 +105,30 @@ func TestBefore(t *testing.T) {
 		{name: "installed elsewhere", change: func(s *site) {
 			fresh(s)
 			s.Deployment("elsewhere", "gang-scheduler", "x/gangctl:v1")
+			for _, b := range s.f.Policy.ClusterRoleBindings {
+				for i := range b.Subjects {
+					b.Subjects[i].Namespace = "elsewhere"
+				}
+			}
 		}, status: Fail, says: []string{"runs in namespace elsewhere already"}},
+		{name: "one that a tenant made", change: func(s *site) {
+			fresh(s)
+			s.Deployment("team-a", "gang-scheduler", "x/gangctl:v1")
+		}, status: Warn, says: []string{"Deployment team-a/gang-scheduler looks like the gang scheduler"}},
+		{name: "a tenant's that only says it is one", change: func(s *site) {
+			fresh(s)
+			s.Deployment("team-a", "my-scheduler", "x/kube-scheduler:v1", "--scheduler-name=gang-scheduler")
+		}, status: Warn, says: []string{"Deployment team-a/my-scheduler answers to schedulerName gang-scheduler, and its account does not see the pods"}},
+		{name: "one that sees all pods", change: func(s *site) {
+			fresh(s)
+			s.Deployment("other", "my-scheduler", "x/kube-scheduler:v1", "--scheduler-name=gang-scheduler")
+			s.binds("system:kube-scheduler", "other", "default")
+		}, status: Fail, says: []string{"two would bind the same pods"}},
+		{name: "whose rights are not known", change: func(s *site) {
+			fresh(s)
+			s.Deployment("team-a", "my-scheduler", "x/kube-scheduler:v1", "--scheduler-name=gang-scheduler")
+			s.f.Unlisted[clusterBinding] = "forbidden"
+		}, status: Fail, says: []string{"two would bind the same pods"}},
 		{name: "somebody else", change: func(s *site) {
 			fresh(s)
 			s.Deployment("kube-system", "my-scheduler", "x/kube-scheduler:v1", "--scheduler-name=gang-scheduler")
@@ -124,6 +147,7 @@ func TestBefore(t *testing.T) {
 	})
 	test(t, Before(), "operator-alive", []expected{
 		{name: "there", status: OK},
+		{name: "a tenant's stops nobody", change: func(s *site) { s.Deployment("team-a", "training-operator", v194) }, status: Warn, says: []string{"Deployment team-a/training-operator looks like"}},
 		{name: "down", change: func(s *site) { s.deployment("training-operator").Status.ReadyReplicas = 0 }, status: Fail},
 		{name: "outside", change: func(s *site) { s.remove("training-operator") }, status: OK, says: []string{"does not run as a Deployment"}},
 		{name: "none: other pods need none", change: func(s *site) {

@@ -10,13 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gangctl/gangctl/install"
+	manifests "github.com/gangctl/gangctl/install/operator"
 	"github.com/gangctl/gangctl/pkg/setup/operator"
 	"github.com/gangctl/gangctl/pkg/setup/rbac"
 )
 
 // need is a set of rules of one account.
 type need struct {
-	// purpose says what the rules are for.
+	// purpose is what the rules are for.
 	purpose string
 	// namespace is empty for rules that are needed everywhere.
 	namespace string
@@ -67,24 +68,38 @@ func schedulerRules(f *Facts) []Finding {
 	return findings
 }
 
+// trusted reports whether a namespace is where our ClusterRoleBinding has the scheduler; without one, where it is by default. In other
+// namespaces any user may have made what looks like the scheduler, and would be proposed for its rights.
+func trusted(f *Facts, namespace string) bool {
+	for _, b := range f.Policy.ClusterRoleBindings {
+		if b.Name == install.SchedulerBinding {
+			return slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return s.Namespace == namespace })
+		}
+	}
+	return namespace == install.DefaultNamespace
+}
+
 // schedulerAccounts are those that the scheduler runs as; where it has no Deployment, the one that was made for it.
 func schedulerAccounts(f *Facts) []rbac.Account {
 	var all []rbac.Account
 	for _, d := range ours(f) {
+		if !trusted(f, d.Namespace) {
+			continue
+		}
 		all = append(all, rbac.AccountOf(d.Namespace, &d.Spec.Template.Spec))
 	}
 	if len(all) > 0 {
 		return all
 	}
 	for _, a := range f.View.Snap.ServiceAccounts {
-		if a.Name == install.SchedulerInstance && a.Labels[install.LabelPartOf] == install.PartOf {
+		if a.Name == install.SchedulerInstance && a.Labels[install.LabelPartOf] == install.PartOf && trusted(f, a.Namespace) {
 			all = append(all, rbac.Account{Namespace: a.Namespace, Name: a.Name})
 		}
 	}
 	return all
 }
 
-// schedulerNeeds are the rules that the shipped bindings grant, in their own words.
+// schedulerNeeds are the rules that the shipped bindings grant, verbatim.
 func schedulerNeeds(f *Facts, namespace string) []need {
 	shipped := rbac.Policy{}
 	var bindings []*unstructured.Unstructured
@@ -101,10 +116,15 @@ func schedulerNeeds(f *Facts, namespace string) []need {
 	var needs []need
 	for _, o := range bindings {
 		b := typed[rbacv1.RoleBinding](o) // of the fields that are read, both kinds have the same
-		if b.RoleRef.Name == policyRole && f.Policy.ClusterRole(policyRole) == nil {
-			continue // not wanted here: it is installed on request
+		if !slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
+			return s.Kind == rbacv1.ServiceAccountKind && s.Name == install.SchedulerInstance
+		}) {
+			continue // a role for users
 		}
-		n := need{purpose: purposes[b.RoleRef.Name], namespace: b.Namespace, optional: b.RoleRef.Name == explainRole || b.RoleRef.Name == policyRole}
+		if b.RoleRef.Name == policyRole && f.Policy.ClusterRole(policyRole) == nil {
+			continue // optional: it is installed on request
+		}
+		n := need{purpose: purposes[b.RoleRef.Name], namespace: b.Namespace, optional: slices.Contains([]string{explainRole, answersRole, policyRole}, b.RoleRef.Name)}
 		if n.namespace != "" && n.namespace != "kube-system" {
 			n.namespace = namespace
 		}
@@ -132,6 +152,7 @@ func schedulerNeeds(f *Facts, namespace string) []need {
 
 const (
 	explainRole = "gangctl:gang-scheduler:explain"
+	answersRole = "gangctl:gang-scheduler:answers"
 	policyRole  = "gangctl:gang-scheduler:policy"
 )
 
@@ -141,8 +162,9 @@ var purposes = map[string]string{
 	"system:volume-scheduler":                   "it cannot place pods with volumes",
 	"gangctl:gang-scheduler":                    "it does not see gangs, or cannot say how they are",
 	"gangctl:gang-scheduler:lease":              "it cannot elect a leader",
-	"extension-apiserver-authentication-reader": "it cannot check who asks for its metrics",
+	"extension-apiserver-authentication-reader": "it cannot check who requests its metrics",
 	explainRole: "what it publishes of waiting gangs says less",
+	answersRole: "it cannot sign the answers that it publishes",
 	policyRole:  "it cannot take back the places of gangs that are not whole",
 }
 
@@ -160,10 +182,10 @@ func operatorRules(f *Facts) []Finding {
 	if len(all) > 0 {
 		return findings
 	}
-	// Without a Deployment it is not known whether it makes gangs: rights for that may be wanted.
+	// Without a Deployment it is not known whether it makes gangs: it may need the rights for that.
 	for _, a := range f.View.Snap.ServiceAccounts {
-		if a.Name == "training-operator" || a.Name == "tf-job-operator" {
-			account := rbac.Account{Namespace: a.Namespace, Name: a.Name}
+		account := rbac.Account{Namespace: a.Namespace, Name: a.Name}
+		if (a.Name == "training-operator" || a.Name == "tf-job-operator") && operator.TrustedAccount(account, &f.Policy, manifests.DefaultNamespace) {
 			needs := append(operatorNeeds(operator.JobNeeds(), a.Namespace, false),
 				operatorNeeds([]operator.Need{operator.GangNeed("scheduling.x-k8s.io")}, a.Namespace, true)...)
 			findings = append(findings, judge(f, "training operator", account, needs)...)

@@ -1,9 +1,11 @@
 package check
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +27,12 @@ func (s *site) without(role, resource string) {
 	r.Rules = kept
 }
 
+// binds gives a ClusterRole to an account.
+func (s *site) binds(role, namespace, account string) {
+	s.f.Policy.ClusterRoleBindings = append(s.f.Policy.ClusterRoleBindings, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role + "-" + namespace},
+		RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role}, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: account}}})
+}
+
 func (s *site) unbind(name string) {
 	var kept []*rbacv1.ClusterRoleBinding
 	for _, b := range s.f.Policy.ClusterRoleBindings {
@@ -35,6 +43,11 @@ func (s *site) unbind(name string) {
 	s.f.Policy.ClusterRoleBindings = kept
 }
 
+// unbindIn takes a binding in a namespace away.
+func (s *site) unbindIn(name string) {
+	s.f.Policy.RoleBindings = slices.DeleteFunc(s.f.Policy.RoleBindings, func(b *rbacv1.RoleBinding) bool { return b.Name == name })
+}
+
 func TestSchedulerRules(t *testing.T) {
 	test(t, Cluster(), "rbac-scheduler", []expected{
 		{name: "healthy", status: OK, says: []string{"account gangctl-system/gang-scheduler", "none missing"}},
@@ -43,6 +56,8 @@ func TestSchedulerRules(t *testing.T) {
 		{name: "a binding is missing", change: func(s *site) { s.unbind("gangctl:gang-scheduler:kube-scheduler") }, status: Fail, says: []string{"it cannot place pods", "pods/binding"}},
 		{name: "what is for explanations only is a warning", change: func(s *site) { s.unbind("gangctl:gang-scheduler:explain") }, status: Warn, says: []string{"says less"}},
 		{name: "what only takes places back is a warning", change: func(s *site) { s.unbind("gangctl:gang-scheduler:policy") }, status: Warn, says: []string{"gangs that are not whole"}},
+		{name: "what only signs answers is a warning", change: func(s *site) { s.unbindIn("gangctl:gang-scheduler:answers") }, status: Warn, says: []string{"cannot sign"}},
+		{name: "what users need to check a signature is no need of its own", change: func(s *site) { s.unbindIn("gangctl:gang-scheduler:answers-reader") }, status: OK},
 		{name: "its lease", change: func(s *site) { s.f.Policy.Roles = nil }, status: Fail, says: []string{"it cannot elect a leader", "kind: Role\n", "namespace: gangctl-system"}},
 		{name: "it may do everything", change: func(s *site) {
 			s.f.Policy = rbac.Policy{ClusterRoles: append(s.f.Policy.ClusterRoles, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "cluster-admin"}, Rules: []rbacv1.PolicyRule{rule("*", "*", "*")}}),
@@ -54,6 +69,25 @@ func TestSchedulerRules(t *testing.T) {
 			s.Put(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: install.DefaultNamespace, Name: "gang-scheduler", Labels: map[string]string{install.LabelPartOf: install.PartOf}}})
 		}, status: OK},
 		{name: "not installed", change: func(s *site) { s.remove("gang-scheduler") }},
+	})
+}
+
+// The right to patch jobs is limited by a policy, which has to be there, to deny, and to be about the account.
+func TestSchedulerLimits(t *testing.T) {
+	policy := func(s *site) *admissionv1.ValidatingAdmissionPolicy { return s.f.AdmissionPolicies[0] }
+	test(t, Cluster(), "rbac-limit", []expected{
+		{name: "healthy", status: OK, says: []string{"limited by ValidatingAdmissionPolicy gang-scheduler.gangctl.dev"}},
+		{name: "not there, or not served", change: func(s *site) { s.f.AdmissionPolicies = nil }, status: Warn, says: []string{"may change all of a job: there is no ValidatingAdmissionPolicy ", "gangctl install scheduler; Kubernetes"}},
+		{name: "not bound", change: func(s *site) { s.f.AdmissionBindings = nil }, status: Warn, says: []string{"no ValidatingAdmissionPolicyBinding"}},
+		{name: "only warned of", change: func(s *site) {
+			s.f.AdmissionBindings[0].Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Warn}
+		}, status: Warn, says: []string{"does not deny it everywhere"}},
+		{name: "bound in some namespaces", change: func(s *site) { s.f.AdmissionBindings[0].Spec.MatchResources = &admissionv1.MatchResources{} }, status: Warn, says: []string{"does not deny it everywhere"}},
+		{name: "of another account", change: func(s *site) { s.deployment("gang-scheduler").Spec.Template.Spec.ServiceAccountName = "boss" }, status: Warn, says: []string{"account gangctl-system/boss", "is about another account"}},
+		{name: "changed", change: func(s *site) { policy(s).Spec.Validations = policy(s).Spec.Validations[1:] }, status: Warn, says: []string{"is not the one of this gangctl"}},
+		{name: "it may not patch jobs", change: func(s *site) {
+			s.f.Policy.ClusterRoles = slices.DeleteFunc(s.f.Policy.ClusterRoles, func(r *rbacv1.ClusterRole) bool { return r.Name == policyRole })
+		}},
 	})
 }
 
@@ -72,6 +106,11 @@ func TestOperatorRules(t *testing.T) {
 			s.Put(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeflow", Name: "training-operator"}})
 			s.without("training-operator", "podgroups")
 		}, status: Warn, says: []string{"podgroups.scheduling.x-k8s.io"}},
+		{name: "no rights are proposed for what a tenant made", change: func(s *site) { s.Deployment("team-a", "training-operator", v194) }, status: OK, never: []string{"team-a"}},
+		{name: "nor for an account of its name", change: func(s *site) {
+			s.remove("training-operator")
+			s.Put(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "training-operator"}})
+		}},
 		{name: "none", change: func(s *site) { s.remove("training-operator") }},
 	})
 }

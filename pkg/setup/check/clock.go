@@ -13,11 +13,11 @@ import (
 const (
 	// askew is how far clocks may differ before ages that gangctl prints are wrong by more than people overlook.
 	askew = 5 * time.Second
-	// farAskew is where a scheduler that lives is taken for dead, or the other way round.
-	farAskew = time.Minute
+	// maxSkew is where a scheduler that lives is taken for dead, or the other way round.
+	maxSkew = time.Minute
 )
 
-// callerClock compares the two clocks by a request whose answer carries the time. The server tells whole seconds, rounded down.
+// callerClock compares the two clocks by a request whose answer carries the time. The server's time is in whole seconds, rounded down.
 func callerClock(f *Facts) []Finding {
 	if f.ServerTime.IsZero() {
 		return []Finding{warnf("the API server does not tell its time")}
@@ -32,7 +32,7 @@ func callerClock(f *Facts) []Finding {
 	}
 	text := fmt.Sprintf("your clock is %s %s the API server's", phrase.Age(off), word)
 	switch {
-	case off > farAskew:
+	case off > maxSkew:
 		return []Finding{failf("%s: schedulers that live look dead, or dead ones alive", text).hint("set your clock (NTP)")}
 	case off > askew:
 		return []Finding{warnf("%s: ages that gangctl prints are wrong by as much", text).hint("set your clock (NTP)")}
@@ -40,8 +40,8 @@ func callerClock(f *Facts) []Finding {
 	return []Finding{okf("they differ by less than %s", phrase.Age(askew))}
 }
 
-// componentClocks: a lease that was renewed in the future was written by somebody whose clock is ahead. One that is behind cannot
-// be told from one that is late.
+// componentClocks: a lease that was renewed in the future was written by a component whose clock is ahead. A clock that is behind cannot be
+// distinguished from a late renewal.
 func componentClocks(f *Facts) []Finding {
 	now := f.View.Now
 	if !f.ServerTime.IsZero() {

@@ -39,7 +39,7 @@ func versions(f *Facts, r schema.GroupResource) []string {
 	return all
 }
 
-// usable says whether a definition that exists serves the version that gangctl speaks.
+// usable reports whether a definition that exists serves the version that gangctl speaks.
 func usable(f *Facts, gvr schema.GroupVersionResource) (Finding, bool) {
 	d, served := definition(f, gvr.GroupResource().String()), versions(f, gvr.GroupResource())
 	switch {
@@ -75,8 +75,8 @@ func podGroupsBefore(f *Facts) []Finding {
 	return []Finding{finding}
 }
 
-// jobKinds looks at the kinds of job that need an operator. One is enough to work with; that TFJobs are missing besides others is
-// told, as most of the documentation is about them.
+// jobKinds looks at the kinds of job that need an operator. One is enough to work with; that TFJobs are missing is reported even where
+// others are served, as most of the documentation is about them.
 func jobKinds(f *Facts) []Finding {
 	var findings []Finding
 	var absent []string
@@ -118,7 +118,7 @@ func servedAs(f *Facts, r gang.JobReader) schema.GroupVersionResource {
 	return gvr
 }
 
-// foreignGroups names the other gang formats and whose they are. They are no fault; what is made of them is said elsewhere.
+// foreignGroups names the other gang formats and whose they are. They are no fault; their use is reported by other checks.
 func foreignGroups(f *Facts) []Finding {
 	var findings []Finding
 	var seen []string

@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 )
 
-// unservedDialects: a format that the API server knows and nobody reads leaves its pods pending, without any event.
+// unservedDialects reports formats that the API server serves and no scheduler reads: their pods stay pending, without any event.
 func unservedDialects(f *Facts) []Finding {
 	own := slices.ContainsFunc(aliveNames(f), func(name string) bool { return readsGangs(f, name) && ownName(f, name) })
 	var findings []Finding
@@ -82,7 +82,8 @@ func serveHint(r gang.Reader) string {
 func schedulersFight(f *Facts) []Finding {
 	var findings []Finding
 	for _, name := range names(f) {
-		if all := served(f, name); len(all) > 1 {
+		all := slices.DeleteFunc(served(f, name), func(d *appsv1.Deployment) bool { return !maySchedule(f, d) })
+		if len(all) > 1 {
 			findings = append(findings, failf("%d Deployments answer to schedulerName %s and bind the same pods: %s", len(all), name, deploymentNames(all)).
 				hint("keep one of them: kubectl -n %s scale deployment/%s --replicas=0", all[0].Namespace, all[0].Name))
 		}
@@ -104,7 +105,7 @@ func schedulersFight(f *Facts) []Finding {
 
 // tornGangs are gangs whose members name more than one scheduler.
 func tornGangs(f *Facts) []Finding {
-	asked := map[gang.Key]map[string]bool{}
+	schedulersOf := map[gang.Key]map[string]bool{}
 	for _, p := range f.View.Snap.Pods {
 		if p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" {
 			continue
@@ -112,16 +113,16 @@ func tornGangs(f *Facts) []Finding {
 		for _, r := range dialect.Readers() {
 			if name, ok := r.GroupOf(p); ok && r.Dialect != gang.Kueue {
 				key := gang.Key{Dialect: r.Dialect, Namespace: p.Namespace, Name: name}
-				if asked[key] == nil {
-					asked[key] = map[string]bool{}
+				if schedulersOf[key] == nil {
+					schedulersOf[key] = map[string]bool{}
 				}
-				asked[key][p.Spec.SchedulerName] = true
+				schedulersOf[key][p.Spec.SchedulerName] = true
 				break
 			}
 		}
 	}
 	byName := map[string][]string{}
-	for key, schedulers := range asked {
+	for key, schedulers := range schedulersOf {
 		if len(schedulers) > 1 {
 			byName[key.Namespace+"/"+key.Name] = sortedKeys(schedulers)
 		}

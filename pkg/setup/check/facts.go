@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	manifests "github.com/gangctl/gangctl/install/operator"
 	"github.com/gangctl/gangctl/pkg/cli/version"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/setup/operator"
@@ -23,7 +25,7 @@ type Facts struct {
 	Version version.Info
 	// Namespace is where the caller wants to run jobs.
 	Namespace string
-	// User is the caller, as the API server calls them; empty if it does not say.
+	// User is the caller, as the API server calls them; empty if it does not report one.
 	User string
 	// Unready are the checks of the API server that fail; empty if it is ready, or does not report.
 	Unready string
@@ -37,6 +39,9 @@ type Facts struct {
 	Definitions []*metav1.PartialObjectMetadata
 	// Policy is who may do what.
 	Policy rbac.Policy
+	// AdmissionPolicies and AdmissionBindings are what limits requests that are allowed; none where they are not served.
+	AdmissionPolicies []*admissionv1.ValidatingAdmissionPolicy
+	AdmissionBindings []*admissionv1.ValidatingAdmissionPolicyBinding
 	// Reviews are the API server's answers to whether the caller may do something.
 	Reviews []Review
 	// Shipped are the objects that install would write; those of the scheduler's rights are what it needs.
@@ -78,8 +83,28 @@ func (a Access) Rule() rbacv1.PolicyRule {
 	return r
 }
 
-// operators are those that run as Deployments.
-func (f *Facts) operators() []operator.Operator { return operator.Find(f.View.Snap.Deployments) }
+// operators are those that run as Deployments, without those that anybody may have made.
+func (f *Facts) operators() []operator.Operator {
+	trusted, _ := f.foundOperators()
+	return trusted
+}
+
+// foundOperators parts those that run as Deployments by whom one may take them for operators. Who may not read the bindings may change
+// nothing for them either, and sees all as operators.
+func (f *Facts) foundOperators() (trusted, others []operator.Operator) {
+	all := operator.Find(f.View.Snap.Deployments)
+	if f.policyUnknown() {
+		return all, nil
+	}
+	return operator.Trusted(all, &f.Policy, manifests.DefaultNamespace)
+}
+
+// policyUnknown reports whether what accounts may do in the whole cluster could not be read.
+func (f *Facts) policyUnknown() bool {
+	_, roles := f.Unlisted[clusterRoles]
+	_, bindings := f.Unlisted[clusterBinding]
+	return roles || bindings
+}
 
 func findf(s Status, format string, args ...any) Finding {
 	return Finding{Status: s, Message: fmt.Sprintf(format, args...)}

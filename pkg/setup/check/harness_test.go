@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -69,6 +70,10 @@ func (s *site) book() {
 			b.Roles = append(b.Roles, typed[rbacv1.Role](o))
 		case "RoleBinding":
 			b.RoleBindings = append(b.RoleBindings, typed[rbacv1.RoleBinding](o))
+		case "ValidatingAdmissionPolicy":
+			s.f.AdmissionPolicies = append(s.f.AdmissionPolicies, typed[admissionv1.ValidatingAdmissionPolicy](o))
+		case "ValidatingAdmissionPolicyBinding":
+			s.f.AdmissionBindings = append(s.f.AdmissionBindings, typed[admissionv1.ValidatingAdmissionPolicyBinding](o))
 		}
 	}
 	role := func(name string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
@@ -151,7 +156,7 @@ func (s *site) facts() *Facts {
 	return s.f
 }
 
-// wanted is what one check has to find.
+// desired is what one check has to find.
 type expected struct {
 	name   string
 	change func(*site)

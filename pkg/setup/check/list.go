@@ -18,6 +18,8 @@ const (
 	events         = "events"
 	accounts       = "serviceaccounts"
 	tfJobs         = "tfjobs.kubeflow.org"
+	limits         = "validatingadmissionpolicies.admissionregistration.k8s.io"
+	limitBindings  = "validatingadmissionpolicybindings.admissionregistration.k8s.io"
 	webhooks       = "validatingwebhookconfigurations.admissionregistration.k8s.io"
 )
 
@@ -51,6 +53,7 @@ func Cluster() []Check {
 		{ID: "operator-alive", Category: Operators, Title: "a training operator turns TFJobs into pods", Needs: []string{deployments, tfJobs, webhooks}, Judge: operatorsAlive},
 		{ID: "operator-gang", Category: Operators, Title: "the operator's gangs have a scheduler", Needs: []string{deployments, leases, pods, events}, Judge: operatorGangs},
 		{ID: "rbac-scheduler", Category: RBAC, Title: "the gang scheduler holds every right that it uses", Needs: []string{clusterRoles, clusterBinding, roles, roleBindings, deployments, accounts}, Judge: schedulerRules},
+		{ID: "rbac-limit", Category: RBAC, Title: "of jobs the gang scheduler may change only whether they are suspended", Needs: []string{clusterRoles, clusterBinding, deployments, accounts, limits, limitBindings}, Judge: schedulerLimits},
 		{ID: "rbac-operator", Category: RBAC, Title: "the training operator holds every right that it uses", Needs: []string{clusterRoles, clusterBinding, roles, roleBindings, deployments, accounts}, Judge: operatorRules},
 		{ID: "devices", Category: Devices, Title: "device plugins offer what nodes have", Needs: []string{nodes, daemonSets}, Judge: devicePlugins},
 		{ID: "clock-caller", Category: Clocks, Title: "your clock and the API server's agree", Judge: callerClock},

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,15 +19,18 @@ const operatorNotices = time.Minute
 
 func operatorsAlive(f *Facts) []Finding {
 	if !f.View.Snap.Serves(tfjob.GVR().GroupResource(), tfjob.Kind) {
-		return nil // said by crd-jobs
+		return nil // reported by crd-jobs
 	}
-	operators := f.operators()
+	operators, others := f.foundOperators()
 	var findings []Finding
+	for _, o := range others {
+		findings = append(findings, warnf("Deployment %s looks like a training operator, and its account may not write the status of the cluster's TFJobs: it is not taken for one", o.Name()))
+	}
 	for _, o := range operators {
 		d := o.Deployment
-		text := fmt.Sprintf("Deployment %s (%s): %d/%d ready", o.Name(), o.Release, d.Status.ReadyReplicas, wanted(d))
+		text := fmt.Sprintf("Deployment %s (%s): %d/%d ready", o.Name(), o.Release, d.Status.ReadyReplicas, desired(d))
 		switch {
-		case wanted(d) == 0:
+		case desired(d) == 0:
 			findings = append(findings, failf("%s: it is scaled to 0", text).hint("kubectl -n %s scale deployment/%s --replicas=1", d.Namespace, d.Name))
 		case d.Status.ReadyReplicas == 0:
 			findings = append(findings, failf("%s", text).hint("kubectl -n %s logs deployment/%s --tail=50", d.Namespace, d.Name))
@@ -41,16 +45,20 @@ func operatorsAlive(f *Facts) []Finding {
 		findings = append(findings, failf("no controller has handled %s for over %s: %s", phrase.Count(len(untouched), "TFJob"), phrase.Age(operatorNotices), phrase.Names(untouched)).
 			hint("see the operator's log for what it is refused"))
 	}
-	if len(findings) > 0 {
+	if len(operators) > 0 || failed(findings) {
 		return findings
 	}
 	if at := lastTouched(f); !at.IsZero() && f.View.Age(at) <= lately {
-		return []Finding{okf("no Deployment, but a TFJob's status was written %s ago", phrase.Age(f.View.Age(at)))}
+		return append(findings, okf("no Deployment, but a TFJob's status was written %s ago", phrase.Age(f.View.Age(at))))
 	}
 	if validated(f) {
-		return []Finding{okf("no Deployment, but TFJobs are validated by its webhook")}
+		return append(findings, okf("no Deployment, but TFJobs are validated by its webhook"))
 	}
-	return []Finding{failf("no training operator: no Deployment of it, and no TFJob that somebody acts on").hint("gangctl install operator")}
+	return append(findings, failf("no training operator: no Deployment of it, and no TFJob that somebody acts on").hint("gangctl install operator"))
+}
+
+func failed(findings []Finding) bool {
+	return slices.ContainsFunc(findings, func(f Finding) bool { return f.Status == Fail })
 }
 
 func operatorsBefore(f *Facts) []Finding {
@@ -113,8 +121,8 @@ func operatorGangs(f *Facts) []Finding {
 	for _, o := range f.operators() {
 		m := o.Mode()
 		switch {
-		case m.Doubt != "":
-			findings = append(findings, warnf("Deployment %s: %s", o.Name(), m.Doubt))
+		case m.Problem != "":
+			findings = append(findings, warnf("Deployment %s: %s", o.Name(), m.Problem))
 		case !m.On:
 			findings = append(findings, okf("Deployment %s leaves gangs alone; gangctl submit makes the gang of each job itself", o.Name()))
 		default:

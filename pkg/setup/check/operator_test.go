@@ -45,7 +45,16 @@ func TestOperatorsAlive(t *testing.T) {
 			s.job("old", 10*time.Minute, false)
 			s.job("elsewhere", 10*time.Minute, false)["spec"].(map[string]any)["runPolicy"] = map[string]any{"managedBy": "kueue.x-k8s.io/multikueue"}
 		}, status: Fail, says: []string{"no controller has handled 1 TFJob for over 60s: team/old"}},
-		{name: "two", change: func(s *site) { s.Deployment("other", "training-operator", v194) }, status: Fail, says: []string{"2 operators act on the same TFJobs"}},
+		{name: "one that a tenant made", change: func(s *site) { s.Deployment("team-a", "training-operator", v194) }, status: Warn,
+			says: []string{"Deployment team-a/training-operator looks like a training operator"}, never: []string{"2 operators"}},
+		{name: "only one that a tenant made", change: func(s *site) {
+			s.remove("training-operator")
+			s.Deployment("team-a", "training-operator", v194)
+		}, status: Fail, says: []string{"looks like a training operator", "no training operator"}},
+		{name: "two", change: func(s *site) {
+			s.Deployment("other", "training-operator", v194)
+			s.binds("training-operator", "other", "default")
+		}, status: Fail, says: []string{"2 operators act on the same TFJobs"}},
 		{name: "no TFJobs", change: func(s *site) { s.S.Server.Resources = []string{} }},
 	})
 }

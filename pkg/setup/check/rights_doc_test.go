@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -15,7 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/setup/rbac"
 )
 
-var update = flag.Bool("update", false, "write the trees of docs/rights.md anew")
+var update = flag.Bool("update", false, "write the trees of docs/rights.md again")
 
 // TestRightsDocument holds the trees in docs/rights.md to the manifests: who reads it must be able to rely on it.
 func TestRightsDocument(t *testing.T) {
@@ -94,5 +95,24 @@ func tree(objects []*unstructured.Unstructured) string {
 			fmt.Fprintf(&b, "%s%s%s\n", stem, twig, rbac.String(r))
 		}
 	}
+	for _, o := range objects {
+		if o.GetKind() == "ValidatingAdmissionPolicy" {
+			drawLimits(&b, typed[admissionv1.ValidatingAdmissionPolicy](o))
+		}
+	}
 	return b.String()
+}
+
+// drawLimits draws what a policy takes of rights.
+func drawLimits(b *strings.Builder, p *admissionv1.ValidatingAdmissionPolicy) {
+	var resources []string
+	for _, r := range p.Spec.MatchConstraints.ResourceRules {
+		for _, name := range r.Resources {
+			resources = append(resources, name+"."+r.APIGroups[0])
+		}
+	}
+	fmt.Fprintf(b, "   limited by ValidatingAdmissionPolicy %s, for %s:\n", p.Name, strings.Join(resources, ", "))
+	for _, v := range p.Spec.Validations {
+		fmt.Fprintf(b, "   - %s\n", v.Message)
+	}
 }

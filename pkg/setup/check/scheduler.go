@@ -37,11 +37,11 @@ func schedulersAlive(f *Facts) []Finding {
 	return findings
 }
 
-// state says how a scheduler is, with what tells so.
+// state is the condition of a scheduler, with the evidence.
 func (s scheduler) state(f *Facts) Finding {
 	var signs []string
 	for _, d := range s.Deployments {
-		signs = append(signs, fmt.Sprintf("Deployment %s/%s %d/%d ready", d.Namespace, d.Name, d.Status.ReadyReplicas, wanted(d)))
+		signs = append(signs, fmt.Sprintf("Deployment %s/%s %d/%d ready", d.Namespace, d.Name, d.Status.ReadyReplicas, desired(d)))
 	}
 	for _, l := range s.Leases {
 		signs = append(signs, fmt.Sprintf("lease %s/%s renewed %s ago", l.Namespace, l.Name, phrase.Age(f.View.Age(l.Spec.RenewTime.Time))))
@@ -70,13 +70,13 @@ func (s scheduler) look() string {
 		return "kubectl -n kube-system get pods"
 	}
 	d := s.Deployments[0]
-	if wanted(d) == 0 {
+	if desired(d) == 0 {
 		return fmt.Sprintf("it is scaled to 0: kubectl -n %s scale deployment/%s --replicas=1", d.Namespace, d.Name)
 	}
 	return fmt.Sprintf("kubectl -n %s logs deployment/%s --tail=50", d.Namespace, d.Name)
 }
 
-func wanted(d *appsv1.Deployment) int32 {
+func desired(d *appsv1.Deployment) int32 {
 	if d.Spec.Replicas == nil {
 		return 1
 	}

@@ -111,9 +111,14 @@ func TestSchedulersFight(t *testing.T) {
 		{name: "none", status: OK},
 		{name: "Volcano and ours under its name", change: func(s *site) {
 			volcanoRuns(s)
+			s.binds("system:kube-scheduler", "volcano-system", "default")
 			s.deployment("gang-scheduler").Spec.Template.Spec.Containers[0].Args = []string{"scheduler", "--serve=volcano"}
 		}, status: Fail, says: []string{"2 Deployments answer to schedulerName volcano", "gangctl-system/gang-scheduler, volcano-system/volcano-scheduler"}},
-		{name: "ours twice", change: func(s *site) { s.Deployment("elsewhere", "gang-scheduler", "x/gangctl:v1") }, status: Fail, says: []string{"schedulerName gang-scheduler"}},
+		{name: "ours twice", change: func(s *site) {
+			s.Deployment("elsewhere", "gang-scheduler", "x/gangctl:v1")
+			s.binds("system:kube-scheduler", "elsewhere", "default")
+		}, status: Fail, says: []string{"schedulerName gang-scheduler"}},
+		{name: "ours, and one that a tenant made, for which nobody stops ours", change: func(s *site) { s.Deployment("a-team", "gang-scheduler", "x/gangctl:v1") }, status: OK},
 		{name: "a gang that names two schedulers", change: func(s *site) {
 			for name, scheduler := range map[string]string{"a": "gang-scheduler", "b": "default-scheduler"} {
 				s.pod("team", name, scheduler, "").Labels["scheduling.x-k8s.io/pod-group"] = "llama"

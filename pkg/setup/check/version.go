@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// oldestForScheduler is the first minor release of Kubernetes 1 that serves all that kube-scheduler's library asks for
+	// oldestForScheduler is the first minor release of Kubernetes 1 that serves all that kube-scheduler's library requests
 	// (resource.k8s.io/v1). gangctl itself is content with less.
 	oldestForScheduler = 34
 	// kubeletLag is how many minor releases a kubelet may be behind the API server

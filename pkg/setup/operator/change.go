@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// WithGangs is the operator's Deployment as it would be with the flags of [Operator.Flags]: what said otherwise is taken out, and
-// they are added where its other flags are. The Deployment itself is not changed.
+// WithGangs is the operator's Deployment as it would be with the flags of [Operator.Flags]: conflicting flags are taken out, and these are
+// added where its other flags are. The Deployment itself is not changed.
 func (o Operator) WithGangs(flags []string) *appsv1.Deployment {
 	d := o.Deployment.DeepCopy()
 	c := &d.Spec.Template.Spec.Containers[o.Index]
@@ -22,7 +22,7 @@ func (o Operator) WithGangs(flags []string) *appsv1.Deployment {
 	return d
 }
 
-// without takes the flags for gangs out of words, with their values.
+// without takes the flags for gangs out of argv, with their values.
 func without(words []string) []string {
 	var kept []string
 	for i := 0; i < len(words); i++ {
@@ -32,7 +32,7 @@ func without(words []string) []string {
 			continue
 		}
 		if !joined && name == schedulerFlag && i+1 < len(words) && !strings.HasPrefix(words[i+1], "-") {
-			i++ // its value; booleans take none in a word of its own
+			i++ // its value; booleans take none in an argument of its own
 		}
 	}
 	return kept

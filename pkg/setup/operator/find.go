@@ -18,8 +18,8 @@ type Operator struct {
 	Release Release
 }
 
-// Find returns the operators for TFJobs among Deployments, in their order: by the name of the image, else, for images that were
-// renamed, by the label that the releases put on their pods. One that is told to look at other kinds only is none.
+// Find returns the operators for TFJobs among Deployments, in their order: by the name of the image, else, for images that were renamed, by
+// the label that the releases put on their pods. One whose flags enable other kinds only is none.
 func Find(deployments []*appsv1.Deployment) []Operator {
 	var all []Operator
 	for _, d := range deployments {

@@ -7,7 +7,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/setup/argv"
 )
 
-// The flags by which releases are told to make gangs.
+// The flags that make releases create gangs.
 const (
 	enableFlag    = "enable-gang-scheduling"
 	schedulerFlag = "gang-scheduler-name"
@@ -24,8 +24,8 @@ type Mode struct {
 	Scheduler string
 	// Group is the API group of the groups that it creates; "policy" for PodDisruptionBudgets.
 	Group string
-	// Doubt says what is wrong with the flags, if anything.
-	Doubt string
+	// Problem is what is wrong with the flags; empty if nothing is.
+	Problem string
 }
 
 // Mode reads the operator's flags as its release does.
@@ -45,13 +45,13 @@ func (o Operator) Mode() Mode {
 		m := o.Render(name)
 		m.On = enabled
 		if named && !enabled && name != "" {
-			m.Doubt = fmt.Sprintf("--%s has no effect without --%s", schedulerFlag, enableFlag)
+			m.Problem = fmt.Sprintf("--%s has no effect without --%s", schedulerFlag, enableFlag)
 		}
 		return m
 	case name == "" || strings.EqualFold(name, "none"):
 		m := Mode{}
 		if enabled {
-			m.Doubt = fmt.Sprintf("--%s has no effect in %s, which wants --%s=NAME", enableFlag, r, schedulerFlag)
+			m.Problem = fmt.Sprintf("--%s has no effect in %s, which wants --%s=NAME", enableFlag, r, schedulerFlag)
 		}
 		return m
 	}
@@ -60,12 +60,12 @@ func (o Operator) Mode() Mode {
 	return m
 }
 
-// certain reports whether it is known how the release is told to make gangs.
+// certain reports whether the release's flags for gangs are known.
 func (o Operator) certain() bool {
 	return o.Release.Known() && (!o.Release.Guessed || !o.Release.Before(1, 7))
 }
 
-// Render is what the release would make of gangs with the given gang scheduler, if it were told to.
+// Render is what the release would make of gangs with the flags for the given gang scheduler.
 func (o Operator) Render(name string) Mode {
 	r := o.Release
 	switch {
@@ -85,8 +85,8 @@ func (o Operator) Render(name string) Mode {
 	return Mode{Group: "scheduling.x-k8s.io", Scheduler: name}
 }
 
-// Flags are what tells the release to make gangs for a scheduler, and whether it can at all: releases before v1.6 know their own
-// scheduler only, and v1.6 calls everybody but Volcano scheduler-plugins.
+// Flags are those that make the release create gangs for a scheduler; an error if it cannot. Releases before v1.6 support their own
+// scheduler only, and v1.6 treats every scheduler but Volcano as scheduler-plugins.
 func (o Operator) Flags(scheduler string) ([]string, error) {
 	r := o.Release
 	switch {

@@ -114,17 +114,17 @@ func TestMode(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := one(t, deployed(tt.image, tt.line)).Mode()
-			if (got.Doubt != "") != tt.doubt {
-				t.Errorf("doubt: %q", got.Doubt)
+			if (got.Problem != "") != tt.doubt {
+				t.Errorf("doubt: %q", got.Problem)
 			}
-			if got.Doubt = ""; got != tt.want {
+			if got.Problem = ""; got != tt.want {
 				t.Errorf("got %+v, want %+v", got, tt.want)
 			}
 		})
 	}
 }
 
-// What Flags says makes the release do it, or it is an error.
+// The flags that Flags returns have their effect on the release, or Flags returns an error.
 func TestFlags(t *testing.T) {
 	tests := []struct {
 		image, scheduler string
@@ -150,7 +150,7 @@ func TestFlags(t *testing.T) {
 				return
 			}
 			m := one(t, deployed(tt.image, "/manager "+flags[0])).Mode()
-			if !m.On || m.Doubt != "" || m.Scheduler != tt.scheduler {
+			if !m.On || m.Problem != "" || m.Scheduler != tt.scheduler {
 				t.Errorf("with the flag it is %+v", m)
 			}
 		})

@@ -1,5 +1,5 @@
-// Package operator knows the releases of the Kubeflow Training Operator, and of tf-operator before it: how to recognise them
-// in a cluster, how each is told to make gangs, and which rights it needs for that. It is pure.
+// Package operator knows the releases of the Kubeflow Training Operator, and of tf-operator before it: how to recognise them in a cluster,
+// which flags make each create gangs, and which rights it needs for that. It is pure.
 package operator
 
 import (

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// User is the subject for what the API server calls somebody; accounts are recognised.
+// User is the RBAC subject for a user name of the API server; service accounts are recognised.
 func User(name string) rbacv1.Subject {
 	if account, ok := strings.CutPrefix(name, "system:serviceaccount:"); ok {
 		if namespace, name, ok := strings.Cut(account, ":"); ok {

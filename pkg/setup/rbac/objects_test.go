@@ -18,7 +18,7 @@ func everywhere(rules ...rbacv1.PolicyRule) map[string][]rbacv1.PolicyRule {
 	return map[string][]rbacv1.PolicyRule{"": rules}
 }
 
-const wanted = `apiVersion: rbac.authorization.k8s.io/v1
+const desired = `apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata:
   name: NAME
@@ -53,7 +53,7 @@ subjects:
 
 func TestGrant(t *testing.T) {
 	got := granted("system:serviceaccount:team:reader", everywhere(rule("list", "pods", ""), rule("list", "deployments", "apps"), rule("list", "nodes", ""), rule("list", "pods", "")))
-	if got != strings.ReplaceAll(wanted, "NAME", nameIn(t, got)) {
+	if got != strings.ReplaceAll(desired, "NAME", nameIn(t, got)) {
 		t.Errorf("got\n%s", got)
 	}
 }

@@ -57,7 +57,7 @@ func merge(rules []rbacv1.PolicyRule, field func(*rbacv1.PolicyRule) *[]string) 
 	return merged
 }
 
-// key tells rules apart.
+// key identifies a rule.
 func key(r rbacv1.PolicyRule) string {
 	return strings.Join([]string{strings.Join(r.APIGroups, ","), strings.Join(r.Resources, ","), strings.Join(r.ResourceNames, ","),
 		strings.Join(r.NonResourceURLs, ","), strings.Join(r.Verbs, ",")}, " ")

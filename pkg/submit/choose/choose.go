@@ -23,8 +23,8 @@ import (
 type Facts struct {
 	// Mapper maps the kinds of [Groups] that the cluster serves; nil if that is not known.
 	Mapper meta.RESTMapper
-	// World holds the Deployments and Leases of all namespaces.
-	World *view.View
+	// Cluster holds the Deployments and Leases of all namespaces.
+	Cluster *view.View
 	// Blind is why schedulers cannot be seen; empty if they can.
 	Blind string
 }
@@ -172,9 +172,9 @@ func (f Facts) scheduler(w gang.Writer, requested string) (string, state) {
 		return w.Scheduler, unknown // a managed control plane does not show its own
 	}
 	names := []string{w.Scheduler}
-	if f.World != nil && w.Dialect == gang.SchedulerPlugins {
+	if f.Cluster != nil && w.Dialect == gang.SchedulerPlugins {
 		// First: a lease may be called like the program, whatever name that serves.
-		names = append([]string{component.GangScheduler(f.World, w.Dialect, w.Scheduler)}, names...)
+		names = append([]string{component.GangScheduler(f.Cluster, w.Dialect, w.Scheduler)}, names...)
 	}
 	r, _ := dialect.ReaderOf(w.Dialect)
 	best, state := w.Scheduler, absent
@@ -188,16 +188,16 @@ func (f Facts) scheduler(w gang.Writer, requested string) (string, state) {
 
 // find returns what is known of the scheduler of a name.
 func (f Facts) find(name string) state {
-	if f.Blind != "" || f.World == nil {
+	if f.Blind != "" || f.Cluster == nil {
 		return unknown
 	}
-	s := component.FindScheduler(f.World, name)
+	s := component.FindScheduler(f.Cluster, name)
 	switch {
-	case len(s.Deployments)+len(s.Leases) > 0 && s.Down(f.World.Now):
+	case len(s.Deployments)+len(s.Leases) > 0 && s.Down(f.Cluster.Now):
 		return down
 	case len(s.Deployments)+len(s.Leases) > 0:
 		return alive
-	case len(f.World.Snap.Deployments) == 0:
+	case len(f.Cluster.Snap.Deployments) == 0:
 		return unknown // every cluster that shows what runs in it runs something
 	}
 	return absent

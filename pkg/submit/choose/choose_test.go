@@ -18,7 +18,7 @@ import (
 
 var now = time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 
-// deployed is a Deployment whose container has the words of a command line.
+// deployed is a Deployment whose container has this argv.
 func deployed(name, image string, ready int32, words ...string) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: name},
@@ -83,7 +83,7 @@ func TestCandidates(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := &snapshot.Snapshot{At: now, Deployments: tt.deployments, Leases: tt.leases}
-			got, err := Candidates(Facts{Mapper: Recorded(strings.Fields(tt.served)), World: view.New(s), Blind: tt.blind}, tt.typed)
+			got, err := Candidates(Facts{Mapper: Recorded(strings.Fields(tt.served)), Cluster: view.New(s), Blind: tt.blind}, tt.typed)
 			var nothing *NothingError
 			if tt.want == "" {
 				if !errors.As(err, &nothing) || !strings.Contains(err.Error(), tt.why) {

@@ -217,7 +217,7 @@ func (f Facts) Serving(r Request) Decision {
 		return d
 	}
 	usual := d.Scheduler
-	if d.Scheduler = component.GangScheduler(f.World, d.Dialect, usual); d.Scheduler != usual {
+	if d.Scheduler = component.GangScheduler(f.Cluster, d.Dialect, usual); d.Scheduler != usual {
 		d.Note = fmt.Sprintf("the answer is for scheduler %s, which serves here; %s does not: submit with --scheduler %s", d.Scheduler, usual, d.Scheduler)
 	}
 	return d

@@ -83,11 +83,11 @@ func TestNeedsCluster(t *testing.T) {
 	}
 }
 
-// The answer for a job that would not be submitted is for the scheduler that serves, and says so where that has another name.
+// The answer for a job that would not be submitted is for the scheduler that serves, and names it where it is another one.
 func TestServing(t *testing.T) {
 	operator := deployed("training-operator", "kubeflow/training-operator", 1, "--gang-scheduler-name=gang")
 	s := &snapshot.Snapshot{At: now.Add(time.Second), Deployments: []*appsv1.Deployment{deployed("gang", "gangctl", 1), operator}}
-	f := Facts{World: view.New(s)}
+	f := Facts{Cluster: view.New(s)}
 	d := f.Serving(Request{Dialect: gang.SchedulerPlugins})
 	if d.Scheduler != "gang" || !strings.Contains(d.Note, "submit with --scheduler gang") {
 		t.Errorf("got %+v", d)

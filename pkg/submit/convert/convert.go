@@ -131,19 +131,19 @@ func (c *conversion) restartPolicies() {
 	slices.Sort(names)
 	for _, name := range names {
 		role, _ := roles[name].(map[string]any)
-		inVain, _, _ := unstructured.NestedString(role, "template", "spec", "restartPolicy")
+		ignored, _, _ := unstructured.NestedString(role, "template", "spec", "restartPolicy")
 		counts, _, _ := unstructured.NestedString(role, "restartPolicy")
 		path := "spec.tfReplicaSpecs." + name
 		switch {
-		case inVain == "" || inVain == counts:
-		case inVain == string(kubeflowv1.RestartPolicyNever) && (counts == "" || counts == string(kubeflowv1.RestartPolicyExitCode)):
+		case ignored == "" || ignored == counts:
+		case ignored == string(kubeflowv1.RestartPolicyNever) && (counts == "" || counts == string(kubeflowv1.RestartPolicyExitCode)):
 			// which is what the operator writes there
 		case counts == "":
 			c.Notes = append(c.Notes, fmt.Sprintf("%s.template.spec.restartPolicy: %s has no effect: the operator goes by %s.restartPolicy, and without one by %s",
-				path, inVain, path, kubeflowv1.TFJobDefaultRestartPolicy))
+				path, ignored, path, kubeflowv1.TFJobDefaultRestartPolicy))
 		default:
 			c.Notes = append(c.Notes, fmt.Sprintf("%s.template.spec.restartPolicy: %s has no effect: the operator goes by %s.restartPolicy, which is %s",
-				path, inVain, path, counts))
+				path, ignored, path, counts))
 		}
 	}
 }

@@ -34,7 +34,7 @@ func object(t testing.TB, text []byte) *unstructured.Unstructured {
 	return u
 }
 
-// Every file under testdata becomes the one beside it, and what was said of it.
+// Every file under testdata becomes its golden file, with its golden messages.
 func TestGolden(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.in.yaml")
 	if err != nil || len(paths) == 0 {

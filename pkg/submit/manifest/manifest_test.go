@@ -159,7 +159,7 @@ spec:
 	}
 }
 
-// A field that is not known is told with its place, and kept.
+// An unknown field is reported with its path, and kept.
 func TestUnknownFields(t *testing.T) {
 	tests := map[string]struct{ from, to, want string }{
 		"a slip":        {"replicas: 2", "replicass: 2", "document 1, line 9: TFJob llama: spec.tfReplicaSpecs.Worker.replicass (did you mean replicas?): gangctl does not know this field, and leaves it to the API server"},
@@ -187,7 +187,7 @@ func TestUnknownFields(t *testing.T) {
 	}
 }
 
-// Old versions are converted, lists taken apart, and what is beside the jobs is kept as it is.
+// Old versions are converted, lists taken apart, and objects that are no jobs are kept as they are.
 func TestWholeFiles(t *testing.T) {
 	const beside = `---
 apiVersion: v1

@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gangctl/gangctl/pkg/cli/shell"
 )
 
 // CommandAnnotation keeps, on the job, the shell-quoted command line that submitted it.
@@ -17,8 +19,8 @@ const CommandAnnotation = "gangctl.dev/command"
 // HashAnnotation keeps, on the job, the hash of its spec as the API server was going to store it, with its defaults.
 const HashAnnotation = "gangctl.dev/spec-hash"
 
-// UserAnnotation keeps, on the job, who submitted it, as the API server called them. Anybody who may write the job may write it: it
-// is no proof.
+// UserAnnotation keeps, on the job, who submitted it, as the API server called them. Any user who may write the job may write it: it is no
+// proof.
 const UserAnnotation = "gangctl.dev/submitted-by"
 
 // User is who submitted the job, or "" if that was not kept.
@@ -31,9 +33,20 @@ func SetUser(job *unstructured.Unstructured, user string) {
 	}
 }
 
-// CommandLine is the shell-quoted command line that submitted the job, or "" if it does not keep one.
+// CommandLine is what the job keeps as the command line that submitted it, or "" if it does not keep one. It is another user's text,
+// and not to be shown or run as it is: package redact has what to show, and [Argv] what to read.
 func CommandLine(job *unstructured.Unstructured) string {
 	return job.GetAnnotations()[CommandAnnotation]
+}
+
+// Argv are the arguments of a kept command line, the program's name first. It is nil for a line that is not of `gangctl submit`:
+// whoever may write the job may have written it.
+func Argv(line string) []string {
+	argv, err := shell.Split(line)
+	if err != nil || len(argv) < 3 || argv[0] != "gangctl" || argv[1] != "submit" {
+		return nil
+	}
+	return argv
 }
 
 // Stamp puts the hash of the spec of stored, which is what the API server makes of the job, on the job.

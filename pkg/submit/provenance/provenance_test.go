@@ -22,7 +22,7 @@ func read(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-// A change of the spec is seen, and what changes by itself, or says only that the job is set aside, is none.
+// A change of the spec counts. Fields that change by themselves, or that only suspend the job, do not.
 func TestChanged(t *testing.T) {
 	stored := read(t, "{apiVersion: kubeflow.org/v1, kind: TFJob, metadata: {name: a}, spec: {runPolicy: {suspend: false, backoffLimit: 3}}}")
 	batch := read(t, "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {suspend: false, selector: {matchLabels: {u: x}}, template: {metadata: {labels: {controller-uid: x, a: b}}}}}")
@@ -69,7 +69,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// What is left is what somebody could have written, and what was given is not changed.
+// What is left is what a user could have written, and the argument is not changed.
 func TestBare(t *testing.T) {
 	const text = `
 apiVersion: batch/v1

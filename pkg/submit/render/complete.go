@@ -93,7 +93,7 @@ func Complete(job, podGroup *unstructured.Unstructured, s FileSpec) (*Completed,
 	if err != nil {
 		return nil, err
 	}
-	if scheduler := cmp.Or(c.scheduler, c.wantedScheduler()); scheduler != "" && (declare || s.SchedulerSet) {
+	if scheduler := cmp.Or(c.scheduler, c.requestedScheduler()); scheduler != "" && (declare || s.SchedulerSet) {
 		for _, role := range c.roles {
 			set(c.Job, scheduler, append(reader.Template(role.Name), "spec", "schedulerName")...)
 		}
@@ -117,8 +117,8 @@ func Declared(job *unstructured.Unstructured) (scheduler string, member bool, er
 	return c.scheduler, c.name != "", err
 }
 
-// wantedScheduler is that of the command line, unless that is a default and the file declares its gang for another one.
-func (c *completion) wantedScheduler() string {
+// requestedScheduler is that of the command line, unless that is a default and the file declares its gang for another one.
+func (c *completion) requestedScheduler() string {
 	ours := c.dialect == c.s.Dialect || c.dialect == gang.SchedulerPlugins || c.dialect == gang.Labels
 	if w, ok := dialect.WriterOf(c.dialect); ok && !ours && !c.s.SchedulerSet {
 		return w.Scheduler

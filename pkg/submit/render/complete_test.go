@@ -16,7 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// file is a job as users keep it: a PS and two workers, no word of a gang.
+// file is a job as users keep it: a PS and two workers, without a gang.
 const file = `apiVersion: kubeflow.org/v1
 kind: TFJob
 metadata: {name: llama, namespace: research}
@@ -79,7 +79,7 @@ func podGroupNamed(t *testing.T, name string) *unstructured.Unstructured {
 	return object(t, "apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: PodGroup\nmetadata: {name: "+name+", namespace: research}\nspec: {minMember: 2}\n")
 }
 
-// fileSpec is what `submit -f` asks for without further flags.
+// fileSpec is what `submit -f` requests without further flags.
 func fileSpec(options ...func(*FileSpec)) FileSpec {
 	s := FileSpec{Dialect: gang.SchedulerPlugins, Scheduler: "gang-scheduler"}
 	for _, o := range options {

@@ -41,7 +41,7 @@ func (c *completion) declare() error {
 	}
 	c.policy(d)
 	if c.PodGroup == nil {
-		c.PodGroup = groupObject(writer, d, Spec{Gang: Gang{Version: c.s.Version}})
+		c.PodGroup = groupObject(writer, d, Spec{Gang: GangSpec{Version: c.s.Version}})
 		c.timeout()
 	}
 	return nil
@@ -116,7 +116,7 @@ func (c *completion) leaveOut() {
 func (c *completion) refer(w gang.Writer, d gang.Declaration) error {
 	for _, role := range c.roles {
 		reference := &corev1.PodTemplateSpec{}
-		w.Mark(reference, d, strings.ToLower(role.Name))
+		w.SetGroup(reference, d, strings.ToLower(role.Name))
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(reference)
 		if err != nil {
 			return fmt.Errorf("convert group reference: %w", err)

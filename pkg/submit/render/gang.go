@@ -97,7 +97,7 @@ func resources(preset corev1.ResourceRequirements, role Role, gpu corev1.Resourc
 func gangResources(roles []gang.Role, minAvailable int32) corev1.ResourceList {
 	requests := map[corev1.ResourceName][]resource.Quantity{}
 	for _, role := range roles {
-		for name, quantity := range request.Of(role.Template.Spec) {
+		for name, quantity := range request.OfTemplate(role.Template.Spec) {
 			for range role.Replicas {
 				requests[name] = append(requests[name], quantity)
 			}

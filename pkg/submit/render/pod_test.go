@@ -6,8 +6,8 @@ import (
 	"testing/quick"
 )
 
-// kubelet does what the kubelet does to a word that refers to no variable it knows, besides HOME: it replaces $(HOME), and
-// takes $$ for an escaped dollar sign.
+// kubelet expands an argument as the kubelet does, where HOME is the only variable: it replaces $(HOME), and takes $$ for an escaped dollar
+// sign.
 func kubelet(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

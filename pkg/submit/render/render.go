@@ -104,7 +104,7 @@ func (k Kind) Render(preset []byte, s Spec) (*Objects, error) {
 	}
 	d := declaration(s, roles)
 	for _, r := range l.roles {
-		writer.Mark(r.template, d, strings.ToLower(r.Name))
+		writer.SetGroup(r.template, d, strings.ToLower(r.Name))
 	}
 	if l.policy != nil && s.Gang.Dialect != gang.None {
 		l.policy.SchedulingPolicy = schedulingPolicy(d)

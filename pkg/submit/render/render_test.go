@@ -38,7 +38,7 @@ func spec(options ...func(*Spec)) Spec {
 			{Name: "Evaluator"},
 		},
 		Pod:           Pod{GPUResource: "nvidia.com/gpu", Scheduler: "gang-scheduler"},
-		Gang:          Gang{Dialect: gang.SchedulerPlugins, MinAvailable: 5},
+		Gang:          GangSpec{Dialect: gang.SchedulerPlugins, MinAvailable: 5},
 		RestartPolicy: kubeflowv1.RestartPolicyOnFailure, CleanPodPolicy: kubeflowv1.CleanPodPolicyRunning,
 	}
 	for _, o := range options {

@@ -76,8 +76,8 @@ type Lifetime struct {
 	TTL *int32
 }
 
-// Gang is how members are to start together.
-type Gang struct {
+// GangSpec is how members are to start together.
+type GangSpec struct {
 	// Dialect is how the gang is declared.
 	Dialect gang.Dialect
 	// Version is the API version of the group object; the zero value is the one that the dialect prefers.
@@ -96,7 +96,7 @@ type Spec struct {
 	// Roles in the order in which their members are shown. A role with no replicas is left out of the job.
 	Roles []Role
 	Pod   Pod
-	Gang  Gang
+	Gang  GangSpec
 
 	Lifetime Lifetime
 	// Files are the contents of the job's ConfigMap, by key; it is called [FilesName].

@@ -194,7 +194,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// In order: what one word made, the next can change.
+// In order: what one assignment made, the next can change.
 func TestOrder(t *testing.T) {
 	got, err := Apply(job(t), kubeflowv1.TFJob{}, `spec.tfReplicaSpecs.Chief={"template":{}}`, "spec.tfReplicaSpecs.Chief.replicas=1", pod+"tolerations[2].key=c", pod+"tolerations[3].key=d")
 	if err != nil {
@@ -208,7 +208,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// No word makes an object that its type cannot read, and a path is read as it is written.
+// No input makes an object that its type cannot read, and a path is read as it is written.
 func FuzzApply(f *testing.F) {
 	for _, word := range []string{worker + "replicas=4", pod + `tolerations=[{"key":"a"}]`, `metadata.labels.a\.b/c=d`, container + "env[0].value==", "spec.a[0]-",
 		container + "livenessProbe.httpGet.port=1", pod + `affinity={"nodeAffinity":{}}`, `a\\.b[0][1]=x`, "spec.runPolicy.ttlSecondsAfterFinished=-1", pod + "volumes[0].name=x"} {

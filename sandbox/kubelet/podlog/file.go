@@ -54,7 +54,7 @@ func next(lines *bufio.Reader) (string, bool) {
 	return strings.TrimSuffix(text, "\n"), true
 }
 
-// runs tells whether the container still is in the run that was asked for.
+// runs reports whether the container still is in the run that was requested.
 func (s Server) runs(r *http.Request, pod *corev1.Pod) bool {
 	now, err := s.Client.CoreV1().Pods(pod.Namespace).Get(r.Context(), pod.Name, metav1.GetOptions{})
 	if err != nil || now.UID != pod.UID || len(now.Status.ContainerStatuses) == 0 || len(pod.Status.ContainerStatuses) == 0 {

@@ -100,7 +100,7 @@ func serve(t *testing.T, s Server, query string) *httptest.ResponseRecorder {
 	return w
 }
 
-// newRequest asks for the log as the API server does.
+// newRequest requests the log as the API server does.
 func newRequest(t *testing.T, query string) *http.Request {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/containerLogs/ns/p/tensorflow"+query, nil)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// query is what a reader of a log asked for: the parameters of the kubelet API.
+// query is a request for a log: the parameters of the kubelet API.
 type query struct {
 	follow, previous, timestamps bool
 	// tail and limit are -1 for everything.

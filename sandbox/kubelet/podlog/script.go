@@ -1,6 +1,6 @@
-// Package podlog serves the logs of simulated containers the way a kubelet does.
-// What they print looks like tf_cnn_benchmarks (tensorflow/benchmarks) and says
-// in its first line that it is made up.
+// Package podlog serves the logs of simulated containers the way a kubelet
+// does. What they print looks like tf_cnn_benchmarks (tensorflow/benchmarks).
+// The first line states that it is made up.
 package podlog
 
 import (
@@ -27,7 +27,7 @@ const defaultSteps = 20
 type Run struct {
 	// Start is when it began; End when it is or was over, zero if never.
 	Start, End time.Time
-	// Over says that it has ended, with ExitCode.
+	// Over means that it has ended, with ExitCode.
 	Over     bool
 	ExitCode int32
 }
@@ -82,11 +82,11 @@ func header(pod *corev1.Pod) []string {
 }
 
 // body yields the steps, or the text of the annotation, spread over the run. It
-// tells whether the reader wants more.
+// reports whether the reader wants more.
 func body(pod *corev1.Pod, run Run, yield func(Line) bool) bool {
 	texts := override(pod)
 	if texts == nil && pod.Labels["training.kubeflow.org/replica-type"] == "ps" {
-		return true // it serves, and has nothing to say
+		return true // it serves, and has nothing to log
 	}
 	steps := defaultSteps
 	if n, err := strconv.Atoi(pod.Annotations[LinesAnnotation]); err == nil && n >= 0 {

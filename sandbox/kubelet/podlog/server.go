@@ -21,11 +21,11 @@ import (
 type Server struct {
 	// Client reads pods.
 	Client kubernetes.Interface
-	// Clock says what has been logged so far.
+	// Clock determines what has been logged so far.
 	Clock clock.Clock
-	// EndsAtAnnotation of a pod says when its run is over.
+	// EndsAtAnnotation of a pod is when its run is over.
 	EndsAtAnnotation string
-	// EndedAtAnnotation says when the run before was over.
+	// EndedAtAnnotation is when the run before was over.
 	EndedAtAnnotation string
 	// LogFile is the file with what the container of a pod has written, if a
 	// program really runs in it; nil if none does in any.
@@ -50,7 +50,7 @@ func (s Server) Serve(ctx context.Context, a Address) error {
 	clients.AppendCertsFromPEM(ca)
 	server := &http.Server{
 		Handler: s.handler(),
-		// Health may be asked by anybody, logs only by the API server.
+		// Health is served to any client, logs only to the API server.
 		TLSConfig:         &tls.Config{ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: clients, MinVersion: tls.VersionTLS12},
 		ReadHeaderTimeout: 10 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// writer writes the lines that a query asks for.
+// writer writes the lines that a query selects.
 type writer struct {
 	w       http.ResponseWriter
 	query   query
@@ -24,14 +24,14 @@ func (w *writer) past(lines iter.Seq[Line], now time.Time) int {
 		}
 		all = append(all, line)
 	}
-	wanted := all
-	for len(wanted) > 0 && wanted[0].Time.Before(w.query.since) {
-		wanted = wanted[1:]
+	desired := all
+	for len(desired) > 0 && desired[0].Time.Before(w.query.since) {
+		desired = desired[1:]
 	}
-	if n := w.query.tail; n >= 0 && int64(len(wanted)) > n {
-		wanted = wanted[int64(len(wanted))-n:]
+	if n := w.query.tail; n >= 0 && int64(len(desired)) > n {
+		desired = desired[int64(len(desired))-n:]
 	}
-	for _, line := range wanted {
+	for _, line := range desired {
 		w.line(line)
 	}
 	return len(all)
@@ -61,7 +61,7 @@ func (w *writer) line(line Line) {
 	w.written += int64(len(text))
 }
 
-// flush sends what was written and tells whether the reader wants more.
+// flush sends what was written and reports whether the reader wants more.
 func (w *writer) flush() bool {
 	if flusher, ok := w.w.(http.Flusher); ok {
 		flusher.Flush()

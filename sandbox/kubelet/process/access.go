@@ -26,7 +26,7 @@ const serviceAccountPath = "/var/run/secrets/kubernetes.io/serviceaccount"
 // with the pod.
 const tokenSeconds = 365 * 24 * 60 * 60
 
-// writeAccess asks for a token of the pod's service account, bound to the pod,
+// writeAccess requests a token of the pod's service account, bound to the pod,
 // and returns the path of a kubeconfig with it.
 func (p *pod) writeAccess(ctx context.Context) (string, error) {
 	account := p.spec.Spec.ServiceAccountName
@@ -51,8 +51,9 @@ func (p *pod) writeAccess(ctx context.Context) (string, error) {
 	return path, os.Chmod(path, 0o600)
 }
 
-// withAccess tells a scheduler's configuration where the API server is: in a pod
-// it would find out by itself. Every other file stays as it is.
+// withAccess puts a kubeconfig into a scheduler's configuration: in a pod the
+// scheduler would find the API server by itself. Every other file stays as it
+// is.
 func withAccess(text, kubeconfig string) (string, error) {
 	if !strings.Contains(text, "kind: KubeSchedulerConfiguration") {
 		return text, nil
@@ -71,8 +72,8 @@ func withAccess(text, kubeconfig string) (string, error) {
 	return string(data), err
 }
 
-// adapt tells a scheduler what would be in its pod: where it is asked about
-// those who ask it, and the address and port of its own.
+// adapt gives a scheduler the flags for what its pod would have: the API server
+// that authenticates and authorizes its clients, and its own address and port.
 func adapt(args []string, ports map[int32]int, kubeconfig string) []string {
 	if len(args) == 0 || args[0] != "scheduler" {
 		return args

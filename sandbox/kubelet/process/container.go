@@ -56,7 +56,7 @@ func (p *pod) prepare(ctx context.Context) (*container, error) {
 		return nil, err
 	}
 	mapping := expansion.MappingFuncFor(env)
-	// The first word of a command is the program, which is ours here.
+	// The first element of a command is the program, which is ours here.
 	for _, word := range append(slices.Clone(spec.Command[min(1, len(spec.Command)):]), spec.Args...) {
 		word = expansion.Expand(word, mapping)
 		for path, dir := range mounted {

@@ -31,9 +31,9 @@ type pod struct {
 	last     *corev1.ContainerStateTerminated
 }
 
-// live runs the pod's container, again and again as its restart policy says,
-// until life ends. Then the pod is told to be gone, if it was deleted; if only
-// the runner ends (ctx), it stays as it is.
+// live runs the pod's container, again and again according to its restart
+// policy, until life ends. Then the pod is reported gone, if it was deleted; if
+// only the runner ends (ctx), it stays as it is.
 func (p *pod) live(ctx, life context.Context) {
 	log := p.runner.Log.With("pod", p.spec.Namespace+"/"+p.spec.Name)
 	pause := firstPause
@@ -79,7 +79,7 @@ func (p *pod) live(ctx, life context.Context) {
 	}
 }
 
-// over tells whether the container is not to be started again, and reports it.
+// over reports whether the container is not to be started again, and reports it.
 func (p *pod) over(life context.Context) bool {
 	policy := p.spec.Spec.RestartPolicy
 	if policy == corev1.RestartPolicyAlways || (policy == corev1.RestartPolicyOnFailure && p.last.ExitCode != 0) {
@@ -135,7 +135,7 @@ func (p *pod) run(life context.Context, c *container) (*corev1.ContainerStateTer
 	return terminated(cmd.ProcessState, started), nil
 }
 
-// end asks the process to end when the pod does, and makes sure.
+// end terminates the process when the pod ends, and kills it after the grace period.
 func (p *pod) end(life context.Context, cmd *exec.Cmd, ended <-chan struct{}) {
 	select {
 	case <-ended:

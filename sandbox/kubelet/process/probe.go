@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// eagerly is how often a container that is not ready yet is asked, whatever its
-// probes say: who tests does not want to wait.
+// eagerly is how often a container that is not ready yet is probed, whatever
+// the period of its probes: tests should not wait for that.
 const eagerly = 200 * time.Millisecond
 
-// watch asks the container by its probes until ctx ends: onReady is told of each
+// watch runs the container's probes until ctx ends: onReady is called on each
 // change, and onDead once if it should be started again.
 func (c *container) watch(ctx context.Context, onReady func(bool), onDead func()) {
 	if c.spec.StartupProbe != nil && !c.await(ctx, c.spec.StartupProbe) {
@@ -74,7 +74,7 @@ type tally struct {
 	failures int32
 }
 
-// count takes an answer in, and tells what the probe says now and whether that is
+// count adds an answer, and returns the result of the probe and whether that is
 // a change.
 func (t *tally) count(err error, probe *corev1.Probe) (change, ok bool) {
 	before := t.ok
@@ -86,7 +86,7 @@ func (t *tally) count(err error, probe *corev1.Probe) (change, ok bool) {
 	return t.ok != before, t.ok
 }
 
-// answers asks once. Without a probe all is well.
+// answers probes once. Without a probe all is well.
 func (c *container) answers(ctx context.Context, probe *corev1.Probe) error {
 	if probe == nil {
 		return nil

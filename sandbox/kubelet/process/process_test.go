@@ -68,7 +68,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// What a container is told reaches the process: its variables, its files, its arguments.
+// A container's configuration reaches the process: its variables, its files, its arguments.
 func TestPrepare(t *testing.T) {
 	p := testPod("gangctl")
 	c := &p.Spec.Containers[0]
@@ -143,7 +143,7 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// A container is ready once it says so, and dead when it stops to answer.
+// A container is ready once its probe succeeds, and dead when its probe gets no answer any more.
 func TestWatch(t *testing.T) {
 	answers := make(chan int, 100)
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

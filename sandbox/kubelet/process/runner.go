@@ -42,7 +42,7 @@ type Runner struct {
 // a regular expression for Go and for jq.
 func ImagePattern(name string) string { return "(^|/)" + regexp.QuoteMeta(name) + "([:@]|$)" }
 
-// Runs tells whether a pod is the runner's.
+// Runs reports whether a pod is the runner's.
 func (r *Runner) Runs(pod *corev1.Pod) bool {
 	return len(pod.Spec.Containers) > 0 && regexp.MustCompile(ImagePattern(r.Image)).MatchString(pod.Spec.Containers[0].Image)
 }
@@ -86,7 +86,7 @@ func (r *Runner) see(ctx context.Context, object any) {
 	life, end := context.WithCancel(ctx)
 	r.pods[p.UID] = end
 	if p.DeletionTimestamp != nil {
-		end() // it only has to be told that nothing of it is left
+		end() // only its end has to be reported
 	}
 	r.work.Go(func() {
 		(&pod{runner: r, spec: p, dir: r.dir(p)}).live(ctx, life)

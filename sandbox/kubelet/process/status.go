@@ -53,7 +53,7 @@ func waiting(reason, message string) corev1.ContainerState {
 	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 }
 
-// terminated is how a container runtime tells of a process that ended.
+// terminated is how a container runtime reports a process that ended.
 func terminated(state *os.ProcessState, started metav1.Time) *corev1.ContainerStateTerminated {
 	t := &corev1.ContainerStateTerminated{ExitCode: int32(state.ExitCode()), Reason: "Completed", StartedAt: started, FinishedAt: metav1.Now()}
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {

@@ -68,12 +68,12 @@ func cluster(nodes []*corev1.Node, pods ...*corev1.Pod) *placement.Cluster {
 }
 
 // aGang waits for places for so many members of so many cpus, since noon.
-func aGang(name string, members int32, cpus int) Gang {
+func aGang(name string, members int32, cpus int) Candidate {
 	var open []*corev1.Pod
 	for i := range members {
 		open = append(open, aPod(fmt.Sprintf("%s-%d", name, i), "", cpus))
 	}
-	return Gang{
+	return Candidate{
 		Group: types.NamespacedName{Namespace: "team", Name: "labels:" + name}, Since: noon, Open: open,
 		Members: placement.Gang{Roles: []placement.Role{{Name: "worker", Pod: aPod(name+"-0", "", cpus), Count: members}}},
 	}

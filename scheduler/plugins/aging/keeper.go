@@ -17,7 +17,7 @@ import (
 
 // Source lists all gangs, without the roles of their members.
 type Source interface {
-	Gangs() []Gang
+	Gangs() []Candidate
 }
 
 // View is the engine's snapshot. Its methods are called from the engine's
@@ -26,7 +26,7 @@ type View interface {
 	// Cluster is with what the volumes and claims of pods refer to that are to be
 	// placed.
 	Cluster(pods []*corev1.Pod) (*placement.Cluster, error)
-	// Roles groups pods that no rule of the engine tells apart.
+	// Roles groups pods that no rule of the engine distinguishes.
 	Roles(pods []*corev1.Pod) ([]placement.Role, error)
 }
 
@@ -48,6 +48,8 @@ type Keeper struct {
 	// Touched by the engine's scheduling goroutine only.
 	next   time.Time                         // when reservations are looked at again
 	failed map[types.NamespacedName]*setback // gangs for which there were no places
+	// notUsed are gangs that did not use theirs.
+	notUsed map[types.NamespacedName]*setback
 
 	mu    sync.Mutex
 	after map[string]time.Duration // by profile: how long its gangs wait first
@@ -59,7 +61,7 @@ type Keeper struct {
 func NewKeeper(source Source, view View, ledger *claims.Ledger, parked ParkedGangs, clock clock.WithTicker) *Keeper {
 	return &Keeper{
 		source: source, view: view, claims: ledger, parked: parked, clock: clock,
-		failed: map[types.NamespacedName]*setback{}, after: map[string]time.Duration{}, ages: map[types.NamespacedName]age{},
+		failed: map[types.NamespacedName]*setback{}, notUsed: map[types.NamespacedName]*setback{}, after: map[string]time.Duration{}, ages: map[types.NamespacedName]age{},
 		count: metrics.NewGauge(&metrics.GaugeOpts{
 			Subsystem: "gangctl_scheduler", Name: "reservations", StabilityLevel: metrics.ALPHA,
 			Help: "Gangs that have waited long and for which places are reserved.",
@@ -93,7 +95,7 @@ func (k *Keeper) sweep() {
 	}
 	waiting := k.waiting()
 	k.end(func(r Reservation) bool {
-		return !slices.ContainsFunc(waiting, func(g Gang) bool { return g.Group == r.Group })
+		return !slices.ContainsFunc(waiting, func(g Candidate) bool { return g.Group == r.Group })
 	})
 }
 

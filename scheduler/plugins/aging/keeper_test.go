@@ -14,6 +14,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
@@ -31,8 +32,8 @@ type yard struct {
 	clock   *clocktesting.FakeClock
 	nodes   []*corev1.Node
 	pods    []*corev1.Pod
-	waiting []Gang
-	idle    []Gang
+	waiting []Candidate
+	idle    []Candidate
 	partly  map[types.NamespacedName]bool
 	placed  map[types.UID]bool
 	asked   []*corev1.Pod // what Cluster was last asked for
@@ -44,12 +45,12 @@ type yard struct {
 
 func newYard(nodes ...*corev1.Node) *yard {
 	y := &yard{clock: clocktesting.NewFakeClock(noon), nodes: nodes}
-	y.Keeper = NewKeeper(y, y, claims.NewLedger(y, y, y.clock), y, y.clock)
+	y.Keeper = NewKeeper(y, y, claims.NewLedger(y, y, y.clock, audience.Hidden), y, y.clock)
 	y.after[""] = time.Minute
 	return y
 }
 
-func (y *yard) Gangs() (all []Gang) {
+func (y *yard) Gangs() (all []Candidate) {
 	for _, g := range y.waiting {
 		g.Waits = true
 		all = append(all, g)
@@ -97,7 +98,7 @@ func (y *yard) withheld(t *testing.T, pods ...*corev1.Pod) []claims.Claim {
 // refused has the filter refuse a pod on a node.
 func (y *yard) refused(t *testing.T, pod *corev1.Pod, node string) bool {
 	t.Helper()
-	plugin, err := y.claims.New(t.Context(), nil, nil)
+	plugin, err := y.claims.NewPlugin(t.Context(), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func (y *yard) review(t *testing.T, after time.Duration) []Reservation {
 func TestOnlyALongWaitGetsAReservation(t *testing.T) {
 	y := newYard(aNode("a", 4))
 	y.pods = onNode("a", 4)
-	y.waiting = []Gang{aGang("g", 4, 1)}
+	y.waiting = []Candidate{aGang("g", 4, 1)}
 	if held := y.review(t, 59*time.Second); len(held) != 0 || y.looked != 0 {
 		t.Errorf("after 59s: %d reservations, looked %d times", len(held), y.looked)
 	}
@@ -160,7 +161,7 @@ func TestOneReservationAPriority(t *testing.T) {
 	y.pods = append(onNode("a", 4), onNode("b", 4)...)
 	older, high := aGang("older", 2, 1), aGang("high", 4, 1)
 	older.Since, high.Priority = noon.Add(-time.Hour), 10
-	y.waiting = []Gang{aGang("young", 1, 1), high, older}
+	y.waiting = []Candidate{aGang("young", 1, 1), high, older}
 	held := y.review(t, time.Minute)
 	if len(held) != 2 || held[0].Group != high.Group || held[1].Group != older.Group {
 		t.Fatalf("held %+v", held)
@@ -175,7 +176,7 @@ func TestOneReservationAPriority(t *testing.T) {
 func TestAReservationStaysWhereItIs(t *testing.T) {
 	y := newYard(aNode("a", 4), aNode("b", 4))
 	y.pods = append(onNode("a", 4), onNode("b", 4)...)
-	y.waiting = []Gang{aGang("g", 3, 1)}
+	y.waiting = []Candidate{aGang("g", 3, 1)}
 	before := y.review(t, time.Minute)
 	// The last of b would now be chosen, having run longer than anybody on a.
 	for _, pod := range y.pods[4:] {
@@ -192,11 +193,66 @@ func TestAReservationStaysWhereItIs(t *testing.T) {
 	}
 }
 
+// What the engine refuses a gang for may be no matter of places. Then others get them, each time for longer.
+func TestAReservationThatIsNotUsedIsGivenUp(t *testing.T) {
+	y := newYard(aNode("a", 4))
+	y.pods = onNode("a", 4)
+	y.waiting = []Candidate{aGang("g", 4, 1)}
+	if held := y.review(t, time.Minute); len(held) != 1 {
+		t.Fatalf("held %+v", held)
+	}
+	for range 10 { // its places are not free yet
+		if held := y.review(t, time.Minute); len(held) != 1 {
+			t.Fatalf("held %+v", held)
+		}
+	}
+	y.pods = nil
+	var without []int
+	had := true
+	for range 166 {
+		has := len(y.review(t, time.Minute)) > 0
+		if had && !has {
+			without = append(without, 0)
+		}
+		if had = has; !has {
+			without[len(without)-1]++
+		}
+	}
+	if want := []int{5, 10, 20, 40, 60}; !slices.Equal(without, want) {
+		t.Errorf("it had none for %v minutes, want %v", without, want)
+	}
+	y.waiting = nil
+	if y.review(t, time.Minute); len(y.notUsed) != 0 {
+		t.Errorf("remembers %v", y.notUsed)
+	}
+}
+
+// Who runs longer than promised gets no reserved room for a promise any more.
+func TestABrokenPromise(t *testing.T) {
+	y := newYard(aNode("a", 4))
+	promised := aPod("liar", "a", 1, runsFor(time.Hour+5*time.Minute)) // it began an hour ago
+	y.pods = append(onNode("a", 3), promised)
+	for _, pod := range y.pods[:3] {
+		endsIn(time.Hour)(pod)
+	}
+	y.waiting = []Candidate{aGang("g", 4, 1)}
+	y.review(t, time.Minute)
+	y.pods = y.pods[2:]
+	short := aPod("short", "", 1, runsFor(time.Minute))
+	if y.refused(t, short, "a") {
+		t.Error("refused, though it is to end before")
+	}
+	y.review(t, 7*time.Minute)
+	if !y.refused(t, short, "a") {
+		t.Error("it may use reserved room for a promise of a namespace that broke one")
+	}
+}
+
 func TestWhoWasTurnedAwayIsWoken(t *testing.T) {
 	y := newYard(aNode("a", 4))
 	y.pods = onNode("a", 4)
 	g := aGang("g", 4, 1)
-	y.waiting = []Gang{g}
+	y.waiting = []Candidate{g}
 	y.review(t, time.Minute)
 	y.pods = nil
 	for range 2 {

@@ -24,22 +24,18 @@ type Args struct {
 	After metav1.Duration `json:"after"`
 }
 
-// DefaultAfter is the default of Args.After.
-const DefaultAfter = time.Minute
+// DefaultArgs are the arguments where a configuration sets none.
+func DefaultArgs() Args { return Args{After: metav1.Duration{Duration: time.Minute}} }
 
 // minAfter keeps reservations from being made before the engine has tried.
 const minAfter = time.Second
 
-// ReadArgs returns the arguments in a configuration; errors name the field.
-func ReadArgs(object runtime.Object) (Args, error) {
-	a, err := args.Decode(object, Args{After: metav1.Duration{Duration: DefaultAfter}})
-	if err != nil {
-		return a, err
-	}
+// Validate implements args.Args.
+func (a Args) Validate() error {
 	if d := a.After.Duration; d < 0 || d > 0 && d < minAfter {
-		return a, fmt.Errorf("args.after: %s is neither 0s nor %s or more", d, minAfter)
+		return fmt.Errorf("after: %s is neither 0s nor %s or more", d, minAfter)
 	}
-	return a, nil
+	return nil
 }
 
 // Plugin makes reservations.
@@ -52,9 +48,9 @@ var (
 	_ fwk.SignPlugin        = &Plugin{}
 )
 
-// New makes the plugin for one profile. It is a runtime.PluginFactory.
-func (k *Keeper) New(_ context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-	a, err := ReadArgs(object)
+// NewPlugin returns the plugin for one profile. it is a frameworkruntime.PluginFactory.
+func (k *Keeper) NewPlugin(_ context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	a, err := args.Decode(object, DefaultArgs())
 	if err != nil {
 		return nil, err
 	}

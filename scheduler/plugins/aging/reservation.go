@@ -15,23 +15,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	fit "github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
-// Gang is a gang that may wait.
-type Gang struct {
+// Candidate is a gang that may get the reservation.
+type Candidate struct {
 	Group    types.NamespacedName
 	Priority int32
 	// Waits: it waits for places. Idle: it does not even want any, because members
 	// are missing or held back, or it has not been tried, or it has what it needs.
 	Waits, Idle bool
-	// Since is when it began to wait; zero where its pods do not say.
+	// Since is when it began to wait; zero where its pods do not record it.
 	Since time.Time
 	// Open are the members without a place, by name.
 	Open []*corev1.Pod
 	// Members are the same as what is to be placed.
-	Members fit.Gang
+	Members placement.Gang
 }
 
 // Reservation is the places that wait for one gang.
@@ -40,28 +41,37 @@ type Reservation struct {
 	Priority int32
 	Since    time.Time
 	// Start is when the last of the places is free at the latest; zero where
-	// somebody on them runs without a limit.
+	// a pod on them runs without a limit.
 	Start time.Time
 	// Nodes are the reserved places by the name of their node.
 	Nodes map[string]Place
+
+	ready time.Time // since when all the places are free; zero while a pod is to leave one
 }
 
 // claims are one for each reserved place. Their reason is without the node's name
-// and without an age, so that all nodes count together and the words stay the same.
+// and without an age, so that all nodes count together and the message stays the same.
 func (r Reservation) claims() (all []claims.Claim) {
-	why := fmt.Sprintf("reserved for gang %s, which has waited since %s", claims.GangName(r.Group), r.Since.UTC().Format(time.RFC3339))
+	var members []*corev1.Pod
+	for _, place := range r.Nodes {
+		members = append(members, place.Members...)
+	}
+	who := claims.ThingOf(r.Group, r.Priority, members...)
+	why := audience.Write(r.Group.Namespace, func(reader audience.Reader) string {
+		return fmt.Sprintf("reserved for %s, which has waited since %s", reader.Title(who), r.Since.UTC().Format(time.RFC3339))
+	})
 	for _, node := range slices.Sorted(maps.Keys(r.Nodes)) {
 		place := r.Nodes[node]
 		for _, member := range place.Members {
 			all = append(all, claims.Claim{
-				For: r.Group, Node: node, Pod: member, Why: why, Priority: r.Priority, Start: r.Start, Leaving: place.Leaving,
+				For: r.Group, Who: who, Node: node, Pod: member, Why: why, Priority: r.Priority, Start: r.Start, Leaving: place.Leaving,
 			})
 		}
 	}
 	return all
 }
 
-// equal tells whether two reservations keep the same.
+// equal reports whether two reservations keep the same.
 func (r Reservation) equal(other Reservation) bool {
 	return r.Group == other.Group && maps.EqualFunc(r.Nodes, other.Nodes, Place.equal)
 }
@@ -82,19 +92,19 @@ func (p Place) equal(q Place) bool {
 // as few and end as early as possible: those with a known end first, then those
 // that have run longest. ok is false where the gang would not even fit with
 // everybody gone, or where that could not be found out before ctx ends.
-func Choose(ctx context.Context, p Projection, g Gang, now time.Time) (r Reservation, ok bool) {
+func Choose(ctx context.Context, p Projection, g Candidate, now time.Time) (r Reservation, ok bool) {
 	cluster := p.Cluster
 	running := p.leavers(g, now)
 	slices.SortFunc(running, func(a, b *corev1.Pod) int { return soonest(a, b, now) })
-	after := func(n int64) fit.Result {
-		return fit.Place(ctx, cluster.Without(uids(running[:n])...), g.Members, fit.Options{Budget: searchBudget})
+	after := func(n int64) placement.Result {
+		return placement.Place(ctx, cluster.Without(uids(running[:n])...), g.Members, placement.Options{Budget: searchBudget})
 	}
 	n := fewest(int64(len(running)), func(n int64) bool { return after(n).Fits() })
 	if n < 0 {
 		return Reservation{}, false
 	}
-	leaving, result := necessary(running[:n], after(n), func(rest []*corev1.Pod) fit.Result {
-		return fit.Place(ctx, cluster.Without(uids(rest)...), g.Members, fit.Options{Budget: searchBudget})
+	leaving, result := necessary(running[:n], after(n), func(rest []*corev1.Pod) placement.Result {
+		return placement.Place(ctx, cluster.Without(uids(rest)...), g.Members, placement.Options{Budget: searchBudget})
 	})
 	if !result.Fits() {
 		return Reservation{}, false // the time ran out in between
@@ -126,9 +136,9 @@ func fewest(all int64, fits func(int64) bool) int64 {
 }
 
 // necessary leaves out those whose end does not matter: they are on nodes that
-// the gang does not use, or the gang fits beside them. Those that end last are
+// the gang does not use, or the gang fits alongside them. Those that end last are
 // tried first.
-func necessary(leaving []*corev1.Pod, result fit.Result, without func([]*corev1.Pod) fit.Result) ([]*corev1.Pod, fit.Result) {
+func necessary(leaving []*corev1.Pod, result placement.Result, without func([]*corev1.Pod) placement.Result) ([]*corev1.Pod, placement.Result) {
 	used := map[string]bool{}
 	for _, a := range result.Placement {
 		used[a.Node] = true
@@ -147,13 +157,13 @@ func necessary(leaving []*corev1.Pod, result fit.Result, without func([]*corev1.
 	return kept, best
 }
 
-func reserve(g Gang, placement []fit.Assignment, leaving []*corev1.Pod, now time.Time) Reservation {
+func reserve(g Candidate, assignments []placement.Assignment, leaving []*corev1.Pod, now time.Time) Reservation {
 	r := Reservation{Group: g.Group, Priority: g.Priority, Since: g.Since, Start: now, Nodes: map[string]Place{}}
 	member := map[string]*corev1.Pod{}
 	for _, role := range g.Members.Roles {
 		member[role.Name] = role.Pod
 	}
-	for _, a := range placement {
+	for _, a := range assignments {
 		p, known := r.Nodes[a.Node]
 		if !known {
 			p.Leaving = map[types.UID]bool{}
@@ -194,7 +204,7 @@ func soonest(a, b *corev1.Pod, now time.Time) int {
 // late is how long after its end a pod is still expected to end.
 const late = time.Minute
 
-// EndOf is when a pod ends at the latest by its own word, zero where it gives
+// EndOf is when a pod ends at the latest by its own account, zero where it gives
 // none, or has not kept it. A pod that has not started is taken to start now, and
 // one that is being deleted ends when its grace does.
 func EndOf(pod *corev1.Pod, now time.Time) time.Time {
@@ -210,7 +220,7 @@ func EndOf(pod *corev1.Pod, now time.Time) time.Time {
 	return end
 }
 
-// hangs tells whether a pod should have gone long ago: it is not to be waited for.
+// hangs reports whether a pod should have gone long ago: it is not to be waited for.
 func hangs(pod *corev1.Pod, now time.Time) bool {
 	return pod.DeletionTimestamp != nil && now.Sub(pod.DeletionTimestamp.Time) > late
 }
@@ -232,7 +242,7 @@ func uids(pods []*corev1.Pod) []types.UID {
 
 // Projection is the cluster as it is when promises have come true.
 type Projection struct {
-	Cluster *fit.Cluster
+	Cluster *placement.Cluster
 	// Promised are the pods on it that are not there yet. Nobody knows when they
 	// end.
 	Promised map[types.UID]bool
@@ -252,10 +262,10 @@ func (p Projection) after(leave []types.UID, come ...*corev1.Pod) Projection {
 }
 
 // leavers are the pods whose end a gang may wait for: not its own members.
-func (p Projection) leavers(g Gang, now time.Time) (pods []*corev1.Pod) {
+func (p Projection) leavers(g Candidate, now time.Time) (pods []*corev1.Pod) {
 	for _, node := range p.Cluster.Nodes() {
 		for _, pod := range p.Cluster.PodsOn(node.Name) {
-			if !fit.DaemonSetPod(pod) && !p.Promised[pod.UID] && !hangs(pod, now) && !slices.Contains(g.Members.Bound, pod.UID) {
+			if !placement.DaemonSetPod(pod) && !p.Promised[pod.UID] && !hangs(pod, now) && !slices.Contains(g.Members.Bound, pod.UID) {
 				pods = append(pods, pod)
 			}
 		}

@@ -23,7 +23,7 @@ func leaving(r Reservation) (names []string) {
 	return names
 }
 
-func choose(t *testing.T, nodes []*corev1.Node, pods []*corev1.Pod, g Gang) (Reservation, bool) {
+func choose(t *testing.T, nodes []*corev1.Node, pods []*corev1.Pod, g Candidate) (Reservation, bool) {
 	t.Helper()
 	return Choose(t.Context(), Projection{Cluster: cluster(nodes, pods...)}, g, noon)
 }
@@ -84,7 +84,7 @@ func TestFewest(t *testing.T) {
 	}
 }
 
-// Which pods may run beside a reservation for a gang of priority 5 that starts in an
+// Which pods may run alongside a reservation for a gang of priority 5 that starts in an
 // hour at the latest: two cpus are free, and four go to the gang when one pod leaves.
 func TestWhoMayUseReservedRoom(t *testing.T) {
 	reserve := func(start time.Time, nodes ...*corev1.Node) *yard {
@@ -136,7 +136,7 @@ func TestAReservationEndsWhenTheGangIsPlaced(t *testing.T) {
 	y := newYard(aNode("a", 4))
 	y.pods = onNode("a", 4)
 	g := aGang("g", 1, 2)
-	y.waiting = []Gang{g}
+	y.waiting = []Candidate{g}
 	y.review(t, time.Minute)
 	y.pods = y.pods[2:]
 	if !y.refused(t, aPod("p", "", 1), "a") {
@@ -155,7 +155,7 @@ func TestWhatIsKept(t *testing.T) {
 	y := newYard(aNode("a", 8))
 	g := aGang("g", 2, 3)
 	y.pods = []*corev1.Pod{aPod("stays", "a", 2), aPod("goes", "a", 6, endsIn(time.Hour))}
-	y.waiting = []Gang{g}
+	y.waiting = []Candidate{g}
 	y.review(t, time.Minute)
 	cpus := func(members ...*corev1.Pod) string {
 		kept := y.withheld(t, members...)

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
@@ -29,9 +30,14 @@ const (
 	// places; it doubles up to maxSetback.
 	firstSetback = 2 * time.Second
 	maxSetback   = time.Minute
+	// unused is how long a reservation lasts of which all places are free and the engine still
+	// does not place the gang: what it refuses the gang for may never pass, and is the user's to write.
+	// The gang then has none for as long, and from time to time for twice as long, up to maxUnused.
+	unused    = 5 * time.Minute
+	maxUnused = time.Hour
 )
 
-// setback is of a gang for which no places were found.
+// setback is of a gang for which no places were found, or that did not use them.
 type setback struct {
 	until time.Time
 	wait  time.Duration
@@ -78,10 +84,16 @@ func (k *Keeper) review(ctx context.Context, now time.Time) error {
 			return fmt.Errorf("reserve for gang %s: %w", claims.GangName(g.Group), err)
 		}
 		r, ok := k.keep(ctx, projected, before, g, now)
+		if ok && !r.ready.IsZero() && now.Sub(r.ready) >= unused {
+			s := k.setBack(k.notUsed, g.Group, now, unused, maxUnused)
+			klog.FromContext(ctx).Info("Giving a reservation up: its places are free, and the engine does not place the gang there",
+				"gang", claims.GangName(g.Group), "free since", r.ready, "next at", s.until)
+			continue
+		}
 		if !ok && ctx.Err() == nil {
 			r, ok = Choose(ctx, k.choosing(projected, g), g, now)
 			if !ok && (!searched || ctx.Err() == nil) { // and it had the time
-				k.setBack(g.Group, now)
+				k.setBack(k.failed, g.Group, now, firstSetback, maxSetback)
 			}
 			searched = true
 		}
@@ -97,48 +109,49 @@ func (k *Keeper) review(ctx context.Context, now time.Time) error {
 
 // due are the gangs that have waited too long, by falling priority; of each
 // priority the one first that has waited longest.
-func (k *Keeper) due(now time.Time) []Gang {
-	due := slices.DeleteFunc(k.waiting(), func(g Gang) bool {
+func (k *Keeper) due(now time.Time) []Candidate {
+	due := slices.DeleteFunc(k.waiting(), func(g Candidate) bool {
 		after := k.patience(g)
 		return after == 0 || now.Sub(g.Since) < after
 	})
-	slices.SortFunc(due, func(a, b Gang) int {
+	slices.SortFunc(due, func(a, b Candidate) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Since.Compare(b.Since), strings.Compare(a.Group.String(), b.Group.String()))
 	})
-	for group := range k.failed {
-		if !slices.ContainsFunc(due, func(g Gang) bool { return g.Group == group }) {
-			delete(k.failed, group)
-		}
+	for _, remembered := range []map[types.NamespacedName]*setback{k.failed, k.notUsed} {
+		maps.DeleteFunc(remembered, func(group types.NamespacedName, _ *setback) bool {
+			return !slices.ContainsFunc(due, func(g Candidate) bool { return g.Group == group })
+		})
 	}
 	return due
 }
 
 // patience is how long a gang waits first, by its profile.
-func (k *Keeper) patience(g Gang) time.Duration {
+func (k *Keeper) patience(g Candidate) time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.after[g.Open[0].Spec.SchedulerName]
 }
 
 func (k *Keeper) rests(group types.NamespacedName, now time.Time) bool {
-	s := k.failed[group]
-	return s != nil && now.Before(s.until)
+	rests := func(s *setback) bool { return s != nil && now.Before(s.until) }
+	return rests(k.failed[group]) || rests(k.notUsed[group])
 }
 
-// setBack leaves a gang alone for a while.
-func (k *Keeper) setBack(group types.NamespacedName, now time.Time) {
-	s := k.failed[group]
+// setBack leaves a gang alone for a while, each time twice as long.
+func (k *Keeper) setBack(remembered map[types.NamespacedName]*setback, group types.NamespacedName, now time.Time, first, longest time.Duration) *setback {
+	s := remembered[group]
 	if s == nil {
-		s = &setback{wait: firstSetback / 2}
-		k.failed[group] = s
+		s = &setback{wait: first / 2}
+		remembered[group] = s
 	}
-	s.wait = min(2*s.wait, maxSetback)
+	s.wait = min(2*s.wait, longest)
 	s.until = now.Add(s.wait)
+	return s
 }
 
 // cleared is the cluster when the room is used that is being cleared for others
 // whom the gang must not get in the way of.
-func (k *Keeper) cleared(p Projection, g Gang) Projection {
+func (k *Keeper) cleared(p Projection, g Candidate) Projection {
 	others := k.claims.Against(claims.Preemption, g.Group, g.Open[0])
 	var leaving []types.UID
 	for _, c := range others {
@@ -149,7 +162,7 @@ func (k *Keeper) cleared(p Projection, g Gang) Projection {
 
 // choosing is the cluster for a new reservation. The places of dead members are
 // not to be waited for.
-func (k *Keeper) choosing(p Projection, g Gang) Projection {
+func (k *Keeper) choosing(p Projection, g Candidate) Projection {
 	dead := k.claims.Against(claims.Replacement, g.Group, g.Open[0])
 	return k.cleared(p, g).after(nil, claims.PlacedPods(dead)...)
 }
@@ -157,7 +170,7 @@ func (k *Keeper) choosing(p Projection, g Gang) Projection {
 // keep returns the reservation that a gang has, if its places are still good: a
 // reservation that moves about never comes true. A place on it that is held for a
 // short time does no harm.
-func (k *Keeper) keep(ctx context.Context, p Projection, held []Reservation, g Gang, now time.Time) (Reservation, bool) {
+func (k *Keeper) keep(ctx context.Context, p Projection, held []Reservation, g Candidate, now time.Time) (Reservation, bool) {
 	i := slices.IndexFunc(held, func(r Reservation) bool { return r.Group == g.Group && r.Priority == g.Priority })
 	if i < 0 {
 		return Reservation{}, false
@@ -165,9 +178,12 @@ func (k *Keeper) keep(ctx context.Context, p Projection, held []Reservation, g G
 	r := held[i]
 	overdue := !r.Start.IsZero() && now.Sub(r.Start) > late
 	var gone []types.UID
+	free := true
 	for name, place := range r.Nodes {
 		for _, pod := range p.Cluster.PodsOn(name) {
+			k.claims.Observe(pod, late)
 			leaves := place.Leaving[pod.UID]
+			free = free && !leaves
 			if leaves && (overdue || hangs(pod, now)) {
 				return Reservation{}, false
 			}
@@ -175,6 +191,12 @@ func (k *Keeper) keep(ctx context.Context, p Projection, held []Reservation, g G
 				gone = append(gone, pod.UID)
 			}
 		}
+	}
+	switch {
+	case !free:
+		r.ready = time.Time{}
+	case r.ready.IsZero():
+		r.ready = now
 	}
 	on := func(n *corev1.Node) bool { _, reserved := r.Nodes[n.Name]; return reserved }
 	found := placement.Place(ctx, k.cleared(p, g).Cluster.Without(gone...), g.Members, placement.Options{Budget: searchBudget, Node: on})

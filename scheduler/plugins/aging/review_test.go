@@ -17,7 +17,7 @@ import (
 // The members' claims are looked up with the cluster.
 func TestTheClusterIsAskedForWithTheMembers(t *testing.T) {
 	y := newYard(aNode("a", 4))
-	y.pods, y.waiting = onNode("a", 4), []Gang{aGang("g", 2, 1), aGang("h", 1, 1)}
+	y.pods, y.waiting = onNode("a", 4), []Candidate{aGang("g", 2, 1), aGang("h", 1, 1)}
 	if y.review(t, time.Minute); len(y.asked) != 3 {
 		t.Errorf("asked for %d pods, want all that wait", len(y.asked))
 	}
@@ -30,7 +30,7 @@ func TestAHopelessGangIsPassedOver(t *testing.T) {
 	y.pods = onNode("a", 4)
 	hopeless, g := aGang("hopeless", 9, 1), aGang("g", 2, 1)
 	hopeless.Since = noon.Add(-time.Hour)
-	y.waiting = []Gang{g, hopeless}
+	y.waiting = []Candidate{g, hopeless}
 	tried := 0
 	y.roles = func(pods []*corev1.Pod) {
 		if len(pods) == 9 {
@@ -60,7 +60,7 @@ func TestAHopelessGangIsPassedOver(t *testing.T) {
 // What a review costs is rested for.
 func TestAReviewRests(t *testing.T) {
 	y := newYard(aNode("a", 4))
-	y.pods, y.waiting = onNode("a", 4), []Gang{aGang("g", 2, 1)}
+	y.pods, y.waiting = onNode("a", 4), []Candidate{aGang("g", 2, 1)}
 	y.roles = func([]*corev1.Pod) { y.clock.Step(400 * time.Millisecond) }
 	if y.review(t, time.Minute); y.looked != 1 {
 		t.Fatalf("looked %d times", y.looked)
@@ -90,7 +90,7 @@ func TestClaimsOfOthersAreRespected(t *testing.T) {
 		y := newYard(aNode("a", 4), aNode("b", 4))
 		y.pods = filler()
 		y.others(c.kind, c.claims...)
-		y.waiting = []Gang{aGang("g", 1, 3)}
+		y.waiting = []Candidate{aGang("g", 1, 3)}
 		held := y.review(t, time.Minute)
 		if len(held) != 1 || len(held[0].Nodes[c.want].Members) != 1 {
 			t.Errorf("%s: held %+v, want it on %s", name, held, c.want)
@@ -115,7 +115,7 @@ func TestWhatBecomesOfAReservationBesideOtherClaims(t *testing.T) {
 		"a preemptor":   {claims.Preemption, false},
 	} {
 		y := newYard(aNode("a", 4))
-		y.pods, y.waiting = onNode("a", 4), []Gang{aGang("g", 4, 1)}
+		y.pods, y.waiting = onNode("a", 4), []Candidate{aGang("g", 4, 1)}
 		y.review(t, time.Minute)
 		y.pods = y.pods[1:]
 		y.others(c.kind, claims.Claim{Pod: aPod("other", "", 1)})
@@ -166,7 +166,7 @@ func TestAReservationDoesNotWaitForThoseThatAreOverdue(t *testing.T) {
 	} {
 		y := newYard(aNode("a", 4), aNode("b", 4))
 		y.pods = []*corev1.Pod{aPod("x", "a", 4, overdue), aPod("y", "b", 4, endsIn(time.Hour))}
-		y.waiting = []Gang{aGang("g", 1, 4)}
+		y.waiting = []Candidate{aGang("g", 1, 4)}
 		for after, want := range []string{"a", "a", "b"} {
 			wait := []time.Duration{time.Minute, 270 * time.Second, 90 * time.Second}[after] // until 12:01:00, 12:05:30, 12:07:00
 			if held := y.review(t, wait); len(held) != 1 || len(held[0].Nodes[want].Members) != 1 {
@@ -182,9 +182,9 @@ func TestOnlyWaitingForPlacesCounts(t *testing.T) {
 	y.pods = onNode("a", 4)
 	g := aGang("g", 4, 1)
 	g.Since = noon.Add(-time.Hour) // its pods have had no place since then
-	y.idle = []Gang{g}
+	y.idle = []Candidate{g}
 	y.review(t, 30*time.Second)
-	y.idle, y.waiting = nil, []Gang{g}
+	y.idle, y.waiting = nil, []Candidate{g}
 	if held := y.review(t, 59*time.Second); len(held) != 0 {
 		t.Errorf("held %+v after 59s", held)
 	}
@@ -192,7 +192,7 @@ func TestOnlyWaitingForPlacesCounts(t *testing.T) {
 		t.Errorf("held %+v after 60s", held)
 	}
 	// Nobody was there to see it.
-	if held := func() []Reservation { y := newYard(aNode("a", 4)); y.waiting = []Gang{g}; return y.review(t, 0) }(); len(held) != 1 {
+	if held := func() []Reservation { y := newYard(aNode("a", 4)); y.waiting = []Candidate{g}; return y.review(t, 0) }(); len(held) != 1 {
 		t.Errorf("a scheduler that takes over begins to count: %+v", held)
 	}
 }
@@ -203,7 +203,7 @@ func TestAGangThatDoesNotSaySinceWhenAges(t *testing.T) {
 	y.pods = onNode("a", 4)
 	g := aGang("g", 4, 1)
 	g.Since = time.Time{}
-	y.waiting = []Gang{g}
+	y.waiting = []Candidate{g}
 	if held := y.review(t, time.Second); len(held) != 0 {
 		t.Errorf("held %+v at once", held)
 	}
@@ -218,7 +218,7 @@ func TestAGangThatDoesNotSaySinceWhenAges(t *testing.T) {
 // A gang that is partly placed may complete itself.
 func TestWhoIsPartlyPlacedIsNotBound(t *testing.T) {
 	y := newYard(aNode("a", 4))
-	y.pods, y.waiting = onNode("a", 3), []Gang{aGang("g", 4, 1)}
+	y.pods, y.waiting = onNode("a", 3), []Candidate{aGang("g", 4, 1)}
 	y.review(t, time.Minute)
 	if kept := y.withheld(t, aPod("p", "", 1)); len(kept) != 1 {
 		t.Fatalf("kept %+v", kept)
@@ -229,14 +229,14 @@ func TestWhoIsPartlyPlacedIsNotBound(t *testing.T) {
 	}
 }
 
-// Members that ran before the reservation use room beside it.
+// Members that ran before the reservation use room alongside it.
 func TestMembersThatRanBeforeCount(t *testing.T) {
 	y := newYard(aNode("a", 4))
 	before := aPod("g-9", "a", 2)
 	y.pods = []*corev1.Pod{before, aPod("goes", "a", 2)}
 	g := aGang("g", 1, 1)
 	g.Members.MinMember, g.Members.Bound = 2, []types.UID{before.UID}
-	y.waiting = []Gang{g}
+	y.waiting = []Candidate{g}
 	held := y.review(t, time.Minute)
 	if len(held) != 1 || !slices.Equal(leaving(held[0]), []string{"goes"}) {
 		t.Fatalf("held %+v", held)
@@ -255,7 +255,7 @@ func TestThoseTurnedAwayAreForgotten(t *testing.T) {
 	y := newYard(aNode("a", 4))
 	y.pods = onNode("a", 4)
 	g := aGang("g", 4, 1)
-	y.waiting, y.placed = []Gang{g}, map[types.UID]bool{}
+	y.waiting, y.placed = []Candidate{g}, map[types.UID]bool{}
 	y.review(t, time.Minute)
 	y.pods = nil
 	for i := range 10 {

@@ -22,7 +22,7 @@ type engineGangs struct{ engine *engine.Handle }
 func EngineGangs(handle *engine.Handle) Source { return engineGangs{handle} }
 
 // Gangs implements Source.
-func (e engineGangs) Gangs() []Gang {
+func (e engineGangs) Gangs() []Candidate {
 	framework := e.engine.Framework()
 	if framework == nil {
 		return nil
@@ -31,7 +31,7 @@ func (e engineGangs) Gangs() []Gang {
 	if err != nil {
 		return nil // a lister of a cache cannot fail
 	}
-	var all []Gang
+	var all []Candidate
 	for _, group := range groups {
 		state, err := framework.PodGroupManager().PodGroupStates().Get(group.Namespace, group.Name)
 		if err != nil {
@@ -45,9 +45,9 @@ func (e engineGangs) Gangs() []Gang {
 // Read returns a gang. It waits for places if all the members that it needs are
 // there, none is held back by a gate, and the engine has found no place for one of
 // them. Since when it does is read from its pods, so that a scheduler that takes
-// over goes on counting. What its members ask for is not told yet.
-func Read(group *schedulingv1beta1.PodGroup, state fwk.PodGroupState) Gang {
-	g := Gang{Group: types.NamespacedName{Namespace: group.Namespace, Name: group.Name}}
+// over goes on counting. What its members request is not read yet.
+func Read(group *schedulingv1beta1.PodGroup, state fwk.PodGroupState) Candidate {
+	g := Candidate{Group: types.NamespacedName{Namespace: group.Namespace, Name: group.Name}}
 	if policy := group.Spec.SchedulingPolicy.Gang; policy != nil {
 		g.Members.MinMember = policy.MinCount
 	}
@@ -64,7 +64,7 @@ func Read(group *schedulingv1beta1.PodGroup, state fwk.PodGroupState) Gang {
 		}
 		g.Open = append(g.Open, pod)
 		reason, since := refused(pod)
-		// A fault says nothing about whether the gang waits.
+		// A fault means nothing for whether the gang waits.
 		tried = tried || reason == corev1.PodReasonUnschedulable || reason == corev1.PodReasonSchedulerError
 		if reason != corev1.PodReasonUnschedulable {
 			continue
@@ -81,7 +81,7 @@ func Read(group *schedulingv1beta1.PodGroup, state fwk.PodGroupState) Gang {
 	return g
 }
 
-// refused is why a pod has no place, and since when by its own word: that is the
+// refused is why a pod has no place, and since when by its own condition: that is the
 // time when it had none for the first time, whatever the reason was, and some API
 // servers leave it out for pods that begin with a gate.
 func refused(pod *corev1.Pod) (reason string, since time.Time) {
@@ -99,16 +99,16 @@ type age struct {
 	idle, first time.Time
 }
 
-// waiting lists the gangs that wait, with since when they do. Their pods say since
+// waiting lists the gangs that wait, with since when they do. Their pods record since
 // when they have no place, which they have not from the start: as long as they
 // were held back by a gate, or members were missing, does not count. That they
 // were is known to whoever saw it; a scheduler that takes over goes by the pods.
-func (k *Keeper) waiting() []Gang {
+func (k *Keeper) waiting() []Candidate {
 	all, now := k.source.Gangs(), k.clock.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	ages := make(map[types.NamespacedName]age, len(all))
-	var waiting []Gang
+	var waiting []Candidate
 	for _, g := range all {
 		a := k.ages[g.Group]
 		switch {

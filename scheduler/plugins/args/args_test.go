@@ -1,6 +1,7 @@
 package args
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,13 @@ import (
 type sample struct {
 	After metav1.Duration `json:"after"`
 	Limit int             `json:"limit"`
+}
+
+func (s sample) Validate() error {
+	if s.Limit < 0 {
+		return fmt.Errorf("limit: %d is negative", s.Limit)
+	}
+	return nil
 }
 
 func TestDecode(t *testing.T) {
@@ -26,6 +34,7 @@ func TestDecode(t *testing.T) {
 		"yaml":          {raw: "after: 6s\n", contentType: runtime.ContentTypeYAML, want: sample{After: metav1.Duration{Duration: 6 * time.Second}, Limit: 3}},
 		"unknown field": {raw: `{"afer":"6s"}`, contentType: runtime.ContentTypeJSON, wrong: `"afer"`},
 		"wrong type":    {raw: `{"limit":"many"}`, contentType: runtime.ContentTypeJSON, wrong: "limit"},
+		"refused":       {raw: `{"limit":-1}`, contentType: runtime.ContentTypeJSON, wrong: "args.limit: -1 is negative"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Decode(&runtime.Unknown{Raw: []byte(c.raw), ContentType: c.contentType}, defaults)

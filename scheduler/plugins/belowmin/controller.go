@@ -5,7 +5,8 @@
 // There are two such cases. A gang that ran and lost members is treated by its
 // policy ([Policy]). One that was never whole, because a member that had a node
 // could not be bound, is no gang at all; what there is of it is rolled back, unless
-// its policy is to be ignored.
+// its policy is to be ignored: after a grace, or at once where it is proven that the
+// others can have no places now.
 package belowmin
 
 import (
@@ -28,6 +29,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
+	"github.com/gangctl/gangctl/scheduler/plugins/planner"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
@@ -88,6 +90,13 @@ type Config struct {
 	Synced   func() bool
 	Recorder events.EventRecorder
 	Clock    clock.WithTicker
+	// Panics counts the gangs over which the controller panics; nil for nobody.
+	Panics *engine.Panics
+	// NodeExists reports whether a node exists, as far as is known.
+	NodeExists func(name string) bool
+	// Shortfall returns whether it is proven that a gang cannot be completed now, and
+	// why; it may be nil.
+	Shortfall func(group types.NamespacedName) (s planner.Shortfall, ok bool)
 	// Freed is called when no member of a gang has a node any more and the gang may be
 	// tried as a whole; it may be nil.
 	Freed func(group types.NamespacedName)
@@ -97,6 +106,7 @@ type Config struct {
 type Controller struct {
 	Config
 
+	guard   *engine.Guard
 	queue   workqueue.TypedRateLimitingInterface[gang.Key]
 	actions *metrics.CounterVec
 
@@ -112,7 +122,7 @@ type Controller struct {
 // New returns a controller, which does nothing before [Controller.Run].
 func New(config Config) *Controller {
 	return &Controller{
-		Config: config, queue: engine.NewRetryQueue[gang.Key](),
+		Config: config, guard: config.Panics.Guard("belowmin"), queue: engine.NewRetryQueue[gang.Key](),
 		actions: metrics.NewCounterVec(&metrics.CounterOpts{
 			Subsystem: "gangctl_scheduler", Name: "below_min_actions_total", StabilityLevel: metrics.ALPHA,
 			Help: "Gangs that stayed below their minimum, by what was done: rolled-back (never whole), evicted, held, or refused (could not be evicted).",
@@ -146,7 +156,8 @@ func (c *Controller) Run(ctx context.Context) {
 		if shutdown {
 			return
 		}
-		err := c.reconcile(ctx, key)
+		_, err := c.guard.Do(klog.FromContext(ctx), key.String(), func() string { return engine.VersionOf(c.Gangs.Pods(key)...) },
+			func() error { return c.reconcile(ctx, key) })
 		if err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Cannot deal with a gang below its minimum; retrying", "gang", key.String())
 			c.queue.AddRateLimited(key)
@@ -187,8 +198,10 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 		s = &state{}
 		c.gangs[key] = s
 	}
-	m := membersOf(pods, required)
+	m := membersOf(pods, required, c.NodeExists)
 	s.adopt(pods)
+	a, enabled := c.args(pods)
+	stillborn := s.stillborn(m, c.Clock.Now(), a.StartGrace.Duration)
 	switch {
 	case len(m.placed) == 0:
 		c.free(key, s)
@@ -197,9 +210,8 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 		}
 		return nil
 	case s.evicting: // to the end, whatever its state is now: half of its members are gone
-	case !declared || len(m.placed) >= m.required:
-		*s = state{whole: uids(m.placed)}
-		c.dropInFlight(groupOf(key))
+	case !declared || len(m.placed) >= m.required && !stillborn:
+		c.seenWhole(key, s, m)
 		return nil
 	case c.Gangs.Completed(key) > 0:
 		// It is about to end. Members that have not completed may still work.
@@ -207,33 +219,44 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 		c.dropInFlight(groupOf(key))
 		return nil
 	}
-	return c.reconcileBelowMin(ctx, key, s, m, pods)
+	if !enabled {
+		return nil
+	}
+	return c.reconcileBelowMin(ctx, key, s, m, pods, a, stillborn)
+}
+
+// seenWhole records that a gang is whole, or not declared. One that has become so is
+// looked at again.
+func (c *Controller) seenWhole(key gang.Key, s *state, m members) {
+	since := s.since
+	if since.IsZero() {
+		since = c.Clock.Now()
+		c.queue.AddAfter(key, pollInterval)
+	}
+	*s = state{whole: uids(m.placed), since: since}
+	c.dropInFlight(groupOf(key))
 }
 
 // reconcileBelowMin applies the policy when the grace has passed. While members are in
 // flight nothing is done, and the time does not count: it proves nothing about the
 // gang if the API server is slow.
-func (c *Controller) reconcileBelowMin(ctx context.Context, key gang.Key, s *state, m members, pods []*corev1.Pod) error {
-	a, ok := c.args(pods)
-	if !ok {
-		return nil // the plugin is disabled
-	}
+func (c *Controller) reconcileBelowMin(ctx context.Context, key gang.Key, s *state, m members, pods []*corev1.Pod, a Args, stillborn bool) error {
 	now := c.Clock.Now()
 	spent, flying := c.inFlightTime(groupOf(key))
 	if s.below.IsZero() {
 		s.below, s.first, s.spent = now, now, spent
 	}
-	never := s.neverWhole(m, pods, flying, recentGraces*a.StartGrace.Duration)
-	grace := a.Grace.Duration
-	if never {
-		grace = a.StartGrace.Duration
-	}
-	grace = min(grace<<min(s.evictions, 10), max(maxGrace, grace))
+	never := stillborn || c.boundSoFar(groupOf(key)) < m.required && s.neverWhole(m, pods, flying, recentGraces*a.StartGrace.Duration)
+	short := c.shortfall(key, s, m, never)
+	grace := a.graceOf(never, short != nil, s.evictions)
 	if !s.evicting {
 		if flying {
 			return nil // it is reconciled again when the last one is not in flight any more
 		}
 		if left := grace - (now.Sub(s.below) - (spent - s.spent)); left > 0 {
+			if never { // it may be proven meanwhile that it cannot be completed, which brings no event
+				left = min(left, pollInterval)
+			}
 			c.queue.AddAfter(key, left)
 			return nil
 		}
@@ -253,7 +276,7 @@ func (c *Controller) reconcileBelowMin(ctx context.Context, key gang.Key, s *sta
 			return nil // one was assigned a node meanwhile
 		}
 	}
-	state := fmt.Sprintf("%d of %d members that the gang needs have places", len(m.placed), m.required)
+	state := fmt.Sprintf("%d of %d members that the gang needs have places", m.standing(), m.required)
 	switch {
 	case s.evicting:
 		return c.evictAll(ctx, key, s, m)
@@ -261,8 +284,12 @@ func (c *Controller) reconcileBelowMin(ctx context.Context, key gang.Key, s *sta
 		return nil
 	case never:
 		c.begin(key, s, m.placed, actionRolledBack)
+		because := fmt.Sprintf("for %s, %s", grace, m.unbound())
+		if short != nil {
+			because = "the others cannot have any now: " + short.Why
+		}
 		c.report(key, s, pods, ReasonRolledBack,
-			fmt.Sprintf("%s, and it was never whole: for %s, %s. All give their places back, and the gang waits as a whole", state, grace, m.unbound()))
+			fmt.Sprintf("%s, and it was never whole: %s. All give their places back, and the gang waits as a whole", state, because))
 		return c.evictAll(ctx, key, s, m)
 	case policy == Evict:
 		c.begin(key, s, m.placed, actionEvicted)
@@ -275,6 +302,33 @@ func (c *Controller) reconcileBelowMin(ctx context.Context, key gang.Key, s *sta
 		c.actions.WithLabelValues(actionHeld).Inc()
 	}
 	return nil
+}
+
+// shortfall returns why a gang that was never whole cannot be completed now; nil if
+// that is not proven of the members that have places now, or if these could not be
+// evicted: that is not tried again and again.
+func (c *Controller) shortfall(key gang.Key, s *state, m members, never bool) *planner.Shortfall {
+	switch {
+	case !never || s.refused || c.Shortfall == nil:
+		return nil
+	case len(m.lost) > 0:
+		return &planner.Shortfall{Placed: len(m.placed), Why: m.lostOn()}
+	}
+	if short, ok := c.Shortfall(groupOf(key)); ok && short.Placed == len(m.placed) {
+		return &short
+	}
+	return nil
+}
+
+// doubled is a grace after some evictions: each doubles it, up to maxGrace, unless it is longer from the start.
+func doubled(grace time.Duration, evictions int) time.Duration {
+	for range evictions {
+		if grace >= maxGrace/2 {
+			return max(grace, maxGrace)
+		}
+		grace *= 2
+	}
+	return grace
 }
 
 // begin starts an eviction: from now on no member joins those that are to leave.

@@ -20,6 +20,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/gangctl/gangctl/internal/enginetest"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
@@ -43,7 +44,7 @@ func (k known) Pods(gang.Key) (pods []*corev1.Pod) {
 }
 
 func (k known) Required(key gang.Key) (count, priority int32, ok bool) {
-	return k.Cluster.Standing(groupOf(key))
+	return k.Cluster.Required(groupOf(key))
 }
 
 func (k known) Completed(gang.Key) int32 { return 0 }
@@ -68,19 +69,21 @@ func startOutage(t *testing.T, args string, bound int) *outage {
 	o := &outage{}
 	o.away.Store(true)
 	handle := engine.NewHandle()
-	ledger := claims.NewLedger(handle, planner.NewAttempts(handle, clock.RealClock{}), clock.RealClock{})
+	ledger := claims.NewLedger(handle, planner.NewAttempts(handle, clock.RealClock{}), clock.RealClock{}, audience.Hidden)
 	var places *replacement.Tracker
 	prepare := func(c *enginetest.Cluster) {
 		o.Cluster = c
 		k := known{c}
-		places = replacement.NewTracker(c, handle, ledger, clock.RealClock{})
-		if err := places.Follow(c.Pods, cache.NewSharedIndexInformer(&cache.ListWatch{}, &corev1.Pod{}, 0, nil)); err != nil {
+		ended := cache.NewSharedIndexInformer(&cache.ListWatch{}, &corev1.Pod{}, 0, nil)
+		var err error
+		if places, err = replacement.NewTracker(c, handle, ledger, c.Pods, ended, clock.RealClock{}); err != nil {
 			t.Fatal(err)
 		}
 		recorder, synced := events.NewFakeRecorder(100), func() bool { return true }
 		o.Controller = New(Config{
 			Client: c.Client, Gangs: k, Objects: k, Recorder: recorder, Clock: clock.RealClock{}, Synced: synced,
-			Jobs: &suspend.Suspender{Dynamic: jobsClient(), Recorder: recorder, Clock: clock.RealClock{}, Synced: synced},
+			NodeExists: func(string) bool { return true },
+			Jobs:       suspend.New(suspend.Config{Dynamic: jobsClient(), Recorder: recorder, Clock: clock.RealClock{}, Synced: synced}),
 		})
 		touch := func(any) { o.Touch(keyA) }
 		if _, err := c.Pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -109,9 +112,9 @@ func startOutage(t *testing.T, args string, bound int) *outage {
 	}
 	enginetest.Start(t, prepare,
 		enginetest.Plugin{Name: replacement.Name, New: handle.Binding(func(ctx context.Context, args runtime.Object, f fwk.Handle) (fwk.Plugin, error) {
-			return places.New(ctx, args, f)
+			return places.NewPlugin(ctx, args, f)
 		})},
-		enginetest.Plugin{Name: claims.Name, New: ledger.New},
+		enginetest.Plugin{Name: claims.Name, New: ledger.NewPlugin},
 		enginetest.Plugin{Name: Name, Args: args, New: func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 			return o.NewPlugin(ctx, args, handle)
 		}})

@@ -20,8 +20,18 @@ import (
 
 // confirmed reports whether the members of a gang that have no node by the informers
 // have none by the API server. After an outage of the API server the informers are
-// late: the gang may be whole by now, and must not be evicted then.
+// late: the gang may be whole by now, and must not be evicted then. The same holds
+// for nodes that are gone by the informers.
 func (c *Controller) confirmed(ctx context.Context, m members) (bool, error) {
+	for _, pod := range m.lost {
+		_, err := c.Client.CoreV1().Nodes().Get(ctx, pod.Spec.NodeName, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			return false, nil
+		case !apierrors.IsNotFound(err):
+			return false, fmt.Errorf("look at node %s: %w", pod.Spec.NodeName, err)
+		}
+	}
 	for _, pod := range m.waiting {
 		now, err := c.Client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 		switch {
@@ -40,7 +50,7 @@ func (c *Controller) confirmed(ctx context.Context, m members) (bool, error) {
 // where they have none that can be suspended, one by one. A dry run of all comes first:
 // if one cannot be evicted, none is. What has begun is finished.
 func (c *Controller) evictAll(ctx context.Context, key gang.Key, s *state, m members) error {
-	why := fmt.Sprintf("%d of %d members that gang %s/%s needs have places", len(m.placed), m.required, key.Namespace, key.Name)
+	why := fmt.Sprintf("%d of %d members that gang %s/%s needs have places", m.standing(), m.required, key.Namespace, key.Name)
 	jobs, pods := byJob(m.placed)
 	if !s.begun {
 		err := c.rehearse(ctx, s, m, jobs, pods)
@@ -73,7 +83,7 @@ func (c *Controller) evictAll(ctx context.Context, key gang.Key, s *state, m mem
 
 // byJob returns the jobs of pods, each once, and the pods that have none that can be
 // suspended.
-func byJob(pods []*corev1.Pod) (jobs []suspend.Job, others []*corev1.Pod) {
+func byJob(pods []*corev1.Pod) (jobs []suspend.Target, others []*corev1.Pod) {
 	seen := map[types.UID]bool{}
 	for _, pod := range pods {
 		j, ok := suspend.Of(pod)
@@ -89,7 +99,7 @@ func byJob(pods []*corev1.Pod) (jobs []suspend.Job, others []*corev1.Pod) {
 }
 
 // ofJob returns those of the pods that a job has created.
-func ofJob(pods []*corev1.Pod, job suspend.Job) (its []*corev1.Pod) {
+func ofJob(pods []*corev1.Pod, job suspend.Target) (its []*corev1.Pod) {
 	for _, pod := range pods {
 		if j, ok := suspend.Of(pod); ok && j.UID == job.UID {
 			its = append(its, pod)
@@ -100,7 +110,7 @@ func ofJob(pods []*corev1.Pod, job suspend.Job) (its []*corev1.Pod) {
 
 // rehearse returns why not all members can be evicted, and evicts none. The pods are
 // those that have no job.
-func (c *Controller) rehearse(ctx context.Context, s *state, m members, jobs []suspend.Job, pods []*corev1.Pod) error {
+func (c *Controller) rehearse(ctx context.Context, s *state, m members, jobs []suspend.Target, pods []*corev1.Pod) error {
 	for _, j := range jobs {
 		err := c.Jobs.Check(ctx, j)
 		if suspend.Singly(err) {
@@ -137,7 +147,7 @@ func (c *Controller) giveUp(key gang.Key, s *state, err error) {
 		hint = "; the rights are in install/scheduler-policy-rbac.yaml"
 	}
 	c.report(key, s, c.Gangs.Pods(key), ReasonFailed, fmt.Sprintf("its places cannot be taken: %v%s", err, hint))
-	s.evicting, s.begun, s.below = false, false, c.Clock.Now()
+	s.evicting, s.begun, s.refused, s.below = false, false, true, c.Clock.Now()
 	s.spent, _ = c.inFlightTime(groupOf(key))
 	c.mu.Lock()
 	delete(c.evicting, groupOf(key))

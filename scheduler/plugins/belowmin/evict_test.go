@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
@@ -86,7 +87,7 @@ func TestWhenPlacesCannotBeTaken(t *testing.T) {
 	}{
 		"without the right":               {nil, apierrors.NewForbidden(pods, "a-0", nil), "install/scheduler-policy-rbac.yaml"},
 		"against a budget":                {nil, apierrors.NewTooManyRequests("the budget allows none", 1), "the budget allows none"},
-		"a job of Kueue's":                {tfjob("llama", map[string]string{suspend.KueueLabel: "q"}), nil, "TFJob ns/llama is Kueue's to suspend"},
+		"a job of Kueue's":                {tfjob("llama", map[string]string{kueue.QueueLabel: "q"}), nil, "TFJob ns/llama is Kueue's to suspend"},
 		"a kind of job that is not known": {tfjob("llama", nil), errUnknownKind, "XGBoostJob ns/llama is of a kind that is not known to give its pods back"},
 		"a job without right":             {tfjob("llama", nil), apierrors.NewForbidden(tfjobs.GroupResource(), "llama", nil), "suspend TFJob ns/llama"},
 	} {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/gangctl/gangctl/scheduler/suspend"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
 
 const evicting = `{"grace":"10s","belowMin":"evict"}`
@@ -87,7 +87,7 @@ func TestWhatHasBegunIsFinished(t *testing.T) {
 
 // Of several jobs a later one cannot be suspended. So the first is not, either.
 func TestAllJobsOfAGangAreAskedFirst(t *testing.T) {
-	w := newFixture(t, evicting, tfjob("first", nil), tfjob("second", map[string]string{suspend.KueueLabel: "q"}))
+	w := newFixture(t, evicting, tfjob("first", nil), tfjob("second", map[string]string{kueue.QueueLabel: "q"}))
 	w.pod("a-0", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "first"))
 	w.pod("a-1", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "second"))
 	w.after(0)
@@ -103,7 +103,10 @@ func TestAJobOfAJobSet(t *testing.T) {
 	job.SetAPIVersion("batch/v1")
 	job.SetKind("Job")
 	job.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "s", UID: "uid-s", Controller: &yes}})
-	w := newFixture(t, evicting, job, tfjob("llama", nil))
+	set := tfjob("s", nil)
+	set.SetAPIVersion("jobset.x-k8s.io/v1alpha2")
+	set.SetKind("JobSet")
+	w := newFixture(t, evicting, set, job, tfjob("llama", nil))
 	w.pod("a-0", 0, 1, ownedBy("batch/v1", "Job", "j"))
 	w.pod("a-1", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "llama"))
 	w.after(0)

@@ -18,9 +18,13 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 
+	"github.com/gangctl/gangctl/internal/enginetest"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
+	"github.com/gangctl/gangctl/scheduler/plugins/args"
+	"github.com/gangctl/gangctl/scheduler/plugins/planner"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
@@ -42,20 +46,26 @@ type fixture struct {
 	need     int32
 	note     string // the object's annotation
 	freed    int
+	gone     map[string]bool // nodes
+	short    *planner.Shortfall
 	// completed is how many need no place any more.
 	completed int32
 }
 
-func newFixture(t *testing.T, args string, jobs ...runtime.Object) *fixture {
+func newFixture(t *testing.T, arguments string, jobs ...runtime.Object) *fixture {
 	w := &fixture{t: t, clock: clocktesting.NewFakeClock(noon), client: fake.NewClientset(), recorder: events.NewFakeRecorder(100), need: 3}
 	w.dynamic = jobsClient(jobs...)
 	synced := func() bool { return true }
 	w.Controller = New(Config{
 		Client: w.client, Gangs: w, Objects: w, Recorder: w.recorder, Clock: w.clock, Synced: synced,
-		Freed: func(types.NamespacedName) { w.freed++ },
-		Jobs:  &suspend.Suspender{Dynamic: w.dynamic, Recorder: w.recorder, Clock: w.clock, Owned: w.owned, Synced: synced},
+		Freed:      func(types.NamespacedName) { w.freed++ },
+		NodeExists: w.nodeExists,
+		Shortfall: func(types.NamespacedName) (planner.Shortfall, bool) {
+			return ptr.Deref(w.short, planner.Shortfall{}), w.short != nil
+		},
+		Jobs: suspend.New(suspend.Config{Dynamic: w.dynamic, Recorder: w.recorder, Clock: w.clock, Owned: w.owned, Synced: synced}),
 	})
-	a, err := decode(&runtime.Unknown{Raw: []byte(args), ContentType: runtime.ContentTypeJSON})
+	a, err := args.Decode(&runtime.Unknown{Raw: []byte(arguments), ContentType: runtime.ContentTypeJSON}, DefaultArgs())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,8 +73,10 @@ func newFixture(t *testing.T, args string, jobs ...runtime.Object) *fixture {
 	return w
 }
 
+func (w *fixture) nodeExists(name string) bool { return !w.gone[name] }
+
 // owned reports whether a job has pods.
-func (w *fixture) owned(job suspend.Job) bool {
+func (w *fixture) owned(job suspend.Target) bool {
 	return slices.ContainsFunc(w.pods, func(pod *corev1.Pod) bool {
 		controller := metav1.GetControllerOf(pod)
 		return controller != nil && controller.UID == job.UID
@@ -72,11 +84,7 @@ func (w *fixture) owned(job suspend.Job) bool {
 }
 
 func jobsClient(jobs ...runtime.Object) *dynamicfake.FakeDynamicClient {
-	kinds := map[schema.GroupVersionResource]string{}
-	for _, resource := range suspend.Resources() {
-		kinds[resource] = "JobList"
-	}
-	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, jobs...)
+	client := enginetest.JobsClient(suspend.Resources(), jobs...)
 	client.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		patch := action.(clienttesting.PatchActionImpl)
 		if len(patch.PatchOptions.DryRun) == 0 {

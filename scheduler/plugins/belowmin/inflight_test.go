@@ -21,15 +21,15 @@ func TestAGangOnTheWayIsLeftAlone(t *testing.T) {
 	w.pod("a-0", 0, 60)
 	w.pod("a-1", 0, 60)
 	w.pod("a-2", 0, -1)
-	w.bindingEnded(groupA, "a-0")
+	w.bindingEnded(groupA, "a-0", false)
 	w.after(0)
 	w.after(20 * time.Second)
 	w.wantDid()
-	w.bindingEnded(groupA, "a-2")
+	w.bindingEnded(groupA, "a-2", false)
 	w.after(4 * time.Second)
 	w.bindingStarted(groupA, "a-2") // again
 	w.after(20 * time.Second)
-	w.bindingEnded(groupA, "a-2")
+	w.bindingEnded(groupA, "a-2", false)
 	w.after(5 * time.Second)
 	w.wantDid()
 	w.after(time.Second)
@@ -61,8 +61,8 @@ func TestWaysAreForgotten(t *testing.T) {
 	} {
 		w := newFixture(t, short)
 		w.bindingStarted(groupA, "a-0")
-		w.bindingEnded(groupA, "a-0")
-		w.bindingEnded(groupA, "a-0")
+		w.bindingEnded(groupA, "a-0", false)
+		w.bindingEnded(groupA, "a-0", false)
 		w.pod("a-0", 0, 1)
 		w.pod("a-1", 0, 1)
 		w.after(0)
@@ -75,7 +75,7 @@ func TestWaysAreForgotten(t *testing.T) {
 		if _, now := w.inFlightTime(groupA); !now {
 			t.Errorf("%s: one that is on its way was forgotten", name)
 		}
-		w.bindingEnded(groupA, "a-4")
+		w.bindingEnded(groupA, "a-4", false)
 		w.after(0)
 		if len(w.inFlight) != 0 {
 			t.Errorf("%s: %d gangs are tracked indefinitely", name, len(w.inFlight))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/engine"
+	"github.com/gangctl/gangctl/scheduler/plugins/args"
 )
 
 // Name is the plugin's name in a configuration file.
@@ -31,7 +32,7 @@ var (
 
 // NewPlugin returns the plugin of one profile; it is a frameworkruntime.PluginFactory.
 func (c *Controller) NewPlugin(_ context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-	a, err := decode(object)
+	a, err := args.Decode(object, DefaultArgs())
 	if err != nil {
 		return nil, err
 	}
@@ -86,14 +87,14 @@ func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Po
 // engine's client has made sure of it.
 func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) {
 	if group, ok := engine.GroupOf(pod); ok && !state.IsPodGroupSchedulingCycle() {
-		p.controller.bindingEnded(group, pod.UID)
+		p.controller.bindingEnded(group, pod.UID, false)
 	}
 }
 
 // PostBind implements framework.PostBindPlugin: the member is bound.
 func (p *Plugin) PostBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
 	if group, ok := engine.GroupOf(pod); ok {
-		p.controller.bindingEnded(group, pod.UID)
+		p.controller.bindingEnded(group, pod.UID, true)
 	}
 }
 
@@ -105,8 +106,7 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 
 // SignPod implements framework.SignPlugin.
 func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	group, _ := engine.GroupOf(pod)
-	return []fwk.SignFragment{{Key: Name, Value: group.String()}}, nil
+	return engine.SignByGang(Name, pod), nil
 }
 
 // inFlight is the members of a gang that have a node and of which it is not known yet
@@ -117,6 +117,7 @@ type inFlight struct {
 	members map[types.UID]bool
 	since   time.Time     // when the first of the members got its node
 	spent   time.Duration // for how long members were in flight before
+	bound   int           // how many were bound since the gang was whole or had no places
 }
 
 // bindingStarted records that a member has a node and is to be bound.
@@ -136,7 +137,7 @@ func (c *Controller) bindingStarted(group types.NamespacedName, uid types.UID) {
 
 // bindingEnded records that it is known whether a member is bound. After the last one the gang
 // is reconciled.
-func (c *Controller) bindingEnded(group types.NamespacedName, uid types.UID) {
+func (c *Controller) bindingEnded(group types.NamespacedName, uid types.UID, bound bool) {
 	c.mu.Lock()
 	f := c.inFlight[group]
 	if f == nil || !f.members[uid] {
@@ -144,6 +145,9 @@ func (c *Controller) bindingEnded(group types.NamespacedName, uid types.UID) {
 		return
 	}
 	delete(f.members, uid)
+	if bound {
+		f.bound++
+	}
 	last := len(f.members) == 0
 	if last {
 		f.spent += c.Clock.Now().Sub(f.since)
@@ -152,6 +156,18 @@ func (c *Controller) bindingEnded(group types.NamespacedName, uid types.UID) {
 	if key, err := gang.ParseVirtualName(group.Namespace, group.Name); last && err == nil {
 		c.Touch(key)
 	}
+}
+
+// boundSoFar returns how many members of a gang were bound since it was seen whole or
+// had no places. A gang may be whole, lose a member and have it replaced before it is
+// seen, and within the second that the times of pods are given in.
+func (c *Controller) boundSoFar(group types.NamespacedName) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f := c.inFlight[group]; f != nil {
+		return f.bound
+	}
+	return 0
 }
 
 // inFlightTime returns for how long members of a gang were in flight in all, and

@@ -6,10 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/scheduler/plugins/args"
 )
 
 // Annotation is the policy of a gang that stays below its minimum, on its object, or
@@ -41,7 +39,7 @@ type Args struct {
 	Grace metav1.Duration `json:"grace"`
 	// StartGrace is how long a gang may take from its first member's binding to
 	// that of as many as it requires; by default one minute. What there is of it is
-	// then rolled back.
+	// then rolled back, or before, if it is proven that it cannot be completed.
 	StartGrace metav1.Duration `json:"startGrace"`
 }
 
@@ -53,23 +51,33 @@ func DefaultArgs() Args {
 	}
 }
 
-func decode(object runtime.Object) (Args, error) {
-	a, err := args.Decode(object, DefaultArgs())
-	if err != nil {
-		return a, err
-	}
+// Validate implements args.Args.
+func (a Args) Validate() error {
 	if !a.BelowMin.valid() {
-		return a, fmt.Errorf("args.belowMin: %q is none of %s, %s and %s", a.BelowMin, Hold, Evict, Ignore)
+		return fmt.Errorf("belowMin: %q is none of %s, %s and %s", a.BelowMin, Hold, Evict, Ignore)
 	}
 	for _, d := range []struct {
 		field string
 		value time.Duration
 	}{{"grace", a.Grace.Duration}, {"startGrace", a.StartGrace.Duration}} {
 		if d.value <= 0 {
-			return a, fmt.Errorf("args.%s: %s is not a positive duration", d.field, d.value)
+			return fmt.Errorf("%s: %s is not a positive duration", d.field, d.value)
 		}
 	}
-	return a, nil
+	return nil
+}
+
+// graceOf returns how long a gang may stay below its minimum that was evicted some
+// times. One that was never whole, and of which it is proven that it cannot be
+// completed now, keeps its nodes for nothing.
+func (a Args) graceOf(never, hopeless bool, evictions int) time.Duration {
+	switch {
+	case never && hopeless:
+		return 0
+	case never:
+		return doubled(a.StartGrace.Duration, evictions)
+	}
+	return doubled(a.Grace.Duration, evictions)
 }
 
 // PolicyOf returns the policy of a gang, its own or that of the configuration. An

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gangctl/gangctl/scheduler/plugins/args"
 )
 
 const short = `{"grace":"30s","startGrace":"10s"}`
@@ -64,14 +66,14 @@ func TestNeverWhole(t *testing.T) {
 		w := newFixture(t, short)
 		w.pod("a-0", 0, 2)
 		c.set(w)
-		if got := membersOf(w.pods, 3).neverWhole(noon, time.Minute); got != c.want {
+		if got := membersOf(w.pods, 3, w.nodeExists).neverWhole(noon, time.Minute); got != c.want {
 			t.Errorf("%s: never whole is %v", name, got)
 		}
 	}
 	w := newFixture(t, short)
 	w.pod("a-0", 0, 2)
 	w.pod("a-1", 0, -1)
-	if membersOf(w.pods, 3).neverWhole(noon.Add(time.Hour), time.Minute) {
+	if membersOf(w.pods, 3, w.nodeExists).neverWhole(noon.Add(time.Hour), time.Minute) {
 		t.Error("one of long ago is taken for one that was never whole: its minimum may have been raised")
 	}
 }
@@ -161,7 +163,7 @@ func TestArgs(t *testing.T) {
 		`{"belowMin":"ignore"}`:        "",
 		fmt.Sprintf(`{"grace":%d}`, 3): "grace",
 	} {
-		_, err := decode(&runtime.Unknown{Raw: []byte(text), ContentType: runtime.ContentTypeJSON})
+		_, err := args.Decode(&runtime.Unknown{Raw: []byte(text), ContentType: runtime.ContentTypeJSON}, DefaultArgs())
 		if (want == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}

@@ -8,17 +8,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 )
 
 // members are the pods of a gang below its minimum, by whether they have a node.
 type members struct {
 	required int
 	placed   []*corev1.Pod // have a node, and are not being deleted
+	lost     []*corev1.Pod // those of them whose node is gone
 	waiting  []*corev1.Pod // have none
 	others   int           // are being deleted, or have failed
 }
 
-func membersOf(pods []*corev1.Pod, required int32) members {
+func membersOf(pods []*corev1.Pod, required int32, nodeExists func(string) bool) members {
 	m := members{required: int(required)}
 	for _, pod := range pods {
 		switch {
@@ -29,9 +32,39 @@ func membersOf(pods []*corev1.Pod, required int32) members {
 			m.waiting = append(m.waiting, pod)
 		default:
 			m.placed = append(m.placed, pod)
+			if !nodeExists(pod.Spec.NodeName) {
+				m.lost = append(m.lost, pod)
+			}
 		}
 	}
 	return m
+}
+
+// lostOn names the nodes that are gone, and how many members are bound to them.
+func (m members) lostOn() string {
+	var nodes []string
+	for _, pod := range m.lost {
+		nodes = append(nodes, pod.Spec.NodeName)
+	}
+	slices.Sort(nodes)
+	nodes = slices.Compact(nodes)
+	return fmt.Sprintf("%d of the %d that are bound %s on nodes that are gone: %s",
+		len(m.lost), len(m.placed), phrase.Verb(len(m.lost), "is", "are"), phrase.Names(nodes))
+}
+
+// standing returns the number of members on nodes that exist.
+func (m members) standing() int { return len(m.placed) - len(m.lost) }
+
+// firstBound returns when the first of the members was bound that have a node; nil
+// where that is not known.
+func (m members) firstBound() *metav1.Time {
+	var first *metav1.Time
+	for _, pod := range m.placed {
+		if at := boundAt(pod); at != nil && (first == nil || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
 }
 
 // neverWhole reports whether a gang has not been whole since its first member was
@@ -42,12 +75,7 @@ func membersOf(pods []*corev1.Pod, required int32) members {
 // never whole. The exception is a gang whose minimum was raised, so none is
 // counted that has been there for long: it is not of today.
 func (m members) neverWhole(seen time.Time, recently time.Duration) bool {
-	var first *metav1.Time
-	for _, pod := range m.placed {
-		if at := boundAt(pod); at != nil && (first == nil || at.Before(first)) {
-			first = at
-		}
-	}
+	first := m.firstBound()
 	if first == nil || seen.Sub(first.Time) > recently {
 		return false
 	}
@@ -98,6 +126,7 @@ func boundAt(pod *corev1.Pod) *metav1.Time {
 // state is what the controller keeps of a gang.
 type state struct {
 	whole []types.UID // the members that had nodes when it was last seen whole
+	since time.Time   // since when it is seen whole
 	// parts are the members that had nodes when it was found that it was never
 	// whole. The evidence may be gone later: a member that could not be bound is
 	// replaced by a younger one, and all become old.
@@ -110,6 +139,7 @@ type state struct {
 	evicting     bool        // its members are being evicted
 	begun        bool        // some of them were
 	rollback     bool        // because it was never whole
+	refused      bool        // its members could not be evicted when that was tried
 	evictions    int         // how often it was evicted since it was whole
 	owners       []types.UID // of its pods then
 	gone         time.Time   // since when it has no pods; zero if it has
@@ -135,6 +165,20 @@ func (s *state) neverWhole(m members, pods []*corev1.Pod, flying bool, recently 
 	}
 	strangers := slices.DeleteFunc(slices.Clone(m.placed), among(s.parts))
 	return len(strangers) == 0
+}
+
+// settling is for how long a gang that is seen whole may turn out not to be: watches
+// of pods and of nodes are two, and a node may be gone of which that is not known yet.
+const settling = 2 * pollInterval
+
+// stillborn reports whether a gang has as many members bound as it needs, and some of
+// them to nodes that are gone: one whose node was deleted while they were being bound.
+// Nobody moves such members, and after a while they are deleted. A gang that has been
+// whole, or has started longer than recently ago, has lost members.
+func (s *state) stillborn(m members, now time.Time, recently time.Duration) bool {
+	first := m.firstBound()
+	return len(m.lost) > 0 && len(m.placed) >= m.required && m.standing() < m.required &&
+		(s.since.IsZero() || now.Sub(s.since) <= settling) && first != nil && now.Sub(first.Time) <= recently
 }
 
 // adopt compares the owners of the pods with those of the last eviction. A job of the

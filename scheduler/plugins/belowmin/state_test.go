@@ -42,7 +42,7 @@ func TestAGangThatWasWholeAfterAll(t *testing.T) {
 	for name, change := range map[string]func(*fixture){
 		"whole":       func(w *fixture) { w.pod("a-3", 2, 3); w.after(0); w.pods = w.pods[:2] },
 		"another":     func(w *fixture) { w.pods = w.pods[1:2]; w.pod("a-3", 2, 3) },
-		"on its ways": func(w *fixture) { w.pods = w.pods[:2]; w.bindingEnded(groupA, "a-2") },
+		"on its ways": func(w *fixture) { w.pods = w.pods[:2]; w.bindingEnded(groupA, "a-2", false) },
 	} {
 		w := newFixture(t, `{"grace":"1h","startGrace":"10s"}`)
 		w.pod("a-0", 0, 1)
@@ -151,5 +151,22 @@ func TestGangsAreForgotten(t *testing.T) {
 	w.after(time.Hour)
 	if len(w.gangs) != 0 {
 		t.Error("kept for ever")
+	}
+}
+
+// A grace may be configured to be years.
+func TestAGraceDoubles(t *testing.T) {
+	century := 100 * 365 * 24 * time.Hour
+	for _, c := range []struct {
+		grace     time.Duration
+		evictions int
+		want      time.Duration
+	}{
+		{time.Minute, 0, time.Minute}, {time.Minute, 2, 4 * time.Minute}, {time.Minute, 1 << 30, maxGrace}, {2 * maxGrace, 3, 2 * maxGrace},
+		{century, 0, century}, {century, 10, century}, {maxGrace - 1, 1, maxGrace},
+	} {
+		if got := doubled(c.grace, c.evictions); got != c.want {
+			t.Errorf("%s after %d: %s, want %s", c.grace, c.evictions, got, c.want)
+		}
 	}
 }

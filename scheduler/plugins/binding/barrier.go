@@ -15,12 +15,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/metrics"
 	"k8s.io/utils/clock"
-
-	"github.com/gangctl/gangctl/scheduler/plugins/args"
 )
 
 // Name is the plugin's name in a configuration file.
@@ -36,15 +33,12 @@ type Args struct {
 // DefaultArgs returns the arguments where a configuration sets none.
 func DefaultArgs() Args { return Args{Timeout: metav1.Duration{Duration: 5 * time.Minute}} }
 
-func decode(object runtime.Object) (Args, error) {
-	a, err := args.Decode(object, DefaultArgs())
-	if err != nil {
-		return a, err
-	}
+// Validate implements args.Args.
+func (a Args) Validate() error {
 	if a.Timeout.Duration <= 0 {
-		return a, fmt.Errorf("args.timeout: %s is not a positive duration (to wait for no member, disable plugin %s)", a.Timeout.Duration, Name)
+		return fmt.Errorf("timeout: %s is not a positive duration (to wait for no member, disable plugin %s)", a.Timeout.Duration, Name)
 	}
-	return a, nil
+	return nil
 }
 
 // Engine is what the barrier needs of kube-scheduler; *engine.Handle implements it.

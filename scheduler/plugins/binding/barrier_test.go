@@ -28,6 +28,7 @@ import (
 
 	"github.com/gangctl/gangctl/internal/enginetest"
 	"github.com/gangctl/gangctl/scheduler/engine"
+	"github.com/gangctl/gangctl/scheduler/plugins/args"
 )
 
 // storage makes volumes as a provisioner does, when it is told to.
@@ -131,7 +132,7 @@ func (s *storage) provide() {
 	})
 }
 
-// said tells whether a member was ever told this. It may be told otherwise soon.
+// said reports whether a member was ever told this. It may be told otherwise soon.
 func (s *storage) said(text string) bool {
 	for _, action := range s.Client.Actions() {
 		if patch, ok := action.(clienttesting.PatchAction); ok && strings.Contains(string(patch.GetPatch()), text) {
@@ -302,7 +303,7 @@ func TestArgs(t *testing.T) {
 		`{"timeout":"0s"}`: "args.timeout: 0s is not a positive duration",
 		`{"time":"1s"}`:    "time",
 	} {
-		_, err := decode(&runtime.Unknown{Raw: []byte(text), ContentType: runtime.ContentTypeJSON})
+		_, err := args.Decode(&runtime.Unknown{Raw: []byte(text), ContentType: runtime.ContentTypeJSON}, DefaultArgs())
 		if (want == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/engine"
+	"github.com/gangctl/gangctl/scheduler/plugins/args"
 )
 
 // stateKey is where the attempt of a cycle is kept: in the gang's state during the
@@ -46,7 +47,7 @@ var (
 
 // NewPlugin returns the plugin of one profile; it is a frameworkruntime.PluginFactory.
 func (b *Barrier) NewPlugin(_ context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-	a, err := decode(object)
+	a, err := args.Decode(object, DefaultArgs())
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +68,7 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 
 // SignPod implements framework.SignPlugin: members of one gang are treated alike.
 func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	group, _ := engine.GroupOf(pod)
-	return []fwk.SignFragment{{Key: Name, Value: group.String()}}, nil
+	return engine.SignByGang(Name, pod), nil
 }
 
 // PreEnqueue implements framework.PreEnqueuePlugin. It keeps a gang out of the queue

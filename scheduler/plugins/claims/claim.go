@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/engine"
 )
@@ -46,10 +47,12 @@ type Claim struct {
 	Pod *corev1.Pod
 	// For is the consumer, see [ConsumerOf].
 	For types.NamespacedName
+	// Who is the consumer to those who are told what is in their way, see [ThingOf].
+	Who audience.Thing
 	// Why completes "room on n1 is …": held for the replacement of research/llama-3
-	// (gang research/llama) until 12:00:00 UTC. The filter says it of each node that
+	// (gang research/llama) until 12:00:00 UTC. The filter reports it for each node that
 	// it refuses, so it does not name the node: equal reasons are counted together.
-	Why string
+	Why audience.Text
 	// Priority is the consumer's. Pods of a higher one may use the room.
 	Priority int32
 	// Until is when the claim ends at the latest; zero where that is not known.
@@ -60,7 +63,7 @@ type Claim struct {
 	// Leaving are pods whose end the claim waits for, on any node. Those that are
 	// still on the claim's node use room that is claimed.
 	Leaving map[types.UID]bool
-	// Progress is what the consumer is told about how its room is cleared; empty
+	// Progress is the message for the consumer on how its room is freed; empty
 	// where nothing is done for it.
 	Progress string
 	// Suspended are the jobs that stay suspended until the claim ends.
@@ -69,19 +72,20 @@ type Claim struct {
 
 // binds reports whether a pod of a consumer has to leave the room alone. A partial
 // gang has places and fewer than it needs: a reservation may wait for the end of
-// that gang, which does not come before it is whole.
-func (c *Claim) binds(consumer types.NamespacedName, pod *corev1.Pod, partial bool, now time.Time) bool {
+// that gang, which does not come before it is whole. Promises count of those who are trusted.
+func (c *Claim) binds(consumer types.NamespacedName, pod *corev1.Pod, partial, trusted bool, now time.Time) bool {
 	if c.For == consumer || corev1helpers.PodPriority(pod) > c.Priority || c.Kind == Reservation && partial {
 		return false
 	}
 	limit, limited := RuntimeLimit(pod)
+	limited = limited && (trusted || !promises(pod))
 	return c.Start.IsZero() || !limited || now.Add(limit).After(c.Start)
 }
 
 // equal reports whether two claims keep the same room in the same way.
 func (c *Claim) equal(d *Claim) bool {
 	return c.For == d.For && c.Node == d.Node && c.Pod.UID == d.Pod.UID && c.Priority == d.Priority &&
-		c.Why == d.Why && c.Progress == d.Progress && c.Until.Equal(d.Until) && c.Start.Equal(d.Start) &&
+		c.Who == d.Who && c.Why == d.Why && c.Progress == d.Progress && c.Until.Equal(d.Until) && c.Start.Equal(d.Start) &&
 		maps.Equal(c.Leaving, d.Leaving) && maps.Equal(c.Suspended, d.Suspended)
 }
 
@@ -111,7 +115,18 @@ func GangName(group types.NamespacedName) string {
 	return key.Namespace + "/" + key.Name
 }
 
-// Describe names a consumer: gang research/llama, or pod research/web-0.
+// ThingOf is a consumer with what some pods request for it.
+func ThingOf(consumer types.NamespacedName, priority int32, pods ...*corev1.Pod) audience.Thing {
+	kind, namespace, name := "gang", consumer.Namespace, consumer.Name
+	if single, ok := strings.CutPrefix(consumer.Name, singlePrefix); ok {
+		kind, name = "pod", single
+	} else if key, err := gang.ParseVirtualName(consumer.Namespace, consumer.Name); err == nil {
+		namespace, name = key.Namespace, key.Name
+	}
+	return audience.New(kind, namespace, name).Sized(audience.Requests(pods), priority)
+}
+
+// Describe names a consumer in the log: gang research/llama, or pod research/web-0.
 func Describe(consumer types.NamespacedName) string {
 	if name, single := strings.CutPrefix(consumer.Name, singlePrefix); single {
 		return "pod " + consumer.Namespace + "/" + name
@@ -119,7 +134,7 @@ func Describe(consumer types.NamespacedName) string {
 	return "gang " + GangName(consumer)
 }
 
-// RuntimeAnnotation on a pod says how long it runs at most, as a duration from
+// RuntimeAnnotation on a pod is how long it runs at most, as a duration from
 // its start ("90m"), for pods that do not want activeDeadlineSeconds to kill
 // them. It is a promise that only the scheduler reads.
 const RuntimeAnnotation = "gangctl.dev/expected-runtime"
@@ -131,4 +146,23 @@ func RuntimeLimit(pod *corev1.Pod) (limit time.Duration, limited bool) {
 	}
 	d, err := time.ParseDuration(pod.Annotations[RuntimeAnnotation])
 	return d, err == nil && d > 0
+}
+
+// promises reports whether the limit of a pod's runtime is only promised: nothing ends it then.
+func promises(pod *corev1.Pod) bool { return pod.Spec.ActiveDeadlineSeconds == nil }
+
+// distrusted is how long the promises of a namespace do not count after one was broken.
+const distrusted = 24 * time.Hour
+
+// Observe remembers a pod that runs longer than it promised: for a day, no promise of its namespace counts.
+func (l *Ledger) Observe(pod *corev1.Pod, grace time.Duration) {
+	limit, limited := RuntimeLimit(pod)
+	started, now := pod.Status.StartTime, l.clock.Now()
+	if !limited || !promises(pod) || started == nil || pod.DeletionTimestamp != nil || now.Sub(started.Time)-limit <= grace {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.broken, func(_ string, until time.Time) bool { return !now.Before(until) })
+	l.broken[pod.Namespace] = now.Add(distrusted)
 }

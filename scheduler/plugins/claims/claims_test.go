@@ -17,6 +17,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gangctl/gangctl/internal/enginetest"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 )
 
 var (
@@ -38,7 +39,7 @@ type book struct {
 
 func newBook(t *testing.T, pods ...*corev1.Pod) *book {
 	b := &book{t: t, pods: pods}
-	b.Ledger = NewLedger(b, b, clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)))
+	b.Ledger = NewLedger(b, b, clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)), audience.Hidden)
 	b.Register(metrics.NewKubeRegistry().MustRegister)
 	return b
 }
@@ -82,7 +83,7 @@ func (b *book) filter(pod *corev1.Pod, node string, meanwhile func()) *fwk.Statu
 
 // claim is for a member of a gang that requests so many CPUs of n1.
 func claim(gang types.NamespacedName, name string, cpus int) Claim {
-	return Claim{For: gang, Node: "n1", Pod: enginetest.Pod(name, "a", enginetest.CPUs(int64(cpus))), Why: "kept for " + name}
+	return Claim{For: gang, Node: "n1", Pod: enginetest.Pod(name, "a", enginetest.CPUs(int64(cpus))), Why: audience.Plain("kept for " + name)}
 }
 
 func TestWhomAClaimBinds(t *testing.T) {
@@ -247,5 +248,33 @@ func TestConsumers(t *testing.T) {
 		if got := Describe(consumer); got != want || IsSingle(consumer) != strings.HasPrefix(want, "pod") {
 			t.Errorf("%s is described as %q", want, got)
 		}
+	}
+}
+
+// Who is refused in another namespace is not told whose claim it is.
+func TestAClaimOfAnotherNamespaceIsNotNamed(t *testing.T) {
+	owner := types.NamespacedName{Namespace: "secret", Name: "labels:llama"}
+	who := ThingOf(owner, 3, enginetest.Pod("llama-0", "", enginetest.CPUs(4)))
+	why := audience.Write(owner.Namespace, func(r audience.Reader) string { return "reserved for " + r.Title(who) })
+	stranger, own := enginetest.Pod("s", ""), enginetest.Pod("web", "")
+	own.Namespace = "secret"
+	for name, tt := range map[string]struct {
+		names audience.Policy
+		pod   *corev1.Pod
+		want  string
+	}{
+		"a stranger":                    {audience.Hidden, stranger, "reserved for a gang of another namespace (4 cpu, priority 3)"},
+		"of its namespace":              {audience.Hidden, own, "reserved for gang secret/llama"},
+		"a stranger, names are allowed": {audience.Named, stranger, "reserved for gang secret/llama"},
+	} {
+		b := newBook(t)
+		b.names = tt.names
+		b.Replace(Reservation, []Claim{{For: owner, Who: who, Node: "n1", Priority: 3, Why: why, Pod: enginetest.Pod("llama-0", "", enginetest.CPUs(4))}})
+		if got := b.filter(tt.pod, "n1", nil).Message(); got != tt.want {
+			t.Errorf("%s reads %q, want %q", name, got, tt.want)
+		}
+	}
+	if got := ThingOf(types.NamespacedName{Namespace: "secret", Name: "pod:web"}, 0); (audience.Reader{}).Title(got) != "pod secret/web" {
+		t.Errorf("a pod on its own is %s", (audience.Reader{}).Title(got))
 	}
 }

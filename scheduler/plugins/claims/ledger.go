@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -14,7 +15,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/utils/clock"
 
-	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // Engine is what the ledger needs of kube-scheduler; *engine.Handle is it.
@@ -40,6 +42,7 @@ type Ledger struct {
 	engine   Engine
 	parked   ParkedGangs
 	clock    clock.PassiveClock
+	names    audience.Policy
 	rejected *metrics.CounterVec
 
 	mu      sync.Mutex
@@ -48,6 +51,7 @@ type Ledger struct {
 	waiting map[owner]map[string]*corev1.Pod
 	// woken are those that are to be tried again, released whether that is due.
 	woken    map[string]*corev1.Pod
+	broken   map[string]time.Time // by namespace: until when its promises do not count
 	released bool
 }
 
@@ -64,11 +68,12 @@ type entry struct {
 	ended bool        // guarded by the ledger's lock
 }
 
-// NewLedger returns an empty ledger.
-func NewLedger(engine Engine, parked ParkedGangs, clock clock.PassiveClock) *Ledger {
+// NewLedger returns an empty ledger. Names is whether who waits for a claim reads whose it is, if that is in another namespace.
+func NewLedger(engine Engine, parked ParkedGangs, clock clock.PassiveClock, names audience.Policy) *Ledger {
 	return &Ledger{
-		engine: engine, parked: parked, clock: clock,
+		engine: engine, parked: parked, clock: clock, names: names,
 		entries: map[Kind][]*entry{}, waiting: map[owner]map[string]*corev1.Pod{}, woken: map[string]*corev1.Pod{},
+		broken: map[string]time.Time{},
 		rejected: metrics.NewCounterVec(&metrics.CounterOpts{
 			Subsystem: "gangctl_scheduler", Name: "claim_rejections_total", StabilityLevel: metrics.ALPHA,
 			Help: "Nodes that pods were refused because of claims alone, by what these are for: replacement, reservation, or preemption.",
@@ -78,6 +83,9 @@ func NewLedger(engine Engine, parked ParkedGangs, clock clock.PassiveClock) *Led
 
 // Register registers the ledger's metrics.
 func (l *Ledger) Register(register func(...metrics.Registerable)) { register(l.rejected) }
+
+// Reader is whom texts are for that are written into a namespace.
+func (l *Ledger) Reader(namespace string) audience.Reader { return l.names.Reader(namespace) }
 
 // Replace makes these the claims of a kind. Pods that waited for others are tried
 // again at the next [Ledger.Wake].
@@ -190,19 +198,19 @@ func (l *Ledger) Prune() {
 func (l *Ledger) refuse(pod *corev1.Pod, claims []*entry) []*entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var standing []*entry
+	var left []*entry
 	for _, e := range claims {
 		if e.ended {
 			continue
 		}
-		standing = append(standing, e)
+		left = append(left, e)
 		o := owner{e.Kind, e.For}
 		if l.waiting[o] == nil {
 			l.waiting[o] = map[string]*corev1.Pod{}
 		}
 		l.waiting[o][pod.Namespace+"/"+pod.Name] = pod
 	}
-	return standing
+	return left
 }
 
 // any reports whether there is a claim.
@@ -220,10 +228,11 @@ func (l *Ledger) binding(consumer types.NamespacedName, pods ...*corev1.Pod) []*
 	partial, now := l.engine.Partial(consumer), l.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	trusted := !now.Before(l.broken[consumer.Namespace])
 	var binding []*entry
 	for _, kind := range kinds {
 		for _, e := range l.entries[kind] {
-			if !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return !e.binds(consumer, pod, partial, now) }) {
+			if !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return !e.binds(consumer, pod, partial, trusted, now) }) {
 				binding = append(binding, e)
 			}
 		}
@@ -287,14 +296,14 @@ func remaining(entries []*entry, node fwk.NodeInfo) (claims []Claim) {
 	}
 	sum := corev1.ResourceList{}
 	for _, e := range entries {
-		for name, q := range placement.Request(e.Pod) {
+		for name, q := range request.Of(e.Pod) {
 			total := sum[name]
 			total.Add(q)
 			sum[name] = total
 		}
 	}
 	for _, pod := range leaving {
-		requests := placement.Request(pod)
+		requests := request.Of(pod)
 		for name, rest := range sum {
 			if rest.Sub(requests[name]); rest.Sign() < 0 {
 				rest = resource.Quantity{}
@@ -346,7 +355,7 @@ func (l *Ledger) Nodes(consumer types.NamespacedName) []string {
 	return slices.Compact(nodes)
 }
 
-// Progress is what a consumer is told about how room is cleared for it; empty where
+// Progress is the message for a consumer on how room is freed for it; empty where
 // nothing is done. It stays the same while that goes on.
 func (l *Ledger) Progress(consumer types.NamespacedName) string {
 	for _, c := range l.For(consumer) {

@@ -12,6 +12,9 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodeports"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/scheduler/plugins/args"
 )
 
 // Name is the plugin's name in a configuration file.
@@ -30,8 +33,11 @@ var (
 	_ fwk.SignPlugin        = &Plugin{}
 )
 
-// New makes the plugin of one profile; it is a frameworkruntime.PluginFactory.
-func (l *Ledger) New(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+// NewPlugin returns the plugin of one profile; it is a frameworkruntime.PluginFactory.
+func (l *Ledger) NewPlugin(_ context.Context, object runtime.Object, _ fwk.Handle) (fwk.Plugin, error) {
+	if _, err := args.Decode(object, DefaultArgs()); err != nil {
+		return nil, err
+	}
 	return &Plugin{ledger: l}, nil
 }
 
@@ -65,8 +71,8 @@ func (p *Plugin) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.
 func (p *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 
 // Filter refuses a node on which the pod would take claimed room. A node that has
-// no room for the pod is not refused here: others say why. The claims of one
-// kind are charged together, because they were made to fit beside each other;
+// no room for the pod is not refused here: others report why. The claims of one
+// kind are charged together, because they were made to fit alongside each other;
 // those of different kinds are not, because one consumer may have claims of two.
 //
 // The refusal can be resolved, so that a pod that may preempt looks at the node.
@@ -96,13 +102,13 @@ func (p *Plugin) Filter(ctx context.Context, state fwk.CycleState, pod *corev1.P
 			return fwk.AsStatus(err)
 		case !admitted:
 			p.ledger.rejected.WithLabelValues(string(kind)).Inc()
-			return fwk.NewStatus(fwk.Unschedulable, reasons(of))
+			return fwk.NewStatus(fwk.Unschedulable, reasons(of, p.ledger.Reader(pod.Namespace)))
 		}
 	}
 	return nil
 }
 
-// admits reports whether a pod fits on a node beside claims: without the pods that
+// admits reports whether a pod fits on a node alongside claims: without the pods that
 // leave it, and with those that come.
 func admits(logger klog.Logger, claims []*entry, pod *corev1.Pod, node fwk.NodeInfo) (bool, error) {
 	if len(claims) == 0 {
@@ -135,11 +141,11 @@ func Fits(pod *corev1.Pod, node fwk.NodeInfo) bool {
 // mostReasons is how many claims a refusal names.
 const mostReasons = 3
 
-// reasons says why a node is refused, the same of every node with the same claims.
-func reasons(claims []*entry) string {
+// reasons is why a node is refused, the same of every node with the same claims.
+func reasons(claims []*entry, reader audience.Reader) string {
 	var whys []string
 	for _, e := range claims {
-		whys = append(whys, e.Why)
+		whys = append(whys, e.Why.For(reader))
 	}
 	slices.Sort(whys)
 	whys = slices.Compact(whys)
@@ -149,7 +155,7 @@ func reasons(claims []*entry) string {
 	return strings.Join(whys, ", ")
 }
 
-// EventsToRegister names what leaves room beside a claim. A claim that ends is no
+// EventsToRegister names what leaves room alongside a claim. A claim that ends is no
 // event of the cluster: the ledger activates those it kept waiting. Some end when
 // the next cycle looks, and those a change of a gang or a pod that got a node may
 // end: then a cycle is wanted, as long as there are claims.

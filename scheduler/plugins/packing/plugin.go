@@ -1,8 +1,8 @@
-// Package packing keeps gangs together and accelerators free for those who ask for them.
+// Package packing keeps gangs together and accelerators free for pods that request them.
 //
 // The engine's own scoring spreads pods, so that the next one finds some room everywhere. Gangs need the opposite: large gaps on
-// few nodes. The plugin GangScore prefers the fullest nodes in terms of the accelerators that a pod asks for; keeps pods that ask
-// for none off nodes that have some, as long as others do; and puts members of a gang beside each other. What users prefer (node
+// few nodes. The plugin GangScore prefers the fullest nodes in terms of the accelerators that a pod requests; keeps pods that request
+// for none off nodes that have some, as long as others do; and puts members of a gang alongside each other. What users prefer (node
 // affinity, taints to avoid) still counts more. The planner chooses among the placements of a gang by the same preference; this
 // plugin decides for pods on their own and for members that no plan covers.
 package packing
@@ -19,7 +19,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	v1helper "k8s.io/kubernetes/pkg/apis/core/v1/helper"
 
-	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/args"
 )
@@ -27,7 +27,7 @@ import (
 // Name is the name of the plugin in a configuration file.
 const Name = "GangScore"
 
-// Weight is how much the plugin counts unless a configuration says otherwise: more than the engine's preference for empty nodes,
+// Weight is how much the plugin counts unless a configuration sets another: more than the engine's preference for empty nodes,
 // no more than what users prefer.
 const Weight = 2
 
@@ -38,19 +38,20 @@ type Args struct {
 	Accelerators []string `json:"accelerators,omitempty"`
 }
 
-func (a Args) validate() error {
+// Validate implements args.Args.
+func (a Args) Validate() error {
 	for i, name := range a.Accelerators {
 		if !v1helper.IsExtendedResourceName(corev1.ResourceName(name)) {
-			return fmt.Errorf("args.accelerators[%d]: %q is not the name of an extended resource, such as nvidia.com/gpu", i, name)
+			return fmt.Errorf("accelerators[%d]: %q is not the name of an extended resource, such as nvidia.com/gpu", i, name)
 		}
 		if slices.Contains(a.Accelerators[:i], name) {
-			return fmt.Errorf("args.accelerators[%d]: %q is there twice", i, name)
+			return fmt.Errorf("accelerators[%d]: %q is there twice", i, name)
 		}
 	}
 	return nil
 }
 
-// accelerator tells whether a resource is scarce.
+// accelerator reports whether a resource is scarce.
 func (a Args) accelerator(name corev1.ResourceName) bool {
 	if len(a.Accelerators) > 0 {
 		return slices.Contains(a.Accelerators, string(name))
@@ -58,10 +59,10 @@ func (a Args) accelerator(name corev1.ResourceName) bool {
 	return v1helper.IsExtendedResourceName(name)
 }
 
-// What pods ask for: the values of the label asks.
+// What pods request: the values of the label requests.
 const (
-	asksAccelerators = "accelerators"
-	asksNone         = "none"
+	requestsAccelerators = "accelerators"
+	requestsNone         = "none"
 )
 
 // Counters are the plugin's metrics, one set for all profiles.
@@ -71,19 +72,19 @@ type Counters struct{ pods *metrics.CounterVec }
 func NewCounters() *Counters {
 	return &Counters{pods: metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "gangctl_scheduler", Name: "scored_pods_total", StabilityLevel: metrics.ALPHA,
-		Help: "Pods for which nodes were compared by how they are packed, by what they ask for: accelerators (full nodes first) or none (off the nodes that have some).",
-	}, []string{"asks"})}
+		Help: "Pods for which nodes were compared by how they are packed, by what they request: accelerators (full nodes first) or none (off the nodes that have some).",
+	}, []string{"requests"})}
 }
 
 // Register makes the metrics known to a registry.
 func (c *Counters) Register(register func(...metrics.Registerable)) { register(c.pods) }
 
 func (c *Counters) count(w *wants) {
-	asks := asksNone
+	requests := requestsNone
 	if len(w.accelerators) > 0 {
-		asks = asksAccelerators
+		requests = requestsAccelerators
 	}
-	c.pods.WithLabelValues(asks).Inc()
+	c.pods.WithLabelValues(requests).Inc()
 }
 
 // Plugin is GangScore in one profile.
@@ -98,13 +99,10 @@ var (
 	_ fwk.SignPlugin     = &Plugin{}
 )
 
-// New makes the plugin of one profile; it is a frameworkruntime.PluginFactory.
-func (c *Counters) New(_ context.Context, object runtime.Object, _ fwk.Handle) (fwk.Plugin, error) {
+// NewPlugin returns the plugin of one profile; it is a frameworkruntime.PluginFactory.
+func (c *Counters) NewPlugin(_ context.Context, object runtime.Object, _ fwk.Handle) (fwk.Plugin, error) {
 	a, err := args.Decode(object, Args{})
 	if err != nil {
-		return nil, err
-	}
-	if err := a.validate(); err != nil {
 		return nil, err
 	}
 	return &Plugin{args: a, count: c}, nil
@@ -115,10 +113,10 @@ func (p *Plugin) Name() string { return Name }
 
 const stateKey fwk.StateKey = Name
 
-// wants is what a pod asks for, in the terms of this package.
+// wants is what a pod requests, in the terms of this package.
 type wants struct {
 	gang types.NamespacedName // empty for a pod on its own
-	// accelerators that it asks for; none asks for cpu and memory only.
+	// accelerators that it requests; none requests cpu and memory only.
 	accelerators map[corev1.ResourceName]int64
 	cpu, memory  int64
 }
@@ -130,8 +128,8 @@ func (w *wants) Clone() fwk.StateData { return w }
 func (p *Plugin) PreScore(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) *fwk.Status {
 	w := &wants{accelerators: map[corev1.ResourceName]int64{}}
 	w.gang, _ = engine.GroupOf(pod)
-	for name, quantity := range placement.Request(pod) {
-		amount := placement.Amount(name, quantity)
+	for name, quantity := range request.Of(pod) {
+		amount := request.Amount(name, quantity)
 		switch {
 		case name == corev1.ResourceCPU:
 			w.cpu = amount
@@ -181,13 +179,12 @@ func (p *Plugin) Score(_ context.Context, state fwk.CycleState, _ *corev1.Pod, n
 // ScoreExtensions implements fwk.ScorePlugin: scores are comparable as they are.
 func (p *Plugin) ScoreExtensions() fwk.ScoreExtensions { return nil }
 
-// SignPod implements fwk.SignPlugin. What a pod asks for is signed by others.
+// SignPod implements fwk.SignPlugin. What a pod requests is signed by others.
 func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	group, _ := engine.GroupOf(pod)
-	return []fwk.SignFragment{{Key: Name, Value: group.String()}}, nil
+	return engine.SignByGang(Name, pod), nil
 }
 
-// fullness is how much of what the pod asks for is in use on a node once the pod is there, from 0 to 1.
+// fullness is how much of what the pod requests is in use on a node once the pod is there, from 0 to 1.
 func (w *wants) fullness(node fwk.NodeInfo) float64 {
 	used, total := node.GetRequested(), node.GetAllocatable()
 	var sum float64

@@ -63,7 +63,7 @@ func TestScore(t *testing.T) {
 		{"more than there is", "", pod("", "nvidia.com/gpu", "8"), node(gpus), 80},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			made, err := NewCounters().New(t.Context(), &runtime.Unknown{Raw: []byte(c.args), ContentType: runtime.ContentTypeJSON}, nil)
+			made, err := NewCounters().NewPlugin(t.Context(), &runtime.Unknown{Raw: []byte(c.args), ContentType: runtime.ContentTypeJSON}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +86,7 @@ func TestArgs(t *testing.T) {
 		`{"accelerators":["nvidia.com/gpu","nvidia.com/gpu"]}`: "twice",
 		`{"weight":2}`: "unknown field",
 	} {
-		_, err := NewCounters().New(t.Context(), &runtime.Unknown{Raw: []byte(args), ContentType: runtime.ContentTypeJSON}, nil)
+		_, err := NewCounters().NewPlugin(t.Context(), &runtime.Unknown{Raw: []byte(args), ContentType: runtime.ContentTypeJSON}, nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v does not name %s", args, err, want)
 		}

@@ -104,9 +104,9 @@ func TestAgreesWithDiagnosis(t *testing.T) {
 			}
 			r.gang("g", int32(minimum))
 			r.create(members...)
-			note := r.parked("g")
-			if got := numbers(note.Finding.Facts); got != c.facts || note.Finding.Code != c.code {
-				t.Errorf("scheduler: %s %s (%s)", note.Finding.Code, got, note.Finding.Message)
+			reason := r.parked("g")
+			if got := numbers(reason.Finding.Facts); got != c.facts || reason.Finding.Code != c.code {
+				t.Errorf("scheduler: %s %s (%s)", reason.Finding.Code, got, reason.Finding.Message)
 			}
 		})
 	}

@@ -36,7 +36,7 @@ func NewAttempts(queue Queue, clock clock.WithDelayedExecution) *Attempts {
 	}
 }
 
-// Released says that less is kept from gangs than before: those that waited for it are tried again.
+// Released reports that less is kept from gangs than before: those that waited for it are tried again.
 func (a *Attempts) Released() {
 	a.mu.Lock()
 	var woken []*memo
@@ -69,7 +69,7 @@ func (a *Attempts) Wake(group types.NamespacedName) {
 	}
 }
 
-// memo keeps a gang from being tried in vain. The engine would try it after some seconds, again and again, whatever happened
+// memo keeps a gang from being tried without a chance. The engine would try it after some seconds, again and again, whatever happened
 // meanwhile, and each time simulate every member on every node, to find the same; and when something happened that helps, it
 // would let the gang sit out its backoff, which for a gang of 100 is more than a minute.
 type memo struct {
@@ -82,6 +82,8 @@ type memo struct {
 	claimed bool
 	// lacks are amounts without which the gang cannot start wherever they come free. If there are any, nothing else helps.
 	lacks map[corev1.ResourceName]int64
+	// short is set of a gang that stands in parts and cannot be completed now.
+	short *Shortfall
 
 	timer clock.Timer
 	// rested is when the cluster's changes may have it tried again, cause which of them will.
@@ -162,7 +164,7 @@ func (a *Attempts) help(group types.NamespacedName, m *memo, cause string) []*me
 	return []*memo{m}
 }
 
-// parked tells whether a gang is not to be tried now.
+// parked reports whether a gang is not to be tried now.
 func (a *Attempts) parked(group types.NamespacedName) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -170,7 +172,7 @@ func (a *Attempts) parked(group types.NamespacedName) bool {
 	return parked
 }
 
-// wake moves gangs to the front of the engine's queue. The lock must not be held: the queue asks whether they are parked.
+// wake moves gangs to the front of the engine's queue. The lock must not be held: the queue calls back whether they are parked.
 func (a *Attempts) wake(memos ...*memo) {
 	if len(memos) == 0 {
 		return

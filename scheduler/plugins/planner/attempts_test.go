@@ -10,6 +10,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
@@ -25,7 +26,7 @@ var group = types.NamespacedName{Namespace: "default", Name: "g"}
 
 func newDesk() *desk {
 	d := &desk{clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
-	d.Planner = New(nil, NewAttempts(d, d.clock), unclaimed{}, reasons.New(d.clock, nil), nil)
+	d.Planner = New(nil, NewAttempts(d, d.clock), unclaimed{}, reasons.New(d.clock, nil), nil, nil)
 	return d
 }
 
@@ -43,6 +44,7 @@ func (unclaimed) Withheld(fwk.NodeInfoLister, types.NamespacedName, []*corev1.Po
 }
 func (unclaimed) Nodes(types.NamespacedName) []string  { return nil }
 func (unclaimed) Progress(types.NamespacedName) string { return "" }
+func (unclaimed) Reader(string) audience.Reader        { return audience.Reader{} }
 
 // try is an attempt that fails, with something happening meanwhile.
 func (d *desk) try(v *verdict, meanwhile func()) []*memo {

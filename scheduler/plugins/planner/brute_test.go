@@ -109,7 +109,7 @@ func (in instance) possible() bool {
 // tries is how many chances the engine has without a planner: it chooses among equal nodes by lot.
 const tries = 5
 
-// play gives an instance to the engine, and tells whether the gang got its nodes.
+// play gives an instance to the engine, and reports whether the gang got its nodes.
 func (r *rig) play(number int, in instance) bool {
 	r.Helper()
 	run := fmt.Sprintf("i%d", number)

@@ -9,16 +9,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
+	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
 // withClaims keeps GPUs of a node for the gang "owner".
 func withClaims(node, gpus string) change {
 	owner := types.NamespacedName{Namespace: "default", Name: "owner"}
 	return func(r *rig, _ *schedulerconfig.KubeSchedulerProfile) {
-		r.claims.Replace(claims.Replacement, []claims.Claim{{Node: node, Pod: pod("lost", "owner", "nvidia.com/gpu", gpus), For: owner}})
+		r.claims.Replace(claims.Replacement, []claims.Claim{{Node: node, Pod: pod("lost", "owner", "nvidia.com/gpu", gpus), For: owner,
+			Who: claims.ThingOf(owner, 0), Why: audience.Plain("kept for default/owner")}})
 	}
 }
 
@@ -44,9 +48,9 @@ func TestClaims(t *testing.T) {
 
 	r.gang("b", 1)
 	r.create(member("b", 0, "nvidia.com/gpu", "1"))
-	note := r.parked("b")
-	if note.Finding.Code != answer.ReservedByOthers || !slices.Equal(note.Blockers, []string{"default/owner"}) {
-		t.Errorf("note %+v", note)
+	reason := r.parked("b")
+	if reason.Finding.Code != answer.ReservedByOthers || !slices.Equal(reason.Blockers, []reasons.Blocker{{Name: "default/owner", Text: "default/owner"}}) {
+		t.Errorf("reason %+v", reason)
 	}
 	r.quiet("nothing is released")
 
@@ -57,6 +61,28 @@ func TestClaims(t *testing.T) {
 	r.bound("owner-0")
 	if node := r.places()["owner-0"]; node != "n1" {
 		t.Errorf("the gang's member is on %s, its place is on n1", node)
+	}
+}
+
+// Of a claim in another namespace the users of the gang read how large its owner is; who may see all gangs reads who it is.
+func TestClaimsOfAnotherNamespaceAreNotNamed(t *testing.T) {
+	owner := types.NamespacedName{Namespace: "secret", Name: "labels:llama"}
+	who := claims.ThingOf(owner, 3, pod("llama-0", "llama", "nvidia.com/gpu", "8"))
+	withheld := []claims.Claim{{For: owner, Who: who, Node: "n1", Why: audience.Write("secret", func(r audience.Reader) string { return "reserved for " + r.Title(who) })}}
+	for names, want := range map[audience.Policy]string{
+		audience.Hidden: "room on n1 is reserved for a gang of another namespace (8 GPUs, priority 3); blocked by a gang of another namespace (8 GPUs, priority 3)",
+		audience.Named:  "room on n1 is reserved for gang secret/llama; blocked by secret/llama",
+	} {
+		ledger := claims.NewLedger(nil, nil, clock.RealClock{}, names)
+		q := &query{planner: &Planner{claims: ledger}, cycle: &cycle{group: types.NamespacedName{Namespace: "default", Name: "labels:b"}}, claims: withheld}
+		reason := &reasons.Reason{}
+		reason.Finding.Message = q.keptFrom(reason)
+		if got := reason.Text(); got != ": "+want {
+			t.Errorf("users read %q, want %q", got, want)
+		}
+		if len(reason.Blockers) != 1 || reason.Blockers[0].Name != "secret/llama" {
+			t.Errorf("blockers %+v", reason.Blockers)
+		}
 	}
 }
 
@@ -79,9 +105,9 @@ func TestSurplus(t *testing.T) {
 		r.create(member("g", i, "nvidia.com/gpu", "1"))
 	}
 	r.eventually("four of five get nodes", func() bool { return len(r.places()) == 4 })
-	note := r.parked("g")
-	if note.Fit != 4 || note.Required != 5 {
-		t.Errorf("note %+v", note)
+	reason := r.parked("g")
+	if reason.Fit != 4 || reason.Required != 5 {
+		t.Errorf("reason %+v", reason)
 	}
 	r.node("n2", "nvidia.com/gpu", "4")
 	r.eventually("all have nodes", func() bool { return len(r.places()) == 5 })
@@ -183,4 +209,17 @@ func TestSpread(t *testing.T) {
 	if n := r.disagreements(); n != 0 {
 		t.Errorf("%d disagreements", n)
 	}
+}
+
+// T26: the packing trap. Placed one by one, the members of a gang block each other.
+func TestPackingTrap(t *testing.T) {
+	r := newRig(t)
+	r.node("n1", "nvidia.com/gpu", "8")
+	r.node("n2", "nvidia.com/gpu", "8")
+	r.gang("g", 6)
+	r.create(
+		pod("chief", "g", "nvidia.com/gpu", "4"), pod("ps-0", "g", "nvidia.com/gpu", "3"), pod("ps-1", "g", "nvidia.com/gpu", "3"),
+		pod("w-0", "g", "nvidia.com/gpu", "2"), pod("w-1", "g", "nvidia.com/gpu", "2"), pod("w-2", "g", "nvidia.com/gpu", "2"),
+	)
+	r.bound("chief", "ps-0", "ps-1", "w-0", "w-1", "w-2")
 }

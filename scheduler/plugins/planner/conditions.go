@@ -13,24 +13,24 @@ import (
 )
 
 // Conditions keeps the conditions that the engine sets on gangs, and reports what is new in them: one event for each change,
-// however often the gang is tried. Why a gang waits is reported in the words of the store of reasons, where it has some: the
-// engine's say that too few members fit, and not what is missing.
+// however often the gang is tried. Why a gang waits is reported as the store of reasons has it, where it has: the
+// engine's message is that too few members fit, and not what is missing.
 type Conditions struct {
-	store  *engine.VirtualGroups
-	notes  *reasons.Store
-	report func(*schedulingv1beta1.PodGroup)
-	touch  func(gang.Key)
+	groups  *engine.VirtualGroups
+	reasons *reasons.Store
+	report  func(*schedulingv1beta1.PodGroup)
+	touch   func(gang.Key)
 }
 
 // NewConditions returns the conditions of virtual groups. Report makes an event of the condition of a group; touch is called when
 // the status of a gang may have changed.
-func NewConditions(store *engine.VirtualGroups, notes *reasons.Store, report func(*schedulingv1beta1.PodGroup), touch func(gang.Key)) *Conditions {
-	return &Conditions{store: store, notes: notes, report: report, touch: touch}
+func NewConditions(groups *engine.VirtualGroups, store *reasons.Store, report func(*schedulingv1beta1.PodGroup), touch func(gang.Key)) *Conditions {
+	return &Conditions{groups: groups, reasons: store, report: report, touch: touch}
 }
 
 // GroupCondition implements engine.ConditionSink.
 func (c *Conditions) GroupCondition(namespace, name, kind string) *metav1.Condition {
-	return c.store.Condition(namespace, name, kind)
+	return c.groups.Condition(namespace, name, kind)
 }
 
 // SetCondition implements engine.ConditionSink.
@@ -38,29 +38,29 @@ func (c *Conditions) SetCondition(namespace, name string, condition metav1.Condi
 	id := types.NamespacedName{Namespace: namespace, Name: name}
 	if condition.Reason == schedulingv1beta1.PodGroupReasonSchedulerError && Spurious(condition.Message) {
 		condition.Reason, condition.Message = schedulingv1beta1.PodGroupReasonUnschedulable, "members that its gang needs have gone"
-		if note, ok := c.notes.LastReported(id); ok {
-			condition.Message = note.Finding.Message
+		if reason, ok := c.reasons.LastReported(id); ok {
+			condition.Message = reason.Finding.Message
 		}
 	}
 	waits := condition.Status == metav1.ConditionFalse && condition.Reason == schedulingv1beta1.PodGroupReasonUnschedulable
-	note, fresh, told := c.notes.TakeReport(id)
-	if waits && (!told || note.Required == 0) && !c.scheduled(id) { // nobody has better words than the engine
-		c.notes.Report(id, reasons.Reason{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: condition.Message}}, false)
-		note, fresh, told = c.notes.TakeReport(id)
+	reason, fresh, reported := c.reasons.TakeReport(id)
+	if waits && (!reported || reason.Required == 0) && !c.scheduled(id) { // there is no better message than the engine's
+		c.reasons.Report(id, reasons.Reason{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: condition.Message}}, false)
+		reason, fresh, reported = c.reasons.TakeReport(id)
 	}
-	if waits && told {
-		condition.Message = note.Text()
+	if waits && reported {
+		condition.Message = reason.Text()
 	}
-	group, news := c.store.SetCondition(namespace, name, condition)
+	group, news := c.groups.SetCondition(namespace, name, condition)
 	switch {
 	case group == nil:
-	case waits && told && !fresh: // nothing that users have not been told, or that they may be told now
+	case waits && reported && !fresh: // nothing that has not been reported, or that may be now
 		if key, err := gang.ParseVirtualName(id.Namespace, id.Name); err == nil && news {
 			c.touch(key)
 		}
 	case news:
 		c.report(group)
-	case waits && fresh, !waits && told && !note.AboveMin && condition.Status == metav1.ConditionTrue:
+	case waits && fresh, !waits && reported && !reason.AboveMin && condition.Status == metav1.ConditionTrue:
 		// That a gang was whole once stays on record. Users want to know all the same
 		// that it waits for members, and that it has them.
 		apimeta.SetStatusCondition(&group.Status.Conditions, condition)
@@ -71,7 +71,7 @@ func (c *Conditions) SetCondition(namespace, name string, condition metav1.Condi
 
 // scheduled reports whether the engine has placed a gang before.
 func (c *Conditions) scheduled(id types.NamespacedName) bool {
-	group, ok := c.store.Get(id.Namespace, id.Name)
+	group, ok := c.groups.Get(id.Namespace, id.Name)
 	return ok && apimeta.IsStatusConditionTrue(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
 }
 

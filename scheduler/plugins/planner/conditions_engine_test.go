@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/internal/enginetest"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
@@ -27,19 +28,19 @@ func TestAGangThatLostAMemberIsTold(t *testing.T) {
 	const shortage = "INSUFFICIENT_cpu: 2 of the 3 members that the gang needs fit: 0 of 3 cpu free"
 	var mu sync.Mutex
 	var told []string
-	notes := reasons.New(clock.RealClock{}, nil)
+	store := reasons.New(clock.RealClock{}, nil)
 	handle := engine.NewHandle()
 	attempts := NewAttempts(handle, clock.RealClock{})
-	plans := New(handle, attempts, claims.NewLedger(handle, attempts, clock.RealClock{}), notes, nil)
+	plans := New(handle, attempts, claims.NewLedger(handle, attempts, clock.RealClock{}, audience.Hidden), store, nil, nil)
 	c := enginetest.Start(t, func(c *enginetest.Cluster) {
-		d := &Conditions{store: c.Groups, notes: notes, touch: func(gang.Key) {}, report: func(group *schedulingv1beta1.PodGroup) {
+		d := &Conditions{groups: c.Groups, reasons: store, touch: func(gang.Key) {}, report: func(group *schedulingv1beta1.PodGroup) {
 			condition := apimeta.FindStatusCondition(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
 			mu.Lock()
 			defer mu.Unlock()
 			told = append(told, condition.Reason+" "+condition.Message)
 		}}
 		c.Through = func(kubernetes.Interface) kubernetes.Interface { return engine.StatusClient(c.Client, d) }
-		c.Attach = func(engine *upstream.Scheduler) { plans.Attach(engine, func(*corev1.Pod) {}) }
+		c.Attach = func(engine *upstream.Scheduler) { Follow(engine, plans, func(*corev1.Pod) {}) }
 	}, enginetest.Plugin{Name: Name, New: handle.Binding(plans.NewPlugin)})
 	news := func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(told) }
 
@@ -66,7 +67,7 @@ func TestAGangThatLostAMemberIsTold(t *testing.T) {
 	if !apimeta.IsStatusConditionTrue(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled) {
 		t.Errorf("that it was scheduled once is not on record any more: %v", group.Status.Conditions)
 	}
-	if _, waits := notes.LastReported(types.NamespacedName{Namespace: enginetest.Namespace, Name: "labels:a"}); waits {
+	if _, waits := store.LastReported(types.NamespacedName{Namespace: enginetest.Namespace, Name: "labels:a"}); waits {
 		t.Error("it is said to wait still")
 	}
 }

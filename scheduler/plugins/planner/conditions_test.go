@@ -33,14 +33,14 @@ func newScribe(t *testing.T) *scribe {
 	t.Helper()
 	s := &scribe{t: t, id: types.NamespacedName{Namespace: "research", Name: "labels:llama"}, clock: testclock.NewFakePassiveClock(time.Unix(1e9, 0))}
 	s.Conditions = &Conditions{
-		store: engine.NewVirtualGroups(), notes: reasons.New(s.clock, nil), touch: func(gang.Key) { s.touched++ },
+		groups: engine.NewVirtualGroups(), reasons: reasons.New(s.clock, nil), touch: func(gang.Key) { s.touched++ },
 		report: func(group *schedulingv1beta1.PodGroup) {
 			c := apimeta.FindStatusCondition(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
 			s.events, s.at = append(s.events, c.Reason+": "+c.Message), append(s.at, s.clock.Now())
 			s.touched++
 		},
 	}
-	s.store.Set(&schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: s.id.Namespace, Name: s.id.Name, UID: "g"}})
+	s.groups.Set(&schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: s.id.Namespace, Name: s.id.Name, UID: "g"}})
 	return s
 }
 
@@ -48,10 +48,10 @@ func note(code answer.Code, message string) reasons.Reason {
 	return reasons.Reason{Finding: answer.Finding{Code: code, Message: message}, Required: 3, Fit: 1}
 }
 
-// fails is an attempt in vain, as the engine reports it.
-func (s *scribe) fails(note *reasons.Reason, engine string) {
-	if note != nil {
-		s.notes.Report(s.id, *note, false)
+// fails is a failed attempt, as the engine reports it.
+func (s *scribe) fails(reason *reasons.Reason, engine string) {
+	if reason != nil {
+		s.reasons.Report(s.id, *reason, false)
 	}
 	s.SetCondition(s.id.Namespace, s.id.Name, metav1.Condition{
 		Type: schedulingv1beta1.PodGroupInitiallyScheduled, Status: metav1.ConditionFalse, Reason: schedulingv1beta1.PodGroupReasonUnschedulable, Message: engine,
@@ -61,7 +61,7 @@ func (s *scribe) fails(note *reasons.Reason, engine string) {
 // starts is an attempt that placed it.
 func (s *scribe) starts() {
 	s.SetCondition(s.id.Namespace, s.id.Name, metav1.Condition{Type: schedulingv1beta1.PodGroupInitiallyScheduled, Status: metav1.ConditionTrue, Reason: "Scheduled"})
-	s.notes.Clear(s.id)
+	s.reasons.Clear(s.id)
 }
 
 func (s *scribe) want(what string, events ...string) {
@@ -83,7 +83,7 @@ func TestOneEventForEachChange(t *testing.T) {
 		s.fails(&busy, "minCount cannot be satisfied")
 	}
 	s.want("it waits", "Unschedulable: NODES_BUSY: 1 of the 3 members that the gang needs fit: 4 of 8 GPUs free")
-	if group, _ := s.store.Get(s.id.Namespace, s.id.Name); !strings.Contains(group.Status.Conditions[0].Message, "4 of 8 GPUs free") {
+	if group, _ := s.groups.Get(s.id.Namespace, s.id.Name); !strings.Contains(group.Status.Conditions[0].Message, "4 of 8 GPUs free") {
 		t.Errorf("the condition says %q", group.Status.Conditions[0].Message)
 	}
 	s.fails(&broken, "minCount cannot be satisfied")
@@ -145,13 +145,13 @@ func TestWritesAreBounded(t *testing.T) {
 func TestAGangThatIsNotWholeHasNoNote(t *testing.T) {
 	s := newScribe(t)
 	n := note(answer.NodesBusy, "m")
-	s.notes.Set(s.id, n)
+	s.reasons.Set(s.id, n)
 	s.fails(&n, "minCount")
-	GroupSink{s.store, s.notes}.Delete(s.id.Namespace, s.id.Name)
-	if _, ok := s.notes.Get(s.id); ok {
-		t.Error("the note is still there")
+	GroupSink{s.groups, s.reasons}.Delete(s.id.Namespace, s.id.Name)
+	if _, ok := s.reasons.Get(s.id); ok {
+		t.Error("the reason is still there")
 	}
-	if _, _, ok := s.notes.TakeReport(s.id); ok {
+	if _, _, ok := s.reasons.TakeReport(s.id); ok {
 		t.Error("it is still told")
 	}
 }

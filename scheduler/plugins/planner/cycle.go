@@ -29,20 +29,22 @@ type cycle struct {
 	// verdict is that of the first plan of the attempt. Those after it are made for preemption, on a cluster that is not there
 	// yet.
 	verdict *verdict
-	// asker is the member for which that was made: the first one that nobody refused before.
-	asker types.UID
-	// changed, news and stir tell what happened since the attempt began, which may not be in the engine's snapshot: to the gang
+	// requester is the member for which that was made: the first one that was not refused before.
+	requester types.UID
+	// changed, news and stir are what happened since the attempt began, which may not be in the engine's snapshot: to the gang
 	// itself, something that helps any gang, or anything.
 	changed, news, stir bool
 	// memo is that of an attempt that failed.
 	memo *memo
+	// noVictims: no eviction would help the gang.
+	noVictims bool
 	// faulty: the engine gave up for a fault, and has its own retry for that.
 	faulty bool
 
 	tried trial
-	// note is what is known of a gang that was not placed, said what its users are told, which may be put off for again.
-	note, said *reasons.Reason
-	again      time.Duration
+	// reason is why a gang was not placed, reported what its users were notified of, which may be put off for again.
+	reason, reported *reasons.Reason
+	again            time.Duration
 }
 
 // members are those that the engine tries, in its order. It reads the slice as it goes, so members that it has not come to yet
@@ -53,7 +55,7 @@ func (c *cycle) members() []*framework.QueuedPodInfo {
 
 func (c *cycle) key() fwk.EntityKey { return fwk.PodGroupKey(c.group.Namespace, c.group.Name) }
 
-// rehearses tells whether the engine tries the gang for preemption, having tried it before.
+// rehearses reports whether the engine tries the gang for preemption, having tried it before.
 func (c *cycle) rehearses(state fwk.CycleState) bool {
 	return c.tried.simulation != nil && c.tried.simulation != state.GetPodGroupSchedulingCycle()
 }
@@ -66,9 +68,10 @@ func (c *cycle) pods() []*corev1.Pod {
 	return pods
 }
 
-// Attach lets the planner see what the engine does. It must be called before the engine runs. Gone is called with every pod that
-// leaves its node, when the engine's cache knows.
-func (p *Planner) Attach(engine *upstream.Scheduler, gone func(*corev1.Pod)) {
+// Follow has a planner see what an engine does that was made with its plugin, and returns the engine, ready to run. Without it the
+// planner sees no attempt begin, and leaves every gang to the engine. Gone is called with every pod that leaves its node, when the
+// engine's cache knows.
+func Follow(engine *upstream.Scheduler, p *Planner, gone func(*corev1.Pod)) *upstream.Scheduler {
 	engine.SchedulingQueue = &queue{SchedulingQueue: engine.SchedulingQueue, planner: p, gone: gone}
 
 	next := engine.NextEntity
@@ -89,8 +92,22 @@ func (p *Planner) Attach(engine *upstream.Scheduler, gone func(*corev1.Pod)) {
 	}
 	fail := engine.FailureHandler
 	engine.FailureHandler = func(ctx context.Context, f framework.Framework, pod *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
+		group, late := p.late(pod.Pod)
 		fail(ctx, f, pod, p.failed(pod.Pod, status, nominating), nominating, start)
+		if late {
+			p.Wake(group)
+		}
 	}
+	return engine
+}
+
+// late reports whether a member comes back of an attempt before the one under way, because it could not be bound. An attempt
+// without it may have found in between that its gang lacks members, which it does no longer when the engine has queued it.
+func (p *Planner) late(pod *corev1.Pod) (types.NamespacedName, bool) {
+	group, ok := engine.GroupOf(pod)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return group, ok && (p.now == nil || p.now.group != group || !p.now.tries.Has(pod.UID))
 }
 
 // begin remembers what the engine schedules next.
@@ -113,8 +130,8 @@ func (p *Planner) begin(entity framework.QueuedEntityInfo) {
 	p.drop(p.now.group)
 }
 
-// failed looks at why the engine gives a member back, and returns what is to be said of it: of a gang that has no placement the
-// same of all members, whichever of them the engine came to.
+// failed looks at why the engine gives a member back, and returns what is to be reported of it: for a gang that has no placement the
+// same for all members, whichever of them the engine came to.
 func (p *Planner) failed(pod *corev1.Pod, status *fwk.Status, nominating *fwk.NominatingInfo) *fwk.Status {
 	group, ok := engine.GroupOf(pod)
 	p.mu.Lock()
@@ -123,7 +140,7 @@ func (p *Planner) failed(pod *corev1.Pod, status *fwk.Status, nominating *fwk.No
 		return status // a binding of an attempt before may fail as late as this
 	}
 	if isSpurious(status) {
-		p.board.Report(group, reasons.Reason{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: p.now.why()}}, false)
+		p.reasons.Report(group, reasons.Reason{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: p.now.why()}}, false)
 		return p.now.memberRefusal(pod, p.nodes())
 	}
 	if !status.IsRejected() {
@@ -133,17 +150,17 @@ func (p *Planner) failed(pod *corev1.Pod, status *fwk.Status, nominating *fwk.No
 	if nominating != nil && nominating.NominatedNodeName != "" {
 		return status
 	}
-	note := p.say(p.now, pod)
-	if note == nil {
+	reason := p.refusal(p.now, pod)
+	if reason == nil {
 		return status
 	}
-	// That it was this plugin that refused the member is what the engine's queue goes by, so where it was another one, its word stays.
+	// That it was this plugin that refused the member is what the engine's queue goes by, so where it was another one, its diagnosis stays.
 	fit := &framework.FitError{Pod: pod, Diagnosis: framework.Diagnosis{NodeToStatus: framework.NewDefaultNodeToStatus(), UnschedulablePlugins: sets.New(Name)}}
 	var refused *framework.FitError
 	if errors.As(status.AsError(), &refused) && !p.now.verdict.isProven() {
 		fit.Diagnosis = refused.Diagnosis
 	}
-	fit.NumAllNodes, fit.Diagnosis.PreFilterMsg = note.Nodes, note.Sentence()
+	fit.NumAllNodes, fit.Diagnosis.PreFilterMsg = reason.Nodes, reason.Sentence()
 	return fwk.NewStatus(fwk.Unschedulable).WithError(fit)
 }
 
@@ -159,7 +176,7 @@ func (p *Planner) nodes() int {
 	return len(nodes)
 }
 
-// end parks a gang that the engine did not place, for as long as what it failed for holds, and says why. The engine is about to
+// end parks a gang that the engine did not place, for as long as what it failed for holds, and reports why. The engine is about to
 // queue it.
 func (p *Planner) end(group types.NamespacedName, status *fwk.Status) {
 	p.mu.Lock()
@@ -173,16 +190,16 @@ func (p *Planner) end(group types.NamespacedName, status *fwk.Status) {
 		c.memo = &memo{member: members[0].Pod, cause: causeGang}
 		atMost, helped := c.args.RetryPeriod.Duration, c.stir
 		if v := c.verdict; v != nil && v.proven {
-			c.memo.proven, c.memo.claimed, c.memo.lacks = true, v.claimed, v.lacks
+			c.memo.proven, c.memo.claimed, c.memo.lacks, c.memo.short = true, v.claimed, v.lacks, c.shortfall()
 			atMost, helped = parkedAtMost, c.news
 		}
 		if c.again > 0 {
-			atMost = min(atMost, c.again) // to be told what was put off
+			atMost = min(atMost, c.again) // to report what was put off
 		}
 		if !c.changed {
 			p.park(group, c.memo, atMost)
-			if c.note != nil {
-				c.note.NextAttempt = p.clock.Now().Add(atMost)
+			if c.reason != nil {
+				c.reason.NextAttempt = p.clock.Now().Add(atMost)
 			}
 		}
 		if helped {
@@ -190,7 +207,7 @@ func (p *Planner) end(group types.NamespacedName, status *fwk.Status) {
 		}
 	}
 	p.mu.Unlock()
-	p.report(group, c.note, status)
+	p.report(group, c.reason, status)
 }
 
 // close ends the attempt when the engine has queued the gang. It returns a memo, not in force, if the gang itself has changed since
@@ -208,12 +225,12 @@ func (p *Planner) close() []*memo {
 	return []*memo{c.memo}
 }
 
-// report leaves on the board what is known of a gang that waits, and takes it off when it waits no more.
-func (p *Planner) report(group types.NamespacedName, note *reasons.Reason, status *fwk.Status) {
+// report stores why a gang waits, and clears that when it waits no more.
+func (p *Planner) report(group types.NamespacedName, reason *reasons.Reason, status *fwk.Status) {
 	switch {
 	case status.IsSuccess():
-		p.board.Clear(group)
-	case status.IsRejected() && note != nil:
-		p.board.Set(group, *note)
+		p.reasons.Clear(group)
+	case status.IsRejected() && reason != nil:
+		p.reasons.Set(group, *reason)
 	}
 }

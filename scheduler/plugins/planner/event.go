@@ -5,7 +5,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // gain is what an event may bring to a gang without a placement.
@@ -35,7 +35,7 @@ func gainOf(event fwk.ClusterEvent, before, after any) gain {
 		freed := lessRequested(was, now)
 		return gain{room: now == nil || len(freed) > 0, amounts: freed}
 	case fwk.DeviceClass, fwk.ResourceSlice, fwk.WildCard:
-		return gain{room: true} // a resource may be had from devices now; or somebody wants all to be tried
+		return gain{room: true} // a resource may be had from devices now; or all are to be tried
 	default:
 		return gain{} // what proofs do not rest on
 	}
@@ -44,9 +44,9 @@ func gainOf(event fwk.ClusterEvent, before, after any) gain {
 func moreAllocatable(was, now *corev1.Node) map[corev1.ResourceName]int64 {
 	more := map[corev1.ResourceName]int64{}
 	for name, quantity := range now.Status.Allocatable {
-		amount := placement.Amount(name, quantity)
+		amount := request.Amount(name, quantity)
 		if was != nil {
-			amount -= placement.Amount(name, was.Status.Allocatable[name])
+			amount -= request.Amount(name, was.Status.Allocatable[name])
 		}
 		if amount > 0 {
 			more[name] = amount
@@ -56,7 +56,7 @@ func moreAllocatable(was, now *corev1.Node) map[corev1.ResourceName]int64 {
 }
 
 func lessRequested(was, now *corev1.Pod) map[corev1.ResourceName]int64 {
-	// What a running pod is charged is the larger of what it asks for and what it has, while it is being resized.
+	// What a running pod is charged is the larger of what it requests and what it has, while it is being resized.
 	charged := resourcehelper.PodResourcesOptions{UseStatusResources: true}
 	less := map[corev1.ResourceName]int64{}
 	var still corev1.ResourceList
@@ -64,7 +64,7 @@ func lessRequested(was, now *corev1.Pod) map[corev1.ResourceName]int64 {
 		still = resourcehelper.PodRequests(now, charged)
 	}
 	for name, quantity := range resourcehelper.PodRequests(was, charged) {
-		if amount := placement.Amount(name, quantity) - placement.Amount(name, still[name]); amount > 0 {
+		if amount := request.Amount(name, quantity) - request.Amount(name, still[name]); amount > 0 {
 			less[name] = amount
 		}
 	}
@@ -95,7 +95,7 @@ func (a *Attempts) observe(event fwk.ClusterEvent, before, after any) []*memo {
 	return woken
 }
 
-// helped tells whether the gang may have a placement now.
+// helped reports whether the gang may have a placement now.
 func (m *memo) helped(g gain) bool {
 	if !g.room || len(m.lacks) == 0 || g.amounts == nil {
 		return g.room

@@ -1,56 +1,55 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
-	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
-// explain puts a proof into words.
-func (q *inquiry) explain(proof placement.Result, claimed bool) *reasons.Reason {
+// explain returns the reason for a proof.
+func (q *query) explain(proof placement.Result, claimed bool) *reasons.Reason {
 	r := q.kept.Lacking(q.gang, proof)
 	code, verdict, who, message := q.reason(proof, r)
 	finding := answer.Finding{Code: code, Stage: answer.StagePlacement, Verdict: verdict, Who: who, Never: verdict == answer.Blocked, Message: message}
 	finding.Details = append(finding.Details, fmt.Sprintf("%d of %d members fit now", q.fit(proof), q.gang.Total()))
 	finding.Facts = phrase.RoomFacts(r)
 	finding.Facts["proof"] = string(proof.Proof)
-	note := &reasons.Reason{Finding: finding, Required: q.gang.MinMember, Fit: q.fit(proof)}
+	reason := &reasons.Reason{Finding: finding, Required: q.gang.MinMember, Fit: q.fit(proof)}
 	if r.Requested > r.Free {
-		note.Shortages = []reasons.Shortage{{
+		reason.Shortages = []reasons.Shortage{{
 			Resource:  string(r.Resource),
 			Requested: phrase.Quantity(r.Resource, r.Requested), Available: phrase.Quantity(r.Resource, r.Free), Total: phrase.Quantity(r.Resource, r.Total),
 		}}
 	}
 	if claimed {
-		note.Finding.Code = answer.ReservedByOthers
-		note.Finding.Message = q.keptFrom(note) + "; " + message
+		reason.Finding.Code = answer.ReservedByOthers
+		reason.Finding.Message = q.keptFrom(reason) + "; " + message
 	}
-	return note
+	return reason
 }
 
 // keptFrom reads like: room is held for the replacement of research/llama-3 (gang research/llama) until 12:00:00 UTC on n1. It
-// names who it is kept for in the note, too.
-func (q *inquiry) keptFrom(note *reasons.Reason) string {
+// names who it is kept for in the reason, too.
+func (q *query) keptFrom(reason *reasons.Reason) string {
 	nodes := map[string][]string{}
+	reader := q.planner.claims.Reader(q.cycle.group.Namespace)
 	for _, c := range q.claims {
-		note.Blockers = append(note.Blockers, nameFor(c.For))
-		why := c.Why
-		if why == "" {
-			why = "kept for " + nameFor(c.For)
-		}
+		reason.Blockers = append(reason.Blockers, reasons.Blocker{Name: audience.Reader{}.Name(c.Who), Text: reader.Name(c.Who)})
+		why := c.Why.For(reader)
 		nodes[why] = append(nodes[why], c.Node)
 	}
-	slices.Sort(note.Blockers)
-	note.Blockers = slices.Compact(note.Blockers)
+	slices.SortFunc(reason.Blockers, func(a, b reasons.Blocker) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Text, b.Text))
+	})
+	reason.Blockers = slices.CompactFunc(reason.Blockers, func(a, b reasons.Blocker) bool { return a.Name == b.Name })
 	var parts []string
 	for _, why := range slices.Sorted(maps.Keys(nodes)) {
 		on := nodes[why]
@@ -63,19 +62,11 @@ func (q *inquiry) keptFrom(note *reasons.Reason) string {
 	return strings.Join(parts, ", ")
 }
 
-// mostClaims is how many claims are told one by one.
+// mostClaims is how many claims are named one by one.
 const mostClaims = 3
 
-// nameFor is a gang's name as its users know it.
-func nameFor(group types.NamespacedName) string {
-	if key, err := gang.ParseVirtualName(group.Namespace, group.Name); err == nil {
-		return key.Namespace + "/" + key.Name
-	}
-	return group.String()
-}
-
 // reason is the sentence for a proof.
-func (q *inquiry) reason(proof placement.Result, r placement.Room) (answer.Code, answer.Verdict, answer.Who, string) {
+func (q *query) reason(proof placement.Result, r placement.Room) (answer.Code, answer.Verdict, answer.Who, string) {
 	wants := phrase.Wants(r)
 	switch {
 	case len(r.Nodes) == 0:
@@ -98,11 +89,11 @@ func (q *inquiry) reason(proof placement.Result, r placement.Room) (answer.Code,
 	return answer.Fragmented, answer.Waiting, answer.Nobody, phrase.Fragmented(r)
 }
 
-// sentence is what the members of a gang without a placement say.
-func (v *verdict) sentence() string { return v.note.Sentence() }
+// sentence is what the members of a gang without a placement report.
+func (v *verdict) sentence() string { return v.reason.Sentence() }
 
-// explainUnknown says that the search took too long; the engine may still find a placement.
-func (q *inquiry) explainUnknown(found placement.Result) *reasons.Reason {
+// explainUnknown is the reason where the search took too long; the engine may still find a placement.
+func (q *query) explainUnknown(found placement.Result) *reasons.Reason {
 	return &reasons.Reason{
 		Finding: answer.Finding{
 			Code: answer.SearchIncomplete, Stage: answer.StagePlacement, Verdict: answer.Waiting, Who: answer.Nobody,
@@ -114,7 +105,7 @@ func (q *inquiry) explainUnknown(found placement.Result) *reasons.Reason {
 }
 
 // fit is how many members have a place, or could have one at once.
-func (q *inquiry) fit(result placement.Result) int32 {
+func (q *query) fit(result placement.Result) int32 {
 	n := int32(len(q.gang.Bound))
 	for _, placed := range result.Placed {
 		n += placed

@@ -94,14 +94,14 @@ func TestExplain(t *testing.T) {
 				}
 				r.create(p)
 			}
-			note := r.parked("g")
-			if note.Finding.Message != c.message {
-				t.Errorf("message %q", note.Finding.Message)
+			reason := r.parked("g")
+			if reason.Finding.Message != c.message {
+				t.Errorf("message %q", reason.Finding.Message)
 			}
-			if note.Finding.Code != c.code || note.Fit != c.fit || note.Required != int32(len(c.members)) {
-				t.Errorf("code %s, %d of %d fit", note.Finding.Code, note.Fit, note.Required)
+			if reason.Finding.Code != c.code || reason.Fit != c.fit || reason.Required != int32(len(c.members)) {
+				t.Errorf("code %s, %d of %d fit", reason.Finding.Code, reason.Fit, reason.Required)
 			}
-			if got := fmt.Sprint(note.Shortages); c.short == nil && len(note.Shortages) > 0 || c.short != nil && got != fmt.Sprint([]reasons.Shortage{*c.short}) {
+			if got := fmt.Sprint(reason.Shortages); c.short == nil && len(reason.Shortages) > 0 || c.short != nil && got != fmt.Sprint([]reasons.Shortage{*c.short}) {
 				t.Errorf("shortages %s, want %v", got, c.short)
 			}
 			want := fmt.Sprintf("0/2 nodes are available: %d of the %d members that its gang needs fit: %s.", c.fit, len(c.members), c.message)

@@ -134,8 +134,8 @@ func TestUnprovenIsTriedAgain(t *testing.T) {
 	r.node("n1", "nvidia.com/gpu", "4")
 	r.gang("g", 1)
 	r.create(member("g", 0, "nvidia.com/gpu", "2"))
-	if note := r.parked("g"); note.Finding.Code != answer.FitsNotPlaced || note.Finding.Never {
-		t.Errorf("a gang that was planned is explained as impossible: %+v", note)
+	if reason := r.parked("g"); reason.Finding.Code != answer.FitsNotPlaced || reason.Finding.Never {
+		t.Errorf("a gang that was planned is explained as impossible: %+v", reason)
 	}
 	attempts := r.tried("g")
 	r.eventually("it is tried again", func() bool { return r.tried("g") > attempts })
@@ -152,7 +152,7 @@ func TestArgs(t *testing.T) {
 		`{"retryPeriods":"10s"}`:                     `unknown field "retryPeriods"`,
 		`{"searchBudget":"10s","retryPeriod":"10s"}`: "",
 	} {
-		_, err := New(nil, nil, nil, nil, nil).NewPlugin(t.Context(), &runtime.Unknown{Raw: []byte(args), ContentType: runtime.ContentTypeJSON}, nil)
+		_, err := New(nil, nil, nil, nil, nil, nil).NewPlugin(t.Context(), &runtime.Unknown{Raw: []byte(args), ContentType: runtime.ContentTypeJSON}, nil)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", args, err, want)
 		}

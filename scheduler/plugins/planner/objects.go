@@ -14,16 +14,16 @@ import (
 )
 
 // objects are what the members refer to, as the engine's own plugins see it.
-func (p *Planner) objects(handle fwk.Handle, party *party) (*placement.Objects, error) {
+func (p *Planner) objects(handle fwk.Handle, members *memberRoles) (*placement.Objects, error) {
 	classes, err := handle.SharedDRAManager().DeviceClasses().List()
 	if err != nil {
 		return nil, fmt.Errorf("list DeviceClasses: %w", err)
 	}
-	// The same pointer, as long as it holds: what package fit prepared from it is kept.
+	// The same pointer, as long as it holds: what package placement prepared from it is kept.
 	if !slices.Equal(classes, p.alone.DeviceClasses) {
 		p.alone = &placement.Objects{DeviceClasses: classes}
 	}
-	if !party.refers && !party.social {
+	if !members.refers && !members.interPod {
 		return p.alone, nil
 	}
 	o := &placement.Objects{DeviceClasses: classes}
@@ -31,7 +31,7 @@ func (p *Planner) objects(handle fwk.Handle, party *party) (*placement.Objects, 
 	if o.Namespaces, err = factory.Core().V1().Namespaces().Lister().List(all); err != nil {
 		return nil, fmt.Errorf("list namespaces: %w", err)
 	}
-	if !party.refers {
+	if !members.refers {
 		return o, nil
 	}
 	if o.PersistentVolumes, err = factory.Core().V1().PersistentVolumes().Lister().List(all); err != nil {

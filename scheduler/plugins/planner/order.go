@@ -25,17 +25,17 @@ func (c *cycle) lead() {
 	slices.SortStableFunc(c.members(), func(a, b *framework.QueuedPodInfo) int { return cmp.Compare(rank(a), rank(b)) })
 }
 
-// follows tells whether a pod has to be where others are, and its own like do not count.
+// follows reports whether a pod has to be where others are, and its own like do not count.
 func follows(m *framework.QueuedPodInfo) bool {
 	return slices.ContainsFunc(m.RequiredAffinityTerms, func(term fwk.AffinityTerm) bool { return !term.Matches(m.Pod, nil) })
 }
 
-// order brings the members that have not come up yet into the order of the plan, those without a place last. asker is up: those
-// before it have been refused already, before anybody asked for a plan. The engine writes down who has which result by position,
+// order brings the members that have not come up yet into the order of the plan, those without a place last. requester is up: those
+// before it have been refused already, before a plan was requested. The engine writes down who has which result by position,
 // and does so for good before it rehearses a preemption: then it keeps a copy in the order of before, and goes through the new one.
-func (c *cycle) order(p *plan, asker *corev1.Pod, rehearsal bool) {
+func (c *cycle) order(p *plan, requester *corev1.Pod, rehearsal bool) {
 	members := c.members()
-	next := c.position(asker) + 1
+	next := c.position(requester) + 1
 	if len(p.nodes) == 0 || next == 0 || next >= len(members) {
 		return
 	}
@@ -60,7 +60,7 @@ func (c *cycle) position(pod *corev1.Pod) int {
 	return slices.IndexFunc(c.members(), func(m *framework.QueuedPodInfo) bool { return m.Pod.UID == pod.UID })
 }
 
-// misled tells whether a member was refused only because it came before the one that has to come first. The gang is then tried
+// misled reports whether a member was refused only because it came before the one that has to come first. The gang is then tried
 // again in that order.
 func (p *Planner) misled(pod *corev1.Pod) bool {
 	p.mu.Lock()
@@ -70,7 +70,7 @@ func (p *Planner) misled(pod *corev1.Pod) bool {
 		return false
 	}
 	first := c.verdict.sequence[0]
-	if c.asker != pod.UID || pod.UID == first || c.first == first {
+	if c.requester != pod.UID || pod.UID == first || c.first == first {
 		return false
 	}
 	p.leads[c.group], c.changed = first, true

@@ -46,9 +46,9 @@ func TestParked(t *testing.T) {
 	r.eventually("the engine knows the pods", func() bool { n, err := r.engine.Cache.PodCount(); return err == nil && n == 2 })
 	r.gang("g", 2)
 	r.create(member("g", 0, "nvidia.com/gpu", "2"), member("g", 1, "nvidia.com/gpu", "2"))
-	note := r.parked("g")
-	if note.Finding.Code != answer.NodesBusy || note.Required != 2 || note.Fit != 0 || len(note.Shortages) != 1 {
-		t.Errorf("note %+v", note)
+	reason := r.parked("g")
+	if reason.Finding.Code != answer.NodesBusy || reason.Required != 2 || reason.Fit != 0 || len(reason.Shortages) != 1 {
+		t.Errorf("reason %+v", reason)
 	}
 	r.quiet("nothing happens")
 
@@ -62,7 +62,7 @@ func TestParked(t *testing.T) {
 	if n := r.tried("g"); n != before+1 {
 		t.Errorf("%d attempts after room came free, want 1", n-before)
 	}
-	if _, waits := r.notes.Get(types.NamespacedName{Namespace: "default", Name: "g"}); waits {
+	if _, waits := r.reasons.Get(types.NamespacedName{Namespace: "default", Name: "g"}); waits {
 		t.Error("a gang that runs is said to wait")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
@@ -68,37 +69,42 @@ func (p *Planner) Register(register func(...metrics.Registerable)) {
 	register(p.plans.results, p.plans.duration, p.plans.disagreements, p.count.parked, p.count.woken)
 }
 
-// Claims is the ledger of room that is kept; *claims.Ledger is it. What it returns the plugin GangClaims enforces, as a filter: a
-// plan that respects it is then accepted, and a gang that is impossible beside it is refused by the engine, too.
+// Claims is the ledger of claims on nodes; *claims.Ledger is it. What it returns the plugin GangClaims enforces, as a filter: a
+// plan that respects it is then accepted, and a gang that is impossible alongside it is refused by the engine, too.
 type Claims interface {
 	// Withheld returns what no member of a gang may use now. Members are one of each role. What binds only some of them is left
 	// out; the filter decides.
 	Withheld(nodes fwk.NodeInfoLister, group types.NamespacedName, members []*corev1.Pod) []claims.Claim
 	// Nodes returns the names of the nodes on which room is claimed for a gang: its members go there first.
 	Nodes(group types.NamespacedName) []string
-	// Progress is what a gang is told about how room is cleared for it; empty where nothing is done.
+	// Progress is the message for a gang on how nodes are being freed for it; empty where nothing is done.
 	Progress(group types.NamespacedName) string
+	// Reader is whom texts are for that are written into a namespace.
+	Reader(namespace string) audience.Reader
 }
 
-// Planner is what the plugins of all profiles share: the snapshot that plans are made on, and the attempts at gangs. It must be
-// attached to the engine.
+// Planner is what the plugins of all profiles share: the snapshot that plans are made on, and the attempts at gangs. See
+// [Follow].
 type Planner struct {
 	*Attempts
 	engine   *engine.Handle
 	claims   Claims
-	board    *reasons.Store
+	reasons  *reasons.Store
 	profiles []schedulerconfig.KubeSchedulerProfile
 	plans    planCounters
+	guard    *engine.Guard
 
 	// Touched by the engine's scheduling goroutine only.
 	cluster *placement.Cluster // of the newest plan
 	alone   *placement.Objects // for gangs that refer to no other objects
 }
 
-// New returns a planner for the profiles of a scheduler.
-func New(handle *engine.Handle, attempts *Attempts, claims Claims, board *reasons.Store, profiles []schedulerconfig.KubeSchedulerProfile) *Planner {
+// New returns a planner for the profiles of a scheduler. Panics may be nil.
+func New(handle *engine.Handle, attempts *Attempts, claims Claims, store *reasons.Store, panics *engine.Panics,
+	profiles []schedulerconfig.KubeSchedulerProfile,
+) *Planner {
 	return &Planner{
-		Attempts: attempts, engine: handle, claims: claims, board: board, profiles: profiles, plans: newPlanCounters(),
-		alone: &placement.Objects{},
+		Attempts: attempts, engine: handle, claims: claims, reasons: store, profiles: profiles, plans: newPlanCounters(),
+		guard: panics.Guard("planner"), alone: &placement.Objects{},
 	}
 }

@@ -1,12 +1,12 @@
 // Package planner finds a place for every member of a gang at once, before the engine tries the members one by one.
 //
-// The engine places the members of a gang greedily, each where it scores best beside those before it. For members that differ
-// that may fail although the gang has a placement. When the engine begins with a gang, the plugin GangPlanner asks package fit
+// The engine places the members of a gang greedily, each where it scores best alongside those before it. For members that differ
+// that may fail although the gang has a placement. When the engine begins with a gang, the plugin GangPlanner requests of package placement
 // for a placement of the whole gang and answers for each member with the one node that it has there; the engine's own filters
 // then look at that node alone and stay the judge. A member that they refuse is placed as if there were no plan, and counted.
 //
-// A gang that provably has no placement fails at once, with the numbers that prove it on the board, whatever it would have cost
-// the engine to find out. Where package fit is stricter than the engine, or does not know all that the engine knows, that is no
+// A gang that provably has no placement fails at once, with the numbers that prove it in the store of reasons, whatever it would have cost
+// the engine to find out. Where package placement is stricter than the engine, or does not know all that the engine knows, that is no
 // proof, and the engine tries by itself.
 //
 // A gang that failed is parked: it is tried again when something happened that could help it, not by the clock. See memo.
@@ -61,12 +61,13 @@ const (
 	maxRetry  = parkedAtMost
 )
 
-func (a Args) validate() error {
+// Validate implements args.Args.
+func (a Args) Validate() error {
 	if d := a.SearchBudget.Duration; d < minBudget || d > maxBudget {
-		return fmt.Errorf("args.searchBudget: %s is not from %s to %s", d, minBudget, maxBudget)
+		return fmt.Errorf("searchBudget: %s is not from %s to %s", d, minBudget, maxBudget)
 	}
 	if d := a.RetryPeriod.Duration; d < minRetry || d > maxRetry {
-		return fmt.Errorf("args.retryPeriod: %s is not from %s to %s", d, minRetry, maxRetry)
+		return fmt.Errorf("retryPeriod: %s is not from %s to %s", d, minRetry, maxRetry)
 	}
 	return nil
 }
@@ -82,7 +83,7 @@ var enforced = []string{
 	names.NodeUnschedulable, names.NodeName, names.TaintToleration, names.NodeAffinity, names.NodePorts, names.NodeResourcesFit, names.InterPodAffinity,
 }
 
-// complete tells whether the profile enforces every rule that a proof rests on. A configuration may switch filters off, and have
+// complete reports whether the profile enforces every rule that a proof rests on. A configuration may switch filters off, and have
 // resources ignored; what is impossible under the rules may then be possible for the engine.
 func (pl *Plugin) complete() bool {
 	pl.judge.once.Do(func() {
@@ -101,7 +102,7 @@ func (pl *Plugin) complete() bool {
 	return pl.judge.complete
 }
 
-// ignoresResources tells whether a profile is configured not to look at some resources. The engine adds those that an extender
+// ignoresResources reports whether a profile is configured not to look at some resources. The engine adds those that an extender
 // takes care of to the same configuration.
 func (p *Planner) ignoresResources(profile string) bool {
 	at := slices.IndexFunc(p.profiles, func(s schedulerconfig.KubeSchedulerProfile) bool { return s.SchedulerName == profile })
@@ -138,9 +139,6 @@ func (p *Planner) NewPlugin(_ context.Context, object runtime.Object, handle fwk
 	if err != nil {
 		return nil, err
 	}
-	if err := a.validate(); err != nil {
-		return nil, err
-	}
 	return &Plugin{planner: p, handle: handle, args: a}, nil
 }
 
@@ -169,8 +167,8 @@ const (
 // plan is the verdict on a gang, in the course of one placement.
 type plan struct {
 	verdict
-	// asker is the member that was up when it was made.
-	asker types.UID
+	// requester is the member that was up when it was made.
+	requester types.UID
 }
 
 // Clone implements fwk.StateData. All members share the plan.
@@ -196,7 +194,7 @@ func (pl *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *core
 	case planned:
 		state.Write(memberKey, place(node))
 		return &fwk.PreFilterResult{NodeNames: sets.New(node)}, nil
-	case len(p.nodes) > 0 && p.asker == pod.UID:
+	case len(p.nodes) > 0 && p.requester == pod.UID:
 		// It might take the place of one that the gang needs. The others without a place come after those.
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "other members of its gang come first")
 	}
@@ -219,15 +217,14 @@ func (pl *Plugin) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod,
 
 // SignPod implements fwk.SignPlugin: what is found for a member holds for its own gang only.
 func (pl *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	group, _ := engine.GroupOf(pod)
-	return []fwk.SignFragment{{Key: Name, Value: group.String()}}, nil
+	return engine.SignByGang(Name, pod), nil
 }
 
 // planFor returns the plan of the placement that the engine works on; an empty one leaves everything to the engine.
 func (pl *Plugin) planFor(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) *plan {
 	placement := state.GetPlacementCycleState()
 	if placement == nil || utilfeature.DefaultFeatureGate.Enabled(features.TopologyAwareWorkloadScheduling) {
-		return &plan{} // the engine tries subsets of the nodes that plugins are not told
+		return &plan{} // the engine tries subsets of the nodes that plugins do not see
 	}
 	if data, err := placement.Read(planKey); err == nil {
 		if p, ok := data.(*plan); ok {
@@ -240,12 +237,19 @@ func (pl *Plugin) planFor(ctx context.Context, state fwk.CycleState, pod *corev1
 	if c == nil {
 		return p
 	}
-	v, err := pl.planner.search(ctx, pl, c, pod)
+	logger := klog.FromContext(ctx)
+	var v *verdict
+	done, err := pl.planner.guard.Do(logger, c.group.String(), func() string { return engine.VersionOf(c.pods()...) }, func() (err error) {
+		v, err = pl.planner.search(ctx, pl, c, pod)
+		return err
+	})
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot plan a gang; it is left to the engine", "podGroup", c.group)
+		logger.Error(err, "Cannot plan a gang; it is left to the engine", "podGroup", c.group)
+	}
+	if err != nil || !done {
 		return p
 	}
-	p.verdict, p.asker = *v, pod.UID
+	p.verdict, p.requester = *v, pod.UID
 	rehearsal := c.rehearses(state)
 	c.order(p, pod, rehearsal)
 	if !rehearsal {
@@ -254,11 +258,11 @@ func (pl *Plugin) planFor(ctx context.Context, state fwk.CycleState, pod *corev1
 	return p
 }
 
-// judged notes what was found for the gang on the cluster as it is.
-func (p *Planner) judged(c *cycle, v *verdict, asker *corev1.Pod) {
+// judged records what was found for the gang on the cluster as it is.
+func (p *Planner) judged(c *cycle, v *verdict, requester *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c.verdict, c.asker = v, asker.UID
+	c.verdict, c.requester = v, requester.UID
 }
 
 // cycleOf is the attempt that a pod is part of, nil if it is part of none.
@@ -273,7 +277,7 @@ func (p *Planner) cycleOf(pod *corev1.Pod, a Args) *cycle {
 	return p.now
 }
 
-// refused tells whether a member was refused on the node that was planned for it. It then has to be tried without.
+// refused reports whether a member was refused on the node that was planned for it. It then has to be tried without.
 func (p *Planner) refused(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) bool {
 	data, err := state.Read(memberKey)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
-// queue is the engine's queue. It tells the planner of every event, after the engine's cache has it, so that none can
+// queue is the engine's queue. It notifies the planner of every event, after the engine's cache has it, so that none can
 // fall between the snapshot of an attempt and its memo.
 type queue struct {
 	internalqueue.SchedulingQueue
@@ -50,14 +50,14 @@ func (q *queue) Add(ctx context.Context, pod *corev1.Pod) {
 // Update implements internalqueue.SchedulingQueue.
 func (q *queue) Update(ctx context.Context, before, after *corev1.Pod) {
 	q.SchedulingQueue.Update(ctx, before, after)
-	if group, ok := engine.GroupOf(after); ok && asksDifferently(before, after) {
+	if group, ok := engine.GroupOf(after); ok && changesRequests(before, after) {
 		q.planner.Wake(group)
 	}
 }
 
-// asksDifferently tells whether a pod that waits asks for something else than before. What we and others write into its status
+// changesRequests reports whether a pod that waits requests something else than before. What we and others write into its status
 // does not count.
-func asksDifferently(before, after *corev1.Pod) bool {
+func changesRequests(before, after *corev1.Pod) bool {
 	if before == nil {
 		return true
 	}

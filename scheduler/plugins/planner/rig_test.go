@@ -37,6 +37,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/reasons"
@@ -92,7 +93,7 @@ type rig struct {
 	planner *Planner
 	planned bool
 	claims  *claims.Ledger
-	notes   *reasons.Store
+	reasons *reasons.Store
 
 	registry frameworkruntime.Registry
 
@@ -114,7 +115,7 @@ func newRig(t *testing.T, changes ...change) *rig {
 func startRig(t *testing.T, planned bool, reports clock.PassiveClock, changes ...change) *rig {
 	t.Helper()
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
-	r := &rig{T: t, client: &fake.Clientset{}, notes: reasons.New(reports, nil), attempts: map[string]int{}, writes: map[string]int{}, watched: map[string]bool{}}
+	r := &rig{T: t, client: &fake.Clientset{}, reasons: reasons.New(reports, nil), attempts: map[string]int{}, writes: map[string]int{}, watched: map[string]bool{}}
 	r.api = &versioned{ObjectTracker: clienttesting.NewObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder())}
 	r.client.AddReactor("*", "*", r.record)
 	r.client.AddReactor("create", "pods", r.bind)
@@ -135,8 +136,8 @@ func startRig(t *testing.T, planned bool, reports clock.PassiveClock, changes ..
 	}
 	handle := engine.NewHandle()
 	attempts := NewAttempts(handle, clock.RealClock{})
-	r.claims = claims.NewLedger(handle, attempts, clock.RealClock{})
-	r.planner = New(handle, attempts, r.claims, r.notes, config.Profiles)
+	r.claims = claims.NewLedger(handle, attempts, clock.RealClock{}, audience.Hidden)
+	r.planner = New(handle, attempts, r.claims, r.reasons, nil, config.Profiles)
 	r.planner.Register(metrics.NewKubeRegistry().MustRegister)
 	r.registry = frameworkruntime.Registry{Name: handle.Binding(r.planner.NewPlugin)}
 	for _, c := range changes {
@@ -151,7 +152,7 @@ func startRig(t *testing.T, planned bool, reports clock.PassiveClock, changes ..
 	)
 	r.must(err)
 	if planned {
-		r.planner.Attach(r.engine, func(*corev1.Pod) {})
+		Follow(r.engine, r.planner, func(*corev1.Pod) {})
 		r.planned = true
 	}
 	next := r.engine.NextEntity
@@ -341,6 +342,17 @@ func (r *rig) parked(gang string) reasons.Reason {
 	r.Helper()
 	group := types.NamespacedName{Namespace: "default", Name: gang}
 	r.eventually(gang+" is parked", func() bool { return r.planner.parked(group) })
-	note, _ := r.notes.Get(group)
-	return note
+	reason, _ := r.reasons.Get(group)
+	return reason
+}
+
+// settled waits until a gang is parked, and nothing has happened that may help it.
+func (r *rig) settled(gang string) {
+	r.Helper()
+	r.eventually(gang+" is parked, and nothing happens", func() bool {
+		r.planner.mu.Lock()
+		defer r.planner.mu.Unlock()
+		m := r.planner.memos[types.NamespacedName{Namespace: "default", Name: gang}]
+		return m != nil && m.cause == causeTime
+	})
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/reasons"
@@ -29,21 +30,23 @@ type verdict struct {
 	// claimed: there might be one if nothing were kept from the gang.
 	claimed bool
 	lacks   map[corev1.ResourceName]int64
-	// note explains a gang for which no placement was found; nil of others.
-	note *reasons.Reason
+	// stranded: it has places and fewer than it needs, and not even what is about to come would complete it.
+	stranded bool
+	// reason explains a gang for which no placement was found; nil of others.
+	reason *reasons.Reason
 	// among is the number of nodes that were looked at, bound that of the members with a place, need how many must have one.
 	among       int
 	bound, need int32
-	// retry says what has the gang tried again if the engine does not place it.
+	// retry is what has the gang tried again if the engine does not place it.
 	retry string
 }
 
-// inquiry is the search for one gang.
-type inquiry struct {
+// query is the search for one gang.
+type query struct {
 	planner *Planner
 	plugin  *Plugin
 	cycle   *cycle
-	party   *party
+	members *memberRoles
 	gang    placement.Gang
 	nodes   []fwk.NodeInfo
 	claims  []claims.Claim
@@ -52,10 +55,10 @@ type inquiry struct {
 	opts       placement.Options
 }
 
-// search plans the gang that the engine is at, from the member that asks on.
-func (p *Planner) search(ctx context.Context, plugin *Plugin, c *cycle, asker *corev1.Pod) (*verdict, error) {
+// search plans the gang that the engine is at, from the requesting member on.
+func (p *Planner) search(ctx context.Context, plugin *Plugin, c *cycle, requester *corev1.Pod) (*verdict, error) {
 	start := time.Now()
-	v, err := p.placeRest(ctx, plugin, c, max(0, c.position(asker)))
+	v, err := p.placeRest(ctx, plugin, c, max(0, c.position(requester)))
 	if err != nil {
 		return nil, err
 	}
@@ -71,17 +74,17 @@ func (p *Planner) search(ctx context.Context, plugin *Plugin, c *cycle, asker *c
 	return v, nil
 }
 
-// placeRest plans a gang of which the engine has refused some members already. If the others have no placement, what is said and
+// placeRest plans a gang of which the engine has refused some members already. If the others have no placement, what is reported and
 // proven is of all: those may be refused for what no proof rests on, and then events help that would not wake the gang.
 func (p *Planner) placeRest(ctx context.Context, plugin *Plugin, c *cycle, refused int) (*verdict, error) {
-	all, err := p.inquire(plugin, c, c.pods())
+	all, err := p.query(plugin, c, c.pods())
 	if err != nil {
 		return nil, err
 	}
 	if refused == 0 {
 		return all.answer(ctx), nil
 	}
-	rest, err := p.inquire(plugin, c, c.pods()[refused:])
+	rest, err := p.query(plugin, c, c.pods()[refused:])
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +100,7 @@ func (p *Planner) placeRest(ctx context.Context, plugin *Plugin, c *cycle, refus
 	return v, nil
 }
 
-func (p *Planner) inquire(plugin *Plugin, c *cycle, members []*corev1.Pod) (*inquiry, error) {
+func (p *Planner) query(plugin *Plugin, c *cycle, members []*corev1.Pod) (*query, error) {
 	lister := plugin.handle.SnapshotSharedLister()
 	nodes, err := lister.NodeInfos().List()
 	if err != nil {
@@ -107,40 +110,40 @@ func (p *Planner) inquire(plugin *Plugin, c *cycle, members []*corev1.Pod) (*inq
 	if err != nil {
 		return nil, fmt.Errorf("look up gang: %w", err)
 	}
-	shy, err := lister.NodeInfos().HavePodsWithRequiredAntiAffinityList()
+	antiAffine, err := lister.NodeInfos().HavePodsWithRequiredAntiAffinityList()
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	q := &inquiry{planner: p, plugin: plugin, cycle: c, nodes: nodes}
-	if q.party, err = partyOf(members, shy); err != nil {
+	q := &query{planner: p, plugin: plugin, cycle: c, nodes: nodes}
+	if q.members, err = rolesOf(members, antiAffine); err != nil {
 		return nil, err
 	}
-	q.gang = placement.Gang{Roles: q.party.roles, MinMember: 1}
+	q.gang = placement.Gang{Roles: q.members.roles, MinMember: 1}
 	if policy := c.gang.PodGroup.Spec.SchedulingPolicy.Gang; policy != nil {
 		q.gang.MinMember = policy.MinCount
 	}
 	for _, pod := range state.ScheduledPods() {
 		q.gang.Bound = append(q.gang.Bound, pod.UID)
 	}
-	// An attempt that places nobody is of no use to a gang that has all that it needs.
+	// An attempt that places no member is of no use to a gang that has all that it needs.
 	q.gang.MinMember = max(q.gang.MinMember, int32(len(q.gang.Bound))+1)
 
-	objects, err := p.objects(plugin.handle, q.party)
+	objects, err := p.objects(plugin.handle, q.members)
 	if err != nil {
 		return nil, err
 	}
 	p.cluster = placement.FromNodeInfos(p.cluster, nodes, objects)
 	q.free, q.kept = p.cluster, p.cluster
-	if q.claims = p.claims.Withheld(lister.NodeInfos(), c.group, q.party.examples()); len(q.claims) > 0 {
+	if q.claims = p.claims.Withheld(lister.NodeInfos(), c.group, q.members.examples()); len(q.claims) > 0 {
 		q.kept = q.free.With(claims.PlacedPods(q.claims)...)
 	}
 	q.opts = placement.Options{Budget: c.args.SearchBudget.Duration, Pack: true}
 	return q, nil
 }
 
-func (q *inquiry) priority() int32 { return priorityOf(q.party.roles[0].Pod) }
+func (q *query) priority() int32 { return priorityOf(q.members.roles[0].Pod) }
 
-func (q *inquiry) answer(ctx context.Context) *verdict {
+func (q *query) answer(ctx context.Context) *verdict {
 	v := q.blank()
 	if slices.ContainsFunc(q.cycle.pods(), func(p *corev1.Pod) bool { return p.Status.NominatedNodeName != "" }) {
 		return v // room was made for the members where they are nominated, and the engine tries them there first
@@ -157,25 +160,26 @@ func (q *inquiry) answer(ctx context.Context) *verdict {
 	v.proven = proof.Impossible() && len(proof.Unmodelled) == 0 && !q.substituted() && q.plugin.complete()
 	if v.proven {
 		v.lacks, v.retry = q.lacks(), fmt.Sprintf("when nodes or room come free, at the latest after %s", parkedAtMost)
+		v.stranded = v.bound > 0 && v.bound < v.need && q.stranded(ctx)
 	}
 	fits, possible := q.unclaimed(ctx)
 	v.claimed = possible
 	switch {
 	case found.Proof == placement.BudgetHit && !v.proven:
-		v.note = q.explainUnknown(found)
+		v.reason = q.explainUnknown(found)
 	case v.proven:
-		v.note = q.explain(proof, fits)
+		v.reason = q.explain(proof, fits)
 	default:
-		v.note = q.explain(found, fits)
-		v.note.Finding.Verdict, v.note.Finding.Never = answer.Waiting, false // the engine may know better
+		v.reason = q.explain(found, fits)
+		v.reason.Finding.Verdict, v.reason.Finding.Never = answer.Waiting, false // the engine may know better
 	}
 	q.complete(v)
 	return v
 }
 
-// unclaimed tells whether the gang fits if nothing is kept from it, and whether that is at least possible: then it has to be tried
+// unclaimed reports whether the gang fits if nothing is kept from it, and whether that is at least possible: then it has to be tried
 // when less is kept, even if the time was too short to find out.
-func (q *inquiry) unclaimed(ctx context.Context) (fits, possible bool) {
+func (q *query) unclaimed(ctx context.Context) (fits, possible bool) {
 	if q.kept == q.free {
 		return false, false
 	}
@@ -184,7 +188,7 @@ func (q *inquiry) unclaimed(ctx context.Context) (fits, possible bool) {
 }
 
 // blank is the verdict on a gang of which nothing is known yet.
-func (q *inquiry) blank() *verdict {
+func (q *query) blank() *verdict {
 	v := &verdict{
 		among: len(q.nodes), bound: int32(len(q.gang.Bound)), need: 1,
 		retry: fmt.Sprintf("after any change to nodes or pods, at the latest after %s", q.cycle.args.RetryPeriod.Duration),
@@ -195,22 +199,22 @@ func (q *inquiry) blank() *verdict {
 	return v
 }
 
-// complete adds to a note what does not depend on why there is no placement.
-func (q *inquiry) complete(v *verdict) {
-	v.note.Nodes, v.note.Retry, v.note.AboveMin = v.among, v.retry, v.bound >= v.need
-	v.note.Reserved = q.planner.claims.Nodes(q.cycle.group)
+// complete adds to a reason what does not depend on why there is no placement.
+func (q *query) complete(v *verdict) {
+	v.reason.Nodes, v.reason.Retry, v.reason.AboveMin = v.among, v.retry, v.bound >= v.need
+	v.reason.Reserved = q.planner.claims.Nodes(q.cycle.group)
 }
 
 // placed gives every member its node. Pods that are about to come to those nodes by preemption are let in first.
-func (q *inquiry) placed(ctx context.Context, found placement.Result, opts placement.Options) *verdict {
+func (q *query) placed(ctx context.Context, found placement.Result, opts placement.Options) *verdict {
 	chosen := map[string]bool{}
 	for _, a := range found.Placement {
 		chosen[a.Node] = true
 	}
 	onChosen := slices.DeleteFunc(slices.Clone(q.nodes), func(n fwk.NodeInfo) bool { return !chosen[n.Node().Name] })
 	if len(nominated(q.plugin.handle, onChosen, q.cycle.group, q.priority())) > 0 {
-		beside := q.kept.With(nominated(q.plugin.handle, q.nodes, q.cycle.group, q.priority())...)
-		if found = placement.Place(ctx, beside, q.gang, opts); !found.Fits() {
+		alongside := q.kept.With(nominated(q.plugin.handle, q.nodes, q.cycle.group, q.priority())...)
+		if found = placement.Place(ctx, alongside, q.gang, opts); !found.Fits() {
 			return q.blank()
 		}
 	}
@@ -226,9 +230,9 @@ func (q *inquiry) placed(ctx context.Context, found placement.Result, opts place
 }
 
 // member is the pod that an assignment is for.
-func (q *inquiry) member(a placement.Assignment) types.UID {
-	i := slices.IndexFunc(q.party.roles, func(r placement.Role) bool { return r.Name == a.Role })
-	return q.party.members[i][a.Member].UID
+func (q *query) member(a placement.Assignment) types.UID {
+	i := slices.IndexFunc(q.members.roles, func(r placement.Role) bool { return r.Name == a.Role })
+	return q.members.pods[i][a.Member].UID
 }
 
 // beyond are the rules that are left out of a proof: what they allow depends on more than the planner can see (volumes and
@@ -237,10 +241,10 @@ var beyond = []placement.Constraint{
 	placement.VolumeClaim, placement.VolumeZone, placement.VolumeNode, placement.VolumeLimits, placement.DRADevices, placement.PodAffinity, placement.TopologySpread,
 }
 
-// proof asks again under rules that are certainly no stricter than the engine's.
-func (q *inquiry) proof(ctx context.Context, cluster *placement.Cluster, found placement.Result) placement.Result {
+// proof searches again under rules that are certainly no stricter than the engine's.
+func (q *query) proof(ctx context.Context, cluster *placement.Cluster, found placement.Result) placement.Result {
 	lenient := cluster.AsScheduled()
-	if lenient == cluster && !q.party.refers && !q.party.social {
+	if lenient == cluster && !q.members.refers && !q.members.interPod {
 		return found
 	}
 	opts := q.opts
@@ -248,10 +252,10 @@ func (q *inquiry) proof(ctx context.Context, cluster *placement.Cluster, found p
 	return placement.Place(ctx, lenient, q.gang, opts)
 }
 
-// substituted tells whether the engine may get a resource that members ask for from devices, on nodes that do not offer it.
-func (q *inquiry) substituted() bool {
-	for _, r := range q.party.roles {
-		for name := range placement.Request(r.Pod) {
+// substituted reports whether the engine may get a resource that members request from devices, on nodes that do not offer it.
+func (q *query) substituted() bool {
+	for _, r := range q.members.roles {
+		for name := range request.Of(r.Pod) {
 			if slices.ContainsFunc(q.planner.alone.DeviceClasses, func(c *resourceapi.DeviceClass) bool {
 				return ptr.Deref(c.Spec.ExtendedResourceName, "") == string(name) || string(name) == resourceapi.ResourceDeviceClassPrefix+c.Name
 			}) {
@@ -263,23 +267,23 @@ func (q *inquiry) substituted() bool {
 }
 
 // lacks are the resources of which the gang needs more, to start, than is left of all nodes together.
-func (q *inquiry) lacks() map[corev1.ResourceName]int64 {
+func (q *query) lacks() map[corev1.ResourceName]int64 {
 	required := int(q.gang.MinMember) - len(q.gang.Bound)
-	asked := map[corev1.ResourceName][]int64{}
+	requested := map[corev1.ResourceName][]int64{}
 	total := 0
-	for _, r := range q.party.roles {
-		for name, quantity := range placement.Request(r.Pod) {
+	for _, r := range q.members.roles {
+		for name, quantity := range request.Of(r.Pod) {
 			for range r.Count {
-				asked[name] = append(asked[name], placement.Amount(name, quantity))
+				requested[name] = append(requested[name], request.Amount(name, quantity))
 			}
 		}
 		total += int(r.Count)
 	}
 	out := map[corev1.ResourceName]int64{}
-	for name, amounts := range asked {
+	for name, amounts := range requested {
 		slices.Sort(amounts)
 		var least int64
-		// The members that ask for none come first.
+		// The members that request none come first.
 		for i := range required - (total - len(amounts)) {
 			least += amounts[min(i, len(amounts)-1)]
 		}

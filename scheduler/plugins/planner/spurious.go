@@ -12,16 +12,16 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
 )
 
-// spurious is what the engine says when it gave up on a gang before its plugin for devices had looked at any member: fewer are
+// spurious is the engine's message when it gave up on a gang before its plugin for devices had looked at any member: fewer are
 // left than the gang needs, or another plugin refused all of them first. That plugin fails then, for want of what it would have
 // kept, and its fault takes the place of what the gang was refused for.
 var spurious = fmt.Sprintf("error in %q PodGroupPostFilter plugins: %s", dynamicresources.Name, fwk.ErrNotFound)
 
-// Spurious tells the words for a fault of the engine behind which a gang was refused as any other. What it was refused for has been
-// told to the board.
+// Spurious reports whether a message is that of a fault of the engine behind which a gang was refused as any other. What it was
+// refused for has been reported to the store of reasons.
 func Spurious(message string) bool { return strings.HasSuffix(message, spurious) }
 
-// isSpurious tells a status that says that.
+// isSpurious reports whether a status has that message.
 func isSpurious(status *fwk.Status) bool { return status.IsError() && Spurious(status.Message()) }
 
 // why is what the engine refused the gang for before all else.

@@ -33,8 +33,8 @@ func TestAGangThatIsRefusedBeforeAllElse(t *testing.T) {
 	}
 	r.parked("g") // and it is not tried again and again
 	group := types.NamespacedName{Namespace: "default", Name: "g"}
-	if note, ok := r.notes.LastReported(group); !ok || !strings.Contains(note.Finding.Message, `persistentvolumeclaim "data" not found`) {
-		t.Errorf("told %+v, %v", note, ok)
+	if reason, ok := r.reasons.LastReported(group); !ok || !strings.Contains(reason.Finding.Message, `persistentvolumeclaim "data" not found`) {
+		t.Errorf("told %+v, %v", reason, ok)
 	}
 }
 

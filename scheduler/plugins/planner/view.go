@@ -15,13 +15,13 @@ type View struct{ planner *Planner }
 func (p *Planner) View() View { return View{planner: p} }
 
 // Cluster returns the snapshot with what the volumes and claims of pods refer to that are to be placed. It costs what changed
-// since it was last asked for.
+// since the last call.
 func (v View) Cluster(pods []*corev1.Pod) (*placement.Cluster, error) {
 	nodes, err := v.planner.engine.Snapshot().NodeInfos().List()
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	wants := &party{}
+	wants := &memberRoles{}
 	for _, pod := range pods {
 		wants.look(pod)
 	}
@@ -33,15 +33,15 @@ func (v View) Cluster(pods []*corev1.Pod) (*placement.Cluster, error) {
 	return v.planner.cluster, nil
 }
 
-// Roles groups pods that no rule of the engine tells apart, as plans do.
+// Roles groups pods that no rule of the engine distinguishes, as plans do.
 func (v View) Roles(pods []*corev1.Pod) ([]placement.Role, error) {
-	shy, err := v.planner.engine.Snapshot().NodeInfos().HavePodsWithRequiredAntiAffinityList()
+	antiAffine, err := v.planner.engine.Snapshot().NodeInfos().HavePodsWithRequiredAntiAffinityList()
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	party, err := partyOf(pods, shy)
+	members, err := rolesOf(pods, antiAffine)
 	if err != nil {
 		return nil, err
 	}
-	return party.roles, nil
+	return members.roles, nil
 }

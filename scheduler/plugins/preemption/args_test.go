@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gangctl/gangctl/scheduler/plugins/args"
 )
 
 func TestArgs(t *testing.T) {
@@ -18,12 +20,12 @@ func TestArgs(t *testing.T) {
 		`{"enable":false}`:               `unknown field "enable"`,
 		`{"enabled":"no"}`:               "args",
 	} {
-		_, err := ReadArgs(&runtime.Unknown{Raw: []byte(text), ContentType: runtime.ContentTypeJSON})
+		_, err := args.Decode(&runtime.Unknown{Raw: []byte(text), ContentType: runtime.ContentTypeJSON}, DefaultArgs())
 		if got := message(err); (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
-	a, err := ReadArgs(nil)
+	a, err := args.Decode(nil, DefaultArgs())
 	if err != nil || !a.Enabled || a.SearchBudget.Duration != 300*time.Millisecond || a.TerminationTimeout.Duration != 5*time.Minute {
 		t.Errorf("without arguments: %+v, %v", a, err)
 	}

@@ -11,11 +11,13 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
+	"github.com/gangctl/gangctl/scheduler/plugins/planner"
 )
 
-// cause is who wants room.
+// cause is the preemptor of one attempt.
 type cause struct {
 	key      types.NamespacedName
 	pods     []*corev1.Pod // that wait
@@ -23,9 +25,9 @@ type cause struct {
 	min      int32         // how many must have one, those included
 	priority int32
 	never    bool // it must not preempt
-	// judge tries the pods on the engine's snapshot, from which those who go have
+	// judge tries the pods on the engine's snapshot, from which the victims have
 	// been taken. It returns where they fit; nil for nowhere.
-	judge func(ctx context.Context, seats map[string][]*corev1.Pod) (map[string][]*corev1.Pod, error)
+	judge func(ctx context.Context, assigned map[string][]*corev1.Pod) (map[string][]*corev1.Pod, error)
 }
 
 // causeOf reads a gang; ok is false for one that has what it needs.
@@ -45,7 +47,7 @@ func (pl *Plugin) causeOf(info fwk.PodGroupInfo) (c cause, ok bool, err error) {
 	c.min = int32(len(c.bound)) + 1
 	if policy := group.Spec.SchedulingPolicy.Gang; policy != nil {
 		if int(policy.MinCount) <= len(c.bound) {
-			return cause{}, false, nil // nobody has to go for more than it needs
+			return cause{}, false, nil // no victim has to go for more than it needs
 		}
 		c.min = policy.MinCount
 	}
@@ -57,13 +59,15 @@ func (pl *Plugin) causeOf(info fwk.PodGroupInfo) (c cause, ok bool, err error) {
 	return c, true, nil
 }
 
-// attempt makes room, or finds out why that does not help. makes tells that room
-// is being made, be it for the first time or not.
+// attempt frees nodes, or finds out why that does not help. makes reports that nodes
+// are being freed, be it for the first time or not.
 func (pl *Plugin) attempt(ctx context.Context, c cause) (makes bool, what string) {
 	if !pl.args.Enabled {
+		pl.preemptor.parked.NoVictims(c.key)
 		return false, "preemption is switched off"
 	}
 	if c.never {
+		pl.preemptor.parked.NoVictims(c.key)
 		return false, "preemption: not by its preemptionPolicy"
 	}
 	if !pl.preemptor.stillWait(c) {
@@ -72,32 +76,35 @@ func (pl *Plugin) attempt(ctx context.Context, c cause) (makes bool, what string
 	start := time.Now()
 	result, what, err := pl.try(ctx, c)
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot make room", "for", claims.Describe(c.key))
+		klog.FromContext(ctx).Error(err, "Cannot free nodes", "for", claims.Describe(c.key))
 		return false, "preemption failed"
 	}
 	if result != "" {
 		pl.preemptor.count.duration.Observe(time.Since(start).Seconds())
 		pl.preemptor.count.attempts.WithLabelValues(result).Inc()
 	}
+	if result == resultImpossible || result == resultRefused {
+		pl.preemptor.parked.NoVictims(c.key)
+	}
 	return result == resultEvicts || result == resultWaits, what
 }
 
-// helpless is said where nobody's leaving would help.
+// helpless is the message where no victims would help.
 const helpless = "preemption does not help"
 
 func (pl *Plugin) try(ctx context.Context, c cause) (result, what string, err error) {
-	p, logger := pl.preemptor, klog.FromContext(ctx)
-	q, err := p.planner.Ask(pl.handle, c.key, c.pods, c.bound, c.min)
+	p := pl.preemptor
+	q, err := p.planner.Request(pl.handle, c.key, c.pods, c.bound, c.min)
 	if err != nil {
 		return "", "", err
 	}
-	h := pl.census(q.Cluster)
+	h := pl.occupants(q.Cluster)
 	candidates := Collect(h.staying, pl.membership(), c.priority)
 	cluster := q.Cluster.Without(uidsOf(h.leaving)...).With(q.Kept...)
-	question := Question{Cluster: cluster, Gang: q.Gang, Candidates: candidates}
+	query := Query{Cluster: cluster, Gang: q.Gang, Candidates: candidates}
 	budget := pl.args.SearchBudget.Duration
 	p.mu.Lock()
-	mine, vain := p.rooms[c.key], p.vain[c.key]
+	mine, failed := p.reservations[c.key], p.failed[c.key]
 	cleared := mine != nil && !mine.cleared.IsZero()
 	p.mu.Unlock()
 	if len(candidates.Units) == 0 && len(h.leaving) == 0 && mine == nil {
@@ -112,32 +119,38 @@ func (pl *Plugin) try(ctx context.Context, c cause) (result, what string, err er
 			// There is room, and the engine does not place it for another reason.
 			return "", "there is room without preemption", nil
 		case mine == nil && h.preempted(c.priority):
-			// Somebody made room, most likely a scheduler before this one for whom
-			// it is for now. It would be lost to others of a lower priority.
-			pl.keep(c, nil, seatsOf(q.Member, r.Placement), h.leaving, "waits for pods that leave")
+			// Most likely a scheduler before this one freed these nodes for the same preemptor.
+			// They would be lost to others of a lower priority.
+			pl.keep(c, nil, assignedPods(q.Member, r.Placement), h.leaving, "waits for pods that leave")
 		}
 		return resultWaits, "waits for pods that leave", nil
 	}
-	if mine != nil { // others had to have the room that it was promised
+	if mine != nil { // others had to have the nodes that were reserved for it
 		how := endReplaced
 		if cleared {
-			how = endVain
+			how = endFailed
 		}
 		p.end(mine, how)
 		p.mu.Lock()
-		vain = p.vain[c.key]
+		failed = p.failed[c.key]
 		p.mu.Unlock()
 	}
-	if vain != nil && p.clock.Now().Before(vain.until) {
+	if failed != nil && p.clock.Now().Before(failed.until) {
 		return resultBackoff, "the room that was made for it was not enough; others are evicted only after a while", nil
 	}
 	if len(candidates.Units) == 0 {
 		return resultImpossible, helpless, nil
 	}
-	if question.Budgets, err = pl.budgets.List(labels.Everything()); err != nil {
+	return pl.choose(ctx, c, q, query, h.leaving)
+}
+
+// choose finds victims, tries the preemptor on the engine without them, and has them evicted.
+func (pl *Plugin) choose(ctx context.Context, c cause, q planner.PlacementRequest, query Query, leaving []*corev1.Pod) (result, what string, err error) {
+	p, logger, budget := pl.preemptor, klog.FromContext(ctx), pl.args.SearchBudget.Duration
+	if query.Budgets, err = pl.budgets.List(labels.Everything()); err != nil {
 		return "", "", fmt.Errorf("list PodDisruptionBudgets: %w", err)
 	}
-	choice, verdict := Choose(ctx, question, budget)
+	choice, verdict := Choose(ctx, query, budget)
 	switch verdict {
 	case Found:
 	case Impossible:
@@ -145,34 +158,34 @@ func (pl *Plugin) try(ctx context.Context, c cause) (result, what string, err er
 	case Unknown:
 		return resultUnknown, fmt.Sprintf("no victims of preemption found within %s", budget), nil
 	}
-	seats, err := pl.rehearse(ctx, c, append(podsOf(choice.Units), h.leaving...), seatsOf(q.Member, choice.Placement))
+	assigned, err := pl.rehearse(ctx, c, append(podsOf(choice.Units), leaving...), assignedPods(q.Member, choice.Placement))
 	if err != nil {
 		return "", "", err
 	}
-	if seats == nil {
+	if assigned == nil {
 		logger.V(2).Info("Preemption would help by the amounts, and the engine refuses", "for", claims.Describe(c.key))
 		return resultRefused, helpless, nil
 	}
-	what = "preempts " + describe(choice.Units)
-	logger.Info("Preempting", "for", claims.Describe(c.key), "victims", describe(choice.Units), "cheapest", choice.Cheapest)
+	what = "preempts " + describe(choice.Units, p.claims.Reader(c.key.Namespace))
+	logger.Info("Preempting", "for", claims.Describe(c.key), "victims", describe(choice.Units, audience.Reader{}), "cheapest", choice.Cheapest)
 	for _, u := range choice.Units {
 		p.count.victims.WithLabelValues(u.Kind.String()).Add(float64(len(u.Pods)))
 	}
-	pl.keep(c, choice.Units, seats, h.leaving, what)
+	pl.keep(c, choice.Units, assigned, leaving, what)
 	return resultEvicts, what, nil
 }
 
-// keep opens room for a preemptor, and has its victims evicted.
-func (pl *Plugin) keep(c cause, units []Unit, seats map[string][]*corev1.Pod, leaving []*corev1.Pod, text string) {
-	r := &room{
+// keep opens a reservation for a preemptor, and has its victims evicted.
+func (pl *Plugin) keep(c cause, units []Unit, assigned map[string][]*corev1.Pod, leaving []*corev1.Pod, text string) {
+	r := &reservation{
 		key: c.key, priority: c.priority, pods: c.pods, units: units, text: text, timeout: pl.args.TerminationTimeout.Duration,
-		seats: seats, victims: map[types.UID]*corev1.Pod{}, jobs: map[types.UID]bool{}, since: pl.preemptor.clock.Now(),
+		assigned: assigned, victims: map[types.UID]*corev1.Pod{}, jobs: map[types.UID]bool{}, since: pl.preemptor.clock.Now(),
 	}
 	for _, pod := range podsOf(units) {
 		r.victims[pod.UID] = pod
 	}
 	for _, pod := range leaving {
-		if seats[pod.Spec.NodeName] != nil {
+		if assigned[pod.Spec.NodeName] != nil {
 			r.victims[pod.UID] = pod
 		}
 	}

@@ -85,8 +85,8 @@ func gangs(pod *corev1.Pod) (Membership, bool) {
 }
 
 // ask is about so many members of so many cpus and priority 100.
-func ask(nodes []*corev1.Node, running []*corev1.Pod, members int32, n int, budgets ...*policyv1.PodDisruptionBudget) Question {
-	return Question{
+func ask(nodes []*corev1.Node, running []*corev1.Pod, members int32, n int, budgets ...*policyv1.PodDisruptionBudget) Query {
+	return Query{
 		Cluster:    placement.NewCluster(placement.Objects{Nodes: nodes, Pods: running}),
 		Gang:       placement.Gang{Roles: []placement.Role{{Name: "worker", Pod: aPod("p", "", n, ranked(100)), Count: members}}},
 		Candidates: Collect(running, gangs, 100),

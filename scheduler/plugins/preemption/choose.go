@@ -14,7 +14,7 @@ import (
 )
 
 // exact looks at every set of candidates up to a priority that may cost less than
-// the best so far, if they are few, and notes whether it came to an end.
+// the best so far, if they are few, and records whether it came to an end.
 func (s *search) exact(limit int32) {
 	var open []int
 	for i, u := range s.units {
@@ -55,12 +55,12 @@ func (s *search) branch(open []int, evicted set, grown bool) {
 	i, rest := open[0], open[1:]
 	u := s.units[i]
 	s.branch(rest, evicted, false) // it is spared
-	if whole, ok := s.whole[u.Gang]; u.Kind == Surplus && ok && evicted[whole] {
+	if whole, ok := s.whole[u.Gang]; u.Kind == AboveMin && ok && evicted[whole] {
 		return // it goes with the others
 	}
 	more := slices.Clone(evicted)
 	more[i] = true
-	if u.Kind == Surplus && !s.allowed(more, u.Gang) {
+	if u.Kind == AboveMin && !s.allowed(more, u.Gang) {
 		return
 	}
 	s.branch(rest, more, true)
@@ -75,8 +75,8 @@ func (s *search) with(e set, open []int) set {
 	return all
 }
 
-// Question asks for victims.
-type Question struct {
+// Query is the input of [Choose].
+type Query struct {
 	// Cluster is without those that leave already, and with what is kept from the
 	// preemptor.
 	Cluster *placement.Cluster
@@ -93,12 +93,12 @@ type Choice struct {
 	Cost  Cost
 	// Placement is where the preemptor's members then fit.
 	Placement []placement.Assignment
-	// Cheapest says that no other set costs less. Otherwise there were too many
+	// Cheapest reports that no other set costs less. Otherwise there were too many
 	// candidates, or too little time, to be sure.
 	Cheapest bool
 }
 
-// Verdict is what became of a question.
+// Verdict is what became of a query.
 type Verdict string
 
 // The verdicts.
@@ -115,7 +115,7 @@ const (
 const exactUnits = 16
 
 // Choose finds the victims that cost least. It takes no longer than the budget.
-func Choose(ctx context.Context, q Question, budget time.Duration) (Choice, Verdict) {
+func Choose(ctx context.Context, q Query, budget time.Duration) (Choice, Verdict) {
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
 	s := newSearch(ctx, q, budget)
@@ -128,17 +128,17 @@ func Choose(ctx context.Context, q Question, budget time.Duration) (Choice, Verd
 	}
 	pool := s.pool(all)
 	for _, rank := range []func(*corev1.Node) int64{s.byNeed(pool), s.byCrowd(pool), nil} {
-		s.settle(pool, rank)
+		s.placeOnRanked(pool, rank)
 	}
-	settled := s.best != nil
-	if !settled {
+	placed := s.best != nil
+	if !placed {
 		s.consider(pool, s.place(pool, placement.Options{}))
 	}
 	if s.best == nil {
 		return Choice{}, Unknown
 	}
 	s.trim()
-	if !settled && ctx.Err() != nil {
+	if !placed && ctx.Err() != nil {
 		return Choice{}, Unknown // some of them need not go
 	}
 	limit := s.highest(pool)
@@ -149,33 +149,33 @@ func Choose(ctx context.Context, q Question, budget time.Duration) (Choice, Verd
 	return *s.best, Found
 }
 
-// set tells which of the units are evicted. With Whole, the same gang's Surplus
+// set is which of the units are evicted. With Whole, the same gang's AboveMin
 // is not in it.
 type set []bool
 
-// search is the work on one question.
+// search is the work on one query.
 type search struct {
-	Question
-	ctx     context.Context //nolint:containedctx // a search lasts as long as one call
-	budget  time.Duration
-	units   []Unit
-	budgets *budgets
-	whole   map[string]int   // the unit of a gang as a whole
-	surplus map[string][]int // those of its members
-	best    *Choice
-	bestSet set
+	Query
+	ctx      context.Context //nolint:containedctx // a search lasts as long as one call
+	budget   time.Duration
+	units    []Unit
+	budgets  *budgets
+	whole    map[string]int   // the unit of a gang as a whole
+	aboveMin map[string][]int // those of its members
+	best     *Choice
+	bestSet  set
 }
 
-func newSearch(ctx context.Context, q Question, budget time.Duration) *search {
-	s := &search{Question: q, ctx: ctx, budget: budget, units: q.Candidates.Units, whole: map[string]int{}, surplus: map[string][]int{}}
+func newSearch(ctx context.Context, q Query, budget time.Duration) *search {
+	s := &search{Query: q, ctx: ctx, budget: budget, units: q.Candidates.Units, whole: map[string]int{}, aboveMin: map[string][]int{}}
 	s.budgets = budgetsOf(s.units, q.Budgets)
 	for i, u := range s.units {
 		switch u.Kind {
 		case Single:
 		case Whole:
 			s.whole[u.Gang] = i
-		case Surplus:
-			s.surplus[u.Gang] = append(s.surplus[u.Gang], i)
+		case AboveMin:
+			s.aboveMin[u.Gang] = append(s.aboveMin[u.Gang], i)
 		}
 	}
 	return s
@@ -185,7 +185,7 @@ func newSearch(ctx context.Context, q Question, budget time.Duration) *search {
 func (s *search) everything(accept func(Unit) bool) set {
 	all := make(set, len(s.units))
 	for i, u := range s.units {
-		all[i] = u.Kind != Surplus && accept(u)
+		all[i] = u.Kind != AboveMin && accept(u)
 	}
 	return all
 }
@@ -229,7 +229,7 @@ func (s *search) highest(e set) int32 {
 	return highest
 }
 
-// violates tells whether a set exceeds budgets.
+// violates reports whether a set exceeds budgets.
 func (s *search) violates(e set) bool { return s.budgets.violations(s.chosen(e)) > 0 }
 
 // chosen are the units of a set.
@@ -269,10 +269,10 @@ func (s *search) consider(e set, r placement.Result) {
 	}
 }
 
-// allowed tells whether no gang loses more members than it can do without.
+// allowed reports whether no gang loses more members than it can do without.
 func (s *search) allowed(e set, gang string) bool {
 	n := 0
-	for _, i := range s.surplus[gang] {
+	for _, i := range s.aboveMin[gang] {
 		if e[i] {
 			n++
 		}

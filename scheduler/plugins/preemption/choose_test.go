@@ -88,7 +88,7 @@ func TestWhoHasToGo(t *testing.T) {
 }
 
 // world is a random small question.
-func world(r *rand.Rand) Question {
+func world(r *rand.Rand) Query {
 	var nodes []*corev1.Node
 	var running []*corev1.Pod
 	free := map[string]int{}
@@ -129,7 +129,7 @@ func world(r *rand.Rand) Question {
 }
 
 // brute tries every set of units.
-func brute(t *testing.T, q Question) (best Cost, found bool) {
+func brute(t *testing.T, q Query) (best Cost, found bool) {
 	t.Helper()
 	b := budgetsOf(q.Candidates.Units, q.Budgets)
 	for bits := range 1 << len(q.Candidates.Units) {
@@ -148,15 +148,15 @@ func brute(t *testing.T, q Question) (best Cost, found bool) {
 	return best, found
 }
 
-// whole tells whether a set breaks no gang.
-func whole(q Question, units []Unit) bool {
+// whole reports whether a set breaks no gang.
+func whole(q Query, units []Unit) bool {
 	gangs, surplus := map[string]bool{}, map[string]int{}
 	for _, u := range units {
 		switch u.Kind {
 		case Single:
 		case Whole:
 			gangs[u.Gang] = true
-		case Surplus:
+		case AboveMin:
 			surplus[u.Gang]++
 		}
 	}
@@ -168,7 +168,7 @@ func whole(q Question, units []Unit) bool {
 	return true
 }
 
-func enough(t *testing.T, q Question, units []Unit) bool {
+func enough(t *testing.T, q Query, units []Unit) bool {
 	t.Helper()
 	var gone []types.UID
 	for _, u := range units {

@@ -27,9 +27,9 @@ type Cost struct {
 // Level is what is evicted of one priority.
 type Level struct {
 	Priority int32
-	// Gangs is the number of gangs of which nobody is left, Pods that of all
-	// victims, Surplus that of members whose gangs go on.
-	Gangs, Pods, Surplus int
+	// Gangs is the number of gangs of which no member is left, Pods that of all
+	// victims, AboveMin that of members whose gangs go on.
+	Gangs, Pods, AboveMin int
 }
 
 // Compare is negative if c is the lower cost.
@@ -46,7 +46,7 @@ func (c Cost) compareHarm(d Cost) int {
 		return n
 	}
 	return slices.CompareFunc(c.Levels, d.Levels, func(a, b Level) int {
-		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Gangs, b.Gangs), cmp.Compare(a.Pods, b.Pods), cmp.Compare(a.Surplus, b.Surplus))
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Gangs, b.Gangs), cmp.Compare(a.Pods, b.Pods), cmp.Compare(a.AboveMin, b.AboveMin))
 	})
 }
 
@@ -64,8 +64,8 @@ func costOf(units []Unit, b *budgets) Cost {
 		case Single:
 		case Whole:
 			l.Gangs++
-		case Surplus:
-			l.Surplus++
+		case AboveMin:
+			l.AboveMin++
 		}
 		for _, pod := range u.Pods {
 			c.Started = append(c.Started, startOf(pod))
@@ -88,12 +88,12 @@ func budgetsOf(units []Unit, all []*policyv1.PodDisruptionBudget) *budgets {
 	for _, budget := range all {
 		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 		if err != nil || selector.Empty() {
-			continue // it guards nobody
+			continue // it guards no pod
 		}
 		number := len(b.allowed)
 		b.allowed = append(b.allowed, int(budget.Status.DisruptionsAllowed))
 		for _, u := range units {
-			if u.Kind == Surplus {
+			if u.Kind == AboveMin {
 				continue // these are in Whole, too
 			}
 			for _, pod := range u.Pods {

@@ -2,6 +2,7 @@ package preemption
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -11,6 +12,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/gangctl/gangctl/internal/enginetest"
+	"github.com/gangctl/gangctl/scheduler/engine"
+	"github.com/gangctl/gangctl/scheduler/plugins/planner"
 )
 
 func TestAGangTakesThePlacesOfSingles(t *testing.T) {
@@ -158,7 +161,7 @@ func (picky) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ fwk.
 	return nil
 }
 
-// What package fit does not know, the engine does: nobody goes for those whom it
+// What package placement does not know, the engine does: nobody goes for those whom it
 // would not place.
 func TestNobodyGoesForWhomTheEngineRefuses(t *testing.T) {
 	r := startWith(t, "", []enginetest.Plugin{{Name: "Picky", New: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return picky{}, nil }}})
@@ -211,5 +214,43 @@ func TestPodsOfOtherSchedulers(t *testing.T) {
 	r.WaitPlaced(r.members("b", 2, 2, 100)...)
 	if got := r.evicted(); got != "f-0 f-1 f-2 single" {
 		t.Errorf("evicted %s", got)
+	}
+}
+
+// A gang in parts cannot be completed if nobody has to go for it, and otherwise it can.
+func TestAGangInPartsForWhomNobodyGoes(t *testing.T) {
+	for name, c := range map[string]struct {
+		args     string
+		priority int32
+		change   []func(*corev1.Pod)
+		short    bool
+	}{
+		"of an equal priority":         {short: true},
+		"of a higher priority":         {priority: 100},
+		"preemption is switched off":   {args: `{"enabled":false}`, priority: 100, short: true},
+		"it is not allowed to preempt": {priority: 100, change: []func(*corev1.Pod){never}, short: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, c.args)
+			r.Create(enginetest.Node("n1", 2), enginetest.Node("n2", 2))
+			r.Create(enginetest.Pod("x-0", "", enginetest.On("n2")), enginetest.Pod("x-1", "", enginetest.On("n2")))
+			r.Group("a", 4, c.priority)
+			for i := range 4 {
+				change := append([]func(*corev1.Pod){enginetest.Priority(c.priority)}, c.change...)
+				if i < 2 {
+					change = append(change, enginetest.On("n1"))
+				}
+				r.Create(enginetest.Pod(fmt.Sprintf("a-%d", i), "a", change...))
+			}
+			if !c.short {
+				r.WaitPlaced("a-2", "a-3")
+				return
+			}
+			group, _ := engine.GroupOf(enginetest.Pod("a-0", "a"))
+			r.Wait("it falls short", func() bool {
+				s, ok := r.parked.(*planner.Attempts).Shortfall(group)
+				return ok && s.Placed == 2
+			})
+		})
 	}
 }

@@ -11,12 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
@@ -30,14 +32,14 @@ const (
 	atOnce = 8
 )
 
-// patience is how often the API is asked again that could not answer.
+// patience is how often a request is repeated that the API could not answer.
 func patience() wait.Backoff {
 	return wait.Backoff{Steps: 4, Duration: 100 * time.Millisecond, Factor: 4, Jitter: 0.1}
 }
 
-// execute evicts the victims of a room. All jobs are asked first whether they can
-// be suspended: if one cannot, nobody has to go, and others are chosen.
-func (p *Preemptor) execute(ctx context.Context, r *room) {
+// execute evicts the victims of a reservation. All jobs are checked first whether they can
+// be suspended: if one cannot, no victim has to go, and others are chosen.
+func (p *Preemptor) execute(ctx context.Context, r *reservation) {
 	logger := klog.FromContext(ctx)
 	suspended := map[types.UID]bool{}
 	jobs := jobsOf(r.units)
@@ -57,7 +59,7 @@ func (p *Preemptor) execute(ctx context.Context, r *room) {
 			continue
 		}
 		order := suspend.Order{
-			Reason: ReasonJobPreempted, Annotate: true, Why: fmt.Sprintf("preempted by %s of priority %d", claims.Describe(r.key), r.priority),
+			Reason: ReasonJobPreempted, Annotate: true, Why: r.because(p.claims.Reader(job.Namespace)),
 			Until: "its pods are gone and the preemptor has its places",
 		}
 		if err := p.persist(func() error { return p.jobs.Suspend(ctx, job, order) }); err != nil {
@@ -82,12 +84,12 @@ func (p *Preemptor) execute(ctx context.Context, r *room) {
 	})
 	if failed != nil && ctx.Err() == nil {
 		logger.Error(failed, "Cannot evict for preemption", "for", claims.Describe(r.key))
-		p.end(r, endVain)
+		p.end(r, endFailed)
 		p.retry(r.key, r.pods)
 	}
 }
 
-// persist asks the API again if it could not answer.
+// persist repeats a request that the API could not answer.
 func (p *Preemptor) persist(f func() error) error {
 	return retry.OnError(patience(), func(err error) bool {
 		var refused *suspend.Refusal
@@ -96,12 +98,12 @@ func (p *Preemptor) persist(f func() error) error {
 }
 
 // refuse leaves a job alone that cannot be suspended.
-func (p *Preemptor) refuse(logger klog.Logger, r *room, job suspend.Job, err error) {
+func (p *Preemptor) refuse(logger klog.Logger, r *reservation, job suspend.Target, err error) {
 	hint := ""
 	if apierrors.IsForbidden(err) {
 		hint = "the rights are in install/scheduler-policy-rbac.yaml"
 	}
-	logger.Info("A job cannot be suspended to make room", "job", job.String(), "for", claims.Describe(r.key), "err", err, "hint", hint)
+	logger.Info("A job cannot be suspended to free nodes", "job", job.String(), "for", claims.Describe(r.key), "err", err, "hint", hint)
 	p.mu.Lock()
 	p.spared[job.UID] = p.clock.Now().Add(sparedFor)
 	p.mu.Unlock()
@@ -111,7 +113,7 @@ func (p *Preemptor) refuse(logger klog.Logger, r *room, job suspend.Job, err err
 
 // evict deletes a pod as kube-scheduler does: one that is on its way to its node
 // is called back, another gets the condition DisruptionTarget first.
-func (p *Preemptor) evict(ctx context.Context, r *room, pod *corev1.Pod) error {
+func (p *Preemptor) evict(ctx context.Context, r *reservation, pod *corev1.Pod) error {
 	handle, called := p.engine.Framework(), false
 	if waiting := handle.GetWaitingPod(pod.UID); waiting != nil {
 		called = waiting.Preempt(Name, "preempted")
@@ -123,21 +125,33 @@ func (p *Preemptor) evict(ctx context.Context, r *room, pod *corev1.Pod) error {
 			return err
 		}
 	}
-	handle.EventRecorder().WithLogger(klog.FromContext(ctx)).Eventf(pod, r.pods[0], corev1.EventTypeNormal, ReasonPreempted, "Preempting",
-		"preempted by %s of priority %d", claims.Describe(r.key), r.priority)
+	reader := p.claims.Reader(pod.Namespace)
+	var preemptor runtime.Object // the event has its name
+	if reader.Sees(r.key.Namespace) {
+		preemptor = r.pods[0]
+	}
+	handle.EventRecorder().WithLogger(klog.FromContext(ctx)).Eventf(pod, preemptor, corev1.EventTypeNormal, ReasonPreempted, "Preempting", "%s", r.because(reader))
 	if called {
 		p.Gone(pod)
 	}
 	return nil
 }
 
-// remove says on a pod why it goes, and deletes it, if it still is that pod.
-func (p *Preemptor) remove(ctx context.Context, r *room, pod *corev1.Pod) error {
+// because is why a victim has to go, as its users are told: preempted by gang research/llama of priority 5.
+func (r *reservation) because(reader audience.Reader) string {
+	if !reader.Sees(r.key.Namespace) {
+		return "preempted by " + reader.Title(r.who())
+	}
+	return fmt.Sprintf("preempted by %s of priority %d", reader.Title(r.who()), r.priority)
+}
+
+// remove writes on a pod why it goes, and deletes it, if it still is that pod.
+func (p *Preemptor) remove(ctx context.Context, r *reservation, pod *corev1.Pod) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID},
 		"status": map[string]any{"conditions": []map[string]any{{
 			"type": corev1.DisruptionTarget, "status": corev1.ConditionTrue, "reason": corev1.PodReasonPreemptionByScheduler,
-			"message":            fmt.Sprintf("preempted by %s of priority %d", claims.Describe(r.key), r.priority),
+			"message":            r.because(p.claims.Reader(pod.Namespace)),
 			"lastTransitionTime": metav1.NewTime(p.clock.Now()), "observedGeneration": pod.Generation,
 		}}},
 	})

@@ -10,14 +10,14 @@ import (
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
-// open claims room that is going to be free.
-func (p *Preemptor) open(r *room) {
+// open reserves room that is going to be free.
+func (p *Preemptor) open(r *reservation) {
 	p.mu.Lock()
-	if p.rooms[r.key] != nil {
+	if p.reservations[r.key] != nil {
 		p.count.ends.WithLabelValues(endReplaced).Inc()
 	}
-	p.rooms[r.key] = r
-	p.count.rooms.Set(float64(len(p.rooms)))
+	p.reservations[r.key] = r
+	p.count.claims.Set(float64(len(p.reservations)))
 	p.claims.ReplaceFor(claims.Preemption, r.key, r.claims())
 	var left []*corev1.Pod // since the snapshot was made
 	for _, pod := range r.victims {
@@ -32,25 +32,25 @@ func (p *Preemptor) open(r *room) {
 	}
 }
 
-// end gives room back. It does nothing if that has happened.
-func (p *Preemptor) end(r *room, how string) {
+// end gives a reservation up. It does nothing if that has happened.
+func (p *Preemptor) end(r *reservation, how string) {
 	p.mu.Lock()
-	if p.rooms[r.key] != r {
+	if p.reservations[r.key] != r {
 		p.mu.Unlock()
 		return
 	}
-	delete(p.rooms, r.key)
-	p.count.rooms.Set(float64(len(p.rooms)))
+	delete(p.reservations, r.key)
+	p.count.claims.Set(float64(len(p.reservations)))
 	p.count.ends.WithLabelValues(how).Inc()
 	p.claims.ReplaceFor(claims.Preemption, r.key, nil)
 	switch how {
 	case endUsed, endGone:
-		delete(p.vain, r.key)
-	case endVain:
-		b := p.vain[r.key]
+		delete(p.failed, r.key)
+	case endFailed:
+		b := p.failed[r.key]
 		if b == nil {
 			b = &backoff{}
-			p.vain[r.key] = b
+			p.failed[r.key] = b
 		}
 		b.until, b.pods = p.clock.Now().Add(min(firstBackoff<<min(b.times, 10), maxBackoff)), r.pods
 		b.times++
@@ -59,24 +59,24 @@ func (p *Preemptor) end(r *room, how string) {
 	p.claims.Wake()
 }
 
-// used ends the room of a pod or a gang that is being placed.
+// used ends the reservation of a pod or a gang that is being placed.
 func (p *Preemptor) used(pod *corev1.Pod) {
 	key := claims.ConsumerOf(pod)
 	p.mu.Lock()
-	r := p.rooms[key]
-	delete(p.vain, key)
+	r := p.reservations[key]
+	delete(p.failed, key)
 	p.mu.Unlock()
 	if r != nil {
 		p.end(r, endUsed)
 	}
 }
 
-// Gone notes that a pod has left its node; the engine's cache must know. Whoever
+// Gone records that a pod has left its node; the engine's cache must know. What
 // waited for the last one is tried at once.
 func (p *Preemptor) Gone(pod *corev1.Pod) {
 	p.mu.Lock()
-	var cleared []*room
-	for _, r := range p.rooms {
+	var cleared []*reservation
+	for _, r := range p.reservations {
 		if r.victims[pod.UID] == nil {
 			continue
 		}
@@ -91,32 +91,32 @@ func (p *Preemptor) Gone(pod *corev1.Pod) {
 	}
 }
 
-// sweep ends what no event ends: room for those who do not wait any more, that
-// is not used, or that does not come free; and has those tried again who waited
-// because it was in vain.
+// sweep ends what no event ends: reservations for pods that do not wait any more, that
+// are not used, or that do not come free; and has preemptors tried again that waited
+// after a failed attempt.
 func (p *Preemptor) sweep(logger klog.Logger) {
 	now := p.clock.Now()
 	type ending struct {
-		*room
+		*reservation
 		how string
 	}
 	var ends []ending
 	p.mu.Lock()
-	for _, r := range p.rooms {
+	for _, r := range p.reservations {
 		switch {
 		case !p.waits(r.pods):
 			ends = append(ends, ending{r, endGone})
 		case !r.cleared.IsZero() && now.Sub(r.cleared) > useWithin:
-			ends = append(ends, ending{r, endVain})
+			ends = append(ends, ending{r, endFailed})
 		case r.cleared.IsZero() && p.overdue(r, now):
 			ends = append(ends, ending{r, endOverdue})
 		}
 	}
 	due := map[types.NamespacedName][]*corev1.Pod{}
-	for key, b := range p.vain {
+	for key, b := range p.failed {
 		switch {
 		case !p.waits(b.pods):
-			delete(p.vain, key)
+			delete(p.failed, key)
 		case !b.until.IsZero() && !now.Before(b.until):
 			b.until = time.Time{}
 			due[key] = b.pods
@@ -129,8 +129,8 @@ func (p *Preemptor) sweep(logger klog.Logger) {
 	}
 	p.mu.Unlock()
 	for _, e := range ends {
-		logger.V(2).Info("Room made by preemption ends", "for", claims.Describe(e.key), "how", e.how)
-		p.end(e.room, e.how)
+		logger.V(2).Info("A reservation of preemption ends", "for", claims.Describe(e.key), "how", e.how)
+		p.end(e.reservation, e.how)
 		if e.how != endGone {
 			p.retry(e.key, e.pods)
 		}
@@ -140,8 +140,8 @@ func (p *Preemptor) sweep(logger klog.Logger) {
 	}
 }
 
-// stillWait tells whether those who want room are what they were when the engine
-// took them up: nobody has to go for a pod that is being deleted, or that is tried
+// stillWait reports whether the pods of a preemptor are what they were when the engine
+// took them up: no victim has to go for a pod that is being deleted, or that is tried
 // on its own and has become a member of a gang.
 func (p *Preemptor) stillWait(c cause) bool {
 	p.mu.Lock()
@@ -155,7 +155,7 @@ func (p *Preemptor) stillWait(c cause) bool {
 	return true
 }
 
-// waits tells whether one of the pods still waits for a place. The lock must be held.
+// waits reports whether one of the pods still waits for a place. The lock must be held.
 func (p *Preemptor) waits(pods []*corev1.Pod) bool {
 	for _, pod := range pods {
 		if now := p.engine.Pod(pod); now != nil && now.DeletionTimestamp == nil && now.Spec.NodeName == "" {
@@ -165,8 +165,8 @@ func (p *Preemptor) waits(pods []*corev1.Pod) bool {
 	return false
 }
 
-// overdue tells whether a victim has had its time to go. The lock must be held.
-func (p *Preemptor) overdue(r *room, now time.Time) bool {
+// overdue reports whether a victim has had its time to go. The lock must be held.
+func (p *Preemptor) overdue(r *reservation, now time.Time) bool {
 	for _, pod := range r.victims {
 		since := r.since
 		if seen := p.engine.Pod(pod); seen != nil && seen.DeletionTimestamp != nil && seen.DeletionTimestamp.After(since) {

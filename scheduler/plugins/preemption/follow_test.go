@@ -13,6 +13,7 @@ import (
 	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
@@ -28,7 +29,7 @@ type watcher struct {
 
 func watch(t *testing.T) *watcher {
 	w := &watcher{t: t, clock: clocktesting.NewFakeClock(noon), known: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
-	w.Preemptor = New(w, nil, claims.NewLedger(w, w, w.clock), w, nil, nil, w.clock)
+	w.Preemptor = New(w, nil, claims.NewLedger(w, w, w.clock, audience.Hidden), w, nil, nil, w.clock)
 	return w
 }
 
@@ -50,6 +51,8 @@ func (w *watcher) Pod(pod *corev1.Pod) *corev1.Pod {
 
 func (w *watcher) Wake(group types.NamespacedName) { w.woken = append(w.woken, group.Name) }
 
+func (w *watcher) NoVictims(types.NamespacedName) {}
+
 func (w *watcher) Released() { w.released++ }
 
 // withheld is what a gang may not use while these pods are on n1.
@@ -68,12 +71,12 @@ func (w *watcher) knows(pods ...*corev1.Pod) {
 }
 
 // room is for member p of a gang on n1, where v has to go.
-func (w *watcher) room() *room {
+func (w *watcher) room() *reservation {
 	w.t.Helper()
 	p, v := aPod("p", "", 2, ranked(100)), aPod("v", "n1", 1)
 	w.knows(p, v)
-	r := &room{
-		key: types.NamespacedName{Namespace: "ns", Name: "labels:a"}, priority: 100, pods: []*corev1.Pod{p}, seats: map[string][]*corev1.Pod{"n1": {p}},
+	r := &reservation{
+		key: types.NamespacedName{Namespace: "ns", Name: "labels:a"}, priority: 100, pods: []*corev1.Pod{p}, assigned: map[string][]*corev1.Pod{"n1": {p}},
 		victims: map[types.UID]*corev1.Pod{v.UID: v}, jobs: map[types.UID]bool{"job": true}, text: "preempts 1 pod", timeout: time.Minute, since: w.clock.Now(),
 	}
 	w.open(r)
@@ -86,10 +89,10 @@ func (w *watcher) after(d time.Duration) {
 	w.sweep(klog.Background())
 }
 
-func (w *watcher) isOpen(r *room) bool {
+func (w *watcher) isOpen(r *reservation) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.rooms[r.key] == r
+	return w.reservations[r.key] == r
 }
 
 func TestWhatIsKeptOfANode(t *testing.T) {
@@ -97,7 +100,7 @@ func TestWhatIsKeptOfANode(t *testing.T) {
 	r := w.room()
 	b, v := types.NamespacedName{Namespace: "ns", Name: "labels:b"}, r.victims["v"]
 	claimed := w.withheld(b, 100, v)
-	if len(claimed) != 1 || claimed[0].Node != "n1" || claimed[0].Pod.Spec.Containers[0].Resources.Requests.Cpu().Value() != 1 || claimed[0].Why != "being cleared for gang ns/a" {
+	if len(claimed) != 1 || claimed[0].Node != "n1" || claimed[0].Pod.Spec.Containers[0].Resources.Requests.Cpu().Value() != 1 || claimed[0].Why.For(audience.Reader{}) != "being cleared for gang ns/a" {
 		t.Errorf("while v leaves, 1 of 2 cpus is kept: %+v", claimed)
 	}
 	if n := len(w.withheld(r.key, 100, v)) + len(w.withheld(types.NamespacedName{}, 101, v)); n != 0 {
@@ -127,7 +130,7 @@ func TestHowRoomEnds(t *testing.T) {
 		}
 		w.knows(aPod("p", "n2", 2))
 		w.after(time.Second)
-		if w.isOpen(r) || len(w.vain) != 0 {
+		if w.isOpen(r) || len(w.failed) != 0 {
 			t.Error("it is still kept")
 		}
 	})
@@ -158,7 +161,7 @@ func TestHowRoomEnds(t *testing.T) {
 			if w.isOpen(r) || len(w.woken) != 1 {
 				t.Errorf("it is still kept, or nobody is told: %v", w.woken)
 			}
-			if b := w.vain[r.key]; b == nil || b.until.Sub(w.clock.Now()) != backoff {
+			if b := w.failed[r.key]; b == nil || b.until.Sub(w.clock.Now()) != backoff {
 				t.Errorf("the %d. time: %+v, want a backoff of %s", i+1, b, backoff)
 			}
 			w.after(backoff)
@@ -168,14 +171,14 @@ func TestHowRoomEnds(t *testing.T) {
 		}
 		w.knows(aPod("p", "n2", 2))
 		w.after(time.Second)
-		if len(w.vain) != 0 {
+		if len(w.failed) != 0 {
 			t.Error("what was in vain is remembered of who does not wait any more")
 		}
 	})
 	t.Run("the victim went before", func(t *testing.T) {
 		w := watch(t)
 		r := w.room()
-		delete(w.rooms, r.key)
+		delete(w.reservations, r.key)
 		if err := w.known.Delete(r.victims["v"]); err != nil {
 			t.Fatal(err)
 		}

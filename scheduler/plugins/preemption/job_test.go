@@ -13,6 +13,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/gangctl/gangctl/internal/enginetest"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
@@ -94,7 +95,7 @@ func TestAJobIsSuspended(t *testing.T) {
 
 // If a job cannot be suspended nobody else has gone for it, and others are chosen.
 func TestAJobThatCannotBeSuspendedIsLeftAlone(t *testing.T) {
-	r := start(t, "", tfjob("llama", map[string]string{suspend.KueueLabel: "q"}))
+	r := start(t, "", tfjob("llama", map[string]string{kueue.QueueLabel: "q"}))
 	r.Create(enginetest.Node("n1", 4))
 	r.WaitPlaced(r.members("l", 2, 2, 0, ownedBy("llama"))...)
 	r.WaitPlaced(r.singles(2, enginetest.Priority(50))...)
@@ -137,7 +138,10 @@ func TestAJobOfAJobSet(t *testing.T) {
 	job.SetAPIVersion("batch/v1")
 	job.SetKind("Job")
 	job.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "s", UID: "uid-s", Controller: &yes}})
-	r := start(t, "", job)
+	set := tfjob("s", nil)
+	set.SetAPIVersion("jobset.x-k8s.io/v1alpha2")
+	set.SetKind("JobSet")
+	r := start(t, "", set, job)
 	r.losesPodByPod()
 }
 

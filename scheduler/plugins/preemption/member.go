@@ -9,14 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
-// membership tells what a pod belongs to: the gang that the engine knows, the one
-// that its marks say where another scheduler placed it, or the job that fails
-// without it. Of the last two nobody can be done without, for all that is known.
+// membership finds what a pod belongs to: the gang that the engine knows, the one
+// that its labels name where another scheduler placed it, or the job that fails
+// without it. Of the last two no pod can be done without, for all that is known.
 func (pl *Plugin) membership() func(*corev1.Pod) (Membership, bool) {
 	p := pl.preemptor
 	groups := pl.handle.SnapshotSharedLister().PodGroups()
@@ -36,7 +37,7 @@ func (pl *Plugin) membership() func(*corev1.Pod) (Membership, bool) {
 		}
 		declared, err := groups.Get(group.Namespace, group.Name)
 		if err != nil || declared.Spec.SchedulingPolicy.Gang == nil {
-			// Its object is gone, or says that its pods may start one by one.
+			// Its object is gone, or declares that its pods may start one by one.
 			if err != nil {
 				m.Gang = group.String()
 			}
@@ -61,7 +62,7 @@ func (p *Preemptor) isSpared(job types.UID) bool {
 	return ok && p.clock.Now().Before(until)
 }
 
-// suspended tells since when a pod goes because its job was suspended; ok is
+// suspended returns since when a pod goes because its job was suspended; ok is
 // false for one of which we did not suspend the job.
 func (p *Preemptor) suspended(pod *corev1.Pod) (since time.Time, ok bool) {
 	job, owned := suspend.Of(pod)
@@ -72,8 +73,8 @@ func (p *Preemptor) suspended(pod *corev1.Pod) (since time.Time, ok bool) {
 }
 
 // jobsOf are the jobs that are suspended when these units are evicted, each once.
-// Of a gang that goes on nobody's job is.
-func jobsOf(units []Unit) (jobs []suspend.Job) {
+// Of a gang that goes on, none is.
+func jobsOf(units []Unit) (jobs []suspend.Target) {
 	seen := map[types.UID]bool{}
 	for _, u := range units {
 		if u.Kind != Whole {
@@ -89,16 +90,25 @@ func jobsOf(units []Unit) (jobs []suspend.Job) {
 	return jobs
 }
 
-// mostNamed is how many victims are told by name.
+// mostNamed is how many victims are named.
 const mostNamed = 3
 
-// describe reads like: 2 pods of lower priority (ns/a, ns/b) and gang ns/c (4 pods).
-func describe(units []Unit) string {
+// describe reads like: 2 pods of lower priority (ns/a, ns/b) and gang ns/c (4 pods). Of namespaces that the reader does not see only the
+// numbers are told.
+func describe(units []Unit, reader audience.Reader) string {
 	var pods, gangs []string
 	for _, u := range units {
 		first := u.Pods[0].Namespace + "/" + u.Pods[0].Name
+		seen := reader.Sees(u.Pods[0].Namespace)
 		if u.Kind != Whole {
+			if !seen {
+				first = "one of another namespace"
+			}
 			pods = append(pods, first)
+			continue
+		}
+		if !seen {
+			gangs = append(gangs, reader.Title(audience.New("gang", u.Pods[0].Namespace, u.Gang).Sized(audience.Requests(u.Pods), u.Priority)))
 			continue
 		}
 		name := "the gang of pod " + first

@@ -2,21 +2,21 @@ package preemption
 
 import "k8s.io/component-base/metrics"
 
-// What became of an attempt to make room: the values of the label result.
+// What became of an attempt to free nodes: the values of the label result.
 const (
 	resultEvicts     = "evicts"     // victims were found
-	resultWaits      = "waits"      // those who leave already are enough
-	resultImpossible = "impossible" // nobody's leaving would help
+	resultWaits      = "waits"      // pods that leave already are enough
+	resultImpossible = "impossible" // no victims would help
 	resultUnknown    = "unknown"    // no victims were found in time
 	resultRefused    = "refused"    // the engine would not place it for all that
-	resultBackoff    = "backoff"    // it was in vain a moment ago
+	resultBackoff    = "backoff"    // it failed a moment ago
 )
 
-// How room that was made ended: the values of the label end.
+// How a claim ended: the values of the label end.
 const (
-	endUsed     = "used"     // by whom it was made for
-	endGone     = "gone"     // who does not wait any more
-	endVain     = "vain"     // was not placed there, though it was free
+	endUsed     = "used"     // by the preemptor
+	endGone     = "gone"     // the preemptor does not wait any more
+	endFailed   = "failed"   // which was not placed there, though it was free
 	endOverdue  = "overdue"  // because victims do not go
 	endRefused  = "refused"  // because a victim cannot be evicted
 	endReplaced = "replaced" // by another choice
@@ -27,35 +27,35 @@ type counters struct {
 	victims  *metrics.CounterVec
 	ends     *metrics.CounterVec
 	duration *metrics.Histogram
-	rooms    *metrics.Gauge
+	claims   *metrics.Gauge
 }
 
 func newCounters() counters {
 	return counters{
 		attempts: metrics.NewCounterVec(&metrics.CounterOpts{
 			Subsystem: "gangctl_scheduler", Name: "preemption_attempts_total", StabilityLevel: metrics.ALPHA,
-			Help: "Attempts to make room for a gang or pod, by result: evicts, waits (those who leave already are enough), impossible, unknown (not found in time), refused (by a filter), or backoff.",
+			Help: "Attempts to free nodes for a gang or pod, by result: evicts, waits (pods that leave already are enough), impossible, unknown (not found in time), refused (by a filter), or backoff.",
 		}, []string{"result"}),
 		victims: metrics.NewCounterVec(&metrics.CounterOpts{
 			Subsystem: "gangctl_scheduler", Name: "preemption_victims_total", StabilityLevel: metrics.ALPHA,
-			Help: "Pods that were chosen to be evicted, by what they were: single, surplus (of a gang that goes on), or gang.",
+			Help: "Pods that were chosen to be evicted, by what they were: single, above-minimum (of a gang that goes on), or gang.",
 		}, []string{"kind"}),
 		ends: metrics.NewCounterVec(&metrics.CounterOpts{
-			Subsystem: "gangctl_scheduler", Name: "preemption_rooms_total", StabilityLevel: metrics.ALPHA,
-			Help: "Room made by preemption, by how that ended: used, gone, vain, overdue, refused, or replaced.",
+			Subsystem: "gangctl_scheduler", Name: "preemption_claims_ended_total", StabilityLevel: metrics.ALPHA,
+			Help: "Claims on nodes that preemption freed, by how they ended: used, gone, failed, overdue, refused, or replaced.",
 		}, []string{"end"}),
 		duration: metrics.NewHistogram(&metrics.HistogramOpts{
 			Subsystem: "gangctl_scheduler", Name: "preemption_duration_seconds", StabilityLevel: metrics.ALPHA,
 			Help: "Time taken to choose victims.", Buckets: metrics.ExponentialBuckets(0.0001, 2, 15),
 		}),
-		rooms: metrics.NewGauge(&metrics.GaugeOpts{
-			Subsystem: "gangctl_scheduler", Name: "preemption_rooms", StabilityLevel: metrics.ALPHA,
-			Help: "Gangs and pods for which room is being made.",
+		claims: metrics.NewGauge(&metrics.GaugeOpts{
+			Subsystem: "gangctl_scheduler", Name: "preemption_claims", StabilityLevel: metrics.ALPHA,
+			Help: "Gangs and pods for which nodes are being freed.",
 		}),
 	}
 }
 
 // Register makes the metrics known to a registry.
 func (p *Preemptor) Register(register func(...metrics.Registerable)) {
-	register(p.count.attempts, p.count.victims, p.count.ends, p.count.duration, p.count.rooms)
+	register(p.count.attempts, p.count.victims, p.count.ends, p.count.duration, p.count.claims)
 }

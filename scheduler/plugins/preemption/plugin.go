@@ -35,7 +35,7 @@ type Args struct {
 	TerminationTimeout metav1.Duration `json:"terminationTimeout"`
 }
 
-// DefaultArgs are the arguments where a configuration does not say otherwise.
+// DefaultArgs are the arguments where a configuration sets none.
 func DefaultArgs() Args {
 	return Args{
 		Enabled: true, SearchBudget: metav1.Duration{Duration: 300 * time.Millisecond},
@@ -50,19 +50,15 @@ const (
 	minTimeout = time.Second
 )
 
-// ReadArgs returns the arguments in a configuration; errors name the field.
-func ReadArgs(object runtime.Object) (Args, error) {
-	a, err := args.Decode(object, DefaultArgs())
-	if err != nil {
-		return a, err
-	}
+// Validate implements args.Args.
+func (a Args) Validate() error {
 	if d := a.SearchBudget.Duration; d < minBudget || d > maxBudget {
-		return a, fmt.Errorf("args.searchBudget: %s is not from %s to %s", d, minBudget, maxBudget)
+		return fmt.Errorf("searchBudget: %s is not from %s to %s", d, minBudget, maxBudget)
 	}
 	if d := a.TerminationTimeout.Duration; d < minTimeout {
-		return a, fmt.Errorf("args.terminationTimeout: %s is less than %s", d, minTimeout)
+		return fmt.Errorf("terminationTimeout: %s is less than %s", d, minTimeout)
 	}
-	return a, nil
+	return nil
 }
 
 // Plugin is GangPreemption in one profile.
@@ -82,7 +78,7 @@ var (
 
 // NewPlugin makes the plugin of one profile; it is a frameworkruntime.PluginFactory.
 func (p *Preemptor) NewPlugin(_ context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-	a, err := ReadArgs(object)
+	a, err := args.Decode(object, DefaultArgs())
 	if err != nil {
 		return nil, err
 	}
@@ -117,8 +113,8 @@ func (pl *Plugin) PostFilter(ctx context.Context, _ fwk.CycleState, pod *corev1.
 	if pod.Spec.PreemptionPolicy != nil {
 		c.never = *pod.Spec.PreemptionPolicy == corev1.PreemptNever
 	}
-	c.judge = func(ctx context.Context, seats map[string][]*corev1.Pod) (map[string][]*corev1.Pod, error) {
-		return pl.judgePod(ctx, pod, seats)
+	c.judge = func(ctx context.Context, assigned map[string][]*corev1.Pod) (map[string][]*corev1.Pod, error) {
+		return pl.judgePod(ctx, pod, assigned)
 	}
 	_, what := pl.attempt(ctx, c)
 	// The pod is not nominated, which would be a write: its room is kept without.
@@ -139,11 +135,11 @@ func (pl *Plugin) PodGroupPostFilter(ctx context.Context, _ fwk.PodGroupCycleSta
 		if !status.IsSuccess() {
 			return nil, nil
 		}
-		seats := map[string][]*corev1.Pod{}
+		assigned := map[string][]*corev1.Pod{}
 		for _, a := range assignments.ProposedAssignments {
-			seats[a.GetNodeName()] = append(seats[a.GetNodeName()], a.GetPod())
+			assigned[a.GetNodeName()] = append(assigned[a.GetNodeName()], a.GetPod())
 		}
-		return seats, nil
+		return assigned, nil
 	}
 	makes, what := pl.attempt(ctx, c)
 	if makes {

@@ -1,10 +1,10 @@
-// Package preemption makes room for gangs and pods that outrank others: it evicts
+// Package preemption frees nodes for gangs and pods that outrank others: it evicts
 // single pods, members that their gang can do without, or gangs as a whole, and
 // only if whoever it is for then fits.
 //
 // Who is to go is decided in the engine's scheduling cycle ([Choose]), on the
-// engine's own snapshot, and tried on the engine itself. The room is kept until
-// it is used, as claims. The API is written to alongside, in [Preemptor.Run].
+// engine's own snapshot, and tried on the engine itself. The freed nodes are reserved until
+// they are used, as claims. The API is written to alongside, in [Preemptor.Run].
 package preemption
 
 import (
@@ -20,37 +20,43 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/plugins/planner"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
-// room is what is being cleared for a gang or a pod. Until that is placed, nobody
-// else of the same or a lower priority may use it.
-type room struct {
+// reservation is the room on nodes that is being freed for a gang or a pod. Until that is placed, no
+// other of the same or a lower priority may use it.
+type reservation struct {
 	key      types.NamespacedName
 	priority int32
 	pods     []*corev1.Pod             // for whom it is
-	seats    map[string][]*corev1.Pod  // by node; not changed
-	victims  map[types.UID]*corev1.Pod // who still are there
+	assigned map[string][]*corev1.Pod  // by node; not changed
+	victims  map[types.UID]*corev1.Pod // that still are there
 	jobs     map[types.UID]bool        // that are suspended for it
 	units    []Unit                    // to be evicted
-	text     string                    // what is said of it
+	text     string                    // reported for it
 	timeout  time.Duration             // for victims to go after their grace
 	since    time.Time                 // it was decided on
 	cleared  time.Time                 // all victims were gone; zero before
 }
 
-// claims are one for each of those who come.
-func (r *room) claims() (all []claims.Claim) {
+// who is the preemptor to those who are told of it.
+func (r *reservation) who() audience.Thing { return claims.ThingOf(r.key, r.priority, r.pods...) }
+
+// claims are one for each of the pods that come.
+func (r *reservation) claims() (all []claims.Claim) {
 	leaving := map[types.UID]bool{}
 	for uid := range r.victims {
 		leaving[uid] = true
 	}
-	for _, node := range slices.Sorted(maps.Keys(r.seats)) {
-		for _, pod := range r.seats[node] {
+	who := r.who()
+	why := audience.Write(r.key.Namespace, func(reader audience.Reader) string { return "being cleared for " + reader.Title(who) })
+	for _, node := range slices.Sorted(maps.Keys(r.assigned)) {
+		for _, pod := range r.assigned[node] {
 			all = append(all, claims.Claim{
-				For: r.key, Node: node, Pod: pod, Why: "being cleared for " + claims.Describe(r.key), Priority: r.priority,
+				For: r.key, Who: who, Node: node, Pod: pod, Why: why, Priority: r.priority,
 				Leaving: leaving, Progress: r.text, Suspended: r.jobs,
 			})
 		}
@@ -59,15 +65,15 @@ func (r *room) claims() (all []claims.Claim) {
 }
 
 const (
-	// sweepPeriod is how often rooms are looked at whose end brings no event.
+	// sweepPeriod is how often reservations are looked at whose end brings no event.
 	sweepPeriod = time.Second
-	// useWithin is how long room is kept that nobody who leaves uses any more.
+	// useWithin is how long a reservation is kept after the last victim has left.
 	useWithin = 30 * time.Second
-	// firstBackoff is how long a preemptor waits that was not placed in the room
-	// made for it, before somebody else has to go; it doubles up to maxBackoff.
+	// firstBackoff is how long a preemptor waits that was not placed on the nodes
+	// freed for it, before others have to go; it doubles up to maxBackoff.
 	firstBackoff = 10 * time.Second
 	maxBackoff   = 5 * time.Minute
-	// sparedFor is how long somebody who could not be evicted is left alone.
+	// sparedFor is how long a victim that could not be evicted is left alone.
 	sparedFor = 5 * time.Minute
 )
 
@@ -83,13 +89,15 @@ type Engine interface {
 
 // Requests prepares placement requests; *planner.Planner does.
 type Requests interface {
-	Ask(handle fwk.Handle, group types.NamespacedName, pods []*corev1.Pod, bound []types.UID, minimum int32) (planner.Question, error)
+	Request(handle fwk.Handle, group types.NamespacedName, pods []*corev1.Pod, bound []types.UID, minimum int32) (planner.PlacementRequest, error)
 }
 
 // ParkedGangs are gangs that the planner does not try until something helps them.
 type ParkedGangs interface {
 	// Wake has a gang tried again at once.
 	Wake(group types.NamespacedName)
+	// NoVictims records of the gang that is being tried that no eviction would help it.
+	NoVictims(group types.NamespacedName)
 }
 
 // ForeignGangs knows the gangs of other schedulers.
@@ -98,7 +106,7 @@ type ForeignGangs interface {
 	GangOfForeign(pod *corev1.Pod) (name string, ok bool)
 }
 
-// Preemptor makes room. All profiles share one.
+// Preemptor frees nodes. All profiles share one.
 type Preemptor struct {
 	engine  Engine
 	planner Requests
@@ -108,12 +116,12 @@ type Preemptor struct {
 	foreign ForeignGangs
 	clock   clock.WithTicker
 	count   counters
-	orders  chan *room
+	orders  chan *reservation
 
-	mu    sync.Mutex
-	rooms map[types.NamespacedName]*room
-	// vain are preemptors that were not placed in the room made for them.
-	vain map[types.NamespacedName]*backoff
+	mu           sync.Mutex
+	reservations map[types.NamespacedName]*reservation
+	// failed are preemptors that were not placed on the nodes freed for them.
+	failed map[types.NamespacedName]*backoff
 	// spared are jobs that could not be suspended, and until when they are left alone.
 	spared map[types.UID]time.Time
 }
@@ -131,8 +139,8 @@ const ordersAtOnce = 1000
 func New(engine Engine, planner Requests, ledger *claims.Ledger, parked ParkedGangs, jobs *suspend.Suspender, foreign ForeignGangs, c clock.WithTicker) *Preemptor {
 	return &Preemptor{
 		engine: engine, planner: planner, claims: ledger, parked: parked, jobs: jobs, foreign: foreign,
-		clock: c, count: newCounters(), orders: make(chan *room, ordersAtOnce),
-		rooms: map[types.NamespacedName]*room{}, vain: map[types.NamespacedName]*backoff{}, spared: map[types.UID]time.Time{},
+		clock: c, count: newCounters(), orders: make(chan *reservation, ordersAtOnce),
+		reservations: map[types.NamespacedName]*reservation{}, failed: map[types.NamespacedName]*backoff{}, spared: map[types.UID]time.Time{},
 	}
 }
 

@@ -7,26 +7,27 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// scarce is the resource that the preemptor asks for most, in terms of what there
+// scarce is the resource that the preemptor requests most, in terms of what there
 // is of it.
 func (s *search) scarce() corev1.ResourceName {
 	most, name := 0.0, corev1.ResourceCPU
-	wanted := map[corev1.ResourceName]float64{}
+	desired := map[corev1.ResourceName]float64{}
 	for _, role := range s.Gang.Roles {
-		for resource, q := range placement.Request(role.Pod) {
-			wanted[resource] += float64(placement.Amount(resource, q)) * float64(role.Count)
+		for resource, q := range request.Of(role.Pod) {
+			desired[resource] += float64(request.Amount(resource, q)) * float64(role.Count)
 		}
 	}
 	have := map[corev1.ResourceName]float64{}
 	for _, node := range s.Cluster.Nodes() {
-		for resource := range wanted {
-			have[resource] += float64(placement.Amount(resource, node.Status.Allocatable[resource]))
+		for resource := range desired {
+			have[resource] += float64(request.Amount(resource, node.Status.Allocatable[resource]))
 		}
 	}
-	for resource, amount := range wanted {
+	for resource, amount := range desired {
 		share := amount / max(have[resource], 1)
 		if share > most || share == most && resource < name {
 			most, name = share, resource
@@ -78,19 +79,19 @@ func (s *search) byNeed(pool set) func(*corev1.Node) int64 {
 	pods, weights := s.crowd(pool)
 	name := s.scarce()
 	role := slices.MaxFunc(s.Gang.Roles, func(a, b placement.Role) int {
-		return cmp.Compare(placement.Asked(a.Pod, name), placement.Asked(b.Pod, name))
+		return cmp.Compare(request.OfResource(a.Pod, name), request.OfResource(b.Pod, name))
 	})
-	wanted := placement.Request(role.Pod)
+	desired := request.Of(role.Pod)
 	ranks := map[string]int64{}
 	for _, node := range s.Cluster.Nodes() {
 		here := slices.Clone(pods[node.Name])
 		slices.SortStableFunc(here, func(a, b *corev1.Pod) int {
-			return cmp.Or(cmp.Compare(weights[string(a.UID)], weights[string(b.UID)]), cmp.Compare(placement.Asked(b, name), placement.Asked(a, name)))
+			return cmp.Or(cmp.Compare(weights[string(a.UID)], weights[string(b.UID)]), cmp.Compare(request.OfResource(b, name), request.OfResource(a, name)))
 		})
 		short := map[corev1.ResourceName]int64{}
 		free := s.Cluster.Free(node.Name)
-		for resource, q := range wanted {
-			if lack := placement.Amount(resource, q) - placement.Amount(resource, free[resource]); lack > 0 {
+		for resource, q := range desired {
+			if lack := request.Amount(resource, q) - request.Amount(resource, free[resource]); lack > 0 {
 				short[resource] = lack
 			}
 		}
@@ -101,7 +102,7 @@ func (s *search) byNeed(pool set) func(*corev1.Node) int64 {
 			}
 			need += weights[string(pod.UID)]
 			for resource := range short {
-				if short[resource] -= placement.Asked(pod, resource); short[resource] <= 0 {
+				if short[resource] -= request.OfResource(pod, resource); short[resource] <= 0 {
 					delete(short, resource)
 				}
 			}

@@ -12,26 +12,26 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 
-	fit "github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// census is who has places.
-type census struct{ staying, leaving []*corev1.Pod }
+// occupants are the pods that have nodes.
+type occupants struct{ staying, leaving []*corev1.Pod }
 
-// census tells those who leave already from those who stay. Those who should have
+// occupants separates pods that leave already from those that stay. Pods that should have
 // left long ago are neither: nothing can be done about them.
-func (pl *Plugin) census(cluster *fit.Cluster) census {
+func (pl *Plugin) occupants(cluster *placement.Cluster) occupants {
 	p := pl.preemptor
 	now := p.clock.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	going := map[types.UID]bool{}
-	for _, r := range p.rooms {
+	for _, r := range p.reservations {
 		for uid := range r.victims {
 			going[uid] = true
 		}
 	}
-	var h census
+	var h occupants
 	inTime := func(since time.Time) bool { return now.Sub(since) <= pl.args.TerminationTimeout.Duration }
 	for _, node := range cluster.Nodes() {
 		for _, pod := range cluster.PodsOn(node.Name) {
@@ -55,16 +55,16 @@ func (pl *Plugin) census(cluster *fit.Cluster) census {
 	return h
 }
 
-// preempted tells whether one of those who leave was made to, by somebody of a
+// preempted reports whether one of the pods that leave was made to, by a preemptor of a
 // higher priority.
-func (h census) preempted(priority int32) bool {
+func (h occupants) preempted(priority int32) bool {
 	return slices.ContainsFunc(h.leaving, func(pod *corev1.Pod) bool {
 		return preemption.PodTerminatingByPreemption(pod) && priorityOf(pod) < priority
 	})
 }
 
-// rehearse tries the preemptor on the engine's snapshot without those who go.
-func (pl *Plugin) rehearse(ctx context.Context, c cause, gone []*corev1.Pod, seats map[string][]*corev1.Pod) (found map[string][]*corev1.Pod, err error) {
+// rehearse tries the preemptor on the engine's snapshot without the victims.
+func (pl *Plugin) rehearse(ctx context.Context, c cause, gone []*corev1.Pod, assigned map[string][]*corev1.Pod) (found map[string][]*corev1.Pod, err error) {
 	snapshot := pl.handle.MutableSnapshotSharedLister()
 	if err := snapshot.StartMutations(); err != nil {
 		return nil, fmt.Errorf("change snapshot: %w", err)
@@ -79,11 +79,11 @@ func (pl *Plugin) rehearse(ctx context.Context, c cause, gone []*corev1.Pod, sea
 			return nil, fmt.Errorf("take pod %s/%s off the snapshot: %w", pod.Namespace, pod.Name, err)
 		}
 	}
-	return c.judge(ctx, seats)
+	return c.judge(ctx, assigned)
 }
 
 // judgePod runs the engine's filters on the node that was found for a pod.
-func (pl *Plugin) judgePod(ctx context.Context, pod *corev1.Pod, seats map[string][]*corev1.Pod) (map[string][]*corev1.Pod, error) {
+func (pl *Plugin) judgePod(ctx context.Context, pod *corev1.Pod, assigned map[string][]*corev1.Pod) (map[string][]*corev1.Pod, error) {
 	f, ok := pl.handle.(framework.Framework)
 	if !ok {
 		return nil, fmt.Errorf("plugin %s needs the framework", Name)
@@ -93,7 +93,7 @@ func (pl *Plugin) judgePod(ctx context.Context, pod *corev1.Pod, seats map[strin
 	if !status.IsSuccess() {
 		return nil, nil
 	}
-	for name := range seats {
+	for name := range assigned {
 		node, err := pl.handle.MutableSnapshotSharedLister().NodeInfos().Get(name)
 		if err != nil {
 			return nil, fmt.Errorf("look up node %s: %w", name, err)
@@ -102,13 +102,13 @@ func (pl *Plugin) judgePod(ctx context.Context, pod *corev1.Pod, seats map[strin
 			return nil, nil
 		}
 	}
-	return seats, nil
+	return assigned, nil
 }
 
-func seatsOf(member func(fit.Assignment) *corev1.Pod, placement []fit.Assignment) map[string][]*corev1.Pod {
-	seats := map[string][]*corev1.Pod{}
-	for _, a := range placement {
-		seats[a.Node] = append(seats[a.Node], member(a))
+func assignedPods(member func(placement.Assignment) *corev1.Pod, assignments []placement.Assignment) map[string][]*corev1.Pod {
+	assigned := map[string][]*corev1.Pod{}
+	for _, a := range assignments {
+		assigned[a.Node] = append(assigned[a.Node], member(a))
 	}
-	return seats
+	return assigned
 }

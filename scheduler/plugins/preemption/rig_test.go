@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
@@ -23,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/internal/enginetest"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/plugins/planner"
@@ -54,11 +54,7 @@ func start(t *testing.T, args string, jobs ...runtime.Object) *rig {
 func startWith(t *testing.T, args string, plugins []enginetest.Plugin, jobs ...runtime.Object) *rig {
 	t.Helper()
 	r := &rig{t: t}
-	kinds := map[schema.GroupVersionResource]string{}
-	for _, resource := range suspend.Resources() {
-		kinds[resource] = "JobList"
-	}
-	r.jobs = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, jobs...)
+	r.jobs = enginetest.JobsClient(suspend.Resources(), jobs...)
 	r.jobs.PrependReactor("patch", "*", rehearsed)
 	config, err := latest.Default()
 	if err != nil {
@@ -67,26 +63,26 @@ func startWith(t *testing.T, args string, plugins []enginetest.Plugin, jobs ...r
 	config.Profiles[0].SchedulerName = enginetest.Profile
 	handle := engine.NewHandle()
 	attempts := planner.NewAttempts(handle, clock.RealClock{})
-	ledger := claims.NewLedger(handle, attempts, clock.RealClock{})
-	plans := planner.New(handle, attempts, ledger, reasons.New(clock.RealClock{}, nil), []schedulerconfig.KubeSchedulerProfile{config.Profiles[0]})
-	suspender := &suspend.Suspender{
+	ledger := claims.NewLedger(handle, attempts, clock.RealClock{}, audience.Hidden)
+	plans := planner.New(handle, attempts, ledger, reasons.New(clock.RealClock{}, nil), nil, []schedulerconfig.KubeSchedulerProfile{config.Profiles[0]})
+	suspender := suspend.New(suspend.Config{
 		Dynamic: r.jobs, Recorder: events.NewFakeRecorder(1000), Clock: clock.RealClock{}, Synced: func() bool { return true }, Keep: ledger.Suspends,
-		Owned: func(job suspend.Job) bool {
+		Owned: func(job suspend.Target) bool {
 			return slices.ContainsFunc(r.pods(), func(pod corev1.Pod) bool {
 				c := metav1.GetControllerOf(&pod)
 				return c != nil && c.UID == job.UID
 			})
 		},
-	}
+	})
 	p := New(handle, plans, ledger, attempts, suspender, foreign{}, clock.RealClock{})
 	r.Preemptor = p
 	r.Cluster = enginetest.Start(t, func(c *enginetest.Cluster) {
-		c.Attach = func(e *upstream.Scheduler) { plans.Attach(e, p.Gone) }
+		c.Attach = func(e *upstream.Scheduler) { planner.Follow(e, plans, p.Gone) }
 		c.Client.PrependReactor("delete", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			return r.graceful(c, action.(clienttesting.DeleteAction).GetName())
 		})
 	}, append(plugins,
-		enginetest.Plugin{Name: claims.Name, New: handle.Binding(ledger.New)},
+		enginetest.Plugin{Name: claims.Name, New: handle.Binding(ledger.NewPlugin)},
 		enginetest.Plugin{Name: Name, New: p.NewPlugin, Args: args, Replaces: Replaces},
 		enginetest.Plugin{Name: planner.Name, New: plans.NewPlugin},
 	)...)

@@ -6,29 +6,30 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	fit "github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// settle finds a placement without any of the pool, on the nodes that rank
-// highest, and then spares all who are not in its way. It tries that in two
+// placeOnRanked finds a placement without any of the pool, on the nodes that rank
+// highest, and then spares all that are not in its way. It tries that in two
 // orders: the most important units first, and of equal ones the small ones first.
-func (s *search) settle(pool set, rank func(*corev1.Node) int64) {
-	r := s.place(pool, fit.Options{Prefer: rank})
+func (s *search) placeOnRanked(pool set, rank func(*corev1.Node) int64) {
+	r := s.place(pool, placement.Options{Prefer: rank})
 	if !r.Fits() || s.ctx.Err() != nil {
 		return
 	}
-	seats := s.seatsOf(r.Placement)
+	assigned := s.assignedCounts(r.Placement)
 	near := slices.Clone(pool)
 	for i, u := range s.units {
-		near[i] = near[i] && slices.ContainsFunc(u.Pods, func(p *corev1.Pod) bool { return seats[p.Spec.NodeName] != nil })
+		near[i] = near[i] && slices.ContainsFunc(u.Pods, func(p *corev1.Pod) bool { return assigned[p.Spec.NodeName] != nil })
 	}
-	on := func(n *corev1.Node) bool { return seats[n.Name] != nil }
+	on := func(n *corev1.Node) bool { return assigned[n.Name] != nil }
 	for _, order := range [][]int{s.byImportance(), s.bySize()} {
-		e := s.spare(near, order, func(try set, u Unit) bool { return s.seated(try, u, seats) })
-		result := s.place(e, fit.Options{Node: on})
+		e := s.spare(near, order, func(try set, u Unit) bool { return s.stillFits(try, u, assigned) })
+		result := s.place(e, placement.Options{Node: on})
 		if !result.Fits() { // members matter to each other across nodes
-			e = s.spare(near, order, func(try set, _ Unit) bool { return s.place(try, fit.Options{Node: on}).Fits() })
-			result = s.place(e, fit.Options{Node: on})
+			e = s.spare(near, order, func(try set, _ Unit) bool { return s.place(try, placement.Options{Node: on}).Fits() })
+			result = s.place(e, placement.Options{Node: on})
 		}
 		if s.ctx.Err() != nil {
 			return // some of them need not go
@@ -37,35 +38,35 @@ func (s *search) settle(pool set, rank func(*corev1.Node) int64) {
 	}
 }
 
-// seatsOf are the members of a placement by node.
-func (s *search) seatsOf(placement []fit.Assignment) map[string]map[string]int32 {
-	seats := map[string]map[string]int32{}
-	for _, a := range placement {
-		if seats[a.Node] == nil {
-			seats[a.Node] = map[string]int32{}
+// assignedCounts are how many members of each role a placement has on a node.
+func (s *search) assignedCounts(assignments []placement.Assignment) map[string]map[string]int32 {
+	assigned := map[string]map[string]int32{}
+	for _, a := range assignments {
+		if assigned[a.Node] == nil {
+			assigned[a.Node] = map[string]int32{}
 		}
-		seats[a.Node][a.Role]++
+		assigned[a.Node][a.Role]++
 	}
-	return seats
+	return assigned
 }
 
-// seated tells whether the members have their seats on the nodes of a unit.
-func (s *search) seated(e set, u Unit, seats map[string]map[string]int32) bool {
+// stillFits reports whether the members assigned there still fit on the nodes of a unit.
+func (s *search) stillFits(e set, u Unit, assigned map[string]map[string]int32) bool {
 	checked := map[string]bool{}
 	for _, pod := range u.Pods {
 		node := pod.Spec.NodeName
-		if seats[node] == nil || checked[node] {
+		if assigned[node] == nil || checked[node] {
 			continue
 		}
 		checked[node] = true
-		g := fit.Gang{}
+		g := placement.Gang{}
 		for _, role := range s.Gang.Roles {
-			if n := seats[node][role.Name]; n > 0 {
-				g.Roles = append(g.Roles, fit.Role{Name: role.Name, Pod: role.Pod, Count: n})
+			if n := assigned[node][role.Name]; n > 0 {
+				g.Roles = append(g.Roles, placement.Role{Name: role.Name, Pod: role.Pod, Count: n})
 			}
 		}
-		opts := fit.Options{Budget: s.budget, Node: func(n *corev1.Node) bool { return n.Name == node }}
-		if !fit.Place(s.ctx, s.without(e), g, opts).Fits() {
+		opts := placement.Options{Budget: s.budget, Node: func(n *corev1.Node) bool { return n.Name == node }}
+		if !placement.Place(s.ctx, s.without(e), g, opts).Fits() {
 			return false
 		}
 	}
@@ -87,14 +88,14 @@ func (s *search) spare(e set, order []int, enough func(try set, u Unit) bool) se
 			e = try
 			continue
 		}
-		if u.Kind != Whole || len(s.surplus[u.Gang]) == 0 {
+		if u.Kind != Whole || len(s.aboveMin[u.Gang]) == 0 {
 			continue
 		}
-		for _, j := range s.surplus[u.Gang] {
+		for _, j := range s.aboveMin[u.Gang] {
 			try[j] = true
 		}
 		for _, j := range order {
-			if !slices.Contains(s.surplus[u.Gang], j) {
+			if !slices.Contains(s.aboveMin[u.Gang], j) {
 				continue
 			}
 			if try[j] = false; !enough(try, s.units[j]) {
@@ -113,7 +114,7 @@ func (s *search) spare(e set, order []int, enough func(try set, u Unit) bool) se
 func (s *search) trim() {
 	e := s.spare(s.bestSet, s.byImportance(), func(try set, _ Unit) bool { return s.fits(try) })
 	if s.ctx.Err() == nil {
-		s.consider(e, s.place(e, fit.Options{}))
+		s.consider(e, s.place(e, placement.Options{}))
 	}
 }
 
@@ -132,7 +133,7 @@ func (s *search) bySize() []int {
 	name := s.scarce()
 	size := func(i int) (sum int64) {
 		for _, pod := range s.units[i].Pods {
-			sum += fit.Asked(pod, name)
+			sum += request.OfResource(pod, name)
 		}
 		return sum
 	}

@@ -19,19 +19,19 @@ type Kind int
 const (
 	// Single is a pod that no other depends on.
 	Single Kind = iota
-	// Surplus is a member that its gang can do without.
-	Surplus
+	// AboveMin is a member that its gang can do without.
+	AboveMin
 	// Whole is all pods of a gang, or of a job that fails without one of them.
 	Whole
 )
 
 // String is the kind's name in metrics.
-func (k Kind) String() string { return [...]string{"single", "surplus", "gang"}[k] }
+func (k Kind) String() string { return [...]string{"single", "above-minimum", "gang"}[k] }
 
 // Unit is what is evicted together or not at all.
 type Unit struct {
 	Kind Kind
-	// Gang tells the gangs apart; empty for a single.
+	// Gang distinguishes the gangs; empty for a single.
 	Gang     string
 	Pods     []*corev1.Pod
 	Priority int32
@@ -39,14 +39,14 @@ type Unit struct {
 
 // Membership is what a pod belongs to.
 type Membership struct {
-	// Gang tells the gangs and jobs apart.
+	// Gang distinguishes gangs and jobs.
 	Gang string
 	// Min is how many of the members must keep their places; negative for all of
 	// them.
 	Min int
 	// Priority is that of all members.
 	Priority int32
-	// Spared says that none of them can be evicted.
+	// Spared reports that none of them can be evicted.
 	Spared bool
 }
 
@@ -94,7 +94,7 @@ func Collect(staying []*corev1.Pod, of func(*corev1.Pod) (Membership, bool), bel
 		if spare := len(pods) - m.Min; m.Min >= 0 && spare > 0 {
 			c.Spare[name] = min(spare, len(pods)-1)
 			for _, pod := range pods {
-				c.Units = append(c.Units, Unit{Kind: Surplus, Gang: name, Pods: []*corev1.Pod{pod}, Priority: m.Priority})
+				c.Units = append(c.Units, Unit{Kind: AboveMin, Gang: name, Pods: []*corev1.Pod{pod}, Priority: m.Priority})
 			}
 		}
 	}

@@ -177,4 +177,51 @@ func TestAGangThatNeedsLess(t *testing.T) {
 // undeclared are no gangs any more that places are to be held for.
 type undeclared struct{ gangA }
 
-func (undeclared) Standing(types.NamespacedName) (need, priority int32, ok bool) { return 0, 0, false }
+func (undeclared) Required(types.NamespacedName) (count, priority int32, ok bool) { return 0, 0, false }
+
+// Pods are cheap to delete and to create: no more is kept for a namespace than it ever had.
+func TestNoMoreIsHeldThanANamespaceHad(t *testing.T) {
+	w := newWorld(t).counted()
+	for range 6 {
+		w.gangs = gangA{need: 10, priority: 7}
+		w.run("a-0", "n1")
+		w.run("a-1", "n1")
+		w.run("a-2", "n2")
+		for _, member := range []string{"a-1", "a-2"} {
+			w.die(member)
+		}
+		for i := range 3 {
+			name := "a-again-" + string(rune('a'+i))
+			w.run(name, "n2", func(p *corev1.Pod) { p.UID = types.UID(name) })
+			w.die(name)
+		}
+		held := 0
+		for _, claims := range w.look() {
+			held += len(claims)
+		}
+		if held > 3 {
+			t.Fatalf("%d places are held for a namespace that never had more than 3", held)
+		}
+		w.clock.Step(time.Second)
+	}
+	w.holding(3)
+}
+
+// What is held costs no quota, so it is not only bounded by what a namespace had.
+func TestWhatIsHeldForANamespaceIsCapped(t *testing.T) {
+	w := newWorld(t).counted()
+	w.gangs = gangA{need: 4, priority: 7}
+	w.args["gang-scheduler"] = Args{HoldTTL: DefaultArgs().HoldTTL, MaxPerNamespace: 2}
+	for _, member := range []string{"a-0", "a-1", "a-2", "a-3"} {
+		w.run(member, "n1", func(p *corev1.Pod) { p.Spec.SchedulerName = "gang-scheduler" })
+	}
+	for _, member := range []string{"a-1", "a-2", "a-3"} {
+		w.die(member)
+		w.clock.Step(time.Second)
+	}
+	w.want("n1 for a-3 until 12:02", "n1 for a-2 until 12:02") // those that were lost last
+	w.holding(2)
+	w.clock.Step(2 * time.Minute)
+	w.want()
+	w.holding(0)
+}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/internal/enginetest"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
@@ -24,19 +25,19 @@ import (
 func start(t *testing.T, args string, prepare func(*enginetest.Cluster)) (*enginetest.Cluster, *rig) {
 	t.Helper()
 	handle, r := engine.NewHandle(), &rig{released: make(chan bool, 100)}
-	ledger := claims.NewLedger(handle, r, clock.RealClock{})
+	ledger := claims.NewLedger(handle, r, clock.RealClock{}, audience.Hidden)
 	c := enginetest.Start(t, func(c *enginetest.Cluster) {
-		r.Tracker = NewTracker(c, handle, ledger, clock.RealClock{})
 		ended := informers.NewSharedInformerFactory(fake.NewClientset(), 0).Core().V1().Pods().Informer()
-		if err := r.Follow(c.Pods, ended); err != nil {
+		var err error
+		if r.Tracker, err = NewTracker(c, handle, ledger, c.Pods, ended, clock.RealClock{}); err != nil {
 			t.Fatal(err)
 		}
 		if prepare != nil {
 			prepare(c)
 		}
 	}, enginetest.Plugin{Name: Name, Args: args, Weight: 50, New: handle.Binding(func(ctx context.Context, object runtime.Object, f fwk.Handle) (fwk.Plugin, error) {
-		return r.New(ctx, object, f)
-	})}, enginetest.Plugin{Name: claims.Name, New: ledger.New})
+		return r.NewPlugin(ctx, object, f)
+	})}, enginetest.Plugin{Name: claims.Name, New: ledger.NewPlugin})
 	return c, r
 }
 

@@ -7,18 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // ReasonGiven is the reason of the condition DisruptionTarget of a pod whose
 // place our own policy takes from its gang; it is not kept.
 const ReasonGiven = "GangRolledBack"
 
-// Follow keeps the ledger current from the pods that are alive, and from those
-// that have ended. Either informer may hold pods of anybody. The first must call
-// its handlers one after another in the order in which they were added, and the
-// engine must add its own later: what it has seen go, the ledger then knows of.
-func (t *Tracker) Follow(live, ended cache.SharedInformer) error {
+// follow adds the tracker's handlers to the informers.
+func (t *Tracker) follow(live, ended cache.SharedInformer) error {
 	if _, err := live.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { t.see(podOf(obj)) },
 		UpdateFunc: func(old, obj any) {
@@ -68,7 +66,7 @@ func (t *Tracker) see(pod *corev1.Pod) {
 	}
 }
 
-// enter notes where a pod is. The lock is held.
+// enter records where a pod is. The lock is held.
 func (t *Tracker) enter(group types.NamespacedName, pod *corev1.Pod) {
 	s := t.slots[pod.UID]
 	if s == nil || s.node != pod.Spec.NodeName || s.group != group {
@@ -81,12 +79,12 @@ func (t *Tracker) enter(group types.NamespacedName, pod *corev1.Pod) {
 	if pod.DeletionTimestamp != nil {
 		t.loosen(s)
 	}
-	if s.given { // a cycle may have seen the pod go before the informer said why
+	if s.given { // a cycle may have seen the pod go before the informer reported why
 		t.end(s, endReleased)
 	}
 }
 
-// gone notes the time of death of a pod.
+// gone records the time of death of a pod.
 func (t *Tracker) gone(pod *corev1.Pod) {
 	if pod == nil {
 		return
@@ -113,7 +111,7 @@ func (t *Tracker) over(pod *corev1.Pod) {
 	}
 }
 
-// takenOnPurpose tells whether a pod is deleted to give its place to others.
+// takenOnPurpose reports whether a pod is deleted to give its place to others.
 func takenOnPurpose(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
@@ -138,7 +136,7 @@ func (t *Tracker) reserve(group types.NamespacedName, pod *corev1.Pod, node stri
 	}
 }
 
-// unreserve notes that a member could not be bound. Its place is kept like that
+// unreserve records that a member could not be bound. Its place is kept like that
 // of a dead member, but not over and over again.
 func (t *Tracker) unreserve(pod *corev1.Pod) {
 	t.mu.Lock()
@@ -199,6 +197,5 @@ func likeness(old, s *slot) int {
 }
 
 func sameRequests(a, b *corev1.Pod) bool {
-	options := resourcehelper.PodResourcesOptions{}
-	return equality.Semantic.DeepEqual(resourcehelper.PodRequests(a, options), resourcehelper.PodRequests(b, options))
+	return equality.Semantic.DeepEqual(request.Of(a), request.Of(b))
 }

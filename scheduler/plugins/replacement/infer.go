@@ -5,21 +5,22 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	resourcehelper "k8s.io/component-helpers/resource"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
-// enterAll enters every pod that has a node, in case informers have not told of
+// enterAll enters every pod that has a node, in case informers have not reported
 // all of them yet. Of those that leave, some have been replaced while another
 // scheduler led: only as many are entered as their gang lacks, those that were
 // deleted last.
@@ -54,9 +55,17 @@ func (t *Tracker) enterAll(v view) {
 	}
 }
 
-// infer makes up for what nobody saw: members that died while no scheduler ran,
+// The time to infer places is bounded for each gang, so that a large one leaves
+// time for the others, and for all of them: the first cycle waits for it. Places
+// that are not inferred are not reserved, and are taken in turn.
+const (
+	inferBudget      = 2 * time.Second
+	inferBudgetAGang = 100 * time.Millisecond
+)
+
+// infer makes up for what no scheduler saw: members that died while none ran,
 // and those that a scheduler had not bound yet when it ended. Of the first not
-// even the node is known. But nobody else was placed meanwhile, so their places
+// even the node is known. But no other pod was placed meanwhile, so their places
 // are free still, and for each one that is missing a place is chosen that has
 // room for it now.
 func (t *Tracker) infer(v view, absent map[types.NamespacedName][]*slot, leaving map[types.NamespacedName]int) {
@@ -68,9 +77,17 @@ func (t *Tracker) infer(v view, absent map[types.NamespacedName][]*slot, leaving
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	taken := map[string]fwk.NodeInfo{}
+	start := t.clock.Now()
 	for _, group := range groups {
+		begun := t.clock.Now()
+		if begun.Sub(start) > inferBudget {
+			return
+		}
 		lacking, _ := t.lacking(v, group)
 		for i, pod := range missing(v, group, members[group], lacking-leaving[group]-len(absent[group])) {
+			if t.clock.Since(begun) > inferBudgetAGang {
+				break
+			}
 			node := roomFor(v, pod, taken)
 			if node == "" {
 				continue
@@ -85,7 +102,8 @@ func (t *Tracker) infer(v view, absent map[types.NamespacedName][]*slot, leaving
 }
 
 // missing returns what n members that a gang lacks look like: as those that wait
-// for a place, and for want of them as the largest that has one.
+// for a place, and for want of them as the largest that has one. A minimum may be
+// any number, so places are inferred for at most as many as the gang has pods.
 func missing(v view, group types.NamespacedName, placed []*slot, n int) []*corev1.Pod {
 	if n <= 0 {
 		return nil
@@ -97,6 +115,7 @@ func missing(v view, group types.NamespacedName, placed []*slot, n int) []*corev
 			pods = append(pods, waiting[key].DeepCopy())
 		}
 	}
+	n = min(n, len(pods)+len(placed))
 	largest := slices.MaxFunc(placed, func(a, b *slot) int { return compareSize(a.pod, b.pod) })
 	for len(pods) < n {
 		pod := largest.pod.DeepCopy()
@@ -109,7 +128,7 @@ func missing(v view, group types.NamespacedName, placed []*slot, n int) []*corev
 // compareSize puts a pod with scarcer needs last: extended resources weigh more
 // than CPU and memory.
 func compareSize(a, b *corev1.Pod) int {
-	x, y := resourcehelper.PodRequests(a, resourcehelper.PodResourcesOptions{}), resourcehelper.PodRequests(b, resourcehelper.PodResourcesOptions{})
+	x, y := request.Of(a), request.Of(b)
 	extended := func(list corev1.ResourceList) (sum int64) {
 		for name, quantity := range list {
 			if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage {
@@ -164,14 +183,14 @@ func tolerates(pod *corev1.Pod, node *corev1.Node) bool {
 	return !repelled
 }
 
-// slack is the share of what the pod asks for that is free on a node, summed up.
+// slack is the share of what the pod requests that is free on a node, summed up.
 func slack(pod *corev1.Pod, node fwk.NodeInfo) (left float64) {
 	free := func(allocatable, requested int64) {
 		if allocatable > 0 {
 			left += float64(allocatable-requested) / float64(allocatable)
 		}
 	}
-	for name := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
+	for name := range request.Of(pod) {
 		switch name {
 		case corev1.ResourceCPU:
 			free(node.GetAllocatable().GetMilliCPU(), node.GetRequested().GetMilliCPU())

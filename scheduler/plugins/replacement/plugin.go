@@ -27,21 +27,25 @@ type Args struct {
 	// HoldTTL is how long the place of a dead member is kept for its
 	// replacement, counted from its death. The default is two minutes.
 	HoldTTL metav1.Duration `json:"holdTTL"`
+	// MaxPerNamespace is for how many members of one namespace places are kept at a
+	// time, at most. What is kept costs the namespace no quota. The default is 100.
+	MaxPerNamespace int64 `json:"maxPerNamespace"`
 }
 
-// DefaultArgs are the arguments where a configuration does not say otherwise.
-func DefaultArgs() Args { return Args{HoldTTL: metav1.Duration{Duration: 2 * time.Minute}} }
+// DefaultArgs are the arguments where a configuration sets none.
+func DefaultArgs() Args {
+	return Args{HoldTTL: metav1.Duration{Duration: 2 * time.Minute}, MaxPerNamespace: 100}
+}
 
-// ReadArgs returns the arguments in a configuration; errors name the field.
-func ReadArgs(object runtime.Object) (Args, error) {
-	a, err := args.Decode(object, DefaultArgs())
-	if err != nil {
-		return a, err
-	}
+// Validate implements args.Args.
+func (a Args) Validate() error {
 	if a.HoldTTL.Duration <= 0 {
-		return a, fmt.Errorf("args.holdTTL: %s is not a positive duration (to hold nothing, disable plugin %s)", a.HoldTTL.Duration, Name)
+		return fmt.Errorf("holdTTL: %s is not a positive duration (to hold nothing, disable plugin %s)", a.HoldTTL.Duration, Name)
 	}
-	return a, nil
+	if a.MaxPerNamespace <= 0 {
+		return fmt.Errorf("maxPerNamespace: %d is not a positive number (to hold nothing, disable plugin %s)", a.MaxPerNamespace, Name)
+	}
+	return nil
 }
 
 // Plugin claims the places of dead members, and brings replacements there.
@@ -56,15 +60,15 @@ var (
 	_ fwk.SignPlugin        = &Plugin{}
 )
 
-// New makes the plugin of one profile; it is a frameworkruntime.PluginFactory.
-func (t *Tracker) New(_ context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
-	a, err := ReadArgs(object)
+// NewPlugin returns the plugin of one profile; it is a frameworkruntime.PluginFactory.
+func (t *Tracker) NewPlugin(_ context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	a, err := args.Decode(object, DefaultArgs())
 	if err != nil {
 		return nil, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.ttl[handle.ProfileName()] = a.HoldTTL.Duration
+	t.args[handle.ProfileName()] = a
 	return &Plugin{tracker: t}, nil
 }
 
@@ -171,6 +175,5 @@ func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 // SignPod keeps scores from being reused for pods of other gangs, which have other
 // places claimed for them.
 func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	group, _ := engine.GroupOf(pod)
-	return []fwk.SignFragment{{Key: Name, Value: group.String()}}, nil
+	return engine.SignByGang(Name, pod), nil
 }

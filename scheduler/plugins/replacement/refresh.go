@@ -76,20 +76,24 @@ func (t *Tracker) derive() (all []claims.Claim) {
 	if first {
 		t.infer(v, absent, leaving)
 	}
-	for group, slots := range absent {
+	claimed := map[string]amounts{}
+	groups := slices.SortedFunc(maps.Keys(absent), func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
+	for _, group := range groups {
+		slots := absent[group]
 		lacking, priority := t.lacking(v, group)
 		// Members that are leaving are not counted any more, and still have
 		// their places.
-		all = append(all, t.claimLast(slots, lacking-leaving[group], priority)...)
+		all = append(all, t.claimLast(slots, lacking-leaving[group], priority, claimed)...)
 	}
+	t.forgetPeaks()
 	return all
 }
 
 // lacking is how many members a gang lacks that is partly placed, and its
-// priority. A gang of which nobody has a place lacks none: it holds nothing, and
+// priority. A gang of which no member has a place lacks none: it holds nothing, and
 // starts like any other.
 func (t *Tracker) lacking(v view, group types.NamespacedName) (n int, priority int32) {
-	need, priority, ok := t.gangs.Standing(group)
+	need, priority, ok := t.gangs.Required(group)
 	placed := v.placed(group)
 	if !ok || placed == 0 {
 		return 0, 0
@@ -137,8 +141,9 @@ func (t *Tracker) inspect(node string, info fwk.NodeInfo, v view, absent map[typ
 }
 
 // claimLast claims the places of the members that were lost last, as many as the
-// gang lacks.
-func (t *Tracker) claimLast(slots []*slot, lacking int, priority int32) (all []claims.Claim) {
+// gang lacks, and no more for its namespace than that once had, nor more than it may
+// have at a time.
+func (t *Tracker) claimLast(slots []*slot, lacking int, priority int32, claimed map[string]amounts) (all []claims.Claim) {
 	slices.SortFunc(slots, func(a, b *slot) int {
 		return cmp.Or(b.lost.Compare(a.lost), cmp.Compare(a.pod.UID, b.pod.UID))
 	})
@@ -148,9 +153,16 @@ func (t *Tracker) claimLast(slots []*slot, lacking int, priority int32) (all []c
 			t.end(s, endReleased)
 			continue
 		}
+		namespace := s.group.Namespace
+		sum := claimed[namespace].plus(s.requests, 1)
+		if !sum.within(t.usages[namespace].peak) || sum.pods > t.argsOf(s).MaxPerNamespace {
+			t.end(s, endCapped)
+			continue
+		}
+		claimed[namespace] = sum
 		lacking--
 		t.begin(s)
-		t.needs[s.group], _, _ = t.gangs.Standing(s.group)
+		t.needs[s.group], _, _ = t.gangs.Required(s.group)
 		all = append(all, claim)
 	}
 	return all

@@ -3,7 +3,7 @@
 // A gang of which one member is gone keeps the places of all others for nothing,
 // and if another pod takes the free one, indefinitely. A [Tracker] knows the place
 // of every member. While a gang is below its minimum it claims the places of those
-// that are gone, for as long as the arguments of the plugin, [Plugin], say.
+// that are gone, for as long as the arguments of the plugin, [Plugin], set.
 package replacement
 
 import (
@@ -14,10 +14,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-base/metrics"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
@@ -26,9 +29,9 @@ type Gangs interface {
 	// GroupOf finds the gang of a pod that is alive or leaves; ok is false for a
 	// pod that is no member of a gang of ours.
 	GroupOf(pod *corev1.Pod) (group types.NamespacedName, ok bool)
-	// Standing is how many members of a gang must have a place now, and its
+	// Required is how many members of a gang must have a place now, and its
 	// priority; ok is false for a gang that is not declared any more.
-	Standing(group types.NamespacedName) (need, priority int32, ok bool)
+	Required(group types.NamespacedName) (count, priority int32, ok bool)
 }
 
 // Engine is what the tracker needs of kube-scheduler; *engine.Handle is it.
@@ -39,11 +42,12 @@ type Engine interface {
 	Pods() corelisters.PodLister
 }
 
-// How a claim ends: the values of the label end of gangctl_scheduler_holds_ended_total.
+// How a claim ends: the values of the label end of gangctl_scheduler_replacement_claims_ended_total.
 const (
 	endReplaced  = "replaced"  // the replacement has a place
 	endExpired   = "expired"   // none came in time
 	endCompleted = "completed" // the member had completed, and needs no replacement
+	endCapped    = "capped"    // the namespace had claimed as much as it ever had places, or as many as are allowed
 	endReleased  = "released"  // the gang does not lack a member any more, or is gone
 )
 
@@ -64,10 +68,12 @@ type Tracker struct {
 	ended   *metrics.CounterVec
 
 	mu     sync.Mutex
-	begun  bool // whether places were ever looked for
-	ttl    map[string]time.Duration
+	begun  bool            // whether places were ever looked for
+	args   map[string]Args // by profile
 	slots  map[types.UID]*slot
 	places map[string]map[types.UID]*slot // by node
+	// usages are what namespaces have, for the cap on what is claimed for them.
+	usages map[string]*usage
 	// stale are the nodes on which a member may be missing.
 	stale map[string]bool
 	// loose are the slots of pods that are gone or going.
@@ -84,33 +90,45 @@ type slot struct {
 	pod   *corev1.Pod
 	group types.NamespacedName
 	node  string
+	// requests are those of the pod when it was entered.
+	requests amounts
 	// lost is when the place became empty; zero while its pod is there.
 	lost time.Time
-	// given says that the place is not to be kept: it was taken on purpose, or
+	// given reports that the place is not to be kept: it was taken on purpose, or
 	// its pod has completed.
 	given   bool
 	claimed bool // whether the last refresh claimed it
 	timer   clock.Timer
 }
 
-// NewTracker returns a tracker that knows no places.
-func NewTracker(gangs Gangs, engine Engine, ledger *claims.Ledger, clock clock.WithDelayedExecution) *Tracker {
+// NewTracker returns a tracker that is kept current from the pods that are alive, and from those
+// that have ended. Either informer may hold pods of any scheduler. The first must call
+// its handlers one after another in the order in which they were added, and the
+// engine must add its own later: what it has seen go, the tracker then knows of.
+func NewTracker(gangs Gangs, engine Engine, ledger *claims.Ledger, live, ended cache.SharedInformer, clock clock.WithDelayedExecution) (*Tracker, error) {
+	t := emptyTracker(gangs, engine, ledger, clock)
+	return t, t.follow(live, ended)
+}
+
+// emptyTracker returns a tracker that knows no places.
+func emptyTracker(gangs Gangs, engine Engine, ledger *claims.Ledger, clock clock.WithDelayedExecution) *Tracker {
 	return &Tracker{
 		gangs: gangs, engine: engine, claims: ledger, clock: clock,
-		ttl:     map[string]time.Duration{},
+		args:    map[string]Args{},
 		slots:   map[types.UID]*slot{},
 		places:  map[string]map[types.UID]*slot{},
+		usages:  map[string]*usage{},
 		stale:   map[string]bool{},
 		loose:   map[types.NamespacedName]map[types.UID]*slot{},
 		needs:   map[types.NamespacedName]int32{},
 		failing: map[types.UID]time.Time{},
 		claimed: metrics.NewGauge(&metrics.GaugeOpts{
-			Subsystem: "gangctl_scheduler", Name: "holds", StabilityLevel: metrics.ALPHA,
+			Subsystem: "gangctl_scheduler", Name: "replacement_claims", StabilityLevel: metrics.ALPHA,
 			Help: "Places that are claimed for the replacements of dead members.",
 		}),
 		ended: metrics.NewCounterVec(&metrics.CounterOpts{
-			Subsystem: "gangctl_scheduler", Name: "holds_ended_total", StabilityLevel: metrics.ALPHA,
-			Help: "Claims for replacements that ended, by how: replaced, expired, completed, or released.",
+			Subsystem: "gangctl_scheduler", Name: "replacement_claims_ended_total", StabilityLevel: metrics.ALPHA,
+			Help: "Claims for replacements that ended, by how: replaced, expired, completed, capped, or released.",
 		}, []string{"end"}),
 	}
 }
@@ -125,6 +143,8 @@ func (t *Tracker) put(s *slot) (back bool) {
 		back = !old.lost.IsZero()
 		t.remove(old, endReplaced)
 	}
+	s.requests = amountsOf(s.pod)
+	t.count(s, 1)
 	t.slots[s.pod.UID] = s
 	if t.places[s.node] == nil {
 		t.places[s.node] = map[types.UID]*slot{}
@@ -133,13 +153,14 @@ func (t *Tracker) put(s *slot) (back bool) {
 	return back
 }
 
-// remove deletes a slot. If it was claimed, how says why it is not any more.
+// remove deletes a slot. If it was claimed, how is why it is not any more.
 func (t *Tracker) remove(s *slot, how string) {
 	if t.slots[s.pod.UID] != s {
 		return
 	}
 	t.end(s, how)
 	t.occupy(s)
+	t.count(s, -1)
 	delete(t.slots, s.pod.UID)
 	delete(t.places[s.node], s.pod.UID)
 	if len(t.places[s.node]) == 0 {
@@ -148,22 +169,26 @@ func (t *Tracker) remove(s *slot, how string) {
 	}
 }
 
-// lose notes that a slot is empty since a moment. It is deleted when its time is
+// lose records that a slot is empty since a moment. It is deleted when its time is
 // over.
 func (t *Tracker) lose(s *slot, since time.Time) {
 	if !s.lost.IsZero() {
 		return
 	}
 	s.lost = since
+	t.count(s, -1)
 	t.loosen(s)
 	left := s.lost.Add(t.ttlOf(s)).Sub(t.clock.Now())
 	s.timer = t.clock.AfterFunc(max(left, 0), func() { t.expire(s) })
 }
 
-// occupy notes that the pod of a slot is there.
+// occupy records that the pod of a slot is there.
 func (t *Tracker) occupy(s *slot) {
 	if s.timer != nil {
 		s.timer.Stop()
+	}
+	if !s.lost.IsZero() {
+		t.count(s, 1)
 	}
 	s.timer, s.lost = nil, time.Time{}
 	if group := t.loose[s.group]; group != nil {
@@ -175,7 +200,7 @@ func (t *Tracker) occupy(s *slot) {
 	}
 }
 
-// loosen notes that the pod of a slot is gone or going.
+// loosen records that the pod of a slot is gone or going.
 func (t *Tracker) loosen(s *slot) {
 	if t.loose[s.group] == nil {
 		t.loose[s.group] = map[types.UID]*slot{}
@@ -214,7 +239,7 @@ func (t *Tracker) expire(s *slot) {
 	}
 }
 
-// Touch notes that a gang may have changed. If it needs fewer members than when
+// Touch records that a gang may have changed. If it needs fewer members than when
 // places were claimed for it, or none at all any more, the pods that it keeps
 // waiting are tried again: it takes a cycle to see that the claims have ended.
 func (t *Tracker) Touch(group types.NamespacedName) {
@@ -225,7 +250,7 @@ func (t *Tracker) Touch(group types.NamespacedName) {
 	if !claimed {
 		return
 	}
-	need, _, ok := t.gangs.Standing(group)
+	need, _, ok := t.gangs.Required(group)
 	if !ok {
 		need = 0
 	}
@@ -235,22 +260,36 @@ func (t *Tracker) Touch(group types.NamespacedName) {
 	t.needs[group] = need
 }
 
-// ttlOf is how long a slot is kept, by the profile of its pod.
-func (t *Tracker) ttlOf(s *slot) time.Duration {
-	if ttl, ok := t.ttl[s.pod.Spec.SchedulerName]; ok {
-		return ttl
+// argsOf are those of the profile of a slot's pod.
+func (t *Tracker) argsOf(s *slot) Args {
+	if a, ok := t.args[s.pod.Spec.SchedulerName]; ok {
+		return a
 	}
-	return DefaultArgs().HoldTTL.Duration
+	return DefaultArgs()
+}
+
+// ttlOf is how long a slot is kept.
+func (t *Tracker) ttlOf(s *slot) time.Duration { return t.argsOf(s).HoldTTL.Duration }
+
+// describe names the member that had a slot, and its gang.
+func (s *slot) describe(r audience.Reader, priority int32) string {
+	who := r.Name(audience.New("pod", s.group.Namespace, s.pod.Name).Sized(request.Of(s.pod), priority))
+	switch {
+	case !r.Sees(s.group.Namespace):
+		return who
+	case s.pod.Name == "":
+		who = "a lost member"
+	}
+	return fmt.Sprintf("%s (gang %s)", who, claims.GangName(s.group))
 }
 
 // claim is for the member that had a slot.
 func (t *Tracker) claim(s *slot, priority int32) claims.Claim {
-	who, until := "a lost member", s.lost.Add(t.ttlOf(s))
-	if s.pod.Name != "" {
-		who = s.group.Namespace + "/" + s.pod.Name
-	}
+	until := s.lost.Add(t.ttlOf(s))
 	return claims.Claim{
-		For: s.group, Node: s.node, Pod: s.pod, Priority: priority, Until: until,
-		Why: fmt.Sprintf("held for the replacement of %s (gang %s) until %s", who, claims.GangName(s.group), until.UTC().Format("15:04:05 MST")),
+		For: s.group, Node: s.node, Pod: s.pod, Priority: priority, Until: until, Who: claims.ThingOf(s.group, priority),
+		Why: audience.Write(s.group.Namespace, func(r audience.Reader) string {
+			return fmt.Sprintf("held for the replacement of %s until %s", s.describe(r, priority), until.UTC().Format("15:04:05 MST"))
+		}),
 	}
 }

@@ -23,6 +23,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/internal/enginetest"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/scheduler/plugins/args"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
@@ -61,7 +63,7 @@ type unparked struct{ released int }
 func (u *unparked) Released() { u.released++ }
 
 func newTracker(gangs Gangs, e *cycle, parked *unparked, c clock.WithDelayedExecution) *Tracker {
-	return NewTracker(gangs, e, claims.NewLedger(e, parked, c), c)
+	return emptyTracker(gangs, e, claims.NewLedger(e, parked, c, audience.Hidden), c)
 }
 
 func newWorld(t *testing.T) *world {
@@ -83,7 +85,7 @@ func (gangA) GroupOf(p *corev1.Pod) (types.NamespacedName, bool) {
 	return groupA, strings.HasPrefix(p.Name, "a-")
 }
 
-func (g gangA) Standing(types.NamespacedName) (need, priority int32, ok bool) {
+func (g gangA) Required(types.NamespacedName) (count, priority int32, ok bool) {
 	return g.need, g.priority, true
 }
 
@@ -243,7 +245,7 @@ func TestALeavingMemberKeepsItsPlaceItself(t *testing.T) {
 	}
 }
 
-// A member that can never be bound does not keep a place for ever.
+// A member that can never be bound does not keep a place indefinitely.
 func TestAFailingBindingIsHeldOnce(t *testing.T) {
 	w := newWorld(t)
 	w.run("a-0", "n1")
@@ -292,7 +294,10 @@ func TestWhatAClaimSays(t *testing.T) {
 	w.die("a-1")
 	var whys []string
 	for _, c := range w.look()["n2"] {
-		whys = append(whys, c.Why)
+		whys = append(whys, c.Why.For(audience.Reader{}))
+		if got, want := c.Why.For(audience.Hidden.Reader("other")), "held for the replacement of a pod of another namespace (1 cpu, priority 7) until 12:02:00 UTC"; got != want {
+			t.Errorf("others read %q, want %q", got, want)
+		}
 	}
 	slices.Sort(whys)
 	if got, want := strings.Join(whys, ", "), "held for the replacement of ns/a-1 (gang ns/a) until 12:02:00 UTC, held for the replacement of ns/a-2 (gang ns/a) until 12:02:00 UTC"; got != want {
@@ -302,14 +307,18 @@ func TestWhatAClaimSays(t *testing.T) {
 
 func TestArgs(t *testing.T) {
 	for text, want := range map[string]string{
-		`{}`:                  "",
-		`{"holdTTL":"5s"}`:    "",
-		`{"holdTTL":"0s"}`:    "args.holdTTL: 0s is not a positive duration",
-		`{"holdTTL":"soon"}`:  "soon",
-		`{"holdTTTL":"5s"}`:   "holdTTTL",
-		`{"holdTTL":"-1m0s"}`: "args.holdTTL: -1m0s is not a positive duration",
+		`{}`:                         "",
+		`{"holdTTL":"5s"}`:           "",
+		`{"holdTTL":"0s"}`:           "args.holdTTL: 0s is not a positive duration",
+		`{"holdTTL":"soon"}`:         "soon",
+		`{"holdTTTL":"5s"}`:          "holdTTTL",
+		`{"holdTTL":"-1m0s"}`:        "args.holdTTL: -1m0s is not a positive duration",
+		`{"maxPerNamespace":1}`:      "",
+		`{"maxPerNamespace":0}`:      "args.maxPerNamespace: 0 is not a positive number (to hold nothing, disable plugin GangSlots)",
+		`{"maxPerNamespace":-1}`:     "args.maxPerNamespace: -1 is not a positive number",
+		`{"maxPerNamespace":"many"}`: "maxPerNamespace",
 	} {
-		_, err := ReadArgs(&runtime.Unknown{Raw: []byte(text), ContentType: runtime.ContentTypeJSON})
+		_, err := args.Decode(&runtime.Unknown{Raw: []byte(text), ContentType: runtime.ContentTypeJSON}, DefaultArgs())
 		if (want == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}

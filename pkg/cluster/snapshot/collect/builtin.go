@@ -20,7 +20,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/prune"
 )
 
-// notOfNodes leaves out the leases by which kubelets say that they are alive: the nodes' conditions say it too.
+// notOfNodes leaves out the leases by which kubelets report that they are alive: the nodes' conditions report it too.
 const notOfNodes = "metadata.namespace!=" + corev1.NamespaceNodeLease
 
 // builtin are the kinds of Kubernetes itself, read in protobuf; the largest first. Pods that have ended hold nothing, but a
@@ -78,7 +78,7 @@ func readNodes(Options) (decoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool, kept := intern.NewPool(), intern.Kept{Annotation: keptOfNode, Condition: tellsOfNode}
+	pool, kept := intern.NewPool(), intern.Kept{Annotation: keptOfNode, Condition: hasNodeNews}
 	return func(item page.Item) (runtime.Object, error) {
 		if !item.Protobuf {
 			return fromJSON(item.Raw, nodeFields(), &corev1.Node{})
@@ -96,8 +96,8 @@ func keptOfNode(key []byte) bool {
 	return keptOfSettled(key) && !bytes.HasPrefix(key, []byte("csi.volume.kubernetes.io/"))
 }
 
-// tellsOfNode reports whether a condition of a node says more than that a trouble which every kubelet looks for is not there.
-func tellsOfNode(data []byte) bool {
+// hasNodeNews reports whether a condition of a node has more than that a trouble which every kubelet looks for is not there.
+func hasNodeNews(data []byte) bool {
 	kind, status, err := condition(data)
 	if err != nil || string(status) != string(corev1.ConditionFalse) {
 		return true

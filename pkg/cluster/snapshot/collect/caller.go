@@ -11,11 +11,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 )
 
-// deniedUser is who was refused, in the authorizer's words.
+// deniedUser is who was refused, in the authorizer's message.
 var deniedUser = regexp.MustCompile(`User "([^"]+)" cannot `)
 
-// caller writes down who asks, where something was refused: a rule that grants it needs a name. A server that does not tell, or
-// not to this user, has most often told in its refusals.
+// caller records the caller, where something was refused: a rule that grants it needs a name. A server that does not report it, or
+// not to this user, has most often named the user in its refusals.
 func caller(ctx context.Context, client *kube.Client, s *snapshot.Snapshot) {
 	if len(s.Denied) == 0 {
 		return
@@ -32,8 +32,8 @@ func caller(ctx context.Context, client *kube.Client, s *snapshot.Snapshot) {
 	}
 }
 
-// words are how an API server put a refusal.
-func words(err error) string {
+// refusalMessage is the API server's own message of a refusal.
+func refusalMessage(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		return status.Status().Message

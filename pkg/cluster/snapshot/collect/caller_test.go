@@ -17,17 +17,17 @@ import (
 
 const whoAmI = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
-// Who asks is wanted only where something was refused, and is read from the refusal where the server does not tell.
+// The caller is read only where something was refused, and from the refusal where the server does not report it.
 func TestCaller(t *testing.T) {
-	tells := func(s *kubetest.Server) {
+	reports := func(s *kubetest.Server) {
 		s.Answer("POST "+whoAmI, 201, map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "status": map[string]any{"userInfo": map[string]any{"username": "eve@example.com"}}})
 	}
 	for name, tt := range map[string]struct {
 		prepare []func(*kubetest.Server)
 		want    string
 	}{
-		"nothing is refused": {[]func(*kubetest.Server){tells}, ""},
-		"the server tells":   {[]func(*kubetest.Server){tells, func(s *kubetest.Server) { refused(s, "/api/v1/nodes", "nodes") }}, "eve@example.com"},
+		"nothing is refused": {[]func(*kubetest.Server){reports}, ""},
+		"the server reports": {[]func(*kubetest.Server){reports, func(s *kubetest.Server) { refused(s, "/api/v1/nodes", "nodes") }}, "eve@example.com"},
 		"it does not":        {[]func(*kubetest.Server){func(s *kubetest.Server) { refused(s, "/api/v1/nodes", "nodes") }}, "eve"},
 		"not even then": {[]func(*kubetest.Server){func(s *kubetest.Server) {
 			s.Refuse("GET /api/v1/nodes", 403, metav1.StatusReasonForbidden, "no", nil)
@@ -42,15 +42,15 @@ func TestCaller(t *testing.T) {
 			if err != nil || got.Caller != tt.want {
 				t.Errorf("got %q, %v, want %q", got.Caller, err, tt.want)
 			}
-			asked := slices.ContainsFunc(s.Requests(), func(r string) bool { return strings.HasPrefix(r, "POST "+whoAmI) })
-			if asked != (len(got.Denied) > 0) {
-				t.Errorf("asked who I am: %v, refused: %v", asked, got.Denied)
+			queried := slices.ContainsFunc(s.Requests(), func(r string) bool { return strings.HasPrefix(r, "POST "+whoAmI) })
+			if queried != (len(got.Denied) > 0) {
+				t.Errorf("queried who I am: %v, refused: %v", queried, got.Denied)
 			}
 		})
 	}
 }
 
-// The words of the narrower refusal are kept: its right is the one to ask for first.
+// The message of the narrower refusal is kept: its right is the one to request first.
 func TestDenialKeepsTheWords(t *testing.T) {
 	s := server(t)
 	s.Refuse("GET /api/v1/pods", 403, metav1.StatusReasonForbidden, "not everywhere", nil)

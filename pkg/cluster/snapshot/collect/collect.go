@@ -20,14 +20,14 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/kind"
 )
 
-// Options say what to look at.
+// Options are what to look at.
 type Options struct {
 	// Namespace is that of the job; empty for all. Only its events, claims, quotas and accounts are read.
 	Namespace string
-	// Kind and Name are the job, or the pod of one, that is asked about, as they were typed; an empty name is none. Of its pods
+	// Kind and Name are the job, or the pod of one, of the query, as they were typed; an empty name is none. Of its pods
 	// everything is kept, and probes are made for it.
 	Kind, Name string
-	// Probe asks the API server whether it would accept the missing pods (create with dryRun=All).
+	// Probe tries whether the API server would accept the missing pods (create with dryRun=All).
 	Probe bool
 	// Without are resources that are not read, by plural name: the caller has them already, or can do without.
 	Without []string
@@ -38,7 +38,7 @@ type Options struct {
 // Collect takes the snapshot. An unreachable server, or one that does not accept the caller, is an error.
 func Collect(ctx context.Context, client *kube.Client, o Options) (*snapshot.Snapshot, error) {
 	s := &snapshot.Snapshot{At: o.Now()}
-	// First and alone: it opens the connection that all others share, and tells best why there is none.
+	// First and alone: it opens the connection that all others share, and gives the best error if there is none.
 	release, err := client.Release(ctx)
 	if err != nil {
 		return nil, err
@@ -56,18 +56,18 @@ func Collect(ctx context.Context, client *kube.Client, o Options) (*snapshot.Sna
 	return s, nil
 }
 
-// stem is what the names of the job that is asked about, of its pods and of what owns them have in common.
-func (o Options) stem() string {
-	stem := o.Name
+// prefix is what the names of the job of the query, of its pods and of what owns them have in common.
+func (o Options) prefix() string {
+	prefix := o.Name
 	if !kind.MeansPod(o.Kind) {
-		return stem
+		return prefix
 	}
 	for range 2 { // JOB-ROLE-INDEX, or JOB-RANDOM
-		if i := strings.LastIndexByte(stem, '-'); i > 0 {
-			stem = stem[:i]
+		if i := strings.LastIndexByte(prefix, '-'); i > 0 {
+			prefix = prefix[:i]
 		}
 	}
-	return stem
+	return prefix
 }
 
 // lists reads every kind, some at the same time. The built-in ones do not wait for discovery.
@@ -100,7 +100,7 @@ func (c *collector) lists(ctx context.Context) error {
 	return group.Wait()
 }
 
-// discover asks which kinds the server serves.
+// discover reads which kinds the server serves.
 func discover(client *kube.Client, s *snapshot.Snapshot) ([]metav1.APIResource, error) {
 	s.Server.Resources = []string{}
 	var all []metav1.APIResource

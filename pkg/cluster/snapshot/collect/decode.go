@@ -106,10 +106,10 @@ func namespaceOf(item page.Item) (namespace string, err error) {
 	return namespace, err
 }
 
-// untyped decodes a kind that has no type here. The items of a list of a kind of Kubernetes itself do not say what they are.
+// untyped decodes a kind that has no type here. The items of a list of a kind of Kubernetes itself do not have their kind.
 func untyped(version string, kind schema.GroupKind) func(Options) (decoder, error) {
 	return func(o Options) (decoder, error) {
-		without, far, pool := customFields(), farJobFields(), intern.NewPool()
+		without, far, pool := customFields(), otherNamespaceJobFields(), intern.NewPool()
 		return func(item page.Item) (runtime.Object, error) {
 			u := &unstructured.Unstructured{}
 			if err := utiljson.Unmarshal(item.Raw, &u.Object); err != nil {

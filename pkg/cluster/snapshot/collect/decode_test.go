@@ -10,7 +10,7 @@ import (
 )
 
 // An API server leaves apiVersion and kind out of the items of its own lists. A snapshot that did so could not be read again, and
-// nobody would find the object by its kind.
+// the object would not be found by its kind.
 func TestUntypedItemsAreOfTheirKind(t *testing.T) {
 	kind := schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}
 	decode, err := untyped("v1", kind)(Options{Namespace: "team"})

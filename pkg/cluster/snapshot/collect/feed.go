@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// quiet is how long a watch may say nothing, once it has sent bookmarks: servers send one about every minute.
+	// quiet is how long a watch may send nothing, once it has sent bookmarks: servers send one about every minute.
 	quiet = 3 * time.Minute
 	// pollEvery is how long a list is good for that may not be watched.
 	pollEvery = 5 * time.Second
@@ -43,8 +43,8 @@ type feed struct {
 	heard     time.Time
 	// trouble is why nothing is heard; nil while all is well.
 	trouble error
-	// marked is set once the server has sent a bookmark.
-	marked bool
+	// bookmarked is set once the server has sent a bookmark.
+	bookmarked bool
 	// polled is set while it may be listed only, not watched.
 	polled bool
 }
@@ -74,12 +74,12 @@ func (f *feed) refusal() *snapshot.Denial {
 	return f.denial
 }
 
-// loss says that nothing is heard of the kind, or is nil.
+// loss reports that nothing is heard of the kind, or is nil.
 func (f *feed) loss() *Loss {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	err := f.trouble
-	if err == nil && f.marked && f.m.c.o.Now().Sub(f.heard) > quiet {
+	if err == nil && f.bookmarked && f.m.c.o.Now().Sub(f.heard) > quiet {
 		err = f.op("watch").Wrap(errQuiet)
 	}
 	if err == nil {
@@ -92,7 +92,7 @@ func (f *feed) op(verb string) failure.Op {
 	return failure.Op{Verb: verb, Resource: f.r.gvr, Kind: f.r.kind, Namespace: f.namespace}
 }
 
-// hear notes that the server has said something of the kind.
+// hear notes that the server has sent something of the kind.
 func (f *feed) hear() {
 	f.m.heard.Add(1)
 	f.mu.Lock()
@@ -129,11 +129,11 @@ func (f *feed) know(found listed) {
 	f.m.changes.Add(1)
 }
 
-// answered tells who waits for the first list.
+// answered notifies who waits for the first list.
 func (f *feed) answered(err error) {
 	select {
 	case f.first <- err:
-	default: // it was told before
+	default: // it was notified before
 	}
 }
 
@@ -165,6 +165,6 @@ func (k kept) Bookmark(string) error {
 	k.f.hear()
 	k.f.mu.Lock()
 	defer k.f.mu.Unlock()
-	k.f.marked = true
+	k.f.bookmarked = true
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A kind of which nothing was to be told for long is as old as the server's last sign of life before its watch broke, not older, and
+// A kind of which nothing was to report for long is as old as the server's last sign of life before its watch broke, not older, and
 // grows no younger while the server lives and the watch does not.
 func TestLossIsAsOldAsTheBreak(t *testing.T) {
 	start := time.Unix(1000, 0)

@@ -12,7 +12,7 @@ const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 // always is left out of every object: who set which field.
 var always = []string{"metadata.managedFields"}
 
-// What a container does, as opposed to what it asks of its node. Of controllers the arguments are read.
+// What a container does, as opposed to what it requires of its node. Of controllers the arguments are read.
 var (
 	doing = []string{"env", "envFrom", "workingDir", "volumeMounts", "volumeDevices", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "terminationMessagePath",
 		"terminationMessagePolicy", "imagePullPolicy", "securityContext", "stdin", "stdinOnce", "tty", "resizePolicy", "restartPolicyRules"}
@@ -35,7 +35,7 @@ func podFields() prune.Fields {
 		prune.Under([]string{"status"}, "hostIP", "hostIPs", "podIP", "podIPs"))
 }
 
-// settledFields is what nobody asks of a pod that is well, or has succeeded, beyond podFields.
+// settledFields is what no stage reads of a pod that is well, or has succeeded, beyond podFields.
 func settledFields() prune.Fields {
 	return fields(
 		prune.Under([]string{"spec"}, "dnsPolicy", "securityContext", "enableServiceLinks", "readinessGates", "hostname", "subdomain", "setHostnameAsFQDN", "serviceAccount",
@@ -54,7 +54,7 @@ func csiNodeFields() prune.Fields {
 	return fields(always, []string{"metadata.annotations", "spec.drivers.nodeID"})
 }
 
-// controllerFields keep the arguments of Deployments and DaemonSets: they tell what an operator was told.
+// controllerFields keep the arguments of Deployments and DaemonSets: they hold how an operator was configured.
 func controllerFields() prune.Fields {
 	return fields(always, prune.Under(containers("spec.template.spec"), doing...))
 }
@@ -62,7 +62,7 @@ func controllerFields() prune.Fields {
 // ownerFields keep of a ReplicaSet whose it is.
 func ownerFields() prune.Fields { return fields(always, []string{"spec.template"}) }
 
-// jobFields are those of a batch Job that is not in the namespace that is asked about.
+// jobFields are those of a batch Job that is not in the namespace of the query.
 func jobFields() prune.Fields {
 	return fields(prune.Under(containers("spec.template.spec"), slices.Concat(doing, arguments)...))
 }
@@ -74,8 +74,8 @@ func customFields() prune.Fields {
 	return f
 }
 
-// farJobFields are those of a training job that is not in the namespace that is asked about, beyond customFields: the roles are
+// otherNamespaceJobFields are those of a training job that is not in the namespace of the query, beyond customFields: the roles are
 // in a map whose name differs from kind to kind.
-func farJobFields() prune.Fields {
+func otherNamespaceJobFields() prune.Fields {
 	return fields([]string{"status.replicaStatuses", "status.conditions.lastUpdateTime"}, prune.Under(containers("spec."+prune.Any+"."+prune.Any+".template.spec"), slices.Concat(doing, arguments)...))
 }

@@ -26,29 +26,29 @@ const (
 
 // custom are the kinds beyond the built-in ones that are served, each in one version: the newest that the server prefers.
 func custom(served []metav1.APIResource) []resource {
-	wantedKinds := map[schema.GroupKind]bool{}
+	requiredKinds := map[schema.GroupKind]bool{}
 	for _, r := range kinds.Readers() {
-		wantedKinds[r.GroupKind] = r.Group != "batch"
+		requiredKinds[r.GroupKind] = r.Group != "batch"
 	}
 	for _, r := range dialect.Readers() {
 		for _, k := range r.Kinds {
-			wantedKinds[k.GroupKind] = true
+			requiredKinds[k.GroupKind] = true
 		}
 	}
 	for _, kind := range []schema.GroupKind{volcano.QueueKind(), kai.QueueKind(), kueue.Kind("Workload"), kueue.Kind("LocalQueue"), kueue.Kind("ClusterQueue"), kueue.Kind("Cohort"), kueue.Kind("ResourceFlavor")} {
-		wantedKinds[kind] = true
+		requiredKinds[kind] = true
 	}
 	for _, group := range kubebatch.Groups() {
-		wantedKinds[schema.GroupKind{Group: group, Kind: "Queue"}] = true
+		requiredKinds[schema.GroupKind{Group: group, Kind: "Queue"}] = true
 	}
 	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
-		wantedKinds[schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: kind}] = true
+		requiredKinds[schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: kind}] = true
 	}
 	var all []resource
 	seen := map[schema.GroupKind]bool{}
 	for _, r := range served {
 		kind := schema.GroupKind{Group: r.Group, Kind: r.Kind}
-		if !wantedKinds[kind] || seen[kind] || !slices.Contains(r.Verbs, "list") {
+		if !requiredKinds[kind] || seen[kind] || !slices.Contains(r.Verbs, "list") {
 			continue
 		}
 		seen[kind] = true

@@ -17,26 +17,26 @@ import (
 )
 
 const (
-	// pageSize is how many objects a page holds, where the API server heeds it. One that serves from its cache may send all.
+	// pageSize is how many objects a page holds, where the API server respects it. One that serves from its cache may send all.
 	pageSize = 5000
 	// atOnce is how many lists are read at the same time. One of them is far longer than the others, those of pods: it takes as
 	// long as all.
 	atOnce = 4
 )
 
-// protobufOrJSON is what is asked for: JSON where the server, or one that it stands before, cannot.
+// protobufOrJSON is what is requested: JSON where the server, or one that it stands before, cannot.
 const protobufOrJSON = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 
 // resource is one kind to list.
 type resource struct {
 	gvr schema.GroupVersionResource
-	// kind is the word in errors.
+	// kind is the kind's name in errors.
 	kind string
 	// namespaced kinds are listed in the job's namespace only if own is set, else in all.
 	namespaced, own bool
 	// selector is a field selector.
 	selector string
-	// accept is the encoding that is asked for.
+	// accept is the encoding that is requested.
 	accept string
 	// decode returns what decodes the objects of one list.
 	decode func(Options) (decoder, error)
@@ -61,7 +61,7 @@ type listed struct {
 	version string
 	// namespace is where they were read; empty for all namespaces.
 	namespace string
-	// denial is set where not all could be read that was wanted. If it names no exceptions, nothing could.
+	// denial is set where only a part of the list could be read. If it names no exceptions, nothing could.
 	denial *snapshot.Denial
 	// unserved is set for a kind that the server does not have.
 	unserved bool
@@ -97,7 +97,7 @@ func (c *collector) look(ctx context.Context, r resource) (found listed, err err
 	case err == nil:
 		return found, nil
 	case apierrors.IsForbidden(err) && r.namespaced && found.namespace == "" && c.o.Namespace != "":
-		found.denial = &snapshot.Denial{Resource: name, Message: words(err)}
+		found.denial = &snapshot.Denial{Resource: name, Message: refusalMessage(err)}
 		objects, version, own := c.read(ctx, r, c.o.Namespace)
 		switch {
 		case own == nil:
@@ -106,11 +106,11 @@ func (c *collector) look(ctx context.Context, r resource) (found listed, err err
 		case !apierrors.IsForbidden(own):
 			return found, wrap(r, c.o.Namespace, own)
 		default:
-			found.denial.Message = words(own) // the narrower wish is the one worth granting
+			found.denial.Message = refusalMessage(own) // the narrower right is the one worth granting
 		}
 		return found, nil
 	case apierrors.IsForbidden(err):
-		found.denial = &snapshot.Denial{Resource: name, Message: words(err)}
+		found.denial = &snapshot.Denial{Resource: name, Message: refusalMessage(err)}
 		return found, nil
 	case apierrors.IsNotFound(err):
 		found.unserved = true

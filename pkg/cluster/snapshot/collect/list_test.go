@@ -17,10 +17,10 @@ import (
 	"github.com/gangctl/gangctl/internal/kubetest"
 )
 
-// writeProtobuf answers as API servers do to who asks for it.
+// writeProtobuf answers as API servers do to who requests it.
 func writeProtobuf(t *testing.T, w http.ResponseWriter, r *http.Request, obj runtime.Object) {
 	if !strings.Contains(r.Header.Get("Accept"), runtime.ContentTypeProtobuf) {
-		t.Errorf("%s does not ask for protobuf: %q", r.URL, r.Header.Get("Accept"))
+		t.Errorf("%s does not request protobuf: %q", r.URL, r.Header.Get("Accept"))
 	}
 	var out bytes.Buffer
 	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(obj, &out); err != nil {
@@ -40,7 +40,7 @@ func someWorkers(from, to int) *corev1.PodList {
 	return l
 }
 
-// An API server that heeds the limit: each page names the next, which is asked for without a version.
+// An API server that respects the limit: each page names the next, which is requested without a version.
 func TestPages(t *testing.T) {
 	s := server(t)
 	s.HandleFunc("GET /api/v1/pods", func(w http.ResponseWriter, r *http.Request) {
@@ -82,7 +82,7 @@ func TestPagesExpire(t *testing.T) {
 func TestBrokenListIsAnError(t *testing.T) {
 	s := server(t)
 	s.HandleFunc("GET /api/v1/pods", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte("k8s\x00\x0a\x00\x12\x7f\x12\x20")) // it says that more follows
+		_, _ = w.Write([]byte("k8s\x00\x0a\x00\x12\x7f\x12\x20")) // it reports that more follows
 	})
 	if _, err := collect(t, s, Options{Namespace: "team"}); err == nil || !strings.Contains(err.Error(), "list Pod") || !strings.Contains(err.Error(), "unexpected EOF") {
 		t.Errorf("got %v", err)

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// listenEvery is after how long a silence the server is asked for a sign of life, and listenBudget how long that may take.
+	// listenEvery is after how long a silence the server is queried for a sign of life, and listenBudget how long that may take.
 	listenEvery  = 5 * time.Second
 	listenBudget = 3 * time.Second
 )
 
-// listen notices a server that has gone without a word: the connections to it stand, and it is a minute before anybody notices that
-// nothing comes. Where something changes all the time, nothing is asked.
+// listen notices a server that is gone without closing connections: the connections to it stand, and it takes a client a minute to notice
+// that nothing comes. Where something changes all the time, no query is sent.
 func (m *Mirror) listen(ctx context.Context) {
 	ticker := time.NewTicker(listenEvery)
 	defer ticker.Stop()
@@ -31,8 +31,8 @@ func (m *Mirror) listen(ctx context.Context) {
 			m.live(nil, begin)
 			continue
 		}
-		asked, cancel := context.WithTimeout(ctx, listenBudget)
-		_, err := m.c.client.Release(asked)
+		limited, cancel := context.WithTimeout(ctx, listenBudget)
+		_, err := m.c.client.Release(limited)
 		cancel()
 		if ctx.Err() == nil {
 			m.live(err, begin)

@@ -28,7 +28,7 @@ type Mirror struct {
 	slots   chan struct{} // as many lists at the same time as Collect makes
 	cancel  context.CancelFunc
 
-	// heard is a number that grows whenever the server says something.
+	// heard is a number that grows whenever the server sends something.
 	heard atomic.Uint64
 
 	mu    sync.Mutex
@@ -56,7 +56,7 @@ func NewMirror(ctx context.Context, client *kube.Client, o Options) (*Mirror, er
 func (m *Mirror) Close() { m.cancel() }
 
 func (m *Mirror) start(ctx context.Context) (err error) {
-	// First and alone: it opens the connection that all others share, and tells best why there is none.
+	// First and alone: it opens the connection that all others share, and gives the best error if there is none.
 	if m.c.s.Server.Version, err = m.c.client.Release(ctx); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (m *Mirror) feed(ctx context.Context, r resource) {
 	go f.run(ctx)
 }
 
-// rediscover follows kinds that are served now and were not before. That it cannot be asked is said by the watches.
+// rediscover follows kinds that are served now and were not before. That discovery fails is reported by the watches.
 func (m *Mirror) rediscover(ctx context.Context) {
 	seen := &snapshot.Snapshot{}
 	served, err := discover(m.c.client, seen)
@@ -132,7 +132,7 @@ func (m *Mirror) Snapshot() (*snapshot.Snapshot, error) {
 	return s, nil
 }
 
-// denied are the refusals, sorted by the names of what was refused; m.mu must be held, or nobody else have m yet.
+// denied are the refusals, sorted by the names of what was refused; m.mu must be held, or no other goroutine have m yet.
 func (m *Mirror) denied() []snapshot.Denial {
 	var all []snapshot.Denial
 	for _, f := range m.feeds {
@@ -150,7 +150,7 @@ type Loss struct {
 	Resource string
 	// Since is when something was heard of it last.
 	Since time.Time
-	// Err is why; it says what was tried.
+	// Err is why; it names what was tried.
 	Err error
 }
 

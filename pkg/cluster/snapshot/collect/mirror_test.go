@@ -130,7 +130,7 @@ func TestMirrorListsOnce(t *testing.T) {
 	}
 }
 
-// A watch that is lost is told, with what was tried; when it is there again, what happened meanwhile is known.
+// A watch that is lost is reported, with what was tried; when it is there again, what happened meanwhile is known.
 func TestMirrorTellsWhatIsLost(t *testing.T) {
 	t.Parallel()
 	c := kubetest.Serve(t, crew().Done())
@@ -177,7 +177,7 @@ func TestMirrorDenied(t *testing.T) {
 	until(t, "nodes are there", func() bool { s := shot(t, m); return s.CanList("nodes", "") && len(s.Nodes) == 2 })
 }
 
-// Who cannot be asked at the start is an error.
+// A server that cannot be reached at the start is an error.
 func TestMirrorNeedsTheServer(t *testing.T) {
 	t.Parallel()
 	for want, get := range kubetest.Away(t) {
@@ -200,7 +200,7 @@ func TestMirrorNeedsTheServer(t *testing.T) {
 	}
 }
 
-// A server that says nothing any more, while its connections stand, is noticed within seconds, and when it is back, too.
+// A server that sends nothing any more, while its connections stand, is noticed within seconds, and when it is back, too.
 func TestMirrorNoticesSilence(t *testing.T) {
 	t.Parallel()
 	c := kubetest.Serve(t, crew().Done())

@@ -16,11 +16,11 @@ import (
 func missing(s *snapshot.Snapshot, job view.Query) []*corev1.Pod {
 	s.Finish()
 	w := view.New(within(s, job.Namespace))
-	subject, err := w.Find(job)
+	found, err := w.Find(job)
 	if err != nil {
-		return nil // there is no such job, or several: the answer says so
+		return nil // there is no such job, or several: the answer reports it
 	}
-	g := w.Gang(subject)
+	g := w.Gang(found)
 	seen := map[string]bool{}
 	var pods []*corev1.Pod
 	for _, m := range g.Members {
@@ -35,7 +35,7 @@ func missing(s *snapshot.Snapshot, job view.Query) []*corev1.Pod {
 		pod.Spec.SchedulerName = g.Scheduler
 		pod.UID = types.UID("")
 		if g.Meta.UID == "" {
-			pod.OwnerReferences = nil // of a job that nobody has accepted yet: an owner must have a uid
+			pod.OwnerReferences = nil // of a job that is not created yet: an owner must have a uid
 		}
 		pods = append(pods, pod)
 	}

@@ -30,8 +30,8 @@ const (
 	volumeSource          = 2
 )
 
-// readPods decodes pods. Those of other jobs that are well, or have succeeded, hold room on a node and nothing else that is asked
-// about: most pods of a large cluster are like that, and so they are kept small.
+// readPods decodes pods. Those of other jobs that are well, or have succeeded, hold resources on a node and nothing else that is
+// queried about: most pods of a large cluster are like that, and so they are kept small.
 func readPods(o Options) (decoder, error) {
 	fields, err := podFields().ForType(reflect.TypeFor[corev1.Pod]())
 	if err != nil {
@@ -41,13 +41,13 @@ func readPods(o Options) (decoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool, stem := intern.NewPool(), []byte(o.stem())
-	kept := intern.Kept{Annotation: keptOfSettled, Volume: needsNode, Condition: tells}
+	pool, prefix := intern.NewPool(), []byte(o.prefix())
+	kept := intern.Kept{Annotation: keptOfSettled, Volume: needsNode, Condition: hasNews}
 	return func(item page.Item) (runtime.Object, error) {
 		if !item.Protobuf {
 			return fromJSON(item.Raw, podFields(), &corev1.Pod{})
 		}
-		small, err := settled(item.Raw, o.Namespace, stem)
+		small, err := settled(item.Raw, o.Namespace, prefix)
 		if err != nil {
 			return nil, err
 		}
@@ -65,15 +65,15 @@ func readPods(o Options) (decoder, error) {
 	}, nil
 }
 
-// settled reports whether a pod is not of the job that is asked about, has a node, is not being deleted, and either runs with
-// every container up or has succeeded.
-func settled(data []byte, namespace string, stem []byte) (bool, error) {
+// settled reports whether a pod needs no explanation: it is not of the job of the query, has a node, is not being deleted, and either runs
+// with every container up or has succeeded.
+func settled(data []byte, namespace string, prefix []byte) (bool, error) {
 	well, bound, good := true, false, false
 	near, named := false, false
 	err := prune.Each(data, func(number int, _, whole []byte) error {
 		if number == objectMeta {
 			// Its pods have the job's name in their own, in labels, or as that of their owner.
-			named = len(stem) > 0 && bytes.Contains(whole, stem)
+			named = len(prefix) > 0 && bytes.Contains(whole, prefix)
 		}
 		return prune.Each(whole, func(inner int, _, content []byte) error {
 			switch {
@@ -136,8 +136,8 @@ func needsNode(data []byte) bool {
 	return needs || err != nil
 }
 
-// tells reports whether a condition says more than that all is well.
-func tells(data []byte) bool {
+// hasNews reports whether a condition has more than that all is well.
+func hasNews(data []byte) bool {
 	kind, status, err := condition(data)
 	if err != nil || string(status) != string(corev1.ConditionTrue) {
 		return true

@@ -67,7 +67,7 @@ func TestOtherPodsAreWhole(t *testing.T) {
 	now := metav1.NewTime(time.Unix(5000, 0))
 	tests := []struct {
 		name  string
-		asked Options
+		query Options
 		edit  func(*corev1.Pod)
 		small bool
 	}{
@@ -75,7 +75,7 @@ func TestOtherPodsAreWhole(t *testing.T) {
 		{"of the job", Options{Namespace: "other", Name: "job"}, func(*corev1.Pod) {}, false},
 		{"of a job called the same", Options{Namespace: "team", Name: "job"}, func(*corev1.Pod) {}, true},
 		{"of the job of a pod", Options{Namespace: "other", Kind: "pod", Name: "job-worker-7"}, func(*corev1.Pod) {}, false},
-		{"all are asked about", Options{}, func(*corev1.Pod) {}, true},
+		{"all are queried", Options{}, func(*corev1.Pod) {}, true},
 		{"has ended well", Options{Namespace: "team", Name: "llama"}, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, true},
 		{"has failed", Options{Namespace: "team", Name: "llama"}, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, false},
 		{"waits", Options{Namespace: "team", Name: "llama"}, func(p *corev1.Pod) { p.Status.Phase, p.Spec.NodeName = corev1.PodPending, "" }, false},
@@ -88,7 +88,7 @@ func TestOtherPodsAreWhole(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := worker()
 			tt.edit(p)
-			got := decodePod(t, tt.asked, p)
+			got := decodePod(t, tt.query, p)
 			if small := len(got.Spec.Volumes) == 1; small != tt.small {
 				t.Errorf("is small: %t, want %t", small, tt.small)
 			}

@@ -16,7 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 )
 
-// probePods asks whether the API server accepts pods, one of each role that a job lacks: the refusal is read first-hand, not from
+// probePods tries whether the API server accepts pods, one of each role that a job lacks: the refusal is read first-hand, not from
 // an event.
 func probePods(ctx context.Context, client *kube.Client, s *snapshot.Snapshot, pods []*corev1.Pod) {
 	for _, pod := range pods {
@@ -25,7 +25,7 @@ func probePods(ctx context.Context, client *kube.Client, s *snapshot.Snapshot, p
 	}
 }
 
-// note writes down what the API server said to a create of a resource. A refusal that is about the caller's own rights says
+// note records the API server's answer to a create of a resource. A refusal that is about the caller's own rights shows
 // nothing of the object: others may create it.
 func note(s *snapshot.Snapshot, p snapshot.Probe, resource string, err error) {
 	var refused apierrors.APIStatus
@@ -36,7 +36,7 @@ func note(s *snapshot.Snapshot, p snapshot.Probe, resource string, err error) {
 		return // nothing was learnt about the object
 	case rightsOf(err):
 		if s.Denial(snapshot.VerbCreate, resource, p.Namespace) == nil {
-			s.Denied = append(s.Denied, snapshot.Denial{Verb: snapshot.VerbCreate, Resource: resource, Message: words(err)})
+			s.Denied = append(s.Denied, snapshot.Denial{Verb: snapshot.VerbCreate, Resource: resource, Message: refusalMessage(err)})
 		}
 		return
 	default:
@@ -56,7 +56,7 @@ type Object struct {
 	Resource schema.GroupVersionResource
 }
 
-// Rehearse asks the API server whether it would accept a job that is not there yet, what is submitted with it, and one pod of
+// Rehearse tries whether the API server would accept a job that is not there yet, what is submitted with it, and one pod of
 // each of its roles, and writes the answers into the snapshot. Nothing is stored. The job comes first. An object that exists, a
 // namespace that does not, and a server that fails are errors; failed is the object whose create it was.
 func Rehearse(ctx context.Context, client *kube.Client, s *snapshot.Snapshot, objects ...Object) (failed *Object, err error) {
@@ -82,8 +82,8 @@ func Rehearse(ctx context.Context, client *kube.Client, s *snapshot.Snapshot, ob
 	return nil, nil
 }
 
-// broken reports whether an answer to a create says nothing of the object: it exists, or its namespace does not, or the server
-// could not be asked.
+// broken reports whether an answer to a create shows nothing about the object: it exists, or its namespace does not, or the server
+// could not be reached.
 func broken(err error) bool {
 	var answered apierrors.APIStatus
 	if errors.As(err, &answered) && apierrors.IsNotFound(err) {

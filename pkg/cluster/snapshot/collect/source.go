@@ -17,7 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/page"
 )
 
-// source is what a reflector asks.
+// source is what a reflector lists and watches.
 type source struct{ *feed }
 
 // IsWatchListSemanticsUnSupported makes the reflector list: lists are decoded as they arrive, without what is not needed.
@@ -28,8 +28,8 @@ func (s source) lister() cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}, s)
 }
 
-// list lists the kind as [Collect] does: all of it, whatever page the reflector asks for. What is refused, or not
-// served, is an error for the reflector, so that it asks again; everybody else takes it as an answer.
+// list lists the kind as [Collect] does: all of it, whatever page the reflector requests. What is refused, or not
+// served, is an error for the reflector, so that it tries again; others take it as an answer.
 func (s source) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 	select {
 	case s.m.slots <- struct{}{}:
@@ -90,7 +90,7 @@ func (s source) open(ctx context.Context, o metav1.ListOptions) (watch.Interface
 		Timeout(time.Duration(*o.TimeoutSeconds) * time.Second).Watch(ctx)
 }
 
-// expiring is a watch that brings nothing, and after a while says that it is too old to go on from.
+// expiring is a watch that brings nothing, and after a while expires.
 type expiring struct {
 	events chan watch.Event
 	cancel context.CancelFunc

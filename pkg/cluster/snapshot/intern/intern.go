@@ -22,7 +22,7 @@ type Pool struct {
 	scratch [4][]byte
 }
 
-// How many values are remembered. Lists come sorted by name, so that what is equal is mostly near; a large cache would hold
+// How many values are remembered. Lists come sorted by name, so that equal values are mostly close to each other; a large cache would hold
 // more than it saves.
 const (
 	smallCache = 1 << 10

@@ -17,11 +17,11 @@ const (
 	statusStartTime  = 7
 )
 
-// Kept says which parts of a pod or a node are kept, by their encoding; a nil function keeps all.
+// Kept selects the parts of a pod or a node that are kept, by their encoding; a nil function keeps all.
 type Kept struct {
-	// Annotation is asked with a key.
+	// Annotation is called with a key.
 	Annotation func(key []byte) bool
-	// Volume and Condition are asked with an encoded volume of the spec, or condition of the status.
+	// Volume and Condition are called with an encoded volume of the spec, or condition of the status.
 	Volume, Condition func(data []byte) bool
 }
 

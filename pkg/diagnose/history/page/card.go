@@ -38,7 +38,7 @@ func cards(r *history.Report) []card {
 		shown := map[string]bool{}
 		for _, d := range n.Devices {
 			k := kind{Name: string(d.Kind), Count: fmt.Sprintf("%d free of %d", d.Free, d.Total)}
-			for _, h := range d.Holders {
+			for _, h := range d.Consumers {
 				if h.Member != "" {
 					shown[h.Member] = true
 					k.add(h.Amount, cell{"own", short(h.Member), h.Member})
@@ -48,7 +48,7 @@ func cards(r *history.Report) []card {
 				c.Others = append(c.Others, fmt.Sprintf("%s: %d", h.Other, h.Amount))
 			}
 			k.add(d.Unhealthy, cell{"sick", "✕", "unhealthy"})
-			k.add(d.Idle, cell{"idle", "/", "idle, but nobody can use it: " + d.Why})
+			k.add(d.Idle, cell{"idle", "/", "idle, but not usable: " + d.Why})
 			k.add(d.Free, cell{"free", "", "free"})
 			if len(k.Cells) > maxCells {
 				k.Cells = nil // the numbers tell

@@ -9,7 +9,7 @@ import (
 const (
 	// maxTicks is how many labels an axis has room for on a telephone.
 	maxTicks = 6
-	// least is the shortest stretch that is shown: below a second, times are not told apart.
+	// least is the shortest stretch that is shown: below a second, times are not distinguished.
 	least = time.Second
 )
 
@@ -59,7 +59,8 @@ func (s scale) ticks() []tick {
 		step *= 2
 	}
 	var all []tick
-	for at := time.Duration(0); at <= length; at += step {
+	for i := range length/step + 1 { // the sum of steps would wrap where the length is that of 292 years, which it is for all longer ones
+		at := i * step
 		all = append(all, tick{s.at(s.from.Add(at)), "+" + span(at)})
 	}
 	return all

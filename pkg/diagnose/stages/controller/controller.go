@@ -89,16 +89,16 @@ func handling(c *stage.Context, all []*appsv1.Deployment) (operators []*appsv1.D
 		why := ""
 		for _, container := range d.Spec.Template.Spec.Containers {
 			if ns := component.Flag(container, "namespace"); ns != "" && ns != c.Gang.Meta.Namespace {
-				why = fmt.Sprintf("%s/%s looks at only namespace %s (--namespace=%s)", d.Namespace, d.Name, ns, ns)
+				why = looksElsewhere(c, d, ns)
 			}
 			kinds := argv.Values(container, "enable-scheme")
 			if len(kinds) > 0 && !slices.ContainsFunc(kinds, func(k string) bool { return strings.EqualFold(k, c.Gang.Kind.Kind) }) {
-				why = fmt.Sprintf("%s/%s handles only %s (--enable-scheme)", d.Namespace, d.Name, strings.Join(kinds, ", "))
+				why = fmt.Sprintf("%s handles only %s (--enable-scheme)", c.NameOf("Deployment", d), strings.Join(kinds, ", "))
 			}
 			for _, part := range slices.Sorted(maps.Keys(c.Gang.Reader.Controller.Versions)) {
 				versions := c.Gang.Reader.Controller.Versions[part]
 				if strings.Contains(component.Repository(container.Image), part) && !slices.Contains(versions, c.Gang.Kind.Version) {
-					why = fmt.Sprintf("%s/%s handles %ss of %s only, and this one is of %s, for the %s", d.Namespace, d.Name, c.Gang.Kind.Kind, strings.Join(versions, ", "), c.Gang.Kind.Version, c.Gang.Reader.Controller.Name)
+					why = fmt.Sprintf("%s handles %ss of %s only, and this one is of %s, for the %s", c.NameOf("Deployment", d), c.Gang.Kind.Kind, strings.Join(versions, ", "), c.Gang.Kind.Version, c.Gang.Reader.Controller.Name)
 				}
 			}
 		}
@@ -109,6 +109,14 @@ func handling(c *stage.Context, all []*appsv1.Deployment) (operators []*appsv1.D
 		}
 	}
 	return operators, others
+}
+
+// looksElsewhere is the reason of an operator whose flag keeps it to another namespace.
+func looksElsewhere(c *stage.Context, d *appsv1.Deployment, namespace string) string {
+	if !c.Reader.Sees(namespace) {
+		return c.NameOf("Deployment", d) + " looks at only another namespace (--namespace)"
+	}
+	return fmt.Sprintf("%s looks at only namespace %s (--namespace=%s)", c.NameOf("Deployment", d), namespace, namespace)
 }
 
 // staleLease is the lease by which the operator elects its leader, if it has not been renewed for long.

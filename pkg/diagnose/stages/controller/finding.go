@@ -29,36 +29,44 @@ const (
 func missing(c *stage.Context, age time.Duration, others []string) *stage.Finding {
 	g := c.Gang
 	f := stage.Found(answer.OperatorMissing,
-		"nobody turns %ss into pods: no %s runs in this cluster, and %s has waited for %s", g.Kind.Kind, g.Reader.Controller.Name, g.Meta.Name, phrase.Age(age)).
+		"no controller turns %ss into pods: no %s runs in this cluster, and %s has waited for %s", g.Kind.Kind, g.Reader.Controller.Name, g.Meta.Name, phrase.Age(age)).
 		See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".status").
 		Run(command.Kubectl("", "get", "deployments", "-A"))
 	if len(others) > 0 {
-		f.Message = fmt.Sprintf("nobody turns %ss like %s/%s into pods: %s", g.Kind.Kind, g.Meta.Namespace, g.Meta.Name, phrase.And(others))
+		f.Message = fmt.Sprintf("no controller turns %ss like %s/%s into pods: %s", g.Kind.Kind, g.Meta.Namespace, g.Meta.Name, phrase.And(others))
 	}
 	for _, d := range c.View.Snap.Deployments {
 		for _, container := range d.Spec.Template.Spec.Containers {
 			if component.Repository(container.Image) == "trainer-controller-manager" {
-				f.Detail("%s/%s (trainer-controller-manager) runs TrainJobs only, no %ss", d.Namespace, d.Name, g.Kind.Kind)
+				f.Detail("%s (trainer-controller-manager) runs TrainJobs only, no %ss", c.NameOf("Deployment", d), g.Kind.Kind)
 			}
 		}
 	}
 	return f
 }
 
+// bareName is the name of an operator, or what it is to a reader who may not know that.
+func bareName(c *stage.Context, d *appsv1.Deployment) string {
+	if c.Reader.Sees(d.Namespace) {
+		return d.Name
+	}
+	return "a controller that it needs"
+}
+
 // leaderLost finds that the operator's pods look well, but none of them leads.
 func leaderLost(c *stage.Context, d *appsv1.Deployment, l *coordinationv1.Lease) *stage.Finding {
 	at := l.Spec.RenewTime.Time
 	return stage.Found(answer.OperatorDown,
-		"%s gives no sign of life: its lease was last renewed %s ago", d.Name, phrase.Age(c.View.Age(at))).
+		"%s gives no sign of life: its lease was last renewed %s ago", bareName(c, d), phrase.Age(c.View.Age(at))).
 		See("coordination.k8s.io/v1", "Lease", l, ".spec.renewTime").SinceTime(at).
-		Detail("Lease %s/%s; Deployment %s/%s: %d/%d ready", l.Namespace, l.Name, d.Namespace, d.Name, d.Status.ReadyReplicas, component.Replicas(d)).
-		Run(command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--tail=100")).Fix(component.Start(d))
+		Detail("%s; %s: %d/%d ready", c.TitleOf("Lease", l), c.TitleOf("Deployment", d), d.Status.ReadyReplicas, component.Replicas(d)).
+		Run(command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--tail=100")).Fix(component.Start(c, d))
 }
 
 func down(c *stage.Context, d *appsv1.Deployment, age time.Duration) *stage.Finding {
 	f := stage.Found(answer.OperatorDown,
-		"%s is down: %d/%d pods of Deployment %s/%s are ready, so nobody has acted on %s for %s",
-		d.Name, d.Status.ReadyReplicas, component.Replicas(d), d.Namespace, d.Name, c.Gang.Meta.Name, phrase.Age(age)).
+		"%s is down: %d/%d pods of %s are ready, so no controller has acted on %s for %s",
+		bareName(c, d), d.Status.ReadyReplicas, component.Replicas(d), c.TitleOf("Deployment", d), c.Gang.Meta.Name, phrase.Age(age)).
 		See("apps/v1", "Deployment", d, ".status.readyReplicas").
 		Fact("ready", d.Status.ReadyReplicas).Fact("wanted", component.Replicas(d))
 	for _, cond := range d.Status.Conditions {
@@ -67,19 +75,19 @@ func down(c *stage.Context, d *appsv1.Deployment, age time.Duration) *stage.Find
 		}
 	}
 	if component.Replicas(d) == 0 {
-		return f.Detail("it is scaled to 0").Run(command.Kubectl(d.Namespace, "scale", "deployment/"+d.Name, "--replicas=1")).Fix(component.Start(d))
+		return f.Detail("it is scaled to 0").Run(command.Kubectl(d.Namespace, "scale", "deployment/"+d.Name, "--replicas=1")).Fix(component.Start(c, d))
 	}
-	for _, line := range component.Problems(c.View, d) {
+	for _, line := range component.Problems(c, d) {
 		f.Detail("%s", line)
 	}
 	return f.Run(command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--previous", "--tail=50")).
-		Run(command.Kubectl(d.Namespace, "rollout", "status", "deployment/"+d.Name)).Fix(component.Start(d))
+		Run(command.Kubectl(d.Namespace, "rollout", "status", "deployment/"+d.Name)).Fix(component.Start(c, d))
 }
 
 func inactive(c *stage.Context, d *appsv1.Deployment, age time.Duration) *stage.Finding {
 	f := stage.Found(answer.OperatorDown,
-		"%s runs (Deployment %s/%s, %d/%d ready) but has not looked at %s for %s: it may not handle this kind or namespace",
-		d.Name, d.Namespace, d.Name, d.Status.ReadyReplicas, component.Replicas(d), c.Gang.Meta.Name, phrase.Age(age)).
+		"%s runs (%s, %d/%d ready) but has not looked at %s for %s: it may not handle this kind or namespace",
+		bareName(c, d), c.TitleOf("Deployment", d), d.Status.ReadyReplicas, component.Replicas(d), c.Gang.Meta.Name, phrase.Age(age)).
 		See("apps/v1", "Deployment", d, ".spec.template.spec.containers").
 		Run(command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--tail=100"))
 	if u := c.View.Snap.Object(c.Gang.Kind.GroupKind(), c.Gang.Meta.Namespace, c.Gang.Meta.Name); u != nil {

@@ -47,7 +47,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 		out.Add(suspended(c))
 	case g.Total() == 0:
 		out.NoPods = true
-		out.Add(stage.Found(answer.JobInvalid, "%s asks for no members: every role has 0 replicas", g.Meta.Name).
+		out.Add(stage.Found(answer.JobInvalid, "%s requests no members: every role has 0 replicas", g.Meta.Name).
 			See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".spec").Fact("replicas", 0))
 	}
 	return stage.OK("")

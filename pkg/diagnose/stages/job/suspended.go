@@ -19,7 +19,7 @@ import (
 func suspended(c *stage.Context) *stage.Finding {
 	g := c.Gang
 	path := suspendPath(g.Kind.Group)
-	f := stage.Found(answer.JobSuspended, "%s is suspended, and no queue manager does that: somebody has to resume it", g.Meta.Name).
+	f := stage.Found(answer.JobSuspended, "%s is suspended, and no queue manager does that: a user has to resume it", g.Meta.Name).
 		See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, "."+strings.Join(path, "."))
 	if at := suspendedAt(c); !at.IsZero() {
 		f.SinceTime(at).Detail("suspended %s ago", phrase.Age(c.View.Age(at)))

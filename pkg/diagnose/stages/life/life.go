@@ -109,7 +109,7 @@ func deadlocked(c *stage.Context, out *stage.Result) bool {
 		if !c.Search(c.View.Cluster().Without(h.UIDs()...), c.Request.Gang, nil).Fits() {
 			continue
 		}
-		theirs := c.View.Party(g)
+		theirs := c.View.PlacementRequest(g)
 		if !c.Search(c.View.Cluster().Without(c.Request.Bound...), theirs.Gang, nil).Fits() {
 			continue
 		}
@@ -119,17 +119,18 @@ func deadlocked(c *stage.Context, out *stage.Result) bool {
 	return false
 }
 
-func deadlock(c *stage.Context, h *view.Holder, g *gang.Gang) *stage.Finding {
+func deadlock(c *stage.Context, h *view.Consumer, g *gang.Gang) *stage.Finding {
 	mine, since := stage.IdleDevices(c.Gang)
 	theirs, _ := stage.IdleDevices(g)
 	f := stage.Found(answer.MutualDeadlock, "%s and %s wait for each other: they hold %s and %s members, and neither can finish",
-		c.Gang.Meta.Name, h, phrase.Fraction(c.Gang.Count(gang.Starting, gang.Running), c.Gang.Total()), phrase.Fraction(g.Count(gang.Starting, gang.Running), g.Total())).
-		Fact("with", h.String()).Fact("idleGPUs", mine).SinceTime(since).
-		Detail("%s idle in %s, %s in %s: one of them has to give way", phrase.Count(mine, "GPU"), c.Gang.Meta.Name, phrase.Count(theirs, "GPU"), h)
+		c.Gang.Meta.Name, c.Name(h), phrase.Fraction(c.Gang.Count(gang.Starting, gang.Running), c.Gang.Total()), phrase.Fraction(g.Count(gang.Starting, gang.Running), g.Total())).
+		Fact("with", c.Name(h)).Fact("idleGPUs", mine).SinceTime(since).
+		Detail("%s idle in %s, %s in %s: one of them has to give way", phrase.Count(mine, "GPU"), c.Gang.Meta.Name, phrase.Count(theirs, "GPU"), c.Name(h))
+	f.Partner = h
 	uid := h.Job.Meta.UID
 	return f.Fix(stage.Fix{
-		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: fmt.Sprintf("suspend or delete %s", h), Cost: h.String() + " starts over", Change: map[string]any{"jobs": []string{h.String()}},
-			Command: command.Kubectl(h.Namespace, "delete", h.Job.Reader.Words[0], h.Name)},
+		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: "suspend or delete " + c.Name(h), Cost: c.Name(h) + " starts over", Change: map[string]any{"jobs": []string{c.Name(h)}},
+			Command: command.Kubectl(h.Namespace, "delete", h.Job.Reader.Names[0], h.Name)},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Gone(s, h.Pods, uid) },
 	})
 }

@@ -159,7 +159,7 @@ func memberLost(c *stage.Context, lost []lostMember) *stage.Finding {
 	code, tail := answer.MemberLost, ", and there is no room for "+phrase.Verb(len(names), "it", "them")
 	switch {
 	case len(thieves) > 0:
-		code, tail = answer.SlotStolen, ", and "+thieves[0].String()+" took the room"
+		code, tail = answer.SlotStolen, ", and "+c.Name(thieves[0])+" took the room"
 	case c.Placement == nil:
 		tail = ""
 	case c.Placement.Fits():
@@ -183,7 +183,7 @@ func memberLost(c *stage.Context, lost []lostMember) *stage.Finding {
 	for _, h := range thieves {
 		for _, p := range h.Pods {
 			if p.Status.StartTime != nil {
-				f.Detail("%s took %s %s ago", h, p.Spec.NodeName, phrase.Age(c.View.Age(p.Status.StartTime.Time)))
+				f.Detail("%s took %s %s ago", c.Name(h), p.Spec.NodeName, phrase.Age(c.View.Age(p.Status.StartTime.Time)))
 			}
 		}
 	}
@@ -191,21 +191,21 @@ func memberLost(c *stage.Context, lost []lostMember) *stage.Finding {
 }
 
 // thieves are the consumers that came after the loss onto nodes that the member may use, if without them there would be room.
-func thieves(c *stage.Context, lost []lostMember) []*view.Holder {
+func thieves(c *stage.Context, lost []lostMember) []*view.Consumer {
 	since := lost[0].since
 	role := simulated(c, lost[0].Member)
 	if since.IsZero() || role == nil || c.Matrices[role.Name].Rows == nil {
 		return nil
 	}
 	nodes := sets.New(c.Matrices[role.Name].Usable()...)
-	device := request.Device(placement.Request(role.Pod))
+	device := request.Device(request.Of(role.Pod))
 	came := func(p *corev1.Pod) bool {
-		return p.Status.StartTime != nil && p.Status.StartTime.After(since) && nodes.Has(p.Spec.NodeName) && (device == "" || placement.Asked(p, device) > 0)
+		return p.Status.StartTime != nil && p.Status.StartTime.After(since) && nodes.Has(p.Spec.NodeName) && (device == "" || request.OfResource(p, device) > 0)
 	}
-	if !c.Fit(c.Without(func(_ *view.Holder, p *corev1.Pod) bool { return came(p) }), nil).Fits() {
+	if !c.Fit(c.Without(func(_ *view.Consumer, p *corev1.Pod) bool { return came(p) }), nil).Fits() {
 		return nil
 	}
-	return slices.DeleteFunc(c.Others(), func(h *view.Holder) bool { return !slices.ContainsFunc(h.Pods, came) })
+	return slices.DeleteFunc(c.Others(), func(h *view.Consumer) bool { return !slices.ContainsFunc(h.Pods, came) })
 }
 
 // simulated is the role that stands for a member in the simulation; nil if it is not to be placed.

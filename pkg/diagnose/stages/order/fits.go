@@ -9,11 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // notPlacedAfter is how long a gang may fit, and its scheduler not try, before that is strange.
@@ -56,7 +58,7 @@ func fits(c *stage.Context) *stage.Finding {
 		f.Message += fmt.Sprintf(", and has for %s, but scheduler %s does not place it", phrase.Age(c.View.Age(since)), c.Gang.Scheduler)
 		f.SinceTime(since)
 		for _, d := range component.FindScheduler(c.View, c.Gang.Scheduler).Deployments {
-			f.Run("kubectl -n " + d.Namespace + " logs deployment/" + d.Name + " --tail=100")
+			f.Run(command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--tail=100"))
 		}
 	}
 	return f
@@ -71,7 +73,7 @@ func lastAttempt(c *stage.Context) time.Time {
 		}
 	}
 	if d := c.Gang.Decl; d != nil {
-		for _, w := range d.Words {
+		for _, w := range d.Conditions {
 			last = stage.Later(last, w.At)
 		}
 		for _, e := range c.View.Events("PodGroup", d.Key.Namespace, d.Key.Name) {
@@ -107,12 +109,7 @@ func fitsSince(c *stage.Context) time.Time {
 		last = stage.Later(last, d.Created)
 	}
 	for _, n := range c.View.Cluster().Nodes() {
-		last = stage.Later(last, n.CreationTimestamp.Time)
-		for _, cond := range n.Status.Conditions {
-			if cond.Type == corev1.NodeReady {
-				last = stage.Later(last, cond.LastTransitionTime.Time)
-			}
-		}
+		last = stage.Later(last, placement.ReadyChangedAt(n))
 	}
 	for _, p := range c.View.Snap.Pods {
 		for _, s := range p.Status.ContainerStatuses {

@@ -4,9 +4,11 @@ package order
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
@@ -31,12 +33,12 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	queueOrder(c, out)
 	if len(c.Findings)+len(out.Findings) == 0 && c.Placement != nil && c.Placement.Fits() && c.Gang.Count(gang.Failed) == 0 {
 		out.Add(fits(c))
-		return stage.OK("nobody ahead")
+		return stage.OK("no job ahead")
 	}
 	if len(out.Findings) > before {
 		return stage.OK("")
 	}
-	return stage.OK("nobody ahead")
+	return stage.OK("no job ahead")
 }
 
 // queueOrder finds that in a strictly ordered queue an older gang keeps the younger ones waiting, if it cannot start, or if it takes
@@ -57,7 +59,8 @@ func queueOrder(c *stage.Context, out *stage.Result) {
 				continue
 			}
 		}
-		out.Ahead = append(out.Ahead, answer.Ahead{Job: r.Job.Name(), Reason: "fifo", Needs: whatif.Needs(r.Job.Roles, r.Job.Total())})
+		needs := whatif.Needs(r.Job.Roles, r.Job.Total())
+		out.Ahead = append(out.Ahead, stage.Ahead{Rival: r.Job, Ahead: answer.Ahead{Job: rival(c, r, needs), Reason: "fifo", Needs: needs}})
 		if !out.Has(answer.QueueOrder) {
 			out.Add(behind(c, queue, r, why))
 		}
@@ -72,8 +75,7 @@ func fitsAfter(c *stage.Context, first []*stage.Diagnosis) bool {
 			continue
 		}
 		for _, a := range r.Placement.Placement {
-			m := r.Request.Members[a.Role][a.Member]
-			pod := c.View.Virtual(r.Gang, m)
+			pod := c.View.Virtual(r.Gang, r.Request.Member(a.Role, a.Member))
 			pod.Spec.NodeName = a.Node
 			cluster = cluster.With(pod)
 		}
@@ -89,30 +91,40 @@ func fitsAfter(c *stage.Context, first []*stage.Diagnosis) bool {
 	if queue == nil {
 		return true
 	}
-	room := queueing.QuotaTree(c.View).Room(queue.GetName())
+	available := queueing.QuotaTree(c.View).Available(queue.GetName())
 	for _, r := range first {
-		room.Assign(queueing.Requests(r.Gang)...)
+		available.Assign(queueing.PodSets(r.Gang)...)
 	}
-	_, short := room.Assign(queueing.Requests(c.Gang)...)
+	_, short := available.Assign(queueing.PodSets(c.Gang)...)
 	return short == nil
+}
+
+// rival names a gang that comes first.
+func rival(c *stage.Context, r queueing.Entry, needs corev1.ResourceList) string {
+	return c.Reader.Name(audience.New(r.Job.Kind.Kind, r.Job.Meta.Namespace, r.Job.Meta.Name).Sized(needs, int32(r.Priority)))
 }
 
 func behind(c *stage.Context, queue string, r queueing.Entry, why *stage.Diagnosis) *stage.Finding {
 	needs := whatif.Needs(r.Job.Roles, r.Job.Total())
 	device := request.Device(needs)
-	q := needs[device]
+	q, name := needs[device], rival(c, r, needs)
 	fits := "it is not known to fit"
 	if c.Placement != nil && c.Placement.Fits() {
 		fits = "it fits, with room for all members now"
 	}
 	f := stage.Found(answer.QueueOrder, "%s, but %s is ahead (older, needs %s) in queue %s, which is strictly first in, first out",
-		fits, r.Job.Name(), phrase.Amount(device, q.Value()), queue).
-		Fact("queue", queue).Fact("ahead", r.Job.Name()).SinceTime(r.Created)
+		fits, name, phrase.Amount(device, q.Value()), queue).
+		Fact("queue", queue).Fact("ahead", name).SinceTime(r.Created)
+	bare := "it"
+	if c.Reader.Sees(r.Job.Meta.Namespace) {
+		bare = r.Job.Meta.Name
+	}
 	if why.Starts() {
-		f.Detail("%s starts first, and takes the room", r.Job.Meta.Name)
+		f.Detail("%s starts first, and takes the room", bare)
 	} else if why.Primary != nil {
-		f.Detail("why %s waits: %s", r.Job.Meta.Name, why.Primary.Message)
-		for _, line := range why.Primary.Details {
+		text, details := c.WhyOther(why)
+		f.Detail("why %s waits: %s", bare, text)
+		for _, line := range details {
 			f.Detail("  %s", line)
 		}
 	}

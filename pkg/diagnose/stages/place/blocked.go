@@ -30,7 +30,7 @@ func blocked(c *stage.Context, out *stage.Result, ideal placement.Result) {
 	nodes := func(f func(*corev1.Node) *corev1.Node) func(*placement.Cluster) *placement.Cluster {
 		return func(cl *placement.Cluster) *placement.Cluster { return cl.MapNodes(f) }
 	}
-	pods := func(match func(*view.Holder, *corev1.Pod) bool) func(*placement.Cluster) *placement.Cluster {
+	pods := func(match func(*view.Consumer, *corev1.Pod) bool) func(*placement.Cluster) *placement.Cluster {
 		return func(cl *placement.Cluster) *placement.Cluster {
 			gone := c.Without(match)
 			return cl.Emptied(func(p *corev1.Pod) bool { return contains(gone, p) })
@@ -39,9 +39,9 @@ func blocked(c *stage.Context, out *stage.Result, ideal placement.Result) {
 	repairs := []repair{
 		{answer.NodeNotReady, nodes(placement.Repaired), nodesNotReady},
 		{answer.GPUUnhealthy, nodes(placement.AtCapacity), unhealthy},
-		{answer.StuckTerminating, pods(func(_ *view.Holder, p *corev1.Pod) bool { return view.Stuck(p, c.View.Now) }), stuck},
+		{answer.StuckTerminating, pods(func(_ *view.Consumer, p *corev1.Pod) bool { return view.Stuck(p, c.View.Now) }), stuck},
 		{answer.NodeNotReady, nodes(placement.Uncordoned), cordoned},
-		{answer.NodesBusy, pods(func(h *view.Holder, p *corev1.Pod) bool { return !h.Ends && !view.Stuck(p, c.View.Now) }), services},
+		{answer.NodesBusy, pods(func(h *view.Consumer, p *corev1.Pod) bool { return !h.Ends && !view.Stuck(p, c.View.Now) }), services},
 	}
 	after := c.AfterEnds()
 	for _, r := range repairs {
@@ -106,14 +106,14 @@ func services(c *stage.Context) *stage.Finding {
 	var names []string
 	for _, h := range c.Others() {
 		if !h.Ends && h.Total(r.Resource) > 0 {
-			names = append(names, h.Kind+" "+h.String())
+			names = append(names, c.Title(h))
 		}
 	}
 	if len(names) > 0 {
 		f.Message = fmt.Sprintf("%s %s the room and never %s: %s of %s free, and it needs %s", phrase.Names(names), phrase.Verb(len(names), "holds", "hold"), phrase.Verb(len(names), "ends", "end"), phrase.Quantity(r.Resource, r.Free), phrase.Amount(r.Resource, r.Total), phrase.Wants(r))
-		service := func(h *view.Holder, p *corev1.Pod) bool { return !h.Ends && !view.Stuck(p, c.View.Now) }
-		if after := c.Without(func(h *view.Holder, p *corev1.Pod) bool { return service(h, p) || c.EndsAlone(h, p) }); !c.Fit(c.Without(service), nil).Fits() && c.Fit(after, nil).Fits() {
-			f.Detail("without %s it would start when jobs end, with nobody doing anything", phrase.Names(names))
+		service := func(h *view.Consumer, p *corev1.Pod) bool { return !h.Ends && !view.Stuck(p, c.View.Now) }
+		if after := c.Without(func(h *view.Consumer, p *corev1.Pod) bool { return service(h, p) || c.EndsAlone(h, p) }); !c.Fit(c.Without(service), nil).Fits() && c.Fit(after, nil).Fits() {
+			f.Detail("without %s it would start when jobs end, without any action", phrase.Names(names))
 		}
 	}
 	return f.Fact("services", names)

@@ -24,7 +24,7 @@ const scalingTakes = 20 * time.Minute
 // passes looks for what is on its way already: pods that are leaving, nodes that are coming. It reports whether that alone
 // makes the gang fit.
 func passes(c *stage.Context, out *stage.Result) bool {
-	leaving := func(_ *view.Holder, p *corev1.Pod) bool {
+	leaving := func(_ *view.Consumer, p *corev1.Pod) bool {
 		return p.DeletionTimestamp != nil && !view.Stuck(p, c.View.Now)
 	}
 	if c.Fit(c.Without(leaving), nil).Fits() {
@@ -39,9 +39,9 @@ func victims(c *stage.Context) *stage.Finding {
 	var names, lines []string
 	var last time.Time
 	preempted := false
-	ends := map[*view.Holder]time.Time{}
+	ends := map[*view.Consumer]time.Time{}
 	for _, p := range inTheWay(c, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil && !view.Stuck(p, c.View.Now) }) {
-		h := c.View.HolderOf(p)
+		h := c.View.ConsumerOf(p)
 		ends[h] = stage.Later(ends[h], p.DeletionTimestamp.Time)
 		for _, cond := range p.Status.Conditions {
 			preempted = preempted || cond.Type == corev1.DisruptionTarget && cond.Status == corev1.ConditionTrue
@@ -49,8 +49,8 @@ func victims(c *stage.Context) *stage.Finding {
 	}
 	for _, h := range c.Others() {
 		if end := ends[h]; !end.IsZero() {
-			names = append(names, h.String())
-			lines = append(lines, fmt.Sprintf("%s %s is terminating, at most %s left", h.Kind, h, phrase.Age(max(0, end.Sub(c.View.Now)))))
+			names = append(names, c.Name(h))
+			lines = append(lines, fmt.Sprintf("%s is terminating, at most %s left", c.Title(h), phrase.Age(max(0, end.Sub(c.View.Now)))))
 			last = stage.Later(last, end)
 		}
 	}

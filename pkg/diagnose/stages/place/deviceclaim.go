@@ -75,7 +75,7 @@ func classesOf(spec *resourcev1.ResourceClaimSpec) []string {
 	return all
 }
 
-func deviceClasses(c *stage.Context, out *stage.Result, role placement.Role, wanted []string) {
+func deviceClasses(c *stage.Context, out *stage.Result, role placement.Role, desired []string) {
 	s := c.View.Snap
 	if !s.CanList("deviceclasses.resource.k8s.io", "") || !s.CanList("resourceslices.resource.k8s.io", "") {
 		return
@@ -86,15 +86,15 @@ func deviceClasses(c *stage.Context, out *stage.Result, role placement.Role, wan
 		have = append(have, class.Name)
 		known[class.Name] = true
 	}
-	for _, name := range wanted {
+	for _, name := range desired {
 		if !known[name] {
 			out.Add(claimsNothing(c, role, "DeviceClass", name, have))
 			return
 		}
 	}
-	if len(wanted) > 0 && len(s.ResourceSlices) == 0 {
-		out.Add(stage.Found(answer.DRAUnallocatable, "no node publishes devices that a resource claim could get: the driver of class %s does not run", wanted[0]).As(answer.Blocked, answer.Admin).
-			Fact("class", wanted[0]).Fact("role", phrase.Role(role.Name)).Run("kubectl get resourceslices"))
+	if len(desired) > 0 && len(s.ResourceSlices) == 0 {
+		out.Add(stage.Found(answer.DRAUnallocatable, "no node publishes devices that a resource claim could get: the driver of class %s does not run", desired[0]).As(answer.Blocked, answer.Admin).
+			Fact("class", desired[0]).Fact("role", phrase.Role(role.Name)).Run("kubectl get resourceslices"))
 	}
 }
 
@@ -136,7 +136,7 @@ func tooFewDevices(c *stage.Context, role *corev1.Pod, placed int32) string {
 	if len(role.Spec.ResourceClaims) == 0 || !c.Fit(c.Best(), placement.Constraints{}.Insert(placement.DRADevices)).Fits() {
 		return ""
 	}
-	return fmt.Sprintf("the whole cluster has too few of the devices that its resource claims ask for: %d of %d members could have theirs", placed, c.Gang.Total())
+	return fmt.Sprintf("the whole cluster has too few of the devices that its resource claims request: %d of %d members could have theirs", placed, c.Gang.Total())
 }
 
 // claimConsumers are those that have devices by resource claims, a line each.
@@ -162,7 +162,7 @@ func claimConsumers(c *stage.Context) []string {
 			}
 		}
 		if n > 0 {
-			lines = append(lines, fmt.Sprintf("%s %s has %s on %s%s", h.Kind, h, phrase.Count(n, "device"), phrase.Names(slices.Sorted(maps.Keys(on))), c.Prospects(h)))
+			lines = append(lines, fmt.Sprintf("%s has %s on %s%s", c.Title(h), phrase.Count(n, "device"), phrase.Names(slices.Sorted(maps.Keys(on))), c.Prospects(h)))
 		}
 	}
 	return lines

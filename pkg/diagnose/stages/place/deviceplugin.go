@@ -83,7 +83,7 @@ func devicePlugin(c *stage.Context, role placement.Role, name corev1.ResourceNam
 // that is not so.
 func unplugged(c *stage.Context) *stage.Finding {
 	role := c.Request.Hardest(c.Placement.Placed)
-	name := request.Device(placement.Request(role.Pod))
+	name := request.Device(request.Of(role.Pod))
 	var nodes []string
 	plugged := func(n *corev1.Node) *corev1.Node {
 		count, err := resource.ParseQuantity(n.Labels[string(name)+".count"])
@@ -112,7 +112,7 @@ func noPlugin(c *stage.Context, role string, name corev1.ResourceName, nodes []s
 		return f.Detail("no DaemonSet of a device plugin for %s was found", name)
 	}
 	f.See("apps/v1", "DaemonSet", plugin, ".status.numberReady").
-		Detail("device plugin %s/%s: %d/%d ready", plugin.Namespace, plugin.Name, plugin.Status.NumberReady, plugin.Status.DesiredNumberScheduled).
+		Detail("device plugin %s: %d/%d ready", c.NameOf("DaemonSet", plugin), plugin.Status.NumberReady, plugin.Status.DesiredNumberScheduled).
 		Run(command.Kubectl(plugin.Namespace, "logs", "daemonset/"+plugin.Name, "--previous", "--tail=50"))
 	for _, line := range component.WaitingReasons(c.View, plugin.Namespace, plugin.Spec.Selector) {
 		f.Detail("%s", line)

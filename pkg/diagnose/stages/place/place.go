@@ -73,7 +73,7 @@ func noPermission(c *stage.Context, out *stage.Result) *stage.Finding {
 	f := stage.Found(answer.NoPermission,
 		"whether there is room cannot be determined: you may not %s", phrase.And(missing)).Fact("missing", missing)
 	if c.Gang.Decl != nil {
-		for _, w := range c.Gang.Decl.Words {
+		for _, w := range c.Gang.Decl.Conditions {
 			f.Detail("what the scheduler wrote is all there is: %s", w.Message)
 		}
 	}

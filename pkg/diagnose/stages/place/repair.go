@@ -46,7 +46,7 @@ func useful(c *stage.Context, repair func(*corev1.Node) *corev1.Node) []*corev1.
 func usable(c *stage.Context, cluster *placement.Cluster) []string {
 	var all []string
 	for _, role := range c.Request.Roles {
-		device := request.Device(placement.Request(role.Pod))
+		device := request.Device(request.Of(role.Pod))
 		for _, name := range cluster.Matrix(role.Pod).Usable() {
 			if device == "" || offers(cluster.Node(name), device) {
 				all = append(all, name)
@@ -109,7 +109,7 @@ func unfit(c *stage.Context, n *corev1.Node) string {
 func unhealthy(c *stage.Context) *stage.Finding {
 	nodes := useful(c, placement.AtCapacity)
 	names := nodeNames(nodes)
-	device := request.Device(placement.Request(c.Request.Hardest(c.Placement.Placed).Pod))
+	device := request.Device(request.Of(c.Request.Hardest(c.Placement.Placed).Pod))
 	var lines []string
 	for _, n := range nodes {
 		for _, name := range slices.Sorted(maps.Keys(n.Status.Capacity)) {
@@ -139,14 +139,14 @@ func cordoned(c *stage.Context) *stage.Finding {
 func inTheWay(c *stage.Context, match func(*corev1.Pod) bool) []*corev1.Pod {
 	var all, relevant []*corev1.Pod
 	usable := usable(c, c.Best())
-	device := request.Device(placement.Request(c.Request.Hardest(c.Placement.Placed).Pod))
+	device := request.Device(request.Of(c.Request.Hardest(c.Placement.Placed).Pod))
 	for _, h := range c.Others() {
 		for _, p := range h.Pods {
 			if !match(p) {
 				continue
 			}
 			all = append(all, p)
-			if slices.Contains(usable, p.Spec.NodeName) && (device == "" || placement.Asked(p, device) > 0) {
+			if slices.Contains(usable, p.Spec.NodeName) && (device == "" || request.OfResource(p, device) > 0) {
 				relevant = append(relevant, p)
 			}
 		}
@@ -157,13 +157,21 @@ func inTheWay(c *stage.Context, match func(*corev1.Pod) bool) []*corev1.Pod {
 	return relevant
 }
 
+// podName is the bare name of a pod to a reader who sees it.
+func podName(c *stage.Context, p *corev1.Pod) string {
+	if c.Reader.Sees(p.Namespace) {
+		return p.Name
+	}
+	return c.NameOf("pod", p)
+}
+
 // stuck finds that pods that should have been gone for long hold the room.
 func stuck(c *stage.Context) *stage.Finding {
 	r := c.Lacking()
 	var names, lines, commands []string
 	all := inTheWay(c, func(p *corev1.Pod) bool { return view.Stuck(p, c.View.Now) })
 	for _, p := range all {
-		names = append(names, p.Name)
+		names = append(names, podName(c, p))
 		why := ""
 		if len(p.Finalizers) > 0 {
 			why = fmt.Sprintf(", held by finalizer %s", strings.Join(p.Finalizers, ", "))
@@ -171,8 +179,8 @@ func stuck(c *stage.Context) *stage.Finding {
 		if node := c.View.Cluster().Node(p.Spec.NodeName); node != nil && !view.NodeReady(node) {
 			why += ", its node is not ready"
 		}
-		lines = append(lines, fmt.Sprintf("pod %s/%s holds %s on %s and should have been gone %s ago%s", p.Namespace, p.Name,
-			phrase.Amount(r.Resource, placement.Amount(r.Resource, placement.Request(p)[r.Resource])), p.Spec.NodeName, phrase.Age(c.View.Age(p.DeletionTimestamp.Time)), why))
+		lines = append(lines, fmt.Sprintf("%s holds %s on %s and should have been gone %s ago%s", c.TitleOf("pod", p),
+			phrase.Amount(r.Resource, request.Amount(r.Resource, request.Of(p)[r.Resource])), p.Spec.NodeName, phrase.Age(c.View.Age(p.DeletionTimestamp.Time)), why))
 		if len(p.Finalizers) > 0 {
 			commands = append(commands, command.MergePatch(p.Namespace, "pod", p.Name, map[string]any{"metadata": map[string]any{"finalizers": []string{}}}))
 		} else {

@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -34,7 +35,7 @@ func cannotExist(c *stage.Context, out *stage.Result) bool {
 // resources checks that every resource that is requested is offered by some node. One that nodes have and do not offer is sick, or
 // its plugin is.
 func resources(c *stage.Context, out *stage.Result, role placement.Role) {
-	request := placement.Request(role.Pod)
+	request := podrequest.Of(role.Pod)
 	if len(c.View.Cluster().Nodes()) == 0 {
 		return
 	}
@@ -122,7 +123,7 @@ func notOffered(c *stage.Context, role placement.Role, name corev1.ResourceName)
 	}
 	to := corev1.ResourceName(nearest)
 	return f.Detail("did you mean %s?", nearest).
-		Fix(patch.Job(c.Gang, answer.Fix, fmt.Sprintf("ask for %s instead of %s", nearest, name), map[string]any{"resource": nearest, "role": phrase.Role(role.Name)}, func(spec *whatif.Spec) {
+		Fix(patch.Job(c.Gang, answer.Fix, fmt.Sprintf("request %s instead of %s", nearest, name), map[string]any{"resource": nearest, "role": phrase.Role(role.Name)}, func(spec *whatif.Spec) {
 			for i := range spec.Roles {
 				template := &spec.Roles[i].Template.Spec
 				for _, list := range [][]corev1.Container{template.InitContainers, template.Containers} {

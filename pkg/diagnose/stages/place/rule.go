@@ -27,7 +27,7 @@ func ruled(c *stage.Context, code answer.Code) *stage.Finding {
 	case answer.VolumeZone:
 		volumeZone(c, f, role)
 	default:
-		f.Message = fmt.Sprintf("the devices that its resource claims ask for are allocated to others; %d of %d members could have theirs", c.Placed(*c.Placement), c.Gang.Total())
+		f.Message = fmt.Sprintf("the devices that its resource claims request are allocated to others; %d of %d members could have theirs", c.Placed(*c.Placement), c.Gang.Total())
 	}
 	lines := claimConsumers(c)
 	if code != answer.DRAUnallocatable {
@@ -117,11 +117,11 @@ func volumeZone(c *stage.Context, f *stage.Finding, role placement.Role) {
 		f.Fact("claim", claim.Name).Fact("volume", claim.Spec.VolumeName).Fact("zone", values).
 			See("v1", "PersistentVolumeClaim", claim, ".spec.volumeName")
 	}
-	device := request.Device(placement.Request(role.Pod))
+	device := request.Device(request.Of(role.Pod))
 	free := map[string]int64{}
 	m := c.Matrices[role.Name]
 	for _, node := range slices.Concat(m.OnlyBlocker(placement.VolumeZone), m.OnlyBlocker(placement.VolumeNode), m.Relaxed(placement.VolumeZone, placement.VolumeNode)) {
-		free[c.View.Cluster().Node(node).Labels[key]] += placement.Amount(device, c.View.Cluster().Free(node)[device])
+		free[c.View.Cluster().Node(node).Labels[key]] += request.Amount(device, c.View.Cluster().Free(node)[device])
 	}
 	var parts []string
 	for _, zone := range slices.Sorted(maps.Keys(free)) {

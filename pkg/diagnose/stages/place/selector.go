@@ -58,7 +58,7 @@ func selector(c *stage.Context, out *stage.Result, role placement.Role) {
 	}) {
 		return
 	}
-	out.Add(stage.Found(answer.SelectorNoMatch, "no node has all the labels that %s asks for together: %s", phrase.Role(role.Name), describeRequirements(role.Pod.Spec)).
+	out.Add(stage.Found(answer.SelectorNoMatch, "no node has all the labels that %s requires together: %s", phrase.Role(role.Name), describeRequirements(role.Pod.Spec)).
 		Fact("role", phrase.Role(role.Name)))
 }
 
@@ -169,9 +169,9 @@ func selectorNoMatch(c *stage.Context, role placement.Role, w labelRequirement) 
 // otherLabel selects another value of a label, or no longer the label if the value is empty.
 func otherLabel(c *stage.Context, role placement.Role, w labelRequirement, value string) stage.Fix {
 	name := phrase.Role(role.Name)
-	text := fmt.Sprintf("ask for %s=%s", w.key, value)
+	text := fmt.Sprintf("require %s=%s", w.key, value)
 	if value == "" {
-		text = "do not ask for " + w.String()
+		text = "do not require " + w.String()
 	}
 	return patch.Job(c.Gang, answer.Relax, text, map[string]any{name + "." + w.field + "." + w.key: value},
 		patch.InRole(name, func(spec *corev1.PodSpec) { setRequirement(spec, w, value) }))
@@ -181,7 +181,7 @@ func otherLabel(c *stage.Context, role placement.Role, w labelRequirement, value
 func otherKey(c *stage.Context, role placement.Role, w labelRequirement, key string) stage.Fix {
 	name := phrase.Role(role.Name)
 	to := labelRequirement{key, w.values, w.field}
-	return patch.Job(c.Gang, answer.Relax, fmt.Sprintf("ask for %s instead of %s", to, w), map[string]any{name + "." + w.field + "." + w.key: "", name + "." + w.field + "." + key: strings.Join(w.values, "|")},
+	return patch.Job(c.Gang, answer.Relax, fmt.Sprintf("require %s instead of %s", to, w), map[string]any{name + "." + w.field + "." + w.key: "", name + "." + w.field + "." + key: strings.Join(w.values, "|")},
 		patch.InRole(name, func(spec *corev1.PodSpec) {
 			if w.field == "nodeSelector" {
 				spec.NodeSelector[key] = spec.NodeSelector[w.key]

@@ -79,7 +79,7 @@ func apart(c *stage.Context, out *stage.Result) {
 	for _, claim := range claimsOf(c, corev1.ReadWriteOnce) {
 		nodes := map[string]bool{}
 		for _, a := range c.Placement.Placement {
-			if m := c.Request.Members[a.Role][a.Member]; slices.Contains(mounting(c, claim), m.Name()) {
+			if m := c.Request.Member(a.Role, a.Member); slices.Contains(mounting(c, claim), m.Name()) {
 				nodes[a.Node] = true
 			}
 		}
@@ -101,11 +101,11 @@ func sharedClaim(c *stage.Context) *stage.Finding {
 		if claim.Namespace != c.Gang.Meta.Namespace || claim.Spec.VolumeName != "" || len(mounting(c, claim)) < 2 {
 			continue
 		}
-		if wanted, class, _ := classOf(c, claim); class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer {
+		if desired, class, _ := classOf(c, claim); class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer {
 			return stage.Found(answer.PVCUnbound,
 				"PersistentVolumeClaim %s gets its volume where the first of %d members goes that share it, and the others do not fit there: bind it before they start", claim.Name, len(mounting(c, claim))).
 				See("v1", "PersistentVolumeClaim", claim, ".status.phase").Fact("claim", claim.Name).Fact("members", mounting(c, claim)).
-				Detail("class %s binds when the first pod has a node; a class that binds at once, or a pod that uses the claim before, gives it a volume that all can reach", wanted)
+				Detail("class %s binds when the first pod has a node; a class that binds at once, or a pod that uses the claim before, gives it a volume that all can reach", desired)
 		}
 	}
 	return nil

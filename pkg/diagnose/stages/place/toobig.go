@@ -31,7 +31,7 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 		DescribeRoom(cluster, r).Fact("placed", ideal.Placed[role.Name])
 	f.Detail("even with every node empty, open and healthy %d of %d members find a place", c.Placed(ideal), c.Gang.Total())
 	if r.LargestFree >= r.PerMember && r.Requested <= r.Free && !hasAntiAffinity(role.Pod) {
-		f.Detail("%s are there in all, %s asked for", phrase.Amount(r.Resource, r.Free), phrase.Quantity(r.Resource, r.Requested))
+		f.Detail("%s are there in all, %s requested", phrase.Amount(r.Resource, r.Free), phrase.Quantity(r.Resource, r.Requested))
 	}
 	for _, line := range byContainer(role, r) {
 		f.Detail("%s", line)
@@ -73,7 +73,7 @@ func ceiling(c *stage.Context, cluster *placement.Cluster, role placement.Role, 
 		if len(r.Nodes) < len(cluster.Nodes()) {
 			largest += " that it may use"
 		}
-		return fmt.Sprintf("each %s asks for %s, and %s has %s%s", member, phrase.Amount(short.name, short.want), largest, phrase.Quantity(short.name, short.most), short.why)
+		return fmt.Sprintf("each %s requests %s, and %s has %s%s", member, phrase.Amount(short.name, short.want), largest, phrase.Quantity(short.name, short.most), short.why)
 	}
 	if claim, key, values := boundPlace(c, role); len(r.Nodes) == 0 && len(values) > 0 {
 		return fmt.Sprintf("the volume of claim %s is in %s (%s), and there is no node that takes a %s", claim.Name, phrase.Or(values), key, member)
@@ -84,9 +84,9 @@ func ceiling(c *stage.Context, cluster *placement.Cluster, role placement.Role, 
 	apart := ""
 	switch {
 	case hasAntiAffinity(role.Pod) && ideal.Placed[role.Name] <= int32(len(r.Nodes)):
-		apart = fmt.Sprintf("pod anti-affinity asks for %d nodes, one for each %s, and there are %d", r.Members, member, len(r.Nodes))
+		apart = fmt.Sprintf("pod anti-affinity requires %d nodes, one for each %s, and there are %d", r.Members, member, len(r.Nodes))
 		if stage.Slots(cluster, role) > int64(len(r.Nodes)) || r.PerMember > 0 && r.Free >= r.Requested {
-			apart += fmt.Sprintf(" (%s are there, %s asked for)", phrase.Amount(r.Resource, r.Free), phrase.Quantity(r.Resource, r.Requested))
+			apart += fmt.Sprintf(" (%s are there, %s requested)", phrase.Amount(r.Resource, r.Free), phrase.Quantity(r.Resource, r.Requested))
 		}
 		return apart
 	case hasHostPort(role.Pod):
@@ -109,7 +109,7 @@ type oversize struct {
 
 // tooLarge finds the resource for which every node that the role may use is too small, even at its best.
 func tooLarge(cluster *placement.Cluster, role placement.Role, nodes []string) (oversize, bool) {
-	request := placement.Request(role.Pod)
+	request := podrequest.Of(role.Pod)
 	if len(nodes) == 0 {
 		return oversize{}, false
 	}
@@ -124,12 +124,12 @@ func tooLarge(cluster *placement.Cluster, role placement.Role, nodes []string) (
 		return cmp.Compare(a, b)
 	})
 	for _, name := range names {
-		o := oversize{name: name, want: placement.Amount(name, request[name])}
+		o := oversize{name: name, want: podrequest.Amount(name, request[name])}
 		var whole int64
 		for _, node := range nodes {
-			o.most = max(o.most, placement.Amount(name, cluster.Free(node)[name]))
+			o.most = max(o.most, podrequest.Amount(name, cluster.Free(node)[name]))
 			q := cluster.Node(node).Status.Allocatable[name]
-			whole = max(whole, placement.Amount(name, q))
+			whole = max(whole, podrequest.Amount(name, q))
 		}
 		if o.want > o.most {
 			if whole > o.most {
@@ -189,12 +189,12 @@ func byContainer(role placement.Role, r placement.Room) []string {
 	var parts []string
 	for _, container := range role.Pod.Spec.Containers {
 		if q, ok := container.Resources.Requests[r.Resource]; ok && !q.IsZero() {
-			parts = append(parts, fmt.Sprintf("container %s asks for %s", container.Name, q.String()))
+			parts = append(parts, fmt.Sprintf("container %s requests %s", container.Name, q.String()))
 		}
 	}
 	for _, container := range role.Pod.Spec.InitContainers {
 		if q, ok := container.Resources.Requests[r.Resource]; ok && !q.IsZero() {
-			parts = append(parts, fmt.Sprintf("init container %s asks for %s", container.Name, q.String()))
+			parts = append(parts, fmt.Sprintf("init container %s requests %s", container.Name, q.String()))
 		}
 	}
 	if len(parts) < 2 {

@@ -66,23 +66,23 @@ func claimProblem(c *stage.Context, claim *corev1.PersistentVolumeClaim) string 
 	if claim.Status.Phase == corev1.ClaimBound || claim.Spec.VolumeName != "" {
 		return ""
 	}
-	wanted, class, have := classOf(c, claim)
+	desired, class, have := classOf(c, claim)
 	failed := stage.LatestEvent(c.View.Events("PersistentVolumeClaim", claim.Namespace, claim.Name), "ProvisioningFailed")
 	switch {
-	case wanted != "" && class == nil && c.View.Snap.CanList("storageclasses.storage.k8s.io", ""):
-		return fmt.Sprintf("StorageClass %q of PersistentVolumeClaim %s does not exist; there are: %s", wanted, claim.Name, phrase.Names(have))
-	case wanted == "":
+	case desired != "" && class == nil && c.View.Snap.CanList("storageclasses.storage.k8s.io", ""):
+		return fmt.Sprintf("StorageClass %q of PersistentVolumeClaim %s does not exist; there are: %s", desired, claim.Name, phrase.Names(have))
+	case desired == "":
 		return fmt.Sprintf("PersistentVolumeClaim %s names no StorageClass and no volume fits it", claim.Name)
 	case failed != nil && c.View.Age(failed.Last) < provisioningFails:
 		return fmt.Sprintf("PersistentVolumeClaim %s cannot be provisioned: %s", claim.Name, failed.Message)
-	case class != nil && class.Provisioner == noProvisioner && !freeVolume(c, claim, wanted):
-		return fmt.Sprintf("PersistentVolumeClaim %s waits for a volume of class %s, which nobody provisions: there is no free volume that fits it", claim.Name, wanted)
+	case class != nil && class.Provisioner == noProvisioner && !freeVolume(c, claim, desired):
+		return fmt.Sprintf("PersistentVolumeClaim %s waits for a volume of class %s, which no provisioner serves: there is no free volume that fits it", claim.Name, desired)
 	case class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer:
 		return ""
 	case c.View.Age(claim.CreationTimestamp.Time) < provisioningTakes:
 		return "" // it is being provisioned
 	}
-	return fmt.Sprintf("PersistentVolumeClaim %s is not bound: class %s binds at once and has not for %s", claim.Name, wanted, phrase.Age(c.View.Age(claim.CreationTimestamp.Time)))
+	return fmt.Sprintf("PersistentVolumeClaim %s is not bound: class %s binds at once and has not for %s", claim.Name, desired, phrase.Age(c.View.Age(claim.CreationTimestamp.Time)))
 }
 
 const (
@@ -95,21 +95,21 @@ const (
 )
 
 // classOf is the name of the StorageClass that a claim names, or gets by default; the class, if it exists; and all names.
-func classOf(c *stage.Context, claim *corev1.PersistentVolumeClaim) (wanted string, class *storagev1.StorageClass, have []string) {
+func classOf(c *stage.Context, claim *corev1.PersistentVolumeClaim) (desired string, class *storagev1.StorageClass, have []string) {
 	if claim.Spec.StorageClassName != nil {
-		wanted = *claim.Spec.StorageClassName
+		desired = *claim.Spec.StorageClassName
 	}
 	for _, sc := range c.View.Snap.StorageClasses {
 		have = append(have, sc.Name)
 		byDefault := claim.Spec.StorageClassName == nil && sc.Annotations["storageclass.kubernetes.io/is-default-class"] == "true"
-		if wanted != "" && sc.Name == wanted || class == nil && byDefault {
+		if desired != "" && sc.Name == desired || class == nil && byDefault {
 			class = sc
 		}
 	}
-	if wanted == "" && class != nil {
-		wanted = class.Name
+	if desired == "" && class != nil {
+		desired = class.Name
 	}
-	return wanted, class, have
+	return desired, class, have
 }
 
 // freeVolume reports whether a volume that exists could be bound to a claim.
@@ -146,19 +146,19 @@ func unbound(c *stage.Context, role placement.Role, name string, claim *corev1.P
 			break
 		}
 	}
-	wanted, class, _ := classOf(c, claim)
+	desired, class, _ := classOf(c, claim)
 	text, cost, commands := fmt.Sprintf("make claim %s again with a StorageClass that exists, or create the class", name), "the claim holds no data yet", c.Kubectl("delete", "pvc", name)
 	switch {
 	case claim.Status.Phase == corev1.ClaimLost:
 		text, cost = fmt.Sprintf("make claim %s again", name), "the data of its volume is gone"
 	case class != nil && class.Provisioner == noProvisioner:
-		text, cost, commands = fmt.Sprintf("create a PersistentVolume of class %s for claim %s", wanted, name), "", c.Kubectl("describe", "pvc", name)
+		text, cost, commands = fmt.Sprintf("create a PersistentVolume of class %s for claim %s", desired, name), "", c.Kubectl("describe", "pvc", name)
 	case class != nil:
 		text, cost, commands = fmt.Sprintf("let %s make the volume of claim %s, or make the claim again with another class", class.Provisioner, name), "", c.Kubectl("describe", "pvc", name)
 	}
 	return f.Fix(stage.Fix{
 		Action: answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{"claim": name}, Text: text, Cost: cost, Command: commands},
-		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return bindClaim(s, claim, wanted) },
+		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return bindClaim(s, claim, desired) },
 	})
 }
 

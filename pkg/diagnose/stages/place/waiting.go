@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 	"github.com/gangctl/gangctl/pkg/setup/argv"
 )
@@ -109,14 +110,14 @@ func insufficient(c *stage.Context, name corev1.ResourceName) *stage.Finding {
 		}
 	}
 	text := func(n int64) string { return phrase.Quantity(name, n) }
-	f := stage.Found(answer.Insufficient(string(name)), "%s is short, all else would fit: each %s asks for %s, and nodes have at most %s of %s left",
+	f := stage.Found(answer.Insufficient(string(name)), "%s is short, all else would fit: each %s requests %s, and nodes have at most %s of %s left",
 		shortName(name), member, text(r.PerMember), text(r.LargestFree), text(total)).
 		DescribeRoom(c.View.Cluster(), r).Fact("nodes", short)
 	switch {
 	case name == corev1.ResourcePods:
 		f.Message = fmt.Sprintf("pod slots are used up, all else would fit: %d of %d pods on %s", total-r.LargestFree, total, phrase.Names(short))
 	case r.PerMember <= r.LargestFree:
-		f.Message = fmt.Sprintf("%s is short, all else would fit: each %s asks for %s, the gang for %s in all, and nodes have %s of %s left (%s)",
+		f.Message = fmt.Sprintf("%s is short, all else would fit: each %s requests %s, the gang %s in all, and nodes have %s of %s left (%s)",
 			shortName(name), member, text(r.PerMember), text(r.Requested), text(r.Free), text(r.Total), phrase.Gaps(r))
 	case len(short) > 0:
 		f.Detail("short on %s", phrase.Names(short))
@@ -136,7 +137,7 @@ func insufficient(c *stage.Context, name corev1.ResourceName) *stage.Finding {
 func shortOf(c *stage.Context, name corev1.ResourceName) placement.Room {
 	roles := append([]placement.Role{c.Request.Hardest(c.Placement.Placed)}, c.Request.Roles...)
 	slices.SortStableFunc(roles, func(a, b placement.Role) int {
-		return cmp.Compare(placement.Asked(b.Pod, name), placement.Asked(a.Pod, name))
+		return cmp.Compare(request.OfResource(b.Pod, name), request.OfResource(a.Pod, name))
 	})
 	for _, role := range roles {
 		if r := c.View.Cluster().Room(c.Request.Gang, role, name); c.Placement.Placed[role.Name] < role.Count && r.PerMember > r.LargestFree {

@@ -95,7 +95,7 @@ func minTooHigh(c *stage.Context, message string, total int32) *stage.Finding {
 	}
 	f.SeeRef(d.Kind.GroupVersion().String()+"/"+d.Kind.Kind+"/"+d.Key.Namespace+"/"+d.Key.Name, ".spec.minMember")
 	if g.MinMember != nil {
-		f.Detail("the job asks for it: spec.runPolicy.schedulingPolicy.minAvailable is %d", *g.MinMember)
+		f.Detail("the job requests it: spec.runPolicy.schedulingPolicy.minAvailable is %d", *g.MinMember)
 	}
 	return f.Fix(stage.Fix{
 		Action: answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{"minMember": int64(total)}, Text: fmt.Sprintf("set minMember to %d", total), Command: patch.MinMember(g, total)},

@@ -25,10 +25,10 @@ import (
 // is about the queue is left to the queue stage.
 func missing(c *stage.Context, out *stage.Result) {
 	g := c.Gang
-	probe, asked := queueing.GroupProbe(c.View, c.Gang)
+	probe, probed := queueing.GroupProbe(c.View, c.Gang)
 	expected, byOperator := g.Named.Name != "" && needsObject(g.Named.Dialect), component.MakesGroups(c.View, c.Gang)
 	switch {
-	case asked && !probe.Accepted():
+	case probed && !probe.Accepted():
 		out.NoPods = true
 		if queueing.RefusedForQueue(probe) {
 			return
@@ -125,6 +125,7 @@ func likeNamed(c *stage.Context, f *stage.Finding) {
 			elsewhere = append(elsewhere, d.Key.Namespace)
 		}
 	}
+	elsewhere = slices.DeleteFunc(elsewhere, func(ns string) bool { return !c.Reader.Sees(ns) })
 	for _, ns := range slices.Compact(elsewhere) {
 		f.Detail("there is one of that name in namespace %s: a group and its pods must be in the same", ns)
 	}

@@ -75,7 +75,7 @@ func notes(c *stage.Context, out *stage.Result) {
 		out.Note("%s", g.Problem.Error())
 	}
 	if d := g.Decl; g.MinMember != nil && *g.MinMember != d.MinMember && d.Kind.Kind != "" && d.Owner == g.Meta.UID {
-		out.Note("the job asks for a minimum of %d, but %s says %d, and that counts", *g.MinMember, stage.DescribeGroup(*d), d.MinMember)
+		out.Note("the job requests a minimum of %d, but %s says %d, and that counts", *g.MinMember, stage.DescribeGroup(*d), d.MinMember)
 	}
 	if g.Count(gang.Starting, gang.Running) == 0 && g.Count(gang.Pending) > 0 && component.Bypassed(c.View, c.Gang) {
 		out.Note("scheduler %s does not read %s: it places members one by one", g.Scheduler, stage.DescribeGroup(*g.Decl))

@@ -17,7 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/placement"
+	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // breach is one value of a container that a LimitRange does not allow.
@@ -60,9 +60,9 @@ func (b breach) value(raise bool) resource.Quantity {
 	case b.field != "ratio":
 		return b.bound
 	case raise:
-		return placement.Quantity(b.resource, int64(math.Ceil(float64(placement.Amount(b.resource, b.have))/times)))
+		return podrequest.Quantity(b.resource, int64(math.Ceil(float64(podrequest.Amount(b.resource, b.have))/times)))
 	}
-	return placement.Quantity(b.resource, int64(math.Floor(float64(placement.Amount(b.resource, b.request))*times)))
+	return podrequest.Quantity(b.resource, int64(math.Floor(float64(podrequest.Amount(b.resource, b.request))*times)))
 }
 
 // allowed is the key of the change, and its text.
@@ -76,7 +76,7 @@ func (b breach) allowed(role gang.Role, raise bool) (key, text string) {
 	if b.field == "ratio" && !raise {
 		return key + ".limit", fmt.Sprintf("limit %s to %s in %s", b.resource, to.String(), member)
 	}
-	return key, fmt.Sprintf("ask for %s %s in %s", to.String(), b.resource, member)
+	return key, fmt.Sprintf("request %s %s in %s", to.String(), b.resource, member)
 }
 
 // respect changes what a container requests, and nothing that was allowed.

@@ -113,7 +113,7 @@ func admissionDenied(c *stage.Context, r refusal.Refusal) *stage.Finding {
 	}
 	return stage.Found(answer.AdmissionDenied, "%s denies the pods: %s", by, r.Message).
 		Fact("webhook", r.Object).Fact("message", r.Message).
-		Fix(refusal.Lift(c.Gang, r, answer.User, "change the pods as "+by+" asks, and submit again", ""))
+		Fix(refusal.Lift(c.Gang, r, answer.User, "change the pods as "+by+" requires, and submit again", ""))
 }
 
 func webhookDown(c *stage.Context, r refusal.Refusal) *stage.Finding {

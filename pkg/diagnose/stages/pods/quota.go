@@ -16,7 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
-	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement/quota"
 )
 
@@ -48,7 +48,7 @@ func overQuota(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNam
 	whole := own.DeepCopy()
 	whole.Add(want)
 	name := quota.Resource(key)
-	amount := func(x resource.Quantity) int64 { return placement.Amount(name, x) }
+	amount := func(x resource.Quantity) int64 { return request.Amount(name, x) }
 	exist := fmt.Sprintf("%d/%d pods exist", c.Gang.Total()-c.Gang.Count(gang.Missing), c.Gang.Total())
 	var f *stage.Finding
 	if whole.Cmp(limit) > 0 {
@@ -85,7 +85,7 @@ func ownCharge(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceNam
 // quotaUsers are the others that are charged, a line each.
 func quotaUsers(c *stage.Context, q *corev1.ResourceQuota, key corev1.ResourceName) []string {
 	var lines []string
-	for _, h := range c.View.Holders() {
+	for _, h := range c.View.Consumers() {
 		if h.Namespace != q.Namespace || h.Job != nil && h.Job.Meta.UID == c.Gang.Meta.UID {
 			continue
 		}
@@ -147,7 +147,7 @@ func quotaNeedsField(c *stage.Context, r refusal.Refusal) *stage.Finding {
 		if q.Namespace == c.Gang.Meta.Namespace && q.Name == r.Object {
 			return stage.Found(answer.QuotaNeedsField, "quota %s makes a field of the pods mandatory: %s", r.Object, r.Message).
 				See("v1", "ResourceQuota", q, ".spec.hard").Fact("quota", r.Object).
-				Fix(refusal.Lift(c.Gang, r, answer.User, "set the field that quota "+r.Object+" asks for, and submit again", ""))
+				Fix(refusal.Lift(c.Gang, r, answer.User, "set the field that quota "+r.Object+" requires, and submit again", ""))
 		}
 	}
 	return nil

@@ -44,7 +44,7 @@ func capacity(c *stage.Context, out *stage.Result, kind schema.GroupKind, q *uns
 	need := needs(c)
 	for range 8 { // queues do not nest deeper; a cycle must not hang
 		for _, limit := range ceilings(kind, q) {
-			want := placement.Amount(limit.name, need[limit.name])
+			want := request.Amount(limit.name, need[limit.name])
 			if want == 0 || limit.firm && (c.Gang.Decl == nil || preemptible(c, *c.Gang.Decl)) {
 				continue
 			}
@@ -96,14 +96,14 @@ func shares(c *stage.Context, kind schema.GroupKind, queue string, limit ceiling
 		var amount int64
 		for _, pod := range c.View.GroupPods(d) {
 			if placement.Holds(pod) {
-				amount += placement.Amount(name, placement.Request(pod)[name])
+				amount += request.Amount(name, request.Of(pod)[name])
 			}
 		}
 		if d.Phase == volcano.PhaseInqueue {
-			amount = max(amount, placement.Amount(name, d.MinResources[name]))
+			amount = max(amount, request.Amount(name, d.MinResources[name]))
 		}
 		if amount > 0 {
-			all = append(all, share{d.Key.Namespace + "/" + d.Key.Name, amount})
+			all = append(all, share{c.GroupName(d), amount})
 		}
 	}
 	return all
@@ -147,7 +147,7 @@ func overQueue(kind schema.GroupKind, q *unstructured.Unstructured, limit ceilin
 // ceiling is the limit of one resource in a queue.
 type ceiling struct {
 	name  corev1.ResourceName
-	limit int64 // in the unit of fit.Quantity
+	limit int64 // in the unit of request.Quantity
 	path  []string
 	// raw is an amount as the field writes it.
 	raw func(int64) any
@@ -180,7 +180,7 @@ func ceilings(kind schema.GroupKind, q *unstructured.Unstructured) []ceiling {
 	}
 	list := f.Resources("spec", "capability")
 	for _, name := range slices.SortedFunc(maps.Keys(list), devicesFirst) {
-		all = append(all, ceiling{name: name, limit: placement.Amount(name, list[name]), path: []string{"spec", "capability", string(name)},
+		all = append(all, ceiling{name: name, limit: request.Amount(name, list[name]), path: []string{"spec", "capability", string(name)},
 			raw: func(amount int64) any { return phrase.Quantity(name, amount) }})
 	}
 	return all

@@ -177,6 +177,10 @@ func namespaceNotSelected(c *stage.Context, queue *unstructured.Unstructured) *s
 	if err != nil || sel.Matches(labels.Set(c.View.Snap.Namespaces[i].Labels)) {
 		return nil
 	}
-	return stage.Found(answer.QueueClosed, "ClusterQueue %s is closed to namespace %s: it takes only those with %s", queue.GetName(), c.Gang.Meta.Namespace, sel).
-		See(queue.GetAPIVersion(), queue.GetKind(), queue, ".spec.namespaceSelector").Fact("queue", queue.GetName()).Fact("selector", sel.String())
+	text := sel.String()
+	if !c.Reader.SeesAll() {
+		text = "other labels" // one of which is the name
+	}
+	return stage.Found(answer.QueueClosed, "ClusterQueue %s is closed to namespace %s: it takes only those with %s", queue.GetName(), c.Gang.Meta.Namespace, text).
+		See(queue.GetAPIVersion(), queue.GetKind(), queue, ".spec.namespaceSelector").Fact("queue", queue.GetName()).Fact("selector", text)
 }

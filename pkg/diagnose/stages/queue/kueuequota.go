@@ -10,6 +10,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
@@ -23,10 +24,10 @@ import (
 // the labels of their flavors' nodes, so the placement must too.
 func kueueQuota(c *stage.Context, out *stage.Result, queue, wl *unstructured.Unstructured) *stage.Finding {
 	tree := queueing.QuotaTree(c.View)
-	if _, short := tree.Empty(queue.GetName()).Assign(queueing.Requests(c.Gang)...); short != nil {
+	if _, short := tree.Potential(queue.GetName()).Assign(queueing.PodSets(c.Gang)...); short != nil {
 		return kueueNever(c, queue, *short)
 	}
-	flavors, short := tree.Room(queue.GetName()).Assign(queueing.Requests(c.Gang)...)
+	flavors, short := tree.Available(queue.GetName()).Assign(queueing.PodSets(c.Gang)...)
 	if short != nil {
 		return kueueShort(c, tree, queue, wl, *short)
 	}
@@ -44,14 +45,14 @@ func kueueQuota(c *stage.Context, out *stage.Result, queue, wl *unstructured.Uns
 func kueueNever(c *stage.Context, queue *unstructured.Unstructured, s cohort.Shortage) *stage.Finding {
 	name := queue.GetName()
 	f := stage.Found(answer.QueueTooSmall, "Kueue can never admit it: ClusterQueue %s allows %s in all (flavor %s), and the gang needs %s",
-		name, phrase.Amount(s.Name, s.Most), s.Flavor, phrase.Quantity(s.Name, s.Want)).Fact("queue", name).Fact("role", s.Role).
+		name, phrase.Amount(s.Name, s.Potential), s.Flavor, phrase.Quantity(s.Name, s.Requested)).Fact("queue", name).Fact("role", s.PodSet).
 		See(queue.GetAPIVersion(), queue.GetKind(), queue, ".spec.resourceGroups")
 	switch {
 	case s.Uncovered:
-		f.Message = fmt.Sprintf("Kueue can never admit it: ClusterQueue %s has no quota for %s at all, and %s asks for %s", name, s.Name, s.Role, phrase.Amount(s.Name, s.Want))
-		return f.Fact("resource", string(s.Name)).Fact("requested", s.Want).Fact("limit", int64(0))
+		f.Message = fmt.Sprintf("Kueue can never admit it: ClusterQueue %s has no quota for %s at all, and %s requests %s", name, s.Name, s.PodSet, phrase.Amount(s.Name, s.Requested))
+		return f.Fact("resource", string(s.Name)).Fact("requested", s.Requested).Fact("limit", int64(0))
 	case s.Unsuited:
-		f.Message = fmt.Sprintf("Kueue can never admit it: %s may use none of the flavors of ClusterQueue %s (%s): its nodeSelector, affinity or tolerations do not match them", s.Role, name, s.Flavor)
+		f.Message = fmt.Sprintf("Kueue can never admit it: %s may use none of the flavors of ClusterQueue %s (%s): its nodeSelector, affinity or tolerations do not match them", s.PodSet, name, s.Flavor)
 		for _, flavor := range strings.Split(s.Flavor, ", ") {
 			if u := queueing.Object(c.View, "ResourceFlavor", "", flavor); u != nil {
 				f.See(u.GetAPIVersion(), u.GetKind(), u, ".spec")
@@ -59,7 +60,7 @@ func kueueNever(c *stage.Context, queue *unstructured.Unstructured, s cohort.Sho
 		}
 		return f
 	}
-	return quotaFacts(f, s).Fix(raiseNominal(queue, s, s.Nominal+s.Want-s.Most))
+	return quotaFacts(f, s).Fix(raiseNominal(queue, s, s.Nominal+s.Requested-s.Potential))
 }
 
 // kueueShort finds that others use what the gang needs.
@@ -67,14 +68,14 @@ func kueueShort(c *stage.Context, tree *cohort.Tree, queue, wl *unstructured.Uns
 	text := func(n int64) string { return phrase.Quantity(s.Name, n) }
 	name := queue.GetName()
 	f := stage.Found(answer.KueueQuota, "Kueue holds it: ClusterQueue %s has %s of %s left (flavor %s), and the gang needs %s, %s more",
-		name, text(max(0, s.Left)), phrase.Amount(s.Name, s.Most), s.Flavor, text(s.Want), text(s.Want-s.Left)).
+		name, text(max(0, s.Available)), phrase.Amount(s.Name, s.Potential), s.Flavor, text(s.Requested), text(s.Requested-s.Available)).
 		See(queue.GetAPIVersion(), queue.GetKind(), queue, ".spec.resourceGroups").Fact("queue", name)
 	quotaFacts(f, s)
 	lenders := tree.Lenders(name)
 	for _, u := range c.View.Snap.Custom[kueue.Kind("Workload")] {
 		if at := cohort.AdmittedTo(u); slices.Contains(lenders, at) {
-			if n := cohort.Uses(u, s.Flavor, s.Name); n > 0 {
-				f.Detail("%s uses %s%s", jobOfWorkload(u), text(n), elsewhere(at, name))
+			if n := cohort.Usage(u, s.Flavor, s.Name); n > 0 {
+				f.Detail("%s uses %s%s", c.Reader.Name(jobOfWorkload(u)), text(n), elsewhere(at, name))
 			}
 		}
 	}
@@ -84,7 +85,7 @@ func kueueShort(c *stage.Context, tree *cohort.Tree, queue, wl *unstructured.Uns
 			f.SinceTime(word.At).Detail("Kueue said %s ago: %s", phrase.Age(c.View.Age(word.At)), word.Message)
 		}
 	}
-	return f.Fix(raiseNominal(queue, s, s.Nominal+s.Want-s.Left))
+	return f.Fix(raiseNominal(queue, s, s.Nominal+s.Requested-s.Available))
 }
 
 func elsewhere(queue, own string) string {
@@ -96,11 +97,11 @@ func elsewhere(queue, own string) string {
 
 func quotaFacts(f *stage.Finding, s cohort.Shortage) *stage.Finding {
 	text := func(n int64) string { return phrase.Quantity(s.Name, n) }
-	f.Detail("requested %s, used %s, limit %s (%s)", text(s.Want), text(s.Used), text(s.Most), s.Name)
-	if s.Most != s.Nominal {
+	f.Detail("requested %s, used %s, limit %s (%s)", text(s.Requested), text(s.Used), text(s.Potential), s.Name)
+	if s.Potential != s.Nominal {
 		f.Detail("of the limit %s are the queue's own quota, the rest its cohort lends", text(s.Nominal))
 	}
-	return f.Fact("flavor", s.Flavor).Fact("resource", string(s.Name)).Fact("requested", s.Want).Fact("used", s.Used).Fact("limit", s.Most)
+	return f.Fact("flavor", s.Flavor).Fact("resource", string(s.Name)).Fact("requested", s.Requested).Fact("used", s.Used).Fact("limit", s.Potential)
 }
 
 // position adds how many wait before the job in its ClusterQueue.
@@ -145,9 +146,9 @@ func setNominal(u *unstructured.Unstructured, path []any, text string) {
 }
 
 // jobOfWorkload names the job behind a Workload.
-func jobOfWorkload(u *unstructured.Unstructured) string {
+func jobOfWorkload(u *unstructured.Unstructured) audience.Thing {
 	for _, ref := range u.GetOwnerReferences() {
-		return u.GetNamespace() + "/" + ref.Name
+		return audience.New(ref.Kind, u.GetNamespace(), ref.Name)
 	}
-	return u.GetNamespace() + "/" + u.GetName()
+	return audience.New(u.GetKind(), u.GetNamespace(), u.GetName())
 }

@@ -36,7 +36,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	kind, name, ok := queueing.Queue(c.View, c.Gang)
 	if !ok {
 		quotaReported(c, out)
-		if s.Word != "" {
+		if s.Name != "" {
 			return s
 		}
 		return stage.Skipped("no queue")
@@ -86,8 +86,8 @@ func objectQueue(c *stage.Context, out *stage.Result, kind schema.GroupKind, nam
 
 // queueRefused finds that the queue cannot be seen, but the API server refused the gang's object for its sake.
 func queueRefused(c *stage.Context, out *stage.Result, name string) {
-	probe, asked := queueing.GroupProbe(c.View, c.Gang)
-	if !asked || probe.Accepted() || !queueing.RefusedForQueue(probe) {
+	probe, probed := queueing.GroupProbe(c.View, c.Gang)
+	if !probed || probe.Accepted() || !queueing.RefusedForQueue(probe) {
 		return
 	}
 	code := answer.QueueClosed
@@ -144,7 +144,7 @@ func queueClosed(c *stage.Context, kind schema.GroupKind, q *unstructured.Unstru
 	name := q.GetName()
 	f := stage.Found(answer.QueueClosed, "queue %s is %s: nothing new is admitted", name, status).
 		See(q.GetAPIVersion(), q.GetKind(), q, ".status.state").Fact("queue", name).Fact("state", status)
-	if probe, asked := queueing.GroupProbe(c.View, c.Gang); asked && !probe.Accepted() && c.Gang.Decl == nil {
+	if probe, probed := queueing.GroupProbe(c.View, c.Gang); probed && !probe.Accepted() && c.Gang.Decl == nil {
 		f.Message = fmt.Sprintf("queue %s is %s, so the PodGroup of %s cannot be created", name, status, c.Gang.Meta.Name)
 		f.Detail("the API server, asked just now: %s", strings.TrimSpace(probe.Message))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/volcano"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -34,13 +35,13 @@ type reservation struct {
 func reserved(c *stage.Context, out *stage.Result) {
 	need := needs(c)
 	for _, name := range slices.SortedFunc(maps.Keys(need), devicesFirst) {
-		want := placement.Amount(name, need[name])
+		want := request.Amount(name, need[name])
 		var total, used int64
 		for _, n := range c.View.Cluster().Nodes() {
 			q := n.Status.Allocatable[name]
-			total += placement.Amount(name, q)
+			total += request.Amount(name, q)
 		}
-		for _, h := range c.View.Holders() {
+		for _, h := range c.View.Consumers() {
 			used += h.Total(name)
 		}
 		reservations := reservations(c, name)
@@ -63,10 +64,10 @@ func reservations(c *stage.Context, name corev1.ResourceName) []reservation {
 		if d.Key.Dialect != gang.Volcano || d.Phase != volcano.PhaseInqueue || c.Gang.Decl != nil && d.Key == c.Gang.Decl.Key {
 			continue
 		}
-		amount := placement.Amount(name, d.MinResources[name])
+		amount := request.Amount(name, d.MinResources[name])
 		for _, pod := range c.View.GroupPods(d) {
 			if placement.Holds(pod) {
-				amount -= placement.Amount(name, placement.Request(pod)[name])
+				amount -= request.Amount(name, request.Of(pod)[name])
 			}
 		}
 		if amount <= 0 {
@@ -91,25 +92,28 @@ func reservedBy(c *stage.Context, name corev1.ResourceName, want, idle int64, re
 	if len(stuck) == 0 {
 		var names []string
 		for _, r := range reservations {
-			names = append(names, r.d.Key.Namespace+"/"+r.d.Key.Name)
+			names = append(names, c.GroupName(r.d))
 		}
 		return stage.Found(answer.ReservedByOthers,
 			"%s are idle but promised to %s, which was admitted first", phrase.Amount(name, idle), phrase.Names(names)).
 			Fact("resource", string(name)).Fact("idle", idle).Fact("reservedBy", names)
 	}
 	r := stuck[0]
-	holder := r.d.Key.Namespace + "/" + r.d.Key.Name
+	consumer := c.GroupName(r.d)
 	f := stage.Found(answer.ReservedByStuck,
-		"%s are idle but reserved for %s, which can never start", phrase.Amount(name, idle), holder).
-		SeeRef(r.d.Kind.GroupVersion().String()+"/"+r.d.Kind.Kind+"/"+holder, ".spec.minResources").
-		Fact("resource", string(name)).Fact("requested", want).Fact("idle", idle).Fact("reservedBy", holder).Fact("reserved", r.amount)
+		"%s are idle but reserved for %s, which can never start", phrase.Amount(name, idle), consumer).
+		Fact("resource", string(name)).Fact("requested", want).Fact("idle", idle).Fact("reservedBy", consumer).Fact("reserved", r.amount)
+	if c.Reader.Sees(r.d.Key.Namespace) {
+		f.SeeRef(r.d.Kind.GroupVersion().String()+"/"+r.d.Kind.Kind+"/"+consumer, ".spec.minResources")
+	}
 	switch {
 	case r.job == nil:
 		f.Detail("no job stands behind it any more")
 	case r.job.End != nil:
-		f.Detail("%s has ended", r.job.Meta.Name)
+		f.Detail("%s has ended", bareName(c, r.d, r.job.Meta.Name))
 	case r.why != nil && r.why.Primary != nil:
-		f.Detail("why %s does not start: %s", r.d.Key.Name, r.why.Primary.Message).Fact("because", string(r.why.Primary.Code))
+		text, _ := c.WhyOther(r.why)
+		f.Detail("why %s does not start: %s", bareName(c, r.d, r.d.Key.Name), text).Fact("because", string(r.why.Primary.Code))
 	}
 	f.Detail("the scheduler says no more than that resources are overused")
 	for _, s := range stuck {
@@ -118,9 +122,17 @@ func reservedBy(c *stage.Context, name corev1.ResourceName, want, idle int64, re
 	return f
 }
 
+// bareName is a name in the namespace of a gang, to a reader who sees it.
+func bareName(c *stage.Context, d gang.Declaration, name string) string {
+	if c.Reader.Sees(d.Key.Namespace) {
+		return name
+	}
+	return "it"
+}
+
 // dropGang removes a gang that holds a reservation.
 func dropGang(c *stage.Context, r reservation) stage.Fix {
-	name := r.d.Key.Namespace + "/" + r.d.Key.Name
+	name := c.GroupName(r.d)
 	pods := c.View.GroupPods(r.d)
 	kind, uid := "podgroup."+r.d.Kind.Group, r.d.UID
 	if r.job != nil {
@@ -138,5 +150,5 @@ func resourceName(s *gang.Job) string {
 	if s.Reader.Resource == "" {
 		return "pod"
 	}
-	return s.Reader.Words[0]
+	return s.Reader.Names[0]
 }

@@ -92,16 +92,16 @@ func down(c *stage.Context, name string, s component.Scheduler) *stage.Finding {
 	}
 	for _, l := range s.Leases {
 		f.See("coordination.k8s.io/v1", "Lease", l, ".spec.renewTime").
-			Detail("Lease %s/%s was last renewed %s ago", l.Namespace, l.Name, phrase.Age(c.View.Age(l.Spec.RenewTime.Time)))
+			Detail("%s was last renewed %s ago", c.TitleOf("Lease", l), phrase.Age(c.View.Age(l.Spec.RenewTime.Time)))
 	}
 	for _, d := range s.Deployments {
 		f.See("apps/v1", "Deployment", d, ".status.readyReplicas").
-			Detail("Deployment %s/%s: %d/%d ready", d.Namespace, d.Name, d.Status.ReadyReplicas, component.Replicas(d)).
-			Run(command.Kubectl(d.Namespace, "rollout", "status", "deployment/"+d.Name)).Fix(component.Start(d))
+			Detail("%s: %d/%d ready", c.TitleOf("Deployment", d), d.Status.ReadyReplicas, component.Replicas(d)).
+			Run(command.Kubectl(d.Namespace, "rollout", "status", "deployment/"+d.Name)).Fix(component.Start(c, d))
 		if component.Replicas(d) == 0 {
 			f.Detail("it is scaled to 0").Run(command.Kubectl(d.Namespace, "scale", "deployment/"+d.Name, "--replicas=1"))
 		}
-		for _, line := range component.Problems(c.View, d) {
+		for _, line := range component.Problems(c, d) {
 			f.Detail("%s", line)
 		}
 	}

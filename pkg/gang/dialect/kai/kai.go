@@ -48,15 +48,15 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 		if c["status"] != "True" {
 			continue
 		}
-		word := gang.WordOf(c)
+		word := gang.ConditionOf(c)
 		reasons, _ := c["reasons"].([]any)
 		if len(reasons) > 0 {
 			if first, ok := reasons[0].(map[string]any); ok {
-				detail := gang.WordOf(first)
+				detail := gang.ConditionOf(first)
 				word.Reason, word.Message = detail.Reason, detail.Message
 			}
 		}
-		d.Words = append(d.Words, word)
+		d.Conditions = append(d.Conditions, word)
 	}
 	return d, f.Err
 }

@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 )
 
 const (
@@ -22,8 +26,8 @@ const (
 	minAvailableLabelX = "pod-group.scheduling.x-k8s.io/min-available"
 )
 
-// Mark makes a pod, or the pods of a template, members of the named gang.
-func Mark(meta *metav1.ObjectMeta, name string, minAvailable int32) {
+// SetGroup makes a pod, or the pods of a template, members of the named gang.
+func SetGroup(meta *metav1.ObjectMeta, name string, minAvailable int32) {
 	if meta.Labels == nil {
 		meta.Labels = map[string]string{}
 	}
@@ -58,4 +62,34 @@ func first(labels map[string]string, keys ...string) string {
 		}
 	}
 	return ""
+}
+
+// Reader reads gangs that are declared by pod labels alone. Members that disagree on the minimum: the largest counts.
+func Reader() gang.Reader {
+	return gang.Reader{
+		Dialect: gang.Labels,
+		NameOf:  NameOf,
+		FromPods: func(key gang.Key, pods []*corev1.Pod) (gang.Declaration, error) {
+			d := gang.Declaration{Key: key, MinMember: 1}
+			var first error
+			for _, pod := range pods {
+				n, err := MinAvailable(pod)
+				if err != nil && first == nil {
+					first = err
+				}
+				d.MinMember = max(d.MinMember, n)
+			}
+			return d, first
+		},
+	}
+}
+
+// Writer writes this dialect, which has no object.
+func Writer() gang.Writer {
+	return gang.Writer{
+		Dialect: gang.Labels, Scheduler: schedulerplugins.DefaultScheduler,
+		SetGroup: func(pod *corev1.PodTemplateSpec, d gang.Declaration, _ string) {
+			SetGroup(&pod.ObjectMeta, d.Key.Name, d.MinMember)
+		},
+	}
 }

@@ -14,7 +14,7 @@ func TestMarkIsReadBack(t *testing.T) {
 	if name, ok := NameOf(pod); ok {
 		t.Errorf("NameOf(unmarked) = %q, want none", name)
 	}
-	Mark(&pod.ObjectMeta, "llama", 5)
+	SetGroup(&pod.ObjectMeta, "llama", 5)
 	name, ok := NameOf(pod)
 	minAvailable, err := MinAvailable(pod)
 	if !ok || name != "llama" || minAvailable != 5 || err != nil {

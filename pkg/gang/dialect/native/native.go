@@ -13,7 +13,7 @@ import (
 // Group is the API group of PodGroup and Workload.
 const Group = "scheduling.k8s.io"
 
-// The condition that says whether a group was placed: its name in 1.36 and in 1.37.
+// The condition that reports whether a group was placed: its name in 1.36 and in 1.37.
 const (
 	scheduled          = "PodGroupScheduled"
 	initiallyScheduled = "PodGroupInitiallyScheduled"
@@ -24,7 +24,7 @@ func Versions() []string { return []string{"v1beta1", "v1alpha3", versionOf136} 
 
 const versionOf136 = "v1alpha2"
 
-// ScheduledCondition is the type of the condition that says whether a group of an API version was placed.
+// ScheduledCondition is the type of the condition that reports whether a group of an API version was placed.
 func ScheduledCondition(version string) string {
 	if version == versionOf136 {
 		return scheduled
@@ -54,9 +54,9 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 	for _, t := range f.List("spec", "schedulingConstraints", "topology") {
 		d.TopologyKey, _ = t["key"].(string)
 	}
-	d.Words = nil
+	d.Conditions = nil
 	for _, name := range []string{scheduled, initiallyScheduled} {
-		d.Words = append(d.Words, f.Conditions(name, "False")...)
+		d.Conditions = append(d.Conditions, f.Conditions(name, "False")...)
 	}
 	return d, f.Err
 }
@@ -68,4 +68,32 @@ func Reader() gang.Reader {
 		Kinds:      []gang.Served{{GroupKind: schema.GroupKind{Group: Group, Kind: "PodGroup"}, Resource: "podgroups"}},
 		Schedulers: []string{corev1.DefaultSchedulerName}, NameOfPod: NameOf, Decode: Decode,
 	}
+}
+
+// Writer writes this dialect: a PodGroup with the gang policy, and spec.schedulingGroup on pods. API servers drop that field
+// where their gate is off, and custom resources where their schema does not know it.
+func Writer() gang.Writer {
+	w := gang.Writer{Dialect: gang.Native, Object: object, SetGroup: setGroup}
+	for _, version := range Versions() {
+		w.Versions = append(w.Versions, schema.GroupVersion{Group: Group, Version: version})
+	}
+	return w
+}
+
+func object(d gang.Declaration, version schema.GroupVersion) *unstructured.Unstructured {
+	u := gang.NewGroup(gang.Declaration{Key: d.Key}, version)
+	spec := map[string]any{"schedulingPolicy": map[string]any{"gang": map[string]any{"minCount": int64(d.MinMember)}}}
+	// 1.36 has no PriorityClass of the group yet.
+	if d.PriorityClass != "" && version.Version != versionOf136 {
+		spec["priorityClassName"] = d.PriorityClass
+	}
+	if d.TopologyKey != "" {
+		spec["schedulingConstraints"] = map[string]any{"topology": []any{map[string]any{"key": d.TopologyKey}}}
+	}
+	u.Object["spec"] = spec
+	return u
+}
+
+func setGroup(pod *corev1.PodTemplateSpec, d gang.Declaration, _ string) {
+	pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &d.Key.Name}
 }

@@ -12,6 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	spv1alpha1 "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// DefaultScheduler is the name under which gangctl's own scheduler serves.
+const DefaultScheduler = "gang-scheduler"
+
+// Up to about v0.24 the same format lived in another API group, under another label. Training Operator v1.6 wrote it.
+const (
+	oldGroup = "scheduling.sigs.k8s.io"
+	oldLabel = "pod-group.scheduling.sigs.k8s.io"
 )
 
 const (
@@ -32,8 +43,8 @@ func GVK() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Kind: "PodGroup"}
 }
 
-// Mark makes a pod, or the pods of a template, members of the named PodGroup.
-func Mark(meta *metav1.ObjectMeta, name string) {
+// SetGroup makes a pod, or the pods of a template, members of the named PodGroup.
+func SetGroup(meta *metav1.ObjectMeta, name string) {
 	if meta.Labels == nil {
 		meta.Labels = map[string]string{}
 	}
@@ -56,7 +67,7 @@ func Decode(u *unstructured.Unstructured) (*spv1alpha1.PodGroup, error) {
 }
 
 // MinMember is the number of members below which the gang is useless. The
-// format says "the minimum is 1"; an absent value counts as 1.
+// format's schema has "minimum: 1"; an absent value counts as 1.
 func MinMember(group *spv1alpha1.PodGroup) int32 {
 	return max(1, group.Spec.MinMember)
 }
@@ -71,8 +82,8 @@ type Counts struct {
 // Phase computes a PodGroup's phase from its members alone; the phase that is
 // stored is never trusted (other writers of this format mix up groups of the
 // same name in two namespaces). Failed is final for the controller of this
-// format, and so it is not said while the members that there are may still start:
-// the failed ones may be an earlier attempt's.
+// format, and so it is not reported while the members that there are may still
+// start: the failed ones may be an earlier attempt's.
 func Phase(minMember int32, c Counts) spv1alpha1.PodGroupPhase {
 	switch {
 	case c.Failed > 0 && c.Bound+c.Succeeded+c.Open < minMember:
@@ -112,7 +123,7 @@ func CountPods(pods []*corev1.Pod) Counts {
 }
 
 // Staying leaves out the members that are being deleted and have not ended. They
-// may be so for ever, on a node that is dead, and do not help their gang any more.
+// may be so indefinitely, on a node that is dead, and do not help their gang any more.
 func Staying(pods []*corev1.Pod) []*corev1.Pod {
 	var staying []*corev1.Pod
 	for _, pod := range pods {
@@ -122,4 +133,38 @@ func Staying(pods []*corev1.Pod) []*corev1.Pod {
 		}
 	}
 	return staying
+}
+
+// Reader reads PodGroups of scheduling.x-k8s.io, and those of its predecessor scheduling.sigs.k8s.io.
+func Reader() gang.Reader {
+	return gang.Reader{
+		Dialect: gang.SchedulerPlugins,
+		Kinds: []gang.Served{
+			{GroupKind: GVK().GroupKind(), Resource: GVR().Resource},
+			{GroupKind: schema.GroupKind{Group: oldGroup, Kind: GVK().Kind}, Resource: GVR().Resource},
+		},
+		Schedulers: []string{"scheduler-plugins-scheduler", "gang-scheduler"},
+		NameOf: func(pod metav1.Object) (string, bool) {
+			if name, ok := NameOf(pod); ok {
+				return name, true
+			}
+			name := pod.GetLabels()[oldLabel]
+			return name, name != ""
+		},
+		Decode: func(u *unstructured.Unstructured) (gang.Declaration, error) {
+			return gang.DecodeGroup(gang.SchedulerPlugins, u)
+		},
+	}
+}
+
+// Writer writes this dialect.
+func Writer() gang.Writer {
+	return gang.Writer{
+		Dialect: gang.SchedulerPlugins, Versions: []schema.GroupVersion{GVK().GroupVersion()}, Scheduler: DefaultScheduler,
+		Object: func(d gang.Declaration, version schema.GroupVersion) *unstructured.Unstructured {
+			d.Queue, d.PriorityClass = "", "" // which it does not have
+			return gang.NewGroup(d, version)
+		},
+		SetGroup: func(pod *corev1.PodTemplateSpec, d gang.Declaration, _ string) { SetGroup(&pod.ObjectMeta, d.Key.Name) },
+	}
 }

@@ -14,7 +14,7 @@ func TestMarkIsReadBack(t *testing.T) {
 	if name, ok := NameOf(pod); ok {
 		t.Errorf("NameOf(unmarked) = %q, want none", name)
 	}
-	Mark(&pod.ObjectMeta, "llama")
+	SetGroup(&pod.ObjectMeta, "llama")
 	if name, ok := NameOf(pod); !ok || name != "llama" {
 		t.Errorf("NameOf = %q, %v, want llama", name, ok)
 	}
@@ -91,7 +91,7 @@ func FuzzNameOf(f *testing.F) {
 	f.Add("app", "x", "llama")
 	f.Fuzz(func(t *testing.T, key, value, name string) {
 		meta := metav1.ObjectMeta{Labels: map[string]string{key: value}}
-		Mark(&meta, name)
+		SetGroup(&meta, name)
 		got, ok := NameOf(&meta)
 		if got != name || ok != (name != "") {
 			t.Errorf("NameOf = %q, %v after Mark(%q)", got, ok, name)

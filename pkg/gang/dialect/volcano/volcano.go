@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,8 +28,8 @@ const (
 	// SchedulerName is Volcano's own.
 	SchedulerName = "volcano"
 
-	// SchedulerAnnotation names, on a PodGroup that has no pods yet, the scheduler that its pods will have. Controllers
-	// that wait for a PodGroup's admission before they create pods leave no other way to tell.
+	// SchedulerAnnotation names, on a PodGroup that has no pods yet, the scheduler that its pods will have. Controllers that wait for a
+	// PodGroup's admission before they create pods leave no other way to find out.
 	SchedulerAnnotation = "gangctl.dev/scheduler-name"
 
 	roleAnnotation = "volcano.sh/task-spec"
@@ -59,7 +60,7 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 		total += int64(n)
 	}
 	// Volcano's controllers write a minimum for each task, be it only its replicas. Its scheduler does not look at them
-	// where they add up to more than the group asks for: that is a job which may start with fewer.
+	// where they add up to more than the group requests: that is a job which may start with fewer.
 	if total > int64(d.MinMember) {
 		d.RoleMin = nil
 	}
@@ -72,4 +73,23 @@ func Reader() gang.Reader {
 		Dialect: gang.Volcano, Kinds: []gang.Served{{GroupKind: GroupKind(), Resource: "podgroups"}},
 		Schedulers: []string{SchedulerName}, NameOf: NameOf, RoleOf: RoleOf, Decode: Decode,
 	}
+}
+
+// Writer writes this dialect.
+func Writer() gang.Writer {
+	return gang.Writer{
+		Dialect: gang.Volcano, Versions: []schema.GroupVersion{{Group: Group, Version: "v1beta1"}}, Scheduler: SchedulerName, Queues: true,
+		Object: gang.NewGroup,
+		SetGroup: func(pod *corev1.PodTemplateSpec, d gang.Declaration, role string) {
+			SetGroup(&pod.ObjectMeta, d.Key.Name)
+			if role != "" {
+				metav1.SetMetaDataAnnotation(&pod.ObjectMeta, roleAnnotation, role)
+			}
+		},
+	}
+}
+
+// SetGroup makes a pod, or the pods of a template, members of the named PodGroup.
+func SetGroup(meta *metav1.ObjectMeta, name string) {
+	metav1.SetMetaDataAnnotation(meta, GroupAnnotation, name)
 }

@@ -1,5 +1,5 @@
-// Package yunikorn reads gangs of Apache YuniKorn: no objects, only marks on pods. The first pod of an application lists
-// the task groups with their minimum.
+// Package yunikorn reads gangs of Apache YuniKorn: no objects, only annotations on pods. The first pod of an application lists the task
+// groups with their minimum.
 package yunikorn
 
 import (
@@ -52,7 +52,7 @@ func Reader() gang.Reader {
 				}
 				d.MinMember, d.RoleMin = 0, map[string]int32{}
 				for _, g := range groups {
-					d.MinMember += g.MinMember
+					d.MinMember = gang.Sum(d.MinMember, g.MinMember)
 					d.RoleMin[g.Name] = g.MinMember
 				}
 				d.MinMember = max(1, d.MinMember)

@@ -21,7 +21,7 @@ const Role = "Worker"
 // Reader reads this kind.
 func Reader() gang.JobReader {
 	return gang.JobReader{
-		GroupKind: schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}, Resource: "jobs", Words: []string{"batchjob", "jobs.batch", "job.batch"},
+		GroupKind: schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}, Resource: "jobs", Names: []string{"batchjob", "jobs.batch", "job.batch"},
 		Read: func(u *unstructured.Unstructured) (gang.Job, error) {
 			typed := &batchv1.Job{}
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed); err != nil {
@@ -65,7 +65,7 @@ func Convert(j *batchv1.Job) gang.Job {
 	return job
 }
 
-// placeOf reads the completion index; pods of a Job without one are told apart by name only.
+// placeOf reads the completion index; pods of a Job without one are distinguished by name only.
 func placeOf(pod *corev1.Pod) (gang.Place, bool) {
 	index := pod.Labels[batchv1.JobCompletionIndexAnnotation]
 	if index == "" {

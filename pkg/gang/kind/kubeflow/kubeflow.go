@@ -91,7 +91,7 @@ func readStatus(job *gang.Job, f *gang.Fields) {
 		if c["status"] != "True" || kind != "Failed" && kind != "Succeeded" {
 			continue
 		}
-		w := gang.WordOf(c)
+		w := gang.ConditionOf(c)
 		job.End = &gang.End{Failed: kind == "Failed", Reason: w.Reason, Message: w.Message, At: w.At}
 		if job.End.Failed && strings.Contains(w.Reason, "Invalid") {
 			job.Problems = append(job.Problems, w.Message)
@@ -165,7 +165,7 @@ func mainContainer(role gang.Role, want string) string {
 	return want
 }
 
-// problems are the rules that the operator checks, in its own words where it has some.
+// problems are the rules that the operator checks, with its own messages where it has some.
 func problems(role gang.Role, container string) []string {
 	containers := role.Template.Spec.Containers
 	if len(containers) == 0 {

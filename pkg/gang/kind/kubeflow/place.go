@@ -19,7 +19,7 @@ var labelPairs = [][2]string{
 	{"job_type", "task_index"},
 }
 
-// PlaceOf reads role and index from the labels of any release. Where a pod lacks the label with its index, its name tells.
+// PlaceOf reads role and index from the labels of any release. Where a pod lacks the label with its index, the index is that of its name.
 func PlaceOf(pod *corev1.Pod) (gang.Place, bool) {
 	for _, keys := range labelPairs {
 		role := pod.Labels[keys[0]]

@@ -21,7 +21,7 @@ func Reader() gang.JobReader {
 	layout := kubeflow.Layout{Specs: "mpiReplicaSpecs", Order: []string{"launcher", "worker"}}
 	return gang.JobReader{
 		GroupKind: schema.GroupKind{Group: "kubeflow.org", Kind: "MPIJob"}, Resource: "mpijobs",
-		Words: []string{"mpijob", "mpijobs", "mpi"},
+		Names: []string{"mpijob", "mpijobs", "mpi"},
 		Read: func(u *unstructured.Unstructured) (gang.Job, error) {
 			return kubeflow.Read(u, layout)
 		},

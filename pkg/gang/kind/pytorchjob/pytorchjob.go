@@ -14,7 +14,7 @@ func Reader() gang.JobReader {
 	layout := kubeflow.Layout{Specs: "pytorchReplicaSpecs", Container: "pytorch", Order: []string{"master", "worker"}}
 	return gang.JobReader{
 		GroupKind: schema.GroupKind{Group: "kubeflow.org", Kind: "PyTorchJob"}, Resource: "pytorchjobs",
-		Words: []string{"pytorchjob", "pytorchjobs", "pytorch"},
+		Names: []string{"pytorchjob", "pytorchjobs", "pytorch"},
 		Read: func(u *unstructured.Unstructured) (gang.Job, error) {
 			return kubeflow.Read(u, layout)
 		},

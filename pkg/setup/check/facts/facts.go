@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -84,9 +85,9 @@ func Collect(ctx context.Context, client *kube.Client, o Options) (*check.Facts,
 
 // reads are what is read besides the snapshot.
 func (l *collector) reads() []func(context.Context) error {
-	reads := []func(context.Context) error{l.definitions, l.clusterRoles, l.roles, l.ready}
+	reads := []func(context.Context) error{l.definitions, l.clusterRoles, l.clusterRoleBindings, l.roles, l.ready}
 	if !l.o.Before {
-		reads = append(reads, l.clusterRoleBindings, l.roleBindings, l.listNodes, l.listLeases)
+		reads = append(reads, l.roleBindings, l.admissionPolicies, l.admissionBindings, l.listNodes, l.listLeases)
 	}
 	return reads
 }
@@ -156,6 +157,33 @@ func (l *collector) roleBindings(ctx context.Context) error {
 	}, func(r *rbacv1.RoleBinding) { l.f.Policy.RoleBindings = append(l.f.Policy.RoleBindings, r) })
 }
 
+// admissionPolicies lists what servers since Kubernetes 1.30 serve; others have none.
+func (l *collector) admissionPolicies(ctx context.Context) error {
+	return each(ctx, l, "validatingadmissionpolicies."+admissionv1.GroupName, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		list, err := l.client.Typed.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(ctx, o)
+		return list, ifServed(err)
+	}, func(p *admissionv1.ValidatingAdmissionPolicy) {
+		l.f.AdmissionPolicies = append(l.f.AdmissionPolicies, p)
+	})
+}
+
+func (l *collector) admissionBindings(ctx context.Context) error {
+	return each(ctx, l, "validatingadmissionpolicybindings."+admissionv1.GroupName, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		list, err := l.client.Typed.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List(ctx, o)
+		return list, ifServed(err)
+	}, func(b *admissionv1.ValidatingAdmissionPolicyBinding) {
+		l.f.AdmissionBindings = append(l.f.AdmissionBindings, b)
+	})
+}
+
+// ifServed is the error of a list, unless that is that the kind is not served: then there are none.
+func ifServed(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
 // listNodes keeps of each node what checks read.
 func (l *collector) listNodes(ctx context.Context) error {
 	return each(ctx, l, "nodes", func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -180,7 +208,7 @@ func (l *collector) listLeases(ctx context.Context) error {
 	})
 }
 
-// definitionsPath is where CustomResourceDefinitions are listed, and metadataOnly asks for them without their schemas, which are
+// definitionsPath is where CustomResourceDefinitions are listed, and metadataOnly requests them without their schemas, which are
 // nearly all of them.
 const (
 	definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -23,7 +23,7 @@ import (
 	roles "github.com/gangctl/gangctl/pkg/setup/rbac"
 )
 
-// cluster serves a small cluster, in which the caller may do what allowed says.
+// cluster serves a small cluster, in which the caller may do what allowed permits.
 func cluster(t *testing.T, allowed func(*authorizationv1.ResourceAttributes) bool) *kubetest.Cluster {
 	t.Helper()
 	c := kubetest.Serve(t, clustertest.New().Nodes(2, 8).Done())
@@ -140,7 +140,7 @@ func TestUnready(t *testing.T) {
 	}
 }
 
-// Before an installation, all is asked that it writes, and nothing is listed that does not matter yet.
+// Before an installation, the rights to all that it writes are reviewed, and nothing is listed that does not matter yet.
 func TestBefore(t *testing.T) {
 	c := cluster(t, everything)
 	f, err := lookAt(t, c, true)
@@ -188,7 +188,7 @@ func TestHolds(t *testing.T) {
 			want = []string{"bind clusterroles.rbac.authorization.k8s.io named system:kube-scheduler"}
 		}
 		refused = slices.DeleteFunc(refused, func(s string) bool {
-			// Roles that this small cluster does not have, and paths, which are not asked for.
+			// Roles that this small cluster does not have, and paths, which are not requested.
 			return strings.Contains(s, "volume-scheduler") || strings.Contains(s, "gangs-viewer")
 		})
 		if !slices.Equal(refused, want) {

@@ -96,7 +96,7 @@ func (l *collector) holds(ctx context.Context, r *check.Review) {
 	r.Allowed = true
 }
 
-// rulesOf are the rules of the role that somebody wants to write or to bind: what is shipped, else what the cluster has.
+// rulesOf are the rules of the role that the access review is to write or to bind: the shipped ones, else those in the cluster.
 func (l *collector) rulesOf(a check.Access) ([]rbacv1.PolicyRule, bool) {
 	for _, o := range l.o.Shipped {
 		if o.GetName() == a.Name && resourceOf(o.GroupVersionKind()) == a.Resource && o.GetNamespace() == a.Namespace {

@@ -54,7 +54,7 @@ func (r *run) await(ctx context.Context) check.Finding {
 			return pods.Watch(ctx, o)
 		},
 	}, r.client.Typed)
-	// A watch would try again for ever what this is told no for.
+	// A watch would retry a forbidden request indefinitely; a list fails at once.
 	if _, err := pods.List(limited, metav1.ListOptions{LabelSelector: selector, Limit: 1}); err != nil {
 		return refused(operation("list", r.o.Namespace, "").Wrap(err))
 	}
@@ -84,7 +84,7 @@ func (r *run) await(ctx context.Context) check.Finding {
 	return check.Finding{Status: check.OK, Message: fmt.Sprintf("scheduler %s: both bound after %.1f s, both running after %.1f s", r.o.Scheduler, r.placed.Bound, r.placed.Running)}
 }
 
-// missed says how far the gang came, and what its pods say.
+// missed reports how far the gang came, with the messages on its pods.
 func (r *run) missed(seen members) check.Finding {
 	b, said := seen.count(bound), words(seen)
 	f := check.Finding{Status: check.Fail}
@@ -105,7 +105,7 @@ func (r *run) missed(seen members) check.Finding {
 	return f
 }
 
-// words are what scheduler and kubelets say of the pods that do not run, each once.
+// words are the messages of scheduler and kubelets about the pods that do not run, each once.
 func words(seen members) string {
 	var all []string
 	for _, pod := range seen {

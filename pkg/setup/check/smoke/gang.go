@@ -1,5 +1,4 @@
-// Package smoke places a gang of two small pods, waits until both run, and deletes it again: what a checklist cannot tell, a try
-// does.
+// Package smoke places a gang of two small pods, waits until both run, and deletes it again: what a checklist cannot find, a trial does.
 package smoke
 
 import (
@@ -22,7 +21,7 @@ const (
 	Label = "gangctl.dev/smoke-test"
 	// Image does nothing, and is on most nodes already.
 	Image = "registry.k8s.io/pause:3.10.1"
-	// nobody is the user that the pods run as.
+	// nobody is the Unix user that the pods run as.
 	nobody = 65534
 )
 
@@ -36,8 +35,8 @@ func (o Options) podGroup() *unstructured.Unstructured {
 	return u
 }
 
-// pod is a member. It complies with the pod security level restricted, asks for next to nothing, and ends by itself should nobody
-// delete it.
+// pod is a member. It complies with the pod security level restricted, requests next to nothing, and ends by itself, in case it is not
+// deleted.
 func (o Options) pod(index int, dialect gang.Dialect) *corev1.Pod {
 	no, yes, user, grace := false, true, int64(nobody), int64(1)
 	deadline := int64(o.Timeout.Seconds()) + 60
@@ -55,9 +54,9 @@ func (o Options) pod(index int, dialect gang.Dialect) *corev1.Pod {
 		},
 	}
 	if dialect == gang.Labels {
-		labels.Mark(&pod.ObjectMeta, o.Name, Members)
+		labels.SetGroup(&pod.ObjectMeta, o.Name, Members)
 	} else {
-		schedulerplugins.Mark(&pod.ObjectMeta, o.Name)
+		schedulerplugins.SetGroup(&pod.ObjectMeta, o.Name)
 	}
 	return pod
 }

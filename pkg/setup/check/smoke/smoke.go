@@ -20,7 +20,7 @@ import (
 // cleanUp is how long the deletion may take, even after an interrupt.
 const cleanUp = 30 * time.Second
 
-// Options say what is placed, and where.
+// Options are what is placed, and where.
 type Options struct {
 	// Name is that of the gang; its pods are NAME-0 and NAME-1.
 	Name, Namespace string
@@ -30,7 +30,7 @@ type Options struct {
 	Timeout time.Duration
 	// Now is the clock.
 	Now func() time.Time
-	// Progress is told of each step.
+	// Progress is notified of each step.
 	Progress func(string)
 }
 
@@ -105,13 +105,13 @@ func (r *run) createGroup(ctx context.Context) error {
 	return groupOperation("create", r.o).Wrap(err)
 }
 
-// answered reports whether the API server has refused a request. Of one that failed otherwise nobody knows what became.
+// answered reports whether the API server has refused a request. The outcome of one that failed otherwise is unknown.
 func answered(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status)
 }
 
-// namespaceMissing tells a namespace that is not there from a kind that is not served.
+// namespaceMissing reports whether the namespace does not exist, as opposed to a kind that is not served.
 func namespaceMissing(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"

@@ -1,0 +1,107 @@
+package iostreams
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// Text that gangctl prints holds names, conditions, events and annotations that other users wrote. A control character among them is
+// a command to the terminal: it moves the cursor, hides text, or writes the clipboard (OSC 52). So both output streams escape what
+// passes through them. Only the sequences of our own styles reach the terminal, and what is written with Verbatim.
+
+// Escape makes text safe to print on a terminal. Newlines, tabs and the sequences of our own styles stay. Escape is ^[ and a carriage
+// return \r, as kubectl prints them; other control characters, and those that turn the direction of text, are written as in JSON.
+func Escape(text string) string {
+	var b strings.Builder
+	for len(text) > 0 {
+		if style := ownStyle(text); style != "" {
+			b.WriteString(style)
+			text = text[len(style):]
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text)
+		b.WriteString(visible(r, text[:size]))
+		text = text[size:]
+	}
+	return b.String()
+}
+
+// visible is the notation of a rune, which is encoded as given.
+func visible(r rune, encoded string) string {
+	switch {
+	case r == utf8.RuneError && len(encoded) == 1:
+		return fmt.Sprintf(`\x%02x`, encoded[0]) // some terminals take a lone byte for a control character
+	case r == '\n' || r == '\t':
+		return encoded
+	case r == '\x1b':
+		return "^["
+	case r == '\r':
+		return `\r`
+	case r < 0x20, r >= 0x7f && r < 0xa0, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x2028 || r == 0x2029:
+		return fmt.Sprintf(`\u%04x`, r)
+	}
+	return encoded
+}
+
+// ownStyle is the sequence of one of our styles with which text begins, or "".
+func ownStyle(text string) string {
+	if text[0] != '\x1b' {
+		return ""
+	}
+	for _, style := range []Style{plain, Red, Yellow, Green, Cyan} {
+		if strings.HasPrefix(text, style.sequence()) {
+			return style.sequence()
+		}
+	}
+	return ""
+}
+
+// escaper escapes what is written. A character may come in two writes.
+type escaper struct {
+	w io.Writer
+
+	mu   sync.Mutex
+	rest []byte
+}
+
+// Write implements io.Writer.
+func (e *escaper) Write(p []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	text := append(e.rest, p...)
+	whole := len(text) - incomplete(text)
+	e.rest = append([]byte(nil), text[whole:]...)
+	if _, err := io.WriteString(e.w, Escape(string(text[:whole]))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// incomplete is how many bytes at the end of text may be the beginning of a character.
+func incomplete(text []byte) int {
+	for n := 1; n <= min(utf8.UTFMax-1, len(text)); n++ {
+		if tail := text[len(text)-n:]; utf8.RuneStart(tail[0]) {
+			if utf8.FullRune(tail) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}
+
+// VerbatimOut is standard output without escaping: for logs and terminals of containers, and for files.
+func (s *IOStreams) VerbatimOut() io.Writer { return verbatim(s.Out) }
+
+// VerbatimErrOut is standard error without escaping, for prompts that move the cursor themselves.
+func (s *IOStreams) VerbatimErrOut() io.Writer { return verbatim(s.ErrOut) }
+
+func verbatim(w io.Writer) io.Writer {
+	if e, ok := w.(*escaper); ok {
+		return e.w
+	}
+	return w
+}

@@ -1,0 +1,235 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// stuckAfter is how long past the end of its grace period a pod may be before it counts as stuck.
+const stuckAfter = 2 * time.Minute
+
+// Consumer is what holds room on nodes: a job or a service, as a whole.
+type Consumer struct {
+	Kind, Namespace, Name string
+	// Pods are its pods that hold room.
+	Pods []*corev1.Pod
+	// Ends reports whether it completes without a user's action.
+	Ends bool
+	// DaemonSet pods stay whatever happens.
+	DaemonSet bool
+	// Deadline is when it ends: at the latest, where a limit is declared, or usually, where there are enough runs before it;
+	// zero if unknown. Source is which.
+	Deadline time.Time
+	Source   string
+	// Job is the job behind it, if it is one.
+	Job *gang.Job
+}
+
+// String is NAMESPACE/NAME.
+func (h *Consumer) String() string { return h.Namespace + "/" + h.Name }
+
+// UIDs are those of its pods, as the simulation knows them.
+func (h *Consumer) UIDs() []types.UID {
+	ids := make([]types.UID, 0, len(h.Pods))
+	for _, p := range h.Pods {
+		ids = append(ids, podID(p))
+	}
+	return ids
+}
+
+// Stuck are its pods that should have been gone for long.
+func (h *Consumer) Stuck(now time.Time) []*corev1.Pod {
+	var stuck []*corev1.Pod
+	for _, p := range h.Pods {
+		if Stuck(p, now) {
+			stuck = append(stuck, p)
+		}
+	}
+	return stuck
+}
+
+// Stuck reports whether a pod is long past its grace period. The API's deletionTimestamp is the end of that period.
+func Stuck(p *corev1.Pod, now time.Time) bool {
+	return p.DeletionTimestamp != nil && now.Sub(p.DeletionTimestamp.Time) > stuckAfter
+}
+
+// Going reports whether every pod of the consumer is being deleted and none is stuck.
+func (h *Consumer) Going(now time.Time) bool {
+	for _, p := range h.Pods {
+		if p.DeletionTimestamp == nil || Stuck(p, now) {
+			return false
+		}
+	}
+	return true
+}
+
+// Leftover reports whether the pods outlive their job: it has ended, and nothing will end them. Parameter servers do that.
+func (h *Consumer) Leftover() bool { return h.Job != nil && h.Job.End != nil }
+
+// Total is what its pods are charged of one resource.
+func (h *Consumer) Total(name corev1.ResourceName) int64 {
+	var n int64
+	for _, p := range h.Pods {
+		n += request.OfResource(p, name)
+	}
+	return n
+}
+
+// Priority is the highest priority among its pods.
+func (h *Consumer) Priority() int32 {
+	var highest int32
+	for i, p := range h.Pods {
+		var n int32
+		if p.Spec.Priority != nil {
+			n = *p.Spec.Priority
+		}
+		if i == 0 || n > highest {
+			highest = n
+		}
+	}
+	return highest
+}
+
+// Consumers are all that hold room on nodes, sorted by name.
+func (w *View) Consumers() []*Consumer { return w.consumers() }
+
+// ConsumerOf is the consumer that a pod belongs to; nil if the pod consumes nothing.
+func (w *View) ConsumerOf(pod *corev1.Pod) *Consumer {
+	w.Consumers()
+	return w.consumerOf[pod]
+}
+
+func (w *View) findConsumers() []*Consumer {
+	type key struct {
+		kind            schema.GroupKind
+		namespace, name string
+	}
+	byKey := map[key]*Consumer{}
+	w.consumerOf = make(map[*corev1.Pod]*Consumer, len(w.Snap.Pods))
+	jobs := map[controller]*gang.Job{}
+	for _, s := range w.Jobs() {
+		jobs[controller{s.Meta.Namespace, s.Meta.UID}] = s
+	}
+	owners := w.owners()
+	var all []*Consumer
+	for _, pod := range w.Snap.Pods {
+		if !placement.Holds(pod) {
+			continue
+		}
+		root := rootOf(pod, owners)
+		at := key{root.kind, pod.Namespace, root.name}
+		h := byKey[at]
+		if h == nil {
+			h = &Consumer{Kind: root.kind.Kind, Namespace: pod.Namespace, Name: root.name, DaemonSet: placement.DaemonSetPod(pod), Job: jobs[controller{pod.Namespace, root.uid}]}
+			h.Ends = endsSomeDay(root, pod) && !h.Leftover()
+			byKey[at] = h
+			all = append(all, h)
+		}
+		h.Pods = append(h.Pods, pod)
+		w.consumerOf[pod] = h
+	}
+	habits := w.habits()
+	for _, h := range all {
+		if h.Deadline, h.Source = deadline(h); h.Deadline.IsZero() && h.Job != nil && len(habits) > 0 {
+			h.Deadline, h.Source = habits[family(h.Job)].expect(h.Job, w.Now)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Consumer) int {
+		return cmp.Or(strings.Compare(a.String(), b.String()), strings.Compare(a.Kind, b.Kind))
+	})
+	return all
+}
+
+// owner is an object in a chain of controllers.
+type owner struct {
+	kind  schema.GroupKind
+	name  string
+	uid   types.UID
+	above *metav1.OwnerReference
+}
+
+// owners are the objects that stand between pods and what people call a job or a service.
+func (w *View) owners() map[types.UID]owner {
+	m := map[types.UID]owner{}
+	add := func(kind string, obj metav1.Object) {
+		m[obj.GetUID()] = owner{name: obj.GetName(), uid: obj.GetUID(), kind: schema.GroupKind{Group: "apps", Kind: kind}, above: metav1.GetControllerOf(obj)}
+	}
+	for _, o := range w.Snap.ReplicaSets {
+		add("ReplicaSet", o)
+	}
+	for _, o := range w.Snap.Jobs {
+		m[o.UID] = owner{name: o.Name, uid: o.UID, kind: schema.GroupKind{Group: "batch", Kind: "Job"}, above: metav1.GetControllerOf(o)}
+	}
+	for kind, list := range w.Snap.Custom {
+		for _, u := range list {
+			if above := metav1.GetControllerOf(u); above != nil && kind.Kind != "PodGroup" && kind.Kind != "Workload" {
+				m[u.GetUID()] = owner{name: u.GetName(), uid: u.GetUID(), kind: kind, above: above}
+			}
+		}
+	}
+	return m
+}
+
+// rootOf follows the controllers of a pod to the top. A ReplicaSet that is not in the snapshot has its Deployment's name
+// with the hash of the pods' template behind it.
+func rootOf(pod *corev1.Pod, owners map[types.UID]owner) owner {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil {
+		return owner{kind: schema.GroupKind{Kind: "Pod"}, name: pod.Name, uid: pod.UID}
+	}
+	at := owner{kind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), name: ref.Name, uid: ref.UID}
+	for range 8 { // owners do not nest deeper; a cycle must not hang
+		known, ok := owners[at.uid]
+		if !ok || known.above == nil || known.above.Kind == "CronJob" {
+			break // a CronJob goes on indefinitely, the Job that it made does not
+		}
+		at = owner{kind: schema.FromAPIVersionAndKind(known.above.APIVersion, known.above.Kind).GroupKind(), name: known.above.Name, uid: known.above.UID}
+	}
+	if hash := pod.Labels["pod-template-hash"]; at.kind.Kind == "ReplicaSet" && hash != "" {
+		if name, ok := strings.CutSuffix(at.name, "-"+hash); ok {
+			at.kind.Kind, at.name = "Deployment", name
+		}
+	}
+	return at
+}
+
+// endsSomeDay: jobs of every kind do, and so do bare pods that are not restarted indefinitely; services do not.
+func endsSomeDay(root owner, pod *corev1.Pod) bool {
+	if _, ok := kinds.ByKind(root.kind); ok {
+		return true
+	}
+	switch root.kind.Kind {
+	case "Pod":
+		return pod.Spec.RestartPolicy == corev1.RestartPolicyNever || pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure
+	case "Workflow", "CronJob":
+		return true
+	}
+	return strings.HasSuffix(root.kind.Kind, "Job")
+}
+
+// deadline is the earliest end that is declared.
+func deadline(h *Consumer) (time.Time, string) {
+	if h.Job != nil && h.Job.Deadline > 0 && !h.Job.Started.IsZero() {
+		return h.Job.Started.Add(h.Job.Deadline), "activeDeadlineSeconds of " + h.Kind + " " + h.String()
+	}
+	var last time.Time
+	for _, p := range h.Pods {
+		if p.Spec.ActiveDeadlineSeconds == nil || p.Status.StartTime == nil {
+			return time.Time{}, ""
+		}
+		last = later(last, p.Status.StartTime.Add(time.Duration(*p.Spec.ActiveDeadlineSeconds)*time.Second))
+	}
+	return last, "activeDeadlineSeconds of the pods of " + h.String()
+}

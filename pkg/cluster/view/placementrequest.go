@@ -1,0 +1,118 @@
+package view
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// PlacementRequest is a gang as the simulation sees it, and which members its roles stand for.
+type PlacementRequest struct {
+	placement.Gang
+	// Members are the members that have no node, by the name of the simulated role, in order; those that the gang does not list are left
+	// out, and come after them.
+	Members map[string][]gang.Member
+
+	roles map[string]string // of the gang, by the name of the simulated role
+}
+
+// Member is member i of a simulated role, listed or not.
+func (p PlacementRequest) Member(role string, i int32) gang.Member {
+	if members := p.Members[role]; int(i) < len(members) {
+		return members[i]
+	}
+	return gang.Member{Role: p.roles[role], Index: int(i), State: gang.Missing}
+}
+
+// PlacementRequest is the part of the gang that has no node yet. Members that are alike are one role; members of a role whose pods
+// differ (another volume each, for example) are several.
+func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
+	p := PlacementRequest{Members: map[string][]gang.Member{}, roles: map[string]string{}}
+	p.MinMember = min(g.Min, g.Total()) - g.Count(gang.Succeeded)
+	names, selected := map[string]string{}, w.selectedLabels(g)
+	role := func(m gang.Member, pod *corev1.Pod) (name string) {
+		shape := signature(m.Role, pod, selected)
+		name, known := names[shape]
+		if !known {
+			name = m.Role
+			if _, taken := p.Members[name]; taken {
+				name = fmt.Sprintf("%s#%d", m.Role, len(names)+1)
+			}
+			names[shape], p.Members[name], p.roles[name] = name, nil, m.Role
+			p.Roles = append(p.Roles, placement.Role{Name: name, Pod: pod})
+		}
+		return name
+	}
+	for _, m := range g.Members {
+		switch m.State {
+		case gang.Starting, gang.Running:
+			p.Bound = append(p.Bound, m.Pod.UID)
+			continue
+		case gang.Succeeded:
+			continue
+		default: // the others need a place
+		}
+		pod := m.Pod
+		if pod == nil || m.State == gang.Failed || m.State == gang.Terminating || m.State == gang.Lost {
+			pod = w.Virtual(g, m) // the replacement
+		}
+		name := role(m, pod)
+		p.Members[name] = append(p.Members[name], m)
+	}
+	unlisted := map[string]int32{}
+	for _, r := range g.Roles {
+		if n := g.Unlisted[r.Name]; n > 0 {
+			m := gang.Member{Role: r.Name, Index: int(r.Replicas - 1)}
+			unlisted[role(m, w.Virtual(g, m))] += n
+		}
+	}
+	for i := range p.Roles {
+		r := &p.Roles[i]
+		r.Count = gang.Sum(int32(len(p.Members[r.Name])), unlisted[r.Name])
+		r.Min = w.roleMin(g, r.Name)
+	}
+	if g.Decl != nil {
+		p.TopologyKey = g.Decl.TopologyKey
+	}
+	return p
+}
+
+// roleMin is the minimum that the declaration requires of one role, less the members that have it met already.
+func (w *View) roleMin(g *gang.Gang, role string) int32 {
+	if g.Decl == nil {
+		return 0
+	}
+	for name, n := range g.Decl.RoleMin {
+		if r := g.RoleByName(name); r != nil && r.Name == role {
+			for _, m := range g.Members {
+				if m.Role == role && (m.State == gang.Starting || m.State == gang.Running || m.State == gang.Succeeded) {
+					n--
+				}
+			}
+			return max(0, n)
+		}
+	}
+	return 0
+}
+
+// signature is equal for members of a role that a scheduler cannot distinguish. A pod that exists and the template that it was made from
+// differ in what admission fills in: tolerations of short outages do not count.
+func signature(role string, pod *corev1.Pod, selected sets.Set[string]) string {
+	pod = &corev1.Pod{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}
+	var tolerations []corev1.Toleration
+	for _, t := range pod.Spec.Tolerations {
+		if t.Effect != corev1.TaintEffectNoExecute || t.Key != corev1.TaintNodeNotReady && t.Key != corev1.TaintNodeUnreachable {
+			tolerations = append(tolerations, t)
+		}
+	}
+	pod.Spec.Tolerations = tolerations
+	text, err := placement.Signature(pod, selected)
+	if err != nil {
+		return role + "/" + pod.Name // a spec that does not marshal is like no other
+	}
+	return role + "/" + text
+}

@@ -1,0 +1,126 @@
+// Package view looks at a snapshot the way a gang does: which jobs there are, which pods are whose, what declares them a
+// gang, who holds the nodes, and the events about it. It judges nothing.
+package view
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/placement"
+)
+
+// View is a snapshot with indexes, which are built when they are first needed. It is not safe for concurrent use.
+type View struct {
+	Snap *snapshot.Snapshot
+	// Now is the moment of the snapshot.
+	Now time.Time
+	// Assumed is true for a snapshot in which something was changed: the events of the real one are history then.
+	Assumed bool
+
+	byController func() podIndex
+	antiAffinity func() sets.Set[string]
+	byReference  func() map[gang.Key][]*corev1.Pod
+	byUID        func() map[types.UID]*gang.Job
+	jobs         func() []*gang.Job
+	batchJobs    func() batchIndex
+	groups       func() []gang.Declaration
+	byKey        func() groupIndex
+	consumers    func() []*Consumer
+	cluster      func() *placement.Cluster
+	events       func() map[eventKey][]Event
+	consumerOf   map[*corev1.Pod]*Consumer
+	gangs        map[types.UID]*gang.Gang
+	problems     []problem
+	known        map[any]any
+
+	// decoded is shared with the views that are derived from this one, and base is the one this is derived from.
+	decoded *decoded
+	base    *View
+}
+
+// decoded caches what was read from objects: most are the same in every what-if.
+type decoded struct {
+	jobs   map[any]*gang.Job
+	groups map[groupKey]gang.Declaration
+	templates
+}
+
+// groupKey is an object as one dialect reads it: two dialects may share a kind.
+type groupKey struct {
+	dialect gang.Dialect
+	object  *unstructured.Unstructured
+}
+
+// New returns the view of a snapshot.
+func New(s *snapshot.Snapshot) *View {
+	return newView(s, &decoded{jobs: map[any]*gang.Job{}, groups: map[groupKey]gang.Declaration{}, templates: templates{}}, nil)
+}
+
+// Assume returns the view of a changed snapshot, which shares what did not change.
+func (w *View) Assume(s *snapshot.Snapshot) *View {
+	n := newView(s, w.decoded, w)
+	n.Assumed = true
+	return n
+}
+
+func newView(s *snapshot.Snapshot, d *decoded, base *View) *View {
+	w := &View{Snap: s, Now: s.At, gangs: map[types.UID]*gang.Gang{}, decoded: d, base: base}
+	w.byController = sync.OnceValue(w.indexPods)
+	w.antiAffinity = sync.OnceValue(w.antiAffinityLabels)
+	w.byReference = sync.OnceValue(w.indexReferences)
+	w.byUID = sync.OnceValue(w.indexJobs)
+	w.jobs = sync.OnceValue(w.readJobs)
+	w.batchJobs = sync.OnceValue(w.indexBatchJobs)
+	w.groups = sync.OnceValue(w.readGroups)
+	w.byKey = sync.OnceValue(w.indexGroups)
+	w.consumers = sync.OnceValue(w.findConsumers)
+	w.cluster = sync.OnceValue(w.buildCluster)
+	w.events = sync.OnceValue(w.indexEvents)
+	return w
+}
+
+// Once returns what is known of a view under a key, which f finds out the first time.
+func Once[T any](w *View, key any, f func() T) T {
+	if value, ok := w.known[key].(T); ok {
+		return value
+	}
+	value := f()
+	if w.known == nil {
+		w.known = map[any]any{}
+	}
+	w.known[key] = value
+	return value
+}
+
+// problem is an object that could not be read, and why.
+type problem struct{ namespace, text string }
+
+// Problems are objects that could not be read, as sentences, of the namespaces that match.
+func (w *View) Problems(in func(namespace string) bool) []string {
+	var texts []string
+	for _, p := range w.problems {
+		if in(p.namespace) {
+			texts = append(texts, p.text)
+		}
+	}
+	return texts
+}
+
+func (w *View) problem(u *unstructured.Unstructured, err error) {
+	w.problems = append(w.problems, problem{u.GetNamespace(), err.Error()})
+}
+
+// Age is how long ago t was; 0 for an unknown time.
+func (w *View) Age(t time.Time) time.Duration {
+	if t.IsZero() {
+		return 0
+	}
+	return w.Now.Sub(t)
+}

@@ -1,0 +1,76 @@
+package top
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/diagnose"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/usage"
+)
+
+// unseen is the error for what the view needs and the caller may not list, or the cluster does not know.
+func (o *Options) unseen(s *snapshot.Snapshot, namespace string) error {
+	if o.What != Node {
+		if refused := cmdutil.ForbiddenError(diagnose.Unlisted(s, diagnose.Query{Namespace: namespace})); refused != nil {
+			refused.Code = failure.CodeError
+			return refused
+		}
+		if err := cmdutil.CheckJobKinds(s); err != nil {
+			return err
+		}
+	}
+	for _, resource := range o.needed() {
+		where := namespace
+		if resource != "pods" {
+			where = "" // the others belong to the cluster
+		}
+		if d := s.Denial("", resource, where); d != nil {
+			return denied(*d, where)
+		}
+	}
+	return nil
+}
+
+// needed are the resources without which a view is not true, in the order in which they are listed.
+func (o *Options) needed() []string {
+	switch o.What {
+	case Node:
+		return []string{"nodes", "pods"}
+	case Job:
+		return []string{"pods"}
+	case Queue:
+	}
+	return []string{"pods", "nodes", "queues.scheduling.volcano.sh", "podgroups.scheduling.volcano.sh", "clusterqueues.kueue.x-k8s.io", "localqueues.kueue.x-k8s.io", "workloads.kueue.x-k8s.io"}
+}
+
+// unclaimed reports what is in no number: devices that ResourceClaims have, and that it is unknown whether there are any.
+func unclaimed(s *snapshot.Snapshot) []string {
+	if n := usage.Uncounted(s); n > 0 {
+		return []string{fmt.Sprintf("note: %s %s devices that are not counted here", phrase.Count(n, "ResourceClaim"), phrase.Verb(n, "has", "have"))}
+	}
+	if !s.CanList("resourceclaims.resource.k8s.io", "") {
+		return []string{"note: you may not list ResourceClaims; devices that they have are not counted here"}
+	}
+	return nil
+}
+
+// denied is the refusal of a list, with the rule that would allow it.
+func denied(d snapshot.Denial, namespace string) error {
+	reason := d.Message
+	if reason == "" {
+		reason = "forbidden"
+	}
+	where, binding := "in all namespaces", "a ClusterRole"
+	if namespace != "" {
+		where, binding = "in namespace "+namespace, "a Role in namespace "+namespace
+	}
+	resource, group, _ := strings.Cut(d.Resource, ".")
+	return failure.Errorf("list %s %s: %s", d.Resource, where, reason).WithHint(`ask an administrator for this rule in %s:
+  - apiGroups: [%q]
+    resources: [%q]
+    verbs: ["list"]`, binding, group, resource)
+}

@@ -1,0 +1,136 @@
+package command
+
+import (
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Target is the job that commands change.
+type Target struct {
+	Kind            schema.GroupVersionKind
+	Namespace, Name string
+	// Pods selects its pods by label; empty if it has none, so that none need to be made again.
+	Pods string
+	// Unsuspendable reports that its operator does not know how to suspend it.
+	Unsuspendable bool
+	// Template is the pod template of a batch Job as the API server has it.
+	Template *corev1.PodTemplateSpec
+}
+
+// RolePatch changes one role. Paths are relative to the replica spec of the role: /replicas, /template/…; those of a batch
+// Job are /parallelism, /completions, /template/….
+type RolePatch struct {
+	Role  string
+	Steps []Patch
+}
+
+// specs is where the kinds whose roles are a map keep it.
+var specs = map[string]string{"TFJob": "tfReplicaSpecs", "PyTorchJob": "pytorchReplicaSpecs", "MPIJob": "mpiReplicaSpecs"}
+
+// Change is the commands that change a job, and let its pods be made again where they would not follow the change by
+// themselves. further are steps elsewhere in the object. ok is false for a kind whose fields are not known.
+func Change(j Target, roles []RolePatch, further ...Patch) (commands string, ok bool) {
+	if j.Kind.Group == batchv1.GroupName && j.Kind.Kind == "Job" {
+		return changeBatch(j, roles, further), true
+	}
+	field, known := specs[j.Kind.Kind]
+	if !known || j.Kind.Version == "v1alpha1" { // which had a list
+		return "", false
+	}
+	steps := slices.Clone(further)
+	for _, r := range roles {
+		for _, step := range r.Steps {
+			step.Path = "/spec/" + field + "/" + Escape(r.Role) + step.Path
+			steps = append(steps, step)
+		}
+	}
+	if len(steps) == 0 {
+		return "", true
+	}
+	kind := strings.ToLower(j.Kind.Kind)
+	if j.Pods == "" || !remakes(j, roles) {
+		return JSONPatch(j.Namespace, kind, j.Name, steps...), true
+	}
+	if j.Unsuspendable {
+		return Then(JSONPatch(j.Namespace, kind, j.Name, steps...), Kubectl(j.Namespace, "delete", "pods", "-l", j.Pods)), true
+	}
+	all := []string{
+		MergePatch(j.Namespace, kind, j.Name, map[string]any{"spec": map[string]any{"runPolicy": map[string]any{"suspend": true}}}),
+		Kubectl(j.Namespace, "wait", "--for=delete", "pods", "-l", j.Pods, "--timeout=5m"),
+	}
+	if j.Kind.Kind == "MPIJob" && j.Kind.Version == "v2beta1" && slices.ContainsFunc(roles, isLauncher) {
+		all = append(all, Kubectl(j.Namespace, "delete", "job", j.Name+"-launcher")) // the MPI Operator's is a batch Job
+	}
+	steps = append(steps, Patch{Op: "add", Path: "/spec/runPolicy/suspend", Value: false})
+	return Then(append(all, JSONPatch(j.Namespace, kind, j.Name, steps...))...), true
+}
+
+// remakes reports whether pods have to be made again: they know their template and, of TensorFlow and PyTorch, how many
+// members there are, from the moment in which they are made. The operator deletes them while the job is suspended. Who
+// deletes them by hand may find that some have started meanwhile, and that the job has ended by it.
+func remakes(j Target, roles []RolePatch) bool {
+	for _, r := range roles {
+		for _, step := range r.Steps {
+			if strings.HasPrefix(step.Path, "/template") || j.Kind.Kind != "MPIJob" { // whose members are in a file that follows
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isLauncher(r RolePatch) bool {
+	return strings.EqualFold(r.Role, "launcher") && slices.ContainsFunc(r.Steps, func(step Patch) bool { return strings.HasPrefix(step.Path, "/template") })
+}
+
+// changeBatch patches what can be patched; the template of a Job is immutable once it has started, so that a Job with
+// another one has to take its place.
+func changeBatch(j Target, roles []RolePatch, further []Patch) string {
+	steps := slices.Clone(further)
+	template := false
+	for _, r := range roles {
+		for _, step := range r.Steps {
+			template = template || strings.HasPrefix(step.Path, "/template")
+			step.Path = "/spec" + step.Path
+			steps = append(steps, step)
+		}
+	}
+	switch {
+	case len(steps) == 0:
+		return ""
+	case !template:
+		return JSONPatch(j.Namespace, "job", j.Name, steps...)
+	}
+	return Recreate(j.Namespace, "job", j.Name, append(generated(j.Template), steps...)...)
+}
+
+// generated removes what the API server adds to a Job and refuses in a new one. A Job with a selector of its own has none of
+// it.
+func generated(template *corev1.PodTemplateSpec) []Patch {
+	if template == nil {
+		return nil
+	}
+	var steps []Patch
+	for _, label := range []string{batchv1.ControllerUidLabel, "controller-uid"} {
+		if _, ok := template.Labels[label]; ok {
+			steps = append(steps, Patch{Op: "remove", Path: "/spec/template/metadata/labels/" + Escape(label)})
+		}
+	}
+	if len(steps) == 0 {
+		return nil
+	}
+	return append([]Patch{{Op: "remove", Path: "/spec/selector"}}, steps...)
+}
+
+// Recreate replaces an object by a changed copy: it is deleted and created, for fields that cannot be patched.
+func Recreate(namespace, resource, name string, steps ...Patch) string {
+	return Pipe(
+		Kubectl(namespace, "get", resource, name, "-o", "json"),
+		Kubectl("", "patch", "--local", "-f", "-", "--type=json", "-p", encode(steps), "-o", "json"),
+		Kubectl(namespace, "replace", "--force", "-f", "-"),
+	)
+}

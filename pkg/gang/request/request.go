@@ -1,0 +1,130 @@
+// Package request is the one home of what a pod requests: the sums by the scheduler's own arithmetic, the conversion between
+// quantities and amounts, and the devices in a list.
+package request
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	resourcehelper "k8s.io/component-helpers/resource"
+	"k8s.io/kubernetes/pkg/features"
+)
+
+// Of returns the requests of a pod as the scheduler charges them: its containers plus restartable init containers, or the
+// largest init container with the restartable ones before it, whichever is more; plus overhead.
+func Of(pod *corev1.Pod) corev1.ResourceList {
+	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
+		SkipPodLevelResources: !utilfeature.DefaultFeatureGate.Enabled(features.PodLevelResources),
+	})
+}
+
+// OfTemplate returns the requests of one pod of a template. A template has not been through the API server's defaults, so a
+// limit without a request counts as one.
+func OfTemplate(spec corev1.PodSpec) corev1.ResourceList {
+	pod := &corev1.Pod{Spec: *spec.DeepCopy()}
+	for i := range pod.Spec.InitContainers {
+		defaultRequests(&pod.Spec.InitContainers[i])
+	}
+	for i := range pod.Spec.Containers {
+		defaultRequests(&pod.Spec.Containers[i])
+	}
+	return Of(pod)
+}
+
+// OfResource returns the request of a pod for one resource, in the unit of [Amount]; a pod requests one of [corev1.ResourcePods].
+// It sums nothing for most pods, which have no init containers and one container that requests the resource: that is worth it
+// for the pods of a whole cluster.
+func OfResource(pod *corev1.Pod, name corev1.ResourceName) int64 {
+	if name == corev1.ResourcePods {
+		return 1
+	}
+	spec := &pod.Spec
+	if len(spec.InitContainers) == 0 && len(spec.Overhead) == 0 && spec.Resources == nil {
+		requesting, at := 0, 0
+		for i := range spec.Containers {
+			if _, ok := spec.Containers[i].Resources.Requests[name]; ok {
+				requesting, at = requesting+1, i
+			}
+		}
+		switch requesting {
+		case 0:
+			return 0
+		case 1:
+			return Amount(name, spec.Containers[at].Resources.Requests[name])
+		}
+	}
+	return Amount(name, Of(pod)[name])
+}
+
+func defaultRequests(c *corev1.Container) {
+	for name, limit := range c.Resources.Limits {
+		if _, ok := c.Resources.Requests[name]; ok {
+			continue
+		}
+		if c.Resources.Requests == nil {
+			c.Resources.Requests = corev1.ResourceList{}
+		}
+		c.Resources.Requests[name] = limit
+	}
+}
+
+// Quantity converts an amount to a quantity of the API. Amounts are thousandths of a core for cpu and the resource's own unit
+// otherwise; a quantity is written in powers of 1024 where Kubernetes does.
+func Quantity(name corev1.ResourceName, amount int64) resource.Quantity {
+	switch name {
+	case corev1.ResourceCPU:
+		return *resource.NewMilliQuantity(amount, resource.DecimalSI)
+	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+		return *resource.NewQuantity(amount, resource.BinarySI)
+	default:
+		return *resource.NewQuantity(amount, resource.DecimalSI)
+	}
+}
+
+// Amount is the reverse of Quantity.
+func Amount(name corev1.ResourceName, q resource.Quantity) int64 {
+	if name == corev1.ResourceCPU {
+		return q.MilliValue()
+	}
+	return q.Value()
+}
+
+// GPUs is the number of GPUs in a list: the sum of the extended resources that have "gpu" in their name, whatever the
+// vendor (nvidia.com/gpu, amd.com/gpu, gpu.intel.com/i915, …).
+func GPUs(list corev1.ResourceList) int64 {
+	var total int64
+	for name, quantity := range list {
+		if IsGPU(name) {
+			total += quantity.Value()
+		}
+	}
+	return total
+}
+
+// IsGPU reports whether the resource is an extended one that has "gpu" in its name.
+func IsGPU(name corev1.ResourceName) bool {
+	s := strings.ToLower(string(name))
+	return strings.Contains(s, "/") && strings.Contains(s, "gpu")
+}
+
+// Device is the accelerator in a list: the GPU if there is one, else the first other extended resource; "" without.
+func Device(list corev1.ResourceList) corev1.ResourceName {
+	var other corev1.ResourceName
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		q := list[name]
+		if q.IsZero() || !strings.Contains(string(name), "/") {
+			continue
+		}
+		if IsGPU(name) {
+			return name
+		}
+		if other == "" {
+			other = name
+		}
+	}
+	return other
+}

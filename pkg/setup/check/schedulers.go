@@ -1,0 +1,128 @@
+package check
+
+import (
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	"github.com/gangctl/gangctl/pkg/setup/argv"
+)
+
+// lately is how old a bind may be to count as a sign of life.
+const lately = time.Hour
+
+// ours are the Deployments of gangctl's own scheduler: those that carry its labels, or its name.
+func ours(f *Facts) []*appsv1.Deployment {
+	var all []*appsv1.Deployment
+	for _, d := range f.View.Snap.Deployments {
+		labelled := d.Labels[install.LabelPartOf] == install.PartOf && d.Labels[install.LabelInstance] == install.SchedulerInstance
+		if (labelled || d.Name == install.SchedulerInstance) && len(d.Spec.Template.Spec.Containers) > 0 {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// served are the Deployments that answer to a schedulerName: those recognised as any scheduler is, and ours by --serve.
+func served(f *Facts, name string) []*appsv1.Deployment {
+	all := slices.Clone(component.FindScheduler(f.View, name).Deployments)
+	for _, d := range ours(f) {
+		serves := slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return slices.Contains(argv.List(c, "serve"), name) })
+		if serves && !slices.Contains(all, d) {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// scheduler is what is known of one schedulerName.
+type scheduler struct {
+	component.Scheduler
+	name string
+	// bound is when it last bound a pod, according to events; zero without any.
+	bound time.Time
+}
+
+// find collects the signs of a scheduler.
+func find(f *Facts, name string) scheduler {
+	s := scheduler{Scheduler: component.FindScheduler(f.View, name), name: name}
+	for _, d := range served(f, name) {
+		if !slices.Contains(s.Deployments, d) {
+			s.Deployments = append(s.Deployments, d)
+			ownLease := component.FindScheduler(f.View, d.Name)
+			s.Leases = append(s.Leases, ownLease.Leases...)
+			s.LastSeen = later(s.LastSeen, ownLease.LastSeen)
+		}
+	}
+	for _, e := range f.View.Snap.Events {
+		if e.Reason == "Scheduled" && (e.ReportingController == name || e.Source.Component == name) {
+			s.bound = later(s.bound, later(e.EventTime.Time, e.LastTimestamp.Time))
+		}
+	}
+	return s
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// known reports whether there is any sign that the scheduler exists.
+func (s scheduler) known() bool {
+	return len(s.Deployments) > 0 || len(s.Leases) > 0 || !s.LastSeen.IsZero() || s.BoundBefore
+}
+
+// alive reports whether it is there and nothing indicates that it is down.
+func (s scheduler) alive(f *Facts) bool { return s.known() && !s.Down(f.View.Now) }
+
+// names are all schedulerNames that anything in the cluster mentions, and those that are known to read gangs; sorted.
+func names(f *Facts) []string {
+	all := map[string]bool{install.SchedulerInstance: true, corev1.DefaultSchedulerName: true}
+	for _, r := range dialect.Readers() {
+		for _, name := range r.Schedulers {
+			all[name] = true
+		}
+	}
+	for _, d := range f.View.Snap.Deployments {
+		for _, c := range d.Spec.Template.Spec.Containers {
+			if name, ok := argv.Last(c, "scheduler-name"); ok {
+				all[name] = true
+			}
+		}
+	}
+	for _, d := range ours(f) {
+		for _, c := range d.Spec.Template.Spec.Containers {
+			for _, name := range argv.List(c, "serve") {
+				all[name] = true
+			}
+		}
+	}
+	for _, o := range f.operators() {
+		all[o.Mode().Scheduler] = true
+	}
+	for _, p := range f.View.Snap.Pods {
+		all[p.Spec.SchedulerName] = true
+	}
+	delete(all, "")
+	return sortedKeys(all)
+}
+
+// readsGangs reports whether a scheduler is known to read gangs of any format. The default one may read them, where a vendor replaced it,
+// but nothing shows that.
+func readsGangs(f *Facts, name string) bool {
+	if name == corev1.DefaultSchedulerName {
+		return false
+	}
+	if slices.ContainsFunc(served(f, name), func(d *appsv1.Deployment) bool { return slices.Contains(ours(f), d) }) || name == install.SchedulerInstance {
+		return true
+	}
+	return slices.ContainsFunc(dialect.Readers(), func(r gang.Reader) bool { return slices.Contains(r.Schedulers, name) })
+}

@@ -1,0 +1,213 @@
+// Package redact takes out of objects and command lines what must not go where their owner did not send it: values of environment
+// variables, what Secrets and ConfigMaps hold, copies of manifests in annotations, and credentials in arguments. Everything that
+// gangctl saves, shows or passes on goes through it. It is pure.
+package redact
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/gangctl/gangctl/pkg/cli/shell"
+	"github.com/gangctl/gangctl/pkg/submit/provenance"
+)
+
+// Hidden stands for a value that is left out.
+const Hidden = "…"
+
+// longAnnotation is how long, in bytes, an annotation of another program may be to be kept: longer ones are copies of something.
+const longAnnotation = 1 << 10
+
+// Object removes from an object, as JSON has it, what is secret. It changes what it is given.
+func Object(object map[string]any) {
+	kind, _ := object["kind"].(string)
+	switch {
+	case kind == "ConfigMap":
+		delete(object, "data")
+		delete(object, "binaryData")
+	case strings.Contains(kind, "Secret"): // a Secret, and what others make Secrets of
+		for field := range object {
+			if field != "apiVersion" && field != "kind" && field != "metadata" {
+				delete(object, field)
+			}
+		}
+	}
+	fields(object)
+}
+
+// fields redacts wherever it is: pod templates occur in many kinds.
+func fields(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		delete(v, "managedFields")
+		for key, child := range v {
+			v[key] = field(key, child)
+		}
+		if _, named := v["name"]; named && value != nil {
+			if _, literal := v["value"].(string); literal { // a variable, or the header of a probe
+				delete(v, "value")
+			}
+		}
+	case []any:
+		for _, child := range v {
+			fields(child)
+		}
+	}
+}
+
+// field is one of a map, without what is secret.
+func field(key string, value any) any {
+	switch v := value.(type) {
+	case string:
+		if key == "message" {
+			return Text(v)
+		}
+	case []any:
+		if key == "args" || key == "command" {
+			return arguments(v)
+		}
+		fields(v)
+	case map[string]any:
+		switch key {
+		case "annotations":
+			annotations(v)
+		case "env", "envs", "environment", "volumeAttributes": // of kinds that have a map of them
+			for name, child := range v {
+				if _, literal := child.(string); literal {
+					v[name] = Hidden
+				}
+			}
+			fields(v)
+		default:
+			fields(v)
+		}
+	}
+	return value
+}
+
+// annotations drops copies of manifests, whichever tool wrote them, and redacts the rest.
+func annotations(all map[string]any) {
+	for key, value := range all {
+		text, _ := value.(string)
+		name := key[strings.LastIndexByte(key, '/')+1:]
+		switch {
+		case key == provenance.CommandAnnotation:
+			if all[key] = CommandLine(text); all[key] == "" {
+				delete(all, key)
+			}
+		case strings.HasPrefix(key, "gangctl.dev/"):
+			all[key] = Text(text)
+		case len(text) > longAnnotation, name == "original", strings.Contains(name, "applied"), structured(text):
+			delete(all, key)
+		case secretName.MatchString(name):
+			all[key] = Hidden
+		default:
+			all[key] = Text(text)
+		}
+	}
+}
+
+// structured reports whether a text is an object or a list of JSON, or begins as one of YAML.
+func structured(text string) bool {
+	text = strings.TrimSpace(text)
+	return (strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")) && json.Valid([]byte(text)) || strings.Contains(text, "apiVersion:")
+}
+
+func arguments(list []any) []any {
+	texts := make([]string, len(list))
+	for i, arg := range list {
+		texts[i], _ = arg.(string)
+	}
+	redacted := make([]any, len(list))
+	for i, arg := range Args(texts) {
+		redacted[i] = arg
+	}
+	return redacted
+}
+
+// credential matches the last part of names that hold one: HF_TOKEN, --api-key, aws_secret_access_key. "tokenizer" and "max-tokens" are
+// none.
+const credential = `(?i:token|passwo?r?d|passphrase|secret|credentials?|api[-_]?key|access[-_]?key|private[-_]?key)`
+
+var (
+	secretName = regexp.MustCompile(credential + `$`)
+	secretFlag = regexp.MustCompile(`^--?[\w.-]*` + credential + `$`)
+	assigned   = regexp.MustCompile(`([\w.-]*` + credential + `["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;&]+)`)
+	following  = regexp.MustCompile(`(--?[\w.-]*` + credential + `\s+)("[^"]*"|'[^']*'|[^\s-][^\s,;&]*)`)
+	userInfo   = regexp.MustCompile(`(\w://)[^/\s@]+@`)
+)
+
+// Text is what a program or a user wrote, without what reads like a credential: NAME_TOKEN=…, --password …, https://…@host.
+func Text(text string) string {
+	text = assigned.ReplaceAllString(text, "${1}"+Hidden)
+	text = following.ReplaceAllString(text, "${1}"+Hidden)
+	return userInfo.ReplaceAllString(text, "${1}"+Hidden+"@")
+}
+
+// Args are the arguments of a program, without what reads like a credential. They are what the owner of a job chose: a credential
+// under another name cannot be recognized.
+func Args(argv []string) []string {
+	redacted := slices.Clone(argv)
+	for i, arg := range argv {
+		if i > 0 && secretFlag.MatchString(argv[i-1]) && !strings.HasPrefix(arg, "-") {
+			redacted[i] = Hidden
+			continue
+		}
+		redacted[i] = Text(arg)
+	}
+	return redacted
+}
+
+// CommandLine is a command line of `gangctl submit`, quoted again, without what is secret. It is empty for any other: whoever may
+// write the job may have written it, and it is shown to be pasted.
+func CommandLine(line string) string {
+	argv := provenance.Argv(line)
+	if argv == nil {
+		return ""
+	}
+	end := slices.Index(argv, "--")
+	if end < 0 {
+		end = len(argv)
+	}
+	own := argv[:end:end]
+	for i, arg := range own {
+		name, value, joined := strings.Cut(arg, "=")
+		switch {
+		case joined && strings.HasPrefix(name, "--"):
+			own[i] = name + "=" + Flag(name[2:], value)
+		case i > 0 && strings.HasPrefix(own[i-1], "--"):
+			own[i] = Flag(own[i-1][2:], arg)
+		}
+	}
+	return shell.Join(append(Args(own), Args(argv[end:])...)...)
+}
+
+// Flag is the value of a flag of submit without what is secret: the values of variables, of other fields that are called value, and
+// the user of a URL.
+func Flag(name, value string) string {
+	key, _, assigns := strings.Cut(value, "=")
+	switch name {
+	case "env":
+		if assigns {
+			return key + "=" + Hidden
+		}
+	case "set":
+		// An equals sign in the path has a backslash before it, and is then taken for the end: more is hidden.
+		if assigns && (strings.HasSuffix(key, ".value") || strings.HasSuffix(key, `\`) || secretName.MatchString(key)) {
+			return key + "=" + Hidden
+		}
+	case "annotation", "label":
+		if assigns && secretName.MatchString(key) {
+			return key + "=" + Hidden
+		}
+	case "sync-git", "tensorboard":
+		return userInfo.ReplaceAllString(value, "${1}"+Hidden+"@")
+	}
+	return value
+}
+
+// Hides reports whether something is left out of the value of a flag.
+func Hides(value string) bool {
+	return strings.HasSuffix(value, "="+Hidden) || strings.Contains(value, "://"+Hidden+"@")
+}

@@ -1,0 +1,111 @@
+package explainer
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+const (
+	// firstRetry and lastRetry bound the time to the next try of a gang whose answer could not be made or written; it doubles.
+	firstRetry = 15 * time.Second
+	lastRetry  = 10 * time.Minute
+)
+
+// queue holds the gangs to explain. Each has a time from which it is due: changes of one gang are gathered, and a gang that fails again
+// and again is tried less often, whatever happens to it meanwhile.
+type queue struct {
+	clock   clock.Clock
+	retries workqueue.TypedRateLimiter[gang.Key]
+	wake    chan struct{}
+
+	mu      sync.Mutex
+	entries map[gang.Key]entry
+}
+
+// entry is one gang in the queue.
+type entry struct {
+	key        gang.Key
+	since, due time.Time
+}
+
+func newQueue(clock clock.Clock) *queue {
+	return &queue{
+		clock: clock, entries: map[gang.Key]entry{}, wake: make(chan struct{}, 1),
+		retries: workqueue.NewTypedItemExponentialFailureRateLimiter[gang.Key](firstRetry, lastRetry),
+	}
+}
+
+// add adds a gang that is due after a while. One that is in the queue already keeps its time.
+func (q *queue) add(key gang.Key, after time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, known := q.entries[key]; known {
+		return
+	}
+	now := q.clock.Now()
+	q.entries[key] = entry{key: key, since: now, due: now.Add(after)}
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// failed adds a gang whose answer failed, and is due after longer each time.
+func (q *queue) failed(key gang.Key) {
+	q.mu.Lock()
+	delete(q.entries, key) // a change meanwhile does not bring the next try forward
+	q.mu.Unlock()
+	q.add(key, q.retries.When(key))
+}
+
+// succeeded forgets the failures of a gang.
+func (q *queue) succeeded(key gang.Key) {
+	q.retries.Forget(key)
+}
+
+// wait is how long it takes until a gang is due; ok is false without any.
+func (q *queue) wait() (d time.Duration, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var first time.Time
+	for _, e := range q.entries {
+		if first.IsZero() || e.due.Before(first) {
+			first = e.due
+		}
+	}
+	return max(0, first.Sub(q.clock.Now())), !first.IsZero()
+}
+
+// take removes and returns the gangs that are due, those that are so for longest first.
+func (q *queue) take() []entry {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.clock.Now()
+	var due []entry
+	for key, e := range q.entries {
+		if !e.due.After(now) {
+			due = append(due, e)
+			delete(q.entries, key)
+		}
+	}
+	slices.SortFunc(due, func(a, b entry) int {
+		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.key.String(), b.key.String()))
+	})
+	return due
+}
+
+// putBack returns a gang that was taken and is due after a while. It keeps its place among those that wait.
+func (q *queue) putBack(e entry, after time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e.due = q.clock.Now().Add(after)
+	q.entries[e.key] = e
+}

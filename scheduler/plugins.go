@@ -1,0 +1,115 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	upstream "k8s.io/kubernetes/pkg/scheduler"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/profile"
+	"k8s.io/utils/clock"
+
+	"github.com/gangctl/gangctl/scheduler/engine"
+	"github.com/gangctl/gangctl/scheduler/plugins/aging"
+	"github.com/gangctl/gangctl/scheduler/plugins/belowmin"
+	"github.com/gangctl/gangctl/scheduler/plugins/binding"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
+	"github.com/gangctl/gangctl/scheduler/plugins/packing"
+	"github.com/gangctl/gangctl/scheduler/plugins/planner"
+	"github.com/gangctl/gangctl/scheduler/plugins/preemption"
+	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
+)
+
+// parts are what the plugins of all profiles share, and the rest of the scheduler runs. There is one
+// of each, however many profiles there are.
+type parts struct {
+	handle  *engine.Handle
+	planner *planner.Planner
+	claims  *claims.Ledger
+	places  *replacement.Tracker
+	keeper  *aging.Keeper
+	policy  *belowmin.Controller
+	barrier *binding.Barrier
+	preempt *preemption.Preemptor
+	score   *packing.Counters
+}
+
+// newParts returns the parts of a scheduler that serves some profiles.
+func newParts(g *gangs, profiles []schedulerconfig.KubeSchedulerProfile) parts {
+	plans := planner.New(g.handle, g.attempts, g.claims, g.reasons, g.panics, profiles)
+	return parts{
+		handle: g.handle, planner: plans, claims: g.claims, places: g.places, policy: g.policy,
+		keeper:  aging.NewKeeper(aging.EngineGangs(g.handle), plans.View(), g.claims, g.attempts, clock.RealClock{}),
+		barrier: binding.New(g.handle, g.attempts),
+		preempt: preemption.New(g.handle, plans, g.claims, g.attempts, g.suspender, foreign{cache: g.cache, pods: g.pods}, clock.RealClock{}),
+		score:   packing.NewCounters(),
+	}
+}
+
+// extension is one plugin of ours. A profile gets an instance of its own, so
+// what all of them must agree on is made once, in extensions.
+type extension struct {
+	name   string
+	make   frameworkruntime.PluginFactory
+	weight int32 // of its scores; zero for the engine's default
+	// replaces is a plugin of the engine that is switched off where this one is on.
+	replaces string
+}
+
+// extensions are our plugins, in the order in which the engine calls them,
+// after its own. Those that derive claims from the snapshot come before the one
+// that enforces them.
+func extensions(p parts) []extension {
+	return []extension{
+		{name: belowmin.Name, make: p.policy.NewPlugin},
+		{name: binding.Name, make: p.barrier.NewPlugin},
+		{name: replacement.Name, make: p.places.NewPlugin, weight: replacement.Weight},
+		{name: aging.Name, make: p.keeper.NewPlugin},
+		{name: claims.Name, make: p.claims.NewPlugin},
+		{name: preemption.Name, make: p.preempt.NewPlugin, replaces: preemption.Replaces},
+		{name: packing.Name, make: p.score.NewPlugin, weight: packing.Weight},
+		{name: planner.Name, make: p.planner.NewPlugin}, // last: what it plans for others have let pass
+	}
+}
+
+// newEngine creates kube-scheduler's engine with our plugins in its registry, and has the planner follow it.
+func newEngine(ctx context.Context, p parts, client kubernetes.Interface, factory informers.SharedInformerFactory,
+	dynFactory dynamicinformer.DynamicSharedInformerFactory, recorders profile.RecorderFactory, options ...upstream.Option,
+) (*upstream.Scheduler, error) {
+	registry := frameworkruntime.Registry{}
+	for _, e := range extensions(p) {
+		registry[e.name] = p.handle.Binding(e.make)
+	}
+	options = append(options, upstream.WithFrameworkOutOfTreeRegistry(registry))
+	engine, err := upstream.New(ctx, client, factory, dynFactory, recorders, options...)
+	if err != nil {
+		return nil, fmt.Errorf("create scheduler: %w", err)
+	}
+	return planner.Follow(engine, p.planner, p.preempt.Gone), nil
+}
+
+// enable adds our plugins to every profile. A configuration file need not name
+// them; one that disables a plugin, or places it itself, is respected.
+func enable(profiles []schedulerconfig.KubeSchedulerProfile, plugins []extension) {
+	for i := range profiles {
+		if profiles[i].Plugins == nil {
+			profiles[i].Plugins = &schedulerconfig.Plugins{}
+		}
+		set := &profiles[i].Plugins.MultiPoint
+		for _, p := range plugins {
+			named := func(q schedulerconfig.Plugin) bool { return q.Name == p.name }
+			if slices.ContainsFunc(set.Disabled, named) {
+				continue
+			}
+			set.Enabled = slices.DeleteFunc(set.Enabled, func(q schedulerconfig.Plugin) bool { return p.replaces != "" && q.Name == p.replaces })
+			if !slices.ContainsFunc(set.Enabled, named) {
+				set.Enabled = append(set.Enabled, schedulerconfig.Plugin{Name: p.name, Weight: p.weight})
+			}
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package planner
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+)
+
+// preferencePlugins are the engine's scoring plugins that score what users prefer; the others score for the cluster, as the planner
+// does by itself.
+var preferencePlugins = []string{names.NodeAffinity, names.InterPodAffinity, names.PodTopologySpread, names.TaintToleration}
+
+// preferred ranks the nodes: first those with room that is kept for the gang, then by what the members prefer. It is nil where
+// no node is better than another.
+func (q *query) preferred(ctx context.Context) func(*corev1.Node) int64 {
+	preferences := q.preferences(ctx)
+	own := q.planner.claims.Nodes(q.cycle.group)
+	if len(own) == 0 {
+		return preferences
+	}
+	return func(n *corev1.Node) int64 {
+		var rank int64
+		if preferences != nil {
+			rank = preferences(n)
+		}
+		if slices.Contains(own, n.Name) {
+			rank += ownBonus
+		}
+		return rank
+	}
+}
+
+// ownBonus outweighs any score: a plugin gives at most 100, times its weight, for each of at most some thousand members.
+const ownBonus = 1 << 40
+
+// preferences ranks the nodes by what the members prefer, as the engine would: one pass for each role, not for each member. It is nil
+// where no member prefers anything, which is the rule.
+func (q *query) preferences(ctx context.Context) func(*corev1.Node) int64 {
+	if !q.members.prefers && !slices.ContainsFunc(q.nodes, repels) {
+		return nil
+	}
+	f, ok := q.plugin.handle.(framework.Framework)
+	if !ok {
+		return nil
+	}
+	sum := map[string]int64{}
+	for _, role := range q.members.roles {
+		state := framework.NewCycleState()
+		if _, status, _ := f.RunPreFilterPlugins(ctx, state, role.Pod); !status.IsSuccess() {
+			continue
+		}
+		status := f.RunPreScorePlugins(ctx, state, role.Pod, q.nodes)
+		var scores []fwk.NodePluginScores
+		if status.IsSuccess() {
+			scores, status = f.RunScorePlugins(ctx, state, role.Pod, q.nodes)
+		}
+		if !status.IsSuccess() {
+			klog.FromContext(ctx).V(4).Info("Cannot score nodes for a gang; it is planned without", "role", role.Name, "reason", status.Message())
+			return nil
+		}
+		for _, node := range scores {
+			for _, s := range node.Scores {
+				if slices.Contains(preferencePlugins, s.Name) {
+					sum[node.Name] += s.Score * int64(role.Count)
+				}
+			}
+		}
+	}
+	return func(n *corev1.Node) int64 { return sum[n.Name] }
+}
+
+// repels reports whether a node has a taint that pods without a toleration rather avoid.
+func repels(n fwk.NodeInfo) bool {
+	return slices.ContainsFunc(n.Node().Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule })
+}

@@ -1,0 +1,113 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/scheduler/engine"
+	"github.com/gangctl/gangctl/scheduler/reasons"
+)
+
+// trial is what came of the members when the engine tried them, for the first time in an attempt. Those after it are made for
+// preemption.
+type trial struct {
+	simulation fwk.PodGroupCycleState
+	fitting    int32
+	// refused is the first member that did not fit, why the engine's message on it.
+	refused, why string
+}
+
+// watch records what the engine found for a member.
+func (p *Planner) watch(state fwk.CycleState, pod *corev1.Pod, err error) {
+	group, ok := engine.GroupOf(pod)
+	simulation := state.GetPodGroupSchedulingCycle()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !ok || simulation == nil || p.now == nil || p.now.group != group {
+		return
+	}
+	t := &p.now.tried
+	if t.simulation == nil {
+		t.simulation = simulation
+	}
+	if t.simulation != simulation {
+		return
+	}
+	var refused *framework.FitError
+	switch {
+	case err == nil:
+		t.fitting++
+	case errors.As(err, &refused) && t.refused == "":
+		t.refused, t.why = pod.Name, because(refused)
+	}
+}
+
+// because is why a member has no node, without how many nodes there are.
+func because(refused *framework.FitError) string {
+	_, why, found := strings.Cut(refused.Error(), "nodes are available: ")
+	if !found {
+		return "no node fits"
+	}
+	return strings.TrimSuffix(strings.TrimSpace(why), ".")
+}
+
+// refusal returns what is to be reported on a gang that was not placed; nil where that is the engine's. The lock must be held.
+func (p *Planner) refusal(c *cycle, pod *corev1.Pod) *reasons.Reason {
+	if c.reported != nil {
+		return c.reported
+	}
+	if c.reason = p.withProgress(c.group, c.explain()); c.reason == nil {
+		return nil
+	}
+	reported, again := p.reasons.Report(c.group, *c.reason, alreadyReported(pod, c.reason))
+	c.reported, c.again = &reported, again
+	return c.reported
+}
+
+// alreadyReported reports whether a pod has the message of a reason already.
+func alreadyReported(pod *corev1.Pod, reason *reasons.Reason) bool {
+	_, condition := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled)
+	return condition != nil && condition.Status == corev1.ConditionFalse && strings.Contains(condition.Message, reason.Sentence())
+}
+
+// explain is what is known of a gang that was not placed; nil if nothing is, or if the gang has all that it needs and a further
+// member was refused.
+func (c *cycle) explain() *reasons.Reason {
+	v := c.verdict
+	switch {
+	case v == nil:
+		return nil
+	case v.proven:
+		return v.reason
+	case v.bound+c.tried.fitting >= v.need:
+		return nil // the engine's message on one member has more than that on the gang
+	}
+	reason := v.reason
+	if reason == nil { // the plan was refused, or the gang goes where others leave
+		reason = &reasons.Reason{
+			Finding:  answer.Finding{Code: answer.FitsNotPlaced, Stage: answer.StagePlacement, Verdict: answer.Waiting, Who: answer.Nobody},
+			Required: v.need, Fit: v.bound + c.tried.fitting, Nodes: v.among, Retry: v.retry,
+		}
+	}
+	if c.tried.refused != "" {
+		message := fmt.Sprintf("pod %s: %s", c.tried.refused, c.tried.why)
+		if reason.Finding.Message != "" {
+			message = reason.Finding.Message + "; " + message
+		}
+		reason.Finding.Message = message
+	}
+	if reason.Finding.Message == "" {
+		return nil
+	}
+	return reason
+}
+
+// isProven reports whether a gang provably has no placement.
+func (v *verdict) isProven() bool { return v != nil && v.proven }

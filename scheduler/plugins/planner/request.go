@@ -1,0 +1,78 @@
+package planner
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
+	"github.com/gangctl/gangctl/scheduler/reasons"
+)
+
+// PlacementRequest is what package placement needs to place pods together.
+type PlacementRequest struct {
+	// Cluster is the engine's snapshot, with what the pods' volumes and claims refer to.
+	Cluster *placement.Cluster
+	Gang    placement.Gang
+	// Kept are pods on nodes that stand for what is kept from the gang: claims, and places that the engine nominated others for.
+	Kept []*corev1.Pod
+
+	members *memberRoles
+}
+
+// Request prepares the request about a gang, or about one pod under a name that no gang has. bound are members that have a place, and
+// minimum is how many have to have one, those included. Only the engine's scheduling goroutine may call it.
+func (p *Planner) Request(handle fwk.Handle, group types.NamespacedName, pods []*corev1.Pod, bound []types.UID, minimum int32) (PlacementRequest, error) {
+	infos := handle.SnapshotSharedLister().NodeInfos()
+	nodes, err := infos.List()
+	if err != nil {
+		return PlacementRequest{}, fmt.Errorf("list nodes: %w", err)
+	}
+	antiAffine, err := infos.HavePodsWithRequiredAntiAffinityList()
+	if err != nil {
+		return PlacementRequest{}, fmt.Errorf("list nodes: %w", err)
+	}
+	q := PlacementRequest{}
+	if q.members, err = rolesOf(pods, antiAffine); err != nil {
+		return PlacementRequest{}, err
+	}
+	objects, err := p.objects(handle, q.members)
+	if err != nil {
+		return PlacementRequest{}, err
+	}
+	p.cluster = placement.FromNodeInfos(p.cluster, nodes, objects)
+	q.Cluster = p.cluster
+	q.Gang = placement.Gang{Roles: q.members.roles, MinMember: minimum, Bound: bound}
+	q.Kept = claims.PlacedPods(p.claims.Withheld(infos, group, q.members.examples()))
+	q.Kept = append(q.Kept, nominated(handle, nodes, group, priorityOf(pods[0]))...)
+	return q, nil
+}
+
+// Member is the pod that an assignment is for.
+func (q PlacementRequest) Member(a placement.Assignment) *corev1.Pod {
+	for i, role := range q.members.roles {
+		if role.Name == a.Role {
+			return q.members.pods[i][a.Member]
+		}
+	}
+	return nil
+}
+
+// withProgress adds to a reason that nodes are being freed for the gang.
+func (p *Planner) withProgress(group types.NamespacedName, reason *reasons.Reason) *reasons.Reason {
+	if reason == nil {
+		return nil
+	}
+	more := p.claims.Progress(group)
+	if more == "" {
+		return reason
+	}
+	extended := *reason
+	extended.Finding.Message += "; " + more
+	extended.Finding.Code, extended.Finding.Verdict, extended.Finding.Never = answer.VictimsTerminating, answer.Waiting, false
+	return &extended
+}

@@ -1,0 +1,109 @@
+// Package podinformer watches the pods of the cluster, and brings those of our scheduler names into the cache of gangs.
+package podinformer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gangctl/gangctl/scheduler/suspend"
+)
+
+// Informers watch the pods of the cluster as the API server has them: the live
+// ones, and those that have ended, which the engine does not see.
+type Informers struct {
+	Live, Ended cache.SharedIndexInformer
+}
+
+// New returns informers that do not run yet.
+func New(client kubernetes.Interface) (*Informers, error) {
+	p := &Informers{
+		Live:  selecting(client, "status.phase!=Succeeded,status.phase!=Failed"),
+		Ended: selecting(client, "status.phase!=Pending,status.phase!=Running,status.phase!=Unknown"),
+	}
+	if err := p.Live.SetTransform(trim); err != nil {
+		return nil, fmt.Errorf("watch pods: %w", err)
+	}
+	if err := p.Ended.SetTransform(trimEnded); err != nil {
+		return nil, fmt.Errorf("watch ended pods: %w", err)
+	}
+	return p, nil
+}
+
+// All are the pods that are known.
+func (p *Informers) All() (pods []*corev1.Pod) {
+	for _, informer := range []cache.SharedIndexInformer{p.Live, p.Ended} {
+		pods = append(pods, podsIn(informer)...)
+	}
+	return pods
+}
+
+func podsIn(informer cache.SharedIndexInformer) (pods []*corev1.Pod) {
+	for _, obj := range informer.GetStore().List() {
+		if pod, ok := obj.(*corev1.Pod); ok {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// OwnedBy reports whether a job has pods because of which it cannot be resumed yet.
+// Those that have ended count where the job, when it is suspended, deletes them,
+// too: a Job of Kubernetes deletes its active pods only, and keeps the others for
+// as long as it is there. It looks at every pod of the cluster, so it is to be called only
+// while a job of ours is suspended.
+func (p *Informers) OwnedBy(job suspend.Target) bool {
+	pods := podsIn(p.Live)
+	if job.Brittle() {
+		pods = append(pods, podsIn(p.Ended)...)
+	}
+	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
+		controller := metav1.GetControllerOfNoCopy(pod)
+		return controller != nil && controller.UID == job.UID
+	})
+}
+
+// selecting returns an informer of the pods that a field selector matches.
+func selecting(client kubernetes.Interface, selector string) cache.SharedIndexInformer {
+	return coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0, cache.Indexers{},
+		func(options *metav1.ListOptions) { options.FieldSelector = selector })
+}
+
+// trim drops what is never read.
+func trim(obj any) (any, error) {
+	if pod, ok := obj.(*corev1.Pod); ok {
+		pod.ManagedFields = nil
+	}
+	return obj, nil
+}
+
+// trimEnded keeps of a pod that has ended what its gang is found by, and what the
+// gang's minimum and status need.
+func trimEnded(obj any) (any, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj, nil
+	}
+	kept := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, Labels: pod.Labels,
+			OwnerReferences: pod.OwnerReferences, CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
+		},
+		Spec: corev1.PodSpec{
+			SchedulerName: pod.Spec.SchedulerName, NodeName: pod.Spec.NodeName, SchedulingGroup: pod.Spec.SchedulingGroup, Priority: pod.Spec.Priority,
+		},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase},
+	}
+	for key, value := range pod.Annotations {
+		if !strings.HasPrefix(key, "kubectl.kubernetes.io/") { // may hold a whole manifest
+			metav1.SetMetaDataAnnotation(&kept.ObjectMeta, key, value)
+		}
+	}
+	return kept, nil
+}

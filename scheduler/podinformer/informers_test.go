@@ -1,0 +1,88 @@
+package podinformer
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
+	"github.com/gangctl/gangctl/scheduler/suspend"
+)
+
+const namespace = "research"
+
+func TestTrimEnded(t *testing.T) {
+	yes, name := true, "native"
+	now := metav1.Now()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "a", UID: "u", DeletionTimestamp: &now, CreationTimestamp: now,
+			OwnerReferences: []metav1.OwnerReference{{UID: types.UID("job"), Controller: &yes}},
+			Annotations:     map[string]string{"pod-group-name": "g", "kubectl.kubernetes.io/last-applied-configuration": "large"},
+		},
+		Spec:   corev1.PodSpec{SchedulerName: "gang-scheduler", Containers: []corev1.Container{{Name: "main"}}, SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: &name}},
+		Status: corev1.PodStatus{Phase: corev1.PodSucceeded, Message: "long"},
+	}
+	labels.SetGroup(&pod.ObjectMeta, "llama", 2)
+	obj, err := trimEnded(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := obj.(*corev1.Pod)
+	if len(kept.Spec.Containers) != 0 || kept.Status.Message != "" || len(kept.Annotations) != 1 {
+		t.Errorf("kept %+v: more than its gang needs", kept)
+	}
+	if got, ok := labels.NameOf(kept); !ok || got != "llama" || metav1.GetControllerOf(kept) == nil || kept.Annotations["pod-group-name"] != "g" ||
+		kept.Spec.SchedulingGroup == nil || kept.DeletionTimestamp == nil || kept.Status.Phase != corev1.PodSucceeded || kept.Spec.SchedulerName != "gang-scheduler" {
+		t.Errorf("kept %+v: less than its gang needs", kept)
+	}
+}
+
+// A Job keeps its ended pods while it is suspended, and would wait for them
+// indefinitely. The Training Operator deletes them, too.
+func TestWhichPodsAJobWaitsFor(t *testing.T) {
+	yes := true
+	pod := func(apiVersion, kind string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: apiVersion, Kind: kind, Name: "j", UID: "uid", Controller: &yes},
+		}}}
+	}
+	for _, c := range []struct {
+		name      string
+		pod       *corev1.Pod
+		ended     bool
+		waits     bool
+		elsewhere bool // the pod is another job's
+	}{
+		{"a Job, for one that is there", pod("batch/v1", "Job"), false, true, false},
+		{"a Job, for one that has ended", pod("batch/v1", "Job"), true, false, false},
+		{"a TFJob, for one that is there", pod("kubeflow.org/v1", "TFJob"), false, true, false},
+		{"a TFJob, for one that has ended", pod("kubeflow.org/v1", "TFJob"), true, true, false},
+		{"a TFJob, for another's", pod("kubeflow.org/v1", "TFJob"), false, false, true},
+	} {
+		pods, err := New(fake.NewClientset())
+		if err != nil {
+			t.Fatal(err)
+		}
+		job, ok := suspend.Of(c.pod)
+		if !ok {
+			t.Fatalf("%s: no job", c.name)
+		}
+		if c.elsewhere {
+			job.UID = "other"
+		}
+		store := pods.Live.GetStore()
+		if c.ended {
+			store = pods.Ended.GetStore()
+		}
+		if err := store.Add(c.pod); err != nil {
+			t.Fatal(err)
+		}
+		if got := pods.OwnedBy(job); got != c.waits {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package suspend
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+)
+
+// maxOwners is how many owners are followed from a job to the whole of which it is a part. The launcher of an MPIJob has one.
+// Owner references are the users' to write, and may form circles.
+const maxOwners = 3
+
+// whole returns the job that a job is a part of, as it is now: itself, if of none. The object is nil if
+// the job is gone, or another has its name.
+func (s *Suspender) whole(ctx context.Context, j Target) (Target, *unstructured.Unstructured, error) {
+	object, err := s.get(ctx, j)
+	switch {
+	case err != nil:
+		return j, nil, fmt.Errorf("get %s: %w", j, err)
+	case object.GetUID() != j.UID:
+		return j, nil, nil
+	}
+	part, seen := j, sets.New(j.UID)
+	for range maxOwners {
+		owner, ok := jobOf(metav1.GetControllerOf(object), j.Namespace)
+		if !ok || !owner.Possible() {
+			return j, object, nil
+		}
+		if seen.Has(owner.UID) {
+			return part, nil, &Refusal{why: fmt.Sprintf("%s belongs to itself, by way of %s", part, j), singly: !part.Brittle()}
+		}
+		above, err := s.get(ctx, owner)
+		switch {
+		case apierrors.IsNotFound(err) || err == nil && above.GetUID() != owner.UID:
+			return j, object, nil // anything may be written of an owner that does not exist
+		case err != nil:
+			return j, nil, fmt.Errorf("get %s: %w", owner, err)
+		}
+		seen.Insert(owner.UID)
+		j, object = owner, above
+	}
+	if owner, ok := jobOf(metav1.GetControllerOf(object), j.Namespace); !ok || !owner.Possible() {
+		return j, object, nil
+	}
+	return part, nil, &Refusal{why: fmt.Sprintf("%s has more than %d owners above each other", part, maxOwners), singly: !part.Brittle()}
+}
+
+// kueueJobLabel is the UID of the job on a Workload, which Kueue sets.
+const kueueJobLabel = kueue.Group + "/job-uid"
+
+// managedByKueue reports whether Kueue decides when a job is suspended: it has a Workload for it. The label on the job is the
+// user's to write, with or without Kueue.
+func (s *Suspender) managedByKueue(ctx context.Context, object *unstructured.Unstructured) (bool, error) {
+	if _, ok := kueue.QueueOf(object); !ok {
+		return false, nil
+	}
+	for _, version := range []string{"v1beta2", "v1beta1"} {
+		resource := schema.GroupVersionResource{Group: kueue.Group, Version: version, Resource: "workloads"}
+		list, err := s.Dynamic.Resource(resource).Namespace(object.GetNamespace()).List(ctx, metav1.ListOptions{LabelSelector: kueueJobLabel + "=" + string(object.GetUID())})
+		switch {
+		case apierrors.IsNotFound(err):
+			continue // not served
+		case apierrors.IsForbidden(err):
+			return true, nil
+		case err != nil:
+			return false, fmt.Errorf("list Kueue's Workloads of %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
+		}
+		return slices.ContainsFunc(list.Items, func(w unstructured.Unstructured) bool {
+			return slices.ContainsFunc(w.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == object.GetUID() })
+		}), nil
+	}
+	return false, nil
+}
+
+// resumedBy reports whether the owner of a job may resume it at any time. The reference is the user's to write: it counts for an
+// owner that exists and is of a kind that may have jobs. One that we may not read counts only where the job can give its places
+// back otherwise, or a reference to anything would make a job immune.
+func (s *Suspender) resumedBy(ctx context.Context, j Target, owner *metav1.OwnerReference) (bool, error) {
+	if owner == nil || leavesAlone(owner) {
+		return false, nil
+	}
+	version, err := schema.ParseGroupVersion(owner.APIVersion)
+	if err != nil || version.Group == "" || version.Group == "apps" { // Kubernetes' own kinds have pods and no jobs
+		return false, nil
+	}
+	resource := version.WithResource(strings.ToLower(owner.Kind) + "s")
+	object, err := s.Dynamic.Resource(resource).Namespace(j.Namespace).Get(ctx, owner.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case apierrors.IsForbidden(err):
+		return !j.Brittle(), nil
+	case err != nil:
+		return false, fmt.Errorf("get %s %s, the owner of %s: %w", owner.Kind, owner.Name, j, err)
+	}
+	return object.GetUID() == owner.UID, nil
+}

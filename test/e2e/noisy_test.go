@@ -1,0 +1,258 @@
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
+	"github.com/gangctl/gangctl/sandbox/demo"
+	"github.com/gangctl/gangctl/test/chaos"
+)
+
+// TestNoisyTenant times the gangs of one tenant, first undisturbed and then while another, who has the role edit in a namespace of his
+// own, writes random objects there that an API server takes and no user means. They start as fast, and the scheduler is not restarted.
+// The environment says how long:
+//
+//	GANGCTL_NOISY_SEEDS  how many seeds (1), from GANGCTL_NOISY_SEED (1) on
+//	GANGCTL_NOISY_TIME   for how long each (20s), after half of that undisturbed
+func TestNoisyTenant(t *testing.T) {
+	if !long() {
+		t.Skip("it measures for minutes: make noisy")
+	}
+	seeds, first := number(t, "GANGCTL_NOISY_SEEDS", 1), number(t, "GANGCTL_NOISY_SEED", 1)
+	length, err := time.ParseDuration(cmp.Or(os.Getenv("GANGCTL_NOISY_TIME"), "20s"))
+	must(t, err)
+	n := newNoisy(t)
+	for seed := first; seed < first+seeds; seed++ {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { n.play(t, uint64(seed), length) })
+	}
+}
+
+// noisy is a cluster of two tenants, and a scheduler of its own that is watched.
+type noisy struct {
+	stage *demo.Stage
+	sched *ownScheduler
+	evil  tenant
+	count int // of the gangs that were timed
+}
+
+func newNoisy(t *testing.T) *noisy {
+	t.Helper()
+	n := &noisy{stage: newStage(t, demo.Scheduler{Title: "a scheduler of the test's own", Name: "none"})}
+	must(t, n.stage.RunSandbox(t.Context(), "node", "add", "--count", "4", "--cpu", "32", "--memory", "64Gi", "--gpus", "4"))
+	n.sched = startScheduler(t, n.stage.DataDir, nil, nil, "--serve", "volcano,kube-batch")
+	n.evil = newTenant(t, n.stage, "noisy")
+	// A quota as every namespace should have one: what is absurd has to be cheap.
+	_, err := n.stage.Client().CoreV1().ResourceQuotas("noisy").Create(t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "quota"},
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("100"), corev1.ResourceRequestsCPU: resource.MustParse("16")}}}, metav1.CreateOptions{})
+	must(t, err)
+	return n
+}
+
+// play is a seed: half of the time for undisturbed gangs, all of it for those next to the noise.
+func (n *noisy) play(t *testing.T, seed uint64, length time.Duration) {
+	n.starts(t, length/10) // what is slow for the first ones is not what is measured
+	calm := n.starts(t, length/2)
+	ctx, cancel := context.WithCancel(t.Context())
+	noise := chaos.NewNoise(seed)
+	done := make(chan map[string]int)
+	go func() { done <- n.noise(ctx, noise) }()
+	disturbed := n.starts(t, length)
+	cancel()
+	written := <-done
+	t.Logf("written: %v", written)
+	t.Logf("undisturbed %s", calm)
+	t.Logf("disturbed   %s, median × %.2f, p99 × %.2f", disturbed, ratio(disturbed.at(50), calm.at(50)), ratio(disturbed.at(99), calm.at(99)))
+	for _, percent := range []int{50, 99} {
+		// Below half a second nobody waits, and the machine's own hiccups decide.
+		if got, limit := disturbed.at(percent), max(2*calm.at(percent), 500*time.Millisecond); got > limit {
+			t.Errorf("%d %% of the gangs start within %s, undisturbed within %s: want at most twice", percent, got, calm.at(percent))
+		}
+	}
+	select {
+	case <-n.sched.done:
+		t.Fatalf("the scheduler ended: %v", n.sched.ended)
+	default:
+	}
+	for line := range strings.Lines(n.sched.output.String()) {
+		if strings.Contains(line, "panic") || strings.Contains(line, "this is a bug") {
+			t.Errorf("the scheduler said: %s", line)
+		}
+	}
+	t.Logf("the scheduler's memory was %d MiB at most", peakOf(t, n.sched)>>20)
+	if sum(written, "written") < 5 {
+		t.Errorf("there was hardly any noise: %v", written)
+	}
+	n.clear(t)
+}
+
+func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
+
+func sum(counts map[string]int, suffix string) (n int) {
+	for what, count := range counts {
+		if strings.HasSuffix(what, suffix) {
+			n += count
+		}
+	}
+	return n
+}
+
+// times are how long gangs took from their creation until all members had nodes.
+type times []time.Duration
+
+// at is the time within which so many of a hundred started.
+func (x times) at(percent int) time.Duration {
+	sorted := slices.Sorted(slices.Values(x))
+	return sorted[min(len(sorted)-1, len(sorted)*percent/100)]
+}
+
+func (x times) String() string {
+	return fmt.Sprintf("%d gangs: median %s, p99 %s", len(x), x.at(50).Round(time.Millisecond), x.at(99).Round(time.Millisecond))
+}
+
+// starts times gangs of four, one after the other.
+func (n *noisy) starts(t *testing.T, during time.Duration) (all times) {
+	t.Helper()
+	pods := n.stage.Client().CoreV1().Pods(demo.Namespace)
+	w, err := pods.Watch(t.Context(), metav1.ListOptions{LabelSelector: "quiet=yes"})
+	must(t, err)
+	defer w.Stop()
+	for end := time.Now().Add(during); time.Now().Before(end); {
+		n.count++
+		name, placed := fmt.Sprintf("q-%d", n.count), map[string]bool{}
+		start := time.Now()
+		for i := range 4 {
+			p := pod(fmt.Sprintf("%s-%d", name, i), func(meta *metav1.ObjectMeta) {
+				labels.SetGroup(meta, name, 4)
+				meta.Labels["quiet"] = "yes"
+			})
+			_, err := pods.Create(t.Context(), p, metav1.CreateOptions{})
+			must(t, err)
+		}
+		for len(placed) < 4 {
+			select {
+			case e, ok := <-w.ResultChan():
+				if !ok {
+					t.Fatal("the watch of pods has ended")
+				}
+				if p, ok := e.Object.(*corev1.Pod); ok && e.Type != watch.Deleted && p.Spec.NodeName != "" && strings.HasPrefix(p.Name, name+"-") {
+					placed[p.Name] = true
+				}
+			case <-time.After(stepTimeout):
+				t.Fatalf("gang %s does not start: %d of 4", name, len(placed))
+			case <-n.sched.done:
+				t.Fatalf("the scheduler ended: %v", n.sched.ended)
+			}
+		}
+		all = append(all, time.Since(start))
+		must(t, pods.DeleteCollection(t.Context(), now(), metav1.ListOptions{LabelSelector: labels.NameLabel + "=" + name}))
+	}
+	return all
+}
+
+// noise writes until ctx ends, and counts what was written and what was refused, by what it was.
+func (n *noisy) noise(ctx context.Context, noise *chaos.Noise) map[string]int {
+	counts := map[string]int{}
+	for ctx.Err() == nil {
+		what := noise.Next()
+		err := n.evil.write(ctx, what)
+		switch {
+		case ctx.Err() != nil:
+		case err == nil:
+			counts[what.Name+" written"]++
+		default:
+			counts[what.Name+" refused"]++
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(what.After):
+		}
+	}
+	return counts
+}
+
+// write does what noise says, as the tenant.
+func (e tenant) write(ctx context.Context, what chaos.Write) error {
+	client := e.dynamic.Resource(what.Resource).Namespace(e.namespace)
+	switch {
+	case what.Delete:
+		return client.DeleteCollection(ctx, now(), metav1.ListOptions{})
+	case what.Patch != nil:
+		_, err := client.Patch(ctx, what.Object.GetName(), "application/merge-patch+json", what.Patch, metav1.PatchOptions{})
+		return err
+	}
+	made, err := client.Create(ctx, what.Object, metav1.CreateOptions{})
+	if err == nil && what.Circle { // what owns itself is known only now
+		patch := fmt.Appendf(nil, `{"metadata":{"ownerReferences":[{"apiVersion":%q,"kind":%q,"name":%q,"uid":%q,"controller":true}]}}`, made.GetAPIVersion(), made.GetKind(), made.GetName(), made.GetUID())
+		_, err = client.Patch(ctx, made.GetName(), "application/merge-patch+json", patch, metav1.PatchOptions{})
+	}
+	return err
+}
+
+// clear removes what the tenant wrote, for the next seed.
+func (n *noisy) clear(t *testing.T) {
+	t.Helper()
+	for _, resource := range chaos.NoiseResources() {
+		if err := n.evil.dynamic.Resource(resource).Namespace("noisy").DeleteCollection(t.Context(), now(), metav1.ListOptions{}); err != nil {
+			t.Logf("remove %s: %v", resource.Resource, err)
+		}
+	}
+	eventually(t, "the tenant's pods are gone", func(ctx context.Context) bool {
+		pods, err := n.evil.client.CoreV1().Pods("noisy").List(ctx, metav1.ListOptions{})
+		return err == nil && len(pods.Items) == 0
+	})
+}
+
+var peak = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
+
+// peakOf is the largest resident memory of a scheduler since it started, in bytes.
+func peakOf(t *testing.T, s *ownScheduler) int64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	must(t, err)
+	m := peak.FindSubmatch(status)
+	if m == nil {
+		t.Fatalf("no peak in\n%s", status)
+	}
+	kib, err := strconv.ParseInt(string(m[1]), 10, 64)
+	must(t, err)
+	return kib << 10
+}
+
+// TestHostileMemory compares the memory of the scheduler, and of the commands about all namespaces, with and without objects that once
+// took all of it. The scheduler is started anew each time: it was its first look at the cluster that was the worst.
+func TestHostileMemory(t *testing.T) {
+	n := newNoisy(t)
+	pendingJob(t, n.stage)
+	measure := func() map[string]int64 {
+		n.sched.stop()
+		n.sched.start()
+		n.starts(t, 3*time.Second)
+		all := n.evil.commands(t, n.stage)
+		all["scheduler"] = peakOf(t, n.sched) >> 10
+		return all
+	}
+	before := measure()
+	hugeMinimum(t, n.stage, n.evil)
+	hugeParallelism(t, n.stage, n.evil)
+	after := measure()
+	for what, kib := range after {
+		t.Logf("%-20s %3d MiB without, %4d MiB with, × %.2f", what, before[what]>>10, kib>>10, float64(kib)/float64(before[what]))
+		if float64(kib) > 1.5*float64(before[what]) {
+			t.Errorf("%s takes %d MiB with such objects, and %d without: want at most 1.5 times as much", what, kib>>10, before[what]>>10)
+		}
+	}
+}

@@ -1,0 +1,304 @@
+// Package hostile feeds objects that a tenant may write, changed at random, to all that reads them: the decoders, the cache of gangs, the
+// engine with the planner, the diagnosis, and the commands that print. One process does all, in 256 MiB.
+package hostile
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2/ktesting"
+	fwk "k8s.io/kube-scheduler/framework"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cli/wrap"
+	"github.com/gangctl/gangctl/pkg/cluster/document"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/cmd/describe"
+	"github.com/gangctl/gangctl/pkg/cmd/events"
+	"github.com/gangctl/gangctl/pkg/cmd/get"
+	"github.com/gangctl/gangctl/pkg/cmd/list"
+	"github.com/gangctl/gangctl/pkg/cmd/report"
+	"github.com/gangctl/gangctl/pkg/cmd/top"
+	"github.com/gangctl/gangctl/pkg/cmd/whypending"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	"github.com/gangctl/gangctl/pkg/gang/kind"
+)
+
+const (
+	// memory is what the process may have in its heap, whatever it reads.
+	memory = 256 << 20
+	// patience is how long one input may take: a hundred times what it does on a machine that is busy.
+	patience = 20 * time.Second
+
+	// tenant is the namespace of whoever writes what is absurd, and quiet that of somebody else.
+	tenant, quiet = "team", "quiet"
+	jobName       = "llama"
+)
+
+type (
+	contextType = context.Context
+	handleType  = fwk.Handle
+	pluginType  = fwk.Plugin
+)
+
+func TestMain(m *testing.M) {
+	debug.SetMemoryLimit(memory)
+	ktesting.DefaultConfig = ktesting.NewConfig(ktesting.Verbosity(0)) // what the engine logs of each input takes as long as what it does
+	go watch()
+	os.Exit(m.Run())
+}
+
+// watch ends the process when the heap is too large, before the machine has no memory left. What is garbage counts only where the
+// collector cannot keep up.
+func watch() {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	for range time.Tick(5 * time.Millisecond) {
+		if metrics.Read(sample); sample[0].Value.Uint64() > memory {
+			panic(fmt.Sprintf("%d MiB are in use", sample[0].Value.Uint64()>>20))
+		}
+	}
+}
+
+// input is a cluster.
+type input struct {
+	objects []*unstructured.Unstructured
+	nodes   []*corev1.Node
+	pods    []*corev1.Pod
+	budgets []*policyv1.PodDisruptionBudget
+	devices []runtime.Object // slices, classes and claims
+}
+
+// target is a kind of job in a dialect, and the valid objects that are changed.
+type target struct {
+	kind  string // as commands name it
+	job   bool   // it is about the job, and not about what declares the gang
+	some  bool   // of the commands each input gets some, in turns: more inputs find more than more commands
+	fixed []*unstructured.Unstructured
+	owned []*unstructured.Unstructured // the tenant's
+}
+
+// newTarget makes the objects of a job of three, of which one member runs, next to the gang of another tenant.
+func newTarget(x format) (target, error) {
+	c := clustertest.New().Nodes(3, 8)
+	c.Namespace(quiet)
+	g := clustertest.Gang{Namespace: tenant, Name: jobName, Kind: x.kind, Dialect: x.dialect, Workers: 3, GPUs: 4, CPU: "4", Queue: "research", Nodes: []string{"n1"}}
+	if x.dialect == devices {
+		g.Dialect, g.GPUs, g.Nodes, g.Spec = gang.Labels, 0, nil, claimDevices
+		addDevices(c)
+	}
+	c.Add(g)
+	c.Add(clustertest.Gang{Namespace: quiet, Name: "calm", Kind: "Job", Dialect: gang.Labels, Workers: 2, CPU: "1", Memory: "1Gi"})
+	var text bytes.Buffer
+	if err := c.Done().Write(&text); err != nil {
+		return target{}, err
+	}
+	documents, err := document.Split(text.Bytes())
+	if err != nil {
+		return target{}, err
+	}
+	t := target{job: x.job, some: fuzzing(), kind: map[string]string{"Job": "batchjob"}[x.kind]}
+	if t.kind == "" {
+		t.kind = strings.ToLower(x.kind)
+	}
+	for _, d := range documents[1:] { // the first is the snapshot's header
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(d.JSON); err != nil {
+			return target{}, err
+		}
+		if u.GetNamespace() == tenant {
+			t.owned = append(t.owned, u)
+		} else {
+			t.fixed = append(t.fixed, u)
+		}
+	}
+	return t, nil
+}
+
+// changed is the cluster with what a program makes of the tenant's objects; ok is false for one that no API server has.
+func (t target) changed(p program, text string) (in input, ok bool) {
+	objects := make([]*unstructured.Unstructured, 0, len(t.owned))
+	for _, u := range t.owned {
+		objects = append(objects, u.DeepCopy())
+	}
+	p.apply(objects, text)
+	for i, u := range objects { // as they come over the wire
+		raw, err := json.Marshal(u.Object)
+		if err != nil || len(raw) > 3<<19 {
+			return input{}, false
+		}
+		objects[i] = &unstructured.Unstructured{}
+		if objects[i].UnmarshalJSON(raw) != nil {
+			return input{}, false
+		}
+	}
+	return typed(append(objects, t.fixed...))
+}
+
+// fuzzing reports whether inputs are searched for, and not only those of testdata run.
+func fuzzing() bool {
+	f := flag.Lookup("test.fuzz")
+	return f != nil && f.Value.String() != ""
+}
+
+func validJob(u *unstructured.Unstructured) bool {
+	job := &batchv1.Job{}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, job) == nil
+}
+
+// feed gives a cluster to all that reads it. Turn says which commands, where not all are typed.
+func (t target) feed(tt *testing.T, in input, turn int) {
+	tt.Helper()
+	timer := time.AfterFunc(3*patience, func() { panic("an input takes too long") })
+	defer timer.Stop()
+	decode(tt, in)
+	schedule(tt, in)
+	for i, c := range t.commands() {
+		if t.some && (turn+i)%5 != 0 {
+			continue
+		}
+		first := c.run(tt, in)
+		if t.some || c.name == "why-pending" {
+			if second := c.run(tt, in); first != second {
+				tt.Errorf("gangctl %s prints\n%s\nand then\n%s", c, first, second)
+			}
+		}
+		c.check(tt, first)
+	}
+}
+
+// readers are the dialects, and jobKinds the kinds, that are decoded.
+func readers() (all []gang.Dialect) {
+	for _, r := range dialect.Readers() {
+		all = append(all, r.Dialect)
+	}
+	return append(all, gang.PDB)
+}
+
+func jobKinds() (all []string) {
+	for _, r := range kind.Readers() {
+		all = append(all, r.Kind)
+	}
+	return all
+}
+
+// decode reads the group objects, and holds the decoders to what they promise.
+func decode(t *testing.T, in input) {
+	t.Helper()
+	for _, r := range dialect.Readers() {
+		for _, u := range in.objects {
+			if r.Decode == nil || !slices.ContainsFunc(r.Kinds, func(k gang.Served) bool { return k.GroupKind == u.GroupVersionKind().GroupKind() }) {
+				continue
+			}
+			if d, err := r.Decode(u); err == nil && d.MinMember < 1 {
+				t.Errorf("%s: %s has a minimum of %d", r.Dialect, u.GetName(), d.MinMember)
+			}
+		}
+		for _, pod := range in.pods {
+			name, ok := r.GroupOf(pod)
+			if !ok || r.FromPods == nil {
+				continue
+			}
+			d, err := r.FromPods(gang.Key{Dialect: r.Dialect, Namespace: pod.Namespace, Name: name}, []*corev1.Pod{pod})
+			if err != nil {
+				continue
+			}
+			least := int32(1)
+			for _, n := range d.RoleMin {
+				least = max(least, n)
+			}
+			if d.MinMember < least {
+				t.Errorf("%s: pod %s declares a minimum of %d, and of %d for a role", r.Dialect, pod.Name, d.MinMember, least)
+			}
+		}
+	}
+}
+
+// width is that of the terminal.
+const width = 120
+
+// command is a command line.
+type command struct {
+	make func(*cmdutil.Factory) *cobra.Command
+	name string
+	args []string
+	// table is a command that fits its lines to a terminal; the others print to a pipe.
+	table bool
+}
+
+func (c command) String() string { return c.name + " " + strings.Join(c.args, " ") }
+
+// commands are those that print what the tenant wrote.
+func (t target) commands() []command {
+	job := t.kind + "/" + jobName
+	listed := func(f *cmdutil.Factory) *cobra.Command { return list.NewCommand(f, nil) }
+	shown := func(f *cmdutil.Factory) *cobra.Command { return top.NewCommand(f, nil) }
+	asked := func(f *cmdutil.Factory) *cobra.Command { return whypending.NewCommand(f, nil) }
+	one := func(f *cmdutil.Factory) *cobra.Command { return get.NewCommand(f, nil) }
+	described := func(f *cmdutil.Factory) *cobra.Command { return describe.NewCommand(f, nil) }
+	told := func(f *cmdutil.Factory) *cobra.Command { return report.NewCommand(f, nil) }
+	happened := func(f *cmdutil.Factory) *cobra.Command { return events.NewCommand(f, nil) }
+	return []command{
+		{listed, "list", []string{"-A"}, true}, {listed, "list", []string{"-A", "-o", "wide"}, false},
+		{shown, "top", []string{"job", "-A"}, true}, {shown, "top", []string{"node"}, true}, {shown, "top", []string{"queue"}, true},
+		{asked, "why-pending", []string{"-A"}, true}, {asked, "why-pending", []string{job, "-v"}, false}, {asked, "why-pending", []string{job, "-o", "json"}, false},
+		{one, "get", []string{job}, true}, {described, "describe", []string{job}, true}, {happened, "events", []string{job}, false},
+		{told, "report", []string{job}, false},
+	}
+}
+
+// run types the command line, and returns what it prints, its failure included.
+func (c command) run(t *testing.T, in input) string {
+	t.Helper()
+	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(clustertest.Now))
+	if c.table {
+		io.SetTerminal(width)
+	}
+	cmd := c.make(&cmdutil.Factory{
+		IO: io, Client: server{in.objects}.client, Namespace: func() (string, error) { return tenant, nil }, Getenv: func(string) string { return "" },
+	})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(c.args)
+	if err := cmd.ExecuteContext(t.Context()); err != nil {
+		fmt.Fprintln(io.ErrOut, err)
+	}
+	return out.String() + errOut.String()
+}
+
+// check holds what was printed to what every output promises.
+func (c command) check(t *testing.T, text string) {
+	t.Helper()
+	if !utf8.ValidString(text) {
+		t.Errorf("gangctl %s prints what is no UTF-8: %.2000q", c, text)
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if i := strings.IndexFunc(line, control); i >= 0 && !strings.HasPrefix(line[i:], "\x1b[") {
+			t.Errorf("gangctl %s lets a control character through: %.2000q", c, line)
+		}
+		if c.name == "top" && c.args[0] == "job" && wrap.Columns(line) > width {
+			t.Errorf("gangctl %s prints a line of %d columns on a terminal of %d: %s", c, wrap.Columns(line), width, line)
+		}
+	}
+}
+
+func control(r rune) bool { return r < 0x20 && r != '\t' || r >= 0x7f && r < 0xa0 }

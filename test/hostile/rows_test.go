@@ -1,0 +1,87 @@
+package hostile
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// rows are what a tenant may try, and the tests that hold it to be harmless, as PACKAGE.TEST. Those with a subtest of TestHostile are
+// tried on a sandbox, too; the attacks of seed_test.go are fed to all that reads objects.
+func rows() map[string][]string {
+	return map[string][]string{
+		"C1: a minimum without bounds stops the scheduler": {
+			"scheduler/plugins/replacement.TestAnyMinimumInfersAPlaceAPod", "test/e2e.TestHostile/C1: a minimum of two thousand million"},
+		"C2: replicas without bounds stop scheduler and commands": {
+			"pkg/gang.TestAnyNumberOfMembers", "pkg/gang/request.TestSaturation", "test/e2e.TestHostile/C2: parallelism of two thousand million"},
+		"H1: owners in a circle hang the policy worker": {"scheduler/suspend.TestJobsThatOwnEachOther", "test/e2e.TestHostile/H1: a circle of owners"},
+		"H2: one member lifts a gang over everybody": {
+			"pkg/gang.TestTermsOf", "scheduler.TestMixedPriorities", "scheduler/gangcache.TestTheClassOfAnObjectIsNotTrusted", "test/e2e.TestHostile/H2: one small member of a high class"},
+		"H3: a search for devices without an end":            {"pkg/placement.TestASearchForDevicesEnds", "test/e2e.TestHostile/H3: a claim that no devices match"},
+		"H4: a kept command line reads the files of another": {"pkg/cmd/resubmit.TestForeignLine", "pkg/cmd/resubmit.TestVariables", "test/e2e.TestHostile/H4: a command line that reads files"},
+		"H5: secrets in files, reports and on screens": {
+			"pkg/cmd/report.TestNoSecretGetsOut", "pkg/cluster/snapshot.TestWriteRedacts", "pkg/diagnose/history.TestNoSecrets", "pkg/cmd/submit.TestCommandLineKeepsNoCredentials"},
+		"H6: a published answer is forged": {
+			"pkg/diagnose/published.TestForgedAnswersAreRefused", "pkg/cmd/whypending.TestAForgedAnswerIsNotPrinted", "scheduler/explainer.TestSigningKey", "test/e2e.TestHostile/H6: a forged answer"},
+		"M1: escapes of a terminal":                        {"pkg/cli/iostreams.TestStreamsEscape", "pkg/cli/iostreams.FuzzEscape", "test/e2e.TestHostile/M1: escapes of a terminal"},
+		"M2: a reservation that never ends":                {"scheduler/plugins/aging.TestAReservationThatIsNotUsedIsGivenUp"},
+		"M3: a label or an owner makes a job immune":       {"scheduler/suspend.TestWhatDoesNotProtectAJob"},
+		"M5: the explainer rests after an unbounded round": {"scheduler/explainer.TestRoundsAreShort", "scheduler/explainer.TestAGangThatComesWhileOthersWaitHasItsTime"},
+		"M6: a gang whose name is no name":                 {"scheduler/explainer.TestOneGangThatFailsStopsNoOther", "scheduler/explainer.TestAGangWithoutAJobHasAName", "test/e2e.TestHostile/M6: a gang whose name is no name"},
+		"M7: a labelled Deployment of a tenant":            {"pkg/cmd/upgrade.TestLooksOnlyWhereTheBindingSays", "pkg/cmd/install.TestFind", "test/e2e.TestHostile/M7: a Deployment that looks like the scheduler"},
+		"M8: a panic over a tenant's data": {
+			"scheduler/engine.TestGuard", "scheduler/status.TestAPanicOverAGang", "scheduler/plugins/planner.TestAPanicOverAGang", "install.TestMemoryLimit"},
+		"M9: places that are held cost no quota":                   {"scheduler/plugins/replacement.TestNoMoreIsHeldThanANamespaceHad"},
+		"M10: a foreign command line to paste":                     {"pkg/cmd/describe.TestForeignLine", "pkg/submit/redact.TestCommandLine"},
+		"M11: default-scheduler is served without being named":     {"scheduler.TestOwnProfile"},
+		"Low: scheduler names are remembered":                      {"scheduler/gangcache.TestSchedulerNamesAreNotRemembered"},
+		"Low: a report's temporary file is predictable":            {"pkg/cmd/report.TestTemporaryFile"},
+		"Low: a file of any size is read":                          {"pkg/cluster/snapshot.TestTooLarge"},
+		"Low: uninstall deletes what users have":                   {"pkg/cmd/uninstall.TestSparesWhateverIsServed", "pkg/cmd/uninstall.TestSparesNamespace"},
+		"Low: a data directory keeps its mode":                     {"sandbox/datadir.TestClaimClosesToOthers"},
+		"Low: an expected runtime is a promise that nobody checks": {"scheduler/plugins/aging.TestABrokenPromise"},
+		"Low: pods belong to jobs by UID alone":                    {"pkg/cluster/view.TestPodsOfOtherNamespacesAreNoMembers"},
+		"Low: a policy of null panics":                             {"pkg/diagnose/whatif.TestSetWhereNoObjectIs"},
+		"Low: log lines without an end":                            {"pkg/cluster/logs.TestLongLines"},
+		"Low: a grace overflows":                                   {"scheduler/plugins/belowmin.TestAGraceDoubles"},
+		"Low: a terminal stays raw after a second signal":          {"pkg/cli/iostreams.TestRestoreAtOnce"},
+		"Low: tables measure bytes and cut runes":                  {"pkg/cli/printer.TestTableOfWideText", "pkg/cli/wrap.TestColumns"},
+	}
+}
+
+// A row whose test was renamed or removed has none.
+func TestEveryRowHasATest(t *testing.T) {
+	for row, tests := range rows() {
+		for _, test := range tests {
+			dot := strings.LastIndex(test, ".Test")
+			if i := strings.LastIndex(test, ".Fuzz"); i >= 0 {
+				dot = i
+			}
+			dir, name := test[:dot], test[dot+1:]
+			name, sub, _ := strings.Cut(name, "/")
+			if !written(t, dir, "func "+name+"(") || !written(t, dir, sub) {
+				t.Errorf("%s: there is no test %s", row, test)
+			}
+		}
+	}
+}
+
+// written reports whether the tests of a package have a text.
+func written(t *testing.T, dir, text string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "..", dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(source), text) {
+			return true
+		}
+	}
+	return false
+}
