@@ -256,6 +256,15 @@ func (r *rig) node(name string, amounts ...string) *corev1.Node {
 	return n
 }
 
+// knowsNodes waits until the engine knows the nodes: one that it hears of later is a reason to try a gang again.
+func (r *rig) knowsNodes() {
+	r.Helper()
+	list, err := r.api.List(corev1.SchemeGroupVersion.WithResource("nodes"), corev1.SchemeGroupVersion.WithKind("Node"), "")
+	r.must(err)
+	nodes := len(list.(*corev1.NodeList).Items)
+	r.eventually("the engine knows the nodes", func() bool { return r.engine.Cache.NodeCount() == nodes })
+}
+
 func resources(amounts ...string) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for i := 0; i < len(amounts); i += 2 {
@@ -267,6 +276,7 @@ func resources(amounts ...string) corev1.ResourceList {
 // gang adds a PodGroup.
 func (r *rig) gang(name string, minimum int32, change ...func(*schedulingv1beta1.PodGroup)) {
 	r.Helper()
+	r.knowsNodes()
 	g := &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)}}
 	g.Spec.SchedulingPolicy.Gang = &schedulingv1beta1.GangSchedulingPolicy{MinCount: minimum}
 	g.Spec.Priority = ptr.To(int32(0))
@@ -338,21 +348,16 @@ func (r *rig) bound(names ...string) {
 	})
 }
 
+// parked waits until a gang is parked and nothing has happened that may help it.
 func (r *rig) parked(gang string) reasons.Reason {
 	r.Helper()
 	group := types.NamespacedName{Namespace: "default", Name: gang}
-	r.eventually(gang+" is parked", func() bool { return r.planner.parked(group) })
-	reason, _ := r.reasons.Get(group)
-	return reason
-}
-
-// settled waits until a gang is parked, and nothing has happened that may help it.
-func (r *rig) settled(gang string) {
-	r.Helper()
 	r.eventually(gang+" is parked, and nothing happens", func() bool {
 		r.planner.mu.Lock()
 		defer r.planner.mu.Unlock()
-		m := r.planner.memos[types.NamespacedName{Namespace: "default", Name: gang}]
+		m := r.planner.memos[group]
 		return m != nil && m.cause == causeTime
 	})
+	reason, _ := r.reasons.Get(group)
+	return reason
 }

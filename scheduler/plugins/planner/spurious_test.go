@@ -16,7 +16,6 @@ import (
 func TestAGangThatIsRefusedBeforeAllElse(t *testing.T) {
 	r := newRig(t)
 	r.node("n1")
-	r.eventually("the engine knows the node", func() bool { return r.engine.Cache.NodeCount() == 1 })
 	r.gang("g", 2)
 	for i := range 2 {
 		p := member("g", i, "cpu", "1")
