@@ -112,9 +112,10 @@ func newGangs(c cluster) (*gangs, error) {
 		BuiltIn: []groupinformer.BuiltIn{groupinformer.NativePodGroup(c.client.Discovery())},
 	}}
 
+	next := func(key gang.Key) bool { return isNext(key, known, attempts, why) }
 	controller := status.New(status.Config{
 		Client: c.client, Dynamic: c.dynamic, Gangs: known, Objects: objects, VirtualGroup: virtualGroups.Get, LastReported: why.LastReported,
-		Synced: synced.done, Ours: func(name string) bool { return slices.Contains(c.names, name) },
+		Next: next, Synced: synced.done, Ours: func(name string) bool { return slices.Contains(c.names, name) },
 		Recorder: c.recorder, Clock: clock.RealClock{}, Panics: panics,
 	})
 	suspender := suspend.New(suspend.Config{
@@ -145,7 +146,7 @@ func newGangs(c cluster) (*gangs, error) {
 	g := &gangs{
 		client: client, factory: factory, handle: handle, attempts: attempts, claims: ledger,
 		cache: known, virtualGroups: virtualGroups, reasons: why, pods: pods, members: members, objects: objects.Informer,
-		status: controller, suspender: suspender, policy: policy, places: places, explainer: c.explainer(objects, pods, factory, panics),
+		status: controller, suspender: suspender, policy: policy, places: places, explainer: c.explainer(objects, pods, factory, next, panics),
 		synced: synced, changes: changes, leading: leading, panics: panics,
 	}
 	refused.subscribe(g.explainer.Touch)
@@ -154,9 +155,17 @@ func newGangs(c cluster) (*gangs, error) {
 	return g, nil
 }
 
+// isNext reports whether a gang waits for nothing but its turn: it is complete, no attempt at it has failed, and the engine is placing
+// others.
+func isNext(key gang.Key, known *gangcache.Cache, attempts *planner.Attempts, why *reasons.Store) bool {
+	_, failed := why.Get(groupOf(key))
+	return !failed && attempts.Busy() && known.Incomplete(key) == ""
+}
+
 // explainer returns one that looks at the gangs.
 func (c cluster) explainer(
-	objects groupinformer.Objects, pods *podinformer.Informers, factory informers.SharedInformerFactory, panics *engine.Panics,
+	objects groupinformer.Objects, pods *podinformer.Informers, factory informers.SharedInformerFactory, next func(gang.Key) bool,
+	panics *engine.Panics,
 ) *explainer.Explainer {
 	instance, err := os.Hostname()
 	if err != nil || instance == "" {
@@ -172,7 +181,7 @@ func (c cluster) explainer(
 		Pods: pods.All, Nodes: factory.Core().V1().Nodes().Lister(), Clock: clock.RealClock{},
 	}
 	return explainer.New(explainer.Config{
-		Snapshot: source.Snapshot, Members: objects.Cache.Pods, Publish: publisher.Publish, Published: publisher.Published,
+		Snapshot: source.Snapshot, Members: objects.Cache.Pods, Next: next, Publish: publisher.Publish, Published: publisher.Published,
 		Same: published.Same, Names: c.foreignNames, Clock: clock.RealClock{}, Panics: panics,
 	})
 }

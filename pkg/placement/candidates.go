@@ -20,7 +20,7 @@ type candidate struct {
 
 // findCandidates evaluates every node on its own.
 func (t *task) findCandidates() {
-	width := len(t.c.names.list)
+	t.countSpread()
 	for pos, n := range t.c.nodes {
 		if t.opts.Node != nil && !t.opts.Node(n.obj) {
 			continue
@@ -28,51 +28,45 @@ func (t *task) findCandidates() {
 		if t.undecided() || t.expired() {
 			return
 		}
-		var s *candidate
-		for i := range t.roles {
-			k := &t.roles[i]
-			slots := k.alone(n)
-			if slots == 0 || !k.rules.admits(n) {
-				continue
-			}
-			if s == nil {
-				s = &candidate{n: n, pos: pos, ok: make([]bool, len(t.roles)), slots: make([]int, len(t.roles))}
-			}
-			s.ok[i], s.slots[i] = true, slots
-		}
-		if s != nil {
-			s.free = make([]int64, width)
-			for i := range s.free {
-				s.free[i] = max(0, n.alloc.at(i)-n.used.at(i))
-			}
-			t.findConflicts(s)
-			t.devices.limit(s)
+		if s := t.candidate(pos, n); s != nil {
 			t.candidates = append(t.candidates, s)
 		}
 	}
 }
 
-// assignKinds gives candidates that take the same members the same kind. Amounts beyond what the whole gang requests do not matter.
-func (t *task) assignKinds(candidates []*candidate) {
-	limit := make([]int64, len(t.c.names.list))
+// candidate evaluates a node on its own; nil if it takes no member.
+func (t *task) candidate(pos int, n *node) *candidate {
+	var s *candidate
 	for i := range t.roles {
-		for _, c := range t.roles[i].charges {
-			limit[c.pos] += c.amount * int64(t.roles[i].count)
+		k := &t.roles[i]
+		slots := k.alone(n)
+		if slots == 0 || !k.rules.admits(n) {
+			continue
 		}
+		if s == nil {
+			s = &candidate{n: n, pos: pos, ok: make([]bool, len(t.roles)), slots: make([]int, len(t.roles))}
+		}
+		s.ok[i], s.slots[i] = true, slots
 	}
+	if s == nil {
+		return nil
+	}
+	s.free = make([]int64, len(t.c.names.list))
+	for i := range s.free {
+		s.free[i] = max(0, n.alloc.at(i)-n.used.at(i))
+	}
+	t.findConflicts(s)
+	t.devices.limit(s)
+	return s
+}
+
+// assignKinds gives candidates that take the same members the same kind.
+func (t *task) assignKinds(candidates []*candidate) {
+	most := t.mostRequested()
 	kinds := map[string]int{}
 	var key []byte
 	for _, s := range candidates {
-		key = key[:0]
-		for i := range t.roles {
-			key = binary.AppendUvarint(key, uint64(s.slots[i]))
-			key = binary.AppendUvarint(key, s.conflictsWith(i))
-		}
-		for pos, most := range limit {
-			if most > 0 {
-				key = binary.AppendUvarint(key, uint64(min(s.free[pos], most)))
-			}
-		}
+		key = t.kindKey(key[:0], s, most)
 		if t.devices != nil { // devices are allocated one by one, so that no two candidates are known to be alike
 			key = append(key, s.n.obj.Name...)
 		}
@@ -85,35 +79,78 @@ func (t *task) assignKinds(candidates []*candidate) {
 	}
 }
 
+// mostRequested is what the whole gang requests, by resource.
+func (t *task) mostRequested() []int64 {
+	most := make([]int64, len(t.c.names.list))
+	for i := range t.roles {
+		for _, c := range t.roles[i].charges {
+			most[c.pos] += c.amount * int64(t.roles[i].count)
+		}
+	}
+	return most
+}
+
+// kindKey appends to key what is the same for candidates that take the same members. Amounts beyond the most that is requested do not
+// matter.
+func (t *task) kindKey(key []byte, s *candidate, most []int64) []byte {
+	for i := range t.roles {
+		key = binary.AppendUvarint(key, uint64(s.slots[i]))
+		key = binary.AppendUvarint(key, s.conflictsWith(i))
+	}
+	for pos, most := range most {
+		if most > 0 {
+			key = binary.AppendUvarint(key, uint64(min(s.free[pos], most)))
+		}
+	}
+	return key
+}
+
+// order makes the candidates ready to be filled.
+func (t *task) order() {
+	if len(t.roles) > 1 || t.crossNode != nil || len(t.sharedVolumes) > 0 {
+		t.assignKinds(t.candidates)
+	}
+	t.rank(t.candidates)
+}
+
 // rank brings candidates into the order in which they are filled: those preferred, those on which no role wastes devices, then the ones
 // with the most slots, so that few nodes are used; then the fuller ones, if the options prefer them; names last.
 func (t *task) rank(candidates []*candidate) {
-	type rank struct {
-		waste, slots int
-		full         float64
-	}
 	ranks := make(map[*candidate]rank, len(candidates))
 	for _, s := range candidates {
-		var r rank
-		for i, n := range s.slots {
-			r.slots += n
-			if n > 0 && t.wastes(i, s) {
-				r.waste = 1
-			}
-		}
-		if t.opts.Pack {
-			r.full = t.fullness(s)
-		}
 		if t.opts.Prefer != nil {
 			s.preference = t.opts.Prefer(s.n.obj)
 		}
-		ranks[s] = r
+		ranks[s] = t.rankOf(s)
 	}
 	slices.SortFunc(candidates, func(a, b *candidate) int {
-		x, y := ranks[a], ranks[b]
-		return cmp.Or(cmp.Compare(b.preference, a.preference), cmp.Compare(x.waste, y.waste), cmp.Compare(y.slots, x.slots),
-			cmp.Compare(y.full, x.full), cmp.Compare(a.pos, b.pos))
+		return cmp.Or(cmp.Compare(b.preference, a.preference), ranks[a].compare(ranks[b]), cmp.Compare(a.pos, b.pos))
 	})
+}
+
+// rank is what a candidate's place in the order depends on, preferences and names aside.
+type rank struct {
+	waste, slots int
+	full         float64
+}
+
+func (t *task) rankOf(s *candidate) rank {
+	var r rank
+	for i, n := range s.slots {
+		r.slots += n
+		if n > 0 && t.wastes(i, s) {
+			r.waste = 1
+		}
+	}
+	if t.opts.Pack {
+		r.full = t.fullness(s)
+	}
+	return r
+}
+
+// compare is negative if candidates of this rank are filled before those of the other.
+func (r rank) compare(other rank) int {
+	return cmp.Or(cmp.Compare(r.waste, other.waste), cmp.Compare(other.slots, r.slots), cmp.Compare(other.full, r.full))
 }
 
 // fullness is how much of a node is in use, from 0 to 1, in the devices that the gang requests; in cpu if it requests none.

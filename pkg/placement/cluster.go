@@ -52,6 +52,12 @@ type Cluster struct {
 	podNodes podNodes
 	store    *store
 
+	// index keeps what is known of the nodes, if there is one and its version is this; whatIf are the positions of nodes that a what-if
+	// has changed since, which it knows nothing of.
+	index   *Index
+	version uint64
+	whatIf  map[int]bool
+
 	allocation allocation
 }
 
@@ -91,69 +97,6 @@ func NewCluster(objects Objects) *Cluster {
 	}
 	c.number()
 	return c
-}
-
-// FromNodeInfos builds a snapshot from that of a running scheduler, with the pods that it has assumed. Nodes whose generation is
-// that of the previous snapshot are taken over from there, so that the cost is that of what changed; previous may be nil. rest
-// holds what a pod's volumes and claims refer to (its Nodes and Pods are not looked at); passing the same pointer again keeps what
-// was prepared from it.
-//
-// The NodeInfos are copied: the scheduler may go on changing its own.
-func FromNodeInfos(previous *Cluster, nodes []fwk.NodeInfo, rest *Objects) *Cluster {
-	c := &Cluster{objects: rest, names: newNames(), podNodes: podNodes{all: map[types.UID]string{}}, byName: map[string]int{}, store: &store{}}
-	if previous != nil {
-		c.names = previous.names
-		if previous.objects == rest {
-			c.store = previous.store
-		}
-	}
-	sorted := slices.Clone(nodes)
-	slices.SortFunc(sorted, func(a, b fwk.NodeInfo) int { return cmp.Compare(a.Node().Name, b.Node().Name) })
-	same := previous != nil && len(previous.nodes) == len(sorted)
-	for i, info := range sorted {
-		name := info.Node().Name
-		same = same && previous.nodes[i].obj.Name == name
-		c.byName[name] = i
-		c.nodes = append(c.nodes, previous.reuse(info))
-	}
-	if same { // positions are as before, so only pods of changed nodes move
-		c.byName, c.podNodes.all = previous.byName, maps.Clone(previous.podNodes.all)
-		maps.Copy(c.podNodes.all, previous.podNodes.more)
-	}
-	for i, n := range c.nodes {
-		if same && n == previous.nodes[i] {
-			continue
-		}
-		if same {
-			for _, p := range previous.nodes[i].info.Pods {
-				delete(c.podNodes.all, podID(p.GetPod()))
-			}
-		}
-	}
-	for i, n := range c.nodes {
-		if same && n == previous.nodes[i] {
-			continue
-		}
-		for _, p := range n.info.Pods {
-			c.podNodes.all[podID(p.GetPod())] = n.obj.Name
-		}
-	}
-	c.number()
-	return c
-}
-
-// reuse returns the node of the snapshot for a NodeInfo that has not changed since, or a new one.
-func (c *Cluster) reuse(info fwk.NodeInfo) *node {
-	if c != nil {
-		if i, ok := c.byName[info.Node().Name]; ok && c.nodes[i].info.Generation == info.GetGeneration() {
-			return c.nodes[i]
-		}
-	}
-	copied, _ := info.Snapshot().(*framework.NodeInfo)
-	if copied == nil { // another implementation of the interface: build ours from its pods
-		return newNode(info.Node(), info.GetPods())
-	}
-	return &node{obj: info.Node(), info: copied}
 }
 
 // number gives every resource of the nodes a position and fills the vectors of the nodes that have none yet.
@@ -242,6 +185,22 @@ func (c *Cluster) Total(node string) corev1.ResourceList {
 		}
 	}
 	return out
+}
+
+// Repels reports whether some node has a taint of the effect PreferNoSchedule.
+func (c *Cluster) Repels() bool { return c.any(repels, func(x *Index) int { return x.repelling }) }
+
+// any reports whether something is true of some node. The index, where there is one, knows of how many it is.
+func (c *Cluster) any(is func(*node) bool, counted func(*Index) int) bool {
+	if !c.indexed() {
+		return slices.ContainsFunc(c.nodes, is)
+	}
+	for at := range c.whatIf {
+		if is(c.nodes[at]) {
+			return true
+		}
+	}
+	return counted(c.index) > 0
 }
 
 // Unused is how much of a resource is left on all nodes together, whether or not any pod may use them, in the unit of Quantity.

@@ -33,35 +33,15 @@ func (x *crossNode) empty() bool {
 		!slices.ContainsFunc(x.spread, func(r []*spreadRule) bool { return len(r) > 0 })
 }
 
-// everywhere is the key of the one domain that all nodes are in.
-const everywhere = ""
-
 // key numbers a topology key and its domains.
 func (x *crossNode) key(name string) int {
 	if i, ok := x.keyIndex[name]; ok {
 		return i
 	}
-	domain := make([]int, len(x.t.c.nodes))
-	values := map[string]int{}
-	for i, n := range x.t.c.nodes {
-		value, ok := n.obj.Labels[name]
-		if name == everywhere {
-			value, ok = "", true
-		}
-		if !ok {
-			domain[i] = -1
-			continue
-		}
-		number, known := values[value]
-		if !known {
-			number = len(values)
-			values[value] = number
-		}
-		domain[i] = number
-	}
+	of := x.t.c.topology(name)
 	x.keyIndex[name] = len(x.keys)
-	x.onePerNode = append(x.onePerNode, x.t.c.uniquePerNode(name))
-	x.keys, x.domain, x.domains = append(x.keys, name), append(x.domain, domain), append(x.domains, len(values))
+	x.onePerNode = append(x.onePerNode, of.onePerNode())
+	x.keys, x.domain, x.domains = append(x.keys, name), append(x.domain, of.domain), append(x.domains, len(of.numbers))
 	return x.keyIndex[name]
 }
 
@@ -69,14 +49,14 @@ func (x *crossNode) key(name string) int {
 func (x *crossNode) addCheck(i int, rule func(*corev1.Pod) check) {
 	r := x.t.roles[i].rules
 	if check := rule(r.pod); check != nil {
-		r.checks = append(r.checks, check)
+		r.checks, r.wide = append(r.checks, check), true
 	}
 }
 
 // addAntiAffinity records required anti-affinity between two roles: on one node if every node has its own value of the key, else
 // across nodes.
 func (x *crossNode) addAntiAffinity(key string, a, b int) {
-	if x.t.c.uniquePerNode(key) {
+	if x.t.c.topology(key).onePerNode() {
 		x.t.sameNode = append(x.t.sameNode, sameNodeRule{key: key, a: a, b: b, constraint: PodAntiAffinity})
 		return
 	}
@@ -127,18 +107,4 @@ func (x *crossNode) maxMembers(candidates []*candidate, i int, alone int64) (int
 		}
 	}
 	return most, limit
-}
-
-// uniquePerNode reports whether no two nodes have the same value of a label.
-func (c *Cluster) uniquePerNode(key string) bool {
-	seen := make(map[string]bool, len(c.nodes))
-	for _, n := range c.nodes {
-		if value, ok := n.obj.Labels[key]; ok {
-			if seen[value] {
-				return false
-			}
-			seen[value] = true
-		}
-	}
-	return true
 }

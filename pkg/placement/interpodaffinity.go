@@ -23,6 +23,9 @@ func (c *Cluster) interPodFilter(pod *corev1.Pod) func(*node) string {
 
 // antiAffinityCheck rejects nodes by required anti-affinity: the pod's own, and that of pods that are there.
 func (c *Cluster) antiAffinityCheck(pod *corev1.Pod) check {
+	if own := pod.Spec.Affinity; (own == nil || own.PodAntiAffinity == nil) && !c.any(antiAffine, func(x *Index) int { return x.antiAffine }) {
+		return nil
+	}
 	only := *pod
 	if a := pod.Spec.Affinity; a != nil && a.PodAffinity != nil {
 		only.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: a.PodAntiAffinity}

@@ -156,6 +156,14 @@ func problemTaint(t corev1.Taint) bool {
 		(strings.HasPrefix(t.Key, "node.kubernetes.io/") || strings.HasPrefix(t.Key, "node.cloudprovider.kubernetes.io/"))
 }
 
+// repels reports whether a node has a taint that pods without a toleration rather avoid.
+func repels(n *node) bool {
+	return slices.ContainsFunc(n.obj.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule })
+}
+
+// antiAffine reports whether a node has pods with required anti-affinity.
+func antiAffine(n *node) bool { return len(n.info.PodsWithRequiredAntiAffinity) > 0 }
+
 // taintConstraint is the constraint that a taint is reported as.
 func taintConstraint(t corev1.Taint) Constraint {
 	switch {

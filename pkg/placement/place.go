@@ -22,12 +22,14 @@ func Place(ctx context.Context, c *Cluster, g Gang, opts Options) Result {
 	}
 	t := newTask(ctx, c, g, opts)
 	t.noteUnmodelled()
-	t.findConstraints(ctx) //nolint:contextcheck // here and below: plugins that work on values take a context and have no use for one
-	t.findCandidates()     //nolint:contextcheck // as above
-	if len(t.roles) > 1 || t.crossNode != nil || len(t.sharedVolumes) > 0 {
-		t.assignKinds(t.candidates)
+	t.findConstraints(ctx)                  //nolint:contextcheck // here and below: plugins that work on values take a context and have no use for one
+	if found, ok := t.placeByShape(g); ok { //nolint:contextcheck // as above
+		r := t.result(g, found)
+		r.Unmodelled = slices.Sorted(maps.Keys(t.unmodelled))
+		return r
 	}
-	t.rank(t.candidates)
+	t.findCandidates() //nolint:contextcheck // as above
+	t.order()
 	found := solution{packing: t.emptyPacking(), proof: BudgetHit}
 	if !t.overBudget && !t.undecided() { // else not every candidate is known, and what is proven of some is not of all
 		found = t.solve(g) //nolint:contextcheck // as above; the budget ends it

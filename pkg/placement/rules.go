@@ -27,6 +27,7 @@ type rules struct {
 	comparisonOperators bool // toleration operators Lt and Gt are on
 	unmodelled          []string
 	checks              []check // the rules that look at more than the node object
+	wide                bool    // one of them looks at more than the node and its pods
 	undecided           bool    // the time ended before it was known whether some node has the devices
 }
 
@@ -64,10 +65,12 @@ func (c *Cluster) rules(ctx context.Context, pod *corev1.Pod, ignore Constraints
 // only make stricter.
 func (c *Cluster) checks(ctx context.Context, r *rules) []check {
 	devices := func(pod *corev1.Pod) check { return c.deviceCheck(ctx, pod, &r.undecided) }
-	return r.checksOf(
+	wide := r.checksOf(
 		rule{VolumeClaim, c.claimCheck}, rule{VolumeZone, c.volumeZoneCheck}, rule{VolumeNode, c.volumeNodeCheck}, rule{VolumeLimits, c.volumeLimitCheck},
-		rule{HostPort, c.hostPortCheck}, rule{PodAntiAffinity, c.antiAffinityCheck}, rule{DRADevices, devices},
+		rule{PodAntiAffinity, c.antiAffinityCheck}, rule{DRADevices, devices},
 	)
+	r.wide = len(wide) > 0
+	return append(wide, r.checksOf(rule{HostPort, c.hostPortCheck})...)
 }
 
 // interPodChecks returns the rules that members of the same gang can make stricter or laxer.

@@ -24,12 +24,18 @@ func (c *Cluster) spreadCheck(pod *corev1.Pod) check {
 
 // spreadRule is one topology spread constraint with DoNotSchedule of a role, and what it counts before any member is placed.
 type spreadRule struct {
-	key     int
-	skew    int
-	min     int    // domains below which the least count is taken as 0
-	match   []bool // by role: its members are counted
-	self    bool   // members of the role itself match the selector
-	counted []bool // by node: its pods and its domain count
+	key   int
+	skew  int
+	min   int    // domains below which the least count is taken as 0
+	match []bool // by role: its members are counted
+	self  bool   // members of the role itself match the selector
+
+	constraint corev1.TopologySpreadConstraint
+	keys       []string // those of all the role's constraints: a node without one of them is not counted
+	namespace  string
+	selector   labels.Selector
+
+	counted []bool // by node: its pods and its domain count; nil until they have been counted
 	base    []int  // by domain; -1 for a domain without a counted node
 }
 
@@ -40,9 +46,10 @@ func (x *crossNode) addSpread(i int) {
 		return
 	}
 	var all []corev1.TopologySpreadConstraint
+	var keys []string
 	for _, c := range pod.Spec.TopologySpreadConstraints {
 		if c.WhenUnsatisfiable == corev1.DoNotSchedule {
-			all = append(all, c)
+			all, keys = append(all, c), append(keys, c.TopologyKey)
 		}
 	}
 	var out []*spreadRule
@@ -53,14 +60,16 @@ func (x *crossNode) addSpread(i int) {
 			x.addCheck(i, x.t.c.spreadCheck)
 			return
 		}
-		r := &spreadRule{key: x.key(c.TopologyKey), skew: int(c.MaxSkew), min: int(ptr.Deref(c.MinDomains, 1)), match: make([]bool, len(x.t.roles))}
+		r := &spreadRule{
+			key: x.key(c.TopologyKey), skew: int(c.MaxSkew), min: int(ptr.Deref(c.MinDomains, 1)), match: make([]bool, len(x.t.roles)),
+			constraint: c, keys: keys, namespace: pod.Namespace, selector: selector,
+		}
 		r.self = selector.Matches(labels.Set(pod.Labels))
 		for b := range x.t.roles {
 			other := x.t.roles[b].rules.pod
 			r.match[b] = !selector.Empty() && other.Namespace == pod.Namespace && selector.Matches(labels.Set(other.Labels))
 			moves = moves || r.match[b]
 		}
-		r.count(x, i, all, c, selector)
 		out = append(out, r)
 	}
 	if !moves { // no member changes what is counted
@@ -84,37 +93,55 @@ func spreadSelector(c corev1.TopologySpreadConstraint, pod *corev1.Pod) (labels.
 	return selector, nil
 }
 
+// countSpread counts the pods that the spread constraints select, unless they have been counted.
+func (t *task) countSpread() {
+	if t.crossNode == nil {
+		return
+	}
+	for i, rules := range t.crossNode.spread {
+		for _, r := range rules {
+			if r.counted == nil {
+				r.count(t.crossNode, t.roles[i].rules)
+			}
+		}
+	}
+}
+
 // count counts the matching pods of every domain on the nodes that the constraint includes.
-func (r *spreadRule) count(x *crossNode, i int, all []corev1.TopologySpreadConstraint, c corev1.TopologySpreadConstraint, selector labels.Selector) {
-	rules := x.t.roles[i].rules
+func (r *spreadRule) count(x *crossNode, rules *rules) {
 	r.counted = make([]bool, len(x.t.c.nodes))
 	r.base = make([]int, x.domains[r.key])
 	for d := range r.base {
 		r.base[d] = -1
 	}
 	for at, n := range x.t.c.nodes {
-		if !hasKeys(n.obj, all) || !rules.includes(c, n.obj) {
+		if !r.counts(rules, n.obj) {
 			continue
 		}
 		r.counted[at] = true
 		d := x.domain[r.key][at]
 		r.base[d] = max(r.base[d], 0)
 		for _, p := range n.info.Pods {
-			pod := p.GetPod()
-			if !selector.Empty() && pod.DeletionTimestamp == nil && pod.Namespace == rules.pod.Namespace && selector.Matches(labels.Set(pod.Labels)) {
+			if r.selects(p.GetPod()) {
 				r.base[d]++
 			}
 		}
 	}
 }
 
-func hasKeys(n *corev1.Node, all []corev1.TopologySpreadConstraint) bool {
-	for _, c := range all {
-		if _, ok := n.Labels[c.TopologyKey]; !ok {
+// counts reports whether the constraint counts a node.
+func (r *spreadRule) counts(rules *rules, n *corev1.Node) bool {
+	for _, key := range r.keys {
+		if _, ok := n.Labels[key]; !ok {
 			return false
 		}
 	}
-	return true
+	return rules.includes(r.constraint, n)
+}
+
+// selects reports whether the constraint counts a pod, on a node that it counts.
+func (r *spreadRule) selects(pod *corev1.Pod) bool {
+	return !r.selector.Empty() && pod.DeletionTimestamp == nil && pod.Namespace == r.namespace && r.selector.Matches(labels.Set(pod.Labels))
 }
 
 // includes reports whether a constraint counts a node, by its inclusion policies. Rules that are ignored do not take a node out.

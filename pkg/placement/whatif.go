@@ -15,24 +15,37 @@ func (c *Cluster) copy() *Cluster {
 	return &Cluster{objects: c.objects, names: c.names, nodes: slices.Clone(c.nodes), byName: c.byName, podNodes: c.podNodes, store: c.store}
 }
 
-// Without returns the cluster as if the pods were gone. UIDs that hold nothing are ignored. A pod without a UID is known
-// by "namespace/name".
-func (c *Cluster) Without(pods ...types.UID) *Cluster {
-	gone := make(map[types.UID]bool, len(pods))
-	touched := make([]bool, len(c.nodes))
-	for _, uid := range pods {
-		if i, ok := c.position(uid); ok {
-			gone[uid], touched[i] = true, true
-		}
-	}
+// withPods returns a copy in which some nodes have other pods, by position. What an index keeps of the others holds.
+func (c *Cluster) withPods(changed map[int]*node) *Cluster {
 	out := c.copy()
-	for i, n := range c.nodes {
-		if touched[i] {
-			out.nodes[i] = n.keep(func(p *corev1.Pod) bool { return !gone[podID(p)] })
+	if c.indexed() {
+		out.index, out.version, out.whatIf = c.index, c.version, make(map[int]bool, len(c.whatIf)+len(changed))
+		maps.Copy(out.whatIf, c.whatIf)
+	}
+	for at, n := range changed {
+		out.nodes[at] = n
+		if out.whatIf != nil {
+			out.whatIf[at] = true
 		}
 	}
 	out.number()
 	return out
+}
+
+// Without returns the cluster as if the pods were gone. UIDs that hold nothing are ignored. A pod without a UID is known
+// by "namespace/name".
+func (c *Cluster) Without(pods ...types.UID) *Cluster {
+	gone := make(map[types.UID]bool, len(pods))
+	touched := map[int]*node{}
+	for _, uid := range pods {
+		if i, ok := c.position(uid); ok {
+			gone[uid], touched[i] = true, nil
+		}
+	}
+	for i := range touched {
+		touched[i] = c.nodes[i].keep(func(p *corev1.Pod) bool { return !gone[podID(p)] })
+	}
+	return c.withPods(touched)
 }
 
 // Emptied returns the cluster without the pods that keep refuses. With DaemonSetPod as keep it is the cluster at rest.
@@ -48,7 +61,6 @@ func (c *Cluster) Emptied(keep func(*corev1.Pod) bool) *Cluster {
 // With returns the cluster with more pods on it, each on the node of its spec.nodeName. Pods that hold nothing, that are
 // there already, or whose node is unknown, are ignored.
 func (c *Cluster) With(pods ...*corev1.Pod) *Cluster {
-	out := c.copy()
 	var fresh []*corev1.Pod
 	added := map[int][]fwk.PodInfo{}
 	done := map[types.UID]bool{}
@@ -63,11 +75,12 @@ func (c *Cluster) With(pods ...*corev1.Pod) *Cluster {
 		fresh = append(fresh, p)
 		added[at] = append(added[at], podInfo(p))
 	}
-	out.podNodes = c.podNodes.with(fresh)
-	for i, more := range added {
-		out.nodes[i] = c.nodes[i].withPods(slices.Concat(c.nodes[i].info.Pods, more))
+	fuller := make(map[int]*node, len(added))
+	for at, more := range added {
+		fuller[at] = c.nodes[at].withPods(slices.Concat(c.nodes[at].info.Pods, more))
 	}
-	out.number()
+	out := c.withPods(fuller)
+	out.podNodes = c.podNodes.with(fresh)
 	return out
 }
 

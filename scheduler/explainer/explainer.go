@@ -51,6 +51,8 @@ type Config struct {
 	Snapshot func(context.Context) (*snapshot.Snapshot, error)
 	// Members lists the pods of a gang.
 	Members func(gang.Key) []*corev1.Pod
+	// Next reports whether a gang waits for nothing but its turn, behind others that are being placed: there is nothing to explain.
+	Next func(gang.Key) bool
 	// Publish writes an answer about a gang where its users find it.
 	Publish func(context.Context, gang.Key, *answer.Answer) error
 	// Published reads the answers that another leader or another run published and
@@ -212,7 +214,9 @@ func (e *Explainer) round(ctx context.Context) error {
 	var queries []diagnose.Query
 	var failed []error
 	for _, due := range e.queue.take() {
-		if pod := waiting(e.Members(due.key)); pod != nil {
+		if e.Next(due.key) {
+			e.queue.putBack(due, debounce)
+		} else if pod := waiting(e.Members(due.key)); pod != nil {
 			waits, queries = append(waits, due), append(queries, diagnose.Query{Kind: "pod", Namespace: pod.Namespace, Name: pod.Name})
 		} else if _, known := e.current[due.key]; known {
 			failed = append(failed, e.settle(ctx, due.key, func() error { return e.withdraw(ctx, due.key) }))

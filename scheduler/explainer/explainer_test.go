@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,6 +36,7 @@ type fixture struct {
 	recalled  map[gang.Key]*answer.Answer
 	recallErr error
 	queries   int
+	next      atomic.Bool // the gang is next
 }
 
 func newFixture() *fixture {
@@ -49,6 +51,7 @@ func newFixture() *fixture {
 			}
 			return pods
 		},
+		Next: func(gang.Key) bool { return s.next.Load() },
 		Publish: func(_ context.Context, _ gang.Key, a *answer.Answer) error {
 			if s.fail == nil {
 				s.published = append(s.published, a)
@@ -128,6 +131,23 @@ func TestANewReasonIsPublished(t *testing.T) {
 		pass(minInterval)
 		if len(s.published) != 2 || published.Same(s.published[0], s.published[1]) {
 			t.Errorf("published %d times", len(s.published))
+		}
+	})
+}
+
+// A gang that is next in the queue has nothing to be told. One that is found not to fit, or that nobody comes to, has.
+func TestAGangThatIsNextIsNotExplained(t *testing.T) {
+	play(t, func(t *testing.T, s *fixture) {
+		s.next.Store(true)
+		s.Touch(key)
+		pass(time.Minute)
+		if s.taken != 0 || len(s.published) != 0 {
+			t.Errorf("%d answers from %d snapshots while it was next", len(s.published), s.taken)
+		}
+		s.next.Store(false)
+		pass(2 * debounce)
+		if len(s.published) != 1 {
+			t.Errorf("published %d times when it was not", len(s.published))
 		}
 	})
 }

@@ -174,7 +174,7 @@ func (c *Controller) ofOtherDialect(key gang.Key, object gangcache.Object) bool 
 
 // transient returns for how long the phase of a gang that is about to start is not
 // worth writing: one that starts at once is Pending, and then partly bound, for a
-// moment only, and has its status written once.
+// moment only, and has its status written once. One that is next waits for that moment.
 func (c *Controller) transient(key gang.Key, old, phase string) time.Duration {
 	begins := old == "" || old == string(spv1alpha1.PodGroupPending)
 	if !begins || phase == old || phase != string(spv1alpha1.PodGroupPending) && phase != string(spv1alpha1.PodGroupUnknown) {
@@ -185,6 +185,9 @@ func (c *Controller) transient(key gang.Key, old, phase string) time.Duration {
 	if !known || p.text != phase {
 		p = pending{text: phase, since: c.Clock.Now()}
 		c.phases[key] = p
+	}
+	if phase == string(spv1alpha1.PodGroupPending) && c.Next(key) {
+		return patience
 	}
 	return patience - c.Clock.Since(p.since)
 }

@@ -63,6 +63,8 @@ type Config struct {
 	// LastReported returns what was reported on a gang that was tried and waits; ok
 	// is false for any other.
 	LastReported func(group types.NamespacedName) (reason reasons.Reason, ok bool)
+	// Next reports whether a gang waits for nothing but its turn, behind others that are being placed.
+	Next func(gang.Key) bool
 	// Synced reports whether every pod and object is known.
 	Synced func() bool
 	// Ours reports whether a scheduler name is ours.

@@ -47,6 +47,7 @@ type bench struct {
 	engine     []metav1.Condition
 	object     gangcache.Object
 	synced     bool
+	next       bool
 	names      []string
 	events     chan string
 }
@@ -88,6 +89,7 @@ func benchOf(t *testing.T, dialect gang.Dialect, resource schema.GroupVersionRes
 		LastReported: func(types.NamespacedName) (reasons.Reason, bool) {
 			return reasons.Reason{Finding: answer.Finding{Code: answer.NodesBusy, Message: b.sentence}}, b.sentence != ""
 		},
+		Next:     func(gang.Key) bool { return b.next },
 		Synced:   func() bool { return b.synced },
 		Ours:     func(name string) bool { return slices.Contains(b.names, name) },
 		Recorder: recorder,
@@ -165,6 +167,24 @@ func TestStatusIsWrittenOncePerChange(t *testing.T) {
 	}
 	if fmt.Sprint(got.Status) != "map[failed:0 phase:Running running:2 succeeded:0]" {
 		t.Errorf("status %v", got.Status)
+	}
+}
+
+// A gang that is next in the queue is not told that it waits, however long the queue is.
+func TestAGangThatIsNextHasNoStatusWritten(t *testing.T) {
+	b := newBench(t, pod("a", "", corev1.PodPending), pod("b", "", corev1.PodPending))
+	b.next = true
+	for range 10 {
+		b.reconcile()
+		b.clock.Step(patience)
+	}
+	if patches := b.patches(); len(patches) != 0 {
+		t.Errorf("patched while it was next: %q", patches)
+	}
+	b.next = false
+	b.reconcile()
+	if patches := b.patches(); len(patches) != 1 || !strings.Contains(patches[0], `"phase":"Pending"`) {
+		t.Errorf("patched when it was not: %q", patches)
 	}
 }
 

@@ -23,7 +23,8 @@ type Attempts struct {
 	count attemptCounters
 
 	mu    sync.Mutex
-	now   *cycle // the gang that is being scheduled; nil between gangs
+	now   *cycle    // the gang that is being scheduled; nil between gangs
+	begun time.Time // when the engine last began with one
 	memos map[types.NamespacedName]*memo
 	leads map[types.NamespacedName]types.UID // members that have to come first in the next attempt
 }
@@ -34,6 +35,13 @@ func NewAttempts(queue Queue, clock clock.WithDelayedExecution) *Attempts {
 		queue: queue, clock: clock, count: newAttemptCounters(),
 		memos: map[types.NamespacedName]*memo{}, leads: map[types.NamespacedName]types.UID{},
 	}
+}
+
+// Busy reports whether the engine has begun with some gang within the last second: what it has not come to may be next.
+func (a *Attempts) Busy() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.now != nil || a.clock.Since(a.begun) < time.Second
 }
 
 // Released reports that less is kept from gangs than before: those that waited for it are tried again.

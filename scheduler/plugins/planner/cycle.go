@@ -119,6 +119,7 @@ func (p *Planner) begin(entity framework.QueuedEntityInfo) {
 	if !ok || gang.PodGroupInfo == nil || gang.GetType() != fwk.PodGroupKeyType {
 		return
 	}
+	p.begun = p.clock.Now()
 	p.now = &cycle{group: nameOf(gang), gang: gang, args: defaultArgs()}
 	p.now.first = p.leads[p.now.group]
 	delete(p.leads, p.now.group)

@@ -23,7 +23,7 @@ func (p *Planner) objects(handle fwk.Handle, members *memberRoles) (*placement.O
 	if !slices.Equal(classes, p.alone.DeviceClasses) {
 		p.alone = &placement.Objects{DeviceClasses: classes}
 	}
-	if !members.refers && !members.interPod {
+	if !members.refers && !members.namespaced {
 		return p.alone, nil
 	}
 	o := &placement.Objects{DeviceClasses: classes}

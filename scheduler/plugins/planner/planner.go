@@ -95,8 +95,8 @@ type Planner struct {
 	guard    *engine.Guard
 
 	// Touched by the engine's scheduling goroutine only.
-	cluster *placement.Cluster // of the newest plan
-	alone   *placement.Objects // for gangs that refer to no other objects
+	index *placement.Index
+	alone *placement.Objects // for gangs that refer to no other objects
 }
 
 // New returns a planner for the profiles of a scheduler. Panics may be nil.
@@ -105,6 +105,6 @@ func New(handle *engine.Handle, attempts *Attempts, claims Claims, store *reason
 ) *Planner {
 	return &Planner{
 		Attempts: attempts, engine: handle, claims: claims, reasons: store, profiles: profiles, plans: newPlanCounters(),
-		guard: panics.Guard("planner"), alone: &placement.Objects{},
+		guard: panics.Guard("planner"), index: placement.NewIndex(), alone: &placement.Objects{},
 	}
 }

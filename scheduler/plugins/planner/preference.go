@@ -41,7 +41,7 @@ const ownBonus = 1 << 40
 // preferences ranks the nodes by what the members prefer, as the engine would: one pass for each role, not for each member. It is nil
 // where no member prefers anything, which is the rule.
 func (q *query) preferences(ctx context.Context) func(*corev1.Node) int64 {
-	if !q.members.prefers && !slices.ContainsFunc(q.nodes, repels) {
+	if !q.members.prefers && !q.free.Repels() {
 		return nil
 	}
 	f, ok := q.plugin.handle.(framework.Framework)
@@ -72,9 +72,4 @@ func (q *query) preferences(ctx context.Context) func(*corev1.Node) int64 {
 		}
 	}
 	return func(n *corev1.Node) int64 { return sum[n.Name] }
-}
-
-// repels reports whether a node has a taint that pods without a toleration rather avoid.
-func repels(n fwk.NodeInfo) bool {
-	return slices.ContainsFunc(n.Node().Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule })
 }

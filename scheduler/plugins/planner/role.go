@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
@@ -16,8 +17,9 @@ import (
 type memberRoles struct {
 	roles []placement.Role
 	pods  [][]*corev1.Pod // by role, in the order in which they were given
-	// interPod: members have rules about other pods, or are evenly spread; refers: they refer to claims.
-	interPod, refers bool
+	// interPod: members have rules about other pods, or are evenly spread; namespaced: about pods in namespaces with certain labels;
+	// refers: they refer to claims.
+	interPod, namespaced, refers bool
 	// prefers: members prefer some nodes to others.
 	prefers bool
 }
@@ -82,12 +84,18 @@ func (p *memberRoles) look(pod *corev1.Pod) {
 		p.prefers = p.prefers || len(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0
 	}
 	if a.PodAffinity != nil {
+		p.namespaced = p.namespaced || selectsNamespaces(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
 		p.interPod = p.interPod || len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
 		p.prefers = p.prefers || len(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0
 	}
 	if a.PodAntiAffinity != nil {
+		p.namespaced = p.namespaced || selectsNamespaces(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
 		p.prefers = p.prefers || len(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0
 	}
+}
+
+func selectsNamespaces(terms []corev1.PodAffinityTerm) bool {
+	return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool { return t.NamespaceSelector != nil })
 }
 
 // name is what a role is called in explanations; roles of the same name are numbered.

@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -132,8 +133,8 @@ func (p *Planner) query(plugin *Plugin, c *cycle, members []*corev1.Pod) (*query
 	if err != nil {
 		return nil, err
 	}
-	p.cluster = placement.FromNodeInfos(p.cluster, nodes, objects)
-	q.free, q.kept = p.cluster, p.cluster
+	q.free = p.index.Update(nodes, objects)
+	q.kept = q.free
 	if q.claims = p.claims.Withheld(lister.NodeInfos(), c.group, q.members.examples()); len(q.claims) > 0 {
 		q.kept = q.free.With(claims.PlacedPods(q.claims)...)
 	}
@@ -207,12 +208,17 @@ func (q *query) complete(v *verdict) {
 
 // placed gives every member its node. Pods that are about to come to those nodes by preemption are let in first.
 func (q *query) placed(ctx context.Context, found placement.Result, opts placement.Options) *verdict {
-	chosen := map[string]bool{}
+	chosen := map[string]fwk.NodeInfo{}
+	lister := q.plugin.handle.SnapshotSharedLister().NodeInfos()
 	for _, a := range found.Placement {
-		chosen[a.Node] = true
+		if chosen[a.Node] != nil {
+			continue
+		}
+		if info, err := lister.Get(a.Node); err == nil {
+			chosen[a.Node] = info
+		}
 	}
-	onChosen := slices.DeleteFunc(slices.Clone(q.nodes), func(n fwk.NodeInfo) bool { return !chosen[n.Node().Name] })
-	if len(nominated(q.plugin.handle, onChosen, q.cycle.group, q.priority())) > 0 {
+	if len(nominated(q.plugin.handle, slices.Collect(maps.Values(chosen)), q.cycle.group, q.priority())) > 0 {
 		alongside := q.kept.With(nominated(q.plugin.handle, q.nodes, q.cycle.group, q.priority())...)
 		if found = placement.Place(ctx, alongside, q.gang, opts); !found.Fits() {
 			return q.blank()

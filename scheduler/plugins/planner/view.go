@@ -29,8 +29,7 @@ func (v View) Cluster(pods []*corev1.Pod) (*placement.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.planner.cluster = placement.FromNodeInfos(v.planner.cluster, nodes, objects)
-	return v.planner.cluster, nil
+	return v.planner.index.Update(nodes, objects), nil
 }
 
 // Roles groups pods that no rule of the engine distinguishes, as plans do.

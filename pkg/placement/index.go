@@ -1,0 +1,238 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// Index is the cluster of a running scheduler, with what plans need of all its nodes kept from one to the next: a plan costs what changed
+// since the one before it and what the gang takes, not what the cluster holds. Place finds on its clusters what it finds on any other.
+//
+// One goroutine uses an Index and its clusters.
+type Index struct {
+	cluster *Cluster
+	infos   []fwk.NodeInfo // as the scheduler lists them
+	known   []int64        // by position in infos: the generation that the cluster has
+	at      []int          // by position in infos: the node's position in the cluster
+	// version counts the updates that changed something: a cluster of another version knows nothing of what is kept.
+	version uint64
+	// antiAffine is how many nodes have pods with required anti-affinity, repelling how many have a taint that pods rather avoid.
+	antiAffine, repelling int
+
+	// changed are the positions of the nodes that changed, in the order in which they did. Each shape knows how many of them it has seen.
+	changed    []int
+	shapes     map[string]*shape
+	topologies map[string]*topology
+	labelled   []*labelledPods
+}
+
+// NewIndex returns the index of a cluster without nodes.
+func NewIndex() *Index {
+	x := &Index{}
+	x.rebuild(nil, &Objects{})
+	return x
+}
+
+// Update follows the scheduler's snapshot, with the pods that it has assumed, and returns it as a Cluster. The Cluster and the what-if
+// copies that are made of it hold until the next Update. rest is what the volumes and claims of pods refer to (its Nodes and Pods are not
+// looked at); passing the same pointer again keeps what was prepared from it.
+//
+// The NodeInfos are copied: the scheduler may go on changing its own.
+func (x *Index) Update(nodes []fwk.NodeInfo, rest *Objects) *Cluster {
+	if len(nodes) != len(x.infos) {
+		x.rebuild(nodes, rest)
+		return x.cluster
+	}
+	var changed []int
+	for i, info := range nodes {
+		if info == x.infos[i] && generation(info) == x.known[i] {
+			continue
+		}
+		if info != x.infos[i] && info.Node().Name != x.cluster.nodes[x.at[i]].obj.Name {
+			x.rebuild(nodes, rest)
+			return x.cluster
+		}
+		changed = append(changed, i)
+	}
+	if len(changed) == 0 && rest == x.cluster.objects {
+		return x.cluster
+	}
+	x.next(rest)
+	for _, i := range changed {
+		x.infos[i], x.known[i] = nodes[i], generation(nodes[i])
+		x.replace(x.at[i], nodes[i])
+	}
+	x.trim()
+	return x.cluster
+}
+
+// generation is that of a NodeInfo: it grows with every change.
+func generation(info fwk.NodeInfo) int64 {
+	if known, ok := info.(*framework.NodeInfo); ok {
+		return known.Generation
+	}
+	return info.GetGeneration()
+}
+
+// next makes the cluster of a new version, which is the one before until its nodes are replaced.
+func (x *Index) next(rest *Objects) {
+	before := x.cluster
+	x.version++
+	x.cluster = &Cluster{
+		objects: rest, names: before.names, nodes: before.nodes, byName: before.byName, podNodes: before.podNodes, store: before.store,
+		index: x, version: x.version,
+	}
+	if rest != before.objects {
+		x.cluster.store = &store{}
+	}
+}
+
+// replace puts what became of a node in its place.
+func (x *Index) replace(at int, info fwk.NodeInfo) {
+	c, old := x.cluster, x.cluster.nodes[at]
+	n := fromNodeInfo(info)
+	names := c.names.with(n.info.Allocatable, n.info.Requested)
+	if names != c.names {
+		c.names, x.shapes = names, map[string]*shape{}
+	}
+	if n.obj == old.obj {
+		n.alloc = old.alloc
+	} else {
+		n.alloc = names.vector(n.info.Allocatable, n.info.Allocatable.AllowedPodNumber)
+		x.relabel(old.obj, n.obj)
+	}
+	n.used = names.vector(n.info.Requested, len(n.info.Pods))
+	c.nodes[at] = n
+	for _, p := range old.info.Pods {
+		if id := podID(p.GetPod()); c.podNodes.all[id] == old.obj.Name {
+			delete(c.podNodes.all, id)
+		}
+	}
+	for _, p := range n.info.Pods {
+		c.podNodes.all[podID(p.GetPod())] = n.obj.Name
+	}
+	for _, l := range x.labelled {
+		l.remove(old)
+		l.add(n, at)
+	}
+	x.tally(old, -1)
+	x.tally(n, 1)
+	x.changed = append(x.changed, at)
+}
+
+// tally adds a node to what is counted of all; with sign -1 it takes it out.
+func (x *Index) tally(n *node, sign int) {
+	if antiAffine(n) {
+		x.antiAffine += sign
+	}
+	if repels(n) {
+		x.repelling += sign
+	}
+}
+
+// relabel forgets the domains of labels that a node has no longer, or has now.
+func (x *Index) relabel(before, now *corev1.Node) {
+	for key := range x.topologies {
+		was, had := before.Labels[key]
+		is, has := now.Labels[key]
+		if was != is || had != has {
+			delete(x.topologies, key)
+		}
+	}
+}
+
+// rebuild starts anew from the scheduler's snapshot: nodes came or went. Those that did not change are taken over.
+func (x *Index) rebuild(nodes []fwk.NodeInfo, rest *Objects) {
+	before := x.cluster
+	x.version++
+	c := &Cluster{
+		objects: rest, names: newNames(), byName: make(map[string]int, len(nodes)), podNodes: podNodes{all: map[types.UID]string{}}, store: &store{},
+		index: x, version: x.version,
+	}
+	if before != nil {
+		c.names = before.names
+		if before.objects == rest {
+			c.store = before.store
+		}
+	}
+	order := make([]int, len(nodes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(nodes[a].Node().Name, nodes[b].Node().Name) })
+	*x = Index{
+		cluster: c, infos: slices.Clone(nodes), known: make([]int64, len(nodes)), at: make([]int, len(nodes)), version: x.version,
+		shapes: map[string]*shape{}, topologies: map[string]*topology{},
+	}
+	for at, i := range order {
+		n := before.reuse(nodes[i])
+		x.known[i], x.at[i], c.byName[n.obj.Name] = generation(nodes[i]), at, at
+		c.nodes = append(c.nodes, n)
+		x.tally(n, 1)
+		for _, p := range n.info.Pods {
+			c.podNodes.all[podID(p.GetPod())] = n.obj.Name
+		}
+	}
+	c.number()
+}
+
+// reuse returns the node of the snapshot for a NodeInfo that has not changed since, or a new one.
+func (c *Cluster) reuse(info fwk.NodeInfo) *node {
+	if c != nil {
+		if i, ok := c.byName[info.Node().Name]; ok && c.nodes[i].info.Generation == generation(info) {
+			return c.nodes[i]
+		}
+	}
+	return fromNodeInfo(info)
+}
+
+// fromNodeInfo copies a node of a running scheduler.
+func fromNodeInfo(info fwk.NodeInfo) *node {
+	copied, _ := info.Snapshot().(*framework.NodeInfo)
+	if copied == nil { // another implementation of the interface: build ours from its pods
+		return newNode(info.Node(), info.GetPods())
+	}
+	return &node{obj: info.Node(), info: copied}
+}
+
+// indexed reports whether an Index keeps what is known of the cluster's nodes; those that a what-if changed are in c.whatIf.
+func (c *Cluster) indexed() bool { return c.index != nil && c.version == c.index.version }
+
+// topology returns the domains of a label.
+func (x *Index) topology(key string) *topology {
+	t, known := x.topologies[key]
+	if !known {
+		if len(x.topologies) >= maxKept {
+			clear(x.topologies) // users choose the keys
+		}
+		t = newTopology(x.cluster.nodes, key)
+		x.topologies[key] = t
+	}
+	return t
+}
+
+// maxKept is of how many shapes, and of how many labels, something is kept. What users write decides how many there are.
+const maxKept = 64
+
+// trim forgets changes that every shape has seen, and the shapes that have not been asked for so long that they would have to look at
+// most of the nodes anyway.
+func (x *Index) trim() {
+	if len(x.changed) < 2*len(x.cluster.nodes)+1024 {
+		return
+	}
+	for key, s := range x.shapes {
+		if s.seen < len(x.changed)/2 {
+			delete(x.shapes, key)
+		}
+	}
+	cut := len(x.changed) / 2
+	x.changed = slices.Delete(x.changed, 0, cut)
+	for _, s := range x.shapes {
+		s.seen -= cut
+	}
+}

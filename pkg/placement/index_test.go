@@ -1,0 +1,199 @@
+package placement
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/util"
+)
+
+// running is the cluster of a scheduler that runs: it changes its own NodeInfos.
+type running struct {
+	infos map[string]*framework.NodeInfo
+	list  []fwk.NodeInfo
+	named int
+}
+
+func newRunning(r *rand.Rand, objects Objects) *running {
+	s := &running{infos: map[string]*framework.NodeInfo{}}
+	for _, n := range objects.Nodes {
+		s.add(n)
+	}
+	r.Shuffle(len(s.list), func(i, j int) { s.list[i], s.list[j] = s.list[j], s.list[i] })
+	for _, p := range objects.Pods {
+		s.infos[p.Spec.NodeName].AddPod(p)
+	}
+	return s
+}
+
+func (s *running) add(n *corev1.Node) {
+	info := framework.NewNodeInfo()
+	info.SetNode(n)
+	s.infos[n.Name] = info
+	s.list = append(s.list, info)
+}
+
+// objects are what a snapshot of the cluster would hold.
+func (s *running) objects() Objects {
+	var o Objects
+	for _, info := range s.list {
+		o.Nodes = append(o.Nodes, info.Node())
+		for _, p := range info.GetPods() {
+			o.Pods = append(o.Pods, p.GetPod())
+		}
+	}
+	return o
+}
+
+// change does something to the cluster that happens to clusters.
+func (s *running) change(r *rand.Rand) {
+	s.named++
+	at := r.IntN(len(s.list))
+	info := s.list[at].(*framework.NodeInfo)
+	name := info.Node().Name
+	switch r.IntN(10) {
+	default: // a pod comes
+		p := aPod(fmt.Sprint("new", s.named), amounts("cpu", r.IntN(2), "gpu", r.IntN(2)), on(name), labelled("app", fmt.Sprint("r", r.IntN(3))))
+		if r.IntN(4) == 0 {
+			randomRule(r, p)
+		}
+		info.AddPod(p)
+	case 0, 1: // a pod goes; not one with a host port, which others may have, too, in these worlds
+		if len(info.Pods) > 0 {
+			if p := info.Pods[r.IntN(len(info.Pods))].GetPod(); len(util.GetHostPorts(p)) == 0 {
+				_ = info.RemovePod(klog.Background(), p)
+			}
+		}
+	case 2: // the node's labels or taints change
+		n := info.Node().DeepCopy()
+		switch r.IntN(3) {
+		case 0:
+			n.Labels["zone"] = fmt.Sprint("z", r.IntN(3))
+		case 1:
+			delete(n.Labels, "rack")
+		default:
+			taint("dedicated", "infra", corev1.TaintEffectNoSchedule)(n)
+		}
+		info.SetNode(n)
+	case 3: // a node comes
+		s.add(aNode(fmt.Sprint("m", s.named), amounts("cpu", 1+r.IntN(4), "pods", 2+r.IntN(4)), label("zone", fmt.Sprint("z", r.IntN(3)))))
+	case 4: // a node goes, and another comes
+		s.list = slices.Delete(s.list, at, at+1)
+		s.add(aNode(fmt.Sprint("k", s.named), amounts("cpu", 1+r.IntN(4), "gpu", r.IntN(4), "pods", 2+r.IntN(4)), label("zone", fmt.Sprint("z", r.IntN(3)))))
+	}
+}
+
+// Whatever happened to the cluster since, a plan on the index is the one on a snapshot of the same moment.
+func TestIndexFindsWhatASnapshotFinds(t *testing.T) {
+	fits, shapes := 0, 0
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 6))
+		var gangs []Gang
+		w := randomAmounts(r)
+		for i := range 4 {
+			other := randomSocial(r)
+			if i%2 == 0 {
+				other = randomAmounts(r)
+			}
+			gangs = append(gangs, other.gang)
+			if r.IntN(2) == 0 {
+				w.objects.Nodes = append(w.objects.Nodes, renamed(other.objects.Nodes, fmt.Sprint("x", i))...)
+			}
+		}
+		s, x, rest := newRunning(r, w.objects), NewIndex(), &Objects{}
+		for step := range 30 {
+			for range r.IntN(3) {
+				s.change(r)
+			}
+			if r.IntN(8) == 0 {
+				rest = &Objects{}
+			}
+			c, snapshot := x.Update(s.list, rest), NewCluster(s.objects())
+			if r.IntN(3) == 0 {
+				objects := s.objects()
+				extra := aPod("extra", amounts("cpu", 1), on(objects.Nodes[r.IntN(len(objects.Nodes))].Name), labelled("app", "r1"))
+				c, snapshot = c.With(extra), snapshot.With(extra)
+				if len(objects.Pods) > 0 {
+					gone := objects.Pods[r.IntN(len(objects.Pods))].UID
+					c, snapshot = c.Without(gone), snapshot.Without(gone)
+				}
+			}
+			g, opts := gangs[r.IntN(len(gangs))], Options{Pack: r.IntN(2) == 0}
+			want, got := Place(t.Context(), snapshot, g, opts), Place(t.Context(), c, g, opts)
+			if diff := cmp.Diff(want, got); diff != "" && want.Proof != BudgetHit && got.Proof != BudgetHit {
+				t.Fatalf("seed %d, step %d: %s", seed, step, diff)
+			}
+			if want.Fits() {
+				fits++
+			}
+			for _, role := range g.Roles {
+				if diff := cmp.Diff(snapshot.Matrix(role.Pod), c.Matrix(role.Pod), cmp.AllowUnexported(Row{})); diff != "" {
+					t.Fatalf("seed %d, step %d: %s", seed, step, diff)
+				}
+			}
+		}
+		shapes += len(x.shapes)
+	}
+	if fits < 3000 || shapes < 300 {
+		t.Errorf("%d placements, %d shapes: the test proves little", fits, shapes)
+	}
+}
+
+func renamed(nodes []*corev1.Node, prefix string) []*corev1.Node {
+	for _, n := range nodes {
+		n.Name = prefix + n.Name
+		n.Labels[corev1.LabelHostname] = n.Name
+	}
+	return nodes
+}
+
+// What did not change is taken over, not made anew.
+func TestIndexTakesOverWhatDidNotChange(t *testing.T) {
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		s, x, rest := newRunning(r, randomSocial(r).objects), NewIndex(), &Objects{}
+		before := slices.Clone(x.Update(s.list, rest).nodes)
+		info := s.list[r.IntN(len(s.list))].(*framework.NodeInfo)
+		info.AddPod(aPod("new", amounts("cpu", 1), on(info.Node().Name)))
+		for i, n := range x.Update(s.list, rest).nodes {
+			if same := n == before[i]; same == (n.obj.Name == info.Node().Name) {
+				t.Fatalf("seed %d: node %s: taken over: %t", seed, n.obj.Name, same)
+			}
+		}
+	}
+}
+
+// A gang of three costs the same on few nodes and on many.
+func BenchmarkGangOfThree(b *testing.B) {
+	for _, nodes := range []int{500, 5000, 20000} {
+		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
+			s, x, rest := newRunning(rand.New(rand.NewPCG(1, 1)), fleetObjects(nodes)), NewIndex(), &Objects{}
+			g := Gang{Roles: []Role{{Name: "worker", Count: 3, Pod: aPod("w", amounts("cpu", 1))}}}
+			var running []*corev1.Pod
+			gangs := 0
+			for b.Loop() {
+				found := Place(b.Context(), x.Update(s.list, rest), g, Options{Pack: true})
+				if !found.Fits() {
+					b.Fatal(found.Proof)
+				}
+				gangs++
+				for _, p := range found.Pods(g) {
+					p.UID = types.UID(fmt.Sprint(p.UID, gangs))
+					s.infos[p.Spec.NodeName].AddPod(p)
+					running = append(running, p)
+				}
+				for ; len(running) > 300; running = running[1:] {
+					_ = s.infos[running[0].Spec.NodeName].RemovePod(klog.Background(), running[0])
+				}
+			}
+		})
+	}
+}

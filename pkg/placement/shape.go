@@ -1,0 +1,357 @@
+package placement
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/third_party/forked/golang/btree"
+)
+
+// shape is what an Index keeps for gangs that are alike: which nodes take their members, by kind, and in which order they are filled. A
+// gang cannot use more candidates of a kind than it has members, and takes the first ones, so that the others need not be looked at.
+type shape struct {
+	// task has the roles of the first such gang; of a single role without a limit on its members.
+	task   *task
+	spread [][]*spreadNodes // by role and rule
+	keys   []*topology      // by the task's topology keys
+	most   []int64          // what the gang requests, nil of a single role
+
+	kinds map[string]*btree.BTree[place]
+	at    []place // by node; of a node that takes no member, the kind is empty
+	seen  int     // how many of the index' changes
+	asked uint64  // the version of the index when it was last asked for
+}
+
+// place is that of a node in the order of its kind.
+type place struct {
+	rank
+	pos  int
+	kind string
+}
+
+func (p place) before(other place) bool {
+	if c := p.compare(other.rank); c != 0 {
+		return c < 0
+	}
+	return p.pos < other.pos
+}
+
+// spreadNodes are the nodes that a spread constraint counts.
+type spreadNodes struct {
+	counted []bool // by node
+	domains []int  // by domain: how many of its nodes are counted
+}
+
+// shape returns what is kept for gangs like that of the task; nil where nothing is, because more than the node, its pods and the members
+// decides who may go there.
+func (t *task) shape(g Gang) *shape {
+	c := t.c
+	if !c.indexed() || c.names != c.index.cluster.names || !t.nodeByNode(g) {
+		return nil
+	}
+	key, err := t.shapeKey()
+	if err != nil {
+		return nil
+	}
+	s := c.index.shapes[key]
+	if s == nil || !s.holds(t) || len(c.index.changed)-s.seen > len(c.nodes)/2 {
+		s = newShape(t)
+		c.index.keep(key, s)
+	}
+	for _, at := range c.index.changed[s.seen:] {
+		s.look(at)
+	}
+	s.seen, s.asked = len(c.index.changed), c.index.version
+	return s
+}
+
+// keep keeps a shape, and forgets the one that was not asked for longest.
+func (x *Index) keep(key string, s *shape) {
+	for len(x.shapes) >= maxKept {
+		oldest := ""
+		for k, other := range x.shapes {
+			if oldest == "" || other.asked < x.shapes[oldest].asked || other.asked == x.shapes[oldest].asked && k < oldest {
+				oldest = k
+			}
+		}
+		delete(x.shapes, oldest)
+	}
+	x.shapes[key] = s
+}
+
+// nodeByNode reports whether each node decides by itself which members it takes, other members aside, and of several that take the same
+// ones the order decides.
+func (t *task) nodeByNode(g Gang) bool {
+	if g.TopologyKey != "" && !t.opts.Ignore.Has(Topology) || t.opts.Node != nil || t.opts.Prefer != nil ||
+		len(t.sharedKeys) > 0 || len(t.sharedVolumes) > 0 || t.devices != nil || len(t.roles) == 0 {
+		return false
+	}
+	if x := t.crossNode; x != nil && (len(x.separations) > 0 || slices.ContainsFunc(x.affinity, func(r *affinityRule) bool { return r != nil })) {
+		return false
+	}
+	return !slices.ContainsFunc(t.roles, func(k searchRole) bool { return k.rules.wide || k.rules.pod.Spec.NodeName != "" })
+}
+
+// shapeKey is equal for gangs that are alike: by what their members require of a node, by how many there are unless it is a single role,
+// and by the nodes that their spread constraints count.
+func (t *task) shapeKey() (string, error) {
+	type spread struct {
+		Key             int
+		Affinity, Taint any
+		All             []string
+	}
+	type role struct {
+		Rules  string
+		Count  int
+		Spread []spread
+	}
+	var key struct {
+		Roles  []role
+		Keys   []string
+		Ignore []Constraint
+		Pack   bool
+	}
+	key.Ignore, key.Pack = slices.Sorted(maps.Keys(t.opts.Ignore)), t.opts.Pack
+	for i := range t.roles {
+		alone := *t.roles[i].rules.pod
+		alone.Spec.TopologySpreadConstraints = nil // members of different gangs differ in what these select
+		rules, err := Signature(&alone, nil)
+		if err != nil {
+			return "", err
+		}
+		r := role{Rules: rules}
+		if len(t.roles) > 1 {
+			r.Count = t.roles[i].count
+		}
+		if t.crossNode != nil {
+			for _, s := range t.crossNode.spread[i] {
+				r.Spread = append(r.Spread, spread{s.key, s.constraint.NodeAffinityPolicy, s.constraint.NodeTaintsPolicy, s.keys})
+			}
+		}
+		key.Roles = append(key.Roles, r)
+	}
+	if t.crossNode != nil {
+		key.Keys = t.crossNode.keys
+	}
+	text, err := json.Marshal(key)
+	return string(text), err
+}
+
+// newShape evaluates every node.
+func newShape(t *task) *shape {
+	own := *t
+	own.c, own.roles, own.candidates = t.c.index.cluster, slices.Clone(t.roles), nil
+	s := &shape{task: &own, kinds: map[string]*btree.BTree[place]{}, at: make([]place, len(own.c.nodes)), seen: len(own.c.index.changed)}
+	if len(own.roles) == 1 {
+		own.roles[0].count = math.MaxInt32
+	} else {
+		s.most = own.mostRequested()
+	}
+	if x := t.crossNode; x != nil {
+		for _, key := range x.keys {
+			s.keys = append(s.keys, own.c.topology(key))
+		}
+		s.spread = make([][]*spreadNodes, len(own.roles))
+		for i := range own.roles {
+			for _, r := range x.spread[i] {
+				s.spread[i] = append(s.spread[i], &spreadNodes{counted: make([]bool, len(own.c.nodes)), domains: make([]int, x.domains[r.key])})
+			}
+		}
+	}
+	for at := range own.c.nodes {
+		s.look(at)
+	}
+	return s
+}
+
+// holds reports whether the domains are still those that the shape was made with.
+func (s *shape) holds(t *task) bool {
+	if t.crossNode == nil {
+		return true
+	}
+	for i, key := range t.crossNode.keys {
+		if s.keys[i] != t.c.topology(key) {
+			return false
+		}
+	}
+	return true
+}
+
+// look evaluates a node that has changed.
+func (s *shape) look(at int) {
+	t := s.task
+	t.c = t.c.index.cluster
+	n := t.c.nodes[at]
+	s.lookSpread(at, n)
+	if old := s.at[at]; old.kind != "" {
+		of := s.kinds[old.kind]
+		of.Delete(old)
+		if of.Len() == 0 {
+			delete(s.kinds, old.kind)
+		}
+		s.at[at] = place{}
+	}
+	c := t.candidate(at, n)
+	if c == nil {
+		return
+	}
+	p := place{rank: t.rankOf(c), pos: at, kind: s.kindOf(c)}
+	of := s.kinds[p.kind]
+	if of == nil {
+		of = btree.New(32, place.before)
+		s.kinds[p.kind] = of
+	}
+	of.ReplaceOrInsert(p)
+	s.at[at] = p
+}
+
+// lookSpread finds out which spread constraints count the node.
+func (s *shape) lookSpread(at int, n *node) {
+	for i, rules := range s.spread {
+		for j, nodes := range rules {
+			r := s.task.crossNode.spread[i][j]
+			counts := r.counts(s.task.roles[i].rules, n.obj)
+			if counts == nodes.counted[at] {
+				continue
+			}
+			nodes.counted[at] = counts
+			if d := s.keys[r.key].domain[at]; counts {
+				nodes.domains[d]++
+			} else {
+				nodes.domains[d]--
+			}
+		}
+	}
+}
+
+// kindOf is the same for candidates that differ only by their rank.
+func (s *shape) kindOf(c *candidate) string {
+	key := binary.AppendUvarint(nil, uint64(len(s.keys)))
+	key = s.task.kindKey(key, c, s.most)
+	for _, t := range s.keys {
+		d := t.domain[c.pos]
+		if d >= 0 && t.onePerNode() {
+			d = -2
+		}
+		key = binary.AppendVarint(key, int64(d))
+	}
+	for _, rules := range s.spread {
+		for _, nodes := range rules {
+			if nodes.counted[c.pos] {
+				key = append(key, 1)
+			} else {
+				key = append(key, 0)
+			}
+		}
+	}
+	return string(key)
+}
+
+// candidates are those that the task's gang can make a difference of: the first of each kind, as many as the gang has members, and the
+// nodes that are like no others, because a what-if changed them or they have pods that a constraint counts.
+func (s *shape) candidates(t *task, special map[int]bool) []*candidate {
+	members := 0
+	for i := range t.roles {
+		members += t.roles[i].count
+	}
+	var out []*candidate
+	add := func(at int) {
+		if c := t.candidate(at, t.c.nodes[at]); c != nil {
+			out = append(out, c)
+		}
+	}
+	for _, of := range s.kinds {
+		left := members
+		of.Ascend(func(p place) bool {
+			if !special[p.pos] {
+				add(p.pos)
+				left--
+			}
+			return left > 0
+		})
+	}
+	for at := range special {
+		add(at)
+	}
+	// By position, as if every node had been looked at: an order of maps decides nothing.
+	slices.SortFunc(out, func(a, b *candidate) int { return a.pos - b.pos })
+	return out
+}
+
+// placeByShape finds a placement among the candidates of the gang's shape. ok is false where there is no shape, or no placement: then the
+// numbers that prove it are those of all nodes.
+func (t *task) placeByShape(g Gang) (found solution, ok bool) {
+	s := t.shape(g)
+	if s == nil {
+		return solution{}, false
+	}
+	special := s.countSpread(t)
+	t.candidates = s.candidates(t, special)
+	t.order()
+	found = t.solve(g)
+	if found.proof != Witness {
+		t.candidates = nil
+		return solution{}, false
+	}
+	return found, true
+}
+
+// countSpread counts the pods that the spread constraints of the task select, and returns the nodes that differ from others: those that a
+// what-if changed, and those with such pods where every node is a domain of its own.
+func (s *shape) countSpread(t *task) map[int]bool {
+	special := map[int]bool{}
+	for at := range t.c.whatIf {
+		special[at] = true
+	}
+	for i, rules := range s.spread {
+		for j, nodes := range rules {
+			r := t.crossNode.spread[i][j]
+			r.counted = nodes.counted
+			r.base = make([]int, len(nodes.domains))
+			for d, n := range nodes.domains {
+				if n == 0 {
+					r.base[d] = -1
+				}
+			}
+			s.countPods(t, r, s.keys[r.key], special)
+		}
+	}
+	return special
+}
+
+// countPods counts the pods that a spread constraint selects.
+func (s *shape) countPods(t *task, r *spreadRule, of *topology, special map[int]bool) {
+	count := func(pod *corev1.Pod, at int) {
+		if r.counted[at] && r.selects(pod) {
+			r.base[of.domain[at]]++
+			if of.onePerNode() {
+				special[at] = true
+			}
+		}
+	}
+	whatIf := t.c.whatIf
+	if pods, ok := t.c.index.podsLike(r.selector); ok {
+		for pod, at := range pods {
+			if !whatIf[at] {
+				count(pod, at)
+			}
+		}
+	} else {
+		for at, n := range t.c.nodes {
+			for _, p := range n.info.Pods {
+				if !whatIf[at] {
+					count(p.GetPod(), at)
+				}
+			}
+		}
+	}
+	for at := range whatIf {
+		for _, p := range t.c.nodes[at].info.Pods {
+			count(p.GetPod(), at)
+		}
+	}
+}
