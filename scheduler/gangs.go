@@ -46,6 +46,7 @@ type cluster struct {
 	names        []string // the scheduler names that are ours
 	namespace    string   // where the scheduler has its lease, and the key with which it signs
 	recorder     events.EventRecorder
+	idle         func(context.Context) // waits while bindings wait
 	informerName *cache.InformerName // nil in tests
 	priority     gangcache.Priority  // what that of a gang is taken from
 	foreignNames audience.Policy     // whether texts in one namespace name what is in others
@@ -115,7 +116,7 @@ func newGangs(c cluster) (*gangs, error) {
 	next := func(key gang.Key) bool { return isNext(key, known, attempts, why) }
 	controller := status.New(status.Config{
 		Client: c.client, Dynamic: c.dynamic, Gangs: known, Objects: objects, VirtualGroup: virtualGroups.Get, LastReported: why.LastReported,
-		Next: next, Synced: synced.done, Ours: func(name string) bool { return slices.Contains(c.names, name) },
+		Next: next, Idle: c.idle, Synced: synced.done, Ours: func(name string) bool { return slices.Contains(c.names, name) },
 		Recorder: c.recorder, Clock: clock.RealClock{}, Panics: panics,
 	})
 	suspender := suspend.New(suspend.Config{

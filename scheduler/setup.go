@@ -68,16 +68,16 @@ func setup(ctx context.Context, opts *settings) (*instance, error) {
 		return nil, err
 	}
 
-	recorder := record.New(client.EventsV1(), names[0], clock.RealClock{})
+	binder := engine.NewBinder(clock.RealClock{})
+	recorder := record.New(client.EventsV1(), names[0], clock.RealClock{}, binder.Idle)
 	g, err := newGangs(cluster{
 		client: client, dynamic: dyn, collect: collect.Collect, names: names, namespace: c.ComponentConfig.LeaderElection.ResourceNamespace,
-		recorder: recorder, informerName: opts.InformerName,
+		recorder: recorder, idle: binder.Idle, informerName: opts.InformerName,
 		priority: opts.priority, foreignNames: foreignNames,
 	})
 	if err != nil {
 		return nil, err
 	}
-	binder := engine.NewBindConfirmer(clock.RealClock{})
 	c.Client, c.InformerFactory = binder.Client(g.client), g.factory
 	p := newParts(g, profiles)
 	counted := []measured{g.reasons, g.explainer, g.panics, binder, p.planner, p.claims, p.places, p.keeper, p.policy, p.barrier, p.score, p.preempt}

@@ -48,6 +48,7 @@ type Recorder struct {
 	client              typedeventsv1.EventsGetter
 	component, instance string
 	clock               clock.Clock
+	idle                func(context.Context)
 	queues              [workers]chan *eventsv1.Event
 
 	mu   sync.Mutex
@@ -57,9 +58,9 @@ type Recorder struct {
 var _ events.EventRecorder = &Recorder{}
 
 // New returns a recorder in the name of a component. Nothing is written before
-// [Recorder.Run].
-func New(client typedeventsv1.EventsGetter, component string, clock clock.Clock) *Recorder {
-	r := &Recorder{client: client, component: component, instance: component, clock: clock}
+// [Recorder.Run]. idle waits while there is something to do that matters more.
+func New(client typedeventsv1.EventsGetter, component string, clock clock.Clock, idle func(context.Context)) *Recorder {
+	r := &Recorder{client: client, component: component, instance: component, clock: clock, idle: idle}
 	if host, err := os.Hostname(); err == nil {
 		r.instance += "-" + host
 	}
@@ -150,6 +151,9 @@ func (r *Recorder) work(ctx context.Context, queue <-chan *eventsv1.Event) {
 	for {
 		select {
 		case event := <-queue:
+			if len(queue) < queued/2 { // what does not find room in the queue is not written
+				r.idle(ctx)
+			}
 			if !r.write(ctx, event) {
 				r.flush(ctx, event, queue)
 				return

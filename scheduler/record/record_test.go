@@ -52,7 +52,7 @@ func newDesk(t *testing.T) *desk {
 		}
 		return false, nil, nil
 	})
-	d.Recorder = New(d.client.EventsV1(), "gang-scheduler", d.clock)
+	d.Recorder = New(d.client.EventsV1(), "gang-scheduler", d.clock, func(context.Context) {})
 	return d
 }
 

@@ -65,6 +65,8 @@ type Config struct {
 	LastReported func(group types.NamespacedName) (reason reasons.Reason, ok bool)
 	// Next reports whether a gang waits for nothing but its turn, behind others that are being placed.
 	Next func(gang.Key) bool
+	// Idle waits while there is something to do that matters more.
+	Idle func(context.Context)
 	// Synced reports whether every pod and object is known.
 	Synced func() bool
 	// Ours reports whether a scheduler name is ours.
@@ -128,6 +130,7 @@ func (c *Controller) Run(ctx context.Context) {
 		if shutdown {
 			return
 		}
+		c.Idle(ctx)
 		if _, err := c.guard.Do(logger, key.String(), func() string { return c.version(key) }, func() error { return c.reconcile(ctx, key) }); err != nil {
 			logger.Error(err, "Cannot report the state of a gang; retrying", "gang", key.String())
 			c.queue.AddRateLimited(key)

@@ -90,6 +90,7 @@ func benchOf(t *testing.T, dialect gang.Dialect, resource schema.GroupVersionRes
 			return reasons.Reason{Finding: answer.Finding{Code: answer.NodesBusy, Message: b.sentence}}, b.sentence != ""
 		},
 		Next:     func(gang.Key) bool { return b.next },
+		Idle:     func(context.Context) {},
 		Synced:   func() bool { return b.synced },
 		Ours:     func(name string) bool { return slices.Contains(b.names, name) },
 		Recorder: recorder,

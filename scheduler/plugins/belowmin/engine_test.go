@@ -91,7 +91,7 @@ func startOutage(t *testing.T, args string, bound int) *outage {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		c.Through = engine.NewBindConfirmer(clock.RealClock{}).Client
+		c.Through = engine.NewBinder(clock.RealClock{}).Client
 		c.Client.PrependReactor("*", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			if !o.away.Load() {
 				return false, nil, nil

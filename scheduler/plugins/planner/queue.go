@@ -7,8 +7,10 @@ import (
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/features"
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
@@ -26,7 +28,12 @@ type queue struct {
 // MoveAllToActiveOrBackoffQueue implements internalqueue.SchedulingQueue.
 func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, before, after any, check internalqueue.PreEnqueueCheck) {
 	woken := q.planner.observe(event, before, after)
-	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, before, after, check)
+	if pod, ok := after.(*corev1.Pod); ok && before == nil && event.Resource == fwk.UnscheduledPod && q.planner.between(pod) {
+		// A new member matters to its own gang only: to find that without a look at all that wait takes no event.
+		q.SchedulingQueue.Activate(logger, map[string]*corev1.Pod{pod.Namespace + "/" + pod.Name: pod})
+		return
+	}
+	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, before, after, concerned(event, before, after, check))
 	q.planner.wake(woken...)
 	if pod, ok := before.(*corev1.Pod); ok && after == nil && event.Resource == fwk.AssignedPod {
 		q.gone(pod)
@@ -37,6 +44,43 @@ func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 			q.planner.Wake(types.NamespacedName{Namespace: now.Namespace, Name: now.Name})
 		}
 	}
+}
+
+// concerned leaves gangs that an event does not concern out of what the engine looks at: a pod that waits for a node, and a group, matter to
+// their own gang only. Without it every new pod would have every rule asked about every gang that waits.
+func concerned(event fwk.ClusterEvent, before, after any, check internalqueue.PreEnqueueCheck) internalqueue.PreEnqueueCheck {
+	if event.Resource != fwk.UnscheduledPod && event.Resource != fwk.PodGroup || utilfeature.DefaultFeatureGate.Enabled(features.CompositePodGroup) {
+		return check // a composite group's groups matter to each other
+	}
+	about, ok := gangOf(after)
+	if !ok {
+		if about, ok = gangOf(before); !ok {
+			return check
+		}
+	}
+	return func(pod *corev1.Pod) bool {
+		group, member := engine.GroupOf(pod)
+		return (!member || group == about) && (check == nil || check(pod))
+	}
+}
+
+// between reports whether a pod is a member of a gang that is not being scheduled.
+func (a *Attempts) between(pod *corev1.Pod) bool {
+	group, ok := engine.GroupOf(pod)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return ok && (a.now == nil || a.now.group != group)
+}
+
+// gangOf returns the gang that a group is of, or a pod a member of.
+func gangOf(object any) (types.NamespacedName, bool) {
+	switch o := object.(type) {
+	case *corev1.Pod:
+		return engine.GroupOf(o)
+	case *schedulingv1beta1.PodGroup:
+		return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, true
+	}
+	return types.NamespacedName{}, false
 }
 
 // Add implements internalqueue.SchedulingQueue. One more member to choose from may be what a gang needs.

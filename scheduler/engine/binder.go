@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +29,21 @@ const (
 	resultUnbound = "unbound"
 )
 
-// BindConfirmer finds out the outcome of bindings that were not answered.
+const (
+	// slots is how many bindings are under way at once. The API server does not answer more of them sooner, and the last
+	// member of a gang would be bound seconds after its first.
+	slots = 16
+	// slotTime is how long a binding keeps the others waiting. One that takes longer, because of a webhook or an outage,
+	// does not count any more.
+	slotTime = time.Second
+	// priorityTime is for how long, in a burst, bindings come before what only reports; burstGap is the pause after which a
+	// burst is another one.
+	priorityTime = 5 * time.Second
+	burstGap     = time.Second
+)
+
+// Binder sends the engine's bindings, in the order in which they are asked for, and finds out the outcome of those
+// that were not answered.
 //
 // The API server may bind a pod and the response get lost: the connection ends,
 // the server is too slow, its storage times out. The engine takes that for a
@@ -36,66 +52,136 @@ const (
 // the engine is given an error, the pod is read, for as long as it takes to get an
 // answer. Meanwhile the engine keeps the node. It is safe for concurrent
 // use.
-type BindConfirmer struct {
-	clock      clock.Clock
+type Binder struct {
+	clock      clock.WithDelayedExecution
 	timeout    time.Duration
+	slots      *semaphore.Weighted
 	unanswered *metrics.CounterVec
+
+	mu      sync.Mutex
+	waiting int           // bindings without a slot
+	began   time.Time     // when the burst began in which they wait
+	ended   time.Time     // when none was waiting any more
+	idle    chan struct{} // closed when none is waiting any more
 }
 
-// NewBindConfirmer returns a confirmer.
-func NewBindConfirmer(c clock.Clock) *BindConfirmer {
-	return &BindConfirmer{clock: c, timeout: bindTimeout, unanswered: metrics.NewCounterVec(&metrics.CounterOpts{
+// NewBinder returns a binder.
+func NewBinder(c clock.WithDelayedExecution) *Binder {
+	return &Binder{clock: c, timeout: bindTimeout, slots: semaphore.NewWeighted(slots), unanswered: metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "gangctl_scheduler", Name: "unanswered_bindings_total", StabilityLevel: metrics.ALPHA,
 		Help: "Bindings of which the API server did not confirm, by what was found: bound, or unbound.",
 	}, []string{"result"})}
 }
 
-// Register adds the confirmer's metrics to a registry.
-func (b *BindConfirmer) Register(register func(...metrics.Registerable)) { register(b.unanswered) }
+// enter waits for a slot. The slot is free again when leave is called, or after slotTime.
+func (b *Binder) enter(ctx context.Context) (leave func(), err error) {
+	if !b.slots.TryAcquire(1) {
+		b.wait()
+		err := b.slots.Acquire(ctx, 1)
+		b.waited()
+		if err != nil {
+			return nil, err
+		}
+	}
+	release := sync.OnceFunc(func() { b.slots.Release(1) })
+	timer := b.clock.AfterFunc(slotTime, release)
+	return func() {
+		timer.Stop()
+		release()
+	}, nil
+}
+
+func (b *Binder) wait() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting++; b.waiting > 1 {
+		return
+	}
+	b.idle = make(chan struct{})
+	if b.clock.Since(b.ended) > burstGap {
+		b.began = b.clock.Now()
+	}
+}
+
+func (b *Binder) waited() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting--; b.waiting == 0 {
+		b.ended = b.clock.Now()
+		close(b.idle)
+	}
+}
+
+// Idle waits until no binding waits for others, so that gangs start before it is reported that they do. In a long burst it
+// does not wait.
+func (b *Binder) Idle(ctx context.Context) {
+	b.mu.Lock()
+	idle, left := b.idle, priorityTime-b.clock.Since(b.began)
+	busy := b.waiting > 0 && left > 0
+	b.mu.Unlock()
+	if !busy {
+		return
+	}
+	timer := b.clock.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-idle:
+	case <-timer.C():
+	case <-ctx.Done():
+	}
+}
+
+// Register adds the binder's metrics to a registry.
+func (b *Binder) Register(register func(...metrics.Registerable)) { register(b.unanswered) }
 
 // Client wraps a clientset: a binding fails only if the pod was not bound.
-func (b *BindConfirmer) Client(client kubernetes.Interface) kubernetes.Interface {
-	return &bindClientset{Interface: client, confirmer: b}
+func (b *Binder) Client(client kubernetes.Interface) kubernetes.Interface {
+	return &bindClientset{Interface: client, binder: b}
 }
 
 type bindClientset struct {
 	kubernetes.Interface
-	confirmer *BindConfirmer
+	binder *Binder
 }
 
 // CoreV1 implements kubernetes.Interface.
 func (c *bindClientset) CoreV1() typedcorev1.CoreV1Interface {
-	return &bindCore{CoreV1Interface: c.Interface.CoreV1(), confirmer: c.confirmer}
+	return &bindCore{CoreV1Interface: c.Interface.CoreV1(), binder: c.binder}
 }
 
 type bindCore struct {
 	typedcorev1.CoreV1Interface
-	confirmer *BindConfirmer
+	binder *Binder
 }
 
 // Pods implements typedcorev1.CoreV1Interface.
 func (c *bindCore) Pods(namespace string) typedcorev1.PodInterface {
-	return &bindPods{PodInterface: c.CoreV1Interface.Pods(namespace), confirmer: c.confirmer}
+	return &bindPods{PodInterface: c.CoreV1Interface.Pods(namespace), binder: c.binder}
 }
 
 type bindPods struct {
 	typedcorev1.PodInterface
-	confirmer *BindConfirmer
+	binder *Binder
 }
 
 // Bind implements typedcorev1.PodExpansion.
 func (p *bindPods) Bind(ctx context.Context, binding *corev1.Binding, options metav1.CreateOptions) error {
-	limited, cancel := context.WithTimeout(ctx, p.confirmer.timeout)
+	leave, err := p.binder.enter(ctx)
+	if err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, p.binder.timeout)
 	defer cancel()
-	err := p.PodInterface.Bind(limited, binding, options)
+	err = p.PodInterface.Bind(limited, binding, options)
+	leave()
 	if err == nil || refused(err) {
 		return err
 	}
 	if !p.bound(ctx, binding, err) {
-		p.confirmer.unanswered.WithLabelValues(resultUnbound).Inc()
+		p.binder.unanswered.WithLabelValues(resultUnbound).Inc()
 		return err
 	}
-	p.confirmer.unanswered.WithLabelValues(resultBound).Inc()
+	p.binder.unanswered.WithLabelValues(resultBound).Inc()
 	return nil
 }
 
@@ -116,7 +202,7 @@ func refused(err error) bool {
 func (p *bindPods) bound(ctx context.Context, binding *corev1.Binding, cause error) bool {
 	pause := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 7, Cap: 5 * time.Second}
 	for reads := 0; ; reads++ {
-		limited, cancel := context.WithTimeout(ctx, p.confirmer.timeout)
+		limited, cancel := context.WithTimeout(ctx, p.binder.timeout)
 		pod, err := p.Get(limited, binding.Name, metav1.GetOptions{})
 		cancel()
 		switch {
@@ -129,7 +215,7 @@ func (p *bindPods) bound(ctx context.Context, binding *corev1.Binding, cause err
 				"pod", klog.KRef(binding.Namespace, binding.Name), "node", binding.Target.Name, "cause", cause, "err", err)
 		}
 		select {
-		case <-p.confirmer.clock.After(pause.Step()):
+		case <-p.binder.clock.After(pause.Step()):
 		case <-ctx.Done():
 			return false
 		}

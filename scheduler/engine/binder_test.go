@@ -7,7 +7,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-base/metrics"
@@ -39,7 +43,7 @@ func bindPod(uid, node string) *corev1.Pod {
 	return p
 }
 
-func bindTo(ctx context.Context, b *BindConfirmer, client kubernetes.Interface) error {
+func bindTo(ctx context.Context, b *Binder, client kubernetes.Interface) error {
 	return b.Client(client).CoreV1().Pods("ns").Bind(ctx, &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "a"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n1"},
 	}, metav1.CreateOptions{})
@@ -71,7 +75,7 @@ func TestBind(t *testing.T) {
 				client = fake.NewClientset(c.pod)
 			}
 			client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.answer })
-			b := NewBindConfirmer(clock.RealClock{})
+			b := NewBinder(clock.RealClock{})
 			b.Register(metrics.NewKubeRegistry().MustRegister)
 			if err := bindTo(t.Context(), b, client); (err != nil) != c.fails || c.fails && !errors.Is(err, c.answer) {
 				t.Errorf("got %v", err)
@@ -92,7 +96,7 @@ func TestBind(t *testing.T) {
 	}
 }
 
-func (b *BindConfirmer) counted(t *testing.T, result string) int {
+func (b *Binder) counted(t *testing.T, result string) int {
 	t.Helper()
 	n, err := testutil.GetCounterMetricValue(b.unanswered.WithLabelValues(result))
 	if err != nil {
@@ -110,14 +114,14 @@ func TestTheServerIsAway(t *testing.T) {
 		away--
 		return away >= 0, nil, fmt.Errorf("connection refused (%d)", away)
 	})
-	if err := bindTo(t.Context(), NewBindConfirmer(clock.RealClock{}), client); err != nil || away >= 0 {
+	if err := bindTo(t.Context(), NewBinder(clock.RealClock{}), client); err != nil || away >= 0 {
 		t.Errorf("got %v, and the server is away for %d more requests", err, away)
 	}
 
 	away = 1 << 30
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := bindTo(ctx, NewBindConfirmer(clock.RealClock{}), client); !errors.Is(err, errLost) {
+	if err := bindTo(ctx, NewBinder(clock.RealClock{}), client); !errors.Is(err, errLost) {
 		t.Errorf("a scheduler that ends is told %v, want the cause", err)
 	}
 }
@@ -138,9 +142,75 @@ func TestARequestThatHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := NewBindConfirmer(clock.RealClock{})
+	b := NewBinder(clock.RealClock{})
 	b.timeout = 50 * time.Millisecond
 	if err := bindTo(t.Context(), b, client); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want a timeout", err)
 	}
+}
+
+// slowPods answers no binding before it is told to.
+type slowPods struct {
+	typedcorev1.PodInterface
+	begun  atomic.Int32
+	answer chan struct{}
+}
+
+func (p *slowPods) Bind(context.Context, *corev1.Binding, metav1.CreateOptions) error {
+	p.begun.Add(1)
+	<-p.answer
+	return nil
+}
+
+// What only reports comes after the bindings that wait, but not for ever.
+func TestReportsComeAfterBindings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &slowPods{answer: make(chan struct{})}
+		b := NewBinder(clock.RealClock{})
+		pods := &bindPods{PodInterface: server, binder: b}
+		report := func() time.Duration {
+			start := time.Now()
+			b.Idle(t.Context())
+			return time.Since(start)
+		}
+		if d := report(); d != 0 {
+			t.Errorf("a report waits %s for no binding", d)
+		}
+		var done sync.WaitGroup
+		for range 100 * slots {
+			done.Go(func() { _ = pods.Bind(t.Context(), &corev1.Binding{}, metav1.CreateOptions{}) })
+		}
+		synctest.Wait()
+		for i, want := range []time.Duration{priorityTime, 0, 0} {
+			if d := report(); d != want {
+				t.Errorf("report %d waits %s for bindings that wait for minutes, want %s", i, d, want)
+			}
+		}
+		close(server.answer)
+		done.Wait()
+		if d := report(); d != 0 {
+			t.Errorf("a report waits %s when all are bound", d)
+		}
+	})
+}
+
+// A gang's members are bound one after the other, not among thousands, and those whose binding hangs do not keep others waiting.
+func TestBindingsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &slowPods{answer: make(chan struct{})}
+		pods := &bindPods{PodInterface: server, binder: NewBinder(clock.RealClock{})}
+		var done sync.WaitGroup
+		for range 2*slots + 1 {
+			done.Go(func() { _ = pods.Bind(t.Context(), &corev1.Binding{}, metav1.CreateOptions{}) })
+		}
+		for _, want := range []int32{slots, 2 * slots, 2*slots + 1} {
+			synctest.Wait()
+			if n := server.begun.Load(); n != want {
+				t.Errorf("%d bindings are under way, want %d", n, want)
+			}
+			time.Sleep(slotTime)
+		}
+		close(server.answer)
+		done.Wait()
+	})
 }
