@@ -16,7 +16,7 @@ CRANE := github.com/google/go-containerregistry/cmd/crane@v0.20.6
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.6.2
 
-.PHONY: build test unit e2e e2e-long agreement hostile noisy fuzz chaos old-servers other-operators lint generate docs completions transcript demo bench bench-large release-check pin-base base-pinned release-manifest vulncheck clean
+.PHONY: build test unit e2e e2e-long agreement hostile noisy fuzz chaos old-servers other-operators lint generate docs completions transcript demo bench bench-scheduler bench-large release-check pin-base base-pinned release-manifest vulncheck clean
 
 build: ## both programs, in bin/
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gangctl ./cmd/gangctl-sandbox
@@ -37,6 +37,8 @@ e2e: build ## tests on the sandbox: a real API server, operator and scheduler
 e2e-long: build ## those that take a minute each, or want a machine to themselves: faults, chaos, cost, every scenario in every dialect, fuzzing
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_LONG=1 \
 		$(TEST) -count=1 -parallel 1 -timeout 60m -v -run 'TestFaults$$|TestBindings$$|TestSchedulerPlaces$$|TestDialects$$|TestAging$$|TestPreemption$$|TestExplanations$$|TestWaitingGangsCostNothing$$|TestChaos$$|TestMinimums$$|TestNoisyTenant$$|TestPartialGangs$$' ./test/e2e
+	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_LONG=1 \
+		$(TEST) -count=1 -timeout 20m -v -run 'TestCostBesideStock$$' ./test/bench/scheduler
 	$(MAKE) fuzz
 
 agreement: build ## what gangctl says of 350 random gangs, against what the scheduler does
@@ -109,6 +111,10 @@ transcript: build ## the sessions and pictures of README.md and docs, typed anew
 
 bench: build ## the figures of docs/benchmarks.md
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox $(GO) test -run '^$$' -bench . -benchtime 40x ./test/bench
+
+bench-scheduler: build ## our scheduler beside the stock one, five times each, at 5,000 nodes; takes hours, see test/bench/scheduler for less
+	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox \
+		$(TEST) -run '^$$' -bench Schedulers -benchtime 1x -timeout 12h ./test/bench/scheduler
 
 bench-large: build ## why-pending in a cluster of 5,000 nodes and 50,000 pods; takes ten minutes
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox \
