@@ -97,18 +97,28 @@ func (h *Handle) Snapshot() fwk.SharedLister { return h.Framework().SnapshotShar
 // Partial reports whether a gang has places and fewer than it needs. What is only
 // tried does not count.
 func (h *Handle) Partial(group types.NamespacedName) bool {
+	state, minimum, ok := h.state(group)
+	return ok && state.ScheduledPodsCount() > 0 && state.ScheduledPodsCount() < minimum
+}
+
+// Complete reports whether as many members of a gang exist as it needs, as far as the
+// engine knows.
+func (h *Handle) Complete(group types.NamespacedName) bool {
+	state, minimum, ok := h.state(group)
+	return !ok || state.AllPodsCount() >= minimum
+}
+
+// state returns what the engine knows of the members of a gang, and how many it needs;
+// ok is false for what is no gang, or not known.
+func (h *Handle) state(group types.NamespacedName) (state fwk.PodGroupState, minimum int, ok bool) {
 	framework := h.Framework()
 	if framework == nil || group.Name == "" {
-		return false
+		return nil, 0, false
 	}
 	declared, err := framework.SharedInformerFactory().Scheduling().V1beta1().PodGroups().Lister().PodGroups(group.Namespace).Get(group.Name)
 	if err != nil || declared.Spec.SchedulingPolicy.Gang == nil {
-		return false
+		return nil, 0, false
 	}
-	state, err := framework.PodGroupManager().PodGroupStates().Get(group.Namespace, group.Name)
-	if err != nil {
-		return false
-	}
-	n := state.ScheduledPodsCount()
-	return n > 0 && n < int(declared.Spec.SchedulingPolicy.Gang.MinCount)
+	state, err = framework.PodGroupManager().PodGroupStates().Get(group.Namespace, group.Name)
+	return state, int(declared.Spec.SchedulingPolicy.Gang.MinCount), err == nil
 }

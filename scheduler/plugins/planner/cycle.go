@@ -40,6 +40,8 @@ type cycle struct {
 	noVictims bool
 	// faulty: the engine gave up for a fault, and has its own retry for that.
 	faulty bool
+	// activated: the members have been activated, which has the engine try those again that come back.
+	activated bool
 
 	tried trial
 	// reason is why a gang was not placed, reported what its users were notified of, which may be put off for again.

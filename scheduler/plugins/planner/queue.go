@@ -28,10 +28,11 @@ type queue struct {
 // MoveAllToActiveOrBackoffQueue implements internalqueue.SchedulingQueue.
 func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, before, after any, check internalqueue.PreEnqueueCheck) {
 	woken := q.planner.observe(event, before, after)
-	if pod, ok := after.(*corev1.Pod); ok && before == nil && event.Resource == fwk.UnscheduledPod && q.planner.between(pod) {
-		// A new member matters to its own gang only: to find that without a look at all that wait takes no event.
-		q.SchedulingQueue.Activate(logger, map[string]*corev1.Pod{pod.Namespace + "/" + pod.Name: pod})
-		return
+	if pod, ok := after.(*corev1.Pod); ok && before == nil && event.Resource == fwk.UnscheduledPod {
+		if group, ok := engine.GroupOf(pod); ok && !q.planner.at(group) {
+			q.arrived(logger, group, pod)
+			return
+		}
 	}
 	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, before, after, concerned(event, before, after, check))
 	q.planner.wake(woken...)
@@ -64,12 +65,44 @@ func concerned(event fwk.ClusterEvent, before, after any, check internalqueue.Pr
 	}
 }
 
-// between reports whether a pod is a member of a gang that is not being scheduled.
-func (a *Attempts) between(pod *corev1.Pod) bool {
-	group, ok := engine.GroupOf(pod)
+// arrived has a gang tried when a member came that completes it. To find that without a look at all that wait takes no event; and before it
+// is complete there is nothing to try.
+func (q *queue) arrived(logger klog.Logger, group types.NamespacedName, pod *corev1.Pod) {
+	if q.planner.engine.Complete(group) {
+		q.SchedulingQueue.Activate(logger, map[string]*corev1.Pod{pod.Namespace + "/" + pod.Name: pod})
+	}
+}
+
+// at reports whether a gang is being scheduled.
+func (a *Attempts) at(group types.NamespacedName) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return ok && (a.now == nil || a.now.group != group)
+	return a.now != nil && a.now.group == group
+}
+
+// Activate implements internalqueue.SchedulingQueue. The engine activates all members of a gang that are under way with each one that it
+// lets pass, which costs the square of their number; the first time does it for the attempt.
+func (q *queue) Activate(logger klog.Logger, pods map[string]*corev1.Pod) {
+	if !q.planner.activated(pods) {
+		q.SchedulingQueue.Activate(logger, pods)
+	}
+}
+
+// activated reports whether pods are members of the gang that is being scheduled, and have been activated since that began.
+func (a *Attempts) activated(pods map[string]*corev1.Pod) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.now == nil {
+		return false
+	}
+	for _, pod := range pods {
+		if group, ok := engine.GroupOf(pod); !ok || group != a.now.group || !a.now.tries.Has(pod.UID) {
+			return false
+		}
+	}
+	before := a.now.activated
+	a.now.activated = true
+	return before
 }
 
 // gangOf returns the gang that a group is of, or a pod a member of.

@@ -1,0 +1,103 @@
+package planner
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
+	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
+	"github.com/gangctl/gangctl/scheduler/engine"
+	"github.com/gangctl/gangctl/scheduler/plugins/claims"
+	"github.com/gangctl/gangctl/scheduler/reasons"
+)
+
+// asked is an engine's queue that remembers what it was asked.
+type asked struct {
+	internalqueue.SchedulingQueue
+	activated []string
+	moves     int
+	check     internalqueue.PreEnqueueCheck
+}
+
+func (q *asked) Activate(_ klog.Logger, pods map[string]*corev1.Pod) {
+	for name := range pods {
+		q.activated = append(q.activated, name)
+	}
+}
+
+func (q *asked) MoveAllToActiveOrBackoffQueue(_ klog.Logger, _ fwk.ClusterEvent, _, _ any, check internalqueue.PreEnqueueCheck) {
+	q.moves, q.check = q.moves+1, check
+}
+
+// What concerns one gang has the engine look at that gang, whatever else waits.
+func TestEventsOfOneGang(t *testing.T) {
+	clock := testclock.NewFakeClock(metav1.Now().Time)
+	handle := engine.NewHandle()
+	attempts := NewAttempts(handle, clock)
+	store := reasons.New(clock, nil)
+	p := New(handle, attempts, claims.NewLedger(handle, attempts, clock, audience.Hidden), store, nil, nil)
+	mine, other, alone := pod("a", "g"), pod("b", "h"), pod("c", "")
+	group := &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "g"}}
+	for name, c := range map[string]struct {
+		event         fwk.ClusterEvent
+		before, after any
+		activated     int
+		concerned     [3]bool // mine, other, alone
+	}{
+		"a member comes":    {event: fwk.ClusterEvent{Resource: fwk.UnscheduledPod, ActionType: fwk.Add}, after: mine, activated: 1},
+		"a member changes":  {event: fwk.ClusterEvent{Resource: fwk.UnscheduledPod, ActionType: fwk.Update}, before: mine, after: mine, concerned: [3]bool{true, false, true}},
+		"a group comes":     {event: fwk.ClusterEvent{Resource: fwk.PodGroup, ActionType: fwk.Add}, after: group, concerned: [3]bool{true, false, true}},
+		"a pod alone comes": {event: fwk.ClusterEvent{Resource: fwk.UnscheduledPod, ActionType: fwk.Add}, after: alone, concerned: [3]bool{true, true, true}},
+		"a node comes":      {event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, after: &corev1.Node{}, concerned: [3]bool{true, true, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inner := &asked{}
+			q := &queue{SchedulingQueue: inner, planner: p}
+			q.MoveAllToActiveOrBackoffQueue(klog.Background(), c.event, c.before, c.after, nil)
+			if len(inner.activated) != c.activated || inner.moves != 1-c.activated {
+				t.Fatalf("activated %v, moved %d times", inner.activated, inner.moves)
+			}
+			for i, pod := range []*corev1.Pod{mine, other, alone} {
+				if looked := inner.moves > 0 && (inner.check == nil || inner.check(pod)); looked != c.concerned[i] {
+					t.Errorf("pod %s: looked at: %t", pod.Name, looked)
+				}
+			}
+		})
+	}
+}
+
+// Members that are under way are activated once an attempt, however often the engine does it, and others whenever it does.
+func TestActivatedOnceAnAttempt(t *testing.T) {
+	attempts := NewAttempts(engine.NewHandle(), testclock.NewFakeClock(metav1.Now().Time))
+	inner := &asked{}
+	q := &queue{SchedulingQueue: inner, planner: &Planner{Attempts: attempts}}
+	a, b, late := pod("a", "g"), pod("b", "g"), pod("late", "g")
+	activate := func(want int, pods ...*corev1.Pod) {
+		t.Helper()
+		named := map[string]*corev1.Pod{}
+		for _, p := range pods {
+			named[p.Name] = p
+		}
+		inner.activated = nil
+		if q.Activate(klog.Background(), named); len(inner.activated) != want {
+			t.Errorf("activated %v, want %d", inner.activated, want)
+		}
+	}
+	activate(2, a, b)
+	for range 2 {
+		attempts.now = &cycle{group: types.NamespacedName{Namespace: "default", Name: "g"}, tries: sets.New(a.UID, b.UID)}
+		activate(2, a, b)
+		activate(0, b)
+		activate(2, b, late)
+		activate(1, pod("other", "h"))
+		activate(0, b)
+	}
+}
