@@ -70,7 +70,9 @@ func encode(out *bytes.Buffer, r *history.Report, format string) error {
 }
 
 func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Snapshot, error) {
-	s, _, err := collect.Read(ctx, o.From, o.IO.In, o.Client, collect.Options{Namespace: namespace, Kind: o.Kind, Name: o.Name, Now: o.IO.Clock.Now})
+	count, done := cmdutil.Collecting(o.IO)
+	defer done()
+	s, _, err := collect.Read(ctx, o.From, o.IO.In, o.Client, collect.Options{Namespace: namespace, Kind: o.Kind, Name: o.Name, Now: o.IO.Clock.Now, Count: count})
 	return s, err
 }
 

@@ -28,7 +28,11 @@ func (o *Options) run(ctx context.Context) error {
 	if o.Watch {
 		return o.watch(ctx, namespace)
 	}
-	s, client, err := collect.Read(ctx, o.From, o.IO.In, o.Client, o.reads(namespace))
+	options := o.reads(namespace)
+	var done func()
+	options.Count, done = cmdutil.Collecting(o.IO)
+	s, client, err := collect.Read(ctx, o.From, o.IO.In, o.Client, options)
+	done()
 	if err != nil {
 		return err
 	}

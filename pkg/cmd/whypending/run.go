@@ -56,7 +56,11 @@ func (o *Options) run(ctx context.Context) error {
 
 // snapshot reads the file, or the cluster.
 func (o *Options) snapshot(ctx context.Context, namespace string) (*snapshot.Snapshot, error) {
-	s, _, err := collect.Read(ctx, o.From, o.IO.In, o.Client, collect.Options{Namespace: namespace, Kind: o.Kind, Name: o.Name, Probe: !o.NoProbe && o.Name != "", Now: o.IO.Clock.Now})
+	count, done := cmdutil.Collecting(o.IO)
+	defer done()
+	s, _, err := collect.Read(ctx, o.From, o.IO.In, o.Client, collect.Options{
+		Namespace: namespace, Kind: o.Kind, Name: o.Name, Probe: !o.NoProbe && o.Name != "", Now: o.IO.Clock.Now, Count: count,
+	})
 	return s, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -33,6 +34,8 @@ type Options struct {
 	Without []string
 	// Now is the clock.
 	Now func() time.Time
+	// Count, if set, counts the objects that have been read, while they are.
+	Count *atomic.Int64
 }
 
 // Collect takes the snapshot. An unreachable server, or one that does not accept the caller, is an error.

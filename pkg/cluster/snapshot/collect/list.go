@@ -152,6 +152,9 @@ func (c *collector) pages(ctx context.Context, r resource, namespace string, o m
 		meta, err := c.page(ctx, r, namespace, o, func(item page.Item) error {
 			obj, err := decode(item)
 			objects = append(objects, obj)
+			if c.o.Count != nil {
+				c.o.Count.Add(1)
+			}
 			return err
 		})
 		if err != nil || meta.Continue == "" {
