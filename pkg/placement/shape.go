@@ -42,7 +42,8 @@ func (p place) before(other place) bool {
 
 // spreadNodes are the nodes that a spread constraint counts.
 type spreadNodes struct {
-	counted []bool // by node
+	rule    *spreadRule // of the first such gang, without what it counted
+	counted []bool      // by node
 	domains []int  // by domain: how many of its nodes are counted
 }
 
@@ -143,8 +144,8 @@ func (t *task) shapeKey() (string, error) {
 
 // newShape evaluates every node.
 func newShape(t *task) *shape {
-	own := *t
-	own.c, own.roles, own.candidates = t.c.index.cluster, slices.Clone(t.roles), nil
+	// What the first gang was placed on, which may be a what-if copy of every node, must not live as long as the shape.
+	own := task{c: t.c.index.cluster, opts: t.opts, roles: slices.Clone(t.roles), required: t.required, sameNode: t.sameNode}
 	s := &shape{task: &own, kinds: map[string]*btree.BTree[place]{}, at: make([]place, len(own.c.nodes)), seen: len(own.c.index.changed)}
 	if len(own.roles) == 1 {
 		own.roles[0].count = math.MaxInt32
@@ -158,7 +159,9 @@ func newShape(t *task) *shape {
 		s.spread = make([][]*spreadNodes, len(own.roles))
 		for i := range own.roles {
 			for _, r := range x.spread[i] {
-				s.spread[i] = append(s.spread[i], &spreadNodes{counted: make([]bool, len(own.c.nodes)), domains: make([]int, x.domains[r.key])})
+				rule := *r
+				rule.counted, rule.base = nil, nil
+				s.spread[i] = append(s.spread[i], &spreadNodes{rule: &rule, counted: make([]bool, len(own.c.nodes)), domains: make([]int, x.domains[r.key])})
 			}
 		}
 	}
@@ -212,14 +215,13 @@ func (s *shape) look(at int) {
 // lookSpread finds out which spread constraints count the node.
 func (s *shape) lookSpread(at int, n *node) {
 	for i, rules := range s.spread {
-		for j, nodes := range rules {
-			r := s.task.crossNode.spread[i][j]
-			counts := r.counts(s.task.roles[i].rules, n.obj)
+		for _, nodes := range rules {
+			counts := nodes.rule.counts(s.task.roles[i].rules, n.obj)
 			if counts == nodes.counted[at] {
 				continue
 			}
 			nodes.counted[at] = counts
-			if d := s.keys[r.key].domain[at]; counts {
+			if d := s.keys[nodes.rule.key].domain[at]; counts {
 				nodes.domains[d]++
 			} else {
 				nodes.domains[d]--

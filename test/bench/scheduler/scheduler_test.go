@@ -26,12 +26,10 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/gangctl/gangctl/install"
 	"github.com/gangctl/gangctl/internal/sandboxtest"
 )
 
@@ -178,16 +176,6 @@ func newMeasurement(b testing.TB, c *sandboxtest.Cluster, w workload, p peer) *m
 // prepare creates the nodes and the PodGroups.
 func (m *measurement) prepare(nodes int) {
 	m.b.Helper()
-	crds, err := install.Decode(install.PodGroupCRD())
-	if err != nil {
-		m.b.Fatal(err)
-	}
-	definitions := m.dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	for _, crd := range crds {
-		if _, err := definitions.Create(m.b.Context(), crd, metav1.CreateOptions{}); err != nil {
-			m.b.Fatal(err)
-		}
-	}
 	m.each(nodes, func(ctx context.Context, i int) error {
 		node := m.work.node(i)
 		taints := node.Spec.Taints
