@@ -171,6 +171,26 @@ func TestIndexTakesOverWhatDidNotChange(t *testing.T) {
 	}
 }
 
+// What users write does not decide how much is kept.
+func TestIndexKeepsLittle(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 8))
+	s, x, rest := newRunning(r, fleetObjects(20)), NewIndex(), &Objects{}
+	for i := range 500 {
+		key := fmt.Sprint("key-", i)
+		pod := aPod("w", amounts("cpu", fmt.Sprintf("%dm", 10+i)), labelled(key, "x"), spread("zone", 1, key, "x"), spread(key, 1, key, "x"))
+		s.infos["n00000"].AddPod(aPod(fmt.Sprint("new", i), amounts("cpu", "1m"), on("n00000"), labelled(key, "x")))
+		for _, count := range []int32{1, 2} {
+			Place(t.Context(), x.Update(s.list, rest), Gang{Roles: []Role{{Name: "a", Count: count, Pod: pod}, {Name: "b", Count: count, Pod: aPod("v", amounts("cpu", 1))}}}, Options{})
+		}
+	}
+	if len(x.shapes) > maxKept || len(x.topologies) > maxKept || len(x.labelled) > maxLabels || len(x.changed) > 2*20+1024 {
+		t.Errorf("%d shapes, %d topologies, %d labels, %d changes are kept", len(x.shapes), len(x.topologies), len(x.labelled), len(x.changed))
+	}
+	if len(x.shapes) < maxKept/2 || len(x.labelled) < maxLabels {
+		t.Errorf("%d shapes, %d labels are kept: the test proves little", len(x.shapes), len(x.labelled))
+	}
+}
+
 // A gang of three costs the same on few nodes and on many.
 func BenchmarkGangOfThree(b *testing.B) {
 	for _, nodes := range []int{500, 5000, 20000} {
