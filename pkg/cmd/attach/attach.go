@@ -83,11 +83,7 @@ The exit code is that of the command.`,
 }
 
 func (o *Options) run(ctx context.Context) error {
-	namespace, err := o.Namespace()
-	if err != nil {
-		return err
-	}
-	client, err := o.Client()
+	client, namespace, err := cmdutil.Connect(o.Client, o.Namespace)
 	if err != nil {
 		return err
 	}
