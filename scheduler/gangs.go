@@ -47,34 +47,19 @@ type cluster struct {
 	namespace    string   // where the scheduler has its lease, and the key with which it signs
 	recorder     events.EventRecorder
 	idle         func(context.Context) // waits while bindings wait
-	informerName *cache.InformerName // nil in tests
-	priority     gangcache.Priority  // what that of a gang is taken from
-	foreignNames audience.Policy     // whether texts in one namespace name what is in others
+	informerName *cache.InformerName   // nil in tests
+	priority     gangcache.Priority    // what that of a gang is taken from
+	foreignNames audience.Policy       // whether texts in one namespace name what is in others
 }
 
-// gangs is all that the engine is given beyond kube-scheduler: the client
-// through which it reports on gangs, the informers that show it pods (each
-// pointed to its gang) and gangs, and the controllers that keep them current.
+// gangs is all that the engine is given beyond kube-scheduler: what is decided on gangs, which there are, the controllers that act
+// on them, and the client and the informers through which the engine sees them.
 type gangs struct {
-	client  kubernetes.Interface
-	factory informers.SharedInformerFactory
-
-	handle   *engine.Handle
-	attempts *planner.Attempts
-	claims   *claims.Ledger
-
-	cache         *gangcache.Cache
-	virtualGroups *engine.VirtualGroups
-	reasons       *reasons.Store
-	pods          *podinformer.Informers
-	members       *podinformer.Members
-	objects       *groupinformer.Informer
-	status        *status.Controller
-	suspender     *suspend.Suspender
-	policy        *belowmin.Controller
-	places        *replacement.Tracker
-	explainer     *explainer.Explainer
-	panics        *engine.Panics // of the controllers and the planner, over one gang
+	decisions
+	inventory
+	controllers
+	engineAccess
+	explainer *explainer.Explainer
 
 	leads   atomic.Bool // whether this replica schedules
 	synced  *syncs
@@ -83,90 +68,156 @@ type gangs struct {
 	leading *topic
 }
 
-// newGangs puts together the gangs of the pods that have one of our names. Its order is that of the arrows of data: claims and
-// reasons, the cache, what fills it, what reads it.
+// newGangs puts together the gangs of the pods that have one of our names. Its order is that of the arrows of data: what
+// is decided, what there is, what acts on both, what the engine sees of them.
 func newGangs(c cluster) (*gangs, error) {
-	handle, synced, changes, leading, refused := engine.NewHandle(), &syncs{}, &topic{}, &topic{}, &topic{}
-	attempts := planner.NewAttempts(handle, clock.RealClock{})
-	ledger := claims.NewLedger(handle, attempts, clock.RealClock{}, c.foreignNames)
-	why := reasons.New(clock.RealClock{}, func(group types.NamespacedName) {
-		if key, ok := keyOf(group); ok {
-			refused.publish(key)
-		}
-	})
+	synced, changes, leading, refused := &syncs{}, &topic{}, &topic{}, &topic{}
+	decided := c.newDecisions(refused)
+	known, err := c.newInventory(decided.reasons, changes)
+	if err != nil {
+		return nil, err
+	}
+	next := func(key gang.Key) bool { return isNext(key, known.cache, decided) }
+	acting, err := c.newControllers(decided, known, next, synced)
+	if err != nil {
+		return nil, err
+	}
+	access := c.newEngineAccess(decided, known, acting.status)
+	watched, err := known.handler.Watch(access.factory)
+	if err != nil {
+		return nil, err
+	}
+	synced.add(append(watched, known.members.HasSynced, known.objects.Informer.HasSynced)...)
+	explains := c.newExplainer(known, access.factory, next, acting.panics)
+	g := &gangs{
+		decisions: decided, inventory: known, controllers: acting, engineAccess: access, explainer: explains,
+		synced: synced, changes: changes, leading: leading,
+	}
 
-	virtualGroups, panics := engine.NewVirtualGroups(), engine.NewPanics()
+	refused.subscribe(explains.Touch)
+	leading.subscribe(acting.status.Touch, acting.policy.Touch, explains.Touch)
+	changes.subscribe(func(key gang.Key) { acting.places.Touch(groupOf(key)) }, g.passToLeader)
+	return g, nil
+}
+
+// decisions are what the plugins keep of gangs: attempts at them, nodes reserved for them, and why they wait.
+type decisions struct {
+	handle   *engine.Handle
+	attempts *planner.Attempts
+	claims   *claims.Ledger
+	reasons  *reasons.Store
+}
+
+// newDecisions returns decisions on no gang yet. Each gang that is refused is published.
+func (c cluster) newDecisions(refused *topic) decisions {
+	handle := engine.NewHandle()
+	attempts := planner.NewAttempts(handle, clock.RealClock{})
+	return decisions{
+		handle: handle, attempts: attempts, claims: claims.NewLedger(handle, attempts, clock.RealClock{}, c.foreignNames),
+		reasons: reasons.New(clock.RealClock{}, func(group types.NamespacedName) {
+			if key, ok := keyOf(group); ok {
+				refused.publish(key)
+			}
+		}),
+	}
+}
+
+// inventory is the gangs that there are: the cache of them, the informers that fill it, and what it shows the engine.
+type inventory struct {
+	cache         *gangcache.Cache
+	virtualGroups *engine.VirtualGroups
+	groupView     *engine.GroupView
+	pods          *podinformer.Informers
+	members       *podinformer.Members
+	handler       *groupinformer.GangHandler
+	objects       groupinformer.Objects
+}
+
+// newInventory returns an inventory that fills once its informers run. Each gang that may have changed is published.
+func (c cluster) newInventory(why *reasons.Store, changes *topic) (inventory, error) {
+	virtualGroups := engine.NewVirtualGroups()
 	known := gangcache.New(planner.GroupSink{VirtualGroups: virtualGroups, Reasons: why}, c.priority)
 	groupView := engine.NewGroupView(cache.NewSharedIndexInformer(virtualGroups, &schedulingv1beta1.PodGroup{}, 0,
 		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}), virtualGroups)
 	pods, err := podinformer.New(c.client)
 	if err != nil {
-		return nil, err
+		return inventory{}, err
 	}
 	members, err := podinformer.NewMembers(pods, c.names, known, changes.publish, groupView.WaitHandled)
 	if err != nil {
-		return nil, err
+		return inventory{}, err
 	}
 	handler := groupinformer.NewGangHandler(known, members.Live.Apply)
-	objects := groupinformer.Objects{Cache: known, Informer: &groupinformer.Informer{
-		Client: c.dynamic, Custom: groupinformer.CustomResources(), Handler: handler, Clock: clock.RealClock{},
-		BuiltIn: []groupinformer.BuiltIn{groupinformer.NativePodGroup(c.client.Discovery())},
-	}}
-
-	next := func(key gang.Key) bool { return isNext(key, known, attempts, why) }
-	controller := status.New(status.Config{
-		Client: c.client, Dynamic: c.dynamic, Gangs: known, Objects: objects, VirtualGroup: virtualGroups.Get, LastReported: why.LastReported,
-		Next: next, Idle: c.idle, Synced: synced.done, Ours: func(name string) bool { return slices.Contains(c.names, name) },
-		Recorder: c.recorder, Clock: clock.RealClock{}, Panics: panics,
-	})
-	suspender := suspend.New(suspend.Config{
-		Dynamic: c.dynamic, Recorder: c.recorder, Clock: clock.RealClock{}, Owned: pods.OwnedBy, Synced: synced.done, Keep: ledger.Suspends,
-	})
-	policy := belowmin.New(belowmin.Config{
-		Client: c.client, Gangs: known, Objects: objects, Jobs: suspender, Synced: synced.done,
-		NodeExists: handle.NodeExists, Shortfall: attempts.Shortfall, Freed: attempts.Wake, Recorder: c.recorder, Clock: clock.RealClock{}, Panics: panics,
-	})
-	// Before the engine: what it has seen go, the tracker then knows of.
-	replaced := replaceable{cache: known, policy: policy}
-	places, err := replacement.NewTracker(replaced, handle, ledger, members.Live, pods.Ended, clock.RealClock{})
-	if err != nil {
-		return nil, err
-	}
-
-	client := engine.StatusClient(c.client, planner.NewConditions(virtualGroups, why, controller.ReportDecision, controller.Touch))
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithInformerName(c.informerName))
-	engine.WatchDevices(factory, client, c.informerName)
-	factory.InformerFor(&corev1.Pod{}, engine.Informer(members.Live))
-	factory.InformerFor(&schedulingv1beta1.PodGroup{}, engine.Informer(groupView))
-	watched, err := handler.Watch(factory)
-	if err != nil {
-		return nil, err
-	}
-	synced.add(append(watched, members.HasSynced, objects.Informer.HasSynced)...)
-
-	g := &gangs{
-		client: client, factory: factory, handle: handle, attempts: attempts, claims: ledger,
-		cache: known, virtualGroups: virtualGroups, reasons: why, pods: pods, members: members, objects: objects.Informer,
-		status: controller, suspender: suspender, policy: policy, places: places, explainer: c.explainer(objects, pods, factory, next, panics),
-		synced: synced, changes: changes, leading: leading, panics: panics,
-	}
-	refused.subscribe(g.explainer.Touch)
-	leading.subscribe(g.status.Touch, g.policy.Touch, g.explainer.Touch)
-	changes.subscribe(func(key gang.Key) { places.Touch(groupOf(key)) }, g.passToLeader)
-	return g, nil
+	return inventory{
+		cache: known, virtualGroups: virtualGroups, groupView: groupView, pods: pods, members: members, handler: handler,
+		objects: groupinformer.Objects{Cache: known, Informer: &groupinformer.Informer{
+			Client: c.dynamic, Custom: groupinformer.CustomResources(), Handler: handler, Clock: clock.RealClock{},
+			BuiltIn: []groupinformer.BuiltIn{groupinformer.NativePodGroup(c.client.Discovery())},
+		}},
+	}, nil
 }
 
 // isNext reports whether a gang waits for nothing but its turn: it is complete, no attempt at it has failed, and the engine is placing
 // others.
-func isNext(key gang.Key, known *gangcache.Cache, attempts *planner.Attempts, why *reasons.Store) bool {
-	_, failed := why.Get(groupOf(key))
-	return !failed && attempts.Busy() && known.Incomplete(key) == ""
+func isNext(key gang.Key, known *gangcache.Cache, d decisions) bool {
+	_, failed := d.reasons.Get(groupOf(key))
+	return !failed && d.attempts.Busy() && known.Incomplete(key) == ""
 }
 
-// explainer returns one that looks at the gangs.
-func (c cluster) explainer(
-	objects groupinformer.Objects, pods *podinformer.Informers, factory informers.SharedInformerFactory, next func(gang.Key) bool,
-	panics *engine.Panics,
+// controllers act on gangs: they report on them, suspend their jobs, evict those below their minimum, and keep nodes for members
+// that are replaced.
+type controllers struct {
+	status    *status.Controller
+	suspender *suspend.Suspender
+	policy    *belowmin.Controller
+	places    *replacement.Tracker
+	panics    *engine.Panics // of the controllers and the planner, over one gang
+}
+
+func (c cluster) newControllers(d decisions, known inventory, next func(gang.Key) bool, synced *syncs) (controllers, error) {
+	panics := engine.NewPanics()
+	reports := status.New(status.Config{
+		Client: c.client, Dynamic: c.dynamic, Gangs: known.cache, Objects: known.objects, VirtualGroup: known.virtualGroups.Get,
+		LastReported: d.reasons.LastReported, Next: next, Idle: c.idle, Synced: synced.done,
+		Ours:     func(name string) bool { return slices.Contains(c.names, name) },
+		Recorder: c.recorder, Clock: clock.RealClock{}, Panics: panics,
+	})
+	suspender := suspend.New(suspend.Config{
+		Dynamic: c.dynamic, Recorder: c.recorder, Clock: clock.RealClock{}, Owned: known.pods.OwnedBy, Synced: synced.done, Keep: d.claims.Suspends,
+	})
+	policy := belowmin.New(belowmin.Config{
+		Client: c.client, Gangs: known.cache, Objects: known.objects, Jobs: suspender, Synced: synced.done,
+		NodeExists: d.handle.NodeExists, Shortfall: d.attempts.Shortfall, Freed: d.attempts.Wake,
+		Recorder: c.recorder, Clock: clock.RealClock{}, Panics: panics,
+	})
+	// Before the engine: what it has seen go, the tracker then knows of.
+	replaced := replaceable{cache: known.cache, policy: policy}
+	places, err := replacement.NewTracker(replaced, d.handle, d.claims, known.members.Live, known.pods.Ended, clock.RealClock{})
+	if err != nil {
+		return controllers{}, err
+	}
+	return controllers{status: reports, suspender: suspender, policy: policy, places: places, panics: panics}, nil
+}
+
+// engineAccess is what the engine reads and writes the API through: the client through which it reports on gangs, and the informers
+// that show it pods (each pointed to its gang) and gangs.
+type engineAccess struct {
+	client  kubernetes.Interface
+	factory informers.SharedInformerFactory
+}
+
+func (c cluster) newEngineAccess(d decisions, known inventory, reports *status.Controller) engineAccess {
+	client := engine.StatusClient(c.client, planner.NewConditions(known.virtualGroups, d.reasons, reports.ReportDecision, reports.Touch))
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithInformerName(c.informerName))
+	engine.WatchDevices(factory, client, c.informerName)
+	factory.InformerFor(&corev1.Pod{}, engine.Informer(known.members.Live))
+	factory.InformerFor(&schedulingv1beta1.PodGroup{}, engine.Informer(known.groupView))
+	return engineAccess{client: client, factory: factory}
+}
+
+// newExplainer returns one that looks at the gangs.
+func (c cluster) newExplainer(
+	known inventory, factory informers.SharedInformerFactory, next func(gang.Key) bool, panics *engine.Panics,
 ) *explainer.Explainer {
 	instance, err := os.Hostname()
 	if err != nil || instance == "" {
@@ -175,14 +226,14 @@ func (c cluster) explainer(
 	publisher := &explainer.Publisher{
 		Events: c.client.CoreV1(), Component: c.names[0], Instance: instance,
 		Key:       explainer.NewSigningKey(c.client.CoreV1(), c.namespace, clock.RealClock{}).Get,
-		Regarding: func(key gang.Key) *corev1.ObjectReference { return regarding(objects, key) },
+		Regarding: func(key gang.Key) *corev1.ObjectReference { return regarding(known.objects, key) },
 	}
 	source := &explainer.Cluster{
 		Client: &kube.Client{Typed: c.client, Dynamic: c.dynamic}, Collect: c.collect,
-		Pods: pods.All, Nodes: factory.Core().V1().Nodes().Lister(), Clock: clock.RealClock{},
+		Pods: known.pods.All, Nodes: factory.Core().V1().Nodes().Lister(), Clock: clock.RealClock{},
 	}
 	return explainer.New(explainer.Config{
-		Snapshot: source.Snapshot, Members: objects.Cache.Pods, Next: next, Publish: publisher.Publish, Published: publisher.Published,
+		Snapshot: source.Snapshot, Members: known.cache.Pods, Next: next, Publish: publisher.Publish, Published: publisher.Published,
 		Same: published.Same, Names: c.foreignNames, Clock: clock.RealClock{}, Panics: panics,
 	})
 }
@@ -209,7 +260,7 @@ func (g *gangs) follow(ctx context.Context, work *sync.WaitGroup, engine *upstre
 	logger := klog.FromContext(ctx)
 	work.Go(func() { g.pods.Ended.RunWithContext(ctx) })
 	work.Go(func() {
-		if err := g.objects.Run(ctx); err != nil {
+		if err := g.objects.Informer.Run(ctx); err != nil {
 			logger.Error(err, "Cannot read PodGroups")
 			fail()
 		}

@@ -44,7 +44,7 @@ func nodes(w *view.View, r *stage.Diagnosis, reader audience.Reader) *answer.Nod
 			}
 		}
 		for _, row := range m.Rows {
-			out := answer.NodeRow{Node: row.Node, Role: role.Name, Consumers: consumersOn(w, row.Node, reader)}
+			out := answer.NodeRow{Node: row.Node, Role: role.Name, Consumers: consumersOn(stage.Naming{View: w, Reader: reader}, row.Node)}
 			for _, v := range row.Violations {
 				out.Violations = append(out.Violations, violation(v))
 			}
@@ -69,13 +69,13 @@ func violation(v placement.Violation) answer.Violation {
 	return out
 }
 
-func consumersOn(w *view.View, node string, reader audience.Reader) []string {
+func consumersOn(naming stage.Naming, node string) []string {
 	var names []string
 	seen := map[*view.Consumer]bool{}
-	for _, p := range w.Cluster().PodsOn(node) {
-		if h := w.ConsumerOf(p); h != nil && !h.DaemonSet && !seen[h] {
+	for _, p := range naming.View.Cluster().PodsOn(node) {
+		if h := naming.View.ConsumerOf(p); h != nil && !h.DaemonSet && !seen[h] {
 			seen[h] = true
-			names = append(names, stage.Title(w, reader, h))
+			names = append(names, naming.Title(h))
 		}
 	}
 	slices.Sort(names)

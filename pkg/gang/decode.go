@@ -121,7 +121,7 @@ func (f *Fields) List(path ...string) []map[string]any {
 
 // Resources returns a list of quantities, nil if it is absent.
 func (f *Fields) Resources(path ...string) corev1.ResourceList {
-	list, err := Quantities(f.Map(path...))
+	list, err := quantities(f.Map(path...))
 	f.note(err, path)
 	return list
 }
@@ -148,8 +148,8 @@ func ConditionOf(condition map[string]any) Condition {
 	return w
 }
 
-// Quantities reads a resource list from JSON, where a quantity may be a number.
-func Quantities(values map[string]any) (corev1.ResourceList, error) {
+// quantities reads a resource list from JSON, where a quantity may be a number.
+func quantities(values map[string]any) (corev1.ResourceList, error) {
 	if len(values) == 0 {
 		return nil, nil
 	}

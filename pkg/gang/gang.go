@@ -96,14 +96,22 @@ func SchedulerOf(job *Job, members []Member) string {
 // Pods are those of the gang, or what its pods would look like.
 func (g *Gang) Pods() []*corev1.Pod { return PodsOf(g.Job, g.Members) }
 
-// PodsOf are the pods of members, or what the job's pods would look like.
-func PodsOf(job *Job, members []Member) []*corev1.Pod {
+// ExistingPods are the pods that its members have.
+func (g *Gang) ExistingPods() []*corev1.Pod { return existing(g.Members) }
+
+func existing(members []Member) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, m := range members {
 		if m.Pod != nil {
 			pods = append(pods, m.Pod)
 		}
 	}
+	return pods
+}
+
+// PodsOf are the pods of members, or what the job's pods would look like.
+func PodsOf(job *Job, members []Member) []*corev1.Pod {
+	pods := existing(members)
 	if len(pods) > 0 {
 		return pods
 	}

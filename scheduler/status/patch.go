@@ -50,35 +50,54 @@ func (c *Controller) patchStatus(ctx context.Context, key gang.Key, members []*c
 		return nil
 	}
 	shape, writes := shapes[key.Dialect]
-	readable := u != nil && object.Unreadable == nil
-	if !readable || !writes || len(members) == 0 && c.ofOtherDialect(key, object) {
-		return nil
-	}
-	if len(members) > 0 || c.podsWillBeOurs(key, u) {
-		c.ours[key] = true
-	}
-	if !c.ours[key] {
-		// A group that never had pods of ours is another scheduler's.
+	if !writes || !c.owns(key, object, u, members) {
 		return nil
 	}
 	status, _, _ := unstructured.NestedMap(u.Object, "status")
 	fields := shape(status, c.facts(key, object, members))
+	if !c.needsWrite(key, u, status, fields) {
+		return nil
+	}
+	return c.writeStatus(ctx, key, object, u, fields)
+}
+
+// owns reports whether the status of a gang's object is ours to write. A group that
+// never had pods of ours is another scheduler's.
+func (c *Controller) owns(key gang.Key, object gangcache.Object, u *unstructured.Unstructured, members []*corev1.Pod) bool {
+	readable := u != nil && object.Unreadable == nil
+	if !readable || len(members) == 0 && c.ofOtherDialect(key, object) {
+		return false
+	}
+	if len(members) > 0 || c.podsWillBeOurs(key, u) {
+		c.ours[key] = true
+	}
+	return c.ours[key]
+}
+
+// needsWrite reports whether an object's status needs these fields now. A gang is looked at
+// again when they may be due later.
+func (c *Controller) needsWrite(key gang.Key, u *unstructured.Unstructured, status, fields map[string]any) bool {
 	last := c.written[key]
 	switch {
 	case fields == nil || same(status, fields):
 		delete(c.phases, key)
-		return nil
+		return false
 	case last.uid == u.GetUID() && reflect.DeepEqual(last.fields, fields) && last.seen(u):
-		return nil // the cache is late, or the API server keeps less than we write
+		return false // the cache is late, or the API server keeps less than we write
 	}
-	if left := c.transient(key, text(status["phase"]), text(fields["phase"])); left > 0 {
+	left := c.transient(key, text(status["phase"]), text(fields["phase"]))
+	if left <= 0 {
+		left = c.limitRewrite(key, u, status)
+	}
+	if left > 0 {
 		c.queue.AddAfter(key, left)
-		return nil
+		return false
 	}
-	if left := c.limitRewrite(key, u, status); left > 0 {
-		c.queue.AddAfter(key, left)
-		return nil
-	}
+	return true
+}
+
+// writeStatus patches an object's status, and remembers what it wrote.
+func (c *Controller) writeStatus(ctx context.Context, key gang.Key, object gangcache.Object, u *unstructured.Unstructured, fields map[string]any) error {
 	patch, err := json.Marshal(map[string]any{"status": fields})
 	if err != nil {
 		return fmt.Errorf("patch status of PodGroup %s/%s: %w", key.Namespace, key.Name, err)

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Redacted stands for a value that is a secret.
-const Redacted = "REDACTED"
+// redacted stands for a value that is a secret.
+const redacted = "REDACTED"
 
 // secrets are the flags whose values are not shown.
 var secrets = []string{"token"}
@@ -38,7 +38,7 @@ func (c *Config) Settings(root, cmd *cobra.Command) []Setting {
 			continue
 		}
 		if slices.Contains(secrets, key) {
-			s.Values = []string{Redacted}
+			s.Values = []string{redacted}
 		}
 		all = append(all, s)
 	}

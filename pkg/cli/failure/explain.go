@@ -13,17 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// rbacDenial is the message of the API server's authorizer for a refusal. Other 403s (quota, admission) are not about rights.
-var rbacDenial = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)"`)
-
-// pathDenial is the same for a path that is no resource.
+// pathDenial is the message of the API server's authorizer for a refused path that is no resource.
 var pathDenial = regexp.MustCompile(`User "[^"]*" cannot \S+ path "`)
 
 // explain fills in the message and hint for what API servers and the network answer.
 func explain(e *Error, op *opError) {
 	switch {
 	case meta.IsNoMatchError(op.err), isResourceAbsent(op.err):
-		e.Message = op.prefix() + "the cluster does not serve " + served(op.op)
+		e.Message = op.prefix() + "the cluster does not serve " + op.op.served()
 		e.Hint = installHint(op.op)
 	case apierrors.IsUnauthorized(op.err):
 		e.Message = op.prefix() + "the API server does not accept your credentials (401 Unauthorized)"

@@ -34,6 +34,14 @@ func (o Op) String() string {
 	}
 }
 
+// served names its resource the way `kubectl api-resources` does.
+func (o Op) served() string {
+	if o.Resource.Empty() {
+		return "this resource"
+	}
+	return fmt.Sprintf("%s (%s)", o.Resource.GroupResource(), o.Resource.Version)
+}
+
 // Wrap names the request that failed; From then explains why. Wrap(nil) is nil.
 func (o Op) Wrap(err error) error {
 	if err == nil {

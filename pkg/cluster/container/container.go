@@ -56,8 +56,8 @@ func Exit(t *corev1.ContainerStateTerminated) string {
 	return text
 }
 
-// Waiting is why a container has not started: the reason that the kubelet gives, or none.
-func Waiting(pod *corev1.Pod, container string) string {
+// waiting is why a container has not started: the reason that the kubelet gives, or none.
+func waiting(pod *corev1.Pod, container string) string {
 	if s := Status(pod, container); s != nil && s.State.Waiting != nil {
 		text := s.State.Waiting.Reason
 		if s.State.Waiting.Message != "" {

@@ -43,8 +43,8 @@ func Count(e *corev1.Event) int32 {
 // By is the component that reported an event; it may be empty.
 func By(e *corev1.Event) string { return cmp.Or(e.ReportingController, e.Source.Component) }
 
-// Compare orders events: the one that happened last is the last.
-func Compare(a, b *corev1.Event) int {
+// compare orders events: the one that happened last is the last.
+func compare(a, b *corev1.Event) int {
 	return cmp.Or(Last(a).Compare(Last(b)), First(a).Compare(First(b)), cmp.Compare(a.InvolvedObject.Kind, b.InvolvedObject.Kind),
 		cmp.Compare(a.InvolvedObject.Name, b.InvolvedObject.Name), cmp.Compare(a.Name, b.Name))
 }
@@ -52,6 +52,6 @@ func Compare(a, b *corev1.Event) int {
 // Pick are the events of the family, the latest last.
 func Pick(all []*corev1.Event, f *Family) []*corev1.Event {
 	found := slices.DeleteFunc(slices.Clone(all), func(e *corev1.Event) bool { return !f.Has(e) })
-	slices.SortFunc(found, Compare)
+	slices.SortFunc(found, compare)
 	return found
 }

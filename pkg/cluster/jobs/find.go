@@ -18,8 +18,8 @@ import (
 	kinds "github.com/gangctl/gangctl/pkg/gang/kind"
 )
 
-// Split takes KIND/NAME apart; kind is empty for a NAME alone, and for job/NAME.
-func Split(arg string) (kind gang.JobReader, name string, err error) {
+// split takes KIND/NAME apart; kind is empty for a NAME alone, and for job/NAME.
+func split(arg string) (kind gang.JobReader, name string, err error) {
 	typed, name, ok := strings.Cut(arg, "/")
 	if !ok {
 		return gang.JobReader{}, arg, nil
@@ -39,7 +39,7 @@ func Split(arg string) (kind gang.JobReader, name string, err error) {
 // that the cluster does not serve is passed over. The error is a [gang.JobNotFoundError] if there is no such job, and a
 // [gang.AmbiguousJobError] if several kinds have one.
 func Find(ctx context.Context, client *kube.Client, namespace, arg string) (*gang.Job, error) {
-	only, name, err := Split(arg)
+	only, name, err := split(arg)
 	if err != nil {
 		return nil, err
 	}

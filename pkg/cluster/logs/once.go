@@ -38,7 +38,7 @@ func (o Once) Read(ctx context.Context, sources []Source) []error {
 		}
 		s.finish()
 		if !errors.Is(err, io.EOF) {
-			errs = append(errs, Op(sources[i]).Wrap(err))
+			errs = append(errs, opOf(sources[i]).Wrap(err))
 		}
 	}
 	return errs
@@ -108,7 +108,7 @@ func (o Once) merge(sources []Source, opened []*openLog) []error {
 	end := func(s *openLog, err error) {
 		s.finish()
 		if !errors.Is(err, io.EOF) {
-			failed[s.order] = Op(s.source).Wrap(err)
+			failed[s.order] = opOf(s.source).Wrap(err)
 		}
 	}
 	for i := range opened {

@@ -39,7 +39,7 @@ func (r *reader) carryOn(ctx context.Context, p *patience, err error) bool {
 	case err == nil:
 		return true
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		r.f.fail(Op(r.source).Wrap(err))
+		r.f.fail(opOf(r.source).Wrap(err))
 		return false
 	}
 	if !p.reported && !apierrors.IsBadRequest(err) && !apierrors.IsNotFound(err) { // those are about a container that changes
@@ -77,7 +77,7 @@ func reason(err error) error {
 	return err
 }
 
-// Op is the request for the log of a member, for errors.
-func Op(source Source) failure.Op {
+// opOf is the request for the log of a member, for errors.
+func opOf(source Source) failure.Op {
 	return failure.Op{Verb: "get", Resource: corev1.SchemeGroupVersion.WithResource("pods/log"), Kind: "log of pod", Namespace: source.Pod.Namespace, Name: source.Pod.Name}
 }

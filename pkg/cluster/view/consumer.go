@@ -229,7 +229,7 @@ func deadline(h *Consumer) (time.Time, string) {
 		if p.Spec.ActiveDeadlineSeconds == nil || p.Status.StartTime == nil {
 			return time.Time{}, ""
 		}
-		last = later(last, p.Status.StartTime.Add(time.Duration(*p.Spec.ActiveDeadlineSeconds)*time.Second))
+		last = Later(last, p.Status.StartTime.Add(time.Duration(*p.Spec.ActiveDeadlineSeconds)*time.Second))
 	}
 	return last, "activeDeadlineSeconds of the pods of " + h.String()
 }

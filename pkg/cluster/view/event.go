@@ -53,9 +53,9 @@ func convert(key eventKey, e *corev1.Event) Event {
 	}
 	if e.Series != nil {
 		out.Count = max(out.Count, e.Series.Count)
-		out.Last = later(out.Last, e.Series.LastObservedTime.Time)
+		out.Last = Later(out.Last, e.Series.LastObservedTime.Time)
 	}
-	out.Last = later(out.Last, out.First)
+	out.Last = Later(out.Last, out.First)
 	return out
 }
 
@@ -66,7 +66,8 @@ func cmpTime(a, b time.Time) time.Time {
 	return a
 }
 
-func later(a, b time.Time) time.Time {
+// Later is the later of two moments.
+func Later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}

@@ -69,7 +69,7 @@ func (w *View) Expect(s *gang.Job, start time.Time) (time.Time, string) {
 		if !s.Started.IsZero() {
 			from = s.Started // the limit counts from when its controller first saw it, pending or not
 		}
-		return later(from.Add(s.Deadline), start), "activeDeadlineSeconds of " + s.Kind.Kind + " " + s.Name()
+		return Later(from.Add(s.Deadline), start), "activeDeadlineSeconds of " + s.Kind.Kind + " " + s.Name()
 	}
 	h := w.habits()[family(s)]
 	if h.runs == 0 {

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -26,35 +28,46 @@ func (w *View) readJobs() []*gang.Job {
 	var all []*gang.Job
 	for _, reader := range kinds.Readers() {
 		for _, u := range w.Snap.Custom[reader.GroupKind] {
-			s, known := w.decoded.jobs[u]
-			if !known {
-				var err error
-				if s, err = reader.Job(u); err != nil {
-					w.problem(u, err)
-					continue
-				}
-				w.decoded.share(s, u)
-				w.decoded.jobs[u] = s
+			if job := w.decode(reader, u); job != nil {
+				all = append(all, job)
 			}
-			all = append(all, s)
 		}
 	}
 	for _, j := range w.Snap.Jobs {
 		if _, owned := kinds.ByKind(ownerKind(j)); owned {
 			continue // the launcher of an MPIJob is a part of it
 		}
-		s, known := w.decoded.jobs[j]
-		if !known {
-			job := batchjob.Convert(j)
-			s = &job
-			w.decoded.jobs[j] = s
-		}
-		all = append(all, s)
+		all = append(all, w.convert(j))
 	}
 	slices.SortStableFunc(all, func(a, b *gang.Job) int {
 		return cmp.Or(strings.Compare(a.Meta.Namespace, b.Meta.Namespace), strings.Compare(a.Meta.Name, b.Meta.Name), strings.Compare(a.Kind.Kind, b.Kind.Kind))
 	})
 	return all
+}
+
+// decode reads a job once, for all views of one decoding; nil where it cannot be read.
+func (w *View) decode(reader gang.JobReader, u *unstructured.Unstructured) *gang.Job {
+	if job, known := w.decoded.jobs[u]; known {
+		return job
+	}
+	job, err := reader.Job(u)
+	if err != nil {
+		w.problem(u, err)
+		return nil
+	}
+	w.decoded.share(job, u)
+	w.decoded.jobs[u] = job
+	return job
+}
+
+// convert does the same for a Job of Kubernetes.
+func (w *View) convert(j *batchv1.Job) *gang.Job {
+	if job, known := w.decoded.jobs[j]; known {
+		return job
+	}
+	job := batchjob.Convert(j)
+	w.decoded.jobs[j] = &job
+	return &job
 }
 
 // Query names a job.
@@ -161,13 +174,7 @@ func (w *View) Lookup(kind schema.GroupKind, namespace, name string) *gang.Job {
 			if j.Namespace != namespace || j.Name != name {
 				continue
 			}
-			s, known := w.decoded.jobs[j]
-			if !known {
-				job := batchjob.Convert(j)
-				s = &job
-				w.decoded.jobs[j] = s
-			}
-			return s
+			return w.convert(j)
 		}
 		return nil
 	}
@@ -179,16 +186,7 @@ func (w *View) Lookup(kind schema.GroupKind, namespace, name string) *gang.Job {
 		if u.GetNamespace() != namespace || u.GetName() != name {
 			continue
 		}
-		s, known := w.decoded.jobs[u]
-		if !known {
-			var err error
-			if s, err = reader.Job(u); err != nil {
-				w.problem(u, err)
-				return nil
-			}
-			w.decoded.jobs[u] = s
-		}
-		return s
+		return w.decode(reader, u)
 	}
 	return nil
 }

@@ -4,8 +4,6 @@ package attach
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +13,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
-	"github.com/gangctl/gangctl/pkg/gang/summary"
 )
 
 // shell is what runs where no command is given: the best shell that there is.
@@ -83,11 +80,7 @@ The exit code is that of the command.`,
 }
 
 func (o *Options) run(ctx context.Context) error {
-	namespace, err := o.Namespace()
-	if err != nil {
-		return err
-	}
-	client, err := o.Client()
+	client, namespace, err := cmdutil.Connect(o.Client, o.Namespace)
 	if err != nil {
 		return err
 	}
@@ -95,7 +88,7 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	container, err := o.container(member)
+	container, err := cmdutil.Container(member, o.Container, member.Pod.Spec.Containers)
 	if err != nil {
 		return err
 	}
@@ -116,22 +109,4 @@ func (o *Options) run(ctx context.Context) error {
 		return failure.WithCode(failure.CodeInterrupted, "interrupted")
 	}
 	return failure.Op{Verb: "create", Resource: corev1.SchemeGroupVersion.WithResource("pods/exec"), Kind: "exec in pod", Namespace: namespace, Name: pod.Name}.Wrap(cmdutil.StreamError(err))
-}
-
-// container is the requested one, else the one that does the work, else the first.
-func (o *Options) container(m *summary.Row) (string, error) {
-	pod := m.Pod
-	names := make([]string, 0, len(pod.Spec.Containers))
-	for _, c := range pod.Spec.Containers {
-		names = append(names, c.Name)
-	}
-	switch {
-	case o.Container != "" && !slices.Contains(names, o.Container):
-		return "", failure.Errorf("pod %s/%s has no container %q", pod.Namespace, pod.Name, o.Container).WithHint("its containers are: %s", strings.Join(names, ", "))
-	case o.Container != "":
-		return o.Container, nil
-	case slices.Contains(names, m.Main) || len(names) == 0:
-		return m.Main, nil
-	}
-	return names[0], nil
 }

@@ -48,13 +48,18 @@ func (o *JobOptions) Bind(cmd *cobra.Command, f *Factory, validate func(*cobra.C
 	}
 }
 
+// Connect returns the client and the namespace that a command works with.
+func Connect(clientOf func() (*kube.Client, error), namespaceOf func() (string, error)) (client *kube.Client, namespace string, err error) {
+	if namespace, err = namespaceOf(); err != nil {
+		return nil, "", err
+	}
+	client, err = clientOf()
+	return client, namespace, err
+}
+
 // Job gets the job from the cluster.
 func (o *JobOptions) Job(ctx context.Context) (*kube.Client, *gang.Job, error) {
-	namespace, err := o.Namespace()
-	if err != nil {
-		return nil, nil, err
-	}
-	client, err := o.Client()
+	client, namespace, err := Connect(o.Client, o.Namespace)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -96,6 +96,26 @@ func (c *MemberFlags) pick(job string, members []summary.Row) (*summary.Row, err
 	return nil, failure.Errorf("%s has no member %s-%d", job, role, c.Index).WithHint("see its members: gangctl get %s", job)
 }
 
+// Container is the requested one of some containers of a member's pod, else the one that does the work, else the first.
+func Container(m *summary.Row, requested string, among []corev1.Container) (string, error) {
+	pod := m.Pod
+	names := make([]string, 0, len(among))
+	for _, c := range among {
+		names = append(names, c.Name)
+	}
+	switch {
+	case requested != "" && !slices.Contains(names, requested):
+		return "", failure.Errorf("pod %s/%s has no container %q", pod.Namespace, pod.Name, requested).WithHint("its containers are: %s", strings.Join(names, ", "))
+	case requested != "":
+		return requested, nil
+	case slices.Contains(names, m.Main):
+		return m.Main, nil
+	case len(names) == 0:
+		return "", fmt.Errorf("pod %s/%s has no containers", pod.Namespace, pod.Name)
+	}
+	return names[0], nil
+}
+
 // upgrading stands before the message of a server that did not open a stream.
 const upgrading = "unable to upgrade connection: "
 

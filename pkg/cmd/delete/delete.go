@@ -91,11 +91,7 @@ func (o *Options) validate(cmd *cobra.Command) error {
 }
 
 func (o *Options) run(ctx context.Context) error {
-	namespace, err := o.Namespace()
-	if err != nil {
-		return err
-	}
-	client, err := o.Client()
+	client, namespace, err := cmdutil.Connect(o.Client, o.Namespace)
 	if err != nil {
 		return err
 	}

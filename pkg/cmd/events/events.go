@@ -26,11 +26,8 @@ import (
 
 // Options are what the command works with.
 type Options struct {
-	IO        *iostreams.IOStreams
-	Namespace func() (string, error)
-	Client    func() (*kube.Client, error)
+	cmdutil.JobOptions
 
-	Name string
 	// Types are Normal and Warning; empty for both.
 	Types  []string
 	Output printer.Flags
@@ -38,7 +35,7 @@ type Options struct {
 
 // NewCommand returns the command; runF replaces the run in tests.
 func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{IO: f.IO}
+	o := &Options{}
 	cmd := &cobra.Command{
 		Use:   "events NAME",
 		Short: "Show what happened to a job, its gang and its pods",
@@ -51,28 +48,17 @@ The API server keeps events for an hour, unless it is configured otherwise.`,
   # only what went wrong
   gangctl events llama --types Warning`,
 		SuggestFor: []string{"event", "history"},
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return failure.Usagef("events needs the name of one job, got %d", len(args)).WithHint("for all jobs: gangctl list")
-			}
-			return nil
-		},
-		ValidArgsFunction: cmdutil.CompleteMembers(f),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Namespace, o.Client = f.Namespace, f.Client
-			o.Name = args[0]
-			if err := o.validate(cmd); err != nil {
-				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return o.run(cmd.Context())
-		},
 	}
 	cmd.Flags().StringSliceVar(&o.Types, "types", nil, "Only events of these types: Normal, Warning")
 	cmd.Flags().BoolVar(&o.Output.NoHeaders, "no-headers", false, "Print no column headers")
 	o.Output.AddFlags(cmd, printer.JSON, printer.YAML, printer.Wide)
+	o.Bind(cmd, f, o.validate, func(ctx context.Context) error {
+		if runF != nil {
+			return runF(ctx, o)
+		}
+		return o.run(ctx)
+	})
+	cmd.ValidArgsFunction = cmdutil.CompleteMembers(f)
 	return cmd
 }
 
@@ -89,11 +75,7 @@ func (o *Options) validate(cmd *cobra.Command) error {
 }
 
 func (o *Options) run(ctx context.Context) error {
-	namespace, err := o.Namespace()
-	if err != nil {
-		return err
-	}
-	client, err := o.Client()
+	client, namespace, err := cmdutil.Connect(o.Client, o.Namespace)
 	if err != nil {
 		return err
 	}
@@ -171,7 +153,7 @@ func Of(ctx context.Context, client *kube.Client, job *gang.Job, pods []*corev1.
 
 // Print prints events as the table of `gangctl events`.
 func Print(io *iostreams.IOStreams, events []corev1.Event) error {
-	return (&Options{IO: io}).printTable(events)
+	return (&Options{JobOptions: cmdutil.JobOptions{IO: io}}).printTable(events)
 }
 
 // Last is when an event happened the last time.

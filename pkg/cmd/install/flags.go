@@ -43,7 +43,7 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	flags.SortFlags = false
 	// A flag of its own: the root's is about jobs, and has the context's namespace for a default.
 	flags.StringVarP(&f.namespace, "namespace", "n", install.DefaultNamespace, "Namespace of the scheduler")
-	flags.StringVar(&f.settings.Registry, "registry", DefaultRegistry, "Registry and path that hold the image "+imageName)
+	flags.StringVar(&f.settings.Registry, "registry", defaultRegistry, "Registry and path that hold the image "+imageName)
 	flags.StringVar(&f.settings.Image, "image", "", "Full name of the image, with tag or digest, instead of that of this version in --registry")
 	flags.StringSliceVar(&f.settings.PullSecrets, "image-pull-secret", nil, "Secret in the namespace to pull the image with (repeatable)")
 	flags.BoolVar(&f.ha, "ha", false, "Two replicas, spread over nodes, of which one schedules, and a disruption budget")
@@ -118,5 +118,5 @@ func (f *Flags) Namespace(flags *pflag.FlagSet) string {
 
 // Defaults are the settings of an install without flags.
 func Defaults() Settings {
-	return Settings{Registry: DefaultRegistry, Replicas: 1, TakeBack: true, MetricsFrom: []string{monitoring}}
+	return Settings{Registry: defaultRegistry, Replicas: 1, TakeBack: true, MetricsFrom: []string{monitoring}}
 }

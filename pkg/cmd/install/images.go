@@ -11,7 +11,7 @@ import (
 
 // images are the full names of everything that `install` may have a cluster pull, for a version of gangctl.
 func images(version string) ([]string, error) {
-	scheduler, err := Settings{Registry: DefaultRegistry}.image(version)
+	scheduler, err := Settings{Registry: defaultRegistry}.image(version)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func parse(t *testing.T, args ...string) (*SchedulerOptions, error) {
 }
 
 func TestSettings(t *testing.T) {
-	plain := Settings{Registry: DefaultRegistry, Replicas: 1, TakeBack: true, MetricsFrom: []string{"monitoring"}}
+	plain := Settings{Registry: defaultRegistry, Replicas: 1, TakeBack: true, MetricsFrom: []string{"monitoring"}}
 	with := func(change func(*Settings)) Settings {
 		s := plain
 		change(&s)

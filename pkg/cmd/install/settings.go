@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// DefaultRegistry is where released images are.
-	DefaultRegistry = "ghcr.io/gangctl"
+	// defaultRegistry is where released images are.
+	defaultRegistry = "ghcr.io/gangctl"
 	// imageName is the image's name in any registry.
 	imageName = "gangctl"
 	// monitoring is the namespace of Prometheus where nothing else is said.

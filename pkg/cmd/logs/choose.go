@@ -2,7 +2,6 @@ package logs
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,28 +80,8 @@ func (o *Options) choose(all []summary.Row) ([]summary.Row, error) {
 
 // source is the container to read of a member whose pod exists.
 func (o *Options) source(m summary.Row, order []string) (logs.Source, error) {
-	name, err := o.container(m)
+	name, err := cmdutil.Container(&m, o.Container, append(slices.Clone(m.Pod.Spec.Containers), m.Pod.Spec.InitContainers...))
 	return logs.Source{Role: m.Role, Index: m.Index, Order: slices.Index(order, m.Role), Pod: m.Pod, Container: name}, err
-}
-
-// container is the requested one, else the one that does the work, else the first.
-func (o *Options) container(m summary.Row) (string, error) {
-	pod := m.Pod
-	var names []string
-	for _, c := range append(slices.Clone(pod.Spec.Containers), pod.Spec.InitContainers...) {
-		names = append(names, c.Name)
-	}
-	switch {
-	case o.Container != "" && !slices.Contains(names, o.Container):
-		return "", failure.Errorf("pod %s/%s has no container %q", pod.Namespace, pod.Name, o.Container).WithHint("its containers are: %s", strings.Join(names, ", "))
-	case o.Container != "":
-		return o.Container, nil
-	case slices.Contains(names, m.Main):
-		return m.Main, nil
-	case len(names) == 0:
-		return "", fmt.Errorf("pod %s/%s has no containers", pod.Namespace, pod.Name)
-	}
-	return names[0], nil
 }
 
 // roleOrder are the roles in the order in which members are shown.

@@ -199,7 +199,7 @@ const maxStreams = 50
 
 // Follow prints what all members of a job print until it ends, as `gangctl logs -f` does.
 func Follow(ctx context.Context, io *iostreams.IOStreams, client *kube.Client, job *gang.Job) error {
-	o := &Options{IO: io, Name: job.Meta.Name, Follow: true, Tail: -1, MaxStreams: maxStreams}
+	o := &Options{JobOptions: cmdutil.JobOptions{IO: io, Name: job.Meta.Name}, Follow: true, Tail: -1, MaxStreams: maxStreams}
 	if err := o.validate(); err != nil {
 		return err
 	}

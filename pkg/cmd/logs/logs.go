@@ -9,9 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
-	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/logs"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 )
@@ -21,11 +19,8 @@ const raw = "raw"
 
 // Options are what the command works with.
 type Options struct {
-	IO        *iostreams.IOStreams
-	Namespace func() (string, error)
-	Client    func() (*kube.Client, error)
+	cmdutil.JobOptions
 
-	Name       string
 	Follow     bool
 	Previous   bool
 	Timestamps bool
@@ -48,7 +43,7 @@ type Options struct {
 
 // NewCommand returns the command; runF replaces the run in tests.
 func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{IO: f.IO}
+	o := &Options{}
 	cmd := &cobra.Command{
 		Use:   "logs NAME",
 		Short: "Print what the members of a job print",
@@ -70,24 +65,6 @@ How a member ended that failed is reported on standard error: its exit code and 
   # what was the matter? The end of the log of the member that failed first
   gangctl logs llama --first-error --tail 50`,
 		SuggestFor: []string{"log", "tail", "output"},
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return failure.Usagef("logs needs the name of one job, got %d", len(args)).WithHint("for all jobs: gangctl list")
-			}
-			return nil
-		},
-		ValidArgsFunction: cmdutil.CompleteMembers(f),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Namespace, o.Client = f.Namespace, f.Client
-			o.Name = args[0]
-			if err := o.validate(); err != nil {
-				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return o.run(cmd.Context())
-		},
 	}
 	flags := cmd.Flags()
 	flags.BoolVarP(&o.Follow, "follow", "f", false, "Go on until the job ends, and wait for members that have not started")
@@ -104,6 +81,13 @@ How a member ended that failed is reported on standard error: its exit code and 
 	flags.StringVarP(&o.Container, "container", "c", "", "Container; default is the one that does the work")
 	flags.IntVar(&o.MaxStreams, "max-streams", maxStreams, "How many connections to open at a time")
 	o.Output.AddFlags(cmd, raw, printer.JSON)
+	o.Bind(cmd, f, func(*cobra.Command) error { return o.validate() }, func(ctx context.Context) error {
+		if runF != nil {
+			return runF(ctx, o)
+		}
+		return o.run(ctx)
+	})
+	cmd.ValidArgsFunction = cmdutil.CompleteMembers(f)
 	return cmd
 }
 

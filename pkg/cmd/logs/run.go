@@ -15,11 +15,7 @@ import (
 )
 
 func (o *Options) run(ctx context.Context) error {
-	namespace, err := o.Namespace()
-	if err != nil {
-		return err
-	}
-	client, err := o.Client()
+	client, namespace, err := cmdutil.Connect(o.Client, o.Namespace)
 	if err != nil {
 		return err
 	}

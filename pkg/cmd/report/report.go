@@ -8,9 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
-	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose"
 )
@@ -20,13 +18,11 @@ const html = "html"
 
 // Options are what the command works with.
 type Options struct {
-	IO        *iostreams.IOStreams
-	Namespace func() (string, error)
-	Client    func() (*kube.Client, error)
+	cmdutil.JobOptions
 
-	// Kind and Name are the job of the query.
-	Kind, Name string
-	From       string
+	// Kind is the kind of the job of the query, where one is named.
+	Kind string
+	From string
 	// File is where the report goes; empty for standard output. Overwrite allows a file that is there.
 	File      string
 	Overwrite bool
@@ -35,7 +31,7 @@ type Options struct {
 
 // NewCommand returns the command; runF replaces the run in tests.
 func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{IO: f.IO}
+	o := &Options{}
 	cmd := &cobra.Command{
 		Use:   "report NAME | KIND/NAME",
 		Short: "Write the life of a job as a page to look at and to pass on",
@@ -51,30 +47,18 @@ The page needs nothing from elsewhere, neither scripts nor styles, and holds no 
   # the same from what a bug report holds, without a cluster
   gangctl report llama --from llama.yaml.gz > llama.html`,
 		SuggestFor: []string{"html", "timeline", "dashboard"},
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return failure.Usagef("report needs the name of one job, got %d", len(args)).WithHint("for all jobs: gangctl list")
-			}
-			return nil
-		},
-		ValidArgsFunction: cmdutil.CompleteJobs(f, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Namespace, o.Client = f.Namespace, f.Client
-			o.Name = args[0]
-			if err := o.validate(); err != nil {
-				return err
-			}
-			if runF != nil {
-				return runF(cmd.Context(), o)
-			}
-			return o.run(cmd.Context())
-		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.From, "from", "", "Report from a saved file instead of the cluster; - is standard input")
 	flags.StringVar(&o.File, "file", "", "Write to this file instead of standard output")
 	flags.BoolVar(&o.Overwrite, "overwrite", false, "Write over the file if it is there")
 	o.Output.AddFlags(cmd, html, printer.JSON)
+	o.Bind(cmd, f, func(*cobra.Command) error { return o.validate() }, func(ctx context.Context) error {
+		if runF != nil {
+			return runF(ctx, o)
+		}
+		return o.run(ctx)
+	})
 	return cmd
 }
 

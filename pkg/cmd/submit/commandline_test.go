@@ -22,7 +22,7 @@ func kept(t *testing.T, args ...string) string {
 	f := &cmdutil.Factory{IO: streams, Args: args, Suffix: func() string { return "abcde" }}
 	line := ""
 	submit := &cobra.Command{Use: "submit"}
-	submit.AddCommand(NewTFCommand(f, func(_ context.Context, o *Options) error {
+	submit.AddCommand(newKindCommand(f, tfKind(), func(_ context.Context, o *Options) error {
 		spec, err := o.spec("research", o.request().Default())
 		line = spec.CommandLine
 		return err

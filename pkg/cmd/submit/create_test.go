@@ -51,7 +51,7 @@ func submit(ctx context.Context, s *kubetest.Server, args ...string) (stdout, st
 	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
 	f := &cmdutil.Factory{IO: io, Args: args, Suffix: func() string { return "abcde" }, Client: s.Client,
 		Namespace: func() (string, error) { return "research", nil }}
-	cmd := NewTFCommand(f, nil)
+	cmd := newKindCommand(f, tfKind(), nil)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	line := []string{"llama", "--image", "i"}
 	if !slices.Contains(args, "--dialect") {

@@ -1,7 +1,6 @@
 package submit
 
 import (
-	"context"
 	"strconv"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
-	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
 	"github.com/gangctl/gangctl/pkg/gang/kind/mpijob"
@@ -62,11 +60,6 @@ type role struct {
 	fallback, low, high int32
 	// trains reports whether --gpus is meant for the role.
 	trains bool
-}
-
-// NewTFCommand returns `gangctl submit tf`; runF replaces the run in tests.
-func NewTFCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	return newKindCommand(f, tfKind(), runF)
 }
 
 func tfKind() kind {

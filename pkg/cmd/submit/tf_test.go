@@ -23,7 +23,7 @@ func parse(t *testing.T, args ...string) (*Options, error) {
 	t.Helper()
 	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
 	var got *Options
-	cmd := NewTFCommand(&cmdutil.Factory{IO: io, Args: args, Suffix: func() string { return "abcde" }}, func(_ context.Context, o *Options) error {
+	cmd := newKindCommand(&cmdutil.Factory{IO: io, Args: args, Suffix: func() string { return "abcde" }}, tfKind(), func(_ context.Context, o *Options) error {
 		got = o
 		return nil
 	})

@@ -82,11 +82,7 @@ func newCommand(f *cmdutil.Factory, o *Options, runF func(context.Context, *Opti
 }
 
 func (o *Options) run(ctx context.Context) error {
-	namespace, err := o.Namespace()
-	if err != nil {
-		return err
-	}
-	client, err := o.Client()
+	client, namespace, err := cmdutil.Connect(o.Client, o.Namespace)
 	if err != nil {
 		return err
 	}

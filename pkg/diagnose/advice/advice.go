@@ -122,6 +122,9 @@ func rank(a answer.Action) int {
 	return slices.Index(usersOrder, a.Kind)
 }
 
+// naming names consumers to the reader of the actions.
+func (s *search) naming() stage.Naming { return stage.Naming{View: s.w, Reader: s.reader} }
+
 // try evaluates all stages again in the cluster that apply makes.
 func (s *search) try(apply func(*snapshot.Snapshot) *snapshot.Snapshot) (*stage.Diagnosis, bool) {
 	if s.spent() {

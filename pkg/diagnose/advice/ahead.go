@@ -4,12 +4,9 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
-	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 // maxDepth is how many gangs stand one behind the other in an estimate at most.
@@ -31,7 +28,7 @@ func (s *search) ahead(known []*view.Consumer) []*view.Consumer {
 		if !r.Starts() && r.Verdict != answer.Waiting {
 			continue
 		}
-		h := &view.Consumer{Kind: subject.Kind.Kind, Namespace: subject.Meta.Namespace, Name: subject.Meta.Name, Ends: true, Job: subject, Pods: podsOf(r.Gang)}
+		h := &view.Consumer{Kind: subject.Kind.Kind, Namespace: subject.Meta.Namespace, Name: subject.Meta.Name, Ends: true, Job: subject, Pods: r.Gang.ExistingPods()}
 		if start, source, ok := s.startOf(r); ok {
 			if h.Deadline, h.Source = s.w.Expect(subject, start); source != "" {
 				h.Source = source + ", then " + s.source(h)
@@ -40,16 +37,6 @@ func (s *search) ahead(known []*view.Consumer) []*view.Consumer {
 		all = append(all, h)
 	}
 	return all
-}
-
-func podsOf(g *gang.Gang) []*corev1.Pod {
-	var pods []*corev1.Pod
-	for _, m := range g.Members {
-		if m.Pod != nil {
-			pods = append(pods, m.Pod)
-		}
-	}
-	return pods
 }
 
 // startOf is when another gang starts at the earliest, and what says so: now, or when the first of what it waits for ends. It

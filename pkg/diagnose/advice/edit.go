@@ -33,13 +33,7 @@ func (s *search) hasRoom(e edit) bool {
 
 // vacated is the cluster without the gang's own members.
 func (s *search) vacated() *placement.Cluster {
-	var pods []*corev1.Pod
-	for _, m := range s.g.Members {
-		if m.Pod != nil {
-			pods = append(pods, m.Pod)
-		}
-	}
-	return s.w.Cluster().Without(ids(pods)...)
+	return s.w.Cluster().Without(ids(s.g.ExistingPods())...)
 }
 
 // ids are how the simulation knows pods.

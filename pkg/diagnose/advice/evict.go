@@ -66,10 +66,10 @@ func cheapest(all []*view.Consumer) []*view.Consumer {
 func (s *search) eviction(set []*view.Consumer) stage.Fix {
 	var names, texts, costs, commands []string
 	for _, h := range set {
-		names = append(names, stage.Name(s.w, s.reader, h))
-		texts = append(texts, stage.Title(s.w, s.reader, h))
+		names = append(names, s.naming().Name(h))
+		texts = append(texts, s.naming().Title(h))
 		cmd, cost := s.evictCommand(h)
-		commands, costs = append(commands, cmd), append(costs, fmt.Sprintf("%s %s", stage.Name(s.w, s.reader, h), cost))
+		commands, costs = append(commands, cmd), append(costs, fmt.Sprintf("%s %s", s.naming().Name(h), cost))
 	}
 	return stage.Fix{
 		Action: answer.Action{Kind: answer.Evict, By: answer.Admin, Text: "take the room of " + phrase.Names(texts), Cost: phrase.Names(costs),

@@ -176,10 +176,10 @@ func (s *search) moving(pods []*corev1.Pod, to map[*corev1.Pod]string, kept []st
 	var losers []string
 	for h, n := range lose {
 		if h.Job != nil {
-			losers = append(losers, stage.Name(s.w, s.reader, h)+" starts again from its last checkpoint")
+			losers = append(losers, s.naming().Name(h)+" starts again from its last checkpoint")
 			continue
 		}
-		losers = append(losers, fmt.Sprintf("%s starts %s again", stage.Name(s.w, s.reader, h), phrase.Count(n, "pod")))
+		losers = append(losers, fmt.Sprintf("%s starts %s again", s.naming().Name(h), phrase.Count(n, "pod")))
 	}
 	slices.Sort(losers)
 	commands := append(evictions, waits...)

@@ -8,7 +8,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
-	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 )
 
 // wait offers the minimal sets of jobs whose end lets the gang start, those with a known end first.
@@ -55,7 +54,7 @@ func (s *search) waitFor(f family, ahead []*view.Consumer) (answer.Action, bool)
 	slices.SortStableFunc(f.members, compareEnd)
 	var names, texts []string
 	for _, h := range f.members {
-		name := stage.Name(s.w, s.reader, h)
+		name := s.naming().Name(h)
 		names = append(names, name)
 		if slices.Contains(ahead, h) {
 			name += ", which is ahead,"
@@ -82,7 +81,7 @@ func (s *search) waitFor(f family, ahead []*view.Consumer) (answer.Action, bool)
 // source is where the time comes from at which a job ends. It names the job, or those before it.
 func (s *search) source(h *view.Consumer) string {
 	if !s.reader.Sees(h.Namespace) {
-		return "what " + stage.Name(s.w, s.reader, h) + " declares, or its earlier runs"
+		return "what " + s.naming().Name(h) + " declares, or its earlier runs"
 	}
 	return h.Source
 }

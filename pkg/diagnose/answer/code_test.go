@@ -69,7 +69,7 @@ func TestCodes(t *testing.T) {
 // Every entry says all that findings and the reference need.
 func TestEntries(t *testing.T) {
 	last := 0
-	for _, e := range Entries() {
+	for _, e := range entries {
 		if e.Meaning == "" || e.Remedy == "" || len(e.Stages) == 0 || len(e.Outcomes) == 0 {
 			t.Errorf("%s lacks something: %+v", e.Code, e)
 			continue

@@ -26,9 +26,6 @@ type Outcome struct {
 // Exit is the exit code of the outcome.
 func (o Outcome) Exit() int { return ExitCode(o.Verdict, o.Who, o.Never) }
 
-// Entries are the entries of all codes, in the order of the stages.
-func Entries() []Entry { return slices.Clone(entries) }
-
 // Lookup returns the entry of a code. Of a code that has none it is that of [SearchIncomplete], under the other name: nothing is
 // claimed of such a gang.
 func Lookup(code Code) Entry {

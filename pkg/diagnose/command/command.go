@@ -67,13 +67,13 @@ func Pipe(commands ...string) string { return strings.Join(commands, " | ") }
 func Pointer[T any](path []T) string {
 	p := ""
 	for _, part := range path {
-		p += "/" + Escape(fmt.Sprint(part))
+		p += "/" + escape(fmt.Sprint(part))
 	}
 	return p
 }
 
-// Escape makes one part of a JSON pointer.
-func Escape(part string) string {
+// escape makes one part of a JSON pointer.
+func escape(part string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(part)
 }
 

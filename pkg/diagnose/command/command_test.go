@@ -14,7 +14,7 @@ func TestCommands(t *testing.T) {
 		{Kubectl("team", "x", "a b"), "kubectl -n team x 'a b'"},
 		{Kubectl("a;b", "x"), "kubectl -n 'a;b' x"},
 		{MergePatch("team", "tfjob", "j", map[string]any{"spec": 1}), `kubectl -n team patch tfjob j --type=merge -p '{"spec":1}'`},
-		{JSONPatch("", "q", "j", Patch{Op: "replace", Path: "/a/" + Escape("nvidia.com/gpu"), Value: "8"}), `kubectl patch q j --type=json -p '[{"op":"replace","path":"/a/nvidia.com~1gpu","value":"8"}]'`},
+		{JSONPatch("", "q", "j", Patch{Op: "replace", Path: "/a/" + escape("nvidia.com/gpu"), Value: "8"}), `kubectl patch q j --type=json -p '[{"op":"replace","path":"/a/nvidia.com~1gpu","value":"8"}]'`},
 		{JSONPatch("", "q", "j", Patch{Op: "add", Path: "/n", Value: 0}, Patch{Op: "remove", Path: "/m"}), `kubectl patch q j --type=json -p '[{"op":"add","path":"/n","value":0},{"op":"remove","path":"/m"}]'`},
 		{Then("a", "", "b"), "a\nb"},
 		{Pipe("a", "b"), "a | b"},

@@ -82,7 +82,7 @@ func diffMaps(path string, before, after map[string]any) []Patch {
 	maps.Copy(keys, after)
 	var steps []Patch
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		at := path + "/" + Escape(key)
+		at := path + "/" + escape(key)
 		b, had := before[key]
 		a, has := after[key]
 		switch {

@@ -44,7 +44,7 @@ func Change(j Target, roles []RolePatch, further ...Patch) (commands string, ok 
 	steps := slices.Clone(further)
 	for _, r := range roles {
 		for _, step := range r.Steps {
-			step.Path = "/spec/" + field + "/" + Escape(r.Role) + step.Path
+			step.Path = "/spec/" + field + "/" + escape(r.Role) + step.Path
 			steps = append(steps, step)
 		}
 	}
@@ -105,7 +105,7 @@ func changeBatch(j Target, roles []RolePatch, further []Patch) string {
 	case !template:
 		return JSONPatch(j.Namespace, "job", j.Name, steps...)
 	}
-	return Recreate(j.Namespace, "job", j.Name, append(generated(j.Template), steps...)...)
+	return recreate(j.Namespace, "job", j.Name, append(generated(j.Template), steps...)...)
 }
 
 // generated removes what the API server adds to a Job and refuses in a new one. A Job with a selector of its own has none of
@@ -117,7 +117,7 @@ func generated(template *corev1.PodTemplateSpec) []Patch {
 	var steps []Patch
 	for _, label := range []string{batchv1.ControllerUidLabel, "controller-uid"} {
 		if _, ok := template.Labels[label]; ok {
-			steps = append(steps, Patch{Op: "remove", Path: "/spec/template/metadata/labels/" + Escape(label)})
+			steps = append(steps, Patch{Op: "remove", Path: "/spec/template/metadata/labels/" + escape(label)})
 		}
 	}
 	if len(steps) == 0 {
@@ -126,8 +126,8 @@ func generated(template *corev1.PodTemplateSpec) []Patch {
 	return append([]Patch{{Op: "remove", Path: "/spec/selector"}}, steps...)
 }
 
-// Recreate replaces an object by a changed copy: it is deleted and created, for fields that cannot be patched.
-func Recreate(namespace, resource, name string, steps ...Patch) string {
+// recreate replaces an object by a changed copy: it is deleted and created, for fields that cannot be patched.
+func recreate(namespace, resource, name string, steps ...Patch) string {
 	return Pipe(
 		Kubectl(namespace, "get", resource, name, "-o", "json"),
 		Kubectl("", "patch", "--local", "-f", "-", "--type=json", "-p", encode(steps), "-o", "json"),

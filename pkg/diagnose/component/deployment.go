@@ -91,7 +91,7 @@ func Problems(c *stage.Context, d *appsv1.Deployment) []string {
 		return nil
 	}
 	var lines []string
-	for _, pod := range Selected(c.View, d.Namespace, d.Spec.Selector) {
+	for _, pod := range selected(c.View, d.Namespace, d.Spec.Selector) {
 		for _, s := range pod.Status.ContainerStatuses {
 			if s.State.Waiting == nil {
 				continue
@@ -109,8 +109,8 @@ func Problems(c *stage.Context, d *appsv1.Deployment) []string {
 	return lines
 }
 
-// Selected are the pods of a namespace that a selector matches.
-func Selected(v *view.View, namespace string, selector *metav1.LabelSelector) []*corev1.Pod {
+// selected are the pods of a namespace that a selector matches.
+func selected(v *view.View, namespace string, selector *metav1.LabelSelector) []*corev1.Pod {
 	sel, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
 		return nil // the API server would not have accepted it
@@ -121,7 +121,7 @@ func Selected(v *view.View, namespace string, selector *metav1.LabelSelector) []
 // WaitingReasons are what the pods that a selector matches suffer from: one line for each reason.
 func WaitingReasons(v *view.View, namespace string, selector *metav1.LabelSelector) []string {
 	reasons := map[string]int{}
-	for _, pod := range Selected(v, namespace, selector) {
+	for _, pod := range selected(v, namespace, selector) {
 		for _, s := range pod.Status.ContainerStatuses {
 			if s.State.Waiting != nil {
 				reasons[s.State.Waiting.Reason]++

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
-	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/setup/argv"
@@ -73,19 +72,19 @@ func FindScheduler(w *view.View, name string) Scheduler {
 	for _, l := range w.Snap.Leases {
 		if leases[l.Name] && l.Spec.RenewTime != nil {
 			s.Leases = append(s.Leases, l)
-			s.LastSeen = stage.Later(s.LastSeen, l.Spec.RenewTime.Time)
+			s.LastSeen = view.Later(s.LastSeen, l.Spec.RenewTime.Time)
 		}
 	}
 	for _, e := range w.Snap.Events {
 		if e.ReportingController == name || e.Source.Component == name {
-			at := stage.Later(e.LastTimestamp.Time, e.EventTime.Time)
+			at := view.Later(e.LastTimestamp.Time, e.EventTime.Time)
 			if e.Series != nil {
-				at = stage.Later(at, e.Series.LastObservedTime.Time)
+				at = view.Later(at, e.Series.LastObservedTime.Time)
 			}
-			s.LastEvent = stage.Later(s.LastEvent, at)
+			s.LastEvent = view.Later(s.LastEvent, at)
 		}
 	}
-	s.LastSeen = stage.Later(s.LastSeen, s.LastEvent)
+	s.LastSeen = view.Later(s.LastSeen, s.LastEvent)
 	s.BoundBefore = slices.ContainsFunc(w.Snap.Pods, func(p *corev1.Pod) bool { return p.Spec.SchedulerName == name && p.Spec.NodeName != "" })
 	return s
 }

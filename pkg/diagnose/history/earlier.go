@@ -24,10 +24,8 @@ type past struct {
 // earlier are the pods that members had before those of now, by name, the earliest first.
 func earlier(g *gang.Gang, events []*corev1.Event) map[string][]*past {
 	present := map[types.UID]bool{}
-	for _, m := range g.Members {
-		if m.Pod != nil {
-			present[m.Pod.UID] = true
-		}
+	for _, pod := range g.ExistingPods() {
+		present[pod.UID] = true
 	}
 	gone := map[types.UID]*past{}
 	for _, e := range events {

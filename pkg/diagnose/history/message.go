@@ -86,7 +86,7 @@ func merge(all []Message, e *corev1.Event) []Message {
 // noted adds what schedulers left on pods that have no node, with the time since when it is there. A condition that an event
 // repeats is one message, since the earlier of the two.
 func noted(all []Message, w *view.View, g *gang.Gang) []Message {
-	for _, p := range pods(g) {
+	for _, p := range g.ExistingPods() {
 		i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != ""
 		})

@@ -83,7 +83,7 @@ type Role struct {
 // Build reports on a job of a world; now is why-pending's answer about it.
 func Build(w *view.View, subject *gang.Job, now *answer.Answer) *Report {
 	g := w.Gang(subject)
-	family := jobevents.NewFamily(g.Kind.GroupKind(), &g.Meta, pods(g))
+	family := jobevents.NewFamily(g.Kind.GroupKind(), &g.Meta, g.ExistingPods())
 	events := jobevents.Pick(w.Snap.Events, family)
 	r := &Report{APIVersion: APIVersion, At: w.Now.UTC(), Server: w.Snap.Server.Version, Now: now,
 		Lanes: lanes(w, g, events), Conditions: conditions(w, g), Roles: roles(g)}
@@ -114,16 +114,6 @@ func job(g *gang.Gang, lanes []Lane, at time.Time) Job {
 		j.Restarts += l.Restarts
 	}
 	return j
-}
-
-func pods(g *gang.Gang) []*corev1.Pod {
-	var all []*corev1.Pod
-	for _, m := range g.Members {
-		if m.Pod != nil {
-			all = append(all, m.Pod)
-		}
-	}
-	return all
 }
 
 // known is a time, or nil for one that is not known.

@@ -18,8 +18,9 @@ import (
 // Context is what a stage evaluates. A stage only reads it: what later stages need of a stage is in its Result, and reaches them
 // by [Context.With].
 type Context struct {
-	// View is the cluster, and Gang the gang in it.
-	View *view.View
+	// Naming has the cluster, and whom the findings are written for.
+	Naming
+	// Gang is the gang in the cluster.
 	Gang *gang.Gang
 	// Request is the placement that the members without a node need.
 	Request view.PlacementRequest
@@ -35,8 +36,6 @@ type Context struct {
 	Matrices map[string]placement.Matrix
 	// Unreadable are constraints that no placement can be held to, because the objects behind them may not be read.
 	Unreadable placement.Constraints
-	// Reader is whom the findings are written for: what is not in the gang's own namespace is named through it alone.
-	Reader audience.Reader
 	// Diagnose diagnoses another gang on behalf of this one. It is nil once that went deep enough.
 	Diagnose func(*gang.Job) *Diagnosis
 
@@ -48,7 +47,9 @@ type Search func(cluster *placement.Cluster, g placement.Gang, ignore placement.
 
 // NewContext returns the context of the first stage.
 func NewContext(v *view.View, g *gang.Gang, reader audience.Reader, search Search, diagnose func(*gang.Job) *Diagnosis) *Context {
-	return &Context{View: v, Gang: g, Request: v.PlacementRequest(g), Reader: reader, search: search, Diagnose: diagnose}
+	return &Context{
+		Naming: Naming{View: v, Reader: reader}, Gang: g, Request: v.PlacementRequest(g), search: search, Diagnose: diagnose,
+	}
 }
 
 // With returns the context of the next stage, which knows the result of the one before.

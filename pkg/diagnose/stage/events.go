@@ -2,7 +2,6 @@ package stage
 
 import (
 	"slices"
-	"time"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 )
@@ -24,12 +23,4 @@ func LatestUnless(events []view.Event, reason string, after ...string) *view.Eve
 		return nil
 	}
 	return e
-}
-
-// Later is the later of two moments.
-func Later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

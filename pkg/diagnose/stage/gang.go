@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
@@ -73,7 +74,7 @@ func IdleDevices(g *gang.Gang) (int64, time.Time) {
 		device := podrequest.Device(request)
 		n += podrequest.Amount(device, request[device])
 		if m.Pod.Status.StartTime != nil {
-			since = Later(since, m.Pod.Status.StartTime.Time)
+			since = view.Later(since, m.Pod.Status.StartTime.Time)
 		}
 	}
 	return n, since

@@ -102,7 +102,7 @@ func (w *writer) row(row answer.NodeRow) {
 	if len(row.Violations) > 0 {
 		var parts []string
 		for _, v := range row.Violations {
-			parts = append(parts, Violation(v))
+			parts = append(parts, violation(v))
 		}
 		text = strings.Join(parts, "; ")
 	}
@@ -112,8 +112,8 @@ func (w *writer) row(row answer.NodeRow) {
 	}
 }
 
-// Violation is a constraint in words: with requested, available and total where it is about an amount.
-func Violation(v answer.Violation) string {
+// violation is a constraint in words: with requested, available and total where it is about an amount.
+func violation(v answer.Violation) string {
 	if v.Requested == "" {
 		return strings.TrimSpace(v.Constraint + " " + v.Detail)
 	}

@@ -47,7 +47,7 @@ func Commands(g *gang.Gang, edit func(*Spec)) (commands, how string) {
 	further = append(further, processes(g, spec)...)
 	job := command.Target{Kind: g.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name}
 	if _, managed := kueue.QueueOf(&g.Meta); !managed { // Kueue takes a job that has changed back by itself
-		job.Pods, job.Unsuspendable = Selector(g), !Suspends(g.Job, podsOf(g))
+		job.Pods, job.Unsuspendable = Selector(g), !Suspends(g.Job, g.ExistingPods())
 	}
 	if len(g.Roles) == 1 {
 		job.Template = &g.Roles[0].Template
@@ -138,16 +138,6 @@ func Suspends(job *gang.Job, pods []*corev1.Pod) bool {
 	return !job.Unsuspendable && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
 		return p.Labels["group-name"] == "kubeflow.org" || p.Labels["group_name"] == "kubeflow.org" || p.Labels["tf_job_name"] != ""
 	})
-}
-
-func podsOf(g *gang.Gang) []*corev1.Pod {
-	var pods []*corev1.Pod
-	for _, m := range g.Members {
-		if m.Pod != nil {
-			pods = append(pods, m.Pod)
-		}
-	}
-	return pods
 }
 
 // groupCommand changes the gang object, if that says anything else of the new members than of the old ones.

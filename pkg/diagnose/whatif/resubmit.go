@@ -33,7 +33,7 @@ func Resubmit(s *snapshot.Snapshot, g *gang.Gang, edit func(*Spec)) *snapshot.Sn
 			template.SchedulerName = scheduler
 		}
 	}
-	c := Gone(s, podsOf(g))
+	c := Gone(s, g.ExistingPods())
 	if g.Kind.Group == batchv1.GroupName {
 		editBatch(c, g, spec)
 	} else {

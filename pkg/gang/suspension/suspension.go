@@ -8,13 +8,13 @@ const (
 	BecauseAnnotation = "gangctl.dev/suspended-because"
 )
 
-// Field is the path of the suspend field in a job of the Training Operator, from its release 1.7 on.
-func Field() []string { return []string{"spec", "runPolicy", "suspend"} }
+// field is the path of the suspend field in a job of the Training Operator, from its release 1.7 on.
+func field() []string { return []string{"spec", "runPolicy", "suspend"} }
 
 // FieldOf is the path of the suspend field in a job of any kind, by the API group of the kind.
 func FieldOf(group string) []string {
 	if group == "batch" {
 		return []string{"spec", "suspend"}
 	}
-	return Field()
+	return field()
 }

@@ -70,7 +70,7 @@ func submitRights(f *Facts) []Finding {
 	}
 	if len(refused) > 0 {
 		last := &findings[len(findings)-1]
-		last.Hint, last.Fix = "an administrator can grant what is missing", GrantAccess(f.User, refused)
+		last.Hint, last.Fix = "an administrator can grant what is missing", grantAccess(f.User, refused)
 	}
 	return findings
 }
@@ -111,12 +111,12 @@ func reviewed(f *Facts, reviews []Review, where string) []Finding {
 		return []Finding{okf("%d rights %s", len(reviews), where)}
 	}
 	last := &findings[len(findings)-1]
-	last.Hint, last.Fix = "an administrator can grant what is missing", GrantAccess(f.User, refused)
+	last.Hint, last.Fix = "an administrator can grant what is missing", grantAccess(f.User, refused)
 	return findings
 }
 
-// GrantAccess is the YAML that grants rights to a user: one role and binding for the cluster, and one for each namespace.
-func GrantAccess(user string, accesses []Access) string {
+// grantAccess is the YAML that grants rights to a user: one role and binding for the cluster, and one for each namespace.
+func grantAccess(user string, accesses []Access) string {
 	byNamespace := map[string][]rbacv1.PolicyRule{}
 	for _, a := range accesses {
 		byNamespace[a.Namespace] = append(byNamespace[a.Namespace], a.Rule())
@@ -137,5 +137,5 @@ func unlistedGrant(checks []Check, f *Facts) string {
 	if len(accesses) == 0 {
 		return ""
 	}
-	return GrantAccess(f.User, accesses)
+	return grantAccess(f.User, accesses)
 }

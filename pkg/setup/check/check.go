@@ -83,8 +83,8 @@ type Outcome struct {
 	Findings []Finding `json:"findings"`
 }
 
-// Run judges the facts by each check, in their order. A check that finds nothing to judge is left out.
-func Run(checks []Check, f *Facts) []Outcome {
+// run judges the facts by each check, in their order. A check that finds nothing to judge is left out.
+func run(checks []Check, f *Facts) []Outcome {
 	var all []Outcome
 	for _, c := range checks {
 		findings := c.unlisted(f)
@@ -176,7 +176,7 @@ type Placed struct {
 
 // NewReport sums up what the checks found, and further outcomes that were found elsewhere.
 func NewReport(checks []Check, f *Facts, further ...Outcome) *Report {
-	outcomes := append(Run(checks, f), further...)
+	outcomes := append(run(checks, f), further...)
 	r := &Report{APIVersion: APIVersion, Kind: "CheckReport", Time: f.View.Now.UTC(), Server: f.View.Snap.Server.Version, User: f.User,
 		Status: OK, Checks: outcomes, Grant: unlistedGrant(checks, f)}
 	for _, o := range outcomes {

@@ -8,7 +8,7 @@ import (
 )
 
 func TestHealthy(t *testing.T) {
-	for _, o := range Run(Cluster(), healthy(t).facts()) {
+	for _, o := range run(Cluster(), healthy(t).facts()) {
 		if o.Status != OK {
 			t.Errorf("%s: %s: %+v", o.ID, o.Status, o.Findings)
 		}

@@ -173,7 +173,7 @@ func outcomeOf(t *testing.T, checks []Check, id string, f *Facts) (Outcome, bool
 	for _, c := range checks {
 		if c.ID == id {
 			known = true
-			for _, o := range Run([]Check{c}, f) {
+			for _, o := range run([]Check{c}, f) {
 				return o, true
 			}
 		}

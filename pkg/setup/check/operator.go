@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang/kind/tfjob"
 	"github.com/gangctl/gangctl/pkg/setup/operator"
@@ -99,7 +100,7 @@ func lastTouched(f *Facts) time.Time {
 			c, _ := c.(map[string]any)
 			text, _, _ := unstructured.NestedString(c, "lastUpdateTime")
 			if at, err := time.Parse(time.RFC3339, text); err == nil {
-				last = later(last, at)
+				last = view.Later(last, at)
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
@@ -57,22 +58,15 @@ func find(f *Facts, name string) scheduler {
 			s.Deployments = append(s.Deployments, d)
 			ownLease := component.FindScheduler(f.View, d.Name)
 			s.Leases = append(s.Leases, ownLease.Leases...)
-			s.LastSeen = later(s.LastSeen, ownLease.LastSeen)
+			s.LastSeen = view.Later(s.LastSeen, ownLease.LastSeen)
 		}
 	}
 	for _, e := range f.View.Snap.Events {
 		if e.Reason == "Scheduled" && (e.ReportingController == name || e.Source.Component == name) {
-			s.bound = later(s.bound, later(e.EventTime.Time, e.LastTimestamp.Time))
+			s.bound = view.Later(s.bound, view.Later(e.EventTime.Time, e.LastTimestamp.Time))
 		}
 	}
 	return s
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // known reports whether there is any sign that the scheduler exists.

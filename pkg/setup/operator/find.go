@@ -24,7 +24,7 @@ func Find(deployments []*appsv1.Deployment) []Operator {
 	var all []Operator
 	for _, d := range deployments {
 		if i := container(d); i >= 0 {
-			o := Operator{Deployment: d, Index: i, Release: ReleaseOf(d.Spec.Template.Spec.Containers[i].Image)}
+			o := Operator{Deployment: d, Index: i, Release: releaseOf(d.Spec.Template.Spec.Containers[i].Image)}
 			if o.handlesTFJobs() {
 				all = append(all, o)
 			}

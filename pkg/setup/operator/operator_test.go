@@ -46,7 +46,7 @@ func TestReleaseOf(t *testing.T) {
 		{"mirror.example/training-operator", "of unknown release"},
 	}
 	for _, tt := range tests {
-		if got := ReleaseOf(tt.image).String(); got != tt.want {
+		if got := releaseOf(tt.image).String(); got != tt.want {
 			t.Errorf("%s: got %s, want %s", tt.image, got, tt.want)
 		}
 	}

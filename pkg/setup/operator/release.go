@@ -78,8 +78,8 @@ func ParseRelease(text string) (Release, error) {
 	return r, nil
 }
 
-// ReleaseOf derives the release from an image.
-func ReleaseOf(image string) Release {
+// releaseOf derives the release from an image.
+func releaseOf(image string) Release {
 	path, _, _ := strings.Cut(image, "@")
 	slash := strings.LastIndexByte(path, '/')
 	name, tag, _ := strings.Cut(path[slash+1:], ":")

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// User is the RBAC subject for a user name of the API server; service accounts are recognised.
-func User(name string) rbacv1.Subject {
+// userSubject is the RBAC subject for a user name of the API server; service accounts are recognised.
+func userSubject(name string) rbacv1.Subject {
 	if account, ok := strings.CutPrefix(name, "system:serviceaccount:"); ok {
 		if namespace, name, ok := strings.Cut(account, ":"); ok {
 			return Account{Namespace: namespace, Name: name}.Subject()
@@ -22,9 +22,9 @@ func User(name string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}
 }
 
-// Name is PREFIX-HASH, where the hash is that of what is granted where to whom: who applies two grants one after the other
+// nameOf is PREFIX-HASH, where the hash is that of what is granted where to whom: who applies two grants one after the other
 // loses nothing of the first.
-func Name(prefix string, subject rbacv1.Subject, namespace string, rules []rbacv1.PolicyRule) string {
+func nameOf(prefix string, subject rbacv1.Subject, namespace string, rules []rbacv1.PolicyRule) string {
 	hash := fnv.New32a()
 	fmt.Fprintf(hash, "%v %q", subject, namespace)
 	for _, r := range rules {
@@ -39,12 +39,12 @@ func Name(prefix string, subject rbacv1.Subject, namespace string, rules []rbacv
 func Grant(prefix, user string, rules map[string][]rbacv1.PolicyRule) []any {
 	subject := rbacv1.Subject{}
 	if user != "" {
-		subject = User(user)
+		subject = userSubject(user)
 	}
 	var all []any
 	for _, namespace := range slices.Sorted(maps.Keys(rules)) {
 		compact := Compact(rules[namespace])
-		objects := Objects(Name(prefix, subject, namespace, compact), subject, namespace, compact)
+		objects := Objects(nameOf(prefix, subject, namespace, compact), subject, namespace, compact)
 		if user == "" {
 			objects = objects[:1]
 		}

@@ -134,7 +134,7 @@ func TestObjects(t *testing.T) {
 	if strings.Contains(docs[0], "*") || role.Kind != "ClusterRole" || binding.APIVersion != "rbac.authorization.k8s.io/v1" {
 		t.Errorf("got\n%s", docs[0])
 	}
-	docs = strings.Split(YAML(Objects("x", User("bob"), "team", needed)...), "---\n")
+	docs = strings.Split(YAML(Objects("x", userSubject("bob"), "team", needed)...), "---\n")
 	var local rbacv1.RoleBinding
 	if err := yaml.UnmarshalStrict([]byte(docs[1]), &local); err != nil || local.Kind != "RoleBinding" || local.Namespace != "team" || local.Subjects[0].Name != "bob" || local.Subjects[0].APIGroup == "" {
 		t.Errorf("%v\n%s", err, docs[1])
@@ -144,12 +144,12 @@ func TestObjects(t *testing.T) {
 func TestName(t *testing.T) {
 	names := map[string]bool{}
 	for _, n := range []string{
-		Name("p", User("a"), "", nil), Name("p", User("b"), "", nil), Name("p", User("a"), "x", nil), Name("p", User("a"), "", []rbacv1.PolicyRule{rule("get", "pods", "")}),
-		Name("p", User(operator.String()), "", nil),
+		nameOf("p", userSubject("a"), "", nil), nameOf("p", userSubject("b"), "", nil), nameOf("p", userSubject("a"), "x", nil), nameOf("p", userSubject("a"), "", []rbacv1.PolicyRule{rule("get", "pods", "")}),
+		nameOf("p", userSubject(operator.String()), "", nil),
 	} {
 		names[n] = true
 	}
-	if names[Name("p", User("a"), "", nil)] = true; len(names) != 5 { // the same again is no other
+	if names[nameOf("p", userSubject("a"), "", nil)] = true; len(names) != 5 { // the same again is no other
 		t.Errorf("got %v", names)
 	}
 }

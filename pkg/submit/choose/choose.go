@@ -59,12 +59,12 @@ const (
 	alive
 )
 
-// Candidates are the dialects in which members would start together, the best one first: those whose scheduler is seen to run,
+// candidates are the dialects in which members would start together, the best one first: those whose scheduler is seen to run,
 // then those of which that cannot be seen. scheduler is the schedulerName that members are to have, if the user chose one; then
 // only dialects that it may read are considered. Without any it is a NothingError.
 //
 // PodGroups of scheduler-plugins come first: gangctl's own scheduler, which reads every dialect, reads them best.
-func Candidates(f Facts, scheduler string) ([]Choice, error) {
+func candidates(f Facts, scheduler string) ([]Choice, error) {
 	var seen, unseen []Choice
 	nothing := &NothingError{}
 	for _, w := range inOrder(scheduler) {

@@ -83,7 +83,7 @@ func TestCandidates(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := &snapshot.Snapshot{At: now, Deployments: tt.deployments, Leases: tt.leases}
-			got, err := Candidates(Facts{Mapper: Recorded(strings.Fields(tt.served)), Cluster: view.New(s), Blind: tt.blind}, tt.typed)
+			got, err := candidates(Facts{Mapper: Recorded(strings.Fields(tt.served)), Cluster: view.New(s), Blind: tt.blind}, tt.typed)
 			var nothing *NothingError
 			if tt.want == "" {
 				if !errors.As(err, &nothing) || !strings.Contains(err.Error(), tt.why) {
@@ -108,7 +108,7 @@ func TestCandidates(t *testing.T) {
 // What is chosen can be written, and the one who is to read it is not known to read something else.
 func TestCandidatesAreWritten(t *testing.T) {
 	for _, typed := range []string{"", "gang-scheduler", "volcano", "kube-batch", "mine"} {
-		got, err := Candidates(Facts{Mapper: Recorded([]string{sp, native, vol, kb}), Blind: "x"}, typed)
+		got, err := candidates(Facts{Mapper: Recorded([]string{sp, native, vol, kb}), Blind: "x"}, typed)
 		if err != nil {
 			t.Fatal(err)
 		}

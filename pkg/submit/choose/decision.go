@@ -164,7 +164,7 @@ func (f Facts) Decide(r Request) ([]Decision, error) {
 		d, err := f.complete(r, r.Default())
 		return []Decision{d}, err
 	}
-	choices, err := Candidates(f, r.Scheduler)
+	choices, err := candidates(f, r.Scheduler)
 	if err != nil {
 		return nil, err
 	}

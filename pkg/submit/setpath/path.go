@@ -31,7 +31,7 @@ type Assignment struct {
 // special are the characters of a key that mean something else without a backslash before them.
 const special = `.[]=\`
 
-// String is the path as Parse reads it.
+// String is the path as parse reads it.
 func (p Path) String() string {
 	var b strings.Builder
 	for i, s := range p {
@@ -52,9 +52,9 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// Parse reads PATH=VALUE, or PATH- to take a field away. A path is a.b[0].c; a dot, a bracket, an equals sign or a backslash
+// parse reads PATH=VALUE, or PATH- to take a field away. A path is a.b[0].c; a dot, a bracket, an equals sign or a backslash
 // that belongs to a key has a backslash before it: metadata.annotations.example\.com/team=vision.
-func Parse(text string) (Assignment, error) {
+func parse(text string) (Assignment, error) {
 	path, rest, err := parsePath(text)
 	if err != nil {
 		return Assignment{}, fmt.Errorf("%q: %w", text, err)

@@ -20,7 +20,7 @@ func Apply(object map[string]any, kind any, assignments ...string) (map[string]a
 	changed := runtime.DeepCopyJSON(object)
 	seen := map[string]bool{}
 	for _, text := range assignments {
-		a, err := Parse(text)
+		a, err := parse(text)
 		if err != nil {
 			return nil, err
 		}

@@ -49,7 +49,7 @@ const (
 // at is the value of a path, or nil.
 func at(t *testing.T, object any, path string) any {
 	t.Helper()
-	a, err := Parse(path + "=")
+	a, err := parse(path + "=")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,12 +215,12 @@ func FuzzApply(f *testing.F) {
 		f.Add(word)
 	}
 	f.Fuzz(func(t *testing.T, word string) {
-		a, err := Parse(word)
+		a, err := parse(word)
 		if err != nil {
 			return
 		}
 		if !a.Remove {
-			again, err := Parse(a.Path.String() + "=" + a.Value)
+			again, err := parse(a.Path.String() + "=" + a.Value)
 			if err != nil || cmp.Diff(a, again) != "" {
 				t.Errorf("%q is %+v, but written again %+v, %v", word, a, again, err)
 			}

@@ -175,7 +175,7 @@ func reserve(g Candidate, assignments []placement.Assignment, leaving []*corev1.
 		if p, ok := r.Nodes[pod.Spec.NodeName]; ok {
 			p.Leaving[pod.UID] = true
 		}
-		end := EndOf(pod, now)
+		end := endOf(pod, now)
 		if end.IsZero() || r.Start.IsZero() {
 			r.Start = time.Time{}
 		} else if end.After(r.Start) {
@@ -188,7 +188,7 @@ func reserve(g Candidate, assignments []placement.Assignment, leaving []*corev1.
 // soonest orders pods by their end; those without a known one come last, the
 // longest running first.
 func soonest(a, b *corev1.Pod, now time.Time) int {
-	x, y := EndOf(a, now), EndOf(b, now)
+	x, y := endOf(a, now), endOf(b, now)
 	switch {
 	case x.IsZero() != y.IsZero():
 		if x.IsZero() {
@@ -204,10 +204,10 @@ func soonest(a, b *corev1.Pod, now time.Time) int {
 // late is how long after its end a pod is still expected to end.
 const late = time.Minute
 
-// EndOf is when a pod ends at the latest by its own account, zero where it gives
+// endOf is when a pod ends at the latest by its own account, zero where it gives
 // none, or has not kept it. A pod that has not started is taken to start now, and
 // one that is being deleted ends when its grace does.
-func EndOf(pod *corev1.Pod, now time.Time) time.Time {
+func endOf(pod *corev1.Pod, now time.Time) time.Time {
 	var end time.Time
 	if pod.DeletionTimestamp != nil {
 		end = pod.DeletionTimestamp.Time

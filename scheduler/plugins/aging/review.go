@@ -187,7 +187,7 @@ func (k *Keeper) keep(ctx context.Context, p Projection, held []Reservation, g C
 			if leaves && (overdue || hangs(pod, now)) {
 				return Reservation{}, false
 			}
-			if end := EndOf(pod, now); leaves || !r.Start.IsZero() && !end.IsZero() && !end.After(r.Start) {
+			if end := endOf(pod, now); leaves || !r.Start.IsZero() && !end.IsZero() && !end.After(r.Start) {
 				gone = append(gone, pod.UID)
 			}
 		}

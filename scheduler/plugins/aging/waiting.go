@@ -37,16 +37,16 @@ func (e engineGangs) Gangs() []Candidate {
 		if err != nil {
 			continue // the engine has not heard of its members yet
 		}
-		all = append(all, Read(group, state))
+		all = append(all, read(group, state))
 	}
 	return all
 }
 
-// Read returns a gang. It waits for places if all the members that it needs are
+// read returns a gang. It waits for places if all the members that it needs are
 // there, none is held back by a gate, and the engine has found no place for one of
 // them. Since when it does is read from its pods, so that a scheduler that takes
 // over goes on counting. What its members request is not read yet.
-func Read(group *schedulingv1beta1.PodGroup, state fwk.PodGroupState) Candidate {
+func read(group *schedulingv1beta1.PodGroup, state fwk.PodGroupState) Candidate {
 	g := Candidate{Group: types.NamespacedName{Namespace: group.Namespace, Name: group.Name}}
 	if policy := group.Spec.SchedulingPolicy.Gang; policy != nil {
 		g.Members.MinMember = policy.MinCount

@@ -60,7 +60,7 @@ func TestWaits(t *testing.T) {
 		"a surplus member":   {members{open: []*corev1.Pod{aPod("c", "", 1, unschedulable)}, placed: []*corev1.Pod{aPod("a", "n", 1), aPod("b", "n", 1)}}, false, false},
 		"a fault":            {members{open: []*corev1.Pod{aPod("a", "", 1, refusedAt(noon, corev1.PodReasonSchedulerError)), aPod("b", "", 1)}}, false, true},
 	} {
-		g := Read(virtualGroup(2), c.state)
+		g := read(virtualGroup(2), c.state)
 		ok := g.Waits
 		if g.Idle == c.want && !c.fault || ok != c.want || ok && (!g.Since.Equal(noon) || len(g.Open) != len(c.state.open) || g.Priority != 7 || g.Members.MinMember != 2 || len(g.Members.Bound) != len(c.state.placed)) {
 			t.Errorf("%s: waits %v, %+v", name, ok, g)

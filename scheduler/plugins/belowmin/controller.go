@@ -12,7 +12,6 @@ package belowmin
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -198,10 +197,10 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 		s = &state{}
 		c.gangs[key] = s
 	}
-	m := membersOf(pods, required, c.NodeExists)
 	s.adopt(pods)
+	m := membersOf(pods, required, c.NodeExists)
 	a, enabled := c.args(pods)
-	stillborn := s.stillborn(m, c.Clock.Now(), a.StartGrace.Duration)
+	o := observation{key: key, pods: pods, members: m, state: s, args: a, stillborn: s.stillborn(m, c.Clock.Now(), a.StartGrace.Duration)}
 	switch {
 	case len(m.placed) == 0:
 		c.free(key, s)
@@ -210,7 +209,7 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 		}
 		return nil
 	case s.evicting: // to the end, whatever its state is now: half of its members are gone
-	case !declared || len(m.placed) >= m.required && !stillborn:
+	case !declared || len(m.placed) >= m.required && !o.stillborn:
 		c.seenWhole(key, s, m)
 		return nil
 	case c.Gangs.Completed(key) > 0:
@@ -222,7 +221,7 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 	if !enabled {
 		return nil
 	}
-	return c.reconcileBelowMin(ctx, key, s, m, pods, a, stillborn)
+	return c.reconcileBelowMin(ctx, o)
 }
 
 // seenWhole records that a gang is whole, or not declared. One that has become so is
@@ -235,111 +234,6 @@ func (c *Controller) seenWhole(key gang.Key, s *state, m members) {
 	}
 	*s = state{whole: uids(m.placed), since: since}
 	c.dropInFlight(groupOf(key))
-}
-
-// reconcileBelowMin applies the policy when the grace has passed. While members are in
-// flight nothing is done, and the time does not count: it proves nothing about the
-// gang if the API server is slow.
-func (c *Controller) reconcileBelowMin(ctx context.Context, key gang.Key, s *state, m members, pods []*corev1.Pod, a Args, stillborn bool) error {
-	now := c.Clock.Now()
-	spent, flying := c.inFlightTime(groupOf(key))
-	if s.below.IsZero() {
-		s.below, s.first, s.spent = now, now, spent
-	}
-	never := stillborn || c.boundSoFar(groupOf(key)) < m.required && s.neverWhole(m, pods, flying, recentGraces*a.StartGrace.Duration)
-	short := c.shortfall(key, s, m, never)
-	grace := a.graceOf(never, short != nil, s.evictions)
-	if !s.evicting {
-		if flying {
-			return nil // it is reconciled again when the last one is not in flight any more
-		}
-		if left := grace - (now.Sub(s.below) - (spent - s.spent)); left > 0 {
-			if never { // it may be proven meanwhile that it cannot be completed, which brings no event
-				left = min(left, pollInterval)
-			}
-			c.queue.AddAfter(key, left)
-			return nil
-		}
-	}
-	policy, invalid := c.PolicyOf(key)
-	if invalid != "" {
-		c.report(key, s, pods, ReasonFailed, fmt.Sprintf("annotation %s: %q is none of %s, %s and %s; taking it for %s", Annotation, invalid, Hold, Evict, Ignore, policy))
-	}
-	if !s.evicting && policy != Ignore && (never || policy == Evict) {
-		if sure, err := c.confirmed(ctx, m); err != nil {
-			return err
-		} else if !sure {
-			c.queue.AddAfter(key, pollInterval)
-			return nil
-		}
-		if _, flying = c.inFlightTime(groupOf(key)); flying {
-			return nil // one was assigned a node meanwhile
-		}
-	}
-	state := fmt.Sprintf("%d of %d members that the gang needs have places", m.standing(), m.required)
-	switch {
-	case s.evicting:
-		return c.evictAll(ctx, key, s, m)
-	case policy == Ignore:
-		return nil
-	case never:
-		c.begin(key, s, m.placed, actionRolledBack)
-		because := fmt.Sprintf("for %s, %s", grace, m.unbound())
-		if short != nil {
-			because = "the others cannot have any now: " + short.Why
-		}
-		c.report(key, s, pods, ReasonRolledBack,
-			fmt.Sprintf("%s, and it was never whole: %s. All give their places back, and the gang waits as a whole", state, because))
-		return c.evictAll(ctx, key, s, m)
-	case policy == Evict:
-		c.begin(key, s, m.placed, actionEvicted)
-		c.report(key, s, pods, ReasonEvicted,
-			fmt.Sprintf("%s, for %s. By policy %s all give their places back, and the gang waits as a whole", state, grace, Evict))
-		return c.evictAll(ctx, key, s, m)
-	}
-	if invalid == "" && c.report(key, s, pods, ReasonBelowMin,
-		fmt.Sprintf("%s, for %s. By policy %s they keep them; annotation %s: %s would give them back", state, grace, Hold, Annotation, Evict)) {
-		c.actions.WithLabelValues(actionHeld).Inc()
-	}
-	return nil
-}
-
-// shortfall returns why a gang that was never whole cannot be completed now; nil if
-// that is not proven of the members that have places now, or if these could not be
-// evicted: that is not tried again and again.
-func (c *Controller) shortfall(key gang.Key, s *state, m members, never bool) *planner.Shortfall {
-	switch {
-	case !never || s.refused || c.Shortfall == nil:
-		return nil
-	case len(m.lost) > 0:
-		return &planner.Shortfall{Placed: len(m.placed), Why: m.lostOn()}
-	}
-	if short, ok := c.Shortfall(groupOf(key)); ok && short.Placed == len(m.placed) {
-		return &short
-	}
-	return nil
-}
-
-// doubled is a grace after some evictions: each doubles it, up to maxGrace, unless it is longer from the start.
-func doubled(grace time.Duration, evictions int) time.Duration {
-	for range evictions {
-		if grace >= maxGrace/2 {
-			return max(grace, maxGrace)
-		}
-		grace *= 2
-	}
-	return grace
-}
-
-// begin starts an eviction: from now on no member joins those that are to leave.
-func (c *Controller) begin(key gang.Key, s *state, placed []*corev1.Pod, action string) {
-	s.evicting, s.begun, s.rollback = true, false, action == actionRolledBack
-	s.evictions++
-	s.owners = owners(placed)
-	c.actions.WithLabelValues(action).Inc()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.evicting[groupOf(key)] = true
 }
 
 // free records that no member of a gang has a node.
@@ -369,21 +263,6 @@ func (c *Controller) retain(key gang.Key, s *state) {
 		return
 	}
 	c.queue.AddAfter(key, left)
-}
-
-// report writes an event on the object of a gang, or where it has none on its first
-// pod, unless it equals the last one. It returns whether it did.
-func (c *Controller) report(key gang.Key, s *state, pods []*corev1.Pod, reason, text string) bool {
-	if s.lastReported == reason+text {
-		return false
-	}
-	s.lastReported = reason + text
-	if object, _, ok := c.Objects.Get(key); ok {
-		c.Recorder.Eventf(object.Reference(key), nil, corev1.EventTypeWarning, reason, "Scheduling", "%s", text)
-	} else if len(pods) > 0 {
-		c.Recorder.Eventf(pods[0], nil, corev1.EventTypeWarning, reason, "Scheduling", "%s", text)
-	}
-	return true
 }
 
 func groupOf(key gang.Key) types.NamespacedName {

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
@@ -49,15 +48,16 @@ func (c *Controller) confirmed(ctx context.Context, m members) (bool, error) {
 // evictAll evicts the members of a gang that have a node: by suspending their job, or
 // where they have none that can be suspended, one by one. A dry run of all comes first:
 // if one cannot be evicted, none is. What has begun is finished.
-func (c *Controller) evictAll(ctx context.Context, key gang.Key, s *state, m members) error {
-	why := fmt.Sprintf("%d of %d members that gang %s/%s needs have places", m.standing(), m.required, key.Namespace, key.Name)
+func (c *Controller) evictAll(ctx context.Context, o observation) error {
+	s, m := o.state, o.members
+	why := fmt.Sprintf("%d of %d members that gang %s/%s needs have places", m.standing(), m.required, o.key.Namespace, o.key.Name)
 	jobs, pods := byJob(m.placed)
 	if !s.begun {
-		err := c.rehearse(ctx, s, m, jobs, pods)
+		err := c.rehearse(ctx, o, jobs, pods)
 		var refused *suspend.Refusal
 		switch {
 		case errors.As(err, &refused), apierrors.IsForbidden(err), apierrors.IsTooManyRequests(err):
-			c.giveUp(key, s, err)
+			c.giveUp(o, err)
 			return nil
 		case err != nil:
 			return err
@@ -69,15 +69,15 @@ func (c *Controller) evictAll(ctx context.Context, key gang.Key, s *state, m mem
 		if suspend.Singly(err) {
 			pods = append(pods, ofJob(m.placed, j)...)
 		} else if err != nil {
-			return c.unfinished(key, s, err)
+			return c.unfinished(o, err)
 		}
 	}
 	for _, pod := range pods {
 		if err := c.remove(ctx, pod, s.rollback, why); err != nil {
-			return c.unfinished(key, s, err)
+			return c.unfinished(o, err)
 		}
 	}
-	c.queue.AddAfter(key, pollInterval)
+	c.queue.AddAfter(o.key, pollInterval)
 	return nil
 }
 
@@ -110,16 +110,16 @@ func ofJob(pods []*corev1.Pod, job suspend.Target) (its []*corev1.Pod) {
 
 // rehearse returns why not all members can be evicted, and evicts none. The pods are
 // those that have no job.
-func (c *Controller) rehearse(ctx context.Context, s *state, m members, jobs []suspend.Target, pods []*corev1.Pod) error {
+func (c *Controller) rehearse(ctx context.Context, o observation, jobs []suspend.Target, pods []*corev1.Pod) error {
 	for _, j := range jobs {
 		err := c.Jobs.Check(ctx, j)
 		if suspend.Singly(err) {
-			pods = append(pods, ofJob(m.placed, j)...)
+			pods = append(pods, ofJob(o.members.placed, j)...)
 		} else if err != nil {
 			return err
 		}
 	}
-	if s.rollback { // no budget guards pods that are deleted
+	if o.state.rollback { // no budget guards pods that are deleted
 		return nil
 	}
 	if err := c.checkBudgets(ctx, pods); err != nil {
@@ -134,25 +134,26 @@ func (c *Controller) rehearse(ctx context.Context, s *state, m members, jobs []s
 }
 
 // unfinished reports that members are still to be evicted, and has it tried again.
-func (c *Controller) unfinished(key gang.Key, s *state, err error) error {
-	c.report(key, s, c.Gangs.Pods(key), ReasonFailed, fmt.Sprintf("some of its places are taken, and others cannot be yet: %v", err))
+func (c *Controller) unfinished(o observation, err error) error {
+	c.report(o, ReasonFailed, fmt.Sprintf("some of its places are taken, and others cannot be yet: %v", err))
 	return err
 }
 
 // giveUp leaves a gang as it is until its grace, which grows, has passed again.
-func (c *Controller) giveUp(key gang.Key, s *state, err error) {
+func (c *Controller) giveUp(o observation, err error) {
+	s, group := o.state, groupOf(o.key)
 	c.actions.WithLabelValues(actionRefused).Inc()
 	hint := ""
 	if apierrors.IsForbidden(err) {
 		hint = "; the rights are in install/scheduler-policy-rbac.yaml"
 	}
-	c.report(key, s, c.Gangs.Pods(key), ReasonFailed, fmt.Sprintf("its places cannot be taken: %v%s", err, hint))
+	c.report(o, ReasonFailed, fmt.Sprintf("its places cannot be taken: %v%s", err, hint))
 	s.evicting, s.begun, s.refused, s.below = false, false, true, c.Clock.Now()
-	s.spent, _ = c.inFlightTime(groupOf(key))
+	s.spent, _ = c.inFlightTime(group)
 	c.mu.Lock()
-	delete(c.evicting, groupOf(key))
+	delete(c.evicting, group)
 	c.mu.Unlock()
-	c.queue.AddAfter(key, debounce)
+	c.queue.AddAfter(o.key, debounce)
 }
 
 // remove deletes or evicts one pod. A gang that was never whole did no work, and its

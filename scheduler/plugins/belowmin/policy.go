@@ -80,6 +80,17 @@ func (a Args) graceOf(never, hopeless bool, evictions int) time.Duration {
 	return doubled(a.Grace.Duration, evictions)
 }
 
+// doubled is a grace after some evictions: each doubles it, up to maxGrace, unless it is longer from the start.
+func doubled(grace time.Duration, evictions int) time.Duration {
+	for range evictions {
+		if grace >= maxGrace/2 {
+			return max(grace, maxGrace)
+		}
+		grace *= 2
+	}
+	return grace
+}
+
 // PolicyOf returns the policy of a gang, its own or that of the configuration. An
 // annotation that is not valid is returned, too, and does not count.
 func (c *Controller) PolicyOf(key gang.Key) (policy Policy, invalid string) {

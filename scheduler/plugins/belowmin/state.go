@@ -55,6 +55,11 @@ func (m members) lostOn() string {
 // standing returns the number of members on nodes that exist.
 func (m members) standing() int { return len(m.placed) - len(m.lost) }
 
+// places begins the events on the gang.
+func (m members) places() string {
+	return fmt.Sprintf("%d of %d members that the gang needs have places", m.standing(), m.required)
+}
+
 // firstBound returns when the first of the members was bound that have a node; nil
 // where that is not known.
 func (m members) firstBound() *metav1.Time {

@@ -62,31 +62,35 @@ func (pl *Plugin) causeOf(info fwk.PodGroupInfo) (c cause, ok bool, err error) {
 // attempt frees nodes, or finds out why that does not help. makes reports that nodes
 // are being freed, be it for the first time or not.
 func (pl *Plugin) attempt(ctx context.Context, c cause) (makes bool, what string) {
-	if !pl.args.Enabled {
+	result, what := pl.resultOf(ctx, c)
+	switch result {
+	case resultForbidden, resultImpossible, resultRefused:
 		pl.preemptor.parked.NoVictims(c.key)
-		return false, "preemption is switched off"
 	}
-	if c.never {
-		pl.preemptor.parked.NoVictims(c.key)
-		return false, "preemption: not by its preemptionPolicy"
-	}
-	if !pl.preemptor.stillWait(c) {
-		return false, "preemption: it has changed"
+	return result == resultEvicts || result == resultWaits, what
+}
+
+// resultOf tries to free nodes for a preemptor that may have others evicted.
+func (pl *Plugin) resultOf(ctx context.Context, c cause) (result, what string) {
+	switch {
+	case !pl.args.Enabled:
+		return resultForbidden, "preemption is switched off"
+	case c.never:
+		return resultForbidden, "preemption: not by its preemptionPolicy"
+	case !pl.preemptor.stillWait(c):
+		return "", "preemption: it has changed"
 	}
 	start := time.Now()
 	result, what, err := pl.try(ctx, c)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot free nodes", "for", claims.Describe(c.key))
-		return false, "preemption failed"
+		return "", "preemption failed"
 	}
 	if result != "" {
 		pl.preemptor.count.duration.Observe(time.Since(start).Seconds())
 		pl.preemptor.count.attempts.WithLabelValues(result).Inc()
 	}
-	if result == resultImpossible || result == resultRefused {
-		pl.preemptor.parked.NoVictims(c.key)
-	}
-	return result == resultEvicts || result == resultWaits, what
+	return result, what
 }
 
 // helpless is the message where no victims would help.

@@ -12,6 +12,9 @@ const (
 	resultBackoff    = "backoff"    // it failed a moment ago
 )
 
+// resultForbidden is of a preemptor that must not have others evicted. That is no attempt, and not counted.
+const resultForbidden = "forbidden"
+
 // How a claim ended: the values of the label end.
 const (
 	endUsed     = "used"     // by the preemptor

@@ -31,9 +31,9 @@ func BenchmarkNobodyIsMissing(b *testing.B) {
 	}
 	e.snapshot = internalcache.NewSnapshot(pods, nodes)
 	e.pods = corelisters.NewPodLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}))
-	l.Refresh()
+	l.refresh()
 	for b.Loop() {
-		if l.Refresh(); len(l.loose) > 0 {
+		if l.refresh(); len(l.loose) > 0 {
 			b.Fatal("something is claimed")
 		}
 	}

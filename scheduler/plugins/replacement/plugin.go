@@ -93,7 +93,7 @@ func (p *Plugin) PreFilter(_ context.Context, state fwk.CycleState, _ *corev1.Po
 		}
 		cycle.Write(Name, refreshed{})
 	}
-	p.tracker.Refresh()
+	p.tracker.refresh()
 	return nil, fwk.NewStatus(fwk.Skip)
 }
 

@@ -47,10 +47,10 @@ func (v view) find(pod *corev1.Pod) *corev1.Pod {
 	return known
 }
 
-// Refresh derives the claims from the places and the snapshot of this cycle. It
+// refresh derives the claims from the places and the snapshot of this cycle. It
 // costs nothing as long as no member is missing. Only the goroutine that schedules
 // may call it.
-func (t *Tracker) Refresh() {
+func (t *Tracker) refresh() {
 	defer t.claims.Wake()
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -98,7 +98,7 @@ func (w *world) look() map[string][]claims.Claim {
 	}
 	w.cycle.snapshot = internalcache.NewTestSnapshotWithPodGroups(pods, w.nodes, []*schedulingv1beta1.PodGroup{group})
 	w.cycle.pods = corelisters.NewPodLister(w.store)
-	w.Refresh()
+	w.refresh()
 	byNode := map[string][]claims.Claim{}
 	for _, c := range w.claims.For(groupA) {
 		byNode[c.Node] = append(byNode[c.Node], c)

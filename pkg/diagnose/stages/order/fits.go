@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
@@ -69,15 +70,15 @@ func lastAttempt(c *stage.Context) time.Time {
 	var last time.Time
 	for _, e := range c.View.PodEvents(c.Gang) {
 		if e.Reason == "FailedScheduling" || e.Reason == "Unschedulable" {
-			last = stage.Later(last, e.Last)
+			last = view.Later(last, e.Last)
 		}
 	}
 	if d := c.Gang.Decl; d != nil {
 		for _, w := range d.Conditions {
-			last = stage.Later(last, w.At)
+			last = view.Later(last, w.At)
 		}
 		for _, e := range c.View.Events("PodGroup", d.Key.Namespace, d.Key.Name) {
-			last = stage.Later(last, e.Last)
+			last = view.Later(last, e.Last)
 		}
 	}
 	if !last.IsZero() {
@@ -89,7 +90,7 @@ func lastAttempt(c *stage.Context) time.Time {
 		}
 		for _, cond := range m.Pod.Status.Conditions {
 			if cond.Type == corev1.PodScheduled && cond.Status == corev1.ConditionFalse {
-				last = stage.Later(last, cond.LastTransitionTime.Time)
+				last = view.Later(last, cond.LastTransitionTime.Time)
 			}
 		}
 	}
@@ -100,21 +101,19 @@ func lastAttempt(c *stage.Context) time.Time {
 // made or become ready.
 func fitsSince(c *stage.Context) time.Time {
 	last := c.Gang.Meta.CreationTimestamp.Time
-	for _, m := range c.Gang.Members {
-		if m.Pod != nil {
-			last = stage.Later(last, m.Pod.CreationTimestamp.Time)
-		}
+	for _, pod := range c.Gang.ExistingPods() {
+		last = view.Later(last, pod.CreationTimestamp.Time)
 	}
 	if d := c.Gang.Decl; d != nil {
-		last = stage.Later(last, d.Created)
+		last = view.Later(last, d.Created)
 	}
 	for _, n := range c.View.Cluster().Nodes() {
-		last = stage.Later(last, placement.ReadyChangedAt(n))
+		last = view.Later(last, placement.ReadyChangedAt(n))
 	}
 	for _, p := range c.View.Snap.Pods {
 		for _, s := range p.Status.ContainerStatuses {
 			if s.State.Terminated != nil && p.Spec.NodeName != "" {
-				last = stage.Later(last, s.State.Terminated.FinishedAt.Time)
+				last = view.Later(last, s.State.Terminated.FinishedAt.Time)
 			}
 		}
 	}

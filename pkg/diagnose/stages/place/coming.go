@@ -42,7 +42,7 @@ func victims(c *stage.Context) *stage.Finding {
 	ends := map[*view.Consumer]time.Time{}
 	for _, p := range inTheWay(c, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil && !view.Stuck(p, c.View.Now) }) {
 		h := c.View.ConsumerOf(p)
-		ends[h] = stage.Later(ends[h], p.DeletionTimestamp.Time)
+		ends[h] = view.Later(ends[h], p.DeletionTimestamp.Time)
 		for _, cond := range p.Status.Conditions {
 			preempted = preempted || cond.Type == corev1.DisruptionTarget && cond.Status == corev1.ConditionTrue
 		}
@@ -51,7 +51,7 @@ func victims(c *stage.Context) *stage.Finding {
 		if end := ends[h]; !end.IsZero() {
 			names = append(names, c.Name(h))
 			lines = append(lines, fmt.Sprintf("%s is terminating, at most %s left", c.Title(h), phrase.Age(max(0, end.Sub(c.View.Now)))))
-			last = stage.Later(last, end)
+			last = view.Later(last, end)
 		}
 	}
 	what := "is being deleted"

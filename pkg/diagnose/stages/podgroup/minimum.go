@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
@@ -120,10 +121,8 @@ func minTooHigh(c *stage.Context, message string, total int32) *stage.Finding {
 // lastCreated is when the youngest of the pods was made, or the job if there is none.
 func lastCreated(c *stage.Context) time.Time {
 	var last time.Time
-	for _, m := range c.Gang.Members {
-		if m.Pod != nil {
-			last = stage.Later(last, m.Pod.CreationTimestamp.Time)
-		}
+	for _, pod := range c.Gang.ExistingPods() {
+		last = view.Later(last, pod.CreationTimestamp.Time)
 	}
 	if last.IsZero() {
 		return c.Gang.Meta.CreationTimestamp.Time

@@ -18,8 +18,6 @@ const (
 	Group = "kueue.x-k8s.io"
 	// QueueLabel names the LocalQueue of a job or pod.
 	QueueLabel = "kueue.x-k8s.io/queue-name"
-	// PriorityLabel names a WorkloadPriorityClass.
-	PriorityLabel = "kueue.x-k8s.io/priority-class"
 	// Gate is the scheduling gate under which Kueue holds a pod.
 	Gate = "kueue.x-k8s.io/admission"
 

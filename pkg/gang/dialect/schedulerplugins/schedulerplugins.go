@@ -66,12 +66,6 @@ func Decode(u *unstructured.Unstructured) (*spv1alpha1.PodGroup, error) {
 	return group, nil
 }
 
-// MinMember is the number of members below which the gang is useless. The
-// format's schema has "minimum: 1"; an absent value counts as 1.
-func MinMember(group *spv1alpha1.PodGroup) int32 {
-	return max(1, group.Spec.MinMember)
-}
-
 // Counts is what a PodGroup's status is computed from: its members by phase.
 // Bound counts members that have a node and have not ended, Open those that want
 // one.

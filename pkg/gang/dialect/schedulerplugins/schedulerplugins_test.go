@@ -76,7 +76,7 @@ func TestDecode(t *testing.T) {
 		"spec":     map[string]any{"minMember": int64(5)},
 	}}
 	group, err := Decode(u)
-	if err != nil || MinMember(group) != 5 || group.Name != "llama" {
+	if err != nil || group.Spec.MinMember != 5 || group.Name != "llama" {
 		t.Errorf("Decode = %+v, %v", group, err)
 	}
 	u.Object["spec"] = map[string]any{"minMember": "five"}

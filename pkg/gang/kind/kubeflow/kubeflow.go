@@ -35,7 +35,7 @@ func Policy() []string { return []string{"spec", "runPolicy", "schedulingPolicy"
 
 // Read reads a job of the layout. Errors name the object and the field.
 func Read(u *unstructured.Unstructured, layout Layout) (gang.Job, error) {
-	job := gang.Job{Kind: u.GroupVersionKind(), Meta: Meta(u)}
+	job := gang.Job{Kind: u.GroupVersionKind(), Meta: meta(u)}
 	f := &gang.Fields{Object: u}
 	if err := readRoles(&job, f, layout); err != nil {
 		return job, err
@@ -60,8 +60,8 @@ func Read(u *unstructured.Unstructured, layout Layout) (gang.Job, error) {
 	return job, f.Err
 }
 
-// Meta is the metadata of an object that has no type of its own.
-func Meta(u *unstructured.Unstructured) metav1.ObjectMeta {
+// meta is the metadata of an object that has no type of its own.
+func meta(u *unstructured.Unstructured) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: u.GetName(), Namespace: u.GetNamespace(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
 		CreationTimestamp: u.GetCreationTimestamp(), DeletionTimestamp: u.GetDeletionTimestamp(), Finalizers: u.GetFinalizers(),

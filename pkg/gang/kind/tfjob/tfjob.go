@@ -21,14 +21,6 @@ func GVR() schema.GroupVersionResource {
 	return kubeflowv1.GroupVersion.WithResource(kubeflowv1.TFJobPlural)
 }
 
-// GVK is the kind in manifests.
-func GVK() schema.GroupVersionKind { return kubeflowv1.GroupVersion.WithKind(kubeflowv1.TFJobKind) }
-
-// PodName is the name that the operator gives a member's pod and service.
-func PodName(job, role string, index int) string {
-	return kubeflow.PodName(job, gang.Place{Role: role, Index: index})
-}
-
 // Decode reads a TFJob as the dynamic client returns it.
 func Decode(u *unstructured.Unstructured) (*kubeflowv1.TFJob, error) {
 	job := &kubeflowv1.TFJob{}
@@ -45,7 +37,7 @@ var roleOrder = []string{"chief", "master", "ps", "worker", "evaluator"}
 func Reader() gang.JobReader {
 	layout := kubeflow.Layout{Specs: "tfReplicaSpecs", Container: "tensorflow", Order: roleOrder}
 	return gang.JobReader{
-		GroupKind: GVK().GroupKind(), Resource: GVR().Resource, Names: []string{"tfjob", "tfjobs", "tf"},
+		GroupKind: kubeflowv1.GroupVersion.WithKind(Kind).GroupKind(), Resource: GVR().Resource, Names: []string{"tfjob", "tfjobs", "tf"},
 		Read: func(u *unstructured.Unstructured) (gang.Job, error) {
 			return kubeflow.Read(u, layout)
 		},

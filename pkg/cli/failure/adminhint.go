@@ -1,14 +1,9 @@
 package failure
 
-import "fmt"
-
-// served names a resource the way `kubectl api-resources` does.
-func served(op Op) string {
-	if op.Resource.Empty() {
-		return "this resource"
-	}
-	return fmt.Sprintf("%s (%s)", op.Resource.GroupResource(), op.Resource.Version)
-}
+import (
+	"fmt"
+	"regexp"
+)
 
 // installHint is what brings a missing resource into the cluster.
 func installHint(op Op) string {
@@ -26,6 +21,9 @@ func installHint(op Op) string {
 		return "see what the cluster serves: kubectl api-resources"
 	}
 }
+
+// rbacDenial is the message of the API server's authorizer for a refusal. Other 403s (quota, admission) are not about rights.
+var rbacDenial = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)"`)
 
 // ruleHint is the RBAC rule that would have allowed the request, ready to be sent to an administrator. It is empty for a
 // refusal that is not about rights, such as an exceeded quota.
