@@ -20,20 +20,26 @@ type shape struct {
 	keys   []*topology      // by the task's topology keys
 	most   []int64          // what the gang requests, nil of a single role
 
-	kinds map[string]*btree.BTree[place]
-	at    []place // by node; of a node that takes no member, the kind is empty
-	seen  int     // how many of the index' changes
-	asked uint64  // the version of the index when it was last asked for
+	kinds map[string]*kind
+	at    []ranked // by node; a node that takes no member has no kind
+	seen  int      // how many of the index' changes
+	asked uint64   // the version of the index when it was last asked for
 }
 
-// place is that of a node in the order of its kind.
-type place struct {
+// kind is nodes that take the same members, in the order in which they are filled.
+type kind struct {
+	key   string
+	nodes *btree.BTree[ranked]
+}
+
+// ranked is a node in the order of its kind.
+type ranked struct {
 	rank
 	pos  int
-	kind string
+	kind *kind
 }
 
-func (p place) before(other place) bool {
+func (p ranked) before(other ranked) bool {
 	if c := p.compare(other.rank); c != 0 {
 		return c < 0
 	}
@@ -44,7 +50,7 @@ func (p place) before(other place) bool {
 type spreadNodes struct {
 	rule    *spreadRule // of the first such gang, without what it counted
 	counted []bool      // by node
-	domains []int  // by domain: how many of its nodes are counted
+	domains []int       // by domain: how many of its nodes are counted
 }
 
 // shape returns what is kept for gangs like that of the task; nil where nothing is, because more than the node, its pods and the members
@@ -146,7 +152,7 @@ func (t *task) shapeKey() (string, error) {
 func newShape(t *task) *shape {
 	// What the first gang was placed on, which may be a what-if copy of every node, must not live as long as the shape.
 	own := task{c: t.c.index.cluster, opts: t.opts, roles: slices.Clone(t.roles), required: t.required, sameNode: t.sameNode}
-	s := &shape{task: &own, kinds: map[string]*btree.BTree[place]{}, at: make([]place, len(own.c.nodes)), seen: len(own.c.index.changed)}
+	s := &shape{task: &own, kinds: map[string]*kind{}, at: make([]ranked, len(own.c.nodes)), seen: len(own.c.index.changed)}
 	if len(own.roles) == 1 {
 		own.roles[0].count = math.MaxInt32
 	} else {
@@ -190,25 +196,19 @@ func (s *shape) look(at int) {
 	t.c = t.c.index.cluster
 	n := t.c.nodes[at]
 	s.lookSpread(at, n)
-	if old := s.at[at]; old.kind != "" {
-		of := s.kinds[old.kind]
-		of.Delete(old)
-		if of.Len() == 0 {
-			delete(s.kinds, old.kind)
+	if old := s.at[at]; old.kind != nil {
+		old.kind.nodes.Delete(old)
+		if old.kind.nodes.Len() == 0 {
+			delete(s.kinds, old.kind.key)
 		}
-		s.at[at] = place{}
+		s.at[at] = ranked{}
 	}
 	c := t.candidate(at, n)
 	if c == nil {
 		return
 	}
-	p := place{rank: t.rankOf(c), pos: at, kind: s.kindOf(c)}
-	of := s.kinds[p.kind]
-	if of == nil {
-		of = btree.New(32, place.before)
-		s.kinds[p.kind] = of
-	}
-	of.ReplaceOrInsert(p)
+	p := ranked{rank: t.rankOf(c), pos: at, kind: s.kindOf(c)}
+	p.kind.nodes.ReplaceOrInsert(p)
 	s.at[at] = p
 }
 
@@ -231,7 +231,7 @@ func (s *shape) lookSpread(at int, n *node) {
 }
 
 // kindOf is the same for candidates that differ only by their rank.
-func (s *shape) kindOf(c *candidate) string {
+func (s *shape) kindOf(c *candidate) *kind {
 	key := binary.AppendUvarint(nil, uint64(len(s.keys)))
 	key = s.task.kindKey(key, c, s.most)
 	for _, t := range s.keys {
@@ -250,7 +250,12 @@ func (s *shape) kindOf(c *candidate) string {
 			}
 		}
 	}
-	return string(key)
+	k := s.kinds[string(key)]
+	if k == nil {
+		k = &kind{key: string(key), nodes: btree.New(32, ranked.before)}
+		s.kinds[k.key] = k
+	}
+	return k
 }
 
 // candidates are those that the task's gang can make a difference of: the first of each kind, as many as the gang has members, and the
@@ -266,9 +271,9 @@ func (s *shape) candidates(t *task, special map[int]bool) []*candidate {
 			out = append(out, c)
 		}
 	}
-	for _, of := range s.kinds {
+	for _, k := range s.kinds {
 		left := members
-		of.Ascend(func(p place) bool {
+		k.nodes.Ascend(func(p ranked) bool {
 			if !special[p.pos] {
 				add(p.pos)
 				left--
