@@ -142,14 +142,14 @@ func (s *Stage) run(ctx context.Context, program string, args ...string) error {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = append(os.Environ(), "NO_COLOR=1")
-	var said bytes.Buffer
-	cmd.Stdout = io.MultiWriter(s.Log, &said)
+	var output bytes.Buffer
+	cmd.Stdout = io.MultiWriter(s.Log, &output)
 	cmd.Stderr = cmd.Stdout
 	// A program that is interrupted gets to undo what it began.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: %w: %s", line, err, lastLines(said.String(), 3))
+		return fmt.Errorf("%s: %w: %s", line, err, lastLines(output.String(), 3))
 	}
 	return nil
 }

@@ -65,11 +65,11 @@ func TestShell(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		words, err := shell.Split("gangctl" + strings.ReplaceAll(broken, "\\\n", "\n"))
+		args, err := shell.Split("gangctl" + strings.ReplaceAll(broken, "\\\n", "\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, words); diff != "" {
+		if diff := cmp.Diff(want, args); diff != "" {
 			t.Errorf("width %d: another command (-want +got):\n%s", width, diff)
 		}
 	}

@@ -50,7 +50,7 @@ func one(name, node, kind string, restart corev1.RestartPolicy) clustertest.Gang
 }
 
 func TestMove(t *testing.T) {
-	play(t, answer.Move, []scene{
+	runCases(t, answer.Move, []testCase{
 		{"one small pod", func(c *clustertest.Cluster) { scattered(c).Add(gangOf(1, 8)) }, []string{webMoves}},
 		{"the smaller of two", func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Serves("web", 2, "n1").Serves("db", 1, "n2").Add(gangOf(1, 8))

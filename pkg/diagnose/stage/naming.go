@@ -27,7 +27,7 @@ func Title(v *view.View, r audience.Reader, h *view.Consumer) string {
 // sized is the key of a consumer with its size.
 type sized struct{ h *view.Consumer }
 
-// consumer is told by what its pods request, which is summed up once for a view: it may have thousands.
+// consumer is described by what its pods request, which is summed up once for a view: it may have thousands.
 func consumer(v *view.View, h *view.Consumer) audience.Thing {
 	return view.Once(v, sized{h}, func() audience.Thing {
 		return audience.New(h.Kind, h.Namespace, h.Name).Sized(audience.Requests(h.Pods), h.Priority())
@@ -55,7 +55,7 @@ func (c *Context) GroupName(d gang.Declaration) string {
 	return c.Reader.Name(audience.New("gang", d.Key.Namespace, d.Key.Name))
 }
 
-// WhyOther is why another gang waits, as far as the reader of this one's diagnosis is told: of one that he does not see, the code alone. Its
+// WhyOther is why another gang waits, as far as the reader of this diagnosis may see it: of one that they may not see, the code alone. Its
 // message may name all that it has.
 func (c *Context) WhyOther(d *Diagnosis) (text string, details []string) {
 	if !c.Reader.Sees(d.Gang.Meta.Namespace) {

@@ -47,11 +47,11 @@ func TestVolumes(t *testing.T) {
 		})
 	}
 	check(t, []testCase{
-		{name: "no claim of the name", code: answer.PVCUnbound, exit: 4, first: "PersistentVolumeClaim daat does not exist in namespace team", says: []string{"did you mean data"}, fix: "mount claim data instead of daat", build: func(c *clustertest.Cluster) {
+		{name: "no claim of the name", code: answer.PVCUnbound, exit: 4, first: "PersistentVolumeClaim daat does not exist in namespace team", wantText: []string{"did you mean data"}, fix: "mount claim data instead of daat", build: func(c *clustertest.Cluster) {
 			pvc(c, "data", "", corev1.ClaimBound)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("daat")))
 		}},
-		{name: "no claim, and too big whatever it mounts", code: answer.PVCUnbound, exit: 4, also: []answer.Code{answer.TooBig}, says: []string{"each worker requests 16 GPUs, and the largest node has 8"}, build: func(c *clustertest.Cluster) {
+		{name: "no claim, and too big whatever it mounts", code: answer.PVCUnbound, exit: 4, also: []answer.Code{answer.TooBig}, wantText: []string{"each worker requests 16 GPUs, and the largest node has 8"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(1, 16, mounts("data")))
 		}},
 		{name: "no claim, and it would fit", code: answer.PVCUnbound, exit: 4, never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
@@ -61,7 +61,7 @@ func TestVolumes(t *testing.T) {
 			c.S.Denied = []snapshot.Denial{{Resource: "persistentvolumeclaims"}}
 			c.Nodes(2, 8).Add(gangOf(1, 8, mounts("data"), young))
 		}},
-		{name: "no such class", code: answer.PVCUnbound, exit: 4, first: `StorageClass "fast" of PersistentVolumeClaim data does not exist; there are: slow`, says: []string{"storageclass.storage.k8s.io .fast. not found"}, fix: "with a StorageClass that exists", build: func(c *clustertest.Cluster) {
+		{name: "no such class", code: answer.PVCUnbound, exit: 4, first: `StorageClass "fast" of PersistentVolumeClaim data does not exist; there are: slow`, wantText: []string{"storageclass.storage.k8s.io .fast. not found"}, fix: "with a StorageClass that exists", build: func(c *clustertest.Cluster) {
 			pvc(c, "data", "fast", corev1.ClaimPending)
 			class(c, "slow", "x", now)
 			c.Event("PersistentVolumeClaim", "team", "data", "persistentvolume-controller", "ProvisioningFailed", `storageclass.storage.k8s.io "fast" not found`, time.Minute)

@@ -66,7 +66,7 @@ func TestUnseen(t *testing.T) {
 	if strings.Contains(r.Grant, "volumeattachments") || strings.Contains(r.Grant, "*") {
 		t.Errorf("the grant is too large:\n%s", r.Grant)
 	}
-	// A list that failed otherwise is no question of rights.
+	// A list that failed otherwise is not about rights.
 	s.f.Denied = map[string]bool{}
 	if o, _ := outcomeOf(t, Cluster(), "scheduler-alive", s.f); !strings.Contains(o.Findings[0].Message, "list pods: ") {
 		t.Errorf("got %+v", o)

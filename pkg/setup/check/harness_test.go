@@ -161,9 +161,9 @@ type expected struct {
 	name   string
 	change func(*site)
 	status Status
-	// says are parts of messages, hints and fixes; never must not occur.
-	says  []string
-	never []string
+	// wantText are parts of messages, hints and fixes; never must not occur.
+	wantText []string
+	never    []string
 }
 
 // outcomeOf runs one check of a list.
@@ -206,7 +206,7 @@ func test(t *testing.T, checks []Check, id string, tests []expected) {
 					t.Errorf("message %q", f.Message)
 				}
 			}
-			for _, want := range tt.says {
+			for _, want := range tt.wantText {
 				if !strings.Contains(text.String(), want) {
 					t.Errorf("%q is not said:\n%s", want, text.String())
 				}

@@ -19,10 +19,10 @@ import (
 var now = time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 
 // deployed is a Deployment whose container has this argv.
-func deployed(name, image string, ready int32, words ...string) *appsv1.Deployment {
+func deployed(name, image string, ready int32, args ...string) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: name},
-		Spec:       appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: name, Image: image, Args: words}}}}},
+		Spec:       appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: name, Image: image, Args: args}}}}},
 		Status:     appsv1.DeploymentStatus{ReadyReplicas: ready, Replicas: 1},
 	}
 }
@@ -94,12 +94,12 @@ func TestCandidates(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var words []string
+			var candidates []string
 			for _, c := range got {
-				words = append(words, string(c.Dialect)+" "+c.Version.Version+" "+c.Scheduler)
+				candidates = append(candidates, string(c.Dialect)+" "+c.Version.Version+" "+c.Scheduler)
 			}
-			if strings.Join(words, ", ") != tt.want || !strings.Contains(got[0].Why, tt.why) {
-				t.Errorf("got %q: %s", words, got[0].Why)
+			if strings.Join(candidates, ", ") != tt.want || !strings.Contains(got[0].Why, tt.why) {
+				t.Errorf("got %q: %s", candidates, got[0].Why)
 			}
 		})
 	}
