@@ -58,7 +58,7 @@ func TestOdd(t *testing.T) {
 	}{
 		{"no reason", "", nil, nil, Outcome{}, "no reason"},
 		{"short of memory", "INSUFFICIENT_memory", oneRole, nil, outcomeWith("0/1 nodes are available: 1 Insufficient memory."), ""},
-		{"short of memory for one only", "INSUFFICIENT_memory", oneRole, nil, outcomeWith("0/1 nodes are available: 1 node(s) were unschedulable."), "not what the scheduler talks about: cordon"},
+		{"short of memory for one only", "INSUFFICIENT_memory", oneRole, nil, outcomeWith("0/1 nodes are available: 1 node(s) were unschedulable."), "not what the scheduler reports: cordon"},
 		{"planned as a whole", answer.SelectorNoMatch, oneRole, nil, outcomeWith("0/6 nodes are available: 0 of the 5 members that its gang needs fit: no node may be used by 5 members with 1 GPU each."), ""},
 		{"cordoned", answer.NodeNotReady, oneRole, nil, outcomeWith("0/2 nodes are available: 1 node(s) were unschedulable, 1 Too many pods."), ""},
 		{"several roles", answer.NodeNotReady, nil, nil, outcomeWith("0/1 nodes are available: 1 Too many pods."), ""},

@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// crunch is a Job of Kubernetes itself that asks for nodes of a class that does not exist.
+// crunch is a Job of Kubernetes itself that requests nodes of a class that does not exist.
 const crunch = `
 apiVersion: batch/v1
 kind: Job
@@ -35,7 +35,7 @@ spec:
       - {name: main, image: x, resources: {requests: {cpu: "1", nvidia.com/gpu: "1"}, limits: {nvidia.com/gpu: "1"}}}
 `
 
-// service holds one device of a node for ever; its replacement may go anywhere.
+// service holds one device of a node indefinitely; its replacement may go anywhere.
 const service = `
 apiVersion: apps/v1
 kind: Deployment

@@ -19,7 +19,7 @@ import (
 
 // TestChaos lets random things happen to a cluster and its scheduler, and holds
 // the scheduler to its promises at every moment. When all is well again, whoever
-// waits must have a reason to. The environment says how long:
+// waits must have a reason to. The environment sets how long:
 //
 //	GANGCTL_CHAOS_SEEDS  how many seeds (1), from GANGCTL_CHAOS_SEED (1) on
 //	GANGCTL_CHAOS_TIME   for how long each (20s)
@@ -44,12 +44,12 @@ const (
 	chaosNodes = 6
 	chaosCPUs  = 8
 	// settled is for how long nothing happens before all is well, mends how long
-	// it takes to read what is to be read anew, and findsBack how long a watch may
+	// it takes to read what is to be read again, and findsBack how long a watch may
 	// take to find a server again, which it looks for every second.
 	settled, mends, findsBack = 5 * time.Second, 5 * time.Second, 8 * time.Second
-	// listsAnew is how long client-go may wait before it lists what is too old to be
+	// relistsWithin is how long client-go may wait before it lists what is too old to be
 	// watched: twice as long each time, until two minutes have passed without.
-	listsAnew, listsAtLast = 1600 * time.Millisecond, time.Minute
+	relistsWithin, listsAtLast = 1600 * time.Millisecond, time.Minute
 )
 
 // chaos plays the script of a seed.
@@ -58,7 +58,7 @@ func (c *cluster) chaos(t *testing.T, seed uint64, length time.Duration) {
 	must(t, err)
 	defer func() { must(t, proxy.Close()) }()
 	m := &mayhem{cluster: c, t: t, seed: seed, proxy: proxy, script: chaos.NewScript(seed), bands: map[string]*band{}, happened: map[chaos.Kind]int{}, nodes: map[string]bool{}}
-	limits := chaos.Limits{Partial: 12 * time.Second, Evicted: 12 * time.Second, Untold: 12 * time.Second}
+	limits := chaos.Limits{Partial: 12 * time.Second, Evicted: 12 * time.Second, Unexplained: 12 * time.Second}
 	m.model = chaos.New(limits, chaosCPUs*1000, time.Now())
 	for range chaosNodes {
 		m.addNode()

@@ -15,7 +15,7 @@ import (
 )
 
 // TestForeignNames: a pod that is kept off the places that are reserved for a gang of another namespace reads whose they are if the
-// configuration says so, and otherwise how much that gang requests.
+// configuration sets that, and otherwise how much that gang requests.
 func TestForeignNames(t *testing.T) {
 	t.Parallel()
 	const other = "covert"

@@ -17,7 +17,7 @@ import (
 	"github.com/gangctl/gangctl/sandbox/scene"
 )
 
-// manifest is a TFJob as people keep them: no word of a gang.
+// manifest is a TFJob as users keep them: without a gang.
 const manifest = `apiVersion: kubeflow.org/v1
 kind: TFJob
 metadata:

@@ -51,10 +51,10 @@ func TestDailyTool(t *testing.T) {
 		if code != 0 || strings.Count(stdout, "[worker-") != 3 {
 			t.Errorf("exit code %d", code)
 		}
-		for _, word := range []string{"pod/holds-worker-1", "holds-worker-1"} {
-			stdout, _, code := gangctl(t, stage, "logs", word, "--tail", "1")
+		for _, arg := range []string{"pod/holds-worker-1", "holds-worker-1"} {
+			stdout, _, code := gangctl(t, stage, "logs", arg, "--tail", "1")
 			if code != 0 || strings.Count(stdout, "\n") != 1 || !strings.HasPrefix(stdout, "[worker-1] ") {
-				t.Errorf("%s: exit code %d: %s", word, code, stdout)
+				t.Errorf("%s: exit code %d: %s", arg, code, stdout)
 			}
 		}
 		if _, stderr, code := gangctl(t, stage, "logs", "waits"); code != 1 || !strings.Contains(stderr, "error: no member of waits has started: WAITING  ") {

@@ -13,8 +13,8 @@ import (
 	"github.com/gangctl/gangctl/sandbox/scene"
 )
 
-// TestWhyPending asks about a job that needs 8 GPUs and finds 4, and does what
-// the answer says, to the letter: each piece of advice that is a command must
+// TestWhyPending queries a job that needs 8 GPUs and finds 4, and does what
+// the answer advises, to the letter: each piece of advice that is a command must
 // make the gang start.
 func TestWhyPending(t *testing.T) {
 	t.Parallel()
@@ -98,7 +98,7 @@ func why(t *testing.T, stage *demo.Stage) answer {
 }
 
 // TestTheSchedulerAnswers holds the scheduler to publish why a gang waits, and
-// to take it back when it starts. What it says is what the cluster says.
+// to take it back when it starts. What it reports is what the cluster reports.
 func TestTheSchedulerAnswers(t *testing.T) {
 	t.Parallel()
 	stage := newStage(t, gangScheduler("scheduler-plugins"))

@@ -29,7 +29,7 @@ type reader struct {
 	args string
 	// kindless commands need no kind of job: that the cluster serves none is no trouble of theirs.
 	kindless bool
-	// answers is set for a command that answers that question: no kind of job is a reason why a job does not run.
+	// answers is set for a command that answers that: no kind of job is a reason why a job does not run.
 	answers bool
 	// shows is set for a command that prints what failed as a part of its answer, on standard output.
 	shows bool
@@ -93,7 +93,7 @@ func TestEveryCommandIsKnown(t *testing.T) {
 	}
 }
 
-// fault is what is wrong with a cluster, and what every command must say of it.
+// fault is what is wrong with a cluster, and what every command must report of it.
 type fault struct {
 	client func(*testing.T) func() (*kube.Client, error)
 	says   *regexp.Regexp
@@ -109,7 +109,7 @@ var faults = map[string]fault{
 	"refused":         {client: away("cannot reach the API server"), says: regexp.MustCompile(`cannot reach the API server`)},
 }
 
-// No command takes a list that failed for an empty one: it says what failed and why, what to do next, prints nothing that looks
+// No command takes a list that failed for an empty one: it reports what failed and why, what to do next, prints nothing that looks
 // like an answer, and does not succeed.
 func TestFailedListIsAnError(t *testing.T) {
 	for trouble, f := range faults {
@@ -184,7 +184,7 @@ func away(what string) func(*testing.T) func() (*kube.Client, error) {
 	return func(t *testing.T) func() (*kube.Client, error) { return kubetest.Away(t)[what] }
 }
 
-// refusing is a server that refuses everything in the words of an API server.
+// refusing is a server that refuses everything with the messages of an API server.
 func refusing(code int, reason metav1.StatusReason) func(*testing.T) func() (*kube.Client, error) {
 	verbs := map[string]string{http.MethodPost: "create", http.MethodPatch: "patch", http.MethodDelete: "delete", http.MethodPut: "update"}
 	return func(t *testing.T) func() (*kube.Client, error) {

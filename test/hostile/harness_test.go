@@ -50,7 +50,7 @@ const (
 	// patience is how long one input may take: a hundred times what it does on a machine that is busy.
 	patience = 20 * time.Second
 
-	// tenant is the namespace of whoever writes what is absurd, and quiet that of somebody else.
+	// tenant is the namespace of whoever writes what is absurd, and quiet that of another user.
 	tenant, quiet = "team", "quiet"
 	jobName       = "llama"
 )
@@ -165,7 +165,7 @@ func validJob(u *unstructured.Unstructured) bool {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, job) == nil
 }
 
-// feed gives a cluster to all that reads it. Turn says which commands, where not all are typed.
+// feed gives a cluster to all that reads it. Turn selects the commands, where not all are typed.
 func (t target) feed(tt *testing.T, in input, turn int) {
 	tt.Helper()
 	timer := time.AfterFunc(3*patience, func() { panic("an input takes too long") })

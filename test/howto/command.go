@@ -71,7 +71,7 @@ func parse(words []string) (Command, error) {
 	return c, unknownBelow(cmd, c.Args)
 }
 
-// unknownBelow finds a word that is no command below one that has commands and does nothing by itself.
+// unknownBelow finds an argument that is no command below one that has commands and does nothing by itself.
 func unknownBelow(cmd *cobra.Command, args []string) error {
 	if cmd.HasAvailableSubCommands() && len(args) > 0 {
 		return fmt.Errorf("there is no command %s below %s", args[0], cmd.CommandPath())

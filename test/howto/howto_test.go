@@ -20,7 +20,7 @@ func documented(t *testing.T) []Line {
 	return all
 }
 
-// What guides tell people to type exists, with the flags that they name. test/howto/e2e types it.
+// The command lines of guides exist, with the flags that they name. test/howto/e2e types it.
 func TestCommandsExist(t *testing.T) {
 	all := documented(t)
 	for _, line := range all {

@@ -44,7 +44,7 @@ func (s Shell) Complete(ctx context.Context, session Session, line string) (stri
 }
 
 // words stands for the one function of the package bash-completion that the script calls (it splits at blanks only), and for
-// compopt, which bash allows only while somebody presses tab.
+// compopt, which bash allows only while the user presses tab.
 const words = `compopt() { :; }
 _get_comp_words_by_ref() { words=("${COMP_WORDS[@]}"); cword=$COMP_CWORD; cur=${COMP_WORDS[COMP_CWORD]}; prev=${COMP_WORDS[COMP_CWORD-1]}; }
 `

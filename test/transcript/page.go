@@ -1,7 +1,7 @@
 // Package transcript plays the sessions that pages of the documentation show: what is typed there is typed, and what it prints is put
 // below it. The code blocks are those of the language console; lines that begin with "$ " are typed, the others are their output.
 //
-// Comments before a block say more about it:
+// Comments before a block configure it:
 //
 //	<!-- until: REGEXP -->                                 type the last line again until its output matches
 //	<!-- lines: N -->                                      show the first N lines of each output, and "..."
@@ -28,7 +28,7 @@ type Step struct {
 	Screen   *Picture
 }
 
-// Command is what is typed, and what the page says that it prints.
+// Command is what is typed, and what the page shows as its output.
 type Command struct {
 	// Shown is how the page shows the command, with its prompt; Typed is the command itself.
 	Shown  []string

@@ -47,7 +47,7 @@ func (s *Stage) Play(ctx context.Context, p *Page) error {
 	})
 }
 
-// Check types the commands of a page and compares what they print with what the page says. Commands that only look are typed again
+// Check types the commands of a page and compares what they print with the page. Commands that only look are typed again
 // until it is the same.
 func (s *Stage) Check(ctx context.Context, p *Page) error {
 	return s.play(ctx, p, func(step *Step, i int, sh *shell) error {
