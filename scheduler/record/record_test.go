@@ -198,10 +198,10 @@ func TestWhatWasWrittenIsNotWrittenTwice(t *testing.T) {
 	}
 }
 
-// Nobody waits for events, and no more are kept than there is room for.
+// Nothing waits for events, and no more are kept than there is room for.
 func TestTooManyAreDropped(t *testing.T) {
 	d := newDesk(t)
-	for i := range queued + 10 { // nobody writes yet
+	for i := range queued + 10 { // no writer runs yet
 		d.says(fmt.Sprint(i))
 	}
 	d.run()

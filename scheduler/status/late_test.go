@@ -67,7 +67,7 @@ func TestSilenceBeginsAnewWithAnAttempt(t *testing.T) {
 	}
 }
 
-// Members that are created one by one, and those that the engine tells one by one, are left to whoever is at it, for a while.
+// Members that are created one by one, and those that the engine reports one by one, are left to whoever is at it, for a while.
 func TestWhoIsBeingToldIsLeftAlone(t *testing.T) {
 	b := newBench(t, pod("first", "", corev1.PodPending))
 	b.sentence = "0/2 nodes are available: 3 of the 9 members that its gang needs fit: no room."

@@ -12,7 +12,7 @@ import (
 	"github.com/gangctl/gangctl/internal/prerequisite"
 	"github.com/gangctl/gangctl/internal/sandboxtest"
 	"github.com/gangctl/gangctl/sandbox/demo"
-	"github.com/gangctl/gangctl/sandbox/scene"
+	"github.com/gangctl/gangctl/sandbox/members"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,7 +69,7 @@ func TestAdviceForOthers(t *testing.T) {
 		_, err := stage.Settled(t.Context(), 1)
 		must(t, err)
 		paste(t, stage, commandOf(t, stage, "wide", "reshape"))
-		if _, err := stage.WaitFor(t.Context(), func(s scene.Scene) bool { return len(s) == 2 && s.Count(scene.Running) == 2 }); err != nil {
+		if _, err := stage.WaitFor(t.Context(), func(s members.List) bool { return len(s) == 2 && s.Count(members.Running) == 2 }); err != nil {
 			t.Errorf("the gang does not start: %v", err)
 		}
 		must(t, stage.Delete(t.Context(), "wide"))
@@ -84,7 +84,7 @@ func TestAdviceForOthers(t *testing.T) {
 		_, err := stage.Settled(t.Context(), 1)
 		must(t, err)
 		paste(t, stage, commandOf(t, stage, "whole", "move"))
-		if _, err := stage.WaitFor(t.Context(), func(s scene.Scene) bool { return len(s) == 1 && s.Count(scene.Running) == 1 }); err != nil {
+		if _, err := stage.WaitFor(t.Context(), func(s members.List) bool { return len(s) == 1 && s.Count(members.Running) == 1 }); err != nil {
 			t.Errorf("the gang does not start: %v", err)
 		}
 		pods(t, stage, "app in (web,db)", 2, corev1.PodRunning)

@@ -272,7 +272,7 @@ func (g team) completedMembers() {
 			return err == nil && pod.Status.Phase == phase
 		}
 	}
-	eventually(g.t, name+"-0 runs", is(corev1.PodRunning)) // a kubelet that starts it might miss the wish
+	eventually(g.t, name+"-0 runs", is(corev1.PodRunning)) // a kubelet that starts it might miss the annotation
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"sandbox.gangctl.dev/ends-at":%q}}}`, time.Now().UTC().Format(time.RFC3339))
 	_, err := pods.Patch(g.t.Context(), name+"-0", types.MergePatchType, patch, metav1.PatchOptions{})
 	must(g.t, err)

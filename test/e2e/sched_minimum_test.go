@@ -15,7 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
 )
 
-// TestMinimums holds the scheduler to heed a minimum as it is now, in every
+// TestMinimums checks that the scheduler applies a minimum as it is now, in every
 // dialect.
 func TestMinimums(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 // served are the names of other schedulers, under which their dialects' pods come.
 const served = "--serve=volcano,kube-batch,scheduler-plugins-scheduler,koord-scheduler,kai-scheduler"
 
-// TestSchedulerPlaces holds the scheduler's placement to what other schedulers were reported to get wrong, on two nodes of 4 cpu
+// TestSchedulerPlaces checks the scheduler's placement where other schedulers were reported to be wrong, on two nodes of 4 cpu
 // and 8 GPUs.
 func TestSchedulerPlaces(t *testing.T) {
 	// A cluster of its own: the scheduler's log is read from its first line.

@@ -32,7 +32,7 @@ import (
 	"github.com/gangctl/gangctl/test/faultproxy"
 )
 
-// TestRightsOfTheScheduler holds the scheduler to exactly the rights that are
+// TestRightsOfTheScheduler checks that the scheduler uses exactly the rights that are
 // shipped: nothing that it requests is refused, and no rule is there for nothing.
 // What Kubernetes grants every scheduler is not looked at.
 func TestRightsOfTheScheduler(t *testing.T) {

@@ -13,13 +13,13 @@ import (
 
 	"github.com/gangctl/gangctl/sandbox/demo"
 	"github.com/gangctl/gangctl/sandbox/kubelet"
-	"github.com/gangctl/gangctl/sandbox/scene"
+	"github.com/gangctl/gangctl/sandbox/members"
 )
 
 // allNames are the schedulerNames of all dialects.
 const allNames = "--serve=volcano,kube-batch,scheduler-plugins-scheduler,koord-scheduler,kai-scheduler"
 
-// TestSlots holds the scheduler to keep the place of a dead member, in every
+// TestSlots checks that the scheduler reserves the place of a dead member, in every
 // dialect.
 func TestSlots(t *testing.T) {
 	t.Parallel()
@@ -137,7 +137,7 @@ func TestADeadMembersPlaceIsKept(t *testing.T) {
 		t.Run(dialect, func(t *testing.T) {
 			stage.Scheduler = gangScheduler(dialect)
 			must(t, stage.Submit(ctx, "llama", "--workers", "4", "--gpus", "1", "--restart-policy", "ExitCode"))
-			_, err := stage.WaitFor(ctx, func(s scene.Scene) bool { return s.Count(scene.Running) == 4 })
+			_, err := stage.WaitFor(ctx, func(s members.List) bool { return s.Count(members.Running) == 4 })
 			must(t, err)
 			filling := "filler-" + dialect
 			filler := pod(filling, nil)
@@ -161,8 +161,8 @@ func TestADeadMembersPlaceIsKept(t *testing.T) {
 			})
 			list, err := pods.List(ctx, metav1.ListOptions{})
 			must(t, err)
-			seen := scene.Of(list.Items)
-			if got := seen.Job("llama").Count(scene.Running); got != 4 || seen.Job(filling).Count(scene.Running) != 0 {
+			seen := members.Of(list.Items)
+			if got := seen.Job("llama").Count(members.Running); got != 4 || seen.Job(filling).Count(members.Running) != 0 {
 				t.Errorf("want llama whole and the filler pending: %s", seen)
 			}
 			must(t, stage.Delete(ctx, "llama"))

@@ -18,7 +18,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/sandbox/demo"
-	"github.com/gangctl/gangctl/sandbox/scene"
+	"github.com/gangctl/gangctl/sandbox/members"
 )
 
 var tfjobs = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "tfjobs"}
@@ -63,7 +63,7 @@ func commandArrives(t *testing.T, stage *demo.Stage) {
 	if code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
-	_, err := stage.WaitFor(t.Context(), func(s scene.Scene) bool { return s.Job("argv").Count(scene.Running) == 4 })
+	_, err := stage.WaitFor(t.Context(), func(s members.List) bool { return s.Job("argv").Count(members.Running) == 4 })
 	must(t, err)
 	pods, err := stage.Client().CoreV1().Pods(demo.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "training.kubeflow.org/job-name=argv"})
 	must(t, err)

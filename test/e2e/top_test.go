@@ -12,7 +12,7 @@ import (
 	"github.com/gangctl/gangctl/internal/sandboxtest"
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 	"github.com/gangctl/gangctl/sandbox/demo"
-	"github.com/gangctl/gangctl/sandbox/scene"
+	"github.com/gangctl/gangctl/sandbox/members"
 )
 
 // The daily tool on a cluster with a gang that runs and one that waits: who holds what, what happened, and what is printed.
@@ -23,8 +23,8 @@ func TestDailyTool(t *testing.T) {
 	must(t, stage.AddNodes(ctx, 2, 4))
 	must(t, stage.Submit(ctx, "holds", "--workers", "3", "--gpus", "2"))
 	must(t, stage.Submit(ctx, "waits", "--workers", "2", "--gpus", "2"))
-	_, err := stage.WaitFor(ctx, func(s scene.Scene) bool {
-		return s.Job("holds").Count(scene.Running) == 3 && s.Job("waits").Count(scene.Pending) == 2
+	_, err := stage.WaitFor(ctx, func(s members.List) bool {
+		return s.Job("holds").Count(members.Running) == 3 && s.Job("waits").Count(members.Pending) == 2
 	})
 	must(t, err)
 	t.Run("top", func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestDailyTool(t *testing.T) {
 	})
 	t.Run("events", func(t *testing.T) {
 		must(t, stage.Submit(ctx, "short", "--workers", "2", "--gpus", "1"))
-		_, err := stage.WaitFor(ctx, func(s scene.Scene) bool { return s.Job("short").Count(scene.Running) == 2 })
+		_, err := stage.WaitFor(ctx, func(s members.List) bool { return s.Job("short").Count(members.Running) == 2 })
 		must(t, err)
 		stdout, _, code := gangctl(t, stage, "events", "short")
 		if code != 0 || !strings.Contains(stdout, "TFJob/short") || !strings.Contains(stdout, "PodGroup/short ") {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/gangctl/gangctl/internal/prerequisite"
 	"github.com/gangctl/gangctl/sandbox/demo"
-	"github.com/gangctl/gangctl/sandbox/scene"
+	"github.com/gangctl/gangctl/sandbox/members"
 )
 
 // TestWhyPending queries a job that needs 8 GPUs and finds 4, and does what
@@ -35,7 +35,7 @@ func TestWhyPending(t *testing.T) {
 				if out, err := shell.CombinedOutput(); err != nil {
 					t.Fatalf("%v\n%s", err, out)
 				}
-				if _, err := stage.WaitFor(t.Context(), func(s scene.Scene) bool { return len(s) > 0 && s.Count(scene.Running) == len(s) }); err != nil {
+				if _, err := stage.WaitFor(t.Context(), func(s members.List) bool { return len(s) > 0 && s.Count(members.Running) == len(s) }); err != nil {
 					t.Errorf("the gang does not start: %v", err)
 				}
 			}
@@ -97,7 +97,7 @@ func why(t *testing.T, stage *demo.Stage) answer {
 	return a
 }
 
-// TestTheSchedulerAnswers holds the scheduler to publish why a gang waits, and
+// TestTheSchedulerAnswers checks that the scheduler publishes why a gang waits, and
 // to take it back when it starts. What it reports is what the cluster reports.
 func TestTheSchedulerAnswers(t *testing.T) {
 	t.Parallel()

@@ -1,4 +1,4 @@
-// Package failedlist holds that no command takes a list that failed for an empty one.
+// Package failedlist tests that no command takes a list that failed for an empty one.
 package failedlist
 
 import (

@@ -1,4 +1,4 @@
-// Package generated holds that what is in the tree and was made from code is
+// Package generated tests that what is in the tree and was made from code is
 // what the code makes today.
 package generated
 

@@ -201,7 +201,7 @@ func jobKinds() (all []string) {
 	return all
 }
 
-// decode reads the group objects, and holds the decoders to what they promise.
+// decode reads the group objects, and checks what the decoders promise.
 func decode(t *testing.T, in input) {
 	t.Helper()
 	for _, r := range dialect.Readers() {
@@ -284,7 +284,7 @@ func (c command) run(t *testing.T, in input) string {
 	return out.String() + errOut.String()
 }
 
-// check holds what was printed to what every output promises.
+// check compares what was printed with what every output promises.
 func (c command) check(t *testing.T, text string) {
 	t.Helper()
 	if !utf8.ValidString(text) {

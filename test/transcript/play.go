@@ -20,7 +20,7 @@ type Stage struct {
 	Bin, Home string
 	// Pictures is the directory that names of pictures are relative to.
 	Pictures string
-	// Wait is how long a step may take until it is as wanted.
+	// Wait is how long a step may take until it is as expected.
 	Wait time.Duration
 }
 

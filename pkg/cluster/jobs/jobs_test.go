@@ -34,7 +34,7 @@ func of(version, kind, name string) map[string]any {
 	}
 }
 
-// batch is a Job of Kubernetes itself; marked reports whether its pods have a group reference.
+// batch is a Job of Kubernetes itself; labelled reports whether its pods have a group reference.
 func batch(name string, labelled bool, owner *metav1.OwnerReference) *batchv1.Job {
 	two := int32(2)
 	j := &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: name, UID: types.UID("Job-" + name)}}

@@ -90,7 +90,7 @@ type Config struct {
 	Synced   func() bool
 	Recorder events.EventRecorder
 	Clock    clock.WithTicker
-	// Panics counts the gangs over which the controller panics; nil for nobody.
+	// Panics counts the gangs over which the controller panics; nil where none counts.
 	Panics *engine.Panics
 	// NodeExists reports whether a node exists, as far as is known.
 	NodeExists func(name string) bool
@@ -199,9 +199,9 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 		c.gangs[key] = s
 	}
 	m := membersOf(pods, required, c.NodeExists)
-	s.adopt(pods)
+	s.resetForNewOwners(pods)
 	a, enabled := c.args(pods)
-	stillborn := s.stillborn(m, c.Clock.Now(), a.StartGrace.Duration)
+	boundToDeletedNodes := s.boundToDeletedNodes(m, c.Clock.Now(), a.StartGrace.Duration)
 	switch {
 	case len(m.placed) == 0:
 		c.free(key, s)
@@ -210,7 +210,7 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 		}
 		return nil
 	case s.evicting: // to the end, whatever its state is now: half of its members are gone
-	case !declared || len(m.placed) >= m.required && !stillborn:
+	case !declared || len(m.placed) >= m.required && !boundToDeletedNodes:
 		c.seenWhole(key, s, m)
 		return nil
 	case c.Gangs.Completed(key) > 0:
@@ -222,7 +222,7 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 	if !enabled {
 		return nil
 	}
-	return c.reconcileBelowMin(ctx, key, s, m, pods, a, stillborn)
+	return c.reconcileBelowMin(ctx, key, s, m, pods, a, boundToDeletedNodes)
 }
 
 // seenWhole records that a gang is whole, or not declared. One that has become so is
@@ -240,13 +240,13 @@ func (c *Controller) seenWhole(key gang.Key, s *state, m members) {
 // reconcileBelowMin applies the policy when the grace has passed. While members are in
 // flight nothing is done, and the time does not count: it proves nothing about the
 // gang if the API server is slow.
-func (c *Controller) reconcileBelowMin(ctx context.Context, key gang.Key, s *state, m members, pods []*corev1.Pod, a Args, stillborn bool) error {
+func (c *Controller) reconcileBelowMin(ctx context.Context, key gang.Key, s *state, m members, pods []*corev1.Pod, a Args, boundToDeletedNodes bool) error {
 	now := c.Clock.Now()
 	spent, flying := c.inFlightTime(groupOf(key))
 	if s.below.IsZero() {
 		s.below, s.first, s.spent = now, now, spent
 	}
-	never := stillborn || c.boundSoFar(groupOf(key)) < m.required && s.neverWhole(m, pods, flying, recentGraces*a.StartGrace.Duration)
+	never := boundToDeletedNodes || c.boundSoFar(groupOf(key)) < m.required && s.neverWhole(m, pods, flying, recentGraces*a.StartGrace.Duration)
 	short := c.shortfall(key, s, m, never)
 	grace := a.graceOf(never, short != nil, s.evictions)
 	if !s.evicting {
@@ -276,7 +276,7 @@ func (c *Controller) reconcileBelowMin(ctx context.Context, key gang.Key, s *sta
 			return nil // one was assigned a node meanwhile
 		}
 	}
-	state := fmt.Sprintf("%d of %d members that the gang needs have places", m.standing(), m.required)
+	state := fmt.Sprintf("%d of %d members that the gang needs have places", m.onExistingNodes(), m.required)
 	switch {
 	case s.evicting:
 		return c.evictAll(ctx, key, s, m)

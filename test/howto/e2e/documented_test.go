@@ -12,7 +12,7 @@ import (
 
 // help is for authors who documented a line that does not run.
 const help = `
-It is typed as it stands, in a sandbox. If it is right, and needs something that is not there: add that to Scene in test/howto/scene.go.
+It is typed as it stands, in a sandbox. If it is right, and needs something that is not there: add that to Fixtures in test/howto/fixture.go.
 If it cannot be run in a sandbox: add it to Exceptions in test/howto/exception.go, with what is run instead and the reason.`
 
 // step is a line that is typed, and everywhere it is documented.
@@ -69,7 +69,7 @@ func endless(c howto.Command) bool {
 }
 
 // documented types every documented line.
-func documented(t *testing.T, w *world) {
+func documented(t *testing.T, w *environment) {
 	deadline, bounded := t.Deadline()
 	for _, s := range steps(t) {
 		if bounded && time.Until(deadline) < lineTimeout { // what is started here has to be taken down
@@ -80,7 +80,7 @@ func documented(t *testing.T, w *world) {
 }
 
 // play types the line, in a place that has what it names.
-func (s *step) play(t *testing.T, w *world) {
+func (s *step) play(t *testing.T, w *environment) {
 	commands, err := howto.Commands(s.typed)
 	if err != nil {
 		t.Fatalf("%s: %v%s", s.at, err, help)

@@ -24,7 +24,7 @@ func must(t *testing.T, err error) {
 
 // TestDocumentation shares one sandbox among all that tests the documentation.
 func TestDocumentation(t *testing.T) {
-	w := newWorld(t)
+	w := newEnvironment(t)
 	t.Run("played pages", func(t *testing.T) {
 		t.Parallel() // they have sandboxes of their own, as their readers have
 		played(t)

@@ -16,7 +16,7 @@ import (
 )
 
 // shells completes what only the cluster knows, in every shell that is there.
-func shells(t *testing.T, w *world) {
+func shells(t *testing.T, w *environment) {
 	const namespace = "completed"
 	w.namespace(t, namespace)
 	for i := range 110 {

@@ -43,7 +43,7 @@ func write(t *testing.T, s *snapshot.Snapshot) string {
 	return out.String()
 }
 
-var scenes = map[string]func() *snapshot.Snapshot{
+var examples = map[string]func() *snapshot.Snapshot{
 	"pending":   historytest.Pending,
 	"restarted": func() *snapshot.Snapshot { return historytest.Restarted(6) },
 	"large":     func() *snapshot.Snapshot { return historytest.Restarted(64) },
@@ -51,7 +51,7 @@ var scenes = map[string]func() *snapshot.Snapshot{
 
 // The golden pages are those that people looked at.
 func TestGolden(t *testing.T) {
-	for name, example := range scenes {
+	for name, example := range examples {
 		t.Run(name, func(t *testing.T) {
 			got, file := write(t, example()), filepath.Join("testdata", name+".html")
 			if *update {
@@ -75,7 +75,7 @@ var elsewhere = regexp.MustCompile(`(?i)(src|href|srcset|action)\s*=|@import|url
 
 // A page needs nothing from elsewhere, runs nothing, shows the contents of objects as text, and is well formed.
 func TestSelfContained(t *testing.T) {
-	for name, example := range scenes {
+	for name, example := range examples {
 		got := write(t, example())
 		if found := elsewhere.FindString(got); found != "" {
 			t.Errorf("%s: the page holds %q", name, found)

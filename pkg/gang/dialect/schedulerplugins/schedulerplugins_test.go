@@ -85,7 +85,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// FuzzNameOf holds that no label map makes reading fail, and that what Mark
+// FuzzNameOf checks that no label map makes reading fail, and that what SetGroup
 // wrote is what NameOf reads, whatever else is on the pod.
 func FuzzNameOf(f *testing.F) {
 	f.Add("app", "x", "llama")

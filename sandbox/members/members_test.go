@@ -1,4 +1,4 @@
-package scene
+package members
 
 import (
 	"strings"
@@ -52,7 +52,7 @@ func TestOf(t *testing.T) {
 	})
 	const want = "a-worker-0 Undecided, b-ps-0 Pending, b-worker-2 Running, b-worker-10 Starting, c-worker-0 Ended"
 	if got := s.String(); got != want {
-		t.Errorf("scene\n%s, want\n%s", got, want)
+		t.Errorf("members\n%s, want\n%s", got, want)
 	}
 	if got := s.Held(); got != 4 {
 		t.Errorf("%d GPUs held, want 4", got)

@@ -21,8 +21,8 @@ type Given struct {
 	Do string
 }
 
-// Scene is all of them. To have a line run that needs something else, add it here.
-func Scene() []Given {
+// Fixtures are all of them. To have a line run that needs something else, add it here.
+func Fixtures() []Given {
 	g := func(match, do string) Given { return Given{regexp.MustCompile(match), do} }
 	return []Given{
 		g(`--from |snapshot`, `test -f state.json || gangctl why-pending --save state.json >/dev/null; cp -n state.json cluster.json; cp -n state.json cluster.yaml; gzip -kf cluster.json state.json`),
