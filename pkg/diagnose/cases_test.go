@@ -131,12 +131,12 @@ func checkCase(t *testing.T, e expectation, a *answer.Answer, node string) {
 	}
 	for _, pattern := range e.NotSay {
 		if match(pattern, text) {
-			t.Errorf("the text says /%s/", pattern)
+			t.Errorf("the text has /%s/", pattern)
 		}
 	}
 	for _, pattern := range e.NotSayFirstLine {
 		if match(pattern, first) {
-			t.Errorf("the first line says /%s/", pattern)
+			t.Errorf("the first line has /%s/", pattern)
 		}
 	}
 	for _, want := range e.Unblock {

@@ -96,7 +96,7 @@ func TestRights(t *testing.T) {
 					decisive = append(decisive, r.String())
 				}
 				if r.Lost == "" {
-					t.Errorf("%s: nothing is said to be lost", r)
+					t.Errorf("%s: nothing is reported to be lost", r)
 				}
 			}
 			if !slices.Equal(decisive, tt.decisive) {
@@ -107,7 +107,7 @@ func TestRights(t *testing.T) {
 			}
 			for _, want := range tt.lost {
 				if !slices.Contains(lost, want) {
-					t.Errorf("%q is not said to be lost: %q", want, lost)
+					t.Errorf("%q is not reported to be lost: %q", want, lost)
 				}
 			}
 			for _, s := range a.Stages {

@@ -24,11 +24,11 @@ func TestWaysOut(t *testing.T) {
 	}
 	ofKind := func(kind string) func(*clustertest.Gang) { return func(g *clustertest.Gang) { g.Kind = kind } }
 	for _, s := range []scenario{
-		{name: "a PriorityClass that nobody has refused yet", code: answer.PriorityMissing, exit: 4, offers: []answer.ActionKind{answer.Fix}, wantText: []string{"priorityClassName: gold instead of gpld", "create PriorityClass gpld"}, build: func(c *clustertest.Cluster) {
+		{name: "a PriorityClass that has not been refused yet", code: answer.PriorityMissing, exit: 4, offers: []answer.ActionKind{answer.Fix}, wantText: []string{"priorityClassName: gold instead of gpld", "create PriorityClass gpld"}, build: func(c *clustertest.Cluster) {
 			c.Put(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "gold"}})
 			c.Nodes(2, 8).Add(with(with(waiting(2, 8), none), spec(func(p *corev1.PodSpec) { p.PriorityClassName = "gpld" })))
 		}},
-		{name: "a RuntimeClass that nobody has refused yet", code: answer.RuntimeMissing, exit: 4, offers: []answer.ActionKind{answer.Fix}, wantText: []string{"runtimeClassName: kata instead of kaat"}, build: func(c *clustertest.Cluster) {
+		{name: "a RuntimeClass that has not been refused yet", code: answer.RuntimeMissing, exit: 4, offers: []answer.ActionKind{answer.Fix}, wantText: []string{"runtimeClassName: kata instead of kaat"}, build: func(c *clustertest.Cluster) {
 			name := "kaat"
 			c.Put(&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "kata"}})
 			c.Nodes(2, 8).Add(with(with(waiting(2, 8), none), spec(func(p *corev1.PodSpec) { p.RuntimeClassName = &name })))
@@ -113,7 +113,7 @@ func TestWaysOut(t *testing.T) {
 }
 
 // What is not modelled makes an answer less sure, and is named.
-func TestUnmodelledIsSaid(t *testing.T) {
+func TestUnmodelledIsReported(t *testing.T) {
 	build := func(topology bool) *answer.Answer {
 		c := clustertest.New()
 		c.Queue("q", "Open", nil)
@@ -137,6 +137,6 @@ func TestUnmodelledIsSaid(t *testing.T) {
 		t.Errorf("got %+v", a.Confidence)
 	}
 	if out := text(t, a); !match("not modelled: the network topology", out) {
-		t.Errorf("the text does not say so:\n%s", out)
+		t.Errorf("the text does not have it:\n%s", out)
 	}
 }

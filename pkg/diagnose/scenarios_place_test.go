@@ -47,7 +47,7 @@ func placeScenarios() []scenario {
 		{name: "busy, with a deadline", code: answer.NodesBusy, exit: 3, wantText: []string{"14:30", "activeDeadlineSeconds"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}, Age: time.Hour, Job: set(int64(5400), "spec", "runPolicy", "activeDeadlineSeconds")}).Add(waiting(2, 8))
 		}},
-		{name: "busy, and earlier runs tell how long", code: answer.NodesBusy, exit: 3, wantText: []string{"15:00", "median of 5 earlier runs of nightly"}, build: func(c *clustertest.Cluster) {
+		{name: "busy, and earlier runs show how long", code: answer.NodesBusy, exit: 3, wantText: []string{"15:00", "median of 5 earlier runs of nightly"}, build: func(c *clustertest.Cluster) {
 			for i := range 5 {
 				c.Add(clustertest.Gang{Namespace: "research", Name: fmt.Sprintf("nightly-%d", i), Workers: 1, Missing: 1, NoGroup: true, Age: 24 * time.Hour, Job: func(job map[string]any) {
 					set("2026-11-20T12:00:00Z", "status", "startTime")(job)

@@ -133,7 +133,7 @@ func kueueKind(kind string) schema.GroupKind {
 
 func schedulerScenarios() []scenario {
 	return []scenario{
-		{name: "nobody answers to the name", code: answer.SchedulerNotFound, exit: 4, offers: []answer.ActionKind{answer.Fix}, build: func(c *clustertest.Cluster) {
+		{name: "no scheduler serves the name", code: answer.SchedulerNotFound, exit: 4, offers: []answer.ActionKind{answer.Fix}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) { g.Spec = func(p *corev1.PodSpec) { p.SchedulerName = "gnag" } }))
 		}},
 		{name: "scheduler is dead", code: answer.SchedulerDown, exit: 5, offers: []answer.ActionKind{answer.Fix}, wantText: []string{"12m"}, build: func(c *clustertest.Cluster) {
@@ -151,11 +151,11 @@ func schedulerScenarios() []scenario {
 		{name: "fits, and is new", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) { g.Age = 4 * time.Second }))
 		}},
-		{name: "fits, and nobody tries", code: answer.FitsNotPlaced, exit: 5, build: func(c *clustertest.Cluster) {
+		{name: "fits, and no scheduler tries", code: answer.FitsNotPlaced, exit: 5, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) { g.Age = 20 * time.Minute }))
 			c.Event("Pod", "team", "gang-worker-0", "gang", "FailedScheduling", "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.", 19*time.Minute)
 		}, wantText: []string{"19m", "stale"}},
-		{name: "fits, whatever the scheduler says", code: answer.Fits, exit: 3, wantText: []string{"disagrees", "heuristic"}, build: func(c *clustertest.Cluster) {
+		{name: "fits, whatever the scheduler reports", code: answer.Fits, exit: 3, wantText: []string{"disagrees", "heuristic"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(waiting(2, 8))
 			c.Event("Pod", "team", "gang-worker-0", "gang", "FailedScheduling", "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.", 3*time.Second)
 		}},

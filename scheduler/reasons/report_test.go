@@ -30,7 +30,7 @@ func newStore() (*Store, *testclock.FakePassiveClock) {
 	return New(clock, nil), clock
 }
 
-func TestTextsHoldEverything(t *testing.T) {
+func TestTextsContainEverything(t *testing.T) {
 	reason := reasonOf(answer.NodesBusy, 4)
 	if got, want := reason.Text(), "NODES_BUSY: 2 of the 4 members that the gang needs fit: 4 of 8 GPUs free; "+
 		"nvidia.com/gpu: 8 requested, 4 available, 8 in total; blocked by a gang of another namespace (4 GPUs, priority 0); room is kept for it on n1; tried again when room comes free"; got != want {

@@ -141,7 +141,7 @@ func TestLifeOfAGang(t *testing.T) {
 
 // A gang that was whole once, and waits for a member again, reports why, and takes it
 // back when it is whole again.
-func TestAGangThatWaitsAgainSaysWhy(t *testing.T) {
+func TestAGangThatWaitsAgainReportsWhy(t *testing.T) {
 	for dialect, group := range map[gang.Dialect]string{gang.Volcano: "scheduling.volcano.sh", gang.KubeBatch: "scheduling.incubator.k8s.io"} {
 		whole := []*corev1.Pod{pod("a", "n1", corev1.PodRunning), pod("b", "n2", corev1.PodRunning)}
 		b := benchOf(t, dialect, podGroups(group, "v1beta1"), whole...)
@@ -172,7 +172,7 @@ func TestAGangThatWaitsAgainSaysWhy(t *testing.T) {
 
 // What a former scheduler decided on a gang is lost if it ends before it is written.
 // That the gang was scheduled its members show.
-func TestANativeGangIsScheduledThoughNobodySaysSo(t *testing.T) {
+func TestANativeGangIsScheduledWithoutACondition(t *testing.T) {
 	for _, engine := range [][]metav1.Condition{nil, decided(metav1.ConditionFalse)} {
 		b := benchOf(t, gang.Native, podGroups("scheduling.k8s.io", "v1beta1"), pod("a", "", corev1.PodPending), pod("b", "", corev1.PodPending))
 		b.engine = decided(metav1.ConditionFalse)

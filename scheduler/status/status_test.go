@@ -288,7 +288,7 @@ func TestAnIncompleteGangIsExplainedOnceAfterPatience(t *testing.T) {
 
 // Pods that are created and deleted all the time are not written about all the
 // time: count based.
-func TestWhatFlapsIsToldAFewTimesAMinute(t *testing.T) {
+func TestFlappingReasonsAreReportedAFewTimesAMinute(t *testing.T) {
 	b := newBench(t, pod("a", "", corev1.PodPending))
 	for second := range 300 {
 		if second%3 == 0 {

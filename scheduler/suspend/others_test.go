@@ -103,7 +103,7 @@ func TestALostAnswerIsFoundByListing(t *testing.T) {
 }
 
 // A user resumes the job before we do, and it runs.
-func TestSomebodyElseResumesAJob(t *testing.T) {
+func TestAnotherUserResumesAJob(t *testing.T) {
 	j, _ := Of(llama)
 	mine := map[string]string{Label: Value}
 	for name, labels := range map[string]map[string]string{"with gangctl": nil, "with kubectl": mine} {

@@ -86,7 +86,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestARestartWaitsAnew(t *testing.T) {
+func TestARestartWaitsAgain(t *testing.T) {
 	m := model()
 	m.See(pod("a", "n1", 1))
 	m.Check(start.Add(4*time.Second), false)

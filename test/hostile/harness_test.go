@@ -252,17 +252,17 @@ func (t target) commands() []command {
 	job := t.kind + "/" + jobName
 	listed := func(f *cmdutil.Factory) *cobra.Command { return list.NewCommand(f, nil) }
 	shown := func(f *cmdutil.Factory) *cobra.Command { return top.NewCommand(f, nil) }
-	asked := func(f *cmdutil.Factory) *cobra.Command { return whypending.NewCommand(f, nil) }
+	whyPendingCommand := func(f *cmdutil.Factory) *cobra.Command { return whypending.NewCommand(f, nil) }
 	one := func(f *cmdutil.Factory) *cobra.Command { return get.NewCommand(f, nil) }
 	described := func(f *cmdutil.Factory) *cobra.Command { return describe.NewCommand(f, nil) }
-	told := func(f *cmdutil.Factory) *cobra.Command { return report.NewCommand(f, nil) }
+	reportCommand := func(f *cmdutil.Factory) *cobra.Command { return report.NewCommand(f, nil) }
 	happened := func(f *cmdutil.Factory) *cobra.Command { return events.NewCommand(f, nil) }
 	return []command{
 		{listed, "list", []string{"-A"}, true}, {listed, "list", []string{"-A", "-o", "wide"}, false},
 		{shown, "top", []string{"job", "-A"}, true}, {shown, "top", []string{"node"}, true}, {shown, "top", []string{"queue"}, true},
-		{asked, "why-pending", []string{"-A"}, true}, {asked, "why-pending", []string{job, "-v"}, false}, {asked, "why-pending", []string{job, "-o", "json"}, false},
+		{whyPendingCommand, "why-pending", []string{"-A"}, true}, {whyPendingCommand, "why-pending", []string{job, "-v"}, false}, {whyPendingCommand, "why-pending", []string{job, "-o", "json"}, false},
 		{one, "get", []string{job}, true}, {described, "describe", []string{job}, true}, {happened, "events", []string{job}, false},
-		{told, "report", []string{job}, false},
+		{reportCommand, "report", []string{job}, false},
 	}
 }
 

@@ -56,7 +56,7 @@ func each(t *testing.T, test func(t *testing.T, complete func(kubeconfig, line s
 }
 
 // What is known without a cluster: commands, the values of a flag, contexts, profiles, help topics.
-func TestWords(t *testing.T) {
+func TestCompletesArguments(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "config")
 	content := "apiVersion: v1\nkind: Config\ncontexts:\n- {name: prod-east, context: {cluster: c}}\n- {name: prod-west, context: {cluster: c}}\nclusters:\n- {name: c, cluster: {server: 'http://127.0.0.1:1'}}\n"
 	if err := os.WriteFile(kubeconfig, []byte(content), 0o600); err != nil {

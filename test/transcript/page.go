@@ -58,7 +58,7 @@ func Parse(text string) (*Page, error) {
 	var next Step
 	for i := 0; i < len(p.lines); i++ {
 		if m := comment.FindStringSubmatch(p.lines[i]); m != nil {
-			if err := next.heed(m[1], m[2]); err != nil {
+			if err := next.apply(m[1], m[2]); err != nil {
 				return nil, fmt.Errorf("line %d: %w", i+1, err)
 			}
 			if next.Screen != nil {
@@ -84,7 +84,7 @@ func Parse(text string) (*Page, error) {
 	return p, nil
 }
 
-func (s *Step) heed(key, value string) error {
+func (s *Step) apply(key, value string) error {
 	var err error
 	switch key {
 	case "until":

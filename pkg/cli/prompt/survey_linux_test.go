@@ -56,7 +56,7 @@ func TestInterrupt(t *testing.T) {
 }
 
 // A line is requested until it is accepted, and enter alone is the fallback.
-func TestAsk(t *testing.T) {
+func TestPrompt(t *testing.T) {
 	for answer, want := range map[string]string{"7\r": "7", "\r": "1"} {
 		person, program := prompttest.OpenPTY(t)
 		p := New(onTerminal(program))

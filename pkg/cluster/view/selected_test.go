@@ -22,7 +22,7 @@ func about(key, value string) []corev1.PodAffinityTerm {
 }
 
 // Two members that request the same are two roles where a rule distinguishes their labels, and one where none does.
-func TestMembersThatRulesTellApart(t *testing.T) {
+func TestMembersThatRulesDistinguish(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rule  func(member *corev1.Pod)
 		there func(pod *corev1.Pod)

@@ -30,7 +30,7 @@ func TestJobsOfOthers(t *testing.T) {
 		"no terminal":          {"ann", nil, nil, []string{"anns", "nobodys"}, nil, bobs + "; cannot prompt: stdin and stderr must be terminals"},
 		"no":                   {"ann", &prompttest.Fake{Choices: []bool{false}}, nil, []string{"anns", "nobodys"}, []string{bobs + ". Delete it?"}, bobs + ", and stays"},
 		"yes":                  {"ann", &prompttest.Fake{Choices: []bool{true}}, nil, []string{"anns", "bobs", "nobodys"}, []string{bobs + ". Delete it?"}, ""},
-		"told so":              {"ann", &prompttest.Fake{Choices: []bool{false}}, []string{"--yes"}, []string{"anns", "bobs", "nobodys"}, nil, ""},
+		"with --yes":           {"ann", &prompttest.Fake{Choices: []bool{false}}, []string{"--yes"}, []string{"anns", "bobs", "nobodys"}, nil, ""},
 		"one's own":            {"bob", &prompttest.Fake{Choices: []bool{true}}, nil, []string{"anns", "bobs", "nobodys"}, []string{"TFJob research/anns was submitted by ann. Delete it?"}, ""},
 		"the server is silent": {"", &prompttest.Fake{Choices: []bool{true, false}}, nil, []string{"anns", "nobodys"}, []string{"TFJob research/anns was submitted by ann. Delete it?", bobs + ". Delete it?"}, bobs + ", and stays"},
 	} {

@@ -51,7 +51,7 @@ func TestFileRefusals(t *testing.T) {
 		"first version":      {with("kubeflow.org/v1", "kubeflow.org/v1alpha1"), "submit -f FILE", 1, "FILE: document 1, line 1: TFJob llama: kubeflow.org/v1alpha1 cannot be converted", ""},
 		"the same twice":     {jobFile + "---\n" + jobFile, "submit -f FILE", 1, "FILE: it holds TFJob research/llama twice", ""},
 		"two in one gang":    {inGang("a") + "---\n" + inGang("b"), "submit -f FILE", 1, "FILE: the pods of TFJob a and of TFJob b are in one gang, g: each job is a gang of its own", ""},
-		"group of nobody":    {jobFile + "---\n" + with("llama", "bert") + groupFile, "submit -f FILE", 1, "FILE: PodGroup mine is of none of the jobs: none has its name, and no pods name it", ""},
+		"group without a job":    {jobFile + "---\n" + with("llama", "bert") + groupFile, "submit -f FILE", 1, "FILE: PodGroup mine is of none of the jobs: none has its name, and no pods name it", ""},
 		"two groups":         {jobFile + groupFile + groupFile, "submit -f FILE", 1, "FILE: TFJob research/llama has two PodGroups, mine and mine", ""},
 		"the second is not":  {jobFile + "---\n" + strings.Replace(with("llama", "bert"), "        spec:\n", "        spec:\n          schedulerName: default-scheduler\n", 1), "submit -f FILE", 1, "FILE: TFJob research/bert: its members request scheduler default-scheduler", "--dialect none"},
 		"besides, elsewhere": {jobFile + strings.Replace(settingsFile, "{name: settings}", "{name: settings, namespace: ml}", 1), "submit -f FILE -n other", 2, "--namespace other contradicts FILE, whose ConfigMap is in namespace ml", "leave out --namespace"},

@@ -103,7 +103,7 @@ func bare(text string) string {
 }
 
 // What was typed is not prompted for, and free capacity is printed before the prompt for GPUs.
-func TestWizardAsksWhatIsMissing(t *testing.T) {
+func TestWizardPromptsForWhatIsMissing(t *testing.T) {
 	typed := "llama --workers 2 --ps 0 --gpus 8 -- python x"
 	w, p, stderr, err := prompted(t, strings.Fields(typed), answered(t, typed+" --name --command ", [8]string{"", "", "", "", "", "", "i", ""})...)
 	if err != nil || w.line() != "gangctl submit tf llama --workers 2 --ps 0 --gpus 8 --image=i -- python x" {

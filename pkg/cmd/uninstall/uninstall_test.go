@@ -220,7 +220,7 @@ func TestSparesWhateverIsServed(t *testing.T) {
 }
 
 // Every object is tried, and every failure reported.
-func TestAllFailuresAreTold(t *testing.T) {
+func TestAllFailuresAreReported(t *testing.T) {
 	s := installed(t)
 	s.Hook(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodDelete || !strings.Contains(r.URL.Path, "/clusterroles/") {

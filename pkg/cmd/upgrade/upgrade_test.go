@@ -81,7 +81,7 @@ func forged() *unstructured.Unstructured {
 }
 
 // Whoever may write Deployments in a namespace neither has the scheduler's rights bound to it nor keeps others from installing.
-func TestLooksOnlyWhereTheBindingSays(t *testing.T) {
+func TestReadsOnlyTheBoundNode(t *testing.T) {
 	const at = "/apis/apps/v1/namespaces/team-a/deployments/gang-scheduler"
 	s := kubetest.NewStore(t)
 	s.Put(at, forged())

@@ -83,7 +83,7 @@ func runCases(t *testing.T, kind answer.ActionKind, cases []testCase) {
 func check(t *testing.T, a answer.Action) {
 	t.Helper()
 	if !a.Verified || a.Text == "" || a.By == "" {
-		t.Errorf("unverified, or without words: %+v", a)
+		t.Errorf("unverified, or without a text: %+v", a)
 	}
 	if a.By != answer.Nobody && a.Command == "" && a.How == "" {
 		t.Errorf("%s: neither a command nor who has to do what", a.Text)

@@ -67,7 +67,7 @@ func TestAddNodes(t *testing.T) {
 			cordon(c, 2)
 			c.Add(gangOf(1, 8))
 		}, []string{"count=1 like=n1"}},
-		{"labels that members request tell shapes apart", func(c *clustertest.Cluster) {
+		{"labels that members request distinguish shapes", func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1", "n2")
 			label(c, "class", "a", "b")
 			c.Add(gangOf(1, 8, selects("class", "b")))
@@ -80,7 +80,7 @@ func TestAddNodes(t *testing.T) {
 }
 
 // The advice to add nodes names the node pool that they belong to.
-func TestAddNodesSaysWhere(t *testing.T) {
+func TestAddNodesNamesThePool(t *testing.T) {
 	c := clustertest.New().Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
 	c.S.Nodes[0].Labels["karpenter.sh/nodepool"] = "h100"
 	_, found := look(t, c, advice.Options{})

@@ -138,7 +138,7 @@ func TestWaitBehindOthers(t *testing.T) {
 			"team/first, which is ahead, ends: 16:00, " + a + ", then activeDeadlineSeconds of TFJob team/first"},
 		"how long the first runs is not known": {behind(ends(30*time.Minute), unlimited), "team/first, which is ahead, ends: unknown"},
 		"when the first starts is not known":   {behind(unlimited, runsFor(time.Hour)), "team/first, which is ahead, ends: unknown"},
-		"earlier runs tell how long the first is": {func() *clustertest.Cluster {
+		"earlier runs show how long the first is": {func() *clustertest.Cluster {
 			c := behind(ends(30*time.Minute), func(g *clustertest.Gang) { g.Name = "first-9" })
 			for i := range 5 {
 				c.Add(clustertest.Gang{Name: fmt.Sprintf("first-%d", i), Workers: 1, Missing: 1, NoGroup: true, Age: 24 * time.Hour, Job: func(job map[string]any) {
@@ -159,7 +159,7 @@ func TestWaitBehindOthers(t *testing.T) {
 }
 
 // A gang that starts alongside the one before it waits for what that waits for, no longer.
-func TestWaitBesideOthers(t *testing.T) {
+func TestWaitAlongsideOthers(t *testing.T) {
 	c := behind(ends(30*time.Minute), runsFor(time.Hour))
 	c.Node("n3", 8)
 	const want = "research/a or team/first, which is ahead, ends: 14:30, activeDeadlineSeconds of TFJob research/a"

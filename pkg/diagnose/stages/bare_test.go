@@ -40,7 +40,7 @@ func TestBarePods(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			c.S.Custom[kindOf("scheduling.x-k8s.io", "PodGroup")] = nil
 		}},
-		{name: "fewer pods than the minimum: nobody makes more", code: answer.MinMemberTooHigh, exit: 4, build: func(c *clustertest.Cluster) {
+		{name: "fewer pods than the minimum: no controller makes more", code: answer.MinMemberTooHigh, exit: 4, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Min = 3 }))
 		}},
 		{name: "held by Kueue, whose Workload the pods own together", code: answer.KueueQuota, exit: 3, first: "cq has 8 of 16", never: []answer.Code{answer.SchedulingGated, answer.QueueNotFound}, build: func(c *clustertest.Cluster) {

@@ -76,7 +76,7 @@ func (r testCase) check(t *testing.T, got *stage.Diagnosis) {
 	}
 	for _, unwanted := range r.not {
 		if m := regexp.MustCompile(unwanted).FindString(text); m != "" {
-			t.Errorf("%q is said", m)
+			t.Errorf("%q is reported", m)
 		}
 	}
 	for _, want := range r.also {
@@ -90,7 +90,7 @@ func (r testCase) check(t *testing.T, got *stage.Diagnosis) {
 		}
 	}
 	if r.fix != "" && (got.Primary == nil || !slices.ContainsFunc(got.Primary.Fixes, func(f stage.Fix) bool { return strings.Contains(f.Text, r.fix) })) {
-		t.Errorf("no fix says %q", r.fix)
+		t.Errorf("no fix has %q", r.fix)
 	}
 	if strings.Contains(first, "\n") {
 		t.Errorf("the sentence has several lines: %q", first)

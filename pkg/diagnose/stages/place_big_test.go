@@ -19,13 +19,13 @@ func TestTooBig(t *testing.T) {
 			c.Nodes(1, 8).Daemon("agent", "n1", "2")
 			c.Add(gangOf(1, 8, func(g *clustertest.Gang) { g.CPU = "96" }))
 		}},
-		{name: "a side-car asks too", code: answer.TooBig, exit: 6, first: "16 GPUs", wantText: []string{"container tensorflow requests 8, container side requests 8"}, build: func(c *clustertest.Cluster) {
+		{name: "a side-car requests too", code: answer.TooBig, exit: 6, first: "16 GPUs", wantText: []string{"container tensorflow requests 8, container side requests 8"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
 				r := clustertest.List("nvidia.com/gpu", "8")
 				p.Containers = append(p.Containers, corev1.Container{Name: "side", Resources: corev1.ResourceRequirements{Requests: r, Limits: r}})
 			})))
 		}},
-		{name: "an init container that stays asks too, and not for GPUs", code: answer.TooBig, exit: 6, first: "each worker requests 98 cpu, and the largest node has 96", wantText: []string{"cpu: container tensorflow requests 90, init container proxy requests 8"}, not: []string{"GPUs are there"}, build: func(c *clustertest.Cluster) {
+		{name: "an init container that stays requests too, and not GPUs", code: answer.TooBig, exit: 6, first: "each worker requests 98 cpu, and the largest node has 96", wantText: []string{"cpu: container tensorflow requests 90, init container proxy requests 8"}, not: []string{"GPUs are there"}, build: func(c *clustertest.Cluster) {
 			always := corev1.ContainerRestartPolicyAlways
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.CPU = "90" }, spec(func(p *corev1.PodSpec) {
 				p.InitContainers = []corev1.Container{{Name: "proxy", RestartPolicy: &always, Resources: corev1.ResourceRequirements{Requests: clustertest.List("cpu", "8")}}}

@@ -98,7 +98,7 @@ func TestDeviceClaims(t *testing.T) {
 			template(c, "one", "gpus")
 			c.Add(gangOf(2, 0, claims("one")))
 		}},
-		{name: "nobody publishes devices", code: answer.DRAUnallocatable, exit: 5, first: "the driver of class gpu does not run", build: func(c *clustertest.Cluster) {
+		{name: "no driver publishes devices", code: answer.DRAUnallocatable, exit: 5, first: "the driver of class gpu does not run", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0)
 			c.Put(&resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}})
 			template(c, "one", "gpu")

@@ -94,12 +94,12 @@ func TestVolumes(t *testing.T) {
 			class(c, "fast", "csi.example.com", now)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
 		}},
-		{name: "nobody provisions, and there is no volume", code: answer.PVCUnbound, exit: 4, first: "data.*no free volume", fix: "create a PersistentVolume of class local for claim data", build: func(c *clustertest.Cluster) {
+		{name: "no provisioner, and there is no volume", code: answer.PVCUnbound, exit: 4, first: "data.*no free volume", fix: "create a PersistentVolume of class local for claim data", build: func(c *clustertest.Cluster) {
 			pvc(c, "data", "local", corev1.ClaimPending)
 			class(c, "local", "kubernetes.io/no-provisioner", wait)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
 		}},
-		{name: "nobody provisions, but there is a volume", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+		{name: "no provisioner, but there is a volume", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			pvc(c, "data", "local", corev1.ClaimPending)
 			class(c, "local", "kubernetes.io/no-provisioner", wait)
 			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "vol"}, Spec: corev1.PersistentVolumeSpec{StorageClassName: "local", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}}, Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeAvailable}}

@@ -57,7 +57,7 @@ func TestBusy(t *testing.T) {
 			c.S.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "team", Effect: corev1.TaintEffectNoSchedule}}
 			c.S.Nodes[1].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
 		}},
-		{name: "a toleration that could be meant, of nodes that are somebody's", code: answer.NodesBusy, exit: 3, fix: "write toleration dedicated=infra for dedicated=team, if the owner of the nodes agrees", build: func(c *clustertest.Cluster) {
+		{name: "a toleration that could be meant, of dedicated nodes", code: answer.NodesBusy, exit: 3, fix: "write toleration dedicated=infra for dedicated=team, if the owner of the nodes agrees", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Key: "dedicated", Value: "team"}} })))
 			c.S.Nodes[1].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
 		}},
@@ -79,7 +79,7 @@ func TestBusy(t *testing.T) {
 			})))
 			c.S.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
 		}},
-		{name: "a job that ends beside a service that does not", code: answer.NodesBusy, exit: 3, wantText: []string{"Deployment serving/web holds 8 GPUs on n2, never ends"}, build: func(c *clustertest.Cluster) {
+		{name: "a job that ends next to a service that does not", code: answer.NodesBusy, exit: 3, wantText: []string{"Deployment serving/web holds 8 GPUs on n2, never ends"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Serves("web", 8, "n2").Add(gangOf(1, 8))
 		}},
 		{name: "services hold more than it can do without", code: answer.NodesBusy, exit: 5, first: "Deployment serving/web holds the room and never ends", build: func(c *clustertest.Cluster) {

@@ -45,7 +45,7 @@ func TestKueue(t *testing.T) {
 			c.Add(gangOf(2, 8, kueued))
 			status(c.Workload("gang", "lq", time.Minute), no("WaitingForQuota", "insufficient unused quota for nvidia.com/gpu in flavor f, 8 more needed"))
 		}},
-		{name: "what is placed besides is said too", code: answer.KueueQuota, exit: 3, also: []answer.Code{answer.NodesBusy}, build: func(c *clustertest.Cluster) {
+		{name: "what is placed besides is reported too", code: answer.KueueQuota, exit: 3, also: []answer.Code{answer.NodesBusy}, build: func(c *clustertest.Cluster) {
 			pool(c, "16")
 			uses(c, "other", "cq", "8")
 			c.Runs("a", 8, "n1", "n2", "n3").Add(gangOf(2, 8, kueued))
@@ -186,7 +186,7 @@ func TestKueue(t *testing.T) {
 			c.Add(gangOf(2, 8, kueued))
 			status(c.Workload("gang", "lq", time.Minute), no("TopologyPlacementFailed", `topology "rack" allows to fit only 1 out of 2 pod(s)`))
 		}},
-		{name: "Kueue's words on quota are history", code: answer.Fits, exit: 3, wantText: []string{"by the quotas and Workloads of now there is enough"}, build: func(c *clustertest.Cluster) {
+		{name: "Kueue's condition on quota is stale", code: answer.Fits, exit: 3, wantText: []string{"by the quotas and Workloads of now there is enough"}, build: func(c *clustertest.Cluster) {
 			pool(c, "16")
 			c.Add(gangOf(2, 8, kueued))
 			status(c.Workload("gang", "lq", time.Minute), no("WaitingForQuota", "insufficient unused quota for nvidia.com/gpu in flavor f, 8 more needed"))
@@ -212,7 +212,7 @@ func TestKueue(t *testing.T) {
 			c.Add(gangOf(1, 8, kueued))
 			c.Workload("gang", "lq", time.Minute)
 		}},
-		{name: "no strict order: the older one is in nobody's way", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+		{name: "no strict order: the older one blocks no other", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			pool(c, "32")
 			uses(c, "other", "cq", "8")
 			c.Add(clustertest.Gang{Name: "older", Workers: 4, GPUs: 8, Missing: 4, NoGroup: true, Job: set(true, "spec", "runPolicy", "suspend")})

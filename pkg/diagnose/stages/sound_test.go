@@ -29,7 +29,7 @@ func sound(t *testing.T, what string, r *stage.Diagnosis) {
 			wrong("%s without a reason", r.Verdict)
 		}
 	case r.Verdict != r.Primary.Verdict || r.Who != r.Primary.Who || r.Never != r.Primary.Never:
-		wrong("%s %s %v is not what %s says", r.Verdict, r.Who, r.Never, r.Primary.Code)
+		wrong("%s %s %v is not what %s has", r.Verdict, r.Who, r.Never, r.Primary.Code)
 	case r.Never && r.Verdict != answer.Blocked:
 		wrong("%s, and never", r.Verdict)
 	}
@@ -48,7 +48,7 @@ func sound(t *testing.T, what string, r *stage.Diagnosis) {
 		}
 		for _, line := range append([]string{f.Message}, f.Details...) {
 			if line == "" || strings.ContainsAny(line, "\n") || strings.Contains(line, "%!") || strings.TrimRight(line, " ") != line {
-				wrong("%s says %q", f.Code, line)
+				wrong("%s has %q", f.Code, line)
 			}
 		}
 		if len(f.Facts)+len(f.Evidence) == 0 {

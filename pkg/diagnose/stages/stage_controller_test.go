@@ -22,7 +22,7 @@ func TestController(t *testing.T) {
 		c.S.Deployments[0].Spec.Template.Spec.Containers[0].Args = args
 	}
 	check(t, []testCase{
-		{name: "a job of some seconds is not worth a word", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+		{name: "a job of some seconds is not reported", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.S.Deployments = c.S.Deployments[1:]
 			c.Nodes(2, 8).Add(gangOf(2, 8, unseen, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
 		}},
@@ -91,7 +91,7 @@ func TestController(t *testing.T) {
 			args(c, "--enable-scheme=pytorchjob", "--enable-scheme=TFJob")
 			c.Nodes(2, 8).Add(gangOf(2, 8, unseen))
 		}},
-		{name: "somebody else manages the job", code: answer.OperatorDown, exit: 5, wantText: []string{"managedBy", "kueue.x-k8s.io/multikueue"}, build: func(c *clustertest.Cluster) {
+		{name: "another controller manages the job", code: answer.OperatorDown, exit: 5, wantText: []string{"managedBy", "kueue.x-k8s.io/multikueue"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, unseen, job(func(j map[string]any) {
 				set(map[string]any{}, "status")(j)
 				set("kueue.x-k8s.io/multikueue", "spec", "runPolicy", "managedBy")(j)

@@ -158,7 +158,7 @@ func TestGroup(t *testing.T) {
 			refs[0].Kind, refs[0].Name, refs[0].UID = "JobSet", "set", "set"
 			u.SetOwnerReferences(refs)
 		}},
-		{name: "a label that nobody reads", code: answer.Fits, exit: 3, wantText: []string{"carry scheduling.x-k8s.io/podgroup.*did you mean scheduling.x-k8s.io/pod-group"}, build: func(c *clustertest.Cluster) {
+		{name: "a label that no scheduler reads", code: answer.Fits, exit: 3, wantText: []string{"carry scheduling.x-k8s.io/podgroup.*did you mean scheduling.x-k8s.io/pod-group"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, ungrouped, func(g *clustertest.Gang) { g.Age = 20 * time.Second }, pods(func(_ int, p *corev1.Pod) { p.Labels["scheduling.x-k8s.io/podgroup"] = "gang" })))
 		}},
 		{name: "an annotation as a label", code: answer.Fits, exit: 3, wantText: []string{"scheduling.k8s.io/group-name in the wrong place"}, build: func(c *clustertest.Cluster) {
@@ -168,7 +168,7 @@ func TestGroup(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, ungrouped, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
 			c.Object(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": map[string]any{"name": "gang", "namespace": "team"}, "spec": map[string]any{"minMember": int64(2)}})
 		}},
-		{name: "no mark, no group: nothing to remark", code: answer.Fits, exit: 3, not: []string{"did you mean", "one by one", "wrong place"}, build: func(c *clustertest.Cluster) {
+		{name: "no label, no group: nothing to report", code: answer.Fits, exit: 3, not: []string{"did you mean", "one by one", "wrong place"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, ungrouped, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
 		}},
 		{name: "a role has fewer members than its minimum", code: answer.MinMemberTooHigh, exit: 4, first: "3 members of Worker, but the job makes 2", build: func(c *clustertest.Cluster) {
@@ -206,7 +206,7 @@ func TestGroup(t *testing.T) {
 				}
 			})))
 		}},
-		{name: "some pods are made, others are refused by nobody", code: answer.BelowQuorum, exit: 3, first: "1 of 2 pods exist, and the gang needs 2.*10m", wantText: []string{"Worker 1/2", "logs deployment/training-operator"}, build: func(c *clustertest.Cluster) {
+		{name: "some pods are made, others are not refused", code: answer.BelowQuorum, exit: 3, first: "1 of 2 pods exist, and the gang needs 2.*10m", wantText: []string{"Worker 1/2", "logs deployment/training-operator"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
 		}},
 		{name: "pods are being made, which takes a while", code: answer.BelowQuorum, exit: 3, first: "1 of 2 pods exist.*is creating them", not: []string{"does not say why"}, build: func(c *clustertest.Cluster) {
@@ -313,7 +313,7 @@ func TestUnmodelled(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			c.Event("Pod", "team", "gang-worker-0", clustertest.Scheduler, "FailedScheduling", "0/2 nodes are available: pod gang-worker-0 is rejected in PreFilter because ElasticQuota q is more than Max", 3*time.Second)
 		}},
-		{name: "a quota of another namespace, and words about something else", code: answer.Fits, exit: 3, never: []answer.Code{answer.QueueQuota}, not: []string{"limits of"}, build: func(c *clustertest.Cluster) {
+		{name: "a quota of another namespace, and a message about something else", code: answer.Fits, exit: 3, never: []answer.Code{answer.QueueQuota}, not: []string{"limits of"}, build: func(c *clustertest.Cluster) {
 			elastic(c, "research", "q")
 			c.Nodes(2, 8).Add(gangOf(2, 8, young))
 			c.Event("Pod", "team", "gang-worker-0", clustertest.Scheduler, "FailedScheduling", "quota", 3*time.Second)

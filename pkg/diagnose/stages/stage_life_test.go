@@ -34,7 +34,7 @@ func thief(name, node string, age time.Duration) clustertest.Gang {
 
 func TestLost(t *testing.T) {
 	check(t, []testCase{
-		{name: "a node went away, and somebody took the other", code: answer.SlotStolen, exit: 7, first: "1/2 run: worker-1 was lost on n2 37m ago, and research/basalt took the room; 8 GPUs idle", wantText: []string{"node n2 is not ready", "research/basalt took n3 20m|research/basalt took n3 19m"}, build: func(c *clustertest.Cluster) {
+		{name: "a node went away, and another job took the other", code: answer.SlotStolen, exit: 7, first: "1/2 run: worker-1 was lost on n2 37m ago, and research/basalt took the room; 8 GPUs idle", wantText: []string{"node n2 is not ready", "research/basalt took n3 20m|research/basalt took n3 19m"}, build: func(c *clustertest.Cluster) {
 			lost(c).Add(thief("basalt", "n3", 20*time.Minute))
 		}},
 		{name: "who was there before is no thief", code: answer.MemberLost, exit: 7, first: "there is no room for it", never: []answer.Code{answer.SlotStolen}, build: func(c *clustertest.Cluster) {
@@ -135,10 +135,10 @@ func TestLife(t *testing.T) {
 		{name: "placed one by one in spite of their labels", code: answer.GangBypassed, exit: 7, wantText: []string{"set it to gang"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, half("n1"), scheduledBy("default-scheduler"), func(g *clustertest.Gang) { g.Dialect = "labels" }))
 		}},
-		{name: "nobody is placed yet, but the scheduler is the wrong one", code: answer.NodesBusy, exit: 3, wantText: []string{"default-scheduler does not read PodGroup.scheduling.x-k8s.io gang: it places members one by one"}, build: func(c *clustertest.Cluster) {
+		{name: "no member is placed yet, but the scheduler is the wrong one", code: answer.NodesBusy, exit: 3, wantText: []string{"default-scheduler does not read PodGroup.scheduling.x-k8s.io gang: it places members one by one"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8, scheduledBy("default-scheduler")))
 		}},
-		{name: "half of it has a node, and there is room for the rest that nobody uses", code: answer.MemberLost, exit: 7, first: "the others have room, but are not placed", also: []answer.Code{answer.FitsNotPlaced}, build: func(c *clustertest.Cluster) {
+		{name: "half of it has a node, and there is unused room for the rest", code: answer.MemberLost, exit: 7, first: "the others have room, but are not placed", also: []answer.Code{answer.FitsNotPlaced}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, half("n1"), func(g *clustertest.Gang) { g.Age = time.Hour }))
 		}},
 		{name: "the gang itself goes", code: answer.MemberLost, exit: 7, wantText: []string{"PreemptionByScheduler"}, build: func(c *clustertest.Cluster) {

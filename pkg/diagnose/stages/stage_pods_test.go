@@ -182,7 +182,7 @@ func TestRefused(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))
 			refuse(c, `pods "gang-worker-0" is forbidden: ValidatingAdmissionPolicy 'no-latest' with binding 'all' denied request: image must have a digest`)
 		}},
-		{name: "asked again, it is accepted", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.AdmissionDenied}, build: func(c *clustertest.Cluster) {
+		{name: "in the dry run it is accepted", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.AdmissionDenied}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))
 			refuse(c, `admission webhook "policy.example.com" denied the request: missing team label`)
 			c.S.Probes = []snapshot.Probe{{Kind: "Pod", Namespace: "team", Name: "gang-worker-0", Code: 201}}

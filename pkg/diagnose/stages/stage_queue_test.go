@@ -85,12 +85,12 @@ func TestVolcanoQueue(t *testing.T) {
 			c.Queue("q", "Open", gpus("16"))
 			c.Nodes(4, 8).Add(gangOf(2, 8, young, func(g *clustertest.Gang) { g.Volcano = "q" }))
 		}},
-		{name: "the queue has room, and the scheduler says it is overused", code: answer.QueueQuota, exit: 3, first: "has not admitted it.*5s ago.*overused", wantText: []string{"shares of queues by weight"}, build: func(c *clustertest.Cluster) {
+		{name: "the queue has room, and the scheduler reports it as overused", code: answer.QueueQuota, exit: 3, first: "has not admitted it.*5s ago.*overused", wantText: []string{"shares of queues by weight"}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q")))
 			c.Event("PodGroup", "team", "gang", "volcano", "Unschedulable", "resource in cluster is overused: overused nvidia.com/gpu", 5*time.Second)
 		}},
-		{name: "it said so long ago, and has been silent since", code: answer.FitsNotPlaced, exit: 5, never: []answer.Code{answer.QueueQuota}, build: func(c *clustertest.Cluster) {
+		{name: "it reported that long ago, and nothing since", code: answer.FitsNotPlaced, exit: 5, never: []answer.Code{answer.QueueQuota}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q"), func(g *clustertest.Gang) { g.Age = time.Hour }))
 			c.Event("PodGroup", "team", "gang", "volcano", "Unschedulable", "resource in cluster is overused: overused nvidia.com/gpu", 40*time.Minute)
@@ -124,7 +124,7 @@ func TestReserved(t *testing.T) {
 			set(map[string]any{"phase": "Inqueue"}, "status")(c.S.Custom[kindOf("scheduling.volcano.sh", "PodGroup")][0].Object)
 		}},
 		{name: "for a gang that is about to start", code: answer.ReservedByOthers, exit: 3, first: "promised to team/stuck", build: stuck(young)},
-		{name: "some, and there is enough beside", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+		{name: "some, and there is enough besides", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(4, 8).Add(clustertest.Gang{Name: "stuck", Workers: 2, GPUs: 8, Volcano: "q", Age: 20 * time.Second}).Add(gangOf(2, 8, inQueue("q"), young))
 		}},

@@ -29,14 +29,14 @@ func gate(names ...string) func(*clustertest.Gang) {
 
 func TestScheduler(t *testing.T) {
 	check(t, []testCase{
-		{name: "nobody answers to the name", code: answer.SchedulerNotFound, exit: 4, first: `"volcanoo".*gang, volcano`, wantText: []string{"did you mean volcano"}, fix: "schedulerName: volcano", build: func(c *clustertest.Cluster) {
+		{name: "no scheduler serves the name", code: answer.SchedulerNotFound, exit: 4, first: `"volcanoo".*gang, volcano`, wantText: []string{"did you mean volcano"}, fix: "schedulerName: volcano", build: func(c *clustertest.Cluster) {
 			c.Deployment("volcano-system", "volcano-scheduler", "volcanosh/vc-scheduler:v1.12")
 			c.Nodes(2, 8).Add(gangOf(2, 8, scheduledBy("volcanoo")))
 		}},
 		{name: "pods of the name have been bound", code: answer.Fits, exit: 3, never: []answer.Code{answer.SchedulerNotFound}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, Nodes: []string{"n1"}, Scheduler: "mine"}).Add(gangOf(2, 8, scheduledBy("mine"), young))
 		}},
-		{name: "the pods say that somebody looked at them", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.SchedulerNotFound}, build: func(c *clustertest.Cluster) {
+		{name: "the pods have a condition of a scheduler", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.SchedulerNotFound}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(2, 8, scheduledBy("mine"), pods(func(_ int, p *corev1.Pod) {
 				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
 			})))
@@ -148,12 +148,12 @@ func TestFits(t *testing.T) {
 			p.Status.Phase = corev1.PodSucceeded
 			p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: clustertest.Ago(30 * time.Second)}}
 		}},
-		{name: "the condition of the pod tells when", code: answer.FitsNotPlaced, exit: 5, wantText: []string{"last tried 17m ago"}, build: func(c *clustertest.Cluster) {
+		{name: "the condition of the pod has the time", code: answer.FitsNotPlaced, exit: 5, wantText: []string{"last tried 17m ago"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, old, pods(func(_ int, p *corev1.Pod) {
 				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", LastTransitionTime: clustertest.Ago(17 * time.Minute)}}
 			})))
 		}},
-		{name: "the words of the group tell when", code: answer.Fits, exit: 3, wantText: []string{"last tried 30s ago"}, build: func(c *clustertest.Cluster) {
+		{name: "the condition of the group has the time", code: answer.Fits, exit: 3, wantText: []string{"last tried 30s ago"}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(2, 8).Add(gangOf(2, 8, old, func(g *clustertest.Gang) {
 				g.Volcano, g.Group = "q", set([]any{clustertest.Condition("Unschedulable", "True", "NotEnoughResources", "2/2 tasks in gang unschedulable", 30*time.Second)}, "status", "conditions")
@@ -174,8 +174,8 @@ func TestFindScheduler(t *testing.T) {
 		served          bool
 	}{
 		{"by its flag", "mine", "anything", "--scheduler-name=mine", true},
-		{"by its flag in two words", "mine", "anything", "--scheduler-name mine", true},
-		{"the flag says another name", "sched", "anything", "--scheduler-name=mine", false},
+		{"by its flag in two arguments", "mine", "anything", "--scheduler-name mine", true},
+		{"the flag has another name", "sched", "anything", "--scheduler-name=mine", false},
 		{"by the Deployment's name", "sched", "anything", "", true},
 		{"Volcano", "volcano", "volcanosh/vc-scheduler:v1.12@sha256:0", "", true},
 		{"Volcano's controller is no scheduler", "volcano", "volcanosh/vc-controller-manager:v1.12", "", false},

@@ -194,7 +194,7 @@ func TestStart(t *testing.T) {
 			first.Status.Phase = corev1.PodPending
 			waits("CreateContainerConfigError", `secret "wandb" not found`)(first)
 		}},
-		{name: "the same trouble everywhere is told once", code: answer.ImagePull, exit: 4, first: "^worker-0, worker-1: ", build: func(c *clustertest.Cluster) {
+		{name: "the same trouble everywhere is reported once", code: answer.ImagePull, exit: 4, first: "^worker-0, worker-1: ", build: func(c *clustertest.Cluster) {
 			second(c, waits("ImagePullBackOff", "manifest unknown"))
 			first := c.S.Pods[0]
 			first.Status.Phase = corev1.PodPending

@@ -53,7 +53,7 @@ func TestWidth(t *testing.T) {
 					o.Width = width
 					text := written(t, a, o)
 					if !sameText(text, unbroken) {
-						t.Errorf("width %d changes the words", width)
+						t.Errorf("width %d changes the text", width)
 					}
 					for line := range strings.Lines(text) {
 						line = strings.TrimSuffix(line, "\n")

@@ -67,10 +67,10 @@ func TestCommands(t *testing.T) {
 	}{
 		"TFJob, fewer": {edit: two, want: suspended("tfjob", group(`{"minMember":2,"minResources":{"cpu":"16","memory":"128Gi"}}`),
 			`{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}`)},
-		"TFJob, the job says the minimum too": {gang: clustertest.Gang{Job: policy(map[string]any{"minAvailable": int64(4)})}, edit: two, want: suspended("tfjob",
+		"TFJob, the job has the minimum too": {gang: clustertest.Gang{Job: policy(map[string]any{"minAvailable": int64(4)})}, edit: two, want: suspended("tfjob",
 			group(`{"minMember":2,"minResources":{"cpu":"16","memory":"128Gi"}}`),
 			`{"op":"add","path":"/spec/runPolicy/schedulingPolicy/minAvailable","value":2},{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}`)},
-		"TFJob, the job says what is reserved": {gang: clustertest.Gang{Missing: 4, Job: policy(map[string]any{"minResources": map[string]any{"cpu": "32", "memory": "256Gi"}})}, edit: two, want: []string{
+		"TFJob, the job has minResources": {gang: clustertest.Gang{Missing: 4, Job: policy(map[string]any{"minResources": map[string]any{"cpu": "32", "memory": "256Gi"}})}, edit: two, want: []string{
 			group(`{"minMember":2,"minResources":{"cpu":"16","memory":"128Gi"}}`),
 			`kubectl -n team patch tfjob gang --type=json -p '[{"op":"add","path":"/spec/runPolicy/schedulingPolicy/minResources","value":{"cpu":"16","memory":"128Gi"}},` +
 				`{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}]'`}},

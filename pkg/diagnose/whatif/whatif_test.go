@@ -128,7 +128,7 @@ func TestGone(t *testing.T) {
 		t.Errorf("the claim is still %v", claim)
 	}
 	if all := whatif.Gone(s, nil, ""); len(all.Custom[schema.GroupKind{Group: "kubeflow.org", Kind: "TFJob"}]) != 2 {
-		t.Error("an empty uid is that of nobody")
+		t.Error("an empty uid matches an object")
 	}
 }
 

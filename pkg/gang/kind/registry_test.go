@@ -170,7 +170,7 @@ func TestPlaceOf(t *testing.T) {
 	}
 }
 
-func TestByWord(t *testing.T) {
+func TestByName(t *testing.T) {
 	for name, kind := range map[string]string{"tf": "TFJob", "TFJobs": "TFJob", "pytorch": "PyTorchJob", "mpijob": "MPIJob"} {
 		if r, ok := ByName(name); !ok || r.Kind != kind {
 			t.Errorf("%s: got %s", name, r.Kind)

@@ -16,7 +16,7 @@ func plural(gvk schema.GroupVersionKind) string { return strings.ToLower(gvk.Kin
 func TestSubmitRights(t *testing.T) {
 	test(t, Cluster(), "rights-submit", []expected{
 		{name: "all", status: OK, wantText: []string{"8 rights in namespace team"}},
-		{name: "two are missing: both are told, and granted at once", change: func(s *site) {
+		{name: "two are missing: both are reported, and granted at once", change: func(s *site) {
 			s.f.Reviews[0].Allowed, s.f.Reviews[1].Allowed = false, false
 			s.f.Reviews[1].Reason = "by policy"
 		}, status: Fail, wantText: []string{
@@ -32,8 +32,8 @@ func TestSubmitRights(t *testing.T) {
 				s.f.Reviews[i].Allowed = s.f.Reviews[i].Resource != "jobs" && s.f.Reviews[i].Resource != "services"
 			}
 		}, status: Warn, wantText: []string{"you may not create jobs.batch in namespace team: you cannot submit Jobs", "you may not create services in namespace team"}},
-		{name: "another kind could not be asked", change: func(s *site) { s.serves("mpijobs.kubeflow.org", "v2beta1", nil, nil) }, status: Unknown},
-		{name: "it could not be asked", change: func(s *site) { s.f.Reviews[0] = Review{Access: s.f.Reviews[0].Access, Failed: "no answer"} }, status: Unknown, wantText: []string{"could not query your rights: no answer"}},
+		{name: "another kind could not be reviewed", change: func(s *site) { s.serves("mpijobs.kubeflow.org", "v2beta1", nil, nil) }, status: Unknown},
+		{name: "it could not be reviewed", change: func(s *site) { s.f.Reviews[0] = Review{Access: s.f.Reviews[0].Access, Failed: "no answer"} }, status: Unknown, wantText: []string{"could not query your rights: no answer"}},
 		{name: "it was not queried", change: func(s *site) { s.f.Reviews = nil }, status: Unknown},
 	})
 }
@@ -54,11 +54,11 @@ func TestInstallAccess(t *testing.T) {
 		resource := plural(o.GroupVersionKind())
 		for _, verb := range []string{"get", "patch"} {
 			if !has(verb, resource, o.GetNamespace(), o.GetName()) {
-				t.Errorf("nobody asks whether you may %s %s %s", verb, resource, o.GetName())
+				t.Errorf("no review of whether you may %s %s %s", verb, resource, o.GetName())
 			}
 		}
 		if !has("create", resource, o.GetNamespace(), "") {
-			t.Errorf("nobody asks whether you may create %s", resource)
+			t.Errorf("no review of whether you may create %s", resource)
 		}
 	}
 	for _, want := range [][4]string{
@@ -67,13 +67,13 @@ func TestInstallAccess(t *testing.T) {
 		{"bind", "roles", "kube-system", "extension-apiserver-authentication-reader"},
 	} {
 		if !has(want[0], want[1], want[2], want[3]) {
-			t.Errorf("nobody asks whether you may %v", want)
+			t.Errorf("no review of whether you may %v", want)
 		}
 	}
 	seen := map[Access]bool{}
 	for _, a := range accesses {
 		if seen[a] {
-			t.Errorf("asked twice: %+v", a)
+			t.Errorf("reviewed twice: %+v", a)
 		}
 		seen[a] = true
 	}
@@ -90,7 +90,7 @@ func TestInstallRights(t *testing.T) {
 	}
 	test(t, Before(), "rights-install", []expected{
 		{name: "an administrator", change: review(true), status: OK},
-		{name: "nobody in particular: all is told at once", change: review(false), status: Fail, wantText: []string{
+		{name: "no user: all is reported at once", change: review(false), status: Fail, wantText: []string{
 			"you may not patch deployments.apps named gang-scheduler in namespace gangctl-system", "you may not create customresourcedefinitions.apiextensions.k8s.io",
 			"you may not escalate clusterroles.rbac.authorization.k8s.io named gangctl:gang-scheduler: the API server lets no user grant rights that they do not hold",
 			"kind: ClusterRole\n", "kind: Role\n", "namespace: kube-system\n", "namespace: gangctl-system\n", "- escalate\n", "- bind\n", "name: ann\n"}, never: []string{"'*'"}},
@@ -115,7 +115,7 @@ func TestBefore(t *testing.T) {
 			fresh(s)
 			s.Deployment("team-a", "gang-scheduler", "x/gangctl:v1")
 		}, status: Warn, wantText: []string{"Deployment team-a/gang-scheduler looks like the gang scheduler"}},
-		{name: "a tenant's that only says it is one", change: func(s *site) {
+		{name: "a tenant's that only has the labels of one", change: func(s *site) {
 			fresh(s)
 			s.Deployment("team-a", "my-scheduler", "x/kube-scheduler:v1", "--scheduler-name=gang-scheduler")
 		}, status: Warn, wantText: []string{"Deployment team-a/my-scheduler answers to schedulerName gang-scheduler, and its account does not see the pods"}},
@@ -147,7 +147,7 @@ func TestBefore(t *testing.T) {
 	})
 	test(t, Before(), "operator-alive", []expected{
 		{name: "there", status: OK},
-		{name: "a tenant's stops nobody", change: func(s *site) { s.Deployment("team-a", "training-operator", v194) }, status: Warn, wantText: []string{"Deployment team-a/training-operator looks like"}},
+		{name: "a tenant's blocks no user", change: func(s *site) { s.Deployment("team-a", "training-operator", v194) }, status: Warn, wantText: []string{"Deployment team-a/training-operator looks like"}},
 		{name: "down", change: func(s *site) { s.deployment("training-operator").Status.ReadyReplicas = 0 }, status: Fail},
 		{name: "outside", change: func(s *site) { s.remove("training-operator") }, status: OK, wantText: []string{"does not run as a Deployment"}},
 		{name: "none: other pods need none", change: func(s *site) {

@@ -42,7 +42,7 @@ func TestUnseen(t *testing.T) {
 			s.f.Unlisted[resource], s.f.Denied[resource] = `User "ann" cannot list it`, true
 		}
 	}
-	s.f.Unlisted["volumeattachments.storage.k8s.io"], s.f.Denied["volumeattachments.storage.k8s.io"] = "nobody requests it", true
+	s.f.Unlisted["volumeattachments.storage.k8s.io"], s.f.Denied["volumeattachments.storage.k8s.io"] = "not requested", true
 	r := NewReport(Cluster(), s.facts())
 	looked := 0
 	for _, c := range Cluster() {

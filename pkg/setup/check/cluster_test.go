@@ -109,7 +109,7 @@ func TestDevices(t *testing.T) {
 		{name: "hardware without a plugin", change: func(s *site) {
 			s.Node("n3", 0).Labels["feature.node.kubernetes.io/pci-10de.present"] = "true"
 		}, status: Fail, wantText: []string{"1 node with devices of NVIDIA offer none: n3", "spec.nodeName=n3"}},
-		{name: "a label that says no", change: func(s *site) { s.Node("n3", 0).Labels["nvidia.com/gpu.present"] = "false" }, status: OK},
+		{name: "a label with the value no", change: func(s *site) { s.Node("n3", 0).Labels["nvidia.com/gpu.present"] = "false" }, status: OK},
 		{name: "a plugin that is not ready", change: func(s *site) {
 			s.Put(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "gpu", Name: "nvidia-device-plugin-daemonset"}, Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 4, NumberReady: 3}})
 		}, status: Warn, wantText: []string{"DaemonSet gpu/nvidia-device-plugin-daemonset: 3/4 ready"}},
@@ -135,14 +135,14 @@ func TestClocks(t *testing.T) {
 			s.f.AnsweredAt = s.f.QueriedAt.Add(20 * time.Second)
 			s.f.ServerTime = s.f.QueriedAt.Add(15 * time.Second)
 		}, status: OK},
-		{name: "it does not tell", change: func(s *site) { s.f.ServerTime = time.Time{} }, status: Warn},
+		{name: "it sends no time", change: func(s *site) { s.f.ServerTime = time.Time{} }, status: Warn},
 	})
 	lease := func(ago time.Duration) *coordinationv1.Lease {
 		at := metav1.NewMicroTime(clustertest.Now.Add(-ago))
 		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-node-lease", Name: "n1"}, Spec: coordinationv1.LeaseSpec{RenewTime: &at}}
 	}
 	test(t, Cluster(), "clock-nodes", []expected{
-		{name: "nobody is ahead", status: OK, wantText: []string{"1 lease checked"}},
+		{name: "no clock is ahead", status: OK, wantText: []string{"1 lease checked"}},
 		{name: "a node that is late is not ahead", change: func(s *site) { s.f.NodeLeases = append(s.f.NodeLeases, lease(time.Hour)) }, status: OK, wantText: []string{"2 leases"}},
 		{name: "a node is", change: func(s *site) { s.f.NodeLeases = append(s.f.NodeLeases, lease(-90*time.Second)) }, status: Warn, wantText: []string{"node n1 is 89s ahead"}},
 		{name: "a component is", change: func(s *site) {

@@ -208,12 +208,12 @@ func test(t *testing.T, checks []Check, id string, tests []expected) {
 			}
 			for _, want := range tt.wantText {
 				if !strings.Contains(text.String(), want) {
-					t.Errorf("%q is not said:\n%s", want, text.String())
+					t.Errorf("%q is not reported:\n%s", want, text.String())
 				}
 			}
 			for _, never := range tt.never {
 				if strings.Contains(text.String(), never) {
-					t.Errorf("%q is said:\n%s", never, text.String())
+					t.Errorf("%q is reported:\n%s", never, text.String())
 				}
 			}
 		})

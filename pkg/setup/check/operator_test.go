@@ -32,7 +32,7 @@ func TestOperatorsAlive(t *testing.T) {
 			s.deployment("training-operator").Spec.Replicas = &zero
 		}, status: Fail, wantText: []string{"scaled to 0"}},
 		{name: "none", change: func(s *site) { s.remove("training-operator") }, status: Fail, wantText: []string{"no training operator", "gangctl install operator"}},
-		{name: "none, but somebody acts", change: func(s *site) {
+		{name: "none, but a controller acts", change: func(s *site) {
 			s.remove("training-operator")
 			s.job("a", time.Minute, true)
 		}, status: OK, wantText: []string{"a TFJob's status was written 60s ago"}},

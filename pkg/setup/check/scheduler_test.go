@@ -61,7 +61,7 @@ func TestUnservedPods(t *testing.T) {
 		{name: "none waits", status: OK, wantText: []string{"no pod waits"}},
 		{name: "they have a scheduler", change: func(s *site) { s.pod("team", "a", "gang-scheduler", "") }, status: OK, wantText: []string{"1 pod for gang-scheduler"}},
 		{name: "the default scheduler cannot be seen", change: func(s *site) { s.pod("team", "a", "default-scheduler", "") }, status: OK},
-		{name: "a name that nobody has", change: func(s *site) {
+		{name: "a name that no scheduler has", change: func(s *site) {
 			s.pod("team", "a", "gang-schedulr", "")
 			s.pod("team", "b", "gang-schedulr", "")
 			s.pod("other", "c", "gang-schedulr", "")
@@ -88,11 +88,11 @@ func TestUnservedDialects(t *testing.T) {
 	test(t, Cluster(), "dialect-unserved", []expected{
 		{name: "ours", status: OK, wantText: []string{"scheduler-plugins by gang-scheduler"}},
 		{name: "ours reads them all", change: served("podgroups.scheduling.volcano.sh", "v1beta1"), status: OK, wantText: []string{"volcano by gang-scheduler"}},
-		{name: "nobody reads it, nobody uses it", change: func(s *site) {
+		{name: "not read, not used", change: func(s *site) {
 			s.remove("gang-scheduler")
 			served("podgroups.scheduling.volcano.sh", "v1beta1")(s)
 		}, status: Warn, wantText: []string{"the format volcano is served, and no scheduler reads it", "install scheduler --serve volcano"}},
-		{name: "nobody reads it, somebody uses it", change: func(s *site) {
+		{name: "not read, but used", change: func(s *site) {
 			s.remove("gang-scheduler")
 			served("podgroups.scheduling.volcano.sh", "v1beta1")(s)
 			s.Object(map[string]any{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": map[string]any{"namespace": "team", "name": "a"}})
@@ -118,7 +118,7 @@ func TestSchedulersFight(t *testing.T) {
 			s.Deployment("elsewhere", "gang-scheduler", "x/gangctl:v1")
 			s.binds("system:kube-scheduler", "elsewhere", "default")
 		}, status: Fail, wantText: []string{"schedulerName gang-scheduler"}},
-		{name: "ours, and one that a tenant made, for which nobody stops ours", change: func(s *site) { s.Deployment("a-team", "gang-scheduler", "x/gangctl:v1") }, status: OK},
+		{name: "ours, and one that a tenant made, which does not block ours", change: func(s *site) { s.Deployment("a-team", "gang-scheduler", "x/gangctl:v1") }, status: OK},
 		{name: "a gang that names two schedulers", change: func(s *site) {
 			for name, scheduler := range map[string]string{"a": "gang-scheduler", "b": "default-scheduler"} {
 				s.pod("team", name, scheduler, "").Labels["scheduling.x-k8s.io/pod-group"] = "llama"

@@ -67,7 +67,7 @@ func TestFind(t *testing.T) {
 	}{
 		{"by its image", deployed(v194, "/manager"), 0},
 		{"by its label", labelled, 0},
-		{"beside a sidecar", sidecar, 1},
+		{"alongside a sidecar", sidecar, 1},
 		{"of old", deployed("gcr.io/kubeflow-images-public/tf_operator:v0.4.0", "/opt/kubeflow/tf-operator.v1beta1"), 0},
 		{"for TFJobs among others", deployed(v194, "/manager --enable-scheme=pytorchjob --enable-scheme=TFJob"), 0},
 		{"for other kinds", deployed(v194, "/manager --enable-scheme=pytorchjob"), -1},
@@ -97,7 +97,7 @@ func TestMode(t *testing.T) {
 		{name: "no flag", image: v194, line: "/manager"},
 		{name: "none", image: v194, line: "/manager --gang-scheduler-name=none"},
 		{name: "ours", image: v194, line: "/manager --gang-scheduler-name=gang-scheduler", want: Mode{On: true, Scheduler: "gang-scheduler", Group: "scheduling.x-k8s.io"}},
-		{name: "v1.7, in two words", image: v17, line: "/manager --gang-scheduler-name gang-scheduler", want: Mode{On: true, Scheduler: "gang-scheduler", Group: "scheduling.x-k8s.io"}},
+		{name: "v1.7, in two arguments", image: v17, line: "/manager --gang-scheduler-name gang-scheduler", want: Mode{On: true, Scheduler: "gang-scheduler", Group: "scheduling.x-k8s.io"}},
 		{name: "Volcano", image: v17, line: "/manager --gang-scheduler-name=Volcano", want: Mode{On: true, Scheduler: Volcano, Group: "scheduling.volcano.sh"}},
 		{name: "the old flag on a new release", image: v194, line: "/manager --enable-gang-scheduling", problem: true},
 		{name: "v1.6", image: v16, line: "/manager --gang-scheduler-name=scheduler-plugins", want: Mode{On: true, Group: "scheduling.sigs.k8s.io"}},

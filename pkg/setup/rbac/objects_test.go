@@ -112,7 +112,7 @@ func TestGrantsDoNotReplaceEachOther(t *testing.T) {
 		t.Errorf("names: %v", names)
 	}
 	if first, second := granted("bob", nodes), granted("bob", nodes); first != second {
-		t.Error("the same question has two answers")
+		t.Error("the same review has two answers")
 	}
 }
 

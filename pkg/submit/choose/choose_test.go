@@ -58,7 +58,7 @@ func TestCandidates(t *testing.T) {
 			want: "native v1alpha2 ", why: "scheduler default-scheduler runs here and reads it"},
 		"a managed control plane": {served: native, deployments: []*appsv1.Deployment{dns}, want: "native v1beta1 ", why: "its PodGroups are served here; whether scheduler default-scheduler runs and reads it cannot be seen"},
 		"Volcano":                 {served: vol, deployments: []*appsv1.Deployment{dns, vc}, want: "volcano v1beta1 volcano", why: "scheduler volcano runs here"},
-		"Volcano beside our CRD":  {served: sp + " " + vol, deployments: []*appsv1.Deployment{dns, vc}, want: "volcano v1beta1 volcano"},
+		"Volcano alongside our CRD":  {served: sp + " " + vol, deployments: []*appsv1.Deployment{dns, vc}, want: "volcano v1beta1 volcano"},
 		"kube-batch, of late":     {served: kb, deployments: []*appsv1.Deployment{dns, deployed("kube-batch", "kubesigs/kube-batch:v0.5", 1)}, want: "kube-batch v1alpha2 kube-batch"},
 		"another name, from the operator": {served: sp, deployments: []*appsv1.Deployment{dns, deployed("gang", "gangctl", 1), deployed("training-operator", "kubeflow/training-operator", 1, "--gang-scheduler-name=gang")},
 			want: "scheduler-plugins v1alpha1 gang"},
@@ -68,9 +68,9 @@ func TestCandidates(t *testing.T) {
 		"by its lease alone":        {served: sp, deployments: []*appsv1.Deployment{dns}, leases: []*coordinationv1.Lease{leased("gang-scheduler", time.Second)}, want: "scheduler-plugins v1alpha1 gang-scheduler"},
 		"nothing may be seen":       {served: sp + " " + vol, blind: "deployments may not be listed", want: "scheduler-plugins v1alpha1 gang-scheduler, volcano v1beta1 volcano", why: "its PodGroups are served here; whether scheduler gang-scheduler runs and reads it cannot be seen (deployments may not be listed)"},
 		"nothing shows":             {served: sp, want: "scheduler-plugins v1alpha1 gang-scheduler"},
-		"a scheduler is wanted":     {served: sp + " " + vol, typed: "volcano", deployments: []*appsv1.Deployment{dns, vc, own}, want: "volcano v1beta1 volcano"},
-		"one that nobody knows":     {served: sp + " " + native, typed: "mine", deployments: []*appsv1.Deployment{dns}, want: "scheduler-plugins v1alpha1 mine, native v1beta1 mine"},
-		"the default one is wanted": {served: sp + " " + native, typed: "default-scheduler", deployments: []*appsv1.Deployment{dns}, leases: []*coordinationv1.Lease{leased("kube-scheduler", time.Second)},
+		"a scheduler is requested":     {served: sp + " " + vol, typed: "volcano", deployments: []*appsv1.Deployment{dns, vc, own}, want: "volcano v1beta1 volcano"},
+		"one that is unknown":     {served: sp + " " + native, typed: "mine", deployments: []*appsv1.Deployment{dns}, want: "scheduler-plugins v1alpha1 mine, native v1beta1 mine"},
+		"the default one is requested": {served: sp + " " + native, typed: "default-scheduler", deployments: []*appsv1.Deployment{dns}, leases: []*coordinationv1.Lease{leased("kube-scheduler", time.Second)},
 			want: "native v1beta1 default-scheduler, scheduler-plugins v1alpha1 default-scheduler"},
 
 		"nothing at all":       {deployments: []*appsv1.Deployment{dns}, why: "podgroups.scheduling.x-k8s.io are not served; podgroups.scheduling.k8s.io are not served; podgroups.scheduling.volcano.sh are not served"},
@@ -78,7 +78,7 @@ func TestCandidates(t *testing.T) {
 		"down":                 {served: sp, deployments: []*appsv1.Deployment{dns, deployed("gang-scheduler", "gangctl", 0)}, why: "scheduler gang-scheduler, which reads dialect scheduler-plugins, is down"},
 		"its lease has run out": {served: sp, deployments: []*appsv1.Deployment{dns}, leases: []*coordinationv1.Lease{leased("gang-scheduler", time.Hour)},
 			why: "scheduler gang-scheduler, which reads dialect scheduler-plugins, is down"},
-		"wanted, and not served": {served: sp, typed: "volcano", deployments: []*appsv1.Deployment{dns, vc}, why: "podgroups.scheduling.volcano.sh are not served"},
+		"requested, and not served": {served: sp, typed: "volcano", deployments: []*appsv1.Deployment{dns, vc}, why: "podgroups.scheduling.volcano.sh are not served"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

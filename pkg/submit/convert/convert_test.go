@@ -189,7 +189,7 @@ func FuzzTFJob(f *testing.F) {
 			}
 		}
 		if c.Job.Object["kept"] != true {
-			t.Error("a field beside the spec is lost")
+			t.Error("a field next to the spec is lost")
 		}
 	})
 }

@@ -119,7 +119,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-func TestOnlyTheAPIServerMayAsk(t *testing.T) {
+func TestOnlyTheAPIServerIsAuthorized(t *testing.T) {
 	s := Server{Client: fake.NewClientset(), Clock: clocktesting.NewFakeClock(start)}
 	for path, want := range map[string]int{"/containerLogs/ns/p/c": http.StatusUnauthorized, "/exec/ns/p/c": http.StatusUnauthorized, "/healthz": http.StatusOK} {
 		w := httptest.NewRecorder()

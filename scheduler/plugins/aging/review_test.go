@@ -15,7 +15,7 @@ import (
 )
 
 // The members' claims are looked up with the cluster.
-func TestTheClusterIsAskedForWithTheMembers(t *testing.T) {
+func TestTheClusterIsReadWithTheMembers(t *testing.T) {
 	y := newYard(aNode("a", 4))
 	y.pods, y.waiting = onNode("a", 4), []Candidate{aGang("g", 2, 1), aGang("h", 1, 1)}
 	if y.review(t, time.Minute); len(y.requestedPods) != 3 {
@@ -106,7 +106,7 @@ func TestClaimsOfOthersAreRespected(t *testing.T) {
 
 // A reservation that stands is not lost because one of those whose end it waits for has died and is to be replaced; it is if
 // room on its nodes is cleared for others.
-func TestWhatBecomesOfAReservationBesideOtherClaims(t *testing.T) {
+func TestWhatBecomesOfAReservationWithOtherClaims(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind  claims.Kind
 		stays bool
@@ -198,7 +198,7 @@ func TestOnlyWaitingForPlacesCounts(t *testing.T) {
 }
 
 // An API server may leave out since when a pod has had no place.
-func TestAGangThatDoesNotSaySinceWhenAges(t *testing.T) {
+func TestAGangWithoutATransitionTimeAges(t *testing.T) {
 	y := newYard(aNode("a", 4))
 	y.pods = onNode("a", 4)
 	g := aGang("g", 4, 1)

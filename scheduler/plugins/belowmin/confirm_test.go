@@ -69,7 +69,7 @@ func TestPlacesAreTakenWhenTheServerIsBack(t *testing.T) {
 }
 
 // The event has the server's words.
-func TestWhyAMemberIsNotBoundIsSaid(t *testing.T) {
+func TestWhyAMemberIsNotBoundIsReported(t *testing.T) {
 	withCondition := func(reason, message string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message}}

@@ -86,7 +86,7 @@ func TestWhatHasBegunIsFinished(t *testing.T) {
 }
 
 // Of several jobs a later one cannot be suspended. So the first is not, either.
-func TestAllJobsOfAGangAreAskedFirst(t *testing.T) {
+func TestAllJobsOfAGangAreCheckedFirst(t *testing.T) {
 	w := newFixture(t, evicting, tfjob("first", nil), tfjob("second", map[string]string{kueue.QueueLabel: "q"}))
 	w.pod("a-0", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "first"))
 	w.pod("a-1", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "second"))
@@ -115,7 +115,7 @@ func TestAJobOfAJobSet(t *testing.T) {
 }
 
 // However many members a job has, it is read as often.
-func TestAJobIsAskedOnce(t *testing.T) {
+func TestAJobIsCheckedOnce(t *testing.T) {
 	reads := func(members int) (n int) {
 		w := newFixture(t, evicting, tfjob("llama", nil))
 		w.need = 100

@@ -31,7 +31,7 @@ func TestAGangTakesThePlacesOfSingles(t *testing.T) {
 	}
 }
 
-func TestNobodyIsEvictedInVain(t *testing.T) {
+func TestNoPodIsEvictedForNothing(t *testing.T) {
 	r := start(t, "")
 	r.Create(enginetest.Node("n1", 4), enginetest.Node("n2", 4))
 	r.WaitPlaced(r.singles(8)...)
@@ -163,7 +163,7 @@ func (picky) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ fwk.
 
 // What package placement does not know, the engine does: no pod is evicted for those that it
 // would not place.
-func TestNobodyGoesForWhomTheEngineRefuses(t *testing.T) {
+func TestNoVictimForAPodThatTheEngineRefuses(t *testing.T) {
 	r := startWith(t, "", []enginetest.Plugin{{Name: "Picky", New: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return picky{}, nil }}})
 	r.Create(enginetest.Node("n1", 2))
 	r.WaitPlaced(r.singles(2)...)
@@ -218,7 +218,7 @@ func TestPodsOfOtherSchedulers(t *testing.T) {
 }
 
 // A gang in parts cannot be completed if no victim may go for it, and otherwise it can.
-func TestAGangInPartsForWhomNobodyGoes(t *testing.T) {
+func TestAPartialGangWithoutVictims(t *testing.T) {
 	for name, c := range map[string]struct {
 		args     string
 		priority int32

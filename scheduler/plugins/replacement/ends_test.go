@@ -84,7 +84,7 @@ func TestMembersThatLeaveWhenAnotherTakesOver(t *testing.T) {
 	}
 }
 
-func TestHoldsAreCounted(t *testing.T) {
+func TestClaimsAreCounted(t *testing.T) {
 	w := newFixture(t).counted()
 	w.run("a-0", "n1")
 	w.run("a-1", "n1")
@@ -180,7 +180,7 @@ type undeclared struct{ gangA }
 func (undeclared) Required(types.NamespacedName) (count, priority int32, ok bool) { return 0, 0, false }
 
 // Pods are cheap to delete and to create: no more is kept for a namespace than it ever had.
-func TestNoMoreIsHeldThanANamespaceHad(t *testing.T) {
+func TestNoMoreIsClaimedThanANamespaceHad(t *testing.T) {
 	w := newFixture(t).counted()
 	for range 6 {
 		w.gangs = gangA{need: 10, priority: 7}
@@ -208,7 +208,7 @@ func TestNoMoreIsHeldThanANamespaceHad(t *testing.T) {
 }
 
 // What is held costs no quota, so it is not only bounded by what a namespace had.
-func TestWhatIsHeldForANamespaceIsCapped(t *testing.T) {
+func TestClaimsOfANamespaceAreCapped(t *testing.T) {
 	w := newFixture(t).counted()
 	w.gangs = gangA{need: 4, priority: 7}
 	w.args["gang-scheduler"] = Args{HoldTTL: DefaultArgs().HoldTTL, MaxPerNamespace: 2}

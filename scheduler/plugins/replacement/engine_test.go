@@ -94,7 +94,7 @@ func TestADeadMembersPlaceIsKept(t *testing.T) {
 	c.WaitPlaced("s")
 }
 
-func TestAHoldEndsInTime(t *testing.T) {
+func TestAClaimEndsInTime(t *testing.T) {
 	c, r := start(t, `{"holdTTL":"1s"}`, nil)
 	c.Create(enginetest.Node("n1", 2))
 	gangOf(c, "a", 2, 2, 0)
@@ -110,7 +110,7 @@ func TestAHoldEndsInTime(t *testing.T) {
 	}
 }
 
-func TestWhoMayTakeAHeldPlace(t *testing.T) {
+func TestWhoMayUseAClaimedPlace(t *testing.T) {
 	c, _ := start(t, "", nil)
 	c.Create(enginetest.Node("n1", 4))
 	gangOf(c, "a", 4, 4, 10)
@@ -125,7 +125,7 @@ func TestWhoMayTakeAHeldPlace(t *testing.T) {
 	c.WaitPlaced("higher")
 }
 
-func TestRoomBesideAHoldIsFree(t *testing.T) {
+func TestRoomOutsideAClaimIsFree(t *testing.T) {
 	c, _ := start(t, "", nil)
 	c.Create(enginetest.Node("n1", 5))
 	gangOf(c, "a", 3, 3, 0)
@@ -136,7 +136,7 @@ func TestRoomBesideAHoldIsFree(t *testing.T) {
 	refusedFor(c, "s-2", "for the replacement of ns/a-0")
 }
 
-func TestAHoldSurvivesCordoning(t *testing.T) {
+func TestAClaimSurvivesCordoning(t *testing.T) {
 	c, _ := start(t, "", nil)
 	c.Create(enginetest.Node("n1", 2))
 	gangOf(c, "a", 2, 2, 0)

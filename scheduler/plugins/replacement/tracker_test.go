@@ -138,7 +138,7 @@ func (w *fixture) want(want ...string) {
 	}
 }
 
-func TestAHoldIsSeenInTheSnapshot(t *testing.T) {
+func TestAClaimIsSeenInTheSnapshot(t *testing.T) {
 	w := newFixture(t)
 	w.run("a-0", "n1")
 	w.run("a-1", "n1")
@@ -156,7 +156,7 @@ func TestAHoldIsSeenInTheSnapshot(t *testing.T) {
 	}
 }
 
-func TestAHoldsTimeCountsFromTheDeath(t *testing.T) {
+func TestAClaimsTimeCountsFromTheDeath(t *testing.T) {
 	w := newFixture(t)
 	w.run("a-0", "n1")
 	w.run("a-1", "n1")
@@ -169,7 +169,7 @@ func TestAHoldsTimeCountsFromTheDeath(t *testing.T) {
 }
 
 // The ledger hears of a death before the engine does.
-func TestAPodThatTheSnapshotStillHasIsNotHeldFor(t *testing.T) {
+func TestAPodThatTheSnapshotStillHasGetsNoClaim(t *testing.T) {
 	w := newFixture(t)
 	w.run("a-0", "n1")
 	w.run("a-1", "n1")
@@ -246,7 +246,7 @@ func TestALeavingMemberKeepsItsPlaceItself(t *testing.T) {
 }
 
 // A member that can never be bound does not keep a place indefinitely.
-func TestAFailingBindingIsHeldOnce(t *testing.T) {
+func TestAFailingBindingIsClaimedForOnce(t *testing.T) {
 	w := newFixture(t)
 	w.run("a-0", "n1")
 	w.run("a-1", "n1")
@@ -271,7 +271,7 @@ func TestAFailingBindingIsHeldOnce(t *testing.T) {
 	}
 }
 
-func TestANodeThatIsGoneHoldsNothing(t *testing.T) {
+func TestADeletedNodeHasNoClaims(t *testing.T) {
 	w := newFixture(t)
 	w.run("a-0", "n1")
 	w.run("a-1", "n1")
@@ -285,7 +285,7 @@ func TestANodeThatIsGoneHoldsNothing(t *testing.T) {
 	}
 }
 
-func TestWhatAClaimSays(t *testing.T) {
+func TestMessageOfAClaim(t *testing.T) {
 	w := newFixture(t)
 	w.run("a-0", "n1")
 	w.run("a-1", "n2")

@@ -86,7 +86,7 @@ func TestSelfContained(t *testing.T) {
 		wellFormed(t, name, got)
 	}
 	if got := write(t, historytest.Pending()); !strings.Contains(got, "&lt;script&gt;") {
-		t.Error("what an event says is not on the page")
+		t.Error("the message of an event is not on the page")
 	}
 }
 

@@ -94,7 +94,7 @@ func FuzzNameOf(f *testing.F) {
 		SetGroup(&meta, name)
 		got, ok := NameOf(&meta)
 		if got != name || ok != (name != "") {
-			t.Errorf("NameOf = %q, %v after Mark(%q)", got, ok, name)
+			t.Errorf("NameOf = %q, %v after SetGroup(%q)", got, ok, name)
 		}
 	})
 }

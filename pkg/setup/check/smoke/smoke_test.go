@@ -89,7 +89,7 @@ func TestRun(t *testing.T) {
 		wantText string
 	}{
 		{name: "both run", place: runs, status: check.OK, wantText: "both running after"},
-		{name: "nobody places them", place: func(_ int, p *corev1.Pod) {
+		{name: "no scheduler places them", place: func(_ int, p *corev1.Pod) {
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/2 nodes are available"}}
 		}, status: check.Fail, wantText: "bound no pod in 300ms: 0/2 nodes are available"},
 		{name: "one is placed", place: func(i int, p *corev1.Pod) {
