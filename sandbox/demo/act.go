@@ -45,7 +45,7 @@ func twoJobs(ctx context.Context, s *Stage) ([]members.List, error) {
 	if err := s.Submit(ctx, "tf-job-2", "--workers", "2", "--gpus", "1", "--ps", "1", "--ps-cpu", "1"); err != nil {
 		return nil, err
 	}
-	contended, err := s.Settled(ctx, 7)
+	contended, err := s.Decided(ctx, 7)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func growingCluster(ctx context.Context, s *Stage) ([]members.List, error) {
 	if err := s.Submit(ctx, "tf-smoke-gpu", "--workers", "4", "--gpus", "2", "--ps", "1", "--ps-cpu", "1"); err != nil {
 		return nil, err
 	}
-	short, err := s.Settled(ctx, 5)
+	short, err := s.Decided(ctx, 5)
 	if err != nil {
 		return nil, err
 	}

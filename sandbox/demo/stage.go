@@ -107,9 +107,9 @@ func (s *Stage) Finish(ctx context.Context, job string) error {
 	return nil
 }
 
-// Settled waits until the scheduler has decided about n pods.
-func (s *Stage) Settled(ctx context.Context, n int) (members.List, error) {
-	return s.WaitFor(ctx, func(seen members.List) bool { return seen.Settled(n) })
+// Decided waits until the scheduler has decided about n pods.
+func (s *Stage) Decided(ctx context.Context, n int) (members.List, error) {
+	return s.WaitFor(ctx, func(seen members.List) bool { return seen.Decided(n) })
 }
 
 // WaitFor waits until the members meet a condition.

@@ -88,9 +88,9 @@ func (s List) Job(name string) List {
 	return slices.DeleteFunc(slices.Clone(s), func(m Member) bool { return m.Job != name })
 }
 
-// Settled reports whether nothing will change by itself: of n members expected,
+// Decided reports whether nothing will change by itself: of n members expected,
 // each has ended, runs, or was refused by a scheduler.
-func (s List) Settled(n int) bool {
+func (s List) Decided(n int) bool {
 	return len(s) == n && s.Count(Undecided)+s.Count(Starting) == 0
 }
 

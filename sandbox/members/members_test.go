@@ -65,12 +65,12 @@ func TestOf(t *testing.T) {
 	}
 }
 
-func TestSettledAndPartial(t *testing.T) {
+func TestDecidedAndPartial(t *testing.T) {
 	running := []change{placed, phase(corev1.PodRunning)}
 	tests := []struct {
 		name             string
 		pods             []corev1.Pod
-		settled, partial bool
+		decided, partial bool
 	}{
 		{"a pod is not there yet", []corev1.Pod{pod("a", "worker", "0", running...)}, false, false},
 		{"a pod is undecided", []corev1.Pod{pod("a", "worker", "0", running...), pod("a", "worker", "1")}, false, true},
@@ -83,8 +83,8 @@ func TestSettledAndPartial(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := Of(tt.pods)
-			if got := s.Settled(2); got != tt.settled {
-				t.Errorf("Settled = %v, want %v", got, tt.settled)
+			if got := s.Decided(2); got != tt.decided {
+				t.Errorf("Decided = %v, want %v", got, tt.decided)
 			}
 			if got := s.Partial(); got != tt.partial {
 				t.Errorf("Partial = %v, want %v", got, tt.partial)

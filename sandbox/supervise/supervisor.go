@@ -90,7 +90,7 @@ func (s *supervisor) run(ctx context.Context, onReady func()) error {
 	}
 	err := s.board.change(func(st *State) {
 		st.Phase, st.Step, st.Took = Ready, "", time.Since(st.Started)
-		st.settle()
+		st.degradeIfEnded()
 	})
 	if err != nil {
 		return err
@@ -186,7 +186,7 @@ func (s *supervisor) watch(p *process) {
 			}
 		}
 		if !expected {
-			st.settle()
+			st.degradeIfEnded()
 		}
 	})
 	if err != nil {

@@ -66,7 +66,7 @@ func TestAdviceForOthers(t *testing.T) {
 	})
 	t.Run("a job is split", func(t *testing.T) {
 		must(t, stage.Submit(t.Context(), "wide", "--workers", "1", "--gpus", "4"))
-		_, err := stage.Settled(t.Context(), 1)
+		_, err := stage.Decided(t.Context(), 1)
 		must(t, err)
 		paste(t, stage, commandOf(t, stage, "wide", "reshape"))
 		if _, err := stage.WaitFor(t.Context(), func(s members.List) bool { return len(s) == 2 && s.Count(members.Running) == 2 }); err != nil {
@@ -81,7 +81,7 @@ func TestAdviceForOthers(t *testing.T) {
 			paste(t, stage, "kubectl uncordon "+other)
 		}
 		must(t, stage.Submit(t.Context(), "whole", "--workers", "1", "--gpus", "2"))
-		_, err := stage.Settled(t.Context(), 1)
+		_, err := stage.Decided(t.Context(), 1)
 		must(t, err)
 		paste(t, stage, commandOf(t, stage, "whole", "move"))
 		if _, err := stage.WaitFor(t.Context(), func(s members.List) bool { return len(s) == 1 && s.Count(members.Running) == 1 }); err != nil {

@@ -77,7 +77,7 @@ func roomForAllButTwo(t *testing.T, stage *demo.Stage) {
 	ctx := t.Context()
 	must(t, stage.AddNodes(ctx, 1, 4))
 	must(t, stage.Submit(ctx, "six", "--workers", "6", "--gpus", "1"))
-	seen, err := stage.Settled(ctx, 6)
+	seen, err := stage.Decided(ctx, 6)
 	must(t, err)
 	if got := seen.Count(members.Pending); got != 6 {
 		t.Errorf("%d of 6 pending: %s", got, seen)

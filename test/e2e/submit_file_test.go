@@ -98,7 +98,7 @@ func fileWaits(t *testing.T, stage *demo.Stage) {
 	if code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
-	seen, err := stage.Settled(t.Context(), 3)
+	seen, err := stage.Decided(t.Context(), 3)
 	must(t, err)
 	if seen.Count(members.Pending) != 3 {
 		t.Errorf("some of the gang started: %s", seen)

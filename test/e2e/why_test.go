@@ -74,7 +74,7 @@ func commandsOffered(t *testing.T, stage *demo.Stage) (kinds []string) {
 func pendingJob(t *testing.T, stage *demo.Stage) {
 	t.Helper()
 	must(t, stage.Submit(t.Context(), "tf-smoke-gpu", "--workers", "4", "--gpus", "2", "--ps", "1", "--ps-cpu", "1"))
-	_, err := stage.Settled(t.Context(), 5)
+	_, err := stage.Decided(t.Context(), 5)
 	must(t, err)
 }
 

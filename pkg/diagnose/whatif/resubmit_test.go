@@ -45,7 +45,7 @@ func TestResubmitMinimum(t *testing.T) {
 		"no object":         {gang: clustertest.Gang{NoGroup: true}, want: 2},
 		"elastic":           {gang: clustertest.Gang{Min: 1}, want: 1},
 		"elastic, above":    {gang: clustertest.Gang{Min: 3}, want: 2},
-		"as edited":  {gang: clustertest.Gang{}, edit: func(s *whatif.Spec) { s.Min = 1 }, want: 1},
+		"as edited":         {gang: clustertest.Gang{}, edit: func(s *whatif.Spec) { s.Min = 1 }, want: 1},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

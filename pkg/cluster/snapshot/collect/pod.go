@@ -37,12 +37,12 @@ func readPods(o Options) (decoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	more, err := settledFields().ForType(reflect.TypeFor[corev1.Pod]())
+	more, err := compactFields().ForType(reflect.TypeFor[corev1.Pod]())
 	if err != nil {
 		return nil, err
 	}
 	pool, prefix := intern.NewPool(), []byte(o.prefix())
-	kept := intern.Kept{Annotation: keptOfSettled, Volume: needsNode, Condition: hasNews}
+	kept := intern.Kept{Annotation: keptOfCompact, Volume: needsNode, Condition: hasNews}
 	return func(item page.Item) (runtime.Object, error) {
 		if !item.Protobuf {
 			return fromJSON(item.Raw, podFields(), &corev1.Pod{})
@@ -112,8 +112,8 @@ func containerUp(data []byte) (up bool, err error) {
 
 func notLastApplied(key []byte) bool { return string(key) != lastApplied }
 
-// keptOfSettled leaves out what networks write on each pod: it is long, and different everywhere.
-func keptOfSettled(key []byte) bool {
+// keptOfCompact leaves out what networks write on each pod: it is long, and different everywhere.
+func keptOfCompact(key []byte) bool {
 	return notLastApplied(key) && !bytes.Contains(key, []byte("cni.")) && !bytes.Contains(key, []byte("ovn.org/"))
 }
 
