@@ -172,7 +172,7 @@ func TestAGangThatWaitsAgainReportsWhy(t *testing.T) {
 
 // What a former scheduler decided on a gang is lost if it ends before it is written.
 // That the gang was scheduled its members show.
-func TestANativeGangIsScheduledWithoutACondition(t *testing.T) {
+func TestANativeGangIsScheduledByItsMembers(t *testing.T) {
 	for _, engine := range [][]metav1.Condition{nil, decided(metav1.ConditionFalse)} {
 		b := benchOf(t, gang.Native, podGroups("scheduling.k8s.io", "v1beta1"), pod("a", "", corev1.PodPending), pod("b", "", corev1.PodPending))
 		b.engine = decided(metav1.ConditionFalse)
