@@ -10,7 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// The oldest servers that serve the policy can evaluate it, or they would refuse to store it. What it decides, a real server says (test/e2e).
+// The oldest servers that serve the policy can evaluate it, or they would refuse to store it. What it decides is tested on a real server (test/e2e).
 func TestPolicyOnOldServers(t *testing.T) {
 	policy := typed[admissionv1.ValidatingAdmissionPolicy](t, objectsOf(t, scheduler()), "ValidatingAdmissionPolicy", SchedulerLimit)
 	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MajorMinor(1, 30)))

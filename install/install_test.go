@@ -91,8 +91,8 @@ func TestNoWildcards(t *testing.T) {
 			t.Errorf("%s grants nothing", role.Name)
 		}
 		for _, rule := range role.Rules {
-			for _, word := range slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.NonResourceURLs) {
-				if strings.Contains(word, "*") {
+			for _, value := range slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.NonResourceURLs) {
+				if strings.Contains(value, "*") {
 					t.Errorf("%s: %v", role.Name, rule)
 				}
 			}
@@ -199,7 +199,7 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
-// What is optional is there only where it is asked for.
+// What is optional is there only where it is requested.
 func TestOptional(t *testing.T) {
 	names := func(s Scheduler) (names []string) {
 		for _, o := range objectsOf(t, s) {
@@ -255,7 +255,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// Who reads metrics reaches the secure port, and nobody else.
+// Metrics readers reach the secure port, and no other client.
 func TestIngress(t *testing.T) {
 	s := scheduler()
 	s.MetricsFrom = []string{"monitoring", "grafana"}

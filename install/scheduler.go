@@ -27,7 +27,7 @@ const (
 	// SchedulerLimit is the ValidatingAdmissionPolicy, and its binding, by which the scheduler's account may suspend jobs and change
 	// nothing else of them.
 	SchedulerLimit = "gang-scheduler.gangctl.dev"
-	// DefaultNamespace is where it runs unless told otherwise.
+	// DefaultNamespace is where it runs by default.
 	DefaultNamespace = "gangctl-system"
 	// ConfigAnnotation is on the scheduler's pods: a digest of its configuration,
 	// so that a change of that starts new pods.
@@ -122,7 +122,7 @@ func (s Scheduler) limitedAccount(p *admissionv1.ValidatingAdmissionPolicy) {
 	}
 }
 
-// ingress lets in who reads metrics; without a rule nobody.
+// ingress admits metrics readers; without a rule no client.
 func (s Scheduler) ingress(p *networkingv1.NetworkPolicy) {
 	if len(s.MetricsFrom) == 0 {
 		p.Spec.Ingress = nil

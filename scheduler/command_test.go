@@ -169,7 +169,7 @@ func TestOwnProfile(t *testing.T) {
 	}
 }
 
-// A gate of the engine that would have it wait for objects that nobody reads.
+// A gate of the engine that would have it wait for objects that no plugin reads.
 func TestGatesThatAreRefused(t *testing.T) {
 	featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
 		features.GenericWorkload: true, features.TopologyAwareWorkloadScheduling: true, features.CompositePodGroup: true,

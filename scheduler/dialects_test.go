@@ -35,7 +35,7 @@ type conforming struct {
 	mark func(pod *corev1.Pod, name string, min int)
 	// spec is that of the group object.
 	spec func(min int) map[string]any
-	// phase is that of a gang that runs, or the condition that says so where the
+	// phase is that of a gang that runs, or the condition for that where the
 	// dialect has no phases; empty where we write none.
 	phase string
 }
@@ -210,10 +210,10 @@ func (g team) conform() {
 	a := g.members("a", 3, 0, 3)
 	g.waitPlaced(a...)
 
-	// One that lacks members waits, says so, and runs when its minimum is lowered.
+	// One that lacks members waits, reports that, and runs when its minimum is lowered.
 	g.declare("b", 5)
 	b := g.members("b", 5, 0, 3)
-	g.waitSaid("b-0", "3/5 pods exist")
+	g.waitMessage("b-0", "3/5 pods exist")
 	if n := g.placed(b...); n != 0 {
 		g.t.Fatalf("%d of 3 members are placed of a gang that needs 5", n)
 	}
@@ -223,7 +223,7 @@ func (g team) conform() {
 	// With two places left, one that needs three holds nothing, until it fits.
 	g.declare("c", 3)
 	c := g.members("c", 3, 0, 3)
-	g.waitSaid("c-0", "")
+	g.waitMessage("c-0", "")
 	if n := g.placed(c...); n != 0 {
 		g.t.Fatalf("%d of 3 members hold places of a gang that does not fit", n)
 	}
@@ -235,7 +235,7 @@ func (g team) conform() {
 		for _, name := range a {
 			g.change(name, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })
 		}
-		until(g.t, "the status says "+g.phase, func() bool { return g.written("a") == g.phase })
+		until(g.t, "the status has "+g.phase, func() bool { return g.written("a") == g.phase })
 	}
 	g.change("a-0", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
 	g.delete("a-1")
@@ -274,7 +274,7 @@ func (g team) anyLeft(names ...string) bool {
 	})
 }
 
-func says(pod *corev1.Pod, why string) bool {
+func hasMessage(pod *corev1.Pod, why string) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && strings.Contains(c.Message, why) {
 			return true

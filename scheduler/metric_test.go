@@ -122,7 +122,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	t.Error("/metrics has none of ours")
 }
 
-// Each plugin decides something, and has a metric that tells how often.
+// Each plugin decides something, and has a metric that counts how often.
 func TestEveryPluginHasAMetric(t *testing.T) {
 	measured := map[string]bool{}
 	for _, part := range newInstance(t).counted {
@@ -141,7 +141,7 @@ var (
 	setUp *instance
 )
 
-// newInstance sets a scheduler up that talks to nobody.
+// newInstance sets up a scheduler without a server.
 func newInstance(t *testing.T) *instance {
 	t.Helper()
 	made.Do(func() {

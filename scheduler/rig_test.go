@@ -150,7 +150,7 @@ func (r *rig) node(name string, cpus int) {
 	r.must(err)
 }
 
-// pod is one of a gang that asks for a CPU.
+// pod is one of a gang that requests a CPU.
 func (r *rig) pod(name, schedulerName string, change ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -213,10 +213,10 @@ func (r *rig) waitPlaced(names ...string) {
 	until(r.t, fmt.Sprintf("%v are placed", names), func() bool { return r.placed(names...) == len(names) })
 }
 
-// waitSaid waits until a pod says why it is not placed.
-func (r *rig) waitSaid(name, why string) {
+// waitMessage waits until a pod's condition has the reason why it is not placed.
+func (r *rig) waitMessage(name, why string) {
 	r.t.Helper()
-	until(r.t, name+" says "+why, func() bool { return says(r.get(name), why) })
+	until(r.t, name+" has the message "+why, func() bool { return hasMessage(r.get(name), why) })
 }
 
 func (r *rig) must(err error) {

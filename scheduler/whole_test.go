@@ -91,14 +91,14 @@ func (r *rig) gangOf(name string, members int, change ...func(*corev1.Pod)) (nam
 	return names
 }
 
-// comer has pods come, one every while, until done: reservations are reviewed when somebody comes.
+// comer has pods come, one every while, until done: reservations are reviewed when a pod comes.
 func (r *rig) comer(what string, done func() bool) {
 	r.t.Helper()
 	n := 0
 	next := time.Now()
 	until(r.t, what, func() bool {
 		if now := time.Now(); now.After(next) {
-			r.create(r.pod(fmt.Sprint("comer-", n), DefaultName, asks("64")))
+			r.create(r.pod(fmt.Sprint("comer-", n), DefaultName, requestingCPU("64")))
 			n, next = n+1, now.Add(500*time.Millisecond)
 		}
 		return done()
@@ -110,7 +110,7 @@ func (p parts) reserved(gang string) bool {
 	return slices.ContainsFunc(p.keeper.Held(), func(r aging.Reservation) bool { return r.Group.Name == "labels:"+gang })
 }
 
-func asks(cpus string) func(*corev1.Pod) {
+func requestingCPU(cpus string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: quantity(cpus)}
 	}
@@ -127,7 +127,7 @@ func TestEachPluginCanBeDisabled(t *testing.T) {
 			r.waitPlaced(runs...)
 			r.gangOf("waits", 2)
 			r.comer("the outcome of a wait", func() bool {
-				return p.reserved("waits") || plugin.name == aging.Name && says(r.get("comer-0"), "nsufficient cpu")
+				return p.reserved("waits") || plugin.name == aging.Name && hasMessage(r.get("comer-0"), "nsufficient cpu")
 			})
 			r.delete(runs...)
 			r.waitPlaced("waits-0", "waits-1")

@@ -18,8 +18,8 @@ var groupVersions = map[gang.Dialect]string{
 	gang.Koordinator: "scheduling.sigs.k8s.io/v1alpha1", gang.KAI: "scheduling.run.ai/v2alpha2", gang.Native: "scheduling.k8s.io/v1beta1",
 }
 
-// mark makes a pod a member of the gang, in the gang's dialect.
-func (g Gang) mark(p *corev1.Pod, role string) {
+// addToGroup makes a pod a member of the gang, in the gang's dialect.
+func (g Gang) addToGroup(p *corev1.Pod, role string) {
 	switch g.Dialect {
 	case gang.SchedulerPlugins:
 		p.Labels["scheduling.x-k8s.io/pod-group"] = g.Name

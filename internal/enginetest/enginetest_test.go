@@ -13,7 +13,7 @@ func TestEngine(t *testing.T) {
 	c.FailBindings("a-2", 1, errors.New("the server says no"))
 	c.Create(Pod("a-0", "a"), Pod("a-1", "a"))
 	c.Create(Pod("single", "", CPUs(3)))
-	c.Wait("a pod that fits nowhere says so", func() bool { return strings.Contains(c.Condition("single"), "Insufficient cpu") })
+	c.Wait("a pod that fits nowhere reports it", func() bool { return strings.Contains(c.Condition("single"), "Insufficient cpu") })
 	if n := c.Placed("a-0", "a-1"); n != 0 {
 		t.Errorf("%d members of an incomplete gang are placed", n)
 	}

@@ -69,28 +69,28 @@ func (l *Cluster) watch(w http.ResponseWriter, r *http.Request, pick picker) {
 // events are those of a watch for the changes between two lists.
 func events(before, after map[string]any, version int) []byte {
 	then, now := byName(before), byName(after)
-	var told bytes.Buffer
-	tell := func(kind string, object map[string]any) {
+	var stream bytes.Buffer
+	encode := func(kind string, object map[string]any) {
 		object["kind"], object["apiVersion"] = strings.TrimSuffix(after["kind"].(string), "List"), after["apiVersion"]
 		object["metadata"].(map[string]any)["resourceVersion"] = strconv.Itoa(version)
-		if err := json.NewEncoder(&told).Encode(map[string]any{"type": kind, "object": object}); err != nil {
+		if err := json.NewEncoder(&stream).Encode(map[string]any{"type": kind, "object": object}); err != nil {
 			panic(fmt.Sprintf("kubetest: %v", err))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(then)) {
 		if now[name] == nil {
-			tell("DELETED", decoded(then[name]))
+			encode("DELETED", decoded(then[name]))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		switch {
 		case then[name] == nil:
-			tell("ADDED", decoded(now[name]))
+			encode("ADDED", decoded(now[name]))
 		case !bytes.Equal(then[name], now[name]):
-			tell("MODIFIED", decoded(now[name]))
+			encode("MODIFIED", decoded(now[name]))
 		}
 	}
-	return told.Bytes()
+	return stream.Bytes()
 }
 
 // byName are the encoded objects of a list by NAMESPACE/NAME.

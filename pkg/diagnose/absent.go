@@ -49,7 +49,7 @@ func custom() []gang.JobReader {
 	return slices.DeleteFunc(jobkinds.Readers(), func(r gang.JobReader) bool { return r.Group == "batch" })
 }
 
-// Unlisted answers for jobs that the caller may not list, of the kind that the question names or of any: what cannot be seen
+// Unlisted answers for jobs that the caller may not list, of the kind that the query names or of any: what cannot be seen
 // must not pass for what is not there. It is nil if all may be listed.
 func Unlisted(s *snapshot.Snapshot, q Query) *answer.Answer {
 	var missing []answer.Right

@@ -17,7 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// paste does what each action says by its commands alone, and asks again.
+// paste runs the commands of each action, and diagnoses again.
 func paste(t *testing.T, s *snapshot.Snapshot, actions []answer.Action, known map[answer.ActionKind]int) {
 	t.Helper()
 	for _, x := range actions {
@@ -51,14 +51,14 @@ func TestCommandsWork(t *testing.T) {
 	}
 	for seed := range n {
 		r := rand.New(rand.NewPCG(uint64(seed), 11))
-		w := randomWorld(r)
+		w := randomCluster(r)
 		for i := range w.jobs { // more small services, which can be moved
 			if j := &w.jobs[i]; r.IntN(2) == 0 {
 				j.service, j.gpus, j.cpu = true, min(j.gpus, 2), min(j.cpu, 16)
 			}
 		}
 		s := w.build()
-		paste(t, s, askRandom(t, s, Options{}).Unblock, known)
+		paste(t, s, explainRandom(t, s, Options{}).Unblock, known)
 		if t.Failed() {
 			t.Fatalf("seed %d: %+v", seed, w)
 		}

@@ -24,7 +24,7 @@ type fakeKubectl struct {
 	s *snapshot.Snapshot
 }
 
-// pasted is the snapshot after commands were pasted into a shell. ok is false if one of them does nothing that can be told:
+// pasted is the snapshot after commands were pasted into a shell. ok is false if one of them does nothing that can be checked:
 // it looks at something, or is for another program.
 func pasted(t *testing.T, s *snapshot.Snapshot, commands string) (after *snapshot.Snapshot, ok bool) {
 	t.Helper()
@@ -39,40 +39,40 @@ func pasted(t *testing.T, s *snapshot.Snapshot, commands string) (after *snapsho
 	return k.s, true
 }
 
-// shellWords splits a line as a shell does, if nothing in it but single quotes means anything.
-func shellWords(t *testing.T, line string) []string {
+// splitArgs splits a line as a shell does, if nothing in it but single quotes means anything.
+func splitArgs(t *testing.T, line string) []string {
 	t.Helper()
 	var all []string
-	word, quoted, begun := "", false, false
+	arg, quoted, begun := "", false, false
 	for i := 0; i < len(line); i++ {
 		switch c := line[i]; {
 		case c == '\'':
 			quoted, begun = !quoted, true
 		case quoted:
-			word += string(c)
+			arg += string(c)
 		case c == ' ':
 			if begun {
-				all = append(all, word)
+				all = append(all, arg)
 			}
-			word, begun = "", false
+			arg, begun = "", false
 		case c == '\\' && i+1 < len(line):
 			i++
-			word, begun = word+string(line[i]), true
+			arg, begun = arg+string(line[i]), true
 		case strings.IndexByte("$`\"*?~&;<>(){}[]#!", c) >= 0:
 			t.Fatalf("a shell would make something of %q in %s", c, line)
 		default:
-			word, begun = word+string(c), true
+			arg, begun = arg+string(c), true
 		}
 	}
 	if quoted {
 		t.Fatalf("a quote is open: %s", line)
 	}
-	return append(all, word)
+	return append(all, arg)
 }
 
 // run does one line.
 func (k *fakeKubectl) run(line string) bool {
-	parts := shellWords(k.t, line)
+	parts := splitArgs(k.t, line)
 	if i := slices.Index(parts, "|"); i >= 0 {
 		return k.pipe(parts[:i], parts[i+1:])
 	}

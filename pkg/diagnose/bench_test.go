@@ -16,7 +16,7 @@ import (
 )
 
 // large is a cluster of so many nodes, ten pods on each: a member of a gang that holds some of its GPUs, and nine of services.
-// gpus says how many GPUs a node has, and held how many of them are in use.
+// gpus is how many GPUs a node has, and held how many of them are in use.
 func large(nodes int, gpus, held func(i int) int64) *clustertest.Cluster {
 	c := clustertest.New()
 	for i := 0; i < nodes; i += 20 {
@@ -100,7 +100,7 @@ func cpu(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// BenchmarkExplain answers with advice for 5,000 nodes and 50,000 pods. The processor time says more than the wall on a machine
+// BenchmarkExplain answers with advice for 5,000 nodes and 50,000 pods. The processor time means more than the wall clock on a machine
 // that has other work.
 func BenchmarkExplain(b *testing.B) {
 	for name, build := range shapes(5000) {

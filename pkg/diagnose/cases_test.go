@@ -21,7 +21,7 @@ import (
 	answertext "github.com/gangctl/gangctl/pkg/diagnose/text"
 )
 
-// acceptanceCases is the directory of the cases; its README says what the files hold.
+// acceptanceCases is the directory of the cases; its README describes the files.
 const acceptanceCases = "testdata/cases"
 
 // expectation is an expect.json.
@@ -45,7 +45,7 @@ type expectedAction struct {
 
 func TestAcceptanceCases(t *testing.T) {
 	eachCase(t, func(t *testing.T, dir string, e expectation) {
-		a, node := ask(t, dir, e.Args)
+		a, node := query(t, dir, e.Args)
 		checkCase(t, e, a, node)
 	})
 }
@@ -75,8 +75,8 @@ func eachCase(t *testing.T, check func(t *testing.T, dir string, e expectation))
 	}
 }
 
-// ask does what the arguments of a case say.
-func ask(t *testing.T, dir string, args []string) (a *answer.Answer, node string) {
+// query runs a case with its arguments.
+func query(t *testing.T, dir string, args []string) (a *answer.Answer, node string) {
 	t.Helper()
 	value := func(flag string) string {
 		if i := slices.Index(args, flag); i >= 0 {
@@ -131,12 +131,12 @@ func checkCase(t *testing.T, e expectation, a *answer.Answer, node string) {
 	}
 	for _, pattern := range e.NotSay {
 		if match(pattern, text) {
-			t.Errorf("the text says /%s/", pattern)
+			t.Errorf("the text has /%s/", pattern)
 		}
 	}
 	for _, pattern := range e.NotSayFirstLine {
 		if match(pattern, first) {
-			t.Errorf("the first line says /%s/", pattern)
+			t.Errorf("the first line has /%s/", pattern)
 		}
 	}
 	for _, want := range e.Unblock {

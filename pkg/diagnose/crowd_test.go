@@ -12,8 +12,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
-// In a large cluster the largest holders are named, and the others summed up.
-func TestManyHolders(t *testing.T) {
+// In a large cluster the largest consumers are named, and the others summed up.
+func TestManyConsumers(t *testing.T) {
 	c := clustertest.New()
 	c.Nodes(10, 8)
 	for i := range 20 {
@@ -23,14 +23,14 @@ func TestManyHolders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var holders []string
+	var consumers []string
 	for _, d := range a.Primary.Details {
 		if strings.Contains(d, "hold") {
-			holders = append(holders, d)
+			consumers = append(consumers, d)
 		}
 	}
-	if len(holders) != 13 || !strings.Contains(holders[0], "job-01 holds 7 GPUs") || holders[12] != "8 others hold 8 GPUs" {
-		t.Errorf("%d lines:\n%s", len(holders), strings.Join(holders, "\n"))
+	if len(consumers) != 13 || !strings.Contains(consumers[0], "job-01 holds 7 GPUs") || consumers[12] != "8 others hold 8 GPUs" {
+		t.Errorf("%d lines:\n%s", len(consumers), strings.Join(consumers, "\n"))
 	}
 }
 

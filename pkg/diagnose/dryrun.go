@@ -62,12 +62,12 @@ func DryRun(ctx context.Context, s *snapshot.Snapshot, job *unstructured.Unstruc
 	c.Finish()
 	w := view.New(c)
 	w.Assumed = true
-	subject, err := w.Find(Query{Kind: reader.Names[0], Namespace: job.GetNamespace(), Name: job.GetName()})
+	submitted, err := w.Find(Query{Kind: reader.Names[0], Namespace: job.GetNamespace(), Name: job.GetName()})
 	if err != nil {
 		return nil, err
 	}
 	opts := stages.Options{Budget: o.Budget, Reader: o.Reader}
-	r := stages.Evaluate(ctx, w, subject, opts)
+	r := stages.Evaluate(ctx, w, submitted, opts)
 	a := compose(w, r, advise(ctx, w, r, opts, o), o.Reader) //nolint:contextcheck // plugins that work on values take a context and have no use for one
 	if a.Verdict == answer.FitsNow {
 		a.Exit = answer.ExitOK
@@ -90,7 +90,7 @@ func exists(s *snapshot.Snapshot, job *unstructured.Unstructured) bool {
 }
 
 // refusedObject reports whether a group object could not be stored: its create was refused when it was tried, or its kind is
-// not served. The answer to the create says so, as it would have been.
+// not served. The answer to the create has that, as it would have been.
 func refusedObject(s *snapshot.Snapshot, obj *unstructured.Unstructured) (snapshot.Probe, bool) {
 	for _, p := range s.Probes {
 		if p.Kind == obj.GetKind() && p.Namespace == obj.GetNamespace() && p.Name == obj.GetName() && !p.Accepted() {

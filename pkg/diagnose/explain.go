@@ -24,7 +24,7 @@ type Options struct {
 	// Budget is the time for one search for a placement; 0 is the default.
 	Budget time.Duration
 	// AdviceBudget is the time for the search of what would help, by Clock; 0 is one second. Advice that is not found in time
-	// is not offered, and the answer says so.
+	// is not offered, and the answer reports that.
 	AdviceBudget time.Duration
 	// Clock is time.Now if it is nil.
 	Clock func() time.Time
@@ -47,7 +47,7 @@ func NewExplainer(s *snapshot.Snapshot) *Explainer { return &Explainer{view: vie
 
 // Explain answers for one job. Errors are of the kinds [gang.JobNotFoundError] and [gang.AmbiguousJobError].
 func (e *Explainer) Explain(ctx context.Context, q Query, o Options) (*answer.Answer, error) {
-	subject, err := e.view.Find(q)
+	job, err := e.view.Find(q)
 	var missing *gang.JobNotFoundError
 	if errors.As(err, &missing) && suggest.Nearest(missing.Name, missing.Nearest) == "" { // a slip explains more than a missing right
 		if found := absent(e.view, q); found != nil {
@@ -57,7 +57,7 @@ func (e *Explainer) Explain(ctx context.Context, q Query, o Options) (*answer.An
 	if err != nil {
 		return nil, err
 	}
-	return explainJob(ctx, e.view, subject, o), nil
+	return explainJob(ctx, e.view, job, o), nil
 }
 
 // Explain answers for one job. Errors are of the kinds [gang.JobNotFoundError] and [gang.AmbiguousJobError].
@@ -71,20 +71,20 @@ func Pending(ctx context.Context, s *snapshot.Snapshot, namespace string, o Opti
 	w := view.New(s)
 	o.NoAdvice = true
 	var all []*answer.Answer
-	for _, subject := range w.Jobs() {
-		if namespace != "" && subject.Meta.Namespace != namespace || subject.End != nil {
+	for _, job := range w.Jobs() {
+		if namespace != "" && job.Meta.Namespace != namespace || job.End != nil {
 			continue
 		}
-		if a := explainJob(ctx, w, subject, o); a.Verdict != answer.Running && a.Verdict != answer.Done {
+		if a := explainJob(ctx, w, job, o); a.Verdict != answer.Running && a.Verdict != answer.Done {
 			all = append(all, a)
 		}
 	}
 	return all
 }
 
-func explainJob(ctx context.Context, w *view.View, subject *gang.Job, o Options) *answer.Answer {
+func explainJob(ctx context.Context, w *view.View, job *gang.Job, o Options) *answer.Answer {
 	opts := stages.Options{Budget: o.Budget, Reader: o.Reader}
-	r := stages.Evaluate(ctx, w, subject, opts)
+	r := stages.Evaluate(ctx, w, job, opts)
 	return compose(w, r, advise(ctx, w, r, opts, o), o.Reader) //nolint:contextcheck // plugins that work on values take a context and have no use for one
 }
 

@@ -32,7 +32,7 @@ func TestAbsent(t *testing.T) {
 func TestNotFound(t *testing.T) {
 	c := clustertest.New().Nodes(2, 8).Add(clustertest.Gang{Name: "resnet", Workers: 1}).Add(clustertest.Gang{Namespace: "other", Name: "llama", Workers: 1})
 	s := c.Done()
-	for _, tt := range []struct{ name, near, elsewhere string }{{"resnt", "resnet", ""}, {"llama", "", "other"}, {"zzz", "", ""}} {
+	for _, tt := range []struct{ name, nearest, elsewhere string }{{"resnt", "resnet", ""}, {"llama", "", "other"}, {"zzz", "", ""}} {
 		_, err := Explain(context.Background(), s, Query{Namespace: "team", Name: tt.name}, Options{})
 		var missing *gang.JobNotFoundError
 		if !errors.As(err, &missing) {
@@ -44,7 +44,7 @@ func TestNotFound(t *testing.T) {
 			}
 			return list[0]
 		}
-		if first(missing.Nearest) != tt.near || first(missing.Elsewhere) != tt.elsewhere {
+		if first(missing.Nearest) != tt.nearest || first(missing.Elsewhere) != tt.elsewhere {
 			t.Errorf("%s: near %v, elsewhere %v", tt.name, missing.Nearest, missing.Elsewhere)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // A snapshot may lack anything: whoever made it may not have been allowed to see it, or cut it out. Whatever single object is
 // gone, there is an answer, or the job is not found.
 func TestPartialSnapshots(t *testing.T) {
-	for _, s := range slices.Concat(requestSituations(), podSituations(), groupSituations(), queueSituations(), schedulerSituations(), placeSituations(), startSituations(), lifeSituations()) {
+	for _, s := range slices.Concat(requestScenarios(), podScenarios(), groupScenarios(), queueScenarios(), schedulerScenarios(), placeScenarios(), startScenarios(), lifeScenarios()) {
 		t.Run(s.name, func(t *testing.T) {
 			c := clustertest.New()
 			s.build(c)

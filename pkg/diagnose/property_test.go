@@ -18,8 +18,8 @@ import (
 // clusters is how many random clusters each property is tried on.
 const clusters = 2000
 
-// forRandom calls f for many random clusters, and says which one failed.
-func forRandom(t *testing.T, f func(t *testing.T, r *rand.Rand, w worldSpec)) {
+// forRandom calls f for many random clusters, and reports which one failed.
+func forRandom(t *testing.T, f func(t *testing.T, r *rand.Rand, w clusterSpec)) {
 	t.Helper()
 	n := clusters
 	if testing.Short() {
@@ -27,7 +27,7 @@ func forRandom(t *testing.T, f func(t *testing.T, r *rand.Rand, w worldSpec)) {
 	}
 	for seed := range n {
 		r := rand.New(rand.NewPCG(uint64(seed), 7))
-		w := randomWorld(r)
+		w := randomCluster(r)
 		f(t, r, w)
 		if t.Failed() {
 			t.Fatalf("seed %d: %+v", seed, w)
@@ -35,7 +35,7 @@ func forRandom(t *testing.T, f func(t *testing.T, r *rand.Rand, w worldSpec)) {
 	}
 }
 
-func askRandom(t *testing.T, s *snapshot.Snapshot, o Options) *answer.Answer {
+func explainRandom(t *testing.T, s *snapshot.Snapshot, o Options) *answer.Answer {
 	t.Helper()
 	a, err := Explain(context.Background(), s, Query{Namespace: "team", Name: "gang"}, o)
 	if err != nil {
@@ -55,11 +55,11 @@ func text(t *testing.T, a *answer.Answer) string {
 
 // The order of objects changes nothing.
 func TestOrderDoesNotMatter(t *testing.T) {
-	forRandom(t, func(t *testing.T, r *rand.Rand, w worldSpec) {
+	forRandom(t, func(t *testing.T, r *rand.Rand, w clusterSpec) {
 		// Advice is the slow part, and made of the same answers. Its time stands still: a busy machine must not cut it short.
 		o := Options{NoAdvice: r.IntN(4) > 0, Clock: func() time.Time { return clustertest.Now }}
 		s := w.build()
-		first := marshal(t, askRandom(t, s, o))
+		first := marshal(t, explainRandom(t, s, o))
 		shuffled := w.build()
 		r.Shuffle(len(shuffled.Pods), func(i, j int) { shuffled.Pods[i], shuffled.Pods[j] = shuffled.Pods[j], shuffled.Pods[i] })
 		r.Shuffle(len(shuffled.Nodes), func(i, j int) { shuffled.Nodes[i], shuffled.Nodes[j] = shuffled.Nodes[j], shuffled.Nodes[i] })
@@ -67,7 +67,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 			r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 		}
 		shuffled.Finish()
-		if second := marshal(t, askRandom(t, shuffled, o)); first != second {
+		if second := marshal(t, explainRandom(t, shuffled, o)); first != second {
 			t.Errorf("two orders, two answers:\n%s\n%s", first, second)
 		}
 	})
@@ -82,10 +82,10 @@ func marshal(t *testing.T, a *answer.Answer) string {
 	return string(raw)
 }
 
-// The first line of the text and the JSON form say the same, and the exit code belongs to the verdict.
+// The first line of the text and the JSON form agree, and the exit code belongs to the verdict.
 func TestTextAndJSONAgree(t *testing.T) {
-	forRandom(t, func(t *testing.T, _ *rand.Rand, w worldSpec) {
-		a := askRandom(t, w.build(), Options{NoAdvice: true})
+	forRandom(t, func(t *testing.T, _ *rand.Rand, w clusterSpec) {
+		a := explainRandom(t, w.build(), Options{NoAdvice: true})
 		var back answer.Answer
 		if err := json.Unmarshal([]byte(marshal(t, a)), &back); err != nil {
 			t.Fatal(err)
@@ -107,8 +107,8 @@ func TestTextAndJSONAgree(t *testing.T) {
 // no part of a set of jobs would do.
 func TestActionsWork(t *testing.T) {
 	known := map[answer.ActionKind]int{}
-	forRandom(t, func(t *testing.T, _ *rand.Rand, w worldSpec) {
-		a := askRandom(t, w.build(), Options{})
+	forRandom(t, func(t *testing.T, _ *rand.Rand, w clusterSpec) {
+		a := explainRandom(t, w.build(), Options{})
 		for _, x := range a.Unblock {
 			if !x.Verified {
 				t.Errorf("unverified advice: %+v", x)
@@ -118,7 +118,7 @@ func TestActionsWork(t *testing.T) {
 				continue
 			}
 			known[x.Kind]++
-			after := askRandom(t, changed.build(), Options{NoAdvice: true})
+			after := explainRandom(t, changed.build(), Options{NoAdvice: true})
 			if after.Verdict != answer.FitsNow {
 				t.Errorf("after %s %v: %s %s", x.Kind, x.Change, after.Verdict, after.Headline)
 			}
@@ -135,7 +135,7 @@ func TestActionsWork(t *testing.T) {
 }
 
 // checkMinimal drops one job after the other from a set.
-func checkMinimal(t *testing.T, w worldSpec, x answer.Action) {
+func checkMinimal(t *testing.T, w clusterSpec, x answer.Action) {
 	t.Helper()
 	jobs := x.Change["jobs"].([]string)
 	count, limited := x.Change["count"].(int)
@@ -145,7 +145,7 @@ func checkMinimal(t *testing.T, w worldSpec, x answer.Action) {
 	set := jobs[:count]
 	for i := range set {
 		rest := append(append([]string{}, set[:i]...), set[i+1:]...)
-		if after := askRandom(t, w.clone().without(rest).build(), Options{NoAdvice: true}); after.Verdict == answer.FitsNow {
+		if after := explainRandom(t, w.clone().without(rest).build(), Options{NoAdvice: true}); after.Verdict == answer.FitsNow {
 			t.Errorf("%v is not minimal: %v is enough", set, rest)
 		}
 	}
@@ -154,8 +154,8 @@ func checkMinimal(t *testing.T, w worldSpec, x answer.Action) {
 // Never means never: with every job and service gone and every node well and open, there is no room either, by arithmetic
 // that has nothing in common with the search.
 func TestNeverMeansNever(t *testing.T) {
-	forRandom(t, func(t *testing.T, _ *rand.Rand, w worldSpec) {
-		a := askRandom(t, w.build(), Options{NoAdvice: true})
+	forRandom(t, func(t *testing.T, _ *rand.Rand, w clusterSpec) {
+		a := explainRandom(t, w.build(), Options{NoAdvice: true})
 		var slots int64
 		for _, n := range w.nodes {
 			if n.tainted && !w.tolerates || w.selector != "" && n.class != w.selector {

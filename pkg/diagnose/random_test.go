@@ -14,11 +14,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 )
 
-// worldSpec is a random cluster as plain numbers, so that a test can change one without the code under test.
-type worldSpec struct {
+// clusterSpec is a random cluster as plain numbers, so that a test can change one without the code under test.
+type clusterSpec struct {
 	nodes []nodeSpec
 	jobs  []jobSpec
-	// the gang that is asked about
+	// the gang of the query
 	workers, min int
 	gpus         int64
 	cpu          int64
@@ -43,7 +43,7 @@ type jobSpec struct {
 }
 
 // free is what a node has left of GPUs and cores.
-func (w worldSpec) free(i int) (gpus, cpu int64) {
+func (w clusterSpec) free(i int) (gpus, cpu int64) {
 	gpus, cpu = w.nodes[i].gpus, 96-w.nodes[i].daemonCPU
 	for _, j := range w.jobs {
 		for _, n := range j.nodes {
@@ -58,9 +58,9 @@ func (w worldSpec) free(i int) (gpus, cpu int64) {
 
 func pick[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
-// randomWorld makes a cluster of at most 6 nodes in which jobs hold no more than there is.
-func randomWorld(r *rand.Rand) worldSpec {
-	w := worldSpec{workers: 1 + r.IntN(4), gpus: pick[int64](r, 1, 2, 4, 8), cpu: pick[int64](r, 4, 8, 32)}
+// randomCluster makes a cluster of at most 6 nodes in which jobs hold no more than there is.
+func randomCluster(r *rand.Rand) clusterSpec {
+	w := clusterSpec{workers: 1 + r.IntN(4), gpus: pick[int64](r, 1, 2, 4, 8), cpu: pick[int64](r, 4, 8, 32)}
 	for range 1 + r.IntN(6) {
 		w.nodes = append(w.nodes, nodeSpec{gpus: pick[int64](r, 0, 4, 8, 8, 8), class: pick(r, "a", "a", "b"), tainted: r.IntN(6) == 0,
 			cordoned: r.IntN(6) == 0, notReady: r.IntN(10) == 0, daemonCPU: pick[int64](r, 0, 0, 2)})
@@ -94,7 +94,7 @@ func randomWorld(r *rand.Rand) worldSpec {
 func jobName(i int) string { return fmt.Sprintf("job%d", i) }
 
 // build makes the snapshot.
-func (w worldSpec) build() *snapshot.Snapshot {
+func (w clusterSpec) build() *snapshot.Snapshot {
 	c := clustertest.New()
 	for i, n := range w.nodes {
 		node := c.Node(fmt.Sprintf("n%d", i), n.gpus)
@@ -131,7 +131,7 @@ func (w worldSpec) build() *snapshot.Snapshot {
 	return c.Done()
 }
 
-func (w worldSpec) podSpec(p *corev1.PodSpec) {
+func (w clusterSpec) podSpec(p *corev1.PodSpec) {
 	if w.selector != "" {
 		p.NodeSelector = map[string]string{"class": w.selector}
 	}
@@ -144,13 +144,13 @@ func (w worldSpec) podSpec(p *corev1.PodSpec) {
 }
 
 // clone lets a change leave the original alone.
-func (w worldSpec) clone() worldSpec {
+func (w clusterSpec) clone() clusterSpec {
 	w.nodes, w.jobs = slices.Clone(w.nodes), slices.Clone(w.jobs)
 	return w
 }
 
-// apply does what an action says, by its stable keys alone. ok is false for an action that the test does not know.
-func (w worldSpec) apply(kind string, change map[string]any) (worldSpec, bool) {
+// apply does an action by its stable keys alone. ok is false for an action that the test does not know.
+func (w clusterSpec) apply(kind string, change map[string]any) (clusterSpec, bool) {
 	n := w.clone()
 	whole := n.min == n.workers
 	switch kind {
@@ -195,7 +195,7 @@ func nodeIndex(name string) int {
 }
 
 // without takes jobs away; the names of the others stay.
-func (n worldSpec) without(names []string) worldSpec {
+func (n clusterSpec) without(names []string) clusterSpec {
 	for _, name := range names {
 		var i int
 		fmt.Sscanf(name[strings.LastIndexByte(name, '/')+1:], "job%d", &i)
@@ -205,7 +205,7 @@ func (n worldSpec) without(names []string) worldSpec {
 }
 
 // set changes one field of the gang.
-func (n *worldSpec) set(key string, value any) bool {
+func (n *clusterSpec) set(key string, value any) bool {
 	switch key {
 	case "Worker.replicas":
 		n.workers = int(value.(int64))

@@ -76,7 +76,7 @@ func addAll[T metav1.Object](add func(metav1.Object), list []T) {
 	}
 }
 
-// named are the names that are words of an answer.
+// named are the names that occur in an answer.
 func named(t *testing.T, a *answer.Answer, names []string) (found []string) {
 	t.Helper()
 	brief := *a
@@ -150,10 +150,10 @@ func TestAnAnswerNamesNothingOfOtherNamespaces(t *testing.T) {
 	}
 }
 
-// Every job of every situation is asked about: where a gang waits for one of its own namespace, that one is read by another.
-func TestNoSituationNamesOtherNamespaces(t *testing.T) {
+// Every job of every scenario is diagnosed: where a gang waits for one of its own namespace, that one is read by another.
+func TestNoScenarioNamesOtherNamespaces(t *testing.T) {
 	hidden := 0
-	all := slices.Concat(requestSituations(), podSituations(), groupSituations(), queueSituations(), schedulerSituations(), placeSituations(), startSituations(), lifeSituations())
+	all := slices.Concat(requestScenarios(), podScenarios(), groupScenarios(), queueScenarios(), schedulerScenarios(), placeScenarios(), startScenarios(), lifeScenarios())
 	for _, s := range all {
 		if s.code == answer.OperatorRBAC {
 			continue // the operator wrote who may not do it into the namespace

@@ -25,7 +25,7 @@ func hopeful(workers int, missing bool) clustertest.Gang {
 	return g
 }
 
-// namespaceOnly are the refusals of somebody who may read namespace team and nothing else.
+// namespaceOnly are the refusals of a user who may read namespace team and nothing else.
 func namespaceOnly() []snapshot.Denial {
 	var all []snapshot.Denial
 	for _, cluster := range []string{"nodes", "namespaces", "persistentvolumes", "priorityclasses.scheduling.k8s.io"} {
@@ -96,7 +96,7 @@ func TestRights(t *testing.T) {
 					decisive = append(decisive, r.String())
 				}
 				if r.Lost == "" {
-					t.Errorf("%s: nothing is said to be lost", r)
+					t.Errorf("%s: nothing is reported to be lost", r)
 				}
 			}
 			if !slices.Equal(decisive, tt.decisive) {
@@ -107,7 +107,7 @@ func TestRights(t *testing.T) {
 			}
 			for _, want := range tt.lost {
 				if !slices.Contains(lost, want) {
-					t.Errorf("%q is not said to be lost: %q", want, lost)
+					t.Errorf("%q is not reported to be lost: %q", want, lost)
 				}
 			}
 			for _, s := range a.Stages {
@@ -119,19 +119,19 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// Who may not see the jobs is told so, and by which right; what is not seen is not said not to be there.
+// A user who may not see the jobs gets that reported, with the missing right; what is not seen is not reported as missing.
 func TestUnlisted(t *testing.T) {
-	const words = `tfjobs.kubeflow.org is forbidden: User "eve" cannot list resource "tfjobs" in API group "kubeflow.org" in the namespace "team"`
+	const message = `tfjobs.kubeflow.org is forbidden: User "eve" cannot list resource "tfjobs" in API group "kubeflow.org" in the namespace "team"`
 	c := clustertest.New().Nodes(1, 8).Add(hopeful(1, false))
 	c.S.Custom = nil
-	c.S.Caller, c.S.Denied = "eve", []snapshot.Denial{{Resource: "tfjobs.kubeflow.org", Message: words}, {Resource: "pods", ExceptNamespaces: []string{"team"}}}
+	c.S.Caller, c.S.Denied = "eve", []snapshot.Denial{{Resource: "tfjobs.kubeflow.org", Message: message}, {Resource: "pods", ExceptNamespaces: []string{"team"}}}
 	s := c.Done()
 	for _, kind := range []string{"", "tfjob", "pod"} {
 		a, err := Explain(context.Background(), s, Query{Kind: kind, Namespace: "team", Name: "lama"}, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a.Exit != answer.ExitUnknown || a.Primary.Code != answer.NoPermission || a.Primary.Message != "list TFJobs in namespace team: "+words {
+		if a.Exit != answer.ExitUnknown || a.Primary.Code != answer.NoPermission || a.Primary.Message != "list TFJobs in namespace team: "+message {
 			t.Errorf("%s: got %s exit %d: %s", kind, a.Primary.Code, a.Exit, a.Primary.Message)
 		}
 		if !a.Rights.Missing[0].Decisive || !strings.Contains(a.Rights.Grant, "- tfjobs\n") || !strings.Contains(a.Rights.Grant, "name: eve\n") || strings.Contains(a.Rights.Grant, "- pods\n") {

@@ -74,8 +74,8 @@ func lastMessage(w *view.View, g *gang.Gang) (string, time.Time) {
 		}
 	}
 	if d := g.Decl; d != nil {
-		for _, word := range d.Conditions {
-			consider(word.Message, word.At)
+		for _, condition := range d.Conditions {
+			consider(condition.Message, condition.At)
 		}
 		for _, e := range w.Events("PodGroup", d.Key.Namespace, d.Key.Name) {
 			consider(e.Message, e.Last)

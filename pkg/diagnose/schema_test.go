@@ -136,7 +136,7 @@ func validate(t *testing.T, root *jsonSchema, a *answer.Answer) {
 	}
 }
 
-// Real answers are what the schema says.
+// Real answers match the schema.
 func TestSchema(t *testing.T) {
 	raw, err := os.ReadFile(docs + "schema.json")
 	if err != nil {
@@ -146,7 +146,7 @@ func TestSchema(t *testing.T) {
 	if err := json.Unmarshal(raw, root); err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range slices.Concat(requestSituations(), podSituations(), groupSituations(), queueSituations(), schedulerSituations(), placeSituations(), startSituations(), lifeSituations()) {
+	for _, s := range slices.Concat(requestScenarios(), podScenarios(), groupScenarios(), queueScenarios(), schedulerScenarios(), placeScenarios(), startScenarios(), lifeScenarios()) {
 		t.Run(s.name, func(t *testing.T) {
 			c := clustertest.New()
 			s.build(c)
@@ -158,7 +158,7 @@ func TestSchema(t *testing.T) {
 		})
 	}
 	for seed := range uint64(100) {
-		validate(t, root, askRandom(t, randomWorld(rand.New(rand.NewPCG(seed, 7))).build(), Options{}))
+		validate(t, root, explainRandom(t, randomCluster(rand.New(rand.NewPCG(seed, 7))).build(), Options{}))
 	}
 	if a := absentAnswer(t); a != nil {
 		validate(t, root, a)

@@ -128,13 +128,13 @@ func (f *Fields) Resources(path ...string) corev1.ResourceList {
 
 // Conditions are the reasons and messages of the conditions of a type and status.
 func (f *Fields) Conditions(kind, status string) []Condition {
-	var words []Condition
+	var conditions []Condition
 	for _, c := range f.List("status", "conditions") {
 		if c["type"] == kind && c["status"] == status {
-			words = append(words, ConditionOf(c))
+			conditions = append(conditions, ConditionOf(c))
 		}
 	}
-	return words
+	return conditions
 }
 
 // ConditionOf reads reason, message and lastTransitionTime of a condition.

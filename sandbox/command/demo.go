@@ -34,7 +34,7 @@ Each scheduler gets a sandbox of its own, which is gone afterwards.`,
 			if o.Sandbox, err = os.Executable(); err != nil {
 				return fmt.Errorf("find this program: %w", err)
 			}
-			if o.Gangctl, err = beside(o.Sandbox, "gangctl"); err != nil {
+			if o.Gangctl, err = nextTo(o.Sandbox, "gangctl"); err != nil {
 				return err
 			}
 			return demo.Run(cmd.Context(), o)
@@ -45,8 +45,8 @@ Each scheduler gets a sandbox of its own, which is gone afterwards.`,
 	return cmd
 }
 
-// beside finds a program in the directory of another one, else on the PATH.
-func beside(program, name string) (string, error) {
+// nextTo finds a program in the directory of another one, else on the PATH.
+func nextTo(program, name string) (string, error) {
 	path := filepath.Join(filepath.Dir(program), name)
 	if _, err := os.Stat(path); err == nil {
 		return path, nil

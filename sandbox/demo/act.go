@@ -3,7 +3,7 @@ package demo
 import (
 	"context"
 
-	"github.com/gangctl/gangctl/sandbox/scene"
+	"github.com/gangctl/gangctl/sandbox/members"
 )
 
 // Act is one part of the demo: a set of nodes, jobs, and moments to look.
@@ -12,7 +12,7 @@ type Act struct {
 	// Moments are the captions of what Play returns, in order.
 	Moments []string
 	// Play leaves the stage empty for the next act.
-	Play func(ctx context.Context, s *Stage) ([]scene.Scene, error)
+	Play func(ctx context.Context, s *Stage) ([]members.List, error)
 }
 
 // Acts returns the demo's acts, in order.
@@ -32,53 +32,53 @@ func Acts() []Act {
 }
 
 // twoJobs: job 1 takes 3 of 4 GPUs; job 2 needs 2 and finds 1.
-func twoJobs(ctx context.Context, s *Stage) ([]scene.Scene, error) {
+func twoJobs(ctx context.Context, s *Stage) ([]members.List, error) {
 	if err := s.AddNodes(ctx, 4, 1); err != nil {
 		return nil, err
 	}
 	if err := s.Submit(ctx, "tf-job-1", "--workers", "3", "--gpus", "1", "--ps", "1", "--ps-cpu", "1"); err != nil {
 		return nil, err
 	}
-	if _, err := s.WaitFor(ctx, func(seen scene.Scene) bool { return seen.Count(scene.Running) == 4 }); err != nil {
+	if _, err := s.WaitFor(ctx, func(seen members.List) bool { return seen.Count(members.Running) == 4 }); err != nil {
 		return nil, err
 	}
 	if err := s.Submit(ctx, "tf-job-2", "--workers", "2", "--gpus", "1", "--ps", "1", "--ps-cpu", "1"); err != nil {
 		return nil, err
 	}
-	contended, err := s.Settled(ctx, 7)
+	contended, err := s.Decided(ctx, 7)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.Finish(ctx, "tf-job-1"); err != nil {
 		return nil, err
 	}
-	freed, err := s.WaitFor(ctx, func(seen scene.Scene) bool { return seen.Job("tf-job-2").Count(scene.Running) == 3 })
+	freed, err := s.WaitFor(ctx, func(seen members.List) bool { return seen.Job("tf-job-2").Count(members.Running) == 3 })
 	if err != nil {
 		return nil, err
 	}
-	return []scene.Scene{contended, freed.Job("tf-job-2")}, s.clear(ctx, "tf-job-1", "tf-job-2")
+	return []members.List{contended, freed.Job("tf-job-2")}, s.clear(ctx, "tf-job-1", "tf-job-2")
 }
 
 // growingCluster: a job that needs 8 GPUs meets 4, and 4 more join.
-func growingCluster(ctx context.Context, s *Stage) ([]scene.Scene, error) {
+func growingCluster(ctx context.Context, s *Stage) ([]members.List, error) {
 	if err := s.AddNodes(ctx, 2, 2); err != nil {
 		return nil, err
 	}
 	if err := s.Submit(ctx, "tf-smoke-gpu", "--workers", "4", "--gpus", "2", "--ps", "1", "--ps-cpu", "1"); err != nil {
 		return nil, err
 	}
-	short, err := s.Settled(ctx, 5)
+	short, err := s.Decided(ctx, 5)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.AddNodes(ctx, 2, 2); err != nil {
 		return nil, err
 	}
-	enough, err := s.WaitFor(ctx, func(seen scene.Scene) bool { return seen.Count(scene.Running) == 5 })
+	enough, err := s.WaitFor(ctx, func(seen members.List) bool { return seen.Count(members.Running) == 5 })
 	if err != nil {
 		return nil, err
 	}
-	return []scene.Scene{short, enough}, s.clear(ctx, "tf-smoke-gpu")
+	return []members.List{short, enough}, s.clear(ctx, "tf-smoke-gpu")
 }
 
 // clear leaves an empty stage. Both acts end with four nodes.

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gangctl/gangctl/sandbox/scene"
+	"github.com/gangctl/gangctl/sandbox/members"
 )
 
 // Options are what the demo runs with and where it prints.
@@ -67,7 +67,7 @@ func Run(ctx context.Context, o Options) error {
 
 // play runs all acts under one scheduler, on a sandbox of its own that is gone
 // afterwards whatever happens.
-func play(ctx context.Context, o Options, scheduler Scheduler, acts []Act) (moments [][]scene.Scene, err error) {
+func play(ctx context.Context, o Options, scheduler Scheduler, acts []Act) (moments [][]members.List, err error) {
 	dir, err := os.MkdirTemp("", "gangctl-demo-")
 	if err != nil {
 		return nil, fmt.Errorf("create a data directory: %w", err)

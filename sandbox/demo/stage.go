@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/gangctl/gangctl/sandbox/kubelet"
-	"github.com/gangctl/gangctl/sandbox/scene"
+	"github.com/gangctl/gangctl/sandbox/members"
 )
 
 // Namespace is where all jobs of the demo run.
@@ -94,7 +94,7 @@ func (s *Stage) Delete(ctx context.Context, names ...string) error {
 func (s *Stage) Finish(ctx context.Context, job string) error {
 	fmt.Fprintf(s.Log, "# the workers of %s have finished\n", job)
 	pods := s.client.CoreV1().Pods(Namespace)
-	workers, err := pods.List(ctx, metav1.ListOptions{LabelSelector: scene.JobLabel + "=" + job + "," + scene.RoleLabel + "=worker"})
+	workers, err := pods.List(ctx, metav1.ListOptions{LabelSelector: members.JobLabel + "=" + job + "," + members.RoleLabel + "=worker"})
 	if err != nil {
 		return fmt.Errorf("list the workers of %s: %w", job, err)
 	}
@@ -107,16 +107,16 @@ func (s *Stage) Finish(ctx context.Context, job string) error {
 	return nil
 }
 
-// Settled waits until the scheduler has decided about n pods.
-func (s *Stage) Settled(ctx context.Context, n int) (scene.Scene, error) {
-	return s.WaitFor(ctx, func(seen scene.Scene) bool { return seen.Settled(n) })
+// Decided waits until the scheduler has decided about n pods.
+func (s *Stage) Decided(ctx context.Context, n int) (members.List, error) {
+	return s.WaitFor(ctx, func(seen members.List) bool { return seen.Decided(n) })
 }
 
-// WaitFor waits until the scene meets a condition.
-func (s *Stage) WaitFor(ctx context.Context, desired func(scene.Scene) bool) (scene.Scene, error) {
+// WaitFor waits until the members meet a condition.
+func (s *Stage) WaitFor(ctx context.Context, desired func(members.List) bool) (members.List, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	return scene.WaitFor(ctx, s.client, Namespace, desired)
+	return members.WaitFor(ctx, s.client, Namespace, desired)
 }
 
 // Kubeconfig is the path of the file that gives access to the cluster.
@@ -142,14 +142,14 @@ func (s *Stage) run(ctx context.Context, program string, args ...string) error {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = append(os.Environ(), "NO_COLOR=1")
-	var said bytes.Buffer
-	cmd.Stdout = io.MultiWriter(s.Log, &said)
+	var output bytes.Buffer
+	cmd.Stdout = io.MultiWriter(s.Log, &output)
 	cmd.Stderr = cmd.Stdout
 	// A program that is interrupted gets to undo what it began.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: %w: %s", line, err, lastLines(said.String(), 3))
+		return fmt.Errorf("%s: %w: %s", line, err, lastLines(output.String(), 3))
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/tw"
 
-	"github.com/gangctl/gangctl/sandbox/scene"
+	"github.com/gangctl/gangctl/sandbox/members"
 )
 
 // table holds what one act looked like under each scheduler.
@@ -18,10 +18,10 @@ type table struct {
 
 type column struct {
 	title   string
-	moments []scene.Scene
+	moments []members.List
 }
 
-func (t *table) add(title string, moments []scene.Scene) {
+func (t *table) add(title string, moments []members.List) {
 	t.columns = append(t.columns, column{title: title, moments: moments})
 }
 
@@ -62,7 +62,7 @@ func (t *table) print(w io.Writer, act Act) error {
 
 // Idle is how many GPUs are held by members of jobs that are not whole: they
 // wait for the others, and compute nothing.
-func Idle(s scene.Scene) (gpus int64) {
+func Idle(s members.List) (gpus int64) {
 	done := map[string]bool{}
 	for _, m := range s {
 		if done[m.Job] {

@@ -5,28 +5,28 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gangctl/gangctl/sandbox/scene"
+	"github.com/gangctl/gangctl/sandbox/members"
 )
 
-func member(job, role string, index int, state scene.State, gpus int64) scene.Member {
-	return scene.Member{Job: job, Role: role, Index: index, Pod: job + "-" + role + "-0", State: state, GPUs: gpus}
+func member(job, role string, index int, state members.State, gpus int64) members.Member {
+	return members.Member{Job: job, Role: role, Index: index, Pod: job + "-" + role + "-0", State: state, GPUs: gpus}
 }
 
 func TestIdle(t *testing.T) {
 	tests := []struct {
 		name string
-		seen scene.Scene
+		seen members.List
 		want int64
 	}{
 		{"nothing", nil, 0},
-		{"a whole job", scene.Scene{member("a", "worker", 0, scene.Running, 2), member("a", "worker", 1, scene.Running, 2)}, 0},
-		{"half a job", scene.Scene{member("a", "worker", 0, scene.Running, 2), member("a", "worker", 1, scene.Pending, 2)}, 2},
-		{"a waiting job", scene.Scene{member("a", "worker", 0, scene.Pending, 2), member("a", "worker", 1, scene.Pending, 2)}, 0},
-		{"half of each of two", scene.Scene{
-			member("a", "worker", 0, scene.Running, 2), member("a", "worker", 1, scene.Pending, 2),
-			member("b", "worker", 0, scene.Starting, 3), member("b", "worker", 1, scene.Pending, 3),
+		{"a whole job", members.List{member("a", "worker", 0, members.Running, 2), member("a", "worker", 1, members.Running, 2)}, 0},
+		{"half a job", members.List{member("a", "worker", 0, members.Running, 2), member("a", "worker", 1, members.Pending, 2)}, 2},
+		{"a waiting job", members.List{member("a", "worker", 0, members.Pending, 2), member("a", "worker", 1, members.Pending, 2)}, 0},
+		{"half of each of two", members.List{
+			member("a", "worker", 0, members.Running, 2), member("a", "worker", 1, members.Pending, 2),
+			member("b", "worker", 0, members.Starting, 3), member("b", "worker", 1, members.Pending, 3),
 		}, 5},
-		{"the rest of a job that ends", scene.Scene{member("a", "ps", 0, scene.Running, 1), member("a", "worker", 0, scene.Ended, 2)}, 0},
+		{"the rest of a job that ends", members.List{member("a", "ps", 0, members.Running, 1), member("a", "worker", 0, members.Ended, 2)}, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -38,12 +38,12 @@ func TestIdle(t *testing.T) {
 }
 
 func TestPrint(t *testing.T) {
-	half := scene.Scene{member("a", "ps", 0, scene.Running, 0), member("a", "worker", 0, scene.Pending, 4)}
+	half := members.List{member("a", "ps", 0, members.Running, 0), member("a", "worker", 0, members.Pending, 4)}
 	half[0].GPUs = 2
-	none := scene.Scene{member("a", "ps", 0, scene.Pending, 2), member("a", "worker", 0, scene.Pending, 4)}
+	none := members.List{member("a", "ps", 0, members.Pending, 2), member("a", "worker", 0, members.Pending, 4)}
 	tables := []table{{}}
-	tables[0].add("default scheduler", []scene.Scene{half})
-	tables[0].add("gang scheduler", []scene.Scene{none})
+	tables[0].add("default scheduler", []members.List{half})
+	tables[0].add("gang scheduler", []members.List{none})
 	out := &bytes.Buffer{}
 	if err := tables[0].print(out, Act{Title: "One job", Moments: []string{"too few GPUs"}}); err != nil {
 		t.Fatal(err)

@@ -47,16 +47,16 @@ func processes(t *testing.T, path string) []string {
 }
 
 // wantError runs a command that must fail with an exit code and these texts.
-func wantError(t *testing.T, c *sandboxtest.Cluster, code int, words []string, command string, args ...string) {
+func wantError(t *testing.T, c *sandboxtest.Cluster, code int, want []string, command string, args ...string) {
 	t.Helper()
 	stdout, stderr, err := c.Run(command, args...)
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != code {
 		t.Errorf("%s %v: %v, want exit code %d\n%s%s", command, args, err, code, stdout, stderr)
 	}
-	for _, word := range words {
-		if !strings.Contains(stderr, word) {
-			t.Errorf("%s %v: standard error lacks %q:\n%s", command, args, word, stderr)
+	for _, text := range want {
+		if !strings.Contains(stderr, text) {
+			t.Errorf("%s %v: standard error lacks %q:\n%s", command, args, text, stderr)
 		}
 	}
 }

@@ -26,31 +26,31 @@ func TestRefuses(t *testing.T) {
 		prepare func(t *testing.T, dir string) string
 		args    []string
 		code    int
-		words   []string
+		want    []string
 	}{
 		{name: "a port in use", args: bare("--port", used), code: 1,
-			words: []string{"error: port " + used + " on 127.0.0.1 cannot be used", "address already in use", "hint: choose another one with --port"}},
+			want: []string{"error: port " + used + " on 127.0.0.1 cannot be used", "address already in use", "hint: choose another one with --port"}},
 		{name: "a file in the place of the directory", prepare: under("", "data"), code: 1, args: bare(),
-			words: []string{"is not a directory", "hint: choose another one with --data-dir"}},
+			want: []string{"is not a directory", "hint: choose another one with --data-dir"}},
 		{name: "a directory that cannot be made", prepare: func(t *testing.T, dir string) string {
 			under("", "data")(t, dir)
 			return filepath.Join(dir, "data", "below")
-		}, code: 1, args: bare(), words: []string{"not a directory", "hint:"}},
+		}, code: 1, args: bare(), want: []string{"not a directory", "hint:"}},
 		{name: "somebody else's directory", prepare: func(t *testing.T, dir string) string {
 			under("data", "thesis.tex")(t, dir)
 			return filepath.Join(dir, "data")
-		}, code: 1, args: bare(), words: []string{"is not empty and no sandbox made it", "hint:"}},
+		}, code: 1, args: bare(), want: []string{"is not empty and no sandbox made it", "hint:"}},
 		{name: "a stale sandbox", prepare: func(t *testing.T, dir string) string {
 			write(t, filepath.Join(dir, "data", "sandbox.json"), `{"format": 1, "kubernetes": "v1.20.0", "settings": {}}`)
 			return filepath.Join(dir, "data")
-		}, code: 1, args: bare(), words: []string{"another version (Kubernetes v1.20.0", "hint: remove it and start again: gangctl-sandbox down --data-dir"}},
-		{name: "a read-only directory", prepare: immutable, code: 1, args: bare(), words: []string{"hint: choose a directory that you can write to"}},
-		{name: "a storage that is damaged", prepare: damagedStorage, code: 1, args: bare(), words: []string{"a component ended: etcd", "its last words in", "hint:"}},
+		}, code: 1, args: bare(), want: []string{"another version (Kubernetes v1.20.0", "hint: remove it and start again: gangctl-sandbox down --data-dir"}},
+		{name: "a read-only directory", prepare: immutable, code: 1, args: bare(), want: []string{"hint: choose a directory that you can write to"}},
+		{name: "a storage that is damaged", prepare: damagedStorage, code: 1, args: bare(), want: []string{"a component ended: etcd", "its last words in", "hint:"}},
 		{name: "a node file that is none", prepare: func(_ *testing.T, dir string) string { return filepath.Join(dir, "data") },
-			code: 1, args: bare("--node-file=/does/not/exist"), words: []string{"--node-file", "no such file"}},
-		{name: "an unknown scheduler", code: 2, args: []string{"--scheduler=volcano"}, words: []string{`--scheduler "volcano": must be gang, default or none`}},
-		{name: "an unknown flag", code: 2, args: []string{"--colour"}, words: []string{"unknown flag: --colour", "hint: see gangctl-sandbox up --help"}},
-		{name: "an argument", code: 2, args: []string{"now"}, words: []string{"takes no arguments"}},
+			code: 1, args: bare("--node-file=/does/not/exist"), want: []string{"--node-file", "no such file"}},
+		{name: "an unknown scheduler", code: 2, args: []string{"--scheduler=volcano"}, want: []string{`--scheduler "volcano": must be gang, default or none`}},
+		{name: "an unknown flag", code: 2, args: []string{"--colour"}, want: []string{"unknown flag: --colour", "hint: see gangctl-sandbox up --help"}},
+		{name: "an argument", code: 2, args: []string{"now"}, want: []string{"takes no arguments"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestRefuses(t *testing.T) {
 				dir = tt.prepare(t, t.TempDir())
 			}
 			c := &sandboxtest.Cluster{Binary: sandboxtest.Binary(t), DataDir: dir}
-			wantError(t, c, tt.code, tt.words, "up", tt.args...)
+			wantError(t, c, tt.code, tt.want, "up", tt.args...)
 			if err := gone(t, c); err != nil {
 				t.Error(err)
 			}

@@ -26,8 +26,8 @@ func TestRulesHaveNoWildcards(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, rule := range role.Rules {
-				for _, word := range append(append(rule.Verbs, rule.Resources...), rule.APIGroups...) {
-					if strings.Contains(word, "*") {
+				for _, value := range append(append(rule.Verbs, rule.Resources...), rule.APIGroups...) {
+					if strings.Contains(value, "*") {
 						t.Errorf("%s: %+v", role.Name, rule)
 					}
 				}

@@ -123,7 +123,7 @@ func TestChoosePorts(t *testing.T) {
 	}
 }
 
-func TestLastWords(t *testing.T) {
+func TestLastLogLines(t *testing.T) {
 	tests := map[string]struct{ log, want string }{
 		"klog":   {"I1121 fine\nF1121 12:00:00 server.go:1] cannot bind\nmore\n", "F1121 12:00:00 server.go:1] cannot bind\nmore"},
 		"etcd":   {"{\"level\":\"warn\",\"msg\":\"w\"}\n{\"level\":\"panic\",\"msg\":\"failed to create WAL\",\"error\":\"no space left on device\"}\ngoroutine 1:\n", "failed to create WAL: no space left on device"},

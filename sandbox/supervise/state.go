@@ -59,8 +59,8 @@ func (s *State) Ended() []string {
 	return out
 }
 
-// settle makes a ready sandbox degraded when one of its components has ended.
-func (s *State) settle() {
+// degradeIfEnded makes a ready sandbox degraded when one of its components has ended.
+func (s *State) degradeIfEnded() {
 	if s.Phase == Ready && len(s.Ended()) > 0 {
 		s.Phase = Degraded
 	}

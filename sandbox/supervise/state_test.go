@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestSettle(t *testing.T) {
+func TestDegradeIfEnded(t *testing.T) {
 	lost := []Component{{Name: "etcd", PID: 2}, {Name: "nodes", PID: 3, Exit: "signal: killed"}}
 	tests := []struct {
 		name       string
@@ -21,7 +21,7 @@ func TestSettle(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &State{Phase: tt.phase, Components: tt.components}
-			if s.settle(); s.Phase != tt.want {
+			if s.degradeIfEnded(); s.Phase != tt.want {
 				t.Errorf("got %s, want %s", s.Phase, tt.want)
 			}
 		})

@@ -90,7 +90,7 @@ func (s *supervisor) run(ctx context.Context, onReady func()) error {
 	}
 	err := s.board.change(func(st *State) {
 		st.Phase, st.Step, st.Took = Ready, "", time.Since(st.Started)
-		st.settle()
+		st.degradeIfEnded()
 	})
 	if err != nil {
 		return err
@@ -186,7 +186,7 @@ func (s *supervisor) watch(p *process) {
 			}
 		}
 		if !expected {
-			st.settle()
+			st.degradeIfEnded()
 		}
 	})
 	if err != nil {
@@ -201,9 +201,9 @@ func (s *supervisor) watch(p *process) {
 
 func (s *supervisor) deathOf(p *process) error {
 	log := s.dir.Log(p.name)
-	words := LastLines(log, 8)
-	f := failure.Errorf("%w: %s: %s; its last words in %s:\n%s", errDied, p.name, p.exit, log, words)
-	if strings.Contains(words, syscall.ENOSPC.Error()) {
+	tail := LastLines(log, 8)
+	f := failure.Errorf("%w: %s: %s; its last words in %s:\n%s", errDied, p.name, p.exit, log, tail)
+	if strings.Contains(tail, syscall.ENOSPC.Error()) {
 		return f.WithHint("free some space, or choose a directory on another disk with --data-dir")
 	}
 	return f.WithHint("start again, or start afresh after: gangctl-sandbox down --data-dir %s", s.dir)

@@ -71,7 +71,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-func TestDescribeTellsAll(t *testing.T) {
+func TestDescribeShowsAll(t *testing.T) {
 	next := dawn.Add(time.Hour)
 	fit := int32(1)
 	f := Facts{

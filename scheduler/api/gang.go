@@ -36,7 +36,7 @@ type List struct {
 	Items []Gang `json:"items"`
 }
 
-// State is how a gang stands, in the words of [gang.State] where the scheduler means the same: Pending, Running, Succeeded and
+// State is how a gang stands, in the terms of [gang.State] where the scheduler means the same: Pending, Running, Succeeded and
 // Failed. It goes by nodes alone, which is what a scheduler decides on: a gang is Running when as many members as it needs have
 // one, be their containers ready or not. Whether a gang that has fewer is Starting or Degraded depends on its job, which the
 // scheduler does not read; so there are two states of its own.

@@ -32,7 +32,7 @@ func (s source) Gangs(namespace string) ([]Gang, error) {
 	return list, nil
 }
 
-func ask(t *testing.T, s Source, method, target string) (int, string) {
+func get(t *testing.T, s Source, method, target string) (int, string) {
 	t.Helper()
 	w := httptest.NewRecorder()
 	Handler(s).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, target, nil))
@@ -47,7 +47,7 @@ func TestServe(t *testing.T) {
 		target string
 		names  string
 	}{{Path, "llama resnet"}, {Path + "?namespace=vision", "resnet"}, {Path + "?namespace=nobody", ""}} {
-		code, body := ask(t, source{}, http.MethodGet, c.target)
+		code, body := get(t, source{}, http.MethodGet, c.target)
 		var list List
 		if err := json.Unmarshal([]byte(body), &list); err != nil || code != http.StatusOK {
 			t.Fatalf("%s: %d, %v: %s", c.target, code, err, body)
@@ -60,7 +60,7 @@ func TestServe(t *testing.T) {
 			t.Errorf("%s: %q, %+v", c.target, got, list)
 		}
 	}
-	if _, body := ask(t, source{empty: true}, http.MethodGet, Path); !strings.Contains(body, `"items":[]`) {
+	if _, body := get(t, source{empty: true}, http.MethodGet, Path); !strings.Contains(body, `"items":[]`) {
 		t.Errorf("no gangs: %s", body)
 	}
 }
@@ -80,7 +80,7 @@ func TestServeRefuses(t *testing.T) {
 		{source{err: ErrNotReady}, http.MethodGet, Path, http.StatusServiceUnavailable, "does not know all"},
 		{source{err: errors.New("on fire")}, http.MethodGet, Path, http.StatusInternalServerError, "on fire"},
 	} {
-		code, body := ask(t, c.source, c.method, c.target)
+		code, body := get(t, c.source, c.method, c.target)
 		if code != c.code || !strings.Contains(body, c.want) || !strings.Contains(body, `"kind":"Status"`) {
 			t.Errorf("%s %s: %d %s", c.method, c.target, code, body)
 		}

@@ -293,7 +293,7 @@ func TestRolesHaveMinimums(t *testing.T) {
 	}
 }
 
-// In KAI each subgroup has to be there, whatever the group as a whole asks for.
+// In KAI each subgroup has to be there, whatever the group as a whole requests.
 func TestRolesOfKAI(t *testing.T) {
 	published := sink{}
 	r := New(published, MemberPriority)

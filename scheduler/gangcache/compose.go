@@ -54,7 +54,7 @@ func (e *entry) object(dialect gang.Dialect) *Object {
 }
 
 // agree derives the terms of the gang: those of its members. The API admits the priority of a Kubernetes PodGroup as it does a
-// pod's, so that one counts instead; the class of any other group object does only if the administrator says so.
+// pod's, so that one counts instead; the class of any other group object does only if the administrator configures it.
 func (e *entry) agree(c *Cache, dialect gang.Dialect) gang.Terms {
 	if object := e.object(dialect); object != nil {
 		if object.Priority != nil {

@@ -33,7 +33,7 @@ func TestStrangersAreNamed(t *testing.T) {
 	}
 }
 
-func TestStrangersOfNobodyAreNoChange(t *testing.T) {
+func TestForeignPodsWithoutGangAreNoChange(t *testing.T) {
 	r := New(sink{}, MemberPriority)
 	if change := r.SetForeign(pod("a", ofObject)); len(change.Keys) != 0 {
 		t.Errorf("a gang that is none of ours changes: %v", change.Keys)

@@ -195,7 +195,7 @@ func TestTerms(t *testing.T) {
 			t.Errorf("policy %v, want %q", got, policy)
 		}
 		if worker.Spec.Priority != nil {
-			t.Error("what the API server said was changed")
+			t.Error("the API server's object was changed")
 		}
 	}
 	want(0, corev1.PreemptNever)
@@ -225,7 +225,7 @@ func TestTerms(t *testing.T) {
 	}
 }
 
-// A class that a group object of an operator names was admitted by nobody, unlike that of a PodGroup of Kubernetes itself.
+// A class that a group object of an operator names was not admitted, unlike that of a PodGroup of Kubernetes itself.
 func TestTheClassOfAnObjectIsNotTrusted(t *testing.T) {
 	published := sink{}
 	r := New(published, MemberPriority)

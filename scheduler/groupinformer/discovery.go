@@ -20,7 +20,7 @@ const (
 	// gangs that run may depend on it.
 	retryPeriod = time.Second
 	// patience is how long HasSynced waits for that, once the API server answers other
-	// requests. A proxy, say, may refuse discovery indefinitely.
+	// requests. A proxy, for example, may refuse discovery indefinitely.
 	patience = 30 * time.Second
 )
 

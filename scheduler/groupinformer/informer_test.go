@@ -236,7 +236,7 @@ func TestBuiltInAPIs(t *testing.T) {
 
 // Of one API it is never known whether it is served. The others must not wait for
 // that as long as the API server runs.
-func TestABuiltInAPIThatNobodyKnowsOf(t *testing.T) {
+func TestABuiltInAPIThatIsUnknown(t *testing.T) {
 	u := object("early")
 	u.SetAPIVersion("scheduling.k8s.io/v1beta1")
 	r := newRig(t, u)
@@ -267,7 +267,7 @@ func TestABuiltInAPIThatNobodyKnowsOf(t *testing.T) {
 	}
 }
 
-func TestAnAPIThatCannotBeReadHoldsUpNobody(t *testing.T) {
+func TestAnAPIThatCannotBeReadBlocksNoGang(t *testing.T) {
 	r := newRig(t, definition(crdName, "True"), object("early"))
 	var refuse atomic.Bool
 	refuse.Store(true)

@@ -40,7 +40,7 @@ type Reason struct {
 type Blocker struct {
 	// Name is NAMESPACE/NAME, for those who may see all gangs.
 	Name string
-	// Text is what the users of the gang that waits are told.
+	// Text is the message to the users of the gang that waits.
 	Text string
 }
 

@@ -30,11 +30,11 @@ func newStore() (*Store, *testclock.FakePassiveClock) {
 	return New(clock, nil), clock
 }
 
-func TestTextsHoldEverything(t *testing.T) {
+func TestTextsContainEverything(t *testing.T) {
 	reason := reasonOf(answer.NodesBusy, 4)
 	if got, want := reason.Text(), "NODES_BUSY: 2 of the 4 members that the gang needs fit: 4 of 8 GPUs free; "+
 		"nvidia.com/gpu: 8 requested, 4 available, 8 in total; blocked by a gang of another namespace (4 GPUs, priority 0); room is kept for it on n1; tried again when room comes free"; got != want {
-		t.Errorf("of the gang is said\n%q, want\n%q", got, want)
+		t.Errorf("of the gang is reported\n%q, want\n%q", got, want)
 	}
 	if got, want := reason.Sentence(), "2 of the 4 members that its gang needs fit: 4 of 8 GPUs free"; got != want {
 		t.Errorf("its members say %q, want %q", got, want)
@@ -125,27 +125,27 @@ func TestStatementsAreBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, clock := newStore()
-			var told []time.Time
+			var reported []time.Time
 			for second := range 600 {
 				b.Report(llama, flap(b, second), false)
 				if _, fresh, _ := b.TakeReport(llama); fresh {
-					told = append(told, clock.Now())
+					reported = append(reported, clock.Now())
 				}
 				clock.SetTime(clock.Now().Add(time.Second))
 			}
-			for i := PerMinute; i < len(told); i++ {
-				if told[i].Sub(told[i-PerMinute]) < time.Minute {
-					t.Fatalf("more than %d statements in the minute before %s", PerMinute, told[i])
+			for i := PerMinute; i < len(reported); i++ {
+				if reported[i].Sub(reported[i-PerMinute]) < time.Minute {
+					t.Fatalf("more than %d statements in the minute before %s", PerMinute, reported[i])
 				}
 			}
-			if len(told) < 10 {
-				t.Errorf("%d statements in ten minutes: users do not learn of changes", len(told))
+			if len(reported) < 10 {
+				t.Errorf("%d statements in ten minutes: users do not learn of changes", len(reported))
 			}
 		})
 	}
 }
 
-// What was put off is told when it is asked for at the time that was given.
+// What was put off is reported when it is requested at the time that was given.
 func TestWhatIsPutOffIsNotLost(t *testing.T) {
 	b, clock := newStore()
 	b.Report(llama, reasonOf(answer.NodesBusy, 1), false)
@@ -162,7 +162,7 @@ func TestWhatIsPutOffIsNotLost(t *testing.T) {
 	}
 }
 
-// After a restart the members say what they said, and nobody needs an event.
+// After a restart the members have their messages, and no event is needed.
 func TestWhatIsKnownIsNotFresh(t *testing.T) {
 	b, _ := newStore()
 	b.Report(llama, reasonOf(answer.NodesBusy, 1), true)

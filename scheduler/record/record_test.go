@@ -91,7 +91,7 @@ func (d *desk) attempts() int {
 	return d.tried
 }
 
-func (d *desk) says(note string) {
+func (d *desk) record(note string) {
 	d.Eventf(group, nil, corev1.EventTypeWarning, "Unschedulable", "Scheduling", "%s", note)
 }
 
@@ -101,7 +101,7 @@ func TestAChangedExplanationIsAnEventOfItsOwn(t *testing.T) {
 	d.run()
 	notes := []string{"4 of 8 GPUs free", "2 of 8 GPUs free", "in 100% pieces"}
 	for _, note := range notes {
-		d.says(note)
+		d.record(note)
 	}
 	d.until("all are written", func() bool { return len(d.written()) == len(notes) })
 	for i, event := range d.written() {
@@ -156,13 +156,13 @@ func TestWhatMayPassIsTriedAgain(t *testing.T) {
 				return c.err
 			}
 			d.run()
-			d.says(name)
+			d.record(name)
 			for try := 1; try < c.tries; try++ {
 				d.until(fmt.Sprintf("try %d", try), func() bool { return d.attempts() == try && d.clock.HasWaiters() })
 				d.clock.Step(pause << (try - 1))
 			}
 			d.until("the last try", func() bool { return d.attempts() == c.tries })
-			d.says("the next")
+			d.record("the next")
 			want := 1
 			if c.written {
 				want = 2
@@ -188,21 +188,21 @@ func TestWhatWasWrittenIsNotWrittenTwice(t *testing.T) {
 		return nil
 	}
 	d.run()
-	d.says("first")
+	d.record("first")
 	d.until("it is tried", func() bool { return d.attempts() == 1 && d.clock.HasWaiters() })
 	d.clock.Step(pause)
-	d.says("second")
+	d.record("second")
 	d.until("the second is written", func() bool { return len(d.written()) == 1 })
 	if n := d.attempts(); n != 3 {
 		t.Errorf("%d requests, want 3", n)
 	}
 }
 
-// Nobody waits for events, and no more are kept than there is room for.
+// Nothing waits for events, and no more are kept than there is room for.
 func TestTooManyAreDropped(t *testing.T) {
 	d := newDesk(t)
-	for i := range queued + 10 { // nobody writes yet
-		d.says(fmt.Sprint(i))
+	for i := range queued + 10 { // no writer runs yet
+		d.record(fmt.Sprint(i))
 	}
 	d.run()
 	d.until("those that were kept are written", func() bool { return len(d.written()) == queued })
@@ -220,8 +220,8 @@ func TestWhatWaitsAtTheEndIsWritten(t *testing.T) {
 		return nil
 	}
 	stop := d.run()
-	d.says("first")
-	d.says("second")
+	d.record("first")
+	d.record("second")
 	d.until("the first is tried", func() bool { return d.attempts() == 1 && d.clock.HasWaiters() })
 	stop()
 	if events := d.written(); len(events) != 2 || events[0].Note != "first" || events[1].Note != "second" {

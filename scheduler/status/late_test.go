@@ -13,7 +13,7 @@ import (
 
 // A member that comes while its gang waits for room gets the condition that the others have,
 // and those are left alone.
-func TestAMemberThatComesLateIsTold(t *testing.T) {
+func TestAMemberThatComesLateGetsACondition(t *testing.T) {
 	const sentence = "0/2 nodes are available: 8 of the 9 members that its gang needs fit: no room."
 	b := newBench(t, pod("old", "", corev1.PodPending), pod("new", "", corev1.PodPending), pod("bound", "n1", corev1.PodPending))
 	b.pods[0].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "by the engine"}}
@@ -52,7 +52,7 @@ func TestAMemberThatComesLateIsTold(t *testing.T) {
 }
 
 // Members that were bare while the gang was being created are not bare for long when the engine starts to write their conditions.
-func TestSilenceBeginsAnewWithAnAttempt(t *testing.T) {
+func TestSilenceBeginsAgainWithAnAttempt(t *testing.T) {
 	b := newBench(t, pod("a", "", corev1.PodPending), pod("b", "", corev1.PodPending))
 	b.incomplete = "gang research/llama waits for its pods: 2/3 pods exist"
 	b.reconcile()
@@ -67,8 +67,8 @@ func TestSilenceBeginsAnewWithAnAttempt(t *testing.T) {
 	}
 }
 
-// Members that are created one by one, and those that the engine tells one by one, are left to whoever is at it, for a while.
-func TestWhoIsBeingToldIsLeftAlone(t *testing.T) {
+// Members that are created one by one, and those that the engine reports one by one, are left to whoever is at it, for a while.
+func TestGangsThatAreReportedOnAreLeftAlone(t *testing.T) {
 	b := newBench(t, pod("first", "", corev1.PodPending))
 	b.sentence = "0/2 nodes are available: 3 of the 9 members that its gang needs fit: no room."
 	explained := func() bool {

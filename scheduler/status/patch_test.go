@@ -66,7 +66,7 @@ func (r *rival) phase() string {
 	return phase
 }
 
-// The controller of scheduler-plugins says Scheduling as soon as the pods exist,
+// The controller of scheduler-plugins writes Scheduling as soon as the pods exist,
 // whenever it sees the object. Count based.
 func TestWritersThatDisagreeWriteAFewTimesAMinute(t *testing.T) {
 	b := newBench(t, pod("a", "", corev1.PodPending), pod("b", "", corev1.PodPending))
@@ -91,7 +91,7 @@ func TestWritersThatDisagreeWriteAFewTimesAMinute(t *testing.T) {
 	}
 }
 
-// What nobody disputes is written at once, however often it changes.
+// What no other client writes is written at once, however often it changes.
 func TestOwnChangesAreNotPutOff(t *testing.T) {
 	b := newBench(t)
 	b.required = 1

@@ -52,7 +52,7 @@ func decided(status metav1.ConditionStatus) []metav1.Condition {
 	}}
 }
 
-// The life of a gang, as each dialect tells it.
+// The life of a gang, as the status of each dialect has it.
 func TestLifeOfAGang(t *testing.T) {
 	const (
 		created = iota // incomplete for longer than patience
@@ -139,14 +139,14 @@ func TestLifeOfAGang(t *testing.T) {
 	}
 }
 
-// A gang that was whole once, and waits for a member again, says why, and takes it
+// A gang that was whole once, and waits for a member again, reports why, and takes it
 // back when it is whole again.
-func TestAGangThatWaitsAgainSaysWhy(t *testing.T) {
+func TestAGangThatWaitsAgainReportsWhy(t *testing.T) {
 	for dialect, group := range map[gang.Dialect]string{gang.Volcano: "scheduling.volcano.sh", gang.KubeBatch: "scheduling.incubator.k8s.io"} {
 		whole := []*corev1.Pod{pod("a", "n1", corev1.PodRunning), pod("b", "n2", corev1.PodRunning)}
 		b := benchOf(t, dialect, podGroups(group, "v1beta1"), whole...)
 		b.engine, b.pods = decided(metav1.ConditionTrue), whole
-		says := func(moment, want string) {
+		wantMessage := func(moment, want string) {
 			t.Helper()
 			b.reconcile()
 			_, u, _ := b.Objects.Get(b.key)
@@ -159,20 +159,20 @@ func TestAGangThatWaitsAgainSaysWhy(t *testing.T) {
 				t.Errorf("%s, %s: %q, want %q", dialect, moment, got, want)
 			}
 		}
-		says("whole", "")
+		wantMessage("whole", "")
 		b.pods = []*corev1.Pod{whole[0], pod("b2", "", corev1.PodPending)}
 		b.pods[1].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}} // the engine wrote it
-		says("nobody has tried the new member", "")
+		wantMessage("the new member has not been tried", "")
 		b.sentence = "no room"
-		says("it has no place", "True 1/2 tasks in gang unschedulable: NODES_BUSY: no room")
+		wantMessage("it has no place", "True 1/2 tasks in gang unschedulable: NODES_BUSY: no room")
 		b.sentence, b.pods = "", whole
-		says("whole again", "False")
+		wantMessage("whole again", "False")
 	}
 }
 
 // What a former scheduler decided on a gang is lost if it ends before it is written.
 // That the gang was scheduled its members show.
-func TestANativeGangIsScheduledThoughNobodySaysSo(t *testing.T) {
+func TestANativeGangIsScheduledByItsMembers(t *testing.T) {
 	for _, engine := range [][]metav1.Condition{nil, decided(metav1.ConditionFalse)} {
 		b := benchOf(t, gang.Native, podGroups("scheduling.k8s.io", "v1beta1"), pod("a", "", corev1.PodPending), pod("b", "", corev1.PodPending))
 		b.engine = decided(metav1.ConditionFalse)
@@ -200,7 +200,7 @@ func TestANativeGangIsScheduledThoughNobodySaysSo(t *testing.T) {
 }
 
 // Controllers for Volcano create pods when the group is admitted. Whose pods
-// they will be must be told by the group.
+// they will be must be read from the group.
 func TestVolcanoGroupsWithoutPods(t *testing.T) {
 	for _, tt := range []struct {
 		name, annotation string

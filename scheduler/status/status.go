@@ -73,7 +73,7 @@ type Config struct {
 	Ours     func(schedulerName string) bool
 	Recorder events.EventRecorder
 	Clock    clock.Clock
-	// Panics counts the gangs over which the controller panics; nil for nobody.
+	// Panics counts the gangs over which the controller panics; nil where none counts.
 	Panics *engine.Panics
 }
 

@@ -31,7 +31,7 @@ import (
 
 var key = gang.Key{Dialect: gang.SchedulerPlugins, Namespace: "research", Name: "llama"}
 
-// bench is a controller between a fake API server and a test that says what
+// bench is a controller between a fake API server and a test that determines what
 // the gang looks like.
 type bench struct {
 	*Controller
@@ -171,7 +171,7 @@ func TestStatusIsWrittenOncePerChange(t *testing.T) {
 	}
 }
 
-// A gang that is next in the queue is not told that it waits, however long the queue is.
+// A gang that is next in the queue gets no message that it waits, however long the queue is.
 func TestAGangThatIsNextHasNoStatusWritten(t *testing.T) {
 	b := newBench(t, pod("a", "", corev1.PodPending), pod("b", "", corev1.PodPending))
 	b.next = true
@@ -190,7 +190,7 @@ func TestAGangThatIsNextHasNoStatusWritten(t *testing.T) {
 }
 
 // A gang that starts at once has one status written, one that has to wait is
-// Pending soon, and one that is stuck half way says so, too.
+// Pending soon, and one that is stuck half way reports that, too.
 func TestThatAGangWaitsIsWrittenAfterPatience(t *testing.T) {
 	b := newBench(t, pod("a", "", corev1.PodPending), pod("b", "", corev1.PodPending))
 	b.reconcile()
@@ -288,18 +288,18 @@ func TestAnIncompleteGangIsExplainedOnceAfterPatience(t *testing.T) {
 
 // Pods that are created and deleted all the time are not written about all the
 // time: count based.
-func TestWhatFlapsIsToldAFewTimesAMinute(t *testing.T) {
+func TestFlappingReasonsAreReportedAFewTimesAMinute(t *testing.T) {
 	b := newBench(t, pod("a", "", corev1.PodPending))
 	for second := range 300 {
 		if second%3 == 0 {
 			b.incomplete = fmt.Sprintf("gang research/llama waits for its pods: %d/9 pods exist", second%7)
 		}
 		b.reconcile()
-		told, err := b.Client.CoreV1().Pods(key.Namespace).Get(t.Context(), "a", metav1.GetOptions{})
+		updated, err := b.Client.CoreV1().Pods(key.Namespace).Get(t.Context(), "a", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.pods[0] = told
+		b.pods[0] = updated
 		b.clock.Step(time.Second)
 	}
 	limit := 5 * reasons.PerMinute
@@ -317,15 +317,15 @@ func TestWhatFlapsIsToldAFewTimesAMinute(t *testing.T) {
 	}
 }
 
-// Each time is an event of its own, so what says the same again and again, of pods
+// Each time is an event of its own, so the same message again and again, of pods
 // that come and go, is bounded, too: count based.
 func TestPodsThatComeAndGoAreReportedAFewTimesAMinute(t *testing.T) {
-	for name, says := range map[string]func(*bench){
+	for name, wantMessage := range map[string]func(*bench){
 		"ambiguous":  func(b *bench) { b.ambiguous = "pod a names gangs in several ways" },
 		"incomplete": func(b *bench) { b.incomplete = "gang research/llama waits for its pods: 1/9 pods exist" },
 	} {
 		b := newBench(t)
-		says(b)
+		wantMessage(b)
 		for second := range 300 {
 			if b.pods = nil; second%4 > 0 {
 				b.pods = []*corev1.Pod{pod("a", "", corev1.PodPending)}
@@ -346,7 +346,7 @@ func TestPodsThatComeAndGoAreReportedAFewTimesAMinute(t *testing.T) {
 	}
 }
 
-// A member that comes when its gang was told often enough says why it waits, too.
+// A member that comes when its gang was reported often enough has the reason why it waits, too.
 func TestANewMemberIsExplained(t *testing.T) {
 	b := newBench(t, pod("a", "", corev1.PodPending))
 	for i := range 2 * reasons.PerMinute {
@@ -362,16 +362,16 @@ func TestANewMemberIsExplained(t *testing.T) {
 	if _, err := b.Client.CoreV1().Pods(key.Namespace).Create(t.Context(), late, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	says := func() bool {
+	wantMessage := func() bool {
 		return slices.ContainsFunc(b.patches(), func(patch string) bool { return strings.HasPrefix(patch, "pods/late ") })
 	}
 	b.reconcile()
-	if says() {
-		t.Error("it is told at once")
+	if wantMessage() {
+		t.Error("it is reported at once")
 	}
 	b.clock.Step(patience)
 	b.reconcile()
-	if !says() {
+	if !wantMessage() {
 		t.Error("it is not explained")
 	}
 }

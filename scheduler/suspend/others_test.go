@@ -13,8 +13,8 @@ import (
 
 var llama = owned("kubeflow.org/v1", "TFJob", "llama")
 
-// said is how often an event told of a reason.
-func (b *bench) said(reason string) (n int) {
+// eventCount is how many events have a reason.
+func (b *bench) eventCount(reason string) (n int) {
 	for {
 		select {
 		case e := <-b.recorder.Events:
@@ -69,19 +69,19 @@ func TestALostAnswerIsFoundByTryingAgain(t *testing.T) {
 	j, _ := Of(llama)
 	b.losing()
 	if err := b.Suspend(t.Context(), j, Order{Reason: "Why"}); err == nil || b.ours(j.UID) || !isSuspended(b.get(t)) {
-		t.Fatalf("got %v; want the job suspended, and nobody to know", err)
+		t.Fatalf("got %v; want the job suspended, and no event", err)
 	}
 	for range 2 {
 		if err := b.Suspend(t.Context(), j, Order{Reason: "Why"}); err != nil || !b.ours(j.UID) {
 			t.Fatalf("not remembered: %v", err)
 		}
 	}
-	if n := b.said("Why"); n != 1 {
-		t.Errorf("told %d times", n)
+	if n := b.eventCount("Why"); n != 1 {
+		t.Errorf("reported %d times", n)
 	}
 }
 
-// If nobody tries again, the jobs are listed.
+// If no caller tries again, the jobs are listed.
 func TestALostAnswerIsFoundByListing(t *testing.T) {
 	b := newBench(tfjob("llama", nil))
 	j, _ := Of(llama)
@@ -103,7 +103,7 @@ func TestALostAnswerIsFoundByListing(t *testing.T) {
 }
 
 // A user resumes the job before we do, and it runs.
-func TestSomebodyElseResumesAJob(t *testing.T) {
+func TestAnotherUserResumesAJob(t *testing.T) {
 	j, _ := Of(llama)
 	mine := map[string]string{Label: Value}
 	for name, labels := range map[string]map[string]string{"with gangctl": nil, "with kubectl": mine} {
@@ -122,8 +122,8 @@ func TestSomebodyElseResumesAJob(t *testing.T) {
 		if len(b.get(t).GetLabels()) > 0 {
 			t.Errorf("%s: our label outlasts the suspension", name)
 		}
-		if n := b.said(ReasonResumed); n > 0 {
-			t.Errorf("%s: we say that we resumed it", name)
+		if n := b.eventCount(ReasonResumed); n > 0 {
+			t.Errorf("%s: an event reports that we resumed it", name)
 		}
 		// Its own suspension is not ours to end.
 		b.edit(t, true, nil)
@@ -158,8 +158,8 @@ func TestAJobThatRunsAgainIsSuspendedAgain(t *testing.T) {
 		}
 		b.edit(t, false, nil)
 	}
-	if n := b.said("Why"); n != 2 {
-		t.Errorf("told %d times", n)
+	if n := b.eventCount("Why"); n != 2 {
+		t.Errorf("reported %d times", n)
 	}
 	if err := b.Check(t.Context(), j); err != nil || b.ours(j.UID) {
 		t.Errorf("still remembered: %v", err)

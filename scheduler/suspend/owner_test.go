@@ -54,7 +54,7 @@ func TestJobsThatOwnEachOther(t *testing.T) {
 	}
 }
 
-// Nobody is immune by a label or a reference that anybody may write.
+// No pod is immune by a label or a reference that any user may write.
 func TestWhatDoesNotProtectAJob(t *testing.T) {
 	queued := map[string]string{kueue.QueueLabel: "q"}
 	belongs := func(apiVersion, kind string) *unstructured.Unstructured {

@@ -54,7 +54,7 @@ func TestAPartIsSuspendedWithItsWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := b.said("Why"); n != 1 || !b.ours(worker.UID) || !b.ours(launcher.UID) {
+	if n := b.eventCount("Why"); n != 1 || !b.ours(worker.UID) || !b.ours(launcher.UID) {
 		t.Errorf("told %d times, whole %v, part %v", n, b.ours(worker.UID), b.ours(launcher.UID))
 	}
 	state := func(j Target) bool {

@@ -170,7 +170,7 @@ func TestWhatIsNotSuspended(t *testing.T) {
 	if err := queued.Suspend(t.Context(), unknown, Order{}); !errors.As(err, &refused) {
 		t.Errorf("of an unknown kind: %v", err)
 	}
-	// One of the same name, and one that somebody else has suspended.
+	// One of the same name, and one that another user has suspended.
 	other, _ := Of(owned("kubeflow.org/v1", "TFJob", "llama"))
 	other.UID = "other"
 	theirs := tfjob("llama", nil)

@@ -15,16 +15,16 @@ import (
 // two attempts, which is ten seconds.
 const restWithin = 25 * time.Second
 
-// view is what both say of the gangs at one moment.
+// view is the answers of gangctl and the outcomes of the scheduler at one moment.
 type view struct {
 	snapshot *snapshot.Snapshot
 	gangs    []*Gang
 	answers  []*answer.Answer
-	words    []Word
+	outcomes []Outcome
 }
 
-// after lets some residents go, waits until no gang that waits would fit any more, and asks about every gang.
-func (c *scene) after(ctx context.Context) ([]Decision, error) {
+// after removes some residents, waits until no waiting gang would fit any more, and queries every gang.
+func (c *fixture) after(ctx context.Context) ([]Decision, error) {
 	if err := c.remove(ctx, c.s.Leavers...); err != nil {
 		return nil, err
 	}
@@ -42,10 +42,10 @@ func (c *scene) after(ctx context.Context) ([]Decision, error) {
 	}
 	var decisions []Decision
 	for i, g := range v.gangs {
-		d := Decision{Seed: c.s.Seed, Gang: g.Name, Form: g.Form, Hold: g.Hold, Trap: g.Trap, Moment: After, Question: g.question(), Answer: v.answers[i], Word: v.words[i]}
-		d.Class, d.Why = Judge(d.Answer, d.Word, g.Min)
-		if d.Class == Agree && d.Word.Bound == 0 {
-			d.Odd = Odd(d.Answer, d.Word)
+		d := Decision{Seed: c.s.Seed, Gang: g.Name, Form: g.Form, Hold: g.Hold, Trap: g.Trap, Moment: After, Target: g.target(), Answer: v.answers[i], Outcome: v.outcomes[i]}
+		d.Class, d.Why = Judge(d.Answer, d.Outcome, g.Min)
+		if d.Class == Agree && d.Outcome.Bound == 0 {
+			d.Odd = Odd(d.Answer, d.Outcome)
 		}
 		decisions = append(decisions, d)
 	}
@@ -65,8 +65,8 @@ func (c *scene) after(ctx context.Context) ([]Decision, error) {
 	return decisions, nil
 }
 
-// view asks both about every gang that is there, and about residents without a node.
-func (c *scene) view(ctx context.Context) (view, error) {
+// view collects answer and outcome of every gang that is there, and of residents without a node.
+func (c *fixture) view(ctx context.Context) (view, error) {
 	s, err := c.snapshot(ctx)
 	if err != nil {
 		return view{}, err
@@ -94,21 +94,21 @@ func (c *scene) view(ctx context.Context) (view, error) {
 		if slices.ContainsFunc(members, c.onDeadNode) {
 			continue // placed, and lost: the scheduler has done its part
 		}
-		a, err := c.ask(ctx, s, g)
+		a, err := c.query(ctx, s, g)
 		if err != nil {
 			return view{}, err
 		}
-		v.gangs, v.answers, v.words = append(v.gangs, g), append(v.answers, a), append(v.words, Hear(members))
+		v.gangs, v.answers, v.outcomes = append(v.gangs, g), append(v.answers, a), append(v.outcomes, ReadOutcome(members))
 	}
 	return v, nil
 }
 
-// rests reports whether nothing more is to be expected: what waits does not fit, and the scheduler has said why.
+// rests reports whether nothing more is to be expected: what waits does not fit, and its conditions have the reason.
 func (v view) rests() bool {
 	for i, g := range v.gangs {
-		w := v.words[i]
+		w := v.outcomes[i]
 		switch {
-		case g.Wanting() != "":
+		case g.Missing() != "":
 			if w.Waiting != w.Members {
 				return false
 			}
@@ -119,6 +119,6 @@ func (v view) rests() bool {
 	return true
 }
 
-func (c *scene) onDeadNode(p *corev1.Pod) bool {
+func (c *fixture) onDeadNode(p *corev1.Pod) bool {
 	return slices.ContainsFunc(c.s.Nodes, func(n *corev1.Node) bool { return n.Name == p.Spec.NodeName && failed(n) })
 }

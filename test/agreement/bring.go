@@ -53,8 +53,8 @@ func (g *Gang) job(namespace string, held bool) (*unstructured.Unstructured, err
 }
 
 // bring creates a gang, held, and waits for its pods.
-func (c *scene) bring(ctx context.Context, g *Gang) error {
-	if g.hasObject() && g.Hold != Object && g.Wanting() != "object" {
+func (c *fixture) bring(ctx context.Context, g *Gang) error {
+	if g.hasObject() && g.Hold != Object && g.Missing() != "object" {
 		if err := c.createObject(ctx, g); err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (c *scene) bring(ctx context.Context, g *Gang) error {
 	return c.claimDevices(ctx, of(c.seen(c.namespace), g))
 }
 
-func (c *scene) createJob(ctx context.Context, g *Gang) error {
+func (c *fixture) createJob(ctx context.Context, g *Gang) error {
 	job, err := g.job(c.namespace, true)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (c *scene) createJob(ctx context.Context, g *Gang) error {
 	return err
 }
 
-func (c *scene) createObject(ctx context.Context, g *Gang) error {
+func (c *fixture) createObject(ctx context.Context, g *Gang) error {
 	if _, err := c.Client.Dynamic.Resource(schedulerplugins.GVR()).Namespace(c.namespace).Create(ctx, g.object(c.namespace), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create PodGroup %s: %w", g.Name, err)
 	}

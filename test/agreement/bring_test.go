@@ -47,7 +47,7 @@ func TestJobMakesThePodsOfTheGang(t *testing.T) {
 		}
 	}
 	if seen < 20 {
-		t.Errorf("%d TFJobs in 60 situations", seen)
+		t.Errorf("%d TFJobs in 60 scenarios", seen)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestClaimOf(t *testing.T) {
 			for _, p := range g.Pods {
 				claim := claimOf(p, s.Templates)
 				if (claim != nil) != (len(p.Spec.ResourceClaims) > 0) {
-					t.Fatalf("seed %d: pod %s asks for %v and gets %v", seed, p.Name, p.Spec.ResourceClaims, claim)
+					t.Fatalf("seed %d: pod %s requests %v and gets %v", seed, p.Name, p.Spec.ResourceClaims, claim)
 				}
 				if claim != nil && claim.OwnerReferences[0].Name != p.Name {
 					t.Errorf("seed %d: the claim of %s is owned by %v", seed, p.Name, claim.OwnerReferences)

@@ -11,17 +11,17 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 )
 
-// A sandbox runs no controllers of volumes and devices. What they would do for the pods of a situation is done here.
+// A sandbox runs no controllers of volumes and devices. What they would do for the pods of a scenario is done here.
 
 // bindVolumes binds the claims for which the scheduler has chosen a volume, or a node to make one for. It is called while the
 // scheduler waits for that.
-func (c *scene) bindVolumes(ctx context.Context) error {
+func (c *fixture) bindVolumes(ctx context.Context) error {
 	core := c.Client.Typed.CoreV1()
-	for _, wanted := range c.s.Claims {
-		if wanted.Spec.VolumeName != "" || c.bound[wanted.Name] {
+	for _, claim := range c.s.Claims {
+		if claim.Spec.VolumeName != "" || c.bound[claim.Name] {
 			continue
 		}
-		pvc, err := core.PersistentVolumeClaims(c.namespace).Get(ctx, wanted.Name, metav1.GetOptions{})
+		pvc, err := core.PersistentVolumeClaims(c.namespace).Get(ctx, claim.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -35,18 +35,18 @@ func (c *scene) bindVolumes(ctx context.Context) error {
 		pvc.Spec.VolumeName = pv.Name
 		metav1.SetMetaDataAnnotation(&pvc.ObjectMeta, volume.AnnBindCompleted, "yes")
 		if pvc, err = core.PersistentVolumeClaims(c.namespace).Update(ctx, pvc, metav1.UpdateOptions{}); err != nil {
-			return fmt.Errorf("bind claim %s: %w", wanted.Name, err)
+			return fmt.Errorf("bind claim %s: %w", claim.Name, err)
 		}
-		if err := c.settleClaim(ctx, pvc, pv); err != nil {
+		if err := c.bindClaim(ctx, pvc, pv); err != nil {
 			return err
 		}
-		c.bound[wanted.Name] = true
+		c.bound[claim.Name] = true
 	}
 	return nil
 }
 
 // volumeFor is the volume that the scheduler has chosen for a claim, or a new one on the node that it has chosen; nil if it has not.
-func (c *scene) volumeFor(ctx context.Context, pvc *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
+func (c *fixture) volumeFor(ctx context.Context, pvc *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
 	core := c.Client.Typed.CoreV1()
 	all, err := core.PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -72,8 +72,8 @@ func refTo(pvc *corev1.PersistentVolumeClaim) *corev1.ObjectReference {
 	return &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: pvc.Namespace, Name: pvc.Name, UID: pvc.UID}
 }
 
-// settleClaim writes the status of a claim and its volume.
-func (c *scene) settleClaim(ctx context.Context, pvc *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
+// bindClaim writes the status of a claim and its volume.
+func (c *fixture) bindClaim(ctx context.Context, pvc *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	core := c.Client.Typed.CoreV1()
 	pv.Status.Phase = corev1.VolumeBound
 	if _, err := core.PersistentVolumes().UpdateStatus(ctx, pv, metav1.UpdateOptions{}); err != nil {
@@ -86,8 +86,8 @@ func (c *scene) settleClaim(ctx context.Context, pvc *corev1.PersistentVolumeCla
 	return nil
 }
 
-// claimDevices makes the claims of pods that ask for devices.
-func (c *scene) claimDevices(ctx context.Context, pods []*corev1.Pod) error {
+// claimDevices makes the claims of pods that request devices.
+func (c *fixture) claimDevices(ctx context.Context, pods []*corev1.Pod) error {
 	return each(pods, func(p *corev1.Pod) error {
 		claim := claimOf(p, c.s.Templates)
 		if claim == nil {
@@ -103,7 +103,7 @@ func (c *scene) claimDevices(ctx context.Context, pods []*corev1.Pod) error {
 }
 
 // freeDevices takes away the claims of pods that are gone.
-func (c *scene) freeDevices(ctx context.Context) error {
+func (c *fixture) freeDevices(ctx context.Context) error {
 	if len(c.s.Templates) == 0 {
 		return nil
 	}
@@ -125,7 +125,7 @@ func (c *scene) freeDevices(ctx context.Context) error {
 	return nil
 }
 
-func (c *scene) free(ctx context.Context, k *resourcev1.ResourceClaim) error {
+func (c *fixture) free(ctx context.Context, k *resourcev1.ResourceClaim) error {
 	claims := c.Client.Typed.ResourceV1().ResourceClaims(c.namespace)
 	for _, step := range []struct{ patch, subresource string }{
 		{`{"status":{"allocation":null,"reservedFor":null}}`, "status"}, {`{"metadata":{"finalizers":null}}`, ""},

@@ -48,7 +48,7 @@ func (g *generator) slice(node string, count int) *resourcev1.ResourceSlice {
 	return s
 }
 
-// claimOf is the claim that the resource claim controller makes for a pod; nil if the pod asks for none.
+// claimOf is the claim that the resource claim controller makes for a pod; nil if the pod requests none.
 func claimOf(p *corev1.Pod, templates []*resourcev1.ResourceClaimTemplate) *resourcev1.ResourceClaim {
 	for _, ref := range p.Spec.ResourceClaims {
 		for _, t := range templates {

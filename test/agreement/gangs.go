@@ -73,7 +73,7 @@ func (g *generator) gang(name string) Gang {
 	return out
 }
 
-// minimum says how many members must start; some gangs never can.
+// minimum is how many members must start; some gangs never can.
 func (g *generator) minimum(out *Gang) {
 	out.Min = int32(len(out.Pods))
 	switch {
@@ -94,7 +94,7 @@ func (g *generator) member(gang, role string, size, roles, count int) (p *corev1
 	p = g.pod(gang)
 	p.Labels[gangLabel], p.Labels[roleLabel] = gang, role
 	p.Spec.SchedulerName = schedulerName
-	asking(p, g.amounts(pick(g, 1, 2, 3, 4, 8)+3*size/len(g.s.Nodes)))
+	setRequests(p, g.amounts(pick(g, 1, 2, 3, 4, 8)+3*size/len(g.s.Nodes)))
 	g.placeRules(p)
 	g.extras(p)
 	if g.once(pick(g, 2, 3)) {

@@ -7,7 +7,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
-// Class is how what gangctl said and what the scheduler did go together.
+// Class is how gangctl's answer and the scheduler's outcome compare.
 type Class string
 
 // The classes.
@@ -16,7 +16,7 @@ const (
 	Agree Class = "agree"
 	// Missed: gangctl has a placement, which the scheduler accepts when it is shown it node by node, and did not find itself.
 	Missed Class = "missed"
-	// Unsure: gangctl says that it does not know.
+	// Unsure: gangctl reports that it does not know.
 	Unsure Class = "unsure"
 	// Wrong: gangctl is mistaken, or the scheduler is.
 	Wrong Class = "wrong"
@@ -24,7 +24,7 @@ const (
 	Suspect Class = "suspect"
 )
 
-// Moment is when gangctl was asked.
+// Moment is when gangctl was queried.
 type Moment string
 
 // The moments.
@@ -35,7 +35,7 @@ const (
 	After Moment = "after"
 )
 
-// Decision is one gang, asked about once.
+// Decision is one gang, compared once.
 type Decision struct {
 	Seed   uint64
 	Gang   string
@@ -44,29 +44,29 @@ type Decision struct {
 	Trap   bool
 	Moment Moment
 
-	Answer *answer.Answer
-	Word   Word
-	Class  Class
-	// Why says what does not go together; empty where all does.
+	Answer  *answer.Answer
+	Outcome Outcome
+	Class   Class
+	// Why is the difference; empty where answer and outcome agree.
 	Why string
 	// Odd is set if both agree on whether the gang starts, and not on why it does not.
 	Odd string
-	// Question is what gangctl was asked about, as KIND/NAME.
-	Question string
+	// Target is the object that gangctl was queried about, as KIND/NAME.
+	Target string
 	// Snapshot is the file from which gangctl answers the same again; empty where both agree.
 	Snapshot string
 }
 
 // Replay are the arguments with which gangctl answers the same again.
 func (d Decision) Replay() []string {
-	return []string{"why-pending", d.Question, "-n", d.Answer.Job.Namespace, "--from", d.Snapshot}
+	return []string{"why-pending", d.Target, "-n", d.Answer.Job.Namespace, "--from", d.Snapshot}
 }
 
-// Starts reports whether an answer says that the gang starts by itself, now.
+// Starts reports whether by this answer the gang starts by itself, now.
 func Starts(a *answer.Answer) bool { return a.Verdict.Starts() }
 
-// Judge compares an answer with the scheduler's final word on a gang with this minimum.
-func Judge(a *answer.Answer, w Word, minimum int32) (Class, string) {
+// Judge compares an answer with the scheduler's final outcome for a gang with this minimum.
+func Judge(a *answer.Answer, w Outcome, minimum int32) (Class, string) {
 	started := w.Bound > 0 && int32(w.Bound) >= minimum
 	switch {
 	case w.Bound > 0 && !started:
@@ -74,7 +74,7 @@ func Judge(a *answer.Answer, w Word, minimum int32) (Class, string) {
 	case a.Verdict == answer.Uncertain:
 		return Unsure, "gangctl found neither a placement nor a proof that there is none"
 	case started && !Starts(a):
-		return Wrong, "the scheduler placed it, gangctl says that it cannot be"
+		return Wrong, "the scheduler placed it, gangctl reports that it cannot be placed"
 	case !started && Starts(a):
 		return Suspect, "gangctl has a placement, the scheduler has none"
 	}
@@ -98,19 +98,19 @@ var expected = map[answer.Code][]string{
 var incomplete = []answer.Code{answer.BelowQuorum, answer.MinMemberTooHigh, answer.PodGroupMissing}
 
 // Odd compares the reasons for a gang that does not start: what does not go together, or nothing. The scheduler stops at the first
-// members that do not fit, so what it says of a gang of different members may be about others than gangctl's reason.
-func Odd(a *answer.Answer, w Word) string {
+// members that do not fit, so its message about a gang of different members may be about others than gangctl's reason.
+func Odd(a *answer.Answer, w Outcome) string {
 	if a.Primary == nil {
 		return "the gang waits, and gangctl has no reason for it"
 	}
 	if a.Scheduler != nil && a.Scheduler.Agrees != nil && !*a.Scheduler.Agrees && !a.Scheduler.Stale {
-		return "gangctl itself says that the scheduler disagrees"
+		return "gangctl itself reports that the scheduler disagrees"
 	}
 	if slices.Contains(incomplete, a.Primary.Code) != (w.Waiting > 0) {
-		return string(a.Primary.Code) + " is about members that are missing, or the scheduler's word is, and not both"
+		return string(a.Primary.Code) + " is about members that are missing, or the scheduler's message is, and not both"
 	}
-	if w.says("that its gang needs fit") {
-		return "" // the planner counts for the gang; it does not say which rule excludes a node
+	if w.mentions("that its gang needs fit") {
+		return "" // the planner counts for the gang; its message does not name the rule that excludes a node
 	}
 	topics := w.Topics()
 	want := expected[a.Primary.Code]
@@ -119,7 +119,7 @@ func Odd(a *answer.Answer, w Word) string {
 	}
 	oneKind := a.Nodes != nil && len(roles(a.Nodes.Rows)) == 1
 	if oneKind && len(topics) > 0 && len(want) > 0 && !slices.ContainsFunc(want, func(t string) bool { return slices.Contains(topics, t) }) {
-		return string(a.Primary.Code) + " is not what the scheduler talks about: " + strings.Join(topics, ", ")
+		return string(a.Primary.Code) + " is not what the scheduler reports: " + strings.Join(topics, ", ")
 	}
 	return ""
 }

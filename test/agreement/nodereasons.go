@@ -17,11 +17,11 @@ import (
 // rejections counts nodes by what rejects a pod there.
 type rejections map[string]int
 
-// reasonWords are how the scheduler words the constraints that gangctl tells apart, in the order in which it looks at them: it names
+// reasonPatterns match the scheduler's reasons for the constraints that gangctl distinguishes, in the order in which it checks them: it names
 // the first that a node violates, and all resources that are short.
-var reasonWords = []struct {
+var reasonPatterns = []struct {
 	topic       string
-	words       *regexp.Regexp
+	pattern     *regexp.Regexp
 	constraints []placement.Constraint
 }{
 	{"cordon", regexp.MustCompile(`^node\(s\) were unschedulable`), []placement.Constraint{placement.Cordon}},
@@ -39,17 +39,17 @@ var reasonWords = []struct {
 // unavailable matches the scheduler's message about a pod that no node takes.
 var unavailable = regexp.MustCompile(`0/\d+ nodes are available: (.*?)\.(?: |$)`)
 
-// heard reads the counts of a message of the scheduler; ok is false for a message that does not count nodes.
-func heard(message string) (r rejections, ok bool) {
+// parseRejections reads the counts of a message of the scheduler; ok is false for a message that does not count nodes.
+func parseRejections(message string) (r rejections, ok bool) {
 	m := unavailable.FindStringSubmatch(message)
 	if m == nil {
 		return nil, false
 	}
 	r = rejections{}
 	for part := range strings.SplitSeq(m[1], ", ") {
-		number, words, _ := strings.Cut(part, " ")
+		number, text, _ := strings.Cut(part, " ")
 		n, err := strconv.Atoi(number)
-		topic := topicOf(words)
+		topic := topicOf(text)
 		if err != nil || topic == "" {
 			return nil, false
 		}
@@ -58,13 +58,13 @@ func heard(message string) (r rejections, ok bool) {
 	return r, true
 }
 
-// topicOf is the topic of the scheduler's words, nothing for words that are not about nodes; of a shortage it names the resource.
-func topicOf(words string) string {
-	for _, w := range reasonWords {
-		switch m := w.words.FindStringSubmatch(words); {
+// topicOf is the topic of one reason of the scheduler; empty for a reason that is not about nodes. Of a shortage it names the resource.
+func topicOf(text string) string {
+	for _, p := range reasonPatterns {
+		switch m := p.pattern.FindStringSubmatch(text); {
 		case m == nil:
-		case w.topic != "resource":
-			return w.topic
+		case p.topic != "resource":
+			return p.topic
 		case m[2] != "":
 			return "resource " + m[2]
 		default:
@@ -74,7 +74,7 @@ func topicOf(words string) string {
 	return ""
 }
 
-// computed counts what the scheduler would say of the members of a role, from the rows of gangctl's answer.
+// computed counts the reasons that the scheduler would give for the members of a role, from the rows of gangctl's answer.
 func computed(rows []answer.NodeRow, role string) rejections {
 	r := rejections{}
 	for _, row := range rows {
@@ -89,15 +89,15 @@ func computed(rows []answer.NodeRow, role string) rejections {
 
 // firstOf are the topics that the scheduler names of one node.
 func firstOf(violations []answer.Violation) []string {
-	for _, w := range reasonWords {
+	for _, p := range reasonPatterns {
 		var found []string
 		for _, v := range violations {
 			name, short := placement.Constraint(v.Constraint).ResourceName()
 			switch {
-			case short && w.topic == "resource":
+			case short && p.topic == "resource":
 				found = append(found, "resource "+string(name))
-			case slices.Contains(w.constraints, placement.Constraint(v.Constraint)):
-				return []string{w.topic}
+			case slices.Contains(p.constraints, placement.Constraint(v.Constraint)):
+				return []string{p.topic}
 			}
 		}
 		if len(found) > 0 {
@@ -116,14 +116,14 @@ func roles(rows []answer.NodeRow) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// NodeByNode compares gangctl's reasons for every node with those that the scheduler counts. It says what differs, or nothing. What
-// the scheduler says after it has assumed other members is about another state, and is not compared.
-func NodeByNode(a *answer.Answer, w Word) string {
-	if a.Nodes == nil || w.Members > 1 && !w.says("0 scheduled") {
+// NodeByNode compares gangctl's reasons for every node with those that the scheduler counts. It returns the difference; empty without. What
+// the scheduler reports after it has assumed other members is about another state, and is not compared.
+func NodeByNode(a *answer.Answer, w Outcome) string {
+	if a.Nodes == nil || w.Members > 1 && !w.mentions("0 scheduled") {
 		return ""
 	}
 	for _, message := range w.Messages {
-		said, ok := heard(message)
+		counted, ok := parseRejections(message)
 		if !ok {
 			continue
 		}
@@ -131,11 +131,11 @@ func NodeByNode(a *answer.Answer, w Word) string {
 		same := false
 		for _, role := range roles(a.Nodes.Rows) {
 			c := computed(a.Nodes.Rows, role)
-			same = same || maps.Equal(c, said)
+			same = same || maps.Equal(c, counted)
 			all = append(all, c.String())
 		}
 		if !same {
-			return fmt.Sprintf("the scheduler counts %s; gangctl has %s", said, strings.Join(all, ", or "))
+			return fmt.Sprintf("the scheduler counts %s; gangctl has %s", counted, strings.Join(all, ", or "))
 		}
 	}
 	return ""
@@ -150,6 +150,6 @@ func (r rejections) String() string {
 	return strings.Join(out, ", ")
 }
 
-func (w Word) says(text string) bool {
+func (w Outcome) mentions(text string) bool {
 	return slices.ContainsFunc(w.Messages, func(m string) bool { return strings.Contains(m, text) })
 }

@@ -19,7 +19,7 @@ func TestHeard(t *testing.T) {
 		{"pod group is unschedulable, minCount (3) cannot be satisfied: 2 scheduled, 0 remaining", ""},
 	}
 	for _, tt := range tests {
-		got, ok := heard(tt.message)
+		got, ok := parseRejections(tt.message)
 		if got.String() != tt.want || ok != (tt.want != "") {
 			t.Errorf("%s\nheard %q, want %q", tt.message, got, tt.want)
 		}
@@ -42,19 +42,19 @@ func TestNodeByNode(t *testing.T) {
 	}
 	right := "0/3 nodes are available: 1 Insufficient cpu, 1 Too many pods, 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable."
 	tests := []struct {
-		name string
-		word Word
-		want string
+		name    string
+		outcome Outcome
+		want    string
 	}{
-		{"the same", telling(right), ""},
-		{"another", telling("0/3 nodes are available: 3 Insufficient cpu."), "the scheduler counts 3 resource cpu"},
-		{"of a gang, with members assumed", Word{Members: 2, Messages: []string{"0/3 nodes are available: 3 Insufficient cpu.", "1 scheduled, 0 remaining"}}, ""},
-		{"of a gang, with none assumed", Word{Members: 2, Messages: []string{"0/3 nodes are available: 3 Insufficient cpu.", "0 scheduled, 1 remaining"}}, "gangctl has 1 cordon"},
+		{"the same", outcomeWith(right), ""},
+		{"another", outcomeWith("0/3 nodes are available: 3 Insufficient cpu."), "the scheduler counts 3 resource cpu"},
+		{"of a gang, with members assumed", Outcome{Members: 2, Messages: []string{"0/3 nodes are available: 3 Insufficient cpu.", "1 scheduled, 0 remaining"}}, ""},
+		{"of a gang, with none assumed", Outcome{Members: 2, Messages: []string{"0/3 nodes are available: 3 Insufficient cpu.", "0 scheduled, 1 remaining"}}, "gangctl has 1 cordon"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			a := &answer.Answer{Nodes: &answer.Nodes{Rows: rows}}
-			if got := NodeByNode(a, tt.word); !strings.Contains(got, tt.want) || (got == "") != (tt.want == "") {
+			if got := NodeByNode(a, tt.outcome); !strings.Contains(got, tt.want) || (got == "") != (tt.want == "") {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
 		})

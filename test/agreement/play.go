@@ -12,24 +12,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Play puts a situation on the cluster, asks about each of its gangs before and after, and takes it away again.
-func (s *Stage) Play(ctx context.Context, situation Situation) (decisions []Decision, err error) {
-	c := &scene{Stage: s, s: situation, namespace: namespaceOf(situation.Seed, time.Now()), gone: map[string]bool{}, bound: map[string]bool{}}
+// Play creates a scenario on the cluster, compares each of its gangs before and after, and removes it again.
+func (s *Stage) Play(ctx context.Context, scenario Scenario) (decisions []Decision, err error) {
+	c := &fixture{Stage: s, s: scenario, namespace: namespaceOf(scenario.Seed, time.Now()), gone: map[string]bool{}, bound: map[string]bool{}}
 	defer func() {
-		if strikeErr := c.strike(context.WithoutCancel(ctx)); strikeErr != nil {
+		if strikeErr := c.tearDown(context.WithoutCancel(ctx)); strikeErr != nil {
 			err = errors.Join(err, strikeErr)
 		}
 		if err != nil {
-			err = fmt.Errorf("situation %d: %w", situation.Seed, err)
+			err = fmt.Errorf("scenario %d: %w", scenario.Seed, err)
 		}
 	}()
 	if err := c.set(ctx); err != nil {
 		return nil, err
 	}
-	for i := range situation.Gangs {
-		d, err := c.decide(ctx, &situation.Gangs[i])
+	for i := range scenario.Gangs {
+		d, err := c.decide(ctx, &scenario.Gangs[i])
 		if err != nil {
-			return nil, fmt.Errorf("gang %s: %w", situation.Gangs[i].Name, err)
+			return nil, fmt.Errorf("gang %s: %w", scenario.Gangs[i].Name, err)
 		}
 		if d != nil {
 			decisions = append(decisions, *d)
@@ -39,8 +39,8 @@ func (s *Stage) Play(ctx context.Context, situation Situation) (decisions []Deci
 	return append(decisions, after...), err
 }
 
-// decide brings a gang, asks gangctl, then lets the scheduler decide. It returns nil for a gang that the scheduler never gets.
-func (c *scene) decide(ctx context.Context, g *Gang) (*Decision, error) {
+// decide creates a gang, queries gangctl, then lets the scheduler decide. It returns nil for a gang that the scheduler never gets.
+func (c *fixture) decide(ctx context.Context, g *Gang) (*Decision, error) {
 	rehearsed, err := c.rehearse(ctx, g)
 	if err != nil {
 		return nil, err
@@ -55,32 +55,32 @@ func (c *scene) decide(ctx context.Context, g *Gang) (*Decision, error) {
 	if s, err = c.released(s, g); err != nil {
 		return nil, err
 	}
-	d := &Decision{Seed: c.s.Seed, Gang: g.Name, Form: g.Form, Hold: g.Hold, Trap: g.Trap, Moment: Before, Question: g.question()}
-	if d.Answer, err = c.ask(ctx, s, g); err != nil {
+	d := &Decision{Seed: c.s.Seed, Gang: g.Name, Form: g.Form, Hold: g.Hold, Trap: g.Trap, Moment: Before, Target: g.target()}
+	if d.Answer, err = c.query(ctx, s, g); err != nil {
 		return nil, err
 	}
 	if err := c.release(ctx, g); err != nil {
 		return nil, err
 	}
-	if d.Word, err = c.settled(ctx, g); err != nil {
+	if d.Outcome, err = c.finalOutcome(ctx, g); err != nil {
 		return nil, err
 	}
-	if d.Class, d.Why = Judge(d.Answer, d.Word, g.Min); d.Class == Suspect && g.Hold == Gate {
-		if d.Word, err = c.reconsidered(ctx, g); err != nil {
+	if d.Class, d.Why = Judge(d.Answer, d.Outcome, g.Min); d.Class == Suspect && g.Hold == Gate {
+		if d.Outcome, err = c.reconsidered(ctx, g); err != nil {
 			return nil, err
 		}
-		d.Class, d.Why = Judge(d.Answer, d.Word, g.Min)
+		d.Class, d.Why = Judge(d.Answer, d.Outcome, g.Min)
 	}
 	switch {
 	case d.Class == Suspect:
 		if err := c.verify(ctx, g, d); err != nil {
 			return nil, err
 		}
-	case d.Word.Bound == 0 && d.Class == Agree:
-		d.Odd = cmp.Or(Odd(d.Answer, d.Word), NodeByNode(d.Answer, d.Word))
+	case d.Outcome.Bound == 0 && d.Class == Agree:
+		d.Odd = cmp.Or(Odd(d.Answer, d.Outcome), NodeByNode(d.Answer, d.Outcome))
 	}
 	if rehearsed != nil && d.Odd == "" && Starts(rehearsed) != Starts(d.Answer) {
-		d.Odd = fmt.Sprintf("before it was submitted gangctl said %s: %s", rehearsed.Verdict, rehearsed.Headline)
+		d.Odd = fmt.Sprintf("before it was submitted gangctl answered %s: %s", rehearsed.Verdict, rehearsed.Headline)
 	}
 	if d.Class != Agree || d.Odd != "" {
 		return d, c.keep(d, s)
@@ -89,7 +89,7 @@ func (c *scene) decide(ctx context.Context, g *Gang) (*Decision, error) {
 }
 
 // release lets the scheduler see a gang.
-func (c *scene) release(ctx context.Context, g *Gang) error {
+func (c *fixture) release(ctx context.Context, g *Gang) error {
 	if g.Hold == Object {
 		return c.createObject(ctx, g)
 	}
@@ -99,12 +99,12 @@ func (c *scene) release(ctx context.Context, g *Gang) error {
 	})
 }
 
-// settled waits for the scheduler's final word on a gang.
-func (c *scene) settled(ctx context.Context, g *Gang) (Word, error) {
-	var w Word
+// finalOutcome waits for the scheduler's final outcome for a gang.
+func (c *fixture) finalOutcome(ctx context.Context, g *Gang) (Outcome, error) {
+	var w Outcome
 	err := c.until(ctx, "the scheduler has decided on "+g.Name, func(ctx context.Context) (bool, error) {
 		pods := of(c.seen(c.namespace), g)
-		w = Hear(pods)
+		w = ReadOutcome(pods)
 		return pods != nil && w.Final(g.Min), c.bindVolumes(ctx)
 	})
 	if err != nil {
@@ -117,13 +117,13 @@ func (c *scene) settled(ctx context.Context, g *Gang) (Word, error) {
 // tried while some members were still held, and tries again a second later.
 const reconsiders = 4 * time.Second
 
-// reconsidered waits for the scheduler to place a gang after all, and returns its last word.
-func (c *scene) reconsidered(ctx context.Context, g *Gang) (Word, error) {
-	var w Word
+// reconsidered waits for the scheduler to place a gang after all, and returns the last outcome.
+func (c *fixture) reconsidered(ctx context.Context, g *Gang) (Outcome, error) {
+	var w Outcome
 	within, cancel := context.WithTimeout(ctx, reconsiders)
 	defer cancel()
 	err := c.until(within, "the scheduler changes its mind", func(ctx context.Context) (bool, error) {
-		w = Hear(of(c.seen(c.namespace), g))
+		w = ReadOutcome(of(c.seen(c.namespace), g))
 		return w.Bound > 0 && w.Final(g.Min), c.bindVolumes(ctx)
 	})
 	if within.Err() != nil {

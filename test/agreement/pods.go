@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pod is a pod that asks for nothing yet.
+// pod is a pod that requests nothing yet.
 func (g *generator) pod(name string) *corev1.Pod {
 	grace := int64(1)
 	return &corev1.Pod{
@@ -19,7 +19,7 @@ func (g *generator) pod(name string) *corev1.Pod {
 	}
 }
 
-// amounts is what a member asks for: up to a divisor-th of what a node has, or exactly that part of what residents leave of it.
+// amounts is what a member requests: up to a divisor-th of what a node has, or exactly that part of what residents leave of it.
 func (g *generator) amounts(divisor int) corev1.ResourceList {
 	n := g.s.Nodes[g.IntN(len(g.s.Nodes))]
 	exact := g.once(3)
@@ -30,34 +30,34 @@ func (g *generator) amounts(divisor int) corev1.ResourceList {
 		}
 		return g.between(1, max(1, int(q.MilliValue()/unit)/divisor))
 	}
-	asks := corev1.ResourceList{corev1.ResourceCPU: milli(100 * part(corev1.ResourceCPU, 100))}
+	requests := corev1.ResourceList{corev1.ResourceCPU: milli(100 * part(corev1.ResourceCPU, 100))}
 	if g.once(2) {
-		asks[corev1.ResourceMemory] = gibi(part(corev1.ResourceMemory, 1000<<30))
+		requests[corev1.ResourceMemory] = gibi(part(corev1.ResourceMemory, 1000<<30))
 	}
 	if _, ok := n.Status.Allocatable[gpu]; ok && !g.once(3) {
-		asks[gpu] = whole(part(gpu, 1000))
+		requests[gpu] = whole(part(gpu, 1000))
 	}
 	if _, ok := n.Status.Allocatable[nic]; ok && g.once(3) {
-		asks[nic] = whole(1)
+		requests[nic] = whole(1)
 	}
 	if g.once(60) {
-		asks["example.com/none"] = whole(1)
+		requests["example.com/none"] = whole(1)
 	}
-	return asks
+	return requests
 }
 
-// asking makes a container's request, with limits where Kubernetes wants them.
-func asking(p *corev1.Pod, asks corev1.ResourceList) {
+// setRequests sets a container's requests, with limits where Kubernetes requires them.
+func setRequests(p *corev1.Pod, requests corev1.ResourceList) {
 	limits := corev1.ResourceList{}
-	for name, q := range asks {
+	for name, q := range requests {
 		if name != corev1.ResourceCPU && name != corev1.ResourceMemory {
 			limits[name] = q // devices want both equal
 		}
 	}
-	p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: asks, Limits: limits}
+	p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: requests, Limits: limits}
 }
 
-// extras change what a pod is charged: containers before and beside its main one, and what its runtime takes.
+// extras change what a pod is charged: containers before and alongside its main one, and what its runtime takes.
 func (g *generator) extras(p *corev1.Pod) {
 	cpu := func(n int) corev1.ResourceRequirements {
 		return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: milli(n)}}
@@ -76,7 +76,7 @@ func (g *generator) extras(p *corev1.Pod) {
 		class := overheadClass
 		p.Spec.RuntimeClassName = &class
 	}
-	if g.once(20) { // for the pod as a whole, at least what its containers ask for
+	if g.once(20) { // for the pod as a whole, at least what its containers request
 		sum := int64(g.between(0, 10) * 100)
 		for _, k := range append(p.Spec.InitContainers, p.Spec.Containers...) {
 			sum += k.Resources.Requests.Cpu().MilliValue()

@@ -8,17 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Options say what situations are made of.
+// Options are what scenarios are made of.
 type Options struct {
 	// NoTraps leaves out the gangs that a scheduler may miss a placement of because it places one member after the other.
 	NoTraps bool
-	// Gangs is how many gangs come to a situation.
+	// Gangs is how many gangs come to a scenario.
 	Gangs int
 }
 
-// New makes the situation of a seed.
-func New(seed uint64, o Options) Situation {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x67616e67)), o: o, s: Situation{Seed: seed}, spare: map[string]map[corev1.ResourceName]int64{}}
+// New makes the scenario of a seed.
+func New(seed uint64, o Options) Scenario {
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x67616e67)), o: o, s: Scenario{Seed: seed}, spare: map[string]map[corev1.ResourceName]int64{}}
 	g.nodes()
 	g.volumes()
 	g.devices()
@@ -33,11 +33,11 @@ func New(seed uint64, o Options) Situation {
 	return g.s
 }
 
-// generator makes one situation.
+// generator makes one scenario.
 type generator struct {
 	*rand.Rand
 	o     Options
-	s     Situation
+	s     Scenario
 	spare map[string]map[corev1.ResourceName]int64 // by node: what residents leave, roughly
 }
 
@@ -60,7 +60,7 @@ const (
 	schedulerName = "gang-scheduler"
 	// gateName is the gate that holds a gang.
 	gateName = "agreement.gangctl.dev/hold"
-	// Classes of priority whose pods preempt nobody.
+	// Priority classes whose pods never preempt.
 	highClass, lowClass = "agreement-high", "agreement-low"
 	// Classes of storage whose volumes are chosen, or made, when a pod that uses them is placed.
 	staticClass, dynamicClass = "agreement-static", "agreement-dynamic"

@@ -7,11 +7,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestASeedMakesOneSituation(t *testing.T) {
+func TestASeedMakesOneScenario(t *testing.T) {
 	o := Options{Gangs: 5}
 	for seed := range uint64(20) {
 		if a, b := New(seed, o), New(seed, o); !reflect.DeepEqual(a, b) {
-			t.Errorf("seed %d makes two situations", seed)
+			t.Errorf("seed %d makes two scenarios", seed)
 		}
 	}
 	if reflect.DeepEqual(New(1, o).Nodes, New(2, o).Nodes) {
@@ -20,7 +20,7 @@ func TestASeedMakesOneSituation(t *testing.T) {
 }
 
 // What the generator is there for must occur, and often enough.
-func TestSituationsAreVaried(t *testing.T) {
+func TestScenariosAreVaried(t *testing.T) {
 	count := map[string]int{}
 	saw := func(what string, is bool) {
 		if is {
@@ -51,8 +51,8 @@ func TestSituationsAreVaried(t *testing.T) {
 			saw(string(g.Form), true)
 			saw("held by "+string(g.Hold), true)
 			saw("trap", g.Trap)
-			saw("wanting "+g.Wanting(), true)
-			saw("a part is enough", g.Wanting() == "" && int(g.Min) < len(g.Pods))
+			saw("missing "+g.Missing(), true)
+			saw("a part is enough", g.Missing() == "" && int(g.Min) < len(g.Pods))
 			p := g.Pods[0]
 			saw("selector", p.Spec.NodeSelector != nil)
 			saw("spread", len(p.Spec.TopologySpreadConstraints) > 0)
@@ -70,11 +70,11 @@ func TestSituationsAreVaried(t *testing.T) {
 	}
 	for _, what := range []string{
 		"cordoned node", "failed node", "tainted node", "terminating resident", "ended resident", "resident for the scheduler", "leavers",
-		string(ByObject), string(ByLabels), string(ByJob), string(Alone), "held by gate", "held by object", "held by never", "trap", "wanting members", "wanting object",
+		string(ByObject), string(ByLabels), string(ByJob), string(Alone), "held by gate", "held by object", "held by never", "trap", "missing members", "missing object",
 		"a part is enough", "selector", "spread", "port", "volume", "devices", "overhead", "defaults", "claim of class ", "claim of class " + staticClass, "claim of class " + dynamicClass, "priority", "affinity", "anti-affinity", "node affinity",
 	} {
 		if count[what] < 5 {
-			t.Errorf("%s: %d times in 150 situations", what, count[what])
+			t.Errorf("%s: %d times in 150 scenarios", what, count[what])
 		}
 	}
 }

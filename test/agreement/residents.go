@@ -40,7 +40,7 @@ func (g *generator) resident(i int) *corev1.Pod {
 	p := g.pod(fmt.Sprintf("res%d", i))
 	p.Labels["app"] = pick(g, "x", "y")
 	p.Spec.PriorityClassName = pick(g, "", lowClass)
-	asking(p, g.amounts(4))
+	setRequests(p, g.amounts(4))
 	if g.once(8) {
 		hostPort(p, 8080)
 	}
@@ -52,14 +52,14 @@ func (g *generator) resident(i int) *corev1.Pod {
 
 // take charges a node with a pod; false if it does not fit.
 func (g *generator) take(node string, p *corev1.Pod) bool {
-	asks := p.Spec.Containers[0].Resources.Requests.DeepCopy()
-	asks[corev1.ResourcePods] = whole(1)
-	for name, q := range asks {
+	requests := p.Spec.Containers[0].Resources.Requests.DeepCopy()
+	requests[corev1.ResourcePods] = whole(1)
+	for name, q := range requests {
 		if g.spare[node][name] < q.MilliValue() {
 			return false
 		}
 	}
-	for name, q := range asks {
+	for name, q := range requests {
 		g.spare[node][name] -= q.MilliValue()
 	}
 	return true

@@ -24,7 +24,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 )
 
-// Stage puts situations on a cluster, one after the other.
+// Stage puts scenarios on a cluster, one after the other.
 type Stage struct {
 	// Client speaks to the cluster.
 	Client *kube.Client
@@ -39,7 +39,7 @@ type Stage struct {
 // look is how often a condition is looked at. What is looked at is in memory.
 const look = 5 * time.Millisecond
 
-// Open connects to a cluster and prepares it: what all situations use is created. Its watch ends with ctx.
+// Open connects to a cluster and prepares it: what all scenarios use is created. Its watch ends with ctx.
 func Open(ctx context.Context, config *rest.Config, timeout time.Duration) (*Stage, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -65,7 +65,7 @@ func Open(ctx context.Context, config *rest.Config, timeout time.Duration) (*Sta
 	return s, nil
 }
 
-// classes creates the classes that pods of situations name.
+// classes creates the classes that pods of scenarios name.
 func (s *Stage) classes(ctx context.Context) error {
 	never := corev1.PreemptNever
 	for name, value := range map[string]int32{highClass: 1000, lowClass: 100} {
@@ -100,7 +100,7 @@ func (s *Stage) classes(ctx context.Context) error {
 	return nil
 }
 
-// until waits for a condition, and says what it waited for if that takes too long.
+// until waits for a condition. The error names the condition if that takes too long.
 func (s *Stage) until(ctx context.Context, what string, done func(context.Context) (bool, error)) error {
 	if err := wait.PollUntilContextTimeout(ctx, look, s.Timeout, true, done); err != nil {
 		return fmt.Errorf("wait until %s: %w", what, err)

@@ -65,7 +65,7 @@ func Print(w io.Writer, all []Decision) error {
 	var rows [][]string
 	for _, r := range groups {
 		t := Count(all, r.match)
-		started := Count(all, func(d Decision) bool { return r.match(d) && d.Word.Bound > 0 })
+		started := Count(all, func(d Decision) bool { return r.match(d) && d.Outcome.Bound > 0 })
 		row := []string{r.name}
 		for _, n := range []int{t.Total, started.Total, t.Count[Agree], t.Count[Missed], t.Count[Unsure], t.Count[Wrong]} {
 			row = append(row, strconv.Itoa(n))
@@ -88,7 +88,7 @@ func Print(w io.Writer, all []Decision) error {
 func reasons(all []Decision) []string {
 	count := map[answer.Code]int{}
 	for _, d := range all {
-		if d.Answer.Primary != nil && d.Word.Bound == 0 {
+		if d.Answer.Primary != nil && d.Outcome.Bound == 0 {
 			count[d.Answer.Primary.Code]++
 		}
 	}
@@ -121,7 +121,7 @@ func (d Decision) String() string {
 		code = " " + string(d.Answer.Primary.Code)
 	}
 	out := fmt.Sprintf("%s: seed %d gang %s (%s, held by %s, %s): %s\n  gangctl:   %s%s: %s\n  scheduler: %s\n", class, d.Seed, d.Gang, d.Form, d.Hold, d.Moment, why,
-		d.Answer.Verdict, code, d.Answer.Headline, d.Word)
+		d.Answer.Verdict, code, d.Answer.Headline, d.Outcome)
 	if d.Snapshot != "" {
 		out += fmt.Sprintf("  again:     gangctl %s\n", strings.Join(d.Replay(), " "))
 	}

@@ -10,7 +10,7 @@ import (
 func decided(classes ...Class) []Decision {
 	var out []Decision
 	for _, c := range classes {
-		out = append(out, Decision{Class: c, Moment: Before, Form: ByObject, Answer: saying(answer.Waiting, answer.NodesBusy)})
+		out = append(out, Decision{Class: c, Moment: Before, Form: ByObject, Answer: answerWith(answer.Waiting, answer.NodesBusy)})
 	}
 	return out
 }
@@ -40,7 +40,7 @@ func TestShare(t *testing.T) {
 func TestPrintListsWhatDoesNotAgree(t *testing.T) {
 	all := decided(Agree, Agree, Wrong, Missed)
 	all[1].Odd, all[2].Why, all[2].Seed, all[2].Snapshot = "an odd reason", "a wrong answer", 77, "77.yaml.gz"
-	all[2].Question = "pod/g0-r0-0"
+	all[2].Target = "pod/g0-r0-0"
 	var out strings.Builder
 	if err := Print(&out, all); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 
 // verify finds out who is right about a gang that gangctl has a placement for and the scheduler has not: the gang goes, and pods
 // like its members come, each to be placed by the scheduler on the node where gangctl has it.
-func (c *scene) verify(ctx context.Context, g *Gang, d *Decision) error {
+func (c *fixture) verify(ctx context.Context, g *Gang, d *Decision) error {
 	if err := c.withdraw(ctx, g); err != nil {
 		return err
 	}
@@ -39,8 +39,8 @@ func (c *scene) verify(ctx context.Context, g *Gang, d *Decision) error {
 }
 
 // placeInTurn creates one pod after the other and lets the scheduler place it. One that is refused may have to come after another, so
-// it goes and is tried again. It returns what the scheduler says of those that never find a place; nothing if all do.
-func (c *scene) placeInTurn(ctx context.Context, left []*corev1.Pod) (refused string, err error) {
+// it goes and is tried again. It returns the scheduler's message about those that never fit; empty if all do.
+func (c *fixture) placeInTurn(ctx context.Context, left []*corev1.Pod) (refused string, err error) {
 	for len(left) > 0 {
 		var rest []*corev1.Pod
 		for _, p := range left {
@@ -61,18 +61,18 @@ func (c *scene) placeInTurn(ctx context.Context, left []*corev1.Pod) (refused st
 }
 
 // placeOne creates a pod, and takes it away again if the scheduler finds no place for it.
-func (c *scene) placeOne(ctx context.Context, p *corev1.Pod) (Word, error) {
+func (c *fixture) placeOne(ctx context.Context, p *corev1.Pod) (Outcome, error) {
 	if _, err := c.Client.Typed.CoreV1().Pods(c.namespace).Create(ctx, p, metav1.CreateOptions{}); err != nil {
-		return Word{}, fmt.Errorf("create pod %s: %w", p.Name, err)
+		return Outcome{}, fmt.Errorf("create pod %s: %w", p.Name, err)
 	}
 	one := &Gang{Name: p.Name, Min: 1, Pods: []*corev1.Pod{p}}
 	if err := c.until(ctx, "pod "+p.Name+" is there", func(context.Context) (bool, error) { return of(c.seen(c.namespace), one) != nil, nil }); err != nil {
-		return Word{}, err
+		return Outcome{}, err
 	}
 	if err := c.claimDevices(ctx, of(c.seen(c.namespace), one)); err != nil {
-		return Word{}, err
+		return Outcome{}, err
 	}
-	w, err := c.settled(ctx, one)
+	w, err := c.finalOutcome(ctx, one)
 	if err == nil && w.Bound == 0 {
 		err = c.remove(ctx, p.Name)
 	}
@@ -80,7 +80,7 @@ func (c *scene) placeOne(ctx context.Context, p *corev1.Pod) (Word, error) {
 }
 
 // withdraw takes a gang away.
-func (c *scene) withdraw(ctx context.Context, g *Gang) error {
+func (c *fixture) withdraw(ctx context.Context, g *Gang) error {
 	c.gone[g.Name] = true
 	if g.Form == ByJob {
 		if err := ignoreNotFound(c.Client.Dynamic.Resource(jobs).Namespace(c.namespace).Delete(ctx, g.Name, metav1.DeleteOptions{})); err != nil {
@@ -130,7 +130,7 @@ func pin(member *corev1.Pod, node string) *corev1.Pod {
 		term := &(*required).NodeSelectorTerms[i]
 		term.MatchFields = append(term.MatchFields, corev1.NodeSelectorRequirement{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}})
 	}
-	// Spread counts the nodes that a pod may go to, which the pin must not change. A pod that may go anywhere can say so.
+	// Spread counts the nodes that a pod may go to, which the pin must not change. A pod that may go anywhere has a field for that.
 	for i := range p.Spec.TopologySpreadConstraints {
 		if anywhere {
 			p.Spec.TopologySpreadConstraints[i].NodeAffinityPolicy = new(corev1.NodeInclusionPolicyIgnore)

@@ -174,7 +174,7 @@ var (
 	variable  = regexp.MustCompile(`<[^>]*>`)
 )
 
-// The pages that say where things are name what is there.
+// The pages on where things are name what is there.
 func TestPathsInPages(t *testing.T) {
 	for _, page := range []string{"docs/architecture.md", "CONTRIBUTING.md"} {
 		found := 0

@@ -53,17 +53,17 @@ func Parse(source string) (Drawing, error) {
 
 func (d *Drawing) parseLine(line string) error {
 	line, text, _ := strings.Cut(strings.TrimSpace(line), "|")
-	words := strings.Fields(line)
-	if len(words) == 0 || strings.HasPrefix(line, "#") {
+	fields := strings.Fields(line)
+	if len(fields) == 0 || strings.HasPrefix(line, "#") {
 		return nil
 	}
-	switch words[0] {
+	switch fields[0] {
 	case "size":
-		_, err := fmt.Sscan(strings.Join(words[1:], " "), &d.Width, &d.Height)
+		_, err := fmt.Sscan(strings.Join(fields[1:], " "), &d.Width, &d.Height)
 		return err
 	case "room", "frame":
-		room := Room{Frame: words[0] == "frame"}
-		if _, err := fmt.Sscan(strings.Join(words[1:], " "), &room.X, &room.Y, &room.Width, &room.Height, &room.Path); err != nil {
+		room := Room{Frame: fields[0] == "frame"}
+		if _, err := fmt.Sscan(strings.Join(fields[1:], " "), &room.X, &room.Y, &room.Width, &room.Height, &room.Path); err != nil {
 			return err
 		}
 		for _, part := range strings.Split(text, "|") {
@@ -72,12 +72,12 @@ func (d *Drawing) parseLine(line string) error {
 		d.Rooms = append(d.Rooms, room)
 		return nil
 	}
-	if len(words) < 3 || words[1] != "->" && words[1] != "~>" {
+	if len(fields) < 3 || fields[1] != "->" && fields[1] != "~>" {
 		return errors.New("want size, room, frame or an arrow")
 	}
-	arrow := Arrow{From: words[0], To: words[2], Imports: words[1] == "->"}
-	if len(words) > 3 {
-		if _, err := fmt.Sscanf(strings.Join(words[3:], " "), "at %d", &arrow.At); err != nil {
+	arrow := Arrow{From: fields[0], To: fields[2], Imports: fields[1] == "->"}
+	if len(fields) > 3 {
+		if _, err := fmt.Sscanf(strings.Join(fields[3:], " "), "at %d", &arrow.At); err != nil {
 			return err
 		}
 	}

@@ -1,5 +1,5 @@
 // Package arrow holds the rules of which package may import which. The flow of
-// data is one way, and a rule that nobody checks does not last.
+// data is one way, and a rule that no test checks does not last.
 package arrow
 
 import (
@@ -110,11 +110,11 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// pureTrees are pure as a whole, whatever the docs of their packages say.
+// pureTrees are pure as a whole, whatever the docs of their packages have.
 var pureTrees = []string{"pkg/gang", "pkg/placement", "pkg/diagnose"}
 
-// saysPure matches a package doc that promises it: values in, values out.
-var saysPure = regexp.MustCompile(`\b(?:is|are)\s+pure\b`)
+// promisesPure matches a package doc that promises it: values in, values out.
+var promisesPure = regexp.MustCompile(`\b(?:is|are)\s+pure\b`)
 
 // isPure reports whether a package must not do I/O: by its place in the tree, or by its own doc.
 func isPure(t *testing.T, p pkg) bool {
@@ -127,7 +127,7 @@ func isPure(t *testing.T, p pkg) bool {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if saysPure.MatchString(file.Doc.Text()) {
+		if promisesPure.MatchString(file.Doc.Text()) {
 			return true
 		}
 	}

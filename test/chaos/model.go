@@ -1,6 +1,6 @@
-// Package chaos says what must hold of a cluster whatever happens to it: no gang
-// stays in parts, no node is over-committed, nobody is evicted in vain, and who
-// waits knows why. It sees what an API server tells, and decides nothing.
+// Package chaos checks the invariants of a cluster under faults: no gang
+// stays in parts, no node is over-committed, no pod is evicted for nothing, and a pod
+// that waits has a reason. It sees what an API server reports, and decides nothing.
 package chaos
 
 import (
@@ -20,11 +20,11 @@ type Limits struct {
 	Partial time.Duration
 	// Evicted is for an eviction until whoever it was for has a place.
 	Evicted time.Duration
-	// Untold is for a pod that waits, and nobody has said why.
-	Untold time.Duration
+	// Unexplained is for a pod that waits without a PodScheduled condition.
+	Unexplained time.Duration
 }
 
-// Gang is what the model is told of a gang.
+// Gang is what the model needs of a gang.
 type Gang struct {
 	Name     string
 	Min      int
@@ -49,13 +49,13 @@ type gangState struct {
 }
 
 type podState struct {
-	name, gang, node string
-	cpu              int64
-	priority         int32
-	ended, done      bool
-	going            bool
-	said             string
-	untold           time.Duration
+	name, gang, node  string
+	cpu               int64
+	priority          int32
+	ended, done       bool
+	going             bool
+	schedulingMessage string
+	unexplained       time.Duration
 }
 
 type eviction struct {
@@ -88,13 +88,13 @@ func (m *Model) Excuse(priority int32) {
 	m.evictions = slices.DeleteFunc(m.evictions, func(e *eviction) bool { return e.priority < priority })
 }
 
-// Restarted tells that the scheduler has begun anew, and waits anew.
+// Restarted reports that the scheduler has restarted, and begins to count again.
 func (m *Model) Restarted() {
 	for _, g := range m.gangs {
 		g.partial = 0
 	}
 	for _, p := range m.pods {
-		p.untold = 0
+		p.unexplained = 0
 	}
 }
 
@@ -120,7 +120,7 @@ func (m *Model) See(pod *corev1.Pod) []string {
 	p.done = pod.Status.Phase == corev1.PodSucceeded
 	p.ended = p.done || pod.Status.Phase == corev1.PodFailed
 	p.going = pod.DeletionTimestamp != nil
-	p.said = said(pod)
+	p.schedulingMessage = schedulingMessage(pod)
 	if placed {
 		m.evictions = slices.DeleteFunc(m.evictions, func(e *eviction) bool { return e.priority < p.priority })
 	}
@@ -146,8 +146,8 @@ func (m *Model) Gone(pod *corev1.Pod) {
 	}
 }
 
-// said is what a pod that waits tells of why.
-func said(pod *corev1.Pod) string {
+// schedulingMessage is the reason and message of a waiting pod's PodScheduled condition.
+func schedulingMessage(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 			return c.Reason + ": " + c.Message
@@ -183,7 +183,7 @@ func (m *Model) Tally(gang string) (placed, done, waiting int) {
 	return placed, done, waiting
 }
 
-// Check lets time pass and returns what has lasted too long. Hindered tells that
+// Check advances the time and returns what has lasted too long. Hindered reports that
 // the scheduler was kept from its work meanwhile.
 func (m *Model) Check(now time.Time, hindered bool) []string {
 	passed := now.Sub(m.last)
@@ -206,20 +206,20 @@ func (m *Model) Check(now time.Time, hindered bool) []string {
 	}
 	for _, uid := range slices.Sorted(maps.Keys(m.pods)) {
 		p := m.pods[uid]
-		if p.node != "" || p.going || p.said != "" {
-			p.untold = 0
+		if p.node != "" || p.going || p.schedulingMessage != "" {
+			p.unexplained = 0
 			continue
 		}
-		if p.untold += passed; p.untold > m.limits.Untold {
-			broken = append(broken, fmt.Sprintf("pod %s has waited for %s, and nobody says why", p.name, p.untold.Round(time.Second)))
-			p.untold = 0
+		if p.unexplained += passed; p.unexplained > m.limits.Unexplained {
+			broken = append(broken, fmt.Sprintf("pod %s has waited for %s without a reason", p.name, p.unexplained.Round(time.Second)))
+			p.unexplained = 0
 		}
 	}
 	m.evictions = slices.DeleteFunc(m.evictions, func(e *eviction) bool {
 		e.waited += passed
 		late := e.waited > m.limits.Evicted
 		if late {
-			broken = append(broken, fmt.Sprintf("pod %s was evicted %s ago, and nobody of a higher priority has got a place since", e.victim, e.waited.Round(time.Second)))
+			broken = append(broken, fmt.Sprintf("pod %s was evicted %s ago, and no pod of a higher priority has got a place since", e.victim, e.waited.Round(time.Second)))
 		}
 		return late
 	})

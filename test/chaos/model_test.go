@@ -15,7 +15,7 @@ import (
 var start = time.Unix(1000, 0)
 
 func model() *Model {
-	m := New(Limits{Partial: 5 * time.Second, Evicted: 5 * time.Second, Untold: 5 * time.Second}, 4000, start)
+	m := New(Limits{Partial: 5 * time.Second, Evicted: 5 * time.Second, Unexplained: 5 * time.Second}, 4000, start)
 	m.Declare(Gang{Name: "g", Min: 2, Priority: 10})
 	return m
 }
@@ -57,15 +57,15 @@ func TestCheck(t *testing.T) {
 		hindered bool
 		want     string
 	}{
-		"nothing":            {func(*Model) {}, false, ""},
-		"whole":              {func(m *Model) { m.See(pod("a", "n1", 1)); m.See(pod("b", "n1", 1)) }, false, ""},
-		"in parts":           {func(m *Model) { m.See(pod("a", "n1", 1)) }, false, "places for 1 of the 2"},
-		"in parts, hindered": {func(m *Model) { m.See(pod("a", "n1", 1)) }, true, ""},
-		"about to end":       {func(m *Model) { m.See(pod("a", "n1", 1)); m.See(pod("b", "n1", 1, succeeded)) }, false, ""},
-		"the gang is gone":   {func(m *Model) { m.See(pod("a", "n1", 1)); m.End("g") }, false, ""},
-		"waits, told":        {func(m *Model) { m.See(pod("a", "", 1)) }, false, ""},
-		"waits, untold":      {func(m *Model) { m.See(pod("a", "", 1, dumb)) }, false, "pod a has waited for 6s, and nobody says why"},
-		"evicted in vain":    {func(m *Model) { m.Gone(pod("v", "n1", 1, evicted)) }, false, "pod v was evicted 6s ago"},
+		"nothing":             {func(*Model) {}, false, ""},
+		"whole":               {func(m *Model) { m.See(pod("a", "n1", 1)); m.See(pod("b", "n1", 1)) }, false, ""},
+		"in parts":            {func(m *Model) { m.See(pod("a", "n1", 1)) }, false, "places for 1 of the 2"},
+		"in parts, hindered":  {func(m *Model) { m.See(pod("a", "n1", 1)) }, true, ""},
+		"about to end":        {func(m *Model) { m.See(pod("a", "n1", 1)); m.See(pod("b", "n1", 1, succeeded)) }, false, ""},
+		"the gang is gone":    {func(m *Model) { m.See(pod("a", "n1", 1)); m.End("g") }, false, ""},
+		"waits, explained":    {func(m *Model) { m.See(pod("a", "", 1)) }, false, ""},
+		"waits, unexplained":  {func(m *Model) { m.See(pod("a", "", 1, dumb)) }, false, "pod a has waited for 6s without a reason"},
+		"evicted for nothing": {func(m *Model) { m.Gone(pod("v", "n1", 1, evicted)) }, false, "pod v was evicted 6s ago"},
 		"evicted for someone": {func(m *Model) {
 			m.Gone(pod("v", "n1", 1, evicted))
 			m.See(pod("a", "n1", 1, dear))
@@ -73,7 +73,7 @@ func TestCheck(t *testing.T) {
 		}, false, ""},
 		"for one of its own kind":  {func(m *Model) { m.Gone(pod("v", "n1", 1, evicted)); m.See(pod("a", "n1", 1)); m.See(pod("b", "n1", 1)) }, false, "pod v was evicted"},
 		"for one that went":        {func(m *Model) { m.Gone(pod("v", "n1", 1, evicted)); m.End("g") }, false, ""},
-		"deleted, by somebody":     {func(m *Model) { m.Gone(pod("v", "n1", 1)) }, false, ""},
+		"deleted, not evicted":     {func(m *Model) { m.Gone(pod("v", "n1", 1)) }, false, ""},
 		"its second member is new": {func(m *Model) { m.See(pod("a", "n1", 1)); m.See(pod("b", "", 1)) }, false, "places for 1 of the 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestARestartWaitsAnew(t *testing.T) {
+func TestARestartWaitsAgain(t *testing.T) {
 	m := model()
 	m.See(pod("a", "n1", 1))
 	m.Check(start.Add(4*time.Second), false)

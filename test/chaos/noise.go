@@ -13,7 +13,7 @@ import (
 
 // Write is one request of a tenant who writes what no user means.
 type Write struct {
-	// Name says what it is.
+	// Name is the fault.
 	Name     string
 	Resource schema.GroupVersionResource
 	// Object is created; with Patch it exists already, and is changed.
@@ -120,23 +120,23 @@ func (n *Noise) number() int64 {
 // pod is a member of a gang by labels or of a group, of a small request or of an impossible one.
 func (n *Noise) pod(name string) Write {
 	u := object("v1", "Pod", name, n.podSpec())
-	marks := map[string]string{}
+	labels := map[string]string{}
 	switch n.random.IntN(4) {
 	case 0:
-		marks["pod-group.scheduling.sigs.k8s.io/name"] = strings.Repeat("G", 63)
-		marks["pod-group.scheduling.sigs.k8s.io/min-available"] = fmt.Sprint(n.number())
+		labels["pod-group.scheduling.sigs.k8s.io/name"] = strings.Repeat("G", 63)
+		labels["pod-group.scheduling.sigs.k8s.io/min-available"] = fmt.Sprint(n.number())
 	case 1:
-		marks["pod-group.scheduling.sigs.k8s.io/name"] = fmt.Sprintf("g%d", n.random.IntN(5))
-		marks["pod-group.scheduling.sigs.k8s.io/min-available"] = fmt.Sprint(1 + n.random.IntN(3))
+		labels["pod-group.scheduling.sigs.k8s.io/name"] = fmt.Sprintf("g%d", n.random.IntN(5))
+		labels["pod-group.scheduling.sigs.k8s.io/min-available"] = fmt.Sprint(1 + n.random.IntN(3))
 	default:
 		if len(n.groups) > 0 {
-			marks["scheduling.x-k8s.io/pod-group"] = n.groups[n.random.IntN(len(n.groups))]
+			labels["scheduling.x-k8s.io/pod-group"] = n.groups[n.random.IntN(len(n.groups))]
 		}
 	}
 	for i := range n.random.IntN(2) * 500 {
-		marks[fmt.Sprintf("l%d", i)] = strings.Repeat("v", 63)
+		labels[fmt.Sprintf("l%d", i)] = strings.Repeat("v", 63)
 	}
-	u.SetLabels(marks)
+	u.SetLabels(labels)
 	u.SetAnnotations(map[string]string{"scheduling.k8s.io/group-name": "../" + name, "gangctl.dev/expected-runtime": "-1s", "gangctl.dev/command": "\x1b]52;c;cm0gLXJm\a"})
 	return Write{Name: "pod", Resource: podsResource(), Object: u}
 }

@@ -51,7 +51,7 @@ var weights = []struct {
 	{Submit, 36}, {Delete, 10}, {Finish, 14}, {Kill, 16}, {Cordon, 6}, {LoseNode, 3}, {Restart, 2}, {Outage, 2}, {Conflict, 4}, {Broken, 3}, {Lost, 3}, {Expire, 1},
 }
 
-// Script tells what happens next, from a seed.
+// Script determines what happens next, from a seed.
 type Script struct{ random *rand.Rand }
 
 // NewScript returns the script of a seed.

@@ -12,13 +12,13 @@ import (
 	"github.com/gangctl/gangctl/internal/prerequisite"
 	"github.com/gangctl/gangctl/internal/sandboxtest"
 	"github.com/gangctl/gangctl/sandbox/demo"
-	"github.com/gangctl/gangctl/sandbox/scene"
+	"github.com/gangctl/gangctl/sandbox/members"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// crunch is a Job of Kubernetes itself that asks for nodes of a class that does not exist.
+// crunch is a Job of Kubernetes itself that requests nodes of a class that does not exist.
 const crunch = `
 apiVersion: batch/v1
 kind: Job
@@ -35,7 +35,7 @@ spec:
       - {name: main, image: x, resources: {requests: {cpu: "1", nvidia.com/gpu: "1"}, limits: {nvidia.com/gpu: "1"}}}
 `
 
-// service holds one device of a node for ever; its replacement may go anywhere.
+// service holds one device of a node indefinitely; its replacement may go anywhere.
 const service = `
 apiVersion: apps/v1
 kind: Deployment
@@ -66,10 +66,10 @@ func TestAdviceForOthers(t *testing.T) {
 	})
 	t.Run("a job is split", func(t *testing.T) {
 		must(t, stage.Submit(t.Context(), "wide", "--workers", "1", "--gpus", "4"))
-		_, err := stage.Settled(t.Context(), 1)
+		_, err := stage.Decided(t.Context(), 1)
 		must(t, err)
 		paste(t, stage, commandOf(t, stage, "wide", "reshape"))
-		if _, err := stage.WaitFor(t.Context(), func(s scene.Scene) bool { return len(s) == 2 && s.Count(scene.Running) == 2 }); err != nil {
+		if _, err := stage.WaitFor(t.Context(), func(s members.List) bool { return len(s) == 2 && s.Count(members.Running) == 2 }); err != nil {
 			t.Errorf("the gang does not start: %v", err)
 		}
 		must(t, stage.Delete(t.Context(), "wide"))
@@ -81,10 +81,10 @@ func TestAdviceForOthers(t *testing.T) {
 			paste(t, stage, "kubectl uncordon "+other)
 		}
 		must(t, stage.Submit(t.Context(), "whole", "--workers", "1", "--gpus", "2"))
-		_, err := stage.Settled(t.Context(), 1)
+		_, err := stage.Decided(t.Context(), 1)
 		must(t, err)
 		paste(t, stage, commandOf(t, stage, "whole", "move"))
-		if _, err := stage.WaitFor(t.Context(), func(s scene.Scene) bool { return len(s) == 1 && s.Count(scene.Running) == 1 }); err != nil {
+		if _, err := stage.WaitFor(t.Context(), func(s members.List) bool { return len(s) == 1 && s.Count(members.Running) == 1 }); err != nil {
 			t.Errorf("the gang does not start: %v", err)
 		}
 		pods(t, stage, "app in (web,db)", 2, corev1.PodRunning)

@@ -12,11 +12,11 @@ import (
 	"github.com/gangctl/gangctl/test/agreement"
 )
 
-// TestAgreement compares what gangctl says of gangs with what the scheduler does with them, over random situations: before it gets
+// TestAgreement compares gangctl's diagnosis of gangs with what the scheduler does with them, over random scenarios: before it gets
 // to see a gang, and when everything has come to rest. The environment changes what is done:
 //
 //	GANGCTL_AGREEMENT        how many gangs are decided on at least (30)
-//	GANGCTL_AGREEMENT_SEED   the seed of the first situation (1)
+//	GANGCTL_AGREEMENT_SEED   the seed of the first scenario (1)
 //	GANGCTL_AGREEMENT_TRAPS  0 leaves out gangs of which a scheduler may miss a placement because it places one member after the
 //	                         other
 func TestAgreement(t *testing.T) {
@@ -57,7 +57,7 @@ func TestAgreement(t *testing.T) {
 	}
 }
 
-// replay asks the program about the saved snapshot of a decision: it must answer as it did on the cluster.
+// replay queries the program about the saved snapshot of a decision: it must answer as it did on the cluster.
 func replay(t *testing.T, d agreement.Decision) {
 	t.Helper()
 	if d.Snapshot == "" {

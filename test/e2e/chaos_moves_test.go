@@ -38,7 +38,7 @@ type mayhem struct {
 	happened map[chaos.Kind]int
 	changed  time.Time // when a pod changed last
 	hindered time.Time // until when the scheduler is kept from its work
-	// sees tells what the scheduler does not watch again of what was taken from its
+	// sees returns what the scheduler does not watch again of what was taken from its
 	// eyes, which it has to by then; nil if nothing was.
 	sees    func() (missing string)
 	by      time.Time
@@ -184,7 +184,7 @@ func (m *mayhem) disturb(move chaos.Move) {
 		m.proxy.Inject(1, faultproxy.Watches("/api/v1/pods"), faultproxy.Expire())
 		m.proxy.Inject(1, faultproxy.Watches("/api/v1/nodes"), faultproxy.Gone())
 		m.hinder(0)
-		m.blind(move.Kind, 3, 2, findsBack+min(listsAnew<<min(m.expired, 10), listsAtLast)) // one of each will be in vain
+		m.blind(move.Kind, 3, 2, findsBack+min(relistsWithin<<min(m.expired, 10), listsAtLast)) // one of each will be in vain
 		m.expired++
 		must(m.t, m.proxy.Cut())
 	}
@@ -215,7 +215,7 @@ func (m *mayhem) member(b *band, name string) {
 	if b.priority > 0 {
 		pod.Spec.PriorityClassName = fmt.Sprint("chaos-", b.priority)
 	}
-	b.mark(pod, b.name, b.min)
+	b.setGroup(pod, b.name, b.min)
 	_, err := m.client.CoreV1().Pods(space).Create(m.t.Context(), pod, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		must(m.t, err)

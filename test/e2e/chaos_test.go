@@ -19,7 +19,7 @@ import (
 
 // TestChaos lets random things happen to a cluster and its scheduler, and holds
 // the scheduler to its promises at every moment. When all is well again, whoever
-// waits must have a reason to. The environment says how long:
+// waits must have a reason to. The environment sets how long:
 //
 //	GANGCTL_CHAOS_SEEDS  how many seeds (1), from GANGCTL_CHAOS_SEED (1) on
 //	GANGCTL_CHAOS_TIME   for how long each (20s)
@@ -43,13 +43,13 @@ func TestChaos(t *testing.T) {
 const (
 	chaosNodes = 6
 	chaosCPUs  = 8
-	// settled is for how long nothing happens before all is well, mends how long
-	// it takes to read what is to be read anew, and findsBack how long a watch may
+	// quietFor is for how long nothing happens before all is well, mends how long
+	// it takes to read what is to be read again, and findsBack how long a watch may
 	// take to find a server again, which it looks for every second.
-	settled, mends, findsBack = 5 * time.Second, 5 * time.Second, 8 * time.Second
-	// listsAnew is how long client-go may wait before it lists what is too old to be
+	quietFor, mends, findsBack = 5 * time.Second, 5 * time.Second, 8 * time.Second
+	// relistsWithin is how long client-go may wait before it lists what is too old to be
 	// watched: twice as long each time, until two minutes have passed without.
-	listsAnew, listsAtLast = 1600 * time.Millisecond, time.Minute
+	relistsWithin, listsAtLast = 1600 * time.Millisecond, time.Minute
 )
 
 // chaos plays the script of a seed.
@@ -58,7 +58,7 @@ func (c *cluster) chaos(t *testing.T, seed uint64, length time.Duration) {
 	must(t, err)
 	defer func() { must(t, proxy.Close()) }()
 	m := &mayhem{cluster: c, t: t, seed: seed, proxy: proxy, script: chaos.NewScript(seed), bands: map[string]*band{}, happened: map[chaos.Kind]int{}, nodes: map[string]bool{}}
-	limits := chaos.Limits{Partial: 12 * time.Second, Evicted: 12 * time.Second, Untold: 12 * time.Second}
+	limits := chaos.Limits{Partial: 12 * time.Second, Evicted: 12 * time.Second, Unexplained: 12 * time.Second}
 	m.model = chaos.New(limits, chaosCPUs*1000, time.Now())
 	for range chaosNodes {
 		m.addNode()
@@ -71,7 +71,7 @@ func (c *cluster) chaos(t *testing.T, seed uint64, length time.Duration) {
 	must(t, err)
 	defer w.Stop()
 	m.play(w.ResultChan(), time.Now().Add(length))
-	m.settle(w.ResultChan())
+	m.quiesce(w.ResultChan())
 	t.Logf("%v", m.happened)
 	m.sched.stop()
 	m.removeAll(w.ResultChan())
@@ -142,11 +142,11 @@ func (m *mayhem) report(broken []string) {
 	}
 }
 
-// settle lets all be well again, and waits until nothing happens any more. Then
+// quiesce lets all be well again, and waits until nothing happens any more. Then
 // none that waits may have room.
-func (m *mayhem) settle(events <-chan watch.Event) {
+func (m *mayhem) quiesce(events <-chan watch.Event) {
 	deadline := time.Now().Add(stepTimeout)
-	for len(m.later) > 0 || time.Since(m.changed) < settled || m.kept(time.Now()) {
+	for len(m.later) > 0 || time.Since(m.changed) < quietFor || m.kept(time.Now()) {
 		if time.Now().After(deadline) {
 			m.t.Fatalf("the cluster does not come to rest")
 		}

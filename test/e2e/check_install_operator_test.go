@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/internal/sandboxtest"
 )
 
-// TestInstallOperator installs the operator on a cluster that has none, and has one that somebody else installed make gangs.
+// TestInstallOperator installs the operator on a cluster that has none, and has one that another user installed make gangs.
 func TestInstallOperator(t *testing.T) {
 	t.Parallel()
 	// A cluster of its own: it is without an operator until one is installed.
@@ -27,7 +27,7 @@ func TestInstallOperator(t *testing.T) {
 	t.Run("new", func(t *testing.T) { installsOperator(t, types) })
 }
 
-// installsOperator: everything is accepted, and the second time nothing changes. Nobody runs its Deployment here; what it may do is
+// installsOperator: everything is accepted, and the second time nothing changes. No kubelet runs its Deployment here; what it may do is
 // held to what it uses by unit tests.
 func installsOperator(t *testing.T, types func(...string) (string, string, int)) {
 	args := []string{"install", "operator", "-n", "training", "--kinds", "all", "--wait=false"}
@@ -51,7 +51,7 @@ func installsOperator(t *testing.T, types func(...string) (string, string, int))
 	}
 }
 
-// changesOperator: it is left alone unless asked for; what is shown is what is done, and it is done on consent only.
+// changesOperator: it is left alone unless requested; what is shown is what is done, and it is done on consent only.
 func changesOperator(t *testing.T, client kubernetes.Interface, types func(...string) (string, string, int)) {
 	ctx := t.Context()
 	deployOperator(t, client)

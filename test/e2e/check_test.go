@@ -118,7 +118,7 @@ func smokes(t *testing.T, stage *demo.Stage, admin func(...string) (string, stri
 			t.Errorf("%s are left: %s", resource.Resource, left.Items[0].GetName())
 		}
 	}
-	// Nobody answers to the name: it says so, and leaves nothing.
+	// No scheduler serves the name: the check reports that, and leaves nothing.
 	if status, text, _ := check(t, admin, "--smoke", "--scheduler", "nobody", "--timeout", "2s").outcome(t, "smoke"); status != "fail" || !strings.Contains(text, "scheduler nobody bound no pod in 2s") {
 		t.Errorf("%s: %s", status, text)
 	}
@@ -127,7 +127,7 @@ func smokes(t *testing.T, stage *demo.Stage, admin func(...string) (string, stri
 	}
 }
 
-// checksBlind: who may see nothing is told that nothing was seen, and with what all of it is.
+// checksBlind: a user who may see nothing gets that reported, with the rights that are missing.
 func checksBlind(t *testing.T, stage *demo.Stage) {
 	a := newAccount(t, stage, "blind")
 	types := func(args ...string) (string, string, int) { return a.types(t, args...) }
@@ -153,7 +153,7 @@ func checksBlind(t *testing.T, stage *demo.Stage) {
 	})
 }
 
-// checksBefore: all rights that are missing are told at once; with what is printed, the installation succeeds.
+// checksBefore: all rights that are missing are reported at once; with what is printed, the installation succeeds.
 func checksBefore(t *testing.T, stage *demo.Stage) {
 	a := newAccount(t, stage, "installer")
 	types := func(args ...string) (string, string, int) { return a.types(t, args...) }
@@ -261,7 +261,7 @@ func TestCheckOperatorRights(t *testing.T) {
 		t.Errorf("text and JSON print different fixes:\n%s", pasted(t, text))
 	}
 	grantTo(t, client, fix)
-	// The operator does not try again what it was refused: elsewhere it is restarted, as the hint says; here it gets an event.
+	// The operator does not try again what it was refused: elsewhere it is restarted, by the hint; here it gets an event.
 	eventually(t, "the operator has looked at the job again, with the rule", func(ctx context.Context) bool {
 		if status, _, _ := check(t, types).outcome(t, "rbac-operator"); status != "ok" {
 			return false

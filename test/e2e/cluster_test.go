@@ -34,8 +34,8 @@ type cluster struct {
 // twoNodes are the flags of `node add` for eight CPUs on two nodes.
 func twoNodes() []string { return []string{"--count=2", "--cpu=4", "--gpus=0"} }
 
-// newSharedCluster returns a sandbox without a scheduler of its own, in which pods run until they are told to end. It has the nodes
-// that flags of `node add` say, and is the test's until its end.
+// newSharedCluster returns a sandbox without a scheduler of its own, in which pods run until they are deleted. It has the nodes
+// of flags of `node add`, and is the test's until its end.
 func newSharedCluster(t *testing.T, nodes []string, args ...string) *cluster {
 	t.Helper()
 	c := newClients(t, sandboxes.Take(t, append([]string{"--scheduler=none", "--run-for=0"}, args...)...))
@@ -64,7 +64,7 @@ func newClients(t *testing.T, sandbox *sandboxtest.Cluster) *cluster {
 	return c
 }
 
-// plain is a pod that asks for CPUs.
+// plain is a pod that requests CPUs.
 func plain(name, scheduler, cpus string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -137,8 +137,8 @@ func (c *cluster) placed(t *testing.T, names ...string) {
 	})
 }
 
-// says waits until a pod has no node and a scheduler said so, in these words.
-func (c *cluster) says(t *testing.T, name, why string) {
+// waitMessage waits until a pod has no node and a scheduler's condition with this message.
+func (c *cluster) waitMessage(t *testing.T, name, why string) {
 	t.Helper()
 	eventually(t, name+" says "+why, func(ctx context.Context) bool {
 		pod, err := c.client.CoreV1().Pods(space).Get(ctx, name, metav1.GetOptions{})
@@ -154,7 +154,7 @@ func (c *cluster) says(t *testing.T, name, why string) {
 	})
 }
 
-// conditionOf is what a pod says of its scheduling.
+// conditionOf is the PodScheduled condition of a pod.
 func conditionOf(pod *corev1.Pod) string {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled {
@@ -209,7 +209,7 @@ func (c *cluster) define(t *testing.T, resource schema.GroupVersionResource) {
 	})
 }
 
-// leaving tells a definition that is being deleted.
+// leaving reports whether a definition is being deleted.
 func (c *cluster) leaving(ctx context.Context, name string) bool {
 	u, err := c.dynamic.Resource(definitions).Get(ctx, name, metav1.GetOptions{})
 	return err != nil || u.GetDeletionTimestamp() != nil

@@ -14,7 +14,7 @@ import (
 
 	"github.com/gangctl/gangctl/sandbox/demo"
 	"github.com/gangctl/gangctl/sandbox/kubelet"
-	"github.com/gangctl/gangctl/sandbox/scene"
+	"github.com/gangctl/gangctl/sandbox/members"
 )
 
 // What public guides recorded of two jobs on four GPUs, and of a job that finds
@@ -77,9 +77,9 @@ func roomForAllButTwo(t *testing.T, stage *demo.Stage) {
 	ctx := t.Context()
 	must(t, stage.AddNodes(ctx, 1, 4))
 	must(t, stage.Submit(ctx, "six", "--workers", "6", "--gpus", "1"))
-	seen, err := stage.Settled(ctx, 6)
+	seen, err := stage.Decided(ctx, 6)
 	must(t, err)
-	if got := seen.Count(scene.Pending); got != 6 {
+	if got := seen.Count(members.Pending); got != 6 {
 		t.Errorf("%d of 6 pending: %s", got, seen)
 	}
 	must(t, stage.Delete(ctx, "six"))
@@ -95,7 +95,7 @@ func TestDefaultSchedulerGivesADeadMembersPlaceAway(t *testing.T) {
 	ctx := t.Context()
 	must(t, stage.AddNodes(ctx, 2, 2))
 	must(t, stage.Submit(ctx, "llama", "--workers", "4", "--gpus", "1", "--restart-policy", "ExitCode"))
-	_, err := stage.WaitFor(ctx, func(s scene.Scene) bool { return s.Count(scene.Running) == 4 })
+	_, err := stage.WaitFor(ctx, func(s members.List) bool { return s.Count(members.Running) == 4 })
 	must(t, err)
 
 	pods := stage.Client().CoreV1().Pods(demo.Namespace)
@@ -126,12 +126,12 @@ func TestDefaultSchedulerGivesADeadMembersPlaceAway(t *testing.T) {
 		kubelet.ExitCodeAnnotation, kubelet.EndsAtAnnotation, time.Now().UTC().Format(time.RFC3339))
 	_, err = pods.Patch(ctx, "llama-worker-2", types.MergePatchType, die, metav1.PatchOptions{})
 	must(t, err)
-	seen, err := stage.WaitFor(ctx, func(s scene.Scene) bool {
-		return s.Job("filler").Count(scene.Running) == 1 && s.Job("llama").Count(scene.Pending) == 1
+	seen, err := stage.WaitFor(ctx, func(s members.List) bool {
+		return s.Job("filler").Count(members.Running) == 1 && s.Job("llama").Count(members.Pending) == 1
 	})
 	must(t, err)
 	llama := seen.Job("llama")
-	if llama.Count(scene.Running) != 3 || !llama.Partial() || llama.Held() != 3 {
+	if llama.Count(members.Running) != 3 || !llama.Partial() || llama.Held() != 3 {
 		t.Errorf("want 3 members that hold 3 GPUs for nothing: %s", llama)
 	}
 }

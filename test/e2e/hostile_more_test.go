@@ -48,7 +48,7 @@ func liftedGang(t *testing.T, stage *demo.Stage, evil tenant) {
 		p, err := evil.client.CoreV1().Pods(evil.namespace).Get(ctx, "lifted-1", metav1.GetOptions{})
 		return err == nil && strings.Contains(conditionOf(p), "Unschedulable")
 	})
-	rests(t, settled, func() string {
+	rests(t, quietFor, func() string {
 		var text string
 		for _, name := range calm {
 			p, err := stage.Client().CoreV1().Pods(demo.Namespace).Get(ctx, name, metav1.GetOptions{})

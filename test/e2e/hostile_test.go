@@ -49,9 +49,9 @@ func TestHostile(t *testing.T) {
 	starts := func(t *testing.T) {
 		t.Helper()
 		quiet++
-		mark := func(meta *metav1.ObjectMeta) { labels.SetGroup(meta, fmt.Sprintf("quiet-%d", quiet), 2) }
+		setGroup := func(meta *metav1.ObjectMeta) { labels.SetGroup(meta, fmt.Sprintf("quiet-%d", quiet), 2) }
 		names := []string{fmt.Sprintf("quiet-%d-0", quiet), fmt.Sprintf("quiet-%d-1", quiet)}
-		create(t, stage, pod(names[0], mark), pod(names[1], mark))
+		create(t, stage, pod(names[0], setGroup), pod(names[1], setGroup))
 		bound(t, stage, names...)
 	}
 	for _, tt := range []struct {
@@ -274,9 +274,9 @@ func namesOfOthers(t *testing.T, stage *demo.Stage, evil tenant) {
 	must(t, err)
 	_, err = admin.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent"}, Value: 100}, metav1.CreateOptions{})
 	must(t, err)
-	three := func(prefix, class string, mark func(*metav1.ObjectMeta)) (pods []*corev1.Pod) {
+	three := func(prefix, class string, setGroup func(*metav1.ObjectMeta)) (pods []*corev1.Pod) {
 		for i := range 3 {
-			p := pod(fmt.Sprintf("%s-%d", prefix, i), mark)
+			p := pod(fmt.Sprintf("%s-%d", prefix, i), setGroup)
 			gpus := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("2")}
 			p.Spec.PriorityClassName, p.Spec.Containers[0].Resources = class, corev1.ResourceRequirements{Requests: gpus, Limits: gpus}
 			pods = append(pods, p)

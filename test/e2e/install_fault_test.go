@@ -25,19 +25,19 @@ import (
 	"github.com/gangctl/gangctl/sandbox/supervise"
 )
 
-// gatekeeper is an admission webhook of the cluster that does as the test says.
+// gatekeeper is an admission webhook of the cluster that the test controls.
 type gatekeeper struct {
 	mu sync.Mutex
-	// refuse is the resource of which everything is refused; asked is called for
+	// refuse is the resource of which everything is refused; onReview is called for
 	// everything else.
-	refuse string
-	asked  func(resource, name string)
+	refuse   string
+	onReview func(resource, name string)
 }
 
-func (g *gatekeeper) set(refuse string, asked func(resource, name string)) {
+func (g *gatekeeper) set(refuse string, onReview func(resource, name string)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.refuse, g.asked = refuse, asked
+	g.refuse, g.onReview = refuse, onReview
 }
 
 func (g *gatekeeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -47,17 +47,17 @@ func (g *gatekeeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g.mu.Lock()
-	refuse, asked := g.refuse, g.asked
+	refuse, onReview := g.refuse, g.onReview
 	g.mu.Unlock()
 	resource := review.Request.Resource.Resource
-	if asked != nil {
-		asked(resource, review.Request.Name)
+	if onReview != nil {
+		onReview(resource, review.Request.Name)
 	}
 	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: resource != refuse, Result: &metav1.Status{Message: "none of these today"}}
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// guard has a webhook asked about what is written into the scheduler's namespace.
+// guard has a webhook review what is written into the scheduler's namespace.
 func guard(t *testing.T, s *site) *gatekeeper {
 	t.Helper()
 	g := &gatekeeper{}
@@ -90,7 +90,7 @@ func TestInstallFaults(t *testing.T) {
 	for _, step := range []struct {
 		name string
 		run  func(*testing.T, *site, *gatekeeper)
-	}{{"server dies", serverDies}, {"one is refused", oneIsRefused}, {"somebody scales", somebodyScales}, {"pods are refused", podsAreRefused}, {"container ends", containerEnds}} {
+	}{{"server dies", serverDies}, {"one is refused", oneIsRefused}, {"another client scales", anotherClientScales}, {"pods are refused", podsAreRefused}, {"container ends", containerEnds}} {
 		if !t.Run(step.name, func(t *testing.T) { step.run(t, s, g) }) {
 			return // each builds on what the one before has left
 		}
@@ -160,8 +160,8 @@ func oneIsRefused(t *testing.T, s *site, g *gatekeeper) {
 	}
 }
 
-// somebodyScales: fields that another program owns are not taken from it unasked.
-func somebodyScales(t *testing.T, s *site, _ *gatekeeper) {
+// anotherClientScales: fields that another program owns are not taken from it without consent.
+func anotherClientScales(t *testing.T, s *site, _ *gatekeeper) {
 	scale := []byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"gang-scheduler","namespace":"gangctl-system"},"spec":{"replicas":3}}`)
 	force := true
 	_, err := s.client.AppsV1().Deployments(install.DefaultNamespace).Patch(t.Context(), install.SchedulerInstance, types.ApplyPatchType, scale,
@@ -177,7 +177,7 @@ func somebodyScales(t *testing.T, s *site, _ *gatekeeper) {
 	}
 }
 
-// podsAreRefused: that an installation does not get ready is told with the reason.
+// podsAreRefused: that an installation does not get ready is reported with the reason.
 func podsAreRefused(t *testing.T, s *site, g *gatekeeper) {
 	g.set("pods", nil)
 	defer g.set("", nil)
@@ -188,7 +188,7 @@ func podsAreRefused(t *testing.T, s *site, g *gatekeeper) {
 	}
 }
 
-// containerEnds: a scheduler that does not start says why in its log.
+// containerEnds: a scheduler that does not start has the reason in its log.
 func containerEnds(t *testing.T, s *site, _ *gatekeeper) {
 	broken := []byte(`{"data":{"scheduler.yaml":"kind: KubeSchedulerConfiguration\napiVersion: kubescheduler.config.k8s.io/v1\nparallelism: -1\n"}}`)
 	_, err := s.client.CoreV1().ConfigMaps(install.DefaultNamespace).Patch(t.Context(), install.SchedulerInstance, types.MergePatchType, broken, metav1.PatchOptions{})
@@ -196,13 +196,13 @@ func containerEnds(t *testing.T, s *site, _ *gatekeeper) {
 	again := []byte(`{"spec":{"template":{"metadata":{"annotations":{"restarted":"yes"}}}}}`)
 	_, err = s.client.AppsV1().Deployments(install.DefaultNamespace).Patch(t.Context(), install.SchedulerInstance, types.MergePatchType, again, metav1.PatchOptions{})
 	must(t, err)
-	var said []string
-	err = apply.WaitReady(t.Context(), s.client, install.DefaultNamespace, install.SchedulerInstance, 15*time.Second, func(line string) { said = append(said, line) })
+	var lines []string
+	err = apply.WaitReady(t.Context(), s.client, install.DefaultNamespace, install.SchedulerInstance, 15*time.Second, func(line string) { lines = append(lines, line) })
 	f := failure.From(err)
 	if f == nil || f.Code != failure.CodeTimedOut || !strings.Contains(f.Message, "container scheduler ended ") || !strings.Contains(f.Message, "with exit code 1 (Error)") {
 		t.Errorf("got %+v", f)
 	}
-	if all := strings.Join(said, "\n"); !strings.Contains(all, "log: ") || !strings.Contains(all, "parallelism") {
-		t.Errorf("the log is not shown: %q", said)
+	if all := strings.Join(lines, "\n"); !strings.Contains(all, "log: ") || !strings.Contains(all, "parallelism") {
+		t.Errorf("the log is not shown: %q", lines)
 	}
 }

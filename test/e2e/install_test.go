@@ -69,7 +69,7 @@ func (s *site) types(t *testing.T, args ...string) (stdout, stderr string, code 
 	return typed(t, append(os.Environ(), "KUBECONFIG="+s.kubeconfig), programs.gangctl, args...)
 }
 
-// typed runs a program and shows what it says.
+// typed runs a program and shows its output.
 func typed(t *testing.T, env []string, program string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -275,7 +275,7 @@ func usersMayWork(t *testing.T, s *site) {
 	}
 }
 
-// othersAreNamed: what others made is used as it is, and who made it is said.
+// othersAreNamed: what others made is used as it is, and its owner is named.
 func othersAreNamed(t *testing.T, s *site) {
 	theirs, err := install.Decode(install.PodGroupCRD())
 	must(t, err)

@@ -22,7 +22,7 @@ import (
 	"github.com/gangctl/gangctl/test/faultproxy"
 )
 
-// TestLife is the life of jobs, from the question whether they would start to their end.
+// TestLife is the life of jobs, from the dry run to their end.
 func TestLife(t *testing.T) {
 	t.Parallel()
 	stage := newStage(t, gangScheduler("scheduler-plugins"))
@@ -40,7 +40,7 @@ func TestLife(t *testing.T) {
 		{"delete tries every name", deletesEach},
 		{"Ctrl-C says what keeps running", interrupted},
 		{"follow shows what members print, to the end", follows},
-		{"fit says what starts", fitSaysWhatStarts},
+		{"fit predicts the start", fitPredictsStart},
 		{"the wizard makes a job", wizard},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(t, stage, client) })
@@ -55,7 +55,7 @@ func gone(t *testing.T, stage *demo.Stage, names ...string) {
 	}
 }
 
-func fitSaysWhatStarts(t *testing.T, stage *demo.Stage, _ dynamic.Interface) {
+func fitPredictsStart(t *testing.T, stage *demo.Stage, _ dynamic.Interface) {
 	eventually(t, "the scheduler is seen", func(context.Context) bool {
 		_, _, code := gangctl(t, stage, "fit", "--workers", "2", "--gpus", "8")
 		return code == 0
@@ -80,7 +80,7 @@ func fitSaysWhatStarts(t *testing.T, stage *demo.Stage, _ dynamic.Interface) {
 	if got[8] != 2 || got[4] != 4 || got[2] != 8 || got[1] != 16 {
 		t.Errorf("got %v", got)
 	}
-	// What is said to fit, starts.
+	// What is predicted to fit starts.
 	must(t, stage.Submit(t.Context(), "largest", "--workers", "8", "--gpus", "2", "--wait", "--timeout", "60s"))
 	gone(t, stage, "largest")
 }
@@ -160,8 +160,8 @@ func describes(t *testing.T, stage *demo.Stage, client dynamic.Interface) {
 }
 
 func resubmits(t *testing.T, stage *demo.Stage, client dynamic.Interface) {
-	words := []string{"python", "a b", "$HOME", `"q"`, "--name"}
-	if _, _, code := gangctl(t, stage, append([]string{"submit", "tf", "again", "--image", "x", "--workers", "2", "--gpus", "1", "--wait", "--"}, words...)...); code != 0 {
+	args := []string{"python", "a b", "$HOME", `"q"`, "--name"}
+	if _, _, code := gangctl(t, stage, append([]string{"submit", "tf", "again", "--image", "x", "--workers", "2", "--gpus", "1", "--wait", "--"}, args...)...); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
 	if _, stderr, code := gangctl(t, stage, "resubmit", "again"); code != 1 || !strings.Contains(stderr, "--name again-2") {
@@ -170,7 +170,7 @@ func resubmits(t *testing.T, stage *demo.Stage, client dynamic.Interface) {
 	if _, _, code := gangctl(t, stage, "resubmit", "again", "--name", "again-2", "--wait"); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
-	// Somebody else's: without the command line it is the object that is repeated, as a gang of its own.
+	// Another user's: without the command line it is the object that is repeated, as a gang of its own.
 	_, err := client.Resource(tfjobs).Namespace(demo.Namespace).Patch(t.Context(), "again", types.MergePatchType, []byte(`{"metadata":{"annotations":null}}`), metav1.PatchOptions{})
 	must(t, err)
 	if _, _, code := gangctl(t, stage, "resubmit", "again", "--name", "again-3", "--set", "spec.tfReplicaSpecs.Worker.template.spec.containers[0].image=y", "--wait"); code != 0 {
@@ -183,7 +183,7 @@ func resubmits(t *testing.T, stage *demo.Stage, client dynamic.Interface) {
 			t.Errorf("%s has %d pods", name, len(pods.Items))
 		}
 		for _, pod := range pods.Items {
-			if c := pod.Spec.Containers[0]; !slices.Equal(c.Command, words) || c.Image != image || pod.Labels["scheduling.x-k8s.io/pod-group"] != name {
+			if c := pod.Spec.Containers[0]; !slices.Equal(c.Command, args) || c.Image != image || pod.Labels["scheduling.x-k8s.io/pod-group"] != name {
 				t.Errorf("%s runs %q of %s in the gang %s", pod.Name, c.Command, c.Image, pod.Labels["scheduling.x-k8s.io/pod-group"])
 			}
 		}
@@ -212,15 +212,15 @@ func interrupted(t *testing.T, stage *demo.Stage, client dynamic.Interface) {
 	errOut, err := cmd.StderrPipe()
 	must(t, err)
 	must(t, cmd.Start())
-	var said []string
+	var output []string
 	for lines := bufio.NewScanner(errOut); lines.Scan(); {
-		said = append(said, lines.Text())
+		output = append(output, lines.Text())
 		if strings.HasPrefix(lines.Text(), "big: Pending") {
 			must(t, cmd.Process.Signal(syscall.SIGINT))
 		}
 	}
-	_ = cmd.Wait() // the exit code says it
-	text := strings.Join(said, "\n")
+	_ = cmd.Wait() // the exit code shows it
+	text := strings.Join(output, "\n")
 	if cmd.ProcessState.ExitCode() != 130 || !strings.Contains(text, "error: interrupted; TFJob "+demo.Namespace+"/big keeps going: Pending") || !strings.Contains(text, "gangctl delete big -n "+demo.Namespace) {
 		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), text)
 	}
@@ -229,18 +229,18 @@ func interrupted(t *testing.T, stage *demo.Stage, client dynamic.Interface) {
 	gone(t, stage, "big")
 }
 
-// wizard answers the questions of `gangctl submit tf` on a terminal.
+// wizard answers the prompts of `gangctl submit tf` on a terminal.
 func wizard(t *testing.T, stage *demo.Stage, _ dynamic.Interface) {
-	person, program := prompttest.OpenTerminal(t)
+	person, program := prompttest.OpenPTY(t)
 	screen := prompttest.Play(person,
-		prompttest.Reply{Question: "Name of the job:", Answer: "asked\r"},
-		prompttest.Reply{Question: "Start from a template:", Answer: "\r"},
-		prompttest.Reply{Question: "Number of workers:", Answer: "\r"},
-		prompttest.Reply{Question: "Number of parameter servers:", Answer: "\r"},
-		prompttest.Reply{Question: "GPUs of each worker:", Answer: "\r"},
-		prompttest.Reply{Question: "Container image:", Answer: "x\r"},
-		prompttest.Reply{Question: "Command (empty", Answer: "true\r"},
-		prompttest.Reply{Question: "What now?", Answer: "\r"})
+		prompttest.Reply{Prompt: "Name of the job:", Answer: "asked\r"},
+		prompttest.Reply{Prompt: "Start from a template:", Answer: "\r"},
+		prompttest.Reply{Prompt: "Number of workers:", Answer: "\r"},
+		prompttest.Reply{Prompt: "Number of parameter servers:", Answer: "\r"},
+		prompttest.Reply{Prompt: "GPUs of each worker:", Answer: "\r"},
+		prompttest.Reply{Prompt: "Container image:", Answer: "x\r"},
+		prompttest.Reply{Prompt: "Command (empty", Answer: "true\r"},
+		prompttest.Reply{Prompt: "What now?", Answer: "\r"})
 	cmd := exec.CommandContext(t.Context(), programs.gangctl, "--kubeconfig", stage.Kubeconfig(), "submit", "tf")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -266,8 +266,8 @@ func follows(t *testing.T, stage *demo.Stage, _ dynamic.Interface) {
 		{"ends", nil, 0},
 		{"fails", []string{"--annotation", "sandbox.gangctl.dev/exit-code=1", "--restart-policy", "Never"}, 9},
 	} {
-		words := append([]string{"submit", "tf", tt.name, "--image", "tf-benchmarks", "--workers", "2", "--gpus", "1", "--follow", "--annotation", "sandbox.gangctl.dev/run-for=3s"}, tt.flags...)
-		stdout, stderr, code := gangctl(t, stage, append(words, "--", "true")...)
+		args := append([]string{"submit", "tf", tt.name, "--image", "tf-benchmarks", "--workers", "2", "--gpus", "1", "--follow", "--annotation", "sandbox.gangctl.dev/run-for=3s"}, tt.flags...)
+		stdout, stderr, code := gangctl(t, stage, append(args, "--", "true")...)
 		if code != tt.code || !strings.Contains(stdout, "[worker-0] ") || !strings.Contains(stdout, "[worker-1] ") {
 			t.Errorf("%s: exit code %d, want %d\n%s%s", tt.name, code, tt.code, stdout, stderr)
 		}

@@ -24,7 +24,7 @@ import (
 
 // TestNoisyTenant times the gangs of one tenant, first undisturbed and then while another, who has the role edit in a namespace of his
 // own, writes random objects there that an API server takes and no user means. They start as fast, and the scheduler is not restarted.
-// The environment says how long:
+// The environment sets how long:
 //
 //	GANGCTL_NOISY_SEEDS  how many seeds (1), from GANGCTL_NOISY_SEED (1) on
 //	GANGCTL_NOISY_TIME   for how long each (20s), after half of that undisturbed
@@ -77,7 +77,7 @@ func (n *noisy) play(t *testing.T, seed uint64, length time.Duration) {
 	t.Logf("undisturbed %s", calm)
 	t.Logf("disturbed   %s, median × %.2f, p99 × %.2f", disturbed, ratio(disturbed.at(50), calm.at(50)), ratio(disturbed.at(99), calm.at(99)))
 	for _, percent := range []int{50, 99} {
-		// Below half a second nobody waits, and the machine's own hiccups decide.
+		// Below half a second no user waits, and the machine's own hiccups decide.
 		if got, limit := disturbed.at(percent), max(2*calm.at(percent), 500*time.Millisecond); got > limit {
 			t.Errorf("%d %% of the gangs start within %s, undisturbed within %s: want at most twice", percent, got, calm.at(percent))
 		}
@@ -184,7 +184,7 @@ func (n *noisy) noise(ctx context.Context, noise *chaos.Noise) map[string]int {
 	return counts
 }
 
-// write does what noise says, as the tenant.
+// write applies noise, as the tenant.
 func (e tenant) write(ctx context.Context, what chaos.Write) error {
 	client := e.dynamic.Resource(what.Resource).Namespace(e.namespace)
 	switch {
@@ -233,7 +233,7 @@ func peakOf(t *testing.T, s *ownScheduler) int64 {
 }
 
 // TestHostileMemory compares the memory of the scheduler, and of the commands about all namespaces, with and without objects that once
-// took all of it. The scheduler is started anew each time: it was its first look at the cluster that was the worst.
+// took all of it. The scheduler is restarted each time: it was its first look at the cluster that was the worst.
 func TestHostileMemory(t *testing.T) {
 	n := newNoisy(t)
 	pendingJob(t, n.stage)

@@ -9,24 +9,24 @@ import (
 	"github.com/gangctl/gangctl/sandbox/demo"
 )
 
-// TestRights asks why a gang waits for GPUs, as people who may not see everything. What they are told to ask for is given to
+// TestRights queries why a gang waits for GPUs, as users who may not see everything. The rights that the answer requests are given to
 // them, to the letter, and must be enough.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	stage := newStage(t, gangScheduler("scheduler-plugins"))
 	must(t, stage.AddNodes(t.Context(), 2, 2))
 	pendingJob(t, stage)
-	wanted := verdictOf(t, func(args ...string) (string, string, int) { return gangctl(t, stage, args...) })
-	if wanted.Verdict != "BLOCKED" || wanted.Rights != nil {
-		t.Fatalf("an administrator is told %+v", wanted)
+	full := verdictOf(t, func(args ...string) (string, string, int) { return gangctl(t, stage, args...) })
+	if full.Verdict != "BLOCKED" || full.Rights != nil {
+		t.Fatalf("an administrator is told %+v", full)
 	}
-	t.Run("one namespace only", func(t *testing.T) { readsOneNamespace(t, stage, wanted) })
-	t.Run("no rights", func(t *testing.T) { readsNothing(t, stage, wanted) })
-	t.Run("everything but creating", func(t *testing.T) { readsEverything(t, stage, wanted) })
+	t.Run("one namespace only", func(t *testing.T) { readsOneNamespace(t, stage, full) })
+	t.Run("no rights", func(t *testing.T) { readsNothing(t, stage, full) })
+	t.Run("everything but creating", func(t *testing.T) { readsEverything(t, stage, full) })
 }
 
-// told is what an answer says of rights.
-type told struct {
+// rightsReport is what an answer reports of rights.
+type rightsReport struct {
 	Verdict string
 	Exit    int
 	Primary struct{ Code string }
@@ -41,17 +41,17 @@ type told struct {
 	}
 }
 
-func verdictOf(t *testing.T, types func(...string) (string, string, int)) told {
+func verdictOf(t *testing.T, types func(...string) (string, string, int)) rightsReport {
 	t.Helper()
 	out, stderr, code := types("why-pending", "tf-smoke-gpu", "-o", "json")
-	var a told
+	var a rightsReport
 	if err := json.Unmarshal([]byte(out), &a); err != nil || a.Exit != code {
 		t.Fatalf("%v, exit code %d\n%s%s", err, code, out, stderr)
 	}
 	return a
 }
 
-func readsOneNamespace(t *testing.T, stage *demo.Stage, wanted told) {
+func readsOneNamespace(t *testing.T, stage *demo.Stage, full rightsReport) {
 	a := newAccount(t, stage, "reader")
 	a.reads(t, stage, false)
 	text, stderr, code := a.types(t, "why-pending", "tf-smoke-gpu")
@@ -80,11 +80,11 @@ func readsOneNamespace(t *testing.T, stage *demo.Stage, wanted told) {
 	grant(t, stage, pasted(t, text))
 	eventually(t, "with the grant the answer is that of an administrator", func(context.Context) bool {
 		after := verdictOf(t, func(args ...string) (string, string, int) { return a.types(t, args...) })
-		return after.Verdict == wanted.Verdict && after.Primary.Code == wanted.Primary.Code && after.Exit == wanted.Exit && after.Rights != nil && after.Rights.Grant == ""
+		return after.Verdict == full.Verdict && after.Primary.Code == full.Primary.Code && after.Exit == full.Exit && after.Rights != nil && after.Rights.Grant == ""
 	})
 }
 
-func readsNothing(t *testing.T, stage *demo.Stage, wanted told) {
+func readsNothing(t *testing.T, stage *demo.Stage, full rightsReport) {
 	a := newAccount(t, stage, "nobody")
 	text, stderr, code := a.types(t, "why-pending", "tf-smoke-gpu")
 	first := `error: list TFJobs in namespace default: tfjobs.kubeflow.org is forbidden: User "` + a.user() + `" cannot list resource "tfjobs" in API group "kubeflow.org" in the namespace "default"` + "\n"
@@ -97,7 +97,7 @@ func readsNothing(t *testing.T, stage *demo.Stage, wanted told) {
 	if out, _, code := a.types(t, "why-pending", "tf-smoke-gpu", "-o", "json"); code != 8 || !strings.Contains(out, `"code": "NO_PERMISSION"`) {
 		t.Error("programs get no answer")
 	}
-	// The rights that are named at first are enough to be told the rest, and those for the whole answer.
+	// The rights that are named at first are enough to get the rest named, and those for the whole answer.
 	grant(t, stage, pasted(t, stderr))
 	eventually(t, "the job is seen", func(context.Context) bool {
 		text, _, code = a.types(t, "why-pending", "tf-smoke-gpu")
@@ -106,29 +106,29 @@ func readsNothing(t *testing.T, stage *demo.Stage, wanted told) {
 	grant(t, stage, pasted(t, text))
 	eventually(t, "the answer is that of an administrator", func(context.Context) bool {
 		after := verdictOf(t, func(args ...string) (string, string, int) { return a.types(t, args...) })
-		return after.Verdict == wanted.Verdict && after.Primary.Code == wanted.Primary.Code
+		return after.Verdict == full.Verdict && after.Primary.Code == full.Primary.Code
 	})
 }
 
 // readsEverything: whoever may not create pods cannot try whether they would be accepted. That changes nothing where all pods
-// are there, and is said where they are not.
-func readsEverything(t *testing.T, stage *demo.Stage, wanted told) {
+// are there, and is reported where they are not.
+func readsEverything(t *testing.T, stage *demo.Stage, full rightsReport) {
 	a := newAccount(t, stage, "viewer")
 	a.reads(t, stage, true)
 	eventually(t, "the rights are known", func(context.Context) bool {
 		got := verdictOf(t, func(args ...string) (string, string, int) { return a.types(t, args...) })
-		return got.Verdict == wanted.Verdict && got.Primary.Code == wanted.Primary.Code && got.Rights == nil
+		return got.Verdict == full.Verdict && got.Primary.Code == full.Primary.Code && got.Rights == nil
 	})
 	// A job that is only thought of has no pods yet.
-	words := []string{"submit", "tf", "thought", "--image", "x", "--workers", "1", "--gpus", "2", "--dry-run=fit"}
-	text, _, code := a.types(t, words...)
+	args := []string{"submit", "tf", "thought", "--image", "x", "--workers", "1", "--gpus", "2", "--dry-run=fit"}
+	text, _, code := a.types(t, args...)
 	if code != 8 || !strings.HasPrefix(text, "UNKNOWN  thought cannot be submitted: you may not create ") {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 	for _, want := range []string{
 		"tfjobs.kubeflow.org in namespace default: you may not create; the job cannot be submitted\n",
 		"pods in namespace default: you may not create; whether the API server would accept the pods was not tried\n",
-		"pods unknown 0/1", "placement ok 1/1", // it fits, as far as can be told
+		"pods unknown 0/1", "placement ok 1/1", // it fits, as far as can be determined
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the answer lacks %q", want)
@@ -136,7 +136,7 @@ func readsEverything(t *testing.T, stage *demo.Stage, wanted told) {
 	}
 	grant(t, stage, pasted(t, text))
 	eventually(t, "with the grant it is told that it would start", func(context.Context) bool {
-		text, _, code := a.types(t, words...)
+		text, _, code := a.types(t, args...)
 		return code == 0 && strings.HasPrefix(text, "FITS_NOW  thought")
 	})
 	if jobs, _, _ := gangctl(t, stage, "list", "-o", "name"); strings.Contains(jobs, "thought") {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestAging holds the scheduler to start a large gang though small pods keep
+// TestAging checks that the scheduler starts a large gang though small pods keep
 // coming (T05), and the control to starve it, or the test would prove nothing.
 func TestAging(t *testing.T) {
 	c := newSharedCluster(t, twoNodes(), "--native-gangs", "--operator=false")

@@ -19,7 +19,7 @@ import (
 	"github.com/gangctl/gangctl/test/faultproxy"
 )
 
-// The API server refuses what it was asked.
+// The API server refuses the request.
 var (
 	conflict = faultproxy.Answer(http.StatusConflict, metav1.StatusReasonConflict, "the proxy says: conflict")
 	broken   = faultproxy.Answer(http.StatusInternalServerError, metav1.StatusReasonInternalError, "the proxy says: broken")
@@ -37,7 +37,7 @@ func TestBindings(t *testing.T) {
 	for _, w := range some("labels") {
 		c.with(t, w).defined()
 		t.Run("409 once, "+w.name, func(t *testing.T) { c.with(t, w).failsOnce(proxy) })
-		t.Run("500 for ever, "+w.name, func(t *testing.T) { c.with(t, w).failsForEver(proxy) })
+		t.Run("500 indefinitely, "+w.name, func(t *testing.T) { c.with(t, w).failsIndefinitely(proxy) })
 	}
 	dialects := []wire{wires()[7]}
 	if long() {
@@ -77,26 +77,26 @@ func (g team) failsOnce(proxy *faultproxy.Proxy) {
 	g.clear(a)
 }
 
-// failsForEver: nobody is left running alone, and events say why.
-func (g team) failsForEver(proxy *faultproxy.Proxy) {
+// failsIndefinitely: no member is left running alone, and events report why.
+func (g team) failsIndefinitely(proxy *faultproxy.Proxy) {
 	a := unused(g.t)
 	defer proxy.Inject(-1, faultproxy.Binding(space, a+"-2"), broken)()
 	g.declare(a, 3)
 	g.members(a, 3, 3)
 	g.placed(g.t, a+"-0", a+"-1")
-	g.says(g.t, a+"-2", "the proxy says: broken")
+	g.waitMessage(g.t, a+"-2", "the proxy says: broken")
 	eventually(g.t, "those that were bound are gone", func(ctx context.Context) bool {
 		list, err := g.client.CoreV1().Pods(space).List(ctx, metav1.ListOptions{})
 		return err == nil && len(list.Items) == 1 && list.Items[0].Name == a+"-2" && list.Items[0].Spec.NodeName == ""
 	})
 	g.event(g.t, "GangRolledBack", "2 of 3 members that the gang needs have places, and it was never whole: for 4s, pod "+a+"-2 could not be bound: ")
 	g.event(g.t, "GangRolledBack", "the proxy says: broken")
-	g.says(g.t, a+"-2", "1/3 pods exist")
+	g.waitMessage(g.t, a+"-2", "1/3 pods exist")
 	g.clear(a)
 }
 
-// answerIsLost: the pods are bound, and the scheduler finds out by itself. Nobody
-// gets a place that is taken, and nobody is bound twice.
+// answerIsLost: the pods are bound, and the scheduler finds out by itself. No pod
+// gets a place that is taken, and none is bound twice.
 func (g team) answerIsLost(proxy *faultproxy.Proxy) {
 	a := unused(g.t)
 	defer proxy.Inject(-1, faultproxy.Bindings(space), faultproxy.Lose())()
@@ -106,7 +106,7 @@ func (g team) answerIsLost(proxy *faultproxy.Proxy) {
 	g.create(g.t, plain(a+"-s", g.scheduler, "1"))
 	g.placed(g.t, g.names(a, 8)...)
 	places := g.nodes(a, 8)
-	g.says(g.t, a+"-s", "Insufficient cpu")
+	g.waitMessage(g.t, a+"-s", "Insufficient cpu")
 	g.stays(g.t, a+"-s", 2*time.Second)
 	if after := g.nodes(a, 8); after != places {
 		g.t.Errorf("moved from %s to %s", places, after)
@@ -118,7 +118,7 @@ func (g team) answerIsLost(proxy *faultproxy.Proxy) {
 }
 
 // serverGoes: some members are bound and the answers lost, the others are not,
-// and the watches end, so that nothing tells which. When the server is back the
+// and the watches end, so that nothing shows which. When the server is back the
 // gang comes together, and no node is given to too many.
 func (g team) serverGoes(proxy *faultproxy.Proxy) {
 	a := unused(g.t)

@@ -40,7 +40,7 @@ func TestSchedulerWrites(t *testing.T) {
 		t.Run(fmt.Sprintf("%d gangs of %d", c.gangs, c.members), func(t *testing.T) {
 			b.t = t
 			// Where a gang takes seconds to be bound, because the machine is busy,
-			// its state on the way is told, too: that is not what this costs.
+			// its state on the way is reported, too: that is not what this costs.
 			for attempt := 1; ; attempt++ {
 				sum, limit := b.started(fmt.Sprintf("w%d-%d", c.members, attempt), c.gangs, c.members)
 				if sum <= limit {
@@ -88,11 +88,11 @@ func TestWaitingGangsCostNothing(t *testing.T) {
 	before := b.writes()
 	b.submit("i", gangs, members, "1000")
 	for g := range gangs {
-		b.says(t, fmt.Sprintf("i-%d-%d", g, members-1), fmt.Sprintf("0 of the %d members that its gang needs fit", members))
+		b.waitMessage(t, fmt.Sprintf("i-%d-%d", g, members-1), fmt.Sprintf("0 of the %d members that its gang needs fit", members))
 	}
 	eventually(t, "every gang is explained", func(context.Context) bool { return b.explained() == gangs })
 	b.quiet(12 * time.Second) // whoever explains rests between rounds
-	// That they wait is said once of each member; of each gang once by an event,
+	// That they wait is reported once of each member; of each gang once by an event,
 	// in its status, and in the answer that is published. The answer may have been
 	// found while members were still being created; to change it takes two.
 	sum := 0
@@ -128,7 +128,7 @@ func TestWaitingGangsCostNothing(t *testing.T) {
 	}
 }
 
-// bill is a sandbox whose nodes nobody runs pods on, and a scheduler that is
+// bill is a sandbox whose nodes run no pods, and a scheduler that is
 // watched: what it writes goes through a proxy.
 type bill struct {
 	*cluster
@@ -253,21 +253,21 @@ func (b *bill) explained() (n int) {
 	return n
 }
 
-// quiet waits until the scheduler has asked the API server for nothing for a while.
+// quiet waits until the scheduler has sent the API server no request for a while.
 func (b *bill) quiet(during time.Duration) {
 	b.t.Helper()
-	last, since := b.asked(), time.Now()
-	eventually(b.t, "nothing is asked any more", func(context.Context) bool {
-		if n := b.asked(); n != last {
+	last, since := b.requests(), time.Now()
+	eventually(b.t, "no request is sent any more", func(context.Context) bool {
+		if n := b.requests(); n != last {
 			last, since = n, time.Now()
 		}
 		return time.Since(since) > during
 	})
 }
 
-// asked is how many requests the scheduler has made, those left out that it makes
-// from time to time: watches, and the question which APIs there are.
-func (b *bill) asked() (n int) {
+// requests is how many requests the scheduler has made, those left out that it makes
+// from time to time: watches, and discovery.
+func (b *bill) requests() (n int) {
 	for _, r := range b.proxy.Requests() {
 		discovery := strings.HasPrefix(r.Path, "/apis/") && strings.Count(r.Path, "/") == 3
 		if !discovery && !strings.Contains(r.Query, "watch=") {
@@ -278,7 +278,7 @@ func (b *bill) asked() (n int) {
 }
 
 // writes are the requests by which the scheduler has changed something, by verb
-// and resource. That it asks who asks for its metrics changes nothing.
+// and resource. The TokenReviews for requests of its metrics change nothing.
 func (b *bill) writes() map[string]int {
 	out := map[string]int{}
 	for _, r := range b.proxy.Requests() {

@@ -26,7 +26,7 @@ import (
 type wire struct {
 	name, scheduler string
 	resource        schema.GroupVersionResource // of the group object; empty without one
-	mark            func(pod *corev1.Pod, name string, min int)
+	setGroup        func(pod *corev1.Pod, name string, min int)
 	spec            func(min int) map[string]any
 	phase           string // of a gang that runs
 	waits           string // TYPE=STATUS/REASON of the condition of a gang that has no room
@@ -139,7 +139,7 @@ func (g team) secondGangWaitsWhole() {
 	g.placed(g.t, g.names(first, 5)...)
 	g.declare(second, 5)
 	g.members(second, 5, 5)
-	g.says(g.t, second+"-0", "")
+	g.waitMessage(g.t, second+"-0", "")
 	if n := g.bound(g.t, g.names(second, 5)...); n != 0 {
 		g.t.Fatalf("%d members of the second gang have places", n)
 	}
@@ -159,7 +159,7 @@ func (g team) secondGangWaitsWhole() {
 }
 
 // operatorWaitsForInqueue: the real operator, set up for Volcano, creates no pod
-// before somebody has admitted the group.
+// before a controller has admitted the group.
 func (c *cluster) operatorWaitsForInqueue(t *testing.T) {
 	g := c.with(t, wires()[3])
 	tfjobs := schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "tfjobs"}
@@ -187,7 +187,7 @@ func (c *cluster) operatorWaitsForInqueue(t *testing.T) {
 	eventually(t, "resnet is Running", func(context.Context) bool { return g.status("resnet", "") == "Running" })
 	job("bert", 5)
 	for _, name := range names("bert", 5) {
-		c.says(t, name, "")
+		c.waitMessage(t, name, "")
 	}
 	if n := c.bound(t, names("bert", 5)...); n != 0 {
 		t.Errorf("%d of bert's pods have places", n)
@@ -219,7 +219,7 @@ func (c *cluster) volcanoToTheEnd(t *testing.T) {
 	g.remove("end", 3)
 }
 
-// definitionGoesAndReturns: a gang that runs is untouched, one that waits says
+// definitionGoesAndReturns: a gang that runs is untouched, one that waits reports
 // so and is scheduled when its object is back.
 func (g team) definitionGoesAndReturns() {
 	c, t := g.cluster, g.t
@@ -231,11 +231,11 @@ func (g team) definitionGoesAndReturns() {
 	g.placed(t, g.names(a, 2)...)
 	g.declare(b, 2)
 	g.members(b, 2, 2)
-	c.says(t, b+"-0", "")
+	c.waitMessage(t, b+"-0", "")
 
 	usual, logged := c.pace(t, "gang-scheduler"), len(c.log(t))
 	c.undefine(t, g.resource)
-	c.says(t, b+"-0", "PodGroup default/"+b+" not found")
+	c.waitMessage(t, b+"-0", "PodGroup default/"+b+" not found")
 	must(t, c.client.CoreV1().Pods(space).Delete(t.Context(), one, now()))
 	sandboxtest.Consistently(t, 10*time.Second, func() error {
 		if n, m := c.bound(t, g.names(a, 2)...), c.bound(t, g.names(b, 2)...); n != 2 || m != 0 {
@@ -272,14 +272,14 @@ func (g team) completedMembers() {
 			return err == nil && pod.Status.Phase == phase
 		}
 	}
-	eventually(g.t, name+"-0 runs", is(corev1.PodRunning)) // a kubelet that starts it might miss the wish
+	eventually(g.t, name+"-0 runs", is(corev1.PodRunning)) // a kubelet that starts it might miss the annotation
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"sandbox.gangctl.dev/ends-at":%q}}}`, time.Now().UTC().Format(time.RFC3339))
 	_, err := pods.Patch(g.t.Context(), name+"-0", types.MergePatchType, patch, metav1.PatchOptions{})
 	must(g.t, err)
 	eventually(g.t, name+"-0 has succeeded", is(corev1.PodSucceeded))
 	must(g.t, pods.Delete(g.t.Context(), name+"-1", now()))
 	replacement := plain(name+"-1", g.scheduler, "1")
-	g.mark(replacement, name, 3)
+	g.setGroup(replacement, name, 3)
 	eventually(g.t, name+"-1 is created again", func(ctx context.Context) bool {
 		_, err := pods.Create(ctx, replacement, metav1.CreateOptions{})
 		return err == nil
@@ -289,7 +289,7 @@ func (g team) completedMembers() {
 	g.drop(name)
 }
 
-// defines tells a dialect whose objects are of a CustomResourceDefinition.
+// defines reports whether a dialect's objects are of a CustomResourceDefinition.
 func (w wire) defines() bool {
 	return w.resource.Group != "" && w.resource.Group != "policy" && w.resource.Group != "scheduling.k8s.io"
 }
@@ -324,7 +324,7 @@ func (g team) members(name string, min, count int, change ...func(*corev1.Pod)) 
 	g.t.Helper()
 	for _, member := range g.names(name, count) {
 		pod := plain(member, g.scheduler, "1")
-		g.mark(pod, name, min)
+		g.setGroup(pod, name, min)
 		for _, c := range change {
 			c(pod)
 		}

@@ -15,13 +15,13 @@ import (
 )
 
 // TestExplanations: in every dialect users find why their gang waits where they
-// look, in the words of its shortage, once for each change.
+// look, with the message of its shortage, once for each change.
 func TestExplanations(t *testing.T) {
 	t.Parallel()
 	c := newSharedCluster(t, twoNodes(), "--native-gangs")
 	scheduler := startScheduler(t, c.DataDir, nil, map[string]string{"GangSlots": "{holdTTL: 60s}"}, allNames)
 	for _, w := range some("native", "volcano", "labels") {
-		t.Run(w.name, func(t *testing.T) { c.with(t, w).saysWhyItWaits() })
+		t.Run(w.name, func(t *testing.T) { c.with(t, w).reportsWhyItWaits() })
 	}
 	others := []wire{wires()[7]}
 	if long() {
@@ -60,8 +60,8 @@ func (g team) answerOutlives(s *ownScheduler) {
 	g.empty(t)
 }
 
-// saysWhyItWaits: pods are missing, then room, and then it starts.
-func (g team) saysWhyItWaits() {
+// reportsWhyItWaits: pods are missing, then room, and then it starts.
+func (g team) reportsWhyItWaits() {
 	t := g.t
 	if g.resource.Group != "" && g.resource.Group != "policy" && g.resource.Group != "scheduling.k8s.io" {
 		g.define(t, g.resource)
@@ -73,26 +73,26 @@ func (g team) saysWhyItWaits() {
 	name := "e-" + g.name
 	if g.resource.Group != "" && g.resource.Group != "policy" { // a budget makes a gang only when it is there
 		g.members(name, 5, 1)
-		g.says(t, name+"-0", "PodGroup default/"+name+" not found")
+		g.waitMessage(t, name+"-0", "PodGroup default/"+name+" not found")
 		must(t, c.client.CoreV1().Pods(space).Delete(t.Context(), name+"-0", now()))
 	}
 	g.declare(name, 5)
 	g.members(name, 5, 3)
 	for _, member := range g.names(name, 3) {
-		g.says(t, member, "3/5 pods exist")
+		g.waitMessage(t, member, "3/5 pods exist")
 	}
 	for _, member := range g.names(name, 5)[3:] {
 		pod := plain(member, g.scheduler, "1")
-		g.mark(pod, name, 5)
+		g.setGroup(pod, name, 5)
 		c.create(t, pod)
 	}
 	const shortage = "4 of the 5 members that its gang needs fit: 4 of 8 cpu free on the 2 nodes that it may use, and it needs 5 members with 1 cpu each"
 	for _, member := range g.names(name, 5) {
-		g.says(t, member, shortage)
+		g.waitMessage(t, member, shortage)
 	}
 	const text = "INSUFFICIENT_cpu: 4 of the 5 members that the gang needs fit: 4 of 8 cpu free on the 2 nodes that it may use, and it needs 5 members with 1 cpu each; " +
 		"cpu: 5 requested, 4 available, 8 in total; tried again when nodes or room come free, at the latest after 5m0s"
-	g.told(name, "Unschedulable", text)
+	g.waitEvent(name, "Unschedulable", text)
 	if g.waits != "" { // the dialect has a condition for it
 		kind, _, _ := strings.Cut(g.waits, "=")
 		eventually(t, "the condition says why", func(context.Context) bool { return strings.Contains(g.conditionText(name, kind), text) })
@@ -100,30 +100,30 @@ func (g team) saysWhyItWaits() {
 	rests(t, 3*time.Second, func() string { return g.versions(name) })
 	must(t, c.client.CoreV1().Pods(space).Delete(t.Context(), filler, now()))
 	g.placed(t, g.names(name, 5)...)
-	g.told(name, "Scheduled", "found a node for every member that the gang needs")
+	g.waitEvent(name, "Scheduled", "found a node for every member that the gang needs")
 	for _, reason := range []string{"Unschedulable", "Scheduled"} {
 		if n := g.events(name, reason, ""); n != 1 {
 			t.Errorf("%d events %s, want 1", n, reason)
 		}
 	}
-	g.saysThatItWaitsAgain(name)
+	g.reportsThatItWaitsAgain(name)
 	g.remove(name, 5)
 	g.empty(t)
 }
 
-// saysThatItWaitsAgain: a gang that was whole loses a member, whose replacement is
+// reportsThatItWaitsAgain: a gang that was whole loses a member, whose replacement is
 // too large, and then has another one that is not.
-func (g team) saysThatItWaitsAgain(name string) {
+func (g team) reportsThatItWaitsAgain(name string) {
 	t := g.t
 	replace := func(cpu string) {
 		g.kill(t, name+"-0")
 		pod := plain(name+"-0", g.scheduler, cpu)
-		g.mark(pod, name, 5)
+		g.setGroup(pod, name, 5)
 		g.create(t, pod)
 	}
 	replace("5")
 	const text = "TOO_BIG: 4 of the 5 members that the gang needs fit: it needs 1 member with 5 cpu, and no node that it may use has more than 4 cpu"
-	g.told(name, "Unschedulable", text)
+	g.waitEvent(name, "Unschedulable", text)
 	kind, _, _ := strings.Cut(g.waits, "=")
 	switch kind {
 	case "":
@@ -145,24 +145,24 @@ func (g team) namesStrangersAndGates() {
 	g.declare("x", 3)
 	g.members("x", 3, 2)
 	stranger := plain("x-2", "somebody-else", "1")
-	g.mark(stranger, "x", 3)
+	g.setGroup(stranger, "x", 3)
 	g.create(t, stranger)
-	g.says(t, "x-0", "2/3 pods exist, 1 of another scheduler: pod x-2 has schedulerName somebody-else")
+	g.waitMessage(t, "x-0", "2/3 pods exist, 1 of another scheduler: pod x-2 has schedulerName somebody-else")
 	must(t, g.client.CoreV1().Pods(space).Delete(t.Context(), "x-2", now()))
 	gated := plain("x-2", g.scheduler, "1")
 	gated.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/quota"}}
-	g.mark(gated, "x", 3)
+	g.setGroup(gated, "x", 3)
 	eventually(t, "x-2 is created again", func(ctx context.Context) bool {
 		_, err := g.client.CoreV1().Pods(space).Create(ctx, gated, metav1.CreateOptions{})
 		return err == nil
 	})
-	g.says(t, "x-0", "3/3 pods exist, 1 gated: pod x-2 by example.com/quota")
+	g.waitMessage(t, "x-0", "3/3 pods exist, 1 gated: pod x-2 by example.com/quota")
 	g.remove("x", 3)
 	g.empty(t)
 }
 
 // namesHolds: the place of a dead member is held, and the gang that could use it
-// is told for whom.
+// gets a message for which gang.
 func (g team) namesHolds() {
 	t := g.t
 	g.declare("h", 8)
@@ -171,9 +171,9 @@ func (g team) namesHolds() {
 	g.kill(t, "h-3")
 	g.declare("w", 1)
 	g.members("w", 1, 1)
-	g.says(t, "w-0", "held for the replacement of default/h-3 (gang default/h) until ")
-	g.told("w", "Unschedulable", "RESERVED_BY_GANG: 0 of the 1 members that the gang needs fit: room on node-")
-	g.told("w", "Unschedulable", "blocked by default/h")
+	g.waitMessage(t, "w-0", "held for the replacement of default/h-3 (gang default/h) until ")
+	g.waitEvent("w", "Unschedulable", "RESERVED_BY_GANG: 0 of the 1 members that the gang needs fit: room on node-")
+	g.waitEvent("w", "Unschedulable", "blocked by default/h")
 	must(t, g.client.CoreV1().Pods(space).DeleteCollection(t.Context(), now(), metav1.ListOptions{}))
 	if g.resource.Group != "" {
 		for _, name := range []string{"h", "w"} {
@@ -183,14 +183,14 @@ func (g team) namesHolds() {
 	g.empty(t)
 }
 
-// told waits until an event on the gang or, where it has no object, on one of
-// its pods says something.
-func (g team) told(name, reason, text string) {
+// waitEvent waits until an event on the gang or, where it has no object, on one of
+// its pods has this text.
+func (g team) waitEvent(name, reason, text string) {
 	g.t.Helper()
 	eventually(g.t, fmt.Sprintf("an event %s of %s says %s", reason, name, text), func(context.Context) bool { return g.events(name, reason, text) > 0 })
 }
 
-// events counts how often something was said of a gang.
+// events counts how often an event of a gang has this text.
 func (g team) events(name, reason, text string) (n int) {
 	g.t.Helper()
 	list, err := g.client.EventsV1().Events(space).List(g.t.Context(), metav1.ListOptions{})

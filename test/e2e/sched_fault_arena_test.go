@@ -58,7 +58,7 @@ func (a *arena) gang(name string, min, count int) {
 func (a *arena) member(gang string, min int, name string) {
 	a.t.Helper()
 	pod := plain(name, a.scheduler, "1")
-	a.mark(pod, gang, min)
+	a.setGroup(pod, gang, min)
 	a.here(pod)
 	eventually(a.t, name+" is created", func(ctx context.Context) bool { // its predecessor may be on its way out
 		_, err := a.client.CoreV1().Pods(space).Create(ctx, pod, metav1.CreateOptions{})
@@ -131,7 +131,7 @@ func deletion(names ...string) faultproxy.Match {
 }
 
 // audit fails the test if a node is ever given to more pods than it has CPUs. It
-// asks the API server itself, not through a proxy.
+// sends requests to the API server itself, not through a proxy.
 func (c *cluster) audit(t *testing.T, cpus int64) {
 	t.Helper()
 	a := &auditor{pods: map[types.UID]*corev1.Pod{}, milli: cpus * 1000}

@@ -46,7 +46,7 @@ func (a *arena) busy(run, wait string, fillers ...string) {
 	a.singles(fillers...)
 	a.placed(a.t, fillers...)
 	a.gang(wait, 4, 4)
-	a.says(a.t, wait+"-0", "2 of the 4 members that its gang needs fit")
+	a.waitMessage(a.t, wait+"-0", "2 of the 4 members that its gang needs fit")
 }
 
 // outage is an arena whose API server is away.
@@ -92,7 +92,7 @@ func (o *outage) converges(t *testing.T) {
 	o.placed(t, o.names("away-wait", 4)...)
 	t.Logf("%s after the server was back the gang that waited is seen to have its places", time.Since(o.since).Round(time.Second))
 	o.singles("away-late")
-	o.says(t, "away-late", "for the replacement of default/away-run-1 (gang default/away-run) until ")
+	o.waitMessage(t, "away-late", "for the replacement of default/away-run-1 (gang default/away-run) until ")
 	o.member("away-run", 4, "away-run-1r")
 	o.placed(t, "away-run-1r")
 	o.stays(t, "away-late", time.Second)
@@ -159,9 +159,9 @@ func (c *cluster) leaderDies(t *testing.T) {
 
 	first.start()
 	a.singles("lead-late")
-	a.says(t, "lead-late", "Insufficient cpu")
+	a.waitMessage(t, "lead-late", "Insufficient cpu")
 	a.kill(t, "lead-g-1")
-	a.says(t, "lead-late", "for the replacement of default/lead-g-1")
+	a.waitMessage(t, "lead-late", "for the replacement of default/lead-g-1")
 	second.stop()
 	first.leads(2)
 	a.stays(t, "lead-late", time.Second)
@@ -184,7 +184,7 @@ func (c *cluster) restarts(t *testing.T) {
 	t.Run("incomplete", func(t *testing.T) {
 		a.t = t
 		a.gang("part", 3, 2)
-		a.says(t, "part-0", "2/3 pods exist")
+		a.waitMessage(t, "part-0", "2/3 pods exist")
 		a.restart()
 		a.member("part", 3, "part-2")
 		a.placed(t, a.names("part", 3)...)
@@ -193,7 +193,7 @@ func (c *cluster) restarts(t *testing.T) {
 	t.Run("without room", func(t *testing.T) {
 		a.t = t
 		a.gang("wide", 9, 9)
-		a.says(t, "wide-8", "8 of the 9 members that its gang needs fit")
+		a.waitMessage(t, "wide-8", "8 of the 9 members that its gang needs fit")
 		a.restart()
 		a.stays(t, "wide-0", time.Second)
 		a.setMinimum("wide", 8, 9)
@@ -231,7 +231,7 @@ func (c *cluster) restarts(t *testing.T) {
 }
 
 // nodeDies: the node is deleted when its pods are decided on, and before they are
-// bound to it. Nobody moves them, so what is bound of the gang is taken back, and it
+// bound to it. No controller moves them, so what is bound of the gang is taken back, and it
 // starts as a whole when there is room again. What was bound to the node no kubelet
 // deletes: the test here does.
 func (c *cluster) nodeDies(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 )
 
 // TestGangsAreServed: whoever has the right sees all gangs and why they wait,
-// and nobody else does.
+// and no other account does.
 func TestGangsAreServed(t *testing.T) {
 	t.Parallel()
 	c := newSharedCluster(t, twoNodes(), "--native-gangs")
@@ -33,8 +33,8 @@ func TestGangsAreServed(t *testing.T) {
 	g.placed(t, g.names("runs", 2)...)
 	g.members("large", 8, 8)
 	g.members("few", 3, 2)
-	g.says(t, "large-7", "of the 8 members that its gang needs fit")
-	g.says(t, "few-1", "2/3 pods exist")
+	g.waitMessage(t, "large-7", "of the 8 members that its gang needs fit")
+	g.waitMessage(t, "few-1", "2/3 pods exist")
 
 	viewer, nobody := c.token(t, "viewer"), c.token(t, "nobody")
 	c.allow(t, "viewer")
@@ -99,11 +99,11 @@ func TestGangsAreServed(t *testing.T) {
 	// What is kept, and for whom.
 	came := 0
 	eventually(t, "the large gang has a reservation", func(context.Context) bool {
-		c.create(t, plain(fmt.Sprintf("s-%d", came), g.scheduler, "9")) // somebody has to come for reservations to be reviewed
+		c.create(t, plain(fmt.Sprintf("s-%d", came), g.scheduler, "9")) // a pod has to come for reservations to be reviewed
 		came++
 		return list(api.Path)["large"].Reservation != nil
 	})
-	g.says(t, "large-0", "of the 8 members that its gang needs fit")
+	g.waitMessage(t, "large-0", "of the 8 members that its gang needs fit")
 	c.kill(t, "runs-1")
 	eventually(t, "the place of a dead member is held", func(context.Context) bool {
 		runs := list(api.Path)["runs"]
@@ -142,7 +142,7 @@ func (c *cluster) allow(t *testing.T, name string) {
 	must(t, err)
 }
 
-// get asks the scheduler itself. Its certificate is its own.
+// get sends a request to the scheduler itself. Its certificate is its own.
 func (s *ownScheduler) get(t *testing.T, token, path string) (code int, body string) {
 	t.Helper()
 	port := s.cmd.Args[len(s.cmd.Args)-1] // see start

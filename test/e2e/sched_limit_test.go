@@ -62,7 +62,7 @@ func suspendables() []suspendable {
 	return all
 }
 
-// TestSchedulerLimit holds the scheduler's account to what it writes of jobs, although its role lets it patch them: whether they are
+// TestSchedulerLimit checks that the scheduler's account is limited to what it writes of jobs, although its role lets it patch them: whether they are
 // suspended, one label and one annotation. Others may do what they may.
 func TestSchedulerLimit(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
 )
 
-// TestMinimums holds the scheduler to heed a minimum as it is now, in every
+// TestMinimums checks that the scheduler applies a minimum as it is now, in every
 // dialect.
 func TestMinimums(t *testing.T) {
 	t.Parallel()
@@ -27,7 +27,7 @@ func TestMinimums(t *testing.T) {
 	}
 }
 
-// incomplete: three of five pods exist. That is said once of each gang, and not
+// incomplete: three of five pods exist. That is reported once of each gang, and not
 // once a second.
 func (c *cluster) incomplete(t *testing.T) {
 	for _, w := range wires() {
@@ -39,7 +39,7 @@ func (c *cluster) incomplete(t *testing.T) {
 	}
 	for _, w := range wires() {
 		for _, member := range c.with(t, w).names("part-"+w.name, 3) {
-			c.says(t, member, "3/5 pods exist")
+			c.waitMessage(t, member, "3/5 pods exist")
 		}
 	}
 	rests(t, 5*time.Second, func() string { return c.versions(t) })
@@ -75,7 +75,7 @@ func (c *cluster) versions(t *testing.T) string {
 }
 
 // about are the texts of the events with a reason about objects of these names,
-// each as often as it was said.
+// each as often as it was reported.
 func (c *cluster) about(t *testing.T, reason string, names ...string) (texts []string) {
 	t.Helper()
 	list, err := c.client.EventsV1().Events(space).List(t.Context(), metav1.ListOptions{})
@@ -102,7 +102,7 @@ func (g team) minimumChanges() {
 	name := "least-" + g.wire.name
 	g.declare(name, 9)
 	g.members(name, 9, 9)
-	g.says(g.t, name+"-0", " of the 9 members that its gang needs fit")
+	g.waitMessage(g.t, name+"-0", " of the 9 members that its gang needs fit")
 	if n := g.bound(g.t, g.names(name, 9)...); n != 0 {
 		g.t.Errorf("%d members have nodes, and 9 are needed", n)
 	}

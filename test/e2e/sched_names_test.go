@@ -15,7 +15,7 @@ import (
 )
 
 // TestForeignNames: a pod that is kept off the places that are reserved for a gang of another namespace reads whose they are if the
-// configuration says so, and otherwise how much that gang requests.
+// configuration sets that, and otherwise how much that gang requests.
 func TestForeignNames(t *testing.T) {
 	t.Parallel()
 	const other = "covert"
@@ -37,7 +37,7 @@ func TestForeignNames(t *testing.T) {
 				}
 				_, err := theirs.Create(t.Context(), p, metav1.CreateOptions{})
 				must(t, err)
-				eventually(t, p.Name+" is settled", func(ctx context.Context) bool {
+				eventually(t, p.Name+" is decided", func(ctx context.Context) bool {
 					now, err := theirs.Get(ctx, p.Name, metav1.GetOptions{})
 					return err == nil && (now.Spec.NodeName != "" || p.Name != "filler")
 				})

@@ -66,7 +66,7 @@ func TestOldServers(t *testing.T) {
 }
 
 // schedules: a pod of no gang is bound; of two gangs that do not both fit one is
-// bound as a whole and one waits; one that cannot fit is told so.
+// bound as a whole and one waits; one that cannot fit gets that reported.
 func (c *olderCluster) schedules(t *testing.T, dialects ...wire) {
 	sched := startScheduler(t, c.DataDir, nil, nil, allNames)
 	c.create(t, plain("single", "gang-scheduler", "1"))
@@ -80,9 +80,9 @@ func (c *olderCluster) schedules(t *testing.T, dialects ...wire) {
 		g.declare(name, 9)
 		g.members(name, 9, 9)
 		for _, member := range g.names(name, 9) {
-			g.says(t, member, "8 of the 9 members that its gang needs fit")
+			g.waitMessage(t, member, "8 of the 9 members that its gang needs fit")
 		}
-		g.told(name, "Unschedulable", "8 of the 9 members that the gang needs fit")
+		g.waitEvent(name, "Unschedulable", "8 of the 9 members that the gang needs fit")
 		if n := g.bound(t, g.names(name, 9)...); n != 0 {
 			t.Errorf("%d members of a gang that does not fit are bound", n)
 		}
@@ -142,7 +142,7 @@ func TestServerUpgrade(t *testing.T) {
 	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "device", ResourceClaimName: ptr.To("test")}}
 	c.create(t, pod)
 	start := time.Now()
-	c.placed(t, "after") // which is asked once a minute
+	c.placed(t, "after") // which is looked up once a minute
 	t.Logf("the device was used %s after the API server served it", time.Since(start).Round(time.Second))
 	if have, err := c.client.CoreV1().Pods(space).Get(ctx, "after", metav1.GetOptions{}); err != nil || have.Spec.NodeName != "old-2" {
 		t.Errorf("on %s, where the device is not: %v", have.Spec.NodeName, err)

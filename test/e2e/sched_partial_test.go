@@ -52,7 +52,7 @@ func TestPartialGangs(t *testing.T) {
 				longest = max(longest, took)
 				t.Logf("round %d, the node goes %s: partly bound for %s", round+1, m.name, took.Round(time.Millisecond))
 				if t.Failed() {
-					return // what the scheduler said is not buried
+					return // the scheduler's message is not buried
 				}
 			}
 			t.Logf("%d rounds: partly bound for %s at the longest", rounds, longest.Round(time.Millisecond))
@@ -172,7 +172,7 @@ func (p *partial) hold(fault faultproxy.Fault) faultproxy.Fault {
 	return func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // who asked is gone
+			return // the caller is gone
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		if !bytes.Contains(body, []byte(p.lost)) {
@@ -255,7 +255,7 @@ func (p *partial) measured() time.Duration {
 	return p.longest
 }
 
-// forgive begins to measure anew.
+// forgive begins to measure again.
 func (p *partial) forgive() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -275,7 +275,7 @@ func (p *partial) again() {
 			switch pod, err := pods.Get(ctx, name, metav1.GetOptions{}); {
 			case apierrors.IsNotFound(err):
 				fresh := plain(name, p.scheduler, "1")
-				p.mark(fresh, p.gang, 4)
+				p.setGroup(fresh, p.gang, 4)
 				p.create(p.t, fresh)
 				there++
 			case err == nil && pod.DeletionTimestamp != nil && pod.Spec.NodeName == p.lost:

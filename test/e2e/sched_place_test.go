@@ -15,7 +15,7 @@ import (
 // served are the names of other schedulers, under which their dialects' pods come.
 const served = "--serve=volcano,kube-batch,scheduler-plugins-scheduler,koord-scheduler,kai-scheduler"
 
-// TestSchedulerPlaces holds the scheduler's placement to what other schedulers were reported to get wrong, on two nodes of 4 cpu
+// TestSchedulerPlaces checks the scheduler's placement where other schedulers were reported to be wrong, on two nodes of 4 cpu
 // and 8 GPUs.
 func TestSchedulerPlaces(t *testing.T) {
 	// A cluster of its own: the scheduler's log is read from its first line.
@@ -36,16 +36,16 @@ func TestSchedulerPlaces(t *testing.T) {
 	}
 }
 
-// member makes a member of a gang that asks for something.
-func (g team) member(gang, name string, min int, asks corev1.ResourceName, amount string) {
+// member makes a member of a gang that requests something.
+func (g team) member(gang, name string, min int, requested corev1.ResourceName, amount string) {
 	g.t.Helper()
 	p := plain(name, g.scheduler, "100m")
 	requests := &p.Spec.Containers[0].Resources
-	requests.Requests[asks] = resource.MustParse(amount)
-	if asks != corev1.ResourceCPU {
-		requests.Limits = corev1.ResourceList{asks: resource.MustParse(amount)}
+	requests.Requests[requested] = resource.MustParse(amount)
+	if requested != corev1.ResourceCPU {
+		requests.Limits = corev1.ResourceList{requested: resource.MustParse(amount)}
 	}
-	g.mark(p, gang, min)
+	g.setGroup(p, gang, min)
 	g.create(g.t, p)
 }
 
@@ -88,7 +88,7 @@ func (g team) hoarding() {
 	defer func() { g.sweep(g.t); g.drop(a) }()
 	g.declare(a, 9)
 	g.members(a, 9, 9)
-	g.says(g.t, a+"-0", "8 of the 9 members that its gang needs fit")
+	g.waitMessage(g.t, a+"-0", "8 of the 9 members that its gang needs fit")
 	g.create(g.t, plain(single, "gang-scheduler", "1"))
 	if took := g.whole("a single pod gets a node", 1, single); took > time.Second {
 		g.t.Errorf("a single pod waited %s beside a gang that cannot start", took)
@@ -109,7 +109,7 @@ func (g team) headOfLine() {
 		g.t.Errorf("a gang that fits waited %s behind one that does not", took)
 	}
 	for _, name := range g.names(a, 9) {
-		g.says(g.t, name, "it needs 9 members with 1 cpu each, and the 2 nodes that it may use have 8 cpu in all")
+		g.waitMessage(g.t, name, "it needs 9 members with 1 cpu each, and the 2 nodes that it may use have 8 cpu in all")
 	}
 }
 

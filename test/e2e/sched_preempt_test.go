@@ -17,8 +17,8 @@ import (
 	sandboxmanifest "github.com/gangctl/gangctl/sandbox/manifest"
 )
 
-// TestPreemption has gangs and pods that outrank others ask for their places, in
-// every dialect: what a gang's priority is, its members say.
+// TestPreemption has gangs and pods that outrank others request their nodes, in
+// every dialect: a gang's priority is that of its members.
 func TestPreemption(t *testing.T) {
 	t.Parallel()
 	c := newSharedCluster(t, twoNodes(), "--native-gangs")
@@ -128,7 +128,7 @@ func (c *cluster) uselessPreemption(t *testing.T) {
 		during = 30 * time.Second
 	}
 	for _, w := range wires() {
-		c.says(t, w.name+"-a-0", "its gang needs fit")
+		c.waitMessage(t, w.name+"-a-0", "its gang needs fit")
 	}
 	for deadline := time.Now().Add(during); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		if left := c.left(t, low...); len(left) != len(low) {
@@ -175,7 +175,7 @@ func (g team) mixedPriorities() {
 			g.t.Errorf("%s of eight pods are left, want five", s)
 		}
 	} else {
-		g.says(g.t, name+"-0", "its gang needs fit")
+		g.waitMessage(g.t, name+"-0", "its gang needs fit")
 		if s := g.left(g.t, single...); len(s) != 8 {
 			g.t.Errorf("%s of eight pods are left: one urgent member took places for all", s)
 		}
@@ -250,7 +250,7 @@ func (c *cluster) jobIsPreempted(t *testing.T) {
 	c.event(t, "GangPreempted", "suspended, and resumed when its pods are gone and the preemptor has its places: preempted by gang default/a of priority 100")
 	c.event(t, "GangResumed", "its pods are gone")
 	for _, name := range workers {
-		c.says(t, name, "its gang needs fit")
+		c.waitMessage(t, name, "its gang needs fit")
 	}
 	job, err := c.dynamic.Resource(tfjobs).Namespace(space).Get(ctx, "llama", metav1.GetOptions{})
 	must(t, err)

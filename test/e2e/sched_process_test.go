@@ -57,7 +57,7 @@ type ownScheduler struct {
 
 // process is how a scheduler of a test's own is to run.
 type process struct {
-	// dataDir is that of the sandbox, in which nobody else schedules what this one does.
+	// dataDir is that of the sandbox, in which no other scheduler schedules what this one does.
 	dataDir string
 	// proxy is what it talks to the API server through; nil for directly.
 	proxy *faultproxy.Proxy
@@ -73,7 +73,7 @@ type process struct {
 // startScheduler starts a scheduler, with the arguments that it gets for each of
 // its plugins (YAML), and waits until it is ready. It ends with the test. Proxy,
 // which may be nil, is what it talks to the API server through. The sandbox, of
-// which dataDir is the data directory, is one in which nobody else schedules.
+// which dataDir is the data directory, is one in which no other scheduler schedules.
 func startScheduler(t *testing.T, dataDir string, proxy *faultproxy.Proxy, plugins map[string]string, flags ...string) *ownScheduler {
 	t.Helper()
 	return process{dataDir: dataDir, proxy: proxy, plugins: plugins, flags: flags}.start(t)

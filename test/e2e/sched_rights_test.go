@@ -32,8 +32,8 @@ import (
 	"github.com/gangctl/gangctl/test/faultproxy"
 )
 
-// TestRightsOfTheScheduler holds the scheduler to exactly the rights that are
-// shipped: nothing that it asks for is refused, and no rule is there for nothing.
+// TestRightsOfTheScheduler checks that the scheduler uses exactly the rights that are
+// shipped: nothing that it requests is refused, and no rule is there for nothing.
 // What Kubernetes grants every scheduler is not looked at.
 func TestRightsOfTheScheduler(t *testing.T) {
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestRightsOfTheScheduler(t *testing.T) {
 		g.placed(t, name+"-0")
 		g.declare(name+"-waits", 9)
 		g.members(name+"-waits", 9, 9)
-		g.says(t, name+"-waits-8", "of the 9 members that its gang needs fit")
+		g.waitMessage(t, name+"-waits-8", "of the 9 members that its gang needs fit")
 		if g.resource.Group != "" && g.resource.Group != "policy" && w.name != "kai" {
 			eventually(t, name+" has a status", func(context.Context) bool {
 				status, _, _ := unstructured.NestedMap(g.object(name).Object, "status")
@@ -128,7 +128,7 @@ func (c *cluster) losesMembers(t *testing.T) {
 		c.kill(t, name+"-1")
 	}
 	template := plain("", g.scheduler, "1")
-	g.mark(template, "batch", 2)
+	g.setGroup(template, "batch", 2)
 	_, err := c.client.BatchV1().Jobs(space).Create(t.Context(), &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: "batch"},
 		Spec: batchv1.JobSpec{
@@ -245,7 +245,7 @@ func (s *requests) take(w http.ResponseWriter, r *http.Request, forward http.Han
 		defer s.mu.Unlock()
 		made := request{info.Verb, info.APIGroup, resource, info.Namespace, info.Name, info.Path, answer.code}
 		s.made = append(s.made, made)
-		if r.URL.Query().Get("sendInitialEvents") == "true" { // API servers that cannot do that are asked for a list
+		if r.URL.Query().Get("sendInitialEvents") == "true" { // API servers that cannot do that get a list request
 			made.verb = "list"
 			s.made = append(s.made, made)
 		}
@@ -260,7 +260,7 @@ func (s *requests) list() []request {
 	return slices.Clone(s.made)
 }
 
-// coded tells when an answer begins.
+// coded records when an answer begins.
 type coded struct {
 	http.ResponseWriter
 	code  int

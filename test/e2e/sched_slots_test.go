@@ -13,13 +13,13 @@ import (
 
 	"github.com/gangctl/gangctl/sandbox/demo"
 	"github.com/gangctl/gangctl/sandbox/kubelet"
-	"github.com/gangctl/gangctl/sandbox/scene"
+	"github.com/gangctl/gangctl/sandbox/members"
 )
 
 // allNames are the schedulerNames of all dialects.
 const allNames = "--serve=volcano,kube-batch,scheduler-plugins-scheduler,koord-scheduler,kai-scheduler"
 
-// TestSlots holds the scheduler to keep the place of a dead member, in every
+// TestSlots checks that the scheduler reserves the place of a dead member, in every
 // dialect.
 func TestSlots(t *testing.T) {
 	t.Parallel()
@@ -29,7 +29,7 @@ func TestSlots(t *testing.T) {
 		t.Run("T07, "+w.name, func(t *testing.T) { c.with(t, w).memberDies() })
 	}
 	for _, w := range []wire{wires()[1], wires()[7]} {
-		t.Run("T07 without a replacement, "+w.name, func(t *testing.T) { c.with(t, w).nobodyComes() })
+		t.Run("T07 without a replacement, "+w.name, func(t *testing.T) { c.with(t, w).withoutReplacement() })
 		t.Run("a restart before the replacement comes, "+w.name, func(t *testing.T) { c.with(t, w).schedulerDies(sched) })
 		t.Run("a death while no scheduler runs, "+w.name, func(t *testing.T) { c.with(t, w).memberDiesUnseen(sched) })
 	}
@@ -47,7 +47,7 @@ func (g team) eight() (gang, single string, end func()) {
 	g.members(gang, 8, 8)
 	g.placed(g.t, g.names(gang, 8)...)
 	g.create(g.t, plain(single, g.scheduler, "1"))
-	g.says(g.t, single, "Insufficient cpu")
+	g.waitMessage(g.t, single, "Insufficient cpu")
 	return gang, single, func() {
 		g.sweep(g.t)
 		g.drop(gang)
@@ -59,7 +59,7 @@ func (g team) replace(gang string) {
 	g.t.Helper()
 	name := gang + "-new"
 	pod := plain(name, g.scheduler, "1")
-	g.mark(pod, gang, 8)
+	g.setGroup(pod, gang, 8)
 	g.create(g.t, pod)
 	g.placed(g.t, name)
 }
@@ -83,18 +83,18 @@ func (g team) memberDies() {
 	a, s, end := g.eight()
 	defer end()
 	g.kill(g.t, a+"-3")
-	g.says(g.t, s, fmt.Sprintf("for the replacement of default/%s-3 (gang default/%s) until ", a, a))
+	g.waitMessage(g.t, s, fmt.Sprintf("for the replacement of default/%s-3 (gang default/%s) until ", a, a))
 	g.stays(g.t, s, 2*time.Second)
 	g.replace(a)
 	g.stays(g.t, s, time.Second)
 }
 
-func (g team) nobodyComes() {
+func (g team) withoutReplacement() {
 	a, s, end := g.eight()
 	defer end()
 	died := time.Now()
 	g.kill(g.t, a+"-3")
-	g.says(g.t, s, "for the replacement of default/"+a+"-3")
+	g.waitMessage(g.t, s, "for the replacement of default/"+a+"-3")
 	g.stays(g.t, s, 7*time.Second-time.Since(died))
 	g.placed(g.t, s)
 	if late := time.Since(died); late > 11*time.Second {
@@ -106,7 +106,7 @@ func (g team) schedulerDies(sched *ownScheduler) {
 	a, s, end := g.eight()
 	defer end()
 	g.kill(g.t, a+"-3")
-	g.says(g.t, s, "for the replacement of default/"+a+"-3")
+	g.waitMessage(g.t, s, "for the replacement of default/"+a+"-3")
 	sched.stop()
 	sched.start()
 	g.stays(g.t, s, time.Second)
@@ -120,7 +120,7 @@ func (g team) memberDiesUnseen(sched *ownScheduler) {
 	sched.stop()
 	g.kill(g.t, a+"-3")
 	sched.start()
-	g.says(g.t, s, "for the replacement of a lost member (gang default/"+a+") until ")
+	g.waitMessage(g.t, s, "for the replacement of a lost member (gang default/"+a+") until ")
 	g.replace(a)
 	g.stays(g.t, s, time.Second)
 }
@@ -137,7 +137,7 @@ func TestADeadMembersPlaceIsKept(t *testing.T) {
 		t.Run(dialect, func(t *testing.T) {
 			stage.Scheduler = gangScheduler(dialect)
 			must(t, stage.Submit(ctx, "llama", "--workers", "4", "--gpus", "1", "--restart-policy", "ExitCode"))
-			_, err := stage.WaitFor(ctx, func(s scene.Scene) bool { return s.Count(scene.Running) == 4 })
+			_, err := stage.WaitFor(ctx, func(s members.List) bool { return s.Count(members.Running) == 4 })
 			must(t, err)
 			filling := "filler-" + dialect
 			filler := pod(filling, nil)
@@ -161,8 +161,8 @@ func TestADeadMembersPlaceIsKept(t *testing.T) {
 			})
 			list, err := pods.List(ctx, metav1.ListOptions{})
 			must(t, err)
-			seen := scene.Of(list.Items)
-			if got := seen.Job("llama").Count(scene.Running); got != 4 || seen.Job(filling).Count(scene.Running) != 0 {
+			seen := members.Of(list.Items)
+			if got := seen.Job("llama").Count(members.Running); got != 4 || seen.Job(filling).Count(members.Running) != 0 {
 				t.Errorf("want llama whole and the filler pending: %s", seen)
 			}
 			must(t, stage.Delete(ctx, "llama"))

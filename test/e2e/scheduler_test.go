@@ -35,24 +35,24 @@ func TestScheduler(t *testing.T) {
 		bound(t, stage, "single")
 	})
 	t.Run("incomplete, by labels", func(t *testing.T) {
-		mark := func(meta *metav1.ObjectMeta) { labels.SetGroup(meta, "l", 3) }
-		create(t, stage, pod("l-0", mark), pod("l-1", mark))
+		setGroup := func(meta *metav1.ObjectMeta) { labels.SetGroup(meta, "l", 3) }
+		create(t, stage, pod("l-0", setGroup), pod("l-1", setGroup))
 		explained(t, stage, "l-0", "2/3 pods exist")
-		create(t, stage, pod("l-2", mark))
+		create(t, stage, pod("l-2", setGroup))
 		bound(t, stage, "l-0", "l-1", "l-2")
 	})
 	t.Run("no object, then one", func(t *testing.T) {
-		mark := func(meta *metav1.ObjectMeta) { schedulerplugins.SetGroup(meta, "o") }
-		create(t, stage, pod("o-0", mark), pod("o-1", mark))
+		setGroup := func(meta *metav1.ObjectMeta) { schedulerplugins.SetGroup(meta, "o") }
+		create(t, stage, pod("o-0", setGroup), pod("o-1", setGroup))
 		explained(t, stage, "o-0", "PodGroup default/o not found")
 		createGroup(t, stage, "o", 2)
 		bound(t, stage, "o-0", "o-1")
 	})
 	t.Run("the minimum is lowered", func(t *testing.T) {
-		mark := func(meta *metav1.ObjectMeta) { schedulerplugins.SetGroup(meta, "m") }
+		setGroup := func(meta *metav1.ObjectMeta) { schedulerplugins.SetGroup(meta, "m") }
 		createGroup(t, stage, "m", 5)
 		for i := range 3 {
-			create(t, stage, pod(fmt.Sprintf("m-%d", i), mark))
+			create(t, stage, pod(fmt.Sprintf("m-%d", i), setGroup))
 		}
 		explained(t, stage, "m-0", "3/5 pods exist")
 		client, err := dynamic.NewForConfig(stage.Config())
@@ -63,8 +63,8 @@ func TestScheduler(t *testing.T) {
 		bound(t, stage, "m-0", "m-1")
 	})
 	t.Run("a waiting pod changes its gang", func(t *testing.T) {
-		mark := func(meta *metav1.ObjectMeta) { labels.SetGroup(meta, "before", 3) }
-		create(t, stage, pod("r-0", mark), pod("r-1", mark))
+		setGroup := func(meta *metav1.ObjectMeta) { labels.SetGroup(meta, "before", 3) }
+		create(t, stage, pod("r-0", setGroup), pod("r-1", setGroup))
 		explained(t, stage, "r-0", "2/3 pods exist")
 		for _, name := range []string{"r-0", "r-1"} {
 			patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"after",%q:"2"}}}`, labels.NameLabel, labels.MinAvailableLabel)
@@ -82,9 +82,9 @@ func apiGoesAndReturns(t *testing.T, stage *demo.Stage) {
 	ctx := t.Context()
 	client, err := dynamic.NewForConfig(stage.Config())
 	must(t, err)
-	mark := func(meta *metav1.ObjectMeta) { schedulerplugins.SetGroup(meta, "crd") }
+	setGroup := func(meta *metav1.ObjectMeta) { schedulerplugins.SetGroup(meta, "crd") }
 	createGroup(t, stage, "crd", 3)
-	create(t, stage, pod("crd-0", mark), pod("crd-1", mark))
+	create(t, stage, pod("crd-0", setGroup), pod("crd-1", setGroup))
 	explained(t, stage, "crd-0", "2/3 pods exist")
 
 	crds := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
@@ -109,13 +109,13 @@ func apiGoesAndReturns(t *testing.T, stage *demo.Stage) {
 }
 
 // deadMembersDoNotCount: members whose nodes are dead are being deleted for as
-// long as their nodes are. Two of four cannot run beside two that terminate.
+// long as their nodes are. Two of four cannot run alongside two that terminate.
 func deadMembersDoNotCount(t *testing.T, stage *demo.Stage) {
 	ctx := t.Context()
 	pods := stage.Client().CoreV1().Pods(demo.Namespace)
-	mark := func(meta *metav1.ObjectMeta) { labels.SetGroup(meta, "dead", 2) }
+	setGroup := func(meta *metav1.ObjectMeta) { labels.SetGroup(meta, "dead", 2) }
 	large := func(name string) *corev1.Pod {
-		p := pod(name, mark)
+		p := pod(name, setGroup)
 		p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("2500m")
 		return p
 	}
@@ -149,7 +149,7 @@ func nothingForbidden(t *testing.T, stage *demo.Stage) {
 	}
 }
 
-func pod(name string, mark func(*metav1.ObjectMeta)) *corev1.Pod {
+func pod(name string, setGroup func(*metav1.ObjectMeta)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PodSpec{
@@ -159,8 +159,8 @@ func pod(name string, mark func(*metav1.ObjectMeta)) *corev1.Pod {
 			}},
 		},
 	}
-	if mark != nil {
-		mark(&p.ObjectMeta)
+	if setGroup != nil {
+		setGroup(&p.ObjectMeta)
 	}
 	return p
 }

@@ -14,10 +14,10 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/sandbox/demo"
-	"github.com/gangctl/gangctl/sandbox/scene"
+	"github.com/gangctl/gangctl/sandbox/members"
 )
 
-// manifest is a TFJob as people keep them: no word of a gang.
+// manifest is a TFJob as users keep them: without a gang.
 const manifest = `apiVersion: kubeflow.org/v1
 kind: TFJob
 metadata:
@@ -98,9 +98,9 @@ func fileWaits(t *testing.T, stage *demo.Stage) {
 	if code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
-	seen, err := stage.Settled(t.Context(), 3)
+	seen, err := stage.Decided(t.Context(), 3)
 	must(t, err)
-	if seen.Count(scene.Pending) != 3 {
+	if seen.Count(members.Pending) != 3 {
 		t.Errorf("some of the gang started: %s", seen)
 	}
 	must(t, stage.Delete(t.Context(), "large"))
@@ -113,7 +113,7 @@ func fileWithPodGroup(t *testing.T, stage *demo.Stage, client dynamic.Interface)
 	if code != 0 || !strings.Contains(out, "podgroup.scheduling.x-k8s.io/own created\n") {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
-	_, err := stage.WaitFor(ctx, func(s scene.Scene) bool { return s.Count(scene.Running) == 2 && s.Count(scene.Pending) == 1 })
+	_, err := stage.WaitFor(ctx, func(s members.List) bool { return s.Count(members.Running) == 2 && s.Count(members.Pending) == 1 })
 	must(t, err)
 	groups := client.Resource(schedulerplugins.GVR()).Namespace(demo.Namespace)
 	if group := waitForPhase(t, groups, "own", "Running"); len(group.GetOwnerReferences()) != 1 || group.GetOwnerReferences()[0].Name != "elastic" {

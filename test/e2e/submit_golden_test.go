@@ -18,7 +18,7 @@ import (
 )
 
 // goldens lets the API server look at what every flag and every template makes, to the last field, and at a pod of each role,
-// which nobody looks at before the operator makes them.
+// which no component looks at before the operator makes them.
 func (c *cluster) goldens(t *testing.T) {
 	const namespace = "research" // which is in the files
 	c.home(t, namespace)

@@ -19,8 +19,8 @@ import (
 
 // submitted is a kind of job as `gangctl submit` makes it of three members that train.
 type submitted struct {
-	word, flags string
-	resource    schema.GroupVersionResource
+	subcommand, flags string
+	resource          schema.GroupVersionResource
 	// members are all of them, and selector finds their pods but for the name.
 	members  int
 	selector string
@@ -50,20 +50,20 @@ func TestSubmitKinds(t *testing.T) {
 	must(t, applier.WaitEstablished(t.Context(), crd.VolcanoPodGroups()))
 	c.define(t, podGroups("scheduling.incubator.k8s.io", "v1alpha1"))
 	for _, k := range submittedKinds() {
-		t.Run(k.word, func(t *testing.T) {
+		t.Run(k.subcommand, func(t *testing.T) {
 			c.acceptsEveryDialect(t, k)
 			c.waitsWhole(t, k)
 			c.runsToTheEnd(t, k)
 		})
 	}
-	t.Run("volcano's scheduler is asked for", c.asksForVolcano)
+	t.Run("volcano's scheduler is requested", c.requestsVolcano)
 	t.Run("a Service that is taken", c.rollsBackService)
 }
 
 // submit types a submission, and expects it to succeed.
-func (c *cluster) submit(t *testing.T, words ...string) (stdout, stderr string) {
+func (c *cluster) submit(t *testing.T, args ...string) (stdout, stderr string) {
 	t.Helper()
-	stdout, stderr, code := gangctlAt(t, c.Kubeconfig, append([]string{"submit"}, words...)...)
+	stdout, stderr, code := gangctlAt(t, c.Kubeconfig, append([]string{"submit"}, args...)...)
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
@@ -72,11 +72,11 @@ func (c *cluster) submit(t *testing.T, words ...string) (stdout, stderr string) 
 
 // line is a submission of three members that train, with so many GPUs each.
 func (k submitted) line(name, gpus string, more ...string) []string {
-	words := append([]string{k.word, name, "--image", "x", "--workers", "3", "--gpus", gpus, "--cpu", "100m"}, strings.Fields(k.flags)...)
-	return append(append(words, more...), "--", "python", "train.py")
+	args := append([]string{k.subcommand, name, "--image", "x", "--workers", "3", "--gpus", gpus, "--cpu", "100m"}, strings.Fields(k.flags)...)
+	return append(append(args, more...), "--", "python", "train.py")
 }
 
-// withoutVolcano: what is not served is not taken, and a queue that nobody reads is refused.
+// withoutVolcano: what is not served is not taken, and a queue that no scheduler reads is refused.
 func (c *cluster) withoutVolcano(t *testing.T) {
 	for flags, want := range map[string]string{
 		"--scheduler volcano": "error: nothing here would start the members together: podgroups.scheduling.volcano.sh are not served",
@@ -98,7 +98,7 @@ func (c *cluster) acceptsEveryDialect(t *testing.T, k submitted) {
 		list := &unstructured.Unstructured{}
 		must(t, list.UnmarshalJSON([]byte(stdout)))
 		if want := map[bool]string{true: "schedulingGroup", false: "dry"}[w.Dialect == "native"]; !strings.Contains(stdout, want) {
-			t.Errorf("%s %s: no %s in %s", k.word, w.Dialect, want, stdout)
+			t.Errorf("%s %s: no %s in %s", k.subcommand, w.Dialect, want, stdout)
 		}
 	}
 }
@@ -199,8 +199,8 @@ func (c *cluster) nothingOwned(t *testing.T, k submitted, name string) {
 	})
 }
 
-// asksForVolcano: the dialect follows the scheduler, and the queue is in the group.
-func (c *cluster) asksForVolcano(t *testing.T) {
+// requestsVolcano: the dialect follows the scheduler, and the queue is in the group.
+func (c *cluster) requestsVolcano(t *testing.T) {
 	k := submittedKinds()[0]
 	stdout, stderr := c.submit(t, k.line("burst", "1", "--scheduler", "volcano", "--queue", "research")...)
 	if !strings.HasPrefix(stderr, "note: dialect volcano: ") || !strings.Contains(stdout, "podgroup.scheduling.volcano.sh/burst created\n") {

@@ -23,11 +23,11 @@ import (
 // today is the version that needs no conversion.
 var today = regexp.MustCompile(`kubeflow\.org/v1"?\n`)
 
-// TestSubmitLayouts submits manifests of every age as they are: each runs as a gang under the scheduler's name that it asks for,
+// TestSubmitLayouts submits manifests of every age as they are: each runs as a gang under the scheduler's name that it requests,
 // and finishes. Room comes in steps, and at each of them a gang runs as a whole or holds nothing at all.
 func TestSubmitLayouts(t *testing.T) {
 	t.Parallel()
-	// A cluster of its own: its scheduler answers to the names that old manifests ask for.
+	// A cluster of its own: its scheduler serves the names of old manifests.
 	c := newCluster(t, "--nodes=0", "--run-for=0", "--serve=kube-batch,volcano")
 	t.Run("what every flag makes", c.goldens)
 	t.Run("layouts", func(t *testing.T) { c.layouts(t, "testdata/layouts") })
@@ -148,7 +148,7 @@ func (c *cluster) whole(t *testing.T, namespaces []string, members, want int) {
 	t.Log(last)
 }
 
-// scheduled is what the scheduler says of the pod; nil if it has said nothing yet.
+// scheduled is the pod's PodScheduled condition; nil before the scheduler has set one.
 func scheduled(pod *corev1.Pod) *corev1.PodCondition {
 	i := slices.IndexFunc(pod.Status.Conditions, func(cond corev1.PodCondition) bool { return cond.Type == corev1.PodScheduled })
 	if i < 0 {

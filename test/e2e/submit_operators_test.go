@@ -48,15 +48,15 @@ func TestOtherOperators(t *testing.T) {
 		c.applyFiles(t, paths...)
 		c.makeQueue(t, "16")
 		for workers, want := range map[string]struct {
-			code int
-			says string
+			code     int
+			wantText string
 		}{"2": {0, "FITS_NOW"}, "3": {6, "Kueue can never admit it: ClusterQueue cq allows 16 GPUs in all"}} {
 			stdout, stderr, code := gangctlAt(t, c.Kubeconfig, "fit", "job", "--workers", workers, "--gpus", "8", "--queue", "research")
-			if code != want.code || !strings.Contains(stdout, want.says) {
+			if code != want.code || !strings.Contains(stdout, want.wantText) {
 				t.Errorf("%s workers: exit code %d\n%s%s", workers, code, stdout, stderr)
 			}
 		}
-		// Nobody suspends what waits in a queue: without Kueue's controller it would start at once.
+		// No controller suspends what waits in a queue: without Kueue's controller it would start at once.
 		_, stderr, code := gangctlAt(t, c.Kubeconfig, "submit", "job", "queued", "--image", "x", "--queue", "research")
 		if code != 1 || !strings.Contains(stderr, "Kueue does not manage a Job here") {
 			t.Errorf("exit code %d\n%s", code, stderr)

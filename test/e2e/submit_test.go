@@ -18,7 +18,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/sandbox/demo"
-	"github.com/gangctl/gangctl/sandbox/scene"
+	"github.com/gangctl/gangctl/sandbox/members"
 )
 
 var tfjobs = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "tfjobs"}
@@ -58,18 +58,18 @@ func TestSubmit(t *testing.T) {
 }
 
 func commandArrives(t *testing.T, stage *demo.Stage) {
-	words := []string{"python", "train.py", "--q", `a"b: c # d`, "", "$HOME `x` \\ 'y'", "zeile\n2", "ü"}
-	_, _, code := gangctl(t, stage, append([]string{"submit", "tf", "argv", "--workers", "4", "--gpus", "2", "--image", "x", "--"}, words...)...)
+	args := []string{"python", "train.py", "--q", `a"b: c # d`, "", "$HOME `x` \\ 'y'", "zeile\n2", "ü"}
+	_, _, code := gangctl(t, stage, append([]string{"submit", "tf", "argv", "--workers", "4", "--gpus", "2", "--image", "x", "--"}, args...)...)
 	if code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
-	_, err := stage.WaitFor(t.Context(), func(s scene.Scene) bool { return s.Job("argv").Count(scene.Running) == 4 })
+	_, err := stage.WaitFor(t.Context(), func(s members.List) bool { return s.Job("argv").Count(members.Running) == 4 })
 	must(t, err)
 	pods, err := stage.Client().CoreV1().Pods(demo.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "training.kubeflow.org/job-name=argv"})
 	must(t, err)
 	for _, pod := range pods.Items {
-		if got := pod.Spec.Containers[0].Command; !slices.Equal(got, words) {
-			t.Errorf("%s runs %q, want %q", pod.Name, got, words)
+		if got := pod.Spec.Containers[0].Command; !slices.Equal(got, args) {
+			t.Errorf("%s runs %q, want %q", pod.Name, got, args)
 		}
 		gpus := pod.Spec.Containers[0].Resources.Limits["nvidia.com/gpu"]
 		if gpus.Value() != 2 || pod.Spec.SchedulerName != "gang-scheduler" {
@@ -104,7 +104,7 @@ func gangBelongsToJob(t *testing.T, stage *demo.Stage, client dynamic.Interface)
 	})
 }
 
-// rollsBack submits as somebody who may create jobs but no PodGroups.
+// rollsBack submits as a user who may create jobs but no PodGroups.
 func rollsBack(t *testing.T, stage *demo.Stage, client dynamic.Interface) {
 	ctx := t.Context()
 	rbac := stage.Client().RbacV1()

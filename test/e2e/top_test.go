@@ -12,7 +12,7 @@ import (
 	"github.com/gangctl/gangctl/internal/sandboxtest"
 	"github.com/gangctl/gangctl/pkg/diagnose/usage"
 	"github.com/gangctl/gangctl/sandbox/demo"
-	"github.com/gangctl/gangctl/sandbox/scene"
+	"github.com/gangctl/gangctl/sandbox/members"
 )
 
 // The daily tool on a cluster with a gang that runs and one that waits: who holds what, what happened, and what is printed.
@@ -23,8 +23,8 @@ func TestDailyTool(t *testing.T) {
 	must(t, stage.AddNodes(ctx, 2, 4))
 	must(t, stage.Submit(ctx, "holds", "--workers", "3", "--gpus", "2"))
 	must(t, stage.Submit(ctx, "waits", "--workers", "2", "--gpus", "2"))
-	_, err := stage.WaitFor(ctx, func(s scene.Scene) bool {
-		return s.Job("holds").Count(scene.Running) == 3 && s.Job("waits").Count(scene.Pending) == 2
+	_, err := stage.WaitFor(ctx, func(s members.List) bool {
+		return s.Job("holds").Count(members.Running) == 3 && s.Job("waits").Count(members.Pending) == 2
 	})
 	must(t, err)
 	t.Run("top", func(t *testing.T) {
@@ -51,10 +51,10 @@ func TestDailyTool(t *testing.T) {
 		if code != 0 || strings.Count(stdout, "[worker-") != 3 {
 			t.Errorf("exit code %d", code)
 		}
-		for _, word := range []string{"pod/holds-worker-1", "holds-worker-1"} {
-			stdout, _, code := gangctl(t, stage, "logs", word, "--tail", "1")
+		for _, arg := range []string{"pod/holds-worker-1", "holds-worker-1"} {
+			stdout, _, code := gangctl(t, stage, "logs", arg, "--tail", "1")
 			if code != 0 || strings.Count(stdout, "\n") != 1 || !strings.HasPrefix(stdout, "[worker-1] ") {
-				t.Errorf("%s: exit code %d: %s", word, code, stdout)
+				t.Errorf("%s: exit code %d: %s", arg, code, stdout)
 			}
 		}
 		if _, stderr, code := gangctl(t, stage, "logs", "waits"); code != 1 || !strings.Contains(stderr, "error: no member of waits has started: WAITING  ") {
@@ -78,7 +78,7 @@ func TestDailyTool(t *testing.T) {
 	})
 	t.Run("events", func(t *testing.T) {
 		must(t, stage.Submit(ctx, "short", "--workers", "2", "--gpus", "1"))
-		_, err := stage.WaitFor(ctx, func(s scene.Scene) bool { return s.Job("short").Count(scene.Running) == 2 })
+		_, err := stage.WaitFor(ctx, func(s members.List) bool { return s.Job("short").Count(members.Running) == 2 })
 		must(t, err)
 		stdout, _, code := gangctl(t, stage, "events", "short")
 		if code != 0 || !strings.Contains(stdout, "TFJob/short") || !strings.Contains(stdout, "PodGroup/short ") {

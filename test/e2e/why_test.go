@@ -10,11 +10,11 @@ import (
 
 	"github.com/gangctl/gangctl/internal/prerequisite"
 	"github.com/gangctl/gangctl/sandbox/demo"
-	"github.com/gangctl/gangctl/sandbox/scene"
+	"github.com/gangctl/gangctl/sandbox/members"
 )
 
-// TestWhyPending asks about a job that needs 8 GPUs and finds 4, and does what
-// the answer says, to the letter: each piece of advice that is a command must
+// TestWhyPending queries a job that needs 8 GPUs and finds 4, and does what
+// the answer advises, to the letter: each piece of advice that is a command must
 // make the gang start.
 func TestWhyPending(t *testing.T) {
 	t.Parallel()
@@ -35,7 +35,7 @@ func TestWhyPending(t *testing.T) {
 				if out, err := shell.CombinedOutput(); err != nil {
 					t.Fatalf("%v\n%s", err, out)
 				}
-				if _, err := stage.WaitFor(t.Context(), func(s scene.Scene) bool { return len(s) > 0 && s.Count(scene.Running) == len(s) }); err != nil {
+				if _, err := stage.WaitFor(t.Context(), func(s members.List) bool { return len(s) > 0 && s.Count(members.Running) == len(s) }); err != nil {
 					t.Errorf("the gang does not start: %v", err)
 				}
 			}
@@ -74,7 +74,7 @@ func commandsOffered(t *testing.T, stage *demo.Stage) (kinds []string) {
 func pendingJob(t *testing.T, stage *demo.Stage) {
 	t.Helper()
 	must(t, stage.Submit(t.Context(), "tf-smoke-gpu", "--workers", "4", "--gpus", "2", "--ps", "1", "--ps-cpu", "1"))
-	_, err := stage.Settled(t.Context(), 5)
+	_, err := stage.Decided(t.Context(), 5)
 	must(t, err)
 }
 
@@ -97,8 +97,8 @@ func why(t *testing.T, stage *demo.Stage) answer {
 	return a
 }
 
-// TestTheSchedulerAnswers holds the scheduler to publish why a gang waits, and
-// to take it back when it starts. What it says is what the cluster says.
+// TestTheSchedulerAnswers checks that the scheduler publishes why a gang waits, and
+// to take it back when it starts. What it reports is what the cluster reports.
 func TestTheSchedulerAnswers(t *testing.T) {
 	t.Parallel()
 	stage := newStage(t, gangScheduler("scheduler-plugins"))

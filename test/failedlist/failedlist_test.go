@@ -1,4 +1,4 @@
-// Package failedlist holds that no command takes a list that failed for an empty one.
+// Package failedlist tests that no command takes a list that failed for an empty one.
 package failedlist
 
 import (
@@ -29,7 +29,7 @@ type reader struct {
 	args string
 	// kindless commands need no kind of job: that the cluster serves none is no trouble of theirs.
 	kindless bool
-	// answers is set for a command that answers that question: no kind of job is a reason why a job does not run.
+	// answers is set for a command that answers that: no kind of job is a reason why a job does not run.
 	answers bool
 	// shows is set for a command that prints what failed as a part of its answer, on standard output.
 	shows bool
@@ -93,23 +93,23 @@ func TestEveryCommandIsKnown(t *testing.T) {
 	}
 }
 
-// fault is what is wrong with a cluster, and what every command must say of it.
+// fault is what is wrong with a cluster, and what every command must report of it.
 type fault struct {
-	client func(*testing.T) func() (*kube.Client, error)
-	says   *regexp.Regexp
+	client   func(*testing.T) func() (*kube.Client, error)
+	wantText *regexp.Regexp
 	// kinds is set where only kinds of job are missing.
 	kinds bool
 }
 
 var faults = map[string]fault{
-	"401":             {client: refusing(401, metav1.StatusReasonUnauthorized), says: regexp.MustCompile(`401 Unauthorized`)},
-	"403":             {client: refusing(403, metav1.StatusReasonForbidden), says: regexp.MustCompile(`User "bob" cannot [a-z]+|may not|no right`)},
-	"404 of the kind": {client: kindless, says: regexp.MustCompile(`does not serve|get job [a-z/-]+: not found|are not served`), kinds: true},
-	"timeout":         {client: away("no answer from the API server"), says: regexp.MustCompile(`no answer from the API server`)},
-	"refused":         {client: away("cannot reach the API server"), says: regexp.MustCompile(`cannot reach the API server`)},
+	"401":             {client: refusing(401, metav1.StatusReasonUnauthorized), wantText: regexp.MustCompile(`401 Unauthorized`)},
+	"403":             {client: refusing(403, metav1.StatusReasonForbidden), wantText: regexp.MustCompile(`User "bob" cannot [a-z]+|may not|no right`)},
+	"404 of the kind": {client: kindless, wantText: regexp.MustCompile(`does not serve|get job [a-z/-]+: not found|are not served`), kinds: true},
+	"timeout":         {client: away("no answer from the API server"), wantText: regexp.MustCompile(`no answer from the API server`)},
+	"refused":         {client: away("cannot reach the API server"), wantText: regexp.MustCompile(`cannot reach the API server`)},
 }
 
-// No command takes a list that failed for an empty one: it says what failed and why, what to do next, prints nothing that looks
+// No command takes a list that failed for an empty one: it reports what failed and why, what to do next, prints nothing that looks
 // like an answer, and does not succeed.
 func TestFailedListIsAnError(t *testing.T) {
 	for trouble, f := range faults {
@@ -121,7 +121,7 @@ func TestFailedListIsAnError(t *testing.T) {
 				}
 				t.Run(trouble+"/"+strings.TrimSpace(name+" "+line.args), func(t *testing.T) {
 					t.Parallel() // most of the time goes by in waiting for an answer that does not come
-					fails(t, client, f.says, name, line)
+					fails(t, client, f.wantText, name, line)
 				})
 			}
 		}
@@ -147,14 +147,14 @@ func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 // patience is how long a command may take to find out that nothing can be had.
 const patience = 10 * time.Second
 
-func fails(t *testing.T, client func() (*kube.Client, error), says *regexp.Regexp, name string, line reader) {
+func fails(t *testing.T, client func() (*kube.Client, error), wantText *regexp.Regexp, name string, line reader) {
 	t.Helper()
-	words, err := shell.Split(name + " " + line.args)
+	args, err := shell.Split(name + " " + line.args)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, f, output := gangctl(t)
-	f.Args, f.Client = words, client
+	f.Args, f.Client = args, client
 	f.Namespace = func() (string, error) { return "default", nil }
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -167,16 +167,16 @@ func fails(t *testing.T, client func() (*kube.Client, error), says *regexp.Regex
 		t.Errorf("exit code %d", code)
 	}
 	if line.shows {
-		if !says.MatchString(stdout + stderr) {
-			t.Errorf("it does not say %s:\n%s\n%s", says, stdout, stderr)
+		if !wantText.MatchString(stdout + stderr) {
+			t.Errorf("it does not say %s:\n%s\n%s", wantText, stdout, stderr)
 		}
 		return
 	}
 	if stdout != "" {
 		t.Errorf("standard output is not empty:\n%s", stdout)
 	}
-	if !strings.Contains("\n"+stderr, "\nerror: ") || !strings.Contains(stderr, "\nhint: ") || !says.MatchString(stderr) {
-		t.Errorf("want an error that says %s, and a hint, got:\n%s", says, stderr)
+	if !strings.Contains("\n"+stderr, "\nerror: ") || !strings.Contains(stderr, "\nhint: ") || !wantText.MatchString(stderr) {
+		t.Errorf("want an error that says %s, and a hint, got:\n%s", wantText, stderr)
 	}
 }
 
@@ -184,7 +184,7 @@ func away(what string) func(*testing.T) func() (*kube.Client, error) {
 	return func(t *testing.T) func() (*kube.Client, error) { return kubetest.Away(t)[what] }
 }
 
-// refusing is a server that refuses everything in the words of an API server.
+// refusing is a server that refuses everything with the messages of an API server.
 func refusing(code int, reason metav1.StatusReason) func(*testing.T) func() (*kube.Client, error) {
 	verbs := map[string]string{http.MethodPost: "create", http.MethodPatch: "patch", http.MethodDelete: "delete", http.MethodPut: "update"}
 	return func(t *testing.T) func() (*kube.Client, error) {

@@ -53,13 +53,13 @@ func Answer(code int, reason metav1.StatusReason, message string) Fault {
 	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { refuse(w, code, reason, message) }
 }
 
-// Gone refuses a watch because what it asks for is too old to be known.
+// Gone refuses a watch because its resourceVersion is too old.
 func Gone() Fault {
 	return Answer(http.StatusGone, metav1.StatusReasonExpired, "too old resource version")
 }
 
 // Expire begins a watch and ends it at once, as an API server does that finds
-// out later that what was asked for is too old to be known.
+// out later that its resourceVersion is too old.
 func Expire() Fault {
 	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		w.Header().Set("Content-Type", "application/json")
@@ -69,7 +69,7 @@ func Expire() Fault {
 	}
 }
 
-// Lose does what was asked, and lets the answer get lost: the client cannot
+// Lose does the request, and drops the response: the client cannot
 // know whether it was done.
 func Lose() Fault {
 	return func(_ http.ResponseWriter, r *http.Request, forward http.Handler) {

@@ -44,7 +44,7 @@ type Request struct{ Method, Path, Query string }
 type rule struct {
 	match Match
 	fault Fault
-	left  int // how often it applies; negative for ever
+	left  int // how often it applies; negative for no end
 }
 
 // Start starts a proxy before the server of a configuration, on a port of its
@@ -54,8 +54,8 @@ func Start(config *rest.Config) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server %s: %w", config.Host, err)
 	}
-	// Only the server's certificate is taken from the configuration: who asks is
-	// for the client to say.
+	// Only the server's certificate is taken from the configuration: the caller is
+	// for the client to decide.
 	transport, err := rest.TransportFor(&rest.Config{
 		Host:            config.Host,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: config.CAFile, CAData: config.CAData, ServerName: config.ServerName},
@@ -122,7 +122,7 @@ func (p *Proxy) WriteKubeconfig(from, to string) error {
 	return os.WriteFile(to, data, 0o600)
 }
 
-// Inject breaks the next requests that match, as many as times says; all of
+// Inject breaks the next requests that match, as many as times; all of
 // them if it is negative. Of several faults the first that was injected counts.
 // The function that it returns takes the fault away.
 func (p *Proxy) Inject(times int, match Match, fault Fault) (remove func()) {
@@ -186,7 +186,7 @@ func (p *Proxy) Count(match Match) (n int) {
 	return n
 }
 
-// Requests returns what was asked since the start, in order.
+// Requests returns the requests since the start, in order.
 func (p *Proxy) Requests() []Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// server answers like an API server that binds whatever it is asked to bind.
+// server answers like an API server that binds every pod.
 func server(t *testing.T) (config *rest.Config, bound *atomic.Int32) {
 	bound = &atomic.Int32{}
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

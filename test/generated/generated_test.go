@@ -1,4 +1,4 @@
-// Package generated holds that what is in the tree and was made from code is
+// Package generated tests that what is in the tree and was made from code is
 // what the code makes today.
 package generated
 
@@ -42,7 +42,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// Every page of the reference is a man page, too, which says how to use the command.
+// Every page of the reference is a man page, too, which describes how to use the command.
 func TestManPages(t *testing.T) {
 	dir := t.TempDir()
 	gangctl(t, "docs", "--format", "man", "--dir", dir)

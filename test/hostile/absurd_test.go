@@ -222,7 +222,7 @@ func copied(value any) any {
 	return (&unstructured.Unstructured{Object: map[string]any{"v": value}}).DeepCopy().Object["v"]
 }
 
-// admitted reports whether an API server would take an object's metadata: what it refuses, nobody has to read.
+// admitted reports whether an API server would take an object's metadata: what it refuses, no client has to read.
 func admitted(u *unstructured.Unstructured) bool {
 	meta, ok := u.Object["metadata"].(map[string]any)
 	if !ok {

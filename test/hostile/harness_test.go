@@ -50,7 +50,7 @@ const (
 	// patience is how long one input may take: a hundred times what it does on a machine that is busy.
 	patience = 20 * time.Second
 
-	// tenant is the namespace of whoever writes what is absurd, and quiet that of somebody else.
+	// tenant is the namespace of whoever writes what is absurd, and quiet that of another user.
 	tenant, quiet = "team", "quiet"
 	jobName       = "llama"
 )
@@ -165,7 +165,7 @@ func validJob(u *unstructured.Unstructured) bool {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, job) == nil
 }
 
-// feed gives a cluster to all that reads it. Turn says which commands, where not all are typed.
+// feed gives a cluster to all that reads it. Turn selects the commands, where not all are typed.
 func (t target) feed(tt *testing.T, in input, turn int) {
 	tt.Helper()
 	timer := time.AfterFunc(3*patience, func() { panic("an input takes too long") })
@@ -201,7 +201,7 @@ func jobKinds() (all []string) {
 	return all
 }
 
-// decode reads the group objects, and holds the decoders to what they promise.
+// decode reads the group objects, and checks what the decoders promise.
 func decode(t *testing.T, in input) {
 	t.Helper()
 	for _, r := range dialect.Readers() {
@@ -252,17 +252,17 @@ func (t target) commands() []command {
 	job := t.kind + "/" + jobName
 	listed := func(f *cmdutil.Factory) *cobra.Command { return list.NewCommand(f, nil) }
 	shown := func(f *cmdutil.Factory) *cobra.Command { return top.NewCommand(f, nil) }
-	asked := func(f *cmdutil.Factory) *cobra.Command { return whypending.NewCommand(f, nil) }
+	whyPendingCommand := func(f *cmdutil.Factory) *cobra.Command { return whypending.NewCommand(f, nil) }
 	one := func(f *cmdutil.Factory) *cobra.Command { return get.NewCommand(f, nil) }
 	described := func(f *cmdutil.Factory) *cobra.Command { return describe.NewCommand(f, nil) }
-	told := func(f *cmdutil.Factory) *cobra.Command { return report.NewCommand(f, nil) }
+	reportCommand := func(f *cmdutil.Factory) *cobra.Command { return report.NewCommand(f, nil) }
 	happened := func(f *cmdutil.Factory) *cobra.Command { return events.NewCommand(f, nil) }
 	return []command{
 		{listed, "list", []string{"-A"}, true}, {listed, "list", []string{"-A", "-o", "wide"}, false},
 		{shown, "top", []string{"job", "-A"}, true}, {shown, "top", []string{"node"}, true}, {shown, "top", []string{"queue"}, true},
-		{asked, "why-pending", []string{"-A"}, true}, {asked, "why-pending", []string{job, "-v"}, false}, {asked, "why-pending", []string{job, "-o", "json"}, false},
+		{whyPendingCommand, "why-pending", []string{"-A"}, true}, {whyPendingCommand, "why-pending", []string{job, "-v"}, false}, {whyPendingCommand, "why-pending", []string{job, "-o", "json"}, false},
 		{one, "get", []string{job}, true}, {described, "describe", []string{job}, true}, {happened, "events", []string{job}, false},
-		{told, "report", []string{job}, false},
+		{reportCommand, "report", []string{job}, false},
 	}
 }
 
@@ -284,7 +284,7 @@ func (c command) run(t *testing.T, in input) string {
 	return out.String() + errOut.String()
 }
 
-// check holds what was printed to what every output promises.
+// check compares what was printed with what every output promises.
 func (c command) check(t *testing.T, text string) {
 	t.Helper()
 	if !utf8.ValidString(text) {

@@ -29,10 +29,10 @@ func rows() map[string][]string {
 		"M3: a label or an owner makes a job immune":       {"scheduler/suspend.TestWhatDoesNotProtectAJob"},
 		"M5: the explainer rests after an unbounded round": {"scheduler/explainer.TestRoundsAreShort", "scheduler/explainer.TestAGangThatComesWhileOthersWaitHasItsTime"},
 		"M6: a gang whose name is no name":                 {"scheduler/explainer.TestOneGangThatFailsStopsNoOther", "scheduler/explainer.TestAGangWithoutAJobHasAName", "test/e2e.TestHostile/M6: a gang whose name is no name"},
-		"M7: a labelled Deployment of a tenant":            {"pkg/cmd/upgrade.TestLooksOnlyWhereTheBindingSays", "pkg/cmd/install.TestFind", "test/e2e.TestHostile/M7: a Deployment that looks like the scheduler"},
+		"M7: a labelled Deployment of a tenant":            {"pkg/cmd/upgrade.TestFindsOnlyTheSchedulerThatIsBound", "pkg/cmd/install.TestFind", "test/e2e.TestHostile/M7: a Deployment that looks like the scheduler"},
 		"M8: a panic over a tenant's data": {
 			"scheduler/engine.TestGuard", "scheduler/status.TestAPanicOverAGang", "scheduler/plugins/planner.TestAPanicOverAGang", "install.TestMemoryLimit"},
-		"M9: places that are held cost no quota":                   {"scheduler/plugins/replacement.TestNoMoreIsHeldThanANamespaceHad"},
+		"M9: places that are held cost no quota":                   {"scheduler/plugins/replacement.TestNoMoreIsClaimedThanANamespaceHad"},
 		"M10: a foreign command line to paste":                     {"pkg/cmd/describe.TestForeignLine", "pkg/submit/redact.TestCommandLine"},
 		"M11: default-scheduler is served without being named":     {"scheduler.TestOwnProfile"},
 		"Low: scheduler names are remembered":                      {"scheduler/gangcache.TestSchedulerNamesAreNotRemembered"},

@@ -94,7 +94,7 @@ func schedule(t *testing.T, in input) {
 		enginetest.Plugin{Name: claims.Name, New: handle.Binding(ledger.NewPlugin)},
 		enginetest.Plugin{Name: planner.Name, New: handle.Binding(plans.NewPlugin)},
 	)
-	for deadline := time.Now().Add(patience); !settled(t, c, known); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !allTried(t, c, known); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("after %s the other tenant's gang waits, or a pod was not looked at", patience)
 		}
@@ -134,8 +134,8 @@ func fill(known *gangcache.Cache, in input) {
 	}
 }
 
-// settled reports whether the other tenant's gang has nodes, and every pod that the engine tries was tried.
-func settled(t *testing.T, c *enginetest.Cluster, known *gangcache.Cache) bool {
+// allTried reports whether the other tenant's gang has nodes, and every pod that the engine tries was tried.
+func allTried(t *testing.T, c *enginetest.Cluster, known *gangcache.Cache) bool {
 	t.Helper()
 	list, err := c.Client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 	if err != nil {

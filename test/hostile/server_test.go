@@ -152,7 +152,7 @@ func (s server) find(gv schema.GroupVersion, resource, namespace, selector strin
 	return found
 }
 
-// refusal is a failure in the words of an API server, of an object if it has a name.
+// refusal is a failure with the message of an API server, of an object if it has a name.
 func refusal(code int, reason metav1.StatusReason, name string) (int, any) {
 	status := metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: fmt.Sprintf("refused: %s", reason)}
 	if name != "" {

@@ -31,20 +31,20 @@ type Command struct {
 func Commands(line string) ([]Command, error) {
 	var all []Command
 	for _, part := range simple(line) {
-		words, err := shell.Split(part)
+		args, err := shell.Split(part)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", part, err)
 		}
-		for len(words) > 0 && strings.Contains(words[0], "=") { // variables that are set for the command
-			words = words[1:]
+		for len(args) > 0 && strings.Contains(args[0], "=") { // variables that are set for the command
+			args = args[1:]
 		}
-		if len(words) > 1 && words[0] == "kubectl" && words[1] == "gang" {
-			words = append([]string{"gangctl"}, words[2:]...)
+		if len(args) > 1 && args[0] == "kubectl" && args[1] == "gang" {
+			args = append([]string{"gangctl"}, args[2:]...)
 		}
-		if len(words) == 0 || words[0] != "gangctl" || len(words) > 1 && words[1] == "scheduler" { // which only the image runs
+		if len(args) == 0 || args[0] != "gangctl" || len(args) > 1 && args[1] == "scheduler" { // which only the image runs
 			continue
 		}
-		c, err := parse(words[1:])
+		c, err := parse(args[1:])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", part, err)
 		}
@@ -53,10 +53,10 @@ func Commands(line string) ([]Command, error) {
 	return all, nil
 }
 
-func parse(words []string) (Command, error) {
+func parse(args []string) (Command, error) {
 	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	f := &cmdutil.Factory{IO: io, Args: words, Getenv: func(string) string { return "" }}
-	cmd, rest, err := root.NewCommand(f).Find(words)
+	f := &cmdutil.Factory{IO: io, Args: args, Getenv: func(string) string { return "" }}
+	cmd, rest, err := root.NewCommand(f).Find(args)
 	if err != nil {
 		return Command{}, err
 	}
@@ -71,7 +71,7 @@ func parse(words []string) (Command, error) {
 	return c, unknownBelow(cmd, c.Args)
 }
 
-// unknownBelow finds a word that is no command below one that has commands and does nothing by itself.
+// unknownBelow finds an argument that is no command below one that has commands and does nothing by itself.
 func unknownBelow(cmd *cobra.Command, args []string) error {
 	if cmd.HasAvailableSubCommands() && len(args) > 0 {
 		return fmt.Errorf("there is no command %s below %s", args[0], cmd.CommandPath())

@@ -1,4 +1,4 @@
-// Package howto knows the command lines that the documentation tells people to type, so that tests can type them.
+// Package howto extracts the command lines of the documentation, so that tests can type them.
 package howto
 
 import (
@@ -23,7 +23,7 @@ type Line struct {
 // Place is PAGE:NUMBER.
 func (l Line) Place() string { return l.Page + ":" + strconv.Itoa(l.Number) }
 
-// Documented are the command lines of ours in README.md and the pages below docs, in order. Decisions (docs/adr) tell what was, and
+// Documented are the command lines of ours in README.md and the pages below docs, in order. Decisions (docs/adr) describe what was, and
 // are left out.
 func Documented(root string) ([]Line, error) {
 	pages := []string{"README.md"}
@@ -93,7 +93,7 @@ type block struct {
 	lines   []string
 }
 
-// notShell are the languages of fenced code that nobody types into a shell.
+// notShell are the languages of fenced code that is not typed into a shell.
 var notShell = []string{"yaml", "json", "go", "toml", "ini", "python", "xml", "text"}
 
 // blocks are the fenced and the indented code of a page.

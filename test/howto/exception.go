@@ -11,7 +11,7 @@ type Exception struct {
 	Match *regexp.Regexp
 	// Instead is what is typed: a replacement with Match's groups, as of [regexp.Regexp.ReplaceAllString]. Empty is nothing.
 	Instead string
-	// Reason says why.
+	// Reason is why.
 	Reason string
 }
 

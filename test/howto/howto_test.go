@@ -20,7 +20,7 @@ func documented(t *testing.T) []Line {
 	return all
 }
 
-// What guides tell people to type exists, with the flags that they name. test/howto/e2e types it.
+// The command lines of guides exist, with the flags that they name. test/howto/e2e types it.
 func TestCommandsExist(t *testing.T) {
 	all := documented(t)
 	for _, line := range all {
@@ -67,7 +67,7 @@ func TestCommandsInSentencesExist(t *testing.T) {
 	}
 }
 
-// An exception, a placeholder or a part of the scene that no line needs any more goes.
+// An exception, a placeholder or a fixture that no line needs any more goes.
 func TestTablesAreInUse(t *testing.T) {
 	all := documented(t)
 	used := func(what string, match *regexp.Regexp) {
@@ -81,8 +81,8 @@ func TestTablesAreInUse(t *testing.T) {
 			t.Errorf("exception %s has no reason", e.Match)
 		}
 	}
-	for _, g := range Scene() {
-		used("scene", g.Match)
+	for _, g := range Fixtures() {
+		used("fixture", g.Match)
 	}
 	for name := range Placeholders() {
 		used("placeholder", regexp.MustCompile(`\b`+name+`\b`))

@@ -56,7 +56,7 @@ func exit(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// closedPort is a local address where nobody listens.
+// closedPort is a local address without a listener.
 func closedPort(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -36,15 +36,15 @@ func Shells() []Shell {
 // Complete completes the last word of a line and returns what the shell offers, with descriptions, and how long the shell was busy
 // with it. What reaches the terminal otherwise is part of it.
 func (s Shell) Complete(ctx context.Context, session Session, line string) (string, time.Duration, error) {
-	said, took, err := s.complete(ctx, session, line)
+	output, took, err := s.complete(ctx, session, line)
 	if err != nil {
-		return "", 0, fmt.Errorf("complete %q in %s: %w\n%s", line, s.Name, err, said)
+		return "", 0, fmt.Errorf("complete %q in %s: %w\n%s", line, s.Name, err, output)
 	}
-	return strings.TrimSpace(said), took, nil
+	return strings.TrimSpace(output), took, nil
 }
 
 // words stands for the one function of the package bash-completion that the script calls (it splits at blanks only), and for
-// compopt, which bash allows only while somebody presses tab.
+// compopt, which bash allows only while the user presses tab.
 const words = `compopt() { :; }
 _get_comp_words_by_ref() { words=("${COMP_WORDS[@]}"); cword=$COMP_CWORD; cur=${COMP_WORDS[COMP_CWORD]}; prev=${COMP_WORDS[COMP_CWORD-1]}; }
 `

@@ -55,8 +55,8 @@ func each(t *testing.T, test func(t *testing.T, complete func(kubeconfig, line s
 	}
 }
 
-// What is known without a cluster: commands, the words of a flag, contexts, profiles, help topics.
-func TestWords(t *testing.T) {
+// What is known without a cluster: commands, the values of a flag, contexts, profiles, help topics.
+func TestCompletesArguments(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "config")
 	content := "apiVersion: v1\nkind: Config\ncontexts:\n- {name: prod-east, context: {cluster: c}}\n- {name: prod-west, context: {cluster: c}}\nclusters:\n- {name: c, cluster: {server: 'http://127.0.0.1:1'}}\n"
 	if err := os.WriteFile(kubeconfig, []byte(content), 0o600); err != nil {
@@ -128,7 +128,7 @@ func deadServers(t *testing.T) map[string]string {
 	return dead
 }
 
-// A dead API server costs the shell two seconds at most, and nothing is said. What the shell needs by itself is measured with a
+// A dead API server costs the shell two seconds at most, without a message. What the shell needs by itself is measured with a
 // word that needs no server: machines that run tests are busy.
 func TestDeadServerIsSilent(t *testing.T) {
 	dead := deadServers(t)

@@ -83,15 +83,15 @@ func (s *Screen) run(b *strings.Builder, cells []Cell, x, y, baseline int) {
 		}
 		front, back = back, front
 	}
-	var words strings.Builder
+	var text strings.Builder
 	for _, c := range cells {
-		words.WriteRune(c.Rune)
+		text.WriteRune(c.Rune)
 	}
 	left := margin + float64(x)*charWidth
 	if back != "" {
 		fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>`+"\n", left, bar+margin/2+y*lineHeight, float64(len(cells))*charWidth, lineHeight, back)
 	}
-	shown := strings.TrimRight(words.String(), " ")
+	shown := strings.TrimRight(text.String(), " ")
 	if shown == "" {
 		return
 	}

@@ -66,7 +66,7 @@ func (t *Terminal) Screen() *Screen {
 	return t.screen.clone()
 }
 
-// WaitFor waits until the screen is as wanted, or says what it was instead.
+// WaitFor waits until the screen is as expected, or reports what it was instead.
 func (t *Terminal) WaitFor(ctx context.Context, wanted func(*Screen) bool) (*Screen, error) {
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()

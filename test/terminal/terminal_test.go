@@ -51,7 +51,7 @@ func TestSVG(t *testing.T) {
 	s.Write([]byte("a <b> & c\r\n\x1b[1;31mred\x1b[0m plain   far\r\n\x1b[7mrev\x1b[0m"))
 	picture := s.SVG(`top "w"`)
 	d := xml.NewDecoder(strings.NewReader(picture))
-	var words []string
+	var texts []string
 	for {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {
@@ -61,10 +61,10 @@ func TestSVG(t *testing.T) {
 			t.Fatalf("%v\n%s", err, picture)
 		}
 		if text, ok := token.(xml.CharData); ok && strings.TrimSpace(string(text)) != "" {
-			words = append(words, string(text))
+			texts = append(texts, string(text))
 		}
 	}
-	if got := strings.Join(words, "|"); got != `top "w"|a <b> & c|red|plain|far|rev` {
+	if got := strings.Join(texts, "|"); got != `top "w"|a <b> & c|red|plain|far|rev` {
 		t.Errorf("got %s", got)
 	}
 	for _, want := range []string{`fill="#ff6b6b" font-weight="bold">red<`, `fill="` + background + `">rev<`} {

@@ -54,7 +54,7 @@ var (
 	ages  = regexp.MustCompile(`\b(?:\d+m)?\d+s\b|\b\d+m\b`)
 )
 
-// Alike reports whether two outputs say the same; on which of several equal nodes something is does not matter, nor for how long.
+// Alike reports whether two outputs are the same; on which of several equal nodes something is does not matter, nor for how long.
 func Alike(a, b []string) bool {
 	plain := func(lines []string) string {
 		return strings.Join(strings.Fields(ages.ReplaceAllString(nodes.ReplaceAllString(strings.Join(lines, "\n"), "node"), "5s")), " ")

@@ -1,7 +1,7 @@
 // Package transcript plays the sessions that pages of the documentation show: what is typed there is typed, and what it prints is put
 // below it. The code blocks are those of the language console; lines that begin with "$ " are typed, the others are their output.
 //
-// Comments before a block say more about it:
+// Comments before a block configure it:
 //
 //	<!-- until: REGEXP -->                                 type the last line again until its output matches
 //	<!-- lines: N -->                                      show the first N lines of each output, and "..."
@@ -28,7 +28,7 @@ type Step struct {
 	Screen   *Picture
 }
 
-// Command is what is typed, and what the page says that it prints.
+// Command is what is typed, and what the page shows as its output.
 type Command struct {
 	// Shown is how the page shows the command, with its prompt; Typed is the command itself.
 	Shown  []string
@@ -58,7 +58,7 @@ func Parse(text string) (*Page, error) {
 	var next Step
 	for i := 0; i < len(p.lines); i++ {
 		if m := comment.FindStringSubmatch(p.lines[i]); m != nil {
-			if err := next.heed(m[1], m[2]); err != nil {
+			if err := next.apply(m[1], m[2]); err != nil {
 				return nil, fmt.Errorf("line %d: %w", i+1, err)
 			}
 			if next.Screen != nil {
@@ -84,7 +84,7 @@ func Parse(text string) (*Page, error) {
 	return p, nil
 }
 
-func (s *Step) heed(key, value string) error {
+func (s *Step) apply(key, value string) error {
 	var err error
 	switch key {
 	case "until":

@@ -20,7 +20,7 @@ type Stage struct {
 	Bin, Home string
 	// Pictures is the directory that names of pictures are relative to.
 	Pictures string
-	// Wait is how long a step may take until it is as wanted.
+	// Wait is how long a step may take until it is as expected.
 	Wait time.Duration
 }
 
@@ -47,7 +47,7 @@ func (s *Stage) Play(ctx context.Context, p *Page) error {
 	})
 }
 
-// Check types the commands of a page and compares what they print with what the page says. Commands that only look are typed again
+// Check types the commands of a page and compares what they print with the page. Commands that only look are typed again
 // until it is the same.
 func (s *Stage) Check(ctx context.Context, p *Page) error {
 	return s.play(ctx, p, func(step *Step, i int, sh *shell) error {

@@ -74,5 +74,5 @@ func trim(lines []string) []string {
 
 func (s *shell) close() {
 	s.in.Close()
-	_ = s.cmd.Wait() // how it ended says nothing that its lines did not
+	_ = s.cmd.Wait() // how it ended shows nothing that its lines did not
 }

@@ -58,7 +58,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A command that fails is not written into a page, and nothing waits for ever.
+// A command that fails is not written into a page, and nothing waits indefinitely.
 func TestPlayFails(t *testing.T) {
 	for text, want := range map[string]string{
 		"```console\n$ false\n```\n":                                     "exit code 1",

@@ -88,8 +88,8 @@ func (c *Config) Check(root *cobra.Command, warnings io.Writer) {
 			continue
 		}
 		hint := ""
-		if near := suggest.Nearest(name, known); near != "" {
-			hint = fmt.Sprintf(": did you mean %q?", near)
+		if nearest := suggest.Nearest(name, known); nearest != "" {
+			hint = fmt.Sprintf(": did you mean %q?", nearest)
 		}
 		fmt.Fprintf(warnings, "warning: settings %s: unknown key %q%s\n", c.path, shown, hint)
 	}

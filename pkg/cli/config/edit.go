@@ -99,8 +99,8 @@ func (e *Edit) Unset(profile, key string) error {
 			names = append(names, section.Content[at].Value)
 		}
 		missing := failure.Errorf("settings %s: %s is not set", e.path, where)
-		if near := suggest.Nearest(key, names); near != "" {
-			return missing.WithHint("did you mean %q?", near)
+		if nearest := suggest.Nearest(key, names); nearest != "" {
+			return missing.WithHint("did you mean %q?", nearest)
 		}
 		return missing.WithHint("see 'gangctl config view --show-origin'")
 	}

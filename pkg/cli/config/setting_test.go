@@ -92,7 +92,7 @@ func TestValidate(t *testing.T) {
 }
 
 // A value has to suit every command that has the flag.
-func TestValidateAsksEveryCommand(t *testing.T) {
+func TestValidateRunsForEveryCommand(t *testing.T) {
 	var s settings
 	root, _ := newTree(&s)
 	other := &cobra.Command{Use: "other", Run: func(*cobra.Command, []string) {}}

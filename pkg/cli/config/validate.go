@@ -37,8 +37,8 @@ func Validate(root *cobra.Command, key string, values []string) error {
 		return failure.Usagef("%q is no flag's default", key).WithHint("choose a profile with 'gangctl config use-profile NAME'")
 	case !slices.Contains(known, key):
 		err := failure.Usagef("unknown key %q", key)
-		if near := suggest.Nearest(key, known); near != "" {
-			return err.WithHint("did you mean %q?", near)
+		if nearest := suggest.Nearest(key, known); nearest != "" {
+			return err.WithHint("did you mean %q?", nearest)
 		}
 		return err.WithHint("a key is a flag of any command without its dashes, such as image for --image")
 	}

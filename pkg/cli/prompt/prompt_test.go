@@ -11,7 +11,7 @@ import (
 )
 
 // A pipe answers nothing: a prompt all the same is an error.
-func TestNobody(t *testing.T) {
+func TestNoTerminal(t *testing.T) {
 	io, in, _, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
 	in.WriteString("yes\n")
 	p := New(io)

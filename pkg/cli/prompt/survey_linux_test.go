@@ -18,12 +18,12 @@ func onTerminal(program *os.File) *iostreams.IOStreams {
 	return iostreams.System(func(string) string { return "" })
 }
 
-func typing(person *os.File, question, answer string) {
-	prompttest.Play(person, prompttest.Reply{Question: question, Answer: answer})
+func typing(person *os.File, message, answer string) {
+	prompttest.Play(person, prompttest.Reply{Prompt: message, Answer: answer})
 }
 
 func TestInput(t *testing.T) {
-	person, program := prompttest.OpenTerminal(t)
+	person, program := prompttest.OpenPTY(t)
 	p := New(onTerminal(program))
 	if !p.Available() {
 		t.Fatal("a terminal is taken for none")
@@ -36,7 +36,7 @@ func TestInput(t *testing.T) {
 
 func TestConfirm(t *testing.T) {
 	for answer, want := range map[string]bool{"y\r": true, "\r": false} {
-		person, program := prompttest.OpenTerminal(t)
+		person, program := prompttest.OpenPTY(t)
 		p := New(onTerminal(program))
 		typing(person, "sure?", answer)
 		if got, err := p.Confirm("sure?"); got != want || err != nil {
@@ -46,7 +46,7 @@ func TestConfirm(t *testing.T) {
 }
 
 func TestInterrupt(t *testing.T) {
-	person, program := prompttest.OpenTerminal(t)
+	person, program := prompttest.OpenPTY(t)
 	p := New(onTerminal(program))
 	typing(person, "which one:", "\x03")
 	_, err := p.Input("which one:")
@@ -56,9 +56,9 @@ func TestInterrupt(t *testing.T) {
 }
 
 // A line is requested until it is accepted, and enter alone is the fallback.
-func TestAsk(t *testing.T) {
+func TestPrompt(t *testing.T) {
 	for answer, want := range map[string]string{"7\r": "7", "\r": "1"} {
-		person, program := prompttest.OpenTerminal(t)
+		person, program := prompttest.OpenPTY(t)
 		p := New(onTerminal(program))
 		typing(person, "how many:", answer)
 		refused := false
@@ -76,7 +76,7 @@ func TestAsk(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	person, program := prompttest.OpenTerminal(t)
+	person, program := prompttest.OpenPTY(t)
 	p := New(onTerminal(program))
 	typing(person, "which one:", "\r")
 	if got, err := p.Choose("which one:", []string{"a", "b"}); got != "a" || err != nil {

@@ -38,7 +38,7 @@ func TestProse(t *testing.T) {
 }
 
 // However a text is filled, it has the same fields in the same order.
-func TestNoWordIsLost(t *testing.T) {
+func TestNoTextIsLost(t *testing.T) {
 	text := "The arguments after -- are the command, exactly as typed.\n\n    0  all: what was requested is done\n    130  interrupted by Ctrl-C\n\nEnd."
 	for width := 1; width < 80; width++ {
 		got := Prose(text, width)
@@ -65,11 +65,11 @@ func TestShell(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		words, err := shell.Split("gangctl" + strings.ReplaceAll(broken, "\\\n", "\n"))
+		args, err := shell.Split("gangctl" + strings.ReplaceAll(broken, "\\\n", "\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, words); diff != "" {
+		if diff := cmp.Diff(want, args); diff != "" {
 			t.Errorf("width %d: another command (-want +got):\n%s", width, diff)
 		}
 	}

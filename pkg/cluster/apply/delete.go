@@ -15,7 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 )
 
-// Prune deletes those of the found objects that are not among the wanted ones. Definitions and namespaces stay: with them, what
+// Prune deletes those of the found objects that are not desired. Definitions and namespaces stay: with them, what
 // others made would go.
 func (a *Applier) Prune(ctx context.Context, found, desired []*unstructured.Unstructured) error {
 	keep := map[string]bool{}

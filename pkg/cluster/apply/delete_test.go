@@ -56,7 +56,7 @@ func TestFindRefused(t *testing.T) {
 	}
 }
 
-// What is no longer wanted goes, except for what holds things of others.
+// What is no longer desired is deleted, except for what contains objects of others.
 func TestPrune(t *testing.T) {
 	s, a, lines, found := filled(t)
 	if err := a.Prune(t.Context(), found, []*unstructured.Unstructured{object("ConfigMap", "ns", "a"), object("Deployment", "ns", "app")}); err != nil {

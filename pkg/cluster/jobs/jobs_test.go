@@ -34,12 +34,12 @@ func of(version, kind, name string) map[string]any {
 	}
 }
 
-// batch is a Job of Kubernetes itself; marked reports whether its pods have a group reference.
-func batch(name string, marked bool, owner *metav1.OwnerReference) *batchv1.Job {
+// batch is a Job of Kubernetes itself; labelled reports whether its pods have a group reference.
+func batch(name string, labelled bool, owner *metav1.OwnerReference) *batchv1.Job {
 	two := int32(2)
 	j := &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: metav1.ObjectMeta{Namespace: "research", Name: name, UID: types.UID("Job-" + name)}}
 	j.Spec.Parallelism, j.Spec.Completions = &two, &two
-	if marked {
+	if labelled {
 		j.Spec.Template.Labels = map[string]string{"scheduling.x-k8s.io/pod-group": name}
 	}
 	if owner != nil {

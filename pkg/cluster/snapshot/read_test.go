@@ -63,7 +63,7 @@ func TestReadYAML(t *testing.T) {
 	}
 	tfjobs, widgets := schema.GroupResource{Group: "kubeflow.org", Resource: "tfjobs"}, schema.GroupResource{Group: "example.com", Resource: "widgets"}
 	if !s.Serves(tfjobs, "TFJob") || s.Serves(widgets, "Widget") {
-		t.Error("what discovery said does not count")
+		t.Error("discovery does not count")
 	}
 }
 

@@ -20,10 +20,10 @@ import (
 // stuckAfter is how long past the end of its grace period a pod may be before it counts as stuck.
 const stuckAfter = 2 * time.Minute
 
-// Consumer is what holds room on nodes: a job or a service, as a whole.
+// Consumer is what uses nodes: a job or a service, as a whole.
 type Consumer struct {
 	Kind, Namespace, Name string
-	// Pods are its pods that hold room.
+	// Pods are its pods that use resources of nodes.
 	Pods []*corev1.Pod
 	// Ends reports whether it completes without a user's action.
 	Ends bool
@@ -102,7 +102,7 @@ func (h *Consumer) Priority() int32 {
 	return highest
 }
 
-// Consumers are all that hold room on nodes, sorted by name.
+// Consumers are all that use nodes, sorted by name.
 func (w *View) Consumers() []*Consumer { return w.consumers() }
 
 // ConsumerOf is the consumer that a pod belongs to; nil if the pod consumes nothing.

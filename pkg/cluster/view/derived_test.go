@@ -85,7 +85,7 @@ func change(r *rand.Rand, before *snapshot.Snapshot) *snapshot.Snapshot {
 }
 
 // A view that is derived from another equals one that is made from nothing.
-func TestDerivedWorlds(t *testing.T) {
+func TestDerivedViews(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		s := someJobs(t)

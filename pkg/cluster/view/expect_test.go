@@ -52,11 +52,11 @@ func TestExpect(t *testing.T) {
 			c := clustertest.New()
 			ran(c, tt.runs, 30*time.Minute)
 			w := view.New(c.Add(clustertest.Gang{Name: "gang-9", Workers: 1, Job: tt.job}).Done())
-			subject, err := w.Find(view.Query{Namespace: "team", Name: "gang-9"})
+			job, err := w.Find(view.Query{Namespace: "team", Name: "gang-9"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if end, from := w.Expect(subject, start); !end.Equal(tt.want) || from != tt.from {
+			if end, from := w.Expect(job, start); !end.Equal(tt.want) || from != tt.from {
 				t.Errorf("got %v, %q; want %v, %q", end, from, tt.want, tt.from)
 			}
 		})

@@ -14,7 +14,7 @@ import (
 )
 
 // Admission gives a pod what its RuntimeClass requires of nodes; a pod that does not exist yet has to be judged with it.
-func TestVirtualPodsHaveWhatTheirRuntimeClassAsksFor(t *testing.T) {
+func TestVirtualPodsHaveTheFieldsOfTheirRuntimeClass(t *testing.T) {
 	class := "sandboxed"
 	overhead := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")}
 	w := New(&snapshot.Snapshot{RuntimeClasses: []*nodev1.RuntimeClass{

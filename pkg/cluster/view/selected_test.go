@@ -22,7 +22,7 @@ func about(key, value string) []corev1.PodAffinityTerm {
 }
 
 // Two members that request the same are two roles where a rule distinguishes their labels, and one where none does.
-func TestMembersThatRulesTellApart(t *testing.T) {
+func TestMembersThatRulesDistinguish(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rule  func(member *corev1.Pod)
 		there func(pod *corev1.Pod)
@@ -62,13 +62,13 @@ func TestMembersThatRulesTellApart(t *testing.T) {
 			}
 			s.Pods = append(s.Pods, there)
 			w := New(s)
-			subject, err := w.Find(Query{Kind: "pod", Namespace: "team", Name: s.Pods[0].Name})
+			job, err := w.Find(Query{Kind: "pod", Namespace: "team", Name: s.Pods[0].Name})
 			if err != nil {
 				t.Fatal(err)
 			}
-			party := w.PlacementRequest(w.Gang(subject))
-			if len(party.Roles) != tc.roles || party.Total() != 3 {
-				t.Errorf("%d roles of %d members, want %d", len(party.Roles), party.Total(), tc.roles)
+			request := w.PlacementRequest(w.Gang(job))
+			if len(request.Roles) != tc.roles || request.Total() != 3 {
+				t.Errorf("%d roles of %d members, want %d", len(request.Roles), request.Total(), tc.roles)
 			}
 		})
 	}

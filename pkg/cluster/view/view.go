@@ -1,5 +1,5 @@
 // Package view looks at a snapshot the way a gang does: which jobs there are, which pods are whose, what declares them a
-// gang, who holds the nodes, and the events about it. It judges nothing.
+// gang, the consumers of the nodes, and the events about it. It judges nothing.
 package view
 
 import (

@@ -221,7 +221,7 @@ func TestWaitForFailure(t *testing.T) {
 func TestWhyIsGivenForJobsThatWait(t *testing.T) {
 	w := &Waiter{Why: func(ctx context.Context, _ *gang.Job) (string, error) {
 		if _, limited := ctx.Deadline(); !limited {
-			t.Error("it may take for ever")
+			t.Error("it may take indefinitely")
 		}
 		return "", apierrors.NewForbidden(corev1.Resource("nodes"), "", nil)
 	}}

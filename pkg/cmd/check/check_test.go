@@ -147,7 +147,7 @@ func TestCouldNotLook(t *testing.T) {
 		"  - deployments\n", "To check everything, you need:\n",
 	} {
 		if !strings.Contains(out, want) {
-			t.Errorf("%q is not said:\n%s", want, out)
+			t.Errorf("%q is not reported:\n%s", want, out)
 		}
 	}
 }

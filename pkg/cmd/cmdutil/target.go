@@ -35,7 +35,7 @@ func ResolveTarget(ctx context.Context, client *kube.Client, namespace, arg stri
 		if podErr == nil {
 			return m, nil
 		}
-		// A pod that is there and of no job is worth telling; one that is not there, or may not be seen, was not meant.
+		// A pod that exists and is of no job is worth an error; one that does not, or may not be seen, was not meant.
 		if !apierrors.IsNotFound(podErr) && !apierrors.IsForbidden(podErr) {
 			return nil, podErr
 		}

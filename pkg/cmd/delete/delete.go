@@ -30,7 +30,7 @@ type Options struct {
 	Prompter prompt.Prompter
 
 	Names []string
-	// Yes deletes jobs of others without a question.
+	// Yes deletes jobs of others without a prompt.
 	Yes     bool
 	Wait    bool
 	Timeout time.Duration

@@ -21,18 +21,18 @@ func TestJobsOfOthers(t *testing.T) {
 	const bobs = "TFJob research/bobs was submitted by bob"
 	for name, tt := range map[string]struct {
 		caller  string
-		answers *prompttest.Answers
+		answers *prompttest.Fake
 		args    []string
 		deleted []string
-		asked   []string
+		prompts []string
 		message string
 	}{
 		"no terminal":          {"ann", nil, nil, []string{"anns", "nobodys"}, nil, bobs + "; cannot prompt: stdin and stderr must be terminals"},
-		"no":                   {"ann", &prompttest.Answers{Choices: []bool{false}}, nil, []string{"anns", "nobodys"}, []string{bobs + ". Delete it?"}, bobs + ", and stays"},
-		"yes":                  {"ann", &prompttest.Answers{Choices: []bool{true}}, nil, []string{"anns", "bobs", "nobodys"}, []string{bobs + ". Delete it?"}, ""},
-		"told so":              {"ann", &prompttest.Answers{Choices: []bool{false}}, []string{"--yes"}, []string{"anns", "bobs", "nobodys"}, nil, ""},
-		"one's own":            {"bob", &prompttest.Answers{Choices: []bool{true}}, nil, []string{"anns", "bobs", "nobodys"}, []string{"TFJob research/anns was submitted by ann. Delete it?"}, ""},
-		"the server is silent": {"", &prompttest.Answers{Choices: []bool{true, false}}, nil, []string{"anns", "nobodys"}, []string{"TFJob research/anns was submitted by ann. Delete it?", bobs + ". Delete it?"}, bobs + ", and stays"},
+		"no":                   {"ann", &prompttest.Fake{Choices: []bool{false}}, nil, []string{"anns", "nobodys"}, []string{bobs + ". Delete it?"}, bobs + ", and stays"},
+		"yes":                  {"ann", &prompttest.Fake{Choices: []bool{true}}, nil, []string{"anns", "bobs", "nobodys"}, []string{bobs + ". Delete it?"}, ""},
+		"with --yes":           {"ann", &prompttest.Fake{Choices: []bool{false}}, []string{"--yes"}, []string{"anns", "bobs", "nobodys"}, nil, ""},
+		"one's own":            {"bob", &prompttest.Fake{Choices: []bool{true}}, nil, []string{"anns", "bobs", "nobodys"}, []string{"TFJob research/anns was submitted by ann. Delete it?"}, ""},
+		"the server is silent": {"", &prompttest.Fake{Choices: []bool{true, false}}, nil, []string{"anns", "nobodys"}, []string{"TFJob research/anns was submitted by ann. Delete it?", bobs + ". Delete it?"}, bobs + ", and stays"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := kubetest.New(t)
@@ -55,7 +55,7 @@ func TestJobsOfOthers(t *testing.T) {
 			for line := range strings.Lines(out.String()) {
 				deleted = append(deleted, strings.TrimSuffix(strings.TrimPrefix(line, "tfjob.kubeflow.org/"), " deleted\n"))
 			}
-			if !slices.Equal(deleted, tt.deleted) || tt.answers != nil && !slices.Equal(tt.answers.Asked, tt.asked) {
+			if !slices.Equal(deleted, tt.deleted) || tt.answers != nil && !slices.Equal(tt.answers.Prompts, tt.prompts) {
 				t.Errorf("deleted %q, asked %+v", deleted, tt.answers)
 			}
 			if (failed == nil) != (tt.message == "") || failed != nil && (failed.Message != tt.message || failed.Code != failure.CodeError) {

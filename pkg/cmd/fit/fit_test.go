@@ -167,7 +167,7 @@ func TestLimits(t *testing.T) {
 }
 
 // The cluster is queried once about the job, with dry runs; nothing is created.
-func TestAsksTheServer(t *testing.T) {
+func TestQueriesTheServer(t *testing.T) {
 	l := kubetest.Serve(t, clustertest.New().Nodes(2, 8).Done())
 	for _, path := range []string{"/apis/kubeflow.org/v1/namespaces/research/tfjobs", "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/research/podgroups", "/api/v1/namespaces/research/pods"} {
 		l.Answer("POST "+path, 201, map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p"}})

@@ -9,7 +9,7 @@ import (
 )
 
 // The scheduler's message on several members is shown once; rows alone have it each.
-func TestReasonsAreSaidOnce(t *testing.T) {
+func TestReasonsAreReportedOnce(t *testing.T) {
 	const why = "0 of the 3 members that its gang needs fit: it needs 3 workers with 2 GPUs each"
 	const other = "0/2 nodes are available: 2 node(s) had untolerated taint(s), as an old scheduler says."
 	s := kubetest.New(t)

@@ -53,7 +53,7 @@ func TestEveryVariableIsNamed(t *testing.T) {
 	for _, v := range variables {
 		for name := range strings.SplitSeq(v[0], ", ") {
 			if !slices.Contains(known, name) {
-				t.Errorf("nobody reads %s", name)
+				t.Errorf("no code reads %s", name)
 			}
 		}
 	}

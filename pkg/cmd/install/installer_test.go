@@ -201,7 +201,7 @@ func TestFind(t *testing.T) {
 	second.SetNamespace("elsewhere")
 	s.Put("/apis/apps/v1/namespaces/elsewhere/deployments/gang-scheduler", second)
 	if found, err = Find(context.Background(), client); err != nil || found.Namespace != "ml" || len(found.Foreign) != 1 {
-		t.Errorf("one that nobody bound: got %+v, %v", found, err)
+		t.Errorf("one that no binding names: got %+v, %v", found, err)
 	}
 	for _, o := range found.Objects {
 		if o.GetKind() != "ClusterRoleBinding" || o.GetName() != install.SchedulerBinding {

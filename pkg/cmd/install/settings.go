@@ -22,7 +22,7 @@ const (
 	defaultRegistry = "ghcr.io/gangctl"
 	// imageName is the image's name in any registry.
 	imageName = "gangctl"
-	// monitoring is the namespace of Prometheus where nothing else is said.
+	// monitoring is the default namespace of Prometheus.
 	monitoring = "monitoring"
 	// SettingsAnnotation is on the Deployment: the Settings as JSON, so that an upgrade keeps the settings of an install.
 	SettingsAnnotation = "gangctl.dev/install-settings"

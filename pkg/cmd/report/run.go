@@ -122,11 +122,11 @@ func (o *Options) report(ctx context.Context, s *snapshot.Snapshot, namespace st
 		return nil, refused
 	}
 	w := view.New(s)
-	subject, err := w.Find(q)
+	job, err := w.Find(q)
 	if err != nil {
 		return nil, o.notFound(s, err)
 	}
-	return history.Build(w, subject, now), nil
+	return history.Build(w, job, now), nil
 }
 
 // notFound adds what was probably meant. Where no kind of job is known there cannot be one.

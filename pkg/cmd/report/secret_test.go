@@ -161,8 +161,8 @@ metadata: {name: t, namespace: team}
 spec: {env: {A: LEAK-env-map}, runner: {envs: [{name: A, value: LEAK-envs}]}}
 `
 
-// marked is the cluster with the places.
-func marked(t *testing.T) *snapshot.Snapshot {
+// withSecrets is the cluster with the places.
+func withSecrets(t *testing.T) *snapshot.Snapshot {
 	t.Helper()
 	s, err := snapshot.Read(strings.NewReader(places))
 	if err != nil {
@@ -189,7 +189,7 @@ func typed(t *testing.T, client func() (*kube.Client, error), command func(*cmdu
 
 // No secret of a job's owner is in what others are shown or given, wherever it was kept.
 func TestNoSecretGetsOut(t *testing.T) {
-	s := marked(t)
+	s := withSecrets(t)
 	server := kubetest.Serve(t, s)
 	shown := map[string]string{}
 	file := filepath.Join(t.TempDir(), "s.yaml")

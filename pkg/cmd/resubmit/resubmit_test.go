@@ -180,7 +180,7 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-func TestWord(t *testing.T) {
+func TestArgument(t *testing.T) {
 	for set, want := range map[string]string{
 		"spec.tfReplicaSpecs.Worker.replicas=8":      "--workers=8",
 		"spec.tfReplicaSpecs.PS.replicas=2":          "--ps=2",

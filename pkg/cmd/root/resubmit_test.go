@@ -36,7 +36,7 @@ func TestResubmitRunsSubmit(t *testing.T) {
 // The help has them where the commands of jobs are.
 func TestHelp(t *testing.T) {
 	io, _, out, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	f := &cmdutil.Factory{IO: io, Args: []string{"--help"}, Getenv: func(string) string { return "" }, Client: func() (*kube.Client, error) { panic("the cluster is asked for") }}
+	f := &cmdutil.Factory{IO: io, Args: []string{"--help"}, Getenv: func(string) string { return "" }, Client: func() (*kube.Client, error) { panic("a client is created") }}
 	if code := Execute(t.Context(), f, NewCommand(f)); code != failure.CodeOK {
 		t.Fatal(code)
 	}

@@ -168,8 +168,8 @@ func add(parent *cobra.Command, group string, commands ...*cobra.Command) {
 
 func unknownCommand(cmd *cobra.Command, name string) error {
 	err := failure.Usagef("unknown command %q", name)
-	if near := cmd.SuggestionsFor(name); len(near) > 0 {
-		return err.WithHint("did you mean '%s %s'?", cmd.CommandPath(), strings.Join(near, "' or '"+cmd.CommandPath()+" "))
+	if nearest := cmd.SuggestionsFor(name); len(nearest) > 0 {
+		return err.WithHint("did you mean '%s %s'?", cmd.CommandPath(), strings.Join(nearest, "' or '"+cmd.CommandPath()+" "))
 	}
 	return err.WithHint("see '%s --help'", cmd.CommandPath())
 }

@@ -104,8 +104,8 @@ func TestAuto(t *testing.T) {
 			"note: dialect volcano: scheduler volcano runs here and reads it\n", "podgroup.scheduling.volcano.sh/llama created\n", 8},
 		"Kubernetes itself": {[]string{nativeGroups}, nil, "",
 			"note: dialect native: its PodGroups are served here; whether scheduler default-scheduler runs and reads it cannot be seen\n", "podgroup.scheduling.k8s.io/llama created\n", 9},
-		"told to": {[]string{spGroups}, nil, "--dialect scheduler-plugins", "", "podgroup.scheduling.x-k8s.io/llama created\n", 5},
-		"none":    {nil, nil, "--dialect none", "", "", 3},
+		"as typed": {[]string{spGroups}, nil, "--dialect scheduler-plugins", "", "podgroup.scheduling.x-k8s.io/llama created\n", 5},
+		"none":     {nil, nil, "--dialect none", "", "", 3},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -135,11 +135,11 @@ func TestAutoRefuses(t *testing.T) {
 		message, hint   string
 		code            failure.Code
 	}{
-		"nothing":                         {nil, nil, "", "nothing here would start the members together: podgroups.scheduling.x-k8s.io are not served; ", "or add --dialect none", 1},
-		"a definition, and no scheduler":  {[]string{spGroups}, nil, "", "nothing here would start the members together: no scheduler that reads dialect scheduler-plugins runs; ", "gangctl install scheduler", 1},
-		"a scheduler without its objects": {[]string{spGroups}, []string{"volcano-scheduler=volcanosh/vc-scheduler"}, "--scheduler volcano", "nothing here would start the members together: podgroups.scheduling.volcano.sh are not served", "", 1},
-		"a queue that nobody reads":       {[]string{spGroups}, []string{"gang-scheduler=gangctl"}, "--queue research", "--queue research: nothing here reads it", "leave out --queue", 2},
-		"a queue that nobody reads, told": {[]string{spGroups}, nil, "--queue research --dialect scheduler-plugins", "--queue research: nothing here reads it", "leave out --queue", 2},
+		"nothing":                                  {nil, nil, "", "nothing here would start the members together: podgroups.scheduling.x-k8s.io are not served; ", "or add --dialect none", 1},
+		"a definition, and no scheduler":           {[]string{spGroups}, nil, "", "nothing here would start the members together: no scheduler that reads dialect scheduler-plugins runs; ", "gangctl install scheduler", 1},
+		"a scheduler without its objects":          {[]string{spGroups}, []string{"volcano-scheduler=volcanosh/vc-scheduler"}, "--scheduler volcano", "nothing here would start the members together: podgroups.scheduling.volcano.sh are not served", "", 1},
+		"a queue that no scheduler reads":          {[]string{spGroups}, []string{"gang-scheduler=gangctl"}, "--queue research", "--queue research: nothing here reads it", "leave out --queue", 2},
+		"a queue that no scheduler reads, by flag": {[]string{spGroups}, nil, "--queue research --dialect scheduler-plugins", "--queue research: nothing here reads it", "leave out --queue", 2},
 		"a queue of Kueue, for a kind that it does not manage": {[]string{spGroups, localQueues}, []string{"gang-scheduler=gangctl"}, "--queue research",
 			"--queue research: Kueue does not manage a TFJob here", "integrations.frameworks", 1},
 	}

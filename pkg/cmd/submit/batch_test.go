@@ -174,7 +174,7 @@ func TestBatchFindsObjects(t *testing.T) {
 	})
 }
 
-func TestBatchAsksWhatIsServed(t *testing.T) {
+func TestBatchQueriesWhatIsServed(t *testing.T) {
 	s := serving(t, nil)
 	volume := "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\n"
 	if out, _, failed := typeLine(t.Context(), s.Client, "", "submit", "--dialect=scheduler-plugins", "-f", file(t, jobFile+volume), "--dry-run=server"); failed != nil || !strings.HasPrefix(out, "persistentvolume/disk created (server dry run)\n") {

@@ -83,7 +83,7 @@ func TestCreate(t *testing.T) {
 		t.Errorf("the hash is not that of the job: %s", s.Body(3))
 	}
 	if !strings.Contains(s.Body(3), `"gangctl.dev/submitted-by":"ann"`) || strings.Contains(s.Body(1), "submitted-by") {
-		t.Errorf("the job does not say who submitted it: %s", s.Body(3))
+		t.Errorf("the job does not have its submitter: %s", s.Body(3))
 	}
 	if body := s.Body(4); !strings.Contains(body, `"ownerReferences":[{"apiVersion":"kubeflow.org/v1","blockOwnerDeletion":false,"kind":"TFJob","name":"llama","uid":"uid-1"}]`) {
 		t.Errorf("the PodGroup is not owned by the job: %s", body)
@@ -152,7 +152,7 @@ func TestCreateFails(t *testing.T) {
 			"see it with `gangctl get llama -n research`, remove it with `gangctl delete llama -n research`", false},
 		{"no right to PodGroups", []func(*kubetest.Server){jobStored, forbidden, deletes},
 			"create PodGroup research/llama: " + denied + "; TFJob research/llama was deleted again", `verbs: ["create"]`, true},
-		{"somebody else's PodGroup", []func(*kubetest.Server){jobStored, exists(groupsPath, "podgroups"), groupOf("uid-0"), deletes},
+		{"another user's PodGroup", []func(*kubetest.Server){jobStored, exists(groupsPath, "podgroups"), groupOf("uid-0"), deletes},
 			`create PodGroup research/llama: x "llama" already exists; TFJob research/llama was deleted again`, "choose another name", true},
 		{"the operator was faster", []func(*kubetest.Server){jobStored, exists(groupsPath, "podgroups"), groupOf("uid-1")}, "", "", false},
 		{"roll-back fails", []func(*kubetest.Server){jobStored, forbidden, func(s *kubetest.Server) {

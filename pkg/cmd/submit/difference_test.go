@@ -11,7 +11,7 @@ func TestDifference(t *testing.T) {
 		"the same":           {"{a: {b: [1, x]}}", "{a: {b: [1, x]}}", ""},
 		"defaults":           {"{a: {b: [{c: 1}]}}", "{a: {b: [{c: 1, d: 2}], e: 3}, status: {}}", ""},
 		"a null":             {"{a: null}", "{b: 1}", ""},
-		"nothing wanted":     {"{a: {}, b: []}", "{}", ""},
+		"nothing desired":    {"{a: {}, b: []}", "{}", ""},
 		"a quantity":         {"{storage: 1024Mi}", "{storage: 1Gi}", ""},
 		"a number":           {"{storage: 2}", `{storage: "2"}`, ""},
 		"stringData":         {"{stringData: {k: hello}}", "{data: {k: aGVsbG8=}}", ""},

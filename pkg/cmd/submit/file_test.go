@@ -70,7 +70,7 @@ func typeLine(ctx context.Context, client func() (*kube.Client, error), stdin st
 	return out.String(), errOut.String(), failure.From(err)
 }
 
-func noCluster() (*kube.Client, error) { panic("the cluster is asked for") }
+func noCluster() (*kube.Client, error) { panic("a client is created") }
 
 // rendered are the objects that -o yaml shows.
 func rendered(t *testing.T, text string) (job, group map[string]any) {
@@ -149,7 +149,7 @@ func TestFileDetails(t *testing.T) {
 				t.Errorf("got %v\n%v", job, group)
 			}
 		}},
-		"flags say how the gang is scheduled": {jobFile, "--scheduler mine --dialect labels --min-available 1", func(t *testing.T, job, group map[string]any, _ string) {
+		"flags set how the gang is scheduled": {jobFile, "--scheduler mine --dialect labels --min-available 1", func(t *testing.T, job, group map[string]any, _ string) {
 			template := at(t, job, "spec", "tfReplicaSpecs", "Worker", "template").(map[string]any)
 			if group != nil || at(t, template, "spec", "schedulerName") != "mine" || at(t, template, "metadata", "labels", "pod-group.scheduling.sigs.k8s.io/min-available") != "1" {
 				t.Errorf("got %v\n%v", job, group)
@@ -160,12 +160,12 @@ func TestFileDetails(t *testing.T) {
 				t.Errorf("got %v\n%v", job, group)
 			}
 		}},
-		"what servers write is left out, and told": {strings.Replace(jobFile, "{name: llama}", "{name: llama, uid: u}", 1) + "status: {startTime: '2026-11-21T14:00:00Z'}\n", "", func(t *testing.T, job, _ map[string]any, stderr string) {
+		"what servers write is left out, and reported": {strings.Replace(jobFile, "{name: llama}", "{name: llama, uid: u}", 1) + "status: {startTime: '2026-11-21T14:00:00Z'}\n", "", func(t *testing.T, job, _ map[string]any, stderr string) {
 			if job["status"] != nil || stderr != "note: left out what only API servers write: metadata.uid, status\n" {
 				t.Errorf("got %v\n%s", job, stderr)
 			}
 		}},
-		"a mark without its object gets one": {strings.Replace(jobFile, "        spec:\n", "        metadata: {annotations: {scheduling.k8s.io/group-name: g}}\n        spec:\n", 1), "", func(t *testing.T, job, group map[string]any, stderr string) {
+		"a group reference without its object gets one": {strings.Replace(jobFile, "        spec:\n", "        metadata: {annotations: {scheduling.k8s.io/group-name: g}}\n        spec:\n", 1), "", func(t *testing.T, job, group map[string]any, stderr string) {
 			marks := at(t, job, "spec", "tfReplicaSpecs", "Worker", "template", "metadata")
 			if at(t, group, "metadata", "name") != "g" || at(t, marks.(map[string]any), "annotations", "scheduling.k8s.io/group-name") != "g" || stderr != "" {
 				t.Errorf("got %v\n%s", group, stderr)

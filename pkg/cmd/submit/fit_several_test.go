@@ -122,7 +122,7 @@ func TestFitSeveralJSON(t *testing.T) {
 const accountFile = "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: trainer}\n"
 
 // What the file has besides the jobs is there when they are.
-func TestFitWithWhatIsBeside(t *testing.T) {
+func TestFitWithOtherObjects(t *testing.T) {
 	claim := "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteMany], storageClassName: late, resources: {requests: {storage: 1Gi}}}\n"
 	job := strings.Replace(jobFile, "          containers: [{", "          volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]\n          containers: [{", 1)
 	job = strings.Replace(job, "replicas: 2", "replicas: 1", 1)

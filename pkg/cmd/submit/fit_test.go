@@ -60,7 +60,7 @@ func TestFit(t *testing.T) {
 			}
 			// The operator's scheduler is called gang here, not what gangctl would set by itself.
 			if !strings.Contains(out, "Note  dialect scheduler-plugins: scheduler gang runs here and reads it\n") {
-				t.Errorf("%v: nothing is said of the scheduler:\n%s", args, out)
+				t.Errorf("%v: nothing is reported of the scheduler:\n%s", args, out)
 			}
 			posted := map[string]int{}
 			for _, r := range l.Requests() {
@@ -90,7 +90,7 @@ func TestFitJSON(t *testing.T) {
 }
 
 // The API server's answer to the objects, and to a pod of the job, is part of the answer.
-func TestFitAsksTheServer(t *testing.T) {
+func TestFitQueriesTheServer(t *testing.T) {
 	denied := func(resource string) string {
 		return resource + ` is forbidden: User "eve" cannot create resource "` + resource + `" in API group "x" in the namespace "research"`
 	}

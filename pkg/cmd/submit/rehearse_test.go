@@ -32,7 +32,7 @@ func TestRehearsalFindsOut(t *testing.T) {
 			s.Refuse("POST "+groupsPath, 400, metav1.StatusReasonBadRequest, "denied: no queue", nil)
 		},
 			"create PodGroup research/llama: denied: no queue", ""},
-		{"somebody else's PodGroup", func(s *kubetest.Server) {
+		{"another user's PodGroup", func(s *kubetest.Server) {
 			exists(s, groupsPath, "podgroups")
 			s.HandleFunc("POST "+jobsPath, echo("uid-1"))
 		}, `create PodGroup research/llama: x "llama" already exists`, "a PodGroup of this name belongs to something else: choose another name"},

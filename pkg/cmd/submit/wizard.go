@@ -149,13 +149,13 @@ func (w *wizard) template() error {
 }
 
 // flag prompts for the value of a flag, unless it was typed. holds is what counts without the flag: it is not set for that.
-func (w *wizard) flag(name, question, fallback, holds string) error {
+func (w *wizard) flag(name, message, fallback, holds string) error {
 	flag := w.cmd.Flags().Lookup(name)
 	if flag.Changed {
 		return nil
 	}
 	was := flag.Value.String()
-	answer, err := w.InputValid(question, fallback, func(text string) error {
+	answer, err := w.InputValid(message, fallback, func(text string) error {
 		text = strings.TrimSpace(text)
 		if text == "" {
 			return fmt.Errorf("it needs an answer")

@@ -22,14 +22,14 @@ import (
 )
 
 // prompted is a wizard for `submit tf` and typed arguments, with answers.
-func prompted(t *testing.T, typed []string, answers ...string) (w *wizard, p *prompttest.Answers, stderr func() string, err error) {
+func prompted(t *testing.T, typed []string, answers ...string) (w *wizard, p *prompttest.Fake, stderr func() string, err error) {
 	t.Helper()
 	io, _, _, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
 	argv := append([]string{"submit", "tf"}, typed...)
 	o := &Options{Submission: Submission{IO: io, Namespace: func() (string, error) { return "research", nil }}, Suffix: func() string { return "abcde" }, kind: tfKind(), Roles: tfKind().roles()}
 	cmd := &cobra.Command{Use: "tf", SilenceErrors: true, SilenceUsage: true}
 	o.addFlags(cmd)
-	p = &prompttest.Answers{Texts: answers}
+	p = &prompttest.Fake{Texts: answers}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		w = &wizard{Prompter: p, o: o, cmd: cmd, argv: argv, dash: cmd.ArgsLenAtDash() >= 0,
 			capacity: func(context.Context) (string, []string) { return "2 x 8 (workers x GPUs)", []string{"vision"} }}
@@ -47,7 +47,7 @@ func prompted(t *testing.T, typed []string, answers ...string) (w *wizard, p *pr
 	return w, p, errOut.String, err
 }
 
-// answered are the answers to the prompts, in the order of the questions, but for what was typed.
+// answered are the answers to the prompts, in the order of the prompts, but for what was typed.
 func answered(t *testing.T, typed string, answers [8]string) []string {
 	t.Helper()
 	o := &Options{kind: tfKind(), Roles: tfKind().roles()}
@@ -103,11 +103,11 @@ func bare(text string) string {
 }
 
 // What was typed is not prompted for, and free capacity is printed before the prompt for GPUs.
-func TestWizardAsksWhatIsMissing(t *testing.T) {
+func TestWizardPromptsForWhatIsMissing(t *testing.T) {
 	typed := "llama --workers 2 --ps 0 --gpus 8 -- python x"
 	w, p, stderr, err := prompted(t, strings.Fields(typed), answered(t, typed+" --name --command ", [8]string{"", "", "", "", "", "", "i", ""})...)
 	if err != nil || w.line() != "gangctl submit tf llama --workers 2 --ps 0 --gpus 8 --image=i -- python x" {
-		t.Errorf("got %v, %s, prompts %q", err, w.line(), p.Asked)
+		t.Errorf("got %v, %s, prompts %q", err, w.line(), p.Prompts)
 	}
 	if stderr() != "Would start now: 2 x 8 (workers x GPUs)\n" {
 		t.Errorf("notes %q", stderr())
@@ -135,7 +135,7 @@ func TestWizardDecides(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.Prompter = &prompttest.Answers{Texts: tt.answers}
+		w.Prompter = &prompttest.Fake{Texts: tt.answers}
 		text, err := w.o.preview(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -174,7 +174,7 @@ func TestWatchMayNotWatch(t *testing.T) {
 }
 
 // However many frames there are, each kind is listed once, and metrics are requested every quarter of a minute at most.
-func TestWatchAsksLittle(t *testing.T) {
+func TestWatchSendsFewRequests(t *testing.T) {
 	w := startWatch(t, 200, "node", "-w", "--interval", "1s")
 	w.cluster.HandleFunc("GET "+metricsPath, func(rw http.ResponseWriter, _ *http.Request) {
 		kubetest.Write(rw, 200, json.RawMessage(`{"items":[{"metadata":{"name":"gpu-1"},"usage":{"cpu":"12500m","memory":"64Gi"}}]}`))

@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 )
 
-// confirmAll has the user type the name of each definition that would be deleted, after telling how many objects go with it.
+// confirmAll has the user type the name of each definition that would be deleted, after reporting how many objects go with it.
 func (o *Options) confirmAll(ctx context.Context, client *kube.Client, definitions []*unstructured.Unstructured) error {
 	if len(definitions) == 0 {
 		return o.foreign(ctx, client)

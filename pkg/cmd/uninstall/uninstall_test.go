@@ -37,7 +37,7 @@ func installed(t *testing.T, args ...string) *kubetest.Store {
 }
 
 // run types `uninstall` against a store, with a user who answers; without answers there is none.
-func run(t *testing.T, s *kubetest.Store, answers *prompttest.Answers, args ...string) (stdout, stderr string, failed *failure.Error) {
+func run(t *testing.T, s *kubetest.Store, answers *prompttest.Fake, args ...string) (stdout, stderr string, failed *failure.Error) {
 	t.Helper()
 	io, _, out, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
 	cmd := newCommand(&cmdutil.Factory{IO: io, Client: s.Client}, answers, nil)
@@ -131,15 +131,15 @@ func TestDeletesDefinition(t *testing.T) {
 	const name = "podgroups.scheduling.x-k8s.io"
 	tests := []struct {
 		name    string
-		answers *prompttest.Answers
+		answers *prompttest.Fake
 		args    []string
 		message string // empty if it goes
 	}{
 		{"by flag", nil, []string{"--confirm", name}, ""},
-		{"typed", &prompttest.Answers{Texts: []string{name}}, nil, ""},
+		{"typed", &prompttest.Fake{Texts: []string{name}}, nil, ""},
 		{"no terminal", nil, nil, "deleting CustomResourceDefinition " + name + " deletes 1 PodGroups in all namespaces; cannot prompt: stdin and stderr must be terminals"},
 		{"another name", nil, []string{"--confirm", "yes"}, `--confirm "yes": the definition that would be deleted is ` + name},
-		{"typed wrong", &prompttest.Answers{Texts: []string{"yes"}}, nil, `"yes" is not ` + name + ": nothing was deleted"},
+		{"typed wrong", &prompttest.Fake{Texts: []string{"yes"}}, nil, `"yes" is not ` + name + ": nothing was deleted"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -155,8 +155,8 @@ func TestDeletesDefinition(t *testing.T) {
 			case failed == nil || failed.Message != tt.message || !slices.Equal(before, s.Paths()):
 				t.Errorf("got %+v; left: %q", failed, s.Paths())
 			}
-			if tt.answers != nil && (len(tt.answers.Asked) != 1 || !strings.Contains(tt.answers.Asked[0], "deletes 1 PodGroups in all namespaces; type its name")) {
-				t.Errorf("asked: %q", tt.answers.Asked)
+			if tt.answers != nil && (len(tt.answers.Prompts) != 1 || !strings.Contains(tt.answers.Prompts[0], "deletes 1 PodGroups in all namespaces; type its name")) {
+				t.Errorf("asked: %q", tt.answers.Prompts)
 			}
 		})
 	}
@@ -220,7 +220,7 @@ func TestSparesWhateverIsServed(t *testing.T) {
 }
 
 // Every object is tried, and every failure reported.
-func TestAllFailuresAreTold(t *testing.T) {
+func TestAllFailuresAreReported(t *testing.T) {
 	s := installed(t)
 	s.Hook(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodDelete || !strings.Contains(r.URL.Path, "/clusterroles/") {

@@ -81,7 +81,7 @@ func forged() *unstructured.Unstructured {
 }
 
 // Whoever may write Deployments in a namespace neither has the scheduler's rights bound to it nor keeps others from installing.
-func TestLooksOnlyWhereTheBindingSays(t *testing.T) {
+func TestFindsOnlyTheSchedulerThatIsBound(t *testing.T) {
 	const at = "/apis/apps/v1/namespaces/team-a/deployments/gang-scheduler"
 	s := kubetest.NewStore(t)
 	s.Put(at, forged())
@@ -89,7 +89,7 @@ func TestLooksOnlyWhereTheBindingSays(t *testing.T) {
 		t.Errorf("an upgrade of what a tenant made: %+v", failed)
 	}
 	if _, stderr, failed := types(t, s, "v1.2.3", scheduler, "--skip-checks"); failed != nil || !strings.Contains(stderr, "note: Deployment team-a/gang-scheduler has the labels of the scheduler and is left alone") {
-		t.Errorf("beside what a tenant made: %v\n%s", failed, stderr)
+		t.Errorf("with what a tenant made: %v\n%s", failed, stderr)
 	}
 	out, stderr, failed := types(t, s, "v1.3.0", upgrade)
 	if failed != nil || !strings.HasPrefix(stderr, "upgrading gang-scheduler in namespace gangctl-system from v1.2.3 to v1.3.0\n") || strings.Contains(out+stderr, "evil") || strings.Contains(out, "pruned") {

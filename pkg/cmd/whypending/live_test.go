@@ -31,11 +31,11 @@ func serve(t *testing.T, c *clustertest.Cluster) *cluster {
 // query runs the command against the cluster, in namespace team.
 func (l *cluster) query(ctx context.Context, args ...string) (stdout, stderr string, failed *failure.Error) {
 	out, errOut := &kubetest.Screen{}, &kubetest.Screen{}
-	failed = l.askOn(ctx, out, errOut, args...)
+	failed = l.queryTo(ctx, out, errOut, args...)
 	return out.String(), errOut.String(), failed
 }
 
-func (l *cluster) askOn(ctx context.Context, out, errOut *kubetest.Screen, args ...string) *failure.Error {
+func (l *cluster) queryTo(ctx context.Context, out, errOut *kubetest.Screen, args ...string) *failure.Error {
 	io, _, _, _ := iostreams.Test(l.clock)
 	io.SetOut(out)
 	io.ErrOut = errOut

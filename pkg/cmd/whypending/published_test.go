@@ -166,7 +166,7 @@ func TestWhoMayNotSeeTheLease(t *testing.T) {
 	}
 }
 
-func TestTheSchedulersWordMayBeMissing(t *testing.T) {
+func TestTheSchedulersMessageMayBeMissing(t *testing.T) {
 	for name, c := range map[string]struct {
 		cluster *cluster
 		args    []string

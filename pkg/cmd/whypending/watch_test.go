@@ -30,7 +30,7 @@ func startWatch(t *testing.T, c *clustertest.Cluster, args ...string) *watched {
 	w := &watched{cluster: serve(t, c), t: t, out: &kubetest.Screen{}, errOut: &kubetest.Screen{}, ended: make(chan *failure.Error, 1)}
 	ctx, cancel := context.WithCancel(t.Context())
 	w.interrupt = cancel
-	go func() { w.ended <- w.askOn(ctx, w.out, w.errOut, append([]string{"llama", "--watch"}, args...)...) }()
+	go func() { w.ended <- w.queryTo(ctx, w.out, w.errOut, append([]string{"llama", "--watch"}, args...)...) }()
 	w.waitForLook()
 	return w
 }

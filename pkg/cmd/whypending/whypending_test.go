@@ -108,7 +108,7 @@ func TestSaveWhatWasRead(t *testing.T) {
 	second := filepath.Join(t.TempDir(), "again.yaml")
 	before, _, _, _ := run(t, "llama", "--from", first)
 	if _, stderr, _, _ := run(t, "llama", "--from", first, "--save", second); !strings.Contains(stderr, second) {
-		t.Errorf("nothing is said of the file: %q", stderr)
+		t.Errorf("nothing is reported of the file: %q", stderr)
 	}
 	if after, _, _, _ := run(t, "llama", "--from", second); after != before {
 		t.Errorf("another answer from the saved file:\n%s\n%s", before, after)

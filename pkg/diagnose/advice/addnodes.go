@@ -53,16 +53,16 @@ func (s *search) addNodes() {
 	}
 }
 
-// shapes are one node of each kind that members can tell apart: the first by name, well and open.
+// shapes are one node of each kind that members can distinguish: the first by name, ready and schedulable.
 func (s *search) shapes() []*corev1.Node {
-	told := s.labels()
+	keys := s.nodeLabelKeys()
 	seen := map[string]bool{}
 	var all []*corev1.Node
 	for _, n := range s.w.Cluster().Nodes() {
 		n = placement.AtCapacity(placement.Repaired(placement.Uncordoned(n)))
 		labels := map[string]string{}
 		for key, value := range n.Labels {
-			if told[key] {
+			if keys[key] {
 				labels[key] = value
 			}
 		}
@@ -79,24 +79,24 @@ func (s *search) shapes() []*corev1.Node {
 	return all
 }
 
-// labels are those by which members choose nodes; that of the host is each node's own.
-func (s *search) labels() map[string]bool {
-	told := map[string]bool{s.base.Request.TopologyKey: true}
+// nodeLabelKeys are the labels by which members choose nodes, less the hostname, which is each node's own.
+func (s *search) nodeLabelKeys() map[string]bool {
+	keys := map[string]bool{s.base.Request.TopologyKey: true}
 	terms := func(list []corev1.PodAffinityTerm) {
 		for _, t := range list {
-			told[t.TopologyKey] = true
+			keys[t.TopologyKey] = true
 		}
 	}
 	for _, r := range s.base.Request.Roles {
 		spec := r.Pod.Spec
 		for key := range spec.NodeSelector {
-			told[key] = true
+			keys[key] = true
 		}
 		for _, t := range spec.TopologySpreadConstraints {
-			told[t.TopologyKey] = true
+			keys[t.TopologyKey] = true
 		}
 		if len(spec.Volumes) > 0 {
-			told[corev1.LabelTopologyZone], told[corev1.LabelTopologyRegion] = true, true
+			keys[corev1.LabelTopologyZone], keys[corev1.LabelTopologyRegion] = true, true
 		}
 		a := spec.Affinity
 		if a == nil {
@@ -105,7 +105,7 @@ func (s *search) labels() map[string]bool {
 		if a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
 			for _, t := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
 				for _, e := range t.MatchExpressions {
-					told[e.Key] = true
+					keys[e.Key] = true
 				}
 			}
 		}
@@ -116,8 +116,8 @@ func (s *search) labels() map[string]bool {
 			terms(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
 		}
 	}
-	delete(told, corev1.LabelHostname)
-	return told
+	delete(keys, corev1.LabelHostname)
+	return keys
 }
 
 // daemons are the pods that every node like the model will have too.
@@ -134,7 +134,7 @@ func (s *search) daemons(model *corev1.Node) []*corev1.Pod {
 // pools are the labels by which clouds and node provisioners name the group that a node was made in.
 var pools = []string{"eks.amazonaws.com/nodegroup", "cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool", "karpenter.sh/nodepool", "node.kubernetes.io/instance-type"}
 
-// poolOf is the label that says in which group a node was made; empty without.
+// poolOf is the label of the node pool that a node was made in; empty without.
 func poolOf(n *corev1.Node) string {
 	for _, label := range pools {
 		if name := n.Labels[label]; name != "" {
@@ -158,7 +158,7 @@ func (s *search) more(model *corev1.Node, count int64) stage.Fix {
 	}
 }
 
-// size is what a node has, in a word.
+// size is a node's capacity in short: GPUs, or cpu.
 func size(n *corev1.Node) string {
 	name := podrequest.Device(n.Status.Allocatable)
 	if name == "" {

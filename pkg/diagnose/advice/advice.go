@@ -55,7 +55,7 @@ type search struct {
 	actions []answer.Action
 }
 
-// tools are what a search tries things with, for as long as whoever asked is there.
+// tools are what a search tries things with, until the caller's context ends.
 type tools struct {
 	place    func(*placement.Cluster, placement.Gang, time.Duration) placement.Result
 	diagnose func(*view.View, *gang.Job) *stage.Diagnosis
@@ -81,8 +81,8 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 		place: func(c *placement.Cluster, g placement.Gang, d time.Duration) placement.Result {
 			return placement.Place(ctx, c, g, placement.Options{Budget: d})
 		},
-		diagnose: func(w *view.View, subject *gang.Job) *stage.Diagnosis {
-			return stages.Evaluate(ctx, w, subject, opts.Options)
+		diagnose: func(w *view.View, job *gang.Job) *stage.Diagnosis {
+			return stages.Evaluate(ctx, w, job, opts.Options)
 		},
 		usual: opts.Budget,
 	}}
@@ -135,11 +135,11 @@ func (s *search) try(apply func(*snapshot.Snapshot) *snapshot.Snapshot) (*stage.
 		return nil, false
 	}
 	w := s.w.Assume(changed)
-	subject := s.same(w)
-	if subject == nil {
+	job := s.same(w)
+	if job == nil {
 		return nil, false
 	}
-	r := s.diagnose(w, subject)
+	r := s.diagnose(w, job)
 	return r, r.Starts()
 }
 
@@ -159,11 +159,11 @@ func (s *search) placed(cluster *placement.Cluster, gang placement.Gang) *placem
 func (s *search) same(w *view.View) *gang.Job {
 	g := s.g
 	if g.Bare != nil {
-		subject, err := w.Find(view.Query{Kind: "pod", Namespace: g.Bare[0].Namespace, Name: g.Bare[0].Name})
+		job, err := w.Find(view.Query{Kind: "pod", Namespace: g.Bare[0].Namespace, Name: g.Bare[0].Name})
 		if err != nil {
 			return nil
 		}
-		return subject
+		return job
 	}
 	if g.Object != nil && slices.Contains(w.Snap.Custom[g.Kind.GroupKind()], g.Object) {
 		return g.Job // it is as it was, and need not be looked for among all others

@@ -12,25 +12,25 @@ import (
 // maxDepth is how many gangs stand one behind the other in an estimate at most.
 const maxDepth = 3
 
-// ahead are the gangs that come first in the queue, as if they held room: they will, and then they end. Gangs that never
-// start do not end either. known are holders already.
+// ahead are the gangs that come first in the queue, as if they used room: they will, and then they end. Gangs that never
+// start do not end either. known are consumers already.
 func (s *search) ahead(known []*view.Consumer) []*view.Consumer {
 	if len(s.base.Ahead) == 0 {
 		return nil
 	}
 	var all []*view.Consumer
-	for _, subject := range s.w.Jobs() {
-		first := slices.ContainsFunc(s.base.Ahead, func(a stage.Ahead) bool { return a.Rival.Name() == subject.Name() })
-		if !first || subject.Meta.UID == s.g.Meta.UID || slices.ContainsFunc(known, func(h *view.Consumer) bool { return h.Job == subject }) || s.spent() {
+	for _, job := range s.w.Jobs() {
+		first := slices.ContainsFunc(s.base.Ahead, func(a stage.Ahead) bool { return a.Rival.Name() == job.Name() })
+		if !first || job.Meta.UID == s.g.Meta.UID || slices.ContainsFunc(known, func(h *view.Consumer) bool { return h.Job == job }) || s.spent() {
 			continue
 		}
-		r := s.diagnose(s.w, subject)
+		r := s.diagnose(s.w, job)
 		if !r.Starts() && r.Verdict != answer.Waiting {
 			continue
 		}
-		h := &view.Consumer{Kind: subject.Kind.Kind, Namespace: subject.Meta.Namespace, Name: subject.Meta.Name, Ends: true, Job: subject, Pods: r.Gang.ExistingPods()}
+		h := &view.Consumer{Kind: job.Kind.Kind, Namespace: job.Meta.Namespace, Name: job.Meta.Name, Ends: true, Job: job, Pods: r.Gang.ExistingPods()}
 		if start, source, ok := s.startOf(r); ok {
-			if h.Deadline, h.Source = s.w.Expect(subject, start); source != "" {
+			if h.Deadline, h.Source = s.w.Expect(job, start); source != "" {
 				h.Source = source + ", then " + s.source(h)
 			}
 		}
@@ -39,7 +39,7 @@ func (s *search) ahead(known []*view.Consumer) []*view.Consumer {
 	return all
 }
 
-// startOf is when another gang starts at the earliest, and what says so: now, or when the first of what it waits for ends. It
+// startOf is when another gang starts at the earliest, and the source of that: now, or when the first of what it waits for ends. It
 // is not known where any link of that chain is not.
 func (s *search) startOf(r *stage.Diagnosis) (start time.Time, source string, ok bool) {
 	if r.Starts() {

@@ -11,7 +11,7 @@ import (
 // budget is the time that a search has. Parts of it get a share, so that one that finds no end leaves some to the others.
 type budget struct {
 	now func() time.Time
-	// stopped is true once whoever asked is gone; nil never is.
+	// stopped is true once the caller's context has ended; nil never is.
 	stopped func() bool
 	// end is when the part that runs has to stop; zero means never.
 	end time.Time

@@ -37,7 +37,7 @@ func (s *search) clearings(role placement.Role) []clearing {
 		name = corev1.ResourceCPU
 	}
 	var all []clearing
-	for _, node := range s.near(role, request) {
+	for _, node := range s.lackingLeast(role, request) {
 		if s.spent() {
 			break
 		}
@@ -62,8 +62,8 @@ type lacking struct {
 	most int64
 }
 
-// near are the nodes that members may use, with what they lack for one more, those that lack least first.
-func (s *search) near(role placement.Role, request corev1.ResourceList) []lacking {
+// lackingLeast are the nodes that members may use, with what they lack for one more, those that lack least first.
+func (s *search) lackingLeast(role placement.Role, request corev1.ResourceList) []lacking {
 	cluster := s.w.Cluster()
 	var all []lacking
 	for _, row := range s.base.Matrices[role.Name].Rows {
@@ -94,7 +94,7 @@ func (s *search) near(role placement.Role, request corev1.ResourceList) []lackin
 	return all[:min(maxClearings, len(all))]
 }
 
-// smallestSet are the fewest movable pods of a node that hold at least so much; nil if none do.
+// smallestSet are the fewest movable pods of a node that use at least so much; nil if none do.
 func (s *search) smallestSet(node string, lack map[corev1.ResourceName]int64) []*corev1.Pod {
 	type candidate struct {
 		pod      *corev1.Pod

@@ -26,7 +26,7 @@ import (
 // people to settle.
 func (s *search) evict() {
 	mine, preempts := s.priority()
-	victims := s.others(func(h *view.Consumer) bool {
+	victims := s.otherConsumers(func(h *view.Consumer) bool {
 		return len(h.Stuck(s.w.Now)) == 0 && (!h.Ends || preempts && h.Priority() < mine)
 	})
 	for i, set := range s.minimal(victims, cheapest) {
@@ -78,14 +78,14 @@ func (s *search) eviction(set []*view.Consumer) stage.Fix {
 	}
 }
 
-// evictCommand takes the room of a holder in the gentlest way that its kind has, and says what that costs.
+// evictCommand frees what a consumer uses in the gentlest way that its kind has, and reports what that costs.
 func (s *search) evictCommand(h *view.Consumer) (cmd, cost string) {
 	kind := kindOf(h)
 	resource := strings.ToLower(kind.Kind)
 	switch {
 	case h.Job != nil && h.Leftover():
 		return command.Kubectl(h.Namespace, append([]string{"delete", "pod"}, podNames(h)...)...), "has ended already"
-	case h.Job != nil && s.admission(h) != "": // Kueue would resume what somebody else suspends
+	case h.Job != nil && s.admission(h) != "": // Kueue would resume what another client suspends
 		return command.MergePatch(h.Namespace, "workload."+kueue.Group, s.admission(h), map[string]any{"spec": map[string]any{"active": false}}),
 			"is suspended, and starts again when its Workload is active again"
 	case kind.Group == "apps" && kind.Kind != "DaemonSet":
@@ -111,7 +111,7 @@ func (s *search) admission(h *view.Consumer) string {
 	return ""
 }
 
-// kindOf is the kind of a holder with its group, which the controllers of its pods tell.
+// kindOf is the kind of a consumer with its group, from the controllers of its pods.
 func kindOf(h *view.Consumer) schema.GroupKind {
 	if h.Job != nil {
 		return h.Job.Kind.GroupKind()

@@ -18,7 +18,7 @@ func priority(n int32) func(*clustertest.Gang) {
 }
 
 func TestEvict(t *testing.T) {
-	play(t, answer.Evict, []scene{
+	runCases(t, answer.Evict, []testCase{
 		{"lower priority", func(c *clustertest.Cluster) { c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8, priority(10))) }, []string{"jobs=[research/a]"}},
 		{"equal priority", func(c *clustertest.Cluster) { c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8)) }, nil},
 		{"higher priority", func(c *clustertest.Cluster) { c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8, priority(-1))) }, nil},

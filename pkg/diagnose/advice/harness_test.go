@@ -23,11 +23,11 @@ import (
 func look(t *testing.T, c *clustertest.Cluster, o advice.Options) (*stage.Diagnosis, advice.Found) {
 	t.Helper()
 	w := view.New(c.Done())
-	subject, err := w.Find(view.Query{Namespace: "team", Name: "gang"})
+	job, err := w.Find(view.Query{Namespace: "team", Name: "gang"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := stages.Evaluate(context.Background(), w, subject, o.Options)
+	r := stages.Evaluate(context.Background(), w, job, o.Options)
 	return r, advice.Search(context.Background(), w, r, o)
 }
 
@@ -51,17 +51,17 @@ func offers(actions []answer.Action, kind answer.ActionKind) []string {
 	return all
 }
 
-// scene is a cluster, and what is offered of one kind: exactly that, in that order.
-type scene struct {
+// testCase is a cluster, and what is offered of one kind: exactly that, in that order.
+type testCase struct {
 	name  string
 	build func(c *clustertest.Cluster)
 	want  []string
 }
 
-// play tries scenes for one kind of action.
-func play(t *testing.T, kind answer.ActionKind, scenes []scene) {
+// runCases runs cases for one kind of action.
+func runCases(t *testing.T, kind answer.ActionKind, cases []testCase) {
 	t.Helper()
-	for _, s := range scenes {
+	for _, s := range cases {
 		t.Run(s.name, func(t *testing.T) {
 			c := clustertest.New()
 			s.build(c)
@@ -83,7 +83,7 @@ func play(t *testing.T, kind answer.ActionKind, scenes []scene) {
 func check(t *testing.T, a answer.Action) {
 	t.Helper()
 	if !a.Verified || a.Text == "" || a.By == "" {
-		t.Errorf("unverified, or without words: %+v", a)
+		t.Errorf("unverified, or without a text: %+v", a)
 	}
 	if a.By != answer.Nobody && a.Command == "" && a.How == "" {
 		t.Errorf("%s: neither a command nor who has to do what", a.Text)

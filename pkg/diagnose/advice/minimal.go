@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	// maxSet is the size up to which all sets are tried, among at most maxExact holders; larger ones are found by halving. In
+	// maxSet is the size up to which all sets are tried, among at most maxExact consumers; larger ones are found by halving. In
 	// a large cluster, where each try costs more, it is maxPair among maxFew.
 	maxSet, maxExact = 3, 12
 	maxPair, maxFew  = 2, 8
 	large            = 200
-	// maxSingles is how many holders are tried alone; in a large cluster it is maxFew.
+	// maxSingles is how many consumers are tried alone; in a large cluster it is maxFew.
 	maxSingles = 32
 	// maxSets is how many sets are offered if they cannot be put into one sentence.
 	maxSets = 4
 )
 
-// enough reports whether the gang starts once the holders are gone.
+// enough reports whether the gang starts once the consumers are gone.
 func (s *search) enough(set []*view.Consumer) bool {
 	_, starts := s.try(func(snap *snapshot.Snapshot) *snapshot.Snapshot { return s.gone(snap, set) })
 	return starts
 }
 
-// frees reports whether the holders leave enough room: true wherever enough is.
+// frees reports whether the consumers leave enough room: true wherever enough is.
 func (s *search) frees(set []*view.Consumer) bool {
 	if s.spent() {
 		return false
@@ -42,13 +42,13 @@ func (s *search) frees(set []*view.Consumer) bool {
 	return frees
 }
 
-// few are the most holders that were found to be too few, and the cluster without them.
+// few are the most consumers that were found to be too few, and the cluster without them.
 type few struct {
 	set     []*view.Consumer
 	cluster *placement.Cluster
 }
 
-// cleared is the cluster without the holders. A larger set is tried after one that is too small, of which it begins with.
+// cleared is the cluster without the consumers. A larger set is tried after one that is too small, of which it begins with.
 func (s *search) cleared(set []*view.Consumer) *placement.Cluster {
 	cluster, n := s.w.Cluster(), len(s.few.set)
 	if n > 0 && n <= len(set) && slices.Equal(s.few.set, set[:n]) {
@@ -61,7 +61,7 @@ func (s *search) cleared(set []*view.Consumer) *placement.Cluster {
 	return cluster.Without(uids...)
 }
 
-// minimal are the sets of which no part would do: all small ones where there are few holders, else some. They are tried in
+// minimal are the sets of which no part would do: all small ones where there are few consumers, else some. They are tried in
 // the order that is given.
 func (s *search) minimal(all []*view.Consumer, order func([]*view.Consumer) []*view.Consumer) [][]*view.Consumer {
 	s.few = few{}
@@ -105,7 +105,7 @@ func (s *search) minimal(all []*view.Consumer, order func([]*view.Consumer) []*v
 	return sets
 }
 
-// shrink finds one minimal set among many holders.
+// shrink finds one minimal set among many consumers.
 func (s *search) shrink(all []*view.Consumer) []*view.Consumer {
 	set := all
 	if len(all) > maxSingles {
@@ -128,7 +128,7 @@ func (s *search) shrink(all []*view.Consumer) []*view.Consumer {
 	return set
 }
 
-// narrowed leaves out holders that the first placement found does without: of thousands that leaves those of the nodes where
+// narrowed leaves out consumers that the first placement found does without: of thousands that leaves those of the nodes where
 // members would be.
 func (s *search) narrowed(set []*view.Consumer) []*view.Consumer {
 	used := map[string]bool{}

@@ -13,7 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 )
 
-// stay are annotations by which owners say that a pod must not be moved.
+// stay are annotations by which owners forbid that a pod is moved.
 var stay = map[string]string{
 	"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true", "karpenter.sh/do-not-evict": "true",
 }
@@ -36,7 +36,7 @@ func (s *search) movable(p *corev1.Pod, h *view.Consumer) bool {
 	}
 	switch h.Kind {
 	case "Deployment", "StatefulSet", "ReplicaSet":
-		return !marked(p)
+		return !isMember(p)
 	}
 	if h.Job == nil || h.Leftover() || h.Job.Total() != 1 || len(h.Pods) != 1 || h.Job.Meta.UID == s.g.Meta.UID {
 		return false
@@ -44,8 +44,8 @@ func (s *search) movable(p *corev1.Pod, h *view.Consumer) bool {
 	return s.restarts(p, h)
 }
 
-// marked reports whether a pod says that it is a member of a gang.
-func marked(p *corev1.Pod) bool {
+// isMember reports whether a pod has the membership label or annotation of a gang.
+func isMember(p *corev1.Pod) bool {
 	return slices.ContainsFunc(dialect.Readers(), func(r gang.Reader) bool {
 		_, ok := r.GroupOf(p)
 		return ok

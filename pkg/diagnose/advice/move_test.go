@@ -50,7 +50,7 @@ func one(name, node, kind string, restart corev1.RestartPolicy) clustertest.Gang
 }
 
 func TestMove(t *testing.T) {
-	play(t, answer.Move, []scene{
+	runCases(t, answer.Move, []testCase{
 		{"one small pod", func(c *clustertest.Cluster) { scattered(c).Add(gangOf(1, 8)) }, []string{webMoves}},
 		{"the smaller of two", func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Serves("web", 2, "n1").Serves("db", 1, "n2").Add(gangOf(1, 8))
@@ -96,7 +96,7 @@ func TestMove(t *testing.T) {
 		{"it is leaving", webPod(func(p *corev1.Pod) { at := metav1.NewTime(clustertest.Now.Add(time.Minute)); p.DeletionTimestamp = &at }), nil},
 		{"it has claimed a device", webPod(func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "x"}} }), nil},
 		{"it is one of a gang", webPod(func(p *corev1.Pod) { p.Labels["scheduling.x-k8s.io/pod-group"] = "serving-gang" }), nil},
-		{"nobody would make it again", webPod(func(p *corev1.Pod) { p.OwnerReferences = nil }), nil},
+		{"no controller would create it again", webPod(func(p *corev1.Pod) { p.OwnerReferences = nil }), nil},
 		{"a DaemonSet's stays", webPod(func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" }), nil},
 		{"a static pod stays", webPod(func(p *corev1.Pod) { p.OwnerReferences[0].Kind, p.OwnerReferences[0].Name = "Node", p.Spec.NodeName }), nil},
 		{"a job of one pod that is restarted", func(c *clustertest.Cluster) {

@@ -15,7 +15,7 @@ import (
 )
 
 func TestUncordon(t *testing.T) {
-	play(t, answer.Uncordon, []scene{
+	runCases(t, answer.Uncordon, []testCase{
 		{"one of two is enough", func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
 			cordon(c, 1, 2)
@@ -46,7 +46,7 @@ func TestUncordon(t *testing.T) {
 }
 
 func TestAddNodes(t *testing.T) {
-	play(t, answer.AddNodes, []scene{
+	runCases(t, answer.AddNodes, []testCase{
 		{"as many as are missing", func(c *clustertest.Cluster) { c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(3, 8)) }, []string{"count=2 like=n1"}},
 		{"of the shape of which the fewest are needed", func(c *clustertest.Cluster) {
 			c.Node("n1", 4)
@@ -67,7 +67,7 @@ func TestAddNodes(t *testing.T) {
 			cordon(c, 2)
 			c.Add(gangOf(1, 8))
 		}, []string{"count=1 like=n1"}},
-		{"labels that members request tell shapes apart", func(c *clustertest.Cluster) {
+		{"labels that members request distinguish shapes", func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1", "n2")
 			label(c, "class", "a", "b")
 			c.Add(gangOf(1, 8, selects("class", "b")))
@@ -79,8 +79,8 @@ func TestAddNodes(t *testing.T) {
 	})
 }
 
-// Who adds nodes is told which group they belong to.
-func TestAddNodesSaysWhere(t *testing.T) {
+// The advice to add nodes names the node pool that they belong to.
+func TestAddNodesNamesThePool(t *testing.T) {
 	c := clustertest.New().Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
 	c.S.Nodes[0].Labels["karpenter.sh/nodepool"] = "h100"
 	_, found := look(t, c, advice.Options{})

@@ -36,7 +36,7 @@ func TestRelax(t *testing.T) {
 		label(c, "class", "a", "b")
 		return c
 	}
-	play(t, answer.Relax, []scene{
+	runCases(t, answer.Relax, []testCase{
 		{"a selector", func(c *clustertest.Cluster) { classes(c).Add(gangOf(1, 8, selects("class", "a"))) }, []string{"Worker.nodeSelector.class="}},
 		{"a selector that is not in the way", func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Runs("a", 8, "n1")
@@ -106,7 +106,7 @@ func TestRelax(t *testing.T) {
 	})
 }
 
-// The rule of a gang object is dropped there, or, where that cannot be changed, in words.
+// The rule of a gang object is dropped there, or, where that cannot be changed, described.
 func TestRelaxTopology(t *testing.T) {
 	racks := func(dialect gang.Dialect, rule map[string]any) *clustertest.Cluster {
 		c := clustertest.New().Nodes(4, 8).Runs("a", 8, "n1").Runs("b", 8, "n3")

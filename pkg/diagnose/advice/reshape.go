@@ -72,8 +72,8 @@ func (s *search) reshaped(role gang.Role, device corev1.ResourceName, k, gpus, p
 		whatif.Scale(resources.Requests, gpus, per)
 		whatif.Scale(resources.Limits, gpus, per)
 		if s.g.Min < s.g.Total() {
-			others := s.g.Total() - role.Replicas
-			own := max(0, int64(s.g.Min-others)) // at least so many of the minimum are of this role
+			otherConsumers := s.g.Total() - role.Replicas
+			own := max(0, int64(s.g.Min-otherConsumers)) // at least so many of the minimum are of this role
 			spec.Min = s.g.Min - int32(own) + int32((own*k+int64(role.Replicas)-1)/int64(role.Replicas))
 		}
 	}}

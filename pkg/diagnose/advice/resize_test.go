@@ -17,7 +17,7 @@ func fragmented(c *clustertest.Cluster) *clustertest.Cluster {
 }
 
 func TestReshape(t *testing.T) {
-	play(t, answer.Reshape, []scene{
+	runCases(t, answer.Reshape, []testCase{
 		{"the fewest members that fit", func(c *clustertest.Cluster) { fragmented(c).Add(gangOf(2, 8)) }, []string{"Worker.gpu=4 Worker.replicas=4"}},
 		{"more GPUs than any node", func(c *clustertest.Cluster) { c.Nodes(2, 8).Add(gangOf(1, 16)) }, []string{"Worker.gpu=8 Worker.replicas=2"}},
 		{"a minimum below all grows in proportion", func(c *clustertest.Cluster) {
@@ -43,7 +43,7 @@ func TestReshape(t *testing.T) {
 }
 
 func TestFewer(t *testing.T) {
-	play(t, answer.Fewer, []scene{
+	runCases(t, answer.Fewer, []testCase{
 		{"the most members that fit", func(c *clustertest.Cluster) { c.Nodes(3, 8).Add(gangOf(5, 8)) }, []string{"Worker.replicas=3"}},
 		{"never below a declared minimum", func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Runs("a", 8, "n1", "n2").Add(gangOf(3, 8, func(g *clustertest.Gang) { g.Min = 2 }))
@@ -63,7 +63,7 @@ func TestTrim(t *testing.T) {
 	uses := func(cpu, memory string) clustertest.Gang {
 		return clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, CPU: cpu, Memory: memory, Nodes: []string{"n1"}}
 	}
-	play(t, answer.Trim, []scene{
+	runCases(t, answer.Trim, []testCase{
 		{"cpu, whole cores", func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(uses("90500m", "1Gi")).Add(gangOf(1, 8)) }, []string{"Worker.cpu=5"}},
 		{"memory, whole Gi", func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(uses("1", "740Gi")).Add(gangOf(1, 8)) }, []string{"Worker.memory=28Gi"}},
 		{"both are short: neither alone", func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(uses("90", "740Gi")).Add(gangOf(1, 8)) }, nil},

@@ -10,7 +10,7 @@ import (
 
 // rule is something that a pod spec requests and could do without, or the reverse.
 type rule struct {
-	// key and value are the stable form of the change, text is the same in words.
+	// key and value are the stable form of the change, text is the same for readers.
 	key, text string
 	value     any
 	edit      func(*corev1.PodSpec)

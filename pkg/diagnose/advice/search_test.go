@@ -23,7 +23,7 @@ func quota(c *clustertest.Cluster, gpus string) {
 func queued(g *clustertest.Gang) { g.Volcano, g.Missing = "q", g.Workers }
 
 func TestQuota(t *testing.T) {
-	play(t, answer.Quota, []scene{
+	runCases(t, answer.Quota, []testCase{
 		{"exactly what is needed", func(c *clustertest.Cluster) {
 			quota(c, "8")
 			c.Nodes(2, 8).Add(gangOf(2, 8, queued))
@@ -95,7 +95,7 @@ func TestNothingToSearch(t *testing.T) {
 	}
 }
 
-// When the time is up the search says what it did not try to the end, and what it offers is verified all the same.
+// When its budget is spent the search reports what it did not try to the end, and what it offers is verified all the same.
 func TestCut(t *testing.T) {
 	build := func() *clustertest.Cluster { return fragmented(clustertest.New()).Add(gangOf(2, 8)) }
 	_, whole := look(t, build(), advice.Options{})
@@ -125,14 +125,14 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// Who asked may be gone.
+// The caller may be gone.
 func TestCancelled(t *testing.T) {
 	w := view.New(fragmented(clustertest.New()).Add(gangOf(2, 8)).Done())
-	subject, err := w.Find(view.Query{Namespace: "team", Name: "gang"})
+	job, err := w.Find(view.Query{Namespace: "team", Name: "gang"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := stages.Evaluate(context.Background(), w, subject, stages.Options{})
+	r := stages.Evaluate(context.Background(), w, job, stages.Options{})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if found := advice.Search(ctx, w, r, advice.Options{}); len(found.Actions) != 0 {
@@ -144,11 +144,11 @@ func TestCancelled(t *testing.T) {
 func TestUnsubmitted(t *testing.T) {
 	w := view.New(fragmented(clustertest.New()).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 2 })).Done())
 	w.Assumed = true
-	subject, err := w.Find(view.Query{Namespace: "team", Name: "gang"})
+	job, err := w.Find(view.Query{Namespace: "team", Name: "gang"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := advice.Search(context.Background(), w, stages.Evaluate(context.Background(), w, subject, stages.Options{}), advice.Options{})
+	found := advice.Search(context.Background(), w, stages.Evaluate(context.Background(), w, job, stages.Options{}), advice.Options{})
 	if !slices.ContainsFunc(found.Actions, func(a answer.Action) bool { return a.Kind == answer.Reshape && a.How == "submit it like that" }) {
 		t.Errorf("got %+v", found.Actions)
 	}
@@ -171,11 +171,11 @@ func TestBareGang(t *testing.T) {
 		}
 	}
 	w := view.New(c.Done())
-	subject, err := w.Find(view.Query{Kind: "pod", Namespace: "team", Name: "gang-worker-0"})
+	job, err := w.Find(view.Query{Kind: "pod", Namespace: "team", Name: "gang-worker-0"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := advice.Search(context.Background(), w, stages.Evaluate(context.Background(), w, subject, stages.Options{}), advice.Options{})
+	found := advice.Search(context.Background(), w, stages.Evaluate(context.Background(), w, job, stages.Options{}), advice.Options{})
 	var kinds []string
 	for _, a := range found.Actions {
 		kinds = append(kinds, string(a.Kind))

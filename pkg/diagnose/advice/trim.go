@@ -34,7 +34,7 @@ func (s *search) trim() {
 	}
 }
 
-// short are the resources of which too little is left for somebody.
+// short are the resources that findings report as short.
 func (s *search) short() []corev1.ResourceName {
 	names := map[corev1.ResourceName]bool{}
 	for _, f := range s.base.Findings() {

@@ -42,7 +42,7 @@ func (s *search) waits() []answer.Action {
 // ending are the jobs that end without anybody's help. A gang that waits for this one does not.
 func (s *search) ending() []*view.Consumer {
 	partner := s.base.Primary.Partner
-	return s.others(func(h *view.Consumer) bool {
+	return s.otherConsumers(func(h *view.Consumer) bool {
 		deadlocked := partner != nil && h.String() == partner.String()
 		return h.Ends && !deadlocked && len(h.Stuck(s.w.Now)) == 0
 	})

@@ -22,7 +22,7 @@ func limit(d time.Duration) func(map[string]any) {
 }
 
 func TestWait(t *testing.T) {
-	play(t, answer.Wait, []scene{
+	runCases(t, answer.Wait, []testCase{
 		{"either of two", func(c *clustertest.Cluster) { c.Nodes(2, 8).Runs("a", 8, "n1").Runs("b", 8, "n2").Add(gangOf(1, 8)) },
 			[]string{"count=1 jobs=[research/a research/b]"}},
 		{"both", func(c *clustertest.Cluster) { c.Nodes(2, 8).Runs("a", 8, "n1").Runs("b", 8, "n2").Add(gangOf(2, 8)) },
@@ -99,11 +99,11 @@ func TestWaitETA(t *testing.T) {
 
 // behind is a strict queue in which team/first, which needs both nodes, is before team/gang, which needs one of them. n1 is
 // held by a job.
-func behind(holder, first func(*clustertest.Gang)) *clustertest.Cluster {
+func behind(consumer, first func(*clustertest.Gang)) *clustertest.Cluster {
 	c := clustertest.New().Nodes(2, 8)
 	c.Queue("q", "Open", nil).Object["spec"].(map[string]any)["dequeueStrategy"] = "fifo"
 	h := clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, GPUs: 8, Nodes: []string{"n1"}, Age: time.Hour}
-	holder(&h)
+	consumer(&h)
 	f := clustertest.Gang{Name: "first", Workers: 2, GPUs: 8, Volcano: "q", Age: 40 * time.Second}
 	first(&f)
 	return c.Add(h).Add(f).Add(gangOf(1, 8, func(g *clustertest.Gang) { g.Volcano, g.Age = "q", 30*time.Second }))
@@ -138,7 +138,7 @@ func TestWaitBehindOthers(t *testing.T) {
 			"team/first, which is ahead, ends: 16:00, " + a + ", then activeDeadlineSeconds of TFJob team/first"},
 		"how long the first runs is not known": {behind(ends(30*time.Minute), unlimited), "team/first, which is ahead, ends: unknown"},
 		"when the first starts is not known":   {behind(unlimited, runsFor(time.Hour)), "team/first, which is ahead, ends: unknown"},
-		"earlier runs tell how long the first is": {func() *clustertest.Cluster {
+		"earlier runs show how long the first is": {func() *clustertest.Cluster {
 			c := behind(ends(30*time.Minute), func(g *clustertest.Gang) { g.Name = "first-9" })
 			for i := range 5 {
 				c.Add(clustertest.Gang{Name: fmt.Sprintf("first-%d", i), Workers: 1, Missing: 1, NoGroup: true, Age: 24 * time.Hour, Job: func(job map[string]any) {
@@ -158,8 +158,8 @@ func TestWaitBehindOthers(t *testing.T) {
 	}
 }
 
-// A gang that starts beside the one before it waits for what that waits for, no longer.
-func TestWaitBesideOthers(t *testing.T) {
+// A gang that starts alongside the one before it waits for what that waits for, no longer.
+func TestWaitAlongsideOthers(t *testing.T) {
 	c := behind(ends(30*time.Minute), runsFor(time.Hour))
 	c.Node("n3", 8)
 	const want = "research/a or team/first, which is ahead, ends: 14:30, activeDeadlineSeconds of TFJob research/a"

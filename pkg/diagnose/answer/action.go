@@ -2,19 +2,19 @@ package answer
 
 import "time"
 
-// Action is something that would make the gang start. It is offered only after all stages said so on a snapshot in which it
+// Action is something that would make the gang start. It is offered only after all stages passed on a snapshot in which it
 // was done.
 type Action struct {
 	Kind ActionKind `json:"kind"`
 	// Change is what changes, by stable keys such as Worker.replicas.
 	Change map[string]any `json:"change,omitempty"`
-	// Text is the action in words.
+	// Text is the action as a sentence.
 	Text string `json:"text"`
-	// Cost says in words what is lost; empty if nothing is.
+	// Cost describes what is lost; empty if nothing is.
 	Cost     string `json:"cost,omitempty"`
 	Verified bool   `json:"verified"`
 	By       Who    `json:"by"`
-	// Command does it when it is pasted into a shell; one command a line. Where none can, How says in words who has to do what.
+	// Command does it when it is pasted into a shell; one command a line. Where none can, How describes who has to do what.
 	Command string   `json:"command,omitempty"`
 	How     string   `json:"how,omitempty"`
 	Nodes   []string `json:"nodes,omitempty"`

@@ -136,7 +136,7 @@ type Role struct {
 type Nodes struct {
 	Total    int `json:"total"`
 	Eligible int `json:"eligible"`
-	// Excluded says for each constraint which nodes it rejects, and for which it is the only one.
+	// Excluded has for each constraint the nodes that it rejects, and those for which it is the only one.
 	Excluded []Excluded `json:"excluded"`
 	Slots    []Slot     `json:"slots"`
 	// Rows hold every node, for -v and --node.
@@ -228,7 +228,7 @@ const (
 	Unknown   = "unknown"
 )
 
-// SnapshotStamp says which state the answer is about.
+// SnapshotStamp identifies the state that the answer is about.
 type SnapshotStamp struct {
 	RV string     `json:"rv,omitempty"`
 	At *time.Time `json:"at,omitempty"`

@@ -66,7 +66,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// Every entry says all that findings and the reference need.
+// Every entry has all that findings and the reference need.
 func TestEntries(t *testing.T) {
 	last := 0
 	for _, e := range entries {

@@ -11,7 +11,7 @@ type Rights struct {
 	GrantAll string `json:"grantAll"`
 }
 
-// Right is one right, in the words of an RBAC rule.
+// Right is one right, in the terms of an RBAC rule.
 type Right struct {
 	Verb     string `json:"verb"`
 	Group    string `json:"apiGroup"`
@@ -45,7 +45,7 @@ func (r Right) OfCluster() bool {
 	return false
 }
 
-// Where is where the right is missing, in words; empty for kinds that have no namespace.
+// Where is where the right is missing, as text; empty for kinds that have no namespace.
 func (r Right) Where() string {
 	switch {
 	case r.Namespace != "":

@@ -130,12 +130,12 @@ var entries = []Entry{
 	{
 		Code: AdmissionDenied, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
 		Meaning:  "A policy denies the pods: a webhook, a ValidatingAdmissionPolicy, Pod Security.",
-		Evidence: "event or dry-run create with the policy's words",
+		Evidence: "event or dry-run create with the policy's message",
 		Remedy:   "Change the pods as the policy requires.",
 	},
 	{
 		Code: WebhookDown, Stages: []Stage{StagePods}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
-		Meaning:  "A webhook that has to be asked does not answer.",
+		Meaning:  "A webhook that has to be called does not answer.",
 		Evidence: `event "failed calling webhook …"`,
 		Remedy:   "Get its Service to answer again.",
 	},
@@ -177,13 +177,13 @@ var entries = []Entry{
 	},
 	{
 		Code: BelowQuorum, Stages: []Stage{StageGang}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
-		Meaning:  "Fewer pods exist than the gang needs; the controller is making them, or does not say why not. Jobs whose pods name one group, as those of a JobSet may, are one gang.",
+		Meaning:  "Fewer pods exist than the gang needs; the controller is making them, or does not report why not. Jobs whose pods name one group, as those of a JobSet may, are one gang.",
 		Evidence: "pods against `minMember`",
 		Remedy:   "Wait; after a minute read the operator's log.",
 	},
 	{
 		Code: QueueNotFound, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Blocked, Who: Admin, When: "it is a ClusterQueue"}},
-		Meaning:  "The queue does not exist. Schedulers ignore such a gang without a word.",
+		Meaning:  "The queue does not exist. Schedulers ignore such a gang silently.",
 		Evidence: "the queues that exist",
 		Remedy:   "Name one that exists.",
 	},
@@ -202,7 +202,7 @@ var entries = []Entry{
 	{
 		Code: QueueQuota, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
 		Meaning:  "What the queue may use is used by other gangs for now.",
-		Evidence: "`capability` or limit, against the bound pods and reservations of the queue's gangs; for an ElasticQuota of scheduler-plugins or Koordinator, which is not computed, what the scheduler says",
+		Evidence: "`capability` or limit, against the bound pods and reservations of the queue's gangs; for an ElasticQuota of scheduler-plugins or Koordinator, which is not computed, the scheduler's message",
 		Remedy:   "Wait for the gangs that are named, or raise the limit to the number given.",
 	},
 	{
@@ -221,7 +221,7 @@ var entries = []Entry{
 		Code: KueueCheck, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "the check has rejected the job"}},
 		Meaning:  "Kueue waits for an admission check.",
 		Evidence: "`Workload.status.admissionChecks`",
-		Remedy:   "Ask the check's controller.",
+		Remedy:   "See the controller of the check.",
 	},
 	{
 		Code: KueueInactive, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
@@ -231,7 +231,7 @@ var entries = []Entry{
 	},
 	{
 		Code: ReservedByStuck, Stages: []Stage{StageQueue}, Outcomes: []Outcome{{Verdict: Blocked, Who: Admin}},
-		Meaning:  `Idle resources are reserved for an admitted gang that can never start. The scheduler only says "overused".`,
+		Meaning:  `Idle resources are reserved for an admitted gang that can never start. The scheduler only reports "overused".`,
 		Evidence: "`minResources` of PodGroups in phase `Inqueue`, and the reason why each does not start",
 		Remedy:   "Fix or delete that gang.",
 	},
@@ -243,7 +243,7 @@ var entries = []Entry{
 	},
 	{
 		Code: SchedulerNotFound, Stages: []Stage{StageScheduler}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}},
-		Meaning:  "Nobody answers to the pods' schedulerName. There is no event about that.",
+		Meaning:  "No scheduler serves the pods' schedulerName. There is no event about that.",
 		Evidence: "leases, Deployments, events of that name",
 		Remedy:   "Write the name of a scheduler that runs.",
 	},
@@ -388,7 +388,7 @@ var entries = []Entry{
 	{
 		Code: SearchIncomplete, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Uncertain, Who: Nobody}},
 		Meaning: "The search found neither a placement nor a proof that there is none, in its time.",
-		Remedy:  "Ask again; a smaller or more uniform gang is decided faster.",
+		Remedy:  "Query again; a smaller or more uniform gang is decided faster.",
 	},
 	{
 		Code: QueueOrder, Stages: []Stage{StageOrder}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
@@ -458,7 +458,7 @@ var entries = []Entry{
 	},
 	{
 		Code: VolumeMultiAttach, Stages: []Stage{StageStart, StagePlacement}, Outcomes: []Outcome{{Verdict: Blocked, Who: User}, {Verdict: Waiting, Who: Nobody, When: "a job that ends uses the volume"}},
-		Meaning:  "A volume for one node is wanted on two, or one for a single pod by several.",
+		Meaning:  "A volume for one node is needed on two, or one for a single pod by several.",
 		Evidence: "event `FailedAttachVolume`, access modes, attachments",
 		Remedy:   "Use a ReadWriteMany volume, or one claim per member.",
 	},

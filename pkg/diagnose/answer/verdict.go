@@ -1,6 +1,6 @@
 package answer
 
-// Verdict is the first word of an answer.
+// Verdict is the result of a diagnosis, and begins its text.
 type Verdict string
 
 // The verdicts.

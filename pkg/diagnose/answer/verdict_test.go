@@ -36,7 +36,7 @@ func TestExitCode(t *testing.T) {
 	}
 }
 
-// What starts is what needs nobody and waits for nothing else.
+// What starts is what needs no action and waits for nothing else.
 func TestStarts(t *testing.T) {
 	starts := []Verdict{Running, FitsNow, Starting, Done}
 	for _, v := range []Verdict{Running, Done, FitsNow, Waiting, Starting, Blocked, Degraded, Uncertain, Failed, ""} {

@@ -59,18 +59,18 @@ func (r Reader) Title(t Thing) string {
 	return t.kind + " " + r.Name(t)
 }
 
-// Thing is an object, and what a reader is told of it who may not know its name. Things can be compared.
+// Thing is an object, and what is reported of it to a reader who may not see its name. Things can be compared.
 type Thing struct {
 	kind, namespace, name string
 	size                  string
 }
 
-// New returns an object of a namespace of which only the kind is told.
+// New returns an object of a namespace of which only the kind is reported.
 func New(kind, namespace, name string) Thing {
 	return Thing{kind: kind, namespace: namespace, name: name}
 }
 
-// Sized adds what an object requests in all, of which the devices are told, or the cpu where there are none; and its priority.
+// Sized adds what an object requests in all, of which the devices are reported, or the cpu where there are none; and its priority.
 func (t Thing) Sized(requests corev1.ResourceList, priority int32) Thing {
 	t.size = fmt.Sprintf("priority %d", priority)
 	name := request.Device(requests)

@@ -85,7 +85,7 @@ func encode(v any) string {
 	return string(text)
 }
 
-// Evict asks the API server to evict a pod. Unlike a deletion, that respects PodDisruptionBudgets.
+// Evict evicts a pod through the API server. Unlike a deletion, that respects PodDisruptionBudgets.
 func Evict(namespace, pod string) string {
 	body := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"namespace":%q,"name":%q}}`, namespace, pod)
 	return Pipe("echo "+shell.Quote(body), Kubectl("", "create", "--raw", "/api/v1/namespaces/"+namespace+"/pods/"+pod+"/eviction", "-f", "-"))

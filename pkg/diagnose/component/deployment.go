@@ -85,7 +85,7 @@ func Flag(container corev1.Container, name string) string {
 // DeadAfter is how long a scheduler may be silent before it counts as down: several times the usual lease of 15 s.
 const DeadAfter = time.Minute
 
-// Problems are what the pods of a Deployment suffer from, a line each. A reader who does not see them is not told: messages are theirs.
+// Problems are what the pods of a Deployment suffer from, a line each; none for a reader who may not see them, as messages are theirs.
 func Problems(c *stage.Context, d *appsv1.Deployment) []string {
 	if !c.Reader.Sees(d.Namespace) {
 		return nil

@@ -21,7 +21,7 @@ import (
 type Scheduler struct {
 	Deployments []*appsv1.Deployment
 	Leases      []*coordinationv1.Lease
-	// LastSeen is its last sign of life: a lease renewed or an event. LastWord is the latest event alone.
+	// LastSeen is its last sign of life: a lease renewed or an event. LastEvent is the latest event alone.
 	LastSeen, LastEvent time.Time
 	// BoundBefore is true if pods of this schedulerName have a node.
 	BoundBefore bool

@@ -13,10 +13,10 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// past is a pod that is gone, as far as its events tell.
+// past is a pod that is gone, as far as its events show.
 type past struct {
 	name string
-	// seen is when it was first and last spoken of; the others are zero where no event tells.
+	// seen is the time of its first and last event; the others are zero where no event has them.
 	seen, placed, started, ended time.Time
 	end                          string
 }
@@ -50,7 +50,7 @@ func earlier(g *gang.Gang, events []*corev1.Event) map[string][]*past {
 	return byName
 }
 
-// learn takes what an event tells. They come in the order in which they happened last.
+// learn takes what an event reports. They come in the order in which they happened last.
 func (p *past) learn(e *corev1.Event) {
 	first, last := jobevents.First(e), jobevents.Last(e)
 	if first.Before(p.seen) {

@@ -45,7 +45,7 @@ type Phase struct {
 	From time.Time `json:"from"`
 	// To is nil while it goes on.
 	To *time.Time `json:"to,omitempty"`
-	// Note says more; usually empty.
+	// Note has details; usually empty.
 	Note string `json:"note,omitempty"`
 }
 
@@ -58,7 +58,7 @@ const (
 	Died      MarkKind = "failed"
 	Restarted MarkKind = "restarted"
 	Replaced  MarkKind = "replaced" // by another pod
-	Leaving   MarkKind = "leaving"  // it was told to go
+	Leaving   MarkKind = "leaving"  // it is being deleted
 )
 
 // Mark is a moment in the life of a member.

@@ -27,7 +27,7 @@ type Message struct {
 	Text string `json:"text"`
 }
 
-// scheduling are the reasons of events in which schedulers and autoscalers say why a pod waits, or what they do about it.
+// scheduling are the reasons of events in which schedulers and autoscalers report why a pod waits, or what they do about it.
 var scheduling = []string{"FailedScheduling", "Unschedulable", "NotTriggerScaleUp", "TriggeredScaleUp", "WaitingForGates", "SchedulingGated", "Preempted",
 	"Nominated", "FailedCreate", "FailedCreatePodGroup", "Pending", "QuotaReserved", "Inadmissible", "EvictedDueToPreempted", "Suspended", "Resumed"}
 
@@ -41,9 +41,9 @@ func messages(w *view.View, g *gang.Gang, family *jobevents.Family, events []*co
 		}
 	}
 	if g.Decl != nil {
-		for _, word := range g.Decl.Conditions {
-			all = append(all, Message{From: known(word.At), To: known(word.At), About: []string{cmp.Or(g.Decl.Kind.Kind, "gang") + "/" + g.Decl.Key.Name}, Times: 1,
-				Code: word.Reason, Text: word.Message})
+		for _, condition := range g.Decl.Conditions {
+			all = append(all, Message{From: known(condition.At), To: known(condition.At), About: []string{cmp.Or(g.Decl.Kind.Kind, "gang") + "/" + g.Decl.Key.Name}, Times: 1,
+				Code: condition.Reason, Text: condition.Message})
 		}
 	}
 	for _, e := range events {
@@ -60,7 +60,7 @@ func messages(w *view.View, g *gang.Gang, family *jobevents.Family, events []*co
 	return all
 }
 
-// merge adds an event, or counts it to one that says the same about another pod.
+// merge adds an event, or counts it to one with the same message about another pod.
 func merge(all []Message, e *corev1.Event) []Message {
 	about, from, to := e.InvolvedObject.Kind+"/"+e.InvolvedObject.Name, jobevents.First(e), jobevents.Last(e)
 	for i := range all {

@@ -30,7 +30,7 @@ type Node struct {
 // Devices are the accelerators of one kind on one node.
 type Devices struct {
 	Kind corev1.ResourceName `json:"kind"`
-	// Consumers are who holds how many, this gang's members first; what nobody holds is Free or, if no pod can get it now, Idle.
+	// Consumers are who uses how many, this gang's members first; the rest is Free or, if no pod can get it now, Idle.
 	Consumers []Consumer `json:"consumers"`
 	Free      int64      `json:"free"`
 	Idle      int64      `json:"idleUnusable"`
@@ -100,7 +100,7 @@ func placed(n usage.Node, g *gang.Gang, members []gang.Member) Node {
 	}
 	self := g.Kind.Kind + " " + g.Name()
 	for _, d := range n.Devices {
-		sick := min(d.Unhealthy, d.Idle) // a device that is held shows its holder
+		sick := min(d.Unhealthy, d.Idle) // a device in use shows its consumer
 		out := Devices{Kind: d.Kind, Consumers: []Consumer{}, Free: d.Free, Idle: max(0, d.Idle-d.Free-sick), Unhealthy: sick, Total: d.Total}
 		own := int64(0)
 		for _, m := range members {

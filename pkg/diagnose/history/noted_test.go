@@ -10,8 +10,8 @@ import (
 	"github.com/gangctl/gangctl/internal/historytest"
 )
 
-// What a scheduler left on pods is still told when the events that said it are gone, with the time since when it stands there; while
-// they are there, it is told once.
+// The condition that a scheduler left on pods is still reported when its events have expired, with the time since when it is there; while
+// they are there, it is reported once.
 func TestMessagesWithoutEvents(t *testing.T) {
 	s := historytest.Pending()
 	s.Events = nil

@@ -45,7 +45,7 @@ func placedAt(p *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// readiness is whether a pod is ready, and since when; a pod of which nobody says so is.
+// readiness is whether a pod is ready, and since when; a pod without the condition is.
 func readiness(p *corev1.Pod) (ready bool, since time.Time) {
 	c := condition(p, corev1.PodReady)
 	if c == nil {
@@ -54,7 +54,7 @@ func readiness(p *corev1.Pod) (ready bool, since time.Time) {
 	return c.Status == corev1.ConditionTrue, c.LastTransitionTime.Time
 }
 
-// disrupted is when somebody took a pod away; zero if nobody is known to have.
+// disrupted is when a pod was evicted; zero if it is not known to have been.
 func disrupted(p *corev1.Pod) time.Time {
 	if c := condition(p, corev1.DisruptionTarget); c != nil {
 		return c.LastTransitionTime.Time
@@ -71,7 +71,7 @@ func condition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition
 	return nil
 }
 
-// waits is what a pod waits for, in the words of the scheduler or the kubelet; empty if nobody says.
+// waits is what a pod waits for, as the scheduler or the kubelet reported it; empty without a report.
 func waits(p *corev1.Pod) string {
 	if p.Spec.NodeName == "" {
 		if c := condition(p, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
@@ -89,10 +89,10 @@ func waits(p *corev1.Pod) string {
 	return ""
 }
 
-// exit says how a run of a container ended.
+// exit describes how a run of a container ended.
 func exit(t *corev1.ContainerStateTerminated) string { return container.Exit(t) }
 
-// restartNote says how the run before ended, and of how many runs nothing is known any more.
+// restartNote describes how the run before ended, and of how many runs nothing is known any more.
 func restartNote(s *corev1.ContainerStatus, before *corev1.ContainerStateTerminated) string {
 	text := exit(before)
 	if s.RestartCount > 1 {

@@ -1,5 +1,5 @@
-// Package history tells the whole life of one gang as values: who it is, what its members went through and when, where they are,
-// why it waits or waited, and what of that nobody can see any more. It is pure: a world and the answer of now in, a report out.
+// Package history has the whole life of one gang as values: its identity, what its members went through and when, where they are,
+// why it waits or waited, and what of that has expired. It is pure: a cluster view and the current answer in, a report out.
 package history
 
 import (
@@ -46,7 +46,7 @@ type Report struct {
 	Unseen []string `json:"unseen"`
 }
 
-// Job is what there is to say of the job as a whole.
+// Job is the job as a whole.
 type Job struct {
 	Kind      string     `json:"kind"`
 	Namespace string     `json:"namespace"`
@@ -54,7 +54,7 @@ type Job struct {
 	UID       string     `json:"uid,omitempty"`
 	State     gang.State `json:"state"`
 	Created   *time.Time `json:"created,omitempty"`
-	// Ended is when it ended; nil while it has not, or where that is unknown. EndReason is how, in the controller's words.
+	// Ended is when it ended; nil while it has not, or where that is unknown. EndReason is how, as its controller reported it.
 	Ended     *time.Time `json:"ended,omitempty"`
 	EndReason string     `json:"endReason,omitempty"`
 	// Ready members run or have succeeded; Min of Total are needed.
@@ -80,9 +80,9 @@ type Role struct {
 	Command  []string            `json:"command,omitempty"`
 }
 
-// Build reports on a job of a world; now is why-pending's answer about it.
-func Build(w *view.View, subject *gang.Job, now *answer.Answer) *Report {
-	g := w.Gang(subject)
+// Build reports on a job of a cluster view; now is why-pending's answer about it.
+func Build(w *view.View, j *gang.Job, now *answer.Answer) *Report {
+	g := w.Gang(j)
 	family := jobevents.NewFamily(g.Kind.GroupKind(), &g.Meta, g.ExistingPods())
 	events := jobevents.Pick(w.Snap.Events, family)
 	r := &Report{APIVersion: APIVersion, At: w.Now.UTC(), Server: w.Snap.Server.Version, Now: now,

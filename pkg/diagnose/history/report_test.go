@@ -27,28 +27,28 @@ func build(t *testing.T, s *snapshot.Snapshot) *history.Report {
 		t.Fatal(err)
 	}
 	w := view.New(s)
-	subject, err := w.Find(q)
+	job, err := w.Find(q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return history.Build(w, subject, a)
+	return history.Build(w, job, a)
 }
 
 // story is a lane as KIND@MINUTES:SECONDS since the job was made, with marks after a bar.
 func story(l history.Lane, from time.Time) string {
-	var words []string
+	var parts []string
 	at := func(t time.Time) string { return t.Sub(from).Round(time.Second).String() }
 	for _, p := range l.Phases {
 		end := "…"
 		if p.To != nil {
 			end = at(*p.To)
 		}
-		words = append(words, string(p.Kind)+" "+at(p.From)+"-"+end)
+		parts = append(parts, string(p.Kind)+" "+at(p.From)+"-"+end)
 	}
 	for _, m := range l.Marks {
-		words = append(words, "| "+string(m.Kind)+" "+at(m.At))
+		parts = append(parts, "| "+string(m.Kind)+" "+at(m.At))
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(parts, ", ")
 }
 
 func TestLanes(t *testing.T) {
@@ -120,7 +120,7 @@ func TestHowPodsEnd(t *testing.T) {
 	}
 }
 
-// What several pods were told is one line, with how often and since when.
+// One message on several pods is one line, with how often and since when.
 func TestMessages(t *testing.T) {
 	r := build(t, historytest.Pending())
 	var got []string
@@ -156,7 +156,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// What may not be seen, what expired and what nobody keeps is said.
+// The report names what may not be seen, what expired and what is not kept.
 func TestUnseen(t *testing.T) {
 	s := historytest.Restarted(4)
 	s.Denied = []snapshot.Denial{{Resource: "nodes"}, {Resource: "pods", ExceptNamespaces: []string{"team"}}}

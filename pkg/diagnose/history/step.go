@@ -86,10 +86,10 @@ func conditions(w *view.View, g *gang.Gang) []Condition {
 		}
 		fields := gang.Fields{Object: u}
 		for _, c := range fields.List("status", "conditions") {
-			word := gang.ConditionOf(c)
+			condition := gang.ConditionOf(c)
 			kind, _ := c["type"].(string)
 			state, _ := c["status"].(string)
-			all = append(all, Condition{kind, state, known(word.At), word.Reason, word.Message})
+			all = append(all, Condition{kind, state, known(condition.At), condition.Reason, condition.Message})
 		}
 	}
 	for _, j := range w.Snap.Jobs {

@@ -15,7 +15,7 @@ import (
 // eventsKept is how long API servers keep events, unless configured otherwise.
 const eventsKept = time.Hour
 
-// unseen says what could not be seen, and so is missing from the report.
+// unseen names what could not be seen, and so is missing from the report.
 func unseen(w *view.View, g *gang.Gang, r *Report, events []*corev1.Event) []string {
 	all := []string{}
 	note := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
@@ -78,7 +78,7 @@ func goneMembers(g *gang.Gang) int32 {
 	return g.Count(gang.Missing)
 }
 
-// eventsGone says from when on events are kept, if something of the job's life is before that.
+// eventsGone reports from when on events are kept, if something of the job's life is before that.
 func eventsGone(w *view.View, g *gang.Gang, events []*corev1.Event, note func(string, ...any)) {
 	created := g.Meta.CreationTimestamp.Time
 	if created.IsZero() || w.Now.Sub(created) <= eventsKept {

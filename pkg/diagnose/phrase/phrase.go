@@ -1,4 +1,4 @@
-// Package phrase turns values into the few words that answers are made of: names, amounts, ages.
+// Package phrase formats the values that answers are made of: names, amounts, ages.
 package phrase
 
 import (
@@ -72,7 +72,7 @@ func Count[N int | int32 | int64](n N, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Verb is the form of a verb for so many subjects: it holds, they hold.
+// Verb is the form of a verb for so many objects: it holds, they hold.
 func Verb(n int, one, many string) string {
 	if n == 1 {
 		return one
@@ -80,7 +80,7 @@ func Verb(n int, one, many string) string {
 	return many
 }
 
-// Amount is an amount of a resource as people say it: 8 GPUs, 32 cpu, 256Gi memory, 110 pods.
+// Amount is an amount of a resource as users write it: 8 GPUs, 32 cpu, 256Gi memory, 110 pods.
 func Amount(name corev1.ResourceName, n int64) string {
 	switch {
 	case podrequest.IsGPU(name):

@@ -61,7 +61,7 @@ func Carries(e *corev1.Event) bool {
 	return ok
 }
 
-// Get reads the answer of an event. The error is ErrNone where there is none, or says why it cannot be read: it may be of a
+// Get reads the answer of an event. The error is ErrNone where there is none, or the reason why it cannot be read: it may be of a
 // version to come, or [ErrForged].
 func Get(e *corev1.Event, key ed25519.PublicKey) (*answer.Answer, error) {
 	if !Carries(e) {
@@ -83,7 +83,7 @@ func Get(e *corev1.Event, key ed25519.PublicKey) (*answer.Answer, error) {
 	return &a, nil
 }
 
-// Same reports whether two answers say the same to somebody who reads them, whatever time has passed in between.
+// Same reports whether two answers are the same to a reader, whatever time has passed in between.
 func Same(a, b *answer.Answer) bool {
 	// As text, because quantities that are equal may differ as values.
 	before, err := json.Marshal(gist(a))
@@ -94,19 +94,19 @@ func Same(a, b *answer.Answer) bool {
 	return err == nil && string(before) == string(after)
 }
 
-// gist is what an answer says, without its sentences: they hold ages.
+// gist is the content of an answer without its sentences, which contain ages.
 func gist(a *answer.Answer) []any {
-	said := []any{a.Job.UID, a.Verdict, a.Who, a.Never, a.Gang, a.Ahead, a.Holding.GPUs}
+	fields := []any{a.Job.UID, a.Verdict, a.Who, a.Never, a.Gang, a.Ahead, a.Holding.GPUs}
 	if a.Primary != nil {
-		said = append(said, a.Primary.Code)
+		fields = append(fields, a.Primary.Code)
 	}
 	for _, f := range a.AlsoBlocking {
-		said = append(said, f.Code, f.Verdict)
+		fields = append(fields, f.Code, f.Verdict)
 	}
 	for _, u := range a.Unblock {
-		said = append(said, u.Kind, u.Change, u.By, u.Command, u.Nodes)
+		fields = append(fields, u.Kind, u.Change, u.By, u.Command, u.Nodes)
 	}
-	return said
+	return fields
 }
 
 // Alive reports whether the scheduler whose lease this is still works: an answer is worth only as much as its author's

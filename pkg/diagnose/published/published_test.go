@@ -53,7 +53,7 @@ func TestWhatIsPutIsGot(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if want := "WAITING  needs 8 GPUs, 4 are free"; e.Message != want || e.Name != "why-pending.u1" {
-		t.Errorf("event %s says %q, want %q", e.Name, e.Message, want)
+		t.Errorf("event %s has %q, want %q", e.Name, e.Message, want)
 	}
 }
 

@@ -51,9 +51,9 @@ func Waiting(v *view.View, g *gang.Gang, queue string, wl *unstructured.Unstruct
 	for _, u := range v.Snap.Custom[kueue.Kind("Workload")] {
 		w := gang.Fields{Object: u}
 		_, finished := stage.Condition(u, "Finished")
-		active, told, _ := unstructured.NestedBool(u.Object, "spec", "active")
+		active, isSet, _ := unstructured.NestedBool(u.Object, "spec", "active")
 		r := entry(u)
-		if u == wl || r.Job == nil || finished == "True" || told && !active || w.Map("status", "admission") != nil || ClusterQueue(v, g, u) != queue {
+		if u == wl || r.Job == nil || finished == "True" || isSet && !active || w.Map("status", "admission") != nil || ClusterQueue(v, g, u) != queue {
 			continue
 		}
 		all = append(all, r)

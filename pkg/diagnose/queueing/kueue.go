@@ -88,7 +88,7 @@ func Workload(v *view.View, g *gang.Gang) *unstructured.Unstructured {
 	return nil
 }
 
-// Managed reports whether Kueue suspends the job. Nobody should resume such a job by hand. Kueue may manage jobs that
+// Managed reports whether Kueue suspends the job. Such a job must not be resumed by hand. Kueue may manage jobs that
 // name no queue: its Workload shows it.
 func Managed(v *view.View, g *gang.Gang) bool {
 	_, managed := kueue.QueueOf(&g.Meta)

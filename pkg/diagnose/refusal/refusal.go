@@ -32,7 +32,7 @@ const (
 	Other          Kind = "other"
 )
 
-// Refusal is one answer of the API server to the create of a pod, seen in an event of the job or by asking it.
+// Refusal is one answer of the API server to the create of a pod, seen in an event of the job or by a dry run.
 type Refusal struct {
 	Kind Kind
 	// Object is what the refusal names: a quota, a webhook, a class, an account.
@@ -111,12 +111,12 @@ func Of(v *view.View, g *gang.Gang) []Refusal {
 		return nil
 	}
 	var all []Refusal
-	asked := false
+	probed := false
 	for _, p := range v.Snap.Probes {
 		if p.Kind != "Pod" || p.Namespace != g.Meta.Namespace || !ownPod(g, p.Name) {
 			continue
 		}
-		asked = true
+		probed = true
 		if !p.Accepted() {
 			r := Parse(p.Message)
 			r.First, r.Last, r.Count, r.Probed = v.Now, v.Now, 1, true
@@ -128,7 +128,7 @@ func Of(v *view.View, g *gang.Gang) []Refusal {
 			continue
 		}
 		r := Parse(e.Message)
-		if asked && r.Kind != Forbidden {
+		if probed && r.Kind != Forbidden {
 			continue // the create was tried again: that answer counts, but it was not the controller who tried
 		}
 		r.First, r.Last, r.Count = e.First, e.Last, e.Count

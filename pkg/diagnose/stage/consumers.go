@@ -72,7 +72,7 @@ func (c *Context) Without(match func(*view.Consumer, *corev1.Pod) bool) *placeme
 	return c.View.Without(gone)
 }
 
-// maxConsumers is how many consumers are named. More than that nobody reads.
+// maxConsumers is how many consumers are named; a longer list is not read.
 const maxConsumers = 12
 
 // ConsumersOn reports who uses how much of a resource on nodes, a line each. If there are many, those that use the most are

@@ -57,7 +57,7 @@ func (n Naming) GroupName(d gang.Declaration) string {
 	return n.Reader.Name(audience.New("gang", d.Key.Namespace, d.Key.Name))
 }
 
-// WhyOther is why another gang waits, as far as the reader of this one's diagnosis is told: of one that he does not see, the code alone. Its
+// WhyOther is why another gang waits, as far as the reader of this diagnosis may see it: of one that they may not see, the code alone. Its
 // message may name all that it has.
 func (n Naming) WhyOther(d *Diagnosis) (text string, details []string) {
 	if !n.Reader.Sees(d.Gang.Meta.Namespace) {

@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// Pods that nobody owns are a gang too, if they say so.
+// Pods without an owner are a gang too, if they have its label.
 func TestBarePods(t *testing.T) {
 	orphaned := func(c *clustertest.Cluster) {
 		delete(c.S.Custom, kindOf("kubeflow.org", "TFJob"))
@@ -40,7 +40,7 @@ func TestBarePods(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			c.S.Custom[kindOf("scheduling.x-k8s.io", "PodGroup")] = nil
 		}},
-		{name: "fewer pods than the minimum: nobody makes more", code: answer.MinMemberTooHigh, exit: 4, build: func(c *clustertest.Cluster) {
+		{name: "fewer pods than the minimum: no controller makes more", code: answer.MinMemberTooHigh, exit: 4, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Min = 3 }))
 		}},
 		{name: "held by Kueue, whose Workload the pods own together", code: answer.KueueQuota, exit: 3, first: "cq has 8 of 16", never: []answer.Code{answer.SchedulingGated, answer.QueueNotFound}, build: func(c *clustertest.Cluster) {
@@ -63,11 +63,11 @@ func TestBarePods(t *testing.T) {
 			r.build(c)
 			orphaned(c)
 			w := view.New(c.Done())
-			subject, err := w.Find(view.Query{Kind: "pod", Namespace: "team", Name: "gang-worker-0"})
+			job, err := w.Find(view.Query{Kind: "pod", Namespace: "team", Name: "gang-worker-0"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := stages.Evaluate(context.Background(), w, subject, stages.Options{})
+			got := stages.Evaluate(context.Background(), w, job, stages.Options{})
 			r.check(t, got)
 			sound(t, "", got)
 		})
@@ -78,19 +78,19 @@ func TestBarePods(t *testing.T) {
 func TestHeld(t *testing.T) {
 	c := clustertest.New().Nodes(3, 8).Add(gangOf(3, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }))
 	w := view.New(c.Done())
-	subject, err := w.Find(view.Query{Namespace: "team", Name: "gang"})
+	job, err := w.Find(view.Query{Namespace: "team", Name: "gang"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, since := stage.IdleDevices(w.Gang(subject))
+	n, since := stage.IdleDevices(w.Gang(job))
 	if n != 16 || since.IsZero() || !since.Equal(c.S.Pods[1].Status.StartTime.Time) {
 		t.Errorf("got %d GPUs since %v", n, since)
 	}
 	for kind, want := range map[string]string{"TFJob": "training.kubeflow.org/job-name=gang", "Job": "job-name=gang"} {
 		c := clustertest.New().Add(gangOf(1, 1, func(g *clustertest.Gang) { g.Kind = kind }))
-		subject, err := view.New(c.Done()).Find(view.Query{Namespace: "team", Name: "gang"})
-		if err != nil || stage.PodSelector(subject) != want {
-			t.Errorf("%s: got %s %v", kind, stage.PodSelector(subject), err)
+		job, err := view.New(c.Done()).Find(view.Query{Namespace: "team", Name: "gang"})
+		if err != nil || stage.PodSelector(job) != want {
+			t.Errorf("%s: got %s %v", kind, stage.PodSelector(job), err)
 		}
 	}
 }

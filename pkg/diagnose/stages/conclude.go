@@ -48,7 +48,7 @@ func conclude(d *stage.Diagnosis, findings []stage.Finding) {
 	decide(d)
 }
 
-// decide marks the rights whose absence may have changed the verdict: a stage that could not be evaluated may hide something
+// decide flags the rights whose absence may have changed the verdict: a stage that could not be evaluated may hide something
 // that blocks, which comes before whatever passes by itself, and before what blocks at a later stage.
 func decide(d *stage.Diagnosis) {
 	order := answer.Stages()

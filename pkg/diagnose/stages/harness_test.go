@@ -23,9 +23,9 @@ type testCase struct {
 	build func(c *clustertest.Cluster)
 	code  answer.Code
 	exit  int
-	// first must match the message of the primary finding, says anything that was found or noted; not must match none of it.
-	first     string
-	says, not []string
+	// first must match the message of the primary finding, wantText anything that was found or noted; not must match none of it.
+	first         string
+	wantText, not []string
 	// also must be among the other findings, never must be none of the findings.
 	also, never []answer.Code
 	// fix must be among what removes the primary finding: its kind, or its text if that is lower case.
@@ -37,11 +37,11 @@ func diagnose(t *testing.T, build func(*clustertest.Cluster), opts stages.Option
 	c := clustertest.New()
 	build(c)
 	w := view.New(c.Done())
-	subject, err := w.Find(view.Query{Namespace: "team", Name: "gang"})
+	job, err := w.Find(view.Query{Namespace: "team", Name: "gang"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return stages.Evaluate(context.Background(), w, subject, opts)
+	return stages.Evaluate(context.Background(), w, job, opts)
 }
 
 func check(t *testing.T, cases []testCase) {
@@ -69,14 +69,14 @@ func (r testCase) check(t *testing.T, got *stage.Diagnosis) {
 		t.Errorf("the sentence does not match %q", r.first)
 	}
 	text := everything(got)
-	for _, want := range r.says {
+	for _, want := range r.wantText {
 		if !regexp.MustCompile(want).MatchString(text) {
 			t.Errorf("nothing matches %q", want)
 		}
 	}
 	for _, unwanted := range r.not {
 		if m := regexp.MustCompile(unwanted).FindString(text); m != "" {
-			t.Errorf("%q is said", m)
+			t.Errorf("%q is reported", m)
 		}
 	}
 	for _, want := range r.also {
@@ -90,7 +90,7 @@ func (r testCase) check(t *testing.T, got *stage.Diagnosis) {
 		}
 	}
 	if r.fix != "" && (got.Primary == nil || !slices.ContainsFunc(got.Primary.Fixes, func(f stage.Fix) bool { return strings.Contains(f.Text, r.fix) })) {
-		t.Errorf("no fix says %q", r.fix)
+		t.Errorf("no fix has %q", r.fix)
 	}
 	if strings.Contains(first, "\n") {
 		t.Errorf("the sentence has several lines: %q", first)
@@ -100,7 +100,7 @@ func (r testCase) check(t *testing.T, got *stage.Diagnosis) {
 	}
 }
 
-// everything is all that a diagnosis says, a line each.
+// everything is all messages of a diagnosis, a line each.
 func everything(r *stage.Diagnosis) string {
 	var lines []string
 	for _, f := range r.Findings() {

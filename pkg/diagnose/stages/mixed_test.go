@@ -14,7 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// Nobody wants to repair one thing after the other: whatever the first reason is, the later ones are told too.
+// Users do not want to repair one thing after the other: whatever the first reason is, the later ones are reported too.
 func TestSeveralReasons(t *testing.T) {
 	nowhere := spec(selects("class", "b200"))
 	check(t, []testCase{
@@ -69,7 +69,7 @@ func TestSeveralReasons(t *testing.T) {
 	})
 }
 
-// Gangs of one object in two dialects, of an operator's first years, and of pods that nobody owns.
+// Gangs of one object in two dialects, of an operator's first releases, and of pods without an owner.
 func TestOddGangs(t *testing.T) {
 	container := []any{map[string]any{"name": "tensorflow", "image": "x", "resources": map[string]any{"limits": map[string]any{"nvidia.com/gpu": "8"}}}}
 	template := map[string]any{"spec": map[string]any{"schedulerName": clustertest.Scheduler, "containers": container}}
@@ -78,7 +78,7 @@ func TestOddGangs(t *testing.T) {
 			"metadata": map[string]any{"name": "gang", "namespace": "team", "uid": "TFJob:team/gang", "creationTimestamp": "2026-11-21T13:59:40Z"}})
 	}
 	check(t, []testCase{
-		{name: "the object of the pods' scheduler counts", code: answer.Fits, exit: 3, first: "all 2 members", says: []string{"PodGroup.scheduling.volcano.sh gang is not read by scheduler gang: PodGroup.scheduling.x-k8s.io gang counts"}, build: func(c *clustertest.Cluster) {
+		{name: "the object of the pods' scheduler counts", code: answer.Fits, exit: 3, first: "all 2 members", wantText: []string{"PodGroup.scheduling.volcano.sh gang is not read by scheduler gang: PodGroup.scheduling.x-k8s.io gang counts"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, young))
 			u := c.S.Custom[kindOf("scheduling.x-k8s.io", "PodGroup")][0].DeepCopy()
 			u.SetAPIVersion("scheduling.volcano.sh/v1beta1")
@@ -113,7 +113,7 @@ func TestOddGangs(t *testing.T) {
 		{name: "elastic: not even the minimum", code: answer.NodesBusy, exit: 3, first: "2 workers with 8 GPUs each", build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Runs("a", 8, "n2", "n3").Add(gangOf(3, 8, func(g *clustertest.Gang) { g.Min = 2 }))
 		}},
-		{name: "elastic: it runs with its minimum", exit: 0, says: []string{"1 of 3 members are not up; the gang needs 2"}, build: func(c *clustertest.Cluster) {
+		{name: "elastic: it runs with its minimum", exit: 0, wantText: []string{"1 of 3 members are not up; the gang needs 2"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(3, 8, func(g *clustertest.Gang) { g.Min, g.Nodes = 2, []string{"n1", "n2"} }))
 		}},
 		{name: "members that have ended well count", exit: 0, build: func(c *clustertest.Cluster) {

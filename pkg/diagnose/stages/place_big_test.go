@@ -14,18 +14,18 @@ import (
 func TestTooBig(t *testing.T) {
 	check(t, []testCase{
 		{name: "one member", code: answer.TooBig, exit: 6, first: "each worker requests 16 GPUs, and the largest node has 8", build: func(c *clustertest.Cluster) { c.Nodes(4, 8).Add(gangOf(1, 16)) }},
-		{name: "all members", code: answer.TooBig, exit: 6, first: "it needs 6 workers with 8 GPUs each, 48 in all, and the whole cluster has 32 GPUs on 4 nodes", says: []string{"4 of 6 members"}, build: func(c *clustertest.Cluster) { c.Nodes(4, 8).Add(gangOf(6, 8)) }},
+		{name: "all members", code: answer.TooBig, exit: 6, first: "it needs 6 workers with 8 GPUs each, 48 in all, and the whole cluster has 32 GPUs on 4 nodes", wantText: []string{"4 of 6 members"}, build: func(c *clustertest.Cluster) { c.Nodes(4, 8).Add(gangOf(6, 8)) }},
 		{name: "what DaemonSets use does not come back", code: answer.TooBig, exit: 6, first: "requests 96 cpu, and the largest node has 94 left: of 96, DaemonSets use 2", build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Daemon("agent", "n1", "2")
 			c.Add(gangOf(1, 8, func(g *clustertest.Gang) { g.CPU = "96" }))
 		}},
-		{name: "a side-car asks too", code: answer.TooBig, exit: 6, first: "16 GPUs", says: []string{"container tensorflow requests 8, container side requests 8"}, build: func(c *clustertest.Cluster) {
+		{name: "a side-car requests too", code: answer.TooBig, exit: 6, first: "16 GPUs", wantText: []string{"container tensorflow requests 8, container side requests 8"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
 				r := clustertest.List("nvidia.com/gpu", "8")
 				p.Containers = append(p.Containers, corev1.Container{Name: "side", Resources: corev1.ResourceRequirements{Requests: r, Limits: r}})
 			})))
 		}},
-		{name: "an init container that stays asks too, and not for GPUs", code: answer.TooBig, exit: 6, first: "each worker requests 98 cpu, and the largest node has 96", says: []string{"cpu: container tensorflow requests 90, init container proxy requests 8"}, not: []string{"GPUs are there"}, build: func(c *clustertest.Cluster) {
+		{name: "an init container that stays requests too, and not GPUs", code: answer.TooBig, exit: 6, first: "each worker requests 98 cpu, and the largest node has 96", wantText: []string{"cpu: container tensorflow requests 90, init container proxy requests 8"}, not: []string{"GPUs are there"}, build: func(c *clustertest.Cluster) {
 			always := corev1.ContainerRestartPolicyAlways
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.CPU = "90" }, spec(func(p *corev1.PodSpec) {
 				p.InitContainers = []corev1.Container{{Name: "proxy", RestartPolicy: &always, Resources: corev1.ResourceRequirements{Requests: clustertest.List("cpu", "8")}}}
@@ -54,12 +54,12 @@ func TestTooBig(t *testing.T) {
 		{name: "cards of another maker", code: answer.TooBig, exit: 6, first: "each worker requests 16 GPUs", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0)
 			offers(c, "amd.com/gpu", "8")
-			c.Add(gangOf(1, 0, asksFor("amd.com/gpu", "16")))
+			c.Add(gangOf(1, 0, requesting("amd.com/gpu", "16")))
 		}},
 	})
 }
 
-// A search that has no time says so, and does not say that there is no place.
+// A search that has no time reports that, and not that there is no placement.
 func TestOutOfTime(t *testing.T) {
 	build := func(c *clustertest.Cluster) {
 		for i := range 12 {

@@ -13,12 +13,12 @@ import (
 
 func TestBlocked(t *testing.T) {
 	check(t, []testCase{
-		{name: "a node is away: only those that matter are named", code: answer.NodeNotReady, exit: 5, first: "^n2 is not ready", not: []string{"cpu1"}, says: []string{"n2 is not ready for 26m"}, fix: "repair n2", build: func(c *clustertest.Cluster) {
+		{name: "a node is away: only those that matter are named", code: answer.NodeNotReady, exit: 5, first: "^n2 is not ready", not: []string{"cpu1"}, wantText: []string{"n2 is not ready for 26m"}, fix: "repair n2", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			clustertest.NotReady(c.S.Nodes[1], 26*time.Minute)
 			clustertest.NotReady(c.Node("cpu1", 0), time.Hour)
 		}},
-		{name: "a node under pressure", code: answer.NodeNotReady, exit: 5, says: []string{"disk-pressure"}, build: func(c *clustertest.Cluster) {
+		{name: "a node under pressure", code: answer.NodeNotReady, exit: 5, wantText: []string{"disk-pressure"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			c.S.Nodes[1].Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeDiskPressure, Effect: corev1.TaintEffectNoSchedule}}
 		}},
@@ -42,7 +42,7 @@ func TestBlocked(t *testing.T) {
 			n.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("7")
 			c.Runs("a", 4, "n1").Add(gangOf(1, 7))
 		}},
-		{name: "stuck, by a finalizer", code: answer.StuckTerminating, exit: 5, first: "a-worker-0 is stuck in Terminating", says: []string{"holds 8 GPUs on n1.*40m.*finalizer example.com/ckpt"}, fix: "clear a-worker-0", build: func(c *clustertest.Cluster) {
+		{name: "stuck, by a finalizer", code: answer.StuckTerminating, exit: 5, first: "a-worker-0 is stuck in Terminating", wantText: []string{"holds 8 GPUs on n1.*40m.*finalizer example.com/ckpt"}, fix: "clear a-worker-0", build: func(c *clustertest.Cluster) {
 			o := other("a", 8, "n1")
 			o.Pod = terminating(-40*time.Minute, "example.com/ckpt")
 			c.Nodes(1, 8).Add(o).Add(gangOf(1, 8))
@@ -54,7 +54,7 @@ func TestBlocked(t *testing.T) {
 			c.Node("cpu1", 0)
 			c.Add(o).Add(b).Add(gangOf(1, 8))
 		}},
-		{name: "stuck on a node that is away", code: answer.NodeNotReady, exit: 5, also: []answer.Code{answer.StuckTerminating}, says: []string{"its node is not ready"}, build: func(c *clustertest.Cluster) {
+		{name: "stuck on a node that is away", code: answer.NodeNotReady, exit: 5, also: []answer.Code{answer.StuckTerminating}, wantText: []string{"its node is not ready"}, build: func(c *clustertest.Cluster) {
 			o := other("a", 8, "n1")
 			o.Pod = terminating(-40 * time.Minute)
 			c.Nodes(1, 8).Add(o).Add(gangOf(1, 8))

@@ -59,7 +59,7 @@ func TestDeviceClaims(t *testing.T) {
 			template(c, "one", "gpu")
 			c.Add(gangOf(2, 0, claims("one"), young))
 		}},
-		{name: "taken by a job that ends", code: answer.DRAUnallocatable, exit: 3, first: "allocated to others; 1 of 2 members could have theirs", says: []string{"TFJob research/a has 1 device on n1"}, build: func(c *clustertest.Cluster) {
+		{name: "taken by a job that ends", code: answer.DRAUnallocatable, exit: 3, first: "allocated to others; 1 of 2 members could have theirs", wantText: []string{"TFJob research/a has 1 device on n1"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0)
 			devices(c, 1)
 			template(c, "one", "gpu")
@@ -78,7 +78,7 @@ func TestDeviceClaims(t *testing.T) {
 			template(c, "one", "gpu")
 			c.Add(gangOf(3, 0, claims("one")))
 		}},
-		{name: "no such template", code: answer.DRAUnallocatable, exit: 4, first: `ResourceClaimTemplate "oen" does not exist in namespace team`, says: []string{"did you mean one"}, fix: "name one instead of oen", build: func(c *clustertest.Cluster) {
+		{name: "no such template", code: answer.DRAUnallocatable, exit: 4, first: `ResourceClaimTemplate "oen" does not exist in namespace team`, wantText: []string{"did you mean one"}, fix: "name one instead of oen", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0)
 			devices(c, 1)
 			template(c, "one", "gpu")
@@ -98,7 +98,7 @@ func TestDeviceClaims(t *testing.T) {
 			template(c, "one", "gpus")
 			c.Add(gangOf(2, 0, claims("one")))
 		}},
-		{name: "nobody publishes devices", code: answer.DRAUnallocatable, exit: 5, first: "the driver of class gpu does not run", build: func(c *clustertest.Cluster) {
+		{name: "no driver publishes devices", code: answer.DRAUnallocatable, exit: 5, first: "the driver of class gpu does not run", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0)
 			c.Put(&resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}})
 			template(c, "one", "gpu")

@@ -12,8 +12,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
-// asksFor lets each member request some of a device.
-func asksFor(name corev1.ResourceName, n string) func(*clustertest.Gang) {
+// requesting lets each member request some of a device.
+func requesting(name corev1.ResourceName, n string) func(*clustertest.Gang) {
 	return spec(func(p *corev1.PodSpec) {
 		r := p.Containers[0].Resources
 		r.Requests[name], r.Limits[name] = resource.MustParse(n), resource.MustParse(n)
@@ -40,12 +40,12 @@ func plugin(c *clustertest.Cluster, name string, ready, desired int32) {
 
 func TestDevices(t *testing.T) {
 	check(t, []testCase{
-		{name: "a slip", code: answer.ResourceNotOffered, exit: 4, first: `no node offers nvidia.com/gpus; there are: nvidia.com/gpu .2 nodes.`, says: []string{"did you mean nvidia.com/gpu"}, fix: "request nvidia.com/gpu", build: func(c *clustertest.Cluster) {
-			c.Nodes(2, 8).Add(gangOf(2, 0, asksFor("nvidia.com/gpus", "8")))
+		{name: "a slip", code: answer.ResourceNotOffered, exit: 4, first: `no node offers nvidia.com/gpus; there are: nvidia.com/gpu .2 nodes.`, wantText: []string{"did you mean nvidia.com/gpu"}, fix: "request nvidia.com/gpu", build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 0, requesting("nvidia.com/gpus", "8")))
 		}},
 		{name: "another vendor, whose plugin is not there", code: answer.ResourceNotOffered, exit: 4, first: "no node offers amd.com/gpu", never: []answer.Code{answer.NoDevicePlugin}, not: []string{"did you mean"}, build: func(c *clustertest.Cluster) {
 			plugin(c, "nvidia-device-plugin", 2, 2)
-			c.Nodes(2, 8).Add(gangOf(2, 0, asksFor("amd.com/gpu", "8")))
+			c.Nodes(2, 8).Add(gangOf(2, 0, requesting("amd.com/gpu", "8")))
 		}},
 		{name: "whole devices where they are cut", code: answer.ResourceNotOffered, exit: 4, first: "no node offers nvidia.com/gpu.*nvidia.com/mig-3g.40gb", never: []answer.Code{answer.NoDevicePlugin}, build: func(c *clustertest.Cluster) {
 			plugin(c, "nvidia-device-plugin", 2, 2)
@@ -57,19 +57,19 @@ func TestDevices(t *testing.T) {
 		{name: "a cut that no node has", code: answer.ResourceNotOffered, exit: 4, first: "nvidia.com/mig-1g.10gb.*mig-3g.40gb", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0)
 			offers(c, "nvidia.com/mig-3g.40gb", "14")
-			c.Add(gangOf(2, 0, asksFor("nvidia.com/mig-1g.10gb", "1")))
+			c.Add(gangOf(2, 0, requesting("nvidia.com/mig-1g.10gb", "1")))
 		}},
 		{name: "cut devices fit", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0)
 			offers(c, "nvidia.com/mig-3g.40gb", "14")
-			c.Add(gangOf(2, 0, asksFor("nvidia.com/mig-3g.40gb", "14"), young))
+			c.Add(gangOf(2, 0, requesting("nvidia.com/mig-3g.40gb", "14"), young))
 		}},
-		{name: "the plugin is down", code: answer.NoDevicePlugin, exit: 5, first: "2 nodes .n1, n2. look like they have GPUs and advertise none", says: []string{"device plugin kube-system/nvidia-device-plugin: 0/2 ready"}, build: func(c *clustertest.Cluster) {
+		{name: "the plugin is down", code: answer.NoDevicePlugin, exit: 5, first: "2 nodes .n1, n2. look like they have GPUs and advertise none", wantText: []string{"device plugin kube-system/nvidia-device-plugin: 0/2 ready"}, build: func(c *clustertest.Cluster) {
 			plugin(c, "nvidia-device-plugin", 0, 2)
 			c.Nodes(2, 0).Add(gangOf(2, 8))
 			label(c, "nvidia.com/gpu.present", "true", "true")
 		}},
-		{name: "the plugin went down: the nodes remember what they have", code: answer.NoDevicePlugin, exit: 5, first: "advertise none", says: []string{"0/2 ready"}, build: func(c *clustertest.Cluster) {
+		{name: "the plugin went down: the nodes remember what they have", code: answer.NoDevicePlugin, exit: 5, first: "advertise none", wantText: []string{"0/2 ready"}, build: func(c *clustertest.Cluster) {
 			plugin(c, "nvidia-device-plugin", 0, 2)
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			for _, n := range c.S.Nodes {
@@ -77,7 +77,7 @@ func TestDevices(t *testing.T) {
 				n.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("0")
 			}
 		}},
-		{name: "the plugin is down on one of two nodes", code: answer.NoDevicePlugin, exit: 5, first: "n2", says: []string{"1/2 ready"}, build: func(c *clustertest.Cluster) {
+		{name: "the plugin is down on one of two nodes", code: answer.NoDevicePlugin, exit: 5, first: "n2", wantText: []string{"1/2 ready"}, build: func(c *clustertest.Cluster) {
 			plugin(c, "nvidia-device-plugin", 1, 2)
 			c.Node("n1", 8)
 			c.Node("n2", 0)
@@ -95,12 +95,12 @@ func TestDevices(t *testing.T) {
 			plugin(c, "nvidia-device-plugin", 0, 0)
 			c.Nodes(2, 0).Add(gangOf(2, 8))
 		}},
-		{name: "labels only", code: answer.NoDevicePlugin, exit: 5, says: []string{"no DaemonSet of a device plugin"}, build: func(c *clustertest.Cluster) {
+		{name: "labels only", code: answer.NoDevicePlugin, exit: 5, wantText: []string{"no DaemonSet of a device plugin"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0).Add(gangOf(2, 8))
 			label(c, "nvidia.com/gpu.count", "8", "8")
 		}},
 		{name: "no sign of devices at all", code: answer.ResourceNotOffered, exit: 4, first: "there are: none", build: func(c *clustertest.Cluster) { c.Nodes(2, 0).Add(gangOf(2, 8)) }},
-		{name: "one of two roles", code: answer.ResourceNotOffered, exit: 4, says: []string{"rdma/hca"}, build: func(c *clustertest.Cluster) {
+		{name: "one of two roles", code: answer.ResourceNotOffered, exit: 4, wantText: []string{"rdma/hca"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(1, 8, func(g *clustertest.Gang) {
 				g.More = []clustertest.Role{{Name: "PS", Replicas: 1, Spec: func(p *corev1.PodSpec) {
 					r := p.Containers[0].Resources

@@ -44,7 +44,7 @@ func TestPasses(t *testing.T) {
 			c.Node("cpu1", 0)
 			c.Add(going(time.Minute)).Add(b).Add(gangOf(1, 8))
 		}},
-		{name: "some leave, which is not enough", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.VictimsTerminating}, says: []string{"research/a holds 8 GPUs on n1, is going"}, build: func(c *clustertest.Cluster) {
+		{name: "some leave, which is not enough", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.VictimsTerminating}, wantText: []string{"research/a holds 8 GPUs on n1, is going"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(going(time.Minute)).Runs("b", 8, "n2").Add(gangOf(2, 8))
 		}},
 		{name: "nodes are ordered", code: answer.ScalingUp, exit: 3, first: "2 nodes are coming.*1m ago|2 nodes are coming: the autoscaler ordered them 60s ago", build: func(c *clustertest.Cluster) {
@@ -62,17 +62,17 @@ func TestPasses(t *testing.T) {
 			c.Add(gangOf(3, 8))
 			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{ng 1->3 (max: 8)}]", time.Hour)
 		}},
-		{name: "of a group without a node", code: answer.ScalingUp, exit: 3, says: []string{"cannot be determined"}, build: func(c *clustertest.Cluster) {
+		{name: "of a group without a node", code: answer.ScalingUp, exit: 3, wantText: []string{"cannot be determined"}, build: func(c *clustertest.Cluster) {
 			group(c, 1)
 			c.Add(gangOf(3, 8))
 			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{fresh 0->3 (max: 8)}]", time.Minute)
 		}},
-		{name: "of a group that no node names", code: answer.ScalingUp, exit: 3, first: "1 node is coming: the autoscaler ordered it", says: []string{"whether it is enough cannot be determined: no node carries the name of group fresh"}, build: func(c *clustertest.Cluster) {
+		{name: "of a group that no node names", code: answer.ScalingUp, exit: 3, first: "1 node is coming: the autoscaler ordered it", wantText: []string{"whether it is enough cannot be determined: no node carries the name of group fresh"}, build: func(c *clustertest.Cluster) {
 			group(c, 1)
 			c.Add(gangOf(3, 8))
 			order(c, "TriggeredScaleUp", "pod triggered scale-up: [{fresh 1->2 (max: 8)}]", time.Minute)
 		}},
-		{name: "the autoscaler refuses", code: answer.NodesBusy, exit: 3, says: []string{"added no nodes.*1 max node group size reached", "node group ng may have 1 to 2 nodes and has 2"}, build: func(c *clustertest.Cluster) {
+		{name: "the autoscaler refuses", code: answer.NodesBusy, exit: 3, wantText: []string{"added no nodes.*1 max node group size reached", "node group ng may have 1 to 2 nodes and has 2"}, build: func(c *clustertest.Cluster) {
 			group(c, 2)
 			c.Deployment("kube-system", "ca", "registry.k8s.io/autoscaling/cluster-autoscaler:v1.36.1", "--nodes=1:2:ng")
 			c.Runs("a", 8, "n1", "n2").Add(gangOf(2, 8))
@@ -86,7 +86,7 @@ func TestPasses(t *testing.T) {
 			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
 			c.Event("Pod", "team", "gang-worker-0", "karpenter", "Nominated", "Pod should schedule on: nodeclaim/gpu-x7k2p, node/n1", time.Minute)
 		}},
-		{name: "Karpenter refuses", code: answer.NodesBusy, exit: 3, says: []string{"karpenter added no nodes.*incompatible with nodepool"}, build: func(c *clustertest.Cluster) {
+		{name: "Karpenter refuses", code: answer.NodesBusy, exit: 3, wantText: []string{"karpenter added no nodes.*incompatible with nodepool"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Runs("a", 8, "n1").Add(gangOf(1, 8))
 			c.Event("Pod", "team", "gang-worker-0", "karpenter", "FailedScheduling", `Failed to schedule pod, incompatible with nodepool "gpu"`, time.Minute)
 		}},

@@ -19,7 +19,7 @@ func TestRules(t *testing.T) {
 		})
 	}
 	check(t, []testCase{
-		{name: "one rack, by affinity", code: answer.TopologyFragmented, exit: 3, first: "one value of zone: the best, z1, has room for 1/2, while 2 would fit in all", says: []string{"places by zone: z1 1, z2 1"}, build: func(c *clustertest.Cluster) {
+		{name: "one rack, by affinity", code: answer.TopologyFragmented, exit: 3, first: "one value of zone: the best, z1, has room for 1/2, while 2 would fit in all", wantText: []string{"places by zone: z1 1, z2 1"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Runs("a", 8, "n1").Runs("b", 8, "n3").Add(gangOf(2, 8, spec(func(p *corev1.PodSpec) { p.Affinity = clustertest.Together("gang", "zone") })))
 			zone(c)
 		}},
@@ -29,7 +29,7 @@ func TestRules(t *testing.T) {
 			}))
 			zone(c)
 		}},
-		{name: "a rack by a label that no node has", code: answer.SelectorNoMatch, exit: 4, first: "no node has the label zones, by which Worker requests its topology", says: []string{"did you mean the label zone"}, fix: "write zone for zones", build: func(c *clustertest.Cluster) {
+		{name: "a rack by a label that no node has", code: answer.SelectorNoMatch, exit: 4, first: "no node has the label zones, by which Worker requests its topology", wantText: []string{"did you mean the label zone"}, fix: "write zone for zones", build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Add(gangOf(2, 8, spec(func(p *corev1.PodSpec) { p.Affinity = clustertest.Together("gang", "zones") })))
 			zone(c)
 		}},
@@ -40,7 +40,7 @@ func TestRules(t *testing.T) {
 			c.Nodes(4, 8).Add(gangOf(3, 8, spec(func(p *corev1.PodSpec) { p.Affinity = clustertest.Together("gang", "zone") })))
 			zone(c)
 		}},
-		{name: "spread", code: answer.TopologySpread, exit: 3, first: "the spread over zone .maxSkew 1.", says: []string{"research/a holds 16 GPUs on n1, n2"}, build: func(c *clustertest.Cluster) {
+		{name: "spread", code: answer.TopologySpread, exit: 3, first: "the spread over zone .maxSkew 1.", wantText: []string{"research/a holds 16 GPUs on n1, n2"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8, spread(1, corev1.DoNotSchedule)))
 			zone(c)
 		}},
@@ -58,7 +58,7 @@ func TestRules(t *testing.T) {
 		{name: "apart, and the nodes are busy", code: answer.Fragmented, exit: 3, first: "each on a node of its own", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(2, 2, spec(func(p *corev1.PodSpec) { p.Affinity = clustertest.Apart("gang") })))
 		}},
-		{name: "the volume is elsewhere", code: answer.VolumeZone, exit: 3, first: "claim data is in z1, and what is free is elsewhere: 16 GPUs in z2", says: []string{"research/a holds 16 GPUs on n1, n2"}, build: func(c *clustertest.Cluster) {
+		{name: "the volume is elsewhere", code: answer.VolumeZone, exit: 3, first: "claim data is in z1, and what is free is elsewhere: 16 GPUs in z2", wantText: []string{"research/a holds 16 GPUs on n1, n2"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Runs("a", 8, "n1", "n2").Add(gangOf(1, 8, mounts("data")))
 			label(c, corev1.LabelTopologyZone, "z1", "z1", "z2", "z2")
 			boundClaim(c, "z1", corev1.ReadWriteMany)
@@ -80,7 +80,7 @@ func TestRules(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
 			boundClaim(c, "", corev1.ReadWriteOncePod)
 		}},
-		{name: "a volume for one node that two members share", code: answer.Fits, exit: 3, says: []string{"claim data is ReadWriteOnce.*n1, n2"}, build: func(c *clustertest.Cluster) {
+		{name: "a volume for one node that two members share", code: answer.Fits, exit: 3, wantText: []string{"claim data is ReadWriteOnce.*n1, n2"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data"), young))
 			boundClaim(c, "", corev1.ReadWriteOnce)
 		}},

@@ -30,11 +30,11 @@ func TestSelector(t *testing.T) {
 		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: op, Values: values}}}
 	}
 	check(t, []testCase{
-		{name: "a value with a slip", code: answer.SelectorNoMatch, exit: 4, first: "no node has the label class=h1oo", says: []string{"class: a100 .1 node., h100 .1 node.", "did you mean h100"}, fix: "require class=h100", build: func(c *clustertest.Cluster) {
+		{name: "a value with a slip", code: answer.SelectorNoMatch, exit: 4, first: "no node has the label class=h1oo", wantText: []string{"class: a100 .1 node., h100 .1 node.", "did you mean h100"}, fix: "require class=h100", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, spec(selects("class", "h1oo"))))
 			label(c, "class", "h100", "a100")
 		}},
-		{name: "a key with a slip", code: answer.SelectorNoMatch, exit: 4, says: []string{"no node has a label gpu-tpye at all", "did you mean the label gpu-type"}, fix: "require gpu-type=", build: func(c *clustertest.Cluster) {
+		{name: "a key with a slip", code: answer.SelectorNoMatch, exit: 4, wantText: []string{"no node has a label gpu-tpye at all", "did you mean the label gpu-type"}, fix: "require gpu-type=", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, spec(selects("gpu-tpye", "h100"))))
 			label(c, "gpu-type", "h100", "h100")
 		}},
@@ -62,7 +62,7 @@ func TestSelector(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, needs(term("class", corev1.NodeSelectorOpIn, "b200"), term("class", corev1.NodeSelectorOpIn, "gb200"))))
 			label(c, "class", "h100", "h100")
 		}},
-		{name: "too few nodes with the label: that is another matter", code: answer.TooBig, exit: 6, says: []string{"not counted: n2"}, build: func(c *clustertest.Cluster) {
+		{name: "too few nodes with the label: that is another matter", code: answer.TooBig, exit: 6, wantText: []string{"not counted: n2"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, spec(selects("class", "h100"))))
 			label(c, "class", "h100", "a100")
 		}},
@@ -75,7 +75,7 @@ func TestSelector(t *testing.T) {
 			label(c, "class", "h100", "a100")
 			clustertest.NotReady(c.S.Nodes[0], time.Hour)
 		}},
-		{name: "a topology label with a slip", code: answer.SelectorNoMatch, exit: 4, says: []string{"did you mean the label topology.kubernetes.io/zone"}, build: func(c *clustertest.Cluster) {
+		{name: "a topology label with a slip", code: answer.SelectorNoMatch, exit: 4, wantText: []string{"did you mean the label topology.kubernetes.io/zone"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, spec(selects("topology.kubernetes.io/zones", "z1"))))
 			label(c, "topology.kubernetes.io/zone", "z1", "z1")
 		}},

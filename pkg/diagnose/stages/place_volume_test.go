@@ -47,11 +47,11 @@ func TestVolumes(t *testing.T) {
 		})
 	}
 	check(t, []testCase{
-		{name: "no claim of the name", code: answer.PVCUnbound, exit: 4, first: "PersistentVolumeClaim daat does not exist in namespace team", says: []string{"did you mean data"}, fix: "mount claim data instead of daat", build: func(c *clustertest.Cluster) {
+		{name: "no claim of the name", code: answer.PVCUnbound, exit: 4, first: "PersistentVolumeClaim daat does not exist in namespace team", wantText: []string{"did you mean data"}, fix: "mount claim data instead of daat", build: func(c *clustertest.Cluster) {
 			pvc(c, "data", "", corev1.ClaimBound)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("daat")))
 		}},
-		{name: "no claim, and too big whatever it mounts", code: answer.PVCUnbound, exit: 4, also: []answer.Code{answer.TooBig}, says: []string{"each worker requests 16 GPUs, and the largest node has 8"}, build: func(c *clustertest.Cluster) {
+		{name: "no claim, and too big whatever it mounts", code: answer.PVCUnbound, exit: 4, also: []answer.Code{answer.TooBig}, wantText: []string{"each worker requests 16 GPUs, and the largest node has 8"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(1, 16, mounts("data")))
 		}},
 		{name: "no claim, and it would fit", code: answer.PVCUnbound, exit: 4, never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
@@ -61,7 +61,7 @@ func TestVolumes(t *testing.T) {
 			c.S.Denied = []snapshot.Denial{{Resource: "persistentvolumeclaims"}}
 			c.Nodes(2, 8).Add(gangOf(1, 8, mounts("data"), young))
 		}},
-		{name: "no such class", code: answer.PVCUnbound, exit: 4, first: `StorageClass "fast" of PersistentVolumeClaim data does not exist; there are: slow`, says: []string{"storageclass.storage.k8s.io .fast. not found"}, fix: "with a StorageClass that exists", build: func(c *clustertest.Cluster) {
+		{name: "no such class", code: answer.PVCUnbound, exit: 4, first: `StorageClass "fast" of PersistentVolumeClaim data does not exist; there are: slow`, wantText: []string{"storageclass.storage.k8s.io .fast. not found"}, fix: "with a StorageClass that exists", build: func(c *clustertest.Cluster) {
 			pvc(c, "data", "fast", corev1.ClaimPending)
 			class(c, "slow", "x", now)
 			c.Event("PersistentVolumeClaim", "team", "data", "persistentvolume-controller", "ProvisioningFailed", `storageclass.storage.k8s.io "fast" not found`, time.Minute)
@@ -94,12 +94,12 @@ func TestVolumes(t *testing.T) {
 			class(c, "fast", "csi.example.com", now)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
 		}},
-		{name: "nobody provisions, and there is no volume", code: answer.PVCUnbound, exit: 4, first: "data.*no free volume", fix: "create a PersistentVolume of class local for claim data", build: func(c *clustertest.Cluster) {
+		{name: "no provisioner, and there is no volume", code: answer.PVCUnbound, exit: 4, first: "data.*no free volume", fix: "create a PersistentVolume of class local for claim data", build: func(c *clustertest.Cluster) {
 			pvc(c, "data", "local", corev1.ClaimPending)
 			class(c, "local", "kubernetes.io/no-provisioner", wait)
 			c.Nodes(2, 8).Add(gangOf(2, 8, mounts("data")))
 		}},
-		{name: "nobody provisions, but there is a volume", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+		{name: "no provisioner, but there is a volume", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			pvc(c, "data", "local", corev1.ClaimPending)
 			class(c, "local", "kubernetes.io/no-provisioner", wait)
 			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "vol"}, Spec: corev1.PersistentVolumeSpec{StorageClassName: "local", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}}, Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeAvailable}}

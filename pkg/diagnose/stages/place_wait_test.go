@@ -26,10 +26,10 @@ func other(name string, gpus int64, nodes ...string) clustertest.Gang {
 
 func TestBusy(t *testing.T) {
 	check(t, []testCase{
-		{name: "all of it", code: answer.NodesBusy, exit: 3, first: "0 of 16 GPUs free on the 2 nodes that gang may use, and it needs 2 workers with 8 GPUs each", says: []string{"TFJob research/a holds 8 GPUs on n1", "TFJob research/b holds 8 GPUs on n2"}, build: func(c *clustertest.Cluster) {
+		{name: "all of it", code: answer.NodesBusy, exit: 3, first: "0 of 16 GPUs free on the 2 nodes that gang may use, and it needs 2 workers with 8 GPUs each", wantText: []string{"TFJob research/a holds 8 GPUs on n1", "TFJob research/b holds 8 GPUs on n2"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Runs("b", 8, "n2").Add(gangOf(2, 8))
 		}},
-		{name: "some of it", code: answer.NodesBusy, exit: 3, first: "8 of 16 GPUs", says: []string{"free now: 8"}, build: func(c *clustertest.Cluster) { c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(2, 8)) }},
+		{name: "some of it", code: answer.NodesBusy, exit: 3, first: "8 of 16 GPUs", wantText: []string{"free now: 8"}, build: func(c *clustertest.Cluster) { c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(2, 8)) }},
 		{name: "free on nodes of another kind", code: answer.NodesBusy, exit: 3, first: "0 of 8 GPUs free on the 1 node", build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Runs("a", 8, "n1").Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "h100"} })))
 			label(c, "class", "h100", "a100", "a100")
@@ -48,7 +48,7 @@ func TestBusy(t *testing.T) {
 			})))
 			c.S.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "team", Effect: corev1.TaintEffectNoSchedule}}
 		}},
-		{name: "a toleration with a slip in the value", code: answer.NodesBusy, exit: 3, says: []string{"toleration dedicated=taem does not match taint dedicated=team:NoSchedule of n2: was that meant"}, fix: "write toleration dedicated=team for dedicated=taem", build: func(c *clustertest.Cluster) {
+		{name: "a toleration with a slip in the value", code: answer.NodesBusy, exit: 3, wantText: []string{"toleration dedicated=taem does not match taint dedicated=team:NoSchedule of n2: was that meant"}, fix: "write toleration dedicated=team for dedicated=taem", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Key: "dedicated", Value: "taem"}} })))
 			c.S.Nodes[1].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "team", Effect: corev1.TaintEffectNoSchedule}}
 		}},
@@ -57,17 +57,17 @@ func TestBusy(t *testing.T) {
 			c.S.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "team", Effect: corev1.TaintEffectNoSchedule}}
 			c.S.Nodes[1].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
 		}},
-		{name: "a toleration that could be meant, of nodes that are somebody's", code: answer.NodesBusy, exit: 3, fix: "write toleration dedicated=infra for dedicated=team, if the owner of the nodes agrees", build: func(c *clustertest.Cluster) {
+		{name: "a toleration that could be meant, of dedicated nodes", code: answer.NodesBusy, exit: 3, fix: "write toleration dedicated=infra for dedicated=team, if the owner of the nodes agrees", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Key: "dedicated", Value: "team"}} })))
 			c.S.Nodes[1].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
 		}},
-		{name: "a toleration with a slip in the key", code: answer.TooBig, exit: 6, says: []string{"toleration dedicatde=team:NoSchedule does not match taint dedicated=team:NoSchedule of n1"}, fix: "write toleration dedicated=team:NoSchedule for dedicatde=team:NoSchedule", build: func(c *clustertest.Cluster) {
+		{name: "a toleration with a slip in the key", code: answer.TooBig, exit: 6, wantText: []string{"toleration dedicatde=team:NoSchedule does not match taint dedicated=team:NoSchedule of n1"}, fix: "write toleration dedicated=team:NoSchedule for dedicatde=team:NoSchedule", build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
 				p.Tolerations = []corev1.Toleration{{Key: "dedicatde", Value: "team", Effect: corev1.TaintEffectNoSchedule}}
 			})))
 			c.S.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "team", Effect: corev1.TaintEffectNoSchedule}}
 		}},
-		{name: "a toleration of another effect", code: answer.TooBig, exit: 6, says: []string{"toleration spot:NoExecute does not match taint spot:NoSchedule"}, fix: "write toleration spot:NoSchedule for spot:NoExecute", build: func(c *clustertest.Cluster) {
+		{name: "a toleration of another effect", code: answer.TooBig, exit: 6, wantText: []string{"toleration spot:NoExecute does not match taint spot:NoSchedule"}, fix: "write toleration spot:NoSchedule for spot:NoExecute", build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
 				p.Tolerations = []corev1.Toleration{{Key: "spot", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}
 			})))
@@ -79,7 +79,7 @@ func TestBusy(t *testing.T) {
 			})))
 			c.S.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
 		}},
-		{name: "a job that ends beside a service that does not", code: answer.NodesBusy, exit: 3, says: []string{"Deployment serving/web holds 8 GPUs on n2, never ends"}, build: func(c *clustertest.Cluster) {
+		{name: "a job that ends next to a service that does not", code: answer.NodesBusy, exit: 3, wantText: []string{"Deployment serving/web holds 8 GPUs on n2, never ends"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Serves("web", 8, "n2").Add(gangOf(1, 8))
 		}},
 		{name: "services hold more than it can do without", code: answer.NodesBusy, exit: 5, first: "Deployment serving/web holds the room and never ends", build: func(c *clustertest.Cluster) {
@@ -98,13 +98,13 @@ func TestBusy(t *testing.T) {
 				p.InitContainers = []corev1.Container{{Name: "fetch", Resources: corev1.ResourceRequirements{Requests: clustertest.List("cpu", "40")}}}
 			})))
 		}},
-		{name: "fragments", code: answer.Fragmented, exit: 3, first: `8 GPUs on one node; 12 GPUs are free but as 4\+4\+4`, says: []string{"0 of 1 members fit now"}, build: func(c *clustertest.Cluster) {
+		{name: "fragments", code: answer.Fragmented, exit: 3, first: `8 GPUs on one node; 12 GPUs are free but as 4\+4\+4`, wantText: []string{"0 of 1 members fit now"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Runs("a", 4, "n1").Runs("b", 4, "n2").Runs("d", 4, "n3").Add(gangOf(1, 8))
 		}},
-		{name: "fragments of which all but one would do", code: answer.Fragmented, exit: 3, says: []string{"1 of 2 members fit now"}, build: func(c *clustertest.Cluster) {
+		{name: "fragments of which all but one would do", code: answer.Fragmented, exit: 3, wantText: []string{"1 of 2 members fit now"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Runs("a", 4, "n1").Runs("b", 4, "n2").Add(gangOf(2, 8))
 		}},
-		{name: "cpu is short", code: answer.InsufficientCPU, exit: 3, first: "cpu is short, all else would fit: each worker requests 32, and nodes have at most 16 of 96 left", says: []string{"8 GPUs are free there", "research/a holds 80 cpu on n1"}, build: func(c *clustertest.Cluster) {
+		{name: "cpu is short", code: answer.InsufficientCPU, exit: 3, first: "cpu is short, all else would fit: each worker requests 32, and nodes have at most 16 of 96 left", wantText: []string{"8 GPUs are free there", "research/a holds 80 cpu on n1"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, CPU: "80", Nodes: []string{"n1"}}).Add(gangOf(1, 8, func(g *clustertest.Gang) { g.CPU = "32" }))
 		}},
 		{name: "memory is short for one of two roles", code: answer.InsufficientMemory, exit: 3, first: "each PS requests 100Gi", build: func(c *clustertest.Cluster) {
@@ -112,7 +112,7 @@ func TestBusy(t *testing.T) {
 				g.More = []clustertest.Role{{Name: "PS", Replicas: 1, Memory: "100Gi"}}
 			}))
 		}},
-		{name: "cpu is short for the role that requests less, on nodes of its own", code: answer.InsufficientCPU, exit: 3, first: "each PS requests 16, and nodes have at most 0 of 96 left", says: []string{"short on n3"}, not: []string{"each worker"}, build: func(c *clustertest.Cluster) {
+		{name: "cpu is short for the role that requests less, on nodes of its own", code: answer.InsufficientCPU, exit: 3, first: "each PS requests 16, and nodes have at most 0 of 96 left", wantText: []string{"short on n3"}, not: []string{"each worker"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Node("n3", 0)
 			label(c, "class", "gpu", "gpu", "cpu")
 			c.Add(clustertest.Gang{Namespace: "research", Name: "etl", Workers: 1, CPU: "96", Nodes: []string{"n3"}}).Add(gangOf(2, 8, func(g *clustertest.Gang) {

@@ -39,18 +39,18 @@ func TestKueue(t *testing.T) {
 		return clustertest.Condition("QuotaReserved", "False", reason, message, 3*time.Minute)
 	}
 	check(t, []testCase{
-		{name: "used by others", code: answer.KueueQuota, exit: 3, first: "cq has 8 of 16 GPUs left .flavor f., and the gang needs 16, 8 more", says: []string{"team/other uses 8", "Kueue said 3m ago: insufficient unused quota"}, fix: "to 24", not: []string{"resume"}, build: func(c *clustertest.Cluster) {
+		{name: "used by others", code: answer.KueueQuota, exit: 3, first: "cq has 8 of 16 GPUs left .flavor f., and the gang needs 16, 8 more", wantText: []string{"team/other uses 8", "Kueue said 3m ago: insufficient unused quota"}, fix: "to 24", not: []string{"resume"}, build: func(c *clustertest.Cluster) {
 			pool(c, "16")
 			uses(c, "other", "cq", "8")
 			c.Add(gangOf(2, 8, kueued))
 			status(c.Workload("gang", "lq", time.Minute), no("WaitingForQuota", "insufficient unused quota for nvidia.com/gpu in flavor f, 8 more needed"))
 		}},
-		{name: "what is placed besides is said too", code: answer.KueueQuota, exit: 3, also: []answer.Code{answer.NodesBusy}, build: func(c *clustertest.Cluster) {
+		{name: "what is placed besides is reported too", code: answer.KueueQuota, exit: 3, also: []answer.Code{answer.NodesBusy}, build: func(c *clustertest.Cluster) {
 			pool(c, "16")
 			uses(c, "other", "cq", "8")
 			c.Runs("a", 8, "n1", "n2", "n3").Add(gangOf(2, 8, kueued))
 		}},
-		{name: "who waits before it", code: answer.KueueQuota, exit: 3, says: []string{"position 2 of 3"}, build: func(c *clustertest.Cluster) {
+		{name: "who waits before it", code: answer.KueueQuota, exit: 3, wantText: []string{"position 2 of 3"}, build: func(c *clustertest.Cluster) {
 			pool(c, "16")
 			uses(c, "other", "cq", "8")
 			c.Add(gangOf(2, 8, kueued))
@@ -78,7 +78,7 @@ func TestKueue(t *testing.T) {
 			c.Cohort("company", "")
 			c.Add(gangOf(2, 8, kueued))
 		}},
-		{name: "a sister has borrowed", code: answer.KueueQuota, exit: 3, first: "cq has 8 of 32", says: []string{"team/other uses 24 in ClusterQueue sister", "of the limit 16 are the queue's own"}, build: func(c *clustertest.Cluster) {
+		{name: "a sister has borrowed", code: answer.KueueQuota, exit: 3, first: "cq has 8 of 32", wantText: []string{"team/other uses 24 in ClusterQueue sister", "of the limit 16 are the queue's own"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).LocalQueue("lq", "cq")
 			c.ClusterQueue("cq", "pool", gpuQuota("16"))
 			c.ClusterQueue("sister", "pool", gpuQuota("16"))
@@ -96,7 +96,7 @@ func TestKueue(t *testing.T) {
 			}
 			c.Add(gangOf(2, 8, spec(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "h100"} }), kueued))
 		}},
-		{name: "the nodes of the only flavor with quota are busy", code: answer.NodesBusy, exit: 3, says: []string{"research/a holds 16 GPUs on n3, n4"}, build: func(c *clustertest.Cluster) {
+		{name: "the nodes of the only flavor with quota are busy", code: answer.NodesBusy, exit: 3, wantText: []string{"research/a holds 16 GPUs on n3, n4"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).LocalQueue("lq", "cq")
 			c.Flavor("h100", "class", "h100")
 			c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "h100", Resource: "nvidia.com/gpu", Nominal: "16"})
@@ -169,7 +169,7 @@ func TestKueue(t *testing.T) {
 			c.Add(gangOf(2, 8, kueued))
 			set(false, "spec", "active")(c.Workload("gang", "lq", time.Minute).Object)
 		}},
-		{name: "evicted, and pauses", code: answer.KueueQuota, exit: 3, first: "tries again at 14:02, in 2m.*3 times", says: []string{"PodsReadyTimeout"}, build: func(c *clustertest.Cluster) {
+		{name: "evicted, and pauses", code: answer.KueueQuota, exit: 3, first: "tries again at 14:02, in 2m.*3 times", wantText: []string{"PodsReadyTimeout"}, build: func(c *clustertest.Cluster) {
 			pool(c, "16")
 			c.Add(gangOf(2, 8, kueued))
 			u := c.Workload("gang", "lq", time.Hour)
@@ -186,7 +186,7 @@ func TestKueue(t *testing.T) {
 			c.Add(gangOf(2, 8, kueued))
 			status(c.Workload("gang", "lq", time.Minute), no("TopologyPlacementFailed", `topology "rack" allows to fit only 1 out of 2 pod(s)`))
 		}},
-		{name: "Kueue's words on quota are history", code: answer.Fits, exit: 3, says: []string{"by the quotas and Workloads of now there is enough"}, build: func(c *clustertest.Cluster) {
+		{name: "Kueue's condition on quota is stale", code: answer.Fits, exit: 3, wantText: []string{"by the quotas and Workloads of now there is enough"}, build: func(c *clustertest.Cluster) {
 			pool(c, "16")
 			c.Add(gangOf(2, 8, kueued))
 			status(c.Workload("gang", "lq", time.Minute), no("WaitingForQuota", "insufficient unused quota for nvidia.com/gpu in flavor f, 8 more needed"))
@@ -212,7 +212,7 @@ func TestKueue(t *testing.T) {
 			c.Add(gangOf(1, 8, kueued))
 			c.Workload("gang", "lq", time.Minute)
 		}},
-		{name: "no strict order: the older one is in nobody's way", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+		{name: "no strict order: the older one blocks no other", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			pool(c, "32")
 			uses(c, "other", "cq", "8")
 			c.Add(clustertest.Gang{Name: "older", Workers: 4, GPUs: 8, Missing: 4, NoGroup: true, Job: set(true, "spec", "runPolicy", "suspend")})
@@ -244,7 +244,7 @@ func TestKueuePods(t *testing.T) {
 	})
 }
 
-// A ClusterQueue may select namespaces by their names, which readers of another one are not told.
+// A ClusterQueue may select namespaces by their names, which readers of another one do not see.
 func TestNamespacesOfAClusterQueueAreNotNamed(t *testing.T) {
 	build := func(c *clustertest.Cluster) {
 		set(map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": "secret"}}, "spec", "namespaceSelector")(pool(c, "16").Object)

@@ -6,7 +6,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/refusal"
 )
 
-// What API servers say, word by word.
+// Messages of API servers, verbatim.
 func TestParseRefusal(t *testing.T) {
 	tests := []struct {
 		text         string

@@ -29,7 +29,7 @@ func sound(t *testing.T, what string, r *stage.Diagnosis) {
 			wrong("%s without a reason", r.Verdict)
 		}
 	case r.Verdict != r.Primary.Verdict || r.Who != r.Primary.Who || r.Never != r.Primary.Never:
-		wrong("%s %s %v is not what %s says", r.Verdict, r.Who, r.Never, r.Primary.Code)
+		wrong("%s %s %v is not what %s has", r.Verdict, r.Who, r.Never, r.Primary.Code)
 	case r.Never && r.Verdict != answer.Blocked:
 		wrong("%s, and never", r.Verdict)
 	}
@@ -48,7 +48,7 @@ func sound(t *testing.T, what string, r *stage.Diagnosis) {
 		}
 		for _, line := range append([]string{f.Message}, f.Details...) {
 			if line == "" || strings.ContainsAny(line, "\n") || strings.Contains(line, "%!") || strings.TrimRight(line, " ") != line {
-				wrong("%s says %q", f.Code, line)
+				wrong("%s has %q", f.Code, line)
 			}
 		}
 		if len(f.Facts)+len(f.Evidence) == 0 {
@@ -109,18 +109,18 @@ func lacking(t *testing.T, build func(*clustertest.Cluster)) {
 func diagnoseOrNotFound(t *testing.T, what string, s *snapshot.Snapshot) {
 	t.Helper()
 	w := view.New(s)
-	subject, err := w.Find(view.Query{Namespace: "team", Name: "gang"})
+	job, err := w.Find(view.Query{Namespace: "team", Name: "gang"})
 	var missing *gang.JobNotFoundError
 	switch {
 	case errors.As(err, &missing):
 	case err != nil:
 		t.Errorf("%s%v", what, err)
 	default:
-		sound(t, what, stages.Evaluate(context.Background(), w, subject, stages.Options{}))
+		sound(t, what, stages.Evaluate(context.Background(), w, job, stages.Options{}))
 	}
 }
 
-// A fix removes the finding that it is for: whatever else there may be, that reason is not given again with the same words.
+// A fix removes the finding that it is for: whatever else there may be, the same code and message do not come again.
 func TestFixes(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -195,25 +195,25 @@ func TestFixes(t *testing.T) {
 			c := clustertest.New()
 			tt.build(c)
 			w := view.New(c.Done())
-			question := view.Query{Namespace: "team", Name: "gang"}
-			subject, err := w.Find(question)
+			query := view.Query{Namespace: "team", Name: "gang"}
+			job, err := w.Find(query)
 			if err != nil {
 				t.Fatal(err)
 			}
-			before := stages.Evaluate(context.Background(), w, subject, stages.Options{})
+			before := stages.Evaluate(context.Background(), w, job, stages.Options{})
 			if before.Primary == nil || len(before.Primary.Fixes) == 0 {
 				t.Fatalf("nothing to fix: %+v", before.Primary)
 			}
 			fixed := w.Assume(before.Primary.Fixes[0].Apply(w.Snap))
-			if subject, err = fixed.Find(question); err != nil {
+			if job, err = fixed.Find(query); err != nil {
 				t.Fatal(err)
 			}
-			for _, f := range stages.Evaluate(context.Background(), fixed, subject, stages.Options{}).Findings() {
+			for _, f := range stages.Evaluate(context.Background(), fixed, job, stages.Options{}).Findings() {
 				if f.Code == before.Primary.Code {
 					t.Errorf("still %s: %s", f.Code, f.Message)
 				}
 			}
-			if again := stages.Evaluate(context.Background(), w, subject, stages.Options{}); again.Verdict != before.Verdict {
+			if again := stages.Evaluate(context.Background(), w, job, stages.Options{}); again.Verdict != before.Verdict {
 				t.Error("the fix has changed the cluster that it was found in")
 			}
 		})

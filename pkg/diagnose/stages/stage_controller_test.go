@@ -22,7 +22,7 @@ func TestController(t *testing.T) {
 		c.S.Deployments[0].Spec.Template.Spec.Containers[0].Args = args
 	}
 	check(t, []testCase{
-		{name: "a job of some seconds is not worth a word", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+		{name: "a job of some seconds is not reported", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.S.Deployments = c.S.Deployments[1:]
 			c.Nodes(2, 8).Add(gangOf(2, 8, unseen, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
 		}},
@@ -30,7 +30,7 @@ func TestController(t *testing.T) {
 			c.S.Deployments, c.S.Denied = nil, []snapshot.Denial{{Resource: "deployments.apps"}}
 			c.Nodes(2, 8).Add(gangOf(2, 8, unseen))
 		}},
-		{name: "the newer trainer does not run these jobs", code: answer.OperatorMissing, exit: 5, says: []string{"trainer-controller-manager", "TrainJob"}, build: func(c *clustertest.Cluster) {
+		{name: "the newer trainer does not run these jobs", code: answer.OperatorMissing, exit: 5, wantText: []string{"trainer-controller-manager", "TrainJob"}, build: func(c *clustertest.Cluster) {
 			c.S.Deployments = c.S.Deployments[1:]
 			c.Deployment("kubeflow-system", "kubeflow-trainer", "ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.0.0")
 			c.Nodes(2, 8).Add(gangOf(2, 8, unseen))
@@ -50,7 +50,7 @@ func TestController(t *testing.T) {
 				j["apiVersion"] = "kubeflow.org/v2beta1"
 			})))
 		}},
-		{name: "the operator crashes", code: answer.OperatorDown, exit: 5, first: "0/1", says: []string{"CrashLoopBackOff, 9 restarts; last exit code 2", "no matches for kind PodGroup"}, fix: "get Deployment", build: func(c *clustertest.Cluster) {
+		{name: "the operator crashes", code: answer.OperatorDown, exit: 5, first: "0/1", wantText: []string{"CrashLoopBackOff, 9 restarts; last exit code 2", "no matches for kind PodGroup"}, fix: "get Deployment", build: func(c *clustertest.Cluster) {
 			c.S.Deployments[0].Status.ReadyReplicas = 0
 			p := &corev1.Pod{}
 			p.Namespace, p.Name, p.Labels = "kubeflow", "training-operator-0", map[string]string{"app": "training-operator"}
@@ -67,7 +67,7 @@ func TestController(t *testing.T) {
 			c.S.Deployments[0].Status.ReadyReplicas = 0
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
 		}},
-		{name: "the operator's lease is old", code: answer.OperatorDown, exit: 5, first: "12m", says: []string{"kubeflow/1ca428e5.training-operator.kubeflow.org"}, build: func(c *clustertest.Cluster) {
+		{name: "the operator's lease is old", code: answer.OperatorDown, exit: 5, first: "12m", wantText: []string{"kubeflow/1ca428e5.training-operator.kubeflow.org"}, build: func(c *clustertest.Cluster) {
 			c.Lease("1ca428e5.training-operator.kubeflow.org", 12*time.Minute).Namespace = "kubeflow"
 			c.Nodes(2, 8).Add(gangOf(2, 8, unseen, func(g *clustertest.Gang) { g.Age = 3 * time.Minute }))
 		}},
@@ -75,7 +75,7 @@ func TestController(t *testing.T) {
 			c.Lease("1ca428e5.training-operator.kubeflow.org", 12*time.Second).Namespace = "kubeflow"
 			c.Nodes(2, 8).Add(gangOf(2, 8, unseen, func(g *clustertest.Gang) { g.Age = 3 * time.Minute }))
 		}},
-		{name: "the operator watches another namespace", code: answer.OperatorMissing, exit: 5, first: "only namespace prod", says: []string{"--namespace=prod"}, build: func(c *clustertest.Cluster) {
+		{name: "the operator watches another namespace", code: answer.OperatorMissing, exit: 5, first: "only namespace prod", wantText: []string{"--namespace=prod"}, build: func(c *clustertest.Cluster) {
 			args(c, "--namespace=prod")
 			c.Nodes(2, 8).Add(gangOf(2, 8, unseen))
 		}},
@@ -91,7 +91,7 @@ func TestController(t *testing.T) {
 			args(c, "--enable-scheme=pytorchjob", "--enable-scheme=TFJob")
 			c.Nodes(2, 8).Add(gangOf(2, 8, unseen))
 		}},
-		{name: "somebody else manages the job", code: answer.OperatorDown, exit: 5, says: []string{"managedBy", "kueue.x-k8s.io/multikueue"}, build: func(c *clustertest.Cluster) {
+		{name: "another controller manages the job", code: answer.OperatorDown, exit: 5, wantText: []string{"managedBy", "kueue.x-k8s.io/multikueue"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, unseen, job(func(j map[string]any) {
 				set(map[string]any{}, "status")(j)
 				set("kueue.x-k8s.io/multikueue", "spec", "runPolicy", "managedBy")(j)

@@ -42,7 +42,7 @@ func speaks(c *clustertest.Cluster, d gang.Dialect, scheduler string) func(*clus
 	}
 }
 
-// What is true of a gang is said in every dialect.
+// What is true of a gang is reported in every dialect.
 func TestDialects(t *testing.T) {
 	for _, d := range dialects {
 		young := func(g *clustertest.Gang) { g.Age = 20 * time.Second }
@@ -53,13 +53,13 @@ func TestDialects(t *testing.T) {
 			{name: string(d.dialect) + ": half of it is enough", code: answer.Fits, exit: 3, first: "2 of 4 members .it needs 2.", build: func(c *clustertest.Cluster) {
 				c.Nodes(2, 8).Add(gangOf(4, 8, speaks(c, d.dialect, d.scheduler), young, func(g *clustertest.Gang) { g.Min = 2 }))
 			}},
-			{name: string(d.dialect) + ": busy", code: answer.NodesBusy, exit: 3, first: "0 of 16 GPUs free on the 2 nodes", says: []string{"TFJob research/a holds 16 GPUs"}, build: func(c *clustertest.Cluster) {
+			{name: string(d.dialect) + ": busy", code: answer.NodesBusy, exit: 3, first: "0 of 16 GPUs free on the 2 nodes", wantText: []string{"TFJob research/a holds 16 GPUs"}, build: func(c *clustertest.Cluster) {
 				c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8, speaks(c, d.dialect, d.scheduler)))
 			}},
 			{name: string(d.dialect) + ": more members than the job makes", code: answer.MinMemberTooHigh, exit: 4, first: "3 members.*makes 2|2 .*3", never: []answer.Code{answer.BelowQuorum}, build: func(c *clustertest.Cluster) {
 				c.Nodes(3, 8).Add(gangOf(2, 8, speaks(c, d.dialect, d.scheduler), func(g *clustertest.Gang) { g.Min = 3 }))
 			}},
-			{name: string(d.dialect) + ": half placed and the rest has no room", code: answer.MemberLost, exit: 7, first: "1/2 members have a node", says: []string{"8 GPUs"}, never: []answer.Code{answer.GangBypassed}, build: func(c *clustertest.Cluster) {
+			{name: string(d.dialect) + ": half placed and the rest has no room", code: answer.MemberLost, exit: 7, first: "1/2 members have a node", wantText: []string{"8 GPUs"}, never: []answer.Code{answer.GangBypassed}, build: func(c *clustertest.Cluster) {
 				c.Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, speaks(c, d.dialect, d.scheduler), func(g *clustertest.Gang) { g.Nodes = []string{"n1"} }))
 			}},
 			{name: string(d.dialect) + ": its scheduler is dead", code: answer.SchedulerDown, exit: 5, first: "scheduler " + d.scheduler + " is down.*9m", build: func(c *clustertest.Cluster) {
@@ -109,7 +109,7 @@ func TestKinds(t *testing.T) {
 			{name: kind + ": busy", code: answer.NodesBusy, exit: 3, first: "2 workers with 8 GPUs each", build: func(c *clustertest.Cluster) {
 				c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(2, 8, of))
 			}},
-			{name: kind + ": a job of its kind holds the room", code: answer.NodesBusy, exit: 3, says: []string{kind + " research/a holds 8 GPUs on n1"}, build: func(c *clustertest.Cluster) {
+			{name: kind + ": a job of its kind holds the room", code: answer.NodesBusy, exit: 3, wantText: []string{kind + " research/a holds 8 GPUs on n1"}, build: func(c *clustertest.Cluster) {
 				c.Nodes(2, 8).Add(gangOf(1, 8, of, func(g *clustertest.Gang) { g.Namespace, g.Name, g.Nodes, g.More = "research", "a", []string{"n1"}, nil })).Add(gangOf(2, 8))
 			}},
 			{name: kind + ": runs", exit: 0, build: func(c *clustertest.Cluster) {
@@ -124,13 +124,13 @@ func TestKinds(t *testing.T) {
 		})
 	}
 	check(t, []testCase{
-		{name: "the launcher waits for its own kind of node", code: answer.SelectorNoMatch, exit: 4, first: "pool=head", says: []string{"nodes have pool: gpu"}, build: func(c *clustertest.Cluster) {
+		{name: "the launcher waits for its own kind of node", code: answer.SelectorNoMatch, exit: 4, first: "pool=head", wantText: []string{"nodes have pool: gpu"}, build: func(c *clustertest.Cluster) {
 			c.Node("n1", 8).Labels["pool"] = "gpu"
 			c.Add(gangOf(1, 8, func(g *clustertest.Gang) {
 				g.Kind, g.More = "MPIJob", []clustertest.Role{{Name: "Launcher", Replicas: 1, Spec: func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"pool": "head"} }}}
 			}))
 		}},
-		{name: "pods of a Job that declares no gang are worth something alone", exit: 0, says: []string{"1 of 2 members are not up"}, build: func(c *clustertest.Cluster) {
+		{name: "pods of a Job that declares no gang are worth something alone", exit: 0, wantText: []string{"1 of 2 members are not up"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(2, 8, ungrouped, func(g *clustertest.Gang) { g.Kind, g.Nodes = "Job", []string{"n1"} }))
 		}},
 		{name: "labels of an operator of 2018", code: answer.NodesBusy, exit: 3, first: "0 of 8 GPUs free", never: []answer.Code{answer.BelowQuorum}, build: func(c *clustertest.Cluster) {
@@ -143,11 +143,11 @@ func TestKinds(t *testing.T) {
 
 func TestGroup(t *testing.T) {
 	check(t, []testCase{
-		{name: "the group is in another namespace", code: answer.PodGroupMissing, exit: 4, says: []string{"one of that name in namespace research"}, build: func(c *clustertest.Cluster) {
+		{name: "the group is in another namespace", code: answer.PodGroupMissing, exit: 4, wantText: []string{"one of that name in namespace research"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			c.S.Custom[kindOf("scheduling.x-k8s.io", "PodGroup")][0].SetNamespace("research")
 		}},
-		{name: "the group has nearly that name", code: answer.PodGroupMissing, exit: 4, says: []string{"did you mean gagn"}, build: func(c *clustertest.Cluster) {
+		{name: "the group has nearly that name", code: answer.PodGroupMissing, exit: 4, wantText: []string{"did you mean gagn"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			c.S.Custom[kindOf("scheduling.x-k8s.io", "PodGroup")][0].SetName("gagn")
 		}},
@@ -158,17 +158,17 @@ func TestGroup(t *testing.T) {
 			refs[0].Kind, refs[0].Name, refs[0].UID = "JobSet", "set", "set"
 			u.SetOwnerReferences(refs)
 		}},
-		{name: "a label that nobody reads", code: answer.Fits, exit: 3, says: []string{"carry scheduling.x-k8s.io/podgroup.*did you mean scheduling.x-k8s.io/pod-group"}, build: func(c *clustertest.Cluster) {
+		{name: "a label that no scheduler reads", code: answer.Fits, exit: 3, wantText: []string{"carry scheduling.x-k8s.io/podgroup.*did you mean scheduling.x-k8s.io/pod-group"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, ungrouped, func(g *clustertest.Gang) { g.Age = 20 * time.Second }, pods(func(_ int, p *corev1.Pod) { p.Labels["scheduling.x-k8s.io/podgroup"] = "gang" })))
 		}},
-		{name: "an annotation as a label", code: answer.Fits, exit: 3, says: []string{"scheduling.k8s.io/group-name in the wrong place"}, build: func(c *clustertest.Cluster) {
+		{name: "an annotation as a label", code: answer.Fits, exit: 3, wantText: []string{"scheduling.k8s.io/group-name in the wrong place"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, ungrouped, func(g *clustertest.Gang) { g.Age = 20 * time.Second }, pods(func(_ int, p *corev1.Pod) { p.Labels["scheduling.k8s.io/group-name"] = "gang" })))
 		}},
-		{name: "a group that no pod names", code: answer.Fits, exit: 3, says: []string{"there is a PodGroup.scheduling.x-k8s.io gang, but no pod of the job names it"}, build: func(c *clustertest.Cluster) {
+		{name: "a group that no pod names", code: answer.Fits, exit: 3, wantText: []string{"there is a PodGroup.scheduling.x-k8s.io gang, but no pod of the job names it"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, ungrouped, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
 			c.Object(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": map[string]any{"name": "gang", "namespace": "team"}, "spec": map[string]any{"minMember": int64(2)}})
 		}},
-		{name: "no mark, no group: nothing to remark", code: answer.Fits, exit: 3, not: []string{"did you mean", "one by one", "wrong place"}, build: func(c *clustertest.Cluster) {
+		{name: "no label, no group: nothing to report", code: answer.Fits, exit: 3, not: []string{"did you mean", "one by one", "wrong place"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, ungrouped, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
 		}},
 		{name: "a role has fewer members than its minimum", code: answer.MinMemberTooHigh, exit: 4, first: "3 members of Worker, but the job makes 2", build: func(c *clustertest.Cluster) {
@@ -196,17 +196,17 @@ func TestGroup(t *testing.T) {
 		{name: "the job requests too much before there is a group", code: answer.MinMemberTooHigh, exit: 4, first: "minAvailable wants 5 members, but the job makes 2", fix: "minAvailable to 2", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) { g.Age = 10 * time.Second }, job(set(int64(5), "spec", "runPolicy", "schedulingPolicy", "minAvailable"))))
 		}},
-		{name: "job and group disagree", code: answer.Fits, exit: 3, says: []string{"the job requests a minimum of 1, but PodGroup.scheduling.x-k8s.io gang says 2"}, build: func(c *clustertest.Cluster) {
+		{name: "job and group disagree", code: answer.Fits, exit: 3, wantText: []string{"the job requests a minimum of 1, but PodGroup.scheduling.x-k8s.io gang says 2"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = 10 * time.Second }, job(set(int64(1), "spec", "runPolicy", "schedulingPolicy", "minAvailable"))))
 		}},
-		{name: "pods disagree on the minimum", code: answer.Fits, exit: 3, says: []string{`min-available`}, build: func(c *clustertest.Cluster) {
+		{name: "pods disagree on the minimum", code: answer.Fits, exit: 3, wantText: []string{`min-available`}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, speaks(c, gang.Labels, "default-scheduler"), func(g *clustertest.Gang) { g.Age = 10 * time.Second }, pods(func(i int, p *corev1.Pod) {
 				if i == 1 {
 					p.Labels["pod-group.scheduling.sigs.k8s.io/min-available"] = "two"
 				}
 			})))
 		}},
-		{name: "some pods are made, others are refused by nobody", code: answer.BelowQuorum, exit: 3, first: "1 of 2 pods exist, and the gang needs 2.*10m", says: []string{"Worker 1/2", "logs deployment/training-operator"}, build: func(c *clustertest.Cluster) {
+		{name: "some pods are made, others are not refused", code: answer.BelowQuorum, exit: 3, first: "1 of 2 pods exist, and the gang needs 2.*10m", wantText: []string{"Worker 1/2", "logs deployment/training-operator"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
 		}},
 		{name: "pods are being made, which takes a while", code: answer.BelowQuorum, exit: 3, first: "1 of 2 pods exist.*is creating them", not: []string{"does not say why"}, build: func(c *clustertest.Cluster) {
@@ -215,7 +215,7 @@ func TestGroup(t *testing.T) {
 		{name: "enough pods for the minimum", code: answer.Fits, exit: 3, never: []answer.Code{answer.BelowQuorum}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(3, 8, func(g *clustertest.Gang) { g.Min, g.Missing, g.Age = 2, 1, 20*time.Second }))
 		}},
-		{name: "the create of the group is refused for its queue", code: answer.QueueClosed, exit: 5, first: "queue q is Closed, so the PodGroup of gang cannot be created", says: []string{"asked just now"}, build: func(c *clustertest.Cluster) {
+		{name: "the create of the group is refused for its queue", code: answer.QueueClosed, exit: 5, first: "queue q is Closed, so the PodGroup of gang cannot be created", wantText: []string{"asked just now"}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Closed", nil)
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, job(set("q", "spec", "runPolicy", "schedulingPolicy", "queue"))))
 			c.S.Probes = []snapshot.Probe{{Kind: "PodGroup", Namespace: "team", Name: "gang", Code: 403, Message: "can only submit PodGroup to queue with state `Open`, queue `q` status is `Closed`"}}
@@ -254,7 +254,7 @@ func TestJobsOfOneGang(t *testing.T) {
 		c.Object(map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": map[string]any{"namespace": "team", "name": "set"}, "spec": map[string]any{"minMember": n}})
 	}
 	check(t, []testCase{
-		{name: "all fit together", code: answer.Fits, exit: 3, first: "all 2 members", says: []string{"set has pods of several Jobs, which start together: gang, gang-2"}, build: func(c *clustertest.Cluster) {
+		{name: "all fit together", code: answer.Fits, exit: 3, first: "all 2 members", wantText: []string{"set has pods of several Jobs, which start together: gang, gang-2"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8)
 			part(c, "gang", "", 20*time.Second)
 			part(c, "gang-2", "", 20*time.Second)
@@ -288,7 +288,7 @@ func TestJobsOfOneGang(t *testing.T) {
 func TestUnmodelled(t *testing.T) {
 	young := func(g *clustertest.Gang) { g.Age = 20 * time.Second }
 	check(t, []testCase{
-		{name: "network topology of Volcano", code: answer.Fits, exit: 3, says: []string{"network topology of PodGroup.scheduling.volcano.sh gang .hard, at most tier 2."}, build: func(c *clustertest.Cluster) {
+		{name: "network topology of Volcano", code: answer.Fits, exit: 3, wantText: []string{"network topology of PodGroup.scheduling.volcano.sh gang .hard, at most tier 2."}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(2, 8).Add(gangOf(2, 8, young, func(g *clustertest.Gang) {
 				g.Volcano, g.Group = "q", set(map[string]any{"mode": "hard", "highestTierAllowed": int64(2)}, "spec", "networkTopology")
@@ -300,28 +300,28 @@ func TestUnmodelled(t *testing.T) {
 				g.Volcano, g.Group = "q", set(map[string]any{"mode": "soft"}, "spec", "networkTopology")
 			}))
 		}},
-		{name: "groups of gangs of Koordinator", code: answer.Fits, exit: 3, says: []string{`placed together with this one: \["team/a"`}, build: func(c *clustertest.Cluster) {
+		{name: "groups of gangs of Koordinator", code: answer.Fits, exit: 3, wantText: []string{`placed together with this one: \["team/a"`}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, young, speaks(c, gang.Koordinator, "koord-scheduler"), func(g *clustertest.Gang) {
 				g.Group = set(`["team/a","team/gang"]`, "metadata", "annotations", "gang.scheduling.koordinator.sh/groups")
 			}))
 		}},
-		{name: "a quota of Koordinator", code: answer.Fits, exit: 3, says: []string{"limits of Koordinator's ElasticQuota team-q"}, build: func(c *clustertest.Cluster) {
+		{name: "a quota of Koordinator", code: answer.Fits, exit: 3, wantText: []string{"limits of Koordinator's ElasticQuota team-q"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, young, speaks(c, gang.Koordinator, "koord-scheduler"), pods(func(_ int, p *corev1.Pod) { p.Labels["quota.scheduling.koordinator.sh/name"] = "team-q" })))
 		}},
-		{name: "a quota of scheduler-plugins that the scheduler speaks of", code: answer.QueueQuota, exit: 3, first: "ElasticQuota q does not let it start, says the scheduler: .*more than Max", says: []string{"limits of ElasticQuota q"}, build: func(c *clustertest.Cluster) {
+		{name: "a quota of scheduler-plugins that the scheduler speaks of", code: answer.QueueQuota, exit: 3, first: "ElasticQuota q does not let it start, says the scheduler: .*more than Max", wantText: []string{"limits of ElasticQuota q"}, build: func(c *clustertest.Cluster) {
 			elastic(c, "team", "q")
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			c.Event("Pod", "team", "gang-worker-0", clustertest.Scheduler, "FailedScheduling", "0/2 nodes are available: pod gang-worker-0 is rejected in PreFilter because ElasticQuota q is more than Max", 3*time.Second)
 		}},
-		{name: "a quota of another namespace, and words about something else", code: answer.Fits, exit: 3, never: []answer.Code{answer.QueueQuota}, not: []string{"limits of"}, build: func(c *clustertest.Cluster) {
+		{name: "a quota of another namespace, and a message about something else", code: answer.Fits, exit: 3, never: []answer.Code{answer.QueueQuota}, not: []string{"limits of"}, build: func(c *clustertest.Cluster) {
 			elastic(c, "research", "q")
 			c.Nodes(2, 8).Add(gangOf(2, 8, young))
 			c.Event("Pod", "team", "gang-worker-0", clustertest.Scheduler, "FailedScheduling", "quota", 3*time.Second)
 		}},
-		{name: "queues of YuniKorn", code: answer.Fits, exit: 3, says: []string{"limits of YuniKorn's queue q"}, build: func(c *clustertest.Cluster) {
+		{name: "queues of YuniKorn", code: answer.Fits, exit: 3, wantText: []string{"limits of YuniKorn's queue q"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, young, speaks(c, gang.YuniKorn, "yunikorn")))
 		}},
-		{name: "parts of a gang of KAI", code: answer.Fits, exit: 3, says: []string{"spec.subGroups"}, build: func(c *clustertest.Cluster) {
+		{name: "parts of a gang of KAI", code: answer.Fits, exit: 3, wantText: []string{"spec.subGroups"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, young, speaks(c, gang.KAI, "kai-scheduler"), func(g *clustertest.Gang) {
 				g.Group = set([]any{map[string]any{"name": "leaders", "minMember": int64(1)}}, "spec", "subGroups")
 			}))

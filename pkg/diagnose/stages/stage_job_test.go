@@ -14,7 +14,7 @@ import (
 
 func TestRequest(t *testing.T) {
 	check(t, []testCase{
-		{name: "namespace is being deleted, and says what is left", code: answer.NamespaceGone, exit: 4, first: "namespace team is being deleted", says: []string{"Some resources are remaining: pods. has 2"}, build: func(c *clustertest.Cluster) {
+		{name: "namespace is being deleted, and reports what is left", code: answer.NamespaceGone, exit: 4, first: "namespace team is being deleted", wantText: []string{"Some resources are remaining: pods. has 2"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			ns := c.S.Namespaces[0]
 			ns.Status.Phase = corev1.NamespaceTerminating
@@ -24,12 +24,12 @@ func TestRequest(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
 			c.Namespace("other").Status.Phase = corev1.NamespaceTerminating
 		}},
-		{name: "only the refusal tells of the namespace", code: answer.NamespaceGone, exit: 4, first: "namespace team is being deleted", build: func(c *clustertest.Cluster) {
+		{name: "only the refusal names the namespace", code: answer.NamespaceGone, exit: 4, first: "namespace team is being deleted", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))
 			c.S.Namespaces, c.S.Denied = nil, []snapshot.Denial{{Resource: "namespaces"}}
 			refuse(c, `pods "gang-worker-0" is forbidden: unable to create new content in namespace team because it is being terminated`)
 		}},
-		{name: "nodes may not be listed, and the scheduler's words are quoted", code: answer.NoPermission, exit: 8, first: "may not list nodes", says: []string{"2/2 tasks in gang unschedulable"}, build: func(c *clustertest.Cluster) {
+		{name: "nodes may not be listed, and the scheduler's message is quoted", code: answer.NoPermission, exit: 8, first: "may not list nodes", wantText: []string{"2/2 tasks in gang unschedulable"}, build: func(c *clustertest.Cluster) {
 			c.S.Denied = []snapshot.Denial{{Resource: "nodes"}}
 			c.Queue("q", "Open", nil)
 			c.Add(gangOf(2, 8, func(g *clustertest.Gang) {
@@ -41,7 +41,7 @@ func TestRequest(t *testing.T) {
 			c.S.Denied = []snapshot.Denial{{Resource: "pods", ExceptNamespaces: []string{"team"}}}
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 		}},
-		{name: "what is certain without rights is said first", code: answer.NSQuotaTooSmall, exit: 6, also: []answer.Code{answer.NoPermission}, build: func(c *clustertest.Cluster) {
+		{name: "what is certain without rights is reported first", code: answer.NSQuotaTooSmall, exit: 6, also: []answer.Code{answer.NoPermission}, build: func(c *clustertest.Cluster) {
 			c.S.Denied = []snapshot.Denial{{Resource: "nodes"}}
 			quota(c, "q", clustertest.List("requests.nvidia.com/gpu", "8"), nil)
 			c.Add(gangOf(2, 8, none))
@@ -69,7 +69,7 @@ func TestJob(t *testing.T) {
 				g.Kind, g.BatchJob = "Job", func(j *batchv1.Job) { j.Spec.Suspend = &yes }
 			}))
 		}},
-		{name: "suspended since", code: answer.JobSuspended, exit: 4, says: []string{"3h"}, build: func(c *clustertest.Cluster) {
+		{name: "suspended since", code: answer.JobSuspended, exit: 4, wantText: []string{"3h"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, job(func(j map[string]any) {
 				set(true, "spec", "runPolicy", "suspend")(j)
 				set([]any{clustertest.Condition("Suspended", "True", "TFJobSuspended", "TFJob gang is suspended.", 3*time.Hour)}, "status", "conditions")(j)
@@ -81,7 +81,7 @@ func TestJob(t *testing.T) {
 			c.ClusterQueue("cq", "", clustertest.Quota{Flavor: "f", Resource: "nvidia.com/gpu", Nominal: "16"})
 			c.Workload("gang", "lqq", time.Minute)
 		}},
-		{name: "failed, and a pod tells which member", code: answer.JobFailed, exit: 9, first: "1 Worker replica", says: []string{"worker-1", "exit code 137", "OOMKilled", "logs gang-worker-1"}, never: []answer.Code{answer.CrashLoop}, build: func(c *clustertest.Cluster) {
+		{name: "failed, and a pod shows which member", code: answer.JobFailed, exit: 9, first: "1 Worker replica", wantText: []string{"worker-1", "exit code 137", "OOMKilled", "logs gang-worker-1"}, never: []answer.Code{answer.CrashLoop}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, job(failed("TFJobFailed", "TFJob team/gang has failed because 1 Worker replica(s) failed.")), func(g *clustertest.Gang) {
 				g.Nodes = []string{"n1", "n2"}
 				g.Pod = func(i int, p *corev1.Pod) {
@@ -116,7 +116,7 @@ func TestJob(t *testing.T) {
 			}, none))
 		}},
 		{name: "no members", code: answer.JobInvalid, exit: 4, first: "0 replicas", build: func(c *clustertest.Cluster) { c.Nodes(2, 8).Add(gangOf(0, 8, func(g *clustertest.Gang) { g.Min = 1 })) }},
-		{name: "the operator calls the spec invalid", code: answer.JobInvalid, exit: 4, first: "chief and master", says: []string{"120m ago"}, build: func(c *clustertest.Cluster) {
+		{name: "the operator calls the spec invalid", code: answer.JobInvalid, exit: 4, first: "chief and master", wantText: []string{"120m ago"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, job(failed("InvalidTFJobSpec", "more than 1 chief and master found"))))
 		}},
 	})

@@ -34,7 +34,7 @@ func thief(name, node string, age time.Duration) clustertest.Gang {
 
 func TestLost(t *testing.T) {
 	check(t, []testCase{
-		{name: "a node went away, and somebody took the other", code: answer.SlotStolen, exit: 7, first: "1/2 run: worker-1 was lost on n2 37m ago, and research/basalt took the room; 8 GPUs idle", says: []string{"node n2 is not ready", "research/basalt took n3 20m|research/basalt took n3 19m"}, build: func(c *clustertest.Cluster) {
+		{name: "a node went away, and another job took the other", code: answer.SlotStolen, exit: 7, first: "1/2 run: worker-1 was lost on n2 37m ago, and research/basalt took the room; 8 GPUs idle", wantText: []string{"node n2 is not ready", "research/basalt took n3 20m|research/basalt took n3 19m"}, build: func(c *clustertest.Cluster) {
 			lost(c).Add(thief("basalt", "n3", 20*time.Minute))
 		}},
 		{name: "who was there before is no thief", code: answer.MemberLost, exit: 7, first: "there is no room for it", never: []answer.Code{answer.SlotStolen}, build: func(c *clustertest.Cluster) {
@@ -55,7 +55,7 @@ func TestLost(t *testing.T) {
 			lost(c)
 			c.Event("Pod", "team", "gang-worker-1", clustertest.Scheduler, "FailedScheduling", "0/3 nodes are available", 10*time.Second)
 		}},
-		{name: "the node was deleted, and an event remembers it", code: answer.MemberLost, exit: 7, first: "worker-1 was lost on n9", says: []string{"its node n9 is gone"}, build: func(c *clustertest.Cluster) {
+		{name: "the node was deleted, and an event remembers it", code: answer.MemberLost, exit: 7, first: "worker-1 was lost on n9", wantText: []string{"its node n9 is gone"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(2, 8, replaced))
 			c.Node("n0", 0)
 			c.S.Nodes[1].Labels["x"] = "y"
@@ -64,14 +64,14 @@ func TestLost(t *testing.T) {
 			c.Node("n2", 8).Spec.Unschedulable = true
 			c.Runs("b", 8, "n2")
 		}},
-		{name: "it was preempted", code: answer.SlotStolen, exit: 7, says: []string{"preempted: Preempted by pod research/k-worker-0 on node n2", "31m"}, build: func(c *clustertest.Cluster) {
+		{name: "it was preempted", code: answer.SlotStolen, exit: 7, wantText: []string{"preempted: Preempted by pod research/k-worker-0 on node n2", "31m"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, replaced)).Add(thief("k", "n2", 30*time.Minute))
 			c.Event("Pod", "team", "gang-worker-1", "default-scheduler", "Preempted", "Preempted by pod research/k-worker-0 on node n2", 31*time.Minute)
 		}},
 		{name: "the pod is on a node that is gone", code: answer.MemberLost, exit: 7, first: "worker-1 was lost on n2", build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }))
 		}},
-		{name: "evicted, and not made again", code: answer.MemberLost, exit: 7, says: []string{"evicted The node was low on resource: ephemeral-storage"}, build: func(c *clustertest.Cluster) {
+		{name: "evicted, and not made again", code: answer.MemberLost, exit: 7, wantText: []string{"evicted The node was low on resource: ephemeral-storage"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }, pods(func(i int, p *corev1.Pod) {
 				if i == 1 {
 					p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: ephemeral-storage"
@@ -79,7 +79,7 @@ func TestLost(t *testing.T) {
 				}
 			}))).Runs("b", 8, "n2")
 		}},
-		{name: "deleted, and no pod replaces it", code: answer.MemberLost, exit: 7, says: []string{"no pod replaces it"}, build: func(c *clustertest.Cluster) {
+		{name: "deleted, and no pod replaces it", code: answer.MemberLost, exit: 7, wantText: []string{"no pod replaces it"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes, g.Missing, g.Age = []string{"n1"}, 1, 2*time.Hour })).Runs("b", 8, "n2")
 		}},
 		{name: "another role's member on the same index hides nothing", code: answer.MemberLost, exit: 7, first: "worker-0 was lost on n2 37m ago", build: func(c *clustertest.Cluster) {
@@ -91,7 +91,7 @@ func TestLost(t *testing.T) {
 				g.Pod = func(_ int, p *corev1.Pod) { p.CreationTimestamp = clustertest.Ago(30 * time.Minute) }
 			}))
 		}},
-		{name: "all of it was preempted, and waits again", code: answer.NodesBusy, exit: 3, says: []string{"it ran before: worker-0, worker-1 were lost, 5m ago: preempted: Preempted by"}, build: func(c *clustertest.Cluster) {
+		{name: "all of it was preempted, and waits again", code: answer.NodesBusy, exit: 3, wantText: []string{"it ran before: worker-0, worker-1 were lost, 5m ago: preempted: Preempted by"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("k", 8, "n1", "n2").Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = 2 * time.Hour }, pods(func(_ int, p *corev1.Pod) { p.CreationTimestamp = clustertest.Ago(4 * time.Minute) })))
 			for _, name := range []string{"gang-worker-0", "gang-worker-1"} {
 				c.Event("Pod", "team", name, "default-scheduler", "Preempted", "Preempted by pod research/k-worker-0", 5*time.Minute)
@@ -110,7 +110,7 @@ func TestLife(t *testing.T) {
 		return func(g *clustertest.Gang) { g.Nodes = []string{node} }
 	}
 	check(t, []testCase{
-		{name: "deadlock", code: answer.MutualDeadlock, exit: 7, first: "gang and research/other wait for each other: they hold 1/2 and 1/2 members", says: []string{"8 GPUs idle in gang, 8 GPUs in research/other"}, fix: "suspend or delete research/other", build: func(c *clustertest.Cluster) {
+		{name: "deadlock", code: answer.MutualDeadlock, exit: 7, first: "gang and research/other wait for each other: they hold 1/2 and 1/2 members", wantText: []string{"8 GPUs idle in gang, 8 GPUs in research/other"}, fix: "suspend or delete research/other", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(clustertest.Gang{Namespace: "research", Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n2"}}).Add(gangOf(2, 8, half("n1")))
 		}},
 		{name: "the other one is complete", code: answer.MemberLost, exit: 7, never: []answer.Code{answer.MutualDeadlock}, build: func(c *clustertest.Cluster) {
@@ -122,26 +122,26 @@ func TestLife(t *testing.T) {
 		{name: "without the other one there is still no room", code: answer.MemberLost, exit: 7, never: []answer.Code{answer.MutualDeadlock}, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Serves("web", 8, "n3").Add(clustertest.Gang{Namespace: "research", Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n2"}}).Add(gangOf(3, 8, half("n1")))
 		}},
-		{name: "placed one by one", code: answer.GangBypassed, exit: 7, first: "1/2 members were placed one by one by default-scheduler", says: []string{"8 GPUs while worker-1 waits", "set it to gang"}, build: func(c *clustertest.Cluster) {
+		{name: "placed one by one", code: answer.GangBypassed, exit: 7, first: "1/2 members were placed one by one by default-scheduler", wantText: []string{"8 GPUs while worker-1 waits", "set it to gang"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, half("n1"), scheduledBy("default-scheduler")))
 		}},
-		{name: "placed one by one in spite of Volcano", code: answer.GangBypassed, exit: 7, says: []string{"set it to volcano"}, build: func(c *clustertest.Cluster) {
+		{name: "placed one by one in spite of Volcano", code: answer.GangBypassed, exit: 7, wantText: []string{"set it to volcano"}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.GangScheduler("").Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, half("n1"), scheduledBy("default-scheduler"), func(g *clustertest.Gang) { g.Volcano = "q" }))
 		}},
 		{name: "the default scheduler may well read this dialect", code: answer.MemberLost, exit: 7, never: []answer.Code{answer.GangBypassed}, build: func(c *clustertest.Cluster) {
 			c.GangScheduler("").Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, half("n1"), scheduledBy("default-scheduler")))
 		}},
-		{name: "placed one by one in spite of their labels", code: answer.GangBypassed, exit: 7, says: []string{"set it to gang"}, build: func(c *clustertest.Cluster) {
+		{name: "placed one by one in spite of their labels", code: answer.GangBypassed, exit: 7, wantText: []string{"set it to gang"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n2").Add(gangOf(2, 8, half("n1"), scheduledBy("default-scheduler"), func(g *clustertest.Gang) { g.Dialect = "labels" }))
 		}},
-		{name: "nobody is placed yet, but the scheduler is the wrong one", code: answer.NodesBusy, exit: 3, says: []string{"default-scheduler does not read PodGroup.scheduling.x-k8s.io gang: it places members one by one"}, build: func(c *clustertest.Cluster) {
+		{name: "no member is placed yet, but the scheduler is the wrong one", code: answer.NodesBusy, exit: 3, wantText: []string{"default-scheduler does not read PodGroup.scheduling.x-k8s.io gang: it places members one by one"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8, scheduledBy("default-scheduler")))
 		}},
-		{name: "half of it has a node, and there is room for the rest that nobody uses", code: answer.MemberLost, exit: 7, first: "the others have room, but are not placed", also: []answer.Code{answer.FitsNotPlaced}, build: func(c *clustertest.Cluster) {
+		{name: "half of it has a node, and there is unused room for the rest", code: answer.MemberLost, exit: 7, first: "the others have room, but are not placed", also: []answer.Code{answer.FitsNotPlaced}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, half("n1"), func(g *clustertest.Gang) { g.Age = time.Hour }))
 		}},
-		{name: "the gang itself goes", code: answer.MemberLost, exit: 7, says: []string{"PreemptionByScheduler"}, build: func(c *clustertest.Cluster) {
+		{name: "the gang itself goes", code: answer.MemberLost, exit: 7, wantText: []string{"PreemptionByScheduler"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }, pods(func(_ int, p *corev1.Pod) {
 				at := metav1.NewTime(clustertest.Now.Add(time.Minute))
 				p.DeletionTimestamp = &at

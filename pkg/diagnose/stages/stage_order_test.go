@@ -20,11 +20,11 @@ func TestVolcanoOrder(t *testing.T) {
 		return clustertest.Gang{Name: "older", Workers: workers, GPUs: 8, Volcano: "q", Missing: workers, Age: time.Hour}
 	}
 	check(t, []testCase{
-		{name: "an older one that cannot start is in the way", code: answer.QueueOrder, exit: 3, first: "it fits, with room for all members now, but team/older is ahead .older, needs 32 GPUs. in queue q", says: []string{"why older waits: .*24 of 32 GPUs free", "research/a holds 8 GPUs on n1"}, build: func(c *clustertest.Cluster) {
+		{name: "an older one that cannot start is in the way", code: answer.QueueOrder, exit: 3, first: "it fits, with room for all members now, but team/older is ahead .older, needs 32 GPUs. in queue q", wantText: []string{"why older waits: .*24 of 32 GPUs free", "research/a holds 8 GPUs on n1"}, build: func(c *clustertest.Cluster) {
 			strict(c)
 			c.Nodes(4, 8).Runs("a", 8, "n1").Add(older(4)).Add(gangOf(1, 8, inQueue("q")))
 		}},
-		{name: "an older one that starts takes the room", code: answer.QueueOrder, exit: 3, says: []string{"older starts first, and takes the room"}, build: func(c *clustertest.Cluster) {
+		{name: "an older one that starts takes the room", code: answer.QueueOrder, exit: 3, wantText: []string{"older starts first, and takes the room"}, build: func(c *clustertest.Cluster) {
 			strict(c)
 			o := older(4)
 			o.Age = 2 * time.Minute

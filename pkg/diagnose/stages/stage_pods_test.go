@@ -26,7 +26,7 @@ func TestQuota(t *testing.T) {
 	list := clustertest.List
 	asJob := func(g *clustertest.Gang) { g.Kind, g.NoGroup = "Job", true }
 	check(t, []testCase{
-		{name: "the whole gang counts, not one pod", code: answer.NSQuota, exit: 3, first: "16 of 24 GPUs used", says: []string{"TFJob other is charged 16", "requested 16, used 16, limit 24", "0/2 pods"}, fix: "to 32", build: func(c *clustertest.Cluster) {
+		{name: "the whole gang counts, not one pod", code: answer.NSQuota, exit: 3, first: "16 of 24 GPUs used", wantText: []string{"TFJob other is charged 16", "requested 16, used 16, limit 24", "0/2 pods"}, fix: "to 32", build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}})
 			quota(c, "gpus", list("requests.nvidia.com/gpu", "24"), list("requests.nvidia.com/gpu", "16"))
 			c.Add(gangOf(2, 8, none))
@@ -51,7 +51,7 @@ func TestQuota(t *testing.T) {
 			quota(c, "pods", list("count/pods", "1"), nil)
 			c.Add(gangOf(2, 8, none))
 		}},
-		{name: "limits", code: answer.NSQuotaTooSmall, exit: 6, says: []string{"limits.memory"}, build: func(c *clustertest.Cluster) {
+		{name: "limits", code: answer.NSQuotaTooSmall, exit: 6, wantText: []string{"limits.memory"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8)
 			quota(c, "mem", list("limits.memory", "100Gi"), nil)
 			c.Add(gangOf(2, 8, none))
@@ -154,7 +154,7 @@ func TestLimitRange(t *testing.T) {
 				p.InitContainers = []corev1.Container{{Name: "fetch", Resources: corev1.ResourceRequirements{Requests: r, Limits: r}}}
 			})))
 		}},
-		{name: "only the launcher is too large", code: answer.LimitRange, exit: 4, first: "Launcher", says: []string{"Launcher 0/1, Worker 2/2"}, build: func(c *clustertest.Cluster) {
+		{name: "only the launcher is too large", code: answer.LimitRange, exit: 4, first: "Launcher", wantText: []string{"Launcher 0/1, Worker 2/2"}, build: func(c *clustertest.Cluster) {
 			limits(c, corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: list("cpu", "8")})
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) {
 				g.Kind, g.More = "MPIJob", []clustertest.Role{{Name: "Launcher", Replicas: 1, CPU: "12", Missing: 1}}
@@ -182,12 +182,12 @@ func TestRefused(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))
 			refuse(c, `pods "gang-worker-0" is forbidden: ValidatingAdmissionPolicy 'no-latest' with binding 'all' denied request: image must have a digest`)
 		}},
-		{name: "asked again, it is accepted", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.AdmissionDenied}, build: func(c *clustertest.Cluster) {
+		{name: "in the dry run it is accepted", code: answer.BelowQuorum, exit: 3, never: []answer.Code{answer.AdmissionDenied}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))
 			refuse(c, `admission webhook "policy.example.com" denied the request: missing team label`)
 			c.S.Probes = []snapshot.Probe{{Kind: "Pod", Namespace: "team", Name: "gang-worker-0", Code: 201}}
 		}},
-		{name: "one role is accepted, the other is not", code: answer.AdmissionDenied, exit: 4, says: []string{"those of PS were refused"}, build: func(c *clustertest.Cluster) {
+		{name: "one role is accepted, the other is not", code: answer.AdmissionDenied, exit: 4, wantText: []string{"those of PS were refused"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.More = []clustertest.Role{{Name: "PS", Replicas: 1}} }, none))
 			c.S.Probes = []snapshot.Probe{{Kind: "Pod", Namespace: "team", Name: "gang-worker-0", Code: 201},
 				{Kind: "Pod", Namespace: "team", Name: "gang-ps-0", Code: 403, Message: `pods "gang-ps-0" is forbidden: violates PodSecurity "restricted:latest": hostNetwork`}}
@@ -196,7 +196,7 @@ func TestRefused(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) { g.Kind = "Job" }))
 			c.Event("Job", "team", "gang", "job-controller", "FailedCreate", `Error creating: admission webhook "policy.example.com" denied the request: missing team label`, time.Minute)
 		}},
-		{name: "priority class, with a near name", code: answer.PriorityMissing, exit: 4, first: "gpld.*gold, silver", says: []string{"did you mean gold"}, fix: "gold", build: func(c *clustertest.Cluster) {
+		{name: "priority class, with a near name", code: answer.PriorityMissing, exit: 4, first: "gpld.*gold, silver", wantText: []string{"did you mean gold"}, fix: "gold", build: func(c *clustertest.Cluster) {
 			for _, name := range []string{"gold", "silver", "system-node-critical"} {
 				c.Put(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}})
 			}
@@ -220,7 +220,7 @@ func TestRefused(t *testing.T) {
 			c.Put(&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "kata"}})
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) { p.RuntimeClassName = &name })))
 		}},
-		{name: "a webhook that times out", code: answer.WebhookDown, exit: 5, first: "hook.example.com", says: []string{"context deadline exceeded"}, build: func(c *clustertest.Cluster) {
+		{name: "a webhook that times out", code: answer.WebhookDown, exit: 5, first: "hook.example.com", wantText: []string{"context deadline exceeded"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none))
 			refuse(c, `Internal error occurred: failed calling webhook "hook.example.com": failed to call webhook: Post "https://hook.infra.svc:443/mutate?timeout=10s": context deadline exceeded`)
 		}},

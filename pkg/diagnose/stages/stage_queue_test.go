@@ -22,7 +22,7 @@ func young(g *clustertest.Gang) { g.Age = 20 * time.Second }
 func TestVolcanoQueue(t *testing.T) {
 	gpus := func(n string) map[string]any { return map[string]any{"nvidia.com/gpu": n} }
 	check(t, []testCase{
-		{name: "no queue of the name", code: answer.QueueNotFound, exit: 4, first: `"visoin" does not exist.*default, vision`, says: []string{"did you mean vision"}, fix: "use queue vision", build: func(c *clustertest.Cluster) {
+		{name: "no queue of the name", code: answer.QueueNotFound, exit: 4, first: `"visoin" does not exist.*default, vision`, wantText: []string{"did you mean vision"}, fix: "use queue vision", build: func(c *clustertest.Cluster) {
 			c.Queue("vision", "Open", nil)
 			c.Queue("default", "Open", nil)
 			c.Nodes(2, 8).Add(gangOf(2, 8, inQueue("visoin")))
@@ -47,7 +47,7 @@ func TestVolcanoQueue(t *testing.T) {
 			c.Queue("q", "Closed", nil)
 			c.Nodes(2, 8).Add(gangOf(2, 8, inQueue("q"), spec(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "b200"} })))
 		}},
-		{name: "used by pods", code: answer.QueueQuota, exit: 3, first: "queue q has 8 of 16 GPUs left, and the gang needs 16: 8 are used", says: []string{"team/other uses 8", "together 24"}, fix: "to 24", build: func(c *clustertest.Cluster) {
+		{name: "used by pods", code: answer.QueueQuota, exit: 3, first: "queue q has 8 of 16 GPUs left, and the gang needs 16: 8 are used", wantText: []string{"team/other uses 8", "together 24"}, fix: "to 24", build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", gpus("16"))
 			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 1, GPUs: 8, Nodes: []string{"n1"}, Volcano: "q"}).Add(gangOf(2, 8, inQueue("q")))
 		}},
@@ -85,12 +85,12 @@ func TestVolcanoQueue(t *testing.T) {
 			c.Queue("q", "Open", gpus("16"))
 			c.Nodes(4, 8).Add(gangOf(2, 8, young, func(g *clustertest.Gang) { g.Volcano = "q" }))
 		}},
-		{name: "the queue has room, and the scheduler says it is overused", code: answer.QueueQuota, exit: 3, first: "has not admitted it.*5s ago.*overused", says: []string{"shares of queues by weight"}, build: func(c *clustertest.Cluster) {
+		{name: "the queue has room, and the scheduler reports it as overused", code: answer.QueueQuota, exit: 3, first: "has not admitted it.*5s ago.*overused", wantText: []string{"shares of queues by weight"}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q")))
 			c.Event("PodGroup", "team", "gang", "volcano", "Unschedulable", "resource in cluster is overused: overused nvidia.com/gpu", 5*time.Second)
 		}},
-		{name: "it said so long ago, and has been silent since", code: answer.FitsNotPlaced, exit: 5, never: []answer.Code{answer.QueueQuota}, build: func(c *clustertest.Cluster) {
+		{name: "it reported that long ago, and nothing since", code: answer.FitsNotPlaced, exit: 5, never: []answer.Code{answer.QueueQuota}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(4, 8).Add(gangOf(2, 8, inQueue("q"), func(g *clustertest.Gang) { g.Age = time.Hour }))
 			c.Event("PodGroup", "team", "gang", "volcano", "Unschedulable", "resource in cluster is overused: overused nvidia.com/gpu", 40*time.Minute)
@@ -108,23 +108,23 @@ func TestReserved(t *testing.T) {
 		}
 	}
 	check(t, []testCase{
-		{name: "for a gang that requests nodes that are not there", code: answer.ReservedByStuck, exit: 5, first: "16 GPUs are idle but reserved for team/stuck", says: []string{"class=b200"}, fix: "fix or delete team/stuck",
+		{name: "for a gang that requests nodes that are not there", code: answer.ReservedByStuck, exit: 5, first: "16 GPUs are idle but reserved for team/stuck", wantText: []string{"class=b200"}, fix: "fix or delete team/stuck",
 			build: stuck(func(g *clustertest.Gang) {
 				g.Spec = func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "b200"} }
 			})},
-		{name: "for a gang whose job is gone", code: answer.ReservedByStuck, exit: 5, says: []string{"no job stands behind it"}, build: func(c *clustertest.Cluster) {
+		{name: "for a gang whose job is gone", code: answer.ReservedByStuck, exit: 5, wantText: []string{"no job stands behind it"}, build: func(c *clustertest.Cluster) {
 			stuck(func(g *clustertest.Gang) { g.Missing = 2 })(c)
 			set(map[string]any{"phase": "Inqueue"}, "status")(c.S.Custom[kindOf("scheduling.volcano.sh", "PodGroup")][0].Object)
 			c.S.Custom[kindOf("kubeflow.org", "TFJob")] = c.S.Custom[kindOf("kubeflow.org", "TFJob")][1:]
 		}},
-		{name: "for a job that has ended", code: answer.ReservedByStuck, exit: 5, says: []string{"stuck has ended"}, build: func(c *clustertest.Cluster) {
+		{name: "for a job that has ended", code: answer.ReservedByStuck, exit: 5, wantText: []string{"stuck has ended"}, build: func(c *clustertest.Cluster) {
 			stuck(func(g *clustertest.Gang) {
 				g.Missing, g.Job = 2, set([]any{clustertest.Condition("Succeeded", "True", "", "", time.Hour)}, "status", "conditions")
 			})(c)
 			set(map[string]any{"phase": "Inqueue"}, "status")(c.S.Custom[kindOf("scheduling.volcano.sh", "PodGroup")][0].Object)
 		}},
 		{name: "for a gang that is about to start", code: answer.ReservedByOthers, exit: 3, first: "promised to team/stuck", build: stuck(young)},
-		{name: "some, and there is enough beside", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
+		{name: "some, and there is enough besides", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(4, 8).Add(clustertest.Gang{Name: "stuck", Workers: 2, GPUs: 8, Volcano: "q", Age: 20 * time.Second}).Add(gangOf(2, 8, inQueue("q"), young))
 		}},

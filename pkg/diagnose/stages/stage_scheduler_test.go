@@ -29,14 +29,14 @@ func gate(names ...string) func(*clustertest.Gang) {
 
 func TestScheduler(t *testing.T) {
 	check(t, []testCase{
-		{name: "nobody answers to the name", code: answer.SchedulerNotFound, exit: 4, first: `"volcanoo".*gang, volcano`, says: []string{"did you mean volcano"}, fix: "schedulerName: volcano", build: func(c *clustertest.Cluster) {
+		{name: "no scheduler serves the name", code: answer.SchedulerNotFound, exit: 4, first: `"volcanoo".*gang, volcano`, wantText: []string{"did you mean volcano"}, fix: "schedulerName: volcano", build: func(c *clustertest.Cluster) {
 			c.Deployment("volcano-system", "volcano-scheduler", "volcanosh/vc-scheduler:v1.12")
 			c.Nodes(2, 8).Add(gangOf(2, 8, scheduledBy("volcanoo")))
 		}},
 		{name: "pods of the name have been bound", code: answer.Fits, exit: 3, never: []answer.Code{answer.SchedulerNotFound}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, Nodes: []string{"n1"}, Scheduler: "mine"}).Add(gangOf(2, 8, scheduledBy("mine"), young))
 		}},
-		{name: "the pods say that somebody looked at them", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.SchedulerNotFound}, build: func(c *clustertest.Cluster) {
+		{name: "the pods have a condition of a scheduler", code: answer.NodesBusy, exit: 3, never: []answer.Code{answer.SchedulerNotFound}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(2, 8, scheduledBy("mine"), pods(func(_ int, p *corev1.Pod) {
 				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
 			})))
@@ -62,7 +62,7 @@ func TestScheduler(t *testing.T) {
 		{name: "the template names no scheduler, the operator does", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, young, spec(func(p *corev1.PodSpec) { p.SchedulerName = "" })))
 		}},
-		{name: "the lease has run out", code: answer.SchedulerDown, exit: 5, first: "scheduler gang is down: last sign of life 12m ago", says: []string{"Lease gangctl-system/gang-scheduler", "1/1 ready"}, build: func(c *clustertest.Cluster) {
+		{name: "the lease has run out", code: answer.SchedulerDown, exit: 5, first: "scheduler gang is down: last sign of life 12m ago", wantText: []string{"Lease gangctl-system/gang-scheduler", "1/1 ready"}, build: func(c *clustertest.Cluster) {
 			c.S.Leases = nil
 			c.Lease("gang-scheduler", 12*time.Minute)
 			c.Nodes(2, 8).Add(gangOf(2, 8))
@@ -73,13 +73,13 @@ func TestScheduler(t *testing.T) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, young))
 			c.Event("Pod", "other", "x", clustertest.Scheduler, "Scheduled", "assigned", 5*time.Second)
 		}},
-		{name: "scaled to zero", code: answer.SchedulerDown, exit: 5, says: []string{"0/0 ready", "scaled to 0", "--replicas=1"}, build: func(c *clustertest.Cluster) {
+		{name: "scaled to zero", code: answer.SchedulerDown, exit: 5, wantText: []string{"0/0 ready", "scaled to 0", "--replicas=1"}, build: func(c *clustertest.Cluster) {
 			zero := int32(0)
 			c.S.Leases = nil
 			c.S.Deployments[1].Spec.Replicas, c.S.Deployments[1].Status.ReadyReplicas = &zero, 0
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 		}},
-		{name: "it never ran", code: answer.SchedulerDown, exit: 5, first: "no sign that it ever ran", says: []string{"ImagePullBackOff"}, build: func(c *clustertest.Cluster) {
+		{name: "it never ran", code: answer.SchedulerDown, exit: 5, first: "no sign that it ever ran", wantText: []string{"ImagePullBackOff"}, build: func(c *clustertest.Cluster) {
 			c.S.Leases = nil
 			c.S.Deployments[1].Status.ReadyReplicas = 0
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "gangctl-system", Name: "gang-scheduler-0", Labels: map[string]string{"app": "gang-scheduler"}}}
@@ -103,7 +103,7 @@ func TestScheduler(t *testing.T) {
 		{name: "a gate", code: answer.SchedulingGated, exit: 5, first: "example.com/wait holds 2 of 2 pods", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, gate("example.com/wait")))
 		}},
-		{name: "two gates", code: answer.SchedulingGated, exit: 5, also: []answer.Code{answer.SchedulingGated}, says: []string{"a.example.com/x", "b.example.com/y"}, build: func(c *clustertest.Cluster) {
+		{name: "two gates", code: answer.SchedulingGated, exit: 5, also: []answer.Code{answer.SchedulingGated}, wantText: []string{"a.example.com/x", "b.example.com/y"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, gate("a.example.com/x", "b.example.com/y")))
 		}},
 		{name: "a gate and no room", code: answer.SchedulingGated, exit: 5, also: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
@@ -122,14 +122,14 @@ func TestFits(t *testing.T) {
 		c.Event("Pod", "team", "gang-worker-0", clustertest.Scheduler, "FailedScheduling", "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.", ago)
 	}
 	check(t, []testCase{
-		{name: "some seconds old", code: answer.Fits, exit: 3, first: "room for all 2 members on n1, n2", says: []string{"submitted 4s ago"}, build: func(c *clustertest.Cluster) {
+		{name: "some seconds old", code: answer.Fits, exit: 3, first: "room for all 2 members on n1, n2", wantText: []string{"submitted 4s ago"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Age = 4 * time.Second }))
 		}},
-		{name: "tried a moment ago", code: answer.Fits, exit: 3, says: []string{"last tried 10s ago"}, build: func(c *clustertest.Cluster) {
+		{name: "tried a moment ago", code: answer.Fits, exit: 3, wantText: []string{"last tried 10s ago"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, old))
 			tried(c, 10*time.Second)
 		}},
-		{name: "not tried for long", code: answer.FitsNotPlaced, exit: 5, first: "has for 19m.*scheduler gang does not place it", says: []string{"last tried 18m ago", "logs deployment/gang-scheduler"}, build: func(c *clustertest.Cluster) {
+		{name: "not tried for long", code: answer.FitsNotPlaced, exit: 5, first: "has for 19m.*scheduler gang does not place it", wantText: []string{"last tried 18m ago", "logs deployment/gang-scheduler"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, old))
 			tried(c, 18*time.Minute)
 		}},
@@ -148,12 +148,12 @@ func TestFits(t *testing.T) {
 			p.Status.Phase = corev1.PodSucceeded
 			p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: clustertest.Ago(30 * time.Second)}}
 		}},
-		{name: "the condition of the pod tells when", code: answer.FitsNotPlaced, exit: 5, says: []string{"last tried 17m ago"}, build: func(c *clustertest.Cluster) {
+		{name: "the condition of the pod has the time", code: answer.FitsNotPlaced, exit: 5, wantText: []string{"last tried 17m ago"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, old, pods(func(_ int, p *corev1.Pod) {
 				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", LastTransitionTime: clustertest.Ago(17 * time.Minute)}}
 			})))
 		}},
-		{name: "the words of the group tell when", code: answer.Fits, exit: 3, says: []string{"last tried 30s ago"}, build: func(c *clustertest.Cluster) {
+		{name: "the condition of the group has the time", code: answer.Fits, exit: 3, wantText: []string{"last tried 30s ago"}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", nil)
 			c.Nodes(2, 8).Add(gangOf(2, 8, old, func(g *clustertest.Gang) {
 				g.Volcano, g.Group = "q", set([]any{clustertest.Condition("Unschedulable", "True", "NotEnoughResources", "2/2 tasks in gang unschedulable", 30*time.Second)}, "status", "conditions")
@@ -166,7 +166,7 @@ func TestFits(t *testing.T) {
 	})
 }
 
-// What is known of a scheduler follows from its Deployment, its lease, its words, and the pods that it has bound.
+// What is known of a scheduler follows from its Deployment, its lease, its messages, and the pods that it has bound.
 func TestFindScheduler(t *testing.T) {
 	tests := []struct {
 		name, scheduler string
@@ -174,8 +174,8 @@ func TestFindScheduler(t *testing.T) {
 		served          bool
 	}{
 		{"by its flag", "mine", "anything", "--scheduler-name=mine", true},
-		{"by its flag in two words", "mine", "anything", "--scheduler-name mine", true},
-		{"the flag says another name", "sched", "anything", "--scheduler-name=mine", false},
+		{"by its flag in two arguments", "mine", "anything", "--scheduler-name mine", true},
+		{"the flag has another name", "sched", "anything", "--scheduler-name=mine", false},
 		{"by the Deployment's name", "sched", "anything", "", true},
 		{"Volcano", "volcano", "volcanosh/vc-scheduler:v1.12@sha256:0", "", true},
 		{"Volcano's controller is no scheduler", "volcano", "volcanosh/vc-controller-manager:v1.12", "", false},

@@ -32,8 +32,8 @@ func waits(reason, message string) func(*corev1.Pod) {
 
 func creating(*corev1.Pod) {}
 
-// said is an event about the second member.
-func said(c *clustertest.Cluster, reason, message string, ago time.Duration) {
+// addEvent adds an event about the second member.
+func addEvent(c *clustertest.Cluster, reason, message string, ago time.Duration) {
 	c.Event("Pod", "team", "gang-worker-1", "kubelet", reason, message, ago)
 }
 
@@ -62,20 +62,20 @@ func TestStart(t *testing.T) {
 		}},
 		{name: "pulling", code: answer.ImagePulling, exit: 3, first: "image reg/x:1 has been pulled for 2m", build: func(c *clustertest.Cluster) {
 			second(c, creating)
-			said(c, "Pulling", `Pulling image "reg/x:1"`, 2*time.Minute)
+			addEvent(c, "Pulling", `Pulling image "reg/x:1"`, 2*time.Minute)
 		}},
 		{name: "pulled", code: answer.ContainersStarting, exit: 3, build: func(c *clustertest.Cluster) {
 			second(c, creating)
-			said(c, "Pulling", `Pulling image "reg/x:1"`, 2*time.Minute)
-			said(c, "Pulled", `Successfully pulled image "reg/x:1"`, time.Minute)
+			addEvent(c, "Pulling", `Pulling image "reg/x:1"`, 2*time.Minute)
+			addEvent(c, "Pulled", `Successfully pulled image "reg/x:1"`, time.Minute)
 		}},
 		{name: "an earlier pod of the name pulled", code: answer.ContainersStarting, exit: 3, build: func(c *clustertest.Cluster) {
 			second(c, creating)
-			said(c, "Pulling", `Pulling image "reg/x:1"`, 2*time.Hour)
+			addEvent(c, "Pulling", `Pulling image "reg/x:1"`, 2*time.Hour)
 		}},
-		{name: "no such image", code: answer.ImagePull, exit: 4, first: "worker-1: image reg/x:1 of container tensorflow cannot be pulled: manifest unknown", says: []string{"pull access denied"}, build: func(c *clustertest.Cluster) {
+		{name: "no such image", code: answer.ImagePull, exit: 4, first: "worker-1: image reg/x:1 of container tensorflow cannot be pulled: manifest unknown", wantText: []string{"pull access denied"}, build: func(c *clustertest.Cluster) {
 			second(c, waits("ImagePullBackOff", "manifest unknown"))
-			said(c, "Failed", "Failed to pull image: pull access denied", time.Minute)
+			addEvent(c, "Failed", "Failed to pull image: pull access denied", time.Minute)
 		}},
 		{name: "a name that is none", code: answer.ImagePull, exit: 4, first: "couldn't parse", build: func(c *clustertest.Cluster) {
 			second(c, waits("InvalidImageName", "couldn't parse image name"))
@@ -86,10 +86,10 @@ func TestStart(t *testing.T) {
 		{name: "the image of an init container", code: answer.ImagePull, exit: 4, first: "of container fetch", build: func(c *clustertest.Cluster) {
 			second(c, initing(corev1.ContainerStatus{Image: "reg/init:2", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}}, nil))
 		}},
-		{name: "no such secret", code: answer.ConfigMissing, exit: 4, first: `secret "wandb" does not exist in namespace team`, says: []string{"create secret generic wandb"}, build: func(c *clustertest.Cluster) {
+		{name: "no such secret", code: answer.ConfigMissing, exit: 4, first: `secret "wandb" does not exist in namespace team`, wantText: []string{"create secret generic wandb"}, build: func(c *clustertest.Cluster) {
 			second(c, waits("CreateContainerConfigError", `secret "wandb" not found`))
 		}},
-		{name: "no such config map", code: answer.ConfigMissing, exit: 4, first: `configmap "cfg" does not exist`, says: []string{"create configmap cfg"}, build: func(c *clustertest.Cluster) {
+		{name: "no such config map", code: answer.ConfigMissing, exit: 4, first: `configmap "cfg" does not exist`, wantText: []string{"create configmap cfg"}, build: func(c *clustertest.Cluster) {
 			second(c, waits("CreateContainerConfigError", `configmap "cfg" not found`))
 		}},
 		{name: "no such key", code: answer.ConfigMissing, exit: 4, first: `secret "wandb" in namespace team has no key token`, build: func(c *clustertest.Cluster) {
@@ -97,37 +97,37 @@ func TestStart(t *testing.T) {
 		}},
 		{name: "no such config map to mount", code: answer.ConfigMissing, exit: 4, first: `configmap "train-cfg" does not exist`, build: func(c *clustertest.Cluster) {
 			second(c, creating)
-			said(c, "FailedMount", `MountVolume.SetUp failed for volume "cfg" : configmap "train-cfg" not found`, time.Minute)
+			addEvent(c, "FailedMount", `MountVolume.SetUp failed for volume "cfg" : configmap "train-cfg" not found`, time.Minute)
 		}},
 		{name: "the config map was made meanwhile", code: answer.ImagePulling, exit: 3, never: []answer.Code{answer.ConfigMissing}, build: func(c *clustertest.Cluster) {
 			second(c, creating)
-			said(c, "FailedMount", `MountVolume.SetUp failed for volume "cfg" : configmap "train-cfg" not found`, 3*time.Minute)
-			said(c, "Pulling", `Pulling image "reg/x:1"`, time.Minute)
+			addEvent(c, "FailedMount", `MountVolume.SetUp failed for volume "cfg" : configmap "train-cfg" not found`, 3*time.Minute)
+			addEvent(c, "Pulling", `Pulling image "reg/x:1"`, time.Minute)
 		}},
 		{name: "a volume does not mount", code: answer.VolumeMount, exit: 4, first: "timed out", build: func(c *clustertest.Cluster) {
 			second(c, creating)
-			said(c, "FailedMount", "Unable to attach or mount volumes: timed out waiting for the condition", time.Minute)
+			addEvent(c, "FailedMount", "Unable to attach or mount volumes: timed out waiting for the condition", time.Minute)
 		}},
 		{name: "a volume that is used elsewhere", code: answer.VolumeMultiAttach, exit: 4, first: "claim data is ReadWriteOnce and in use on n1, so it cannot be mounted on n2", build: func(c *clustertest.Cluster) {
 			second(c, creating)
 			boundClaim(c, "", corev1.ReadWriteOnce)
 			name := "vol"
 			c.Put(&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "at"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "n1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}}})
-			said(c, "FailedAttachVolume", `Multi-Attach error for volume "vol" Volume is already exclusively attached to one node`, time.Minute)
+			addEvent(c, "FailedAttachVolume", `Multi-Attach error for volume "vol" Volume is already exclusively attached to one node`, time.Minute)
 		}},
 		{name: "it was attached in the end", code: answer.ContainersStarting, exit: 3, never: []answer.Code{answer.VolumeMultiAttach}, build: func(c *clustertest.Cluster) {
 			second(c, creating)
-			said(c, "FailedAttachVolume", `Multi-Attach error for volume "vol"`, 3*time.Minute)
-			said(c, "SuccessfulAttachVolume", `AttachVolume.Attach succeeded for volume "vol"`, time.Minute)
+			addEvent(c, "FailedAttachVolume", `Multi-Attach error for volume "vol"`, 3*time.Minute)
+			addEvent(c, "SuccessfulAttachVolume", `AttachVolume.Attach succeeded for volume "vol"`, time.Minute)
 		}},
 		{name: "no address", code: answer.SandboxFailed, exit: 5, first: "node n2 cannot set up the pod: .*no free IPs", build: func(c *clustertest.Cluster) {
 			second(c, creating)
-			said(c, "FailedCreatePodSandBox", "Failed to create pod sandbox: no free IPs", time.Minute)
+			addEvent(c, "FailedCreatePodSandBox", "Failed to create pod sandbox: no free IPs", time.Minute)
 		}},
 		{name: "an address was found", code: answer.ImagePulling, exit: 3, build: func(c *clustertest.Cluster) {
 			second(c, creating)
-			said(c, "FailedCreatePodSandBox", "no free IPs", 3*time.Minute)
-			said(c, "Pulling", `Pulling image "reg/x:1"`, time.Minute)
+			addEvent(c, "FailedCreatePodSandBox", "no free IPs", 3*time.Minute)
+			addEvent(c, "Pulling", `Pulling image "reg/x:1"`, time.Minute)
 		}},
 		{name: "an init container runs", code: answer.InitRunning, exit: 3, first: "init container fetch has run for 5m", build: func(c *clustertest.Cluster) {
 			second(c, initing(corev1.ContainerStatus{State: runs}, nil))
@@ -135,21 +135,21 @@ func TestStart(t *testing.T) {
 		{name: "a side-car that runs is none", code: answer.ContainersStarting, exit: 3, build: func(c *clustertest.Cluster) {
 			second(c, initing(corev1.ContainerStatus{State: runs}, &always))
 		}},
-		{name: "an init container fails", code: answer.InitFailing, exit: 4, first: "init container fetch exits with code 1, 6 restarts", says: []string{"no route to host", "-c fetch"}, build: func(c *clustertest.Cluster) {
+		{name: "an init container fails", code: answer.InitFailing, exit: 4, first: "init container fetch exits with code 1, 6 restarts", wantText: []string{"no route to host", "-c fetch"}, build: func(c *clustertest.Cluster) {
 			second(c, initing(corev1.ContainerStatus{RestartCount: 6, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
 				LastTerminationState: corev1.ContainerState{Terminated: ended(1, "Error", "no route to host")}}, nil))
 		}},
 		{name: "an init container has failed and runs again", code: answer.InitRunning, exit: 3, build: func(c *clustertest.Cluster) {
 			second(c, initing(corev1.ContainerStatus{RestartCount: 1, State: runs, LastTerminationState: corev1.ContainerState{Terminated: ended(1, "Error", "")}}, nil))
 		}},
-		{name: "out of memory", code: answer.CrashLoop, exit: 4, first: "OOMKilled. at its memory limit of 64Gi, 7 restarts", says: []string{"--previous"}, build: func(c *clustertest.Cluster) {
+		{name: "out of memory", code: answer.CrashLoop, exit: 4, first: "OOMKilled. at its memory limit of 64Gi, 7 restarts", wantText: []string{"--previous"}, build: func(c *clustertest.Cluster) {
 			second(c, func(p *corev1.Pod) {
 				waits("CrashLoopBackOff", "back-off")(p)
 				p.Status.ContainerStatuses[0].RestartCount = 7
 				p.Status.ContainerStatuses[0].LastTerminationState.Terminated = ended(137, "OOMKilled", "")
 			})
 		}},
-		{name: "an exit code", code: answer.CrashLoop, exit: 4, first: "exits with code 3 .Error., 2 restarts", says: []string{"no such file"}, build: func(c *clustertest.Cluster) {
+		{name: "an exit code", code: answer.CrashLoop, exit: 4, first: "exits with code 3 .Error., 2 restarts", wantText: []string{"no such file"}, build: func(c *clustertest.Cluster) {
 			second(c, func(p *corev1.Pod) {
 				waits("CrashLoopBackOff", "back-off")(p)
 				p.Status.ContainerStatuses[0].RestartCount = 2
@@ -159,7 +159,7 @@ func TestStart(t *testing.T) {
 		{name: "no such program", code: answer.CrashLoop, exit: 4, first: "cannot be started .RunContainerError.: exec: \"pyhton\"", never: []answer.Code{answer.ConfigMissing}, build: func(c *clustertest.Cluster) {
 			second(c, waits("RunContainerError", `exec: "pyhton": executable file not found in $PATH`))
 		}},
-		{name: "the kubelet refuses", code: answer.NodeRefused, exit: 5, first: "the kubelet of n2 refused the pod .OutOfnvidia.com/gpu.: Requested: 8", says: []string{"cordon n2"}, build: func(c *clustertest.Cluster) {
+		{name: "the kubelet refuses", code: answer.NodeRefused, exit: 5, first: "the kubelet of n2 refused the pod .OutOfnvidia.com/gpu.: Requested: 8", wantText: []string{"cordon n2"}, build: func(c *clustertest.Cluster) {
 			second(c, func(p *corev1.Pod) {
 				p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "OutOfnvidia.com/gpu", "Requested: 8, Available: 7"
 			})
@@ -170,7 +170,7 @@ func TestStart(t *testing.T) {
 				p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: ended(1, "Error", "")}
 			})
 		}},
-		{name: "the pods of a Job fail one after the other", code: answer.CrashLoop, exit: 4, first: "its pods fail, 3 pods so far.*exits with code 2", says: []string{"gang-x7k09 has this trouble", "no such file"}, never: []answer.Code{answer.BelowQuorum}, build: func(c *clustertest.Cluster) {
+		{name: "the pods of a Job fail one after the other", code: answer.CrashLoop, exit: 4, first: "its pods fail, 3 pods so far.*exits with code 2", wantText: []string{"gang-x7k09 has this trouble", "no such file"}, never: []answer.Code{answer.BelowQuorum}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, func(g *clustertest.Gang) { g.Kind = "Job" }))
 			for i, name := range []string{"gang-x7k07", "gang-x7k08", "gang-x7k09"} {
 				yes := true
@@ -194,27 +194,27 @@ func TestStart(t *testing.T) {
 			first.Status.Phase = corev1.PodPending
 			waits("CreateContainerConfigError", `secret "wandb" not found`)(first)
 		}},
-		{name: "the same trouble everywhere is told once", code: answer.ImagePull, exit: 4, first: "^worker-0, worker-1: ", build: func(c *clustertest.Cluster) {
+		{name: "the same trouble everywhere is reported once", code: answer.ImagePull, exit: 4, first: "^worker-0, worker-1: ", build: func(c *clustertest.Cluster) {
 			second(c, waits("ImagePullBackOff", "manifest unknown"))
 			first := c.S.Pods[0]
 			first.Status.Phase = corev1.PodPending
 			waits("ImagePullBackOff", "manifest unknown")(first)
 		}},
-		{name: "an elastic gang does without the one that crashes", exit: 0, says: []string{"1 of 2 members are not up"}, build: func(c *clustertest.Cluster) {
+		{name: "an elastic gang does without the one that crashes", exit: 0, wantText: []string{"1 of 2 members are not up"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Min, g.Nodes = 1, []string{"n1", "n2"} }, pods(func(i int, p *corev1.Pod) {
 				if i == 1 {
 					waits("CrashLoopBackOff", "")(p)
 				}
 			})))
 		}},
-		{name: "it runs, after some falls", exit: 0, says: []string{"worker-1: container tensorflow has restarted 4 times, last 3m ago: exit code 1"}, build: func(c *clustertest.Cluster) {
+		{name: "it runs, after some falls", exit: 0, wantText: []string{"worker-1: container tensorflow has restarted 4 times, last 3m ago: exit code 1"}, build: func(c *clustertest.Cluster) {
 			second(c, func(p *corev1.Pod) {
 				p.Status.Phase = corev1.PodRunning
 				p.Status.ContainerStatuses[0].State, p.Status.ContainerStatuses[0].RestartCount = runs, 4
 				p.Status.ContainerStatuses[0].LastTerminationState.Terminated = ended(1, "Error", "")
 			})
 		}},
-		{name: "it runs, but its members cannot find each other", exit: 0, says: []string{"Service.*services is forbidden"}, build: func(c *clustertest.Cluster) {
+		{name: "it runs, but its members cannot find each other", exit: 0, wantText: []string{"Service.*services is forbidden"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }))
 			c.Event("TFJob", "team", "gang", "tfjob-controller", "FailedCreateService", `Error creating: services is forbidden: exceeded quota`, time.Minute)
 		}},

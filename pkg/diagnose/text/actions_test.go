@@ -10,8 +10,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
-// said is what is written about the actions of an answer.
-func said(t *testing.T, a *answer.Answer, o Options) string {
+// render is the text about the actions of an answer.
+func render(t *testing.T, a *answer.Answer, o Options) string {
 	t.Helper()
 	at := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 	a.Snapshot.At = &at
@@ -57,7 +57,7 @@ An administrator can
 Out of time before everything was tried (wait, evict): there may be more ways,
 or better ones
 `
-	if got := said(t, a, Options{Width: 80}); got != want {
+	if got := render(t, a, Options{Width: 80}); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -70,7 +70,7 @@ func TestActionsAreFew(t *testing.T) {
 	}
 	all = append(all, action(answer.Relax, answer.User, "relax 0"), action(answer.Fewer, answer.User, "fewer 0"), action(answer.Uncordon, answer.Admin, "uncordon 0"))
 	a := &answer.Answer{Unblock: all}
-	got := said(t, a, Options{})
+	got := render(t, a, Options{})
 	for _, want := range []string{"trim 0", "trim 1", "relax 0", "fewer 0", "uncordon 0", "and 3 more, with -v"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("lacks %q:\n%s", want, got)
@@ -79,7 +79,7 @@ func TestActionsAreFew(t *testing.T) {
 	if strings.Contains(got, "trim 2") {
 		t.Errorf("too many:\n%s", got)
 	}
-	got = said(t, a, Options{Verbose: true})
+	got = render(t, a, Options{Verbose: true})
 	for _, x := range all {
 		if !strings.Contains(got, x.Text) {
 			t.Errorf("-v lacks %q:\n%s", x.Text, got)
@@ -99,7 +99,7 @@ func TestActionsWidth(t *testing.T) {
 		x.Placement = append(x.Placement, answer.Placed{Member: "w", Node: fmt.Sprintf("a-node-with-a-long-name-%d", i)})
 	}
 	wait := action(answer.Wait, answer.Nobody, long+"end")
-	for line := range strings.Lines(said(t, &answer.Answer{Unblock: []answer.Action{x, wait}}, Options{Width: 80})) {
+	for line := range strings.Lines(render(t, &answer.Answer{Unblock: []answer.Action{x, wait}}, Options{Width: 80})) {
 		if line = strings.TrimSuffix(line, "\n"); len(line) > 80 && !strings.HasPrefix(line, "    kubectl ") {
 			t.Errorf("%d columns: %s", len(line), line)
 		}

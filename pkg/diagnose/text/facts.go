@@ -80,7 +80,7 @@ func free(s answer.Slot) string {
 	return strings.Join(parts, ", ")
 }
 
-// placementLines say where the members would go.
+// placementLines list where the members would go.
 func placementLines(placed []answer.Placed) []string {
 	byNode := map[string][]string{}
 	for _, p := range placed {
@@ -112,7 +112,7 @@ func (w *writer) row(row answer.NodeRow) {
 	}
 }
 
-// violation is a constraint in words: with requested, available and total where it is about an amount.
+// violation is a constraint as text: with requested, available and total where it is about an amount.
 func violation(v answer.Violation) string {
 	if v.Requested == "" {
 		return strings.TrimSpace(v.Constraint + " " + v.Detail)
@@ -151,7 +151,7 @@ func (w *writer) why() {
 	}
 }
 
-// scheduler has the last word, with its age.
+// scheduler writes the scheduler's last message, with its age.
 func (w *writer) scheduler() {
 	s := w.a.Scheduler
 	if s == nil || s.Message == "" {

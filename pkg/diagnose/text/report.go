@@ -1,5 +1,5 @@
 // Package text writes answers for people: the first line is the verdict with one sentence, then what starts the gang, then
-// why, and last the scheduler's own words. It needs no colour, and its order never changes.
+// why, and last the scheduler's own message. It needs no colour, and its order never changes.
 package text
 
 import (
@@ -11,11 +11,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 )
 
-// Options say how much to write.
+// Options are how much to write.
 type Options struct {
 	// Quiet writes the first line only; Verbose writes every node.
 	Quiet, Verbose bool
-	// Node asks why not this node.
+	// Node is the node of "why not this node".
 	Node string
 	// Style decorates the verdict; nil leaves it as it is.
 	Style func(answer.Verdict, string) string

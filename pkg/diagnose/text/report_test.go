@@ -39,23 +39,23 @@ func long(c *clustertest.Cluster) {
 	c.Event("Pod", "team", "llama-worker-0", clustertest.Scheduler, "FailedScheduling", "0/6 nodes are available: "+strings.Repeat("6 Insufficient nvidia.com/gpu, ", 4)+"no more.", 12*time.Second)
 }
 
-// The text of an answer, word by word. What it has to say is tested elsewhere; this shows what a change does to how it looks.
+// The text of an answer, verbatim. Its content is tested elsewhere; this shows what a change does to how it looks.
 func TestGolden(t *testing.T) {
-	ask := clustertest.Gang{Name: "llama", Workers: 2, GPUs: 8}
+	gang := clustertest.Gang{Name: "llama", Workers: 2, GPUs: 8}
 	tests := map[string]struct {
 		build func(*clustertest.Cluster)
 		o     text.Options
 	}{
 		"fragmented": {build: func(c *clustertest.Cluster) {
-			c.Nodes(4, 8).Runs("a", 4, "n1").Runs("b", 4, "n2").Runs("c", 4, "n3").Runs("d", 4, "n4").Add(ask)
+			c.Nodes(4, 8).Runs("a", 4, "n1").Runs("b", 4, "n2").Runs("c", 4, "n3").Runs("d", 4, "n4").Add(gang)
 			c.Event("Pod", "team", "llama-worker-0", clustertest.Scheduler, "FailedScheduling", "0/4 nodes are available: 4 Insufficient nvidia.com/gpu.", 12*time.Second)
 		}},
 		"verbose": {o: text.Options{Verbose: true, Node: "n3"}, build: func(c *clustertest.Cluster) {
-			c.Nodes(3, 8).Runs("a", 8, "n1").Add(ask)
+			c.Nodes(3, 8).Runs("a", 8, "n1").Add(gang)
 			c.S.Nodes[2].Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "infra", Effect: corev1.TaintEffectNoSchedule}}
 		}},
 		"two_reasons": {build: func(c *clustertest.Cluster) {
-			g := ask
+			g := gang
 			g.Volcano, g.Missing = "q", 2
 			g.Spec = func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "h1oo"} }
 			c.Queue("q", "Closed", nil)
@@ -63,27 +63,27 @@ func TestGolden(t *testing.T) {
 			c.S.Nodes[0].Labels["class"], c.S.Nodes[1].Labels["class"] = "h100", "h100"
 		}},
 		"running": {build: func(c *clustertest.Cluster) {
-			g := ask
+			g := gang
 			g.Nodes = []string{"n1", "n2"}
 			c.Nodes(2, 8).Add(g)
 		}},
 		"long_names": {o: text.Options{Width: 80}, build: long},
 		"namespace_only": {o: text.Options{Width: 80}, build: func(c *clustertest.Cluster) {
-			c.Nodes(2, 8).Add(ask)
+			c.Nodes(2, 8).Add(gang)
 			refuse(c)
 		}},
 		"namespace_only_verbose": {o: text.Options{Verbose: true}, build: func(c *clustertest.Cluster) {
-			c.Nodes(2, 8).Add(ask)
+			c.Nodes(2, 8).Add(gang)
 			refuse(c)
 		}},
 		"seen_enough": {build: func(c *clustertest.Cluster) {
-			g := ask
+			g := gang
 			g.Missing = 2
 			g.Job = func(job map[string]any) { job["spec"].(map[string]any)["runPolicy"] = map[string]any{"suspend": true} }
 			c.Add(g)
 			refuse(c)
 		}},
-		"quiet": {o: text.Options{Quiet: true}, build: func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(ask) }},
+		"quiet": {o: text.Options{Quiet: true}, build: func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(gang) }},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -7,21 +7,21 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
-// rights says what could not be seen, what the answer loses by it, and what would grant it: that which may have changed the
+// rights writes what could not be seen, what the answer loses by it, and what would grant it: that which may have changed the
 // answer, or all with Verbose.
 func (w *writer) rights() {
 	r := w.a.Rights
 	if r == nil {
 		return
 	}
-	var told []answer.Right
+	var reported []answer.Right
 	rest := 0
 	for _, m := range r.Missing {
 		switch {
 		case m.Decisive || w.o.Verbose:
-			told = append(told, m)
+			reported = append(reported, m)
 		case m.Stage != "":
-			told = append(told, m) // it was wanted, though nothing depends on it
+			reported = append(reported, m) // it was read, though nothing depends on it
 		default:
 			rest++
 		}
@@ -30,12 +30,12 @@ func (w *writer) rights() {
 	if w.o.Verbose {
 		grant = r.GrantAll
 	}
-	if len(told) == 0 {
+	if len(reported) == 0 {
 		return
 	}
 	w.line("")
 	w.line("Not seen")
-	for _, m := range told {
+	for _, m := range reported {
 		where := m.Where()
 		if where != "" {
 			where = " " + where

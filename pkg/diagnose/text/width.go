@@ -9,11 +9,11 @@ import (
 
 // first writes the verdict with its sentence.
 func (w *writer) first() {
-	word := string(w.a.Verdict)
-	label := word + "  "
+	verdict := string(w.a.Verdict)
+	label := verdict + "  "
 	lines := w.broken(label, strings.Repeat(" ", len(label)), w.a.Headline)
 	if w.o.Style != nil {
-		lines[0] = w.o.Style(w.a.Verdict, word) + strings.TrimPrefix(lines[0], word)
+		lines[0] = w.o.Style(w.a.Verdict, verdict) + strings.TrimPrefix(lines[0], verdict)
 	}
 	for _, line := range lines {
 		w.line("%s", line)

@@ -27,7 +27,7 @@ func pasted(line string) bool {
 	return strings.HasPrefix(line, "kubectl ") || strings.HasPrefix(line, "gangctl ") || strings.HasPrefix(line, "See ")
 }
 
-// At a width, no line is longer, save one that holds a single word beside its label or a command; and nothing is lost or added.
+// At a width, no line is longer, save one with a single word after its label or a command; and nothing is lost or added.
 func TestWidth(t *testing.T) {
 	worlds := map[string]func(*clustertest.Cluster){
 		"long names": long,
@@ -52,12 +52,12 @@ func TestWidth(t *testing.T) {
 				for _, width := range []int{80, 60} {
 					o.Width = width
 					text := written(t, a, o)
-					if !sameWords(text, unbroken) {
-						t.Errorf("width %d changes the words", width)
+					if !sameText(text, unbroken) {
+						t.Errorf("width %d changes the text", width)
 					}
 					for line := range strings.Lines(text) {
 						line = strings.TrimSuffix(line, "\n")
-						if words := len(strings.Fields(line)); len([]rune(line)) > width && !pasted(line) && words > 3 {
+						if fields := len(strings.Fields(line)); len([]rune(line)) > width && !pasted(line) && fields > 3 {
 							t.Errorf("%d columns at width %d: %s", len([]rune(line)), width, line)
 						}
 					}
@@ -67,16 +67,16 @@ func TestWidth(t *testing.T) {
 	}
 }
 
-// sameWords compares texts without the dots between parts of a line, which a break replaces.
-func sameWords(a, b string) bool {
-	words := func(s string) string { return strings.Join(strings.Fields(strings.ReplaceAll(s, "·", " ")), " ") }
-	return words(a) == words(b)
+// sameText compares texts without the dots between parts of a line, which a break replaces.
+func sameText(a, b string) bool {
+	fields := func(s string) string { return strings.Join(strings.Fields(strings.ReplaceAll(s, "·", " ")), " ") }
+	return fields(a) == fields(b)
 }
 
 // The style goes around the verdict alone, and is not counted.
 func TestStyle(t *testing.T) {
 	a := &answer.Answer{Verdict: answer.Waiting, Headline: "one two three four five six"}
-	style := func(_ answer.Verdict, word string) string { return "\x1b[33m" + word + "\x1b[0m" }
+	style := func(_ answer.Verdict, verdict string) string { return "\x1b[33m" + verdict + "\x1b[0m" }
 	want := "\x1b[33mWAITING\x1b[0m  one two\n         three four\n         five six\n"
 	if got := written(t, a, answertext.Options{Quiet: true, Style: style, Width: 20}); got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -30,8 +30,8 @@ func has(n *corev1.Node, kind corev1.ResourceName, total, unhealthy int64) *core
 	return n
 }
 
-// asks replaces what the first container of a pod requests.
-func asks(p *corev1.Pod, pairs ...string) *corev1.Pod {
+// withRequests replaces what the first container of a pod requests.
+func withRequests(p *corev1.Pod, pairs ...string) *corev1.Pod {
 	list := clustertest.List(pairs...)
 	p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: list, Limits: list}
 	return p
@@ -41,7 +41,7 @@ func asks(p *corev1.Pod, pairs ...string) *corev1.Pod {
 func bare(name, node string, pairs ...string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}, Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "main"}}}}
 	p.Status.Phase = corev1.PodRunning
-	return asks(p, pairs...)
+	return withRequests(p, pairs...)
 }
 
 // leaving makes a pod one that is being deleted, and still holds what it holds.

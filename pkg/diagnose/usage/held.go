@@ -22,7 +22,7 @@ func (l *ledger) charge(pod *corev1.Pod) Held {
 	return h
 }
 
-// held is what a holder has on nodes that exist. Pods that are being deleted count: their room is not free yet.
+// held is what a consumer has on nodes that exist. Pods that are being deleted count: their room is not free yet.
 func (l *ledger) held(h *view.Consumer) Held {
 	sum := Held{Devices: map[corev1.ResourceName]int64{}}
 	for _, p := range h.Pods {

@@ -42,8 +42,8 @@ func startOf(p *corev1.Pod) time.Time {
 	return p.CreationTimestamp.Time
 }
 
-// brokenSince is the earliest moment since when a member is not there: its replacement was created then, or it ended, was told to
-// leave, or its node went away. It is zero where nothing tells.
+// brokenSince is the earliest moment since when a member is not there: its replacement was created then, or it ended, was
+// deleted, or its node went away. It is zero where nothing shows it.
 func (l *ledger) brokenSince(g *gang.Gang) time.Time {
 	var earliest time.Time
 	for _, m := range g.Members {
@@ -78,7 +78,7 @@ func endOf(p *corev1.Pod) time.Time {
 	return last
 }
 
-// leftAt is when a pod was told to go: its deletionTimestamp is the end of the grace that it got.
+// leftAt is when a pod's deletion was requested: its deletionTimestamp is the end of the grace that it got.
 func leftAt(p *corev1.Pod) time.Time {
 	at := p.DeletionTimestamp.Time
 	if grace := p.DeletionGracePeriodSeconds; grace != nil {

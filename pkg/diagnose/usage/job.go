@@ -22,7 +22,7 @@ type JobUsage struct {
 	// Requests is what all its members request; Held what its pods hold of nodes.
 	Requests Held `json:"requests"`
 	Held     Held `json:"held"`
-	// Measured is what its pods really use; nil where nobody measures it. The caller fills it in.
+	// Measured is what its pods really use; nil without a metrics API. The caller fills it in.
 	Measured *Measured `json:"measured,omitempty"`
 	// IdleMinutes are device-minutes that members have held so far while their gang was not whole.
 	IdleMinutes float64 `json:"idleHeldMinutes"`
@@ -45,7 +45,7 @@ type Other struct {
 	Held      Held   `json:"held"`
 }
 
-// Jobs are all jobs of a world that have not ended, or still hold something, and all others that hold room.
+// Jobs are all jobs of a cluster view that have not ended, or still hold something, and all others that hold room.
 type Jobs struct {
 	APIVersion string     `json:"apiVersion"`
 	At         time.Time  `json:"at"`
@@ -55,7 +55,7 @@ type Jobs struct {
 	Uncounted int `json:"claimsNotCounted,omitempty"`
 }
 
-// OfJobs reports on the jobs of a world, sorted by namespace and name. What jobs and others hold together is what the nodes use.
+// OfJobs reports on the jobs of a cluster view, sorted by namespace and name. What jobs and others hold together is what the nodes use.
 func OfJobs(w *view.View) Jobs {
 	l := newLedger(w)
 	report := Jobs{APIVersion: APIVersion, At: w.Now, Jobs: []JobUsage{}, Others: l.others(), Uncounted: Uncounted(w.Snap)}

@@ -17,7 +17,7 @@ import (
 type row struct {
 	State             gang.State
 	Ready, Min, Total int32
-	Asks, Held        int64
+	Requested, Held   int64
 	Idle, Wait        float64 // minutes
 }
 

@@ -30,7 +30,7 @@ type Node struct {
 	CPU    Amount `json:"cpuMilli"`
 	Memory Amount `json:"memoryBytes"`
 	Pods   Amount `json:"pods"`
-	// Measured is what it really uses; nil where nobody measures it. The caller fills it in.
+	// Measured is what it really uses; nil without a metrics API. The caller fills it in.
 	Measured *Measured `json:"measured,omitempty"`
 	// Jobs are those that hold something of the node, as NAMESPACE/NAME.
 	Jobs []string `json:"jobs"`
@@ -159,7 +159,7 @@ func states(n *corev1.Node) []string {
 	return s
 }
 
-// taints are those that keep pods away and are not Kubernetes' own words for a state.
+// taints are those that keep pods away and are not those that Kubernetes sets for a state.
 func taints(n *corev1.Node) []string {
 	var all []string
 	for _, t := range n.Spec.Taints {

@@ -155,7 +155,7 @@ func TestSumsAgree(t *testing.T) {
 		if diff := cmp.Diff(byHand, byNode, allow); diff != "" {
 			t.Fatalf("seed %d: the nodes' sum: -want +got\n%s", seed, diff)
 		}
-		byHand.leaving = 0 // jobs do not tell
+		byHand.leaving = 0 // jobs do not show it
 		if diff := cmp.Diff(byHand, ledger(held), allow); diff != "" {
 			t.Fatalf("seed %d: the sum of jobs and others: -want +got\n%s", seed, diff)
 		}

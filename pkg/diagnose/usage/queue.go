@@ -31,10 +31,10 @@ type Queue struct {
 	Held Held `json:"held"`
 	// Quotas are what it may use, for the resources that it limits; GPUs first.
 	Quotas []Quota `json:"quotas"`
-	// Running jobs have all members that they need; Waiting ones do not, and request Asked devices.
-	Running int   `json:"running"`
-	Waiting int   `json:"waiting"`
-	Asked   int64 `json:"waitingDevices"`
+	// Running jobs have all members that they need; Waiting ones do not, and request Requested devices.
+	Running   int   `json:"running"`
+	Waiting   int   `json:"waiting"`
+	Requested int64 `json:"waitingDevices"`
 }
 
 // Quota is what a queue may use of a resource, and uses by its own reckoning. CPU is in thousandths of a core.
@@ -44,7 +44,7 @@ type Quota struct {
 	Limit    int64               `json:"limit"`
 }
 
-// Queues are all queues of a world.
+// Queues are all queues of a cluster view.
 type Queues struct {
 	APIVersion string    `json:"apiVersion"`
 	At         time.Time `json:"at"`
@@ -57,7 +57,7 @@ type queueKey struct {
 	name string
 }
 
-// OfQueues reports on the queues of a world, sorted by name; jobs outside of queues come last, as a queue without a name.
+// OfQueues reports on the queues of a cluster view, sorted by name; jobs outside of queues come last, as a queue without a name.
 func OfQueues(w *view.View) Queues {
 	l := newLedger(w)
 	all := map[queueKey]*Queue{}
@@ -111,7 +111,7 @@ func (q *Queue) count(g *gang.Gang, j JobUsage) {
 		q.Running++
 	default:
 		q.Waiting++
-		q.Asked += j.Requests.AllDevices() - j.Held.AllDevices()
+		q.Requested += j.Requests.AllDevices() - j.Held.AllDevices()
 	}
 }
 

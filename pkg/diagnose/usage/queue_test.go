@@ -14,7 +14,7 @@ import (
 func lines(c *clustertest.Cluster) []string {
 	var all []string
 	for _, q := range queuesOf(c).Queues {
-		text := fmt.Sprintf("%s %q under %q %s holds %d, runs %d, waits %d for %d", q.Kind, q.Name, q.Parent, q.State, q.Held.AllDevices(), q.Running, q.Waiting, q.Asked)
+		text := fmt.Sprintf("%s %q under %q %s holds %d, runs %d, waits %d for %d", q.Kind, q.Name, q.Parent, q.State, q.Held.AllDevices(), q.Running, q.Waiting, q.Requested)
 		for _, r := range q.Quotas {
 			text += fmt.Sprintf(" [%s %d/%d]", r.Resource, r.Used, r.Limit)
 		}

@@ -37,7 +37,7 @@ type Total struct {
 	Largest []Largest `json:"largest"`
 }
 
-// OfNodes reports on the nodes of a world.
+// OfNodes reports on the nodes of a cluster view.
 func OfNodes(w *view.View) Nodes {
 	l := newLedger(w)
 	usual, free := map[corev1.ResourceName]Usual{}, map[corev1.ResourceName]map[string]room{}

@@ -41,7 +41,7 @@ func reasonOf(c placement.Constraint) string {
 	}
 }
 
-// split says how many of the idle devices are free, and why the others are not.
+// split counts how many of the idle devices are free, and why the others are not.
 func (r room) split(d Devices) (free int64, why []Unusable) {
 	left := d.Idle
 	take := func(reason string, n int64) {

@@ -1,5 +1,5 @@
-// Package usage adds up who holds what of a cluster, what is idle, and what of that nobody can use and why. It is pure: the
-// world of a snapshot in, values out. What nodes use is what the scheduler charges them; what jobs hold is added up pod by pod.
+// Package usage adds up which jobs use what of a cluster, what is idle, and what of that no pod can use and why. It is pure: the
+// view of a snapshot in, values out. What nodes use is what the scheduler charges them; what jobs hold is added up pod by pod.
 // The two sums agree.
 package usage
 
@@ -20,7 +20,7 @@ type Amount struct {
 	Total int64 `json:"total"`
 }
 
-// Held is what somebody holds of nodes, as the scheduler charges it: devices by kind, CPU in thousandths of a core, memory in
+// Held is what a consumer uses of nodes, as the scheduler charges it: devices by kind, CPU in thousandths of a core, memory in
 // bytes, pod slots.
 type Held struct {
 	Devices map[corev1.ResourceName]int64 `json:"devices"`
@@ -51,7 +51,7 @@ func (h *Held) Add(more Held) {
 	h.Pods += more.Pods
 }
 
-// ledger is what several reports of one world are made from.
+// ledger is what several reports of one cluster view are made from.
 type ledger struct {
 	w     *view.View
 	kinds []corev1.ResourceName

@@ -15,7 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
-// Commands do in the real cluster what Resubmit does in a snapshot. Where no command can, how says in words who has to do
+// Commands do in the real cluster what Resubmit does in a snapshot. Where no command can, how describes who has to do
 // what, and commands is empty.
 func Commands(g *gang.Gang, edit func(*Spec)) (commands, how string) {
 	if g.Bare != nil {
@@ -59,7 +59,7 @@ func Commands(g *gang.Gang, edit func(*Spec)) (commands, how string) {
 	return command.Then(groupCommand(g, spec), change), ""
 }
 
-// perMember is where a kind says how many processes a member starts, which is one a device where it says anything.
+// perMember is the field for how many processes a member starts, which is one a device where it is set.
 var perMember = map[string]string{"MPIJob": "slotsPerWorker", "PyTorchJob": "nprocPerNode"}
 
 // processes keeps the number of processes at that of the devices, for members that are to have other ones.
@@ -114,7 +114,7 @@ func replicaSteps(g *gang.Gang, n int32) []command.Patch {
 	return []command.Patch{{Op: "add", Path: "/replicas", Value: n}}
 }
 
-// names of the label by which operators of different ages mark the pods of a job.
+// names of the label that operators of different releases put on the pods of a job.
 var jobLabels = []string{"training.kubeflow.org/job-name", "batch.kubernetes.io/job-name", "job-name", "tf-job-name", "pytorch-job-name", "mpi-job-name", "tf_job_name", "mpi_job_name"}
 
 // Selector selects the pods that a gang has; empty if it has none.
@@ -132,15 +132,15 @@ func Selector(g *gang.Gang) string {
 	return ""
 }
 
-// Suspends reports whether the operator of a job knows how to suspend it. One that does not drops the field without a word;
-// where the job does not tell, the marks on its pods do: these are of Training Operators before 1.6.
+// Suspends reports whether the operator of a job supports suspend. One that does not drops the field silently;
+// without a field on the job, the annotations of its pods count: these are of Training Operators before 1.6.
 func Suspends(job *gang.Job, pods []*corev1.Pod) bool {
 	return !job.Unsuspendable && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
 		return p.Labels["group-name"] == "kubeflow.org" || p.Labels["group_name"] == "kubeflow.org" || p.Labels["tf_job_name"] != ""
 	})
 }
 
-// groupCommand changes the gang object, if that says anything else of the new members than of the old ones.
+// groupCommand changes the gang object, if its fields differ for the new members.
 func groupCommand(g *gang.Gang, spec *Spec) string {
 	d := g.Decl
 	if d == nil || d.Kind.Kind == "" {
@@ -158,7 +158,7 @@ func groupCommand(g *gang.Gang, spec *Spec) string {
 		if fields, ok := f.value.(map[string]any); ok {
 			for name := range d.MinResources {
 				if _, still := fields[string(name)]; !still && f.path[1] == "minResources" {
-					fields[string(name)] = nil // a merge keeps what it is not told to remove
+					fields[string(name)] = nil // a merge patch keeps what it does not set to null
 				}
 			}
 		}

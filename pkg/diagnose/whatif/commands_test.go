@@ -45,7 +45,7 @@ func group(spec string) string {
 	return `kubectl -n team patch podgroup.scheduling.x-k8s.io gang --type=merge -p '{"spec":` + spec + `}'`
 }
 
-// policy is what a job says of its gang.
+// policy is the scheduling policy in a job's spec.
 func policy(scheduling map[string]any) func(map[string]any) {
 	return func(job map[string]any) {
 		job["spec"].(map[string]any)["runPolicy"] = map[string]any{"suspend": false, "schedulingPolicy": scheduling}
@@ -67,10 +67,10 @@ func TestCommands(t *testing.T) {
 	}{
 		"TFJob, fewer": {edit: two, want: suspended("tfjob", group(`{"minMember":2,"minResources":{"cpu":"16","memory":"128Gi"}}`),
 			`{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}`)},
-		"TFJob, the job says the minimum too": {gang: clustertest.Gang{Job: policy(map[string]any{"minAvailable": int64(4)})}, edit: two, want: suspended("tfjob",
+		"TFJob, the job has the minimum too": {gang: clustertest.Gang{Job: policy(map[string]any{"minAvailable": int64(4)})}, edit: two, want: suspended("tfjob",
 			group(`{"minMember":2,"minResources":{"cpu":"16","memory":"128Gi"}}`),
 			`{"op":"add","path":"/spec/runPolicy/schedulingPolicy/minAvailable","value":2},{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}`)},
-		"TFJob, the job says what is reserved": {gang: clustertest.Gang{Missing: 4, Job: policy(map[string]any{"minResources": map[string]any{"cpu": "32", "memory": "256Gi"}})}, edit: two, want: []string{
+		"TFJob, the job has minResources": {gang: clustertest.Gang{Missing: 4, Job: policy(map[string]any{"minResources": map[string]any{"cpu": "32", "memory": "256Gi"}})}, edit: two, want: []string{
 			group(`{"minMember":2,"minResources":{"cpu":"16","memory":"128Gi"}}`),
 			`kubectl -n team patch tfjob gang --type=json -p '[{"op":"add","path":"/spec/runPolicy/schedulingPolicy/minResources","value":{"cpu":"16","memory":"128Gi"}},` +
 				`{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}]'`}},
@@ -89,7 +89,7 @@ func TestCommands(t *testing.T) {
 		"budget": {gang: clustertest.Gang{Dialect: gang.PDB, Scheduler: "kube-batch"}, edit: two, want: suspended("tfjob",
 			`kubectl -n team patch poddisruptionbudget.policy gang --type=merge -p '{"spec":{"minAvailable":2}}'`, `{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2}`)},
 		"labels": {gang: clustertest.Gang{Dialect: gang.Labels, Job: func(job map[string]any) {
-			marked(job, map[string]any{"pod-group.scheduling.sigs.k8s.io/name": "gang", "pod-group.scheduling.sigs.k8s.io/min-available": "4"}, nil)
+			setMetadata(job, map[string]any{"pod-group.scheduling.sigs.k8s.io/name": "gang", "pod-group.scheduling.sigs.k8s.io/min-available": "4"}, nil)
 		}}, edit: two, want: suspended("tfjob", "", `{"op":"add","path":"/spec/tfReplicaSpecs/Worker/replicas","value":2},`+
 			`{"op":"replace","path":"/spec/tfReplicaSpecs/Worker/template/metadata/labels/pod-group.scheduling.sigs.k8s.io~1min-available","value":"2"}`)},
 		"batch Job, fewer at a time": {gang: clustertest.Gang{Kind: "Job", NoGroup: true}, edit: two, want: []string{
@@ -129,7 +129,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// A merge keeps what it is not told to remove: what nobody requests any more is removed from what is reserved.
+// A merge patch keeps what it does not set to null: what no member requests any more is removed from minResources.
 func TestCommandsReserveNoMore(t *testing.T) {
 	s := clustertest.New().Nodes(2, 8).Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 1}).Done()
 	got, _ := whatif.Commands(gangOf(t, s, "gang"), func(spec *whatif.Spec) {
@@ -143,7 +143,7 @@ func TestCommandsReserveNoMore(t *testing.T) {
 	}
 }
 
-// Half of the devices are half of the processes, where the job says how many a member starts.
+// Half of the devices are half of the processes, where the job has a field for how many a member starts.
 func TestCommandsCountProcesses(t *testing.T) {
 	half := func(spec *whatif.Spec) {
 		r := spec.Role("Worker").Template.Spec.Containers[0].Resources

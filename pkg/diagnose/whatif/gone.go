@@ -23,7 +23,7 @@ func Gone(s *snapshot.Snapshot, pods []*corev1.Pod, owners ...types.UID) *snapsh
 	return NewOwned(s).Gone(s, pods, owners...)
 }
 
-// Owned knows which objects of one snapshot go with which owner, for those who ask often.
+// Owned indexes the objects of one snapshot by owner, for repeated queries.
 type Owned struct {
 	custom map[types.UID][]*unstructured.Unstructured
 	jobs   map[types.UID][]*batchv1.Job

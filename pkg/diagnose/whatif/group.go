@@ -36,7 +36,7 @@ type field struct {
 	value any
 }
 
-// groupFields are what a gang object says about its members: how many, and what they need.
+// groupFields are the fields of a gang object about its members: how many, and what they need.
 func groupFields(g *gang.Gang, spec *Spec) []field {
 	d := g.Decl
 	if d.Key.Dialect == gang.Native {

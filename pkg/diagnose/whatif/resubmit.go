@@ -80,8 +80,8 @@ func editJob(u *unstructured.Unstructured, s *snapshot.Snapshot, spec *Spec, g *
 	}
 }
 
-// policyFields are what a job says itself about the gang that its operator is to declare, where an edit changes it: in its
-// run policy, or beside it before there was one.
+// policyFields are a job's own fields about the gang that its operator is to declare, where an edit changes them: in its
+// run policy, or next to it before there was one.
 func policyFields(u *unstructured.Unstructured, g *gang.Gang, spec *Spec) []field {
 	if u == nil {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// marked writes the marks that a gang without an object has on its pods into a template, where those who submit put them.
-func marked(job map[string]any, labels, annotations map[string]any) {
+// setMetadata writes the labels and annotations of a gang without an object into a template, where users put them.
+func setMetadata(job map[string]any, labels, annotations map[string]any) {
 	specs := job["spec"].(map[string]any)["tfReplicaSpecs"].(map[string]any)
 	for _, role := range specs {
 		role.(map[string]any)["template"].(map[string]any)["metadata"] = map[string]any{"labels": labels, "annotations": annotations}
@@ -24,10 +24,10 @@ func marked(job map[string]any, labels, annotations map[string]any) {
 // The minimum follows the members wherever it is written: all stay all, and less than all stays what it is.
 func TestResubmitMinimum(t *testing.T) {
 	labels := func(job map[string]any) {
-		marked(job, map[string]any{"pod-group.scheduling.sigs.k8s.io/name": "gang", "pod-group.scheduling.sigs.k8s.io/min-available": "4"}, nil)
+		setMetadata(job, map[string]any{"pod-group.scheduling.sigs.k8s.io/name": "gang", "pod-group.scheduling.sigs.k8s.io/min-available": "4"}, nil)
 	}
 	yunikorn := func(job map[string]any) {
-		marked(job, map[string]any{"yunikorn.apache.org/app-id": "gang"}, map[string]any{"yunikorn.apache.org/task-group-name": "worker",
+		setMetadata(job, map[string]any{"yunikorn.apache.org/app-id": "gang"}, map[string]any{"yunikorn.apache.org/task-group-name": "worker",
 			"yunikorn.apache.org/task-groups": `[{"name":"worker","minMember":4,"minResource":{"cpu":"8"}}]`})
 	}
 	tests := map[string]struct {
@@ -45,7 +45,7 @@ func TestResubmitMinimum(t *testing.T) {
 		"no object":         {gang: clustertest.Gang{NoGroup: true}, want: 2},
 		"elastic":           {gang: clustertest.Gang{Min: 1}, want: 1},
 		"elastic, above":    {gang: clustertest.Gang{Min: 3}, want: 2},
-		"as the edit says":  {gang: clustertest.Gang{}, edit: func(s *whatif.Spec) { s.Min = 1 }, want: 1},
+		"as edited":         {gang: clustertest.Gang{}, edit: func(s *whatif.Spec) { s.Min = 1 }, want: 1},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -108,11 +108,11 @@ func TestResubmitWithoutJob(t *testing.T) {
 		p.OwnerReferences = nil
 	}
 	w := view.New(s)
-	subject, err := w.Find(view.Query{Kind: "pod", Namespace: "team", Name: "gang-worker-0"})
+	job, err := w.Find(view.Query{Kind: "pod", Namespace: "team", Name: "gang-worker-0"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := w.Gang(subject)
+	g := w.Gang(job)
 	same := func(*whatif.Spec) {}
 	if whatif.Resubmit(s, g, same) != nil {
 		t.Error("something was submitted")

@@ -49,21 +49,21 @@ func revise(g *gang.Gang, edit func(*Spec)) *Spec {
 	}
 	if spec.Min != g.Min && g.Decl != nil && g.Decl.Kind.Kind == "" {
 		for i := range spec.Roles {
-			remark(&spec.Roles[i].Template.ObjectMeta, g, spec)
+			setMinimum(&spec.Roles[i].Template.ObjectMeta, g, spec)
 		}
 	}
 	return spec
 }
 
-// remark writes another minimum over the one in the marks of a template, in every dialect whose gangs have no object.
-func remark(meta *metav1.ObjectMeta, g *gang.Gang, spec *Spec) {
-	for _, marks := range []map[string]string{meta.Labels, meta.Annotations} {
-		for key, value := range marks {
+// setMinimum overwrites the minimum in the labels and annotations of a template, in every dialect whose gangs have no object.
+func setMinimum(meta *metav1.ObjectMeta, g *gang.Gang, spec *Spec) {
+	for _, entries := range []map[string]string{meta.Labels, meta.Annotations} {
+		for key, value := range entries {
 			switch {
 			case strings.HasSuffix(key, "/min-available"), strings.HasSuffix(key, "/pod-group-total-count"):
-				marks[key] = strconv.Itoa(int(spec.Min))
+				entries[key] = strconv.Itoa(int(spec.Min))
 			case strings.HasSuffix(key, "/task-groups"):
-				marks[key] = taskGroups(value, g, spec)
+				entries[key] = taskGroups(value, g, spec)
 			}
 		}
 	}
@@ -73,7 +73,7 @@ func remark(meta *metav1.ObjectMeta, g *gang.Gang, spec *Spec) {
 func taskGroups(text string, g *gang.Gang, spec *Spec) string {
 	var groups []map[string]any
 	if err := json.Unmarshal([]byte(text), &groups); err != nil {
-		return text // it said nothing before either
+		return text // it was not set before either
 	}
 	for _, group := range groups {
 		for i, role := range spec.Roles {

@@ -17,7 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
-// release takes pods off the claims that are reserved for them; a claim that nobody uses any more gives its devices back.
+// release takes pods off the claims that are reserved for them; a claim that no pod uses any more gives its devices back.
 func release(claims []*resourcev1.ResourceClaim, pods []*corev1.Pod) []*resourcev1.ResourceClaim {
 	gone := map[types.UID]bool{}
 	for _, p := range pods {
@@ -103,7 +103,7 @@ func Edit(s *snapshot.Snapshot, kind schema.GroupKind, namespace, name string, f
 	return c
 }
 
-// Set sets a field. What stands in the way of the path, a null that a user wrote say, makes room for an object.
+// Set sets a field. What is in the way of the path, such as a null that a user wrote, is replaced by an object.
 func Set(u *unstructured.Unstructured, value any, path ...string) {
 	object := u.Object
 	for _, field := range path[:len(path)-1] {

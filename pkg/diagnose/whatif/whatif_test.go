@@ -20,7 +20,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
-// written is a snapshot as text, to tell whether it was changed.
+// written is a snapshot as text, to compare before and after.
 func written(t *testing.T, s *snapshot.Snapshot) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -34,11 +34,11 @@ func written(t *testing.T, s *snapshot.Snapshot) string {
 func gangOf(t *testing.T, s *snapshot.Snapshot, name string) *gang.Gang {
 	t.Helper()
 	w := view.New(s)
-	subject, err := w.Find(view.Query{Namespace: "team", Name: name})
+	job, err := w.Find(view.Query{Namespace: "team", Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w.Gang(subject)
+	return w.Gang(job)
 }
 
 // busy has two nodes, a job that holds one of them, a quota that both are charged to, a claim, and a gang that waits.
@@ -128,7 +128,7 @@ func TestGone(t *testing.T) {
 		t.Errorf("the claim is still %v", claim)
 	}
 	if all := whatif.Gone(s, nil, ""); len(all.Custom[schema.GroupKind{Group: "kubeflow.org", Kind: "TFJob"}]) != 2 {
-		t.Error("an empty uid is that of nobody")
+		t.Error("an empty uid matches an object")
 	}
 }
 

@@ -65,7 +65,7 @@ func TestGroupOf(t *testing.T) {
 			t.Errorf("%s: got %q %v from %v %v", tt.dialect, got, ok, tt.pod.Labels, tt.pod.Annotations)
 		}
 		if got, ok := reader(t, tt.dialect).GroupOf(labelled()); ok {
-			t.Errorf("%s: a pod without marks is in %q", tt.dialect, got)
+			t.Errorf("%s: a pod without a group reference is in %q", tt.dialect, got)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func TestWrittenIsReadBack(t *testing.T) {
 				template := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"mine": "x"}, Annotations: map[string]string{"mine": "y"}}}
 				w.SetGroup(template, d, "worker")
 				if template.Labels["mine"] != "x" || template.Annotations["mine"] != "y" {
-					t.Errorf("marks replaced what was there: %v %v", template.Labels, template.Annotations)
+					t.Errorf("group references replaced what was there: %v %v", template.Labels, template.Annotations)
 				}
 				pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 				pod.Namespace = "team"

@@ -25,12 +25,12 @@ func ByKind(kind schema.GroupKind) (gang.JobReader, bool) {
 }
 
 // ByName finds the reader of a kind by a name that users type, such as tfjob, tfjobs or tf.
-func ByName(word string) (gang.JobReader, bool) {
-	return find(func(r gang.JobReader) bool { return slices.Contains(r.Names, strings.ToLower(word)) })
+func ByName(name string) (gang.JobReader, bool) {
+	return find(func(r gang.JobReader) bool { return slices.Contains(r.Names, strings.ToLower(name)) })
 }
 
 // MeansPod reports whether a name means pods rather than a kind of job.
-func MeansPod(word string) bool { return word == "pod" || word == "pods" || word == "po" }
+func MeansPod(name string) bool { return name == "pod" || name == "pods" || name == "po" }
 
 func find(match func(gang.JobReader) bool) (gang.JobReader, bool) {
 	readers := Readers()

@@ -119,8 +119,8 @@ func TestUnsuspendable(t *testing.T) {
 		"v1beta2 TFJob {backoffLimit: 3}":              true,
 		"v2beta1 MPIJob {runPolicy: {suspend: false}}": false,
 	} {
-		words := strings.SplitN(spec, " ", 3)
-		j := read(t, "apiVersion: kubeflow.org/"+words[0]+"\nkind: "+words[1]+"\nmetadata: {name: j, namespace: team}\nspec: "+words[2]+"\n")
+		fields := strings.SplitN(spec, " ", 3)
+		j := read(t, "apiVersion: kubeflow.org/"+fields[0]+"\nkind: "+fields[1]+"\nmetadata: {name: j, namespace: team}\nspec: "+fields[2]+"\n")
 		if j.Unsuspendable != want {
 			t.Errorf("%s: got %v", spec, j.Unsuspendable)
 		}
@@ -170,10 +170,10 @@ func TestPlaceOf(t *testing.T) {
 	}
 }
 
-func TestByWord(t *testing.T) {
-	for word, kind := range map[string]string{"tf": "TFJob", "TFJobs": "TFJob", "pytorch": "PyTorchJob", "mpijob": "MPIJob"} {
-		if r, ok := ByName(word); !ok || r.Kind != kind {
-			t.Errorf("%s: got %s", word, r.Kind)
+func TestByName(t *testing.T) {
+	for name, kind := range map[string]string{"tf": "TFJob", "TFJobs": "TFJob", "pytorch": "PyTorchJob", "mpijob": "MPIJob"} {
+		if r, ok := ByName(name); !ok || r.Kind != kind {
+			t.Errorf("%s: got %s", name, r.Kind)
 		}
 	}
 	if _, ok := ByName("pod"); ok {

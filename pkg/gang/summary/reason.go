@@ -36,7 +36,7 @@ func unscheduledReason(pod *corev1.Pod) string {
 	if c := gang.Refusal(pod); c != nil {
 		return cmp.Or(ownMessage(c.Message), c.Reason)
 	}
-	return fmt.Sprintf("no word from scheduler %q yet", cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName))
+	return fmt.Sprintf("no message from scheduler %q yet", cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName))
 }
 
 // explained matches the gang scheduler's message on why a gang has no place. The framework that it is built on prefixes a count of nodes,

@@ -1,5 +1,5 @@
 // Package summary is a gang at a glance, as commands show it: how it is, how many of its members run, and why the others do not, in
-// the words of whoever decided, less what reads like a credential. It is pure.
+// the message of the component that decided, less what reads like a credential. It is pure.
 package summary
 
 import (
@@ -175,7 +175,7 @@ func (s *Summary) firstReason() string {
 // pendingReason is the scheduler's message on a gang of which no member has a place. Either all members have the same message, or most have
 // one that their gang cannot start, while the one that did not fit has what the nodes lack: that one is worth reading.
 func (s *Summary) pendingReason() string {
-	var first, telling *Row
+	var first, specific *Row
 	same := true
 	for i := range s.Rows {
 		m := &s.Rows[i]
@@ -186,15 +186,15 @@ func (s *Summary) pendingReason() string {
 			first = m
 		}
 		same = same && m.Reason == first.Reason
-		if telling == nil && nodesLack.MatchString(m.Reason) {
-			telling = m
+		if specific == nil && nodesLack.MatchString(m.Reason) {
+			specific = m
 		}
 	}
 	switch {
 	case same:
 		return first.Reason
-	case telling != nil:
-		return telling.Name() + ": " + telling.Reason
+	case specific != nil:
+		return specific.Name() + ": " + specific.Reason
 	}
 	return first.Name() + ": " + first.Reason
 }

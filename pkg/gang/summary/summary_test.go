@@ -24,9 +24,9 @@ func TestSummarize(t *testing.T) {
 		{"fresh", makeJob(2), nil, "Pending 0/3 0 no pods yet"},
 		{"whole gang waits", makeJob(2), []*corev1.Pod{makePod("ps", "0", unschedulable(short)), makePod("worker", "0", unschedulable(short)), makePod("worker", "1", unschedulable(short))},
 			"Pending 0/3 0 " + short},
-		{"the gang scheduler's own words", makeJob(1), []*corev1.Pod{makePod("ps", "0", unschedulable(own)), makePod("worker", "0", unschedulable(own))},
+		{"the gang scheduler's own message", makeJob(1), []*corev1.Pod{makePod("ps", "0", unschedulable(own)), makePod("worker", "0", unschedulable(own))},
 			"Pending 0/2 0 1 of the 2 members that its gang needs fit: 2 of 8 GPUs are free"},
-		{"the gang scheduler has not said it of all", makeJob(1), []*corev1.Pod{makePod("ps", "0"), makePod("worker", "0", unschedulable(own))},
+		{"the gang scheduler has not reported it of all", makeJob(1), []*corev1.Pod{makePod("ps", "0"), makePod("worker", "0", unschedulable(own))},
 			"Pending 0/2 0 worker-0: 1 of the 2 members that its gang needs fit: 2 of 8 GPUs are free"},
 		{"above its minimum", makeJob(2, withMin(2)), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", running), makePod("worker", "1", unschedulable(more))},
 			"Running 2/3 2 worker-1: its gang has the 2 members that it needs, and there is no room for more: no GPU is free"},
@@ -35,18 +35,18 @@ func TestSummarize(t *testing.T) {
 		{"the scheduler is not clear", makeJob(1), []*corev1.Pod{makePod("ps", "0", unschedulable("gang cannot start")), makePod("worker", "0")},
 			"Pending 0/2 0 ps-0: gang cannot start"},
 		{"scheduler is silent", makeJob(1), []*corev1.Pod{makePod("ps", "0"), makePod("worker", "0")},
-			`Pending 0/2 0 no word from scheduler "gang-scheduler" yet`},
+			`Pending 0/2 0 no message from scheduler "gang-scheduler" yet`},
 		{"being bound", makeJob(1), []*corev1.Pod{makePod("ps", "0", bound), makePod("worker", "0")},
-			`Starting 0/2 1 worker-0: no word from scheduler "gang-scheduler" yet`},
+			`Starting 0/2 1 worker-0: no message from scheduler "gang-scheduler" yet`},
 		{"the first runs, the last is being bound", makeJob(1), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0")},
-			`Starting 1/2 1 worker-0: no word from scheduler "gang-scheduler" yet`},
+			`Starting 1/2 1 worker-0: no message from scheduler "gang-scheduler" yet`},
 		{"all bound", makeJob(1), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", waiting("ContainerCreating", "", 0))},
 			"Starting 1/2 2 worker-0: ContainerCreating"},
 		{"image", makeJob(1), []*corev1.Pod{makePod("ps", "0", bound), makePod("worker", "0", waiting("ImagePullBackOff", "no such image", 0))},
 			"Starting 0/2 2 worker-0: ImagePullBackOff: no such image"},
 		{"whole gang runs", makeJob(1, isRunning), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", running)}, "Running 2/2 2 "},
 		{"one has ended", makeJob(1), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", succeeded)}, "Running 1/2 2 "},
-		{"the operator says Running, the gang is partial", makeJob(2, isRunning),
+		{"the operator reports Running, the gang is partial", makeJob(2, isRunning),
 			[]*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", running), makePod("worker", "1", unschedulable(short))},
 			"Degraded 2/3 2 worker-1: " + short},
 		{"a member failed", makeJob(1, isRunning), []*corev1.Pod{makePod("ps", "0", running), makePod("worker", "0", failed(137))},
@@ -105,7 +105,7 @@ func TestSummaryOfGang(t *testing.T) {
 		})
 	}
 	if of(t, makeJob(1), nil).Dialect != gang.Dialect("") {
-		t.Error("a job without marks has no dialect")
+		t.Error("a job without group references has no dialect")
 	}
 }
 

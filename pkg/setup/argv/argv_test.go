@@ -16,7 +16,7 @@ func TestValues(t *testing.T) {
 	}{
 		{name: "not given", command: "/x --other=a scheme"},
 		{name: "joined", args: "--scheme=a", values: "a", list: "a", last: "a", given: true},
-		{name: "two words", command: "/x --scheme a", values: "a", list: "a", last: "a", given: true},
+		{name: "two arguments", command: "/x --scheme a", values: "a", list: "a", last: "a", given: true},
 		{name: "one dash", args: "-scheme=a", values: "a", list: "a", last: "a", given: true},
 		{name: "several, in command and arguments", command: "/x --scheme=a", args: "--scheme b,c", values: "a b,c", list: "a b c", last: "b,c", given: true},
 		{name: "only named", args: "--scheme --other", values: "", given: true},

@@ -15,31 +15,31 @@ func plural(gvk schema.GroupVersionKind) string { return strings.ToLower(gvk.Kin
 
 func TestSubmitRights(t *testing.T) {
 	test(t, Cluster(), "rights-submit", []expected{
-		{name: "all", status: OK, says: []string{"8 rights in namespace team"}},
-		{name: "two are missing: both are told, and granted at once", change: func(s *site) {
+		{name: "all", status: OK, wantText: []string{"8 rights in namespace team"}},
+		{name: "two are missing: both are reported, and granted at once", change: func(s *site) {
 			s.f.Reviews[0].Allowed, s.f.Reviews[1].Allowed = false, false
 			s.f.Reviews[1].Reason = "by policy"
-		}, status: Fail, says: []string{
+		}, status: Fail, wantText: []string{
 			"you may not create tfjobs.kubeflow.org in namespace team: you cannot submit jobs", "you may not create podgroups.scheduling.x-k8s.io in namespace team: you cannot declare gangs (by policy)",
 			"kind: Role\n", "name: ann\n", "- podgroups\n", "- tfjobs\n"}, never: []string{"ClusterRole", "*", "- pods"}},
 		{name: "another kind: whoever does not use it needs no right", change: func(s *site) {
 			s.serves("pytorchjobs.kubeflow.org", "v1", nil, nil)
 			accesses := KindAccess("team", s.S)
 			s.f.Reviews = append(s.f.Reviews, Review{Access: accesses[0]})
-		}, status: Warn, says: []string{"8 rights in namespace team", "you may not create pytorchjobs.kubeflow.org in namespace team: you cannot submit PyTorchJobs", "- pytorchjobs\n"}, never: []string{"mpijobs", "- tfjobs", "create jobs.batch"}},
+		}, status: Warn, wantText: []string{"8 rights in namespace team", "you may not create pytorchjobs.kubeflow.org in namespace team: you cannot submit PyTorchJobs", "- pytorchjobs\n"}, never: []string{"mpijobs", "- tfjobs", "create jobs.batch"}},
 		{name: "no right to Jobs, which every cluster serves", change: func(s *site) {
 			for i := range s.f.Reviews {
 				s.f.Reviews[i].Allowed = s.f.Reviews[i].Resource != "jobs" && s.f.Reviews[i].Resource != "services"
 			}
-		}, status: Warn, says: []string{"you may not create jobs.batch in namespace team: you cannot submit Jobs", "you may not create services in namespace team"}},
-		{name: "another kind could not be asked", change: func(s *site) { s.serves("mpijobs.kubeflow.org", "v2beta1", nil, nil) }, status: Unknown},
-		{name: "it could not be asked", change: func(s *site) { s.f.Reviews[0] = Review{Access: s.f.Reviews[0].Access, Failed: "no answer"} }, status: Unknown, says: []string{"could not query your rights: no answer"}},
+		}, status: Warn, wantText: []string{"you may not create jobs.batch in namespace team: you cannot submit Jobs", "you may not create services in namespace team"}},
+		{name: "another kind could not be reviewed", change: func(s *site) { s.serves("mpijobs.kubeflow.org", "v2beta1", nil, nil) }, status: Unknown},
+		{name: "it could not be reviewed", change: func(s *site) { s.f.Reviews[0] = Review{Access: s.f.Reviews[0].Access, Failed: "no answer"} }, status: Unknown, wantText: []string{"could not query your rights: no answer"}},
 		{name: "it was not queried", change: func(s *site) { s.f.Reviews = nil }, status: Unknown},
 	})
 }
 
 // Whatever is written must be requested, and the two rights that RBAC wants of those who grant rights.
-func TestInstallAsks(t *testing.T) {
+func TestInstallAccess(t *testing.T) {
 	s := healthy(t)
 	accesses := InstallAccess(s.f.Shipped, plural)
 	has := func(verb, resource, namespace, name string) bool {
@@ -54,11 +54,11 @@ func TestInstallAsks(t *testing.T) {
 		resource := plural(o.GroupVersionKind())
 		for _, verb := range []string{"get", "patch"} {
 			if !has(verb, resource, o.GetNamespace(), o.GetName()) {
-				t.Errorf("nobody asks whether you may %s %s %s", verb, resource, o.GetName())
+				t.Errorf("no review of whether you may %s %s %s", verb, resource, o.GetName())
 			}
 		}
 		if !has("create", resource, o.GetNamespace(), "") {
-			t.Errorf("nobody asks whether you may create %s", resource)
+			t.Errorf("no review of whether you may create %s", resource)
 		}
 	}
 	for _, want := range [][4]string{
@@ -67,13 +67,13 @@ func TestInstallAsks(t *testing.T) {
 		{"bind", "roles", "kube-system", "extension-apiserver-authentication-reader"},
 	} {
 		if !has(want[0], want[1], want[2], want[3]) {
-			t.Errorf("nobody asks whether you may %v", want)
+			t.Errorf("no review of whether you may %v", want)
 		}
 	}
 	seen := map[Access]bool{}
 	for _, a := range accesses {
 		if seen[a] {
-			t.Errorf("asked twice: %+v", a)
+			t.Errorf("reviewed twice: %+v", a)
 		}
 		seen[a] = true
 	}
@@ -90,7 +90,7 @@ func TestInstallRights(t *testing.T) {
 	}
 	test(t, Before(), "rights-install", []expected{
 		{name: "an administrator", change: review(true), status: OK},
-		{name: "nobody in particular: all is told at once", change: review(false), status: Fail, says: []string{
+		{name: "no user: all is reported at once", change: review(false), status: Fail, wantText: []string{
 			"you may not patch deployments.apps named gang-scheduler in namespace gangctl-system", "you may not create customresourcedefinitions.apiextensions.k8s.io",
 			"you may not escalate clusterroles.rbac.authorization.k8s.io named gangctl:gang-scheduler: the API server lets no user grant rights that they do not hold",
 			"kind: ClusterRole\n", "kind: Role\n", "namespace: kube-system\n", "namespace: gangctl-system\n", "- escalate\n", "- bind\n", "name: ann\n"}, never: []string{"'*'"}},
@@ -100,7 +100,7 @@ func TestInstallRights(t *testing.T) {
 func TestBefore(t *testing.T) {
 	fresh := func(s *site) { s.remove("gang-scheduler") }
 	test(t, Before(), "install-name", []expected{
-		{name: "nobody", change: fresh, status: OK, says: []string{"no scheduler answers to gang-scheduler"}},
+		{name: "nobody", change: fresh, status: OK, wantText: []string{"no scheduler answers to gang-scheduler"}},
 		{name: "installed before", status: OK},
 		{name: "installed elsewhere", change: func(s *site) {
 			fresh(s)
@@ -110,49 +110,49 @@ func TestBefore(t *testing.T) {
 					b.Subjects[i].Namespace = "elsewhere"
 				}
 			}
-		}, status: Fail, says: []string{"runs in namespace elsewhere already"}},
+		}, status: Fail, wantText: []string{"runs in namespace elsewhere already"}},
 		{name: "one that a tenant made", change: func(s *site) {
 			fresh(s)
 			s.Deployment("team-a", "gang-scheduler", "x/gangctl:v1")
-		}, status: Warn, says: []string{"Deployment team-a/gang-scheduler looks like the gang scheduler"}},
-		{name: "a tenant's that only says it is one", change: func(s *site) {
+		}, status: Warn, wantText: []string{"Deployment team-a/gang-scheduler looks like the gang scheduler"}},
+		{name: "a tenant's that only has the labels of one", change: func(s *site) {
 			fresh(s)
 			s.Deployment("team-a", "my-scheduler", "x/kube-scheduler:v1", "--scheduler-name=gang-scheduler")
-		}, status: Warn, says: []string{"Deployment team-a/my-scheduler answers to schedulerName gang-scheduler, and its account does not see the pods"}},
+		}, status: Warn, wantText: []string{"Deployment team-a/my-scheduler answers to schedulerName gang-scheduler, and its account does not see the pods"}},
 		{name: "one that sees all pods", change: func(s *site) {
 			fresh(s)
 			s.Deployment("other", "my-scheduler", "x/kube-scheduler:v1", "--scheduler-name=gang-scheduler")
 			s.binds("system:kube-scheduler", "other", "default")
-		}, status: Fail, says: []string{"two would bind the same pods"}},
+		}, status: Fail, wantText: []string{"two would bind the same pods"}},
 		{name: "whose rights are not known", change: func(s *site) {
 			fresh(s)
 			s.Deployment("team-a", "my-scheduler", "x/kube-scheduler:v1", "--scheduler-name=gang-scheduler")
 			s.f.Unlisted[clusterBinding] = "forbidden"
-		}, status: Fail, says: []string{"two would bind the same pods"}},
+		}, status: Fail, wantText: []string{"two would bind the same pods"}},
 		{name: "somebody else", change: func(s *site) {
 			fresh(s)
 			s.Deployment("kube-system", "my-scheduler", "x/kube-scheduler:v1", "--scheduler-name=gang-scheduler")
-		}, status: Fail, says: []string{"Deployment kube-system/my-scheduler answers to schedulerName gang-scheduler"}},
+		}, status: Fail, wantText: []string{"Deployment kube-system/my-scheduler answers to schedulerName gang-scheduler"}},
 	})
 	namespace := func(change func(*corev1.Namespace)) func(*site) {
 		return func(s *site) { change(s.Namespace(install.DefaultNamespace)) }
 	}
 	test(t, Before(), "install-namespace", []expected{
-		{name: "not there", status: OK, says: []string{"is made"}},
-		{name: "there", change: namespace(func(*corev1.Namespace) {}), status: OK, says: []string{"exists"}},
+		{name: "not there", status: OK, wantText: []string{"is made"}},
+		{name: "there", change: namespace(func(*corev1.Namespace) {}), status: OK, wantText: []string{"exists"}},
 		{name: "restricted", change: namespace(func(n *corev1.Namespace) {
 			n.Labels = map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
-		}), status: OK, says: []string{"level is restricted"}},
-		{name: "going", change: namespace(func(n *corev1.Namespace) { n.DeletionTimestamp = &metav1.Time{Time: metav1.Now().Time} }), status: Fail, says: []string{"is being deleted"}},
+		}), status: OK, wantText: []string{"level is restricted"}},
+		{name: "going", change: namespace(func(n *corev1.Namespace) { n.DeletionTimestamp = &metav1.Time{Time: metav1.Now().Time} }), status: Fail, wantText: []string{"is being deleted"}},
 	})
 	test(t, Before(), "operator-alive", []expected{
 		{name: "there", status: OK},
-		{name: "a tenant's stops nobody", change: func(s *site) { s.Deployment("team-a", "training-operator", v194) }, status: Warn, says: []string{"Deployment team-a/training-operator looks like"}},
+		{name: "a tenant's blocks no user", change: func(s *site) { s.Deployment("team-a", "training-operator", v194) }, status: Warn, wantText: []string{"Deployment team-a/training-operator looks like"}},
 		{name: "down", change: func(s *site) { s.deployment("training-operator").Status.ReadyReplicas = 0 }, status: Fail},
-		{name: "outside", change: func(s *site) { s.remove("training-operator") }, status: OK, says: []string{"does not run as a Deployment"}},
+		{name: "outside", change: func(s *site) { s.remove("training-operator") }, status: OK, wantText: []string{"does not run as a Deployment"}},
 		{name: "none: other pods need none", change: func(s *site) {
 			s.remove("training-operator")
 			s.S.Server.Resources = []string{}
-		}, status: Warn, says: []string{"gangctl install operator"}},
+		}, status: Warn, wantText: []string{"gangctl install operator"}},
 	})
 }

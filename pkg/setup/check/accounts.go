@@ -36,9 +36,9 @@ func judge(f *Facts, who string, account rbac.Account, needs []need) []Finding {
 		if len(missing) == 0 {
 			continue
 		}
-		var words []string
+		var rules []string
 		for _, r := range missing {
-			words = append(words, rbac.String(r))
+			rules = append(rules, rbac.String(r))
 		}
 		status := Fail
 		if n.optional {
@@ -48,7 +48,7 @@ func judge(f *Facts, who string, account rbac.Account, needs []need) []Finding {
 		if n.namespace != "" {
 			where = " in namespace " + n.namespace
 		}
-		finding := findf(status, "%s (account %s/%s) may not %s%s: %s", who, account.Namespace, account.Name, strings.Join(words, "; "), where, n.purpose)
+		finding := findf(status, "%s (account %s/%s) may not %s%s: %s", who, account.Namespace, account.Name, strings.Join(rules, "; "), where, n.purpose)
 		finding.Fix = rbac.YAML(rbac.Grant("gangctl-repair-"+account.Name, account.String(), map[string][]rbacv1.PolicyRule{n.namespace: missing})...)
 		findings = append(findings, finding)
 	}

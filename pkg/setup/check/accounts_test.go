@@ -50,20 +50,20 @@ func (s *site) unbindIn(name string) {
 
 func TestSchedulerRules(t *testing.T) {
 	test(t, Cluster(), "rbac-scheduler", []expected{
-		{name: "healthy", status: OK, says: []string{"account gangctl-system/gang-scheduler", "none missing"}},
+		{name: "healthy", status: OK, wantText: []string{"account gangctl-system/gang-scheduler", "none missing"}},
 		{name: "a rule is missing", change: func(s *site) { s.without("gangctl:gang-scheduler", "podgroups/status") }, status: Fail,
-			says: []string{"may not patch podgroups.", "kind: ClusterRole\n", "kind: ClusterRoleBinding\n", "name: gang-scheduler\n"}, never: []string{"*", "pods/binding"}},
-		{name: "a binding is missing", change: func(s *site) { s.unbind("gangctl:gang-scheduler:kube-scheduler") }, status: Fail, says: []string{"it cannot place pods", "pods/binding"}},
-		{name: "what is for explanations only is a warning", change: func(s *site) { s.unbind("gangctl:gang-scheduler:explain") }, status: Warn, says: []string{"says less"}},
-		{name: "what only takes places back is a warning", change: func(s *site) { s.unbind("gangctl:gang-scheduler:policy") }, status: Warn, says: []string{"gangs that are not whole"}},
-		{name: "what only signs answers is a warning", change: func(s *site) { s.unbindIn("gangctl:gang-scheduler:answers") }, status: Warn, says: []string{"cannot sign"}},
+			wantText: []string{"may not patch podgroups.", "kind: ClusterRole\n", "kind: ClusterRoleBinding\n", "name: gang-scheduler\n"}, never: []string{"*", "pods/binding"}},
+		{name: "a binding is missing", change: func(s *site) { s.unbind("gangctl:gang-scheduler:kube-scheduler") }, status: Fail, wantText: []string{"it cannot place pods", "pods/binding"}},
+		{name: "what is for explanations only is a warning", change: func(s *site) { s.unbind("gangctl:gang-scheduler:explain") }, status: Warn, wantText: []string{"says less"}},
+		{name: "what only takes places back is a warning", change: func(s *site) { s.unbind("gangctl:gang-scheduler:policy") }, status: Warn, wantText: []string{"gangs that are not whole"}},
+		{name: "what only signs answers is a warning", change: func(s *site) { s.unbindIn("gangctl:gang-scheduler:answers") }, status: Warn, wantText: []string{"cannot sign"}},
 		{name: "what users need to check a signature is no need of its own", change: func(s *site) { s.unbindIn("gangctl:gang-scheduler:answers-reader") }, status: OK},
-		{name: "its lease", change: func(s *site) { s.f.Policy.Roles = nil }, status: Fail, says: []string{"it cannot elect a leader", "kind: Role\n", "namespace: gangctl-system"}},
+		{name: "its lease", change: func(s *site) { s.f.Policy.Roles = nil }, status: Fail, wantText: []string{"it cannot elect a leader", "kind: Role\n", "namespace: gangctl-system"}},
 		{name: "it may do everything", change: func(s *site) {
 			s.f.Policy = rbac.Policy{ClusterRoles: append(s.f.Policy.ClusterRoles, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "cluster-admin"}, Rules: []rbacv1.PolicyRule{rule("*", "*", "*")}}),
 				ClusterRoleBindings: []*rbacv1.ClusterRoleBinding{{RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "cluster-admin"}, Subjects: []rbacv1.Subject{{Kind: "Group", Name: "system:serviceaccounts"}}}}}
 		}, status: OK},
-		{name: "it runs under another account", change: func(s *site) { s.deployment("gang-scheduler").Spec.Template.Spec.ServiceAccountName = "" }, status: Fail, says: []string{"account gangctl-system/default"}},
+		{name: "it runs under another account", change: func(s *site) { s.deployment("gang-scheduler").Spec.Template.Spec.ServiceAccountName = "" }, status: Fail, wantText: []string{"account gangctl-system/default"}},
 		{name: "no Deployment, but its account", change: func(s *site) {
 			s.remove("gang-scheduler")
 			s.Put(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: install.DefaultNamespace, Name: "gang-scheduler", Labels: map[string]string{install.LabelPartOf: install.PartOf}}})
@@ -76,15 +76,15 @@ func TestSchedulerRules(t *testing.T) {
 func TestSchedulerLimits(t *testing.T) {
 	policy := func(s *site) *admissionv1.ValidatingAdmissionPolicy { return s.f.AdmissionPolicies[0] }
 	test(t, Cluster(), "rbac-limit", []expected{
-		{name: "healthy", status: OK, says: []string{"limited by ValidatingAdmissionPolicy gang-scheduler.gangctl.dev"}},
-		{name: "not there, or not served", change: func(s *site) { s.f.AdmissionPolicies = nil }, status: Warn, says: []string{"may change all of a job: there is no ValidatingAdmissionPolicy ", "gangctl install scheduler; Kubernetes"}},
-		{name: "not bound", change: func(s *site) { s.f.AdmissionBindings = nil }, status: Warn, says: []string{"no ValidatingAdmissionPolicyBinding"}},
+		{name: "healthy", status: OK, wantText: []string{"limited by ValidatingAdmissionPolicy gang-scheduler.gangctl.dev"}},
+		{name: "not there, or not served", change: func(s *site) { s.f.AdmissionPolicies = nil }, status: Warn, wantText: []string{"may change all of a job: there is no ValidatingAdmissionPolicy ", "gangctl install scheduler; Kubernetes"}},
+		{name: "not bound", change: func(s *site) { s.f.AdmissionBindings = nil }, status: Warn, wantText: []string{"no ValidatingAdmissionPolicyBinding"}},
 		{name: "only warned of", change: func(s *site) {
 			s.f.AdmissionBindings[0].Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Warn}
-		}, status: Warn, says: []string{"does not deny it everywhere"}},
-		{name: "bound in some namespaces", change: func(s *site) { s.f.AdmissionBindings[0].Spec.MatchResources = &admissionv1.MatchResources{} }, status: Warn, says: []string{"does not deny it everywhere"}},
-		{name: "of another account", change: func(s *site) { s.deployment("gang-scheduler").Spec.Template.Spec.ServiceAccountName = "boss" }, status: Warn, says: []string{"account gangctl-system/boss", "is about another account"}},
-		{name: "changed", change: func(s *site) { policy(s).Spec.Validations = policy(s).Spec.Validations[1:] }, status: Warn, says: []string{"is not the one of this gangctl"}},
+		}, status: Warn, wantText: []string{"does not deny it everywhere"}},
+		{name: "bound in some namespaces", change: func(s *site) { s.f.AdmissionBindings[0].Spec.MatchResources = &admissionv1.MatchResources{} }, status: Warn, wantText: []string{"does not deny it everywhere"}},
+		{name: "of another account", change: func(s *site) { s.deployment("gang-scheduler").Spec.Template.Spec.ServiceAccountName = "boss" }, status: Warn, wantText: []string{"account gangctl-system/boss", "is about another account"}},
+		{name: "changed", change: func(s *site) { policy(s).Spec.Validations = policy(s).Spec.Validations[1:] }, status: Warn, wantText: []string{"is not the one of this gangctl"}},
 		{name: "it may not patch jobs", change: func(s *site) {
 			s.f.Policy.ClusterRoles = slices.DeleteFunc(s.f.Policy.ClusterRoles, func(r *rbacv1.ClusterRole) bool { return r.Name == policyRole })
 		}},
@@ -99,13 +99,13 @@ func TestOperatorRules(t *testing.T) {
 		{name: "gangs are on: they are", change: func(s *site) {
 			gang(s)
 			s.without("training-operator", "podgroups")
-		}, status: Fail, says: []string{"may not create, delete, get, list, update, watch podgroups.scheduling.x-k8s.io: it cannot create gangs", "- podgroups\n", "name: training-operator\n  namespace: kubeflow\n"}, never: []string{"*", "tfjobs"}},
-		{name: "it cannot create pods", change: func(s *site) { s.without("training-operator", "pods") }, status: Fail, says: []string{"it cannot create members"}},
+		}, status: Fail, wantText: []string{"may not create, delete, get, list, update, watch podgroups.scheduling.x-k8s.io: it cannot create gangs", "- podgroups\n", "name: training-operator\n  namespace: kubeflow\n"}, never: []string{"*", "tfjobs"}},
+		{name: "it cannot create pods", change: func(s *site) { s.without("training-operator", "pods") }, status: Fail, wantText: []string{"it cannot create members"}},
 		{name: "no Deployment: its mode is unknown", change: func(s *site) {
 			s.remove("training-operator")
 			s.Put(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeflow", Name: "training-operator"}})
 			s.without("training-operator", "podgroups")
-		}, status: Warn, says: []string{"podgroups.scheduling.x-k8s.io"}},
+		}, status: Warn, wantText: []string{"podgroups.scheduling.x-k8s.io"}},
 		{name: "no rights are proposed for what a tenant made", change: func(s *site) { s.Deployment("team-a", "training-operator", v194) }, status: OK, never: []string{"team-a"}},
 		{name: "nor for an account of its name", change: func(s *site) {
 			s.remove("training-operator")

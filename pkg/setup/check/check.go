@@ -195,4 +195,4 @@ func NewReport(checks []Check, f *Facts, further ...Outcome) *Report {
 	return r
 }
 
-func joined(words []string) string { return strings.Join(words, ", ") }
+func joined(names []string) string { return strings.Join(names, ", ") }

@@ -42,7 +42,7 @@ func TestUnseen(t *testing.T) {
 			s.f.Unlisted[resource], s.f.Denied[resource] = `User "ann" cannot list it`, true
 		}
 	}
-	s.f.Unlisted["volumeattachments.storage.k8s.io"], s.f.Denied["volumeattachments.storage.k8s.io"] = "nobody requests it", true
+	s.f.Unlisted["volumeattachments.storage.k8s.io"], s.f.Denied["volumeattachments.storage.k8s.io"] = "not requested", true
 	r := NewReport(Cluster(), s.facts())
 	looked := 0
 	for _, c := range Cluster() {
@@ -66,7 +66,7 @@ func TestUnseen(t *testing.T) {
 	if strings.Contains(r.Grant, "volumeattachments") || strings.Contains(r.Grant, "*") {
 		t.Errorf("the grant is too large:\n%s", r.Grant)
 	}
-	// A list that failed otherwise is no question of rights.
+	// A list that failed otherwise is not about rights.
 	s.f.Denied = map[string]bool{}
 	if o, _ := outcomeOf(t, Cluster(), "scheduler-alive", s.f); !strings.Contains(o.Findings[0].Message, "list pods: ") {
 		t.Errorf("got %+v", o)

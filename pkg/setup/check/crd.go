@@ -178,7 +178,7 @@ func owner(o *metav1.PartialObjectMetadata) (by string, mine bool) {
 	case labels[install.LabelPartOf] != "":
 		return labels[install.LabelPartOf], false
 	}
-	return cmp.Or(writers(o), "somebody"), false
+	return cmp.Or(writers(o), "another client"), false
 }
 
 // writers are those who wrote the object's spec: the API server and others that write conditions do not count.

@@ -2,6 +2,8 @@ package check
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -101,13 +103,5 @@ func (v vendor) offered(n *corev1.Node) bool {
 func plugin(d *appsv1.DaemonSet) bool { return strings.Contains(d.Name, "device-plugin") }
 
 func sortedNames[V any](m map[corev1.ResourceName]V) []corev1.ResourceName {
-	words := map[string]bool{}
-	for name := range m {
-		words[string(name)] = true
-	}
-	var names []corev1.ResourceName
-	for _, w := range sortedKeys(words) {
-		names = append(names, corev1.ResourceName(w))
-	}
-	return names
+	return slices.Sorted(maps.Keys(m))
 }

@@ -136,10 +136,10 @@ func tornGangs(f *Facts) []Finding {
 }
 
 func deploymentNames(all []*appsv1.Deployment) string {
-	var words []string
+	var names []string
 	for _, d := range all {
-		words = append(words, d.Namespace+"/"+d.Name)
+		names = append(names, d.Namespace+"/"+d.Name)
 	}
-	slices.Sort(words)
-	return strings.Join(words, ", ")
+	slices.Sort(names)
+	return strings.Join(names, ", ")
 }

@@ -161,9 +161,9 @@ type expected struct {
 	name   string
 	change func(*site)
 	status Status
-	// says are parts of messages, hints and fixes; never must not occur.
-	says  []string
-	never []string
+	// wantText are parts of messages, hints and fixes; never must not occur.
+	wantText []string
+	never    []string
 }
 
 // outcomeOf runs one check of a list.
@@ -206,14 +206,14 @@ func test(t *testing.T, checks []Check, id string, tests []expected) {
 					t.Errorf("message %q", f.Message)
 				}
 			}
-			for _, want := range tt.says {
+			for _, want := range tt.wantText {
 				if !strings.Contains(text.String(), want) {
-					t.Errorf("%q is not said:\n%s", want, text.String())
+					t.Errorf("%q is not reported:\n%s", want, text.String())
 				}
 			}
 			for _, never := range tt.never {
 				if strings.Contains(text.String(), never) {
-					t.Errorf("%q is said:\n%s", never, text.String())
+					t.Errorf("%q is reported:\n%s", never, text.String())
 				}
 			}
 		})

@@ -44,7 +44,7 @@ func namesTaken(f *Facts) []Finding {
 }
 
 // maySchedule reports whether a Deployment may be a scheduler: one in kube-system, or whose account sees the pods of all namespaces, as that
-// of every scheduler does, also of those that leave the binding to another program. Anybody may have made another one, and stops nobody
+// of every scheduler does, also of those that leave the binding to another program. Another user may have made another one, and blocks no other
 // from installing ours. Where the bindings could not be read, any may be.
 func maySchedule(f *Facts, d *appsv1.Deployment) bool {
 	see := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"watch"}}}

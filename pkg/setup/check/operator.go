@@ -55,7 +55,7 @@ func operatorsAlive(f *Facts) []Finding {
 	if validated(f) {
 		return append(findings, okf("no Deployment, but TFJobs are validated by its webhook"))
 	}
-	return append(findings, failf("no training operator: no Deployment of it, and no TFJob that somebody acts on").hint("gangctl install operator"))
+	return append(findings, failf("no training operator: no Deployment of it, and no TFJob that an operator acts on").hint("gangctl install operator"))
 }
 
 func failed(findings []Finding) bool {

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the trees of docs/rights.md again")
 
-// TestRightsDocument holds the trees in docs/rights.md to the manifests: who reads it must be able to rely on it.
+// TestRightsDocument compares the trees in docs/rights.md with the manifests: who reads it must be able to rely on it.
 func TestRightsDocument(t *testing.T) {
 	const path = "../../../docs/rights.md"
 	data, err := os.ReadFile(path)

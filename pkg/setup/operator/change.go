@@ -23,15 +23,15 @@ func (o Operator) WithGangs(flags []string) *appsv1.Deployment {
 }
 
 // without takes the flags for gangs out of argv, with their values.
-func without(words []string) []string {
+func without(args []string) []string {
 	var kept []string
-	for i := 0; i < len(words); i++ {
-		name, _, joined := strings.Cut(strings.TrimLeft(words[i], "-"), "=")
-		if !strings.HasPrefix(words[i], "-") || name != enableFlag && name != schedulerFlag {
-			kept = append(kept, words[i])
+	for i := 0; i < len(args); i++ {
+		name, _, joined := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		if !strings.HasPrefix(args[i], "-") || name != enableFlag && name != schedulerFlag {
+			kept = append(kept, args[i])
 			continue
 		}
-		if !joined && name == schedulerFlag && i+1 < len(words) && !strings.HasPrefix(words[i+1], "-") {
+		if !joined && name == schedulerFlag && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
 			i++ // its value; booleans take none in an argument of its own
 		}
 	}

@@ -14,7 +14,7 @@ func TestWithGangs(t *testing.T) {
 		{name: "no arguments", command: "/manager", wantCommand: "/manager", wantArgs: "--gang-scheduler-name=g"},
 		{name: "others stay", command: "/manager", args: "--zap-devel --enable-scheme tfjob", wantCommand: "/manager", wantArgs: "--zap-devel --enable-scheme tfjob --gang-scheduler-name=g"},
 		{name: "the old value goes", command: "/manager", args: "--gang-scheduler-name=volcano --a", wantCommand: "/manager", wantArgs: "--a --gang-scheduler-name=g"},
-		{name: "in two words", command: "/manager", args: "--gang-scheduler-name volcano --a", wantCommand: "/manager", wantArgs: "--a --gang-scheduler-name=g"},
+		{name: "in two arguments", command: "/manager", args: "--gang-scheduler-name volcano --a", wantCommand: "/manager", wantArgs: "--a --gang-scheduler-name=g"},
 		{name: "without a value", command: "/manager", args: "--gang-scheduler-name --a", wantCommand: "/manager", wantArgs: "--a --gang-scheduler-name=g"},
 		{name: "in the command", command: "/opt/tf-operator.v1 --alsologtostderr --enable-gang-scheduling x", wantCommand: "/opt/tf-operator.v1 --alsologtostderr x --gang-scheduler-name=g"},
 		{name: "the same", command: "/manager", args: "--gang-scheduler-name=g", wantCommand: "/manager", wantArgs: "--gang-scheduler-name=g"},

@@ -67,7 +67,7 @@ func TestFind(t *testing.T) {
 	}{
 		{"by its image", deployed(v194, "/manager"), 0},
 		{"by its label", labelled, 0},
-		{"beside a sidecar", sidecar, 1},
+		{"alongside a sidecar", sidecar, 1},
 		{"of old", deployed("gcr.io/kubeflow-images-public/tf_operator:v0.4.0", "/opt/kubeflow/tf-operator.v1beta1"), 0},
 		{"for TFJobs among others", deployed(v194, "/manager --enable-scheme=pytorchjob --enable-scheme=TFJob"), 0},
 		{"for other kinds", deployed(v194, "/manager --enable-scheme=pytorchjob"), -1},
@@ -92,19 +92,19 @@ func TestMode(t *testing.T) {
 	tests := []struct {
 		name, image, line string
 		want              Mode
-		doubt             bool
+		problem           bool
 	}{
 		{name: "no flag", image: v194, line: "/manager"},
 		{name: "none", image: v194, line: "/manager --gang-scheduler-name=none"},
 		{name: "ours", image: v194, line: "/manager --gang-scheduler-name=gang-scheduler", want: Mode{On: true, Scheduler: "gang-scheduler", Group: "scheduling.x-k8s.io"}},
-		{name: "v1.7, in two words", image: v17, line: "/manager --gang-scheduler-name gang-scheduler", want: Mode{On: true, Scheduler: "gang-scheduler", Group: "scheduling.x-k8s.io"}},
+		{name: "v1.7, in two arguments", image: v17, line: "/manager --gang-scheduler-name gang-scheduler", want: Mode{On: true, Scheduler: "gang-scheduler", Group: "scheduling.x-k8s.io"}},
 		{name: "Volcano", image: v17, line: "/manager --gang-scheduler-name=Volcano", want: Mode{On: true, Scheduler: Volcano, Group: "scheduling.volcano.sh"}},
-		{name: "the old flag on a new release", image: v194, line: "/manager --enable-gang-scheduling", doubt: true},
+		{name: "the old flag on a new release", image: v194, line: "/manager --enable-gang-scheduling", problem: true},
 		{name: "v1.6", image: v16, line: "/manager --gang-scheduler-name=scheduler-plugins", want: Mode{On: true, Group: "scheduling.sigs.k8s.io"}},
 		{name: "v1.6 with Volcano", image: v16, line: "/manager --gang-scheduler-name=volcano", want: Mode{On: true, Scheduler: Volcano, Group: "scheduling.volcano.sh"}},
 		{name: "v1.5", image: v15, line: "/manager --enable-gang-scheduling=true", want: Mode{On: true, Scheduler: Volcano, Group: "scheduling.volcano.sh"}},
 		{name: "v1.5, off", image: v15, line: "/manager --enable-gang-scheduling=false", want: Mode{Scheduler: Volcano, Group: "scheduling.volcano.sh"}},
-		{name: "v1.5, half", image: v15, line: "/manager --gang-scheduler-name=volcano", want: Mode{Scheduler: Volcano, Group: "scheduling.volcano.sh"}, doubt: true},
+		{name: "v1.5, half", image: v15, line: "/manager --gang-scheduler-name=volcano", want: Mode{Scheduler: Volcano, Group: "scheduling.volcano.sh"}, problem: true},
 		{name: "v1.2", image: v12, line: "/opt/kubeflow/tf-operator.v1 --enable-gang-scheduling", want: Mode{On: true, Scheduler: Volcano, Group: "scheduling.volcano.sh"}},
 		{name: "v0.5", image: "x/tf_operator:v0.5.0", line: "/tf --enable-gang-scheduling", want: Mode{On: true, Scheduler: "kube-batch", Group: "scheduling.incubator.k8s.io"}},
 		{name: "v0.4", image: "x/tf_operator:v0.4.0", line: "/tf --enable-gang-scheduling", want: Mode{On: true, Group: "policy"}},
@@ -114,7 +114,7 @@ func TestMode(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := one(t, deployed(tt.image, tt.line)).Mode()
-			if (got.Problem != "") != tt.doubt {
+			if (got.Problem != "") != tt.problem {
 				t.Errorf("doubt: %q", got.Problem)
 			}
 			if got.Problem = ""; got != tt.want {
@@ -158,7 +158,7 @@ func TestFlags(t *testing.T) {
 }
 
 func TestNeeds(t *testing.T) {
-	words := func(o Operator) string {
+	rules := func(o Operator) string {
 		var all []string
 		for _, n := range o.Needs() {
 			for _, r := range n.Rules {
@@ -167,7 +167,7 @@ func TestNeeds(t *testing.T) {
 		}
 		return strings.Join(all, "; ")
 	}
-	off := words(one(t, deployed(v194, "/manager")))
+	off := rules(one(t, deployed(v194, "/manager")))
 	for _, want := range []string{"tfjobs.kubeflow.org/status", "create, delete, list, patch, watch pods", "events"} {
 		if !strings.Contains(off, want) {
 			t.Errorf("%q is not needed: %s", want, off)
@@ -180,13 +180,13 @@ func TestNeeds(t *testing.T) {
 	}
 	d := deployed(v194, "/manager --gang-scheduler-name=gang-scheduler --leader-elect")
 	d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "cert", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "training-operator-webhook-cert"}}}}
-	on := words(one(t, d))
+	on := rules(one(t, d))
 	for _, want := range []string{"create, delete, get, list, update, watch podgroups.scheduling.x-k8s.io", "secrets", "validatingwebhookconfigurations", "create, get, update leases.coordination.k8s.io"} {
 		if !strings.Contains(on, want) {
 			t.Errorf("%q is not needed: %s", want, on)
 		}
 	}
-	if old := words(one(t, deployed("x/tf_operator:v0.4.0", "/tf --enable-gang-scheduling"))); !strings.Contains(old, "create, delete, get poddisruptionbudgets.policy") {
+	if old := rules(one(t, deployed("x/tf_operator:v0.4.0", "/tf --enable-gang-scheduling"))); !strings.Contains(old, "create, delete, get poddisruptionbudgets.policy") {
 		t.Errorf("v0.4 needs %s", old)
 	}
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // Trusted parts operators into those that administrators installed and those that anybody may have who has a namespace: a Deployment with the
-// image of an operator stops nobody from installing one, and gets no rights granted. An operator acts on the jobs of all namespaces by a
-// ClusterRoleBinding, which nobody writes without rights in the whole cluster. One without, because its rights were lost, is trusted where
+// image of an operator does not stop another user from installing one, and gets no rights granted. An operator acts on the jobs of all namespaces by a
+// ClusterRoleBinding, which no user writes without rights in the whole cluster. One without, because its rights were lost, is trusted where
 // releases run, in namespace home.
 func Trusted(all []Operator, policy *rbac.Policy, home string) (trusted, others []Operator) {
 	for _, o := range all {

@@ -112,7 +112,7 @@ func TestGrantsDoNotReplaceEachOther(t *testing.T) {
 		t.Errorf("names: %v", names)
 	}
 	if first, second := granted("bob", nodes), granted("bob", nodes); first != second {
-		t.Error("the same question has two answers")
+		t.Error("the same review has two answers")
 	}
 }
 
@@ -129,7 +129,7 @@ func TestObjects(t *testing.T) {
 	}
 	b := &Policy{ClusterRoles: []*rbacv1.ClusterRole{&role}, ClusterRoleBindings: []*rbacv1.ClusterRoleBinding{&binding}}
 	if rest := Missing(b.Rules(operator, ""), needed); len(rest) > 0 {
-		t.Errorf("%q is still missing", words(rest))
+		t.Errorf("%q is still missing", ruleStrings(rest))
 	}
 	if strings.Contains(docs[0], "*") || role.Kind != "ClusterRole" || binding.APIVersion != "rbac.authorization.k8s.io/v1" {
 		t.Errorf("got\n%s", docs[0])

@@ -16,7 +16,7 @@ func rule(verbs, resources, group string, names ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{Verbs: strings.Split(verbs, ","), Resources: strings.Split(resources, ","), APIGroups: strings.Split(group, ","), ResourceNames: names}
 }
 
-func words(rules []rbacv1.PolicyRule) []string {
+func ruleStrings(rules []rbacv1.PolicyRule) []string {
 	var all []string
 	for _, r := range rules {
 		all = append(all, String(r))
@@ -46,14 +46,14 @@ func TestMissing(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := Missing(tt.held, tt.needed)
-			if !slices.Equal(words(got), tt.want) {
-				t.Errorf("got %q, want %q", words(got), tt.want)
+			if !slices.Equal(ruleStrings(got), tt.want) {
+				t.Errorf("got %q, want %q", ruleStrings(got), tt.want)
 			}
 			if rest := Missing(append(got, tt.held...), tt.needed); len(rest) > 0 {
-				t.Errorf("with what is missing, %q is missing", words(rest))
+				t.Errorf("with what is missing, %q is missing", ruleStrings(rest))
 			}
 			if more := Missing(tt.needed, got); len(more) > 0 {
-				t.Errorf("%q was never needed", words(more))
+				t.Errorf("%q was never needed", ruleStrings(more))
 			}
 		})
 	}
@@ -100,7 +100,7 @@ func TestRules(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			everywhere, there := words(policy(tt.subject).Rules(operator, "")), words(policy(tt.subject).Rules(operator, "kubeflow"))
+			everywhere, there := ruleStrings(policy(tt.subject).Rules(operator, "")), ruleStrings(policy(tt.subject).Rules(operator, "kubeflow"))
 			if !tt.holds && len(everywhere)+len(there) > 0 {
 				t.Errorf("got %q and %q", everywhere, there)
 			}

@@ -19,10 +19,10 @@ import (
 var now = time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 
 // deployed is a Deployment whose container has this argv.
-func deployed(name, image string, ready int32, words ...string) *appsv1.Deployment {
+func deployed(name, image string, ready int32, args ...string) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: name},
-		Spec:       appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: name, Image: image, Args: words}}}}},
+		Spec:       appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: name, Image: image, Args: args}}}}},
 		Status:     appsv1.DeploymentStatus{ReadyReplicas: ready, Replicas: 1},
 	}
 }
@@ -56,10 +56,10 @@ func TestCandidates(t *testing.T) {
 			want: "scheduler-plugins v1alpha1 gang-scheduler, native v1beta1 "},
 		"Kubernetes' own, of 1.36": {served: native6, deployments: []*appsv1.Deployment{dns}, leases: []*coordinationv1.Lease{leased("kube-scheduler", time.Second)},
 			want: "native v1alpha2 ", why: "scheduler default-scheduler runs here and reads it"},
-		"a managed control plane": {served: native, deployments: []*appsv1.Deployment{dns}, want: "native v1beta1 ", why: "its PodGroups are served here; whether scheduler default-scheduler runs and reads it cannot be seen"},
-		"Volcano":                 {served: vol, deployments: []*appsv1.Deployment{dns, vc}, want: "volcano v1beta1 volcano", why: "scheduler volcano runs here"},
-		"Volcano beside our CRD":  {served: sp + " " + vol, deployments: []*appsv1.Deployment{dns, vc}, want: "volcano v1beta1 volcano"},
-		"kube-batch, of late":     {served: kb, deployments: []*appsv1.Deployment{dns, deployed("kube-batch", "kubesigs/kube-batch:v0.5", 1)}, want: "kube-batch v1alpha2 kube-batch"},
+		"a managed control plane":   {served: native, deployments: []*appsv1.Deployment{dns}, want: "native v1beta1 ", why: "its PodGroups are served here; whether scheduler default-scheduler runs and reads it cannot be seen"},
+		"Volcano":                   {served: vol, deployments: []*appsv1.Deployment{dns, vc}, want: "volcano v1beta1 volcano", why: "scheduler volcano runs here"},
+		"Volcano alongside our CRD": {served: sp + " " + vol, deployments: []*appsv1.Deployment{dns, vc}, want: "volcano v1beta1 volcano"},
+		"kube-batch, of late":       {served: kb, deployments: []*appsv1.Deployment{dns, deployed("kube-batch", "kubesigs/kube-batch:v0.5", 1)}, want: "kube-batch v1alpha2 kube-batch"},
 		"another name, from the operator": {served: sp, deployments: []*appsv1.Deployment{dns, deployed("gang", "gangctl", 1), deployed("training-operator", "kubeflow/training-operator", 1, "--gang-scheduler-name=gang")},
 			want: "scheduler-plugins v1alpha1 gang"},
 		"the original": {served: sp, deployments: []*appsv1.Deployment{dns, deployed("scheduler-plugins-scheduler", "registry.k8s.io/scheduler-plugins/kube-scheduler", 1)},
@@ -68,9 +68,9 @@ func TestCandidates(t *testing.T) {
 		"by its lease alone":        {served: sp, deployments: []*appsv1.Deployment{dns}, leases: []*coordinationv1.Lease{leased("gang-scheduler", time.Second)}, want: "scheduler-plugins v1alpha1 gang-scheduler"},
 		"nothing may be seen":       {served: sp + " " + vol, blind: "deployments may not be listed", want: "scheduler-plugins v1alpha1 gang-scheduler, volcano v1beta1 volcano", why: "its PodGroups are served here; whether scheduler gang-scheduler runs and reads it cannot be seen (deployments may not be listed)"},
 		"nothing shows":             {served: sp, want: "scheduler-plugins v1alpha1 gang-scheduler"},
-		"a scheduler is wanted":     {served: sp + " " + vol, typed: "volcano", deployments: []*appsv1.Deployment{dns, vc, own}, want: "volcano v1beta1 volcano"},
-		"one that nobody knows":     {served: sp + " " + native, typed: "mine", deployments: []*appsv1.Deployment{dns}, want: "scheduler-plugins v1alpha1 mine, native v1beta1 mine"},
-		"the default one is wanted": {served: sp + " " + native, typed: "default-scheduler", deployments: []*appsv1.Deployment{dns}, leases: []*coordinationv1.Lease{leased("kube-scheduler", time.Second)},
+		"a scheduler is requested":  {served: sp + " " + vol, typed: "volcano", deployments: []*appsv1.Deployment{dns, vc, own}, want: "volcano v1beta1 volcano"},
+		"one that is unknown":       {served: sp + " " + native, typed: "mine", deployments: []*appsv1.Deployment{dns}, want: "scheduler-plugins v1alpha1 mine, native v1beta1 mine"},
+		"the default one is requested": {served: sp + " " + native, typed: "default-scheduler", deployments: []*appsv1.Deployment{dns}, leases: []*coordinationv1.Lease{leased("kube-scheduler", time.Second)},
 			want: "native v1beta1 default-scheduler, scheduler-plugins v1alpha1 default-scheduler"},
 
 		"nothing at all":       {deployments: []*appsv1.Deployment{dns}, why: "podgroups.scheduling.x-k8s.io are not served; podgroups.scheduling.k8s.io are not served; podgroups.scheduling.volcano.sh are not served"},
@@ -78,7 +78,7 @@ func TestCandidates(t *testing.T) {
 		"down":                 {served: sp, deployments: []*appsv1.Deployment{dns, deployed("gang-scheduler", "gangctl", 0)}, why: "scheduler gang-scheduler, which reads dialect scheduler-plugins, is down"},
 		"its lease has run out": {served: sp, deployments: []*appsv1.Deployment{dns}, leases: []*coordinationv1.Lease{leased("gang-scheduler", time.Hour)},
 			why: "scheduler gang-scheduler, which reads dialect scheduler-plugins, is down"},
-		"wanted, and not served": {served: sp, typed: "volcano", deployments: []*appsv1.Deployment{dns, vc}, why: "podgroups.scheduling.volcano.sh are not served"},
+		"requested, and not served": {served: sp, typed: "volcano", deployments: []*appsv1.Deployment{dns, vc}, why: "podgroups.scheduling.volcano.sh are not served"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -94,12 +94,12 @@ func TestCandidates(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var words []string
+			var candidates []string
 			for _, c := range got {
-				words = append(words, string(c.Dialect)+" "+c.Version.Version+" "+c.Scheduler)
+				candidates = append(candidates, string(c.Dialect)+" "+c.Version.Version+" "+c.Scheduler)
 			}
-			if strings.Join(words, ", ") != tt.want || !strings.Contains(got[0].Why, tt.why) {
-				t.Errorf("got %q: %s", words, got[0].Why)
+			if strings.Join(candidates, ", ") != tt.want || !strings.Contains(got[0].Why, tt.why) {
+				t.Errorf("got %q: %s", candidates, got[0].Why)
 			}
 		})
 	}

@@ -59,14 +59,14 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var said strings.Builder
+			var header strings.Builder
 			for _, line := range c.Changes {
-				said.WriteString("# changed: " + line + "\n")
+				header.WriteString("# changed: " + line + "\n")
 			}
 			for _, line := range c.Notes {
-				said.WriteString("# note: " + line + "\n")
+				header.WriteString("# note: " + line + "\n")
 			}
-			got = append([]byte(said.String()), got...)
+			got = append([]byte(header.String()), got...)
 			golden := strings.Replace(path, ".in.", ".out.", 1)
 			if *update {
 				if err := os.WriteFile(golden, got, 0o600); err != nil {
@@ -189,7 +189,7 @@ func FuzzTFJob(f *testing.F) {
 			}
 		}
 		if c.Job.Object["kept"] != true {
-			t.Error("a field beside the spec is lost")
+			t.Error("a field next to the spec is lost")
 		}
 	})
 }

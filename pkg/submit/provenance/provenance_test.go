@@ -92,7 +92,7 @@ status: {active: 2}
 		t.Errorf("users: %q, %q", User(job), User(got))
 	}
 	if SetUser(got, ""); got.GetAnnotations()[UserAnnotation] != "" || len(got.GetAnnotations()) != 1 {
-		t.Errorf("nobody is kept: %v", got.GetAnnotations())
+		t.Errorf("an empty user is kept: %v", got.GetAnnotations())
 	}
 	if SetUser(got, "eve"); User(got) != "eve" || got.GetAnnotations()["keep"] != "z" {
 		t.Errorf("got %v", got.GetAnnotations())

@@ -26,9 +26,9 @@ func kubelet(s string) string {
 }
 
 func TestLiteral(t *testing.T) {
-	for _, word := range []string{"", "$", "$$", "$$$", "$HOME", "$(HOME)", "$$(HOME)", "a$(b", "100%", "echo $$; $(HOME)$", "é$(HOME)"} {
-		if got := kubelet(literal(word)); got != word {
-			t.Errorf("%q arrives as %q", word, got)
+	for _, arg := range []string{"", "$", "$$", "$$$", "$HOME", "$(HOME)", "$$(HOME)", "a$(b", "100%", "echo $$; $(HOME)$", "é$(HOME)"} {
+		if got := kubelet(literal(arg)); got != arg {
+			t.Errorf("%q arrives as %q", arg, got)
 		}
 	}
 	if got := literal("$HOME"); got != "$HOME" {

@@ -70,7 +70,7 @@ func at(t *testing.T, object any, path string) any {
 
 // What is set has the type that the field has.
 func TestApply(t *testing.T) {
-	for word, want := range map[string]any{
+	for assignment, want := range map[string]any{
 		worker + "replicas=4":                                     int64(4),
 		"spec.runPolicy.suspend=true":                             true,
 		"spec.runPolicy.backoffLimit=0":                           int64(0),
@@ -100,34 +100,34 @@ func TestApply(t *testing.T) {
 		worker + "template.metadata.creationTimestamp=not a time": nil,
 	} {
 		before := job(t)
-		got, err := Apply(before, kubeflowv1.TFJob{}, word)
+		got, err := Apply(before, kubeflowv1.TFJob{}, assignment)
 		if want == nil {
 			if err == nil {
-				t.Errorf("%s: no error", word)
+				t.Errorf("%s: no error", assignment)
 			}
 			continue
 		}
 		if err != nil {
-			t.Errorf("%s: %v", word, err)
+			t.Errorf("%s: %v", assignment, err)
 			continue
 		}
-		path, _, _ := strings.Cut(word, "=")
+		path, _, _ := strings.Cut(assignment, "=")
 		if diff := cmp.Diff(want, at(t, got, path)); diff != "" {
-			t.Errorf("%s: -want +got\n%s", word, diff)
+			t.Errorf("%s: -want +got\n%s", assignment, diff)
 		}
 		if diff := cmp.Diff(job(t), before); diff != "" {
-			t.Errorf("%s changed what was given:\n%s", word, diff)
+			t.Errorf("%s changed what was given:\n%s", assignment, diff)
 		}
-		fits(t, word, got)
+		fits(t, assignment, got)
 	}
 }
 
 // fits reports what in an object its type would not read.
-func fits(t *testing.T, word string, object map[string]any) {
+func fits(t *testing.T, assignment string, object map[string]any) {
 	t.Helper()
 	var typed kubeflowv1.TFJob
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object, &typed, true); err != nil {
-		t.Errorf("%s: what was made is no TFJob: %v", word, err)
+		t.Errorf("%s: what was made is no TFJob: %v", assignment, err)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestRemove(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	for word, want := range map[string]string{
+	for assignment, want := range map[string]string{
 		"":                                     `"": the path lacks a key at character 1`,
 		"spec":                                 `"spec": must be PATH=VALUE, or PATH- to take the field away`,
 		"=x":                                   `"=x": the path lacks a key at character 1`,
@@ -185,8 +185,8 @@ func TestErrors(t *testing.T) {
 		pod + `tolerations=[{"kye":"x"}]`:      `spec.tfReplicaSpecs.Worker.template.spec.tolerations: "[{\"kye\":\"x\"}]": unknown field "[0].kye"`,
 		pod + "tolerations=null":               "spec.tfReplicaSpecs.Worker.template.spec.tolerations: null is no value; take the field away with spec.tfReplicaSpecs.Worker.template.spec.tolerations-",
 	} {
-		if _, err := Apply(job(t), kubeflowv1.TFJob{}, word); err == nil || err.Error() != want {
-			t.Errorf("%s:\ngot  %v\nwant %s", word, err, want)
+		if _, err := Apply(job(t), kubeflowv1.TFJob{}, assignment); err == nil || err.Error() != want {
+			t.Errorf("%s:\ngot  %v\nwant %s", assignment, err, want)
 		}
 	}
 	if _, err := Apply(job(t), kubeflowv1.TFJob{}, "spec.successPolicy=", "spec.successPolicy-"); err == nil || err.Error() != "spec.successPolicy is given twice" {
@@ -210,28 +210,28 @@ func TestOrder(t *testing.T) {
 
 // No input makes an object that its type cannot read, and a path is read as it is written.
 func FuzzApply(f *testing.F) {
-	for _, word := range []string{worker + "replicas=4", pod + `tolerations=[{"key":"a"}]`, `metadata.labels.a\.b/c=d`, container + "env[0].value==", "spec.a[0]-",
+	for _, assignment := range []string{worker + "replicas=4", pod + `tolerations=[{"key":"a"}]`, `metadata.labels.a\.b/c=d`, container + "env[0].value==", "spec.a[0]-",
 		container + "livenessProbe.httpGet.port=1", pod + `affinity={"nodeAffinity":{}}`, `a\\.b[0][1]=x`, "spec.runPolicy.ttlSecondsAfterFinished=-1", pod + "volumes[0].name=x"} {
-		f.Add(word)
+		f.Add(assignment)
 	}
-	f.Fuzz(func(t *testing.T, word string) {
-		a, err := parse(word)
+	f.Fuzz(func(t *testing.T, assignment string) {
+		a, err := parse(assignment)
 		if err != nil {
 			return
 		}
 		if !a.Remove {
 			again, err := parse(a.Path.String() + "=" + a.Value)
 			if err != nil || cmp.Diff(a, again) != "" {
-				t.Errorf("%q is %+v, but written again %+v, %v", word, a, again, err)
+				t.Errorf("%q is %+v, but written again %+v, %v", assignment, a, again, err)
 			}
 		}
-		object, err := Apply(job(t), kubeflowv1.TFJob{}, word)
+		object, err := Apply(job(t), kubeflowv1.TFJob{}, assignment)
 		if err != nil {
 			return
 		}
-		fits(t, word, object)
+		fits(t, assignment, object)
 		if a.Remove == (at(t, object, a.Path.String()) != nil) && a.Path[len(a.Path)-1].Index < 0 {
-			t.Errorf("%q made %v", word, at(t, object, a.Path.String()))
+			t.Errorf("%q made %v", assignment, at(t, object, a.Path.String()))
 		}
 	})
 }

@@ -17,8 +17,8 @@ import (
 
 const endsAt = "sandbox.gangctl.dev/ends-at"
 
-// ask sends a request as the API server would, ten seconds after start.
-func ask(t *testing.T, p *corev1.Pod, path string) (int, string) {
+// get sends a request as the API server would, ten seconds after start.
+func get(t *testing.T, p *corev1.Pod, path string) (int, string) {
 	t.Helper()
 	s := Server{Client: fake.NewClientset(p), Clock: clocktesting.NewFakeClock(start.Add(10 * time.Second)), EndsAtAnnotation: endsAt}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
@@ -66,7 +66,7 @@ func TestLogs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			code, body := ask(t, running(), tt.path)
+			code, body := get(t, running(), tt.path)
 			lines := strings.FieldsFunc(body, func(r rune) bool { return r == '\n' })
 			if code != tt.code || len(lines) != tt.lines {
 				t.Fatalf("%d, %d lines:\n%s", code, len(lines), body)
@@ -103,7 +103,7 @@ func TestFollow(t *testing.T) {
 		}
 		select {
 		case <-done:
-			code, whole := ask(t, ended, "/containerLogs/ns/p/tensorflow")
+			code, whole := get(t, ended, "/containerLogs/ns/p/tensorflow")
 			_ = code
 			if got := w.Body.String(); steps < 40 || strings.Count(got, "\n") != 14+defaultSteps+3 || !strings.HasPrefix(got, firstLine) {
 				t.Errorf("after %d steps:\n%s\nwhole:\n%s", steps, got, whole)
@@ -119,7 +119,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-func TestOnlyTheAPIServerMayAsk(t *testing.T) {
+func TestOnlyTheAPIServerIsAuthorized(t *testing.T) {
 	s := Server{Client: fake.NewClientset(), Clock: clocktesting.NewFakeClock(start)}
 	for path, want := range map[string]int{"/containerLogs/ns/p/c": http.StatusUnauthorized, "/exec/ns/p/c": http.StatusUnauthorized, "/healthz": http.StatusOK} {
 		w := httptest.NewRecorder()

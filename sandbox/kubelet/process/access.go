@@ -78,8 +78,8 @@ func adapt(args []string, ports map[int32]int, kubeconfig string) []string {
 	if len(args) == 0 || args[0] != "scheduler" {
 		return args
 	}
-	for i, word := range args {
-		text, found := strings.CutPrefix(word, "--secure-port=")
+	for i, arg := range args {
+		text, found := strings.CutPrefix(arg, "--secure-port=")
 		if port, err := strconv.ParseInt(text, 10, 32); found && err == nil && ports[int32(port)] != 0 {
 			args[i] = "--secure-port=" + strconv.Itoa(ports[int32(port)])
 		}

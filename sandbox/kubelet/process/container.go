@@ -57,12 +57,12 @@ func (p *pod) prepare(ctx context.Context) (*container, error) {
 	}
 	mapping := expansion.MappingFuncFor(env)
 	// The first element of a command is the program, which is ours here.
-	for _, word := range append(slices.Clone(spec.Command[min(1, len(spec.Command)):]), spec.Args...) {
-		word = expansion.Expand(word, mapping)
+	for _, arg := range append(slices.Clone(spec.Command[min(1, len(spec.Command)):]), spec.Args...) {
+		arg = expansion.Expand(arg, mapping)
 		for path, dir := range mounted {
-			word = strings.ReplaceAll(word, path+"/", dir+"/")
+			arg = strings.ReplaceAll(arg, path+"/", dir+"/")
 		}
-		c.args = append(c.args, word)
+		c.args = append(c.args, arg)
 	}
 	c.args = adapt(c.args, c.ports, kubeconfig)
 	c.env = []string{"KUBECONFIG=" + kubeconfig, "HOME=" + p.dir, "PATH=/usr/bin:/bin"}

@@ -25,7 +25,7 @@ func aNode(name string, cpus int) *corev1.Node {
 	}
 }
 
-// aPod asks for so many cpus; node is empty for one that waits.
+// aPod requests so many cpus; node is empty for one that waits.
 func aPod(name, node string, cpus int, change ...func(*corev1.Pod)) *corev1.Pod {
 	started := metav1.NewTime(noon.Add(-time.Hour))
 	pod := &corev1.Pod{

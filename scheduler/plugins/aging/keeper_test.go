@@ -29,18 +29,18 @@ func ownedBy(kind string) []metav1.OwnerReference {
 // yard is a keeper with a cluster to keep.
 type yard struct {
 	*Keeper
-	clock   *clocktesting.FakeClock
-	nodes   []*corev1.Node
-	pods    []*corev1.Pod
-	waiting []Candidate
-	idle    []Candidate
-	partly  map[types.NamespacedName]bool
-	placed  map[types.UID]bool
-	asked   []*corev1.Pod // what Cluster was last asked for
-	roles   func([]*corev1.Pod)
-	woken   []string
-	looked  int
-	lifted  int
+	clock         *clocktesting.FakeClock
+	nodes         []*corev1.Node
+	pods          []*corev1.Pod
+	waiting       []Candidate
+	idle          []Candidate
+	partly        map[types.NamespacedName]bool
+	placed        map[types.UID]bool
+	requestedPods []*corev1.Pod // what Cluster was last called with
+	roles         func([]*corev1.Pod)
+	woken         []string
+	looked        int
+	lifted        int
 }
 
 func newYard(nodes ...*corev1.Node) *yard {
@@ -116,7 +116,7 @@ func (y *yard) refused(t *testing.T, pod *corev1.Pod, node string) bool {
 
 func (y *yard) Cluster(pods []*corev1.Pod) (*placement.Cluster, error) {
 	y.looked++
-	y.asked = pods
+	y.requestedPods = pods
 	return cluster(y.nodes, y.pods...), nil
 }
 

@@ -243,7 +243,7 @@ func uids(pods []*corev1.Pod) []types.UID {
 // Projection is the cluster as it is when promises have come true.
 type Projection struct {
 	Cluster *placement.Cluster
-	// Promised are the pods on it that are not there yet. Nobody knows when they
+	// Promised are the pods on it that are not there yet. It is not known when they
 	// end.
 	Promised map[types.UID]bool
 }

@@ -15,11 +15,11 @@ import (
 )
 
 // The members' claims are looked up with the cluster.
-func TestTheClusterIsAskedForWithTheMembers(t *testing.T) {
+func TestTheClusterIsReadWithTheMembers(t *testing.T) {
 	y := newYard(aNode("a", 4))
 	y.pods, y.waiting = onNode("a", 4), []Candidate{aGang("g", 2, 1), aGang("h", 1, 1)}
-	if y.review(t, time.Minute); len(y.asked) != 3 {
-		t.Errorf("asked for %d pods, want all that wait", len(y.asked))
+	if y.review(t, time.Minute); len(y.requestedPods) != 3 {
+		t.Errorf("asked for %d pods, want all that wait", len(y.requestedPods))
 	}
 }
 
@@ -73,7 +73,7 @@ func TestAReviewRests(t *testing.T) {
 	}
 }
 
-// Places that are kept for others are not waited for: dead members are replaced, and room that is made for somebody is used.
+// Places that are kept for others are not waited for: dead members are replaced, and room that is made for a preemptor is used.
 func TestClaimsOfOthersAreRespected(t *testing.T) {
 	filler := func() []*corev1.Pod { return append(onNode("a", 4, endsIn(time.Hour)), onNode("b", 4)...) }
 	all := map[types.UID]bool{"a-0": true, "a-1": true, "a-2": true, "a-3": true}
@@ -106,7 +106,7 @@ func TestClaimsOfOthersAreRespected(t *testing.T) {
 
 // A reservation that stands is not lost because one of those whose end it waits for has died and is to be replaced; it is if
 // room on its nodes is cleared for others.
-func TestWhatBecomesOfAReservationBesideOtherClaims(t *testing.T) {
+func TestWhatBecomesOfAReservationWithOtherClaims(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind  claims.Kind
 		stays bool
@@ -191,14 +191,14 @@ func TestOnlyWaitingForPlacesCounts(t *testing.T) {
 	if held := y.review(t, time.Second); len(held) != 1 || !held[0].Since.Equal(noon.Add(30*time.Second)) {
 		t.Errorf("held %+v after 60s", held)
 	}
-	// Nobody was there to see it.
+	// No replica was there to see it.
 	if held := func() []Reservation { y := newYard(aNode("a", 4)); y.waiting = []Candidate{g}; return y.review(t, 0) }(); len(held) != 1 {
 		t.Errorf("a scheduler that takes over begins to count: %+v", held)
 	}
 }
 
 // An API server may leave out since when a pod has had no place.
-func TestAGangThatDoesNotSaySinceWhenAges(t *testing.T) {
+func TestAGangWithoutATransitionTimeAges(t *testing.T) {
 	y := newYard(aNode("a", 4))
 	y.pods = onNode("a", 4)
 	g := aGang("g", 4, 1)

@@ -13,12 +13,13 @@ import (
 
 // observation is a gang as one reconciliation sees it.
 type observation struct {
-	key       gang.Key
-	pods      []*corev1.Pod
-	members   members // those of the pods
-	state     *state  // what is kept of it
-	args      Args    // of its profile
-	stillborn bool
+	key     gang.Key
+	pods    []*corev1.Pod
+	members members // those of the pods
+	state   *state  // what is kept of it
+	args    Args    // of its profile
+	// boundToDeletedNodes: members were bound to nodes that were gone already.
+	boundToDeletedNodes bool
 }
 
 // verdict is what is found of a gang below its minimum.
@@ -60,7 +61,7 @@ func (c *Controller) judge(o observation) (v verdict, due bool) {
 	if s.below.IsZero() {
 		s.below, s.first, s.spent = now, now, spent
 	}
-	v.never = o.stillborn || c.boundSoFar(groupOf(o.key)) < m.required && s.neverWhole(m, o.pods, flying, recentGraces*o.args.StartGrace.Duration)
+	v.never = o.boundToDeletedNodes || c.boundSoFar(groupOf(o.key)) < m.required && s.neverWhole(m, o.pods, flying, recentGraces*o.args.StartGrace.Duration)
 	v.short = c.shortfall(o, v.never)
 	v.grace = o.args.graceOf(v.never, v.short != nil, s.evictions)
 	switch {

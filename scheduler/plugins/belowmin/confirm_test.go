@@ -37,8 +37,8 @@ func TestPlacesAreNotTakenOnHearsay(t *testing.T) {
 			w.did()
 			w.after(0)
 			w.after(10 * time.Second)
-			if did, said := w.did(), w.said(); len(did) > 0 || len(said) > 0 || w.isEvicting(groupA) {
-				t.Errorf("%s: did %q, said %q", name, did, said)
+			if did, got := w.did(), w.events(); len(did) > 0 || len(got) > 0 || w.isEvicting(groupA) {
+				t.Errorf("%s: did %q, events %q", name, did, got)
 			}
 		}
 	}
@@ -57,7 +57,7 @@ func TestPlacesAreTakenWhenTheServerIsBack(t *testing.T) {
 	w.after(0)
 	w.clock.Step(10 * time.Second)
 	if err := w.reconcile(t.Context(), keyA); err == nil {
-		t.Error("it does not say that the server is away")
+		t.Error("it does not report that the server is away")
 	}
 	w.wantDid()
 	if w.isEvicting(groupA) {
@@ -69,17 +69,17 @@ func TestPlacesAreTakenWhenTheServerIsBack(t *testing.T) {
 }
 
 // The event has the server's words.
-func TestWhyAMemberIsNotBoundIsSaid(t *testing.T) {
-	says := func(reason, message string) func(*corev1.Pod) {
+func TestWhyAMemberIsNotBoundIsReported(t *testing.T) {
+	withCondition := func(reason, message string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message}}
 		}
 	}
 	w := newFixture(t, short)
 	w.pod("a-0", 0, 1)
-	w.pod("a-1", 0, -1, says(corev1.PodReasonUnschedulable, "other members come first"))
-	w.pod("a-2", 0, -1, says(corev1.PodReasonSchedulerError, "the server says no"))
+	w.pod("a-1", 0, -1, withCondition(corev1.PodReasonUnschedulable, "other members come first"))
+	w.pod("a-2", 0, -1, withCondition(corev1.PodReasonSchedulerError, "the server says no"))
 	w.after(0)
 	w.after(10 * time.Second)
-	w.wantSaid("for 10s, pod a-2 could not be bound: the server says no. All give their places back")
+	w.wantEvents("for 10s, pod a-2 could not be bound: the server says no. All give their places back")
 }

@@ -89,7 +89,7 @@ type Config struct {
 	Synced   func() bool
 	Recorder events.EventRecorder
 	Clock    clock.WithTicker
-	// Panics counts the gangs over which the controller panics; nil for nobody.
+	// Panics counts the gangs over which the controller panics; nil where none counts.
 	Panics *engine.Panics
 	// NodeExists reports whether a node exists, as far as is known.
 	NodeExists func(name string) bool
@@ -197,10 +197,10 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 		s = &state{}
 		c.gangs[key] = s
 	}
-	s.adopt(pods)
+	s.resetForNewOwners(pods)
 	m := membersOf(pods, required, c.NodeExists)
 	a, enabled := c.args(pods)
-	o := observation{key: key, pods: pods, members: m, state: s, args: a, stillborn: s.stillborn(m, c.Clock.Now(), a.StartGrace.Duration)}
+	o := observation{key: key, pods: pods, members: m, state: s, args: a, boundToDeletedNodes: s.boundToDeletedNodes(m, c.Clock.Now(), a.StartGrace.Duration)}
 	switch {
 	case len(m.placed) == 0:
 		c.free(key, s)
@@ -209,7 +209,7 @@ func (c *Controller) reconcile(ctx context.Context, key gang.Key) error {
 		}
 		return nil
 	case s.evicting: // to the end, whatever its state is now: half of its members are gone
-	case !declared || len(m.placed) >= m.required && !o.stillborn:
+	case !declared || len(m.placed) >= m.required && !o.boundToDeletedNodes:
 		c.seenWhole(key, s, m)
 		return nil
 	case c.Gangs.Completed(key) > 0:

@@ -30,7 +30,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/suspend"
 )
 
-// places and policy as the scheduler wires them: the engine's cluster tells what
+// places and policy as the scheduler wires them: the engine's cluster reports what
 // gangs there are.
 type known struct{ *enginetest.Cluster }
 
@@ -63,7 +63,7 @@ type outage struct {
 }
 
 // start runs the engine with the policy and the ledger of claims, and a gang of eight on
-// two nodes with room for eight. So many of them as bound says are before the server goes.
+// two nodes with room for eight. As many of them as bound are bound before the server goes.
 func startOutage(t *testing.T, args string, bound int) *outage {
 	t.Helper()
 	o := &outage{}

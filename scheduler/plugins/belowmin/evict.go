@@ -50,7 +50,7 @@ func (c *Controller) confirmed(ctx context.Context, m members) (bool, error) {
 // if one cannot be evicted, none is. What has begun is finished.
 func (c *Controller) evictAll(ctx context.Context, o observation) error {
 	s, m := o.state, o.members
-	why := fmt.Sprintf("%d of %d members that gang %s/%s needs have places", m.standing(), m.required, o.key.Namespace, o.key.Name)
+	why := fmt.Sprintf("%d of %d members that gang %s/%s needs have places", m.onExistingNodes(), m.required, o.key.Namespace, o.key.Name)
 	jobs, pods := byJob(m.placed)
 	if !s.begun {
 		err := c.rehearse(ctx, o, jobs, pods)
@@ -186,7 +186,7 @@ func ignoreGone(err error, what string, pod *corev1.Pod) error {
 	return fmt.Errorf("%s pod %s/%s: %w", what, pod.Namespace, pod.Name, err)
 }
 
-// setDisruptionTarget sets the condition by which controllers tell an eviction from a
+// setDisruptionTarget sets the condition by which controllers distinguish an eviction from a
 // failure of the pod.
 func (c *Controller) setDisruptionTarget(ctx context.Context, pod *corev1.Pod, why string) error {
 	patch, err := json.Marshal(map[string]any{

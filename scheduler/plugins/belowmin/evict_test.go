@@ -40,7 +40,7 @@ func TestAJobIsSuspendedAndResumed(t *testing.T) {
 		if never {
 			first = "GangRolledBack 2 of 3"
 		}
-		w.wantSaid(first, "GangEvicted suspended, and resumed when its pods are gone", "GangResumed its pods are gone")
+		w.wantEvents(first, "GangEvicted suspended, and resumed when its pods are gone", "GangResumed its pods are gone")
 		w.after(time.Minute)
 		w.wantDid()
 	}
@@ -59,9 +59,9 @@ func TestTheNextSchedulerResumes(t *testing.T) {
 		return away, nil, apierrors.NewServiceUnavailable("away")
 	})
 	if err := w.Jobs.Recall(t.Context()); err == nil {
-		t.Fatal("the server is away, and nobody says so")
+		t.Fatal("the server is away, and no error reports it")
 	}
-	away = false // whoever looks after suspended jobs asks again
+	away = false // whoever looks after suspended jobs retries
 	w.after(time.Second)
 	w.wantDid()
 	w.pods = nil
@@ -101,9 +101,9 @@ func TestWhenPlacesCannotBeTaken(t *testing.T) {
 				owned = ownedBy("kubeflow.org/v1", "XGBoostJob", "llama")
 			}
 			w := newFixture(t, `{"grace":"10s","belowMin":"evict"}`, jobs...)
-			asked := 0
+			calls := 0
 			refuse := func(action clienttesting.Action) (bool, runtime.Object, error) {
-				asked++
+				calls++
 				return c.err != nil && action.GetSubresource() != "status", nil, c.err
 			}
 			w.client.PrependReactor("create", "pods", refuse)
@@ -112,20 +112,20 @@ func TestWhenPlacesCannotBeTaken(t *testing.T) {
 			w.pod("a-1", 0, 1, owned)
 			w.after(0)
 			w.after(10 * time.Second)
-			w.wantSaid("GangEvicted", c.want)
+			w.wantEvents("GangEvicted", c.want)
 			if w.isEvicting(groupA) {
-				t.Error("nobody may join a gang that stays")
+				t.Error("no member may join a gang that stays")
 			}
 			if did := w.did(); len(did) > 0 {
-				t.Errorf("did %q; want nothing taken, and nobody marked, if not all can be", did)
+				t.Errorf("did %q; want nothing taken, and no condition set, if not all can be", did)
 			}
-			asked = 0
+			calls = 0
 			w.after(15 * time.Second) // the grace has doubled
-			if asked > 0 {
+			if calls > 0 {
 				t.Error("tried again after 15s")
 			}
 			w.after(5 * time.Second)
-			if c.err != nil && !errors.Is(c.err, errUnknownKind) && asked == 0 {
+			if c.err != nil && !errors.Is(c.err, errUnknownKind) && calls == 0 {
 				t.Error("did not try again after 20s")
 			}
 		})
@@ -146,5 +146,5 @@ func TestAGangOfTheSameName(t *testing.T) {
 	w.pod("a-2", 5, -1)
 	w.after(0)
 	w.after(10 * time.Second)
-	w.wantSaid("GangRolledBack")
+	w.wantEvents("GangRolledBack")
 }

@@ -23,7 +23,7 @@ func isReady(pod *corev1.Pod) {
 	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
 }
 
-// The budget allows some of the evictions that it takes, and each when it is asked
+// The budget allows some of the evictions that it takes, and each when it is requested
 // about that one alone.
 func TestABudgetForSomeOfTheMembers(t *testing.T) {
 	for allowed, want := range map[int32]string{1: "its places cannot be taken: PodDisruptionBudget ns/b allows 1 of 2 evictions", 2: ""} {
@@ -44,9 +44,9 @@ func TestABudgetForSomeOfTheMembers(t *testing.T) {
 			continue
 		}
 		w.wantDid()
-		w.wantSaid("GangEvicted", want)
+		w.wantEvents("GangEvicted", want)
 		if w.isEvicting(groupA) {
-			t.Error("nobody may join a gang that stays")
+			t.Error("no member may join a gang that stays")
 		}
 	}
 }
@@ -54,13 +54,13 @@ func TestABudgetForSomeOfTheMembers(t *testing.T) {
 // What is refused after some were taken is tried until it is done.
 func TestWhatHasBegunIsFinished(t *testing.T) {
 	w := newFixture(t, evicting)
-	refusing, asked := true, 0
+	refusing, calls := true, 0
 	w.client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		eviction := action.(clienttesting.CreateAction).GetObject().(*policyv1.Eviction)
 		if eviction.Name != "a-1" {
 			return false, nil, nil
 		}
-		if asked++; refusing && asked > 1 { // before the first eviction it would be allowed
+		if calls++; refusing && calls > 1 { // before the first eviction it would be allowed
 			return true, nil, apierrors.NewTooManyRequests("the budget allows none any more", 1)
 		}
 		return false, nil, nil
@@ -75,7 +75,7 @@ func TestWhatHasBegunIsFinished(t *testing.T) {
 		}
 		leaving(w.pods[0])
 	}
-	w.wantSaid("GangEvicted", "some of its places are taken, and others cannot be yet") // once
+	w.wantEvents("GangEvicted", "some of its places are taken, and others cannot be yet") // once
 	if !w.isEvicting(groupA) {
 		t.Error("a member may join those that leave")
 	}
@@ -86,14 +86,14 @@ func TestWhatHasBegunIsFinished(t *testing.T) {
 }
 
 // Of several jobs a later one cannot be suspended. So the first is not, either.
-func TestAllJobsOfAGangAreAskedFirst(t *testing.T) {
+func TestAllJobsOfAGangAreCheckedFirst(t *testing.T) {
 	w := newFixture(t, evicting, tfjob("first", nil), tfjob("second", map[string]string{kueue.QueueLabel: "q"}))
 	w.pod("a-0", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "first"))
 	w.pod("a-1", 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "second"))
 	w.after(0)
 	w.after(10 * time.Second)
 	w.wantDid()
-	w.wantSaid("GangEvicted", "TFJob ns/second is Kueue's to suspend")
+	w.wantEvents("GangEvicted", "TFJob ns/second is Kueue's to suspend")
 }
 
 // A JobSet would resume its Job at once, so its pods go one by one.
@@ -115,7 +115,7 @@ func TestAJobOfAJobSet(t *testing.T) {
 }
 
 // However many members a job has, it is read as often.
-func TestAJobIsAskedOnce(t *testing.T) {
+func TestAJobIsCheckedOnce(t *testing.T) {
 	reads := func(members int) (n int) {
 		w := newFixture(t, evicting, tfjob("llama", nil))
 		w.need = 100

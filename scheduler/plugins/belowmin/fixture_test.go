@@ -200,27 +200,27 @@ func (w *fixture) did() (did []string) {
 	return did
 }
 
-// said returns the events since it was asked last.
-func (w *fixture) said() (said []string) {
+// events returns the events since its last call.
+func (w *fixture) events() (got []string) {
 	for {
 		select {
 		case e := <-w.recorder.Events:
-			said = append(said, e)
+			got = append(got, e)
 		default:
-			return said
+			return got
 		}
 	}
 }
 
-func (w *fixture) wantSaid(texts ...string) {
+func (w *fixture) wantEvents(texts ...string) {
 	w.t.Helper()
-	said := w.said()
-	ok := len(said) == len(texts)
-	for i := range min(len(said), len(texts)) {
-		ok = ok && strings.Contains(said[i], texts[i])
+	got := w.events()
+	ok := len(got) == len(texts)
+	for i := range min(len(got), len(texts)) {
+		ok = ok && strings.Contains(got[i], texts[i])
 	}
 	if !ok {
-		w.t.Errorf("events %q, want %q", said, texts)
+		w.t.Errorf("events %q, want %q", got, texts)
 	}
 }
 

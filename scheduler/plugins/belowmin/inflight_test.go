@@ -36,7 +36,7 @@ func TestAGangOnTheWayIsLeftAlone(t *testing.T) {
 	w.wantDid("patch pods/status a-0", "delete pods a-0", "patch pods/status a-1", "delete pods a-1")
 }
 
-// A member sets out while the API server is asked about it.
+// A member sets out while the API server is queried about it.
 func TestAMemberSetsOutAtTheLastMoment(t *testing.T) {
 	w := newFixture(t, short)
 	w.pod("a-0", 0, 1)
@@ -49,7 +49,7 @@ func TestAMemberSetsOutAtTheLastMoment(t *testing.T) {
 	w.after(0)
 	w.after(10 * time.Second)
 	w.wantDid()
-	w.wantSaid()
+	w.wantEvents()
 }
 
 // Of gangs that are well nothing is kept.
@@ -83,7 +83,7 @@ func TestWaysAreForgotten(t *testing.T) {
 	}
 }
 
-// Where the plugin is disabled nothing is done, and nobody is told of.
+// Where the plugin is disabled nothing is done, and no binding is tracked.
 func TestWithoutThePlugin(t *testing.T) {
 	w := newFixture(t, short)
 	clear(w.profiles)
@@ -93,5 +93,5 @@ func TestWithoutThePlugin(t *testing.T) {
 	w.after(0)
 	w.after(24 * time.Hour)
 	w.wantDid()
-	w.wantSaid()
+	w.wantEvents()
 }

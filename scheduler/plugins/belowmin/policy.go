@@ -70,9 +70,9 @@ func (a Args) Validate() error {
 // graceOf returns how long a gang may stay below its minimum that was evicted some
 // times. One that was never whole, and of which it is proven that it cannot be
 // completed now, keeps its nodes for nothing.
-func (a Args) graceOf(never, hopeless bool, evictions int) time.Duration {
+func (a Args) graceOf(never, provablyShort bool, evictions int) time.Duration {
 	switch {
-	case never && hopeless:
+	case never && provablyShort:
 		return 0
 	case never:
 		return doubled(a.StartGrace.Duration, evictions)

@@ -26,14 +26,14 @@ func TestAGangThatWasNeverWholeIsTakenBack(t *testing.T) {
 	w.wantDid()
 	w.after(time.Second)
 	w.wantDid("patch pods/status a-0", "delete pods a-0", "patch pods/status a-1", "delete pods a-1")
-	w.wantSaid("GangRolledBack 2 of 3 members that the gang needs have places, and it was never whole: for 10s, pod a-2 could not be bound")
+	w.wantEvents("GangRolledBack 2 of 3 members that the gang needs have places, and it was never whole: for 10s, pod a-2 could not be bound")
 	if !w.isEvicting(groupA) {
 		t.Error("a member may join those that leave")
 	}
 	w.pods = w.pods[2:]
 	w.after(time.Second)
 	if w.isEvicting(groupA) || w.freed != 1 {
-		t.Error("nobody may join though nobody is left")
+		t.Error("no member may join though none is left")
 	}
 	// The next time it gets twice as long.
 	w.pod("a-3", 30, 31)
@@ -57,7 +57,7 @@ func TestNeverWhole(t *testing.T) {
 		"one failed, another was never bound":   {func(w *fixture) { w.pod("a-1", 0, 1, phase(corev1.PodFailed)); w.pod("a-2", 0, -1) }, true},
 		"one leaves, another was never bound":   {func(w *fixture) { w.pod("a-1", 0, 1, leaving); w.pod("a-2", 0, -1) }, true},
 		"one was replaced, another never bound": {func(w *fixture) { w.pod("a-1", 9, -1); w.pod("a-2", 0, -1) }, true},
-		"its surplus waits, and one died": {func(w *fixture) {
+		"a member above the minimum waits, and one died": {func(w *fixture) {
 			w.pod("a-1", 0, 1)
 			w.pod("a-2", 9, -1)
 			w.pod("a-3", 0, -1)
@@ -81,7 +81,7 @@ func TestNeverWhole(t *testing.T) {
 func TestPolicies(t *testing.T) {
 	for _, c := range []struct {
 		name, args, note string
-		did, said        []string
+		did, events      []string
 	}{
 		{"hold is the default", short, "", nil, []string{"GangBelowMinimum 2 of 3 members that the gang needs have places, for 30s. By policy hold they keep them"}},
 		{"evict by configuration", `{"grace":"30s","belowMin":"evict"}`, "",
@@ -103,10 +103,10 @@ func TestPolicies(t *testing.T) {
 			w.wantDid()
 			w.after(time.Second)
 			w.wantDid(c.did...)
-			w.wantSaid(c.said...)
+			w.wantEvents(c.events...)
 			w.after(time.Hour)
 			if c.did == nil {
-				w.wantSaid() // not again
+				w.wantEvents() // not again
 			}
 		})
 	}
@@ -132,8 +132,8 @@ func TestWhomThePolicyLeavesAlone(t *testing.T) {
 		change(w)
 		w.after(0)
 		w.after(29 * time.Second)
-		if did, said := w.did(), w.said(); len(did) > 0 || len(said) > 0 {
-			t.Errorf("%s: did %q, said %q", name, did, said)
+		if did, got := w.did(), w.events(); len(did) > 0 || len(got) > 0 {
+			t.Errorf("%s: did %q, events %q", name, did, got)
 		}
 	}
 }
@@ -170,7 +170,7 @@ func TestArgs(t *testing.T) {
 	}
 }
 
-// Run works off what it is told of, and ends.
+// Run works off what is enqueued, and ends.
 func TestRun(t *testing.T) {
 	w := newFixture(t, short)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -188,7 +188,7 @@ func TestRun(t *testing.T) {
 	select {
 	case <-looked:
 	case <-time.After(10 * time.Second):
-		t.Error("nobody looked at the gang")
+		t.Error("the gang was not reconciled")
 	}
 	cancel()
 	select {

@@ -17,8 +17,8 @@ import (
 
 const noRoom = "it needs 1 member with 2 cpu, and the node that it may use has 1 cpu free of 4"
 
-// parts is a gang of which two of three members are bound at its start, and it is proven that the third can have no place.
-func parts(t *testing.T, arguments string, jobs ...runtime.Object) *fixture {
+// partial is a gang of which two of three members are bound at its start, and it is proven that the third can have no place.
+func partial(t *testing.T, arguments string, jobs ...runtime.Object) *fixture {
 	w := newFixture(t, arguments, jobs...)
 	w.short = &planner.Shortfall{Placed: 2, Why: noRoom}
 	var owned []func(*corev1.Pod)
@@ -33,19 +33,19 @@ func parts(t *testing.T, arguments string, jobs ...runtime.Object) *fixture {
 
 // What is left of the grace is not waited for.
 func TestAGangThatCannotBeCompletedIsTakenBackAtOnce(t *testing.T) {
-	w := parts(t, short)
+	w := partial(t, short)
 	w.after(0)
 	w.wantDid("patch pods/status a-0", "delete pods a-0", "patch pods/status a-1", "delete pods a-1")
-	w.wantSaid("GangRolledBack 2 of 3 members that the gang needs have places, and it was never whole: the others cannot have any now: " + noRoom + ". All give their places back")
+	w.wantEvents("GangRolledBack 2 of 3 members that the gang needs have places, and it was never whole: the others cannot have any now: " + noRoom + ". All give their places back")
 
-	w = parts(t, short, tfjob("llama", nil))
+	w = partial(t, short, tfjob("llama", nil))
 	w.after(0)
 	w.wantDid("patch tfjobs llama")
 }
 
 // It is proven only later, and no event shows that.
 func TestAProofIsLookedFor(t *testing.T) {
-	w := parts(t, `{"grace":"1h","startGrace":"1h"}`)
+	w := partial(t, `{"grace":"1h","startGrace":"1h"}`)
 	proof := w.short
 	w.short = nil
 	w.after(0)
@@ -63,10 +63,10 @@ func TestAProofIsLookedFor(t *testing.T) {
 			t.Fatalf("%s is looked at", key)
 		}
 	case <-time.After(10 * time.Second):
-		t.Fatal("nobody looks at the gang")
+		t.Fatal("the gang is not reconciled")
 	}
 	w.after(0)
-	w.wantSaid("GangRolledBack")
+	w.wantEvents("GangRolledBack")
 }
 
 func TestWhomAProofDoesNotConcern(t *testing.T) {
@@ -94,12 +94,12 @@ func TestWhomAProofDoesNotConcern(t *testing.T) {
 		"is bound by the API server":            func(w *fixture) { w.bindLate("a-2") },
 		"is of long ago, with a raised minimum": func(w *fixture) { w.clock.Step(time.Hour) },
 	} {
-		w := parts(t, `{"grace":"1h","startGrace":"10s"}`)
+		w := partial(t, `{"grace":"1h","startGrace":"10s"}`)
 		change(w)
 		w.after(0)
 		w.after(2 * pollInterval)
-		if did, said := w.did(), w.said(); len(did) > 0 || len(said) > 0 {
-			t.Errorf("one that %s: did %q, said %q", name, did, said)
+		if did, got := w.did(), w.events(); len(did) > 0 || len(got) > 0 {
+			t.Errorf("one that %s: did %q, events %q", name, did, got)
 		}
 	}
 }
@@ -120,24 +120,24 @@ func (w *fixture) bindLate(name string) {
 
 // What is refused at once would be refused again at once.
 func TestARefusalIsNotRepeatedAtOnce(t *testing.T) {
-	w := parts(t, short, tfjob("llama", nil))
-	asked := 0
+	w := partial(t, short, tfjob("llama", nil))
+	calls := 0
 	w.dynamic.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
-		asked++
+		calls++
 		return true, nil, apierrors.NewForbidden(tfjobs.GroupResource(), "llama", nil)
 	})
 	w.after(0)
-	if asked != 1 {
-		t.Fatalf("asked %d times", asked)
+	if calls != 1 {
+		t.Fatalf("called %d times", calls)
 	}
 	w.after(time.Second)
 	w.after(10 * time.Second)
-	if asked != 1 {
-		t.Errorf("asked %d times within the grace", asked)
+	if calls != 1 {
+		t.Errorf("called %d times within the grace", calls)
 	}
 	w.after(10 * time.Second) // the grace, doubled
-	if asked != 2 {
-		t.Errorf("asked %d times after the grace", asked)
+	if calls != 2 {
+		t.Errorf("called %d times after the grace", calls)
 	}
 }
 
@@ -174,14 +174,14 @@ func TestMembersOnANodeThatIsGone(t *testing.T) {
 		c.change(w)
 		w.after(0)
 		if !c.taken {
-			w.after(settling)
+			w.after(stabilizationWindow)
 			if did := w.did(); len(did) > 0 {
 				t.Errorf("%s: did %q", name, did)
 			}
 			continue
 		}
 		w.wantDid("patch pods/status a-0", "delete pods a-0", "patch pods/status a-1", "delete pods a-1", "patch pods/status a-2", "delete pods a-2")
-		w.wantSaid("GangRolledBack 2 of 3 members that the gang needs have places, and it was never whole: the others cannot have any now: 1 of the 3 that are bound is on nodes that are gone: n2")
+		w.wantEvents("GangRolledBack 2 of 3 members that the gang needs have places, and it was never whole: the others cannot have any now: 1 of the 3 that are bound is on nodes that are gone: n2")
 	}
 }
 

@@ -52,12 +52,12 @@ func (m members) lostOn() string {
 		len(m.lost), len(m.placed), phrase.Verb(len(m.lost), "is", "are"), phrase.Names(nodes))
 }
 
-// standing returns the number of members on nodes that exist.
-func (m members) standing() int { return len(m.placed) - len(m.lost) }
+// onExistingNodes returns the number of members on nodes that exist.
+func (m members) onExistingNodes() int { return len(m.placed) - len(m.lost) }
 
 // places begins the events on the gang.
 func (m members) places() string {
-	return fmt.Sprintf("%d of %d members that the gang needs have places", m.standing(), m.required)
+	return fmt.Sprintf("%d of %d members that the gang needs have places", m.onExistingNodes(), m.required)
 }
 
 // firstBound returns when the first of the members was bound that have a node; nil
@@ -132,12 +132,12 @@ func boundAt(pod *corev1.Pod) *metav1.Time {
 type state struct {
 	whole []types.UID // the members that had nodes when it was last seen whole
 	since time.Time   // since when it is seen whole
-	// parts are the members that had nodes when it was found that it was never
+	// partial are the members that had nodes when it was found that it was never
 	// whole. The evidence may be gone later: a member that could not be bound is
 	// replaced by a younger one, and all become old.
-	parts []types.UID
-	below time.Time // since when it is below its minimum, or could not be evicted; zero if it is not
-	first time.Time // since when it is below its minimum
+	partial []types.UID
+	below   time.Time // since when it is below its minimum, or could not be evicted; zero if it is not
+	first   time.Time // since when it is below its minimum
 	// spent is for how long members had been in flight by below.
 	spent        time.Duration
 	lastReported string      // the newest event on it
@@ -164,31 +164,31 @@ func (s *state) neverWhole(m members, pods []*corev1.Pod, flying bool, recently 
 	}
 	if m.neverWhole(s.first, recently) {
 		if !flying {
-			s.parts = uids(m.placed)
+			s.partial = uids(m.placed)
 		}
 		return true
 	}
-	strangers := slices.DeleteFunc(slices.Clone(m.placed), among(s.parts))
-	return len(strangers) == 0
+	unknown := slices.DeleteFunc(slices.Clone(m.placed), among(s.partial))
+	return len(unknown) == 0
 }
 
-// settling is for how long a gang that is seen whole may turn out not to be: watches
+// stabilizationWindow is for how long a gang that is seen whole may turn out not to be: watches
 // of pods and of nodes are two, and a node may be gone of which that is not known yet.
-const settling = 2 * pollInterval
+const stabilizationWindow = 2 * pollInterval
 
-// stillborn reports whether a gang has as many members bound as it needs, and some of
+// boundToDeletedNodes reports whether a gang has as many members bound as it needs, and some of
 // them to nodes that are gone: one whose node was deleted while they were being bound.
-// Nobody moves such members, and after a while they are deleted. A gang that has been
+// No controller moves such members, and after a while they are deleted. A gang that has been
 // whole, or has started longer than recently ago, has lost members.
-func (s *state) stillborn(m members, now time.Time, recently time.Duration) bool {
+func (s *state) boundToDeletedNodes(m members, now time.Time, recently time.Duration) bool {
 	first := m.firstBound()
-	return len(m.lost) > 0 && len(m.placed) >= m.required && m.standing() < m.required &&
-		(s.since.IsZero() || now.Sub(s.since) <= settling) && first != nil && now.Sub(first.Time) <= recently
+	return len(m.lost) > 0 && len(m.placed) >= m.required && m.onExistingNodes() < m.required &&
+		(s.since.IsZero() || now.Sub(s.since) <= stabilizationWindow) && first != nil && now.Sub(first.Time) <= recently
 }
 
-// adopt compares the owners of the pods with those of the last eviction. A job of the
+// resetForNewOwners compares the owners of the pods with those of the last eviction. A job of the
 // same name does not inherit the evictions of an earlier one.
-func (s *state) adopt(pods []*corev1.Pod) {
+func (s *state) resetForNewOwners(pods []*corev1.Pod) {
 	if len(pods) == 0 {
 		return
 	}

@@ -11,11 +11,11 @@ import (
 )
 
 // The member that cannot be bound is replaced by a younger one, or by none: what
-// told that the gang was never whole is gone, and it still was not.
+// showed that the gang was never whole is gone, and it still was not.
 func TestAGangThatWasNeverWholeStaysSo(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*fixture)
-		said   string
+		events string
 	}{
 		"replaced": {func(w *fixture) { w.pods = w.pods[:2]; w.pod("a-2-again", 5, -1) }, "for 10s, pod a-2-again could not be bound"},
 		"gone":     {func(w *fixture) { w.pods = w.pods[:2] }, "for 10s, a member could not be bound, and is gone"},
@@ -32,7 +32,7 @@ func TestAGangThatWasNeverWholeStaysSo(t *testing.T) {
 		if did := w.did(); len(did) != 4 {
 			t.Errorf("%s: did %q", name, did)
 		}
-		w.wantSaid(c.said)
+		w.wantEvents(c.events)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestARollBackThatWasRefusedIsMadeUpFor(t *testing.T) {
 	w.pod("a-2", 0, -1, ownedBy("kubeflow.org/v1", "TFJob", "llama"))
 	w.after(0)
 	w.after(10 * time.Second)
-	w.wantSaid("GangRolledBack", "install/scheduler-policy-rbac.yaml")
+	w.wantEvents("GangRolledBack", "install/scheduler-policy-rbac.yaml")
 	w.after(time.Hour) // for so long it is refused
 	refused = false
 	w.did()
@@ -93,7 +93,7 @@ func TestCompletedPodsOfAnEarlierJob(t *testing.T) {
 	w.pod("a-2", 0, -1)
 	w.after(0)
 	w.after(10 * time.Second)
-	w.wantSaid("GangRolledBack")
+	w.wantEvents("GangRolledBack")
 }
 
 // The operator deletes all pods of a job that is suspended. The next time it still
@@ -150,7 +150,7 @@ func TestGangsAreForgotten(t *testing.T) {
 	}
 	w.after(time.Hour)
 	if len(w.gangs) != 0 {
-		t.Error("kept for ever")
+		t.Error("kept indefinitely")
 	}
 }
 

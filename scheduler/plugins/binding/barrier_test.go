@@ -31,17 +31,17 @@ import (
 	"github.com/gangctl/gangctl/scheduler/plugins/args"
 )
 
-// storage makes volumes as a provisioner does, when it is told to.
+// storage makes volumes as a provisioner does, when a test calls provide.
 type storage struct {
 	*enginetest.Cluster
-	t     *testing.T
-	asked chan string
+	t         *testing.T
+	requested chan string
 }
 
 // start runs an engine with a class of volumes that are made for the node that
 // was decided on, and with gang a of three, of which a-1 wants such a volume.
 func start(t *testing.T, args string) *storage {
-	s := &storage{t: t, asked: make(chan string, 100)}
+	s := &storage{t: t, requested: make(chan string, 100)}
 	handle := engine.NewHandle()
 	b := New(handle, unparked{})
 	s.Cluster = enginetest.Start(t, func(c *enginetest.Cluster) {
@@ -75,7 +75,7 @@ func start(t *testing.T, args string) *storage {
 			}
 			claim.ResourceVersion = fmt.Sprint(version.Add(1)) // the volume binder compares them
 			if node := claim.Annotations[storagehelpers.AnnSelectedNode]; node != "" && claim.Spec.VolumeName == "" {
-				s.asked <- node
+				s.requested <- node
 			}
 			return false, nil, nil
 		})
@@ -90,13 +90,13 @@ func start(t *testing.T, args string) *storage {
 	return s
 }
 
-// next waits until a volume is asked for, and checks that nobody is bound.
+// next waits until a volume is requested, and checks that no member is bound.
 func (s *storage) next() {
 	s.t.Helper()
 	select {
-	case <-s.asked:
+	case <-s.requested:
 	case <-time.After(20 * time.Second):
-		s.t.Fatal("no volume was asked for")
+		s.t.Fatal("no volume was requested")
 	}
 }
 
@@ -110,7 +110,7 @@ func (s *storage) unbound(during time.Duration) {
 	}
 }
 
-// provide makes the volume; refuse says that it cannot be made on that node.
+// provide makes the volume; refuse rejects that node for it.
 func (s *storage) provide() {
 	s.t.Helper()
 	ctx := context.Background()
@@ -132,8 +132,8 @@ func (s *storage) provide() {
 	})
 }
 
-// said reports whether a member was ever told this. It may be told otherwise soon.
-func (s *storage) said(text string) bool {
+// hasReported reports whether a condition ever had this text. It may have another one soon.
+func (s *storage) hasReported(text string) bool {
 	for _, action := range s.Client.Actions() {
 		if patch, ok := action.(clienttesting.PatchAction); ok && strings.Contains(string(patch.GetPatch()), text) {
 			return true
@@ -164,7 +164,7 @@ func (s *storage) claim(change func(*corev1.PersistentVolumeClaim)) {
 }
 
 // nominated runs a test with and without the nomination of members on their way
-// to their nodes: the engine asks plugins for different things then.
+// to their nodes: the engine calls plugins for different things then.
 func nominated(t *testing.T, test func(t *testing.T)) {
 	for _, on := range []bool{true, false} {
 		t.Run(fmt.Sprintf("nominated %v", on), func(t *testing.T) {
@@ -189,8 +189,8 @@ func TestAVolumeThatCannotBeMade(t *testing.T) {
 		s := start(t, "")
 		s.next()
 		s.refuse()
-		s.Wait("a member says why it is not bound", func() bool {
-			return s.said("member a-1 of gang ns/a could not be made ready, and the gang needs it: no member was bound")
+		s.Wait("a member's condition has the reason why it is not bound", func() bool {
+			return s.hasReported("member a-1 of gang ns/a could not be made ready, and the gang needs it: no member was bound")
 		})
 		s.unbound(50 * time.Millisecond)
 		s.next() // another attempt
@@ -224,8 +224,8 @@ func TestAMemberGoesWhileAVolumeIsMade(t *testing.T) {
 			leave(s)
 			s.unbound(200 * time.Millisecond) // and the engine hears of it
 			s.provide()
-			s.Wait("a member says why it is not bound", func() bool {
-				return s.said("member a-2 of gang ns/a is gone, and the gang needs it: no member was bound")
+			s.Wait("a member's condition has the reason why it is not bound", func() bool {
+				return s.hasReported("member a-2 of gang ns/a is gone, and the gang needs it: no member was bound")
 			})
 			s.unbound(100 * time.Millisecond)
 			if name == "leaving" {
@@ -237,7 +237,7 @@ func TestAMemberGoesWhileAVolumeIsMade(t *testing.T) {
 	}
 }
 
-// A node is gone when the volume is there: nobody is bound to it, and the gang
+// A node is gone when the volume is there: no member is bound to it, and the gang
 // goes elsewhere.
 func TestANodeGoesWhileAVolumeIsMade(t *testing.T) {
 	s := start(t, "")
@@ -256,7 +256,7 @@ func TestANodeGoesWhileAVolumeIsMade(t *testing.T) {
 	}
 }
 
-// Where nobody waits for anybody, the node is looked at, too.
+// Where no member waits for another, the node is checked, too.
 func TestANodeThatIsGone(t *testing.T) {
 	nodes := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	p := &Plugin{barrier: New(informer{}, unparked{}), nodes: corelisters.NewNodeLister(nodes)}
@@ -288,8 +288,8 @@ func TestAVolumeThatTakesTooLong(t *testing.T) {
 	nominated(t, func(t *testing.T) {
 		s := start(t, `{"timeout":"300ms"}`)
 		s.next()
-		s.Wait("a member says why it is not bound", func() bool {
-			return s.said("timeout: after 300ms only 2 of 3 members that gang ns/a needs are ready")
+		s.Wait("a member's condition has the reason why it is not bound", func() bool {
+			return s.hasReported("timeout: after 300ms only 2 of 3 members that gang ns/a needs are ready")
 		})
 		s.provide()
 		s.WaitPlaced("a-0", "a-1", "a-2")

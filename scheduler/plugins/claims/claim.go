@@ -47,7 +47,7 @@ type Claim struct {
 	Pod *corev1.Pod
 	// For is the consumer, see [ConsumerOf].
 	For types.NamespacedName
-	// Who is the consumer to those who are told what is in their way, see [ThingOf].
+	// Who is the consumer to readers of what is in their way, see [ThingOf].
 	Who audience.Thing
 	// Why completes "room on n1 is …": held for the replacement of research/llama-3
 	// (gang research/llama) until 12:00:00 UTC. The filter reports it for each node that

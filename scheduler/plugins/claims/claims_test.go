@@ -25,7 +25,7 @@ var (
 	gangB = types.NamespacedName{Namespace: enginetest.Namespace, Name: "labels:b"}
 )
 
-// book is a ledger with an engine of which only what it asks for is there: two
+// book is a ledger with an engine of which only what it calls is there: two
 // nodes of four CPUs, with pods.
 type book struct {
 	*Ledger
@@ -114,7 +114,7 @@ func TestWhomAClaimBinds(t *testing.T) {
 			}
 			members := []*corev1.Pod{c.pod}
 			if got := len(b.Withheld(b.nodes(), ConsumerOf(c.pod), members)) > 0; got != c.want {
-				t.Errorf("the planner is told otherwise than the filter decides")
+				t.Errorf("the planner gets another answer than the filter")
 			}
 			if !b.filter(c.pod, "n2", nil).IsSuccess() {
 				t.Error("a node without claims is refused")
@@ -131,7 +131,7 @@ func TestWhatIsChargedTogether(t *testing.T) {
 	b.Replace(Reservation, []Claim{claim(gangA, "a-1", 2)})
 	two, three := enginetest.Pod("s", "", enginetest.CPUs(2)), enginetest.Pod("s", "", enginetest.CPUs(3))
 	if status := b.filter(two, "n1", nil); !status.IsSuccess() {
-		t.Errorf("two CPUs are free beside the claims of each kind: %v", status)
+		t.Errorf("two CPUs are free apart from the claims of each kind: %v", status)
 	}
 	if got := b.filter(three, "n1", nil).Message(); got != "kept for a-0, kept for b-0" {
 		t.Errorf("it says %q", got)
@@ -152,7 +152,7 @@ func TestRoomThatIsNotFreeYet(t *testing.T) {
 		t.Errorf("withheld %+v, want the CPU that is claimed beyond those that leave", withheld)
 	}
 	if !b.filter(enginetest.Pod("s", ""), "n1", nil).IsSuccess() {
-		t.Error("a CPU is free beside the claim")
+		t.Error("a CPU is free apart from the claim")
 	}
 	if b.filter(enginetest.Pod("s", "", enginetest.CPUs(2)), "n1", nil).IsSuccess() {
 		t.Error("a CPU that is claimed is taken")
@@ -251,7 +251,7 @@ func TestConsumers(t *testing.T) {
 	}
 }
 
-// Who is refused in another namespace is not told whose claim it is.
+// A pod that is refused in another namespace does not get the name of the claim's consumer.
 func TestAClaimOfAnotherNamespaceIsNotNamed(t *testing.T) {
 	owner := types.NamespacedName{Namespace: "secret", Name: "labels:llama"}
 	who := ThingOf(owner, 3, enginetest.Pod("llama-0", "", enginetest.CPUs(4)))

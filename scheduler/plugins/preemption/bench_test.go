@@ -24,7 +24,7 @@ func BenchmarkChoose(b *testing.B) {
 			}
 		}
 	}
-	q := ask(nodes, running, 10, 8)
+	q := newQuery(nodes, running, 10, 8)
 	for b.Loop() {
 		choice, verdict := Choose(b.Context(), q, DefaultArgs().SearchBudget.Duration)
 		if verdict != Found || len(podsOf(choice.Units)) != 80 {

@@ -29,7 +29,7 @@ func aNode(name string, n int) *corev1.Node {
 	}
 }
 
-// aPod asks for so many cpus; node is empty for one that waits.
+// aPod requests so many cpus; node is empty for one that waits.
 func aPod(name, node string, n int, change ...func(*corev1.Pod)) *corev1.Pod {
 	var priority int32
 	pod := &corev1.Pod{
@@ -84,8 +84,8 @@ func gangs(pod *corev1.Pod) (Membership, bool) {
 	return m, m.Gang != ""
 }
 
-// ask is about so many members of so many cpus and priority 100.
-func ask(nodes []*corev1.Node, running []*corev1.Pod, members int32, n int, budgets ...*policyv1.PodDisruptionBudget) Query {
+// newQuery is about so many members of so many cpus and priority 100.
+func newQuery(nodes []*corev1.Node, running []*corev1.Pod, members int32, n int, budgets ...*policyv1.PodDisruptionBudget) Query {
 	return Query{
 		Cluster:    placement.NewCluster(placement.Objects{Nodes: nodes, Pods: running}),
 		Gang:       placement.Gang{Roles: []placement.Role{{Name: "worker", Pod: aPod("p", "", n, ranked(100)), Count: members}}},

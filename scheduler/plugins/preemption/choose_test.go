@@ -75,7 +75,7 @@ func TestWhoHasToGo(t *testing.T) {
 		})}, 1, 1, nil, "impossible"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			choice, verdict := Choose(t.Context(), ask(c.nodes, c.running, c.members, c.cpus, c.budgets...), generous)
+			choice, verdict := Choose(t.Context(), newQuery(c.nodes, c.running, c.members, c.cpus, c.budgets...), generous)
 			got := victims(choice)
 			if verdict != Found {
 				got = string(verdict)
@@ -87,8 +87,8 @@ func TestWhoHasToGo(t *testing.T) {
 	}
 }
 
-// world is a random small question.
-func world(r *rand.Rand) Query {
+// randomQuery is a small random query.
+func randomQuery(r *rand.Rand) Query {
 	var nodes []*corev1.Node
 	var running []*corev1.Pod
 	free := map[string]int{}
@@ -121,7 +121,7 @@ func world(r *rand.Rand) Query {
 	for i := range r.IntN(7) {
 		put(fmt.Sprintf("s%d", i), ranked(int32(r.IntN(4)*50)))
 	}
-	q := ask(nodes, running, 1+int32(r.IntN(4)), 1+r.IntN(3), budgets...)
+	q := newQuery(nodes, running, 1+int32(r.IntN(4)), 1+r.IntN(3), budgets...)
 	if r.IntN(3) == 0 {
 		q.Gang.Roles = append(q.Gang.Roles, placement.Role{Name: "chief", Pod: aPod("c", "", 1+r.IntN(4), ranked(100)), Count: 1})
 	}
@@ -186,7 +186,7 @@ func enough(t *testing.T, q Query, units []Unit) bool {
 func TestTheCheapestSetIsChosen(t *testing.T) {
 	chosen := 0
 	for seed := range uint64(400) {
-		q := world(rand.New(rand.NewPCG(seed, 1)))
+		q := randomQuery(rand.New(rand.NewPCG(seed, 1)))
 		if len(q.Candidates.Units) > 11 {
 			continue
 		}
@@ -211,7 +211,7 @@ func TestTheCheapestSetIsChosen(t *testing.T) {
 	}
 }
 
-// Where there are too many candidates to try all, nobody goes who need not, and
+// Where there are too many candidates to try all, no pod is evicted that need not be, and
 // the choice is good in cases in which it is known what is best.
 func TestManyCandidates(t *testing.T) {
 	var nodes []*corev1.Node
@@ -236,7 +236,7 @@ func TestManyCandidates(t *testing.T) {
 			}
 		}
 	}
-	q := ask(nodes, running, 2, 8)
+	q := newQuery(nodes, running, 2, 8)
 	choice, verdict := Choose(t.Context(), q, generous)
 	if got := victims(choice); verdict != Found || got != "half-0 half-1 half-2 half-3 large-n20" {
 		t.Errorf("%s: %s", verdict, got)

@@ -31,12 +31,12 @@ func TestAGangTakesThePlacesOfSingles(t *testing.T) {
 	}
 }
 
-func TestNobodyIsEvictedInVain(t *testing.T) {
+func TestNoPodIsEvictedForNothing(t *testing.T) {
 	r := start(t, "")
 	r.Create(enginetest.Node("n1", 4), enginetest.Node("n2", 4))
 	r.WaitPlaced(r.singles(8)...)
 	r.members("a", 9, 9, 200)
-	r.says("a-0", "of the 9 members that its gang needs fit")
+	r.waitMessage("a-0", "of the 9 members that its gang needs fit")
 	r.quiet(time.Second)
 }
 
@@ -58,7 +58,7 @@ func TestASinglePodDoesNotBreakAGang(t *testing.T) {
 	r.WaitPlaced(r.members("l", 3, 3, 0)...)
 	r.WaitPlaced(r.singles(1, enginetest.Priority(50))...)
 	r.Create(enginetest.Pod("p", "", enginetest.Priority(60)))
-	r.says("p", "preempts gang ns/l (3 pods)") // the lowest priority goes first
+	r.waitMessage("p", "preempts gang ns/l (3 pods)") // the lowest priority goes first
 	r.Wait("all of it is evicted", func() bool { return r.evicted() == "l-0 l-1 l-2" })
 	r.leave("l-0", "l-1", "l-2")
 	r.WaitPlaced("p")
@@ -72,19 +72,19 @@ func TestASinglePodDoesNotBreakAGang(t *testing.T) {
 }
 
 // The room is not for others while those who have to leave do, and once they
-// have, and nobody else has to go for it.
+// have, and no other pod has to go for it.
 func TestTheRoomIsKept(t *testing.T) {
 	r := start(t, "").slowly()
 	r.Create(enginetest.Node("n1", 4))
 	r.WaitPlaced(r.singles(4)...)
 	a := r.members("a", 2, 2, 100)
 	r.Wait("two are evicted", func() bool { return r.evicted() == "s-2 s-3" })
-	r.says("a-0", "preempts 2 pods of lower priority (ns/s-")
+	r.waitMessage("a-0", "preempts 2 pods of lower priority (ns/s-")
 	r.Create(enginetest.Pod("filler", "", never, enginetest.Priority(100)))
-	r.says("filler", "Insufficient cpu")
+	r.waitMessage("filler", "Insufficient cpu")
 	b := r.members("b", 1, 1, 90, never)
 	r.leave("s-3")
-	r.says("filler", "being cleared for gang ns/a")
+	r.waitMessage("filler", "being cleared for gang ns/a")
 	r.quiet(1500 * time.Millisecond)
 	if n := r.Placed(append(append(a, b...), "filler")...); n != 0 {
 		t.Errorf("%d pods took the room before all of it was free", n)
@@ -113,14 +113,14 @@ func TestRoomIsGivenBack(t *testing.T) {
 	r.WaitPlaced("filler")
 }
 
-// Somebody who leaves anyway makes room enough.
+// A pod that is terminating anyway makes room enough.
 func TestThoseWhoLeaveAreWaitedFor(t *testing.T) {
 	r := start(t, "").slowly()
 	r.Create(enginetest.Node("n1", 2))
 	r.WaitPlaced(r.singles(2)...)
 	r.Delete("s-0")
 	a := r.members("a", 1, 1, 100)
-	r.says("a-0", "1 members that its gang needs")
+	r.waitMessage("a-0", "1 members that its gang needs")
 	r.quiet(time.Second)
 	r.leave("s-0")
 	r.WaitPlaced(a...)
@@ -137,11 +137,11 @@ func TestRoomIsKeptAcrossARestart(t *testing.T) {
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler}}
 	})
 	a := r.members("a", 2, 2, 100)
-	r.says("a-0", "waits for pods that leave")
+	r.waitMessage("a-0", "waits for pods that leave")
 	r.Create(enginetest.Pod("filler", "", enginetest.Priority(50)))
-	r.says("filler", "Insufficient cpu")
+	r.waitMessage("filler", "Insufficient cpu")
 	r.leave("s-0")
-	r.says("filler", "being cleared for gang ns/a")
+	r.waitMessage("filler", "being cleared for gang ns/a")
 	r.leave("s-1")
 	r.WaitPlaced(a...)
 	if got := r.evicted(); got != "" {
@@ -161,16 +161,16 @@ func (picky) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ fwk.
 	return nil
 }
 
-// What package placement does not know, the engine does: nobody goes for those whom it
+// What package placement does not know, the engine does: no pod is evicted for those that it
 // would not place.
-func TestNobodyGoesForWhomTheEngineRefuses(t *testing.T) {
+func TestNoVictimForAPodThatTheEngineRefuses(t *testing.T) {
 	r := startWith(t, "", []enginetest.Plugin{{Name: "Picky", New: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return picky{}, nil }}})
 	r.Create(enginetest.Node("n1", 2))
 	r.WaitPlaced(r.singles(2)...)
 	r.members("a", 2, 2, 77)
 	r.Create(enginetest.Pod("p", "", enginetest.Priority(77)))
-	r.says("a-0", "members that its gang needs fit")
-	r.says("p", "preemption does not help")
+	r.waitMessage("a-0", "members that its gang needs fit")
+	r.waitMessage("p", "preemption does not help")
 	r.quiet(500 * time.Millisecond)
 }
 
@@ -190,8 +190,8 @@ func TestWhoMayNotPreempt(t *testing.T) {
 			r.WaitPlaced(r.singles(2)...)
 			r.members("a", 2, 2, c.prio, c.change...)
 			r.Create(enginetest.Pod("p", "", append(c.change, enginetest.Priority(c.prio))...))
-			r.says("a-0", "members that its gang needs fit")
-			r.says("p", "Insufficient cpu")
+			r.waitMessage("a-0", "members that its gang needs fit")
+			r.waitMessage("p", "Insufficient cpu")
 			r.quiet(500 * time.Millisecond)
 		})
 	}
@@ -217,8 +217,8 @@ func TestPodsOfOtherSchedulers(t *testing.T) {
 	}
 }
 
-// A gang in parts cannot be completed if nobody has to go for it, and otherwise it can.
-func TestAGangInPartsForWhomNobodyGoes(t *testing.T) {
+// A gang in parts cannot be completed if no victim may go for it, and otherwise it can.
+func TestAPartialGangWithoutVictims(t *testing.T) {
 	for name, c := range map[string]struct {
 		args     string
 		priority int32

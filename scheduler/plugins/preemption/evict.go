@@ -137,7 +137,7 @@ func (p *Preemptor) evict(ctx context.Context, r *reservation, pod *corev1.Pod) 
 	return nil
 }
 
-// because is why a victim has to go, as its users are told: preempted by gang research/llama of priority 5.
+// because is why a victim is preempted, as its users read it: preempted by gang research/llama of priority 5.
 func (r *reservation) because(reader audience.Reader) string {
 	if !reader.Sees(r.key.Namespace) {
 		return "preempted by " + reader.Title(r.who())

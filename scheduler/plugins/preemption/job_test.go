@@ -93,7 +93,7 @@ func TestAJobIsSuspended(t *testing.T) {
 	}
 }
 
-// If a job cannot be suspended nobody else has gone for it, and others are chosen.
+// If a job cannot be suspended no other pod was evicted for it, and others are chosen.
 func TestAJobThatCannotBeSuspendedIsLeftAlone(t *testing.T) {
 	r := start(t, "", tfjob("llama", map[string]string{kueue.QueueLabel: "q"}))
 	r.Create(enginetest.Node("n1", 4))
@@ -111,7 +111,7 @@ func TestAJobWithoutAGangIsSuspended(t *testing.T) {
 	r.Create(enginetest.Node("n1", 2))
 	r.WaitPlaced(r.singles(2, ownedBy("llama"))...)
 	r.Create(enginetest.Pod("p", "", enginetest.Priority(100)))
-	r.says("p", "preempts TFJob ns/llama (2 pods)")
+	r.waitMessage("p", "preempts TFJob ns/llama (2 pods)")
 	r.Wait("the job is suspended", func() bool { return isSuspended(r.job("llama")) })
 	r.leave("s-0", "s-1")
 	r.WaitPlaced("p")

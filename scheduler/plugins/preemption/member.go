@@ -94,7 +94,7 @@ func jobsOf(units []Unit) (jobs []suspend.Target) {
 const mostNamed = 3
 
 // describe reads like: 2 pods of lower priority (ns/a, ns/b) and gang ns/c (4 pods). Of namespaces that the reader does not see only the
-// numbers are told.
+// numbers are reported.
 func describe(units []Unit, reader audience.Reader) string {
 	var pods, gangs []string
 	for _, u := range units {

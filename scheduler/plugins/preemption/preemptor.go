@@ -42,7 +42,7 @@ type reservation struct {
 	cleared  time.Time                 // all victims were gone; zero before
 }
 
-// who is the preemptor to those who are told of it.
+// who is the preemptor to readers of the event.
 func (r *reservation) who() audience.Thing { return claims.ThingOf(r.key, r.priority, r.pods...) }
 
 // claims are one for each of the pods that come.

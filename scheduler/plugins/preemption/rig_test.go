@@ -40,7 +40,7 @@ type rig struct {
 	jobs *dynamicfake.FakeDynamicClient
 
 	mu      sync.Mutex
-	slow    bool     // pods that are deleted stay until they are told to go
+	slow    bool     // pods that are deleted stay until the test removes them
 	deleted []string // in order
 }
 
@@ -175,12 +175,12 @@ func (r *rig) singles(n int, change ...func(*corev1.Pod)) (names []string) {
 	return names
 }
 
-func (r *rig) says(pod, what string) {
+func (r *rig) waitMessage(pod, what string) {
 	r.t.Helper()
 	r.Wait(pod+" says "+what, func() bool { return strings.Contains(r.Condition(pod), what) })
 }
 
-// quiet fails the test if somebody is evicted in a while.
+// quiet fails the test if a pod is evicted in a while.
 func (r *rig) quiet(during time.Duration) {
 	r.t.Helper()
 	before := r.evicted()

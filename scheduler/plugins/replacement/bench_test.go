@@ -13,9 +13,9 @@ import (
 	"github.com/gangctl/gangctl/internal/enginetest"
 )
 
-// What every cycle pays while nobody is missing, on 5,000 nodes that are all
+// What every cycle costs while no member is missing, on 5,000 nodes that are all
 // full of members.
-func BenchmarkNobodyIsMissing(b *testing.B) {
+func BenchmarkNoMemberIsMissing(b *testing.B) {
 	e := &cycle{}
 	l := newTracker(gangA{}, e, &unparked{}, clock.RealClock{})
 	var nodes []*corev1.Node

@@ -15,13 +15,13 @@ import (
 )
 
 // counted makes the tracker's metrics count.
-func (w *world) counted() *world {
+func (w *fixture) counted() *fixture {
 	w.Register(metrics.NewKubeRegistry().MustRegister)
 	return w
 }
 
 // holding compares the gauge of what is held.
-func (w *world) holding(want float64) {
+func (w *fixture) holding(want float64) {
 	w.t.Helper()
 	if got, err := testutil.GetGaugeMetricValue(w.claimed); err != nil || got != want {
 		w.t.Errorf("%v: %v holds are counted, want %v", err, got, want)
@@ -29,7 +29,7 @@ func (w *world) holding(want float64) {
 }
 
 // leaves has a member be deleted that stays on its node for now.
-func (w *world) leaves(name string, after time.Duration) {
+func (w *fixture) leaves(name string, after time.Duration) {
 	pod := w.pods[name].DeepCopy()
 	pod.DeletionTimestamp = ptr.To(metav1.NewTime(noon.Add(after)))
 	pod.Spec.SchedulingGroup = nil // as the engine sees it
@@ -40,14 +40,14 @@ func (w *world) leaves(name string, after time.Duration) {
 
 // A member that does not go has been replaced; it does not count for another.
 func TestALeavingMemberThatIsReplaced(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.run("a-0", "n1")
 	w.run("a-1", "n1")
 	w.run("a-2", "n2")
 	w.leaves("a-2", 0)
 	w.reserve(groupA, enginetest.Pod("a-3", "a"), "n1")
 	w.run("a-3", "n1")
-	w.see(w.pods["a-2"]) // its status changes, say
+	w.see(w.pods["a-2"]) // its status changes, for example
 	w.die("a-1")
 	w.want("n1 for a-1 until 12:02")
 }
@@ -56,7 +56,7 @@ func TestALeavingMemberThatIsReplaced(t *testing.T) {
 func TestMembersThatLeaveWhenAnotherTakesOver(t *testing.T) {
 	for name, seen := range map[string]bool{"new": false, "standing by": true} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.begun = false
 			if seen {
 				w.run("a-2", "n2")
@@ -84,8 +84,8 @@ func TestMembersThatLeaveWhenAnotherTakesOver(t *testing.T) {
 	}
 }
 
-func TestHoldsAreCounted(t *testing.T) {
-	w := newWorld(t).counted()
+func TestClaimsAreCounted(t *testing.T) {
+	w := newFixture(t).counted()
 	w.run("a-0", "n1")
 	w.run("a-1", "n1")
 	pod := enginetest.Pod("a-2", "a")
@@ -107,7 +107,7 @@ func TestHoldsAreCounted(t *testing.T) {
 // A member that could not be bound takes up its own place again, and leaves that of
 // another one alone.
 func TestAMemberStandsInForItself(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.run("a-0", "n1")
 	w.run("a-1", "n1")
 	pod := enginetest.Pod("a-2", "a")
@@ -121,9 +121,9 @@ func TestAMemberStandsInForItself(t *testing.T) {
 	w.want("n1 for a-1 until 12:02")
 }
 
-// One that was deleted before it could be bound is remembered by nobody.
+// One that was deleted before it could be bound is not remembered.
 func TestAFailedBindingOfAPodThatIsGone(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.run("a-0", "n1")
 	w.run("a-1", "n1")
 	pod := enginetest.Pod("a-2", "a")
@@ -133,19 +133,19 @@ func TestAFailedBindingOfAPodThatIsGone(t *testing.T) {
 	w.gone(pod)
 	w.unreserve(pod)
 	if len(w.failing) != 0 {
-		t.Error("it is counted as failing for ever")
+		t.Error("it is counted as failing indefinitely")
 	}
 	w.want("n2 for a-2 until 12:02") // for its replacement
 }
 
-// Whoever a hold kept waiting is told when it ends because the gang needs less.
+// Gangs that waited for a claim are activated when it ends because the gang needs less.
 func TestAGangThatNeedsLess(t *testing.T) {
-	for name, change := range map[string]func(*world){
-		"a lower minimum": func(w *world) { w.gangs = gangA{need: 2, priority: 7} },
-		"nothing":         func(w *world) { w.gangs = undeclared{} },
+	for name, change := range map[string]func(*fixture){
+		"a lower minimum": func(w *fixture) { w.gangs = gangA{need: 2, priority: 7} },
+		"nothing":         func(w *fixture) { w.gangs = undeclared{} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t).counted()
+			w := newFixture(t).counted()
 			w.run("a-0", "n1")
 			w.run("a-1", "n1")
 			w.run("a-2", "n2")
@@ -153,22 +153,22 @@ func TestAGangThatNeedsLess(t *testing.T) {
 			w.want("n2 for a-2 until 12:02")
 			w.Touch(groupA)
 			if w.parked.released != 0 {
-				t.Error("told though nothing has changed")
+				t.Error("activated though nothing has changed")
 			}
 			change(w)
 			w.Touch(groupA)
 			w.Touch(groupA)
 			if w.parked.released != 1 {
-				t.Errorf("told %d times that the gang needs less, want once", w.parked.released)
+				t.Errorf("activated %d times as the gang needs less, want once", w.parked.released)
 			}
 			w.want()
 			w.holding(0)
 			if w.parked.released != 2 {
-				t.Errorf("told %d times, want once more when the claim has ended", w.parked.released)
+				t.Errorf("activated %d times, want once more when the claim has ended", w.parked.released)
 			}
 			w.want()
 			if w.parked.released != 2 {
-				t.Error("told again, for nothing")
+				t.Error("activated again, for nothing")
 			}
 		})
 	}
@@ -180,8 +180,8 @@ type undeclared struct{ gangA }
 func (undeclared) Required(types.NamespacedName) (count, priority int32, ok bool) { return 0, 0, false }
 
 // Pods are cheap to delete and to create: no more is kept for a namespace than it ever had.
-func TestNoMoreIsHeldThanANamespaceHad(t *testing.T) {
-	w := newWorld(t).counted()
+func TestNoMoreIsClaimedThanANamespaceHad(t *testing.T) {
+	w := newFixture(t).counted()
 	for range 6 {
 		w.gangs = gangA{need: 10, priority: 7}
 		w.run("a-0", "n1")
@@ -208,8 +208,8 @@ func TestNoMoreIsHeldThanANamespaceHad(t *testing.T) {
 }
 
 // What is held costs no quota, so it is not only bounded by what a namespace had.
-func TestWhatIsHeldForANamespaceIsCapped(t *testing.T) {
-	w := newWorld(t).counted()
+func TestClaimsOfANamespaceAreCapped(t *testing.T) {
+	w := newFixture(t).counted()
 	w.gangs = gangA{need: 4, priority: 7}
 	w.args["gang-scheduler"] = Args{HoldTTL: DefaultArgs().HoldTTL, MaxPerNamespace: 2}
 	for _, member := range []string{"a-0", "a-1", "a-2", "a-3"} {

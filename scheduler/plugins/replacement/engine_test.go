@@ -21,7 +21,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
-// start runs an engine with the plugin. What has ended is told by the test.
+// start runs an engine with the plugin. What has ended is reported by the test.
 func start(t *testing.T, args string, prepare func(*enginetest.Cluster)) (*enginetest.Cluster, *rig) {
 	t.Helper()
 	handle, r := engine.NewHandle(), &rig{released: make(chan bool, 100)}
@@ -71,7 +71,7 @@ func gangOf(c *enginetest.Cluster, name string, n, minimum int, priority int32) 
 	c.WaitPlaced(members(name, n)...)
 }
 
-// refusedFor waits until a pod says that a hold keeps it waiting.
+// refusedFor waits until a pod's condition names a claim.
 func refusedFor(c *enginetest.Cluster, pod, why string) {
 	c.Wait(pod+" names the hold "+why, func() bool { return strings.Contains(c.Condition(pod), why) })
 }
@@ -94,7 +94,7 @@ func TestADeadMembersPlaceIsKept(t *testing.T) {
 	c.WaitPlaced("s")
 }
 
-func TestAHoldEndsInTime(t *testing.T) {
+func TestAClaimEndsInTime(t *testing.T) {
 	c, r := start(t, `{"holdTTL":"1s"}`, nil)
 	c.Create(enginetest.Node("n1", 2))
 	gangOf(c, "a", 2, 2, 0)
@@ -106,11 +106,11 @@ func TestAHoldEndsInTime(t *testing.T) {
 	select {
 	case <-r.released:
 	default:
-		t.Error("nobody was told that the hold ended")
+		t.Error("no gang was activated when the claim ended")
 	}
 }
 
-func TestWhoMayTakeAHeldPlace(t *testing.T) {
+func TestWhoMayUseAClaimedPlace(t *testing.T) {
 	c, _ := start(t, "", nil)
 	c.Create(enginetest.Node("n1", 4))
 	gangOf(c, "a", 4, 4, 10)
@@ -125,7 +125,7 @@ func TestWhoMayTakeAHeldPlace(t *testing.T) {
 	c.WaitPlaced("higher")
 }
 
-func TestRoomBesideAHoldIsFree(t *testing.T) {
+func TestRoomOutsideAClaimIsFree(t *testing.T) {
 	c, _ := start(t, "", nil)
 	c.Create(enginetest.Node("n1", 5))
 	gangOf(c, "a", 3, 3, 0)
@@ -136,7 +136,7 @@ func TestRoomBesideAHoldIsFree(t *testing.T) {
 	refusedFor(c, "s-2", "for the replacement of ns/a-0")
 }
 
-func TestAHoldSurvivesCordoning(t *testing.T) {
+func TestAClaimSurvivesCordoning(t *testing.T) {
 	c, _ := start(t, "", nil)
 	c.Create(enginetest.Node("n1", 2))
 	gangOf(c, "a", 2, 2, 0)
@@ -194,7 +194,7 @@ func TestWhatIsNotKept(t *testing.T) {
 			c.Delete("a-1")
 			r.over(pod)
 		},
-		"nobody is left": func(c *enginetest.Cluster, _ *rig) {
+		"no member is left": func(c *enginetest.Cluster, _ *rig) {
 			c.Delete("a-1")
 			c.Delete("a-0")
 		},

@@ -9,7 +9,7 @@ import (
 
 // A tenant may declare any minimum. A scheduler that starts infers places for at most as many members as the gang has pods.
 func TestAnyMinimumInfersAPlaceAPod(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.nodes = append(w.nodes, enginetest.Node("n3", 100))
 	w.gangs, w.begun = gangA{need: math.MaxInt32, priority: 7}, false
 	w.run("a-0", "n1")

@@ -32,7 +32,7 @@ func (v view) placed(group types.NamespacedName) int {
 }
 
 // alive reports whether the pod of a slot has its node, whatever the snapshot
-// says: one that was bound a moment ago is not in it yet.
+// has: one that was bound a moment ago is not in it yet.
 func (v view) alive(s *slot) bool {
 	pod := v.find(s.pod)
 	return pod != nil && pod.Spec.NodeName == s.node

@@ -32,9 +32,9 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 var groupA = types.NamespacedName{Namespace: enginetest.Namespace, Name: "labels:a"}
 
-// world is a tracker at noon, with gang a that needs three members, on nodes of
+// fixture is a tracker at noon, with gang a that needs three members, on nodes of
 // four CPUs each.
-type world struct {
+type fixture struct {
 	*Tracker
 	t      *testing.T
 	clock  *clocktesting.FakeClock
@@ -66,9 +66,9 @@ func newTracker(gangs Gangs, e *cycle, parked *unparked, c clock.WithDelayedExec
 	return emptyTracker(gangs, e, claims.NewLedger(e, parked, c, audience.Hidden), c)
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.GenericWorkload, true)
-	w := &world{
+	w := &fixture{
 		t: t, clock: clocktesting.NewFakeClock(noon), cycle: &cycle{}, parked: &unparked{},
 		store: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
 		nodes: []*corev1.Node{enginetest.Node("n1", 4), enginetest.Node("n2", 4)}, pods: map[string]*corev1.Pod{},
@@ -78,7 +78,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// gangA is the one that all pods are members of whose name says so.
+// gangA is the gang of all pods whose name begins with its name.
 type gangA struct{ need, priority int32 }
 
 func (gangA) GroupOf(p *corev1.Pod) (types.NamespacedName, bool) {
@@ -90,7 +90,7 @@ func (g gangA) Required(types.NamespacedName) (count, priority int32, ok bool) {
 }
 
 // look is what the next cycle claims, by node.
-func (w *world) look() map[string][]claims.Claim {
+func (w *fixture) look() map[string][]claims.Claim {
 	group := &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: groupA.Namespace, Name: groupA.Name}}
 	var pods []*corev1.Pod
 	for _, pod := range w.pods {
@@ -106,8 +106,8 @@ func (w *world) look() map[string][]claims.Claim {
 	return byNode
 }
 
-// run places a member, as an informer tells it.
-func (w *world) run(name, node string, change ...func(*corev1.Pod)) *corev1.Pod {
+// run places a member, as an informer reports it.
+func (w *fixture) run(name, node string, change ...func(*corev1.Pod)) *corev1.Pod {
 	pod := enginetest.Pod(name, "a", append(change, enginetest.On(node))...)
 	w.pods[name] = pod
 	_ = w.store.Add(pod)
@@ -116,7 +116,7 @@ func (w *world) run(name, node string, change ...func(*corev1.Pod)) *corev1.Pod 
 }
 
 // die removes a pod from the cluster.
-func (w *world) die(name string) {
+func (w *fixture) die(name string) {
 	pod := w.pods[name]
 	_ = w.store.Delete(pod)
 	w.gone(pod)
@@ -124,7 +124,7 @@ func (w *world) die(name string) {
 }
 
 // want compares the claims with "NODE for MEMBER until TIME", by node.
-func (w *world) want(want ...string) {
+func (w *fixture) want(want ...string) {
 	w.t.Helper()
 	var got []string
 	claimed := w.look()
@@ -138,8 +138,8 @@ func (w *world) want(want ...string) {
 	}
 }
 
-func TestAHoldIsSeenInTheSnapshot(t *testing.T) {
-	w := newWorld(t)
+func TestAClaimIsSeenInTheSnapshot(t *testing.T) {
+	w := newFixture(t)
 	w.run("a-0", "n1")
 	w.run("a-1", "n1")
 	w.run("a-2", "n2")
@@ -156,21 +156,21 @@ func TestAHoldIsSeenInTheSnapshot(t *testing.T) {
 	}
 }
 
-func TestAHoldsTimeCountsFromTheDeath(t *testing.T) {
-	w := newWorld(t)
+func TestAClaimsTimeCountsFromTheDeath(t *testing.T) {
+	w := newFixture(t)
 	w.run("a-0", "n1")
 	w.run("a-1", "n1")
 	w.run("a-2", "n2")
 	w.die("a-2")
-	w.clock.Step(time.Minute) // and nobody wants anything for a minute
+	w.clock.Step(time.Minute) // and no pod comes for a minute
 	w.want("n2 for a-2 until 12:02")
 	w.clock.Step(time.Minute)
 	w.want()
 }
 
 // The ledger hears of a death before the engine does.
-func TestAPodThatTheSnapshotStillHasIsNotHeldFor(t *testing.T) {
-	w := newWorld(t)
+func TestAPodThatTheSnapshotStillHasGetsNoClaim(t *testing.T) {
+	w := newFixture(t)
 	w.run("a-0", "n1")
 	w.run("a-1", "n1")
 	pod := w.run("a-2", "n2")
@@ -183,7 +183,7 @@ func TestAPodThatTheSnapshotStillHasIsNotHeldFor(t *testing.T) {
 
 // A pod that was bound a moment ago may not be in the snapshot.
 func TestABoundPodThatTheSnapshotLacksIsAlive(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.run("a-0", "n1")
 	w.run("a-1", "n1")
 	pod := w.run("a-2", "n2")
@@ -195,7 +195,7 @@ func TestABoundPodThatTheSnapshotLacksIsAlive(t *testing.T) {
 }
 
 func TestReplacements(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.run("a-0", "n1")
 	w.run("a-1", "n1", enginetest.CPUs(2))
 	w.run("a-2", "n2")
@@ -216,7 +216,7 @@ func TestReplacements(t *testing.T) {
 }
 
 func TestALeavingMemberKeepsItsPlaceItself(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.run("a-0", "n1")
 	w.run("a-1", "n1")
 	pod := w.run("a-2", "n2").DeepCopy()
@@ -246,8 +246,8 @@ func TestALeavingMemberKeepsItsPlaceItself(t *testing.T) {
 }
 
 // A member that can never be bound does not keep a place indefinitely.
-func TestAFailingBindingIsHeldOnce(t *testing.T) {
-	w := newWorld(t)
+func TestAFailingBindingIsClaimedForOnce(t *testing.T) {
+	w := newFixture(t)
 	w.run("a-0", "n1")
 	w.run("a-1", "n1")
 	pod := enginetest.Pod("a-2", "a")
@@ -271,8 +271,8 @@ func TestAFailingBindingIsHeldOnce(t *testing.T) {
 	}
 }
 
-func TestANodeThatIsGoneHoldsNothing(t *testing.T) {
-	w := newWorld(t)
+func TestADeletedNodeHasNoClaims(t *testing.T) {
+	w := newFixture(t)
 	w.run("a-0", "n1")
 	w.run("a-1", "n1")
 	w.run("a-2", "n2")
@@ -285,8 +285,8 @@ func TestANodeThatIsGoneHoldsNothing(t *testing.T) {
 	}
 }
 
-func TestWhatAClaimSays(t *testing.T) {
-	w := newWorld(t)
+func TestMessageOfAClaim(t *testing.T) {
+	w := newFixture(t)
 	w.run("a-0", "n1")
 	w.run("a-1", "n2")
 	w.run("a-2", "n2")

@@ -10,9 +10,9 @@ import (
 	"github.com/gangctl/gangctl/test/howto"
 )
 
-// help is what somebody has to know who documented a line that does not run.
+// help is for authors who documented a line that does not run.
 const help = `
-It is typed as it stands, in a sandbox. If it is right, and needs something that is not there: add that to Scene in test/howto/scene.go.
+It is typed as it stands, in a sandbox. If it is right, and needs something that is not there: add that to Fixtures in test/howto/fixture.go.
 If it cannot be run in a sandbox: add it to Exceptions in test/howto/exception.go, with what is run instead and the reason.`
 
 // step is a line that is typed, and everywhere it is documented.
@@ -69,7 +69,7 @@ func endless(c howto.Command) bool {
 }
 
 // documented types every documented line.
-func documented(t *testing.T, w *world) {
+func documented(t *testing.T, w *environment) {
 	deadline, bounded := t.Deadline()
 	for _, s := range steps(t) {
 		if bounded && time.Until(deadline) < lineTimeout { // what is started here has to be taken down
@@ -80,14 +80,14 @@ func documented(t *testing.T, w *world) {
 }
 
 // play types the line, in a place that has what it names.
-func (s *step) play(t *testing.T, w *world) {
+func (s *step) play(t *testing.T, w *environment) {
 	commands, err := howto.Commands(s.typed)
 	if err != nil {
 		t.Fatalf("%s: %v%s", s.at, err, help)
 	}
 	namespace := w.prepare(t, s.typed, commands)
 	line, codes := howto.Filled(s.typed), []int{0}
-	if strings.Contains(line, "gangctl-sandbox up") { // beside the one in which lines are typed
+	if strings.Contains(line, "gangctl-sandbox up") { // next to the one in which lines are typed
 		line = "export XDG_STATE_HOME=$HOME/beside; " + line + "; code=$?; gangctl-sandbox down && exit $code"
 	}
 	for _, c := range commands {
@@ -102,7 +102,7 @@ func (s *step) play(t *testing.T, w *world) {
 	}
 }
 
-// quiet reports commands that may have nothing to say.
+// quiet reports commands that may print nothing.
 func quiet(commands []howto.Command) bool {
 	return slices.ContainsFunc(commands, func(c howto.Command) bool { return slices.Contains([]string{"logs", "config unset"}, c.Verb) })
 }

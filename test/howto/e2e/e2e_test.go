@@ -1,4 +1,4 @@
-// Package e2e types what the documentation says, and completes command lines in real shells, on a sandbox.
+// Package e2e types the documentation's command lines, and completes command lines in real shells, on a sandbox.
 package e2e
 
 import (
@@ -22,9 +22,9 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestDocumentation shares one sandbox among all that looks at what users are told.
+// TestDocumentation shares one sandbox among all that tests the documentation.
 func TestDocumentation(t *testing.T) {
-	w := newWorld(t)
+	w := newEnvironment(t)
 	t.Run("played pages", func(t *testing.T) {
 		t.Parallel() // they have sandboxes of their own, as their readers have
 		played(t)

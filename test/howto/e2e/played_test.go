@@ -10,7 +10,7 @@ import (
 	"github.com/gangctl/gangctl/test/transcript"
 )
 
-// played plays whole pages, each with a sandbox of its own, and compares what is printed with what they say.
+// played plays whole pages, each with a sandbox of its own, and compares what is printed with what they show.
 func played(t *testing.T) {
 	for _, path := range howto.Played() {
 		t.Run(filepath.Base(path), func(t *testing.T) {

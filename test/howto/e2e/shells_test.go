@@ -16,7 +16,7 @@ import (
 )
 
 // shells completes what only the cluster knows, in every shell that is there.
-func shells(t *testing.T, w *world) {
+func shells(t *testing.T, w *environment) {
 	const namespace = "completed"
 	w.namespace(t, namespace)
 	for i := range 110 {
@@ -30,7 +30,7 @@ func shells(t *testing.T, w *world) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		for range 3 { // a server that is slow is not waited for, and nothing said of it: on a busy machine people press tab again
+		for range 3 { // a server that is slow is not waited for, and without a message: on a busy machine people press tab again
 			if got, _, err = s.Complete(ctx, shell.Session{Scripts: scripts, Home: t.TempDir(), Env: w.environment(t, namespace)}, line); err != nil || enough(got) {
 				break
 			}

@@ -93,7 +93,7 @@ func readNodes(Options) (decoder, error) {
 
 // keptOfNode leaves out what drivers note for themselves: it is different on every node.
 func keptOfNode(key []byte) bool {
-	return keptOfSettled(key) && !bytes.HasPrefix(key, []byte("csi.volume.kubernetes.io/"))
+	return keptOfCompact(key) && !bytes.HasPrefix(key, []byte("csi.volume.kubernetes.io/"))
 }
 
 // hasNodeNews reports whether a condition of a node has more than that a trouble which every kubelet looks for is not there.

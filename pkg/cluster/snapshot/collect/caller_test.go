@@ -51,7 +51,7 @@ func TestCaller(t *testing.T) {
 }
 
 // The message of the narrower refusal is kept: its right is the one to request first.
-func TestDenialKeepsTheWords(t *testing.T) {
+func TestDenialKeepsTheMessage(t *testing.T) {
 	s := server(t)
 	s.Refuse("GET /api/v1/pods", 403, metav1.StatusReasonForbidden, "not everywhere", nil)
 	s.Refuse("GET /api/v1/namespaces/team/pods", 403, metav1.StatusReasonForbidden, "not in team either", nil)
@@ -121,7 +121,7 @@ func TestRehearse(t *testing.T) {
 	for i, r := range s.Requests() {
 		// A pod without the uid of its owner is invalid.
 		if strings.HasPrefix(r, podsOfTeam) && !strings.Contains(s.Body(i), "uid-of-a-dry-run") {
-			t.Errorf("a pod that nobody owns: %q", s.Body(i))
+			t.Errorf("a pod without an owner: %q", s.Body(i))
 		}
 		if !strings.Contains(r, "dryRun=All") && !strings.HasPrefix(r, "POST "+whoAmI) {
 			t.Errorf("not a dry run: %s", r)

@@ -35,8 +35,8 @@ func podFields() prune.Fields {
 		prune.Under([]string{"status"}, "hostIP", "hostIPs", "podIP", "podIPs"))
 }
 
-// settledFields is what no stage reads of a pod that is well, or has succeeded, beyond podFields.
-func settledFields() prune.Fields {
+// compactFields are what no stage reads of a pod that is Ready, or has succeeded, beyond podFields.
+func compactFields() prune.Fields {
 	return fields(
 		prune.Under([]string{"spec"}, "dnsPolicy", "securityContext", "enableServiceLinks", "readinessGates", "hostname", "subdomain", "setHostnameAsFQDN", "serviceAccount",
 			"automountServiceAccountToken"),

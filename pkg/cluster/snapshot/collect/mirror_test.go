@@ -131,7 +131,7 @@ func TestMirrorListsOnce(t *testing.T) {
 }
 
 // A watch that is lost is reported, with what was tried; when it is there again, what happened meanwhile is known.
-func TestMirrorTellsWhatIsLost(t *testing.T) {
+func TestMirrorReportsWhatIsLost(t *testing.T) {
 	t.Parallel()
 	c := kubetest.Serve(t, crew().Done())
 	m := mirror(t, c, options)

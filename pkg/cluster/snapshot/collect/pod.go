@@ -37,17 +37,17 @@ func readPods(o Options) (decoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	more, err := settledFields().ForType(reflect.TypeFor[corev1.Pod]())
+	more, err := compactFields().ForType(reflect.TypeFor[corev1.Pod]())
 	if err != nil {
 		return nil, err
 	}
 	pool, prefix := intern.NewPool(), []byte(o.prefix())
-	kept := intern.Kept{Annotation: keptOfSettled, Volume: needsNode, Condition: hasNews}
+	kept := intern.Kept{Annotation: keptOfCompact, Volume: needsNode, Condition: hasNews}
 	return func(item page.Item) (runtime.Object, error) {
 		if !item.Protobuf {
 			return fromJSON(item.Raw, podFields(), &corev1.Pod{})
 		}
-		small, err := settled(item.Raw, o.Namespace, prefix)
+		small, err := isCompact(item.Raw, o.Namespace, prefix)
 		if err != nil {
 			return nil, err
 		}
@@ -65,11 +65,11 @@ func readPods(o Options) (decoder, error) {
 	}, nil
 }
 
-// settled reports whether a pod needs no explanation: it is not of the job of the query, has a node, is not being deleted, and either runs
+// isCompact reports whether a pod needs no explanation: it is not of the job of the query, has a node, is not being deleted, and either runs
 // with every container up or has succeeded.
-func settled(data []byte, namespace string, prefix []byte) (bool, error) {
+func isCompact(data []byte, namespace string, prefix []byte) (bool, error) {
 	well, bound, good := true, false, false
-	near, named := false, false
+	inNamespace, named := false, false
 	err := prune.Each(data, func(number int, _, whole []byte) error {
 		if number == objectMeta {
 			// Its pods have the job's name in their own, in labels, or as that of their owner.
@@ -80,7 +80,7 @@ func settled(data []byte, namespace string, prefix []byte) (bool, error) {
 			case number == objectMeta && inner == metaDeletionTimestamp:
 				well = false
 			case number == objectMeta && inner == metaNamespace:
-				near = string(content) == namespace
+				inNamespace = string(content) == namespace
 			case number == podSpec && inner == specNodeName:
 				bound = len(content) > 0
 			case number == podStatus && inner == statusPhase:
@@ -93,7 +93,7 @@ func settled(data []byte, namespace string, prefix []byte) (bool, error) {
 			return nil
 		})
 	})
-	return well && !(near && named) && bound && good, err
+	return well && !(inNamespace && named) && bound && good, err
 }
 
 // containerUp reports whether a container runs or has ended, by its encoded status.
@@ -112,8 +112,8 @@ func containerUp(data []byte) (up bool, err error) {
 
 func notLastApplied(key []byte) bool { return string(key) != lastApplied }
 
-// keptOfSettled leaves out what networks write on each pod: it is long, and different everywhere.
-func keptOfSettled(key []byte) bool {
+// keptOfCompact leaves out what networks write on each pod: it is long, and different everywhere.
+func keptOfCompact(key []byte) bool {
 	return notLastApplied(key) && !bytes.Contains(key, []byte("cni.")) && !bytes.Contains(key, []byte("ovn.org/"))
 }
 

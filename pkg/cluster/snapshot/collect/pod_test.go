@@ -49,7 +49,7 @@ func decodePod(t *testing.T, o Options, p *corev1.Pod) *corev1.Pod {
 	return got
 }
 
-func TestSettledPodsAreSmall(t *testing.T) {
+func TestCompactPodsAreSmall(t *testing.T) {
 	want := worker()
 	want.ManagedFields = nil
 	want.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "scheduling.k8s.io/group-name": "job"}

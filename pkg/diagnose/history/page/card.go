@@ -51,7 +51,7 @@ func cards(r *history.Report) []card {
 			k.add(d.Idle, cell{"idle", "/", "idle, but not usable: " + d.Why})
 			k.add(d.Free, cell{"free", "", "free"})
 			if len(k.Cells) > maxCells {
-				k.Cells = nil // the numbers tell
+				k.Cells = nil // the numbers show it
 			}
 			c.Kinds = append(c.Kinds, k)
 		}
@@ -71,21 +71,21 @@ func (k *kind) add(n int64, c cell) {
 	}
 }
 
-// state is what keeps pods from a node, in words; empty for one that is well.
+// state is what keeps pods from a node, as text; empty for one that is ready.
 func state(n history.Node) string {
-	var words []string
+	var parts []string
 	for _, s := range n.States {
 		if s != "Ready" {
-			words = append(words, s)
+			parts = append(parts, s)
 		}
 	}
 	if n.States == nil {
-		words = append(words, "not seen")
+		parts = append(parts, "not seen")
 	}
 	for _, t := range n.Taints {
-		words = append(words, "taint "+t)
+		parts = append(parts, "taint "+t)
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(parts, ", ")
 }
 
 // short is a member in three letters: w12 for worker-12.

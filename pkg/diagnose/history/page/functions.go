@@ -17,7 +17,7 @@ func functions(now time.Time) template.FuncMap {
 		"symbol":   func(kind history.MarkKind) string { return symbols[kind] },
 		"tone":     func(v answer.Verdict) string { return tone(string(v)) },
 		"requests": requests,
-		"words":    func(all []string) string { return strings.Join(all, " ") },
+		"join":     func(all []string) string { return strings.Join(all, " ") },
 		"list":     listed,
 		"stamp":    stamp,
 		"iso":      func(t *time.Time) string { return t.UTC().Format(time.RFC3339) },

@@ -32,18 +32,18 @@ func write(t *testing.T, s *snapshot.Snapshot) string {
 		t.Fatal(err)
 	}
 	w := view.New(s)
-	subject, err := w.Find(q)
+	job, err := w.Find(q)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := page.Write(&out, history.Build(w, subject, a)); err != nil {
+	if err := page.Write(&out, history.Build(w, job, a)); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
 }
 
-var scenes = map[string]func() *snapshot.Snapshot{
+var examples = map[string]func() *snapshot.Snapshot{
 	"pending":   historytest.Pending,
 	"restarted": func() *snapshot.Snapshot { return historytest.Restarted(6) },
 	"large":     func() *snapshot.Snapshot { return historytest.Restarted(64) },
@@ -51,9 +51,9 @@ var scenes = map[string]func() *snapshot.Snapshot{
 
 // The golden pages are those that people looked at.
 func TestGolden(t *testing.T) {
-	for name, scene := range scenes {
+	for name, example := range examples {
 		t.Run(name, func(t *testing.T) {
-			got, file := write(t, scene()), filepath.Join("testdata", name+".html")
+			got, file := write(t, example()), filepath.Join("testdata", name+".html")
 			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
@@ -73,10 +73,10 @@ func TestGolden(t *testing.T) {
 // elsewhere is what a browser would fetch.
 var elsewhere = regexp.MustCompile(`(?i)(src|href|srcset|action)\s*=|@import|url\(|<script|<link|<iframe|<img|\son[a-z]+\s*=`)
 
-// A page needs nothing from elsewhere, runs nothing, shows what objects say as text, and is well formed.
+// A page needs nothing from elsewhere, runs nothing, shows the contents of objects as text, and is well formed.
 func TestSelfContained(t *testing.T) {
-	for name, scene := range scenes {
-		got := write(t, scene())
+	for name, example := range examples {
+		got := write(t, example())
 		if found := elsewhere.FindString(got); found != "" {
 			t.Errorf("%s: the page holds %q", name, found)
 		}
@@ -86,7 +86,7 @@ func TestSelfContained(t *testing.T) {
 		wellFormed(t, name, got)
 	}
 	if got := write(t, historytest.Pending()); !strings.Contains(got, "&lt;script&gt;") {
-		t.Error("what an event says is not on the page")
+		t.Error("the message of an event is not on the page")
 	}
 }
 

@@ -66,7 +66,7 @@ func (s scale) ticks() []tick {
 	return all
 }
 
-// span is a length of time in words.
+// span is a duration as text.
 func span(d time.Duration) string {
 	if d == 0 {
 		return "0"

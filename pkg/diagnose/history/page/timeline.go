@@ -148,7 +148,7 @@ func newRow(l history.Lane, s scale, now time.Time) row {
 	return out
 }
 
-// phaseText is what a phase says when it is pointed at.
+// phaseText is the tooltip of a phase.
 func phaseText(p history.Phase, end time.Time) string {
 	text := phaseNames[p.Kind] + " for " + span(end.Sub(p.From)) + ", from " + clock(p.From)
 	if p.To == nil {
@@ -157,7 +157,7 @@ func phaseText(p history.Phase, end time.Time) string {
 	return text + " to " + clock(end) + suffix(p.Note)
 }
 
-// phaseNames are the phases in words.
+// phaseNames are the phases as readers see them.
 var phaseNames = map[history.PhaseKind]string{history.Absent: "no pod", history.Pending: "waits for a node", history.Starting: "starts", history.Unready: "runs, not ready",
 	history.Running: "runs", history.Down: "waits to be started again"}
 

@@ -28,11 +28,11 @@ type view struct {
 	Answer string
 	// Advice are the actions that can be taken.
 	Advice []answer.Action
-	// Also are the findings beside the first.
+	// Also are the findings after the first.
 	Also []answer.Finding
 }
 
-// fact is one number or word about the job.
+// fact is one number or name about the job.
 type fact struct{ Name, Value string }
 
 func newView(r *history.Report, style template.CSS) (*view, error) {
@@ -99,9 +99,9 @@ func legend(r *history.Report) (phases []history.PhaseKind, marks []history.Mark
 	return phases, marks
 }
 
-// tone is how grave a state or a verdict is; its word is there without it.
-func tone(word string) string {
-	switch word {
+// tone is how grave a state or a verdict is, for its colour; the name is there without it.
+func tone(state string) string {
+	switch state {
 	case "Running", "Succeeded", string(answer.Running), string(answer.Done):
 		return "good"
 	case "Pending", "Starting", "Suspended", string(answer.Waiting), string(answer.Starting), string(answer.FitsNow), string(answer.Uncertain):
@@ -110,14 +110,14 @@ func tone(word string) string {
 	return "bad"
 }
 
-// requests are those of a role in words.
+// requests are those of a role as text.
 func requests(list corev1.ResourceList) string {
-	var words []string
+	var parts []string
 	for name, q := range list {
-		words = append(words, string(name)+" "+q.String())
+		parts = append(parts, string(name)+" "+q.String())
 	}
-	slices.Sort(words)
-	return strings.Join(words, ", ")
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
 }
 
 func day(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" }

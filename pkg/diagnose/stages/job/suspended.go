@@ -60,8 +60,8 @@ func suspendedAt(c *stage.Context) time.Time {
 		}
 	}
 	if u := c.View.Snap.Object(c.Gang.Kind.GroupKind(), c.Gang.Meta.Namespace, c.Gang.Meta.Name); u != nil {
-		if word, status := stage.Condition(u, "Suspended"); status == "True" {
-			return word.At
+		if condition, status := stage.Condition(u, "Suspended"); status == "True" {
+			return condition.At
 		}
 	}
 	return time.Time{}

@@ -16,8 +16,8 @@ import (
 type repair struct {
 	code answer.Code
 	// do makes it right.
-	do  func(*placement.Cluster) *placement.Cluster
-	say func(*stage.Context) *stage.Finding
+	do   func(*placement.Cluster) *placement.Cluster
+	find func(*stage.Context) *stage.Finding
 }
 
 // blocked finds that the ends of running jobs are not enough, but the cluster at its best would be. One repair may do; if none does
@@ -46,7 +46,7 @@ func blocked(c *stage.Context, out *stage.Result, ideal placement.Result) {
 	after := c.AfterEnds()
 	for _, r := range repairs {
 		if c.Fit(r.do(after), nil).Fits() {
-			out.Add(r.say(c))
+			out.Add(r.find(c))
 			return
 		}
 	}
@@ -73,7 +73,7 @@ func blocked(c *stage.Context, out *stage.Result, ideal placement.Result) {
 		i++
 	}
 	for _, r := range needed {
-		out.Add(r.say(c))
+		out.Add(r.find(c))
 	}
 }
 

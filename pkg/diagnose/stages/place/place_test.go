@@ -33,7 +33,7 @@ func TestTolerates(t *testing.T) {
 	}
 }
 
-// What a pod asks of its node's labels, in the words of the answer.
+// What a pod requires of its node's labels, as the answer writes it.
 func TestRequirements(t *testing.T) {
 	spec := corev1.PodSpec{NodeSelector: map[string]string{"disk": "ssd", "class": "h100"}}
 	if got := describeRequirements(spec); got != "class=h100, disk=ssd" {

@@ -18,14 +18,14 @@ import (
 // tolerationHints adds tolerations that were probably meant for a taint that keeps the role off nodes: a slip in its key or
 // value, or another effect.
 func tolerationHints(c *stage.Context, f *stage.Finding, role placement.Role) *stage.Finding {
-	said := map[string]bool{}
+	reported := map[string]bool{}
 	for _, n := range c.View.Cluster().Nodes() {
 		for _, taint := range n.Spec.Taints {
 			slip := Slip(c.View.Cluster().Nodes(), role.Pod.Spec.Tolerations, taint)
-			if slip < 0 || said[taintText(taint)] {
+			if slip < 0 || reported[taintText(taint)] {
 				continue
 			}
-			said[taintText(taint)] = true
+			reported[taintText(taint)] = true
 			was := role.Pod.Spec.Tolerations[slip]
 			f.Detail("toleration %s does not match taint %s of %s: was that meant?", tolerationText(was), taintText(taint), n.Name)
 			f.Fix(otherToleration(c, role, was, taint))

@@ -44,7 +44,7 @@ func minimum(c *stage.Context, out *stage.Result) {
 	}
 }
 
-// growing reports whether other Jobs may be about to add members: those that a JobSet, say, makes one after the other.
+// growing reports whether other Jobs may be about to add members: those that a JobSet creates one after the other, for example.
 func growing(c *stage.Context) bool {
 	kept := c.Gang.Kind.Group == batchv1.GroupName && metav1.GetControllerOf(&c.Gang.Meta) != nil
 	return (kept || len(c.Gang.Parts) > 0) && c.View.Age(lastCreated(c)) < stage.CreationGrace

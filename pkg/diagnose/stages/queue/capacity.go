@@ -186,7 +186,7 @@ func ceilings(kind schema.GroupKind, q *unstructured.Unstructured) []ceiling {
 	return all
 }
 
-// devicesFirst orders resources: what users ask about comes first.
+// devicesFirst orders resources: what users look for comes first.
 func devicesFirst(a, b corev1.ResourceName) int {
 	if request.IsGPU(a) != request.IsGPU(b) {
 		if request.IsGPU(a) {

@@ -122,14 +122,14 @@ func noKueueQueue(c *stage.Context, kind, namespace, name string) *stage.Finding
 func kueueStopped(q *unstructured.Unstructured) *stage.Finding {
 	f := gang.Fields{Object: q}
 	policy := f.String("spec", "stopPolicy")
-	word, active := stage.Condition(q, "Active")
+	condition, active := stage.Condition(q, "Active")
 	if (policy == "" || policy == "None") && active != "False" {
 		return nil
 	}
 	kind, name := q.GetKind(), q.GetName()
 	if policy == "" || policy == "None" {
-		return stage.Found(answer.QueueClosed, "%s %s is not active: %s", kind, name, word.Message).
-			See(q.GetAPIVersion(), kind, q, ".status.conditions").SinceTime(word.At).Fact("queue", name)
+		return stage.Found(answer.QueueClosed, "%s %s is not active: %s", kind, name, condition.Message).
+			See(q.GetAPIVersion(), kind, q, ".status.conditions").SinceTime(condition.At).Fact("queue", name)
 	}
 	return stage.Found(answer.QueueClosed, "%s %s is closed (stopPolicy %s): nothing new is admitted until it is open again", kind, name, policy).
 		See(q.GetAPIVersion(), kind, q, ".spec.stopPolicy").Fact("queue", name).Fact("state", policy).

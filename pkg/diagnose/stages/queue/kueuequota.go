@@ -81,8 +81,8 @@ func kueueShort(c *stage.Context, tree *cohort.Tree, queue, wl *unstructured.Uns
 	}
 	if wl != nil {
 		position(c, f, wl, name)
-		if word, status := stage.Condition(wl, "QuotaReserved"); status == "False" {
-			f.SinceTime(word.At).Detail("Kueue said %s ago: %s", phrase.Age(c.View.Age(word.At)), word.Message)
+		if condition, status := stage.Condition(wl, "QuotaReserved"); status == "False" {
+			f.SinceTime(condition.At).Detail("Kueue said %s ago: %s", phrase.Age(c.View.Age(condition.At)), condition.Message)
 		}
 	}
 	return f.Fix(raiseNominal(queue, s, s.Nominal+s.Requested-s.Available))

@@ -56,19 +56,19 @@ func kueueReported(c *stage.Context, out *stage.Result, u *unstructured.Unstruct
 	if at, err := time.Parse(time.RFC3339, f.String("status", "requeueState", "requeueAt")); err == nil && at.After(c.View.Now) {
 		x := stage.Found(answer.KueueQuota, "Kueue tries again at %s, in %s: it has put Workload %s back %d times", phrase.Clock(at, c.View.Now), phrase.Age(at.Sub(c.View.Now)), name, f.Int32("status", "requeueState", "count")).
 			See(u.GetAPIVersion(), u.GetKind(), u, ".status.requeueState").Fact("requeueAt", at.UTC().Format(time.RFC3339))
-		if word, status := stage.Condition(u, "Evicted"); status == "True" {
-			x.Detail("evicted %s ago (%s): %s", phrase.Age(c.View.Age(word.At)), word.Reason, word.Message)
+		if condition, status := stage.Condition(u, "Evicted"); status == "True" {
+			x.Detail("evicted %s ago (%s): %s", phrase.Age(c.View.Age(condition.At)), condition.Reason, condition.Message)
 		}
 		out.Add(x)
 		return
 	}
-	word, status := stage.Condition(u, "QuotaReserved")
+	condition, status := stage.Condition(u, "QuotaReserved")
 	switch {
-	case status != "False" || word.Message == "" || word.Reason == "PendingEvaluation" || strings.Contains(word.Message, "evicted"):
-	case quotaMessage.MatchString(word.Message):
-		out.Note("Kueue said %s ago: %s; by the quotas and Workloads of now there is enough", phrase.Age(c.View.Age(word.At)), word.Message)
+	case status != "False" || condition.Message == "" || condition.Reason == "PendingEvaluation" || strings.Contains(condition.Message, "evicted"):
+	case quotaMessage.MatchString(condition.Message):
+		out.Note("Kueue said %s ago: %s; by the quotas and Workloads of now there is enough", phrase.Age(c.View.Age(condition.At)), condition.Message)
 	default:
-		out.Add(stage.Found(answer.KueueQuota, "Kueue has not admitted it: %s", word.Message).
-			See(u.GetAPIVersion(), u.GetKind(), u, ".status.conditions").SinceTime(word.At).Fact("reason", word.Reason))
+		out.Add(stage.Found(answer.KueueQuota, "Kueue has not admitted it: %s", condition.Message).
+			See(u.GetAPIVersion(), u.GetKind(), u, ".status.conditions").SinceTime(condition.At).Fact("reason", condition.Reason))
 	}
 }

@@ -103,7 +103,7 @@ func queueNotFound(c *stage.Context, name string, queues []*unstructured.Unstruc
 	for _, q := range queues {
 		have = append(have, q.GetName())
 	}
-	f := stage.Found(answer.QueueNotFound, "queue %q does not exist, and the scheduler ignores the gang without a word; there are: %s", name, phrase.Names(have)).
+	f := stage.Found(answer.QueueNotFound, "queue %q does not exist, and the scheduler silently ignores the gang; there are: %s", name, phrase.Names(have)).
 		Fact("queue", name).Fact("have", have)
 	nearest := suggest.Nearest(name, have)
 	if nearest == "" && len(have) == 1 {

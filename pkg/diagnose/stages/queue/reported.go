@@ -41,7 +41,7 @@ func quotaReported(c *stage.Context, out *stage.Result) {
 		return
 	}
 	for _, e := range c.View.PodEvents(c.Gang) {
-		if e.Reason != "FailedScheduling" || c.View.Age(e.Last) > quotaTold {
+		if e.Reason != "FailedScheduling" || c.View.Age(e.Last) > quotaMessageMaxAge {
 			continue
 		}
 		if strings.Contains(strings.ToLower(e.Message), "quota") {
@@ -52,5 +52,5 @@ func quotaReported(c *stage.Context, out *stage.Result) {
 	}
 }
 
-// quotaTold is how old a scheduler's words about a quota may be to count: it tries again all the time.
-const quotaTold = 2 * time.Minute
+// quotaMessageMaxAge is how old a scheduler's message about a quota may be to count: it tries again all the time.
+const quotaMessageMaxAge = 2 * time.Minute

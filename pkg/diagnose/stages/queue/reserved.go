@@ -30,7 +30,7 @@ type reservation struct {
 	why    *stage.Diagnosis
 }
 
-// reserved looks for gangs that were admitted, hold their minResources against everybody else, and do not start. Volcano
+// reserved looks for gangs that were admitted, reserve their minResources against all others, and do not start. Volcano
 // counts them as used, and reports no more than "resource in cluster is overused".
 func reserved(c *stage.Context, out *stage.Result) {
 	need := needs(c)

@@ -116,7 +116,7 @@ func failsAgain(c *stage.Context) *stage.Finding {
 	}
 	f := refusedByNode(c, gang.Member{Role: c.Gang.Roles[0].Name, Pod: failed[0], State: gang.Failed})
 	if f == nil {
-		return nil // evicted, say: its controller makes another one
+		return nil // evicted, for example: its controller makes another one
 	}
 	reason := f.Message
 	f = forAll(c, f, []string{failed[0].Name})

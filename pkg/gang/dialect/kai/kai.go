@@ -48,15 +48,15 @@ func Decode(u *unstructured.Unstructured) (gang.Declaration, error) {
 		if c["status"] != "True" {
 			continue
 		}
-		word := gang.ConditionOf(c)
+		condition := gang.ConditionOf(c)
 		reasons, _ := c["reasons"].([]any)
 		if len(reasons) > 0 {
 			if first, ok := reasons[0].(map[string]any); ok {
 				detail := gang.ConditionOf(first)
-				word.Reason, word.Message = detail.Reason, detail.Message
+				condition.Reason, condition.Message = detail.Reason, detail.Message
 			}
 		}
-		d.Conditions = append(d.Conditions, word)
+		d.Conditions = append(d.Conditions, condition)
 	}
 	return d, f.Err
 }

@@ -54,7 +54,7 @@ func Reader() gang.Reader {
 
 func fromPods(key gang.Key, pods []*corev1.Pod) (gang.Declaration, error) {
 	d := gang.Declaration{Key: key, MinMember: 1}
-	said := false
+	declared := false
 	for _, pod := range pods {
 		for _, min := range []string{pod.Annotations[minKey], pod.Labels[lightMinLabel]} {
 			if min == "" {
@@ -64,10 +64,10 @@ func fromPods(key gang.Key, pods []*corev1.Pod) (gang.Declaration, error) {
 			if err != nil {
 				return d, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
 			}
-			d.MinMember, said = max(d.MinMember, n), true
+			d.MinMember, declared = max(d.MinMember, n), true
 		}
 	}
-	if !said {
+	if !declared {
 		return d, fmt.Errorf("no pod has annotation %s", minKey)
 	}
 	return d, nil

@@ -1,4 +1,4 @@
-// Package kueue reads what Kueue writes: its plain pod groups, and the queue label and scheduling gate by which it holds a job. Kueue
+// Package kueue reads what Kueue writes: its plain pod groups, and the queue label and scheduling gate by which it suspends a job. Kueue
 // admits by quota and places nothing, so a gang may be Kueue's and a scheduler's at the same time.
 package kueue
 

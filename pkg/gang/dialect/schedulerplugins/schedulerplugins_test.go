@@ -85,7 +85,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// FuzzNameOf holds that no label map makes reading fail, and that what Mark
+// FuzzNameOf checks that no label map makes reading fail, and that what SetGroup
 // wrote is what NameOf reads, whatever else is on the pod.
 func FuzzNameOf(f *testing.F) {
 	f.Add("app", "x", "llama")
@@ -94,7 +94,7 @@ func FuzzNameOf(f *testing.F) {
 		SetGroup(&meta, name)
 		got, ok := NameOf(&meta)
 		if got != name || ok != (name != "") {
-			t.Errorf("NameOf = %q, %v after Mark(%q)", got, ok, name)
+			t.Errorf("NameOf = %q, %v after SetGroup(%q)", got, ok, name)
 		}
 	})
 }

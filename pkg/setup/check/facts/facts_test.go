@@ -157,7 +157,7 @@ func TestBefore(t *testing.T) {
 	}
 	for _, want := range [][2]string{{"patch", "networkpolicies"}, {"create", "priorityclasses"}, {"escalate", "clusterroles"}, {"bind", "roles"}, {"list", "poddisruptionbudgets"}, {"watch", "deployments"}} {
 		if !has(want[0], want[1]) {
-			t.Errorf("nobody asks whether one may %v", want)
+			t.Errorf("no review of whether one may %v", want)
 		}
 	}
 	if slices.ContainsFunc(c.Requests(), func(r string) bool { return strings.HasPrefix(r, "GET /api/v1/pods") }) {

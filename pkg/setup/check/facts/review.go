@@ -46,7 +46,7 @@ func (l *collector) reviews(ctx context.Context) error {
 	return nil
 }
 
-// installAsks are the rights to write the objects, to find what an earlier version has left, and to see that what is there gets
+// installAccess are the rights to write the objects, to find what an earlier version has left, and to see that what is there gets
 // ready.
 func installAccess(objects []*unstructured.Unstructured) []check.Access {
 	accesses := check.InstallAccess(objects, resourceOf)

@@ -86,7 +86,7 @@ func (r *run) await(ctx context.Context) check.Finding {
 
 // missed reports how far the gang came, with the messages on its pods.
 func (r *run) missed(seen members) check.Finding {
-	b, said := seen.count(bound), words(seen)
+	b, text := seen.count(bound), messages(seen)
 	f := check.Finding{Status: check.Fail}
 	switch {
 	case b == Members:
@@ -99,14 +99,14 @@ func (r *run) missed(seen members) check.Finding {
 		f.Message = fmt.Sprintf("scheduler %s bound no pod in %s", r.o.Scheduler, r.o.Timeout)
 		f.Hint = "see whether it lives, and whether nodes have room: gangctl check, gangctl why-pending"
 	}
-	if said != "" {
-		f.Message += ": " + said
+	if text != "" {
+		f.Message += ": " + text
 	}
 	return f
 }
 
-// words are the messages of scheduler and kubelets about the pods that do not run, each once.
-func words(seen members) string {
+// messages are the messages of scheduler and kubelets about the pods that do not run, each once.
+func messages(seen members) string {
 	var all []string
 	for _, pod := range seen {
 		for _, c := range pod.Status.Conditions {

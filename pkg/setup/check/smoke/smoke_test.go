@@ -82,34 +82,34 @@ func forbidden(resource string) error {
 
 func TestRun(t *testing.T) {
 	tests := []struct {
-		name   string
-		place  func(int, *corev1.Pod)
-		change func(*cluster)
-		status check.Status
-		says   string
+		name     string
+		place    func(int, *corev1.Pod)
+		change   func(*cluster)
+		status   check.Status
+		wantText string
 	}{
-		{name: "both run", place: runs, status: check.OK, says: "both running after"},
-		{name: "nobody places them", place: func(_ int, p *corev1.Pod) {
+		{name: "both run", place: runs, status: check.OK, wantText: "both running after"},
+		{name: "no scheduler places them", place: func(_ int, p *corev1.Pod) {
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/2 nodes are available"}}
-		}, status: check.Fail, says: "bound no pod in 300ms: 0/2 nodes are available"},
+		}, status: check.Fail, wantText: "bound no pod in 300ms: 0/2 nodes are available"},
 		{name: "one is placed", place: func(i int, p *corev1.Pod) {
 			if i == 0 {
 				runs(i, p)
 			}
-		}, status: check.Fail, says: "bound 1 of 2 pods: it does not place gangs whole"},
+		}, status: check.Fail, wantText: "bound 1 of 2 pods: it does not place gangs whole"},
 		{name: "the image cannot be pulled", place: func(_ int, p *corev1.Pod) {
 			p.Spec.NodeName = "n1"
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "no route"}}}}
-		}, status: check.Fail, says: "but 0 of 2 run after 300ms: ErrImagePull: no route"},
+		}, status: check.Fail, wantText: "but 0 of 2 run after 300ms: ErrImagePull: no route"},
 		{name: "they fail", place: func(_ int, p *corev1.Pod) {
 			p.Spec.NodeName, p.Status.Phase, p.Status.Reason = "n1", corev1.PodFailed, "Evicted"
-		}, status: check.Fail, says: "a pod failed Evicted"},
-		{name: "no right to declare a gang", place: runs, change: func(c *cluster) { c.refuse("create", "podgroups", forbidden("podgroups")) }, status: check.Unknown, says: "create PodGroup team/gangctl-smoke-x: "},
-		{name: "no right to create pods", place: runs, change: func(c *cluster) { c.refuse("create", "pods", forbidden("pods")) }, status: check.Unknown, says: "create Pod team/gangctl-smoke-x-0: "},
+		}, status: check.Fail, wantText: "a pod failed Evicted"},
+		{name: "no right to declare a gang", place: runs, change: func(c *cluster) { c.refuse("create", "podgroups", forbidden("podgroups")) }, status: check.Unknown, wantText: "create PodGroup team/gangctl-smoke-x: "},
+		{name: "no right to create pods", place: runs, change: func(c *cluster) { c.refuse("create", "pods", forbidden("pods")) }, status: check.Unknown, wantText: "create Pod team/gangctl-smoke-x-0: "},
 		{name: "a quota", place: runs, change: func(c *cluster) {
 			c.refuse("create", "pods", apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "x", errors.New("exceeded quota: q")))
-		}, status: check.Fail, says: "exceeded quota: q"},
-		{name: "no right to delete them", place: runs, change: func(c *cluster) { c.refuse("delete", "podgroups", forbidden("podgroups")) }, status: check.Fail, says: "the gang is not deleted: delete PodGroup team/gangctl-smoke-x: "},
+		}, status: check.Fail, wantText: "exceeded quota: q"},
+		{name: "no right to delete them", place: runs, change: func(c *cluster) { c.refuse("delete", "podgroups", forbidden("podgroups")) }, status: check.Fail, wantText: "the gang is not deleted: delete PodGroup team/gangctl-smoke-x: "},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -121,12 +121,12 @@ func TestRun(t *testing.T) {
 			if err != nil || placed == nil {
 				t.Fatal(err)
 			}
-			var said []string
+			var messages []string
 			for _, f := range o.Findings {
-				said = append(said, f.Message)
+				messages = append(messages, f.Message)
 			}
-			if o.Status != tt.status || !strings.Contains(strings.Join(said, "\n"), tt.says) {
-				t.Errorf("%s: %q", o.Status, said)
+			if o.Status != tt.status || !strings.Contains(strings.Join(messages, "\n"), tt.wantText) {
+				t.Errorf("%s: %q", o.Status, messages)
 			}
 			if n := c.left(t); n > 0 && tt.name != "no right to delete them" {
 				t.Errorf("%d objects are left", n)

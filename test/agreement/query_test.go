@@ -23,7 +23,7 @@ func TestReleased(t *testing.T) {
 	gated.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gateName}}
 	gated.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Reason: corev1.PodReasonSchedulingGated}}
 	g := &Gang{Name: "g", Form: ByObject, Hold: Object, Min: 1, Pods: []*corev1.Pod{gated}}
-	c := &scene{namespace: "team"}
+	c := &fixture{namespace: "team"}
 	before := &snapshot.Snapshot{Pods: []*corev1.Pod{uid(gated, "team"), uid(gated, "other")}}
 	after, err := c.released(before, g)
 	if err != nil {
@@ -60,7 +60,7 @@ func TestCurrent(t *testing.T) {
 		"a pod is seen still":   {snapshot.Snapshot{Nodes: nodes, Pods: []*corev1.Pod{p, uid(named("q"), "team")}}, false},
 		"a node is not seen":    {snapshot.Snapshot{Pods: []*corev1.Pod{p}}, false},
 	} {
-		c := &scene{s: Situation{Nodes: nodes}}
+		c := &fixture{s: Scenario{Nodes: nodes}}
 		if got := c.current(&tc.snapshot, []corev1.Pod{*p}); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
@@ -71,7 +71,7 @@ func TestRests(t *testing.T) {
 	nodes := []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "alive"}}, {ObjectMeta: metav1.ObjectMeta{Name: "dead", Labels: map[string]string{}}}}
 	nodes[1].Labels["sandbox.gangctl.dev/failed"] = "true"
 	on := func(node string, phase corev1.PodPhase) *corev1.Pod {
-		p := said(node, "", "")
+		p := podWithReason(node, "", "")
 		p.Status.Phase = phase
 		return p
 	}
@@ -87,8 +87,8 @@ func TestRests(t *testing.T) {
 		"starts":               {Resident{}, on("alive", corev1.PodPending), false},
 		"runs":                 {Resident{}, on("alive", corev1.PodRunning), true},
 		"never starts":         {Resident{}, on("dead", corev1.PodPending), true},
-		"was refused":          {Resident{}, said("", corev1.PodReasonUnschedulable, "no"), true},
-		"is not looked at yet": {Resident{}, said("", "", ""), false},
+		"was refused":          {Resident{}, podWithReason("", corev1.PodReasonUnschedulable, "no"), true},
+		"is not looked at yet": {Resident{}, podWithReason("", "", ""), false},
 		"still runs":           {Resident{Ended: true}, on("alive", corev1.PodRunning), false},
 		"has ended":            {Resident{Ended: true}, on("alive", corev1.PodSucceeded), true},
 		"does not go yet":      {Resident{Terminating: true}, on("alive", corev1.PodRunning), false},

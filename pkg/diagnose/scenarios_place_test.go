@@ -39,15 +39,15 @@ func label(c *clustertest.Cluster, key string, values ...string) {
 	}
 }
 
-func placeSituations() []situation {
-	return []situation{
+func placeScenarios() []scenario {
+	return []scenario{
 		{name: "busy", code: answer.NodesBusy, exit: 3, offers: []answer.ActionKind{answer.Wait, answer.AddNodes}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(waiting(2, 8))
 		}},
-		{name: "busy, with a deadline", code: answer.NodesBusy, exit: 3, says: []string{"14:30", "activeDeadlineSeconds"}, build: func(c *clustertest.Cluster) {
+		{name: "busy, with a deadline", code: answer.NodesBusy, exit: 3, wantText: []string{"14:30", "activeDeadlineSeconds"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}, Age: time.Hour, Job: set(int64(5400), "spec", "runPolicy", "activeDeadlineSeconds")}).Add(waiting(2, 8))
 		}},
-		{name: "busy, and earlier runs tell how long", code: answer.NodesBusy, exit: 3, says: []string{"15:00", "median of 5 earlier runs of nightly"}, build: func(c *clustertest.Cluster) {
+		{name: "busy, and earlier runs show how long", code: answer.NodesBusy, exit: 3, wantText: []string{"15:00", "median of 5 earlier runs of nightly"}, build: func(c *clustertest.Cluster) {
 			for i := range 5 {
 				c.Add(clustertest.Gang{Namespace: "research", Name: fmt.Sprintf("nightly-%d", i), Workers: 1, Missing: 1, NoGroup: true, Age: 24 * time.Hour, Job: func(job map[string]any) {
 					set("2026-11-20T12:00:00Z", "status", "startTime")(job)
@@ -56,7 +56,7 @@ func placeSituations() []situation {
 			}
 			c.Nodes(1, 8).Add(clustertest.Gang{Namespace: "research", Name: "nightly-5", Workers: 1, GPUs: 8, Nodes: []string{"n1"}, Age: time.Hour}).Add(waiting(1, 8))
 		}},
-		{name: "left over by a job that has ended", code: answer.NodesBusy, exit: 5, says: []string{"left over"}, offers: []answer.ActionKind{answer.Evict}, never: []answer.ActionKind{answer.Wait}, build: func(c *clustertest.Cluster) {
+		{name: "left over by a job that has ended", code: answer.NodesBusy, exit: 5, wantText: []string{"left over"}, offers: []answer.ActionKind{answer.Evict}, never: []answer.ActionKind{answer.Wait}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, GPUs: 8, Nodes: []string{"n1"},
 				Job: set([]any{map[string]any{"type": "Succeeded", "status": "True"}}, "status", "conditions")}).Add(waiting(1, 8))
 		}},
@@ -101,7 +101,7 @@ func placeSituations() []situation {
 				r.Requests["nvidia.com/gpus"], r.Limits["nvidia.com/gpus"] = resource.MustParse("8"), resource.MustParse("8")
 			})))
 		}},
-		{name: "device plugin", code: answer.NoDevicePlugin, exit: 5, says: []string{"0/2"}, never: []answer.ActionKind{answer.AddNodes, answer.Fewer}, build: func(c *clustertest.Cluster) {
+		{name: "device plugin", code: answer.NoDevicePlugin, exit: 5, wantText: []string{"0/2"}, never: []answer.ActionKind{answer.AddNodes, answer.Fewer}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 0).Add(waiting(2, 8))
 			label(c, "nvidia.com/gpu.present", "true", "true")
 			c.Put(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "nvidia-device-plugin"}, Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{}},
@@ -116,7 +116,7 @@ func placeSituations() []situation {
 			c.Put(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &fast}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}})
 			c.Put(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "standard"}})
 			c.Nodes(2, 8).Add(with(waiting(2, 8), spec(mountsClaim("data"))))
-		}, says: []string{"fast", "standard"}},
+		}, wantText: []string{"fast", "standard"}},
 		{name: "claim that does not exist", code: answer.PVCUnbound, exit: 4, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(with(waiting(2, 8), spec(mountsClaim("data"))))
 		}},
@@ -132,7 +132,7 @@ func placeSituations() []situation {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Add(waiting(1, 8))
 			c.S.Nodes[1].Spec.Unschedulable = true
 		}},
-		{name: "sick device", code: answer.GPUUnhealthy, exit: 5, says: []string{"7 of 8"}, build: func(c *clustertest.Cluster) {
+		{name: "sick device", code: answer.GPUUnhealthy, exit: 5, wantText: []string{"7 of 8"}, build: func(c *clustertest.Cluster) {
 			c.Node("n1", 8).Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("7")
 			c.Add(waiting(1, 8))
 		}},
@@ -146,13 +146,13 @@ func placeSituations() []situation {
 			c.Nodes(2, 8).Serves("web", 8, "n1").Add(waiting(2, 8))
 			clustertest.NotReady(c.S.Nodes[1], time.Hour)
 		}},
-		{name: "victims are going", code: answer.VictimsTerminating, exit: 3, says: []string{"4m40s"}, build: func(c *clustertest.Cluster) {
+		{name: "victims are going", code: answer.VictimsTerminating, exit: 3, wantText: []string{"4m40s"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, GPUs: 8, Nodes: []string{"n1"}, Pod: func(_ int, p *corev1.Pod) {
 				at := metav1.NewTime(clustertest.Now.Add(280 * time.Second))
 				p.DeletionTimestamp = &at
 			}}).Add(waiting(1, 8))
 		}},
-		{name: "nodes are coming", code: answer.ScalingUp, exit: 3, says: []string{"2 nodes"}, build: func(c *clustertest.Cluster) {
+		{name: "nodes are coming", code: answer.ScalingUp, exit: 3, wantText: []string{"2 nodes"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(waiting(3, 8))
 			label(c, "nodegroup", "ng")
 			c.Event("Pod", "team", "gang-worker-0", "cluster-autoscaler", "TriggeredScaleUp", "pod triggered scale-up: [{ng 1->3 (max: 8)}]", time.Minute)

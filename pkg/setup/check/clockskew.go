@@ -23,14 +23,14 @@ func callerClock(f *Facts) []Finding {
 		return []Finding{warnf("the API server does not tell its time")}
 	}
 	var off time.Duration
-	word := "behind"
+	direction := "behind"
 	switch latest := f.ServerTime.Add(time.Second); {
 	case f.ServerTime.After(f.AnsweredAt):
 		off = f.ServerTime.Sub(f.AnsweredAt)
 	case latest.Before(f.QueriedAt):
-		off, word = f.QueriedAt.Sub(latest), "ahead of"
+		off, direction = f.QueriedAt.Sub(latest), "ahead of"
 	}
-	text := fmt.Sprintf("your clock is %s %s the API server's", phrase.Age(off), word)
+	text := fmt.Sprintf("your clock is %s %s the API server's", phrase.Age(off), direction)
 	switch {
 	case off > maxSkew:
 		return []Finding{failf("%s: schedulers that live look dead, or dead ones alive", text).hint("set your clock (NTP)")}

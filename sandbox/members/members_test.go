@@ -1,4 +1,4 @@
-package scene
+package members
 
 import (
 	"strings"
@@ -52,7 +52,7 @@ func TestOf(t *testing.T) {
 	})
 	const want = "a-worker-0 Undecided, b-ps-0 Pending, b-worker-2 Running, b-worker-10 Starting, c-worker-0 Ended"
 	if got := s.String(); got != want {
-		t.Errorf("scene\n%s, want\n%s", got, want)
+		t.Errorf("members\n%s, want\n%s", got, want)
 	}
 	if got := s.Held(); got != 4 {
 		t.Errorf("%d GPUs held, want 4", got)
@@ -65,12 +65,12 @@ func TestOf(t *testing.T) {
 	}
 }
 
-func TestSettledAndPartial(t *testing.T) {
+func TestDecidedAndPartial(t *testing.T) {
 	running := []change{placed, phase(corev1.PodRunning)}
 	tests := []struct {
 		name             string
 		pods             []corev1.Pod
-		settled, partial bool
+		decided, partial bool
 	}{
 		{"a pod is not there yet", []corev1.Pod{pod("a", "worker", "0", running...)}, false, false},
 		{"a pod is undecided", []corev1.Pod{pod("a", "worker", "0", running...), pod("a", "worker", "1")}, false, true},
@@ -83,8 +83,8 @@ func TestSettledAndPartial(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := Of(tt.pods)
-			if got := s.Settled(2); got != tt.settled {
-				t.Errorf("Settled = %v, want %v", got, tt.settled)
+			if got := s.Decided(2); got != tt.decided {
+				t.Errorf("Decided = %v, want %v", got, tt.decided)
 			}
 			if got := s.Partial(); got != tt.partial {
 				t.Errorf("Partial = %v, want %v", got, tt.partial)

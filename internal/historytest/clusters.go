@@ -13,7 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
-// Job is the name of the gang that every scene is about, in namespace team.
+// Job is the name of the gang that every cluster is about, in namespace team.
 const Job = "llama"
 
 // Secret is the value of an environment variable, which no report may show, and Markup what would break a page that does not escape.

@@ -9,25 +9,25 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
-// situation is a cluster and what the answer for team/gang must be.
-type situation struct {
+// scenario is a cluster and what the answer for team/gang must be.
+type scenario struct {
 	name  string
 	build func(c *clustertest.Cluster)
 	code  answer.Code
 	exit  int
-	// also must be among the later findings; offers among the kinds of action; says in the text.
-	also   []answer.Code
-	offers []answer.ActionKind
-	never  []answer.ActionKind // must not be offered
-	says   []string
+	// also must be among the later findings; offers among the kinds of action; wantText in the text.
+	also     []answer.Code
+	offers   []answer.ActionKind
+	never    []answer.ActionKind // must not be offered
+	wantText []string
 }
 
 func waiting(workers int, gpus int64) clustertest.Gang {
 	return clustertest.Gang{Name: "gang", Workers: workers, GPUs: gpus}
 }
 
-func TestSituations(t *testing.T) {
-	all := slices.Concat(requestSituations(), podSituations(), groupSituations(), queueSituations(), schedulerSituations(), placeSituations(), startSituations(), lifeSituations())
+func TestScenarios(t *testing.T) {
+	all := slices.Concat(requestScenarios(), podScenarios(), groupScenarios(), queueScenarios(), schedulerScenarios(), placeScenarios(), startScenarios(), lifeScenarios())
 	seen := map[answer.Code]bool{}
 	for _, s := range all {
 		t.Run(s.name, func(t *testing.T) {
@@ -46,12 +46,12 @@ func TestSituations(t *testing.T) {
 	for _, code := range answer.Codes() {
 		// A kind that is not served has no job: TestAbsent. A search that hits its budget is no matter of objects.
 		if !seen[code] && code != answer.CRDNotInstalled && code != answer.SearchIncomplete {
-			t.Errorf("no situation leads to %s", code)
+			t.Errorf("no scenario leads to %s", code)
 		}
 	}
 }
 
-func (s situation) check(t *testing.T, a *answer.Answer) {
+func (s scenario) check(t *testing.T, a *answer.Answer) {
 	t.Helper()
 	code := answer.Code("")
 	if a.Primary != nil {
@@ -79,7 +79,7 @@ func (s situation) check(t *testing.T, a *answer.Answer) {
 		}
 	}
 	out := text(t, a)
-	for _, want := range s.says {
+	for _, want := range s.wantText {
 		if !match(want, out) {
 			t.Errorf("the text lacks %q", want)
 		}

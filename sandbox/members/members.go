@@ -1,8 +1,8 @@
-// Package scene watches the training jobs of one namespace until their
+// Package members watches the training jobs of one namespace until their
 // scheduler has decided about every pod, and reports which pods run and which
 // wait. The demo shows what it sees; the tests compare it with what they
 // expect.
-package scene
+package members
 
 import (
 	"cmp"
@@ -57,13 +57,13 @@ const (
 	Ended State = "Ended"
 )
 
-// Scene is what the jobs of a namespace look like, sorted by job, role, index.
-type Scene []Member
+// List is the members of the jobs of a namespace, sorted by job, role, index.
+type List []Member
 
-// Of makes a scene of pods; pods that belong to no training job, and pods that
-// are being deleted, are no part of it.
-func Of(pods []corev1.Pod) Scene {
-	var s Scene
+// Of lists the members among pods; pods that belong to no training job, and pods that
+// are being deleted, are left out.
+func Of(pods []corev1.Pod) List {
+	var s List
 	for i := range pods {
 		pod := &pods[i]
 		if pod.Labels[JobLabel] == "" || pod.DeletionTimestamp != nil {
@@ -84,18 +84,18 @@ func Of(pods []corev1.Pod) Scene {
 }
 
 // Job returns the members of one job.
-func (s Scene) Job(name string) Scene {
+func (s List) Job(name string) List {
 	return slices.DeleteFunc(slices.Clone(s), func(m Member) bool { return m.Job != name })
 }
 
-// Settled reports whether nothing will change by itself: of n members expected,
+// Decided reports whether nothing will change by itself: of n members expected,
 // each has ended, runs, or was refused by a scheduler.
-func (s Scene) Settled(n int) bool {
+func (s List) Decided(n int) bool {
 	return len(s) == n && s.Count(Undecided)+s.Count(Starting) == 0
 }
 
 // Count returns how many members are in a state.
-func (s Scene) Count(state State) (n int) {
+func (s List) Count(state State) (n int) {
 	for _, m := range s {
 		if m.State == state {
 			n++
@@ -105,7 +105,7 @@ func (s Scene) Count(state State) (n int) {
 }
 
 // Held returns how many GPUs the members hold that have a node.
-func (s Scene) Held() (n int64) {
+func (s List) Held() (n int64) {
 	for _, m := range s {
 		if m.State == Starting || m.State == Running {
 			n += m.GPUs
@@ -116,7 +116,7 @@ func (s Scene) Held() (n int64) {
 
 // Partial reports whether some members hold their place while others have none:
 // what they hold is idle.
-func (s Scene) Partial() bool {
+func (s List) Partial() bool {
 	placed := s.Count(Starting) + s.Count(Running)
 	return placed > 0 && placed+s.Count(Ended) < len(s)
 }
@@ -138,12 +138,12 @@ func state(pod *corev1.Pod) (State, string) {
 	return Undecided, ""
 }
 
-// WaitFor watches the pods of a namespace until the scene meets a condition,
-// and returns it. When ctx ends first, the error shows the last scene.
-func WaitFor(ctx context.Context, client kubernetes.Interface, namespace string, desired func(Scene) bool) (Scene, error) {
+// WaitFor watches the pods of a namespace until its members meet a condition,
+// and returns them. When ctx ends first, the error lists the last ones.
+func WaitFor(ctx context.Context, client kubernetes.Interface, namespace string, desired func(List) bool) (List, error) {
 	source := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "pods", namespace, fields.Everything())
 	pods := map[string]corev1.Pod{}
-	var last Scene
+	var last List
 	reached := func() bool {
 		all := make([]corev1.Pod, 0, len(pods))
 		for _, pod := range pods {
@@ -179,7 +179,7 @@ func WaitFor(ctx context.Context, client kubernetes.Interface, namespace string,
 }
 
 // String lists the members and their states, for errors and logs.
-func (s Scene) String() string {
+func (s List) String() string {
 	parts := make([]string, 0, len(s))
 	for _, m := range s {
 		parts = append(parts, fmt.Sprintf("%s %s", m.Pod, m.State))

@@ -12,9 +12,9 @@ import (
 	"github.com/gangctl/gangctl/internal/prerequisite"
 )
 
-// OpenTerminal returns both ends of a terminal: what a person types and sees, and what the program has for its streams. On a
+// OpenPTY returns both ends of a pseudo-terminal: the user's, and the one that the program has for its streams. On a
 // machine that has none to give the test is skipped.
-func OpenTerminal(t *testing.T) (person, program *os.File) {
+func OpenPTY(t *testing.T) (person, program *os.File) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -40,13 +40,13 @@ func OpenTerminal(t *testing.T) (person, program *os.File) {
 // cursor is a program's query for the position of the cursor; place is the terminal's answer.
 const cursor, place = "\x1b[6n", "\x1b[1;1R"
 
-// patience is how long a person waits before they type the same again. What follows a question may take a while.
+// patience is how long to wait before typing the same reply again. What follows a prompt may take a while.
 const patience = 5 * time.Second
 
-// Reply is what a person types when a question is on the screen.
-type Reply struct{ Question, Answer string }
+// Reply is typed when its prompt is on the screen.
+type Reply struct{ Prompt, Answer string }
 
-// Play is the terminal and the person in front of it, who gives one reply after the other, each when its question is on the screen and the
+// Play reads the screen and types one reply after the other, each when its prompt is on the screen and the
 // screen is quiet: what is typed while the program talks with the terminal is lost, and then it is typed again. The last reply is repeated
 // until the terminal is closed. The function returned reports everything on the screen.
 func Play(person *os.File, replies ...Reply) (screen func() string) {
@@ -74,12 +74,12 @@ func Play(person *os.File, replies ...Reply) (screen func() string) {
 				}
 				seen += page
 				text = strings.Repeat(place, strings.Count(page, cursor))
-				if len(replies) > 1 && strings.Contains(seen, replies[1].Question) {
-					_, seen, _ = strings.Cut(seen, replies[0].Question)
+				if len(replies) > 1 && strings.Contains(seen, replies[1].Prompt) {
+					_, seen, _ = strings.Cut(seen, replies[0].Prompt)
 					replies, typed = replies[1:], time.Time{}
 				}
 			case <-time.After(200 * time.Millisecond):
-				if len(replies) > 0 && strings.Contains(seen, replies[0].Question) && time.Since(typed) > patience {
+				if len(replies) > 0 && strings.Contains(seen, replies[0].Prompt) && time.Since(typed) > patience {
 					text, typed = replies[0].Answer, time.Now()
 				}
 			}

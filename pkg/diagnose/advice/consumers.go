@@ -13,8 +13,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 )
 
-// others are the holders that are not this gang.
-func (s *search) others(match func(*view.Consumer) bool) []*view.Consumer {
+// otherConsumers are the consumers that are not this gang.
+func (s *search) otherConsumers(match func(*view.Consumer) bool) []*view.Consumer {
 	var all []*view.Consumer
 	own := map[*corev1.Pod]bool{}
 	for _, m := range s.g.Members {
@@ -28,7 +28,7 @@ func (s *search) others(match func(*view.Consumer) bool) []*view.Consumer {
 	return all
 }
 
-// gone is the cluster after holders are gone as a whole.
+// gone is the cluster after consumers are gone as a whole.
 func (s *search) gone(snap *snapshot.Snapshot, set []*view.Consumer) *snapshot.Snapshot {
 	var pods []*corev1.Pod
 	var uids []types.UID
@@ -47,7 +47,7 @@ func (s *search) gone(snap *snapshot.Snapshot, set []*view.Consumer) *snapshot.S
 	return s.owned.Gone(snap, pods, uids...)
 }
 
-// relevant leaves out holders whose end frees nothing that the gang could use: they hold nothing of what is short on nodes
+// relevant leaves out consumers whose end frees nothing that the gang could use: they use nothing of what is short on nodes
 // that it may use, and no queue or quota is among the reasons.
 func (s *search) relevant(all []*view.Consumer) []*view.Consumer {
 	if s.rationed() || len(s.base.Matrices) == 0 {

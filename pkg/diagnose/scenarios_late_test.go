@@ -10,7 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
-// placed is a gang of two whose last member has a node and does not run, as its container's status says.
+// placed is a gang of two whose last member has a node and does not run, by its container's status.
 func placed(status corev1.ContainerStatus) func(*clustertest.Cluster) {
 	return func(c *clustertest.Cluster) {
 		c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) {
@@ -36,13 +36,13 @@ func then(build func(*clustertest.Cluster), more func(*clustertest.Cluster)) fun
 	}
 }
 
-func said(reason, message string) func(*clustertest.Cluster) {
+func event(reason, message string) func(*clustertest.Cluster) {
 	return func(c *clustertest.Cluster) {
 		c.Event("Pod", "team", "gang-worker-1", "kubelet", reason, message, 2*time.Minute)
 	}
 }
 
-func startSituations() []situation {
+func startScenarios() []scenario {
 	creating := placed(waits("ContainerCreating", ""))
 	crashed := waits("CrashLoopBackOff", "back-off")
 	crashed.RestartCount = 7
@@ -55,19 +55,19 @@ func startSituations() []situation {
 			p.Status.InitContainerStatuses = []corev1.ContainerStatus{s}
 		})
 	}
-	return []situation{
+	return []scenario{
 		{name: "containers are starting", code: answer.ContainersStarting, exit: 3, build: creating},
-		{name: "image is pulled", code: answer.ImagePulling, exit: 3, says: []string{"reg/x:1", "2m"}, build: then(creating, said("Pulling", `Pulling image "reg/x:1"`))},
-		{name: "image cannot be pulled", code: answer.ImagePull, exit: 4, says: []string{"not found"}, build: placed(waits("ImagePullBackOff", `reg/x:1: not found`))},
-		{name: "secret missing", code: answer.ConfigMissing, exit: 4, says: []string{`secret "wandb"`}, build: placed(waits("CreateContainerConfigError", `secret "wandb" not found`))},
-		{name: "config map to be mounted is missing", code: answer.ConfigMissing, exit: 4, says: []string{"train-cfg"}, build: then(creating, said("FailedMount", `MountVolume.SetUp failed for volume "cfg" : configmap "train-cfg" not found`))},
-		{name: "volume does not mount", code: answer.VolumeMount, exit: 4, build: then(creating, said("FailedMount", `Unable to attach or mount volumes: timed out`))},
-		{name: "volume on two nodes", code: answer.VolumeMultiAttach, exit: 4, says: []string{"ReadWriteMany"}, build: then(creating, said("FailedAttachVolume", `Multi-Attach error for volume "vol" Volume is already used`))},
-		{name: "sandbox", code: answer.SandboxFailed, exit: 5, build: then(creating, said("FailedCreatePodSandBox", "no free IPs"))},
+		{name: "image is pulled", code: answer.ImagePulling, exit: 3, wantText: []string{"reg/x:1", "2m"}, build: then(creating, event("Pulling", `Pulling image "reg/x:1"`))},
+		{name: "image cannot be pulled", code: answer.ImagePull, exit: 4, wantText: []string{"not found"}, build: placed(waits("ImagePullBackOff", `reg/x:1: not found`))},
+		{name: "secret missing", code: answer.ConfigMissing, exit: 4, wantText: []string{`secret "wandb"`}, build: placed(waits("CreateContainerConfigError", `secret "wandb" not found`))},
+		{name: "config map to be mounted is missing", code: answer.ConfigMissing, exit: 4, wantText: []string{"train-cfg"}, build: then(creating, event("FailedMount", `MountVolume.SetUp failed for volume "cfg" : configmap "train-cfg" not found`))},
+		{name: "volume does not mount", code: answer.VolumeMount, exit: 4, build: then(creating, event("FailedMount", `Unable to attach or mount volumes: timed out`))},
+		{name: "volume on two nodes", code: answer.VolumeMultiAttach, exit: 4, wantText: []string{"ReadWriteMany"}, build: then(creating, event("FailedAttachVolume", `Multi-Attach error for volume "vol" Volume is already used`))},
+		{name: "sandbox", code: answer.SandboxFailed, exit: 5, build: then(creating, event("FailedCreatePodSandBox", "no free IPs"))},
 		{name: "init container runs", code: answer.InitRunning, exit: 3, build: initing(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: clustertest.Ago(time.Minute)}}})},
 		{name: "init container fails", code: answer.InitFailing, exit: 4, build: initing(corev1.ContainerStatus{RestartCount: 6, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
 			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}})},
-		{name: "crash loop", code: answer.CrashLoop, exit: 4, says: []string{"no such file", "7 restarts", "--previous"}, build: placed(crashed)},
+		{name: "crash loop", code: answer.CrashLoop, exit: 4, wantText: []string{"no such file", "7 restarts", "--previous"}, build: placed(crashed)},
 		{name: "the kubelet refuses", code: answer.NodeRefused, exit: 5, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) {
 				g.Nodes = []string{"n1", "n2"}
@@ -81,12 +81,12 @@ func startSituations() []situation {
 	}
 }
 
-func lifeSituations() []situation {
-	return []situation{
-		{name: "runs", exit: 0, says: []string{"2/2"}, build: func(c *clustertest.Cluster) {
+func lifeScenarios() []scenario {
+	return []scenario{
+		{name: "runs", exit: 0, wantText: []string{"2/2"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) { g.Nodes = []string{"n1", "n2"} }))
 		}},
-		{name: "elastic, above its minimum", exit: 0, says: []string{"2/3"}, build: func(c *clustertest.Cluster) {
+		{name: "elastic, above its minimum", exit: 0, wantText: []string{"2/3"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(with(waiting(3, 8), func(g *clustertest.Gang) { g.Min, g.Nodes = 2, []string{"n1", "n2"} }))
 		}},
 		{name: "placed one by one", code: answer.GangBypassed, exit: 7, build: func(c *clustertest.Cluster) {
@@ -101,7 +101,7 @@ func lifeSituations() []situation {
 			lose(c)
 			c.S.Nodes = c.S.Nodes[:2]
 		}},
-		{name: "the gang itself is preempted", code: answer.MemberLost, exit: 7, says: []string{"PreemptionByScheduler"}, build: func(c *clustertest.Cluster) {
+		{name: "the gang itself is preempted", code: answer.MemberLost, exit: 7, wantText: []string{"PreemptionByScheduler"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) {
 				g.Nodes = []string{"n1", "n2"}
 				g.Pod = func(_ int, p *corev1.Pod) {

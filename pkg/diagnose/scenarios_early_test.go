@@ -31,8 +31,8 @@ func with(g clustertest.Gang, change func(*clustertest.Gang)) clustertest.Gang {
 	return g
 }
 
-func requestSituations() []situation {
-	return []situation{
+func requestScenarios() []scenario {
+	return []scenario{
 		{name: "namespace is being deleted", code: answer.NamespaceGone, exit: 4, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(waiting(2, 8))
 			c.S.Namespaces[0].Status.Phase = corev1.NamespaceTerminating
@@ -45,7 +45,7 @@ func requestSituations() []situation {
 				g.Missing = 2
 				g.Job = set([]any{map[string]any{"type": "Failed", "status": "True", "reason": "TFJobFailed", "message": "worker-1 exit 1", "lastTransitionTime": "2026-11-21T13:00:00Z"}}, "status", "conditions")
 			}))
-		}, says: []string{"worker-1 exit 1", "60m"}},
+		}, wantText: []string{"worker-1 exit 1", "60m"}},
 		{name: "wrong container name", code: answer.JobInvalid, exit: 4, offers: []answer.ActionKind{answer.Fix}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) {
 				g.Missing, g.Spec = 2, func(p *corev1.PodSpec) { p.Containers[0].Name = "main" }
@@ -64,7 +64,7 @@ func requestSituations() []situation {
 			c.S.Deployments[0].Spec.Replicas, c.S.Deployments[0].Status.ReadyReplicas = &zero, 0
 			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) { g.Missing, g.NoGroup, g.Job = 2, true, set(map[string]any{}, "status") }))
 		}},
-		{name: "operator does not look", code: answer.OperatorDown, exit: 5, says: []string{"has not looked"}, build: func(c *clustertest.Cluster) {
+		{name: "operator does not look", code: answer.OperatorDown, exit: 5, wantText: []string{"has not looked"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) { g.Missing, g.NoGroup, g.Job = 2, true, set(map[string]any{}, "status") }))
 		}},
 		{name: "operator may not create pods", code: answer.OperatorRBAC, exit: 5, build: func(c *clustertest.Cluster) {
@@ -91,8 +91,8 @@ func quota(c *clustertest.Cluster, hard, used string) {
 		Status: corev1.ResourceQuotaStatus{Hard: clustertest.List("requests.nvidia.com/gpu", hard), Used: clustertest.List("requests.nvidia.com/gpu", used)}})
 }
 
-func podSituations() []situation {
-	return []situation{
+func podScenarios() []scenario {
+	return []scenario{
 		{name: "quota used by another job", code: answer.NSQuota, exit: 3, offers: []answer.ActionKind{answer.Wait, answer.Quota, answer.Fewer}, build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 1, GPUs: 8, Nodes: []string{"n1"}})
 			quota(c, "16", "8")
@@ -112,15 +112,15 @@ func podSituations() []situation {
 			c.Put(&corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "caps"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: clustertest.List("cpu", "4")}}}})
 			c.Nodes(2, 8).Add(with(waiting(2, 8), none))
 		}},
-		{name: "a webhook denies", code: answer.AdmissionDenied, exit: 4, says: []string{"team label"}, never: []answer.ActionKind{answer.Wait, answer.Fewer}, build: func(c *clustertest.Cluster) {
+		{name: "a webhook denies", code: answer.AdmissionDenied, exit: 4, wantText: []string{"team label"}, never: []answer.ActionKind{answer.Wait, answer.Fewer}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(with(waiting(2, 8), none))
 			refuse(c, `admission webhook "policy.example.com" denied the request: missing team label`)
 		}},
-		{name: "pod security denies", code: answer.AdmissionDenied, exit: 4, says: []string{"PodSecurity"}, build: func(c *clustertest.Cluster) {
+		{name: "pod security denies", code: answer.AdmissionDenied, exit: 4, wantText: []string{"PodSecurity"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(with(waiting(2, 8), none))
 			refuse(c, `pods "gang-worker-0" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true`)
 		}},
-		{name: "a webhook is down", code: answer.WebhookDown, exit: 5, says: []string{"Service infra/hook"}, build: func(c *clustertest.Cluster) {
+		{name: "a webhook is down", code: answer.WebhookDown, exit: 5, wantText: []string{"Service infra/hook"}, build: func(c *clustertest.Cluster) {
 			c.Object(map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": map[string]any{"name": "m"},
 				"webhooks": []any{map[string]any{"name": "m.example.com", "clientConfig": map[string]any{"service": map[string]any{"name": "hook", "namespace": "infra"}}}}})
 			c.Nodes(2, 8).Add(with(waiting(2, 8), none))
@@ -139,7 +139,7 @@ func podSituations() []situation {
 			c.Nodes(2, 8).Add(with(waiting(2, 8), none))
 			refuse(c, `pods "gang-worker-0" is forbidden: error looking up service account team/trainer: serviceaccount "trainer" not found`)
 		}},
-		{name: "runtime class", code: answer.RuntimeMissing, exit: 4, says: []string{"kata"}, build: func(c *clustertest.Cluster) {
+		{name: "runtime class", code: answer.RuntimeMissing, exit: 4, wantText: []string{"kata"}, build: func(c *clustertest.Cluster) {
 			c.Put(&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "kata"}})
 			c.Nodes(2, 8).Add(with(waiting(2, 8), none))
 			refuse(c, `pods "gang-worker-0" is forbidden: pod rejected: RuntimeClass "gvisor" not found`)
@@ -147,8 +147,8 @@ func podSituations() []situation {
 	}
 }
 
-func groupSituations() []situation {
-	return []situation{
+func groupScenarios() []scenario {
+	return []scenario{
 		{name: "pods name a group that is not there", code: answer.PodGroupMissing, exit: 4, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(waiting(2, 8))
 			c.S.Custom[groupKind("scheduling.x-k8s.io")] = nil
@@ -167,7 +167,7 @@ func groupSituations() []situation {
 			refs[0].UID = "gone"
 			group.SetOwnerReferences(refs)
 		}},
-		{name: "two dialects", code: answer.Fits, exit: 3, says: []string{"PodGroup.scheduling.volcano.sh gang is not read"}, build: func(c *clustertest.Cluster) {
+		{name: "two dialects", code: answer.Fits, exit: 3, wantText: []string{"PodGroup.scheduling.volcano.sh gang is not read"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) { g.Age = 20 * time.Second }))
 			other := c.S.Custom[groupKind("scheduling.x-k8s.io")][0].DeepCopy()
 			other.SetAPIVersion("scheduling.volcano.sh/v1beta1")

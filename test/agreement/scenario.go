@@ -1,5 +1,5 @@
-// Package agreement compares what gangctl says of a gang with what the scheduler does with it, over random situations on a real
-// control plane. A situation is a value that its seed determines; a Stage puts it on a cluster and asks both about each gang.
+// Package agreement compares gangctl's diagnosis of a gang with what the scheduler does with it, over random scenarios on a real
+// control plane. A scenario is a value that its seed determines; a Stage creates it on a cluster and compares both for each gang.
 package agreement
 
 import (
@@ -10,16 +10,16 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 )
 
-// Situation is a cluster, what runs on it, and the gangs that come to it one after the other.
-type Situation struct {
-	// Seed makes the same situation again.
+// Scenario is a cluster, what runs on it, and the gangs that are submitted one after the other.
+type Scenario struct {
+	// Seed makes the same scenario again.
 	Seed uint64
 	// Nodes are as they are created: a cordon, a failed kubelet and the amounts are part of them.
 	Nodes []*corev1.Node
 	// Volumes are those that claims are bound to, or can be. A claim with a volume's name is bound to it.
 	Volumes []*corev1.PersistentVolume
 	Claims  []*corev1.PersistentVolumeClaim
-	// Devices are what nodes have for resource claims; Templates is what members ask for.
+	// Devices are what nodes have for resource claims; Templates are the claims that members request.
 	Devices   []*resourcev1.ResourceSlice
 	Templates []*resourcev1.ResourceClaimTemplate
 	// Defaults are requests that a LimitRange gives to containers without one of their own.
@@ -49,7 +49,7 @@ const (
 	Alone    Form = "pod"      // a pod on its own
 )
 
-// Hold is what keeps a gang from the scheduler until both were asked.
+// Hold is what keeps a gang from the scheduler until gangctl's answer is recorded.
 type Hold string
 
 // The holds.
@@ -59,7 +59,7 @@ const (
 	Never  Hold = "never"  // it is never released: pods are missing, or the PodGroup is
 )
 
-// Gang is one gang of a situation.
+// Gang is one gang of a scenario.
 type Gang struct {
 	Name string
 	Form Form
@@ -72,8 +72,8 @@ type Gang struct {
 	Trap bool
 }
 
-// Wanting says what keeps a gang from being tried at all: the object, or members. Empty if nothing does.
-func (g *Gang) Wanting() string {
+// Missing is what keeps a gang from being tried at all: the object, or members. Empty if nothing does.
+func (g *Gang) Missing() string {
 	switch {
 	case int32(len(g.Pods)) < g.Min:
 		return "members"
@@ -83,8 +83,8 @@ func (g *Gang) Wanting() string {
 	return ""
 }
 
-// question is what to ask about, as KIND/NAME.
-func (g *Gang) question() string {
+// target is the object that gangctl is queried about, as KIND/NAME.
+func (g *Gang) target() string {
 	if g.Form == ByJob {
 		return "tfjob/" + g.Name
 	}

@@ -15,10 +15,10 @@ import (
 	"github.com/gangctl/gangctl/sandbox/kubelet"
 )
 
-// scene is one situation on the cluster.
-type scene struct {
+// fixture is one scenario on the cluster.
+type fixture struct {
 	*Stage
-	s         Situation
+	s         Scenario
 	namespace string
 	gone      map[string]bool // gangs that were taken away
 	bound     map[string]bool // claims that got a volume
@@ -27,11 +27,11 @@ type scene struct {
 // stay is the finalizer that keeps a pod in Terminating.
 const stay = "agreement.gangctl.dev/stay"
 
-// markLabel goes to the last node when all nodes are as they should be.
-const markLabel = "agreement.gangctl.dev/settled"
+// nodesKnownLabel goes to the last node when all nodes are as they should be.
+const nodesKnownLabel = "agreement.gangctl.dev/nodes-known"
 
 // set puts nodes, volumes and residents on the cluster, and waits until the scheduler knows them.
-func (c *scene) set(ctx context.Context) error {
+func (c *fixture) set(ctx context.Context) error {
 	core := c.Client.Typed.CoreV1()
 	if _, err := core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create namespace: %w", err)
@@ -77,7 +77,7 @@ func ignoreNotFound(err error) error {
 }
 
 // storage creates volumes, claims, and what nodes have for resource claims.
-func (c *scene) storage(ctx context.Context) error {
+func (c *fixture) storage(ctx context.Context) error {
 	core, dra := c.Client.Typed.CoreV1(), c.Client.Typed.ResourceV1()
 	volumes := map[string]*corev1.PersistentVolume{}
 	for _, pv := range c.s.Volumes {
@@ -103,7 +103,7 @@ func (c *scene) storage(ctx context.Context) error {
 		if pv, err = core.PersistentVolumes().Update(ctx, pv, metav1.UpdateOptions{}); err != nil {
 			return fmt.Errorf("bind volume %s: %w", pv.Name, err)
 		}
-		if err := c.settleClaim(ctx, made, pv); err != nil {
+		if err := c.bindClaim(ctx, made, pv); err != nil {
 			return err
 		}
 	}
@@ -121,25 +121,25 @@ func (c *scene) storage(ctx context.Context) error {
 }
 
 // nodesKnown waits until Kubernetes has set the taints that go with the state of the nodes, and the scheduler has seen all that.
-// A pod that only goes to a node which is marked last shows the latter: the scheduler hears of nodes in order.
-func (c *scene) nodesKnown(ctx context.Context) error {
+// A pod whose node selector matches the node that is labelled last shows the latter: the scheduler's informer delivers nodes in order.
+func (c *fixture) nodesKnown(ctx context.Context) error {
 	core := c.Client.Typed.CoreV1()
 	if err := c.until(ctx, "nodes have the taints of their state", func(ctx context.Context) (bool, error) {
 		list, err := core.Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err
 		}
-		return len(list.Items) == len(c.s.Nodes) && !slices.ContainsFunc(list.Items, func(n corev1.Node) bool { return !settledNode(&n) }), nil
+		return len(list.Items) == len(c.s.Nodes) && !slices.ContainsFunc(list.Items, func(n corev1.Node) bool { return !readyNode(&n) }), nil
 	}); err != nil {
 		return err
 	}
 	last := c.s.Nodes[len(c.s.Nodes)-1].Name
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true"}}}`, markLabel)
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true"}}}`, nodesKnownLabel)
 	if _, err := core.Nodes().Patch(ctx, last, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		return fmt.Errorf("mark node %s: %w", last, err)
+		return fmt.Errorf("label node %s: %w", last, err)
 	}
 	scout := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "scout"}, Spec: corev1.PodSpec{
-		SchedulerName: schedulerName, NodeSelector: map[string]string{markLabel: "true"},
+		SchedulerName: schedulerName, NodeSelector: map[string]string{nodesKnownLabel: "true"},
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		Containers:  []corev1.Container{{Name: "main", Image: "x"}},
 	}}
@@ -155,8 +155,8 @@ func (c *scene) nodesKnown(ctx context.Context) error {
 	return c.remove(ctx, scout.Name)
 }
 
-// settledNode reports whether the taints of a node are those that its state asks for.
-func settledNode(n *corev1.Node) bool {
+// readyNode reports whether a node has the taints of its state, and no others.
+func readyNode(n *corev1.Node) bool {
 	has := func(key string) bool {
 		return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
 	}
@@ -164,7 +164,7 @@ func settledNode(n *corev1.Node) bool {
 }
 
 // reside creates the residents and waits until each is as it should be.
-func (c *scene) reside(ctx context.Context) error {
+func (c *fixture) reside(ctx context.Context) error {
 	pods := c.Client.Typed.CoreV1().Pods(c.namespace)
 	for _, r := range c.s.Residents {
 		p := r.Pod.DeepCopy()
@@ -204,14 +204,14 @@ func (r Resident) rests(p *corev1.Pod, nodes []*corev1.Node) bool {
 	case r.Terminating:
 		return p.DeletionTimestamp != nil
 	case p.Spec.NodeName == "":
-		return Hear([]*corev1.Pod{p}).Refused > 0
+		return ReadOutcome([]*corev1.Pod{p}).Refused > 0
 	}
 	dead := slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return n.Name == p.Spec.NodeName && failed(n) })
 	return dead || p.Status.Phase == corev1.PodRunning
 }
 
 // remove deletes pods at once, and waits until they are gone.
-func (c *scene) remove(ctx context.Context, names ...string) error {
+func (c *fixture) remove(ctx context.Context, names ...string) error {
 	pods := c.Client.Typed.CoreV1().Pods(c.namespace)
 	at := int64(0)
 	if err := each(names, func(name string) error {
@@ -228,8 +228,8 @@ func (c *scene) remove(ctx context.Context, names ...string) error {
 	return c.freeDevices(ctx)
 }
 
-// strike takes the situation away again. The namespace goes by itself, some time later.
-func (c *scene) strike(ctx context.Context) error {
+// tearDown removes the scenario. The namespace controller deletes the namespace some time later.
+func (c *fixture) tearDown(ctx context.Context) error {
 	core := c.Client.Typed.CoreV1()
 	if err := c.Client.Dynamic.Resource(jobs).Namespace(c.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		return fmt.Errorf("delete TFJobs: %w", err)
@@ -270,7 +270,7 @@ func (c *scene) strike(ctx context.Context) error {
 	return nil
 }
 
-// namespaceOf is the namespace of a situation, another one each time it is played.
+// namespaceOf is the namespace of a scenario, another one each time it is played.
 func namespaceOf(seed uint64, now time.Time) string {
 	return fmt.Sprintf("agreement-%d-%x", seed, now.UnixNano()&0xffffff)
 }

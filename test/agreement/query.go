@@ -20,7 +20,7 @@ import (
 
 // snapshot takes a snapshot that shows the cluster as it is. What is collected comes from the API server's cache, which may be
 // a moment old.
-func (c *scene) snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
+func (c *fixture) snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 	var s *snapshot.Snapshot
 	err := c.until(ctx, "a snapshot is up to date", func(ctx context.Context) (bool, error) {
 		now, err := c.Client.Typed.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
@@ -35,8 +35,8 @@ func (c *scene) snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 	return s, err
 }
 
-// current reports whether a snapshot has the pods as listed, and the nodes of the situation.
-func (c *scene) current(s *snapshot.Snapshot, pods []corev1.Pod) bool {
+// current reports whether a snapshot has the pods as listed, and the nodes of the scenario.
+func (c *fixture) current(s *snapshot.Snapshot, pods []corev1.Pod) bool {
 	type state struct {
 		node  string
 		phase corev1.PodPhase
@@ -57,7 +57,7 @@ func (c *scene) current(s *snapshot.Snapshot, pods []corev1.Pod) bool {
 }
 
 // released is the snapshot at the moment at which the scheduler gets to see a gang: without its gates, with its object.
-func (c *scene) released(s *snapshot.Snapshot, g *Gang) (*snapshot.Snapshot, error) {
+func (c *fixture) released(s *snapshot.Snapshot, g *Gang) (*snapshot.Snapshot, error) {
 	out := s.Clone()
 	for i, p := range out.Pods {
 		if p.Namespace != c.namespace || !slices.ContainsFunc(g.Pods, func(m *corev1.Pod) bool { return m.Name == p.Name }) {
@@ -80,9 +80,9 @@ func (c *scene) released(s *snapshot.Snapshot, g *Gang) (*snapshot.Snapshot, err
 	return out, nil
 }
 
-// ask asks gangctl about a gang.
-func (c *scene) ask(ctx context.Context, s *snapshot.Snapshot, g *Gang) (*answer.Answer, error) {
-	kind, name, _ := strings.Cut(g.question(), "/")
+// query is gangctl's answer about a gang.
+func (c *fixture) query(ctx context.Context, s *snapshot.Snapshot, g *Gang) (*answer.Answer, error) {
+	kind, name, _ := strings.Cut(g.target(), "/")
 	q := diagnose.Query{Kind: kind, Namespace: c.namespace, Name: name}
 	a, err := diagnose.Explain(ctx, s, q, diagnose.Options{NoAdvice: true})
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *scene) ask(ctx context.Context, s *snapshot.Snapshot, g *Gang) (*answer
 }
 
 // keep saves the snapshot of a decision that needs a look.
-func (c *scene) keep(d *Decision, s *snapshot.Snapshot) error {
+func (c *fixture) keep(d *Decision, s *snapshot.Snapshot) error {
 	dir, err := c.directory()
 	if err != nil {
 		return err
@@ -101,8 +101,8 @@ func (c *scene) keep(d *Decision, s *snapshot.Snapshot) error {
 	return s.Save(d.Snapshot)
 }
 
-// rehearse asks gangctl about a job that is not submitted yet; nil for what is no job.
-func (c *scene) rehearse(ctx context.Context, g *Gang) (*answer.Answer, error) {
+// rehearse is gangctl's dry run for a job that is not submitted yet; nil for what is no job.
+func (c *fixture) rehearse(ctx context.Context, g *Gang) (*answer.Answer, error) {
 	if g.Form != ByJob {
 		return nil, nil
 	}

@@ -23,17 +23,17 @@ func TestWaysOut(t *testing.T) {
 		return clustertest.Quota{Flavor: flavor, Resource: "nvidia.com/gpu", Nominal: n}
 	}
 	ofKind := func(kind string) func(*clustertest.Gang) { return func(g *clustertest.Gang) { g.Kind = kind } }
-	for _, s := range []situation{
-		{name: "a PriorityClass that nobody has refused yet", code: answer.PriorityMissing, exit: 4, offers: []answer.ActionKind{answer.Fix}, says: []string{"priorityClassName: gold instead of gpld", "create PriorityClass gpld"}, build: func(c *clustertest.Cluster) {
+	for _, s := range []scenario{
+		{name: "a PriorityClass that has not been refused yet", code: answer.PriorityMissing, exit: 4, offers: []answer.ActionKind{answer.Fix}, wantText: []string{"priorityClassName: gold instead of gpld", "create PriorityClass gpld"}, build: func(c *clustertest.Cluster) {
 			c.Put(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "gold"}})
 			c.Nodes(2, 8).Add(with(with(waiting(2, 8), none), spec(func(p *corev1.PodSpec) { p.PriorityClassName = "gpld" })))
 		}},
-		{name: "a RuntimeClass that nobody has refused yet", code: answer.RuntimeMissing, exit: 4, offers: []answer.ActionKind{answer.Fix}, says: []string{"runtimeClassName: kata instead of kaat"}, build: func(c *clustertest.Cluster) {
+		{name: "a RuntimeClass that has not been refused yet", code: answer.RuntimeMissing, exit: 4, offers: []answer.ActionKind{answer.Fix}, wantText: []string{"runtimeClassName: kata instead of kaat"}, build: func(c *clustertest.Cluster) {
 			name := "kaat"
 			c.Put(&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: "kata"}})
 			c.Nodes(2, 8).Add(with(with(waiting(2, 8), none), spec(func(p *corev1.PodSpec) { p.RuntimeClassName = &name })))
 		}},
-		{name: "a limit far above its request", code: answer.LimitRange, exit: 4, never: []answer.ActionKind{answer.Wait}, says: []string{"at most 2 times the request"}, build: func(c *clustertest.Cluster) {
+		{name: "a limit far above its request", code: answer.LimitRange, exit: 4, never: []answer.ActionKind{answer.Wait}, wantText: []string{"at most 2 times the request"}, build: func(c *clustertest.Cluster) {
 			c.Put(&corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "caps"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, MaxLimitRequestRatio: clustertest.List("cpu", "2")}}}})
 			c.Nodes(2, 8).Add(with(with(waiting(2, 8), none), spec(func(p *corev1.PodSpec) { p.Containers[0].Resources.Limits["cpu"] = resource.MustParse("64") })))
 		}},
@@ -75,7 +75,7 @@ func TestWaysOut(t *testing.T) {
 				g.Dialect, g.Scheduler, g.Queue, g.Group = "kai", "kai-scheduler", "q", set("non-preemptible", "spec", "preemptibility")
 			}))
 		}},
-		{name: "a node that matters among some that do not", code: answer.NodeNotReady, exit: 5, offers: []answer.ActionKind{answer.Fix, answer.Fewer}, says: []string{"repair n2   verified"}, build: func(c *clustertest.Cluster) {
+		{name: "a node that matters among some that do not", code: answer.NodeNotReady, exit: 5, offers: []answer.ActionKind{answer.Fix, answer.Fewer}, wantText: []string{"repair n2   verified"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(waiting(2, 8))
 			clustertest.NotReady(c.S.Nodes[1], time.Hour)
 			clustertest.NotReady(c.Node("cpu1", 0), time.Hour)
@@ -86,14 +86,14 @@ func TestWaysOut(t *testing.T) {
 			c.Put(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}})
 			c.Nodes(2, 8).Add(with(waiting(2, 8), spec(mountsClaim("data"))))
 		}},
-		{name: "cpu is short for all together, not for one", code: answer.InsufficientCPU, exit: 3, offers: []answer.ActionKind{answer.Trim, answer.Wait}, says: []string{"64 in all, and nodes have 56 of 96 left"}, build: func(c *clustertest.Cluster) {
+		{name: "cpu is short for all together, not for one", code: answer.InsufficientCPU, exit: 3, offers: []answer.ActionKind{answer.Trim, answer.Wait}, wantText: []string{"64 in all, and nodes have 56 of 96 left"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Workers: 1, CPU: "40", Nodes: []string{"n1"}}).Add(with(waiting(2, 4), func(g *clustertest.Gang) { g.CPU = "32" }))
 		}},
 		{name: "a PyTorchJob waits for a Job", code: answer.NodesBusy, exit: 3, offers: []answer.ActionKind{answer.Wait, answer.AddNodes}, build: func(c *clustertest.Cluster) {
 			deadline := int64(3600)
 			c.Nodes(2, 8).Add(clustertest.Gang{Namespace: "research", Name: "a", Kind: "Job", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}, NoGroup: true, Age: 30 * time.Minute, BatchJob: func(j *batchv1.Job) { j.Spec.ActiveDeadlineSeconds = &deadline }}).
 				Add(with(waiting(2, 8), ofKind("PyTorchJob")))
-		}, says: []string{"14:30"}},
+		}, wantText: []string{"14:30"}},
 		{name: "an MPIJob whose launcher has another shape", code: answer.Fragmented, exit: 3, offers: []answer.ActionKind{answer.Wait, answer.Reshape}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 4, "n1").Runs("b", 4, "n2").Add(with(waiting(1, 8), func(g *clustertest.Gang) {
 				g.Kind, g.More = "MPIJob", []clustertest.Role{{Name: "Launcher", Replicas: 1, CPU: "1"}}
@@ -113,7 +113,7 @@ func TestWaysOut(t *testing.T) {
 }
 
 // What is not modelled makes an answer less sure, and is named.
-func TestUnmodelledIsSaid(t *testing.T) {
+func TestUnmodelledIsReported(t *testing.T) {
 	build := func(topology bool) *answer.Answer {
 		c := clustertest.New()
 		c.Queue("q", "Open", nil)
@@ -137,6 +137,6 @@ func TestUnmodelledIsSaid(t *testing.T) {
 		t.Errorf("got %+v", a.Confidence)
 	}
 	if out := text(t, a); !match("not modelled: the network topology", out) {
-		t.Errorf("the text does not say so:\n%s", out)
+		t.Errorf("the text does not have it:\n%s", out)
 	}
 }

@@ -49,9 +49,9 @@ func kueued(g *clustertest.Gang) {
 	}
 }
 
-func queueSituations() []situation {
-	return []situation{
-		{name: "no such queue", code: answer.QueueNotFound, exit: 4, offers: []answer.ActionKind{answer.Fix}, says: []string{"vision"}, build: func(c *clustertest.Cluster) {
+func queueScenarios() []scenario {
+	return []scenario{
+		{name: "no such queue", code: answer.QueueNotFound, exit: 4, offers: []answer.ActionKind{answer.Fix}, wantText: []string{"vision"}, build: func(c *clustertest.Cluster) {
 			c.Queue("vision", "Open", nil)
 			c.Nodes(2, 8).Add(with(waiting(2, 8), inQueue("visoin")))
 		}},
@@ -68,7 +68,7 @@ func queueSituations() []situation {
 			c.Queue("q", "Open", map[string]any{"nvidia.com/gpu": "16"})
 			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 1, GPUs: 8, Nodes: []string{"n1"}, Volcano: "q"}).Add(with(waiting(2, 8), inQueue("q")))
 		}},
-		{name: "capability of the parent used", code: answer.QueueQuota, exit: 3, says: []string{"queue root-q"}, build: func(c *clustertest.Cluster) {
+		{name: "capability of the parent used", code: answer.QueueQuota, exit: 3, wantText: []string{"queue root-q"}, build: func(c *clustertest.Cluster) {
 			c.Queue("root-q", "Open", map[string]any{"nvidia.com/gpu": "16"})
 			set("root-q", "spec", "parent")(c.Queue("a", "Open", nil).Object)
 			set("root-q", "spec", "parent")(c.Queue("b", "Open", nil).Object)
@@ -131,17 +131,17 @@ func kueueKind(kind string) schema.GroupKind {
 	return schema.GroupKind{Group: "kueue.x-k8s.io", Kind: kind}
 }
 
-func schedulerSituations() []situation {
-	return []situation{
-		{name: "nobody answers to the name", code: answer.SchedulerNotFound, exit: 4, offers: []answer.ActionKind{answer.Fix}, build: func(c *clustertest.Cluster) {
+func schedulerScenarios() []scenario {
+	return []scenario{
+		{name: "no scheduler serves the name", code: answer.SchedulerNotFound, exit: 4, offers: []answer.ActionKind{answer.Fix}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) { g.Spec = func(p *corev1.PodSpec) { p.SchedulerName = "gnag" } }))
 		}},
-		{name: "scheduler is dead", code: answer.SchedulerDown, exit: 5, offers: []answer.ActionKind{answer.Fix}, says: []string{"12m"}, build: func(c *clustertest.Cluster) {
+		{name: "scheduler is dead", code: answer.SchedulerDown, exit: 5, offers: []answer.ActionKind{answer.Fix}, wantText: []string{"12m"}, build: func(c *clustertest.Cluster) {
 			c.S.Leases = nil
 			c.Lease("gang-scheduler", 12*time.Minute)
 			c.Nodes(2, 8).Add(waiting(2, 8))
 		}},
-		{name: "scheduling gate", code: answer.SchedulingGated, exit: 5, says: []string{"example.com/wait"}, build: func(c *clustertest.Cluster) {
+		{name: "scheduling gate", code: answer.SchedulingGated, exit: 5, wantText: []string{"example.com/wait"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) {
 				g.Pod = func(_ int, p *corev1.Pod) {
 					p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/wait"}}
@@ -151,15 +151,15 @@ func schedulerSituations() []situation {
 		{name: "fits, and is new", code: answer.Fits, exit: 3, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) { g.Age = 4 * time.Second }))
 		}},
-		{name: "fits, and nobody tries", code: answer.FitsNotPlaced, exit: 5, build: func(c *clustertest.Cluster) {
+		{name: "fits, and no scheduler tries", code: answer.FitsNotPlaced, exit: 5, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) { g.Age = 20 * time.Minute }))
 			c.Event("Pod", "team", "gang-worker-0", "gang", "FailedScheduling", "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.", 19*time.Minute)
-		}, says: []string{"19m", "stale"}},
-		{name: "fits, whatever the scheduler says", code: answer.Fits, exit: 3, says: []string{"disagrees", "heuristic"}, build: func(c *clustertest.Cluster) {
+		}, wantText: []string{"19m", "stale"}},
+		{name: "fits, whatever the scheduler reports", code: answer.Fits, exit: 3, wantText: []string{"disagrees", "heuristic"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(waiting(2, 8))
 			c.Event("Pod", "team", "gang-worker-0", "gang", "FailedScheduling", "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.", 3*time.Second)
 		}},
-		{name: "what the scheduler lacks is not what is the matter", code: answer.NSQuotaTooSmall, exit: 6, says: []string{"said .3s ago.: 0/2 nodes"}, build: func(c *clustertest.Cluster) {
+		{name: "what the scheduler lacks is not what is the matter", code: answer.NSQuotaTooSmall, exit: 6, wantText: []string{"said .3s ago.: 0/2 nodes"}, build: func(c *clustertest.Cluster) {
 			hard := clustertest.List("requests.nvidia.com/gpu", "8")
 			c.Put(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gpus"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}, Status: corev1.ResourceQuotaStatus{Hard: hard, Used: hard}})
 			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) { g.Missing = 1 }))

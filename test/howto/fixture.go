@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Played are pages that tell one session from its first line to its last. They are not typed line by line, but as they are.
+// Played are pages that show one session from its first line to its last. They are not typed line by line, but as they are.
 func Played() []string { return []string{"docs/tutorial.md"} }
 
-// Placeholders are words in documented lines that a reader replaces, and what the tests put there.
+// Placeholders are arguments in documented lines that a reader replaces, and what the tests put there.
 func Placeholders() map[string]string {
 	return map[string]string{}
 }
@@ -21,8 +21,8 @@ type Given struct {
 	Do string
 }
 
-// Scene is all of them. To have a line run that needs something else, add it here.
-func Scene() []Given {
+// Fixtures are all of them. To have a line run that needs something else, add it here.
+func Fixtures() []Given {
 	g := func(match, do string) Given { return Given{regexp.MustCompile(match), do} }
 	return []Given{
 		g(`--from |snapshot`, `test -f state.json || gangctl why-pending --save state.json >/dev/null; cp -n state.json cluster.json; cp -n state.json cluster.yaml; gzip -kf cluster.json state.json`),
@@ -51,7 +51,7 @@ until gangctl uninstall --dry-run=server >/dev/null 2>&1; do sleep 0.3; done`),
 	}
 }
 
-// Codes are the exit codes that are fine beside 0: an answer, not a failure.
+// Codes are the exit codes that are fine apart from 0: an answer, not a failure.
 func Codes(c Command) []int {
 	switch {
 	case c.Verb == "why-pending", c.Flags["dry-run"] == "fit", c.Verb == "fit", strings.HasPrefix(c.Verb, "fit "):
@@ -59,7 +59,7 @@ func Codes(c Command) []int {
 	case c.Verb == "check":
 		return []int{5} // the sandbox lacks what a cluster has
 	case c.Verb == "attach", c.Verb == "port-forward":
-		return []int{1} // the sandbox simulates containers, and says so
+		return []int{1} // the sandbox simulates containers, and reports that
 	}
 	return nil
 }

@@ -32,8 +32,8 @@ const installed = "gangctl install scheduler --image gangctl:local --serve volca
 // shared is the namespace of lines that only look.
 const shared = "default"
 
-// world is a cluster in which documented lines are typed, and the directory and the environment in which that happens.
-type world struct {
+// environment is a cluster in which documented lines are typed, and the directory and the environment in which that happens.
+type environment struct {
 	*sandboxtest.Cluster
 	client kubernetes.Interface
 	// dir is where lines are typed, homes has the homes of users, state where sandboxes are kept.
@@ -44,10 +44,10 @@ type world struct {
 }
 
 // newWorld starts a sandbox in the place where gangctl-sandbox looks by itself, with room for every documented job.
-func newWorld(t *testing.T) *world {
+func newEnvironment(t *testing.T) *environment {
 	t.Helper()
 	base := t.TempDir()
-	w := &world{dir: filepath.Join(base, "work"), homes: filepath.Join(base, "home"), state: filepath.Join(base, "state"), bin: filepath.Join(base, "bin"), jobs: map[string]bool{}}
+	w := &environment{dir: filepath.Join(base, "work"), homes: filepath.Join(base, "home"), state: filepath.Join(base, "state"), bin: filepath.Join(base, "bin"), jobs: map[string]bool{}}
 	for _, dir := range []string{w.dir, w.bin} {
 		must(t, os.MkdirAll(dir, 0o755))
 	}
@@ -68,7 +68,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // environment is that of a user whose context has the namespace; each has a home, and settings, of their own.
-func (w *world) environment(t *testing.T, namespace string) []string {
+func (w *environment) environment(t *testing.T, namespace string) []string {
 	t.Helper()
 	home := filepath.Join(w.homes, namespace)
 	must(t, os.MkdirAll(home, 0o755))
@@ -88,7 +88,7 @@ func (w *world) environment(t *testing.T, namespace string) []string {
 const shellOfUsers = `set -o pipefail; fpath=("" "$PWD"); `
 
 // types types a line into a shell.
-func (w *world) types(t *testing.T, namespace, line string) (output string, code int) {
+func (w *environment) types(t *testing.T, namespace, line string) (output string, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), lineTimeout)
 	defer cancel()
@@ -107,7 +107,7 @@ func (w *world) types(t *testing.T, namespace, line string) (output string, code
 }
 
 // must types a line that has to succeed.
-func (w *world) must(t *testing.T, namespace, line string) {
+func (w *environment) must(t *testing.T, namespace, line string) {
 	t.Helper()
 	if out, code := w.types(t, namespace, line); code != 0 {
 		t.Fatalf("%s: exit code %d\n%s", line, code, out)
@@ -115,7 +115,7 @@ func (w *world) must(t *testing.T, namespace, line string) {
 }
 
 // namespace makes sure that there is one.
-func (w *world) namespace(t *testing.T, name string) {
+func (w *environment) namespace(t *testing.T, name string) {
 	t.Helper()
 	_, err := w.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -124,7 +124,7 @@ func (w *world) namespace(t *testing.T, name string) {
 }
 
 // newNamespace is one that no line has changed. It goes with the line, whose jobs would leave no room for those of the others.
-func (w *world) newNamespace(t *testing.T) string {
+func (w *environment) newNamespace(t *testing.T) string {
 	t.Helper()
 	w.fresh++
 	name := fmt.Sprintf("line-%d", w.fresh)
@@ -138,7 +138,7 @@ func (w *world) newNamespace(t *testing.T) string {
 }
 
 // job makes sure that a job of the name runs, or has come to the end that the line waits for.
-func (w *world) job(t *testing.T, namespace, name, until string) {
+func (w *environment) job(t *testing.T, namespace, name, until string) {
 	t.Helper()
 	if w.jobs[namespace+"/"+name] {
 		return
@@ -181,7 +181,7 @@ var names = []string{"get", "describe", "events", "logs", "attach", "port-forwar
 var many = []string{"delete", "suspend", "resume"}
 
 // prepare makes what a line needs, and returns the namespace to type it in.
-func (w *world) prepare(t *testing.T, line string, commands []howto.Command) string {
+func (w *environment) prepare(t *testing.T, line string, commands []howto.Command) string {
 	t.Helper()
 	namespace := shared
 	for _, c := range commands {
@@ -220,7 +220,7 @@ func (w *world) prepare(t *testing.T, line string, commands []howto.Command) str
 			}
 		}
 	}
-	for _, g := range howto.Scene() {
+	for _, g := range howto.Fixtures() {
 		if g.Match.MatchString(line) {
 			w.must(t, namespace, g.Do)
 		}
