@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -153,10 +154,15 @@ type NodeSlots struct {
 	Slots int64
 }
 
+// slotsBudget is how long Slots may look. It looks at each node once, so that only a search for devices takes long; on a busy machine no
+// node may be left out.
+const slotsBudget = 2 * time.Second
+
 // Slots returns the nodes that take at least one such pod and how many of them each takes at most limit, ordered by name. It
 // looks at each node alone: spread and affinity across nodes do not limit the number.
 func Slots(c *Cluster, pod *corev1.Pod, limit int32, opts Options) []NodeSlots {
-	ctx, cancel := context.WithTimeout(context.Background(), opts.budget())
+	opts.Budget = cmp.Or(opts.Budget, slotsBudget)
+	ctx, cancel := context.WithTimeout(context.Background(), opts.Budget)
 	defer cancel()
 	t := newTask(ctx, c, Gang{Roles: []Role{{Pod: pod, Count: limit}}}, opts)
 	t.findConstraints(ctx)
