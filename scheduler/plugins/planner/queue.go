@@ -28,7 +28,7 @@ type queue struct {
 // MoveAllToActiveOrBackoffQueue implements internalqueue.SchedulingQueue.
 func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, before, after any, check internalqueue.PreEnqueueCheck) {
 	woken := q.planner.observe(event, before, after)
-	if pod, ok := after.(*corev1.Pod); ok && before == nil && event.Resource == fwk.UnscheduledPod {
+	if pod, ok := after.(*corev1.Pod); ok && before == nil && event.Resource == fwk.UnscheduledPod && alone() {
 		if group, ok := engine.GroupOf(pod); ok && !q.planner.at(group) {
 			q.arrived(logger, group, pod)
 			return
@@ -50,8 +50,8 @@ func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 // concerned leaves gangs that an event does not concern out of what the engine looks at: a pod that waits for a node, and a group, matter to
 // their own gang only. Without it every new pod would have every rule asked about every gang that waits.
 func concerned(event fwk.ClusterEvent, before, after any, check internalqueue.PreEnqueueCheck) internalqueue.PreEnqueueCheck {
-	if event.Resource != fwk.UnscheduledPod && event.Resource != fwk.PodGroup || utilfeature.DefaultFeatureGate.Enabled(features.CompositePodGroup) {
-		return check // a composite group's groups matter to each other
+	if event.Resource != fwk.UnscheduledPod && event.Resource != fwk.PodGroup || !alone() {
+		return check
 	}
 	about, ok := gangOf(after)
 	if !ok {
@@ -64,6 +64,9 @@ func concerned(event fwk.ClusterEvent, before, after any, check internalqueue.Pr
 		return (!member || group == about) && (check == nil || check(pod))
 	}
 }
+
+// alone reports whether a gang's members matter to that gang only; the groups of a composite group matter to each other.
+func alone() bool { return !utilfeature.DefaultFeatureGate.Enabled(features.CompositePodGroup) }
 
 // arrived has a gang tried when a member came that completes it. To find that without a look at all that wait takes no event; and before it
 // is complete there is nothing to try.
