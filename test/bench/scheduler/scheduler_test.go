@@ -109,7 +109,7 @@ func table(wanted []string, results map[string][]figures) string {
 			if !slices.Contains(wanted, w.name) || len(list) == 0 {
 				continue
 			}
-			fmt.Fprintf(&t, "| %s | %s | %.1f | %.2f | %.2f | %.1f | %s | %s | %s | %d | %.1f %% |\n", w.name, p.name,
+			fmt.Fprintf(&t, "| %s | %s | %.3g | %.2f | %.2f | %.1f | %s | %s | %s | %d | %.1f %% |\n", w.name, p.name,
 				median(list, func(f figures) float64 { return f.gangsPerSecond }), median(list, func(f figures) float64 { return f.cpuPerPod }),
 				median(list, func(f figures) float64 { return f.writesPerPod }), median(list, func(f figures) float64 { return f.partialSeconds }),
 				median(list, func(f figures) time.Duration { return f.p50 }).Round(time.Millisecond),
