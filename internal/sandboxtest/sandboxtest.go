@@ -3,6 +3,7 @@ package sandboxtest
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -98,6 +99,31 @@ func (c *Cluster) Command(command string, args ...string) (*exec.Cmd, *Output) {
 	out := &Output{}
 	cmd.Stdout, cmd.Stderr = out, out
 	return cmd, out
+}
+
+// Components returns the ids of the processes that run, by the name of their component.
+func (c *Cluster) Components(t testing.TB) map[string]int {
+	t.Helper()
+	var state struct {
+		Components []struct {
+			Name, Exit string
+			PID        int
+		}
+	}
+	data, err := os.ReadFile(filepath.Join(c.DataDir, "state.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &state)
+	}
+	if err != nil {
+		t.Fatalf("sandbox state: %v", err)
+	}
+	running := map[string]int{}
+	for _, component := range state.Components {
+		if component.Exit == "" {
+			running[component.Name] = component.PID
+		}
+	}
+	return running
 }
 
 // logLines and logWidth bound what DumpLogs prints of each component, in lines and bytes.

@@ -2,7 +2,7 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -53,36 +53,18 @@ func keep(b *testing.B, o sandboxtest.Options) *sandboxtest.Cluster {
 
 // silence ends what would act on nodes and pods: there are no kubelets here.
 func silence(b *testing.B, c *sandboxtest.Cluster) {
-	acting := map[string]bool{"controller-manager": true, "nodes": true}
-	components := func() map[string]int {
-		var state struct {
-			Components []struct {
-				Name, Exit string
-				PID        int
-			}
-		}
-		data, err := os.ReadFile(filepath.Join(c.DataDir, "state.json"))
-		if err == nil {
-			err = json.Unmarshal(data, &state)
-		}
-		if err != nil {
-			b.Fatal(err)
-		}
-		running := map[string]int{}
-		for _, component := range state.Components {
-			if acting[component.Name] && component.Exit == "" {
-				running[component.Name] = component.PID
-			}
-		}
+	acting := func() map[string]int {
+		running := c.Components(b)
+		maps.DeleteFunc(running, func(name string, _ int) bool { return name != "controller-manager" && name != "nodes" })
 		return running
 	}
-	for name, pid := range components() {
+	for name, pid := range acting() {
 		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
 			b.Fatalf("end %s: %v", name, err)
 		}
 	}
 	sandboxtest.Eventually(b, time.Minute, func() error {
-		for name := range components() {
+		for name := range acting() {
 			return errRuns(name)
 		}
 		return nil

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,34 +14,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"k8s.io/client-go/kubernetes"
-
-	"github.com/gangctl/gangctl/internal/sandboxtest"
 )
-
-// components are the processes of a sandbox, by name.
-func components(b testing.TB, c *sandboxtest.Cluster) map[string]int {
-	b.Helper()
-	var state struct {
-		Components []struct {
-			Name, Exit string
-			PID        int
-		}
-	}
-	data, err := os.ReadFile(filepath.Join(c.DataDir, "state.json"))
-	if err == nil {
-		err = json.Unmarshal(data, &state)
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
-	running := map[string]int{}
-	for _, component := range state.Components {
-		if component.Exit == "" {
-			running[component.Name] = component.PID
-		}
-	}
-	return running
-}
 
 // userHZ is the unit of the times in /proc, fixed by the kernel's interface.
 const userHZ = 100

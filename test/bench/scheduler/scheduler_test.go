@@ -134,7 +134,7 @@ func median[T cmp.Ordered](list []figures, of func(figures) T) T {
 func play(b testing.TB, w workload, p peer, nodes int) figures {
 	b.Helper()
 	c := sandboxtest.Start(b, sandboxtest.Options{Args: []string{"--nodes=0", "--operator=false", "--scheduler=none", "--native-gangs"}})
-	parts := components(b, c)
+	parts := c.Components(b)
 	for _, name := range []string{"controller-manager", "nodes"} { // the API server, its storage and the scheduler are alone
 		if pid := parts[name]; pid != 0 {
 			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
