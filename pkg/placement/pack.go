@@ -127,10 +127,7 @@ func (t *task) greedy(candidates []*candidate) packing {
 
 // useful leaves out candidates beyond the number that the gang could use of each kind.
 func (t *task) useful(candidates []*candidate) []*candidate {
-	members := 0
-	for i := range t.roles {
-		members += t.roles[i].count
-	}
+	members := t.members()
 	seen := map[int]int{}
 	var out []*candidate
 	for _, s := range candidates {

@@ -3,7 +3,6 @@ package placement
 import (
 	"encoding/binary"
 	"encoding/json"
-	"maps"
 	"math"
 	"slices"
 
@@ -91,9 +90,9 @@ func (x *Index) keep(key string, s *shape) {
 }
 
 // nodeByNode reports whether each node decides by itself which members it takes, other members aside, and of several that take the same
-// ones the order decides.
+// ones the order decides. Who ignores constraints looks for a proof, which is about all nodes.
 func (t *task) nodeByNode(g Gang) bool {
-	if g.TopologyKey != "" && !t.opts.Ignore.Has(Topology) || t.opts.Node != nil || t.opts.Prefer != nil ||
+	if g.TopologyKey != "" || len(t.opts.Ignore) > 0 || t.opts.Node != nil || t.opts.Prefer != nil ||
 		len(t.sharedKeys) > 0 || len(t.sharedVolumes) > 0 || t.devices != nil || len(t.roles) == 0 {
 		return false
 	}
@@ -117,12 +116,11 @@ func (t *task) shapeKey() (string, error) {
 		Spread []spread
 	}
 	var key struct {
-		Roles  []role
-		Keys   []string
-		Ignore []Constraint
-		Pack   bool
+		Roles []role
+		Keys  []string
+		Pack  bool
 	}
-	key.Ignore, key.Pack = slices.Sorted(maps.Keys(t.opts.Ignore)), t.opts.Pack
+	key.Pack = t.opts.Pack
 	for i := range t.roles {
 		alone := *t.roles[i].rules.pod
 		alone.Spec.TopologySpreadConstraints = nil // members of different gangs differ in what these select
@@ -151,7 +149,7 @@ func (t *task) shapeKey() (string, error) {
 // newShape evaluates every node.
 func newShape(t *task) *shape {
 	// What the first gang was placed on, which may be a what-if copy of every node, must not live as long as the shape.
-	own := task{c: t.c.index.cluster, opts: t.opts, roles: slices.Clone(t.roles), required: t.required, sameNode: t.sameNode}
+	own := task{c: t.c.index.cluster, opts: t.opts, roles: slices.Clone(t.roles), sameNode: t.sameNode}
 	s := &shape{task: &own, kinds: map[string]*kind{}, at: make([]ranked, len(own.c.nodes)), seen: len(own.c.index.changed)}
 	if len(own.roles) == 1 {
 		own.roles[0].count = math.MaxInt32
@@ -261,10 +259,7 @@ func (s *shape) kindOf(c *candidate) *kind {
 // candidates are those that the task's gang can make a difference of: the first of each kind, as many as the gang has members, and the
 // nodes that are like no others, because a what-if changed them or they have pods that a constraint counts.
 func (s *shape) candidates(t *task, special map[int]bool) []*candidate {
-	members := 0
-	for i := range t.roles {
-		members += t.roles[i].count
-	}
+	members := t.members()
 	var out []*candidate
 	add := func(at int) {
 		if c := t.candidate(at, t.c.nodes[at]); c != nil {

@@ -147,6 +147,15 @@ func (k *searchRole) alone(n *node) int {
 	return int(max(slots, 0))
 }
 
+// members is how many members are to be placed.
+func (t *task) members() int {
+	sum := 0
+	for i := range t.roles {
+		sum += t.roles[i].count
+	}
+	return sum
+}
+
 // enough reports whether the placed members make the gang start.
 func (t *task) enough(placed combination) bool {
 	sum := 0

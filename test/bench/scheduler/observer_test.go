@@ -23,16 +23,15 @@ type observer struct {
 	done    chan struct{}
 	first   time.Time // binding
 
-	partial      int // gangs that are bound in part now
-	since        time.Time
-	partialTime  time.Duration // summed over gangs
-	firstBinding chan struct{}
+	partial     int // gangs that are bound in part now
+	since       time.Time
+	partialTime time.Duration // summed over gangs
 }
 
 // observed is one gang.
 type observed struct {
-	members, bound       int
-	created, first, last time.Time // when the last member was created, and the first and last bound
+	members, bound int
+	created, last  time.Time // when the last member was created, and bound
 }
 
 // observe watches the members of gangs until want of them have started.
@@ -81,7 +80,6 @@ func (o *observer) bound(pod *corev1.Pod) {
 	}
 	g.last = now
 	if g.bound++; g.bound == 1 {
-		g.first = now
 		o.partial++
 	}
 	if g.bound == g.members {
@@ -92,23 +90,23 @@ func (o *observer) bound(pod *corev1.Pod) {
 	}
 }
 
-// latencies are how long gangs took from their last member's creation, or the scheduler's start if that was later, to the last binding, and
-// how long they were bound in part; both in order.
-func (o *observer) latencies(from time.Time) (latencies, spreads []time.Duration) {
+// latencies are how long gangs took from their last member's creation, or the scheduler's start if that was later, to the last binding, in
+// order.
+func (o *observer) latencies(from time.Time) []time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	var latencies []time.Duration
 	for _, g := range o.gangs {
 		if g.bound == g.members {
 			begin := g.created
 			if from.After(begin) {
 				begin = from
 			}
-			latencies, spreads = append(latencies, g.last.Sub(begin)), append(spreads, g.last.Sub(g.first))
+			latencies = append(latencies, g.last.Sub(begin))
 		}
 	}
 	slices.Sort(latencies)
-	slices.Sort(spreads)
-	return latencies, spreads
+	return latencies
 }
 
 // percentile is the value that a share of sorted values does not exceed.

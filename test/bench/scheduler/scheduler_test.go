@@ -2,7 +2,7 @@
 // what a gang costs in CPU and in writes, how fast gangs start, and for how long they stand in parts. Ratios travel from one machine to
 // another, figures do not.
 //
-//	make bench-scheduler                                   all workloads, for an hour
+//	make bench-scheduler                                   all workloads, for two hours
 //	make bench-scheduler GANGCTL_BENCH_WORKLOADS=G1,mixed GANGCTL_BENCH_REPEATS=1 GANGCTL_BENCH_NODES=500
 //
 // With GANGCTL_BENCH_PPROF=10299 our scheduler serves profiles at that port, under /debug/pprof.
@@ -109,7 +109,7 @@ func table(wanted []string, results map[string][]figures) string {
 			if !slices.Contains(wanted, w.name) || len(list) == 0 {
 				continue
 			}
-			fmt.Fprintf(&t, "| %s | %s | %.3g | %.2f | %.2f | %.1f | %s | %s | %s | %d | %.1f %% |\n", w.name, p.name,
+			fmt.Fprintf(&t, "| %s: %s | %s | %.3g | %.2f | %.2f | %.1f | %s | %s | %s | %d | %.1f %% |\n", w.name, w.text, p.name,
 				median(list, func(f figures) float64 { return f.gangsPerSecond }), median(list, func(f figures) float64 { return f.cpuPerPod }),
 				median(list, func(f figures) float64 { return f.writesPerPod }), median(list, func(f figures) float64 { return f.partialSeconds }),
 				median(list, func(f figures) time.Duration { return f.p50 }).Round(time.Millisecond),
@@ -245,7 +245,7 @@ func (m *measurement) run() figures {
 	f.gangsPerSecond = float64(seen.started) / took.Seconds()
 	f.cpuPerPod = float64(spent.Microseconds()) / 1000 / float64(pods)
 	f.writesPerPod = float64(writesTo(ctx, m.b, m.typed)-written) / float64(pods)
-	latencies, _ := seen.latencies(begin)
+	latencies := seen.latencies(begin)
 	f.p50, f.p99 = percentile(latencies, 0.5), percentile(latencies, 0.99)
 	before := cpuOf(m.b, pid)
 	time.Sleep(idleTime)
