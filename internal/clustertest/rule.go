@@ -27,3 +27,18 @@ func Together(job, key string) *corev1.Affinity {
 	return &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
 		{TopologyKey: key, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"training.kubeflow.org/job-name": job}}}}}}
 }
+
+// Set sets a field of an object without a type; objects on the way are made.
+func Set(value any, path ...string) func(map[string]any) {
+	return func(obj map[string]any) {
+		for _, key := range path[:len(path)-1] {
+			next, ok := obj[key].(map[string]any)
+			if !ok {
+				next = map[string]any{}
+				obj[key] = next
+			}
+			obj = next
+		}
+		obj[path[len(path)-1]] = value
+	}
+}

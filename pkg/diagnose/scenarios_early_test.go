@@ -12,19 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
-func set(value any, path ...string) func(map[string]any) {
-	return func(obj map[string]any) {
-		for _, key := range path[:len(path)-1] {
-			next, ok := obj[key].(map[string]any)
-			if !ok {
-				next = map[string]any{}
-				obj[key] = next
-			}
-			obj = next
-		}
-		obj[path[len(path)-1]] = value
-	}
-}
+var set = clustertest.Set
 
 func with(g clustertest.Gang, change func(*clustertest.Gang)) clustertest.Gang {
 	change(&g)

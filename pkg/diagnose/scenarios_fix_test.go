@@ -101,13 +101,7 @@ func TestWaysOut(t *testing.T) {
 		}},
 	} {
 		t.Run(s.name, func(t *testing.T) {
-			c := clustertest.New()
-			s.build(c)
-			a, err := Explain(context.Background(), c.Done(), Query{Namespace: "team", Name: "gang"}, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.check(t, a)
+			s.play(t)
 		})
 	}
 }

@@ -31,13 +31,7 @@ func TestScenarios(t *testing.T) {
 	seen := map[answer.Code]bool{}
 	for _, s := range all {
 		t.Run(s.name, func(t *testing.T) {
-			c := clustertest.New()
-			s.build(c)
-			a, err := Explain(context.Background(), c.Done(), Query{Namespace: "team", Name: "gang"}, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.check(t, a)
+			a := s.play(t)
 			if a.Primary != nil {
 				seen[a.Primary.Code] = true
 			}
@@ -49,6 +43,19 @@ func TestScenarios(t *testing.T) {
 			t.Errorf("no scenario leads to %s", code)
 		}
 	}
+}
+
+// play explains the gang of the scenario, and checks the answer.
+func (s scenario) play(t *testing.T) *answer.Answer {
+	t.Helper()
+	c := clustertest.New()
+	s.build(c)
+	a, err := Explain(context.Background(), c.Done(), Query{Namespace: "team", Name: "gang"}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.check(t, a)
+	return a
 }
 
 func (s scenario) check(t *testing.T, a *answer.Answer) {

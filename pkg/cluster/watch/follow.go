@@ -200,34 +200,34 @@ func notify(changed chan<- struct{}) {
 func (f *Follower) jobs() cache.ListerWatcher {
 	client := f.Client.Dynamic.Resource(f.Job.Resource()).Namespace(f.Job.Meta.Namespace)
 	only := fields.OneTermEqualSelector(metav1.ObjectNameField, f.Job.Meta.Name).String()
-	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = only
-			list, err := client.List(ctx, o)
-			return list, f.reached(ctx, f.jobOp(), err)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = only
-			w, err := client.Watch(ctx, o)
-			return w, f.reached(ctx, f.jobOp(), err)
-		},
-	}, f.Client.Dynamic)
+	return listWatch(f, f.jobOp(), client, f.Client.Dynamic, func(o *metav1.ListOptions) { o.FieldSelector = only })
 }
 
 // pods lists and watches the pods that carry the job's name. An older job of the same name may still have some.
 func (f *Follower) pods() cache.ListerWatcher {
 	client := f.Client.Typed.CoreV1().Pods(f.Job.Meta.Namespace)
 	only := cmp.Or(f.PodSelector, jobs.PodSelector(f.Job, nil))
+	return listWatch(f, f.podOp(), client, f.Client.Typed, func(o *metav1.ListOptions) { o.LabelSelector = only })
+}
+
+// lister is what clients of one kind have in common.
+type lister[L runtime.Object] interface {
+	List(context.Context, metav1.ListOptions) (L, error)
+	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+// listWatch lists and watches what narrow selects, and reports when the server cannot be reached.
+func listWatch[L runtime.Object](f *Follower, op failure.Op, kind lister[L], client any, narrow func(*metav1.ListOptions)) cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = only
-			list, err := client.List(ctx, o)
-			return list, f.reached(ctx, f.podOp(), err)
+			narrow(&o)
+			list, err := kind.List(ctx, o)
+			return list, f.reached(ctx, op, err)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = only
-			w, err := client.Watch(ctx, o)
-			return w, f.reached(ctx, f.podOp(), err)
+			narrow(&o)
+			w, err := kind.Watch(ctx, o)
+			return w, f.reached(ctx, op, err)
 		},
-	}, f.Client.Typed)
+	}, client)
 }

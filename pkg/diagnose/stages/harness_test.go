@@ -144,19 +144,6 @@ func job(change func(map[string]any)) func(*clustertest.Gang) {
 	return func(g *clustertest.Gang) { g.Job = change }
 }
 
-// set sets a field of an object without a type; objects on the way are made.
-func set(value any, path ...string) func(map[string]any) {
-	return func(obj map[string]any) {
-		for _, key := range path[:len(path)-1] {
-			next, ok := obj[key].(map[string]any)
-			if !ok {
-				next = map[string]any{}
-				obj[key] = next
-			}
-			obj = next
-		}
-		obj[path[len(path)-1]] = value
-	}
-}
+var set = clustertest.Set
 
 func kindOf(group, kind string) schema.GroupKind { return schema.GroupKind{Group: group, Kind: kind} }
