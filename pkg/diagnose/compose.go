@@ -6,9 +6,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
-	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/advice"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -22,8 +24,8 @@ import (
 )
 
 // compose turns a diagnosis into an answer for a reader.
-func compose(w *view.View, r *stage.Diagnosis, found advice.Found, reader audience.Reader) *answer.Answer {
-	g := r.Gang
+func compose(w *view.View, r *stage.Diagnosis, found advice.Found, o Options) *answer.Answer {
+	g, reader := r.Gang, o.Reader
 	a := &answer.Answer{
 		APIVersion: answer.APIVersion, Verdict: r.Verdict, Who: r.Who, Never: r.Never, Exit: answer.ExitCode(r.Verdict, r.Who, r.Never),
 		Job:          answer.Job{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID)},
@@ -50,7 +52,7 @@ func compose(w *view.View, r *stage.Diagnosis, found advice.Found, reader audien
 		a.Ahead = append(a.Ahead, first.Ahead)
 	}
 	if len(r.Matrices) > 0 {
-		a.Nodes = nodes(w, r, reader)
+		a.Nodes = nodes(w, r, o.Reader, o.Brief)
 	}
 	a.Placement = advice.Placement(r)
 	if n, since := stage.IdleDevices(g); n > 0 && r.Verdict != answer.Running {
@@ -65,7 +67,7 @@ func compose(w *view.View, r *stage.Diagnosis, found advice.Found, reader audien
 	a.Headline = headline(r)
 	a.Confidence = confidence(r, a)
 	a.Rights = rightsOf(w.Snap, r.Missing, g.Meta.Namespace)
-	stamp(a, w.Snap)
+	stamp(a, w.Snap.At, view.Once(w, "newest version", func() string { return newestVersion(w.Snap.Pods) }))
 	withoutCredentials(a)
 	return a
 }
@@ -117,18 +119,23 @@ func visible(f answer.Finding, reader audience.Reader) answer.Finding {
 	return f
 }
 
-func stamp(a *answer.Answer, s *snapshot.Snapshot) {
-	if !s.At.IsZero() {
-		at := s.At
+// stamp writes down which state of the cluster an answer is about.
+func stamp(a *answer.Answer, at time.Time, newest string) {
+	if !at.IsZero() {
 		a.Snapshot.At = &at
 	}
+	a.Snapshot.RV = newest
+}
+
+// newestVersion is the highest resourceVersion: they are numbers, but for those of servers that make them otherwise.
+func newestVersion(pods []*corev1.Pod) string {
 	var newest string
-	for _, p := range s.Pods {
+	for _, p := range pods {
 		if len(p.ResourceVersion) > len(newest) || len(p.ResourceVersion) == len(newest) && p.ResourceVersion > newest {
 			newest = p.ResourceVersion
 		}
 	}
-	a.Snapshot.RV = newest
+	return newest
 }
 
 // headline is the first line without the verdict.

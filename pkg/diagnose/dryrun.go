@@ -68,7 +68,7 @@ func DryRun(ctx context.Context, s *snapshot.Snapshot, job *unstructured.Unstruc
 	}
 	opts := stages.Options{Budget: o.Budget, Reader: o.Reader}
 	r := stages.Evaluate(ctx, w, submitted, opts)
-	a := compose(w, r, advise(ctx, w, r, opts, o), o.Reader) //nolint:contextcheck // plugins that work on values take a context and have no use for one
+	a := compose(w, r, advise(ctx, w, r, opts, o), o) //nolint:contextcheck // plugins that work on values take a context and have no use for one
 	if a.Verdict == answer.FitsNow {
 		a.Exit = answer.ExitOK
 	}

@@ -30,6 +30,8 @@ type Options struct {
 	Clock func() time.Time
 	// NoAdvice leaves the search for what would help out.
 	NoAdvice bool
+	// Brief leaves out the row of each node, which is most of an answer in a large cluster.
+	Brief bool
 	// Reader is whom the answer is for. The zero value is the caller, who has read the snapshot.
 	Reader audience.Reader
 }
@@ -85,7 +87,7 @@ func Pending(ctx context.Context, s *snapshot.Snapshot, namespace string, o Opti
 func explainJob(ctx context.Context, w *view.View, job *gang.Job, o Options) *answer.Answer {
 	opts := stages.Options{Budget: o.Budget, Reader: o.Reader}
 	r := stages.Evaluate(ctx, w, job, opts)
-	return compose(w, r, advise(ctx, w, r, opts, o), o.Reader) //nolint:contextcheck // plugins that work on values take a context and have no use for one
+	return compose(w, r, advise(ctx, w, r, opts, o), o) //nolint:contextcheck // plugins that work on values take a context and have no use for one
 }
 
 // advise searches for what would help, unless that is turned off.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -16,42 +17,68 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// nodes is the matrix, summed up and row by row.
-func nodes(w *view.View, r *stage.Diagnosis, reader audience.Reader) *answer.Nodes {
+// nodes is the matrix, summed up and, unless the answer is to be brief, row by row.
+func nodes(w *view.View, r *stage.Diagnosis, reader audience.Reader, brief bool) *answer.Nodes {
+	n := sums(w, r)
+	if brief {
+		return n
+	}
+	full := *n
+	for _, role := range r.Request.Roles {
+		for _, row := range r.Matrices[role.Name].Rows {
+			out := answer.NodeRow{Node: row.Node, Role: role.Name, Consumers: consumersOn(stage.Naming{View: w, Reader: reader}, row.Node)}
+			for _, v := range row.Violations {
+				out.Violations = append(out.Violations, violation(v))
+			}
+			full.Rows = append(full.Rows, out)
+		}
+	}
+	return &full
+}
+
+// sums are what the matrix has in sum. They are equal for gangs of one shape.
+func sums(w *view.View, r *stage.Diagnosis) *answer.Nodes {
+	if r.Request.Shape == "" {
+		return sumUp(w, r)
+	}
+	type shape string
+	return view.Once(w, shape(r.Request.Shape), func() *answer.Nodes { return sumUp(w, r) })
+}
+
+func sumUp(w *view.View, r *stage.Diagnosis) *answer.Nodes {
 	n := &answer.Nodes{Total: len(w.Cluster().Nodes()), Excluded: []answer.Excluded{}, Slots: slots(w, r)}
 	for _, role := range r.Request.Roles {
 		m := r.Matrices[role.Name]
 		n.Eligible = max(n.Eligible, len(m.Eligible()))
 		for _, constraint := range m.Constraints {
-			byText := map[string][]string{}
-			for _, row := range m.Rows {
-				for _, v := range row.Violations {
-					if v.Constraint == constraint {
-						text := constraintText(v)
-						byText[text] = append(byText[text], row.Node)
-					}
-				}
-			}
-			only := m.OnlyBlocker(constraint)
-			for _, text := range sortedKeys(byText) {
-				sole := 0
-				for _, node := range byText[text] {
-					if slices.Contains(only, node) {
-						sole++
-					}
-				}
-				n.Excluded = append(n.Excluded, answer.Excluded{Role: role.Name, Constraint: text, Rejects: len(byText[text]), OnlyBlocker: sole, Nodes: byText[text]})
-			}
-		}
-		for _, row := range m.Rows {
-			out := answer.NodeRow{Node: row.Node, Role: role.Name, Consumers: consumersOn(stage.Naming{View: w, Reader: reader}, row.Node)}
-			for _, v := range row.Violations {
-				out.Violations = append(out.Violations, violation(v))
-			}
-			n.Rows = append(n.Rows, out)
+			n.Excluded = append(n.Excluded, excluded(m, constraint, role.Name)...)
 		}
 	}
 	return n
+}
+
+// excluded are the nodes that reject a role by a constraint, together where they do so for the same reason.
+func excluded(m placement.Matrix, constraint placement.Constraint, role string) (all []answer.Excluded) {
+	byText := map[string][]string{}
+	for _, row := range m.Rows {
+		for _, v := range row.Violations {
+			if v.Constraint == constraint {
+				text := constraintText(v)
+				byText[text] = append(byText[text], row.Node)
+			}
+		}
+	}
+	only := sets.New(m.OnlyBlocker(constraint)...)
+	for _, text := range sortedKeys(byText) {
+		sole := 0
+		for _, node := range byText[text] {
+			if only.Has(node) {
+				sole++
+			}
+		}
+		all = append(all, answer.Excluded{Role: role, Constraint: text, Rejects: len(byText[text]), OnlyBlocker: sole, Nodes: byText[text]})
+	}
+	return all
 }
 
 func constraintText(v placement.Violation) string {

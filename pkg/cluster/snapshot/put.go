@@ -38,13 +38,3 @@ func (s *Snapshot) PutUntyped(u *unstructured.Unstructured) error {
 	}
 	return s.addObject(u.GroupVersionKind(), raw)
 }
-
-// Object returns an object of a kind without a Go type; nil if there is none of the name.
-func (s *Snapshot) Object(kind schema.GroupKind, namespace, name string) *unstructured.Unstructured {
-	for _, u := range s.Custom[kind] {
-		if u.GetName() == name && u.GetNamespace() == namespace {
-			return u
-		}
-	}
-	return nil
-}

@@ -47,7 +47,33 @@ func (w *View) Best(bound []types.UID) *placement.Cluster {
 	if len(bound) > 0 {
 		return best()
 	}
-	return Once(w, "best", best)
+	return w.Common("best", best)
+}
+
+// Common returns a what-if cluster that many gangs look at. It is made the first time, and kept as long as the view is.
+func (w *View) Common(name string, build func() *placement.Cluster) *placement.Cluster {
+	c, known := w.common[name]
+	if !known {
+		if w.common == nil {
+			w.common = map[string]*placement.Cluster{}
+		}
+		c = build()
+		w.common[name] = c
+	}
+	return c
+}
+
+// IsCommon reports whether a cluster is that of the view, or one that [View.Common] keeps: what is found on it is worth keeping, too.
+func (w *View) IsCommon(c *placement.Cluster) bool {
+	if c == w.Cluster() {
+		return true
+	}
+	for _, kept := range w.common {
+		if kept == c {
+			return true
+		}
+	}
+	return false
 }
 
 // sameRest reports whether two snapshots differ in nothing that a placement depends on but nodes and pods.

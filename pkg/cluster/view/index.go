@@ -6,6 +6,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -82,6 +83,37 @@ func (w *View) indexPods() podIndex {
 		}
 	}
 	return podIndex{all: before.all, changed: changed}
+}
+
+// indexPodNames finds pods by their name. Of two the first counts.
+func (w *View) indexPodNames() map[types.NamespacedName]*corev1.Pod {
+	named := make(map[types.NamespacedName]*corev1.Pod, len(w.Snap.Pods))
+	for _, pod := range slices.Backward(w.Snap.Pods) {
+		named[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}] = pod
+	}
+	return named
+}
+
+// objectName is the name of an object of a kind without a Go type.
+type objectName struct {
+	kind            schema.GroupKind
+	namespace, name string
+}
+
+// Object returns an object of a kind without a Go type; nil if there is none of the name.
+func (w *View) Object(kind schema.GroupKind, namespace, name string) *unstructured.Unstructured {
+	return w.objects()[objectName{kind, namespace, name}]
+}
+
+// indexObjects finds them by their name. Of two the first counts.
+func (w *View) indexObjects() map[objectName]*unstructured.Unstructured {
+	named := map[objectName]*unstructured.Unstructured{}
+	for kind, list := range w.Snap.Custom {
+		for _, u := range slices.Backward(list) {
+			named[objectName{kind, u.GetNamespace(), u.GetName()}] = u
+		}
+	}
+	return named
 }
 
 // indexReferences finds pods by the group that they name.

@@ -132,16 +132,14 @@ func (w *View) notFound(q Query) error {
 }
 
 func (w *View) findByPod(q Query) (*gang.Job, error) {
-	for _, pod := range w.Snap.Pods {
-		if pod.Namespace != q.Namespace || pod.Name != q.Name {
-			continue
-		}
-		if s := w.byUID()[w.root(pod)]; s != nil {
-			return s, nil
-		}
-		return w.bare(pod), nil
+	pod := w.podsByName()[types.NamespacedName{Namespace: q.Namespace, Name: q.Name}]
+	if pod == nil {
+		return nil, w.notFound(q)
 	}
-	return nil, w.notFound(q)
+	if s := w.byUID()[w.root(pod)]; s != nil {
+		return s, nil
+	}
+	return w.bare(pod), nil
 }
 
 // root is the uid of the job that owns a pod, directly or through a batch Job; "" if none does.

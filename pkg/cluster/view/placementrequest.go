@@ -2,6 +2,8 @@ package view
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -16,6 +18,9 @@ type PlacementRequest struct {
 	// Members are the members that have no node, by the name of the simulated role, in order; those that the gang does not list are left
 	// out, and come after them.
 	Members map[string][]gang.Member
+	// Shape is equal for requests that find the same room in a cluster of this view, whatever their gangs are called. It is empty for
+	// one that is like no other: some of its members have a node, or they have volumes or devices of their own.
+	Shape string
 
 	roles map[string]string // of the gang, by the name of the simulated role
 }
@@ -78,7 +83,36 @@ func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 	if g.Decl != nil {
 		p.TopologyKey = g.Decl.TopologyKey
 	}
+	p.Shape = p.shape(names, selected)
 	return p
+}
+
+// shape is the request's Shape, from the names of its roles by the signature of their members. Rules that select pods do so in one
+// namespace, unless they name others.
+func (p PlacementRequest) shape(names map[string]string, selected sets.Set[string]) string {
+	if len(p.Bound) > 0 || slices.ContainsFunc(p.Roles, func(r placement.Role) bool { return hasOwnObjects(r.Pod) }) {
+		return ""
+	}
+	signatures := make(map[string]string, len(names))
+	for signature, name := range names {
+		signatures[name] = signature
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d %q", p.MinMember, p.TopologyKey)
+	for _, r := range p.Roles {
+		fmt.Fprintf(&b, "\n%d %d %q %s", r.Count, r.Min, r.Name, signatures[r.Name])
+		if selected.Len() > 0 {
+			b.WriteString(r.Pod.Namespace)
+		}
+	}
+	return b.String()
+}
+
+// hasOwnObjects reports whether the place of a pod depends on objects in its namespace: claims of volumes or of devices.
+func hasOwnObjects(pod *corev1.Pod) bool {
+	return len(pod.Spec.ResourceClaims) > 0 || slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil || v.Ephemeral != nil
+	})
 }
 
 // roleMin is the minimum that the declaration requires of one role, less the members that have it met already.

@@ -26,6 +26,8 @@ type View struct {
 
 	byController func() podIndex
 	antiAffinity func() sets.Set[string]
+	podsByName   func() map[types.NamespacedName]*corev1.Pod
+	objects      func() map[objectName]*unstructured.Unstructured
 	byReference  func() map[gang.Key][]*corev1.Pod
 	byUID        func() map[types.UID]*gang.Job
 	jobs         func() []*gang.Job
@@ -39,6 +41,7 @@ type View struct {
 	gangs        map[types.UID]*gang.Gang
 	problems     []problem
 	known        map[any]any
+	common       map[string]*placement.Cluster // what-if clusters, by what they are called
 
 	// decoded is shared with the views that are derived from this one, and base is the one this is derived from.
 	decoded *decoded
@@ -74,6 +77,8 @@ func newView(s *snapshot.Snapshot, d *decoded, base *View) *View {
 	w := &View{Snap: s, Now: s.At, gangs: map[types.UID]*gang.Gang{}, decoded: d, base: base}
 	w.byController = sync.OnceValue(w.indexPods)
 	w.antiAffinity = sync.OnceValue(w.antiAffinityLabels)
+	w.podsByName = sync.OnceValue(w.indexPodNames)
+	w.objects = sync.OnceValue(w.indexObjects)
 	w.byReference = sync.OnceValue(w.indexReferences)
 	w.byUID = sync.OnceValue(w.indexJobs)
 	w.jobs = sync.OnceValue(w.readJobs)

@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
@@ -16,10 +17,16 @@ import (
 
 // Operators are the Deployments of the job's controller.
 func Operators(v *view.View, g *gang.Gang) []*appsv1.Deployment {
+	type operators schema.GroupKind
+	return view.Once(v, operators(g.Kind.GroupKind()), func() []*appsv1.Deployment { return running(v, g.Reader.Controller.Images) })
+}
+
+// running are the Deployments with a container whose image is called like one of these.
+func running(v *view.View, images []string) []*appsv1.Deployment {
 	var all []*appsv1.Deployment
 	for _, d := range v.Snap.Deployments {
 		for _, container := range d.Spec.Template.Spec.Containers {
-			if slices.ContainsFunc(g.Reader.Controller.Images, func(part string) bool { return strings.Contains(Repository(container.Image), part) }) {
+			if slices.ContainsFunc(images, func(part string) bool { return strings.Contains(Repository(container.Image), part) }) {
 				all = append(all, d)
 				break
 			}

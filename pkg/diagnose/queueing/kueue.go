@@ -126,5 +126,5 @@ func ClusterQueue(v *view.View, g *gang.Gang, wl *unstructured.Unstructured) str
 
 // Object is an object of a kind of Kueue's; nil if there is none of the name.
 func Object(v *view.View, kind, namespace, name string) *unstructured.Unstructured {
-	return v.Snap.Object(kueue.Kind(kind), namespace, name)
+	return v.Object(kueue.Kind(kind), namespace, name)
 }

@@ -3,27 +3,58 @@ package stage
 import (
 	"cmp"
 	"fmt"
+	"hash/maphash"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// Others are the consumers of nodes that are not the gang itself and not DaemonSets.
+// Others are the consumers of nodes that are not the gang itself and not DaemonSets. The caller does not change the list.
 func (c *Context) Others() []*view.Consumer {
+	stay := func(h *view.Consumer) bool { return h.DaemonSet }
+	if c.holdsNothing() { // so it is for all such gangs
+		return view.Once(c.View, "others", func() []*view.Consumer {
+			return slices.DeleteFunc(slices.Clone(c.View.Consumers()), stay)
+		})
+	}
 	own := map[*corev1.Pod]bool{}
 	for _, m := range c.Gang.Members {
 		own[m.Pod] = true
 	}
 	return slices.DeleteFunc(slices.Clone(c.View.Consumers()), func(h *view.Consumer) bool {
-		return h.DaemonSet || own[h.Pods[0]] || h.Job != nil && h.Job.Meta.UID == c.Gang.Meta.UID && c.Gang.Meta.UID != ""
+		return stay(h) || own[h.Pods[0]] || c.isOf(h)
 	})
+}
+
+// holdsNothing reports whether no node has a pod of the gang, nor one of its job that is no member.
+func (c *Context) holdsNothing() bool {
+	if c.Gang.Count(gang.Missing, gang.Gated, gang.Pending) != c.Gang.Total() {
+		return false
+	}
+	withJob := view.Once(c.View, "consumers with a job", func() map[types.UID]bool {
+		jobs := map[types.UID]bool{}
+		for _, h := range c.View.Consumers() {
+			if h.Job != nil {
+				jobs[h.Job.Meta.UID] = true
+			}
+		}
+		return jobs
+	})
+	return c.Gang.Meta.UID == "" || !withJob[c.Gang.Meta.UID]
+}
+
+// isOf reports whether a consumer is the gang's job.
+func (c *Context) isOf(h *view.Consumer) bool {
+	return h.Job != nil && h.Job.Meta.UID == c.Gang.Meta.UID && c.Gang.Meta.UID != ""
 }
 
 // EndsAlone reports whether a pod goes without help: it belongs to a job that ends, or is on its way out; but not
@@ -38,14 +69,25 @@ func (c *Context) EndsAlone(h *view.Consumer, pod *corev1.Pod) bool {
 // AfterEnds is the cluster when every job that is running has ended, and what the gang itself is leaving is free.
 func (c *Context) AfterEnds() *placement.Cluster {
 	own := c.leaving()
-	if c.Gang.Count(gang.Missing, gang.Gated, gang.Pending) == c.Gang.Total() { // it holds nothing: so it is for all such gangs
-		return view.Once(c.View, "after the ends", func() *placement.Cluster { return c.Without(c.EndsAlone) })
+	if c.holdsNothing() { // so it is for all such gangs
+		return c.View.Common("after the ends", func() *placement.Cluster { return c.Without(c.EndsAlone) })
 	}
 	after := c.Without(c.EndsAlone)
 	if len(own) == 0 {
 		return after
 	}
 	return after.Emptied(func(p *corev1.Pod) bool { return !own[p] || view.Stuck(p, c.View.Now) })
+}
+
+// AfterDeletions is the cluster when the pods of others that are being deleted are gone.
+func (c *Context) AfterDeletions() *placement.Cluster {
+	leaving := func(_ *view.Consumer, p *corev1.Pod) bool {
+		return p.DeletionTimestamp != nil && !view.Stuck(p, c.View.Now)
+	}
+	if c.holdsNothing() {
+		return c.View.Common("after the deletions", func() *placement.Cluster { return c.Without(leaving) })
+	}
+	return c.Without(leaving)
 }
 
 // leaving are the gang's own pods that are being deleted: those that replace them need capacity of their own until then.
@@ -78,6 +120,24 @@ const maxConsumers = 12
 // ConsumersOn reports who uses how much of a resource on nodes, a line each. If there are many, those that use the most are
 // named, and the others are summed up.
 func (c *Context) ConsumersOn(nodes []string, name corev1.ResourceName) []string {
+	if !c.holdsNothing() {
+		return c.consumersOn(nodes, name)
+	}
+	type asked struct {
+		reader audience.Reader
+		nodes  uint64
+		name   corev1.ResourceName
+	}
+	var hash maphash.Hash
+	hash.SetSeed(view.Once(c.View, "seed", maphash.MakeSeed))
+	for _, n := range nodes {
+		_, _ = hash.WriteString(n) // it cannot fail
+		_ = hash.WriteByte(0)
+	}
+	return view.Once(c.View, asked{c.Reader, hash.Sum64(), name}, func() []string { return c.consumersOn(nodes, name) })
+}
+
+func (c *Context) consumersOn(nodes []string, name corev1.ResourceName) []string {
 	type line struct {
 		amount int64
 		holder *view.Consumer

@@ -3,8 +3,11 @@
 package stage
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -73,16 +76,17 @@ func (c *Context) With(r Result) *Context {
 	return &next
 }
 
-// For returns the context of another placement request of the same gang.
+// For returns the context of another placement request of the same gang, which is like that of no other gang.
 func (c *Context) For(request view.PlacementRequest) *Context {
 	other := *c
+	request.Shape = ""
 	other.Request = request
 	return &other
 }
 
 // labelled is a request whose members need further labels on their nodes.
 func labelled(request view.PlacementRequest, byRole map[string]map[string]string) view.PlacementRequest {
-	request.Roles = slices.Clone(request.Roles)
+	request.Roles, request.Shape = slices.Clone(request.Roles), ""
 	for i := range request.Roles {
 		r := &request.Roles[i]
 		labels := byRole[phrase.Role(r.Name)]
@@ -106,9 +110,29 @@ func (c *Context) Search(cluster *placement.Cluster, g placement.Gang, ignore pl
 	return c.search(cluster, g, c.Unreadable.Union(ignore))
 }
 
-// Fit looks for a placement of this gang on a cluster, without some constraints.
+// Fit looks for a placement of this gang on a cluster, without some constraints. Gangs of one shape find the same on clusters that many
+// look at.
 func (c *Context) Fit(cluster *placement.Cluster, ignore placement.Constraints) placement.Result {
-	return c.Search(cluster, c.Request.Gang, ignore)
+	search := func() placement.Result { return c.Search(cluster, c.Request.Gang, ignore) }
+	if c.Request.Shape == "" || !c.View.IsCommon(cluster) {
+		return search()
+	}
+	type fit struct {
+		cluster *placement.Cluster
+		shape   string
+		ignored string
+	}
+	return view.Once(c.View, fit{cluster, c.Request.Shape, fmt.Sprint(sets.List(c.Unreadable.Union(ignore)))}, search)
+}
+
+// Matrix is the constraints of every node for one role of the request. It is equal for gangs of one shape.
+func (c *Context) Matrix(role placement.Role) placement.Matrix {
+	evaluate := func() placement.Matrix { return c.View.Cluster().Matrix(role.Pod) }
+	if c.Request.Shape == "" {
+		return evaluate()
+	}
+	type matrix struct{ shape, role string }
+	return view.Once(c.View, matrix{c.Request.Shape, role.Name}, evaluate)
 }
 
 // Best is the cluster at its best, with what the gang has bound.

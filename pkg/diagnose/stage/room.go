@@ -1,13 +1,19 @@
 package stage
 
 import (
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
 // Lacking measures the room for the role that is hardest to place, on the cluster as it is.
 func (c *Context) Lacking() placement.Room {
-	return c.View.Cluster().Lacking(c.Request.Gang, *c.Placement)
+	lacking := func() placement.Room { return c.View.Cluster().Lacking(c.Request.Gang, *c.Placement) }
+	if c.Request.Shape == "" {
+		return lacking()
+	}
+	type lacks string
+	return view.Once(c.View, lacks(c.Request.Shape), lacking)
 }
 
 // DescribeRoom adds the numbers of a room, and how many members of its role fit.

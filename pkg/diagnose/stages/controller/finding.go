@@ -90,7 +90,7 @@ func inactive(c *stage.Context, d *appsv1.Deployment, age time.Duration) *stage.
 		bareName(c, d), c.TitleOf("Deployment", d), d.Status.ReadyReplicas, component.Replicas(d), c.Gang.Meta.Name, phrase.Age(age)).
 		See("apps/v1", "Deployment", d, ".spec.template.spec.containers").
 		Run(command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--tail=100"))
-	if u := c.View.Snap.Object(c.Gang.Kind.GroupKind(), c.Gang.Meta.Namespace, c.Gang.Meta.Name); u != nil {
+	if u := c.View.Object(c.Gang.Kind.GroupKind(), c.Gang.Meta.Namespace, c.Gang.Meta.Name); u != nil {
 		fields := gang.Fields{Object: u}
 		if by := fields.String("spec", "runPolicy", "managedBy"); by != "" && by != "kubeflow.org/training-operator" {
 			f.Detail("spec.runPolicy.managedBy is %s: the operator leaves it to that", by)

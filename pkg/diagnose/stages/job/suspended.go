@@ -59,7 +59,7 @@ func suspendedAt(c *stage.Context) time.Time {
 			}
 		}
 	}
-	if u := c.View.Snap.Object(c.Gang.Kind.GroupKind(), c.Gang.Meta.Namespace, c.Gang.Meta.Name); u != nil {
+	if u := c.View.Object(c.Gang.Kind.GroupKind(), c.Gang.Meta.Namespace, c.Gang.Meta.Name); u != nil {
 		if condition, status := stage.Condition(u, "Suspended"); status == "True" {
 			return condition.At
 		}

@@ -24,10 +24,7 @@ const scalingTakes = 20 * time.Minute
 // passes looks for what is on its way already: pods that are leaving, nodes that are coming. It reports whether that alone
 // makes the gang fit.
 func passes(c *stage.Context, out *stage.Result) bool {
-	leaving := func(_ *view.Consumer, p *corev1.Pod) bool {
-		return p.DeletionTimestamp != nil && !view.Stuck(p, c.View.Now)
-	}
-	if c.Fit(c.Without(leaving), nil).Fits() {
+	if c.Fit(c.AfterDeletions(), nil).Fits() {
 		out.Add(victims(c))
 		return true
 	}

@@ -28,7 +28,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	out.Unreadable = unreadable(c, out)
 	out.Matrices = map[string]placement.Matrix{}
 	for _, r := range c.Request.Roles {
-		out.Matrices[r.Name] = c.View.Cluster().Matrix(r.Pod)
+		out.Matrices[r.Name] = c.Matrix(r)
 	}
 	now := c.With(*out).Fit(c.View.Cluster(), nil)
 	out.Placement = &now

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/gangctl/gangctl/pkg/cli/suggest"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -37,12 +38,7 @@ func topologyKeys(c *stage.Context, role placement.Role) []string {
 
 // topology checks that some node has the labels by which members are to share a place, or to be spread over places.
 func topology(c *stage.Context, out *stage.Result, role placement.Role) {
-	labels := map[string]bool{}
-	for _, n := range c.View.Cluster().Nodes() {
-		for key := range n.Labels {
-			labels[key] = true
-		}
-	}
+	labels := labelsOfNodes(c.View)
 	for _, key := range topologyKeys(c, role) {
 		if labels[key] || len(c.View.Cluster().Nodes()) == 0 {
 			continue
@@ -56,6 +52,19 @@ func topology(c *stage.Context, out *stage.Result, role placement.Role) {
 		out.Add(f.Fix(otherTopology(c, role, key, "")))
 		return
 	}
+}
+
+// labelsOfNodes are the keys of the labels that some node has.
+func labelsOfNodes(v *view.View) map[string]bool {
+	return view.Once(v, "labels of nodes", func() map[string]bool {
+		labels := map[string]bool{}
+		for _, n := range v.Cluster().Nodes() {
+			for key := range n.Labels {
+				labels[key] = true
+			}
+		}
+		return labels
+	})
 }
 
 // otherTopology names another label for the topology, or no longer if there is none.

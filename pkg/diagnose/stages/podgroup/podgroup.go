@@ -88,7 +88,7 @@ func foreign(c *stage.Context, out *stage.Result) {
 	if d.Owner == "" || d.Owner == c.Gang.Meta.UID || d.Key.Dialect == gang.Kueue || c.Gang.Bare != nil {
 		return
 	}
-	u := c.View.Snap.Object(d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name)
+	u := c.View.Object(d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name)
 	if u == nil {
 		return
 	}

@@ -72,7 +72,7 @@ func unmodelled(c *stage.Context, out *stage.Result) {
 			break
 		}
 	}
-	u := c.View.Snap.Object(d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name)
+	u := c.View.Object(d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name)
 	if u == nil {
 		return
 	}

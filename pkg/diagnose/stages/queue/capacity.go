@@ -217,7 +217,7 @@ func parentQueue(q *unstructured.Unstructured) string {
 
 // preemptible reports whether KAI may preempt a gang: by its object, or else by its priority.
 func preemptible(c *stage.Context, d gang.Declaration) bool {
-	if u := c.View.Snap.Object(d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name); u != nil {
+	if u := c.View.Object(d.Kind.GroupKind(), d.Key.Namespace, d.Key.Name); u != nil {
 		f := gang.Fields{Object: u}
 		if text := f.String("spec", "preemptibility"); text != "" {
 			return text == "preemptible"
