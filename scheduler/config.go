@@ -102,7 +102,7 @@ func ownProfile(logger klog.Logger, file string, profiles []schedulerconfig.Kube
 		switch {
 		case profiles[i].SchedulerName != corev1.DefaultSchedulerName:
 		case named:
-			logger.Info("Serving the name of kube-scheduler, which must not run beside this scheduler", "schedulerName", corev1.DefaultSchedulerName)
+			logger.Info("Serving the name of kube-scheduler, which must not run alongside this scheduler", "schedulerName", corev1.DefaultSchedulerName)
 		default:
 			profiles[i].SchedulerName = DefaultName
 		}

@@ -3,13 +3,16 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	upstream "k8s.io/kubernetes/pkg/scheduler"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	frameworkplugins "k8s.io/kubernetes/pkg/scheduler/framework/plugins"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 	"k8s.io/utils/clock"
@@ -91,6 +94,46 @@ func newEngine(ctx context.Context, p parts, client kubernetes.Interface, factor
 		return nil, fmt.Errorf("create scheduler: %w", err)
 	}
 	return planner.Follow(engine, p.planner, p.preempt.Gone), nil
+}
+
+// checkNames refuses a profile that names a plugin that is not there. The engine ignores such a name where it has arguments or is
+// disabled: a plugin whose name is misspelled would run with its defaults.
+func checkNames(profiles []schedulerconfig.KubeSchedulerProfile, plugins []extension) error {
+	known := frameworkplugins.NewInTreeRegistry()
+	ours := make([]string, 0, len(plugins))
+	for _, p := range plugins {
+		known[p.name] = p.make
+		ours = append(ours, p.name)
+	}
+	slices.Sort(ours)
+	for _, profile := range profiles {
+		for _, name := range pluginNames(profile) {
+			if _, ok := known[name]; !ok && name != "*" {
+				return fmt.Errorf("profile %s: plugin %q not found (gangctl has %s)", profile.SchedulerName, name, strings.Join(ours, ", "))
+			}
+		}
+	}
+	return nil
+}
+
+// pluginNames returns the names in a profile: of plugins that have arguments, are enabled, or are disabled.
+func pluginNames(profile schedulerconfig.KubeSchedulerProfile) []string {
+	var names []string
+	for _, config := range profile.PluginConfig {
+		names = append(names, config.Name)
+	}
+	if profile.Plugins == nil {
+		return names
+	}
+	points := reflect.ValueOf(*profile.Plugins) // has a field for each extension point
+	for i := range points.NumField() {
+		if set, ok := points.Field(i).Interface().(schedulerconfig.PluginSet); ok {
+			for _, plugin := range slices.Concat(set.Enabled, set.Disabled) {
+				names = append(names, plugin.Name)
+			}
+		}
+	}
+	return names
 }
 
 // enable adds our plugins to every profile. A configuration file need not name

@@ -1,9 +1,15 @@
 package scheduler
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"sigs.k8s.io/yaml"
 )
 
 func TestEnableObeysTheConfiguration(t *testing.T) {
@@ -27,5 +33,63 @@ func TestEnableObeysTheConfiguration(t *testing.T) {
 		if got := profiles[i].Plugins.MultiPoint.Enabled; len(got) != want || (i < 2 && got[want-1].Name != "Ours") {
 			t.Errorf("profile %d: %+v", i, got)
 		}
+	}
+}
+
+// profilesOf are the profiles of a configuration file, as kube-scheduler reads it.
+func profilesOf(t *testing.T, text string) []schedulerconfig.KubeSchedulerProfile {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := options.LoadConfigFromFile(klog.Background(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg.Profiles
+}
+
+func TestUnknownPluginsAreRefused(t *testing.T) {
+	const header = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: mine\n"
+	for name, tt := range map[string]struct{ profile, want string }{
+		"no plugins":              {"", ""},
+		"arguments of ours":       {"  pluginConfig: [{name: GangReplacement, args: {holdTTL: 1m}}]", ""},
+		"arguments of theirs":     {"  pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [example.com/a]}}]", ""},
+		"disabled, ours":          {"  plugins: {multiPoint: {disabled: [{name: GangPreemption}]}}", ""},
+		"disabled, all":           {"  plugins: {score: {disabled: [{name: '*'}]}}", ""},
+		"arguments, former name":  {"  pluginConfig: [{name: GangSlots, args: {holdTTL: 1m}}]", `profile mine: plugin "GangSlots" not found (gangctl has GangAging, GangBelowMinimum, `},
+		"arguments, misspelled":   {"  pluginConfig: [{name: GangAgeing}]", `"GangAgeing" not found`},
+		"disabled, former name":   {"  plugins: {multiPoint: {disabled: [{name: GangPolicy}]}}", `"GangPolicy" not found`},
+		"disabled, at one point":  {"  plugins: {podGroupPostFilter: {disabled: [{name: GangBarrier}]}}", `"GangBarrier" not found`},
+		"enabled at one point":    {"  plugins: {score: {enabled: [{name: GangScore}]}}", `"GangScore" not found`},
+		"neither ours nor theirs": {"  plugins: {multiPoint: {disabled: [{name: GangNodeAffinity}]}}", `"GangNodeAffinity" not found`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := checkNames(profilesOf(t, header+tt.profile+"\n"), extensions(parts{}))
+			if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestInstalledConfigurationNamesPlugins(t *testing.T) {
+	text, err := os.ReadFile("../install/config.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var installed struct {
+		Data map[string]string `json:"data"`
+	}
+	if err := yaml.Unmarshal(text, &installed); err != nil {
+		t.Fatal(err)
+	}
+	profiles := profilesOf(t, installed.Data["scheduler.yaml"])
+	if len(profiles) != 1 || len(profiles[0].PluginConfig) < 5 {
+		t.Fatalf("the configuration has the profiles %+v", profiles)
+	}
+	if err := checkNames(profiles, extensions(parts{})); err != nil {
+		t.Error(err)
 	}
 }

@@ -159,7 +159,7 @@ func schedulerScenarios() []scenario {
 			c.Nodes(2, 8).Add(waiting(2, 8))
 			c.Event("Pod", "team", "gang-worker-0", "gang", "FailedScheduling", "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.", 3*time.Second)
 		}},
-		{name: "what the scheduler lacks is not what is the matter", code: answer.NSQuotaTooSmall, exit: 6, wantText: []string{"said .3s ago.: 0/2 nodes"}, build: func(c *clustertest.Cluster) {
+		{name: "what the scheduler lacks is not what is the matter", code: answer.NSQuotaTooSmall, exit: 6, wantText: []string{"reported .3s ago.: 0/2 nodes"}, build: func(c *clustertest.Cluster) {
 			hard := clustertest.List("requests.nvidia.com/gpu", "8")
 			c.Put(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gpus"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}, Status: corev1.ResourceQuotaStatus{Hard: hard, Used: hard}})
 			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) { g.Missing = 1 }))

@@ -16,9 +16,9 @@ func (t *task) countingBound(candidates []*candidate) *Bound {
 	}
 	for i := range t.roles {
 		k := &t.roles[i]
-		need := max(int64(k.min), int64(t.required)-(all-int64(k.count)))
-		if slots[i] < need {
-			return &Bound{Role: k.name, Need: need, Have: slots[i], Constraint: limits[i]}
+		required := max(int64(k.min), int64(t.required)-(all-int64(k.count)))
+		if slots[i] < required {
+			return &Bound{Role: k.name, Need: required, Have: slots[i], Constraint: limits[i]}
 		}
 	}
 	if sum < int64(t.required) {

@@ -61,9 +61,9 @@ func cordoned(n *corev1.Node) {
 func notReady(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }
 
 // aPod is a pod of namespace team with one container.
-func aPod(name string, asks corev1.ResourceList, options ...podOption) *corev1.Pod {
+func aPod(name string, requests corev1.ResourceList, options ...podOption) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{}}}
-	p.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: asks}}}
+	p.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: requests}}}
 	for _, o := range options {
 		o(p)
 	}
@@ -101,7 +101,7 @@ func affinity(p *corev1.Pod) *corev1.Affinity {
 	return p.Spec.Affinity
 }
 
-func near(topology, key, value string) podOption {
+func affineTo(topology, key, value string) podOption {
 	return func(p *corev1.Pod) {
 		a := affinity(p)
 		if a.PodAffinity == nil {

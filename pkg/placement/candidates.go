@@ -191,7 +191,7 @@ func (t *task) wastes(i int, s *candidate) bool {
 	return false
 }
 
-// bySize orders the roles by how few of them a candidate holds at most, large members first.
+// bySize orders the roles by how few of them fit on a candidate at most, large members first.
 func (t *task) bySize(candidates []*candidate) []int {
 	most := make([]int, len(t.roles))
 	roles := make([]int, len(t.roles))

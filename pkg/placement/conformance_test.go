@@ -29,11 +29,11 @@ func upstream(t *testing.T, c *Cluster) map[string]filter {
 	}}
 	fts.EnableDRAExtendedResource = false // needs a DRA manager; no test cluster has device classes
 	out := map[string]filter{}
-	add := func(words string, plugin any, err error) {
+	add := func(names string, plugin any, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out[words] = plugin.(filter)
+		out[names] = plugin.(filter)
 	}
 	p, err := nodename.New(ctx, nil, h, fts)
 	add("nodeName", p, err)
@@ -57,7 +57,7 @@ func upstream(t *testing.T, c *Cluster) map[string]filter {
 func TestMatrixAgreesWithUpstreamPlugins(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 2))
-		w := randomSocial(r)
+		w := randomInterPod(r)
 		for _, n := range w.objects.Nodes {
 			decorate(r, n)
 		}
@@ -66,17 +66,17 @@ func TestMatrixAgreesWithUpstreamPlugins(t *testing.T) {
 		for _, role := range w.gang.Roles {
 			pod := randomPod(r, role.Pod)
 			m := c.Matrix(pod)
-			for words, plugin := range plugins {
-				ask := c.filterFor(plugin, pod)
+			for names, plugin := range plugins {
+				check := c.filterFor(plugin, pod)
 				for at, n := range c.nodes {
 					reason := ""
-					if ask != nil {
-						reason = ask(n)
+					if check != nil {
+						reason = check(n)
 					}
-					if got := judged(m.Rows[at], words); got != (reason != "") && words != "unschedulable" && words != "taints" {
-						t.Fatalf("seed %d, node %s, %s: plugin says %q, matrix %+v\n%s", seed, n.obj.Name, words, reason, m.Rows[at].Violations, describe(w))
+					if got := judged(m.Rows[at], names); got != (reason != "") && names != "unschedulable" && names != "taints" {
+						t.Fatalf("seed %d, node %s, %s: plugin reports %q, matrix %+v\n%s", seed, n.obj.Name, names, reason, m.Rows[at].Violations, describe(w))
 					}
-					if words == "resource: pods" && !slices.Equal(shortages(m.Rows[at]), reasons(reason)) {
+					if names == "resource: pods" && !slices.Equal(shortages(m.Rows[at]), reasons(reason)) {
 						t.Fatalf("seed %d: shortages %v, plugin %q", seed, m.Rows[at].Violations, reason)
 					}
 				}
@@ -93,9 +93,9 @@ func TestMatrixAgreesWithUpstreamPlugins(t *testing.T) {
 	}
 }
 
-func judged(r Row, words string) bool {
+func judged(r Row, names string) bool {
 	return slices.ContainsFunc(r.Violations, func(v Violation) bool {
-		return slices.ContainsFunc(strings.Fields(words), func(w string) bool {
+		return slices.ContainsFunc(strings.Fields(names), func(w string) bool {
 			return string(v.Constraint) == w || w == "resource:" && strings.HasPrefix(string(v.Constraint), w)
 		})
 	})
@@ -165,10 +165,10 @@ func randomPod(r *rand.Rand, like *corev1.Pod) *corev1.Pod {
 		}
 		p.Spec.Tolerations = append(p.Spec.Tolerations, toleration)
 	}
-	asks := p.Spec.Containers[0].Resources.Requests
+	requests := p.Spec.Containers[0].Resources.Requests
 	for _, name := range []corev1.ResourceName{gpu, "example.com/nic", "example.com/none"} {
 		if r.IntN(4) == 0 {
-			asks[name] = amounts("gpu", r.IntN(3))[gpu]
+			requests[name] = amounts("gpu", r.IntN(3))[gpu]
 		}
 	}
 	if r.IntN(3) == 0 {

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// crossNode holds the constraints between members on different nodes: those about topology domains, and about claims that only one
+// crossNode are the constraints between members on different nodes: those about topology domains, and about claims that only one
 // pod may use. Domains are numbered for each topology key.
 type crossNode struct {
 	t          *task

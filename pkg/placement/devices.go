@@ -140,8 +140,8 @@ func tooManyRequests(claim *resourceapi.ResourceClaim) bool {
 	return len(claim.Spec.Devices.Requests) > maxRequests
 }
 
-// refused says why the claims cannot be allocated together on a node; empty if they can. known is false if ctx ended first, or a claim
-// has too many requests: these are the users' to write, and a search for their devices may take for ever.
+// refused returns why the claims cannot be allocated together on a node; empty if they can. known is false if ctx ended first, or a claim
+// has too many requests: users write them, and a search for their devices may not end.
 func (c *Cluster) refused(ctx context.Context, n *node, claims []*resourceapi.ResourceClaim) (reason string, known bool) {
 	if slices.ContainsFunc(claims, tooManyRequests) {
 		return "", false

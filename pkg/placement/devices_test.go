@@ -28,7 +28,7 @@ func aSlice(node string, n int) *resourceapi.ResourceSlice {
 	return s
 }
 
-func asking(count int64, selector string) resourceapi.ResourceClaimSpec {
+func requestingDevices(count int64, selector string) resourceapi.ResourceClaimSpec {
 	exactly := &resourceapi.ExactDeviceRequest{DeviceClassName: "gpu", AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: count}
 	if selector != "" {
 		exactly.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: selector}}}
@@ -48,7 +48,7 @@ func claiming(template string) podOption {
 
 // held is a claim of a pod with allocated devices of a node.
 func held(node, pod string, devices ...int) *resourceapi.ResourceClaim {
-	c := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: pod + "-gpus", UID: types.UID("claim-" + pod)}, Spec: asking(int64(len(devices)), "")}
+	c := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: pod + "-gpus", UID: types.UID("claim-" + pod)}, Spec: requestingDevices(int64(len(devices)), "")}
 	c.Status.Allocation = &resourceapi.AllocationResult{}
 	for _, d := range devices {
 		c.Status.Allocation.Devices.Results = append(c.Status.Allocation.Devices.Results, resourceapi.DeviceRequestAllocationResult{Request: "gpus", Driver: gpuDriver, Pool: node, Device: fmt.Sprint("gpu-", d)})
@@ -57,7 +57,7 @@ func held(node, pod string, devices ...int) *resourceapi.ResourceClaim {
 	return c
 }
 
-func deviceWorld() Objects {
+func deviceObjects() Objects {
 	return Objects{
 		Nodes:          []*corev1.Node{big("n1"), big("n2")},
 		Pods:           []*corev1.Pod{aPod("a", nil, on("n1"))},
@@ -65,14 +65,14 @@ func deviceWorld() Objects {
 		ResourceSlices: []*resourceapi.ResourceSlice{aSlice("n1", 4), aSlice("n2", 4)},
 		ResourceClaims: []*resourceapi.ResourceClaim{held("n1", "a", 0, 1)},
 		ResourceClaimTemplates: []*resourceapi.ResourceClaimTemplate{
-			aTemplate("one", asking(1, "")), aTemplate("two", asking(2, "")), aTemplate("four", asking(4, "")), aTemplate("big", asking(1, `device.attributes["`+gpuDriver+`"].size == "big"`)),
+			aTemplate("one", requestingDevices(1, "")), aTemplate("two", requestingDevices(2, "")), aTemplate("four", requestingDevices(4, "")), aTemplate("big", requestingDevices(1, `device.attributes["`+gpuDriver+`"].size == "big"`)),
 		},
 	}
 }
 
 func TestPlaceDevices(t *testing.T) {
 	w := func(template string) *corev1.Pod { return aPod("w", nil, claiming(template)) }
-	c := NewCluster(deviceWorld())
+	c := NewCluster(deviceObjects())
 	for name, tc := range map[string]struct {
 		c    *Cluster
 		gang Gang
@@ -80,7 +80,7 @@ func TestPlaceDevices(t *testing.T) {
 	}{
 		"all that is free":           {c: c, gang: Gang{Roles: []Role{role("Worker", 3, w("two"))}}, want: Witness},
 		"more than is free":          {c: c, gang: Gang{Roles: []Role{role("Worker", 4, w("two"))}}, want: CountingBound},
-		"when the holder is gone":    {c: c.Without("uid-a"), gang: Gang{Roles: []Role{role("Worker", 4, w("two"))}}, want: Witness},
+		"when the consumer is gone":  {c: c.Without("uid-a"), gang: Gang{Roles: []Role{role("Worker", 4, w("two"))}}, want: Witness},
 		"as WithNodes leaves it":     {c: c.Without("uid-a").WithNodes(big("n3")), gang: Gang{Roles: []Role{role("Worker", 4, w("two"))}}, want: Witness},
 		"by attribute":               {c: c, gang: Gang{Roles: []Role{role("Worker", 3, w("big"))}}, want: Witness},
 		"by attribute, one too many": {c: c, gang: Gang{Roles: []Role{role("Worker", 4, w("big"))}}, want: CountingBound},
@@ -115,7 +115,7 @@ func hostile(n int) resourceapi.ResourceClaimSpec {
 	var spec resourceapi.ResourceClaimSpec
 	attribute := resourceapi.FullyQualifiedName(gpuDriver + "/size")
 	for i := range n {
-		request := asking(1, "").Devices.Requests[0]
+		request := requestingDevices(1, "").Devices.Requests[0]
 		request.Name = fmt.Sprint("r", i)
 		spec.Devices.Requests = append(spec.Devices.Requests, request)
 	}
@@ -125,7 +125,7 @@ func hostile(n int) resourceapi.ResourceClaimSpec {
 
 // A claim may make the search for devices endless. The search is cut off, proves nothing, and delays no other gang.
 func TestASearchForDevicesEnds(t *testing.T) {
-	o := Objects{DeviceClasses: deviceWorld().DeviceClasses, ResourceClaimTemplates: []*resourceapi.ResourceClaimTemplate{aTemplate("hostile", hostile(maxRequests))}}
+	o := Objects{DeviceClasses: deviceObjects().DeviceClasses, ResourceClaimTemplates: []*resourceapi.ResourceClaimTemplate{aTemplate("hostile", hostile(maxRequests))}}
 	for i := range 8 {
 		name := fmt.Sprint("n", i)
 		o.Nodes = append(o.Nodes, big(name))
@@ -155,9 +155,9 @@ func TestASearchForDevicesEnds(t *testing.T) {
 }
 
 func TestPlaceSharedClaim(t *testing.T) {
-	o := deviceWorld()
+	o := deviceObjects()
 	name := "shared"
-	shared := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}, Spec: asking(4, "")}
+	shared := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}, Spec: requestingDevices(4, "")}
 	o.ResourceClaims = append(o.ResourceClaims, shared)
 	pod := aPod("w", nil)
 	pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "x", ResourceClaimName: &name}}
@@ -166,7 +166,7 @@ func TestPlaceSharedClaim(t *testing.T) {
 		t.Errorf("eligible %v, want n2", got)
 	}
 	if r := Place(t.Context(), c, Gang{Roles: []Role{role("Worker", 2, pod)}}, Options{}); len(r.Unmodelled) != 1 {
-		t.Errorf("unmodelled %v, want a word on the shared claim", r.Unmodelled)
+		t.Errorf("unmodelled %v, want the shared claim", r.Unmodelled)
 	}
 	o.ResourceClaims[1] = held("n2", "w", 0, 1, 2, 3)
 	o.ResourceClaims[1].Name, o.ResourceClaims[1].Status.ReservedFor = name, nil
@@ -182,7 +182,7 @@ func TestPlaceSharedClaim(t *testing.T) {
 // Claims with more requests than anybody needs are not looked for at all: whether their devices can be had is not known, and costs nothing.
 func TestTooManyDeviceRequests(t *testing.T) {
 	for requests, want := range map[int]Proof{maxRequests: Witness, maxRequests + 1: BudgetHit, 32: BudgetHit} {
-		o := Objects{Nodes: []*corev1.Node{big("n1")}, DeviceClasses: deviceWorld().DeviceClasses, ResourceSlices: []*resourceapi.ResourceSlice{aSlice("n1", 64)},
+		o := Objects{Nodes: []*corev1.Node{big("n1")}, DeviceClasses: deviceObjects().DeviceClasses, ResourceSlices: []*resourceapi.ResourceSlice{aSlice("n1", 64)},
 			ResourceClaimTemplates: []*resourceapi.ResourceClaimTemplate{aTemplate("many", hostile(requests))}}
 		c, pod := NewCluster(o), aPod("w", nil, claiming("many"))
 		r := Place(t.Context(), c, Gang{Roles: []Role{role("Worker", 1, pod)}}, Options{Budget: budgetForTests})

@@ -78,12 +78,12 @@ func TestPlaceEphemeralVolumes(t *testing.T) {
 	}{
 		"made on the way":           {class: aClass("c", "csi.example.com", first), want: Witness},
 		"made in one zone only":     {class: aClass("c", "csi.example.com", first, "z1"), want: CountingBound},
-		"nobody makes it":           {class: aClass("c", volume.NotSupportedProvisioner, first), want: CountingBound},
+		"no provisioner":            {class: aClass("c", volume.NotSupportedProvisioner, first), want: CountingBound},
 		"no such class":             {class: aClass("other", "csi.example.com", first), want: CountingBound},
 		"made already, not placed":  {class: aClass("c", "csi.example.com", first), made: aClaim("w-scratch", "c", ""), want: Witness},
 		"made at once, and not yet": {class: aClass("c", "csi.example.com", immediate), made: aClaim("w-scratch", "c", ""), want: CountingBound},
 		"to be made at once":        {class: aClass("c", "csi.example.com", immediate), want: Witness},
-		"nobody makes it at once":   {class: aClass("c", volume.NotSupportedProvisioner, immediate), want: CountingBound},
+		"no provisioner, immediate": {class: aClass("c", volume.NotSupportedProvisioner, immediate), want: CountingBound},
 		"of the default class":      {class: byDefault(aClass("", "csi.example.com", first)), want: Witness},
 		"there is no default class": {class: aClass("", "csi.example.com", first), want: CountingBound},
 	} {

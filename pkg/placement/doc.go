@@ -1,7 +1,7 @@
-// Package placement answers two questions exactly: which constraint of which node rejects a pod, and whether a whole gang has a
+// Package placement determines two things exactly: which constraint of which node rejects a pod, and whether a whole gang has a
 // placement.
 //
-// An Index follows the cluster of a running scheduler, and keeps from one plan to the next what plans need of all nodes.
+// An Index follows the cluster of a running scheduler, and keeps data of all nodes from one plan to the next.
 //
 // It is pure: API objects in, values out; no I/O, no clock but the time budget of a search. A Cluster is an immutable snapshot with cheap
 // what-if copies. Matrix evaluates every constraint of every node independently, never stopping at the first. Place finds a placement of
@@ -24,7 +24,7 @@
 //     all members have to share (place.go).
 //  4. countingBound compares what the candidates have with the least that the gang needs. It rules most gangs out that do not fit.
 //  5. pack looks at each node alone: greedily at first, then exactly. What fits on several nodes is the sum of what fits on each,
-//     and a table over all counts of members holds these sums (dp.go).
+//     and a DP table over all counts of members has these sums (dp.go).
 //  6. Only if members matter to each other across nodes, search places them one after the other, each where the scheduler would
 //     accept it after the ones before (partial.go), in every order that can make a difference. Candidates and members that are
 //     alike count once.

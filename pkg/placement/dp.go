@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// dpTable holds, for every combination of counts of all roles but the widest (a state), the largest count of the widest
+// dpTable has, for every combination of counts of all roles but the widest (a state), the largest count of the widest
 // role that fits alongside them on the candidates added so far. States are numbered in mixed radix.
 type dpTable struct {
 	t      *task
@@ -23,13 +23,13 @@ type layer struct {
 	most        []int
 }
 
-// The largest table that is built. Beyond it the search would not end in any budget.
+// The largest DP table that is built. Beyond it the search would not end in any budget.
 const (
 	maxStates = 1 << 15
 	maxCells  = 1 << 23
 )
 
-// newDPTable is the table before any candidate is added; nil if it would be too large.
+// newDPTable returns the DP table before any candidate is added; nil if it would be too large.
 func newDPTable(t *task) *dpTable {
 	b := &dpTable{t: t}
 	for i := range t.roles {

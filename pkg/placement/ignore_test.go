@@ -29,33 +29,33 @@ func TestIgnoreEqualsPodsWithoutTheRule(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		w := randomAmounts(r)
 		if seed%2 == 0 {
-			w = randomSocial(r)
+			w = randomInterPod(r)
 		}
 		c := NewCluster(w.objects)
 		before := Place(t.Context(), c, w.gang, Options{Budget: budgetForTests})
-		for word, without := range strip {
+		for constraint, without := range strip {
 			g := w.gang
 			g.Roles = slices.Clone(g.Roles)
 			for i := range g.Roles {
 				g.Roles[i].Pod = g.Roles[i].Pod.DeepCopy()
 				without(g.Roles[i].Pod)
 			}
-			got := Place(t.Context(), c, w.gang, Options{Ignore: sets.New(word), Budget: budgetForTests})
+			got := Place(t.Context(), c, w.gang, Options{Ignore: sets.New(constraint), Budget: budgetForTests})
 			want := Place(t.Context(), c, g, Options{Budget: budgetForTests})
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Fatalf("seed %d without %s: %s\n%s", seed, word, diff, describe(w))
+				t.Fatalf("seed %d without %s: %s\n%s", seed, constraint, diff, describe(w))
 			}
 			if got.Fits() != before.Fits() {
-				changed[word]++
+				changed[constraint]++
 			}
 			if before.Fits() && !got.Fits() {
-				t.Fatalf("seed %d: does not fit any more without %s", seed, word)
+				t.Fatalf("seed %d: does not fit any more without %s", seed, constraint)
 			}
 		}
 	}
-	for word := range strip {
-		if changed[word] < 5 {
-			t.Errorf("ignoring %s changed %d answers: the test proves little", word, changed[word])
+	for constraint := range strip {
+		if changed[constraint] < 5 {
+			t.Errorf("ignoring %s changed %d answers: the test proves little", constraint, changed[constraint])
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// Index is the cluster of a running scheduler, with what plans need of all its nodes kept from one to the next: a plan costs what changed
-// since the one before it and what the gang takes, not what the cluster holds. Place finds on its clusters what it finds on any other.
+// Index is the cluster of a running scheduler. It keeps data of all nodes from one plan to the next, so a plan costs what changed since the
+// previous one and what the gang takes, not the size of the cluster. Place returns the same on its clusters as on any other.
 //
 // One goroutine uses an Index and its clusters.
 type Index struct {
@@ -146,7 +146,7 @@ func (x *Index) relabel(before, now *corev1.Node) {
 	}
 }
 
-// rebuild starts anew from the scheduler's snapshot: nodes came or went. Those that did not change are taken over.
+// rebuild starts again from the scheduler's snapshot, because nodes came or went. Unchanged nodes are reused.
 func (x *Index) rebuild(nodes []fwk.NodeInfo, rest *Objects) {
 	before := x.cluster
 	x.version++
@@ -216,11 +216,10 @@ func (x *Index) topology(key string) *topology {
 	return t
 }
 
-// maxKept is of how many shapes, and of how many labels, something is kept. What users write decides how many there are.
+// maxKept is how many shapes, and how many labels, are kept. Users' pods determine how many there are.
 const maxKept = 64
 
-// trim forgets changes that every shape has seen, and the shapes that have not been asked for so long that they would have to look at
-// most of the nodes anyway.
+// trim drops changes that every shape has seen, and shapes that are so old that an update would go through most of the nodes anyway.
 func (x *Index) trim() {
 	if len(x.changed) < 2*len(x.cluster.nodes)+1024 {
 		return

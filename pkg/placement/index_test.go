@@ -66,7 +66,7 @@ func (s *running) change(r *rand.Rand) {
 			randomRule(r, p)
 		}
 		info.AddPod(p)
-	case 0, 1: // a pod goes; not one with a host port, which others may have, too, in these worlds
+	case 0, 1: // a pod goes; not one with a host port, which others may have, too, in these instances
 		if len(info.Pods) > 0 {
 			if p := info.Pods[r.IntN(len(info.Pods))].GetPod(); len(util.GetHostPorts(p)) == 0 {
 				_ = info.RemovePod(klog.Background(), p)
@@ -99,7 +99,7 @@ func TestIndexFindsWhatASnapshotFinds(t *testing.T) {
 		var gangs []Gang
 		w := randomAmounts(r)
 		for i := range 4 {
-			other := randomSocial(r)
+			other := randomInterPod(r)
 			if i%2 == 0 {
 				other = randomAmounts(r)
 			}
@@ -155,11 +155,11 @@ func renamed(nodes []*corev1.Node, prefix string) []*corev1.Node {
 	return nodes
 }
 
-// What did not change is taken over, not made anew.
+// Unchanged nodes are reused.
 func TestIndexTakesOverWhatDidNotChange(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 7))
-		s, x, rest := newRunning(r, randomSocial(r).objects), NewIndex(), &Objects{}
+		s, x, rest := newRunning(r, randomInterPod(r).objects), NewIndex(), &Objects{}
 		before := slices.Clone(x.Update(s.list, rest).nodes)
 		info := s.list[r.IntN(len(s.list))].(*framework.NodeInfo)
 		info.AddPod(aPod("new", amounts("cpu", 1), on(info.Node().Name)))

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func shuffled(r *rand.Rand, w world) world {
+func shuffled(r *rand.Rand, w instance) instance {
 	shuffle := func(n int, swap func(i, j int)) { r.Shuffle(n, swap) }
 	w.objects.Nodes, w.objects.Pods, w.gang.Roles = slices.Clone(w.objects.Nodes), slices.Clone(w.objects.Pods), slices.Clone(w.gang.Roles)
 	shuffle(len(w.objects.Nodes), func(i, j int) { w.objects.Nodes[i], w.objects.Nodes[j] = w.objects.Nodes[j], w.objects.Nodes[i] })
@@ -25,7 +25,7 @@ func TestOrderOfObjectsDoesNotMatter(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		w := randomAmounts(r)
 		if seed%2 == 0 {
-			w = randomSocial(r)
+			w = randomInterPod(r)
 		}
 		other := shuffled(r, w)
 		a := Place(t.Context(), NewCluster(w.objects), w.gang, Options{})
@@ -72,7 +72,7 @@ func TestRemovingPodsNeverTakesAPlacementAway(t *testing.T) {
 		}
 	}
 	if fits < 500 {
-		t.Errorf("only %d worlds fit at first: the test proves little", fits)
+		t.Errorf("only %d instances fit at first: the test proves little", fits)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestRemovingPodsNeverTakesAPlacementAway(t *testing.T) {
 func TestWhatIfEqualsNewCluster(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		w := randomSocial(r)
+		w := randomInterPod(r)
 		var gone []types.UID
 		kept := w.objects
 		kept.Pods = nil
@@ -117,11 +117,11 @@ func FuzzPlace(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(seed, seed*7, seed%2 == 0)
 	}
-	f.Fuzz(func(t *testing.T, a, b uint64, social bool) {
+	f.Fuzz(func(t *testing.T, a, b uint64, interPod bool) {
 		r := rand.New(rand.NewPCG(a, b))
 		w := randomAmounts(r)
-		if social {
-			w = randomSocial(r)
+		if interPod {
+			w = randomInterPod(r)
 		}
 		c := NewCluster(w.objects)
 		got := Place(t.Context(), c, w.gang, Options{})

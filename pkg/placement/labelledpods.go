@@ -56,7 +56,7 @@ func (x *Index) podsLike(selector labels.Selector) (pods map[*corev1.Pod]int, ok
 	return nil, false
 }
 
-// labelledBy returns the pods that have a label. The labels that were not asked for longest are forgotten.
+// labelledBy returns the pods that have a label. The least recently used labels are dropped.
 func (x *Index) labelledBy(key string) *labelledPods {
 	for i, l := range x.labelled {
 		if l.key == key {

@@ -7,8 +7,8 @@ import (
 )
 
 // randomLarger makes a cluster and gang that are too large for brute force, with constraints between roles.
-func randomLarger(r *rand.Rand) world {
-	var w world
+func randomLarger(r *rand.Rand) instance {
+	var w instance
 	for i := range 8 + r.IntN(8) {
 		w.objects.Nodes = append(w.objects.Nodes, aNode(fmt.Sprint("n", i), amounts("cpu", 2+r.IntN(6)),
 			label("zone", fmt.Sprint("z", r.IntN(3))), label("rack", fmt.Sprint("k", r.IntN(5)))))
@@ -23,7 +23,7 @@ func randomLarger(r *rand.Rand) world {
 	return w
 }
 
-func TestWitnessesOfLargerWorldsHold(t *testing.T) {
+func TestWitnessesOfLargerInstancesHold(t *testing.T) {
 	proofs := map[Proof]int{}
 	for seed := range uint64(100) {
 		w := randomLarger(rand.New(rand.NewPCG(seed, 9)))

@@ -41,7 +41,7 @@ func (r Row) Usable() bool {
 	return !slices.ContainsFunc(r.Violations, func(v Violation) bool { return v.Constraint.Static() })
 }
 
-// Matrix holds every constraint of every node for one pod, each evaluated independently of the others.
+// Matrix has every constraint of every node for one pod, each evaluated independently of the others.
 type Matrix struct {
 	// Rows are the nodes, ordered by name.
 	Rows []Row

@@ -18,8 +18,8 @@ func deleting(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: time.Un
 
 func unknown(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }
 
-// words are the names of the constraints of the one node of a matrix.
-func words(m Matrix) []Constraint {
+// constraintsOf returns the names of the constraints of the one node of a matrix.
+func constraintsOf(m Matrix) []Constraint {
 	out := []Constraint{}
 	for _, v := range m.Rows[0].Violations {
 		out = append(out, v.Constraint)
@@ -50,8 +50,8 @@ func TestMatrixConstraints(t *testing.T) {
 		"host port":                {node: big("n1"), on: []*corev1.Pod{aPod("b", nil, on("n1"), hostPort(80))}, pod: aPod("w", nil, hostPort(80)), want: []Constraint{HostPort}},
 		"own anti-affinity":        {node: big("n1"), on: []*corev1.Pod{aPod("b", nil, on("n1"), labelled("a", "b"))}, pod: aPod("w", nil, apart(corev1.LabelHostname, "a", "b")), want: []Constraint{PodAntiAffinity}},
 		"anti-affinity of others":  {node: big("n1"), on: []*corev1.Pod{aPod("b", nil, on("n1"), apart(corev1.LabelHostname, "a", "b"))}, pod: aPod("w", nil, labelled("a", "b")), want: []Constraint{PodAntiAffinity}},
-		"affinity":                 {node: big("n1"), pod: aPod("w", nil, near(corev1.LabelHostname, "a", "b")), want: []Constraint{PodAffinity}},
-		"affinity to itself":       {node: big("n1"), pod: aPod("w", nil, near(corev1.LabelHostname, "a", "b"), labelled("a", "b"))},
+		"affinity":                 {node: big("n1"), pod: aPod("w", nil, affineTo(corev1.LabelHostname, "a", "b")), want: []Constraint{PodAffinity}},
+		"affinity to itself":       {node: big("n1"), pod: aPod("w", nil, affineTo(corev1.LabelHostname, "a", "b"), labelled("a", "b"))},
 		"spread without the label": {node: big("n1"), pod: aPod("w", nil, spread("zone", 1, "a", "b")), want: []Constraint{TopologySpread}},
 		"everything at once":       {node: big("n1", cordoned, notReady, taint("d", "", corev1.TaintEffectNoExecute)), pod: aPod("w", amounts("gpu", 9, "cpu", 97, "x.io/y", 1), selecting("a", "b")), want: []Constraint{NodeSelector, Taint, Cordon, NotReady, Resource("cpu"), Resource(gpu), Resource("x.io/y")}},
 		"pod slots":                {node: aNode("n1", amounts("cpu", 4, "pods", 1)), on: []*corev1.Pod{aPod("b", nil, on("n1"))}, pod: aPod("w", nil), want: []Constraint{Pods}},
@@ -65,7 +65,7 @@ func TestMatrixConstraints(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := NewCluster(Objects{Nodes: []*corev1.Node{tc.node}, Pods: tc.on})
-			if diff := cmp.Diff(append([]Constraint{}, tc.want...), words(c.Matrix(tc.pod))); diff != "" {
+			if diff := cmp.Diff(append([]Constraint{}, tc.want...), constraintsOf(c.Matrix(tc.pod))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -76,10 +76,10 @@ func phase(p corev1.PodPhase) podOption { return func(pod *corev1.Pod) { pod.Sta
 
 func terminating(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }
 
-func sidecar(asks corev1.ResourceList) podOption {
+func sidecar(requests corev1.ResourceList) podOption {
 	return func(p *corev1.Pod) {
 		always := corev1.ContainerRestartPolicyAlways
-		p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: "side", RestartPolicy: &always, Resources: corev1.ResourceRequirements{Requests: asks}})
+		p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: "side", RestartPolicy: &always, Resources: corev1.ResourceRequirements{Requests: requests}})
 	}
 }
 

@@ -32,12 +32,12 @@ func TestAffinityLooksIntoNamespaces(t *testing.T) {
 		"selected by label":           {"web", ofNamespaces(map[string]string{"env": "prod"}), true},
 		"not selected by label":       {"team", ofNamespaces(map[string]string{"env": "prod"}), false},
 		"all":                         {"web", ofNamespaces(nil), true},
-		"one that nobody knows":       {"gone", ofNamespaces(map[string]string{"env": "prod"}), false},
+		"an unknown one":              {"gone", ofNamespaces(map[string]string{"env": "prod"}), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			there := aPod("x", nil, on("n1"), labelled("app", "x"), in(tc.there))
 			c := NewCluster(Objects{Nodes: []*corev1.Node{big("n1"), big("n2")}, Namespaces: namespaces, Pods: []*corev1.Pod{there}})
-			away, with := aPod("w", nil, apart(corev1.LabelHostname, "app", "x")), aPod("w", nil, near(corev1.LabelHostname, "app", "x"))
+			away, with := aPod("w", nil, apart(corev1.LabelHostname, "app", "x")), aPod("w", nil, affineTo(corev1.LabelHostname, "app", "x"))
 			if tc.about != nil {
 				tc.about(&away.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0])
 				tc.about(&with.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0])

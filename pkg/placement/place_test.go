@@ -63,11 +63,11 @@ func TestPlace(t *testing.T) {
 		"the rack of the bound member": {nodes: racks, pods: []*corev1.Pod{busy("w-0", "n1", 8)},
 			gang: Gang{TopologyKey: "rack", Bound: []types.UID{"uid-w-0"}, Roles: []Role{role("Worker", 2, w(8))}}, want: CountingBound,
 			placed: map[string]int32{"Worker": 1}, bound: &Bound{Role: "Worker", Need: 2, Have: 1, Domain: "a"}, domain: "a"},
-		"together in a rack": {nodes: racks, gang: Gang{Roles: []Role{role("Worker", 3, w(8, near("rack", "job", "j")))}}, want: Witness, placed: map[string]int32{"Worker": 3}, domain: "b"},
+		"together in a rack": {nodes: racks, gang: Gang{Roles: []Role{role("Worker", 3, w(8, affineTo("rack", "job", "j")))}}, want: Witness, placed: map[string]int32{"Worker": 3}, domain: "b"},
 		"where the others are": {nodes: racks, pods: []*corev1.Pod{aPod("ps", nil, on("n1"), labelled("app", "ps"))},
-			gang: Gang{Roles: []Role{role("Worker", 3, w(8, near("rack", "app", "ps")))}}, want: CountingBound, placed: map[string]int32{"Worker": 2}, bound: &Bound{Role: "Worker", Need: 3, Have: 2}},
+			gang: Gang{Roles: []Role{role("Worker", 3, w(8, affineTo("rack", "app", "ps")))}}, want: CountingBound, placed: map[string]int32{"Worker": 2}, bound: &Bound{Role: "Worker", Need: 3, Have: 2}},
 		"workers follow their parameter server": {nodes: racks, gang: Gang{Roles: []Role{
-			role("PS", 1, aPod("p", amounts("gpu", 1), labelled("app", "ps"))), role("Worker", 2, w(8, near("rack", "app", "ps"))),
+			role("PS", 1, aPod("p", amounts("gpu", 1), labelled("app", "ps"))), role("Worker", 2, w(8, affineTo("rack", "app", "ps"))),
 		}}, want: Witness, placed: map[string]int32{"PS": 1, "Worker": 2}},
 		"spread": {nodes: racks, gang: Gang{Roles: []Role{role("Worker", 5, w(8, spread("rack", 1, "job", "j")))}}, want: Witness, placed: map[string]int32{"Worker": 5}},
 		"spread too even": {nodes: racks, pods: []*corev1.Pod{busy("x", "n1", 8)}, gang: Gang{Roles: []Role{role("Worker", 4, w(8, spread("rack", 1, "job", "j")))}}, want: CountingBound,
@@ -113,7 +113,7 @@ func TestPlaceStopsWithItsBudget(t *testing.T) {
 	c := fleet(2000)
 	g := Gang{Roles: []Role{
 		role("A", 40, aPod("a", amounts("cpu", 3), labelled("r", "a"), spread("rack", 1, "r", "b"))),
-		role("B", 40, aPod("b", amounts("cpu", 5), labelled("r", "b"), spread("topology.kubernetes.io/zone", 1, "r", "c"), near("rack", "r", "a"))),
+		role("B", 40, aPod("b", amounts("cpu", 5), labelled("r", "b"), spread("topology.kubernetes.io/zone", 1, "r", "c"), affineTo("rack", "r", "a"))),
 		role("C", 40, aPod("c", amounts("gpu", 3), labelled("r", "c"), apart("rack", "r", "a"))),
 	}}
 	start := time.Now()

@@ -97,7 +97,7 @@ func (sequential) Until(_ context.Context, pieces int, work workqueue.DoWorkPiec
 	}
 }
 
-// store holds the objects that plugins read through listers. All what-if copies of a Cluster share it.
+// store has the objects that plugins read through listers. All what-if copies of a Cluster share it.
 type store struct {
 	once     sync.Once
 	factory  informers.SharedInformerFactory

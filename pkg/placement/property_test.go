@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func testAgainstOracle(t *testing.T, seeds uint64, random func(*rand.Rand) world, largest bool) {
+func testAgainstOracle(t *testing.T, seeds uint64, random func(*rand.Rand) instance, largest bool) {
 	proofs := map[Proof]int{}
 	for seed := range seeds {
 		w := random(rand.New(rand.NewPCG(seed, 1)))
@@ -37,7 +37,7 @@ func testAgainstOracle(t *testing.T, seeds uint64, random func(*rand.Rand) world
 	}
 	t.Log(proofs)
 	if proofs[Witness] < int(seeds)/10 || proofs[Witness] > int(seeds)*9/10 || proofs[BudgetHit] > int(seeds)/100 {
-		t.Errorf("the worlds prove little: %v", proofs)
+		t.Errorf("the instances prove little: %v", proofs)
 	}
 }
 
@@ -46,5 +46,5 @@ func TestPlaceAgreesWithBruteForceOnAmounts(t *testing.T) {
 }
 
 func TestPlaceAgreesWithBruteForceOnAffinity(t *testing.T) {
-	testAgainstOracle(t, 3000, randomSocial, false)
+	testAgainstOracle(t, 3000, randomInterPod, false)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
-// vector holds one amount a resource, by its position in the cluster's names. Missing positions are zero.
+// vector has one amount for each resource, by its position in the cluster's names. Missing positions are zero.
 // CPU is in thousandths of a core, everything else in the resource's own unit.
 type vector []int64
 

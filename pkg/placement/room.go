@@ -12,7 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
-// Room is what the nodes that a role may use have of one resource, against what is requested of it. It holds the numbers by which a
+// Room is what the nodes that a role may use have of one resource, against what is requested of it. It has the numbers by which a
 // gang without a placement is explained, the same ones in the scheduler and in the diagnosis. Amounts are in the unit of Quantity.
 type Room struct {
 	// Role is the role, Resource the resource.

@@ -46,7 +46,7 @@ func TestLacking(t *testing.T) {
 			Gang{Roles: []Role{role("w", 4, aPod("w", amounts("gpu", 1, "rdma/hca", 1)))}}, "w 4 x 1 rdma/hca = 4, free 3 [2 1] of 4, most 2 of 2 on [n1 n2]"},
 		"enough devices, but not of what another role requests": {
 			Gang{Roles: []Role{role("a", 2, aPod("a", amounts("gpu", 4))), role("b", 4, aPod("b", amounts("rdma/hca", 1)))}}, "b 4 x 1 rdma/hca = 4, free 3 [2 1] of 4, most 2 of 2 on [n1 n2]"},
-		"enough devices in all, and not enough cpu beside them": {
+		"enough devices in all, and not enough cpu alongside them": {
 			Gang{Roles: []Role{role("w", 3, aPod("w", amounts("gpu", 4, "cpu", 20)))}}, "w 3 x 20000 cpu = 60000, free 28000 [28000] of 64000, most 28000 of 32000 on [n1 n2]"},
 		"another role may use other nodes": {
 			Gang{Roles: []Role{role("ps", 1, aPod("ps", amounts("cpu", 30), tolerating("team"))), role("w", 2, aPod("w", amounts("cpu", 20)))}},
@@ -66,7 +66,7 @@ func TestLacking(t *testing.T) {
 	}
 	for _, pod := range []*corev1.Pod{worker, aPod("t", amounts("gpu", 1), tolerating("team"), hostPort(80)), aPod("s", amounts("cpu", 99), selecting("zone", "b"))} {
 		if got, want := cluster.Room(Gang{}, role("w", 1, pod), gpu).NodeNames(), cluster.Matrix(pod).Usable(); !slices.Equal(got, want) {
-			t.Errorf("%s: usable %v, the matrix says %v", pod.Name, got, want)
+			t.Errorf("%s: usable %v, the matrix has %v", pod.Name, got, want)
 		}
 	}
 	if got := cluster.Room(Gang{Roles: []Role{role("w", 1, worker)}}, role("w", 1, worker), hca).String(); got != "w 1 x 0 rdma/hca = 0, free 3 [2 1] of 4, most 2 of 2 on [n1 n2]" {

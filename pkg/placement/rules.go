@@ -19,7 +19,7 @@ import (
 type rules struct {
 	pod                 *corev1.Pod
 	ignore              Constraints
-	names               []corev1.ResourceName // what the positions of need are
+	names               []corev1.ResourceName // the resources at the positions of requests
 	requests            vector
 	absent              []Violation // resources that no node of the cluster has
 	selector            nodeaffinity.RequiredNodeAffinity
@@ -110,13 +110,13 @@ func (r *rules) violations(n *node) []Violation {
 
 // shortages evaluates what the pod is charged against what is left of the node.
 func (r *rules) shortages(n *node, out []Violation) []Violation {
-	for i, need := range r.requests {
+	for i, requested := range r.requests {
 		have := n.alloc.at(i) - n.used.at(i)
-		if need == 0 || need <= have {
+		if requested == 0 || requested <= have {
 			continue
 		}
 		name := r.names[i]
-		out = append(out, Violation{Constraint: Resource(name), Resource: name, Requested: need, Available: have, Total: n.alloc.at(i)})
+		out = append(out, Violation{Constraint: Resource(name), Resource: name, Requested: requested, Available: have, Total: n.alloc.at(i)})
 	}
 	return append(out, r.absent...)
 }

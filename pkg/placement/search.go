@@ -80,7 +80,7 @@ type searcher struct {
 func newSearcher(t *task, candidates []*candidate, best packing, hopeless bool) *searcher {
 	s := &searcher{partialPlacement: newPartialPlacement(t, candidates), best: best, hopeless: hopeless, seen: map[string]bool{}}
 	s.groups = s.groupAlike()
-	// Roles of which a node holds few come first, those that must follow others last, so that a first try does not get stuck.
+	// Roles of which few fit on a node come first, those with affinity to others last, so that a first try does not get stuck.
 	s.order = t.bySize(candidates)
 	slices.SortStableFunc(s.order, func(a, b int) int { return cmp.Compare(s.followsOthers(a), s.followsOthers(b)) })
 	for i := range t.roles {

@@ -11,7 +11,7 @@ import (
 )
 
 // shape is what an Index keeps for gangs that are alike: which nodes take their members, by kind, and in which order they are filled. A
-// gang cannot use more candidates of a kind than it has members, and takes the first ones, so that the others need not be looked at.
+// gang cannot use more candidates of a kind than it has members, and takes the first ones, so the others are skipped.
 type shape struct {
 	// task has the roles of the first such gang; of a single role without a limit on its members.
 	task   *task
@@ -19,10 +19,10 @@ type shape struct {
 	keys   []*topology      // by the task's topology keys
 	most   []int64          // what the gang requests, nil of a single role
 
-	kinds map[string]*kind
-	at    []ranked // by node; a node that takes no member has no kind
-	seen  int      // how many of the index' changes
-	asked uint64   // the version of the index when it was last asked for
+	kinds    map[string]*kind
+	at       []ranked // by node; a node that takes no member has no kind
+	seen     int      // how many of the index' changes
+	lastUsed uint64   // the version of the index when it was last used
 }
 
 // kind is nodes that take the same members, in the order in which they are filled.
@@ -71,16 +71,16 @@ func (t *task) shape(g Gang) *shape {
 	for _, at := range c.index.changed[s.seen:] {
 		s.look(at)
 	}
-	s.seen, s.asked = len(c.index.changed), c.index.version
+	s.seen, s.lastUsed = len(c.index.changed), c.index.version
 	return s
 }
 
-// keep keeps a shape, and forgets the one that was not asked for longest.
+// keep keeps a shape, and drops the least recently used one.
 func (x *Index) keep(key string, s *shape) {
 	for len(x.shapes) >= maxKept {
 		oldest := ""
 		for k, other := range x.shapes {
-			if oldest == "" || other.asked < x.shapes[oldest].asked || other.asked == x.shapes[oldest].asked && k < oldest {
+			if oldest == "" || other.lastUsed < x.shapes[oldest].lastUsed || other.lastUsed == x.shapes[oldest].lastUsed && k < oldest {
 				oldest = k
 			}
 		}

@@ -25,7 +25,7 @@ func TestPlaceClaimsByNameOfOneMemberEach(t *testing.T) {
 		"one claim, one member": {sizes: []int64{4}, same: true, want: Witness},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := deviceWorld()
+			o := deviceObjects()
 			var g Gang
 			for i, n := range tc.sizes {
 				claim := fmt.Sprint("claim-", i)
@@ -33,7 +33,7 @@ func TestPlaceClaimsByNameOfOneMemberEach(t *testing.T) {
 					claim = "claim-0"
 				}
 				if !tc.same || i == 0 {
-					o.ResourceClaims = append(o.ResourceClaims, &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: claim}, Spec: asking(n, "")})
+					o.ResourceClaims = append(o.ResourceClaims, &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: claim}, Spec: requestingDevices(n, "")})
 				}
 				pod := aPod(fmt.Sprint("w", i), nil)
 				pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "x", ResourceClaimName: &claim}}

@@ -51,7 +51,7 @@ func TestPlaceSpreads(t *testing.T) {
 		"unless taints are honoured":               {nodes: append(nodes()[:2], big("b1", label("zone", "b"), cordoned)), pod: w(constraint(taints(&honor))), most: 8},
 		"a zone that is not selected":              {nodes: nodes(), pod: w(selecting("zone", "a")), most: 8},
 		"a zone that is not selected, but counted": {nodes: nodes(), pod: w(selecting("zone", "a"), constraint(affinities(&ignore))), most: 1},
-		"a wish is no rule":                        {nodes: nodes(cordoned), pod: w(constraint(anyway)), most: 12},
+		"a preference is no constraint":            {nodes: nodes(cordoned), pod: w(constraint(anyway)), most: 12},
 		"a node without the label":                 {nodes: append(nodes(), big("x")), pod: w(), most: 16},
 		"over nodes and zones":                     {nodes: nodes(), pods: old("a1"), pod: w(spread(corev1.LabelHostname, 1, "job", "j")), most: 16},
 	} {

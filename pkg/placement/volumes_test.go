@@ -85,7 +85,7 @@ func TestMatrixVolumes(t *testing.T) {
 			tc.o.Nodes = []*corev1.Node{big("n1", label(corev1.LabelTopologyZone, "z1"))}
 			c := NewCluster(tc.o)
 			pod := aPod("w", nil, using("data"))
-			if diff := cmp.Diff(append([]Constraint{}, tc.want...), words(c.Matrix(pod))); diff != "" {
+			if diff := cmp.Diff(append([]Constraint{}, tc.want...), constraintsOf(c.Matrix(pod))); diff != "" {
 				t.Error(diff)
 			}
 			if r := Place(t.Context(), c, Gang{Roles: []Role{role("Worker", 1, pod)}}, Options{}); r.Fits() != (tc.want == nil) {

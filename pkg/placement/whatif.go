@@ -15,7 +15,7 @@ func (c *Cluster) copy() *Cluster {
 	return &Cluster{objects: c.objects, names: c.names, nodes: slices.Clone(c.nodes), byName: c.byName, podNodes: c.podNodes, store: c.store}
 }
 
-// withPods returns a copy in which some nodes have other pods, by position. What an index keeps of the others holds.
+// withPods returns a copy in which some nodes have other pods, by position. The data that an index keeps of the others stays valid.
 func (c *Cluster) withPods(changed map[int]*node) *Cluster {
 	out := c.copy()
 	if c.indexed() {

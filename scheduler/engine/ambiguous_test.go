@@ -39,7 +39,7 @@ func budgetOf(owner types.UID, min int) *policyv1.PodDisruptionBudget {
 	}
 }
 
-// setBudget and deleteBudget are what the gang cache is told.
+// setBudget and deleteBudget notify the gang cache.
 func (s *shown) setBudget(budget *policyv1.PodDisruptionBudget) {
 	if d, ok := pdb.Declare(budget); ok {
 		s.Apply(func() gangcache.Change {
@@ -70,7 +70,7 @@ func TestABudgetThatIsLate(t *testing.T) {
 	first, second := ownedPod("1", kubebatch.SchedulerName, 1), ownedPod("2", kubebatch.SchedulerName, 2)
 	s.OnAdd(first, false)
 	s.OnAdd(second, false)
-	s.want(t, "nobody knows what they are in")
+	s.want(t, "their gang is not known")
 	changed := ownedPod("1", kubebatch.SchedulerName, 3)
 	s.OnUpdate(first, changed)
 	s.want(t, "one of them changes")
@@ -85,8 +85,8 @@ func TestABudgetThatIsLate(t *testing.T) {
 	s.want(t, "the budget goes", "add 1 ", "add 3 ", "delete 1 pdb:budget", "delete 3 pdb:budget")
 }
 
-// What no budget may make a member is shown at once.
-func TestWhoIsNotInDoubt(t *testing.T) {
+// A pod that no budget can make a member is shown at once.
+func TestPodsThatAreNotAmbiguous(t *testing.T) {
 	s := newShown(t, time.Hour)
 	s.OnAdd(ownedPod("1", kubebatch.SchedulerName, 1), true)
 	s.want(t, "at the start, when budgets are waited for", "add 1 ")
@@ -95,7 +95,7 @@ func TestWhoIsNotInDoubt(t *testing.T) {
 	alone := ownedPod("3", kubebatch.SchedulerName, 3)
 	alone.OwnerReferences = nil
 	s.OnAdd(alone, false)
-	s.want(t, "a pod that nobody controls", "add 3 ")
+	s.want(t, "a pod without a controller", "add 3 ")
 	placed := ownedPod("4", kubebatch.SchedulerName, 4)
 	placed.Spec.NodeName = "n1"
 	s.OnAdd(placed, false)
@@ -104,7 +104,7 @@ func TestWhoIsNotInDoubt(t *testing.T) {
 	s.OnAdd(waiting, false)
 	bound.Spec.NodeName = "n1"
 	s.OnUpdate(waiting, bound)
-	s.want(t, "one that somebody has bound meanwhile", "add 5 ")
+	s.want(t, "a pod that is bound meanwhile", "add 5 ")
 	s.setBudget(budgetOf("another job", 2))
 	s.OnAdd(ownedPod("6", "gang-scheduler", 7), false)
 	s.want(t, "where budgets make gangs, of any scheduler")

@@ -30,28 +30,26 @@ const (
 )
 
 const (
-	// slots is how many bindings are under way at once. The API server does not answer more of them sooner, and the last
+	// slots is how many bindings are under way at once. With more of them the API server answers none sooner, and the last
 	// member of a gang would be bound seconds after its first.
 	slots = 16
-	// slotTime is how long a binding keeps the others waiting. One that takes longer, because of a webhook or an outage,
-	// does not count any more.
+	// slotTime is how long a binding occupies a slot. One that takes longer, because of a webhook or an outage, does not count
+	// any more.
 	slotTime = time.Second
-	// priorityTime is for how long, in a burst, bindings come before what only reports; burstGap is the pause after which a
-	// burst is another one.
+	// priorityTime is how long, in a burst, bindings come before events and statuses; burstGap is the pause that ends a burst.
 	priorityTime = 5 * time.Second
 	burstGap     = time.Second
 )
 
-// Binder sends the engine's bindings, in the order in which they are asked for, and finds out the outcome of those
-// that were not answered.
+// Binder sends the engine's bindings in the order of their requests, and determines the outcome of those that were not
+// answered.
 //
 // The API server may bind a pod and the response get lost: the connection ends,
 // the server is too slow, its storage times out. The engine takes that for a
 // failure and assigns the node to other pods, also to other members of the gang,
-// until a watch shows otherwise, which may be late for the same reason. So before
-// the engine is given an error, the pod is read, for as long as it takes to get an
-// answer. Meanwhile the engine keeps the node. It is safe for concurrent
-// use.
+// until a watch shows otherwise, which may be late for the same reason. So the pod
+// is read before the engine gets an error, for as long as it takes to get an
+// answer. Meanwhile the engine keeps the node. A Binder is safe for concurrent use.
 type Binder struct {
 	clock      clock.WithDelayedExecution
 	timeout    time.Duration
@@ -69,7 +67,7 @@ type Binder struct {
 func NewBinder(c clock.WithDelayedExecution) *Binder {
 	return &Binder{clock: c, timeout: bindTimeout, slots: semaphore.NewWeighted(slots), unanswered: metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "gangctl_scheduler", Name: "unanswered_bindings_total", StabilityLevel: metrics.ALPHA,
-		Help: "Bindings of which the API server did not confirm, by what was found: bound, or unbound.",
+		Help: "Bindings that the API server did not confirm, by what was found: bound, or unbound.",
 	}, []string{"result"})}
 }
 
@@ -112,8 +110,8 @@ func (b *Binder) waited() {
 	}
 }
 
-// Idle waits until no binding waits for others, so that gangs start before it is reported that they do. In a long burst it
-// does not wait.
+// Idle waits until no binding waits for a slot, so that gangs start before their events are written. In a long burst it does
+// not wait.
 func (b *Binder) Idle(ctx context.Context) {
 	b.mu.Lock()
 	idle, left := b.idle, priorityTime-b.clock.Since(b.began)
@@ -211,7 +209,7 @@ func (p *bindPods) bound(ctx context.Context, binding *corev1.Binding, cause err
 		case refused(err):
 			return false
 		case reads == 0:
-			klog.FromContext(ctx).Info("A binding was not answered; its node is kept until it is known what became of it",
+			klog.FromContext(ctx).Info("A binding was not answered; its node is kept until the outcome is known",
 				"pod", klog.KRef(binding.Namespace, binding.Name), "node", binding.Target.Name, "cause", cause, "err", err)
 		}
 		select {

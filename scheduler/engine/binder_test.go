@@ -55,7 +55,7 @@ func TestBind(t *testing.T) {
 		answer error
 		pod    *corev1.Pod // nil where it is gone
 		fails  bool
-		asks   int
+		reads  int
 	}{
 		{"it is bound", nil, bindPod("", ""), false, 0},
 		{"it is refused", apierrors.NewForbidden(podResource, "a", errors.New("no")), bindPod("", "n1"), true, 0},
@@ -80,16 +80,16 @@ func TestBind(t *testing.T) {
 			if err := bindTo(t.Context(), b, client); (err != nil) != c.fails || c.fails && !errors.Is(err, c.answer) {
 				t.Errorf("got %v", err)
 			}
-			asks := 0
+			reads := 0
 			for _, action := range client.Actions() {
 				if action.GetVerb() == "get" {
-					asks++
+					reads++
 				}
 			}
-			if counted := b.counted(t, resultBound) + b.counted(t, resultUnbound); asks != c.asks || counted != c.asks {
-				t.Errorf("the pod was asked for %d times, and %d were counted, want %d", asks, counted, c.asks)
+			if counted := b.counted(t, resultBound) + b.counted(t, resultUnbound); reads != c.reads || counted != c.reads {
+				t.Errorf("the pod was read %d times, and %d were counted, want %d", reads, counted, c.reads)
 			}
-			if c.asks > 0 && (b.counted(t, resultBound) == 1) == c.fails {
+			if c.reads > 0 && (b.counted(t, resultBound) == 1) == c.fails {
 				t.Error("the wrong result was counted")
 			}
 		})
@@ -122,7 +122,7 @@ func TestTheServerIsAway(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := bindTo(ctx, NewBinder(clock.RealClock{}), client); !errors.Is(err, errLost) {
-		t.Errorf("a scheduler that ends is told %v, want the cause", err)
+		t.Errorf("a scheduler that ends gets %v, want the cause", err)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestARequestThatHangs(t *testing.T) {
 	}
 }
 
-// slowPods answers no binding before it is told to.
+// slowPods answers no binding before answer is closed.
 type slowPods struct {
 	typedcorev1.PodInterface
 	begun  atomic.Int32
@@ -162,7 +162,7 @@ func (p *slowPods) Bind(context.Context, *corev1.Binding, metav1.CreateOptions) 
 	return nil
 }
 
-// What only reports comes after the bindings that wait, but not for ever.
+// Events and statuses come after the bindings that wait, but not indefinitely.
 func TestReportsComeAfterBindings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &slowPods{answer: make(chan struct{})}

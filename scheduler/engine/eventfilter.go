@@ -14,8 +14,8 @@ const (
 )
 
 // FilterMemberEvents wraps an event recorder of the engine and drops the events
-// about members. What became of a gang is reported once, on the gang: each event
-// is a write, and a gang of 100 would cost 200 writes to be started.
+// about members. The result is reported once, on the gang: each event is a write,
+// and a gang of 100 would cost 200 writes to be started.
 func FilterMemberEvents(recorder events.EventRecorderLogger) events.EventRecorderLogger {
 	return &eventFilter{recorder}
 }

@@ -13,13 +13,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// paceLimit is how long the members of a gang are kept from the engine because
-// it does not know the gang's new priority yet. That takes microseconds; the
-// limit is there so that a mistake costs one failed attempt and not the scheduler.
+// paceLimit is how long the members of a gang are withheld from the engine until it
+// has the gang's new priority. That takes microseconds. The limit is there so that
+// a mistake costs one failed attempt and not the scheduler.
 const paceLimit = time.Second
 
-// GroupView is the informer of virtual groups as the engine sees it. It knows which
-// version of them every handler has seen.
+// GroupView is the informer of virtual groups as the engine sees it. It records which
+// version every handler has seen.
 type GroupView struct {
 	cache.SharedIndexInformer
 	store *VirtualGroups
@@ -67,7 +67,7 @@ func (p *GroupView) saw(number int, obj any) {
 	p.advanced.Broadcast()
 }
 
-// WaitHandled waits until every handler knows these groups as they are now.
+// WaitHandled waits until every handler has seen the newest version of these groups.
 func (p *GroupView) WaitHandled(groups []types.NamespacedName) {
 	if !p.HasSynced() {
 		return
@@ -85,14 +85,14 @@ func (p *GroupView) WaitHandled(groups []types.NamespacedName) {
 	defer p.mu.Unlock()
 	for p.least() < newest {
 		if !time.Now().Before(deadline) {
-			klog.Background().Info("The engine is slow to learn of a gang's priority", "groups", groups)
+			klog.Background().Info("The engine is slow to handle a gang's priority", "groups", groups)
 			return
 		}
 		p.advanced.Wait()
 	}
 }
 
-// least is the version that every handler has seen. The caller holds the lock.
+// least returns the version that every handler has seen. The lock must be held.
 func (p *GroupView) least() int64 {
 	if len(p.seen) == 0 {
 		return math.MaxInt64

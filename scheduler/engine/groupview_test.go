@@ -49,7 +49,7 @@ func TestPace(t *testing.T) {
 
 	set(7)
 	start := time.Now()
-	groups.WaitHandled(names) // nobody releases the handler
+	groups.WaitHandled(names) // the handler is not released
 	if waited := time.Since(start); waited < paceLimit || waited > 10*paceLimit {
 		t.Errorf("gave up after %s, want %s", waited, paceLimit)
 	}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// maxSkipped is how many keys a guard skips at most: beyond that it forgets all of them, and each may panic once more.
+// maxSkipped is how many keys a guard skips at most. Beyond that it clears them all, and each may panic once more.
 const maxSkipped = 10000
 
 // Panics counts the panics that guards recover from, by the part of the scheduler.
@@ -29,8 +29,8 @@ func NewPanics() *Panics {
 // Register registers the metric.
 func (p *Panics) Register(register func(...metrics.Registerable)) { register(p.total) }
 
-// Guard returns the guard of a part of the scheduler, by whose name its panics are logged and counted. Those of a nil Panics
-// are not counted.
+// Guard returns the guard of a part of the scheduler; its panics are logged and counted under that name. A nil Panics counts
+// none.
 func (p *Panics) Guard(part string) *Guard {
 	g := &Guard{part: part, skipped: map[string]string{}, count: func() {}}
 	if p != nil {
@@ -40,7 +40,7 @@ func (p *Panics) Guard(part string) *Guard {
 }
 
 // Guard keeps a panic over the data of one user from ending the process: the gang is skipped until it changes, and all others
-// are worked on. Its methods may be called from several goroutines.
+// are processed. Its methods may be called from several goroutines.
 type Guard struct {
 	part  string
 	count func()
@@ -49,8 +49,8 @@ type Guard struct {
 	skipped map[string]string // by key: the version that panicked
 }
 
-// Do works on what has a key. done is false if the work panicked, now or when it was last done on the same version.
-// The version is only requested if the work panics, or did.
+// Do runs the work for a key. done is false if the work panicked, now or on the same version before. version is only called if
+// the work panics, or did.
 func (g *Guard) Do(logger klog.Logger, key string, version func() string, work func() error) (done bool, err error) {
 	if g.skips(key, version) {
 		return false, nil
@@ -93,7 +93,7 @@ func (g *Guard) skip(key string, version func() string) {
 	g.skipped[key] = at
 }
 
-// VersionOf is the version of a gang for a guard: it changes with every change to one of its objects.
+// VersionOf returns the version of a gang for a guard: it changes with every change to one of its objects.
 func VersionOf[T metav1.Object](objects ...T) string {
 	versions := make([]string, 0, len(objects))
 	for _, o := range objects {

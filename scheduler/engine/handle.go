@@ -1,5 +1,5 @@
 // Package engine is the seam to kube-scheduler, the engine that places pods. It
-// holds what the engine is given instead of what a kube-scheduler has: a store of
+// provides what the engine gets in place of an API server's objects: a store of
 // virtual PodGroups that looks like an API server, a client that keeps the status
 // of those groups in the process, a client that confirms bindings, informers of
 // APIs that may not be served, and watches that reconnect.
@@ -19,8 +19,8 @@ import (
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 )
 
-// Handle is kube-scheduler as those parts see it that all profiles share. They
-// exist before kube-scheduler does, which makes the plugins, so the handle is
+// Handle is the access to kube-scheduler for the parts that all profiles share. They
+// exist before kube-scheduler, which makes the plugins, so the handle is
 // created first, empty, and bound when the first plugin is made: see [Handle.Binding].
 // The profiles share one snapshot, one queue and one set of informers, so it does
 // not matter whose framework handle it is.
@@ -79,8 +79,8 @@ func (h *Handle) Pods() corelisters.PodLister {
 	return h.Framework().SharedInformerFactory().Core().V1().Pods().Lister()
 }
 
-// NodeExists reports whether a node exists, as far as the informer knows. Before the
-// handle is bound all do.
+// NodeExists reports whether the informer has a node. Before the handle is bound, all
+// nodes exist.
 func (h *Handle) NodeExists(name string) bool {
 	framework := h.Framework()
 	if framework == nil {
@@ -90,26 +90,25 @@ func (h *Handle) NodeExists(name string) bool {
 	return !apierrors.IsNotFound(err)
 }
 
-// Snapshot returns what the current scheduling cycle sees. Only the scheduling
+// Snapshot returns the snapshot of the current scheduling cycle. Only the scheduling
 // goroutine may read it.
 func (h *Handle) Snapshot() fwk.SharedLister { return h.Framework().SnapshotSharedLister() }
 
-// Partial reports whether a gang has places and fewer than it needs. What is only
-// tried does not count.
+// Partial reports whether some members of a gang have nodes, and fewer than its
+// minimum. Simulated placements do not count.
 func (h *Handle) Partial(group types.NamespacedName) bool {
 	state, minimum, ok := h.state(group)
 	return ok && state.ScheduledPodsCount() > 0 && state.ScheduledPodsCount() < minimum
 }
 
-// Complete reports whether as many members of a gang exist as it needs, as far as the
-// engine knows.
+// Complete reports whether the engine has as many members of a gang as its minimum.
 func (h *Handle) Complete(group types.NamespacedName) bool {
 	state, minimum, ok := h.state(group)
 	return !ok || state.AllPodsCount() >= minimum
 }
 
-// state returns what the engine knows of the members of a gang, and how many it needs;
-// ok is false for what is no gang, or not known.
+// state returns the engine's state of the members of a gang, and its minimum; ok is
+// false if there is no such gang.
 func (h *Handle) state(group types.NamespacedName) (state fwk.PodGroupState, minimum int, ok bool) {
 	framework := h.Framework()
 	if framework == nil || group.Name == "" {

@@ -56,8 +56,8 @@ func DiscoveryServed(client discovery.DiscoveryInterface) ServedFunc {
 
 // OptionalLister lists and watches a resource that the API server may not serve; a
 // resource that is not served has no objects. A plain informer of such a resource
-// would list indefinitely, and what waits for all informers to sync would never
-// begin. It implements [cache.ListerWatcherWithContext].
+// would list indefinitely, and code that waits for all informers to sync would never
+// start. It implements [cache.ListerWatcherWithContext].
 type OptionalLister[L ListObject] struct {
 	// Resource is the resource that Client reads.
 	Resource schema.GroupVersionResource

@@ -147,7 +147,7 @@ func TestServedThenNot(t *testing.T) {
 	s.knows()
 }
 
-// Who cannot find out does not say that there is nothing.
+// A failed discovery does not count as an API that is not served.
 func TestUnknown(t *testing.T) {
 	s := start(t, &claimServer{broken: errors.New("away")})
 	s.eventually("discovery is queried twice", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.queries >= 2 })

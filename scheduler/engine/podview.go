@@ -18,11 +18,11 @@ import (
 // PodView is the pod informer as the engine sees it: each pod of ours points to the
 // virtual PodGroup of its gang and has the gang's priority.
 //
-// Which gang that is may change without the pod: an object appears that it names, a
-// member with a higher priority joins. So events come from two sides, and the engine
+// The gang may change without the pod: an object appears that the pod names, or a
+// member with a higher priority joins. So events come from two sources, and the engine
 // sees them in one order: the gang cache first, then the engine, under one lock. A
-// pod whose gang changed while it waits is shown as deleted and added; in the API
-// that the engine was made for, that never happens, and its caches lose such a pod.
+// pod whose gang changed while it waits is shown as deleted and added: in upstream's
+// API the gang of a pod never changes, and the engine's caches would lose the pod.
 type PodView struct {
 	cache.SharedIndexInformer
 	gangs       *gangcache.Cache
@@ -92,16 +92,16 @@ func (v *PodView) Known() bool {
 	return registration != nil && registration.HasSynced()
 }
 
-// Apply makes a change to the gang cache that no event of a live pod brings about,
-// and shows the engine what came of it.
+// Apply makes a change to the gang cache that does not come from an event of a live
+// pod, and shows the engine the result.
 func (v *PodView) Apply(change func() gangcache.Change) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.follow(change(), "")
 }
 
-// follow shows the members again that a change concerns, but for one whose own
-// event is under way. The caller holds the lock.
+// follow shows the members of a change again, except one whose own event is under
+// way. The lock must be held.
 func (v *PodView) follow(change gangcache.Change, but types.UID) {
 	others := slices.ContainsFunc(change.Members, func(uid types.UID) bool { return uid != but })
 	if others && len(change.TermsChanged) > 0 {
@@ -113,7 +113,7 @@ func (v *PodView) follow(change gangcache.Change, but types.UID) {
 		}
 		if s, ok := v.shown[uid]; ok {
 			before := *s.view
-			// The engine takes an update of the same version for none.
+			// The engine ignores an update with the same version.
 			before.ResourceVersion += ", seen otherwise"
 			v.show(&before, s.pod)
 		}
@@ -123,14 +123,14 @@ func (v *PodView) follow(change gangcache.Change, but types.UID) {
 	}
 }
 
-// show notifies the engine of a pod in place of what it saw of it before.
+// show notifies the engine of a pod, in place of its last view.
 func (v *PodView) show(before, pod *corev1.Pod) {
 	view := v.gangs.View(pod)
 	v.shown[pod.UID] = shownPod{pod, view}
 	was, _ := GroupOf(before)
 	now, _ := GroupOf(view)
 	for _, handler := range v.handlers {
-		// A pod with a node is not in the queue, and the cache copes by itself.
+		// A pod with a node is not in the queue, and the cache handles the update.
 		if before.Spec.NodeName != "" || was == now {
 			handler.OnUpdate(before, view)
 			continue
@@ -140,7 +140,7 @@ func (v *PodView) show(before, pod *corev1.Pod) {
 	}
 }
 
-// podEvents are the pods' own, as the API server sends them.
+// podEvents handles the events of pods from the API server.
 type podEvents struct{ *PodView }
 
 // OnAdd implements cache.ResourceEventHandler.
@@ -235,17 +235,17 @@ func (e podEvents) OnDelete(obj any) {
 }
 
 // AmbiguousDelay is how long a pod is withheld that a budget would make a member
-// of a gang. Budgets and pods are two watches, and whoever creates a budget before
-// its pods, as operators do, may rely on it.
+// of a gang. Budgets and pods are two watches, and an operator that creates a budget
+// before its pods may rely on the order.
 const AmbiguousDelay = 500 * time.Millisecond
 
-// withheldPod is a pod that the engine is not shown yet.
+// withheldPod is a pod that the engine does not see yet.
 type withheldPod struct {
 	pod   *corev1.Pod
 	timer *time.Timer
 }
 
-// withhold keeps a pod from the engine for a while. The caller holds the lock.
+// withhold hides a pod from the engine for the delay. The lock must be held.
 func (v *PodView) withhold(pod *corev1.Pod) {
 	d := &withheldPod{pod: pod}
 	v.withheld[pod.UID] = d
@@ -258,8 +258,8 @@ func (v *PodView) withhold(pod *corev1.Pod) {
 	})
 }
 
-// clear shows the engine a pod that was kept from it, and reports whether it was.
-// The caller holds the lock.
+// clear shows the engine a withheld pod, and reports whether it was withheld. The
+// lock must be held.
 func (v *PodView) clear(uid types.UID) bool {
 	d := v.withheld[uid]
 	if !v.drop(uid) {
@@ -273,8 +273,8 @@ func (v *PodView) clear(uid types.UID) bool {
 	return true
 }
 
-// drop forgets that a pod was kept from the engine, and reports whether it was. The
-// caller holds the lock.
+// drop removes a pod from the withheld ones, and reports whether it was withheld. The
+// lock must be held.
 func (v *PodView) drop(uid types.UID) bool {
 	d := v.withheld[uid]
 	if d == nil {
@@ -285,8 +285,8 @@ func (v *PodView) drop(uid types.UID) bool {
 	return true
 }
 
-// viewIndexer is the cache of pods as the engine's listers see it. What is stored is
-// what the API server sent; the rest is added on the way out.
+// viewIndexer is the cache of pods as the engine's listers see it. It stores the pods
+// of the API server; gang and priority are added on read.
 type viewIndexer struct {
 	cache.Indexer
 	gangs *gangcache.Cache

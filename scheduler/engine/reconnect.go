@@ -82,7 +82,7 @@ func isWatch(r *http.Request) bool {
 }
 
 // unreachable reports whether an error means that no server answered. An error of
-// TLS, say, does not.
+// TLS, for example, does not.
 func unreachable(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) || utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err) || utilnet.IsHTTP2ConnectionLost(err)

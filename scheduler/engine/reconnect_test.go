@@ -65,7 +65,7 @@ func TestAWatchWaitsForItsServer(t *testing.T) {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusGone || s.requests != 4 || seconds != 3 {
-		t.Errorf("%d requests in %d pauses, and got %d: what the server says is passed on", s.requests, seconds, response.StatusCode)
+		t.Errorf("%d requests in %d pauses, and got %d: responses of the server are passed on", s.requests, seconds, response.StatusCode)
 	}
 }
 

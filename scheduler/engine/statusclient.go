@@ -22,8 +22,7 @@ type ConditionSink interface {
 }
 
 // StatusClient wraps a clientset so that status patches of PodGroups go to a sink:
-// virtual groups exist only inside the scheduler, and the API server knows none of
-// them. All other requests pass through.
+// virtual groups exist only inside the scheduler, not on the API server. All other requests pass through.
 func StatusClient(client kubernetes.Interface, sink ConditionSink) kubernetes.Interface {
 	return &statusClientset{Interface: client, sink: sink}
 }
@@ -81,7 +80,7 @@ func (p *statusPodGroups) Patch(_ context.Context, name string, _ types.PatchTyp
 }
 
 // patched returns the conditions that a patch results in. It is a strategic merge
-// patch: of a condition that the group has, it holds the fields that change.
+// patch: of a condition that the group has, it contains the fields that change.
 func (p *statusPodGroups) patched(name string, data []byte) ([]metav1.Condition, error) {
 	var patch struct {
 		Status struct {

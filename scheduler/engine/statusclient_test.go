@@ -43,7 +43,7 @@ func TestConditionsAreCaught(t *testing.T) {
 		t.Errorf("caught %q, want %q", sink.got, want)
 	}
 	if actions := server.Actions(); len(actions) != 0 {
-		t.Errorf("the API server was asked to patch a group that it does not know: %v", actions)
+		t.Errorf("the API server got a patch of a group that it does not have: %v", actions)
 	}
 }
 

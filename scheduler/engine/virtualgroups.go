@@ -27,9 +27,9 @@ const historyLimit = 4096
 // scheduler.
 //
 // The engine knows one kind of gang, the PodGroup of scheduling.k8s.io/v1beta1,
-// and reads it through an informer. VirtualGroups holds one such object for each
+// and reads it through an informer. VirtualGroups stores one such object for each
 // gang of any dialect and serves it with the list and watch semantics of an API
-// server, so that the engine cannot tell the two apart. Its methods may be called
+// server. Its methods may be called
 // from several goroutines.
 type VirtualGroups struct {
 	mu      sync.Mutex
@@ -64,7 +64,7 @@ func GroupOf(pod *corev1.Pod) (group types.NamespacedName, ok bool) {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: *pod.Spec.SchedulingGroup.PodGroupName}, true
 }
 
-// SignByGang implements fwk.SignPlugin for a plugin whose results hold for the members of one gang only.
+// SignByGang implements fwk.SignPlugin for a plugin whose results apply to the members of one gang only.
 func SignByGang(plugin string, pod *corev1.Pod) []fwk.SignFragment {
 	group, _ := GroupOf(pod)
 	return []fwk.SignFragment{{Key: plugin, Value: group.String()}}
@@ -150,7 +150,7 @@ func (s *VirtualGroups) Get(namespace, name string) (group *schedulingv1beta1.Po
 }
 
 // record stamps the group with the next resource version and wakes watchers.
-// The caller holds the lock and does not touch the group any more.
+// The lock must be held, and the caller must not change the group any more.
 func (s *VirtualGroups) record(kind watch.EventType, group *schedulingv1beta1.PodGroup) {
 	s.version++
 	group.ResourceVersion = strconv.FormatInt(s.version, 10)
@@ -174,9 +174,9 @@ func (s *VirtualGroups) since(version int64) (changes []groupChange, changed <-c
 	return append([]groupChange(nil), s.history[version-first:]...), s.changed, nil
 }
 
-// withoutConditions returns a group as the engine is shown it. The engine reports
-// nothing on a group that it finds to be scheduled, and users would not learn that
-// the gang waits again.
+// withoutConditions returns a group as the engine sees it. The engine reports nothing
+// on a group that is scheduled, and users would not be notified that the gang waits
+// again.
 func withoutConditions(group *schedulingv1beta1.PodGroup) *schedulingv1beta1.PodGroup {
 	view := group.DeepCopy()
 	view.Status.Conditions = nil
@@ -200,7 +200,7 @@ func (s *VirtualGroups) ListWithContext(context.Context, metav1.ListOptions) (ru
 
 // WatchWithContext implements cache.ListerWatcherWithContext. It streams the
 // changes after options.ResourceVersion. The error is Expired where the store has
-// forgotten them, as from an API server.
+// discarded them, as from an API server.
 func (s *VirtualGroups) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	version, err := strconv.ParseInt(options.ResourceVersion, 10, 64)
 	if err != nil {

@@ -94,7 +94,7 @@ func TestScheduledIsFinal(t *testing.T) {
 	}
 	s.SetCondition("research", "a", condition(metav1.ConditionTrue))
 	if _, changed := s.SetCondition("research", "a", condition(metav1.ConditionFalse)); changed {
-		t.Error("a gang that was scheduled is reported as unschedulable, because of a surplus member")
+		t.Error("a gang that was scheduled is reported as unschedulable, because of a member above the minimum")
 	}
 	again := virtualGroup("a", 2)
 	again.UID = "2"

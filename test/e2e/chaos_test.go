@@ -64,7 +64,7 @@ func (c *cluster) chaos(t *testing.T, seed uint64, length time.Duration) {
 		m.addNode()
 	}
 	m.sched = startScheduler(t, c.DataDir, proxy, map[string]string{
-		"GangPolicy": "{belowMin: evict, grace: 4s, startGrace: 3s}", "GangSlots": "{holdTTL: 5s}", "GangAging": "{after: 8s}", "GangBarrier": "{timeout: 4s}",
+		"GangBelowMinimum": "{belowMin: evict, grace: 4s, startGrace: 3s}", "GangReplacement": "{holdTTL: 5s}", "GangAging": "{after: 8s}", "GangBinding": "{timeout: 4s}",
 	}, allNames)
 	m.sched.meanwhile = m.due // the server may be away, and has to come back
 	w, err := c.client.CoreV1().Pods(space).Watch(t.Context(), metav1.ListOptions{})

@@ -60,7 +60,7 @@ func readsOneNamespace(t *testing.T, stage *demo.Stage, full rightsReport) {
 	}
 	for _, want := range []string{
 		"nodes: you may not list; placement is unknown\n", "pods in all namespaces: you may not list; what holds the nodes is unknown\n", // what is lost
-		"pods ok 5/5", "podgroup ok 5/5", "scheduler ok gang-scheduler, seen ", "Scheduler gang-scheduler said", // what is known all the same
+		"pods ok 5/5", "podgroup ok 5/5", "scheduler ok gang-scheduler, seen ", "Scheduler gang-scheduler reported", // what is known all the same
 		"An administrator can grant " + a.user() + " what is missing:\n",
 	} {
 		if !strings.Contains(text, want) {

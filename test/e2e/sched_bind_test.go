@@ -33,7 +33,7 @@ func TestBindings(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { must(t, proxy.Close()) })
 	c.audit(t, 4)
-	sched := startScheduler(t, c.DataDir, proxy, map[string]string{"GangPolicy": "{startGrace: 4s, grace: 8s}"}, allNames)
+	sched := startScheduler(t, c.DataDir, proxy, map[string]string{"GangBelowMinimum": "{startGrace: 4s, grace: 8s}"}, allNames)
 	for _, w := range some("labels") {
 		c.with(t, w).defined()
 		t.Run("409 once, "+w.name, func(t *testing.T) { c.with(t, w).failsOnce(proxy) })

@@ -19,7 +19,7 @@ import (
 func TestExplanations(t *testing.T) {
 	t.Parallel()
 	c := newSharedCluster(t, twoNodes(), "--native-gangs")
-	scheduler := startScheduler(t, c.DataDir, nil, map[string]string{"GangSlots": "{holdTTL: 60s}"}, allNames)
+	scheduler := startScheduler(t, c.DataDir, nil, map[string]string{"GangReplacement": "{holdTTL: 60s}"}, allNames)
 	for _, w := range some("native", "volcano", "labels") {
 		t.Run(w.name, func(t *testing.T) { c.with(t, w).reportsWhyItWaits() })
 	}

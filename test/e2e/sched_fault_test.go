@@ -180,7 +180,7 @@ func (s *ownScheduler) leads(times int) {
 
 // restarts: whatever a gang was in the middle of goes on.
 func (c *cluster) restarts(t *testing.T) {
-	a := c.arena(t, "again", func(p *process) { p.plugins = map[string]string{"GangPolicy": "{startGrace: 2s}"} })
+	a := c.arena(t, "again", func(p *process) { p.plugins = map[string]string{"GangBelowMinimum": "{startGrace: 2s}"} })
 	t.Run("incomplete", func(t *testing.T) {
 		a.t = t
 		a.gang("part", 3, 2)

@@ -27,7 +27,7 @@ import (
 func TestGangsAreServed(t *testing.T) {
 	t.Parallel()
 	c := newSharedCluster(t, twoNodes(), "--native-gangs")
-	s := startScheduler(t, c.DataDir, nil, map[string]string{"GangAging": "{after: 3s}", "GangSlots": "{holdTTL: 60s}"})
+	s := startScheduler(t, c.DataDir, nil, map[string]string{"GangAging": "{after: 3s}", "GangReplacement": "{holdTTL: 60s}"})
 	g := c.with(t, labelsWire(t))
 	g.members("runs", 2, 2)
 	g.placed(t, g.names("runs", 2)...)

@@ -5,7 +5,7 @@ package e2e
 //	F1 F2 F3 F4        TestRecordedFacts, TestDefaultSchedulerGivesADeadMembersPlaceAway, TestADeadMembersPlaceIsKept
 //	T02 T03 T04 T26    TestSchedulerPlaces: two gangs, hoarding, head of line, packing trap
 //	T05                TestAging: starvation
-//	T07                TestSlots: a member dies
+//	T07                TestReplacement: a member dies
 //	T08 T16            TestDialects: completed members, a definition goes and returns
 //	T11 T12 T19        TestPreemption: useless preemption, preemption that breaks a gang, mixed priorities
 //	T17 T18            TestMinimums: the minimum changes, incomplete

@@ -53,7 +53,7 @@ func TestRightsOfTheScheduler(t *testing.T) {
 	t.Cleanup(func() { must(t, proxy.Close()) })
 	seen := &requests{}
 	proxy.Inject(-1, func(*http.Request) bool { return true }, seen.take)
-	startScheduler(t, c.DataDir, proxy, map[string]string{"GangPolicy": "{belowMin: evict, grace: 1s, startGrace: 1s}"}, allNames, "--leader-elect=true")
+	startScheduler(t, c.DataDir, proxy, map[string]string{"GangBelowMinimum": "{belowMin: evict, grace: 1s, startGrace: 1s}"}, allNames, "--leader-elect=true")
 
 	for _, w := range wires() { // every dialect, with one gang that waits
 		g := c.with(t, w)

@@ -85,7 +85,7 @@ of the operator leaves that role, and may take the flag away again.`,
 	flags.StringSliceVar(&o.Settings.PullSecrets, "image-pull-secret", nil, "Secret in the namespace to pull the image with (repeatable)")
 	flags.StringVar(&o.Settings.GangScheduler, "gang-scheduler", "", "Have the operator make the gang of every job, for this scheduler")
 	flags.StringVar(&o.Release, "release", "", "Release of the operator that is there, such as 1.8, where its image does not name it")
-	flags.BoolVarP(&o.Yes, "yes", "y", false, "Change an operator that is there without asking")
+	flags.BoolVarP(&o.Yes, "yes", "y", false, "Change an existing operator without confirmation")
 	flagvalue.Enum(cmd, flags, &o.Flags.dryRun, "dry-run", dryRunNone, "Have the API server try it, and change nothing", dryRunNone, dryRunServer)
 	flags.BoolVar(&o.Flags.diff, "diff", false, "Show what would change, and change nothing")
 	flags.BoolVar(&o.Flags.force, "force-conflicts", false, "Take over fields that others own")

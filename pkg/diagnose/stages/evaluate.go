@@ -182,7 +182,7 @@ func runningNotes(v *view.View, g *gang.Gang) []string {
 		}
 	}
 	if e := stage.LatestEvent(v.Events(g.Kind.Kind, g.Meta.Namespace, g.Meta.Name), "FailedCreateService"); e != nil {
-		r.Note("a Service by which members find each other could not be made, said %s ago: %s", phrase.Age(v.Age(e.Last)), e.Message)
+		r.Note("a Service by which members find each other could not be created, as reported %s ago: %s", phrase.Age(v.Age(e.Last)), e.Message)
 	}
 	return r.Notes
 }

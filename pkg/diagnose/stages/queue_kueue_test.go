@@ -39,7 +39,7 @@ func TestKueue(t *testing.T) {
 		return clustertest.Condition("QuotaReserved", "False", reason, message, 3*time.Minute)
 	}
 	check(t, []testCase{
-		{name: "used by others", code: answer.KueueQuota, exit: 3, first: "cq has 8 of 16 GPUs left .flavor f., and the gang needs 16, 8 more", wantText: []string{"team/other uses 8", "Kueue said 3m ago: insufficient unused quota"}, fix: "to 24", not: []string{"resume"}, build: func(c *clustertest.Cluster) {
+		{name: "used by others", code: answer.KueueQuota, exit: 3, first: "cq has 8 of 16 GPUs left .flavor f., and the gang needs 16, 8 more", wantText: []string{"team/other uses 8", "Kueue reported 3m ago: insufficient unused quota"}, fix: "to 24", not: []string{"resume"}, build: func(c *clustertest.Cluster) {
 			pool(c, "16")
 			uses(c, "other", "cq", "8")
 			c.Add(gangOf(2, 8, kueued))
@@ -186,7 +186,7 @@ func TestKueue(t *testing.T) {
 			c.Add(gangOf(2, 8, kueued))
 			status(c.Workload("gang", "lq", time.Minute), no("TopologyPlacementFailed", `topology "rack" allows to fit only 1 out of 2 pod(s)`))
 		}},
-		{name: "Kueue's condition on quota is stale", code: answer.Fits, exit: 3, wantText: []string{"by the quotas and Workloads of now there is enough"}, build: func(c *clustertest.Cluster) {
+		{name: "Kueue's condition on quota is stale", code: answer.Fits, exit: 3, wantText: []string{"by the current quotas and Workloads there is enough"}, build: func(c *clustertest.Cluster) {
 			pool(c, "16")
 			c.Add(gangOf(2, 8, kueued))
 			status(c.Workload("gang", "lq", time.Minute), no("WaitingForQuota", "insufficient unused quota for nvidia.com/gpu in flavor f, 8 more needed"))

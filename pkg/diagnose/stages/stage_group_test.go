@@ -209,13 +209,13 @@ func TestGroup(t *testing.T) {
 		{name: "some pods are made, others are not refused", code: answer.BelowQuorum, exit: 3, first: "1 of 2 pods exist, and the gang needs 2.*10m", wantText: []string{"Worker 1/2", "logs deployment/training-operator"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }))
 		}},
-		{name: "pods are being made, which takes a while", code: answer.BelowQuorum, exit: 3, first: "1 of 2 pods exist.*is creating them", not: []string{"does not say why"}, build: func(c *clustertest.Cluster) {
+		{name: "pods are being made, which takes a while", code: answer.BelowQuorum, exit: 3, first: "1 of 2 pods exist.*is creating them", not: []string{"does not report why"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Missing = 1 }, pods(func(_ int, p *corev1.Pod) { p.CreationTimestamp = clustertest.Ago(3 * time.Second) })))
 		}},
 		{name: "enough pods for the minimum", code: answer.Fits, exit: 3, never: []answer.Code{answer.BelowQuorum}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(3, 8, func(g *clustertest.Gang) { g.Min, g.Missing, g.Age = 2, 1, 20*time.Second }))
 		}},
-		{name: "the create of the group is refused for its queue", code: answer.QueueClosed, exit: 5, first: "queue q is Closed, so the PodGroup of gang cannot be created", wantText: []string{"asked just now"}, build: func(c *clustertest.Cluster) {
+		{name: "the create of the group is refused for its queue", code: answer.QueueClosed, exit: 5, first: "queue q is Closed, so the PodGroup of gang cannot be created", wantText: []string{"queried just now"}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Closed", nil)
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, job(set("q", "spec", "runPolicy", "schedulingPolicy", "queue"))))
 			c.S.Probes = []snapshot.Probe{{Kind: "PodGroup", Namespace: "team", Name: "gang", Code: 403, Message: "can only submit PodGroup to queue with state `Open`, queue `q` status is `Closed`"}}
@@ -308,7 +308,7 @@ func TestUnmodelled(t *testing.T) {
 		{name: "a quota of Koordinator", code: answer.Fits, exit: 3, wantText: []string{"limits of Koordinator's ElasticQuota team-q"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, young, speaks(c, gang.Koordinator, "koord-scheduler"), pods(func(_ int, p *corev1.Pod) { p.Labels["quota.scheduling.koordinator.sh/name"] = "team-q" })))
 		}},
-		{name: "a quota of scheduler-plugins that the scheduler speaks of", code: answer.QueueQuota, exit: 3, first: "ElasticQuota q does not let it start, says the scheduler: .*more than Max", wantText: []string{"limits of ElasticQuota q"}, build: func(c *clustertest.Cluster) {
+		{name: "a quota of scheduler-plugins that the scheduler speaks of", code: answer.QueueQuota, exit: 3, first: "ElasticQuota q does not let it start, reports the scheduler: .*more than Max", wantText: []string{"limits of ElasticQuota q"}, build: func(c *clustertest.Cluster) {
 			elastic(c, "team", "q")
 			c.Nodes(2, 8).Add(gangOf(2, 8))
 			c.Event("Pod", "team", "gang-worker-0", clustertest.Scheduler, "FailedScheduling", "0/2 nodes are available: pod gang-worker-0 is rejected in PreFilter because ElasticQuota q is more than Max", 3*time.Second)

@@ -132,7 +132,7 @@ func (w *writer) why() {
 	}
 	w.line("")
 	if w.a.Nodes == nil {
-		w.line("Why not %s: nothing was placed, so no node was asked", w.o.Node)
+		w.line("Why not %s: nothing was placed, so no node was evaluated", w.o.Node)
 		return
 	}
 	known := false
@@ -167,7 +167,7 @@ func (w *writer) scheduler() {
 	if s.Stale {
 		remarks = append(remarks, "stale")
 	}
-	w.foldUnder("", "  ", fmt.Sprintf("Scheduler %s said (%s): %s", s.Name, strings.Join(remarks, ", "), s.Message))
+	w.foldUnder("", "  ", fmt.Sprintf("Scheduler %s reported (%s): %s", s.Name, strings.Join(remarks, ", "), s.Message))
 }
 
 func (w *writer) confidence() {

@@ -31,7 +31,7 @@ func schedulersAlive(f *Facts) []Finding {
 		findings = append(findings, failf("no gang scheduler gives a sign of life: no Deployment, no lease, no event, no pod that it has bound").
 			hint("%s; where it runs outside of the cluster, place a gang: gangctl check --smoke", installHint))
 	case !own.known():
-		findings = append(findings, warnf("gangctl's own scheduler (%s) is not installed, and jobs are submitted to it unless told otherwise", own.name).
+		findings = append(findings, warnf("gangctl's own scheduler (%s) is not installed, and jobs are submitted to it unless configured otherwise", own.name).
 			hint("%s, or name the other one: gangctl submit --scheduler NAME", installHint))
 	}
 	return findings

@@ -91,7 +91,7 @@ func (o Operator) Flags(scheduler string) ([]string, error) {
 	r := o.Release
 	switch {
 	case !o.certain():
-		return nil, fmt.Errorf("how the training operator of Deployment %s is told to make gangs depends on its release, and it is %s", o.Name(), r)
+		return nil, fmt.Errorf("how the training operator of Deployment %s is configured to create gangs depends on its release, and it is %s", o.Name(), r)
 	case r.Before(1, 6):
 		if want := o.Render("").Scheduler; want != "" && want != scheduler {
 			return nil, fmt.Errorf("training operator %s makes gangs for scheduler %s only, not for %s", r, want, scheduler)

@@ -16,7 +16,7 @@ import (
 )
 
 // Name is the plugin's name in a configuration file.
-const Name = "GangPolicy"
+const Name = "GangBelowMinimum"
 
 // Plugin reads the policy's arguments, keeps members from joining a gang that is being
 // evicted, and tracks those that have a node until it is known whether they are bound.

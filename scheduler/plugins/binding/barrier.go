@@ -21,7 +21,7 @@ import (
 )
 
 // Name is the plugin's name in a configuration file.
-const Name = "GangBarrier"
+const Name = "GangBinding"
 
 // Args are the plugin's arguments in a KubeSchedulerConfiguration.
 type Args struct {

@@ -13,7 +13,7 @@ import (
 // profile has the arguments of the plugin; none if they are empty.
 func profile(name, args string) schedulerconfig.KubeSchedulerProfile {
 	p := schedulerconfig.KubeSchedulerProfile{SchedulerName: name, PluginConfig: []schedulerconfig.PluginConfig{
-		{Name: "GangSlots", Args: &runtime.Unknown{Raw: []byte(`{"holdTTL":"1m"}`), ContentType: runtime.ContentTypeJSON}},
+		{Name: "GangReplacement", Args: &runtime.Unknown{Raw: []byte(`{"holdTTL":"1m"}`), ContentType: runtime.ContentTypeJSON}},
 	}}
 	if args != "" {
 		p.PluginConfig = append(p.PluginConfig, schedulerconfig.PluginConfig{Name: Name, Args: &runtime.Unknown{Raw: []byte(args), ContentType: runtime.ContentTypeJSON}})

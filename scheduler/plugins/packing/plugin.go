@@ -1,7 +1,7 @@
 // Package packing keeps gangs together and accelerators free for pods that request them.
 //
 // The engine's own scoring spreads pods, so that the next one finds some room everywhere. Gangs need the opposite: large gaps on
-// few nodes. The plugin GangScore prefers the fullest nodes in terms of the accelerators that a pod requests; keeps pods that request
+// few nodes. The plugin GangPacking prefers the fullest nodes in terms of the accelerators that a pod requests; keeps pods that request
 // for none off nodes that have some, as long as others do; and puts members of a gang alongside each other. What users prefer (node
 // affinity, taints to avoid) still counts more. The planner chooses among the placements of a gang by the same preference; this
 // plugin decides for pods on their own and for members that no plan covers.
@@ -25,13 +25,13 @@ import (
 )
 
 // Name is the name of the plugin in a configuration file.
-const Name = "GangScore"
+const Name = "GangPacking"
 
 // Weight is how much the plugin counts unless a configuration sets another: more than the engine's preference for empty nodes,
 // no more than what users prefer.
 const Weight = 2
 
-// Args are the arguments of the plugin GangScore.
+// Args are the arguments of the plugin GangPacking.
 type Args struct {
 	// Accelerators are the names of the resources that are scarce, such as nvidia.com/gpu. By default these are all extended
 	// resources.
@@ -87,7 +87,7 @@ func (c *Counters) count(w *wants) {
 	c.pods.WithLabelValues(requests).Inc()
 }
 
-// Plugin is GangScore in one profile.
+// Plugin is GangPacking in one profile.
 type Plugin struct {
 	args  Args
 	count *Counters

@@ -15,8 +15,8 @@ import (
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
-// desk is a planner without an engine.
-type desk struct {
+// fixture is a planner without an engine.
+type fixture struct {
 	*Planner
 	clock *clocktesting.FakeClock
 	woken []string
@@ -24,13 +24,13 @@ type desk struct {
 
 var group = types.NamespacedName{Namespace: "default", Name: "g"}
 
-func newDesk() *desk {
-	d := &desk{clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
+func newFixture() *fixture {
+	d := &fixture{clock: clocktesting.NewFakeClock(time.Unix(0, 0))}
 	d.Planner = New(nil, NewAttempts(d, d.clock), unclaimed{}, reasons.New(d.clock, nil), nil, nil)
 	return d
 }
 
-func (d *desk) Activate(pods map[string]*corev1.Pod) {
+func (d *fixture) Activate(pods map[string]*corev1.Pod) {
 	for name := range pods {
 		d.woken = append(d.woken, name)
 	}
@@ -46,14 +46,14 @@ func (unclaimed) Nodes(types.NamespacedName) []string  { return nil }
 func (unclaimed) Progress(types.NamespacedName) string { return "" }
 func (unclaimed) Reader(string) audience.Reader        { return audience.Reader{} }
 
-// try is an attempt that fails, with something happening meanwhile.
-func (d *desk) try(v *verdict, meanwhile func()) []*memo {
+// try is an attempt that fails; meanwhile runs during it.
+func (d *fixture) try(v *verdict, meanwhile func()) []*parkedGang {
 	p := member("g", 0)
 	d.begin(&framework.QueuedPodGroupInfo{
 		PodGroupInfo:   &framework.PodGroupInfo{Namespace: "default", Name: "g", Type: fwk.PodGroupKeyType},
 		QueuedPodInfos: map[fwk.EntityKey][]*framework.QueuedPodInfo{fwk.PodGroupKey("default", "g"): {{PodInfo: &framework.PodInfo{Pod: p}}}},
 	})
-	d.now.verdict = v
+	d.current.verdict = v
 	if meanwhile != nil {
 		meanwhile()
 	}
@@ -61,7 +61,7 @@ func (d *desk) try(v *verdict, meanwhile func()) []*memo {
 	return d.close()
 }
 
-func (d *desk) event(resource fwk.EventResource, action fwk.ActionType, before, after any) {
+func (d *fixture) event(resource fwk.EventResource, action fwk.ActionType, before, after any) {
 	d.wake(d.observe(fwk.ClusterEvent{Resource: resource, ActionType: action}, before, after)...)
 }
 
@@ -82,100 +82,100 @@ func TestObserve(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		verdict func() *verdict
-		event   func(*desk)
+		event   func(*fixture)
 		helps   bool
 	}{
-		"unproven, a pod came": {func() *verdict { return nil }, func(d *desk) { d.event(fwk.AssignedPod, fwk.Add, nil, onNode("cpu", "1")) }, true},
-		"proven, a pod came":   {proven, func(d *desk) { d.event(fwk.AssignedPod, fwk.Add, nil, onNode("cpu", "1")) }, false},
-		"proven, a pod went":   {proven, func(d *desk) { d.event(fwk.AssignedPod, fwk.Delete, onNode("cpu", "1"), nil) }, true},
-		"proven, a pod shrank": {proven, func(d *desk) {
+		"unproven, a pod came": {func() *verdict { return nil }, func(d *fixture) { d.event(fwk.AssignedPod, fwk.Add, nil, onNode("cpu", "1")) }, true},
+		"proven, a pod came":   {proven, func(d *fixture) { d.event(fwk.AssignedPod, fwk.Add, nil, onNode("cpu", "1")) }, false},
+		"proven, a pod went":   {proven, func(d *fixture) { d.event(fwk.AssignedPod, fwk.Delete, onNode("cpu", "1"), nil) }, true},
+		"proven, a pod shrank": {proven, func(d *fixture) {
 			d.event(fwk.AssignedPod, fwk.UpdatePodScaleDown, onNode("cpu", "2"), onNode("cpu", "1"))
 		}, true},
-		"proven, a pod was changed":       {proven, func(d *desk) { d.event(fwk.AssignedPod, fwk.UpdatePodLabel, onNode("cpu", "1"), onNode("cpu", "1")) }, false},
-		"proven, a node went":             {proven, func(d *desk) { d.event(fwk.Node, fwk.Delete, node(), nil) }, false},
-		"proven, a node changed":          {proven, func(d *desk) { d.event(fwk.Node, fwk.UpdateNodeTaint, node(), node()) }, true},
-		"proven, a volume came":           {proven, func(d *desk) { d.event(fwk.PersistentVolume, fwk.Add, nil, nil) }, false},
-		"proven, somebody's pod waits":    {proven, func(d *desk) { d.event(fwk.UnscheduledPod, fwk.Add, nil, pod("x", "")) }, false},
-		"proven, all are to be tried":     {proven, func(d *desk) { d.event(fwk.WildCard, fwk.All, nil, nil) }, true},
-		"lacking, a node changed":         {lacking, func(d *desk) { d.event(fwk.Node, fwk.UpdateNodeTaint, node(), node()) }, false},
-		"lacking, something else came":    {lacking, func(d *desk) { d.event(fwk.Node, fwk.Add, nil, node("memory", "1Ti", "cpu", "64")) }, false},
-		"lacking, half of it came":        {lacking, func(d *desk) { d.event(fwk.AssignedPod, fwk.Delete, onNode("nvidia.com/gpu", "1", "cpu", "1"), nil) }, false},
-		"lacking, all of it came at once": {lacking, func(d *desk) { d.event(fwk.Node, fwk.Add, nil, node("nvidia.com/gpu", "2", "cpu", "1")) }, true},
-		"lacking, all of it came piece by piece": {lacking, func(d *desk) {
+		"proven, a pod was changed":       {proven, func(d *fixture) { d.event(fwk.AssignedPod, fwk.UpdatePodLabel, onNode("cpu", "1"), onNode("cpu", "1")) }, false},
+		"proven, a node went":             {proven, func(d *fixture) { d.event(fwk.Node, fwk.Delete, node(), nil) }, false},
+		"proven, a node changed":          {proven, func(d *fixture) { d.event(fwk.Node, fwk.UpdateNodeTaint, node(), node()) }, true},
+		"proven, a volume came":           {proven, func(d *fixture) { d.event(fwk.PersistentVolume, fwk.Add, nil, nil) }, false},
+		"proven, another pod waits":       {proven, func(d *fixture) { d.event(fwk.UnscheduledPod, fwk.Add, nil, pod("x", "")) }, false},
+		"proven, all are to be tried":     {proven, func(d *fixture) { d.event(fwk.WildCard, fwk.All, nil, nil) }, true},
+		"lacking, a node changed":         {lacking, func(d *fixture) { d.event(fwk.Node, fwk.UpdateNodeTaint, node(), node()) }, false},
+		"lacking, something else came":    {lacking, func(d *fixture) { d.event(fwk.Node, fwk.Add, nil, node("memory", "1Ti", "cpu", "64")) }, false},
+		"lacking, half of it came":        {lacking, func(d *fixture) { d.event(fwk.AssignedPod, fwk.Delete, onNode("nvidia.com/gpu", "1", "cpu", "1"), nil) }, false},
+		"lacking, all of it came at once": {lacking, func(d *fixture) { d.event(fwk.Node, fwk.Add, nil, node("nvidia.com/gpu", "2", "cpu", "1")) }, true},
+		"lacking, all of it came piece by piece": {lacking, func(d *fixture) {
 			d.event(fwk.AssignedPod, fwk.Delete, onNode("nvidia.com/gpu", "1"), nil)
 			d.event(fwk.AssignedPod, fwk.Delete, onNode("cpu", "3"), nil)
 			d.event(fwk.Node, fwk.UpdateNodeAllocatable, node("nvidia.com/gpu", "4"), node("nvidia.com/gpu", "5"))
 		}, true},
-		"lacking, devices came": {lacking, func(d *desk) { d.event(fwk.ResourceSlice, fwk.Add, nil, nil) }, true},
+		"lacking, devices came": {lacking, func(d *fixture) { d.event(fwk.ResourceSlice, fwk.Add, nil, nil) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk()
+			d := newFixture()
 			d.try(c.verdict(), nil)
-			d.clock.Step(rest)
+			d.clock.Step(minParked)
 			c.event(d)
-			if helped := len(d.woken) == 1 && !d.parked(group); helped != c.helps || !helped && !d.parked(group) {
-				t.Errorf("woken %v, parked %t", d.woken, d.parked(group))
+			if helped := len(d.woken) == 1 && !d.isParked(group); helped != c.helps || !helped && !d.isParked(group) {
+				t.Errorf("woken %v, parked %t", d.woken, d.isParked(group))
 			}
 		})
 	}
 }
 
-// Nothing that happens during an attempt is lost, and a gang rests between attempts.
-func TestRest(t *testing.T) {
-	room := func(d *desk) func() {
+// No event during an attempt is lost, and a gang is parked for a minimum time between attempts.
+func TestMinimumParkTime(t *testing.T) {
+	room := func(d *fixture) func() {
 		return func() { d.event(fwk.AssignedPod, fwk.Delete, onNode("cpu", "1"), nil) }
 	}
-	d := newDesk()
-	if again := d.try(&verdict{proven: true}, room(d)); len(again) != 0 || !d.parked(group) {
-		t.Errorf("room came free during the attempt: tried again without rest (%d)", len(again))
+	d := newFixture()
+	if again := d.try(&verdict{proven: true}, room(d)); len(again) != 0 || !d.isParked(group) {
+		t.Errorf("room came free during the attempt: tried again at once (%d)", len(again))
 	}
-	d.clock.Step(rest - 1)
+	d.clock.Step(minParked - 1)
 	if len(d.woken) != 0 {
-		t.Error("the gang did not rest")
+		t.Error("the gang was woken too early")
 	}
 	d.clock.Step(1)
-	if len(d.woken) != 1 || d.parked(group) {
-		t.Errorf("after its rest: woken %v", d.woken)
+	if len(d.woken) != 1 || d.isParked(group) {
+		t.Errorf("after the minimum time: woken %v", d.woken)
 	}
 
-	d = newDesk()
+	d = newFixture()
 	d.try(&verdict{proven: true}, nil)
 	room(d)()
 	room(d)()
 	if len(d.woken) != 0 {
-		t.Error("the gang did not rest")
+		t.Error("the gang was woken too early")
 	}
-	d.clock.Step(rest)
+	d.clock.Step(minParked)
 	if len(d.woken) != 1 {
 		t.Errorf("woken %d times by two events", len(d.woken))
 	}
 
-	d = newDesk()
-	if again := d.try(&verdict{proven: true}, func() { d.Wake(group) }); len(again) != 1 || d.parked(group) {
-		t.Errorf("the gang itself changed during the attempt: %d to be tried again, parked %t", len(again), d.parked(group))
+	d = newFixture()
+	if again := d.try(&verdict{proven: true}, func() { d.Wake(group) }); len(again) != 1 || d.isParked(group) {
+		t.Errorf("the gang itself changed during the attempt: %d to be tried again, parked %t", len(again), d.isParked(group))
 	}
 }
 
-// Whatever happens, a gang is tried again some time.
+// A parked gang is tried again in the end.
 func TestParkedForATime(t *testing.T) {
 	for name, c := range map[string]struct {
 		verdict *verdict
 		after   time.Duration
-	}{"proven": {&verdict{proven: true}, parkedAtMost}, "unproven": {nil, defaultArgs().RetryPeriod.Duration}} {
-		d := newDesk()
+	}{"proven": {&verdict{proven: true}, maxParked}, "unproven": {nil, defaultArgs().RetryPeriod.Duration}} {
+		d := newFixture()
 		d.try(c.verdict, nil)
 		d.clock.Step(c.after - 1)
-		if len(d.woken) != 0 || !d.parked(group) {
+		if len(d.woken) != 0 || !d.isParked(group) {
 			t.Errorf("%s: woken too early", name)
 		}
 		d.clock.Step(1)
-		if len(d.woken) != 1 || d.parked(group) {
+		if len(d.woken) != 1 || d.isParked(group) {
 			t.Errorf("%s: not woken", name)
 		}
 	}
 }
 
-// What is kept from gangs concerns those that it keeps waiting, and those of which nothing is known.
+// The end of a claim concerns the gangs that it kept out, and those without a proof.
 func TestReleased(t *testing.T) {
 	for name, c := range map[string]struct {
 		verdict *verdict
@@ -183,9 +183,9 @@ func TestReleased(t *testing.T) {
 	}{
 		"claimed": {&verdict{proven: true, claimed: true}, true}, "not claimed": {&verdict{proven: true}, false}, "unproven": {nil, true},
 	} {
-		d := newDesk()
+		d := newFixture()
 		d.try(c.verdict, nil)
-		d.clock.Step(rest)
+		d.clock.Step(minParked)
 		d.Released()
 		if helped := len(d.woken) == 1; helped != c.helps {
 			t.Errorf("%s: woken %t, want %t", name, helped, c.helps)
@@ -193,11 +193,11 @@ func TestReleased(t *testing.T) {
 	}
 }
 
-// A fault has its own retry.
-func TestFaultsAreNotParked(t *testing.T) {
-	d := newDesk()
+// The engine retries errors by itself.
+func TestErrorsAreNotParked(t *testing.T) {
+	d := newFixture()
 	again := d.try(nil, func() { d.failed(member("g", 0), fwk.NewStatus(fwk.Error, "broken"), nil) })
-	if len(again) != 0 || d.parked(group) {
-		t.Error("a gang that failed for a fault is parked")
+	if len(again) != 0 || d.isParked(group) {
+		t.Error("a gang that failed with an error is parked")
 	}
 }

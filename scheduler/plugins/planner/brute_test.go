@@ -17,18 +17,18 @@ import (
 // instance is a small cluster and a gang of up to three roles.
 type instance struct {
 	nodes   []box
-	roles   []ask
+	roles   []roleRequest
 	minimum int
 }
 
-// box is what a node has left.
+// box is what is free on a node.
 type box struct {
 	gpu, cpu, pods int
 	pool           string
 }
 
-// ask is what the members of a role need.
-type ask struct {
+// roleRequest is what the members of a role request.
+type roleRequest struct {
 	count, gpu, cpu int
 	pool            string // empty: anywhere
 	apart           bool   // at most one on a node
@@ -45,7 +45,7 @@ func randomInstance(r *rand.Rand) instance {
 	}
 	left := 12
 	for range 1 + r.IntN(3) {
-		a := ask{count: 1 + r.IntN(min(left, 5)), gpu: r.IntN(6), cpu: 1 + r.IntN(6), apart: r.IntN(8) == 0}
+		a := roleRequest{count: 1 + r.IntN(min(left, 5)), gpu: r.IntN(6), cpu: 1 + r.IntN(6), apart: r.IntN(8) == 0}
 		if r.IntN(5) == 0 {
 			a.pool = []string{"a", "b"}[r.IntN(2)]
 		}
@@ -106,7 +106,7 @@ func (in instance) possible() bool {
 	return try(0, 0, 0, 0, in.total())
 }
 
-// tries is how many chances the engine has without a planner: it chooses among equal nodes by lot.
+// tries is the number of attempts without a planner: the engine chooses among equal nodes at random.
 const tries = 5
 
 // play gives an instance to the engine, and reports whether the gang got its nodes.
@@ -148,9 +148,9 @@ func (r *rig) play(number int, in instance) bool {
 		}
 		queued, ok := r.engine.SchedulingQueue.GetPodGroup(run, "default", fwk.PodGroupKeyType)
 		return ok && len(queued.QueuedPodInfos[fwk.PodGroupKey("default", run)]) == len(pods) &&
-			(r.planner.parked(types.NamespacedName{Namespace: "default", Name: run}) || !r.planned && r.tried(run) >= tries)
+			(r.planner.isParked(types.NamespacedName{Namespace: "default", Name: run}) || !r.planned && r.tried(run) >= tries)
 	})
-	// Without its group no member is tried any more.
+	// Members without a group are not tried.
 	r.must(r.client.SchedulingV1beta1().PodGroups("default").Delete(r.Context(), run, metav1.DeleteOptions{}))
 	r.eventually("the engine comes to rest", func() bool {
 		_, queued := r.engine.SchedulingQueue.GetPodGroup(run, "default", fwk.PodGroupKeyType)
@@ -184,7 +184,7 @@ func TestPlacesWhatBruteForceCanPlace(t *testing.T) {
 					in := randomInstance(rand.New(rand.NewPCG(uint64(i), 26)))
 					want := in.possible()
 					if got := planned.play(i, in); got != want {
-						t.Fatalf("instance %d: placed %t, brute force says %t: %+v", i, got, want, in)
+						t.Fatalf("instance %d: placed %t, brute force finds %t: %+v", i, got, want, in)
 					}
 					if !want {
 						continue

@@ -17,7 +17,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
-// withClaims keeps GPUs of a node for the gang "owner".
+// withClaims claims GPUs of a node for the gang "owner".
 func withClaims(node, gpus string) change {
 	owner := types.NamespacedName{Namespace: "default", Name: "owner"}
 	return func(r *rig, _ *schedulerconfig.KubeSchedulerProfile) {
@@ -32,7 +32,7 @@ func (r *rig) unclaim() {
 	r.claims.Wake()
 }
 
-// Plans leave alone what is kept for others, and fill what is kept for the gang.
+// Plans respect the claims of others, and use those of the gang first.
 func TestClaims(t *testing.T) {
 	r := newRig(t, withClaims("n1", "2"))
 	r.node("n1", "nvidia.com/gpu", "2")
@@ -64,7 +64,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// Of a claim in another namespace the users of the gang read how large its owner is; who may see all gangs reads who it is.
+// The text for users of the gang has the size of a consumer in another namespace; the list of all blockers has its name.
 func TestClaimsOfAnotherNamespaceAreNotNamed(t *testing.T) {
 	owner := types.NamespacedName{Namespace: "secret", Name: "labels:llama"}
 	who := claims.ThingOf(owner, 3, pod("llama-0", "llama", "nvidia.com/gpu", "8"))
@@ -96,8 +96,8 @@ func TestReleasedClaimsHelp(t *testing.T) {
 	r.bound("b-0")
 }
 
-// The members beyond the minimum are placed if there is room, and wait without harm if there is none.
-func TestSurplus(t *testing.T) {
+// Members above the minimum are placed if there is room, and otherwise wait.
+func TestAboveMinimum(t *testing.T) {
 	r := newRig(t)
 	r.node("n1", "nvidia.com/gpu", "4")
 	r.gang("g", 3)
@@ -113,7 +113,7 @@ func TestSurplus(t *testing.T) {
 	r.eventually("all have nodes", func() bool { return len(r.places()) == 5 })
 }
 
-// What members prefer decides among the places of a gang, before how tightly they fill it.
+// Preferences of members count before packing.
 func TestPreferences(t *testing.T) {
 	r := newRig(t)
 	for _, name := range []string{"n1", "n2", "n3"} {
@@ -154,7 +154,7 @@ func TestPreferences(t *testing.T) {
 	}
 }
 
-// Members that have to be near others come after them, whatever their names and the order of their creation.
+// Members with required affinity to others come after them, whatever their names and the order of their creation.
 func TestFollowers(t *testing.T) {
 	r := newRig(t)
 	for i := range 4 {
@@ -164,16 +164,16 @@ func TestFollowers(t *testing.T) {
 		r.must(r.api.Create(corev1.SchemeGroupVersion.WithResource("nodes"), n, ""))
 	}
 	r.gang("g", 3)
-	near := func(p *corev1.Pod, role string) {
+	affineTo := func(p *corev1.Pod, role string) {
 		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 			TopologyKey: "rack", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"role": role}},
 		}}}}
 	}
-	// A chain: the evaluator is near the worker, which is near the chief. Only the order chief, worker, evaluator works.
+	// A chain: the evaluator has affinity to the worker, which has affinity to the chief. Only the order chief, worker, evaluator works.
 	evaluator, worker, chief := member("g", 0, "nvidia.com/gpu", "4"), member("g", 1, "nvidia.com/gpu", "2"), member("g", 2, "nvidia.com/gpu", "2")
 	evaluator.Labels["role"], worker.Labels["role"], chief.Labels["role"] = "evaluator", "worker", "chief"
-	near(evaluator, "worker")
-	near(worker, "chief")
+	affineTo(evaluator, "worker")
+	affineTo(worker, "chief")
 	r.create(evaluator, worker, chief)
 	r.bound("g-0", "g-1", "g-2")
 	if n := r.disagreements(); n != 0 {
@@ -181,7 +181,7 @@ func TestFollowers(t *testing.T) {
 	}
 }
 
-// Spread across racks: each member counts for the next.
+// Spread across racks: each member counts for the next one.
 func TestSpread(t *testing.T) {
 	r := newRig(t)
 	for i := range 4 {

@@ -12,9 +12,9 @@ import (
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
-// Conditions keeps the conditions that the engine sets on gangs, and reports what is new in them: one event for each change,
-// however often the gang is tried. Why a gang waits is reported as the store of reasons has it, where it has: the
-// engine's message is that too few members fit, and not what is missing.
+// Conditions keeps the conditions that the engine sets on gangs, and reports their changes: one event for each, however often the gang is
+// tried. The reason for which a gang waits comes from the store of reasons, if it has one: the engine's message is that too few
+// members fit, and not what is missing.
 type Conditions struct {
 	groups  *engine.VirtualGroups
 	reasons *reasons.Store
@@ -44,29 +44,29 @@ func (c *Conditions) SetCondition(namespace, name string, condition metav1.Condi
 	}
 	waits := condition.Status == metav1.ConditionFalse && condition.Reason == schedulingv1beta1.PodGroupReasonUnschedulable
 	reason, fresh, reported := c.reasons.TakeReport(id)
-	if waits && (!reported || reason.Required == 0) && !c.scheduled(id) { // there is no better message than the engine's
+	if waits && (!reported || reason.Required == 0) && !c.scheduled(id) { // only the engine has a message
 		c.reasons.Report(id, reasons.Reason{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: condition.Message}}, false)
 		reason, fresh, reported = c.reasons.TakeReport(id)
 	}
 	if waits && reported {
 		condition.Message = reason.Text()
 	}
-	group, news := c.groups.SetCondition(namespace, name, condition)
+	group, changed := c.groups.SetCondition(namespace, name, condition)
 	switch {
 	case group == nil:
-	case waits && reported && !fresh: // nothing that has not been reported, or that may be now
-		if key, err := gang.ParseVirtualName(id.Namespace, id.Name); err == nil && news {
+	case waits && reported && !fresh: // reported already, or too soon to report
+		if key, err := gang.ParseVirtualName(id.Namespace, id.Name); err == nil && changed {
 			c.touch(key)
 		}
-	case news:
+	case changed:
 		c.report(group)
 	case waits && fresh, !waits && reported && !reason.AboveMin && condition.Status == metav1.ConditionTrue:
-		// That a gang was whole once stays on record. Users want to know all the same
+		// The condition stays True once the gang was placed. Users are still notified
 		// that it waits for members, and that it has them.
 		apimeta.SetStatusCondition(&group.Status.Conditions, condition)
 		c.report(group)
 	}
-	return group, news
+	return group, changed
 }
 
 // scheduled reports whether the engine has placed a gang before.
@@ -75,8 +75,8 @@ func (c *Conditions) scheduled(id types.NamespacedName) bool {
 	return ok && apimeta.IsStatusConditionTrue(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
 }
 
-// GroupSink is the store of virtual groups as the gang cache writes it. A group that is deleted is gone or lacks members, and why
-// its gang waited is void.
+// GroupSink is the store of virtual groups as the gang cache writes it. A group that is deleted is gone or lacks members, so its reason is
+// deleted, too.
 type GroupSink struct {
 	*engine.VirtualGroups
 	Reasons *reasons.Store

@@ -22,12 +22,12 @@ import (
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
-// The engine itself falls silent about a gang that was whole once. Its users are
-// told all the same that it waits again, and that it is whole again.
-func TestAGangThatLostAMemberIsTold(t *testing.T) {
+// The engine itself reports nothing more of a gang that was placed once. Its users are
+// notified all the same that it waits again, and that it is placed again.
+func TestAGangThatLostAMemberIsReported(t *testing.T) {
 	const shortage = "INSUFFICIENT_cpu: 2 of the 3 members that the gang needs fit: 0 of 3 cpu free"
 	var mu sync.Mutex
-	var told []string
+	var reported []string
 	store := reasons.New(clock.RealClock{}, nil)
 	handle := engine.NewHandle()
 	attempts := NewAttempts(handle, clock.RealClock{})
@@ -37,12 +37,12 @@ func TestAGangThatLostAMemberIsTold(t *testing.T) {
 			condition := apimeta.FindStatusCondition(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
 			mu.Lock()
 			defer mu.Unlock()
-			told = append(told, condition.Reason+" "+condition.Message)
+			reported = append(reported, condition.Reason+" "+condition.Message)
 		}}
 		c.Through = func(kubernetes.Interface) kubernetes.Interface { return engine.StatusClient(c.Client, d) }
 		c.Attach = func(engine *upstream.Scheduler) { Follow(engine, plans, func(*corev1.Pod) {}) }
 	}, enginetest.Plugin{Name: Name, New: handle.Binding(plans.NewPlugin)})
-	news := func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(told) }
+	events := func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(reported) }
 
 	c.Create(enginetest.Node("n1", 2), enginetest.Node("n2", 1))
 	c.Group("a", 3, 0)
@@ -53,12 +53,12 @@ func TestAGangThatLostAMemberIsTold(t *testing.T) {
 		c.Delete("a-2")
 		c.WaitPlaced("other")
 		c.Create(enginetest.Pod("a-2", "a"))
-		c.Wait("it is told that it waits", func() bool { return len(news()) >= 2*life })
+		c.Wait("its wait is reported", func() bool { return len(events()) >= 2*life })
 		c.Delete("other")
 		c.WaitPlaced("a-2")
-		c.Wait("it is told that it is whole", func() bool { return len(news()) >= 2*life+1 })
+		c.Wait("its placement is reported", func() bool { return len(events()) >= 2*life+1 })
 	}
-	for i, text := range news() {
+	for i, text := range events() {
 		if want := [2]string{"Scheduled", "Unschedulable " + shortage}[i%2]; !strings.HasPrefix(text, want) {
 			t.Errorf("event %d: %q, want %q", i, text, want)
 		}
@@ -68,6 +68,6 @@ func TestAGangThatLostAMemberIsTold(t *testing.T) {
 		t.Errorf("that it was scheduled once is not on record any more: %v", group.Status.Conditions)
 	}
 	if _, waits := store.LastReported(types.NamespacedName{Namespace: enginetest.Namespace, Name: "labels:a"}); waits {
-		t.Error("it is said to wait still")
+		t.Error("it is still reported to wait")
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
-// scribe is conditions whose events and touches are taken down.
-type scribe struct {
+// recordedConditions records the events and touches of conditions.
+type recordedConditions struct {
 	*Conditions
 	t       *testing.T
 	id      types.NamespacedName
@@ -29,9 +29,9 @@ type scribe struct {
 	touched int
 }
 
-func newScribe(t *testing.T) *scribe {
+func newRecordedConditions(t *testing.T) *recordedConditions {
 	t.Helper()
-	s := &scribe{t: t, id: types.NamespacedName{Namespace: "research", Name: "labels:llama"}, clock: testclock.NewFakePassiveClock(time.Unix(1e9, 0))}
+	s := &recordedConditions{t: t, id: types.NamespacedName{Namespace: "research", Name: "labels:llama"}, clock: testclock.NewFakePassiveClock(time.Unix(1e9, 0))}
 	s.Conditions = &Conditions{
 		groups: engine.NewVirtualGroups(), reasons: reasons.New(s.clock, nil), touch: func(gang.Key) { s.touched++ },
 		report: func(group *schedulingv1beta1.PodGroup) {
@@ -44,12 +44,12 @@ func newScribe(t *testing.T) *scribe {
 	return s
 }
 
-func note(code answer.Code, message string) reasons.Reason {
+func reasonOf(code answer.Code, message string) reasons.Reason {
 	return reasons.Reason{Finding: answer.Finding{Code: code, Message: message}, Required: 3, Fit: 1}
 }
 
 // fails is a failed attempt, as the engine reports it.
-func (s *scribe) fails(reason *reasons.Reason, engine string) {
+func (s *recordedConditions) fails(reason *reasons.Reason, engine string) {
 	if reason != nil {
 		s.reasons.Report(s.id, *reason, false)
 	}
@@ -59,12 +59,12 @@ func (s *scribe) fails(reason *reasons.Reason, engine string) {
 }
 
 // starts is an attempt that placed it.
-func (s *scribe) starts() {
+func (s *recordedConditions) starts() {
 	s.SetCondition(s.id.Namespace, s.id.Name, metav1.Condition{Type: schedulingv1beta1.PodGroupInitiallyScheduled, Status: metav1.ConditionTrue, Reason: "Scheduled"})
 	s.reasons.Clear(s.id)
 }
 
-func (s *scribe) want(what string, events ...string) {
+func (s *recordedConditions) want(what string, events ...string) {
 	s.t.Helper()
 	if got := strings.Join(s.events, "\n"); got != strings.Join(events, "\n") {
 		s.t.Errorf("%s: events\n%s\nwant\n%s", what, got, strings.Join(events, "\n"))
@@ -73,25 +73,25 @@ func (s *scribe) want(what string, events ...string) {
 }
 
 func TestOneEventForEachChange(t *testing.T) {
-	s := newScribe(t)
+	s := newRecordedConditions(t)
 	s.starts()
 	s.want("it starts at once", "Scheduled: ")
 
-	s = newScribe(t)
-	busy, broken := note(answer.NodesBusy, "4 of 8 GPUs free"), note(answer.Fragmented, "in pieces")
+	s = newRecordedConditions(t)
+	busy, broken := reasonOf(answer.NodesBusy, "4 of 8 GPUs free"), reasonOf(answer.Fragmented, "in pieces")
 	for range 10 {
 		s.fails(&busy, "minCount cannot be satisfied")
 	}
 	s.want("it waits", "Unschedulable: NODES_BUSY: 1 of the 3 members that the gang needs fit: 4 of 8 GPUs free")
 	if group, _ := s.groups.Get(s.id.Namespace, s.id.Name); !strings.Contains(group.Status.Conditions[0].Message, "4 of 8 GPUs free") {
-		t.Errorf("the condition says %q", group.Status.Conditions[0].Message)
+		t.Errorf("the condition's message is %q", group.Status.Conditions[0].Message)
 	}
 	s.fails(&broken, "minCount cannot be satisfied")
 	s.want("for another reason", "Unschedulable: FRAGMENTED: 1 of the 3 members that the gang needs fit: in pieces")
 	s.starts()
 	s.want("it starts", "Scheduled: ")
 
-	// The engine keeps to its word that it was scheduled.
+	// The engine's condition stays True.
 	for range 10 {
 		s.fails(&busy, "minCount cannot be satisfied")
 	}
@@ -99,32 +99,38 @@ func TestOneEventForEachChange(t *testing.T) {
 	s.starts()
 	s.starts()
 	s.want("it is whole again", "Scheduled: ")
-	surplus := note(answer.TooBig, "no room for more")
-	surplus.AboveMin = true
-	s.fails(&surplus, "minCount cannot be satisfied")
+	aboveMin := reasonOf(answer.TooBig, "no room for more")
+	aboveMin.AboveMin = true
+	s.fails(&aboveMin, "minCount cannot be satisfied")
 	s.fails(nil, "no room")
 	s.starts()
-	s.want("one more than it needs has no place")
+	s.want("a member above the minimum has no place")
 }
 
-func TestTheEnginesWordsWhereThereAreNoOthers(t *testing.T) {
-	s := newScribe(t)
+func TestTheEnginesMessageWhereThereIsNoOther(t *testing.T) {
+	s := newRecordedConditions(t)
 	for range 10 {
 		s.fails(nil, "waiting for preemption")
 	}
-	s.want("no note", "Unschedulable: FITS_NOT_PLACED: waiting for preemption")
+	s.want("no reason", "Unschedulable: FITS_NOT_PLACED: waiting for preemption")
 }
 
 // Count based: however often a gang is tried, and however the reason changes,
 // users get a bounded number of events and statuses.
 func TestWritesAreBounded(t *testing.T) {
-	for name, attempt := range map[string]func(s *scribe, second int){
-		"numbers": func(s *scribe, i int) { n := note(answer.NodesBusy, fmt.Sprint(i)); s.fails(&n, "minCount") },
-		"reasons": func(s *scribe, i int) { n := note(answer.Code(fmt.Sprint(i)), "m"); s.fails(&n, "minCount") },
-		"engine":  func(s *scribe, i int) { s.fails(nil, fmt.Sprintf("%d nodes are available", i)) },
+	for name, attempt := range map[string]func(s *recordedConditions, second int){
+		"numbers": func(s *recordedConditions, i int) {
+			n := reasonOf(answer.NodesBusy, fmt.Sprint(i))
+			s.fails(&n, "minCount")
+		},
+		"reasons": func(s *recordedConditions, i int) {
+			n := reasonOf(answer.Code(fmt.Sprint(i)), "m")
+			s.fails(&n, "minCount")
+		},
+		"engine": func(s *recordedConditions, i int) { s.fails(nil, fmt.Sprintf("%d nodes are available", i)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScribe(t)
+			s := newRecordedConditions(t)
 			for second := range 300 {
 				attempt(s, second)
 				s.clock.SetTime(s.clock.Now().Add(time.Second))
@@ -141,10 +147,10 @@ func TestWritesAreBounded(t *testing.T) {
 	}
 }
 
-// What was found out about a gang's places is void when it lacks members.
-func TestAGangThatIsNotWholeHasNoNote(t *testing.T) {
-	s := newScribe(t)
-	n := note(answer.NodesBusy, "m")
+// The reason of a gang is deleted when it lacks members.
+func TestAnIncompleteGangHasNoReason(t *testing.T) {
+	s := newRecordedConditions(t)
+	n := reasonOf(answer.NodesBusy, "m")
 	s.reasons.Set(s.id, n)
 	s.fails(&n, "minCount")
 	GroupSink{s.groups, s.reasons}.Delete(s.id.Namespace, s.id.Name)
@@ -152,6 +158,6 @@ func TestAGangThatIsNotWholeHasNoNote(t *testing.T) {
 		t.Error("the reason is still there")
 	}
 	if _, _, ok := s.reasons.TakeReport(s.id); ok {
-		t.Error("it is still told")
+		t.Error("it is still reported")
 	}
 }

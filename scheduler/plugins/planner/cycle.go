@@ -20,46 +20,46 @@ import (
 
 // cycle is one attempt of the engine to place a gang.
 type cycle struct {
-	group types.NamespacedName
-	gang  *framework.QueuedPodGroupInfo
-	args  Args
-	tries sets.Set[types.UID] // the members that are tried
-	first types.UID           // the member that has to come first, if the attempt before found that out
+	group     types.NamespacedName
+	gang      *framework.QueuedPodGroupInfo
+	args      Args
+	attempted sets.Set[types.UID] // its members in this attempt
+	first     types.UID           // the member that has to come first, if the previous attempt found one
 
-	// verdict is that of the first plan of the attempt. Those after it are made for preemption, on a cluster that is not there
-	// yet.
+	// verdict is that of the first plan of the attempt. Later plans are for the dry run of preemption, on a cluster without the
+	// victims.
 	verdict *verdict
-	// requester is the member for which that was made: the first one that was not refused before.
+	// requester is the member for which the plan was made: the first that was not refused before.
 	requester types.UID
-	// changed, news and stir are what happened since the attempt began, which may not be in the engine's snapshot: to the gang
-	// itself, something that helps any gang, or anything.
-	changed, news, stir bool
-	// memo is that of an attempt that failed.
-	memo *memo
-	// noVictims: no eviction would help the gang.
+	// What happened since the attempt began, and may not be in the engine's snapshot: the gang itself changed; resources came
+	// free, or nodes came; anything in the cluster changed.
+	gangChanged, roomFreed, clusterChanged bool
+	// parked is set if the attempt failed.
+	parked *parkedGang
+	// noVictims: no eviction to which the gang is entitled would help it.
 	noVictims bool
-	// faulty: the engine gave up for a fault, and has its own retry for that.
+	// faulty: the engine gave up with an error, which it retries by itself.
 	faulty bool
-	// activated: the members have been activated, which has the engine try those again that come back.
+	// activated: the members have been activated, so that the engine tries those again that it gives back.
 	activated bool
 
-	tried trial
-	// reason is why a gang was not placed, reported what its users were notified of, which may be put off for again.
+	firstPass firstPass
+	// reason is why the gang was not placed, reported what its users were notified of. A new reason is reported after again.
 	reason, reported *reasons.Reason
 	again            time.Duration
 }
 
-// members are those that the engine tries, in its order. It reads the slice as it goes, so members that it has not come to yet
-// may change places.
+// members returns the members in the order in which the engine tries them. The engine reads the slice as it goes, so members that it
+// has not come to yet may be reordered.
 func (c *cycle) members() []*framework.QueuedPodInfo {
 	return c.gang.QueuedPodInfos[c.key()]
 }
 
 func (c *cycle) key() fwk.EntityKey { return fwk.PodGroupKey(c.group.Namespace, c.group.Name) }
 
-// rehearses reports whether the engine tries the gang for preemption, having tried it before.
-func (c *cycle) rehearses(state fwk.CycleState) bool {
-	return c.tried.simulation != nil && c.tried.simulation != state.GetPodGroupSchedulingCycle()
+// dryRuns reports whether the engine tries the gang for preemption, having tried it before.
+func (c *cycle) dryRuns(state fwk.CycleState) bool {
+	return c.firstPass.simulation != nil && c.firstPass.simulation != state.GetPodGroupSchedulingCycle()
 }
 
 func (c *cycle) pods() []*corev1.Pod {
@@ -70,9 +70,9 @@ func (c *cycle) pods() []*corev1.Pod {
 	return pods
 }
 
-// Follow has a planner see what an engine does that was made with its plugin, and returns the engine, ready to run. Without it the
-// planner sees no attempt begin, and leaves every gang to the engine. Gone is called with every pod that leaves its node, when the
-// engine's cache knows.
+// Follow hooks a planner into an engine that was created with its plugin, and returns the engine, ready to run. Without the hooks the
+// planner sees no attempt begin, and leaves every gang to the engine. Gone is called with every pod that leaves its node, after the
+// engine's cache is updated.
 func Follow(engine *upstream.Scheduler, p *Planner, gone func(*corev1.Pod)) *upstream.Scheduler {
 	engine.SchedulingQueue = &queue{SchedulingQueue: engine.SchedulingQueue, planner: p, gone: gone}
 
@@ -103,71 +103,71 @@ func Follow(engine *upstream.Scheduler, p *Planner, gone func(*corev1.Pod)) *ups
 	return engine
 }
 
-// late reports whether a member comes back of an attempt before the one under way, because it could not be bound. An attempt
-// without it may have found in between that its gang lacks members, which it does no longer when the engine has queued it.
+// late reports whether a member comes back from an earlier attempt, because it could not be bound. An attempt without it may have
+// parked its gang for lack of members, which no longer holds when the engine has queued the member.
 func (p *Planner) late(pod *corev1.Pod) (types.NamespacedName, bool) {
 	group, ok := engine.GroupOf(pod)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return group, ok && (p.now == nil || p.now.group != group || !p.now.tries.Has(pod.UID))
+	return group, ok && (p.current == nil || p.current.group != group || !p.current.attempted.Has(pod.UID))
 }
 
-// begin remembers what the engine schedules next.
+// begin records the gang that the engine schedules next; none for a pod on its own.
 func (p *Planner) begin(entity framework.QueuedEntityInfo) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.now = nil
+	p.current = nil
 	gang, ok := entity.(*framework.QueuedPodGroupInfo)
 	if !ok || gang.PodGroupInfo == nil || gang.GetType() != fwk.PodGroupKeyType {
 		return
 	}
-	p.begun = p.clock.Now()
-	p.now = &cycle{group: nameOf(gang), gang: gang, args: defaultArgs()}
-	p.now.first = p.leads[p.now.group]
-	delete(p.leads, p.now.group)
-	p.now.tries = sets.New[types.UID]()
-	for _, m := range p.now.members() {
-		p.now.tries.Insert(m.Pod.UID)
+	p.lastBegun = p.clock.Now()
+	p.current = &cycle{group: nameOf(gang), gang: gang, args: defaultArgs()}
+	p.current.first = p.firstMembers[p.current.group]
+	delete(p.firstMembers, p.current.group)
+	p.current.attempted = sets.New[types.UID]()
+	for _, m := range p.current.members() {
+		p.current.attempted.Insert(m.Pod.UID)
 	}
-	p.now.lead()
-	p.drop(p.now.group)
+	p.current.sortMembers()
+	p.unpark(p.current.group)
 }
 
-// failed looks at why the engine gives a member back, and returns what is to be reported of it: for a gang that has no placement the
-// same for all members, whichever of them the engine came to.
+// failed returns the status to report for a member that the engine gives back. All members of a gang without a placement have the same
+// one, whichever of them the engine tried.
 func (p *Planner) failed(pod *corev1.Pod, status *fwk.Status, nominating *fwk.NominatingInfo) *fwk.Status {
 	group, ok := engine.GroupOf(pod)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !ok || p.now == nil || p.now.group != group || !p.now.tries.Has(pod.UID) {
-		return status // a binding of an attempt before may fail as late as this
+	if !ok || p.current == nil || p.current.group != group || !p.current.attempted.Has(pod.UID) {
+		return status // a binding of an earlier attempt may fail as late as this
 	}
 	if isSpurious(status) {
-		p.reasons.Report(group, reasons.Reason{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: p.now.why()}}, false)
-		return p.now.memberRefusal(pod, p.nodes())
+		p.reasons.Report(group, reasons.Reason{Finding: answer.Finding{Code: answer.FitsNotPlaced, Message: p.current.why()}}, false)
+		return p.current.memberRefusal(pod, p.nodes())
 	}
 	if !status.IsRejected() {
-		p.now.faulty = true
+		p.current.faulty = true
 		return status
 	}
 	if nominating != nil && nominating.NominatedNodeName != "" {
 		return status
 	}
-	reason := p.refusal(p.now, pod)
+	reason := p.refusal(p.current, pod)
 	if reason == nil {
 		return status
 	}
-	// That it was this plugin that refused the member is what the engine's queue goes by, so where it was another one, its diagnosis stays.
+	// The engine's queue goes by the plugin that refused the member, so the diagnosis of another plugin stays.
 	fit := &framework.FitError{Pod: pod, Diagnosis: framework.Diagnosis{NodeToStatus: framework.NewDefaultNodeToStatus(), UnschedulablePlugins: sets.New(Name)}}
 	var refused *framework.FitError
-	if errors.As(status.AsError(), &refused) && !p.now.verdict.isProven() {
+	if errors.As(status.AsError(), &refused) && !p.current.verdict.isProven() {
 		fit.Diagnosis = refused.Diagnosis
 	}
 	fit.NumAllNodes, fit.Diagnosis.PreFilterMsg = reason.Nodes, reason.Sentence()
 	return fwk.NewStatus(fwk.Unschedulable).WithError(fit)
 }
 
-// nodes is how many the engine has looked at.
+// nodes returns the number of nodes in the engine's snapshot.
 func (p *Planner) nodes() int {
 	if p.engine.Framework() == nil {
 		return 0
@@ -179,56 +179,56 @@ func (p *Planner) nodes() int {
 	return len(nodes)
 }
 
-// end parks a gang that the engine did not place, for as long as what it failed for holds, and reports why. The engine is about to
-// queue it.
+// end parks a gang that the engine did not place, until an event may help it, and stores the reason. The engine is about to queue the
+// gang.
 func (p *Planner) end(group types.NamespacedName, status *fwk.Status) {
 	p.mu.Lock()
-	c := p.now
+	c := p.current
 	if c == nil || c.group != group {
 		p.mu.Unlock()
 		return
 	}
 	members := c.members()
 	if status.IsRejected() && !c.faulty && len(members) > 0 {
-		c.memo = &memo{member: members[0].Pod, cause: causeGang}
-		atMost, helped := c.args.RetryPeriod.Duration, c.stir
+		c.parked = &parkedGang{member: members[0].Pod, cause: causeGang}
+		atMost, helped := c.args.RetryPeriod.Duration, c.clusterChanged
 		if v := c.verdict; v != nil && v.proven {
-			c.memo.proven, c.memo.claimed, c.memo.lacks, c.memo.short = true, v.claimed, v.lacks, c.shortfall()
-			atMost, helped = parkedAtMost, c.news
+			c.parked.proven, c.parked.claimed, c.parked.lacks, c.parked.short = true, v.claimed, v.lacks, c.shortfall()
+			atMost, helped = maxParked, c.roomFreed
 		}
 		if c.again > 0 {
 			atMost = min(atMost, c.again) // to report what was put off
 		}
-		if !c.changed {
-			p.park(group, c.memo, atMost)
+		if !c.gangChanged {
+			p.park(group, c.parked, atMost)
 			if c.reason != nil {
 				c.reason.NextAttempt = p.clock.Now().Add(atMost)
 			}
 		}
 		if helped {
-			p.help(group, c.memo, causeCluster)
+			p.requeue(group, c.parked, causeCluster)
 		}
 	}
 	p.mu.Unlock()
 	p.report(group, c.reason, status)
 }
 
-// close ends the attempt when the engine has queued the gang. It returns a memo, not in force, if the gang itself has changed since
-// the attempt began, and is to be tried again at once.
-func (p *Planner) close() []*memo {
+// close ends the attempt when the engine has queued the gang. It returns the gang, unparked, if it has changed since the attempt began,
+// and is to be tried again at once.
+func (p *Planner) close() []*parkedGang {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.now
-	p.now = nil
-	if c == nil || c.memo == nil || !c.changed {
+	c := p.current
+	p.current = nil
+	if c == nil || c.parked == nil || !c.gangChanged {
 		return nil
 	}
-	p.drop(c.group)
-	c.memo.cause = causeGang
-	return []*memo{c.memo}
+	p.unpark(c.group)
+	c.parked.cause = causeGang
+	return []*parkedGang{c.parked}
 }
 
-// report stores why a gang waits, and clears that when it waits no more.
+// report stores why a gang waits, and clears that when it is placed.
 func (p *Planner) report(group types.NamespacedName, reason *reasons.Reason, status *fwk.Status) {
 	switch {
 	case status.IsSuccess():

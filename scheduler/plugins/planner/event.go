@@ -8,36 +8,36 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
-// gain is what an event may bring to a gang without a placement.
+// gain is what an event adds for gangs without a placement.
 type gain struct {
-	// room: there is more of something, or more nodes may use it.
+	// room: resources came free, or more nodes may be used.
 	room bool
-	// amounts are how much more there is of each resource, if that is all that can matter; nil if it is not known.
+	// amounts are what came free, by resource; nil if that is not known.
 	amounts map[corev1.ResourceName]int64
 }
 
-// gainOf weighs an event.
+// gainOf returns the gain of an event.
 func gainOf(event fwk.ClusterEvent, before, after any) gain {
 	switch event.Resource {
 	case fwk.Node:
 		now, ok := after.(*corev1.Node)
 		if !ok {
-			return gain{} // a node that is gone takes its room along
+			return gain{} // a node that is gone frees nothing
 		}
 		was, _ := before.(*corev1.Node)
 		return gain{room: true, amounts: moreAllocatable(was, now)}
 	case fwk.AssignedPod:
 		was, ok := before.(*corev1.Pod)
 		if !ok {
-			return gain{} // a pod that came uses room
+			return gain{} // a new pod uses resources
 		}
 		now, _ := after.(*corev1.Pod)
 		freed := lessRequested(was, now)
 		return gain{room: now == nil || len(freed) > 0, amounts: freed}
 	case fwk.DeviceClass, fwk.ResourceSlice, fwk.WildCard:
-		return gain{room: true} // a resource may be had from devices now; or all are to be tried
+		return gain{room: true} // devices may provide a resource now; or all gangs are to be tried
 	default:
-		return gain{} // what proofs do not rest on
+		return gain{} // no proof rests on it
 	}
 }
 
@@ -56,7 +56,7 @@ func moreAllocatable(was, now *corev1.Node) map[corev1.ResourceName]int64 {
 }
 
 func lessRequested(was, now *corev1.Pod) map[corev1.ResourceName]int64 {
-	// What a running pod is charged is the larger of what it requests and what it has, while it is being resized.
+	// A running pod counts with the larger of what it requests and what it has, while it is being resized.
 	charged := resourcehelper.PodResourcesOptions{UseStatusResources: true}
 	less := map[corev1.ResourceName]int64{}
 	var still corev1.ResourceList
@@ -74,29 +74,29 @@ func lessRequested(was, now *corev1.Pod) map[corev1.ResourceName]int64 {
 	return less
 }
 
-// observe finds the parked gangs that an event helps, and returns those that are to be tried again now. The engine's cache has
-// the change already.
-func (a *Attempts) observe(event fwk.ClusterEvent, before, after any) []*memo {
+// observe requeues the parked gangs that an event may help, and returns those that are to be tried now. The engine's cache has the
+// change already.
+func (a *Attempts) observe(event fwk.ClusterEvent, before, after any) []*parkedGang {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.memos) == 0 && a.now == nil || event.Resource == fwk.UnscheduledPod || event.Resource == fwk.PodGroup {
-		return nil // members of its own, and its own group, are looked after elsewhere
+	if len(a.parkedGangs) == 0 && a.current == nil || event.Resource == fwk.UnscheduledPod || event.Resource == fwk.PodGroup {
+		return nil // the queue handles members and groups of the gang itself
 	}
 	g := gainOf(event, before, after)
-	if a.now != nil {
-		a.now.stir, a.now.news = true, a.now.news || g.room
+	if a.current != nil {
+		a.current.clusterChanged, a.current.roomFreed = true, a.current.roomFreed || g.room
 	}
-	var woken []*memo
-	for group, m := range a.memos {
-		if !m.proven || m.helped(g) {
-			woken = append(woken, a.help(group, m, causeCluster)...)
+	var woken []*parkedGang
+	for group, m := range a.parkedGangs {
+		if !m.proven || m.helpedBy(g) {
+			woken = append(woken, a.requeue(group, m, causeCluster)...)
 		}
 	}
 	return woken
 }
 
-// helped reports whether the gang may have a placement now.
-func (m *memo) helped(g gain) bool {
+// helpedBy reports whether the gang may have a placement after an event.
+func (m *parkedGang) helpedBy(g gain) bool {
 	if !g.room || len(m.lacks) == 0 || g.amounts == nil {
 		return g.room
 	}

@@ -36,8 +36,8 @@ func (q *query) explain(proof placement.Result, claimed bool) *reasons.Reason {
 	return reason
 }
 
-// keptFrom reads like: room is held for the replacement of research/llama-3 (gang research/llama) until 12:00:00 UTC on n1. It
-// names who it is kept for in the reason, too.
+// keptFrom returns a text like: room on n1 is held for the replacement of research/llama-3 (gang research/llama) until 12:00:00 UTC.
+// It adds the consumers to the blockers of the reason.
 func (q *query) keptFrom(reason *reasons.Reason) string {
 	nodes := map[string][]string{}
 	reader := q.planner.claims.Reader(q.cycle.group.Namespace)
@@ -65,20 +65,20 @@ func (q *query) keptFrom(reason *reasons.Reason) string {
 // mostClaims is how many claims are named one by one.
 const mostClaims = 3
 
-// reason is the sentence for a proof.
+// reason returns the code, verdict, audience and message for a proof.
 func (q *query) reason(proof placement.Result, r placement.Room) (answer.Code, answer.Verdict, answer.Who, string) {
-	wants := phrase.Wants(r)
+	requests := phrase.Wants(r)
 	switch {
 	case len(r.Nodes) == 0:
-		return answer.SelectorNoMatch, answer.Blocked, answer.User, fmt.Sprintf("no node may be used by %s", wants)
+		return answer.SelectorNoMatch, answer.Blocked, answer.User, fmt.Sprintf("no node may be used by %s", requests)
 	case r.PerMember > r.LargestTotal:
 		return answer.TooBig, answer.Blocked, answer.User, fmt.Sprintf("it needs %s, and no node that it may use has more than %s",
-			wants, phrase.Amount(r.Resource, r.LargestTotal))
+			requests, phrase.Amount(r.Resource, r.LargestTotal))
 	case r.Requested > r.Total:
 		return answer.TooBig, answer.Blocked, answer.User, fmt.Sprintf("it needs %s, and the %s that it may use have %s in all",
-			wants, phrase.Count(len(r.Nodes), "node"), phrase.Amount(r.Resource, r.Total))
+			requests, phrase.Count(len(r.Nodes), "node"), phrase.Amount(r.Resource, r.Total))
 	case proof.Bound != nil && proof.Bound.Constraint != "":
-		return answer.NodesBusy, answer.Waiting, answer.Nobody, fmt.Sprintf("it needs %s, and %s leaves room for %d", wants, proof.Bound.Constraint, proof.Bound.Have)
+		return answer.NodesBusy, answer.Waiting, answer.Nobody, fmt.Sprintf("it needs %s, and %s leaves room for %d", requests, proof.Bound.Constraint, proof.Bound.Have)
 	case r.Requested > r.Free:
 		code := answer.NodesBusy
 		if !strings.Contains(string(r.Resource), "/") {
@@ -89,10 +89,10 @@ func (q *query) reason(proof placement.Result, r placement.Room) (answer.Code, a
 	return answer.Fragmented, answer.Waiting, answer.Nobody, phrase.Fragmented(r)
 }
 
-// sentence is what the members of a gang without a placement report.
+// sentence returns the message of the members of a gang without a placement.
 func (v *verdict) sentence() string { return v.reason.Sentence() }
 
-// explainUnknown is the reason where the search took too long; the engine may still find a placement.
+// explainUnknown returns the reason where the search timed out; the engine may still find a placement.
 func (q *query) explainUnknown(found placement.Result) *reasons.Reason {
 	return &reasons.Reason{
 		Finding: answer.Finding{
@@ -104,7 +104,7 @@ func (q *query) explainUnknown(found placement.Result) *reasons.Reason {
 	}
 }
 
-// fit is how many members have a place, or could have one at once.
+// fit returns how many members have a node, or could have one at once.
 func (q *query) fit(result placement.Result) int32 {
 	n := int32(len(q.gang.Bound))
 	for _, placed := range result.Placed {

@@ -30,7 +30,7 @@ func TestExplain(t *testing.T) {
 	gpu := func(n string) []string { return []string{"nvidia.com/gpu", n} }
 	for name, c := range map[string]struct {
 		cluster func(*rig)
-		members [][]string // what each asks for
+		members [][]string // what each requests
 		change  func(*corev1.Pod)
 		code    answer.Code
 		message string
@@ -87,8 +87,8 @@ func TestExplain(t *testing.T) {
 				return err == nil && pods == used && r.engine.Cache.NodeCount() == 2
 			})
 			r.gang("g", int32(len(c.members)))
-			for i, asks := range c.members {
-				p := member("g", i, asks...)
+			for i, requests := range c.members {
+				p := member("g", i, requests...)
 				if c.change != nil {
 					c.change(p)
 				}
@@ -106,14 +106,14 @@ func TestExplain(t *testing.T) {
 			}
 			want := fmt.Sprintf("0/2 nodes are available: %d of the %d members that its gang needs fit: %s.", c.fit, len(c.members), c.message)
 			for i := range c.members {
-				r.eventually("every member says the same", func() bool { return r.says(fmt.Sprintf("g-%d", i)) == want })
+				r.eventually("every member has the same message", func() bool { return r.message(fmt.Sprintf("g-%d", i)) == want })
 			}
 		})
 	}
 }
 
-// says is why a pod has no node.
-func (r *rig) says(name string) string {
+// message returns the message of a pod that has no node.
+func (r *rig) message(name string) string {
 	r.Helper()
 	p, err := r.client.CoreV1().Pods("default").Get(r.Context(), name, metav1.GetOptions{})
 	r.must(err)

@@ -18,20 +18,20 @@ import (
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
-// A binding that fails late is of the attempt before, and says nothing about the one that goes on.
+// A late failure of a binding is of an earlier attempt, and does not concern the one under way.
 func TestABindingOfTheAttemptBeforeFails(t *testing.T) {
-	d := newDesk()
+	d := newFixture()
 	d.begin(queued(t, member("g", 1), member("g", 2)))
-	broken := fwk.AsStatus(errors.New("the server says no"))
-	if got := d.failed(member("g", 0), broken, nil); got != broken || d.now.faulty {
-		t.Errorf("status %v, faulty %v, for a member that is not tried", got, d.now.faulty)
+	broken := fwk.AsStatus(errors.New("refused by the server"))
+	if got := d.failed(member("g", 0), broken, nil); got != broken || d.current.faulty {
+		t.Errorf("status %v, faulty %v, for a member that is not tried", got, d.current.faulty)
 	}
-	if d.failed(member("g", 1), broken, nil); !d.now.faulty {
+	if d.failed(member("g", 1), broken, nil); !d.current.faulty {
 		t.Error("a fault of the attempt itself does not count")
 	}
 }
 
-// An attempt between two late failures of one gang lacks the second member. When the engine has queued that one the gang is tried
+// An attempt between two late failures of one gang lacks the second member. When the engine has queued that member, the gang is tried
 // again, whether the attempt has ended or not.
 func TestAMemberComesBackLate(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -44,17 +44,17 @@ func TestAMemberComesBackLate(t *testing.T) {
 		"it is one of the attempt": {member: 0, attempt: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk()
+			d := newFixture()
 			var queuedAgain bool
 			e := Follow(&upstream.Scheduler{FailureHandler: func(context.Context, framework.Framework, *framework.QueuedPodInfo, *fwk.Status, *fwk.NominatingInfo, time.Time) {
 				queuedAgain = true
-				if len(d.woken) > 0 || d.now != nil && d.now.changed {
+				if len(d.woken) > 0 || d.current != nil && d.current.gangChanged {
 					t.Error("the gang is tried before the member is queued")
 				}
 			}}, d.Planner, nil)
 			fails := func() {
 				e.FailureHandler(t.Context(), nil, queued(t, member("g", c.member)).QueuedPodInfos[fwk.PodGroupKey("default", "g")][0],
-					fwk.AsStatus(errors.New("the server says no")), nil, time.Time{})
+					fwk.AsStatus(errors.New("refused by the server")), nil, time.Time{})
 			}
 			var woken int
 			if c.attempt {
@@ -71,8 +71,8 @@ func TestAMemberComesBackLate(t *testing.T) {
 	}
 }
 
-// A gang that may have room when nothing is kept from it any more is tried then, whatever else it may wait for: here its volume is
-// where no node is, which may change without bringing room.
+// A gang that may have a placement without the claims of others is tried when they end, whatever else it waits for: here its volume is on no
+// node, which may change without an event that frees resources.
 func TestAClaimEndsAndAVolumeIsMissing(t *testing.T) {
 	r := newRig(t, withClaims("n1", "2"))
 	r.eventually("volumes are watched", func() bool {

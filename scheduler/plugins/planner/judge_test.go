@@ -32,7 +32,7 @@ func (r *rig) results(result string) int {
 	return int(n)
 }
 
-// picky refuses a node, for reasons of its own.
+// picky is a filter that refuses one node.
 type picky struct{ node string }
 
 func (p picky) Name() string { return "Picky" }
@@ -70,7 +70,7 @@ func TestTheEngineJudges(t *testing.T) {
 	}
 }
 
-// What the planner calls impossible by rules that the engine does not have is left to the engine.
+// A gang that has no placement only under rules that the engine does not enforce is left to the engine.
 func TestOnlyProofsRefuse(t *testing.T) {
 	ready := []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
 	for name, c := range map[string]struct {
@@ -118,7 +118,7 @@ func TestOnlyProofsRefuse(t *testing.T) {
 			r.create(a, b)
 			r.bound("g-0", "g-1")
 			if r.results(resultUnproven) == 0 {
-				t.Error("the planner had no doubt, so the test shows nothing")
+				t.Error("no plan was unproven, so the test shows nothing")
 			}
 		})
 	}

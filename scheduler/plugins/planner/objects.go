@@ -13,25 +13,25 @@ import (
 	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
-// objects are what the members refer to, as the engine's own plugins see it.
+// objects returns the objects that the members refer to, as the engine's own plugins see them.
 func (p *Planner) objects(handle fwk.Handle, members *memberRoles) (*placement.Objects, error) {
 	classes, err := handle.SharedDRAManager().DeviceClasses().List()
 	if err != nil {
 		return nil, fmt.Errorf("list DeviceClasses: %w", err)
 	}
-	// The same pointer, as long as it holds: what package placement prepared from it is kept.
-	if !slices.Equal(classes, p.alone.DeviceClasses) {
-		p.alone = &placement.Objects{DeviceClasses: classes}
+	// The same pointer while nothing changes: package placement keeps what it derived from it.
+	if !slices.Equal(classes, p.classesOnly.DeviceClasses) {
+		p.classesOnly = &placement.Objects{DeviceClasses: classes}
 	}
-	if !members.refers && !members.namespaced {
-		return p.alone, nil
+	if !members.refersToClaims && !members.namespaced {
+		return p.classesOnly, nil
 	}
 	o := &placement.Objects{DeviceClasses: classes}
 	factory, all := handle.SharedInformerFactory(), labels.Everything()
 	if o.Namespaces, err = factory.Core().V1().Namespaces().Lister().List(all); err != nil {
 		return nil, fmt.Errorf("list namespaces: %w", err)
 	}
-	if !members.refers {
+	if !members.refersToClaims {
 		return o, nil
 	}
 	if o.PersistentVolumes, err = factory.Core().V1().PersistentVolumes().Lister().List(all); err != nil {
@@ -61,14 +61,14 @@ func (p *Planner) objects(handle fwk.Handle, members *memberRoles) (*placement.O
 	return o, nil
 }
 
-// placedAs is a pod like another, but on a node.
+// placedAs returns a copy of a pod on a node.
 func placedAs(like *corev1.Pod, node, uid string) *corev1.Pod {
 	pod := *like
 	pod.UID, pod.Spec.NodeName, pod.Status = types.UID(uid), node, corev1.PodStatus{}
 	return &pod
 }
 
-// nominated are the pods for which the engine makes room by preemption, as if they were there, where they come before the gang.
+// nominated returns the pods that preemption has nominated for nodes, as if they were there, unless the gang outranks them.
 func nominated(handle fwk.Handle, nodes []fwk.NodeInfo, group types.NamespacedName, priority int32) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for _, n := range nodes {

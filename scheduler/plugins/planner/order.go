@@ -10,9 +10,9 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// lead brings the member to the front that has to come first, and those that have to be with others to the end. The engine takes
-// the first of a gang before there is a plan.
-func (c *cycle) lead() {
+// sortMembers moves the member that has to come first to the front, and those with required affinity to others to the end. The engine
+// tries the first member of a gang before there is a plan.
+func (c *cycle) sortMembers() {
 	rank := func(m *framework.QueuedPodInfo) int {
 		switch {
 		case m.Pod.UID == c.first:
@@ -25,21 +25,21 @@ func (c *cycle) lead() {
 	slices.SortStableFunc(c.members(), func(a, b *framework.QueuedPodInfo) int { return cmp.Compare(rank(a), rank(b)) })
 }
 
-// follows reports whether a pod has to be where others are, and its own like do not count.
+// follows reports whether a pod has required affinity to pods other than its own replicas.
 func follows(m *framework.QueuedPodInfo) bool {
 	return slices.ContainsFunc(m.RequiredAffinityTerms, func(term fwk.AffinityTerm) bool { return !term.Matches(m.Pod, nil) })
 }
 
-// order brings the members that have not come up yet into the order of the plan, those without a place last. requester is up: those
-// before it have been refused already, before a plan was requested. The engine writes down who has which result by position,
-// and does so for good before it rehearses a preemption: then it keeps a copy in the order of before, and goes through the new one.
-func (c *cycle) order(p *plan, requester *corev1.Pod, rehearsal bool) {
+// order sorts the members after requester as they are in the plan, those without a node last. Members before requester were refused before
+// there was a plan. The engine records results by position, and keeps the slice when it dry-runs a preemption: the dry run therefore
+// gets a copy in the new order, and the recorded results keep the old one.
+func (c *cycle) order(p *plan, requester *corev1.Pod, dryRun bool) {
 	members := c.members()
 	next := c.position(requester) + 1
 	if len(p.nodes) == 0 || next == 0 || next >= len(members) {
 		return
 	}
-	if rehearsal {
+	if dryRun {
 		c.gang.QueuedPodInfos[c.key()] = slices.Clone(members)
 	}
 	rank := make(map[types.UID]int, len(p.sequence))
@@ -55,17 +55,17 @@ func (c *cycle) order(p *plan, requester *corev1.Pod, rehearsal bool) {
 	slices.SortStableFunc(members[next:], func(a, b *framework.QueuedPodInfo) int { return cmp.Compare(at(a), at(b)) })
 }
 
-// position is where a member is in the engine's order, -1 if it is not there.
+// position returns the index of a member in the engine's order, -1 if it is not there.
 func (c *cycle) position(pod *corev1.Pod) int {
 	return slices.IndexFunc(c.members(), func(m *framework.QueuedPodInfo) bool { return m.Pod.UID == pod.UID })
 }
 
-// misled reports whether a member was refused only because it came before the one that has to come first. The gang is then tried
+// refusedForOrder reports whether a member was refused only because it came before the one that has to come first. The gang is then tried
 // again in that order.
-func (p *Planner) misled(pod *corev1.Pod) bool {
+func (p *Planner) refusedForOrder(pod *corev1.Pod) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.now
+	c := p.current
 	if c == nil || c.verdict == nil || len(c.verdict.sequence) == 0 {
 		return false
 	}
@@ -73,6 +73,6 @@ func (p *Planner) misled(pod *corev1.Pod) bool {
 	if c.requester != pod.UID || pod.UID == first || c.first == first {
 		return false
 	}
-	p.leads[c.group], c.changed = first, true
+	p.firstMembers[c.group], c.gangChanged = first, true
 	return true
 }

@@ -39,21 +39,21 @@ func TestOrder(t *testing.T) {
 	follower.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 		TopologyKey: "rack", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"role": "chief"}},
 	}}}}
-	d := newDesk()
+	d := newFixture()
 	gang := queued(t, follower, member("g", 1), member("g", 2), member("g", 3))
 	d.begin(gang)
-	if got, want := d.now.names(), []string{"g-1", "g-2", "g-3", "g-0"}; !slices.Equal(got, want) {
+	if got, want := d.current.names(), []string{"g-1", "g-2", "g-3", "g-0"}; !slices.Equal(got, want) {
 		t.Errorf("%v come up, want %v: those that follow others last", got, want)
 	}
 	v := verdict{sequence: []types.UID{"uid-g-3", "uid-g-1", "uid-g-0"}, nodes: map[types.UID]string{"uid-g-0": "n", "uid-g-1": "n", "uid-g-3": "n"}}
-	d.judged(d.now, &v, d.now.pods()[0])
-	d.now.order(&plan{verdict: v}, d.now.pods()[0], false)
-	if got, want := d.now.names(), []string{"g-1", "g-3", "g-0", "g-2"}; !slices.Equal(got, want) {
+	d.setVerdict(d.current, &v, d.current.pods()[0])
+	d.current.order(&plan{verdict: v}, d.current.pods()[0], false)
+	if got, want := d.current.names(), []string{"g-1", "g-3", "g-0", "g-2"}; !slices.Equal(got, want) {
 		t.Errorf("%v come up, want %v: the first is up, the one without a place comes last", got, want)
 	}
 
 	// g-1 came before g-3, which the placement does not allow.
-	if !d.misled(d.now.members()[0].Pod) {
+	if !d.refusedForOrder(d.current.members()[0].Pod) {
 		t.Fatal("a member that came too early is not known as such")
 	}
 	d.end(group, fwk.NewStatus(fwk.Unschedulable))
@@ -61,15 +61,15 @@ func TestOrder(t *testing.T) {
 		t.Fatal("the gang is not tried again at once")
 	}
 	d.begin(gang)
-	if got, want := d.now.names()[0], "g-3"; got != want {
+	if got, want := d.current.names()[0], "g-3"; got != want {
 		t.Errorf("%s comes first, want %s", got, want)
 	}
-	d.judged(d.now, &v, d.now.pods()[0])
-	if d.misled(d.now.members()[0].Pod) {
+	d.setVerdict(d.current, &v, d.current.pods()[0])
+	if d.refusedForOrder(d.current.members()[0].Pod) {
 		t.Error("the member that has to come first came too early")
 	}
 	d.end(group, fwk.NewStatus(fwk.Unschedulable))
-	if again := d.close(); len(again) != 0 || !d.parked(group) {
+	if again := d.close(); len(again) != 0 || !d.isParked(group) {
 		t.Error("a gang that fails in the right order is tried without end")
 	}
 }

@@ -34,7 +34,7 @@ func (r *rig) quietFor(during time.Duration, what string) {
 	}
 }
 
-// A gang that does not fit is tried again when something happened that helps, and not before.
+// A gang that does not fit is tried again after an event that helps, and not before.
 func TestParked(t *testing.T) {
 	r := newRig(t)
 	r.node("n1", "nvidia.com/gpu", "4")
@@ -63,7 +63,7 @@ func TestParked(t *testing.T) {
 		t.Errorf("%d attempts after room came free, want 1", n-before)
 	}
 	if _, waits := r.reasons.Get(types.NamespacedName{Namespace: "default", Name: "g"}); waits {
-		t.Error("a gang that runs is said to wait")
+		t.Error("a gang that runs is reported to wait")
 	}
 }
 
@@ -83,7 +83,7 @@ func TestNodesHelp(t *testing.T) {
 	r.bound("g-0", "g-1")
 }
 
-// What changes about the gang itself helps at once.
+// A change of the gang itself wakes it at once.
 func TestGangChanges(t *testing.T) {
 	r := newRig(t)
 	r.node("n1", "nvidia.com/gpu", "2")

@@ -13,7 +13,7 @@ import (
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 )
 
-// doorman refuses members before the planner sees them.
+// doorman is a PreFilter plugin before the planner that refuses members.
 type doorman struct{ refused []string }
 
 func (*doorman) Name() string { return "Doorman" }
@@ -57,7 +57,7 @@ func (r *rig) apart(names ...string) {
 	}
 }
 
-// Members that are refused before the planner is asked must not confuse who has which result.
+// Members that are refused before the planner runs must not shift the results of others.
 func TestTheFirstMembersAreRefusedBefore(t *testing.T) {
 	for name, how := range map[string]struct {
 		changes []change
@@ -91,7 +91,7 @@ func TestTheFirstMembersAreRefusedBefore(t *testing.T) {
 	}
 }
 
-// A member that has a place in the plan and is refused before the planner is asked keeps nobody else out.
+// A member that has a node in the plan and is refused before the planner runs keeps no other out.
 func TestAPlannedMemberIsRefusedBefore(t *testing.T) {
 	r := newRig(t, refusing("g-1"))
 	for i := range 2 {
@@ -105,9 +105,9 @@ func TestAPlannedMemberIsRefusedBefore(t *testing.T) {
 	r.apart("g-0", "g-2")
 }
 
-// The engine has written down who has which result when it rehearses a preemption: that must not change the order of the members.
-func TestARehearsalLeavesTheOrder(t *testing.T) {
-	d := newDesk()
+// The engine has recorded the results when it dry-runs a preemption, so the order of the members must stay.
+func TestADryRunKeepsTheOrder(t *testing.T) {
+	d := newFixture()
 	d.begin(queued(t, member("g", 0), member("g", 1), member("g", 2)))
 	nodes := func(uids ...types.UID) *plan {
 		p := &plan{}
@@ -117,17 +117,17 @@ func TestARehearsalLeavesTheOrder(t *testing.T) {
 		}
 		return p
 	}
-	d.now.order(nodes("uid-g-0", "uid-g-2"), d.now.pods()[0], false)
-	before := d.now.names()
+	d.current.order(nodes("uid-g-0", "uid-g-2"), d.current.pods()[0], false)
+	before := d.current.names()
 	if want := []string{"g-0", "g-2", "g-1"}; !slices.Equal(before, want) {
 		t.Fatalf("%v come up, want %v", before, want)
 	}
-	engine := d.now.members() // what the engine ranges over in the rehearsal
-	d.now.order(nodes("uid-g-0", "uid-g-1"), d.now.pods()[0], true)
+	engine := d.current.members() // what the engine ranges over in the dry run
+	d.current.order(nodes("uid-g-0", "uid-g-1"), d.current.pods()[0], true)
 	if engine[1].Pod.Name != "g-1" {
-		t.Errorf("%s comes second in the rehearsal, want g-1", engine[1].Pod.Name)
+		t.Errorf("%s comes second in the dry run, want g-1", engine[1].Pod.Name)
 	}
-	if after := d.now.names(); !slices.Equal(after, before) {
-		t.Errorf("after the rehearsal %v, before it %v", after, before)
+	if after := d.current.names(); !slices.Equal(after, before) {
+		t.Errorf("after the dry run %v, before it %v", after, before)
 	}
 }

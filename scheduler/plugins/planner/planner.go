@@ -69,22 +69,21 @@ func (p *Planner) Register(register func(...metrics.Registerable)) {
 	register(p.plans.results, p.plans.duration, p.plans.disagreements, p.count.parked, p.count.woken)
 }
 
-// Claims is the ledger of claims on nodes; *claims.Ledger is it. What it returns the plugin GangClaims enforces, as a filter: a
-// plan that respects it is then accepted, and a gang that is impossible alongside it is refused by the engine, too.
+// Claims is the ledger of claims on nodes; *claims.Ledger implements it. The plugin GangClaims enforces the same claims as a filter: it
+// accepts a plan that respects them, and refuses a gang that has no placement alongside them.
 type Claims interface {
-	// Withheld returns what no member of a gang may use now. Members are one of each role. What binds only some of them is left
-	// out; the filter decides.
+	// Withheld returns the claims that bind all members of a gang. Members are one of each role. Claims that bind only some of
+	// them are left to the filter.
 	Withheld(nodes fwk.NodeInfoLister, group types.NamespacedName, members []*corev1.Pod) []claims.Claim
 	// Nodes returns the names of the nodes on which room is claimed for a gang: its members go there first.
 	Nodes(group types.NamespacedName) []string
 	// Progress is the message for a gang on how nodes are being freed for it; empty where nothing is done.
 	Progress(group types.NamespacedName) string
-	// Reader is whom texts are for that are written into a namespace.
+	// Reader returns the audience of texts that are written into a namespace.
 	Reader(namespace string) audience.Reader
 }
 
-// Planner is what the plugins of all profiles share: the snapshot that plans are made on, and the attempts at gangs. See
-// [Follow].
+// Planner is the state that the plugins of all profiles share: the index of the snapshot, and the attempts at gangs. See [Follow].
 type Planner struct {
 	*Attempts
 	engine   *engine.Handle
@@ -94,9 +93,9 @@ type Planner struct {
 	plans    planCounters
 	guard    *engine.Guard
 
-	// Touched by the engine's scheduling goroutine only.
-	index *placement.Index
-	alone *placement.Objects // for gangs that refer to no other objects
+	// Used by the engine's scheduling goroutine only.
+	index       *placement.Index
+	classesOnly *placement.Objects // for gangs that refer to no other objects
 }
 
 // New returns a planner for the profiles of a scheduler. Panics may be nil.
@@ -105,6 +104,6 @@ func New(handle *engine.Handle, attempts *Attempts, claims Claims, store *reason
 ) *Planner {
 	return &Planner{
 		Attempts: attempts, engine: handle, claims: claims, reasons: store, profiles: profiles, plans: newPlanCounters(),
-		guard: panics.Guard("planner"), index: placement.NewIndex(), alone: &placement.Objects{},
+		guard: panics.Guard("planner"), index: placement.NewIndex(), classesOnly: &placement.Objects{},
 	}
 }

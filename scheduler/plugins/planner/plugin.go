@@ -1,15 +1,14 @@
 // Package planner finds a place for every member of a gang at once, before the engine tries the members one by one.
 //
 // The engine places the members of a gang greedily, each where it scores best alongside those before it. For members that differ
-// that may fail although the gang has a placement. When the engine begins with a gang, the plugin GangPlanner requests of package placement
-// for a placement of the whole gang and answers for each member with the one node that it has there; the engine's own filters
-// then look at that node alone and stay the judge. A member that they refuse is placed as if there were no plan, and counted.
+// that may fail although the gang has a placement. When the engine begins with a gang, the plugin GangPlanner has package placement search
+// for a placement of the whole gang, and returns for each member the one node that it has there. The engine's own filters then check
+// that node alone. A member that they refuse is placed as if there were no plan, and counted.
 //
-// A gang that provably has no placement fails at once, with the numbers that prove it in the store of reasons, whatever it would have cost
-// the engine to find out. Where package placement is stricter than the engine, or does not know all that the engine knows, that is no
-// proof, and the engine tries by itself.
+// A gang that provably has no placement fails at once, with the numbers that prove it in the store of reasons. Where package placement is
+// stricter than the engine, or does not know all that the engine knows, that is no proof, and the engine tries by itself.
 //
-// A gang that failed is parked: it is tried again when something happened that could help it, not by the clock. See memo.
+// A gang that failed is parked: it is tried again when an event may help it, not by the clock. See parkedGang.
 package planner
 
 import (
@@ -58,7 +57,7 @@ const (
 	minBudget = time.Millisecond
 	maxBudget = 10 * time.Second
 	minRetry  = time.Second
-	maxRetry  = parkedAtMost
+	maxRetry  = maxParked
 )
 
 // Validate implements args.Args.
@@ -72,21 +71,21 @@ func (a Args) Validate() error {
 	return nil
 }
 
-// judge remembers whether the engine enforces every rule that a proof rests on.
-type judge struct {
+// enforcement caches whether the profile enforces every rule that a proof rests on.
+type enforcement struct {
 	once     sync.Once
 	complete bool
 }
 
-// enforced are the filters that a proof rests on.
-var enforced = []string{
+// provenFilters are the filters that a proof rests on.
+var provenFilters = []string{
 	names.NodeUnschedulable, names.NodeName, names.TaintToleration, names.NodeAffinity, names.NodePorts, names.NodeResourcesFit, names.InterPodAffinity,
 }
 
-// complete reports whether the profile enforces every rule that a proof rests on. A configuration may switch filters off, and have
-// resources ignored; what is impossible under the rules may then be possible for the engine.
-func (pl *Plugin) complete() bool {
-	pl.judge.once.Do(func() {
+// enforcesAll reports whether the profile enforces every rule that a proof rests on. A configuration may disable filters, and have
+// resources ignored. A gang without a placement under the rules may then have one for the engine.
+func (pl *Plugin) enforcesAll() bool {
+	pl.enforcement.once.Do(func() {
 		lister, ok := pl.handle.(interface {
 			ListPlugins() *schedulerconfig.Plugins
 		})
@@ -97,13 +96,13 @@ func (pl *Plugin) complete() bool {
 		for _, f := range lister.ListPlugins().Filter.Enabled {
 			on.Insert(f.Name)
 		}
-		pl.judge.complete = on.HasAll(enforced...) && !pl.planner.ignoresResources(pl.handle.ProfileName())
+		pl.enforcement.complete = on.HasAll(provenFilters...) && !pl.planner.ignoresResources(pl.handle.ProfileName())
 	})
-	return pl.judge.complete
+	return pl.enforcement.complete
 }
 
-// ignoresResources reports whether a profile is configured not to look at some resources. The engine adds those that an extender
-// takes care of to the same configuration.
+// ignoresResources reports whether a profile is configured to ignore some resources. The engine adds those that an extender manages to
+// the same configuration.
 func (p *Planner) ignoresResources(profile string) bool {
 	at := slices.IndexFunc(p.profiles, func(s schedulerconfig.KubeSchedulerProfile) bool { return s.SchedulerName == profile })
 	if at < 0 {
@@ -119,10 +118,10 @@ func (p *Planner) ignoresResources(profile string) bool {
 
 // Plugin is GangPlanner in one profile.
 type Plugin struct {
-	planner *Planner
-	handle  fwk.Handle
-	args    Args
-	judge   judge
+	planner     *Planner
+	handle      fwk.Handle
+	args        Args
+	enforcement enforcement
 }
 
 var (
@@ -147,7 +146,7 @@ func (pl *Plugin) Name() string { return Name }
 
 // PreEnqueue implements fwk.PreEnqueuePlugin: a parked gang is not tried.
 func (pl *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
-	if group, ok := engine.GroupOf(pod); ok && pl.planner.parked(group) {
+	if group, ok := engine.GroupOf(pod); ok && pl.planner.isParked(group) {
 		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "nothing happened since the last attempt that could help its gang")
 	}
 	return nil
@@ -167,20 +166,20 @@ const (
 // plan is the verdict on a gang, in the course of one placement.
 type plan struct {
 	verdict
-	// requester is the member that was up when it was made.
+	// requester is the member that the engine was trying when the plan was made.
 	requester types.UID
 }
 
 // Clone implements fwk.StateData. All members share the plan.
 func (p *plan) Clone() fwk.StateData { return p }
 
-// place is where a member goes. Empty: the engine refused it there, and is to find another.
-type place string
+// plannedNode is the node of a member in the plan; empty if the engine refused it there, and is to find another.
+type plannedNode string
 
 // Clone implements fwk.StateData.
-func (p place) Clone() fwk.StateData { return p }
+func (p plannedNode) Clone() fwk.StateData { return p }
 
-// PreFilter implements fwk.PreFilterPlugin. It is the last of them, so a member that comes here is one that others let pass.
+// PreFilter implements fwk.PreFilterPlugin. The plugin is the last, so the other plugins have let the member pass.
 func (pl *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	if _, err := state.Read(memberKey); err == nil || !state.IsPodGroupSchedulingCycle() {
 		return nil, fwk.NewStatus(fwk.Skip)
@@ -192,10 +191,10 @@ func (pl *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *core
 	node, planned := p.nodes[pod.UID]
 	switch {
 	case planned:
-		state.Write(memberKey, place(node))
+		state.Write(memberKey, plannedNode(node))
 		return &fwk.PreFilterResult{NodeNames: sets.New(node)}, nil
 	case len(p.nodes) > 0 && p.requester == pod.UID:
-		// It might take the place of one that the gang needs. The others without a place come after those.
+		// It might take the node of a member that the gang needs. The other members without a node come after those.
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "other members of its gang come first")
 	}
 	return nil, fwk.NewStatus(fwk.Skip)
@@ -204,27 +203,27 @@ func (pl *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *core
 // PreFilterExtensions implements fwk.PreFilterPlugin.
 func (pl *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 
-// Filter implements fwk.FilterPlugin. The engine looks at a node that is nominated, or that did for the member before, without
-// regard to the result of PreFilter.
+// Filter implements fwk.FilterPlugin. The engine checks a nominated node, or the node of the previous member, whatever PreFilter
+// returned.
 func (pl *Plugin) Filter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
 	if data, err := state.Read(memberKey); err == nil {
-		if at, ok := data.(place); ok && at != "" && string(at) != node.Node().Name {
+		if at, ok := data.(plannedNode); ok && at != "" && string(at) != node.Node().Name {
 			return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the gang's placement has another node for this member")
 		}
 	}
 	return nil
 }
 
-// SignPod implements fwk.SignPlugin: what is found for a member holds for its own gang only.
+// SignPod implements fwk.SignPlugin: results for a member apply to its own gang only.
 func (pl *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 	return engine.SignByGang(Name, pod), nil
 }
 
-// planFor returns the plan of the placement that the engine works on; an empty one leaves everything to the engine.
+// planFor returns the plan for the gang under way; an empty one leaves everything to the engine.
 func (pl *Plugin) planFor(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) *plan {
 	placement := state.GetPlacementCycleState()
 	if placement == nil || utilfeature.DefaultFeatureGate.Enabled(features.TopologyAwareWorkloadScheduling) {
-		return &plan{} // the engine tries subsets of the nodes that plugins do not see
+		return &plan{} // the engine tries subsets of the nodes, which plugins do not see
 	}
 	if data, err := placement.Read(planKey); err == nil {
 		if p, ok := data.(*plan); ok {
@@ -250,48 +249,48 @@ func (pl *Plugin) planFor(ctx context.Context, state fwk.CycleState, pod *corev1
 		return p
 	}
 	p.verdict, p.requester = *v, pod.UID
-	rehearsal := c.rehearses(state)
-	c.order(p, pod, rehearsal)
-	if !rehearsal {
-		pl.planner.judged(c, v, pod)
+	dryRun := c.dryRuns(state)
+	c.order(p, pod, dryRun)
+	if !dryRun {
+		pl.planner.setVerdict(c, v, pod)
 	}
 	return p
 }
 
-// judged records what was found for the gang on the cluster as it is.
-func (p *Planner) judged(c *cycle, v *verdict, requester *corev1.Pod) {
+// setVerdict records the verdict on the gang on the cluster as it is.
+func (p *Planner) setVerdict(c *cycle, v *verdict, requester *corev1.Pod) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.verdict, c.requester = v, requester.UID
 }
 
-// cycleOf is the attempt that a pod is part of, nil if it is part of none.
+// cycleOf returns the attempt that a pod is part of, nil if it is part of none.
 func (p *Planner) cycleOf(pod *corev1.Pod, a Args) *cycle {
 	group, ok := engine.GroupOf(pod)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !ok || p.now == nil || p.now.group != group {
+	if !ok || p.current == nil || p.current.group != group {
 		return nil
 	}
-	p.now.args = a
-	return p.now
+	p.current.args = a
+	return p.current
 }
 
-// refused reports whether a member was refused on the node that was planned for it. It then has to be tried without.
+// refused reports whether a member was refused on the node that was planned for it. It is then tried without a plan.
 func (p *Planner) refused(ctx context.Context, state fwk.CycleState, pod *corev1.Pod) bool {
 	data, err := state.Read(memberKey)
 	if err != nil {
 		return false
 	}
-	at, ok := data.(place)
+	at, ok := data.(plannedNode)
 	if !ok || at == "" {
 		return false
 	}
-	if p.misled(pod) {
+	if p.refusedForOrder(pod) {
 		return false
 	}
 	klog.FromContext(ctx).V(2).Info("The engine refuses a member on the node planned for it", "pod", klog.KObj(pod), "node", string(at))
 	p.plans.disagreements.Inc()
-	state.Write(memberKey, place(""))
+	state.Write(memberKey, plannedNode(""))
 	return true
 }

@@ -11,12 +11,12 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
 
-// preferencePlugins are the engine's scoring plugins that score what users prefer; the others score for the cluster, as the planner
-// does by itself.
+// preferencePlugins are the engine's scoring plugins for the preferences of users. The others score for the cluster, as the planner does
+// by itself.
 var preferencePlugins = []string{names.NodeAffinity, names.InterPodAffinity, names.PodTopologySpread, names.TaintToleration}
 
-// preferred ranks the nodes: first those with room that is kept for the gang, then by what the members prefer. It is nil where
-// no node is better than another.
+// preferred returns a rank for nodes: first those with claims for the gang, then by the preferences of members. It is nil where no node
+// is better than another.
 func (q *query) preferred(ctx context.Context) func(*corev1.Node) int64 {
 	preferences := q.preferences(ctx)
 	own := q.planner.claims.Nodes(q.cycle.group)
@@ -38,8 +38,8 @@ func (q *query) preferred(ctx context.Context) func(*corev1.Node) int64 {
 // ownBonus outweighs any score: a plugin gives at most 100, times its weight, for each of at most some thousand members.
 const ownBonus = 1 << 40
 
-// preferences ranks the nodes by what the members prefer, as the engine would: one pass for each role, not for each member. It is nil
-// where no member prefers anything, which is the rule.
+// preferences returns the sum of the engine's scores for the members' preferences, with one pass for each role. It is nil where no member
+// has preferences, which is the rule.
 func (q *query) preferences(ctx context.Context) func(*corev1.Node) int64 {
 	if !q.members.prefers && !q.free.Repels() {
 		return nil

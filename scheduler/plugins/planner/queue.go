@@ -17,8 +17,8 @@ import (
 	"github.com/gangctl/gangctl/scheduler/engine"
 )
 
-// queue is the engine's queue. It notifies the planner of every event, after the engine's cache has it, so that none can
-// fall between the snapshot of an attempt and its memo.
+// queue wraps the engine's queue. It notifies the planner of every event after the engine's cache has it, so that none is lost between
+// the snapshot of an attempt and its end.
 type queue struct {
 	internalqueue.SchedulingQueue
 	planner *Planner
@@ -28,9 +28,9 @@ type queue struct {
 // MoveAllToActiveOrBackoffQueue implements internalqueue.SchedulingQueue.
 func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, before, after any, check internalqueue.PreEnqueueCheck) {
 	woken := q.planner.observe(event, before, after)
-	if pod, ok := after.(*corev1.Pod); ok && before == nil && event.Resource == fwk.UnscheduledPod && alone() {
-		if group, ok := engine.GroupOf(pod); ok && !q.planner.at(group) {
-			q.arrived(logger, group, pod)
+	if pod, ok := after.(*corev1.Pod); ok && before == nil && event.Resource == fwk.UnscheduledPod && gangsAreIndependent() {
+		if group, ok := engine.GroupOf(pod); ok && !q.planner.scheduling(group) {
+			q.memberAdded(logger, group, pod)
 			return
 		}
 	}
@@ -47,10 +47,10 @@ func (q *queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 	}
 }
 
-// concerned leaves gangs that an event does not concern out of what the engine looks at: a pod that waits for a node, and a group, matter to
-// their own gang only. Without it every new pod would have every rule asked about every gang that waits.
+// concerned skips the gangs that an event does not concern: an unscheduled pod, and a group, concern their own gang only. Without it the
+// engine would evaluate every new pod against every gang that waits.
 func concerned(event fwk.ClusterEvent, before, after any, check internalqueue.PreEnqueueCheck) internalqueue.PreEnqueueCheck {
-	if event.Resource != fwk.UnscheduledPod && event.Resource != fwk.PodGroup || !alone() {
+	if event.Resource != fwk.UnscheduledPod && event.Resource != fwk.PodGroup || !gangsAreIndependent() {
 		return check
 	}
 	about, ok := gangOf(after)
@@ -65,50 +65,52 @@ func concerned(event fwk.ClusterEvent, before, after any, check internalqueue.Pr
 	}
 }
 
-// alone reports whether a gang's members matter to that gang only; the groups of a composite group matter to each other.
-func alone() bool { return !utilfeature.DefaultFeatureGate.Enabled(features.CompositePodGroup) }
+// gangsAreIndependent reports whether events of a gang concern that gang only; the groups of a composite group depend on each other.
+func gangsAreIndependent() bool {
+	return !utilfeature.DefaultFeatureGate.Enabled(features.CompositePodGroup)
+}
 
-// arrived has a gang tried when a member came that completes it. To find that without a look at all that wait takes no event; and before it
-// is complete there is nothing to try.
-func (q *queue) arrived(logger klog.Logger, group types.NamespacedName, pod *corev1.Pod) {
+// memberAdded activates a gang that a new member completes. Before that there is nothing to try. Without it the engine would go through all
+// pods that wait.
+func (q *queue) memberAdded(logger klog.Logger, group types.NamespacedName, pod *corev1.Pod) {
 	if q.planner.engine.Complete(group) {
 		q.SchedulingQueue.Activate(logger, map[string]*corev1.Pod{pod.Namespace + "/" + pod.Name: pod})
 	}
 }
 
-// at reports whether a gang is being scheduled.
-func (a *Attempts) at(group types.NamespacedName) bool {
+// scheduling reports whether a gang is the one under way.
+func (a *Attempts) scheduling(group types.NamespacedName) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.now != nil && a.now.group == group
+	return a.current != nil && a.current.group == group
 }
 
-// Activate implements internalqueue.SchedulingQueue. The engine activates all members of a gang that are under way with each one that it
-// lets pass, which costs the square of their number; the first time does it for the attempt.
+// Activate implements internalqueue.SchedulingQueue. The engine activates all members of the gang under way with each one that it lets
+// pass, which costs the square of their number. The first time is enough for an attempt.
 func (q *queue) Activate(logger klog.Logger, pods map[string]*corev1.Pod) {
 	if !q.planner.activated(pods) {
 		q.SchedulingQueue.Activate(logger, pods)
 	}
 }
 
-// activated reports whether pods are members of the gang that is being scheduled, and have been activated since that began.
+// activated reports whether pods are members of the gang under way, and have been activated in this attempt.
 func (a *Attempts) activated(pods map[string]*corev1.Pod) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.now == nil {
+	if a.current == nil {
 		return false
 	}
 	for _, pod := range pods {
-		if group, ok := engine.GroupOf(pod); !ok || group != a.now.group || !a.now.tries.Has(pod.UID) {
+		if group, ok := engine.GroupOf(pod); !ok || group != a.current.group || !a.current.attempted.Has(pod.UID) {
 			return false
 		}
 	}
-	before := a.now.activated
-	a.now.activated = true
+	before := a.current.activated
+	a.current.activated = true
 	return before
 }
 
-// gangOf returns the gang that a group is of, or a pod a member of.
+// gangOf returns the gang of a group, or of a member.
 func gangOf(object any) (types.NamespacedName, bool) {
 	switch o := object.(type) {
 	case *corev1.Pod:
@@ -119,7 +121,7 @@ func gangOf(object any) (types.NamespacedName, bool) {
 	return types.NamespacedName{}, false
 }
 
-// Add implements internalqueue.SchedulingQueue. One more member to choose from may be what a gang needs.
+// Add implements internalqueue.SchedulingQueue. A new member may complete a gang.
 func (q *queue) Add(ctx context.Context, pod *corev1.Pod) {
 	q.SchedulingQueue.Add(ctx, pod)
 	if group, ok := engine.GroupOf(pod); ok {
@@ -135,8 +137,7 @@ func (q *queue) Update(ctx context.Context, before, after *corev1.Pod) {
 	}
 }
 
-// changesRequests reports whether a pod that waits requests something else than before. What we and others write into its status
-// does not count.
+// changesRequests reports whether an update changes what a waiting pod requests. Changes of its status do not count.
 func changesRequests(before, after *corev1.Pod) bool {
 	if before == nil {
 		return true

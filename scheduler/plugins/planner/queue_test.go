@@ -19,25 +19,25 @@ import (
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
-// asked is an engine's queue that remembers what it was asked.
-type asked struct {
+// recordingQueue is the engine's queue, and records the calls.
+type recordingQueue struct {
 	internalqueue.SchedulingQueue
 	activated []string
 	moves     int
 	check     internalqueue.PreEnqueueCheck
 }
 
-func (q *asked) Activate(_ klog.Logger, pods map[string]*corev1.Pod) {
+func (q *recordingQueue) Activate(_ klog.Logger, pods map[string]*corev1.Pod) {
 	for name := range pods {
 		q.activated = append(q.activated, name)
 	}
 }
 
-func (q *asked) MoveAllToActiveOrBackoffQueue(_ klog.Logger, _ fwk.ClusterEvent, _, _ any, check internalqueue.PreEnqueueCheck) {
+func (q *recordingQueue) MoveAllToActiveOrBackoffQueue(_ klog.Logger, _ fwk.ClusterEvent, _, _ any, check internalqueue.PreEnqueueCheck) {
 	q.moves, q.check = q.moves+1, check
 }
 
-// What concerns one gang has the engine look at that gang, whatever else waits.
+// An event of one gang has the engine look at that gang only.
 func TestEventsOfOneGang(t *testing.T) {
 	clock := testclock.NewFakeClock(metav1.Now().Time)
 	handle := engine.NewHandle()
@@ -59,7 +59,7 @@ func TestEventsOfOneGang(t *testing.T) {
 		"a node comes":      {event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, after: &corev1.Node{}, concerned: [3]bool{true, true, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inner := &asked{}
+			inner := &recordingQueue{}
 			q := &queue{SchedulingQueue: inner, planner: p}
 			q.MoveAllToActiveOrBackoffQueue(klog.Background(), c.event, c.before, c.after, nil)
 			if len(inner.activated) != c.activated || inner.moves != 1-c.activated {
@@ -74,10 +74,10 @@ func TestEventsOfOneGang(t *testing.T) {
 	}
 }
 
-// Members that are under way are activated once an attempt, however often the engine does it, and others whenever it does.
+// Members of the gang under way are activated once an attempt, and others with each call.
 func TestActivatedOnceAnAttempt(t *testing.T) {
 	attempts := NewAttempts(engine.NewHandle(), testclock.NewFakeClock(metav1.Now().Time))
-	inner := &asked{}
+	inner := &recordingQueue{}
 	q := &queue{SchedulingQueue: inner, planner: &Planner{Attempts: attempts}}
 	a, b, late := pod("a", "g"), pod("b", "g"), pod("late", "g")
 	activate := func(want int, pods ...*corev1.Pod) {
@@ -93,7 +93,7 @@ func TestActivatedOnceAnAttempt(t *testing.T) {
 	}
 	activate(2, a, b)
 	for range 2 {
-		attempts.now = &cycle{group: types.NamespacedName{Namespace: "default", Name: "g"}, tries: sets.New(a.UID, b.UID)}
+		attempts.current = &cycle{group: types.NamespacedName{Namespace: "default", Name: "g"}, attempted: sets.New(a.UID, b.UID)}
 		activate(2, a, b)
 		activate(0, b)
 		activate(2, b, late)

@@ -15,12 +15,11 @@ import (
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
-// trial is what came of the members when the engine tried them, for the first time in an attempt. Those after it are made for
-// preemption.
-type trial struct {
+// firstPass is the result of the first simulation in an attempt. Later simulations are dry runs of preemption.
+type firstPass struct {
 	simulation fwk.PodGroupCycleState
 	fitting    int32
-	// refused is the first member that did not fit, why the engine's message on it.
+	// refused is the first member that did not fit, why the engine's message for it.
 	refused, why string
 }
 
@@ -30,10 +29,10 @@ func (p *Planner) watch(state fwk.CycleState, pod *corev1.Pod, err error) {
 	simulation := state.GetPodGroupSchedulingCycle()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !ok || simulation == nil || p.now == nil || p.now.group != group {
+	if !ok || simulation == nil || p.current == nil || p.current.group != group {
 		return
 	}
-	t := &p.now.tried
+	t := &p.current.firstPass
 	if t.simulation == nil {
 		t.simulation = simulation
 	}
@@ -49,7 +48,7 @@ func (p *Planner) watch(state fwk.CycleState, pod *corev1.Pod, err error) {
 	}
 }
 
-// because is why a member has no node, without how many nodes there are.
+// because returns why a member has no node, without the number of nodes.
 func because(refused *framework.FitError) string {
 	_, why, found := strings.Cut(refused.Error(), "nodes are available: ")
 	if !found {
@@ -58,7 +57,7 @@ func because(refused *framework.FitError) string {
 	return strings.TrimSuffix(strings.TrimSpace(why), ".")
 }
 
-// refusal returns what is to be reported on a gang that was not placed; nil where that is the engine's. The lock must be held.
+// refusal returns the reason to report for a gang that was not placed; nil where the engine's message is reported. The lock must be held.
 func (p *Planner) refusal(c *cycle, pod *corev1.Pod) *reasons.Reason {
 	if c.reported != nil {
 		return c.reported
@@ -77,8 +76,8 @@ func alreadyReported(pod *corev1.Pod, reason *reasons.Reason) bool {
 	return condition != nil && condition.Status == corev1.ConditionFalse && strings.Contains(condition.Message, reason.Sentence())
 }
 
-// explain is what is known of a gang that was not placed; nil if nothing is, or if the gang has all that it needs and a further
-// member was refused.
+// explain returns why the gang was not placed; nil if that is not known, or if the gang has its minimum and a further member was
+// refused.
 func (c *cycle) explain() *reasons.Reason {
 	v := c.verdict
 	switch {
@@ -86,18 +85,18 @@ func (c *cycle) explain() *reasons.Reason {
 		return nil
 	case v.proven:
 		return v.reason
-	case v.bound+c.tried.fitting >= v.need:
-		return nil // the engine's message on one member has more than that on the gang
+	case v.bound+c.firstPass.fitting >= v.minCount:
+		return nil // the engine's message on the member has more than one on the gang would
 	}
 	reason := v.reason
 	if reason == nil { // the plan was refused, or the gang goes where others leave
 		reason = &reasons.Reason{
 			Finding:  answer.Finding{Code: answer.FitsNotPlaced, Stage: answer.StagePlacement, Verdict: answer.Waiting, Who: answer.Nobody},
-			Required: v.need, Fit: v.bound + c.tried.fitting, Nodes: v.among, Retry: v.retry,
+			Required: v.minCount, Fit: v.bound + c.firstPass.fitting, Nodes: v.nodeCount, Retry: v.retry,
 		}
 	}
-	if c.tried.refused != "" {
-		message := fmt.Sprintf("pod %s: %s", c.tried.refused, c.tried.why)
+	if c.firstPass.refused != "" {
+		message := fmt.Sprintf("pod %s: %s", c.firstPass.refused, c.firstPass.why)
 		if reason.Finding.Message != "" {
 			message = reason.Finding.Message + "; " + message
 		}

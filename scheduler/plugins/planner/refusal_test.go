@@ -13,8 +13,8 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 )
 
-// Where the planner proves nothing, every member still says what its gang lacks, and what the engine said.
-func TestAGangThatTheEngineRefusesSaysSo(t *testing.T) {
+// Without a proof every member still has a message on its gang, with the engine's message.
+func TestAGangThatTheEngineRefusesIsReported(t *testing.T) {
 	r := newRig(t, withPicky("n1"))
 	r.node("n1", "nvidia.com/gpu", "4")
 	r.node("n2", "nvidia.com/gpu", "2")
@@ -25,15 +25,15 @@ func TestAGangThatTheEngineRefusesSaysSo(t *testing.T) {
 		t.Errorf("reason %+v", reason)
 	}
 	for i := range 2 {
-		r.eventually("every member says the same", func() bool {
-			text := r.says(fmt.Sprintf("g-%d", i))
+		r.eventually("every member has the same message", func() bool {
+			text := r.message(fmt.Sprintf("g-%d", i))
 			return strings.HasPrefix(text, "0/2 nodes are available: 1 of the 2 members that its gang needs fit: pod g-") && strings.Contains(text, "not this one")
 		})
 	}
 }
 
-// Of a gang that the planner's model cannot place, but that it proves nothing of, both views are told.
-func TestWithoutAProofBothAreTold(t *testing.T) {
+// For a gang without a placement and without a proof, the results of the planner and of the engine are reported.
+func TestWithoutAProofBothAreReported(t *testing.T) {
 	r := newRig(t)
 	n := r.node("n1", "nvidia.com/gpu", "4")
 	n.Status.Conditions[0].Status = corev1.ConditionFalse // not Ready, and no taint yet: the engine would go there
@@ -47,24 +47,24 @@ func TestWithoutAProofBothAreTold(t *testing.T) {
 	if reason.Required != 1 || reason.Fit != 0 || reason.Finding.Message == "" {
 		t.Errorf("reason %+v", reason)
 	}
-	r.eventually("the member says so", func() bool {
-		return strings.Contains(r.says("g-0"), "0 of the 1 members that its gang needs fit: ")
+	r.eventually("the member has the message", func() bool {
+		return strings.Contains(r.message("g-0"), "0 of the 1 members that its gang needs fit: ")
 	})
 }
 
-// A member that its gang does not need is told so, and the gang is not said to wait.
-func TestASurplusMemberSaysThatItIsOne(t *testing.T) {
+// A member above the minimum has a message of its own, and the gang is not reported to wait.
+func TestAMemberAboveTheMinimumIsReported(t *testing.T) {
 	r := newRig(t)
 	r.node("n1", "cpu", "2")
 	r.gang("g", 2)
 	r.create(member("g", 0, "cpu", "1"), member("g", 1, "cpu", "1"))
 	r.bound("g-0", "g-1")
 	r.create(member("g", 2, "cpu", "1"))
-	r.eventually("it is told", func() bool {
-		return strings.Contains(r.says("g-2"), "its gang has the 2 members that it needs, and there is no room for more: ")
+	r.eventually("it is reported", func() bool {
+		return strings.Contains(r.message("g-2"), "its gang has the 2 members that it needs, and there is no room for more: ")
 	})
-	if reason, news, told := r.reasons.TakeReport(types.NamespacedName{Namespace: "default", Name: "g"}); news || told && !reason.AboveMin {
-		t.Errorf("the gang is said to wait: %+v", reason)
+	if reason, fresh, reported := r.reasons.TakeReport(types.NamespacedName{Namespace: "default", Name: "g"}); fresh || reported && !reason.AboveMin {
+		t.Errorf("the gang is reported to wait: %+v", reason)
 	}
 }
 
@@ -83,14 +83,14 @@ func TestAFlappingReasonIsNotWritten(t *testing.T) {
 		r.create(member("g", i, "cpu", "10"))
 	}
 	r.parked("g")
-	first := r.says("g-0")
+	first := r.message("g-0")
 	group := types.NamespacedName{Namespace: "default", Name: "g"}
 	patches := func() int {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.writes["patch pods/status"]
 	}
-	r.eventually("all members say so", func() bool { return patches() == members })
+	r.eventually("all members have the message", func() bool { return patches() == members })
 	const attempts = 20
 	for i := range attempts {
 		used := pod(fmt.Sprintf("used-%d", i), "", "cpu", "1")
@@ -99,17 +99,17 @@ func TestAFlappingReasonIsNotWritten(t *testing.T) {
 		r.eventually("the engine knows the pod", func() bool { n, err := r.engine.Cache.PodCount(); return err == nil && n == i+2 })
 		before := r.tried("g")
 		r.planner.Wake(group)
-		r.eventually("it is tried again", func() bool { return r.tried("g") > before && r.planner.parked(group) })
+		r.eventually("it is tried again", func() bool { return r.tried("g") > before && r.planner.isParked(group) })
 	}
 	if reason, _ := r.reasons.Get(group); !strings.Contains(reason.Finding.Message, fmt.Sprintf("%d of 64 cpu free", 49-attempts)) {
 		t.Errorf("the store has %q after %d attempts", reason.Finding.Message, attempts)
 	}
-	if n := patches(); n != members || r.says("g-0") != first {
-		t.Errorf("%d conditions were written in one moment, want %d: %q, then %q", n, members, first, r.says("g-0"))
+	if n := patches(); n != members || r.message("g-0") != first {
+		t.Errorf("%d conditions were written in one moment, want %d: %q, then %q", n, members, first, r.message("g-0"))
 	}
-	// Later the newest number is told, once.
+	// Later the newest number is reported, once.
 	clock.SetTime(clock.Now().Add(time.Minute))
 	r.planner.Wake(group)
-	r.eventually("the newest number is told", func() bool { return strings.Contains(r.says("g-0"), fmt.Sprintf("%d of 64 cpu free", 49-attempts)) })
+	r.eventually("the newest number is reported", func() bool { return strings.Contains(r.message("g-0"), fmt.Sprintf("%d of 64 cpu free", 49-attempts)) })
 	r.eventually("by all members, once", func() bool { return patches() == 2*members })
 }

@@ -13,18 +13,18 @@ import (
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
-// PlacementRequest is what package placement needs to place pods together.
+// PlacementRequest has the arguments of package placement for pods that are placed together.
 type PlacementRequest struct {
 	// Cluster is the engine's snapshot, with what the pods' volumes and claims refer to.
 	Cluster *placement.Cluster
 	Gang    placement.Gang
-	// Kept are pods on nodes that stand for what is kept from the gang: claims, and places that the engine nominated others for.
+	// Kept are pods on nodes that stand for what the gang may not use: claims of others, and pods nominated for nodes.
 	Kept []*corev1.Pod
 
 	members *memberRoles
 }
 
-// Request prepares the request about a gang, or about one pod under a name that no gang has. bound are members that have a place, and
+// Request returns the request for a gang, or for one pod under a name that no gang has. bound are members that have a node, and
 // minimum is how many have to have one, those included. Only the engine's scheduling goroutine may call it.
 func (p *Planner) Request(handle fwk.Handle, group types.NamespacedName, pods []*corev1.Pod, bound []types.UID, minimum int32) (PlacementRequest, error) {
 	infos := handle.SnapshotSharedLister().NodeInfos()
@@ -51,7 +51,7 @@ func (p *Planner) Request(handle fwk.Handle, group types.NamespacedName, pods []
 	return q, nil
 }
 
-// Member is the pod that an assignment is for.
+// Member returns the pod of an assignment.
 func (q PlacementRequest) Member(a placement.Assignment) *corev1.Pod {
 	for i, role := range q.members.roles {
 		if role.Name == a.Role {
@@ -61,7 +61,7 @@ func (q PlacementRequest) Member(a placement.Assignment) *corev1.Pod {
 	return nil
 }
 
-// withProgress adds to a reason that nodes are being freed for the gang.
+// withProgress adds the progress of preemption for the gang to a reason.
 func (p *Planner) withProgress(group types.NamespacedName, reason *reasons.Reason) *reasons.Reason {
 	if reason == nil {
 		return nil

@@ -256,7 +256,7 @@ func (r *rig) node(name string, amounts ...string) *corev1.Node {
 	return n
 }
 
-// knowsNodes waits until the engine knows the nodes: one that it hears of later is a reason to try a gang again.
+// knowsNodes waits until the engine knows the nodes: an event for one after that would have a gang tried again.
 func (r *rig) knowsNodes() {
 	r.Helper()
 	list, err := r.api.List(corev1.SchemeGroupVersion.WithResource("nodes"), corev1.SchemeGroupVersion.WithKind("Node"), "")
@@ -348,14 +348,14 @@ func (r *rig) bound(names ...string) {
 	})
 }
 
-// parked waits until a gang is parked and nothing has happened that may help it.
+// parked waits until a gang is parked, with no event that may help it.
 func (r *rig) parked(gang string) reasons.Reason {
 	r.Helper()
 	group := types.NamespacedName{Namespace: "default", Name: gang}
 	r.eventually(gang+" is parked, and nothing happens", func() bool {
 		r.planner.mu.Lock()
 		defer r.planner.mu.Unlock()
-		m := r.planner.memos[group]
+		m := r.planner.parkedGangs[group]
 		return m != nil && m.cause == causeTime
 	})
 	reason, _ := r.reasons.Get(group)

@@ -13,24 +13,24 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// memberRoles are the members that an attempt is to place, by what they request.
+// memberRoles are the members that an attempt is to place, by role.
 type memberRoles struct {
 	roles []placement.Role
 	pods  [][]*corev1.Pod // by role, in the order in which they were given
-	// interPod: members have rules about other pods, or are evenly spread; namespaced: about pods in namespaces with certain labels;
-	// refers: they refer to claims.
-	interPod, namespaced, refers bool
-	// prefers: members prefer some nodes to others.
+	// interPod: members have inter-pod affinity or spread constraints; namespaced: affinity with namespace selectors; refersToClaims:
+	// volume or resource claims.
+	interPod, namespaced, refersToClaims bool
+	// prefers: members have preferred affinity or spread.
 	prefers bool
 }
 
-// rolesOf groups members that no rule of the engine distinguishes. Labels count only where some rule looks at them, also one of
-// the pods on those nodes that have pods with rules about others: operators number their pods by labels.
+// rolesOf groups members that no rule of the engine distinguishes. Labels count only where a selector of a member, or of a pod with
+// required anti-affinity, reads them: operators give each pod an index label.
 func rolesOf(members []*corev1.Pod, antiAffine []fwk.NodeInfo) (*memberRoles, error) {
 	p := &memberRoles{}
 	keys := sets.New[string]()
 	for _, m := range members {
-		p.look(m)
+		p.inspect(m)
 		placement.AddSelectedLabels(keys, m)
 	}
 	for _, n := range antiAffine {
@@ -57,7 +57,7 @@ func rolesOf(members []*corev1.Pod, antiAffine []fwk.NodeInfo) (*memberRoles, er
 	return p, nil
 }
 
-// examples are one member of each role.
+// examples returns one member of each role.
 func (p *memberRoles) examples() []*corev1.Pod {
 	pods := make([]*corev1.Pod, 0, len(p.roles))
 	for _, r := range p.roles {
@@ -66,11 +66,11 @@ func (p *memberRoles) examples() []*corev1.Pod {
 	return pods
 }
 
-// look records what a member requests that makes a proof harder.
-func (p *memberRoles) look(pod *corev1.Pod) {
-	p.refers = p.refers || len(pod.Spec.ResourceClaims) > 0
+// inspect records which constraints a member has.
+func (p *memberRoles) inspect(pod *corev1.Pod) {
+	p.refersToClaims = p.refersToClaims || len(pod.Spec.ResourceClaims) > 0
 	for _, v := range pod.Spec.Volumes {
-		p.refers = p.refers || v.PersistentVolumeClaim != nil || v.Ephemeral != nil
+		p.refersToClaims = p.refersToClaims || v.PersistentVolumeClaim != nil || v.Ephemeral != nil
 	}
 	for _, c := range pod.Spec.TopologySpreadConstraints {
 		p.interPod = p.interPod || c.WhenUnsatisfiable == corev1.DoNotSchedule
@@ -98,7 +98,7 @@ func selectsNamespaces(terms []corev1.PodAffinityTerm) bool {
 	return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool { return t.NamespaceSelector != nil })
 }
 
-// name is what a role is called in explanations; roles of the same name are numbered.
+// name returns the name of a role in explanations; roles of the same name are numbered.
 func (p *memberRoles) name(pod *corev1.Pod) string {
 	name := pod.Labels[kubeflowv1.ReplicaTypeLabel]
 	if name == "" {
@@ -112,13 +112,13 @@ func (p *memberRoles) name(pod *corev1.Pod) string {
 	return name
 }
 
-// signature is equal for pods that the engine's filters cannot tell apart, and that explanations call the same.
+// signature returns a key that is equal for pods that the engine's filters do not distinguish, and that have one name in explanations.
 func signature(pod *corev1.Pod, labels sets.Set[string]) (string, error) {
 	rules, err := placement.Signature(pod, labels)
 	return strings.Join([]string{pod.Labels[kubeflowv1.ReplicaTypeLabel], pod.Spec.SchedulerName, ephemeral(pod), rules}, "/"), err
 }
 
-// ephemeral is the name of a pod that has claims of its own by that name.
+// ephemeral returns the name of a pod that has claims of its own, which are named after it; empty for others.
 func ephemeral(pod *corev1.Pod) string {
 	for _, v := range pod.Spec.Volumes {
 		if v.Ephemeral != nil {

@@ -20,25 +20,25 @@ import (
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
-// verdict is what is known of a gang before its members are tried.
+// verdict is the result of the search for a gang.
 type verdict struct {
-	// nodes are the places of members, by pod; nil where the engine is to find them.
+	// nodes are the nodes of members, by pod; nil where the engine is to find them.
 	nodes map[types.UID]string
-	// sequence is the order in which the members have to come; empty if any will do.
+	// sequence is the order in which the members have to be tried; empty for any order.
 	sequence []types.UID
 	// proven: there is no placement that makes the gang start, or none for any further member of one that has started.
 	proven bool
-	// claimed: there might be one if nothing were kept from the gang.
+	// claimed: there might be one without the claims of others.
 	claimed bool
 	lacks   map[corev1.ResourceName]int64
-	// stranded: it has places and fewer than it needs, and not even what is about to come would complete it.
-	stranded bool
+	// cannotComplete: it is partly placed, and would not be complete with all that is about to come, either.
+	cannotComplete bool
 	// reason explains a gang for which no placement was found; nil of others.
 	reason *reasons.Reason
-	// among is the number of nodes that were looked at, bound that of the members with a place, need how many must have one.
-	among       int
-	bound, need int32
-	// retry is what has the gang tried again if the engine does not place it.
+	// nodeCount is the number of nodes in the search, bound that of the members with a node, minCount how many must have one.
+	nodeCount       int
+	bound, minCount int32
+	// retry is the text on when the gang is tried again if the engine does not place it.
 	retry string
 }
 
@@ -51,12 +51,12 @@ type query struct {
 	gang    placement.Gang
 	nodes   []fwk.NodeInfo
 	claims  []claims.Claim
-	// free is the cluster, kept the same less what is kept from the gang.
+	// free is the cluster, kept the cluster less what others claim.
 	free, kept *placement.Cluster
 	opts       placement.Options
 }
 
-// search plans the gang that the engine is at, from the requesting member on.
+// search plans the gang under way, from the requesting member on.
 func (p *Planner) search(ctx context.Context, plugin *Plugin, c *cycle, requester *corev1.Pod) (*verdict, error) {
 	start := time.Now()
 	v, err := p.placeRest(ctx, plugin, c, max(0, c.position(requester)))
@@ -75,8 +75,8 @@ func (p *Planner) search(ctx context.Context, plugin *Plugin, c *cycle, requeste
 	return v, nil
 }
 
-// placeRest plans a gang of which the engine has refused some members already. If the others have no placement, what is reported and
-// proven is of all: those may be refused for what no proof rests on, and then events help that would not wake the gang.
+// placeRest plans a gang of which the engine has refused some members already. If the others have no placement, the proof is on all
+// members: some may be refused under rules that no proof rests on, and then events may help that would not wake the gang.
 func (p *Planner) placeRest(ctx context.Context, plugin *Plugin, c *cycle, refused int) (*verdict, error) {
 	all, err := p.query(plugin, c, c.pods())
 	if err != nil {
@@ -126,7 +126,7 @@ func (p *Planner) query(plugin *Plugin, c *cycle, members []*corev1.Pod) (*query
 	for _, pod := range state.ScheduledPods() {
 		q.gang.Bound = append(q.gang.Bound, pod.UID)
 	}
-	// An attempt that places no member is of no use to a gang that has all that it needs.
+	// A gang that has its minimum needs at least one member more, or the attempt would place none.
 	q.gang.MinMember = max(q.gang.MinMember, int32(len(q.gang.Bound))+1)
 
 	objects, err := p.objects(plugin.handle, q.members)
@@ -158,10 +158,10 @@ func (q *query) answer(ctx context.Context) *verdict {
 		return q.placed(ctx, found, opts)
 	}
 	proof := q.proof(ctx, q.kept, found)
-	v.proven = proof.Impossible() && len(proof.Unmodelled) == 0 && !q.substituted() && q.plugin.complete()
+	v.proven = proof.Impossible() && len(proof.Unmodelled) == 0 && !q.substituted() && q.plugin.enforcesAll()
 	if v.proven {
-		v.lacks, v.retry = q.lacks(), fmt.Sprintf("when nodes or room come free, at the latest after %s", parkedAtMost)
-		v.stranded = v.bound > 0 && v.bound < v.need && q.stranded(ctx)
+		v.lacks, v.retry = q.lacks(), fmt.Sprintf("when nodes or room come free, at the latest after %s", maxParked)
+		v.cannotComplete = v.bound > 0 && v.bound < v.minCount && q.cannotComplete(ctx)
 	}
 	fits, possible := q.unclaimed(ctx)
 	v.claimed = possible
@@ -174,12 +174,12 @@ func (q *query) answer(ctx context.Context) *verdict {
 		v.reason = q.explain(found, fits)
 		v.reason.Finding.Verdict, v.reason.Finding.Never = answer.Waiting, false // the engine may know better
 	}
-	q.complete(v)
+	q.addContext(v)
 	return v
 }
 
-// unclaimed reports whether the gang fits if nothing is kept from it, and whether that is at least possible: then it has to be tried
-// when less is kept, even if the time was too short to find out.
+// unclaimed reports whether the gang fits without the claims of others, and whether that is not impossible. It is then tried again when
+// claims end, even if the search had too little time to prove a fit.
 func (q *query) unclaimed(ctx context.Context) (fits, possible bool) {
 	if q.kept == q.free {
 		return false, false
@@ -188,25 +188,25 @@ func (q *query) unclaimed(ctx context.Context) (fits, possible bool) {
 	return found.Fits(), found.Fits() || !q.proof(ctx, q.free, found).Impossible()
 }
 
-// blank is the verdict on a gang of which nothing is known yet.
+// blank returns the verdict on a gang that has not been searched yet.
 func (q *query) blank() *verdict {
 	v := &verdict{
-		among: len(q.nodes), bound: int32(len(q.gang.Bound)), need: 1,
+		nodeCount: len(q.nodes), bound: int32(len(q.gang.Bound)), minCount: 1,
 		retry: fmt.Sprintf("after any change to nodes or pods, at the latest after %s", q.cycle.args.RetryPeriod.Duration),
 	}
 	if policy := q.cycle.gang.PodGroup.Spec.SchedulingPolicy.Gang; policy != nil {
-		v.need = policy.MinCount
+		v.minCount = policy.MinCount
 	}
 	return v
 }
 
-// complete adds to a reason what does not depend on why there is no placement.
-func (q *query) complete(v *verdict) {
-	v.reason.Nodes, v.reason.Retry, v.reason.AboveMin = v.among, v.retry, v.bound >= v.need
+// addContext adds to a reason what does not depend on why there is no placement.
+func (q *query) addContext(v *verdict) {
+	v.reason.Nodes, v.reason.Retry, v.reason.AboveMin = v.nodeCount, v.retry, v.bound >= v.minCount
 	v.reason.Reserved = q.planner.claims.Nodes(q.cycle.group)
 }
 
-// placed gives every member its node. Pods that are about to come to those nodes by preemption are let in first.
+// placed gives every member its node. Pods that are nominated for those nodes come first.
 func (q *query) placed(ctx context.Context, found placement.Result, opts placement.Options) *verdict {
 	chosen := map[string]fwk.NodeInfo{}
 	lister := q.plugin.handle.SnapshotSharedLister().NodeInfos()
@@ -235,26 +235,26 @@ func (q *query) placed(ctx context.Context, found placement.Result, opts placeme
 	return v
 }
 
-// member is the pod that an assignment is for.
+// member returns the pod of an assignment.
 func (q *query) member(a placement.Assignment) types.UID {
 	i := slices.IndexFunc(q.members.roles, func(r placement.Role) bool { return r.Name == a.Role })
 	return q.members.pods[i][a.Member].UID
 }
 
-// beyond are the rules that are left out of a proof: what they allow depends on more than the planner can see (volumes and
-// devices that are being bound), or on the order in which pods come.
-var beyond = []placement.Constraint{
+// unproven are the constraints that no proof rests on. They depend on more than the planner sees (volumes and devices that are being
+// bound), or on the order in which pods come.
+var unproven = []placement.Constraint{
 	placement.VolumeClaim, placement.VolumeZone, placement.VolumeNode, placement.VolumeLimits, placement.DRADevices, placement.PodAffinity, placement.TopologySpread,
 }
 
-// proof searches again under rules that are certainly no stricter than the engine's.
+// proof searches again under rules that are no stricter than the engine's.
 func (q *query) proof(ctx context.Context, cluster *placement.Cluster, found placement.Result) placement.Result {
 	lenient := cluster.AsScheduled()
-	if lenient == cluster && !q.members.refers && !q.members.interPod {
+	if lenient == cluster && !q.members.refersToClaims && !q.members.interPod {
 		return found
 	}
 	opts := q.opts
-	opts.Ignore = placement.Constraints{}.Insert(beyond...)
+	opts.Ignore = placement.Constraints{}.Insert(unproven...)
 	return placement.Place(ctx, lenient, q.gang, opts)
 }
 
@@ -262,7 +262,7 @@ func (q *query) proof(ctx context.Context, cluster *placement.Cluster, found pla
 func (q *query) substituted() bool {
 	for _, r := range q.members.roles {
 		for name := range request.Of(r.Pod) {
-			if slices.ContainsFunc(q.planner.alone.DeviceClasses, func(c *resourceapi.DeviceClass) bool {
+			if slices.ContainsFunc(q.planner.classesOnly.DeviceClasses, func(c *resourceapi.DeviceClass) bool {
 				return ptr.Deref(c.Spec.ExtendedResourceName, "") == string(name) || string(name) == resourceapi.ResourceDeviceClassPrefix+c.Name
 			}) {
 				return true
@@ -272,7 +272,7 @@ func (q *query) substituted() bool {
 	return false
 }
 
-// lacks are the resources of which the gang needs more, to start, than is left of all nodes together.
+// lacks returns what the minimum of the gang requests beyond what is free on all nodes together.
 func (q *query) lacks() map[corev1.ResourceName]int64 {
 	required := int(q.gang.MinMember) - len(q.gang.Bound)
 	requested := map[corev1.ResourceName][]int64{}

@@ -10,51 +10,52 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// Shortfall is that a gang stands in parts: fewer members have places than it needs, and it is proven that no others can have one now.
+// Shortfall is the proof that a partly placed gang cannot be completed now: fewer members have nodes than its minimum, and no others can
+// have one.
 type Shortfall struct {
-	// Placed is how many members had places when that was found.
+	// Placed is how many members had nodes at the time of the proof.
 	Placed int
 	// Why has the numbers, such as: it needs 2 members with 2 cpu each, and the node that it may use has 1 cpu free of 4.
 	Why string
 }
 
-// momentary is for how long a node is expected to become Ready that is new or has ceased to be.
-const momentary = time.Minute
+// readyGrace is how long a node that is not Ready is expected to become so.
+const readyGrace = time.Minute
 
-// Shortfall returns that of a gang; ok is false unless its last attempt proved it, and nothing has happened since that might help.
+// Shortfall returns the shortfall of a gang; ok is false unless its last attempt proved it, and no event since may have helped.
 func (a *Attempts) Shortfall(group types.NamespacedName) (s Shortfall, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	m := a.memos[group]
+	m := a.parkedGangs[group]
 	if m == nil || m.short == nil || m.cause != causeTime {
 		return Shortfall{}, false
 	}
 	return *m.short, true
 }
 
-// NoVictims records of the gang that is being tried that no eviction to which it is entitled would help it.
+// NoVictims records that no eviction to which the gang under way is entitled would help it.
 func (a *Attempts) NoVictims(group types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.now != nil && a.now.group == group {
-		a.now.noVictims = true
+	if a.current != nil && a.current.group == group {
+		a.current.noVictims = true
 	}
 }
 
-// shortfall is that of the gang of an attempt; nil if it is not proven.
+// shortfall returns the shortfall of the gang; nil if it is not proven.
 func (c *cycle) shortfall() *Shortfall {
-	if !c.verdict.stranded || !c.noVictims {
+	if !c.verdict.cannotComplete || !c.noVictims {
 		return nil
 	}
 	return &Shortfall{Placed: int(c.verdict.bound), Why: c.verdict.reason.Finding.Message}
 }
 
-// stranded reports whether a gang would have no placement though nothing were kept from it, all pods that leave had left, and
-// all nodes were Ready that may be in a moment.
-func (q *query) stranded(ctx context.Context) bool {
+// cannotComplete reports whether a gang would have no placement even without the claims of others, without the pods that are being
+// deleted, and with all nodes Ready that may soon be.
+func (q *query) cannotComplete(ctx context.Context) bool {
 	now := q.planner.clock.Now()
 	soon := q.free.Emptied(func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil }).MapNodes(func(n *corev1.Node) *corev1.Node {
-		if now.Sub(placement.ReadyChangedAt(n)) > momentary {
+		if now.Sub(placement.ReadyChangedAt(n)) > readyGrace {
 			return n
 		}
 		return placement.Repaired(n)

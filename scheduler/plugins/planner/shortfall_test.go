@@ -38,7 +38,7 @@ func withoutVictims(r *rig, profile *schedulerconfig.KubeSchedulerProfile) {
 	multi.Enabled = append(multi.Enabled, schedulerconfig.Plugin{Name: "Victimless"})
 }
 
-// shortfall is that of a gang of four on a node for two, of which so many members are bound, when it is parked and nothing happens.
+// shortfall returns the shortfall of a gang of four on a node for two, with bound members, when it is parked.
 func (r *rig) shortfall(bound int) (s Shortfall, ok bool) {
 	r.Helper()
 	group := types.NamespacedName{Namespace: "default", Name: "g"}
@@ -60,7 +60,7 @@ func (r *rig) shortfall(bound int) (s Shortfall, ok bool) {
 	return r.planner.Shortfall(group)
 }
 
-func TestAGangInPartsFallsShort(t *testing.T) {
+func TestAPartlyPlacedGangHasAShortfall(t *testing.T) {
 	r := newRig(t, withoutVictims)
 	s, ok := r.shortfall(2)
 	if !ok || s.Placed != 2 || !strings.Contains(s.Why, "it needs 2 members with 2 GPUs each") {
@@ -69,11 +69,11 @@ func TestAGangInPartsFallsShort(t *testing.T) {
 	r.node("n2", "nvidia.com/gpu", "4")
 	r.bound("g-2", "g-3")
 	if s, ok := r.planner.Shortfall(types.NamespacedName{Namespace: "default", Name: "g"}); ok {
-		t.Errorf("one that is whole: %+v", s)
+		t.Errorf("one that is complete: %+v", s)
 	}
 }
 
-// What could be completed soon does not fall short.
+// A gang that may soon be completed has no shortfall.
 func TestWhatMayComeSoon(t *testing.T) {
 	unready := func(since time.Duration) func(*rig) {
 		return func(r *rig) {

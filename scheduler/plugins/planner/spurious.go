@@ -12,27 +12,26 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
 )
 
-// spurious is the engine's message when it gave up on a gang before its plugin for devices had looked at any member: fewer are
-// left than the gang needs, or another plugin refused all of them first. That plugin fails then, for want of what it would have
-// kept, and its fault takes the place of what the gang was refused for.
+// spurious is the engine's message when it gave up on a gang before its plugin for devices had seen any member: fewer members are left
+// than the minimum, or another plugin refused all of them first. The plugin then fails because it has no state, and its error replaces
+// the reason for which the gang was refused.
 var spurious = fmt.Sprintf("error in %q PodGroupPostFilter plugins: %s", dynamicresources.Name, fwk.ErrNotFound)
 
-// Spurious reports whether a message is that of a fault of the engine behind which a gang was refused as any other. What it was
-// refused for has been reported to the store of reasons.
+// Spurious reports whether a message is that error, for a gang that was refused like any other. The reason is in the store of reasons.
 func Spurious(message string) bool { return strings.HasSuffix(message, spurious) }
 
-// isSpurious reports whether a status has that message.
+// isSpurious reports whether a status is that error.
 func isSpurious(status *fwk.Status) bool { return status.IsError() && Spurious(status.Message()) }
 
-// why is what the engine refused the gang for before all else.
+// why returns the first reason for which the engine refused the gang.
 func (c *cycle) why() string {
-	if c.tried.refused == "" {
+	if c.firstPass.refused == "" {
 		return "members that its gang needs have gone"
 	}
-	return fmt.Sprintf("pod %s: %s", c.tried.refused, c.tried.why)
+	return fmt.Sprintf("pod %s: %s", c.firstPass.refused, c.firstPass.why)
 }
 
-// memberRefusal is that of a member.
+// memberRefusal returns the status of a member for that reason.
 func (c *cycle) memberRefusal(pod *corev1.Pod, nodes int) *fwk.Status {
 	fit := &framework.FitError{Pod: pod, NumAllNodes: nodes, Diagnosis: framework.Diagnosis{
 		NodeToStatus: framework.NewDefaultNodeToStatus(), UnschedulablePlugins: sets.New(Name), PreFilterMsg: c.why(),
@@ -40,12 +39,12 @@ func (c *cycle) memberRefusal(pod *corev1.Pod, nodes int) *fwk.Status {
 	return fwk.NewStatus(fwk.Unschedulable).WithError(fit)
 }
 
-// cleared is the status of an attempt, without such a fault.
+// cleared returns the status of an attempt, without a spurious error.
 func (p *Planner) cleared(group types.NamespacedName, status *fwk.Status) *fwk.Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !isSpurious(status) || p.now == nil || p.now.group != group {
+	if !isSpurious(status) || p.current == nil || p.current.group != group {
 		return status
 	}
-	return fwk.NewStatus(fwk.Unschedulable, p.now.why())
+	return fwk.NewStatus(fwk.Unschedulable, p.current.why())
 }

@@ -11,8 +11,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// The members of a gang ask for a volume that does not exist. The engine's own words for that are not lost to a fault that
-// comes after.
+// The members of a gang request a volume that does not exist. A later error of the engine does not replace its message for that.
 func TestAGangThatIsRefusedBeforeAllElse(t *testing.T) {
 	r := newRig(t)
 	r.node("n1")
@@ -25,28 +24,28 @@ func TestAGangThatIsRefusedBeforeAllElse(t *testing.T) {
 		r.create(p)
 	}
 	for i := range 2 {
-		r.eventually("every member says which volume is missing", func() bool {
-			text := r.says(fmt.Sprintf("g-%d", i))
+		r.eventually("every member names the missing volume", func() bool {
+			text := r.message(fmt.Sprintf("g-%d", i))
 			return strings.Contains(text, `persistentvolumeclaim "data" not found`) && !Spurious(text)
 		})
 	}
 	r.parked("g") // and it is not tried again and again
 	group := types.NamespacedName{Namespace: "default", Name: "g"}
 	if reason, ok := r.reasons.LastReported(group); !ok || !strings.Contains(reason.Finding.Message, `persistentvolumeclaim "data" not found`) {
-		t.Errorf("told %+v, %v", reason, ok)
+		t.Errorf("reported %+v, %v", reason, ok)
 	}
 }
 
 func TestSpurious(t *testing.T) {
-	p := &Planner{Attempts: &Attempts{now: &cycle{group: types.NamespacedName{Name: "g"}}}}
+	p := &Planner{Attempts: &Attempts{current: &cycle{group: types.NamespacedName{Name: "g"}}}}
 	fault := fwk.AsStatus(errors.New(spurious))
-	if got := p.cleared(p.now.group, fault); !got.IsRejected() || got.Message() != "members that its gang needs have gone" {
-		t.Errorf("fewer members than are needed: %v", got)
+	if got := p.cleared(p.current.group, fault); !got.IsRejected() || got.Message() != "members that its gang needs have gone" {
+		t.Errorf("fewer members than the minimum: %v", got)
 	}
 	for name, status := range map[string]*fwk.Status{
 		"another fault": fwk.AsStatus(errors.New("away")), "refused": fwk.NewStatus(fwk.Unschedulable, spurious), "placed": nil,
 	} {
-		if got := p.cleared(p.now.group, status); got != status {
+		if got := p.cleared(p.current.group, status); got != status {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -8,31 +8,31 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// View is the engine's snapshot as plans see it. Only the engine's scheduling goroutine may call its methods.
+// View is the engine's snapshot as the planner reads it. Only the engine's scheduling goroutine may call its methods.
 type View struct{ planner *Planner }
 
-// View returns the snapshot. Another plugin may use it where the planner is switched off.
+// View returns the snapshot. Other plugins use it even if the planner is disabled.
 func (p *Planner) View() View { return View{planner: p} }
 
-// Cluster returns the snapshot with what the volumes and claims of pods refer to that are to be placed. It costs what changed
-// since the last call.
+// Cluster returns the snapshot with the objects to which the volumes and claims of pods refer. It costs what changed since the last
+// call.
 func (v View) Cluster(pods []*corev1.Pod) (*placement.Cluster, error) {
 	nodes, err := v.planner.engine.Snapshot().NodeInfos().List()
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	wants := &memberRoles{}
+	members := &memberRoles{}
 	for _, pod := range pods {
-		wants.look(pod)
+		members.inspect(pod)
 	}
-	objects, err := v.planner.objects(v.planner.engine.Framework(), wants)
+	objects, err := v.planner.objects(v.planner.engine.Framework(), members)
 	if err != nil {
 		return nil, err
 	}
 	return v.planner.index.Update(nodes, objects), nil
 }
 
-// Roles groups pods that no rule of the engine distinguishes, as plans do.
+// Roles groups pods that no rule of the engine distinguishes.
 func (v View) Roles(pods []*corev1.Pod) ([]placement.Role, error) {
 	antiAffine, err := v.planner.engine.Snapshot().NodeInfos().HavePodsWithRequiredAntiAffinityList()
 	if err != nil {

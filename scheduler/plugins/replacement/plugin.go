@@ -16,7 +16,7 @@ import (
 )
 
 // Name is the plugin's name in a configuration file.
-const Name = "GangSlots"
+const Name = "GangReplacement"
 
 // Weight is the weight of the plugin's scores: that a replacement goes where its
 // place is counts for more than how well nodes are used.

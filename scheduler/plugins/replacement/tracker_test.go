@@ -314,7 +314,7 @@ func TestArgs(t *testing.T) {
 		`{"holdTTTL":"5s"}`:          "holdTTTL",
 		`{"holdTTL":"-1m0s"}`:        "args.holdTTL: -1m0s is not a positive duration",
 		`{"maxPerNamespace":1}`:      "",
-		`{"maxPerNamespace":0}`:      "args.maxPerNamespace: 0 is not a positive number (to hold nothing, disable plugin GangSlots)",
+		`{"maxPerNamespace":0}`:      "args.maxPerNamespace: 0 is not a positive number (to hold nothing, disable plugin GangReplacement)",
 		`{"maxPerNamespace":-1}`:     "args.maxPerNamespace: -1 is not a positive number",
 		`{"maxPerNamespace":"many"}`: "maxPerNamespace",
 	} {

@@ -63,7 +63,7 @@ func invalid(c *stage.Context) *stage.Finding {
 		f.Detail("%s", p)
 	}
 	if g.End != nil {
-		f.Detail("the operator said %q %s ago", g.End.Message, phrase.Age(c.View.Age(g.End.At))).SinceTime(g.End.At)
+		f.Detail("the operator reported %q %s ago", g.End.Message, phrase.Age(c.View.Age(g.End.At))).SinceTime(g.End.At)
 	}
 	return renameContainers(c, f)
 }

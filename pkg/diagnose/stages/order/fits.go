@@ -47,7 +47,7 @@ func fits(c *stage.Context) *stage.Finding {
 	case !attempt.IsZero():
 		f.Detail("the scheduler last tried %s ago", phrase.Age(c.View.Age(attempt)))
 	case !c.Gang.Meta.CreationTimestamp.IsZero():
-		f.Detail("submitted %s ago; the scheduler has not said anything yet", phrase.Age(c.View.Age(c.Gang.Meta.CreationTimestamp.Time)))
+		f.Detail("submitted %s ago; the scheduler has not reported anything yet", phrase.Age(c.View.Age(c.Gang.Meta.CreationTimestamp.Time)))
 	}
 	silent := attempt.IsZero() || c.View.Age(attempt) > notPlacedAfter
 	absent := c.Gang.Count(gang.Missing, gang.Gated)

@@ -142,7 +142,7 @@ func unbound(c *stage.Context, role placement.Role, name string, claim *corev1.P
 	f.See("v1", "PersistentVolumeClaim", claim, ".status.phase")
 	for _, e := range c.View.Events("PersistentVolumeClaim", claim.Namespace, claim.Name) {
 		if e.Warning {
-			f.Detail("%s said %s ago: %s", e.By, phrase.Age(c.View.Age(e.Last)), e.Message).SinceTime(e.First)
+			f.Detail("%s reported %s ago: %s", e.By, phrase.Age(c.View.Age(e.Last)), e.Message).SinceTime(e.First)
 			break
 		}
 	}

@@ -175,7 +175,7 @@ func preemption(c *stage.Context, f *stage.Finding) {
 func autoscaler(c *stage.Context, f *stage.Finding) {
 	for _, e := range c.View.PodEvents(c.Gang) {
 		if refusesToScale(e) {
-			f.Detail("%s added no nodes, it said %s ago: %s", e.By, phrase.Age(c.View.Age(e.Last)), e.Message).Fact("autoscaler", e.Message)
+			f.Detail("%s added no nodes, as it reported %s ago: %s", e.By, phrase.Age(c.View.Age(e.Last)), e.Message).Fact("autoscaler", e.Message)
 			groupLimits(c, f)
 			return
 		}

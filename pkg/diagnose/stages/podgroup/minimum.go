@@ -151,7 +151,7 @@ func quorum(c *stage.Context, out *stage.Result) {
 	f := stage.Found(answer.BelowQuorum, "%d of %d %s exist, and the gang needs %d: the controller is creating them", exist, of, what, need).
 		Fact("exist", exist).Fact("needed", need).Detail("%s", c.CreatedByRole())
 	if age > stage.CreationGrace && c.View.Age(lastCreated(c)) > stage.CreationGrace {
-		f.Message = fmt.Sprintf("%d of %d %s exist, and the gang needs %d: the controller has not made the others in %s and does not say why", exist, of, what, need, phrase.Age(age))
+		f.Message = fmt.Sprintf("%d of %d %s exist, and the gang needs %d: the controller has not made the others in %s and does not report why", exist, of, what, need, phrase.Age(age))
 		f.Run(component.OperatorLog(c.View, c.Gang))
 	}
 	out.Add(f)

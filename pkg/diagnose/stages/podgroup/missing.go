@@ -44,7 +44,7 @@ func missing(c *stage.Context, out *stage.Result) {
 	case byOperator && !c.View.Assumed && g.Count(gang.Missing) > 0 && c.View.Age(g.Meta.CreationTimestamp.Time) > stage.CreationGrace:
 		out.NoPods = true
 		out.Add(stage.Found(answer.PodGroupMissing,
-			"the operator makes a PodGroup first and has made none for %s in %s: only its log says why", g.Meta.Name, phrase.Age(c.View.Age(g.Meta.CreationTimestamp.Time))).As(answer.Blocked, answer.Admin).
+			"the operator makes a PodGroup first and has made none for %s in %s: only its log has the reason", g.Meta.Name, phrase.Age(c.View.Age(g.Meta.CreationTimestamp.Time))).As(answer.Blocked, answer.Admin).
 			See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".metadata.creationTimestamp").Fact("gangScheduler", component.OperatorScheduler(c.View, c.Gang)).Run(component.OperatorLog(c.View, c.Gang)))
 	}
 }

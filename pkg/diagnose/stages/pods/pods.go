@@ -99,7 +99,7 @@ func ofRole(role string) string {
 func times(c *stage.Context, r refusal.Refusal) string {
 	switch {
 	case r.Probed:
-		return "were refused, asked just now"
+		return "were refused, queried just now"
 	case r.Count == 0:
 		return "are not accepted"
 	}

@@ -82,7 +82,7 @@ func kueueShort(c *stage.Context, tree *cohort.Tree, queue, wl *unstructured.Uns
 	if wl != nil {
 		position(c, f, wl, name)
 		if condition, status := stage.Condition(wl, "QuotaReserved"); status == "False" {
-			f.SinceTime(condition.At).Detail("Kueue said %s ago: %s", phrase.Age(c.View.Age(condition.At)), condition.Message)
+			f.SinceTime(condition.At).Detail("Kueue reported %s ago: %s", phrase.Age(c.View.Age(condition.At)), condition.Message)
 		}
 	}
 	return f.Fix(raiseNominal(queue, s, s.Nominal+s.Requested-s.Available))

@@ -66,7 +66,7 @@ func kueueReported(c *stage.Context, out *stage.Result, u *unstructured.Unstruct
 	switch {
 	case status != "False" || condition.Message == "" || condition.Reason == "PendingEvaluation" || strings.Contains(condition.Message, "evicted"):
 	case quotaMessage.MatchString(condition.Message):
-		out.Note("Kueue said %s ago: %s; by the quotas and Workloads of now there is enough", phrase.Age(c.View.Age(condition.At)), condition.Message)
+		out.Note("Kueue reported %s ago: %s; by the current quotas and Workloads there is enough", phrase.Age(c.View.Age(condition.At)), condition.Message)
 	default:
 		out.Add(stage.Found(answer.KueueQuota, "Kueue has not admitted it: %s", condition.Message).
 			See(u.GetAPIVersion(), u.GetKind(), u, ".status.conditions").SinceTime(condition.At).Fact("reason", condition.Reason))

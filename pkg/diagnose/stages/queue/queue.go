@@ -146,7 +146,7 @@ func queueClosed(c *stage.Context, kind schema.GroupKind, q *unstructured.Unstru
 		See(q.GetAPIVersion(), q.GetKind(), q, ".status.state").Fact("queue", name).Fact("state", status)
 	if probe, probed := queueing.GroupProbe(c.View, c.Gang); probed && !probe.Accepted() && c.Gang.Decl == nil {
 		f.Message = fmt.Sprintf("queue %s is %s, so the PodGroup of %s cannot be created", name, status, c.Gang.Meta.Name)
-		f.Detail("the API server, asked just now: %s", strings.TrimSpace(probe.Message))
+		f.Detail("the API server, queried just now: %s", strings.TrimSpace(probe.Message))
 	}
 	return f.Fix(stage.Fix{
 		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "open queue " + name, Change: map[string]any{"queue": name, "state": "Open"},

@@ -20,7 +20,7 @@ func reported(c *stage.Context, out *stage.Result, queue string) {
 	}
 	for _, e := range c.View.Events("PodGroup", d.Key.Namespace, d.Key.Name) {
 		if shortQueue.MatchString(e.Message) && c.View.Age(e.Last) <= fresh {
-			out.Add(stage.Found(answer.QueueQuota, "queue %s has not admitted it, the scheduler said %s ago: %s", queue, phrase.Age(c.View.Age(e.Last)), e.Message).
+			out.Add(stage.Found(answer.QueueQuota, "queue %s has not admitted it, as the scheduler reported %s ago: %s", queue, phrase.Age(c.View.Age(e.Last)), e.Message).
 				Fact("queue", queue).SinceTime(e.First))
 			out.Unmodelled = append(out.Unmodelled, "shares of queues by weight and what is guaranteed to others")
 			return
@@ -45,7 +45,7 @@ func quotaReported(c *stage.Context, out *stage.Result) {
 			continue
 		}
 		if strings.Contains(strings.ToLower(e.Message), "quota") {
-			out.Add(stage.Found(answer.QueueQuota, "%s does not let it start, says the scheduler: %s", phrase.And(quotas), e.Message).
+			out.Add(stage.Found(answer.QueueQuota, "%s does not let it start, reports the scheduler: %s", phrase.And(quotas), e.Message).
 				SinceTime(e.First).Fact("quotas", quotas))
 		}
 		return // the latest message counts

@@ -115,7 +115,7 @@ func reservedBy(c *stage.Context, name corev1.ResourceName, want, idle int64, re
 		text, _ := c.WhyOther(r.why)
 		f.Detail("why %s does not start: %s", bareName(c, r.d, r.d.Key.Name), text).Fact("because", string(r.why.Primary.Code))
 	}
-	f.Detail("the scheduler says no more than that resources are overused")
+	f.Detail("the scheduler reports only that resources are overused")
 	for _, s := range stuck {
 		f.Fix(dropGang(c, s))
 	}

@@ -65,7 +65,7 @@ func mayCreate(c *stage.Context, out *stage.Result) {
 		f := stage.Found(answer.NoPermission, "%s cannot be submitted: you may not create %s in namespace %s", c.Gang.Meta.Name, d.Resource, ns).
 			Run(command.Kubectl(ns, "auth", "can-i", "create", d.Resource))
 		if d.Message != "" {
-			f.Detail("the API server says: %s", d.Message)
+			f.Detail("the API server reports: %s", d.Message)
 		}
 		out.Add(f)
 	}

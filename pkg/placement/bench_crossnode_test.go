@@ -37,7 +37,7 @@ func BenchmarkPlaceSpreadOverHosts5000(b *testing.B) {
 
 func BenchmarkPlaceTogetherInRack5000(b *testing.B) {
 	benchPlace(b, fleet(5000), Gang{Roles: []Role{
-		workers(8, near("rack", "job", "j")), role("PS", 2, aPod("p", amounts("cpu", 4), near("rack", "job", "j"), labelled("job", "j"))),
+		workers(8, affineTo("rack", "job", "j")), role("PS", 2, aPod("p", amounts("cpu", 4), affineTo("rack", "job", "j"), labelled("job", "j"))),
 	}}, Witness)
 }
 

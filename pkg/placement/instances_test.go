@@ -7,15 +7,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// world is a random cluster with a random gang.
-type world struct {
+// instance is a random cluster with a random gang.
+type instance struct {
 	objects Objects
 	gang    Gang
 }
 
 // randomAmounts makes a cluster and a gang whose members have no constraints between them: only amounts and taints count.
-func randomAmounts(r *rand.Rand) world {
-	var w world
+func randomAmounts(r *rand.Rand) instance {
+	var w instance
 	for i := range 1 + r.IntN(4) {
 		has := amounts("cpu", 4+r.IntN(8), "memory", fmt.Sprintf("%dGi", 4+r.IntN(8)), "gpu", 2+r.IntN(8), "pods", 2+r.IntN(6))
 		n := aNode(fmt.Sprint("n", i), has, label("zone", fmt.Sprint("z", r.IntN(2))))
@@ -63,9 +63,9 @@ func randomAmounts(r *rand.Rand) world {
 	return w
 }
 
-// randomSocial makes a smaller cluster, and a gang with constraints between its members: affinity, anti-affinity, spread and ports.
-func randomSocial(r *rand.Rand) world {
-	var w world
+// randomInterPod makes a smaller cluster, and a gang with constraints between its members: affinity, anti-affinity, spread and ports.
+func randomInterPod(r *rand.Rand) instance {
+	var w instance
 	for i := range 1 + r.IntN(4) {
 		n := aNode(fmt.Sprint("n", i), amounts("cpu", 1+r.IntN(4), "pods", 2+r.IntN(4)), label("zone", fmt.Sprint("z", r.IntN(3))))
 		if r.IntN(3) > 0 {
@@ -104,7 +104,7 @@ func randomRule(r *rand.Rand, p *corev1.Pod) {
 	about := [][2]string{{"app", "r0"}, {"app", "r1"}, {"job", "j"}}[r.IntN(3)]
 	switch r.IntN(5) {
 	case 0:
-		near(key, about[0], about[1])(p)
+		affineTo(key, about[0], about[1])(p)
 	case 1, 2:
 		apart(key, about[0], about[1])(p)
 	case 3:
@@ -123,7 +123,7 @@ func randomRule(r *rand.Rand, p *corev1.Pod) {
 	}
 }
 
-func describe(w world) string {
+func describe(w instance) string {
 	out := ""
 	for _, n := range w.objects.Nodes {
 		out += fmt.Sprintf("node %s %v cpu=%v mem=%v gpu=%v pods=%v taints=%v cordon=%t\n", n.Name, n.Labels, n.Status.Allocatable.Cpu(), n.Status.Allocatable.Memory(), n.Status.Allocatable[gpu], n.Status.Allocatable.Pods(), n.Spec.Taints, n.Spec.Unschedulable)

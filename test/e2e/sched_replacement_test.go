@@ -19,12 +19,12 @@ import (
 // allNames are the schedulerNames of all dialects.
 const allNames = "--serve=volcano,kube-batch,scheduler-plugins-scheduler,koord-scheduler,kai-scheduler"
 
-// TestSlots checks that the scheduler reserves the place of a dead member, in every
+// TestReplacement checks that the scheduler reserves the place of a dead member, in every
 // dialect.
-func TestSlots(t *testing.T) {
+func TestReplacement(t *testing.T) {
 	t.Parallel()
 	c := newSharedCluster(t, twoNodes(), "--native-gangs")
-	sched := startScheduler(t, c.DataDir, nil, map[string]string{"GangSlots": "{holdTTL: 8s}"}, allNames)
+	sched := startScheduler(t, c.DataDir, nil, map[string]string{"GangReplacement": "{holdTTL: 8s}"}, allNames)
 	for _, w := range wires() {
 		t.Run("T07, "+w.name, func(t *testing.T) { c.with(t, w).memberDies() })
 	}
