@@ -228,12 +228,14 @@ func (c cluster) newExplainer(
 		Key:       explainer.NewSigningKey(c.client.CoreV1(), c.namespace, clock.RealClock{}).Get,
 		Regarding: func(key gang.Key) *corev1.ObjectReference { return regarding(known.objects, key) },
 	}
+	nodes := factory.Core().V1().Nodes()
 	source := &explainer.Cluster{
 		Client: &kube.Client{Typed: c.client, Dynamic: c.dynamic}, Collect: c.collect,
-		Pods: known.pods.All, Nodes: factory.Core().V1().Nodes().Lister(), Clock: clock.RealClock{},
+		Pods: known.pods.All, Nodes: nodes.Lister(), Clock: clock.RealClock{},
 	}
+	version := func() string { return known.pods.Version() + "/" + nodes.Informer().LastSyncResourceVersion() }
 	return explainer.New(explainer.Config{
-		Snapshot: source.Snapshot, Members: known.cache.Pods, Next: next, Publish: publisher.Publish, Published: publisher.Published,
+		Snapshot: source.Snapshot, Version: version, Members: known.cache.Pods, Next: next, Publish: publisher.Publish, Published: publisher.Published,
 		Same: published.Same, Names: c.foreignNames, Clock: clock.RealClock{}, Panics: panics,
 	})
 }

@@ -16,15 +16,15 @@ func BenchmarkCrowd(b *testing.B) {
 		c.Add(g)
 	}
 	s := share(b, c.Done())
-	for _, noAdvice := range []bool{true, false} {
-		b.Run(fmt.Sprintf("noAdvice=%v", noAdvice), func(b *testing.B) {
+	for _, budget := range []time.Duration{time.Nanosecond, 300 * time.Millisecond} {
+		b.Run("advice-" + budget.String(), func(b *testing.B) {
 			for b.Loop() {
 				start := cpu(b)
 				e := NewExplainer(s)
 				n := 0
 				var first time.Duration
 				for i := range 1000 {
-					if _, err := e.Explain(context.Background(), Query{Kind: "pod", Namespace: "team", Name: fmt.Sprintf("gang%d-worker-0", i)}, Options{NoAdvice: noAdvice, Brief: true}); err != nil {
+					if _, err := e.Explain(context.Background(), Query{Kind: "pod", Namespace: "team", Name: fmt.Sprintf("gang%d-worker-0", i)}, Options{AdviceBudget: budget, Brief: true}); err != nil {
 						b.Fatal(err)
 					}
 					if i == 0 {

@@ -26,29 +26,35 @@ const (
 	// debounce is how long changes of a gang are gathered before anything is
 	// computed: a gang that starts within it is never explained.
 	debounce = 5 * time.Second
-	// share bounds the explainer to one part in share of one core: after a
-	// round it sleeps share times as long as the round took.
-	share = 20
-	// roundBudget is the time after which a round explains no further gang, so
-	// that the sleep that follows is short. The rest is for the next round.
-	roundBudget = 2 * time.Second
-	// refresh is how often a gang that continues to wait is explained again: the reason
-	// may have changed without an attempt of its own.
-	refresh = 5 * time.Minute
+	// chunk is how much work a round does at least, so that rounds are not more than what they find to do.
+	chunk = allowance / 4
+	// refresh is how often a gang that continues to wait is explained again where nodes or pods have changed: the reason may have changed
+	// without an attempt of its own. Where none has, what else counts is looked at after recheck.
+	refresh = 45 * time.Second
+	recheck = 5 * time.Minute
+	// sightFor is how long gangs are explained by one look at the cluster. A look costs more than hundreds of answers.
+	sightFor = time.Minute
 	// renewal is the age at which an answer is published again though it is
 	// the same, because API servers forget events after an hour.
 	renewal = 30 * time.Minute
 	// minInterval is the time between two answers about a gang at least, so that what changes every second
 	// is not published every second.
 	minInterval = 15 * time.Second
-	// adviceBudget is the time to search for advice on one gang.
-	adviceBudget = time.Second
+	// adviceBudget is the time to search for advice on one gang, and noAdvice is no time for it: the answer reports what was not searched.
+	adviceBudget = 300 * time.Millisecond
+	noAdvice     = time.Nanosecond
+	// withAdvice is how many gangs are explained with advice at once.
+	withAdvice = 3
+	// adviceAge is the age at which advice is searched for again though the reason is the same.
+	adviceAge = recheck
 )
 
 // Config is what an explainer needs.
 type Config struct {
 	// Snapshot returns the cluster as it is now.
 	Snapshot func(context.Context) (*snapshot.Snapshot, error)
+	// Version changes with every change of a node or a pod.
+	Version func() string
 	// Members lists the pods of a gang.
 	Members func(gang.Key) []*corev1.Pod
 	// Next reports whether a gang waits for nothing but its turn, behind others that are being placed: there is nothing to explain.
@@ -75,21 +81,32 @@ type Explainer struct {
 	guard *engine.Guard
 	count *metrics.Counter
 
-	// current is touched by Run only.
+	// What follows is touched by Run only.
+	pace    *pace
+	sight   *sight // the look at the cluster by which gangs are being explained; nil while there are none
 	current map[gang.Key]publication
 }
 
-// publication is the current answer, when it was published, and when it was last
-// found to be true.
+// publication is the current answer and the version of the cluster that it is about; when it was published, when it was last found to be
+// true, and when its advice was searched for.
 type publication struct {
-	answer          *answer.Answer
-	published, seen time.Time
+	answer                   *answer.Answer
+	version                  string
+	published, seen, advised time.Time
+}
+
+// sight is one look at the cluster.
+type sight struct {
+	*diagnose.Explainer
+	version string
+	at      time.Time
 }
 
 // New returns an explainer, which does nothing before [Explainer.Run].
 func New(config Config) *Explainer {
 	return &Explainer{
 		Config: config, queue: newQueue(config.Clock), guard: config.Panics.Guard("explainer"), current: map[gang.Key]publication{},
+		pace: &pace{clock: config.Clock},
 		count: metrics.NewCounter(&metrics.CounterOpts{
 			Subsystem: "gangctl_scheduler", Name: "published_answers_total", StabilityLevel: metrics.ALPHA,
 			Help: "Answers to why-pending that were written as events of jobs.",
@@ -106,7 +123,7 @@ func (e *Explainer) Touch(key gang.Key) { e.queue.add(key, debounce) }
 // Run works until ctx ends. Only the replica that schedules may run it.
 func (e *Explainer) Run(ctx context.Context) {
 	logger := klog.FromContext(ctx)
-	ticker := e.Clock.NewTicker(refresh / 5)
+	ticker := e.Clock.NewTicker(refresh / 3)
 	defer ticker.Stop()
 	recalled := e.recall(ctx)
 	for {
@@ -120,12 +137,11 @@ func (e *Explainer) Run(ctx context.Context) {
 		case changed:
 			continue
 		}
-		start := e.Clock.Now()
+		if !e.pace.await(ctx, chunk) {
+			return
+		}
 		if err := e.round(ctx); err != nil && ctx.Err() == nil {
 			logger.Error(err, "Cannot explain why gangs wait; retrying")
-		}
-		if !e.sleep(ctx, share*e.Clock.Since(start)) {
-			return
 		}
 	}
 }
@@ -184,63 +200,88 @@ func (e *Explainer) recall(ctx context.Context) bool {
 	return true
 }
 
-// sleep reports whether it slept for d, and ctx did not end.
-func (e *Explainer) sleep(ctx context.Context, d time.Duration) bool {
-	timer := e.Clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C():
-		return true
-	}
-}
-
-// touchStale marks the gangs that were not explained for the refresh interval.
+// touchStale marks the gangs whose answers may have become wrong though nothing happened to them.
 func (e *Explainer) touchStale() {
-	now := e.Clock.Now()
-	for key, s := range e.current {
-		if now.Sub(s.seen) >= refresh {
+	now, version := e.Clock.Now(), e.Version()
+	for key, p := range e.current {
+		if age := now.Sub(p.seen); age >= recheck || age >= refresh && p.version != version {
 			e.Touch(key)
 		}
 	}
 }
 
-// round explains the gangs that are due: it withdraws answers first, which costs little, and then explains as many as its budget
-// allows, those first that are due for longest. Gangs for which that failed are tried again later.
+// round explains gangs that are due for as long as the pace allows: it withdraws answers first, which costs little, and then explains
+// those that are due for longest. The others are for later rounds, and so are gangs for which that failed.
 func (e *Explainer) round(ctx context.Context) error {
-	start := e.Clock.Now()
-	var waits []entry
-	var queries []diagnose.Query
-	var failed []error
+	waits, failed := e.settled(ctx)
+	if len(waits) == 0 {
+		e.sight = nil
+		return errors.Join(failed...)
+	}
+	if err := e.look(ctx, waits[0]); err != nil {
+		for _, w := range waits {
+			e.queue.putBack(w.entry, debounce)
+		}
+		return errors.Join(append(failed, err)...)
+	}
+	for i, w := range waits {
+		if w.since.After(e.sight.at) || i > 0 && e.pace.left() < w.needs() {
+			e.queue.putBack(w.entry, e.pace.until(w.needs()))
+			continue
+		}
+		few := len(waits)-i <= withAdvice
+		e.pace.measure(func() {
+			failed = append(failed, e.settle(ctx, w.key, func() error { return e.answer(ctx, w, few) }))
+		})
+	}
+	return errors.Join(failed...)
+}
+
+// wait is a gang that is due, and what to ask about it.
+type wait struct {
+	entry
+	query diagnose.Query
+}
+
+// needs is how much work the gang is, at most where it is that of a search.
+func (w wait) needs() time.Duration {
+	if w.advice {
+		return adviceBudget
+	}
+	return 0
+}
+
+// settled takes the gangs that are due, and returns those that wait: the answers about others are withdrawn, and those that are next are
+// left for later.
+func (e *Explainer) settled(ctx context.Context) (waits []wait, failed []error) {
 	for _, due := range e.queue.take() {
 		if e.Next(due.key) {
 			e.queue.putBack(due, debounce)
 		} else if pod := waiting(e.Members(due.key)); pod != nil {
-			waits, queries = append(waits, due), append(queries, diagnose.Query{Kind: "pod", Namespace: pod.Namespace, Name: pod.Name})
+			waits = append(waits, wait{due, diagnose.Query{Kind: "pod", Namespace: pod.Namespace, Name: pod.Name}})
 		} else if _, known := e.current[due.key]; known {
 			failed = append(failed, e.settle(ctx, due.key, func() error { return e.withdraw(ctx, due.key) }))
 		}
 	}
-	if len(waits) == 0 {
-		return errors.Join(failed...)
+	return waits, failed
+}
+
+// look looks at the cluster anew, unless what was seen last is good enough to explain a gang by.
+func (e *Explainer) look(ctx context.Context, first wait) error {
+	if e.sight != nil && e.Clock.Since(e.sight.at) < sightFor && !first.since.After(e.sight.at) {
+		return nil
 	}
-	s, err := e.Snapshot(ctx)
-	if err != nil {
-		for _, w := range waits {
-			e.queue.putBack(w, debounce)
+	e.sight = nil // before the next one is in memory
+	var err error
+	e.pace.measure(func() {
+		seen := sight{version: e.Version(), at: e.Clock.Now()}
+		var s *snapshot.Snapshot
+		if s, err = e.Snapshot(ctx); err == nil {
+			seen.Explainer = diagnose.NewExplainer(s)
+			e.sight = &seen
 		}
-		return errors.Join(append(failed, err)...)
-	}
-	explainer := diagnose.NewExplainer(s)
-	for i, w := range waits {
-		if i > 0 && e.Clock.Since(start) > roundBudget {
-			e.queue.putBack(w, 0)
-			continue
-		}
-		failed = append(failed, e.settle(ctx, w.key, func() error { return e.answer(ctx, explainer, w.key, queries[i]) }))
-	}
-	return errors.Join(failed...)
+	})
+	return err
 }
 
 // settle does the work for one gang. What a tenant wrote may make it fail, or even panic: then this gang is tried again later, and less
@@ -264,32 +305,68 @@ func (e *Explainer) withdraw(ctx context.Context, key gang.Key) error {
 	return nil
 }
 
-// answer explains one gang that waits, and publishes a new answer.
-func (e *Explainer) answer(ctx context.Context, explainer *diagnose.Explainer, key gang.Key, q diagnose.Query) error {
-	last, known := e.current[key]
-	a, err := explainer.Explain(ctx, q, diagnose.Options{AdviceBudget: adviceBudget, Reader: e.Names.Reader(key.Namespace)})
-	var gone *gang.JobNotFoundError
-	if errors.As(err, &gone) {
-		return nil // deleted since; its next event comes
-	} else if err != nil {
+// answer explains one gang that waits, and publishes a new answer. Advice is searched for at once where only few gangs are due, and later
+// where it would keep others waiting for their answers.
+func (e *Explainer) answer(ctx context.Context, w wait, few bool) error {
+	last, known := e.current[w.key]
+	search := w.advice || few && e.pace.left() >= adviceBudget
+	a, err := e.explain(ctx, w, search)
+	if w.touched.After(e.sight.at) {
+		e.queue.add(w.key, debounce)
+	}
+	if a == nil {
 		return err
 	}
 	now := e.Clock.Now()
-	if known && e.Same(last.answer, a) && now.Sub(last.published) < renewal {
-		last.seen = now
-		e.current[key] = last
+	next := publication{answer: a, version: e.sight.version, published: now, seen: e.sight.at}
+	switch adopted := advisedAs(a, last.answer); {
+	case search:
+		next.advised = now
+	case known && e.Same(last.answer, adopted):
+		next.answer, next.advised = adopted, last.advised
+	}
+	if now.Sub(next.advised) >= adviceAge {
+		e.queue.addAdvice(w.key, minInterval)
+	}
+	if known && e.Same(last.answer, next.answer) && now.Sub(last.published) < renewal {
+		next.published = last.published
+		e.current[w.key] = next
 		return nil
 	}
 	if left := minInterval - now.Sub(last.published); known && left > 0 {
-		e.queue.add(key, left)
+		e.queue.add(w.key, left)
 		return nil
 	}
-	if err := e.Publish(ctx, key, a); err != nil {
+	if err := e.Publish(ctx, w.key, next.answer); err != nil {
 		return err
 	}
 	e.count.Inc()
-	e.current[key] = publication{answer: a, published: now, seen: now}
+	e.current[w.key] = next
 	return nil
+}
+
+// explain returns the answer about a gang; nil where it was not there when the cluster was looked at.
+func (e *Explainer) explain(ctx context.Context, w wait, search bool) (*answer.Answer, error) {
+	o := diagnose.Options{AdviceBudget: noAdvice, Brief: true, Reader: e.Names.Reader(w.key.Namespace), Clock: e.Clock.Now}
+	if search {
+		o.AdviceBudget = adviceBudget
+	}
+	a, err := e.sight.Explain(ctx, w.query, o)
+	var gone *gang.JobNotFoundError
+	if errors.As(err, &gone) {
+		return nil, nil
+	}
+	return a, err
+}
+
+// advisedAs is an answer with the advice of another; it is the answer itself where there is none.
+func advisedAs(a, last *answer.Answer) *answer.Answer {
+	if last == nil {
+		return a
+	}
+	advised := *a
+	advised.Unblock, advised.Cut = last.Unblock, last.Cut
+	return &advised
 }
 
 // waiting returns a member that has no node, the first by name; nil where all have

@@ -37,12 +37,14 @@ type fixture struct {
 	recallErr error
 	queries   int
 	next      atomic.Bool // the gang is next
+	version   atomic.Int64
 }
 
 func newFixture() *fixture {
 	s := &fixture{snap: clustertest.New().Nodes(1, 4).Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 4}).Done()}
 	s.Explainer = New(Config{
 		Snapshot: func(context.Context) (*snapshot.Snapshot, error) { s.taken++; return s.snap, nil },
+		Version:  func() string { return fmt.Sprint(s.version.Load()) },
 		Members: func(k gang.Key) (pods []*corev1.Pod) {
 			for _, pod := range s.snap.Pods {
 				if k == key {
@@ -111,9 +113,79 @@ func TestAWaitingGangIsExplainedOnce(t *testing.T) {
 		if s.taken != 2 {
 			t.Errorf("%d snapshots though nothing was touched", s.taken)
 		}
-		pass(renewal + refresh)
+		pass(renewal + recheck)
 		if len(s.published) != 2 {
 			t.Errorf("published %d times, want once more before it is forgotten", len(s.published))
+		}
+	})
+}
+
+// Where a node or a pod has changed, the gangs that wait are looked at again though nothing happened to them.
+func TestAnAnswerIsCheckedWhereTheClusterHasChanged(t *testing.T) {
+	play(t, func(t *testing.T, s *fixture) {
+		s.Touch(key)
+		pass(2 * refresh)
+		if s.taken != 1 {
+			t.Errorf("%d snapshots while nothing changed", s.taken)
+		}
+		s.version.Add(1)
+		pass(2 * refresh)
+		if s.taken != 2 {
+			t.Errorf("%d snapshots after a change", s.taken)
+		}
+	})
+}
+
+// Hundreds of gangs wait, and to answer for each takes a while. Over any ten seconds the explainer works for a twentieth at most. Each gang
+// gets an answer, the later ones without advice first.
+func TestAnExplainerTakesATwentiethOfACore(t *testing.T) {
+	const gangs = 100
+	name := func(i int) gang.Key {
+		return gang.Key{Dialect: gang.SchedulerPlugins, Namespace: "team", Name: fmt.Sprintf("gang-%03d", i)}
+	}
+	var ends []time.Time
+	first, advised := map[gang.Key]bool{}, map[gang.Key]bool{}
+	play(t, func(t *testing.T, s *fixture) {
+		for i := range gangs {
+			s.Touch(name(i))
+		}
+		pass(10 * time.Minute)
+		if len(first) != gangs || len(advised) != gangs {
+			t.Errorf("%d gangs have answers and %d have advice, of %d", len(first), len(advised), gangs)
+		}
+		for i := range ends {
+			n := 0
+			for _, end := range ends[i:] {
+				if end.Sub(ends[i]) < window {
+					n++
+				}
+			}
+			if worked := time.Duration(n) * 10 * time.Millisecond; worked > window/20 {
+				t.Fatalf("in %s from %s it worked for %s", window, ends[i], worked)
+			}
+		}
+	}, func(s *fixture) {
+		b := clustertest.New().Nodes(1, 4)
+		for i := range gangs {
+			b.Add(clustertest.Gang{Name: name(i).Name, Workers: 1, GPUs: 8})
+		}
+		s.snap = b.Done()
+		s.Members = func(k gang.Key) (pods []*corev1.Pod) {
+			for _, pod := range s.snap.Pods {
+				if strings.HasPrefix(pod.Name, k.Name+"-") {
+					pods = append(pods, pod)
+				}
+			}
+			return pods
+		}
+		s.Publish = func(_ context.Context, k gang.Key, a *answer.Answer) error {
+			first[k] = true
+			if len(a.Unblock) > 0 {
+				advised[k] = true
+			}
+			time.Sleep(10 * time.Millisecond)
+			ends = append(ends, time.Now())
+			return nil
 		}
 	})
 }
@@ -152,12 +224,12 @@ func TestAGangThatIsNextIsNotExplained(t *testing.T) {
 	})
 }
 
-// What changes every second is not published every second.
+// What changes every few seconds is not published every few seconds.
 func TestPublishingIsBounded(t *testing.T) {
 	play(t, func(t *testing.T, s *fixture) {
 		for second := range 300 {
 			b := clustertest.New().Nodes(1, 4).Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 4})
-			if second%2 == 0 {
+			if second/7%2 == 0 {
 				b = clustertest.New().Nodes(1, 4).Runs("other", 4, "n1").Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 4})
 			}
 			s.snap = b.Done()
@@ -261,7 +333,7 @@ func TestRoundsAreShort(t *testing.T) {
 				return nil
 			}
 			order = append(order, k.Name)
-			time.Sleep(roundBudget / 2)
+			time.Sleep(allowance / 2)
 			return nil
 		}
 	})

@@ -30,10 +30,12 @@ type queue struct {
 	entries map[gang.Key]entry
 }
 
-// entry is one gang in the queue.
+// entry is one gang in the queue: since when it is, when something last happened to it, and when it is due. One for advice has an answer,
+// and comes after those that have none.
 type entry struct {
-	key        gang.Key
-	since, due time.Time
+	key                 gang.Key
+	since, touched, due time.Time
+	advice              bool
 }
 
 func newQueue(clock clock.Clock) *queue {
@@ -43,15 +45,31 @@ func newQueue(clock clock.Clock) *queue {
 	}
 }
 
-// add adds a gang that is due after a while. One that is in the queue already keeps its time.
+// add adds a gang that is due after a while. One that is in the queue already keeps its time, unless it is there for advice.
 func (q *queue) add(key gang.Key, after time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if _, known := q.entries[key]; known {
+	now := q.clock.Now()
+	if e, known := q.entries[key]; known && !e.advice {
+		e.touched = now
+		q.entries[key] = e
 		return
 	}
-	now := q.clock.Now()
-	q.entries[key] = entry{key: key, since: now, due: now.Add(after)}
+	q.put(entry{key: key, since: now, touched: now, due: now.Add(after)})
+}
+
+// addAdvice adds a gang for which advice is to be searched for, unless it is in the queue already.
+func (q *queue) addAdvice(key gang.Key, after time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, known := q.entries[key]; !known {
+		now := q.clock.Now()
+		q.put(entry{key: key, since: now, touched: now, due: now.Add(after), advice: true})
+	}
+}
+
+func (q *queue) put(e entry) {
+	q.entries[e.key] = e
 	select {
 	case q.wake <- struct{}{}:
 	default:
@@ -84,7 +102,7 @@ func (q *queue) wait() (d time.Duration, ok bool) {
 	return max(0, first.Sub(q.clock.Now())), !first.IsZero()
 }
 
-// take removes and returns the gangs that are due, those that are so for longest first.
+// take removes and returns the gangs that are due, those that are so for longest first, and those for advice last.
 func (q *queue) take() []entry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -96,8 +114,14 @@ func (q *queue) take() []entry {
 			delete(q.entries, key)
 		}
 	}
+	last := func(e entry) int {
+		if e.advice {
+			return 1
+		}
+		return 0
+	}
 	slices.SortFunc(due, func(a, b entry) int {
-		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.key.String(), b.key.String()))
+		return cmp.Or(cmp.Compare(last(a), last(b)), a.since.Compare(b.since), strings.Compare(a.key.String(), b.key.String()))
 	})
 	return due
 }
@@ -106,6 +130,9 @@ func (q *queue) take() []entry {
 func (q *queue) putBack(e entry, after time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if again, known := q.entries[e.key]; known { // something has happened to it since it was taken
+		e.touched, e.advice = again.touched, false
+	}
 	e.due = q.clock.Now().Add(after)
 	q.entries[e.key] = e
 }

@@ -44,6 +44,11 @@ func (p *Informers) All() (pods []*corev1.Pod) {
 	return pods
 }
 
+// Version changes with every change of a pod.
+func (p *Informers) Version() string {
+	return p.Live.LastSyncResourceVersion() + "/" + p.Ended.LastSyncResourceVersion()
+}
+
 func podsIn(informer cache.SharedIndexInformer) (pods []*corev1.Pod) {
 	for _, obj := range informer.GetStore().List() {
 		if pod, ok := obj.(*corev1.Pod); ok {

@@ -48,7 +48,9 @@ func (b *budget) part(kind answer.ActionKind, search func()) {
 		b.end = now.Add(whole.Sub(now) / 2)
 	}
 	b.hurried, b.partial = false, false
-	search()
+	if !b.spent() {
+		search()
+	}
 	if (b.hurried || b.partial) && !slices.Contains(b.cut, kind) {
 		b.cut = append(b.cut, kind)
 	}

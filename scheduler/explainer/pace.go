@@ -1,0 +1,85 @@
+package explainer
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+const (
+	// window and allowance bound the explainer: it works for no longer than the allowance in any window. That is less than 5 % of one core,
+	// with what the garbage of its work costs.
+	window    = 10 * time.Second
+	allowance = 400 * time.Millisecond
+)
+
+// pace spreads work over time. Work is measured by the clock: on a busy machine, where it takes longer, there is less of it.
+type pace struct {
+	clock clock.WithTicker
+	spent []spell // of the last window, the oldest first
+}
+
+// spell is work that was done.
+type spell struct {
+	end  time.Time
+	took time.Duration
+}
+
+// left is how much work may be done now.
+func (p *pace) left() time.Duration {
+	return allowance - p.worked(p.clock.Now())
+}
+
+// until is how long it takes before work of such a size may be done.
+func (p *pace) until(size time.Duration) time.Duration {
+	now := p.clock.Now()
+	sum := p.worked(now)
+	for _, s := range p.spent {
+		if sum == 0 || sum+size <= allowance {
+			break
+		}
+		sum -= s.took
+		if sum == 0 || sum+size <= allowance {
+			return s.end.Add(window).Sub(now)
+		}
+	}
+	return 0
+}
+
+// worked is how much was done in the window before a moment. What is older is forgotten.
+func (p *pace) worked(now time.Time) (sum time.Duration) {
+	for len(p.spent) > 0 && now.Sub(p.spent[0].end) >= window {
+		p.spent = p.spent[1:]
+	}
+	for _, s := range p.spent {
+		sum += s.took
+	}
+	return sum
+}
+
+// await waits until work of such a size may be done, or none was done in the window: then it may be larger than the allowance. It reports
+// false if ctx ended first.
+func (p *pace) await(ctx context.Context, size time.Duration) bool {
+	timer := p.clock.NewTimer(p.until(size))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C():
+		return true
+	}
+}
+
+// measure does work, and counts it. Work that took longer than the allowance is counted for as many windows as it fills, so that the share
+// stays what it is over a longer time.
+func (p *pace) measure(work func()) time.Duration {
+	start := p.clock.Now()
+	work()
+	end := p.clock.Now()
+	took := end.Sub(start)
+	for at, rest := end, took; rest > 0; at, rest = at.Add(window), rest-allowance {
+		p.spent = append(p.spent, spell{end: at, took: min(rest, allowance)})
+	}
+	return took
+}
