@@ -122,3 +122,34 @@ func BenchmarkExplain(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkCrowd answers for 300 of 1,000 gangs that wait in a cluster of 5,000 nodes and 50,000 pods, as the scheduler does: without time
+// for advice, and with a little. What the first answer costs is looking at the cluster.
+func BenchmarkCrowd(b *testing.B) {
+	const gangs, answered = 1000, 300
+	c := large(5000, all(8), all(1))
+	for i := range gangs {
+		g := waiting(4, 8)
+		g.Name, g.Age = fmt.Sprintf("gang%d", i), time.Hour
+		c.Add(g)
+	}
+	s := share(b, c.Done())
+	for _, budget := range []time.Duration{time.Nanosecond, 300 * time.Millisecond} {
+		b.Run("advice-"+budget.String(), func(b *testing.B) {
+			for b.Loop() {
+				explainer, start, first := NewExplainer(s), cpu(b), time.Duration(0)
+				for i := range answered {
+					q := Query{Kind: "pod", Namespace: "team", Name: fmt.Sprintf("gang%d-worker-0", i)}
+					if _, err := explainer.Explain(context.Background(), q, Options{AdviceBudget: budget, Brief: true}); err != nil {
+						b.Fatal(err)
+					}
+					if i == 0 {
+						first = cpu(b) - start
+					}
+				}
+				b.ReportMetric(float64(first.Milliseconds()), "first-cpu-ms")
+				b.ReportMetric(float64((cpu(b)-start-first).Microseconds())/(answered-1), "cpu-us/gang")
+			}
+		})
+	}
+}
