@@ -4,20 +4,18 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/pager"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/paging"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
@@ -31,8 +29,8 @@ type Listed struct {
 	Refused []error
 }
 
-// fromCache lets the API server answer from its watch cache. A server that does not will answer in pages, which the pager
-// requests and follows.
+// fromCache lets the API server answer from its watch cache. A server that does not will answer in pages, which are
+// followed.
 func fromCache(selector string) metav1.ListOptions {
 	return metav1.ListOptions{ResourceVersion: "0", LabelSelector: selector}
 }
@@ -97,21 +95,17 @@ func listKind(ctx context.Context, client *kube.Client, r gang.JobReader, namesp
 	var first error
 	for _, version := range versions(r) {
 		gvr := schema.GroupVersionResource{Group: r.Group, Version: version, Resource: r.Resource}
-		resource := client.Dynamic.Resource(gvr).Namespace(namespace)
+		pages, err := paging.All(ctx, fromCache(selector), client.Dynamic.Resource(gvr).Namespace(namespace).List)
 		var all []*gang.Job
-		err := each(ctx, fromCache(selector), func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
-			func(item runtime.Object) error {
-				object, ok := item.(*unstructured.Unstructured)
-				if !ok {
-					return fmt.Errorf("unexpected %T", item)
-				}
-				job, err := Read(object)
+		for _, page := range pages {
+			for i := range page.Items {
+				job, err := Read(&page.Items[i])
 				if err != nil {
-					return err
+					return nil, err
 				}
 				all = append(all, job)
-				return nil
-			})
+			}
+		}
 		err = failure.Op{Verb: "list", Resource: gvr, Kind: r.Kind, Namespace: namespace}.Wrap(err)
 		if !unserved(err) {
 			return all, err
@@ -123,40 +117,31 @@ func listKind(ctx context.Context, client *kube.Client, r gang.JobReader, namesp
 
 // listBatch lists the Jobs of Kubernetes that are gangs. Most are not, and what they do is of no interest here.
 func listBatch(ctx context.Context, client *kube.Client, namespace, selector string) ([]*gang.Job, error) {
-	resource := client.Typed.BatchV1().Jobs(namespace)
 	gvk := batchv1.SchemeGroupVersion.WithKind("Job")
 	reader, ok := kind.ByKind(gvk.GroupKind())
 	if !ok {
 		return nil, errors.New("jobs of Kubernetes have no reader")
 	}
 	gvr := batchv1.SchemeGroupVersion.WithResource(reader.Resource)
+	pages, err := paging.All(ctx, fromCache(selector), client.Typed.BatchV1().Jobs(namespace).List)
+	if err != nil {
+		return nil, failure.Op{Verb: "list", Resource: gvr, Kind: gvk.Kind, Namespace: namespace}.Wrap(err)
+	}
 	var all []*gang.Job
-	err := each(ctx, fromCache(selector), func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
-		func(item runtime.Object) error {
-			typed, ok := item.(*batchv1.Job)
-			if !ok {
-				return fmt.Errorf("unexpected %T", item)
-			}
-			job := batchjob.Convert(typed)
+	for _, page := range pages {
+		for i := range page.Items {
+			job := batchjob.Convert(&page.Items[i])
 			if !isGang(&job) {
-				return nil
+				continue
 			}
-			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&page.Items[i])
 			if err != nil {
-				return err
+				return nil, err
 			}
 			job.Object = &unstructured.Unstructured{Object: content}
 			job.Object.SetGroupVersionKind(gvk)
 			all = append(all, &job)
-			return nil
-		})
-	return all, failure.Op{Verb: "list", Resource: gvr, Kind: gvk.Kind, Namespace: namespace}.Wrap(err)
-}
-
-func each(ctx context.Context, options metav1.ListOptions, list pager.ListPageFunc, add func(runtime.Object) error) error {
-	all, _, err := pager.New(list).List(ctx, options)
-	if err != nil {
-		return err
+		}
 	}
-	return meta.EachListItem(all, add)
+	return all, nil
 }
