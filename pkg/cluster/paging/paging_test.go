@@ -3,8 +3,13 @@ package paging
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -109,5 +114,34 @@ func TestLimit(t *testing.T) {
 				t.Errorf("limit %d: requested %+v", limit, o)
 			}
 		}
+	}
+}
+
+// followed matches what reads a list in pages by itself.
+var followed = regexp.MustCompile(`tools/pager"|\.Continue\b|\.GetContinue\(\)|\.GetRemainingItemCount\(\)|\.RemainingItemCount\b`)
+
+// Lists are followed in one place: elsewhere the next page would be forgotten, or be requested without an end.
+func TestNothingElsePages(t *testing.T) {
+	found := 0
+	for _, root := range []string{"../../../pkg", "../../../scheduler", "../../../sandbox", "../../../cmd"} {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err != nil || !followed.Match(text) {
+				return err
+			}
+			if found++; filepath.ToSlash(path) != "../../../pkg/cluster/paging/paging.go" {
+				t.Errorf("%s reads pages by itself: %s", path, followed.Find(text))
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found == 0 {
+		t.Error("the pattern does not match this package")
 	}
 }
