@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -25,7 +26,8 @@ import (
 type Listed struct {
 	// Jobs are sorted by namespace, name and kind.
 	Jobs []*gang.Job
-	// Refused are the failures of kinds that the user may not list. The jobs are not all there are.
+	// Refused are the failures of kinds that the user may not list, and of jobs that cannot be read: one of another user's is no reason to
+	// show none. The jobs are not all there are.
 	Refused []error
 }
 
@@ -40,8 +42,8 @@ func fromCache(selector string) metav1.ListOptions {
 func List(ctx context.Context, client *kube.Client, namespace, selector string) (*Listed, error) {
 	readers := kind.Readers()
 	found := make([][]*gang.Job, len(readers))
-	refused := make([]error, len(readers))
-	atOnce(len(readers), func(i int) { found[i], refused[i] = listKind(ctx, client, readers[i], namespace, selector) })
+	refused, unread := make([]error, len(readers)), make([]error, len(readers))
+	atOnce(len(readers), func(i int) { found[i], unread[i], refused[i] = listKind(ctx, client, readers[i], namespace, selector) })
 	for _, err := range refused {
 		if err != nil && !apierrors.IsForbidden(err) && !unserved(err) {
 			return nil, err
@@ -52,6 +54,9 @@ func List(ctx context.Context, client *kube.Client, namespace, selector string) 
 	served := 0
 	for i, r := range readers {
 		all.Jobs = append(all.Jobs, found[i]...)
+		if unread[i] != nil {
+			all.Refused = append(all.Refused, unread[i])
+		}
 		switch {
 		case apierrors.IsForbidden(refused[i]):
 			if ok, err := serves(client, r); err != nil || ok {
@@ -88,31 +93,44 @@ func serves(client *kube.Client, r gang.JobReader) (bool, error) {
 	return false, nil
 }
 
-func listKind(ctx context.Context, client *kube.Client, r gang.JobReader, namespace, selector string) ([]*gang.Job, error) {
+// listKind lists the jobs of a kind. Unread is about those that cannot be read: the first of them, and how many more there are.
+func listKind(ctx context.Context, client *kube.Client, r gang.JobReader, namespace, selector string) (all []*gang.Job, unread, err error) {
 	if r.Group == batchv1.GroupName {
-		return listBatch(ctx, client, namespace, selector)
+		all, err = listBatch(ctx, client, namespace, selector)
+		return all, nil, err
 	}
 	var first error
 	for _, version := range versions(r) {
 		gvr := schema.GroupVersionResource{Group: r.Group, Version: version, Resource: r.Resource}
 		pages, err := paging.All(ctx, fromCache(selector), client.Dynamic.Resource(gvr).Namespace(namespace).List)
-		var all []*gang.Job
-		for _, page := range pages {
-			for i := range page.Items {
-				job, err := Read(&page.Items[i])
-				if err != nil {
-					return nil, err
-				}
-				all = append(all, job)
-			}
-		}
 		err = failure.Op{Verb: "list", Resource: gvr, Kind: r.Kind, Namespace: namespace}.Wrap(err)
 		if !unserved(err) {
-			return all, err
+			all, unread = readAll(r, pages)
+			return all, unread, err
 		}
 		first = cmp.Or(first, err)
 	}
-	return nil, first
+	return nil, nil, first
+}
+
+func readAll(r gang.JobReader, pages []*unstructured.UnstructuredList) (all []*gang.Job, unread error) {
+	more := 0
+	for _, page := range pages {
+		for i := range page.Items {
+			switch job, err := Read(&page.Items[i]); {
+			case err == nil:
+				all = append(all, job)
+			case unread == nil:
+				unread = err
+			default:
+				more++
+			}
+		}
+	}
+	if more > 0 {
+		unread = fmt.Errorf("%w; and %d more %ss", unread, more, r.Kind)
+	}
+	return all, unread
 }
 
 // listBatch lists the Jobs of Kubernetes that are gangs. Most are not, and what they do is of no interest here.
