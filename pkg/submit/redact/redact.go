@@ -219,6 +219,9 @@ func Field(path, value string) string {
 	case strings.HasSuffix(path, ".name"), strings.HasSuffix(path, ".key"), strings.HasSuffix(path, ".optional"):
 		return Text(value) // of a variable that is read from elsewhere
 	}
+	if variables.MatchString(path) && strings.Contains(value, `"value"`) {
+		return Hidden // of whatever type it is
+	}
 	last := path[strings.LastIndexByte(path, '.')+1:]
 	if strings.HasSuffix(last, "]") {
 		last = "" // an item is not what the list is
