@@ -85,6 +85,31 @@ func (f *Fields) Int32(path ...string) int32 {
 	return int32(number)
 }
 
+// Seconds returns a number of seconds as a duration, 0 if it is absent; see [Seconds].
+func (f *Fields) Seconds(path ...string) time.Duration {
+	value, _, err := unstructured.NestedFieldNoCopy(f.Object.Object, path...)
+	f.note(err, path)
+	switch n := value.(type) {
+	case int64:
+		return Seconds(n)
+	case float64: // from a decoder that knows no whole numbers
+		return Seconds(int64(min(max(n, -float64(maxSeconds)), float64(maxSeconds))))
+	case nil:
+	default:
+		f.note(fmt.Errorf("want a number, got %T", value), path)
+	}
+	return 0
+}
+
+// maxSeconds is the largest number of seconds that a duration holds.
+const maxSeconds = int64(math.MaxInt64 / time.Second)
+
+// Seconds is a number of seconds as a duration. API servers set no maximum for deadlines: what a duration does not hold is the longest, and
+// not one that has passed, or comes soon.
+func Seconds(n int64) time.Duration {
+	return time.Duration(min(max(n, -maxSeconds), maxSeconds)) * time.Second
+}
+
 // Map returns an object, nil if it is absent. The caller must not change it.
 func (f *Fields) Map(path ...string) map[string]any {
 	value, ok, err := unstructured.NestedFieldNoCopy(f.Object.Object, path...)

@@ -1,9 +1,12 @@
 package gang
 
 import (
+	"math"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // The pods of a job that has none yet are in its namespace, by which their group is found; templates have no namespace.
@@ -15,5 +18,26 @@ func TestPodsOfTemplates(t *testing.T) {
 	}
 	if job.Roles[0].Template.Namespace != "" {
 		t.Error("the template was changed")
+	}
+}
+
+// A deadline that no duration holds is the longest, and not one that has passed, or comes soon.
+func TestSeconds(t *testing.T) {
+	longest := time.Duration(maxSeconds) * time.Second
+	for n, want := range map[int64]time.Duration{0: 0, 90: 90 * time.Second, -1: -time.Second, maxSeconds: longest, maxSeconds + 1: longest, 1<<55 + 60: longest,
+		math.MaxInt64: longest, math.MinInt64: -longest} {
+		if got := Seconds(n); got != want {
+			t.Errorf("%d s: got %s, want %s", n, got, want)
+		}
+		f := &Fields{Object: &unstructured.Unstructured{Object: map[string]any{"a": n, "b": float64(n), "c": "1"}}}
+		if got := f.Seconds("a"); got != want || f.Err != nil {
+			t.Errorf("%d s in an object: got %s, want %s, %v", n, got, want, f.Err)
+		}
+		if got := f.Seconds("b"); (got-want).Abs() > time.Hour || f.Seconds("missing") != 0 || f.Err != nil {
+			t.Errorf("%g s in an object: got %s, want %s, %v", float64(n), got, want, f.Err)
+		}
+		if f.Seconds("c"); f.Err == nil {
+			t.Error("a text is taken for a number")
+		}
 	}
 }

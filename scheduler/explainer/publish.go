@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/gangctl/gangctl/pkg/cluster/paging"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/published"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -25,8 +26,9 @@ import (
 // gangAnnotation names the gang that an answer is about, by its dialect and name.
 const gangAnnotation = "gangctl.dev/gang"
 
-// page is the number of events of one list request.
-const page = 500
+// page is the number of events of one list request. Whoever may write events may claim this component, and an event may have more than
+// a MiB: a page is what is in memory at once.
+const page = 50
 
 // Publisher writes answers as events.
 type Publisher struct {
@@ -103,13 +105,9 @@ func (p *Publisher) Published(ctx context.Context) (map[gang.Key]*answer.Answer,
 		return nil, fmt.Errorf("list published answers: %w", err)
 	}
 	public, _ := private.Public().(ed25519.PublicKey)
-	found := map[gang.Key]*answer.Answer{}
+	var found map[gang.Key]*answer.Answer
 	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("reportingComponent", p.Component).String(), Limit: page}
-	for {
-		events, err := p.Events.Events(metav1.NamespaceAll).List(ctx, options)
-		if err != nil {
-			return nil, fmt.Errorf("list published answers: %w", err)
-		}
+	err = paging.Each(ctx, options, p.Events.Events(metav1.NamespaceAll).List, func() { found = map[gang.Key]*answer.Answer{} }, func(events *corev1.EventList) {
 		for i := range events.Items {
 			e := &events.Items[i]
 			key, err := gang.ParseVirtualName(e.Namespace, e.Annotations[gangAnnotation])
@@ -120,10 +118,11 @@ func (p *Publisher) Published(ctx context.Context) (map[gang.Key]*answer.Answer,
 				found[key] = a
 			}
 		}
-		if options.Continue = events.Continue; options.Continue == "" {
-			return found, nil
-		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list published answers: %w", err)
 	}
+	return found, nil
 }
 
 // nameOf returns the name of the event: by the job, which is what users query; by the

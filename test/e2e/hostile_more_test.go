@@ -64,7 +64,8 @@ func liftedGang(t *testing.T, stage *demo.Stage, evil tenant) {
 	}
 }
 
-// impossibleClaim has a gang request twenty devices that must be alike, where no two are.
+// impossibleClaim has gangs request devices of which the last two must be alike, where no two are: a search tries every permutation of the
+// others. One claim has more requests than are searched for, the other as many as are.
 func impossibleClaim(t *testing.T, stage *demo.Stage, evil tenant) {
 	ctx, devices := t.Context(), stage.Client().ResourceV1()
 	_, err := devices.DeviceClasses().Create(ctx, &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "hostile"}}, metav1.CreateOptions{})
@@ -81,25 +82,28 @@ func impossibleClaim(t *testing.T, stage *demo.Stage, evil tenant) {
 		_, err := devices.ResourceSlices().Create(ctx, slice, metav1.CreateOptions{})
 		must(t, err)
 	}
-	must(t, evil.claims(ctx, "impossible", 20))
-	var pods []*corev1.Pod
-	for i := range 2 {
-		p := pod(fmt.Sprintf("impossible-%d", i), func(meta *metav1.ObjectMeta) { labels.SetGroup(meta, "impossible", 2) })
-		p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "c", ResourceClaimName: ptr.To("impossible")}}
-		p.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "c"}}
-		pods = append(pods, p)
+	for name, requests := range map[string]int{"impossible": 20, "searched": 16} {
+		must(t, evil.claims(ctx, name, requests))
+		var pods []*corev1.Pod
+		for i := range 2 {
+			p := pod(fmt.Sprintf("%s-%d", name, i), func(meta *metav1.ObjectMeta) { labels.SetGroup(meta, name, 2) })
+			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "c", ResourceClaimName: ptr.To(name)}}
+			p.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "c"}}
+			pods = append(pods, p)
+		}
+		evil.run(t, pods...)
 	}
-	evil.run(t, pods...)
 }
 
-// claims creates a claim for devices that all have to have the same serial number.
+// claims creates a claim for devices of which the last two have to have the same serial number.
 func (e tenant) claims(ctx context.Context, name string, requests int) error {
 	claim := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	for i := range requests {
 		claim.Spec.Devices.Requests = append(claim.Spec.Devices.Requests, resourcev1.DeviceRequest{Name: fmt.Sprintf("r%d", i),
 			Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "hostile", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1}})
 	}
-	claim.Spec.Devices.Constraints = []resourcev1.DeviceConstraint{{MatchAttribute: ptr.To(resourcev1.FullyQualifiedName("hostile.example/serial"))}}
+	claim.Spec.Devices.Constraints = []resourcev1.DeviceConstraint{{MatchAttribute: ptr.To(resourcev1.FullyQualifiedName("hostile.example/serial")),
+		Requests: []string{fmt.Sprintf("r%d", requests-2), fmt.Sprintf("r%d", requests-1)}}}
 	_, err := e.client.ResourceV1().ResourceClaims(e.namespace).Create(ctx, claim, metav1.CreateOptions{})
 	return err
 }

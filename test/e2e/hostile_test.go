@@ -26,10 +26,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 
+	"github.com/gangctl/gangctl/install"
 	"github.com/gangctl/gangctl/pkg/diagnose/published"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/sandbox/demo"
+	sandboxmanifest "github.com/gangctl/gangctl/sandbox/manifest"
 )
 
 // TestHostile is what a tenant may do who has the role edit in one namespace, and nothing else. Whatever he writes, the gangs of another
@@ -196,24 +198,84 @@ func hugeParallelism(t *testing.T, _ *demo.Stage, evil tenant) {
 	must(t, err)
 }
 
-func ownerCircle(t *testing.T, _ *demo.Stage, evil tenant) {
+// ownerCircle has two jobs own each other, and the pods of one of them preempted: whoever may suspend jobs looks for the whole of which that is
+// a part.
+func ownerCircle(t *testing.T, stage *demo.Stage, evil tenant) {
+	ctx, admin := t.Context(), stage.Client()
+	grantPolicy(t, stage)
 	jobs := evil.client.BatchV1().Jobs(evil.namespace)
 	spec := pod("x", nil).Spec
 	spec.RestartPolicy = corev1.RestartPolicyNever
 	made := map[string]*batchv1.Job{}
 	for _, name := range []string{"a", "b"} {
-		job, err := jobs.Create(t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: batchv1.JobSpec{
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{labels.NameLabel: name, labels.MinAvailableLabel: "2"}}, Spec: spec}}}, metav1.CreateOptions{})
+		job, err := jobs.Create(ctx, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: batchv1.JobSpec{ManagedBy: ptr.To("hostile.example/no-controller"),
+			Template: corev1.PodTemplateSpec{Spec: spec}}}, metav1.CreateOptions{})
 		must(t, err)
 		made[name] = job
 	}
+	ownedBy := func(name string) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: name, UID: made[name].UID, Controller: ptr.To(true)}}
+	}
 	for name, owner := range map[string]string{"a": "b", "b": "a"} {
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{
-			{APIVersion: "batch/v1", Kind: "Job", Name: owner, UID: made[owner].UID, Controller: ptr.To(true)}}}})
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": ownedBy(owner)}})
 		must(t, err)
-		_, err = jobs.Patch(t.Context(), name, "application/merge-patch+json", patch, metav1.PatchOptions{})
+		_, err = jobs.Patch(ctx, name, "application/merge-patch+json", patch, metav1.PatchOptions{})
 		must(t, err)
 	}
+	circle := threeOfTwoGPUs("circle", "", func(meta *metav1.ObjectMeta) {
+		labels.SetGroup(meta, "circle", 3)
+		meta.OwnerReferences = ownedBy("a")
+	})
+	evil.run(t, circle...)
+	haveNodes(t, stage, evil.namespace, "circle")
+	_, err := admin.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "above-circles"}, Value: 100}, metav1.CreateOptions{})
+	must(t, err)
+	create(t, stage, threeOfTwoGPUs("above", "above-circles", func(meta *metav1.ObjectMeta) { labels.SetGroup(meta, "above", 3) })...)
+	haveNodes(t, stage, demo.Namespace, "above")
+	for _, p := range circle {
+		if _, err := evil.client.CoreV1().Pods(evil.namespace).Get(ctx, p.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("%s is still there: %v", p.Name, err)
+		}
+	}
+	for i := range circle {
+		must(t, admin.CoreV1().Pods(demo.Namespace).Delete(ctx, fmt.Sprintf("above-%d", i), now()))
+	}
+}
+
+// grantPolicy lets the scheduler suspend jobs.
+func grantPolicy(t *testing.T, stage *demo.Stage) {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", stage.Kubeconfig())
+	must(t, err)
+	client, err := dynamic.NewForConfig(config)
+	must(t, err)
+	must(t, (&sandboxmanifest.Applier{Client: client}).Apply(t.Context(), install.SchedulerPolicyRBAC()))
+}
+
+// threeOfTwoGPUs are pods that fill three nodes of two GPUs.
+func threeOfTwoGPUs(prefix, class string, setGroup func(*metav1.ObjectMeta)) (pods []*corev1.Pod) {
+	for i := range 3 {
+		p := pod(fmt.Sprintf("%s-%d", prefix, i), setGroup)
+		gpus := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("2")}
+		p.Spec.PriorityClassName, p.Spec.Containers[0].Resources = class, corev1.ResourceRequirements{Requests: gpus, Limits: gpus}
+		pods = append(pods, p)
+	}
+	return pods
+}
+
+// haveNodes waits until three pods of a name have nodes.
+func haveNodes(t *testing.T, stage *demo.Stage, namespace, prefix string) {
+	t.Helper()
+	eventually(t, prefix+" has nodes", func(ctx context.Context) bool {
+		list, err := stage.Client().CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName!="})
+		n := 0
+		for i := range list.Items {
+			if strings.HasPrefix(list.Items[i].Name, prefix) {
+				n++
+			}
+		}
+		return err == nil && n == 3
+	})
 }
 
 // forgedAnswer writes an answer about the tenant's own job, in which an administrator would find a command to paste.
@@ -274,40 +336,19 @@ func namesOfOthers(t *testing.T, stage *demo.Stage, evil tenant) {
 	must(t, err)
 	_, err = admin.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent"}, Value: 100}, metav1.CreateOptions{})
 	must(t, err)
-	three := func(prefix, class string, setGroup func(*metav1.ObjectMeta)) (pods []*corev1.Pod) {
-		for i := range 3 {
-			p := pod(fmt.Sprintf("%s-%d", prefix, i), setGroup)
-			gpus := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("2")}
-			p.Spec.PriorityClassName, p.Spec.Containers[0].Resources = class, corev1.ResourceRequirements{Requests: gpus, Limits: gpus}
-			pods = append(pods, p)
-		}
-		return pods
-	}
-	haveNodes := func(namespace, prefix string) {
-		eventually(t, prefix+" has nodes", func(ctx context.Context) bool {
-			list, err := admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName!="})
-			n := 0
-			for i := range list.Items {
-				if strings.HasPrefix(list.Items[i].Name, prefix) {
-					n++
-				}
-			}
-			return err == nil && n == 3
-		})
-	}
-	evil.run(t, three("victim", "", nil)...)
-	haveNodes(evil.namespace, "victim")
-	for _, p := range three("llama", "urgent", func(meta *metav1.ObjectMeta) { labels.SetGroup(meta, "llama", 3) }) {
+	evil.run(t, threeOfTwoGPUs("victim", "", nil)...)
+	haveNodes(t, stage, evil.namespace, "victim")
+	for _, p := range threeOfTwoGPUs("llama", "urgent", func(meta *metav1.ObjectMeta) { labels.SetGroup(meta, "llama", 3) }) {
 		_, err := admin.CoreV1().Pods(rival).Create(ctx, p, metav1.CreateOptions{})
 		must(t, err)
 	}
-	haveNodes(rival, "llama")
+	haveNodes(t, stage, rival, "llama")
 	group := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "curious"}, "spec": map[string]any{"minMember": int64(3)}}}
 	group.SetGroupVersionKind(schedulerplugins.GVK())
 	groups := evil.dynamic.Resource(schedulerplugins.GVR()).Namespace(evil.namespace)
 	_, err = groups.Create(ctx, group, metav1.CreateOptions{})
 	must(t, err)
-	evil.run(t, three("curious", "", func(meta *metav1.ObjectMeta) { schedulerplugins.SetGroup(meta, "curious") })...)
+	evil.run(t, threeOfTwoGPUs("curious", "", func(meta *metav1.ObjectMeta) { schedulerplugins.SetGroup(meta, "curious") })...)
 	eventually(t, "he reads who preempted his pods, and why his gang waits", func(ctx context.Context) bool {
 		events, err := evil.client.CoreV1().Events(evil.namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -353,7 +394,7 @@ func namesOfOthers(t *testing.T, stage *demo.Stage, evil tenant) {
 		t.Errorf("an administrator reads\n%s%s", out, stderr)
 	}
 	must(t, admin.CoreV1().Pods(rival).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
-	haveNodes(evil.namespace, "curious")
+	haveNodes(t, stage, evil.namespace, "curious")
 }
 
 func oddGangName(t *testing.T, _ *demo.Stage, evil tenant) {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -287,6 +288,9 @@ func (c command) run(t *testing.T, in input) string {
 // check compares what was printed with what every output promises.
 func (c command) check(t *testing.T, text string) {
 	t.Helper()
+	if c.name != "list" && slices.Contains(c.args, "-A") && !strings.Contains(text, "calm") {
+		t.Errorf("gangctl %s does not show the job of another tenant:\n%.2000s", c, text)
+	}
 	if !utf8.ValidString(text) {
 		t.Errorf("gangctl %s prints what is no UTF-8: %.2000q", c, text)
 	}
@@ -301,4 +305,7 @@ func (c command) check(t *testing.T, text string) {
 	}
 }
 
-func control(r rune) bool { return r < 0x20 && r != '\t' || r >= 0x7f && r < 0xa0 }
+// control reports whether a character does something to a terminal, or is not seen. Two that have no width are of scripts and emoji.
+func control(r rune) bool {
+	return r != '\t' && r != '\u200c' && r != '\u200d' && unicode.In(r, unicode.Cc, unicode.Cf)
+}

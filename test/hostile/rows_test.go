@@ -14,14 +14,15 @@ func rows() map[string][]string {
 		"C1: a minimum without bounds stops the scheduler": {
 			"scheduler/plugins/replacement.TestAnyMinimumInfersAPlaceAPod", "test/e2e.TestHostile/C1: a minimum of two thousand million"},
 		"C2: replicas without bounds stop scheduler and commands": {
-			"pkg/gang.TestAnyNumberOfMembers", "pkg/gang/request.TestSaturation", "test/e2e.TestHostile/C2: parallelism of two thousand million"},
+			"pkg/gang.TestAnyNumberOfMembers", "pkg/gang.TestSeconds", "pkg/cluster/jobs.TestListWithUnreadableJobs", "pkg/gang/request.TestSaturation", "test/e2e.TestHostile/C2: parallelism of two thousand million"},
 		"H1: owners in a circle hang the policy worker": {"scheduler/suspend.TestJobsThatOwnEachOther", "test/e2e.TestHostile/H1: a circle of owners"},
 		"H2: one member lifts a gang over everybody": {
 			"pkg/gang.TestTermsOf", "scheduler.TestMixedPriorities", "scheduler/gangcache.TestTheClassOfAnObjectIsNotTrusted", "test/e2e.TestHostile/H2: one small member of a high class"},
 		"H3: a search for devices without an end":            {"pkg/placement.TestASearchForDevicesEnds", "test/e2e.TestHostile/H3: a claim that no devices match"},
 		"H4: a kept command line reads the files of another": {"pkg/cmd/resubmit.TestForeignLine", "pkg/cmd/resubmit.TestVariables", "test/e2e.TestHostile/H4: a command line that reads files"},
 		"H5: secrets in files, reports and on screens": {
-			"pkg/cmd/report.TestNoSecretGetsOut", "pkg/cluster/snapshot.TestWriteRedacts", "pkg/diagnose/history.TestNoSecrets", "pkg/cmd/submit.TestCommandLineKeepsNoCredentials"},
+			"pkg/cmd/report.TestNoSecretGetsOut", "pkg/cluster/snapshot.TestWriteRedacts", "pkg/diagnose/history.TestNoSecrets", "pkg/cmd/submit.TestCommandLineKeepsNoCredentials",
+			"pkg/cmd/submit.TestErrorsKeepNoSecrets", "pkg/cmd/submit.TestErrorsOfFilesKeepNoSecrets", "pkg/submit/redact.TestField", "test/e2e.TestNoSecretIsLogged"},
 		"H6: a published answer is forged": {
 			"pkg/diagnose/published.TestForgedAnswersAreRefused", "pkg/cmd/whypending.TestAForgedAnswerIsNotPrinted", "scheduler/explainer.TestSigningKey", "test/e2e.TestHostile/H6: a forged answer"},
 		"M1: escapes of a terminal":                        {"pkg/cli/iostreams.TestStreamsEscape", "pkg/cli/iostreams.FuzzEscape", "test/e2e.TestHostile/M1: escapes of a terminal"},
@@ -46,6 +47,7 @@ func rows() map[string][]string {
 		"Low: log lines without an end":                            {"pkg/cluster/logs.TestLongLines"},
 		"Low: a grace overflows":                                   {"scheduler/plugins/belowmin.TestAGraceDoubles"},
 		"Low: a terminal stays raw after a second signal":          {"pkg/cli/iostreams.TestRestoreAtOnce"},
+		"Low: the second page of a list":                           {"pkg/cluster/paging.TestPageTwo", "pkg/cluster/paging.TestNothingElsePages", "pkg/cluster/snapshot/collect.TestPagesExpire", "pkg/cmd/uninstall.TestSecondPages"},
 		"Low: tables measure bytes and cut runes":                  {"pkg/cli/printer.TestTableOfWideText", "pkg/cli/wrap.TestColumns"},
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -13,7 +15,8 @@ import (
 // passes through them. Only the sequences of our own styles reach the terminal, and what is written with Verbatim.
 
 // Escape makes text safe to print on a terminal. Newlines, tabs and the sequences of our own styles stay. Escape is ^[ and a carriage
-// return \r, as kubectl prints them; other control characters, and those that turn the direction of text, are written as in JSON.
+// return \r, as kubectl prints them; other control characters, and those that have no width or turn the direction of text, are written
+// as in JSON.
 func Escape(text string) string {
 	var b strings.Builder
 	for len(text) > 0 {
@@ -29,6 +32,12 @@ func Escape(text string) string {
 	return b.String()
 }
 
+// The two characters without a width that scripts and emoji are written with.
+const (
+	zeroWidthNonJoiner = '\u200c'
+	zeroWidthJoiner    = '\u200d'
+)
+
 // visible is the notation of a rune, which is encoded as given.
 func visible(r rune, encoded string) string {
 	switch {
@@ -40,7 +49,12 @@ func visible(r rune, encoded string) string {
 		return "^["
 	case r == '\r':
 		return `\r`
-	case r < 0x20, r >= 0x7f && r < 0xa0, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x2028 || r == 0x2029:
+	case r == zeroWidthJoiner || r == zeroWidthNonJoiner:
+		return encoded
+	case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp):
+		if high, low := utf16.EncodeRune(r); high != unicode.ReplacementChar {
+			return fmt.Sprintf(`\u%04x\u%04x`, high, low)
+		}
 		return fmt.Sprintf(`\u%04x`, r)
 	}
 	return encoded

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	clocktesting "k8s.io/utils/clock/testing"
 )
@@ -19,6 +20,10 @@ func TestEscape(t *testing.T) {
 		"backspace and delete": {"a\b\x7f", `a\u0008\u007f`},
 		"C1":                   {"\u009b2J", `\u009b2J`},
 		"a lone byte":          {"\x9b2J", `\x9b2J`},
+		"no width":             {"a\u200bb\ufeffc\u2060d\u00ade", `a\u200bb\ufeffc\u2060d\u00ade`},
+		"marks of direction":   {"a\u200fb\u061cc", `a\u200fb\u061cc`},
+		"tags":                 {"a\U000e0041", `a\udb40\udc41`},
+		"emoji and scripts":    {"👩\u200d💻 می\u200cخواهم", "👩\u200d💻 می\u200cخواهم"},
 		"direction":            {"a\u202eb\u2066c", `a\u202eb\u2066c`},
 	} {
 		if got := Escape(tt.text); got != tt.want {
@@ -65,7 +70,7 @@ func FuzzEscape(f *testing.F) {
 			got = strings.ReplaceAll(got, style.sequence(), "")
 		}
 		for _, r := range got {
-			if r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
+			if r != '\n' && r != '\t' && r != '\u200c' && r != '\u200d' && (unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r)) {
 				t.Fatalf("%q lets %q through: %q", text, r, got)
 			}
 		}

@@ -11,10 +11,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/paging"
 )
-
-// pageSize is how many objects a list requests at once.
-const pageSize = 500
 
 // Kind is a kind of object by its resource, as lists need it.
 type Kind struct {
@@ -93,21 +91,18 @@ func Optional() []Kind {
 }
 
 func list(ctx context.Context, client dynamic.Interface, selector string, k Kind) ([]*unstructured.Unstructured, error) {
+	pages, err := paging.All(ctx, metav1.ListOptions{LabelSelector: selector}, client.Resource(k.Resource).List)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, failure.Op{Verb: "list", Resource: k.Resource, Kind: k.Kind}.Wrap(err)
+	}
 	var found []*unstructured.Unstructured
-	options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
-	for {
-		page, err := client.Resource(k.Resource).List(ctx, options)
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, failure.Op{Verb: "list", Resource: k.Resource, Kind: k.Kind}.Wrap(err)
-		}
+	for _, page := range pages {
 		for i := range page.Items {
 			found = append(found, &page.Items[i])
 		}
-		if options.Continue = page.GetContinue(); options.Continue == "" {
-			return found, nil
-		}
 	}
+	return found, nil
 }

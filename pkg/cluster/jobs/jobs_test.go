@@ -165,6 +165,28 @@ func TestList(t *testing.T) {
 	}
 }
 
+// A job that cannot be read is reported, and the others are listed: anybody may write one.
+func TestListWithUnreadableJobs(t *testing.T) {
+	s := kubetest.New(t)
+	broken := func(name string) map[string]any {
+		job := of("v1", "TFJob", name)
+		job["spec"] = map[string]any{"runPolicy": map[string]any{"suspend": "LEAK"}}
+		return job
+	}
+	s.Answer("GET "+kubeflowPath+"tfjobs", 200, listOf("TFJob", broken("x"), of("v1", "TFJob", "b"), broken("y"), broken("z")))
+	client, err := s.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := List(t.Context(), client, "research", "")
+	if err != nil || len(all.Jobs) != 1 || all.Jobs[0].Meta.Name != "b" || len(all.Refused) != 1 {
+		t.Fatalf("got %+v, %v", all, err)
+	}
+	if got := all.Refused[0].Error(); !strings.Contains(got, "TFJob research/x: ") || !strings.HasSuffix(got, "; and 2 more TFJobs") {
+		t.Errorf("got %s", got)
+	}
+}
+
 // A kind that may not be listed is reported, unless it is not there.
 func TestListWithoutRights(t *testing.T) {
 	for served, want := range map[string]int{"tfjobs pytorchjobs": 1, "tfjobs": 0} {

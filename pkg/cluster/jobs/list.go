@@ -9,15 +9,14 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/pager"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/paging"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
@@ -27,12 +26,13 @@ import (
 type Listed struct {
 	// Jobs are sorted by namespace, name and kind.
 	Jobs []*gang.Job
-	// Refused are the failures of kinds that the user may not list. The jobs are not all there are.
+	// Refused are the failures of kinds that the user may not list, and of jobs that cannot be read: one of another user's is no reason to
+	// show none. The jobs are not all there are.
 	Refused []error
 }
 
-// fromCache lets the API server answer from its watch cache. A server that does not will answer in pages, which the pager
-// requests and follows.
+// fromCache lets the API server answer from its watch cache. A server that does not will answer in pages, which are
+// followed.
 func fromCache(selector string) metav1.ListOptions {
 	return metav1.ListOptions{ResourceVersion: "0", LabelSelector: selector}
 }
@@ -42,8 +42,8 @@ func fromCache(selector string) metav1.ListOptions {
 func List(ctx context.Context, client *kube.Client, namespace, selector string) (*Listed, error) {
 	readers := kind.Readers()
 	found := make([][]*gang.Job, len(readers))
-	refused := make([]error, len(readers))
-	atOnce(len(readers), func(i int) { found[i], refused[i] = listKind(ctx, client, readers[i], namespace, selector) })
+	refused, unread := make([]error, len(readers)), make([]error, len(readers))
+	atOnce(len(readers), func(i int) { found[i], unread[i], refused[i] = listKind(ctx, client, readers[i], namespace, selector) })
 	for _, err := range refused {
 		if err != nil && !apierrors.IsForbidden(err) && !unserved(err) {
 			return nil, err
@@ -54,6 +54,9 @@ func List(ctx context.Context, client *kube.Client, namespace, selector string) 
 	served := 0
 	for i, r := range readers {
 		all.Jobs = append(all.Jobs, found[i]...)
+		if unread[i] != nil {
+			all.Refused = append(all.Refused, unread[i])
+		}
 		switch {
 		case apierrors.IsForbidden(refused[i]):
 			if ok, err := serves(client, r); err != nil || ok {
@@ -90,73 +93,73 @@ func serves(client *kube.Client, r gang.JobReader) (bool, error) {
 	return false, nil
 }
 
-func listKind(ctx context.Context, client *kube.Client, r gang.JobReader, namespace, selector string) ([]*gang.Job, error) {
+// listKind lists the jobs of a kind. Unread is about those that cannot be read: the first of them, and how many more there are.
+func listKind(ctx context.Context, client *kube.Client, r gang.JobReader, namespace, selector string) (all []*gang.Job, unread, err error) {
 	if r.Group == batchv1.GroupName {
-		return listBatch(ctx, client, namespace, selector)
+		all, err = listBatch(ctx, client, namespace, selector)
+		return all, nil, err
 	}
 	var first error
 	for _, version := range versions(r) {
 		gvr := schema.GroupVersionResource{Group: r.Group, Version: version, Resource: r.Resource}
-		resource := client.Dynamic.Resource(gvr).Namespace(namespace)
-		var all []*gang.Job
-		err := each(ctx, fromCache(selector), func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
-			func(item runtime.Object) error {
-				object, ok := item.(*unstructured.Unstructured)
-				if !ok {
-					return fmt.Errorf("unexpected %T", item)
-				}
-				job, err := Read(object)
-				if err != nil {
-					return err
-				}
-				all = append(all, job)
-				return nil
-			})
+		pages, err := paging.All(ctx, fromCache(selector), client.Dynamic.Resource(gvr).Namespace(namespace).List)
 		err = failure.Op{Verb: "list", Resource: gvr, Kind: r.Kind, Namespace: namespace}.Wrap(err)
 		if !unserved(err) {
-			return all, err
+			all, unread = readAll(r, pages)
+			return all, unread, err
 		}
 		first = cmp.Or(first, err)
 	}
-	return nil, first
+	return nil, nil, first
+}
+
+func readAll(r gang.JobReader, pages []*unstructured.UnstructuredList) (all []*gang.Job, unread error) {
+	more := 0
+	for _, page := range pages {
+		for i := range page.Items {
+			switch job, err := Read(&page.Items[i]); {
+			case err == nil:
+				all = append(all, job)
+			case unread == nil:
+				unread = err
+			default:
+				more++
+			}
+		}
+	}
+	if more > 0 {
+		unread = fmt.Errorf("%w; and %d more %ss", unread, more, r.Kind)
+	}
+	return all, unread
 }
 
 // listBatch lists the Jobs of Kubernetes that are gangs. Most are not, and what they do is of no interest here.
 func listBatch(ctx context.Context, client *kube.Client, namespace, selector string) ([]*gang.Job, error) {
-	resource := client.Typed.BatchV1().Jobs(namespace)
 	gvk := batchv1.SchemeGroupVersion.WithKind("Job")
 	reader, ok := kind.ByKind(gvk.GroupKind())
 	if !ok {
 		return nil, errors.New("jobs of Kubernetes have no reader")
 	}
 	gvr := batchv1.SchemeGroupVersion.WithResource(reader.Resource)
+	pages, err := paging.All(ctx, fromCache(selector), client.Typed.BatchV1().Jobs(namespace).List)
+	if err != nil {
+		return nil, failure.Op{Verb: "list", Resource: gvr, Kind: gvk.Kind, Namespace: namespace}.Wrap(err)
+	}
 	var all []*gang.Job
-	err := each(ctx, fromCache(selector), func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
-		func(item runtime.Object) error {
-			typed, ok := item.(*batchv1.Job)
-			if !ok {
-				return fmt.Errorf("unexpected %T", item)
-			}
-			job := batchjob.Convert(typed)
+	for _, page := range pages {
+		for i := range page.Items {
+			job := batchjob.Convert(&page.Items[i])
 			if !isGang(&job) {
-				return nil
+				continue
 			}
-			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&page.Items[i])
 			if err != nil {
-				return err
+				return nil, err
 			}
 			job.Object = &unstructured.Unstructured{Object: content}
 			job.Object.SetGroupVersionKind(gvk)
 			all = append(all, &job)
-			return nil
-		})
-	return all, failure.Op{Verb: "list", Resource: gvr, Kind: gvk.Kind, Namespace: namespace}.Wrap(err)
-}
-
-func each(ctx context.Context, options metav1.ListOptions, list pager.ListPageFunc, add func(runtime.Object) error) error {
-	all, _, err := pager.New(list).List(ctx, options)
-	if err != nil {
-		return err
+		}
 	}
-	return meta.EachListItem(all, add)
+	return all, nil
 }

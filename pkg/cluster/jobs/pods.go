@@ -2,16 +2,15 @@ package jobs
 
 import (
 	"context"
-	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/paging"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -123,16 +122,12 @@ func PodsOfAll(ctx context.Context, client *kube.Client, namespace string, all [
 }
 
 func listPods(ctx context.Context, client *kube.Client, namespace string, options metav1.ListOptions) ([]*corev1.Pod, error) {
-	resource := client.Typed.CoreV1().Pods(namespace)
+	pages, err := paging.All(ctx, options, client.Typed.CoreV1().Pods(namespace).List)
 	var pods []*corev1.Pod
-	err := each(ctx, options, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
-		func(item runtime.Object) error {
-			pod, ok := item.(*corev1.Pod)
-			if !ok {
-				return fmt.Errorf("unexpected %T", item)
-			}
-			pods = append(pods, pod)
-			return nil
-		})
+	for _, page := range pages {
+		for i := range page.Items {
+			pods = append(pods, &page.Items[i])
+		}
+	}
 	return pods, failure.Op{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "pod", Namespace: namespace}.Wrap(err)
 }

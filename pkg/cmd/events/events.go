@@ -9,16 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/pager"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	jobevents "github.com/gangctl/gangctl/pkg/cluster/events"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/paging"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/submit/redact"
@@ -120,24 +118,17 @@ func (o *Options) pick(all []*corev1.Event, job *gang.Job, pods []*corev1.Pod) [
 	return found
 }
 
-// list returns the events of a namespace in one request, from the cache of the API server.
+// list returns the events of a namespace, from the cache of the API server.
 func list(ctx context.Context, client *kube.Client, namespace string) ([]*corev1.Event, error) {
-	var events []*corev1.Event
-	all, _, err := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return client.Typed.CoreV1().Events(namespace).List(ctx, o)
-	}).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-	if err == nil {
-		err = meta.EachListItem(all, func(item runtime.Object) error {
-			e, ok := item.(*corev1.Event)
-			if !ok {
-				return fmt.Errorf("unexpected %T", item)
-			}
-			events = append(events, e)
-			return nil
-		})
-	}
+	pages, err := paging.All(ctx, metav1.ListOptions{ResourceVersion: "0"}, client.Typed.CoreV1().Events(namespace).List)
 	if err != nil {
 		return nil, failure.Op{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("events"), Kind: "event", Namespace: namespace}.Wrap(err)
+	}
+	var events []*corev1.Event
+	for _, page := range pages {
+		for i := range page.Items {
+			events = append(events, &page.Items[i])
+		}
 	}
 	return events, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/apply"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/paging"
 	"github.com/gangctl/gangctl/pkg/setup/operator"
 	roles "github.com/gangctl/gangctl/pkg/setup/rbac"
 )
@@ -114,21 +115,23 @@ func (o *OperatorOptions) missingRights(ctx context.Context, client *kube.Client
 // clusterPolicy reads who may do what in the whole cluster.
 func clusterPolicy(ctx context.Context, client *kube.Client) (*roles.Policy, error) {
 	policy, rbac := &roles.Policy{}, client.Typed.RbacV1()
-	err := eachPage(ctx, func(o metav1.ListOptions) (runtime.Object, error) { return rbac.ClusterRoles().List(ctx, o) }, func(object runtime.Object) {
-		if r, ok := object.(*rbacv1.ClusterRole); ok {
-			policy.ClusterRoles = append(policy.ClusterRoles, r)
-		}
-	})
+	clusterRoles, err := paging.All(ctx, metav1.ListOptions{}, rbac.ClusterRoles().List)
 	if err != nil {
 		return nil, failure.Op{Verb: "list", Resource: rbacv1.SchemeGroupVersion.WithResource("clusterroles"), Kind: "ClusterRole"}.Wrap(err)
 	}
-	err = eachPage(ctx, func(o metav1.ListOptions) (runtime.Object, error) { return rbac.ClusterRoleBindings().List(ctx, o) }, func(object runtime.Object) {
-		if b, ok := object.(*rbacv1.ClusterRoleBinding); ok {
-			policy.ClusterRoleBindings = append(policy.ClusterRoleBindings, b)
+	for _, page := range clusterRoles {
+		for i := range page.Items {
+			policy.ClusterRoles = append(policy.ClusterRoles, &page.Items[i])
 		}
-	})
+	}
+	bindings, err := paging.All(ctx, metav1.ListOptions{}, rbac.ClusterRoleBindings().List)
 	if err != nil {
 		return nil, failure.Op{Verb: "list", Resource: rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"), Kind: "ClusterRoleBinding"}.Wrap(err)
+	}
+	for _, page := range bindings {
+		for i := range page.Items {
+			policy.ClusterRoleBindings = append(policy.ClusterRoleBindings, &page.Items[i])
+		}
 	}
 	return policy, nil
 }

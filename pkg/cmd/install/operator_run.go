@@ -7,14 +7,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/pager"
 
 	"github.com/gangctl/gangctl/install"
 	manifests "github.com/gangctl/gangctl/install/operator"
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/apply"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/paging"
 	"github.com/gangctl/gangctl/pkg/setup/operator"
 )
 
@@ -50,15 +49,15 @@ func (o *OperatorOptions) run(ctx context.Context) error {
 // findOperators finds those that run as Deployments. Some that cannot be seen must not pass for none: two would act on the same
 // jobs. Those that anybody may have made are named and left out: they would keep administrators from installing one, and be granted rights.
 func findOperators(ctx context.Context, client *kube.Client, out io.Writer) ([]operator.Operator, error) {
-	var all []*appsv1.Deployment
-	deployments := client.Typed.AppsV1().Deployments(metav1.NamespaceAll)
-	err := eachPage(ctx, func(o metav1.ListOptions) (runtime.Object, error) { return deployments.List(ctx, o) }, func(object runtime.Object) {
-		if d, ok := object.(*appsv1.Deployment); ok {
-			all = append(all, d)
-		}
-	})
+	pages, err := paging.All(ctx, metav1.ListOptions{}, client.Typed.AppsV1().Deployments(metav1.NamespaceAll).List)
 	if err != nil {
 		return nil, failure.Op{Verb: "list", Resource: appsv1.SchemeGroupVersion.WithResource("deployments"), Kind: "Deployment"}.Wrap(err)
+	}
+	var all []*appsv1.Deployment
+	for _, page := range pages {
+		for i := range page.Items {
+			all = append(all, &page.Items[i])
+		}
 	}
 	found := operator.Find(all)
 	if len(found) == 0 {
@@ -73,14 +72,6 @@ func findOperators(ctx context.Context, client *kube.Client, out io.Writer) ([]o
 		fmt.Fprintf(out, "note: Deployment %s looks like a training operator and is left alone: no ClusterRoleBinding lets its account act on the cluster's TFJobs\n", other.Name())
 	}
 	return trusted, nil
-}
-
-// eachPage lists page by page: a cluster may have more than an API server gives at once in time.
-func eachPage(ctx context.Context, list func(metav1.ListOptions) (runtime.Object, error), see func(runtime.Object)) error {
-	return pager.New(pager.SimplePageFunc(list)).EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
-		see(object)
-		return nil
-	})
 }
 
 // ours reports whether gangctl installed the operator.

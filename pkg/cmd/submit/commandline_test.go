@@ -54,7 +54,7 @@ func TestCommandLineKeepsNoCredentials(t *testing.T) {
 		{"submit tf a --image i -nml -oyaml", "gangctl submit tf a --image i -nml -oyaml"},
 		{"submit tf a --image i --namespace=ml", "gangctl submit tf a --image i --namespace=ml"},
 		{"submit tf a --image i --env A=secret --env=B=secret --env C= -- x --env D=arg", "gangctl submit tf a --image i --env A=… --env=B=… --env C=… -- x --env D=arg"},
-		{"submit tf a --image i --sync-git https://u:secret@e.com/a", "gangctl submit tf a --image i --sync-git https://…@e.com/a"},
+		{"submit tf a --image i --sync-git https://secret@e.com/a", "gangctl submit tf a --image i --sync-git https://…@e.com/a"},
 		{"submit tf a --image i --set spec.tfReplicaSpecs.Worker.template.spec.containers[0].env[0].value=secret --set=spec.successPolicy=AllWorkers",
 			"gangctl submit tf a --image i --set 'spec.tfReplicaSpecs.Worker.template.spec.containers[0].env[0].value=…' --set=spec.successPolicy=AllWorkers"},
 		{"submit tf a --image i --token secret -- run --token mine -s x -- --as me",

@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/submit/redact"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
@@ -119,7 +121,7 @@ func (m *mounting) hostPath(volume, text string) error {
 func (m *mounting) file(configMap, key, text string) error {
 	_, at := cutFile(text)
 	if why := pathProblem(at); why != "" {
-		return failure.Usagef("--config-file %q: %s", text, why).WithHint("it is FILE:/PATH, for example: --config-file train.yaml:/etc/train.yaml")
+		return failure.Usagef("--config-file %q: %s", redact.Flag("config-file", text), why).WithHint("it is FILE:/PATH, for example: --config-file train.yaml:/etc/train.yaml")
 	}
 	source := corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: configMap}}}
 	return m.add("--config-file "+text, corev1.Volume{Name: "files", VolumeSource: source}, corev1.VolumeMount{MountPath: at, SubPath: key, ReadOnly: true})
@@ -172,7 +174,10 @@ func (p *podFlags) readFiles() error {
 			content, err = os.ReadFile(name)
 		}
 		if err != nil {
-			return failure.Usagef("--config-file %q: %w", text, err)
+			if named := (*os.PathError)(nil); errors.As(err, &named) { // the name is in the flag
+				err = named.Err
+			}
+			return failure.Usagef("--config-file %q: %w", redact.Flag("config-file", text), err)
 		}
 		if total += len(content); total > maxFiles {
 			return failure.Usagef("--config-file: the files have more than %d bytes (1 MiB) together", maxFiles).WithHint("put them on a volume: --data CLAIM:/PATH")

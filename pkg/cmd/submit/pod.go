@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/submit/redact"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
@@ -108,13 +109,17 @@ func (p *podFlags) code(changed func(string) bool) (*render.Code, error) {
 	if i := strings.Index(rest, "://"); i >= 0 {
 		head, rest = rest[:i+3], rest[i+3:]
 	}
-	slash := strings.IndexAny(rest, "/:")
+	before := "/:" // git@host:repository has no scheme
+	if head != "" {
+		before = "/" // a colon is that of a port, or of a password
+	}
+	slash := strings.IndexAny(rest, before)
 	if slash <= 0 || strings.ContainsAny(p.SyncGit, " \t\n") || strings.HasPrefix(p.SyncGit, "-") {
-		return nil, failure.Usagef("--sync-git %q: must be the URL of a repository, and @REF if it is not the default branch", p.SyncGit).WithHint("%s", hint)
+		return nil, failure.Usagef("--sync-git %q: must be the URL of a repository, and @REF if it is not the default branch", redact.Flag("sync-git", p.SyncGit)).WithHint("%s", hint)
 	}
 	repository, ref, hasRef := strings.Cut(rest[slash:], "@")
 	if hasRef && ref == "" || strings.HasPrefix(ref, "-") {
-		return nil, failure.Usagef("--sync-git %q: %q is not a branch, tag or commit", p.SyncGit, ref).WithHint("%s", hint)
+		return nil, failure.Usagef("--sync-git %q: %q is not a branch, tag or commit", redact.Flag("sync-git", p.SyncGit), ref).WithHint("%s", hint)
 	}
 	code := &render.Code{URL: head + rest[:slash] + repository, Ref: ref, Image: p.SyncImage}
 	if u, err := url.Parse(code.URL); err == nil && u.User != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/submit/choose"
+	"github.com/gangctl/gangctl/pkg/submit/redact"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 )
 
@@ -129,9 +130,9 @@ func (o *Options) environment() ([]corev1.EnvVar, error) {
 		name, value, ok := strings.Cut(text, "=")
 		switch {
 		case !ok || name == "":
-			return nil, failure.Usagef("--env %q: must be NAME=VALUE", text)
+			return nil, failure.Usagef("--env %q: must be NAME=VALUE", redact.Flag("env", text))
 		case len(validation.IsRelaxedEnvVarName(name)) > 0:
-			return nil, failure.Usagef("--env %q: the name %q may hold printable ASCII characters other than '=' only", text, name)
+			return nil, failure.Usagef("--env %q: the name %q may hold printable ASCII characters other than '=' only", redact.Flag("env", text), name)
 		case seen[name]:
 			return nil, failure.Usagef("--env %s is given twice", name)
 		}
@@ -158,10 +159,10 @@ func keyValues(flag string, texts []string, problems func(key, value string) []s
 	for _, text := range texts {
 		key, value, ok := strings.Cut(text, "=")
 		if !ok || key == "" {
-			return nil, failure.Usagef("--%s %q: must be KEY=VALUE", flag, text)
+			return nil, failure.Usagef("--%s %q: must be KEY=VALUE", flag, redact.Flag(flag, text))
 		}
 		if p := problems(key, value); len(p) > 0 {
-			return nil, failure.Usagef("--%s %q: %s", flag, text, strings.Join(p, "; "))
+			return nil, failure.Usagef("--%s %q: %s", flag, redact.Flag(flag, text), strings.Join(p, "; "))
 		}
 		if _, ok := out[key]; ok {
 			return nil, failure.Usagef("--%s %s is given twice", flag, key)

@@ -14,6 +14,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/submit/choose"
+	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
 
 // maxNameLength is that of a label value and of a service name (RFC 1035): the operator makes both from a member's name.
@@ -50,9 +51,10 @@ func refuseBytes(flags *pflag.FlagSet, args []string) error {
 		return failure.Usagef("%s %q: is not valid UTF-8", what, text).
 			WithHint("put the bytes into a Secret or a file that members read")
 	}
-	for _, text := range args {
+	shown := redact.Args(args)
+	for i, text := range args {
 		if !utf8.ValidString(text) {
-			return refuse("argument", text)
+			return refuse("argument", shown[i])
 		}
 	}
 	var err error
@@ -63,7 +65,7 @@ func refuseBytes(flags *pflag.FlagSet, args []string) error {
 		}
 		for _, text := range texts {
 			if err == nil && !utf8.ValidString(text) {
-				err = refuse("--"+flag.Name, text)
+				err = refuse("--"+flag.Name, redact.Flag(flag.Name, text))
 			}
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/apply"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/paging"
 )
 
 // confirmAll has the user type the name of each definition that would be deleted, after reporting how many objects go with it.
@@ -53,7 +54,7 @@ func (o *Options) confirm(ctx context.Context, client *kube.Client, definition *
 	return nil
 }
 
-// instances is how many objects of a definition there are: the first page, and what the server reports as remaining.
+// instances is how many objects of a definition there are. What a server reports as remaining after a page is an estimate, and may be missing.
 func instances(ctx context.Context, client *kube.Client, definition *unstructured.Unstructured) (string, error) {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	resource, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
@@ -67,13 +68,10 @@ func instances(ctx context.Context, client *kube.Client, definition *unstructure
 		}
 	}
 	gvr := schema.GroupVersionResource{Group: group, Version: version, Resource: resource}
-	page, err := client.Dynamic.Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1})
+	count := 0
+	err := paging.Each(ctx, metav1.ListOptions{}, client.Dynamic.Resource(gvr).List, func() { count = 0 }, func(page *unstructured.UnstructuredList) { count += len(page.Items) })
 	if err != nil {
 		return "", failure.Op{Verb: "list", Resource: gvr, Kind: kind}.Wrap(err)
-	}
-	count := int64(len(page.Items))
-	if rest := page.GetRemainingItemCount(); rest != nil {
-		count += *rest
 	}
 	return fmt.Sprintf("%d %ss", count, kind), nil
 }

@@ -11,38 +11,32 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/paging"
 )
 
-const (
-	// pageSize is how many pods a list requests at once.
-	pageSize = 500
-	// shown is how many pods a refusal names.
-	shown = 10
-)
+// shown is how many objects of a kind a refusal or a note names.
+const shown = 10
 
 // refuseInUse returns an error that lists the pods which are scheduled by one of the names and have not ended.
 func refuseInUse(ctx context.Context, client *kube.Client, names []string) error {
 	var users []string
 	total := 0
 	for _, name := range names {
-		options := metav1.ListOptions{Limit: pageSize, FieldSelector: fields.AndSelectors(
+		options := metav1.ListOptions{FieldSelector: fields.AndSelectors(
 			fields.OneTermEqualSelector("spec.schedulerName", name),
 			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
 			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
 		).String()}
-		for {
-			page, err := client.Typed.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
-			if err != nil {
-				return failure.Op{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod"}.Wrap(err)
-			}
+		pages, err := paging.All(ctx, options, client.Typed.CoreV1().Pods(metav1.NamespaceAll).List)
+		if err != nil {
+			return failure.Op{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod"}.Wrap(err)
+		}
+		for _, page := range pages {
 			for i := range page.Items {
 				pod := &page.Items[i]
 				if total++; total <= shown {
 					users = append(users, fmt.Sprintf("%s/%s (%s, schedulerName %s)", pod.Namespace, pod.Name, pod.Status.Phase, name))
 				}
-			}
-			if options.Continue = page.Continue; options.Continue == "" {
-				break
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/apply"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/paging"
 )
 
 // precious are the kinds that users put into a namespace and would miss, whatever discovery returns.
@@ -85,15 +86,25 @@ func inside(ctx context.Context, client *kube.Client, namespace string) ([]strin
 		return nil, err
 	}
 	for _, kind := range kinds {
-		options := metav1.ListOptions{LabelSelector: install.LabelPartOf + "!=" + install.PartOf, Limit: shown}
-		page, err := client.Dynamic.Resource(kind.Resource).Namespace(namespace).List(ctx, options)
+		options := metav1.ListOptions{LabelSelector: install.LabelPartOf + "!=" + install.PartOf}
+		pages, err := paging.All(ctx, options, client.Dynamic.Resource(kind.Resource).Namespace(namespace).List)
 		if err != nil {
 			return nil, failure.Op{Verb: "list", Resource: kind.Resource, Kind: kind.Kind, Namespace: namespace}.Wrap(err)
 		}
-		for i := range page.Items {
-			if name := page.Items[i].GetName(); kind.Kind+" "+name != "ConfigMap kube-root-ca.crt" && kind.Kind+" "+name != "ServiceAccount default" {
-				foreign = append(foreign, kind.Kind+" "+name)
+		count := 0
+		for _, page := range pages {
+			for i := range page.Items {
+				name := kind.Kind + " " + page.Items[i].GetName()
+				if name == "ConfigMap kube-root-ca.crt" || name == "ServiceAccount default" {
+					continue
+				}
+				if count++; count <= shown {
+					foreign = append(foreign, name)
+				}
 			}
+		}
+		if count > shown {
+			foreign = append(foreign, fmt.Sprintf("%d more of kind %s", count-shown, kind.Kind))
 		}
 	}
 	return foreign, nil

@@ -191,6 +191,27 @@ func TestSparesNamespace(t *testing.T) {
 	}
 }
 
+// What counts may be on a later page: a store gives two objects a page, and reports nothing about what remains.
+func TestSecondPages(t *testing.T) {
+	s := installed(t)
+	for i := range 5 {
+		name := fmt.Sprintf("g%d", i)
+		s.Put("/apis/scheduling.x-k8s.io/v1alpha1/namespaces/ml/podgroups/"+name, thing("scheduling.x-k8s.io/v1alpha1", "PodGroup", name, nil))
+	}
+	if _, _, failed := run(t, s, nil, "--delete-crds"); failed == nil || !strings.Contains(failed.Message, " deletes 5 PodGroups in all namespaces; ") {
+		t.Errorf("got %+v", failed)
+	}
+	s.Put("/api/v1/namespaces/gangctl-system/configmaps/kube-root-ca.crt", thing("v1", "ConfigMap", "kube-root-ca.crt", nil))
+	for i := range 12 {
+		name := fmt.Sprintf("thesis-%02d", i)
+		s.Put("/api/v1/namespaces/gangctl-system/configmaps/"+name, thing("v1", "ConfigMap", name, nil))
+	}
+	_, stderr, failed := run(t, s, nil)
+	if failed == nil || !strings.Contains(stderr, "ConfigMap thesis-00, ") || !strings.Contains(stderr, "ConfigMap thesis-09, 2 more of kind ConfigMap\n") {
+		t.Errorf("%+v\n%s", failed, stderr)
+	}
+}
+
 // Whatever kind it is of: what is served is looked through.
 func TestSparesWhateverIsServed(t *testing.T) {
 	s := installed(t)

@@ -20,6 +20,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/submit/convert"
 	"github.com/gangctl/gangctl/pkg/submit/jsontype"
+	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
 
 // problem is one mistake in a document, and the line of the document on which it stands, from 1.
@@ -172,7 +173,7 @@ func leaf(node *yamlv3.Node, t reflect.Type, path string) *problem {
 
 func wrong(node *yamlv3.Node, path, rule string) *problem {
 	if node.Kind == yamlv3.ScalarNode {
-		return &problem{node.Line, fmt.Sprintf("%s: %q: %s", path, node.Value, rule)}
+		return &problem{node.Line, fmt.Sprintf("%s: %q: %s", path, redact.Field(path, node.Value), rule)}
 	}
 	return &problem{node.Line, path + ": " + rule}
 }

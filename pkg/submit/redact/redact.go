@@ -5,6 +5,7 @@ package redact
 
 import (
 	"encoding/json"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -184,30 +185,56 @@ func CommandLine(line string) string {
 }
 
 // Flag is the value of a flag of submit without what is secret: the values of variables, of other fields that are called value, and
-// the user of a URL.
+// what reads like a credential anywhere, such as the user of a URL.
 func Flag(name, value string) string {
-	key, _, assigns := strings.Cut(value, "=")
+	key, assigned, assigns := strings.Cut(value, "=")
 	switch name {
 	case "env":
 		if assigns {
 			return key + "=" + Hidden
 		}
 	case "set":
-		// An equals sign in the path has a backslash before it, and is then taken for the end: more is hidden.
-		if assigns && (strings.HasSuffix(key, ".value") || strings.HasSuffix(key, `\`) || secretName.MatchString(key)) {
-			return key + "=" + Hidden
+		if assigns { // an equals sign in the path has a backslash before it, and is then taken for the end: more is hidden
+			return key + "=" + Field(key, assigned)
 		}
 	case "annotation", "label":
 		if assigns && secretName.MatchString(key) {
 			return key + "=" + Hidden
 		}
-	case "sync-git", "tensorboard":
-		return userInfo.ReplaceAllString(value, "${1}"+Hidden+"@")
+	}
+	return Text(value)
+}
+
+// variables matches paths into maps of variables and the like, and to whole ones.
+var variables = regexp.MustCompile(`(^|\.)(envs?|environment|volumeAttributes)($|[.\[])`)
+
+// Field is the value of a field, as a text or in JSON, without what is secret: all of it, where something is. The path is that of the
+// field, a.b[0].c.
+func Field(path, value string) string {
+	switch text := strings.TrimSpace(value); {
+	case strings.HasSuffix(path, ".value"), strings.HasSuffix(path, `\`), secretName.MatchString(path):
+		return Hidden
+	case !variables.MatchString(path) && !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "["):
+		return Text(value)
+	case strings.HasSuffix(path, ".name"), strings.HasSuffix(path, ".key"), strings.HasSuffix(path, ".optional"):
+		return Text(value) // of a variable that is read from elsewhere
+	}
+	if variables.MatchString(path) && strings.Contains(value, `"value"`) {
+		return Hidden // of whatever type it is
+	}
+	last := path[strings.LastIndexByte(path, '.')+1:]
+	if strings.HasSuffix(last, "]") {
+		last = "" // an item is not what the list is
+	}
+	var content, redacted any
+	if json.Unmarshal([]byte(value), &content) != nil || json.Unmarshal([]byte(value), &redacted) != nil {
+		return Hidden // in what cannot be read there may be anything
+	}
+	if redacted = field(last, redacted); !reflect.DeepEqual(content, redacted) {
+		return Hidden
 	}
 	return value
 }
 
-// Hides reports whether something is left out of the value of a flag.
-func Hides(value string) bool {
-	return strings.HasSuffix(value, "="+Hidden) || strings.Contains(value, "://"+Hidden+"@")
-}
+// Hides reports whether something is left out of the value of a flag. One that has the sign itself is taken for such a value.
+func Hides(value string) bool { return strings.Contains(value, Hidden) }

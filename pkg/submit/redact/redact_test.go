@@ -30,3 +30,30 @@ func TestArgs(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// Of a field that is set: what is a variable, or reads like a credential, as a text and in JSON.
+func TestField(t *testing.T) {
+	const container = "spec.template.spec.containers[0]"
+	for _, tt := range []struct{ path, value, want string }{
+		{container + ".image", "tf:1", "tf:1"},
+		{container + ".env[0].value", "s", Hidden},
+		{container + ".env[0].name", "HF_TOKEN", "HF_TOKEN"},
+		{container + ".env[0].valueFrom.secretKeyRef.key", "k", "k"},
+		{container + ".env", `[{"name":"A","value":"s"}]`, Hidden},
+		{container + ".env[0]", `{"name":"A","value":"s"}`, Hidden},
+		{container + ".env", `[{"name":"A","value":"s"`, Hidden},
+		{container + ".env[0]", `{"name":"A","valueFrom":{"secretKeyRef":{"name":"n","key":"k"}}}`, `{"name":"A","valueFrom":{"secretKeyRef":{"name":"n","key":"k"}}}`},
+		{"spec.env.A", "s", Hidden},
+		{"spec.template", `{"spec":{"containers":[{"env":[{"name":"A","value":"s"}]}]}}`, Hidden},
+		{container + ".args", `["--epochs","3"]`, `["--epochs","3"]`},
+		{container + ".args", `["--token","s"]`, Hidden},
+		{container + ".args[1]", "--token=s", "--token=" + Hidden},
+		{"spec.volumes[0].csi.volumeAttributes.share", "s", Hidden},
+		{"metadata.annotations.api-key", "s", Hidden},
+		{"spec.environmentName", "a", "a"},
+	} {
+		if got := Field(tt.path, tt.value); got != tt.want {
+			t.Errorf("%s=%s: got %s, want %s", tt.path, tt.value, got, tt.want)
+		}
+	}
+}

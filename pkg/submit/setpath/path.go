@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
 
 // Step is one of a path: the key of a map or the name of a field, or the index of an item.
@@ -57,7 +59,7 @@ func (p Path) String() string {
 func parse(text string) (Assignment, error) {
 	path, rest, err := parsePath(text)
 	if err != nil {
-		return Assignment{}, fmt.Errorf("%q: %w", text, err)
+		return Assignment{}, fmt.Errorf("%q: %w", redact.Flag("set", text), err)
 	}
 	if value, ok := strings.CutPrefix(rest, "="); ok {
 		return Assignment{Path: path, Value: value}, nil
@@ -67,12 +69,12 @@ func parse(text string) (Assignment, error) {
 	case last.Index >= 0 && rest == "-":
 		return Assignment{Path: path, Remove: true}, nil
 	case rest != "":
-		return Assignment{}, fmt.Errorf("%q: after ] comes a dot, another [ or an equals sign", text)
+		return Assignment{}, fmt.Errorf("%q: after ] comes a dot, another [ or an equals sign", redact.Flag("set", text))
 	case last.Index < 0 && len(last.Key) > 1 && strings.HasSuffix(last.Key, "-"):
 		last.Key = strings.TrimSuffix(last.Key, "-")
 		return Assignment{Path: path, Remove: true}, nil
 	}
-	return Assignment{}, fmt.Errorf("%q: must be PATH=VALUE, or PATH- to take the field away", text)
+	return Assignment{}, fmt.Errorf("%q: must be PATH=VALUE, or PATH- to take the field away", redact.Flag("set", text))
 }
 
 // parsePath reads a path up to the "=" behind it, or to the end; rest begins where it stopped.

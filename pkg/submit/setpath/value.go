@@ -12,12 +12,16 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/gangctl/gangctl/pkg/submit/jsontype"
+	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
+
+// shown is the value as errors show it: they go to logs and issues.
+func (w walk) shown() string { return redact.Field(w.a.Path.String(), w.a.Value) }
 
 // parse reads the value for a type, as JSON has it. A string is taken as it is; maps, lists and structs are JSON.
 func (w walk) parse(t reflect.Type) (any, error) {
 	text, end := w.a.Value, len(w.a.Path)
-	bad := func(must string) (any, error) { return nil, w.errorf(end, "%q: must be %s", text, must) }
+	bad := func(must string) (any, error) { return nil, w.errorf(end, "%q: must be %s", w.shown(), must) }
 	switch {
 	case t == reflect.TypeFor[resource.Quantity]():
 		if _, err := resource.ParseQuantity(text); err != nil {
@@ -84,14 +88,14 @@ func (w walk) decode(t reflect.Type) (any, error) {
 	end := len(w.a.Path)
 	strict, err := kjson.UnmarshalStrict([]byte(w.a.Value), reflect.New(t).Interface())
 	if err != nil {
-		return nil, w.errorf(end, "%q: must be %s: %w", w.a.Value, what, err)
+		return nil, w.errorf(end, "%q: must be %s: %w", w.shown(), what, err)
 	}
 	if len(strict) > 0 {
-		return nil, w.errorf(end, "%q: %w", w.a.Value, strict[0])
+		return nil, w.errorf(end, "%q: %w", w.shown(), strict[0])
 	}
 	var value any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(w.a.Value), &value); err != nil {
-		return nil, w.errorf(end, "%q: must be %s: %w", w.a.Value, what, err)
+		return nil, w.errorf(end, "%q: must be %s: %w", w.shown(), what, err)
 	}
 	if value == nil {
 		return nil, w.errorf(end, "null is no value; take the field away with %s-", w.a.Path)

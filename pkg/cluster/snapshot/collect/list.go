@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"cmp"
 	"context"
 	"path"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/paging"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/page"
 )
@@ -131,44 +133,42 @@ func wrap(r resource, namespace string, err error) error {
 	return failure.Op{Verb: "list", Resource: r.gvr, Kind: r.kind, Namespace: namespace}.Wrap(err)
 }
 
-// read lists one kind page by page, and keeps of each object what is needed. A list that takes longer than the API server
-// remembers its state is read again as a whole.
+// read lists one kind page by page, and keeps of each object what is needed. The version is that of the first page: who watches from
+// there misses no change.
 func (c *collector) read(ctx context.Context, r resource, namespace string) (objects []runtime.Object, version string, err error) {
-	options := metav1.ListOptions{ResourceVersion: "0", Limit: pageSize, FieldSelector: r.selector}
-	objects, version, err = c.pages(ctx, r, namespace, options)
-	if apierrors.IsResourceExpired(err) {
-		options.Limit = 0
-		objects, version, err = c.pages(ctx, r, namespace, options)
-	}
-	return objects, version, err
-}
-
-func (c *collector) pages(ctx context.Context, r resource, namespace string, o metav1.ListOptions) (objects []runtime.Object, version string, err error) {
 	decode, err := r.decode(c.o)
 	if err != nil {
 		return nil, "", err
 	}
-	for {
-		meta, err := c.page(ctx, r, namespace, o, func(item page.Item) error {
-			obj, err := decode(item)
-			objects = append(objects, obj)
-			if c.o.Count != nil {
-				c.o.Count.Add(1)
-			}
-			return err
-		})
-		if err != nil || meta.Continue == "" {
-			return objects, meta.ResourceVersion, err
-		}
-		o.Continue, o.ResourceVersion = meta.Continue, ""
+	add := func(item page.Item) error {
+		obj, err := decode(item)
+		objects = append(objects, obj)
+		c.count(1)
+		return err
+	}
+	options := metav1.ListOptions{ResourceVersion: "0", Limit: pageSize, FieldSelector: r.selector}
+	err = paging.Each(ctx, options, func(ctx context.Context, o metav1.ListOptions) (*metav1.ListMeta, error) {
+		return c.page(ctx, r, namespace, o, add)
+	}, func() {
+		c.count(-len(objects))
+		objects, version = nil, ""
+	}, func(meta *metav1.ListMeta) { version = cmp.Or(version, meta.ResourceVersion) })
+	return objects, version, err
+}
+
+// count counts objects that were read, where that is shown.
+func (c *collector) count(n int) {
+	if c.o.Count != nil {
+		c.o.Count.Add(int64(n))
 	}
 }
 
-func (c *collector) page(ctx context.Context, r resource, namespace string, o metav1.ListOptions, f func(page.Item) error) (metav1.ListMeta, error) {
+func (c *collector) page(ctx context.Context, r resource, namespace string, o metav1.ListOptions, f func(page.Item) error) (*metav1.ListMeta, error) {
 	body, err := c.client.Typed.CoreV1().RESTClient().Get().AbsPath(r.path(namespace)).VersionedParams(&o, metav1.ParameterCodec).SetHeader("Accept", r.accept).Stream(ctx)
 	if err != nil {
-		return metav1.ListMeta{}, err
+		return nil, err
 	}
 	defer body.Close()
-	return page.Read(body, f)
+	meta, err := page.Read(body, f)
+	return &meta, err
 }

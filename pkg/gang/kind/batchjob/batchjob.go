@@ -4,7 +4,6 @@ package batchjob
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -52,7 +51,7 @@ func Convert(j *batchv1.Job) gang.Job {
 	}
 	job.Roles = []gang.Role{role}
 	if j.Spec.ActiveDeadlineSeconds != nil {
-		job.Deadline = time.Duration(*j.Spec.ActiveDeadlineSeconds) * time.Second
+		job.Deadline = gang.Seconds(*j.Spec.ActiveDeadlineSeconds)
 	}
 	if j.Status.StartTime != nil {
 		job.Started = j.Status.StartTime.Time

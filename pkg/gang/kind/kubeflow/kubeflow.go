@@ -46,7 +46,7 @@ func Read(u *unstructured.Unstructured, layout Layout) (gang.Job, error) {
 	}
 	at := func(field ...string) []string { return append(slices.Clone(policy), field...) }
 	job.Suspended, job.Unsuspendable = f.Bool(at("suspend")...), beforeSuspend(u)
-	job.Deadline = time.Duration(f.Int32(at("activeDeadlineSeconds")...)) * time.Second
+	job.Deadline = f.Seconds(at("activeDeadlineSeconds")...)
 	if _, ok, _ := unstructured.NestedFieldNoCopy(u.Object, at("schedulingPolicy", "minAvailable")...); ok {
 		n := f.Int32(at("schedulingPolicy", "minAvailable")...)
 		job.MinMember = &n

@@ -19,11 +19,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/pager"
 
 	"github.com/gangctl/gangctl/pkg/cli/version"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/paging"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -105,15 +104,20 @@ type collector struct {
 
 // each lists a kind from the API server's cache. A refusal, or a failure of the server, is recorded under the kind's
 // name; only what concerns all requests is an error.
-func each[T runtime.Object](ctx context.Context, l *collector, resource string, list func(context.Context, metav1.ListOptions) (runtime.Object, error), keep func(T)) error {
-	p := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return list(ctx, o) })
-	err := p.EachListItem(ctx, metav1.ListOptions{ResourceVersion: "0"}, func(obj runtime.Object) error {
-		if typed, ok := obj.(T); ok {
-			keep(typed)
-		}
-		return nil
-	})
+func each[L metav1.ListInterface](ctx context.Context, l *collector, resource string, list paging.Request[L], keep func(L)) error {
+	pages, err := paging.All(ctx, metav1.ListOptions{ResourceVersion: "0"}, list)
+	for _, page := range pages {
+		keep(page)
+	}
 	return l.note(resource, err)
+}
+
+func pointers[T any](items []T) []*T {
+	all := make([]*T, len(items))
+	for i := range items {
+		all[i] = &items[i]
+	}
+	return all
 }
 
 // note records that a kind could not be listed.
@@ -132,47 +136,45 @@ func (l *collector) note(resource string, err error) error {
 }
 
 func (l *collector) clusterRoles(ctx context.Context) error {
-	return each(ctx, l, "clusterroles."+rbacv1.GroupName, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return l.client.Typed.RbacV1().ClusterRoles().List(ctx, o)
-	}, func(r *rbacv1.ClusterRole) { l.f.Policy.ClusterRoles = append(l.f.Policy.ClusterRoles, r) })
+	return each(ctx, l, "clusterroles."+rbacv1.GroupName, l.client.Typed.RbacV1().ClusterRoles().List, func(page *rbacv1.ClusterRoleList) {
+		l.f.Policy.ClusterRoles = append(l.f.Policy.ClusterRoles, pointers(page.Items)...)
+	})
 }
 
 func (l *collector) clusterRoleBindings(ctx context.Context) error {
-	return each(ctx, l, "clusterrolebindings."+rbacv1.GroupName, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return l.client.Typed.RbacV1().ClusterRoleBindings().List(ctx, o)
-	}, func(r *rbacv1.ClusterRoleBinding) {
-		l.f.Policy.ClusterRoleBindings = append(l.f.Policy.ClusterRoleBindings, r)
+	return each(ctx, l, "clusterrolebindings."+rbacv1.GroupName, l.client.Typed.RbacV1().ClusterRoleBindings().List, func(page *rbacv1.ClusterRoleBindingList) {
+		l.f.Policy.ClusterRoleBindings = append(l.f.Policy.ClusterRoleBindings, pointers(page.Items)...)
 	})
 }
 
 func (l *collector) roles(ctx context.Context) error {
-	return each(ctx, l, "roles."+rbacv1.GroupName, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return l.client.Typed.RbacV1().Roles("").List(ctx, o)
-	}, func(r *rbacv1.Role) { l.f.Policy.Roles = append(l.f.Policy.Roles, r) })
+	return each(ctx, l, "roles."+rbacv1.GroupName, l.client.Typed.RbacV1().Roles("").List, func(page *rbacv1.RoleList) {
+		l.f.Policy.Roles = append(l.f.Policy.Roles, pointers(page.Items)...)
+	})
 }
 
 func (l *collector) roleBindings(ctx context.Context) error {
-	return each(ctx, l, "rolebindings."+rbacv1.GroupName, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return l.client.Typed.RbacV1().RoleBindings("").List(ctx, o)
-	}, func(r *rbacv1.RoleBinding) { l.f.Policy.RoleBindings = append(l.f.Policy.RoleBindings, r) })
+	return each(ctx, l, "rolebindings."+rbacv1.GroupName, l.client.Typed.RbacV1().RoleBindings("").List, func(page *rbacv1.RoleBindingList) {
+		l.f.Policy.RoleBindings = append(l.f.Policy.RoleBindings, pointers(page.Items)...)
+	})
 }
 
 // admissionPolicies lists what servers since Kubernetes 1.30 serve; others have none.
 func (l *collector) admissionPolicies(ctx context.Context) error {
-	return each(ctx, l, "validatingadmissionpolicies."+admissionv1.GroupName, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	return each(ctx, l, "validatingadmissionpolicies."+admissionv1.GroupName, func(ctx context.Context, o metav1.ListOptions) (*admissionv1.ValidatingAdmissionPolicyList, error) {
 		list, err := l.client.Typed.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(ctx, o)
 		return list, ifServed(err)
-	}, func(p *admissionv1.ValidatingAdmissionPolicy) {
-		l.f.AdmissionPolicies = append(l.f.AdmissionPolicies, p)
+	}, func(page *admissionv1.ValidatingAdmissionPolicyList) {
+		l.f.AdmissionPolicies = append(l.f.AdmissionPolicies, pointers(page.Items)...)
 	})
 }
 
 func (l *collector) admissionBindings(ctx context.Context) error {
-	return each(ctx, l, "validatingadmissionpolicybindings."+admissionv1.GroupName, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	return each(ctx, l, "validatingadmissionpolicybindings."+admissionv1.GroupName, func(ctx context.Context, o metav1.ListOptions) (*admissionv1.ValidatingAdmissionPolicyBindingList, error) {
 		list, err := l.client.Typed.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List(ctx, o)
 		return list, ifServed(err)
-	}, func(b *admissionv1.ValidatingAdmissionPolicyBinding) {
-		l.f.AdmissionBindings = append(l.f.AdmissionBindings, b)
+	}, func(page *admissionv1.ValidatingAdmissionPolicyBindingList) {
+		l.f.AdmissionBindings = append(l.f.AdmissionBindings, pointers(page.Items)...)
 	})
 }
 
@@ -186,25 +188,25 @@ func ifServed(err error) error {
 
 // listNodes keeps of each node what checks read.
 func (l *collector) listNodes(ctx context.Context) error {
-	return each(ctx, l, "nodes", func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return l.client.Typed.CoreV1().Nodes().List(ctx, o)
-	}, func(n *corev1.Node) {
-		n.ManagedFields, n.Annotations, n.Status.Images = nil, nil, nil
-		l.nodes = append(l.nodes, n)
+	return each(ctx, l, "nodes", l.client.Typed.CoreV1().Nodes().List, func(page *corev1.NodeList) {
+		for _, n := range pointers(page.Items) {
+			n.ManagedFields, n.Annotations, n.Status.Images = nil, nil, nil
+			l.nodes = append(l.nodes, n)
+		}
 	})
 }
 
 // listLeases parts the leases of kubelets from those of components.
 func (l *collector) listLeases(ctx context.Context) error {
-	return each(ctx, l, "leases.coordination.k8s.io", func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return l.client.Typed.CoordinationV1().Leases("").List(ctx, o)
-	}, func(lease *coordinationv1.Lease) {
-		lease.ManagedFields = nil
-		if lease.Namespace == corev1.NamespaceNodeLease {
-			l.f.NodeLeases = append(l.f.NodeLeases, lease)
-			return
+	return each(ctx, l, "leases.coordination.k8s.io", l.client.Typed.CoordinationV1().Leases("").List, func(page *coordinationv1.LeaseList) {
+		for _, lease := range pointers(page.Items) {
+			lease.ManagedFields = nil
+			if lease.Namespace == corev1.NamespaceNodeLease {
+				l.f.NodeLeases = append(l.f.NodeLeases, lease)
+				continue
+			}
+			l.leases = append(l.leases, lease)
 		}
-		l.leases = append(l.leases, lease)
 	})
 }
 
