@@ -142,6 +142,6 @@ func refusal(s *snapshot.Snapshot, q Query, code answer.Code, verdict answer.Ver
 		Stages: []answer.StageState{}, Unblock: []answer.Action{}, Gang: answer.Gang{Roles: []answer.Role{}},
 		Confidence: answer.Confidence{Level: answer.Proven, Unmodelled: []string{}, MissingPermissions: []string{}},
 	}
-	stamp(a, s)
+	stamp(a, view.New(s))
 	return a
 }

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/advice"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -21,9 +22,9 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
 
-// compose turns a diagnosis into an answer for a reader.
-func compose(w *view.View, r *stage.Diagnosis, found advice.Found, reader audience.Reader) *answer.Answer {
-	g := r.Gang
+// compose turns a diagnosis into an answer for the reader of the options.
+func compose(w *view.View, r *stage.Diagnosis, found advice.Found, o Options) *answer.Answer {
+	g, reader := r.Gang, o.Reader
 	a := &answer.Answer{
 		APIVersion: answer.APIVersion, Verdict: r.Verdict, Who: r.Who, Never: r.Never, Exit: answer.ExitCode(r.Verdict, r.Who, r.Never),
 		Job:          answer.Job{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID)},
@@ -49,7 +50,7 @@ func compose(w *view.View, r *stage.Diagnosis, found advice.Found, reader audien
 	for _, first := range r.Ahead {
 		a.Ahead = append(a.Ahead, first.Ahead)
 	}
-	if len(r.Matrices) > 0 {
+	if len(r.Matrices) > 0 && !o.NoNodes {
 		a.Nodes = nodes(w, r, reader)
 	}
 	a.Placement = advice.Placement(r)
@@ -65,7 +66,7 @@ func compose(w *view.View, r *stage.Diagnosis, found advice.Found, reader audien
 	a.Headline = headline(r)
 	a.Confidence = confidence(r, a)
 	a.Rights = rightsOf(w.Snap, r.Missing, g.Meta.Namespace)
-	stamp(a, w.Snap)
+	stamp(a, w)
 	withoutCredentials(a)
 	return a
 }
@@ -117,18 +118,23 @@ func visible(f answer.Finding, reader audience.Reader) answer.Finding {
 	return f
 }
 
-func stamp(a *answer.Answer, s *snapshot.Snapshot) {
-	if !s.At.IsZero() {
-		at := s.At
+func stamp(a *answer.Answer, w *view.View) {
+	if at := w.Snap.At; !at.IsZero() {
 		a.Snapshot.At = &at
 	}
+	type newest struct{} // the same for every answer about a view, and 50,000 pods are looked at for it
+	a.Snapshot.RV = view.Once(w, newest{}, func() string { return newestVersion(w.Snap.Pods) })
+}
+
+// newestVersion is the highest resource version of pods.
+func newestVersion(pods []*corev1.Pod) string {
 	var newest string
-	for _, p := range s.Pods {
+	for _, p := range pods {
 		if len(p.ResourceVersion) > len(newest) || len(p.ResourceVersion) == len(newest) && p.ResourceVersion > newest {
 			newest = p.ResourceVersion
 		}
 	}
-	a.Snapshot.RV = newest
+	return newest
 }
 
 // headline is the first line without the verdict.

@@ -33,7 +33,7 @@ func (o *Options) list(ctx context.Context, s *snapshot.Snapshot, namespace stri
 	if err := cmdutil.CheckJobKinds(s); err != nil {
 		return err // that nothing can wait is another thing than that nothing waits
 	}
-	all := diagnose.Pending(ctx, s, namespace, diagnose.Options{})
+	all := diagnose.Pending(ctx, s, namespace, diagnose.Options{NoNodes: o.Output.IsTable()})
 	worst := answer.ExitOK
 	for _, a := range all {
 		worst = max(worst, a.Exit)
