@@ -18,6 +18,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
@@ -37,13 +38,20 @@ func fromCache(selector string) metav1.ListOptions {
 	return metav1.ListOptions{ResourceVersion: "0", LabelSelector: selector}
 }
 
-// List lists the jobs of a namespace, or of all if it is empty, with one request a kind. A kind that the cluster does not serve
-// is passed over, unless it serves none of an operator.
-func List(ctx context.Context, client *kube.Client, namespace, selector string) (*Listed, error) {
+// Selection is which jobs are listed.
+type Selection struct {
+	// Namespace is empty for all namespaces, Selector a label selector.
+	Namespace, Selector string
+	// Objects keeps the objects that the jobs were read from.
+	Objects bool
+}
+
+// List lists jobs, with one request a kind. A kind that the cluster does not serve is passed over, unless it serves none of an operator.
+func List(ctx context.Context, client *kube.Client, o Selection) (*Listed, error) {
 	readers := kind.Readers()
 	found := make([][]*gang.Job, len(readers))
 	refused := make([]error, len(readers))
-	atOnce(len(readers), func(i int) { found[i], refused[i] = listKind(ctx, client, readers[i], namespace, selector) })
+	atOnce(len(readers), func(i int) { found[i], refused[i] = listKind(ctx, client, readers[i], o) })
 	for _, err := range refused {
 		if err != nil && !apierrors.IsForbidden(err) && !unserved(err) {
 			return nil, err
@@ -90,29 +98,15 @@ func serves(client *kube.Client, r gang.JobReader) (bool, error) {
 	return false, nil
 }
 
-func listKind(ctx context.Context, client *kube.Client, r gang.JobReader, namespace, selector string) ([]*gang.Job, error) {
+func listKind(ctx context.Context, client *kube.Client, r gang.JobReader, o Selection) ([]*gang.Job, error) {
 	if r.Group == batchv1.GroupName {
-		return listBatch(ctx, client, namespace, selector)
+		return listBatch(ctx, client, o)
 	}
 	var first error
 	for _, version := range versions(r) {
 		gvr := schema.GroupVersionResource{Group: r.Group, Version: version, Resource: r.Resource}
-		resource := client.Dynamic.Resource(gvr).Namespace(namespace)
-		var all []*gang.Job
-		err := each(ctx, fromCache(selector), func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
-			func(item runtime.Object) error {
-				object, ok := item.(*unstructured.Unstructured)
-				if !ok {
-					return fmt.Errorf("unexpected %T", item)
-				}
-				job, err := Read(object)
-				if err != nil {
-					return err
-				}
-				all = append(all, job)
-				return nil
-			})
-		err = failure.Op{Verb: "list", Resource: gvr, Kind: r.Kind, Namespace: namespace}.Wrap(err)
+		all, err := collect.Objects(ctx, client, gvr, o.Namespace, o.Selector, o.read)
+		err = failure.Op{Verb: "list", Resource: gvr, Kind: r.Kind, Namespace: o.Namespace}.Wrap(err)
 		if !unserved(err) {
 			return all, err
 		}
@@ -121,9 +115,18 @@ func listKind(ctx context.Context, client *kube.Client, r gang.JobReader, namesp
 	return nil, first
 }
 
+// read reads a job.
+func (o Selection) read(object *unstructured.Unstructured) (*gang.Job, error) {
+	job, err := Read(object)
+	if err == nil && !o.Objects {
+		job.Object = nil
+	}
+	return job, err
+}
+
 // listBatch lists the Jobs of Kubernetes that are gangs. Most are not, and what they do is of no interest here.
-func listBatch(ctx context.Context, client *kube.Client, namespace, selector string) ([]*gang.Job, error) {
-	resource := client.Typed.BatchV1().Jobs(namespace)
+func listBatch(ctx context.Context, client *kube.Client, o Selection) ([]*gang.Job, error) {
+	resource := client.Typed.BatchV1().Jobs(o.Namespace)
 	gvk := batchv1.SchemeGroupVersion.WithKind("Job")
 	reader, ok := kind.ByKind(gvk.GroupKind())
 	if !ok {
@@ -131,7 +134,7 @@ func listBatch(ctx context.Context, client *kube.Client, namespace, selector str
 	}
 	gvr := batchv1.SchemeGroupVersion.WithResource(reader.Resource)
 	var all []*gang.Job
-	err := each(ctx, fromCache(selector), func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
+	err := each(ctx, fromCache(o.Selector), func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
 		func(item runtime.Object) error {
 			typed, ok := item.(*batchv1.Job)
 			if !ok {
@@ -141,16 +144,19 @@ func listBatch(ctx context.Context, client *kube.Client, namespace, selector str
 			if !isGang(&job) {
 				return nil
 			}
+			all = append(all, &job)
+			if !o.Objects {
+				return nil
+			}
 			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 			if err != nil {
 				return err
 			}
 			job.Object = &unstructured.Unstructured{Object: content}
 			job.Object.SetGroupVersionKind(gvk)
-			all = append(all, &job)
 			return nil
 		})
-	return all, failure.Op{Verb: "list", Resource: gvr, Kind: gvk.Kind, Namespace: namespace}.Wrap(err)
+	return all, failure.Op{Verb: "list", Resource: gvr, Kind: gvk.Kind, Namespace: o.Namespace}.Wrap(err)
 }
 
 func each(ctx context.Context, options metav1.ListOptions, list pager.ListPageFunc, add func(runtime.Object) error) error {

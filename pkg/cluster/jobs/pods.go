@@ -12,6 +12,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -84,7 +85,8 @@ func labels(j *gang.Job) []string {
 }
 
 // PodsOfAll lists the pods of many jobs of a namespace, or of all if it is empty, with one request for each kind of label; what is
-// returned is by the uid of the job. Pods with labels of older operators are listed only if a job that has begun has no pods.
+// returned is by the uid of the job. Pods with labels of older operators are listed only if a job that has begun has no pods. Of the pods
+// there is what [collect.Pods] keeps: it may be all pods of a cluster.
 func PodsOfAll(ctx context.Context, client *kube.Client, namespace string, all []*gang.Job) (map[types.UID][]*corev1.Pod, error) {
 	byName := map[string][]*gang.Job{}
 	for _, j := range all {
@@ -104,9 +106,9 @@ func PodsOfAll(ctx context.Context, client *kube.Client, namespace string, all [
 					continue
 				}
 				listed[label] = true
-				pods, err := listPods(ctx, client, namespace, fromCache(label))
+				pods, err := collect.Pods(ctx, client, namespace, label)
 				if err != nil {
-					return nil, err
+					return nil, podOp(namespace).Wrap(err)
 				}
 				for _, pod := range pods {
 					for _, owner := range byName[pod.Namespace+"/"+pod.Labels[label]] {
@@ -134,5 +136,9 @@ func listPods(ctx context.Context, client *kube.Client, namespace string, option
 			pods = append(pods, pod)
 			return nil
 		})
-	return pods, failure.Op{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "pod", Namespace: namespace}.Wrap(err)
+	return pods, podOp(namespace).Wrap(err)
+}
+
+func podOp(namespace string) failure.Op {
+	return failure.Op{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "pod", Namespace: namespace}
 }
