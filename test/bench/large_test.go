@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,12 +51,19 @@ func installed(b *testing.B) string {
 	if program == "" {
 		b.Skip(sandboxtest.GangctlEnv + " names no gangctl: build it, or use make bench-large")
 	}
-	data, err := os.ReadFile(program)
+	from, err := os.Open(program)
 	if err != nil {
 		b.Fatal(err)
 	}
+	defer from.Close()
 	path := filepath.Join(b.TempDir(), filepath.Base(program))
-	if err := os.WriteFile(path, data, 0o755); err != nil {
+	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		b.Fatal(err)
+	}
+	// In pieces: of what is written at once the kernel maps larger pieces, too.
+	_, err = io.Copy(struct{ io.Writer }{to}, struct{ io.Reader }{from})
+	if err := errors.Join(err, to.Close()); err != nil {
 		b.Fatal(err)
 	}
 	return path
