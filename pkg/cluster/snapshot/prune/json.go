@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"unicode/utf8"
 )
 
 // errJSON is what is wrong with data that is no JSON.
@@ -104,7 +105,7 @@ func (s *scanner) key() (quoted []byte, key string, err error) {
 	if quoted, err = s.take(); err != nil {
 		return nil, "", err
 	}
-	if bytes.IndexByte(quoted, '\\') >= 0 {
+	if bytes.ContainsFunc(quoted, func(r rune) bool { return r == '\\' || r >= utf8.RuneSelf }) { // an escape, or what may be no UTF-8
 		err = json.Unmarshal(quoted, &key)
 	} else {
 		key = string(quoted[1 : len(quoted)-1])
