@@ -70,8 +70,8 @@ func BenchmarkCommands(b *testing.B) {
 	}
 }
 
-// watchedFor is how long a watch is watched, once it has drawn its first frame and had the time to calm down. It draws the next one after
-// nineteen times as long as one takes to make.
+// watchedFor is how long a watch is watched, once it has drawn its first frame and had the time to calm down. It draws the next one
+// after 24 times as long as one takes to make.
 const (
 	calmAfter  = 5 * time.Second
 	watchedFor = 60 * time.Second

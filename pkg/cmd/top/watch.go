@@ -15,8 +15,8 @@ import (
 const ctrlC = 3
 
 // restFactor is how many times as long as a view took to make is rested before the next: a large cluster changes all the time, and a watch
-// must not take more than a twentieth of a core for it.
-const restFactor = 19
+// must not take more than a twentieth of a core for it, with what comes in meanwhile and the collection of garbage on another core.
+const restFactor = 24
 
 // looked is what one look at the mirror came to.
 type looked struct {
