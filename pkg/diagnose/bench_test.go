@@ -140,7 +140,7 @@ func BenchmarkCrowd(b *testing.B) {
 				explainer, start, first := NewExplainer(s), cpu(b), time.Duration(0)
 				for i := range answered {
 					q := Query{Kind: "pod", Namespace: "team", Name: fmt.Sprintf("gang%d-worker-0", i)}
-					if _, err := explainer.Explain(context.Background(), q, Options{AdviceBudget: budget, Brief: true}); err != nil {
+					if _, err := explainer.Explain(context.Background(), q, Options{AdviceBudget: budget, Nodes: NodeSums}); err != nil {
 						b.Fatal(err)
 					}
 					if i == 0 {

@@ -23,7 +23,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
 
-// compose turns a diagnosis into an answer for a reader.
+// compose turns a diagnosis into an answer for the reader of the options.
 func compose(w *view.View, r *stage.Diagnosis, found advice.Found, o Options) *answer.Answer {
 	g, reader := r.Gang, o.Reader
 	a := &answer.Answer{
@@ -51,8 +51,8 @@ func compose(w *view.View, r *stage.Diagnosis, found advice.Found, o Options) *a
 	for _, first := range r.Ahead {
 		a.Ahead = append(a.Ahead, first.Ahead)
 	}
-	if len(r.Matrices) > 0 {
-		a.Nodes = nodes(w, r, o.Reader, o.Brief)
+	if len(r.Matrices) > 0 && o.Nodes != NoNodes {
+		a.Nodes = nodes(w, r, reader, o.Nodes == EveryNode)
 	}
 	a.Placement = advice.Placement(r)
 	if n, since := stage.IdleDevices(g); n > 0 && r.Verdict != answer.Running {

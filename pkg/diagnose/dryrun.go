@@ -66,9 +66,8 @@ func DryRun(ctx context.Context, s *snapshot.Snapshot, job *unstructured.Unstruc
 	if err != nil {
 		return nil, err
 	}
-	opts := stages.Options{Budget: o.Budget, Reader: o.Reader}
-	r := stages.Evaluate(ctx, w, submitted, opts)
-	a := compose(w, r, advise(ctx, w, r, opts, o), o) //nolint:contextcheck // plugins that work on values take a context and have no use for one
+	r := stages.Evaluate(ctx, w, submitted, o.stages())
+	a := compose(w, r, advise(ctx, w, r, o), o) //nolint:contextcheck // plugins that work on values take a context and have no use for one
 	if a.Verdict == answer.FitsNow {
 		a.Exit = answer.ExitOK
 	}

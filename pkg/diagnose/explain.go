@@ -19,6 +19,18 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
+// NodeDetail is how much an answer has of nodes.
+type NodeDetail int
+
+const (
+	// EveryNode: for each role a row a node, with why it rejects members, and their sums.
+	EveryNode NodeDetail = iota
+	// NodeSums: how many nodes reject members for which reason, and how much room nodes have.
+	NodeSums
+	// NoNodes: nothing.
+	NoNodes
+)
+
 // Options bound the work.
 type Options struct {
 	// Budget is the time for one search for a placement; 0 is the default.
@@ -30,8 +42,8 @@ type Options struct {
 	Clock func() time.Time
 	// NoAdvice leaves the search for what would help out.
 	NoAdvice bool
-	// Brief leaves out the row of each node, which is most of an answer in a large cluster.
-	Brief bool
+	// Nodes is how much the answer has of them: most of it, in a large cluster.
+	Nodes NodeDetail
 	// Reader is whom the answer is for. The zero value is the caller, who has read the snapshot.
 	Reader audience.Reader
 }
@@ -71,29 +83,31 @@ func Explain(ctx context.Context, s *snapshot.Snapshot, q Query, o Options) (*an
 // advice. They are sorted by name.
 func Pending(ctx context.Context, s *snapshot.Snapshot, namespace string, o Options) []*answer.Answer {
 	w := view.New(s)
-	o.NoAdvice = true
 	var all []*answer.Answer
 	for _, job := range w.Jobs() {
 		if namespace != "" && job.Meta.Namespace != namespace || job.End != nil {
 			continue
 		}
-		if a := explainJob(ctx, w, job, o); a.Verdict != answer.Running && a.Verdict != answer.Done {
-			all = append(all, a)
+		r := stages.Evaluate(ctx, w, job, o.stages())
+		if r.Verdict != answer.Running && r.Verdict != answer.Done {
+			all = append(all, compose(w, r, advice.Found{}, o)) //nolint:contextcheck // as in explainJob
 		}
 	}
 	return all
 }
 
 func explainJob(ctx context.Context, w *view.View, job *gang.Job, o Options) *answer.Answer {
-	opts := stages.Options{Budget: o.Budget, Reader: o.Reader}
-	r := stages.Evaluate(ctx, w, job, opts)
-	return compose(w, r, advise(ctx, w, r, opts, o), o) //nolint:contextcheck // plugins that work on values take a context and have no use for one
+	r := stages.Evaluate(ctx, w, job, o.stages())
+	return compose(w, r, advise(ctx, w, r, o), o) //nolint:contextcheck // plugins that work on values take a context and have no use for one
 }
 
+// stages are the options of the stages.
+func (o Options) stages() stages.Options { return stages.Options{Budget: o.Budget, Reader: o.Reader} }
+
 // advise searches for what would help, unless that is turned off.
-func advise(ctx context.Context, w *view.View, r *stage.Diagnosis, opts stages.Options, o Options) advice.Found {
+func advise(ctx context.Context, w *view.View, r *stage.Diagnosis, o Options) advice.Found {
 	if o.NoAdvice {
 		return advice.Found{}
 	}
-	return advice.Search(ctx, w, r, advice.Options{Options: opts, Time: cmp.Or(o.AdviceBudget, defaultAdviceBudget), Clock: o.Clock})
+	return advice.Search(ctx, w, r, advice.Options{Options: o.stages(), Time: cmp.Or(o.AdviceBudget, defaultAdviceBudget), Clock: o.Clock})
 }

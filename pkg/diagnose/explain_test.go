@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 
@@ -97,6 +98,23 @@ func TestPending(t *testing.T) {
 	}
 	if all := Pending(context.Background(), s, "team", Options{}); len(all) != 1 || len(all[0].Unblock) != 0 {
 		t.Errorf("got %d answers", len(all))
+	}
+}
+
+// Without nodes an answer is the same but for them.
+func TestPendingWithoutNodes(t *testing.T) {
+	s := clustertest.New().Nodes(2, 8).Runs("a", 8, "n1").Add(waiting(2, 8)).Done()
+	whole, brief := Pending(context.Background(), s, "", Options{}), Pending(context.Background(), s, "", Options{Nodes: NoNodes})
+	if len(whole) != 1 || len(brief) != 1 || whole[0].Nodes == nil || brief[0].Nodes != nil {
+		t.Fatalf("got %d and %d answers", len(whole), len(brief))
+	}
+	whole[0].Nodes = nil
+	want, err := json.Marshal(whole[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := json.Marshal(brief[0]); err != nil || string(got) != string(want) {
+		t.Errorf("got %s, %v\nwant %s", got, err, want)
 	}
 }
 

@@ -17,10 +17,10 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// nodes is the matrix, summed up and, unless the answer is to be brief, row by row.
-func nodes(w *view.View, r *stage.Diagnosis, reader audience.Reader, brief bool) *answer.Nodes {
+// nodes is the matrix, summed up and, with rows, row by row.
+func nodes(w *view.View, r *stage.Diagnosis, reader audience.Reader, rows bool) *answer.Nodes {
 	n := sums(w, r)
-	if brief {
+	if !rows {
 		return n
 	}
 	full := *n

@@ -347,7 +347,7 @@ func (e *Explainer) answer(ctx context.Context, w wait, few bool) error {
 
 // explain returns the answer about a gang; nil where it was not there when the cluster was looked at.
 func (e *Explainer) explain(ctx context.Context, w wait, search bool) (*answer.Answer, error) {
-	o := diagnose.Options{AdviceBudget: noAdvice, Brief: true, Reader: e.Names.Reader(w.key.Namespace), Clock: e.Clock.Now}
+	o := diagnose.Options{AdviceBudget: noAdvice, Nodes: diagnose.NodeSums, Reader: e.Names.Reader(w.key.Namespace), Clock: e.Clock.Now}
 	if search {
 		o.AdviceBudget = adviceBudget
 	}

@@ -54,7 +54,7 @@ var ways = map[string]func(context.Context, *kube.Client) (any, error){
 // plane. MB-resident is the most that the process had at any moment, as the kernel counts it (VmHWM); it depends on when garbage was
 // collected last. MB-live is what is in use when all is read.
 func BenchmarkCollection(b *testing.B) {
-	kubeconfig := serve(b, pods(b))
+	kubeconfig := serve(b, pods(b)).kubeconfig
 	for _, way := range []string{"idle", "collect", "collect-all", "plain", "prune", "intern"} {
 		b.Run(way, func(b *testing.B) {
 			output := repeat(b, kubeconfig, 0, "env", "-u", measureEnv, collectEnv+"="+way, os.Args[0])

@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,7 +13,7 @@ import (
 	"github.com/gangctl/gangctl/internal/sandboxtest"
 )
 
-// BenchmarkLarge asks why a gang waits in a cluster of 5,000 nodes and 50,000
+// BenchmarkLarge runs commands in a cluster of 5,000 nodes and 50,000
 // pods, beside kubectl's list of all pods in the same run: figures of one
 // machine say little, their ratio says more. The cluster is a real API server
 // whose nodes and pods are objects only: nothing runs on them, and nothing
@@ -20,16 +22,18 @@ import (
 // GANGCTL_BENCH_PODS is another number of pods. GANGCTL_BENCH_CLUSTER is the data
 // dir of a cluster to keep: the next run finds it filled, and leaves it running.
 func BenchmarkLarge(b *testing.B) {
-	program := os.Getenv("GANGCTL_BIN")
-	if program == "" || os.Getenv(sandboxtest.BinaryEnv) == "" {
-		b.Skip("GANGCTL_BIN and " + sandboxtest.BinaryEnv + " name no programs: use make bench-large")
+	program := installed(b)
+	if os.Getenv(sandboxtest.BinaryEnv) == "" {
+		b.Skip(sandboxtest.BinaryEnv + " names no program: use make bench-large")
 	}
-	program = installed(b, program)
 	kubeconfig := cluster(b)
-	ask := []string{program, "why-pending", "job", subjectName, "-n", subjectNamespace}
-	b.Run("why-pending", func(b *testing.B) { repeat(b, kubeconfig, 3, ask...) })
+	publishTo(b, program, kubeconfig)
+	for _, c := range commands() {
+		b.Run(c.name, func(b *testing.B) { repeat(b, kubeconfig, c.least, append([]string{program}, c.args...)...) })
+	}
+	b.Run("top-watch", func(b *testing.B) { watchFor(b, kubeconfig, program, "top", "job", "-A", "--watch") })
 	b.Run("why-pending-save", func(b *testing.B) {
-		repeat(b, kubeconfig, 3, append(ask, "--save", filepath.Join(b.TempDir(), "snapshot.yaml.gz"))...)
+		repeat(b, kubeconfig, 3, append(append([]string{program}, subjectArgs...), "--source=cluster", "--save", filepath.Join(b.TempDir(), "snapshot.yaml.gz"))...)
 	})
 	b.Run("kubectl-get-pods", func(b *testing.B) {
 		kubectl, err := exec.LookPath("kubectl")
@@ -40,15 +44,26 @@ func BenchmarkLarge(b *testing.B) {
 	})
 }
 
-// installed copies a program, as every way to install one does. Of a file that a
+// installed copies the program of GANGCTL_BIN, as every way to install one does. Of a file that a
 // linker has just written the kernel maps larger pieces at once, and counts them.
-func installed(b *testing.B, program string) string {
-	data, err := os.ReadFile(program)
+func installed(b *testing.B) string {
+	program := os.Getenv(sandboxtest.GangctlEnv)
+	if program == "" {
+		b.Skip(sandboxtest.GangctlEnv + " names no gangctl: build it, or use make bench-large")
+	}
+	from, err := os.Open(program)
 	if err != nil {
 		b.Fatal(err)
 	}
+	defer from.Close()
 	path := filepath.Join(b.TempDir(), filepath.Base(program))
-	if err := os.WriteFile(path, data, 0o755); err != nil {
+	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		b.Fatal(err)
+	}
+	// In pieces: of what is written at once the kernel maps larger pieces, too.
+	_, err = io.Copy(struct{ io.Writer }{to}, struct{ io.Reader }{from})
+	if err := errors.Join(err, to.Close()); err != nil {
 		b.Fatal(err)
 	}
 	return path

@@ -9,14 +9,15 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// measureEnv makes the test binary run one command and print what it cost. A
-// process of its own does that, because Linux counts the memory of the parent,
-// at the moment of the fork, as memory of the child.
+// measureEnv makes the test binary run one command and print what it cost, in a
+// process of its own: that of the benchmark has a cluster in memory.
 const measureEnv = "GANGCTL_BENCH_MEASURE"
 
 // cost is what one run of a command took.
@@ -74,17 +75,56 @@ func run(command []string) (cost, error) {
 	var errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	start := time.Now()
-	err := cmd.Run()
+	if err := cmd.Start(); err != nil {
+		return cost{}, err
+	}
+	resident := follow(cmd.Process.Pid)
+	err := cmd.Wait()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		return cost{}, err
 	}
-	c := cost{Wall: time.Since(start), Written: out.n, Output: out.head.String() + errOut.String(), Exit: cmd.ProcessState.ExitCode()}
+	c := cost{Wall: time.Since(start), Written: out.n, Output: out.head.String() + errOut.String(), Exit: cmd.ProcessState.ExitCode(), Resident: resident()}
 	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		c.Resident = usage.Maxrss << 10
 		c.CPU = time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 	}
 	return c, nil
+}
+
+// followEvery is how often the peak of a process is read; it never falls, so that the last reading is the peak but for what came after it.
+const followEvery = 2 * time.Millisecond
+
+// follow reads the peak of a process until it has ended; the function that it returns returns the last reading. What the kernel itself returns
+// for a child, ru_maxrss, is no less than what the parent had when it started the child.
+func follow(pid int) (resident func() int64) {
+	last := make(chan int64, 1)
+	go func() {
+		var peak int64
+		for {
+			now, err := residentPeak(pid)
+			if err != nil {
+				last <- peak
+				return
+			}
+			peak = now
+			time.Sleep(followEvery)
+		}
+	}()
+	return func() int64 { return <-last }
+}
+
+// residentPeak is the most memory that a process ever had, in bytes. One that has ended has none.
+func residentPeak(pid int) (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	var kib int64
+	if _, err := fmt.Sscan(rest, &kib); err != nil {
+		return 0, fmt.Errorf("process %d has no VmHWM: %w", pid, err)
+	}
+	return kib << 10, nil
 }
 
 // counter keeps the beginning of what is written to it, and the length of all.
@@ -97,4 +137,26 @@ func (c *counter) Write(p []byte) (int, error) {
 	c.n += int64(len(p))
 	_, err := io.CopyN(&c.head, bytes.NewReader(p), int64(max(0, min(len(p), 4096-c.head.Len()))))
 	return len(p), err
+}
+
+// userHZ is the unit of the times in /proc, fixed by the kernel's interface.
+const userHZ = 100
+
+// processTime is the CPU time that a process has used.
+func processTime(b *testing.B, pid int) time.Duration {
+	b.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	var sum time.Duration
+	for _, at := range []int{11, 12} { // user and system
+		ticks, err := strconv.ParseInt(fields[at], 10, 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		sum += time.Duration(ticks) * time.Second / userHZ
+	}
+	return sum
 }

@@ -10,44 +10,46 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// served is an API server without a control plane: it answers lists of a planned cluster, encoded once. A list whose resource
-// version is 0 comes as one page whatever its limit, as from the watch cache of an API server; any other comes in pages.
+// served is an API server without a control plane: it answers lists and watches of a planned cluster, encoded once. A list whose
+// resource version is 0 comes as one page whatever its limit, as from the watch cache of an API server; any other comes in pages.
 type served struct {
-	lists map[string]servedList // by path
+	kubeconfig string
+	mux        *http.ServeMux
+	lists      map[string]servedList // by path
+	subject    *unstructured.Unstructured
+	// sent is how many bytes of answers it has written.
+	sent atomic.Int64
 }
 
 // servedList is the list of one kind, its objects encoded.
 type servedList struct {
 	apiVersion, kind string
 	items            [][]byte
+	labels           []labels.Set // by item
 	protobuf         bool
 }
 
-// serve starts a server, and returns the path of a kubeconfig for it.
-func serve(b *testing.B, pods int) (kubeconfig string) {
+// serve starts a server of so many pods.
+func serve(b *testing.B, pods int) *served {
 	b.Helper()
-	s := &served{lists: map[string]servedList{}}
+	s := &served{mux: http.NewServeMux(), lists: map[string]servedList{}}
 	if err := s.fill(pods); err != nil {
 		b.Fatal(err)
 	}
-	mux := http.NewServeMux()
-	answer := func(path string, object any) {
-		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", runtime.ContentTypeJSON)
-			_ = json.NewEncoder(w).Encode(object) // a client that has gone away is its own failure
-		})
-	}
+	answer := s.answer
 	answer("/version", version.Info{GitVersion: "v1.37.1"})
 	answer("/api", metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
 	answer("/api/v1", metav1.APIResourceList{GroupVersion: "v1"})
@@ -57,25 +59,53 @@ func serve(b *testing.B, pods int) (kubeconfig string) {
 		gv := metav1.GroupVersionForDiscovery{GroupVersion: parts[0] + "/" + parts[1], Version: parts[1]}
 		groups.Groups = append(groups.Groups, metav1.APIGroup{Name: parts[0], Versions: []metav1.GroupVersionForDiscovery{gv}, PreferredVersion: gv})
 		answer("/apis/"+gv.GroupVersion, metav1.APIResourceList{GroupVersion: gv.GroupVersion, APIResources: []metav1.APIResource{
-			{Name: parts[2], Kind: kind, Namespaced: true, Verbs: metav1.Verbs{"list"}}}})
+			{Name: parts[2], Kind: kind, Namespaced: true, Verbs: metav1.Verbs{"list", "watch", "get"}}}})
 	}
 	answer("/apis", groups)
 	for path := range s.lists {
-		mux.HandleFunc("GET "+path, s.list)
+		s.mux.HandleFunc("GET "+path, s.list)
 	}
-	server := httptest.NewServer(mux)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(&counted{w, &s.sent}, r) }))
 	b.Cleanup(server.Close)
-	kubeconfig = filepath.Join(b.TempDir(), "kubeconfig")
+	b.Cleanup(server.CloseClientConnections)
+	s.kubeconfig = filepath.Join(b.TempDir(), "kubeconfig")
 	config := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n", server.URL)
-	if err := os.WriteFile(kubeconfig, []byte(config), 0o600); err != nil {
+	if err := os.WriteFile(s.kubeconfig, []byte(config), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	return kubeconfig
+	return s
 }
+
+// answer has an object served at a path.
+func (s *served) answer(path string, object any) {
+	s.mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+		_ = json.NewEncoder(w).Encode(object) // a client that has gone away is its own failure
+	})
+}
+
+// counted counts what is written.
+type counted struct {
+	http.ResponseWriter
+	sent *atomic.Int64
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.ResponseWriter.Write(p)
+	c.sent.Add(int64(n))
+	return n, err
+}
+
+func (c *counted) Flush() { c.ResponseWriter.(http.Flusher).Flush() }
 
 // list answers a list.
 func (s *served) list(w http.ResponseWriter, r *http.Request) {
 	l, q := s.lists[r.URL.Path], r.URL.Query()
+	if q.Get("watch") != "" {
+		l.watch(w, r)
+		return
+	}
+	l = l.selected(q.Get("labelSelector"))
 	from, _ := strconv.Atoi(q.Get("continue"))
 	to := len(l.items)
 	if limit, _ := strconv.Atoi(q.Get("limit")); limit > 0 && q.Get("resourceVersion") != "0" {
@@ -90,6 +120,22 @@ func (s *served) list(w http.ResponseWriter, r *http.Request) {
 	} else {
 		l.writeJSON(w, meta, l.items[from:to])
 	}
+}
+
+// selected is the list without what a label selector does not select.
+func (l servedList) selected(selector string) servedList {
+	selects, err := labels.Parse(selector)
+	if err != nil || selects.Empty() {
+		return l
+	}
+	some := l
+	some.items = nil
+	for i, item := range l.items {
+		if selects.Matches(l.labels[i]) {
+			some.items = append(some.items, item)
+		}
+	}
+	return some
 }
 
 // writeProtobuf writes the envelope of an API server, runtime.Unknown, around a list. An error is that of a client that has gone away.
@@ -148,6 +194,9 @@ func (s *served) fill(pods int) error {
 			u.SetUID(uid(3000000 + i))
 			l.jobUIDs[j.namespace+"/"+j.name] = u.GetUID()
 			all = append(all, u, podGroup(j, u))
+			if j.namespace == subjectNamespace && j.name == subjectName {
+				s.subject = u
+			}
 		}
 		return l.plannedPods(p)
 	}()
@@ -210,7 +259,7 @@ func (s *served) add(obj object, number int, now metav1.Time) error {
 		raw, err = obj.(interface{ Marshal() ([]byte, error) }).Marshal()
 		l.protobuf = true
 	}
-	l.items = append(l.items, raw)
+	l.items, l.labels = append(l.items, raw), append(l.labels, obj.GetLabels())
 	s.lists[path] = l
 	return err
 }

@@ -5,8 +5,9 @@ package bench
 import (
 	"os"
 	"os/exec"
-	"syscall"
 	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // BenchmarkStartup runs the command that does least, beside kubectl's in the
@@ -31,16 +32,6 @@ func startup(b *testing.B, program string, args ...string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var resident int64 // KiB
-	for b.Loop() {
-		cmd := exec.CommandContext(b.Context(), program, args...)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			b.Fatalf("%s: %v\n%s", program, err, out)
-		}
-		if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-			resident = max(resident, usage.Maxrss)
-		}
-	}
-	b.ReportMetric(float64(resident)/1024, "MiB-resident")
-	b.ReportMetric(float64(file.Size())/(1<<20), "MiB-on-disk")
+	repeat(b, os.Getenv(clientcmd.RecommendedConfigPathEnvVar), 0, append([]string{program}, args...)...)
+	b.ReportMetric(float64(file.Size())/1e6, "MB-on-disk")
 }

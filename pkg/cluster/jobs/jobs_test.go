@@ -149,7 +149,7 @@ func TestList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := List(t.Context(), client, "research", "")
+	all, err := List(t.Context(), client, Selection{Namespace: "research", Objects: true})
 	if err != nil || len(all.Refused) > 0 {
 		t.Fatal(err, all)
 	}
@@ -162,6 +162,15 @@ func TestList(t *testing.T) {
 	}
 	if got := strings.Join(refs, " "); got != "pytorchjob.kubeflow.org/a tfjob.kubeflow.org/b mpijob.kubeflow.org/c job.batch/d" {
 		t.Errorf("got %s", got)
+	}
+	bare, err := List(t.Context(), client, Selection{Namespace: "research"})
+	if err != nil || len(bare.Jobs) != len(all.Jobs) {
+		t.Fatal(err, bare)
+	}
+	for i, j := range bare.Jobs {
+		if j.Object != nil || j.Ref() != refs[i] {
+			t.Errorf("%s has an object, or is not %s", j.Ref(), refs[i])
+		}
 	}
 }
 
@@ -202,7 +211,7 @@ func TestListWithoutRights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := List(t.Context(), client, "research", "")
+		all, err := List(t.Context(), client, Selection{Namespace: "research", Objects: true})
 		if err != nil || len(all.Jobs) != 1 || len(all.Refused) != want {
 			t.Errorf("%s: got %+v, %v", served, all, err)
 		}

@@ -16,7 +16,11 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+<<<<<<< HEAD
 	"github.com/gangctl/gangctl/pkg/cluster/paging"
+=======
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
+>>>>>>> scale
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
@@ -37,13 +41,25 @@ func fromCache(selector string) metav1.ListOptions {
 	return metav1.ListOptions{ResourceVersion: "0", LabelSelector: selector}
 }
 
-// List lists the jobs of a namespace, or of all if it is empty, with one request a kind. A kind that the cluster does not serve
-// is passed over, unless it serves none of an operator.
-func List(ctx context.Context, client *kube.Client, namespace, selector string) (*Listed, error) {
+// Selection is which jobs are listed.
+type Selection struct {
+	// Namespace is empty for all namespaces, Selector a label selector.
+	Namespace, Selector string
+	// Objects keeps the objects that the jobs were read from.
+	Objects bool
+}
+
+// List lists jobs, with one request a kind. A kind that the cluster does not serve is passed over, unless it serves none of an operator.
+func List(ctx context.Context, client *kube.Client, o Selection) (*Listed, error) {
 	readers := kind.Readers()
 	found := make([][]*gang.Job, len(readers))
+<<<<<<< HEAD
 	refused, unread := make([]error, len(readers)), make([]error, len(readers))
 	atOnce(len(readers), func(i int) { found[i], unread[i], refused[i] = listKind(ctx, client, readers[i], namespace, selector) })
+=======
+	refused := make([]error, len(readers))
+	atOnce(len(readers), func(i int) { found[i], refused[i] = listKind(ctx, client, readers[i], o) })
+>>>>>>> scale
 	for _, err := range refused {
 		if err != nil && !apierrors.IsForbidden(err) && !unserved(err) {
 			return nil, err
@@ -93,17 +109,28 @@ func serves(client *kube.Client, r gang.JobReader) (bool, error) {
 	return false, nil
 }
 
+<<<<<<< HEAD
 // listKind lists the jobs of a kind. Unread is about those that cannot be read: the first of them, and how many more there are.
 func listKind(ctx context.Context, client *kube.Client, r gang.JobReader, namespace, selector string) (all []*gang.Job, unread, err error) {
 	if r.Group == batchv1.GroupName {
 		all, err = listBatch(ctx, client, namespace, selector)
 		return all, nil, err
+=======
+func listKind(ctx context.Context, client *kube.Client, r gang.JobReader, o Selection) ([]*gang.Job, error) {
+	if r.Group == batchv1.GroupName {
+		return listBatch(ctx, client, o)
+>>>>>>> scale
 	}
 	var first error
 	for _, version := range versions(r) {
 		gvr := schema.GroupVersionResource{Group: r.Group, Version: version, Resource: r.Resource}
+<<<<<<< HEAD
 		pages, err := paging.All(ctx, fromCache(selector), client.Dynamic.Resource(gvr).Namespace(namespace).List)
 		err = failure.Op{Verb: "list", Resource: gvr, Kind: r.Kind, Namespace: namespace}.Wrap(err)
+=======
+		all, err := collect.Objects(ctx, client, gvr, o.Namespace, o.Selector, o.read)
+		err = failure.Op{Verb: "list", Resource: gvr, Kind: r.Kind, Namespace: o.Namespace}.Wrap(err)
+>>>>>>> scale
 		if !unserved(err) {
 			all, unread = readAll(r, pages)
 			return all, unread, err
@@ -133,8 +160,22 @@ func readAll(r gang.JobReader, pages []*unstructured.UnstructuredList) (all []*g
 	return all, unread
 }
 
+// read reads a job.
+func (o Selection) read(object *unstructured.Unstructured) (*gang.Job, error) {
+	job, err := Read(object)
+	if err == nil && !o.Objects {
+		job.Object = nil
+	}
+	return job, err
+}
+
 // listBatch lists the Jobs of Kubernetes that are gangs. Most are not, and what they do is of no interest here.
+<<<<<<< HEAD
 func listBatch(ctx context.Context, client *kube.Client, namespace, selector string) ([]*gang.Job, error) {
+=======
+func listBatch(ctx context.Context, client *kube.Client, o Selection) ([]*gang.Job, error) {
+	resource := client.Typed.BatchV1().Jobs(o.Namespace)
+>>>>>>> scale
 	gvk := batchv1.SchemeGroupVersion.WithKind("Job")
 	reader, ok := kind.ByKind(gvk.GroupKind())
 	if !ok {
@@ -146,20 +187,50 @@ func listBatch(ctx context.Context, client *kube.Client, namespace, selector str
 		return nil, failure.Op{Verb: "list", Resource: gvr, Kind: gvk.Kind, Namespace: namespace}.Wrap(err)
 	}
 	var all []*gang.Job
+<<<<<<< HEAD
 	for _, page := range pages {
 		for i := range page.Items {
 			job := batchjob.Convert(&page.Items[i])
+=======
+	err := each(ctx, fromCache(o.Selector), func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
+		func(item runtime.Object) error {
+			typed, ok := item.(*batchv1.Job)
+			if !ok {
+				return fmt.Errorf("unexpected %T", item)
+			}
+			job := batchjob.Convert(typed)
+>>>>>>> scale
 			if !isGang(&job) {
 				continue
 			}
+<<<<<<< HEAD
 			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&page.Items[i])
+=======
+			all = append(all, &job)
+			if !o.Objects {
+				return nil
+			}
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+>>>>>>> scale
 			if err != nil {
 				return nil, err
 			}
 			job.Object = &unstructured.Unstructured{Object: content}
 			job.Object.SetGroupVersionKind(gvk)
+<<<<<<< HEAD
 			all = append(all, &job)
 		}
+=======
+			return nil
+		})
+	return all, failure.Op{Verb: "list", Resource: gvr, Kind: gvk.Kind, Namespace: o.Namespace}.Wrap(err)
+}
+
+func each(ctx context.Context, options metav1.ListOptions, list pager.ListPageFunc, add func(runtime.Object) error) error {
+	all, _, err := pager.New(list).List(ctx, options)
+	if err != nil {
+		return err
+>>>>>>> scale
 	}
 	return all, nil
 }

@@ -10,7 +10,11 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
+<<<<<<< HEAD
 	"github.com/gangctl/gangctl/pkg/cluster/paging"
+=======
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
+>>>>>>> scale
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -83,7 +87,8 @@ func labels(j *gang.Job) []string {
 }
 
 // PodsOfAll lists the pods of many jobs of a namespace, or of all if it is empty, with one request for each kind of label; what is
-// returned is by the uid of the job. Pods with labels of older operators are listed only if a job that has begun has no pods.
+// returned is by the uid of the job. Pods with labels of older operators are listed only if a job that has begun has no pods. Of the pods
+// there is what [collect.Pods] keeps: it may be all pods of a cluster.
 func PodsOfAll(ctx context.Context, client *kube.Client, namespace string, all []*gang.Job) (map[types.UID][]*corev1.Pod, error) {
 	byName := map[string][]*gang.Job{}
 	for _, j := range all {
@@ -103,9 +108,9 @@ func PodsOfAll(ctx context.Context, client *kube.Client, namespace string, all [
 					continue
 				}
 				listed[label] = true
-				pods, err := listPods(ctx, client, namespace, fromCache(label))
+				pods, err := collect.Pods(ctx, client, namespace, label)
 				if err != nil {
-					return nil, err
+					return nil, podOp(namespace).Wrap(err)
 				}
 				for _, pod := range pods {
 					for _, owner := range byName[pod.Namespace+"/"+pod.Labels[label]] {
@@ -124,10 +129,27 @@ func PodsOfAll(ctx context.Context, client *kube.Client, namespace string, all [
 func listPods(ctx context.Context, client *kube.Client, namespace string, options metav1.ListOptions) ([]*corev1.Pod, error) {
 	pages, err := paging.All(ctx, options, client.Typed.CoreV1().Pods(namespace).List)
 	var pods []*corev1.Pod
+<<<<<<< HEAD
 	for _, page := range pages {
 		for i := range page.Items {
 			pods = append(pods, &page.Items[i])
 		}
 	}
 	return pods, failure.Op{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "pod", Namespace: namespace}.Wrap(err)
+=======
+	err := each(ctx, options, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
+		func(item runtime.Object) error {
+			pod, ok := item.(*corev1.Pod)
+			if !ok {
+				return fmt.Errorf("unexpected %T", item)
+			}
+			pods = append(pods, pod)
+			return nil
+		})
+	return pods, podOp(namespace).Wrap(err)
+}
+
+func podOp(namespace string) failure.Op {
+	return failure.Op{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "pod", Namespace: namespace}
+>>>>>>> scale
 }

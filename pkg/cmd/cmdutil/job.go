@@ -130,7 +130,7 @@ func ExplainName(err error) error {
 // jobNames returns the names of all jobs that may be seen, sorted, from the API server's cache. It gets whole jobs: to request their
 // metadata alone takes a client of its own, and completionBudget bounds what they may cost.
 func jobNames(ctx context.Context, client *kube.Client, namespace string) ([]string, error) {
-	all, err := jobs.List(ctx, client, namespace, "")
+	all, err := jobs.List(ctx, client, jobs.Selection{Namespace: namespace})
 	if err != nil {
 		return nil, err
 	}

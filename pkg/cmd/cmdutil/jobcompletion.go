@@ -46,7 +46,7 @@ func CompleteRoles(f *Factory) cobra.CompletionFunc {
 
 // findJobs are the names of the jobs that args lack, each with its state, whatever the time is. Without the pods the names alone are worth having.
 func findJobs(ctx context.Context, client *kube.Client, namespace string, args []string) ([]cobra.Completion, error) {
-	all, err := jobs.List(ctx, client, namespace, "")
+	all, err := jobs.List(ctx, client, jobs.Selection{Namespace: namespace})
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func findMembers(ctx context.Context, client *kube.Client, namespace, prefix str
 			return found, err
 		}
 	}
-	all, err := jobs.List(ctx, client, namespace, "")
+	all, err := jobs.List(ctx, client, jobs.Selection{Namespace: namespace})
 	if err != nil {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := jobs.List(ctx, client, namespace, o.Selector)
+	all, err := jobs.List(ctx, client, jobs.Selection{Namespace: namespace, Selector: o.Selector, Objects: !o.Output.IsTable()})
 	if err != nil {
 		return err
 	}

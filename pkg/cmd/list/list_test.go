@@ -93,8 +93,8 @@ func TestRequests(t *testing.T) {
 		t.Errorf("got %v\n%s", err, stdout)
 	}
 	wantRequests := []string{
-		"GET /apis/kubeflow.org/v1/tfjobs?labelSelector=team%3Dx&limit=500&resourceVersion=0",
-		"GET /api/v1/pods?labelSelector=training.kubeflow.org%2Fjob-name&limit=500&resourceVersion=0",
+		"GET /apis/kubeflow.org/v1/tfjobs?labelSelector=team%3Dx&limit=5000&resourceVersion=0",
+		"GET /api/v1/pods?labelSelector=training.kubeflow.org%2Fjob-name&limit=5000&resourceVersion=0",
 	}
 	if diff := cmp.Diff(wantRequests, s.AboutTFJobs()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)

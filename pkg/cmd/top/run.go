@@ -69,6 +69,9 @@ type view struct {
 	notes []string
 	// empty is the text where there is nothing to show.
 	empty string
+	// lines are its frame at a width, which a watch shows every second.
+	lines []string
+	width int
 }
 
 func (v *view) value() any {
@@ -81,7 +84,15 @@ func (v *view) value() any {
 	return v.queues
 }
 
+// frame is the report as lines, which are drawn once for each width.
 func (v *view) frame(l layout) []string {
+	if v.lines == nil || v.width != l.width {
+		v.lines, v.width = v.draw(l), l.width
+	}
+	return v.lines
+}
+
+func (v *view) draw(l layout) []string {
 	switch {
 	case v.nodes != nil:
 		return nodeFrame(*v.nodes, l)
@@ -159,7 +170,7 @@ func (o *Options) gauge(client *kube.Client, namespace string) *gauge {
 // explained fills in why jobs wait.
 func explained(ctx context.Context, s *snapshot.Snapshot, namespace string, r *usage.Jobs) {
 	answers := map[string]*answer.Answer{}
-	for _, a := range diagnose.Pending(ctx, s, namespace, diagnose.Options{}) {
+	for _, a := range diagnose.Pending(ctx, s, namespace, diagnose.Options{Nodes: diagnose.NoNodes}) {
 		answers[a.Job.Kind+"/"+a.Job.Namespace+"/"+a.Job.Name] = a
 	}
 	for i := range r.Jobs {

@@ -14,8 +14,9 @@ import (
 // ctrlC is what a terminal sends for it while it is ours.
 const ctrlC = 3
 
-// restFactor is how many times as long as a view took to make is rested before the next: a large cluster changes all the time.
-const restFactor = 3
+// restFactor is how many times as long as a view took to make is rested before the next: a large cluster changes all the time, and a watch
+// must not take more than a twentieth of a core for it, with what comes in meanwhile and the collection of garbage on another core.
+const restFactor = 24
 
 // looked is what one look at the mirror came to.
 type looked struct {
@@ -115,8 +116,9 @@ func (w *watching) due(now time.Time) bool {
 	return !now.Before(w.latest) || w.screen != nil && w.mirror.Changes() != w.seen && !now.Before(w.earliest)
 }
 
-// look makes a view of what is known now.
+// look makes a view of what is known now. What is measured is read before: to wait for it is no work.
 func (w *watching) look(ctx context.Context) looked {
+	w.gauge.read(ctx, w.o.IO.Clock.Now())
 	begin := w.o.IO.Clock.Now()
 	r := looked{changes: w.mirror.Changes()}
 	s, err := w.mirror.Snapshot()

@@ -196,7 +196,8 @@ func TestWatchSendsFewRequests(t *testing.T) {
 	}
 }
 
-// A view is made as soon as something has changed, but not while the last one is younger than it took to make, thrice.
+// A view is made as soon as something has changed, but not before 24 times as long as the last one took to make is over: less
+// than a twentieth of a core is spent on views.
 func TestDue(t *testing.T) {
 	w := startWatch(t, 0, "node", "-w") // for its mirror's sake: there is none without a cluster
 	w.shows("NODE")
@@ -223,9 +224,9 @@ func TestDue(t *testing.T) {
 		"a pipe waits":                  {0, time.Second, true, false, false},
 		"the interval is over":          {0, 5 * time.Second, false, true, true},
 		"the interval, pipe":            {0, 5 * time.Second, false, false, true},
-		"large, changed, too early":     {2 * time.Second, 5 * time.Second, true, true, false},
-		"large, changed, rested":        {2 * time.Second, 6 * time.Second, true, true, true},
-		"large, the interval stretches": {4 * time.Second, 11 * time.Second, false, true, false},
+		"large, changed, too early":     {time.Second, 23 * time.Second, true, true, false},
+		"large, changed, rested":        {time.Second, 24 * time.Second, true, true, true},
+		"large, the interval stretches": {2 * time.Second, 47 * time.Second, false, true, false},
 	} {
 		at := &watching{o: o, mirror: mirror}
 		if tt.screen {

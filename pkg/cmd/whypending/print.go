@@ -33,7 +33,11 @@ func (o *Options) list(ctx context.Context, s *snapshot.Snapshot, namespace stri
 	if err := cmdutil.CheckJobKinds(s); err != nil {
 		return err // that nothing can wait is another thing than that nothing waits
 	}
-	all := diagnose.Pending(ctx, s, namespace, diagnose.Options{})
+	nodes := diagnose.EveryNode
+	if o.Output.IsTable() {
+		nodes = diagnose.NoNodes
+	}
+	all := diagnose.Pending(ctx, s, namespace, diagnose.Options{Nodes: nodes})
 	worst := answer.ExitOK
 	for _, a := range all {
 		worst = max(worst, a.Exit)

@@ -53,7 +53,7 @@ func (p product) is(container corev1.Container) bool {
 	return strings.Contains(path, p.image)
 }
 
-// FindScheduler collects the signs of a scheduler. The caller does not change what it returns.
+// FindScheduler collects the signs of a scheduler. A cluster has few schedulers and many gangs.
 func FindScheduler(w *view.View, name string) Scheduler {
 	type scheduler string
 	return view.Once(w, scheduler(name), func() Scheduler { return findScheduler(w, name) })
@@ -91,7 +91,7 @@ func findScheduler(w *view.View, name string) Scheduler {
 	}
 	s.LastSeen = view.Later(s.LastSeen, s.LastEvent)
 	s.BoundBefore = slices.ContainsFunc(w.Snap.Pods, func(p *corev1.Pod) bool { return p.Spec.SchedulerName == name && p.Spec.NodeName != "" })
-	s.Deployments, s.Leases = slices.Clip(s.Deployments), slices.Clip(s.Leases)
+	s.Deployments, s.Leases = slices.Clip(s.Deployments), slices.Clip(s.Leases) // who appends gets lists of their own
 	return s
 }
 

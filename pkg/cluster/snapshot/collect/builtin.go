@@ -27,7 +27,7 @@ const notOfNodes = "metadata.namespace!=" + corev1.NamespaceNodeLease
 // job's own members count when they have succeeded, so they are read too.
 func builtin() []resource {
 	return []resource{
-		of("", "v1", "pods", "Pod", everywhere, readPods),
+		podResource(),
 		of("", "v1", "nodes", "Node", cluster, readNodes),
 		of("batch", "v1", "jobs", "Job", everywhere, readBatchJobs),
 		typed[appsv1.ReplicaSet]("apps", "v1", "replicasets", everywhere, ownerFields()),

@@ -1,6 +1,8 @@
 package collect
 
 import (
+	"context"
+	"encoding/json"
 	"reflect"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -10,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/intern"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/page"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/prune"
@@ -53,12 +56,15 @@ func fromJSON[P interface {
 	runtime.Object
 	metav1.Object
 }](raw []byte, without prune.Fields, into P) (runtime.Object, error) {
+	raw, err := without.JSON(raw)
+	if err != nil {
+		return nil, err
+	}
 	var content map[string]any
 	if err := utiljson.Unmarshal(raw, &content); err != nil {
 		return nil, err
 	}
-	without.Object(content)
-	err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, into)
+	err = runtime.DefaultUnstructuredConverter.FromUnstructured(content, into)
 	if annotations := into.GetAnnotations(); annotations[lastApplied] != "" {
 		delete(annotations, lastApplied)
 	}
@@ -111,25 +117,65 @@ func untyped(version string, kind schema.GroupKind) func(Options) (decoder, erro
 	return func(o Options) (decoder, error) {
 		without, far, pool := customFields(), otherNamespaceJobFields(), intern.NewPool()
 		return func(item page.Item) (runtime.Object, error) {
-			u := &unstructured.Unstructured{}
-			if err := utiljson.Unmarshal(item.Raw, &u.Object); err != nil {
+			raw, err := without.JSON(item.Raw)
+			if err != nil {
 				return nil, err
 			}
-			without.Object(u.Object)
-			if o.Namespace == "" || u.GetNamespace() != o.Namespace {
-				far.Object(u.Object)
-			}
-			for _, part := range []string{"spec", "status"} {
-				shared, err := pool.Tree(u.Object[part])
-				if err != nil {
+			if namespace, err := namespaceInJSON(raw); err != nil {
+				return nil, err
+			} else if o.Namespace == "" || namespace != o.Namespace {
+				if raw, err = far.JSON(raw); err != nil {
 					return nil, err
 				}
-				if shared != nil {
-					u.Object[part] = shared
-				}
 			}
+			u := &unstructured.Unstructured{Object: map[string]any{}}
+			err = prune.EachKey(raw, func(key string, value []byte) (err error) {
+				if key == "spec" || key == "status" {
+					u.Object[key], err = pool.Tree(value)
+					return err
+				}
+				var part any
+				err = utiljson.Unmarshal(value, &part)
+				u.Object[key] = part
+				return err
+			})
 			u.SetGroupVersionKind(kind.WithVersion(version))
-			return u, nil
+			return u, err
 		}, nil
 	}
+}
+
+// Objects reads the objects of a resource without a type here in a namespace, or in all if it is empty, that a label selector selects, and
+// returns what they are read to, one by one. They are whole but for who set which field. An error is that of the API server or of read, as it
+// is.
+func Objects[T any](ctx context.Context, client *kube.Client, gvr schema.GroupVersionResource, namespace, selector string, read func(*unstructured.Unstructured) (T, error)) ([]T, error) {
+	r, without := resource{gvr: gvr, labels: selector, accept: runtime.ContentTypeJSON}, nothingMore()
+	all, _, err := readList(ctx, &collector{client: client}, r, namespace, func(item page.Item) (none T, err error) {
+		raw, err := without.JSON(item.Raw)
+		if err != nil {
+			return none, err
+		}
+		u := &unstructured.Unstructured{}
+		if err := utiljson.Unmarshal(raw, &u.Object); err != nil {
+			return none, err
+		}
+		return read(u)
+	})
+	return all, err
+}
+
+// namespaceInJSON is the namespace of an object in JSON.
+func namespaceInJSON(raw []byte) (namespace string, err error) {
+	err = prune.EachKey(raw, func(key string, value []byte) error {
+		if key != "metadata" {
+			return nil
+		}
+		return prune.EachKey(value, func(key string, value []byte) error {
+			if key != "namespace" {
+				return nil
+			}
+			return json.Unmarshal(value, &namespace)
+		})
+	})
+	return namespace, err
 }

@@ -2,11 +2,14 @@ package collect
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/intern"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/page"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/prune"
@@ -29,6 +32,33 @@ const (
 	conditionStatus       = 2
 	volumeSource          = 2
 )
+
+// Pods reads the pods of a namespace, or of all if it is empty, that a label selector selects: those that are well without what only
+// the explanation of others takes, none with what its containers do. What is equal in several is shared, and must not be changed. An
+// error is the API server's, as it is.
+func Pods(ctx context.Context, client *kube.Client, namespace, selector string) ([]*corev1.Pod, error) {
+	decode, err := readPods(Options{})
+	if err != nil {
+		return nil, err
+	}
+	r := podResource()
+	r.labels = selector
+	pods, _, err := readList(ctx, &collector{client: client}, r, namespace, func(item page.Item) (*corev1.Pod, error) {
+		obj, err := decode(item)
+		if err != nil {
+			return nil, err
+		}
+		pod, ok := obj.(*corev1.Pod)
+		if !ok {
+			return nil, fmt.Errorf("a list of pods holds a %T", obj)
+		}
+		return pod, nil
+	})
+	return pods, err
+}
+
+// podResource is where pods are listed.
+func podResource() resource { return of("", "v1", "pods", "Pod", everywhere, readPods) }
 
 // readPods decodes pods. Those of other jobs that are well, or have succeeded, hold resources on a node and nothing else that is
 // queried about: most pods of a large cluster are like that, and so they are kept small.

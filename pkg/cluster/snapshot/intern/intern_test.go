@@ -156,14 +156,12 @@ func TestObjects(t *testing.T) {
 }
 
 func TestTreesShare(t *testing.T) {
-	spec := func(replicas int64) any {
-		return map[string]any{"replicas": replicas, "containers": []any{map[string]any{"name": "c", "args": []any{"a", true, 1.5}}}}
-	}
 	pool := NewPool()
 	var got []any
 	for _, replicas := range []int64{4, 4, 8} {
-		tree, err := pool.Tree(spec(replicas))
-		if err != nil || !reflect.DeepEqual(tree, spec(replicas)) {
+		want := map[string]any{"replicas": replicas, "containers": []any{map[string]any{"name": "c", "args": []any{"a", true, 1.5}}}}
+		tree, err := pool.Tree(fmt.Appendf(nil, `{"replicas":%d,"containers":[{"name":"c","args":["a",true,1.5]}]}`, replicas))
+		if err != nil || !reflect.DeepEqual(tree, want) {
 			t.Fatalf("got %v, %v", tree, err)
 		}
 		got = append(got, tree)
@@ -172,7 +170,10 @@ func TestTreesShare(t *testing.T) {
 	if at(0) != at(1) || at(0) == at(2) {
 		t.Error("equal values are not shared, or values that differ are")
 	}
-	if nothing, err := pool.Tree(nil); nothing != nil || err != nil {
-		t.Errorf("nothing is %v, %v", nothing, err)
+	if nothing, err := pool.Tree([]byte("null")); nothing != nil || err != nil {
+		t.Errorf("null is %v, %v", nothing, err)
+	}
+	if broken, err := pool.Tree([]byte("{")); err == nil {
+		t.Errorf("broken JSON is %v", broken)
 	}
 }

@@ -1,9 +1,8 @@
 package intern
 
 import (
-	"encoding/json"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/prune"
 )
@@ -36,15 +35,11 @@ func (p *Pool) Object(data []byte, into Message) error {
 	return into.Unmarshal(rest)
 }
 
-// Tree returns the value that is equal to one that was decoded from JSON: jobs of one shape share their spec, and groups their
-// status.
-func (p *Pool) Tree(value any) (any, error) {
-	if value == nil {
-		return nil, nil
-	}
-	key, err := json.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-	return p.trees.get(key, smallCache, func([]byte) (any, error) { return value, nil })
+// Tree decodes a value in JSON, or returns the one that an equal encoding was decoded to: jobs of one shape share their spec, and groups
+// their status.
+func (p *Pool) Tree(data []byte) (any, error) {
+	return p.trees.get(data, smallCache, func(data []byte) (value any, err error) {
+		err = utiljson.Unmarshal(data, &value)
+		return value, err
+	})
 }

@@ -76,26 +76,103 @@ func TestProtobufIsBroken(t *testing.T) {
 	}
 }
 
-func TestObject(t *testing.T) {
-	tests := []struct{ name, in, want string }{
-		{"nothing to leave out", `{"a": [1, -2.5e3 , true,null ,"x"], "b": {}}`, `{"a":[1,-2500,true,null,"x"],"b":{}}`},
-		{"a field", `{"metadata": {"managedFields": [{"a": "}]"}], "name": "n"}, "x": 1}`, `{"metadata":{"name":"n"},"x":1}`},
-		{"all fields", `{"metadata": {"managedFields": []}}`, `{"metadata":{}}`},
-		{"in a list", `{"spec": {"containers": [{"name": "a", "env": [1]}, {"env": 2, "name": "b"}]}}`, `{"spec":{"containers":[{"name":"a"},{"name":"b"}]}}`},
-		{"any key", `{"spec": {"roles": {"Worker": {"env": 1, "n": 2}, "PS": {"env": 1}}}}`, `{"spec":{"roles":{"PS":{},"Worker":{"n":2}}}}`},
-		{"another type than expected", `{"metadata": "x", "spec": {"containers": 3, "roles": [null]}}`, `{"metadata":"x","spec":{"containers":3,"roles":[null]}}`},
+// objects are pairs of an object, and of what is left of it without withoutSome.
+var objects = []struct{ name, in, want string }{
+	{"nothing to leave out", `{"a": [1, -2.5e3 , true,null ,"x"], "b": {}}`, `{"a":[1, -2.5e3 , true,null ,"x"],"b":{}}`},
+	{"a field", `{"metadata": {"managedFields": [{"a": "}]"}], "name": "n"}, "x": 1}`, `{"metadata":{"name":"n"},"x":1}`},
+	{"all fields", `{"metadata": {"managedFields": []}}`, `{"metadata":{}}`},
+	{"in a list", ` {"spec": {"containers": [{"name": "a", "env": [1]} , {"env": 2, "name": "b"}]}} `, `{"spec":{"containers":[{"name":"a"},{"name":"b"}]}}`},
+	{"any key", `{"spec": {"roles": {"PS": {"env": 1}, "Worker": {"env": 1, "n": 2}}}}`, `{"spec":{"roles":{"PS":{},"Worker":{"n":2}}}}`},
+	{"another type than expected", `{"metadata": "x", "spec": {"containers": 3, "roles": [null]}}`, `{"metadata":"x","spec":{"containers":3,"roles":[null]}}`},
+	{"brackets and quotes in strings", `{"metadata":{"a":"\\\"}]","managedFields":"\"\\","b":"\\"},"c":"{"}`, `{"metadata":{"a":"\\\"}]","b":"\\"},"c":"{"}`},
+	{"a key with an escape", `{"metadata":{"managed\u0046ields":1,"\u00fc":2}}`, `{"metadata":{"\u00fc":2}}`},
+	{"a number at the end", `{"metadata":{"a":1},"b":2}`, `{"metadata":{"a":1},"b":2}`},
+}
+
+func withoutSome() Fields {
+	return Drop("metadata.managedFields", "spec.containers.env", "spec.roles.*.env")
+}
+
+func TestJSON(t *testing.T) {
+	for _, tt := range objects {
+		if got, err := withoutSome().JSON([]byte(tt.in)); err != nil || string(got) != tt.want {
+			t.Errorf("%s: got %s, %v; want %s", tt.name, got, err, tt.want)
+		}
 	}
-	without := Drop("metadata.managedFields", "spec.containers.env", "spec.roles.*.env")
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			var object map[string]any
-			if err := json.Unmarshal([]byte(tt.in), &object); err != nil {
-				t.Fatal(err)
+	for _, broken := range []string{"", "{", `{"metadata"`, `{"metadata":`, `{"metadata":{"a`, `{"metadata":{"a":"`, `{1:2}`, `{"metadata":{"managedFields"}}`, "[", `{"metadata":[}`} {
+		if got, err := withoutSome().JSON([]byte(broken)); err == nil {
+			t.Errorf("%s becomes %s", broken, got)
+		}
+	}
+}
+
+func TestEachKey(t *testing.T) {
+	var got []string
+	err := EachKey([]byte(` { "a" : {"b":[1,"}"]}, "\u0063":"x\"" ,"d":null } `), func(key string, value []byte) error {
+		got = append(got, key+"="+string(value))
+		return nil
+	})
+	if want := `a={"b":[1,"}"]} c="x\"" d=null`; err != nil || strings.Join(got, " ") != want {
+		t.Errorf("got %s, %v; want %s", got, err, want)
+	}
+	for _, broken := range []string{"", "[]", "{", `{"a"`, `{"a":`, `{"a" 1}`, `{"a":1`} {
+		if err := EachKey([]byte(broken), func(string, []byte) error { return nil }); err == nil {
+			t.Errorf("%s is an object", broken)
+		}
+	}
+}
+
+// left is what JSON has to leave, of a value that was decoded first.
+func left(f Fields, value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, value := range v {
+			if below, whole := f.find(name); whole {
+				delete(v, name)
+			} else if below != nil {
+				v[name] = left(below, value)
 			}
-			without.Object(object)
-			if got, err := json.Marshal(object); err != nil || string(got) != tt.want {
-				t.Errorf("got %s, %v; want %s", got, err, tt.want)
-			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = left(f, v[i])
+		}
+	}
+	return value
+}
+
+// What is left of valid JSON decodes as what is left of it decoded; other data is no more than an error.
+func FuzzJSON(f *testing.F) {
+	for _, tt := range objects {
+		f.Add(tt.in)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var want, got any
+		if json.Unmarshal([]byte(text), &want) != nil {
+			_, _ = withoutSome().JSON([]byte(text))
+			_ = EachKey([]byte(text), func(string, []byte) error { return nil })
+			return
+		}
+		raw, err := withoutSome().JSON([]byte(text))
+		if err == nil {
+			err = json.Unmarshal(raw, &got)
+		}
+		if want = left(withoutSome(), want); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s\nbecomes %s, %v", text, raw, err)
+		}
+		object, ok := want.(map[string]any)
+		if !ok {
+			return
+		}
+		parts := map[string]any{}
+		err = EachKey(raw, func(key string, value []byte) error {
+			var part any
+			err := json.Unmarshal(value, &part)
+			parts[key] = part
+			return err
 		})
-	}
+		if err != nil || !reflect.DeepEqual(parts, object) {
+			t.Errorf("%s\nhas %v, %v", raw, parts, err)
+		}
+	})
 }
