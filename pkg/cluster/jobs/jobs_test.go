@@ -187,7 +187,7 @@ func TestListWithUnreadableJobs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := List(t.Context(), client, "research", "")
+	all, err := List(t.Context(), client, Selection{Namespace: "research"})
 	if err != nil || len(all.Jobs) != 1 || all.Jobs[0].Meta.Name != "b" || len(all.Refused) != 1 {
 		t.Fatalf("got %+v, %v", all, err)
 	}

@@ -16,11 +16,8 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-<<<<<<< HEAD
 	"github.com/gangctl/gangctl/pkg/cluster/paging"
-=======
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
->>>>>>> scale
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
 	"github.com/gangctl/gangctl/pkg/gang/kind/batchjob"
@@ -53,13 +50,8 @@ type Selection struct {
 func List(ctx context.Context, client *kube.Client, o Selection) (*Listed, error) {
 	readers := kind.Readers()
 	found := make([][]*gang.Job, len(readers))
-<<<<<<< HEAD
 	refused, unread := make([]error, len(readers)), make([]error, len(readers))
-	atOnce(len(readers), func(i int) { found[i], unread[i], refused[i] = listKind(ctx, client, readers[i], namespace, selector) })
-=======
-	refused := make([]error, len(readers))
-	atOnce(len(readers), func(i int) { found[i], refused[i] = listKind(ctx, client, readers[i], o) })
->>>>>>> scale
+	atOnce(len(readers), func(i int) { found[i], unread[i], refused[i] = listKind(ctx, client, readers[i], o) })
 	for _, err := range refused {
 		if err != nil && !apierrors.IsForbidden(err) && !unserved(err) {
 			return nil, err
@@ -109,30 +101,19 @@ func serves(client *kube.Client, r gang.JobReader) (bool, error) {
 	return false, nil
 }
 
-<<<<<<< HEAD
 // listKind lists the jobs of a kind. Unread is about those that cannot be read: the first of them, and how many more there are.
-func listKind(ctx context.Context, client *kube.Client, r gang.JobReader, namespace, selector string) (all []*gang.Job, unread, err error) {
+func listKind(ctx context.Context, client *kube.Client, r gang.JobReader, o Selection) (all []*gang.Job, unread, err error) {
 	if r.Group == batchv1.GroupName {
-		all, err = listBatch(ctx, client, namespace, selector)
+		all, err = listBatch(ctx, client, o)
 		return all, nil, err
-=======
-func listKind(ctx context.Context, client *kube.Client, r gang.JobReader, o Selection) ([]*gang.Job, error) {
-	if r.Group == batchv1.GroupName {
-		return listBatch(ctx, client, o)
->>>>>>> scale
 	}
 	var first error
 	for _, version := range versions(r) {
 		gvr := schema.GroupVersionResource{Group: r.Group, Version: version, Resource: r.Resource}
-<<<<<<< HEAD
-		pages, err := paging.All(ctx, fromCache(selector), client.Dynamic.Resource(gvr).Namespace(namespace).List)
-		err = failure.Op{Verb: "list", Resource: gvr, Kind: r.Kind, Namespace: namespace}.Wrap(err)
-=======
-		all, err := collect.Objects(ctx, client, gvr, o.Namespace, o.Selector, o.read)
+		results, err := collect.Objects(ctx, client, gvr, o.Namespace, o.Selector, o.read)
 		err = failure.Op{Verb: "list", Resource: gvr, Kind: r.Kind, Namespace: o.Namespace}.Wrap(err)
->>>>>>> scale
 		if !unserved(err) {
-			all, unread = readAll(r, pages)
+			all, unread = parted(r, results)
 			return all, unread, err
 		}
 		first = cmp.Or(first, err)
@@ -140,18 +121,32 @@ func listKind(ctx context.Context, client *kube.Client, r gang.JobReader, o Sele
 	return nil, nil, first
 }
 
-func readAll(r gang.JobReader, pages []*unstructured.UnstructuredList) (all []*gang.Job, unread error) {
+// result is a job, or why an object cannot be read as one.
+type result struct {
+	job *gang.Job
+	err error
+}
+
+// read reads a job. One that cannot be read ends no list.
+func (o Selection) read(object *unstructured.Unstructured) (result, error) {
+	job, err := Read(object)
+	if err == nil && !o.Objects {
+		job.Object = nil
+	}
+	return result{job, err}, nil
+}
+
+// parted are the jobs among results, and the first error with how many more there are.
+func parted(r gang.JobReader, results []result) (all []*gang.Job, unread error) {
 	more := 0
-	for _, page := range pages {
-		for i := range page.Items {
-			switch job, err := Read(&page.Items[i]); {
-			case err == nil:
-				all = append(all, job)
-			case unread == nil:
-				unread = err
-			default:
-				more++
-			}
+	for _, found := range results {
+		switch {
+		case found.err == nil:
+			all = append(all, found.job)
+		case unread == nil:
+			unread = found.err
+		default:
+			more++
 		}
 	}
 	if more > 0 {
@@ -160,77 +155,36 @@ func readAll(r gang.JobReader, pages []*unstructured.UnstructuredList) (all []*g
 	return all, unread
 }
 
-// read reads a job.
-func (o Selection) read(object *unstructured.Unstructured) (*gang.Job, error) {
-	job, err := Read(object)
-	if err == nil && !o.Objects {
-		job.Object = nil
-	}
-	return job, err
-}
-
 // listBatch lists the Jobs of Kubernetes that are gangs. Most are not, and what they do is of no interest here.
-<<<<<<< HEAD
-func listBatch(ctx context.Context, client *kube.Client, namespace, selector string) ([]*gang.Job, error) {
-=======
 func listBatch(ctx context.Context, client *kube.Client, o Selection) ([]*gang.Job, error) {
-	resource := client.Typed.BatchV1().Jobs(o.Namespace)
->>>>>>> scale
 	gvk := batchv1.SchemeGroupVersion.WithKind("Job")
 	reader, ok := kind.ByKind(gvk.GroupKind())
 	if !ok {
 		return nil, errors.New("jobs of Kubernetes have no reader")
 	}
 	gvr := batchv1.SchemeGroupVersion.WithResource(reader.Resource)
-	pages, err := paging.All(ctx, fromCache(selector), client.Typed.BatchV1().Jobs(namespace).List)
+	pages, err := paging.All(ctx, fromCache(o.Selector), client.Typed.BatchV1().Jobs(o.Namespace).List)
 	if err != nil {
-		return nil, failure.Op{Verb: "list", Resource: gvr, Kind: gvk.Kind, Namespace: namespace}.Wrap(err)
+		return nil, failure.Op{Verb: "list", Resource: gvr, Kind: gvk.Kind, Namespace: o.Namespace}.Wrap(err)
 	}
 	var all []*gang.Job
-<<<<<<< HEAD
 	for _, page := range pages {
 		for i := range page.Items {
 			job := batchjob.Convert(&page.Items[i])
-=======
-	err := each(ctx, fromCache(o.Selector), func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
-		func(item runtime.Object) error {
-			typed, ok := item.(*batchv1.Job)
-			if !ok {
-				return fmt.Errorf("unexpected %T", item)
-			}
-			job := batchjob.Convert(typed)
->>>>>>> scale
 			if !isGang(&job) {
 				continue
 			}
-<<<<<<< HEAD
-			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&page.Items[i])
-=======
 			all = append(all, &job)
 			if !o.Objects {
-				return nil
+				continue
 			}
-			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
->>>>>>> scale
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&page.Items[i])
 			if err != nil {
 				return nil, err
 			}
 			job.Object = &unstructured.Unstructured{Object: content}
 			job.Object.SetGroupVersionKind(gvk)
-<<<<<<< HEAD
-			all = append(all, &job)
 		}
-=======
-			return nil
-		})
-	return all, failure.Op{Verb: "list", Resource: gvr, Kind: gvk.Kind, Namespace: o.Namespace}.Wrap(err)
-}
-
-func each(ctx context.Context, options metav1.ListOptions, list pager.ListPageFunc, add func(runtime.Object) error) error {
-	all, _, err := pager.New(list).List(ctx, options)
-	if err != nil {
-		return err
->>>>>>> scale
 	}
 	return all, nil
 }

@@ -10,11 +10,8 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
-<<<<<<< HEAD
 	"github.com/gangctl/gangctl/pkg/cluster/paging"
-=======
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
->>>>>>> scale
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -129,27 +126,14 @@ func PodsOfAll(ctx context.Context, client *kube.Client, namespace string, all [
 func listPods(ctx context.Context, client *kube.Client, namespace string, options metav1.ListOptions) ([]*corev1.Pod, error) {
 	pages, err := paging.All(ctx, options, client.Typed.CoreV1().Pods(namespace).List)
 	var pods []*corev1.Pod
-<<<<<<< HEAD
 	for _, page := range pages {
 		for i := range page.Items {
 			pods = append(pods, &page.Items[i])
 		}
 	}
-	return pods, failure.Op{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "pod", Namespace: namespace}.Wrap(err)
-=======
-	err := each(ctx, options, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
-		func(item runtime.Object) error {
-			pod, ok := item.(*corev1.Pod)
-			if !ok {
-				return fmt.Errorf("unexpected %T", item)
-			}
-			pods = append(pods, pod)
-			return nil
-		})
 	return pods, podOp(namespace).Wrap(err)
 }
 
 func podOp(namespace string) failure.Op {
 	return failure.Op{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "pod", Namespace: namespace}
->>>>>>> scale
 }

@@ -133,69 +133,38 @@ func wrap(r resource, namespace string, err error) error {
 	return failure.Op{Verb: "list", Resource: r.gvr, Kind: r.kind, Namespace: namespace}.Wrap(err)
 }
 
-<<<<<<< HEAD
-// read lists one kind page by page, and keeps of each object what is needed. The version is that of the first page: who watches from
-// there misses no change.
-=======
 // read lists one kind, and keeps of each object what is needed.
->>>>>>> scale
 func (c *collector) read(ctx context.Context, r resource, namespace string) (objects []runtime.Object, version string, err error) {
 	decode, err := r.decode(c.o)
 	if err != nil {
 		return nil, "", err
 	}
-<<<<<<< HEAD
+	return readList(ctx, c, r, namespace, decode)
+}
+
+// readList lists one kind page by page, and returns what its objects are decoded to. The version is that of the first page: who watches from
+// there misses no change.
+func readList[T any](ctx context.Context, c *collector, r resource, namespace string, decode func(page.Item) (T, error)) (all []T, version string, err error) {
 	add := func(item page.Item) error {
 		obj, err := decode(item)
-		objects = append(objects, obj)
+		all = append(all, obj)
 		c.count(1)
 		return err
 	}
-	options := metav1.ListOptions{ResourceVersion: "0", Limit: pageSize, FieldSelector: r.selector}
+	options := metav1.ListOptions{ResourceVersion: "0", Limit: pageSize, FieldSelector: r.selector, LabelSelector: r.labels}
 	err = paging.Each(ctx, options, func(ctx context.Context, o metav1.ListOptions) (*metav1.ListMeta, error) {
 		return c.page(ctx, r, namespace, o, add)
 	}, func() {
-		c.count(-len(objects))
-		objects, version = nil, ""
+		c.count(-len(all))
+		all, version = nil, ""
 	}, func(meta *metav1.ListMeta) { version = cmp.Or(version, meta.ResourceVersion) })
-	return objects, version, err
+	return all, version, err
 }
 
 // count counts objects that were read, where that is shown.
 func (c *collector) count(n int) {
 	if c.o.Count != nil {
 		c.o.Count.Add(int64(n))
-=======
-	return readList(ctx, c, r, namespace, decode)
-}
-
-// readList lists one kind page by page, and returns what its objects are decoded to, and as of which version. A list that takes longer than the
-// API server remembers its state is read again as a whole.
-func readList[T any](ctx context.Context, c *collector, r resource, namespace string, decode func(page.Item) (T, error)) (all []T, version string, err error) {
-	options := metav1.ListOptions{ResourceVersion: "0", Limit: pageSize, FieldSelector: r.selector, LabelSelector: r.labels}
-	all, version, err = readPages(ctx, c, r, namespace, options, decode)
-	if apierrors.IsResourceExpired(err) {
-		options.Limit = 0
-		all, version, err = readPages(ctx, c, r, namespace, options, decode)
-	}
-	return all, version, err
-}
-
-func readPages[T any](ctx context.Context, c *collector, r resource, namespace string, o metav1.ListOptions, decode func(page.Item) (T, error)) (all []T, version string, err error) {
-	for {
-		meta, err := c.page(ctx, r, namespace, o, func(item page.Item) error {
-			obj, err := decode(item)
-			all = append(all, obj)
-			if c.o.Count != nil {
-				c.o.Count.Add(1)
-			}
-			return err
-		})
-		if err != nil || meta.Continue == "" {
-			return all, meta.ResourceVersion, err
-		}
-		o.Continue, o.ResourceVersion = meta.Continue, ""
->>>>>>> scale
 	}
 }
 

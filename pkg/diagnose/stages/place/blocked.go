@@ -2,6 +2,7 @@ package place
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -14,10 +15,37 @@ import (
 
 // repair is a repair that is needed before the ends of jobs are enough.
 type repair struct {
-	code answer.Code
-	// do makes it right.
-	do   func(*placement.Cluster) *placement.Cluster
-	find func(*stage.Context) *stage.Finding
+	// do makes it right, and there is something to do where needed.
+	do     func(*placement.Cluster) *placement.Cluster
+	needed bool
+	find   func(*stage.Context) *stage.Finding
+}
+
+// repairs are those for which there is something to do, in the order in which they are tried.
+func repairs(c *stage.Context) []repair {
+	nodes := func(f func(*corev1.Node) *corev1.Node, find func(*stage.Context) *stage.Finding) repair {
+		return repair{
+			find: find, do: func(cl *placement.Cluster) *placement.Cluster { return cl.MapNodes(f) },
+			needed: slices.ContainsFunc(c.View.Cluster().Nodes(), func(n *corev1.Node) bool { return f(n) != n }),
+		}
+	}
+	pods := func(match func(*view.Consumer, *corev1.Pod) bool, find func(*stage.Context) *stage.Finding) repair {
+		gone := c.Without(match)
+		return repair{
+			find: find, needed: gone != c.View.Cluster(),
+			do: func(cl *placement.Cluster) *placement.Cluster {
+				return cl.Emptied(func(p *corev1.Pod) bool { return contains(gone, p) })
+			},
+		}
+	}
+	all := []repair{
+		nodes(placement.Repaired, nodesNotReady),
+		nodes(placement.AtCapacity, unhealthy),
+		pods(func(_ *view.Consumer, p *corev1.Pod) bool { return view.Stuck(p, c.View.Now) }, stuck),
+		nodes(placement.Uncordoned, cordoned),
+		pods(func(h *view.Consumer, p *corev1.Pod) bool { return !h.Ends && !view.Stuck(p, c.View.Now) }, services),
+	}
+	return slices.DeleteFunc(all, func(r repair) bool { return !r.needed })
 }
 
 // blocked finds that the ends of running jobs are not enough, but the cluster at its best would be. One repair may do; if none does
@@ -27,22 +55,7 @@ func blocked(c *stage.Context, out *stage.Result, ideal placement.Result) {
 		out.Add(notFound(c))
 		return
 	}
-	nodes := func(f func(*corev1.Node) *corev1.Node) func(*placement.Cluster) *placement.Cluster {
-		return func(cl *placement.Cluster) *placement.Cluster { return cl.MapNodes(f) }
-	}
-	pods := func(match func(*view.Consumer, *corev1.Pod) bool) func(*placement.Cluster) *placement.Cluster {
-		return func(cl *placement.Cluster) *placement.Cluster {
-			gone := c.Without(match)
-			return cl.Emptied(func(p *corev1.Pod) bool { return contains(gone, p) })
-		}
-	}
-	repairs := []repair{
-		{answer.NodeNotReady, nodes(placement.Repaired), nodesNotReady},
-		{answer.GPUUnhealthy, nodes(placement.AtCapacity), unhealthy},
-		{answer.StuckTerminating, pods(func(_ *view.Consumer, p *corev1.Pod) bool { return view.Stuck(p, c.View.Now) }), stuck},
-		{answer.NodeNotReady, nodes(placement.Uncordoned), cordoned},
-		{answer.NodesBusy, pods(func(h *view.Consumer, p *corev1.Pod) bool { return !h.Ends && !view.Stuck(p, c.View.Now) }), services},
-	}
+	repairs := repairs(c)
 	after := c.AfterEnds()
 	for _, r := range repairs {
 		if c.Fit(r.do(after), nil).Fits() {
@@ -71,6 +84,9 @@ func blocked(c *stage.Context, out *stage.Result, ideal placement.Result) {
 			continue
 		}
 		i++
+	}
+	if len(needed) == 0 { // a search found in time what it did not before
+		out.Add(notFound(c))
 	}
 	for _, r := range needed {
 		out.Add(r.find(c))
