@@ -28,6 +28,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/explainer"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
 	"github.com/gangctl/gangctl/scheduler/groupinformer"
+	"github.com/gangctl/gangctl/scheduler/order"
 	"github.com/gangctl/gangctl/scheduler/plugins/belowmin"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/plugins/planner"
@@ -49,6 +50,7 @@ type cluster struct {
 	idle         func(context.Context) // waits while bindings wait
 	informerName *cache.InformerName   // nil in tests
 	priority     gangcache.Priority    // what that of a gang is taken from
+	policy       order.Policy          // the order of those of one priority
 	foreignNames audience.Policy       // whether texts in one namespace name what is in others
 }
 
@@ -100,11 +102,13 @@ func newGangs(c cluster) (*gangs, error) {
 	return g, nil
 }
 
-// decisions are what the plugins keep of gangs: attempts at them, nodes reserved for them, and why they wait.
+// decisions are what the plugins keep of gangs: attempts at them, nodes reserved for them, their order, and why they wait.
 type decisions struct {
 	handle   *engine.Handle
 	attempts *planner.Attempts
 	claims   *claims.Ledger
+	history  *order.History
+	ranking  *order.Ranking
 	reasons  *reasons.Store
 }
 
@@ -112,8 +116,9 @@ type decisions struct {
 func (c cluster) newDecisions(refused *topic) decisions {
 	handle := engine.NewHandle()
 	attempts := planner.NewAttempts(handle, clock.RealClock{})
+	ledger, history := claims.NewLedger(handle, attempts, clock.RealClock{}, c.foreignNames), order.NewHistory()
 	return decisions{
-		handle: handle, attempts: attempts, claims: claims.NewLedger(handle, attempts, clock.RealClock{}, c.foreignNames),
+		handle: handle, attempts: attempts, claims: ledger, history: history, ranking: order.NewRanking(c.policy, ledger, history),
 		reasons: reasons.New(clock.RealClock{}, func(group types.NamespacedName) {
 			if key, ok := keyOf(group); ok {
 				refused.publish(key)

@@ -24,6 +24,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
+	"github.com/gangctl/gangctl/scheduler/plugins/queuesort"
 	"github.com/gangctl/gangctl/scheduler/record"
 )
 
@@ -67,13 +68,17 @@ func setup(ctx context.Context, opts *settings) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
+	policy, err := queuesort.PolicyOf(profiles)
+	if err != nil {
+		return nil, err
+	}
 
 	binder := engine.NewBinder(clock.RealClock{})
 	recorder := record.New(client.EventsV1(), names[0], clock.RealClock{}, binder.Idle)
 	g, err := newGangs(cluster{
 		client: client, dynamic: dyn, collect: collect.Collect, names: names, namespace: c.ComponentConfig.LeaderElection.ResourceNamespace,
 		recorder: recorder, idle: binder.Idle, informerName: opts.InformerName,
-		priority: opts.priority, foreignNames: foreignNames,
+		priority: opts.priority, policy: policy, foreignNames: foreignNames,
 	})
 	if err != nil {
 		return nil, err

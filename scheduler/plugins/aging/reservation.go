@@ -17,6 +17,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/scheduler/order"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
@@ -33,6 +34,13 @@ type Candidate struct {
 	Open []*corev1.Pod
 	// Members are the same as what is to be placed.
 	Members placement.Gang
+
+	expected order.Estimate // how long it will run
+}
+
+// entry is the gang in the order of those who wait.
+func (g Candidate) entry() order.Entry {
+	return order.Entry{Name: g.Group.String(), Priority: g.Priority, Since: g.Since, Expected: g.expected}
 }
 
 // Reservation is the places that wait for one gang.

@@ -1,12 +1,10 @@
 package aging
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,7 +55,7 @@ func (k *Keeper) Review(ctx context.Context) error {
 	return err
 }
 
-// review gives each priority its reservation: to the gang that has waited longest
+// review gives each priority its reservation: to the gang that comes first
 // of those for which there are places.
 func (k *Keeper) review(ctx context.Context, now time.Time) error {
 	due, before := k.due(now), k.Held()
@@ -107,16 +105,16 @@ func (k *Keeper) review(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// due are the gangs that have waited too long, by falling priority; of each
-// priority the one first that has waited longest.
+// due are the gangs that have waited too long, in the order in which they are served.
 func (k *Keeper) due(now time.Time) []Candidate {
 	due := slices.DeleteFunc(k.waiting(), func(g Candidate) bool {
 		after := k.patience(g)
 		return after == 0 || now.Sub(g.Since) < after
 	})
-	slices.SortFunc(due, func(a, b Candidate) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Since.Compare(b.Since), strings.Compare(a.Group.String(), b.Group.String()))
-	})
+	for i := range due {
+		due[i].expected = k.order.Expect(due[i].Open)
+	}
+	slices.SortFunc(due, func(a, b Candidate) int { return k.order.Compare(a.entry(), b.entry(), now) })
 	for _, remembered := range []map[types.NamespacedName]*setback{k.failed, k.notUsed} {
 		maps.DeleteFunc(remembered, func(group types.NamespacedName, _ *setback) bool {
 			return !slices.ContainsFunc(due, func(g Candidate) bool { return g.Group == group })
@@ -192,13 +190,14 @@ func (k *Keeper) keep(ctx context.Context, p Projection, held []Reservation, g C
 			}
 		}
 	}
+	on := func(n *corev1.Node) bool { _, reserved := r.Nodes[n.Name]; return reserved }
+	cleared, options := k.cleared(p, g).Cluster, placement.Options{Budget: searchBudget, Node: on}
 	switch {
-	case !free:
+	case !free, !placement.Place(ctx, cleared, g.Members, options).Fits(): // pods that end before the start may be there meanwhile
 		r.ready = time.Time{}
 	case r.ready.IsZero():
 		r.ready = now
 	}
-	on := func(n *corev1.Node) bool { _, reserved := r.Nodes[n.Name]; return reserved }
-	found := placement.Place(ctx, k.cleared(p, g).Cluster.Without(gone...), g.Members, placement.Options{Budget: searchBudget, Node: on})
+	found := placement.Place(ctx, cleared.Without(gone...), g.Members, options)
 	return r, !found.Impossible()
 }
