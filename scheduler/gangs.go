@@ -98,7 +98,7 @@ func newGangs(c cluster) (*gangs, error) {
 
 	refused.subscribe(explains.Touch)
 	leading.subscribe(acting.status.Touch, acting.policy.Touch, explains.Touch)
-	changes.subscribe(func(key gang.Key) { acting.places.Touch(groupOf(key)) }, g.passToLeader)
+	changes.subscribe(func(key gang.Key) { acting.places.Touch(groupOf(key)) }, g.passToLeader, g.learn)
 	return g, nil
 }
 
@@ -107,7 +107,7 @@ type decisions struct {
 	handle   *engine.Handle
 	attempts *planner.Attempts
 	claims   *claims.Ledger
-	history  *order.History
+	runs     *order.Runs
 	ranking  *order.Ranking
 	reasons  *reasons.Store
 }
@@ -118,7 +118,7 @@ func (c cluster) newDecisions(refused *topic) decisions {
 	attempts := planner.NewAttempts(handle, clock.RealClock{})
 	ledger, history := claims.NewLedger(handle, attempts, clock.RealClock{}, c.foreignNames), order.NewHistory()
 	return decisions{
-		handle: handle, attempts: attempts, claims: ledger, history: history, ranking: order.NewRanking(c.policy, ledger, history),
+		handle: handle, attempts: attempts, claims: ledger, runs: order.NewRuns(history, clock.RealClock{}), ranking: order.NewRanking(c.policy, ledger, history),
 		reasons: reasons.New(clock.RealClock{}, func(group types.NamespacedName) {
 			if key, ok := keyOf(group); ok {
 				refused.publish(key)
@@ -241,6 +241,20 @@ func (c cluster) newExplainer(
 		Snapshot: source.Snapshot, Members: known.cache.Pods, Next: next, Publish: publisher.Publish, Published: publisher.Published,
 		Same: published.Same, Names: c.foreignNames, Clock: clock.RealClock{}, Panics: panics,
 	})
+}
+
+// learn remembers how long a gang ran, when it has ended.
+func (g *gangs) learn(key gang.Key) {
+	g.runs.Changed(groupOf(key), func() (succeeded, ended bool) { return g.cache.Ended(key) })
+}
+
+// membersOf are the pods of a gang.
+func (g *gangs) membersOf(group types.NamespacedName) []*corev1.Pod {
+	key, ok := keyOf(group)
+	if !ok {
+		return nil
+	}
+	return g.cache.Pods(key)
 }
 
 // passToLeader has a gang looked at where this replica leads. On another no controller looks,

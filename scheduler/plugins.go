@@ -47,7 +47,7 @@ func newParts(g *gangs, profiles []schedulerconfig.KubeSchedulerProfile) parts {
 	return parts{
 		handle: g.handle, planner: plans, claims: g.claims, places: g.places, policy: g.policy,
 		keeper:  aging.NewKeeper(aging.EngineGangs(g.handle), plans.View(), g.claims, g.attempts, g.ranking, clock.RealClock{}),
-		sorter:  queuesort.NewSorter(g.ranking, clock.RealClock{}),
+		sorter:  queuesort.NewSorter(g.ranking, g.runs, g.membersOf, clock.RealClock{}),
 		barrier: binding.New(g.handle, g.attempts),
 		preempt: preemption.New(g.handle, plans, g.claims, g.attempts, g.suspender, foreign{cache: g.cache, pods: g.pods}, clock.RealClock{}),
 		score:   packing.NewCounters(),

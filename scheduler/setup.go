@@ -99,7 +99,7 @@ func setup(ctx context.Context, opts *settings) (*instance, error) {
 		return nil, err
 	}
 	return &instance{
-		config: &cc, engine: engine, gangs: g, parts: p, events: recorder, counted: counted, listing: listing{gangs: g, keeper: p.keeper},
+		config: &cc, engine: engine, gangs: g, parts: p, events: recorder, counted: counted, listing: listing{gangs: g, keeper: p.keeper, clock: clock.RealClock{}},
 	}, nil
 }
 

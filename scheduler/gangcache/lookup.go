@@ -131,6 +131,17 @@ func (c *Cache) Completed(key gang.Key) int32 {
 	return 0
 }
 
+// Ended reports whether no member of a gang is left that may run; succeeded is whether some have succeeded, and none has failed.
+func (c *Cache) Ended(key gang.Key) (succeeded, ended bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	e := c.gangs[key]
+	if e == nil {
+		return false, true
+	}
+	return e.succeeded(), len(e.pods[live])+len(e.pods[leaving]) == 0
+}
+
 // GangOf returns the gang of a pod of ours that has not ended.
 func (c *Cache) GangOf(uid types.UID) (key gang.Key, ok bool) {
 	c.mu.RLock()

@@ -31,13 +31,13 @@ func ClassOf(members []*corev1.Pod) Class {
 	return c
 }
 
-// run is what the runs of one job differ by in their names: at the end, the parts that have a digit, which are numbers, dates and most of
+// suffix is what the runs of one job differ by in their names: at the end, the parts that have a digit, which are numbers, dates and most of
 // the random ends that Kubernetes adds.
-var run = regexp.MustCompile(`([-._]?[a-z]*[0-9][a-z0-9]*)+$`)
+var suffix = regexp.MustCompile(`([-._]?[a-z]*[0-9][a-z0-9]*)+$`)
 
 // baseName is a name without what distinguishes runs; all of it where nothing would be left.
 func baseName(name string) string {
-	if base := run.ReplaceAllString(name, ""); base != "" {
+	if base := suffix.ReplaceAllString(name, ""); base != "" {
 		return base
 	}
 	return name

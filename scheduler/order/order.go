@@ -93,13 +93,21 @@ func (e Entry) runtime() time.Duration {
 	return max(Shortest, e.Expected.Runtime)
 }
 
-// Describe is the place of an entry in the order, as in: ordered by response ratio, 3.2: waited 2h, expected to run 54m (deadline).
+// Describe is the place of an entry in the order, as in: response ratio 3.2: waited 2h, expected to run 54m by its deadline.
 func (p Policy) Describe(e Entry, now time.Time) string {
-	waited := phrase.Age(e.wait(now))
+	waited := "waited " + phrase.Age(e.wait(now))
 	if p != HighestResponseRatio {
-		return fmt.Sprintf("first come, first served: waited %s", waited)
+		return "first come, first served: " + waited
 	}
-	return fmt.Sprintf("ordered by response ratio, %.1f: waited %s, %s", e.Ratio(now), waited, e.Expected)
+	return fmt.Sprintf("response ratio %.1f: %s, %s", e.Ratio(now), waited, e.Expected)
+}
+
+// Rule is what does not change while one waits: by what it has its place.
+func (p Policy) Rule(e Estimate) string {
+	if p != HighestResponseRatio {
+		return "its wait"
+	}
+	return fmt.Sprintf("response ratio (%s)", e)
 }
 
 // String is the estimate in a sentence.
@@ -110,7 +118,7 @@ func (e Estimate) String() string {
 	case Annotation:
 		return "expected to run " + phrase.Age(e.Runtime) + " by its annotation"
 	case Learnt:
-		return "expected to run " + phrase.Age(e.Runtime) + " as its like did"
+		return "expected to run " + phrase.Age(e.Runtime) + " as those before it did"
 	}
-	return "with no known runtime, taken for " + phrase.Age(Neutral)
+	return "expected runtime not known, taken for " + phrase.Age(Neutral)
 }

@@ -27,8 +27,11 @@ func NewRanking(policy Policy, limits Limits, history *History) *Ranking {
 // Compare is that of the policy.
 func (r *Ranking) Compare(a, b Entry, now time.Time) int { return r.policy.Compare(a, b, now) }
 
-// Describe is that of the policy.
-func (r *Ranking) Describe(e Entry, now time.Time) string { return r.policy.Describe(e, now) }
+// Policy is the policy.
+func (r *Ranking) Policy() Policy { return r.policy }
+
+// Rule is that of the policy.
+func (r *Ranking) Rule(e Estimate) string { return r.policy.Rule(e) }
 
 // Expect is how long a gang runs whose members these are: as long as the last of them. A limit counts if all have one, or a
 // launcher that ends soon would speed up workers that do not.

@@ -15,12 +15,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 	"k8s.io/utils/clock"
 
+	"github.com/gangctl/gangctl/scheduler/engine"
 	"github.com/gangctl/gangctl/scheduler/order"
 	"github.com/gangctl/gangctl/scheduler/plugins/args"
 )
@@ -87,9 +89,14 @@ func Ordered(p *schedulerconfig.Plugins) bool {
 	return len(p.QueueSort.Enabled) > 0 && p.QueueSort.Enabled[0].Name != Name
 }
 
+// Members returns the pods of a gang that have not ended, or will not soon.
+type Members func(group types.NamespacedName) []*corev1.Pod
+
 // Sorter orders the engine's queue. All profiles share one.
 type Sorter struct {
 	ranking *order.Ranking
+	runs    *order.Runs
+	members Members
 	clock   clock.PassiveClock
 	// started is when this scheduler began to queue. Who waited before was refused by another.
 	started time.Time
@@ -99,15 +106,20 @@ type Sorter struct {
 	entries map[fwk.QueuedEntityInfo]order.Entry
 }
 
-// NewSorter returns a sorter by a ranking.
-func NewSorter(ranking *order.Ranking, clock clock.PassiveClock) *Sorter {
-	return &Sorter{ranking: ranking, clock: clock, started: clock.Now(), entries: map[fwk.QueuedEntityInfo]order.Entry{}}
+// NewSorter returns a sorter by a ranking. Of the gangs that start, runs are noted.
+func NewSorter(ranking *order.Ranking, runs *order.Runs, members Members, clock clock.PassiveClock) *Sorter {
+	return &Sorter{
+		ranking: ranking, runs: runs, members: members, clock: clock, started: clock.Now(), entries: map[fwk.QueuedEntityInfo]order.Entry{},
+	}
 }
 
 // Plugin is GangOrder in one profile.
 type Plugin struct{ *Sorter }
 
-var _ fwk.QueueSortPlugin = &Plugin{}
+var (
+	_ fwk.QueueSortPlugin = &Plugin{}
+	_ fwk.ReservePlugin   = &Plugin{}
+)
 
 // NewPlugin is the factory of the plugin.
 func (s *Sorter) NewPlugin(_ context.Context, object runtime.Object, _ fwk.Handle) (fwk.Plugin, error) {
@@ -122,6 +134,17 @@ func (p *Plugin) Name() string { return Name }
 
 // Less implements fwk.QueueSortPlugin.
 func (p *Plugin) Less(a, b fwk.QueuedEntityInfo) bool { return p.compare(a, b) < 0 }
+
+// Reserve implements fwk.ReservePlugin: it notes that a gang starts, once it is decided.
+func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
+	if group, ok := engine.GroupOf(pod); ok && !state.IsPodGroupSchedulingCycle() {
+		p.runs.Started(group, func() []*corev1.Pod { return p.members(group) })
+	}
+	return nil
+}
+
+// Unreserve implements fwk.ReservePlugin. A gang of which a member could not be bound is tried again, and was started by then.
+func (p *Plugin) Unreserve(context.Context, fwk.CycleState, *corev1.Pod, string) {}
 
 // compare compares as of the last full second.
 func (s *Sorter) compare(a, b fwk.QueuedEntityInfo) int {
