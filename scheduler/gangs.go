@@ -245,7 +245,7 @@ func (c cluster) newExplainer(
 
 // learn remembers how long a gang ran, when it has ended.
 func (g *gangs) learn(key gang.Key) {
-	g.runs.Changed(groupOf(key), func() (succeeded, ended bool) { return g.cache.Ended(key) })
+	g.runs.Changed(groupOf(key), func() (left, succeeded, failed int) { return g.cache.Ends(key) })
 }
 
 // membersOf are the pods of a gang.

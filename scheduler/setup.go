@@ -85,7 +85,7 @@ func setup(ctx context.Context, opts *settings) (*instance, error) {
 	}
 	c.Client, c.InformerFactory = binder.Client(g.client), g.factory
 	p := newParts(g, profiles)
-	counted := []measured{g.reasons, g.explainer, g.panics, binder, p.planner, p.claims, p.places, p.keeper, p.policy, p.barrier, p.score, p.preempt}
+	counted := []measured{g.reasons, g.explainer, g.panics, binder, p.planner, p.claims, p.places, p.keeper, p.sorter, p.policy, p.barrier, p.score, p.preempt}
 	for _, part := range counted { // listed in docs/scheduler.md, and a test holds the two to each other
 		part.Register(legacyregistry.MustRegister)
 	}

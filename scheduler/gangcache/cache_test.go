@@ -216,6 +216,9 @@ func TestCompletedMembersCount(t *testing.T) {
 	if why := r.Incomplete(objectGang); !strings.Contains(why, "2/3 pods exist, 1 of them completed") {
 		t.Errorf("Incomplete = %q", why)
 	}
+	if left, succeeded, failed := r.Ends(objectGang); left != 1 || succeeded != 1 || failed != 1 {
+		t.Errorf("%d left, %d succeeded, %d failed, want one each", left, succeeded, failed)
+	}
 	if n := len(r.Pods(objectGang)); n != 3 {
 		t.Errorf("%d pods, want all of them", n)
 	}

@@ -138,16 +138,6 @@ func (e *entry) completed() int32 {
 	return n
 }
 
-// succeeded reports whether members have succeeded and none has failed.
-func (e *entry) succeeded() bool {
-	for _, info := range e.pods[ended] {
-		if info.pod.Status.Phase == corev1.PodFailed {
-			return false
-		}
-	}
-	return len(e.pods[ended]) > 0
-}
-
 func (e *entry) isCompleted(info *podInfo) bool {
 	return info.pod.Status.Phase == corev1.PodSucceeded && info.pod.DeletionTimestamp == nil && e.pods[live][info.pod.UID] == nil
 }

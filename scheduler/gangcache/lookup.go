@@ -131,15 +131,23 @@ func (c *Cache) Completed(key gang.Key) int32 {
 	return 0
 }
 
-// Ended reports whether no member of a gang is left that may run; succeeded is whether some have succeeded, and none has failed.
-func (c *Cache) Ended(key gang.Key) (succeeded, ended bool) {
+// Ends returns how many members of a gang may run yet, and how many have succeeded and failed. A pod that has ended may be missing for
+// a moment, because it is read by another watch.
+func (c *Cache) Ends(key gang.Key) (left, succeeded, failed int) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	e := c.gangs[key]
 	if e == nil {
-		return false, true
+		return 0, 0, 0
 	}
-	return e.succeeded(), len(e.pods[live])+len(e.pods[leaving]) == 0
+	for _, info := range e.pods[ended] {
+		if info.pod.Status.Phase == corev1.PodFailed {
+			failed++
+		} else {
+			succeeded++
+		}
+	}
+	return len(e.pods[live]) + len(e.pods[leaving]), succeeded, failed
 }
 
 // GangOf returns the gang of a pod of ours that has not ended.

@@ -41,6 +41,5 @@ func (h *History) expect(class Class) (time.Duration, bool) {
 	if !ok {
 		return 0, false
 	}
-	runtime, ok := value.(time.Duration)
-	return runtime, ok
+	return value.(time.Duration), true
 }

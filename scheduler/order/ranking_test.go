@@ -96,31 +96,44 @@ func TestRuns(t *testing.T) {
 	pods := members("llama-7", 2, 8)
 	read := 0
 	start := func() {
-		for range pods {
-			runs.Started(gang, func() []*corev1.Pod { read++; return pods })
+		for _, pod := range pods {
+			runs.Started(gang, pod, func() []*corev1.Pod { read++; return pods })
 		}
 	}
-	change := func(succeeded, ended bool) { runs.Changed(gang, func() (bool, bool) { return succeeded, ended }) }
+	change := func(left, succeeded, failed int) {
+		runs.Changed(gang, func() (int, int, int) { return left, succeeded, failed })
+	}
 	expects := func(want time.Duration) {
 		t.Helper()
 		if got, _ := history.Expect(ClassOf(pods)); got != want {
 			t.Errorf("expects %s, want %s", got, want)
 		}
 	}
-	change(true, true) // it began before the scheduler did
+	change(0, 2, 0) // it began before the scheduler did
 	expects(0)
 	start()
 	if read != 1 {
 		t.Errorf("members read %d times", read)
 	}
 	clock.SetTime(noon.Add(time.Hour))
-	change(false, false)
+	change(1, 1, 0)
+	change(0, 1, 0) // the watch of those that end is behind
 	expects(0)
 	clock.SetTime(noon.Add(2 * time.Hour))
-	change(true, true)
-	change(true, true)
+	change(0, 2, 0)
+	change(0, 2, 0)
 	expects(2 * time.Hour)
 	start()
-	change(false, true) // one that failed teaches nothing
+	change(0, 1, 1) // one that failed teaches nothing
 	expects(2 * time.Hour)
+	start()
+	clock.SetTime(noon.Add(10 * time.Hour)) // it is deleted, and another comes that has the same name
+	pods = members("llama-7", 2, 8)
+	for _, pod := range pods {
+		pod.OwnerReferences[0].UID = "second"
+	}
+	start()
+	clock.SetTime(noon.Add(14 * time.Hour))
+	change(0, 2, 0)
+	expects(3 * time.Hour)
 }

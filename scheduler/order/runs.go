@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
@@ -21,8 +22,10 @@ type Runs struct {
 
 // run is a gang that runs.
 type run struct {
-	class Class
-	since time.Time
+	class   Class
+	members int
+	owner   types.UID // of the job; a later one may have the same name
+	since   time.Time
 }
 
 // NewRuns returns one that follows no gang yet.
@@ -30,33 +33,43 @@ func NewRuns(history *History, clock clock.PassiveClock) *Runs {
 	return &Runs{history: history, clock: clock, begun: lru.New(remembered)}
 }
 
-// Started notes that a member of a gang has a node. With the first, all members are read.
-func (r *Runs) Started(group types.NamespacedName, members func() []*corev1.Pod) {
+// Started notes that a member of a gang has a node. With the first, all members are read, and it returns them.
+func (r *Runs) Started(group types.NamespacedName, member *corev1.Pod, members func() []*corev1.Pod) []*corev1.Pod {
+	var owner types.UID
+	if controller := metav1.GetControllerOfNoCopy(member); controller != nil {
+		owner = controller.UID
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, known := r.begun.Get(group); known {
-		return
+	if value, known := r.begun.Get(group); known && value.(run).owner == owner {
+		return nil
 	}
-	if pods := members(); len(pods) > 0 {
-		r.begun.Add(group, run{class: ClassOf(pods), since: r.clock.Now()})
+	pods := members()
+	if len(pods) > 0 {
+		r.begun.Add(group, run{class: ClassOf(pods), members: len(pods), owner: owner, since: r.clock.Now()})
 	}
+	return pods
 }
 
-// Changed is called when a gang may have ended; ended reports whether it has, and with success. Only then it is an example: one that
-// fails, or is deleted, is no measure of how long the next runs. It is called with gangs that run only.
-func (r *Runs) Changed(group types.NamespacedName, ended func() (succeeded, ok bool)) {
+// Ends is how many members of a gang may run yet, and how many have succeeded and failed.
+type Ends func() (left, succeeded, failed int)
+
+// Changed is called when a gang may have ended. Only one that succeeded is an example: one that fails, or is deleted, is no measure of how
+// long the next runs. Ends is called for gangs that run only.
+func (r *Runs) Changed(group types.NamespacedName, ends Ends) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	value, known := r.begun.Get(group)
 	if !known {
 		return
 	}
-	succeeded, ok := ended()
-	if !ok {
+	began := value.(run)
+	left, succeeded, failed := ends()
+	if left > 0 || succeeded+failed < began.members {
 		return
 	}
 	r.begun.Remove(group)
-	if began, is := value.(run); is && succeeded {
+	if failed == 0 {
 		r.history.Record(began.class, r.clock.Since(began.since))
 	}
 }

@@ -8,6 +8,7 @@
 package queuesort
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-base/metrics"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -89,7 +91,7 @@ func Ordered(p *schedulerconfig.Plugins) bool {
 	return len(p.QueueSort.Enabled) > 0 && p.QueueSort.Enabled[0].Name != Name
 }
 
-// Members returns the pods of a gang that have not ended, or will not soon.
+// Members returns the pods of a gang.
 type Members func(group types.NamespacedName) []*corev1.Pod
 
 // Sorter orders the engine's queue. All profiles share one.
@@ -97,6 +99,7 @@ type Sorter struct {
 	ranking *order.Ranking
 	runs    *order.Runs
 	members Members
+	count   *metrics.CounterVec
 	clock   clock.PassiveClock
 	// started is when this scheduler began to queue. Who waited before was refused by another.
 	started time.Time
@@ -110,8 +113,15 @@ type Sorter struct {
 func NewSorter(ranking *order.Ranking, runs *order.Runs, members Members, clock clock.PassiveClock) *Sorter {
 	return &Sorter{
 		ranking: ranking, runs: runs, members: members, clock: clock, started: clock.Now(), entries: map[fwk.QueuedEntityInfo]order.Entry{},
+		count: metrics.NewCounterVec(&metrics.CounterOpts{
+			Subsystem: "gangctl_scheduler", Name: "started_gangs_total", StabilityLevel: metrics.ALPHA,
+			Help: "Gangs that started, by what their expected runtime was known from: deadline, annotation, learnt, or unknown.",
+		}, []string{"runtime"}),
 	}
 }
+
+// Register registers the sorter's metrics.
+func (s *Sorter) Register(register func(...metrics.Registerable)) { register(s.count) }
 
 // Plugin is GangOrder in one profile.
 type Plugin struct{ *Sorter }
@@ -138,7 +148,9 @@ func (p *Plugin) Less(a, b fwk.QueuedEntityInfo) bool { return p.compare(a, b) <
 // Reserve implements fwk.ReservePlugin: it notes that a gang starts, once it is decided.
 func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
 	if group, ok := engine.GroupOf(pod); ok && !state.IsPodGroupSchedulingCycle() {
-		p.runs.Started(group, func() []*corev1.Pod { return p.members(group) })
+		if pods := p.runs.Started(group, pod, func() []*corev1.Pod { return p.members(group) }); len(pods) > 0 {
+			p.count.WithLabelValues(cmp.Or(string(p.ranking.Expect(pods).Basis), "unknown")).Inc()
+		}
 	}
 	return nil
 }

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/testutil"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -90,6 +92,29 @@ func TestWhoWaitedBefore(t *testing.T) {
 	}
 	if gated := refused(queued("gated", time.Hour, 40*time.Minute), 10*time.Minute); p.Less(gated, fresh) {
 		t.Error("time under a gate counts")
+	}
+}
+
+// A gang is counted and followed once, when it is decided that it starts.
+func TestReserve(t *testing.T) {
+	clock, history := clocktesting.NewFakePassiveClock(noon), order.NewHistory()
+	pods := []*corev1.Pod{queued("a", time.Hour, 0).Pod, queued("b", time.Hour, 0).Pod}
+	runs := order.NewRuns(history, clock)
+	p := &Plugin{Sorter: NewSorter(order.NewRanking(order.HighestResponseRatio, deadlines{}, history), runs, func(types.NamespacedName) []*corev1.Pod { return pods }, clock)}
+	p.Register(metrics.NewKubeRegistry().MustRegister)
+	for _, pod := range pods {
+		pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To("labels:g")}
+		if status := p.Reserve(t.Context(), framework.NewCycleState(), pod, "n1"); !status.IsSuccess() {
+			t.Fatal(status)
+		}
+	}
+	if got, err := testutil.GetCounterMetricValue(p.count.WithLabelValues("deadline")); got != 1 || err != nil {
+		t.Errorf("counted %v times, %v", got, err)
+	}
+	clock.SetTime(noon.Add(time.Minute))
+	runs.Changed(types.NamespacedName{Namespace: "team", Name: "labels:g"}, func() (left, succeeded, failed int) { return 0, 2, 0 })
+	if got, _ := history.Expect(order.ClassOf(pods)); got != time.Minute {
+		t.Errorf("it learnt %s, want a minute", got)
 	}
 }
 
