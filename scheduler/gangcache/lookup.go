@@ -131,14 +131,17 @@ func (c *Cache) Completed(key gang.Key) int32 {
 	return 0
 }
 
-// Ends returns how many members of a gang may run yet, and how many have succeeded and failed. A pod that has ended may be missing for
-// a moment, because it is read by another watch.
+// Ends returns how many members of a gang may run yet, and if none may, how many have succeeded and failed. A pod that has ended may be
+// missing for a moment, because it is read by another watch.
 func (c *Cache) Ends(key gang.Key) (left, succeeded, failed int) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	e := c.gangs[key]
 	if e == nil {
 		return 0, 0, 0
+	}
+	if left = len(e.pods[live]) + len(e.pods[leaving]); left > 0 {
+		return left, 0, 0
 	}
 	for _, info := range e.pods[ended] {
 		if info.pod.Status.Phase == corev1.PodFailed {
@@ -147,7 +150,7 @@ func (c *Cache) Ends(key gang.Key) (left, succeeded, failed int) {
 			succeeded++
 		}
 	}
-	return len(e.pods[live]) + len(e.pods[leaving]), succeeded, failed
+	return 0, succeeded, failed
 }
 
 // GangOf returns the gang of a pod of ours that has not ended.

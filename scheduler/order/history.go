@@ -29,6 +29,13 @@ func (h *History) Record(class Class, runtime time.Duration) {
 	h.runs.Add(class, runtime)
 }
 
+// empty reports whether nothing was recorded yet.
+func (h *History) empty() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.runs.Len() == 0
+}
+
 // Expect is how long a gang of a class runs; ok is false where none has ended.
 func (h *History) Expect(class Class) (runtime time.Duration, ok bool) {
 	h.mu.Lock()

@@ -54,6 +54,9 @@ func (r *Ranking) Expect(members []*corev1.Pod) Estimate {
 }
 
 func (r *Ranking) learnt(members []*corev1.Pod) Estimate {
+	if r.history.empty() {
+		return Estimate{} // the class costs more than all else
+	}
 	if runtime, ok := r.history.Expect(ClassOf(members)); ok {
 		return Estimate{Runtime: runtime, Basis: Learnt}
 	}

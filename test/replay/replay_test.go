@@ -14,9 +14,11 @@ type pool struct {
 	trace string
 	nodes int
 	jobs  int // how many of its jobs; 0 for all
+	// busy: without hints it is not played. Nothing is promised for that at a load of 0.9, and it takes a quarter of an hour.
+	busy bool
 }
 
-func (p pool) String() string { return fmt.Sprintf("%s on %d GPUs", p.trace, p.nodes*perNode) }
+func (p pool) String() string { return fmt.Sprintf("%s@%d", p.trace, p.nodes*perNode) }
 
 // row is what a policy did with a pool.
 type row struct {
@@ -35,7 +37,11 @@ func (p pool) play(t *testing.T) []row {
 		jobs = jobs[:p.jobs]
 	}
 	var rows []row
-	for _, policy := range []Policy{FIFO(), Greedy(), Ours("ours, exact hints", Overstated(1)), Ours("ours, hints up to 10 times too long", Overstated(10)), Ours("ours, no hints", nil)} {
+	policies := []Policy{FIFO(), Greedy(), Ours("ours, exact hints", Overstated(1)), Ours("ours, hints up to 10 times too long", Overstated(10))}
+	if !p.busy {
+		policies = append(policies, Ours("ours, no hints", nil))
+	}
+	for _, policy := range policies {
 		result, err := Run(t.Context(), jobs, p.nodes, policy)
 		if err != nil {
 			t.Fatalf("%s: %s: %v", p, policy.Name, err)
@@ -67,7 +73,7 @@ func ratio(a, b time.Duration) float64 {
 
 // Nobody may be better in a replay for being luckier: the same jobs on the same nodes are the same.
 func TestReplaysAreTheSame(t *testing.T) {
-	p := pool{trace: "philly-vc3", nodes: 8, jobs: 150}
+	p := pool{trace: "philly-vc3", nodes: 8, jobs: 100}
 	first, second := p.play(t), p.play(t)
 	for i := range first {
 		if first[i] != second[i] {
@@ -77,13 +83,14 @@ func TestReplaysAreTheSame(t *testing.T) {
 }
 
 func TestSlice(t *testing.T) {
-	p := pool{trace: "philly-vc3", nodes: 8, jobs: 400}
+	p := pool{trace: "philly-vc3", nodes: 8, jobs: 300}
 	rows := p.play(t)
 	t.Logf("\n%s", p.print(rows))
 	goals{mean: 1.25, big: 1.05}.check(t, p, rows)
 }
 
-// TestTraces is `make replay`: five minutes.
+// TestTraces is `make replay`: it takes five minutes. On vc2 with 512 GPUs a job waits for 9 hours under greedy and runs for 28, so 1.31 is
+// the most that any order could be better there.
 func TestTraces(t *testing.T) {
 	if os.Getenv("GANGCTL_LONG") == "" {
 		t.Skip("takes minutes; GANGCTL_LONG is not set")
@@ -92,24 +99,35 @@ func TestTraces(t *testing.T) {
 		pool
 		goals
 	}{
-		{pool{trace: "philly-vc1", nodes: 24}, goals{mean: 1.25, big: 1.05}},
-		{pool{trace: "philly-vc2", nodes: 64}, goals{mean: 1.10, big: 1.05}},
-		{pool{trace: "philly-vc2", nodes: 48}, goals{mean: 1.25, big: 1.05}},
+		{pool{trace: "philly-vc1", nodes: 24}, goals{mean: 1.25, big: 1.05, without: 0.89, fifo: 1.05}},
+		{pool{trace: "philly-vc2", nodes: 64}, goals{mean: 1.10, big: 1.05, without: 0.75, fifo: 1.05}},
+		{pool{trace: "philly-vc2", nodes: 48, busy: true}, goals{mean: 1.25, big: 1.05}},
 		{pool{trace: "philly-vc3", nodes: 8}, goals{mean: 1.25, big: 1.05}},
 		{pool{trace: "philly-vc4", nodes: 16}, goals{mean: 1.25}},
 	} {
-		rows := c.play(t)
-		fmt.Printf("%s\n", c.print(rows))
-		c.check(t, c.pool, rows)
+		t.Run(c.String(), func(t *testing.T) {
+			rows := c.play(t)
+			t.Logf("\n%s", c.print(rows))
+			c.check(t, c.pool, rows)
+		})
 	}
 }
 
-// goals are how many times better than greedy the scheduler is at least.
-type goals struct{ mean, big float64 }
+// goals are how many times better than greedy the scheduler is at least, with hints. Without, they are how much worse the mean may be, and
+// how many times longer than under FIFO big gangs may wait; 0 where nothing is promised.
+type goals struct{ mean, big, without, fifo float64 }
 
 func (g goals) check(t *testing.T, p pool, rows []row) {
 	t.Helper()
-	greedy := rows[1]
+	fifo, greedy := rows[0], rows[1]
+	if none := rows[len(rows)-1]; g.fifo > 0 {
+		if got := ratio(greedy.JCT, none.JCT); got < g.without {
+			t.Errorf("%s: %s: mean JCT %.2f times that of greedy, want %.2f", p, none.policy, got, g.without)
+		}
+		if got := ratio(none.BigWait, fifo.BigWait); got > g.fifo {
+			t.Errorf("%s: %s: p99 wait of big gangs %.2f times that under FIFO, want %.2f", p, none.policy, got, g.fifo)
+		}
+	}
 	for _, r := range rows[2:4] {
 		if got := ratio(greedy.JCT, r.JCT); got < g.mean {
 			t.Errorf("%s: %s: mean JCT %.2f times better than greedy, want %.2f", p, r.policy, got, g.mean)

@@ -144,7 +144,11 @@ func RuntimeLimit(pod *corev1.Pod) (limit time.Duration, limited bool) {
 	if seconds := pod.Spec.ActiveDeadlineSeconds; seconds != nil {
 		return time.Duration(*seconds) * time.Second, true
 	}
-	d, err := time.ParseDuration(pod.Annotations[RuntimeAnnotation])
+	text := pod.Annotations[RuntimeAnnotation]
+	if text == "" {
+		return 0, false
+	}
+	d, err := time.ParseDuration(text)
 	return d, err == nil && d > 0
 }
 
