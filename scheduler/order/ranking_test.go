@@ -115,6 +115,14 @@ func TestRuns(t *testing.T) {
 	if read != 1 {
 		t.Errorf("members read %d times", read)
 	}
+	late := types.NamespacedName{Namespace: "research", Name: "labels:late-7"} // whose last member comes after the first has its node
+	for n := range 2 {
+		runs.Started(late, members("late-7", 2, 8)[n], func() []*corev1.Pod { return members("late-7", n+1, 8) })
+	}
+	runs.Changed(late, func() (left, succeeded, failed int) { return 0, 2, 0 })
+	if _, ok := history.Expect(ClassOf(members("late-8", 2, 8))); !ok {
+		t.Error("a gang that grew while it started is not learnt")
+	}
 	clock.SetTime(noon.Add(time.Hour))
 	change(1, 1, 0)
 	change(0, 1, 0) // the watch of those that end is behind

@@ -24,6 +24,7 @@ type Runs struct {
 type run struct {
 	class   Class
 	members int
+	placed  int       // how many have been given a node
 	owner   types.UID // of the job; a later one may have the same name
 	since   time.Time
 }
@@ -33,22 +34,28 @@ func NewRuns(history *History, clock clock.PassiveClock) *Runs {
 	return &Runs{history: history, clock: clock, begun: lru.New(remembered)}
 }
 
-// Started notes that a member of a gang has a node. With the first, all members are read, and it returns them.
-func (r *Runs) Started(group types.NamespacedName, member *corev1.Pod, members func() []*corev1.Pod) []*corev1.Pod {
-	var owner types.UID
+// Started notes that a member of a gang has a node, and reports whether it is the first. Its members are read then, and again if there are
+// more: the last may come while the first is being placed.
+func (r *Runs) Started(group types.NamespacedName, member *corev1.Pod, members func() []*corev1.Pod) bool {
+	began := run{since: r.clock.Now()}
 	if controller := metav1.GetControllerOfNoCopy(member); controller != nil {
-		owner = controller.UID
+		began.owner = controller.UID
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if value, known := r.begun.Get(group); known && value.(run).owner == owner {
-		return nil
+	value, known := r.begun.Get(group)
+	if known = known && value.(run).owner == began.owner; known {
+		began = value.(run)
 	}
-	pods := members()
-	if len(pods) > 0 {
-		r.begun.Add(group, run{class: ClassOf(pods), members: len(pods), owner: owner, since: r.clock.Now()})
+	if began.placed++; began.placed > began.members {
+		pods := members()
+		if len(pods) == 0 {
+			return false
+		}
+		began.class, began.members = ClassOf(pods), len(pods)
 	}
-	return pods
+	r.begun.Add(group, began)
+	return !known
 }
 
 // Ends is how many members of a gang may run yet, and how many have succeeded and failed.

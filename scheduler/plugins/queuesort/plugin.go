@@ -148,8 +148,8 @@ func (p *Plugin) Less(a, b fwk.QueuedEntityInfo) bool { return p.compare(a, b) <
 // Reserve implements fwk.ReservePlugin: it notes that a gang starts, once it is decided.
 func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
 	if group, ok := engine.GroupOf(pod); ok && !state.IsPodGroupSchedulingCycle() {
-		if pods := p.runs.Started(group, pod, func() []*corev1.Pod { return p.members(group) }); len(pods) > 0 {
-			p.count.WithLabelValues(cmp.Or(string(p.ranking.Expect(pods).Basis), "unknown")).Inc()
+		if p.runs.Started(group, pod, func() []*corev1.Pod { return p.members(group) }) {
+			p.count.WithLabelValues(cmp.Or(string(p.ranking.Expect(p.members(group)).Basis), "unknown")).Inc()
 		}
 	}
 	return nil

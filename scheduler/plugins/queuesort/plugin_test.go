@@ -203,3 +203,31 @@ func TestPolicyOf(t *testing.T) {
 		t.Error("a policy that does not exist is accepted")
 	}
 }
+
+// BenchmarkQueue is what 3,000 that come and are tried within a second cost the queue, each.
+func BenchmarkQueue(b *testing.B) {
+	for _, learnt := range []bool{false, true} {
+		b.Run(fmt.Sprintf("learnt=%t", learnt), func(b *testing.B) {
+			p, _, history := sorter()
+			if learnt {
+				history.Record(order.Class{Name: "another"}, time.Hour)
+			}
+			const n = 3000
+			var all []*framework.QueuedPodInfo
+			for i := range n {
+				all = append(all, queued(fmt.Sprintf("llama-%d", i), 0, time.Duration(i)*time.Millisecond))
+			}
+			for b.Loop() {
+				h := &entities{less: p.Less}
+				for _, entity := range all {
+					heap.Push(h, entity)
+				}
+				for h.Len() > 0 {
+					heap.Pop(h)
+				}
+				clear(p.entries)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/each")
+		})
+	}
+}
