@@ -16,7 +16,7 @@ CRANE := github.com/google/go-containerregistry/cmd/crane@v0.20.6
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.6.2
 
-.PHONY: build test unit e2e e2e-long agreement hostile noisy fuzz chaos old-servers other-operators lint generate docs completions transcript demo bench bench-scheduler bench-large release-check pin-base base-pinned release-manifest vulncheck clean
+.PHONY: build test unit e2e e2e-long agreement hostile noisy fuzz replay chaos old-servers other-operators lint generate docs completions transcript demo bench bench-scheduler bench-large release-check pin-base base-pinned release-manifest vulncheck clean
 
 build: ## both programs, in bin/
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gangctl ./cmd/gangctl-sandbox
@@ -63,6 +63,9 @@ fuzz: ## absurd objects of each dialect and kind of job against all that reads t
 		../../bin/hostile.test -test.run '^$$' -test.fuzz "^$$target$$" -test.fuzztime $(FUZZTIME) -test.fuzzminimizetime 10x -test.parallel 2 \
 			-test.fuzzcachedir $(CURDIR)/bin/fuzzcache || exit 1; \
 	done
+
+replay: ## four traces through the scheduler's order, search and reservations, on a virtual clock; takes minutes
+	GANGCTL_LONG=1 $(TEST) -count=1 -timeout 60m -v -run 'TestTraces$$' ./test/replay
 
 chaos: build ## random things happen to a cluster, 20 times for a minute; takes half an hour
 	GANGCTL_BIN=$(CURDIR)/bin/gangctl GANGCTL_SANDBOX_BIN=$(CURDIR)/bin/gangctl-sandbox GANGCTL_CHAOS_SEEDS=$${GANGCTL_CHAOS_SEEDS:-20} GANGCTL_CHAOS_TIME=60s GANGCTL_LONG=1 \

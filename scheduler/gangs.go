@@ -28,6 +28,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/explainer"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
 	"github.com/gangctl/gangctl/scheduler/groupinformer"
+	"github.com/gangctl/gangctl/scheduler/order"
 	"github.com/gangctl/gangctl/scheduler/plugins/belowmin"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 	"github.com/gangctl/gangctl/scheduler/plugins/planner"
@@ -49,6 +50,7 @@ type cluster struct {
 	idle         func(context.Context) // waits while bindings wait
 	informerName *cache.InformerName   // nil in tests
 	priority     gangcache.Priority    // what that of a gang is taken from
+	policy       order.Policy          // the order of those of one priority
 	foreignNames audience.Policy       // whether texts in one namespace name what is in others
 }
 
@@ -96,15 +98,17 @@ func newGangs(c cluster) (*gangs, error) {
 
 	refused.subscribe(explains.Touch)
 	leading.subscribe(acting.status.Touch, acting.policy.Touch, explains.Touch)
-	changes.subscribe(func(key gang.Key) { acting.places.Touch(groupOf(key)) }, g.passToLeader)
+	changes.subscribe(func(key gang.Key) { acting.places.Touch(groupOf(key)) }, g.passToLeader, g.learn)
 	return g, nil
 }
 
-// decisions are what the plugins keep of gangs: attempts at them, nodes reserved for them, and why they wait.
+// decisions are what the plugins keep of gangs: attempts at them, nodes reserved for them, their order, and why they wait.
 type decisions struct {
 	handle   *engine.Handle
 	attempts *planner.Attempts
 	claims   *claims.Ledger
+	runs     *order.Runs
+	ranking  *order.Ranking
 	reasons  *reasons.Store
 }
 
@@ -112,8 +116,9 @@ type decisions struct {
 func (c cluster) newDecisions(refused *topic) decisions {
 	handle := engine.NewHandle()
 	attempts := planner.NewAttempts(handle, clock.RealClock{})
+	ledger, history := claims.NewLedger(handle, attempts, clock.RealClock{}, c.foreignNames), order.NewHistory()
 	return decisions{
-		handle: handle, attempts: attempts, claims: claims.NewLedger(handle, attempts, clock.RealClock{}, c.foreignNames),
+		handle: handle, attempts: attempts, claims: ledger, runs: order.NewRuns(history, clock.RealClock{}), ranking: order.NewRanking(c.policy, ledger, history),
 		reasons: reasons.New(clock.RealClock{}, func(group types.NamespacedName) {
 			if key, ok := keyOf(group); ok {
 				refused.publish(key)
@@ -238,6 +243,20 @@ func (c cluster) newExplainer(
 		Snapshot: source.Snapshot, Version: version, Members: known.cache.Pods, Next: next, Publish: publisher.Publish, Published: publisher.Published,
 		Same: published.Same, Names: c.foreignNames, Clock: clock.RealClock{}, Panics: panics,
 	})
+}
+
+// learn remembers how long a gang ran, when it has ended.
+func (g *gangs) learn(key gang.Key) {
+	g.runs.Changed(groupOf(key), func() (left, succeeded, failed int) { return g.cache.Ends(key) })
+}
+
+// membersOf are the pods of a gang.
+func (g *gangs) membersOf(group types.NamespacedName) []*corev1.Pod {
+	key, ok := keyOf(group)
+	if !ok {
+		return nil
+	}
+	return g.cache.Pods(key)
 }
 
 // passToLeader has a gang looked at where this replica leads. On another no controller looks,

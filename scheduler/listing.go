@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/scheduler/api"
 	"github.com/gangctl/gangctl/scheduler/plugins/aging"
@@ -15,6 +16,7 @@ import (
 type listing struct {
 	*gangs
 	keeper *aging.Keeper
+	clock  clock.PassiveClock
 }
 
 var _ api.Source = listing{}
@@ -40,6 +42,7 @@ func (l listing) Gangs(namespace string) ([]api.Gang, error) {
 		reserved[r.Group] = entry
 	}
 	var list []api.Gang
+	now := l.clock.Now()
 	for _, key := range l.cache.Keys() {
 		if namespace != "" && key.Namespace != namespace {
 			continue
@@ -48,6 +51,7 @@ func (l listing) Gangs(namespace string) ([]api.Gang, error) {
 		f := api.Facts{
 			Key: key, Pods: l.cache.Pods(key), MinMember: l.cache.MinCount(key), Incomplete: l.cache.Incomplete(key),
 			Priority: l.cache.Priority(key), Claims: sorted(replacements[group]), Reservation: reserved[group],
+			Ranking: l.ranking, At: now,
 		}
 		if need, _, ok := l.cache.Required(key); ok {
 			f.Need = need

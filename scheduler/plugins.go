@@ -25,6 +25,7 @@ import (
 	"github.com/gangctl/gangctl/scheduler/plugins/packing"
 	"github.com/gangctl/gangctl/scheduler/plugins/planner"
 	"github.com/gangctl/gangctl/scheduler/plugins/preemption"
+	"github.com/gangctl/gangctl/scheduler/plugins/queuesort"
 	"github.com/gangctl/gangctl/scheduler/plugins/replacement"
 )
 
@@ -36,6 +37,7 @@ type parts struct {
 	claims  *claims.Ledger
 	places  *replacement.Tracker
 	keeper  *aging.Keeper
+	sorter  *queuesort.Sorter
 	policy  *belowmin.Controller
 	barrier *binding.Barrier
 	preempt *preemption.Preemptor
@@ -47,7 +49,8 @@ func newParts(g *gangs, profiles []schedulerconfig.KubeSchedulerProfile) parts {
 	plans := planner.New(g.handle, g.attempts, g.claims, g.reasons, g.panics, profiles)
 	return parts{
 		handle: g.handle, planner: plans, claims: g.claims, places: g.places, policy: g.policy,
-		keeper:  aging.NewKeeper(aging.EngineGangs(g.handle), plans.View(), g.claims, g.attempts, clock.RealClock{}),
+		keeper:  aging.NewKeeper(aging.EngineGangs(g.handle), plans.View(), g.claims, g.attempts, g.ranking, clock.RealClock{}),
+		sorter:  queuesort.NewSorter(g.ranking, g.runs, g.membersOf, clock.RealClock{}),
 		barrier: binding.New(g.handle, g.attempts),
 		preempt: preemption.New(g.handle, plans, g.claims, g.attempts, g.suspender, foreign{cache: g.cache, pods: g.pods}, clock.RealClock{}),
 		score:   packing.NewCounters(),
@@ -62,6 +65,8 @@ type extension struct {
 	weight int32 // of its scores; zero for the engine's default
 	// replaces is a plugin of the engine that is switched off where this one is on.
 	replaces string
+	// unless, if set, reports whether a configuration rules the plugin out.
+	unless func(*schedulerconfig.Plugins) bool
 }
 
 // extensions are our plugins, in the order in which the engine calls them,
@@ -69,6 +74,7 @@ type extension struct {
 // that enforces them.
 func extensions(p parts) []extension {
 	return []extension{
+		{name: queuesort.Name, make: p.sorter.NewPlugin, replaces: queuesort.Replaces, unless: queuesort.Ordered},
 		{name: belowmin.Name, make: p.policy.NewPlugin},
 		{name: binding.Name, make: p.barrier.NewPlugin},
 		{name: replacement.Name, make: p.places.NewPlugin, weight: replacement.Weight},
@@ -146,7 +152,7 @@ func enable(profiles []schedulerconfig.KubeSchedulerProfile, plugins []extension
 		set := &profiles[i].Plugins.MultiPoint
 		for _, p := range plugins {
 			named := func(q schedulerconfig.Plugin) bool { return q.Name == p.name }
-			if slices.ContainsFunc(set.Disabled, named) {
+			if slices.ContainsFunc(set.Disabled, named) || p.unless != nil && p.unless(profiles[i].Plugins) {
 				continue
 			}
 			set.Enabled = slices.DeleteFunc(set.Enabled, func(q schedulerconfig.Plugin) bool { return p.replaces != "" && q.Name == p.replaces })

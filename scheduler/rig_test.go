@@ -35,6 +35,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
 	"github.com/gangctl/gangctl/scheduler/gangcache"
+	"github.com/gangctl/gangctl/scheduler/order"
 )
 
 const namespace = "research"
@@ -87,7 +88,7 @@ func newRig(t *testing.T, serving ...string) *rig {
 	}
 	if r.gangs, err = newGangs(cluster{
 		client: r.server, dynamic: r.groups, collect: noSnapshot, namespace: DefaultNamespace, names: profileNames(r.profiles), recorder: recorder, idle: func(context.Context) {},
-		priority: gangcache.MemberPriority,
+		priority: gangcache.MemberPriority, policy: order.HighestResponseRatio,
 	}); err != nil {
 		t.Fatal(err)
 	}

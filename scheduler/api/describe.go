@@ -1,6 +1,7 @@
 package api
 
 import (
+	"math"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
+	"github.com/gangctl/gangctl/scheduler/order"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
@@ -28,6 +30,9 @@ type Facts struct {
 	Reason      *reasons.Reason
 	Claims      []Claim
 	Reservation *Reservation
+	// Ranking has the order of those that wait, at the moment At.
+	Ranking *order.Ranking
+	At      time.Time
 }
 
 // Describe puts the facts on a gang together.
@@ -43,6 +48,9 @@ func Describe(f Facts) Gang {
 	}
 	g.State = stateOf(f, g.Pods)
 	g.Since = since(f.Pods, g.State)
+	if f.Incomplete == "" && (g.State == gang.Pending || g.State == BelowMinimum) && g.Since != nil {
+		g.Order = orderOf(f, *g.Since)
+	}
 	switch waits := anyOpen(f.Pods); {
 	case !waits:
 	case f.Incomplete != "":
@@ -58,6 +66,22 @@ func Describe(f Facts) Gang {
 		}
 	}
 	return g
+}
+
+// orderOf is the place of a gang that waits for nodes.
+func orderOf(f Facts, since time.Time) *Order {
+	var waiting []*corev1.Pod
+	for _, pod := range f.Pods {
+		if open(pod) {
+			waiting = append(waiting, pod)
+		}
+	}
+	policy, e := f.Ranking.Policy(), order.Entry{Since: since, Expected: f.Ranking.Expect(waiting)}
+	o := &Order{Policy: policy, Message: policy.Describe(e, f.At), Basis: e.Expected.Basis, ExpectedRuntime: int64(e.Expected.Runtime / time.Second)}
+	if policy == order.HighestResponseRatio {
+		o.Ratio = math.Round(e.Ratio(f.At)*100) / 100
+	}
+	return o
 }
 
 func stateOf(f Facts, pods Pods) State {

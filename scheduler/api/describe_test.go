@@ -7,9 +7,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/order"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
@@ -27,6 +29,18 @@ func member(name, node string, phase corev1.PodPhase, minute int) *corev1.Pod {
 		Spec:       corev1.PodSpec{SchedulerName: "gang-scheduler", NodeName: node},
 		Status:     corev1.PodStatus{Phase: phase, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: status, LastTransitionTime: at}}},
 	}
+}
+
+// deadlines are the only limits.
+type deadlines struct{}
+
+func (deadlines) Limit(pod *corev1.Pod) (limit time.Duration, enforced, ok bool) {
+	seconds := pod.Spec.ActiveDeadlineSeconds
+	return time.Duration(ptr.Deref(seconds, 0)) * time.Second, true, seconds != nil
+}
+
+func ranking() *order.Ranking {
+	return order.NewRanking(order.HighestResponseRatio, deadlines{}, order.NewHistory())
 }
 
 func TestStates(t *testing.T) {
@@ -60,6 +74,7 @@ func TestStates(t *testing.T) {
 		"finished":         {Facts{Pods: []*corev1.Pod{ended("a", corev1.PodSucceeded), ended("b", corev1.PodSucceeded)}, MinMember: 2, Need: 1}, gang.Succeeded, "", -1},
 		"failed":           {Facts{Pods: []*corev1.Pod{ended("a", corev1.PodSucceeded), ended("b", corev1.PodFailed)}, MinMember: 2, Need: 1}, gang.Failed, "", -1},
 	} {
+		c.facts.Ranking, c.facts.At = ranking(), dawn.Add(time.Hour)
 		g := Describe(c.facts)
 		if g.State != c.state || g.Code != c.code {
 			t.Errorf("%s: %s %q, want %s %q", name, g.State, g.Code, c.state, c.code)
@@ -83,12 +98,18 @@ func TestDescribeShowsAll(t *testing.T) {
 			Blockers: []reasons.Blocker{{Name: "research/bert", Text: "a gang of another namespace"}}, NextAttempt: next, Retry: "r",
 		},
 		Claims: []Claim{{Node: "n2", Member: "llama-9", Until: next}}, Reservation: &Reservation{Nodes: []string{"n3"}, Since: dawn, Start: &next},
+		Ranking: ranking(), At: dawn.Add(92 * time.Minute),
 	}
+	f.Pods[1].Spec.ActiveDeadlineSeconds = ptr.To[int64](45 * 60)
 	since := dawn.Add(2 * time.Minute)
 	want := Gang{
 		Namespace: "research", Name: "llama", Dialect: gang.Volcano, Scheduler: "gang-scheduler", Object: f.Object, MinMember: 2, Priority: 7,
 		Pods: Pods{Total: 2, Bound: 1, Running: 1}, State: BelowMinimum, Since: &since, Code: answer.ReservedByOthers, Message: "m", Need: 2, Fit: &fit,
 		Shortages: f.Reason.Shortages, Blockers: []string{"research/bert"}, Claims: f.Claims, Reservation: f.Reservation, NextAttempt: &next, Retry: "r",
+		Order: &Order{
+			Policy: order.HighestResponseRatio, Ratio: 3, ExpectedRuntime: 45 * 60, Basis: order.Deadline,
+			Message: "response ratio 3.0: waited 90m, expected to run 45m by its deadline",
+		},
 	}
 	if got := Describe(f); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

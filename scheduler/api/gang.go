@@ -9,6 +9,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/scheduler/order"
 	"github.com/gangctl/gangctl/scheduler/reasons"
 )
 
@@ -77,11 +78,26 @@ type Gang struct {
 	Blockers []string `json:"blockers,omitempty"`
 	// Claims are the places that are kept for the replacements of dead members.
 	Claims []Claim `json:"claims,omitempty"`
+	// Order is why it comes when it does among those of its priority; absent where it waits for something else than nodes.
+	Order *Order `json:"order,omitempty"`
 	// Reservation is what a gang has that has waited long.
 	Reservation *Reservation `json:"reservation,omitempty"`
 	// NextAttempt is when it is tried at the latest, Retry what has it tried sooner.
 	NextAttempt *time.Time `json:"nextAttempt,omitempty"`
 	Retry       string     `json:"retry,omitempty"`
+}
+
+// Order is the place of a gang among those of its priority.
+type Order struct {
+	Policy order.Policy `json:"policy"`
+	// Ratio is its response ratio, under that policy: (wait + expected runtime) / expected runtime.
+	Ratio float64 `json:"ratio,omitempty"`
+	// ExpectedRuntime is in seconds, Basis what it is known from: deadline, annotation, or learnt. Both are absent where nothing is
+	// known.
+	ExpectedRuntime int64       `json:"expectedRuntime,omitempty"`
+	Basis           order.Basis `json:"basis,omitempty"`
+	// Message is the same in a sentence.
+	Message string `json:"message"`
 }
 
 // Object is the API object of a gang.

@@ -216,11 +216,19 @@ func TestCompletedMembersCount(t *testing.T) {
 	if why := r.Incomplete(objectGang); !strings.Contains(why, "2/3 pods exist, 1 of them completed") {
 		t.Errorf("Incomplete = %q", why)
 	}
+	if left, succeeded, failed := r.Ends(objectGang); left != 1 || succeeded+failed != 0 {
+		t.Errorf("%d left, want one", left)
+	}
 	if n := len(r.Pods(objectGang)); n != 3 {
 		t.Errorf("%d pods, want all of them", n)
 	}
 	r.SetEnded(pod("c", ofObject, succeeded))
 	r.SetEnded(pod("d", ofObject, succeeded))
+	r.DeletePod("c")
+	if left, succeeded, failed := r.Ends(objectGang); left != 0 || succeeded != 3 || failed != 1 {
+		t.Errorf("%d left, %d succeeded, %d failed, want 0, 3, 1", left, succeeded, failed)
+	}
+	r.SetPod(pod("c", ofObject))
 	r.SetPod(pod("e", ofObject))
 	want("never less than one", 1)
 	now := metav1.Now()

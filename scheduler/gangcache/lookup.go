@@ -131,6 +131,28 @@ func (c *Cache) Completed(key gang.Key) int32 {
 	return 0
 }
 
+// Ends returns how many members of a gang may run yet, and if none may, how many have succeeded and failed. A pod that has ended may be
+// missing for a moment, because it is read by another watch.
+func (c *Cache) Ends(key gang.Key) (left, succeeded, failed int) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	e := c.gangs[key]
+	if e == nil {
+		return 0, 0, 0
+	}
+	if left = len(e.pods[live]) + len(e.pods[leaving]); left > 0 {
+		return left, 0, 0
+	}
+	for _, info := range e.pods[ended] {
+		if info.pod.Status.Phase == corev1.PodFailed {
+			failed++
+		} else {
+			succeeded++
+		}
+	}
+	return 0, succeeded, failed
+}
+
 // GangOf returns the gang of a pod of ours that has not ended.
 func (c *Cache) GangOf(uid types.UID) (key gang.Key, ok bool) {
 	c.mu.RLock()

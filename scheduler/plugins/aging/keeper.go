@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/scheduler/order"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
@@ -42,6 +43,7 @@ type Keeper struct {
 	view   View
 	claims *claims.Ledger
 	parked ParkedGangs
+	order  *order.Ranking
 	clock  clock.WithTicker
 	count  *metrics.Gauge
 
@@ -57,10 +59,10 @@ type Keeper struct {
 	held  []Reservation // by falling priority, one each
 }
 
-// NewKeeper returns a keeper without reservations.
-func NewKeeper(source Source, view View, ledger *claims.Ledger, parked ParkedGangs, clock clock.WithTicker) *Keeper {
+// NewKeeper returns a keeper without reservations. Those come first who do in the order.
+func NewKeeper(source Source, view View, ledger *claims.Ledger, parked ParkedGangs, ranking *order.Ranking, clock clock.WithTicker) *Keeper {
 	return &Keeper{
-		source: source, view: view, claims: ledger, parked: parked, clock: clock,
+		source: source, view: view, claims: ledger, parked: parked, order: ranking, clock: clock,
 		failed: map[types.NamespacedName]*setback{}, notUsed: map[types.NamespacedName]*setback{}, after: map[string]time.Duration{}, ages: map[types.NamespacedName]age{},
 		count: metrics.NewGauge(&metrics.GaugeOpts{
 			Subsystem: "gangctl_scheduler", Name: "reservations", StabilityLevel: metrics.ALPHA,

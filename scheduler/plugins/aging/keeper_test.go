@@ -16,6 +16,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/scheduler/order"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
@@ -45,7 +46,8 @@ type yard struct {
 
 func newYard(nodes ...*corev1.Node) *yard {
 	y := &yard{clock: clocktesting.NewFakeClock(noon), nodes: nodes}
-	y.Keeper = NewKeeper(y, y, claims.NewLedger(y, y, y.clock, audience.Hidden), y, y.clock)
+	ledger := claims.NewLedger(y, y, y.clock, audience.Hidden)
+	y.Keeper = NewKeeper(y, y, ledger, y, order.NewRanking(order.HighestResponseRatio, ledger, order.NewHistory()), y.clock)
 	y.after[""] = time.Minute
 	return y
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/placement"
+	"github.com/gangctl/gangctl/scheduler/order"
 	"github.com/gangctl/gangctl/scheduler/plugins/claims"
 )
 
@@ -33,6 +34,14 @@ type Candidate struct {
 	Open []*corev1.Pod
 	// Members are the same as what is to be placed.
 	Members placement.Gang
+
+	expected order.Estimate // how long it will run
+	rule     string         // by what it has its place in the order
+}
+
+// entry is the gang in the order of those who wait.
+func (g Candidate) entry() order.Entry {
+	return order.Entry{Name: g.Group.String(), Priority: g.Priority, Since: g.Since, Expected: g.expected}
 }
 
 // Reservation is the places that wait for one gang.
@@ -46,7 +55,9 @@ type Reservation struct {
 	// Nodes are the reserved places by the name of their node.
 	Nodes map[string]Place
 
-	ready time.Time // since when all the places are free; zero while a pod is to leave one
+	ready      time.Time // since when all the places are free; zero while a pod is to leave one
+	considered time.Time // when others were last looked for
+	rule       string    // by what it comes first, see order.Ranking.Rule
 }
 
 // claims are one for each reserved place. Their reason is without the node's name
@@ -58,7 +69,11 @@ func (r Reservation) claims() (all []claims.Claim) {
 	}
 	who := claims.ThingOf(r.Group, r.Priority, members...)
 	why := audience.Write(r.Group.Namespace, func(reader audience.Reader) string {
-		return fmt.Sprintf("reserved for %s, which has waited since %s", reader.Title(who), r.Since.UTC().Format(time.RFC3339))
+		why := fmt.Sprintf("reserved for %s, which has waited since %s", reader.Title(who), r.Since.UTC().Format(time.RFC3339))
+		if r.rule == "" {
+			return why
+		}
+		return why + " and comes first by " + r.rule
 	})
 	for _, node := range slices.Sorted(maps.Keys(r.Nodes)) {
 		place := r.Nodes[node]
@@ -69,6 +84,27 @@ func (r Reservation) claims() (all []claims.Claim) {
 		}
 	}
 	return all
+}
+
+// nearer reports whether a reservation comes true before another of the same gang: where both know when, by that; where only one does,
+// that one; else the one for which fewer pods have to end.
+func (r Reservation) nearer(other Reservation, cluster *placement.Cluster) bool {
+	if known, others := !r.Start.IsZero(), !other.Start.IsZero(); known || others {
+		return known && (!others || r.Start.Before(other.Start))
+	}
+	return r.left(cluster) < other.left(cluster)
+}
+
+// left is how many pods have to end yet.
+func (r Reservation) left(cluster *placement.Cluster) (n int) {
+	for node, place := range r.Nodes {
+		for _, pod := range cluster.PodsOn(node) {
+			if place.Leaving[pod.UID] {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // equal reports whether two reservations keep the same.
@@ -158,7 +194,7 @@ func necessary(leaving []*corev1.Pod, result placement.Result, without func([]*c
 }
 
 func reserve(g Candidate, assignments []placement.Assignment, leaving []*corev1.Pod, now time.Time) Reservation {
-	r := Reservation{Group: g.Group, Priority: g.Priority, Since: g.Since, Start: now, Nodes: map[string]Place{}}
+	r := Reservation{Group: g.Group, Priority: g.Priority, Since: g.Since, Start: now, Nodes: map[string]Place{}, considered: now, rule: g.rule}
 	member := map[string]*corev1.Pod{}
 	for _, role := range g.Members.Roles {
 		member[role.Name] = role.Pod

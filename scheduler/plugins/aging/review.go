@@ -1,12 +1,10 @@
 package aging
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +28,8 @@ const (
 	// places; it doubles up to maxSetback.
 	firstSetback = 2 * time.Second
 	maxSetback   = time.Minute
+	// reconsider is how often places are looked for that come free sooner than those that are reserved.
+	reconsider = time.Minute
 	// unused is how long a reservation lasts of which all places are free and the engine still
 	// does not place the gang: what it refuses the gang for may never pass, and is the user's to write.
 	// The gang then has none for as long, and from time to time for twice as long, up to maxUnused.
@@ -57,7 +57,7 @@ func (k *Keeper) Review(ctx context.Context) error {
 	return err
 }
 
-// review gives each priority its reservation: to the gang that has waited longest
+// review gives each priority its reservation: to the gang that comes first
 // of those for which there are places.
 func (k *Keeper) review(ctx context.Context, now time.Time) error {
 	due, before := k.due(now), k.Held()
@@ -75,6 +75,7 @@ func (k *Keeper) review(ctx context.Context, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, searchBudget)
 	defer cancel()
 	projected, searched := Projection{Cluster: cluster}, false
+	k.observe(cluster)
 	var held []Reservation
 	for _, g := range due {
 		if n := len(held); n > 0 && held[n-1].Priority == g.Priority || k.rests(g.Group, now) {
@@ -89,6 +90,9 @@ func (k *Keeper) review(ctx context.Context, now time.Time) error {
 			klog.FromContext(ctx).Info("Giving a reservation up: its places are free, and the engine does not place the gang there",
 				"gang", claims.GangName(g.Group), "free since", r.ready, "next at", s.until)
 			continue
+		}
+		if ok {
+			r = k.nearer(ctx, projected, r, g, now)
 		}
 		if !ok && ctx.Err() == nil {
 			r, ok = Choose(ctx, k.choosing(projected, g), g, now)
@@ -107,16 +111,17 @@ func (k *Keeper) review(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// due are the gangs that have waited too long, by falling priority; of each
-// priority the one first that has waited longest.
+// due are the gangs that have waited too long, in the order in which they are served.
 func (k *Keeper) due(now time.Time) []Candidate {
 	due := slices.DeleteFunc(k.waiting(), func(g Candidate) bool {
 		after := k.patience(g)
 		return after == 0 || now.Sub(g.Since) < after
 	})
-	slices.SortFunc(due, func(a, b Candidate) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Since.Compare(b.Since), strings.Compare(a.Group.String(), b.Group.String()))
-	})
+	for i := range due {
+		due[i].expected = k.order.Expect(due[i].Open)
+		due[i].rule = k.order.Rule(due[i].expected)
+	}
+	slices.SortFunc(due, func(a, b Candidate) int { return k.order.Compare(a.entry(), b.entry(), now) })
 	for _, remembered := range []map[types.NamespacedName]*setback{k.failed, k.notUsed} {
 		maps.DeleteFunc(remembered, func(group types.NamespacedName, _ *setback) bool {
 			return !slices.ContainsFunc(due, func(g Candidate) bool { return g.Group == group })
@@ -167,6 +172,30 @@ func (k *Keeper) choosing(p Projection, g Candidate) Projection {
 	return k.cleared(p, g).after(nil, claims.PlacedPods(dead)...)
 }
 
+// observe looks for pods that run longer than they promised, wherever they do: a promise counts for the order, too.
+func (k *Keeper) observe(cluster *placement.Cluster) {
+	for _, node := range cluster.Nodes() {
+		for _, pod := range cluster.PodsOn(node.Name) {
+			k.claims.Observe(pod, late)
+		}
+	}
+}
+
+// nearer returns the reservation of a gang, or from time to time one of other places if these come free sooner: fewer pods have to
+// end, or all that have to do so earlier. Room comes free where nobody expected it, and a reservation that only moves nearer comes true.
+func (k *Keeper) nearer(ctx context.Context, p Projection, r Reservation, g Candidate, now time.Time) Reservation {
+	if !r.ready.IsZero() || now.Sub(r.considered) < reconsider {
+		return r
+	}
+	r.considered = now
+	other, ok := Choose(ctx, k.choosing(p, g), g, now)
+	if !ok || !other.nearer(r, p.Cluster) {
+		return r
+	}
+	other.considered = now
+	return other
+}
+
 // keep returns the reservation that a gang has, if its places are still good: a
 // reservation that moves about never comes true. A place on it that is held for a
 // short time does no harm.
@@ -181,7 +210,6 @@ func (k *Keeper) keep(ctx context.Context, p Projection, held []Reservation, g C
 	free := true
 	for name, place := range r.Nodes {
 		for _, pod := range p.Cluster.PodsOn(name) {
-			k.claims.Observe(pod, late)
 			leaves := place.Leaving[pod.UID]
 			free = free && !leaves
 			if leaves && (overdue || hangs(pod, now)) {
@@ -192,13 +220,14 @@ func (k *Keeper) keep(ctx context.Context, p Projection, held []Reservation, g C
 			}
 		}
 	}
+	on := func(n *corev1.Node) bool { _, reserved := r.Nodes[n.Name]; return reserved }
+	cleared, options := k.cleared(p, g).Cluster, placement.Options{Budget: searchBudget, Node: on}
 	switch {
-	case !free:
+	case !free, !placement.Place(ctx, cleared, g.Members, options).Fits(): // pods that end before the start may be there meanwhile
 		r.ready = time.Time{}
 	case r.ready.IsZero():
 		r.ready = now
 	}
-	on := func(n *corev1.Node) bool { _, reserved := r.Nodes[n.Name]; return reserved }
-	found := placement.Place(ctx, k.cleared(p, g).Cluster.Without(gone...), g.Members, placement.Options{Budget: searchBudget, Node: on})
+	found := placement.Place(ctx, cleared.Without(gone...), g.Members, options)
 	return r, !found.Impossible()
 }

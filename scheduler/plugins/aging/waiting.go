@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
-	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/gangctl/gangctl/scheduler/engine"
+	"github.com/gangctl/gangctl/scheduler/order"
 )
 
 // engineGangs are the gangs that the engine knows.
@@ -63,7 +63,7 @@ func read(group *schedulingv1beta1.PodGroup, state fwk.PodGroupState) Candidate 
 			continue
 		}
 		g.Open = append(g.Open, pod)
-		reason, since := refused(pod)
+		reason, since := order.Refused(pod)
 		// A fault means nothing for whether the gang waits.
 		tried = tried || reason == corev1.PodReasonUnschedulable || reason == corev1.PodReasonSchedulerError
 		if reason != corev1.PodReasonUnschedulable {
@@ -79,17 +79,6 @@ func read(group *schedulingv1beta1.PodGroup, state fwk.PodGroupState) Candidate 
 	wants := placed < need && placed+len(g.Open) >= need
 	g.Waits, g.Idle = wants && unschedulable, !wants || !tried
 	return g
-}
-
-// refused is why a pod has no place, and since when by its own condition: that is the
-// time when it had none for the first time, whatever the reason was, and some API
-// servers leave it out for pods that begin with a gate.
-func refused(pod *corev1.Pod) (reason string, since time.Time) {
-	_, condition := podutil.GetPodCondition(&pod.Status, corev1.PodScheduled)
-	if condition == nil || condition.Status != corev1.ConditionFalse {
-		return "", time.Time{}
-	}
-	return condition.Reason, condition.LastTransitionTime.Time
 }
 
 // age is what was seen of a gang.

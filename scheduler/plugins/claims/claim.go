@@ -144,7 +144,11 @@ func RuntimeLimit(pod *corev1.Pod) (limit time.Duration, limited bool) {
 	if seconds := pod.Spec.ActiveDeadlineSeconds; seconds != nil {
 		return time.Duration(*seconds) * time.Second, true
 	}
-	d, err := time.ParseDuration(pod.Annotations[RuntimeAnnotation])
+	text := pod.Annotations[RuntimeAnnotation]
+	if text == "" {
+		return 0, false
+	}
+	d, err := time.ParseDuration(text)
 	return d, err == nil && d > 0
 }
 
@@ -153,6 +157,21 @@ func promises(pod *corev1.Pod) bool { return pod.Spec.ActiveDeadlineSeconds == n
 
 // distrusted is how long the promises of a namespace do not count after one was broken.
 const distrusted = 24 * time.Hour
+
+// Limit returns how long a pod runs at most by its own declaration, and whether the kubelet enforces it. A promise of a namespace
+// whose promises do not count is none.
+func (l *Ledger) Limit(pod *corev1.Pod) (limit time.Duration, enforced, ok bool) {
+	limit, ok = RuntimeLimit(pod)
+	if enforced = !promises(pod); !ok || enforced {
+		return limit, enforced, ok
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return limit, false, l.trusted(pod.Namespace)
+}
+
+// trusted reports whether the promises of a namespace count. The lock is held.
+func (l *Ledger) trusted(namespace string) bool { return !l.clock.Now().Before(l.broken[namespace]) }
 
 // Observe remembers a pod that runs longer than it promised: for a day, no promise of its namespace counts.
 func (l *Ledger) Observe(pod *corev1.Pod, grace time.Duration) {

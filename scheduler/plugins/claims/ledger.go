@@ -228,7 +228,7 @@ func (l *Ledger) binding(consumer types.NamespacedName, pods ...*corev1.Pod) []*
 	partial, now := l.engine.Partial(consumer), l.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	trusted := !now.Before(l.broken[consumer.Namespace])
+	trusted := l.trusted(consumer.Namespace)
 	var binding []*entry
 	for _, kind := range kinds {
 		for _, e := range l.entries[kind] {
