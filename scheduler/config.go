@@ -5,10 +5,13 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/klog/v2"
+	schedulerv1 "k8s.io/kube-scheduler/config/v1"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
@@ -139,4 +142,20 @@ func addProfiles(profiles []schedulerconfig.KubeSchedulerProfile, names []string
 		}
 	}
 	return profiles, nil
+}
+
+// filterTimeout is how long the engine looks for the devices of one pod on one node, unless the configuration says. Upstream's 10 s are as
+// long as nothing else is scheduled.
+const filterTimeout = 250 * time.Millisecond
+
+// limitDeviceSearch sets that where a profile has upstream's default.
+func limitDeviceSearch(profiles []schedulerconfig.KubeSchedulerProfile) {
+	for _, profile := range profiles {
+		for _, c := range profile.PluginConfig {
+			a, ok := c.Args.(*schedulerconfig.DynamicResourcesArgs)
+			if ok && a.FilterTimeout != nil && a.FilterTimeout.Duration == schedulerv1.DynamicResourcesFilterTimeoutDefault {
+				a.FilterTimeout = &metav1.Duration{Duration: filterTimeout}
+			}
+		}
+	}
 }

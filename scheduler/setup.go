@@ -62,6 +62,7 @@ func setup(ctx context.Context, opts *settings) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
+	limitDeviceSearch(profiles)
 	c.ComponentConfig.Profiles = profiles
 	names := profileNames(profiles)
 	foreignNames, err := claims.Names(profiles)

@@ -56,7 +56,13 @@ const devicesUndecided = "devices that take too long to be looked for"
 
 // Matrix evaluates a pod that has no node yet against every node.
 func (c *Cluster) Matrix(pod *corev1.Pod) Matrix {
-	ctx, cancel := context.WithTimeout(context.Background(), DefaultBudget)
+	return c.MatrixWithin(context.Background(), pod)
+}
+
+// MatrixWithin evaluates a pod as Matrix does. Where the devices that it claims have not been looked for when ctx ends, they reject no node, and
+// Unmodelled names that.
+func (c *Cluster) MatrixWithin(ctx context.Context, pod *corev1.Pod) Matrix {
+	ctx, cancel := context.WithTimeout(ctx, DefaultBudget)
 	defer cancel()
 	r := c.rules(ctx, pod, nil)
 	r.checks = append(r.checks, c.interPodChecks(r)...)

@@ -4,8 +4,10 @@
 package explainer
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,6 +42,9 @@ const (
 	// minInterval is the time between two answers about a gang at least, so that what changes every second
 	// is not published every second.
 	minInterval = 15 * time.Second
+	// answerBudget is how long an answer may take, advice aside. What is not found by then is unproven: claims of devices, which users write,
+	// may take for ever.
+	answerBudget = time.Second
 	// adviceBudget is the time to search for advice on one gang, and noAdvice is no time for it: the answer reports what was not searched.
 	adviceBudget = 300 * time.Millisecond
 	noAdvice     = time.Nanosecond
@@ -85,6 +90,7 @@ type Explainer struct {
 	pace    *pace
 	sight   *sight // the look at the cluster by which gangs are being explained; nil while there are none
 	current map[gang.Key]publication
+	spent   map[string]time.Duration // what the answers of a namespace took lately
 }
 
 // publication is the current answer and the version of the cluster that it is about; when it was published, when it was last found to be
@@ -105,7 +111,7 @@ type sight struct {
 // New returns an explainer, which does nothing before [Explainer.Run].
 func New(config Config) *Explainer {
 	return &Explainer{
-		Config: config, queue: newQueue(config.Clock), guard: config.Panics.Guard("explainer"), current: map[gang.Key]publication{},
+		Config: config, queue: newQueue(config.Clock), guard: config.Panics.Guard("explainer"), current: map[gang.Key]publication{}, spent: map[string]time.Duration{},
 		pace: &pace{clock: config.Clock},
 		count: metrics.NewCounter(&metrics.CounterOpts{
 			Subsystem: "gangctl_scheduler", Name: "published_answers_total", StabilityLevel: metrics.ALPHA,
@@ -132,6 +138,7 @@ func (e *Explainer) Run(ctx context.Context) {
 			return
 		case stale:
 			e.touchStale()
+			e.forgive()
 			recalled = recalled || e.recall(ctx)
 			continue
 		case changed:
@@ -200,6 +207,15 @@ func (e *Explainer) recall(ctx context.Context) bool {
 	return true
 }
 
+// forgive halves what namespaces have spent.
+func (e *Explainer) forgive() {
+	for namespace, spent := range e.spent {
+		if e.spent[namespace] = spent / 2; spent < time.Millisecond {
+			delete(e.spent, namespace)
+		}
+	}
+}
+
 // touchStale marks the gangs whose answers may have become wrong though nothing happened to them.
 func (e *Explainer) touchStale() {
 	now, version := e.Clock.Now(), e.Version()
@@ -230,7 +246,7 @@ func (e *Explainer) round(ctx context.Context) error {
 			continue
 		}
 		few := len(waits)-i <= withAdvice
-		e.pace.measure(func() {
+		e.spent[w.key.Namespace] += e.pace.measure(func() {
 			failed = append(failed, e.settle(ctx, w.key, func() error { return e.answer(ctx, w, few) }))
 		})
 	}
@@ -252,7 +268,7 @@ func (w wait) needs() time.Duration {
 }
 
 // settled takes the gangs that are due, and returns those that wait: the answers about others are withdrawn, and those that are next are
-// left for later.
+// left for later. Namespaces take turns by what their answers took, so that one whose gangs take long does not keep the others' waiting.
 func (e *Explainer) settled(ctx context.Context) (waits []wait, failed []error) {
 	for _, due := range e.queue.take() {
 		if e.Next(due.key) {
@@ -263,6 +279,9 @@ func (e *Explainer) settled(ctx context.Context) (waits []wait, failed []error) 
 			failed = append(failed, e.settle(ctx, due.key, func() error { return e.withdraw(ctx, due.key) }))
 		}
 	}
+	slices.SortStableFunc(waits, func(a, b wait) int {
+		return cmp.Or(cmp.Compare(rank(a.entry), rank(b.entry)), cmp.Compare(e.spent[a.key.Namespace]/chunk, e.spent[b.key.Namespace]/chunk))
+	})
 	return waits, failed
 }
 
@@ -351,6 +370,8 @@ func (e *Explainer) explain(ctx context.Context, w wait, search bool) (*answer.A
 	if search {
 		o.AdviceBudget = adviceBudget
 	}
+	ctx, cancel := context.WithTimeout(ctx, answerBudget+o.AdviceBudget)
+	defer cancel()
 	a, err := e.sight.Explain(ctx, w.query, o)
 	var gone *gang.JobNotFoundError
 	if errors.As(err, &gone) {

@@ -114,16 +114,18 @@ func (q *queue) take() []entry {
 			delete(q.entries, key)
 		}
 	}
-	last := func(e entry) int {
-		if e.advice {
-			return 1
-		}
-		return 0
-	}
 	slices.SortFunc(due, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(last(a), last(b)), a.since.Compare(b.since), strings.Compare(a.key.String(), b.key.String()))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.since.Compare(b.since), strings.Compare(a.key.String(), b.key.String()))
 	})
 	return due
+}
+
+// rank brings gangs that have an answer, and are due for advice, behind those that have none.
+func rank(e entry) int {
+	if e.advice {
+		return 1
+	}
+	return 0
 }
 
 // putBack returns a gang that was taken and is due after a while. It keeps its place among those that wait.

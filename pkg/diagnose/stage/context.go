@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
@@ -42,16 +43,23 @@ type Context struct {
 	// Diagnose diagnoses another gang on behalf of this one. It is nil once that went deep enough.
 	Diagnose func(*gang.Job) *Diagnosis
 
-	search Search
+	tools Tools
+}
+
+// Tools are what a diagnosis computes with, within its time.
+type Tools struct {
+	Search Search
+	// Matrix holds every constraint of every node for one pod.
+	Matrix func(*placement.Cluster, *corev1.Pod) placement.Matrix
 }
 
 // Search looks for a placement of a gang on a cluster, held to all but some constraints.
 type Search func(cluster *placement.Cluster, g placement.Gang, ignore placement.Constraints) placement.Result
 
 // NewContext returns the context of the first stage.
-func NewContext(v *view.View, g *gang.Gang, reader audience.Reader, search Search, diagnose func(*gang.Job) *Diagnosis) *Context {
+func NewContext(v *view.View, g *gang.Gang, reader audience.Reader, tools Tools, diagnose func(*gang.Job) *Diagnosis) *Context {
 	return &Context{
-		Naming: Naming{View: v, Reader: reader}, Gang: g, Request: v.PlacementRequest(g), search: search, Diagnose: diagnose,
+		Naming: Naming{View: v, Reader: reader}, Gang: g, Request: v.PlacementRequest(g), tools: tools, Diagnose: diagnose,
 	}
 }
 
@@ -107,7 +115,7 @@ func (c *Context) Has(codes ...answer.Code) bool { return has(c.Findings, codes)
 
 // Search looks for a placement of a gang on a cluster, without some constraints and without those that are unreadable.
 func (c *Context) Search(cluster *placement.Cluster, g placement.Gang, ignore placement.Constraints) placement.Result {
-	return c.search(cluster, g, c.Unreadable.Union(ignore))
+	return c.tools.Search(cluster, g, c.Unreadable.Union(ignore))
 }
 
 // Fit looks for a placement of this gang on a cluster, without some constraints. Gangs of one shape find the same on clusters that many
@@ -127,7 +135,7 @@ func (c *Context) Fit(cluster *placement.Cluster, ignore placement.Constraints) 
 
 // Matrix is the constraints of every node for one role of the request. It is equal for gangs of one shape.
 func (c *Context) Matrix(role placement.Role) placement.Matrix {
-	evaluate := func() placement.Matrix { return c.View.Cluster().Matrix(role.Pod) }
+	evaluate := func() placement.Matrix { return c.tools.Matrix(c.View.Cluster(), role.Pod) }
 	if c.Request.Shape == "" {
 		return evaluate()
 	}

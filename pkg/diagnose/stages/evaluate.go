@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
@@ -78,7 +80,7 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 		return d
 	}
 	d.Gang = withScheduler(v, g)
-	c := stage.NewContext(v, d.Gang, opts.Reader, search(ctx, opts), diagnoser(ctx, v, opts))
+	c := stage.NewContext(v, d.Gang, opts.Reader, tools(ctx, opts), diagnoser(ctx, v, opts))
 	all := evaluators()
 	if r := podsUnreadable(c); len(r.Findings) > 0 {
 		c = record(d, c, answer.StagePods, r)
@@ -94,10 +96,15 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 	return d
 }
 
-// search is the placement search of one diagnosis.
-func search(ctx context.Context, opts Options) stage.Search {
-	return func(cluster *placement.Cluster, g placement.Gang, ignore placement.Constraints) placement.Result {
-		return placement.Place(ctx, cluster, g, placement.Options{Budget: opts.Budget, Ignore: ignore})
+// tools compute until ctx ends.
+func tools(ctx context.Context, opts Options) stage.Tools {
+	return stage.Tools{
+		Search: func(cluster *placement.Cluster, g placement.Gang, ignore placement.Constraints) placement.Result {
+			return placement.Place(ctx, cluster, g, placement.Options{Budget: opts.Budget, Ignore: ignore})
+		},
+		Matrix: func(cluster *placement.Cluster, pod *corev1.Pod) placement.Matrix {
+			return cluster.MatrixWithin(ctx, pod)
+		},
 	}
 }
 

@@ -21,6 +21,8 @@ type Attempts struct {
 	queue Queue
 	clock clock.WithDelayedExecution
 	count attemptCounters
+	// devices is the time that failed attempts at pods with claims of devices took.
+	devices *deviceTime
 
 	mu           sync.Mutex
 	current      *cycle    // the gang that is being scheduled; nil between gangs
@@ -32,7 +34,7 @@ type Attempts struct {
 // NewAttempts returns attempts of which none has failed.
 func NewAttempts(queue Queue, clock clock.WithDelayedExecution) *Attempts {
 	return &Attempts{
-		queue: queue, clock: clock, count: newAttemptCounters(),
+		queue: queue, clock: clock, count: newAttemptCounters(), devices: newDeviceTime(clock),
 		parkedGangs: map[types.NamespacedName]*parkedGang{}, firstMembers: map[types.NamespacedName]types.UID{},
 	}
 }

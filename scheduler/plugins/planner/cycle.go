@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -84,12 +85,14 @@ func Follow(engine *upstream.Scheduler, p *Planner, gone func(*corev1.Pod)) *ups
 	}
 	schedule := engine.SchedulePod
 	engine.SchedulePod = func(ctx context.Context, f framework.Framework, state fwk.CycleState, pod *framework.QueuedPodInfo) (upstream.ScheduleResult, error) {
+		start := p.clock.Now()
 		result, err := schedule(ctx, f, state, pod)
 		var refused *framework.FitError
 		if errors.As(err, &refused) && p.refused(ctx, state, pod.Pod) {
 			result, err = schedule(ctx, f, state, pod)
 		}
 		p.watch(state, pod.Pod, err)
+		p.tried(pod.Pod, err, p.clock.Since(start))
 		return result, err
 	}
 	fail := engine.FailureHandler
@@ -167,6 +170,26 @@ func (p *Planner) failed(pod *corev1.Pod, status *fwk.Status, nominating *fwk.No
 	return fwk.NewStatus(fwk.Unschedulable).WithError(fit)
 }
 
+// tried records how long the engine took for a pod on its own that has claims of devices and found no node. Of a gang it counts when the
+// attempt ends.
+func (p *Planner) tried(pod *corev1.Pod, err error, took time.Duration) {
+	if _, member := engine.GroupOf(pod); err != nil && !member && hasClaims(pod) {
+		p.devices.spend(pod.Namespace, took)
+	}
+}
+
+// outOfTime reports whether the attempt that a member with claims of devices is part of has taken too long.
+func (p *Planner) outOfTime(pod *corev1.Pod) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return hasClaims(pod) && p.current != nil && p.clock.Since(p.lastBegun) > attemptLimit
+}
+
+// Postponed reports whether pods of a namespace are not to be tried now, because their claims take too long.
+func (p *Planner) Postponed(namespace string, pods []*corev1.Pod) bool {
+	return p.devices.wait(namespace, pods...) > 0
+}
+
 // nodes returns the number of nodes in the engine's snapshot.
 func (p *Planner) nodes() int {
 	if p.engine.Framework() == nil {
@@ -189,6 +212,9 @@ func (p *Planner) end(group types.NamespacedName, status *fwk.Status) {
 		return
 	}
 	members := c.members()
+	if !status.IsSuccess() && slices.ContainsFunc(c.pods(), hasClaims) {
+		p.devices.spend(group.Namespace, p.clock.Since(p.lastBegun))
+	}
 	if status.IsRejected() && !c.faulty && len(members) > 0 {
 		c.parked = &parkedGang{member: members[0].Pod, cause: causeGang}
 		atMost, helped := c.args.RetryPeriod.Duration, c.clusterChanged
@@ -196,11 +222,17 @@ func (p *Planner) end(group types.NamespacedName, status *fwk.Status) {
 			c.parked.proven, c.parked.claimed, c.parked.lacks, c.parked.short = true, v.claimed, v.lacks, c.shortfall()
 			atMost, helped = maxParked, c.roomFreed
 		}
+		if v := c.verdict; v != nil && v.postponed > 0 {
+			atMost, helped = v.postponed, false
+		}
 		if c.again > 0 {
 			atMost = min(atMost, c.again) // to report what was put off
 		}
 		if !c.gangChanged {
 			p.park(group, c.parked, atMost)
+			if v := c.verdict; v != nil && v.postponed > 0 {
+				c.parked.notBefore = p.clock.Now().Add(v.postponed)
+			}
 			if c.reason != nil {
 				c.reason.NextAttempt = p.clock.Now().Add(atMost)
 			}

@@ -181,11 +181,20 @@ func (p plannedNode) Clone() fwk.StateData { return p }
 
 // PreFilter implements fwk.PreFilterPlugin. The plugin is the last, so the other plugins have let the member pass.
 func (pl *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	if _, err := state.Read(memberKey); err == nil || !state.IsPodGroupSchedulingCycle() {
+	if _, err := state.Read(memberKey); err == nil {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
+	if !state.IsPodGroupSchedulingCycle() {
+		if wait := pl.planner.devices.wait(pod.Namespace, pod); wait > 0 {
+			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the search for devices by the resource claims of this namespace took too long")
+		}
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	if pl.planner.outOfTime(pod) {
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("the search for the devices of its gang took more than %s", attemptLimit))
+	}
 	p := pl.planFor(ctx, state, pod)
-	if p.proven {
+	if p.proven || p.postponed > 0 {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, p.sentence())
 	}
 	node, planned := p.nodes[pod.UID]
@@ -234,6 +243,11 @@ func (pl *Plugin) planFor(ctx context.Context, state fwk.CycleState, pod *corev1
 	placement.Write(planKey, p)
 	c := pl.planner.cycleOf(pod, pl.args)
 	if c == nil {
+		return p
+	}
+	if wait := pl.planner.devices.wait(c.group.Namespace, c.pods()...); wait > 0 && !c.dryRuns(state) {
+		p.verdict, p.requester = *c.postponed(wait), pod.UID
+		pl.planner.setVerdict(c, &p.verdict, pod)
 		return p
 	}
 	logger := klog.FromContext(ctx)

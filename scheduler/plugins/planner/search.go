@@ -31,6 +31,8 @@ type verdict struct {
 	// claimed: there might be one without the claims of others.
 	claimed bool
 	lacks   map[corev1.ResourceName]int64
+	// postponed: it is not tried for so long, because its claims take too long. Nothing is known of a placement.
+	postponed time.Duration
 	// cannotComplete: it is partly placed, and would not be complete with all that is about to come, either.
 	cannotComplete bool
 	// reason explains a gang for which no placement was found; nil of others.

@@ -79,6 +79,8 @@ func (pl *Plugin) resultOf(ctx context.Context, c cause) (result, what string) {
 		return resultForbidden, "preemption: not by its preemptionPolicy"
 	case !pl.preemptor.stillWait(c):
 		return "", "preemption: it has changed"
+	case pl.preemptor.planner.Postponed(c.key.Namespace, c.pods):
+		return "", "preemption: its claims of devices take too long"
 	}
 	start := time.Now()
 	result, what, err := pl.try(ctx, c)

@@ -90,6 +90,8 @@ type Engine interface {
 // Requests prepares placement requests; *planner.Planner does.
 type Requests interface {
 	Request(handle fwk.Handle, group types.NamespacedName, pods []*corev1.Pod, bound []types.UID, minimum int32) (planner.PlacementRequest, error)
+	// Postponed reports whether pods of a namespace are not to be tried now, because their claims take too long.
+	Postponed(namespace string, pods []*corev1.Pod) bool
 }
 
 // ParkedGangs are gangs that the planner does not try until something helps them.
