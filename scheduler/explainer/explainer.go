@@ -99,6 +99,7 @@ type publication struct {
 	answer                   *answer.Answer
 	version                  string
 	published, seen, advised time.Time
+	took                     time.Duration // to find the answer, advice aside
 }
 
 // sight is one look at the cluster.
@@ -280,9 +281,20 @@ func (e *Explainer) settled(ctx context.Context) (waits []wait, failed []error) 
 		}
 	}
 	slices.SortStableFunc(waits, func(a, b wait) int {
-		return cmp.Or(cmp.Compare(rank(a.entry), rank(b.entry)), cmp.Compare(e.spent[a.key.Namespace]/chunk, e.spent[b.key.Namespace]/chunk))
+		return cmp.Or(cmp.Compare(e.rank(a), e.rank(b)), cmp.Compare(e.spent[a.key.Namespace]/chunk, e.spent[b.key.Namespace]/chunk))
 	})
 	return waits, failed
+}
+
+// rank brings cheap answers to the front, then those that took long the last time, then advice.
+func (e *Explainer) rank(w wait) int {
+	switch {
+	case w.advice:
+		return 2
+	case e.current[w.key].took > chunk:
+		return 1
+	}
+	return 0
 }
 
 // look looks at the cluster anew, unless what was seen last is good enough to explain a gang by.
@@ -329,6 +341,7 @@ func (e *Explainer) withdraw(ctx context.Context, key gang.Key) error {
 func (e *Explainer) answer(ctx context.Context, w wait, few bool) error {
 	last, known := e.current[w.key]
 	search := w.advice || few && e.pace.left() >= adviceBudget
+	start := e.Clock.Now()
 	a, err := e.explain(ctx, w, search)
 	if w.touched.After(e.sight.at) {
 		e.queue.add(w.key, debounce)
@@ -338,9 +351,10 @@ func (e *Explainer) answer(ctx context.Context, w wait, few bool) error {
 	}
 	now := e.Clock.Now()
 	next := publication{answer: a, version: e.sight.version, published: now, seen: e.sight.at}
+	next.took = now.Sub(start)
 	switch adopted := advisedAs(a, last.answer); {
 	case search:
-		next.advised = now
+		next.advised, next.took = now, last.took
 	case known && e.Same(last.answer, adopted):
 		next.answer, next.advised = adopted, last.advised
 	}

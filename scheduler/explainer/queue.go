@@ -102,7 +102,7 @@ func (q *queue) wait() (d time.Duration, ok bool) {
 	return max(0, first.Sub(q.clock.Now())), !first.IsZero()
 }
 
-// take removes and returns the gangs that are due, those that are so for longest first, and those for advice last.
+// take removes and returns the gangs that are due, those that are so for longest first.
 func (q *queue) take() []entry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -115,17 +115,9 @@ func (q *queue) take() []entry {
 		}
 	}
 	slices.SortFunc(due, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.since.Compare(b.since), strings.Compare(a.key.String(), b.key.String()))
+		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.key.String(), b.key.String()))
 	})
 	return due
-}
-
-// rank brings gangs that have an answer, and are due for advice, behind those that have none.
-func rank(e entry) int {
-	if e.advice {
-		return 1
-	}
-	return 0
 }
 
 // putBack returns a gang that was taken and is due after a while. It keeps its place among those that wait.
