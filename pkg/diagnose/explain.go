@@ -59,6 +59,13 @@ type Explainer struct{ view *view.View }
 // NewExplainer returns an explainer of a snapshot, which must not change any more.
 func NewExplainer(s *snapshot.Snapshot) *Explainer { return &Explainer{view: view.New(s)} }
 
+// Prepare builds what every answer looks at, so that the first costs no more than the others.
+func (e *Explainer) Prepare() {
+	e.view.Cluster()
+	e.view.Consumers()
+	e.view.Best(nil)
+}
+
 // Explain answers for one job. Errors are of the kinds [gang.JobNotFoundError] and [gang.AmbiguousJobError].
 func (e *Explainer) Explain(ctx context.Context, q Query, o Options) (*answer.Answer, error) {
 	job, err := e.view.Find(q)

@@ -44,7 +44,7 @@ const (
 	minInterval = 15 * time.Second
 	// answerBudget is how long an answer may take, advice aside. What is not found by then is unproven: claims of devices, which users write,
 	// may take for ever.
-	answerBudget = time.Second
+	answerBudget = allowance
 	// adviceBudget is the time to search for advice on one gang, and noAdvice is no time for it: the answer reports what was not searched.
 	adviceBudget = 300 * time.Millisecond
 	noAdvice     = time.Nanosecond
@@ -309,6 +309,7 @@ func (e *Explainer) look(ctx context.Context, first wait) error {
 		var s *snapshot.Snapshot
 		if s, err = e.Snapshot(ctx); err == nil {
 			seen.Explainer = diagnose.NewExplainer(s)
+			seen.Prepare()
 			e.sight = &seen
 		}
 	})

@@ -357,7 +357,7 @@ func namesOfOthers(t *testing.T, stage *demo.Stage, evil tenant) {
 		preempted, answered := 0, false
 		for i := range events.Items {
 			e := &events.Items[i]
-			if e.Reason == "Preempted" {
+			if e.Reason == "Preempted" && strings.HasPrefix(e.InvolvedObject.Name, "victim-") {
 				preempted++
 			}
 			answered = answered || e.InvolvedObject.Name == "curious" && published.Carries(e)
