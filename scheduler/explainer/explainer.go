@@ -44,7 +44,7 @@ const (
 	minInterval = 15 * time.Second
 	// answerBudget is how long an answer may take, advice aside. What is not found by then is unproven: claims of devices, which users write,
 	// may take for ever.
-	answerBudget = allowance
+	answerBudget = allowance / 2
 	// adviceBudget is the time to search for advice on one gang, and noAdvice is no time for it: the answer reports what was not searched.
 	adviceBudget = 300 * time.Millisecond
 	noAdvice     = time.Nanosecond
@@ -359,7 +359,7 @@ func (e *Explainer) answer(ctx context.Context, w wait, few bool) error {
 	case known && e.Same(last.answer, adopted):
 		next.answer, next.advised = adopted, last.advised
 	}
-	if now.Sub(next.advised) >= adviceAge {
+	if now.Sub(next.advised) >= adviceAge && next.took <= chunk { // advice tries the same many times
 		e.queue.addAdvice(w.key, minInterval)
 	}
 	if known && e.Same(last.answer, next.answer) && now.Sub(last.published) < renewal {
