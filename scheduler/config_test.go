@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	schedulerv1 "k8s.io/kube-scheduler/config/v1"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
@@ -50,4 +53,26 @@ func TestServeFlagIsChecked(t *testing.T) {
 	if got := failure.From(err); got == nil || got.Code != failure.CodeUsage {
 		t.Errorf("--serve default-scheduler: %+v, want a usage error", got)
 	}
+}
+
+// The engine looks for devices for a short time, or for as long as the configuration says.
+func TestSearchForDevicesIsLimited(t *testing.T) {
+	for want, given := range map[time.Duration]time.Duration{filterTimeout: schedulerv1.DynamicResourcesFilterTimeoutDefault, 3 * time.Second: 3 * time.Second, 0: 0} {
+		a := &schedulerconfig.DynamicResourcesArgs{FilterTimeout: &metav1.Duration{Duration: given}}
+		limitDeviceSearch([]schedulerconfig.KubeSchedulerProfile{{PluginConfig: []schedulerconfig.PluginConfig{{Name: "DynamicResources", Args: a}}}})
+		if a.FilterTimeout.Duration != want {
+			t.Errorf("%s became %s, want %s", given, a.FilterTimeout.Duration, want)
+		}
+	}
+	cfg, err := defaultConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	limitDeviceSearch(cfg.Profiles)
+	for _, c := range cfg.Profiles[0].PluginConfig {
+		if a, ok := c.Args.(*schedulerconfig.DynamicResourcesArgs); ok && a.FilterTimeout.Duration == filterTimeout {
+			return
+		}
+	}
+	t.Error("the default configuration does not limit the search for devices")
 }
