@@ -278,6 +278,8 @@ func (e *Explainer) settled(ctx context.Context) (waits []wait, failed []error) 
 			waits = append(waits, wait{due, diagnose.Query{Kind: "pod", Namespace: pod.Namespace, Name: pod.Name}})
 		} else if _, known := e.current[due.key]; known {
 			failed = append(failed, e.settle(ctx, due.key, func() error { return e.withdraw(ctx, due.key) }))
+		} else {
+			e.queue.succeeded(due.key) // it has no answer, and needs none
 		}
 	}
 	slices.SortStableFunc(waits, func(a, b wait) int {
@@ -341,6 +343,10 @@ func (e *Explainer) withdraw(ctx context.Context, key gang.Key) error {
 // where it would keep others waiting for their answers.
 func (e *Explainer) answer(ctx context.Context, w wait, few bool) error {
 	last, known := e.current[w.key]
+	if left := minInterval - e.Clock.Since(last.published); known && left > 0 { // nothing could be published now
+		e.queue.putBack(w.entry, left)
+		return nil
+	}
 	search := w.advice || few && e.pace.left() >= adviceBudget
 	start := e.Clock.Now()
 	a, err := e.explain(ctx, w, search)
@@ -365,10 +371,6 @@ func (e *Explainer) answer(ctx context.Context, w wait, few bool) error {
 	if known && e.Same(last.answer, next.answer) && now.Sub(last.published) < renewal {
 		next.published = last.published
 		e.current[w.key] = next
-		return nil
-	}
-	if left := minInterval - now.Sub(last.published); known && left > 0 {
-		e.queue.add(w.key, left)
 		return nil
 	}
 	if err := e.Publish(ctx, w.key, next.answer); err != nil {

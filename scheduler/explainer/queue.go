@@ -79,9 +79,9 @@ func (q *queue) put(e entry) {
 // failed adds a gang whose answer failed, and is due after longer each time.
 func (q *queue) failed(key gang.Key) {
 	q.mu.Lock()
-	delete(q.entries, key) // a change meanwhile does not bring the next try forward
-	q.mu.Unlock()
-	q.add(key, q.retries.When(key))
+	defer q.mu.Unlock()
+	now := q.clock.Now() // a change meanwhile does not bring the next try forward
+	q.put(entry{key: key, since: now, touched: now, due: now.Add(q.retries.When(key))})
 }
 
 // succeeded forgets the failures of a gang.

@@ -83,14 +83,14 @@ func (w *View) PlacementRequest(g *gang.Gang) PlacementRequest {
 	if g.Decl != nil {
 		p.TopologyKey = g.Decl.TopologyKey
 	}
-	p.Shape = p.shape(names, selected)
+	p.Shape = p.shape(names)
 	return p
 }
 
-// shape is the request's Shape, from the names of its roles by the signature of their members. Rules that select pods do so in one
-// namespace, unless they name others.
-func (p PlacementRequest) shape(names map[string]string, selected sets.Set[string]) string {
-	if len(p.Bound) > 0 || slices.ContainsFunc(p.Roles, func(r placement.Role) bool { return hasOwnObjects(r.Pod) }) {
+// shape is the request's Shape, from the names of its roles by the signature of their members. Rules may select pods of the namespace: what
+// they find depends on labels that no signature has, so members with such rules are like no others.
+func (p PlacementRequest) shape(names map[string]string) string {
+	if len(p.Bound) > 0 || slices.ContainsFunc(p.Roles, func(r placement.Role) bool { return hasOwnObjects(r.Pod) || selectsPods(r.Pod) }) {
 		return ""
 	}
 	signatures := make(map[string]string, len(names))
@@ -100,12 +100,15 @@ func (p PlacementRequest) shape(names map[string]string, selected sets.Set[strin
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %q", p.MinMember, p.TopologyKey)
 	for _, r := range p.Roles {
-		fmt.Fprintf(&b, "\n%d %d %q %s", r.Count, r.Min, r.Name, signatures[r.Name])
-		if selected.Len() > 0 {
-			b.WriteString(r.Pod.Namespace)
-		}
+		fmt.Fprintf(&b, "\n%d %d %q %q %s", r.Count, r.Min, r.Name, r.Pod.Namespace, signatures[r.Name])
 	}
 	return b.String()
+}
+
+// selectsPods reports whether the place of a pod depends on where others are.
+func selectsPods(pod *corev1.Pod) bool {
+	a := pod.Spec.Affinity
+	return len(pod.Spec.TopologySpreadConstraints) > 0 || a != nil && (a.PodAffinity != nil || a.PodAntiAffinity != nil)
 }
 
 // hasOwnObjects reports whether the place of a pod depends on objects in its namespace: claims of volumes or of devices.

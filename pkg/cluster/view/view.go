@@ -104,6 +104,18 @@ func Once[T any](w *View, key any, f func() T) T {
 	return value
 }
 
+// OnceProven is [Once] for what may be cut short: only what is proven is kept.
+func OnceProven[T any](w *View, key any, f func() (value T, proven bool)) T {
+	if value, ok := w.known[key].(T); ok {
+		return value
+	}
+	value, proven := f()
+	if proven {
+		return Once(w, key, func() T { return value })
+	}
+	return value
+}
+
 // problem is an object that could not be read, and why.
 type problem struct{ namespace, text string }
 

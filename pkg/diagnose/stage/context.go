@@ -130,7 +130,10 @@ func (c *Context) Fit(cluster *placement.Cluster, ignore placement.Constraints) 
 		shape   string
 		ignored string
 	}
-	return view.Once(c.View, fit{cluster, c.Request.Shape, fmt.Sprint(sets.List(c.Unreadable.Union(ignore)))}, search)
+	return view.OnceProven(c.View, fit{cluster, c.Request.Shape, fmt.Sprint(sets.List(c.Unreadable.Union(ignore)))}, func() (placement.Result, bool) {
+		r := search()
+		return r, r.Fits() || r.Impossible()
+	})
 }
 
 // Matrix is the constraints of every node for one role of the request. It is equal for gangs of one shape.

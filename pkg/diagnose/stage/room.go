@@ -9,7 +9,7 @@ import (
 // Lacking measures the room for the role that is hardest to place, on the cluster as it is.
 func (c *Context) Lacking() placement.Room {
 	lacking := func() placement.Room { return c.View.Cluster().Lacking(c.Request.Gang, *c.Placement) }
-	if c.Request.Shape == "" {
+	if c.Request.Shape == "" || !c.Placement.Impossible() {
 		return lacking()
 	}
 	type lacks string

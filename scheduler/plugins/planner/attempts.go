@@ -182,6 +182,11 @@ func (a *Attempts) isParked(group types.NamespacedName) bool {
 	return parked
 }
 
+// activateAfter has the engine try a pod on its own again after a while: no event does.
+func (a *Attempts) activateAfter(pod *corev1.Pod, wait time.Duration) {
+	a.clock.AfterFunc(wait, func() { a.queue.Activate(map[string]*corev1.Pod{pod.Namespace + "/" + pod.Name: pod}) })
+}
+
 // wake moves gangs to the front of the engine's queue. The lock must not be held: the queue calls PreEnqueue, which takes it.
 func (a *Attempts) wake(gangs ...*parkedGang) {
 	if len(gangs) == 0 {

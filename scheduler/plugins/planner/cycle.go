@@ -178,11 +178,11 @@ func (p *Planner) tried(pod *corev1.Pod, err error, took time.Duration) {
 	}
 }
 
-// outOfTime reports whether the attempt that a member with claims of devices is part of has taken too long.
+// outOfTime reports whether the attempt that a member with claims of devices is part of has taken too long for its number of members.
 func (p *Planner) outOfTime(pod *corev1.Pod) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return hasClaims(pod) && p.current != nil && p.clock.Since(p.lastBegun) > attemptLimit
+	return hasClaims(pod) && p.current != nil && p.clock.Since(p.lastBegun) > attemptLimit+memberLimit*time.Duration(len(p.current.members()))
 }
 
 // Postponed reports whether pods of a namespace are not to be tried now, because their claims take too long.

@@ -19,8 +19,12 @@ const (
 	slowSearch = 50 * time.Millisecond
 	// deviceShare bounds the slow attempts of all namespaces together to one part in deviceShare of the time.
 	deviceShare = 20
-	// attemptLimit is how long one attempt at a gang with claims may take.
+	// attemptLimit is how long one attempt at a gang with claims may take, with memberLimit for each member. Placed one by one, most take a
+	// tenth of that.
 	attemptLimit = 5 * time.Second
+	memberLimit  = 20 * time.Millisecond
+	// maxWait is how long a namespace waits at most.
+	maxWait = 10 * time.Minute
 )
 
 // deviceTime is the time that failed attempts at pods with claims of devices took, by namespace. After a slow one, such pods of the
@@ -52,7 +56,11 @@ func (d *deviceTime) spend(namespace string, took time.Duration) {
 	if _, slow := d.until[namespace]; !slow {
 		d.until[namespace] = now
 	}
-	d.until[namespace] = d.until[namespace].Add(deviceShare * took * time.Duration(len(d.until)))
+	until := d.until[namespace].Add(deviceShare * took * time.Duration(len(d.until)))
+	if latest := now.Add(maxWait); until.After(latest) {
+		until = latest
+	}
+	d.until[namespace] = until
 }
 
 // wait is how long none of some pods of a namespace is to be tried, 0 if they may be now.

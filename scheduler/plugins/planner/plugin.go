@@ -186,12 +186,13 @@ func (pl *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *core
 	}
 	if !state.IsPodGroupSchedulingCycle() {
 		if wait := pl.planner.devices.wait(pod.Namespace, pod); wait > 0 {
+			pl.planner.activateAfter(pod, wait)
 			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the search for devices by the resource claims of this namespace took too long")
 		}
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	if pl.planner.outOfTime(pod) {
-		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("the search for the devices of its gang took more than %s", attemptLimit))
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("the search for the devices of its gang took more than %s and %s a member", attemptLimit, memberLimit))
 	}
 	p := pl.planFor(ctx, state, pod)
 	if p.proven || p.postponed > 0 {
