@@ -43,7 +43,7 @@ const (
 	// is not published every second.
 	minInterval = 15 * time.Second
 	// answerBudget is how long an answer may take, advice aside. What is not found by then is unproven: claims of devices, which users write,
-	// may take for ever.
+	// may take indefinitely.
 	answerBudget = allowance / 2
 	// adviceBudget is the time to search for advice on one gang, and noAdvice is no time for it: the answer reports what was not searched.
 	adviceBudget = 300 * time.Millisecond
@@ -254,7 +254,7 @@ func (e *Explainer) round(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// wait is a gang that is due, and what to ask about it.
+// wait is a gang that is due, and the query about it.
 type wait struct {
 	entry
 	query diagnose.Query

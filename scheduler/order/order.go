@@ -43,7 +43,7 @@ const (
 
 const (
 	// Neutral is the runtime of which those are taken to be whose runtime is not known. Among these the order is that in which they
-	// came. It is long, so that nobody comes later for a hint but who runs for more than a day.
+	// came. It is long, so that a declared runtime delays none but those that run for more than a day.
 	Neutral = 24 * time.Hour
 	// Shortest is the least runtime that counts: what is shorter is dominated by the time to start, and a runtime of a second would
 	// put anybody first who writes it.

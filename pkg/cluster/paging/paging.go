@@ -59,7 +59,7 @@ func read[L metav1.ListInterface](ctx context.Context, o metav1.ListOptions, req
 			return errEndless
 		}
 		tokens.Insert(next)
-		// The token has the version of the list: a server refuses one that is requested beside it.
+		// The token has the version of the list: a server refuses a request with both.
 		o.Continue, o.ResourceVersion, o.ResourceVersionMatch = next, "", ""
 	}
 }

@@ -123,7 +123,7 @@ func (c *Context) ConsumersOn(nodes []string, name corev1.ResourceName) []string
 	if !c.holdsNothing() {
 		return c.consumersOn(nodes, name)
 	}
-	type asked struct {
+	type consumersQuery struct {
 		reader audience.Reader
 		nodes  uint64
 		name   corev1.ResourceName
@@ -134,7 +134,7 @@ func (c *Context) ConsumersOn(nodes []string, name corev1.ResourceName) []string
 		_, _ = hash.WriteString(n) // it cannot fail
 		_ = hash.WriteByte(0)
 	}
-	return view.Once(c.View, asked{c.Reader, hash.Sum64(), name}, func() []string { return c.consumersOn(nodes, name) })
+	return view.Once(c.View, consumersQuery{c.Reader, hash.Sum64(), name}, func() []string { return c.consumersOn(nodes, name) })
 }
 
 func (c *Context) consumersOn(nodes []string, name corev1.ResourceName) []string {

@@ -1,10 +1,10 @@
 // Package queuesort has the engine try gangs, and pods on their own, in the order of package order.
 //
 // The response ratio changes with time, and the engine's queue is a heap, which compares when something comes or goes. That is exact
-// enough, because those that wait do not wait in that heap. A gang that failed is parked by the planner, and comes into the heap
+// enough, because gangs that wait do not wait in that heap. A gang that failed is parked by the planner, and comes into the heap
 // with all others that the same event may help, within one moment; it leaves it as fast as the engine tries. The plugin compares as of
 // the last full second, so that what comes and goes within one is ordered as one would by hand. What stays for longer, in a burst, is
-// compared again by and by; those who have just come are behind all who wait, then as before, so nobody stays for ever. See ADR 0033.
+// compared again by and by; those who have just come are behind all who wait, then as before, so none stays indefinitely. See ADR 0033.
 package queuesort
 
 import (
