@@ -92,6 +92,11 @@ func impossibleClaim(t *testing.T, stage *demo.Stage, evil tenant) {
 			pods = append(pods, p)
 		}
 		evil.run(t, pods...)
+		t.Cleanup(func() { // the tenant's own answers would wait for theirs
+			for _, p := range pods {
+				must(t, evil.client.CoreV1().Pods(evil.namespace).Delete(context.WithoutCancel(ctx), p.Name, metav1.DeleteOptions{}))
+			}
+		})
 	}
 }
 
