@@ -357,18 +357,22 @@ func (e *Explainer) answer(ctx context.Context, w wait, few bool) error {
 		return err
 	}
 	now := e.Clock.Now()
-	next := publication{answer: a, version: e.sight.version, published: now, seen: e.sight.at}
-	next.took = now.Sub(start)
-	switch adopted := advisedAs(a, last.answer); {
+	next := publication{answer: a, version: e.sight.version, published: now, seen: e.sight.at, took: now.Sub(start)}
+	candidate := a
+	if !search {
+		candidate = advisedAs(a, last.answer)
+	}
+	same := known && e.Same(last.answer, candidate)
+	switch {
 	case search:
 		next.advised, next.took = now, last.took
-	case known && e.Same(last.answer, adopted):
-		next.answer, next.advised = adopted, last.advised
+	case same:
+		next.answer, next.advised = candidate, last.advised
 	}
 	if now.Sub(next.advised) >= adviceAge && next.took <= chunk { // advice tries the same many times
 		e.queue.addAdvice(w.key, minInterval)
 	}
-	if known && e.Same(last.answer, next.answer) && now.Sub(last.published) < renewal {
+	if same && now.Sub(last.published) < renewal {
 		next.published = last.published
 		e.current[w.key] = next
 		return nil

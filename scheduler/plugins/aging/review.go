@@ -222,12 +222,16 @@ func (k *Keeper) keep(ctx context.Context, p Projection, held []Reservation, g C
 	}
 	on := func(n *corev1.Node) bool { _, reserved := r.Nodes[n.Name]; return reserved }
 	cleared, options := k.cleared(p, g).Cluster, placement.Options{Budget: searchBudget, Node: on}
+	found := placement.Place(ctx, cleared.Without(gone...), g.Members, options)
+	fits := free && found.Fits()
+	if fits && len(gone) > 0 { // pods that end before the start may be there meanwhile
+		fits = placement.Place(ctx, cleared, g.Members, options).Fits()
+	}
 	switch {
-	case !free, !placement.Place(ctx, cleared, g.Members, options).Fits(): // pods that end before the start may be there meanwhile
+	case !fits:
 		r.ready = time.Time{}
 	case r.ready.IsZero():
 		r.ready = now
 	}
-	found := placement.Place(ctx, cleared.Without(gone...), g.Members, options)
 	return r, !found.Impossible()
 }
