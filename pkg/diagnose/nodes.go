@@ -38,11 +38,8 @@ func nodes(w *view.View, r *stage.Diagnosis, reader audience.Reader, rows bool) 
 
 // sums are what the matrix has in sum. They are equal for gangs of one shape.
 func sums(w *view.View, r *stage.Diagnosis) *answer.Nodes {
-	if r.Request.Shape == "" {
-		return sumUp(w, r)
-	}
-	type shape string
-	return view.Once(w, shape(r.Request.Shape), func() *answer.Nodes { return sumUp(w, r) })
+	type sums struct{}
+	return view.OnceForShape(w, r.Request.Shape, sums{}, func() (*answer.Nodes, bool) { return sumUp(w, r), true })
 }
 
 func sumUp(w *view.View, r *stage.Diagnosis) *answer.Nodes {

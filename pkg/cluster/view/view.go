@@ -104,14 +104,22 @@ func Once[T any](w *View, key any, f func() T) T {
 	return value
 }
 
-// OnceProven is [Once] for what may be cut short: only what is proven is kept.
-func OnceProven[T any](w *View, key any, f func() (value T, proven bool)) T {
-	if value, ok := w.known[key].(T); ok {
+// ofShape is the key of what placement requests of one shape have in common.
+type ofShape struct {
+	shape string
+	key   any
+}
+
+// OnceForShape returns what requests of one [PlacementRequest] Shape have in common under a key, which f finds out the first time. Only what
+// is proven is kept: a search may be cut short. For a request that is like no other it is found out each time.
+func OnceForShape[T any](w *View, shape string, key any, f func() (value T, proven bool)) T {
+	at := ofShape{shape, key}
+	if value, ok := w.known[at].(T); ok {
 		return value
 	}
 	value, proven := f()
-	if proven {
-		return Once(w, key, func() T { return value })
+	if proven && shape != "" {
+		return Once(w, at, func() T { return value })
 	}
 	return value
 }

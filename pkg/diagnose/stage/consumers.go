@@ -21,7 +21,7 @@ import (
 // Others are the consumers of nodes that are not the gang itself and not DaemonSets. The caller does not change the list.
 func (c *Context) Others() []*view.Consumer {
 	stay := func(h *view.Consumer) bool { return h.DaemonSet }
-	if c.holdsNothing() { // so it is for all such gangs
+	if c.usesNoNode() { // so it is for all such gangs
 		return view.Once(c.View, "others", func() []*view.Consumer {
 			return slices.DeleteFunc(slices.Clone(c.View.Consumers()), stay)
 		})
@@ -35,8 +35,8 @@ func (c *Context) Others() []*view.Consumer {
 	})
 }
 
-// holdsNothing reports whether no node has a pod of the gang, nor one of its job that is no member.
-func (c *Context) holdsNothing() bool {
+// usesNoNode reports whether no node has a pod of the gang, nor one of its job that is no member.
+func (c *Context) usesNoNode() bool {
 	if c.Gang.Count(gang.Missing, gang.Gated, gang.Pending) != c.Gang.Total() {
 		return false
 	}
@@ -69,7 +69,7 @@ func (c *Context) EndsAlone(h *view.Consumer, pod *corev1.Pod) bool {
 // AfterEnds is the cluster when every job that is running has ended, and what the gang itself is leaving is free.
 func (c *Context) AfterEnds() *placement.Cluster {
 	own := c.leaving()
-	if c.holdsNothing() { // so it is for all such gangs
+	if c.usesNoNode() { // so it is for all such gangs
 		return c.View.Common("after the ends", func() *placement.Cluster { return c.Without(c.EndsAlone) })
 	}
 	after := c.Without(c.EndsAlone)
@@ -84,7 +84,7 @@ func (c *Context) AfterDeletions() *placement.Cluster {
 	leaving := func(_ *view.Consumer, p *corev1.Pod) bool {
 		return p.DeletionTimestamp != nil && !view.Stuck(p, c.View.Now)
 	}
-	if c.holdsNothing() {
+	if c.usesNoNode() {
 		return c.View.Common("after the deletions", func() *placement.Cluster { return c.Without(leaving) })
 	}
 	return c.Without(leaving)
@@ -120,7 +120,7 @@ const maxConsumers = 12
 // ConsumersOn reports who uses how much of a resource on nodes, a line each. If there are many, those that use the most are
 // named, and the others are summed up.
 func (c *Context) ConsumersOn(nodes []string, name corev1.ResourceName) []string {
-	if !c.holdsNothing() {
+	if !c.usesNoNode() {
 		return c.consumersOn(nodes, name)
 	}
 	type consumersQuery struct {

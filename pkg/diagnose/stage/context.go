@@ -121,29 +121,26 @@ func (c *Context) Search(cluster *placement.Cluster, g placement.Gang, ignore pl
 // Fit looks for a placement of this gang on a cluster, without some constraints. Gangs of one shape find the same on clusters that many
 // look at.
 func (c *Context) Fit(cluster *placement.Cluster, ignore placement.Constraints) placement.Result {
-	search := func() placement.Result { return c.Search(cluster, c.Request.Gang, ignore) }
-	if c.Request.Shape == "" || !c.View.IsCommon(cluster) {
-		return search()
+	if !c.View.IsCommon(cluster) {
+		return c.Search(cluster, c.Request.Gang, ignore)
 	}
 	type fit struct {
 		cluster *placement.Cluster
-		shape   string
 		ignored string
 	}
-	return view.OnceProven(c.View, fit{cluster, c.Request.Shape, fmt.Sprint(sets.List(c.Unreadable.Union(ignore)))}, func() (placement.Result, bool) {
-		r := search()
+	return view.OnceForShape(c.View, c.Request.Shape, fit{cluster, fmt.Sprint(sets.List(c.Unreadable.Union(ignore)))}, func() (placement.Result, bool) {
+		r := c.Search(cluster, c.Request.Gang, ignore)
 		return r, r.Fits() || r.Impossible()
 	})
 }
 
-// Matrix is the constraints of every node for one role of the request. It is equal for gangs of one shape.
+// Matrix is the constraints of every node for one role of the request. It is equal for gangs of one shape, which claim no devices: nothing
+// cuts it short.
 func (c *Context) Matrix(role placement.Role) placement.Matrix {
-	evaluate := func() placement.Matrix { return c.tools.Matrix(c.View.Cluster(), role.Pod) }
-	if c.Request.Shape == "" {
-		return evaluate()
-	}
-	type matrix struct{ shape, role string }
-	return view.Once(c.View, matrix{c.Request.Shape, role.Name}, evaluate)
+	type matrix string
+	return view.OnceForShape(c.View, c.Request.Shape, matrix(role.Name), func() (placement.Matrix, bool) {
+		return c.tools.Matrix(c.View.Cluster(), role.Pod), true
+	})
 }
 
 // Best is the cluster at its best, with what the gang has bound.

@@ -8,12 +8,10 @@ import (
 
 // Lacking measures the room for the role that is hardest to place, on the cluster as it is.
 func (c *Context) Lacking() placement.Room {
-	lacking := func() placement.Room { return c.View.Cluster().Lacking(c.Request.Gang, *c.Placement) }
-	if c.Request.Shape == "" || !c.Placement.Impossible() {
-		return lacking()
-	}
-	type lacks string
-	return view.Once(c.View, lacks(c.Request.Shape), lacking)
+	type lacking struct{}
+	return view.OnceForShape(c.View, c.Request.Shape, lacking{}, func() (placement.Room, bool) {
+		return c.View.Cluster().Lacking(c.Request.Gang, *c.Placement), c.Placement.Impossible()
+	})
 }
 
 // DescribeRoom adds the numbers of a room, and how many members of its role fit.
