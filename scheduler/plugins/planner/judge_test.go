@@ -126,11 +126,7 @@ func TestOnlyProofsRefuse(t *testing.T) {
 
 // A gang that the engine did not place, though nothing proves that it cannot, is tried again after a while.
 func TestUnprovenIsTriedAgain(t *testing.T) {
-	r := newRig(t, withPicky("n1"), func(_ *rig, profile *schedulerconfig.KubeSchedulerProfile) {
-		profile.PluginConfig = append(profile.PluginConfig, schedulerconfig.PluginConfig{
-			Name: Name, Args: &runtime.Unknown{Raw: []byte(`{"retryPeriod":"1s"}`), ContentType: runtime.ContentTypeJSON},
-		})
-	})
+	r := newRig(t, withPicky("n1"), withArgs(`{"searchBudget":"10s","retryPeriod":"1s"}`))
 	r.node("n1", "nvidia.com/gpu", "4")
 	r.gang("g", 1)
 	r.create(member("g", 0, "nvidia.com/gpu", "2"))

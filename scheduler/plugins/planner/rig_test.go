@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -106,6 +107,16 @@ type rig struct {
 // change adapts the engine before it runs.
 type change func(*rig, *schedulerconfig.KubeSchedulerProfile)
 
+// withArgs sets the arguments of the planner.
+func withArgs(text string) change {
+	return func(_ *rig, profile *schedulerconfig.KubeSchedulerProfile) {
+		ours := func(c schedulerconfig.PluginConfig) bool { return c.Name == Name }
+		profile.PluginConfig = append(slices.DeleteFunc(profile.PluginConfig, ours), schedulerconfig.PluginConfig{
+			Name: Name, Args: &runtime.Unknown{Raw: []byte(text), ContentType: runtime.ContentTypeJSON},
+		})
+	}
+}
+
 // newRig runs the engine with the planner.
 func newRig(t *testing.T, changes ...change) *rig {
 	return startRig(t, true, clock.RealClock{}, changes...)
@@ -133,6 +144,7 @@ func startRig(t *testing.T, planned bool, reports clock.PassiveClock, changes ..
 	multi := &config.Profiles[0].Plugins.MultiPoint
 	if planned {
 		multi.Enabled = append(multi.Enabled, schedulerconfig.Plugin{Name: Name})
+		withArgs(`{"searchBudget":"10s"}`)(r, &config.Profiles[0]) // on a busy machine, too, searches end with a proof
 	}
 	handle := engine.NewHandle()
 	attempts := NewAttempts(handle, clock.RealClock{})
