@@ -53,8 +53,8 @@ func (l listing) Gangs(namespace string) ([]api.Gang, error) {
 			Priority: l.cache.Priority(key), Claims: sorted(replacements[group]), Reservation: reserved[group],
 			Ranking: l.ranking, At: now,
 		}
-		if need, _, ok := l.cache.Required(key); ok {
-			f.Need = need
+		if required, _, ok := l.cache.Required(key); ok {
+			f.Required = required
 		}
 		if object, ok := l.cache.Object(key); ok {
 			f.Object = &api.Object{

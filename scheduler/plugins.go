@@ -32,28 +32,28 @@ import (
 // parts are what the plugins of all profiles share, and the rest of the scheduler runs. There is one
 // of each, however many profiles there are.
 type parts struct {
-	handle  *engine.Handle
-	planner *planner.Planner
-	claims  *claims.Ledger
-	places  *replacement.Tracker
-	keeper  *aging.Keeper
-	sorter  *queuesort.Sorter
-	policy  *belowmin.Controller
-	barrier *binding.Barrier
-	preempt *preemption.Preemptor
-	score   *packing.Counters
+	handle       *engine.Handle
+	planner      *planner.Planner
+	claims       *claims.Ledger
+	replacement  *replacement.Tracker
+	aging        *aging.Keeper
+	queueSort    *queuesort.Sorter
+	belowMinimum *belowmin.Controller
+	binding      *binding.Barrier
+	preemption   *preemption.Preemptor
+	packing      *packing.Counters
 }
 
 // newParts returns the parts of a scheduler that serves some profiles.
 func newParts(g *gangs, profiles []schedulerconfig.KubeSchedulerProfile) parts {
 	plans := planner.New(g.handle, g.attempts, g.claims, g.reasons, g.panics, profiles)
 	return parts{
-		handle: g.handle, planner: plans, claims: g.claims, places: g.places, policy: g.policy,
-		keeper:  aging.NewKeeper(aging.EngineGangs(g.handle), plans.View(), g.claims, g.attempts, g.ranking, clock.RealClock{}),
-		sorter:  queuesort.NewSorter(g.ranking, g.runs, g.membersOf, clock.RealClock{}),
-		barrier: binding.New(g.handle, g.attempts),
-		preempt: preemption.New(g.handle, plans, g.claims, g.attempts, g.suspender, foreign{cache: g.cache, pods: g.pods}, clock.RealClock{}),
-		score:   packing.NewCounters(),
+		handle: g.handle, planner: plans, claims: g.claims, replacement: g.places, belowMinimum: g.policy,
+		aging:      aging.NewKeeper(aging.EngineGangs(g.handle), plans.View(), g.claims, g.attempts, g.ranking, clock.RealClock{}),
+		queueSort:  queuesort.NewSorter(g.ranking, g.runs, g.membersOf, clock.RealClock{}),
+		binding:    binding.New(g.handle, g.attempts),
+		preemption: preemption.New(g.handle, plans, g.claims, g.attempts, g.suspender, foreign{cache: g.cache, pods: g.pods}, clock.RealClock{}),
+		packing:    packing.NewCounters(),
 	}
 }
 
@@ -74,14 +74,14 @@ type extension struct {
 // that enforces them.
 func extensions(p parts) []extension {
 	return []extension{
-		{name: queuesort.Name, make: p.sorter.NewPlugin, replaces: queuesort.Replaces, unless: queuesort.Ordered},
-		{name: belowmin.Name, make: p.policy.NewPlugin},
-		{name: binding.Name, make: p.barrier.NewPlugin},
-		{name: replacement.Name, make: p.places.NewPlugin, weight: replacement.Weight},
-		{name: aging.Name, make: p.keeper.NewPlugin},
+		{name: queuesort.Name, make: p.queueSort.NewPlugin, replaces: queuesort.Replaces, unless: queuesort.Ordered},
+		{name: belowmin.Name, make: p.belowMinimum.NewPlugin},
+		{name: binding.Name, make: p.binding.NewPlugin},
+		{name: replacement.Name, make: p.replacement.NewPlugin, weight: replacement.Weight},
+		{name: aging.Name, make: p.aging.NewPlugin},
 		{name: claims.Name, make: p.claims.NewPlugin},
-		{name: preemption.Name, make: p.preempt.NewPlugin, replaces: preemption.Replaces},
-		{name: packing.Name, make: p.score.NewPlugin, weight: packing.Weight},
+		{name: preemption.Name, make: p.preemption.NewPlugin, replaces: preemption.Replaces},
+		{name: packing.Name, make: p.packing.NewPlugin, weight: packing.Weight},
 		{name: planner.Name, make: p.planner.NewPlugin}, // last: what it plans for others have let pass
 	}
 }
@@ -99,7 +99,7 @@ func newEngine(ctx context.Context, p parts, client kubernetes.Interface, factor
 	if err != nil {
 		return nil, fmt.Errorf("create scheduler: %w", err)
 	}
-	return planner.Follow(engine, p.planner, p.preempt.Gone), nil
+	return planner.Follow(engine, p.planner, p.preemption.Gone), nil
 }
 
 // checkNames refuses a profile that names a plugin that is not there. The engine ignores such a name where it has arguments or is

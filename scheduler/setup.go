@@ -89,7 +89,7 @@ func setup(ctx context.Context, opts *settings) (*instance, error) {
 	if err := checkNames(profiles, extensions(p)); err != nil {
 		return nil, err
 	}
-	counted := []measured{g.reasons, g.explainer, g.panics, binder, p.planner, p.claims, p.places, p.keeper, p.sorter, p.policy, p.barrier, p.score, p.preempt}
+	counted := []measured{g.reasons, g.explainer, g.panics, binder, p.planner, p.claims, p.replacement, p.aging, p.queueSort, p.belowMinimum, p.binding, p.packing, p.preemption}
 	for _, part := range counted { // listed in docs/scheduler.md, and a test holds the two to each other
 		part.Register(legacyregistry.MustRegister)
 	}
@@ -103,7 +103,7 @@ func setup(ctx context.Context, opts *settings) (*instance, error) {
 		return nil, err
 	}
 	return &instance{
-		config: &cc, engine: engine, gangs: g, parts: p, events: recorder, counted: counted, listing: listing{gangs: g, keeper: p.keeper, clock: clock.RealClock{}},
+		config: &cc, engine: engine, gangs: g, parts: p, events: recorder, counted: counted, listing: listing{gangs: g, keeper: p.aging, clock: clock.RealClock{}},
 	}, nil
 }
 
@@ -175,7 +175,7 @@ func (s *instance) run(ctx context.Context) error {
 	}
 	s.work.Go(func() { s.events.Run(ctx) })
 	s.gangs.follow(ctx, &s.work, s.engine, cancel)
-	s.work.Go(func() { s.parts.keeper.Run(ctx) })
-	s.work.Go(func() { s.parts.preempt.Run(ctx) })
+	s.work.Go(func() { s.parts.aging.Run(ctx) })
+	s.work.Go(func() { s.parts.preemption.Run(ctx) })
 	return app.Run(ctx, s.config, s.engine)
 }

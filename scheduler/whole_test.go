@@ -50,8 +50,8 @@ func (r *rig) startWhole(disabled ...string) parts {
 	r.factory.StartWithContext(ctx)
 	r.factory.WaitForCacheSyncWithContext(ctx)
 	r.must(engine.WaitForHandlersSync(ctx))
-	work.Go(func() { p.keeper.Run(ctx) })
-	work.Go(func() { p.preempt.Run(ctx) })
+	work.Go(func() { p.aging.Run(ctx) })
+	work.Go(func() { p.preemption.Run(ctx) })
 	work.Go(func() { engine.Run(ctx) })
 	r.t.Cleanup(func() {
 		cancel()
@@ -107,7 +107,7 @@ func (r *rig) comer(what string, done func() bool) {
 
 // reserved reports whether a gang has a reservation.
 func (p parts) reserved(gang string) bool {
-	return slices.ContainsFunc(p.keeper.Held(), func(r aging.Reservation) bool { return r.Group.Name == "labels:"+gang })
+	return slices.ContainsFunc(p.aging.Held(), func(r aging.Reservation) bool { return r.Group.Name == "labels:"+gang })
 }
 
 func requestingCPU(cpus string) func(*corev1.Pod) {

@@ -21,9 +21,9 @@ type Facts struct {
 	Object *Object
 	// Pods are its members, those that have ended included, by name.
 	Pods []*corev1.Pod
-	// MinMember is what it declares, Need what it needs at this moment; both are 0
+	// MinMember is what it declares, Required what it needs at this moment; both are 0
 	// where that is not known.
-	MinMember, Need, Priority int32
+	MinMember, Required, Priority int32
 	// Incomplete is why it cannot be tried; empty where it can.
 	Incomplete string
 	// Reason is why it was not placed; nil where nothing is known.
@@ -40,7 +40,7 @@ func Describe(f Facts) Gang {
 	counts := schedulerplugins.CountPods(schedulerplugins.Staying(f.Pods))
 	g := Gang{
 		Namespace: f.Key.Namespace, Name: f.Key.Name, Dialect: f.Key.Dialect, Object: f.Object,
-		MinMember: f.MinMember, Priority: f.Priority, Need: f.Need, Claims: f.Claims, Reservation: f.Reservation,
+		MinMember: f.MinMember, Priority: f.Priority, Required: f.Required, Claims: f.Claims, Reservation: f.Reservation,
 		Pods: Pods{Total: int32(len(f.Pods)), Bound: counts.Bound, Running: counts.Running, Succeeded: counts.Succeeded, Failed: counts.Failed},
 	}
 	if len(f.Pods) > 0 {
@@ -60,7 +60,7 @@ func Describe(f Facts) Gang {
 		for _, b := range f.Reason.Blockers {
 			g.Blockers = append(g.Blockers, b.Name)
 		}
-		g.Need, g.Fit, g.Retry = f.Reason.Required, &f.Reason.Fit, f.Reason.Retry
+		g.Required, g.Fit, g.Retry = f.Reason.Required, &f.Reason.Fit, f.Reason.Retry
 		if next := f.Reason.NextAttempt; !next.IsZero() {
 			g.NextAttempt = &next
 		}
@@ -87,7 +87,7 @@ func orderOf(f Facts, since time.Time) *Order {
 func stateOf(f Facts, pods Pods) State {
 	// Of a gang that needs no number of members, or of which that is not known,
 	// those that have places run.
-	enough := pods.Bound > 0 && pods.Bound >= f.Need
+	enough := pods.Bound > 0 && pods.Bound >= f.Required
 	switch {
 	case pods.Total > 0 && pods.Succeeded+pods.Failed == pods.Total && pods.Succeeded >= max(1, f.MinMember):
 		return gang.Succeeded

@@ -60,19 +60,19 @@ func TestStates(t *testing.T) {
 		since int // minutes after dawn; -1 for not known
 	}{
 		"no object":        {Facts{Pods: []*corev1.Pod{waits("a", 3)}, Incomplete: "PodGroup research/a not found"}, Incomplete, answer.PodGroupMissing, 3},
-		"too few pods":     {Facts{Pods: []*corev1.Pod{waits("a", 3)}, MinMember: 2, Need: 2, Incomplete: "1/2 pods exist"}, Incomplete, answer.BelowQuorum, 3},
-		"gated":            {Facts{Pods: []*corev1.Pod{waits("a", 3)}, MinMember: 1, Need: 1, Incomplete: "1/1 pods exist, 1 gated: pod a by x"}, Incomplete, answer.SchedulingGated, 3},
-		"not tried yet":    {Facts{Pods: []*corev1.Pod{waits("a", 5), waits("b", 4)}, MinMember: 2, Need: 2}, gang.Pending, "", 4},
-		"no room":          {Facts{Pods: []*corev1.Pod{waits("a", 5), waits("b", 4)}, MinMember: 2, Need: 2, Reason: busy}, gang.Pending, answer.NodesBusy, 4},
-		"starting":         {Facts{Pods: []*corev1.Pod{runs("a", 2), waits("b", 4)}, MinMember: 2, Need: 2}, BelowMinimum, "", 4},
-		"whole":            {Facts{Pods: []*corev1.Pod{runs("a", 2), runs("b", 4)}, MinMember: 2, Need: 2}, gang.Running, "", 4},
-		"one leaves":       {Facts{Pods: []*corev1.Pod{runs("a", 2), leaves("b"), waits("c", 6)}, MinMember: 2, Need: 2, Reason: busy}, BelowMinimum, answer.NodesBusy, 6},
+		"too few pods":     {Facts{Pods: []*corev1.Pod{waits("a", 3)}, MinMember: 2, Required: 2, Incomplete: "1/2 pods exist"}, Incomplete, answer.BelowQuorum, 3},
+		"gated":            {Facts{Pods: []*corev1.Pod{waits("a", 3)}, MinMember: 1, Required: 1, Incomplete: "1/1 pods exist, 1 gated: pod a by x"}, Incomplete, answer.SchedulingGated, 3},
+		"not tried yet":    {Facts{Pods: []*corev1.Pod{waits("a", 5), waits("b", 4)}, MinMember: 2, Required: 2}, gang.Pending, "", 4},
+		"no room":          {Facts{Pods: []*corev1.Pod{waits("a", 5), waits("b", 4)}, MinMember: 2, Required: 2, Reason: busy}, gang.Pending, answer.NodesBusy, 4},
+		"starting":         {Facts{Pods: []*corev1.Pod{runs("a", 2), waits("b", 4)}, MinMember: 2, Required: 2}, BelowMinimum, "", 4},
+		"whole":            {Facts{Pods: []*corev1.Pod{runs("a", 2), runs("b", 4)}, MinMember: 2, Required: 2}, gang.Running, "", 4},
+		"one leaves":       {Facts{Pods: []*corev1.Pod{runs("a", 2), leaves("b"), waits("c", 6)}, MinMember: 2, Required: 2, Reason: busy}, BelowMinimum, answer.NodesBusy, 6},
 		"needs no number":  {Facts{Pods: []*corev1.Pod{runs("a", 2), runs("b", 4)}}, gang.Running, "", 4},
 		"its object went":  {Facts{Pods: []*corev1.Pod{runs("a", 2), waits("b", 4)}, Incomplete: "PodGroup research/a not found"}, gang.Running, answer.PodGroupMissing, 2},
-		"an old reason":    {Facts{Pods: []*corev1.Pod{runs("a", 2), runs("b", 4)}, MinMember: 2, Need: 2, Reason: busy}, gang.Running, "", 4},
-		"one has finished": {Facts{Pods: []*corev1.Pod{runs("a", 2), ended("b", corev1.PodSucceeded)}, MinMember: 2, Need: 1}, gang.Running, "", 2},
-		"finished":         {Facts{Pods: []*corev1.Pod{ended("a", corev1.PodSucceeded), ended("b", corev1.PodSucceeded)}, MinMember: 2, Need: 1}, gang.Succeeded, "", -1},
-		"failed":           {Facts{Pods: []*corev1.Pod{ended("a", corev1.PodSucceeded), ended("b", corev1.PodFailed)}, MinMember: 2, Need: 1}, gang.Failed, "", -1},
+		"an old reason":    {Facts{Pods: []*corev1.Pod{runs("a", 2), runs("b", 4)}, MinMember: 2, Required: 2, Reason: busy}, gang.Running, "", 4},
+		"one has finished": {Facts{Pods: []*corev1.Pod{runs("a", 2), ended("b", corev1.PodSucceeded)}, MinMember: 2, Required: 1}, gang.Running, "", 2},
+		"finished":         {Facts{Pods: []*corev1.Pod{ended("a", corev1.PodSucceeded), ended("b", corev1.PodSucceeded)}, MinMember: 2, Required: 1}, gang.Succeeded, "", -1},
+		"failed":           {Facts{Pods: []*corev1.Pod{ended("a", corev1.PodSucceeded), ended("b", corev1.PodFailed)}, MinMember: 2, Required: 1}, gang.Failed, "", -1},
 	} {
 		c.facts.Ranking, c.facts.At = ranking(), dawn.Add(time.Hour)
 		g := Describe(c.facts)
@@ -92,7 +92,7 @@ func TestDescribeShowsAll(t *testing.T) {
 	f := Facts{
 		Key:    gang.Key{Dialect: gang.Volcano, Namespace: "research", Name: "llama"},
 		Object: &Object{APIVersion: "scheduling.volcano.sh/v1beta1", Kind: "PodGroup", Name: "llama", UID: "u"},
-		Pods:   []*corev1.Pod{member("llama-0", "n1", corev1.PodRunning, 1), member("llama-1", "", corev1.PodPending, 2)}, MinMember: 2, Need: 2, Priority: 7,
+		Pods:   []*corev1.Pod{member("llama-0", "n1", corev1.PodRunning, 1), member("llama-1", "", corev1.PodPending, 2)}, MinMember: 2, Required: 2, Priority: 7,
 		Reason: &reasons.Reason{
 			Finding: answer.Finding{Code: answer.ReservedByOthers, Message: "m"}, Required: 2, Fit: 1, Shortages: []reasons.Shortage{{Resource: "cpu", Requested: "2"}},
 			Blockers: []reasons.Blocker{{Name: "research/bert", Text: "a gang of another namespace"}}, NextAttempt: next, Retry: "r",
@@ -104,7 +104,7 @@ func TestDescribeShowsAll(t *testing.T) {
 	since := dawn.Add(2 * time.Minute)
 	want := Gang{
 		Namespace: "research", Name: "llama", Dialect: gang.Volcano, Scheduler: "gang-scheduler", Object: f.Object, MinMember: 2, Priority: 7,
-		Pods: Pods{Total: 2, Bound: 1, Running: 1}, State: BelowMinimum, Since: &since, Code: answer.ReservedByOthers, Message: "m", Need: 2, Fit: &fit,
+		Pods: Pods{Total: 2, Bound: 1, Running: 1}, State: BelowMinimum, Since: &since, Code: answer.ReservedByOthers, Message: "m", Required: 2, Fit: &fit,
 		Shortages: f.Reason.Shortages, Blockers: []string{"research/bert"}, Claims: f.Claims, Reservation: f.Reservation, NextAttempt: &next, Retry: "r",
 		Order: &Order{
 			Policy: order.HighestResponseRatio, Ratio: 3, ExpectedRuntime: 45 * 60, Basis: order.Deadline,

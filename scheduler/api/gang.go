@@ -68,10 +68,10 @@ type Gang struct {
 	// Code, one of those of why-pending, and Message are why it waits.
 	Code    answer.Code `json:"code,omitempty"`
 	Message string      `json:"message,omitempty"`
-	// Need is how many members must have a place now, completed ones not counted,
+	// Required is how many members must have a place now, completed ones not counted,
 	// Fit how many of them do or could. Fit is absent where it was not tried.
-	Need int32  `json:"need"`
-	Fit  *int32 `json:"fit,omitempty"`
+	Required int32  `json:"required"`
+	Fit      *int32 `json:"fit,omitempty"`
 	// Shortages are the resources of which there is too little.
 	Shortages []reasons.Shortage `json:"shortages,omitempty"`
 	// Blockers name the gangs in the way, as NAMESPACE/NAME.

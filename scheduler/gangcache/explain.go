@@ -163,4 +163,4 @@ func waits(key gang.Key) string {
 	return fmt.Sprintf("gang %s/%s waits for its pods: ", key.Namespace, key.Name)
 }
 
-func exist(have, need int32) string { return fmt.Sprintf("%d/%d pods exist", have, need) }
+func exist(have, required int32) string { return fmt.Sprintf("%d/%d pods exist", have, required) }

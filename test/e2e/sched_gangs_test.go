@@ -76,10 +76,10 @@ func TestGangsAreServed(t *testing.T) {
 	}
 	gangs := list(api.Path)
 	runs, large, few := gangs["runs"], gangs["large"], gangs["few"]
-	if len(gangs) != 3 || runs.State != gang.Running || runs.Pods.Bound != 2 || runs.Need != 2 || runs.Code != "" || runs.Since == nil || runs.Dialect != gang.Labels {
+	if len(gangs) != 3 || runs.State != gang.Running || runs.Pods.Bound != 2 || runs.Required != 2 || runs.Code != "" || runs.Since == nil || runs.Dialect != gang.Labels {
 		t.Errorf("runs: %+v", runs)
 	}
-	if large.State != gang.Pending || large.Code != "INSUFFICIENT_cpu" || large.Need != 8 || large.Fit == nil || *large.Fit != 6 || len(large.Shortages) != 1 ||
+	if large.State != gang.Pending || large.Code != "INSUFFICIENT_cpu" || large.Required != 8 || large.Fit == nil || *large.Fit != 6 || len(large.Shortages) != 1 ||
 		large.Shortages[0].Requested != "8" || large.Shortages[0].Available != "6" || large.Shortages[0].Total != "8" || large.NextAttempt == nil || large.Since == nil {
 		t.Errorf("large: %+v", large)
 	}

@@ -75,8 +75,8 @@ func read(group *schedulingv1beta1.PodGroup, state fwk.PodGroupState) Candidate 
 		}
 	}
 	slices.SortFunc(g.Open, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	need, placed := int(g.Members.MinMember), len(g.Members.Bound)
-	wants := placed < need && placed+len(g.Open) >= need
+	required, placed := int(g.Members.MinMember), len(g.Members.Bound)
+	wants := placed < required && placed+len(g.Open) >= required
 	g.Waits, g.Idle = wants && unschedulable, !wants || !tried
 	return g
 }

@@ -118,7 +118,7 @@ func TestAJobOfAJobSet(t *testing.T) {
 func TestAJobIsCheckedOnce(t *testing.T) {
 	reads := func(members int) (n int) {
 		w := newFixture(t, evicting, tfjob("llama", nil))
-		w.need = 100
+		w.required = 100
 		for i := range members {
 			w.pod(fmt.Sprintf("a-%d", i), 0, 1, ownedBy("kubeflow.org/v1", "TFJob", "llama"))
 		}

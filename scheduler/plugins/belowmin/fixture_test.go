@@ -43,17 +43,17 @@ type fixture struct {
 	dynamic  *dynamicfake.FakeDynamicClient
 	recorder *events.FakeRecorder
 	pods     []*corev1.Pod
-	need     int32
+	required int32
 	note     string // the object's annotation
 	freed    int
 	gone     map[string]bool // nodes
 	short    *planner.Shortfall
-	// completed is how many need no place any more.
+	// completed is how many required no place any more.
 	completed int32
 }
 
 func newFixture(t *testing.T, arguments string, jobs ...runtime.Object) *fixture {
-	w := &fixture{t: t, clock: clocktesting.NewFakeClock(noon), client: fake.NewClientset(), recorder: events.NewFakeRecorder(100), need: 3}
+	w := &fixture{t: t, clock: clocktesting.NewFakeClock(noon), client: fake.NewClientset(), recorder: events.NewFakeRecorder(100), required: 3}
 	w.dynamic = jobsClient(jobs...)
 	synced := func() bool { return true }
 	w.Controller = New(Config{
@@ -99,7 +99,9 @@ func jobsClient(jobs ...runtime.Object) *dynamicfake.FakeDynamicClient {
 // Pods, Required, Completed and Get implement Gangs and Objects.
 func (w *fixture) Pods(gang.Key) []*corev1.Pod { return w.pods }
 
-func (w *fixture) Required(gang.Key) (count, priority int32, ok bool) { return w.need, 0, w.need > 0 }
+func (w *fixture) Required(gang.Key) (count, priority int32, ok bool) {
+	return w.required, 0, w.required > 0
+}
 
 func (w *fixture) Completed(gang.Key) int32 { return w.completed }
 

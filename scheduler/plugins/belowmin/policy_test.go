@@ -38,7 +38,7 @@ func TestAGangThatWasNeverWholeIsTakenBack(t *testing.T) {
 	// The next time it gets twice as long.
 	w.pod("a-3", 30, 31)
 	w.pods[0].CreationTimestamp = metav1.NewTime(noon.Add(30 * time.Second))
-	w.need = 2
+	w.required = 2
 	w.after(0)
 	w.after(19 * time.Second)
 	w.wantDid()
@@ -121,8 +121,8 @@ func TestWhomThePolicyLeavesAlone(t *testing.T) {
 			w.pods = w.pods[:2]
 		},
 		"on its way out":          func(w *fixture) { w.pod("a-2", 0, 1, phase(corev1.PodSucceeded)); w.completed = 1 },
-		"not declared any more":   func(w *fixture) { w.need = 0 },
-		"its minimum was lowered": func(w *fixture) { w.need = 2 },
+		"not declared any more":   func(w *fixture) { w.required = 0 },
+		"its minimum was lowered": func(w *fixture) { w.required = 2 },
 		"no member has a node":    func(w *fixture) { w.pods = nil; w.pod("a-3", 0, -1) },
 	} {
 		w := newFixture(t, `{"grace":"30s","startGrace":"10s","belowMin":"evict"}`)
@@ -141,12 +141,12 @@ func TestWhomThePolicyLeavesAlone(t *testing.T) {
 // A gang that ran, and whose minimum was raised, ran.
 func TestARaisedMinimumTakesNothingBack(t *testing.T) {
 	w := newFixture(t, short)
-	w.need = 2
+	w.required = 2
 	w.pod("a-0", 0, 1)
 	w.pod("a-1", 0, 1)
 	w.pod("a-2", 0, -1)
 	w.after(0)
-	w.need = 3
+	w.required = 3
 	w.after(0)
 	w.after(10 * time.Second)
 	w.wantDid()

@@ -73,9 +73,9 @@ func TestWhomAProofDoesNotConcern(t *testing.T) {
 	for name, change := range map[string]func(*fixture){
 		"was whole": func(w *fixture) {
 			w.short = nil
-			w.need = 2
+			w.required = 2
 			w.after(0)
-			w.need = 3
+			w.required = 3
 			w.short = &planner.Shortfall{Placed: 2}
 		},
 		"lost a member": func(w *fixture) { w.pods[2].CreationTimestamp = metav1.NewTime(noon.Add(9 * time.Second)) },
@@ -85,7 +85,7 @@ func TestWhomAProofDoesNotConcern(t *testing.T) {
 				w.bindingEnded(groupA, member, true)
 			}
 		},
-		"has its minimum":                       func(w *fixture) { w.need = 2 },
+		"has its minimum":                       func(w *fixture) { w.required = 2 },
 		"is to be ignored":                      func(w *fixture) { w.note = "ignore" },
 		"got another place since":               func(w *fixture) { w.short.Placed = 1 },
 		"has members on their way":              func(w *fixture) { w.bindingStarted(groupA, "a-2") },
@@ -161,7 +161,7 @@ func TestMembersOnANodeThatIsGone(t *testing.T) {
 			w.gone = map[string]bool{"n2": true}
 		}, false},
 		"it ran while no scheduler did":     {func(w *fixture) { w.clock.Step(time.Hour) }, false},
-		"others are enough":                 {func(w *fixture) { w.need = 2 }, false},
+		"others are enough":                 {func(w *fixture) { w.required = 2 }, false},
 		"others are on their way":           {func(w *fixture) { w.bindingStarted(groupA, "a-3") }, false},
 		"the node exists by the API server": {func(w *fixture) { w.node("n2") }, false},
 		"its policy is to be ignored":       {func(w *fixture) { w.note = "ignore" }, false},

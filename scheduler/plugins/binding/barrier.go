@@ -83,7 +83,7 @@ func New(engine Engine, parked ParkedGangs) *Barrier {
 		engine: engine, parked: parked,
 		inFlight: map[types.NamespacedName]map[types.UID]bool{}, deferred: map[types.NamespacedName]map[string]*corev1.Pod{},
 		members: metrics.NewCounterVec(&metrics.CounterOpts{
-			Subsystem: "gangctl_scheduler", Name: "barrier_members_total", StabilityLevel: metrics.ALPHA,
+			Subsystem: "gangctl_scheduler", Name: "binding_members_total", StabilityLevel: metrics.ALPHA,
 			Help: "Members that waited for the rest of their gang before they were bound, by result: passed, failed, or timeout.",
 		}, []string{"result"}),
 	}

@@ -105,10 +105,10 @@ func TestAssignedCount(t *testing.T) {
 
 // Those that are gone are counted by the engine until it lets go of them.
 func TestComplete(t *testing.T) {
-	for need, want := range map[int]string{1: "", 2: "member b of gang ns/g is gone, and the gang needs it: no member was bound"} {
+	for required, want := range map[int]string{1: "", 2: "member b of gang ns/g is gone, and the gang needs it: no member was bound"} {
 		cancelled := 0
 		checks := 0
-		a := newAttempt("ns/g", need, func(types.UID, error) { cancelled++ }, always, func(_ types.UID, name string) bool { checks++; return name == "a" })
+		a := newAttempt("ns/g", required, func(types.UID, error) { cancelled++ }, always, func(_ types.UID, name string) bool { checks++; return name == "a" })
 		a.join("a", "a", "n1", false)
 		a.join("b", "b", "n1", false)
 		a.start("a")
@@ -119,7 +119,7 @@ func TestComplete(t *testing.T) {
 				got = err.Error()
 			}
 			if got != want {
-				t.Errorf("of two, one is gone and %d are needed: %q, want %q", need, got, want)
+				t.Errorf("of two, one is gone and %d are needed: %q, want %q", required, got, want)
 			}
 		}
 		if checks != 2 || (cancelled == 1) != (want != "") {

@@ -141,7 +141,7 @@ func TestAFailedBindingOfAPodThatIsGone(t *testing.T) {
 // Gangs that waited for a claim are activated when it ends because the gang needs less.
 func TestAGangThatNeedsLess(t *testing.T) {
 	for name, change := range map[string]func(*fixture){
-		"a lower minimum": func(w *fixture) { w.gangs = gangA{need: 2, priority: 7} },
+		"a lower minimum": func(w *fixture) { w.gangs = gangA{required: 2, priority: 7} },
 		"nothing":         func(w *fixture) { w.gangs = undeclared{} },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,7 +183,7 @@ func (undeclared) Required(types.NamespacedName) (count, priority int32, ok bool
 func TestNoMoreIsClaimedThanANamespaceHad(t *testing.T) {
 	w := newFixture(t).counted()
 	for range 6 {
-		w.gangs = gangA{need: 10, priority: 7}
+		w.gangs = gangA{required: 10, priority: 7}
 		w.run("a-0", "n1")
 		w.run("a-1", "n1")
 		w.run("a-2", "n2")
@@ -210,7 +210,7 @@ func TestNoMoreIsClaimedThanANamespaceHad(t *testing.T) {
 // What is held costs no quota, so it is not only bounded by what a namespace had.
 func TestClaimsOfANamespaceAreCapped(t *testing.T) {
 	w := newFixture(t).counted()
-	w.gangs = gangA{need: 4, priority: 7}
+	w.gangs = gangA{required: 4, priority: 7}
 	w.args["gang-scheduler"] = Args{HoldTTL: DefaultArgs().HoldTTL, MaxPerNamespace: 2}
 	for _, member := range []string{"a-0", "a-1", "a-2", "a-3"} {
 		w.run(member, "n1", func(p *corev1.Pod) { p.Spec.SchedulerName = "gang-scheduler" })

@@ -11,7 +11,7 @@ import (
 func TestAnyMinimumInfersAPlaceAPod(t *testing.T) {
 	w := newFixture(t)
 	w.nodes = append(w.nodes, enginetest.Node("n3", 100))
-	w.gangs, w.begun = gangA{need: math.MaxInt32, priority: 7}, false
+	w.gangs, w.begun = gangA{required: math.MaxInt32, priority: 7}, false
 	w.run("a-0", "n1")
 	w.run("a-1", "n1")
 	claimed := 0

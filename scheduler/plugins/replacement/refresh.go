@@ -93,12 +93,12 @@ func (t *Tracker) derive() (all []claims.Claim) {
 // priority. A gang of which no member has a place lacks none: it holds nothing, and
 // starts like any other.
 func (t *Tracker) lacking(v view, group types.NamespacedName) (n int, priority int32) {
-	need, priority, ok := t.gangs.Required(group)
+	required, priority, ok := t.gangs.Required(group)
 	placed := v.placed(group)
 	if !ok || placed == 0 {
 		return 0, 0
 	}
-	return int(need) - placed, priority
+	return int(required) - placed, priority
 }
 
 // suspects are the nodes to look at.
@@ -162,7 +162,7 @@ func (t *Tracker) claimLast(slots []*slot, lacking int, priority int32, claimed 
 		claimed[namespace] = sum
 		lacking--
 		t.begin(s)
-		t.needs[s.group], _, _ = t.gangs.Required(s.group)
+		t.required[s.group], _, _ = t.gangs.Required(s.group)
 		all = append(all, claim)
 	}
 	return all

@@ -78,8 +78,8 @@ type Tracker struct {
 	stale map[string]bool
 	// loose are the slots of pods that are gone or going.
 	loose map[types.NamespacedName]map[types.UID]*slot
-	// needs is how many members gangs needed when their places were claimed.
-	needs map[types.NamespacedName]int32
+	// required is how many members gangs needed when their places were claimed.
+	required map[types.NamespacedName]int32
 	// failing is since when pods cannot be bound that have been decided on.
 	failing map[types.UID]time.Time
 }
@@ -114,14 +114,14 @@ func NewTracker(gangs Gangs, engine Engine, ledger *claims.Ledger, live, ended c
 func emptyTracker(gangs Gangs, engine Engine, ledger *claims.Ledger, clock clock.WithDelayedExecution) *Tracker {
 	return &Tracker{
 		gangs: gangs, engine: engine, claims: ledger, clock: clock,
-		args:    map[string]Args{},
-		slots:   map[types.UID]*slot{},
-		places:  map[string]map[types.UID]*slot{},
-		usages:  map[string]*usage{},
-		stale:   map[string]bool{},
-		loose:   map[types.NamespacedName]map[types.UID]*slot{},
-		needs:   map[types.NamespacedName]int32{},
-		failing: map[types.UID]time.Time{},
+		args:     map[string]Args{},
+		slots:    map[types.UID]*slot{},
+		places:   map[string]map[types.UID]*slot{},
+		usages:   map[string]*usage{},
+		stale:    map[string]bool{},
+		loose:    map[types.NamespacedName]map[types.UID]*slot{},
+		required: map[types.NamespacedName]int32{},
+		failing:  map[types.UID]time.Time{},
 		claimed: metrics.NewGauge(&metrics.GaugeOpts{
 			Subsystem: "gangctl_scheduler", Name: "replacement_claims", StabilityLevel: metrics.ALPHA,
 			Help: "Places that are claimed for the replacements of dead members.",
@@ -195,7 +195,7 @@ func (t *Tracker) occupy(s *slot) {
 		delete(group, s.pod.UID)
 		if len(group) == 0 {
 			delete(t.loose, s.group)
-			delete(t.needs, s.group)
+			delete(t.required, s.group)
 		}
 	}
 }
@@ -246,18 +246,18 @@ func (t *Tracker) Touch(group types.NamespacedName) {
 	defer t.claims.Wake()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	before, claimed := t.needs[group]
+	before, claimed := t.required[group]
 	if !claimed {
 		return
 	}
-	need, _, ok := t.gangs.Required(group)
+	required, _, ok := t.gangs.Required(group)
 	if !ok {
-		need = 0
+		required = 0
 	}
-	if need < before {
+	if required < before {
 		t.claims.Retry(claims.Replacement, group)
 	}
-	t.needs[group] = need
+	t.required[group] = required
 }
 
 // argsOf are those of the profile of a slot's pod.

@@ -73,20 +73,20 @@ func newFixture(t *testing.T) *fixture {
 		store: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
 		nodes: []*corev1.Node{enginetest.Node("n1", 4), enginetest.Node("n2", 4)}, pods: map[string]*corev1.Pod{},
 	}
-	w.Tracker = newTracker(gangA{need: 3, priority: 7}, w.cycle, w.parked, w.clock)
+	w.Tracker = newTracker(gangA{required: 3, priority: 7}, w.cycle, w.parked, w.clock)
 	w.look() // nothing was there when it began
 	return w
 }
 
 // gangA is the gang of all pods whose name begins with its name.
-type gangA struct{ need, priority int32 }
+type gangA struct{ required, priority int32 }
 
 func (gangA) GroupOf(p *corev1.Pod) (types.NamespacedName, bool) {
 	return groupA, strings.HasPrefix(p.Name, "a-")
 }
 
 func (g gangA) Required(types.NamespacedName) (count, priority int32, ok bool) {
-	return g.need, g.priority, true
+	return g.required, g.priority, true
 }
 
 // look is what the next cycle claims, by node.
