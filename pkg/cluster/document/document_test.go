@@ -10,12 +10,14 @@ func TestSplit(t *testing.T) {
 		text string
 		want []string // line: JSON
 	}{
-		"yaml":           {"# head\n---\na: 1\n--- # next\n# only a comment\n---\n\nb: [2]\n...\n", []string{`3: {"a":1}`, `7: {"b":[2]}`}},
-		"no separator":   {"a: 1", []string{`1: {"a":1}`}},
-		"dashes in text": {"a: |\n  ---x\nb: '---'\n", []string{`1: {"a":"---x\n","b":"---"}`}},
-		"json":           {"{\"a\": 1}\n\n{\"b\": 2}", []string{`1: {"a": 1}`, `3: {"b": 2}`}},
-		"windows":        {"a: 1\r\n---\r\nb: 2\r\n", []string{`1: {"a":1}`, `3: {"b":2}`}},
-		"nothing":        {"# nothing\n---\n", nil},
+		"yaml":                {"# head\n---\na: 1\n--- # next\n# only a comment\n---\n\nb: [2]\n...\n", []string{`3: {"a":1}`, `7: {"b":[2]}`}},
+		"no separator":        {"a: 1", []string{`1: {"a":1}`}},
+		"dashes in text":      {"a: |\n  ---x\nb: '---'\n", []string{`1: {"a":"---x\n","b":"---"}`}},
+		"json":                {"{\"a\": 1}\n\n{\"b\": 2}", []string{`1: {"a": 1}`, `3: {"b": 2}`}},
+		"json between dashes": {"{\"a\": 1}\n---\n{\"b\": 2} {\"c\": 3}\n---\nd: 4\n", []string{`1: {"a": 1}`, `3: {"b": 2}`, `3: {"c": 3}`, `5: {"d":4}`}},
+		"yaml in braces":      {"{a: 1}\n---\n{b: 2}\n", []string{`1: {"a":1}`, `3: {"b":2}`}},
+		"windows":             {"a: 1\r\n---\r\nb: 2\r\n", []string{`1: {"a":1}`, `3: {"b":2}`}},
+		"nothing":             {"# nothing\n---\n", nil},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

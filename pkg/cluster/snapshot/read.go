@@ -63,7 +63,8 @@ func Open(path string, in io.Reader) (*Snapshot, error) {
 	return s, nil
 }
 
-// Read reads a stream of YAML or JSON documents. Kinds that gangctl does not know are kept.
+// Read reads a stream of YAML or JSON documents. Kinds that gangctl does not know are kept. A document that is no object of Kubernetes
+// is skipped, unless it is the last: that may have been cut off.
 func Read(in io.Reader) (*Snapshot, error) {
 	data, err := readAll(in, maxSize)
 	if err != nil {
@@ -77,8 +78,13 @@ func Read(in io.Reader) (*Snapshot, error) {
 		return nil, errors.New("document 1, line 1: the file holds no objects")
 	}
 	s := &Snapshot{Custom: map[schema.GroupKind][]*unstructured.Unstructured{}}
-	for _, d := range docs {
-		if err := s.add(d, d.JSON, ""); err != nil {
+	for i, d := range docs {
+		err := s.add(d, d.JSON, "")
+		if errors.Is(err, errNoObject) && i < len(docs)-1 {
+			s.Skipped = append(s.Skipped, skipped(d))
+			continue
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -88,6 +94,25 @@ func Read(in io.Reader) (*Snapshot, error) {
 	s.Finish()
 	return s, nil
 }
+
+// errNoObject is that a document lacks what every object has.
+var errNoObject = errors.New("the file may be truncated")
+
+// skipped names a document that is no object by its place, and its kind if it has one.
+func skipped(d document.Document) string {
+	var t typeMeta
+	if err := json.Unmarshal(d.JSON, &t); err != nil || t.Kind == "" {
+		return fmt.Sprintf("document %d, line %d, is no object of Kubernetes, and is skipped", d.Number, d.Line)
+	}
+	kind := t.Kind
+	if len(kind) > maxKind {
+		kind = kind[:maxKind] + "…"
+	}
+	return fmt.Sprintf("document %d, line %d, is a %q without a name, and is skipped", d.Number, d.Line, kind)
+}
+
+// maxKind is how much of the kind of an unknown document is shown.
+const maxKind = 63
 
 // maxSize is how large a snapshot may be, in bytes and decompressed: 50,000 pods of 5 KiB are a quarter of it. A kilobyte of gzip
 // can become a megabyte.
@@ -120,13 +145,13 @@ func (s *Snapshot) add(d document.Document, raw []byte, item string) error {
 	gvk := schema.FromAPIVersionAndKind(t.APIVersion, t.Kind)
 	switch {
 	case t.Kind == "" || t.APIVersion == "":
-		return d.Errorf(0, "%sapiVersion or kind is missing: the file may be truncated", item)
+		return d.Errorf(0, "%sapiVersion or kind is missing: %w", item, errNoObject)
 	case t.Kind == Kind && gvk.Group == "gangctl.dev":
 		return s.addHeader(d, raw)
 	case t.Items != nil && strings.HasSuffix(t.Kind, "List"):
 		return s.addList(d, gvk, *t.Items)
 	case t.Metadata == nil || t.Metadata.Name == "":
-		return d.Errorf(0, "%s%s has no metadata.name: the file may be truncated", item, t.Kind)
+		return d.Errorf(0, "%s%s has no metadata.name: %w", item, t.Kind, errNoObject)
 	}
 	if err := s.addObject(gvk, raw); err != nil {
 		return d.Errorf(0, "%s%s %s: %w", item, t.Kind, t.Metadata.Name, err)

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +91,19 @@ func TestReadShapes(t *testing.T) {
 				t.Error("the older of two objects stayed")
 			}
 		})
+	}
+}
+
+// What is no object is skipped and named, with no more of its kind than anybody wants to read.
+func TestReadSkips(t *testing.T) {
+	node := "kind: Node\napiVersion: v1\nmetadata: {name: a}\n"
+	s, err := Read(strings.NewReader("replicas: 3\n---\nkind: " + strings.Repeat("K", 100) + "\napiVersion: v1\n---\n" + node))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"document 1, line 1, is no object of Kubernetes, and is skipped", `document 2, line 3, is a "` + strings.Repeat("K", 63) + `…" without a name, and is skipped`}
+	if !slices.Equal(s.Skipped, want) || len(s.Nodes) != 1 || !slices.Equal(s.Clone().Skipped, want) {
+		t.Errorf("got %q", s.Skipped)
 	}
 }
 

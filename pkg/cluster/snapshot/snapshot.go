@@ -30,6 +30,8 @@ type Snapshot struct {
 	Caller string
 	// Denied are the requests that the caller was not allowed to make.
 	Denied []Denial
+	// Skipped are the documents of its file that are no objects of Kubernetes, a line each.
+	Skipped []string
 	// Probes are the answers to creates with dryRun=All, made when the snapshot was taken.
 	Probes []Probe
 
@@ -123,7 +125,7 @@ func (s *Snapshot) Clone() *Snapshot {
 	for _, k := range kinds {
 		k.clone(&c)
 	}
-	c.Denied, c.Probes = slices.Clone(s.Denied), slices.Clone(s.Probes)
+	c.Denied, c.Probes, c.Skipped = slices.Clone(s.Denied), slices.Clone(s.Probes), slices.Clone(s.Skipped)
 	c.Custom = make(map[schema.GroupKind][]*unstructured.Unstructured, len(s.Custom))
 	for kind, list := range s.Custom {
 		c.Custom[kind] = slices.Clone(list)

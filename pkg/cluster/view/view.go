@@ -3,6 +3,7 @@
 package view
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -66,6 +67,9 @@ func New(s *snapshot.Snapshot) *View {
 	return newView(s, &decoded{jobs: map[any]*gang.Job{}, groups: map[groupKey]gang.Declaration{}, templates: templates{}}, nil)
 }
 
+// Before is the view of the cluster as it is, of one in which something was assumed; nil for the cluster itself.
+func (w *View) Before() *View { return w.base }
+
 // Assume returns the view of a changed snapshot, which shares what did not change.
 func (w *View) Assume(s *snapshot.Snapshot) *View {
 	n := newView(s, w.decoded, w)
@@ -127,9 +131,9 @@ func OnceForShape[T any](w *View, shape string, key any, f func() (value T, prov
 // problem is an object that could not be read, and why.
 type problem struct{ namespace, text string }
 
-// Problems are objects that could not be read, as sentences, of the namespaces that match.
+// Problems are objects that could not be read, as sentences, of the namespaces that match, and what a file has besides objects.
 func (w *View) Problems(in func(namespace string) bool) []string {
-	var texts []string
+	texts := slices.Clone(w.Snap.Skipped)
 	for _, p := range w.problems {
 		if in(p.namespace) {
 			texts = append(texts, p.text)
