@@ -148,6 +148,9 @@ func lookalike(t *testing.T, stage *demo.Stage, evil tenant) {
 		if strings.Contains(out, "deployment.apps/gang-scheduler") || strings.Contains(stderr, "upgrading gang-scheduler in namespace "+evil.namespace) {
 			t.Errorf("gangctl %s takes the tenant's for ours: %s%s", strings.Join(args, " "), out, stderr)
 		}
+		if !strings.Contains(stderr, "note: Deployment "+evil.namespace+"/gang-scheduler has the labels of the scheduler and is left alone") {
+			t.Errorf("gangctl %s does not name the tenant's Deployment as foreign: %s%s", strings.Join(args, " "), out, stderr)
+		}
 	}
 	if _, err := evil.client.AppsV1().Deployments(evil.namespace).Get(t.Context(), "gang-scheduler", metav1.GetOptions{}); err != nil {
 		t.Errorf("the tenant's Deployment is gone: %v", err)

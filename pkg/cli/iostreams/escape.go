@@ -12,15 +12,18 @@ import (
 
 // Text that gangctl prints holds names, conditions, events and annotations that other users wrote. A control character among them is
 // a command to the terminal: it moves the cursor, hides text, or writes the clipboard (OSC 52). So both output streams escape what
-// passes through them. Only the sequences of our own styles reach the terminal, and what is written with Verbatim.
+// passes through them. Only the sequences of our own styles reach the terminal, where the stream takes colour, and what is written
+// with Verbatim.
 
-// Escape makes text safe to print on a terminal. Newlines, tabs and the sequences of our own styles stay. Escape is ^[ and a carriage
-// return \r, as kubectl prints them; other control characters, and those that have no width or turn the direction of text, are written
-// as in JSON.
-func Escape(text string) string {
+// Escape makes text safe to print on a terminal. Newlines and tabs stay. Escape is ^[ and a carriage return \r, as kubectl prints them;
+// other control characters, and those that have no width or turn the direction of text, are written as in JSON.
+func Escape(text string) string { return escape(text, false) }
+
+// escape is Escape, which leaves the sequences of our own styles if colored.
+func escape(text string, colored bool) string {
 	var b strings.Builder
 	for len(text) > 0 {
-		if style := ownStyle(text); style != "" {
+		if style := ownStyle(text); style != "" && colored {
 			b.WriteString(style)
 			text = text[len(style):]
 			continue
@@ -75,10 +78,20 @@ func ownStyle(text string) string {
 
 // escaper escapes what is written. A character may come in two writes.
 type escaper struct {
-	w io.Writer
+	w       io.Writer
+	colored func() bool
 
 	mu   sync.Mutex
 	rest []byte
+}
+
+// SetOut makes w standard output.
+func (s *IOStreams) SetOut(w io.Writer) {
+	s.Out = &escaper{w: &recorder{w: w}, colored: func() bool { return s.colored(s.outTTY) }}
+}
+
+func (s *IOStreams) setErrOut(w io.Writer) {
+	s.ErrOut = &escaper{w: w, colored: func() bool { return s.colored(s.errTTY) }}
 }
 
 // Write implements io.Writer.
@@ -88,7 +101,7 @@ func (e *escaper) Write(p []byte) (int, error) {
 	text := append(e.rest, p...)
 	whole := len(text) - incomplete(text)
 	e.rest = append([]byte(nil), text[whole:]...)
-	if _, err := io.WriteString(e.w, Escape(string(text[:whole]))); err != nil {
+	if _, err := io.WriteString(e.w, escape(string(text[:whole]), e.colored())); err != nil {
 		return 0, err
 	}
 	return len(p), nil

@@ -13,7 +13,7 @@ import (
 func TestEscape(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
 		"plain":                {"größe 日本\tx\n", "größe 日本\tx\n"},
-		"our style":            {"\x1b[1;31merror:\x1b[0m x", "\x1b[1;31merror:\x1b[0m x"},
+		"our style, forged":    {"\x1b[32mREADY\x1b[0m x", "^[[32mREADY^[[0m x"},
 		"another style":        {"\x1b[8mhidden", "^[[8mhidden"},
 		"the clipboard":        {"\x1b]52;c;cm0gLXJm\a", `^[]52;c;cm0gLXJm\u0007`},
 		"overwrites a line":    {"ok\rBLOCKED", `ok\rBLOCKED`},
@@ -50,6 +50,23 @@ func TestStreamsEscape(t *testing.T) {
 	}
 }
 
+// Our styles reach a stream that takes colour, and no other.
+func TestStylesAreEscapedWithoutColor(t *testing.T) {
+	const styled = "\x1b[1;31merror:\x1b[0m x"
+	for mode, want := range map[ColorMode]string{ColorAuto: "^[[1;31merror:^[[0m x", ColorNever: "^[[1;31merror:^[[0m x", ColorAlways: styled} {
+		s, _, out, errOut := Test(clocktesting.NewFakeClock(time.Time{}))
+		s.SetColor(mode)
+		for _, w := range []io.Writer{s.Out, s.ErrOut} {
+			if _, err := io.WriteString(w, styled); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if out.String() != want || errOut.String() != want {
+			t.Errorf("--color=%s: got %q and %q, want %q", mode, out, errOut, want)
+		}
+	}
+}
+
 func TestVerbatim(t *testing.T) {
 	s, _, out, errOut := Test(clocktesting.NewFakeClock(time.Time{}))
 	for _, w := range []io.Writer{s.VerbatimOut(), s.VerbatimErrOut()} {
@@ -65,13 +82,15 @@ func TestVerbatim(t *testing.T) {
 func FuzzEscape(f *testing.F) {
 	f.Add("\x1b[1;31mx\x1b[0m\x1b]52;c;\a\u009b\x9b")
 	f.Fuzz(func(t *testing.T, text string) {
-		got := Escape(text)
+		colored := escape(text, true)
 		for _, style := range []Style{plain, Red, Yellow, Green, Cyan} {
-			got = strings.ReplaceAll(got, style.sequence(), "")
+			colored = strings.ReplaceAll(colored, style.sequence(), "")
 		}
-		for _, r := range got {
-			if r != '\n' && r != '\t' && r != '\u200c' && r != '\u200d' && (unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r)) {
-				t.Fatalf("%q lets %q through: %q", text, r, got)
+		for _, got := range []string{Escape(text), colored} {
+			for _, r := range got {
+				if r != '\n' && r != '\t' && r != '\u200c' && r != '\u200d' && (unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r)) {
+					t.Fatalf("%q lets %q through: %q", text, r, got)
+				}
 			}
 		}
 	})

@@ -33,10 +33,8 @@ type IOStreams struct {
 
 // System returns the streams of the process. getenv is os.Getenv, except in tests.
 func System(getenv func(string) string) *IOStreams {
-	return &IOStreams{
+	s := &IOStreams{
 		In:     os.Stdin,
-		Out:    &escaper{w: &recorder{w: os.Stdout}},
-		ErrOut: &escaper{w: os.Stderr},
 		Clock:  clock.RealClock{},
 		inTTY:  isTerminal(os.Stdin),
 		outTTY: isTerminal(os.Stdout),
@@ -58,12 +56,18 @@ func System(getenv func(string) string) *IOStreams {
 		held:    &held{},
 		noColor: noColor(getenv),
 	}
+	s.SetOut(os.Stdout)
+	s.setErrOut(os.Stderr)
+	return s
 }
 
 // Test returns streams over buffers that look like pipes, with the given clock.
 func Test(c clock.WithTicker) (s *IOStreams, in, out, errOut *bytes.Buffer) {
 	in, out, errOut = &bytes.Buffer{}, &bytes.Buffer{}, &bytes.Buffer{}
-	return &IOStreams{In: in, Out: &escaper{w: &recorder{w: out}}, ErrOut: &escaper{w: errOut}, Clock: c, held: &held{}, width: func() int { return fallbackWidth }}, in, out, errOut
+	s = &IOStreams{In: in, Clock: c, held: &held{}, width: func() int { return fallbackWidth }}
+	s.SetOut(out)
+	s.setErrOut(errOut)
+	return s, in, out, errOut
 }
 
 // CanPrompt reports whether the user can be prompted: standard input and standard error are terminals.

@@ -9,9 +9,6 @@ import (
 	"syscall"
 )
 
-// SetOut makes w standard output; for tests.
-func (s *IOStreams) SetOut(w io.Writer) { s.Out = &escaper{w: &recorder{w: w}} }
-
 // OutErr is the first error of writing to Out, or nil. A reader that went away, such as head(1), is none: it has what it needs. Who prints
 // need not check every line then: what is lost shows here.
 func (s *IOStreams) OutErr() error {

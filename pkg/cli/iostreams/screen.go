@@ -22,6 +22,7 @@ const (
 // Screen is a terminal that a command has taken over to redraw in place. A nil Screen has no keys.
 type Screen struct {
 	out     io.Writer
+	colored bool
 	height  func() int
 	keys    chan byte
 	once    sync.Once
@@ -38,7 +39,7 @@ func (s *IOStreams) TakeScreen() (*Screen, error) {
 	if err != nil {
 		return nil, err
 	}
-	screen := &Screen{out: s.VerbatimOut(), height: s.height, keys: make(chan byte), restore: restore}
+	screen := &Screen{out: s.VerbatimOut(), colored: s.colored(s.outTTY), height: s.height, keys: make(chan byte), restore: restore}
 	if _, err := io.WriteString(s.VerbatimOut(), enterScreen); err != nil {
 		return nil, errors.Join(err, restore())
 	}
@@ -80,7 +81,7 @@ func (s *Screen) Draw(lines []string) {
 		if i > 0 {
 			b.WriteString("\r\n")
 		}
-		b.WriteString(Escape(line) + clearLine)
+		b.WriteString(escape(line, s.colored) + clearLine)
 	}
 	b.WriteString(clearBelow)
 	_, _ = s.out.Write(b.Bytes()) // OutErr keeps what went wrong

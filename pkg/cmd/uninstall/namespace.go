@@ -34,13 +34,18 @@ var precious = []apply.Kind{
 var derived = []schema.GroupResource{{Resource: "events"}, {Group: "events.k8s.io", Resource: "events"}, {Group: "coordination.k8s.io", Resource: "leases"},
 	{Resource: "endpoints"}, {Group: "discovery.k8s.io", Resource: "endpointslices"}}
 
-// keepable are the kinds of objects that a namespace can hold and people would miss: those of Kubernetes, and whatever else is served. A
-// group whose server is away has none that could be listed.
-func keepable(client *kube.Client) ([]apply.Kind, error) {
-	all := slices.Clone(precious)
+// keepable are the kinds of objects that a namespace can hold and people would miss: those of Kubernetes, and whatever else is served.
+// unknown are the API groups whose kinds cannot be listed, such as those of an aggregated server that is away, each with the reason.
+func keepable(client *kube.Client) (all []apply.Kind, unknown []string, err error) {
+	all = slices.Clone(precious)
 	lists, err := client.Typed.Discovery().ServerPreferredResources()
-	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return nil, failure.Errorf("list the kinds of the cluster: %w", err)
+	if failed, ok := discovery.GroupDiscoveryFailedErrorGroups(err); ok {
+		for version, reason := range failed {
+			unknown = append(unknown, fmt.Sprintf("the kinds of %s, which cannot be listed (%v)", version, reason))
+		}
+		slices.Sort(unknown)
+	} else if err != nil {
+		return nil, nil, failure.Errorf("list the kinds of the cluster: %w", err)
 	}
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
@@ -55,36 +60,47 @@ func keepable(client *kube.Client) ([]apply.Kind, error) {
 			}
 		}
 	}
-	return all, nil
+	return all, unknown, nil
 }
 
-// spareNamespaces returns those of the namespaces to delete that hold things which gangctl did not make, and reports which.
-func (o *Options) spareNamespaces(ctx context.Context, client *kube.Client, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
-	var spared []*unstructured.Unstructured
+// spared is a namespace that is not deleted.
+type spared struct {
+	namespace *unstructured.Unstructured
+	reason    string
+}
+
+// spareNamespaces returns those of the namespaces to delete that hold things which gangctl did not make, or may hold some, and reports
+// which.
+func (o *Options) spareNamespaces(ctx context.Context, client *kube.Client, objects []*unstructured.Unstructured) ([]spared, error) {
+	var all []spared
 	for _, namespace := range objects {
 		if namespace.GetKind() != "Namespace" {
 			continue
 		}
-		foreign, err := inside(ctx, client, namespace.GetName())
+		kinds, unknown, err := keepable(client)
 		if err != nil {
 			return nil, err
 		}
-		if len(foreign) == 0 {
+		foreign, err := inside(ctx, client, kinds, namespace.GetName())
+		if err != nil {
+			return nil, err
+		}
+		if len(foreign) == 0 && len(unknown) == 0 {
 			continue
 		}
-		spared = append(spared, namespace)
-		fmt.Fprintf(o.IO.ErrOut, "note: %s stays: it holds what gangctl did not make: %s\n", apply.Describe(namespace), strings.Join(foreign, ", "))
+		s, what := spared{namespace, "it holds what gangctl did not make"}, foreign
+		if len(foreign) == 0 {
+			s.reason, what = "it may hold what gangctl did not make", unknown
+		}
+		all = append(all, s)
+		fmt.Fprintf(o.IO.ErrOut, "note: %s stays: %s: %s\n", apply.Describe(namespace), s.reason, strings.Join(what, ", "))
 	}
-	return spared, nil
+	return all, nil
 }
 
-// inside names what a namespace holds besides our own objects and those that every namespace gets.
-func inside(ctx context.Context, client *kube.Client, namespace string) ([]string, error) {
+// inside names what a namespace holds of some kinds besides our own objects and those that every namespace gets.
+func inside(ctx context.Context, client *kube.Client, kinds []apply.Kind, namespace string) ([]string, error) {
 	var foreign []string
-	kinds, err := keepable(client)
-	if err != nil {
-		return nil, err
-	}
 	for _, kind := range kinds {
 		options := metav1.ListOptions{LabelSelector: install.LabelPartOf + "!=" + install.PartOf}
 		pages, err := paging.All(ctx, options, client.Dynamic.Resource(kind.Resource).Namespace(namespace).List)
@@ -110,15 +126,17 @@ func inside(ctx context.Context, client *kube.Client, namespace string) ([]strin
 	return foreign, nil
 }
 
-func without(objects, spared []*unstructured.Unstructured) []*unstructured.Unstructured {
-	return slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return slices.Contains(spared, o) })
+func without(objects []*unstructured.Unstructured, kept []spared) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
+		return slices.ContainsFunc(kept, func(s spared) bool { return s.namespace == o })
+	})
 }
 
 // because reports that an object was left on purpose.
-func because(object *unstructured.Unstructured, spared []*unstructured.Unstructured) string {
-	for _, s := range spared {
-		if s.GetUID() == object.GetUID() {
-			return ", because it holds what gangctl did not make"
+func because(object *unstructured.Unstructured, kept []spared) string {
+	for _, s := range kept {
+		if s.namespace.GetUID() == object.GetUID() {
+			return ", because " + s.reason
 		}
 	}
 	return ""

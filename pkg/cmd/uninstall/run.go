@@ -31,7 +31,7 @@ func (o *Options) run(ctx context.Context) error {
 	if err := refuseInUse(ctx, client, found.Names()); err != nil {
 		return err
 	}
-	spared, err := o.spareNamespaces(ctx, client, gone)
+	kept, err := o.spareNamespaces(ctx, client, gone)
 	if err != nil {
 		return err
 	}
@@ -41,11 +41,13 @@ func (o *Options) run(ctx context.Context) error {
 		}
 		gone = append(gone, definitions...)
 	}
-	return o.delete(ctx, client, found, gone, spared, definitions)
+	return o.delete(ctx, client, found, gone, kept, definitions)
 }
 
 // delete deletes the objects, reports each as gone, and proves that no other is left.
-func (o *Options) delete(ctx context.Context, client *kube.Client, found *install.Installation, gone, spared, definitions []*unstructured.Unstructured) error {
+func (o *Options) delete(ctx context.Context, client *kube.Client, found *install.Installation, gone []*unstructured.Unstructured, kept []spared,
+	definitions []*unstructured.Unstructured,
+) error {
 	suffix := ""
 	dry := o.DryRun == dryRunServer
 	if dry {
@@ -54,7 +56,7 @@ func (o *Options) delete(ctx context.Context, client *kube.Client, found *instal
 	a := &apply.Applier{Client: client.Dynamic, DryRun: dry, Report: func(r apply.Result) {
 		fmt.Fprintf(o.IO.Out, "%s %s%s\n", apply.Name(r.Object), r.Action, suffix)
 	}}
-	deleted := without(gone, spared)
+	deleted := without(gone, kept)
 	err := a.Delete(ctx, deleted)
 	if dry {
 		return err
@@ -74,7 +76,7 @@ func (o *Options) delete(ctx context.Context, client *kube.Client, found *instal
 		if isDefinition(object) && !o.DeleteCRDs {
 			continue
 		}
-		errs = append(errs, failure.Errorf("%s is still there%s", apply.Describe(object), because(object, spared)).
+		errs = append(errs, failure.Errorf("%s is still there%s", apply.Describe(object), because(object, kept)).
 			WithHint("run 'gangctl uninstall' again when what keeps it is gone"))
 	}
 	if err := failure.All(errs...); err != nil {

@@ -240,6 +240,28 @@ func TestSparesWhateverIsServed(t *testing.T) {
 	}
 }
 
+// An aggregated API server that is away may have objects in the namespace, which its deletion would take along.
+func TestSparesWhatCannotBeListed(t *testing.T) {
+	s := installed(t)
+	s.Hook(func(w http.ResponseWriter, r *http.Request) bool {
+		switch r.URL.Path {
+		case "/apis":
+			v := metav1.GroupVersionForDiscovery{GroupVersion: "example.com/v1", Version: "v1"}
+			kubetest.Write(w, 200, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroupList"},
+				Groups: []metav1.APIGroup{{Name: "example.com", Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v}}})
+		case "/apis/example.com/v1":
+			kubetest.Write(w, 503, kubetest.Status(503, metav1.StatusReasonServiceUnavailable, "the server is currently unable to handle the request", nil))
+		default:
+			return false
+		}
+		return true
+	})
+	out, stderr, failed := run(t, s, nil)
+	if failed == nil || !strings.Contains(stderr, "note: Namespace gangctl-system stays: it may hold what gangctl did not make: the kinds of example.com/v1, which cannot be listed (") || strings.Contains(out, "namespace/gangctl-system deleted") {
+		t.Errorf("%+v\n%s%s", failed, stderr, out)
+	}
+}
+
 // Every object is tried, and every failure reported.
 func TestAllFailuresAreReported(t *testing.T) {
 	s := installed(t)
