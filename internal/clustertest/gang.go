@@ -181,7 +181,7 @@ func (c *Cluster) addPod(g Gang, r Role, i int) {
 	p.Spec = g.spec(r)
 	p.Status.Phase = corev1.PodPending
 	if !g.NoGroup {
-		g.addToGroup(p, role)
+		g.addToGroup(&p.ObjectMeta, &p.Spec, role)
 	}
 	if i < len(r.Nodes) {
 		started := Ago(g.Age - 2*time.Second)

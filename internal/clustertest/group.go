@@ -18,29 +18,29 @@ var groupVersions = map[gang.Dialect]string{
 	gang.Koordinator: "scheduling.sigs.k8s.io/v1alpha1", gang.KAI: "scheduling.run.ai/v2alpha2", gang.Native: "scheduling.k8s.io/v1beta1",
 }
 
-// addToGroup makes a pod a member of the gang, in the gang's dialect.
-func (g Gang) addToGroup(p *corev1.Pod, role string) {
+// addToGroup makes a pod, or those of a template, members of the gang, in the gang's dialect.
+func (g Gang) addToGroup(meta *metav1.ObjectMeta, spec *corev1.PodSpec, role string) {
 	switch g.Dialect {
 	case gang.SchedulerPlugins:
-		p.Labels["scheduling.x-k8s.io/pod-group"] = g.Name
+		meta.Labels["scheduling.x-k8s.io/pod-group"] = g.Name
 	case gang.Volcano, gang.KubeBatch:
-		p.Annotations["scheduling.k8s.io/group-name"] = g.Name
+		meta.Annotations["scheduling.k8s.io/group-name"] = g.Name
 	case gang.Koordinator:
-		p.Labels["pod-group.scheduling.sigs.k8s.io"] = g.Name
+		meta.Labels["pod-group.scheduling.sigs.k8s.io"] = g.Name
 	case gang.KAI:
-		p.Annotations["pod-group-name"] = g.Name
+		meta.Annotations["pod-group-name"] = g.Name
 	case gang.Native:
 		name := g.Name
-		p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &name}
+		spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &name}
 	case gang.Labels:
-		p.Labels["pod-group.scheduling.sigs.k8s.io/name"], p.Labels["pod-group.scheduling.sigs.k8s.io/min-available"] = g.Name, fmt.Sprint(g.Min)
+		meta.Labels["pod-group.scheduling.sigs.k8s.io/name"], meta.Labels["pod-group.scheduling.sigs.k8s.io/min-available"] = g.Name, fmt.Sprint(g.Min)
 	case gang.YuniKorn:
-		p.Labels["yunikorn.apache.org/app-id"], p.Labels["queue"] = g.Name, g.Queue
-		p.Annotations["yunikorn.apache.org/task-group-name"] = role
-		p.Annotations["yunikorn.apache.org/task-groups"] = fmt.Sprintf(`[{"name":"worker","minMember":%d}]`, g.Min)
+		meta.Labels["yunikorn.apache.org/app-id"], meta.Labels["queue"] = g.Name, g.Queue
+		meta.Annotations["yunikorn.apache.org/task-group-name"] = role
+		meta.Annotations["yunikorn.apache.org/task-groups"] = fmt.Sprintf(`[{"name":"worker","minMember":%d}]`, g.Min)
 	case gang.Kueue:
-		p.Labels["kueue.x-k8s.io/pod-group-name"], p.Labels["kueue.x-k8s.io/queue-name"] = g.Name, g.Queue
-		p.Annotations["kueue.x-k8s.io/pod-group-total-count"] = fmt.Sprint(g.Min)
+		meta.Labels["kueue.x-k8s.io/pod-group-name"], meta.Labels["kueue.x-k8s.io/queue-name"] = g.Name, g.Queue
+		meta.Annotations["kueue.x-k8s.io/pod-group-total-count"] = fmt.Sprint(g.Min)
 	default: // a budget selects by the owner of the pods
 	}
 }

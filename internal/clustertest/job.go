@@ -1,12 +1,15 @@
 package clustertest
 
 import (
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gangctl/gangctl/pkg/gang"
 )
 
 func stamp(ago time.Duration) string { return Now.Add(-ago).Format(time.RFC3339) }
@@ -15,7 +18,7 @@ func stamp(ago time.Duration) string { return Now.Add(-ago).Format(time.RFC3339)
 func (c *Cluster) addJob(g Gang) {
 	specs := map[string]any{}
 	for _, r := range g.roles() {
-		template, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.PodTemplateSpec{Spec: g.spec(r)})
+		template, err := runtime.DefaultUnstructuredConverter.ToUnstructured(g.template(r))
 		if err != nil {
 			panic(err) // a mistake in a test
 		}
@@ -38,6 +41,22 @@ func (c *Cluster) addJob(g Gang) {
 	c.Object(job)
 }
 
+// template is the pod template of a role. Where no operator adds to pods what makes them members of the gang, the template has it.
+func (g Gang) template(r Role) *corev1.PodTemplateSpec {
+	t := &corev1.PodTemplateSpec{Spec: g.spec(r)}
+	if g.byOperator() || g.NoGroup {
+		return t
+	}
+	t.Labels, t.Annotations = map[string]string{}, map[string]string{}
+	g.addToGroup(&t.ObjectMeta, &t.Spec, strings.ToLower(r.Name))
+	return t
+}
+
+// byOperator reports whether an operator may make the pods members of the gang.
+func (g Gang) byOperator() bool {
+	return g.Kind != "Job" && (g.Dialect == gang.SchedulerPlugins || g.Dialect == gang.Volcano)
+}
+
 // launcher is the Job in which the MPI Operator runs the launcher.
 func (g Gang) launcher(r Role) *batchv1.Job {
 	yes := true
@@ -53,7 +72,7 @@ func (c *Cluster) addBatchJob(g Gang) {
 	parallel, started := int32(workers.Replicas), Ago(g.Age)
 	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.Name, UID: g.uid(), CreationTimestamp: Ago(g.Age)}}
 	j.Spec.Parallelism, j.Spec.Completions = &parallel, &parallel
-	j.Spec.Template.Spec = g.spec(workers)
+	j.Spec.Template = *g.template(workers)
 	j.Status.StartTime = &started
 	if g.BatchJob != nil {
 		g.BatchJob(j)

@@ -6,10 +6,13 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	jobkinds "github.com/gangctl/gangctl/pkg/gang/kind"
@@ -30,18 +33,19 @@ func notServed(s *snapshot.Snapshot, q Query) *answer.Answer {
 	if reader, ok := jobkinds.ByName(q.Kind); ok {
 		kinds = []gang.JobReader{reader}
 	}
-	var unserved []string
+	var unserved, operators []string
 	for _, reader := range kinds {
 		resource := schema.GroupResource{Group: reader.Group, Resource: reader.Resource}
 		if reader.Group != "batch" && s.Server.Resources != nil && !s.Serves(resource, reader.Kind) {
 			unserved = append(unserved, resource.String())
+			operators = append(operators, component.OperatorsOf(reader)...)
 		}
 	}
 	if len(unserved) == 0 || len(unserved) < len(kinds) {
 		return nil
 	}
 	return refusal(s, q, answer.CRDNotInstalled, answer.Blocked,
-		"this cluster does not know "+strings.Join(unserved, ", ")+": no operator that handles them is installed", "kubectl api-resources --api-group=kubeflow.org")
+		"this cluster does not know "+strings.Join(unserved, ", ")+": no "+phrase.Or(sets.List(sets.New(operators...)))+" is installed", component.InstallOperator(kinds...), "kubectl api-resources --api-group=kubeflow.org")
 }
 
 // custom are the kinds of job that are not built in.
@@ -134,8 +138,8 @@ func reason(d snapshot.Denial) string {
 	return d.Message
 }
 
-func refusal(s *snapshot.Snapshot, q Query, code answer.Code, verdict answer.Verdict, message, command string) *answer.Answer {
-	f := answer.Finding{Code: code, Stage: answer.StageRequest, Verdict: verdict, Who: answer.Admin, Message: message, Commands: []string{command}}
+func refusal(s *snapshot.Snapshot, q Query, code answer.Code, verdict answer.Verdict, message string, commands ...string) *answer.Answer {
+	f := answer.Finding{Code: code, Stage: answer.StageRequest, Verdict: verdict, Who: answer.Admin, Message: message, Commands: commands}
 	a := &answer.Answer{
 		APIVersion: answer.APIVersion, Job: answer.Job{Kind: q.Kind, Namespace: q.Namespace, Name: q.Name}, Verdict: verdict, Who: answer.Admin,
 		Exit: answer.ExitCode(verdict, answer.Admin, false), Headline: q.Name + ": " + message, Primary: &f, AlsoBlocking: []answer.Finding{},

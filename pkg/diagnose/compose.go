@@ -16,6 +16,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/request"
@@ -35,9 +36,7 @@ func compose(w *view.View, r *stage.Diagnosis, found advice.Found, o Options) *a
 	if a.Stages == nil {
 		a.Stages = []answer.StageState{}
 	}
-	if a.Unblock == nil {
-		a.Unblock = []answer.Action{}
-	}
+	a.Unblock = numbered(a.Unblock)
 	if t := g.Meta.CreationTimestamp.Time; !t.IsZero() {
 		a.Job.Created = &t
 	}
@@ -66,10 +65,36 @@ func compose(w *view.View, r *stage.Diagnosis, found advice.Found, o Options) *a
 	}
 	a.Headline = headline(r)
 	a.Confidence = confidence(r, a)
+	a.Unblock = unverified(a.Unblock, a.Confidence.Unmodelled)
 	a.Rights = rightsOf(w.Snap, r.Missing, g.Meta.Namespace)
 	stamp(a, w.Snap.At, view.Once(w, "newest version", func() string { return newestVersion(w.Snap.Pods) }))
 	withoutCredentials(a)
 	return a
+}
+
+// unverified takes back that actions were verified, where the gang specifies what no stage evaluates.
+func unverified(actions []answer.Action, unmodelled []string) []answer.Action {
+	if len(unmodelled) == 0 {
+		return actions
+	}
+	actions = slices.Clone(actions)
+	for i := range actions {
+		actions[i].Verified = false
+	}
+	return actions
+}
+
+// numbered gives those actions a number that a reader can have done.
+func numbered(actions []answer.Action) []answer.Action {
+	out, n := []answer.Action{}, 0
+	for _, x := range actions {
+		if x.By != answer.Nobody {
+			n++
+			x.Number = n
+		}
+		out = append(out, x)
+	}
+	return out
 }
 
 // withoutCredentials takes out of an answer what programs reported on the job and may have been given: it is published as an event, and
@@ -141,7 +166,7 @@ func newestVersion(pods []*corev1.Pod) string {
 // headline is the first line without the verdict.
 func headline(r *stage.Diagnosis) string {
 	g := r.Gang
-	up := g.Count(gang.Running, gang.Succeeded)
+	running, done := g.Count(gang.Running), g.Count(gang.Succeeded)
 	switch {
 	case r.Primary != nil:
 		if slices.Contains(strings.FieldsFunc(r.Primary.Message, notInNames), g.Meta.Name) {
@@ -150,10 +175,12 @@ func headline(r *stage.Diagnosis) string {
 		return g.Meta.Name + ": " + r.Primary.Message
 	case r.Verdict == answer.Done:
 		return g.Meta.Name + " has succeeded"
-	case up == g.Total():
-		return fmt.Sprintf("%s: %d/%d members run", g.Meta.Name, up, g.Total())
+	case done > 0:
+		return fmt.Sprintf("%s: %d %s and %d %s done, of %s", g.Meta.Name, running, phrase.Verb(int(running), "runs", "run"), done, phrase.Verb(int(done), "is", "are"), phrase.Count(g.Total(), "member"))
+	case running == g.Total():
+		return fmt.Sprintf("%s: %d/%d members run", g.Meta.Name, running, g.Total())
 	}
-	return fmt.Sprintf("%s: %d/%d members run, at least the %d that it needs", g.Meta.Name, up, g.Total(), g.Min)
+	return fmt.Sprintf("%s: %d/%d members run, at least the %d that it needs", g.Meta.Name, running, g.Total(), g.Min)
 }
 
 // notInNames reports whether a character stands around names of jobs.

@@ -59,6 +59,12 @@ type Explainer struct{ view *view.View }
 // NewExplainer returns an explainer of a snapshot, which must not change any more.
 func NewExplainer(s *snapshot.Snapshot) *Explainer { return &Explainer{view: view.New(s)} }
 
+// Assume returns an explainer of a snapshot that was made from this one's by a change of what is in it: what was observed of the cluster before, such as
+// that a scheduler looks at pods, counts there, too.
+func (e *Explainer) Assume(changed *snapshot.Snapshot) *Explainer {
+	return &Explainer{view: e.view.Assume(changed)}
+}
+
 // Prepare builds what every answer looks at, so that the first costs no more than the others.
 func (e *Explainer) Prepare() {
 	e.view.Cluster()

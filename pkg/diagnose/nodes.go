@@ -26,7 +26,7 @@ func nodes(w *view.View, r *stage.Diagnosis, reader audience.Reader, rows bool) 
 	full := *n
 	for _, role := range r.Request.Roles {
 		for _, row := range r.Matrices[role.Name].Rows {
-			out := answer.NodeRow{Node: row.Node, Role: role.Name, Consumers: consumersOn(stage.Naming{View: w, Reader: reader}, row.Node)}
+			out := answer.NodeRow{Node: row.Node, Role: role.Name, Undecided: row.Undecided, Consumers: consumersOn(stage.Naming{View: w, Reader: reader}, row.Node)}
 			for _, v := range row.Violations {
 				out.Violations = append(out.Violations, violation(v))
 			}

@@ -60,6 +60,18 @@ func TestWaysOut(t *testing.T) {
 			c.ClusterQueue("sister", "pool", gpus("f", "64"))
 			c.Nodes(4, 8).Add(with(waiting(2, 8), kueued))
 		}},
+		{name: "a label that no node has, in two roles, and the nearest value has too few nodes", code: answer.SelectorNoMatch, exit: 4, offers: []answer.ActionKind{answer.Fix}, wantText: []string{"require class=h200"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8)
+			label(c, "class", "h100", "h200", "h200")
+			g := with(waiting(1, 8), spec(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "h10"} }))
+			g.More = []clustertest.Role{{Name: "Chief", Replicas: 1, GPUs: 8}}
+			c.Add(g)
+		}},
+		{name: "Kueue: an admission check stays pending for what is submitted again", code: answer.TooBig, exit: 6, also: []answer.Code{answer.KueueCheck}, never: []answer.ActionKind{answer.Fewer, answer.Trim}, build: func(c *clustertest.Cluster) {
+			kueue(c, "32", "BestEffortFIFO")
+			set(map[string]any{"admissionChecks": []any{map[string]any{"name": "prov", "state": "Pending", "message": "waiting for nodes"}}}, "status")(kueueWorkload(c, "gang", time.Minute, ""))
+			c.Nodes(2, 8).Add(with(waiting(3, 8), kueued))
+		}},
 		{name: "Kueue: a sister has borrowed", code: answer.KueueQuota, exit: 3, offers: []answer.ActionKind{answer.Quota, answer.Wait}, build: func(c *clustertest.Cluster) {
 			c.LocalQueue("lq", "cq")
 			c.ClusterQueue("cq", "pool", gpus("f", "16"))

@@ -20,6 +20,8 @@ type scenario struct {
 	offers   []answer.ActionKind
 	never    []answer.ActionKind // must not be offered
 	wantText []string
+	// notText must not be in the text.
+	notText []string
 }
 
 func waiting(workers int, gpus int64) clustertest.Gang {
@@ -91,7 +93,19 @@ func (s scenario) check(t *testing.T, a *answer.Answer) {
 			t.Errorf("the text lacks %q", want)
 		}
 	}
+	for _, unwanted := range s.notText {
+		if match(unwanted, out) {
+			t.Errorf("the text has %q", unwanted)
+		}
+	}
 	if t.Failed() {
 		t.Log("\n" + out)
+	}
+}
+
+// TestFurtherScenarios has the mechanisms that no single code stands for: what binds, what is counted, whom the answer names.
+func TestFurtherScenarios(t *testing.T) {
+	for _, s := range slices.Concat(ruleScenarios(), limitScenarios(), nominationScenarios(), memberScenarios(), overheadScenarios(), orderScenarios(), servedScenarios(), evidenceScenarios()) {
+		t.Run(s.name, func(t *testing.T) { s.play(t) })
 	}
 }

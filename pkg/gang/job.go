@@ -2,6 +2,7 @@ package gang
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,6 +56,11 @@ type Role struct {
 	Template corev1.PodTemplateSpec
 	// Main is the container that does the work.
 	Main string
+}
+
+// MainContainer is the place of the container that does the work; -1 if it is not there.
+func (r Role) MainContainer() int {
+	return slices.IndexFunc(r.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == r.Main })
 }
 
 // End is how a job ended.

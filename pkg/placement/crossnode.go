@@ -65,10 +65,10 @@ func (x *crossNode) addAntiAffinity(key string, a, b int) {
 
 // addExclusiveClaims separates members that use the same ReadWriteOncePod claim: only one pod may use it at a time.
 func (x *crossNode) addExclusiveClaims() {
-	if x.t.opts.Ignore.Has(VolumeClaim) {
-		return
-	}
 	for a := range x.t.roles {
+		if x.t.ignores(a, VolumeClaim) {
+			continue
+		}
 		mine := x.t.c.exclusiveClaims(x.t.roles[a].rules.pod)
 		for b := a; b < len(x.t.roles) && len(mine) > 0; b++ {
 			if mine.HasAny(x.t.c.exclusiveClaims(x.t.roles[b].rules.pod).UnsortedList()...) {

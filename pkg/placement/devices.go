@@ -204,13 +204,13 @@ type deviceFit struct {
 // newDeviceFit looks up what the members request by resource claims; it is nil if they request nothing. A claim that exists by
 // name is for one member if only one uses it; what it means that several do is not modelled.
 func newDeviceFit(ctx context.Context, t *task) *deviceFit {
-	if t.opts.Ignore.Has(DRADevices) {
-		return nil
-	}
 	d := &deviceFit{claims: make([][]*resourceapi.ResourceClaim, len(t.roles)), known: map[string]bool{}}
 	d.refused = func(n *node, claims []*resourceapi.ResourceClaim) (string, bool) { return t.c.refused(ctx, n, claims) }
 	pods, users := make([]podDevices, len(t.roles)), map[*resourceapi.ResourceClaim]int{}
 	for i, k := range t.roles {
+		if t.ignores(i, DRADevices) {
+			continue
+		}
 		pods[i] = t.c.devicesOf(k.rules.pod)
 		for _, claim := range pods[i].shared {
 			users[claim] += k.count

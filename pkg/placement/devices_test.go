@@ -191,6 +191,8 @@ func TestTooManyDeviceRequests(t *testing.T) {
 		}
 		if m := c.Matrix(pod); len(m.Rejected(DRADevices)) > 0 || len(m.Unmodelled) != len(r.Unmodelled) {
 			t.Errorf("%d requests: matrix: %v, rejected by %v", requests, m.Unmodelled, m.Rejected(DRADevices))
+		} else if takes := len(m.Eligible()) == 1; takes != (want == Witness) || m.Rows[0].Undecided == takes {
+			t.Errorf("%d requests: eligible %v, undecided %t", requests, m.Eligible(), m.Rows[0].Undecided)
 		}
 	}
 }

@@ -20,6 +20,8 @@ type Role struct {
 	Count int32
 	// Min is how many of them must be placed at least; it is capped at Count.
 	Min int32
+	// Ignore are constraints that do not count for its members: "would the gang fit if these did not need …".
+	Ignore Constraints
 }
 
 // Gang is what is placed together or not at all.

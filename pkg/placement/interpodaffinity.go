@@ -64,7 +64,7 @@ type affinityRule struct {
 // addAffinity records the required affinity of a role to members.
 func (x *crossNode) addAffinity(infos []*framework.PodInfo, i int) {
 	terms := infos[i].RequiredAffinityTerms
-	if len(terms) == 0 || x.t.opts.Ignore.Has(PodAffinity) {
+	if len(terms) == 0 || x.t.ignores(i, PodAffinity) {
 		return
 	}
 	r := &affinityRule{match: make([]bool, len(infos))}

@@ -32,6 +32,8 @@ type Row struct {
 	Node string
 	// Violations are all constraints that reject the pod, in the order of Matrix.Constraints; empty if the node takes it.
 	Violations []Violation
+	// Undecided reports that the devices which the pod claims were not looked for on this node in time: it may take the pod or not.
+	Undecided bool
 
 	mask uint64
 }
@@ -59,8 +61,8 @@ func (c *Cluster) Matrix(pod *corev1.Pod) Matrix {
 	return c.MatrixWithin(context.Background(), pod)
 }
 
-// MatrixWithin evaluates a pod as Matrix does. Where the devices that it claims have not been looked for when ctx ends, they reject no node, and
-// Unmodelled names that.
+// MatrixWithin evaluates a pod as Matrix does. The nodes on which the devices that it claims have not been looked for when ctx ends are undecided,
+// and Unmodelled names that.
 func (c *Cluster) MatrixWithin(ctx context.Context, pod *corev1.Pod) Matrix {
 	ctx, cancel := context.WithTimeout(ctx, DefaultBudget)
 	defer cancel()
@@ -68,14 +70,18 @@ func (c *Cluster) MatrixWithin(ctx context.Context, pod *corev1.Pod) Matrix {
 	r.checks = append(r.checks, c.interPodChecks(r)...)
 	m := Matrix{Rows: make([]Row, 0, len(c.nodes)), Unmodelled: r.unmodelled}
 	seen := map[Constraint]bool{}
+	undecided := false
 	for _, n := range c.nodes {
+		r.undecided = false
 		row := Row{Node: n.obj.Name, Violations: r.violations(n)}
+		row.Undecided = r.undecided
+		undecided = undecided || r.undecided
 		for _, v := range row.Violations {
 			seen[v.Constraint] = true
 		}
 		m.Rows = append(m.Rows, row)
 	}
-	if r.undecided {
+	if undecided {
 		m.Unmodelled = append(slices.Clone(m.Unmodelled), devicesUndecided)
 		slices.Sort(m.Unmodelled)
 	}
@@ -94,7 +100,15 @@ func (c *Cluster) MatrixWithin(ctx context.Context, pod *corev1.Pod) Matrix {
 }
 
 // Eligible returns the nodes that take the pod.
-func (m Matrix) Eligible() []string { return m.names(func(mask uint64) bool { return mask == 0 }) }
+func (m Matrix) Eligible() []string {
+	var out []string
+	for _, r := range m.Rows {
+		if r.mask == 0 && !r.Undecided {
+			out = append(out, r.Node)
+		}
+	}
+	return out
+}
 
 // Usable returns the nodes that the pod may use, whether or not they take it now.
 func (m Matrix) Usable() []string {

@@ -24,7 +24,7 @@ func Place(ctx context.Context, c *Cluster, g Gang, opts Options) Result {
 	t.noteUnmodelled()
 	t.findConstraints(ctx)                  //nolint:contextcheck // here and below: plugins that work on values take a context and have no use for one
 	if found, ok := t.placeByShape(g); ok { //nolint:contextcheck // as above
-		r := t.result(g, found)
+		r := t.result(g, t.bounded(found))
 		r.Unmodelled = slices.Sorted(maps.Keys(t.unmodelled))
 		return r
 	}
@@ -37,12 +37,29 @@ func Place(ctx context.Context, c *Cluster, g Gang, opts Options) Result {
 	if found.proof != Witness && t.undecided() {
 		found.proof, found.bound = BudgetHit, nil
 	}
-	r := t.result(g, found)
+	r := t.result(g, t.bounded(found))
 	if t.undecided() {
 		t.unmodelled[devicesUndecided] = true
 	}
 	r.Unmodelled = slices.Sorted(maps.Keys(t.unmodelled))
 	return r
+}
+
+// maxMembers is how many members are placed one by one: more than a cluster of 5,000 nodes can run. Job.spec.parallelism has no maximum, and where
+// the resources of a role do not count, neither has a node.
+const maxMembers = 200_000
+
+// bounded is a solution with a placement of at most maxMembers; one with more is not proven.
+func (t *task) bounded(found solution) solution {
+	placed := int64(0)
+	for _, n := range found.packing.placed {
+		placed += int64(n)
+	}
+	if placed <= maxMembers {
+		return found
+	}
+	t.unmodelled[fmt.Sprintf("more than %d members", maxMembers)] = true
+	return solution{packing: t.emptyPacking(), proof: BudgetHit}
 }
 
 // desired counts the roles of which members are to be placed.

@@ -15,10 +15,12 @@ import (
 // Room is what the nodes that a role may use have of one resource, against what is requested of it. It has the numbers by which a
 // gang without a placement is explained, the same ones in the scheduler and in the diagnosis. Amounts are in the unit of Quantity.
 type Room struct {
-	// Role is the role, Resource the resource.
+	// Role is the role, Resource the resource. Alike are the roles whose members request the same of a node, Role among them: they count
+	// together.
 	Role     Role
+	Alike    []Role
 	Resource corev1.ResourceName
-	// Members is how many members of the role are to be placed, PerMember what each of them requests. Requested is what all these
+	// Members is how many members of these roles are to be placed, PerMember what each of them requests. Requested is what all these
 	// request, together with the members of other roles that may use none but the same nodes.
 	Members              int32
 	PerMember, Requested int64
@@ -27,6 +29,9 @@ type Room struct {
 	// Free and Total are the sums over Nodes, LargestFree and LargestTotal the most on one of them.
 	Free, Total               int64
 	LargestFree, LargestTotal int64
+	// Usable is the part of Free on nodes where all else that a member requests is free as well, and LargestUsable the most on one of them:
+	// memory alongside GPUs that are all in use is of no use.
+	Usable, LargestUsable int64
 }
 
 // NodeRoom is what one node has of a resource. Free is 0 on an overcommitted node.
@@ -60,24 +65,94 @@ func (c *Cluster) Lacking(g Gang, found Result) Room {
 
 // RoomFor measures the room for a role of the device that it requests, or else of cpu.
 func (c *Cluster) RoomFor(g Gang, role Role) Room {
-	return c.Room(g, role, cmp.Or(request.Device(request.Of(role.Pod)), corev1.ResourceCPU))
+	return c.Room(g, role, mainResource(role))
 }
 
 // Room measures the room for a role of one resource.
 func (c *Cluster) Room(g Gang, role Role, resource corev1.ResourceName) Room {
-	r := Room{Role: role, Resource: resource, Members: role.Count, PerMember: request.OfResource(role.Pod, resource)}
-	if len(g.Roles) == 1 { // any of the members will do, so that no more count than the gang needs
-		r.Members = min(role.Count, g.required())
+	_, usable := c.usableBy(role)
+	return c.roomOn(g, role, resource, usable, func(*node) bool { return true })
+}
+
+// Room measures the room for a cause that is about a resource, on the nodes that have any of it; ok is false for any other cause. The role is, of
+// those that the cause is about, the one that requests most.
+func (s Causes) Room(c *Cluster, g Gang, cause Cause) (r Room, ok bool) {
+	resource, ok := cause.Constraint.ResourceName()
+	if !ok {
+		return Room{}, false
 	}
-	usable := c.usableBy(role.Pod)
+	role := slices.MaxFunc(cause.Roles, func(a, b Role) int {
+		return cmp.Compare(request.OfResource(a.Pod, resource), request.OfResource(b.Pod, resource))
+	})
+	rules, usable := c.usableBy(role)
+	if pos, offered := c.names.index[resource]; offered {
+		having := slices.Clone(usable)
+		for i, n := range c.nodes {
+			having[i] = having[i] && n.alloc.at(pos) > 0
+		}
+		if slices.Contains(having, true) {
+			usable = having
+		}
+	}
+	lifted := s.lifted(role).Insert(Resource(resource))
+	return c.roomOn(g, role, resource, usable, func(n *node) bool {
+		for pos, requested := range rules.requests {
+			if !lifted.Has(Resource(rules.names[pos])) && requested > n.alloc.at(pos)-n.used.at(pos) {
+				return false
+			}
+		}
+		return true
+	}), true
+}
+
+// lifted are the constraints of a role that are causes.
+func (s Causes) lifted(role Role) Constraints {
+	all := Constraints{}
+	for _, cause := range s.All {
+		if slices.ContainsFunc(cause.Roles, func(r Role) bool { return r.Name == role.Name }) {
+			all = all.Union(cause.lifted)
+		}
+	}
+	return all
+}
+
+// mainResource is the resource by which people choose nodes for a role: its device, or cpu.
+func mainResource(role Role) corev1.ResourceName {
+	return cmp.Or(request.Device(request.Of(role.Pod)), corev1.ResourceCPU)
+}
+
+// roomOn measures the room of one resource on some nodes. On those that are open all else is free that a member requests.
+func (c *Cluster) roomOn(g Gang, role Role, resource corev1.ResourceName, nodes []bool, open func(*node) bool) Room {
+	r := Room{Role: role, Resource: resource, PerMember: request.OfResource(role.Pod, resource)}
+	signature, unsigned := Signature(role.Pod, nil)
+	alike := func(other Role) bool {
+		is, err := Signature(other.Pod, nil)
+		return err == nil && unsigned == nil && is == signature
+	}
+	for _, other := range g.Roles {
+		if other.Name == role.Name || other.Count > 0 && alike(other) {
+			r.Alike = append(r.Alike, other)
+			r.Members += other.Count
+		}
+	}
+	if len(r.Alike) == 0 {
+		r.Alike, r.Members = []Role{role}, role.Count
+	}
+	if len(r.Alike) == len(g.Roles) { // any of the members will do, so that no more count than the gang needs
+		r.Members = min(r.Members, g.required())
+	}
 	pos, offered := c.names.index[resource]
 	for i, n := range c.nodes {
-		if !usable[i] {
+		if !nodes[i] {
 			continue
 		}
 		node := NodeRoom{Node: n.obj.Name}
 		if offered {
 			node.Free, node.Total = max(0, n.alloc.at(pos)-n.used.at(pos)), n.alloc.at(pos)
+		}
+		if open(n) {
+			r.Usable += node.Free
+			r.LargestUsable = max(r.LargestUsable, node.Free)
 		}
 		r.Nodes = append(r.Nodes, node)
 		r.Free += node.Free
@@ -85,29 +160,44 @@ func (c *Cluster) Room(g Gang, role Role, resource corev1.ResourceName) Room {
 		r.LargestFree = max(r.LargestFree, node.Free)
 		r.LargestTotal = max(r.LargestTotal, node.Total)
 	}
-	r.Requested = int64(r.Members) * r.PerMember
-	for _, other := range g.Roles {
-		if amount := request.OfResource(other.Pod, resource); other.Name != role.Name && amount > 0 && within(c.usableBy(other.Pod), usable) {
-			r.Requested += int64(other.Count) * amount
-		}
-	}
+	r.Requested = int64(r.Members)*r.PerMember + c.othersRequest(g, r, nodes)
 	return r
 }
 
-// usableBy reports for every node whether a pod may use it, whatever runs there: it is Row.Usable without the rest of the matrix.
-func (c *Cluster) usableBy(pod *corev1.Pod) []bool {
-	passing := Constraints{}
+// othersRequest is what the members of other roles request that may use none but the same nodes.
+func (c *Cluster) othersRequest(g Gang, r Room, nodes []bool) (sum int64) {
+	pos, offered := c.names.index[r.Resource]
+	for _, other := range g.Roles {
+		amount := request.OfResource(other.Pod, r.Resource)
+		if amount == 0 || slices.ContainsFunc(r.Alike, func(like Role) bool { return like.Name == other.Name }) {
+			continue
+		}
+		_, usable := c.usableBy(other)
+		for i, n := range c.nodes { // a node without the resource is no choice
+			usable[i] = usable[i] && offered && n.alloc.at(pos) >= amount
+		}
+		if slices.Contains(usable, true) && within(usable, nodes) {
+			sum += int64(other.Count) * amount
+		}
+	}
+	return sum
+}
+
+// usableBy reports for every node whether a role may use it, whatever runs there: it is Row.Usable without the rest of the matrix. It returns
+// the rules of the role's pod, too.
+func (c *Cluster) usableBy(role Role) (*rules, []bool) {
+	passing := role.Ignore.Clone()
 	for _, constraint := range order {
 		if !constraint.Static() {
 			passing.Insert(constraint)
 		}
 	}
-	rules := c.rules(context.Background(), pod, passing) // what is passed over is all that would take time
+	rules := c.rules(context.Background(), role.Pod, passing) // what is passed over is all that would take time
 	usable := make([]bool, len(c.nodes))
 	for i, n := range c.nodes {
 		usable[i] = rules.admits(n)
 	}
-	return usable
+	return rules, usable
 }
 
 // within reports whether all nodes of one set are in the other.

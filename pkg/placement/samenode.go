@@ -40,16 +40,16 @@ func (c *Cluster) hostPortCheck(pod *corev1.Pod) check {
 
 // addHostPorts keeps members that want the same host port off the same node.
 func (t *task) addHostPorts() {
-	if t.opts.Ignore.Has(HostPort) {
-		return
-	}
 	for a := range t.roles {
+		if t.ignores(a, HostPort) {
+			continue
+		}
 		used := fwk.HostPortInfo{}
 		for _, p := range util.GetHostPorts(t.roles[a].rules.pod) {
 			used.Add(p.HostIP, string(p.Protocol), p.HostPort)
 		}
 		for b := a; b < len(t.roles) && len(used) > 0; b++ {
-			if slices.ContainsFunc(util.GetHostPorts(t.roles[b].rules.pod), func(p corev1.ContainerPort) bool {
+			if !t.ignores(b, HostPort) && slices.ContainsFunc(util.GetHostPorts(t.roles[b].rules.pod), func(p corev1.ContainerPort) bool {
 				return used.CheckConflict(p.HostIP, string(p.Protocol), p.HostPort)
 			}) {
 				t.sameNode = append(t.sameNode, sameNodeRule{a: a, b: b, constraint: HostPort})
@@ -60,14 +60,14 @@ func (t *task) addHostPorts() {
 
 // addDisks keeps members off the same node that mount a disk that only one may.
 func (t *task) addDisks() {
-	if t.opts.Ignore.Has(VolumeNode) {
-		return
-	}
 	for a := range t.roles {
+		if t.ignores(a, VolumeNode) {
+			continue
+		}
 		taken := t.c.diskCheck(t.roles[a].rules.pod)
 		for b := a; b < len(t.roles) && taken != nil; b++ {
 			alone := newNode(&corev1.Node{}, []fwk.PodInfo{podInfo(t.roles[b].rules.pod)})
-			if len(taken(alone)) > 0 {
+			if !t.ignores(b, VolumeNode) && len(taken(alone)) > 0 {
 				t.sameNode = append(t.sameNode, sameNodeRule{a: a, b: b, constraint: VolumeNode})
 			}
 		}

@@ -92,14 +92,16 @@ func (x *Index) keep(key string, s *shape) {
 // nodeByNode reports whether each node decides by itself which members it takes, other members aside, and of several that take the same
 // ones the order decides. Who ignores constraints looks for a proof, which is about all nodes.
 func (t *task) nodeByNode(g Gang) bool {
-	if g.TopologyKey != "" || len(t.opts.Ignore) > 0 || t.opts.Node != nil || t.opts.Prefer != nil ||
+	if g.TopologyKey != "" || t.opts.Node != nil || t.opts.Prefer != nil ||
 		len(t.sharedKeys) > 0 || len(t.sharedVolumes) > 0 || t.devices != nil || len(t.roles) == 0 {
 		return false
 	}
 	if x := t.crossNode; x != nil && (len(x.separations) > 0 || slices.ContainsFunc(x.affinity, func(r *affinityRule) bool { return r != nil })) {
 		return false
 	}
-	return !slices.ContainsFunc(t.roles, func(k searchRole) bool { return k.rules.wide || k.rules.pod.Spec.NodeName != "" })
+	return !slices.ContainsFunc(t.roles, func(k searchRole) bool {
+		return k.rules.wide || len(k.rules.ignore) > 0 || k.rules.pod.Spec.NodeName != ""
+	})
 }
 
 // shapeKey is equal for gangs that are alike: by what their members require of a node, by how many there are unless it is a single role,

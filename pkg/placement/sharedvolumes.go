@@ -19,11 +19,11 @@ type sharedVolume struct {
 
 // findSharedVolumes finds the claims that tie members to each other.
 func (t *task) findSharedVolumes() {
-	if t.opts.Ignore.Has(VolumeNode) {
-		return
-	}
 	shared, members, rivals := map[string]*sharedVolume{}, map[string]int{}, map[string]int{}
 	for i := range t.roles {
+		if t.ignores(i, VolumeNode) {
+			continue
+		}
 		pod := t.roles[i].rules.pod
 		for _, k := range t.c.claims(pod) {
 			if k.own || k.problem != "" || k.pv != nil || k.pvc.Annotations[volume.AnnSelectedNode] != "" {

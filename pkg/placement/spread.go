@@ -42,7 +42,7 @@ type spreadRule struct {
 // addSpread records the spread constraints of a role.
 func (x *crossNode) addSpread(i int) {
 	pod := x.t.roles[i].rules.pod
-	if x.t.opts.Ignore.Has(TopologySpread) {
+	if x.t.ignores(i, TopologySpread) {
 		return
 	}
 	var all []corev1.TopologySpreadConstraint

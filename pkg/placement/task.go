@@ -54,7 +54,7 @@ func newTask(ctx context.Context, c *Cluster, g Gang, opts Options) *task {
 		if r.Count <= 0 || t.overdue() {
 			continue
 		}
-		k := searchRole{index: i, name: r.Name, count: int(r.Count), min: int(min(max(r.Min, 0), r.Count)), rules: c.rules(ctx, r.Pod, opts.Ignore)}
+		k := searchRole{index: i, name: r.Name, count: int(r.Count), min: int(min(max(r.Min, 0), r.Count)), rules: c.rules(ctx, r.Pod, opts.Ignore.Union(r.Ignore))}
 		for pos, amount := range k.rules.requests {
 			if amount > 0 {
 				k.charges = append(k.charges, charge{pos, amount})
@@ -79,16 +79,17 @@ func (t *task) findConstraints(ctx context.Context) {
 	t.findSharedVolumes()
 	x := &crossNode{t: t, keyIndex: map[string]int{}, affinity: make([]*affinityRule, len(t.roles)), spread: make([][]*spreadRule, len(t.roles))}
 	x.addExclusiveClaims()
-	if !t.opts.Ignore.Has(PodAntiAffinity) {
-		for a := range infos {
-			for _, term := range infos[a].RequiredAntiAffinityTerms {
-				if t.overdue() {
-					return
-				}
-				for b := range infos {
-					if t.matches(term, b) {
-						x.addAntiAffinity(term.TopologyKey, a, b)
-					}
+	for a := range infos {
+		if t.ignores(a, PodAntiAffinity) {
+			continue
+		}
+		for _, term := range infos[a].RequiredAntiAffinityTerms {
+			if t.overdue() {
+				return
+			}
+			for b := range infos {
+				if t.matches(term, b) {
+					x.addAntiAffinity(term.TopologyKey, a, b)
 				}
 			}
 		}
@@ -104,6 +105,11 @@ func (t *task) findConstraints(ctx context.Context) {
 	if !x.empty() {
 		t.crossNode = x
 	}
+}
+
+// ignores reports whether a constraint does not count for the members of a role.
+func (t *task) ignores(i int, constraint Constraint) bool {
+	return t.roles[i].rules.ignore.Has(constraint)
 }
 
 // noteUnmodelled names the constraints of the members, and between them, that this package does not evaluate.

@@ -86,11 +86,11 @@ func (g team) reportsWhyItWaits() {
 		g.setGroup(pod, name, 5)
 		c.create(t, pod)
 	}
-	const shortage = "4 of the 5 members that its gang needs fit: 4 of 8 cpu free on the 2 nodes that it may use, and it needs 5 members with 1 cpu each"
+	const shortage = "4 of the 5 members that its gang needs fit: 4 of 8 cpu free on the 2 nodes that it may use, and it needs 5 members with 1 cpu each, 5 in all"
 	for _, member := range g.names(name, 5) {
 		g.waitMessage(t, member, shortage)
 	}
-	const text = "INSUFFICIENT_cpu: 4 of the 5 members that the gang needs fit: 4 of 8 cpu free on the 2 nodes that it may use, and it needs 5 members with 1 cpu each; " +
+	const text = "INSUFFICIENT_cpu: 4 of the 5 members that the gang needs fit: 4 of 8 cpu free on the 2 nodes that it may use, and it needs 5 members with 1 cpu each, 5 in all; " +
 		"cpu: 5 requested, 4 available, 8 in total; tried again when nodes or room come free, at the latest after 5m0s"
 	g.waitEvent(name, "Unschedulable", text)
 	if g.waits != "" { // the dialect has a condition for it

@@ -109,7 +109,7 @@ func (g team) headOfLine() {
 		g.t.Errorf("a gang that fits waited %s behind one that does not", took)
 	}
 	for _, name := range g.names(a, 9) {
-		g.waitMessage(g.t, name, "it needs 9 members with 1 cpu each, and the 2 nodes that it may use have 8 cpu in all")
+		g.waitMessage(g.t, name, "it needs 9 members with 1 cpu each, 9 in all, and the 2 nodes that it may use have 8 cpu in all")
 	}
 }
 

@@ -55,6 +55,7 @@ var readers = map[string][]reader{
 	"fit mpi":           {{args: "--workers 2 --gpus 1", kindless: true}, {args: "--what-fits --gpus 1", kindless: true}},
 	"fit job":           {{args: "--workers 2 --gpus 1", kindless: true}, {args: "--what-fits --gpus 1", kindless: true}},
 	"resubmit":          {{args: "llama --name b"}, {args: "llama --name b --dry-run=client"}},
+	"resize":            {{args: "llama --workers 2"}, {args: "llama --workers 2 --diff"}, {args: "llama --workers 2 --dry-run=fit"}, {args: "llama --workers 2 --recreate"}},
 	"why-pending":       {{args: "llama", answers: true}, {args: ""}, {args: "-A"}, {args: "llama -o json", answers: true}, {args: "llama --source scheduler"}, {args: "llama -w", answers: true}},
 	"top node":          {{args: "", kindless: true}, {args: "-o json", kindless: true}, {args: "-w", kindless: true}},
 	"top job":           {{args: ""}, {args: "-A"}, {args: "-o json"}, {args: "-w"}},

@@ -179,12 +179,17 @@ func (t target) feed(tt *testing.T, in input, turn int) {
 		}
 		first := c.run(tt, in)
 		if t.some || c.name == "why-pending" {
-			if second := c.run(tt, in); first != second {
+			if second := c.run(tt, in); first != second && !cutShort(first) && !cutShort(second) {
 				tt.Errorf("gangctl %s prints\n%s\nand then\n%s", c, first, second)
 			}
 		}
 		c.check(tt, first)
 	}
+}
+
+// cutShort reports whether a search ended for lack of time, as the text reports. What had been found by then depends on the machine.
+func cutShort(text string) bool {
+	return slices.ContainsFunc([]string{"Out of time", `"cut"`, "too long to be looked for", "took too long"}, func(s string) bool { return strings.Contains(text, s) })
 }
 
 // limitTime ends the process if it computes for too long, or does nothing for ever, before the returned function is called. On a machine that
@@ -319,7 +324,7 @@ func (c command) run(t *testing.T, in input) string {
 // check compares what was printed with what every output promises.
 func (c command) check(t *testing.T, text string) {
 	t.Helper()
-	if c.name != "list" && slices.Contains(c.args, "-A") && !strings.Contains(text, "calm") {
+	if slices.Contains(c.args, "-A") && !strings.Contains(text, "calm") {
 		t.Errorf("gangctl %s does not show the job of another tenant:\n%.2000s", c, text)
 	}
 	if !utf8.ValidString(text) {

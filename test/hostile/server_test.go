@@ -126,7 +126,11 @@ func (s server) resource(r *http.Request, gv schema.GroupVersion, parts []string
 	if strings.Contains(gv.Group, ".") && !s.serves(gv, parts[0]) {
 		return refusal(404, metav1.StatusReasonNotFound, "")
 	}
-	return 200, map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": "7"}, "items": found}
+	list := "List" // a typed client takes no objects from a list of another kind
+	if len(found) > 0 {
+		list = found[0]["kind"].(string) + list
+	}
+	return 200, map[string]any{"apiVersion": gv.String(), "kind": list, "metadata": map[string]any{"resourceVersion": "7"}, "items": found}
 }
 
 func (s server) serves(gv schema.GroupVersion, resource string) bool {

@@ -32,6 +32,8 @@ func Exceptions() []Exception {
 			"the sandbox's operator is no Deployment, and has what this would take over; test/e2e installs one"),
 		e(`^gangctl uninstall --delete-crds$`, "gangctl uninstall --delete-crds --confirm podgroups.scheduling.x-k8s.io", "asks somebody to type the name"),
 		e(`^gangctl attach (\S+)$`, "gangctl attach $1 -- nvidia-smi", "opens a shell, which needs a terminal"),
+		e(`^gangctl resize (\S+)((?: --[a-z]+ \d+)*)$`, "gangctl resize $1 --workers 3 --dry-run=client", "fits, or does not, by what else is typed; test/e2e does it"),
+		e(`^gangctl why-pending (\S+) --apply \d+$`, "gangctl why-pending $1", "needs a confirmation; test/e2e does it"),
 		e(`^gangctl completion powershell.*`, "gangctl completion powershell", "is for PowerShell"),
 		e(`^gangctl completion fish \| source`, "gangctl completion fish", "is for fish; test/shell loads the script there"),
 		e(`^(?:export PATH=|source <)`, "", "is for the shell that it is typed into; test/shell loads the scripts"),

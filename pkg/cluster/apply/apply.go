@@ -111,7 +111,7 @@ func (a *Applier) one(ctx context.Context, object *unstructured.Unstructured) (R
 	switch {
 	case before == nil:
 		result.Action = Created
-	case same(before, after):
+	case Same(before, after):
 		result.Action = Unchanged
 	}
 	return result, nil

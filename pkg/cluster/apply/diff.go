@@ -43,7 +43,7 @@ func text(object *unstructured.Unstructured, without []string) (string, error) {
 	if object == nil {
 		return "", nil
 	}
-	shown := content(object)
+	shown := Content(object)
 	for _, label := range without {
 		unstructured.RemoveNestedField(shown, "metadata", "labels", label)
 	}
@@ -54,13 +54,13 @@ func text(object *unstructured.Unstructured, without []string) (string, error) {
 	return string(data), nil
 }
 
-// same reports whether what people and programs write of an object is the same.
-func same(a, b *unstructured.Unstructured) bool {
-	return equality.Semantic.DeepEqual(content(a), content(b))
+// Same reports whether what people and programs write of an object is the same.
+func Same(a, b *unstructured.Unstructured) bool {
+	return equality.Semantic.DeepEqual(Content(a), Content(b))
 }
 
-// content is an object without what servers keep for themselves.
-func content(object *unstructured.Unstructured) map[string]any {
+// Content is an object without what servers keep for themselves.
+func Content(object *unstructured.Unstructured) map[string]any {
 	copied := object.DeepCopy()
 	delete(copied.Object, "status")
 	for _, field := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "deletionTimestamp"} {

@@ -194,6 +194,7 @@ func (w *View) bare(pod *corev1.Pod) *gang.Job {
 	s.Meta = *pod.ObjectMeta.DeepCopy()
 	s.Meta.Name, s.Meta.UID, s.Seen = name, types.UID("bare:"+pod.Namespace+"/"+name), true
 	role := gang.Role{Name: "Member", Replicas: int32(len(pods)), Template: corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}}
+	role.Template.Spec.NodeName = "" // a pod that takes the place of another may go elsewhere
 	if len(pod.Spec.Containers) > 0 {
 		role.Main = pod.Spec.Containers[0].Name
 	}

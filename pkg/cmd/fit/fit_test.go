@@ -202,3 +202,14 @@ func TestUsage(t *testing.T) {
 		}
 	}
 }
+
+// What limits a gang is reported in the words of its flags: --gpus, not the resource behind it.
+func TestWhatFitsCountsGPUs(t *testing.T) {
+	out, notes, failed := query(t, clustertest.New().Nodes(2, 8).Runs("other", 1, "n1"), "--what-fits")
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	if strings.Contains(out+notes, "each nvidia") || !strings.Contains(notes, "with each GPU come") {
+		t.Errorf("got\n%s\n%s", out, notes)
+	}
+}

@@ -175,12 +175,20 @@ func (o *Options) print(t Table) error {
 		return err
 	}
 	if text := perGPU(t.Usual); text != "" {
-		fmt.Fprintf(o.IO.ErrOut, "note: with each %s come%s, which is usual here, unless --cpu and --memory are set\n", usage.Short(t.Resource), text)
+		fmt.Fprintf(o.IO.ErrOut, "note: with each %s come%s, which is usual here, unless --cpu and --memory are set\n", deviceName(t.Resource), text)
 	}
 	if missing != "" {
 		fmt.Fprintf(o.IO.ErrOut, "note: not seen: %s\n", missing)
 	}
 	return cmdutil.ExitError(t.Exit)
+}
+
+// deviceName is what users call one device of a resource.
+func deviceName(resource corev1.ResourceName) string {
+	if strings.HasSuffix(string(resource), "/gpu") {
+		return "GPU"
+	}
+	return usage.Short(resource)
 }
 
 // perGPU is what comes with one GPU.

@@ -30,6 +30,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cmd/logs"
 	"github.com/gangctl/gangctl/pkg/cmd/portforward"
 	reportcmd "github.com/gangctl/gangctl/pkg/cmd/report"
+	"github.com/gangctl/gangctl/pkg/cmd/resize"
 	"github.com/gangctl/gangctl/pkg/cmd/resubmit"
 	"github.com/gangctl/gangctl/pkg/cmd/submit"
 	"github.com/gangctl/gangctl/pkg/cmd/suspend"
@@ -130,7 +131,7 @@ run, or differ between commands, can only be typed: --all-namespaces, --dry-run,
 func addCommands(cmd *cobra.Command, f *cmdutil.Factory, further []*cobra.Command) {
 	cmd.AddGroup(&cobra.Group{ID: groupJobs, Title: "Jobs:"}, &cobra.Group{ID: groupCluster, Title: "Cluster:"}, &cobra.Group{ID: groupSettings, Title: "Settings:"})
 	add(cmd, groupJobs, submit.NewCommand(f), list.NewCommand(f, nil), get.NewCommand(f, nil), describe.NewCommand(f, nil), deletecmd.NewCommand(f, nil),
-		suspend.NewCommand(f, nil), suspend.NewResumeCommand(f, nil), wait.NewCommand(f, nil), whypending.NewCommand(f, nil), reportcmd.NewCommand(f, nil),
+		suspend.NewCommand(f, nil), suspend.NewResumeCommand(f, nil), resize.NewCommand(f, nil), wait.NewCommand(f, nil), whypending.NewCommand(f, nil), reportcmd.NewCommand(f, nil),
 		logs.NewCommand(f, nil), events.NewCommand(f, nil), top.NewCommand(f, nil), attach.NewCommand(f, nil), portforward.NewCommand(f, nil), fit.NewCommand(f, nil),
 		resubmit.NewCommand(f, func(f *cmdutil.Factory) *cobra.Command { return NewCommand(f, further...) }, nil))
 	add(cmd, groupCluster, install.NewCommand(f), upgrade.NewCommand(f, nil), uninstall.NewCommand(f, nil), checkcmd.NewCommand(f, nil))

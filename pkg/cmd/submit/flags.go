@@ -20,13 +20,14 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/submit/choose"
 	"github.com/gangctl/gangctl/pkg/submit/render"
+	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
 // The largest counts that are taken for an intention rather than a slip of the finger.
 const (
-	maxReplicas  = 10000
+	maxReplicas  = resize.MaxReplicas
 	maxMinimum   = 4 * maxReplicas
-	maxGPUs      = 1024
+	maxGPUs      = resize.MaxDevices
 	maxProcesses = 4096
 )
 
@@ -119,11 +120,16 @@ func (o *Options) shown() []*role {
 }
 
 func addRoleFlags(flags *pflag.FlagSet, r *role) {
+	flags.StringVar(&r.Image, r.flag()+"-image", "", "Container image of the "+r.flag()+" role, instead of --image")
+	addResourceFlags(flags, r)
+}
+
+// addResourceFlags adds the flags for what the members of one role request.
+func addResourceFlags(flags *pflag.FlagSet, r *role) {
 	name, instead := r.flag(), ""
 	if r.trains {
 		instead = ", instead of --gpus"
 	}
-	flags.StringVar(&r.Image, name+"-image", "", "Container image of the "+name+" role, instead of --image")
 	flags.Var(&optionalCount{p: &r.GPUs, high: maxGPUs}, name+"-gpus", "GPUs of each "+name+instead)
 	flagvalue.Quantity(flags, &r.CPU, name+"-cpu", "CPUs of each "+name+", instead of --cpu")
 	flagvalue.Quantity(flags, &r.Memory, name+"-memory", "Memory of each "+name+", instead of --memory")

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +22,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 	"github.com/gangctl/gangctl/pkg/gang/summary"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
+	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
 // verb is what the command does to a job.
@@ -37,16 +40,20 @@ func (o *Options) change(ctx context.Context, client *kube.Client, namespace, na
 		return nil, "", err
 	}
 	op := jobs.Op(job, o.verb())
-	if refused := o.refuse(op, job); refused != nil {
+	if refused := Refuse(op, job, !o.Suspend, o.IO.Clock.Now()); refused != nil {
 		return nil, "", refused
 	}
-	if suspended(job.Object) == o.Suspend {
+	if Suspended(job.Object) == o.Suspend {
 		if by := job.Meta.Labels[suspension.Label]; by != "" && o.Suspend {
 			fmt.Fprintf(o.IO.ErrOut, "note: %s has suspended %s, and resumes it itself: %s\n", by, name, because(job))
 		}
 		return job, "unchanged", nil
 	}
 	if !o.Suspend {
+		if _, begun := job.Meta.Annotations[resize.Annotation]; begun {
+			return nil, "", failure.Errorf("%s: it is in the middle of a change: as it is, it may not start", op).
+				WithHint("complete that, which resumes it: gangctl resize %s -n %s", job.Meta.Name, job.Meta.Namespace)
+		}
 		if err := leftover(ctx, client, op, job); err != nil {
 			return nil, "", err
 		}
@@ -61,7 +68,7 @@ func (o *Options) change(ctx context.Context, client *kube.Client, namespace, na
 	}
 	field := strings.Join(suspension.FieldOf(job.Kind.Group), ".")
 	switch {
-	case suspended(changed) == o.Suspend:
+	case Suspended(changed) == o.Suspend:
 		return job, strings.TrimSuffix(o.verb(), "e") + "ed", nil
 	case o.Suspend:
 		return nil, "", failure.Errorf("%s: the cluster does not keep %s, and nothing is changed: its Training Operator is older than 1.7", op, field).
@@ -72,22 +79,26 @@ func (o *Options) change(ctx context.Context, client *kube.Client, namespace, na
 	}
 }
 
-// refuse reports why the job is not ours to suspend or resume; nil if it is.
-func (o *Options) refuse(op failure.Op, job *gang.Job) error {
+// Refuse reports why a job is not ours to suspend or, where active is true, to resume; nil if it is.
+func Refuse(op failure.Op, job *gang.Job, active bool, now time.Time) error {
+	if queue, ok := kueue.QueueOf(&job.Meta); ok && job.Meta.DeletionTimestamp == nil {
+		return failure.Errorf("%s: Kueue decides when it runs, by its queue %s", op, queue).WithHint(
+			"set spec.active: %t of its Workload, which kubectl -n %s get workloads.kueue.x-k8s.io lists as %s-%s-…", active, job.Meta.Namespace, strings.ToLower(job.Kind.Kind), job.Meta.Name)
+	}
+	return RefuseEnded(op, job, now)
+}
+
+// RefuseEnded reports why nothing about a job is to be changed any more, or only by another controller; nil if there is no such reason.
+func RefuseEnded(op failure.Op, job *gang.Job, now time.Time) error {
 	if job.Meta.DeletionTimestamp != nil {
 		return failure.Errorf("%s: it is being deleted", op)
-	}
-	if queue, ok := kueue.QueueOf(&job.Meta); ok {
-		active := fmt.Sprint(!o.Suspend)
-		return failure.Errorf("%s: Kueue decides when it runs, by its queue %s", op, queue).WithHint(
-			"set spec.active: %s of its Workload, which kubectl -n %s get workloads.kueue.x-k8s.io lists as %s-%s-…", active, job.Meta.Namespace, strings.ToLower(job.Kind.Kind), job.Meta.Name)
 	}
 	for _, field := range [][]string{{"spec", "runPolicy", "managedBy"}, {"spec", "managedBy"}} {
 		if by, _, _ := unstructured.NestedString(job.Object.Object, field...); by != "" && by != kubeflowv1.KubeflowJobsController && by != batchv1.JobControllerName {
 			return failure.Errorf("%s: it is managed by %s, not by its own operator (%s)", op, by, strings.Join(field, "."))
 		}
 	}
-	if s := summary.Of(job, nil, o.IO.Clock.Now()); s.Finished() {
+	if s := summary.Of(job, nil, now); s.Finished() {
 		return failure.Errorf("%s: it has finished: %s", op, s.State).WithHint("see how with `gangctl get %s -n %s`", job.Meta.Name, job.Meta.Namespace)
 	}
 	return nil
@@ -109,8 +120,8 @@ func (o *Options) patch(job *gang.Job) ([]byte, error) {
 	return json.Marshal(change)
 }
 
-// suspended reads the field itself: the status follows it later.
-func suspended(job *unstructured.Unstructured) bool {
+// Suspended reads the field itself: the status follows it later.
+func Suspended(job *unstructured.Unstructured) bool {
 	s, _, err := unstructured.NestedBool(job.Object, suspension.FieldOf(job.GroupVersionKind().Group)...)
 	return err == nil && s
 }
@@ -123,6 +134,20 @@ func because(job *gang.Job) string {
 	return "its members made room for others"
 }
 
+// Leftover are the pods that a suspended job is still to lose. Those of a Job that have finished stay: the Job controller deletes
+// only the others.
+func Leftover(pods []*corev1.Pod) []*corev1.Pod {
+	var left []*corev1.Pod
+	for _, pod := range pods {
+		owner := metav1.GetControllerOf(pod)
+		finished := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		if !finished || owner == nil || owner.Kind != "Job" || !strings.HasPrefix(owner.APIVersion, batchv1.GroupName+"/") {
+			left = append(left, pod)
+		}
+	}
+	return left
+}
+
 // leftover refuses to resume a job that still has pods from before: the operator would take those that end for new ones that
 // failed, and fail the job.
 func leftover(ctx context.Context, client *kube.Client, op failure.Op, job *gang.Job) error {
@@ -130,7 +155,7 @@ func leftover(ctx context.Context, client *kube.Client, op failure.Op, job *gang
 	if err != nil {
 		return err
 	}
-	if n := len(pods); n > 0 {
+	if n := len(Leftover(pods)); n > 0 {
 		return failure.Errorf("%s: pods of it that still end: %d; resumed now it would fail", op, n).
 			WithHint("try again when they are gone: kubectl -n %s wait --for=delete pod -l %s", job.Meta.Namespace, jobs.PodSelector(job, pods))
 	}

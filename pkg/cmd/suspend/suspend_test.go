@@ -111,6 +111,10 @@ func TestRefusals(t *testing.T) {
 		by := "kueue.x-k8s.io/multikueue"
 		j.Spec.RunPolicy.ManagedBy = &by
 	}
+	resizing := func(j *kubeflowv1.TFJob) {
+		set(true)(j)
+		j.Annotations = map[string]string{"gangctl.dev/resize": "{}"}
+	}
 	going := func(j *kubeflowv1.TFJob) { j.DeletionTimestamp = &kubetest.Created }
 	tests := []struct {
 		name, verb    string
@@ -120,6 +124,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"Kueue, suspend", "suspend", queued, asIs, 1, "Kueue decides when it runs, by its queue gpus", "set spec.active: false of its Workload"},
 		{"Kueue, resume", "resume", queued, asIs, 1, "Kueue decides when it runs, by its queue gpus", "set spec.active: true of its Workload"},
+		{"in the middle of a change", "resume", resizing, asIs, 1, "it is in the middle of a change: as it is, it may not start", "gangctl resize llama -n research"},
 		{"another controller", "suspend", elsewhere, asIs, 1, "it is managed by kueue.x-k8s.io/multikueue, not by its own operator (spec.runPolicy.managedBy)", ""},
 		{"being deleted", "suspend", going, asIs, 1, "it is being deleted", ""},
 		{"succeeded", "suspend", condition(kubeflowv1.JobSucceeded), asIs, 1, "it has finished: Succeeded", "gangctl get llama -n research"},

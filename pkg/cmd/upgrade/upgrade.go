@@ -70,6 +70,7 @@ func (o *Options) run(cmd *cobra.Command) error {
 		return err
 	}
 	if found.Namespace == "" {
+		found.Warn(o.IO.ErrOut)
 		return failure.Errorf("the scheduler is not installed on this cluster").WithHint("install it: gangctl install scheduler")
 	}
 	settings, err := o.Flags.Complete(cmd, found.Settings)

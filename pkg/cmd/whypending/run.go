@@ -48,6 +48,9 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if o.Apply > 0 {
+		return o.apply(ctx, a)
+	}
 	if err := o.print(a); err != nil {
 		return err
 	}

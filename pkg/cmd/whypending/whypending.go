@@ -10,8 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
+	"github.com/gangctl/gangctl/pkg/cli/prompt"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
 	"github.com/gangctl/gangctl/pkg/diagnose"
@@ -33,6 +35,12 @@ type Options struct {
 	Interval      time.Duration
 	Save, From    string
 	NoProbe       bool
+	// Apply is the number of the action to do; 0 for none. Yes does it without a prompt.
+	Apply    int32
+	Yes      bool
+	Prompter prompt.Prompter
+	// Resize runs `gangctl resize` with some arguments.
+	Resize func(ctx context.Context, args []string) error
 	// Source is where the answer comes from: auto, cluster or scheduler.
 	Source string
 	Output printer.Flags
@@ -40,12 +48,13 @@ type Options struct {
 
 // NewCommand returns the command; runF replaces the run in tests.
 func NewCommand(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
-	o := &Options{IO: f.IO}
+	o := &Options{IO: f.IO, Prompter: prompt.New(f.IO)}
 	cmd := &cobra.Command{
 		Use:   "why-pending [job] [NAME | KIND/NAME]",
 		Short: "Explain why a gang does not run, and what would make it",
 		Long: `Explain why a gang does not run: from its admission to its first step, every reason at once, who can remove it, and what would
-make the gang start now. Everything that is offered was tried on a copy of the cluster's state first; nothing is changed.
+make the gang start now. Everything that is offered was tried on a copy of the cluster's state first; nothing is changed, unless --apply
+names one of the ways.
 
 NAME is a job of any kind. KIND/NAME is a tfjob/, pytorchjob/, mpijob/, job/ or pod/. Without a name, every gang of the
 namespace that waits is listed with its reason.
@@ -60,6 +69,9 @@ What you may not see is named, with what the answer loses by it and the rule tha
   # why not on this node?
   gangctl why-pending llama --node gpu3
 
+  # do the second of the ways that it offers
+  gangctl why-pending llama --apply 2
+
   # keep what was seen for a bug report, and answer from it elsewhere
   gangctl why-pending llama --save llama.yaml.gz
   gangctl why-pending llama --from llama.yaml.gz -o json`,
@@ -67,6 +79,7 @@ What you may not see is named, with what the answer loses by it and the rule tha
 		ValidArgsFunction: cmdutil.CompleteJobs(f, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Namespace, o.Client = f.Namespace, f.Client
+			o.Resize = func(ctx context.Context, args []string) error { return runResize(ctx, f, args) }
 			if err := o.parse(args); err != nil {
 				return err
 			}
@@ -88,6 +101,8 @@ What you may not see is named, with what the answer loses by it and the rule tha
 	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "With --watch: how often to look")
 	flags.StringVar(&o.Save, "save", "", "Save what was seen to this file, without secrets; .gz is compressed")
 	flags.StringVar(&o.From, "from", "", "Answer from a saved file instead of the cluster; - is standard input")
+	flagvalue.Count(flags, &o.Apply, "apply", 0, 1, maxApply, "Do the way of this number, of those that the answer offers, after showing it")
+	flags.BoolVarP(&o.Yes, "yes", "y", false, "With --apply: do it without confirmation")
 	flags.StringVar(&o.Source, "source", sourceAuto, "Where the answer comes from: cluster, scheduler (what the gang scheduler published) or auto (scheduler on 500 nodes or more)")
 	flags.BoolVar(&o.NoProbe, "no-probe", false, "Do not try whether the API server would accept missing pods (create with dry-run)")
 	o.Output.AddFlags(cmd, printer.JSON, printer.YAML)
@@ -143,6 +158,12 @@ func (o *Options) validate(cmd *cobra.Command) error {
 		return failure.Usagef("--watch needs the name of a job")
 	case !o.Watch && typed("interval"):
 		return failure.Usagef("--interval has no effect without --watch").WithHint("add --watch, or leave out --interval")
+	case o.Apply > 0 && o.From != "":
+		return failure.Usagef("--apply needs a cluster: a saved file cannot be changed").WithHint("leave out --from, or see the commands with `-v`")
+	case o.Apply > 0 && (o.Name == "" || o.Watch || o.Quiet || o.Save != "" || !o.Output.IsTable() || o.Source == sourceScheduler):
+		return failure.Usagef("--apply needs the name of a job and goes with neither --watch, --quiet, --save, --output nor --source=scheduler").WithHint("gangctl why-pending NAME --apply N")
+	case typed("yes") && o.Apply == 0:
+		return failure.Usagef("--yes has no effect without --apply").WithHint("add --apply N, or leave out --yes")
 	case !slices.Contains([]string{sourceAuto, sourceCluster, sourceScheduler}, o.Source):
 		return failure.Usagef("--source %q: must be auto, cluster or scheduler", o.Source)
 	case o.Source == sourceScheduler && (o.Name == "" || o.From != "" || o.Save != "" || o.Verbose || o.Node != "" || o.Watch):

@@ -185,10 +185,10 @@ func (s *search) add(a answer.Action, r *stage.Diagnosis) {
 	a.Verified = true
 	a.Placement = Placement(r)
 	if !command.Within(a.Command, s.reader.Sees) {
-		a.Command = ""
+		a.Command, a.Resize = "", ""
 	}
 	if s.unsubmitted(a.Command) {
-		a.Command, a.How = "", "submit it like that"
+		a.Command, a.Resize, a.How = "", "", "submit it like that"
 	}
 	if a.Command == "" && a.How == "" && a.By != answer.Nobody {
 		a.How = map[answer.Who]string{answer.User: "no command does that: change it where the job is made", answer.Admin: "ask those who run the cluster"}[a.By]

@@ -10,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
@@ -52,7 +53,7 @@ func (s *search) offerEdit(e edit) bool {
 	fix := s.fix(e)
 	r, ok := s.try(fix.Apply)
 	if ok {
-		fix.Command, fix.How = whatif.Commands(s.g, e.apply)
+		fix.Action = patch.Commanded(fix.Action, s.g, e.apply)
 		if s.g.Count(gang.Running) > 0 {
 			fix.Cost = joined(fix.Cost, "members that run start again")
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 )
 
-// fixes are what the findings themselves know; where no single one is enough, all of them together.
+// fixes are what the findings themselves know; where no single one is enough, one of each together.
 func (s *search) fixes() {
 	one := false
 	findings := s.base.Findings()
@@ -16,16 +16,25 @@ func (s *search) fixes() {
 			one = s.offer(fix) || one
 		}
 	}
-	var steps []stage.Fix
+	for i := 0; !one && !s.spent(); i++ {
+		steps, more := alternative(findings, i)
+		if !more || len(steps) < 2 {
+			return
+		}
+		one = s.offer(together(answer.Fix, steps))
+	}
+}
+
+// alternative is the i-th way to remove each finding, or the last where one has fewer: what several roles name in the same way is
+// changed in the same way. more is false once all have been there.
+func alternative(findings []stage.Finding, i int) (steps []stage.Fix, more bool) {
 	for _, f := range findings {
-		if len(f.Fixes) > 0 {
-			steps = append(steps, f.Fixes[0])
+		if n := len(f.Fixes); n > 0 {
+			steps = append(steps, f.Fixes[min(i, n-1)])
+			more = more || i < n
 		}
 	}
-	if one || len(steps) < 2 {
-		return
-	}
-	s.offer(together(answer.Fix, steps))
+	return steps, more
 }
 
 // together does one step after the other.

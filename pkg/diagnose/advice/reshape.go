@@ -31,7 +31,7 @@ func (s *search) reshape() {
 		device := podrequest.Device(req)
 		q := req[device]
 		per := q.Value()
-		if device == "" || per < 2 || !onlyMain(role, device) || mainOf(role) < 0 || slices.Contains(single, phrase.Member(role.Name)) {
+		if device == "" || per < 2 || !onlyMain(role, device) || role.MainContainer() < 0 || slices.Contains(single, phrase.Member(role.Name)) {
 			continue
 		}
 		total := per * int64(role.Replicas)
@@ -52,15 +52,10 @@ func onlyMain(role gang.Role, device corev1.ResourceName) bool {
 	})
 }
 
-// mainOf is the place of the container that does the work; -1 if it is not there.
-func mainOf(role gang.Role) int {
-	return slices.IndexFunc(role.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == role.Main })
-}
-
 // reshaped splits a role into k members with fewer devices each. What else they request shrinks in proportion, and a minimum
 // below all members grows in proportion.
 func (s *search) reshaped(role gang.Role, device corev1.ResourceName, k, gpus, per int64) edit {
-	i := mainOf(role)
+	i := role.MainContainer()
 	return edit{answer.Action{
 		Kind: answer.Reshape, By: answer.User,
 		Change: map[string]any{change(role.Name, "replicas"): k, change(role.Name, "gpu"): gpus},

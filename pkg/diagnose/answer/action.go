@@ -5,15 +5,21 @@ import "time"
 // Action is something that would make the gang start. It is offered only after all stages passed on a snapshot in which it
 // was done.
 type Action struct {
-	Kind ActionKind `json:"kind"`
+	// Number is what `gangctl why-pending NAME --apply` takes; 0 for what happens by itself.
+	Number int        `json:"number,omitempty"`
+	Kind   ActionKind `json:"kind"`
 	// Change is what changes, by stable keys such as Worker.replicas.
 	Change map[string]any `json:"change,omitempty"`
 	// Text is the action as a sentence.
 	Text string `json:"text"`
 	// Cost describes what is lost; empty if nothing is.
-	Cost     string `json:"cost,omitempty"`
-	Verified bool   `json:"verified"`
-	By       Who    `json:"by"`
+	Cost string `json:"cost,omitempty"`
+	// Verified is true if all stages passed. It is false where the gang specifies what none of them evaluates: see
+	// [Confidence.Unmodelled].
+	Verified bool `json:"verified"`
+	By       Who  `json:"by"`
+	// Resize is the line of gangctl that does it as one operation; empty for what that cannot do.
+	Resize string `json:"resize,omitempty"`
 	// Command does it when it is pasted into a shell; one command a line. Where none can, How describes who has to do what.
 	Command string   `json:"command,omitempty"`
 	How     string   `json:"how,omitempty"`

@@ -165,6 +165,8 @@ type NodeRow struct {
 	Node       string      `json:"node"`
 	Role       string      `json:"role"`
 	Violations []Violation `json:"violations,omitempty"`
+	// Undecided reports that it is not known whether the node takes a member: the search for the devices that it claims took too long.
+	Undecided bool `json:"undecided,omitempty"`
 	// Consumers name the jobs and services that use devices of the node.
 	Consumers []string `json:"consumers,omitempty"`
 }

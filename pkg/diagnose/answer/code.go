@@ -105,5 +105,18 @@ const (
 	InsufficientPods    Code = insufficientPrefix + "pods"
 )
 
+// Shortage is the code for a gang that waits for one resource: of those that users look at last the one of their own, of any other
+// FRAGMENTED if enough of it is free in all, else NODES_BUSY.
+func Shortage(resource string, enough bool) Code {
+	code := Insufficient(resource)
+	switch {
+	case code == InsufficientCPU || code == InsufficientMemory || code == InsufficientStorage || code == InsufficientPods:
+		return code
+	case enough:
+		return Fragmented
+	}
+	return NodesBusy
+}
+
 // Insufficient is the code for a shortage of one resource.
 func Insufficient(resource string) Code { return Code(insufficientPrefix + resource) }

@@ -327,20 +327,20 @@ var entries = []Entry{
 	},
 	{
 		Code: NodesBusy, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}, {Verdict: Blocked, Who: Admin, When: "services that never end hold the room"}},
-		Meaning:  "The nodes that members may use are taken.",
-		Evidence: "what is free against what is needed; who holds what",
+		Meaning:  "A device, or another resource that has no code of its own, is taken on the nodes that members may use.",
+		Evidence: "a placement without that request; what is free against what is needed; who holds what",
 		Remedy:   "Wait for the jobs that are named; other options are listed.",
 	},
 	{
 		Code: Fragmented, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
-		Meaning:  "Enough is free in total, but not on single nodes; or others have taken the host port, or the volume attachments, of the nodes where it is free.",
-		Evidence: "free devices node by node",
+		Meaning:  "Enough is free in total, but not on single nodes; or others have taken the host port, or the volume attachments, of the nodes where it is free; or anti-affinity keeps members apart.",
+		Evidence: "a placement without that constraint; what is free node by node",
 		Remedy:   "Reshape to the size of the holes, or wait for the jobs that are named.",
 	},
 	{
 		Code: InsufficientCPU, Stages: []Stage{StagePlacement}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
-		Meaning:  "Everything would fit if cpu did not count. Devices are free.",
-		Evidence: "the matrix of nodes and constraints",
+		Meaning:  "Everything would fit if cpu did not count, with what else the message names. Devices are free.",
+		Evidence: "a placement without that request",
 		Remedy:   "Trim the request to the number given, or wait.",
 	},
 	{
@@ -392,8 +392,8 @@ var entries = []Entry{
 	},
 	{
 		Code: QueueOrder, Stages: []Stage{StageOrder}, Outcomes: []Outcome{{Verdict: Waiting, Who: Nobody}},
-		Meaning:  "The gang fits, but an older one is ahead in a strictly ordered queue.",
-		Evidence: "`StrictFIFO`, `dequeueStrategy: fifo`, creation times",
+		Meaning:  "The gang fits, but another one is ahead: by priority or by age in a strictly ordered queue, or as the scheduler keeps the room for it.",
+		Evidence: "`StrictFIFO`, `dequeueStrategy: fifo`, priorities, creation times; `status.nominatedNodeName` of other pods",
 		Remedy:   "See why the gang ahead waits: the answer says so.",
 	},
 	{

@@ -34,25 +34,18 @@ var specs = map[string]string{"TFJob": "tfReplicaSpecs", "PyTorchJob": "pytorchR
 // Change is the commands that change a job, and let its pods be made again where they would not follow the change by
 // themselves. further are steps elsewhere in the object. ok is false for a kind whose fields are not known.
 func Change(j Target, roles []RolePatch, further ...Patch) (commands string, ok bool) {
-	if j.Kind.Group == batchv1.GroupName && j.Kind.Kind == "Job" {
+	if IsBatch(j.Kind) {
 		return changeBatch(j, roles, further), true
 	}
-	field, known := specs[j.Kind.Kind]
-	if !known || j.Kind.Version == "v1alpha1" { // which had a list
+	steps, known := Steps(j.Kind, roles, further...)
+	if !known {
 		return "", false
-	}
-	steps := slices.Clone(further)
-	for _, r := range roles {
-		for _, step := range r.Steps {
-			step.Path = "/spec/" + field + "/" + escape(r.Role) + step.Path
-			steps = append(steps, step)
-		}
 	}
 	if len(steps) == 0 {
 		return "", true
 	}
 	kind := strings.ToLower(j.Kind.Kind)
-	if j.Pods == "" || !remakes(j, roles) {
+	if j.Pods == "" || !Remakes(j.Kind, roles) {
 		return JSONPatch(j.Namespace, kind, j.Name, steps...), true
 	}
 	if j.Unsuspendable {
@@ -62,20 +55,46 @@ func Change(j Target, roles []RolePatch, further ...Patch) (commands string, ok 
 		MergePatch(j.Namespace, kind, j.Name, map[string]any{"spec": map[string]any{"runPolicy": map[string]any{"suspend": true}}}),
 		Kubectl(j.Namespace, "wait", "--for=delete", "pods", "-l", j.Pods, "--timeout=5m"),
 	}
-	if j.Kind.Kind == "MPIJob" && j.Kind.Version == "v2beta1" && slices.ContainsFunc(roles, isLauncher) {
+	if j.Kind.Kind == "MPIJob" && j.Kind.Version == "v2beta1" && slices.ContainsFunc(roles, ChangesLauncher) {
 		all = append(all, Kubectl(j.Namespace, "delete", "job", j.Name+"-launcher")) // the MPI Operator's is a batch Job
 	}
 	steps = append(steps, Patch{Op: "add", Path: "/spec/runPolicy/suspend", Value: false})
 	return Then(append(all, JSONPatch(j.Namespace, kind, j.Name, steps...))...), true
 }
 
-// remakes reports whether pods have to be made again: they know their template and, of TensorFlow and PyTorch, how many
-// members there are, from the moment in which they are made. The operator deletes them while the job is suspended. Who
-// deletes them by hand may find that some have started meanwhile, and that the job has ended by it.
-func remakes(j Target, roles []RolePatch) bool {
+// IsBatch reports whether a kind is the Job of Kubernetes itself.
+func IsBatch(kind schema.GroupVersionKind) bool {
+	return kind.Group == batchv1.GroupName && kind.Kind == "Job"
+}
+
+// Steps are the changes of roles, and further ones, as one JSON patch of the job. ok is false for a kind whose fields are not known.
+func Steps(kind schema.GroupVersionKind, roles []RolePatch, further ...Patch) (steps []Patch, ok bool) {
+	at := func(string) string { return "/spec" }
+	if !IsBatch(kind) {
+		field, known := specs[kind.Kind]
+		if !known || kind.Version == "v1alpha1" { // which had a list
+			return nil, false
+		}
+		at = func(role string) string { return "/spec/" + field + "/" + escape(role) }
+	}
+	steps = slices.Clone(further)
 	for _, r := range roles {
 		for _, step := range r.Steps {
-			if strings.HasPrefix(step.Path, "/template") || j.Kind.Kind != "MPIJob" { // whose members are in a file that follows
+			step.Path = at(r.Role) + step.Path
+			steps = append(steps, step)
+		}
+	}
+	return steps, true
+}
+
+// Remakes reports whether pods of a job that has some have to be made again: they know their template and, of TensorFlow and PyTorch,
+// how many members there are, from the moment in which they are made. The operator deletes them while the job is suspended. Who
+// deletes them by hand may find that some have started meanwhile, and that the job has ended by it.
+func Remakes(kind schema.GroupVersionKind, roles []RolePatch) bool {
+	followed := kind.Kind == "MPIJob" || IsBatch(kind) // members are in a file that follows, or do not know of each other
+	for _, r := range roles {
+		for _, step := range r.Steps {
+			if strings.HasPrefix(step.Path, "/template") || !followed {
 				return true
 			}
 		}
@@ -83,22 +102,16 @@ func remakes(j Target, roles []RolePatch) bool {
 	return false
 }
 
-func isLauncher(r RolePatch) bool {
+// ChangesLauncher reports whether the pods of the launcher change, which the MPI Operator runs as a batch Job of their own.
+func ChangesLauncher(r RolePatch) bool {
 	return strings.EqualFold(r.Role, "launcher") && slices.ContainsFunc(r.Steps, func(step Patch) bool { return strings.HasPrefix(step.Path, "/template") })
 }
 
 // changeBatch patches what can be patched; the template of a Job is immutable once it has started, so that a Job with
 // another one has to take its place.
 func changeBatch(j Target, roles []RolePatch, further []Patch) string {
-	steps := slices.Clone(further)
-	template := false
-	for _, r := range roles {
-		for _, step := range r.Steps {
-			template = template || strings.HasPrefix(step.Path, "/template")
-			step.Path = "/spec" + step.Path
-			steps = append(steps, step)
-		}
-	}
+	steps, _ := Steps(j.Kind, roles, further...)
+	template := slices.ContainsFunc(steps, func(step Patch) bool { return strings.HasPrefix(step.Path, "/spec/template") })
 	switch {
 	case len(steps) == 0:
 		return ""

@@ -35,6 +35,33 @@ func running(v *view.View, images []string) []*appsv1.Deployment {
 	return all
 }
 
+// trainingOperator is the operator that `gangctl install operator` installs.
+const trainingOperator = "training-operator"
+
+// OperatorsOf are the names of the operators that handle a kind of job.
+func OperatorsOf(r gang.JobReader) []string {
+	names := []string{r.Controller.Name}
+	if r.Controller.Name != trainingOperator && slices.Contains(r.Controller.Images, trainingOperator) {
+		names = append(names, trainingOperator)
+	}
+	return names
+}
+
+// InstallOperator is the command that installs an operator which handles kinds of job; "" if it has none for one of them.
+func InstallOperator(readers ...gang.JobReader) string {
+	var resources []string
+	for _, r := range readers {
+		if !slices.Contains(r.Controller.Images, trainingOperator) {
+			return ""
+		}
+		resources = append(resources, r.Resource)
+	}
+	if len(resources) == 1 && resources[0] == "tfjobs" {
+		return "gangctl install operator"
+	}
+	return "gangctl install operator --kinds " + strings.Join(resources, ",")
+}
+
 // OperatorLog is the command that shows the log of the job's operator.
 func OperatorLog(v *view.View, g *gang.Gang) string {
 	for _, d := range Operators(v, g) {

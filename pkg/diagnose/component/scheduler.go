@@ -23,7 +23,10 @@ type Scheduler struct {
 	Leases      []*coordinationv1.Lease
 	// LastSeen is its last sign of life: a lease renewed or an event. LastEvent is the latest event alone.
 	LastSeen, LastEvent time.Time
-	// BoundBefore is true if pods of this schedulerName have a node.
+	// AliveSince is when it began to look for gangs, as far as its lease and its pods show: what it did not do before proves nothing.
+	AliveSince time.Time
+	// BoundBefore is true if pods of this schedulerName have a node. In a cluster in which something is assumed, such as that pods are made
+	// again, it is true also if those that there are were found to have no place.
 	BoundBefore bool
 }
 
@@ -78,6 +81,9 @@ func findScheduler(w *view.View, name string) Scheduler {
 		if leases[l.Name] && l.Spec.RenewTime != nil {
 			s.Leases = append(s.Leases, l)
 			s.LastSeen = view.Later(s.LastSeen, l.Spec.RenewTime.Time)
+			if l.Spec.AcquireTime != nil {
+				s.AliveSince = view.Later(s.AliveSince, l.Spec.AcquireTime.Time)
+			}
 		}
 	}
 	for _, e := range w.Snap.Events {
@@ -90,9 +96,35 @@ func findScheduler(w *view.View, name string) Scheduler {
 		}
 	}
 	s.LastSeen = view.Later(s.LastSeen, s.LastEvent)
-	s.BoundBefore = slices.ContainsFunc(w.Snap.Pods, func(p *corev1.Pod) bool { return p.Spec.SchedulerName == name && p.Spec.NodeName != "" })
+	s.AliveSince = view.Later(s.AliveSince, runningSince(w, s.Deployments))
+	s.BoundBefore = slices.ContainsFunc(w.Snap.Pods, func(p *corev1.Pod) bool { return p.Spec.SchedulerName == name && p.Spec.NodeName != "" }) || judged(w.Before(), name)
 	s.Deployments, s.Leases = slices.Clip(s.Deployments), slices.Clip(s.Leases) // who appends gets lists of their own
 	return s
+}
+
+// runningSince is when the first of the containers of some Deployments that run did start; zero if none is seen.
+func runningSince(w *view.View, deployments []*appsv1.Deployment) time.Time {
+	var first time.Time
+	for _, d := range deployments {
+		for _, pod := range selected(w, d.Namespace, d.Spec.Selector) {
+			for _, s := range pod.Status.ContainerStatuses {
+				if r := s.State.Running; r != nil && (first.IsZero() || r.StartedAt.Time.Before(first)) {
+					first = r.StartedAt.Time
+				}
+			}
+		}
+	}
+	return first
+}
+
+// judged reports whether some scheduler has written into a pod of a schedulerName that it found no place for it, as far as a view shows; nil
+// shows nothing.
+func judged(w *view.View, name string) bool {
+	return w != nil && slices.ContainsFunc(w.Snap.Pods, func(p *corev1.Pod) bool {
+		return p.Spec.SchedulerName == name && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated
+		})
+	})
 }
 
 // serves reports whether a container is the scheduler of that name.
@@ -159,7 +191,8 @@ func SchedulerNames(v *view.View) []string {
 	names := map[string]bool{}
 	for _, d := range v.Snap.Deployments {
 		for _, container := range d.Spec.Template.Spec.Containers {
-			if name := Flag(container, "scheduler-name"); name != "" {
+			names[Flag(container, "scheduler-name")] = true
+			for _, name := range argv.List(container, "serve") {
 				names[name] = true
 			}
 			for _, k := range products {

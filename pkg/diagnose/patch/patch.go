@@ -2,6 +2,8 @@
 package patch
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
 	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
+	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
 // MinMember is the command that changes a gang's minimum wherever it is written: in its object, in the job for an operator
@@ -42,20 +45,10 @@ func Key(role gang.Role, container string, name corev1.ResourceName) string {
 	return key + string(name)
 }
 
-// Lower sets the request of a container, and its limit where it has one that is not above it.
+// Lower sets the request of a container, and its limit as [podrequest.Set] has it.
 func Lower(role *gang.Role, container string, name corev1.ResourceName, to resource.Quantity) {
-	r := Resources(&role.Template.Spec, container)
-	if r == nil {
-		return
-	}
-	limit, limited := r.Limits[name]
-	request, requested := r.Requests[name]
-	if !requested {
-		request = limit
-	}
-	SetAmount(&r.Requests, name, to)
-	if limited && limit.Cmp(request) <= 0 || podrequest.IsGPU(name) && limited {
-		r.Limits[name] = to
+	if r := Resources(&role.Template.Spec, container); r != nil {
+		podrequest.Set(r, name, to)
 	}
 }
 
@@ -82,9 +75,22 @@ func SetAmount(list *corev1.ResourceList, name corev1.ResourceName, to resource.
 // Job is a fix that changes the job, where it is written: templates are not applied to pods that exist, so its pods are
 // made again.
 func Job(g *gang.Gang, kind answer.ActionKind, text string, change map[string]any, edit func(*whatif.Spec)) stage.Fix {
-	commands, how := whatif.Commands(g, edit)
 	return stage.Fix{
-		Action: answer.Action{Kind: kind, By: answer.User, Text: text, Change: change, Command: commands, How: how},
+		Action: Commanded(answer.Action{Kind: kind, By: answer.User, Text: text, Change: change}, g, edit),
 		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Resubmit(s, g, edit) },
 	}
+}
+
+// Commanded is an action with the commands that make an edit of a job: those of kubectl, and that of gangctl where its flags can.
+func Commanded(a answer.Action, g *gang.Gang, edit func(*whatif.Spec)) answer.Action {
+	a.Command, a.How = whatif.Commands(g, edit)
+	args := resize.ArgsOf(g, edit)
+	if args == nil {
+		return a
+	}
+	a.Resize = resize.Line(g.Job, args)
+	if resize.Masters(g.Job) > 0 && slices.Contains(args, "--workers") && a.How == "" {
+		a.How = "the master counts as one of --workers"
+	}
+	return a
 }

@@ -111,6 +111,17 @@ func Resource(name corev1.ResourceName) string {
 	return string(name)
 }
 
+// IsShort is the end of a sentence that begins with a [Resource]: cpu is short, GPUs are short.
+func IsShort(name corev1.ResourceName) string {
+	switch {
+	case name == corev1.ResourcePods:
+		return "are used up"
+	case podrequest.IsGPU(name):
+		return "are short"
+	}
+	return "is short"
+}
+
 // Age is a duration in one or two units: 4s, 12m, 3h20m.
 func Age(d time.Duration) string { return duration.HumanDuration(max(0, d)) }
 

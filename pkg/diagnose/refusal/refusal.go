@@ -127,6 +127,9 @@ func Of(v *view.View, g *gang.Gang) []Refusal {
 		if !strings.HasPrefix(e.Reason, "FailedCreate") && !strings.Contains(e.Message, "Error creating: ") {
 			continue
 		}
+		if e.Last.Before(g.Meta.CreationTimestamp.Time) {
+			continue // about an earlier job of the same name
+		}
 		r := Parse(e.Message)
 		if probed && r.Kind != Forbidden {
 			continue // the create was tried again: that answer counts, but it was not the controller who tried

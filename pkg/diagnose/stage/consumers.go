@@ -35,6 +35,15 @@ func (c *Context) Others() []*view.Consumer {
 	})
 }
 
+// everyone are the consumers of nodes but the gang itself: the [Context.Others] and DaemonSets. The caller does not change the list.
+func (c *Context) everyone() []*view.Consumer {
+	if c.usesNoNode() {
+		return c.View.Consumers()
+	}
+	others := sets.New(c.Others()...)
+	return slices.DeleteFunc(slices.Clone(c.View.Consumers()), func(h *view.Consumer) bool { return !h.DaemonSet && !others.Has(h) })
+}
+
 // usesNoNode reports whether no node has a pod of the gang, nor one of its job that is no member.
 func (c *Context) usesNoNode() bool {
 	if c.Gang.Count(gang.Missing, gang.Gated, gang.Pending) != c.Gang.Total() {
@@ -79,10 +88,13 @@ func (c *Context) AfterEnds() *placement.Cluster {
 	return after.Emptied(func(p *corev1.Pod) bool { return !own[p] || view.Stuck(p, c.View.Now) })
 }
 
-// AfterDeletions is the cluster when the pods of others that are being deleted are gone.
+// AfterDeletions is the cluster when the pods of others that are being deleted are gone, and those are there for which their room is kept.
 func (c *Context) AfterDeletions() *placement.Cluster {
 	leaving := func(_ *view.Consumer, p *corev1.Pod) bool {
 		return p.DeletionTimestamp != nil && !view.Stuck(p, c.View.Now)
+	}
+	if first := c.Nominated(); len(first) > 0 {
+		return c.Without(leaving).With(first...)
 	}
 	if c.usesNoNode() {
 		return c.View.Common("after the deletions", func() *placement.Cluster { return c.Without(leaving) })
@@ -120,13 +132,23 @@ const maxConsumers = 12
 // ConsumersOn reports who uses how much of a resource on nodes, a line each. If there are many, those that use the most are
 // named, and the others are summed up.
 func (c *Context) ConsumersOn(nodes []string, name corev1.ResourceName) []string {
+	return c.onNodes(nodes, name, false)
+}
+
+// DaemonsOn reports which DaemonSets use how much of a resource on nodes, as [Context.ConsumersOn] does for all.
+func (c *Context) DaemonsOn(nodes []string, name corev1.ResourceName) []string {
+	return c.onNodes(nodes, name, true)
+}
+
+func (c *Context) onNodes(nodes []string, name corev1.ResourceName, daemons bool) []string {
 	if !c.usesNoNode() {
-		return c.consumersOn(nodes, name)
+		return c.consumersOn(nodes, name, daemons)
 	}
 	type consumersQuery struct {
-		reader audience.Reader
-		nodes  uint64
-		name   corev1.ResourceName
+		reader  audience.Reader
+		nodes   uint64
+		name    corev1.ResourceName
+		daemons bool
 	}
 	var hash maphash.Hash
 	hash.SetSeed(view.Once(c.View, "seed", maphash.MakeSeed))
@@ -134,10 +156,10 @@ func (c *Context) ConsumersOn(nodes []string, name corev1.ResourceName) []string
 		_, _ = hash.WriteString(n) // it cannot fail
 		_ = hash.WriteByte(0)
 	}
-	return view.Once(c.View, consumersQuery{c.Reader, hash.Sum64(), name}, func() []string { return c.consumersOn(nodes, name) })
+	return view.Once(c.View, consumersQuery{c.Reader, hash.Sum64(), name, daemons}, func() []string { return c.consumersOn(nodes, name, daemons) })
 }
 
-func (c *Context) consumersOn(nodes []string, name corev1.ResourceName) []string {
+func (c *Context) consumersOn(nodes []string, name corev1.ResourceName, daemons bool) []string {
 	type line struct {
 		amount int64
 		holder *view.Consumer
@@ -145,7 +167,10 @@ func (c *Context) consumersOn(nodes []string, name corev1.ResourceName) []string
 	}
 	var lines []line
 	among := sets.New(nodes...)
-	for _, h := range c.Others() {
+	for _, h := range c.everyone() {
+		if daemons && !h.DaemonSet {
+			continue
+		}
 		var amount int64
 		var on []string
 		for _, p := range h.Pods {

@@ -43,12 +43,15 @@ type Context struct {
 	// Diagnose diagnoses another gang on behalf of this one. It is nil once that went deep enough.
 	Diagnose func(*gang.Job) *Diagnosis
 
-	tools Tools
+	tools  Tools
+	causes map[*placement.Cluster]placement.Causes // by the cluster; of this Request alone
 }
 
 // Tools are what a diagnosis computes with, within its time.
 type Tools struct {
 	Search Search
+	// Causes finds why a gang, held to all but some constraints, has no placement on a cluster.
+	Causes func(cluster *placement.Cluster, g placement.Gang, ignore placement.Constraints) placement.Causes
 	// Matrix holds every constraint of every node for one pod.
 	Matrix func(*placement.Cluster, *corev1.Pod) placement.Matrix
 }
@@ -60,12 +63,14 @@ type Search func(cluster *placement.Cluster, g placement.Gang, ignore placement.
 func NewContext(v *view.View, g *gang.Gang, reader audience.Reader, tools Tools, diagnose func(*gang.Job) *Diagnosis) *Context {
 	return &Context{
 		Naming: Naming{View: v, Reader: reader}, Gang: g, Request: v.PlacementRequest(g), tools: tools, Diagnose: diagnose,
+		causes: map[*placement.Cluster]placement.Causes{},
 	}
 }
 
 // With returns the context of the next stage, which knows the result of the one before.
 func (c *Context) With(r Result) *Context {
 	next := *c
+	next.causes = map[*placement.Cluster]placement.Causes{}
 	next.Findings = slices.Concat(c.Findings, r.Findings)
 	next.Missing = slices.Concat(c.Missing, r.Missing)
 	next.NoPods = c.NoPods || r.NoPods
@@ -84,10 +89,10 @@ func (c *Context) With(r Result) *Context {
 	return &next
 }
 
-// For returns the context of another placement request of the same gang, which is like that of no other gang.
+// For returns the context of another placement request of the same gang, whose Shape is that of requests like it.
 func (c *Context) For(request view.PlacementRequest) *Context {
 	other := *c
-	request.Shape = ""
+	other.causes = map[*placement.Cluster]placement.Causes{}
 	other.Request = request
 	return &other
 }
@@ -132,6 +137,29 @@ func (c *Context) Fit(cluster *placement.Cluster, ignore placement.Constraints) 
 		r := c.Search(cluster, c.Request.Gang, ignore)
 		return r, r.Fits() || r.Impossible()
 	})
+}
+
+// Causes are why this gang has no placement on a cluster. Like a fit, gangs of one shape have them in common.
+func (c *Context) Causes(cluster *placement.Cluster) placement.Causes {
+	known, ok := c.causes[cluster]
+	if ok {
+		return known
+	}
+	find := func() (placement.Causes, bool) {
+		found := c.tools.Causes(cluster, c.Request.Gang, c.Unreadable)
+		return found, len(found.All) > 0
+	}
+	if c.View.IsCommon(cluster) {
+		type causesOn struct {
+			cluster *placement.Cluster
+			ignored string
+		}
+		known = view.OnceForShape(c.View, c.Request.Shape, causesOn{cluster, fmt.Sprint(sets.List(c.Unreadable))}, find)
+	} else {
+		known, _ = find()
+	}
+	c.causes[cluster] = known
+	return known
 }
 
 // Matrix is the constraints of every node for one role of the request. It is equal for gangs of one shape, which claim no devices: nothing

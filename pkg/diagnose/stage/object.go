@@ -21,6 +21,17 @@ func Condition(u *unstructured.Unstructured, kind string) (gang.Condition, strin
 	return gang.Condition{}, ""
 }
 
+// Outdated reports whether a condition is about an earlier spec of its object than the present one.
+func Outdated(u *unstructured.Unstructured, kind string) bool {
+	f := gang.Fields{Object: u}
+	for _, cond := range f.List("status", "conditions") {
+		if observed, _ := cond["observedGeneration"].(int64); cond["type"] == kind && observed > 0 {
+			return observed < u.GetGeneration()
+		}
+	}
+	return false
+}
+
 // Mounts reports whether a pod mounts a claim.
 func Mounts(p *corev1.Pod, claim string) bool {
 	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {

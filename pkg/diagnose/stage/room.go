@@ -1,17 +1,43 @@
 package stage
 
 import (
+	"fmt"
+
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// Lacking measures the room for the role that is hardest to place, on the cluster as it is.
+// Lacking measures the room of the resource that is short on the cluster as it is, by the causes that are known; without any, of what the role
+// that is hardest to place requests.
 func (c *Context) Lacking() placement.Room {
+	if causes := c.Causes(c.View.Cluster()); len(causes.All) > 0 {
+		return c.RoomOf(c.View.Cluster(), causes, causes.First())
+	}
 	type lacking struct{}
 	return view.OnceForShape(c.View, c.Request.Shape, lacking{}, func() (placement.Room, bool) {
 		return c.View.Cluster().Lacking(c.Request.Gang, *c.Placement), c.Placement.Impossible()
 	})
+}
+
+// RoomOf measures the room for one of the causes on a cluster: of its resource, or, of a rule, of the device of the role that it keeps out.
+func (c *Context) RoomOf(cluster *placement.Cluster, causes placement.Causes, cause placement.Cause) placement.Room {
+	measure := func() (placement.Room, bool) {
+		if r, ok := causes.Room(cluster, c.Request.Gang, cause); ok {
+			return r, true
+		}
+		limited := placement.Gang{Roles: cause.Roles}
+		return cluster.RoomFor(c.Request.Gang, limited.Hardest(c.Placement.Placed)), c.Placement.Impossible()
+	}
+	if !c.View.IsCommon(cluster) {
+		r, _ := measure()
+		return r
+	}
+	type roomOf struct {
+		cluster *placement.Cluster
+		causes  string
+	}
+	return view.OnceForShape(c.View, c.Request.Shape, roomOf{cluster, fmt.Sprint(cause.Constraint, causes)}, measure)
 }
 
 // DescribeRoom adds the numbers of a room, and how many members of its role fit.

@@ -43,6 +43,16 @@ func TestBarePods(t *testing.T) {
 		{name: "fewer pods than the minimum: no controller makes more", code: answer.MinMemberTooHigh, exit: 4, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Min = 3 }))
 		}},
+		{name: "a node refused one of them: the others do not decide where another would go", code: answer.NodeRefused, exit: 5, never: []answer.Code{answer.TooBig}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) {
+				g.Nodes = []string{"n1", "n2"}
+				g.Pod = func(i int, p *corev1.Pod) {
+					if i == 1 {
+						p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "UnexpectedAdmissionError", "Allocate failed"
+					}
+				}
+			}))
+		}},
 		{name: "held by Kueue, whose Workload the pods own together", code: answer.KueueQuota, exit: 3, first: "cq has 8 of 16", never: []answer.Code{answer.SchedulingGated, answer.QueueNotFound}, build: func(c *clustertest.Cluster) {
 			pool(c, "16")
 			uses(c, "other", "cq", "8")

@@ -3,6 +3,7 @@
 package stages
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -40,6 +41,10 @@ type Options struct {
 	// depth counts diagnoses on behalf of other gangs.
 	depth int
 }
+
+// causesBudget is the time for all searches for the causes why a gang does not fit. Without them the answer names what the role that is hardest to place
+// does not find.
+const causesBudget = 300 * time.Millisecond
 
 // maxDepth is how many gangs deep others are diagnosed to explain one.
 const maxDepth = 2
@@ -88,6 +93,7 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 	}
 	for _, e := range all {
 		r := e.evaluate(c)
+		overheads(c, r.Findings)
 		d.Stages = append(d.Stages, r.Summary(e.name))
 		c = record(d, c, e.name, r)
 	}
@@ -101,6 +107,9 @@ func tools(ctx context.Context, opts Options) stage.Tools {
 	return stage.Tools{
 		Search: func(cluster *placement.Cluster, g placement.Gang, ignore placement.Constraints) placement.Result {
 			return placement.Place(ctx, cluster, g, placement.Options{Budget: opts.Budget, Ignore: ignore})
+		},
+		Causes: func(cluster *placement.Cluster, g placement.Gang, ignore placement.Constraints) placement.Causes {
+			return placement.FindCauses(ctx, cluster, g, placement.Options{Budget: min(causesBudget, cmp.Or(opts.Budget, causesBudget)), Ignore: ignore})
 		},
 		Matrix: func(cluster *placement.Cluster, pod *corev1.Pod) placement.Matrix {
 			return cluster.MatrixWithin(ctx, pod)

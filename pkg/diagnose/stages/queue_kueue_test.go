@@ -69,6 +69,10 @@ func TestKueue(t *testing.T) {
 			pool(c, "8")
 			c.Add(gangOf(1, 8, func(g *clustertest.Gang) { g.More = []clustertest.Role{{Name: "Chief", Replicas: 1, GPUs: 8}} }, kueued))
 		}},
+		{name: "the first role alone is too much, and the others come on top", code: answer.QueueTooSmall, exit: 6, first: "needs 24", fix: "to 24", build: func(c *clustertest.Cluster) {
+			pool(c, "8")
+			c.Add(gangOf(1, 8, func(g *clustertest.Gang) { g.More = []clustertest.Role{{Name: "Chief", Replicas: 1, GPUs: 16}} }, kueued))
+		}},
 		{name: "a cohort above lends", code: answer.Fits, exit: 3, never: []answer.Code{answer.QueueTooSmall}, build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).LocalQueue("lq", "cq")
 			c.ClusterQueue("cq", "small", gpuQuota("8"))

@@ -193,6 +193,10 @@ func TestGroup(t *testing.T) {
 				g.Volcano, g.Group = "q", set(map[string]any{"worker": int64(3)}, "spec", "minTaskMember")
 			}))
 		}},
+		{name: "the job requests too much, and nobody makes its pods", code: answer.OperatorMissing, exit: 5, also: []answer.Code{answer.MinMemberTooHigh}, build: func(c *clustertest.Cluster) {
+			c.S.Deployments = c.S.Deployments[1:]
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, job(set(map[string]any{"schedulingPolicy": map[string]any{"minAvailable": int64(5)}}, "spec", "runPolicy"))))
+		}},
 		{name: "the job requests too much before there is a group", code: answer.MinMemberTooHigh, exit: 4, first: "minAvailable wants 5 members, but the job makes 2", fix: "minAvailable to 2", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, func(g *clustertest.Gang) { g.Age = 10 * time.Second }, job(set(int64(5), "spec", "runPolicy", "schedulingPolicy", "minAvailable"))))
 		}},

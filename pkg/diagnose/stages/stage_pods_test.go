@@ -26,6 +26,16 @@ func TestQuota(t *testing.T) {
 	list := clustertest.List
 	asJob := func(g *clustertest.Gang) { g.Kind, g.NoGroup = "Job", true }
 	check(t, []testCase{
+		{name: "a quota is named also where the job is suspended", code: answer.JobSuspended, exit: 4, also: []answer.Code{answer.NSQuotaTooSmall}, build: func(c *clustertest.Cluster) {
+			hard := clustertest.List("requests.nvidia.com/gpu", "8")
+			c.Put(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gpus"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}, Status: corev1.ResourceQuotaStatus{Hard: hard}})
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, job(set(true, "spec", "runPolicy", "suspend"))))
+		}},
+		{name: "a class is named also where no operator makes pods", code: answer.OperatorMissing, exit: 5, also: []answer.Code{answer.PriorityMissing}, build: func(c *clustertest.Cluster) {
+			c.S.Deployments = c.S.Deployments[1:]
+			c.Put(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "gold"}})
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, ungrouped, spec(func(p *corev1.PodSpec) { p.PriorityClassName = "gpld" }), job(set(map[string]any{}, "status"))))
+		}},
 		{name: "the whole gang counts, not one pod", code: answer.NSQuota, exit: 3, first: "16 of 24 GPUs used", wantText: []string{"TFJob other is charged 16", "requested 16, used 16, limit 24", "0/2 pods"}, fix: "to 32", build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Add(clustertest.Gang{Name: "other", Workers: 2, GPUs: 8, Nodes: []string{"n1", "n2"}})
 			quota(c, "gpus", list("requests.nvidia.com/gpu", "24"), list("requests.nvidia.com/gpu", "16"))

@@ -103,6 +103,11 @@ func TestScheduler(t *testing.T) {
 		{name: "a gate", code: answer.SchedulingGated, exit: 5, first: "example.com/wait holds 2 of 2 pods", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, gate("example.com/wait")))
 		}},
+		{name: "a gate of pods that are still to be made", code: answer.NSQuotaTooSmall, exit: 6, also: []answer.Code{answer.SchedulingGated}, wantText: []string{"example.com/wait will hold 2 of 2 pods"}, build: func(c *clustertest.Cluster) {
+			hard := clustertest.List("requests.nvidia.com/gpu", "8")
+			c.Put(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "gpus"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}, Status: corev1.ResourceQuotaStatus{Hard: hard}})
+			c.Nodes(2, 8).Add(gangOf(2, 8, none, spec(func(p *corev1.PodSpec) { p.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/wait"}} })))
+		}},
 		{name: "two gates", code: answer.SchedulingGated, exit: 5, also: []answer.Code{answer.SchedulingGated}, wantText: []string{"a.example.com/x", "b.example.com/y"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, gate("a.example.com/x", "b.example.com/y")))
 		}},

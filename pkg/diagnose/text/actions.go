@@ -94,20 +94,38 @@ func (w *writer) action(x answer.Action) {
 		text += " (" + x.Cost + ")"
 	}
 	where := ""
-	if len(x.Placement) > 0 {
+	switch {
+	case !x.Verified && len(w.a.Confidence.Unmodelled) > 0:
+		where = "not verified: " + phrase.And(w.a.Confidence.Unmodelled)
+	case len(x.Placement) > 0:
 		where = "verified: " + strings.Join(placedOn(x.Placement), " ")
-	} else if x.Verified {
+	case x.Verified:
 		where = "verified"
 	}
-	w.pair("  ", text, where)
-	for _, c := range strings.Split(x.Command, "\n") {
-		if c != "" {
-			w.line("    %s", c) // never broken: it is there to be pasted
-		}
+	label := "  "
+	if x.Number > 0 {
+		label = fmt.Sprintf("  [%d] ", x.Number)
+	}
+	w.pair(label, text, where)
+	indent := strings.Repeat(" ", max(4, len(label)))
+	for _, c := range commands(x, w.o.Verbose) {
+		w.line("%s%s", indent, c) // never broken: it is there to be pasted
 	}
 	if x.How != "" {
-		w.fold("    ", x.How)
+		w.fold(indent, x.How)
 	}
+}
+
+// commands are those that do an action, a line each: gangctl's where it can, and kubectl's where it cannot, or for a verbose reader.
+func commands(x answer.Action, verbose bool) []string {
+	var lines []string
+	if x.Resize != "" {
+		lines = append(lines, x.Resize)
+	}
+	if x.Resize == "" || verbose {
+		lines = append(lines, strings.Split(x.Command, "\n")...)
+	}
+	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 }
 
 // pair writes a text and a remark on it: on one line if they fit there, else the remark below.

@@ -99,6 +99,9 @@ func placementLines(placed []answer.Placed) []string {
 // row is one node for one role.
 func (w *writer) row(row answer.NodeRow) {
 	text := "takes it"
+	if row.Undecided {
+		text = "not known: the search for devices took too long"
+	}
 	if len(row.Violations) > 0 {
 		var parts []string
 		for _, v := range row.Violations {

@@ -24,27 +24,11 @@ func Commands(g *gang.Gang, edit func(*Spec)) (commands, how string) {
 	if maker := maker(g); maker != "" {
 		return "", fmt.Sprintf("change it in %s, which made %s %s and would make it again as it was", maker, g.Kind.Kind, g.Meta.Name)
 	}
-	spec := revise(g, edit)
-	var roles []command.RolePatch
-	for i, before := range g.Roles {
-		after := spec.Roles[i]
-		r := command.RolePatch{Role: before.Name}
-		if after.Replicas != before.Replicas {
-			r.Steps = replicaSteps(g, after.Replicas)
-		}
-		template, err := command.Diff("/template", before.Template, after.Template)
-		if err != nil {
-			return "", "submit it again with this change"
-		}
-		if r.Steps = append(r.Steps, template...); len(r.Steps) > 0 {
-			roles = append(roles, r)
-		}
+	spec := Revise(g, edit)
+	roles, further, err := Steps(g, spec)
+	if err != nil {
+		return "", "submit it again with this change"
 	}
-	var further []command.Patch
-	for _, f := range policyFields(g.Object, g, spec) {
-		further = append(further, command.Patch{Op: "add", Path: "/" + strings.Join(f.path, "/"), Value: f.value})
-	}
-	further = append(further, processes(g, spec)...)
 	job := command.Target{Kind: g.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name}
 	if _, managed := kueue.QueueOf(&g.Meta); !managed { // Kueue takes a job that has changed back by itself
 		job.Pods, job.Unsuspendable = Selector(g), !Suspends(g.Job, g.ExistingPods())
@@ -57,6 +41,31 @@ func Commands(g *gang.Gang, edit func(*Spec)) (commands, how string) {
 		return "", fmt.Sprintf("submit %s %s again with this change", g.Kind.Kind, g.Meta.Name)
 	}
 	return command.Then(groupCommand(g, spec), change), ""
+}
+
+// Steps are what an edit changes of the job itself: in its roles, and in further fields.
+func Steps(g *gang.Gang, spec *Spec) (roles []command.RolePatch, further []command.Patch, err error) {
+	for i, before := range g.Roles {
+		after := spec.Roles[i]
+		r := command.RolePatch{Role: before.Name}
+		if after.Replicas != before.Replicas {
+			r.Steps = replicaSteps(g, after.Replicas)
+		}
+		template, err := command.Diff("/template", before.Template, after.Template)
+		if err != nil {
+			return nil, nil, err
+		}
+		if r.Steps = append(r.Steps, template...); len(r.Steps) > 0 {
+			roles = append(roles, r)
+		}
+	}
+	for _, f := range policyFields(g.Object, g, spec) {
+		further = append(further, command.Patch{Op: "add", Path: command.Pointer(f.path), Value: f.value})
+	}
+	if queue := newQueue(g, spec); queue != "" {
+		further = append(further, command.Patch{Op: "add", Path: command.Pointer([]string{"metadata", "labels", kueue.QueueLabel}), Value: queue})
+	}
+	return roles, append(further, processes(g, spec)...), nil
 }
 
 // perMember is the field for how many processes a member starts, which is one a device where it is set.
@@ -142,16 +151,25 @@ func Suspends(job *gang.Job, pods []*corev1.Pod) bool {
 
 // groupCommand changes the gang object, if its fields differ for the new members.
 func groupCommand(g *gang.Gang, spec *Spec) string {
-	d := g.Decl
-	if d == nil || d.Kind.Kind == "" {
+	patch := GroupPatch(g, spec)
+	if patch == nil {
 		return ""
 	}
-	kind := strings.ToLower(d.Kind.Kind) + "." + d.Kind.Group
+	d := g.Decl
+	return command.MergePatch(d.Key.Namespace, strings.ToLower(d.Kind.Kind)+"."+d.Kind.Group, d.Key.Name, patch)
+}
+
+// GroupPatch is a merge patch of the gang object for an edit; nil where its fields stay, or there is none.
+func GroupPatch(g *gang.Gang, spec *Spec) map[string]any {
+	d := g.Decl
+	if d == nil || d.Kind.Kind == "" {
+		return nil
+	}
 	if d.Key.Dialect == gang.PDB {
 		if spec.Min == d.MinMember {
-			return ""
+			return nil
 		}
-		return command.MergePatch(d.Key.Namespace, kind, d.Key.Name, map[string]any{"spec": map[string]any{"minAvailable": spec.Min}})
+		return map[string]any{"spec": map[string]any{"minAvailable": int64(spec.Min)}}
 	}
 	patch := map[string]any{}
 	for _, f := range changedFields(g, spec) {
@@ -167,7 +185,7 @@ func groupCommand(g *gang.Gang, spec *Spec) string {
 		}
 	}
 	if len(patch) == 0 {
-		return ""
+		return nil
 	}
-	return command.MergePatch(d.Key.Namespace, kind, d.Key.Name, patch)
+	return patch
 }

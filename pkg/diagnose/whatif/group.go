@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
 )
 
 // editGroup makes the gang object new: another minimum, what these members need, no status.
@@ -36,13 +38,31 @@ type field struct {
 	value any
 }
 
-// groupFields are the fields of a gang object about its members: how many, and what they need.
+// declares reports whether group objects of a dialect and version have a field: whether its writer writes it.
+func declares(d *gang.Declaration, path []string) bool {
+	w, ok := dialect.WriterOf(d.Key.Dialect)
+	if !ok || w.Object == nil {
+		return false
+	}
+	u := w.Object(gang.Declaration{Key: d.Key, MinMember: 1, Queue: "any", PriorityClass: "any"}, d.Kind.GroupVersion())
+	_, found, err := unstructured.NestedString(u.Object, path...)
+	return found && err == nil
+}
+
+// groupFields are the fields of a gang object about its members: how many, what they need, where they wait, and how urgent they are.
 func groupFields(g *gang.Gang, spec *Spec) []field {
 	d := g.Decl
-	if d.Key.Dialect == gang.Native {
-		return []field{{[]string{"spec", "schedulingPolicy", "gang", "minCount"}, int64(spec.Min)}}
+	var fields []field
+	if queue := []string{"spec", "queue"}; declares(d, queue) {
+		fields = append(fields, field{queue, cmp.Or(spec.Queue, d.Queue)})
 	}
-	fields := []field{{[]string{"spec", "minMember"}, int64(spec.Min)}}
+	if class := []string{"spec", "priorityClassName"}; declares(d, class) {
+		fields = append(fields, field{class, cmp.Or(spec.PriorityClass, d.PriorityClass)})
+	}
+	if d.Key.Dialect == gang.Native {
+		return append(fields, field{[]string{"spec", "schedulingPolicy", "gang", "minCount"}, int64(spec.Min)})
+	}
+	fields = append(fields, field{[]string{"spec", "minMember"}, int64(spec.Min)})
 	if d.MinResources != nil {
 		fields = append(fields, field{[]string{"spec", "minResources"}, texts(Needs(spec.Roles, spec.Min))})
 	}

@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -27,7 +28,7 @@ func Resubmit(s *snapshot.Snapshot, g *gang.Gang, edit func(*Spec)) *snapshot.Sn
 	if g = current(s, g); g == nil {
 		return nil
 	}
-	spec := revise(g, edit)
+	spec := Revise(g, edit)
 	for i := range spec.Roles {
 		if template := &spec.Roles[i].Template.Spec; template.SchedulerName == "" {
 			template.SchedulerName = scheduler
@@ -78,6 +79,25 @@ func editJob(u *unstructured.Unstructured, s *snapshot.Snapshot, spec *Spec, g *
 	for _, f := range policyFields(u, g, spec) {
 		Set(u, f.value, f.path...)
 	}
+	enqueue(u, g, spec)
+}
+
+// enqueue writes another queue of Kueue into the metadata of a job that waits in one.
+func enqueue(job metav1.Object, g *gang.Gang, spec *Spec) {
+	if newQueue(g, spec) == "" {
+		return
+	}
+	labels := maps.Clone(job.GetLabels())
+	labels[kueue.QueueLabel] = spec.Queue
+	job.SetLabels(labels)
+}
+
+// newQueue is the queue of Kueue to which an edit moves a job; empty if it stays, or is in none.
+func newQueue(g *gang.Gang, spec *Spec) string {
+	if was := g.Meta.Labels[kueue.QueueLabel]; was == "" || was == spec.Queue {
+		return ""
+	}
+	return spec.Queue
 }
 
 // policyFields are a job's own fields about the gang that its operator is to declare, where an edit changes them: in its
@@ -92,6 +112,12 @@ func policyFields(u *unstructured.Unstructured, g *gang.Gang, spec *Spec) []fiel
 	}
 	at := func(name string) []string { return append(slices.Clone(path), name) }
 	var fields []field
+	if _, ok, _ := unstructured.NestedMap(u.Object, path...); ok && spec.PriorityClass != "" && spec.PriorityClass != g.PriorityClass {
+		fields = append(fields, field{at("priorityClass"), spec.PriorityClass})
+	}
+	if g.Job.Queue != "" && spec.Queue != "" && spec.Queue != g.Job.Queue {
+		fields = append(fields, field{at("queue"), spec.Queue})
+	}
 	if g.MinMember != nil && *g.MinMember != spec.Min {
 		fields = append(fields, field{at("minAvailable"), int64(spec.Min)})
 	}
@@ -113,6 +139,7 @@ func editBatch(c *snapshot.Snapshot, g *gang.Gang, spec *Spec) {
 		parallelism, completions := batchCounts(j, spec.Roles[0].Replicas)
 		j.Status, j.CreationTimestamp = batchv1.JobStatus{}, metav1.NewTime(c.At)
 		j.Spec.Template, j.Spec.Parallelism, j.Spec.Completions = spec.Roles[0].Template, &parallelism, completions
+		enqueue(j, g, spec)
 		c.Jobs[i] = j
 	}
 }
@@ -127,7 +154,10 @@ func editWorkload(s *snapshot.Snapshot, g *gang.Gang, spec *Spec) *snapshot.Snap
 			continue
 		}
 		u = u.DeepCopy()
-		unstructured.RemoveNestedField(u.Object, "status")
+		checks, checked, _ := unstructured.NestedSlice(u.Object, "status", "admissionChecks")
+		if unstructured.RemoveNestedField(u.Object, "status"); checked {
+			Set(u, checks, "status", "admissionChecks") // the queue's checks are made again, and nothing shows that they end otherwise
+		}
 		sets, _, _ := unstructured.NestedSlice(u.Object, "spec", "podSets")
 		for _, item := range sets {
 			set, ok := item.(map[string]any)
@@ -145,6 +175,9 @@ func editWorkload(s *snapshot.Snapshot, g *gang.Gang, spec *Spec) *snapshot.Snap
 			}
 		}
 		Set(u, sets, "spec", "podSets")
+		if queue := newQueue(g, spec); queue != "" {
+			Set(u, queue, "spec", "queueName")
+		}
 		list[i] = u
 	}
 	return c
@@ -156,7 +189,7 @@ func PlacementRequest(w *view.View, g *gang.Gang, edit func(*Spec)) (request pla
 	if g.Bare != nil {
 		return placement.Gang{}, false
 	}
-	spec := revise(g, edit)
+	spec := Revise(g, edit)
 	job := *g.Job
 	job.Roles = spec.Roles
 	again := &gang.Gang{Job: &job, Scheduler: g.Scheduler}

@@ -18,6 +18,9 @@ type Spec struct {
 	Roles []gang.Role
 	// Min is the gang's minimum; 0 keeps it in proportion: all members stay all members.
 	Min int32
+	// Queue and PriorityClass are those of the gang, wherever they are written; empty keeps them. The class of the pods is in their
+	// templates.
+	Queue, PriorityClass string
 }
 
 // Role finds a role by name; nil if there is none.
@@ -32,8 +35,8 @@ func (s *Spec) Role(name string) *gang.Role {
 
 func (s *Spec) total() int32 { return gang.Job{Roles: s.Roles}.Total() }
 
-// revise is the spec of a gang after an edit, with the minimum that goes with it, wherever that is written.
-func revise(g *gang.Gang, edit func(*Spec)) *Spec {
+// Revise is the spec of a gang after an edit, with the minimum that goes with it, wherever that is written.
+func Revise(g *gang.Gang, edit func(*Spec)) *Spec {
 	spec := &Spec{}
 	for _, r := range g.Roles {
 		r.Template = *r.Template.DeepCopy()

@@ -128,3 +128,30 @@ func Device(list corev1.ResourceList) corev1.ResourceName {
 	}
 	return other
 }
+
+// Set makes a container request another amount of a resource. Its limit follows where it was no more than the request, or would be less
+// than it now is; what was neither requested nor limited gets both. A device that is set to zero is no longer requested.
+func Set(r *corev1.ResourceRequirements, name corev1.ResourceName, to resource.Quantity) {
+	device := strings.Contains(string(name), "/")
+	if device && to.IsZero() {
+		delete(r.Requests, name)
+		delete(r.Limits, name)
+		return
+	}
+	limit, limited := r.Limits[name]
+	had, requested := r.Requests[name]
+	if !requested {
+		had = limit
+	}
+	if limited && (limit.Cmp(had) <= 0 || limit.Cmp(to) < 0) || !limited && !requested || device {
+		put(&r.Limits, name, to)
+	}
+	put(&r.Requests, name, to)
+}
+
+func put(list *corev1.ResourceList, name corev1.ResourceName, to resource.Quantity) {
+	if *list == nil {
+		*list = corev1.ResourceList{}
+	}
+	(*list)[name] = to
+}

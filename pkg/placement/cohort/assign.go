@@ -67,7 +67,7 @@ type PodSet struct {
 type Shortage struct {
 	FlavorQuota
 	PodSet string
-	// Requested is what the gang requests of the flavor, with what earlier pod sets took.
+	// Requested is what the gang requests of the flavor, with what earlier pod sets took and later ones find nowhere else.
 	Requested int64
 	// Never is true if the request exceeds Potential. Uncovered is true if the queue has no quota for the resource at all, Unsuited
 	// if the pods may use none of the flavors.
@@ -78,13 +78,17 @@ type Shortage struct {
 // returns the flavors by pod set, or the first shortage.
 func (a *Availability) Assign(podSets ...PodSet) (map[string][]string, *Shortage) {
 	flavors := map[string][]string{}
-	for _, set := range podSets {
+	for i, set := range podSets {
 		if short := a.uncovered(set); short != nil {
 			return nil, short
 		}
 		for _, group := range a.groups() {
 			flavor, short := a.take(set, group)
 			if short != nil {
+				for _, later := range podSets[i+1:] {
+					short.Requested += a.bound(later, group, *short)
+				}
+				short.Never = short.Never || short.Requested > short.Potential
 				return nil, short
 			}
 			if flavor != "" {
@@ -143,6 +147,18 @@ func (a *Availability) take(set PodSet, group int) (string, *Shortage) {
 		worst = &Shortage{FlavorQuota: FlavorQuota{Flavor: strings.Join(flavors, ", ")}, PodSet: set.Name, Never: true, Unsuited: true}
 	}
 	return "", worst
+}
+
+// bound is what a pod set requests of what is short, if no flavor but that one suits it.
+func (a *Availability) bound(set PodSet, group int, short Shortage) int64 {
+	flavors := a.requestedFlavors(set, group)
+	keys := a.tree.keys(flavors)
+	for _, flavor := range flavors {
+		if suits := a.tree.suits(set.Spec, flavor, keys); suits != (flavor == short.Flavor) {
+			return 0
+		}
+	}
+	return request.Amount(short.Name, set.Requests[short.Name])
 }
 
 // requestedFlavors are the flavors of a resource group of which the pod set requests something.

@@ -23,6 +23,9 @@ const HashAnnotation = "gangctl.dev/spec-hash"
 // proof.
 const UserAnnotation = "gangctl.dev/submitted-by"
 
+// ResizeAnnotation keeps, on a job that is being resized, what it is to become.
+const ResizeAnnotation = "gangctl.dev/resize"
+
 // User is who submitted the job, or "" if that was not kept.
 func User(job *unstructured.Unstructured) string { return job.GetAnnotations()[UserAnnotation] }
 
@@ -130,7 +133,7 @@ func Bare(job *unstructured.Unstructured) *unstructured.Unstructured {
 // Written reports whether a key of labels or annotations is written by programs about one object, and means nothing on another.
 func Written(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
-	return key == CommandAnnotation || key == HashAnnotation || key == UserAnnotation || key == "kubectl.kubernetes.io/last-applied-configuration" ||
+	return key == CommandAnnotation || key == HashAnnotation || key == UserAnnotation || key == ResizeAnnotation || key == "kubectl.kubernetes.io/last-applied-configuration" ||
 		strings.HasPrefix(key, "gangctl.dev/suspended-") || domain == "batch.kubernetes.io" || domain == "deployment.kubernetes.io" ||
 		key == "job-name" || key == "controller-uid"
 }

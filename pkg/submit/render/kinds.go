@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -169,32 +170,87 @@ func host(s Spec, index int) string {
 
 // setIndexedEnv gives members their place in the job. The kubelet puts the index into what comes after it.
 func setIndexedEnv(c *corev1.Container, role Role, s Spec) {
+	switch s.Framework {
+	case TensorFlow:
+		c.Ports = append(c.Ports, corev1.ContainerPort{Name: "tensorflow", ContainerPort: tensorFlowPort})
+	case Torch:
+		c.Ports = append(c.Ports, corev1.ContainerPort{Name: "torch", ContainerPort: torchPort})
+	case NoFramework: // the Job itself sets the index
+	}
+	c.Env = append(c.Env, frameworkEnv(role, s)...)
+}
+
+// frameworkEnv are the variables that a framework reads in a job of one role.
+func frameworkEnv(role Role, s Spec) []corev1.EnvVar {
 	index := func(name string) corev1.EnvVar {
 		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: indexAnnotation}}}
 	}
 	number := func(name string, n int) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: strconv.Itoa(n)} }
-	switch s.Framework {
-	case TensorFlow:
-		c.Ports = append(c.Ports, corev1.ContainerPort{Name: "tensorflow", ContainerPort: tensorFlowPort})
-		if role.Replicas > 1 { // TensorFlow takes a cluster of one for a distributed job as well
-			c.Env = append(c.Env, index(indexEnv), corev1.EnvVar{Name: "TF_CONFIG", Value: tfConfig(role, s)})
-		}
-	case Torch:
+	switch {
+	case s.Framework == TensorFlow && role.Replicas > 1: // TensorFlow takes a cluster of one for a distributed job as well
+		return []corev1.EnvVar{index(indexEnv), {Name: "TF_CONFIG", Value: tfConfig(role, s)}}
+	case s.Framework == Torch:
 		nodes, processes := int(role.Replicas), 1
 		if n, err := strconv.Atoi(s.ProcessesPerNode); err == nil {
 			processes = n
 		}
-		perNode := s.ProcessesPerNode
-		if perNode == "" {
-			perNode = "auto"
-		}
-		c.Ports = append(c.Ports, corev1.ContainerPort{Name: "torch", ContainerPort: torchPort})
+		var env []corev1.EnvVar
 		for _, prefix := range []string{"", "PET_"} {
-			c.Env = append(c.Env, corev1.EnvVar{Name: prefix + "MASTER_ADDR", Value: host(s, 0)}, number(prefix+"MASTER_PORT", torchPort))
+			env = append(env, corev1.EnvVar{Name: prefix + "MASTER_ADDR", Value: host(s, 0)}, number(prefix+"MASTER_PORT", torchPort))
 		}
-		c.Env = append(c.Env, number("WORLD_SIZE", nodes*processes), index("RANK"),
-			number("PET_NNODES", nodes), index("PET_NODE_RANK"), corev1.EnvVar{Name: "PET_NPROC_PER_NODE", Value: perNode})
-	case NoFramework: // the Job itself sets the index
+		return append(env, number("WORLD_SIZE", nodes*processes), index("RANK"),
+			number("PET_NNODES", nodes), index("PET_NODE_RANK"), corev1.EnvVar{Name: "PET_NPROC_PER_NODE", Value: cmp.Or(s.ProcessesPerNode, "auto")})
+	}
+	return nil
+}
+
+// IndexedSize is how large an Indexed Job is: its members, and the devices of each.
+type IndexedSize struct {
+	Members int32
+	Devices int64
+}
+
+// ResizeIndexed changes, in the container that does the work of an Indexed Job, what [IndexedJob] wrote there for a job of a size into what
+// it would write for another. What another client wrote stays. Processes that were one a device stay so.
+func ResizeIndexed(c *corev1.Container, namespace, name string, from, to IndexedSize) {
+	for _, framework := range []Framework{TensorFlow, Torch} {
+		variable := map[Framework]string{TensorFlow: "TF_CONFIG", Torch: "WORLD_SIZE"}[framework]
+		if !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == variable }) {
+			continue // nothing is written out that would be compared with nothing
+		}
+		before := Spec{Name: name, Namespace: namespace, Framework: framework, ProcessesPerNode: processesOf(c.Env)}
+		after := before
+		if n, err := strconv.ParseInt(before.ProcessesPerNode, 10, 64); err == nil && n == from.Devices && to.Devices > 0 {
+			after.ProcessesPerNode = strconv.FormatInt(to.Devices, 10)
+		}
+		was, is := frameworkEnv(Role{Replicas: from.Members}, before), frameworkEnv(Role{Replicas: to.Members}, after)
+		if len(was) == 0 || !written(c.Env, was) {
+			continue
+		}
+		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return slices.ContainsFunc(was, sameVariable(e)) })
+		c.Env = append(c.Env, is...)
+	}
+}
+
+// processesOf is what --nproc-per-node was, as far as the variables have it.
+func processesOf(env []corev1.EnvVar) string {
+	for _, e := range env {
+		if e.Name == "PET_NPROC_PER_NODE" && e.Value != "auto" {
+			return e.Value
+		}
+	}
+	return ""
+}
+
+// written reports whether all of some variables are there as they were written.
+func written(env, was []corev1.EnvVar) bool {
+	return !slices.ContainsFunc(was, func(w corev1.EnvVar) bool { return !slices.ContainsFunc(env, sameVariable(w)) })
+}
+
+// sameVariable reports whether a variable has the name and the value of another. An API server completes references.
+func sameVariable(a corev1.EnvVar) func(corev1.EnvVar) bool {
+	return func(b corev1.EnvVar) bool {
+		return a.Name == b.Name && a.Value == b.Value && (a.ValueFrom == nil) == (b.ValueFrom == nil)
 	}
 }
 

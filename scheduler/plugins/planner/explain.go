@@ -2,6 +2,7 @@ package planner
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,9 +16,13 @@ import (
 )
 
 // explain returns the reason for a proof.
-func (q *query) explain(proof placement.Result, claimed bool) *reasons.Reason {
-	r := q.kept.Lacking(q.gang, proof)
+func (q *query) explain(ctx context.Context, proof placement.Result, claimed bool) *reasons.Reason {
+	rooms := q.lacking(ctx, proof)
+	r := rooms[0]
 	code, verdict, who, message := q.reason(proof, r)
+	for _, other := range rooms[1:min(len(rooms), 1+mostShort)] {
+		message += fmt.Sprintf("; and %s %s, too", phrase.Resource(other.Resource), phrase.IsShort(other.Resource))
+	}
 	finding := answer.Finding{Code: code, Stage: answer.StagePlacement, Verdict: verdict, Who: who, Never: verdict == answer.Blocked, Message: message}
 	finding.Details = append(finding.Details, fmt.Sprintf("%d of %d members fit now", q.fit(proof), q.gang.Total()))
 	finding.Facts = phrase.RoomFacts(r)
@@ -34,6 +39,25 @@ func (q *query) explain(proof placement.Result, claimed bool) *reasons.Reason {
 		reason.Finding.Message = q.keptFrom(reason) + "; " + message
 	}
 	return reason
+}
+
+// mostShort is how many resources are named that are short as well.
+const mostShort = 2
+
+// lacking measures the room for the resources that are short together: by proof as in the diagnosis, or, where that takes too long, for what the
+// role that is hardest to place requests.
+func (q *query) lacking(ctx context.Context, proof placement.Result) []placement.Room {
+	causes := placement.FindCauses(ctx, q.kept, q.gang, placement.Options{Budget: q.opts.Budget})
+	var rooms []placement.Room
+	for _, cause := range causes.Ordered() {
+		if r, ok := causes.Room(q.kept, q.gang, cause); ok {
+			rooms = append(rooms, r)
+		}
+	}
+	if len(rooms) == 0 {
+		rooms = append(rooms, q.kept.Lacking(q.gang, proof))
+	}
+	return rooms
 }
 
 // keptFrom returns a text like: room on n1 is held for the replacement of research/llama-3 (gang research/llama) until 12:00:00 UTC.
@@ -67,7 +91,7 @@ const mostClaims = 3
 
 // reason returns the code, verdict, audience and message for a proof.
 func (q *query) reason(proof placement.Result, r placement.Room) (answer.Code, answer.Verdict, answer.Who, string) {
-	requests := phrase.Wants(r)
+	requests := phrase.Wants(r) + phrase.InAll(r)
 	switch {
 	case len(r.Nodes) == 0:
 		return answer.SelectorNoMatch, answer.Blocked, answer.User, fmt.Sprintf("no node may be used by %s", requests)
@@ -78,15 +102,11 @@ func (q *query) reason(proof placement.Result, r placement.Room) (answer.Code, a
 		return answer.TooBig, answer.Blocked, answer.User, fmt.Sprintf("it needs %s, and the %s that it may use have %s in all",
 			requests, phrase.Count(len(r.Nodes), "node"), phrase.Amount(r.Resource, r.Total))
 	case proof.Bound != nil && proof.Bound.Constraint != "":
-		return answer.NodesBusy, answer.Waiting, answer.Nobody, fmt.Sprintf("it needs %s, and %s leaves room for %d", requests, proof.Bound.Constraint, proof.Bound.Have)
+		return answer.NodesBusy, answer.Waiting, answer.Nobody, fmt.Sprintf("it needs %s, and %s leaves room for %d", phrase.Wants(r)+phrase.Kinds(r), proof.Bound.Constraint, proof.Bound.Have)
 	case r.Requested > r.Free:
-		code := answer.NodesBusy
-		if !strings.Contains(string(r.Resource), "/") {
-			code = answer.Insufficient(string(r.Resource))
-		}
-		return code, answer.Waiting, answer.Nobody, phrase.Busy(r, "it")
+		return answer.Shortage(string(r.Resource), false), answer.Waiting, answer.Nobody, phrase.Busy(r, phrase.Allowed(r, "it"))
 	}
-	return answer.Fragmented, answer.Waiting, answer.Nobody, phrase.Fragmented(r)
+	return answer.Shortage(string(r.Resource), true), answer.Waiting, answer.Nobody, phrase.Fragmented(r)
 }
 
 // sentence returns the message of the members of a gang without a placement.

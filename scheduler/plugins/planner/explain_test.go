@@ -39,12 +39,12 @@ func TestExplain(t *testing.T) {
 	}{
 		"more than there is": {
 			cluster: two, members: [][]string{gpu("4"), gpu("4"), gpu("4")}, fit: 2,
-			code: answer.TooBig, message: "it needs 3 members with 4 GPUs each, and the 2 nodes that it may use have 8 GPUs in all",
+			code: answer.TooBig, message: "it needs 3 members with 4 GPUs each, 12 in all, and the 2 nodes that it may use have 8 GPUs in all",
 			short: &reasons.Shortage{Resource: "nvidia.com/gpu", Requested: "12", Available: "8", Total: "8"},
 		},
 		"in use": {
 			cluster: func(r *rig) { two(r); use(r, "n1", "nvidia.com/gpu", "2") }, members: [][]string{gpu("4"), gpu("4")}, fit: 1,
-			code: answer.NodesBusy, message: "6 of 8 GPUs free on the 2 nodes that it may use, and it needs 2 members with 4 GPUs each",
+			code: answer.NodesBusy, message: "6 of 8 GPUs free on the 2 nodes that it may use, as 4+2, and it needs 2 members with 4 GPUs each, 8 in all",
 			short: &reasons.Shortage{Resource: "nvidia.com/gpu", Requested: "8", Available: "6", Total: "8"},
 		},
 		"in pieces": {
@@ -57,7 +57,7 @@ func TestExplain(t *testing.T) {
 		},
 		"cpu": {
 			cluster: func(r *rig) { two(r); use(r, "n1", "cpu", "60"); use(r, "n2", "cpu", "60") }, members: [][]string{{"cpu", "8"}, {"cpu", "8"}},
-			code: answer.InsufficientCPU, message: "8 of 128 cpu free on the 2 nodes that it may use, and it needs 2 members with 8 cpu each",
+			code: answer.InsufficientCPU, message: "8 of 128 cpu free on the 2 nodes that it may use, as 4+4, and it needs 2 members with 8 cpu each, 16 in all",
 			short: &reasons.Shortage{Resource: "cpu", Requested: "16", Available: "8", Total: "128"},
 		},
 		"no node may be used": {

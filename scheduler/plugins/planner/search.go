@@ -171,9 +171,9 @@ func (q *query) answer(ctx context.Context) *verdict {
 	case found.Proof == placement.BudgetHit && !v.proven:
 		v.reason = q.explainUnknown(found)
 	case v.proven:
-		v.reason = q.explain(proof, fits)
+		v.reason = q.explain(ctx, proof, fits)
 	default:
-		v.reason = q.explain(found, fits)
+		v.reason = q.explain(ctx, found, fits)
 		v.reason.Finding.Verdict, v.reason.Finding.Never = answer.Waiting, false // the engine may know better
 	}
 	q.addContext(v)

@@ -39,12 +39,7 @@ func lostMembers(c *stage.Context) []lostMember {
 		case m.State == gang.Lost:
 			l.node, l.how = m.Pod.Spec.NodeName, "its node is not ready"
 		case m.State == gang.Terminating:
-			l.node, l.since, l.how = m.Pod.Spec.NodeName, deletedAt(m.Pod), "it is being deleted"
-			for _, cond := range m.Pod.Status.Conditions {
-				if cond.Type == corev1.DisruptionTarget && cond.Status == corev1.ConditionTrue {
-					l.how = strings.TrimSpace(cond.Reason + " " + cond.Message)
-				}
-			}
+			l.node, l.since, l.how = m.Pod.Spec.NodeName, deletedAt(m.Pod), deletion(m.Pod)
 		case m.State == gang.Failed:
 			l.node, l.how = m.Pod.Spec.NodeName, strings.TrimSpace(strings.ToLower(m.Pod.Status.Reason)+" "+m.Pod.Status.Message)
 		case started.IsZero():
@@ -89,6 +84,16 @@ var departures = []string{"Preempted", "Preempting", "Evicted", "Evict", "TaintM
 
 // boundTo is how a scheduler reports which node a pod got.
 var boundTo = regexp.MustCompile(`assigned \S+ to (\S+)`)
+
+// deletion is how a pod goes that is being deleted.
+func deletion(p *corev1.Pod) string {
+	for _, cond := range p.Status.Conditions {
+		if cond.Type == corev1.DisruptionTarget && cond.Status == corev1.ConditionTrue {
+			return strings.TrimSpace(cond.Reason + " " + cond.Message)
+		}
+	}
+	return "it is being deleted"
+}
 
 // remember takes from the events of the pod that a member had before, which was of the same name, where it was and how it went.
 func remember(c *stage.Context, l *lostMember) {
@@ -170,16 +175,17 @@ func memberLost(c *stage.Context, lost []lostMember) *stage.Finding {
 		when = fmt.Sprintf(" %s ago", phrase.Age(c.View.Age(l.since)))
 	}
 	where := ""
-	if l.node != "" {
-		where = " on " + l.node
+	if nodes := nodesOf(lost); len(nodes) > 0 {
+		where = " on " + phrase.Names(nodes)
 	}
-	f := stage.Found(code, "%s run: %s %s lost%s%s%s%s", up, phrase.Names(names), phrase.Verb(len(names), "was", "were"), where, when, tail, idling).
+	f := stage.Found(code, "%s run%s: %s %s lost%s%s%s%s", up, least(c.Gang), phrase.Names(names), phrase.Verb(len(names), "was", "were"), where, when, tail, idling).
 		Fact("lost", names).Fact("idleGPUs", idle).SinceTime(l.since)
 	for _, x := range lost {
 		if x.how != "" {
 			f.Detail("%s: %s", x.Name(), x.how)
 		}
 	}
+	leftBehind(c, f, lost)
 	for _, h := range thieves {
 		for _, p := range h.Pods {
 			if p.Status.StartTime != nil {
@@ -188,6 +194,25 @@ func memberLost(c *stage.Context, lost []lostMember) *stage.Finding {
 		}
 	}
 	return f
+}
+
+// nodesOf are the nodes where members were, as far as they are known, each once.
+func nodesOf(lost []lostMember) []string {
+	var nodes []string
+	for _, l := range lost {
+		if l.node != "" && !slices.Contains(nodes, l.node) {
+			nodes = append(nodes, l.node)
+		}
+	}
+	return nodes
+}
+
+// least is how many members the gang needs, where it does not need all.
+func least(g *gang.Gang) string {
+	if g.Min == g.Total() {
+		return ""
+	}
+	return fmt.Sprintf(", and it needs %d", g.Min)
 }
 
 // thieves are the consumers that came after the loss onto nodes that the member may use, if without them there would be room.

@@ -42,7 +42,8 @@ func fits(c *stage.Context) *stage.Finding {
 	if c.View.Assumed {
 		return f
 	}
-	since, attempt := fitsSince(c), lastAttempt(c)
+	scheduler := component.FindScheduler(c.View, c.Gang.Scheduler)
+	since, attempt := view.Later(fitsSince(c), scheduler.AliveSince), lastAttempt(c)
 	switch {
 	case !attempt.IsZero():
 		f.Detail("the scheduler last tried %s ago", phrase.Age(c.View.Age(attempt)))
@@ -58,7 +59,7 @@ func fits(c *stage.Context) *stage.Finding {
 		f.Become(answer.FitsNotPlaced)
 		f.Message += fmt.Sprintf(", and has for %s, but scheduler %s does not place it", phrase.Age(c.View.Age(since)), c.Gang.Scheduler)
 		f.SinceTime(since)
-		for _, d := range component.FindScheduler(c.View, c.Gang.Scheduler).Deployments {
+		for _, d := range scheduler.Deployments {
 			f.Run(command.Kubectl(d.Namespace, "logs", "deployment/"+d.Name, "--tail=100"))
 		}
 	}

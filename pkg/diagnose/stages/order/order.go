@@ -2,11 +2,13 @@
 package order
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
@@ -31,7 +33,8 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	}
 	before := len(out.Findings)
 	queueOrder(c, out)
-	if len(c.Findings)+len(out.Findings) == 0 && c.Placement != nil && c.Placement.Fits() && c.Gang.Count(gang.Failed) == 0 {
+	promised(c, out)
+	if len(c.Findings)+len(out.Findings) == 0 && c.Placement != nil && c.Placement.Fits() && c.Gang.Count(gang.Failed) == 0 && !leftBehind(c) {
 		out.Add(fits(c))
 		return stage.OK("no job ahead")
 	}
@@ -41,10 +44,15 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	return stage.OK("no job ahead")
 }
 
+// leftBehind reports whether a pod of the gang should have gone long ago: before it has there is no other that could be placed.
+func leftBehind(c *stage.Context) bool {
+	return slices.ContainsFunc(c.Gang.ExistingPods(), func(p *corev1.Pod) bool { return view.Stuck(p, c.View.Now) })
+}
+
 // queueOrder finds that in a strictly ordered queue an older gang keeps the younger ones waiting, if it cannot start, or if it takes
 // the room if it does.
 func queueOrder(c *stage.Context, out *stage.Result) {
-	queue, rivals := ahead(c)
+	queue, rivals, mine := ahead(c)
 	var first []*stage.Diagnosis
 	for _, r := range rivals {
 		if c.Diagnose == nil {
@@ -60,11 +68,25 @@ func queueOrder(c *stage.Context, out *stage.Result) {
 			}
 		}
 		needs := whatif.Needs(r.Job.Roles, r.Job.Total())
-		out.Ahead = append(out.Ahead, stage.Ahead{Rival: r.Job, Ahead: answer.Ahead{Job: rival(c, r, needs), Reason: "fifo", Needs: needs}})
+		out.Ahead = append(out.Ahead, stage.Ahead{Rival: r.Job, Ahead: answer.Ahead{Job: rival(c, r, needs), Reason: reason(r, mine), Needs: needs}})
 		if !out.Has(answer.QueueOrder) {
-			out.Add(behind(c, queue, r, why))
+			out.Add(behind(c, queue, r, mine, why))
 		}
 	}
+}
+
+// The reasons for which a gang comes first.
+const (
+	byPriority = "priority"
+	byAge      = "fifo"
+)
+
+// reason is why a rival comes before a gang: priority before age.
+func reason(r, mine queueing.Entry) string {
+	if r.Priority > mine.Priority {
+		return byPriority
+	}
+	return byAge
 }
 
 // fitsAfter reports whether the gang still fits, on nodes and in its queue, when others have started before it.
@@ -104,7 +126,7 @@ func rival(c *stage.Context, r queueing.Entry, needs corev1.ResourceList) string
 	return c.Reader.Name(audience.New(r.Job.Kind.Kind, r.Job.Meta.Namespace, r.Job.Meta.Name).Sized(needs, int32(r.Priority)))
 }
 
-func behind(c *stage.Context, queue string, r queueing.Entry, why *stage.Diagnosis) *stage.Finding {
+func behind(c *stage.Context, queue string, r, mine queueing.Entry, why *stage.Diagnosis) *stage.Finding {
 	needs := whatif.Needs(r.Job.Roles, r.Job.Total())
 	device := request.Device(needs)
 	q, name := needs[device], rival(c, r, needs)
@@ -112,9 +134,13 @@ func behind(c *stage.Context, queue string, r queueing.Entry, why *stage.Diagnos
 	if c.Placement != nil && c.Placement.Fits() {
 		fits = "it fits, with room for all members now"
 	}
-	f := stage.Found(answer.QueueOrder, "%s, but %s is ahead (older, needs %s) in queue %s, which is strictly first in, first out",
-		fits, name, phrase.Amount(device, q.Value()), queue).
-		Fact("queue", queue).Fact("ahead", name).SinceTime(r.Created)
+	first, rule := "older", "strictly first in, first out"
+	if reason(r, mine) == byPriority {
+		first, rule = fmt.Sprintf("priority %d above %d", r.Priority, mine.Priority), "strictly ordered, by priority and then by age"
+	}
+	f := stage.Found(answer.QueueOrder, "%s, but %s is ahead (%s, needs %s) in queue %s, which is %s",
+		fits, name, first, phrase.Amount(device, q.Value()), queue, rule).
+		Fact("queue", queue).Fact("ahead", name).Fact("reason", reason(r, mine)).SinceTime(r.Created)
 	bare := "it"
 	if c.Reader.Sees(r.Job.Meta.Namespace) {
 		bare = r.Job.Meta.Name
@@ -131,26 +157,27 @@ func behind(c *stage.Context, queue string, r queueing.Entry, why *stage.Diagnos
 	return f
 }
 
-// ahead are the waiting gangs before this one, in order, if the queue is strict; and the queue's name.
-func ahead(c *stage.Context) (string, []queueing.Entry) {
+// ahead are the waiting gangs before this one, in order, if the queue is strict; the queue's name, and where this one stands in it.
+func ahead(c *stage.Context) (name string, rivals []queueing.Entry, mine queueing.Entry) {
 	if wl := queueing.Workload(c.View, c.Gang); wl != nil && !queueing.Admitted(wl) {
 		return kueueAhead(c, wl)
 	}
 	kind, name, ok := queueing.Queue(c.View, c.Gang)
 	if !ok || kind != volcano.QueueKind() || c.Gang.Decl == nil {
-		return "", nil
+		return "", nil, mine
 	}
 	for _, q := range c.View.Snap.Custom[kind] {
 		f := gang.Fields{Object: q}
 		if q.GetName() == name && f.String("spec", "dequeueStrategy") == "fifo" {
-			return name, volcanoAhead(c, name)
+			rivals, mine = volcanoAhead(c, name)
+			return name, rivals, mine
 		}
 	}
-	return "", nil
+	return "", nil, mine
 }
 
-func volcanoAhead(c *stage.Context, queue string) []queueing.Entry {
-	mine := queueing.Entry{Priority: int64(queueing.PriorityOf(c.View, c.Gang.Decl.PriorityClass)), Created: c.Gang.Decl.Created}
+func volcanoAhead(c *stage.Context, queue string) (rivals []queueing.Entry, mine queueing.Entry) {
+	mine = queueing.Entry{Priority: int64(queueing.PriorityOf(c.View, c.Gang.Decl.PriorityClass)), Created: c.Gang.Decl.Created}
 	var all []queueing.Entry
 	for _, d := range c.View.Groups() {
 		job := c.View.JobOfGroup(d)
@@ -159,7 +186,7 @@ func volcanoAhead(c *stage.Context, queue string) []queueing.Entry {
 		}
 		all = append(all, queueing.Entry{Job: job, Priority: int64(queueing.PriorityOf(c.View, d.PriorityClass)), Created: d.Created})
 	}
-	return queueing.Ahead(all, mine)
+	return queueing.Ahead(all, mine), mine
 }
 
 // pending reports whether a gang still waits for its members to get nodes.
@@ -168,16 +195,16 @@ func pending(c *stage.Context, s *gang.Job) bool {
 	return s.End == nil && g.Count(gang.Starting, gang.Running, gang.Succeeded) < g.Min
 }
 
-func kueueAhead(c *stage.Context, wl *unstructured.Unstructured) (string, []queueing.Entry) {
+func kueueAhead(c *stage.Context, wl *unstructured.Unstructured) (name string, rivals []queueing.Entry, mine queueing.Entry) {
 	queue := queueing.ClusterQueue(c.View, c.Gang, wl)
 	q := queueing.Object(c.View, "ClusterQueue", "", queue)
 	if q == nil {
-		return "", nil
+		return "", nil, mine
 	}
 	f := gang.Fields{Object: q}
 	if f.String("spec", "queueingStrategy") != "StrictFIFO" {
-		return "", nil
+		return "", nil, mine
 	}
 	all, mine := queueing.Waiting(c.View, c.Gang, queue, wl)
-	return queue, queueing.Ahead(all, mine)
+	return queue, queueing.Ahead(all, mine), mine
 }

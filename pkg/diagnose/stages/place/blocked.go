@@ -5,11 +5,13 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -18,18 +20,19 @@ type repair struct {
 	// do makes it right, and there is something to do where needed.
 	do     func(*placement.Cluster) *placement.Cluster
 	needed bool
-	find   func(*stage.Context) *stage.Finding
+	// find finds it, given the room that the gang lacks without it.
+	find func(*stage.Context, placement.Room, placement.Causes) *stage.Finding
 }
 
 // repairs are those for which there is something to do, in the order in which they are tried.
 func repairs(c *stage.Context) []repair {
-	nodes := func(f func(*corev1.Node) *corev1.Node, find func(*stage.Context) *stage.Finding) repair {
+	nodes := func(f func(*corev1.Node) *corev1.Node, find func(*stage.Context, placement.Room, placement.Causes) *stage.Finding) repair {
 		return repair{
 			find: find, do: func(cl *placement.Cluster) *placement.Cluster { return cl.MapNodes(f) },
 			needed: slices.ContainsFunc(c.View.Cluster().Nodes(), func(n *corev1.Node) bool { return f(n) != n }),
 		}
 	}
-	pods := func(match func(*view.Consumer, *corev1.Pod) bool, find func(*stage.Context) *stage.Finding) repair {
+	pods := func(match func(*view.Consumer, *corev1.Pod) bool, find func(*stage.Context, placement.Room, placement.Causes) *stage.Finding) repair {
 		gone := c.Without(match)
 		return repair{
 			find: find, needed: gone != c.View.Cluster(),
@@ -48,49 +51,83 @@ func repairs(c *stage.Context) []repair {
 	return slices.DeleteFunc(all, func(r repair) bool { return !r.needed })
 }
 
-// blocked finds that the ends of running jobs are not enough, but the cluster at its best would be. One repair may do; if none does
-// alone, all that are needed together are reported.
+// blocked finds that the ends of running jobs are not enough, but the cluster at its best would be: the repairs that are needed together, and
+// what keeps the gang waiting after them.
 func blocked(c *stage.Context, out *stage.Result, ideal placement.Result) {
 	if !ideal.Fits() {
 		out.Add(notFound(c))
 		return
 	}
-	repairs := repairs(c)
-	after := c.AfterEnds()
-	for _, r := range repairs {
-		if c.Fit(r.do(after), nil).Fits() {
-			out.Add(r.find(c))
-			return
-		}
-	}
-	all := after
-	for _, r := range repairs {
-		all = r.do(all)
-	}
-	if !c.Fit(all, nil).Fits() {
-		out.Add(services(c)) // what is left over are pods of the gang itself that do not go
+	needed, ok := neededRepairs(c, c.AfterEnds())
+	switch {
+	case !ok: // what is left over are pods of the gang itself that do not go
+		r, causes := lackingOn(c, c.AfterEnds())
+		out.Add(services(c, r, causes))
+		return
+	case len(needed) == 0: // a search found in time what it did not before
+		out.Add(notFound(c))
 		return
 	}
-	// No single one does. Leave out, one after the other, what is not needed; the rest is.
-	needed := repairs
-	for i := 0; i < len(needed); {
-		rest := append(append([]repair{}, needed[:i]...), needed[i+1:]...)
-		cluster := after
-		for _, r := range rest {
-			cluster = r.do(cluster)
+	repaired := c.View.Cluster()
+	for i, r := range needed {
+		without := c.AfterEnds()
+		for _, other := range slices.Concat(needed[:i], needed[i+1:]) {
+			without = other.do(without)
 		}
-		if c.Fit(cluster, nil).Fits() {
+		room, causes := lackingOn(c, without)
+		out.Add(r.find(c, room, causes))
+		repaired = r.do(repaired)
+	}
+	after := c.AfterDeletions()
+	emptied := repaired.Emptied(func(p *corev1.Pod) bool { return contains(after, p) })
+	switch {
+	case c.Fit(repaired, nil).Fits():
+	case c.Fit(emptied, nil).Fits():
+		out.Add(victims(c, "which it needs as well"))
+	default:
+		for _, f := range append(lacks(c, repaired), leaving(c)...) {
+			out.Add(f)
+		}
+	}
+}
+
+// neededRepairs are the repairs after which the gang would fit on a cluster: one, if one is enough, else all without those that are not
+// needed. ok is false if all together are not enough.
+func neededRepairs(c *stage.Context, cluster *placement.Cluster) (needed []repair, ok bool) {
+	all := repairs(c)
+	enough := func(some []repair) bool {
+		repaired := cluster
+		for _, r := range some {
+			repaired = r.do(repaired)
+		}
+		return c.Fit(repaired, nil).Fits()
+	}
+	for i := range all {
+		if enough(all[i : i+1]) {
+			return all[i : i+1], true
+		}
+	}
+	if !enough(all) {
+		return nil, false
+	}
+	needed = all
+	for i := 0; i < len(needed); {
+		if rest := slices.Concat(needed[:i], needed[i+1:]); enough(rest) {
 			needed = rest
 			continue
 		}
 		i++
 	}
-	if len(needed) == 0 { // a search found in time what it did not before
-		out.Add(notFound(c))
+	return needed, true
+}
+
+// lackingOn measures, on the cluster as it is, the room for what the gang lacks on another.
+func lackingOn(c *stage.Context, cluster *placement.Cluster) (placement.Room, placement.Causes) {
+	causes := c.Causes(cluster)
+	if len(causes.All) == 0 {
+		return c.Lacking(), causes
 	}
-	for _, r := range needed {
-		out.Add(r.find(c))
-	}
+	return c.RoomOf(c.View.Cluster(), causes, causes.First()), causes
 }
 
 // contains reports whether a pod is still in a cluster.
@@ -109,28 +146,59 @@ func notFound(c *stage.Context) *stage.Finding {
 }
 
 // base is a finding about the room on nodes at hand and what stands in the way.
-func base(c *stage.Context, code answer.Code, message string, args ...any) *stage.Finding {
-	r := c.Lacking()
+func base(c *stage.Context, r placement.Room, code answer.Code, message string, args ...any) *stage.Finding {
 	f := stage.Found(code, message, args...).DescribeRoom(c.View.Cluster(), r)
 	return f.Detail("it needs %s; %d/%d members fit without", phrase.Wants(r), c.Placed(*c.Placement), c.Gang.Total())
 }
 
 // services finds that what holds the room never ends.
-func services(c *stage.Context) *stage.Finding {
-	r := c.Lacking()
-	f := busy(c, r, answer.Blocked, answer.Admin)
+func services(c *stage.Context, r placement.Room, causes placement.Causes) *stage.Finding {
+	f := busy(c, c.View.Cluster(), causes, r).As(answer.Blocked, answer.Admin)
 	var names []string
+	what := fmt.Sprintf("%s of %s free, and it needs %s%s", phrase.Quantity(r.Resource, r.Free), phrase.Amount(r.Resource, r.Total), phrase.Wants(r), phrase.InAll(r))
+	holds := func(p *corev1.Pod) bool { return request.OfResource(p, r.Resource) > 0 }
+	room := "the room"
+	if len(causes.All) > 0 {
+		if constraint := causes.First().Constraint; constraint == placement.HostPort {
+			room, holds = "the host port that it needs", conflictsWith(r.Role.Pod)
+		}
+	}
+	nodes := sets.New(r.NodeNames()...)
 	for _, h := range c.Others() {
-		if !h.Ends && h.Total(r.Resource) > 0 {
+		if !h.Ends && slices.ContainsFunc(h.Pods, func(p *corev1.Pod) bool { return nodes.Has(p.Spec.NodeName) && holds(p) }) {
 			names = append(names, c.Title(h))
 		}
 	}
 	if len(names) > 0 {
-		f.Message = fmt.Sprintf("%s %s the room and never %s: %s of %s free, and it needs %s", phrase.Names(names), phrase.Verb(len(names), "holds", "hold"), phrase.Verb(len(names), "ends", "end"), phrase.Quantity(r.Resource, r.Free), phrase.Amount(r.Resource, r.Total), phrase.Wants(r))
+		f.Message = fmt.Sprintf("%s %s %s and never %s: %s", phrase.Names(names), phrase.Verb(len(names), "holds", "hold"), room, phrase.Verb(len(names), "ends", "end"), what)
 		service := func(h *view.Consumer, p *corev1.Pod) bool { return !h.Ends && !view.Stuck(p, c.View.Now) }
 		if after := c.Without(func(h *view.Consumer, p *corev1.Pod) bool { return service(h, p) || c.EndsAlone(h, p) }); !c.Fit(c.Without(service), nil).Fits() && c.Fit(after, nil).Fits() {
 			f.Detail("without %s it would start when jobs end, without any action", phrase.Names(names))
 		}
 	}
+	for _, other := range causes.Ordered() {
+		if other.Constraint != causes.First().Constraint {
+			f.Message += "; and " + lack(c, c.View.Cluster(), causes, other).Message
+		}
+	}
 	return f.Fact("services", names)
+}
+
+// conflictsWith reports whether a pod has a host port that another needs.
+func conflictsWith(other *corev1.Pod) func(*corev1.Pod) bool {
+	return func(p *corev1.Pod) bool {
+		return slices.ContainsFunc(hostPorts(p), func(port int32) bool { return slices.Contains(hostPorts(other), port) })
+	}
+}
+
+// hostPorts are the ports of its node that a pod needs.
+func hostPorts(p *corev1.Pod) (all []int32) {
+	for _, c := range p.Spec.Containers {
+		for _, port := range c.Ports {
+			if port.HostPort != 0 {
+				all = append(all, port.HostPort)
+			}
+		}
+	}
+	return all
 }

@@ -25,19 +25,19 @@ const scalingTakes = 20 * time.Minute
 // makes the gang fit.
 func passes(c *stage.Context, out *stage.Result) bool {
 	if c.Fit(c.AfterDeletions(), nil).Fits() {
-		out.Add(victims(c))
+		out.Add(victims(c, "and then it fits"))
 		return true
 	}
 	return scalingUp(c, out)
 }
 
-// victims finds that pods are being deleted, and the room that they leave is enough.
-func victims(c *stage.Context) *stage.Finding {
+// victims finds that pods are being deleted, and what the room that they leave is for.
+func victims(c *stage.Context, effect string) *stage.Finding {
 	var names, lines []string
 	var last time.Time
 	preempted := false
 	ends := map[*view.Consumer]time.Time{}
-	for _, p := range inTheWay(c, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil && !view.Stuck(p, c.View.Now) }) {
+	for _, p := range inTheWay(c, c.Lacking().Resource, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil && !view.Stuck(p, c.View.Now) }) {
 		h := c.View.ConsumerOf(p)
 		ends[h] = view.Later(ends[h], p.DeletionTimestamp.Time)
 		for _, cond := range p.Status.Conditions {
@@ -55,7 +55,7 @@ func victims(c *stage.Context) *stage.Finding {
 	if preempted {
 		what = "is being preempted"
 	}
-	f := stage.Found(answer.VictimsTerminating, "%s %s, and then it fits: at most %s left", phrase.Names(names), what, phrase.Age(max(0, last.Sub(c.View.Now)))).
+	f := stage.Found(answer.VictimsTerminating, "%s %s, %s: at most %s left", phrase.Names(names), what, effect, phrase.Age(max(0, last.Sub(c.View.Now)))).
 		Fact("victims", names).Fact("until", last.UTC().Format(time.RFC3339))
 	for _, line := range lines {
 		f.Detail("%s", line)

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
 
@@ -129,14 +128,6 @@ func otherDeviceClaim(c *stage.Context, name, to string) stage.Fix {
 			}
 		}
 	})
-}
-
-// tooFewDevices is the sentence for a gang that would fit the cluster at its best, did it not claim devices; "" for any other.
-func tooFewDevices(c *stage.Context, role *corev1.Pod, placed int32) string {
-	if len(role.Spec.ResourceClaims) == 0 || !c.Fit(c.Best(), placement.Constraints{}.Insert(placement.DRADevices)).Fits() {
-		return ""
-	}
-	return fmt.Sprintf("the whole cluster has too few of the devices that its resource claims request: %d of %d members could have theirs", placed, c.Gang.Total())
 }
 
 // claimConsumers are those that have devices by resource claims, a line each.

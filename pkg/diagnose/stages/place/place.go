@@ -40,15 +40,27 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 		apart(c, out)
 		return stage.OK(c.Fitted())
 	}
-	if cannotExist(c, out) {
-		tooBigAnyway(c, out)
-		return stage.OK(c.Fitted())
+	fitted := c.Fitted()
+	if request, changed := absent(c, out); changed {
+		c = c.For(request)
+		now := c.Fit(c.View.Cluster(), nil)
+		if c.Placement = &now; now.Fits() {
+			return stage.OK(fitted)
+		}
 	}
+	lacking(c, out)
+	return stage.OK(fitted)
+}
+
+// lacking finds what keeps the gang from its place, all that it names being there.
+func lacking(c *stage.Context, out *stage.Result) {
 	if passes(c, out) || exclusive(c, out) {
-		return stage.OK(c.Fitted())
+		return
 	}
 	ideal := c.Fit(c.Best(), nil)
-	out.Ideal = &ideal
+	if out.Ideal == nil {
+		out.Ideal = &ideal
+	}
 	switch {
 	case ideal.Impossible():
 		switch plugs, shares := unplugged(c), sharedClaim(c); {
@@ -58,13 +70,33 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 			out.Add(shares)
 		default:
 			out.Add(tooBig(c, ideal))
+			besides(c, out)
 		}
 	case c.Fit(c.AfterEnds(), nil).Fits():
-		out.Add(waiting(c))
+		for _, f := range waiting(c) {
+			out.Add(f)
+		}
 	default:
 		blocked(c, out, ideal)
 	}
-	return stage.OK(c.Fitted())
+}
+
+// besides finds what keeps the gang from its place besides that it is too big: as if what it is too big in did not count.
+func besides(c *stage.Context, out *stage.Result) {
+	causes := c.Causes(c.Best())
+	if len(causes.All) == 0 {
+		return
+	}
+	request := c.Request
+	request.Gang = causes.Lifted(request.Gang)
+	if request.Shape != "" {
+		request.Shape += "\nwithout " + causes.String()
+	}
+	c = c.For(request)
+	now := c.Fit(c.View.Cluster(), nil)
+	if c.Placement = &now; now.Impossible() {
+		lacking(c, out)
+	}
 }
 
 // noPermission finds that what would be computed cannot be seen.

@@ -74,10 +74,10 @@ func nodeNames(nodes []*corev1.Node) []string {
 	return all
 }
 
-func nodesNotReady(c *stage.Context) *stage.Finding {
+func nodesNotReady(c *stage.Context, r placement.Room, _ placement.Causes) *stage.Finding {
 	nodes := useful(c, placement.Repaired)
 	names := nodeNames(nodes)
-	f := base(c, answer.NodeNotReady, "%s not ready, and the others are too few: %d/%d members fit", phrase.AreNames(names), c.Placed(*c.Placement), c.Gang.Total()).Fact("nodes", names)
+	f := base(c, r, answer.NodeNotReady, "%s not ready, and the others are too few: %d/%d members fit", phrase.AreNames(names), c.Placed(*c.Placement), c.Gang.Total()).Fact("nodes", names)
 	for _, n := range nodes {
 		f.Detail("%s", unfit(c, n))
 	}
@@ -106,21 +106,21 @@ func unfit(c *stage.Context, n *corev1.Node) string {
 }
 
 // unhealthy finds that a device that a node has is not allocatable.
-func unhealthy(c *stage.Context) *stage.Finding {
+func unhealthy(c *stage.Context, r placement.Room, _ placement.Causes) *stage.Finding {
 	nodes := useful(c, placement.AtCapacity)
 	names := nodeNames(nodes)
-	device := request.Device(request.Of(c.Request.Hardest(c.Placement.Placed).Pod))
+	device := r.Resource
 	var lines []string
 	for _, n := range nodes {
 		for _, name := range slices.Sorted(maps.Keys(n.Status.Capacity)) {
 			capacity, allocatable := n.Status.Capacity[name], n.Status.Allocatable[name]
-			if strings.Contains(string(name), "/") && capacity.Cmp(allocatable) > 0 && (device == "" || name == device) {
+			if strings.Contains(string(name), "/") && capacity.Cmp(allocatable) > 0 && (!strings.Contains(string(device), "/") || name == device) {
 				lines = append(lines, fmt.Sprintf("%s has %s of %s %s healthy", n.Name, allocatable.String(), capacity.String(), phrase.Resource(name)))
 			}
 		}
 	}
 	first := nodes[0]
-	f := base(c, answer.GPUUnhealthy, "devices on %s are unhealthy: %s", phrase.Names(names), strings.Join(lines, ", ")).Fact("nodes", names)
+	f := base(c, r, answer.GPUUnhealthy, "devices on %s are unhealthy: %s", phrase.Names(names), strings.Join(lines, ", ")).Fact("nodes", names)
 	return f.See("v1", "Node", first, ".status.allocatable").Run(command.Kubectl("", "describe", "node", first.Name)).Fix(stage.Fix{
 		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: "repair the devices of " + phrase.Names(names), Change: map[string]any{"nodes": names}, Command: command.Kubectl("", "describe", "node", first.Name)},
 		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
@@ -129,24 +129,23 @@ func unhealthy(c *stage.Context) *stage.Finding {
 	})
 }
 
-func cordoned(c *stage.Context) *stage.Finding {
+func cordoned(c *stage.Context, r placement.Room, _ placement.Causes) *stage.Finding {
 	names := nodeNames(useful(c, placement.Uncordoned))
-	return base(c, answer.NodeNotReady, "%s cordoned, and the others are too few: %d/%d members fit", phrase.AreNames(names), c.Placed(*c.Placement), c.Gang.Total()).Fact("nodes", names)
+	return base(c, r, answer.NodeNotReady, "%s cordoned, and the others are too few: %d/%d members fit", phrase.AreNames(names), c.Placed(*c.Placement), c.Gang.Total()).Fact("nodes", names)
 }
 
-// inTheWay are pods of others that match, on nodes that the gang may use and with some of the device that it requests; all
+// inTheWay are pods of others that match, on nodes that the gang may use and with some of what it lacks; all
 // that match, if there are none such.
-func inTheWay(c *stage.Context, match func(*corev1.Pod) bool) []*corev1.Pod {
+func inTheWay(c *stage.Context, lacking corev1.ResourceName, match func(*corev1.Pod) bool) []*corev1.Pod {
 	var all, relevant []*corev1.Pod
 	usable := usable(c, c.Best())
-	device := request.Device(request.Of(c.Request.Hardest(c.Placement.Placed).Pod))
 	for _, h := range c.Others() {
 		for _, p := range h.Pods {
 			if !match(p) {
 				continue
 			}
 			all = append(all, p)
-			if slices.Contains(usable, p.Spec.NodeName) && (device == "" || request.OfResource(p, device) > 0) {
+			if slices.Contains(usable, p.Spec.NodeName) && request.OfResource(p, lacking) > 0 {
 				relevant = append(relevant, p)
 			}
 		}
@@ -166,10 +165,9 @@ func podName(c *stage.Context, p *corev1.Pod) string {
 }
 
 // stuck finds that pods that should have been gone for long hold the room.
-func stuck(c *stage.Context) *stage.Finding {
-	r := c.Lacking()
+func stuck(c *stage.Context, r placement.Room, _ placement.Causes) *stage.Finding {
 	var names, lines, commands []string
-	all := inTheWay(c, func(p *corev1.Pod) bool { return view.Stuck(p, c.View.Now) })
+	all := inTheWay(c, r.Resource, func(p *corev1.Pod) bool { return view.Stuck(p, c.View.Now) })
 	for _, p := range all {
 		names = append(names, podName(c, p))
 		why := ""
@@ -187,7 +185,7 @@ func stuck(c *stage.Context) *stage.Finding {
 			commands = append(commands, command.Kubectl(p.Namespace, "delete", "pod", p.Name, "--force", "--grace-period=0"))
 		}
 	}
-	f := base(c, answer.StuckTerminating, "%s stuck in Terminating and %s room that it needs", phrase.AreNames(names), phrase.Verb(len(names), "holds", "hold")).Fact("pods", names)
+	f := base(c, r, answer.StuckTerminating, "%s stuck in Terminating and %s room that it needs", phrase.AreNames(names), phrase.Verb(len(names), "holds", "hold")).Fact("pods", names)
 	for _, line := range lines {
 		f.Detail("%s", line)
 	}

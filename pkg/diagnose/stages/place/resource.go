@@ -18,20 +18,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// cannotExist looks for what no amount of waiting brings: a resource, a label or a volume that is not there. It reports
-// whether it found any.
-func cannotExist(c *stage.Context, out *stage.Result) bool {
-	before := len(out.Findings)
-	for _, role := range c.Request.Roles {
-		resources(c, out, role)
-		selector(c, out, role)
-		topology(c, out, role)
-		volumes(c, out, role)
-		deviceClaims(c, out, role)
-	}
-	return len(out.Findings) > before
-}
-
 // resources checks that every resource that is requested is offered by some node. One that nodes have and do not offer is sick, or
 // its plugin is.
 func resources(c *stage.Context, out *stage.Result, role placement.Role) {

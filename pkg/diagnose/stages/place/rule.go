@@ -15,9 +15,8 @@ import (
 )
 
 // ruled finds that there is room, but that a rule about where members may be together, or where their data is, keeps them from it.
-func ruled(c *stage.Context, code answer.Code) *stage.Finding {
-	r := c.Lacking()
-	role := r.Role
+func ruled(c *stage.Context, cause placement.Cause, r placement.Room) *stage.Finding {
+	role, code := r.Role, ruleCodes()[cause.Constraint]
 	f := stage.Found(code, "").DescribeRoom(c.View.Cluster(), r)
 	switch code {
 	case answer.TopologyFragmented:
@@ -37,6 +36,14 @@ func ruled(c *stage.Context, code answer.Code) *stage.Finding {
 		f.Detail("%s", line)
 	}
 	return f
+}
+
+// ruleCodes are the codes of rules that are not about amounts.
+func ruleCodes() map[placement.Constraint]answer.Code {
+	return map[placement.Constraint]answer.Code{
+		placement.PodAffinity: answer.TopologyFragmented, placement.TopologySpread: answer.TopologySpread,
+		placement.VolumeZone: answer.VolumeZone, placement.DRADevices: answer.DRAUnallocatable,
+	}
 }
 
 // relevant are the nodes on which other pods stand in the way.
@@ -99,10 +106,9 @@ func withoutAffinity(pod *corev1.Pod) *corev1.Pod {
 
 // spread finds that a topology spread constraint keeps members from the room that there is.
 func spread(c *stage.Context, f *stage.Finding, role placement.Role) {
-	f.Message = "a topology spread constraint keeps it from the room that there is"
+	f.Message = fmt.Sprintf("%s keeps it from the room that there is: %d of %d members fit with it, all without", spreadName(role.Pod), c.Placed(*c.Placement), c.Gang.Total())
 	for _, s := range role.Pod.Spec.TopologySpreadConstraints {
 		if s.WhenUnsatisfiable == corev1.DoNotSchedule {
-			f.Message = fmt.Sprintf("the spread over %s (maxSkew %d) keeps it from the room that there is: %d of %d members fit with it, all without", s.TopologyKey, s.MaxSkew, c.Placed(*c.Placement), c.Gang.Total())
 			f.Fact("topologyKey", s.TopologyKey).Fact("maxSkew", s.MaxSkew)
 			break
 		}

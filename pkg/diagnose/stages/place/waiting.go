@@ -1,157 +1,96 @@
 package place
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
-	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
-	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
-	"github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
-	"github.com/gangctl/gangctl/pkg/setup/argv"
 )
 
-// rule is a constraint that is not about amounts, and the code for a gang that fits without it.
-type rule struct {
-	code   answer.Code
-	ignore placement.Constraints
-}
-
-// rules in the order in which they are tried.
-var rules = []rule{
-	{answer.TopologyFragmented, placement.Constraints{}.Insert(placement.PodAffinity, placement.Topology)},
-	{answer.TopologySpread, placement.Constraints{}.Insert(placement.TopologySpread)},
-	{answer.VolumeZone, placement.Constraints{}.Insert(placement.VolumeZone, placement.VolumeNode)},
-	{answer.DRAUnallocatable, placement.Constraints{}.Insert(placement.DRADevices)},
-}
-
-// amounts are the resources that users look at last.
-var amounts = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods}
-
-// waiting finds that the ends of running jobs are enough. Which shortage it is follows from what the gang would fit without.
-func waiting(c *stage.Context) *stage.Finding {
-	for _, r := range rules {
-		if c.Fit(c.View.Cluster(), r.ignore).Fits() {
-			return ruled(c, r.code)
-		}
-	}
-	for _, name := range amounts {
-		if c.Fit(c.View.Cluster(), placement.Constraints{}.Insert(placement.Resource(name))).Fits() {
-			return insufficient(c, name)
-		}
+// waiting finds that the ends of running jobs are enough, and what has to come free.
+func waiting(c *stage.Context) []*stage.Finding {
+	if found := append(lacks(c, c.View.Cluster()), leaving(c)...); len(found) > 0 {
+		return found
 	}
 	r := c.Lacking()
-	if strings.Contains(string(r.Resource), "/") && r.Free >= r.Requested {
-		return fragmented(c, r)
-	}
-	return busy(c, r, answer.Waiting, answer.Nobody)
+	f := short(c, c.View.Cluster(), placement.Causes{}, r, false)
+	return []*stage.Finding{f.Detail("whether something else is short, too, was not found out in time")}
 }
 
-func busy(c *stage.Context, r placement.Room, verdict answer.Verdict, who answer.Who) *stage.Finding {
-	f := stage.Found(answer.NodesBusy, "%s", phrase.Busy(r, c.Gang.Meta.Name)).As(verdict, who).DescribeRoom(c.View.Cluster(), r)
-	if r.Free > 0 {
-		f.Detail("free now: %s", phrase.Gaps(r))
+// leaving finds that pods which are being deleted have some of what the gang waits for: without them less is lacking.
+func leaving(c *stage.Context) []*stage.Finding {
+	after := c.AfterDeletions()
+	if after == c.View.Cluster() {
+		return nil
 	}
+	left := c.Causes(after)
+	for _, cause := range c.Causes(c.View.Cluster()).All {
+		if len(left.All) > 0 && !slices.ContainsFunc(left.All, func(other placement.Cause) bool { return other.Constraint == cause.Constraint }) {
+			return []*stage.Finding{victims(c, "which is a part of what it waits for")}
+		}
+	}
+	return nil
+}
+
+// lacks finds what keeps the gang from its place on a cluster: the causes without which it would fit. Of several that are needed together the
+// sentence of the first names the others.
+func lacks(c *stage.Context, cluster *placement.Cluster) []*stage.Finding {
+	causes := c.Causes(cluster)
+	var found []*stage.Finding
+	for _, cause := range causes.Ordered() {
+		f := lack(c, cluster, causes, cause)
+		addInstead(c, f, causes)
+		if len(found) > 0 {
+			found[0].Message += "; and " + f.Message
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// lack finds that one cause keeps the gang waiting.
+func lack(c *stage.Context, cluster *placement.Cluster, causes placement.Causes, cause placement.Cause) *stage.Finding {
+	alone := len(causes.All) == 1
+	r := c.RoomOf(cluster, causes, cause)
+	switch cause.Constraint {
+	case placement.PodAffinity, placement.TopologySpread, placement.VolumeZone, placement.DRADevices:
+		return ruled(c, cause, r)
+	case placement.HostPort, placement.VolumeLimits, placement.PodAntiAffinity:
+		return kept(c, cause, r, alone)
+	case placement.NodeSelector, placement.Taint:
+		return busy(c, cluster, causes, r)
+	default:
+		return short(c, cluster, causes, r, alone)
+	}
+}
+
+// short finds that a resource is short: in all, or in pieces that are large enough.
+func short(c *stage.Context, cluster *placement.Cluster, causes placement.Causes, r placement.Room, alone bool) *stage.Finding {
+	switch code := answer.Shortage(string(r.Resource), r.Requested <= r.Free); code {
+	case answer.Fragmented:
+		return fragmented(c, r)
+	case answer.NodesBusy:
+		return busy(c, cluster, causes, r)
+	default:
+		return insufficient(c, cluster, code, r, alone)
+	}
+}
+
+// busy finds that the room is taken.
+func busy(c *stage.Context, cluster *placement.Cluster, causes placement.Causes, r placement.Room) *stage.Finding {
+	f := stage.Found(answer.NodesBusy, "%s", phrase.Busy(r, allowed(c, causes, r))).DescribeRoom(cluster, r)
 	for _, line := range c.ConsumersOn(r.NodeNames(), r.Resource) {
 		f.Detail("%s", line)
+	}
+	if taints := untolerated(c, cluster, causes, r); taints != "" {
+		f.Detail("it would fit if it tolerated %s", taints)
 	}
 	tolerationHints(c, f, r.Role)
 	preemption(c, f)
 	autoscaler(c, f)
 	return f
-}
-
-func fragmented(c *stage.Context, r placement.Room) *stage.Finding {
-	f := stage.Found(answer.Fragmented, "%s", phrase.Fragmented(r)).DescribeRoom(c.View.Cluster(), r)
-	if what := crowded(c, r.Role); what != "" {
-		f.Message = fmt.Sprintf("%s keeps it from the room that there is: %d of %d members fit with it, all without; %s are free", what, c.Placed(*c.Placement), c.Gang.Total(), phrase.Amount(r.Resource, r.Free))
-	} else if hasAntiAffinity(r.Role.Pod) {
-		f.Message = fmt.Sprintf("needs %s, each on a node of its own; %s are free but as %s", phrase.Wants(r), phrase.Amount(r.Resource, r.Free), phrase.Gaps(r))
-	}
-	f.Detail("%d of %d members fit now", c.Placed(*c.Placement), c.Gang.Total())
-	for _, line := range c.ConsumersOn(r.NodeNames(), r.Resource) {
-		f.Detail("%s", line)
-	}
-	autoscaler(c, f)
-	return f
-}
-
-// crowded names what others have taken of nodes that would have room else: volumes that they can attach, or a port; "" if it is
-// not that.
-func crowded(c *stage.Context, role placement.Role) string {
-	switch {
-	case c.Fit(c.View.Cluster(), placement.Constraints{}.Insert(placement.VolumeLimits)).Fits():
-		return "the number of volumes that a node can attach"
-	case hasHostPort(role.Pod) && c.Fit(c.View.Cluster(), placement.Constraints{}.Insert(placement.HostPort)).Fits():
-		return "a host port"
-	}
-	return ""
-}
-
-// insufficient finds that devices are free; something that people do not look at is not.
-func insufficient(c *stage.Context, name corev1.ResourceName) *stage.Finding {
-	r := shortOf(c, name)
-	role := r.Role
-	member := phrase.Member(role.Name)
-	var short []string
-	var total int64
-	for _, n := range r.Nodes {
-		if n.Free < r.PerMember || r.PerMember <= r.LargestFree {
-			short = append(short, n.Node)
-		}
-		if n.Free == r.LargestFree {
-			total = max(total, n.Total)
-		}
-	}
-	text := func(n int64) string { return phrase.Quantity(name, n) }
-	f := stage.Found(answer.Insufficient(string(name)), "%s is short, all else would fit: each %s requests %s, and nodes have at most %s of %s left",
-		shortName(name), member, text(r.PerMember), text(r.LargestFree), text(total)).
-		DescribeRoom(c.View.Cluster(), r).Fact("nodes", short)
-	switch {
-	case name == corev1.ResourcePods:
-		f.Message = fmt.Sprintf("pod slots are used up, all else would fit: %d of %d pods on %s", total-r.LargestFree, total, phrase.Names(short))
-	case r.PerMember <= r.LargestFree:
-		f.Message = fmt.Sprintf("%s is short, all else would fit: each %s requests %s, the gang %s in all, and nodes have %s of %s left (%s)",
-			shortName(name), member, text(r.PerMember), text(r.Requested), text(r.Free), text(r.Total), phrase.Gaps(r))
-	case len(short) > 0:
-		f.Detail("short on %s", phrase.Names(short))
-	}
-	if device := c.View.Cluster().RoomFor(c.Request.Gang, role); strings.Contains(string(device.Resource), "/") {
-		f.Detail("%s are free there", phrase.Amount(device.Resource, device.Free))
-	}
-	for _, line := range c.ConsumersOn(short, name) {
-		f.Detail("%s", line)
-	}
-	autoscaler(c, f)
-	return f
-}
-
-// shortOf is the room for the role that is the matter: the one that requests most of a resource, and of those the one that is
-// hardest to place; or one that found no place and would find none alone either.
-func shortOf(c *stage.Context, name corev1.ResourceName) placement.Room {
-	roles := append([]placement.Role{c.Request.Hardest(c.Placement.Placed)}, c.Request.Roles...)
-	slices.SortStableFunc(roles, func(a, b placement.Role) int {
-		return cmp.Compare(request.OfResource(b.Pod, name), request.OfResource(a.Pod, name))
-	})
-	for _, role := range roles {
-		if r := c.View.Cluster().Room(c.Request.Gang, role, name); c.Placement.Placed[role.Name] < role.Count && r.PerMember > r.LargestFree {
-			return r
-		}
-	}
-	return c.View.Cluster().Room(c.Request.Gang, roles[0], name)
-}
-
-func shortName(name corev1.ResourceName) string {
-	if name == corev1.ResourcePods {
-		return "the number of pods a node"
-	}
-	return string(name)
 }
 
 // preemption adds whether anything that runs could be preempted.
@@ -169,47 +108,4 @@ func preemption(c *stage.Context, f *stage.Finding) {
 	if !lower {
 		f.Fact("victims", false)
 	}
-}
-
-// autoscaler adds what the cluster autoscaler reports.
-func autoscaler(c *stage.Context, f *stage.Finding) {
-	for _, e := range c.View.PodEvents(c.Gang) {
-		if refusesToScale(e) {
-			f.Detail("%s added no nodes, as it reported %s ago: %s", e.By, phrase.Age(c.View.Age(e.Last)), e.Message).Fact("autoscaler", e.Message)
-			groupLimits(c, f)
-			return
-		}
-	}
-}
-
-// groupLimits adds how large the autoscaler's node groups may become.
-func groupLimits(c *stage.Context, f *stage.Finding) {
-	for _, d := range c.View.Snap.Deployments {
-		for _, container := range d.Spec.Template.Spec.Containers {
-			if !strings.Contains(component.Repository(container.Image), "cluster-autoscaler") {
-				continue
-			}
-			for _, spec := range argv.Values(container, "nodes") {
-				if parts := strings.SplitN(spec, ":", 3); len(parts) == 3 {
-					f.Detail("node group %s may have %s to %s nodes and has %d", parts[2], parts[0], parts[1], groupSize(c, parts[2]))
-				}
-			}
-		}
-	}
-}
-
-// groupSize is how many nodes carry the name of a node group as a label.
-func groupSize(c *stage.Context, group string) int { return len(groupNodes(c, group)) }
-
-func groupNodes(c *stage.Context, group string) []*corev1.Node {
-	var nodes []*corev1.Node
-	for _, n := range c.View.Cluster().Nodes() {
-		for _, value := range n.Labels {
-			if value == group {
-				nodes = append(nodes, n)
-				break
-			}
-		}
-	}
-	return nodes
 }

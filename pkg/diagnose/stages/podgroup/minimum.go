@@ -64,7 +64,7 @@ func succeeded(c *stage.Context) int32 {
 func minimumOfJob(c *stage.Context, out *stage.Result) {
 	g := c.Gang
 	total := g.Total()
-	if g.MinMember == nil || *g.MinMember <= total || c.NoPods {
+	if g.MinMember == nil || *g.MinMember <= total || total == 0 || g.End != nil {
 		return
 	}
 	n := *g.MinMember

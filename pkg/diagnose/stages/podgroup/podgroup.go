@@ -26,6 +26,7 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	g := c.Gang
 	switch {
 	case c.NoPods && g.Decl == nil:
+		minimumOfJob(c, out) // what the job itself states needs no pods to be seen
 		return stage.Skipped("the stages before come first")
 	case g.Suspended && queueing.Managed(c.View, c.Gang) && g.Decl == nil:
 		return stage.Skipped("made when Kueue admits the job")

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -186,6 +187,24 @@ func limitRefused(c *stage.Context, out *stage.Result, r refusal.Refusal) *stage
 		Fact("resource", r.Object)
 }
 
+// byContainer is what makes up the request of a pod as a whole, of several containers; "" where a breach is that of one container.
+func byContainer(c *stage.Context, b breach) string {
+	containers := c.Gang.RoleByName(b.role).Template.Spec.Containers
+	if b.container != "" || len(containers) < 2 {
+		return ""
+	}
+	var parts []string
+	for _, container := range containers {
+		list := container.Resources.Requests
+		if b.field == "limit" {
+			list = container.Resources.Limits
+		}
+		q := list[b.resource]
+		parts = append(parts, container.Name+" "+q.String())
+	}
+	return fmt.Sprintf("%s by container: %s", b.resource, strings.Join(parts, ", "))
+}
+
 func limitRange(c *stage.Context, all []breach) *stage.Finding {
 	b := all[0]
 	f := stage.Found(answer.LimitRange, "the pods of %s are not accepted: %s", b.role, b).
@@ -194,6 +213,9 @@ func limitRange(c *stage.Context, all []breach) *stage.Finding {
 		Detail("%d/%d pods exist: %s", c.Gang.Total()-c.Gang.Count(gang.Missing), c.Gang.Total(), c.CreatedByRole())
 	for _, other := range all[1:] {
 		f.Detail("%s", other)
+	}
+	if line := byContainer(c, b); line != "" {
+		f.Detail("%s", line)
 	}
 	if r := refusalBy(c, refusal.LimitRange, string(b.resource)); r != nil {
 		f.SinceTime(r.First).Detail("the pods %s", times(c, *r))

@@ -8,12 +8,14 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // respect offers to request what the LimitRange allows. A limit that is too many times its request can come down, or the request
-// go up. Nothing is offered for what the pod requests as a whole: which container is to give way is for users to decide.
+// go up. Of what the pod requests as a whole the main container gives way, with what the others leave.
 func respect(c *stage.Context, f *stage.Finding, all []breach) *stage.Finding {
-	if slices.ContainsFunc(all, func(b breach) bool { return b.container == "" }) {
+	all, ok := inContainers(c, all)
+	if !ok {
 		return f
 	}
 	ways := []bool{false}
@@ -40,4 +42,33 @@ func respect(c *stage.Context, f *stage.Finding, all []breach) *stage.Finding {
 		}))
 	}
 	return f
+}
+
+// inContainers are breaches with those of a pod as a whole turned into what its main container may request, with what the
+// other containers leave. It is false where that is not the way: the pod requests too little, a ratio is wrong, or the others request all.
+func inContainers(c *stage.Context, all []breach) ([]breach, bool) {
+	role := *c.Gang.RoleByName(all[0].role)
+	all = slices.Clone(all)
+	for i, b := range all {
+		if b.container != "" {
+			continue
+		}
+		if !b.above || b.field == "ratio" {
+			return nil, false
+		}
+		main := patch.Resources(&role.Template.Spec, role.Main)
+		if main == nil {
+			return nil, false
+		}
+		own := main.Limits[b.resource]
+		if _, limited := main.Limits[b.resource]; !limited {
+			own = main.Requests[b.resource]
+		}
+		left := podrequest.Amount(b.resource, b.bound) - (podrequest.Amount(b.resource, b.have) - podrequest.Amount(b.resource, own))
+		if left <= 0 || left >= podrequest.Amount(b.resource, own) {
+			return nil, false
+		}
+		all[i].container, all[i].have, all[i].bound = role.Main, own, podrequest.Quantity(b.resource, left)
+	}
+	return all, true
 }

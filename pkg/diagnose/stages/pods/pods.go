@@ -26,7 +26,7 @@ func Evaluate(c *stage.Context) stage.Result {
 
 func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	missing := missing(c)
-	if c.NoPods || len(missing) == 0 {
+	if len(missing) == 0 || c.Gang.End != nil || c.Has(answer.JobInvalid) {
 		return stage.OK(c.Created())
 	}
 	before := len(out.Findings)
@@ -35,9 +35,8 @@ func evaluate(c *stage.Context, out *stage.Result) stage.State {
 	for _, r := range slices.Concat(refusal.Of(c.View, c.Gang), implied(c, missing)) {
 		refused(c, out, r)
 	}
-	if len(out.Findings) > before {
-		out.NoPods = true
-		return stage.OK(c.Created())
+	if out.NoPods = out.NoPods || len(out.Findings) > before; out.NoPods || c.NoPods {
+		return stage.OK(c.Created()) // what may not be read does not keep pods from being made that are not made anyway
 	}
 	return unreadable(c, out)
 }

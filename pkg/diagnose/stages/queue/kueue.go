@@ -47,6 +47,7 @@ func kueueQueue(c *stage.Context, out *stage.Result) stage.State {
 	local := queueing.Object(c.View, "LocalQueue", c.Gang.Meta.Namespace, name)
 	if local == nil {
 		out.Add(noKueueQueue(c, "LocalQueue", c.Gang.Meta.Namespace, name))
+		workloadChecks(out, workload)
 		return stage.OK("")
 	}
 	f := gang.Fields{Object: local}
@@ -54,19 +55,19 @@ func kueueQueue(c *stage.Context, out *stage.Result) stage.State {
 	cluster := queueing.Object(c.View, "ClusterQueue", "", clusterName)
 	if cluster == nil {
 		out.Add(noKueueQueue(c, "ClusterQueue", "", clusterName))
+		workloadChecks(out, workload)
 		return stage.OK("")
 	}
 	for _, q := range []*unstructured.Unstructured{local, cluster} {
-		if f := kueueStopped(q); f != nil {
+		if f := kueueStopped(out, q); f != nil {
 			out.Add(f)
 		}
 	}
 	if f := namespaceNotSelected(c, cluster); f != nil {
 		out.Add(f)
 	}
-	if workload != nil {
-		workloadChecks(out, workload)
-	}
+	workloadChecks(out, workload)
+	requiredTopology(c, out)
 	if workload == nil || cohort.AdmittedTo(workload) == "" {
 		before := len(out.Findings)
 		if f := kueueQuota(c, out, cluster, workload); f != nil {
@@ -77,6 +78,20 @@ func kueueQueue(c *stage.Context, out *stage.Result) stage.State {
 		}
 	}
 	return stage.OK(name + " in " + clusterName)
+}
+
+// topologies are the annotations of pods by which Kueue keeps them in one domain. Its preferences keep no gang waiting.
+var topologies = []string{"podset-required-topology", "podset-slice-required-topology"}
+
+// requiredTopology records that Kueue admits a role only with all of it in one domain, which no stage evaluates.
+func requiredTopology(c *stage.Context, out *stage.Result) {
+	for _, role := range c.Gang.Roles {
+		for _, name := range topologies {
+			if level := role.Template.Annotations[kueue.Group+"/"+name]; level != "" {
+				out.Unmodelled = append(out.Unmodelled, fmt.Sprintf("the %s of %s, by which Kueue admits it: %s", name, role.Name, level))
+			}
+		}
+	}
 }
 
 func noKueueQueue(c *stage.Context, kind, namespace, name string) *stage.Finding {
@@ -119,14 +134,18 @@ func noKueueQueue(c *stage.Context, kind, namespace, name string) *stage.Finding
 }
 
 // kueueStopped finds that the queue was stopped, or Kueue finds it unusable.
-func kueueStopped(q *unstructured.Unstructured) *stage.Finding {
+func kueueStopped(out *stage.Result, q *unstructured.Unstructured) *stage.Finding {
 	f := gang.Fields{Object: q}
 	policy := f.String("spec", "stopPolicy")
 	condition, active := stage.Condition(q, "Active")
+	kind, name := q.GetKind(), q.GetName()
+	if (policy == "" || policy == "None") && active == "False" && stage.Outdated(q, "Active") {
+		out.Note("outdated: that %s %s is not active (%s) was reported of an earlier spec", kind, name, condition.Message)
+		return nil
+	}
 	if (policy == "" || policy == "None") && active != "False" {
 		return nil
 	}
-	kind, name := q.GetKind(), q.GetName()
 	if policy == "" || policy == "None" {
 		return stage.Found(answer.QueueClosed, "%s %s is not active: %s", kind, name, condition.Message).
 			See(q.GetAPIVersion(), kind, q, ".status.conditions").SinceTime(condition.At).Fact("queue", name)

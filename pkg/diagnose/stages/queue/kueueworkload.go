@@ -18,8 +18,11 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
 
-// workloadChecks finds that the Workload is switched off, or waits for an admission check.
+// workloadChecks finds that the Workload, if there is one, is switched off, or waits for an admission check.
 func workloadChecks(out *stage.Result, u *unstructured.Unstructured) {
+	if u == nil {
+		return
+	}
 	f := gang.Fields{Object: u}
 	if active, found2, _ := unstructured.NestedBool(u.Object, "spec", "active"); found2 && !active {
 		out.Add(stage.Found(answer.KueueInactive, "Workload %s is switched off (spec.active is false): Kueue will not admit it", u.GetName()).

@@ -111,21 +111,42 @@ func down(c *stage.Context, name string, s component.Scheduler) *stage.Finding {
 // volcanoGate is lifted by Volcano itself once the queue has enough.
 const volcanoGate = "scheduling.volcano.sh/queue-allocation-gate"
 
-// gates finds scheduling gates of owners that are not known: those of Kueue and Volcano are left to the queue stage.
+// gates finds scheduling gates of owners that are not known: those of Kueue and Volcano are left to the queue stage. A gate in a
+// template holds the pods that are still to be made.
 func gates(c *stage.Context, out *stage.Result) {
-	held := map[string]int{}
+	exist, held := map[string]int{}, map[string]int{}
 	for _, m := range c.Gang.Members {
-		if m.State != gang.Gated {
-			continue
-		}
-		for _, g := range m.Pod.Spec.SchedulingGates {
-			if !strings.HasPrefix(g.Name, kueue.Group+"/") && g.Name != volcanoGate {
-				held[g.Name]++
+		for _, g := range gatesOf(c, m) {
+			if strings.HasPrefix(g.Name, kueue.Group+"/") || g.Name == volcanoGate {
+				continue
+			}
+			if held[g.Name]++; m.Pod != nil {
+				exist[g.Name]++
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(held)) {
-		out.Add(stage.Found(answer.SchedulingGated, "scheduling gate %s holds %d of %d pods: its owner has to lift it", name, held[name], c.Gang.Total()).
-			SeeRef("v1/Pod/"+c.Gang.Meta.Namespace, ".spec.schedulingGates").Fact("gate", name).Fact("pods", held[name]))
+		f := stage.Found(answer.SchedulingGated, "scheduling gate %s %s %d of %d pods: its owner has to lift it", name,
+			map[bool]string{true: "holds", false: "will hold"}[exist[name] > 0], held[name], c.Gang.Total()).Fact("gate", name).Fact("pods", held[name])
+		if exist[name] > 0 {
+			f.SeeRef("v1/Pod/"+c.Gang.Meta.Namespace, ".spec.schedulingGates")
+		} else {
+			f.See(c.Gang.Kind.GroupVersion().String(), c.Gang.Kind.Kind, &c.Gang.Meta, ".spec")
+		}
+		out.Add(f)
 	}
+}
+
+// gatesOf are the scheduling gates that hold a member, or will when it is made.
+func gatesOf(c *stage.Context, m gang.Member) []corev1.PodSchedulingGate {
+	switch m.State {
+	case gang.Gated:
+		return m.Pod.Spec.SchedulingGates
+	case gang.Missing:
+		if role := c.Gang.RoleByName(m.Role); role != nil {
+			return role.Template.Spec.SchedulingGates
+		}
+	default: // it was let through
+	}
+	return nil
 }

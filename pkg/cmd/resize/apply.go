@@ -1,0 +1,274 @@
+package resize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cmd/suspend"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/suspension"
+	"github.com/gangctl/gangctl/pkg/submit/resize"
+)
+
+// applier does what was planned. Three writes change what is stored, each whole or not at all:
+//
+//	begin   the job is suspended, and keeps what it is to become
+//	group   the group object is changed
+//	finish  the job is changed, goes on, and no longer keeps anything
+//
+// After any of them, a run that finds what the job keeps comes to the same end. Where one write is enough, there is no other.
+type applier struct {
+	client            *kube.Client
+	io                *iostreams.IOStreams
+	job               *gang.Job
+	plan              *resize.Plan
+	timeout, interval time.Duration
+
+	// stored are the job and the group as they were written last.
+	stored, group *unstructured.Unstructured
+}
+
+// apply does it, and undoes what it has done if a step fails.
+func (a *applier) apply(ctx context.Context) error {
+	p := a.plan
+	a.stored = p.Job.Before
+	if !p.Restarts && (!p.Group.Changed() || !p.Job.Changed()) && !a.begun() {
+		return a.applyAtOnce(ctx)
+	}
+	if err := a.begin(ctx); errors.Is(err, errChanged) {
+		return err // nothing is written, and what the job keeps now is another run's
+	} else if err != nil {
+		return a.undo(ctx, err)
+	}
+	if err := a.await(ctx); err != nil {
+		return err // undone, it would be resumed while pods end, which fails a job
+	}
+	for _, step := range []func(context.Context) error{a.rehearseFinish, a.remakeLauncher, a.changeGroup, a.finish} {
+		if err := step(ctx); err != nil {
+			return a.undo(ctx, err)
+		}
+	}
+	return nil
+}
+
+// applyAtOnce does what is one write.
+func (a *applier) applyAtOnce(ctx context.Context) error {
+	if a.plan.Group.Changed() {
+		return a.changeGroup(ctx)
+	}
+	return a.finish(ctx)
+}
+
+// begun reports whether the job keeps what it is to become.
+func (a *applier) begun() bool { return a.stored.GetAnnotations()[resize.Annotation] != "" }
+
+func (a *applier) jobObject() object {
+	return objectAt(a.client.Dynamic, a.job.Resource(), a.plan.Job.Before)
+}
+
+func (a *applier) groupObject() object {
+	return objectAt(a.client.Dynamic, groupResource(a.plan.Gang.Decl), a.plan.Group.Before)
+}
+
+// rehearse lets the API server check what would be written, as far as it can while nothing is.
+func (a *applier) rehearse(ctx context.Context) error {
+	a.stored = a.plan.Job.Before
+	if a.plan.Group.Changed() {
+		if _, err := a.patchGroup(ctx, a.plan.Group.Before, a.plan.Group.After, metav1.DryRunAll); err != nil {
+			return err
+		}
+	}
+	if a.job.Kind.Group == batchv1.GroupName && a.plan.Restarts && !suspend.Suspended(a.stored) {
+		return nil // what of its pods can be changed depends on whether it is suspended
+	}
+	return a.rehearseFinish(ctx)
+}
+
+// begin suspends the job, in the same write in which it comes to keep its change.
+func (a *applier) begin(ctx context.Context) error {
+	text, err := a.plan.Intent.Encode()
+	if err != nil {
+		return failure.Errorf("%s: %w", jobs.Op(a.job, "resize"), err)
+	}
+	fields := map[string]any{"metadata": map[string]any{"annotations": map[string]any{resize.Annotation: text}}}
+	if a.plan.Restarts && !suspend.Suspended(a.stored) {
+		if err := unstructured.SetNestedField(fields, true, suspension.FieldOf(a.job.Kind.Group)...); err != nil {
+			return err
+		}
+	} else if a.begun() {
+		return nil
+	}
+	stored, err := a.jobObject().patch(ctx, a.stored, fields)
+	if err != nil {
+		return err
+	}
+	a.stored = stored
+	if a.plan.Restarts && !suspend.Suspended(stored) {
+		return failure.Errorf("%s: the cluster does not keep %s: its operator is older than 1.7", jobs.Op(a.job, "suspend"), strings.Join(suspension.FieldOf(a.job.Kind.Group), ".")).
+			WithHint("with --recreate it is deleted and made again under its name")
+	}
+	return nil
+}
+
+// await returns when the pods of the job are gone.
+func (a *applier) await(ctx context.Context) error {
+	if !a.plan.Restarts {
+		return nil
+	}
+	left, err := a.podsGone(ctx, suspendedState, a.timeout)
+	hint := fmt.Sprintf("it stays suspended and keeps its change; complete it with: gangctl resize %s -n %s", a.job.Meta.Name, a.job.Meta.Namespace)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return failure.WithCode(failure.CodeInterrupted, "interrupted; %s is suspended, and not changed yet", a.job).WithHint("%s", hint)
+	case errors.Is(err, context.DeadlineExceeded):
+		return failure.WithCode(failure.CodeTimedOut, "%s: after %s pods of it still end: %d", jobs.Op(a.job, "resize"), a.timeout, left).WithHint("%s", hint)
+	}
+	return failure.From(err).WithHint("%s", hint)
+}
+
+// suspendedState is the state, for podsGone, of a job that keeps its finished pods.
+const suspendedState = "suspended"
+
+// podsGone returns when the job has no pods any more, or how many it still has when the time is up.
+func (a *applier) podsGone(ctx context.Context, state string, timeout time.Duration) (left int, err error) {
+	reported := false
+	err = wait.PollUntilContextTimeout(ctx, a.interval, timeout, true, func(ctx context.Context) (bool, error) {
+		pods, err := jobs.PodsOfNow(ctx, a.client, a.job)
+		if err != nil {
+			return false, err
+		}
+		if state == suspendedState {
+			pods = suspend.Leftover(pods)
+		}
+		if left = len(pods); left > 0 && !reported {
+			reported = true
+			fmt.Fprintf(a.io.ErrOut, "%s is %s; waiting for its pods to end: %d\n", a.job.Meta.Name, state, left)
+		}
+		return left == 0, nil
+	})
+	return left, err
+}
+
+// finished are the fields of the last write: what was planned, and the job goes on.
+func (a *applier) finished() (map[string]any, error) {
+	fields, err := difference(a.plan.Job.Before, a.plan.Job.After)
+	if err != nil {
+		return nil, err
+	}
+	if a.begun() {
+		err = unstructured.SetNestedField(fields, nil, "metadata", "annotations", resize.Annotation)
+	}
+	if err == nil && a.plan.Intent.Resume && suspend.Suspended(a.stored) {
+		err = unstructured.SetNestedField(fields, false, suspension.FieldOf(a.job.Kind.Group)...)
+	}
+	return fields, err
+}
+
+// rehearseFinish lets the API server check the job as it will be.
+func (a *applier) rehearseFinish(ctx context.Context) error {
+	fields, err := a.finished()
+	if err != nil {
+		return err
+	}
+	_, err = a.jobObject().patch(ctx, a.stored, fields, metav1.DryRunAll)
+	return explainImmutable(jobs.Op(a.job, "resize"), err)
+}
+
+// explainImmutable reports which fields of an object cannot be changed, instead of what they would have been.
+func explainImmutable(op failure.Op, err error) error {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || !strings.Contains(err.Error(), "immutable") || status.Status().Details == nil {
+		return err
+	}
+	var fields []string
+	for _, cause := range status.Status().Details.Causes {
+		if !slices.Contains(fields, cause.Field) {
+			fields = append(fields, cause.Field)
+		}
+	}
+	return failure.Errorf("%s: the API server does not let it be changed: %s", op, strings.Join(fields, ", ")).
+		WithHint("with --recreate it is deleted and made again under its name, with all members new")
+}
+
+// finish changes the job and lets it go on.
+func (a *applier) finish(ctx context.Context) error {
+	fields, err := a.finished()
+	if err != nil {
+		return err
+	}
+	stored, err := a.jobObject().patch(ctx, a.stored, fields)
+	if err == nil {
+		a.stored = stored
+	}
+	return explainImmutable(jobs.Op(a.job, "resize"), err)
+}
+
+// changeGroup changes the group object. One that is gone was made by the operator of the job, which makes it again.
+func (a *applier) changeGroup(ctx context.Context) error {
+	if !a.plan.Group.Changed() {
+		return nil
+	}
+	stored, err := a.patchGroup(ctx, a.plan.Group.Before, a.plan.Group.After)
+	if apierrors.IsNotFound(err) && a.plan.Restarts {
+		fmt.Fprintf(a.io.ErrOut, "note: %s went with the pods; the operator makes it again\n", described(a.plan.Group.Before))
+		return nil
+	}
+	if err == nil {
+		a.group = stored
+	}
+	return err
+}
+
+func (a *applier) patchGroup(ctx context.Context, before, after *unstructured.Unstructured, dryRun ...string) (*unstructured.Unstructured, error) {
+	fields, err := difference(before, after)
+	if err != nil {
+		return nil, err
+	}
+	return a.groupObject().patch(ctx, before, fields, dryRun...)
+}
+
+// remakeLauncher deletes the Job in which the MPI Operator runs the launcher: it does not change it.
+func (a *applier) remakeLauncher(ctx context.Context) error {
+	if !a.plan.Launcher {
+		return nil
+	}
+	launchers := a.client.Dynamic.Resource(batchv1.SchemeGroupVersion.WithResource("jobs")).Namespace(a.job.Meta.Namespace)
+	op := failure.Op{Verb: "delete", Resource: batchv1.SchemeGroupVersion.WithResource("jobs"), Kind: "Job", Namespace: a.job.Meta.Namespace, Name: a.job.Meta.Name + "-launcher"}
+	launcher, err := launchers.Get(ctx, op.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return op.Wrap(err)
+	}
+	if !metav1.IsControlledBy(launcher, a.stored) {
+		return nil
+	}
+	background, uid := metav1.DeletePropagationBackground, launcher.GetUID()
+	err = launchers.Delete(ctx, op.Name, metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid}})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return op.Wrap(err)
+}
+
+// described reads like `PodGroup research/llama`.
+func described(u *unstructured.Unstructured) string {
+	return u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName()
+}

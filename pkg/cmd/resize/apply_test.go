@@ -1,0 +1,312 @@
+package resize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	typedfake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/submit/resize"
+)
+
+var (
+	tfjobs    = schema.GroupVersionResource{Group: "kubeflow.org", Version: "v1", Resource: "tfjobs"}
+	podGroups = schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}
+)
+
+// apiServer keeps a job of four workers and its PodGroup, and fails where a test has it fail.
+type apiServer struct {
+	*dynamicfake.FakeDynamicClient
+	// writes are those that were stored; from the write that is number dies on, counted from 0, nothing is answered any more, if it is not negative.
+	writes, dies int
+	// loses is the number of the write, counted from 1, that is stored and whose answer is lost; 0 for none.
+	loses int
+	// refuse answers a write instead of the server; nil for none.
+	refuse func(n int, resource string) error
+}
+
+func newAPIServer(t *testing.T) *apiServer {
+	t.Helper()
+	s := clustertest.New().Add(clustertest.Gang{Namespace: "team", Name: "llama", Workers: 4, GPUs: 2, Missing: 4}).Done()
+	var objects []runtime.Object
+	for _, list := range s.Custom {
+		for _, u := range list {
+			objects = append(objects, u)
+		}
+	}
+	kinds := map[schema.GroupVersionResource]string{tfjobs: "TFJobList", podGroups: "PodGroupList"}
+	a := &apiServer{FakeDynamicClient: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, objects...), dies: -1}
+	a.PrependReactor("*", "*", a.react)
+	return a
+}
+
+var errDead = errors.New("connection refused")
+
+func (a *apiServer) react(action clienttesting.Action) (bool, runtime.Object, error) {
+	dead := a.dies >= 0 && a.writes >= a.dies
+	patch, isPatch := action.(clienttesting.PatchActionImpl)
+	dry := isPatch && len(patch.PatchOptions.DryRun) > 0
+	switch {
+	case dead && (!dry || a.dies == 0):
+		return true, nil, errDead
+	case dry:
+		stored, err := a.Tracker().Get(action.GetResource(), action.GetNamespace(), patch.Name)
+		return true, stored, err
+	case !isPatch:
+		return false, nil, nil
+	}
+	if a.refuse != nil {
+		if err := a.refuse(a.writes, action.GetResource().Resource); err != nil {
+			return true, nil, err
+		}
+	}
+	if a.writes++; a.writes == a.loses {
+		if _, _, err := clienttesting.ObjectReaction(a.Tracker())(action); err != nil {
+			return true, nil, err
+		}
+		return true, nil, errDead
+	}
+	return false, nil, nil
+}
+
+func (a *apiServer) get(t *testing.T, gvr schema.GroupVersionResource) *unstructured.Unstructured {
+	t.Helper()
+	u, err := a.Tracker().Get(gvr, "team", "llama")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.(*unstructured.Unstructured).DeepCopy()
+}
+
+// applier plans two workers from what is stored now, as a run of the command does.
+func (a *apiServer) applier(t *testing.T) *applier {
+	t.Helper()
+	object, group := a.get(t, tfjobs), a.get(t, podGroups)
+	job, err := jobs.Read(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, err := resize.Begun(&job.Meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := view.New(clustertest.New().Put(object).Put(group).Done())
+	found, err := w.Find(view.Query{Namespace: "team", Name: "llama"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	two := int32(2)
+	plan, err := resize.New(w.Gang(found), object, group, resize.Change{Roles: []resize.Role{{Name: "Worker", Replicas: &two}}}, begun)
+	if err != nil {
+		t.Fatal(err)
+	}
+	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
+	client := &kube.Client{Dynamic: a, Typed: typedfake.NewClientset()}
+	return &applier{client: client, io: io, job: job, plan: plan, timeout: time.Minute, interval: time.Millisecond}
+}
+
+// stored is what of the job and its group a change is about, in one line.
+func (a *apiServer) stored(t *testing.T) string {
+	t.Helper()
+	job, group := a.get(t, tfjobs), a.get(t, podGroups)
+	workers, _, _ := unstructured.NestedInt64(job.Object, "spec", "tfReplicaSpecs", "Worker", "replicas")
+	minimum, _, _ := unstructured.NestedInt64(group.Object, "spec", "minMember")
+	suspended, _, _ := unstructured.NestedBool(job.Object, "spec", "runPolicy", "suspend")
+	return fmt.Sprintf("%d workers, minimum %d, suspended %t, begun %t", workers, minimum, suspended, job.GetAnnotations()[resize.Annotation] != "")
+}
+
+const (
+	before = "4 workers, minimum 4, suspended false, begun false"
+	after  = "2 workers, minimum 2, suspended false, begun false"
+)
+
+func TestApply(t *testing.T) {
+	a := newAPIServer(t)
+	if err := a.applier(t).apply(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.stored(t); got != after || a.writes != 3 {
+		t.Errorf("got %s after %d writes", got, a.writes)
+	}
+}
+
+// A run that dies between any two writes leaves what the next completes.
+func TestKilledAtEveryStep(t *testing.T) {
+	for dies, between := range []string{
+		before,
+		"4 workers, minimum 4, suspended true, begun true",
+		"4 workers, minimum 2, suspended true, begun true",
+		after,
+	} {
+		t.Run(fmt.Sprintf("after write %d", dies), func(t *testing.T) {
+			a := newAPIServer(t)
+			a.dies = dies
+			err := a.applier(t).apply(t.Context())
+			if got := a.stored(t); got != between || (err == nil) != (dies == 3) {
+				t.Fatalf("killed: %s, %v\nwant %s", got, err, between)
+			}
+			if dies == 3 {
+				return
+			}
+			a.dies = -1
+			if err := a.applier(t).apply(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := a.stored(t); got != after {
+				t.Errorf("run again: %s", got)
+			}
+		})
+	}
+}
+
+// A write that is refused undoes those before it, and the error has what was undone.
+func TestRefusedAtEveryStep(t *testing.T) {
+	for n, undone := range []string{
+		"",
+		"undone: the suspension of TFJob team/llama",
+		"undone: the change of PodGroup team/llama, the suspension of TFJob team/llama",
+	} {
+		t.Run(fmt.Sprintf("write %d", n), func(t *testing.T) {
+			a := newAPIServer(t)
+			refused := false
+			a.refuse = func(write int, resource string) error {
+				if write != n || refused {
+					return nil
+				}
+				refused = true
+				return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "llama", errors.New("a policy"))
+			}
+			err := failure.From(a.applier(t).apply(t.Context()))
+			if err == nil || !strings.HasSuffix(err.Message, undone) || !strings.Contains(err.Message, "a policy") {
+				t.Errorf("got %v\nwant …%s", err, undone)
+			}
+			if got := a.stored(t); got != before {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
+// A write whose answer is lost is undone with those before it; the last has done it all.
+func TestAnswersLostAtEveryStep(t *testing.T) {
+	for i, want := range []string{before, before, after} {
+		a := newAPIServer(t)
+		a.loses = i + 1
+		err := a.applier(t).apply(t.Context())
+		if got := a.stored(t); got != want || (err == nil) != (want == after) {
+			t.Errorf("write %d: %s, %v\nwant %s", i, got, err, want)
+		}
+	}
+}
+
+// What the job and its group were before is not known to a run that completes another: it leaves them suspended.
+func TestCompletionIsNotUndone(t *testing.T) {
+	a := newAPIServer(t)
+	a.dies = 2
+	if err := a.applier(t).apply(t.Context()); err == nil {
+		t.Fatal("the run that is killed fails")
+	}
+	a.dies = -1
+	a.refuse = func(_ int, resource string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "llama", errors.New("a policy"))
+	}
+	err := failure.From(a.applier(t).apply(t.Context()))
+	if err == nil || !strings.Contains(err.Hint, "complete it with: gangctl resize llama -n team") {
+		t.Errorf("got %+v", err)
+	}
+	if got := a.stored(t); got != "4 workers, minimum 2, suspended true, begun true" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A controller that writes the status is not in the way; another client that changes the job is, and what it changed is shown.
+func TestChangedMeanwhile(t *testing.T) {
+	change := func(a *apiServer, edit func(*unstructured.Unstructured)) {
+		conflicts := 0
+		a.refuse = func(write int, resource string) error {
+			if write != 0 || conflicts > 0 {
+				return nil
+			}
+			conflicts++
+			u, err := a.Tracker().Get(tfjobs, "team", "llama")
+			if err != nil {
+				return err
+			}
+			edit(u.(*unstructured.Unstructured))
+			if err := a.Tracker().Update(tfjobs, u, "team"); err != nil {
+				return err
+			}
+			return apierrors.NewConflict(schema.GroupResource{Resource: resource}, "llama", errors.New("it was modified"))
+		}
+	}
+	a := newAPIServer(t)
+	change(a, func(u *unstructured.Unstructured) {
+		u.Object["status"] = map[string]any{"startTime": "2026-11-21T14:00:00Z"}
+	})
+	if err := a.applier(t).apply(t.Context()); err != nil || a.stored(t) != after {
+		t.Errorf("its status: %v, %s", err, a.stored(t))
+	}
+	a = newAPIServer(t)
+	change(a, func(u *unstructured.Unstructured) {
+		if err := unstructured.SetNestedField(u.Object, int64(3), "spec", "tfReplicaSpecs", "Worker", "replicas"); err != nil {
+			t.Error(err)
+		}
+	})
+	err := failure.From(a.applier(t).apply(t.Context()))
+	if err == nil || !strings.Contains(err.Message, "another client has changed it meanwhile:\n-      replicas: 4\n+      replicas: 3") {
+		t.Errorf("got %v", err)
+	}
+	if got := a.stored(t); got != "3 workers, minimum 4, suspended false, begun false" {
+		t.Errorf("what the other client wrote: %s", got)
+	}
+}
+
+// Ctrl-C while pods end leaves the job suspended: resumed, it would fail. The next run completes it.
+func TestInterrupted(t *testing.T) {
+	a := newAPIServer(t)
+	applier := a.applier(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	a.refuse = func(write int, _ string) error {
+		if write == 0 {
+			interrupt()
+		}
+		return nil
+	}
+	applier.client.Typed = busy(t)
+	err := failure.From(applier.apply(ctx))
+	if err == nil || err.Code != failure.CodeInterrupted || !strings.Contains(err.Hint, "gangctl resize llama -n team") {
+		t.Errorf("got %+v", err)
+	}
+	if got := a.stored(t); got != "4 workers, minimum 4, suspended true, begun true" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// busy has a pod of the job that does not end.
+func busy(t *testing.T) *typedfake.Clientset {
+	t.Helper()
+	s := clustertest.New().Add(clustertest.Gang{Namespace: "team", Name: "llama", Workers: 1, GPUs: 2}).Done()
+	pod := s.Pods[0].DeepCopy()
+	if owner := metav1.GetControllerOf(pod); owner == nil || pod.Labels["training.kubeflow.org/job-name"] != "llama" {
+		t.Fatalf("the pod is of no job: %v", pod.ObjectMeta)
+	}
+	return typedfake.NewClientset(pod)
+}

@@ -1,0 +1,332 @@
+package resize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/apply"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/cluster/kube"
+	"github.com/gangctl/gangctl/pkg/cluster/paging"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/submit/render"
+	"github.com/gangctl/gangctl/pkg/submit/resize"
+)
+
+// recreate deletes a job that cannot be changed, and makes it again under its name, with what it owned. What is to be made is kept in a Secret
+// from before the deletion until all of it is there, so that a run which was killed is completed by the next.
+func (o *Options) recreate(ctx context.Context, a *applier, t *target) error {
+	op := jobs.Op(t.job, "resize")
+	if !o.Recreate {
+		return failure.Errorf("%s: %s", op, a.plan.Recreate).WithHint("with --recreate it is deleted and made again under its name, with all members new")
+	}
+	owned, err := ownedBy(ctx, t)
+	if err != nil {
+		return err
+	}
+	record := resize.NewRecord(a.plan, owned)
+	if err := rehearseCreate(ctx, t.client, record.Job); err != nil {
+		return err
+	}
+	if o.DryRun == dryRunServer {
+		return o.print(a.plan, "recreated (server dry run)")
+	}
+	if err := o.requireFit(ctx, t, a.plan); err != nil {
+		return err
+	}
+	if err := keep(ctx, t.client, t.job.Reader, record); err != nil {
+		return err
+	}
+	if changesGroup(a.plan) {
+		if err := a.changeGroup(ctx); err != nil {
+			forget(context.WithoutCancel(ctx), t.client, record)
+			return err
+		}
+	}
+	if err := a.deleteJob(ctx); err != nil {
+		return o.undelete(ctx, a, record, err)
+	}
+	left, err := a.podsGone(ctx, "deleted", o.Timeout)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = failure.WithCode(failure.CodeTimedOut, "%s: after %s pods of it still end: %d", op, o.Timeout, left)
+	}
+	if err != nil {
+		return unmade(record, err)
+	}
+	return o.remake(ctx, t.client, record)
+}
+
+// changesGroup reports whether the group object stays when the job is deleted, and so has to be changed like that of any other job. One
+// that goes with the job is made again, and one that has a controller follows it.
+func changesGroup(p *resize.Plan) bool {
+	return p.Group.Changed() && !resize.OwnedBy(p.Group.Before, p.Job.Before.GetUID()) && metav1.GetControllerOf(p.Group.Before) == nil
+}
+
+// deleteJob deletes the job as it was planned on. Where a controller has written its status meanwhile, it is tried again.
+func (a *applier) deleteJob(ctx context.Context) error {
+	job, seen := a.jobObject(), a.plan.Job.Before
+	background, uid := metav1.DeletePropagationBackground, seen.GetUID()
+	for range maxAttempts {
+		version := seen.GetResourceVersion()
+		err := job.Delete(ctx, seen.GetName(), metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if !apierrors.IsConflict(err) {
+			return job.verb("delete").Wrap(err)
+		}
+		now, err := job.Get(ctx, seen.GetName(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return job.verb("get").Wrap(err)
+		}
+		if now.GetUID() != uid || !apply.Same(now, seen) {
+			return changedMeanwhile(job.verb("delete"), seen, now)
+		}
+		seen = now
+	}
+	return failure.Errorf("%s: other clients write to it all the time: tried %d times", job.verb("delete"), maxAttempts).WithHint("run it again")
+}
+
+// undelete takes back what was written before the deletion of a job failed. An error does not mean that it was not deleted: the answer may be
+// lost. Only if the job is still there is nothing to be made again.
+func (o *Options) undelete(ctx context.Context, a *applier, record *resize.Record, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	now, err := a.jobObject().Get(ctx, a.job.Meta.Name, metav1.GetOptions{})
+	if err != nil || now.GetUID() != record.Deleted || now.GetDeletionTimestamp() != nil {
+		return unmade(record, cause)
+	}
+	if a.group != nil {
+		if _, err := a.patchGroup(ctx, a.group, a.plan.Group.Before); err != nil {
+			why := failure.From(cause)
+			return failure.WithCode(why.Code, "%w; undoing the change of %s failed as well: %w", why, described(a.group), err).WithHint("%s", why.Hint)
+		}
+	}
+	forget(ctx, a.client, record)
+	return cause
+}
+
+// remake makes what a record holds, and then drops the record. What is there already from an earlier run stays.
+func (o *Options) remake(ctx context.Context, client *kube.Client, record *resize.Record) error {
+	job, err := o.create(ctx, client, record, record.Job, func(there *unstructured.Unstructured) bool { return there.GetUID() != record.Deleted })
+	if err != nil {
+		return unmade(record, err)
+	}
+	for _, object := range record.Owned {
+		owned := object.DeepCopy()
+		render.Own(owned, job)
+		if _, err := o.create(ctx, client, record, owned, func(there *unstructured.Unstructured) bool { return !resize.OwnedBy(there, record.Deleted) }); err != nil {
+			return unmade(record, err)
+		}
+	}
+	forget(ctx, client, record)
+	_, err = fmt.Fprintf(o.IO.Out, "%s recreated\n", apply.Name(job))
+	return err
+}
+
+// create creates an object, as soon as that of its name which goes with the old job is gone. One that is new stays.
+func (o *Options) create(ctx context.Context, client *kube.Client, record *resize.Record, u *unstructured.Unstructured, isNew func(*unstructured.Unstructured) bool) (*unstructured.Unstructured, error) {
+	at := objectAt(client.Dynamic, resourceOf(u), u)
+	var stored *unstructured.Unstructured
+	err := wait.PollUntilContextTimeout(ctx, o.Interval, o.Timeout, true, func(ctx context.Context) (bool, error) {
+		var err error
+		stored, err = at.Create(ctx, u, metav1.CreateOptions{FieldManager: apply.FieldManager})
+		if err == nil || !apierrors.IsAlreadyExists(err) {
+			return err == nil, at.verb("create").Wrap(err)
+		}
+		there, err := at.Get(ctx, u.GetName(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		stored = there
+		return err == nil && isNew(there) && there.GetDeletionTimestamp() == nil, at.verb("get").Wrap(err)
+	})
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return nil, failure.WithCode(failure.CodeTimedOut, "%s: the old one is still there after %s", at.verb("create"), o.Timeout)
+	}
+	return stored, err
+}
+
+// unmade adds how to go on to the error of a job that is deleted and not made again.
+func unmade(r *resize.Record, err error) error {
+	why := failure.From(err)
+	hint := fmt.Sprintf("what is to be made is kept in Secret %s; go on with: gangctl resize %s -n %s --recreate",
+		resize.RecordName(r.Job.GetKind(), r.Job.GetName()), r.Job.GetName(), r.Job.GetNamespace())
+	return why.WithHint("%s", strings.TrimPrefix(why.Hint+"\n"+hint, "\n"))
+}
+
+// ownedBy are the objects, besides the group, that go with the job.
+func ownedBy(ctx context.Context, t *target) ([]*unstructured.Unstructured, error) {
+	var owned []*unstructured.Unstructured
+	for _, gvr := range resize.OwnedResources() {
+		pages, err := paging.All(ctx, metav1.ListOptions{}, t.client.Dynamic.Resource(gvr).Namespace(t.job.Meta.Namespace).List)
+		if err != nil {
+			return nil, failure.Op{Verb: "list", Resource: gvr, Kind: gvr.Resource, Namespace: t.job.Meta.Namespace}.Wrap(err)
+		}
+		for _, page := range pages {
+			for i := range page.Items {
+				if resize.OwnedBy(&page.Items[i], t.job.Meta.UID) {
+					owned = append(owned, &page.Items[i])
+				}
+			}
+		}
+	}
+	return owned, nil
+}
+
+// rehearseCreate lets the API server check a job under whose name there is one: what it would refuse comes before that.
+func rehearseCreate(ctx context.Context, client *kube.Client, job *unstructured.Unstructured) error {
+	at := objectAt(client.Dynamic, resourceOf(job), job)
+	_, err := at.Create(ctx, job, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return at.verb("create").Wrap(err)
+}
+
+// secretOp is a request for the Secret of a record.
+func secretOp(verb, namespace, name string) failure.Op {
+	return failure.Op{Verb: verb, Resource: corev1.SchemeGroupVersion.WithResource("secrets"), Kind: "Secret", Namespace: namespace, Name: name}
+}
+
+// keep stores a record, in place of an earlier one.
+func keep(ctx context.Context, client *kube.Client, reader gang.JobReader, r *resize.Record) error {
+	m, err := r.Secret(reader)
+	if err != nil {
+		return failure.Errorf("recreate %s: %w", described(r.Job), err)
+	}
+	secrets := client.Typed.CoreV1().Secrets(m.Namespace)
+	op := secretOp("create", m.Namespace, m.Name)
+	_, err = secrets.Create(ctx, m, metav1.CreateOptions{FieldManager: apply.FieldManager})
+	if apierrors.IsAlreadyExists(err) {
+		op.Verb = "update"
+		_, err = secrets.Update(ctx, m, metav1.UpdateOptions{FieldManager: apply.FieldManager})
+	}
+	return op.Wrap(err)
+}
+
+// forget drops a record. One that stays holds nothing that is not there, and the next run drops it.
+func forget(ctx context.Context, client *kube.Client, r *resize.Record) {
+	_ = client.Typed.CoreV1().Secrets(r.Job.GetNamespace()).Delete(ctx, resize.RecordName(r.Job.GetKind(), r.Job.GetName()), metav1.DeleteOptions{})
+}
+
+// kept is the record of a job that an earlier run did not make again, or not with all that it owns; nil without. A job of the old uid is not
+// deleted yet, and what is all there is not to be made again: that record is dropped.
+func (o *Options) kept(ctx context.Context, client *kube.Client, namespace, name string, job *gang.Job) (*resize.Record, error) {
+	readers := kind.Readers()
+	if job != nil {
+		readers = []gang.JobReader{job.Reader}
+	}
+	for _, reader := range readers {
+		op := secretOp("get", namespace, resize.RecordName(reader.Kind, name))
+		m, err := client.Typed.CoreV1().Secrets(namespace).Get(ctx, op.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			continue
+		}
+		if err != nil {
+			return nil, op.Wrap(err)
+		}
+		record, err := resize.ReadRecord(m, reader, name)
+		switch {
+		case err != nil && job == nil: // it may hold all that is left of the job
+			return nil, failure.Errorf("%s: %w", op, err).WithHint("see what it has: kubectl -n %s get secret %s -o yaml", namespace, m.Name)
+		case err != nil:
+			return nil, failure.Errorf("%s: %w", op, err).WithHint("whoever wrote it, take it away: kubectl -n %s delete secret %s", namespace, m.Name)
+		case job == nil:
+			return record, nil
+		case job.Meta.UID == record.Deleted:
+			return nil, nil
+		}
+		missing, err := lacking(ctx, client, record)
+		if err != nil || missing > 0 {
+			return record, err
+		}
+		if o.DryRun == dryRunNone && !o.Diff {
+			forget(ctx, client, record)
+		}
+	}
+	return nil, nil
+}
+
+// lacking is how many objects of a record are not there, or still those of the old job.
+func lacking(ctx context.Context, client *kube.Client, record *resize.Record) (n int, err error) {
+	for _, u := range record.Owned {
+		at := objectAt(client.Dynamic, resourceOf(u), u)
+		there, err := at.Get(ctx, u.GetName(), metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			n++
+		case err != nil:
+			return 0, at.verb("get").Wrap(err)
+		case resize.OwnedBy(there, record.Deleted) || there.GetDeletionTimestamp() != nil:
+			n++
+		}
+	}
+	return n, nil
+}
+
+// complete makes what an earlier run kept, after it was shown and confirmed: others may have written it, and it is made with the rights of
+// whoever runs this.
+func (o *Options) complete(ctx context.Context, client *kube.Client, record *resize.Record, live bool) error {
+	op := "resize " + described(record.Job)
+	job, err := jobs.Read(record.Job)
+	if err != nil {
+		return failure.Errorf("%s: %w", op, err)
+	}
+	change, err := o.Flags.Change(job)
+	if err != nil {
+		return err
+	}
+	if !change.Empty() && !resize.Same(change, record.Change) {
+		return failure.Errorf("%s: another change of it has begun and is not done: %s", op, shown(job, record.Change)).
+			WithHint("complete that one first: gangctl resize %s -n %s --recreate", job.Meta.Name, job.Meta.Namespace)
+	}
+	all := append([]*unstructured.Unstructured{record.Job}, record.Owned...)
+	if o.DryRun != dryRunNone || o.Diff {
+		return o.printAll(all, "recreated (dry run)")
+	}
+	name := resize.RecordName(job.Reader.Kind, job.Meta.Name)
+	fmt.Fprintf(o.IO.ErrOut, "Secret %s keeps what is to be made again:\n", name)
+	for _, u := range all {
+		fmt.Fprintf(o.IO.ErrOut, "  %s\n", described(u))
+	}
+	if !o.Yes {
+		see := fmt.Sprintf("see it whole: gangctl resize %s -n %s --recreate --dry-run=client -o yaml", job.Meta.Name, job.Meta.Namespace)
+		if !o.Prompter.Available() {
+			return failure.Errorf("cannot prompt whether to make it: stdin and stderr must be terminals").
+				WithHint("%s\nto make it all the same: gangctl resize %s -n %s --recreate --yes", see, job.Meta.Name, job.Meta.Namespace)
+		}
+		yes, err := o.Prompter.Confirm("Make it?")
+		if err != nil {
+			return err
+		}
+		if !yes && live {
+			return failure.Errorf("not confirmed; nothing is made").WithHint("%s\nif none of it is missing, take the record away: kubectl -n %s delete secret %s", see, job.Meta.Namespace, name)
+		}
+		if !yes {
+			return failure.Errorf("not confirmed; nothing is made").WithHint("%s", see)
+		}
+	}
+	return o.remake(ctx, client, record)
+}
+
+// resourceOf is where an object is served: the kinds of a record have regular plurals.
+func resourceOf(u *unstructured.Unstructured) schema.GroupVersionResource {
+	gvr, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
+	return gvr
+}

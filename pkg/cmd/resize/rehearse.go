@@ -1,0 +1,96 @@
+package resize
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/jobs"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/cmd/suspend"
+	"github.com/gangctl/gangctl/pkg/diagnose"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/text"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
+	"github.com/gangctl/gangctl/pkg/gang/suspension"
+	"github.com/gangctl/gangctl/pkg/submit/resize"
+)
+
+// rehearseFit answers whether the gang would start now, as changed.
+func (o *Options) rehearseFit(ctx context.Context, t *target, p *resize.Plan) error {
+	a, err := fit(ctx, t, p, diagnose.Options{})
+	if err != nil {
+		return err
+	}
+	if a.Verdict == answer.FitsNow {
+		a.Exit = answer.ExitOK
+	}
+	if err := cmdutil.PrintAnswer(o.IO, &o.Output, a, text.Options{}); err != nil {
+		return err
+	}
+	return cmdutil.ExitError(a.Exit)
+}
+
+// requireFit refuses a change after which the gang would not start now. Where that cannot be known it is noted, and a job that is to stay
+// suspended starts nothing. A change that has begun is completed in any case: the job is of no use until then.
+func (o *Options) requireFit(ctx context.Context, t *target, p *resize.Plan) error {
+	_, queued := kueue.QueueOf(&t.job.Meta) // which is suspended while it waits
+	if o.AnyFit || t.begun != nil || !p.Intent.Resume && !queued {
+		return nil
+	}
+	a, err := fit(ctx, t, p, diagnose.Options{NoAdvice: true, Nodes: diagnose.NoNodes})
+	if err != nil {
+		return err
+	}
+	switch {
+	case a.Verdict.Starts():
+		return nil
+	case a.Verdict == answer.Uncertain:
+		fmt.Fprintf(o.IO.ErrOut, "note: it is not known whether it would start now: %s\n", a.Headline)
+		return nil
+	}
+	return failure.Errorf("%s: nothing is changed, as it would not start now: %s", jobs.Op(t.job, "resize"), cmdutil.FirstLine(a)).
+		WithHint("see why, and what would help, with --dry-run=fit; to change it all the same, add --no-fit")
+}
+
+// fit answers whether the gang would start now if the job were submitted again as changed, its own pods gone.
+func fit(ctx context.Context, t *target, p *resize.Plan, options diagnose.Options) (*answer.Answer, error) {
+	changed := whatif.Resubmit(t.snapshot, t.gang, p.Edit())
+	if changed == nil {
+		return nil, failure.Errorf("%s: the job is not in what was read of the cluster", jobs.Op(t.job, "resize"))
+	}
+	if p.Intent.Resume {
+		changed = resumed(changed, t.job)
+	}
+	explainer := diagnose.NewExplainer(t.snapshot).Assume(changed)
+	a, err := explainer.Explain(ctx, diagnose.Query{Kind: t.job.Reader.Names[0], Namespace: t.job.Meta.Namespace, Name: t.job.Meta.Name}, options)
+	if err != nil {
+		return nil, cmdutil.ExplainName(err)
+	}
+	return a, nil
+}
+
+// resumed is a snapshot in which the job is not suspended.
+func resumed(s *snapshot.Snapshot, job *gang.Job) *snapshot.Snapshot {
+	if job.BatchJob == nil {
+		return whatif.Edit(s, job.Kind.GroupKind(), job.Meta.Namespace, job.Meta.Name, func(u *unstructured.Unstructured) {
+			if suspend.Suspended(u) {
+				whatif.Set(u, false, suspension.FieldOf(job.Kind.Group)...)
+			}
+		})
+	}
+	c, no := s.Clone(), false
+	for i, j := range c.Jobs {
+		if j.Namespace == job.Meta.Namespace && j.Name == job.Meta.Name && j.Spec.Suspend != nil {
+			j = j.DeepCopy()
+			j.Spec.Suspend = &no
+			c.Jobs[i] = j
+		}
+	}
+	return c
+}

@@ -1,0 +1,233 @@
+package submit
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/submit/resize"
+)
+
+// ResizeFlags are the flags of submit that change a job that is there, for `gangctl resize`: those of every kind, because which it is shows
+// only when the job is read.
+type ResizeFlags struct {
+	all   resources
+	roles []*role
+
+	gpuResource   string
+	minAvailable  int32
+	nodeSelector  []string
+	tolerations   []string
+	priorityClass string
+	queue         string
+
+	flags *pflag.FlagSet
+}
+
+// NewResizeFlags adds the flags to those of a command.
+func NewResizeFlags(flags *pflag.FlagSet) *ResizeFlags {
+	f := &ResizeFlags{flags: flags}
+	for _, name := range resize.FlagRoles() {
+		f.roles = append(f.roles, &role{Name: name, count: resize.CountFlag(name), trains: resize.Trains(name), resources: resources{GPUs: unset}})
+	}
+	for _, r := range f.roles {
+		if r.count != "" {
+			low := int32(0)
+			if r.count == "workers" {
+				low = 1
+			}
+			flagvalue.Count(flags, &r.Replicas, r.count, 0, low, maxReplicas, "Number of "+plural(r)+"; as it is without the flag")
+		}
+	}
+	flagvalue.Count(flags, &f.all.GPUs, resize.FlagGPUs, 0, 0, maxGPUs, "GPUs of each member that trains")
+	flagvalue.Quantity(flags, &f.all.CPU, resize.FlagCPU, "CPUs of each member")
+	flagvalue.Quantity(flags, &f.all.Memory, resize.FlagMemory, "Memory of each member")
+	flagvalue.Count(flags, &f.minAvailable, resize.FlagMinAvailable, 0, 1, maxMinimum, "Members that must start together (default: all, if it was all, or as it is)")
+	flags.StringArrayVar(&f.nodeSelector, resize.FlagNodeSelector, nil, "Label KEY=VALUE that nodes must have, or KEY- for one that they need not have any more (repeatable)")
+	flags.StringArrayVar(&f.tolerations, resize.FlagToleration, nil, "Further taint that members tolerate: KEY[=VALUE][:EFFECT], or all (repeatable)")
+	flags.StringVar(&f.priorityClass, resize.FlagPriorityClass, "", "PriorityClass of the members")
+	flags.StringVar(&f.queue, resize.FlagQueue, "", "Queue in which the gang waits")
+	flags.StringVar(&f.gpuResource, resize.FlagGPUResource, string(resize.DefaultDevice), "Extended resource that the GPU flags count, where members do not request one yet")
+	for _, r := range f.roles {
+		addResourceFlags(flags, r)
+	}
+	return f
+}
+
+// plural is how the help calls the members of a role.
+func plural(r *role) string {
+	switch r.count {
+	case "workers":
+		return "workers; of a PyTorchJob the master counts as one"
+	case "ps":
+		return "parameter servers"
+	default:
+		return r.count + "s"
+	}
+}
+
+// Validate refuses what no job can have, before any is read.
+func (f *ResizeFlags) Validate() error {
+	for _, name := range []string{resize.FlagPriorityClass, resize.FlagQueue} {
+		flag := f.flags.Lookup(name)
+		if flag.Changed && strings.TrimSpace(flag.Value.String()) == "" {
+			return failure.Usagef("--%s is empty", name).WithHint("give it a value, or leave it out")
+		}
+		if err := validateObjectName(name, flag.Value.String()); err != nil {
+			return err
+		}
+	}
+	if problems := content.IsLabelKey(f.gpuResource); len(problems) > 0 || !strings.Contains(f.gpuResource, "/") {
+		return failure.Usagef("--gpu-resource %q: must be an extended resource, DOMAIN/NAME", f.gpuResource).WithHint("for example: --gpu-resource amd.com/gpu")
+	}
+	if f.flags.Changed(resize.FlagGPUResource) && !f.typedGPUs() {
+		return failure.Usagef("--gpu-resource has no effect without a number of GPUs").WithHint("add --gpus N, or leave out --gpu-resource")
+	}
+	if err := refuseBytes(f.flags, nil); err != nil {
+		return err
+	}
+	return f.addPlace(&resize.Change{})
+}
+
+// typedGPUs reports whether the GPUs of any role are given.
+func (f *ResizeFlags) typedGPUs() bool {
+	for _, r := range f.roles {
+		if f.flags.Changed(resize.RoleFlag(r.Name, resize.FlagGPUs)) {
+			return true
+		}
+	}
+	return f.flags.Changed(resize.FlagGPUs)
+}
+
+// Change is what the flags change of a job.
+func (f *ResizeFlags) Change(job *gang.Job) (resize.Change, error) {
+	c := resize.Change{}
+	for _, has := range job.Roles {
+		if r := f.ofRole(job, has); r.Replicas != nil || r.GPUs != nil || r.CPU != nil || r.Memory != nil {
+			c.Roles = append(c.Roles, r)
+		}
+	}
+	if err := f.refuseOthers(job); err != nil {
+		return c, err
+	}
+	changed := f.flags.Changed
+	if changed(resize.FlagMinAvailable) {
+		c.MinAvailable = f.minAvailable
+	}
+	if changed(resize.FlagPriorityClass) {
+		c.PriorityClass = f.priorityClass
+	}
+	if changed(resize.FlagQueue) {
+		c.Queue = f.queue
+	}
+	return c, f.addPlace(&c)
+}
+
+// ofRole is what the flags change of one role of a job: its own flags, and those of all members.
+func (f *ResizeFlags) ofRole(job *gang.Job, has gang.Role) resize.Role {
+	out, typed := resize.Role{Name: has.Name}, f.flags.Changed
+	own := f.role(has.Name)
+	if own == nil {
+		own = &role{Name: has.Name}
+	}
+	if typed(own.count) {
+		n := own.Replicas
+		if own.count == "workers" {
+			n -= resize.Masters(job)
+		}
+		out.Replicas = &n
+	}
+	switch {
+	case typed(resize.RoleFlag(has.Name, resize.FlagGPUs)):
+		out.GPUs = &own.GPUs
+	case typed(resize.FlagGPUs) && resize.Trains(has.Name):
+		out.GPUs = &f.all.GPUs
+	}
+	if out.GPUs != nil && typed(resize.FlagGPUResource) {
+		out.Device = corev1.ResourceName(f.gpuResource)
+	}
+	out.CPU = f.quantity(has.Name, resize.FlagCPU, own.CPU, f.all.CPU)
+	out.Memory = f.quantity(has.Name, resize.FlagMemory, own.Memory, f.all.Memory)
+	return out
+}
+
+// quantity is what was typed of a resource: for the role, or for all; nil for neither.
+func (f *ResizeFlags) quantity(role, name string, own, all *resource.Quantity) *resource.Quantity {
+	switch {
+	case f.flags.Changed(resize.RoleFlag(role, name)):
+		return own
+	case f.flags.Changed(name):
+		return all
+	}
+	return nil
+}
+
+// role finds the flags of a role of a job.
+func (f *ResizeFlags) role(name string) *role {
+	for _, r := range f.roles {
+		if strings.EqualFold(r.Name, name) {
+			return r
+		}
+	}
+	return nil
+}
+
+// refuseOthers refuses flags of roles that a job does not have.
+func (f *ResizeFlags) refuseOthers(job *gang.Job) error {
+	g := gang.Gang{Job: job}
+	for _, r := range f.roles {
+		if g.RoleByName(r.Name) != nil {
+			continue
+		}
+		for _, name := range []string{r.count, resize.RoleFlag(r.Name, resize.FlagGPUs), resize.RoleFlag(r.Name, resize.FlagCPU), resize.RoleFlag(r.Name, resize.FlagMemory)} {
+			if name != "" && f.flags.Changed(name) {
+				return failure.Usagef("--%s has no effect: %s has no %s", name, job, r.flag()).WithHint("see its roles with `gangctl get %s -n %s`", job.Meta.Name, job.Meta.Namespace)
+			}
+		}
+	}
+	if n := resize.Masters(job); n > 0 && f.flags.Changed("workers") && f.role("worker").Replicas < n {
+		return failure.Usagef("--workers %d: the master of %s is one of them", f.role("worker").Replicas, job)
+	}
+	return nil
+}
+
+// addPlace adds where members may run.
+func (f *ResizeFlags) addPlace(c *resize.Change) error {
+	if !f.flags.Changed(resize.FlagNodeSelector) && !f.flags.Changed(resize.FlagToleration) {
+		return nil
+	}
+	var labels []string
+	if f.flags.Changed(resize.FlagNodeSelector) {
+		for _, text := range f.nodeSelector {
+			key, without := strings.CutSuffix(text, "-")
+			if !without || strings.Contains(text, "=") {
+				labels = append(labels, text)
+				continue
+			}
+			if problems := content.IsLabelKey(key); len(problems) > 0 {
+				return failure.Usagef("--node-selector %q: %s", text, strings.Join(problems, "; "))
+			}
+			c.AnyNode = append(c.AnyNode, key)
+		}
+	}
+	flags := podFlags{NodeSelector: labels}
+	if f.flags.Changed(resize.FlagToleration) {
+		flags.Tolerations = f.tolerations
+	}
+	place, err := flags.place(func(string) bool { return false })
+	if err != nil {
+		return err
+	}
+	c.NodeSelector, c.Tolerations = place.NodeSelector, place.Tolerations
+	if err := c.Validate(); err != nil {
+		return failure.Usagef("%s", fmt.Sprintf("--node-selector and --toleration: %v", err))
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package submit
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/submit/resize"
+)
+
+// resized is a job of the kind, with a role in addition to its workers if one is named.
+func resized(t *testing.T, kind, role string) *gang.Job {
+	t.Helper()
+	g := clustertest.Gang{Namespace: "team", Name: "llama", Kind: kind, Workers: 4, GPUs: 2}
+	if role != "" {
+		g.More = []clustertest.Role{{Name: role, Replicas: 1}}
+	}
+	job, err := view.New(clustertest.New().Add(g).Done()).Find(view.Query{Namespace: "team", Name: "llama"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
+func parseResize(t *testing.T, line string) *ResizeFlags {
+	t.Helper()
+	flags := pflag.NewFlagSet("resize", pflag.ContinueOnError)
+	f := NewResizeFlags(flags)
+	if err := flags.Parse(strings.Fields(line)); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// What flags change, and the flags that make that change again, which advice prints.
+func TestResizeFlags(t *testing.T) {
+	for _, tt := range []struct{ kind, role, line, again, want string }{
+		{"TFJob", "", "--workers 2", "--workers 2", `{"roles":[{"name":"Worker","replicas":2}]}`},
+		{"TFJob", "PS", "--gpus 4", "--gpus 4", `{"roles":[{"name":"Worker","gpus":4}]}`},
+		{"TFJob", "PS", "--cpu 4", "--cpu 4", `{"roles":[{"name":"PS","cpu":"4"},{"name":"Worker","cpu":"4"}]}`},
+		{"TFJob", "PS", "--cpu 4 --ps-cpu 1", "--ps-cpu 1 --worker-cpu 4", `{"roles":[{"name":"PS","cpu":"1"},{"name":"Worker","cpu":"4"}]}`},
+		{"TFJob", "PS", "--ps 2 --worker-gpus 1", "--ps 2 --gpus 1", `{"roles":[{"name":"PS","replicas":2},{"name":"Worker","gpus":1}]}`},
+		{"PyTorchJob", "Master", "--workers 3", "--workers 3", `{"roles":[{"name":"Worker","replicas":2}]}`},
+		{"PyTorchJob", "", "--workers 3", "--workers 3", `{"roles":[{"name":"Worker","replicas":3}]}`},
+		{"MPIJob", "Launcher", "--workers 3 --gpus 8", "--workers 3 --gpus 8", `{"roles":[{"name":"Worker","replicas":3,"gpus":8}]}`},
+		{"Job", "", "--gpus 1 --gpu-resource amd.com/gpu", "--gpus 1 --gpu-resource amd.com/gpu", `{"roles":[{"name":"Worker","gpus":1,"device":"amd.com/gpu"}]}`},
+		{"TFJob", "", "--min-available 2 --queue night --priority-class low", "--min-available 2 --priority-class low --queue night",
+			`{"minAvailable":2,"priorityClass":"low","queue":"night"}`},
+		{"TFJob", "", "--node-selector a=b --node-selector c- --toleration d=e:NoSchedule", "--node-selector a=b --node-selector c- --toleration d=e:NoSchedule",
+			`{"nodeSelector":{"a":"b"},"anyNode":["c"],"tolerations":[{"key":"d","operator":"Equal","value":"e","effect":"NoSchedule"}]}`},
+	} {
+		t.Run(tt.kind+" "+tt.role+" "+tt.line, func(t *testing.T) {
+			job, f := resized(t, tt.kind, tt.role), parseResize(t, tt.line)
+			if err := f.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			c, err := f.Change(job)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := resize.Intent{Change: c, Min: 1}.Encode()
+			if diff := cmp.Diff(`{"change":`+tt.want+`,"min":1}`, text); err != nil || diff != "" {
+				t.Errorf("%v, -want +got\n%s", err, diff)
+			}
+			args, ok := resize.Args(job, c)
+			if got := strings.Join(args, " "); !ok || got != "llama "+tt.again {
+				t.Fatalf("again: %q", got)
+			}
+			again, err := parseResize(t, strings.Join(args[1:], " ")).Change(job)
+			if err != nil || !resize.Same(again, c) {
+				t.Errorf("%v, again: %+v\nwant %+v", err, again, c)
+			}
+		})
+	}
+}
+
+func TestResizeFlagsOfOtherKinds(t *testing.T) {
+	for _, tt := range []struct{ kind, role, line, want string }{
+		{"PyTorchJob", "", "--ps 2", "--ps has no effect: PyTorchJob team/llama has no ps"},
+		{"Job", "", "--launcher-cpu 1", "--launcher-cpu has no effect: Job team/llama has no launcher"},
+		{"MPIJob", "Launcher", "--chief 1", "--chief has no effect: MPIJob team/llama has no chief"},
+	} {
+		if _, err := parseResize(t, tt.line).Change(resized(t, tt.kind, tt.role)); err == nil || err.Error() != tt.want {
+			t.Errorf("%s: got %v", tt.line, err)
+		}
+	}
+}
+
+// The flags of resize mean what those of submit do: which exist for how many members, and for which roles --gpus is.
+func TestResizeFlagsAreThoseOfSubmit(t *testing.T) {
+	for _, k := range kinds() {
+		for _, r := range k.roles() {
+			if r.count != resize.CountFlag(r.Name) || r.trains != resize.Trains(r.Name) {
+				t.Errorf("%s, %s: flag %q, trains %t", k.name, r.Name, resize.CountFlag(r.Name), resize.Trains(r.Name))
+			}
+			if parseResize(t, "").role(r.Name) == nil {
+				t.Errorf("%s: resize has no flags of %s", k.name, r.Name)
+			}
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package whypending
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gangctl/gangctl/internal/prompttest"
+	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+)
+
+// What is done is what is shown, after it was confirmed.
+func TestApply(t *testing.T) {
+	a := &answer.Answer{Verdict: answer.Blocked, Headline: "llama: too large", Job: answer.Job{Kind: "TFJob", Namespace: "team", Name: "llama"}, Unblock: []answer.Action{
+		{Kind: answer.Wait, By: answer.Nobody, Text: "research/a ends"},
+		{Number: 1, Kind: answer.Uncordon, By: answer.Admin, Text: "uncordon n1", Command: "kubectl uncordon n1"},
+		{Number: 2, Kind: answer.Fewer, By: answer.User, Text: "2 workers instead of 4", Cost: "less compute", Resize: "gangctl resize llama --workers 2 -n team", Command: "kubectl …"},
+		{Number: 3, Kind: answer.AddNodes, By: answer.Admin, Text: "add 2 nodes", How: "kubectl cannot: whoever runs the cluster adds them"},
+	}}
+	for name, tt := range map[string]struct {
+		apply   int32
+		yes     bool
+		answers *prompttest.Fake
+		args    string
+		message string
+		hint    string
+	}{
+		"confirmed":   {apply: 2, answers: &prompttest.Fake{Choices: []bool{true}}, args: "tfjob/llama --workers 2"},
+		"with --yes":  {apply: 2, yes: true, args: "tfjob/llama --workers 2"},
+		"declined":    {apply: 2, answers: &prompttest.Fake{Choices: []bool{false}}, message: "not confirmed; TFJob team/llama stays as it is"},
+		"no terminal": {apply: 2, message: "cannot prompt whether to do it: stdin and stderr must be terminals", hint: "gangctl why-pending llama -n team --apply 2 --yes"},
+		"kubectl's":   {apply: 1, yes: true, message: "--apply 1: gangctl cannot do that for TFJob team/llama: uncordon n1", hint: "kubectl uncordon n1"},
+		"no command":  {apply: 3, yes: true, message: "--apply 3: gangctl cannot do that for TFJob team/llama: add 2 nodes", hint: "whoever runs the cluster adds them"},
+		"not offered": {apply: 4, yes: true, message: "--apply 4: the answer for TFJob team/llama offers 3", hint: "gangctl why-pending llama -n team -v"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			io, _, _, errOut := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
+			var done []string
+			o := &Options{IO: io, Apply: tt.apply, Yes: tt.yes, Prompter: tt.answers, Resize: func(_ context.Context, args []string) error {
+				done = args
+				return nil
+			}}
+			failed := failure.From(o.apply(t.Context(), a))
+			if (failed == nil) != (tt.message == "") || failed != nil && (failed.Message != tt.message || !strings.Contains(failed.Hint, tt.hint)) {
+				t.Errorf("got %+v", failed)
+			}
+			if !slices.Equal(done, strings.Fields(tt.args)) {
+				t.Errorf("did %q", done)
+			}
+			if tt.args != "" && !strings.Contains(errOut.String(), "[2] 2 workers instead of 4 (less compute)\n    gangctl resize llama --workers 2 -n team\n") {
+				t.Errorf("shown: %s", errOut)
+			}
+		})
+	}
+}

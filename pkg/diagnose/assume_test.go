@@ -1,0 +1,36 @@
+package diagnose
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+)
+
+// That a scheduler looks at pods of its name may be known from the pods of the gang alone: it counts when they are assumed to be made again.
+func TestSchedulerOfAnAssumedCluster(t *testing.T) {
+	for judged, want := range map[bool]answer.Verdict{true: answer.FitsNow, false: answer.Blocked} {
+		s := clustertest.New().Nodes(2, 8).Add(clustertest.Gang{Namespace: "team", Name: "llama", Workers: 4, GPUs: 8, Scheduler: "elsewhere",
+			Pod: func(_ int, p *corev1.Pod) {
+				p.Status.Conditions = nil
+				if judged {
+					p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable"}}
+				}
+			}}).Done()
+		w := view.New(s)
+		q := Query{Namespace: "team", Name: "llama"}
+		job, err := w.Find(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := whatif.Resubmit(s, w.Gang(job), func(spec *whatif.Spec) { spec.Role("Worker").Replicas = 2 })
+		a, err := NewExplainer(s).Assume(changed).Explain(t.Context(), q, Options{NoAdvice: true})
+		if err != nil || a.Verdict != want {
+			t.Errorf("judged %t: %v, got %s  %s", judged, err, a.Verdict, a.Headline)
+		}
+	}
+}

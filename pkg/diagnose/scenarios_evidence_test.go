@@ -1,0 +1,137 @@
+package diagnose
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+)
+
+// templated puts an annotation on the template of the workers of a TFJob.
+func templated(key, value string) func(map[string]any) {
+	return set(map[string]any{key: value}, "spec", "tfReplicaSpecs", "Worker", "template", "metadata", "annotations")
+}
+
+func evidenceScenarios() []scenario {
+	advice := []answer.ActionKind{answer.Wait, answer.Fewer, answer.AddNodes, answer.Reshape}
+	inKueue := func(change func(map[string]any)) func(*clustertest.Gang) {
+		return func(g *clustertest.Gang) {
+			kueued(g)
+			queued := g.Job
+			g.Job = func(job map[string]any) { queued(job); change(job) }
+		}
+	}
+	return []scenario{
+		{name: "Kueue: a topology that is required", code: answer.Fits, exit: 3, wantText: []string{"not modelled[^\n]*podset-required-topology", "heuristic"}, build: func(c *clustertest.Cluster) {
+			kueue(c, "32", "BestEffortFIFO")
+			c.Nodes(2, 8).Add(with(waiting(2, 8), inKueue(templated("kueue.x-k8s.io/podset-required-topology", "example.com/rack"))))
+		}},
+		{name: "Kueue: a topology that is preferred", code: answer.Fits, exit: 3, notText: []string{"not modelled", "heuristic"}, build: func(c *clustertest.Cluster) {
+			kueue(c, "32", "BestEffortFIFO")
+			c.Nodes(2, 8).Add(with(waiting(2, 8), inKueue(templated("kueue.x-k8s.io/podset-preferred-topology", "example.com/rack"))))
+		}},
+		{name: "Volcano: advice under a topology that no stage evaluates", code: answer.NodesBusy, exit: 3, never: advice, wantText: []string{"not verified"}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(with(waiting(2, 8), func(g *clustertest.Gang) {
+				g.Volcano, g.Group = "q", set(map[string]any{"mode": "hard", "highestTierAllowed": int64(1)}, "spec", "networkTopology")
+			}))
+		}},
+		{name: "Volcano: a topology that is preferred", code: answer.NodesBusy, exit: 3, offers: []answer.ActionKind{answer.Wait}, notText: []string{"not modelled", "not verified"}, build: func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", nil)
+			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(with(waiting(2, 8), func(g *clustertest.Gang) {
+				g.Volcano, g.Group = "q", set(map[string]any{"mode": "soft"}, "spec", "networkTopology")
+			}))
+		}},
+		{name: "the group of Kubernetes has to stay in one rack", code: answer.TopologyFragmented, exit: 3, wantText: []string{"rack"}, build: func(c *clustertest.Cluster) {
+			c.Schedules("default-scheduler").GangScheduler("")
+			c.Nodes(4, 8).Runs("a", 8, "n1").Runs("b", 8, "n3").Add(with(waiting(2, 8), func(g *clustertest.Gang) {
+				g.Dialect, g.Scheduler = "native", "default-scheduler"
+				g.Group = set([]any{map[string]any{"key": "rack"}}, "spec", "schedulingConstraints", "topology")
+			}))
+			label(c, "rack", "r1", "r1", "r2", "r2")
+		}},
+		{name: "a refusal of the job's namesake before it", code: answer.Fits, exit: 3, notText: []string{"denied"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(with(with(waiting(2, 8), none), func(g *clustertest.Gang) { g.NoGroup, g.Age = true, 5*time.Second }))
+			c.Event("TFJob", "team", "gang", "tfjob-controller", "FailedCreatePod", `Error creating: admission webhook "policy.example.com" denied the request: missing team label`, 30*time.Minute)
+		}},
+		{name: "Kueue's opinion of an earlier queue", code: answer.Fits, exit: 3, wantText: []string{"outdated"}, build: func(c *clustertest.Cluster) {
+			kueue(c, "32", "BestEffortFIFO")
+			q := c.S.Custom[kueueKind("ClusterQueue")][0]
+			q.SetGeneration(3)
+			condition := clustertest.Condition("Active", "False", "FlavorNotFound", "references missing flavor", time.Hour)
+			condition["observedGeneration"] = int64(2)
+			set([]any{condition}, "status", "conditions")(q.Object)
+			c.Nodes(2, 8).Add(with(waiting(2, 8), kueued))
+		}},
+		{name: "a toleration that every pod gets", code: answer.NodeNotReady, exit: 5, notText: []string{"did you mean"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8)
+			for _, n := range c.S.Nodes {
+				n.Spec.Taints = []corev1.Taint{{Key: "node.kubernetes.io/not-ready", Effect: corev1.TaintEffectNoSchedule}, {Key: "node.kubernetes.io/unreachable", Effect: corev1.TaintEffectNoExecute}}
+				n.Status.Conditions[0].Status = corev1.ConditionUnknown
+			}
+			seconds := int64(300)
+			c.Add(with(waiting(2, 8), spec(func(p *corev1.PodSpec) {
+				for _, key := range []string{"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"} {
+					p.Tolerations = append(p.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds})
+				}
+			})))
+		}},
+	}
+}
+
+// What people pipe into why-pending is what kubectl and other tools print, one after the other.
+func TestStreams(t *testing.T) {
+	const (
+		node = `{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "8", "memory": "64Gi", "pods": "110"}, "conditions": [{"type": "Ready", "status": "True"}]}}`
+		job  = `{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"namespace": "team", "name": "gang", "uid": "j"}, "spec": {"parallelism": 1, "completions": 1, "template": {"spec": {"containers": [{"name": "main", "image": "i", "resources": {"requests": {"cpu": "16"}}}]}}}}`
+		pod  = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "team", "name": "gang-x", "creationTimestamp": "2026-11-21T14:00:00Z", "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "gang", "uid": "j", "controller": true}]}, "spec": {"containers": [{"name": "main", "image": "i", "resources": {"requests": {"cpu": "16"}}}]}, "status": {"phase": "Pending"}}`
+	)
+	list := func(items ...string) string {
+		return `{"apiVersion": "v1", "kind": "List", "items": [` + strings.Join(items, ", ") + "]}\n"
+	}
+	for _, tt := range []struct{ name, stream, note string }{
+		{"JSON documents between dashes", node + "\n---\n" + job + "\n---\n" + pod + "\n", ""},
+		{"what kubectl prints, twice", list(node) + list(job, pod), ""},
+		{"JSON, and YAML after it", node + "\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n---\n" + job + "\n---\n" + pod, ""},
+		{"an empty list among the others", list() + list(node) + list(job, pod), ""},
+		{"values of a chart among the objects", "replicas: 3\nimage: {tag: v1}\n---\n" + node + "\n---\n" + job + "\n---\n" + pod, "document 1, line 1"},
+		{"a refusal among the lists", `{"apiVersion": "v1", "kind": "Status", "status": "Failure", "message": "forbidden"}` + "\n" + list(node) + list(job, pod), "Status"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, err := snapshot.Read(strings.NewReader(tt.stream))
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := Explain(context.Background(), s, Query{Namespace: "team", Name: "gang"}, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			scenario{code: answer.TooBig, exit: 6, wantText: []string{"16", tt.note}}.check(t, a)
+		})
+	}
+}
+
+// Where the type of a job is absent the answer names who would handle it, and the command that puts it there.
+func TestOperatorIsNamed(t *testing.T) {
+	for _, tt := range []struct{ kind, operator string }{{"tfjob", "training-operator"}, {"pytorchjob", "training-operator"}, {"mpijob", "training-operator"}, {"", "training-operator"}} {
+		t.Run("absent "+tt.kind, func(t *testing.T) {
+			c := clustertest.New().Nodes(2, 8)
+			c.S.Server.Resources = []string{"jobs.batch/v1"}
+			a, err := Explain(context.Background(), c.Done(), Query{Kind: tt.kind, Namespace: "team", Name: "gang"}, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			scenario{code: answer.CRDNotInstalled, exit: 5, wantText: []string{tt.operator, "gangctl install operator"}}.check(t, a)
+		})
+	}
+	scenario{code: answer.OperatorMissing, exit: 5, wantText: []string{"training-operator", "gangctl install operator"}, build: func(c *clustertest.Cluster) {
+		c.S.Deployments = c.S.Deployments[1:]
+		c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) { g.Missing, g.NoGroup, g.Job = 2, true, set(map[string]any{}, "status") }))
+	}}.play(t)
+}

@@ -1,0 +1,61 @@
+package life
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
+	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+)
+
+// leftBehind adds to a loss the members whose pods should have gone and have not: as long as a pod is there, no successor of its name
+// is made.
+func leftBehind(c *stage.Context, f *stage.Finding, lost []lostMember) {
+	var pods []*corev1.Pod
+	var commands, names []string
+	for _, l := range lost {
+		p := l.Pod
+		if p == nil || !view.Stuck(p, c.View.Now) {
+			continue
+		}
+		why := "its kubelet has not ended it"
+		remove := command.Kubectl(p.Namespace, "delete", "pod", p.Name, "--force", "--grace-period=0")
+		if n := c.View.Cluster().Node(l.node); n == nil || !view.NodeReady(n) {
+			why = "only the kubelet of its node can confirm that it has ended"
+		}
+		if len(p.Finalizers) > 0 {
+			why = "it is held by finalizer " + strings.Join(p.Finalizers, ", ")
+			remove = command.MergePatch(p.Namespace, "pod", p.Name, map[string]any{"metadata": map[string]any{"finalizers": []string{}}})
+		}
+		f.Detail("%s is still terminating, and should have been gone %s ago: %s; its successor is made after that", l.Name(), phrase.Age(c.View.Age(p.DeletionTimestamp.Time)), why)
+		pods, names, commands = append(pods, p), append(names, p.Name), append(commands, remove)
+	}
+	if len(pods) == 0 {
+		return
+	}
+	f.Fact("terminating", names).Fix(stage.Fix{
+		Action: answer.Action{Kind: answer.Fix, By: answer.Admin, Text: fmt.Sprintf("clear %s, so that %s made again", phrase.Names(names), phrase.Verb(len(names), "it is", "they are")),
+			Cost: "what the finalizer or the node was to finish is given up", Change: map[string]any{"pods": names}, Command: command.Then(commands...)},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return replaced(s, pods) },
+	})
+}
+
+// replaced is the cluster after the controller has made the successors of pods that are gone: they wait for nodes.
+func replaced(s *snapshot.Snapshot, gone []*corev1.Pod) *snapshot.Snapshot {
+	var successors []*corev1.Pod
+	for _, p := range gone {
+		next := p.DeepCopy()
+		next.UID, next.CreationTimestamp.Time = p.UID+"-successor", s.At
+		next.DeletionTimestamp, next.DeletionGracePeriodSeconds, next.Finalizers = nil, nil, nil
+		next.Spec.NodeName, next.Status = "", corev1.PodStatus{Phase: corev1.PodPending}
+		successors = append(successors, next)
+	}
+	return whatif.Come(whatif.Gone(s, gone), successors)
+}

@@ -1,0 +1,209 @@
+package resize
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gangctl/gangctl/pkg/cli/shell"
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// The names of flags, without the dashes: those of submit, so that what was typed once can be typed again.
+const (
+	FlagGPUs          = "gpus"
+	FlagCPU           = "cpu"
+	FlagMemory        = "memory"
+	FlagGPUResource   = "gpu-resource"
+	FlagMinAvailable  = "min-available"
+	FlagNodeSelector  = "node-selector"
+	FlagToleration    = "toleration"
+	FlagPriorityClass = "priority-class"
+	FlagQueue         = "queue"
+	FlagRecreate      = "recreate"
+)
+
+// FlagRoles are the roles that have flags of their own, as kinds spell them, those with the members that matter most first.
+func FlagRoles() []string {
+	return []string{"Worker", "PS", "Chief", "Master", "Evaluator", "Launcher"}
+}
+
+// CountFlag is the flag for how many members of a role there are; "" for a role whose number is fixed.
+func CountFlag(role string) string {
+	switch name := strings.ToLower(role); name {
+	case "worker":
+		return "workers"
+	case "ps", "chief", "evaluator":
+		return name
+	default:
+		return ""
+	}
+}
+
+// RoleFlag is the flag for what the members of a role request of a resource.
+func RoleFlag(role, of string) string { return strings.ToLower(role) + "-" + of }
+
+// Trains reports whether --gpus is for a role.
+func Trains(role string) bool {
+	return !slices.Contains([]string{"ps", "evaluator", "launcher"}, strings.ToLower(role))
+}
+
+// Masters is how many members besides its workers a job counts among --workers: of a PyTorchJob the master, which trains like them.
+func Masters(job *gang.Job) int32 {
+	if job.Kind.Kind != "PyTorchJob" {
+		return 0
+	}
+	for _, r := range job.Roles {
+		if strings.EqualFold(r.Name, "master") {
+			return r.Replicas
+		}
+	}
+	return 0
+}
+
+// Command is the command that makes a change of a job, with the flags that the job's kind has, quoted for the shell; ok is false for a change
+// that flags cannot make.
+func Command(job *gang.Job, c Change) (line string, ok bool) {
+	args, ok := Args(job, c)
+	if !ok {
+		return "", false
+	}
+	return Line(job, args), true
+}
+
+// Line is the command with some arguments, for a job of any namespace, quoted for the shell.
+func Line(job *gang.Job, args []string) string {
+	return shell.Join(slices.Concat([]string{"gangctl", "resize"}, args, []string{"-n", job.Meta.Namespace})...)
+}
+
+// ArgsIn are the arguments in a line that Line wrote; nil for another one.
+func ArgsIn(line string) []string {
+	argv, err := shell.Split(line)
+	if err != nil || len(argv) < 5 || argv[0] != "gangctl" || argv[1] != "resize" || argv[len(argv)-2] != "-n" {
+		return nil
+	}
+	return argv[2 : len(argv)-2]
+}
+
+// Args are the arguments of `gangctl resize` that make a change of a job: its name, and the flags.
+func Args(job *gang.Job, c Change) (args []string, ok bool) {
+	args = []string{job.Meta.Name}
+	flag := func(name, value string) { args = append(args, "--"+name, value) }
+	for _, r := range c.Roles {
+		if r.Replicas == nil {
+			continue
+		}
+		name := CountFlag(r.Name)
+		n := *r.Replicas
+		if name == "workers" {
+			n += Masters(job)
+		}
+		if name == "" || n == 0 && name == "workers" {
+			return nil, false
+		}
+		flag(name, strconv.Itoa(int(n)))
+	}
+	for _, of := range []string{FlagGPUs, FlagCPU, FlagMemory} {
+		for _, f := range requestFlags(job, c, of) {
+			flag(f[0], f[1])
+		}
+	}
+	if device := c.device(); device != "" {
+		flag(FlagGPUResource, string(device))
+	}
+	if c.MinAvailable > 0 {
+		flag(FlagMinAvailable, strconv.Itoa(int(c.MinAvailable)))
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.NodeSelector)) {
+		flag(FlagNodeSelector, key+"="+c.NodeSelector[key])
+	}
+	for _, key := range c.AnyNode {
+		flag(FlagNodeSelector, key+"-")
+	}
+	for _, t := range c.Tolerations {
+		flag(FlagToleration, tolerationText(t))
+	}
+	if c.PriorityClass != "" {
+		flag(FlagPriorityClass, c.PriorityClass)
+	}
+	if c.Queue != "" {
+		flag(FlagQueue, c.Queue)
+	}
+	return args, true
+}
+
+// requestFlags are the flags for what members request of one resource, with their values: one for all members that it is meant for, where they
+// request the same.
+func requestFlags(job *gang.Job, c Change, of string) [][2]string {
+	values := map[string]string{}
+	var own [][2]string
+	for _, r := range c.Roles {
+		if value := r.requested(of); value != "" {
+			values[strings.ToLower(r.Name)] = value
+			own = append(own, [2]string{RoleFlag(r.Name, of), value})
+		}
+	}
+	one := ""
+	for _, r := range job.Roles {
+		value := values[strings.ToLower(r.Name)]
+		meant := of != FlagGPUs || Trains(r.Name)
+		if meant && value == "" || !meant && value != "" || one != "" && meant && value != one {
+			return own
+		}
+		if meant {
+			one = value
+		}
+	}
+	if one == "" {
+		return nil
+	}
+	return [][2]string{{of, one}}
+}
+
+// requested is what the change has each member of the role request of a resource; "" for what it did before.
+func (r Role) requested(of string) string {
+	quantity := func(q *resource.Quantity) string {
+		if q == nil {
+			return ""
+		}
+		return q.String()
+	}
+	switch {
+	case of == FlagCPU:
+		return quantity(r.CPU)
+	case of == FlagMemory:
+		return quantity(r.Memory)
+	case r.GPUs == nil:
+		return ""
+	}
+	return strconv.FormatInt(*r.GPUs, 10)
+}
+
+// device is the device that the roles name; "" if none does.
+func (c Change) device() corev1.ResourceName {
+	for _, r := range c.Roles {
+		if r.Device != "" {
+			return r.Device
+		}
+	}
+	return ""
+}
+
+// tolerationText is a toleration as flags have it: KEY[=VALUE][:EFFECT], or all.
+func tolerationText(t corev1.Toleration) string {
+	text := t.Key
+	if t.Operator == corev1.TolerationOpEqual {
+		text += "=" + t.Value
+	}
+	if t.Effect != "" {
+		text += ":" + string(t.Effect)
+	}
+	if text == "" {
+		return "all"
+	}
+	return text
+}

@@ -1,0 +1,263 @@
+package resize_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/gangctl/gangctl/internal/clustertest"
+	"github.com/gangctl/gangctl/pkg/cluster/view"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect/labels"
+	"github.com/gangctl/gangctl/pkg/submit/resize"
+)
+
+// waiting is a gang of four workers with two GPUs each, as it is read from a cluster, with the objects of its job and of its group.
+func waiting(t *testing.T, g clustertest.Gang) (*gang.Gang, *unstructured.Unstructured, *unstructured.Unstructured) {
+	t.Helper()
+	g.Namespace, g.Name = "team", "llama"
+	if g.Workers == 0 {
+		g.Workers, g.GPUs = 4, 2
+	}
+	s := clustertest.New().Nodes(2, 8).Add(g).Done()
+	w := view.New(s)
+	job, err := w.Find(view.Query{Namespace: "team", Name: "llama"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := w.Gang(job)
+	object := found.Object
+	if job.BatchJob != nil {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job.BatchJob)
+		if err != nil {
+			t.Fatal(err)
+		}
+		object = &unstructured.Unstructured{Object: content}
+		object.SetGroupVersionKind(batchv1.SchemeGroupVersion.WithKind("Job"))
+	}
+	if found.Decl == nil || found.Decl.Kind.Kind == "" {
+		return found, object, nil
+	}
+	for _, u := range s.Custom[found.Decl.Kind.GroupKind()] {
+		if u.GetName() == found.Decl.Key.Name {
+			return found, object, u
+		}
+	}
+	t.Fatalf("no object declares the gang %s", found.Decl.Key)
+	return nil, nil, nil
+}
+
+func workers(n int32) resize.Change {
+	return resize.Change{Roles: []resize.Role{{Name: "Worker", Replicas: &n}}}
+}
+
+func gpus(n int64) resize.Change {
+	return resize.Change{Roles: []resize.Role{{Name: "Worker", GPUs: &n}}}
+}
+
+// number is an integer at a path of an object; -1 if there is none.
+func number(u *unstructured.Unstructured, path ...string) int64 {
+	n, ok, err := unstructured.NestedInt64(u.Object, path...)
+	if !ok || err != nil {
+		return -1
+	}
+	return n
+}
+
+// gangLabels declare a gang of four.
+func gangLabels() map[string]string {
+	return map[string]string{labels.NameLabel: "llama", labels.MinAvailableLabel: "4"}
+}
+
+// labelled has them in the pods of a job.
+func labelled(specs string) func(map[string]any) {
+	return func(job map[string]any) {
+		if err := unstructured.SetNestedStringMap(job, gangLabels(), "spec", specs, "Worker", "template", "metadata", "labels"); err != nil {
+			panic(err) // a mistake in a test
+		}
+	}
+}
+
+// Any kind of job is changed together with its gang, in any dialect, and reads as the gang that was meant.
+func TestPlanOfEveryKindAndDialect(t *testing.T) {
+	specs := map[string]string{"TFJob": "tfReplicaSpecs", "PyTorchJob": "pytorchReplicaSpecs", "MPIJob": "mpiReplicaSpecs"}
+	minimum := map[gang.Dialect][]string{
+		gang.SchedulerPlugins: {"spec", "minMember"}, gang.Volcano: {"spec", "minMember"}, gang.KubeBatch: {"spec", "minMember"},
+		gang.Native: {"spec", "schedulingPolicy", "gang", "minCount"},
+	}
+	for _, kind := range []string{"TFJob", "PyTorchJob", "MPIJob", "Job"} {
+		for _, dialect := range []gang.Dialect{gang.Native, gang.SchedulerPlugins, gang.Volcano, gang.KubeBatch, gang.Labels} {
+			t.Run(fmt.Sprintf("%s, %s", kind, dialect), func(t *testing.T) {
+				spec := clustertest.Gang{Kind: kind, Dialect: dialect}
+				if dialect == gang.Labels {
+					spec.Job, spec.BatchJob = labelled(specs[kind]), func(j *batchv1.Job) { j.Spec.Template.Labels = gangLabels() }
+				}
+				g, job, group := waiting(t, spec)
+				p, err := resize.New(g, job, group, workers(2), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				replicas := []string{"spec", specs[kind], "Worker", "replicas"}
+				if kind == "Job" {
+					replicas = []string{"spec", "parallelism"}
+				}
+				if n := number(p.Job.After, replicas...); n != 2 || number(p.Job.Before, replicas...) != 4 {
+					t.Errorf("the job has %d workers", n)
+				}
+				if path := minimum[dialect]; path != nil && number(p.Group.After, path...) != 2 {
+					t.Errorf("the group is %v", p.Group.After.Object["spec"])
+				}
+				if p.Intent.Min != 2 || !p.Intent.Resume || p.Recreate != "" || len(p.Notes) > 0 {
+					t.Errorf("got %+v", p)
+				}
+				if dialect == gang.Labels {
+					text, err := p.Job.After.MarshalJSON()
+					if err != nil || !strings.Contains(string(text), `min-available":"2"`) {
+						t.Errorf("%v, labels: %s", err, text)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A plan for a job that is half changed comes to the same end.
+func TestPlanIsCompleted(t *testing.T) {
+	for _, dialect := range []gang.Dialect{gang.Native, gang.SchedulerPlugins, gang.Volcano} {
+		g, job, group := waiting(t, clustertest.Gang{Dialect: dialect})
+		first, err := resize.New(g, job, group, workers(2), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Decl.MinMember = 2 // the group was changed, and the job was not
+		again, err := resize.New(g, job, first.Group.After, workers(2), &first.Intent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(first.Group.After.Object, again.Group.After.Object); diff != "" || again.Group.Changed() && dialect == gang.Native {
+			t.Errorf("%s, the group: -first +again\n%s", dialect, diff)
+		}
+		if diff := cmp.Diff(first.Job.After.Object, again.Job.After.Object); diff != "" {
+			t.Errorf("%s, the job: -first +again\n%s", dialect, diff)
+		}
+	}
+}
+
+// What is requested follows the rules of submit: limits keep their distance, and devices have none.
+func TestPlanOfRequests(t *testing.T) {
+	g, job, group := waiting(t, clustertest.Gang{})
+	cpu, memory := resource.MustParse("16"), resource.MustParse("8Gi")
+	c := gpus(1)
+	c.Roles[0].CPU, c.Roles[0].Memory = &cpu, &memory
+	c.PriorityClass, c.NodeSelector = "urgent", map[string]string{"gpu": "h100"}
+	c.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}}
+	p, err := resize.New(g, job, group, c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod, _, err := unstructured.NestedMap(p.Job.After.Object, "spec", "tfReplicaSpecs", "Worker", "template", "spec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"cpu": "16", "memory": "8Gi", "nvidia.com/gpu": "1"}
+	resources := pod["containers"].([]any)[0].(map[string]any)["resources"].(map[string]any)
+	for _, list := range []string{"requests", "limits"} {
+		if diff := cmp.Diff(want, resources[list]); diff != "" {
+			t.Errorf("%s: -want +got\n%s", list, diff)
+		}
+	}
+	got := map[string]any{"selector": pod["nodeSelector"], "class": pod["priorityClassName"], "tolerations": len(pod["tolerations"].([]any))}
+	if diff := cmp.Diff(map[string]any{"selector": map[string]any{"gpu": "h100"}, "class": "urgent", "tolerations": 1}, got); diff != "" {
+		t.Error(diff)
+	}
+	needs, _, err := unstructured.NestedStringMap(p.Group.After.Object, "spec", "minResources")
+	if diff := cmp.Diff(map[string]string{"cpu": "64", "memory": "32Gi", "nvidia.com/gpu": "4"}, needs); err != nil || diff != "" {
+		t.Errorf("minResources: %v, -want +got\n%s", err, diff)
+	}
+}
+
+// The queue and the class of a group are changed where the dialect has them.
+func TestPlanOfQueue(t *testing.T) {
+	g, job, group := waiting(t, clustertest.Gang{Dialect: gang.Volcano})
+	p, err := resize.New(g, job, group, resize.Change{Queue: "night", PriorityClass: "low"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue, _, _ := unstructured.NestedString(p.Group.After.Object, "spec", "queue")
+	class, _, _ := unstructured.NestedString(p.Group.After.Object, "spec", "priorityClassName")
+	if queue != "night" || class != "low" {
+		t.Errorf("got queue %q, class %q", queue, class)
+	}
+}
+
+func TestPlanRefuses(t *testing.T) {
+	yes := true
+	owned := func(job map[string]any) {
+		u := &unstructured.Unstructured{Object: job}
+		u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "x/v1", Kind: "Pipeline", Name: "p", UID: "p", Controller: &yes}})
+	}
+	for name, tt := range map[string]struct {
+		gang   clustertest.Gang
+		change resize.Change
+		want   string
+	}{
+		"no such role":       {change: resize.Change{Roles: []resize.Role{{Name: "ps", Replicas: new(int32)}}}, want: "it has no ps: it has worker"},
+		"no members":         {change: workers(0), want: "it would have no members"},
+		"minimum above all":  {change: resize.Change{MinAvailable: 5}, want: "5 members must start together, and it would have 4"},
+		"no queue":           {change: resize.Change{Queue: "night"}, want: "it waits in no queue: its gang is declared in a way that has none"},
+		"no such label":      {change: resize.Change{AnyNode: []string{"tier"}}, want: "its pods do not require nodes with the label tier"},
+		"another controller": {gang: clustertest.Gang{Job: owned}, change: workers(2), want: "Pipeline p made it, and would make it again as it was: change that"},
+		"too many":           {change: workers(resize.MaxReplicas + 1), want: `role "Worker": 10001 members: must be from 0 to 10000`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, job, group := waiting(t, tt.gang)
+			_, err := resize.New(g, job, group, tt.change, nil)
+			var refused *resize.RefusedError
+			if !errors.As(err, &refused) || err.Error() != tt.want {
+				t.Errorf("got %v\nwant %s", err, tt.want)
+			}
+		})
+	}
+}
+
+// What was written by hand for the size before is not silently wrong; what an operator sets by itself needs no warning.
+func TestPlanWarns(t *testing.T) {
+	container := func(env []corev1.EnvVar, args ...string) func(*corev1.PodSpec) {
+		return func(spec *corev1.PodSpec) { spec.Containers[0].Env, spec.Containers[0].Args = env, args }
+	}
+	for name, tt := range map[string]struct {
+		kind   string
+		spec   func(*corev1.PodSpec)
+		change resize.Change
+		want   string
+	}{
+		"a count of members":       {"TFJob", container([]corev1.EnvVar{{Name: "WORLD_SIZE", Value: "4"}}), workers(2), "variable WORLD_SIZE of container"},
+		"another number":           {"TFJob", container([]corev1.EnvVar{{Name: "NUM_WORKERS", Value: "16"}}), workers(2), ""},
+		"another variable":         {"TFJob", container([]corev1.EnvVar{{Name: "LEARNING_RATE", Value: "4"}}), workers(2), ""},
+		"derived by the operator":  {"PyTorchJob", container([]corev1.EnvVar{{Name: "WORLD_SIZE", Value: "4"}}), workers(2), ""},
+		"an argument":              {"MPIJob", container(nil, "mpirun", "-np", "4", "python"), workers(2), "argument -np 4 of container"},
+		"an argument in a script":  {"TFJob", container(nil, "torchrun --nnodes=4 train.py"), workers(2), "argument --nnodes 4 of container"},
+		"processes of each member": {"TFJob", container(nil, "torchrun", "--nproc_per_node", "2"), gpus(1), "argument --nproc_per_node 2 of container"},
+		"a TF_CONFIG of one's own": {"Job", container([]corev1.EnvVar{{Name: "TF_CONFIG", Value: `{"cluster":{"worker":["a","b","c","d"]}}`}}), workers(2), "variable TF_CONFIG of container"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, job, group := waiting(t, clustertest.Gang{Kind: tt.kind, Spec: tt.spec})
+			p, err := resize.New(g, job, group, tt.change, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(p.Notes, "\n"); !strings.HasPrefix(got, tt.want) || (got == "") != (tt.want == "") {
+				t.Errorf("got %q\nwant %q…", got, tt.want)
+			}
+		})
+	}
+}

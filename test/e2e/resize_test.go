@@ -1,0 +1,211 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gangctl/gangctl/sandbox/crd"
+	sandboxmanifest "github.com/gangctl/gangctl/sandbox/manifest"
+	"github.com/gangctl/gangctl/test/faultproxy"
+)
+
+// TestResize makes gangs that are too large for the cluster fit, of every kind, on the operator's own controllers and those of Kubernetes.
+func TestResize(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "--nodes=2", "--cpu=16", "--gpus=8", "--run-for=0", "--serve=volcano")
+	applier := &sandboxmanifest.Applier{Client: c.dynamic}
+	must(t, applier.Apply(t.Context(), crd.VolcanoPodGroups()))
+	must(t, applier.WaitEstablished(t.Context(), crd.VolcanoPodGroups()))
+	for _, kind := range []string{"tf", "pytorch", "mpi", "job"} {
+		for _, dialect := range []string{"scheduler-plugins", "volcano", "labels"} {
+			t.Run(kind+", "+dialect, func(t *testing.T) { c.resizes(t, kind, dialect) })
+		}
+	}
+	t.Run("a Job whose pods are fixed is made again", c.recreates)
+	t.Run("why-pending does a piece of its advice", c.appliesAdvice)
+	t.Run("killed after every write", c.completesResize)
+	t.Run("another client changes the job", c.refusesResize)
+}
+
+// wide submits a gang of four members with all GPUs of a node each, where there are two nodes, and waits until its pods are there.
+func (c *cluster) wide(t *testing.T, kind, name string, more ...string) {
+	t.Helper()
+	c.submit(t, append(append([]string{kind, name, "--image", "x", "--workers", "4", "--gpus", "8", "--cpu", "1"}, more...), "--", "true")...)
+	eventually(t, "its pods are there", func(ctx context.Context) bool {
+		pods, err := c.client.CoreV1().Pods(space).List(ctx, metav1.ListOptions{})
+		return err == nil && len(pods.Items) >= 4
+	})
+}
+
+// starts expects a job to run with two members that train, and deletes it.
+func (c *cluster) starts(t *testing.T, name string) {
+	t.Helper()
+	if _, stderr, code := gangctlAt(t, c.Kubeconfig, "wait", name, "--for", "running", "--timeout", "60s"); code != 0 {
+		t.Errorf("it does not run: %s", stderr)
+	}
+	stdout, _, _ := gangctlAt(t, c.Kubeconfig, "get", name, "-o", "yaml")
+	if strings.Contains(stdout, "gangctl.dev/resize") {
+		t.Errorf("it keeps the change:\n%s", stdout)
+	}
+	gangctlAt(t, c.Kubeconfig, "delete", name)
+}
+
+func (c *cluster) resizes(t *testing.T, kind, dialect string) {
+	name := "sized-" + kind + "-" + dialect
+	c.wide(t, kind, name, "--dialect", dialect)
+	if stdout, stderr, code := gangctlAt(t, c.Kubeconfig, "resize", name, "--workers", "3"); code != 1 || stdout != "" || !strings.Contains(stderr, "it would not start now") {
+		t.Errorf("what does not fit: exit code %d, %q", code, stderr)
+	}
+	if stdout, _, code := gangctlAt(t, c.Kubeconfig, "resize", name, "--workers", "2", "--dry-run=fit"); code != 0 || !strings.HasPrefix(stdout, "FITS_NOW") {
+		t.Errorf("--dry-run=fit: exit code %d", code)
+	}
+	if stdout, _, code := gangctlAt(t, c.Kubeconfig, "resize", name, "--workers", "2"); code != 0 || !strings.HasSuffix(stdout, "/"+name+" resized\n") {
+		t.Errorf("exit code %d, %q", code, stdout)
+	}
+	c.starts(t, name)
+}
+
+func (c *cluster) recreates(t *testing.T) {
+	c.wide(t, "job", "fixed", "--framework", "torch")
+	if _, stderr, code := gangctlAt(t, c.Kubeconfig, "resize", "fixed", "--workers", "2"); code != 1 || !strings.Contains(stderr, "with --recreate") {
+		t.Errorf("exit code %d, %q", code, stderr)
+	}
+	if stdout, _, code := gangctlAt(t, c.Kubeconfig, "resize", "fixed", "--workers", "2", "--recreate"); code != 0 || stdout != "job.batch/fixed recreated\n" {
+		t.Errorf("exit code %d, %q", code, stdout)
+	}
+	job, err := c.client.BatchV1().Jobs(space).Get(t.Context(), "fixed", metav1.GetOptions{})
+	must(t, err)
+	for _, e := range job.Spec.Template.Spec.Containers[0].Env {
+		if (e.Name == "WORLD_SIZE" || e.Name == "PET_NNODES") && e.Value != "2" {
+			t.Errorf("%s is %s", e.Name, e.Value)
+		}
+	}
+	if service, err := c.client.CoreV1().Services(space).Get(t.Context(), "fixed", metav1.GetOptions{}); err != nil || service.OwnerReferences[0].UID != job.UID {
+		t.Errorf("its Service: %v", err)
+	}
+	c.starts(t, "fixed")
+}
+
+func (c *cluster) appliesAdvice(t *testing.T) {
+	c.wide(t, "tf", "advised")
+	stdout, _, _ := gangctlAt(t, c.Kubeconfig, "why-pending", "advised", "-o", "json")
+	var a struct {
+		Unblock []struct {
+			Number       int
+			Kind, Resize string
+		}
+	}
+	must(t, json.Unmarshal([]byte(stdout), &a))
+	number := 0
+	for _, x := range a.Unblock {
+		if x.Kind == "fewer" && x.Resize == "gangctl resize advised --workers 2 -n "+space {
+			number = x.Number
+		}
+	}
+	if number == 0 {
+		t.Fatalf("no advice to have fewer workers: %+v", a.Unblock)
+	}
+	if _, stderr, code := gangctlAt(t, c.Kubeconfig, "why-pending", "advised", "--apply", "99", "--yes"); code != 1 || !strings.Contains(stderr, "--apply 99") {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+	stdout, _, code := gangctlAt(t, c.Kubeconfig, "why-pending", "advised", "--apply", fmt.Sprint(number), "--yes")
+	if code != 0 || stdout != "tfjob.kubeflow.org/advised resized\n" {
+		t.Errorf("exit code %d, %q", code, stdout)
+	}
+	c.starts(t, "advised")
+}
+
+// through returns a command line that runs against the cluster through a proxy.
+func (c *cluster) through(t *testing.T) (*faultproxy.Proxy, func(args ...string) *exec.Cmd) {
+	t.Helper()
+	proxy, err := faultproxy.Start(c.Config)
+	must(t, err)
+	t.Cleanup(func() { must(t, proxy.Close()) })
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, proxy.WriteKubeconfig(c.Kubeconfig, kubeconfig))
+	return proxy, func(args ...string) *exec.Cmd {
+		return exec.CommandContext(t.Context(), programs.gangctl, append([]string{"--kubeconfig", kubeconfig}, args...)...)
+	}
+}
+
+// storing selects requests that change what is stored.
+func storing(r *http.Request) bool { return faultproxy.Writes(r) && !r.URL.Query().Has("dryRun") }
+
+// completesResize kills the program as soon as the API server has stored one of its writes. Run again, it comes to the same end.
+func (c *cluster) completesResize(t *testing.T) {
+	for _, tt := range []struct {
+		kind, flags string
+		writes      int
+	}{{"tf", "", 3}, {"job", "--recreate", 5}} {
+		for n := range tt.writes {
+			name := fmt.Sprintf("killed-%s-%d", tt.kind, n)
+			more := []string{}
+			if tt.kind == "job" {
+				more = []string{"--framework", "torch"}
+			}
+			c.wide(t, tt.kind, name, more...)
+			proxy, command := c.through(t)
+			line := append([]string{"resize", name, "--workers", "2"}, strings.Fields(tt.flags)...)
+			cmd := command(line...)
+			seen := 0
+			proxy.Inject(1, func(r *http.Request) bool {
+				if !storing(r) {
+					return false
+				}
+				seen++
+				return seen == n+1
+			}, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+				faultproxy.Lose()(w, r, killing(forward, cmd))
+			})
+			if out, err := cmd.CombinedOutput(); err == nil || cmd.ProcessState.Exited() {
+				t.Errorf("%s: it was not killed: %v\n%s", name, err, out)
+			}
+			again := line
+			if tt.kind == "job" {
+				again = append(again, "--yes")
+			}
+			if stdout, stderr, code := gangctlAt(t, c.Kubeconfig, again...); code != 0 {
+				t.Errorf("%s, run again: exit code %d, %s%s", name, code, stdout, stderr)
+			}
+			c.starts(t, name)
+		}
+	}
+}
+
+// killing forwards a request, and then kills a program before it gets the response.
+func killing(forward http.Handler, cmd *exec.Cmd) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		forward.ServeHTTP(w, r)
+		_ = cmd.Process.Kill() // it may have ended by itself, which the test sees
+	})
+}
+
+// refusesResize has another client change the job after it was read: nothing is written over that.
+func (c *cluster) refusesResize(t *testing.T) {
+	c.wide(t, "tf", "shared")
+	proxy, command := c.through(t)
+	proxy.Inject(1, storing, func(w http.ResponseWriter, r *http.Request, forward http.Handler) {
+		_, err := c.dynamic.Resource(tfjobs).Namespace(space).Patch(r.Context(), "shared", types.MergePatchType, []byte(`{"spec":{"runPolicy":{"backoffLimit":7}}}`), metav1.PatchOptions{})
+		if err != nil {
+			t.Error(err)
+		}
+		forward.ServeHTTP(w, r)
+	})
+	out, err := command("resize", "shared", "--workers", "2").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "another client has changed it meanwhile:") || !strings.Contains(string(out), "backoffLimit: 7") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if _, _, code := gangctlAt(t, c.Kubeconfig, "resize", "shared", "--workers", "2"); code != 0 {
+		t.Errorf("on top of that: exit code %d", code)
+	}
+	c.starts(t, "shared")
+}
