@@ -145,6 +145,11 @@ func TestFindCauses(t *testing.T) {
 			gang:  Gang{Roles: []Role{role("master", 1, worker()), role("worker", 2, worker())}},
 			want:  "resource:nvidia.com/gpu master worker: 3 x 4 = 12, free 8 [8] of 8 on [n1]; ",
 		},
+		"roles that request as many devices count together, whatever else they request": {
+			nodes: []*corev1.Node{machine("n1")},
+			gang:  Gang{Roles: []Role{role("master", 1, worker()), role("worker", 2, worker("memory", 1))}},
+			want:  "resource:nvidia.com/gpu worker: 3 x 4 = 12, free 8 [8] of 8 on [n1]; ",
+		},
 		"devices of a role on other nodes do not count": {
 			nodes: []*corev1.Node{machine("n1", label("class", "a")), machine("n2")},
 			pods:  []*corev1.Pod{aPod("a", amounts("gpu", 4), on("n1"))},

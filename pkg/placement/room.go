@@ -15,8 +15,8 @@ import (
 // Room is what the nodes that a role may use have of one resource, against what is requested of it. It has the numbers by which a
 // gang without a placement is explained, the same ones in the scheduler and in the diagnosis. Amounts are in the unit of Quantity.
 type Room struct {
-	// Role is the role, Resource the resource. Alike are the roles whose members request the same of a node, Role among them: they count
-	// together.
+	// Role is the role, Resource the resource. Alike are the roles whose members request as much of it on the same nodes, Role among them: they
+	// count together.
 	Role     Role
 	Alike    []Role
 	Resource corev1.ResourceName
@@ -124,23 +124,7 @@ func mainResource(role Role) corev1.ResourceName {
 // roomOn measures the room of one resource on some nodes. On those that are open all else is free that a member requests.
 func (c *Cluster) roomOn(g Gang, role Role, resource corev1.ResourceName, nodes []bool, open func(*node) bool) Room {
 	r := Room{Role: role, Resource: resource, PerMember: request.OfResource(role.Pod, resource)}
-	signature, unsigned := Signature(role.Pod, nil)
-	alike := func(other Role) bool {
-		is, err := Signature(other.Pod, nil)
-		return err == nil && unsigned == nil && is == signature
-	}
-	for _, other := range g.Roles {
-		if other.Name == role.Name || other.Count > 0 && alike(other) {
-			r.Alike = append(r.Alike, other)
-			r.Members += other.Count
-		}
-	}
-	if len(r.Alike) == 0 {
-		r.Alike, r.Members = []Role{role}, role.Count
-	}
-	if len(r.Alike) == len(g.Roles) { // any of the members will do, so that no more count than the gang needs
-		r.Members = min(r.Members, g.required())
-	}
+	c.countMembers(&r, g, nodes)
 	pos, offered := c.names.index[resource]
 	for i, n := range c.nodes {
 		if !nodes[i] {
@@ -160,27 +144,46 @@ func (c *Cluster) roomOn(g Gang, role Role, resource corev1.ResourceName, nodes 
 		r.LargestFree = max(r.LargestFree, node.Free)
 		r.LargestTotal = max(r.LargestTotal, node.Total)
 	}
-	r.Requested = int64(r.Members)*r.PerMember + c.othersRequest(g, r, nodes)
 	return r
 }
 
-// othersRequest is what the members of other roles request that may use none but the same nodes.
-func (c *Cluster) othersRequest(g Gang, r Room, nodes []bool) (sum int64) {
+// countMembers counts the members of a room, and what they and others request that may use none but its nodes. Other roles count as members
+// where they request the same of the resource on the same nodes.
+func (c *Cluster) countMembers(r *Room, g Gang, nodes []bool) {
 	pos, offered := c.names.index[r.Resource]
+	large := func(nodes []bool, amount int64) []bool { // a node that is too small is no choice
+		out := slices.Clone(nodes)
+		for i, n := range c.nodes {
+			out[i] = out[i] && (!offered || n.alloc.at(pos) >= amount)
+		}
+		return out
+	}
+	own := large(nodes, r.PerMember)
 	for _, other := range g.Roles {
 		amount := request.OfResource(other.Pod, r.Resource)
-		if amount == 0 || slices.ContainsFunc(r.Alike, func(like Role) bool { return like.Name == other.Name }) {
+		if other.Name == r.Role.Name {
+			r.Alike, r.Members = append(r.Alike, other), r.Members+other.Count
+			continue
+		}
+		if amount == 0 || other.Count <= 0 {
 			continue
 		}
 		_, usable := c.usableBy(other)
-		for i, n := range c.nodes { // a node without the resource is no choice
-			usable[i] = usable[i] && offered && n.alloc.at(pos) >= amount
-		}
-		if slices.Contains(usable, true) && within(usable, nodes) {
-			sum += int64(other.Count) * amount
+		usable = large(usable, amount)
+		switch {
+		case amount == r.PerMember && slices.Equal(usable, own):
+			r.Alike, r.Members = append(r.Alike, other), r.Members+other.Count
+		case slices.Contains(usable, true) && within(usable, nodes):
+			r.Requested += int64(other.Count) * amount
 		}
 	}
-	return sum
+	if len(r.Alike) == 0 { // a role that the gang does not have yet
+		r.Alike, r.Members = []Role{r.Role}, r.Role.Count
+	}
+	if len(r.Alike) == len(g.Roles) { // any of the members will do, so that no more count than the gang needs
+		r.Members = min(r.Members, g.required())
+	}
+	r.Requested += int64(r.Members) * r.PerMember
 }
 
 // usableBy reports for every node whether a role may use it, whatever runs there: it is Row.Usable without the rest of the matrix. It returns

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,8 +31,15 @@ func TestResize(t *testing.T) {
 			t.Run(kind+", "+dialect, func(t *testing.T) { c.resizes(t, kind, dialect) })
 		}
 	}
+	for i, kind := range []string{"tf", "pytorch", "mpi", "job"} {
+		for j, dialect := range []string{"scheduler-plugins", "volcano", "labels"} {
+			if !long() && i%3 != j {
+				continue
+			}
+			t.Run("advice, "+kind+", "+dialect, func(t *testing.T) { c.appliesAdvice(t, kind, dialect) })
+		}
+	}
 	t.Run("a Job whose pods are fixed is made again", c.recreates)
-	t.Run("why-pending does a piece of its advice", c.appliesAdvice)
 	t.Run("killed after every write", c.completesResize)
 	t.Run("another client changes the job", c.refusesResize)
 }
@@ -95,33 +103,75 @@ func (c *cluster) recreates(t *testing.T) {
 	c.starts(t, "fixed")
 }
 
-func (c *cluster) appliesAdvice(t *testing.T) {
-	c.wide(t, "tf", "advised")
-	stdout, _, _ := gangctlAt(t, c.Kubeconfig, "why-pending", "advised", "-o", "json")
-	var a struct {
-		Unblock []struct {
-			Number       int
-			Kind, Resize string
+// stuck are gangs that have no place on two nodes with 8 GPUs each, and the kinds of advice of which one line each starts them.
+var stuck = map[string]struct {
+	flags []string
+	kinds []string
+}{
+	"too-big":   {[]string{"--workers", "4", "--gpus", "8"}, []string{"trim", "fewer"}},
+	"in-pieces": {[]string{"--workers", "3", "--gpus", "5"}, []string{"reshape", "trim", "fewer"}},
+	"elsewhere": {[]string{"--workers", "2", "--gpus", "8", "--node-selector", "pool=none"}, []string{"relax"}},
+}
+
+// advised submits a gang that is stuck, and returns the advice that is one line of resize.
+func (c *cluster) advised(t *testing.T, kind, name, dialect string, flags []string) []resizing {
+	t.Helper()
+	c.submit(t, slices.Concat([]string{kind, name, "--image", "x", "--cpu", "1", "--dialect", dialect}, flags, []string{"--", "true"})...)
+	var advice []resizing
+	eventually(t, "the scheduler has tried it, and there is advice", func(context.Context) bool {
+		stdout, _, _ := gangctlAt(t, c.Kubeconfig, "why-pending", name, "-o", "json")
+		var a struct {
+			Scheduler struct{ Message string }
+			Unblock   []resizing
+		}
+		must(t, json.Unmarshal([]byte(stdout), &a))
+		advice = slices.DeleteFunc(a.Unblock, func(x resizing) bool { return x.Resize == "" || !x.Verified })
+		return a.Scheduler.Message != "" && len(advice) > 0
+	})
+	return advice
+}
+
+// resizing is a piece of advice in JSON.
+type resizing struct {
+	Number       int
+	Kind, Resize string
+	Verified     bool
+}
+
+// appliesAdvice does every piece of advice that is one line, each to a job of its own.
+func (c *cluster) appliesAdvice(t *testing.T, kind, dialect string) {
+	for reason, gang := range stuck {
+		name := kind + "-" + reason
+		advice := c.advised(t, kind, name, dialect, gang.flags)
+		for _, want := range gang.kinds {
+			single := kind == "job" && want == "reshape" // how many pods a Job has is how many parts its work has
+			if !single && !slices.ContainsFunc(advice, func(x resizing) bool { return x.Kind == want }) {
+				t.Errorf("%s: no advice to %s as a line of resize: %+v", reason, want, advice)
+			}
+		}
+		for i, x := range advice {
+			if i > 0 {
+				if again := c.advised(t, kind, name, dialect, gang.flags); !slices.Contains(again, x) {
+					t.Errorf("%s: the advice was %+v, and then %+v", reason, advice, again)
+				}
+			}
+			stdout, stderr, code := gangctlAt(t, c.Kubeconfig, "why-pending", name, "--apply", fmt.Sprint(x.Number), "--yes")
+			if code != 0 || !strings.HasSuffix(stdout, "/"+name+" resized\n") {
+				t.Errorf("%s: exit code %d, %q, %s", x.Resize, code, stdout, stderr)
+			}
+			c.starts(t, name)
+			eventually(t, "it is gone", func(ctx context.Context) bool {
+				pods, err := c.client.CoreV1().Pods(space).List(ctx, metav1.ListOptions{})
+				return err == nil && len(pods.Items) == 0
+			})
 		}
 	}
-	must(t, json.Unmarshal([]byte(stdout), &a))
-	number := 0
-	for _, x := range a.Unblock {
-		if x.Kind == "fewer" && x.Resize == "gangctl resize advised --workers 2 -n "+space {
-			number = x.Number
-		}
-	}
-	if number == 0 {
-		t.Fatalf("no advice to have fewer workers: %+v", a.Unblock)
-	}
-	if _, stderr, code := gangctlAt(t, c.Kubeconfig, "why-pending", "advised", "--apply", "99", "--yes"); code != 1 || !strings.Contains(stderr, "--apply 99") {
+	name := "unnumbered"
+	c.wide(t, kind, name, "--dialect", dialect)
+	if _, stderr, code := gangctlAt(t, c.Kubeconfig, "why-pending", name, "--apply", "99", "--yes"); code != 1 || !strings.Contains(stderr, "--apply 99") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
-	stdout, _, code := gangctlAt(t, c.Kubeconfig, "why-pending", "advised", "--apply", fmt.Sprint(number), "--yes")
-	if code != 0 || stdout != "tfjob.kubeflow.org/advised resized\n" {
-		t.Errorf("exit code %d, %q", code, stdout)
-	}
-	c.starts(t, "advised")
+	gangctlAt(t, c.Kubeconfig, "delete", name)
 }
 
 // through returns a command line that runs against the cluster through a proxy.

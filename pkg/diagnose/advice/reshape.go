@@ -63,9 +63,7 @@ func (s *search) reshaped(role gang.Role, device corev1.ResourceName, k, gpus, p
 	}, func(spec *whatif.Spec) {
 		r := spec.Role(role.Name)
 		r.Replicas = int32(k)
-		resources := &r.Template.Spec.Containers[i].Resources
-		whatif.Scale(resources.Requests, gpus, per)
-		whatif.Scale(resources.Limits, gpus, per)
+		whatif.Scale(&r.Template.Spec.Containers[i].Resources, gpus, per)
 		if s.g.Min < s.g.Total() {
 			otherConsumers := s.g.Total() - role.Replicas
 			own := max(0, int64(s.g.Min-otherConsumers)) // at least so many of the minimum are of this role

@@ -146,9 +146,7 @@ func TestCommandsReserveNoMore(t *testing.T) {
 // Half of the devices are half of the processes, where the job has a field for how many a member starts.
 func TestCommandsCountProcesses(t *testing.T) {
 	half := func(spec *whatif.Spec) {
-		r := spec.Role("Worker").Template.Spec.Containers[0].Resources
-		whatif.Scale(r.Requests, 1, 2)
-		whatif.Scale(r.Limits, 1, 2)
+		whatif.Scale(&spec.Role("Worker").Template.Spec.Containers[0].Resources, 1, 2)
 	}
 	tests := map[string]struct {
 		kind, field string

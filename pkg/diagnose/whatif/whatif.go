@@ -149,11 +149,28 @@ func WithoutProbes(s *snapshot.Snapshot, kind string) *snapshot.Snapshot {
 	return c
 }
 
-// Scale multiplies every amount of a list by num/den, rounded up to whole units of the resource.
-func Scale(list corev1.ResourceList, num, den int64) {
-	for name, q := range list {
-		amount := request.Amount(name, q)
-		list[name] = request.Quantity(name, (amount*num+den-1)/den)
+// Scale multiplies all that a container requests by num/den, rounded up to whole units of the resource. Limits above the request are
+// multiplied, too; others follow it.
+func Scale(r *corev1.ResourceRequirements, num, den int64) {
+	scaled := func(name corev1.ResourceName, q resource.Quantity) resource.Quantity {
+		return request.Quantity(name, (request.Amount(name, q)*num+den-1)/den)
+	}
+	before := r.DeepCopy()
+	for name, q := range before.Limits {
+		had, requested := before.Requests[name]
+		switch {
+		case !requested:
+			request.Set(r, name, scaled(name, q))
+		case q.Cmp(had) > 0:
+			r.Limits[name] = scaled(name, q)
+		}
+	}
+	for name, q := range before.Requests {
+		if limit, limited := before.Limits[name]; limited && limit.Cmp(q) > 0 {
+			r.Requests[name] = scaled(name, q)
+			continue
+		}
+		request.Set(r, name, scaled(name, q))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -174,9 +175,16 @@ func TestSetWhereNoObjectIs(t *testing.T) {
 }
 
 func TestScale(t *testing.T) {
-	list := clustertest.List("cpu", "7", "memory", "10Gi", "nvidia.com/gpu", "8")
-	whatif.Scale(list, 3, 8)
-	if cpu, memory, gpu := list["cpu"], list["memory"], list["nvidia.com/gpu"]; cpu.String() != "2625m" || memory.String() != "3840Mi" || gpu.String() != "3" {
-		t.Errorf("got %s cpu, %s memory, %s GPUs", cpu.String(), memory.String(), gpu.String())
+	r := corev1.ResourceRequirements{
+		Requests: clustertest.List("cpu", "7", "memory", "10Gi"),
+		Limits:   clustertest.List("cpu", "14", "memory", "10Gi", "nvidia.com/gpu", "8"),
+	}
+	whatif.Scale(&r, 3, 8)
+	want := corev1.ResourceRequirements{
+		Requests: clustertest.List("cpu", "2625m", "memory", "3840Mi", "nvidia.com/gpu", "3"),
+		Limits:   clustertest.List("cpu", "5250m", "memory", "3840Mi", "nvidia.com/gpu", "3"),
+	}
+	if !equality.Semantic.DeepEqual(r, want) {
+		t.Errorf("got %v, want %v", r, want)
 	}
 }
