@@ -56,8 +56,6 @@ func Codes(c Command) []int {
 	switch {
 	case c.Verb == "why-pending", c.Flags["dry-run"] == "fit", c.Verb == "fit", strings.HasPrefix(c.Verb, "fit "):
 		return []int{3, 4, 5, 6, 7, 8, 9} // the verdict
-	case c.Verb == "resize":
-		return []int{1, 4, 5} // what would not fit is refused
 	case c.Verb == "check":
 		return []int{5} // the sandbox lacks what a cluster has
 	case c.Verb == "attach", c.Verb == "port-forward":

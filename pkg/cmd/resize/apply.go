@@ -9,9 +9,11 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
@@ -124,22 +126,51 @@ func (a *applier) begin(ctx context.Context) error {
 	return nil
 }
 
-// await returns when the pods of the job are gone.
+// await returns when the pods of the job are gone, and its controller has recorded that.
 func (a *applier) await(ctx context.Context) error {
 	if !a.plan.Restarts {
 		return nil
 	}
-	left, err := a.podsGone(ctx, suspendedState, a.timeout)
+	limited, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	left, err := a.podsGone(limited, suspendedState, a.timeout)
+	if err == nil {
+		err = a.recorded(limited)
+	}
 	hint := fmt.Sprintf("it stays suspended and keeps its change; complete it with: gangctl resize %s -n %s", a.job.Meta.Name, a.job.Meta.Namespace)
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return failure.WithCode(failure.CodeInterrupted, "interrupted; %s is suspended, and not changed yet", a.job).WithHint("%s", hint)
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded) && left > 0:
 		return failure.WithCode(failure.CodeTimedOut, "%s: after %s pods of it still end: %d", jobs.Op(a.job, "resize"), a.timeout, left).WithHint("%s", hint)
+	case errors.Is(err, context.DeadlineExceeded):
+		return failure.WithCode(failure.CodeTimedOut, "%s: after %s its status does not have that it is suspended", jobs.Op(a.job, "resize"), a.timeout).WithHint("%s", hint)
 	}
 	return failure.From(err).WithHint("%s", hint)
+}
+
+// recorded returns when the status of a Job has that it is suspended: only then does the API server let its template be changed.
+func (a *applier) recorded(ctx context.Context) error {
+	if a.job.Kind.Group != batchv1.GroupName {
+		return nil
+	}
+	return wait.PollUntilContextCancel(ctx, a.interval, true, func(ctx context.Context) (bool, error) {
+		now, err := a.jobObject().Get(ctx, a.job.Meta.Name, metav1.GetOptions{})
+		if err != nil {
+			return false, a.jobObject().verb("get").Wrap(err)
+		}
+		var job batchv1.Job
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(now.Object, &job); err != nil {
+			return false, failure.Errorf("%s: decode: %w", jobs.Op(a.job, "get"), err)
+		}
+		suspended := func(c batchv1.JobCondition) bool {
+			return c.Type == batchv1.JobSuspended && c.Status == corev1.ConditionTrue
+		}
+		started := job.Status.StartTime != nil
+		return job.Status.Active == 0 && (!started || slices.ContainsFunc(job.Status.Conditions, suspended)), nil
+	})
 }
 
 // suspendedState is the state, for podsGone, of a job that keeps its finished pods.

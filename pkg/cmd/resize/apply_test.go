@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -309,4 +311,43 @@ func busy(t *testing.T) *typedfake.Clientset {
 		t.Fatalf("the pod is of no job: %v", pod.ObjectMeta)
 	}
 	return typedfake.NewClientset(pod)
+}
+
+// The API server lets the template of a Job be changed once its status has that it is suspended, which is after its pods are gone.
+func TestAwaitsTheStatusOfAJob(t *testing.T) {
+	gvr := batchv1.SchemeGroupVersion.WithResource("jobs")
+	status := func(more map[string]any) *unstructured.Unstructured {
+		maps.Copy(more, map[string]any{"startTime": "2026-11-21T14:00:00Z"})
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"namespace": "team", "name": "llama"}, "spec": map[string]any{}, "status": more,
+		}}
+	}
+	suspended := []any{map[string]any{"type": "Suspended", "status": "True"}}
+	answers := []*unstructured.Unstructured{
+		status(map[string]any{"active": int64(4)}), status(map[string]any{}), status(map[string]any{"active": int64(1), "conditions": suspended}),
+		status(map[string]any{"conditions": suspended}),
+	}
+	job, err := jobs.Read(answers[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{gvr: "JobList"})
+	asked := 0
+	client.PrependReactor("get", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
+		answer := answers[min(asked, len(answers)-1)]
+		asked++
+		return true, answer, nil
+	})
+	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
+	a := &applier{
+		client: &kube.Client{Dynamic: client, Typed: typedfake.NewClientset()}, io: io, job: job, timeout: time.Minute, interval: time.Millisecond,
+		plan: &resize.Plan{Restarts: true, Job: resize.Object{Before: answers[0], After: answers[0]}},
+	}
+	if err := a.await(t.Context()); err != nil || asked != len(answers) {
+		t.Errorf("%v after %d answers, want %d", err, asked, len(answers))
+	}
+	asked, answers, a.timeout = 0, answers[:1], 20*time.Millisecond
+	if err := failure.From(a.await(t.Context())); err == nil || err.Code != failure.CodeTimedOut || !strings.Contains(err.Message, "its status does not have that it is suspended") {
+		t.Errorf("without a controller: %v", err)
+	}
 }

@@ -175,7 +175,7 @@ func end(c howto.Command) string {
 var looks = []string{"list", "get", "describe", "events", "logs", "attach", "port-forward", "top", "wait", "why-pending", "fit", "check", "version", "completion", "help", "report"}
 
 // names are the commands whose arguments are jobs.
-var names = []string{"get", "describe", "events", "logs", "attach", "port-forward", "wait", "why-pending", "delete", "suspend", "resume", "resubmit", "report"}
+var names = []string{"get", "describe", "events", "logs", "attach", "port-forward", "wait", "why-pending", "delete", "suspend", "resume", "resize", "resubmit", "report"}
 
 // many are those that take several.
 var many = []string{"delete", "suspend", "resume"}
