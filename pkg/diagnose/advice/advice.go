@@ -49,6 +49,8 @@ type search struct {
 	reader audience.Reader
 	// depth counts searches on behalf of gangs that are ahead.
 	depth int
+	// first is what every edit comes after; nil unless no single action helps.
+	first *edit
 	// few is what the search for minimal sets knows already.
 	few few
 
@@ -103,6 +105,9 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 		s.part(answer.Move, s.move)
 		s.part(answer.AddNodes, s.addNodes)
 		s.part(answer.Evict, s.evict)
+	}
+	if len(s.actions) == 0 {
+		s.part(answer.Fix, s.combine)
 	}
 	slices.SortStableFunc(s.actions, func(a, b answer.Action) int { return cmp.Compare(rank(a), rank(b)) })
 	return Found{Actions: s.actions, Cut: s.cut}

@@ -2,6 +2,7 @@ package advice
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,12 +24,36 @@ type edit struct {
 	apply func(*whatif.Spec)
 }
 
+// after is the edit on top of another one; just the edit where that is nil.
+func (e edit) after(first *edit) edit {
+	if first == nil {
+		return e
+	}
+	all := e
+	all.Text, all.Cost = inOne(first.Text, e.Text), joined(first.Cost, e.Cost)
+	all.Change = maps.Clone(first.Change)
+	maps.Copy(all.Change, e.Change)
+	all.apply = func(spec *whatif.Spec) {
+		first.apply(spec)
+		e.apply(spec)
+	}
+	return all
+}
+
+// inOne is the text of two actions that are one, such as the same change of two roles.
+func inOne(a, b string) string {
+	if a == "" || a == b {
+		return b
+	}
+	return a + ", and " + b
+}
+
 // change is a key of a role.
 func change(role, key string) string { return fmt.Sprintf("%s.%s", role, key) }
 
 // hasRoom reports whether the members as edited have a placement on the nodes, once those that are there are gone.
 func (s *search) hasRoom(e edit) bool {
-	request, ok := whatif.PlacementRequest(s.w, s.g, e.apply)
+	request, ok := whatif.PlacementRequest(s.w, s.g, e.after(s.first).apply)
 	return ok && s.room(s.vacated(), request)
 }
 
@@ -42,7 +67,8 @@ func ids(pods []*corev1.Pod) []types.UID { return (&view.Consumer{Pods: pods}).U
 
 // fix is an edit as a change of the cluster.
 func (s *search) fix(e edit) stage.Fix {
-	return stage.Fix{Action: e.Action, Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Resubmit(snap, s.g, e.apply) }}
+	e = e.after(s.first)
+	return stage.Fix{Action: e.Action, Apply: func(snap *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Resubmit(snap, s.g, e.apply) }, Edit: e.apply}
 }
 
 // offerEdit adds an edit if the gang starts after it.
@@ -53,7 +79,7 @@ func (s *search) offerEdit(e edit) bool {
 	fix := s.fix(e)
 	r, ok := s.try(fix.Apply)
 	if ok {
-		fix.Action = patch.Commanded(fix.Action, s.g, e.apply)
+		fix.Action = patch.Commanded(fix.Action, s.g, fix.Edit)
 		if s.g.Count(gang.Running) > 0 {
 			fix.Cost = joined(fix.Cost, "members that run start again")
 		}

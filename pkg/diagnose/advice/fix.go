@@ -1,10 +1,14 @@
 package advice
 
 import (
+	"slices"
+
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/command"
+	"github.com/gangctl/gangctl/pkg/diagnose/patch"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 )
 
 // fixes are what the findings themselves know; where no single one is enough, one of each together.
@@ -21,7 +25,34 @@ func (s *search) fixes() {
 		if !more || len(steps) < 2 {
 			return
 		}
-		one = s.offer(together(answer.Fix, steps))
+		one = s.offer(s.together(steps))
+	}
+}
+
+// maxCombined is how many ways to remove what findings name are tried with other sizes on top.
+const maxCombined = 4
+
+// combine offers other sizes on top of what findings know, where the gang starts by neither alone: a job that is too big may select nodes that
+// are not there, too.
+func (s *search) combine() {
+	findings := s.base.Findings()
+	if !slices.ContainsFunc(findings, func(f stage.Finding) bool { return slices.Contains(resizable, f.Code) }) {
+		return
+	}
+	for i := 0; i < maxCombined && len(s.actions) == 0 && !s.spent(); i++ {
+		steps, more := alternative(findings, i)
+		if !more {
+			return
+		}
+		fix := s.together(steps)
+		if fix.Edit == nil {
+			continue
+		}
+		s.first = &edit{fix.Action, fix.Edit}
+		s.reshape()
+		s.fewer()
+		s.trim()
+		s.first = nil
 	}
 }
 
@@ -37,14 +68,12 @@ func alternative(findings []stage.Finding, i int) (steps []stage.Fix, more bool)
 	return steps, more
 }
 
-// together does one step after the other.
-func together(kind answer.ActionKind, steps []stage.Fix) stage.Fix {
-	all := stage.Fix{Action: answer.Action{Kind: kind, By: answer.User, Change: map[string]any{}}}
-	for i, step := range steps {
-		if i > 0 {
-			all.Text += ", and "
-		}
-		all.Text += step.Text
+// together does one step after the other. Steps that all edit the job are one edit of it.
+func (s *search) together(steps []stage.Fix) stage.Fix {
+	all := stage.Fix{Action: answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{}}}
+	edits := true
+	for _, step := range steps {
+		all.Text = inOne(all.Text, step.Text)
 		all.Command = command.Then(all.Command, step.Command)
 		all.How, all.Cost = joined(all.How, step.How), joined(all.Cost, step.Cost)
 		for key, value := range step.Change {
@@ -56,8 +85,20 @@ func together(kind answer.ActionKind, steps []stage.Fix) stage.Fix {
 		if step.By == answer.Admin {
 			all.By = answer.Admin
 		}
+		edits = edits && step.Edit != nil
+	}
+	if edits {
+		all.Edit = func(spec *whatif.Spec) {
+			for _, step := range steps {
+				step.Edit(spec)
+			}
+		}
+		all.Action = patch.Commanded(all.Action, s.g, all.Edit)
 	}
 	all.Apply = func(snap *snapshot.Snapshot) *snapshot.Snapshot {
+		if edits {
+			return whatif.Resubmit(snap, s.g, all.Edit)
+		}
 		for _, step := range steps {
 			if snap = step.Apply(snap); snap == nil {
 				return nil

@@ -25,13 +25,18 @@ func (s *search) trim() {
 		device := podrequest.Device(request(role))
 		for _, c := range slices.Concat(role.Template.Spec.Containers, role.Template.Spec.InitContainers) {
 			for _, name := range short {
-				if name == device && c.Name == role.Main && s.base.Primary.Code != answer.TooBig {
+				if name == device && c.Name == role.Main && !s.tooBig() {
 					continue // fewer devices is less compute: reshape and fewer are the ways to that
 				}
 				s.trimOne(role, c, name)
 			}
 		}
 	}
+}
+
+// tooBig reports whether the gang would have no place on a cluster that is empty.
+func (s *search) tooBig() bool {
+	return slices.ContainsFunc(s.base.Findings(), func(f stage.Finding) bool { return f.Code == answer.TooBig })
 }
 
 // short are the resources that findings report as short.

@@ -78,6 +78,7 @@ func Job(g *gang.Gang, kind answer.ActionKind, text string, change map[string]an
 	return stage.Fix{
 		Action: Commanded(answer.Action{Kind: kind, By: answer.User, Text: text, Change: change}, g, edit),
 		Apply:  func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Resubmit(s, g, edit) },
+		Edit:   edit,
 	}
 }
 

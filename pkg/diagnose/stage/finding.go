@@ -10,6 +10,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 )
 
 // Finding is a reason, with the ways to remove it.
@@ -25,6 +26,8 @@ type Finding struct {
 type Fix struct {
 	answer.Action
 	Apply func(*snapshot.Snapshot) *snapshot.Snapshot
+	// Edit is the action as an edit of what the job specifies; nil if it is about something else.
+	Edit func(*whatif.Spec)
 }
 
 // Found begins a finding; the methods below add to it. Its stage, verdict and who has to act are those of its code.

@@ -98,8 +98,17 @@ func (w *writer) holding() {
 }
 
 func (w *writer) also() {
-	for i, f := range w.a.AlsoBlocking {
-		if i == 0 {
+	titled := false
+	shown := map[string]bool{}
+	if w.a.Primary != nil {
+		shown[w.a.Primary.Message] = true
+	}
+	for _, f := range w.a.AlsoBlocking {
+		if shown[f.Message] {
+			continue // the same of another role
+		}
+		if shown[f.Message] = true; !titled {
+			titled = true
 			w.line("")
 			w.line("Also in the way")
 		}
