@@ -60,7 +60,7 @@ func TestWaysOut(t *testing.T) {
 			c.ClusterQueue("sister", "pool", gpus("f", "64"))
 			c.Nodes(4, 8).Add(with(waiting(2, 8), kueued))
 		}},
-		{name: "a label that no node has, in two roles, and the nearest value has too few nodes", code: answer.SelectorNoMatch, exit: 4, offers: []answer.ActionKind{answer.Fix}, wantText: []string{"require class=h200"}, build: func(c *clustertest.Cluster) {
+		{name: "a label that no node has, in two roles, and the nearest value has too few nodes", code: answer.SelectorNoMatch, exit: 4, offers: []answer.ActionKind{answer.Relax}, wantText: []string{"require class=h200"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(3, 8)
 			label(c, "class", "h100", "h200", "h200")
 			g := with(waiting(1, 8), spec(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"class": "h10"} }))

@@ -70,9 +70,12 @@ func alternative(findings []stage.Finding, i int) (steps []stage.Fix, more bool)
 
 // together does one step after the other. Steps that all edit the job are one edit of it.
 func (s *search) together(steps []stage.Fix) stage.Fix {
-	all := stage.Fix{Action: answer.Action{Kind: answer.Fix, By: answer.User, Change: map[string]any{}}}
+	all := stage.Fix{Action: answer.Action{Kind: steps[0].Kind, By: answer.User, Change: map[string]any{}}}
 	edits := true
 	for _, step := range steps {
+		if step.Kind != all.Kind {
+			all.Kind = answer.Fix
+		}
 		all.Text = inOne(all.Text, step.Text)
 		all.Command = command.Then(all.Command, step.Command)
 		all.How, all.Cost = joined(all.How, step.How), joined(all.Cost, step.Cost)

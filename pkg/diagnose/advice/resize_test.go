@@ -52,6 +52,9 @@ func TestFewer(t *testing.T) {
 		{"of a role that has several", func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.More = []clustertest.Role{{Name: "Chief", Replicas: 1, GPUs: 8}} }))
 		}, []string{"Worker.replicas=1"}},
+		{"its nodes are not there, either", func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(4, 8, spec(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"pool": "none"} })))
+		}, []string{"Worker.nodeSelector.pool= Worker.replicas=2"}},
 		{"there is room for three, and quota for two", func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", map[string]any{"nvidia.com/gpu": "16"})
 			c.Nodes(3, 8).Add(gangOf(4, 8, func(g *clustertest.Gang) { g.Volcano, g.Missing = "q", 4 }))
@@ -100,4 +103,18 @@ func TestReshapeKeepsTheShare(t *testing.T) {
 		}
 	}
 	t.Errorf("got %+v", found.Actions)
+}
+
+// What several roles state alike is one edit of the job, and one line.
+func TestOneEditForAllRoles(t *testing.T) {
+	c := clustertest.New().Nodes(2, 8).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"pool": "none"} }),
+		func(g *clustertest.Gang) { g.More = []clustertest.Role{{Name: "Chief", Replicas: 1, GPUs: 8}} }))
+	_, found := look(t, c, advice.Options{})
+	if len(found.Actions) == 0 {
+		t.Fatal("no advice")
+	}
+	a := found.Actions[0]
+	if a.Kind != answer.Relax || a.Text != "do not require pool=none" || a.Resize != "gangctl resize gang --node-selector pool- -n team" || len(a.Change) != 2 {
+		t.Errorf("got %+v", a)
+	}
 }

@@ -75,6 +75,21 @@ func TestSelector(t *testing.T) {
 			label(c, "class", "h100", "a100")
 			clustertest.NotReady(c.S.Nodes[0], time.Hour)
 		}},
+		{name: "pods select what their template does not", code: answer.SelectorNoMatch, exit: 4, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) {
+				g.Pod = func(_ int, p *corev1.Pod) { selects("class", "b200")(&p.Spec) }
+			}))
+		}},
+		{name: "pods select another value than their template", code: answer.SelectorNoMatch, exit: 4, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(gangOf(2, 8, needs(term("class", corev1.NodeSelectorOpIn, "h100")), func(g *clustertest.Gang) {
+				g.Pod = func(_ int, p *corev1.Pod) {
+					needed := p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.DeepCopy()
+					needed.NodeSelectorTerms[0].MatchExpressions[0] = corev1.NodeSelectorRequirement{Key: "klass", Operator: corev1.NodeSelectorOpExists}
+					p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: needed}}
+				}
+			}))
+			label(c, "class", "h100", "h100")
+		}},
 		{name: "a topology label with a slip", code: answer.SelectorNoMatch, exit: 4, wantText: []string{"did you mean the label topology.kubernetes.io/zone"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, spec(selects("topology.kubernetes.io/zones", "z1"))))
 			label(c, "topology.kubernetes.io/zone", "z1", "z1")

@@ -31,6 +31,10 @@ func (w labelRequirement) String() string {
 	return w.key + "=" + strings.Join(w.values, "|")
 }
 
+func (w labelRequirement) same(other labelRequirement) bool {
+	return w.key == other.key && w.field == other.field && slices.Equal(w.values, other.values)
+}
+
 func (w labelRequirement) matches(n *corev1.Node) bool {
 	value, ok := n.Labels[w.key]
 	return ok && (len(w.values) == 0 || slices.Contains(w.values, value))
@@ -183,6 +187,9 @@ func otherKey(c *stage.Context, role placement.Role, w labelRequirement, key str
 	to := labelRequirement{key, w.values, w.field}
 	return patch.Job(c.Gang, answer.Relax, fmt.Sprintf("require %s instead of %s", to, w), map[string]any{name + "." + w.field + "." + w.key: "", name + "." + w.field + "." + key: strings.Join(w.values, "|")},
 		patch.InRole(name, func(spec *corev1.PodSpec) {
+			if !slices.ContainsFunc(requirements(*spec), w.same) {
+				return
+			}
 			if w.field == "nodeSelector" {
 				spec.NodeSelector[key] = spec.NodeSelector[w.key]
 				delete(spec.NodeSelector, w.key)
@@ -197,7 +204,11 @@ func otherKey(c *stage.Context, role placement.Role, w labelRequirement, key str
 		}))
 }
 
+// setRequirement changes the value of a label that a template requires. Pods may require what their template does not, or no longer.
 func setRequirement(spec *corev1.PodSpec, w labelRequirement, value string) {
+	if !slices.ContainsFunc(requirements(*spec), w.same) {
+		return
+	}
 	if w.field == "nodeSelector" {
 		if value == "" {
 			delete(spec.NodeSelector, w.key)
