@@ -90,11 +90,10 @@ func (s scenario) fewerStart() bool {
 	return false
 }
 
-// smallerStart: with a smaller request of one resource in one role the gang starts. Fewer devices are less compute: there are other
-// kinds of advice for that.
+// smallerStart: with a smaller request of one resource in one role the gang starts.
 func (s scenario) smallerStart() bool {
 	for i, r := range s.gang.roles {
-		for name, least := range map[string]int64{cpu: core, memory: gi, disk: gi, rdma: 1} {
+		for name, least := range map[string]int64{cpu: core, memory: gi, disk: gi, rdma: 1, gpu: 1} {
 			if r.requests[name] > least && s.resubmits() && s.resubmitted(func(g *gang) { g.roles[i].requests[name] = least }).starts() {
 				return true
 			}

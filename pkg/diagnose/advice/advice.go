@@ -98,8 +98,8 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 	if slices.Contains(resizable, base.Primary.Code) {
 		s.part(answer.Wait, s.wait)
 		s.part(answer.Reshape, s.reshape)
-		s.part(answer.Fewer, s.fewer)
 		s.part(answer.Trim, s.trim)
+		s.part(answer.Fewer, s.fewer)
 		s.part(answer.Relax, s.relax)
 		s.part(answer.Uncordon, s.uncordon)
 		s.part(answer.Move, s.move)
@@ -109,7 +109,9 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 	if len(s.actions) == 0 {
 		s.part(answer.Fix, s.combine)
 	}
-	slices.SortStableFunc(s.actions, func(a, b answer.Action) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(s.actions, func(a, b answer.Action) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Devices, a.Devices))
+	})
 	return Found{Actions: s.actions, Cut: s.cut}
 }
 
@@ -121,6 +123,9 @@ var (
 )
 
 func rank(a answer.Action) int {
+	if a.Devices > 0 { // whichever way leaves more of them
+		return slices.Index(usersOrder, answer.Fewer)
+	}
 	if a.By == answer.Admin {
 		return len(usersOrder) + slices.Index(othersOrder, a.Kind)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
+	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -80,12 +81,25 @@ func (s *search) offerEdit(e edit) bool {
 	r, ok := s.try(fix.Apply)
 	if ok {
 		fix.Action = patch.Commanded(fix.Action, s.g, fix.Edit)
+		if e.Cost == lessCompute {
+			fix.Devices = devicesOf(whatif.Revise(s.g, fix.Edit).Roles)
+		}
 		if s.g.Count(gang.Running) > 0 {
 			fix.Cost = joined(fix.Cost, "members that run start again")
 		}
 		s.add(fix.Action, r)
 	}
 	return ok
+}
+
+// devicesOf is how many devices the members of some roles request in all.
+func devicesOf(roles []gang.Role) (n int64) {
+	for _, role := range roles {
+		list := request(role)
+		q := list[podrequest.Device(list)]
+		n += q.Value() * int64(role.Replicas)
+	}
+	return n
 }
 
 // offerLargest adds the edit with the largest value, from lo to hi, after which the gang starts. Smaller values take less.

@@ -23,8 +23,9 @@ type relaxation struct {
 	roles []string
 }
 
-// relax offers to drop or to change one rule; where none is enough by itself, two.
+// relax offers another value of a label, and to drop or to change one rule; where none is enough by itself, two.
 func (s *search) relax() {
+	s.otherValues()
 	all := s.relaxations()
 	enough := map[string]bool{} // in one role, so that it need not go in the others
 	for _, r := range all {

@@ -37,7 +37,13 @@ func TestRelax(t *testing.T) {
 		return c
 	}
 	runCases(t, answer.Relax, []testCase{
-		{"a selector", func(c *clustertest.Cluster) { classes(c).Add(gangOf(1, 8, selects("class", "a"))) }, []string{"Worker.nodeSelector.class="}},
+		{"a selector", func(c *clustertest.Cluster) { classes(c).Add(gangOf(1, 8, selects("class", "a"))) },
+			[]string{"Worker.nodeSelector.class=b", "Worker.nodeSelector.class="}},
+		{"of the other values the one with the most room", func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Runs("a", 8, "n1").Runs("b", 2, "n2")
+			label(c, "class", "a", "b", "c", "c")
+			c.Add(gangOf(1, 6, selects("class", "a")))
+		}, []string{"Worker.nodeSelector.class=c", "Worker.nodeSelector.class="}},
 		{"a selector that is not in the way", func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Runs("a", 8, "n1")
 			label(c, "class", "a")
@@ -45,7 +51,7 @@ func TestRelax(t *testing.T) {
 		}, nil},
 		{"node affinity", func(c *clustertest.Cluster) {
 			classes(c).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) { p.Affinity = needsNode("class", "a") })))
-		}, []string{"Worker.nodeAffinity=preferred"}},
+		}, []string{"Worker.nodeAffinity.class=b", "Worker.nodeAffinity=preferred"}},
 		{"a taint", func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1")
 			taint(c, 1, "it's", "$HOME")
@@ -87,7 +93,7 @@ func TestRelax(t *testing.T) {
 			classes(c).Node("n3", 8)
 			taint(c, 2, "dedicated", "infra")
 			c.Add(gangOf(1, 8, selects("class", "a")))
-		}, []string{"Worker.nodeSelector.class="}},
+		}, []string{"Worker.nodeSelector.class=b", "Worker.nodeSelector.class="}},
 		{"three would be needed", func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1")
 			label(c, "class", "a", "b")
@@ -102,7 +108,7 @@ func TestRelax(t *testing.T) {
 			c.Add(gangOf(1, 8, spec(want), func(g *clustertest.Gang) {
 				g.More = []clustertest.Role{{Name: "Chief", Replicas: 1, GPUs: 8, Spec: want}, {Name: "PS", Replicas: 1, GPUs: 8, Spec: want}}
 			}))
-		}, []string{"Chief.nodeSelector.class= PS.nodeSelector.class= Worker.nodeSelector.class="}},
+		}, []string{"Chief.nodeSelector.class=b PS.nodeSelector.class=b Worker.nodeSelector.class=b", "Chief.nodeSelector.class= PS.nodeSelector.class= Worker.nodeSelector.class="}},
 	})
 }
 

@@ -70,14 +70,25 @@ func TestTrim(t *testing.T) {
 		{"cpu, whole cores", func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(uses("90500m", "1Gi")).Add(gangOf(1, 8)) }, []string{"Worker.cpu=5"}},
 		{"memory, whole Gi", func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(uses("1", "740Gi")).Add(gangOf(1, 8)) }, []string{"Worker.memory=28Gi"}},
 		{"both are short: neither alone", func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(uses("90", "740Gi")).Add(gangOf(1, 8)) }, nil},
-		{"GPUs are not trimmed while others use them", func(c *clustertest.Cluster) { c.Nodes(1, 8).Runs("a", 4, "n1").Add(gangOf(1, 8)) }, nil},
+		{"GPUs that others leave", func(c *clustertest.Cluster) { c.Nodes(1, 8).Runs("a", 4, "n1").Add(gangOf(1, 8)) }, []string{"Worker.gpu=4"}},
+		{"roles that are alike, together", func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 1, "n1").Runs("b", 1, "n2").Add(gangOf(1, 8, func(g *clustertest.Gang) { g.More = []clustertest.Role{{Name: "Chief", Replicas: 1, GPUs: 8}} }))
+		}, []string{"Chief.gpu=7 Worker.gpu=7"}},
+		{"what a quota of devices leaves", func(c *clustertest.Cluster) {
+			c.Queue("q", "Open", map[string]any{"nvidia.com/gpu": "12"})
+			c.Nodes(4, 8).Add(gangOf(2, 8, func(g *clustertest.Gang) { g.Volcano, g.Missing = "q", 2 }))
+		}, []string{"Worker.gpu=6"}},
+		{"a node with a device that is unhealthy", func(c *clustertest.Cluster) {
+			c.Nodes(1, 4).Add(gangOf(1, 4))
+			c.S.Nodes[0].Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("3")
+		}, []string{"Worker.gpu=3"}},
 		{"GPUs beyond any node", func(c *clustertest.Cluster) { c.Nodes(1, 8).Add(gangOf(1, 9)) }, []string{"Worker.gpu=8"}},
 		{"a sidecar may do without", func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
 				one := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
 				p.Containers = append(p.Containers, corev1.Container{Name: "side", Resources: corev1.ResourceRequirements{Requests: one, Limits: one}})
 			})))
-		}, []string{"Worker.gpu=7", "Worker.side.gpu=0"}},
+		}, []string{"Worker.side.gpu=0", "Worker.gpu=7"}},
 		{"an init container requests the most", func(c *clustertest.Cluster) {
 			c.Nodes(1, 8).Add(uses("48", "1Gi")).Add(gangOf(1, 8, spec(func(p *corev1.PodSpec) {
 				p.InitContainers = []corev1.Container{{Name: "fetch", Resources: corev1.ResourceRequirements{Requests: clustertest.List("cpu", "64")}}}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/patch"
@@ -18,30 +19,66 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement/quota"
 )
 
-// trim offers the largest request, of each resource that is short, with which the gang starts now.
+// trim offers the largest request, of each resource, with which the gang starts now: of one role, or, where that is not enough, of all that
+// request the same.
 func (s *search) trim() {
-	short := s.short()
-	for _, role := range s.g.Roles {
-		device := podrequest.Device(request(role))
-		for _, c := range slices.Concat(role.Template.Spec.Containers, role.Template.Spec.InitContainers) {
-			for _, name := range short {
-				if name == device && c.Name == role.Main && !s.tooBig() {
-					continue // fewer devices is less compute: reshape and fewer are the ways to that
-				}
-				s.trimOne(role, c, name)
+	for _, name := range s.short() {
+		before := len(s.actions)
+		for _, role := range s.g.Roles {
+			for _, c := range slices.Concat(role.Template.Spec.Containers, role.Template.Spec.InitContainers) {
+				s.trimOne([]gang.Role{role}, c, name)
 			}
+		}
+		if len(s.actions) > before {
+			continue
+		}
+		for _, alike := range s.alike(name) {
+			s.trimOne(alike, alike[0].Template.Spec.Containers[alike[0].MainContainer()], name)
 		}
 	}
 }
 
-// tooBig reports whether the gang would have no place on a cluster that is empty.
-func (s *search) tooBig() bool {
-	return slices.ContainsFunc(s.base.Findings(), func(f stage.Finding) bool { return f.Code == answer.TooBig })
+// alike are the roles, two or more, whose main containers have the same name and request the same of a resource.
+func (s *search) alike(name corev1.ResourceName) [][]gang.Role {
+	var all [][]gang.Role
+	at := map[string]int{}
+	for _, role := range s.g.Roles {
+		i := role.MainContainer()
+		if i < 0 {
+			continue
+		}
+		c := role.Template.Spec.Containers[i]
+		q, ok := requested(c, name)
+		if !ok {
+			continue
+		}
+		key := c.Name + " " + q.String()
+		if _, known := at[key]; !known {
+			at[key] = len(all)
+			all = append(all, nil)
+		}
+		all[at[key]] = append(all[at[key]], role)
+	}
+	return slices.DeleteFunc(all, func(roles []gang.Role) bool { return len(roles) < 2 })
 }
 
-// short are the resources that findings report as short.
+// requested is what a container requests of a resource, or else its limit.
+func requested(c corev1.Container, name corev1.ResourceName) (resource.Quantity, bool) {
+	q, ok := c.Resources.Requests[name]
+	if !ok {
+		q, ok = c.Resources.Limits[name]
+	}
+	return q, ok
+}
+
+// short are the resources that findings report as short, and the devices that roles request.
 func (s *search) short() []corev1.ResourceName {
 	names := map[corev1.ResourceName]bool{}
+	for _, role := range s.g.Roles {
+		if device := podrequest.Device(request(role)); device != "" {
+			names[device] = true
+		}
+	}
 	for _, f := range s.base.Findings() {
 		if name, ok := f.Facts["resource"].(string); ok {
 			names[quota.Resource(corev1.ResourceName(name))] = true
@@ -76,32 +113,42 @@ func unit(name corev1.ResourceName) int64 {
 	}
 }
 
-func (s *search) trimOne(role gang.Role, c corev1.Container, name corev1.ResourceName) {
-	have, ok := c.Resources.Requests[name]
+func (s *search) trimOne(roles []gang.Role, c corev1.Container, name corev1.ResourceName) {
+	have, ok := requested(c, name)
 	if !ok {
-		if have, ok = c.Resources.Limits[name]; !ok {
-			return
-		}
+		return
 	}
 	step, least := unit(name), int64(1)
-	if c.Name != role.Main {
+	if c.Name != roles[0].Main {
 		least = 0 // a sidecar may do without
 	}
-	s.offerLargest(least, (podrequest.Amount(name, have)-1)/step, func(n int64) edit { return trimmed(role, c, name, n*step) })
+	s.offerLargest(least, (podrequest.Amount(name, have)-1)/step, func(n int64) edit { return trimmed(roles, c, name, n*step) })
 }
 
-func trimmed(role gang.Role, c corev1.Container, name corev1.ResourceName, amount int64) edit {
+func trimmed(roles []gang.Role, c corev1.Container, name corev1.ResourceName, amount int64) edit {
 	q := podrequest.Quantity(name, amount)
-	key := patch.Key(role, c.Name, name)
-	var value any = q.String()
-	if strings.HasSuffix(key, ".gpu") {
-		value = amount
+	a := answer.Action{Kind: answer.Trim, By: answer.User, Change: map[string]any{}}
+	var members []string
+	for _, role := range roles {
+		key := patch.Key(role, c.Name, name)
+		var value any = q.String()
+		if strings.HasSuffix(key, ".gpu") {
+			value = amount
+		}
+		a.Change[key] = value
+		members = append(members, phrase.Member(role.Name))
+		if c.Name == role.Main && name == podrequest.Device(request(role)) {
+			a.Cost = lessCompute
+		}
 	}
-	who := "each " + phrase.Member(role.Name)
-	if c.Name != role.Main {
+	who := "each " + strings.Join(members, " and ")
+	if c.Name != roles[0].Main {
 		who = "container " + c.Name + " of " + who
 	}
-	return edit{answer.Action{
-		Kind: answer.Trim, By: answer.User, Change: map[string]any{key: value}, Text: fmt.Sprintf("%s for %s", phrase.Amount(name, amount), who),
-	}, func(spec *whatif.Spec) { patch.Lower(spec.Role(role.Name), c.Name, name, q) }}
+	a.Text = fmt.Sprintf("%s for %s", phrase.Amount(name, amount), who)
+	return edit{a, func(spec *whatif.Spec) {
+		for _, role := range roles {
+			patch.Lower(spec.Role(role.Name), c.Name, name, q)
+		}
+	}}
 }

@@ -14,6 +14,8 @@ type Action struct {
 	Text string `json:"text"`
 	// Cost describes what is lost; empty if nothing is.
 	Cost string `json:"cost,omitempty"`
+	// Devices is how many devices the gang has in all after an action with which it has fewer; 0 for all others.
+	Devices int64 `json:"devices,omitempty"`
 	// Verified is true if all stages passed. It is false where the gang specifies what none of them evaluates: see
 	// [Confidence.Unmodelled].
 	Verified bool `json:"verified"`

@@ -51,12 +51,12 @@ func TestRequirements(t *testing.T) {
 	if got, want := describeRequirements(spec), "zone=z1|z2 and !spot and gen>8 or class!=k80 and nvlink and age<3 and metadata.name=n1"; got != want {
 		t.Errorf("got %s", got)
 	}
-	if got := requirements(spec); len(got) != 0 {
+	if got := Requirements(spec); len(got) != 0 {
 		t.Errorf("terms are alternatives: none is a must, got %v", got)
 	}
 	terms := &spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	if *terms = (*terms)[:1]; len(requirements(spec)) != 1 || requirements(spec)[0].String() != "zone=z1|z2" {
-		t.Errorf("got %v", requirements(spec))
+	if *terms = (*terms)[:1]; len(Requirements(spec)) != 1 || Requirements(spec)[0].String() != "zone=z1|z2" {
+		t.Errorf("got %v", Requirements(spec))
 	}
 }
 

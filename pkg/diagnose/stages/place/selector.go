@@ -16,28 +16,29 @@ import (
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
-// labelRequirement is one label that the nodes of a role must have.
-type labelRequirement struct {
-	key    string
-	values []string // any of them; empty: the label must exist
-	// field is nodeSelector or nodeAffinity.
-	field string
+// Requirement is one label that the nodes of a role must have.
+type Requirement struct {
+	Key    string
+	Values []string // any of them; empty: the label must exist
+	// Field is nodeSelector or nodeAffinity.
+	Field string
 }
 
-func (w labelRequirement) String() string {
-	if len(w.values) == 0 {
-		return w.key
+func (w Requirement) String() string {
+	if len(w.Values) == 0 {
+		return w.Key
 	}
-	return w.key + "=" + strings.Join(w.values, "|")
+	return w.Key + "=" + strings.Join(w.Values, "|")
 }
 
-func (w labelRequirement) same(other labelRequirement) bool {
-	return w.key == other.key && w.field == other.field && slices.Equal(w.values, other.values)
+// Same reports whether two requirements are one.
+func (w Requirement) Same(other Requirement) bool {
+	return w.Key == other.Key && w.Field == other.Field && slices.Equal(w.Values, other.Values)
 }
 
-func (w labelRequirement) matches(n *corev1.Node) bool {
-	value, ok := n.Labels[w.key]
-	return ok && (len(w.values) == 0 || slices.Contains(w.values, value))
+func (w Requirement) matches(n *corev1.Node) bool {
+	value, ok := n.Labels[w.Key]
+	return ok && (len(w.Values) == 0 || slices.Contains(w.Values, value))
 }
 
 // selector checks that some node carries each label that is selected, and some node all of them.
@@ -46,7 +47,7 @@ func selector(c *stage.Context, out *stage.Result, role placement.Role) {
 	if len(nodes) == 0 {
 		return
 	}
-	all := requirements(role.Pod.Spec)
+	all := Requirements(role.Pod.Spec)
 	for _, w := range all {
 		if !slices.ContainsFunc(nodes, w.matches) {
 			out.Add(selectorNoMatch(c, role, w))
@@ -66,12 +67,12 @@ func selector(c *stage.Context, out *stage.Result, role placement.Role) {
 		Fact("role", phrase.Role(role.Name)))
 }
 
-// requirements are the labels that every node of a role must carry. Terms of an affinity are alternatives; with more than one,
+// Requirements are the labels that every node of a role must carry. Terms of an affinity are alternatives; with more than one,
 // none of them alone is a must.
-func requirements(spec corev1.PodSpec) []labelRequirement {
-	var all []labelRequirement
+func Requirements(spec corev1.PodSpec) []Requirement {
+	var all []Requirement
 	for _, key := range slices.Sorted(maps.Keys(spec.NodeSelector)) {
-		all = append(all, labelRequirement{key, []string{spec.NodeSelector[key]}, "nodeSelector"})
+		all = append(all, Requirement{key, []string{spec.NodeSelector[key]}, "nodeSelector"})
 	}
 	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return all
@@ -83,9 +84,9 @@ func requirements(spec corev1.PodSpec) []labelRequirement {
 	for _, e := range terms[0].MatchExpressions {
 		switch e.Operator {
 		case corev1.NodeSelectorOpIn:
-			all = append(all, labelRequirement{e.Key, e.Values, "nodeAffinity"})
+			all = append(all, Requirement{e.Key, e.Values, "nodeAffinity"})
 		case corev1.NodeSelectorOpExists:
-			all = append(all, labelRequirement{e.Key, nil, "nodeAffinity"})
+			all = append(all, Requirement{e.Key, nil, "nodeAffinity"})
 		default: // what a node must not have, it cannot lack
 		}
 	}
@@ -130,10 +131,10 @@ func expression(e corev1.NodeSelectorRequirement) string {
 	}
 }
 
-func selectorNoMatch(c *stage.Context, role placement.Role, w labelRequirement) *stage.Finding {
+func selectorNoMatch(c *stage.Context, role placement.Role, w Requirement) *stage.Finding {
 	values, keys := map[string]int{}, map[string]bool{}
 	for _, n := range c.View.Cluster().Nodes() {
-		if v, ok := n.Labels[w.key]; ok {
+		if v, ok := n.Labels[w.Key]; ok {
 			values[v]++
 		}
 		for key := range n.Labels {
@@ -145,18 +146,18 @@ func selectorNoMatch(c *stage.Context, role placement.Role, w labelRequirement) 
 		have = append(have, fmt.Sprintf("%s (%s)", v, phrase.Count(values[v], "node")))
 	}
 	f := stage.Found(answer.SelectorNoMatch, "no node has the label %s", w).
-		Fact("role", phrase.Role(role.Name)).Fact("key", w.key).Fact("values", w.values).Fact("have", values)
+		Fact("role", phrase.Role(role.Name)).Fact("key", w.Key).Fact("values", w.Values).Fact("have", values)
 	if len(have) == 0 {
-		f.Detail("no node has a label %s at all", w.key)
-		if nearest := suggest.Nearest(w.key, slices.Sorted(maps.Keys(keys))); nearest != "" {
+		f.Detail("no node has a label %s at all", w.Key)
+		if nearest := suggest.Nearest(w.Key, slices.Sorted(maps.Keys(keys))); nearest != "" {
 			f.Detail("did you mean the label %s?", nearest).Fix(otherKey(c, role, w, nearest))
 		}
 	} else {
-		f.Detail("nodes have %s: %s", w.key, phrase.Names(have))
+		f.Detail("nodes have %s: %s", w.Key, phrase.Names(have))
 	}
 	best := ""
-	if len(w.values) > 0 {
-		best = suggest.Nearest(w.values[0], slices.Sorted(maps.Keys(values)))
+	if len(w.Values) > 0 {
+		best = suggest.Nearest(w.Values[0], slices.Sorted(maps.Keys(values)))
 	}
 	for _, v := range slices.Sorted(maps.Keys(values)) {
 		fix := otherLabel(c, role, w, v)
@@ -171,56 +172,57 @@ func selectorNoMatch(c *stage.Context, role placement.Role, w labelRequirement) 
 }
 
 // otherLabel selects another value of a label, or no longer the label if the value is empty.
-func otherLabel(c *stage.Context, role placement.Role, w labelRequirement, value string) stage.Fix {
+func otherLabel(c *stage.Context, role placement.Role, w Requirement, value string) stage.Fix {
 	name := phrase.Role(role.Name)
-	text := fmt.Sprintf("require %s=%s", w.key, value)
+	text := fmt.Sprintf("require %s=%s", w.Key, value)
 	if value == "" {
 		text = "do not require " + w.String()
 	}
-	return patch.Job(c.Gang, answer.Relax, text, map[string]any{name + "." + w.field + "." + w.key: value},
-		patch.InRole(name, func(spec *corev1.PodSpec) { setRequirement(spec, w, value) }))
+	return patch.Job(c.Gang, answer.Relax, text, map[string]any{name + "." + w.Field + "." + w.Key: value},
+		patch.InRole(name, func(spec *corev1.PodSpec) { w.Set(spec, value) }))
 }
 
 // otherKey selects the same values of another label.
-func otherKey(c *stage.Context, role placement.Role, w labelRequirement, key string) stage.Fix {
+func otherKey(c *stage.Context, role placement.Role, w Requirement, key string) stage.Fix {
 	name := phrase.Role(role.Name)
-	to := labelRequirement{key, w.values, w.field}
-	return patch.Job(c.Gang, answer.Relax, fmt.Sprintf("require %s instead of %s", to, w), map[string]any{name + "." + w.field + "." + w.key: "", name + "." + w.field + "." + key: strings.Join(w.values, "|")},
+	to := Requirement{key, w.Values, w.Field}
+	return patch.Job(c.Gang, answer.Relax, fmt.Sprintf("require %s instead of %s", to, w), map[string]any{name + "." + w.Field + "." + w.Key: "", name + "." + w.Field + "." + key: strings.Join(w.Values, "|")},
 		patch.InRole(name, func(spec *corev1.PodSpec) {
-			if !slices.ContainsFunc(requirements(*spec), w.same) {
+			if !slices.ContainsFunc(Requirements(*spec), w.Same) {
 				return
 			}
-			if w.field == "nodeSelector" {
-				spec.NodeSelector[key] = spec.NodeSelector[w.key]
-				delete(spec.NodeSelector, w.key)
+			if w.Field == "nodeSelector" {
+				spec.NodeSelector[key] = spec.NodeSelector[w.Key]
+				delete(spec.NodeSelector, w.Key)
 				return
 			}
 			term := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0]
 			for i := range term.MatchExpressions {
-				if term.MatchExpressions[i].Key == w.key {
+				if term.MatchExpressions[i].Key == w.Key {
 					term.MatchExpressions[i].Key = key
 				}
 			}
 		}))
 }
 
-// setRequirement changes the value of a label that a template requires. Pods may require what their template does not, or no longer.
-func setRequirement(spec *corev1.PodSpec, w labelRequirement, value string) {
-	if !slices.ContainsFunc(requirements(*spec), w.same) {
+// Set changes the value of the label where a template requires it, or drops it if the value is empty. Pods may require what their template does not,
+// or no longer.
+func (w Requirement) Set(spec *corev1.PodSpec, value string) {
+	if !slices.ContainsFunc(Requirements(*spec), w.Same) {
 		return
 	}
-	if w.field == "nodeSelector" {
+	if w.Field == "nodeSelector" {
 		if value == "" {
-			delete(spec.NodeSelector, w.key)
+			delete(spec.NodeSelector, w.Key)
 		} else {
-			spec.NodeSelector[w.key] = value
+			spec.NodeSelector[w.Key] = value
 		}
 		return
 	}
 	term := &spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0]
-	term.MatchExpressions = slices.DeleteFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return e.Key == w.key && value == "" })
+	term.MatchExpressions = slices.DeleteFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return e.Key == w.Key && value == "" })
 	for i, e := range term.MatchExpressions {
-		if e.Key == w.key {
+		if e.Key == w.Key {
 			term.MatchExpressions[i].Operator, term.MatchExpressions[i].Values = corev1.NodeSelectorOpIn, []string{value}
 		}
 	}
