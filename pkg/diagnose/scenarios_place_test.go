@@ -64,6 +64,16 @@ func placeScenarios() []scenario {
 			high := int32(1000)
 			c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(with(waiting(2, 8), spec(func(p *corev1.PodSpec) { p.Priority = &high })))
 		}},
+		{name: "lower priority runs, and the scheduler lets it", code: answer.NodesBusy, exit: 3, offers: []answer.ActionKind{answer.Evict, answer.Wait},
+			wantText: []string{"its scheduler may preempt TFJob research/a .priority 0 < 50., and has not yet", "take the room of TFJob research/a .priority 0 < 50."}, build: func(c *clustertest.Cluster) {
+				high := int32(50)
+				c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(with(waiting(2, 8), spec(func(p *corev1.PodSpec) { p.Priority = &high })))
+			}},
+		{name: "lower priority runs, and the gang never preempts", code: answer.NodesBusy, exit: 3, offers: []answer.ActionKind{answer.Wait}, never: []answer.ActionKind{answer.Evict},
+			wantText: []string{"its preemptionPolicy is Never: it may not preempt TFJob research/a .priority 0 < 50."}, build: func(c *clustertest.Cluster) {
+				high, never := int32(50), corev1.PreemptNever
+				c.Nodes(2, 8).Runs("a", 8, "n1", "n2").Add(with(waiting(2, 8), spec(func(p *corev1.PodSpec) { p.Priority, p.PreemptionPolicy = &high, &never })))
+			}},
 		{name: "services hold the room", code: answer.NodesBusy, exit: 5, offers: []answer.ActionKind{answer.Evict, answer.AddNodes}, never: []answer.ActionKind{answer.Wait}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Serves("web", 8, "n1", "n2").Add(waiting(2, 8))
 		}},

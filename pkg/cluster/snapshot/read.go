@@ -140,7 +140,7 @@ type typeMeta struct {
 func (s *Snapshot) add(d document.Document, raw []byte, item string) error {
 	var t typeMeta
 	if err := json.Unmarshal(raw, &t); err != nil {
-		return d.Errorf(0, "%sno Kubernetes object: %w", item, err)
+		return d.Errorf(0, "%sno object of Kubernetes: %w", item, errNoObject)
 	}
 	gvk := schema.FromAPIVersionAndKind(t.APIVersion, t.Kind)
 	switch {
@@ -182,7 +182,7 @@ func (s *Snapshot) addList(d document.Document, list schema.GroupVersionKind, it
 		if list.Kind != "List" {
 			var fields map[string]json.RawMessage
 			if err := json.Unmarshal(raw, &fields); err != nil {
-				return d.Errorf(0, "%sno Kubernetes object: %w", where, err)
+				return d.Errorf(0, "%sno object of Kubernetes", where)
 			}
 			if _, ok := fields["kind"]; !ok {
 				fields["kind"], _ = json.Marshal(strings.TrimSuffix(list.Kind, "List")) // a string always marshals

@@ -97,11 +97,12 @@ func TestReadShapes(t *testing.T) {
 // What is no object is skipped and named, with no more of its kind than anybody wants to read.
 func TestReadSkips(t *testing.T) {
 	node := "kind: Node\napiVersion: v1\nmetadata: {name: a}\n"
-	s, err := Read(strings.NewReader("replicas: 3\n---\nkind: " + strings.Repeat("K", 100) + "\napiVersion: v1\n---\n" + node))
+	s, err := Read(strings.NewReader("replicas: 3\n---\n- a list\n---\nwords\n---\nkind: " + strings.Repeat("K", 100) + "\napiVersion: v1\n---\n" + node))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"document 1, line 1, is no object of Kubernetes, and is skipped", `document 2, line 3, is a "` + strings.Repeat("K", 63) + `…" without a name, and is skipped`}
+	want := []string{"document 1, line 1, is no object of Kubernetes, and is skipped", "document 2, line 3, is no object of Kubernetes, and is skipped",
+		"document 3, line 5, is no object of Kubernetes, and is skipped", `document 4, line 7, is a "` + strings.Repeat("K", 63) + `…" without a name, and is skipped`}
 	if !slices.Equal(s.Skipped, want) || len(s.Nodes) != 1 || !slices.Equal(s.Clone().Skipped, want) {
 		t.Errorf("got %q", s.Skipped)
 	}
@@ -140,7 +141,7 @@ func TestReadErrors(t *testing.T) {
 		"no kind":        {node + "---\nmetadata: {name: b}\n", "document 2, line 5: apiVersion or kind is missing: the file may be truncated"},
 		"no name":        {node + "---\nkind: Pod\napiVersion: v1\n", "document 2, line 5: Pod has no metadata.name: the file may be truncated"},
 		"bad yaml":       {node + "---\nkind: Pod\n  x: [\n", "document 2, line 6: invalid YAML"},
-		"not an object":  {"- 1\n", "document 1, line 1: no Kubernetes object"},
+		"not an object":  {"- 1\n", "document 1, line 1: no object of Kubernetes"},
 		"wrong type":     {node + "---\nkind: Pod\napiVersion: v1\nmetadata: {name: p}\nspec: {priority: high}\n", "document 2, line 5: Pod p: json: cannot unmarshal"},
 		"truncated json": {"{\"apiVersion\": \"v1\",\n\"kind\": \"Node\",\n", "document 1, line 2: invalid JSON: unexpected EOF"},
 		"second of json": {"{\"apiVersion\": \"v1\", \"kind\": \"Node\", \"metadata\": {\"name\": \"a\"}}\n{\"kind\": }", "document 2, line 2: invalid JSON"},

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -18,7 +17,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
-	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
 
@@ -39,14 +37,17 @@ func (s *search) evict() {
 
 // priority is that of the gang, and whether it may preempt.
 func (s *search) priority() (value int32, preempts bool) {
-	terms := gang.TermsOf(func(yield func(*corev1.Pod) bool) {
-		for _, r := range s.base.Request.Roles {
-			if !yield(r.Pod) {
-				return
-			}
-		}
-	})
+	terms := stage.TermsOf(s.base.Request)
 	return terms.Priority, terms.Policy == ""
+}
+
+// lower reads like (priority 5 < 50), with a space before it, for a job that the gang may preempt.
+func (s *search) lower(h *view.Consumer) string {
+	mine, preempts := s.priority()
+	if !h.Ends || !preempts || h.Priority() >= mine {
+		return ""
+	}
+	return fmt.Sprintf(" (priority %d < %d)", h.Priority(), mine)
 }
 
 // cheapest puts first what is left over or matters least, and of equals what has fewer pods.
@@ -67,7 +68,7 @@ func (s *search) eviction(set []*view.Consumer) stage.Fix {
 	var names, texts, costs, commands []string
 	for _, h := range set {
 		names = append(names, s.naming().Name(h))
-		texts = append(texts, s.naming().Title(h))
+		texts = append(texts, s.naming().Title(h)+s.lower(h))
 		cmd, cost := s.evictCommand(h)
 		commands, costs = append(commands, cmd), append(costs, fmt.Sprintf("%s %s", s.naming().Name(h), cost))
 	}

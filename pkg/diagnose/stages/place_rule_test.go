@@ -40,7 +40,7 @@ func TestRules(t *testing.T) {
 			c.Nodes(4, 8).Add(gangOf(3, 8, spec(func(p *corev1.PodSpec) { p.Affinity = clustertest.Together("gang", "zone") })))
 			zone(c)
 		}},
-		{name: "spread", code: answer.TopologySpread, exit: 3, first: "the spread over zone .maxSkew 1.", wantText: []string{"research/a holds 16 GPUs on n1, n2"}, build: func(c *clustertest.Cluster) {
+		{name: "spread", code: answer.TopologySpread, exit: 3, first: "the spread over zone .maxSkew 1. .room for none in z1, 2 in z2. keeps", wantText: []string{"research/a holds 16 GPUs on n1, n2"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Runs("a", 8, "n1", "n2").Add(gangOf(2, 8, spread(1, corev1.DoNotSchedule)))
 			zone(c)
 		}},
@@ -58,11 +58,24 @@ func TestRules(t *testing.T) {
 		{name: "apart, and the nodes are busy", code: answer.Fragmented, exit: 3, first: "each on a node of its own", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Runs("a", 8, "n1").Add(gangOf(2, 2, spec(func(p *corev1.PodSpec) { p.Affinity = clustertest.Apart("gang") })))
 		}},
-		{name: "the volume is elsewhere", code: answer.VolumeZone, exit: 3, first: "claim data is in z1, and what is free is elsewhere: 16 GPUs in z2", wantText: []string{"research/a holds 16 GPUs on n1, n2"}, build: func(c *clustertest.Cluster) {
+		{name: "the volume is elsewhere", code: answer.VolumeZone, exit: 3, first: "claim data is in z1 .topology.kubernetes.io/zone., and what is free is elsewhere: 16 GPUs in z2", wantText: []string{"research/a holds 16 GPUs on n1, n2"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(4, 8).Runs("a", 8, "n1", "n2").Add(gangOf(1, 8, mounts("data")))
 			label(c, corev1.LabelTopologyZone, "z1", "z1", "z2", "z2")
 			boundClaim(c, "z1", corev1.ReadWriteMany)
 		}},
+		{name: "two volumes in two zones", code: answer.TooBig, exit: 6, first: "claim data is in z1 .topology.kubernetes.io/zone., that of claim ckpt in z2, and there is no node that takes a worker",
+			wantText: []string{"n1 .volumeZone claim ckpt.*n2 .volumeZone claim data"}, build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Add(gangOf(1, 8, mounts("data", "ckpt")))
+				label(c, corev1.LabelTopologyZone, "z1", "z2")
+				boundClaim(c, "z1", corev1.ReadWriteMany)
+				ckpt := *c.S.Claims[0]
+				ckpt.Name, ckpt.UID, ckpt.Spec.VolumeName = "ckpt", "pvc2", "vol2"
+				vol := c.S.Volumes[0].DeepCopy()
+				vol.Name, vol.Spec.ClaimRef.Name, vol.Spec.ClaimRef.UID = "vol2", "ckpt", "pvc2"
+				vol.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values = []string{"z2"}
+				c.Put(&ckpt)
+				c.Put(vol)
+			}},
 		{name: "the volume is where no node is", code: answer.TooBig, exit: 6, first: "z9", build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(1, 8, mounts("data")))
 			label(c, corev1.LabelTopologyZone, "z1", "z2")

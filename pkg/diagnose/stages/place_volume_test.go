@@ -30,9 +30,11 @@ func class(c *clustertest.Cluster, name, provisioner string, mode storagev1.Volu
 	return sc
 }
 
-func mounts(claim string) func(*clustertest.Gang) {
+func mounts(claims ...string) func(*clustertest.Gang) {
 	return spec(func(p *corev1.PodSpec) {
-		p.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
+		for _, claim := range claims {
+			p.Volumes = append(p.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}})
+		}
 	})
 }
 

@@ -104,14 +104,14 @@ func apartCeiling(r placement.Room, ideal placement.Result) string {
 
 // volumeCeiling is the sentence for a volume that is where too few nodes are.
 func volumeCeiling(c *stage.Context, role placement.Role, r placement.Room, fitted string) string {
-	claim, key, values := boundPlace(c, role)
+	places := boundPlaces(c, role)
 	switch {
-	case claim == nil:
+	case len(places) == 0:
 		return fmt.Sprintf("the volumes that it mounts keep it from the room that there is: %s fit with them", fitted)
 	case len(r.Nodes) == 0:
-		return fmt.Sprintf("the volume of claim %s is in %s (%s), and there is no node that takes a %s", claim.Name, phrase.Or(values), key, phrase.Noun(r))
+		return fmt.Sprintf("%s, and there is no node that takes a %s", volumesAre(places), phrase.Noun(r))
 	}
-	return fmt.Sprintf("the volume of claim %s is in %s (%s), and the nodes there have room for %s", claim.Name, phrase.Or(values), key, fitted)
+	return fmt.Sprintf("%s, and the nodes there have room for %s", volumesAre(places), fitted)
 }
 
 // spreadName names the spread constraint of a pod that must be met.

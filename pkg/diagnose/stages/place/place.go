@@ -73,7 +73,10 @@ func lacking(c *stage.Context, out *stage.Result) {
 			besides(c, out)
 		}
 	case c.Fit(c.AfterEnds(), nil).Fits():
-		for _, f := range waiting(c) {
+		for i, f := range waiting(c) {
+			if i == 0 {
+				preemption(c, f)
+			}
 			out.Add(f)
 		}
 	default:

@@ -78,7 +78,7 @@ func rack(c *stage.Context, f *stage.Finding, role placement.Role) {
 	key := topologyKey(c, role)
 	slots := map[string]int64{}
 	var free int64
-	for _, s := range placement.Slots(c.View.Cluster(), withoutAffinity(role.Pod), role.Count, placement.Options{}) {
+	for _, s := range placement.Slots(c.View.Cluster(), withoutRules(role.Pod), role.Count, placement.Options{}) {
 		slots[c.View.Cluster().Node(s.Node).Labels[key]] += s.Slots
 		free += s.Slots
 	}
@@ -95,9 +95,10 @@ func rack(c *stage.Context, f *stage.Finding, role placement.Role) {
 	f.Detail("places by %s: %s", key, phrase.Names(parts)).Fact("topologyKey", key).Fact("bestDomain", best).Fact("bestFits", most).Fact("fitsAnywhere", free)
 }
 
-// withoutAffinity is the pod without rules about other pods.
-func withoutAffinity(pod *corev1.Pod) *corev1.Pod {
+// withoutRules is the pod without rules about other pods.
+func withoutRules(pod *corev1.Pod) *corev1.Pod {
 	p := pod.DeepCopy()
+	p.Spec.TopologySpreadConstraints = nil
 	if p.Spec.Affinity != nil {
 		p.Spec.Affinity.PodAffinity = nil
 	}
@@ -106,21 +107,55 @@ func withoutAffinity(pod *corev1.Pod) *corev1.Pod {
 
 // spread finds that a topology spread constraint keeps members from the room that there is.
 func spread(c *stage.Context, f *stage.Finding, role placement.Role) {
-	f.Message = fmt.Sprintf("%s keeps it from the room that there is: %d of %d members fit with it, all without", spreadName(role.Pod), c.Placed(*c.Placement), c.Gang.Total())
+	name := spreadName(role.Pod)
 	for _, s := range role.Pod.Spec.TopologySpreadConstraints {
 		if s.WhenUnsatisfiable == corev1.DoNotSchedule {
 			f.Fact("topologyKey", s.TopologyKey).Fact("maxSkew", s.MaxSkew)
+			if places := slotsBy(c, role, s.TopologyKey); len(places) > 0 {
+				name += " (" + phrase.Names(places) + ")"
+			}
 			break
 		}
 	}
+	f.Message = fmt.Sprintf("%s keeps it from the room that there is: %d of %d members fit with it, all without", name, c.Placed(*c.Placement), c.Gang.Total())
+}
+
+// slotsBy lists the values that nodes have of a label, and for how many members of a role each has room: room for 2 in za, none in zb.
+func slotsBy(c *stage.Context, role placement.Role, key string) (parts []string) {
+	if key == corev1.LabelHostname {
+		return nil // the nodes are listed anyway
+	}
+	slots := map[string]int64{}
+	for _, n := range c.View.Cluster().Nodes() {
+		if value, ok := n.Labels[key]; ok {
+			slots[value] += 0
+		}
+	}
+	for _, s := range placement.Slots(c.View.Cluster(), withoutRules(role.Pod), role.Count, placement.Options{}) {
+		if value, ok := c.View.Cluster().Node(s.Node).Labels[key]; ok {
+			slots[value] += s.Slots
+		}
+	}
+	for _, value := range slices.Sorted(maps.Keys(slots)) {
+		room := "none"
+		if n := slots[value]; n > 0 {
+			room = fmt.Sprint(n)
+		}
+		if len(parts) == 0 {
+			room = "room for " + room
+		}
+		parts = append(parts, room+" in "+value)
+	}
+	return parts
 }
 
 // volumeZone finds that the data is in one place, the room in another.
 func volumeZone(c *stage.Context, f *stage.Finding, role placement.Role) {
-	claimName, where, key := "a volume", "elsewhere", corev1.LabelTopologyZone
-	if claim, k, values := boundPlace(c, role); claim != nil {
-		claimName, key, where = claim.Name, k, phrase.Or(values)
-		f.Fact("claim", claim.Name).Fact("volume", claim.Spec.VolumeName).Fact("zone", values).
+	where, key := "its volumes are elsewhere", corev1.LabelTopologyZone
+	if places := boundPlaces(c, role); len(places) > 0 {
+		claim := places[0].claim
+		where, key = volumesAre(places), places[0].key
+		f.Fact("claim", claim.Name).Fact("volume", claim.Spec.VolumeName).Fact("zone", places[0].values).
 			See("v1", "PersistentVolumeClaim", claim, ".spec.volumeName")
 	}
 	device := request.Device(request.Of(role.Pod))
@@ -133,22 +168,41 @@ func volumeZone(c *stage.Context, f *stage.Finding, role placement.Role) {
 	for _, zone := range slices.Sorted(maps.Keys(free)) {
 		parts = append(parts, fmt.Sprintf("%s in %s", phrase.Amount(device, free[zone]), zone))
 	}
-	f.Message = fmt.Sprintf("the volume of claim %s is in %s, and what is free is elsewhere: %s", claimName, where, phrase.Names(parts))
+	f.Message = fmt.Sprintf("%s, and what is free is elsewhere: %s", where, phrase.Names(parts))
 }
 
-// boundPlace is the first claim of a role whose volume is somewhere, and the label and its values that place it.
-func boundPlace(c *stage.Context, role placement.Role) (*corev1.PersistentVolumeClaim, string, []string) {
+// claimPlace is where the volume of a claim is: the label of nodes, and its values, that place it.
+type claimPlace struct {
+	claim  *corev1.PersistentVolumeClaim
+	key    string
+	values []string
+}
+
+// boundPlaces are the claims of a role whose volumes are somewhere.
+func boundPlaces(c *stage.Context, role placement.Role) (all []claimPlace) {
 	for _, v := range role.Pod.Spec.Volumes {
 		if v.PersistentVolumeClaim == nil {
 			continue
 		}
 		if claim := claim(c, v.PersistentVolumeClaim.ClaimName); claim != nil {
 			if key, values := volumePlace(c, claim.Spec.VolumeName); len(values) > 0 {
-				return claim, key, values
+				all = append(all, claimPlace{claim, key, values})
 			}
 		}
 	}
-	return nil, "", nil
+	return all
+}
+
+// volumesAre is the clause for where volumes are: the volume of claim data is in za (zone), that of claim ckpt in zb. It names those that are in
+// different places.
+func volumesAre(places []claimPlace) string {
+	text := fmt.Sprintf("the volume of claim %s is in %s (%s)", places[0].claim.Name, phrase.Or(places[0].values), places[0].key)
+	for _, p := range places[1:min(len(places), maxReasons)] {
+		if p.key != places[0].key || !slices.Equal(p.values, places[0].values) {
+			text += fmt.Sprintf(", that of claim %s in %s", p.claim.Name, phrase.Or(p.values))
+		}
+	}
+	return text
 }
 
 // volumePlace is the label and its values that a volume needs on a node.

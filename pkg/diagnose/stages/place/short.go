@@ -86,7 +86,11 @@ func shortNumbers(r placement.Room) string {
 	each := fmt.Sprintf("each %s requests %s", phrase.Noun(r), text(r.PerMember))
 	switch {
 	case r.PerMember > r.LargestFree:
-		return fmt.Sprintf("%s%s, and nodes have at most %s of %s left", each, phrase.Kinds(r), text(r.LargestFree), text(largest(r)))
+		if len(r.Gaps()) < 2 {
+			return fmt.Sprintf("%s%s, and nodes have at most %s of %s left", each, phrase.Kinds(r), text(r.LargestFree), text(largest(r)))
+		}
+		return fmt.Sprintf("%s%s, %s in all, and nodes have at most %s of %s left: %s in all, as %s%s", each, phrase.Kinds(r), text(r.Requested), text(r.LargestFree),
+			text(largest(r)), text(r.Free), phrase.Gaps(r), phrase.Elsewhere(r))
 	case r.Requested > r.Free:
 		return fmt.Sprintf("%s%s, %s in all, and nodes have %s of %s left, as %s%s", each, phrase.Kinds(r), text(r.Requested), text(r.Free), text(r.Total), phrase.Gaps(r), phrase.Elsewhere(r))
 	default:

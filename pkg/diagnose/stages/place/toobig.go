@@ -78,8 +78,7 @@ func excluded(cluster *placement.Cluster, role placement.Role) string {
 	var parts []string
 	for _, constraint := range m.Constraints {
 		if constraint.Static() {
-			nodes := m.Rejected(constraint)
-			parts = append(parts, fmt.Sprintf("%s (%s)", phrase.Names(nodes), describe(m, constraint, nodes[0])))
+			parts = append(parts, excludedBy(m, constraint)...)
 		}
 	}
 	if len(parts) == 0 {
@@ -87,6 +86,29 @@ func excluded(cluster *placement.Cluster, role placement.Role) string {
 	}
 	return "not counted: " + strings.Join(parts, "; ")
 }
+
+// excludedBy names the nodes that a constraint rejects, together where it is for the same reason.
+func excludedBy(m placement.Matrix, constraint placement.Constraint) (parts []string) {
+	nodes := map[string][]string{}
+	var reasons []string
+	for _, node := range m.Rejected(constraint) {
+		reason := describe(m, constraint, node)
+		if nodes[reason] == nil {
+			reasons = append(reasons, reason)
+		}
+		nodes[reason] = append(nodes[reason], node)
+	}
+	for i, reason := range reasons {
+		if i == maxReasons {
+			return append(parts, fmt.Sprintf("others (%s)", constraint))
+		}
+		parts = append(parts, fmt.Sprintf("%s (%s)", phrase.Names(nodes[reason]), reason))
+	}
+	return parts
+}
+
+// maxReasons is how many reasons of one constraint are named.
+const maxReasons = 4
 
 // byContainer is which container requests how much of the resource, where more than one does.
 func byContainer(role placement.Role, r placement.Room) []string {

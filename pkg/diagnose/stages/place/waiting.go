@@ -88,24 +88,6 @@ func busy(c *stage.Context, cluster *placement.Cluster, causes placement.Causes,
 		f.Detail("it would fit if it tolerated %s", taints)
 	}
 	tolerationHints(c, f, r.Role)
-	preemption(c, f)
 	autoscaler(c, f)
 	return f
-}
-
-// preemption adds whether anything that runs could be preempted.
-func preemption(c *stage.Context, f *stage.Finding) {
-	var mine int32
-	for _, r := range c.Request.Roles {
-		if r.Pod.Spec.Priority != nil {
-			mine = *r.Pod.Spec.Priority
-		}
-	}
-	lower := false
-	for _, h := range c.Others() {
-		lower = lower || h.Priority() < mine
-	}
-	if !lower {
-		f.Fact("victims", false)
-	}
 }
