@@ -16,9 +16,12 @@ const shown = 4
 func (w *writer) ends() {
 	waits, more := w.some(answer.Nobody)
 	label := "Starts by itself when  "
-	for _, x := range waits {
-		if label[0] == 'S' {
+	for i, x := range waits {
+		if i == 0 {
 			w.line("")
+		}
+		if i == 0 && !x.Verified {
+			label = "May start by itself when  "
 		}
 		eta := "no end known"
 		if x.ETA != nil && w.a.Snapshot.At != nil {
