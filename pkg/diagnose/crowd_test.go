@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gangctl/gangctl/internal/clustertest"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -56,5 +57,32 @@ func TestNodesThatLookAlike(t *testing.T) {
 	}
 	if !slices.Equal(like, []string{"n1", "n4"}) {
 		t.Errorf("nodes like %q are offered", like)
+	}
+}
+
+// A pod may request any number of resources that no node has. The answer names some of them, and what it keeps of each node is no more.
+func TestManyResources(t *testing.T) {
+	g := waiting(2, 0)
+	g.Spec = func(p *corev1.PodSpec) {
+		list := corev1.ResourceList{}
+		for i := range 5000 {
+			list[corev1.ResourceName(fmt.Sprintf("a/r%04d", i))] = resource.MustParse("1")
+		}
+		p.Containers[0].Resources = corev1.ResourceRequirements{Requests: list, Limits: list}
+	}
+	a, err := Explain(t.Context(), clustertest.New().Nodes(3, 8).Add(g).Done(), Query{Namespace: "team", Name: "gang"}, Options{NoAdvice: true, Nodes: NodeSums})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Verdict != answer.Blocked || a.Primary.Code != answer.ResourceNotOffered || len(a.AlsoBlocking) > 2*mostAbsent {
+		t.Errorf("%s: %s, and %d findings more", a.Verdict, a.Primary.Code, len(a.AlsoBlocking))
+	}
+	if len(a.Nodes.Excluded) > mostAbsent || len(a.Nodes.Slots) != 1 || len(a.Nodes.Slots[0].Free) > mostAbsent {
+		t.Errorf("%d reasons of nodes, and %d of %d resources", len(a.Nodes.Excluded), len(a.Nodes.Slots), len(a.Nodes.Slots[0].Free))
+	}
+	for _, x := range a.Nodes.Excluded {
+		if x.Rejects != 3 || x.OnlyBlocker != 0 {
+			t.Errorf("%s rejects %d nodes, for %d the only reason", x.Constraint, x.Rejects, x.OnlyBlocker)
+		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -47,33 +46,38 @@ func sumUp(w *view.View, r *stage.Diagnosis) *answer.Nodes {
 	for _, role := range r.Request.Roles {
 		m := r.Matrices[role.Name]
 		n.Eligible = max(n.Eligible, len(m.Eligible()))
-		for _, constraint := range m.Constraints {
-			n.Excluded = append(n.Excluded, excluded(m, constraint, role.Name)...)
-		}
+		n.Excluded = append(n.Excluded, excluded(m, role.Name)...)
 	}
 	return n
 }
 
-// excluded are the nodes that reject a role by a constraint, together where they do so for the same reason.
-func excluded(m placement.Matrix, constraint placement.Constraint, role string) (all []answer.Excluded) {
-	byText := map[string][]string{}
+// excluded are the nodes that reject a role, together where they do so by the same constraint for the same reason. It looks at every
+// violation once.
+func excluded(m placement.Matrix, role string) (all []answer.Excluded) {
+	byText := map[placement.Constraint]map[string]*answer.Excluded{}
 	for _, row := range m.Rows {
+		first := func(v placement.Violation) bool { return v.Constraint == row.Violations[0].Constraint }
+		only := !slices.ContainsFunc(row.Violations, func(v placement.Violation) bool { return !first(v) })
 		for _, v := range row.Violations {
-			if v.Constraint == constraint {
-				text := constraintText(v)
-				byText[text] = append(byText[text], row.Node)
+			text := constraintText(v)
+			if byText[v.Constraint] == nil {
+				byText[v.Constraint] = map[string]*answer.Excluded{}
+			}
+			x := byText[v.Constraint][text]
+			if x == nil {
+				x = &answer.Excluded{Role: role, Constraint: text}
+				byText[v.Constraint][text] = x
+			}
+			x.Rejects, x.Nodes = x.Rejects+1, append(x.Nodes, row.Node)
+			if only {
+				x.OnlyBlocker++
 			}
 		}
 	}
-	only := sets.New(m.OnlyBlocker(constraint)...)
-	for _, text := range sortedKeys(byText) {
-		sole := 0
-		for _, node := range byText[text] {
-			if only.Has(node) {
-				sole++
-			}
+	for _, constraint := range m.Constraints {
+		for _, text := range sortedKeys(byText[constraint]) {
+			all = append(all, *byText[constraint][text])
 		}
-		all = append(all, answer.Excluded{Role: role, Constraint: text, Rejects: len(byText[text]), OnlyBlocker: sole, Nodes: byText[text]})
 	}
 	return all
 }
@@ -123,7 +127,7 @@ func slots(w *view.View, r *stage.Diagnosis) []answer.Slot {
 			fits[s.Node][role.Name] = s.Slots
 		}
 	}
-	names := slices.Sorted(maps.Keys(requested))
+	names := grouping(w.Cluster(), requested)
 	byShape := map[string]*answer.Slot{}
 	for _, n := range w.Cluster().Nodes() {
 		free := w.Cluster().Free(n.Name)
@@ -149,4 +153,29 @@ func slots(w *view.View, r *stage.Diagnosis) []answer.Slot {
 	}
 	slices.SortFunc(all, func(a, b answer.Slot) int { return strings.Compare(a.Nodes[0], b.Nodes[0]) })
 	return all
+}
+
+// mostAbsent is how many resources are listed that no node has.
+const mostAbsent = 8
+
+// grouping are the resources by which nodes are grouped, ordered by name: those that are requested, but not all of which no node has, as
+// these make no difference and users may request any number of them.
+func grouping(cluster *placement.Cluster, requested map[corev1.ResourceName]bool) []corev1.ResourceName {
+	offered := map[corev1.ResourceName]bool{}
+	for _, n := range cluster.Nodes() {
+		for name := range n.Status.Allocatable {
+			offered[name] = true
+		}
+	}
+	var names []corev1.ResourceName
+	absent := 0
+	for _, name := range slices.Sorted(maps.Keys(requested)) {
+		if !offered[name] {
+			absent++
+		}
+		if offered[name] || absent <= mostAbsent {
+			names = append(names, name)
+		}
+	}
+	return names
 }

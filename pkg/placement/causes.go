@@ -47,8 +47,8 @@ func FindCauses(ctx context.Context, c *Cluster, g Gang, opts Options) Causes {
 		g.Roles[i].Ignore = g.Roles[i].Ignore.Union(opts.Ignore)
 	}
 	x := newCauseSearch(ctx, c, g, opts)
-	load, nodes := x.suspects()
-	if len(load)+len(nodes) > maxLifts {
+	load, nodes, ok := x.suspects()
+	if !ok {
 		return Causes{}
 	}
 	x.onlyAmounts = len(x.groups) == 1 && !slices.ContainsFunc(load, func(l lift) bool { return !l.amount() })
@@ -123,7 +123,7 @@ func newCauseSearch(ctx context.Context, c *Cluster, g Gang, opts Options) *caus
 		at, ok := known[signature]
 		if err != nil || !ok {
 			at = len(x.groups)
-			x.groups = append(x.groups, newRoleGroup(c, r))
+			x.groups = append(x.groups, newRoleGroup(ctx, c, r))
 		}
 		if err == nil {
 			known[signature] = at

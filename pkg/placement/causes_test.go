@@ -26,7 +26,7 @@ func (s Causes) text(c *Cluster, g Gang) string {
 }
 
 func roomText(s Causes, c *Cluster, g Gang, cause Cause) string {
-	r, ok := s.Room(c, g, cause)
+	r, ok := s.Room(context.Background(), c, g, cause)
 	if !ok {
 		return ""
 	}
@@ -206,7 +206,7 @@ func TestFindCausesOfManyResources(t *testing.T) {
 			t.Error("it does not fit without the causes")
 		}
 		x := newCauseSearch(context.Background(), cluster, g, Options{})
-		load, _ := x.suspects()
+		load, _, _ := x.suspects()
 		if x.smallest(load); len(load) > 4 || x.tries > 10 {
 			t.Errorf("%d constraints were tried, %d times in all", len(load), x.tries)
 		}
@@ -225,7 +225,7 @@ func TestFindCausesWithoutAnAnswer(t *testing.T) {
 	g := Gang{Roles: []Role{role("ps", 1, aPod("ps", amounts("cpu", 8))), role("w", 1, aPod("w", amounts("gpu", 2)))}}
 	x := newCauseSearch(context.Background(), cluster, g, Options{})
 	x.place = func(Gang) Result { return Result{Proof: BudgetHit} }
-	load, _ := x.suspects()
+	load, _, _ := x.suspects()
 	if x.fits(load) || !x.undecided {
 		t.Errorf("undecided %t", x.undecided)
 	}
@@ -256,7 +256,7 @@ func TestSuspectsAntiAffinity(t *testing.T) {
 			member.Labels = map[string]string{"app": "train"}
 			cluster := NewCluster(Objects{Nodes: []*corev1.Node{aNode("n1", amounts("cpu", 4, "gpu", 1))}, Pods: []*corev1.Pod{there}})
 			x := newCauseSearch(context.Background(), cluster, Gang{Roles: []Role{role("w", 1, member)}}, Options{})
-			load, _ := x.suspects()
+			load, _, _ := x.suspects()
 			if got := slices.ContainsFunc(load, func(l lift) bool { return l.name == PodAntiAffinity }); got != c.want {
 				t.Errorf("anti-affinity is a suspect: %t", got)
 			}

@@ -91,10 +91,18 @@ func (g Gang) Hardest(placed map[string]int32) Role {
 // hardest is Hardest among some of the roles; ok is false without any.
 func (g Gang) hardest(placed map[string]int32, among func(Role) bool) (role Role, ok bool) {
 	share := func(r Role) int64 { return int64(placed[r.Name]) * 1000 / int64(max(r.Count, 1)) }
-	devices := func(r Role) int64 { return request.OfResource(r.Pod, request.Device(request.Of(r.Pod))) }
+	devices := func(r Role) int64 {
+		list := request.Of(r.Pod)
+		device := request.Device(list)
+		return request.Amount(device, list[device])
+	}
+	var most int64 // devices that role requests
 	for _, r := range g.Roles {
-		if among(r) && (!ok || cmp.Or(cmp.Compare(share(r), share(role)), cmp.Compare(devices(role), devices(r)), cmp.Compare(r.Name, role.Name)) < 0) {
-			role, ok = r, true
+		if !among(r) {
+			continue
+		}
+		if n := devices(r); !ok || cmp.Or(cmp.Compare(share(r), share(role)), cmp.Compare(most, n), cmp.Compare(r.Name, role.Name)) < 0 {
+			role, most, ok = r, n, true
 		}
 	}
 	return role, ok

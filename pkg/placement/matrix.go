@@ -3,6 +3,7 @@ package placement
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"math/bits"
 	"slices"
@@ -82,8 +83,10 @@ func (c *Cluster) MatrixWithin(ctx context.Context, pod *corev1.Pod) Matrix {
 		m.Rows = append(m.Rows, row)
 	}
 	if undecided {
-		m.Unmodelled = append(slices.Clone(m.Unmodelled), devicesUndecided)
-		slices.Sort(m.Unmodelled)
+		m.note(devicesUndecided)
+	}
+	if more := len(r.absent) - maxNamed; more > 0 {
+		m.note(fmt.Sprintf("%d more resources that no node has", more))
 	}
 	m.Constraints = slices.SortedFunc(maps.Keys(seen), compareConstraints)
 	bit := map[Constraint]int{}
@@ -97,6 +100,12 @@ func (c *Cluster) MatrixWithin(ctx context.Context, pod *corev1.Pod) Matrix {
 		slices.SortStableFunc(m.Rows[i].Violations, func(a, b Violation) int { return cmp.Compare(bit[a.Constraint], bit[b.Constraint]) })
 	}
 	return m
+}
+
+// note adds to what is not modelled.
+func (m *Matrix) note(text string) {
+	m.Unmodelled = append(slices.Clone(m.Unmodelled), text)
+	slices.Sort(m.Unmodelled)
 }
 
 // Eligible returns the nodes that take the pod.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gangctl/gangctl/pkg/gang/request"
 )
@@ -43,40 +44,51 @@ type NodeRoom struct {
 // Lacking measures the room for the role of a gang that is hardest to place, given what a search found. The resource is the device
 // that the role requests, cpu if it requests none. If there is enough of that it is the one that the search proved to be short, or
 // another that the role requests and does not find.
-func (c *Cluster) Lacking(g Gang, found Result) Room {
+// What it does not look at before ctx ends is left out: other resources, and what other roles request.
+func (c *Cluster) Lacking(ctx context.Context, g Gang, found Result) Room {
+	return newSurvey(ctx, c, g).lacking(found)
+}
+
+func (s *survey) lacking(found Result) Room {
+	g := s.g
 	role := g.Hardest(found.Placed)
-	room := c.RoomFor(g, role)
+	room := s.room(role, mainResource(role))
 	if room.Requested > room.Free || room.short() {
 		return room
 	}
 	if found.Bound != nil && found.Bound.Resource != "" {
 		proven := found.Bound.Resource
 		if role, ok := g.hardest(found.Placed, func(r Role) bool { return request.OfResource(r.Pod, proven) > 0 }); ok {
-			return c.Room(g, role, proven)
+			return s.room(role, proven)
 		}
 	}
-	for _, name := range append(slices.Sorted(maps.Keys(request.Of(role.Pod))), corev1.ResourcePods) {
-		if other := c.Room(g, role, name); other.short() {
+	requests := request.Of(role.Pod)
+	maps.DeleteFunc(requests, func(_ corev1.ResourceName, q resource.Quantity) bool { return q.IsZero() })
+	for _, name := range append(slices.Sorted(maps.Keys(requests)), corev1.ResourcePods) { // the first that no node has is short
+		if s.done() {
+			break
+		}
+		if other := s.room(role, name); other.short() {
 			return other
 		}
 	}
 	return room
 }
 
-// RoomFor measures the room for a role of the device that it requests, or else of cpu.
-func (c *Cluster) RoomFor(g Gang, role Role) Room {
-	return c.Room(g, role, mainResource(role))
+// RoomFor measures the room for a role of the device that it requests, or else of cpu. What other roles request is left out where ctx ends
+// before it was looked at.
+func (c *Cluster) RoomFor(ctx context.Context, g Gang, role Role) Room {
+	return c.Room(ctx, g, role, mainResource(role))
 }
 
-// Room measures the room for a role of one resource.
-func (c *Cluster) Room(g Gang, role Role, resource corev1.ResourceName) Room {
-	_, usable := c.usableBy(role)
-	return c.roomOn(g, role, resource, usable, func(*node) bool { return true })
+// Room measures the room for a role of one resource, as RoomFor does.
+func (c *Cluster) Room(ctx context.Context, g Gang, role Role, resource corev1.ResourceName) Room {
+	return newSurvey(ctx, c, g).room(role, resource)
 }
 
 // Room measures the room for a cause that is about a resource, on the nodes that have any of it; ok is false for any other cause. The role is, of
-// those that the cause is about, the one that requests most.
-func (s Causes) Room(c *Cluster, g Gang, cause Cause) (r Room, ok bool) {
+// those that the cause is about, the one that requests most. What other roles request is left out where ctx ends before it was looked at.
+func (s Causes) Room(ctx context.Context, c *Cluster, g Gang, cause Cause) (r Room, ok bool) {
 	resource, ok := cause.Constraint.ResourceName()
 	if !ok {
 		return Room{}, false
@@ -84,7 +96,8 @@ func (s Causes) Room(c *Cluster, g Gang, cause Cause) (r Room, ok bool) {
 	role := slices.MaxFunc(cause.Roles, func(a, b Role) int {
 		return cmp.Compare(request.OfResource(a.Pod, resource), request.OfResource(b.Pod, resource))
 	})
-	rules, usable := c.usableBy(role)
+	survey := newSurvey(ctx, c, g)
+	rules, usable := survey.usableBy(role)
 	if pos, offered := c.names.index[resource]; offered {
 		having := slices.Clone(usable)
 		for i, n := range c.nodes {
@@ -95,7 +108,7 @@ func (s Causes) Room(c *Cluster, g Gang, cause Cause) (r Room, ok bool) {
 		}
 	}
 	lifted := s.lifted(role).Insert(Resource(resource))
-	return c.roomOn(g, role, resource, usable, func(n *node) bool {
+	return survey.roomOn(role, resource, usable, func(n *node) bool {
 		for pos, requested := range rules.requests {
 			if !lifted.Has(Resource(rules.names[pos])) && requested > n.alloc.at(pos)-n.used.at(pos) {
 				return false
@@ -121,10 +134,41 @@ func mainResource(role Role) corev1.ResourceName {
 	return cmp.Or(request.Device(request.Of(role.Pod)), corev1.ResourceCPU)
 }
 
+// survey measures the rooms for one gang on one cluster. The nodes that a role may use are found once, whatever the resource is.
+type survey struct {
+	c    *Cluster
+	g    Gang
+	done func() bool // the time has ended
+	// usableBy are the rules of a role's pod, and by node whether the role may use it.
+	usableBy func(Role) (*rules, []bool)
+}
+
+func newSurvey(ctx context.Context, c *Cluster, g Gang) *survey {
+	type use struct {
+		rules  *rules
+		usable []bool
+	}
+	known := map[string]use{} // by role
+	return &survey{c: c, g: g, done: func() bool { return ctx.Err() != nil }, usableBy: func(role Role) (*rules, []bool) {
+		u, ok := known[role.Name]
+		if !ok {
+			u.rules, u.usable = c.usableBy(ctx, role)
+			known[role.Name] = u
+		}
+		return u.rules, u.usable
+	}}
+}
+
+// room measures the room for a role of one resource.
+func (s *survey) room(role Role, resource corev1.ResourceName) Room {
+	_, usable := s.usableBy(role)
+	return s.roomOn(role, resource, usable, func(*node) bool { return true })
+}
+
 // roomOn measures the room of one resource on some nodes. On those that are open all else is free that a member requests.
-func (c *Cluster) roomOn(g Gang, role Role, resource corev1.ResourceName, nodes []bool, open func(*node) bool) Room {
-	r := Room{Role: role, Resource: resource, PerMember: request.OfResource(role.Pod, resource)}
-	c.countMembers(&r, g, nodes)
+func (s *survey) roomOn(role Role, resource corev1.ResourceName, nodes []bool, open func(*node) bool) Room {
+	c, r := s.c, Room{Role: role, Resource: resource, PerMember: request.OfResource(role.Pod, resource)}
+	s.countMembers(&r, nodes)
 	pos, offered := c.names.index[resource]
 	for i, n := range c.nodes {
 		if !nodes[i] {
@@ -149,7 +193,8 @@ func (c *Cluster) roomOn(g Gang, role Role, resource corev1.ResourceName, nodes 
 
 // countMembers counts the members of a room, and what they and others request that may use none but its nodes. Other roles count as members
 // where they request the same of the resource on the same nodes.
-func (c *Cluster) countMembers(r *Room, g Gang, nodes []bool) {
+func (s *survey) countMembers(r *Room, nodes []bool) {
+	c, g := s.c, s.g
 	pos, offered := c.names.index[r.Resource]
 	large := func(nodes []bool, amount int64) []bool { // a node that is too small is no choice
 		out := slices.Clone(nodes)
@@ -160,15 +205,18 @@ func (c *Cluster) countMembers(r *Room, g Gang, nodes []bool) {
 	}
 	own := large(nodes, r.PerMember)
 	for _, other := range g.Roles {
-		amount := request.OfResource(other.Pod, r.Resource)
 		if other.Name == r.Role.Name {
 			r.Alike, r.Members = append(r.Alike, other), r.Members+other.Count
 			continue
 		}
-		if amount == 0 || other.Count <= 0 {
+		if other.Count <= 0 || s.done() {
 			continue
 		}
-		_, usable := c.usableBy(other)
+		amount := request.OfResource(other.Pod, r.Resource)
+		if amount == 0 {
+			continue
+		}
+		_, usable := s.usableBy(other)
 		usable = large(usable, amount)
 		switch {
 		case amount == r.PerMember && slices.Equal(usable, own):
@@ -188,14 +236,14 @@ func (c *Cluster) countMembers(r *Room, g Gang, nodes []bool) {
 
 // usableBy reports for every node whether a role may use it, whatever runs there: it is Row.Usable without the rest of the matrix. It returns
 // the rules of the role's pod, too.
-func (c *Cluster) usableBy(role Role) (*rules, []bool) {
+func (c *Cluster) usableBy(ctx context.Context, role Role) (*rules, []bool) {
 	passing := role.Ignore.Clone()
 	for _, constraint := range order {
 		if !constraint.Static() {
 			passing.Insert(constraint)
 		}
 	}
-	rules := c.rules(context.Background(), role.Pod, passing) // what is passed over is all that would take time
+	rules := c.rules(ctx, role.Pod, passing) // what is passed over is all that would take time
 	usable := make([]bool, len(c.nodes))
 	for i, n := range c.nodes {
 		usable[i] = rules.admits(n)

@@ -60,19 +60,19 @@ func TestLacking(t *testing.T) {
 		if found.Fits() {
 			t.Errorf("%s: it fits", name)
 		}
-		if got := cluster.Lacking(c.gang, found).String(); got != c.want {
+		if got := cluster.Lacking(t.Context(), c.gang, found).String(); got != c.want {
 			t.Errorf("%s: %s\nwant %s", name, got, c.want)
 		}
 	}
 	for _, pod := range []*corev1.Pod{worker, aPod("t", amounts("gpu", 1), tolerating("team"), hostPort(80)), aPod("s", amounts("cpu", 99), selecting("zone", "b"))} {
-		if got, want := cluster.Room(Gang{}, role("w", 1, pod), gpu).NodeNames(), cluster.Matrix(pod).Usable(); !slices.Equal(got, want) {
+		if got, want := cluster.Room(t.Context(), Gang{}, role("w", 1, pod), gpu).NodeNames(), cluster.Matrix(pod).Usable(); !slices.Equal(got, want) {
 			t.Errorf("%s: usable %v, the matrix has %v", pod.Name, got, want)
 		}
 	}
-	if got := cluster.Room(Gang{Roles: []Role{role("w", 1, worker)}}, role("w", 1, worker), hca).String(); got != "w 1 x 0 rdma/hca = 0, free 3 [2 1] of 4, most 2 of 2 on [n1 n2]" {
+	if got := cluster.Room(t.Context(), Gang{Roles: []Role{role("w", 1, worker)}}, role("w", 1, worker), hca).String(); got != "w 1 x 0 rdma/hca = 0, free 3 [2 1] of 4, most 2 of 2 on [n1 n2]" {
 		t.Error(got)
 	}
-	if got := cluster.Room(Gang{Roles: []Role{role("w", 1, worker)}}, role("w", 1, worker), corev1.ResourcePods).String(); got != "w 1 x 1 pods = 1, free 217 [109 108] of 220, most 109 of 110 on [n1 n2]" {
+	if got := cluster.Room(t.Context(), Gang{Roles: []Role{role("w", 1, worker)}}, role("w", 1, worker), corev1.ResourcePods).String(); got != "w 1 x 1 pods = 1, free 217 [109 108] of 220, most 109 of 110 on [n1 n2]" {
 		t.Error(got)
 	}
 }

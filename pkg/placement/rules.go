@@ -21,7 +21,7 @@ type rules struct {
 	ignore              Constraints
 	names               []corev1.ResourceName // the resources at the positions of requests
 	requests            vector
-	absent              []Violation // resources that no node of the cluster has
+	absent              []Violation // resources that no node of the cluster has, by name
 	selector            nodeaffinity.RequiredNodeAffinity
 	affinity            nodeaffinity.RequiredNodeAffinity
 	comparisonOperators bool // toleration operators Lt and Gt are on
@@ -42,14 +42,18 @@ func (c *Cluster) rules(ctx context.Context, pod *corev1.Pod, ignore Constraints
 	r.affinity = nodeaffinity.NewRequiredNodeAffinity(nil, pod.Spec.Affinity)
 	charged := chargedTo(pod)
 	r.requests = make(vector, len(c.names.list))
+	var absent []corev1.ResourceName
 	for name, amount := range charged.ScalarResources {
 		if i, ok := c.names.index[name]; ok {
 			r.requests[i] = amount
 		} else if amount > 0 && !ignore.Has(Resource(name)) {
-			r.absent = append(r.absent, Violation{Constraint: Resource(name), Resource: name, Requested: amount})
+			absent = append(absent, name)
 		}
 	}
-	slices.SortFunc(r.absent, func(a, b Violation) int { return compareConstraints(a.Constraint, b.Constraint) })
+	slices.Sort(absent)
+	for _, name := range absent {
+		r.absent = append(r.absent, Violation{Constraint: Resource(name), Resource: name, Requested: charged.ScalarResources[name]})
+	}
 	r.requests[posPods], r.requests[posCPU], r.requests[posMemory], r.requests[posEphemeral] = 1, charged.MilliCPU, charged.Memory, charged.EphemeralStorage
 	for i, name := range c.names.list {
 		if ignore.Has(Resource(name)) {
@@ -57,7 +61,7 @@ func (c *Cluster) rules(ctx context.Context, pod *corev1.Pod, ignore Constraints
 		}
 	}
 	r.checks = c.checks(ctx, r)
-	r.unmodelled = c.unmodelled(pod)
+	r.unmodelled = c.unmodelled(pod, charged.ScalarResources)
 	return r
 }
 
@@ -108,6 +112,10 @@ func (r *rules) violations(n *node) []Violation {
 	return r.shortages(n, out)
 }
 
+// maxNamed is how many of the resources that no node has are named of each node: users may request any number of them, and they are the
+// same on all. It is more than one, so that none of them seems to be the only one.
+const maxNamed = 4
+
 // shortages evaluates what the pod is charged against what is left of the node.
 func (r *rules) shortages(n *node, out []Violation) []Violation {
 	for i, requested := range r.requests {
@@ -118,7 +126,7 @@ func (r *rules) shortages(n *node, out []Violation) []Violation {
 		name := r.names[i]
 		out = append(out, Violation{Constraint: Resource(name), Resource: name, Requested: requested, Available: have, Total: n.alloc.at(i)})
 	}
-	return append(out, r.absent...)
+	return append(out, r.absent[:min(len(r.absent), maxNamed)]...)
 }
 
 // admits reports whether nothing but amounts and other members of the gang keeps the pod off the node.
@@ -214,7 +222,7 @@ func (r *rules) untolerated(taints []corev1.Taint, which func(*corev1.Taint) boo
 }
 
 // unmodelled names what a pod requests and this package does not evaluate.
-func (c *Cluster) unmodelled(pod *corev1.Pod) []string {
+func (c *Cluster) unmodelled(pod *corev1.Pod, charged map[corev1.ResourceName]int64) []string {
 	var out []string
 	for _, k := range c.claims(pod) {
 		if k.class == nil || k.problem != "" {
@@ -225,10 +233,10 @@ func (c *Cluster) unmodelled(pod *corev1.Pod) []string {
 			out = append(out, fmt.Sprintf("storage capacity of CSI driver %s for claim %s", driver.Name, k.pvc.Name))
 		}
 	}
-	for name, amount := range chargedTo(pod).ScalarResources {
-		for _, class := range c.objects.DeviceClasses {
-			backed := ptr.Deref(class.Spec.ExtendedResourceName, "") == string(name) || "deviceclass.resource.kubernetes.io/"+class.Name == string(name)
-			if _, offered := c.names.index[name]; backed && amount > 0 && !offered {
+	for _, class := range c.objects.DeviceClasses {
+		for _, name := range []string{ptr.Deref(class.Spec.ExtendedResourceName, ""), "deviceclass.resource.kubernetes.io/" + class.Name} {
+			resource := corev1.ResourceName(name)
+			if _, offered := c.names.index[resource]; charged[resource] > 0 && !offered {
 				out = append(out, fmt.Sprintf("resource %s from DeviceClass %s", name, class.Name))
 			}
 		}

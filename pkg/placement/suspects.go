@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"math"
 	"slices"
@@ -16,16 +17,21 @@ import (
 // suspects are the constraints that some role states, in the order in which they are tried as causes: rules about other places first, as a
 // gang that fits without one has all that it requests; then resources, those last that users look at first. The second list are the
 // constraints that keep roles off nodes: these are no cause as long as there is another, since that others use the nodes which
-// a gang may use is for the gang to wait for.
-func (x *causeSearch) suspects() (load, nodes []lift) {
+// a gang may use is for the gang to wait for. ok is false where they are more than maxLifts, or the time has ended.
+func (x *causeSearch) suspects() (load, nodes []lift, ok bool) {
+	plain, devices := x.resources()
+	absent, device := x.absent(plain, devices)
+	if x.done() || len(plain)+len(devices)-len(absent.absent) > maxLifts { // before anything is done for each of them
+		return nil, nil, false
+	}
 	class := 0 // each rule is one of its own
-	add := func(list *[]lift, states func(*corev1.Pod) bool, constraints ...Constraint) {
+	addIf := func(list *[]lift, states func(*roleGroup) bool, constraints ...Constraint) {
 		l := lift{name: constraints[0], constraints: Constraints{}.Insert(constraints...), class: class}
 		if !l.amount() {
 			l.class, class = class+1, class+2
 		}
-		for at, group := range x.groups {
-			if states(group.pod) && !x.ignores(at, constraints) {
+		for at := range x.groups {
+			if states(&x.groups[at]) && !x.ignores(at, constraints) {
 				l.groups = append(l.groups, at)
 			}
 		}
@@ -33,18 +39,21 @@ func (x *causeSearch) suspects() (load, nodes []lift) {
 			*list = append(*list, l)
 		}
 	}
+	add := func(list *[]lift, states func(*corev1.Pod) bool, constraints ...Constraint) {
+		addIf(list, func(g *roleGroup) bool { return states(g.pod) }, constraints...)
+	}
+	resources := func(names []corev1.ResourceName) {
+		for _, name := range names {
+			if !absent.constraints.Has(Resource(name)) {
+				addIf(&load, func(g *roleGroup) bool { return g.amount(name) > 0 }, Resource(name))
+			}
+		}
+	}
 	add(&load, func(p *corev1.Pod) bool { return x.gang.TopologyKey != "" || len(termsOf(p)) > 0 }, PodAffinity, Topology)
 	add(&load, spreads, TopologySpread)
 	add(&load, hasVolumes, VolumeZone, VolumeNode)
 	add(&load, func(p *corev1.Pod) bool { return len(p.Spec.ResourceClaims) > 0 }, DRADevices)
-	plain, devices := x.resources()
-	absent, device := x.absent(plain, devices)
-	here := func(name corev1.ResourceName) bool { return !slices.Contains(absent.absent, name) }
-	for _, name := range plain {
-		if here(name) {
-			add(&load, requesting(name), Resource(name))
-		}
-	}
+	resources(plain)
 	if absent.class = class; len(absent.absent) > 0 && !device {
 		load = append(load, absent)
 	}
@@ -52,11 +61,7 @@ func (x *causeSearch) suspects() (load, nodes []lift) {
 	add(&load, hasVolumes, VolumeLimits)
 	add(&load, func(p *corev1.Pod) bool { return keepsApart(p) || x.cluster.antiAffinityCheck(p) != nil }, PodAntiAffinity)
 	class++
-	for _, name := range devices {
-		if here(name) {
-			add(&load, requesting(name), Resource(name))
-		}
-	}
+	resources(devices)
 	if absent.class = class; device {
 		load = append(load, absent)
 	}
@@ -64,7 +69,7 @@ func (x *causeSearch) suspects() (load, nodes []lift) {
 	if slices.ContainsFunc(x.cluster.nodes, dedicated) {
 		add(&nodes, func(*corev1.Pod) bool { return true }, Taint)
 	}
-	return load, nodes
+	return load, nodes, len(load)+len(nodes) <= maxLifts
 }
 
 // ignores reports whether some constraints do not count for any role of a group.
@@ -96,9 +101,8 @@ func (x *causeSearch) absent(plain, devices []corev1.ResourceName) (l lift, devi
 func (x *causeSearch) resources() (plain, devices []corev1.ResourceName) {
 	names, main := map[corev1.ResourceName]bool{corev1.ResourcePods: true}, map[corev1.ResourceName]bool{}
 	for _, group := range x.groups {
-		list := request.Of(group.pod)
-		main[request.Device(list)] = true
-		for name, q := range list {
+		main[request.Device(group.list)] = true
+		for name, q := range group.list {
 			names[name] = names[name] || !q.IsZero()
 		}
 	}
@@ -124,10 +128,6 @@ func (x *causeSearch) resources() (plain, devices []corev1.ResourceName) {
 		}
 	}
 	return plain, devices
-}
-
-func requesting(name corev1.ResourceName) func(*corev1.Pod) bool {
-	return func(p *corev1.Pod) bool { return request.OfResource(p, name) > 0 }
 }
 
 func spreads(p *corev1.Pod) bool {
@@ -162,15 +162,16 @@ type roleGroup struct {
 	roles      []int
 	count, min int64
 	pod        *corev1.Pod
-	nodes      []*node // that it may use
+	list       corev1.ResourceList // what the pod requests
+	nodes      []*node             // that it may use
 	names      []corev1.ResourceName
 	requests   vector
 	absent     Constraints // of resources that are requested and no node has
 }
 
-func newRoleGroup(c *Cluster, like Role) roleGroup {
-	rules, usable := c.usableBy(like)
-	g := roleGroup{pod: like.Pod, names: rules.names, requests: rules.requests, absent: Constraints{}}
+func newRoleGroup(ctx context.Context, c *Cluster, like Role) roleGroup {
+	rules, usable := c.usableBy(ctx, like)
+	g := roleGroup{pod: like.Pod, list: request.Of(like.Pod), names: rules.names, requests: rules.requests, absent: Constraints{}}
 	for _, v := range rules.absent {
 		g.absent.Insert(v.Constraint)
 	}
@@ -180,6 +181,14 @@ func newRoleGroup(c *Cluster, like Role) roleGroup {
 		}
 	}
 	return g
+}
+
+// amount is what a member requests of a resource; one of its node's pod slots.
+func (g *roleGroup) amount(name corev1.ResourceName) int64 {
+	if name == corev1.ResourcePods {
+		return 1
+	}
+	return request.Amount(name, g.list[name])
 }
 
 // slots is an upper bound of how many members the nodes take if some resources do not count.
@@ -251,7 +260,7 @@ func (x *causeSearch) bySize(l lift) []int {
 		if !ok {
 			return 0
 		}
-		return cmp.Compare(request.OfResource(x.groups[a].pod, name), request.OfResource(x.groups[b].pod, name))
+		return cmp.Compare(x.groups[a].amount(name), x.groups[b].amount(name))
 	})
 	return groups
 }

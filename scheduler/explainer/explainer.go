@@ -100,6 +100,8 @@ type publication struct {
 	version                  string
 	published, seen, advised time.Time
 	took                     time.Duration // to find the answer, advice aside
+	cost                     time.Duration // of the last work on the gang, with its advice and what was published
+	ended                    time.Time     // when that was done
 }
 
 // sight is one look at the cluster.
@@ -144,9 +146,6 @@ func (e *Explainer) Run(ctx context.Context) {
 			continue
 		case changed:
 			continue
-		}
-		if !e.pace.await(ctx, chunk) {
-			return
 		}
 		if err := e.round(ctx); err != nil && ctx.Err() == nil {
 			logger.Error(err, "Cannot explain why gangs wait; retrying")
@@ -227,10 +226,16 @@ func (e *Explainer) touchStale() {
 	}
 }
 
-// round explains gangs that are due for as long as the pace allows: it withdraws answers first, which costs little, and then explains
-// those that are due for longest. The others are for later rounds, and so are gangs for which that failed.
+// round explains gangs that are due for as long as the pace allows: it withdraws answers first, which costs little and needs no rest, and
+// then explains those that are due for longest. The others are for later rounds, and so are gangs for which that failed.
 func (e *Explainer) round(ctx context.Context) error {
 	waits, failed := e.settled(ctx)
+	if rest := e.pace.until(chunk); rest > 0 {
+		for _, w := range waits {
+			e.queue.putBack(w.entry, rest)
+		}
+		return errors.Join(failed...)
+	}
 	if len(waits) == 0 {
 		e.sight = nil
 		return errors.Join(failed...)
@@ -246,10 +251,21 @@ func (e *Explainer) round(ctx context.Context) error {
 			e.queue.putBack(w.entry, e.pace.until(w.needs()))
 			continue
 		}
+		if last, known := e.current[w.key]; known {
+			if left := restOf(last.cost) - e.Clock.Since(last.ended); left > 0 {
+				e.queue.putBack(w.entry, left)
+				continue
+			}
+		}
 		few := len(waits)-i <= withAdvice
-		e.spent[w.key.Namespace] += e.pace.measure(func() {
+		took := e.pace.measure(func() {
 			failed = append(failed, e.settle(ctx, w.key, func() error { return e.answer(ctx, w, few) }))
 		})
+		e.spent[w.key.Namespace] += took
+		if p, known := e.current[w.key]; known {
+			p.cost, p.ended = took, e.Clock.Now()
+			e.current[w.key] = p
+		}
 	}
 	return errors.Join(failed...)
 }

@@ -339,6 +339,66 @@ func TestRoundsAreShort(t *testing.T) {
 	})
 }
 
+// One answer takes a hundred times what is allowed. The others rest for two windows, and not for a hundred; an answer that became wrong is
+// withdrawn meanwhile, and the gang that took so long makes up for it alone.
+func TestAnOverlongAnswerDoesNotSilenceOthers(t *testing.T) {
+	const took = 100 * allowance
+	named := func(name string) gang.Key {
+		return gang.Key{Dialect: gang.SchedulerPlugins, Namespace: "team", Name: name}
+	}
+	at := map[string][]time.Time{}
+	play(t, func(t *testing.T, s *fixture) {
+		s.Touch(named("started"))
+		pass(time.Millisecond)
+		s.Touch(named("slow"))
+		pass(debounce + took + time.Second)
+		if len(at["started"]) != 1 || len(at["slow"]) != 1 {
+			t.Errorf("published %v", at)
+			return
+		}
+		start := time.Now()
+		for _, name := range []string{"calm", "started", "slow"} {
+			s.Touch(named(name))
+		}
+		pass(debounce + time.Millisecond)
+		if len(at["started"]) != 2 {
+			t.Errorf("an answer that became wrong is not withdrawn after %s", time.Since(start))
+		}
+		pass(longest*window + time.Second - debounce)
+		if len(at["calm"]) != 1 {
+			t.Errorf("after %s another gang has no answer", time.Since(start))
+		}
+		s.version.Add(1)
+		pass(start.Add(99 * window).Sub(time.Now()))
+		if len(at["slow"]) != 1 {
+			t.Errorf("the slow gang was explained after %s", at["slow"][1].Sub(start))
+		}
+		pass(recheck + renewal)
+		if len(at["slow"]) < 2 {
+			t.Error("the slow gang was never explained again")
+		}
+	}, func(s *fixture) {
+		s.snap = clustertest.New().Nodes(1, 4).Add(clustertest.Gang{Name: "slow", Workers: 1, GPUs: 8}).Add(clustertest.Gang{Name: "calm", Workers: 1, GPUs: 8}).
+			Add(clustertest.Gang{Name: "started", Workers: 1, GPUs: 8}).Done()
+		s.Same = func(a, b *answer.Answer) bool { return false }
+		s.Members = func(k gang.Key) (pods []*corev1.Pod) {
+			for _, pod := range s.snap.Pods {
+				if strings.HasPrefix(pod.Name, k.Name+"-") && (k.Name != "started" || len(at["slow"]) == 0) {
+					pods = append(pods, pod)
+				}
+			}
+			return pods
+		}
+		s.Publish = func(_ context.Context, k gang.Key, a *answer.Answer) error {
+			at[k.Name] = append(at[k.Name], time.Now())
+			if k.Name == "slow" {
+				time.Sleep(took)
+			}
+			return nil
+		}
+	})
+}
+
 // What a tenant wrote makes the explanation of his gang panic, or its answer unwritable. The others are explained, and his is not tried
 // again before it changes, or ever less often.
 func TestOneGangThatFailsStopsNoOther(t *testing.T) {

@@ -1,7 +1,6 @@
 package explainer
 
 import (
-	"context"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -58,28 +57,28 @@ func (p *pace) worked(now time.Time) (sum time.Duration) {
 	return sum
 }
 
-// await waits until work of such a size may be done, or none was done in the window: then it may be larger than the allowance. It reports
-// false if ctx ended first.
-func (p *pace) await(ctx context.Context, size time.Duration) bool {
-	timer := p.clock.NewTimer(p.until(size))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C():
-		return true
-	}
-}
+// longest is how many windows all gangs rest at most after one piece of work. What took longer than that is worth is for its gang to make
+// up for, alone: see restOf.
+const longest = 2
 
 // measure does work, and counts it. Work that took longer than the allowance is counted for as many windows as it fills, so that the share
-// stays what it is over a longer time.
+// stays what it is over a longer time, but for no more than the longest rest.
 func (p *pace) measure(work func()) time.Duration {
 	start := p.clock.Now()
 	work()
 	end := p.clock.Now()
 	took := end.Sub(start)
-	for at, rest := end, took; rest > 0; at, rest = at.Add(window), rest-allowance {
+	for at, rest := end, min(took, longest*allowance); rest > 0; at, rest = at.Add(window), rest-allowance {
 		p.spent = append(p.spent, spell{end: at, took: min(rest, allowance)})
 	}
 	return took
+}
+
+// restOf is how long a gang is not explained again whose answer took so long, for its share to stay what it is: none where others have
+// rested for it.
+func restOf(took time.Duration) time.Duration {
+	if took <= longest*allowance {
+		return 0
+	}
+	return time.Duration(float64(took) / float64(allowance) * float64(window))
 }

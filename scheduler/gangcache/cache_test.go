@@ -3,6 +3,7 @@ package gangcache
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -318,6 +319,17 @@ func TestRolesOfKAI(t *testing.T) {
 	}
 	if got, why := published.min(key), r.Incomplete(key); got != 3 || why != "" {
 		t.Errorf("minCount %d, Incomplete = %q, want the sum over the roles, 3", got, why)
+	}
+}
+
+// Tenants write the minimums of roles: the sum of two that are as large as can be is no small number.
+func TestMinimumsOfRolesDoNotOverflow(t *testing.T) {
+	key := gang.Key{Dialect: gang.KAI, Namespace: "research", Name: "llama"}
+	o := object(key, 2)
+	o.RoleMin = map[string]int32{"ps": math.MaxInt32, "worker": math.MaxInt32}
+	e := &entry{objects: map[schema.GroupKind]Object{o.GroupKind: o}}
+	if got, why := e.minCount(New(sink{}, MemberPriority), key); got != math.MaxInt32 || why != "" {
+		t.Errorf("minCount %d, %q, want %d", got, why, math.MaxInt32)
 	}
 }
 

@@ -1,6 +1,7 @@
 package gangcache
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -81,11 +82,7 @@ func (e *entry) minCount(c *Cache, key gang.Key) (n int32, why string) {
 	case object != nil && object.Unreadable != nil:
 		return 0, object.GroupKind.Kind + " " + key.Namespace + "/" + key.Name + " cannot be read: " + object.Unreadable.Error()
 	case object != nil:
-		total := int32(0)
-		for _, min := range object.RoleMin {
-			total += min
-		}
-		return max(object.MinMember, total), ""
+		return max(object.MinMember, gang.Sum(slices.Collect(maps.Values(object.RoleMin))...)), ""
 	}
 	// Members of a gang that is being scaled may disagree, and too few is the
 	// worse mistake.

@@ -146,7 +146,7 @@ func (n *Noise) podSpec() map[string]any {
 	container := map[string]any{"name": "tensorflow", "image": "x", "resources": map[string]any{"requests": map[string]any{"cpu": cpu}}}
 	spec := map[string]any{"restartPolicy": "Never", "containers": []any{container},
 		"schedulerName": []string{"gang-scheduler", "gang-scheduler", "gang-scheduler", "volcano", strings.Repeat("s", 63)}[n.random.IntN(5)]}
-	switch n.random.IntN(5) {
+	switch n.random.IntN(6) {
 	case 0: // rules of many terms
 		var terms []any
 		for i := range 50 {
@@ -157,7 +157,17 @@ func (n *Noise) podSpec() map[string]any {
 		spec["topologySpreadConstraints"] = []any{map[string]any{"maxSkew": huge, "topologyKey": "nowhere", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": map[string]any{}}}
 	case 2:
 		spec["nodeSelector"] = map[string]any{"no": "node"}
-	case 3:
+	case 3: // resources that no node has, or none of them and no node
+		amount := []string{"0", "1"}[n.random.IntN(2)]
+		if amount == "0" {
+			spec["nodeSelector"] = map[string]any{"no": "node"}
+		}
+		limits := map[string]any{}
+		for i := range 20_000 {
+			limits[fmt.Sprintf("a/r%05d", i)] = amount
+		}
+		container["resources"] = map[string]any{"limits": limits, "requests": map[string]any{"cpu": "0"}}
+	case 4:
 		spec["schedulingGates"] = []any{map[string]any{"name": "never.example/opens"}}
 	}
 	return spec

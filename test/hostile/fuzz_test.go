@@ -4,6 +4,8 @@ import (
 	"hash/crc32"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gangctl/gangctl/pkg/gang"
 )
 
@@ -31,6 +33,8 @@ type format struct {
 	kind    string
 	dialect gang.Dialect
 	job     bool // the target is about the job
+	nodes   int  // three if 0
+	spec    func(*corev1.PodSpec)
 }
 
 // targets are the formats by the name of the target.

@@ -4,6 +4,7 @@ package hostile
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -101,9 +102,12 @@ type target struct {
 
 // newTarget makes the objects of a job of three, of which one member runs, next to the gang of another tenant.
 func newTarget(x format) (target, error) {
-	c := clustertest.New().Nodes(3, 8)
+	c := clustertest.New().Nodes(cmp.Or(x.nodes, 3), 8)
 	c.Namespace(quiet)
 	g := clustertest.Gang{Namespace: tenant, Name: jobName, Kind: x.kind, Dialect: x.dialect, Workers: 3, GPUs: 4, CPU: "4", Queue: "research", Nodes: []string{"n1"}}
+	if x.spec != nil {
+		g.GPUs, g.Nodes, g.Spec = 0, nil, x.spec
+	}
 	if x.dialect == devices {
 		g.Dialect, g.GPUs, g.Nodes, g.Spec = gang.Labels, 0, nil, claimDevices
 		addDevices(c)

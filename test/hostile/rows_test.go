@@ -25,10 +25,13 @@ func rows() map[string][]string {
 			"pkg/cmd/submit.TestErrorsKeepNoSecrets", "pkg/cmd/submit.TestErrorsOfFilesKeepNoSecrets", "pkg/submit/redact.TestField", "test/e2e.TestNoSecretIsLogged"},
 		"H6: a published answer is forged": {
 			"pkg/diagnose/published.TestForgedAnswersAreRefused", "pkg/cmd/whypending.TestAForgedAnswerIsNotPrinted", "scheduler/explainer.TestSigningKey", "test/e2e.TestHostile/H6: a forged answer"},
+		"H7: thousands of resources in one pod": {
+			"pkg/placement.TestMatrixOfManyResources", "pkg/placement.TestLackingOfManyResources", "pkg/placement.TestSuspectsOfManyResources", "pkg/diagnose.TestManyResources", "test/hostile.TestManyResources"},
+		"H8: a file of a job with replicas without bounds": {"pkg/submit/render.TestGangResourcesOfAnyNumberOfReplicas", "pkg/submit/render.TestCompleteAnyNumberOfMembers"},
 		"M1: escapes of a terminal":                        {"pkg/cli/iostreams.TestStreamsEscape", "pkg/cli/iostreams.FuzzEscape", "test/e2e.TestHostile/M1: escapes of a terminal"},
 		"M2: a reservation that never ends":                {"scheduler/plugins/aging.TestAReservationThatIsNotUsedIsGivenUp"},
 		"M3: a label or an owner makes a job immune":       {"scheduler/suspend.TestWhatDoesNotProtectAJob"},
-		"M5: the explainer rests after an unbounded round": {"scheduler/explainer.TestRoundsAreShort", "scheduler/explainer.TestAGangThatComesWhileOthersWaitHasItsTime"},
+		"M5: the explainer rests after an unbounded round": {"scheduler/explainer.TestRoundsAreShort", "scheduler/explainer.TestAnOverlongAnswerDoesNotSilenceOthers", "scheduler/explainer.TestAGangThatComesWhileOthersWaitHasItsTime"},
 		"M6: a gang whose name is no name":                 {"scheduler/explainer.TestOneGangThatFailsStopsNoOther", "scheduler/explainer.TestAGangWithoutAJobHasAName", "test/e2e.TestHostile/M6: a gang whose name is no name"},
 		"M7: a labelled Deployment of a tenant":            {"pkg/cmd/upgrade.TestFindsOnlyTheSchedulerThatIsBound", "pkg/cmd/install.TestFind", "test/e2e.TestHostile/M7: a Deployment that looks like the scheduler"},
 		"M8: a panic over a tenant's data": {

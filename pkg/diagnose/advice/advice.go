@@ -60,6 +60,7 @@ type search struct {
 // tools are what a search tries things with, until the caller's context ends.
 type tools struct {
 	place    func(*placement.Cluster, placement.Gang, time.Duration) placement.Result
+	roomFor  func(*placement.Cluster, placement.Gang, placement.Role) placement.Room
 	diagnose func(*view.View, *gang.Job) *stage.Diagnosis
 	// usual is the time that one placement may take.
 	usual time.Duration
@@ -82,6 +83,9 @@ func Search(ctx context.Context, w *view.View, base *stage.Diagnosis, opts Optio
 	s := &search{budget: budget{now: opts.Clock, stopped: func() bool { return ctx.Err() != nil }}, w: w, g: base.Gang, base: base, reader: opts.Reader, tools: tools{
 		place: func(c *placement.Cluster, g placement.Gang, d time.Duration) placement.Result {
 			return placement.Place(ctx, c, g, placement.Options{Budget: d})
+		},
+		roomFor: func(c *placement.Cluster, g placement.Gang, role placement.Role) placement.Room {
+			return c.RoomFor(ctx, g, role)
 		},
 		diagnose: func(w *view.View, job *gang.Job) *stage.Diagnosis {
 			return stages.Evaluate(ctx, w, job, opts.Options)

@@ -70,7 +70,7 @@ func (s *search) valuesOf(r place.Requirement, roles []string) []labelValue {
 		}
 		for _, role := range request.Roles {
 			if role.Name == roles[0] {
-				room := s.vacated().RoomFor(request, role)
+				room := s.roomFor(s.vacated(), request, role)
 				v.free, v.text = room.Free, fmt.Sprintf("require %s=%s, which has %s free", r.Key, value, phrase.Amount(room.Resource, room.Free))
 			}
 		}

@@ -54,6 +54,11 @@ type Tools struct {
 	Causes func(cluster *placement.Cluster, g placement.Gang, ignore placement.Constraints) placement.Causes
 	// Matrix holds every constraint of every node for one pod.
 	Matrix func(*placement.Cluster, *corev1.Pod) placement.Matrix
+	// Lacking measures the room for the role of a gang that is hardest to place, MainRoom that for a role of what people choose its nodes by,
+	// and CauseRoom that for a cause; ok is false for a cause that is no resource.
+	Lacking   func(*placement.Cluster, placement.Gang, placement.Result) placement.Room
+	MainRoom  func(*placement.Cluster, placement.Gang, placement.Role) placement.Room
+	CauseRoom func(cluster *placement.Cluster, g placement.Gang, causes placement.Causes, cause placement.Cause) (r placement.Room, ok bool)
 }
 
 // Search looks for a placement of a gang on a cluster, held to all but some constraints.

@@ -16,18 +16,18 @@ func (c *Context) Lacking() placement.Room {
 	}
 	type lacking struct{}
 	return view.OnceForShape(c.View, c.Request.Shape, lacking{}, func() (placement.Room, bool) {
-		return c.View.Cluster().Lacking(c.Request.Gang, *c.Placement), c.Placement.Impossible()
+		return c.tools.Lacking(c.View.Cluster(), c.Request.Gang, *c.Placement), c.Placement.Impossible()
 	})
 }
 
 // RoomOf measures the room for one of the causes on a cluster: of its resource, or, of a rule, of the device of the role that it keeps out.
 func (c *Context) RoomOf(cluster *placement.Cluster, causes placement.Causes, cause placement.Cause) placement.Room {
 	measure := func() (placement.Room, bool) {
-		if r, ok := causes.Room(cluster, c.Request.Gang, cause); ok {
+		if r, ok := c.tools.CauseRoom(cluster, c.Request.Gang, causes, cause); ok {
 			return r, true
 		}
 		limited := placement.Gang{Roles: cause.Roles}
-		return cluster.RoomFor(c.Request.Gang, limited.Hardest(c.Placement.Placed)), c.Placement.Impossible()
+		return c.MainRoom(cluster, limited.Hardest(c.Placement.Placed)), c.Placement.Impossible()
 	}
 	if !c.View.IsCommon(cluster) {
 		r, _ := measure()
@@ -38,6 +38,16 @@ func (c *Context) RoomOf(cluster *placement.Cluster, causes placement.Causes, ca
 		causes  string
 	}
 	return view.OnceForShape(c.View, c.Request.Shape, roomOf{cluster, fmt.Sprint(cause.Constraint, causes)}, measure)
+}
+
+// MainRoom measures the room for a role on a cluster, of the device that it requests, or else of cpu.
+func (c *Context) MainRoom(cluster *placement.Cluster, role placement.Role) placement.Room {
+	return c.tools.MainRoom(cluster, c.Request.Gang, role)
+}
+
+// LackingOn measures the room for the role that is hardest to place on another cluster, given what a search found there.
+func (c *Context) LackingOn(cluster *placement.Cluster, found placement.Result) placement.Room {
+	return c.tools.Lacking(cluster, c.Request.Gang, found)
 }
 
 // DescribeRoom adds the numbers of a room, and how many members of its role fit.

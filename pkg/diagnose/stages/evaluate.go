@@ -114,6 +114,15 @@ func tools(ctx context.Context, opts Options) stage.Tools {
 		Matrix: func(cluster *placement.Cluster, pod *corev1.Pod) placement.Matrix {
 			return cluster.MatrixWithin(ctx, pod)
 		},
+		Lacking: func(cluster *placement.Cluster, g placement.Gang, found placement.Result) placement.Room {
+			return cluster.Lacking(ctx, g, found)
+		},
+		MainRoom: func(cluster *placement.Cluster, g placement.Gang, role placement.Role) placement.Room {
+			return cluster.RoomFor(ctx, g, role)
+		},
+		CauseRoom: func(cluster *placement.Cluster, g placement.Gang, causes placement.Causes, cause placement.Cause) (placement.Room, bool) {
+			return causes.Room(ctx, cluster, g, cause)
+		},
 	}
 }
 

@@ -15,11 +15,16 @@ import (
 )
 
 // Of returns the requests of a pod as the scheduler charges them: its containers plus restartable init containers, or the
-// largest init container with the restartable ones before it, whichever is more; plus overhead.
+// largest init container with the restartable ones before it, whichever is more; plus overhead. Devices of which none is requested are
+// left out: users may write thousands of them.
 func Of(pod *corev1.Pod) corev1.ResourceList {
-	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
+	list := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
 		SkipPodLevelResources: !utilfeature.DefaultFeatureGate.Enabled(features.PodLevelResources),
 	})
+	maps.DeleteFunc(list, func(name corev1.ResourceName, q resource.Quantity) bool {
+		return strings.Contains(string(name), "/") && q.IsZero()
+	})
+	return list
 }
 
 // OfTemplate returns the requests of one pod of a template. A template has not been through the API server's defaults, so a

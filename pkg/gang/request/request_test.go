@@ -150,3 +150,13 @@ func TestOfPod(t *testing.T) {
 		})
 	}
 }
+
+// Users may write thousands of devices of which they request none.
+func TestOfLeavesOutNoDevices(t *testing.T) {
+	got := Of(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list("a/x", "0", "a/y", "1", "cpu", "0")}}}}})
+	_, none := got["a/x"]
+	_, one := got["a/y"]
+	if _, cpu := got["cpu"]; none || !one || !cpu {
+		t.Errorf("got %v", got)
+	}
+}

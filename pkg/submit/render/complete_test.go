@@ -2,6 +2,7 @@ package render
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -89,6 +90,22 @@ func fileSpec(options ...func(*FileSpec)) FileSpec {
 }
 
 const groupLabel = "metadata|labels|scheduling.x-k8s.io/pod-group"
+
+// A file may have as many members as an int32 holds; TestGangResourcesOfAnyNumberOfReplicas fails first where each of them takes memory.
+func TestCompleteAnyNumberOfMembers(t *testing.T) {
+	if t.Run("resources", TestGangResourcesOfAnyNumberOfReplicas); t.Failed() {
+		return
+	}
+	job := object(t, batchFile)
+	set(job, int64(math.MaxInt32), "spec", "parallelism")
+	c, err := Complete(job, nil, fileSpec())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cpu, _, _ := unstructured.NestedString(c.PodGroup.Object, "spec", "minResources", "cpu"); cpu != "2147483647" {
+		t.Errorf("the gang needs %q cpu", cpu)
+	}
+}
 
 func TestComplete(t *testing.T) {
 	withPolicy := object(t, file)

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -91,32 +92,55 @@ func resources(preset corev1.ResourceRequirements, role Role, gpu corev1.Resourc
 	return r
 }
 
+// share is members that request as much of a resource each.
+type share struct {
+	amount int64 // in the unit of request.Amount
+	count  int32
+}
+
 // gangResources is what minAvailable members need together: the sum over all members when all are needed. When fewer are,
 // it is, for each resource, the sum of the smallest requests: a gang scheduler refuses to start below minResources, so it
-// must not exceed what some startable subset needs.
+// must not exceed what some startable subset needs. Roles are counted, not their members: users write any number of replicas.
 func gangResources(roles []gang.Role, minAvailable int32) corev1.ResourceList {
-	requests := map[corev1.ResourceName][]resource.Quantity{}
+	shares, formats := map[corev1.ResourceName][]share{}, map[corev1.ResourceName]resource.Format{}
 	for _, role := range roles {
 		for name, quantity := range request.OfTemplate(role.Template.Spec) {
-			for range role.Replicas {
-				requests[name] = append(requests[name], quantity)
+			if _, known := formats[name]; !known {
+				formats[name] = quantity.Format
 			}
+			shares[name] = append(shares[name], share{request.Amount(name, quantity), max(role.Replicas, 0)})
 		}
 	}
 	total := corev1.ResourceList{}
-	for name, quantities := range requests {
-		// Members that do not request the resource are the smallest.
-		free := int(gang.Job{Roles: roles}.Total()) - len(quantities)
-		count := min(int(minAvailable)-free, len(quantities))
-		if count <= 0 {
-			continue
+	for name, all := range shares {
+		if sum, needed := smallest(all, int64(minAvailable)-without(roles, all)); needed {
+			quantity := request.Quantity(name, sum)
+			quantity.Format = formats[name]
+			total[name] = quantity
 		}
-		slices.SortFunc(quantities, func(a, b resource.Quantity) int { return a.Cmp(b) })
-		var sum resource.Quantity
-		for _, q := range quantities[:count] {
-			sum.Add(q)
-		}
-		total[name] = sum
 	}
 	return total
+}
+
+// without is how many members do not request the resource of which others have these shares. They are the smallest.
+func without(roles []gang.Role, shares []share) (n int64) {
+	for _, role := range roles {
+		n += int64(max(role.Replicas, 0))
+	}
+	for _, s := range shares {
+		n -= int64(s.count)
+	}
+	return n
+}
+
+// smallest is the sum of the smallest requests of so many members; needed is false where that is none.
+func smallest(shares []share, members int64) (sum int64, needed bool) {
+	slices.SortFunc(shares, func(a, b share) int { return cmp.Compare(a.amount, b.amount) })
+	for _, s := range shares {
+		if count := int32(min(int64(s.count), members)); count > 0 {
+			sum, needed = request.Sum(sum, request.Times(s.amount, count)), true
+			members -= int64(count)
+		}
+	}
+	return sum, needed
 }

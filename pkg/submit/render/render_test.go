@@ -3,8 +3,10 @@ package render
 import (
 	"bytes"
 	"flag"
+	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -152,6 +154,40 @@ func TestGangResources(t *testing.T) {
 		gpus, ok := got["nvidia.com/gpu"]
 		if got.Cpu().String() != tt.cpu || (ok && gpus.String() != tt.gpus) || (!ok && tt.gpus != "") {
 			t.Errorf("min %d: got cpu %s, gpus %s; want %s, %s", tt.minAvailable, got.Cpu(), gpus.String(), tt.cpu, tt.gpus)
+		}
+	}
+}
+
+// Users write any number of replicas. What is allocated does not depend on it, which is measured with a number that a machine can take.
+func TestGangResourcesOfAnyNumberOfReplicas(t *testing.T) {
+	role := func(name, cpu string, replicas int32) gang.Role {
+		r := gang.Role{Name: name, Replicas: replicas}
+		r.Template.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}
+		return r
+	}
+	allocated := func(replicas int32) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		gangResources([]gang.Role{role("worker", "1", replicas)}, replicas)
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	if bytes := allocated(1_000_000); bytes > 1<<20 {
+		t.Fatalf("a million replicas take %d bytes", bytes)
+	}
+	for _, tt := range []struct {
+		roles []gang.Role
+		min   int32
+		want  string
+	}{
+		{[]gang.Role{role("worker", "1500m", math.MaxInt32)}, math.MaxInt32, "3221225470500m"},
+		{[]gang.Role{role("worker", "2", math.MaxInt32), role("ps", "1", math.MaxInt32)}, math.MaxInt32, "2147483647"},
+		{[]gang.Role{role("worker", "9P", math.MaxInt32)}, 2, "9223372036854775807m"},
+		{[]gang.Role{role("worker", "2", 3), role("none", "1", -1)}, 2, "4"},
+	} {
+		cpu := gangResources(tt.roles, tt.min)["cpu"]
+		if cpu.String() != tt.want {
+			t.Errorf("%d of %v: %s cpu, want %s", tt.min, tt.roles, cpu.String(), tt.want)
 		}
 	}
 }

@@ -48,14 +48,17 @@ const mostShort = 2
 // role that is hardest to place requests.
 func (q *query) lacking(ctx context.Context, proof placement.Result) []placement.Room {
 	causes := placement.FindCauses(ctx, q.kept, q.gang, placement.Options{Budget: q.opts.Budget})
+	// What was searched before may have used up the time: the explanation has its own, as it counts what all roles request.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.opts.Budget)
+	defer cancel()
 	var rooms []placement.Room
 	for _, cause := range causes.Ordered() {
-		if r, ok := causes.Room(q.kept, q.gang, cause); ok {
+		if r, ok := causes.Room(ctx, q.kept, q.gang, cause); ok {
 			rooms = append(rooms, r)
 		}
 	}
 	if len(rooms) == 0 {
-		rooms = append(rooms, q.kept.Lacking(q.gang, proof))
+		rooms = append(rooms, q.kept.Lacking(ctx, q.gang, proof))
 	}
 	return rooms
 }

@@ -263,10 +263,11 @@ func (q *query) proof(ctx context.Context, cluster *placement.Cluster, found pla
 // substituted reports whether the engine may get a resource that members request from devices, on nodes that do not offer it.
 func (q *query) substituted() bool {
 	for _, r := range q.members.roles {
-		for name := range request.Of(r.Pod) {
-			if slices.ContainsFunc(q.planner.classesOnly.DeviceClasses, func(c *resourceapi.DeviceClass) bool {
-				return ptr.Deref(c.Spec.ExtendedResourceName, "") == string(name) || string(name) == resourceapi.ResourceDeviceClassPrefix+c.Name
-			}) {
+		list := request.Of(r.Pod)
+		for _, class := range q.planner.classesOnly.DeviceClasses {
+			_, extended := list[corev1.ResourceName(ptr.Deref(class.Spec.ExtendedResourceName, ""))]
+			_, named := list[corev1.ResourceName(resourceapi.ResourceDeviceClassPrefix+class.Name)]
+			if extended || named {
 				return true
 			}
 		}

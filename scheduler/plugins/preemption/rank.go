@@ -23,8 +23,8 @@ func (s *search) scarce() corev1.ResourceName {
 	}
 	have := map[corev1.ResourceName]float64{}
 	for _, node := range s.Cluster.Nodes() {
-		for resource := range desired {
-			have[resource] += float64(request.Amount(resource, node.Status.Allocatable[resource]))
+		for resource, q := range node.Status.Allocatable { // nodes have few, and tenants may request many
+			have[resource] += float64(request.Amount(resource, q))
 		}
 	}
 	for resource, amount := range desired {

@@ -19,12 +19,13 @@ import (
 )
 
 // resources checks that every resource that is requested is offered by some node. One that nodes have and do not offer is sick, or
-// its plugin is.
+// its plugin is. Of those that are not it finds the first ones: users may request any number.
 func resources(c *stage.Context, out *stage.Result, role placement.Role) {
 	request := podrequest.Of(role.Pod)
 	if len(c.View.Cluster().Nodes()) == 0 {
 		return
 	}
+	absent := 0
 	for _, name := range slices.Sorted(maps.Keys(request)) {
 		q := request[name]
 		if q.IsZero() || !strings.Contains(string(name), "/") || some(c, func(n *corev1.Node) bool { return offers(n, name) }) {
@@ -33,6 +34,10 @@ func resources(c *stage.Context, out *stage.Result, role placement.Role) {
 		if some(c, func(n *corev1.Node) bool { return remembers(n, name) }) && !unready(pluginOf(c, name)) {
 			continue
 		}
+		if absent++; absent > mostAbsent {
+			out.Note("%s requests more resources that no node offers", phrase.Role(role.Name))
+			return
+		}
 		if f := devicePlugin(c, role, name); f != nil {
 			out.Add(f)
 			continue
@@ -40,6 +45,9 @@ func resources(c *stage.Context, out *stage.Result, role placement.Role) {
 		out.Add(notOffered(c, role, name))
 	}
 }
+
+// mostAbsent is how many resources that no node offers are findings of their own.
+const mostAbsent = 8
 
 func some(c *stage.Context, match func(*corev1.Node) bool) bool {
 	return slices.ContainsFunc(c.View.Cluster().Nodes(), match)

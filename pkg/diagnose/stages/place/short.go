@@ -64,7 +64,7 @@ func insufficient(c *stage.Context, cluster *placement.Cluster, code answer.Code
 	if len(nodes) > 0 {
 		f.Detail("short on %s", phrase.Names(nodes))
 	}
-	if device := cluster.RoomFor(c.Request.Gang, r.Role); strings.Contains(string(device.Resource), "/") {
+	if device := c.MainRoom(cluster, r.Role); strings.Contains(string(device.Resource), "/") {
 		f.Detail("%s are free there", phrase.Amount(device.Resource, freeOn(device, r.NodeNames())))
 	}
 	for _, line := range c.ConsumersOn(r.NodeNames(), r.Resource) {

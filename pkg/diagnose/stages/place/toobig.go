@@ -19,7 +19,7 @@ func tooBig(c *stage.Context, ideal placement.Result) *stage.Finding {
 		return stage.Found(answer.TooBig, "the cluster has no node").As(answer.Blocked, answer.Admin).Fact("nodes", 0)
 	}
 	causes := c.Causes(cluster)
-	r := cluster.Lacking(c.Request.Gang, ideal)
+	r := c.LackingOn(cluster, ideal)
 	sentences := []string{tooFew(c, cluster, causes, r, ideal)}
 	if len(causes.All) > 0 {
 		r = c.RoomOf(cluster, causes, causes.First())
