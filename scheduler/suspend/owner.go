@@ -20,10 +20,12 @@ import (
 const maxOwners = 3
 
 // whole returns the job that a job is a part of, as it is now: itself, if of none. The object is nil if
-// the job is gone, or another has its name.
+// another has its name. Pods of a job that is not there can be deleted one by one: it cannot fail for it.
 func (s *Suspender) whole(ctx context.Context, j Target) (Target, *unstructured.Unstructured, error) {
 	object, err := s.get(ctx, j)
 	switch {
+	case apierrors.IsNotFound(err):
+		return j, nil, &Refusal{why: fmt.Sprintf("%s is not there", j), singly: true}
 	case err != nil:
 		return j, nil, fmt.Errorf("get %s: %w", j, err)
 	case object.GetUID() != j.UID:
@@ -85,7 +87,7 @@ func (s *Suspender) managedByKueue(ctx context.Context, object *unstructured.Uns
 // owner that exists and is of a kind that may have jobs. One that we may not read counts only where the job can give its places
 // back otherwise, or a reference to anything would make a job immune.
 func (s *Suspender) resumedBy(ctx context.Context, j Target, owner *metav1.OwnerReference) (bool, error) {
-	if owner == nil || leavesAlone(owner) {
+	if !mayExist(owner) || leavesAlone(owner) {
 		return false, nil
 	}
 	version, err := schema.ParseGroupVersion(owner.APIVersion)

@@ -2,16 +2,24 @@ package suspend
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
@@ -90,5 +98,91 @@ func TestWhatDoesNotProtectAJob(t *testing.T) {
 				t.Errorf("not suspended: %v", err)
 			}
 		})
+	}
+}
+
+// liveAPI is an API server that has one TFJob, and what asks for others it has not. Paths are those that were requested, as they were.
+type liveAPI struct {
+	mu    sync.Mutex
+	job   *unstructured.Unstructured
+	paths []string
+}
+
+const llamaPath = "/apis/kubeflow.org/v1/namespaces/ns/tfjobs/llama"
+
+func (a *liveAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.paths = append(a.paths, r.URL.Path)
+	w.Header().Set("Content-Type", "application/json")
+	if r.URL.Path != llamaPath {
+		w.WriteHeader(http.StatusNotFound)
+		_ = json.NewEncoder(w).Encode(apierrors.NewNotFound(schema.GroupResource{}, "").Status())
+		return
+	}
+	if r.Method == http.MethodPatch {
+		_ = unstructured.SetNestedField(a.job.Object, true, "spec", "runPolicy", "suspend")
+	}
+	_ = json.NewEncoder(w).Encode(a.job.Object)
+}
+
+// live is a suspender with a client that goes through what a client does on its own: it refuses names, and builds paths.
+func live(t *testing.T, job *unstructured.Unstructured) (*Suspender, *liveAPI) {
+	t.Helper()
+	api := &liveAPI{job: job}
+	server := httptest.NewServer(api)
+	t.Cleanup(server.Close)
+	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench()
+	config := b.Config
+	config.Dynamic = client
+	return New(config), api
+}
+
+// A reference that no object can have names an owner that is not there, to a real client, too.
+func TestReferencesThatNothingCanHave(t *testing.T) {
+	long := strings.Repeat("a", 2<<20) // more than a server takes
+	for name, owner := range map[string]metav1.OwnerReference{
+		"a path for a name":                   {APIVersion: "example.com/v1", Kind: "Owner", Name: "a/b"},
+		"an escape for a name":                {APIVersion: "example.com/v1", Kind: "Owner", Name: "a%2fb"},
+		"a parent for a name":                 {APIVersion: "example.com/v1", Kind: "Owner", Name: ".."},
+		"no name":                             {APIVersion: "example.com/v1", Kind: "Owner"},
+		"a long name":                         {APIVersion: "example.com/v1", Kind: "Owner", Name: long},
+		"a long kind":                         {APIVersion: "example.com/v1", Kind: long, Name: "owner"},
+		"a job with a path for a name":        {APIVersion: "kubeflow.org/v1", Kind: "PyTorchJob", Name: "a/b"},
+		"a kind that leads to the job itself": {APIVersion: "example.com/v1", Kind: "../../../../kubeflow.org/v1/namespaces/ns/tfjob", Name: "llama"},
+		"a version that is a parent":          {APIVersion: "example.com/..", Kind: "Owner", Name: "owner"},
+		"a group that is a parent":            {APIVersion: "../v1", Kind: "Owner", Name: "owner"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := tfjob("llama", nil)
+			owner.UID, owner.Controller = job.GetUID(), ptr.To(true)
+			job.SetOwnerReferences([]metav1.OwnerReference{owner})
+			s, api := live(t, job)
+			j, _ := Of(llama)
+			if err := s.Suspend(t.Context(), j, Order{}); err != nil || !isSuspended(api.job) {
+				t.Errorf("not suspended: %.200v", err)
+			}
+			for _, path := range api.paths {
+				if path != llamaPath {
+					t.Errorf("requested %.200s", path)
+				}
+			}
+		})
+	}
+}
+
+// A pod is no more protected by a job that is not there than by none.
+func TestPodsOfJobsThatAreNotThere(t *testing.T) {
+	if j, ok := Of(owned("kubeflow.org/v1", "TFJob", "a/b")); ok {
+		t.Errorf("%s can be", j)
+	}
+	s, _ := live(t, tfjob("llama", nil))
+	j, _ := Of(owned("kubeflow.org/v1", "PyTorchJob", "nowhere"))
+	if err := s.Check(t.Context(), j); !Singly(err) {
+		t.Errorf("its pods cannot be deleted one by one: %v", err)
 	}
 }
