@@ -62,6 +62,26 @@ func TestJobsThatOwnEachOther(t *testing.T) {
 	}
 }
 
+// A job that fails without its pods gives them back only as a whole: owners that no controller wrote do not make it immune.
+func TestBrittleJobsThatOwnEachOther(t *testing.T) {
+	job := func(name string, owner string) *unstructured.Unstructured {
+		return jobOfKind("kubeflow.org/v1", "TFJob", name, jobOfKind("kubeflow.org/v1", "TFJob", owner, nil))
+	}
+	for name, objects := range map[string][]runtime.Object{
+		"itself":  {job("llama", "llama")},
+		"a pair":  {job("llama", "b"), job("b", "llama")},
+		"a chain": {job("llama", "b"), job("b", "c"), job("c", "d"), job("d", "e"), job("e", "f")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(objects...)
+			j, _ := Of(llama)
+			if err := b.Suspend(t.Context(), j, Order{}); err != nil || !isSuspended(b.get(t)) || !b.ours(j.UID) {
+				t.Errorf("not suspended: %v", err)
+			}
+		})
+	}
+}
+
 // No pod is immune by a label or a reference that any user may write.
 func TestWhatDoesNotProtectAJob(t *testing.T) {
 	queued := map[string]string{kueue.QueueLabel: "q"}
