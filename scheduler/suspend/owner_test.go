@@ -2,12 +2,8 @@ package suspend
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
@@ -121,47 +115,6 @@ func TestWhatDoesNotProtectAJob(t *testing.T) {
 	}
 }
 
-// liveAPI is an API server that has one TFJob, and what asks for others it has not. Paths are those that were requested, as they were.
-type liveAPI struct {
-	mu    sync.Mutex
-	job   *unstructured.Unstructured
-	paths []string
-}
-
-const llamaPath = "/apis/kubeflow.org/v1/namespaces/ns/tfjobs/llama"
-
-func (a *liveAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.paths = append(a.paths, r.URL.Path)
-	w.Header().Set("Content-Type", "application/json")
-	if r.URL.Path != llamaPath {
-		w.WriteHeader(http.StatusNotFound)
-		_ = json.NewEncoder(w).Encode(apierrors.NewNotFound(schema.GroupResource{}, "").Status())
-		return
-	}
-	if r.Method == http.MethodPatch {
-		_ = unstructured.SetNestedField(a.job.Object, true, "spec", "runPolicy", "suspend")
-	}
-	_ = json.NewEncoder(w).Encode(a.job.Object)
-}
-
-// live is a suspender with a client that goes through what a client does on its own: it refuses names, and builds paths.
-func live(t *testing.T, job *unstructured.Unstructured) (*Suspender, *liveAPI) {
-	t.Helper()
-	api := &liveAPI{job: job}
-	server := httptest.NewServer(api)
-	t.Cleanup(server.Close)
-	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := newBench()
-	config := b.Config
-	config.Dynamic = client
-	return New(config), api
-}
-
 // A reference that no object can have names an owner that is not there, to a real client, too.
 func TestReferencesThatNothingCanHave(t *testing.T) {
 	long := strings.Repeat("a", 2<<20) // more than a server takes
@@ -181,7 +134,8 @@ func TestReferencesThatNothingCanHave(t *testing.T) {
 			job := tfjob("llama", nil)
 			owner.UID, owner.Controller = job.GetUID(), ptr.To(true)
 			job.SetOwnerReferences([]metav1.OwnerReference{owner})
-			s, api := live(t, job)
+			api := &liveAPI{job: job}
+			s := live(t, api)
 			j, _ := Of(llama)
 			if err := s.Suspend(t.Context(), j, Order{}); err != nil || !isSuspended(api.job) {
 				t.Errorf("not suspended: %.200v", err)
@@ -200,7 +154,7 @@ func TestPodsOfJobsThatAreNotThere(t *testing.T) {
 	if j, ok := Of(owned("kubeflow.org/v1", "TFJob", "a/b")); ok {
 		t.Errorf("%s can be", j)
 	}
-	s, _ := live(t, tfjob("llama", nil))
+	s := live(t, &liveAPI{})
 	j, _ := Of(owned("kubeflow.org/v1", "PyTorchJob", "nowhere"))
 	if err := s.Check(t.Context(), j); !Singly(err) {
 		t.Errorf("its pods cannot be deleted one by one: %v", err)
