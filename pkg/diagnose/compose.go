@@ -29,7 +29,7 @@ func compose(w *view.View, r *stage.Diagnosis, found advice.Found, o Options) *a
 	g, reader := r.Gang, o.Reader
 	a := &answer.Answer{
 		APIVersion: answer.APIVersion, Verdict: r.Verdict, Who: r.Who, Never: r.Never, Exit: answer.ExitCode(r.Verdict, r.Who, r.Never),
-		Job:          answer.Job{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID)},
+		Job:          answer.Job{Kind: g.Kind.Kind, Namespace: g.Meta.Namespace, Name: g.Meta.Name, UID: string(g.Meta.UID), Generation: g.Meta.Generation},
 		AlsoBlocking: []answer.Finding{}, Stages: r.Stages, Unblock: found.Actions, Cut: found.Cut, Notes: append(r.Notes, w.Problems(reader.Sees)...),
 		Gang: theGang(w, g), Scheduler: scheduler(w, r),
 	}

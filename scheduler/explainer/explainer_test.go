@@ -296,6 +296,7 @@ func TestRoundsAreShort(t *testing.T) {
 		return gang.Key{Dialect: gang.SchedulerPlugins, Namespace: "team", Name: fmt.Sprintf("gang-%02d", i)}
 	}
 	var order []string
+	var began []time.Time
 	play(t, func(t *testing.T, s *fixture) {
 		for i := range gangs {
 			s.Touch(name(i))
@@ -310,6 +311,12 @@ func TestRoundsAreShort(t *testing.T) {
 		pass(time.Hour)
 		if want := gangs + 1; len(order) < want || order[1] != "gang-00" || order[gangs] != fmt.Sprintf("gang-%02d", gangs-1) {
 			t.Errorf("order %v, want by age", order)
+		}
+		// Two fill the allowance, and the third was begun within it.
+		for i := 3; i < len(began); i++ {
+			if passed := began[i].Sub(began[i-3]); passed < window {
+				t.Errorf("answers %d to %d, of half the allowance each, were begun within %s", i-3, i, passed)
+			}
 		}
 	}, func(s *fixture) {
 		b := clustertest.New().Nodes(1, 4)
@@ -332,7 +339,7 @@ func TestRoundsAreShort(t *testing.T) {
 				order = append(order, "withdrawn")
 				return nil
 			}
-			order = append(order, k.Name)
+			order, began = append(order, k.Name), append(began, time.Now())
 			time.Sleep(allowance / 2)
 			return nil
 		}

@@ -11,10 +11,12 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 )
@@ -47,9 +49,24 @@ func Of(pod *corev1.Pod) (j Target, ok bool) {
 	return jobOf(metav1.GetControllerOf(pod), pod.Namespace)
 }
 
+// mayExist reports whether there may be an object that a reference names; the reference may be nil, and is the users' to write. No object
+// has a name or a kind that is no segment of a path: a client refuses such a name each time, and follows such a kind to another path.
+func mayExist(owner *metav1.OwnerReference) bool {
+	if owner == nil {
+		return false
+	}
+	version, err := schema.ParseGroupVersion(owner.APIVersion)
+	if err != nil || len(content.IsPathSegmentName(version.Group)) > 0 {
+		return false
+	}
+	return !slices.ContainsFunc([]string{version.Version, owner.Kind, owner.Name}, func(segment string) bool {
+		return segment == "" || len(segment) > validation.DNS1123SubdomainMaxLength || len(content.IsPathSegmentName(segment)) > 0
+	})
+}
+
 // jobOf is the job that a controller is, if it is one; the controller may be nil.
 func jobOf(owner *metav1.OwnerReference, namespace string) (j Target, ok bool) {
-	if owner == nil {
+	if !mayExist(owner) {
 		return Target{}, false
 	}
 	group, err := schema.ParseGroupVersion(owner.APIVersion)

@@ -11,9 +11,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+
+	"github.com/gangctl/gangctl/pkg/cluster/paging"
 )
 
 // readEvery is after how many calls of Resume a job is read that is not to be resumed
@@ -103,6 +106,9 @@ const (
 	// recallUnanswered is how long after a suspension whose answer was lost the
 	// jobs of its kind are looked at.
 	recallUnanswered = 5 * time.Second
+	// recallPage is how many jobs are read at a time. Whoever may write jobs may give them our label, and each may be as large as an
+	// object can be.
+	recallPage = 50
 )
 
 // Recall finds the jobs that an earlier scheduler suspended, or we without
@@ -117,7 +123,7 @@ func (s *Suspender) Recall(ctx context.Context) error {
 		if !due {
 			continue
 		}
-		list, err := s.Dynamic.Resource(resource).List(ctx, metav1.ListOptions{LabelSelector: Label + "=" + Value})
+		jobs, err := s.labelled(ctx, resource)
 		switch {
 		case apierrors.IsForbidden(err):
 			s.recallAt(resource, s.Clock.Now().Add(recallRefused))
@@ -134,15 +140,26 @@ func (s *Suspender) Recall(ctx context.Context) error {
 		if err != nil {
 			continue // not served
 		}
-		for _, object := range list.Items {
-			j := Target{
-				resource: resource, Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
-				UID: object.GetUID(), field: fieldOf(resource.Group),
-			}
+		for _, j := range jobs {
 			s.add(j, j)
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// labelled returns the jobs of a kind that have our label. Of each no more is kept than its name.
+func (s *Suspender) labelled(ctx context.Context, resource schema.GroupVersionResource) (jobs []Target, err error) {
+	options := metav1.ListOptions{LabelSelector: Label + "=" + Value, Limit: recallPage}
+	err = paging.Each(ctx, options, s.Dynamic.Resource(resource).List, func() { jobs = nil }, func(page *unstructured.UnstructuredList) {
+		for i := range page.Items {
+			object := &page.Items[i]
+			jobs = append(jobs, Target{
+				resource: resource, Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
+				UID: object.GetUID(), field: fieldOf(resource.Group),
+			})
+		}
+	})
+	return jobs, err
 }
 
 // recallDue reports whether a kind is to be looked at, and whether for the first time.

@@ -20,23 +20,25 @@ import (
 const maxOwners = 3
 
 // whole returns the job that a job is a part of, as it is now: itself, if of none. The object is nil if
-// the job is gone, or another has its name.
+// another has its name. Pods of a job that is not there can be deleted one by one: it cannot fail for it.
 func (s *Suspender) whole(ctx context.Context, j Target) (Target, *unstructured.Unstructured, error) {
 	object, err := s.get(ctx, j)
 	switch {
+	case apierrors.IsNotFound(err):
+		return j, nil, &Refusal{why: fmt.Sprintf("%s is not there", j), singly: true}
 	case err != nil:
 		return j, nil, fmt.Errorf("get %s: %w", j, err)
 	case object.GetUID() != j.UID:
 		return j, nil, nil
 	}
-	part, seen := j, sets.New(j.UID)
+	part, itself, seen := j, object, sets.New(j.UID)
 	for range maxOwners {
 		owner, ok := jobOf(metav1.GetControllerOf(object), j.Namespace)
 		if !ok || !owner.Possible() {
 			return j, object, nil
 		}
 		if seen.Has(owner.UID) {
-			return part, nil, &Refusal{why: fmt.Sprintf("%s belongs to itself, by way of %s", part, j), singly: !part.Brittle()}
+			return endless(part, itself, fmt.Sprintf("belongs to itself, by way of %s", j))
 		}
 		above, err := s.get(ctx, owner)
 		switch {
@@ -51,7 +53,16 @@ func (s *Suspender) whole(ctx context.Context, j Target) (Target, *unstructured.
 	if owner, ok := jobOf(metav1.GetControllerOf(object), j.Namespace); !ok || !owner.Possible() {
 		return j, object, nil
 	}
-	return part, nil, &Refusal{why: fmt.Sprintf("%s has more than %d owners above each other", part, maxOwners), singly: !part.Brittle()}
+	return endless(part, itself, fmt.Sprintf("has more than %d owners above each other", maxOwners))
+}
+
+// endless returns what is suspended of a job with owners that no controller wrote. Where it can, it gives its pods back one by one;
+// another is suspended by itself, or such owners would make it immune.
+func endless(part Target, object *unstructured.Unstructured, why string) (Target, *unstructured.Unstructured, error) {
+	if part.Brittle() {
+		return part, object, nil
+	}
+	return part, nil, &Refusal{why: fmt.Sprintf("%s %s", part, why), singly: true}
 }
 
 // kueueJobLabel is the UID of the job on a Workload, which Kueue sets.
@@ -85,7 +96,10 @@ func (s *Suspender) managedByKueue(ctx context.Context, object *unstructured.Uns
 // owner that exists and is of a kind that may have jobs. One that we may not read counts only where the job can give its places
 // back otherwise, or a reference to anything would make a job immune.
 func (s *Suspender) resumedBy(ctx context.Context, j Target, owner *metav1.OwnerReference) (bool, error) {
-	if owner == nil || leavesAlone(owner) {
+	if !mayExist(owner) || leavesAlone(owner) {
+		return false, nil
+	}
+	if above, ok := jobOf(owner, j.Namespace); ok && above.Possible() { // a part that was not left to its whole
 		return false, nil
 	}
 	version, err := schema.ParseGroupVersion(owner.APIVersion)

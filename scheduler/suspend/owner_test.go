@@ -8,10 +8,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
 )
@@ -54,6 +56,26 @@ func TestJobsThatOwnEachOther(t *testing.T) {
 	}
 }
 
+// A job that fails without its pods gives them back only as a whole: owners that no controller wrote do not make it immune.
+func TestBrittleJobsThatOwnEachOther(t *testing.T) {
+	job := func(name string, owner string) *unstructured.Unstructured {
+		return jobOfKind("kubeflow.org/v1", "TFJob", name, jobOfKind("kubeflow.org/v1", "TFJob", owner, nil))
+	}
+	for name, objects := range map[string][]runtime.Object{
+		"itself":  {job("llama", "llama")},
+		"a pair":  {job("llama", "b"), job("b", "llama")},
+		"a chain": {job("llama", "b"), job("b", "c"), job("c", "d"), job("d", "e"), job("e", "f")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(objects...)
+			j, _ := Of(llama)
+			if err := b.Suspend(t.Context(), j, Order{}); err != nil || !isSuspended(b.get(t)) || !b.ours(j.UID) {
+				t.Errorf("not suspended: %v", err)
+			}
+		})
+	}
+}
+
 // No pod is immune by a label or a reference that any user may write.
 func TestWhatDoesNotProtectAJob(t *testing.T) {
 	queued := map[string]string{kueue.QueueLabel: "q"}
@@ -90,5 +112,51 @@ func TestWhatDoesNotProtectAJob(t *testing.T) {
 				t.Errorf("not suspended: %v", err)
 			}
 		})
+	}
+}
+
+// A reference that no object can have names an owner that is not there, to a real client, too.
+func TestReferencesThatNothingCanHave(t *testing.T) {
+	long := strings.Repeat("a", 2<<20) // more than a server takes
+	for name, owner := range map[string]metav1.OwnerReference{
+		"a path for a name":                   {APIVersion: "example.com/v1", Kind: "Owner", Name: "a/b"},
+		"an escape for a name":                {APIVersion: "example.com/v1", Kind: "Owner", Name: "a%2fb"},
+		"a parent for a name":                 {APIVersion: "example.com/v1", Kind: "Owner", Name: ".."},
+		"no name":                             {APIVersion: "example.com/v1", Kind: "Owner"},
+		"a long name":                         {APIVersion: "example.com/v1", Kind: "Owner", Name: long},
+		"a long kind":                         {APIVersion: "example.com/v1", Kind: long, Name: "owner"},
+		"a job with a path for a name":        {APIVersion: "kubeflow.org/v1", Kind: "PyTorchJob", Name: "a/b"},
+		"a kind that leads to the job itself": {APIVersion: "example.com/v1", Kind: "../../../../kubeflow.org/v1/namespaces/ns/tfjob", Name: "llama"},
+		"a version that is a parent":          {APIVersion: "example.com/..", Kind: "Owner", Name: "owner"},
+		"a group that is a parent":            {APIVersion: "../v1", Kind: "Owner", Name: "owner"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := tfjob("llama", nil)
+			owner.UID, owner.Controller = job.GetUID(), ptr.To(true)
+			job.SetOwnerReferences([]metav1.OwnerReference{owner})
+			api := &liveAPI{job: job}
+			s := live(t, api)
+			j, _ := Of(llama)
+			if err := s.Suspend(t.Context(), j, Order{}); err != nil || !isSuspended(api.job) {
+				t.Errorf("not suspended: %.200v", err)
+			}
+			for _, path := range api.paths {
+				if path != llamaPath {
+					t.Errorf("requested %.200s", path)
+				}
+			}
+		})
+	}
+}
+
+// A pod is no more protected by a job that is not there than by none.
+func TestPodsOfJobsThatAreNotThere(t *testing.T) {
+	if j, ok := Of(owned("kubeflow.org/v1", "TFJob", "a/b")); ok {
+		t.Errorf("%s can be", j)
+	}
+	s := live(t, &liveAPI{})
+	j, _ := Of(owned("kubeflow.org/v1", "PyTorchJob", "nowhere"))
+	if err := s.Check(t.Context(), j); !Singly(err) {
+		t.Errorf("its pods cannot be deleted one by one: %v", err)
 	}
 }

@@ -1,10 +1,13 @@
 package hostile
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // rows are what a tenant may try, and the tests that hold it to be harmless, as PACKAGE.TEST. Those with a subtest of TestHostile are
@@ -24,34 +27,67 @@ func rows() map[string][]string {
 			"pkg/cmd/report.TestNoSecretGetsOut", "pkg/cluster/snapshot.TestWriteRedacts", "pkg/diagnose/history.TestNoSecrets", "pkg/cmd/submit.TestCommandLineKeepsNoCredentials",
 			"pkg/cmd/submit.TestErrorsKeepNoSecrets", "pkg/cmd/submit.TestErrorsOfFilesKeepNoSecrets", "pkg/submit/redact.TestField", "test/e2e.TestNoSecretIsLogged"},
 		"H6: a published answer is forged": {
-			"pkg/diagnose/published.TestForgedAnswersAreRefused", "pkg/cmd/whypending.TestAForgedAnswerIsNotPrinted", "scheduler/explainer.TestSigningKey", "test/e2e.TestHostile/H6: a forged answer"},
+			"pkg/diagnose/published.TestForgedAnswersAreRefused", "pkg/cmd/whypending.TestAForgedAnswerIsNotPrinted", "pkg/cmd/whypending.TestAnAnswerAboutAnEarlierSpecIsNotPrinted", "scheduler/explainer.TestSigningKey", "test/e2e.TestHostile/H6: a forged answer"},
 		"H7: thousands of resources in one pod": {
 			"pkg/placement.TestMatrixOfManyResources", "pkg/placement.TestLackingOfManyResources", "pkg/placement.TestSuspectsOfManyResources", "pkg/diagnose.TestManyResources", "test/hostile.TestManyResources"},
 		"H8: a file of a job with replicas without bounds": {"pkg/submit/render.TestGangResourcesOfAnyNumberOfReplicas", "pkg/submit/render.TestCompleteAnyNumberOfMembers"},
 		"M1: escapes of a terminal":                        {"pkg/cli/iostreams.TestStreamsEscape", "pkg/cli/iostreams.FuzzEscape", "test/e2e.TestHostile/M1: escapes of a terminal"},
-		"M2: a reservation that never ends":                {"scheduler/plugins/aging.TestAReservationThatIsNotUsedIsGivenUp"},
-		"M3: a label or an owner makes a job immune":       {"scheduler/suspend.TestWhatDoesNotProtectAJob"},
+		"M2: a reservation that never ends": {"scheduler/plugins/aging.TestAReservationThatIsNotUsedIsGivenUp", "scheduler/plugins/aging.TestAGangThatComesAndGoesIsNotForgotten",
+			"scheduler/plugins/aging.TestGangsOfANamespaceThatTakeTurns"},
+		"M3: a label or an owner makes a job immune": {"scheduler/suspend.TestWhatDoesNotProtectAJob", "scheduler/suspend.TestReferencesThatNothingCanHave",
+			"scheduler/suspend.TestPodsOfJobsThatAreNotThere", "scheduler/suspend.TestBrittleJobsThatOwnEachOther"},
+		"M4: names of other namespaces": {
+			"scheduler/explainer.TestAPublishedAnswerNamesNothingOfOtherNamespaces", "scheduler/plugins/preemption.TestPreemptionNamesNothingOfOtherNamespaces",
+			"pkg/diagnose/audience.TestNames", "test/e2e.TestHostile/M4: names of other namespaces"},
 		"M5: the explainer rests after an unbounded round": {"scheduler/explainer.TestRoundsAreShort", "scheduler/explainer.TestAnOverlongAnswerDoesNotSilenceOthers", "scheduler/explainer.TestAGangThatComesWhileOthersWaitHasItsTime"},
 		"M6: a gang whose name is no name":                 {"scheduler/explainer.TestOneGangThatFailsStopsNoOther", "scheduler/explainer.TestAGangWithoutAJobHasAName", "test/e2e.TestHostile/M6: a gang whose name is no name"},
 		"M7: a labelled Deployment of a tenant":            {"pkg/cmd/upgrade.TestFindsOnlyTheSchedulerThatIsBound", "pkg/cmd/install.TestFind", "test/e2e.TestHostile/M7: a Deployment that looks like the scheduler"},
 		"M8: a panic over a tenant's data": {
 			"scheduler/engine.TestGuard", "scheduler/status.TestAPanicOverAGang", "scheduler/plugins/planner.TestAPanicOverAGang", "install.TestMemoryLimit"},
-		"M9: places that are held cost no quota":                   {"scheduler/plugins/replacement.TestNoMoreIsClaimedThanANamespaceHad"},
-		"M10: a foreign command line to paste":                     {"pkg/cmd/describe.TestForeignLine", "pkg/submit/redact.TestCommandLine"},
-		"M11: default-scheduler is served without being named":     {"scheduler.TestOwnProfile"},
-		"Low: scheduler names are remembered":                      {"scheduler/gangcache.TestSchedulerNamesAreNotRemembered"},
-		"Low: a report's temporary file is predictable":            {"pkg/cmd/report.TestTemporaryFile"},
-		"Low: a file of any size is read":                          {"pkg/cluster/snapshot.TestTooLarge"},
-		"Low: uninstall deletes what users have":                   {"pkg/cmd/uninstall.TestSparesWhateverIsServed", "pkg/cmd/uninstall.TestSparesNamespace"},
-		"Low: a data directory keeps its mode":                     {"sandbox/datadir.TestClaimClosesToOthers"},
-		"Low: an expected runtime is a promise that nobody checks": {"scheduler/plugins/aging.TestABrokenPromise"},
-		"Low: pods belong to jobs by UID alone":                    {"pkg/cluster/view.TestPodsOfOtherNamespacesAreNoMembers"},
-		"Low: a policy of null panics":                             {"pkg/diagnose/whatif.TestSetWhereNoObjectIs"},
-		"Low: log lines without an end":                            {"pkg/cluster/logs.TestLongLines"},
-		"Low: a grace overflows":                                   {"scheduler/plugins/belowmin.TestAGraceDoubles"},
-		"Low: a terminal stays raw after a second signal":          {"pkg/cli/iostreams.TestRestoreAtOnce"},
-		"Low: the second page of a list":                           {"pkg/cluster/paging.TestPageTwo", "pkg/cluster/paging.TestNothingElsePages", "pkg/cluster/snapshot/collect.TestPagesExpire", "pkg/cmd/uninstall.TestSecondPages"},
-		"Low: tables measure bytes and cut runes":                  {"pkg/cli/printer.TestTableOfWideText", "pkg/cli/wrap.TestColumns"},
+		"M9: places that are held cost no quota":                  {"scheduler/plugins/replacement.TestNoMoreIsClaimedThanANamespaceHad", "scheduler/plugins/replacement.TestClaimsOfANamespaceAreCapped"},
+		"M10: a foreign command line to paste":                    {"pkg/cmd/describe.TestForeignLine", "pkg/submit/redact.TestCommandLine"},
+		"M11: default-scheduler is served without being named":    {"scheduler.TestOwnProfile"},
+		"L1: scheduler names are remembered":                      {"scheduler/gangcache.TestSchedulerNamesAreNotRemembered"},
+		"L2: a report's temporary file is predictable":            {"pkg/cmd/report.TestTemporaryFile"},
+		"L3: a file of any size is read":                          {"pkg/cluster/snapshot.TestTooLarge"},
+		"L4: uninstall deletes what users have":                   {"pkg/cmd/uninstall.TestSparesWhateverIsServed", "pkg/cmd/uninstall.TestSparesNamespace"},
+		"L5: a data directory keeps its mode":                     {"sandbox/datadir.TestClaimClosesToOthers"},
+		"L6: an expected runtime is a promise that nobody checks": {"scheduler/plugins/aging.TestABrokenPromise"},
+		"L7: pods belong to jobs by UID alone":                    {"pkg/cluster/view.TestPodsOfOtherNamespacesAreNoMembers"},
+		"L8: a policy of null panics":                             {"pkg/diagnose/whatif.TestSetWhereNoObjectIs"},
+		"L9: log lines without an end":                            {"pkg/cluster/logs.TestLongLines"},
+		"L10: a grace overflows":                                  {"scheduler/plugins/belowmin.TestAGraceDoubles"},
+		"L11: a terminal stays raw after a second signal":         {"pkg/cli/iostreams.TestRestoreAtOnce"},
+		"L12: the second page of a list":                          {"pkg/cluster/paging.TestPageTwo", "pkg/cluster/paging.TestNothingElsePages", "pkg/cluster/snapshot/collect.TestPagesExpire", "pkg/cmd/uninstall.TestSecondPages"},
+		"L13: tables measure bytes and cut runes":                 {"pkg/cli/printer.TestTableOfWideText", "pkg/cli/wrap.TestColumns"},
+		"L14: any pod reaches the scheduler's ports":              {"install.TestIngress"},
+		"L15: an image of any base":                               {"test/generated.TestBaseImage"},
+		"L16: who has the scheduler's account changes any field of a job": {
+			"install.TestPolicyOnOldServers", "scheduler/suspend.TestThePolicyLeavesWhatIsWritten", "test/e2e.TestSchedulerLimit"},
+		"L17: all jobs with our label are read at once": {"scheduler/suspend.TestRecallReadsPages"},
+	}
+}
+
+// A row that was removed, or got another number, is missing.
+func TestNoRowIsMissing(t *testing.T) {
+	missing := sets.New[string]()
+	for degree, n := range map[string]int{"C": 2, "H": 8, "M": 11, "L": 17} {
+		for i := range n {
+			missing.Insert(fmt.Sprint(degree, i+1))
+		}
+	}
+	for row, tests := range rows() {
+		id, _, _ := strings.Cut(row, ":")
+		if !missing.Has(id) {
+			t.Errorf("%s is no row, or is there twice", row)
+		}
+		if len(tests) == 0 {
+			t.Errorf("%s: there is no test", row)
+		}
+		missing.Delete(id)
+	}
+	if len(missing) > 0 {
+		t.Errorf("no row has %v", sets.List(missing))
 	}
 }
 

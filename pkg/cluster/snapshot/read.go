@@ -37,7 +37,10 @@ type header struct {
 
 // Open reads a snapshot from a file; "-" is in. A path that ends in .gz is decompressed. Errors name the file, the
 // document's number and a line.
-func Open(path string, in io.Reader) (*Snapshot, error) {
+func Open(path string, in io.Reader) (*Snapshot, error) { return openUpTo(path, in, maxSize) }
+
+// openUpTo is Open for files up to a size, decompressed.
+func openUpTo(path string, in io.Reader, limit int64) (*Snapshot, error) {
 	name := path
 	if path == "-" {
 		name = "standard input"
@@ -56,7 +59,7 @@ func Open(path string, in io.Reader) (*Snapshot, error) {
 		}
 		in = z
 	}
-	s, err := Read(in)
+	s, err := readUpTo(in, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read snapshot %s: %w", name, err)
 	}
@@ -65,8 +68,11 @@ func Open(path string, in io.Reader) (*Snapshot, error) {
 
 // Read reads a stream of YAML or JSON documents. Kinds that gangctl does not know are kept. A document that is no object of Kubernetes
 // is skipped, unless it is the last: that may have been cut off.
-func Read(in io.Reader) (*Snapshot, error) {
-	data, err := readAll(in, maxSize)
+func Read(in io.Reader) (*Snapshot, error) { return readUpTo(in, maxSize) }
+
+// readUpTo is Read for files up to a size.
+func readUpTo(in io.Reader, limit int64) (*Snapshot, error) {
+	data, err := readAll(in, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -190,17 +190,40 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// endless is a file that has no end.
-type endless struct{}
+// endless is a file that has no end; read is how much of it was.
+type endless struct{ read int }
 
-func (endless) Read(p []byte) (int, error) { return len(p), nil }
+func (e *endless) Read(p []byte) (int, error) {
+	e.read += len(p)
+	return len(p), nil
+}
 
-// A file that is too large is refused before it is in memory.
+// A file that is too large is refused before it is in memory, and so is one that is only large decompressed.
 func TestTooLarge(t *testing.T) {
-	if _, err := readAll(endless{}, 1<<20); err == nil || err.Error() != "it has more than 1 MiB" {
+	const limit = 1 << 20
+	file := &endless{}
+	if _, err := readUpTo(file, limit); err == nil || err.Error() != "it has more than 1 MiB" {
 		t.Errorf("got %v", err)
 	}
-	if data, err := readAll(strings.NewReader("abc"), 3); err != nil || string(data) != "abc" {
-		t.Errorf("got %q, %v", data, err)
+	if file.read > 2*limit {
+		t.Errorf("%d bytes of it were read", file.read)
+	}
+	if s, err := readUpTo(strings.NewReader(twoNodes), int64(len(twoNodes))); err != nil || len(s.Nodes) != 2 {
+		t.Errorf("a file of exactly the size: %v", err)
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write(make([]byte, 8*limit)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "bomb.gz")
+	if err := os.WriteFile(path, packed.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openUpTo(path, nil, limit); packed.Len() > limit/10 || err == nil || err.Error() != "read snapshot "+path+": it has more than 1 MiB" {
+		t.Errorf("%d bytes of gzip: got %v", packed.Len(), err)
 	}
 }

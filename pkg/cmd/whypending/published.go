@@ -2,13 +2,14 @@ package whypending
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
@@ -79,11 +80,11 @@ func unpublished(err error) error {
 // published reads the answer. It trusts a scheduler that works, and no other. Who
 // may not see whether it works gets a note, with --source=scheduler.
 func (o *Options) published(ctx context.Context, client *kube.Client, namespace string) (*answer.Answer, error) {
-	uid, err := o.jobUID(ctx, client, namespace)
+	job, err := o.theJob(ctx, client, namespace)
 	if err != nil {
 		return nil, err
 	}
-	event, err := client.Typed.CoreV1().Events(namespace).Get(ctx, published.EventName(uid), metav1.GetOptions{})
+	event, err := client.Typed.CoreV1().Events(namespace).Get(ctx, published.EventName(job.GetUID()), metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +102,9 @@ func (o *Options) published(ctx context.Context, client *kube.Client, namespace 
 	a, err := published.Get(event, public)
 	if err != nil {
 		return nil, err
+	}
+	if a.Job.Generation != job.GetGeneration() { // whoever may write events may put back an answer that the scheduler signed earlier
+		return nil, errors.New("what it published is about the job before its spec was changed")
 	}
 	now, limit := o.IO.Clock.Now(), publishedFor
 	lease, err := client.Typed.CoordinationV1().Leases(schedulerNamespace).Get(ctx, schedulerLease, metav1.GetOptions{})
@@ -122,31 +126,31 @@ func (o *Options) published(ctx context.Context, client *kube.Client, namespace 
 	return a, nil
 }
 
-// jobUID finds the one job of the name.
-func (o *Options) jobUID(ctx context.Context, client *kube.Client, namespace string) (types.UID, error) {
+// theJob finds the one job of the name.
+func (o *Options) theJob(ctx context.Context, client *kube.Client, namespace string) (*unstructured.Unstructured, error) {
 	readers := kind.Readers()
 	if reader, ok := kind.ByName(o.Kind); ok {
 		readers = []gang.JobReader{reader}
 	} else if o.Kind != "" && o.Kind != "job" && o.Kind != "jobs" {
-		return "", fmt.Errorf("answers are published for jobs, not for a %s", o.Kind)
+		return nil, fmt.Errorf("answers are published for jobs, not for a %s", o.Kind)
 	}
-	var found []types.UID
+	var found []*unstructured.Unstructured
 	for _, reader := range readers {
 		gvr := schema.GroupVersionResource{Group: reader.Group, Version: "v1", Resource: reader.Resource}
 		job, err := client.Dynamic.Resource(gvr).Namespace(namespace).Get(ctx, o.Name, metav1.GetOptions{})
 		switch {
 		case err == nil:
-			found = append(found, job.GetUID())
+			found = append(found, job)
 		case !apierrors.IsNotFound(err):
-			return "", failure.Op{Verb: "get", Resource: gvr, Kind: reader.Kind, Namespace: namespace, Name: o.Name}.Wrap(err)
+			return nil, failure.Op{Verb: "get", Resource: gvr, Kind: reader.Kind, Namespace: namespace, Name: o.Name}.Wrap(err)
 		}
 	}
 	switch len(found) {
 	case 0:
-		return "", &gang.JobNotFoundError{Namespace: namespace, Name: o.Name}
+		return nil, &gang.JobNotFoundError{Namespace: namespace, Name: o.Name}
 	case 1:
 		return found[0], nil
 	default:
-		return "", fmt.Errorf("%s/%s is the name of %d jobs", namespace, o.Name, len(found))
+		return nil, fmt.Errorf("%s/%s is the name of %d jobs", namespace, o.Name, len(found))
 	}
 }

@@ -43,7 +43,23 @@ func publishOnly(t *testing.T, nodes int, publishedAgo, renewed time.Duration) (
 // publishSigned is publishOnly by a user whose key is not the scheduler's.
 func publishSigned(t *testing.T, nodes int, publishedAgo, renewed time.Duration, key ed25519.PrivateKey) (*cluster, *coordinationv1.Lease) {
 	t.Helper()
+	return publishFor(t, nodes, publishedAgo, renewed, key, 0, 0)
+}
+
+// publishAbout is publishOnly by a scheduler that saw one generation of a job that has another now.
+func publishAbout(t *testing.T, seen, now int64) (*cluster, *coordinationv1.Lease) {
+	t.Helper()
+	return publishFor(t, largeCluster, time.Second, time.Second, signingKey, seen, now)
+}
+
+func publishFor(t *testing.T, nodes int, publishedAgo, renewed time.Duration, key ed25519.PrivateKey, seen, now int64) (*cluster, *coordinationv1.Lease) {
+	t.Helper()
 	s := busy().Done()
+	for _, jobs := range s.Custom {
+		for _, job := range jobs {
+			job.SetGeneration(seen)
+		}
+	}
 	a, err := diagnose.Explain(t.Context(), s, diagnose.Query{Namespace: "team", Name: "llama"}, diagnose.Options{NoAdvice: true})
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +80,7 @@ func publishSigned(t *testing.T, nodes int, publishedAgo, renewed time.Duration,
 	event.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
 	l := serve(t, busy())
 	l.Answer("GET /apis/kubeflow.org/v1/namespaces/team/tfjobs/llama", 200, map[string]any{
-		"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": map[string]any{"namespace": "team", "name": "llama", "uid": a.Job.UID},
+		"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": map[string]any{"namespace": "team", "name": "llama", "uid": a.Job.UID, "generation": now},
 	})
 	l.Answer("GET /api/v1/namespaces/team/events/"+event.Name, 200, event)
 	public, _ := signingKey.Public().(ed25519.PublicKey)
@@ -127,6 +143,31 @@ func TestAForgedAnswerIsNotPrinted(t *testing.T) {
 	out, stderr, failed := l.query(t.Context(), "llama", "--source=scheduler")
 	if failed == nil || strings.HasPrefix(out, theirs) || !strings.Contains(failed.Error()+stderr, "not signed by the scheduler") {
 		t.Errorf("%v\n%s%s", failed, out, stderr)
+	}
+}
+
+// Whoever may write events puts an answer back that the scheduler signed for the job as it was.
+func TestAnAnswerAboutAnEarlierSpecIsNotPrinted(t *testing.T) {
+	for name, c := range map[string]struct {
+		signed, now int64
+		theirs      bool
+	}{
+		"the same":              {2, 2, true},
+		"changed since":         {1, 2, false},
+		"without generations":   {0, 0, true},
+		"of an older scheduler": {0, 2, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, lease := publishAbout(t, c.signed, c.now)
+			l.Answer(getLease, 200, lease)
+			if out, _, _ := l.query(t.Context(), "llama"); out == "" || strings.HasPrefix(out, theirs) != c.theirs {
+				t.Errorf("got\n%s", out)
+			}
+			out, stderr, failed := l.query(t.Context(), "llama", "--source=scheduler")
+			if failed == nil || strings.HasPrefix(out, theirs) != c.theirs || !c.theirs && !strings.Contains(failed.Error()+stderr, "before its spec was changed") {
+				t.Errorf("%v\n%s%s", failed, out, stderr)
+			}
+		})
 	}
 }
 

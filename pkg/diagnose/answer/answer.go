@@ -50,11 +50,13 @@ type Answer struct {
 
 // Job names the job.
 type Job struct {
-	Kind      string     `json:"kind"`
-	Namespace string     `json:"namespace"`
-	Name      string     `json:"name"`
-	UID       string     `json:"uid,omitempty"`
-	Created   *time.Time `json:"created,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid,omitempty"`
+	// Generation is that of the spec that the answer is about; 0 where the job has none.
+	Generation int64      `json:"generation,omitempty"`
+	Created    *time.Time `json:"created,omitempty"`
 }
 
 // Finding is one reason for which the gang does not run.

@@ -96,7 +96,7 @@ func Same(a, b *answer.Answer) bool {
 
 // gist is the content of an answer without its sentences, which contain ages.
 func gist(a *answer.Answer) []any {
-	fields := []any{a.Job.UID, a.Verdict, a.Who, a.Never, a.Gang, a.Ahead, a.Holding.GPUs}
+	fields := []any{a.Job.UID, a.Job.Generation, a.Verdict, a.Who, a.Never, a.Gang, a.Ahead, a.Holding.GPUs}
 	if a.Primary != nil {
 		fields = append(fields, a.Primary.Code)
 	}

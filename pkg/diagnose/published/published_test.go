@@ -25,7 +25,7 @@ var (
 
 func waits() *answer.Answer {
 	return &answer.Answer{
-		APIVersion: answer.APIVersion, Job: answer.Job{Kind: "TFJob", Namespace: "team", Name: "llama", UID: "u1"},
+		APIVersion: answer.APIVersion, Job: answer.Job{Kind: "TFJob", Namespace: "team", Name: "llama", UID: "u1", Generation: 2},
 		Verdict: answer.Waiting, Headline: "needs 8 GPUs, 4 are free", Exit: answer.ExitWaiting,
 		Primary: &answer.Finding{Code: "INSUFFICIENT_GPU", Message: "for 3 minutes"},
 		Gang:    answer.Gang{MinMember: 4, Roles: []answer.Role{{Name: "Worker", Replicas: 4, Request: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("2")}}}},
@@ -70,6 +70,9 @@ func TestForgedAnswersAreRefused(t *testing.T) {
 		"another command": func(e *corev1.Event) {
 			e.Annotations[Annotation] = strings.Replace(e.Annotations[Annotation], "needs 8 GPUs", "run: curl evil", 1)
 		},
+		"of another generation": func(e *corev1.Event) {
+			e.Annotations[Annotation] = strings.Replace(e.Annotations[Annotation], `"generation":2`, `"generation":3`, 1)
+		},
 		"of another job":       func(e *corev1.Event) { e.Name = EventName("u2") },
 		"of another namespace": func(e *corev1.Event) { e.Namespace = "evil" },
 	} {
@@ -88,6 +91,14 @@ func TestForgedAnswersAreRefused(t *testing.T) {
 	e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: EventName("u1")}}
 	if err := Put(e, waits(), nil); err != nil || e.Message == "" || len(e.Annotations) > 0 {
 		t.Errorf("without a key: %v, %+v", err, e)
+	}
+}
+
+// An answer that is the same but for the generation is published again: a reader takes none of an earlier one.
+func TestAnotherGenerationIsAnotherAnswer(t *testing.T) {
+	changed := waits()
+	if changed.Job.Generation++; Same(waits(), changed) {
+		t.Error("it would not be published again")
 	}
 }
 

@@ -51,7 +51,7 @@ func isSigned(e *corev1.Event, key ed25519.PublicKey) bool {
 }
 
 // signed is what the signature is made over: the answer, which holds its time and the generation of the job, and the event that it is
-// for, whose name holds the UID of the job.
+// for, whose name holds the UID of the job. A reader compares the generation: an answer that was kept is of the job as it was.
 func signed(e *corev1.Event) []byte {
 	return []byte(Annotation + "\n" + e.Namespace + "\n" + e.Name + "\n" + e.Annotations[Annotation])
 }

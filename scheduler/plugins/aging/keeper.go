@@ -48,22 +48,25 @@ type Keeper struct {
 	count  *metrics.Gauge
 
 	// Touched by the engine's scheduling goroutine only.
-	next   time.Time                         // when reservations are looked at again
-	failed map[types.NamespacedName]*setback // gangs for which there were no places
-	// notUsed are gangs that did not use theirs.
-	notUsed map[types.NamespacedName]*setback
+	next   time.Time                    // when reservations are looked at again
+	failed memory[types.NamespacedName] // gangs for which there were no places
 
 	mu    sync.Mutex
 	after map[string]time.Duration // by profile: how long its gangs wait first
 	ages  map[types.NamespacedName]age
 	held  []Reservation // by falling priority, one each
+	// notUsed are gangs that did not use their places, and wasteful the namespaces of such gangs.
+	notUsed  memory[types.NamespacedName]
+	wasteful memory[string]
 }
 
 // NewKeeper returns a keeper without reservations. Those come first who do in the order.
 func NewKeeper(source Source, view View, ledger *claims.Ledger, parked ParkedGangs, ranking *order.Ranking, clock clock.WithTicker) *Keeper {
 	return &Keeper{
 		source: source, view: view, claims: ledger, parked: parked, order: ranking, clock: clock,
-		failed: map[types.NamespacedName]*setback{}, notUsed: map[types.NamespacedName]*setback{}, after: map[string]time.Duration{}, ages: map[types.NamespacedName]age{},
+		failed:  newMemory[types.NamespacedName](firstSetback, maxSetback),
+		notUsed: newMemory[types.NamespacedName](unused, maxUnused), wasteful: newMemory[string](unused, maxUnused),
+		after: map[string]time.Duration{}, ages: map[types.NamespacedName]age{},
 		count: metrics.NewGauge(&metrics.GaugeOpts{
 			Subsystem: "gangctl_scheduler", Name: "reservations", StabilityLevel: metrics.ALPHA,
 			Help: "Gangs that have waited long and for which places are reserved.",
@@ -98,25 +101,25 @@ func (k *Keeper) sweep() {
 	waiting := k.waiting()
 	k.end(func(r Reservation) bool {
 		return !slices.ContainsFunc(waiting, func(g Candidate) bool { return g.Group == r.Group })
-	})
+	}, types.NamespacedName{})
 }
 
 // placed ends the reservation of a gang of which a member is placed. All members
 // are decided on before any other pod is.
 func (k *Keeper) placed(group types.NamespacedName) {
-	k.end(func(r Reservation) bool { return r.Group == group })
+	k.end(func(r Reservation) bool { return r.Group == group }, group)
 }
 
-// end ends some of the reservations.
-func (k *Keeper) end(which func(Reservation) bool) {
+// end ends some of the reservations; used is the gang that is placed, empty for none.
+func (k *Keeper) end(which func(Reservation) bool, used types.NamespacedName) {
 	held := k.Held()
 	if rest := slices.DeleteFunc(slices.Clone(held), which); len(rest) < len(held) {
-		k.replace(rest)
+		k.replace(rest, used)
 	}
 }
 
-// replace sets the reservations and claims their places.
-func (k *Keeper) replace(held []Reservation) {
+// replace sets the reservations and claims their places. Of the gang that is placed the places were used; it is empty for none.
+func (k *Keeper) replace(held []Reservation, used types.NamespacedName) {
 	var all []claims.Claim
 	for _, r := range held {
 		all = append(all, r.claims()...)
@@ -126,6 +129,11 @@ func (k *Keeper) replace(held []Reservation) {
 	for _, r := range held {
 		if !slices.ContainsFunc(k.held, r.equal) {
 			gained = append(gained, r.Group)
+		}
+	}
+	for _, r := range k.held {
+		if r.Group != used {
+			k.chargeEnded(r, held)
 		}
 	}
 	k.held = held

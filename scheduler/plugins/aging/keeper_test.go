@@ -152,7 +152,7 @@ func TestOnlyALongWaitGetsAReservation(t *testing.T) {
 		t.Errorf("looked %d times in one second", y.looked)
 	}
 	y.after[""] = 0
-	y.replace(nil)
+	y.replace(nil, types.NamespacedName{})
 	if y.review(t, time.Hour); y.looked != 1 {
 		t.Error("switched off, it looks")
 	}
@@ -209,23 +209,15 @@ func TestAReservationThatIsNotUsedIsGivenUp(t *testing.T) {
 		}
 	}
 	y.pods = nil
-	var without []int
-	had := true
-	for range 166 {
-		has := len(y.review(t, time.Minute)) > 0
-		if had && !has {
-			without = append(without, 0)
-		}
-		if had = has; !has {
-			without[len(without)-1]++
-		}
-	}
-	if want := []int{5, 10, 20, 40, 60}; !slices.Equal(without, want) {
+	if without, want := y.without(t, 166), []int{5, 10, 20, 40, 60}; !slices.Equal(without, want) {
 		t.Errorf("it had none for %v minutes, want %v", without, want)
 	}
 	y.waiting = nil
-	if y.review(t, time.Minute); len(y.notUsed) != 0 {
-		t.Errorf("remembers %v", y.notUsed)
+	if y.review(t, time.Minute); len(y.notUsed.entries) != 1 {
+		t.Errorf("remembers %v", y.notUsed.entries)
+	}
+	if y.review(t, 2*maxUnused); len(y.notUsed.entries) != 0 || len(y.wasteful.entries) != 0 {
+		t.Errorf("remembers %v, %v", y.notUsed.entries, y.wasteful.entries)
 	}
 }
 

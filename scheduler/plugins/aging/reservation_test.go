@@ -93,7 +93,7 @@ func TestWhoMayUseReservedRoom(t *testing.T) {
 		y.replace([]Reservation{{
 			Group: types.NamespacedName{Namespace: "team", Name: "labels:g"}, Priority: 5, Start: start,
 			Nodes: map[string]Place{"a": {Members: []*corev1.Pod{aPod("g-0", "", 4)}, Leaving: map[types.UID]bool{"goes": true}}},
-		}})
+		}}, types.NamespacedName{})
 		return y
 	}
 	start := noon.Add(time.Hour)

@@ -24,24 +24,9 @@ const (
 	review = time.Second
 	// share is how many times as long as it took it is rested after a review.
 	share = 20
-	// firstSetback is how long a gang is left alone for which there were no
-	// places; it doubles up to maxSetback.
-	firstSetback = 2 * time.Second
-	maxSetback   = time.Minute
 	// reconsider is how often places are looked for that come free sooner than those that are reserved.
 	reconsider = time.Minute
-	// unused is how long a reservation lasts of which all places are free and the engine still
-	// does not place the gang: what it refuses the gang for may never pass, and is the user's to write.
-	// The gang then has none for as long, and from time to time for twice as long, up to maxUnused.
-	unused    = 5 * time.Minute
-	maxUnused = time.Hour
 )
-
-// setback is of a gang for which no places were found, or that did not use them.
-type setback struct {
-	until time.Time
-	wait  time.Duration
-}
 
 // Review brings the reservations up to date. It is cheap when called often: it
 // works once a review interval. Only the engine's scheduling goroutine may call
@@ -61,6 +46,7 @@ func (k *Keeper) Review(ctx context.Context) error {
 // of those for which there are places.
 func (k *Keeper) review(ctx context.Context, now time.Time) error {
 	due, before := k.due(now), k.Held()
+	k.forget(now)
 	if len(due) == 0 && len(before) == 0 {
 		return nil
 	}
@@ -85,10 +71,9 @@ func (k *Keeper) review(ctx context.Context, now time.Time) error {
 			return fmt.Errorf("reserve for gang %s: %w", claims.GangName(g.Group), err)
 		}
 		r, ok := k.keep(ctx, projected, before, g, now)
-		if ok && !r.ready.IsZero() && now.Sub(r.ready) >= unused {
-			s := k.setBack(k.notUsed, g.Group, now, unused, maxUnused)
+		if ok && k.giveUp(r, now) {
 			klog.FromContext(ctx).Info("Giving a reservation up: its places are free, and the engine does not place the gang there",
-				"gang", claims.GangName(g.Group), "free since", r.ready, "next at", s.until)
+				"gang", claims.GangName(g.Group), "free since", r.ready)
 			continue
 		}
 		if ok {
@@ -97,17 +82,17 @@ func (k *Keeper) review(ctx context.Context, now time.Time) error {
 		if !ok && ctx.Err() == nil {
 			r, ok = Choose(ctx, k.choosing(projected, g), g, now)
 			if !ok && (!searched || ctx.Err() == nil) { // and it had the time
-				k.setBack(k.failed, g.Group, now, firstSetback, maxSetback)
+				k.failed.setBack(g.Group, now)
 			}
 			searched = true
 		}
 		if ok {
-			delete(k.failed, g.Group)
+			delete(k.failed.entries, g.Group)
 			held = append(held, r)
 			projected = projected.fulfilled(r)
 		}
 	}
-	k.replace(held)
+	k.replace(held, types.NamespacedName{})
 	return nil
 }
 
@@ -122,11 +107,6 @@ func (k *Keeper) due(now time.Time) []Candidate {
 		due[i].rule = k.order.Rule(due[i].expected)
 	}
 	slices.SortFunc(due, func(a, b Candidate) int { return k.order.Compare(a.entry(), b.entry(), now) })
-	for _, remembered := range []map[types.NamespacedName]*setback{k.failed, k.notUsed} {
-		maps.DeleteFunc(remembered, func(group types.NamespacedName, _ *setback) bool {
-			return !slices.ContainsFunc(due, func(g Candidate) bool { return g.Group == group })
-		})
-	}
 	return due
 }
 
@@ -135,23 +115,6 @@ func (k *Keeper) patience(g Candidate) time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.after[g.Open[0].Spec.SchedulerName]
-}
-
-func (k *Keeper) rests(group types.NamespacedName, now time.Time) bool {
-	rests := func(s *setback) bool { return s != nil && now.Before(s.until) }
-	return rests(k.failed[group]) || rests(k.notUsed[group])
-}
-
-// setBack leaves a gang alone for a while, each time twice as long.
-func (k *Keeper) setBack(remembered map[types.NamespacedName]*setback, group types.NamespacedName, now time.Time, first, longest time.Duration) *setback {
-	s := remembered[group]
-	if s == nil {
-		s = &setback{wait: first / 2}
-		remembered[group] = s
-	}
-	s.wait = min(2*s.wait, longest)
-	s.until = now.Add(s.wait)
-	return s
 }
 
 // cleared is the cluster when the room is used that is being cleared for others

@@ -52,8 +52,8 @@ func TestAHopelessGangIsPassedOver(t *testing.T) {
 		t.Errorf("held %+v", held)
 	}
 	y.waiting = nil
-	if y.review(t, time.Second); len(y.failed) != 0 {
-		t.Errorf("remembers %v", y.failed)
+	if y.review(t, 2*maxSetback); len(y.failed.entries) != 0 {
+		t.Errorf("remembers %v", y.failed.entries)
 	}
 }
 
