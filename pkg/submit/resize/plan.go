@@ -49,9 +49,10 @@ type Plan struct {
 func (p *Plan) Changed() bool { return p.Job.Changed() || p.Group.Changed() }
 
 // Edit is the plan as an edit of what the job specifies.
-func (p *Plan) Edit() func(*whatif.Spec) { return p.Intent.edit(p.Gang) }
+func (p *Plan) Edit() func(*whatif.Spec) { return p.Intent.Edit(p.Gang) }
 
-func (i Intent) edit(g *gang.Gang) func(*whatif.Spec) {
+// Edit is the change, with the minimum that comes of it, as an edit of what the job of a gang specifies.
+func (i Intent) Edit(g *gang.Gang) func(*whatif.Spec) {
 	return func(spec *whatif.Spec) {
 		i.Change.Edit()(spec)
 		spec.Min = i.Min
