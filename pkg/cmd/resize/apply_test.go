@@ -310,11 +310,32 @@ func TestChangedMeanwhile(t *testing.T) {
 		}
 	})
 	err := failure.From(a.applier(t).apply(t.Context()))
-	if err == nil || !strings.Contains(err.Message, "another client has changed it meanwhile:\n-      replicas: 4\n+      replicas: 3") {
+	if err == nil || !strings.HasSuffix(err.Message, "another client has changed it meanwhile") || !strings.Contains(err.Hint, "different:\n-      replicas: 4\n+      replicas: 3") {
 		t.Errorf("got %v", err)
 	}
 	if got := a.stored(t); got != "3 workers, minimum 4, suspended false, begun false" {
 		t.Errorf("what the other client wrote: %s", got)
+	}
+}
+
+// What another client changed is shown without the values of variables, copies of manifests and credentials.
+func TestErrorsKeepNoSecrets(t *testing.T) {
+	of := func(value string) *unstructured.Unstructured {
+		env := []any{map[string]any{"name": "HF_TOKEN", "value": value}, map[string]any{"name": "PLAIN", "value": value}}
+		container := map[string]any{"name": "tensorflow", "env": env, "args": []any{"--token", value}}
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "spec": map[string]any{"containers": []any{container}}}}
+		u.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": value, "api-key": value})
+		return u
+	}
+	for _, more := range []string{"", "changed"} {
+		seen, now := of("LEAK1"), of("LEAK2")
+		if more != "" {
+			now.SetLabels(map[string]string{"team": more})
+		}
+		err := failure.From(changedMeanwhile(failure.Op{Verb: "patch", Kind: "TFJob", Name: "llama"}, seen, now))
+		if shown := err.Message + err.Hint; strings.Contains(shown, "LEAK") || !strings.Contains(shown, more) || strings.Contains(err.Message, "\n") {
+			t.Errorf("got %s", shown)
+		}
 	}
 }
 
