@@ -251,7 +251,7 @@ func (c *cluster) refusesResize(t *testing.T) {
 		forward.ServeHTTP(w, r)
 	})
 	out, err := command("resize", "shared", "--workers", "2").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "another client has changed it meanwhile:") || !strings.Contains(string(out), "backoffLimit: 7") {
+	if err == nil || !strings.Contains(string(out), "another client has changed it meanwhile") || !strings.Contains(string(out), "backoffLimit: 7") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if _, _, code := gangctlAt(t, c.Kubeconfig, "resize", "shared", "--workers", "2"); code != 0 {

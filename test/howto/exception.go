@@ -33,6 +33,7 @@ func Exceptions() []Exception {
 		e(`^gangctl uninstall --delete-crds$`, "gangctl uninstall --delete-crds --confirm podgroups.scheduling.x-k8s.io", "asks somebody to type the name"),
 		e(`^gangctl attach (\S+)$`, "gangctl attach $1 -- nvidia-smi", "opens a shell, which needs a terminal"),
 		e(`^gangctl resize (\S+)((?: --[a-z]+ \d+)*)$`, "gangctl resize $1 --workers 3 --dry-run=client", "fits, or does not, by what else is typed; test/e2e does it"),
+		e(`^gangctl resize (\S+) --abort$`, "gangctl resize $1 --help", "takes back what was interrupted; pkg/cmd/resize tests it"),
 		e(`^gangctl why-pending (\S+) --apply \d+$`, "gangctl why-pending $1", "needs a confirmation; test/e2e does it"),
 		e(`^gangctl completion powershell.*`, "gangctl completion powershell", "is for PowerShell"),
 		e(`^gangctl completion fish \| source`, "gangctl completion fish", "is for fish; test/shell loads the script there"),

@@ -120,7 +120,7 @@ func (a *applier) begin(ctx context.Context) error {
 	}
 	a.stored = stored
 	if a.plan.Restarts && !suspend.Suspended(stored) {
-		return failure.Errorf("%s: the cluster does not keep %s: its operator is older than 1.7", jobs.Op(a.job, "suspend"), strings.Join(suspension.FieldOf(a.job.Kind.Group), ".")).
+		return failure.Errorf("%s: the API server dropped %s: its operator is older than 1.7", jobs.Op(a.job, "suspend"), strings.Join(suspension.FieldOf(a.job.Kind.Group), ".")).
 			WithHint("with --recreate it is deleted and made again under its name")
 	}
 	return nil
@@ -137,18 +137,28 @@ func (a *applier) await(ctx context.Context) error {
 	if err == nil {
 		err = a.recorded(limited)
 	}
-	hint := fmt.Sprintf("it stays suspended and keeps its change; complete it with: gangctl resize %s -n %s", a.job.Meta.Name, a.job.Meta.Namespace)
+	hint := "it stays suspended and keeps its change; " + goOn(a.job)
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return failure.WithCode(failure.CodeInterrupted, "interrupted; %s is suspended, and not changed yet", a.job).WithHint("%s", hint)
 	case errors.Is(err, context.DeadlineExceeded) && left > 0:
-		return failure.WithCode(failure.CodeTimedOut, "%s: after %s pods of it still end: %d", jobs.Op(a.job, "resize"), a.timeout, left).WithHint("%s", hint)
+		return a.stillTerminating(left, a.timeout).WithHint("%s", hint)
 	case errors.Is(err, context.DeadlineExceeded):
-		return failure.WithCode(failure.CodeTimedOut, "%s: after %s its status does not have that it is suspended", jobs.Op(a.job, "resize"), a.timeout).WithHint("%s", hint)
+		return failure.WithCode(failure.CodeTimedOut, "%s: after %s its controller has not reported it as suspended", jobs.Op(a.job, "resize"), a.timeout).WithHint("%s", hint)
 	}
-	return failure.From(err).WithHint("%s", hint)
+	why := failure.From(err)
+	return why.WithHint("%s", lines(why.Hint, hint))
+}
+
+// stillTerminating reports pods of the job that have not gone in time.
+func (a *applier) stillTerminating(left int, timeout time.Duration) *failure.Error {
+	pods := "pods"
+	if left == 1 {
+		pods = "pod"
+	}
+	return failure.WithCode(failure.CodeTimedOut, "%s: %d %s still terminating after %s", jobs.Op(a.job, "resize"), left, pods, timeout)
 }
 
 // recorded returns when the status of a Job has that it is suspended: only then does the API server let its template be changed.

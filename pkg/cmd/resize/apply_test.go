@@ -98,8 +98,8 @@ func (a *apiServer) get(t *testing.T, gvr schema.GroupVersionResource) *unstruct
 	return u.(*unstructured.Unstructured).DeepCopy()
 }
 
-// applier plans two workers from what is stored now, as a run of the command does.
-func (a *apiServer) applier(t *testing.T) *applier {
+// target is the job as it is stored now.
+func (a *apiServer) target(t *testing.T) *target {
 	t.Helper()
 	object, group := a.get(t, tfjobs), a.get(t, podGroups)
 	job, err := jobs.Read(object)
@@ -115,14 +115,42 @@ func (a *apiServer) applier(t *testing.T) *applier {
 	if err != nil {
 		t.Fatal(err)
 	}
-	two := int32(2)
-	plan, err := resize.New(w.Gang(found), object, group, resize.Change{Roles: []resize.Role{{Name: "Worker", Replicas: &two}}}, begun)
+	client := &kube.Client{Dynamic: a, Typed: typedfake.NewClientset()}
+	return &target{client: client, job: job, gang: w.Gang(found), group: group, begun: begun}
+}
+
+// applier plans two workers from what is stored now, as a run of the command does.
+func (a *apiServer) applier(t *testing.T) *applier {
+	t.Helper()
+	two, to := int32(2), a.target(t)
+	plan, err := resize.New(to.gang, to.job.Object, to.group, resize.Change{Roles: []resize.Role{{Name: "Worker", Replicas: &two}}}, to.begun)
 	if err != nil {
 		t.Fatal(err)
 	}
 	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	client := &kube.Client{Dynamic: a, Typed: typedfake.NewClientset()}
-	return &applier{client: client, io: io, job: job, plan: plan, timeout: time.Minute, interval: time.Millisecond}
+	return &applier{client: to.client, io: io, job: to.job, plan: plan, timeout: time.Minute, interval: time.Millisecond}
+}
+
+// interrupted has a run die after its writes of a number.
+func (a *apiServer) interrupted(t *testing.T, writes int) {
+	t.Helper()
+	a.dies = writes
+	if err := a.applier(t).apply(t.Context()); err == nil {
+		t.Fatal("the run that is killed fails")
+	}
+	a.dies, a.writes = -1, 0
+}
+
+// policy refuses the write that is number n, counted from 0, and those after it if all is true.
+func policy(n int, all bool) func(int, string) error {
+	refused := false
+	return func(write int, resource string) error {
+		if write < n || refused && !all {
+			return nil
+		}
+		refused = true
+		return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "llama", errors.New("a policy"))
+	}
 }
 
 // stored is what of the job and its group a change is about, in one line.
@@ -219,23 +247,32 @@ func TestAnswersLostAtEveryStep(t *testing.T) {
 	}
 }
 
-// What the job and its group were before is not known to a run that completes another: it leaves them suspended.
-func TestCompletionIsNotUndone(t *testing.T) {
+// A run that completes another and fails takes back what either wrote.
+func TestCompletionIsUndone(t *testing.T) {
+	for dies, undone := range map[int]string{
+		1: "undone: the suspension of TFJob team/llama",
+		2: "undone: the change of PodGroup team/llama, the suspension of TFJob team/llama",
+	} {
+		a := newAPIServer(t)
+		a.interrupted(t, dies)
+		a.refuse = policy(0, false)
+		err := failure.From(a.applier(t).apply(t.Context()))
+		if err == nil || !strings.Contains(err.Message, "a policy") || !strings.HasSuffix(err.Message, undone) {
+			t.Errorf("after %d writes: %+v", dies, err)
+		}
+		if got := a.stored(t); got != before {
+			t.Errorf("after %d writes: %s", dies, got)
+		}
+	}
 	a := newAPIServer(t)
-	a.dies = 2
-	if err := a.applier(t).apply(t.Context()); err == nil {
-		t.Fatal("the run that is killed fails")
-	}
-	a.dies = -1
-	a.refuse = func(_ int, resource string) error {
-		return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "llama", errors.New("a policy"))
-	}
+	a.interrupted(t, 2)
+	a.refuse = policy(0, true)
 	err := failure.From(a.applier(t).apply(t.Context()))
-	if err == nil || !strings.Contains(err.Hint, "complete it with: gangctl resize llama -n team") {
-		t.Errorf("got %+v", err)
+	if err == nil || !strings.Contains(err.Hint, "gangctl resize tfjob/llama -n team --abort") {
+		t.Errorf("what cannot be undone: %+v", err)
 	}
 	if got := a.stored(t); got != "4 workers, minimum 2, suspended true, begun true" {
-		t.Errorf("got %s", got)
+		t.Errorf("what cannot be undone: %s", got)
 	}
 }
 
@@ -273,11 +310,32 @@ func TestChangedMeanwhile(t *testing.T) {
 		}
 	})
 	err := failure.From(a.applier(t).apply(t.Context()))
-	if err == nil || !strings.Contains(err.Message, "another client has changed it meanwhile:\n-      replicas: 4\n+      replicas: 3") {
+	if err == nil || !strings.HasSuffix(err.Message, "another client has changed it meanwhile") || !strings.Contains(err.Hint, "different:\n-      replicas: 4\n+      replicas: 3") {
 		t.Errorf("got %v", err)
 	}
 	if got := a.stored(t); got != "3 workers, minimum 4, suspended false, begun false" {
 		t.Errorf("what the other client wrote: %s", got)
+	}
+}
+
+// What another client changed is shown without the values of variables, copies of manifests and credentials.
+func TestErrorsKeepNoSecrets(t *testing.T) {
+	of := func(value string) *unstructured.Unstructured {
+		env := []any{map[string]any{"name": "HF_TOKEN", "value": value}, map[string]any{"name": "PLAIN", "value": value}}
+		container := map[string]any{"name": "tensorflow", "env": env, "args": []any{"--token", value}}
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "spec": map[string]any{"containers": []any{container}}}}
+		u.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": value, "api-key": value})
+		return u
+	}
+	for _, more := range []string{"", "changed"} {
+		seen, now := of("LEAK1"), of("LEAK2")
+		if more != "" {
+			now.SetLabels(map[string]string{"team": more})
+		}
+		err := failure.From(changedMeanwhile(failure.Op{Verb: "patch", Kind: "TFJob", Name: "llama"}, seen, now))
+		if shown := err.Message + err.Hint; strings.Contains(shown, "LEAK") || !strings.Contains(shown, more) || strings.Contains(err.Message, "\n") {
+			t.Errorf("got %s", shown)
+		}
 	}
 }
 
@@ -294,7 +352,7 @@ func TestInterrupted(t *testing.T) {
 	}
 	applier.client.Typed = busy(t)
 	err := failure.From(applier.apply(ctx))
-	if err == nil || err.Code != failure.CodeInterrupted || !strings.Contains(err.Hint, "gangctl resize llama -n team") {
+	if err == nil || err.Code != failure.CodeInterrupted || !strings.Contains(err.Hint, "gangctl resize tfjob/llama -n team") {
 		t.Errorf("got %+v", err)
 	}
 	if got := a.stored(t); got != "4 workers, minimum 4, suspended true, begun true" {
@@ -347,7 +405,7 @@ func TestAwaitsTheStatusOfAJob(t *testing.T) {
 		t.Errorf("%v after %d answers, want %d", err, asked, len(answers))
 	}
 	asked, answers, a.timeout = 0, answers[:1], 20*time.Millisecond
-	if err := failure.From(a.await(t.Context())); err == nil || err.Code != failure.CodeTimedOut || !strings.Contains(err.Message, "its status does not have that it is suspended") {
+	if err := failure.From(a.await(t.Context())); err == nil || err.Code != failure.CodeTimedOut || !strings.Contains(err.Message, "its controller has not reported it as suspended") {
 		t.Errorf("without a controller: %v", err)
 	}
 }

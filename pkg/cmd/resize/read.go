@@ -3,6 +3,7 @@ package resize
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,6 +37,8 @@ type target struct {
 	group *unstructured.Unstructured
 	// begun is the change that an earlier run has begun; nil without.
 	begun *resize.Intent
+	// typed reports that the flags make the same change as the one that has begun.
+	typed bool
 }
 
 // read reads the job, its gang and the cluster. The job and the group are read whole, and are what a change is made of; the rest may lack what
@@ -161,14 +164,19 @@ func (o *Options) plan(t *target) (*resize.Plan, error) {
 	case t.begun == nil && change.Empty():
 		return nil, failure.Usagef("%s: nothing to change", op).WithHint("name what is to be different: gangctl resize %s --workers 2", t.job.Meta.Name)
 	case t.begun != nil && !change.Empty() && !resize.Same(change, t.begun.Change):
-		hint := fmt.Sprintf("gangctl resize %s -n %s", t.job.Meta.Name, t.job.Meta.Namespace)
-		return nil, failure.Errorf("%s: another change of it has begun and is not done: %s", op, shown(t.job, t.begun.Change)).WithHint("complete that one first: %s", hint)
+		return nil, failure.Errorf("%s: another change of it has begun and is not done: %s", op, shown(t.job, t.begun.Change)).WithHint("%s", goOn(t.job))
 	case t.begun != nil:
+		t.typed = !change.Empty()
 		change = t.begun.Change
-		fmt.Fprintf(o.IO.ErrOut, "note: completing the change that has begun: %s\n", shown(t.job, change))
+		if t.typed {
+			fmt.Fprintf(o.IO.ErrOut, "note: completing the change that has begun: %s\n", shown(t.job, change))
+		}
 	}
 	p, err := resize.New(t.gang, t.job.Object, t.group, change, t.begun)
 	var refused *resize.RefusedError
+	if errors.As(err, &refused) && t.begun != nil {
+		return nil, failure.Errorf("%s: the change that has begun cannot be completed: %w", op, err).WithHint("take it back with: %s --abort", again(t.job))
+	}
 	if errors.As(err, &refused) {
 		return nil, failure.Errorf("%s: %w", op, err).WithHint("see how it is with `gangctl describe %s -n %s`", t.job.Meta.Name, t.job.Meta.Namespace)
 	}
@@ -185,7 +193,11 @@ func (o *Options) plan(t *target) (*resize.Plan, error) {
 func shown(job *gang.Job, c resize.Change) string {
 	line, ok := resize.Command(job, c)
 	if !ok {
-		return "one that no flags make"
+		text, err := json.Marshal(c)
+		if err != nil {
+			return "one that no flags make"
+		}
+		return string(text)
 	}
 	return line
 }

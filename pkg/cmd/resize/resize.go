@@ -43,7 +43,9 @@ type Options struct {
 	AnyFit bool
 	// Recreate lets a job that cannot be changed be deleted and made again.
 	Recreate bool
-	// Yes makes what an earlier run with Recreate kept without a prompt.
+	// Abort takes back a change that an earlier run has begun.
+	Abort bool
+	// Yes does what an earlier run has kept without a prompt.
 	Yes      bool
 	Prompter prompt.Prompter
 	// Timeout is how long the pods of a suspended job may take to end, Interval how often they are looked for.
@@ -62,8 +64,8 @@ whoever made it. The flags are those of submit; what has no flag stays.
 
 It is one operation. First it is checked whether the gang would start now; --no-fit does without. Then the job is suspended until its
 pods are gone, the PodGroup and the job are changed, and the job goes on. If a step fails, those before it are undone. A run
-that was killed half way is completed by running resize again, without flags or with the same: until then the job is suspended, as it
-was, and its annotation ` + resize.Annotation + ` has what it is to become. What members have not saved is lost, as with suspend.
+that was killed half way is completed by running resize again, without flags or with the same, and taken back with --abort: until then the
+job is suspended, as it was, and its annotation ` + resize.Annotation + ` has what it is to become. What members have not saved is lost, as with suspend.
 
 What operators derive from the size of a job follows by itself, and so does what submit wrote for a Job of Kubernetes. Variables and arguments
 with a count that were written by hand stay, with a warning each. A job that was changed by another client meanwhile is left alone,
@@ -99,15 +101,16 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	flags.BoolVar(&o.Diff, "diff", false, "Show what would change, and change nothing")
 	flags.BoolVar(&o.AnyFit, "no-fit", false, "Change the job even if its gang would not start now")
 	flags.BoolVar(&o.Recreate, resize.FlagRecreate, false, "Delete a job that cannot be changed, and make it again under its name")
-	flags.BoolVarP(&o.Yes, "yes", "y", false, "With --recreate: make what an earlier run has kept without confirmation")
+	flags.BoolVar(&o.Abort, "abort", false, "Take back a change that has begun and is not done")
+	flags.BoolVarP(&o.Yes, "yes", "y", false, "Do what an earlier run has begun without confirmation")
 	flags.DurationVar(&o.Timeout, "timeout", 5*time.Minute, "How long the pods may take to end")
 	o.Output.AddFlags(cmd, printer.YAML, printer.JSON)
 }
 
 func (o *Options) validate(cmd *cobra.Command) error {
 	switch {
-	case o.Yes && !o.Recreate:
-		return failure.Usagef("--yes has no effect without --recreate").WithHint("add --recreate, or leave out --yes")
+	case o.Abort && (o.Recreate || o.Diff || o.DryRun != dryRunNone):
+		return failure.Usagef("--abort goes with none of --recreate, --diff and --dry-run: it takes a change back").WithHint("leave out the others")
 	case o.Timeout <= 0:
 		return failure.Usagef("--timeout %s: must be greater than zero, such as 10m", o.Timeout)
 	case o.Diff && (o.DryRun != dryRunNone || !o.Output.IsTable()):
@@ -132,6 +135,9 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if o.Abort {
+		return o.abort(ctx, t)
+	}
 	p, err := o.plan(t)
 	if err != nil {
 		return err
@@ -146,6 +152,9 @@ func (o *Options) run(ctx context.Context) error {
 		return o.print(p, "resized (dry run)")
 	case o.DryRun == dryRunFit:
 		return o.rehearseFit(ctx, t, p)
+	}
+	if err := o.confirmBegun(t, p); err != nil {
+		return err
 	}
 	a := &applier{client: t.client, io: o.IO, job: t.job, plan: p, timeout: o.Timeout, interval: o.Interval}
 	if p.Recreate != "" || o.Recreate && p.Restarts && t.job.BatchJob != nil {

@@ -2,7 +2,9 @@ package resize
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,46 +15,63 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/apply"
 	"github.com/gangctl/gangctl/pkg/cmd/suspend"
+	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
-// undoTimeout bounds what is done after a failure.
+// undoTimeout bounds how long what is done after a failure waits for pods, and how long its last write may take.
 const undoTimeout = 30 * time.Second
 
 // undo takes back what was written before something failed, the last first: cause. It does so even if ctx was cancelled in between. What
 // cannot be taken back, the next run completes.
 func (a *applier) undo(ctx context.Context, cause error) error {
 	why := failure.From(cause)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*undoTimeout) // half of it is for pods that end
 	defer cancel()
 	now, err := a.jobObject().Get(ctx, a.job.Meta.Name, metav1.GetOptions{})
+	err = a.jobObject().verb("get").Wrap(err)
 	if err == nil && now.GetUID() != a.job.Meta.UID || apierrors.IsNotFound(err) {
 		return why // there is nothing to take it back from
 	}
 	if err == nil {
-		text, encodeErr := a.plan.Intent.Encode()
 		switch kept := now.GetAnnotations()[resize.Annotation]; {
-		case encodeErr != nil:
-			return why
 		case kept == "" && a.begun() && a.finishedAs(now):
 			return nil // all of it was written, and the answer was lost
-		case a.plan.Job.Before.GetAnnotations()[resize.Annotation] != "":
-			hint := fmt.Sprintf("it stays as an earlier run left it; complete it with: gangctl resize %s -n %s", a.job.Meta.Name, a.job.Meta.Namespace)
-			return why.WithHint("%s", strings.TrimPrefix(why.Hint+"\n"+hint, "\n")) // what the job and its group were is not known any more
-		case kept != text:
+		case !a.keeps(kept):
 			return why // nothing was written, or it is the change of another run
 		}
 	}
 	var undone []string
 	if err == nil {
-		undone, err = a.takeBack(ctx, now)
+		undone, err = a.takeBack(ctx, now, undoTimeout)
 	}
 	if err != nil {
-		hint := fmt.Sprintf("it is half done; complete it with: gangctl resize %s -n %s", a.job.Meta.Name, a.job.Meta.Namespace)
-		return failure.WithCode(why.Code, "%w; undoing it failed as well: %w", why, failure.From(err)).WithHint("%s", strings.TrimPrefix(why.Hint+"\n"+hint, "\n"))
+		return failure.WithCode(why.Code, "%w; undoing it failed as well: %w", why, failure.From(err)).WithHint("%s", lines(why.Hint, "it is half done; "+goOn(a.job)))
 	}
 	return failure.WithCode(why.Code, "%w; undone: %s", why, strings.Join(undone, ", ")).WithHint("%s", why.Hint)
+}
+
+// keeps reports whether what a job keeps is the change of this run, or of the one that it completes.
+func (a *applier) keeps(kept string) bool {
+	text, err := a.plan.Intent.Encode()
+	return err == nil && kept != "" && (kept == text || kept == a.plan.Job.Before.GetAnnotations()[resize.Annotation])
+}
+
+// goOn is how to end what has begun, for hints.
+func goOn(job *gang.Job) string {
+	line := again(job)
+	return fmt.Sprintf("complete it with: %s\nor take it back with: %s --abort", line, line)
+}
+
+// again is the command for a job, without the change.
+func again(job *gang.Job) string {
+	return resize.Line(job, []string{resize.Named(job)})
+}
+
+// lines are those texts that are not empty, each on a line.
+func lines(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "\n")
 }
 
 // finishedAs reports whether the job is as the last write makes it.
@@ -69,40 +88,44 @@ func (a *applier) finishedAs(now *unstructured.Unstructured) bool {
 	return a.plan.Job.Changed() && apply.Same(bare(now), bare(a.plan.Job.After))
 }
 
-// changedGroup is the group as this run has changed it, even if the answer was lost; nil if it has not.
-func (a *applier) changedGroup(ctx context.Context) (*unstructured.Unstructured, error) {
-	if a.group != nil || !a.plan.Group.Changed() {
-		return a.group, nil
+// restoreGroup makes the group what it was before the change began, even if the answer to that was lost. One that is gone went with the pods, and
+// one that is neither as this run found it nor as it changed it is another client's. It returns whether it wrote.
+func (a *applier) restoreGroup(ctx context.Context) (bool, error) {
+	p := a.plan
+	if p.Original == nil {
+		return false, nil
 	}
 	group := a.groupObject()
-	now, err := group.Get(ctx, a.plan.Group.Before.GetName(), metav1.GetOptions{})
+	now, err := group.Get(ctx, p.Original.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, nil // it went with the pods
+		return false, nil
 	}
 	if err != nil {
-		return nil, group.verb("get").Wrap(err)
+		return false, group.verb("get").Wrap(err)
 	}
-	if now.GetUID() != a.plan.Group.Before.GetUID() || !apply.Same(now, a.plan.Group.After) {
-		return nil, nil
+	ours := now.GetUID() == p.Group.Before.GetUID() && (apply.Same(now, p.Group.After) || apply.Same(now, p.Group.Before))
+	if !ours || apply.Same(now, p.Original) {
+		return false, nil
 	}
-	return now, nil
+	_, err = a.patchGroup(ctx, now, p.Original)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // takeBack restores the group, and then lets the job go on as it was. It returns what it has done, for people.
-func (a *applier) takeBack(ctx context.Context, now *unstructured.Unstructured) (undone []string, err error) {
-	group, err := a.changedGroup(ctx)
+func (a *applier) takeBack(ctx context.Context, now *unstructured.Unstructured, timeout time.Duration) (undone []string, err error) {
+	wrote, err := a.restoreGroup(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if group != nil {
-		if _, err := a.patchGroup(ctx, group, a.plan.Group.Before); err != nil {
-			return nil, err
-		}
-		undone = append(undone, "the change of "+described(group))
+	if wrote {
+		undone = append(undone, "the change of "+described(a.plan.Original))
 	}
 	fields := map[string]any{"metadata": map[string]any{"annotations": map[string]any{resize.Annotation: nil}}}
 	if a.plan.Intent.Resume && suspend.Suspended(now) {
-		if _, err := a.podsGone(ctx, suspendedState, undoTimeout); err != nil {
+		if err := a.ended(ctx, timeout); err != nil {
 			return nil, err // resumed while pods end, it would fail
 		}
 		if err := unstructured.SetNestedField(fields, false, suspension.FieldOf(a.job.Kind.Group)...); err != nil {
@@ -110,11 +133,22 @@ func (a *applier) takeBack(ctx context.Context, now *unstructured.Unstructured) 
 		}
 		undone = append(undone, "the suspension of "+a.job.String())
 	}
-	if _, err = a.jobObject().patch(ctx, now, fields); err != nil {
+	write, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout) // what pods took is not this request's
+	defer cancel()
+	if _, err = a.jobObject().patch(write, now, fields); err != nil {
 		return nil, err
 	}
 	if len(undone) == 0 {
 		undone = append(undone, "what "+a.job.String()+" kept of it")
 	}
 	return undone, nil
+}
+
+// ended returns when the pods of a job that is to go on are gone.
+func (a *applier) ended(ctx context.Context, timeout time.Duration) error {
+	left, err := a.podsGone(ctx, suspendedState, timeout)
+	if errors.Is(err, context.DeadlineExceeded) && left > 0 {
+		return a.stillTerminating(left, timeout)
+	}
+	return err
 }

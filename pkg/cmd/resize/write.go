@@ -19,6 +19,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/apply"
+	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
 
 // maxAttempts is how often a write is tried while controllers write the status of the object.
@@ -64,7 +65,12 @@ func (o object) patch(ctx context.Context, seen *unstructured.Unstructured, fiel
 		}
 		seen = now
 	}
-	return nil, failure.Errorf("%s: other clients write to it all the time: tried %d times", op, maxAttempts).WithHint("run it again")
+	return nil, conflicts(op)
+}
+
+// conflicts reports that all attempts met a write of another client.
+func conflicts(op failure.Op) error {
+	return failure.Errorf("%s: conflicts with other clients after %d attempts", op, maxAttempts).WithHint("run it again")
 }
 
 // at is a merge patch that is refused if the object is not what was seen.
@@ -82,24 +88,35 @@ func at(fields map[string]any, seen *unstructured.Unstructured) map[string]any {
 // errChanged is in the error of a write that was refused for what another client wrote.
 var errChanged = errors.New("another client has changed it meanwhile")
 
-// changedMeanwhile refuses to write over what another client wrote, and shows it.
+// changedMeanwhile refuses to write over what another client wrote, and shows it without what is secret: errors go to logs and into issues.
 func changedMeanwhile(op failure.Op, seen, now *unstructured.Unstructured) error {
 	if now.GetUID() != seen.GetUID() {
-		return failure.Errorf("%s: another one has taken its place", op).WithHint("look at it, and run the same command again")
+		return failure.Errorf("%s: it was deleted and created again", op).WithHint("look at it, and run the same command again")
 	}
+	const hint = "if it is to be changed on top of that, run the same command again"
+	seen, now = redacted(seen), redacted(now)
 	diff, err := apply.Result{Object: now, Before: seen, After: now}.Diff()
 	if err != nil {
-		return failure.Errorf("%s: %w: %v", op, errChanged, err)
+		return failure.Errorf("%s: %w: %v", op, errChanged, err).WithHint(hint)
 	}
-	var lines []string
+	var changed []string
 	for line := range strings.Lines(diff) {
 		header := strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, "+++ ") || strings.HasPrefix(line, "@@")
 		if !header && (line[0] == '-' || line[0] == '+') {
-			lines = append(lines, strings.TrimRight(line, "\n"))
+			changed = append(changed, strings.TrimRight(line, "\n"))
 		}
 	}
-	return failure.Errorf("%s: %w:\n%s", op, errChanged, strings.Join(lines, "\n")).
-		WithHint("if it is to be changed on top of that, run the same command again")
+	if len(changed) == 0 {
+		changed = []string{"a value that may be secret, and is not shown"}
+	}
+	return failure.Errorf("%s: %w", op, errChanged).WithHint("what is different:\n%s\n%s", strings.Join(changed, "\n"), hint)
+}
+
+// redacted is an object without what is secret.
+func redacted(u *unstructured.Unstructured) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	redact.Object(u.Object)
+	return u
 }
 
 // difference is a merge patch that makes one object out of another.

@@ -52,7 +52,7 @@ func (o *Options) change(ctx context.Context, client *kube.Client, namespace, na
 	if !o.Suspend {
 		if _, begun := job.Meta.Annotations[resize.Annotation]; begun {
 			return nil, "", failure.Errorf("%s: it is in the middle of a change: as it is, it may not start", op).
-				WithHint("complete that, which resumes it: gangctl resize %s -n %s", job.Meta.Name, job.Meta.Namespace)
+				WithHint("complete that, which resumes it: gangctl resize %[1]s -n %[2]s\nor take it back, which does too: gangctl resize %[1]s -n %[2]s --abort", resize.Named(job), job.Meta.Namespace)
 		}
 		if err := leftover(ctx, client, op, job); err != nil {
 			return nil, "", err

@@ -124,7 +124,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"Kueue, suspend", "suspend", queued, asIs, 1, "Kueue decides when it runs, by its queue gpus", "set spec.active: false of its Workload"},
 		{"Kueue, resume", "resume", queued, asIs, 1, "Kueue decides when it runs, by its queue gpus", "set spec.active: true of its Workload"},
-		{"in the middle of a change", "resume", resizing, asIs, 1, "it is in the middle of a change: as it is, it may not start", "gangctl resize llama -n research"},
+		{"in the middle of a change", "resume", resizing, asIs, 1, "it is in the middle of a change: as it is, it may not start", "gangctl resize tfjob/llama -n research --abort"},
 		{"another controller", "suspend", elsewhere, asIs, 1, "it is managed by kueue.x-k8s.io/multikueue, not by its own operator (spec.runPolicy.managedBy)", ""},
 		{"being deleted", "suspend", going, asIs, 1, "it is being deleted", ""},
 		{"succeeded", "suspend", condition(kubeflowv1.JobSucceeded), asIs, 1, "it has finished: Succeeded", "gangctl get llama -n research"},

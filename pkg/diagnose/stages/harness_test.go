@@ -108,7 +108,7 @@ func everything(r *stage.Diagnosis) string {
 		lines = append(lines, f.Details...)
 		lines = append(lines, f.Commands...)
 		for _, x := range f.Fixes {
-			lines = append(lines, "fix: "+x.Text)
+			lines = append(lines, "fix: "+x.Text, x.Resize)
 		}
 	}
 	return strings.Join(append(append(lines, r.Notes...), r.Unmodelled...), "\n")

@@ -69,6 +69,19 @@ func TestJob(t *testing.T) {
 				g.Kind, g.BatchJob = "Job", func(j *batchv1.Job) { j.Spec.Suspend = &yes }
 			}))
 		}},
+		{name: "a resize that was interrupted", code: answer.JobSuspended, exit: 4, first: "a resize of gang was interrupted", fix: "complete the resize",
+			wantText: []string{"gangctl resize gang -n team", "gangctl resize gang --abort -n team"}, not: []string{"a user has to resume it", "kubectl"}, build: func(c *clustertest.Cluster) {
+				c.Nodes(2, 8).Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 8, Missing: 2, Job: func(j map[string]any) {
+					set(true, "spec", "runPolicy", "suspend")(j)
+					set(map[string]any{"gangctl.dev/resize": `{"change":{"roles":[{"name":"Worker","replicas":1}]},"min":1,"resume":true}`}, "metadata", "annotations")(j)
+				}})
+			}},
+		{name: "a resize that cannot be read", code: answer.JobSuspended, exit: 4, first: "a resize of gang was interrupted", not: []string{"kubectl"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(clustertest.Gang{Name: "gang", Workers: 2, GPUs: 8, Missing: 2, Job: func(j map[string]any) {
+				set(true, "spec", "runPolicy", "suspend")(j)
+				set(map[string]any{"gangctl.dev/resize": "rm"}, "metadata", "annotations")(j)
+			}})
+		}},
 		{name: "suspended since", code: answer.JobSuspended, exit: 4, wantText: []string{"3h"}, build: func(c *clustertest.Cluster) {
 			c.Nodes(2, 8).Add(gangOf(2, 8, none, job(func(j map[string]any) {
 				set(true, "spec", "runPolicy", "suspend")(j)

@@ -104,7 +104,18 @@ func (c Change) Validate() error {
 	return c.validatePlace()
 }
 
+// validateRoleName refuses what is no name of a role: kinds spell theirs like labels of DNS, but for the case.
+func validateRoleName(name string) error {
+	if problems := validation.IsDNS1123Label(strings.ToLower(name)); len(problems) > 0 {
+		return errors.New("not the name of a role")
+	}
+	return nil
+}
+
 func (r Role) validate() error {
+	if err := validateRoleName(r.Name); err != nil {
+		return err
+	}
 	if r.Replicas != nil && (*r.Replicas < 0 || *r.Replicas > MaxReplicas) {
 		return fmt.Errorf("%d members: must be from 0 to %d", *r.Replicas, MaxReplicas)
 	}
@@ -129,7 +140,7 @@ func (c Change) validatePlace() error {
 		problems = append(problems, content.IsLabelKey(key)...)
 		problems = append(problems, content.IsLabelValue(c.NodeSelector[key])...)
 		if slices.Contains(c.AnyNode, key) {
-			problems = append(problems, key+" is both required and not")
+			problems = append(problems, fmt.Sprintf("%q is both required and not", key))
 		}
 	}
 	for _, key := range c.AnyNode {
@@ -142,6 +153,12 @@ func (c Change) validatePlace() error {
 		}
 		if t.Operator != corev1.TolerationOpExists && (t.Operator != corev1.TolerationOpEqual || t.Key == "") {
 			problems = append(problems, fmt.Sprintf("a toleration with the operator %q", t.Operator))
+		}
+		if effects := []corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}; !slices.Contains(effects, t.Effect) {
+			problems = append(problems, fmt.Sprintf("a toleration of the effect %q", t.Effect))
+		}
+		if t.TolerationSeconds != nil {
+			problems = append(problems, "a toleration for a time")
 		}
 	}
 	if len(problems) > 0 {

@@ -26,7 +26,7 @@ func Of(g *gang.Gang, edit func(*whatif.Spec)) (c Change, ok bool) {
 	if after.Min != whatif.Revise(g, c.Edit()).Min {
 		c.MinAvailable = after.Min
 	}
-	if c.Empty() || c.Validate() != nil || owned(g) != "" || c.problem(g) != "" {
+	if c.Empty() || c.Validate() != nil || owned(g) != "" || c.problem(g) != "" || c.undeclared(g) != "" {
 		return c, false
 	}
 	return c, sameSpec(after, whatif.Revise(g, c.Edit()))
@@ -44,7 +44,7 @@ func ArgsOf(g *gang.Gang, edit func(*whatif.Spec)) []string {
 		return nil
 	}
 	intent := Intent{Change: c, Min: whatif.Revise(g, c.Edit()).Min}
-	roles, steps, err := stepsOf(g, whatif.Revise(g, intent.edit(g)))
+	roles, steps, err := stepsOf(g, whatif.Revise(g, intent.Edit(g)))
 	if err != nil {
 		return nil
 	}

@@ -95,15 +95,21 @@ func (c Change) problem(g *gang.Gang) string {
 			return "its pods do not require nodes with the label " + key
 		}
 	}
-	if c.Queue != "" && !queues(g) {
-		return "it waits in no queue: its gang is declared in a way that has none"
-	}
 	total := gang.Job{Roles: whatif.Revise(g, c.Edit()).Roles}.Total()
 	switch {
 	case total == 0:
 		return "it would have no members"
 	case c.MinAvailable > total:
 		return fmt.Sprintf("%d members must start together, and it would have %d", c.MinAvailable, total)
+	}
+	return ""
+}
+
+// undeclared is what a change needs that nothing declares of the gang; "" if there is all of it.
+func (c Change) undeclared(g *gang.Gang) string {
+	switch {
+	case c.Queue != "" && !queues(g):
+		return "it waits in no queue: its gang is declared in a way that has none"
 	case c.MinAvailable > 0 && g.Decl == nil && g.MinMember == nil:
 		return "nothing declares how many of its members must start together"
 	}

@@ -7,8 +7,11 @@ import (
 	"io"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
@@ -27,6 +30,8 @@ type Intent struct {
 	Min int32 `json:"min"`
 	// Resume is true for a job that was suspended for the change only.
 	Resume bool `json:"resume,omitempty"`
+	// Was is what the change replaces in the group object; nil where that stays, or there is none.
+	Was *whatif.Declared `json:"was,omitempty"`
 }
 
 // Encode is the value of the annotation.
@@ -71,5 +76,34 @@ func decode(text string) (*Intent, error) {
 	if i.Min < 1 || i.Min > maxMinimum || i.Change.Empty() {
 		return nil, fmt.Errorf("it is no change of a job")
 	}
+	if err := validateWas(i.Was); err != nil {
+		return nil, fmt.Errorf("it is no change of a job: %w", err)
+	}
 	return i, i.Change.Validate()
+}
+
+// validateWas refuses what no group object can have had.
+func validateWas(was *whatif.Declared) error {
+	if was == nil {
+		return nil
+	}
+	if was.Min < 1 || was.Min > maxMinimum || max(len(was.MinResources), len(was.RoleMin)) > maxRules {
+		return fmt.Errorf("a minimum of %d, with %d resources and %d roles", was.Min, len(was.MinResources), len(was.RoleMin))
+	}
+	for _, name := range []string{was.Queue, was.PriorityClass} {
+		if name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+			return fmt.Errorf("%q: not the name of an object", name)
+		}
+	}
+	for name, q := range was.MinResources {
+		if len(content.IsLabelKey(string(name))) > 0 || q.Sign() < 0 {
+			return fmt.Errorf("%q: not an amount of a resource", name)
+		}
+	}
+	for role, n := range was.RoleMin {
+		if err := validateRoleName(role); err != nil || n < 0 || n > MaxReplicas {
+			return fmt.Errorf("role %q: not a minimum of it", role)
+		}
+	}
+	return nil
 }

@@ -49,10 +49,17 @@ func TestIntentOfOthers(t *testing.T) {
 		"a bad label":       `{"change":{"nodeSelector":{"a b":"c"}},"min":2}`,
 		"a bad name":        `{"change":{"queue":"../../etc"},"min":2}`,
 		"no minimum":        `{"change":{"queue":"a"},"min":0}`,
+		"a role of lines":   `{"change":{"roles":[{"name":"Worker\\nhint: x","replicas":1}]},"min":2}`,
+		"a bad effect":      `{"change":{"tolerations":[{"key":"a","operator":"Exists","effect":"x\\ny"}]},"min":2}`,
+		"a queue of before": `{"change":{"queue":"a"},"min":2,"was":{"min":2,"queue":"a\\nb"}}`,
+		"no minimum before": `{"change":{"queue":"a"},"min":2,"was":{"queue":"a"}}`,
+		"a role of before":  `{"change":{"queue":"a"},"min":2,"was":{"min":2,"roleMin":{"a b":1}}}`,
 		"huge":              `{"change":{"queue":"` + strings.Repeat("a", 9000) + `"},"min":2}`,
 	} {
 		if got, err := begun(text); err == nil {
 			t.Errorf("%s: taken as %+v", name, got)
+		} else if strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: of several lines: %v", name, err)
 		}
 	}
 }

@@ -33,6 +33,8 @@ type Plan struct {
 	Intent Intent
 	// Job is the job; Group is the object that declares its gang, with nothing in it where there is none.
 	Job, Group Object
+	// Original is the group object as it was before the change began, as far as that is known; nil without one.
+	Original *unstructured.Unstructured
 	// Restarts reports that the pods have to be made again: the job is suspended until those that it has are gone.
 	Restarts bool
 	// Launcher reports that the Job in which the MPI Operator runs the launcher has to be made again, too.
@@ -47,9 +49,10 @@ type Plan struct {
 func (p *Plan) Changed() bool { return p.Job.Changed() || p.Group.Changed() }
 
 // Edit is the plan as an edit of what the job specifies.
-func (p *Plan) Edit() func(*whatif.Spec) { return p.Intent.edit(p.Gang) }
+func (p *Plan) Edit() func(*whatif.Spec) { return p.Intent.Edit(p.Gang) }
 
-func (i Intent) edit(g *gang.Gang) func(*whatif.Spec) {
+// Edit is the change, with the minimum that comes of it, as an edit of what the job of a gang specifies.
+func (i Intent) Edit(g *gang.Gang) func(*whatif.Spec) {
 	return func(spec *whatif.Spec) {
 		i.Change.Edit()(spec)
 		spec.Min = i.Min
@@ -72,11 +75,18 @@ func New(g *gang.Gang, job, group *unstructured.Unstructured, c Change, begun *I
 	if problem := cmp.Or(owned(g), c.problem(g)); problem != "" {
 		return nil, &RefusedError{problem}
 	}
+	if problem := c.undeclared(g); problem != "" && begun == nil { // an operator may have deleted the group with the pods: it was there at first
+		return nil, &RefusedError{problem}
+	}
 	p := &Plan{Gang: g, Intent: Intent{Change: c, Min: whatif.Revise(g, c.Edit()).Min, Resume: !g.Suspended}}
 	if begun != nil {
 		p.Intent = *begun
+		p.Intent.Resume = begun.Resume || !g.Suspended // another client has resumed it
 	}
 	spec := whatif.Revise(g, p.Edit())
+	if total := (gang.Job{Roles: spec.Roles}).Total(); p.Intent.Min > total {
+		return nil, &RefusedError{fmt.Sprintf("%d members must start together, and it would have %d", p.Intent.Min, total)}
+	}
 	roles, steps, err := stepsOf(g, spec)
 	if err != nil {
 		return nil, err
@@ -87,11 +97,31 @@ func New(g *gang.Gang, job, group *unstructured.Unstructured, c Change, begun *I
 	if p.Group, err = merged(group, whatif.GroupPatch(g, spec)); err != nil {
 		return nil, err
 	}
+	if p.Original = group; begun != nil {
+		restored, err := Restored(g, group, *begun)
+		if err != nil {
+			return nil, err
+		}
+		p.Original = restored.After
+	} else if p.Group.Changed() {
+		p.Intent.Was = whatif.Declares(g.Decl)
+	}
 	p.Restarts = restarts(g, roles)
 	p.Recreate = fixed(g, roles, steps)
 	p.Launcher = g.Kind.Kind == "MPIJob" && g.Kind.Version == "v2beta1" && slices.ContainsFunc(roles, command.ChangesLauncher)
 	p.Notes = stale(g, spec)
 	return p, nil
+}
+
+// Restored is the group object as it was before a change began; nothing where there is none. Its minimum is at most what the job has now:
+// another client may have changed that.
+func Restored(g *gang.Gang, group *unstructured.Unstructured, begun Intent) (Object, error) {
+	if begun.Was == nil || g.Decl == nil {
+		return merged(group, nil)
+	}
+	was := *begun.Was
+	was.Min = max(1, min(was.Min, g.Total()))
+	return merged(group, whatif.DeclarePatch(g.Decl, was))
 }
 
 // stepsOf are what an edit changes of the job: by role, and as one patch.

@@ -152,6 +152,77 @@ func TestPlanIsCompleted(t *testing.T) {
 	}
 }
 
+// An operator that deletes the group with the pods does not keep what has begun from being done; another client that resumed the job does not keep
+// it suspended.
+func TestPlanIsCompletedWithoutItsGroup(t *testing.T) {
+	g, job, group := waiting(t, clustertest.Gang{Dialect: gang.Volcano})
+	c := workers(3)
+	c.MinAvailable, c.Queue = 2, "night"
+	first, err := resize.New(g, job, group, c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Decl = nil
+	if _, err := resize.New(g, job, nil, c, nil); err == nil {
+		t.Error("without a group, nothing declares a minimum")
+	}
+	first.Intent.Resume = false
+	again, err := resize.New(g, job, nil, c, &first.Intent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(first.Job.After.Object, again.Job.After.Object); diff != "" || again.Original != nil || !again.Intent.Resume {
+		t.Errorf("original %v, resumed %t, the job: -first +again\n%s", again.Original, again.Intent.Resume, diff)
+	}
+}
+
+// A change that has begun keeps what the group was, whatever of it changes.
+func TestPlanRestores(t *testing.T) {
+	for _, dialect := range []gang.Dialect{gang.Native, gang.SchedulerPlugins, gang.Volcano, gang.KubeBatch} {
+		g, _, group := waiting(t, clustertest.Gang{Dialect: dialect})
+		c := workers(2)
+		if dialect == gang.Volcano {
+			c.Queue, c.PriorityClass = "night", "low"
+			if err := unstructured.SetNestedField(group.Object, "default", "spec", "queue"); err != nil { // what it is without one
+				t.Fatal(err)
+			}
+		}
+		first, err := resize.New(g, g.Object, group, c, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := view.New(clustertest.New().Put(g.Object).Put(first.Group.After).Done())
+		job, err := w.Find(view.Query{Namespace: "team", Name: "llama"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		half := w.Gang(job)
+		restored, err := resize.Restored(half, first.Group.After, first.Intent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(group.Object["spec"], restored.After.Object["spec"]); diff != "" || !restored.Changed() {
+			t.Errorf("%s: -before +restored\n%s", dialect, diff)
+		}
+		again, err := resize.New(half, g.Object, first.Group.After, c, &first.Intent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(group.Object["spec"], again.Original.Object["spec"]); diff != "" {
+			t.Errorf("%s, to undo: -before +original\n%s", dialect, diff)
+		}
+	}
+}
+
+// A minimum that no change makes is not taken from the job.
+func TestPlanRefusesAMinimumOfOthers(t *testing.T) {
+	g, job, group := waiting(t, clustertest.Gang{})
+	_, err := resize.New(g, job, group, workers(2), &resize.Intent{Change: workers(2), Min: 3})
+	if err == nil || err.Error() != "3 members must start together, and it would have 2" {
+		t.Errorf("got %v", err)
+	}
+}
+
 // What is requested follows the rules of submit: limits keep their distance, and devices have none.
 func TestPlanOfRequests(t *testing.T) {
 	g, job, group := waiting(t, clustertest.Gang{})

@@ -14,10 +14,15 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
+	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
 func suspended(c *stage.Context) *stage.Finding {
 	g := c.Gang
+	if _, begun := g.Meta.Annotations[resize.Annotation]; begun {
+		return interrupted(c)
+	}
 	path := suspendPath(g.Kind.Group)
 	f := stage.Found(answer.JobSuspended, "%s is suspended, and no queue manager does that: a user has to resume it", g.Meta.Name).
 		See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, "."+strings.Join(path, "."))
@@ -31,20 +36,51 @@ func suspended(c *stage.Context) *stage.Finding {
 	return f.Fix(stage.Fix{
 		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "resume it", Change: map[string]any{"suspend": false},
 			Command: command.MergePatch(g.Meta.Namespace, strings.ToLower(g.Kind.Kind), g.Meta.Name, patch)},
-		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
-			c := whatif.Edit(s, g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name, func(u *unstructured.Unstructured) {
-				whatif.Set(u, false, path...)
-			})
-			for i, j := range c.Jobs {
-				if j.UID == g.Meta.UID {
-					j = j.DeepCopy()
-					j.Spec.Suspend = new(bool)
-					c.Jobs[i] = j
-				}
-			}
-			return c
-		},
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return resumed(s, g) },
 	})
+}
+
+// interrupted is a job that a resize has suspended and not changed: resumed as it is, it might wait for more members than it has.
+func interrupted(c *stage.Context) *stage.Finding {
+	g := c.Gang
+	f := stage.Found(answer.JobSuspended, "a resize of %s was interrupted: it stays suspended until that is completed or taken back", g.Meta.Name).
+		See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, ".metadata.annotations."+resize.Annotation)
+	if at := suspendedAt(c); !at.IsZero() {
+		f.SinceTime(at).Detail("suspended %s ago", phrase.Age(c.View.Age(at)))
+	}
+	begun, err := resize.Begun(&g.Meta)
+	if err != nil {
+		return f.Detail("what it keeps of that cannot be read: gangctl resize has the reason")
+	}
+	fix := func(does, text, how string, edit func(*whatif.Spec), flags ...string) stage.Fix {
+		return stage.Fix{
+			Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: text, Change: map[string]any{"resize": does}, How: how,
+				Resize: resize.Line(g.Job, append([]string{g.Meta.Name}, flags...))},
+			Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return resumed(whatif.Resubmit(s, g, edit), g) },
+		}
+	}
+	back := func(spec *whatif.Spec) {
+		if was := begun.Was; was != nil {
+			spec.Min, spec.Queue, spec.PriorityClass = was.Min, was.Queue, was.PriorityClass
+		}
+	}
+	return f.Fix(fix("complete", "complete the resize", "it shows the change that has begun, and has you confirm it", begun.Edit(g))).
+		Fix(fix("abort", "take the resize back", "the group becomes what it was, and the job goes on as it is", back, "--abort"))
+}
+
+// resumed is a snapshot in which the job of a gang goes on.
+func resumed(s *snapshot.Snapshot, g *gang.Gang) *snapshot.Snapshot {
+	c := whatif.Edit(s, g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name, func(u *unstructured.Unstructured) {
+		whatif.Set(u, false, suspendPath(g.Kind.Group)...)
+	})
+	for i, j := range c.Jobs {
+		if j.UID == g.Meta.UID {
+			j = j.DeepCopy()
+			j.Spec.Suspend = new(bool)
+			c.Jobs[i] = j
+		}
+	}
+	return c
 }
 
 // suspendedAt is when the controller noticed; zero if it has not reported that.

@@ -1,0 +1,89 @@
+package whatif
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/gangctl/gangctl/pkg/gang"
+)
+
+// Declared is what a gang object declares, as far as edits change it.
+type Declared struct {
+	Min           int32               `json:"min"`
+	Queue         string              `json:"queue,omitempty"`
+	PriorityClass string              `json:"priorityClass,omitempty"`
+	MinResources  corev1.ResourceList `json:"minResources,omitempty"`
+	RoleMin       map[string]int32    `json:"roleMin,omitempty"`
+}
+
+// Declares is what a gang object declares; nil without one.
+func Declares(d *gang.Declaration) *Declared {
+	if d == nil || d.Kind.Kind == "" {
+		return nil
+	}
+	return &Declared{Min: d.MinMember, Queue: d.Queue, PriorityClass: d.PriorityClass, MinResources: d.MinResources, RoleMin: d.RoleMin}
+}
+
+// DeclarePatch is a merge patch that makes a gang object declare what it did before; nil without an object, or where it declares that. It has no
+// fields that the object has never had.
+func DeclarePatch(d *gang.Declaration, was Declared) map[string]any {
+	if d == nil || d.Kind.Kind == "" {
+		return nil
+	}
+	var fields []field
+	if was.Min != d.MinMember {
+		fields = append(fields, field{minimumPath(d), int64(was.Min)})
+	}
+	if queue := []string{"spec", "queue"}; was.Queue != d.Queue && declares(d, queue) {
+		fields = append(fields, field{queue, orNull(was.Queue)})
+	}
+	if class := []string{"spec", "priorityClassName"}; was.PriorityClass != d.PriorityClass && declares(d, class) {
+		fields = append(fields, field{class, orNull(was.PriorityClass)})
+	}
+	if d.MinResources != nil && was.MinResources != nil && !equality.Semantic.DeepEqual(d.MinResources, was.MinResources) {
+		needs := texts(was.MinResources)
+		for name := range d.MinResources {
+			if _, still := needs[string(name)]; !still {
+				needs[string(name)] = nil // a merge patch keeps what it does not set to null
+			}
+		}
+		fields = append(fields, field{[]string{"spec", "minResources"}, needs})
+	}
+	if d.RoleMin != nil && was.RoleMin != nil && !maps.Equal(d.RoleMin, was.RoleMin) {
+		mins := map[string]any{}
+		for name, n := range was.RoleMin {
+			mins[name] = int64(n)
+		}
+		fields = append(fields, field{[]string{"spec", "minTaskMember"}, mins})
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	for _, f := range fields {
+		Set(u, f.value, f.path...)
+	}
+	return u.Object
+}
+
+// minimumPath is where a gang object has its minimum.
+func minimumPath(d *gang.Declaration) []string {
+	switch d.Key.Dialect {
+	case gang.PDB:
+		return []string{"spec", "minAvailable"}
+	case gang.Native:
+		return []string{"spec", "schedulingPolicy", "gang", "minCount"}
+	}
+	return []string{"spec", "minMember"}
+}
+
+// orNull is a field of a merge patch: one that is empty is taken away.
+func orNull(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
