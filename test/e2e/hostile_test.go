@@ -228,8 +228,7 @@ func ownerCircle(t *testing.T, stage *demo.Stage, evil tenant) {
 	})
 	evil.run(t, circle...)
 	haveNodes(t, stage, evil.namespace, "circle")
-	_, err := admin.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "above-circles"}, Value: 100}, metav1.CreateOptions{})
-	must(t, err)
+	priorityClass(t, stage, "above-circles", 100)
 	create(t, stage, threeOfTwoGPUs("above", "above-circles", func(meta *metav1.ObjectMeta) { labels.SetGroup(meta, "above", 3) })...)
 	haveNodes(t, stage, demo.Namespace, "above")
 	for _, p := range circle {
@@ -240,6 +239,19 @@ func ownerCircle(t *testing.T, stage *demo.Stage, evil tenant) {
 	for i := range circle {
 		must(t, admin.CoreV1().Pods(demo.Namespace).Delete(ctx, fmt.Sprintf("above-%d", i), now()))
 	}
+}
+
+// priorityClass makes a PriorityClass, and waits until pods of it are admitted: the API server hears of it a moment later.
+func priorityClass(t *testing.T, stage *demo.Stage, name string, value int32) {
+	t.Helper()
+	_, err := stage.Client().SchedulingV1().PriorityClasses().Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}, metav1.CreateOptions{})
+	must(t, err)
+	p := pod("of-"+name, nil)
+	p.Spec.PriorityClassName = name
+	eventually(t, "pods of class "+name+" are admitted", func(ctx context.Context) bool {
+		_, err := stage.Client().CoreV1().Pods(demo.Namespace).Create(ctx, p, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err == nil
+	})
 }
 
 // grantPolicy lets the scheduler suspend jobs.
@@ -334,8 +346,7 @@ func namesOfOthers(t *testing.T, stage *demo.Stage, evil tenant) {
 	ctx, admin := t.Context(), stage.Client()
 	_, err := admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: rival}}, metav1.CreateOptions{})
 	must(t, err)
-	_, err = admin.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent"}, Value: 100}, metav1.CreateOptions{})
-	must(t, err)
+	priorityClass(t, stage, "urgent", 100)
 	evil.run(t, threeOfTwoGPUs("victim", "", nil)...)
 	haveNodes(t, stage, evil.namespace, "victim")
 	for _, p := range threeOfTwoGPUs("llama", "urgent", func(meta *metav1.ObjectMeta) { labels.SetGroup(meta, "llama", 3) }) {
