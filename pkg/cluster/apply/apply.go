@@ -9,7 +9,6 @@ import (
 	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -89,7 +88,7 @@ func (a *Applier) each(ctx context.Context, objects []*unstructured.Unstructured
 
 // one applies one object. What a server answers to an apply that changes nothing has the version that was there.
 func (a *Applier) one(ctx context.Context, object *unstructured.Unstructured) (Result, error) {
-	resource := resourceOf(a.Client, object)
+	resource := clientOf(a.Client, object)
 	before, err := resource.Get(ctx, object.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		before = nil
@@ -133,9 +132,9 @@ func missingNamespace(err error) bool {
 	return details != nil && details.Kind == "namespaces"
 }
 
-// resourceOf needs no discovery: the kinds that are shipped have regular plurals.
-func resourceOf(client dynamic.Interface, object *unstructured.Unstructured) dynamic.ResourceInterface {
-	gvr, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
+// clientOf is the client for where an object is, or goes.
+func clientOf(client dynamic.Interface, object *unstructured.Unstructured) dynamic.ResourceInterface {
+	gvr := ResourceOf(object)
 	if namespace := object.GetNamespace(); namespace != "" {
 		return client.Resource(gvr).Namespace(namespace)
 	}
@@ -143,8 +142,7 @@ func resourceOf(client dynamic.Interface, object *unstructured.Unstructured) dyn
 }
 
 func operation(verb string, object *unstructured.Unstructured) failure.Op {
-	gvr, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
-	return failure.Op{Verb: verb, Resource: gvr, Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
+	return failure.Op{Verb: verb, Resource: ResourceOf(object), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
 // failures are what went wrong with several objects.

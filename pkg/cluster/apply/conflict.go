@@ -44,7 +44,7 @@ func owner(message string) string {
 
 // Get returns the object of that kind and name as it is in the cluster; nil if it is not there.
 func Get(ctx context.Context, client dynamic.Interface, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	there, err := resourceOf(client, object).Get(ctx, object.GetName(), metav1.GetOptions{})
+	there, err := clientOf(client, object).Get(ctx, object.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

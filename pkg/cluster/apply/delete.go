@@ -48,7 +48,7 @@ func (a *Applier) remove(ctx context.Context, objects []*unstructured.Unstructur
 		if a.DryRun {
 			options.DryRun = []string{metav1.DryRunAll}
 		}
-		err := resourceOf(a.Client, object).Delete(ctx, object.GetName(), options)
+		err := clientOf(a.Client, object).Delete(ctx, object.GetName(), options)
 		if err != nil && !apierrors.IsNotFound(err) {
 			failed.add(operation("delete", object).Wrap(err))
 			continue
@@ -65,7 +65,7 @@ func (a *Applier) WaitGone(ctx context.Context, objects []*unstructured.Unstruct
 	err := wait.PollUntilContextTimeout(ctx, pollEvery, timeout, true, func(ctx context.Context) (bool, error) {
 		var still []*unstructured.Unstructured
 		for _, object := range left {
-			now, err := resourceOf(a.Client, object).Get(ctx, object.GetName(), metav1.GetOptions{})
+			now, err := clientOf(a.Client, object).Get(ctx, object.GetName(), metav1.GetOptions{})
 			switch {
 			case apierrors.IsNotFound(err):
 			case err != nil:

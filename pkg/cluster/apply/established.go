@@ -28,7 +28,7 @@ func (a *Applier) established(ctx context.Context, objects []*unstructured.Unstr
 		}
 		var last *unstructured.Unstructured
 		err := wait.PollUntilContextTimeout(ctx, pollEvery, establishTimeout, true, func(ctx context.Context) (bool, error) {
-			found, err := resourceOf(a.Client, object).Get(ctx, object.GetName(), metav1.GetOptions{})
+			found, err := clientOf(a.Client, object).Get(ctx, object.GetName(), metav1.GetOptions{})
 			if err != nil {
 				return false, operation("get", object).Wrap(err)
 			}

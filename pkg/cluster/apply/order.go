@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // The kinds that make others possible, and are waited for.
@@ -71,6 +73,13 @@ func Describe(object *unstructured.Unstructured) string {
 		return object.GetKind() + " " + namespace + "/" + object.GetName()
 	}
 	return object.GetKind() + " " + object.GetName()
+}
+
+// ResourceOf is the resource under which an object is served. It needs no discovery: the kinds that are shipped, and those of jobs that gangctl
+// renders, have regular plurals.
+func ResourceOf(object *unstructured.Unstructured) schema.GroupVersionResource {
+	gvr, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
+	return gvr
 }
 
 // key distinguishes objects, whatever version of their API they are written in.

@@ -33,7 +33,7 @@ func (o *Options) abort(ctx context.Context, t *target) error {
 		return err
 	}
 	plan := &resize.Plan{Gang: t.gang, Intent: *t.begun, Job: resize.Object{Before: t.job.Object, After: t.job.Object}, Group: group, Original: group.After}
-	a := &applier{client: t.client, io: o.IO, job: t.job, plan: plan, timeout: o.Timeout, interval: o.Interval}
+	a := newApplier(t.client, o.IO, t.job, plan, o.Timeout, o.Interval)
 	return o.abortAs(ctx, a)
 }
 
@@ -63,5 +63,5 @@ func (o *Options) confirmRestored(t *target, group resize.Object) error {
 	if err != nil {
 		return failure.Errorf("encode %s: %w", apply.Describe(group.Before), err)
 	}
-	return o.confirm(t, fmt.Sprintf("%s gets back what %s keeps:\n    %s", described(group.Before), t.job, text), again(t.job)+" --abort")
+	return o.confirm(t, fmt.Sprintf("%s gets back what %s keeps:\n    %s", apply.Describe(group.Before), t.job, text), again(t.job)+" --abort")
 }

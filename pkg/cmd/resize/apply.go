@@ -13,11 +13,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cluster/apply"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/suspend"
@@ -40,14 +40,17 @@ type applier struct {
 	plan              *resize.Plan
 	timeout, interval time.Duration
 
-	// stored are the job and the group as they were written last.
-	stored, group *unstructured.Unstructured
+	// stored is the job as it was written last.
+	stored *unstructured.Unstructured
+}
+
+func newApplier(client *kube.Client, io *iostreams.IOStreams, job *gang.Job, plan *resize.Plan, timeout, interval time.Duration) *applier {
+	return &applier{client: client, io: io, job: job, plan: plan, timeout: timeout, interval: interval, stored: plan.Job.Before}
 }
 
 // apply does it, and undoes what it has done if a step fails.
 func (a *applier) apply(ctx context.Context) error {
 	p := a.plan
-	a.stored = p.Job.Before
 	if !p.Restarts && (!p.Group.Changed() || !p.Job.Changed()) && !a.begun() {
 		return a.applyAtOnce(ctx)
 	}
@@ -88,7 +91,6 @@ func (a *applier) groupObject() object {
 
 // rehearse lets the API server check what would be written, as far as it can while nothing is.
 func (a *applier) rehearse(ctx context.Context) error {
-	a.stored = a.plan.Job.Before
 	if a.plan.Group.Changed() {
 		if _, err := a.patchGroup(ctx, a.plan.Group.Before, a.plan.Group.After, metav1.DryRunAll); err != nil {
 			return err
@@ -171,15 +173,15 @@ func (a *applier) recorded(ctx context.Context) error {
 		if err != nil {
 			return false, a.jobObject().verb("get").Wrap(err)
 		}
-		var job batchv1.Job
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(now.Object, &job); err != nil {
-			return false, failure.Errorf("%s: decode: %w", jobs.Op(a.job, "get"), err)
+		job, err := jobs.Read(now)
+		if err != nil {
+			return false, failure.Errorf("%s: %w", jobs.Op(a.job, "get"), err)
 		}
+		status := job.BatchJob.Status
 		suspended := func(c batchv1.JobCondition) bool {
 			return c.Type == batchv1.JobSuspended && c.Status == corev1.ConditionTrue
 		}
-		started := job.Status.StartTime != nil
-		return job.Status.Active == 0 && (!started || slices.ContainsFunc(job.Status.Conditions, suspended)), nil
+		return status.Active == 0 && (status.StartTime == nil || slices.ContainsFunc(status.Conditions, suspended)), nil
 	})
 }
 
@@ -265,13 +267,10 @@ func (a *applier) changeGroup(ctx context.Context) error {
 	if !a.plan.Group.Changed() {
 		return nil
 	}
-	stored, err := a.patchGroup(ctx, a.plan.Group.Before, a.plan.Group.After)
+	_, err := a.patchGroup(ctx, a.plan.Group.Before, a.plan.Group.After)
 	if apierrors.IsNotFound(err) && a.plan.Restarts {
-		fmt.Fprintf(a.io.ErrOut, "note: %s went with the pods; the operator makes it again\n", described(a.plan.Group.Before))
+		fmt.Fprintf(a.io.ErrOut, "note: %s went with the pods; the operator makes it again\n", apply.Describe(a.plan.Group.Before))
 		return nil
-	}
-	if err == nil {
-		a.group = stored
 	}
 	return err
 }
@@ -307,9 +306,4 @@ func (a *applier) remakeLauncher(ctx context.Context) error {
 		return nil
 	}
 	return op.Wrap(err)
-}
-
-// described reads like `PodGroup research/llama`.
-func described(u *unstructured.Unstructured) string {
-	return u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName()
 }

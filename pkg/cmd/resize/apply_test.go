@@ -128,7 +128,7 @@ func (a *apiServer) applier(t *testing.T) *applier {
 		t.Fatal(err)
 	}
 	io, _, _, _ := iostreams.Test(clocktesting.NewFakeClock(time.Time{}))
-	return &applier{client: to.client, io: io, job: to.job, plan: plan, timeout: time.Minute, interval: time.Millisecond}
+	return newApplier(to.client, io, to.job, plan, time.Minute, time.Millisecond)
 }
 
 // interrupted has a run die after its writes of a number.

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
@@ -60,7 +57,7 @@ func (o *Options) recreate(ctx context.Context, a *applier, t *target) error {
 	}
 	left, err := a.podsGone(ctx, "deleted", o.Timeout)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		err = failure.WithCode(failure.CodeTimedOut, "%s: after %s pods of it still end: %d", op, o.Timeout, left)
+		err = a.stillTerminating(left, o.Timeout)
 	}
 	if err != nil {
 		return unmade(record, err)
@@ -74,32 +71,17 @@ func changesGroup(p *resize.Plan) bool {
 	return p.Group.Changed() && !resize.OwnedBy(p.Group.Before, p.Job.Before.GetUID()) && metav1.GetControllerOf(p.Group.Before) == nil
 }
 
-// deleteJob deletes the job as it was planned on. Where a controller has written its status meanwhile, it is tried again.
+// deleteJob deletes the job as it was planned on. One that is gone already is deleted.
 func (a *applier) deleteJob(ctx context.Context) error {
-	job, seen := a.jobObject(), a.plan.Job.Before
-	background, uid := metav1.DeletePropagationBackground, seen.GetUID()
-	for range maxAttempts {
-		version := seen.GetResourceVersion()
-		err := job.Delete(ctx, seen.GetName(), metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if !apierrors.IsConflict(err) {
-			return job.verb("delete").Wrap(err)
-		}
-		now, err := job.Get(ctx, seen.GetName(), metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return job.verb("get").Wrap(err)
-		}
-		if now.GetUID() != uid || !apply.Same(now, seen) {
-			return changedMeanwhile(job.verb("delete"), seen, now)
-		}
-		seen = now
+	job, background := a.jobObject(), metav1.DeletePropagationBackground
+	err := job.asSeen(ctx, "delete", a.plan.Job.Before, func(seen *unstructured.Unstructured) error {
+		uid, version := seen.GetUID(), seen.GetResourceVersion()
+		return job.Delete(ctx, seen.GetName(), metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
 	}
-	return failure.Errorf("%s: other clients write to it all the time: tried %d times", job.verb("delete"), maxAttempts).WithHint("run it again")
+	return err
 }
 
 // undelete takes back what was written before the deletion of a job failed. An error does not mean that it was not deleted: the answer may be
@@ -111,10 +93,10 @@ func (o *Options) undelete(ctx context.Context, a *applier, record *resize.Recor
 	if err != nil || now.GetUID() != record.Deleted || now.GetDeletionTimestamp() != nil {
 		return unmade(record, cause)
 	}
-	if a.group != nil {
-		if _, err := a.patchGroup(ctx, a.group, a.plan.Group.Before); err != nil {
+	if changesGroup(a.plan) {
+		if _, err := a.restoreGroup(ctx); err != nil {
 			why := failure.From(cause)
-			return failure.WithCode(why.Code, "%w; undoing the change of %s failed as well: %w", why, described(a.group), err).WithHint("%s", why.Hint)
+			return failure.WithCode(why.Code, "%w; undoing the change of %s failed as well: %w", why, apply.Describe(a.plan.Group.Before), err).WithHint("%s", why.Hint)
 		}
 	}
 	forget(ctx, a.client, record)
@@ -141,7 +123,7 @@ func (o *Options) remake(ctx context.Context, client *kube.Client, record *resiz
 
 // create creates an object, as soon as that of its name which goes with the old job is gone. One that is new stays.
 func (o *Options) create(ctx context.Context, client *kube.Client, record *resize.Record, u *unstructured.Unstructured, isNew func(*unstructured.Unstructured) bool) (*unstructured.Unstructured, error) {
-	at := objectAt(client.Dynamic, resourceOf(u), u)
+	at := objectAt(client.Dynamic, apply.ResourceOf(u), u)
 	var stored *unstructured.Unstructured
 	err := wait.PollUntilContextTimeout(ctx, o.Interval, o.Timeout, true, func(ctx context.Context) (bool, error) {
 		var err error
@@ -167,7 +149,7 @@ func unmade(r *resize.Record, err error) error {
 	why := failure.From(err)
 	hint := fmt.Sprintf("what is to be made is kept in Secret %s; go on with: gangctl resize %s -n %s --recreate",
 		resize.RecordName(r.Job.GetKind(), r.Job.GetName()), r.Job.GetName(), r.Job.GetNamespace())
-	return why.WithHint("%s", strings.TrimPrefix(why.Hint+"\n"+hint, "\n"))
+	return why.WithHint("%s", lines(why.Hint, hint))
 }
 
 // ownedBy are the objects, besides the group, that go with the job.
@@ -191,7 +173,7 @@ func ownedBy(ctx context.Context, t *target) ([]*unstructured.Unstructured, erro
 
 // rehearseCreate lets the API server check a job under whose name there is one: what it would refuse comes before that.
 func rehearseCreate(ctx context.Context, client *kube.Client, job *unstructured.Unstructured) error {
-	at := objectAt(client.Dynamic, resourceOf(job), job)
+	at := objectAt(client.Dynamic, apply.ResourceOf(job), job)
 	_, err := at.Create(ctx, job, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
@@ -208,7 +190,7 @@ func secretOp(verb, namespace, name string) failure.Op {
 func keep(ctx context.Context, client *kube.Client, reader gang.JobReader, r *resize.Record) error {
 	m, err := r.Secret(reader)
 	if err != nil {
-		return failure.Errorf("recreate %s: %w", described(r.Job), err)
+		return failure.Errorf("recreate %s: %w", apply.Describe(r.Job), err)
 	}
 	secrets := client.Typed.CoreV1().Secrets(m.Namespace)
 	op := secretOp("create", m.Namespace, m.Name)
@@ -266,7 +248,7 @@ func (o *Options) kept(ctx context.Context, client *kube.Client, namespace, name
 // lacking is how many objects of a record are not there, or still those of the old job.
 func lacking(ctx context.Context, client *kube.Client, record *resize.Record) (n int, err error) {
 	for _, u := range record.Owned {
-		at := objectAt(client.Dynamic, resourceOf(u), u)
+		at := objectAt(client.Dynamic, apply.ResourceOf(u), u)
 		there, err := at.Get(ctx, u.GetName(), metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
@@ -283,7 +265,7 @@ func lacking(ctx context.Context, client *kube.Client, record *resize.Record) (n
 // complete makes what an earlier run kept, after it was shown and confirmed: others may have written it, and it is made with the rights of
 // whoever runs this.
 func (o *Options) complete(ctx context.Context, client *kube.Client, record *resize.Record, live bool) error {
-	op := "resize " + described(record.Job)
+	op := "resize " + apply.Describe(record.Job)
 	job, err := jobs.Read(record.Job)
 	if err != nil {
 		return failure.Errorf("%s: %w", op, err)
@@ -303,7 +285,7 @@ func (o *Options) complete(ctx context.Context, client *kube.Client, record *res
 	name := resize.RecordName(job.Reader.Kind, job.Meta.Name)
 	fmt.Fprintf(o.IO.ErrOut, "Secret %s keeps what is to be made again:\n", name)
 	for _, u := range all {
-		fmt.Fprintf(o.IO.ErrOut, "  %s\n", described(u))
+		fmt.Fprintf(o.IO.ErrOut, "  %s\n", apply.Describe(u))
 	}
 	if !o.Yes {
 		see := fmt.Sprintf("see it whole: gangctl resize %s -n %s --recreate --dry-run=client -o yaml", job.Meta.Name, job.Meta.Namespace)
@@ -323,10 +305,4 @@ func (o *Options) complete(ctx context.Context, client *kube.Client, record *res
 		}
 	}
 	return o.remake(ctx, client, record)
-}
-
-// resourceOf is where an object is served: the kinds of a record have regular plurals.
-func resourceOf(u *unstructured.Unstructured) schema.GroupVersionResource {
-	gvr, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
-	return gvr
 }

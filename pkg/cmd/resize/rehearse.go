@@ -4,20 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
-	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
-	"github.com/gangctl/gangctl/pkg/cmd/suspend"
 	"github.com/gangctl/gangctl/pkg/diagnose"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
 	"github.com/gangctl/gangctl/pkg/diagnose/text"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
-	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/kueue"
-	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
@@ -65,7 +59,7 @@ func fit(ctx context.Context, t *target, p *resize.Plan, options diagnose.Option
 		return nil, failure.Errorf("%s: the job is not in what was read of the cluster", jobs.Op(t.job, "resize"))
 	}
 	if p.Intent.Resume {
-		changed = resumed(changed, t.job)
+		changed = whatif.Resumed(changed, t.job)
 	}
 	explainer := diagnose.NewExplainer(t.snapshot).Assume(changed)
 	a, err := explainer.Explain(ctx, diagnose.Query{Kind: t.job.Reader.Names[0], Namespace: t.job.Meta.Namespace, Name: t.job.Meta.Name}, options)
@@ -73,24 +67,4 @@ func fit(ctx context.Context, t *target, p *resize.Plan, options diagnose.Option
 		return nil, cmdutil.ExplainName(err)
 	}
 	return a, nil
-}
-
-// resumed is a snapshot in which the job is not suspended.
-func resumed(s *snapshot.Snapshot, job *gang.Job) *snapshot.Snapshot {
-	if job.BatchJob == nil {
-		return whatif.Edit(s, job.Kind.GroupKind(), job.Meta.Namespace, job.Meta.Name, func(u *unstructured.Unstructured) {
-			if suspend.Suspended(u) {
-				whatif.Set(u, false, suspension.FieldOf(job.Kind.Group)...)
-			}
-		})
-	}
-	c, no := s.Clone(), false
-	for i, j := range c.Jobs {
-		if j.Namespace == job.Meta.Namespace && j.Name == job.Meta.Name && j.Spec.Suspend != nil {
-			j = j.DeepCopy()
-			j.Spec.Suspend = &no
-			c.Jobs[i] = j
-		}
-	}
-	return c
 }

@@ -156,7 +156,7 @@ func (o *Options) run(ctx context.Context) error {
 	if err := o.confirmBegun(t, p); err != nil {
 		return err
 	}
-	a := &applier{client: t.client, io: o.IO, job: t.job, plan: p, timeout: o.Timeout, interval: o.Interval}
+	a := newApplier(t.client, o.IO, t.job, p, o.Timeout, o.Interval)
 	if p.Recreate != "" || o.Recreate && p.Restarts && t.job.BatchJob != nil {
 		return o.recreate(ctx, a, t)
 	}

@@ -121,7 +121,7 @@ func (a *applier) takeBack(ctx context.Context, now *unstructured.Unstructured, 
 		return nil, err
 	}
 	if wrote {
-		undone = append(undone, "the change of "+described(a.plan.Original))
+		undone = append(undone, "the change of "+apply.Describe(a.plan.Original))
 	}
 	fields := map[string]any{"metadata": map[string]any{"annotations": map[string]any{resize.Annotation: nil}}}
 	if a.plan.Intent.Resume && suspend.Suspended(now) {

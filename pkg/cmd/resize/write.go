@@ -45,31 +45,37 @@ func (o object) verb(verb string) failure.Op {
 // patch merges fields into the object as it was seen, and returns what is stored. Where a controller has written its status meanwhile, it is tried
 // again; where another client has changed anything else, the error has the difference, and nothing is written.
 func (o object) patch(ctx context.Context, seen *unstructured.Unstructured, fields map[string]any, dryRun ...string) (*unstructured.Unstructured, error) {
-	op := o.verb("patch")
+	var stored *unstructured.Unstructured
 	options := metav1.PatchOptions{FieldManager: apply.FieldManager, DryRun: dryRun}
-	for range maxAttempts {
+	err := o.asSeen(ctx, "patch", seen, func(seen *unstructured.Unstructured) error {
 		text, err := json.Marshal(at(fields, seen))
 		if err != nil {
-			return nil, failure.Errorf("%s: %w", op, err)
+			return err
 		}
-		stored, err := o.Patch(ctx, seen.GetName(), types.MergePatchType, text, options)
+		stored, err = o.Patch(ctx, seen.GetName(), types.MergePatchType, text, options)
+		return err
+	})
+	return stored, err
+}
+
+// asSeen makes a request that is refused if the object is not what was seen. Where a controller has written its status meanwhile, it is tried again;
+// where another client has changed anything else, the error has the difference.
+func (o object) asSeen(ctx context.Context, verb string, seen *unstructured.Unstructured, request func(seen *unstructured.Unstructured) error) error {
+	op := o.verb(verb)
+	for range maxAttempts {
+		err := request(seen)
 		if !apierrors.IsConflict(err) {
-			return stored, op.Wrap(err)
+			return op.Wrap(err)
 		}
 		now, err := o.Get(ctx, seen.GetName(), metav1.GetOptions{})
 		if err != nil {
-			return nil, o.verb("get").Wrap(err)
+			return o.verb("get").Wrap(err)
 		}
 		if now.GetUID() != seen.GetUID() || !apply.Same(now, seen) {
-			return nil, changedMeanwhile(op, seen, now)
+			return changedMeanwhile(op, seen, now)
 		}
 		seen = now
 	}
-	return nil, conflicts(op)
-}
-
-// conflicts reports that all attempts met a write of another client.
-func conflicts(op failure.Op) error {
 	return failure.Errorf("%s: conflicts with other clients after %d attempts", op, maxAttempts).WithHint("run it again")
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
+	"github.com/gangctl/gangctl/pkg/cluster/apply"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 	"github.com/gangctl/gangctl/pkg/submit/render"
@@ -82,7 +82,7 @@ func (c *creator) createAll(ctx context.Context, b *batch, d *decisions, jobs []
 			return err
 		}
 		done.jobs = append(done.jobs, stored)
-		done.stored = append([]storedObject{{stored.Job, resourceOf(stored.Job)}}, done.stored...) // what the job owns goes with it
+		done.stored = append([]storedObject{{stored.Job, apply.ResourceOf(stored.Job)}}, done.stored...) // what the job owns goes with it
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (c *creator) sign(ctx context.Context, job *unstructured.Unstructured) {
 // madeByOperator returns the PodGroup of a name if the training operator, configured to manage gangs, made it for the job and was
 // faster. One of another controller is not the job's.
 func (c *creator) madeByOperator(ctx context.Context, job, owned *unstructured.Unstructured) *unstructured.Unstructured {
-	found, err := c.at(resourceOf(owned), owned).Get(ctx, owned.GetName(), metav1.GetOptions{})
+	found, err := c.at(apply.ResourceOf(owned), owned).Get(ctx, owned.GetName(), metav1.GetOptions{})
 	if err != nil || !metav1.IsControlledBy(found, job) {
 		return nil
 	}
@@ -140,7 +140,7 @@ func (c *creator) madeByOperator(ctx context.Context, job, owned *unstructured.U
 
 // post creates an object of a job.
 func (c *creator) post(ctx context.Context, obj *unstructured.Unstructured, dryRun bool) (*unstructured.Unstructured, error) {
-	return c.postAs(ctx, resourceOf(obj), obj, dryRun)
+	return c.postAs(ctx, apply.ResourceOf(obj), obj, dryRun)
 }
 
 // postAs creates an object under a resource.
@@ -159,13 +159,6 @@ func (c *creator) at(gvr schema.GroupVersionResource, obj *unstructured.Unstruct
 		return c.client.Dynamic.Resource(gvr)
 	}
 	return c.client.Dynamic.Resource(gvr).Namespace(obj.GetNamespace())
-}
-
-// resourceOf is the resource under which an object of a job is served: the guess is right for every kind that gangctl renders, and
-// costs no request.
-func resourceOf(obj *unstructured.Unstructured) schema.GroupVersionResource {
-	gvr, _ := meta.UnsafeGuessKindToResource(obj.GroupVersionKind())
-	return gvr
 }
 
 // rollBack deletes what was stored before something failed: cause. It does so even if ctx was cancelled in between.
@@ -204,7 +197,7 @@ func (c *creator) rollBackJob(ctx context.Context, job, owned *unstructured.Unst
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
-	err := c.delete(ctx, storedObject{job, resourceOf(job)})
+	err := c.delete(ctx, storedObject{job, apply.ResourceOf(job)})
 	if err == nil {
 		return failure.WithCode(why.Code, "%w; %s was deleted again", why, named(job)).WithHint("%s", why.Hint)
 	}
@@ -251,7 +244,7 @@ func explainOwned(err error, obj *unstructured.Unstructured) *failure.Error {
 	why := failure.From(err)
 	if apierrors.IsAlreadyExists(err) {
 		return why.WithHint("a %s of this name belongs to something else: choose another name, or remove it with "+
-			"`kubectl -n %s delete %s %s`", obj.GetKind(), obj.GetNamespace(), resourceOf(obj).GroupResource(), obj.GetName())
+			"`kubectl -n %s delete %s %s`", obj.GetKind(), obj.GetNamespace(), apply.ResourceOf(obj).GroupResource(), obj.GetName())
 	}
 	return why
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
+	"github.com/gangctl/gangctl/pkg/cluster/apply"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot/collect"
@@ -66,7 +67,7 @@ func fits(ctx context.Context, snap *snapshot.Snapshot, client *kube.Client, nam
 	var taken *diagnose.ExistsError
 	switch {
 	case errors.As(err, &taken):
-		return nil, explainJob(apierrors.NewAlreadyExists(resourceOf(c.objects.Job).GroupResource(), taken.Name), c.objects.Job)
+		return nil, explainJob(apierrors.NewAlreadyExists(apply.ResourceOf(c.objects.Job).GroupResource(), taken.Name), c.objects.Job)
 	case err != nil:
 		return nil, failure.Errorf("%w", err)
 	}
@@ -80,7 +81,7 @@ func fits(ctx context.Context, snap *snapshot.Snapshot, client *kube.Client, nam
 func rehearseObjects(ctx context.Context, client *kube.Client, snap *snapshot.Snapshot, objects *render.Objects) error {
 	var all []collect.Object
 	for _, u := range append([]*unstructured.Unstructured{objects.Job}, groups(objects)...) {
-		all = append(all, collect.Object{Unstructured: u, Resource: resourceOf(u)})
+		all = append(all, collect.Object{Unstructured: u, Resource: apply.ResourceOf(u)})
 	}
 	failed, err := collect.Rehearse(ctx, client, snap, all...)
 	switch {
