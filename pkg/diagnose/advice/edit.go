@@ -15,7 +15,6 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
 	"github.com/gangctl/gangctl/pkg/gang"
-	podrequest "github.com/gangctl/gangctl/pkg/gang/request"
 	"github.com/gangctl/gangctl/pkg/placement"
 )
 
@@ -95,9 +94,7 @@ func (s *search) offerEdit(e edit) bool {
 // devicesOf is how many devices the members of some roles request in all.
 func devicesOf(roles []gang.Role) (n int64) {
 	for _, role := range roles {
-		list := request(role)
-		q := list[podrequest.Device(list)]
-		n += q.Value() * int64(role.Replicas)
+		n += whatif.Devices(role) * int64(role.Replicas)
 	}
 	return n
 }

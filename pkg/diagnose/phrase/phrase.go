@@ -18,13 +18,23 @@ const maxNames = 4
 
 // Names joins names, and counts those beyond the fourth.
 func Names(names []string) string {
-	if len(names) == 0 {
+	return NamesOf(names, func(name string) string { return name })
+}
+
+// NamesOf joins the names of some things, as [Names] does. It names none that are only counted.
+func NamesOf[T any](all []T, name func(T) string) string {
+	if len(all) == 0 {
 		return "none"
 	}
-	if len(names) <= maxNames {
-		return strings.Join(names, ", ")
+	var shown []string
+	for _, x := range all[:min(len(all), maxNames)] {
+		shown = append(shown, name(x))
 	}
-	return fmt.Sprintf("%s, +%d", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
+	text := strings.Join(shown, ", ")
+	if len(all) > maxNames {
+		text += fmt.Sprintf(", +%d", len(all)-maxNames)
+	}
+	return text
 }
 
 // Or joins alternatives: a, b or c.

@@ -82,7 +82,7 @@ func processes(g *gang.Gang, spec *Spec) []command.Patch {
 		return nil
 	}
 	for i, before := range g.Roles {
-		was, is := devices(before), devices(spec.Roles[i])
+		was, is := Devices(before), Devices(spec.Roles[i])
 		if was == is || fmt.Sprint(had) != fmt.Sprint(was) {
 			continue
 		}
@@ -96,7 +96,7 @@ func processes(g *gang.Gang, spec *Spec) []command.Patch {
 }
 
 // devices is how many devices one member of a role requests.
-func devices(r gang.Role) int64 {
+func Devices(r gang.Role) int64 {
 	list := Needs([]gang.Role{{Replicas: 1, Template: r.Template}}, 1)
 	q := list[request.Device(list)]
 	return q.Value()
@@ -165,27 +165,34 @@ func GroupPatch(g *gang.Gang, spec *Spec) map[string]any {
 	if d == nil || d.Kind.Kind == "" {
 		return nil
 	}
-	if d.Key.Dialect == gang.PDB {
-		if spec.Min == d.MinMember {
-			return nil
+	fields := changedFields(g, spec)
+	for _, f := range fields {
+		if needs, ok := f.value.(map[string]any); ok && f.path[1] == "minResources" {
+			dropOthers(needs, d.MinResources)
 		}
-		return map[string]any{"spec": map[string]any{"minAvailable": int64(spec.Min)}}
+	}
+	return mergePatch(fields)
+}
+
+// dropOthers has a merge patch drop the resources that are not needed any more: it keeps what it does not set to null.
+func dropOthers(needs map[string]any, had corev1.ResourceList) {
+	for name := range had {
+		if _, still := needs[string(name)]; !still {
+			needs[string(name)] = nil
+		}
+	}
+}
+
+// mergePatch is a merge patch that sets fields; nil without any.
+func mergePatch(fields []field) map[string]any {
+	if len(fields) == 0 {
+		return nil
 	}
 	patch := map[string]any{}
-	for _, f := range changedFields(g, spec) {
-		if fields, ok := f.value.(map[string]any); ok {
-			for name := range d.MinResources {
-				if _, still := fields[string(name)]; !still && f.path[1] == "minResources" {
-					fields[string(name)] = nil // a merge patch keeps what it does not set to null
-				}
-			}
-		}
+	for _, f := range fields {
 		if err := unstructured.SetNestedField(patch, f.value, f.path...); err != nil {
 			panic(fmt.Sprintf("set %v: %v", f.path, err)) // the paths are ours, and none leads through another
 		}
-	}
-	if len(patch) == 0 {
-		return nil
 	}
 	return patch
 }

@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 )
@@ -45,11 +44,7 @@ func DeclarePatch(d *gang.Declaration, was Declared) map[string]any {
 	}
 	if d.MinResources != nil && was.MinResources != nil && !equality.Semantic.DeepEqual(d.MinResources, was.MinResources) {
 		needs := texts(was.MinResources)
-		for name := range d.MinResources {
-			if _, still := needs[string(name)]; !still {
-				needs[string(name)] = nil // a merge patch keeps what it does not set to null
-			}
-		}
+		dropOthers(needs, d.MinResources)
 		fields = append(fields, field{[]string{"spec", "minResources"}, needs})
 	}
 	if d.RoleMin != nil && was.RoleMin != nil && !maps.Equal(d.RoleMin, was.RoleMin) {
@@ -59,14 +54,7 @@ func DeclarePatch(d *gang.Declaration, was Declared) map[string]any {
 		}
 		fields = append(fields, field{[]string{"spec", "minTaskMember"}, mins})
 	}
-	if len(fields) == 0 {
-		return nil
-	}
-	u := &unstructured.Unstructured{Object: map[string]any{}}
-	for _, f := range fields {
-		Set(u, f.value, f.path...)
-	}
-	return u.Object
+	return mergePatch(fields)
 }
 
 // minimumPath is where a gang object has its minimum.

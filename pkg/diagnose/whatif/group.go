@@ -59,10 +59,10 @@ func groupFields(g *gang.Gang, spec *Spec) []field {
 	if class := []string{"spec", "priorityClassName"}; declares(d, class) {
 		fields = append(fields, field{class, cmp.Or(spec.PriorityClass, d.PriorityClass)})
 	}
+	fields = append(fields, field{minimumPath(d), int64(spec.Min)})
 	if d.Key.Dialect == gang.Native {
-		return append(fields, field{[]string{"spec", "schedulingPolicy", "gang", "minCount"}, int64(spec.Min)})
+		return fields
 	}
-	fields = append(fields, field{[]string{"spec", "minMember"}, int64(spec.Min)})
 	if d.MinResources != nil {
 		fields = append(fields, field{[]string{"spec", "minResources"}, texts(Needs(spec.Roles, spec.Min))})
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
+	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	"github.com/gangctl/gangctl/pkg/submit/provenance"
 )
 
@@ -43,17 +44,34 @@ func RecordName(kind, job string) string {
 	return "gangctl-resize-" + strings.ToLower(kind) + "-" + job
 }
 
+// ownedKind is a kind of objects that submit makes for a job, and where they are served.
+type ownedKind struct {
+	kind     schema.GroupKind
+	resource schema.GroupVersionResource
+}
+
+// ownedKinds are those besides the group of a job.
+func ownedKinds() []ownedKind {
+	return []ownedKind{
+		{schema.GroupKind{Kind: "Service"}, schema.GroupVersionResource{Version: "v1", Resource: "services"}},
+		{schema.GroupKind{Kind: "ConfigMap"}, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}},
+		{schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}},
+	}
+}
+
 // OwnedResources are those of the objects that submit makes for a job, besides its group.
-func OwnedResources() []schema.GroupVersionResource {
-	return []schema.GroupVersionResource{{Version: "v1", Resource: "services"}, {Version: "v1", Resource: "configmaps"}, {Group: "apps", Version: "v1", Resource: "deployments"}}
+func OwnedResources() (all []schema.GroupVersionResource) {
+	for _, k := range ownedKinds() {
+		all = append(all, k.resource)
+	}
+	return all
 }
 
 // NewRecord is the record of a job as planned. owned are the objects that the job owns, as they are stored; the group among them is taken as planned.
 func NewRecord(p *Plan, owned []*unstructured.Unstructured) *Record {
 	r := &Record{Deleted: p.Job.Before.GetUID(), Change: p.Intent.Change, Job: again(p.Job.After)}
-	if suspended := p.Gang.Suspended; suspended && p.Intent.Resume {
-		unstructured.RemoveNestedField(r.Job.Object, "spec", "suspend")
-		unstructured.RemoveNestedField(r.Job.Object, "spec", "runPolicy", "suspend")
+	if p.Gang.Suspended && p.Intent.Resume {
+		unstructured.RemoveNestedField(r.Job.Object, suspension.FieldOf(p.Gang.Kind.Group)...)
 	}
 	if p.Group.Before != nil && OwnedBy(p.Group.Before, r.Deleted) {
 		r.Owned = append(r.Owned, again(p.Group.After))
@@ -166,5 +184,5 @@ func mayOwn(kind schema.GroupKind) bool {
 			}
 		}
 	}
-	return slices.Contains([]schema.GroupKind{{Kind: "Service"}, {Kind: "ConfigMap"}, {Group: "apps", Kind: "Deployment"}}, kind)
+	return slices.ContainsFunc(ownedKinds(), func(k ownedKind) bool { return k.kind == kind })
 }

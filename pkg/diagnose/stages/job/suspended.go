@@ -6,7 +6,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
 	"github.com/gangctl/gangctl/pkg/diagnose/answer"
@@ -14,7 +13,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/diagnose/phrase"
 	"github.com/gangctl/gangctl/pkg/diagnose/stage"
 	"github.com/gangctl/gangctl/pkg/diagnose/whatif"
-	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/suspension"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
 
@@ -23,7 +22,7 @@ func suspended(c *stage.Context) *stage.Finding {
 	if _, begun := g.Meta.Annotations[resize.Annotation]; begun {
 		return interrupted(c)
 	}
-	path := suspendPath(g.Kind.Group)
+	path := suspension.FieldOf(g.Kind.Group)
 	f := stage.Found(answer.JobSuspended, "%s is suspended, and no queue manager does that: a user has to resume it", g.Meta.Name).
 		See(g.Kind.GroupVersion().String(), g.Kind.Kind, &g.Meta, "."+strings.Join(path, "."))
 	if at := suspendedAt(c); !at.IsZero() {
@@ -36,7 +35,7 @@ func suspended(c *stage.Context) *stage.Finding {
 	return f.Fix(stage.Fix{
 		Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: "resume it", Change: map[string]any{"suspend": false},
 			Command: command.MergePatch(g.Meta.Namespace, strings.ToLower(g.Kind.Kind), g.Meta.Name, patch)},
-		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return resumed(s, g) },
+		Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return whatif.Resumed(s, g.Job) },
 	})
 }
 
@@ -56,7 +55,9 @@ func interrupted(c *stage.Context) *stage.Finding {
 		return stage.Fix{
 			Action: answer.Action{Kind: answer.Fix, By: answer.User, Text: text, Change: map[string]any{"resize": does}, How: how,
 				Resize: resize.Line(g.Job, append([]string{g.Meta.Name}, flags...))},
-			Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot { return resumed(whatif.Resubmit(s, g, edit), g) },
+			Apply: func(s *snapshot.Snapshot) *snapshot.Snapshot {
+				return whatif.Resumed(whatif.Resubmit(s, g, edit), g.Job)
+			},
 		}
 	}
 	back := func(spec *whatif.Spec) {
@@ -66,21 +67,6 @@ func interrupted(c *stage.Context) *stage.Finding {
 	}
 	return f.Fix(fix("complete", "complete the resize", "it shows the change that has begun, and has you confirm it", begun.Edit(g))).
 		Fix(fix("abort", "take the resize back", "the group becomes what it was, and the job goes on as it is", back, "--abort"))
-}
-
-// resumed is a snapshot in which the job of a gang goes on.
-func resumed(s *snapshot.Snapshot, g *gang.Gang) *snapshot.Snapshot {
-	c := whatif.Edit(s, g.Kind.GroupKind(), g.Meta.Namespace, g.Meta.Name, func(u *unstructured.Unstructured) {
-		whatif.Set(u, false, suspendPath(g.Kind.Group)...)
-	})
-	for i, j := range c.Jobs {
-		if j.UID == g.Meta.UID {
-			j = j.DeepCopy()
-			j.Spec.Suspend = new(bool)
-			c.Jobs[i] = j
-		}
-	}
-	return c
 }
 
 // suspendedAt is when the controller noticed; zero if it has not reported that.
@@ -101,11 +87,4 @@ func suspendedAt(c *stage.Context) time.Time {
 		}
 	}
 	return time.Time{}
-}
-
-func suspendPath(group string) []string {
-	if group == "kubeflow.org" {
-		return []string{"spec", "runPolicy", "suspend"}
-	}
-	return []string{"spec", "suspend"}
 }

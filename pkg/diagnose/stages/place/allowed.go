@@ -35,22 +35,18 @@ func untolerated(c *stage.Context, cluster *placement.Cluster, causes placement.
 	if cluster != c.View.Cluster() {
 		m = cluster.Matrix(r.Role.Pod)
 	}
-	var order []string
-	nodes := map[string][]string{}
+	var nodes byReason
 	for _, name := range m.Rejected(placement.Taint) {
 		row, _ := m.Row(name)
 		for _, v := range row.Violations {
-			if v.Constraint != placement.Taint {
-				continue
+			if v.Constraint == placement.Taint {
+				nodes.add(v.Detail, name)
 			}
-			if nodes[v.Detail] == nil {
-				order = append(order, v.Detail)
-			}
-			nodes[v.Detail] = append(nodes[v.Detail], name)
 		}
 	}
-	for i, taint := range order {
-		order[i] = fmt.Sprintf("taint %s of %s", taint, phrase.Names(nodes[taint]))
+	var parts []string
+	for _, taint := range nodes.reasons {
+		parts = append(parts, fmt.Sprintf("taint %s of %s", taint, phrase.Names(nodes.names[taint])))
 	}
-	return strings.Join(order, ", ")
+	return strings.Join(parts, ", ")
 }

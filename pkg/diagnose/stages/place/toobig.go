@@ -89,22 +89,33 @@ func excluded(cluster *placement.Cluster, role placement.Role) string {
 
 // excludedBy names the nodes that a constraint rejects, together where it is for the same reason.
 func excludedBy(m placement.Matrix, constraint placement.Constraint) (parts []string) {
-	nodes := map[string][]string{}
-	var reasons []string
+	var nodes byReason
 	for _, node := range m.Rejected(constraint) {
-		reason := describe(m, constraint, node)
-		if nodes[reason] == nil {
-			reasons = append(reasons, reason)
-		}
-		nodes[reason] = append(nodes[reason], node)
+		nodes.add(describe(m, constraint, node), node)
 	}
-	for i, reason := range reasons {
+	for i, reason := range nodes.reasons {
 		if i == maxReasons {
 			return append(parts, fmt.Sprintf("others (%s)", constraint))
 		}
-		parts = append(parts, fmt.Sprintf("%s (%s)", phrase.Names(nodes[reason]), reason))
+		parts = append(parts, fmt.Sprintf("%s (%s)", phrase.Names(nodes.names[reason]), reason))
 	}
 	return parts
+}
+
+// byReason is the names of nodes by a reason, and the reasons in the order in which they came.
+type byReason struct {
+	reasons []string
+	names   map[string][]string
+}
+
+func (b *byReason) add(reason, node string) {
+	if b.names == nil {
+		b.names = map[string][]string{}
+	}
+	if b.names[reason] == nil {
+		b.reasons = append(b.reasons, reason)
+	}
+	b.names[reason] = append(b.names[reason], node)
 }
 
 // maxReasons is how many reasons of one constraint are named.
