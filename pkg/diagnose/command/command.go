@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gangctl/gangctl/pkg/cli/shell"
 )
 
@@ -89,4 +91,12 @@ func encode(v any) string {
 func Evict(namespace, pod string) string {
 	body := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"namespace":%q,"name":%q}}`, namespace, pod)
 	return Pipe("echo "+shell.Quote(body), Kubectl("", "create", "--raw", "/api/v1/namespaces/"+namespace+"/pods/"+pod+"/eviction", "-f", "-"))
+}
+
+// Clear removes a pod that should have gone and has not: what holds it, or else the pod itself, whatever its kubelet has confirmed.
+func Clear(p *corev1.Pod) string {
+	if len(p.Finalizers) > 0 {
+		return MergePatch(p.Namespace, "pod", p.Name, map[string]any{"metadata": map[string]any{"finalizers": []string{}}})
+	}
+	return Kubectl(p.Namespace, "delete", "pod", p.Name, "--force", "--grace-period=0")
 }

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/audience"
@@ -20,11 +21,11 @@ func (c *Context) Nominated() []*corev1.Pod {
 	if len(all) == 0 {
 		return nil
 	}
-	own := c.Gang.ExistingPods()
+	own, mine := c.Gang.ExistingPods(), TermsOf(c.Request).Priority
 	var others []*corev1.Pod
 	for _, p := range all {
 		isOwn := slices.ContainsFunc(own, func(o *corev1.Pod) bool { return o.Namespace == p.Namespace && o.Name == p.Name })
-		if !isOwn && c.Gang.Bare == nil && priorityOf(p) >= c.priority() {
+		if !isOwn && c.Gang.Bare == nil && corev1helpers.PodPriority(p) >= mine {
 			others = append(others, p)
 		}
 	}
@@ -47,24 +48,6 @@ func nominated(v *view.View) []*corev1.Pod {
 	return all
 }
 
-// priority is the lowest of the gang's members.
-func (c *Context) priority() int32 {
-	var lowest int32
-	for i, r := range c.Request.Roles {
-		if p := priorityOf(r.Pod); i == 0 || p < lowest {
-			lowest = p
-		}
-	}
-	return lowest
-}
-
-func priorityOf(p *corev1.Pod) int32 {
-	if p.Spec.Priority == nil {
-		return 0
-	}
-	return *p.Spec.Priority
-}
-
 // KeptFor reads like: n1 is kept for research/big (priority 100): which room others were promised, one text a node and job.
 func (c *Context) KeptFor(pods []*corev1.Pod) []string {
 	var texts []string
@@ -73,7 +56,7 @@ func (c *Context) KeptFor(pods []*corev1.Pod) []string {
 		if ref := metav1.GetControllerOf(p); ref != nil {
 			rival = audience.New(ref.Kind, p.Namespace, ref.Name)
 		}
-		text := fmt.Sprintf("%s is kept for %s (priority %d)", p.Spec.NodeName, c.Reader.Name(rival.Sized(request.Of(p), priorityOf(p))), priorityOf(p))
+		text := fmt.Sprintf("%s is kept for %s (priority %d)", p.Spec.NodeName, c.Reader.Name(rival.Sized(request.Of(p), corev1helpers.PodPriority(p))), corev1helpers.PodPriority(p))
 		if !slices.Contains(texts, text) {
 			texts = append(texts, text)
 		}

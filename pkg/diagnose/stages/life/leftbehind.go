@@ -26,16 +26,14 @@ func leftBehind(c *stage.Context, f *stage.Finding, lost []lostMember) {
 			continue
 		}
 		why := "its kubelet has not ended it"
-		remove := command.Kubectl(p.Namespace, "delete", "pod", p.Name, "--force", "--grace-period=0")
 		if n := c.View.Cluster().Node(l.node); n == nil || !view.NodeReady(n) {
 			why = "only the kubelet of its node can confirm that it has ended"
 		}
 		if len(p.Finalizers) > 0 {
 			why = "it is held by finalizer " + strings.Join(p.Finalizers, ", ")
-			remove = command.MergePatch(p.Namespace, "pod", p.Name, map[string]any{"metadata": map[string]any{"finalizers": []string{}}})
 		}
 		f.Detail("%s is still terminating, and should have been gone %s ago: %s; its successor is made after that", l.Name(), phrase.Age(c.View.Age(p.DeletionTimestamp.Time)), why)
-		pods, names, commands = append(pods, p), append(names, p.Name), append(commands, remove)
+		pods, names, commands = append(pods, p), append(names, p.Name), append(commands, command.Clear(p))
 	}
 	if len(pods) == 0 {
 		return

@@ -179,11 +179,7 @@ func stuck(c *stage.Context, r placement.Room, _ placement.Causes) *stage.Findin
 		}
 		lines = append(lines, fmt.Sprintf("%s holds %s on %s and should have been gone %s ago%s", c.TitleOf("pod", p),
 			phrase.Amount(r.Resource, request.Amount(r.Resource, request.Of(p)[r.Resource])), p.Spec.NodeName, phrase.Age(c.View.Age(p.DeletionTimestamp.Time)), why))
-		if len(p.Finalizers) > 0 {
-			commands = append(commands, command.MergePatch(p.Namespace, "pod", p.Name, map[string]any{"metadata": map[string]any{"finalizers": []string{}}}))
-		} else {
-			commands = append(commands, command.Kubectl(p.Namespace, "delete", "pod", p.Name, "--force", "--grace-period=0"))
-		}
+		commands = append(commands, command.Clear(p))
 	}
 	f := base(c, r, answer.StuckTerminating, "%s stuck in Terminating and %s room that it needs", phrase.AreNames(names), phrase.Verb(len(names), "holds", "hold")).Fact("pods", names)
 	for _, line := range lines {
