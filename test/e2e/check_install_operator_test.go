@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,6 +94,17 @@ func changesOperator(t *testing.T, client kubernetes.Interface, types func(...st
 	if d, err := deployments.Get(ctx, "training-operator", metav1.GetOptions{}); err != nil || len(d.Spec.Template.Spec.Containers[0].Args) != 1 {
 		t.Fatalf("%v, it was changed without consent", err)
 	}
+	last := ""
+	eventually(t, "its controllers have nothing more to write", func(ctx context.Context) bool { // what is written between look and change refuses it
+		before := last
+		d, err := deployments.Get(ctx, "training-operator", metav1.GetOptions{})
+		if err != nil {
+			return false
+		}
+		last = d.ResourceVersion
+		time.Sleep(time.Second)
+		return last == before
+	})
 	if _, stderr, code := types("install", "operator", "--gang-scheduler", "gang-scheduler", "--yes", "--timeout", "60s"); code != 0 {
 		t.Fatal(stderr)
 	}
