@@ -242,6 +242,11 @@ func TestFailures(t *testing.T) {
 			pods(s)
 			s.Refuse("GET "+podsPath+"/llama-worker-0/log", 403, metav1.StatusReasonForbidden, forbidden, nil)
 		}, "get log of pod research/llama-worker-0: " + forbidden, `resources: ["pods/log"]`},
+		"404 on logs": {func(s *kubetest.Server) { // the operator has deleted the pod since
+			job(s)
+			pods(s)
+			s.Refuse("GET "+podsPath+"/llama-worker-0/log", 404, metav1.StatusReasonNotFound, `pods "llama-worker-0" not found`, &metav1.StatusDetails{Name: "llama-worker-0", Kind: "pods"})
+		}, "get log of pod research/llama-worker-0: not found", "gangctl events llama -n research"},
 		"500 on logs": {func(s *kubetest.Server) {
 			job(s)
 			pods(s)

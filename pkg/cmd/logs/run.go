@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/container"
 	"github.com/gangctl/gangctl/pkg/cluster/jobs"
@@ -66,6 +68,9 @@ func (o *Options) once(ctx context.Context, client *kube.Client, job *gang.Job, 
 		s.note("note: %d members share %d connections: they come one after the other, not in the order of time (--max-streams)", len(desired), o.MaxStreams)
 	}
 	errs := reader.Read(ctx, desired)
+	for i, err := range errs {
+		errs[i] = o.unread(err, job.Meta.Namespace)
+	}
 	if len(started) < len(members) && !o.Failed && !o.FirstError && !o.Previous {
 		s.note("note: %d of %d members have not started", len(members)-len(started), len(members))
 	}
@@ -78,6 +83,14 @@ func (o *Options) once(ctx context.Context, client *kube.Client, job *gang.Job, 
 		return failure.WithCode(failure.CodeInterrupted, "interrupted")
 	}
 	return failure.All(errs...)
+}
+
+// unread adds to the error of a log what happened where the pod was there when its job was read, and is gone.
+func (o *Options) unread(err error, namespace string) error {
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	return failure.From(err).WithHint("its pod was deleted after the job was read; see when, and by whom: gangctl events %s -n %s. With --clean-pod-policy None a job keeps its pods when it ends", o.Name, namespace)
 }
 
 // narrow picks the members that have failed, or were restarted, where that is requested.

@@ -149,7 +149,8 @@ func (w *environment) job(t *testing.T, namespace, name, until string) {
 	case "done":
 		flags, wait = "--annotation sandbox.gangctl.dev/run-for=1s", "gangctl wait "+name+" --for done --timeout 60s"
 	case "failed":
-		flags = "--annotation sandbox.gangctl.dev/run-for=1s --annotation sandbox.gangctl.dev/exit-code=1 --restart-policy Never"
+		// The operator deletes pods that run when the job fails: by its view, which may be older than what a line about the failure reads.
+		flags = "--annotation sandbox.gangctl.dev/run-for=1s --annotation sandbox.gangctl.dev/exit-code=1 --restart-policy Never --clean-pod-policy None"
 		wait = "gangctl wait " + name + " --for failed --timeout 60s"
 	case "restarted":
 		flags = "--annotation sandbox.gangctl.dev/run-for=1s --annotation sandbox.gangctl.dev/exit-code=1"
