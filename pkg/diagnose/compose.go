@@ -218,6 +218,9 @@ func theGang(w *view.View, g *gang.Gang) answer.Gang {
 	return out
 }
 
+// cut reports whether a search ended for lack of time.
+func cut(r *placement.Result) bool { return r != nil && r.Proof == placement.BudgetHit }
+
 // confidence is how sure the answer is: a field that shows it beats a computation, and that beats a message.
 func confidence(r *stage.Diagnosis, a *answer.Answer) answer.Confidence {
 	c := answer.Confidence{Level: answer.Proven, Unmodelled: []string{}, MissingPermissions: []string{}}
@@ -231,6 +234,7 @@ func confidence(r *stage.Diagnosis, a *answer.Answer) answer.Confidence {
 	if r.Primary == nil {
 		return c
 	}
+	c.Cut = r.Cut || cut(r.Placement) || cut(r.Ideal)
 	computed := r.Primary.Stage == answer.StagePlacement || r.Primary.Stage == answer.StageOrder || r.Primary.Code == answer.Fits || r.Primary.Code == answer.FitsNotPlaced
 	switch {
 	case r.Verdict == answer.Uncertain:
@@ -239,7 +243,7 @@ func confidence(r *stage.Diagnosis, a *answer.Answer) answer.Confidence {
 			c.Level = answer.Inferred
 		}
 	case !computed:
-	case len(c.Unmodelled) > 0 || r.Placement != nil && r.Placement.Proof == placement.BudgetHit || r.Ideal != nil && r.Ideal.Proof == placement.BudgetHit,
+	case len(c.Unmodelled) > 0, c.Cut,
 		a.Scheduler != nil && a.Scheduler.Agrees != nil && !*a.Scheduler.Agrees && !a.Scheduler.Stale:
 		c.Level = answer.Heuristic
 	default:

@@ -29,13 +29,15 @@ type Causes struct {
 	// Instead are constraints any one of which would do as well as All: those that keep roles off nodes with room; and, if the only cause is a rule,
 	// other rules and resources.
 	Instead []Cause
+	// Cut reports that the time ended before everything was tried: with more of it there may be other causes.
+	Cut bool
 }
 
 // FindCauses finds the causes for which a gang has no placement, by looking for one without them. Options.Budget limits the time of all
 // searches together.
 func FindCauses(ctx context.Context, c *Cluster, g Gang, opts Options) Causes {
 	if desired(g.Roles) > maxRoles || ctx.Err() != nil { // no search would prove anything
-		return Causes{}
+		return Causes{Cut: ctx.Err() != nil}
 	}
 	total := opts.budget()
 	ctx, cancel := context.WithTimeout(ctx, total)
@@ -49,7 +51,7 @@ func FindCauses(ctx context.Context, c *Cluster, g Gang, opts Options) Causes {
 	x := newCauseSearch(ctx, c, g, opts)
 	load, nodes, ok := x.suspects()
 	if !ok {
-		return Causes{}
+		return Causes{Cut: x.done()}
 	}
 	x.onlyAmounts = len(x.groups) == 1 && !slices.ContainsFunc(load, func(l lift) bool { return !l.amount() })
 	out := Causes{}
@@ -67,9 +69,9 @@ func FindCauses(ctx context.Context, c *Cluster, g Gang, opts Options) Causes {
 	} else {
 		set = x.smallest(slices.Concat(nodes, load))
 	}
-	out.All = x.causes(set)
-	if (x.undecided || x.done()) && len(set) > 1 { // of what was not decided some may be needless
-		return Causes{}
+	out.All, out.Cut = x.causes(set), x.undecided || x.done()
+	if out.Cut && len(set) > 1 { // of what was not decided some may be needless
+		return Causes{Cut: true}
 	}
 	return out
 }

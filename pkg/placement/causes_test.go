@@ -177,8 +177,11 @@ func TestFindCausesWithoutTime(t *testing.T) {
 	cancel()
 	cluster := NewCluster(Objects{Nodes: []*corev1.Node{aNode("n1", amounts("cpu", 4, "gpu", 1))}})
 	g := Gang{Roles: []Role{role("ps", 1, aPod("ps", amounts("cpu", 8))), role("w", 1, aPod("w", amounts("gpu", 2)))}}
-	if found := FindCauses(ctx, cluster, g, Options{}); len(found.All) > 0 {
-		t.Errorf("found %s", found)
+	if found := FindCauses(ctx, cluster, g, Options{}); len(found.All) > 0 || !found.Cut {
+		t.Errorf("found %s, cut %v", found, found.Cut)
+	}
+	if found := FindCauses(context.Background(), cluster, g, Options{Budget: time.Minute}); found.Cut {
+		t.Errorf("cut with a minute: %s", found)
 	}
 }
 

@@ -25,7 +25,7 @@ type filter interface {
 // mustFilter returns a plugin that cannot fail to build, because its arguments are constants.
 func mustFilter(p fwk.Plugin, err error) filter {
 	if err != nil {
-		panic(fmt.Sprintf("fit: build scheduler plugin: %v", err))
+		panic(fmt.Sprintf("placement: build scheduler plugin: %v", err))
 	}
 	return p.(filter)
 }

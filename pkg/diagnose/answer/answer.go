@@ -221,6 +221,8 @@ type Confidence struct {
 	Level              string   `json:"level"`
 	Unmodelled         []string `json:"unmodelled"`
 	MissingPermissions []string `json:"missingPermissions"`
+	// Cut reports that a search ended for lack of time: the answer may name other causes when it is computed again.
+	Cut bool `json:"cut,omitempty"`
 }
 
 // The levels of confidence, the surest first.

@@ -45,6 +45,7 @@ type Context struct {
 
 	tools  Tools
 	causes map[*placement.Cluster]placement.Causes // by the cluster; of this Request alone
+	cut    *bool                                   // of the whole diagnosis
 }
 
 // Tools are what a diagnosis computes with, within its time.
@@ -68,7 +69,7 @@ type Search func(cluster *placement.Cluster, g placement.Gang, ignore placement.
 func NewContext(v *view.View, g *gang.Gang, reader audience.Reader, tools Tools, diagnose func(*gang.Job) *Diagnosis) *Context {
 	return &Context{
 		Naming: Naming{View: v, Reader: reader}, Gang: g, Request: v.PlacementRequest(g), tools: tools, Diagnose: diagnose,
-		causes: map[*placement.Cluster]placement.Causes{},
+		causes: map[*placement.Cluster]placement.Causes{}, cut: new(bool),
 	}
 }
 
@@ -164,8 +165,12 @@ func (c *Context) Causes(cluster *placement.Cluster) placement.Causes {
 		known, _ = find()
 	}
 	c.causes[cluster] = known
+	*c.cut = *c.cut || known.Cut
 	return known
 }
+
+// Cut reports whether the time ended before all causes were found that a stage looked for.
+func (c *Context) Cut() bool { return *c.cut }
 
 // Matrix is the constraints of every node for one role of the request. It is equal for gangs of one shape, which claim no devices: nothing
 // cuts it short.

@@ -24,6 +24,8 @@ type Diagnosis struct {
 	// Placement is what the search found on the cluster as it is, Ideal on the cluster at its best. Each is nil where it was not
 	// searched.
 	Placement, Ideal *placement.Result
+	// Cut reports that the search for causes ended for lack of time.
+	Cut bool
 	// Matrices are the constraints of every node, by role of the request.
 	Matrices map[string]placement.Matrix
 	// Ahead are gangs that come first.

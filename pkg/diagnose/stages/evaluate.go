@@ -98,6 +98,7 @@ func Evaluate(ctx context.Context, v *view.View, j *gang.Job, opts Options) *sta
 		c = record(d, c, e.name, r)
 	}
 	d.Request, d.Placement, d.Matrices, d.Missing = c.Request, c.Placement, c.Matrices, c.Missing
+	d.Cut = c.Cut()
 	conclude(d, c.Findings)
 	return d
 }

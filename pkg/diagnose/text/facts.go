@@ -179,6 +179,9 @@ func (w *writer) confidence() {
 	if len(c.Unmodelled) > 0 {
 		text += "; not modelled: " + strings.Join(c.Unmodelled, ", ")
 	}
+	if c.Cut {
+		text += "; a search took too long"
+	}
 	if at := w.a.Snapshot.At; at != nil {
 		text += "; seen at " + at.UTC().Format("2006-01-02 15:04:05Z")
 	}

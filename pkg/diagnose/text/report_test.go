@@ -113,3 +113,24 @@ func TestGolden(t *testing.T) {
 		})
 	}
 }
+
+// An answer whose causes were not all looked for reports that: the next one may name others.
+func TestConfidenceOfACutSearch(t *testing.T) {
+	c := clustertest.New()
+	c.Nodes(2, 8).Add(clustertest.Gang{Name: "llama", Workers: 3, GPUs: 8})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for want, ctx := range map[string]context.Context{"Confidence exact; seen": t.Context(), "; a search took too long; seen": ended} {
+		a, err := diagnose.Explain(ctx, c.Done(), diagnose.Query{Namespace: "team", Name: "llama"}, diagnose.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := text.Write(&out, a, text.Options{Verbose: true}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}
