@@ -118,18 +118,11 @@ func (pl *Plugin) try(ctx context.Context, c cause) (result, what string, err er
 	}
 
 	if r := placement.Place(ctx, cluster, q.Gang, placement.Options{Budget: budget}); r.Fits() {
-		switch {
-		case mine != nil && !cleared:
+		if mine != nil && !cleared {
 			return resultWaits, mine.text, nil
-		case len(h.leaving) == 0:
-			// There is room, and the engine does not place it for another reason.
-			return "", "there is room without preemption", nil
-		case mine == nil && h.preempted(c.priority):
-			// Most likely a scheduler before this one freed these nodes for the same preemptor.
-			// They would be lost to others of a lower priority.
-			pl.keep(c, nil, assignedPods(q.Member, r.Placement), h.leaving, "waits for pods that leave")
 		}
-		return resultWaits, "waits for pods that leave", nil
+		result, what = pl.waitForLeaving(ctx, c, q, h, r, mine == nil)
+		return result, what, nil
 	}
 	if mine != nil { // others had to have the nodes that were reserved for it
 		how := endReplaced
@@ -148,6 +141,20 @@ func (pl *Plugin) try(ctx context.Context, c cause) (result, what string, err er
 		return resultImpossible, helpless, nil
 	}
 	return pl.choose(ctx, c, q, query, h.leaving)
+}
+
+// waitForLeaving waits for pods that leave by themselves, if there is no room without theirs. There may be: then the engine refuses the preemptor
+// for another reason, and nobody who leaves helps it.
+func (pl *Plugin) waitForLeaving(ctx context.Context, c cause, q planner.PlacementRequest, h occupants, r placement.Result, reserve bool) (result, what string) {
+	if len(h.leaving) == 0 || placement.Place(ctx, q.Cluster.With(q.Kept...), q.Gang, placement.Options{Budget: pl.args.SearchBudget.Duration}).Fits() {
+		return "", "there is room without preemption"
+	}
+	if reserve && h.preempted(c.priority) {
+		// Most likely a scheduler before this one freed these nodes for the same preemptor.
+		// They would be lost to others of a lower priority.
+		pl.keep(c, nil, assignedPods(q.Member, r.Placement), h.leaving, "waits for pods that leave")
+	}
+	return resultWaits, "waits for pods that leave"
 }
 
 // choose finds victims, tries the preemptor on the engine without them, and has them evicted.

@@ -174,6 +174,22 @@ func TestNoVictimForAPodThatTheEngineRefuses(t *testing.T) {
 	r.quiet(500 * time.Millisecond)
 }
 
+// A pod that leaves elsewhere keeps no nodes for those whom the engine refuses on nodes with room.
+func TestRoomThatTheEngineRefusesIsNotKept(t *testing.T) {
+	r := startWith(t, "", []enginetest.Plugin{{Name: "Picky", New: func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return picky{}, nil }}}).slowly()
+	r.Create(enginetest.Node("n1", 1))
+	r.singles(1, enginetest.On("n1"), func(pod *corev1.Pod) {
+		at := metav1.NewTime(time.Now().Add(30 * time.Second))
+		pod.DeletionTimestamp = &at
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler}}
+	})
+	r.Create(enginetest.Node("n2", 1))
+	r.Create(enginetest.Pod("p", "", enginetest.Priority(77)))
+	r.waitMessage("p", "there is room without preemption")
+	r.Create(enginetest.Pod("filler", ""))
+	r.WaitPlaced("filler")
+}
+
 func TestWhoMayNotPreempt(t *testing.T) {
 	for name, c := range map[string]struct {
 		args   string

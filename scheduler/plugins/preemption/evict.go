@@ -38,23 +38,42 @@ func patience() wait.Backoff {
 }
 
 // execute evicts the victims of a reservation. All jobs are checked first whether they can
-// be suspended: if one cannot, no victim has to go, and others are chosen.
+// be suspended: if one cannot, no victim has to go, and others are chosen. That takes as long as the API takes: who
+// does not need the room any more by then has nobody evicted.
 func (p *Preemptor) execute(ctx context.Context, r *reservation) {
-	logger := klog.FromContext(ctx)
-	suspended := map[types.UID]bool{}
-	jobs := jobsOf(r.units)
-	for _, job := range jobs {
+	suspended, ok := p.checkJobs(ctx, r)
+	if !ok || !p.current(r) || !p.suspendJobs(ctx, r, suspended) {
+		return
+	}
+	var pods []*corev1.Pod
+	for _, pod := range podsOf(r.units) {
+		if job, owned := suspend.Of(pod); !owned || !suspended[job.UID] {
+			pods = append(pods, pod)
+		}
+	}
+	p.evictAll(ctx, r, pods)
+}
+
+// checkJobs finds the jobs of the victims that can be suspended; ok is false if one can neither be suspended nor lose its pods one by one.
+func (p *Preemptor) checkJobs(ctx context.Context, r *reservation) (suspended map[types.UID]bool, ok bool) {
+	suspended = map[types.UID]bool{}
+	for _, job := range jobsOf(r.units) {
 		err := p.persist(func() error { return p.jobs.Check(ctx, job) })
 		if apierrors.IsForbidden(err) && !job.Brittle() || suspend.Singly(err) {
 			continue // its pods can be deleted one by one
 		}
 		if err != nil {
-			p.refuse(logger, r, job, err)
-			return
+			p.refuse(klog.FromContext(ctx), r, job, err)
+			return nil, false
 		}
 		suspended[job.UID] = true
 	}
-	for _, job := range jobs {
+	return suspended, true
+}
+
+// suspendJobs suspends those jobs of the victims that can be; ok is false if one could not.
+func (p *Preemptor) suspendJobs(ctx context.Context, r *reservation, suspended map[types.UID]bool) (ok bool) {
+	for _, job := range jobsOf(r.units) {
 		if !suspended[job.UID] {
 			continue
 		}
@@ -63,16 +82,15 @@ func (p *Preemptor) execute(ctx context.Context, r *reservation) {
 			Until: "its pods are gone and the preemptor has its places",
 		}
 		if err := p.persist(func() error { return p.jobs.Suspend(ctx, job, order) }); err != nil {
-			p.refuse(logger, r, job, err)
-			return
+			p.refuse(klog.FromContext(ctx), r, job, err)
+			return false
 		}
 	}
-	var pods []*corev1.Pod
-	for _, pod := range podsOf(r.units) {
-		if job, owned := suspend.Of(pod); !owned || !suspended[job.UID] {
-			pods = append(pods, pod)
-		}
-	}
+	return true
+}
+
+// evictAll evicts pods; the reservation ends if one of them could not be.
+func (p *Preemptor) evictAll(ctx context.Context, r *reservation, pods []*corev1.Pod) {
 	var mu sync.Mutex
 	var failed error
 	workqueue.ParallelizeUntil(ctx, atOnce, len(pods), func(i int) {
@@ -83,7 +101,7 @@ func (p *Preemptor) execute(ctx context.Context, r *reservation) {
 		}
 	})
 	if failed != nil && ctx.Err() == nil {
-		logger.Error(failed, "Cannot evict for preemption", "for", claims.Describe(r.key))
+		klog.FromContext(ctx).Error(failed, "Cannot evict for preemption", "for", claims.Describe(r.key))
 		p.end(r, endFailed)
 		p.retry(r.key, r.pods)
 	}
@@ -164,6 +182,8 @@ func (p *Preemptor) remove(ctx context.Context, r *reservation, pod *corev1.Pod)
 		err = pods.Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}})
 	}
 	switch {
+	case apierrors.IsConflict(err) && p.engine.Pod(pod) != nil: // it was written to at the same time
+		return fmt.Errorf("evict pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // it is gone; another may have its name
 		p.Gone(pod)
 		return nil

@@ -17,6 +17,9 @@ func (p *Preemptor) open(r *reservation) {
 		p.count.ends.WithLabelValues(endReplaced).Inc()
 	}
 	p.reservations[r.key] = r
+	if len(r.victims) == 0 { // no pod that goes would end it
+		r.cleared = p.clock.Now()
+	}
 	p.count.claims.Set(float64(len(p.reservations)))
 	p.claims.ReplaceFor(claims.Preemption, r.key, r.claims())
 	var left []*corev1.Pod // since the snapshot was made
@@ -153,6 +156,13 @@ func (p *Preemptor) stillWait(c cause) bool {
 		}
 	}
 	return true
+}
+
+// current reports whether a reservation still is the preemptor's, and is waited for.
+func (p *Preemptor) current(r *reservation) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reservations[r.key] == r && p.waits(r.pods)
 }
 
 // waits reports whether one of the pods still waits for a place. The lock must be held.

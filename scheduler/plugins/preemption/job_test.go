@@ -1,7 +1,9 @@
 package preemption
 
 import (
+	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -90,6 +92,39 @@ func TestAJobIsSuspended(t *testing.T) {
 	}
 	if u := r.job("llama"); len(u.GetLabels())+len(u.GetAnnotations()) > 0 {
 		t.Errorf("it is still marked: %v %v", u.GetLabels(), u.GetAnnotations())
+	}
+}
+
+// While the API is asked whether a job can be suspended, its preemptor may go: then the job stays.
+func TestAJobIsNotSuspendedForNobody(t *testing.T) {
+	r := start(t, "", tfjob("llama", nil))
+	asked, answer := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	r.jobs.PrependReactor("patch", "tfjobs", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if len(action.(clienttesting.PatchActionImpl).PatchOptions.DryRun) > 0 {
+			once.Do(func() { close(asked); <-answer })
+		}
+		return false, nil, nil
+	})
+	r.Create(enginetest.Node("n1", 2))
+	r.WaitPlaced(r.members("l", 2, 2, 0, ownedBy("llama"))...)
+	r.Create(enginetest.Pod("p", "", enginetest.Priority(100)))
+	<-asked
+	p, err := r.Client.CoreV1().Pods(enginetest.Namespace).Get(t.Context(), "p", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Delete("p")
+	r.Wait("the engine knows", func() bool { return r.engine.Pod(p) == nil })
+	close(answer)
+	r.Wait("the reservation ends", func() bool {
+		r.Preemptor.mu.Lock()
+		defer r.Preemptor.mu.Unlock()
+		return len(r.reservations) == 0
+	})
+	r.quiet(500 * time.Millisecond)
+	if isSuspended(r.job("llama")) {
+		t.Error("it was suspended")
 	}
 }
 
