@@ -2,6 +2,7 @@ package belowmin
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -40,6 +41,26 @@ func TestPlacesAreNotTakenOnHearsay(t *testing.T) {
 			if did, got := w.did(), w.events(); len(did) > 0 || len(got) > 0 || w.isEvicting(groupA) {
 				t.Errorf("%s: did %q, events %q", name, did, got)
 			}
+		}
+	}
+}
+
+// Whoever creates pods chooses how many members wait: one that waits proves that a gang of all is not whole.
+func TestFewMembersAreRead(t *testing.T) {
+	for _, c := range []struct{ required, want int32 }{{102, 1}, {100, 3}} {
+		w := newFixture(t, short)
+		w.required = c.required
+		w.pod("a-0", 0, 1)
+		w.pod("a-1", 0, 1)
+		for i := range 100 {
+			w.pod(fmt.Sprintf("w-%02d", i), 0, -1)
+		}
+		var read int32
+		w.client.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { read++; return false, nil, nil })
+		w.after(0)
+		w.after(10 * time.Second)
+		if w.wantEvents("GangRolledBack"); read != c.want {
+			t.Errorf("of %d required, %d pods were read, want %d", c.required, read, c.want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -20,7 +21,7 @@ import (
 // confirmed reports whether the members of a gang that have no node by the informers
 // have none by the API server. After an outage of the API server the informers are
 // late: the gang may be whole by now, and must not be evicted then. The same holds
-// for nodes that are gone by the informers.
+// for nodes that are gone by the informers. Tenants choose how many members wait: no more of them are read than it takes for the gang not to be whole.
 func (c *Controller) confirmed(ctx context.Context, m members) (bool, error) {
 	for _, pod := range m.lost {
 		_, err := c.Client.CoreV1().Nodes().Get(ctx, pod.Spec.NodeName, metav1.GetOptions{})
@@ -31,7 +32,7 @@ func (c *Controller) confirmed(ctx context.Context, m members) (bool, error) {
 			return false, fmt.Errorf("look at node %s: %w", pod.Spec.NodeName, err)
 		}
 	}
-	for _, pod := range m.waiting {
+	for _, pod := range m.waiting[:min(len(m.waiting), max(1, len(m.placed)+len(m.waiting)-m.required+1))] {
 		now, err := c.Client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
@@ -53,10 +54,9 @@ func (c *Controller) evictAll(ctx context.Context, o observation) error {
 	why := fmt.Sprintf("%d of %d members that gang %s/%s needs have places", m.onExistingNodes(), m.required, o.key.Namespace, o.key.Name)
 	jobs, pods := byJob(m.placed)
 	if !s.begun {
-		err := c.rehearse(ctx, o, jobs, pods)
-		var refused *suspend.Refusal
+		err := c.rehearse(ctx, o, jobs, pods, why)
 		switch {
-		case errors.As(err, &refused), apierrors.IsForbidden(err), apierrors.IsTooManyRequests(err):
+		case refused(err):
 			c.giveUp(o, err)
 			return nil
 		case err != nil:
@@ -79,6 +79,21 @@ func (c *Controller) evictAll(ctx context.Context, o observation) error {
 	}
 	c.queue.AddAfter(o.key, pollInterval)
 	return nil
+}
+
+// refused reports whether the API server, or the rules of a job, answered that something is not to be done: it is no use to ask again soon. A conflict
+// is with somebody's change, and a request that timed out has no answer.
+func refused(err error) bool {
+	var refusal *suspend.Refusal
+	var status apierrors.APIStatus
+	switch {
+	case errors.As(err, &refusal):
+		return true
+	case !errors.As(err, &status), apierrors.IsConflict(err), apierrors.IsTimeout(err):
+		return false
+	}
+	code := status.Status().Code
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusRequestTimeout
 }
 
 // byJob returns the jobs of pods, each once, and the pods that have none that can be
@@ -109,8 +124,8 @@ func ofJob(pods []*corev1.Pod, job suspend.Target) (its []*corev1.Pod) {
 }
 
 // rehearse returns why not all members can be evicted, and evicts none. The pods are
-// those that have no job.
-func (c *Controller) rehearse(ctx context.Context, o observation, jobs []suspend.Target, pods []*corev1.Pod) error {
+// those that have no job. Budgets guard no pods that are deleted.
+func (c *Controller) rehearse(ctx context.Context, o observation, jobs []suspend.Target, pods []*corev1.Pod, why string) error {
 	for _, j := range jobs {
 		err := c.Jobs.Check(ctx, j)
 		if suspend.Singly(err) {
@@ -119,14 +134,13 @@ func (c *Controller) rehearse(ctx context.Context, o observation, jobs []suspend
 			return err
 		}
 	}
-	if o.state.rollback { // no budget guards pods that are deleted
-		return nil
-	}
-	if err := c.checkBudgets(ctx, pods); err != nil {
-		return err
+	if !o.state.rollback {
+		if err := c.checkBudgets(ctx, pods); err != nil {
+			return err
+		}
 	}
 	for _, pod := range pods {
-		if err := c.evict(ctx, pod, metav1.DryRunAll); err != nil {
+		if err := c.remove(ctx, pod, o.state.rollback, why, metav1.DryRunAll); err != nil {
 			return err
 		}
 	}
@@ -158,21 +172,15 @@ func (c *Controller) giveUp(o observation, err error) {
 
 // remove deletes or evicts one pod. A gang that was never whole did no work, and its
 // pods are deleted like those that a scheduler preempts. One that ran is evicted,
-// which a PodDisruptionBudget may refuse.
-func (c *Controller) remove(ctx context.Context, pod *corev1.Pod, rollback bool, why string) error {
-	if err := c.setDisruptionTarget(ctx, pod, why); err != nil {
+// which a PodDisruptionBudget may refuse. A dry run checks that it can be.
+func (c *Controller) remove(ctx context.Context, pod *corev1.Pod, rollback bool, why string, dryRun ...string) error {
+	if err := c.setDisruptionTarget(ctx, pod, why, dryRun...); err != nil {
 		return ignoreGone(err, "set the condition of", pod)
 	}
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}, DryRun: dryRun}
 	if rollback {
-		options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}
 		return ignoreGone(c.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, options), "delete", pod)
 	}
-	return c.evict(ctx, pod)
-}
-
-// evict evicts a pod, or with a dry run checks that it can be evicted.
-func (c *Controller) evict(ctx context.Context, pod *corev1.Pod, dryRun ...string) error {
-	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}, DryRun: dryRun}
 	return ignoreGone(c.Client.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, DeleteOptions: &options,
 	}), "evict", pod)
@@ -188,7 +196,7 @@ func ignoreGone(err error, what string, pod *corev1.Pod) error {
 
 // setDisruptionTarget sets the condition by which controllers distinguish an eviction from a
 // failure of the pod.
-func (c *Controller) setDisruptionTarget(ctx context.Context, pod *corev1.Pod, why string) error {
+func (c *Controller) setDisruptionTarget(ctx context.Context, pod *corev1.Pod, why string, dryRun ...string) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID},
 		"status": map[string]any{"conditions": []map[string]any{{
@@ -199,7 +207,7 @@ func (c *Controller) setDisruptionTarget(ctx context.Context, pod *corev1.Pod, w
 	if err != nil {
 		return err
 	}
-	_, err = c.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = c.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{DryRun: dryRun}, "status")
 	return err
 }
 

@@ -132,6 +132,33 @@ func TestWhenPlacesCannotBeTaken(t *testing.T) {
 	}
 }
 
+// Pods that would be deleted are tried first, as those that would be evicted: of a gang of which one cannot be deleted all stay. Any answer
+// that refuses counts, and is reported.
+func TestOfPodsThatCannotBeDeletedAllStay(t *testing.T) {
+	for name, err := range map[string]error{
+		"denied by an admission webhook": apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a-1", errors.New("it is protected")),
+		"invalid":                        apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a-1", nil),
+		"a bad request":                  apierrors.NewBadRequest("it is protected"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, short)
+			w.client.PrependReactor("delete", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				return action.(clienttesting.DeleteAction).GetName() == "a-1", nil, err
+			})
+			w.pod("a-0", 0, 1)
+			w.pod("a-1", 0, 1)
+			w.pod("a-2", 0, -1)
+			w.after(0)
+			w.after(10 * time.Second)
+			w.wantDid()
+			w.wantEvents("GangRolledBack", "its places cannot be taken: delete pod ns/a-1: ")
+			if w.isEvicting(groupA) {
+				t.Error("no member may join a gang that stays")
+			}
+		})
+	}
+}
+
 // A gang that was never whole has the name of one that was, and came without a
 // moment in between.
 func TestAGangOfTheSameName(t *testing.T) {

@@ -54,6 +54,9 @@ type fixture struct {
 
 func newFixture(t *testing.T, arguments string, jobs ...runtime.Object) *fixture {
 	w := &fixture{t: t, clock: clocktesting.NewFakeClock(noon), client: fake.NewClientset(), recorder: events.NewFakeRecorder(100), required: 3}
+	w.client.PrependReactor("delete", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) { // the tracker knows no dry run
+		return len(action.(clienttesting.DeleteActionImpl).DeleteOptions.DryRun) > 0, nil, nil
+	})
 	w.dynamic = jobsClient(jobs...)
 	synced := func() bool { return true }
 	w.Controller = New(Config{
@@ -190,8 +193,11 @@ func (w *fixture) did() (did []string) {
 					continue
 				}
 				name = a.GetName() + " " + string(a.GetPatch())
-			case clienttesting.DeleteAction:
-				name = a.GetName()
+			case clienttesting.DeleteActionImpl:
+				if len(a.DeleteOptions.DryRun) > 0 {
+					continue
+				}
+				name = a.Name
 			default:
 				continue
 			}

@@ -212,10 +212,10 @@ func (a *attempt) drop(uid types.UID, why string) {
 	}
 }
 
-// abort fails every member that was not let through. Those in preparation are
+// abort fails every member, unless they were let through: the time of one may end while another opens the barrier. Those in preparation are
 // cancelled: as long as they are, the engine counts them as scheduled.
 func (a *attempt) abort(err error) {
-	if a.err != nil {
+	if a.err != nil || a.open {
 		return
 	}
 	a.err = err

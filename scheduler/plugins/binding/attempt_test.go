@@ -224,3 +224,24 @@ func TestOneThatIsReadyLate(t *testing.T) {
 	c.arrive("c")
 	c.want("", "c")
 }
+
+// The time of a member may end when the last one has become ready: those that were let through are being bound, and the others must follow.
+func TestAnOpenBarrierIsNotAborted(t *testing.T) {
+	a := newAttempt("ns/g", 2, func(types.UID, error) {}, always, present)
+	for _, uid := range []types.UID{"a", "b"} {
+		a.join(uid, string(uid), "n1", true)
+	}
+	results := make(chan error, 2)
+	for _, uid := range []types.UID{"a", "b"} {
+		go func() { results <- a.wait(t.Context(), uid, time.Hour) }()
+	}
+	if err := errors.Join(<-results, <-results); err != nil {
+		t.Fatal(err)
+	}
+	a.mu.Lock()
+	a.abort(errTimeout)
+	a.mu.Unlock()
+	if err := a.aborted(); err != nil {
+		t.Errorf("aborted: %v", err)
+	}
+}
