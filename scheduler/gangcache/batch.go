@@ -161,7 +161,11 @@ func (b *batch) deleteObject(key gang.Key, kind schema.GroupKind) {
 
 func (b *batch) deleteBudget(key gang.Key, object Object) {
 	owner := ownerKey{key.Namespace, object.Owner}
-	if b.cache.budgets[owner] == key {
+	keys := b.cache.budgets[owner]
+	if at, known := slices.BinarySearchFunc(keys, key, byName); known {
+		keys = slices.Delete(keys, at, at+1)
+	}
+	if b.cache.budgets[owner] = keys; len(keys) == 0 {
 		delete(b.cache.budgets, owner)
 	}
 	delete(b.cache.entry(key).objects, object.GroupKind)

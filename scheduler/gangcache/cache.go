@@ -50,7 +50,7 @@ type Cache struct {
 	pods        podSets
 	named       map[gang.Key]map[*podInfo]bool // the pods that name a gang, whether or not it counts for them
 	owned       map[ownerKey]map[*podInfo]bool // the pods of a controller
-	budgets     map[ownerKey]gang.Key
+	budgets     map[ownerKey][]gang.Key        // of a controller, by name: the first one counts
 	gangs       map[gang.Key]*entry
 	classes     map[string]gang.Terms
 	priority    Priority
@@ -87,7 +87,7 @@ func New(sink Sink, priority Priority) *Cache {
 	return &Cache{
 		sink: sink, precedences: map[string]gang.Precedence{}, schedulers: knownSchedulers(),
 		pods: newPodSets(), named: map[gang.Key]map[*podInfo]bool{}, owned: map[ownerKey]map[*podInfo]bool{},
-		budgets: map[ownerKey]gang.Key{}, gangs: map[gang.Key]*entry{},
+		budgets: map[ownerKey][]gang.Key{}, gangs: map[gang.Key]*entry{},
 		classes: map[string]gang.Terms{}, priority: priority, problems: map[schema.GroupKind]string{},
 		foreign: map[gang.Key]map[types.UID]*corev1.Pod{},
 	}
@@ -179,7 +179,9 @@ func (c *Cache) SetBudget(object Object) Change {
 	}
 	c.entry(key).objects[object.GroupKind] = object
 	owner := ownerKey{key.Namespace, object.Owner}
-	c.budgets[owner] = key
+	if at, known := slices.BinarySearchFunc(c.budgets[owner], key, byName); !known {
+		c.budgets[owner] = slices.Insert(c.budgets[owner], at, key)
+	}
 	b.touch(key)
 	b.resolve(c.owned[owner])
 	return b.end()

@@ -2,6 +2,7 @@ package gangcache
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,11 @@ func (c *Cache) resolve(m gang.Membership, owner ownerKey) (key gang.Key, ok boo
 	if key, ok := m.Resolve(exists); ok {
 		return key, true
 	}
-	key, ok = c.budgets[owner]
-	return key, ok && owner.uid != ""
+	if keys := c.budgets[owner]; len(keys) > 0 && owner.uid != "" {
+		return keys[0], true
+	}
+	return gang.Key{}, false
 }
+
+// byName orders the gangs of one namespace and dialect.
+func byName(a, b gang.Key) int { return strings.Compare(a.Name, b.Name) }

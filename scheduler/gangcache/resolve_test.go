@@ -135,6 +135,35 @@ func TestMembersMoveWithObjects(t *testing.T) {
 	}
 }
 
+// Of two budgets for one controller the first by name makes the gang, and the other when that one is gone, whichever was read first.
+func TestTwoBudgetsForAController(t *testing.T) {
+	named := func(name string) Object {
+		o := budget("job")
+		o.Key.Name = name
+		return o
+	}
+	for _, names := range [][]string{{"a", "b"}, {"b", "a"}} {
+		published := sink{}
+		r := New(published, MemberPriority)
+		r.SetPod(pod("p", owned("job")))
+		for _, name := range names {
+			r.SetBudget(named(name))
+		}
+		a, b := named("a"), named("b")
+		if r.View(pod("p")).Spec.SchedulingGroup == nil || published.min(a.Key) != 2 {
+			t.Errorf("%v: published %v, want the gang of a", names, published)
+		}
+		r.DeleteBudget(a.Key, a.GroupKind)
+		if r.View(pod("p")).Spec.SchedulingGroup == nil || published.min(b.Key) != 2 {
+			t.Errorf("%v: published %v, want the gang of b", names, published)
+		}
+		r.DeleteBudget(b.Key, b.GroupKind)
+		if r.View(pod("p")).Spec.SchedulingGroup != nil || len(r.budgets) != 0 {
+			t.Errorf("%v: published %v, want no gang", names, published)
+		}
+	}
+}
+
 func TestDoubts(t *testing.T) {
 	r := New(sink{}, MemberPriority)
 	r.SetObject(objectGang, object(objectGang, 1))

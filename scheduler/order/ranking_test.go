@@ -89,6 +89,31 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
+// A gang of pods that no job owns was deleted, and comes again a day later: it has run since it came again.
+func TestRunsOfPodsWithoutOwner(t *testing.T) {
+	history, clock := NewHistory(), clocktesting.NewFakePassiveClock(noon)
+	runs := NewRuns(history, clock)
+	gang := types.NamespacedName{Namespace: "research", Name: "labels:llama-7"}
+	pods := members("llama-7", 2, 8)
+	for _, pod := range pods {
+		pod.OwnerReferences = nil
+	}
+	start := func() {
+		for _, pod := range pods {
+			runs.Started(gang, pod, func() []*corev1.Pod { return pods })
+		}
+	}
+	start()
+	runs.Changed(gang, func() (left, succeeded, failed int) { return 0, 0, 0 })
+	clock.SetTime(noon.Add(24 * time.Hour))
+	start()
+	clock.SetTime(noon.Add(25 * time.Hour))
+	runs.Changed(gang, func() (left, succeeded, failed int) { return 0, 2, 0 })
+	if got, _ := history.Expect(ClassOf(pods)); got != time.Hour {
+		t.Errorf("expects %s, want 1h", got)
+	}
+}
+
 func TestRuns(t *testing.T) {
 	history, clock := NewHistory(), clocktesting.NewFakePassiveClock(noon)
 	runs := NewRuns(history, clock)

@@ -27,6 +27,7 @@ type run struct {
 	placed  int       // how many have been given a node
 	owner   types.UID // of the job; a later one may have the same name
 	since   time.Time
+	left    bool // none runs any more
 }
 
 // NewRuns returns one that follows no gang yet.
@@ -44,7 +45,8 @@ func (r *Runs) Started(group types.NamespacedName, member *corev1.Pod, members f
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	value, known := r.begun.Get(group)
-	if known = known && value.(run).owner == began.owner; known {
+	// Pods that no job owns may come again under the name of a gang that is gone.
+	if known = known && value.(run).owner == began.owner && !(value.(run).left && began.owner == ""); known {
 		began = value.(run)
 	}
 	if began.placed++; began.placed > began.members {
@@ -72,7 +74,12 @@ func (r *Runs) Changed(group types.NamespacedName, ends Ends) {
 	}
 	began := value.(run)
 	left, succeeded, failed := ends()
-	if left > 0 || succeeded+failed < began.members {
+	if left > 0 {
+		return
+	}
+	if succeeded+failed < began.members { // they were deleted, or the watch of those that end is behind
+		began.left = true
+		r.begun.Add(group, began)
 		return
 	}
 	r.begun.Remove(group)

@@ -48,8 +48,9 @@ type Keeper struct {
 	count  *metrics.Gauge
 
 	// Touched by the engine's scheduling goroutine only.
-	next   time.Time                    // when reservations are looked at again
-	failed memory[types.NamespacedName] // gangs for which there were no places
+	next     time.Time                    // when reservations are looked at again
+	observed time.Time                    // when promises were looked at
+	failed   memory[types.NamespacedName] // gangs for which there were no places
 
 	mu    sync.Mutex
 	after map[string]time.Duration // by profile: how long its gangs wait first
@@ -112,19 +113,20 @@ func (k *Keeper) placed(group types.NamespacedName) {
 
 // end ends some of the reservations; used is the gang that is placed, empty for none.
 func (k *Keeper) end(which func(Reservation) bool, used types.NamespacedName) {
-	held := k.Held()
-	if rest := slices.DeleteFunc(slices.Clone(held), which); len(rest) < len(held) {
-		k.replace(rest, used)
+	if slices.ContainsFunc(k.Held(), which) {
+		k.update(func(held []Reservation) []Reservation { return slices.DeleteFunc(held, which) }, used)
 	}
 }
 
-// replace sets the reservations and claims their places. Of the gang that is placed the places were used; it is empty for none.
-func (k *Keeper) replace(held []Reservation, used types.NamespacedName) {
+// update makes other reservations of those that are held now, and claims their places: the engine and Run do so at the same time. Of the gang that
+// is placed the places were used; it is empty for none.
+func (k *Keeper) update(change func(held []Reservation) []Reservation, used types.NamespacedName) {
+	k.mu.Lock()
+	held := change(slices.Clone(k.held))
 	var all []claims.Claim
 	for _, r := range held {
 		all = append(all, r.claims()...)
 	}
-	k.mu.Lock()
 	var gained []types.NamespacedName
 	for _, r := range held {
 		if !slices.ContainsFunc(k.held, r.equal) {

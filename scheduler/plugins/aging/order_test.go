@@ -105,3 +105,32 @@ func TestABrokenPromiseOutsideOfTheReservation(t *testing.T) {
 		t.Error("a deadline does not count, which needs no trust")
 	}
 }
+
+// A promise orders the queue, so that it is looked after where no gang waits for a reservation, too.
+func TestABrokenPromiseWhileNoGangIsDue(t *testing.T) {
+	y := newYard(aNode("a", 4))
+	y.pods = []*corev1.Pod{aPod("liar", "a", 1, runsFor(5*time.Minute))}
+	next := aPod("next", "", 1, runsFor(5*time.Minute))
+	if _, _, ok := y.claims.Limit(next); !ok {
+		t.Fatal("a promise does not count")
+	}
+	y.review(t, time.Minute)
+	if _, _, ok := y.claims.Limit(next); ok {
+		t.Error("it counts, though one of its namespace was broken")
+	}
+}
+
+// The engine holds a list of reservations while it reviews them, and Run ends one meanwhile: that stays so.
+func TestWhatEndsDuringAReviewStaysSo(t *testing.T) {
+	y := newYard(aNode("a", 4))
+	gone, stays := Reservation{Group: types.NamespacedName{Name: "gone"}}, Reservation{Group: types.NamespacedName{Name: "stays"}}
+	y.update(func([]Reservation) []Reservation { return []Reservation{gone, stays} }, types.NamespacedName{})
+	y.end(func(r Reservation) bool { return r.Group == gone.Group }, types.NamespacedName{})
+	y.end(func(r Reservation) bool { return r.Group.Name == "other" }, types.NamespacedName{})
+	if held := y.Held(); len(held) != 1 || held[0].Group != stays.Group {
+		t.Errorf("held %v", held)
+	}
+	if got := kept([]Reservation{gone, stays}, []Reservation{gone, stays}, y.Held()); len(got) != 1 || got[0].Group != stays.Group {
+		t.Errorf("after the review: held %v", got)
+	}
+}

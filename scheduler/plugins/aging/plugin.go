@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/gangctl/gangctl/scheduler/engine"
@@ -64,10 +65,12 @@ func (k *Keeper) NewPlugin(_ context.Context, object runtime.Object, handle fwk.
 func (p *Plugin) Name() string { return Name }
 
 // PreFilter brings the reservations up to date with the snapshot of this cycle,
-// before GangClaims reads what they claim.
-func (p *Plugin) PreFilter(ctx context.Context, _ fwk.CycleState, _ *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	if err := p.keeper.Review(ctx); err != nil {
-		return nil, fwk.AsStatus(err)
+// before GangClaims reads what they claim. Without the victims of a preemption the snapshot shows room that is not there.
+func (p *Plugin) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	if !p.keeper.claims.Simulating() && engine.FirstInCycle(state, Name) {
+		if err := p.keeper.Review(ctx); err != nil { // it is not the fault of whoever is tried
+			klog.FromContext(ctx).Error(err, "Cannot bring reservations up to date", "when trying", klog.KObj(pod))
+		}
 	}
 	return nil, fwk.NewStatus(fwk.Skip)
 }

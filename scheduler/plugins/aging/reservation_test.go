@@ -90,10 +90,11 @@ func TestWhoMayUseReservedRoom(t *testing.T) {
 	reserve := func(start time.Time, nodes ...*corev1.Node) *yard {
 		y := newYard(nodes...)
 		y.pods = []*corev1.Pod{aPod("stays", "a", 2), aPod("goes", "a", 2, endsIn(time.Hour))}
-		y.replace([]Reservation{{
+		held := []Reservation{{
 			Group: types.NamespacedName{Namespace: "team", Name: "labels:g"}, Priority: 5, Start: start,
 			Nodes: map[string]Place{"a": {Members: []*corev1.Pod{aPod("g-0", "", 4)}, Leaving: map[types.UID]bool{"goes": true}}},
-		}}, types.NamespacedName{})
+		}}
+		y.update(func([]Reservation) []Reservation { return held }, types.NamespacedName{})
 		return y
 	}
 	start := noon.Add(time.Hour)

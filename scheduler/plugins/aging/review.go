@@ -2,7 +2,6 @@ package aging
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -26,6 +25,8 @@ const (
 	share = 20
 	// reconsider is how often places are looked for that come free sooner than those that are reserved.
 	reconsider = time.Minute
+	// observing is how often it is looked for pods that run longer than they promised.
+	observing = 30 * time.Second
 )
 
 // Review brings the reservations up to date. It is cheap when called often: it
@@ -47,6 +48,9 @@ func (k *Keeper) Review(ctx context.Context) error {
 func (k *Keeper) review(ctx context.Context, now time.Time) error {
 	due, before := k.due(now), k.Held()
 	k.forget(now)
+	if err := k.observe(now); err != nil {
+		return err
+	}
 	if len(due) == 0 && len(before) == 0 {
 		return nil
 	}
@@ -61,14 +65,15 @@ func (k *Keeper) review(ctx context.Context, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, searchBudget)
 	defer cancel()
 	projected, searched := Projection{Cluster: cluster}, false
-	k.observe(cluster)
 	var held []Reservation
 	for _, g := range due {
 		if n := len(held); n > 0 && held[n-1].Priority == g.Priority || k.rests(g.Group, now) {
 			continue
 		}
 		if g.Members.Roles, err = k.view.Roles(g.Open); err != nil {
-			return fmt.Errorf("reserve for gang %s: %w", claims.GangName(g.Group), err)
+			klog.FromContext(ctx).Error(err, "Cannot reserve places", "gang", claims.GangName(g.Group))
+			k.failed.setBack(g.Group, now)
+			continue // the others' places do not depend on it
 		}
 		r, ok := k.keep(ctx, projected, before, g, now)
 		if ok && k.giveUp(r, now) {
@@ -92,8 +97,16 @@ func (k *Keeper) review(ctx context.Context, now time.Time) error {
 			projected = projected.fulfilled(r)
 		}
 	}
-	k.replace(held, types.NamespacedName{})
+	k.update(func(now []Reservation) []Reservation { return kept(held, before, now) }, types.NamespacedName{})
 	return nil
+}
+
+// kept are the reservations that a review made of those before, without those that were ended meanwhile: they are not held now.
+func kept(made, before, now []Reservation) []Reservation {
+	return slices.DeleteFunc(slices.Clone(made), func(r Reservation) bool {
+		isOf := func(other Reservation) bool { return other.Group == r.Group }
+		return slices.ContainsFunc(before, isOf) && !slices.ContainsFunc(now, isOf)
+	})
 }
 
 // due are the gangs that have waited too long, in the order in which they are served.
@@ -135,13 +148,23 @@ func (k *Keeper) choosing(p Projection, g Candidate) Projection {
 	return k.cleared(p, g).after(nil, claims.PlacedPods(dead)...)
 }
 
-// observe looks for pods that run longer than they promised, wherever they do: a promise counts for the order, too.
-func (k *Keeper) observe(cluster *placement.Cluster) {
+// observe looks from time to time for pods that run longer than they promised, wherever they do: a promise counts for the order, whether or not
+// a gang waits for a reservation.
+func (k *Keeper) observe(now time.Time) error {
+	if now.Sub(k.observed) < observing {
+		return nil
+	}
+	k.observed = now
+	cluster, err := k.view.Cluster(nil)
+	if err != nil {
+		return err
+	}
 	for _, node := range cluster.Nodes() {
 		for _, pod := range cluster.PodsOn(node.Name) {
 			k.claims.Observe(pod, late)
 		}
 	}
+	return nil
 }
 
 // nearer returns the reservation of a gang, or from time to time one of other places if these come free sooner: fewer pods have to

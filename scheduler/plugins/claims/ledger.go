@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,6 +45,8 @@ type Ledger struct {
 	clock    clock.PassiveClock
 	names    audience.Policy
 	rejected *metrics.CounterVec
+
+	simulating atomic.Bool
 
 	mu      sync.Mutex
 	entries map[Kind][]*entry
@@ -86,6 +89,16 @@ func (l *Ledger) Register(register func(...metrics.Registerable)) { register(l.r
 
 // Reader is whom texts are for that are written into a namespace.
 func (l *Ledger) Reader(namespace string) audience.Reader { return l.names.Reader(namespace) }
+
+// Simulate calls what tries a pod on a snapshot that shows what is not: no claim is to be made of what that shows.
+func (l *Ledger) Simulate(try func()) {
+	l.simulating.Store(true)
+	defer l.simulating.Store(false)
+	try()
+}
+
+// Simulating reports whether the engine's snapshot shows what is not.
+func (l *Ledger) Simulating() bool { return l.simulating.Load() }
 
 // Replace makes these the claims of a kind. Pods that waited for others are tried
 // again at the next [Ledger.Wake].

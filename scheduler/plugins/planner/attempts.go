@@ -55,8 +55,8 @@ func (a *Attempts) Released() {
 			woken = append(woken, a.requeue(group, m, causeClaim)...)
 		}
 	}
-	if a.current != nil {
-		a.current.roomFreed = true
+	if a.current != nil { // if nothing is proven of it, it may have waited for a claim
+		a.current.roomFreed, a.current.clusterChanged = true, true
 	}
 	a.mu.Unlock()
 	a.wake(woken...)

@@ -183,7 +183,9 @@ func TestRoomThatTheEngineRefusesIsNotKept(t *testing.T) {
 		pod.DeletionTimestamp = &at
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler}}
 	})
-	r.Create(enginetest.Node("n2", 1))
+	r.Create(enginetest.Node("n2", 2))
+	r.Create(enginetest.Pod("first", "")) // when it is placed, the engine knows both nodes
+	r.WaitPlaced("first")
 	r.Create(enginetest.Pod("p", "", enginetest.Priority(77)))
 	r.waitMessage("p", "there is room without preemption")
 	r.Create(enginetest.Pod("filler", ""))

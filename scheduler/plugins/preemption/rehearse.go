@@ -79,7 +79,8 @@ func (pl *Plugin) rehearse(ctx context.Context, c cause, gone []*corev1.Pod, ass
 			return nil, fmt.Errorf("take pod %s/%s off the snapshot: %w", pod.Namespace, pod.Name, err)
 		}
 	}
-	return c.judge(ctx, assigned)
+	pl.preemptor.claims.Simulate(func() { found, err = c.judge(ctx, assigned) })
+	return found, err
 }
 
 // judgePod runs the engine's filters on the node that was found for a pod.

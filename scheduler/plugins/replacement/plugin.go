@@ -75,25 +75,13 @@ func (t *Tracker) NewPlugin(_ context.Context, object runtime.Object, handle fwk
 // Name implements fwk.Plugin.
 func (p *Plugin) Name() string { return Name }
 
-// refreshed marks a gang's cycle in which the claims are up to date.
-type refreshed struct{}
-
-// Clone implements fwk.StateData.
-func (r refreshed) Clone() fwk.StateData { return r }
-
 // PreFilter derives the claims from the snapshot of this cycle, before GangClaims
-// reads them: no other extension point comes before every filter. A gang's cycle
-// does it once: the members that it has tried already are on the snapshot, and
-// would look as if they had their places.
+// reads them: no other extension point comes before every filter. A snapshot without the victims of a preemption shows
+// places that members have not lost.
 func (p *Plugin) PreFilter(_ context.Context, state fwk.CycleState, _ *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	if state.IsPodGroupSchedulingCycle() {
-		cycle := state.GetPodGroupSchedulingCycle()
-		if _, err := cycle.Read(Name); err == nil {
-			return nil, fwk.NewStatus(fwk.Skip)
-		}
-		cycle.Write(Name, refreshed{})
+	if !p.tracker.claims.Simulating() && engine.FirstInCycle(state, Name) {
+		p.tracker.refresh()
 	}
-	p.tracker.refresh()
 	return nil, fwk.NewStatus(fwk.Skip)
 }
 

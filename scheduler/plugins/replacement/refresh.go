@@ -155,7 +155,7 @@ func (t *Tracker) claimLast(slots []*slot, lacking int, priority int32, claimed 
 		}
 		namespace := s.group.Namespace
 		sum := claimed[namespace].plus(s.requests, 1)
-		if !sum.within(t.usages[namespace].peak) || sum.pods > t.argsOf(s).MaxPerNamespace {
+		if !sum.within(t.usages[namespace].peak) || sum[corev1.ResourcePods] > t.argsOf(s).MaxPerNamespace {
 			t.end(s, endCapped)
 			continue
 		}

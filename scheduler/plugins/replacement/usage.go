@@ -1,8 +1,11 @@
 package replacement
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
-	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/gangctl/gangctl/pkg/gang/request"
 )
 
 // usage is what the members of one namespace request that have a place, and the most that they did since it last
@@ -10,31 +13,47 @@ import (
 // claimed for it than it once had in places, which its quota admitted.
 type usage struct{ placed, peak amounts }
 
-// amounts are what pods request: milli-CPUs, bytes of memory, and all extended resources together.
-type amounts struct{ cpu, memory, devices, pods int64 }
+// amounts are what pods request of each resource, and how many they are. Zero amounts are left out.
+type amounts map[corev1.ResourceName]int64
 
 func amountsOf(pod *corev1.Pod) amounts {
-	a := amounts{pods: 1}
-	for name, quantity := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
-		switch name {
-		case corev1.ResourceCPU:
-			a.cpu = quantity.MilliValue()
-		case corev1.ResourceMemory:
-			a.memory = quantity.Value()
-		case corev1.ResourceEphemeralStorage:
-		default:
-			a.devices += quantity.Value()
+	a := amounts{corev1.ResourcePods: 1}
+	for name, quantity := range request.Of(pod) {
+		if amount := request.Amount(name, quantity); amount != 0 && name != corev1.ResourceEphemeralStorage {
+			a[name] = amount
 		}
 	}
 	return a
 }
 
 func (a amounts) plus(b amounts, n int64) amounts {
-	return amounts{a.cpu + n*b.cpu, a.memory + n*b.memory, a.devices + n*b.devices, a.pods + n*b.pods}
+	sum := amounts{}
+	maps.Copy(sum, a)
+	for name, amount := range b {
+		if sum[name] += n * amount; sum[name] == 0 {
+			delete(sum, name)
+		}
+	}
+	return sum
 }
 
 func (a amounts) within(b amounts) bool {
-	return a.cpu <= b.cpu && a.memory <= b.memory && a.devices <= b.devices && a.pods <= b.pods
+	for name, amount := range a {
+		if amount > b[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// atLeast is the larger of two amounts, of each resource.
+func (a amounts) atLeast(b amounts) amounts {
+	larger := amounts{}
+	maps.Copy(larger, a)
+	for name, amount := range b {
+		larger[name] = max(larger[name], amount)
+	}
+	return larger
 }
 
 // count adds n times the place of a slot to what its namespace has. The lock is held.
@@ -45,7 +64,7 @@ func (t *Tracker) count(s *slot, n int64) {
 		t.usages[s.group.Namespace] = u
 	}
 	u.placed = u.placed.plus(s.requests, n)
-	u.peak = amounts{max(u.peak.cpu, u.placed.cpu), max(u.peak.memory, u.placed.memory), max(u.peak.devices, u.placed.devices), max(u.peak.pods, u.placed.pods)}
+	u.peak = u.peak.atLeast(u.placed)
 }
 
 // forgetPeaks starts the peaks of all namespaces again that have lost no member for whose place a claim may be due.
@@ -58,7 +77,7 @@ func (t *Tracker) forgetPeaks() {
 		if losing[namespace] {
 			continue
 		}
-		if u.peak = u.placed; u.placed == (amounts{}) {
+		if u.peak = u.placed; len(u.placed) == 0 {
 			delete(t.usages, namespace)
 		}
 	}
