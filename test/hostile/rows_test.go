@@ -45,7 +45,7 @@ func rows() map[string][]string {
 		"M12: a Deployment, a lease or an event is called like a component's": {
 			"pkg/diagnose/component.TestWhatATenantWritesIsNoComponent", "pkg/submit/choose.TestCandidatesOfTenants", "pkg/setup/operator.TestTrusted", "test/e2e.TestHostile/M12: components of a tenant"},
 		"M8: a panic over a tenant's data": {
-			"scheduler/engine.TestGuard", "scheduler/status.TestAPanicOverAGang", "scheduler/plugins/planner.TestAPanicOverAGang", "install.TestMemoryLimit"},
+			"scheduler/engine.TestGuard", "scheduler/engine.TestGuardedPlugin", "scheduler.TestAPanicInAPluginEndsNothing", "scheduler/status.TestAPanicOverAGang", "scheduler/plugins/planner.TestAPanicOverAGang", "install.TestMemoryLimit"},
 		"M9: places that are held cost no quota":                  {"scheduler/plugins/replacement.TestNoMoreIsClaimedThanANamespaceHad", "scheduler/plugins/replacement.TestClaimsOfANamespaceAreCapped"},
 		"M10: a foreign command line to paste":                    {"pkg/cmd/describe.TestForeignLine", "pkg/submit/redact.TestCommandLine"},
 		"M11: default-scheduler is served without being named":    {"scheduler.TestOwnProfile"},
