@@ -35,7 +35,7 @@ func rows() map[string][]string {
 		"M2: a reservation that never ends": {"scheduler/plugins/aging.TestAReservationThatIsNotUsedIsGivenUp", "scheduler/plugins/aging.TestAGangThatComesAndGoesIsNotForgotten",
 			"scheduler/plugins/aging.TestGangsOfANamespaceThatTakeTurns"},
 		"M3: a label or an owner makes a job immune": {"scheduler/suspend.TestWhatDoesNotProtectAJob", "scheduler/suspend.TestReferencesThatNothingCanHave",
-			"scheduler/suspend.TestPodsOfJobsThatAreNotThere", "scheduler/suspend.TestBrittleJobsThatOwnEachOther"},
+			"scheduler/suspend.TestPodsOfJobsThatAreNotThere", "scheduler/plugins/preemption.TestJobsOfKindsThatAreNotRead", "scheduler/suspend.TestBrittleJobsThatOwnEachOther"},
 		"M4: names of other namespaces": {
 			"scheduler/explainer.TestAPublishedAnswerNamesNothingOfOtherNamespaces", "scheduler/plugins/preemption.TestPreemptionNamesNothingOfOtherNamespaces",
 			"pkg/diagnose/audience.TestNames", "test/e2e.TestHostile/M4: names of other namespaces"},
