@@ -44,6 +44,8 @@ func rows() map[string][]string {
 		"M7: a labelled Deployment of a tenant":            {"pkg/cmd/upgrade.TestFindsOnlyTheSchedulerThatIsBound", "pkg/cmd/install.TestFind", "test/e2e.TestHostile/M7: a Deployment that looks like the scheduler"},
 		"M12: a Deployment, a lease or an event is called like a component's": {
 			"pkg/diagnose/component.TestWhatATenantWritesIsNoComponent", "pkg/submit/choose.TestCandidatesOfTenants", "pkg/setup/operator.TestTrusted", "test/e2e.TestHostile/M12: components of a tenant"},
+		"M13: a Secret is planted from which a resize of another user goes on": {"pkg/submit/resize.TestSecret", "pkg/cmd/resize.TestWhatIsKeptIsShown"},
+		"M14: a number of advice means another way by now":                     {"pkg/cmd/whypending.TestApply"},
 		"M8: a panic over a tenant's data": {
 			"scheduler/engine.TestGuard", "scheduler/engine.TestGuardedPlugin", "scheduler.TestAPanicInAPluginEndsNothing", "scheduler/status.TestAPanicOverAGang", "scheduler/plugins/planner.TestAPanicOverAGang", "install.TestMemoryLimit"},
 		"M9: places that are held cost no quota":                  {"scheduler/plugins/replacement.TestNoMoreIsClaimedThanANamespaceHad", "scheduler/plugins/replacement.TestClaimsOfANamespaceAreCapped"},
@@ -73,7 +75,7 @@ func rows() map[string][]string {
 // A row that was removed, or got another number, is missing.
 func TestNoRowIsMissing(t *testing.T) {
 	missing := sets.New[string]()
-	for degree, n := range map[string]int{"C": 2, "H": 8, "M": 12, "L": 17} {
+	for degree, n := range map[string]int{"C": 2, "H": 8, "M": 14, "L": 17} {
 		for i := range n {
 			missing.Insert(fmt.Sprint(degree, i+1))
 		}
