@@ -49,7 +49,7 @@ func rows() map[string][]string {
 		"M8: a panic over a tenant's data": {
 			"scheduler/engine.TestGuard", "scheduler/engine.TestGuardedPlugin", "scheduler.TestAPanicInAPluginEndsNothing", "scheduler/status.TestAPanicOverAGang", "scheduler/plugins/planner.TestAPanicOverAGang", "install.TestMemoryLimit"},
 		"M9: places that are held cost no quota":                  {"scheduler/plugins/replacement.TestNoMoreIsClaimedThanANamespaceHad", "scheduler/plugins/replacement.TestClaimsOfANamespaceAreCapped"},
-		"M10: a foreign command line to paste":                    {"pkg/cmd/describe.TestForeignLine", "pkg/submit/redact.TestCommandLine"},
+		"M10: a foreign command line to paste":                    {"pkg/cmd/describe.TestForeignLine", "pkg/submit/redact.TestCommandLine", "pkg/cli/shell.TestOneLine"},
 		"M11: default-scheduler is served without being named":    {"scheduler.TestOwnProfile"},
 		"L1: scheduler names are remembered":                      {"scheduler/gangcache.TestSchedulerNamesAreNotRemembered"},
 		"L2: a report's temporary file is predictable":            {"pkg/cmd/report.TestTemporaryFile"},
