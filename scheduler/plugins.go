@@ -33,6 +33,7 @@ import (
 // of each, however many profiles there are.
 type parts struct {
 	handle       *engine.Handle
+	panics       *engine.Panics
 	planner      *planner.Planner
 	claims       *claims.Ledger
 	replacement  *replacement.Tracker
@@ -48,7 +49,7 @@ type parts struct {
 func newParts(g *gangs, profiles []schedulerconfig.KubeSchedulerProfile) parts {
 	plans := planner.New(g.handle, g.attempts, g.claims, g.reasons, g.panics, profiles)
 	return parts{
-		handle: g.handle, planner: plans, claims: g.claims, replacement: g.places, belowMinimum: g.policy,
+		handle: g.handle, panics: g.panics, planner: plans, claims: g.claims, replacement: g.places, belowMinimum: g.policy,
 		aging:      aging.NewKeeper(aging.EngineGangs(g.handle), plans.View(), g.claims, g.attempts, g.ranking, clock.RealClock{}),
 		queueSort:  queuesort.NewSorter(g.ranking, g.runs, g.membersOf, clock.RealClock{}),
 		binding:    binding.New(g.handle, g.attempts),
@@ -92,7 +93,7 @@ func newEngine(ctx context.Context, p parts, client kubernetes.Interface, factor
 ) (*upstream.Scheduler, error) {
 	registry := frameworkruntime.Registry{}
 	for _, e := range extensions(p) {
-		registry[e.name] = p.handle.Binding(e.make)
+		registry[e.name] = p.panics.Guarded(p.handle.Binding(e.make))
 	}
 	options = append(options, upstream.WithFrameworkOutOfTreeRegistry(registry))
 	engine, err := upstream.New(ctx, client, factory, dynFactory, recorders, options...)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	upstream "k8s.io/kubernetes/pkg/scheduler"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
+	"k8s.io/utils/clock"
 
 	"github.com/gangctl/gangctl/scheduler/plugins/aging"
 	"github.com/gangctl/gangctl/scheduler/plugins/preemption"
@@ -27,10 +30,15 @@ import (
 // second.
 func (r *rig) startWhole(disabled ...string) parts {
 	r.t.Helper()
+	return r.startParts(newParts(r.gangs, r.profiles), disabled...)
+}
+
+// startParts is startWhole with given parts.
+func (r *rig) startParts(p parts, disabled ...string) parts {
+	r.t.Helper()
 	gangCycle(r.t)
 	r.server.PrependReactor("patch", "pods", r.patch)
 	ctx, cancel := context.WithCancel(r.t.Context())
-	p := newParts(r.gangs, r.profiles)
 	for i := range r.profiles {
 		for _, name := range disabled {
 			r.profiles[i].Plugins.MultiPoint.Disabled = append(r.profiles[i].Plugins.MultiPoint.Disabled, schedulerconfig.Plugin{Name: name})
@@ -182,4 +190,36 @@ func TestAGangWithVolumesGetsAReservation(t *testing.T) {
 		}}}
 	})
 	r.comer("a reservation", func() bool { return p.reserved("waits") })
+}
+
+// brokenFor panics over the pods of a tenant.
+type brokenFor struct {
+	prefix   string
+	panicked atomic.Int64
+}
+
+// GangOfForeign implements preemption.ForeignGangs.
+func (b *brokenFor) GangOfForeign(pod *corev1.Pod) (string, bool) {
+	if strings.HasPrefix(pod.Name, b.prefix) {
+		b.panicked.Add(1)
+		panic("what nobody thought of, in " + pod.Name)
+	}
+	return "", false
+}
+
+// A plugin that panics over one pod, in the cycle of another user's gang, ends neither the process nor the cycles of others.
+func TestAPanicInAPluginEndsNothing(t *testing.T) {
+	r, broken := newRig(t), &brokenFor{prefix: "evil"}
+	p := newParts(r.gangs, r.profiles)
+	p.preemption = preemption.New(p.handle, p.planner, p.claims, r.attempts, r.suspender, broken, clock.RealClock{})
+	r.startParts(p)
+	r.node("n1", 4)
+	r.create(r.pod("evil", DefaultName, requestingCPU("4")))
+	r.waitPlaced("evil")
+	urgent := int32(100)
+	above := r.gangOf("above", 2, func(p *corev1.Pod) { p.Spec.Priority = &urgent })
+	until(t, "the plugin panics", func() bool { return broken.panicked.Load() > 0 })
+	r.node("n2", 4)
+	r.waitPlaced(above...)
+	r.waitPlaced(r.gangOf("quiet", 2)...)
 }

@@ -22,7 +22,7 @@ const fresh = 2 * time.Minute
 func scheduler(w *view.View, r *stage.Diagnosis) *answer.Scheduler {
 	g := r.Gang
 	s := &answer.Scheduler{Name: g.Scheduler}
-	if seen := component.FindScheduler(w, g.Scheduler).LastSeen; !seen.IsZero() {
+	if seen := component.FindScheduler(w, g.Scheduler, g.Meta.Namespace).LastSeen; !seen.IsZero() {
 		s.LastSeen = &seen
 	}
 	message, at := lastMessage(w, g)

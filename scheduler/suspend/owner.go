@@ -103,7 +103,7 @@ func (s *Suspender) resumedBy(ctx context.Context, j Target, owner *metav1.Owner
 		return false, nil
 	}
 	version, err := schema.ParseGroupVersion(owner.APIVersion)
-	if err != nil || version.Group == "" || version.Group == "apps" { // Kubernetes' own kinds have pods and no jobs
+	if err != nil || builtIn(version.Group) {
 		return false, nil
 	}
 	resource := version.WithResource(strings.ToLower(owner.Kind) + "s")
@@ -117,4 +117,13 @@ func (s *Suspender) resumedBy(ctx context.Context, j Target, owner *metav1.Owner
 		return false, fmt.Errorf("get %s %s, the owner of %s: %w", owner.Kind, owner.Name, j, err)
 	}
 	return object.GetUID() == owner.UID, nil
+}
+
+// builtIn reports whether an API group is one of Kubernetes itself. Of its kinds only those of batch have jobs. Users may write others that the
+// scheduler may read, such as a PodDisruptionBudget, and have them own anything.
+func builtIn(group string) bool {
+	if !strings.Contains(group, ".") {
+		return true
+	}
+	return strings.HasSuffix(group, ".k8s.io") && !strings.HasSuffix(group, ".x-k8s.io") && !strings.HasSuffix(group, ".sigs.k8s.io")
 }

@@ -99,6 +99,9 @@ func TestWhatDoesNotProtectAJob(t *testing.T) {
 		"an owner of another UID":        {job: belongs("example.com/v1", "Owner"), others: []runtime.Object{another}},
 		"a job that is not there":        {job: belongs("kubeflow.org/v1", "PyTorchJob")},
 		"a pod":                          {job: belongs("v1", "Pod"), others: []runtime.Object{jobOfKind("v1", "Pod", "owner", nil)}},
+		"a PodDisruptionBudget":          {job: belongs("policy/v1", "PodDisruptionBudget"), others: []runtime.Object{jobOfKind("policy/v1", "PodDisruptionBudget", "owner", nil)}},
+		"a ResourceClaim":                {job: belongs("resource.k8s.io/v1", "ResourceClaim"), others: []runtime.Object{jobOfKind("resource.k8s.io/v1", "ResourceClaim", "owner", nil)}},
+		"a PodGroup of Kubernetes' own":  {job: belongs("scheduling.k8s.io/v1beta1", "PodGroup"), others: []runtime.Object{jobOfKind("scheduling.k8s.io/v1beta1", "PodGroup", "owner", nil)}},
 		"an owner that must not be read": {job: belongs("example.com/v1", "Owner"), verb: "get", answer: forbidden},
 	} {
 		t.Run(name, func(t *testing.T) {

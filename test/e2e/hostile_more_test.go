@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -163,5 +164,32 @@ func lookalike(t *testing.T, stage *demo.Stage, evil tenant) {
 				t.Errorf("ClusterRoleBinding %s has a subject of the tenant", b.Name)
 			}
 		}
+	}
+}
+
+// componentsOfTenant has Deployments, leases and events that are called like an operator's and a scheduler's. What others read stays the same.
+func componentsOfTenant(t *testing.T, stage *demo.Stage, evil tenant) {
+	told := func() string {
+		out, stderr, _ := gangctl(t, stage, "submit", "tf", "others", "--image", "i", "--workers", "2", "--dry-run=client", "-o", "yaml")
+		answer, _, _ := gangctl(t, stage, "why-pending", "tf-smoke-gpu", "--source=cluster", "-o", "jsonpath={.verdict}{.headline}")
+		return out + stderr + answer
+	}
+	before := told()
+	ctx, label := t.Context(), map[string]string{"app": "x"}
+	for name, args := range map[string][]string{"training-operator": {"--gang-scheduler-name=mine"}, "mine": nil, "volcano": nil, "default-scheduler": nil} {
+		spec := pod("x", nil).Spec
+		spec.Containers[0].Name, spec.Containers[0].Image, spec.Containers[0].Args = "x", "x/training-operator:v1", args
+		if name != "training-operator" {
+			spec.Containers[0].Image = "x/vc-scheduler:v1"
+		}
+		_, err := evil.client.AppsV1().Deployments(evil.namespace).Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: label}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: label}, Spec: spec}}}, metav1.CreateOptions{})
+		must(t, err)
+		_, err = evil.client.CoordinationV1().Leases(evil.namespace).Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: coordinationv1.LeaseSpec{RenewTime: ptr.To(metav1.NowMicro())}}, metav1.CreateOptions{})
+		must(t, err)
+	}
+	if after := told(); after != before {
+		t.Errorf("others read\n%s\nand without the tenant's\n%s", after, before)
 	}
 }

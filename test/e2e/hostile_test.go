@@ -71,6 +71,7 @@ func TestHostile(t *testing.T) {
 		{"M4: names of other namespaces", namesOfOthers},
 		{"M6: a gang whose name is no name", oddGangName},
 		{"M7: a Deployment that looks like the scheduler", lookalike},
+		{"M12: components of a tenant", componentsOfTenant},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.attack(t, stage, evil)

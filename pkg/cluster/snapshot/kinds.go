@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -100,6 +101,8 @@ var kinds = []kind{
 	builtin(resourcev1.SchemeGroupVersion, "ResourceClaimTemplate", func(s *Snapshot) *[]*resourcev1.ResourceClaimTemplate { return &s.ResourceClaimTemplates }),
 	builtin(resourcev1.SchemeGroupVersion, "ResourceClaim", func(s *Snapshot) *[]*resourcev1.ResourceClaim { return &s.ResourceClaims }),
 	builtin(policyv1.SchemeGroupVersion, "PodDisruptionBudget", func(s *Snapshot) *[]*policyv1.PodDisruptionBudget { return &s.DisruptionBudgets }),
+	builtin(rbacv1.SchemeGroupVersion, "ClusterRole", func(s *Snapshot) *[]*rbacv1.ClusterRole { return &s.ClusterRoles }),
+	builtin(rbacv1.SchemeGroupVersion, "ClusterRoleBinding", func(s *Snapshot) *[]*rbacv1.ClusterRoleBinding { return &s.ClusterRoleBindings }),
 	builtin(batchv1.SchemeGroupVersion, "Job", func(s *Snapshot) *[]*batchv1.Job { return &s.Jobs }),
 	builtin(corev1.SchemeGroupVersion, "Pod", func(s *Snapshot) *[]*corev1.Pod { return &s.Pods }),
 	builtin(corev1.SchemeGroupVersion, "Event", func(s *Snapshot) *[]*corev1.Event { return &s.Events }),

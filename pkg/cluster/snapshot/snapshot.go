@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -61,6 +62,9 @@ type Snapshot struct {
 	ResourceClaims         []*resourcev1.ResourceClaim
 	ResourceSlices         []*resourcev1.ResourceSlice
 	DeviceClasses          []*resourcev1.DeviceClass
+	// ClusterRoles and ClusterRoleBindings are what accounts may do in all namespaces.
+	ClusterRoles        []*rbacv1.ClusterRole
+	ClusterRoleBindings []*rbacv1.ClusterRoleBinding
 
 	// Custom holds every other object by its kind.
 	Custom map[schema.GroupKind][]*unstructured.Unstructured

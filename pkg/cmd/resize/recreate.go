@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/yaml"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
 	"github.com/gangctl/gangctl/pkg/cluster/apply"
@@ -18,6 +20,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/paging"
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/kind"
+	"github.com/gangctl/gangctl/pkg/submit/redact"
 	"github.com/gangctl/gangctl/pkg/submit/render"
 	"github.com/gangctl/gangctl/pkg/submit/resize"
 )
@@ -262,6 +265,24 @@ func lacking(ctx context.Context, client *kube.Client, record *resize.Record) (n
 	return n, nil
 }
 
+// showKept shows what a Secret keeps, without what is secret: others may have written it.
+func (o *Options) showKept(secret string, all []*unstructured.Unstructured) error {
+	fmt.Fprintf(o.IO.ErrOut, "Secret %s keeps what is to be made again:\n", secret)
+	for _, u := range all {
+		shown := u.DeepCopy()
+		redact.Object(shown.Object)
+		text, err := yaml.Marshal(shown.Object)
+		if err != nil {
+			return fmt.Errorf("show %s: %w", apply.Describe(u), err)
+		}
+		fmt.Fprintf(o.IO.ErrOut, "  %s\n", apply.Describe(u))
+		for line := range strings.Lines(string(text)) {
+			fmt.Fprint(o.IO.ErrOut, "    ", line)
+		}
+	}
+	return nil
+}
+
 // complete makes what an earlier run kept, after it was shown and confirmed: others may have written it, and it is made with the rights of
 // whoever runs this.
 func (o *Options) complete(ctx context.Context, client *kube.Client, record *resize.Record, live bool) error {
@@ -283,9 +304,8 @@ func (o *Options) complete(ctx context.Context, client *kube.Client, record *res
 		return o.printAll(all, "recreated (dry run)")
 	}
 	name := resize.RecordName(job.Reader.Kind, job.Meta.Name)
-	fmt.Fprintf(o.IO.ErrOut, "Secret %s keeps what is to be made again:\n", name)
-	for _, u := range all {
-		fmt.Fprintf(o.IO.ErrOut, "  %s\n", apply.Describe(u))
+	if err := o.showKept(name, all); err != nil {
+		return err
 	}
 	if !o.Yes {
 		see := fmt.Sprintf("see it whole: gangctl resize %s -n %s --recreate --dry-run=client -o yaml", job.Meta.Name, job.Meta.Namespace)

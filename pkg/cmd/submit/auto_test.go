@@ -75,7 +75,7 @@ func running(s *cluster, deployments ...string) {
 	list := appsv1.DeploymentList{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DeploymentList"}}
 	for _, d := range append(deployments, "coredns=coredns") {
 		name, image, _ := strings.Cut(d, "=")
-		list.Items = append(list.Items, appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "s", Name: name},
+		list.Items = append(list.Items, appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "gangctl-system", Name: name},
 			Spec:   appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: name, Image: image}}}}},
 			Status: appsv1.DeploymentStatus{ReadyReplicas: 1}})
 	}

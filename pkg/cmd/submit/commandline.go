@@ -12,6 +12,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cli/shell"
 	"github.com/gangctl/gangctl/pkg/cluster/kube"
 	"github.com/gangctl/gangctl/pkg/cmd/cmdutil"
+	"github.com/gangctl/gangctl/pkg/submit/provenance"
 	"github.com/gangctl/gangctl/pkg/submit/redact"
 )
 
@@ -128,9 +129,6 @@ type Repeated struct {
 // oneRun are the flags for how a job is submitted; they are no part of the job.
 var oneRun = []string{"wait", "timeout", "follow", "dry-run", "from", "output"}
 
-// local are the flags that read files of this machine.
-var local = []string{"filename", "template", "config-file"}
-
 // Replacement is what differs when a command line is run again.
 type Replacement struct {
 	// Name, if it is not empty, takes the place of the one in the line.
@@ -171,7 +169,7 @@ func Repeat(args []string, with Replacement) *Repeated {
 			return nil
 		case slices.Contains(oneRun, flag), flag == "namespace":
 			continue
-		case slices.Contains(local, flag), w.drops(known):
+		case slices.Contains(provenance.Files(), flag), w.drops(known):
 			fromJob, r.Named = true, r.Named || flag == "filename" // which names its jobs
 			continue
 		case flag == "name":

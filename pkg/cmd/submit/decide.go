@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
-	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +21,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/cluster/view"
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/gang"
+	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/gang/dialect/schedulerplugins"
 	"github.com/gangctl/gangctl/pkg/submit/choose"
 )
@@ -135,9 +135,9 @@ func (s *Submission) facts(ctx context.Context, t *target, b *batch) (choose.Fac
 func (s *Submission) addSchedulers(ctx context.Context, client *kube.Client, f *choose.Facts) error {
 	snap := &snapshot.Snapshot{At: s.IO.Clock.Now()}
 	blind := make([]string, 2)
-	group, ctx := errgroup.WithContext(ctx)
+	group, listCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		list, err := client.Typed.AppsV1().Deployments("").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		list, err := client.Typed.AppsV1().Deployments("").List(listCtx, metav1.ListOptions{ResourceVersion: "0"})
 		if err == nil {
 			snap.Deployments = pointers(list.Items)
 		}
@@ -147,7 +147,7 @@ func (s *Submission) addSchedulers(ctx context.Context, client *kube.Client, f *
 	group.Go(func() (err error) {
 		// Not of nodes: there is one a node, and none belongs to a scheduler.
 		options := metav1.ListOptions{ResourceVersion: "0", FieldSelector: "metadata.namespace!=" + corev1.NamespaceNodeLease}
-		list, err := client.Typed.CoordinationV1().Leases("").List(ctx, options)
+		list, err := client.Typed.CoordinationV1().Leases("").List(listCtx, options)
 		if err == nil {
 			snap.Leases = pointers(list.Items)
 		}
@@ -159,11 +159,48 @@ func (s *Submission) addSchedulers(ctx context.Context, client *kube.Client, f *
 	}
 	f.Blind = strings.Join(slices.DeleteFunc(blind, func(s string) bool { return s == "" }), ", ")
 	snap.Finish()
+	names := []string{corev1.DefaultSchedulerName, "kube-scheduler"}
+	for _, r := range dialect.Readers() {
+		names = append(names, r.Schedulers...)
+	}
+	err := addPolicy(ctx, client, snap, names...)
 	f.Cluster = view.New(snap)
-	return nil
+	return err
 }
 
-func pointers[T appsv1.Deployment | coordinationv1.Lease](items []T) []*T {
+// addPolicy lists what accounts may do in all namespaces, where it takes that to see who is a scheduler of one of some names. Whoever may not
+// list it sees less.
+func addPolicy(ctx context.Context, client *kube.Client, snap *snapshot.Snapshot, names ...string) error {
+	if !component.Strangers(view.New(snap), names...) {
+		return nil
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		list, err := client.Typed.RbacV1().ClusterRoles().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err == nil {
+			snap.ClusterRoles = pointers(list.Items)
+		}
+		return known("ClusterRole", err)
+	})
+	group.Go(func() error {
+		list, err := client.Typed.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err == nil {
+			snap.ClusterRoleBindings = pointers(list.Items)
+		}
+		return known("ClusterRoleBinding", err)
+	})
+	return group.Wait()
+}
+
+// known is the failure of a list that a caller can do without: one that may not be read, or that a server without RBAC does not serve.
+func known(kind string, err error) error {
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return failure.Op{Verb: "list", Kind: kind}.Wrap(err)
+}
+
+func pointers[T any](items []T) []*T {
 	all := make([]*T, len(items))
 	for i := range items {
 		all[i] = &items[i]
@@ -225,13 +262,16 @@ func (s *Submission) answers(ctx context.Context, client *kube.Client, name stri
 	case err != nil:
 		return false, failure.Op{Verb: "list", Kind: "Deployment"}.Wrap(err)
 	}
-	found := component.FindScheduler(view.New(snap), name)
-	return len(found.Deployments)+len(found.Leases) > 0 || len(snap.Deployments) == 0 || outside(snap), nil
+	if err := addPolicy(ctx, client, snap, name, schedulerplugins.DefaultScheduler); err != nil {
+		return false, err
+	}
+	v := view.New(snap)
+	found := component.FindScheduler(v, name, "")
+	return len(found.Deployments)+len(found.Leases) > 0 || len(snap.Deployments) == 0 || outside(v), nil
 }
 
 // outside reports whether gangctl's scheduler runs where it cannot be seen: it holds its lease, and no Deployment is its.
-func outside(snap *snapshot.Snapshot) bool {
-	own := func(d *appsv1.Deployment) bool { return d.Name == schedulerplugins.DefaultScheduler }
-	return slices.ContainsFunc(snap.Leases, func(l *coordinationv1.Lease) bool { return l.Name == schedulerplugins.DefaultScheduler }) &&
-		!slices.ContainsFunc(snap.Deployments, own)
+func outside(v *view.View) bool {
+	own := component.FindScheduler(v, schedulerplugins.DefaultScheduler, "")
+	return len(own.Leases) > 0 && len(own.Deployments) == 0
 }

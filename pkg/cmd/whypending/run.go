@@ -48,7 +48,7 @@ func (o *Options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.Apply > 0 {
+	if o.Apply.given() {
 		return o.apply(ctx, a)
 	}
 	if err := o.print(a); err != nil {

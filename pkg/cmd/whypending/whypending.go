@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gangctl/gangctl/pkg/cli/failure"
-	"github.com/gangctl/gangctl/pkg/cli/flagvalue"
 	"github.com/gangctl/gangctl/pkg/cli/iostreams"
 	"github.com/gangctl/gangctl/pkg/cli/printer"
 	"github.com/gangctl/gangctl/pkg/cli/prompt"
@@ -35,8 +34,8 @@ type Options struct {
 	Interval      time.Duration
 	Save, From    string
 	NoProbe       bool
-	// Apply is the number of the action to do; 0 for none. Yes does it without a prompt.
-	Apply    int32
+	// Apply is the action to do. Yes does it without a prompt.
+	Apply    way
 	Yes      bool
 	Prompter prompt.Prompter
 	// Resize runs `gangctl resize` with some arguments.
@@ -101,8 +100,8 @@ What you may not see is named, with what the answer loses by it and the rule tha
 	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "With --watch: how often to look")
 	flags.StringVar(&o.Save, "save", "", "Save what was seen to this file, without secrets; .gz is compressed")
 	flags.StringVar(&o.From, "from", "", "Answer from a saved file instead of the cluster; - is standard input")
-	flagvalue.Count(flags, &o.Apply, "apply", 0, 1, maxApply, "Do the way of this number, of those that the answer offers, after showing it")
-	flags.BoolVarP(&o.Yes, "yes", "y", false, "With --apply: do it without confirmation")
+	flags.Var(&o.Apply, "apply", "Do the way of this number, or text, of those that the answer offers, after showing it")
+	flags.BoolVarP(&o.Yes, "yes", "y", false, "With --apply TEXT: do it without confirmation, if the answer still offers it")
 	flags.StringVar(&o.Source, "source", sourceAuto, "Where the answer comes from: cluster, scheduler (what the gang scheduler published) or auto (scheduler on 500 nodes or more)")
 	flags.BoolVar(&o.NoProbe, "no-probe", false, "Do not try whether the API server would accept missing pods (create with dry-run)")
 	o.Output.AddFlags(cmd, printer.JSON, printer.YAML)
@@ -158,12 +157,15 @@ func (o *Options) validate(cmd *cobra.Command) error {
 		return failure.Usagef("--watch needs the name of a job")
 	case !o.Watch && typed("interval"):
 		return failure.Usagef("--interval has no effect without --watch").WithHint("add --watch, or leave out --interval")
-	case o.Apply > 0 && o.From != "":
+	case o.Apply.given() && o.From != "":
 		return failure.Usagef("--apply needs a cluster: a saved file cannot be changed").WithHint("leave out --from, or see the commands with `-v`")
-	case o.Apply > 0 && (o.Name == "" || o.Watch || o.Quiet || o.Save != "" || !o.Output.IsTable() || o.Source == sourceScheduler):
+	case o.Apply.given() && (o.Name == "" || o.Watch || o.Quiet || o.Save != "" || !o.Output.IsTable() || o.Source == sourceScheduler):
 		return failure.Usagef("--apply needs the name of a job and goes with neither --watch, --quiet, --save, --output nor --source=scheduler").WithHint("gangctl why-pending NAME --apply N")
-	case typed("yes") && o.Apply == 0:
+	case typed("yes") && !o.Apply.given():
 		return failure.Usagef("--yes has no effect without --apply").WithHint("add --apply N, or leave out --yes")
+	case typed("yes") && o.Apply.number > 0:
+		return failure.Usagef("--apply %d --yes: by the time it is done, %d may be another way than the one that you saw", o.Apply.number, o.Apply.number).
+			WithHint("name it by its text: gangctl why-pending %s --apply '…' --yes\nor leave out --yes, and confirm what is shown", o.Name)
 	case !slices.Contains([]string{sourceAuto, sourceCluster, sourceScheduler}, o.Source):
 		return failure.Usagef("--source %q: must be auto, cluster or scheduler", o.Source)
 	case o.Source == sourceScheduler && (o.Name == "" || o.From != "" || o.Save != "" || o.Verbose || o.Node != "" || o.Watch):

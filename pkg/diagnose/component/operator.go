@@ -17,22 +17,12 @@ import (
 
 // Operators are the Deployments of the job's controller.
 func Operators(v *view.View, g *gang.Gang) []*appsv1.Deployment {
-	type operators schema.GroupKind
-	return view.Once(v, operators(g.Kind.GroupKind()), func() []*appsv1.Deployment { return running(v, g.Reader.Controller.Images) })
-}
-
-// running are the Deployments with a container whose image is called like one of these.
-func running(v *view.View, images []string) []*appsv1.Deployment {
-	var all []*appsv1.Deployment
-	for _, d := range v.Snap.Deployments {
-		for _, container := range d.Spec.Template.Spec.Containers {
-			if slices.ContainsFunc(images, func(part string) bool { return strings.Contains(Repository(container.Image), part) }) {
-				all = append(all, d)
-				break
-			}
-		}
-	}
-	return all
+	type operatorsOf schema.GroupKind
+	return view.Once(v, operatorsOf(g.Kind.GroupKind()), func() []*appsv1.Deployment {
+		return Running(v, operators(g.Reader), func(image string) bool {
+			return slices.ContainsFunc(g.Reader.Controller.Images, func(part string) bool { return strings.Contains(image, part) })
+		})
+	})
 }
 
 // trainingOperator is the operator that `gangctl install operator` installs.

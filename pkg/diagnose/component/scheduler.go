@@ -15,6 +15,7 @@ import (
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
 	"github.com/gangctl/gangctl/pkg/setup/argv"
+	"github.com/gangctl/gangctl/pkg/setup/rbac"
 )
 
 // Scheduler is what is known of the scheduler behind a schedulerName.
@@ -42,24 +43,53 @@ func (s Scheduler) Down(now time.Time) bool {
 	return len(s.Leases) > 0
 }
 
-// products are schedulers that need no flag to have a name: a part of the image's name with its path, and the schedulerName.
+// products are schedulers that need no flag to have a name: a part of the image's name with its path, the schedulerName, and the namespace in
+// which its releases run.
 var products = []product{
-	{"vc-scheduler", "volcano"}, {"kube-batch", "kube-batch"}, {"koord-scheduler", "koord-scheduler"}, {"yunikorn", "yunikorn"},
-	{"kai-scheduler/scheduler", "kai-scheduler"},
+	{"vc-scheduler", "volcano", "volcano-system"}, {"kube-batch", "kube-batch", "kube-batch"}, {"koord-scheduler", "koord-scheduler", "koordinator-system"},
+	{"yunikorn", "yunikorn", "yunikorn"}, {"kai-scheduler/scheduler", "kai-scheduler", "kai-scheduler"},
 }
 
 // product is a scheduler that people know by its image.
-type product struct{ image, name string }
+type product struct{ image, name, home string }
 
 func (p product) is(container corev1.Container) bool {
 	path, _, _ := strings.Cut(container.Image, "@")
 	return strings.Contains(path, p.image)
 }
 
-// FindScheduler collects the signs of a scheduler. A cluster has few schedulers and many gangs.
-func FindScheduler(w *view.View, name string) Scheduler {
+// FindScheduler collects the signs of a scheduler, for an answer about a namespace; "" for one about the whole cluster. A cluster has few
+// schedulers and many gangs.
+//
+// Events of other namespaces are anybody's who has such a namespace: they count only where nothing better shows the scheduler.
+func FindScheduler(w *view.View, name, namespace string) Scheduler {
 	type scheduler string
-	return view.Once(w, scheduler(name), func() Scheduler { return findScheduler(w, name) })
+	s := view.Once(w, scheduler(name), func() Scheduler { return findScheduler(w, name) })
+	for of, at := range lastEvents(w, name) {
+		if of == namespace || len(s.Deployments)+len(s.Leases) == 0 {
+			s.LastEvent = view.Later(s.LastEvent, at)
+		}
+	}
+	s.LastSeen = view.Later(s.LastSeen, s.LastEvent)
+	return s
+}
+
+// lastEvents are the latest events of a scheduler, by namespace.
+func lastEvents(w *view.View, name string) map[string]time.Time {
+	type lastEventsOf string
+	return view.Once(w, lastEventsOf(name), func() map[string]time.Time {
+		events := map[string]time.Time{}
+		for _, e := range w.Snap.Events {
+			if e.ReportingController == name || e.Source.Component == name {
+				at := view.Later(e.LastTimestamp.Time, e.EventTime.Time)
+				if e.Series != nil {
+					at = view.Later(at, e.Series.LastObservedTime.Time)
+				}
+				events[e.Namespace] = view.Later(events[e.Namespace], at)
+			}
+		}
+		return events
+	})
 }
 
 func findScheduler(w *view.View, name string) Scheduler {
@@ -68,34 +98,23 @@ func findScheduler(w *view.View, name string) Scheduler {
 	if name == corev1.DefaultSchedulerName {
 		leases["kube-scheduler"] = true
 	}
-	for _, d := range w.Snap.Deployments {
-		for _, container := range d.Spec.Template.Spec.Containers {
-			if serves(d, container, name) {
-				s.Deployments = append(s.Deployments, d)
-				leases[d.Name], leases[Flag(container, "leader-elect-resource-name")] = true, true
-				break
-			}
-		}
+	s.Deployments = Trusted(w, Schedulers(), Serving(w, name))
+	for _, d := range s.Deployments {
+		container := d.Spec.Template.Spec.Containers[serving(d, name)]
+		leases[d.Name], leases[Flag(container, "leader-elect-resource-name")] = true, true
 	}
 	for _, l := range w.Snap.Leases {
 		if leases[l.Name] && l.Spec.RenewTime != nil {
 			s.Leases = append(s.Leases, l)
-			s.LastSeen = view.Later(s.LastSeen, l.Spec.RenewTime.Time)
-			if l.Spec.AcquireTime != nil {
-				s.AliveSince = view.Later(s.AliveSince, l.Spec.AcquireTime.Time)
-			}
 		}
 	}
-	for _, e := range w.Snap.Events {
-		if e.ReportingController == name || e.Source.Component == name {
-			at := view.Later(e.LastTimestamp.Time, e.EventTime.Time)
-			if e.Series != nil {
-				at = view.Later(at, e.Series.LastObservedTime.Time)
-			}
-			s.LastEvent = view.Later(s.LastEvent, at)
+	s.Leases = Trusted(w, Schedulers(), s.Leases)
+	for _, l := range s.Leases {
+		s.LastSeen = view.Later(s.LastSeen, l.Spec.RenewTime.Time)
+		if l.Spec.AcquireTime != nil {
+			s.AliveSince = view.Later(s.AliveSince, l.Spec.AcquireTime.Time)
 		}
 	}
-	s.LastSeen = view.Later(s.LastSeen, s.LastEvent)
 	s.AliveSince = view.Later(s.AliveSince, runningSince(w, s.Deployments))
 	s.BoundBefore = slices.ContainsFunc(w.Snap.Pods, func(p *corev1.Pod) bool { return p.Spec.SchedulerName == name && p.Spec.NodeName != "" }) || judged(w.Before(), name)
 	s.Deployments, s.Leases = slices.Clip(s.Deployments), slices.Clip(s.Leases) // who appends gets lists of their own
@@ -127,6 +146,21 @@ func judged(w *view.View, name string) bool {
 	})
 }
 
+// Serving are the Deployments that answer to a schedulerName, as they have it themselves.
+func Serving(w *view.View, name string) (all []*appsv1.Deployment) {
+	for _, d := range w.Snap.Deployments {
+		if serving(d, name) >= 0 {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// serving is the index of the container of a Deployment that is the scheduler of a name; -1 if none is.
+func serving(d *appsv1.Deployment, name string) int {
+	return slices.IndexFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return serves(d, c, name) })
+}
+
 // serves reports whether a container is the scheduler of that name.
 func serves(d *appsv1.Deployment, container corev1.Container, name string) bool {
 	if slices.Contains(argv.List(container, "serve"), name) { // gangctl's own, which answers to further names
@@ -146,9 +180,9 @@ func serves(d *appsv1.Deployment, container corev1.Container, name string) bool 
 // GangScheduler is the name under which a scheduler serves gangs of a dialect here: preferred, unless no Deployment serves that
 // name while one serves another. That is the one that an operator gives to its gangs, or one of the program called preferred.
 func GangScheduler(w *view.View, d gang.Dialect, preferred string) string {
-	for _, name := range append([]string{preferred}, gangSchedulers(w.Snap.Deployments, preferred)...) {
+	for _, name := range append([]string{preferred}, gangSchedulers(w, preferred)...) {
 		// Not by its lease, which may be called like the program, whatever name that serves.
-		if reads(d, name) && len(FindScheduler(w, name).Deployments) > 0 {
+		if reads(d, name) && len(FindScheduler(w, name, "").Deployments) > 0 {
 			return name
 		}
 	}
@@ -166,19 +200,33 @@ func reads(d gang.Dialect, scheduler string) bool {
 }
 
 // gangSchedulers are the names that Deployments give to schedulers of gangs: operators first.
-func gangSchedulers(deployments []*appsv1.Deployment, preferred string) []string {
-	var byOperator, deployed []string
-	for _, d := range deployments {
-		for _, container := range d.Spec.Template.Spec.Containers {
-			if name := Flag(container, "gang-scheduler-name"); name != "" && name != "none" {
-				byOperator = append(byOperator, name)
-			}
-			if name := Flag(container, "scheduler-name"); name != "" && runs(d, container, preferred) {
-				deployed = append(deployed, name)
-			}
+func gangSchedulers(w *view.View, preferred string) []string {
+	byOperator := named(w, anyOperator(), func(_ *appsv1.Deployment, c corev1.Container) []string {
+		return []string{Flag(c, "gang-scheduler-name")}
+	})
+	deployed := named(w, Schedulers(), func(d *appsv1.Deployment, c corev1.Container) []string {
+		if !runs(d, c, preferred) {
+			return nil
 		}
-	}
+		return []string{Flag(c, "scheduler-name")}
+	})
 	return append(byOperator, deployed...)
+}
+
+// named are the names that the containers of a component's Deployments have, in their order.
+func named(w *view.View, c rbac.Component, of func(*appsv1.Deployment, corev1.Container) []string) []string {
+	names := func(d *appsv1.Deployment) (all []string) {
+		for _, container := range d.Spec.Template.Spec.Containers {
+			all = append(all, of(d, container)...)
+		}
+		return slices.DeleteFunc(all, func(name string) bool { return name == "" || name == "none" })
+	}
+	with := slices.DeleteFunc(slices.Clone(w.Snap.Deployments), func(d *appsv1.Deployment) bool { return len(names(d)) == 0 })
+	var all []string
+	for _, d := range Trusted(w, c, with) {
+		all = append(all, names(d)...)
+	}
+	return all
 }
 
 // runs reports whether a container runs the program of a name.
@@ -186,29 +234,26 @@ func runs(d *appsv1.Deployment, container corev1.Container, name string) bool {
 	return d.Name == name || container.Name == name || strings.Contains(Repository(container.Image), name)
 }
 
-// SchedulerNames are the schedulers that give a sign of life, sorted.
-func SchedulerNames(v *view.View) []string {
+// SchedulerNames are the schedulers that give a sign of life, for an answer about a namespace, sorted.
+func SchedulerNames(v *view.View, namespace string) []string {
 	names := map[string]bool{}
-	for _, d := range v.Snap.Deployments {
-		for _, container := range d.Spec.Template.Spec.Containers {
-			names[Flag(container, "scheduler-name")] = true
-			for _, name := range argv.List(container, "serve") {
-				names[name] = true
-			}
-			for _, k := range products {
-				if k.is(container) {
-					names[k.name] = true
-				}
+	for _, name := range named(v, Schedulers(), func(_ *appsv1.Deployment, c corev1.Container) []string {
+		all := append([]string{Flag(c, "scheduler-name")}, argv.List(c, "serve")...)
+		for _, k := range products {
+			if k.is(c) {
+				all = append(all, k.name)
 			}
 		}
+		return all
+	}) {
+		names[name] = true
 	}
-	for _, l := range v.Snap.Leases {
-		if l.Name == "kube-scheduler" {
-			names[corev1.DefaultSchedulerName] = true
-		}
+	leases := slices.DeleteFunc(slices.Clone(v.Snap.Leases), func(l *coordinationv1.Lease) bool { return l.Name != "kube-scheduler" })
+	if len(Trusted(v, Schedulers(), leases)) > 0 {
+		names[corev1.DefaultSchedulerName] = true
 	}
 	for _, e := range v.Snap.Events {
-		if e.Reason == "FailedScheduling" || e.Reason == "Scheduled" {
+		if e.Namespace == namespace && (e.Reason == "FailedScheduling" || e.Reason == "Scheduled") {
 			names[cmp.Or(e.ReportingController, e.Source.Component)] = true
 		}
 	}

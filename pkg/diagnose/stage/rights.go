@@ -80,6 +80,8 @@ func Lost(r answer.Right, stage answer.Stage) string {
 			return "whether the job's operator runs is unknown"
 		}
 		return "whether the gang's scheduler runs is unknown"
+	case "clusterroles", "clusterrolebindings":
+		return "who may be an operator or a scheduler is known by namespaces only"
 	case "podgroups":
 		return "how the gang is declared is unknown"
 	case "queues", "localqueues", "clusterqueues", "workloads", "resourceflavors":

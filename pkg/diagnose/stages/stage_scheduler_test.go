@@ -71,6 +71,12 @@ func TestScheduler(t *testing.T) {
 			c.S.Leases = nil
 			c.Lease("gang-scheduler", 12*time.Minute)
 			c.Nodes(2, 8).Add(gangOf(2, 8, young))
+			c.Event("Pod", "team", "x", clustertest.Scheduler, "Scheduled", "assigned", 5*time.Second)
+		}},
+		{name: "the lease has run out, and another namespace has an event", code: answer.SchedulerDown, exit: 5, build: func(c *clustertest.Cluster) {
+			c.S.Leases = nil
+			c.Lease("gang-scheduler", 12*time.Minute)
+			c.Nodes(2, 8).Add(gangOf(2, 8, young))
 			c.Event("Pod", "other", "x", clustertest.Scheduler, "Scheduled", "assigned", 5*time.Second)
 		}},
 		{name: "scaled to zero", code: answer.SchedulerDown, exit: 5, wantText: []string{"0/0 ready", "scaled to 0", "--replicas=1"}, build: func(c *clustertest.Cluster) {
@@ -195,13 +201,13 @@ func TestFindScheduler(t *testing.T) {
 			if tt.args != "" {
 				d.Spec.Template.Spec.Containers[0].Command = append([]string{"/scheduler"}, strings.Fields(tt.args)...)
 			}
-			s := component.FindScheduler(view.New(c.Done()), tt.scheduler)
+			s := component.FindScheduler(view.New(c.Done()), tt.scheduler, "")
 			if (len(s.Deployments) > 0) != tt.served {
 				t.Errorf("got %v", s.Deployments)
 			}
 		})
 	}
-	if s := component.FindScheduler(view.New(clustertest.New().Done()), clustertest.Scheduler); s.Down(clustertest.Now) || s.LastSeen.IsZero() || s.BoundBefore {
+	if s := component.FindScheduler(view.New(clustertest.New().Done()), clustertest.Scheduler, ""); s.Down(clustertest.Now) || s.LastSeen.IsZero() || s.BoundBefore {
 		t.Errorf("got %+v", s)
 	}
 }

@@ -118,7 +118,7 @@ func TestBefore(t *testing.T) {
 		{name: "a tenant's that only has the labels of one", change: func(s *site) {
 			fresh(s)
 			s.Deployment("team-a", "my-scheduler", "x/kube-scheduler:v1", "--scheduler-name=gang-scheduler")
-		}, status: Warn, wantText: []string{"Deployment team-a/my-scheduler answers to schedulerName gang-scheduler, and its account does not see the pods"}},
+		}, status: Warn, wantText: []string{"Deployment team-a/my-scheduler answers to schedulerName gang-scheduler, and no account of its namespace may bind the pods"}},
 		{name: "one that sees all pods", change: func(s *site) {
 			fresh(s)
 			s.Deployment("other", "my-scheduler", "x/kube-scheduler:v1", "--scheduler-name=gang-scheduler")

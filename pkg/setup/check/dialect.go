@@ -82,7 +82,7 @@ func serveHint(r gang.Reader) string {
 func schedulersFight(f *Facts) []Finding {
 	var findings []Finding
 	for _, name := range names(f) {
-		all := slices.DeleteFunc(served(f, name), func(d *appsv1.Deployment) bool { return !maySchedule(f, d) })
+		all := served(f, name)
 		if len(all) > 1 {
 			findings = append(findings, failf("%d Deployments answer to schedulerName %s and bind the same pods: %s", len(all), name, deploymentNames(all)).
 				hint("keep one of them: kubectl -n %s scale deployment/%s --replicas=0", all[0].Namespace, all[0].Name))

@@ -152,6 +152,9 @@ func (s *site) remove(name string) {
 }
 
 func (s *site) facts() *Facts {
+	if !s.f.policyUnknown() {
+		s.S.ClusterRoles, s.S.ClusterRoleBindings = s.f.Policy.ClusterRoles, s.f.Policy.ClusterRoleBindings
+	}
 	s.f.View = view.New(s.Done())
 	return s.f
 }

@@ -4,12 +4,10 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/install"
+	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/setup/argv"
-	"github.com/gangctl/gangctl/pkg/setup/rbac"
 )
 
 // namesTaken: a name that another scheduler answers to would have two.
@@ -17,20 +15,21 @@ func namesTaken(f *Facts) []Finding {
 	var findings []Finding
 	desired := shippedNames(f)
 	for _, name := range desired {
-		for _, d := range served(f, name) {
+		trusted := served(f, name)
+		for _, d := range component.Serving(f.View, name) {
 			switch {
-			case slices.Contains(ours(f), d):
-			case !maySchedule(f, d):
-				findings = append(findings, warnf("Deployment %s/%s answers to schedulerName %s, and its account does not see the pods of all namespaces: it is not taken for a scheduler", d.Namespace, d.Name, name))
-			default:
+			case lookalike(d):
+			case slices.Contains(trusted, d):
 				findings = append(findings, failf("Deployment %s/%s answers to schedulerName %s: two would bind the same pods", d.Namespace, d.Name, name).
 					hint("stop it first: kubectl -n %s scale deployment/%s --replicas=0", d.Namespace, d.Name))
+			default:
+				findings = append(findings, warnf("Deployment %s/%s answers to schedulerName %s, and no account of its namespace may bind the pods of all others: it is not taken for a scheduler", d.Namespace, d.Name, name))
 			}
 		}
 	}
-	for _, d := range ours(f) {
+	for _, d := range f.View.Snap.Deployments {
 		switch {
-		case !elsewhere(f, d):
+		case !lookalike(d) || !elsewhere(f, d):
 		case !trusted(f, d.Namespace):
 			findings = append(findings, warnf("Deployment %s/%s looks like the gang scheduler, and ClusterRoleBinding %s does not name its namespace", d.Namespace, d.Name, install.SchedulerBinding))
 		default:
@@ -41,15 +40,6 @@ func namesTaken(f *Facts) []Finding {
 		findings = append(findings, okf("no scheduler answers to %s", joined(desired)))
 	}
 	return findings
-}
-
-// maySchedule reports whether a Deployment may be a scheduler: one in kube-system, or whose account sees the pods of all namespaces, as that
-// of every scheduler does, also of those that leave the binding to another program. Another user may have made another one, and blocks no other
-// from installing ours. Where the bindings could not be read, any may be.
-func maySchedule(f *Facts, d *appsv1.Deployment) bool {
-	see := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"watch"}}}
-	return d.Namespace == metav1.NamespaceSystem || f.policyUnknown() ||
-		len(rbac.Missing(f.Policy.Rules(rbac.AccountOf(d.Namespace, &d.Spec.Template.Spec), ""), see)) == 0
 }
 
 // shippedNames are the schedulerNames that the installation would answer to.

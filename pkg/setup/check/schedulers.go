@@ -18,28 +18,20 @@ import (
 // lately is how old a bind may be to count as a sign of life.
 const lately = time.Hour
 
-// ours are the Deployments of gangctl's own scheduler: those that carry its labels, or its name.
-func ours(f *Facts) []*appsv1.Deployment {
-	var all []*appsv1.Deployment
-	for _, d := range f.View.Snap.Deployments {
-		labelled := d.Labels[install.LabelPartOf] == install.PartOf && d.Labels[install.LabelInstance] == install.SchedulerInstance
-		if (labelled || d.Name == install.SchedulerInstance) && len(d.Spec.Template.Spec.Containers) > 0 {
-			all = append(all, d)
-		}
-	}
-	return all
+// lookalike reports whether a Deployment carries the labels of gangctl's own scheduler, or its name, as any may.
+func lookalike(d *appsv1.Deployment) bool {
+	labelled := d.Labels[install.LabelPartOf] == install.PartOf && d.Labels[install.LabelInstance] == install.SchedulerInstance
+	return (labelled || d.Name == install.SchedulerInstance) && len(d.Spec.Template.Spec.Containers) > 0
 }
 
-// served are the Deployments that answer to a schedulerName: those recognised as any scheduler is, and ours by --serve.
+// ours are the Deployments of gangctl's own scheduler.
+func ours(f *Facts) []*appsv1.Deployment {
+	return component.Trusted(f.View, component.Schedulers(), slices.DeleteFunc(slices.Clone(f.View.Snap.Deployments), func(d *appsv1.Deployment) bool { return !lookalike(d) }))
+}
+
+// served are the Deployments that answer to a schedulerName.
 func served(f *Facts, name string) []*appsv1.Deployment {
-	all := slices.Clone(component.FindScheduler(f.View, name).Deployments)
-	for _, d := range ours(f) {
-		serves := slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return slices.Contains(argv.List(c, "serve"), name) })
-		if serves && !slices.Contains(all, d) {
-			all = append(all, d)
-		}
-	}
-	return all
+	return component.FindScheduler(f.View, name, "").Deployments
 }
 
 // scheduler is what is known of one schedulerName.
@@ -52,15 +44,7 @@ type scheduler struct {
 
 // find collects the signs of a scheduler.
 func find(f *Facts, name string) scheduler {
-	s := scheduler{Scheduler: component.FindScheduler(f.View, name), name: name}
-	for _, d := range served(f, name) {
-		if !slices.Contains(s.Deployments, d) {
-			s.Deployments = append(s.Deployments, d)
-			ownLease := component.FindScheduler(f.View, d.Name)
-			s.Leases = append(s.Leases, ownLease.Leases...)
-			s.LastSeen = view.Later(s.LastSeen, ownLease.LastSeen)
-		}
-	}
+	s := scheduler{Scheduler: component.FindScheduler(f.View, name, ""), name: name}
 	for _, e := range f.View.Snap.Events {
 		if e.Reason == "Scheduled" && (e.ReportingController == name || e.Source.Component == name) {
 			s.bound = view.Later(s.bound, view.Later(e.EventTime.Time, e.LastTimestamp.Time))

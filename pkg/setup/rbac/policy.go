@@ -24,8 +24,11 @@ func AccountOf(namespace string, pod *corev1.PodSpec) Account {
 	return Account{Namespace: namespace, Name: cmp.Or(pod.ServiceAccountName, "default")}
 }
 
+// serviceAccountPrefix begins the user names of ServiceAccounts.
+const serviceAccountPrefix = "system:serviceaccount:"
+
 // String is what the API server calls the account.
-func (a Account) String() string { return "system:serviceaccount:" + a.Namespace + ":" + a.Name }
+func (a Account) String() string { return serviceAccountPrefix + a.Namespace + ":" + a.Name }
 
 // Subject is the account as bindings name it.
 func (a Account) Subject() rbacv1.Subject {

@@ -191,7 +191,7 @@ func (f Facts) find(name string) state {
 	if f.Blind != "" || f.Cluster == nil {
 		return unknown
 	}
-	s := component.FindScheduler(f.Cluster, name)
+	s := component.FindScheduler(f.Cluster, name, "")
 	switch {
 	case len(s.Deployments)+len(s.Leases) > 0 && s.Down(f.Cluster.Now):
 		return down

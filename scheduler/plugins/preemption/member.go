@@ -17,7 +17,8 @@ import (
 
 // membership finds what a pod belongs to: the gang that the engine knows, the one
 // that its labels name where another scheduler placed it, or the job that fails
-// without it. Of the last two no pod can be done without, for all that is known.
+// without it. Of the last two no pod can be done without, for all that is known. A
+// job of a kind that cannot be suspended is one such: its pods are deleted together.
 func (pl *Plugin) membership() func(*corev1.Pod) (Membership, bool) {
 	p := pl.preemptor
 	groups := pl.handle.SnapshotSharedLister().PodGroups()
@@ -26,7 +27,7 @@ func (pl *Plugin) membership() func(*corev1.Pod) (Membership, bool) {
 		job, owned := suspend.Of(pod)
 		brittle := owned && job.Brittle()
 		if brittle {
-			m.Gang, m.Spared = "job "+string(job.UID), !job.Possible() || p.isSpared(job.UID)
+			m.Gang, m.Spared = "job "+string(job.UID), p.isSpared(job.UID)
 		}
 		group, in := engine.GroupOf(pod)
 		if !in {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -47,6 +48,8 @@ func builtin() []resource {
 		typed[storagev1.VolumeAttachment]("storage.k8s.io", "v1", "volumeattachments", cluster, nothingMore()),
 		typed[schedulingv1.PriorityClass]("scheduling.k8s.io", "v1", "priorityclasses", cluster, nothingMore()),
 		typed[policyv1.PodDisruptionBudget]("policy", "v1", "poddisruptionbudgets", everywhere, nothingMore()),
+		typed[rbacv1.ClusterRole]("rbac.authorization.k8s.io", "v1", "clusterroles", cluster, roleFields()),
+		typed[rbacv1.ClusterRoleBinding]("rbac.authorization.k8s.io", "v1", "clusterrolebindings", cluster, roleFields()),
 		typed[nodev1.RuntimeClass]("node.k8s.io", "v1", "runtimeclasses", cluster, nothingMore()),
 		typed[resourcev1.ResourceClaim]("resource.k8s.io", "v1", "resourceclaims", everywhere, nothingMore()),
 		typed[resourcev1.ResourceClaimTemplate]("resource.k8s.io", "v1", "resourceclaimtemplates", own, nothingMore()),

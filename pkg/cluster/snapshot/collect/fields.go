@@ -54,6 +54,11 @@ func csiNodeFields() prune.Fields {
 	return fields(always, []string{"metadata.annotations", "spec.drivers.nodeID"})
 }
 
+// roleFields leave of roles and bindings who may do what.
+func roleFields() prune.Fields {
+	return fields(always, []string{"metadata.annotations", "metadata.labels"})
+}
+
 // controllerFields keep the arguments of Deployments and DaemonSets: they hold how an operator was configured.
 func controllerFields() prune.Fields {
 	return fields(always, prune.Under(containers("spec.template.spec"), doing...))

@@ -9,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gangctl/gangctl/pkg/diagnose/component"
 	"github.com/gangctl/gangctl/pkg/diagnose/queueing"
@@ -71,12 +70,7 @@ func kueueController(c *stage.Context, out *stage.Result) {
 	if !c.Gang.Suspended || !queueing.Managed(c.View, c.Gang) {
 		return
 	}
-	var all []*appsv1.Deployment
-	for _, d := range c.View.Snap.Deployments {
-		if slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(container corev1.Container) bool { return component.Repository(container.Image) == "kueue" }) {
-			all = append(all, d)
-		}
-	}
+	all := component.Running(c.View, component.Kueue(), func(image string) bool { return image == "kueue" })
 	if len(all) > 0 && component.AllDown(all) {
 		out.Add(down(c, all[0], c.View.Age(c.Gang.Meta.CreationTimestamp.Time)))
 	}

@@ -42,7 +42,7 @@ func fits(c *stage.Context) *stage.Finding {
 	if c.View.Assumed {
 		return f
 	}
-	scheduler := component.FindScheduler(c.View, c.Gang.Scheduler)
+	scheduler := component.FindScheduler(c.View, c.Gang.Scheduler, c.Gang.Meta.Namespace)
 	since, attempt := view.Later(fitsSince(c), scheduler.AliveSince), lastAttempt(c)
 	switch {
 	case !attempt.IsZero():

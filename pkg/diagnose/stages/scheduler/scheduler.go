@@ -39,7 +39,7 @@ func served(c *stage.Context, out *stage.Result) stage.State {
 	if c.Gang.Count(gang.Pending, gang.Gated, gang.Missing) == 0 {
 		return stage.OK(name)
 	}
-	s := component.FindScheduler(c.View, name)
+	s := component.FindScheduler(c.View, name, c.Gang.Meta.Namespace)
 	switch {
 	case len(s.Deployments) == 0 && len(s.Leases) == 0 && s.LastSeen.IsZero() && !s.BoundBefore && !judged(c):
 		if out.DeniedAny(c, "", "deployments.apps", "leases.coordination.k8s.io") {
@@ -70,7 +70,7 @@ func judged(c *stage.Context) bool {
 }
 
 func notFound(c *stage.Context, name string) *stage.Finding {
-	have := component.SchedulerNames(c.View)
+	have := component.SchedulerNames(c.View, c.Gang.Meta.Namespace)
 	f := stage.Found(answer.SchedulerNotFound, "no scheduler answers to schedulerName %q; there are: %s", name, phrase.Names(have)).
 		Fact("schedulerName", name).Fact("have", have)
 	nearest := suggest.Nearest(name, have)

@@ -48,7 +48,7 @@ var (
 	never = []string{"jobs", "replicasets", "resourcequotas", "limitranges", "persistentvolumeclaims", "persistentvolumes", "storageclasses", "csinodes", "csidrivers",
 		"volumeattachments", "priorityclasses", "poddisruptionbudgets", "runtimeclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices", "deviceclasses"}
 	// own are read here: checks need fields of them that other answers do not.
-	own  = []string{"nodes", "leases"}
+	own  = []string{"nodes", "leases", "clusterroles", "clusterrolebindings"}
 	idle = []string{"pods", "events", "daemonsets", "serviceaccounts"}
 )
 
@@ -77,6 +77,7 @@ func Collect(ctx context.Context, client *kube.Client, o Options) (*check.Facts,
 		f.Unlisted[d.Resource], f.Denied[d.Resource] = d.Message, true
 	}
 	s.Nodes, s.Leases = l.nodes, l.leases
+	s.ClusterRoles, s.ClusterRoleBindings = l.f.Policy.ClusterRoles, l.f.Policy.ClusterRoleBindings
 	s.Finish()
 	f.View = view.New(s)
 	return f, l.reviews(ctx)
