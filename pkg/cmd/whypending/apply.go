@@ -27,7 +27,7 @@ func (o *Options) apply(ctx context.Context, a *answer.Answer) error {
 	if x.Cost != "" {
 		text += " (" + x.Cost + ")"
 	}
-	fmt.Fprintf(o.IO.ErrOut, "%s\n[%d] %s\n    %s\n", cmdutil.FirstLine(a), x.Number, text, x.Resize)
+	fmt.Fprintf(o.IO.ErrOut, "%s\n[%d] %s\n    %s\n", a.Line(), x.Number, text, x.Resize)
 	if !o.Yes {
 		if !o.Prompter.Available() {
 			return failure.Errorf("cannot prompt whether to do it: stdin and stderr must be terminals").

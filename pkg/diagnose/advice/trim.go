@@ -138,7 +138,7 @@ func trimmed(roles []gang.Role, c corev1.Container, name corev1.ResourceName, am
 		a.Change[key] = value
 		members = append(members, phrase.Member(role.Name))
 		if c.Name == role.Main && name == podrequest.Device(request(role)) {
-			a.Cost = lessCompute
+			a.Cost = answer.LessCompute
 		}
 	}
 	who := "each " + strings.Join(members, " and ")

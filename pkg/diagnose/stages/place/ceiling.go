@@ -28,7 +28,7 @@ func ceiling(c *stage.Context, causes placement.Causes, cause placement.Cause, i
 	role, fitted := r.Role, fmt.Sprintf("%d of %d members", c.Placed(ideal), c.Gang.Total())
 	switch cause.Constraint {
 	case placement.DRADevices:
-		return fmt.Sprintf("the whole cluster has too few of the devices that its resource claims request: %s could have theirs", fitted)
+		return tooFewDevices(c, fitted)
 	case placement.PodAffinity:
 		return fmt.Sprintf("all %d members must share one value of %s, and the largest has room for %d", c.Gang.Min, cmp.Or(topologyKey(c, role), "their topology label"), c.Placed(ideal))
 	case placement.TopologySpread:
