@@ -45,6 +45,7 @@ func TestResizeFlags(t *testing.T) {
 		{"TFJob", "PS", "--cpu 4", "--cpu 4", `{"roles":[{"name":"PS","cpu":"4"},{"name":"Worker","cpu":"4"}]}`},
 		{"TFJob", "PS", "--cpu 4 --ps-cpu 1", "--ps-cpu 1 --worker-cpu 4", `{"roles":[{"name":"PS","cpu":"1"},{"name":"Worker","cpu":"4"}]}`},
 		{"TFJob", "PS", "--ps 2 --worker-gpus 1", "--ps 2 --gpus 1", `{"roles":[{"name":"PS","replicas":2},{"name":"Worker","gpus":1}]}`},
+		{"TFJob", "PS", "--device rdma/hca=2 --device example.com/fpga=0", "--device example.com/fpga=0 --device rdma/hca=2", `{"roles":[{"name":"Worker","devices":{"example.com/fpga":"0","rdma/hca":"2"}}]}`},
 		{"PyTorchJob", "Master", "--workers 3", "--workers 3", `{"roles":[{"name":"Worker","replicas":2}]}`},
 		{"PyTorchJob", "", "--workers 3", "--workers 3", `{"roles":[{"name":"Worker","replicas":3}]}`},
 		{"MPIJob", "Launcher", "--workers 3 --gpus 8", "--workers 3 --gpus 8", `{"roles":[{"name":"Worker","replicas":3,"gpus":8}]}`},

@@ -28,18 +28,10 @@ func (o *Options) apply(ctx context.Context, a *answer.Answer) error {
 		text += " (" + x.Cost + ")"
 	}
 	fmt.Fprintf(o.IO.ErrOut, "%s\n[%d] %s\n    %s\n", a.Line(), x.Number, text, x.Resize)
-	if !o.Yes {
-		if !o.Prompter.Available() {
-			return failure.Errorf("cannot prompt whether to do it: stdin and stderr must be terminals").
-				WithHint("to do it all the same: gangctl why-pending %s -n %s --apply %d --yes", a.Job.Name, a.Job.Namespace, o.Apply)
-		}
-		yes, err := o.Prompter.Confirm("Do it?")
-		if err != nil {
-			return err
-		}
-		if !yes {
-			return failure.Errorf("not confirmed; %s %s/%s stays as it is", a.Job.Kind, a.Job.Namespace, a.Job.Name)
-		}
+	confirmation := cmdutil.Confirmation{Yes: o.Yes, Line: fmt.Sprintf("gangctl why-pending %s -n %s --apply %d", named(a), a.Job.Namespace, o.Apply),
+		Stays: fmt.Sprintf("%s %s/%s stays as it is", a.Job.Kind, a.Job.Namespace, a.Job.Name)}
+	if err := confirmation.Prompt(o.Prompter); err != nil {
+		return err
 	}
 	return o.Resize(ctx, append([]string{named(a)}, resize.ArgsIn(x.Resize)[1:]...))
 }
@@ -54,7 +46,7 @@ func (o *Options) chosen(a *answer.Answer) (*answer.Action, error) {
 			count = max(count, x.Number)
 		}
 		return nil, failure.Errorf("--apply %d: the answer for %s offers %d", o.Apply, subject, count).
-			WithHint("see them all: gangctl why-pending %s -n %s -v", a.Job.Name, a.Job.Namespace)
+			WithHint("see them all: gangctl why-pending %s -n %s -v", named(a), a.Job.Namespace)
 	}
 	x := &a.Unblock[i]
 	if resize.ArgsIn(x.Resize) != nil {
