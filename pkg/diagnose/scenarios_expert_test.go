@@ -201,6 +201,35 @@ func expertScenarios() []scenario {
 			c.Nodes(4, 8).Add(clustertest.Gang{Name: "mine", Workers: 1, GPUs: 8, Nodes: []string{"n1"}})
 			c.Add(with(with(waiting(2, 8), none), func(g *clustertest.Gang) { g.Kind = "Job" }))
 		}},
+		{name: "GPUs of workers and memory of parameter servers, together", code: answer.NodesBusy, exit: 3, also: []answer.Code{answer.InsufficientMemory}, wantText: []string{"^WAITING .*GPUs.*2 workers with 8 GPUs each.*; and memory is short"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Runs("a", 8, "n1").Add(clustertest.Gang{Namespace: "research", Name: "etl", Workers: 2, Memory: "500Gi", Nodes: []string{"n1", "n2"}})
+			c.Add(with(waiting(2, 8), func(g *clustertest.Gang) { g.More = []clustertest.Role{{Name: "PS", Replicas: 2, Memory: "300Gi"}} }))
+		}},
+		{name: "one claim of a class that does not exist, in two roles", code: answer.PVCUnbound, exit: 4, wantText: []string{"^BLOCKED .*StorageClass \"fast\" of PersistentVolumeClaim data does not exist"}, notText: []string{"Also in the way"}, build: func(c *clustertest.Cluster) {
+			fast := "fast"
+			c.Put(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &fast}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}})
+			c.Nodes(2, 8).Add(with(waiting(2, 8), func(g *clustertest.Gang) {
+				g.More, g.Spec = []clustertest.Role{{Name: "Chief", Replicas: 1}}, mountsClaim("data")
+			}))
+		}},
+		{name: "the tier that it selects is busy, another has room", code: answer.NodesBusy, exit: 3, wantText: []string{"^WAITING .*0 of 16 GPUs free on the 2 nodes with tier=h100", "tier=l40s"}, offers: []answer.ActionKind{answer.Relax, answer.Wait}, build: func(c *clustertest.Cluster) {
+			c.Nodes(4, 8).Runs("a", 8, "n1", "n2").Add(with(waiting(2, 8), spec(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"tier": "h100"} })))
+			label(c, "tier", "h100", "h100", "l40s", "l40s")
+		}},
+		{name: "a chief on a node that a DaemonSet fills, and workers that fit", code: answer.TooBig, exit: 6, wantText: []string{"^BLOCKED .*each chief requests 95"}, notText: []string{"^BLOCKED .*GPU"}, build: func(c *clustertest.Cluster) {
+			c.Nodes(3, 8)
+			for _, n := range []string{"n1", "n2", "n3"} {
+				c.Daemon("agent", n, "2")
+			}
+			c.Add(with(waiting(2, 8), func(g *clustertest.Gang) { g.More = []clustertest.Role{{Name: "Chief", Replicas: 1, CPU: "95"}} }))
+		}},
+		{name: "every node is cordoned, and a job of equal priority waits, too", code: answer.NodeNotReady, exit: 5, wantText: []string{"^BLOCKED .*n1, n2 are cordoned"}, offers: []answer.ActionKind{answer.Uncordon}, never: []answer.ActionKind{answer.Wait, answer.Evict}, build: func(c *clustertest.Cluster) {
+			c.Nodes(2, 8).Add(clustertest.Gang{Name: "other", Workers: 1, GPUs: 8})
+			for _, n := range c.S.Nodes {
+				n.Spec.Unschedulable = true
+			}
+			c.Add(waiting(2, 8))
+		}},
 		{name: "a queue that is full, and nodes that are busy", code: answer.QueueQuota, exit: 3, also: []answer.Code{answer.NodesBusy}, wantText: []string{"^WAITING .*queue q"}, build: func(c *clustertest.Cluster) {
 			c.Queue("q", "Open", map[string]any{"nvidia.com/gpu": "20"})
 			c.Nodes(3, 8).Add(clustertest.Gang{Name: "mine", Workers: 1, GPUs: 8, Nodes: []string{"n3"}, Volcano: "q"}).Runs("a", 4, "n1").Runs("b", 4, "n2")

@@ -92,6 +92,21 @@ func TestResizeFlagsOfOtherKinds(t *testing.T) {
 	}
 }
 
+func TestDevicesOfResize(t *testing.T) {
+	for line, want := range map[string]string{
+		"--device rdma=1":                              `"rdma" is not an extended resource`,
+		"--device rdma/hca=-1":                         "with a whole number from 0 on",
+		"--device rdma/hca=x":                          "with a whole number from 0 on",
+		"--device nvidia.com/gpu=1":                    "this resource is what --gpus counts",
+		"--device rdma/hca=1 --device rdma/hca=2":      "is given twice",
+		"--device rdma/hca=0 --device example.com/a=2": "",
+	} {
+		if err := parseResize(t, line).Validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", line, err)
+		}
+	}
+}
+
 // The flags of resize mean what those of submit do: which exist for how many members, and for which roles --gpus is.
 func TestResizeFlagsAreThoseOfSubmit(t *testing.T) {
 	for _, k := range kinds() {

@@ -21,13 +21,13 @@ func obstructing(c *stage.Context, cluster *placement.Cluster) func(*corev1.Pod)
 		r := c.Lacking()
 		return onNodesOf(r, uses(placement.Resource(r.Resource), r))
 	}
-	var any []func(*corev1.Pod) bool
+	var each []func(*corev1.Pod) bool
 	for _, cause := range causes.All {
 		r := c.RoomOf(cluster, causes, cause)
-		any = append(any, onNodesOf(r, uses(cause.Constraint, r)))
+		each = append(each, onNodesOf(r, uses(cause.Constraint, r)))
 	}
 	return func(p *corev1.Pod) bool {
-		return slices.ContainsFunc(any, func(is func(*corev1.Pod) bool) bool { return is(p) })
+		return slices.ContainsFunc(each, func(is func(*corev1.Pod) bool) bool { return is(p) })
 	}
 }
 
@@ -51,10 +51,10 @@ func uses(constraint placement.Constraint, r placement.Room) func(*corev1.Pod) b
 // preemption adds which jobs of a lower priority are in the way, and that the gang's scheduler has not preempted them, or may not.
 func preemption(c *stage.Context, f *stage.Finding) {
 	mine := stage.TermsOf(c.Request)
-	inTheWay := obstructing(c, c.View.Cluster())
+	obstructs := obstructing(c, c.View.Cluster())
 	var lower []*view.Consumer
 	for _, h := range c.Others() {
-		if h.Ends && h.Priority() < mine.Priority && slices.ContainsFunc(h.Pods, inTheWay) {
+		if h.Ends && h.Priority() < mine.Priority && slices.ContainsFunc(h.Pods, obstructs) {
 			lower = append(lower, h)
 		}
 	}
