@@ -69,9 +69,10 @@ func roleChange(before, after gang.Role) Role {
 	if n := devicesOf(after); n != devicesOf(before) && (n == 0 || deviceOf(was) == deviceOf(is)) {
 		r.GPUs = &n
 	}
+	counted := [2]corev1.ResourceName{deviceOf(was), deviceOf(is)} // once: users may request any number of resources
 	for name := range union(was, is) {
 		q := amountOf(is, name)
-		if name == deviceOf(was) || name == deviceOf(is) || !strings.Contains(string(name), "/") || q.Cmp(amountOf(was, name)) == 0 {
+		if name == counted[0] || name == counted[1] || !strings.Contains(string(name), "/") || q.Cmp(amountOf(was, name)) == 0 {
 			continue
 		}
 		if r.Devices == nil {
